@@ -30,7 +30,7 @@ func TestAddress_PrintsAndParses(t *testing.T) {
 	}
 }
 
-func TestAddress_WhatIsNotAnAddressIsRefused(t *testing.T) {
+func TestParseAddress_InvalidTextReturnsError(t *testing.T) {
 	for _, text := range []string{"node", "node:a;", ";node:a", "node:%4", "node:%zz", "node:%41", "node:%ff", "node:a#", "node:\xff", "node:a\n", "a:b:c", "node:a#b#c"} {
 		if address, err := fermata.ParseAddress(text); err == nil {
 			t.Errorf("%q was read as %#v", text, address)

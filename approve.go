@@ -13,12 +13,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/internal/visit"
 )
 
 // Action is something that the outside world will notice, and that needs a yes first.
@@ -60,24 +60,24 @@ type ApprovalRequest struct {
 	Reason string `json:"reason,omitempty"`
 	// Target is what the action would act on, as it is now. Before is what it was when the action was approved last: somebody is asked
 	// again because it has changed.
-	Target json.RawMessage `json:"target,omitempty"`
-	Before json.RawMessage `json:"before,omitempty"`
+	Target         json.RawMessage `json:"target,omitempty"`
+	PreviousTarget json.RawMessage `json:"before,omitempty"`
 }
 
 // Approved is the runtime's word that an action may be done, with the arguments that were approved. Only [Approve] makes
 // one that [Effect] accepts, it is good for one effect in the visit of the node that asked, and it cannot be stored.
 type Approved[T any] struct {
-	visit  *visit.Visit
-	id     string
-	asked  string // the id of the question that a person answered; "" if a policy decided
-	place  string // where it was asked for
-	action string
-	raw    json.RawMessage
-	args   T
-	digest string
-	by     string
-	policy string // the digest of the one that decided, if one did
-	wanted string // the digest of what the program asked for
+	activation      *activation.Activation
+	id              string
+	interruptID     string // the id of the question that a person answered; "" if a policy decided
+	address         string // where it was asked for
+	action          string
+	raw             json.RawMessage
+	args            T
+	digest          string
+	by              string
+	policyDigest    string // the digest of the one that decided, if one did
+	requestedDigest string // the digest of what the program asked for
 }
 
 // Args are the arguments as they were approved, perhaps edited.
@@ -87,7 +87,7 @@ func (a Approved[T]) Args() T { return a.args }
 func (a Approved[T]) Digest() string { return a.digest }
 
 // Edited reports whether these are other arguments than those of the [Action].
-func (a Approved[T]) Edited() bool { return a.digest != a.wanted }
+func (a Approved[T]) Edited() bool { return a.digest != a.requestedDigest }
 
 // By is who approved: a person, "" if the decision names none, or "policy" with the name of the rule.
 func (a Approved[T]) By() string { return a.by }
@@ -97,47 +97,47 @@ func (a Approved[T]) By() string { return a.by }
 // person is asked. A no is a [*RejectedError], no answer in time an [*ExpiredError]. One visit can ask for the same action with the same arguments only once.
 func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) {
 	var none Approved[T]
-	scope := visit.From(ctx)
+	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return none, ErrNoRun
 	}
 	raw, digest, err := action.encode()
 	if err != nil {
-		return none, &EncodeError{What: "the arguments of " + action.Name, Err: err}
+		return none, &EncodeError{Value: "the arguments of " + action.Name, Err: err}
 	}
 	place := scope.Child(Segment{Type: SegmentApprove, ID: action.Name, SubID: digest[:12]}.String())
 	if err := place.Claim("approval"); err != nil {
 		return none, err
 	}
-	asked := Approved[T]{visit: scope.Visit, action: action.Name, raw: raw, args: action.Args, digest: digest, wanted: digest, place: place.FullAddress()}
-	asked.id = ident.Derive("apr", scope.Host.Run(), place.At())
-	ruling, err := asked.rule(ctx, place, action.Policy)
+	asked := Approved[T]{activation: scope.Activation, action: action.Name, raw: raw, args: action.Args, digest: digest, requestedDigest: digest, address: place.FullAddress()}
+	asked.id = ident.Derive("apr", scope.Host.Run(), place.Path())
+	ruling, err := asked.evaluatePolicy(ctx, place, action.Policy)
 	if err != nil {
 		return none, err
 	}
 	switch ruling.Verdict {
 	case Deny:
-		return none, &RejectedError{Action: action.Name, Reason: ruling.Reason, By: byRule(ruling)}
+		return none, &RejectedError{Action: action.Name, Reason: ruling.Reason, By: decidedByRule(ruling)}
 	case Allow:
-		asked.by, asked.policy = byRule(ruling), ruling.Policy
+		asked.by, asked.policyDigest = decidedByRule(ruling), ruling.PolicyDigest
 		return asked, nil
 	}
-	return ask(ctx, place, action, asked, ruling)
+	return requestApproval(ctx, place, action, asked, ruling)
 }
 
 // encode returns the arguments as they will be approved, and the digest of the action with them.
 func (a Action[T]) encode() (raw json.RawMessage, digest string, err error) {
-	if err = keepable(reflect.TypeFor[T]()); err != nil { // before somebody is asked about half of it
+	if err = checkEncodable(reflect.TypeFor[T]()); err != nil { // before somebody is asked about half of it
 		return nil, "", err
 	}
-	if raw, err = savable.Marshal(a.Args); err != nil {
+	if raw, err = roundtrip.Marshal(a.Args); err != nil {
 		return nil, "", err
 	}
 	digest, err = actionDigest(a.Name, raw)
 	return raw, digest, err
 }
 
-func byRule(r Ruling) string {
+func decidedByRule(r Ruling) string {
 	if r.Rule == "" {
 		return "policy"
 	}
@@ -161,14 +161,14 @@ func actionDigest(name string, args json.RawMessage) (string, error) {
 
 // rule returns what the policies say of the action. They are asked once per visit and place: a second word could differ. Of what was begun they are not
 // asked at all: it was approved, by a policy whose word is kept or by a person, and under another approval the ledger would not know it.
-func (a Approved[T]) rule(ctx context.Context, place *visit.Scope, own Policy) (Ruling, error) {
+func (a Approved[T]) evaluatePolicy(ctx context.Context, place *activation.Scope, own Policy) (Ruling, error) {
 	var ruling Ruling
 	general, _ := place.Host.Policy().(Policy)
-	begun := a.begun()
+	begun := a.effectBegun()
 	if !begun && general == nil && (own == nil || own == AlwaysAsk) {
 		return ruling, nil
 	}
-	if said, ok := place.Recall(entryRuling); ok {
+	if said, ok := place.Recorded(entryRuling); ok {
 		return ruling, json.Unmarshal(said, &ruling)
 	}
 	if begun { //mutate:begun-effect-keeps-ruling
@@ -179,7 +179,7 @@ func (a Approved[T]) rule(ctx context.Context, place *visit.Scope, own Policy) (
 		return ruling, err
 	}
 	// The run's own is the last, as it may count what it allows; and of two that ask it is the one that says of whom.
-	ruling, err = strictest(0, []Policy{own, general}).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Place: place.At(), Action: a.action, Args: a.raw, Digest: a.digest})
+	ruling, err = strictest(0, []Policy{own, general}).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Path: place.Path(), Action: a.action, Args: a.raw, Digest: a.digest})
 	if err != nil {
 		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, a.action, err) //mutate:policy-error-denies
 	}
@@ -187,35 +187,35 @@ func (a Approved[T]) rule(ctx context.Context, place *visit.Scope, own Policy) (
 	if err != nil {
 		return ruling, err
 	}
-	return ruling, place.Record(ctx, entryRuling, said, visit.Later)
+	return ruling, place.Record(ctx, entryRuling, said, activation.SaveWithNext)
 }
 
-// ask asks a person, and makes of the answer an approval or a refusal.
-func ask[T any](ctx context.Context, place *visit.Scope, action Action[T], asked Approved[T], ruling Ruling) (Approved[T], error) {
+// requestApproval asks a person, and makes of the answer an approval or a refusal.
+func requestApproval[T any](ctx context.Context, place *activation.Scope, action Action[T], asked Approved[T], ruling Ruling) (Approved[T], error) {
 	if action.Target == nil {
-		return askOnce(ctx, place, action, asked, ruling, drift{})
+		return requestOnce(ctx, place, action, asked, ruling, targetState{})
 	}
-	var seen drift
+	var seen targetState
 	for round := 1; ; round++ {
-		now, err := lookOnce(ctx, place, action, asked.args)
+		now, err := checkTargetOnce(ctx, place, action, asked.args)
 		if err != nil {
 			return Approved[T]{}, err
 		}
-		seen = drift{now: now, before: seen.now}
-		yes, err := askOnce(ctx, place, action, asked, ruling, seen)
+		seen = targetState{current: now, previous: seen.current}
+		yes, err := requestOnce(ctx, place, action, asked, ruling, seen)
 		if err != nil {
 			return yes, err
 		}
 		again := place.Child(Segment{Type: "drift", ID: strconv.Itoa(round)}.String())
 		//mutate:drifted-approval-unused
-		if _, drifted := again.Recall(entryTarget); !drifted { // or this yes is void, also if the target is by now what it was
-			if yes.begun() {
+		if _, drifted := again.Recorded(entryTarget); !drifted { // or this yes is void, also if the target is by now what it was
+			if yes.effectBegun() {
 				return yes, nil // what was begun may itself be what has changed
 			}
-			if now, err = look(ctx, action, yes.args); err != nil {
+			if now, err = checkTarget(ctx, action, yes.args); err != nil {
 				return Approved[T]{}, err
 			}
-			if bytes.Equal(now, seen.now) {
+			if bytes.Equal(now, seen.current) {
 				return yes, nil
 			}
 		}
@@ -223,60 +223,60 @@ func ask[T any](ctx context.Context, place *visit.Scope, action Action[T], asked
 	}
 }
 
-// drift is what an action would act on: as it is now, and as it was when it was approved last.
-type drift struct{ now, before json.RawMessage }
+// targetState is what an action would act on: as it is now, and as it was when it was approved last.
+type targetState struct{ current, previous json.RawMessage }
 
-// look looks at what an action would act on.
-func look[T any](ctx context.Context, action Action[T], args T) (json.RawMessage, error) {
+// checkTarget looks at what an action would act on.
+func checkTarget[T any](ctx context.Context, action Action[T], args T) (json.RawMessage, error) {
 	found, err := action.Target(ctx, args)
 	if err != nil {
 		return nil, fmt.Errorf("fermata: the target of %s: %w", action.Name, err)
 	}
-	raw, err := json.Marshal(savable.Addressed(found))
+	raw, err := json.Marshal(roundtrip.Addressable(found))
 	if err == nil {
 		raw, err = strictjson.Canonical(raw)
 	}
 	if err != nil {
-		return nil, &EncodeError{What: "the target of " + action.Name, Err: err}
+		return nil, &EncodeError{Value: "the target of " + action.Name, Err: err}
 	}
 	return raw, nil
 }
 
-// lookOnce looks, and remembers what it saw: the question stays the same for as long as it is open.
-func lookOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], args T) (json.RawMessage, error) {
-	if seen, ok := place.Recall(entryTarget); ok {
+// checkTargetOnce looks, and remembers what it saw: the question stays the same for as long as it is open.
+func checkTargetOnce[T any](ctx context.Context, place *activation.Scope, action Action[T], args T) (json.RawMessage, error) {
+	if seen, ok := place.Recorded(entryTarget); ok {
 		return seen, nil
 	}
-	now, err := look(ctx, action, args)
+	now, err := checkTarget(ctx, action, args)
 	if err == nil {
-		err = place.Record(ctx, entryTarget, now, visit.Later)
+		err = place.Record(ctx, entryTarget, now, activation.SaveWithNext)
 	}
 	return now, err
 }
 
 // begun reports whether the effect of this approval was begun, and may have done something.
-func (a Approved[T]) begun() bool {
-	scope := &visit.Scope{Visit: a.visit}
-	data, there := scope.Child(effectSegment(a.action, a.id)).Recall(entryEffect)
+func (a Approved[T]) effectBegun() bool {
+	scope := &activation.Scope{Activation: a.activation}
+	data, there := scope.Child(effectSegment(a.action, a.id)).Recorded(entryEffect)
 	var entry effectEntry
 	if !there || json.Unmarshal(data, &entry) != nil {
 		return there
 	}
 	switch {
-	case entry.State == effectAsked: // one that has asked has done nothing yet
+	case entry.State == effectNotCalled: // one that has asked has done nothing yet
 		return false
 	case entry.State == effectFailed && entry.NotDone: // nor has this; but in the attempt that saw it fail it is not done again
-		return entry.Attempt == scope.Attempt //mutate:target-checked-per-attempt
+		return entry.NodeAttempt == scope.Attempt //mutate:target-checked-per-attempt
 	}
 	return true
 }
 
-// askOnce asks about the action, with what it would act on.
-func askOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], asked Approved[T], ruling Ruling, seen drift) (Approved[T], error) {
+// requestOnce asks about the action, with what it would act on.
+func requestOnce[T any](ctx context.Context, place *activation.Scope, action Action[T], asked Approved[T], ruling Ruling, seen targetState) (Approved[T], error) {
 	var none Approved[T]
 	question := ApprovalRequest{
 		Action: asked.action, Summary: action.Summary, Args: asked.raw, ArgsSchema: action.ArgsSchema, Fixed: action.Fixed, Digest: asked.digest,
-		Rule: ruling.Rule, Reason: ruling.Reason, Target: seen.now, Before: seen.before,
+		Rule: ruling.Rule, Reason: ruling.Reason, Target: seen.current, PreviousTarget: seen.previous,
 	}
 	if question.ArgsSchema == nil && !action.Fixed {
 		question.ArgsSchema = schema.TextFor[T]()
@@ -284,33 +284,33 @@ func askOnce[T any](ctx context.Context, place *visit.Scope, action Action[T], a
 	if asked.Edited() { // it speaks of other arguments
 		question.Summary = ""
 	}
-	asked.id = ident.Derive("apr", place.Host.Run(), place.At())
-	decide := Approval.ask
-	if asked.begun() { // then this was approved, however a newer program would put the question
-		decide = Approval.askedBefore
+	asked.id = ident.Derive("apr", place.Host.Run(), place.Path())
+	decide := Approval.askWithID
+	if asked.effectBegun() { // then this was approved, however a newer program would put the question
+		decide = Approval.askAnswered
 	}
-	decision, id, err := decide(visit.With(ctx, place), question)
+	decision, id, err := decide(activation.WithScope(ctx, place), question)
 	if err != nil {
 		return none, err
 	}
-	asked.by, asked.asked = decision.By, id
+	asked.by, asked.interruptID = decision.By, id
 	switch decision.Verb {
 	case VerbApprove:
 		if decision.Args == nil {
 			return asked, nil
 		}
-		return edited(ctx, place, action.Policy, asked, decision, id)
+		return applyEdits(ctx, place, action.Policy, asked, decision, id)
 	case VerbExpire:
 		return none, &ExpiredError{Action: asked.action, Reason: decision.Reason} //mutate:expiry-is-an-error
 	}
 	return none, &RejectedError{Action: asked.action, Reason: decision.Reason, Codes: decision.Codes, By: decision.By}
 }
 
-// edited puts the person's arguments in the place of the asked ones. The policy may still forbid them: a person can say yes
+// applyEdits puts the person's arguments in the place of the asked ones. The policy may still forbid them: a person can say yes
 // to what was asked, not to what no rule would have let through.
-func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Approved[T], decision Decision, id string) (Approved[T], error) {
+func applyEdits[T any](ctx context.Context, place *activation.Scope, own Policy, asked Approved[T], decision Decision, id string) (Approved[T], error) {
 	var none Approved[T]
-	args, err := asked.read(ctx, decision.Args)
+	args, err := asked.decodeEdited(ctx, decision.Args)
 	if err != nil {
 		// The schema let it through and Go does not. The question stays open, and whoever edited is told.
 		return none, place.Refuse(id, fmt.Errorf("edited arguments: %w", err))
@@ -322,27 +322,27 @@ func edited[T any](ctx context.Context, place *visit.Scope, own Policy, asked Ap
 	}
 	edit := place.Child(Segment{Type: "edit", ID: digest[:12]}.String())
 	asked.raw, asked.args, asked.digest = raw, args, digest
-	ruling, err := asked.rule(ctx, edit, own)
+	ruling, err := asked.evaluatePolicy(ctx, edit, own)
 	if err != nil {
 		return none, err
 	}
 	if ruling.Verdict == Deny { //mutate:policy-checks-edit
-		return none, &RejectedError{Action: asked.action, Reason: ruling.Reason, By: byRule(ruling)}
+		return none, &RejectedError{Action: asked.action, Reason: ruling.Reason, By: decidedByRule(ruling)}
 	}
 	return asked, nil
 }
 
 // read makes Go's arguments of edited ones. Those that were begun with could be read, by the program that began.
-func (a Approved[T]) read(ctx context.Context, edited json.RawMessage) (args T, err error) {
-	defer safely.Recover(&err) // a type may have JSON methods that panic
-	if err = strictjson.Decode(edited, &args); err == nil && !a.begun() {
-		err = visit.CheckEdit(ctx, edited)
+func (a Approved[T]) decodeEdited(ctx context.Context, edited json.RawMessage) (args T, err error) {
+	defer recovery.Recover(&err) // a type may have JSON methods that panic
+	if err = strictjson.Decode(edited, &args); err == nil && !a.effectBegun() {
+		err = activation.CheckEdit(ctx, edited)
 	}
 	return args, err
 }
 
 // Approves returns the digest of the action as the decision approves it, perhaps with edited arguments; "" if it approves none.
-func (r ApprovalRequest) Approves(d Decision) (digest string, err error) {
+func (r ApprovalRequest) ApprovedDigest(d Decision) (digest string, err error) {
 	switch {
 	case d.Verb != VerbApprove:
 		return "", nil
@@ -381,8 +381,8 @@ func (Verb) Choices() []string {
 
 // The most that [Decision.Codes] may hold.
 const (
-	maxCodes = 20
-	maxCode  = 100 // bytes
+	maxCodes     = 20
+	maxCodeBytes = 100 // bytes
 )
 
 // ValidateFor checks edited arguments against what the action takes, and the codes of a rejection.
@@ -390,8 +390,8 @@ func (d Decision) ValidateFor(question ApprovalRequest) error {
 	if len(d.Codes) > 0 && d.Verb != VerbReject {
 		return fmt.Errorf("codes go only with %q, not with %q", VerbReject, d.Verb)
 	}
-	if len(d.Codes) > maxCodes || slices.ContainsFunc(d.Codes, func(c string) bool { return c == "" || len(c) > maxCode }) {
-		return fmt.Errorf("there are at most %d codes, of 1 to %d bytes each", maxCodes, maxCode)
+	if len(d.Codes) > maxCodes || slices.ContainsFunc(d.Codes, func(c string) bool { return c == "" || len(c) > maxCodeBytes }) {
+		return fmt.Errorf("there are at most %d codes, of 1 to %d bytes each", maxCodes, maxCodeBytes)
 	}
 	if d.Args == nil {
 		return nil
@@ -402,5 +402,5 @@ func (d Decision) ValidateFor(question ApprovalRequest) error {
 	if question.Fixed { //mutate:fixed-arguments
 		return errors.New("the arguments cannot be edited, only approved or rejected as they are")
 	}
-	return schema.Fits("edited arguments", question.ArgsSchema, d.Args) //mutate:edit-matches-schema
+	return schema.CheckData("edited arguments", question.ArgsSchema, d.Args) //mutate:edit-matches-schema
 }

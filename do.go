@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fermata-go/fermata/internal/savable"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
 // Do runs fn once per visit of a node and remembers its result: when the node is entered again, after an answer or a
@@ -22,7 +22,7 @@ import (
 // A result is kept as JSON. A T of which JSON would lose a part (fields that are not exported, interfaces with methods) is an
 // [EncodeError], and fn is not run. Where T is untyped, as a map[string]any, Do returns what JSON makes of the result, the first time, too: a
 // number is a json.Number, exactly as it was, and a struct a map. Give T a type if you look into it. A result that an earlier version of
-// the program has kept, and that is not a T any more, is [ErrChanged].
+// the program has kept, and that is not a T any more, is [ErrProgramChanged].
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	return DoAt(ctx, Segment{Type: SegmentDo, ID: name}, fn)
 }
@@ -30,94 +30,94 @@ func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, er
 // DoAt is [Do] for work that has an address of its own, as one call of a tool among several.
 func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
-	outer := visit.From(ctx)
+	outer := activation.FromContext(ctx)
 	if outer == nil {
 		return zero, ErrNoRun
 	}
 	scope := outer.Child(segment.String())
-	if err := scope.Claim(entryDone); err != nil {
+	if err := scope.Claim(entryResult); err != nil {
 		return zero, err
 	}
-	if data, ok := scope.Recall(entryDone); ok { //mutate:done-work-recalled
+	if data, ok := scope.Recorded(entryResult); ok { //mutate:done-work-recalled
 		scope.Skip()
 		var result T
-		if err := savable.Decode(data, &result); err != nil {
-			return zero, fmt.Errorf("%w: the result of %s is not a %T: %w", ErrChanged, scope.FullAddress(), zero, err)
+		if err := roundtrip.Decode(data, &result); err != nil {
+			return zero, fmt.Errorf("%w: the result of %s is not a %T: %w", ErrProgramChanged, scope.FullAddress(), zero, err)
 		}
 		return result, nil
 	}
 	if err := scope.Parked(ctx); err != nil {
 		return zero, err
 	}
-	if err := keepable(reflect.TypeFor[T]()); err != nil {
-		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}
+	if err := checkEncodable(reflect.TypeFor[T]()); err != nil {
+		return zero, &EncodeError{Value: "the result of " + scope.FullAddress(), Err: err}
 	}
-	inside := scope.Inside()
-	result, err := fn(visit.With(ctx, inside))
+	inside := scope.Begin()
+	result, err := fn(activation.WithScope(ctx, inside))
 	if err != nil {
 		signals, plain := scope.Collect(err)
 		if plain != nil {
 			return zero, plain
 		}
 		scope.Park(ctx)
-		return zero, visit.Wait(signals)
+		return zero, activation.JoinSignals(signals)
 	}
 	if err := inside.Finish(); err != nil { //mutate:do-interrupt-not-lost
 		return zero, err
 	}
-	data, err := savable.Encode(result)
+	data, err := roundtrip.Encode(result)
 	if err != nil {
-		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}
+		return zero, &EncodeError{Value: "the result of " + scope.FullAddress(), Err: err}
 	}
-	if result, err = asKept(result, data); err != nil {
-		return zero, &EncodeError{What: "the result of " + scope.FullAddress(), Err: err}
+	if result, err = roundTrip(result, data); err != nil {
+		return zero, &EncodeError{Value: "the result of " + scope.FullAddress(), Err: err}
 	}
-	return result, scope.Done(ctx, inside, entryDone, data)
+	return result, scope.Complete(ctx, inside, entryResult, data)
 }
 
-// keeping is what is known of a type whose values are kept as JSON.
-type keeping struct {
+// typeInfo is what is known of a type whose values are kept as JSON.
+type typeInfo struct {
 	err     error // a part of a value would be lost
 	untyped bool
 }
 
-var keepings sync.Map // of reflect.Type to keeping
+var typeInfos sync.Map // of reflect.Type to keeping
 
-func keepingOf(t reflect.Type) keeping {
-	known, ok := keepings.Load(t)
+func typeInfoOf(t reflect.Type) typeInfo {
+	known, ok := typeInfos.Load(t)
 	if !ok {
-		k := keeping{untyped: savable.Untyped(t)}
-		if mistakes := savable.Mistakes(t, "it"); len(mistakes) > 0 {
+		k := typeInfo{untyped: roundtrip.HasUntyped(t)}
+		if mistakes := roundtrip.Problems(t, "it"); len(mistakes) > 0 {
 			k.err = errors.New(strings.Join(mistakes, "; "))
 		}
-		known, _ = keepings.LoadOrStore(t, k)
+		known, _ = typeInfos.LoadOrStore(t, k)
 	}
-	return known.(keeping)
+	return known.(typeInfo)
 }
 
-// keepable returns an error for a type of which a part would be lost when a result is remembered.
-func keepable(t reflect.Type) error { return keepingOf(t).err }
+// checkEncodable returns an error for a type of which a part would be lost when a result is remembered.
+func checkEncodable(t reflect.Type) error { return typeInfoOf(t).err }
 
-// readKept is [savable.Read], which costs more, where it makes a difference.
-func readKept[T any](data []byte, v *T) error {
-	if keepingOf(reflect.TypeFor[T]()).untyped {
-		return savable.Read(data, v)
+// decodeStored is [roundtrip.UnmarshalUseNumber], which costs more, where it makes a difference.
+func decodeStored[T any](data []byte, v *T) error {
+	if typeInfoOf(reflect.TypeFor[T]()).untyped {
+		return roundtrip.UnmarshalUseNumber(data, v)
 	}
-	return savable.Unmarshal(data, v)
+	return roundtrip.Unmarshal(data, v)
 }
 
-// asKept is a result as a later entry of the node gets it. If that were another than what the first entry gets, no test of the first would tell.
-func asKept[T any](result T, data []byte) (T, error) {
-	if !keepingOf(reflect.TypeFor[T]()).untyped { //mutate:untyped-result-normalized
+// roundTrip is a result as a later entry of the node gets it. If that were another than what the first entry gets, no test of the first would tell.
+func roundTrip[T any](result T, data []byte) (T, error) {
+	if !typeInfoOf(reflect.TypeFor[T]()).untyped { //mutate:untyped-result-normalized
 		return result, nil
 	}
 	var kept T
-	return kept, savable.Decode(data, &kept)
+	return kept, roundtrip.Decode(data, &kept)
 }
 
 // What the journal of a visit holds, by the first word of a part's name.
 const (
-	entryDone   = "do"     // a result of Do
+	entryResult = "do"     // a result of Do
 	entryRuling = "ruling" // what the policy said
 	entryTarget = "target" // what an action would act on
 	entryEffect = "effect" // an intent, later with its receipt

@@ -23,23 +23,23 @@ type stampedPage struct {
 
 // What a node gets from Do must not depend on whether it is its first entry: a part of a result that is there the first time and
 // not after an answer is found by nobody's tests.
-func TestDo_AResultThatWouldComeBackAsAnotherIsRefused(t *testing.T) {
+func TestDo_ResultThatDoesNotRoundTripIsRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		do   func(ctx context.Context, done *calls) error
 		want string
 		done int
 	}{
-		"a field that is not exported": {doing(page{"a", 1}), "size is not exported", 0},
-		"an interface":                 {doing[error](nil), "use a concrete type", 0},
-		"JSON of what it embeds":       {doing([]stampedPage{{Text: "a"}}), "Text would be lost", 0},
-		"text that is not UTF-8":       {doing("a\xff"), "not valid UTF-8", 1},
+		"a field that is not exported": {callDo(page{"a", 1}), "size is not exported", 0},
+		"an interface":                 {callDo[error](nil), "use a concrete type", 0},
+		"JSON of what it embeds":       {callDo([]stampedPage{{Text: "a"}}), "Text would be lost", 0},
+		"text that is not UTF-8":       {callDo("a\xff"), "not valid UTF-8", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var done calls
 			r := newRun(t, func(ctx context.Context) (string, error) { return "", test.do(ctx, &done) })
 			_, err := r.start()
 			refused, ok := errors.AsType[*fermata.EncodeError](err)
-			if !ok || !strings.Contains(refused.Error(), test.want) || !strings.Contains(refused.What, "do:work") {
+			if !ok || !strings.Contains(refused.Error(), test.want) || !strings.Contains(refused.Value, "do:work") {
 				t.Errorf("got %v", err)
 			}
 			if done.n != test.done {
@@ -49,7 +49,7 @@ func TestDo_AResultThatWouldComeBackAsAnotherIsRefused(t *testing.T) {
 	}
 }
 
-func doing[T any](result T) func(context.Context, *calls) error {
+func callDo[T any](result T) func(context.Context, *calls) error {
 	return func(ctx context.Context, done *calls) error {
 		_, err := fermata.Do(ctx, "work", func(context.Context) (T, error) {
 			done.add()
@@ -59,7 +59,7 @@ func doing[T any](result T) func(context.Context, *calls) error {
 	}
 }
 
-func TestI4_AnEffectWhoseReceiptWouldBeLostIsNotDone(t *testing.T) {
+func TestI4_EffectWithUnencodableReceiptIsNotPerformed(t *testing.T) {
 	var done calls
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		ok, err := fermata.Approve(ctx, fermata.Action[string]{Name: "print", Args: "a"})
@@ -76,7 +76,7 @@ func TestI4_AnEffectWhoseReceiptWouldBeLostIsNotDone(t *testing.T) {
 	}
 }
 
-func TestStatefulInterrupt_AStateThatWouldBeLostIsRefusedAndNobodyIsAsked(t *testing.T) {
+func TestStatefulInterrupt_UnencodableStateReturnsErrorWithoutInterrupt(t *testing.T) {
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		return "", fermata.StatefulInterrupt(ctx, "ok?", &page{"a", 1})
 	})
@@ -88,7 +88,7 @@ func TestStatefulInterrupt_AStateThatWouldBeLostIsRefusedAndNobodyIsAsked(t *tes
 
 // A digest names one action, and an effect gets its arguments from what was approved. Two file names that differ in a byte which JSON cannot hold would have the
 // same digest, and a part that JSON loses would be missing only when somebody has said yes.
-func TestI6_ArgumentsThatJSONWouldChangeAreNotAskedAbout(t *testing.T) {
+func TestI6_ArgumentsThatJSONWouldChangeAreRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		approve func(ctx context.Context) error
 		want    string
@@ -100,7 +100,7 @@ func TestI6_ArgumentsThatJSONWouldChangeAreNotAskedAbout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := newRun(t, func(ctx context.Context) (string, error) { return "", test.approve(ctx) }).start()
 			refused, ok := errors.AsType[*fermata.EncodeError](err)
-			if !ok || !strings.Contains(refused.Error(), test.want) || !strings.Contains(refused.What, "delete") {
+			if !ok || !strings.Contains(refused.Error(), test.want) || !strings.Contains(refused.Value, "delete") {
 				t.Errorf("got %v", err)
 			}
 		})

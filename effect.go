@@ -8,10 +8,10 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/schema"
-	"github.com/fermata-go/fermata/internal/visit"
 )
 
 // Effect does an approved action, once. It writes down the intent, calls fn with the approved arguments and an idempotency
@@ -19,8 +19,8 @@ import (
 //
 // A process that dies between intent and receipt leaves the effect in doubt, and so does an error of fn that a later
 // attempt finds, unless fn marked it with [NotDone]. If the effect is declared [Idempotent], it is repeated with the same
-// key. If the target can be asked, by [Look], it is. If neither helps, Effect asks a person: the question is of kind [InDoubt], a
-// [DoubtfulEffect], and its answer a [WhatHappened]. Effect goes by the answer; without a receipt in it, it returns the zero R. It never repeats anything blindly.
+// key. If the target can be asked, by [Lookup], it is. If neither helps, Effect asks a person: the question is of kind [EffectInDoubt], a
+// [InDoubtRequest], and its answer a [EffectResolution]. Effect goes by the answer; without a receipt in it, it returns the zero R. It never repeats anything blindly.
 //
 // A newer program that declares more than the one that made the call says nothing of that call: a person is asked about it. Numbers in
 // untyped places of T reach fn as json.Number, as exactly as they were approved; of R, Effect returns what JSON makes of them, as [Do] does.
@@ -29,19 +29,19 @@ import (
 // called, and the next attempt does the effect.
 func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx context.Context, args T, key string) (R, error), options ...EffectOption) (R, error) {
 	var none R
-	scope := visit.From(ctx)
+	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return none, ErrNoRun
 	}
-	if approved.visit == nil || approved.visit != scope.Visit { //mutate:approval-of-this-activation
+	if approved.activation == nil || approved.activation != scope.Activation { //mutate:approval-of-this-activation
 		return none, fmt.Errorf("%w: it was not given for this visit of %s", ErrNotApproved, scope.FullAddress())
 	}
-	if err := keepable(reflect.TypeFor[R]()); err != nil { // before it is done, or its receipt would be lost
-		return none, &EncodeError{What: "the receipt of " + approved.action, Err: err}
+	if err := checkEncodable(reflect.TypeFor[R]()); err != nil { // before it is done, or its receipt would be lost
+		return none, &EncodeError{Value: "the receipt of " + approved.action, Err: err}
 	}
 	// One place per approval, wherever in the visit the effect is called from: the second use of an approval finds the first.
 	e := effect[T, R]{approved: approved, fn: fn}
-	place := (&visit.Scope{Visit: scope.Visit}).Child(e.segment())
+	place := (&activation.Scope{Activation: scope.Activation}).Child(e.segment())
 	if err := place.Claim("effect"); err != nil { //mutate:approval-used-once
 		if _, twice := errors.AsType[*DuplicateError](err); twice {
 			return none, fmt.Errorf("%w: the approval of %s has been used", ErrNotApproved, approved.action)
@@ -60,7 +60,7 @@ type EffectOption func(*effectConfig)
 
 type effectConfig struct {
 	idempotent, fenced bool
-	look               func(ctx context.Context, key string) (receipt json.RawMessage, found bool, err error)
+	lookup             func(ctx context.Context, key string) (receipt json.RawMessage, found bool, err error)
 }
 
 // Idempotent declares that the target ignores a second call with the same key, so that an effect in doubt may be repeated.
@@ -86,11 +86,11 @@ func (e *EffectError) Error() string {
 	return fmt.Sprintf("fermata: effect %s: %s", e.Action, e.Message)
 }
 
-// InDoubt is the kind of question about an effect of which nobody knows whether it happened.
-var InDoubt = NewKind[DoubtfulEffect, WhatHappened]("effect-in-doubt")
+// EffectInDoubt is the kind of question about an effect of which nobody knows whether it happened.
+var EffectInDoubt = NewKind[InDoubtRequest, EffectResolution]("effect-in-doubt")
 
-// DoubtfulEffect is what is known of an effect in doubt.
-type DoubtfulEffect struct {
+// InDoubtRequest is what is known of an effect in doubt.
+type InDoubtRequest struct {
 	Action string          `json:"action"`
 	Args   json.RawMessage `json:"args"`
 	Digest string          `json:"digest"`
@@ -100,13 +100,13 @@ type DoubtfulEffect struct {
 	// Error is what the call returned; empty if the process died in it.
 	Error string `json:"error,omitempty"`
 	// Try counts the calls: a word on the first is none on the second.
-	Try int `json:"try"`
+	Attempt int `json:"try"`
 	// ReceiptSchema is what a receipt must fit.
 	ReceiptSchema json.RawMessage `json:"receiptSchema,omitempty"`
 }
 
-// WhatHappened is a person's word on an effect in doubt.
-type WhatHappened struct {
+// EffectResolution is a person's word on an effect in doubt.
+type EffectResolution struct {
 	// Happened true: it is done, and Receipt (if any) is what the target said. False: it is not, and will be done now.
 	Happened bool            `json:"happened"`
 	Receipt  json.RawMessage `json:"receipt,omitempty"`
@@ -115,14 +115,14 @@ type WhatHappened struct {
 }
 
 // ValidateFor checks the receipt against what the effect returns.
-func (w WhatHappened) ValidateFor(question DoubtfulEffect) error {
+func (w EffectResolution) ValidateFor(question InDoubtRequest) error {
 	if w.Receipt == nil {
 		return nil
 	}
 	if !w.Happened {
 		return errors.New("a receipt of something that did not happen")
 	}
-	return schema.Fits("receipt", question.ReceiptSchema, w.Receipt)
+	return schema.CheckData("receipt", question.ReceiptSchema, w.Receipt)
 }
 
 // effectState is where an effect stands.
@@ -133,33 +133,33 @@ func (w WhatHappened) ValidateFor(question DoubtfulEffect) error {
 type effectState string
 
 const (
-	effectStarted effectState = "started"
-	effectDone    effectState = "done"
-	effectFailed  effectState = "failed"
-	effectAsked   effectState = "asked" // nothing was done: fn asked first, or was not called
+	effectStarted   effectState = "started"
+	effectDone      effectState = "done"
+	effectFailed    effectState = "failed"
+	effectNotCalled effectState = "asked" // nothing was done: fn asked first, or was not called
 )
 
 // effectEntry is the ledger's line on one effect.
 type effectEntry struct {
-	State   effectState     `json:"state"`
-	Digest  string          `json:"digest"`
-	Key     string          `json:"key"`
-	Started time.Time       `json:"started"`
-	Attempt int             `json:"attempt"`
-	Try     int             `json:"try"`
-	Error   string          `json:"error,omitempty"`
-	NotDone bool            `json:"notDone,omitempty"`
-	Receipt json.RawMessage `json:"receipt,omitempty"`
+	State       effectState     `json:"state"`
+	Digest      string          `json:"digest"`
+	Key         string          `json:"key"`
+	Started     time.Time       `json:"started"`
+	NodeAttempt int             `json:"attempt"`
+	Attempt     int             `json:"try"`
+	Error       string          `json:"error,omitempty"`
+	NotDone     bool            `json:"notDone,omitempty"`
+	Receipt     json.RawMessage `json:"receipt,omitempty"`
 	// Idempotent and Fenced are what was declared of the target when it was called. A program that declares it later says nothing of this call.
 	Idempotent bool `json:"idempotent,omitempty"`
 	Fenced     bool `json:"fenced,omitempty"`
 	// Untold says that the ledger could not be told how it ended. Whoever comes back to it tells it.
-	Untold bool `json:"untold,omitempty"`
+	LedgerPending bool `json:"untold,omitempty"`
 }
 
 type effect[T, R any] struct {
 	approved Approved[T]
-	place    *visit.Scope
+	place    *activation.Scope
 	fn       func(context.Context, T, string) (R, error)
 	config   effectConfig
 }
@@ -173,35 +173,35 @@ func effectSegment(action, approval string) string {
 
 func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	var none R
-	entry, err := e.entry()
+	entry, err := e.loadEntry()
 	if err != nil {
 		return none, err
 	}
 	if entry != nil { // what was asked about it may be settled, and then is not asked again
-		visit.From(ctx).Child(e.segment()).Skip()
+		activation.FromContext(ctx).Child(e.segment()).Skip()
 	}
 	switch {
 	case entry == nil:
-		return e.perform(ctx, 1)
+		return e.begin(ctx, 1)
 	case entry.Digest != e.approved.digest:
 		return none, fmt.Errorf("%w: %s was begun with other arguments", ErrNotApproved, e.approved.action)
 	}
-	if err := e.tell(ctx, entry); err != nil {
+	if err := e.syncLedger(ctx, entry); err != nil {
 		return none, err
 	}
 	switch {
 	case entry.State == effectDone:
-		return e.kept(entry.Receipt) //mutate:receipt-reused
-	case entry.State == effectFailed && entry.Attempt == e.place.Attempt:
+		return e.storedReceipt(entry.Receipt) //mutate:receipt-reused
+	case entry.State == effectFailed && entry.NodeAttempt == e.place.Attempt:
 		// The node has seen this error in this attempt and gone on; going on again must look the same to it.
 		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
 	//mutate:ledger-asked-first
 	case entry.State == effectStarted && e.ledger() != nil: // which may know more than the journal
-		return e.look(ctx, entry)
-	case entry.State == effectAsked || entry.NotDone || e.repeatable(entry): //mutate:doubt-not-repeated
-		return e.perform(ctx, entry.Try+1)
+		return e.continueFromLedger(ctx, entry)
+	case entry.State == effectNotCalled || entry.NotDone || e.repeatable(entry): //mutate:doubt-not-repeated
+		return e.begin(ctx, entry.Attempt+1)
 	}
-	return e.doubt(ctx, entry)
+	return e.resolveInDoubt(ctx, entry)
 }
 
 // ledger is where effects are begun; nil if the run has none.
@@ -212,17 +212,17 @@ func (e *effect[T, R]) ledger() Ledger {
 
 func (e *effect[T, R]) intent(entry *effectEntry) Intent {
 	a := &e.approved
-	intent := Intent{Interrupt: a.asked, Try: entry.Try, Digest: entry.Digest, Key: entry.Key, Repeatable: entry.Idempotent}
-	if a.asked == "" {
-		intent.Interrupt = a.id
-		intent.Allowed = &Allowed{Address: a.place, By: a.by, Policy: a.policy, Request: ApprovalRequest{Action: a.action, Args: a.raw, Digest: a.digest}}
+	intent := Intent{InterruptID: a.interruptID, Attempt: entry.Attempt, Digest: entry.Digest, Key: entry.Key, Idempotent: entry.Idempotent}
+	if a.interruptID == "" {
+		intent.InterruptID = a.id
+		intent.Allowed = &AllowedAction{Address: a.address, By: a.by, PolicyDigest: a.policyDigest, Request: ApprovalRequest{Action: a.action, Args: a.raw, Digest: a.digest}}
 	}
 	return intent
 }
 
-// look finds out in the ledger what became of an effect that the journal leaves open: it was not begun, it has ended, or it is
+// checkTarget finds out in the ledger what became of an effect that the journal leaves open: it was not begun, it has ended, or it is
 // in doubt.
-func (e *effect[T, R]) look(ctx context.Context, entry *effectEntry) (R, error) {
+func (e *effect[T, R]) continueFromLedger(ctx context.Context, entry *effectEntry) (R, error) {
 	var none R
 	line, begun, err := e.ledger().Begin(ctx, e.intent(entry))
 	switch {
@@ -232,11 +232,11 @@ func (e *effect[T, R]) look(ctx context.Context, entry *effectEntry) (R, error) 
 	case begun: // whoever wrote the journal's line died before it came to this
 		return e.dispatch(ctx, entry)
 	case line.State == EffectSucceeded:
-		return e.settle(ctx, entry, line.Receipt)
+		return e.recordReceipt(ctx, entry, line.Receipt)
 	case e.repeatable(entry):
-		return e.perform(ctx, entry.Try+1)
+		return e.begin(ctx, entry.Attempt+1)
 	}
-	return e.doubt(ctx, entry)
+	return e.resolveInDoubt(ctx, entry)
 }
 
 // repeatable reports whether the target ignores a second call: it knows the key of the first one, if that was made with one, and looks at
@@ -246,17 +246,17 @@ func (e *effect[T, R]) repeatable(entry *effectEntry) bool {
 }
 
 // settle writes down a receipt that came from elsewhere.
-func (e *effect[T, R]) settle(ctx context.Context, entry *effectEntry, receipt json.RawMessage) (R, error) {
-	result, err := e.kept(receipt)
+func (e *effect[T, R]) recordReceipt(ctx context.Context, entry *effectEntry, receipt json.RawMessage) (R, error) {
+	result, err := e.storedReceipt(receipt)
 	if err != nil {
 		return result, err
 	}
 	entry.State, entry.Receipt = effectDone, receipt
-	return result, e.write(ctx, *entry)
+	return result, e.saveEntry(ctx, *entry)
 }
 
-func (e *effect[T, R]) entry() (*effectEntry, error) {
-	data, ok := e.place.Recall(entryEffect)
+func (e *effect[T, R]) loadEntry() (*effectEntry, error) {
+	data, ok := e.place.Recorded(entryEffect)
 	if !ok {
 		return nil, nil
 	}
@@ -268,14 +268,14 @@ func (e *effect[T, R]) entry() (*effectEntry, error) {
 }
 
 // perform begins the effect: in the journal, and then in the ledger if there is one.
-func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
+func (e *effect[T, R]) begin(ctx context.Context, try int) (R, error) {
 	var none R
 	entry := &effectEntry{
-		State: effectStarted, Digest: e.approved.digest, Attempt: e.place.Attempt, Try: try,
-		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.At(), e.approved.digest),
+		State: effectStarted, Digest: e.approved.digest, NodeAttempt: e.place.Attempt, Attempt: try,
+		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.Path(), e.approved.digest),
 		Started: e.place.Host.Time().UTC(), Idempotent: e.config.idempotent, Fenced: e.config.fenced,
 	}
-	if err := e.write(ctx, *entry); err != nil { //mutate:intent-saved-first
+	if err := e.saveEntry(ctx, *entry); err != nil { //mutate:intent-saved-first
 		return none, err
 	}
 	if ledger := e.ledger(); ledger != nil {
@@ -284,9 +284,9 @@ func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 		case err != nil:
 			return none, err
 		case !begun && line.State == EffectSucceeded:
-			return e.settle(ctx, entry, line.Receipt)
+			return e.recordReceipt(ctx, entry, line.Receipt)
 		case !begun && !e.config.idempotent:
-			return e.doubt(ctx, entry)
+			return e.resolveInDoubt(ctx, entry)
 		}
 	}
 	return e.dispatch(ctx, entry)
@@ -297,105 +297,105 @@ func (e *effect[T, R]) perform(ctx context.Context, try int) (R, error) {
 func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, error) {
 	var none R
 	var args T
-	if err := readKept(e.approved.raw, &args); err != nil {
+	if err := decodeStored(e.approved.raw, &args); err != nil {
 		return none, fmt.Errorf("fermata: the approved arguments of %s cannot be read: %w", e.approved.action, err)
 	}
 	if err := ctx.Err(); err != nil { // whatever fn would make of it: nothing has happened, and nobody need be asked
-		entry.State, entry.Error = effectAsked, err.Error()
-		return none, errors.Join(err, e.end(ctx, entry, EffectFailed))
+		entry.State, entry.Error = effectNotCalled, err.Error()
+		return none, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
 	}
 	//mutate:effect-gets-approved-copy
-	result, err := e.fn(e.config.withFence(ctx, entry.Try), args, entry.Key)
+	result, err := e.fn(e.config.withFence(ctx, entry.Attempt), args, entry.Key)
 	if err != nil {
 		if signals, plain := e.place.Collect(err); signals != nil && plain == nil {
-			entry.State, entry.Error = effectAsked, "it asked first"
-			if err := e.end(ctx, entry, EffectFailed); err != nil {
+			entry.State, entry.Error = effectNotCalled, "it asked first"
+			if err := e.recordEnd(ctx, entry, EffectFailed); err != nil {
 				return none, err
 			}
-			return none, visit.Wait(signals)
+			return none, activation.JoinSignals(signals)
 		}
 		_, entry.NotDone = errors.AsType[*notDoneError](err)
 		entry.State, entry.Error = effectFailed, err.Error()
-		return none, errors.Join(err, e.end(ctx, entry, EffectFailed))
+		return none, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
 	}
 	if entry.Receipt, err = json.Marshal(&result); err != nil {
-		return none, &EncodeError{What: "the receipt of " + e.approved.action, Err: err}
+		return none, &EncodeError{Value: "the receipt of " + e.approved.action, Err: err}
 	}
 	entry.State = effectDone
-	result, err = asKept(result, entry.Receipt)
-	return result, errors.Join(e.end(ctx, entry, EffectSucceeded), err)
+	result, err = roundTrip(result, entry.Receipt)
+	return result, errors.Join(e.recordEnd(ctx, entry, EffectSucceeded), err)
 }
 
 // end writes down how the effect ended: in the ledger first, which takes it also from somebody who has lost the run.
-func (e *effect[T, R]) end(ctx context.Context, entry *effectEntry, state LedgerState) error {
+func (e *effect[T, R]) recordEnd(ctx context.Context, entry *effectEntry, state LedgerState) error {
 	var err error
 	if ledger := e.ledger(); ledger != nil {
-		err = ledger.End(ctx, e.intent(entry), LedgerLine{State: state, Receipt: entry.Receipt, Error: entry.Error})
+		err = ledger.End(ctx, e.intent(entry), LedgerEntry{State: state, Receipt: entry.Receipt, Error: entry.Error})
 	}
-	entry.Untold = err != nil //mutate:unreported-end-kept
-	return errors.Join(err, e.write(ctx, *entry))
+	entry.LedgerPending = err != nil //mutate:unreported-end-kept
+	return errors.Join(err, e.saveEntry(ctx, *entry))
 }
 
 // tell makes up for an end that the ledger could not be told.
-func (e *effect[T, R]) tell(ctx context.Context, entry *effectEntry) error {
+func (e *effect[T, R]) syncLedger(ctx context.Context, entry *effectEntry) error {
 	switch {
-	case !entry.Untold:
+	case !entry.LedgerPending:
 		return nil
 	case entry.State == effectDone:
-		return e.end(ctx, entry, EffectSucceeded)
+		return e.recordEnd(ctx, entry, EffectSucceeded)
 	}
-	return e.end(ctx, entry, EffectFailed)
+	return e.recordEnd(ctx, entry, EffectFailed)
 }
 
-func (e *effect[T, R]) write(ctx context.Context, entry effectEntry) error {
+func (e *effect[T, R]) saveEntry(ctx context.Context, entry effectEntry) error {
 	data, err := json.Marshal(entry)
 	if err != nil {
 		return err
 	}
-	return e.place.Record(ctx, entryEffect, data, visit.Now)
+	return e.place.Record(ctx, entryEffect, data, activation.SaveNow)
 }
 
-func (e *effect[T, R]) doubt(ctx context.Context, entry *effectEntry) (R, error) {
+func (e *effect[T, R]) resolveInDoubt(ctx context.Context, entry *effectEntry) (R, error) {
 	var none R
-	asking := visit.From(ctx).Child(e.segment()) // below the work that the effect is part of, and so parked with it
-	question := DoubtfulEffect{
+	asking := activation.FromContext(ctx).Child(e.segment()) // below the work that the effect is part of, and so parked with it
+	question := InDoubtRequest{
 		Action: e.approved.action, Args: e.approved.raw, Digest: entry.Digest, Key: entry.Key, Started: entry.Started, Error: entry.Error,
-		Try: entry.Try, ReceiptSchema: schema.TextFor[R](),
+		Attempt: entry.Attempt, ReceiptSchema: schema.TextFor[R](),
 	}
 	//mutate:person-overrides-target-check
-	if e.config.look != nil && !InDoubt.answered(asking, question) { // a person's word stands
-		if result, cleared, err := e.clear(ctx, entry); cleared {
+	if e.config.lookup != nil && !EffectInDoubt.hasAnswer(asking, question) { // a person's word stands
+		if result, cleared, err := e.resolveByLookup(ctx, entry); cleared {
 			return result, err
 		}
 	}
-	said, id, err := InDoubt.ask(visit.With(ctx, asking), question)
+	said, id, err := EffectInDoubt.askWithID(activation.WithScope(ctx, asking), question)
 	if err != nil {
 		return none, err
 	}
 	if !said.Happened {
-		return e.perform(ctx, entry.Try+1) //mutate:doubt-decision-per-attempt
+		return e.begin(ctx, entry.Attempt+1) //mutate:doubt-decision-per-attempt
 	}
-	if _, err := e.receipt(said.Receipt); err != nil {
+	if _, err := e.decodeReceipt(said.Receipt); err != nil {
 		return none, asking.Refuse(id, err)
 	}
-	return e.settle(ctx, entry, said.Receipt)
+	return e.recordReceipt(ctx, entry, said.Receipt)
 }
 
 // kept reads a receipt that was written down, perhaps by another version of the program.
-func (e *effect[T, R]) kept(data json.RawMessage) (R, error) {
-	result, err := e.receipt(data)
+func (e *effect[T, R]) storedReceipt(data json.RawMessage) (R, error) {
+	result, err := e.decodeReceipt(data)
 	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrChanged, err)
+		err = fmt.Errorf("%w: %w", ErrProgramChanged, err)
 	}
 	return result, err
 }
 
-func (e *effect[T, R]) receipt(data json.RawMessage) (R, error) {
+func (e *effect[T, R]) decodeReceipt(data json.RawMessage) (R, error) {
 	var result R
 	if data == nil {
 		return result, nil
 	}
-	if err := savable.Decode(data, &result); err != nil {
+	if err := roundtrip.Decode(data, &result); err != nil {
 		return result, fmt.Errorf("fermata: the receipt of %s is not a %T: %w", e.approved.action, result, err)
 	}
 	return result, nil

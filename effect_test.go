@@ -71,7 +71,7 @@ func TestI4_NothingHappensBeforeApproval(t *testing.T) {
 	}
 }
 
-func TestApprove_ARefusalSaysWhoAndWhy(t *testing.T) {
+func TestApprove_RejectionNamesPersonAndReason(t *testing.T) {
 	var d database
 	r := newRun(t, dropping(&d))
 	_, err := r.start()
@@ -96,7 +96,7 @@ func TestI11_ExpiredIsNotRejectedAndNeverApproves(t *testing.T) {
 	}
 }
 
-func TestI6_WhatRunsIsWhatWasApproved(t *testing.T) {
+func TestI6_EffectRunsWithApprovedArguments(t *testing.T) {
 	var d database
 	var first, second string
 	r := newRun(t, func(ctx context.Context) (string, error) {
@@ -114,7 +114,7 @@ func TestI6_WhatRunsIsWhatWasApproved(t *testing.T) {
 	}
 }
 
-func TestApprove_EditsThatDoNotFitAreRefusedBeforeAnythingRuns(t *testing.T) {
+func TestApprove_InvalidEditsAreRejectedBeforeAnythingRuns(t *testing.T) {
 	var d database
 	entered := 0
 	inner := dropping(&d)
@@ -143,7 +143,7 @@ func TestApprove_EditsThatDoNotFitAreRefusedBeforeAnythingRuns(t *testing.T) {
 
 // The story: a JSON Schema takes 1.0 for an integer, Go does not, and the approved action could neither be done nor asked
 // about again.
-func TestApprove_EditsThatOnlyGoRefusesLeaveTheQuestionOpen(t *testing.T) {
+func TestApprove_EditsThatGoCannotDecodeLeaveTheInterruptOpen(t *testing.T) {
 	type small struct {
 		N int8 `json:"n"`
 	}
@@ -165,7 +165,7 @@ func TestApprove_EditsThatOnlyGoRefusesLeaveTheQuestionOpen(t *testing.T) {
 	}
 }
 
-func TestEffect_NeedsAnApprovalOfThisVisit(t *testing.T) {
+func TestEffect_RequiresApprovalOfThisActivation(t *testing.T) {
 	var d database
 	var leaked fermata.Approved[drop]
 	allow := graph.WithPolicy(fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
@@ -234,7 +234,7 @@ func TestPolicy_DecidesAndFailsClosed(t *testing.T) {
 	}
 }
 
-func TestPolicy_MayForbidWhatAPersonEditedIn(t *testing.T) {
+func TestPolicy_MayDenyEditedArguments(t *testing.T) {
 	var d database
 	r := newRun(t, dropping(&d), graph.WithPolicy(fermata.PolicyFunc(func(_ context.Context, a fermata.ActionRequest) (fermata.Ruling, error) {
 		if strings.Contains(string(a.Args), "payroll") {
@@ -265,7 +265,7 @@ func (r *run) crash(d *database) {
 	_, err := r.start()
 	ic := waitsFor(t, err)
 	// Two saves until the effect is begun: the answer, the task that is ready again … the one after the intent crashes.
-	d.fail = func() error { faulty.CrashSave(faulty.Saves()+1, storetest.Before); return nil }
+	d.fail = func() error { faulty.CrashSave(faulty.Saves()+1, storetest.BeforeWrite); return nil }
 	if _, err := r.resume(graph.Answer(ic.ID, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})); !errors.Is(err, storetest.ErrCrashed) {
 		t.Fatalf("got %v", err)
 	}
@@ -276,21 +276,21 @@ func (r *run) crash(d *database) {
 	}
 }
 
-func TestI4_AnEffectInDoubtIsAskedAboutAndNotRepeated(t *testing.T) {
+func TestI4_EffectInDoubtAsksAPersonAndIsNotRepeated(t *testing.T) {
 	for _, happened := range []bool{true, false} {
 		t.Run(fmt.Sprint("happened ", happened), func(t *testing.T) {
 			var d database
 			r := crashing(t, &d)
 			_, err := r.resume(graph.TakeOver())
 			ic := waitsFor(t, err)
-			doubt, qerr := fermata.InDoubt.Question(ic)
+			doubt, qerr := fermata.EffectInDoubt.Question(ic)
 			if qerr != nil || ic.Kind != "effect-in-doubt" || doubt.Action != "drop-table" || doubt.Key != d.keys[0] || doubt.Started.IsZero() {
 				t.Fatalf("got %+v, %v", doubt, qerr)
 			}
 			if d.n != 1 {
 				t.Fatal("it was repeated blindly")
 			}
-			answer := fermata.WhatHappened{Happened: happened}
+			answer := fermata.EffectResolution{Happened: happened}
 			want := 2
 			if happened {
 				answer.Receipt = json.RawMessage(`"dropped users, I looked"`)
@@ -312,7 +312,7 @@ func TestEffect_AReceiptOfAnotherTypeIsRefused(t *testing.T) {
 	r := crashing(t, &d)
 	_, err := r.resume(graph.TakeOver())
 	ic := waitsFor(t, err)
-	for _, wrong := range []fermata.WhatHappened{
+	for _, wrong := range []fermata.EffectResolution{
 		{Happened: true, Receipt: json.RawMessage(`{"id":7}`)},
 		{Happened: false, Receipt: json.RawMessage(`"x"`)},
 	} {
@@ -333,7 +333,7 @@ func TestEffect_IdempotentInDoubtIsRepeatedWithTheSameKey(t *testing.T) {
 	}
 }
 
-func TestEffect_AFailureIsAskedAboutUnlessItIsCertain(t *testing.T) {
+func TestEffect_FailureAsksAPersonUnlessMarkedNotDone(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		fail    error
@@ -360,7 +360,7 @@ func TestEffect_AFailureIsAskedAboutUnlessItIsCertain(t *testing.T) {
 				}
 				return
 			}
-			doubt, qerr := fermata.InDoubt.Question(waitsFor(t, err))
+			doubt, qerr := fermata.EffectInDoubt.Question(waitsFor(t, err))
 			if qerr != nil || doubt.Error != "timeout" || d.n != 1 {
 				t.Fatalf("got %+v, %v, %d calls", doubt, qerr, d.n)
 			}
@@ -368,7 +368,7 @@ func TestEffect_AFailureIsAskedAboutUnlessItIsCertain(t *testing.T) {
 	}
 }
 
-func TestEffect_AnErrorTheNodeHandledStaysHandled(t *testing.T) {
+func TestEffect_HandledErrorIsReturnedAgainInTheSameAttempt(t *testing.T) {
 	d := database{fail: func() error { return errors.New("out of stock") }}
 	ask := fermata.NewKind[string, string]("test-after-failure")
 	r := newRun(t, func(ctx context.Context) (string, error) {
@@ -390,13 +390,13 @@ func TestEffect_AnErrorTheNodeHandledStaysHandled(t *testing.T) {
 
 func TestI9_WithoutASavedIntentTheEffectDoesNotHappen(t *testing.T) {
 	var d database
-	r := newRun(t, dropping(&d), graph.SaveOnHold())
+	r := newRun(t, dropping(&d), graph.SaveOnWait())
 	faulty := storetest.NewFaulty(r.st)
 	r.st = faulty
 	_, err := r.start()
 	ic := waitsFor(t, err)
 	down := errors.New("disk full")
-	faulty.FailSave(faulty.Saves()+2, storetest.Before, down) // the first is the answer
+	faulty.FailSave(faulty.Saves()+2, storetest.BeforeWrite, down) // the first is the answer
 	if _, err := r.resume(graph.Answer(ic.ID, fermata.Decision{Verb: fermata.VerbApprove})); !errors.Is(err, down) {
 		t.Fatalf("got %v", err)
 	}
@@ -409,7 +409,7 @@ func TestI9_WithoutASavedIntentTheEffectDoesNotHappen(t *testing.T) {
 	}
 }
 
-func TestDo_IsDoneOncePerVisit(t *testing.T) {
+func TestDo_RunsOncePerActivation(t *testing.T) {
 	var charged, looked calls
 	ask := fermata.NewKind[string, string]("test-do")
 	r := newRun(t, func(ctx context.Context) (string, error) {
@@ -438,21 +438,21 @@ func TestDo_IsDoneOncePerVisit(t *testing.T) {
 	}
 }
 
-func TestI4_OneWordOnAnEffectIsGoodForOneRepeat(t *testing.T) {
+func TestI4_OneResolutionAllowsOneRepeat(t *testing.T) {
 	d := database{fail: func() error { return errors.New("timeout") }}
 	frozen := graph.WithClock(func() time.Time { return time.Unix(0, 0) }) // two tries at the same time are two tries
 	r := newRun(t, dropping(&d), frozen)
 	_, err := r.start()
 	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
 	_, err = r.resume()
-	_, _ = r.answer(err, fermata.WhatHappened{Happened: false})
+	_, _ = r.answer(err, fermata.EffectResolution{Happened: false})
 	_, err = r.resume()
-	if doubt, qerr := fermata.InDoubt.Question(waitsFor(t, err)); qerr != nil || doubt.Try != 2 || d.n != 2 {
+	if doubt, qerr := fermata.EffectInDoubt.Question(waitsFor(t, err)); qerr != nil || doubt.Attempt != 2 || d.n != 2 {
 		t.Fatalf("got %+v, %v after %d calls", doubt, qerr, d.n)
 	}
 }
 
-func TestEffect_AReceiptThatOnlyGoRefusesLeavesTheQuestionOpen(t *testing.T) {
+func TestEffect_ReceiptThatGoCannotDecodeLeavesTheInterruptOpen(t *testing.T) {
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		ok, err := fermata.Approve(ctx, fermata.Action[int]{Name: "pay", Args: 1})
 		if err != nil {
@@ -465,11 +465,11 @@ func TestEffect_AReceiptThatOnlyGoRefusesLeavesTheQuestionOpen(t *testing.T) {
 	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
 	_, err = r.resume()
 	id := waitsFor(t, err).ID
-	_, err = r.resume(graph.Answer(id, fermata.WhatHappened{Happened: true, Receipt: json.RawMessage("1.0")}))
+	_, err = r.resume(graph.Answer(id, fermata.EffectResolution{Happened: true, Receipt: json.RawMessage("1.0")}))
 	if !isAnswerError(err) || waitsFor(t, err).ID != id {
 		t.Fatalf("got %v", err)
 	}
-	out, err := r.resume(graph.Answer(id, fermata.WhatHappened{Happened: true, Receipt: json.RawMessage("7")}))
+	out, err := r.resume(graph.Answer(id, fermata.EffectResolution{Happened: true, Receipt: json.RawMessage("7")}))
 	if err != nil || out != "7" {
 		t.Fatalf("got %q, %v", out, err)
 	}
@@ -478,7 +478,7 @@ func TestEffect_AReceiptThatOnlyGoRefusesLeavesTheQuestionOpen(t *testing.T) {
 // Whoever acts on an answer must not find, after a crash, that nobody has given it, and somebody else give another one.
 func TestI2_AnAnswerIsSavedBeforeAnythingRunsOnIt(t *testing.T) {
 	yes := fermata.NewKind[string, string]("yes")
-	for _, opts := range [][]graph.Option{nil, {graph.SaveOnHold()}} {
+	for _, opts := range [][]graph.Option{nil, {graph.SaveOnWait()}} {
 		acted := func() {}
 		r := newRun(t, func(ctx context.Context) (string, error) {
 			said, err := yes.Ask(ctx, "well?")
@@ -490,7 +490,7 @@ func TestI2_AnAnswerIsSavedBeforeAnythingRunsOnIt(t *testing.T) {
 		faulty := storetest.NewFaulty(r.st)
 		r.st = faulty
 		_, err := r.start()
-		acted = func() { faulty.CrashSave(faulty.Saves()+1, storetest.Before) }
+		acted = func() { faulty.CrashSave(faulty.Saves()+1, storetest.BeforeWrite) }
 		if _, err := r.answer(err, "go"); !errors.Is(err, storetest.ErrCrashed) {
 			t.Fatalf("got %v", err)
 		}
@@ -502,7 +502,7 @@ func TestI2_AnAnswerIsSavedBeforeAnythingRunsOnIt(t *testing.T) {
 	}
 }
 
-func TestI2_AWordOnAnEffectInsideOfWorkThatWaitsIsKept(t *testing.T) {
+func TestI2_ResolutionOfAnEffectInsideWaitingWorkIsKept(t *testing.T) {
 	ask := fermata.NewKind[string, string]("test-beside-doubt")
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		return fermata.Do(ctx, "work", func(ctx context.Context) (string, error) {
@@ -522,7 +522,7 @@ func TestI2_AWordOnAnEffectInsideOfWorkThatWaitsIsKept(t *testing.T) {
 	if len(info.Interrupts) != 2 {
 		t.Fatalf("got %v", err)
 	}
-	_, err = r.resume(graph.Answer(info.ByKind(fermata.InDoubt.Name())[0].ID, fermata.WhatHappened{Happened: true}))
+	_, err = r.resume(graph.Answer(info.ByKind(fermata.EffectInDoubt.Name())[0].ID, fermata.EffectResolution{Happened: true}))
 	if isAnswerError(err) {
 		t.Fatalf("got %v", err)
 	}
@@ -532,7 +532,7 @@ func TestI2_AWordOnAnEffectInsideOfWorkThatWaitsIsKept(t *testing.T) {
 	}
 }
 
-func TestContext_KnowsWhereAndWhen(t *testing.T) {
+func TestContext_HasAddressAndTime(t *testing.T) {
 	noon := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		part := fermata.AppendAddressSegment(ctx, "part", "x")
@@ -551,7 +551,7 @@ type currency string
 func (currency) Choices() []string { return []string{"CHF", "EUR"} }
 
 // What a person may put into the place of an argument is what the program itself could have written there.
-func TestApprove_EditsAreHeldToTheChoicesOfTheirType(t *testing.T) {
+func TestApprove_EditsMustMatchTheChoicesOfTheirType(t *testing.T) {
 	type transfer struct {
 		In   currency
 		Note []byte

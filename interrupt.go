@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/savable"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
 // InterruptCtx is one place where a run waits, as people and programs see it.
@@ -44,11 +44,11 @@ func InfoAs[T any](i *InterruptCtx) (T, error) {
 	data := i.Data
 	if data == nil {
 		var err error
-		if data, err = json.Marshal(savable.Addressed(i.Info)); err != nil {
+		if data, err = json.Marshal(roundtrip.Addressable(i.Info)); err != nil {
 			return v, err
 		}
 	}
-	if err := readKept(data, &v); err != nil {
+	if err := decodeStored(data, &v); err != nil {
 		return v, fmt.Errorf("fermata: the info of %s is not a %T: %w", i.Address, v, err)
 	}
 	return v, nil
@@ -118,7 +118,7 @@ func ExtractInterruptInfo(err error) (*InterruptInfo, bool) {
 // IsInterrupt reports whether err, as code in a run gets it, is nothing but the wish to wait: of Ask, Approve, Do, Interrupt and the
 // like, also wrapped and joined. It is for code between the one that asks and the node, which must neither retry nor log such an error,
 // nor make something else of it, but pass it on. Whoever runs the graph uses [ExtractInterruptInfo].
-func IsInterrupt(err error) bool { return visit.Waits(err) }
+func IsInterrupt(err error) bool { return activation.IsWait(err) }
 
 // Interrupt returns an error that makes the run wait at the current address. info is what the person sees. The node has to
 // return the error; after the answer it is entered again and finds the answer with [GetResumeContext].
@@ -145,7 +145,7 @@ func CompositeInterrupt(ctx context.Context, info, state any, errs ...error) err
 	if joined == nil {
 		return nil
 	}
-	scope := visit.From(ctx)
+	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return ErrNoRun
 	}
@@ -156,8 +156,8 @@ func CompositeInterrupt(ctx context.Context, info, state any, errs ...error) err
 	return raise(ctx, info, state, signals...)
 }
 
-func raise(ctx context.Context, info, state any, subs ...*visit.Signal) error {
-	scope := visit.From(ctx)
+func raise(ctx context.Context, info, state any, subs ...*activation.Signal) error {
+	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return ErrNoRun
 	}
@@ -167,8 +167,8 @@ func raise(ctx context.Context, info, state any, subs ...*visit.Signal) error {
 	}
 	what := "the state of an interrupt at " + scope.FullAddress()
 	if state != nil {
-		if err := keepable(reflect.TypeOf(state)); err != nil {
-			return &EncodeError{What: what, Err: err}
+		if err := checkEncodable(reflect.TypeOf(state)); err != nil {
+			return &EncodeError{Value: what, Err: err}
 		}
 	}
 	kept, err := encode(what, state)
@@ -187,16 +187,16 @@ func encode(what string, v any) (json.RawMessage, error) {
 	if v == nil {
 		return nil, nil
 	}
-	data, err := json.Marshal(savable.Addressed(v))
+	data, err := json.Marshal(roundtrip.Addressable(v))
 	if err != nil {
-		return nil, &EncodeError{What: what, Err: err}
+		return nil, &EncodeError{Value: what, Err: err}
 	}
 	return data, nil
 }
 
 // CurrentAddress is the place in the run that ctx stands for; nil outside of a run.
 func CurrentAddress(ctx context.Context) Address {
-	scope := visit.From(ctx)
+	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return nil
 	}
@@ -210,7 +210,7 @@ func CurrentAddress(ctx context.Context) Address {
 // Now is the time by the clock of the run that ctx is part of. It moves on between two entries of a node; keep a time that
 // must not with [Do]. Outside of a run it is time.Now.
 func Now(ctx context.Context) time.Time {
-	if scope := visit.From(ctx); scope != nil {
+	if scope := activation.FromContext(ctx); scope != nil {
 		return scope.Host.Time()
 	}
 	return time.Now()
@@ -223,9 +223,9 @@ func AppendAddressSegment(ctx context.Context, segmentType SegmentType, id strin
 }
 
 func withSegment(ctx context.Context, segment Segment) context.Context {
-	scope := visit.From(ctx)
+	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return ctx
 	}
-	return visit.With(ctx, scope.Child(segment.String()))
+	return activation.WithScope(ctx, scope.Child(segment.String()))
 }

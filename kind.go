@@ -14,10 +14,10 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/internal/visit"
 )
 
 // Kind is a named sort of question: what is asked is a Q, what comes back is an A, and both have a JSON Schema derived from
@@ -31,8 +31,8 @@ import (
 type Kind[Q, A any] struct {
 	name             string
 	question, answer schema.Schema
-	unshown          string // what people would not see of a question
-	hasWord          bool   // an answer may have methods that judge it
+	notEncoded       string // what people would not see of a question
+	hasValidator     bool   // an answer may have methods that judge it
 }
 
 // Choices is implemented by string types with a fixed set of values. The set becomes an enum in the JSON Schema.
@@ -51,10 +51,10 @@ type AnyKind interface {
 	// QuestionSchema and AnswerSchema are JSON Schemas (draft 2020-12).
 	QuestionSchema() json.RawMessage
 	AnswerSchema() json.RawMessage
-	// PersonSchema is AnswerSchema without what people cannot say: of a [Decision], that nobody decided in time.
-	PersonSchema() json.RawMessage
-	// AnswerPrint is a short text that is another when the answer's schema is; "" if a schema does not tell.
-	AnswerPrint() string
+	// HumanAnswerSchema is AnswerSchema without what people cannot say: of a [Decision], that nobody decided in time.
+	HumanAnswerSchema() json.RawMessage
+	// AnswerFingerprint is a short text that is another when the answer's schema is; "" if a schema does not tell.
+	AnswerFingerprint() string
 	// Check returns the answer as JSON if it fits the question, which is JSON too, and an *AnswerError if it does not.
 	Check(question json.RawMessage, answer any) (json.RawMessage, error)
 }
@@ -78,8 +78,8 @@ func NewKind[Q, A any](name string) *Kind[Q, A] {
 		panic(fmt.Sprintf("fermata: NewKind: a kind cannot be named %q", name))
 	}
 	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}
-	k.unshown = savable.Unwritten(reflect.TypeFor[Q](), "it")
-	k.hasWord = mayBe[A](reflect.TypeFor[Validator]()) || mayBe[A](reflect.TypeFor[ValidatorFor[Q]]())
+	k.notEncoded = roundtrip.BypassedMethods(reflect.TypeFor[Q](), "it")
+	k.hasValidator = mayImplement[A](reflect.TypeFor[Validator]()) || mayImplement[A](reflect.TypeFor[ValidatorFor[Q]]())
 	kinds.Lock()
 	defer kinds.Unlock()
 	if known, ok := kinds.byName[name]; ok {
@@ -117,20 +117,20 @@ func (k *Kind[Q, A]) Name() string { return k.name }
 // QuestionSchema returns the JSON Schema of Q.
 func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.question.Text) }
 
-// AnswerSchema returns the JSON Schema of A. [Kind.PersonSchema] is for forms.
+// AnswerSchema returns the JSON Schema of A. [Kind.HumanAnswerSchema] is for forms.
 func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.Text) }
 
-// PersonSchema returns the JSON Schema of what a person can answer. It is [Kind.AnswerSchema] but for [Approval], whose answer may also be the word of
+// HumanAnswerSchema returns the JSON Schema of what a person can answer. It is [Kind.AnswerSchema] but for [Approval], whose answer may also be the word of
 // the clock. Make forms of this one.
-func (k *Kind[Q, A]) PersonSchema() json.RawMessage {
+func (k *Kind[Q, A]) HumanAnswerSchema() json.RawMessage {
 	if _, decides := any(k).(*Kind[ApprovalRequest, Decision]); decides {
 		return bytes.Replace(k.answer.Text, []byte(`,"`+VerbExpire+`"]`), []byte("]"), 1)
 	}
 	return k.AnswerSchema()
 }
 
-// AnswerPrint is a short text that is another when the answer's schema is; "" for an A that contains itself.
-func (k *Kind[Q, A]) AnswerPrint() string { return k.answer.Print }
+// AnswerFingerprint is a short text that is another when the answer's schema is; "" for an A that contains itself.
+func (k *Kind[Q, A]) AnswerFingerprint() string { return k.answer.Digest }
 
 // Ask asks a person. The first time it returns an error that the node has to return: the run is saved and waits. After the
 // answer the node is entered again, and Ask returns it. A question that differs from what was shown is a new question. An answer
@@ -141,46 +141,46 @@ func (k *Kind[Q, A]) AnswerPrint() string { return k.answer.Print }
 // There is no answer in the place of one that does not come: where an executor or a server lets questions expire, the run fails with the code
 // "expired". [Approve] returns an [*ExpiredError] instead, so that code can go on.
 func (k *Kind[Q, A]) Ask(ctx context.Context, question Q) (A, error) {
-	answer, _, err := k.ask(ctx, question)
+	answer, _, err := k.askWithID(ctx, question)
 	return answer, err
 }
 
-// ask also returns the id under which the question is known.
-func (k *Kind[Q, A]) ask(ctx context.Context, question Q) (answer A, id string, err error) {
-	scope := visit.From(ctx)
+// requestApproval also returns the id under which the question is known.
+func (k *Kind[Q, A]) askWithID(ctx context.Context, question Q) (answer A, id string, err error) {
+	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return answer, "", ErrNoRun
 	}
 	asked := any(question)
-	data, err := savable.Marshal(asked)
-	if k.unshown != "" {
-		err = errors.New(k.unshown)
+	data, err := roundtrip.Marshal(asked)
+	if k.notEncoded != "" {
+		err = errors.New(k.notEncoded)
 	}
 	if err != nil {
-		return answer, "", &EncodeError{What: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
+		return answer, "", &EncodeError{Value: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}
-	record, signal, err := scope.Ask(k.name, k.key(data), data, asked)
+	record, signal, err := scope.Ask(k.name, k.questionKey(data), data, asked)
 	if err != nil {
 		return answer, "", err
 	}
 	if signal != nil {
 		return answer, signal.Record.ID, signal
 	}
-	return k.answerOf(scope, record, data)
+	return k.readAnswer(scope, record, data)
 }
 
 // askedBefore is ask for a question that was answered in this visit, in these words or in others.
-func (k *Kind[Q, A]) askedBefore(ctx context.Context, question Q) (answer A, id string, err error) {
-	scope := visit.From(ctx)
-	if record := scope.AnsweredAs(k.name); record != nil {
-		return k.answerOf(scope, record, record.Data)
+func (k *Kind[Q, A]) askAnswered(ctx context.Context, question Q) (answer A, id string, err error) {
+	scope := activation.FromContext(ctx)
+	if record := scope.LastAnswered(k.name); record != nil {
+		return k.readAnswer(scope, record, record.Data)
 	}
-	return k.ask(ctx, question)
+	return k.askWithID(ctx, question)
 }
 
 // answerOf is the answer to a question, or the error to wait with if the question is open again because of it.
-func (k *Kind[Q, A]) answerOf(scope *visit.Scope, record *visit.Record, question json.RawMessage) (answer A, id string, err error) {
-	if answer, err = k.recall(record, question); err != nil {
+func (k *Kind[Q, A]) readAnswer(scope *activation.Scope, record *activation.Record, question json.RawMessage) (answer A, id string, err error) {
+	if answer, err = k.decodeAnswer(record, question); err != nil {
 		err = scope.RefuseAndWait(record.ID, err)
 	}
 	return answer, record.ID, err
@@ -188,11 +188,11 @@ func (k *Kind[Q, A]) answerOf(scope *visit.Scope, record *visit.Record, question
 
 // recall reads an answer that was checked when it was given. If that was done by a program with another schema, it says nothing of
 // this one: a no of an earlier form could be a yes in the present one.
-func (k *Kind[Q, A]) recall(record *visit.Record, question json.RawMessage) (answer A, err error) {
-	if record.Fits != "" && record.Fits == k.answer.Print { //mutate:answer-of-old-schema
-		err = readKept(record.Answer, &answer)
+func (k *Kind[Q, A]) decodeAnswer(record *activation.Record, question json.RawMessage) (answer A, err error) {
+	if record.AnswerType != "" && record.AnswerType == k.answer.Digest { //mutate:answer-of-old-schema
+		err = decodeStored(record.Answer, &answer)
 	} else if _, answer, err = k.fromJSON(record.Answer); err == nil {
-		err = k.checkAgain(record, question, answer)
+		err = k.revalidate(record, question, answer)
 	}
 	if err != nil {
 		var zero A
@@ -203,21 +203,21 @@ func (k *Kind[Q, A]) recall(record *visit.Record, question json.RawMessage) (ans
 
 // checkAgain is validate for an answer that was checked by another program. Of an answer that contains itself nobody can tell whether it was
 // this one; what its own methods said then counts, as they may go by the clock.
-func (k *Kind[Q, A]) checkAgain(record *visit.Record, question json.RawMessage, answer A) error {
-	if record.Fits == "" && k.answer.Recursive {
+func (k *Kind[Q, A]) revalidate(record *activation.Record, question json.RawMessage, answer A) error {
+	if record.AnswerType == "" && k.answer.Recursive {
 		return schema.CheckChoices(reflect.ValueOf(&answer).Elem())
 	}
 	return k.validate(question, answer) //mutate:old-answer-validated
 }
 
 // answered reports whether the question was answered at a place, without asking it.
-func (k *Kind[Q, A]) answered(at *visit.Scope, question Q) bool {
-	data, err := savable.Marshal(question)
-	return err == nil && at.Answered(k.key(data))
+func (k *Kind[Q, A]) hasAnswer(at *activation.Scope, question Q) bool {
+	data, err := roundtrip.Marshal(question)
+	return err == nil && at.Answered(k.questionKey(data))
 }
 
 // key is the same for the same question of this kind.
-func (k *Kind[Q, A]) key(question []byte) string {
+func (k *Kind[Q, A]) questionKey(question []byte) string {
 	sum := sha256.Sum256(question)
 	key := make([]byte, 0, 64)
 	key = append(append(key, k.name...), '.')
@@ -251,7 +251,7 @@ func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
 	if answer == nil {
 		return nil, zero, errors.New("no answer given")
 	}
-	if err := keepable(reflect.TypeOf(answer)); err != nil {
+	if err := checkEncodable(reflect.TypeOf(answer)); err != nil {
 		return nil, zero, err
 	}
 	switch v := answer.(type) {
@@ -265,7 +265,7 @@ func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
 	case json.RawMessage:
 		return k.fromJSON(v)
 	}
-	data, err := savable.Marshal(answer)
+	data, err := roundtrip.Marshal(answer)
 	if err != nil {
 		return nil, zero, err
 	}
@@ -274,7 +274,7 @@ func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
 
 // fromTyped leaves out what the Go type has proved already.
 func (k *Kind[Q, A]) fromTyped(answer A) (json.RawMessage, A, error) {
-	data, err := savable.Marshal(answer)
+	data, err := roundtrip.Marshal(answer)
 	if err == nil && k.answer.BeyondType {
 		err = k.answer.Validate(data)
 	}
@@ -293,22 +293,22 @@ func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) 
 	return bytes.Clone(data), answer, err
 }
 
-// mayBe reports whether an A, or a pointer to it, can be one of the interface.
-func mayBe[A any](word reflect.Type) bool {
+// mayImplement reports whether an A, or a pointer to it, can be one of the interface.
+func mayImplement[A any](word reflect.Type) bool {
 	t := reflect.TypeFor[A]()
 	return t.Kind() == reflect.Interface || t.Implements(word) || reflect.PointerTo(t).Implements(word)
 }
 
 // validate asks the answer itself, if it has anything to say.
 func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
-	if !k.answer.Recursive && !k.hasWord {
+	if !k.answer.Recursive && !k.hasValidator {
 		return nil
 	}
-	return k.judge(question, answer)
+	return k.runValidators(question, answer)
 }
 
 // judge is validate for answers with something to say. A pointer has the methods of its value, too.
-func (k *Kind[Q, A]) judge(question json.RawMessage, answer A) error {
+func (k *Kind[Q, A]) runValidators(question json.RawMessage, answer A) error {
 	if k.answer.Recursive {
 		if err := schema.CheckChoices(reflect.ValueOf(&answer).Elem()); err != nil {
 			return err
@@ -329,7 +329,7 @@ func (k *Kind[Q, A]) judge(question json.RawMessage, answer A) error {
 			continue
 		}
 		var q Q
-		if err := readKept(question, &q); err != nil {
+		if err := decodeStored(question, &q); err != nil {
 			return fmt.Errorf("the question cannot be read: %w", err)
 		}
 		return v.ValidateFor(q)

@@ -98,7 +98,7 @@ func (e echo) ValidateFor(question string) error {
 	return nil
 }
 
-func TestI13_AnAnswerThatChecksItselfIsAskedWhateverItsForm(t *testing.T) {
+func TestI13_ValidatorRunsForEveryFormOfAnswer(t *testing.T) {
 	question := json.RawMessage(`"red"`)
 	for name, check := range map[string]func() (json.RawMessage, error){
 		"method of the pointer": func() (json.RawMessage, error) {
@@ -128,7 +128,7 @@ func TestKind_KeepsNumbersExactly(t *testing.T) {
 	}
 }
 
-func TestNewKind_OneNameHasOneMeaning(t *testing.T) {
+func TestNewKind_SameNameWithOtherTypesPanics(t *testing.T) {
 	if fermata.NewKind[string, paint]("test-painting") != painting {
 		t.Error("the same kind made twice must be the same kind")
 	}
@@ -156,7 +156,7 @@ type tree struct {
 	Children []tree `json:"children,omitempty"`
 }
 
-func TestKind_TypesThatContainThemselvesAreCheckedByDecoding(t *testing.T) {
+func TestKind_RecursiveTypesAreCheckedByDecoding(t *testing.T) {
 	k := fermata.NewKind[tree, tree]("test-tree")
 	if _, err := k.Check(nil, json.RawMessage(`{"label":"a","children":[{"label":"b"}]}`)); err != nil {
 		t.Error(err)
@@ -171,7 +171,7 @@ type vote struct {
 	Subs  []vote `json:"subs,omitempty"`
 }
 
-func TestKind_ChoicesHoldInTypesThatContainThemselves(t *testing.T) {
+func TestKind_ChoicesAreEnforcedInRecursiveTypes(t *testing.T) {
 	k := fermata.NewKind[string, vote]("test-votes")
 	for _, bad := range []string{`{"color":"blue"}`, `{}`, `{"color":"red","subs":[{"color":"blue"}]}`} {
 		if _, err := k.Check(nil, json.RawMessage(bad)); err == nil {
@@ -194,20 +194,20 @@ func TestKinds_AreListedByName(t *testing.T) {
 }
 
 // A form was made of what the clock says, too, and the server refused it.
-func TestKind_WhatPeopleCanSayIsNotTheWordOfTheClock(t *testing.T) {
-	if schema := string(fermata.Approval.PersonSchema()); strings.Contains(schema, "expire") || !strings.Contains(schema, `"enum":["approve","reject"]`) {
+func TestKind_HumanAnswerSchemaExcludesExpire(t *testing.T) {
+	if schema := string(fermata.Approval.HumanAnswerSchema()); strings.Contains(schema, "expire") || !strings.Contains(schema, `"enum":["approve","reject"]`) {
 		t.Errorf("got %s", schema)
 	}
 	if !strings.Contains(string(fermata.Approval.AnswerSchema()), "expire") {
 		t.Error("the clock has no word")
 	}
-	if a, b := painting.PersonSchema(), painting.AnswerSchema(); string(a) != string(b) {
+	if a, b := painting.HumanAnswerSchema(), painting.AnswerSchema(); string(a) != string(b) {
 		t.Errorf("people are asked for %s, and %s is taken", a, b)
 	}
 }
 
 // The node got what JSON had made of the answer: other characters than the person's. It is no answer, and the question stays open.
-func TestKind_AnAnswerThatJSONWouldChangeIsNone(t *testing.T) {
+func TestKind_AnswerThatJSONWouldChangeIsRejected(t *testing.T) {
 	said := fermata.NewKind[string, string]("said-" + t.Name())
 	typed := "gr\xfc\xdfe"
 	type text string
@@ -223,7 +223,7 @@ func TestKind_AnAnswerThatJSONWouldChangeIsNone(t *testing.T) {
 }
 
 type (
-	// refusal keeps to itself what was decided, and token is written as stars.
+	// refusalText keeps to itself what was decided, and token is written as stars.
 	refusal struct{ denied bool }
 	token   string
 )
@@ -231,7 +231,7 @@ type (
 func (token) MarshalText() ([]byte, error) { return []byte("***"), nil }
 
 // A part of an answer that is not in its JSON did not reach the node, and nobody was told: a no that was kept there was none.
-func TestI13_AnAnswerOfWhichJSONWouldLoseAPartIsNone(t *testing.T) {
+func TestI13_AnswerThatJSONWouldTruncateIsRejected(t *testing.T) {
 	untyped := fermata.NewKind[string, any]("untyped-" + t.Name())
 	typed := fermata.NewKind[string, refusal]("typed-" + t.Name())
 	for _, test := range []struct {
@@ -252,7 +252,7 @@ func TestI13_AnAnswerOfWhichJSONWouldLoseAPartIsNone(t *testing.T) {
 }
 
 // Two questions that differ in such a byte were one: who had answered the first was not asked the second.
-func TestKind_AQuestionThatJSONWouldChangeIsNotAsked(t *testing.T) {
+func TestKind_QuestionThatJSONWouldChangeIsRejected(t *testing.T) {
 	kind := fermata.NewKind[string, string]("asked-" + t.Name())
 	for _, question := range []string{"may I drop \xfc?", "may I drop \xfd?"} {
 		_, err := newRun(t, func(ctx context.Context) (string, error) { return kind.Ask(ctx, question) }).start()

@@ -9,26 +9,26 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// tries is a ledger that knows how each try ended, and nothing else.
-type tries map[int]fermata.LedgerLine
+// ledgerByAttempt is a ledger that knows how each try ended, and nothing else.
+type ledgerByAttempt map[int]fermata.LedgerEntry
 
-func (l tries) Begin(_ context.Context, intent fermata.Intent) (fermata.LedgerLine, bool, error) {
-	line, known := l[intent.Try]
+func (l ledgerByAttempt) Begin(_ context.Context, intent fermata.Intent) (fermata.LedgerEntry, bool, error) {
+	line, known := l[intent.Attempt]
 	if !known {
-		l[intent.Try] = fermata.LedgerLine{State: fermata.EffectBegun}
+		l[intent.Attempt] = fermata.LedgerEntry{State: fermata.EffectBegun}
 	}
 	return line, !known, nil
 }
 
-func (l tries) End(_ context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
-	l[intent.Try] = line
+func (l ledgerByAttempt) End(_ context.Context, intent fermata.Intent, line fermata.LedgerEntry) error {
+	l[intent.Attempt] = line
 	return nil
 }
 
 // Also a target that would ignore a second call is not called again: it may have forgotten the key by now.
-func TestI14_AnEffectThatTheLedgerKnowsIsNotRepeated(t *testing.T) {
+func TestI14_EffectEndedInLedgerIsNotRepeated(t *testing.T) {
 	var d database
-	r := newRun(t, dropping(&d, fermata.Idempotent()), graph.WithLedger(make(tries)))
+	r := newRun(t, dropping(&d, fermata.Idempotent()), graph.WithLedger(make(ledgerByAttempt)))
 	r.crash(&d)
 	out, err := r.resume(graph.TakeOver())
 	if err != nil || out != "dropped users" || d.n != 1 {
@@ -36,24 +36,24 @@ func TestI14_AnEffectThatTheLedgerKnowsIsNotRepeated(t *testing.T) {
 	}
 }
 
-// absent is a ledger that cannot be told the end of an effect the first times.
-type absent struct {
-	tries
+// unavailableLedger is a ledger that cannot be told the end of an effect the first times.
+type unavailableLedger struct {
+	ledgerByAttempt
 	left int
 }
 
-var errAbsent = errors.New("the ledger is away")
+var errUnavailable = errors.New("the ledger is away")
 
-func (l *absent) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
+func (l *unavailableLedger) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerEntry) error {
 	if l.left > 0 {
 		l.left--
-		return errAbsent
+		return errUnavailable
 	}
-	return l.tries.End(ctx, intent, line)
+	return l.ledgerByAttempt.End(ctx, intent, line)
 }
 
 // What the journal knows and the ledger does not is told the ledger by whoever comes back to it: else an auditor would find for ever that nobody knows what happened.
-func TestI4_TheLedgerIsToldLaterOfAnEndThatItMissed(t *testing.T) {
+func TestI4_MissedLedgerEndIsWrittenLater(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail error
 		want fermata.LedgerState
@@ -63,16 +63,16 @@ func TestI4_TheLedgerIsToldLaterOfAnEndThatItMissed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := database{fail: func() error { return c.fail }}
-			ledger := &absent{tries: make(tries), left: 1}
+			ledger := &unavailableLedger{ledgerByAttempt: make(ledgerByAttempt), left: 1}
 			r := newRun(t, dropping(&d), graph.WithLedger(ledger))
 			_, err := r.start()
-			if _, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove}); !errors.Is(err, errAbsent) {
+			if _, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove}); !errors.Is(err, errUnavailable) {
 				t.Fatal(err)
 			}
 			if _, err = r.resume(); c.fail == nil && (err != nil || d.n != 1) {
 				t.Errorf("%v after %d calls", err, d.n)
 			}
-			if got := ledger.tries[1].State; got != c.want {
+			if got := ledger.ledgerByAttempt[1].State; got != c.want {
 				t.Errorf("the ledger has %q, want %q", got, c.want)
 			}
 		})

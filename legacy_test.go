@@ -12,7 +12,7 @@ import (
 var part = fermata.Segment{Type: "part", ID: "old"}
 
 // A failure beside a legacy interrupt was lost: the run waited as if nothing else had happened.
-func TestLegacy_WrappingHidesNoFailure(t *testing.T) {
+func TestWrapInterruptAndRerun_KeepsOtherFailure(t *testing.T) {
 	failure := errors.New("the disk is full")
 	_, err := newRun(t, func(ctx context.Context) (string, error) {
 		return "", fermata.WrapInterruptAndRerunIfNeeded(ctx, part, errors.Join(fermata.InterruptAndRerun, failure))
@@ -23,7 +23,7 @@ func TestLegacy_WrappingHidesNoFailure(t *testing.T) {
 }
 
 // Nor does it hide what else asked.
-func TestLegacy_WrappingHidesNoOtherQuestion(t *testing.T) {
+func TestWrapInterruptAndRerun_KeepsOtherInterrupts(t *testing.T) {
 	_, err := newRun(t, func(ctx context.Context) (string, error) {
 		asked := fermata.Interrupt(fermata.AppendAddressSegment(ctx, "part", "new"), "new?")
 		return "", fermata.WrapInterruptAndRerunIfNeeded(ctx, part, errors.Join(asked, fmt.Errorf("in the old part: %w", fermata.NewInterruptAndRerunErr("old?"))))

@@ -10,8 +10,8 @@ import (
 
 // Sizes at the border of a run, in bytes of JSON. What is larger belongs into a store of its own, and its name into the run.
 const (
-	MaxAnswer = 64 << 10  // an answer
-	MaxData   = 256 << 10 // what a question shows
+	MaxAnswerBytes = 64 << 10  // an answer
+	MaxDataBytes   = 256 << 10 // what a question shows
 )
 
 // Outcome is how far a run has come: exactly one of [Completed], [NeedsInput] and [Failed].

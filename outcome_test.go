@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-func TestOutcome_HasItsStatusAndItsFieldsInJSON(t *testing.T) {
+func TestOutcome_JSONHasStatusAndFields(t *testing.T) {
 	question := fermata.OpenInterrupt{
 		ID: "int_1", Address: fermata.Address{{Type: "node", ID: "review"}},
 		Envelope: fermata.Envelope{Kind: "content-review", Data: json.RawMessage(`{"draft":"x"}`)},
@@ -52,7 +52,7 @@ func TestOutcome_HasItsStatusAndItsFieldsInJSON(t *testing.T) {
 	}
 }
 
-func TestOutcome_RefusesWhatBelongsToAnotherStatus(t *testing.T) {
+func TestUnmarshalOutcome_FieldOfOtherStatusReturnsError(t *testing.T) {
 	for name, text := range map[string]string{
 		"an interrupt of a completed run": `{"status":"completed","runId":"r","interrupt":{"kind":"k"}}`,
 		"an error of a waiting one":       `{"status":"needs_input","runId":"r","stateKey":"s","interrupts":[],"error":"x"}`,
@@ -71,7 +71,7 @@ func TestOutcome_RefusesWhatBelongsToAnotherStatus(t *testing.T) {
 }
 
 // An outcome that was written could not be read when a map in it had two keys that differ in case only, or a number that is too large for a float.
-func TestOutcome_IsReadWhateverARunCameTo(t *testing.T) {
+func TestUnmarshalOutcome_ReadsAnyOutput(t *testing.T) {
 	for _, output := range []string{`{"ETag":"1","etag":"2"}`, `{"n":1e400}`, strings.Repeat("[", 150) + strings.Repeat("]", 150), `null`} {
 		data, err := json.Marshal(fermata.Completed{Run: "r", Output: json.RawMessage(output), FinishReason: "stop"})
 		if err != nil {

@@ -20,7 +20,7 @@ type ActionRequest struct {
 	Run     string
 	Address Address
 	// Place names where in the run it is. It is another in every round of a loop, and the same when what was interrupted is done again.
-	Place string
+	Path string
 	// Action is the name, Args the arguments as they would be used.
 	Action string
 	Args   json.RawMessage
@@ -28,7 +28,7 @@ type ActionRequest struct {
 	Digest string
 	// Held says that another policy does not let it be done at once. If this one allows it, nothing is done for that: a policy that counts what it lets
 	// through has nothing to count.
-	Held bool
+	Blocked bool
 }
 
 // Ruling is a policy's word. The zero value asks a person.
@@ -38,7 +38,7 @@ type Ruling struct {
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Policy, if there are versions of it, is the digest of the one that decided.
-	Policy string `json:"policy,omitempty"`
+	PolicyDigest string `json:"policy,omitempty"`
 }
 
 // Verdict is what a policy can say. Any other value asks a person, as AskPerson does.
@@ -82,8 +82,8 @@ func strictest(by int, policies []Policy) Policy {
 			}
 			seen := action
 			//mutate:policy-gets-copy
-			seen.Args = bytes.Clone(action.Args)                         // a policy that changes what it looks at must not blind the next
-			seen.Held = action.Held || !first && strict.Verdict != Allow //mutate:held-action-not-counted
+			seen.Args = bytes.Clone(action.Args)                               // a policy that changes what it looks at must not blind the next
+			seen.Blocked = action.Blocked || !first && strict.Verdict != Allow //mutate:held-action-not-counted
 			ruling, err := policy.Decide(ctx, seen)
 			if err != nil {
 				return Ruling{}, err

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/internal/visit"
 )
 
 type targetsKey struct{}
@@ -50,7 +50,7 @@ func TakeResumeTargets(ctx context.Context) (map[string]any, context.Context) {
 // GetInterruptState tells the code at the current address whether it has waited here in this visit, and gives back the
 // state it left with [StatefulInterrupt] or [CompositeInterrupt]. A state that is not a T is reported as missing.
 func GetInterruptState[T any](ctx context.Context) (wasInterrupted, hasState bool, state T) {
-	scope := visit.From(ctx)
+	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return false, false, state
 	}
@@ -58,7 +58,7 @@ func GetInterruptState[T any](ctx context.Context) (wasInterrupted, hasState boo
 	if last == nil || last.State == nil {
 		return scope.Interrupted(), false, state
 	}
-	if err := savable.Decode(last.State, &state); err != nil {
+	if err := roundtrip.Decode(last.State, &state); err != nil {
 		var zero T
 		return true, false, zero
 	}
@@ -73,17 +73,17 @@ func GetInterruptState[T any](ctx context.Context) (wasInterrupted, hasState boo
 //
 // An answer to what the code has asked here with [Kind.Ask] or [Approve] lets it go on with that, and with nothing else: it does not make it a target.
 func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool, data T) {
-	scope := visit.From(ctx)
+	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return false, false, data
 	}
 	last := scope.Last()
-	if last != nil && last.Status == visit.Open && !last.Composite { //mutate:own-interrupt-still-open
+	if last != nil && last.Status == activation.StatusOpen && !last.Composite { //mutate:own-interrupt-still-open
 		return false, false, data // whatever else was answered here, this was not
 	}
-	if last == nil || last.Status != visit.Answered {
+	if last == nil || last.Status != activation.StatusAnswered {
 		//mutate:answer-of-other-interrupt
-		return scope.Host.Fresh(scope.At()) && (last != nil || !scope.AskedHere(string(SegmentApprove)+":", string(SegmentEffect)+":")), false, data
+		return scope.Host.HasNewAnswer(scope.Path()) && (last != nil || !scope.AskedHere(string(SegmentApprove)+":", string(SegmentEffect)+":")), false, data
 	}
 	if last.Answer == nil {
 		return true, false, data

@@ -41,21 +41,21 @@ func question(t *testing.T, err error) fermata.ApprovalRequest {
 }
 
 // Whoever said yes to twelve rows is asked again when there are twelve thousand.
-func TestI6_AYesHoldsForTheTargetThatWasShown(t *testing.T) {
+func TestI6_ApprovalHoldsForTheTargetThatWasShown(t *testing.T) {
 	var rows, deleted atomic.Int64
 	rows.Store(12)
 	r := newRun(t, deletes(&rows, &deleted, new(atomic.Bool)))
 	_, err := r.start()
 	first := question(t, err)
-	if string(first.Target) != `{"rows":12}` || first.Before != nil {
-		t.Fatalf("%s, %s", first.Target, first.Before)
+	if string(first.Target) != `{"rows":12}` || first.PreviousTarget != nil {
+		t.Fatalf("%s, %s", first.Target, first.PreviousTarget)
 	}
 	rows.Store(12000)
 	asked := waitsFor(t, err).ID
 	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})
 	second := question(t, err)
-	if string(second.Target) != `{"rows":12000}` || string(second.Before) != `{"rows":12}` || second.Digest != first.Digest || waitsFor(t, err).ID == asked || deleted.Load() != 0 {
-		t.Fatalf("%s, %s, deleted %d", second.Target, second.Before, deleted.Load())
+	if string(second.Target) != `{"rows":12000}` || string(second.PreviousTarget) != `{"rows":12}` || second.Digest != first.Digest || waitsFor(t, err).ID == asked || deleted.Load() != 0 {
+		t.Fatalf("%s, %s, deleted %d", second.Target, second.PreviousTarget, deleted.Load())
 	}
 	out, err := r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})
 	if err != nil || out != "deleted 12000" {
@@ -63,7 +63,7 @@ func TestI6_AYesHoldsForTheTargetThatWasShown(t *testing.T) {
 	}
 }
 
-func TestTarget_TheSameIsNotAskedAgain(t *testing.T) {
+func TestTarget_UnchangedTargetIsNotAskedAgain(t *testing.T) {
 	var rows, deleted atomic.Int64
 	rows.Store(12)
 	r := newRun(t, deletes(&rows, &deleted, new(atomic.Bool)))
@@ -74,7 +74,7 @@ func TestTarget_TheSameIsNotAskedAgain(t *testing.T) {
 }
 
 // An effect that was begun has changed the target itself: that is no drift, and the doubt about it is what people are asked about.
-func TestTarget_WhatWasBegunIsNotDrift(t *testing.T) {
+func TestTarget_BegunEffectIsNotATargetChange(t *testing.T) {
 	var rows, deleted atomic.Int64
 	var fail atomic.Bool
 	rows.Store(12)
@@ -86,7 +86,7 @@ func TestTarget_WhatWasBegunIsNotDrift(t *testing.T) {
 		t.Fatalf("the effect failed, and: %v", err)
 	}
 	_, err = r.resume()
-	if q, err := fermata.InDoubt.Question(waitsFor(t, err)); err != nil || q.Action != "delete" {
+	if q, err := fermata.EffectInDoubt.Question(waitsFor(t, err)); err != nil || q.Action != "delete" {
 		t.Errorf("%+v, %v", q, err)
 	}
 	if deleted.Load() != 12 {
@@ -94,7 +94,7 @@ func TestTarget_WhatWasBegunIsNotDrift(t *testing.T) {
 	}
 }
 
-func TestTarget_ThatCannotBeLookedAtLetsNothingThrough(t *testing.T) {
+func TestTarget_FailingCheckBlocksTheEffect(t *testing.T) {
 	down := errors.New("the database is down")
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		_, err := fermata.Approve(ctx, fermata.Action[string]{Name: "delete", Args: "x", Target: func(context.Context, string) (any, error) { return nil, down }})
@@ -106,7 +106,7 @@ func TestTarget_ThatCannotBeLookedAtLetsNothingThrough(t *testing.T) {
 }
 
 // What certainly did not happen is done again only if it would still do what was approved.
-func TestI6_AnEffectThatIsRepeatedLooksAtItsTargetAgain(t *testing.T) {
+func TestI6_RepeatedEffectChecksItsTargetAgain(t *testing.T) {
 	var rows, deleted atomic.Int64
 	var down atomic.Bool
 	rows.Store(12)
@@ -138,8 +138,8 @@ func TestI6_AnEffectThatIsRepeatedLooksAtItsTargetAgain(t *testing.T) {
 	rows.Store(12000)
 	down.Store(false)
 	_, err = r.resume()
-	if q := question(t, err); string(q.Target) != `{"rows":12000}` || string(q.Before) != `{"rows":12}` || deleted.Load() != 0 {
-		t.Fatalf("%s, %s, deleted %d", q.Target, q.Before, deleted.Load())
+	if q := question(t, err); string(q.Target) != `{"rows":12000}` || string(q.PreviousTarget) != `{"rows":12}` || deleted.Load() != 0 {
+		t.Fatalf("%s, %s, deleted %d", q.Target, q.PreviousTarget, deleted.Load())
 	}
 	if out, err := r.answer(err, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}); err != nil || out != "deleted 12000" {
 		t.Errorf("%s, %v", out, err)
@@ -148,7 +148,7 @@ func TestI6_AnEffectThatIsRepeatedLooksAtItsTargetAgain(t *testing.T) {
 
 // A yes that was asked for again is void, also when the target is by then what it was: somebody else may have said no to it, or it was done by the
 // second yes, and the target is what that left.
-func TestI4_AYesThatWasAskedForAgainIsVoid(t *testing.T) {
+func TestI4_ApprovalIsVoidAfterTheTargetChanged(t *testing.T) {
 	more := fermata.NewKind[string, string]("more-after-" + t.Name())
 	for verb, times := range map[fermata.Verb]int64{fermata.VerbApprove: 1, fermata.VerbReject: 0} {
 		t.Run(string(verb), func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestI4_AYesThatWasAskedForAgainIsVoid(t *testing.T) {
 }
 
 // Code that went on after an effect that failed goes on in the same way: in that attempt nothing is done again, and so nobody is asked again.
-func TestTarget_IsNotLookedAtAgainForWhatIsNotRepeated(t *testing.T) {
+func TestTarget_IsNotCheckedAgainWithoutRepeat(t *testing.T) {
 	what := fermata.NewKind[string, string]("what-now-" + t.Name())
 	var rows atomic.Int64
 	r := newRun(t, func(ctx context.Context) (string, error) {
@@ -212,7 +212,7 @@ func TestTarget_IsNotLookedAtAgainForWhatIsNotRepeated(t *testing.T) {
 
 // Somebody who edits is asked again if their arguments act on something else. The summary was written for the arguments that the program had: beside
 // others it would say that one table is dropped, while another one is.
-func TestI6_ASummaryIsNotShownBesideOtherArguments(t *testing.T) {
+func TestI6_SummaryIsNotShownWithEditedArguments(t *testing.T) {
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[string]{
 			Name: "drop", Args: "drafts", Summary: "Drop the drafts.",

@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/recovery"
 )
 
 // Agent takes a conversation further. The constructors of this package make the usual ones; write your own as a function
@@ -39,8 +39,8 @@ type Input struct {
 	Messages []Message `json:"messages"`
 }
 
-// Ask is an input of one message.
-func Ask(text string) *Input { return &Input{Messages: []Message{User(text)}} }
+// UserInput is an input of one message.
+func UserInput(text string) *Input { return &Input{Messages: []Message{User(text)}} }
 
 // Output is what an agent added to the conversation.
 type Output struct {
@@ -78,8 +78,8 @@ func NewFunc(name, description string, fn Func) (Agent, error) {
 		}
 		said := &Output{Messages: slices.Clone(output.Messages), Exit: output.Exit}
 		for i := range said.Messages {
-			said.Messages[i].by(name)
-			stageOf(ctx).emitSaved(Said{Message: said.Messages[i]})
+			said.Messages[i].setAgent(name)
+			scopeOf(ctx).emitWhenSaved(MessageAdded{Message: said.Messages[i]})
 		}
 		return said, nil
 	})
@@ -107,7 +107,7 @@ func (b *builtin) Description() string { return b.description }
 func (b *builtin) Run(ctx context.Context, input *Input) iter.Seq2[*Event, error] {
 	return stream(ctx, func(ctx context.Context, emit func(*Event)) error {
 		_, err := Run(withEmit(ctx, emit), b, input)
-		if visit.Waits(err) {
+		if activation.IsWait(err) {
 			emit(&Event{Body: interrupted(ctx, err)})
 			return nil
 		}
@@ -131,7 +131,7 @@ func RunNth(ctx context.Context, n int, a Agent, input *Input) (*Output, error) 
 
 // run also says whether the agent takes the conversation over from the one that runs it.
 func run(ctx context.Context, n int, a Agent, input *Input, handedOver bool) (*Output, error) {
-	outer, err := stageFor(ctx)
+	outer, err := scopeFor(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -139,21 +139,21 @@ func run(ctx context.Context, n int, a Agent, input *Input, handedOver bool) (*O
 	if n > 1 {
 		segment.SubID = strconv.Itoa(n)
 	}
-	var stage *stage
+	var stage *agentScope
 	output, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (*Output, error) {
 		var err error
-		if stage, err = outer.enter(a, segment); err != nil {
+		if stage, err = outer.enterAgent(a, segment); err != nil {
 			return nil, err
 		}
 		stage.handedOver = handedOver
-		output, err := perform(withStage(ctx, stage), a, input)
-		if err := notPassedBy(visit.From(ctx), err); err != nil {
+		output, err := perform(withScope(ctx, stage), a, input)
+		if err := checkNotBypassed(activation.FromContext(ctx), err); err != nil {
 			return nil, err
 		}
 		return output, err
 	})
 	if err == nil && stage != nil {
-		for _, body := range stage.saved {
+		for _, body := range stage.pendingEvents {
 			stage.emit(body)
 		}
 	}
@@ -162,9 +162,9 @@ func run(ctx context.Context, n int, a Agent, input *Input, handedOver bool) (*O
 
 // perform lets an agent work at its own place.
 func perform(ctx context.Context, a Agent, input *Input) (output *Output, err error) {
-	defer safely.Recover(&err)
+	defer recovery.Recover(&err)
 	if b, ok := a.(*builtin); ok {
 		return b.perform(ctx, input)
 	}
-	return custom(ctx, a, input)
+	return runCustom(ctx, a, input)
 }

@@ -27,8 +27,8 @@ func AsTool(a Agent, options ...ToolOption) *tool.Tool {
 	}
 	return tool.New(a.Name(), a.Description(), func(ctx context.Context, r request) (string, error) {
 		var input Input
-		if s := stageOf(ctx); s != nil && config.conversation && s.history != nil {
-			input.Messages = retold(s.history())
+		if s := scopeOf(ctx); s != nil && config.conversation && s.history != nil {
+			input.Messages = narrate(s.history())
 		}
 		input.Messages = append(input.Messages, User(r.Request))
 		output, err := Run(ctx, a, &input)

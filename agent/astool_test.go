@@ -14,8 +14,8 @@ import (
 )
 
 // scenario 45
-func TestAsTool_APlainResumeSaysTheSameAgainAndTheAnswerFinishes(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestAsTool_PlainResumeReportsTheSameInterrupt(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "outer", tools(agent.AsTool(holder(&c, "inner", 1))), script.Call("inner", `{"request":"help"}`), script.Say("Done."))
@@ -41,7 +41,7 @@ func TestAsTool_APlainResumeSaysTheSameAgainAndTheAnswerFinishes(t *testing.T) {
 
 // scenario 46
 func TestAsTool_AChatInAChatShowsEverythingOnce(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			inner := chat(&c, "inner", tools(booking(&c), tool.Approve(asking(&c, "pay"))), script.Calls(call("book", "Paris"), call("pay", "Paris")), script.Say("inner is done"))
@@ -67,7 +67,7 @@ func TestAsTool_AChatInAChatShowsEverythingOnce(t *testing.T) {
 }
 
 func TestAsTool_SeveralCallsOfOneAgentAreSeveralAgents(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			inner := chat(&c, "inner", tools(asking(&c, "ask")), func(r *agent.Request) (agent.Message, error) {
@@ -87,8 +87,8 @@ func TestAsTool_SeveralCallsOfOneAgentAreSeveralAgents(t *testing.T) {
 	})
 }
 
-func TestAsTool_AnApprovalOfTheAgentComesBeforeItsOwnQuestions(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestAsTool_ApprovalOfTheAgentPrecedesItsOwnInterrupts(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "outer", tools(tool.Approve(agent.AsTool(asker(&c, "inner")))), script.Call("inner", `{"request":"x"}`), script.Say("Done."))
@@ -117,7 +117,7 @@ func TestAsTool_SeesOnlyTheRequestUnlessItIsShownMore(t *testing.T) {
 			var c counter
 			a := chat(&c, "outer", tools(agent.AsTool(hearing("inner"), test.options...)),
 				script.Message(agent.Assistant("Let me see.", agent.ToolCall{Name: "inner", Args: `{"request":"find out"}`})), script.Say("Done."))
-			p := play(newRunner(t, a).Query(t.Context(), "Why?"))
+			p := record(newRunner(t, a).Query(t.Context(), "Why?"))
 			if !slices.Contains(p.log(), "outer did inner: "+test.want) {
 				t.Errorf("got %q", p.log())
 			}
@@ -130,14 +130,14 @@ func TestAsTool_AnExitOrATransferInsideStaysInside(t *testing.T) {
 	inner := team(&c, "inner", []agent.Agent{exiting(&c, "helper", 1)}, nil, transfer("helper"))
 	outer := chat(&c, "outer", tools(agent.AsTool(inner)), script.Call("inner", `{"request":"x"}`), script.Say("outer goes on"))
 	loop := must(agent.NewLoop("loop", "", 2, outer))
-	play(newRunner(t, loop).Query(t.Context(), "go")).finished(t)
+	record(newRunner(t, loop).Query(t.Context(), "go")).finished(t)
 	if c.of("model outer") != 4 {
 		t.Errorf("this happened: %v", c.n)
 	}
 }
 
 func TestAsTool_AFailureInsideIsOneOfTheRunAndNothingIsRepeated(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		down := true
 		p.build = func() agent.Agent {
@@ -160,7 +160,7 @@ func TestAsTool_AFailureInsideIsOneOfTheRunAndNothingIsRepeated(t *testing.T) {
 
 // What an agent has done it remembers by itself: one that was approved and failed half-way goes on, and nobody is asked what happened.
 func TestAsTool_AnApprovedAgentThatFailedGoesOn(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		down := true
 		p.build = func() agent.Agent {
@@ -188,14 +188,14 @@ type trip struct {
 
 // An agent in the node of a graph: what it asks is asked by the graph, beside the graph's own questions.
 func TestRun_AnAgentWorksInTheNodeOfAGraph(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		var seen []string
 		build := func() *graph.Flow[trip] {
 			planner := chat(&c, "planner", tools(tool.Approve(booking(&c))), script.Calls(call("book", "Paris")), script.Say("booked it"))
 			g := graph.New[trip]("trip")
 			g.Node("plan", func(ctx context.Context, s trip) (trip, error) {
-				output, err := agent.Run(ctx, planner, agent.Ask(s.Wish))
+				output, err := agent.Run(ctx, planner, agent.UserInput(s.Wish))
 				if err != nil {
 					return s, err
 				}
@@ -241,7 +241,7 @@ func TestRun_AnAgentWorksInTheNodeOfAGraph(t *testing.T) {
 	})
 }
 
-func TestRun_TwiceFromOnePlaceIsRefusedUnlessTheTimesAreToldApart(t *testing.T) {
+func TestRun_TwiceAtOneAddressRequiresRunNth(t *testing.T) {
 	var c counter
 	inner := hearing("inner")
 	twice := must(agent.NewFunc("twice", "", func(ctx context.Context, input *agent.Input) (*agent.Output, error) {
@@ -251,25 +251,25 @@ func TestRun_TwiceFromOnePlaceIsRefusedUnlessTheTimesAreToldApart(t *testing.T) 
 		c.add("once")
 		return agent.Run(ctx, inner, input)
 	}))
-	if p := play(newRunner(t, twice).Query(t.Context(), "go")); c.of("once") != 1 || p.err == nil {
+	if p := record(newRunner(t, twice).Query(t.Context(), "go")); c.of("once") != 1 || p.err == nil {
 		t.Errorf("got %q", p.log())
 	}
 	nth := must(agent.NewFunc("nth", "", func(ctx context.Context, input *agent.Input) (*agent.Output, error) {
 		if _, err := agent.RunNth(ctx, 1, inner, input); err != nil {
 			return nil, err
 		}
-		return agent.RunNth(ctx, 2, inner, agent.Ask("again"))
+		return agent.RunNth(ctx, 2, inner, agent.UserInput("again"))
 	}))
-	if got := play(newRunner(t, nth).Query(t.Context(), "go")).finished(t).Output.Text(); got != "inner heard again" {
+	if got := record(newRunner(t, nth).Query(t.Context(), "go")).finished(t).Output.Text(); got != "inner heard again" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestRun_OutsideOfARunIsAnError(t *testing.T) {
-	if _, err := agent.Run(t.Context(), hearing("a"), agent.Ask("x")); !errors.Is(err, fermata.ErrNoRun) {
+	if _, err := agent.Run(t.Context(), hearing("a"), agent.UserInput("x")); !errors.Is(err, fermata.ErrNoRun) {
 		t.Errorf("got %v", err)
 	}
-	p := play(must(agent.NewSequential("seq", "", hearing("a"))).Run(t.Context(), agent.Ask("x")))
+	p := record(must(agent.NewSequential("seq", "", hearing("a"))).Run(t.Context(), agent.UserInput("x")))
 	if !errors.Is(p.err, fermata.ErrNoRun) {
 		t.Errorf("got %q", p.log())
 	}

@@ -11,15 +11,15 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/tool"
 )
 
 // callAll calls the tools of a turn, each once. Those that finished are not called again whatever becomes of the others.
 func (v *conversation) callAll(ctx context.Context, turn int, calls []ToolCall) ([]Message, error) {
-	place := v.place.Child(fermata.Segment{Type: "tools", ID: strconv.Itoa(turn)}.String())
-	if err := v.stage.meter.beforeTools(ctx, place, v.Name, len(calls)); err != nil {
+	place := v.activation.Child(fermata.Segment{Type: "tools", ID: strconv.Itoa(turn)}.String())
+	if err := v.scope.meter.admitToolCalls(ctx, place, v.Name, len(calls)); err != nil {
 		return nil, err
 	}
 	results, fresh := make([]Message, len(calls)), make([]bool, len(calls))
@@ -28,37 +28,37 @@ func (v *conversation) callAll(ctx context.Context, turn int, calls []ToolCall) 
 		return err
 	}
 	var errs []error
-	if v.OneByOne || len(calls) == 1 {
+	if v.Sequential || len(calls) == 1 {
 		for i := range calls {
 			if err := one(i); err != nil {
 				return nil, err
 			}
 		}
 	} else {
-		errs = safely.InParallel(len(calls), v.MaxParallel, one)
+		errs = recovery.Parallel(len(calls), v.MaxParallel, one)
 	}
-	v.fresh = slices.Contains(fresh, true)
+	v.freshResults = slices.Contains(fresh, true)
 	return results, errors.Join(errs...)
 }
 
 // call makes one tool call. fresh is false if it was made before.
 func (v *conversation) call(ctx context.Context, call ToolCall) (message Message, fresh bool, err error) {
 	segment := fermata.Segment{Type: fermata.SegmentTool, ID: call.Name, SubID: call.ID}
-	stage := v.stage.inTool(segment)
+	stage := v.scope.forTool(segment)
 	result, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (result tool.Result, err error) {
-		defer safely.Recover(&err)
-		ctx = withStage(ctx, stage)
-		if stage.send != nil {
+		defer recovery.Recover(&err)
+		ctx = withScope(ctx, stage)
+		if stage.emitFunc != nil {
 			ctx = tool.WithChunks(ctx, func(chunk string) { stage.emit(ToolOutput{Call: call, Text: chunk}) })
 		}
 		result, err = v.dispatch(ctx, call)
-		if gone := notPassedBy(visit.From(ctx), err); gone != nil { //mutate:tool-agent-gone
+		if gone := checkNotBypassed(activation.FromContext(ctx), err); gone != nil { //mutate:tool-agent-gone
 			return tool.Result{}, gone
 		}
 		if err != nil {
 			return result, err
 		}
-		fresh, result.Text = true, repaired(result.Text)
+		fresh, result.Text = true, validUTF8(result.Text)
 		return result, nil
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ func (v *conversation) call(ctx context.Context, call ToolCall) (message Message
 	if fresh {
 		stage.emit(ToolDone{Call: call, Result: result})
 	}
-	message = Result(call, result.Text)
+	message = ToolResult(call, result.Text)
 	message.Failed, message.Agent = result.Failed, v.Name
 	return message, fresh, nil
 }
@@ -85,11 +85,11 @@ func (v *conversation) dispatch(ctx context.Context, call ToolCall) (tool.Result
 		return t.Call(ctx, args)
 	}
 	if call.Name == transferName && len(v.targets()) > 0 {
-		return v.accept(args)
+		return v.acceptTransfer(args)
 	}
-	if scope := visit.From(ctx); waited(scope, scope.At()) { //mutate:tool-of-call-gone
+	if scope := activation.FromContext(ctx); wasWaiting(scope, scope.Path()) { //mutate:tool-of-call-gone
 		address, err := fermata.ParseAddress(scope.FullAddress())
-		return tool.Result{}, errors.Join(&ChangedError{Run: v.stage.run, Missing: []fermata.Address{address}}, err)
+		return tool.Result{}, errors.Join(&ProgramChangedError{Run: v.scope.run, Missing: []fermata.Address{address}}, err)
 	}
 	return tool.Result{Failed: true, Text: fmt.Sprintf("There is no tool %q. The tools are: %s.",
 		call.Name, strings.Join(slices.Sorted(maps.Keys(v.table)), ", "))}, nil

@@ -26,7 +26,7 @@ func call(name, to string) agent.ToolCall {
 }
 
 func TestChat_ACallIsMadeAndItsResultGoesToTheModel(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "clerk", tools(booking(&c), asking(&c, "ask")),
@@ -44,8 +44,8 @@ func TestChat_ACallIsMadeAndItsResultGoesToTheModel(t *testing.T) {
 	})
 }
 
-func TestI6_AnApprovedCallRunsOnceWithWhatWasApproved(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestI6_ApprovedCallRunsOnceWithApprovedArguments(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "clerk", tools(tool.Approve(booking(&c))), script.Calls(call("book", "Paris")), script.Say("Done."))
@@ -64,7 +64,7 @@ func TestI6_AnApprovedCallRunsOnceWithWhatWasApproved(t *testing.T) {
 }
 
 func TestI4_ARefusedCallIsNotMadeAndTheModelGoesOn(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		var told agent.Message
 		p.build = func() agent.Agent {
@@ -85,7 +85,7 @@ func TestI4_ARefusedCallIsNotMadeAndTheModelGoesOn(t *testing.T) {
 }
 
 // The process dies after the call and before its result is saved.
-func TestI4_ACallInDoubtIsRepeatedOnlyIfTheToolAllowsIt(t *testing.T) {
+func TestI4_CallInDoubtIsRepeatedOnlyIfTheToolAllowsIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		options []tool.Option
 		doubt   bool
@@ -101,27 +101,27 @@ func TestI4_ACallInDoubtIsRepeatedOnlyIfTheToolAllowsIt(t *testing.T) {
 			pay := tool.New("pay", "", func(context.Context, city) (string, error) {
 				c.add("pay")
 				if crash {
-					st.CrashSave(st.Saves()+1, storetest.Before)
+					st.CrashSave(st.Saves()+1, storetest.BeforeWrite)
 				}
 				return "paid", nil
 			}, test.options...)
 			r := newRunner(t, chat(&c, "clerk", tools(tool.Approve(pay)), script.Calls(call("pay", "x")), script.Say("Done.")),
 				func(config *agent.RunnerConfig) { config.Store = st })
-			ic := one(t, play(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t))
-			if p := play(r.ResumeWithParams(t.Context(), "run", answer(ic, yes))); !errors.Is(p.err, storetest.ErrCrashed) || len(p.events) != 0 {
+			ic := one(t, record(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t))
+			if p := record(r.ResumeWithParams(t.Context(), "run", answer(ic, yes))); !errors.Is(p.err, storetest.ErrCrashed) || len(p.events) != 0 {
 				t.Fatalf("got %q", p.log())
 			}
 			st.Restart()
 			crash = false
-			p := play(r.Resume(t.Context(), "run", agent.TakeOver()))
+			p := record(r.Resume(t.Context(), "run", agent.TakeOver()))
 			calls := 2
 			if test.doubt {
 				ic := one(t, p.waits(t))
-				if ic.Kind != fermata.InDoubt.Name() || ic.Address.String() != "agent:clerk;tool:pay#call_1_1" {
+				if ic.Kind != fermata.EffectInDoubt.Name() || ic.Address.String() != "agent:clerk;tool:pay#call_1_1" {
 					t.Errorf("got %s at %s", ic.Kind, ic.Address)
 				}
 				calls = 1
-				p = play(r.ResumeWithParams(t.Context(), "run", answer(ic, fermata.WhatHappened{Happened: true, Receipt: json.RawMessage(`{"text":"paid"}`)})))
+				p = record(r.ResumeWithParams(t.Context(), "run", answer(ic, fermata.EffectResolution{Happened: true, Receipt: json.RawMessage(`{"text":"paid"}`)})))
 			}
 			p.wantLog(t, "clerk did pay: paid", "clerk says Done.", "clerk finished")
 			c.want(t, map[string]int{"model clerk": 2, "pay": calls})
@@ -130,7 +130,7 @@ func TestI4_ACallInDoubtIsRepeatedOnlyIfTheToolAllowsIt(t *testing.T) {
 }
 
 func TestCalls_OneFailsWhileAnotherWaitsAndNothingFinishedIsLost(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		down := true
 		p.build = func() agent.Agent {
@@ -159,7 +159,7 @@ func TestCalls_OneFailsWhileAnotherWaitsAndNothingFinishedIsLost(t *testing.T) {
 }
 
 func TestCalls_APanicIsAnErrorOfTheRunAndFinishedCallsStay(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		boom := true
 		p.build = func() agent.Agent {
@@ -182,10 +182,10 @@ func TestCalls_APanicIsAnErrorOfTheRunAndFinishedCallsStay(t *testing.T) {
 }
 
 func TestOneByOne_StopsAtTheFirstThatWaits(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
-			return must(agent.NewChat(agent.Chat{Name: "clerk", OneByOne: true, Tools: tools(booking(&c), asking(&c, "ask")), Model: model(&c, "clerk",
+			return must(agent.NewChat(agent.Chat{Name: "clerk", Sequential: true, Tools: tools(booking(&c), asking(&c, "ask")), Model: model(&c, "clerk",
 				script.Calls(call("book", "a"), call("ask", "b"), call("book", "c"), call("ask", "d"), call("book", "e")), script.Say("Done."))}))
 		}
 		first := p.query("go")
@@ -203,9 +203,9 @@ func TestOneByOne_StopsAtTheFirstThatWaits(t *testing.T) {
 func TestOneByOne_StopsAtTheFirstThatFails(t *testing.T) {
 	var c counter
 	failing := tool.New("fail", "", func(context.Context, city) (string, error) { return "", errors.New("down") })
-	a := must(agent.NewChat(agent.Chat{Name: "clerk", OneByOne: true, Tools: tools(booking(&c), failing),
+	a := must(agent.NewChat(agent.Chat{Name: "clerk", Sequential: true, Tools: tools(booking(&c), failing),
 		Model: model(&c, "clerk", script.Calls(call("book", "a"), call("fail", "b"), call("book", "c")))}))
-	if p := play(newRunner(t, a).Query(t.Context(), "go")); p.err == nil {
+	if p := record(newRunner(t, a).Query(t.Context(), "go")); p.err == nil {
 		t.Fatalf("got %q", p.log())
 	}
 	c.want(t, map[string]int{"model clerk": 1, "book a": 1})
@@ -236,7 +236,7 @@ func TestCalls_EveryCallHasAnIDOfItsOwnWhateverTheModelGave(t *testing.T) {
 		"full of our signs": {[]string{"a;b:c#d/é", "a;b"}, nil, []string{"a;b:c#d/é", "a;b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			everywhere(t, func(t *testing.T, p *program) {
+			inEveryStore(t, func(t *testing.T, p *processStory) {
 				var c counter
 				p.build = func() agent.Agent {
 					return chat(&c, "clerk", tools(asking(&c, "ask")), withIDs(test.first...), withIDs(test.second...), script.Say("Done."))
@@ -274,14 +274,14 @@ func (m constant) Generate(context.Context, *agent.Request) (*agent.Response, er
 	return m.response, nil
 }
 
-func TestCalls_AModelMayHandOutTheSameResponseAgain(t *testing.T) {
+func TestCalls_ModelMayReturnTheSameResponseTwice(t *testing.T) {
 	var c counter
 	same := call("book", "Paris")
 	same.ID = "same"
 	m := constant{&agent.Response{Message: agent.Message{Text: "again", ToolCalls: []agent.ToolCall{same}}}}
 	a := must(agent.NewChat(agent.Chat{Name: "clerk", Model: m, MaxTurns: 4, Tools: tools(booking(&c))}))
 	var ids []string
-	for _, e := range play(newRunner(t, a).Query(t.Context(), "go")).events {
+	for _, e := range record(newRunner(t, a).Query(t.Context(), "go")).events {
 		if done, ok := e.Body.(agent.ToolDone); ok {
 			ids = append(ids, done.Call.ID)
 		}
@@ -293,7 +293,7 @@ func TestCalls_AModelMayHandOutTheSameResponseAgain(t *testing.T) {
 
 // A model that would give other ids when asked again is not asked again.
 func TestCalls_IDsStayAsTheyWereSaved(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		process := 0
 		p.build = func() agent.Agent {
@@ -308,7 +308,7 @@ func TestCalls_IDsStayAsTheyWereSaved(t *testing.T) {
 	})
 }
 
-func TestCalls_WhatIsUnknownOrWrongIsToldToTheModel(t *testing.T) {
+func TestCalls_UnknownOrInvalidCallsAreReportedToTheModel(t *testing.T) {
 	for name, test := range map[string]struct {
 		call agent.ToolCall
 		says string
@@ -329,7 +329,7 @@ func TestCalls_WhatIsUnknownOrWrongIsToldToTheModel(t *testing.T) {
 				told = r.Messages[len(r.Messages)-1]
 				return script.Say("Sorry.")(r)
 			})
-			play(newRunner(t, a).Query(t.Context(), "go")).finished(t)
+			record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
 			if told.Role != agent.RoleTool || !told.Failed || !strings.Contains(told.Text, test.says) {
 				t.Errorf("got %+v", told)
 			}
@@ -342,11 +342,11 @@ func TestCalls_NoArgumentsAreAnEmptyObject(t *testing.T) {
 	var c counter
 	ping := tool.New("ping", "", func(context.Context, struct{}) (string, error) { c.add("ping"); return "pong", nil })
 	a := chat(&c, "clerk", tools(ping), script.Call("ping", ""), script.Say("Done."))
-	play(newRunner(t, a).Query(t.Context(), "go")).wantLog(t, "clerk says calls ping()", "clerk did ping: pong", "clerk says Done.", "clerk finished")
+	record(newRunner(t, a).Query(t.Context(), "go")).wantLog(t, "clerk says calls ping()", "clerk did ping: pong", "clerk says Done.", "clerk finished")
 }
 
 func TestCalls_ResultsComeInTheOrderOfTheCalls(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		var results []string
 		p.build = func() agent.Agent {
@@ -372,13 +372,13 @@ func TestCalls_PiecesOfAStreamingToolAreShownBeforeItsEnd(t *testing.T) {
 		return func(yield func(string, error) bool) { _ = yield("once ", nil) && yield("upon", nil) }
 	})
 	a := chat(&c, "clerk", tools(reads), script.Calls(call("read", "x")), script.Say("Done."))
-	play(newRunner(t, a).Query(t.Context(), "go")).wantLog(t, `clerk says calls read({"to":"x"})`,
+	record(newRunner(t, a).Query(t.Context(), "go")).wantLog(t, `clerk says calls read({"to":"x"})`,
 		"clerk output once ", "clerk output upon", "clerk did read: once upon", "clerk says Done.", "clerk finished")
 }
 
 // What a tool asks in several parts of its own is answered part by part.
 func TestCalls_AToolMayBundleQuestions(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			both := tool.New("both", "", func(ctx context.Context, _ city) (string, error) {
@@ -406,7 +406,7 @@ func TestCalls_AToolMayBundleQuestions(t *testing.T) {
 }
 
 // A conversation that a run begins with may hold calls. Those of a model that gives them no ids had the same ones, and services refuse two of one id.
-func TestCalls_HaveOtherIdsThanThoseBeforeTheRun(t *testing.T) {
+func TestCalls_IDsDifferFromThoseInTheInput(t *testing.T) {
 	var c counter
 	var ids []string
 	a := chat(&c, "clerk", tools(booking(&c)), nil, script.Call("book", `{"to":"Rome"}`), func(r *agent.Request) (agent.Message, error) {
@@ -418,7 +418,7 @@ func TestCalls_HaveOtherIdsThanThoseBeforeTheRun(t *testing.T) {
 		return agent.Assistant("Done."), nil
 	})
 	before := agent.ToolCall{ID: "call_1_1", Name: "book", Args: `{"to":"Paris"}`}
-	play(newRunner(t, a).Run(t.Context(), []agent.Message{agent.User("Paris."), agent.Assistant("", before), agent.Result(before, "booked"), agent.User("And Rome.")})).finished(t)
+	record(newRunner(t, a).Run(t.Context(), []agent.Message{agent.User("Paris."), agent.Assistant("", before), agent.ToolResult(before, "booked"), agent.User("And Rome.")})).finished(t)
 	if len(ids) != 2 || ids[0] == ids[1] {
 		t.Errorf("the calls are %q", ids)
 	}

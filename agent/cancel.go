@@ -16,12 +16,12 @@ type CancelMode int
 // The points at which a run can be cancelled. They are looked for in all of its agents, at any depth; the borders between
 // agents count as all of them.
 const (
-	// AtOnce cancels the context of whatever is at work. Models and tools that were are called again by the resume.
-	AtOnce CancelMode = iota
-	// AfterModel waits for an answer of a model. The tools that it wants are called by the resume.
-	AfterModel
-	// AfterTools waits until the tools of a turn are done. Their results are kept.
-	AfterTools
+	// CancelNow cancels the context of whatever is at work. Models and tools that were are called again by the resume.
+	CancelNow CancelMode = iota
+	// CancelAfterModel waits for an answer of a model. The tools that it wants are called by the resume.
+	CancelAfterModel
+	// CancelAfterTools waits until the tools of a turn are done. Their results are kept.
+	CancelAfterTools
 )
 
 // CancelOption changes one call of a [CancelFunc].
@@ -46,7 +46,7 @@ type Cancellation struct{ c *canceller }
 // Do not call it where the run's events are read: that is where it comes to rest.
 func (c *Cancellation) Wait(ctx context.Context) error {
 	select {
-	case <-c.c.rest:
+	case <-c.c.settled:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -66,9 +66,9 @@ func (c *Cancellation) Wait(ctx context.Context) error {
 //	idle ──first call──▶ requested ──the point comes──▶ stopped
 //	                         └──the time is up──▶ escalated, stopped
 type canceller struct {
-	abort context.CancelCauseFunc
-	rest  chan struct{} // closed when the run has come to rest
-	once  sync.Once
+	abort   context.CancelCauseFunc
+	settled chan struct{} // closed when the run has come to rest
+	once    sync.Once
 
 	mu        sync.Mutex
 	taken     bool
@@ -84,7 +84,7 @@ type cancelKey struct{}
 // WithCancel returns a context for one run, and a function that cancels the run.
 func WithCancel(parent context.Context) (context.Context, CancelFunc) {
 	ctx, abort := context.WithCancelCause(parent)
-	c := &canceller{abort: abort, rest: make(chan struct{}), requested: make(map[CancelMode]bool)}
+	c := &canceller{abort: abort, settled: make(chan struct{}), requested: make(map[CancelMode]bool)}
 	return context.WithValue(ctx, cancelKey{}, c), c.cancel
 }
 
@@ -115,11 +115,11 @@ func (c *canceller) cancel(mode CancelMode, options ...CancelOption) *Cancellati
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.resting() {
+	if c.isSettled() {
 		return &Cancellation{c}
 	}
 	c.requested[mode] = true
-	if mode == AtOnce {
+	if mode == CancelNow {
 		c.abort(graph.ErrStopped)
 	} else if request.limit >= 0 {
 		c.within(request.limit)
@@ -140,7 +140,7 @@ func (c *canceller) within(limit time.Duration) {
 	c.timer = time.AfterFunc(limit, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if !c.resting() {
+		if !c.isSettled() {
 			c.escalated = true
 			c.abort(graph.ErrStopped)
 		}
@@ -149,7 +149,7 @@ func (c *canceller) within(limit time.Duration) {
 
 // at returns an error if the run is to be cancelled at this point. At once is every point, for those who did not heed their
 // context. A nil canceller never cancels.
-func (c *canceller) at(points ...CancelMode) error {
+func (c *canceller) checkAt(points ...CancelMode) error {
 	if c == nil {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (c *canceller) at(points ...CancelMode) error {
 	if c.escalated {
 		return graph.ErrStopped
 	}
-	for _, point := range append(points, AtOnce) {
+	for _, point := range append(points, CancelNow) {
 		if c.requested[point] {
 			return graph.ErrStopped
 		}
@@ -167,9 +167,9 @@ func (c *canceller) at(points ...CancelMode) error {
 }
 
 // resting reports whether the run has come to rest: then nothing changes any more.
-func (c *canceller) resting() bool {
+func (c *canceller) isSettled() bool {
 	select {
-	case <-c.rest:
+	case <-c.settled:
 		return true
 	default:
 		return false
@@ -177,33 +177,33 @@ func (c *canceller) resting() bool {
 }
 
 // before returns an error if a run need not begin, or go on, at all.
-func (c *canceller) before(ctx context.Context) error {
+func (c *canceller) checkStart(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
-	if c != nil && c.asked() {
+	if c != nil && c.isRequested() {
 		return graph.ErrStopped
 	}
 	return nil
 }
 
 // asked reports whether anybody wants the run cancelled.
-func (c *canceller) asked() bool {
+func (c *canceller) isRequested() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.requested) > 0
 }
 
 // atEntry is the point at which an agent begins. Inside a tool call it is only that for at once: the call is to be finished.
-func (c *canceller) atEntry(path fermata.Address) error {
+func (c *canceller) checkEntry(path fermata.Address) error {
 	if n := len(path); n > 0 && path[n-1].Type == fermata.SegmentTool {
-		return c.at()
+		return c.checkAt()
 	}
-	return c.at(AfterModel, AfterTools)
+	return c.checkAt(CancelAfterModel, CancelAfterTools)
 }
 
 // over notes that the run has come to rest, and whether that is because it was cancelled.
-func (c *canceller) over(stopped bool) (escalated bool) {
+func (c *canceller) settle(stopped bool) (escalated bool) {
 	if c == nil {
 		return false
 	}
@@ -214,7 +214,7 @@ func (c *canceller) over(stopped bool) (escalated bool) {
 		if c.timer != nil {
 			c.timer.Stop()
 		}
-		close(c.rest)
+		close(c.settled)
 		c.abort(nil)
 	})
 	return c.escalated

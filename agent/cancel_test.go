@@ -28,7 +28,7 @@ import (
 // is waited for. So there is no test of an orphan that must not panic; there is one that there are no orphans.
 
 // wantCancelled checks that the run was cancelled in good order, and says so everywhere.
-func (x *rehearsal) wantCancelled(p *playback) *agent.CancelError {
+func (x *agentHarness) wantCancelled(p *recording) *agent.CancelError {
 	x.t.Helper()
 	cancelled, ok := errors.AsType[*agent.CancelError](p.err)
 	if !ok || cancelled.Run != "run" || !errors.Is(p.err, graph.ErrStopped) {
@@ -49,7 +49,7 @@ func (x *rehearsal) wantCancelled(p *playback) *agent.CancelError {
 }
 
 // wantEnded checks that a cancel came too late.
-func (x *rehearsal) wantEnded() {
+func (x *agentHarness) wantEnded() {
 	x.t.Helper()
 	if err := x.asked.Wait(x.t.Context()); !errors.Is(err, agent.ErrRunEnded) {
 		x.t.Errorf("Wait says %v, want %v", err, agent.ErrRunEnded)
@@ -66,8 +66,8 @@ func TestCancel_AtOnceWhereverTheRunIs(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // which also sees that nothing is left behind
-				x := rehearse(t, clerk, func(config *agent.RunnerConfig) { config.EnableStreaming = true })
-				x.cancelAt(what, agent.AtOnce)
+				x := newAgentHarness(t, clerk, func(config *agent.RunnerConfig) { config.EnableStreaming = true })
+				x.cancelAt(what, agent.CancelNow)
 				x.wantCancelled(x.start())
 				end := x.goOn(nil)
 				if text := end.finished(t).Output.Text(); text != "All done." {
@@ -82,8 +82,8 @@ func TestCancel_AtOnceWhereverTheRunIs(t *testing.T) {
 
 // Scenario 59.
 func TestCancel_AfterModelKeepsItsAnswerAndLeavesTheToolsToTheResume(t *testing.T) {
-	x := rehearse(t, clerk)
-	x.cancelAt("model clerk", agent.AfterModel)
+	x := newAgentHarness(t, clerk)
+	x.cancelAt("model clerk", agent.CancelAfterModel)
 	stopped := x.start()
 	x.wantCancelled(stopped)
 	if log := stopped.log(); len(log) != 2 || log[0] != "clerk says calls work({})calls flow({})" {
@@ -99,8 +99,8 @@ func TestCancel_AfterModelKeepsItsAnswerAndLeavesTheToolsToTheResume(t *testing.
 
 // Scenario 60.
 func TestCancel_AfterToolsKeepsTheirResults(t *testing.T) {
-	x := rehearse(t, clerk)
-	x.cancelAt("model clerk", agent.AfterTools)
+	x := newAgentHarness(t, clerk)
+	x.cancelAt("model clerk", agent.CancelAfterTools)
 	x.wantCancelled(x.start())
 	x.c.want(t, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1})
 	x.goOn(nil).wantLog(t, "clerk says All done.", "clerk finished")
@@ -108,9 +108,9 @@ func TestCancel_AfterToolsKeepsTheirResults(t *testing.T) {
 }
 
 // Scenario 61.
-func TestCancel_APointThatNeverComesLeavesTheRunAlone(t *testing.T) {
-	for _, mode := range []agent.CancelMode{agent.AfterModel, agent.AfterTools} {
-		x := rehearse(t, func(x *rehearsal) agent.Agent { return x.chat("talker", nil, script.Say("That was it.")) })
+func TestCancel_PointThatIsNeverReachedLeavesTheRunAlone(t *testing.T) {
+	for _, mode := range []agent.CancelMode{agent.CancelAfterModel, agent.CancelAfterTools} {
+		x := newAgentHarness(t, func(x *agentHarness) agent.Agent { return x.chat("talker", nil, script.Say("That was it.")) })
 		x.cancelAt("model talker", mode)
 		x.start().finished(t)
 		x.wantEnded()
@@ -120,12 +120,12 @@ func TestCancel_APointThatNeverComesLeavesTheRunAlone(t *testing.T) {
 // Scenario 62.
 func TestCancel_IsAtOnceWhenTheTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := rehearse(t, clerk)
+		x := newAgentHarness(t, clerk)
 		x.moment = func(ctx context.Context, what string) error {
 			if what != "tool work" {
 				return nil
 			}
-			x.asked = x.cancel(agent.AfterTools, agent.Within(time.Minute))
+			x.asked = x.cancel(agent.CancelAfterTools, agent.Within(time.Minute))
 			<-ctx.Done()
 			return ctx.Err()
 		}
@@ -144,12 +144,12 @@ func TestCancel_IsAtOnceWhenTheTimeIsUp(t *testing.T) {
 
 func TestCancel_InTimeIsNotAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := rehearse(t, clerk)
-		x.cancelAt("model clerk", agent.AfterModel, agent.Within(time.Minute))
+		x := newAgentHarness(t, clerk)
+		x.cancelAt("model clerk", agent.CancelAfterModel, agent.Within(time.Minute))
 		if x.wantCancelled(x.start()).Escalated {
 			t.Error("the point came in time")
 		}
-		x.cancel(agent.AfterTools, agent.Within(time.Second)) // nobody is there any more
+		x.cancel(agent.CancelAfterTools, agent.Within(time.Second)) // nobody is there any more
 		time.Sleep(time.Hour)
 		if err := x.asked.Wait(t.Context()); err != nil {
 			t.Errorf("long after it Wait says %v", err)
@@ -159,14 +159,14 @@ func TestCancel_InTimeIsNotAtOnce(t *testing.T) {
 
 // Scenario 63.
 func TestCancel_BeforeItBeginsNothingRunsAndNothingIsSaved(t *testing.T) {
-	for _, mode := range []agent.CancelMode{agent.AtOnce, agent.AfterModel, agent.AfterTools} {
+	for _, mode := range []agent.CancelMode{agent.CancelNow, agent.CancelAfterModel, agent.CancelAfterTools} {
 		st := storetest.NewFaulty(memory.New())
-		x := rehearse(t, heldClerk, func(config *agent.RunnerConfig) { config.Store = st })
+		x := newAgentHarness(t, heldClerk, func(config *agent.RunnerConfig) { config.Store = st })
 		never := func(name string, begin func(ctx context.Context) iter.Seq2[*agent.Event, error]) {
 			t.Helper()
 			ctx, saves, did := x.cancellable(), st.Saves(), maps.Clone(x.c.n)
 			x.asked = x.cancel(mode)
-			p := play(begin(ctx))
+			p := record(begin(ctx))
 			if cancelled, ok := errors.AsType[*agent.CancelError](p.err); !ok || cancelled.Run != name || len(p.events) > 0 || st.Saves() > saves {
 				t.Errorf("mode %d: got %q with %d saves", mode, p.log(), st.Saves()-saves)
 			}
@@ -190,9 +190,9 @@ func TestCancel_BeforeItBeginsNothingRunsAndNothingIsSaved(t *testing.T) {
 // A run that could not be saved was not cancelled in good order, whoever wanted that.
 func TestCancel_AStoreThatFailsIsTheWorseNews(t *testing.T) {
 	st := storetest.NewFaulty(memory.New())
-	x := rehearse(t, clerk, func(config *agent.RunnerConfig) { config.Store = st })
-	x.cancelAt("model clerk", agent.AfterModel)
-	st.FailSave(3, storetest.Before, errDisk) // the news that it is stopped
+	x := newAgentHarness(t, clerk, func(config *agent.RunnerConfig) { config.Store = st })
+	x.cancelAt("model clerk", agent.CancelAfterModel)
+	st.FailSave(3, storetest.BeforeWrite, errDisk) // the news that it is stopped
 	p := x.start()
 	if _, cancelled := errors.AsType[*agent.CancelError](p.err); cancelled || !errors.Is(p.err, errDisk) {
 		t.Errorf("got %q", p.log())
@@ -205,25 +205,25 @@ func TestCancel_AfterTheEndChangesNothing(t *testing.T) {
 	failure := errors.New("out of order")
 	for name, test := range map[string]struct {
 		tool *tool.Tool
-		want func(p *playback) bool
+		want func(p *recording) bool
 	}{
 		"finished": {tool.New("work", "Works.", func(context.Context, struct{}) (string, error) { return "done", nil }),
-			func(p *playback) bool { return p.err == nil && strings.Contains(p.log()[len(p.log())-1], "finished") }},
+			func(p *recording) bool { return p.err == nil && strings.Contains(p.log()[len(p.log())-1], "finished") }},
 		"waits": {tool.New("work", "Asks.", func(ctx context.Context, _ struct{}) (string, error) { return question.Ask(ctx, "Well?") }),
-			func(p *playback) bool { return p.err == nil && strings.Contains(p.log()[len(p.log())-1], "waits") }},
+			func(p *recording) bool { return p.err == nil && strings.Contains(p.log()[len(p.log())-1], "waits") }},
 		"failed": {tool.New("work", "Fails.", func(context.Context, struct{}) (string, error) { return "", failure }),
-			func(p *playback) bool {
+			func(p *recording) bool {
 				_, cancelled := errors.AsType[*agent.CancelError](p.err)
 				return errors.Is(p.err, failure) && !cancelled
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := rehearse(t, func(x *rehearsal) agent.Agent {
+			x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
 				return x.chat("clerk", tools(test.tool), script.Call("work", "{}"), script.Say("Done."))
 			})
 			x.moment = func(_ context.Context, what string) error {
 				if name != "finished" || x.c.of(what) == 2 {
-					x.asked = x.cancel(agent.AfterTools) // comes too late: in the last turn, or behind question and failure
+					x.asked = x.cancel(agent.CancelAfterTools) // comes too late: in the last turn, or behind question and failure
 				}
 				return nil
 			}
@@ -231,7 +231,7 @@ func TestCancel_AfterTheEndChangesNothing(t *testing.T) {
 				t.Errorf("got %q", p.log())
 			}
 			x.wantEnded()
-			x.asked = x.cancel(agent.AtOnce)
+			x.asked = x.cancel(agent.CancelNow)
 			x.wantEnded()
 		})
 	}
@@ -239,8 +239,8 @@ func TestCancel_AfterTheEndChangesNothing(t *testing.T) {
 
 // Scenario 64.
 func TestCancel_WithoutAStore(t *testing.T) {
-	x := rehearse(t, clerk, func(config *agent.RunnerConfig) { config.Store = nil })
-	x.cancelAt("tool work", agent.AtOnce)
+	x := newAgentHarness(t, clerk, func(config *agent.RunnerConfig) { config.Store = nil })
+	x.cancelAt("tool work", agent.CancelNow)
 	stopped := x.start()
 	if _, ok := errors.AsType[*agent.CancelError](stopped.err); !ok {
 		t.Errorf("got %q", stopped.log())
@@ -263,16 +263,16 @@ func TestCancel_TheSecondJoinsTheFirst(t *testing.T) {
 		after     time.Duration
 		escalated bool
 	}{
-		"the first point counts":    {[]request{{agent.AfterTools, 0}, {agent.AfterModel, 0}}, false, map[string]int{"model clerk": 1}, 0, false},
-		"in whatever order":         {[]request{{agent.AfterModel, 0}, {agent.AfterTools, 0}}, false, map[string]int{"model clerk": 1}, 0, false},
-		"the earliest limit counts": {[]request{{agent.AfterTools, time.Hour}, {agent.AfterTools, time.Minute}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
-		"a later one does not":      {[]request{{agent.AfterTools, time.Minute}, {agent.AfterTools, time.Hour}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
-		"none does not either":      {[]request{{agent.AfterTools, time.Minute}, {agent.AfterTools, 0}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
-		"at once is before all":     {[]request{{agent.AfterTools, time.Minute}, {agent.AtOnce, 0}}, true, map[string]int{"model clerk": 1}, 0, false},
+		"the first point counts":    {[]request{{agent.CancelAfterTools, 0}, {agent.CancelAfterModel, 0}}, false, map[string]int{"model clerk": 1}, 0, false},
+		"in whatever order":         {[]request{{agent.CancelAfterModel, 0}, {agent.CancelAfterTools, 0}}, false, map[string]int{"model clerk": 1}, 0, false},
+		"the earliest limit counts": {[]request{{agent.CancelAfterTools, time.Hour}, {agent.CancelAfterTools, time.Minute}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
+		"a later one does not":      {[]request{{agent.CancelAfterTools, time.Minute}, {agent.CancelAfterTools, time.Hour}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
+		"none does not either":      {[]request{{agent.CancelAfterTools, time.Minute}, {agent.CancelAfterTools, 0}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
+		"at once is before all":     {[]request{{agent.CancelAfterTools, time.Minute}, {agent.CancelNow, 0}}, true, map[string]int{"model clerk": 1}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := rehearse(t, clerk)
+				x := newAgentHarness(t, clerk)
 				var all []*agent.Cancellation
 				x.moment = func(ctx context.Context, what string) error {
 					if what == "model clerk" {
@@ -308,23 +308,23 @@ func TestCancel_TheSecondJoinsTheFirst(t *testing.T) {
 }
 
 // Scenario 66.
-func TestCancel_AgainAndAgainLosesAndRepeatsNothing(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
-		x := rehearseIn(p, func(x *rehearsal) agent.Agent {
+func TestCancel_RepeatedCancelsLoseAndRepeatNothing(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
+		x := newAgentHarnessIn(p, func(x *agentHarness) agent.Agent {
 			list := tools(x.tool("one"), tool.Approve(x.tool("two")), x.tool("three"))
 			return x.chat("clerk", list, script.Call("one", "{}"), script.Call("two", "{}"), script.Call("three", "{}"), script.Say("Done."))
 		})
-		x.cancelAt("model clerk", agent.AfterModel)
+		x.cancelAt("model clerk", agent.CancelAfterModel)
 		x.wantCancelled(x.start())
-		x.cancelAt("tool one", agent.AfterTools)
+		x.cancelAt("tool one", agent.CancelAfterTools)
 		x.wantCancelled(x.goOn(nil))
 		open := one(t, x.goOn(nil).waits(t))
-		x.cancelAt("tool two", agent.AfterTools)
+		x.cancelAt("tool two", agent.CancelAfterTools)
 		x.wantCancelled(x.goOn(map[string]any{open.ID: yes}))
 		if again := x.goOn(map[string]any{open.ID: yes}); !errors.Is(again.err, graph.ErrAlreadyAnswered) {
 			t.Errorf("the answer counts, but a second one got %q", again.log())
 		}
-		x.cancelAt("model clerk", agent.AtOnce)
+		x.cancelAt("model clerk", agent.CancelNow)
 		x.wantCancelled(x.goOn(nil))
 		x.goOn(nil).finished(t)
 		x.c.want(t, map[string]int{"model clerk": 5, "tool one": 1, "tool two": 1, "tool three": 1})
@@ -335,13 +335,13 @@ func TestCancel_WaitEndsWithItsContext(t *testing.T) {
 	_, cancel := agent.WithCancel(t.Context()) // of a run that never comes
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := cancel(agent.AfterModel).Wait(ctx); !errors.Is(err, context.Canceled) {
+	if err := cancel(agent.CancelAfterModel).Wait(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
 
 // The effect of an approved call that is cancelled may have happened: nobody knows, and so a person is asked.
-func TestCancel_AtOnceInAnApprovedCallLeavesItInDoubt(t *testing.T) {
+func TestCancel_NowDuringApprovedCallLeavesItInDoubt(t *testing.T) {
 	for name, test := range map[string]struct {
 		options []tool.Option
 		asks    bool
@@ -351,7 +351,7 @@ func TestCancel_AtOnceInAnApprovedCallLeavesItInDoubt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys := make(map[string]bool)
-			x := rehearse(t, func(x *rehearsal) agent.Agent {
+			x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
 				pay := tool.Approve(tool.New("pay", "Pays.", func(ctx context.Context, _ struct{}) (string, error) {
 					keys[tool.Key(ctx)] = true
 					return "paid", x.at(ctx, "tool pay")
@@ -359,15 +359,15 @@ func TestCancel_AtOnceInAnApprovedCallLeavesItInDoubt(t *testing.T) {
 				return x.chat("clerk", tools(pay), script.Call("pay", "{}"), script.Say("Done."))
 			})
 			open := one(t, x.start().waits(t))
-			x.cancelAt("tool pay", agent.AtOnce)
+			x.cancelAt("tool pay", agent.CancelNow)
 			x.wantCancelled(x.goOn(map[string]any{open.ID: yes}))
 			next := x.goOn(nil)
 			if test.asks {
 				doubt := one(t, next.waits(t))
-				if asked, err := fermata.InDoubt.Question(doubt); err != nil || !keys[asked.Key] || x.c.of("tool pay") != 1 {
+				if asked, err := fermata.EffectInDoubt.Question(doubt); err != nil || !keys[asked.Key] || x.c.of("tool pay") != 1 {
 					t.Fatalf("got %+v, %v", asked, err)
 				}
-				next = x.goOn(map[string]any{doubt.ID: fermata.WhatHappened{Happened: false}})
+				next = x.goOn(map[string]any{doubt.ID: fermata.EffectResolution{Happened: false}})
 			}
 			next.finished(t)
 			if x.c.want(t, map[string]int{"model clerk": 2, "tool pay": 2}); len(keys) != 1 {
@@ -379,30 +379,32 @@ func TestCancel_AtOnceInAnApprovedCallLeavesItInDoubt(t *testing.T) {
 
 // Scenario 67. A border between agents is a point for every mode: what is before it is not run again, what is behind it has not begun.
 func TestCancel_BetweenTwoAgents(t *testing.T) {
-	say := func(x *rehearsal, name string) agent.Agent { return x.chat(name, nil, script.Say("I am "+name)) }
+	say := func(x *agentHarness, name string) agent.Agent { return x.chat(name, nil, script.Say("I am "+name)) }
 	for name, test := range map[string]struct {
-		build func(x *rehearsal) agent.Agent
+		build func(x *agentHarness) agent.Agent
 		after map[string]int
 	}{
-		"sequential": {func(x *rehearsal) agent.Agent { return must(agent.NewSequential("flow", "", say(x, "a"), say(x, "b"))) },
+		"sequential": {func(x *agentHarness) agent.Agent {
+			return must(agent.NewSequential("flow", "", say(x, "a"), say(x, "b")))
+		},
 			map[string]int{"model a": 1, "model b": 1}},
-		"loop": {func(x *rehearsal) agent.Agent { return must(agent.NewLoop("flow", "", 2, say(x, "a"), say(x, "b"))) },
+		"loop": {func(x *agentHarness) agent.Agent { return must(agent.NewLoop("flow", "", 2, say(x, "a"), say(x, "b"))) },
 			map[string]int{"model a": 2, "model b": 2}},
-		"next round": {func(x *rehearsal) agent.Agent { return must(agent.NewLoop("flow", "", 3, say(x, "a"))) },
+		"next round": {func(x *agentHarness) agent.Agent { return must(agent.NewLoop("flow", "", 3, say(x, "a"))) },
 			map[string]int{"model a": 3}},
-		"lane of a parallel": {func(x *rehearsal) agent.Agent {
+		"lane of a parallel": {func(x *agentHarness) agent.Agent {
 			return must(agent.NewParallel("flow", "", must(agent.NewSequential("lane", "", say(x, "a"), say(x, "b")))))
 		}, map[string]int{"model a": 1, "model b": 1}},
-		"transfer": {func(x *rehearsal) agent.Agent {
+		"transfer": {func(x *agentHarness) agent.Agent {
 			return must(agent.NewChat(agent.Chat{Name: "a", Agents: []agent.Agent{say(x, "b")},
-				Model: &actor{x, "a", script.New(script.Call("transfer_to_agent", `{"agent_name":"b"}`))}}))
+				Model: &scriptedModel{x, "a", script.New(script.Call("transfer_to_agent", `{"agent_name":"b"}`))}}))
 		}, map[string]int{"model a": 1, "model b": 1}},
-		"plan and execute": {func(x *rehearsal) agent.Agent {
-			planner := &actor{x, "a", script.New(script.Call("plan", `{"steps":["first"]}`))}
-			after := &actor{x, "c", script.New(script.Call("respond", `{"response":"done"}`))}
+		"plan and execute": {func(x *agentHarness) agent.Agent {
+			planner := &scriptedModel{x, "a", script.New(script.Call("plan", `{"steps":["first"]}`))}
+			after := &scriptedModel{x, "c", script.New(script.Call("respond", `{"response":"done"}`))}
 			return must(agent.NewPlanExecute(agent.PlanExecute{Name: "flow", Planner: planner, Replanner: after, Executor: say(x, "b")}))
 		}, map[string]int{"model a": 1, "model b": 1, "model c": 1}},
-		"agents of a function": {func(x *rehearsal) agent.Agent {
+		"agents of a function": {func(x *agentHarness) agent.Agent {
 			return must(agent.NewFunc("flow", "", func(ctx context.Context, in *agent.Input) (*agent.Output, error) {
 				if _, err := agent.Run(ctx, say(x, "a"), in); err != nil {
 					return nil, err
@@ -411,10 +413,10 @@ func TestCancel_BetweenTwoAgents(t *testing.T) {
 			}))
 		}, map[string]int{"model a": 1, "model b": 1}},
 	} {
-		for _, mode := range []agent.CancelMode{agent.AfterModel, agent.AfterTools} {
+		for _, mode := range []agent.CancelMode{agent.CancelAfterModel, agent.CancelAfterTools} {
 			t.Run(fmt.Sprint(name, " ", mode), func(t *testing.T) {
-				reference := rehearse(t, test.build).start()
-				x := rehearse(t, test.build)
+				reference := newAgentHarness(t, test.build).start()
+				x := newAgentHarness(t, test.build)
 				x.cancelAt("model a", mode)
 				stopped := x.start()
 				x.wantCancelled(stopped)
@@ -434,7 +436,7 @@ func TestCancel_BetweenTwoAgents(t *testing.T) {
 
 // Scenario 68.
 func TestCancel_ReachesAgentsInTools(t *testing.T) {
-	build := func(x *rehearsal) agent.Agent {
+	build := func(x *agentHarness) agent.Agent {
 		worker := x.chat("worker", tools(x.tool("dig")), script.Call("dig", "{}"), script.Say("dug"))
 		middle := x.chat("middle", tools(agent.AsTool(worker)), script.Call("worker", `{"request":"dig"}`), script.Say("seen to it"))
 		return x.chat("boss", tools(agent.AsTool(middle)), script.Call("middle", `{"request":"see to it"}`), script.Say("Good."))
@@ -446,15 +448,15 @@ func TestCancel_ReachesAgentsInTools(t *testing.T) {
 		before  map[string]int
 		another string // what is called twice
 	}{
-		"at once in the deepest model": {"model worker", agent.AtOnce, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, "model worker"},
-		"at once in the deepest tool":  {"tool dig", agent.AtOnce, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, "tool dig"},
-		"after the deepest model":      {"model worker", agent.AfterModel, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, ""},
-		"after the deepest tools":      {"tool dig", agent.AfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
-		"after the first tools":        {"model boss", agent.AfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
-		"after the outer model":        {"model boss", agent.AfterModel, map[string]int{"model boss": 1}, ""},
+		"at once in the deepest model": {"model worker", agent.CancelNow, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, "model worker"},
+		"at once in the deepest tool":  {"tool dig", agent.CancelNow, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, "tool dig"},
+		"after the deepest model":      {"model worker", agent.CancelAfterModel, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, ""},
+		"after the deepest tools":      {"tool dig", agent.CancelAfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
+		"after the first tools":        {"model boss", agent.CancelAfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
+		"after the outer model":        {"model boss", agent.CancelAfterModel, map[string]int{"model boss": 1}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := rehearse(t, build)
+			x := newAgentHarness(t, build)
 			x.cancelAt(test.at, test.mode)
 			x.wantCancelled(x.start())
 			x.c.want(t, test.before)
@@ -469,8 +471,8 @@ func TestCancel_ReachesAgentsInTools(t *testing.T) {
 }
 
 func TestCancel_AgentsAtWorkSideBySideAllGoOnWhereTheyWere(t *testing.T) {
-	for _, mode := range []agent.CancelMode{agent.AfterModel, agent.AfterTools} {
-		x := rehearse(t, func(x *rehearsal) agent.Agent {
+	for _, mode := range []agent.CancelMode{agent.CancelAfterModel, agent.CancelAfterTools} {
+		x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
 			var workers []*tool.Tool
 			var calls []agent.ToolCall
 			for _, name := range []string{"left", "right"} {
@@ -503,13 +505,13 @@ func TestCancel_AgentsAtWorkSideBySideAllGoOnWhereTheyWere(t *testing.T) {
 // In the place of scenario 70.
 func TestCancel_WhoDoesNotHeedItsContextIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := rehearse(t, clerk)
+		x := newAgentHarness(t, clerk)
 		ended := false
 		x.moment = func(ctx context.Context, what string) error {
 			if what != "tool work" {
 				return nil
 			}
-			x.asked = x.cancel(agent.AtOnce)
+			x.asked = x.cancel(agent.CancelNow)
 			time.Sleep(time.Hour) // deaf, and busy
 			ended = true
 			return nil
@@ -525,18 +527,18 @@ func TestCancel_WhoDoesNotHeedItsContextIsWaitedFor(t *testing.T) {
 }
 
 func TestCancel_AtOnceStopsAfterAModelThatDoesNotHeedItsContext(t *testing.T) {
-	x := rehearse(t, func(x *rehearsal) agent.Agent {
+	x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
 		answer := func(ctx context.Context, r *agent.Request) (*agent.Response, error) {
 			err := x.at(ctx, "model clerk")
 			response, _ := script.New(script.Call("work", "{}"), script.Call("work", "{}"), script.Say("Done.")).Generate(context.Background(), r)
 			return response, err
 		}
-		return must(agent.NewChat(agent.Chat{Name: "clerk", Model: deafModel(answer), Tools: tools(x.tool("work"))}))
+		return must(agent.NewChat(agent.Chat{Name: "clerk", Model: modelFunc(answer), Tools: tools(x.tool("work"))}))
 	})
 	deaf := func(busy string) func(context.Context, string) error {
 		return func(_ context.Context, what string) error {
 			if what == busy {
-				x.asked = x.cancel(agent.AtOnce)
+				x.asked = x.cancel(agent.CancelNow)
 			}
 			return nil
 		}
@@ -552,11 +554,11 @@ func TestCancel_AtOnceStopsAfterAModelThatDoesNotHeedItsContext(t *testing.T) {
 }
 
 // What somebody was asked before the cancel stays asked, under the same id, and can be answered in whatever resume comes next.
-func TestCancel_BesideAnOpenQuestionOfAnotherLane(t *testing.T) {
+func TestCancel_WithOpenInterruptInAnotherBranch(t *testing.T) {
 	for name, inTheSameCall := range map[string]bool{"asked again first": false, "answered at once": true} {
 		t.Run(name, func(t *testing.T) {
-			everywhere(t, func(t *testing.T, p *program) {
-				x := rehearseIn(p, func(x *rehearsal) agent.Agent {
+			inEveryStore(t, func(t *testing.T, p *processStory) {
+				x := newAgentHarnessIn(p, func(x *agentHarness) agent.Agent {
 					lane := func(name string) agent.Agent {
 						return x.chat(name, tools(asking(&x.c, name+"-asks")), script.Call(name+"-asks", `{"to":"whom"}`), script.Say("Heard."))
 					}
@@ -564,7 +566,7 @@ func TestCancel_BesideAnOpenQuestionOfAnotherLane(t *testing.T) {
 				})
 				open := x.start().waits(t)
 				slow, quick := find(t, open, "slow-asks whom?"), find(t, open, "quick-asks whom?")
-				x.cancelAt("model quick", agent.AtOnce)
+				x.cancelAt("model quick", agent.CancelNow)
 				x.wantCancelled(x.goOn(map[string]any{quick.ID: "yes"}))
 				if !inTheSameCall {
 					again := one(t, x.goOn(nil).waits(t))
@@ -582,17 +584,17 @@ func TestCancel_BesideAnOpenQuestionOfAnotherLane(t *testing.T) {
 
 // In the place of scenario 69: a run of its own inside a tool has a life of its own. Its end is not the end of the run around it.
 func TestCancel_ARunnerInAToolIsAnotherRun(t *testing.T) {
-	build := func(x *rehearsal) agent.Agent {
+	build := func(x *agentHarness) agent.Agent {
 		inner := newRunner(t, x.chat("inner", tools(x.tool("dig")), script.Call("dig", "{}"), script.Say("dug")))
 		ask := tool.New("ask", "Asks the other program.", func(ctx context.Context, _ struct{}) (string, error) {
-			p := play(inner.Query(ctx, "Dig."))
+			p := record(inner.Query(ctx, "Dig."))
 			return fmt.Sprint(len(p.events)), p.err
 		})
 		return x.chat("clerk", tools(ask, x.tool("work")), script.Call("ask", "{}"), script.Call("work", "{}"), script.Say("Done."))
 	}
-	rehearse(t, build).start().finished(t)
-	x := rehearse(t, build)
-	x.cancelAt("model inner", agent.AfterTools)
+	newAgentHarness(t, build).start().finished(t)
+	x := newAgentHarness(t, build)
+	x.cancelAt("model inner", agent.CancelAfterTools)
 	x.wantCancelled(x.start())
 	x.c.want(t, map[string]int{"model clerk": 1, "model inner": 2, "tool dig": 1})
 	x.goOn(nil).finished(t)

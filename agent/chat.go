@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/tool"
 )
 
@@ -18,18 +18,18 @@ type Chat struct {
 	Instruction string
 	// Instruct makes the instruction for a run, e.g. of its session values; it replaces Instruction. It is called before
 	// each call of the model.
-	Instruct func(ctx context.Context) (string, error)
-	Model    Model
-	Tools    []*tool.Tool
+	InstructionFunc func(ctx context.Context) (string, error)
+	Model           Model
+	Tools           []*tool.Tool
 	// MoreTools adds tools for a run, e.g. those that a session value names. It is called whenever the agent is entered, and
 	// has to give the same ones again.
 	MoreTools func(ctx context.Context) ([]*tool.Tool, error)
 	// Agents are what this agent may hand the conversation over to. Whoever it is handed to may hand it back.
 	Agents []Agent
-	// MaxTurns is how often the model may be called before the agent fails with a [*TurnsError]. The default is 20.
+	// MaxTurns is how often the model may be called before the agent fails with a [*MaxTurnsError]. The default is 20.
 	MaxTurns int
 	// OneByOne calls the tools of a turn one after the other, and none behind one that waits. The default is all at once.
-	OneByOne bool
+	Sequential bool
 	// MaxParallel is how many tools of a turn may be at work at the same time. The default is 32.
 	MaxParallel int
 }
@@ -101,19 +101,19 @@ func toolTable(owner string, lists ...[]*tool.Tool) (map[string]*tool.Tool, erro
 // was: what the model said and the tools returned is remembered.
 type conversation struct {
 	*Chat
-	stage *stage
-	place *visit.Scope
-	tools []*tool.Tool
-	table map[string]*tool.Tool
+	scope      *agentScope
+	activation *activation.Scope
+	tools      []*tool.Tool
+	table      map[string]*tool.Tool
 	// history is what the model sees, added what this agent has contributed to it.
 	history, added []Message
 	calls          map[string]bool // the ids of all tool calls
-	fresh          bool            // some results of this turn came in this entry
+	freshResults   bool            // some results of this turn came in this entry
 	edited         bool            // the run's edit was made in this entry
 }
 
 func (c *Chat) perform(ctx context.Context, input *Input) (*Output, error) {
-	v := &conversation{Chat: c, stage: stageOf(ctx), place: visit.From(ctx), tools: c.Tools, history: slices.Clone(input.Messages), calls: make(map[string]bool)}
+	v := &conversation{Chat: c, scope: scopeOf(ctx), activation: activation.FromContext(ctx), tools: c.Tools, history: slices.Clone(input.Messages), calls: make(map[string]bool)}
 	if c.MoreTools != nil {
 		more, err := c.MoreTools(ctx)
 		if err != nil {
@@ -121,8 +121,8 @@ func (c *Chat) perform(ctx context.Context, input *Input) (*Output, error) {
 		}
 		v.tools = slices.Concat(v.tools, more)
 	}
-	v.know(input.Messages...)
-	v.stage.history = func() []Message { return v.history }
+	v.recordCallIDs(input.Messages...)
+	v.scope.history = func() []Message { return v.history }
 	var err error
 	if v.table, err = toolTable(c.Name, v.tools); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (c *Chat) perform(ctx context.Context, input *Input) (*Output, error) {
 			return output, err
 		}
 	}
-	return nil, &TurnsError{Agent: c.Name, Max: c.MaxTurns}
+	return nil, &MaxTurnsError{Agent: c.Name, Max: c.MaxTurns}
 }
 
 // turn is one answer of the model and the tool calls in it. It returns an output when the agent is done.
@@ -141,18 +141,18 @@ func (v *conversation) turn(ctx context.Context, turn int) (*Output, error) {
 	if err := v.recallEdit(turn); err != nil {
 		return nil, err
 	}
-	message, err := v.stage.generate(ctx, strconv.Itoa(turn), v.Model,
+	message, err := v.scope.generate(ctx, strconv.Itoa(turn), v.Model,
 		func(ctx context.Context) (*Request, error) { return v.request(ctx, turn) },
 		func(m *Message) error { uniqueCalls(turn, m.ToolCalls, v.calls); return nil })
 	if err != nil {
 		return nil, err
 	}
-	v.know(message)
+	v.recordCallIDs(message)
 	v.add(message)
 	if len(message.ToolCalls) == 0 {
 		return v.output(false), nil
 	}
-	if err := v.stage.cancel.at(AfterModel); err != nil {
+	if err := v.scope.cancel.checkAt(CancelAfterModel); err != nil {
 		return nil, err
 	}
 	results, err := v.callAll(ctx, turn, message.ToolCalls)
@@ -163,14 +163,14 @@ func (v *conversation) turn(ctx context.Context, turn int) (*Output, error) {
 	if output, err := v.handOver(ctx, message.ToolCalls, results); output != nil || err != nil {
 		return output, err
 	}
-	if output := v.final(message.ToolCalls, results); output != nil {
+	if output := v.finalOutput(message.ToolCalls, results); output != nil {
 		return output, nil
 	}
-	return nil, v.stage.cancel.at(AfterTools)
+	return nil, v.scope.cancel.checkAt(CancelAfterTools)
 }
 
 // know notes the calls of messages: no later one gets the same id.
-func (v *conversation) know(messages ...Message) {
+func (v *conversation) recordCallIDs(messages ...Message) {
 	for _, message := range messages {
 		for _, call := range message.ToolCalls {
 			v.calls[call.ID] = true
@@ -187,13 +187,13 @@ func (v *conversation) output(exit bool) *Output { return &Output{Messages: v.ad
 
 // request is what the model is asked in this turn.
 func (v *conversation) request(ctx context.Context, turn int) (*Request, error) {
-	if err := v.edit(ctx, turn); err != nil {
+	if err := v.applyEdit(ctx, turn); err != nil {
 		return nil, err
 	}
 	instruction := v.Instruction
-	if v.Instruct != nil {
+	if v.InstructionFunc != nil {
 		var err error
-		if instruction, err = v.Instruct(ctx); err != nil {
+		if instruction, err = v.InstructionFunc(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -212,7 +212,7 @@ func (v *conversation) request(ctx context.Context, turn int) (*Request, error) 
 }
 
 // final is the agent's output if one of these calls ends its work.
-func (v *conversation) final(calls []ToolCall, results []Message) *Output {
+func (v *conversation) finalOutput(calls []ToolCall, results []Message) *Output {
 	for i, call := range calls {
 		t := v.table[call.Name]
 		if t == nil || results[i].Failed {

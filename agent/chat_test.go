@@ -17,7 +17,7 @@ import (
 
 // scenario 44: one resume answers the tool and changes what the model will see.
 func TestChat_OneResumeAnswersTheToolAndEditsTheHistory(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		var saw []string
 		p.build = func() agent.Agent {
@@ -60,7 +60,7 @@ func counting(c *counter, name string) *tool.Tool {
 
 // scenario 48
 func TestChat_TwoParallelToolsAreAnsweredOneByOneAndNewCallsStartClean(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		both := func(to string) script.Line {
 			return script.Calls(agent.ToolCall{Name: "t1", Args: `{"to":"` + to + `"}`}, agent.ToolCall{Name: "t2", Args: `{"to":"` + to + `"}`})
@@ -94,8 +94,8 @@ func TestChat_TwoParallelToolsAreAnsweredOneByOneAndNewCallsStartClean(t *testin
 }
 
 // scenario 49
-func TestFinal_AToolThatFinishedBesideOneThatWaitsIsTheAnswerAfterwards(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestFinal_FinishedToolNextToWaitingOneIsTheAnswer(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			answers := tool.New("answer", "", func(_ context.Context, in city) (string, error) {
@@ -117,11 +117,11 @@ func TestFinal_AToolThatFinishedBesideOneThatWaitsIsTheAnswerAfterwards(t *testi
 	})
 }
 
-func TestFinal_AFailedCallIsNoAnswer(t *testing.T) {
+func TestFinal_FailedCallDoesNotEndTheAgent(t *testing.T) {
 	var c counter
 	final := tool.New("answer", "", func(context.Context, city) (string, error) { return "", tool.Errorf("no answer") }, tool.Final())
 	a := chat(&c, "clerk", tools(final), script.Call("answer", `{"to":"x"}`), script.Say("I do not know."))
-	if got := play(newRunner(t, a).Query(t.Context(), "go")).finished(t).Output.Text(); got != "I do not know." {
+	if got := record(newRunner(t, a).Query(t.Context(), "go")).finished(t).Output.Text(); got != "I do not know." {
 		t.Errorf("got %q", got)
 	}
 }
@@ -132,13 +132,13 @@ type flaky struct {
 	c *counter
 }
 
-func (f *flaky) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.Piece, error] {
+func (f *flaky) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.Chunk, error] {
 	f.c.add("stream")
 	if f.c.of("stream") > 1 {
 		return f.Model.Stream(ctx, r)
 	}
-	return func(yield func(*agent.Piece, error) bool) {
-		if yield(&agent.Piece{Text: "Let me "}, nil) {
+	return func(yield func(*agent.Chunk, error) bool) {
+		if yield(&agent.Chunk{Text: "Let me "}, nil) {
 			yield(nil, &agent.ModelError{Model: "flaky", Status: 529, Temporary: true, Err: errors.New("overloaded")})
 		}
 	}
@@ -146,7 +146,7 @@ func (f *flaky) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.P
 
 // scenario 50
 func TestChat_AStreamThatBrokeOffLeavesNothingInTheHistory(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.change = func(config *agent.RunnerConfig) { config.EnableStreaming = true }
 		p.build = func() agent.Agent {
@@ -170,7 +170,7 @@ func TestChat_AStreamThatBrokeOffLeavesNothingInTheHistory(t *testing.T) {
 func TestChat_TheModeOfTheRunIsKeptWhateverTheNextProcessWouldDo(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		t.Run(fmt.Sprint("streams ", streams), func(t *testing.T) {
-			everywhere(t, func(t *testing.T, p *program) {
+			inEveryStore(t, func(t *testing.T, p *processStory) {
 				var c counter
 				mode := streams
 				p.change = func(config *agent.RunnerConfig) { config.EnableStreaming = mode }
@@ -190,7 +190,7 @@ func TestChat_TheModeOfTheRunIsKeptWhateverTheNextProcessWouldDo(t *testing.T) {
 
 // scenario 56
 func TestChat_TwoInterruptsInARowInOneToolAndInTwoTurns(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			twice := tool.New("twice", "", func(ctx context.Context, in city) (string, error) {
@@ -218,7 +218,7 @@ func TestChat_TwoInterruptsInARowInOneToolAndInTwoTurns(t *testing.T) {
 }
 
 func TestI5_AnswersToUnknownAnsweredAndFinishedQuestionsRunNothing(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "clerk", tools(asking(&c, "ask")), script.Call("ask", `{"to":"a"}`), script.Call("ask", `{"to":"b"}`), script.Say("Done."))
@@ -246,8 +246,8 @@ func TestI5_AnswersToUnknownAnsweredAndFinishedQuestionsRunNothing(t *testing.T)
 }
 
 // What a model's client wants back with a message, as signed reasoning, it gets back, in another process, too.
-func TestChat_WhatTheClientGaveAlongComesBackUnchanged(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestChat_OpaqueDataIsReturnedUnchanged(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		var back string
 		p.build = func() agent.Agent {
@@ -266,7 +266,7 @@ func TestChat_WhatTheClientGaveAlongComesBackUnchanged(t *testing.T) {
 	})
 }
 
-func TestChat_TheInstructionIsMadeForEveryCallAndIsNoPartOfTheOutput(t *testing.T) {
+func TestChat_InstructionIsBuiltPerCallAndNotInOutput(t *testing.T) {
 	var c counter
 	var systems []string
 	line := func(next script.Line) script.Line {
@@ -278,12 +278,12 @@ func TestChat_TheInstructionIsMadeForEveryCallAndIsNoPartOfTheOutput(t *testing.
 		}
 	}
 	a := must(agent.NewChat(agent.Chat{Name: "clerk", Instruction: "unused", Tools: tools(booking(&c)),
-		Instruct: func(context.Context) (string, error) {
+		InstructionFunc: func(context.Context) (string, error) {
 			c.add("instruct")
 			return fmt.Sprint("instruction ", c.of("instruct")), nil
 		},
 		Model: model(&c, "clerk", line(script.Call("book", `{"to":"Paris"}`)), line(script.Say("Done.")))}))
-	done := play(newRunner(t, a).Query(t.Context(), "go")).finished(t)
+	done := record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
 	if !slices.Equal(systems, []string{"instruction 1", "instruction 2"}) {
 		t.Errorf("got %q", systems)
 	}
@@ -306,14 +306,14 @@ func TestChat_TheModelIsOfferedItsTools(t *testing.T) {
 		}
 		return script.Say("Done.")(r)
 	})
-	play(newRunner(t, a).Query(t.Context(), "go")).finished(t)
+	record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
 	if !slices.Equal(offered, []string{"book: Books a ticket.", "exit_loop: Ends the work when nothing is left to be done."}) {
 		t.Errorf("got %q", offered)
 	}
 }
 
 func TestChat_TooManyTurnsIsAnErrorThatAProgramWithMoreCanGetOver(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		turns := 2
 		p.build = func() agent.Agent {
@@ -322,7 +322,7 @@ func TestChat_TooManyTurnsIsAnErrorThatAProgramWithMoreCanGetOver(t *testing.T) 
 				Model: model(&c, "clerk", book, book, script.Say("Done."))}))
 		}
 		first := p.query("go")
-		if limit, ok := errors.AsType[*agent.TurnsError](first.err); !ok || limit.Agent != "clerk" || limit.Max != 2 {
+		if limit, ok := errors.AsType[*agent.MaxTurnsError](first.err); !ok || limit.Agent != "clerk" || limit.Max != 2 {
 			t.Fatalf("got %q", first.log())
 		}
 		turns, p.now = 3, nil
@@ -334,7 +334,7 @@ func TestChat_TooManyTurnsIsAnErrorThatAProgramWithMoreCanGetOver(t *testing.T) 
 func TestChat_TwentyTurnsIsTheDefault(t *testing.T) {
 	var c counter
 	a := must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(booking(&c)), Model: endless{&c}}))
-	limit, ok := errors.AsType[*agent.TurnsError](play(newRunner(t, a).Query(t.Context(), "go")).err)
+	limit, ok := errors.AsType[*agent.MaxTurnsError](record(newRunner(t, a).Query(t.Context(), "go")).err)
 	if !ok || limit.Max != 20 || c.of("model") != 20 {
 		t.Errorf("got %v after %d calls", limit, c.of("model"))
 	}
@@ -348,7 +348,7 @@ func (e endless) Generate(context.Context, *agent.Request) (*agent.Response, err
 	return &agent.Response{Message: agent.Assistant("", agent.ToolCall{ID: "same", Name: "book", Args: `{"to":"Paris"}`})}, nil
 }
 
-func TestNewChat_RefusesWhatCannotWork(t *testing.T) {
+func TestNewChat_InvalidConfigReturnsError(t *testing.T) {
 	var c counter
 	m, b := model(&c, "m"), booking(&c)
 	other := chat(&c, "other", nil)
@@ -375,7 +375,7 @@ func TestMoreTools_MustNotClash(t *testing.T) {
 	var c counter
 	a := must(agent.NewChat(agent.Chat{Name: "a", Model: model(&c, "m", script.Say("x")), Tools: tools(booking(&c)),
 		MoreTools: func(context.Context) ([]*tool.Tool, error) { return tools(booking(&c)), nil }}))
-	if p := play(newRunner(t, a).Query(t.Context(), "go")); p.err == nil || c.of("model m") != 0 {
+	if p := record(newRunner(t, a).Query(t.Context(), "go")); p.err == nil || c.of("model m") != 0 {
 		t.Errorf("got %q", p.log())
 	}
 }
@@ -383,7 +383,7 @@ func TestMoreTools_MustNotClash(t *testing.T) {
 func TestOutput_TextIsTheLastThingThatTheAgentSaid(t *testing.T) {
 	call := agent.ToolCall{ID: "1", Name: "t"}
 	for want, messages := range map[string][]agent.Message{
-		"":     {agent.User("u"), agent.Assistant("thinking", call), agent.Result(call, "got")},
+		"":     {agent.User("u"), agent.Assistant("thinking", call), agent.ToolResult(call, "got")},
 		"said": {agent.Assistant("said"), agent.Assistant("thinking", call), agent.User("u")},
 	} {
 		if got := (&agent.Output{Messages: messages}).Text(); got != want {

@@ -42,7 +42,7 @@ func (r *resumer) Resume(ctx context.Context, info *agent.ResumeInfo) iter.Seq2[
 var _ agent.Resumable = (*resumer)(nil)
 
 func says(text string) *agent.Event {
-	return &agent.Event{Body: agent.Said{Message: agent.Assistant(text)}}
+	return &agent.Event{Body: agent.MessageAdded{Message: agent.Assistant(text)}}
 }
 
 // asker says something, asks, and says what it heard. It is entered from the start after the answer.
@@ -86,8 +86,8 @@ func holder(c *counter, name string, count int) agent.Agent {
 	return r
 }
 
-func TestCustom_IsEnteredAgainAfterTheAnswerAndShowsNothingTwice(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestCustom_ReentryAfterAnswerShowsNoEventTwice(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent { return asker(&c, "a") }
 		first := p.query("go")
@@ -101,8 +101,8 @@ func TestCustom_IsEnteredAgainAfterTheAnswerAndShowsNothingTwice(t *testing.T) {
 	})
 }
 
-func TestCustom_GoesOnInResumeBehindWhatItSaid(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestCustom_ResumeContinuesAfterEarlierEvents(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent { return holder(&c, "h", 2) }
 		first := p.query("go")
@@ -128,8 +128,8 @@ func TestCustom_RunIsNotCalledForAnAgentThatIsResumed(t *testing.T) {
 	var c counter
 	eager := &eagerAgent{holder(&c, "h", 1).(*resumer), &c}
 	r := newRunner(t, eager)
-	open := play(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
-	play(r.ResumeWithParams(t.Context(), "run", answer(one(t, open), "x"))).finished(t)
+	open := record(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
+	record(r.ResumeWithParams(t.Context(), "run", answer(one(t, open), "x"))).finished(t)
 	c.want(t, map[string]int{"eager work": 1, "run h": 1, "resume h": 1})
 }
 
@@ -143,8 +143,8 @@ func (a *eagerAgent) Run(ctx context.Context, input *agent.Input) iter.Seq2[*age
 	return a.resumer.Run(ctx, input)
 }
 
-func TestResumeInfo_TellsWithWhatAnAgentGoesOn(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestResumeInfo_HasStateAndAnswer(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var got *agent.ResumeInfo
 		p.change = func(config *agent.RunnerConfig) { config.EnableStreaming = true }
 		p.build = func() agent.Agent {
@@ -170,15 +170,15 @@ func TestResumeInfo_AnAnswerWithoutDataIsATargetToo(t *testing.T) {
 	r.perform = func(ctx context.Context, _ *agent.Input, yield yield) { yield(agent.Interrupt(ctx, "?"), nil) }
 	r.resume = func(_ context.Context, info *agent.ResumeInfo, yield yield) { got = info }
 	runner := newRunner(t, r)
-	open := play(runner.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
-	play(runner.ResumeWithParams(t.Context(), "run", answer(one(t, open), nil))).finished(t)
+	open := record(runner.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
+	record(runner.ResumeWithParams(t.Context(), "run", answer(one(t, open), nil))).finished(t)
 	if got == nil || !got.IsResumeTarget || got.ResumeData != nil || got.InterruptState != nil {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestI13_AResumableAgentThatCannotUseTheAnswerStaysOpenUnderItsID(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent { return holder(&c, "h", 1) }
 		ic := one(t, p.query("go").waits(t))
@@ -191,8 +191,8 @@ func TestI13_AResumableAgentThatCannotUseTheAnswerStaysOpenUnderItsID(t *testing
 }
 
 // The story: what an agent had said in a Resume that failed was shown again, and stood twice in its output.
-func TestCustom_AResumeThatFailedAndIsDoneAgainShowsNothingTwice(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestCustom_RepeatedResumeShowsNoEventTwice(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		fail := true
 		p.build = func() agent.Agent {
 			r := &resumer{player: player{name: "h"}}
@@ -225,7 +225,7 @@ func TestCustom_AResumeThatFailedAndIsDoneAgainShowsNothingTwice(t *testing.T) {
 }
 
 func TestCustom_AQuestionAskedInResumeShowsNothingTwice(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		p.build = func() agent.Agent {
 			r := &resumer{player: player{name: "h"}}
 			r.perform = func(ctx context.Context, _ *agent.Input, yield yield) {
@@ -256,7 +256,7 @@ func TestCustom_AQuestionAskedInResumeShowsNothingTwice(t *testing.T) {
 }
 
 func TestCustom_MayAskAndInterruptInTurn(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		p.build = func() agent.Agent {
 			r := &resumer{player: player{name: "h"}}
 			r.perform = func(ctx context.Context, _ *agent.Input, yield yield) {
@@ -287,8 +287,8 @@ func TestCustom_MayAskAndInterruptInTurn(t *testing.T) {
 
 // The story: events of an agent inside were counted as shown by the one that passed them on; inside they did not come again, and the
 // next things that the outer one said were taken for them and left out.
-func TestCustom_WhatItPassesOnFromAnotherAgentDoesNotHideItsOwnWords(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestCustom_ForwardedEventsDoNotHideItsOwnMessages(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			inner := chat(&c, "inner", nil, script.Say("from inside"))
@@ -331,7 +331,7 @@ func wrapping(name string, inner agent.Agent, swallow bool) agent.Agent {
 }
 
 func TestCustom_MayPassOnEverythingOfAnother(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return wrapping("outer", chat(&c, "inner", tools(tool.Approve(booking(&c))), script.Calls(call("book", "Paris")), script.Say("Done.")), false)
@@ -348,7 +348,7 @@ func TestCustom_MayPassOnEverythingOfAnother(t *testing.T) {
 func TestI5_AnAgentThatDropsTheInterruptOfAnotherFails(t *testing.T) {
 	var c counter
 	r := newRunner(t, wrapping("outer", must(agent.NewSequential("seq", "", asker(&c, "inner"))), true))
-	if p := play(r.Query(t.Context(), "go")); !errors.Is(p.err, fermata.ErrSwallowed) {
+	if p := record(r.Query(t.Context(), "go")); !errors.Is(p.err, fermata.ErrSwallowed) {
 		t.Errorf("got %q", p.log())
 	}
 }
@@ -363,7 +363,7 @@ func TestCustom_MayYieldTheSameEventInEveryRun(t *testing.T) {
 		}
 	}})
 	for _, run := range []string{"first", "second"} {
-		p := play(r.Query(t.Context(), "go", agent.WithRun(run)))
+		p := record(r.Query(t.Context(), "go", agent.WithRun(run)))
 		p.wantLog(t, "greeter says hello", "greeter says hello", "greeter exits", "greeter finished")
 		for _, event := range p.events[:3] {
 			if event.Run != run || event.Path.String() != "agent:greeter" {
@@ -374,8 +374,8 @@ func TestCustom_MayYieldTheSameEventInEveryRun(t *testing.T) {
 }
 
 // The story: the pieces of what had been said came again, and nothing after them.
-func TestCustom_PiecesOfWhatWasShownAreNotShownAgain(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestCustom_TokensOfShownMessagesAreNotShownAgain(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		token := func(text string) *agent.Event { return &agent.Event{Body: agent.Token{Text: text}} }
 		p.build = func() agent.Agent {
 			return &player{"a", func(ctx context.Context, _ *agent.Input, yield yield) {
@@ -438,7 +438,7 @@ func eventBody(e *agent.Event) agent.Body {
 
 // scenario 37: the event carries ids and addresses as soon as it is made; parents are linked and shared.
 func TestCompositeInterrupt_TwoChildrenAreAnsweredOneAfterTheOther(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return pair("pair",
@@ -477,7 +477,7 @@ func TestInterrupt_TheEventHasIDAddressAndInfoAsSoonAsItIsMade(t *testing.T) {
 		made = event.Body.(agent.Interrupted)
 		yield(event, nil)
 	}}))
-	seen := play(newRunner(t, outer).Query(t.Context(), "go", agent.WithRun("run"))).interrupted(t)
+	seen := record(newRunner(t, outer).Query(t.Context(), "go", agent.WithRun("run"))).interrupted(t)
 	checkPlaces(t, made.Interrupts)
 	early, late := one(t, made.Interrupts), one(t, seen.Interrupts)
 	if early.ID != late.ID || early.Address.String() != "agent:outer;agent:inner" || early.Info != "info" || early.Parent.Address.String() != "agent:outer" {
@@ -508,7 +508,7 @@ func TestCompositeInterrupt_TheEventHasItsPartsAndTheirParentAsSoonAsItIsMade(t 
 		made = event.Body.(agent.Interrupted)
 		yield(event, nil)
 	}}
-	seen := play(newRunner(t, outer).Query(t.Context(), "go")).interrupted(t)
+	seen := record(newRunner(t, outer).Query(t.Context(), "go")).interrupted(t)
 	checkPlaces(t, made.Interrupts)
 	if !slices.Equal(ids(made.Interrupts), ids(seen.Interrupts)) || !slices.Equal(addresses(made.Interrupts), []string{"agent:outer;agent:in-a;agent:a", "agent:outer;agent:in-b;agent:b"}) {
 		t.Fatalf("got %q and later %q", addresses(made.Interrupts), addresses(seen.Interrupts))
@@ -521,22 +521,22 @@ func TestCompositeInterrupt_TheEventHasItsPartsAndTheirParentAsSoonAsItIsMade(t 
 	}
 }
 
-func TestInterrupt_OutsideOfARunIsTheErrorOfWhoeverHearsIt(t *testing.T) {
+func TestInterrupt_OutsideARunReturnsErrNoRun(t *testing.T) {
 	event := agent.Interrupt(context.Background(), "info")
 	r := newRunner(t, &player{"a", func(_ context.Context, _ *agent.Input, yield yield) { yield(event, nil) }})
-	if p := play(r.Query(t.Context(), "go")); !errors.Is(p.err, fermata.ErrNoRun) {
+	if p := record(r.Query(t.Context(), "go")); !errors.Is(p.err, fermata.ErrNoRun) {
 		t.Errorf("got %q", p.log())
 	}
 }
 
-func TestCustom_WhatIsNoEventIsAnError(t *testing.T) {
+func TestCustom_NilEventReturnsError(t *testing.T) {
 	for name, event := range map[string]*agent.Event{
 		"nil":                   nil,
 		"without a body":        {},
 		"a home-made interrupt": {Body: agent.Interrupted{Interrupts: []*fermata.InterruptCtx{{ID: "int_x"}}}},
 	} {
 		r := newRunner(t, &player{"a", func(_ context.Context, _ *agent.Input, yield yield) { yield(event, nil) }})
-		p := play(r.Query(t.Context(), "go"))
+		p := record(r.Query(t.Context(), "go"))
 		if p.err == nil || !strings.Contains(p.err.Error(), "a yielded an ") {
 			t.Errorf("%s: got %q", name, p.log())
 		}
@@ -549,7 +549,7 @@ func TestCustom_NothingAfterAnInterruptCounts(t *testing.T) {
 			t.Error("the agent was asked for more")
 		}
 	}})
-	play(r.Query(t.Context(), "go")).wantLog(t, "a waits for [wait]")
+	record(r.Query(t.Context(), "go")).wantLog(t, "a waits for [wait]")
 }
 
 func TestCustom_APanicIsAnErrorAndTheRunCanBeResumed(t *testing.T) {
@@ -560,15 +560,15 @@ func TestCustom_APanicIsAnErrorAndTheRunCanBeResumed(t *testing.T) {
 		}
 		yield(says("fine"), nil)
 	}})
-	if p := play(r.Query(t.Context(), "go", agent.WithRun("run"))); p.err == nil || !strings.Contains(p.err.Error(), "boom") {
+	if p := record(r.Query(t.Context(), "go", agent.WithRun("run"))); p.err == nil || !strings.Contains(p.err.Error(), "boom") {
 		t.Fatalf("got %q", p.log())
 	}
 	boom = false
-	play(r.Resume(t.Context(), "run")).wantLog(t, "a says fine", "a finished")
+	record(r.Resume(t.Context(), "run")).wantLog(t, "a says fine", "a finished")
 }
 
 func TestNewFunc_SaysItsMessagesAndMayAskAndRemember(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return must(agent.NewFunc("f", "", func(ctx context.Context, input *agent.Input) (*agent.Output, error) {
@@ -591,7 +591,7 @@ func TestNewFunc_SaysItsMessagesAndMayAskAndRemember(t *testing.T) {
 
 func TestNewFunc_NilOutputIsAnEmptyOne(t *testing.T) {
 	r := newRunner(t, must(agent.NewFunc("f", "", func(context.Context, *agent.Input) (*agent.Output, error) { return nil, nil })))
-	if output := play(r.Query(t.Context(), "go")).finished(t).Output; output == nil || len(output.Messages) != 0 || output.Text() != "" {
+	if output := record(r.Query(t.Context(), "go")).finished(t).Output; output == nil || len(output.Messages) != 0 || output.Text() != "" {
 		t.Errorf("got %+v", output)
 	}
 }

@@ -13,13 +13,13 @@ import (
 // finishing is a model whose answers with calls end for a reason of their own.
 type finishing struct {
 	agent.Model
-	reason agent.Finish
+	reason agent.FinishReason
 }
 
 func (f finishing) Generate(ctx context.Context, request *agent.Request) (*agent.Response, error) {
 	response, err := f.Model.Generate(ctx, request)
 	if err == nil && len(response.Message.ToolCalls) > 0 {
-		response.Finish = f.reason
+		response.FinishReason = f.reason
 	}
 	return response, err
 }
@@ -39,19 +39,19 @@ func wiping(c *counter) *tool.Tool {
 // were all; some give none. The call was made with those.
 func TestI4_ACallThatWasCutOffIsNotMade(t *testing.T) {
 	for name, test := range map[string]struct {
-		reason agent.Finish
+		reason agent.FinishReason
 		args   string
 		made   bool
 	}{
 		"the limit, before any argument": {agent.FinishLength, ``, false},
 		"the limit, an empty object":     {agent.FinishLength, `{}`, false},
 		"the limit, some arguments":      {agent.FinishLength, `{"only":"tmp"}`, false},
-		"a filter":                       {agent.FinishFilter, `{}`, false},
-		"done, without arguments":        {agent.FinishCalls, ``, true},
+		"a filter":                       {agent.FinishContentFilter, `{}`, false},
+		"done, without arguments":        {agent.FinishToolCalls, ``, true},
 		"done":                           {agent.FinishStop, `{}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			everywhere(t, func(t *testing.T, p *program) {
+			inEveryStore(t, func(t *testing.T, p *processStory) {
 				var c counter
 				var told string
 				p.build = func() agent.Agent {
@@ -77,7 +77,7 @@ func TestPlan_ThatWasCutOffIsNotCarriedOut(t *testing.T) {
 	var c counter
 	a := must(agent.NewPlanExecute(agent.PlanExecute{Name: "root", Executor: asker(&c, "a"),
 		Planner: finishing{model(&c, "plan", script.Call("plan", `{"steps":["buy"]}`)), agent.FinishLength}}))
-	p := play(newRunner(t, a).Query(t.Context(), "Buy, and have it approved first.", agent.WithRun("run")))
+	p := record(newRunner(t, a).Query(t.Context(), "Buy, and have it approved first.", agent.WithRun("run")))
 	if p.err == nil || !strings.Contains(p.err.Error(), "cut off") {
 		t.Errorf("%q", p.log())
 	}

@@ -11,7 +11,7 @@
 //
 //	for event, err := range runner.Query(ctx, "To Paris tomorrow, please.", agent.WithRun("trip-1")) {
 //		switch body := event.Body.(type) { // err checked before
-//		case agent.Said:
+//		case agent.MessageAdded:
 //			fmt.Println(body.Message.Text)
 //		case agent.Interrupted: // saved; the process may end now
 //			ask(body.Interrupts)

@@ -24,14 +24,14 @@ var (
 	ErrRunEnded = errors.New("agent: the run came to rest before it could be cancelled")
 )
 
-// TurnsError says that an agent called its model as often as it may and still wants to call tools. The run can be resumed by
+// MaxTurnsError says that an agent called its model as often as it may and still wants to call tools. The run can be resumed by
 // a program that allows more.
-type TurnsError struct {
+type MaxTurnsError struct {
 	Agent string
 	Max   int
 }
 
-func (e *TurnsError) Error() string {
+func (e *MaxTurnsError) Error() string {
 	return fmt.Sprintf("agent: %s is not done after %d turns", e.Agent, e.Max)
 }
 
@@ -72,14 +72,14 @@ func (e *CancelError) Error() string {
 func (e *CancelError) Is(target error) bool { return target == graph.ErrStopped }
 func (e *CancelError) Unwrap() error        { return e.Err }
 
-// ChangedError says that the run waits at places which the program no longer has, or has an answer for them: an agent or a tool
+// ProgramChangedError says that the run waits at places which the program no longer has, or has an answer for them: an agent or a tool
 // was renamed or removed. Nothing was passed by. Resume with a program that has them; the answer is kept.
-type ChangedError struct {
+type ProgramChangedError struct {
 	Run     string
 	Missing []fermata.Address
 }
 
-func (e *ChangedError) Error() string {
+func (e *ProgramChangedError) Error() string {
 	places := make([]string, len(e.Missing))
 	for i, place := range e.Missing {
 		places[i] = place.String()
@@ -88,7 +88,7 @@ func (e *ChangedError) Error() string {
 }
 
 // OfTheRun keeps it from being taken for a tool's error.
-func (e *ChangedError) OfTheRun() {}
+func (e *ProgramChangedError) OfTheRun() {}
 
 // OfTheRun keeps it from being taken for a tool's error.
 func (e *LimitError) OfTheRun() {}

@@ -15,23 +15,23 @@ type Event struct {
 	Body  Body
 }
 
-// Body is one of [Token], [Said], [ToolOutput], [ToolDone], [Transferred], [Exit], [Interrupted] and
+// Body is one of [Token], [MessageAdded], [ToolOutput], [ToolDone], [Transferred], [Exit], [Interrupted] and
 // [Finished].
 //
 //sumtype:decl
 type Body interface{ body() }
 
-// Token is a piece of what a model is saying. Tokens come only if the run streams; a [Said] with the whole message follows,
+// Token is a piece of what a model is saying. Tokens come only if the run streams; a [MessageAdded] with the whole message follows,
 // unless the model fails.
 type Token struct{ Text string }
 
-// Said is a message that an agent added to the conversation. It is saved by then.
-type Said struct {
+// MessageAdded is a message that an agent added to the conversation. It is saved by then.
+type MessageAdded struct {
 	Message Message
 	Usage   Usage
 	// Model and Finish are what the model's service reported.
-	Model  string
-	Finish Finish
+	Model        string
+	FinishReason FinishReason
 }
 
 // ToolOutput is a piece of what a streaming tool returns.
@@ -72,11 +72,11 @@ type Finished struct {
 	Usage Usage
 }
 
-func (Token) body()       {}
-func (Said) body()        {}
-func (ToolOutput) body()  {}
-func (ToolDone) body()    {}
-func (Transferred) body() {}
-func (Exit) body()        {}
-func (Interrupted) body() {}
-func (Finished) body()    {}
+func (Token) body()        {}
+func (MessageAdded) body() {}
+func (ToolOutput) body()   {}
+func (ToolDone) body()     {}
+func (Transferred) body()  {}
+func (Exit) body()         {}
+func (Interrupted) body()  {}
+func (Finished) body()     {}

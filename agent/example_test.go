@@ -56,7 +56,7 @@ func Example() {
 		switch body := event.Body.(type) {
 		case agent.ToolDone:
 			fmt.Println(body.Result.Text)
-		case agent.Said:
+		case agent.MessageAdded:
 			fmt.Println(body.Message.Text)
 		}
 	}

@@ -44,7 +44,7 @@ func everything(c *counter) agent.Agent {
 	return must(agent.NewParallel("everything", "", desk, follow, loop, holder(c, "hold", 2), host, plans, both, notes))
 }
 
-func standstill(config *agent.RunnerConfig) {
+func fixedClock(config *agent.RunnerConfig) {
 	config.EnableStreaming = true
 	config.Clock = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 }
@@ -53,8 +53,8 @@ func standstill(config *agent.RunnerConfig) {
 func park(t *testing.T, st store.Checkpoints) []*fermata.InterruptCtx {
 	t.Helper()
 	var c counter
-	r := newRunner(t, everything(&c), standstill, func(config *agent.RunnerConfig) { config.Store = st })
-	open := play(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
+	r := newRunner(t, everything(&c), fixedClock, func(config *agent.RunnerConfig) { config.Store = st })
+	open := record(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
 	answers := make(map[string]any)
 	for _, ic := range open {
 		switch {
@@ -67,7 +67,7 @@ func park(t *testing.T, st store.Checkpoints) []*fermata.InterruptCtx {
 	if len(answers) != 4 || len(open) != 8 {
 		t.Fatalf("got %v", infos(open))
 	}
-	return play(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: answers})).waits(t)
+	return record(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: answers})).waits(t)
 }
 
 const fixture = "testdata/checkpoints/format2.json"
@@ -98,8 +98,8 @@ func TestFormat_AWaitingRunOfTheSecondFormatStillResumes(t *testing.T) {
 	}
 
 	var c counter
-	r := newRunner(t, everything(&c), standstill, func(config *agent.RunnerConfig) { config.Store = st })
-	open := play(r.Resume(t.Context(), "run")).waits(t)
+	r := newRunner(t, everything(&c), fixedClock, func(config *agent.RunnerConfig) { config.Store = st })
+	open := record(r.Resume(t.Context(), "run")).waits(t)
 	c.want(t, nil)
 	if want := park(t, memory.New()); !slices.Equal(ids(open), ids(want)) || !slices.Equal(addresses(open), addresses(want)) {
 		t.Errorf("it waits for %v at %q; a run of today for %v at %q", infos(open), addresses(open), infos(want), addresses(want))
@@ -110,12 +110,12 @@ func TestFormat_AWaitingRunOfTheSecondFormatStillResumes(t *testing.T) {
 		case fermata.Approval.Name():
 			answers[ic.ID] = yes
 		case tool.Completion.Name():
-			answers[ic.ID] = tool.Completed{Fields: map[string]json.RawMessage{"to": json.RawMessage(`"Nice"`)}}
+			answers[ic.ID] = tool.CompletedArgs{Fields: map[string]json.RawMessage{"to": json.RawMessage(`"Nice"`)}}
 		default:
 			answers[ic.ID] = "yes"
 		}
 	}
-	done := play(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: answers}))
+	done := record(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: answers}))
 	want := []string{"", "booked Paris", "pay heard yes", "paid", "", "booked Nice", "followed",
 		"again begins", "again heard once", "again begins", "again heard yes", "hold begins", "hold heard once at 1", "hold heard yes at 2",
 		"", "Handed over to guest.", "", "ask heard yes", "welcomed", "", "booked Rome", "done: booked Rome", "", "booked Oslo", "done: booked Oslo", "travelled",

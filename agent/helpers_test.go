@@ -130,15 +130,15 @@ func answer(ic *fermata.InterruptCtx, data any) *agent.ResumeParams {
 
 var yes, no = fermata.Decision{Verb: fermata.VerbApprove}, fermata.Decision{Verb: fermata.VerbReject}
 
-// playback is what one start or resume of a run showed.
-type playback struct {
+// recording is what one start or resume of a run showed.
+type recording struct {
 	events []*agent.Event
 	err    error
 }
 
-// play collects the events of a run until it comes to rest.
-func play(events iter.Seq2[*agent.Event, error]) *playback {
-	p := new(playback)
+// record collects the events of a run until it comes to rest.
+func record(events iter.Seq2[*agent.Event, error]) *recording {
+	p := new(recording)
 	for event, err := range events {
 		if err != nil {
 			p.err = err
@@ -150,12 +150,12 @@ func play(events iter.Seq2[*agent.Event, error]) *playback {
 }
 
 // waits returns what the run waits for. The announcement is the last event and the only one of its kind.
-func (p *playback) waits(t testing.TB) []*fermata.InterruptCtx {
+func (p *recording) waits(t testing.TB) []*fermata.InterruptCtx {
 	t.Helper()
 	return p.interrupted(t).Interrupts
 }
 
-func (p *playback) interrupted(t testing.TB) agent.Interrupted {
+func (p *recording) interrupted(t testing.TB) agent.Interrupted {
 	t.Helper()
 	if p.err != nil {
 		t.Fatalf("the run should wait, but: %v", p.err)
@@ -201,7 +201,7 @@ func checkPlaces(t testing.TB, open []*fermata.InterruptCtx) {
 }
 
 // finished returns the end of a run that is over.
-func (p *playback) finished(t testing.TB) agent.Finished {
+func (p *recording) finished(t testing.TB) agent.Finished {
 	t.Helper()
 	if p.err != nil {
 		t.Fatalf("the run should finish, but: %v", p.err)
@@ -224,7 +224,7 @@ func (p *playback) finished(t testing.TB) agent.Finished {
 }
 
 // log is one line per event, with the agent that it happened in.
-func (p *playback) log() []string {
+func (p *recording) log() []string {
 	var lines []string
 	for _, e := range p.events {
 		lines = append(lines, e.Agent+" "+line(e.Body))
@@ -239,7 +239,7 @@ func line(body agent.Body) string {
 	switch b := body.(type) {
 	case agent.Token:
 		return "token " + b.Text
-	case agent.Said:
+	case agent.MessageAdded:
 		text := "says " + b.Message.Text
 		for _, call := range b.Message.ToolCalls {
 			text += fmt.Sprintf("calls %s(%s)", call.Name, call.Args)
@@ -262,7 +262,7 @@ func line(body agent.Body) string {
 }
 
 // wantLog compares the events with lines as log makes them.
-func (p *playback) wantLog(t testing.TB, want ...string) {
+func (p *recording) wantLog(t testing.TB, want ...string) {
 	t.Helper()
 	if got := p.log(); !slices.Equal(got, want) {
 		t.Errorf("the events were\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
@@ -315,8 +315,8 @@ func find(t testing.TB, open []*fermata.InterruptCtx, asked string) *fermata.Int
 	return open[i]
 }
 
-// program is a program that runs an agent and may end and be started again: everything but the store is built anew then.
-type program struct {
+// processStory is a program that runs an agent and may end and be started again: everything but the store is built anew then.
+type processStory struct {
 	t     testing.TB
 	build func() agent.Agent
 	// change alters the runner's config; nil for the usual one.
@@ -327,15 +327,15 @@ type program struct {
 	now     *agent.Runner
 }
 
-// everywhere tells a story twice: in one process with a store in memory, and with a file, where every start and resume is a
+// inEveryStore tells a story twice: in one process with a store in memory, and with a file, where every start and resume is a
 // process of its own.
-func everywhere(t *testing.T, story func(t *testing.T, p *program)) {
+func inEveryStore(t *testing.T, story func(t *testing.T, p *processStory)) {
 	t.Run("memory", func(t *testing.T) {
 		st := memory.New()
-		story(t, &program{t: t, begin: func() store.Checkpoints { return st }})
+		story(t, &processStory{t: t, begin: func() store.Checkpoints { return st }})
 	})
 	t.Run("file", func(t *testing.T) {
-		p := &program{t: t, account: fmt.Sprint(t.Name(), " ", file.stories.Add(1))}
+		p := &processStory{t: t, account: fmt.Sprint(t.Name(), " ", file.stories.Add(1))}
 		processes := 0
 		p.begin = func() store.Checkpoints {
 			p.now = nil
@@ -379,7 +379,7 @@ func TestMain(m *testing.M) {
 }
 
 // runner is that of the current process; in a file's story it is a new one.
-func (p *program) runner() *agent.Runner {
+func (p *processStory) runner() *agent.Runner {
 	p.t.Helper()
 	st := p.begin()
 	if p.now == nil {
@@ -393,24 +393,24 @@ func (p *program) runner() *agent.Runner {
 	return p.now
 }
 
-func (p *program) query(text string, options ...agent.RunOption) *playback {
+func (p *processStory) query(text string, options ...agent.RunOption) *recording {
 	p.t.Helper()
-	return play(p.runner().Query(p.t.Context(), text, append(options, agent.WithRun("run"))...))
+	return record(p.runner().Query(p.t.Context(), text, append(options, agent.WithRun("run"))...))
 }
 
-func (p *program) resume(options ...agent.RunOption) *playback {
+func (p *processStory) resume(options ...agent.RunOption) *recording {
 	p.t.Helper()
-	return play(p.runner().Resume(p.t.Context(), "run", options...))
+	return record(p.runner().Resume(p.t.Context(), "run", options...))
 }
 
-func (p *program) answer(ic *fermata.InterruptCtx, data any, options ...agent.RunOption) *playback {
+func (p *processStory) answer(ic *fermata.InterruptCtx, data any, options ...agent.RunOption) *recording {
 	p.t.Helper()
 	return p.answers(map[string]any{ic.ID: data}, options...)
 }
 
-func (p *program) answers(targets map[string]any, options ...agent.RunOption) *playback {
+func (p *processStory) answers(targets map[string]any, options ...agent.RunOption) *recording {
 	p.t.Helper()
-	return play(p.runner().ResumeWithParams(p.t.Context(), "run", &agent.ResumeParams{Targets: targets}, options...))
+	return record(p.runner().ResumeWithParams(p.t.Context(), "run", &agent.ResumeParams{Targets: targets}, options...))
 }
 
 func isErr(err, target error) bool { return errors.Is(err, target) }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
 )
 
 // HistoryEdit changes what a model gets to see. at is the agent's place in the run, as people see it. What it returns takes
@@ -19,19 +19,19 @@ type HistoryEdit func(at fermata.Address, history []Message) ([]Message, error)
 const entryHistory = "history"
 
 // editPlace is where an edit made before this turn is kept.
-func (v *conversation) editPlace(turn int) *visit.Scope {
-	return v.place.Child(fermata.Segment{Type: "turn", ID: strconv.Itoa(turn)}.String())
+func (v *conversation) editPlace(turn int) *activation.Scope {
+	return v.activation.Child(fermata.Segment{Type: "turn", ID: strconv.Itoa(turn)}.String())
 }
 
 // recallEdit goes on with the history that an edit of an earlier resume left.
 func (v *conversation) recallEdit(turn int) error {
-	data, ok := v.editPlace(turn).Recall(entryHistory)
+	data, ok := v.editPlace(turn).Recorded(entryHistory)
 	if !ok {
 		return nil
 	}
 	var history []Message
 	if err := json.Unmarshal(data, &history); err != nil {
-		return fmt.Errorf("agent: the edited history of %s cannot be read: %w", v.place.FullAddress(), err)
+		return fmt.Errorf("agent: the edited history of %s cannot be read: %w", v.activation.FullAddress(), err)
 	}
 	v.history = history
 	return nil
@@ -39,12 +39,12 @@ func (v *conversation) recallEdit(turn int) error {
 
 // edit makes the run's edit, before the first request of this execution. It is kept by the agent and not by the call of the
 // model, which forgets everything but the answer.
-func (v *conversation) edit(ctx context.Context, turn int) error {
-	if v.stage.edit == nil || v.edited {
+func (v *conversation) applyEdit(ctx context.Context, turn int) error {
+	if v.scope.edit == nil || v.edited {
 		return nil
 	}
 	v.edited = true
-	changed, err := v.stage.edit(slices.Clone(v.stage.path), copies(v.history))
+	changed, err := v.scope.edit(slices.Clone(v.scope.path), cloneMessages(v.history))
 	if err != nil || changed == nil {
 		return err
 	}
@@ -53,14 +53,14 @@ func (v *conversation) edit(ctx context.Context, turn int) error {
 	}
 	data, err := json.Marshal(changed)
 	if err != nil {
-		return &fermata.EncodeError{What: "the edited history", Err: err}
+		return &fermata.EncodeError{Value: "the edited history", Err: err}
 	}
-	v.history = copies(changed)
-	return v.editPlace(turn).Record(ctx, entryHistory, data, visit.Later)
+	v.history = cloneMessages(changed)
+	return v.editPlace(turn).Record(ctx, entryHistory, data, activation.SaveWithNext)
 }
 
-// copies are messages that others may change.
-func copies(messages []Message) []Message {
+// cloneMessages are messages that others may change.
+func cloneMessages(messages []Message) []Message {
 	own := slices.Clone(messages)
 	for i := range own {
 		own[i].ToolCalls, own[i].Opaque = slices.Clone(own[i].ToolCalls), slices.Clone(own[i].Opaque)

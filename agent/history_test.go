@@ -18,17 +18,17 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// witness is a model that remembers what it was shown. Its next line is the one after what it has said in this test, not after what
+// recordingModel is a model that remembers what it was shown. Its next line is the one after what it has said in this test, not after what
 // it is told that it said.
-type witness struct {
-	x     *rehearsal
+type recordingModel struct {
+	x     *agentHarness
 	name  string
 	lines []script.Line
 	seen  *[][]string
 }
 
-func (w *witness) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
-	*w.seen = append(*w.seen, told(r.Messages))
+func (w *recordingModel) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
+	*w.seen = append(*w.seen, messageLines(r.Messages))
 	if err := w.x.at(ctx, "model "+w.name); err != nil {
 		return nil, err
 	}
@@ -37,8 +37,8 @@ func (w *witness) Generate(ctx context.Context, r *agent.Request) (*agent.Respon
 	return &agent.Response{Message: message}, err
 }
 
-// told is one line per message.
-func told(messages []agent.Message) []string {
+// messageLines is one line per message.
+func messageLines(messages []agent.Message) []string {
 	var lines []string
 	for _, m := range messages {
 		text := string(m.Role) + " " + m.Text
@@ -51,9 +51,9 @@ func told(messages []agent.Message) []string {
 }
 
 // twiceAsking asks a person twice, and then is done.
-func twiceAsking(seen *[][]string) func(x *rehearsal) agent.Agent {
-	return func(x *rehearsal) agent.Agent {
-		model := &witness{x, "asker", []script.Line{script.Call("ask", `{"to":"one"}`), script.Call("ask", `{"to":"two"}`), script.Say("Done.")}, seen}
+func twiceAsking(seen *[][]string) func(x *agentHarness) agent.Agent {
+	return func(x *agentHarness) agent.Agent {
+		model := &recordingModel{x, "asker", []script.Line{script.Call("ask", `{"to":"one"}`), script.Call("ask", `{"to":"two"}`), script.Say("Done.")}, seen}
 		return must(agent.NewChat(agent.Chat{Name: "asker", Model: model, Tools: tools(asking(&x.c, "ask"))}))
 	}
 }
@@ -63,10 +63,10 @@ func shortened(_ fermata.Address, history []agent.Message) ([]agent.Message, err
 	return []agent.Message{agent.User(fmt.Sprintf("In short: %d messages.", len(history)))}, nil
 }
 
-func TestHistoryEdit_IsWhatTheModelSeesFromThenOn(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestHistoryEdit_AppliesToLaterModelCalls(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var seen [][]string
-		x := rehearseIn(p, twiceAsking(&seen))
+		x := newAgentHarnessIn(p, twiceAsking(&seen))
 		open := one(t, x.start().waits(t))
 		open = one(t, x.goOn(map[string]any{open.ID: "first"}, agent.WithHistoryEdit(shortened)).waits(t))
 		end := x.goOn(map[string]any{open.ID: "second"})
@@ -79,7 +79,7 @@ func TestHistoryEdit_IsWhatTheModelSeesFromThenOn(t *testing.T) {
 			t.Errorf("the model saw (-want +got):\n%s", d)
 		}
 		really := []string{`assistant ask{"to":"one"}`, "tool ask heard first", `assistant ask{"to":"two"}`, "tool ask heard second", "assistant Done."}
-		if d := cmp.Diff(really, told(end.finished(t).Output.Messages)); d != "" {
+		if d := cmp.Diff(really, messageLines(end.finished(t).Output.Messages)); d != "" {
 			t.Errorf("what was said is another matter (-want +got):\n%s", d)
 		}
 	})
@@ -87,7 +87,7 @@ func TestHistoryEdit_IsWhatTheModelSeesFromThenOn(t *testing.T) {
 
 func TestHistoryEdit_TheNextOneBeginsWhereTheLastOneEnded(t *testing.T) {
 	var seen [][]string
-	x := rehearse(t, twiceAsking(&seen))
+	x := newAgentHarness(t, twiceAsking(&seen))
 	open := one(t, x.start().waits(t))
 	open = one(t, x.goOn(map[string]any{open.ID: "first"}, agent.WithHistoryEdit(shortened)).waits(t))
 	x.goOn(map[string]any{open.ID: "second"}, agent.WithHistoryEdit(func(_ fermata.Address, history []agent.Message) ([]agent.Message, error) {
@@ -103,15 +103,15 @@ func TestHistoryEdit_TheNextOneBeginsWhereTheLastOneEnded(t *testing.T) {
 // same resume comes on top.
 func TestHistoryEdit_IsMadeOncePerAgentAndResume(t *testing.T) {
 	var seen [][]string
-	x := rehearse(t, func(x *rehearsal) agent.Agent {
-		model := &witness{x, "clerk", []script.Line{
+	x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
+		model := &recordingModel{x, "clerk", []script.Line{
 			script.Call("work", "{}"), script.Call("ask", `{"to":"one"}`), script.Call("work", "{}"), script.Say("Done.")}, &seen}
 		return must(agent.NewChat(agent.Chat{Name: "clerk", Instruction: "Be nice.", Model: model, Tools: tools(asking(&x.c, "ask"), x.tool("work"))}))
 	})
 	edits := 0
 	edit := agent.WithHistoryEdit(func(at fermata.Address, history []agent.Message) ([]agent.Message, error) {
 		edits++
-		if strings.HasPrefix(told(history)[0], "system") {
+		if strings.HasPrefix(messageLines(history)[0], "system") {
 			t.Error("the instruction is not history")
 		}
 		return shortened(at, history)
@@ -122,7 +122,7 @@ func TestHistoryEdit_IsMadeOncePerAgentAndResume(t *testing.T) {
 		t.Errorf("it was made %d times before anything was to be asked", edits)
 	}
 	end := x.goOn(map[string]any{open.ID: "yes"}, edit).finished(t)
-	if really := told(end.Output.Messages); len(really) != 7 || really[0] != "assistant work{}" {
+	if really := messageLines(end.Output.Messages); len(really) != 7 || really[0] != "assistant work{}" {
 		t.Errorf("the output is %q", really)
 	}
 	want := [][]string{
@@ -150,11 +150,11 @@ func TestHistoryEdit_NilLeavesItAsItIs(t *testing.T) {
 			return nil, nil
 		})},
 	} {
-		x := rehearse(t, twiceAsking(seen))
+		x := newAgentHarness(t, twiceAsking(seen))
 		open := one(t, x.start().waits(t))
 		open = one(t, x.goOn(map[string]any{open.ID: "first"}, options...).waits(t))
 		end := x.goOn(map[string]any{open.ID: "second"}, options...)
-		if all := fmt.Sprint(told(end.finished(t).Output.Messages)); strings.Contains(all, "forged") {
+		if all := fmt.Sprint(messageLines(end.finished(t).Output.Messages)); strings.Contains(all, "forged") {
 			t.Errorf("the output is %s", all)
 		}
 	}
@@ -164,9 +164,9 @@ func TestHistoryEdit_NilLeavesItAsItIs(t *testing.T) {
 }
 
 // An edit may go about as it likes with the messages that it gets; what was really said stays said.
-func TestHistoryEdit_CannotChangeWhatWasSaid(t *testing.T) {
+func TestHistoryEdit_DoesNotChangeTheOutput(t *testing.T) {
 	var seen [][]string
-	x := rehearse(t, twiceAsking(&seen))
+	x := newAgentHarness(t, twiceAsking(&seen))
 	open := one(t, x.start().waits(t))
 	open = one(t, x.goOn(map[string]any{open.ID: "first"}, agent.WithHistoryEdit(func(_ fermata.Address, history []agent.Message) ([]agent.Message, error) {
 		history[1].ToolCalls[0].Args, history[2].Text = `{"to":"nobody"}`, "nothing"
@@ -176,19 +176,19 @@ func TestHistoryEdit_CannotChangeWhatWasSaid(t *testing.T) {
 	if want := []string{"user Go.", `assistant ask{"to":"nobody"}`, "tool nothing"}; !slices.Equal(seen[1], want) {
 		t.Errorf("the model saw %q", seen[1])
 	}
-	if got := told(end.finished(t).Output.Messages)[:2]; !slices.Equal(got, []string{`assistant ask{"to":"one"}`, "tool ask heard first"}) {
+	if got := messageLines(end.finished(t).Output.Messages)[:2]; !slices.Equal(got, []string{`assistant ask{"to":"one"}`, "tool ask heard first"}) {
 		t.Errorf("the output is %q", got)
 	}
 }
 
 func TestHistoryEdit_NamesTheAgentByItsPlace(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var worker, boss [][]string
-		x := rehearseIn(p, func(x *rehearsal) agent.Agent {
+		x := newAgentHarnessIn(p, func(x *agentHarness) agent.Agent {
 			w := must(agent.NewChat(agent.Chat{Name: "worker", Tools: tools(asking(&x.c, "ask")),
-				Model: &witness{x, "worker", []script.Line{script.Call("ask", `{"to":"one"}`), script.Say("dug")}, &worker}}))
+				Model: &recordingModel{x, "worker", []script.Line{script.Call("ask", `{"to":"one"}`), script.Say("dug")}, &worker}}))
 			return must(agent.NewChat(agent.Chat{Name: "boss", Tools: tools(agent.AsTool(w)),
-				Model: &witness{x, "boss", []script.Line{script.Call("worker", `{"request":"dig"}`), script.Say("Good.")}, &boss}}))
+				Model: &recordingModel{x, "boss", []script.Line{script.Call("worker", `{"request":"dig"}`), script.Say("Good.")}, &boss}}))
 		})
 		open := one(t, x.start().waits(t))
 		var places []string
@@ -199,7 +199,7 @@ func TestHistoryEdit_NamesTheAgentByItsPlace(t *testing.T) {
 			}
 			return shortened(at, history)
 		})
-		x.cancelAt("model worker", agent.AtOnce) // the edit is kept although nothing came of it
+		x.cancelAt("model worker", agent.CancelNow) // the edit is kept although nothing came of it
 		x.wantCancelled(x.goOn(map[string]any{open.ID: "yes"}, edit))
 		x.goOn(nil, edit).finished(t)
 		want := []string{"agent:boss;tool:worker#call_1_1;agent:worker"}
@@ -217,7 +217,7 @@ func TestHistoryEdit_NamesTheAgentByItsPlace(t *testing.T) {
 
 func TestHistoryEdit_OneThatNoModelTakesIsRefusedAndNothingIsLost(t *testing.T) {
 	call := agent.Assistant("", agent.ToolCall{ID: "a", Name: "ask", Args: "{}"})
-	result := agent.Result(agent.ToolCall{ID: "a", Name: "ask"}, "done")
+	result := agent.ToolResult(agent.ToolCall{ID: "a", Name: "ask"}, "done")
 	own := errors.New("I cannot")
 	for name, test := range map[string]struct {
 		history []agent.Message
@@ -239,7 +239,7 @@ func TestHistoryEdit_OneThatNoModelTakesIsRefusedAndNothingIsLost(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen [][]string
-			x := rehearse(t, twiceAsking(&seen))
+			x := newAgentHarness(t, twiceAsking(&seen))
 			open := one(t, x.start().waits(t))
 			failed := x.goOn(map[string]any{open.ID: "first"}, agent.WithHistoryEdit(func(fermata.Address, []agent.Message) ([]agent.Message, error) {
 				return test.history, test.err
@@ -260,7 +260,7 @@ func TestHistoryEdit_OneThatNoModelTakesIsRefusedAndNothingIsLost(t *testing.T) 
 
 func TestHistoryEdit_APanicIsAnError(t *testing.T) {
 	var seen [][]string
-	x := rehearse(t, twiceAsking(&seen))
+	x := newAgentHarness(t, twiceAsking(&seen))
 	open := one(t, x.start().waits(t))
 	failed := x.goOn(map[string]any{open.ID: "first"}, agent.WithHistoryEdit(func(fermata.Address, []agent.Message) ([]agent.Message, error) { panic("oh") }))
 	if failed.err == nil || !strings.Contains(failed.err.Error(), "panic: oh") {
@@ -270,12 +270,12 @@ func TestHistoryEdit_APanicIsAnError(t *testing.T) {
 }
 
 // What another agent is told of the conversation is what the one that tells it sees.
-func TestHistoryEdit_IsWhatOtherAgentsAreTold(t *testing.T) {
+func TestHistoryEdit_IsPassedToOtherAgents(t *testing.T) {
 	var seen, others [][]string
-	x := rehearse(t, func(x *rehearsal) agent.Agent {
-		other := must(agent.NewChat(agent.Chat{Name: "other", Model: &witness{x, "other", []script.Line{script.Call("ask", `{"to":"two"}`), script.Say("Done.")}, &others},
+	x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
+		other := must(agent.NewChat(agent.Chat{Name: "other", Model: &recordingModel{x, "other", []script.Line{script.Call("ask", `{"to":"two"}`), script.Say("Done.")}, &others},
 			Tools: tools(asking(&x.c, "ask"))}))
-		model := &witness{x, "asker", []script.Line{script.Call("ask", `{"to":"one"}`), script.Call("transfer_to_agent", `{"agent_name":"other"}`)}, &seen}
+		model := &recordingModel{x, "asker", []script.Line{script.Call("ask", `{"to":"one"}`), script.Call("transfer_to_agent", `{"agent_name":"other"}`)}, &seen}
 		return must(agent.NewChat(agent.Chat{Name: "asker", Model: model, Tools: tools(asking(&x.c, "ask")), Agents: []agent.Agent{other}}))
 	})
 	open := one(t, x.start().waits(t))
@@ -294,7 +294,7 @@ func TestHistoryEdit_IsWhatOtherAgentsAreTold(t *testing.T) {
 }
 
 func TestHistoryEdit_AgentsSideBySide(t *testing.T) {
-	x := rehearse(t, func(x *rehearsal) agent.Agent {
+	x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
 		var lanes []agent.Agent
 		for i := range 6 {
 			name := fmt.Sprint("lane", i)
@@ -306,7 +306,7 @@ func TestHistoryEdit_AgentsSideBySide(t *testing.T) {
 	for _, open := range x.start().waits(t) {
 		all[open.ID] = "yes"
 	}
-	var mu sync.Mutex // several may call it at once
+	var mu sync.Mutex // checkAgents may call it at once
 	places := make(map[string]int)
 	x.goOn(all, agent.WithHistoryEdit(func(at fermata.Address, history []agent.Message) ([]agent.Message, error) {
 		mu.Lock()

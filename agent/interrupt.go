@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
 )
 
 // Interrupt returns an event that makes the run wait at this agent. info is what the person sees. The agent yields the event
@@ -13,12 +13,12 @@ import (
 //
 // [fermata.Kind.Ask] is the better call wherever the answer has a type: yield the error that it returns.
 func Interrupt(ctx context.Context, info any) *Event {
-	return event(ctx, fermata.Interrupt(ctx, info))
+	return interruptEvent(ctx, fermata.Interrupt(ctx, info))
 }
 
 // StatefulInterrupt is [Interrupt] with a state that comes back in [ResumeInfo].
 func StatefulInterrupt(ctx context.Context, info, state any) *Event {
-	return event(ctx, fermata.StatefulInterrupt(ctx, info, state))
+	return interruptEvent(ctx, fermata.StatefulInterrupt(ctx, info, state))
 }
 
 // CompositeInterrupt bundles the interrupts of agents that this one runs by itself, as the events that they yielded, with an
@@ -30,12 +30,12 @@ func CompositeInterrupt(ctx context.Context, info, state any, subs ...*Event) *E
 			errs = append(errs, i.signal)
 		}
 	}
-	return event(ctx, fermata.CompositeInterrupt(ctx, info, state, errs...))
+	return interruptEvent(ctx, fermata.CompositeInterrupt(ctx, info, state, errs...))
 }
 
-func event(ctx context.Context, err error) *Event {
+func interruptEvent(ctx context.Context, err error) *Event {
 	e := &Event{Body: interrupted(ctx, err)}
-	if s := stageOf(ctx); s != nil && s.agent != nil {
+	if s := scopeOf(ctx); s != nil && s.agent != nil {
 		e.Run, e.Agent, e.Path = s.run, s.agent.Name(), s.path
 	}
 	return e
@@ -45,19 +45,19 @@ func event(ctx context.Context, err error) *Event {
 // carries the error: whoever hears it fails with that.
 func interrupted(ctx context.Context, err error) Interrupted {
 	i := Interrupted{signal: err}
-	scope := visit.From(ctx)
-	if scope == nil || !visit.Waits(err) {
+	scope := activation.FromContext(ctx)
+	if scope == nil || !activation.IsWait(err) {
 		return i
 	}
 	signals, _ := scope.Collect(err)
-	i.Info = &fermata.InterruptInfo{Run: scope.Host.Run(), Interrupts: contexts(signals)}
+	i.Info = &fermata.InterruptInfo{Run: scope.Host.Run(), Interrupts: interruptContexts(signals)}
 	i.Interrupts = userView(i.Info.Interrupts)
 	return i
 }
 
-// contexts lists the places that asked, with the composites around them.
-func contexts(signals []*visit.Signal) []*fermata.InterruptCtx {
-	flat := visit.Flatten(signals)
+// interruptContexts lists the places that asked, with the composites around them.
+func interruptContexts(signals []*activation.Signal) []*fermata.InterruptCtx {
+	flat := activation.Flatten(signals)
 	byID := make(map[string]*fermata.InterruptCtx, len(flat))
 	for _, s := range flat {
 		r := s.Record
@@ -95,13 +95,13 @@ type ResumeInfo struct {
 }
 
 func resumeInfo(ctx context.Context, input *Input) *ResumeInfo {
-	scope, stage := visit.From(ctx), stageOf(ctx)
+	scope, stage := activation.FromContext(ctx), scopeOf(ctx)
 	last := scope.Last()
 	return &ResumeInfo{
 		Input: input, EnableStreaming: stage.streaming,
 		WasInterrupted: true, InterruptState: last.State,
-		IsResumeTarget: last.Status == visit.Answered, ResumeData: last.Answer,
-		AnsweredBelow: last.Composite && scope.Host.Fresh(scope.At()),
+		IsResumeTarget: last.Status == activation.StatusAnswered, ResumeData: last.Answer,
+		AnsweredBelow: last.Composite && scope.Host.HasNewAnswer(scope.Path()),
 	}
 }
 
@@ -112,16 +112,16 @@ func userView(full []*fermata.InterruptCtx) []*fermata.InterruptCtx {
 	view := make([]*fermata.InterruptCtx, len(full))
 	for i, ic := range full {
 		own := *ic
-		own.Address = visible(ic.Address)
-		own.Parent = around(places, ic.Parent, own.Address)
+		own.Address = publicAddress(ic.Address)
+		own.Parent = parentOf(places, ic.Parent, own.Address)
 		view[i] = &own
 	}
 	return view
 }
 
-// around is the agent or tool call that a place of that address is in. inner is the innermost place of the full view that
+// parentOf is the agent or tool call that a place of that address is in. inner is the innermost place of the full view that
 // contains it: if the two are the same, the one that people see has the other's id and info.
-func around(places map[string]*fermata.InterruptCtx, inner *fermata.InterruptCtx, address fermata.Address) *fermata.InterruptCtx {
+func parentOf(places map[string]*fermata.InterruptCtx, inner *fermata.InterruptCtx, address fermata.Address) *fermata.InterruptCtx {
 	if len(address) < 2 {
 		return nil
 	}
@@ -131,18 +131,18 @@ func around(places map[string]*fermata.InterruptCtx, inner *fermata.InterruptCtx
 		return known
 	}
 	place := &fermata.InterruptCtx{Address: outer}
-	for ; inner != nil && len(visible(inner.Address)) >= len(outer); inner = inner.Parent {
-		if visible(inner.Address).Equal(outer) && inner.ID != "" {
+	for ; inner != nil && len(publicAddress(inner.Address)) >= len(outer); inner = inner.Parent {
+		if publicAddress(inner.Address).Equal(outer) && inner.ID != "" {
 			place.ID, place.Kind, place.Info, place.Data = inner.ID, inner.Kind, inner.Info, inner.Data
 		}
 	}
 	places[text] = place
-	place.Parent = around(places, inner, outer)
+	place.Parent = parentOf(places, inner, outer)
 	return place
 }
 
-// visible is the part of an address that people see.
-func visible(address fermata.Address) fermata.Address {
+// publicAddress is the part of an address that people see.
+func publicAddress(address fermata.Address) fermata.Address {
 	var path fermata.Address
 	for _, segment := range address {
 		if segment.Type == fermata.SegmentAgent || segment.Type == fermata.SegmentTool {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
 )
 
 // Limits are what one run may use before a person is asked whether it should go on. The zero value of each means no limit.
@@ -48,12 +48,12 @@ type LimitReached struct {
 	Max  float64 `json:"max"`
 	Used float64 `json:"used"`
 	// Everything is the whole account of the run.
-	Everything Spent `json:"everything"`
+	Total Spent `json:"everything"`
 }
 
 // LimitDecision is a person's word on going on.
 type LimitDecision struct {
-	GoOn bool `json:"goOn"`
+	Continue bool `json:"goOn"`
 	// More is how much more is allowed, with GoOn; 0 means as much again as the limit.
 	More   float64 `json:"more,omitempty"`
 	Reason string  `json:"reason,omitempty"`
@@ -65,7 +65,7 @@ func (d LimitDecision) Validate() error {
 	switch {
 	case d.More < 0:
 		return fmt.Errorf("more is %g: it cannot be less than nothing", d.More)
-	case !d.GoOn && d.More > 0:
+	case !d.Continue && d.More > 0:
 		return errors.New("it allows more and does not let the run go on: which one counts?")
 	}
 	return nil
@@ -87,31 +87,31 @@ type Price func(model string, usage Usage) float64
 type meter struct {
 	limits Limits
 	price  Price
-	scope  *visit.Scope
+	scope  *activation.Scope
 	since  time.Time // when this execution began
 
-	mu   sync.Mutex
-	book book
+	mu     sync.Mutex
+	record usageRecord
 	// asking is how many models are being asked. They are not in the book yet, but lanes that work side by side must not take
 	// the same room twice.
-	asking int
+	inFlight int
 }
 
-// book is what is saved of a meter.
-type book struct {
+// usageRecord is what is saved of a meter.
+type usageRecord struct {
 	Spent
 	Granted map[Limit]float64 `json:"granted,omitempty"`
 }
 
 const entryMeter = "meter"
 
-func newMeter(scope *visit.Scope, limits Limits, price Price) (*meter, error) {
+func newMeter(scope *activation.Scope, limits Limits, price Price) (*meter, error) {
 	m := &meter{limits: limits, price: price, scope: scope, since: scope.Host.Time()}
-	data, ok := scope.Recall(entryMeter)
+	data, ok := scope.Recorded(entryMeter)
 	if !ok {
 		return m, nil
 	}
-	if err := json.Unmarshal(data, &m.book); err != nil {
+	if err := json.Unmarshal(data, &m.record); err != nil {
 		return nil, fmt.Errorf("agent: what the run has used cannot be read: %w", err)
 	}
 	return m, nil
@@ -121,35 +121,35 @@ func newMeter(scope *visit.Scope, limits Limits, price Price) (*meter, error) {
 func (m *meter) spent() Spent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.soFar()
+	return m.currentUsage()
 }
 
 // soFar is called with the lock held.
-func (m *meter) soFar() Spent {
-	s := m.book.Spent
+func (m *meter) currentUsage() Spent {
+	s := m.record.Spent
 	s.Time += m.scope.Host.Time().Sub(m.since)
 	return s
 }
 
 // count adds to the account.
-func (m *meter) count(ctx context.Context, add func(*book)) error {
+func (m *meter) addUsage(ctx context.Context, add func(*usageRecord)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	add(&m.book)
+	add(&m.record)
 	now := m.scope.Host.Time()
-	m.book.Time += now.Sub(m.since)
+	m.record.Time += now.Sub(m.since)
 	m.since = now
-	data, err := json.Marshal(m.book)
+	data, err := json.Marshal(m.record)
 	if err != nil {
-		return &fermata.EncodeError{What: "what the run has used", Err: err}
+		return &fermata.EncodeError{Value: "what the run has used", Err: err}
 	}
-	return m.scope.Record(ctx, entryMeter, data, visit.Later)
+	return m.scope.Record(ctx, entryMeter, data, activation.SaveWithNext)
 }
 
 // countModel ends a call that beforeModel let through, and that was answered.
-func (m *meter) countModel(ctx context.Context, r *Response) error {
-	return m.count(ctx, func(b *book) {
-		m.asking--
+func (m *meter) recordModelCall(ctx context.Context, r *Response) error {
+	return m.addUsage(ctx, func(b *usageRecord) {
+		m.inFlight--
 		b.Usage = b.Usage.Add(r.Usage)
 		b.ModelCalls++
 		if m.price != nil {
@@ -159,18 +159,18 @@ func (m *meter) countModel(ctx context.Context, r *Response) error {
 }
 
 // noAnswer ends a call that beforeModel let through, and that came to nothing.
-func (m *meter) noAnswer() {
+func (m *meter) releaseModelCall() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asking--
+	m.inFlight--
 }
 
 // beforeModel asks a person if another call of a model is over a limit. Price and tokens of the call are not known yet: what
 // is looked at is whether the limit is reached.
-func (m *meter) beforeModel(ctx context.Context, agent string) error {
-	return m.check(ctx, agent, func() { m.asking++ }, func(s Spent) []LimitReached {
+func (m *meter) admitModelCall(ctx context.Context, agent string) error {
+	return m.askAboutLimits(ctx, agent, func() { m.inFlight++ }, func(s Spent) []LimitReached {
 		return []LimitReached{ //mutate:limit-counts-pending
-			{Limit: LimitModelCalls, Max: float64(m.limits.ModelCalls), Used: float64(s.ModelCalls + m.asking + 1)},
+			{Limit: LimitModelCalls, Max: float64(m.limits.ModelCalls), Used: float64(s.ModelCalls + m.inFlight + 1)},
 			{Limit: LimitTokens, Max: float64(m.limits.Tokens), Used: float64(s.InputTokens + s.OutputTokens)},
 			{Limit: LimitCost, Max: m.limits.Cost, Used: s.Cost},
 			{Limit: LimitTime, Max: m.limits.Time.Seconds(), Used: s.Time.Seconds()},
@@ -182,12 +182,12 @@ const entryAdmitted = "admitted"
 
 // beforeTools asks a person if so many more tool calls are over a limit. They count from here on: also while they wait for a
 // person of their own. place is that of the turn.
-func (m *meter) beforeTools(ctx context.Context, place *visit.Scope, agent string, calls int) error {
-	if _, ok := place.Recall(entryAdmitted); ok {
+func (m *meter) admitToolCalls(ctx context.Context, place *activation.Scope, agent string, calls int) error {
+	if _, ok := place.Recorded(entryAdmitted); ok {
 		place.Skip() // what was asked here is settled
 		return nil
 	}
-	err := m.check(visit.With(ctx, place), agent, func() { m.book.ToolCalls += calls }, func(s Spent) []LimitReached {
+	err := m.askAboutLimits(activation.WithScope(ctx, place), agent, func() { m.record.ToolCalls += calls }, func(s Spent) []LimitReached {
 		return []LimitReached{
 			{Limit: LimitToolCalls, Max: float64(m.limits.ToolCalls), Used: float64(s.ToolCalls + calls)},
 			{Limit: LimitTime, Max: m.limits.Time.Seconds(), Used: s.Time.Seconds()},
@@ -196,20 +196,20 @@ func (m *meter) beforeTools(ctx context.Context, place *visit.Scope, agent strin
 	if err != nil {
 		return err
 	}
-	if err := m.count(ctx, func(*book) {}); err != nil {
+	if err := m.addUsage(ctx, func(*usageRecord) {}); err != nil {
 		return err
 	}
-	return place.Record(ctx, entryAdmitted, json.RawMessage("true"), visit.Later)
+	return place.Record(ctx, entryAdmitted, json.RawMessage("true"), activation.SaveWithNext)
 }
 
 const entryLimit = "limit"
 
 // check asks a person about each limit that is passed; if none is, it admits. It is part of the work that it stands before: once
 // that is done it is not called again.
-func (m *meter) check(ctx context.Context, agent string, admit func(), wanted func(Spent) []LimitReached) error {
+func (m *meter) askAboutLimits(ctx context.Context, agent string, admit func(), wanted func(Spent) []LimitReached) error {
 	for n := 1; ; n++ {
 		segment := fermata.Segment{Type: "limit", ID: fmt.Sprint(n)}
-		reached, err := m.reached(ctx, segment, agent, admit, wanted)
+		reached, err := m.pendingLimit(ctx, segment, agent, admit, wanted)
 		if err != nil || reached == nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (m *meter) check(ctx context.Context, agent string, admit func(), wanted fu
 		if err != nil {
 			return err
 		}
-		if !decision.GoOn { //mutate:limit-rejection
+		if !decision.Continue { //mutate:limit-rejection
 			return &LimitError{Reached: *reached, By: decision.By, Reason: decision.Reason}
 		}
 		segment.SubID = "grant"
@@ -231,35 +231,35 @@ func (m *meter) check(ctx context.Context, agent string, admit func(), wanted fu
 
 // reached returns the limit that is passed. What was asked once is asked again as it was, whatever the account and the limits say
 // by then: a person is looking at it, or has decided.
-func (m *meter) reached(ctx context.Context, segment fermata.Segment, agent string, admit func(), wanted func(Spent) []LimitReached) (*LimitReached, error) {
-	place := visit.From(ctx).Child(segment.String())
-	if data, ok := place.Recall(entryLimit); ok {
+func (m *meter) pendingLimit(ctx context.Context, segment fermata.Segment, agent string, admit func(), wanted func(Spent) []LimitReached) (*LimitReached, error) {
+	place := activation.FromContext(ctx).Child(segment.String())
+	if data, ok := place.Recorded(entryLimit); ok {
 		reached := new(LimitReached)
 		return reached, json.Unmarshal(data, reached)
 	}
-	reached := m.over(agent, admit, wanted)
+	reached := m.firstExceeded(agent, admit, wanted)
 	if reached == nil {
 		return nil, nil
 	}
 	data, err := json.Marshal(reached)
 	if err != nil {
-		return nil, &fermata.EncodeError{What: "a limit", Err: err}
+		return nil, &fermata.EncodeError{Value: "a limit", Err: err}
 	}
-	return reached, place.Record(ctx, entryLimit, data, visit.Later)
+	return reached, place.Record(ctx, entryLimit, data, activation.SaveWithNext)
 }
 
 // over returns the first limit that is passed. If none is, it admits before anybody else can look.
-func (m *meter) over(agent string, admit func(), wanted func(Spent) []LimitReached) *LimitReached {
+func (m *meter) firstExceeded(agent string, admit func(), wanted func(Spent) []LimitReached) *LimitReached {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	spent := m.soFar()
+	spent := m.currentUsage()
 	for _, w := range wanted(spent) {
 		if w.Max == 0 {
 			continue
 		}
-		w.Max += m.book.Granted[w.Limit]
-		if w.passed() {
-			w.Agent, w.Everything = agent, spent
+		w.Max += m.record.Granted[w.Limit]
+		if w.isExceeded() {
+			w.Agent, w.Total = agent, spent
 			return &w
 		}
 	}
@@ -269,7 +269,7 @@ func (m *meter) over(agent string, admit func(), wanted func(Spent) []LimitReach
 
 // passed reports whether the limit is in the way. Used is with the calls that would come now; of everything else it is what is
 // used up.
-func (r *LimitReached) passed() bool {
+func (r *LimitReached) isExceeded() bool {
 	if r.Limit == LimitModelCalls || r.Limit == LimitToolCalls {
 		return r.Used > r.Max
 	}
@@ -280,7 +280,7 @@ func (m *meter) grant(ctx context.Context, reached LimitReached, more float64) e
 	if more == 0 {
 		more = reached.Max
 	}
-	return m.count(ctx, func(b *book) {
+	return m.addUsage(ctx, func(b *usageRecord) {
 		if b.Granted == nil {
 			b.Granted = make(map[Limit]float64)
 		}

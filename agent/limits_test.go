@@ -21,19 +21,19 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// handClock is a clock that a test moves.
-type handClock struct {
+// manualClock is a clock that a test moves.
+type manualClock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-func (c *handClock) Now() time.Time {
+func (c *manualClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-func (c *handClock) move(d time.Duration) {
+func (c *manualClock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
@@ -41,13 +41,13 @@ func (c *handClock) move(d time.Duration) {
 
 // meterModel is a model whose every call takes 20 seconds and uses 10 tokens, 8 of them read.
 type meterModel struct {
-	*actor
-	clock *handClock
+	*scriptedModel
+	clock *manualClock
 }
 
 func (m meterModel) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
-	m.clock.move(20 * time.Second)
-	response, err := m.actor.Generate(ctx, r)
+	m.clock.advance(20 * time.Second)
+	response, err := m.scriptedModel.Generate(ctx, r)
 	if err == nil {
 		response.Usage = agent.Usage{InputTokens: 8, OutputTokens: 2}
 	}
@@ -57,9 +57,9 @@ func (m meterModel) Generate(ctx context.Context, r *agent.Request) (*agent.Resp
 func (m meterModel) Stream() {} // it has only whole answers
 
 // limited is a rehearsal with limits, a price of 1.5 per call, and a clock of its own.
-func limited(t testing.TB, limits agent.Limits, build func(x *rehearsal, clock *handClock) agent.Agent) (*rehearsal, *handClock) {
-	clock := &handClock{now: time.Date(2026, 11, 15, 9, 0, 0, 0, time.UTC)}
-	x := rehearse(t, func(x *rehearsal) agent.Agent { return build(x, clock) }, func(config *agent.RunnerConfig) {
+func limited(t testing.TB, limits agent.Limits, build func(x *agentHarness, clock *manualClock) agent.Agent) (*agentHarness, *manualClock) {
+	clock := &manualClock{now: time.Date(2026, 11, 15, 9, 0, 0, 0, time.UTC)}
+	x := newAgentHarness(t, func(x *agentHarness) agent.Agent { return build(x, clock) }, func(config *agent.RunnerConfig) {
 		config.Limits, config.Clock = limits, clock.Now
 		config.Price = func(string, agent.Usage) float64 { return 1.5 }
 	})
@@ -67,14 +67,14 @@ func limited(t testing.TB, limits agent.Limits, build func(x *rehearsal, clock *
 }
 
 // tireless calls two tools in every turn, for a long time.
-func tireless(x *rehearsal, clock *handClock) agent.Agent {
+func tireless(x *agentHarness, clock *manualClock) agent.Agent {
 	lines := slices.Repeat([]script.Line{script.Calls(agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "more", Args: "{}"})}, 9)
 	return must(agent.NewChat(agent.Chat{Name: "clerk", MaxTurns: 10, Tools: tools(x.tool("work"), x.tool("more")),
-		Model: meterModel{&actor{x, "clerk", script.New(append(lines, script.Say("Done."))...)}, clock}}))
+		Model: meterModel{&scriptedModel{x, "clerk", script.New(append(lines, script.Say("Done."))...)}, clock}}))
 }
 
 // reached returns the one question whether to go on.
-func reached(t testing.TB, p *playback) (agent.LimitReached, string) {
+func reached(t testing.TB, p *recording) (agent.LimitReached, string) {
 	t.Helper()
 	open := one(t, p.waits(t))
 	asked, err := agent.OverLimit.Question(open)
@@ -91,24 +91,24 @@ func TestLimits_EachAsksBeforeMoreIsUsed(t *testing.T) {
 		calls       map[string]int     // when it asks first
 	}{
 		"model calls": {agent.Limits{ModelCalls: 2},
-			agent.LimitReached{Limit: agent.LimitModelCalls, Max: 2, Used: 3, Everything: spent(2, 4)},
-			agent.LimitReached{Limit: agent.LimitModelCalls, Max: 4, Used: 5, Everything: spent(4, 8)},
+			agent.LimitReached{Limit: agent.LimitModelCalls, Max: 2, Used: 3, Total: spent(2, 4)},
+			agent.LimitReached{Limit: agent.LimitModelCalls, Max: 4, Used: 5, Total: spent(4, 8)},
 			map[string]int{"model clerk": 2, "tool work": 2, "tool more": 2}},
 		"tool calls": {agent.Limits{ToolCalls: 3},
-			agent.LimitReached{Limit: agent.LimitToolCalls, Max: 3, Used: 4, Everything: spent(2, 2)},
-			agent.LimitReached{Limit: agent.LimitToolCalls, Max: 6, Used: 8, Everything: spent(4, 6)},
+			agent.LimitReached{Limit: agent.LimitToolCalls, Max: 3, Used: 4, Total: spent(2, 2)},
+			agent.LimitReached{Limit: agent.LimitToolCalls, Max: 6, Used: 8, Total: spent(4, 6)},
 			map[string]int{"model clerk": 2, "tool work": 1, "tool more": 1}},
 		"tokens": {agent.Limits{Tokens: 20},
-			agent.LimitReached{Limit: agent.LimitTokens, Max: 20, Used: 20, Everything: spent(2, 4)},
-			agent.LimitReached{Limit: agent.LimitTokens, Max: 40, Used: 40, Everything: spent(4, 8)},
+			agent.LimitReached{Limit: agent.LimitTokens, Max: 20, Used: 20, Total: spent(2, 4)},
+			agent.LimitReached{Limit: agent.LimitTokens, Max: 40, Used: 40, Total: spent(4, 8)},
 			map[string]int{"model clerk": 2, "tool work": 2, "tool more": 2}},
 		"cost": {agent.Limits{Cost: 3},
-			agent.LimitReached{Limit: agent.LimitCost, Max: 3, Used: 3, Everything: spent(2, 4)},
-			agent.LimitReached{Limit: agent.LimitCost, Max: 6, Used: 6, Everything: spent(4, 8)},
+			agent.LimitReached{Limit: agent.LimitCost, Max: 3, Used: 3, Total: spent(2, 4)},
+			agent.LimitReached{Limit: agent.LimitCost, Max: 6, Used: 6, Total: spent(4, 8)},
 			map[string]int{"model clerk": 2, "tool work": 2, "tool more": 2}},
 		"time, before tools": {agent.Limits{Time: 40 * time.Second},
-			agent.LimitReached{Limit: agent.LimitTime, Max: 40, Used: 40, Everything: spent(2, 2)},
-			agent.LimitReached{Limit: agent.LimitTime, Max: 80, Used: 80, Everything: spent(4, 6)},
+			agent.LimitReached{Limit: agent.LimitTime, Max: 40, Used: 40, Total: spent(2, 2)},
+			agent.LimitReached{Limit: agent.LimitTime, Max: 80, Used: 80, Total: spent(4, 6)},
 			map[string]int{"model clerk": 2, "tool work": 1, "tool more": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,12 +119,12 @@ func TestLimits_EachAsksBeforeMoreIsUsed(t *testing.T) {
 				t.Errorf("the question differs (-want +got):\n%s", d)
 			}
 			x.c.want(t, test.calls)
-			clock.move(24 * time.Hour) // waiting for a person does not count
-			got, next := reached(t, x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true}}))
+			clock.advance(24 * time.Hour) // waiting for a person does not count
+			got, next := reached(t, x.goOn(map[string]any{id: agent.LimitDecision{Continue: true}}))
 			if d := cmp.Diff(test.then, got); d != "" || next == id {
 				t.Errorf("the second question differs (-want +got):\n%s", d)
 			}
-			p := x.goOn(map[string]any{next: agent.LimitDecision{GoOn: true, More: 1000}})
+			p := x.goOn(map[string]any{next: agent.LimitDecision{Continue: true, More: 1000}})
 			if usage := p.finished(t).Usage; usage != (agent.Usage{InputTokens: 80, OutputTokens: 20}) {
 				t.Errorf("it used %+v", usage)
 			}
@@ -153,7 +153,7 @@ func TestLimits_MoreIsAsMuchAsThePersonAllows(t *testing.T) {
 			t.Errorf("after %d calls it says %+v", x.c.of("model clerk"), before)
 		}
 		calls := x.c.of("model clerk")
-		p = x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true, More: float64(more)}})
+		p = x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: float64(more)}})
 		if got := x.c.of("model clerk") - calls; got != more {
 			t.Errorf("%d more were allowed, and %d made", more, got)
 		}
@@ -190,12 +190,12 @@ func TestLimits_ARefusalEndsTheRunForGood(t *testing.T) {
 	}
 }
 
-func TestLimits_AWrongAnswerIsNone(t *testing.T) {
+func TestLimits_InvalidAnswerLeavesTheInterruptOpen(t *testing.T) {
 	x, _ := limited(t, agent.Limits{ModelCalls: 2}, tireless)
 	_, id := reached(t, x.start())
 	for _, wrong := range []any{
 		nil, true, "yes", 3, json.RawMessage(`{}`), json.RawMessage(`{"goOn":"true"}`), json.RawMessage(`{"GoOn":true}`), json.RawMessage(`{"goOn":true,"goOn":false}`),
-		agent.LimitDecision{GoOn: true, More: -1}, agent.LimitDecision{GoOn: false, More: 1}, fermata.Decision{Verb: fermata.VerbApprove},
+		agent.LimitDecision{Continue: true, More: -1}, agent.LimitDecision{Continue: false, More: 1}, fermata.Decision{Verb: fermata.VerbApprove},
 	} {
 		p := x.goOn(map[string]any{id: wrong})
 		if _, bad := errors.AsType[*fermata.AnswerError](p.err); !bad {
@@ -209,9 +209,9 @@ func TestLimits_AWrongAnswerIsNone(t *testing.T) {
 }
 
 // crew is a boss with a worker below, and a person to be asked in between.
-func crew(x *rehearsal, clock *handClock) agent.Agent {
+func crew(x *agentHarness, clock *manualClock) agent.Agent {
 	metered := func(name string, list []*tool.Tool, lines ...script.Line) agent.Agent {
-		return must(agent.NewChat(agent.Chat{Name: name, Tools: list, Model: meterModel{&actor{x, name, script.New(lines...)}, clock}}))
+		return must(agent.NewChat(agent.Chat{Name: name, Tools: list, Model: meterModel{&scriptedModel{x, name, script.New(lines...)}, clock}}))
 	}
 	worker := metered("worker", tools(x.tool("dig"), asking(&x.c, "ask")),
 		script.Call("dig", "{}"), script.Call("ask", `{"to":"go on"}`), script.Call("dig", "{}"), script.Say("dug"))
@@ -219,26 +219,26 @@ func crew(x *rehearsal, clock *handClock) agent.Agent {
 }
 
 func TestLimits_AllAgentsCountTogetherAcrossResumes(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
-		clock := new(handClock)
-		x := rehearseIn(p, func(x *rehearsal) agent.Agent { return crew(x, clock) })
+	inEveryStore(t, func(t *testing.T, p *processStory) {
+		clock := new(manualClock)
+		x := newAgentHarnessIn(p, func(x *agentHarness) agent.Agent { return crew(x, clock) })
 		x.change = func(config *agent.RunnerConfig) {
 			config.Limits, config.Clock = agent.Limits{ModelCalls: 3, ToolCalls: 3}, clock.Now
 		}
 		ask := one(t, x.start().waits(t))
 		over, id := reached(t, x.goOn(map[string]any{ask.ID: "yes"}))
-		if over.Limit != agent.LimitModelCalls || over.Used != 4 || over.Agent != "worker" || over.Everything.ToolCalls != 3 {
+		if over.Limit != agent.LimitModelCalls || over.Used != 4 || over.Agent != "worker" || over.Total.ToolCalls != 3 {
 			t.Errorf("it asks %+v", over)
 		}
-		over, id = reached(t, x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true, More: 2}}))
-		if over.Limit != agent.LimitToolCalls || over.Used != 4 || over.Agent != "worker" || over.Everything.ModelCalls != 4 {
+		over, id = reached(t, x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: 2}}))
+		if over.Limit != agent.LimitToolCalls || over.Used != 4 || over.Agent != "worker" || over.Total.ModelCalls != 4 {
 			t.Errorf("it asks %+v", over)
 		}
-		over, id = reached(t, x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true, More: 10}}))
-		if over.Limit != agent.LimitModelCalls || over.Used != 6 || over.Agent != "boss" || over.Everything.ToolCalls != 4 {
+		over, id = reached(t, x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: 10}}))
+		if over.Limit != agent.LimitModelCalls || over.Used != 6 || over.Agent != "boss" || over.Total.ToolCalls != 4 {
 			t.Errorf("it asks %+v", over)
 		}
-		x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true}}).finished(t)
+		x.goOn(map[string]any{id: agent.LimitDecision{Continue: true}}).finished(t)
 		x.c.want(t, map[string]int{"model boss": 2, "model worker": 4, "tool dig": 2, "enter ask": 2, "ask done": 1})
 		saved := must(x.runner().Inspect(t.Context(), "run")).Spent
 		if saved.ModelCalls != 6 || saved.ToolCalls != 4 || saved.Time != 2*time.Minute {
@@ -265,7 +265,7 @@ func TestLimits_SeveralAreAskedOneAfterTheOther(t *testing.T) {
 			t.Errorf("it asks for %q as %s after %v, want %q", asked.Limit, id, x.c.n, want)
 		}
 		seen[id] = true
-		p = x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true, More: 1e6}})
+		p = x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: 1e6}})
 	}
 	p.finished(t)
 }
@@ -275,7 +275,7 @@ func TestLimits_TooLittleMoreIsAskedAgain(t *testing.T) {
 	_, id := reached(t, x.start())
 	x.c.want(t, map[string]int{"model clerk": 2, "tool work": 2, "tool more": 2})
 	x.change = func(config *agent.RunnerConfig) { config.Limits.Tokens = 1 } // by now it may use even less
-	again, next := reached(t, x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true, More: 5}}))
+	again, next := reached(t, x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: 5}}))
 	if next == id || again.Max != 6 || again.Used != 20 || x.c.of("model clerk") != 2 {
 		t.Errorf("it asks %+v after %v", again, x.c.n)
 	}
@@ -291,7 +291,7 @@ func TestLimits_AnOpenQuestionOutlivesTheLimit(t *testing.T) {
 			if same != id || cmp.Diff(before, after) != "" {
 				t.Errorf("it asked %+v and now asks %+v", before, after)
 			}
-			x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true}}).finished(t)
+			x.goOn(map[string]any{id: agent.LimitDecision{Continue: true}}).finished(t)
 		})
 	}
 }
@@ -299,10 +299,10 @@ func TestLimits_AnOpenQuestionOutlivesTheLimit(t *testing.T) {
 // Lanes that all find room for one more call would together make more calls than there is room for.
 func TestLimits_ParallelLanesDoNotPassItTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x, _ := limited(t, agent.Limits{ModelCalls: 2}, func(x *rehearsal, clock *handClock) agent.Agent {
+		x, _ := limited(t, agent.Limits{ModelCalls: 2}, func(x *agentHarness, clock *manualClock) agent.Agent {
 			var lanes []agent.Agent
 			for i := range 5 {
-				lanes = append(lanes, must(agent.NewChat(agent.Chat{Name: fmt.Sprint("lane", i), Model: meterModel{&actor{x, "lane", script.New(script.Say("Done."))}, clock}})))
+				lanes = append(lanes, must(agent.NewChat(agent.Chat{Name: fmt.Sprint("lane", i), Model: meterModel{&scriptedModel{x, "lane", script.New(script.Say("Done."))}, clock}})))
 			}
 			return must(agent.NewParallel("lanes", "", lanes...))
 		})
@@ -314,22 +314,22 @@ func TestLimits_ParallelLanesDoNotPassItTogether(t *testing.T) {
 		}
 		x.c.want(t, map[string]int{"model lane": 2})
 		x.moment = slow
-		left := x.goOn(map[string]any{open[1].ID: agent.LimitDecision{GoOn: true, More: 1}}).waits(t)
+		left := x.goOn(map[string]any{open[1].ID: agent.LimitDecision{Continue: true, More: 1}}).waits(t)
 		if want := ids(slices.Delete(slices.Clone(open), 1, 2)); !slices.Equal(ids(left), want) {
 			t.Errorf("%v are open, want %v", ids(left), want)
 		}
 		x.c.want(t, map[string]int{"model lane": 3})
 		x.moment = slow
-		x.goOn(map[string]any{left[0].ID: agent.LimitDecision{GoOn: true, More: 1}, left[1].ID: agent.LimitDecision{GoOn: true, More: 1}}).finished(t)
+		x.goOn(map[string]any{left[0].ID: agent.LimitDecision{Continue: true, More: 1}, left[1].ID: agent.LimitDecision{Continue: true, More: 1}}).finished(t)
 		x.c.want(t, map[string]int{"model lane": 5})
 	})
 }
 
 func TestLimits_AFailedCallLeavesItsRoomToTheNext(t *testing.T) {
-	x, _ := limited(t, agent.Limits{ModelCalls: 1, ToolCalls: 2}, func(x *rehearsal, clock *handClock) agent.Agent {
+	x, _ := limited(t, agent.Limits{ModelCalls: 1, ToolCalls: 2}, func(x *agentHarness, clock *manualClock) agent.Agent {
 		return must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(tool.New("work", "Works.", func(ctx context.Context, _ struct{}) (string, error) {
 			return "done", x.at(ctx, "tool work")
-		}, tool.Final())), Model: meterModel{&actor{x, "clerk", script.New(script.Calls(agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "work", Args: "{}"}))}, clock}}))
+		}, tool.Final())), Model: meterModel{&scriptedModel{x, "clerk", script.New(script.Calls(agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "work", Args: "{}"}))}, clock}}))
 	})
 	failure := errors.New("out of order")
 	fails := func(at string) func(context.Context, string) error {
@@ -367,20 +367,20 @@ func TestLimits_ADecisionCountsOnceWhateverHappensBehindIt(t *testing.T) {
 	x, _ := limited(t, agent.Limits{ModelCalls: 2}, tireless)
 	_, id := reached(t, x.start())
 	x.moment = failing("model clerk")
-	if p := x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true, More: 1}}); p.err == nil {
+	if p := x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: 1}}); p.err == nil {
 		t.Fatalf("got %q", p.log())
 	}
 	if next, _ := reached(t, x.goOn(nil)); next.Max != 3 || next.Used != 4 {
 		t.Errorf("it asks %+v", next)
 	}
 
-	x, _ = limited(t, agent.Limits{ToolCalls: 1}, func(x *rehearsal, clock *handClock) agent.Agent {
-		return must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(x.tool("work"), asking(&x.c, "ask")), Model: meterModel{&actor{x, "clerk",
+	x, _ = limited(t, agent.Limits{ToolCalls: 1}, func(x *agentHarness, clock *manualClock) agent.Agent {
+		return must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(x.tool("work"), asking(&x.c, "ask")), Model: meterModel{&scriptedModel{x, "clerk",
 			script.New(script.Calls(agent.ToolCall{Name: "work", Args: "{}"}, call("ask", "A")), script.Say("Done."))}, clock}}))
 	})
 	_, id = reached(t, x.start())
 	x.moment = failing("tool work")
-	if p := x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true}}); p.err == nil {
+	if p := x.goOn(map[string]any{id: agent.LimitDecision{Continue: true}}); p.err == nil {
 		t.Fatalf("got %q", p.log())
 	}
 	if waiting := x.goOn(nil).interrupted(t); len(waiting.Interrupts) != 1 || len(waiting.BadAnswers) > 0 {
@@ -389,10 +389,10 @@ func TestLimits_ADecisionCountsOnceWhateverHappensBehindIt(t *testing.T) {
 }
 
 // A model that fails in the agent of a tool need not fail the run. Its call takes no room.
-func TestLimits_AFailedCallThatIsToldTakesNoRoom(t *testing.T) {
-	x, _ := limited(t, agent.Limits{ModelCalls: 3}, func(x *rehearsal, clock *handClock) agent.Agent {
-		worker := must(agent.NewChat(agent.Chat{Name: "worker", Model: meterModel{&actor{x, "worker", script.New(script.Fail(errors.New("out of order")))}, clock}}))
-		return must(agent.NewChat(agent.Chat{Name: "boss", Tools: tools(tool.TellErrors(agent.AsTool(worker))), Model: meterModel{&actor{x, "boss", script.New(
+func TestLimits_FailedCallIsNotCounted(t *testing.T) {
+	x, _ := limited(t, agent.Limits{ModelCalls: 3}, func(x *agentHarness, clock *manualClock) agent.Agent {
+		worker := must(agent.NewChat(agent.Chat{Name: "worker", Model: meterModel{&scriptedModel{x, "worker", script.New(script.Fail(errors.New("out of order")))}, clock}}))
+		return must(agent.NewChat(agent.Chat{Name: "boss", Tools: tools(tool.ReportErrors(agent.AsTool(worker))), Model: meterModel{&scriptedModel{x, "boss", script.New(
 			script.Call("worker", `{"request":"dig"}`), script.Call("worker", `{"request":"dig again"}`), script.Say("Then not."))}, clock}}))
 	})
 	x.start().finished(t)
@@ -402,15 +402,15 @@ func TestLimits_AFailedCallThatIsToldTakesNoRoom(t *testing.T) {
 // Seed 004: an agent decides to try again, two hundred times.
 func TestLimits_ARetryLoopStopsAndAsks(t *testing.T) {
 	retries := slices.Repeat([]script.Line{script.Call("retry", "{}")}, 200)
-	for name, build := range map[string]func(x *rehearsal, clock *handClock) agent.Agent{
-		"of a model": func(x *rehearsal, clock *handClock) agent.Agent {
+	for name, build := range map[string]func(x *agentHarness, clock *manualClock) agent.Agent{
+		"of a model": func(x *agentHarness, clock *manualClock) agent.Agent {
 			return must(agent.NewChat(agent.Chat{Name: "clerk", MaxTurns: 201, Tools: tools(x.tool("retry")),
-				Model: meterModel{&actor{x, "clerk", script.New(append(retries, script.Say("I give up."))...)}, clock}}))
+				Model: meterModel{&scriptedModel{x, "clerk", script.New(append(retries, script.Say("I give up."))...)}, clock}}))
 		},
-		"of a loop": func(x *rehearsal, clock *handClock) agent.Agent {
+		"of a loop": func(x *agentHarness, clock *manualClock) agent.Agent {
 			again := must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(tool.New("retry", "Tries.", func(ctx context.Context, _ struct{}) (string, error) {
 				return "no", x.at(ctx, "tool retry")
-			}, tool.Final())), Model: meterModel{&actor{x, "clerk", script.New(retries[0])}, clock}}))
+			}, tool.Final())), Model: meterModel{&scriptedModel{x, "clerk", script.New(retries[0])}, clock}}))
 			return must(agent.NewLoop("again", "", 200, again))
 		},
 	} {
@@ -420,7 +420,7 @@ func TestLimits_ARetryLoopStopsAndAsks(t *testing.T) {
 			if asked.Limit != agent.LimitToolCalls || asked.Used != 21 || x.c.of("tool retry") != 20 {
 				t.Errorf("it asks %+v after %v", asked, x.c.n)
 			}
-			asked, id = reached(t, x.goOn(map[string]any{id: agent.LimitDecision{GoOn: true, More: 5, By: "ann"}}))
+			asked, id = reached(t, x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: 5, By: "ann"}}))
 			if asked.Used != 26 || x.c.of("tool retry") != 25 {
 				t.Errorf("it asks %+v after %v", asked, x.c.n)
 			}
@@ -465,7 +465,7 @@ func TestLimits_AServiceCannotGiveTokensBack(t *testing.T) {
 			lines := append(slices.Repeat([]script.Line{script.Call("book", `{"to":"Paris"}`)}, 3), script.Say("Done."))
 			a := must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(booking(&c)), Model: misreporting{model(&c, "clerk", lines...), usage}}))
 			r := newRunner(t, a, func(config *agent.RunnerConfig) { config.Limits.Tokens = 1000 })
-			asked, _ := reached(t, play(r.Query(t.Context(), "Go.")))
+			asked, _ := reached(t, record(r.Query(t.Context(), "Go.")))
 			if asked.Limit != agent.LimitTokens || asked.Used < 1000 || c.of("book Paris") > 2 {
 				t.Errorf("%+v, after %v", asked, c.n)
 			}

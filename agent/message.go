@@ -56,25 +56,25 @@ func Assistant(text string, calls ...ToolCall) Message {
 	return Message{Role: RoleAssistant, Text: text, ToolCalls: calls}
 }
 
-// Result is the message that answers a tool call.
-func Result(call ToolCall, text string) Message {
+// ToolResult is the message that answers a tool call.
+func ToolResult(call ToolCall, text string) Message {
 	return Message{Role: RoleTool, Text: text, CallID: call.ID, Tool: call.Name}
 }
 
 // by says who said it, if nobody has yet.
-func (m *Message) by(agent string) {
+func (m *Message) setAgent(agent string) {
 	if m.Agent == "" && m.Role != RoleUser {
 		m.Agent = agent
 	}
 }
 
 // repair replaces what is not UTF-8. JSON would do so, too, but later: after a resume a call would have another id.
-func (m *Message) repair() {
-	m.Text = repaired(m.Text)
+func (m *Message) replaceInvalidUTF8() {
+	m.Text = validUTF8(m.Text)
 	for i := range m.ToolCalls {
 		call := &m.ToolCalls[i]
-		call.ID, call.Name, call.Args = repaired(call.ID), repaired(call.Name), repaired(call.Args)
+		call.ID, call.Name, call.Args = validUTF8(call.ID), validUTF8(call.Name), validUTF8(call.Args)
 	}
 }
 
-func repaired(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

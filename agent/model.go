@@ -18,7 +18,7 @@ type Model interface {
 // Generate would have returned it. After an error nothing more comes; a stream that ends without a Response is an error too.
 type Streamer interface {
 	Model
-	Stream(ctx context.Context, request *Request) iter.Seq2[*Piece, error]
+	Stream(ctx context.Context, request *Request) iter.Seq2[*Chunk, error]
 }
 
 // Request is what a model is asked. Models must not change it.
@@ -44,30 +44,30 @@ type Response struct {
 	Usage   Usage
 	// Model is the name of the model that answered, as the service reports it.
 	Model string
-	// Finish says why the model stopped.
-	Finish Finish
+	// FinishReason says why the model stopped.
+	FinishReason FinishReason
 }
 
-// Piece is one piece of a streamed answer.
-type Piece struct {
+// Chunk is one piece of a streamed answer.
+type Chunk struct {
 	Text     string
 	Response *Response
 }
 
-// Finish says why a model stopped.
-type Finish string
+// FinishReason says why a model stopped.
+type FinishReason string
 
 // Why models stop. A service's reason that is none of these is passed on as it is.
 const (
-	FinishStop   Finish = "stop"           // it was done
-	FinishCalls  Finish = "tool_calls"     // it wants tools called; so it does with any other reason, if the message has calls
-	FinishLength Finish = "length"         // it was cut off, perhaps in its last call
-	FinishFilter Finish = "content_filter" // the service refused, perhaps in the middle of the last call
+	FinishStop          FinishReason = "stop"           // it was done
+	FinishToolCalls     FinishReason = "tool_calls"     // it wants tools called; so it does with any other reason, if the message has calls
+	FinishLength        FinishReason = "length"         // it was cut off, perhaps in its last call
+	FinishContentFilter FinishReason = "content_filter" // the service refused, perhaps in the middle of the last call
 )
 
 // markCutOff marks the call that an answer may have ended in. Its arguments do not tell: some services complete them to JSON that can be read.
 func (r *Response) markCutOff() {
-	if calls := r.Message.ToolCalls; len(calls) > 0 && (r.Finish == FinishLength || r.Finish == FinishFilter) {
+	if calls := r.Message.ToolCalls; len(calls) > 0 && (r.FinishReason == FinishLength || r.FinishReason == FinishContentFilter) {
 		calls[len(calls)-1].CutOff = true //mutate:cut-off-call
 	}
 }
@@ -86,7 +86,7 @@ func (u Usage) Add(v Usage) Usage {
 }
 
 // plausible is what one call can have cost, whatever a service says: or it could make room where a limit is.
-func (u Usage) plausible() Usage {
+func (u Usage) sanitized() Usage {
 	const most = 1 << 40
 	return Usage{min(max(u.InputTokens, 0), most), min(max(u.OutputTokens, 0), most), min(max(u.CachedTokens, 0), most)}
 }

@@ -14,42 +14,42 @@ const segmentModel fermata.SegmentType = "model"
 
 // generate asks a model, once: what it said is remembered under its number. It is saved before anybody hears of it. prepare makes
 // the request if it is needed.
-func (s *stage) generate(ctx context.Context, number string, m Model, prepare func(ctx context.Context) (*Request, error), tidy func(*Message) error) (Message, error) {
+func (s *agentScope) generate(ctx context.Context, number string, m Model, prepare func(ctx context.Context) (*Request, error), tidy func(*Message) error) (Message, error) {
 	var response *Response
 	segment := fermata.Segment{Type: segmentModel, ID: number}
-	kept, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (reply, error) {
-		if err := s.meter.beforeModel(ctx, s.agent.Name()); err != nil {
-			return reply{}, err
+	kept, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (savedReply, error) {
+		if err := s.meter.admitModelCall(ctx, s.agent.Name()); err != nil {
+			return savedReply{}, err
 		}
 		answered := false
 		defer func() {
 			if !answered {
-				s.meter.noAnswer()
+				s.meter.releaseModelCall()
 			}
 		}()
 		request, err := prepare(ctx)
 		if err != nil {
-			return reply{}, err
+			return savedReply{}, err
 		}
-		if response, err = s.ask(ctx, m, request); err != nil {
-			return reply{}, err
+		if response, err = s.callModel(ctx, m, request); err != nil {
+			return savedReply{}, err
 		}
-		response.Message.repair()
+		response.Message.replaceInvalidUTF8()
 		response.markCutOff()
 		err = tidy(&response.Message)
 		answered = true
 		said := response.Message
-		return reply{said.Text, said.ToolCalls, said.Opaque}, errors.Join(err, s.meter.countModel(ctx, response))
+		return savedReply{said.Text, said.ToolCalls, said.Opaque}, errors.Join(err, s.meter.recordModelCall(ctx, response))
 	})
 	message := Message{Role: RoleAssistant, Agent: s.agent.Name(), Text: kept.Text, ToolCalls: kept.Calls, Opaque: kept.Opaque}
 	if err == nil && response != nil {
-		s.emit(Said{Message: message, Usage: response.Usage, Model: response.Model, Finish: response.Finish})
+		s.emit(MessageAdded{Message: message, Usage: response.Usage, Model: response.Model, FinishReason: response.FinishReason})
 	}
 	return message, err
 }
 
-// reply is what is kept of an answer. Who said it is told by its place.
-type reply struct {
+// savedReply is what is kept of an answer. Who said it is told by its place.
+type savedReply struct {
 	Text   string          `json:"text,omitempty"`
 	Calls  []ToolCall      `json:"calls,omitempty"`
 	Opaque json.RawMessage `json:"opaque,omitempty"`
@@ -58,14 +58,14 @@ type reply struct {
 var errNoResponse = errors.New("agent: the model's stream ended without an answer")
 
 // ask calls the model in the mode of the run.
-func (s *stage) ask(ctx context.Context, m Model, request *Request) (*Response, error) {
+func (s *agentScope) callModel(ctx context.Context, m Model, request *Request) (*Response, error) {
 	streamer, ok := m.(Streamer)
 	if !s.streaming || !ok {
 		response, err := m.Generate(ctx, request)
 		if err == nil && response == nil {
 			err = errNoResponse
 		}
-		return copied(response), err
+		return cloneResponse(response), err
 	}
 	for piece, err := range streamer.Stream(ctx, request) {
 		if err != nil {
@@ -75,7 +75,7 @@ func (s *stage) ask(ctx context.Context, m Model, request *Request) (*Response, 
 			s.emit(Token{piece.Text})
 		}
 		if piece.Response != nil {
-			return copied(piece.Response), nil
+			return cloneResponse(piece.Response), nil
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -84,13 +84,13 @@ func (s *stage) ask(ctx context.Context, m Model, request *Request) (*Response, 
 	return nil, errNoResponse
 }
 
-// copied makes the response ours: a model may hand out the same one again.
-func copied(r *Response) *Response {
+// cloneResponse makes the response ours: a model may hand out the same one again.
+func cloneResponse(r *Response) *Response {
 	if r == nil {
 		return nil
 	}
 	own := *r
-	own.Usage = r.Usage.plausible()
+	own.Usage = r.Usage.sanitized()
 	own.Message.ToolCalls = append([]ToolCall(nil), r.Message.ToolCalls...)
 	return &own
 }

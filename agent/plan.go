@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/internal/visit"
 )
 
 // PlanExecute describes an agent that makes a plan, has its first step executed, looks at the result, and plans anew, until
@@ -23,7 +23,7 @@ type PlanExecute struct {
 	Replanner Model
 	// Executor executes one step. It sees the task, the plan and the results so far.
 	Executor Agent
-	// MaxSteps is how many steps may be executed before the agent fails with a [*TurnsError]. The default is 20.
+	// MaxSteps is how many steps may be executed before the agent fails with a [*MaxTurnsError]. The default is 20.
 	MaxSteps int
 }
 
@@ -65,10 +65,10 @@ var (
 		json.RawMessage(`{"type":"object","properties":{"response":{"type":"string"}},"required":["response"],"additionalProperties":false}`)}
 )
 
-// plan is the work of a plan-execute agent. Like a conversation it begins at the start whenever the agent is entered.
-type plan struct {
+// planRun is the work of a plan-execute agent. Like a conversation it begins at the start whenever the agent is entered.
+type planRun struct {
 	*PlanExecute
-	stage *stage
+	scope *agentScope
 	input *Input
 	steps []string
 	done  []doneStep
@@ -77,23 +77,23 @@ type plan struct {
 type doneStep struct{ step, result string }
 
 func (p *PlanExecute) perform(ctx context.Context, input *Input) (*Output, error) {
-	if err := present(visit.From(ctx), p.MaxSteps, p.Executor); err != nil {
+	if err := checkAgentsPresent(activation.FromContext(ctx), p.MaxSteps, p.Executor); err != nil {
 		return nil, err
 	}
-	w := &plan{PlanExecute: p, stage: stageOf(ctx), input: input}
+	w := &planRun{PlanExecute: p, scope: scopeOf(ctx), input: input}
 	output := new(Output)
-	answer, err := w.think(ctx, 0, p.Planner)
+	answer, err := w.callPlanner(ctx, 0, p.Planner)
 	for step := 1; err == nil && answer == ""; step++ {
 		if step > p.MaxSteps {
-			return nil, &TurnsError{Agent: p.Name, Max: p.MaxSteps}
+			return nil, &MaxTurnsError{Agent: p.Name, Max: p.MaxSteps}
 		}
 		var said *Output
-		if said, err = RunNth(ctx, step, p.Executor, w.task()); err != nil {
+		if said, err = RunNth(ctx, step, p.Executor, w.executorInput()); err != nil {
 			return nil, err
 		}
 		output.Messages = append(output.Messages, said.Messages...)
 		w.done = append(w.done, doneStep{w.steps[0], said.Text()})
-		answer, err = w.think(ctx, step, p.Replanner)
+		answer, err = w.callPlanner(ctx, step, p.Replanner)
 	}
 	if err != nil {
 		return nil, err
@@ -103,27 +103,27 @@ func (p *PlanExecute) perform(ctx context.Context, input *Input) (*Output, error
 }
 
 // think has a model make the plan, or after some steps a new plan or the answer. A plain text is an answer, too.
-func (w *plan) think(ctx context.Context, number int, m Model) (answer string, err error) {
-	message, err := w.stage.generate(ctx, strconv.Itoa(number), m, func(context.Context) (*Request, error) {
-		r := &Request{Messages: w.situation(), Tools: []ToolSpec{planSpec, respondSpec}}
+func (w *planRun) callPlanner(ctx context.Context, number int, m Model) (answer string, err error) {
+	message, err := w.scope.generate(ctx, strconv.Itoa(number), m, func(context.Context) (*Request, error) {
+		r := &Request{Messages: w.plannerMessages(), Tools: []ToolSpec{planSpec, respondSpec}}
 		if number == 0 {
 			r.Tools, r.MustCall = []ToolSpec{planSpec}, planName
 		}
 		return r, nil
 	}, func(m *Message) error {
-		_, _, err := w.read(number, m)
+		_, _, err := w.parsePlan(number, m)
 		return err // it is asked again by the next resume
 	})
 	if err != nil {
 		return "", err
 	}
-	answer, steps, err := w.read(number, &message)
+	answer, steps, err := w.parsePlan(number, &message)
 	w.steps = steps
 	return answer, err
 }
 
 // read finds the answer or the steps in what a planner said.
-func (w *plan) read(number int, message *Message) (answer string, steps []string, err error) {
+func (w *planRun) parsePlan(number int, message *Message) (answer string, steps []string, err error) {
 	if len(message.ToolCalls) == 0 {
 		if number == 0 || message.Text == "" {
 			return "", nil, fmt.Errorf("agent: %s: the planner made no plan", w.Name)
@@ -156,7 +156,7 @@ const (
 )
 
 // situation is what a planner gets to see.
-func (w *plan) situation() []Message {
+func (w *planRun) plannerMessages() []Message {
 	if len(w.done) == 0 {
 		return slices.Concat([]Message{System(planInstruction)}, w.input.Messages)
 	}
@@ -164,13 +164,13 @@ func (w *plan) situation() []Message {
 }
 
 // task is what the executor gets to see.
-func (w *plan) task() *Input {
+func (w *planRun) executorInput() *Input {
 	text := w.report(w.steps) + "Do this step now, and only this one: " + w.steps[0]
 	return &Input{Messages: slices.Concat(w.input.Messages, []Message{User(text)})}
 }
 
 // report tells what was done, and what is planned.
-func (w *plan) report(planned []string) string {
+func (w *planRun) report(planned []string) string {
 	var b strings.Builder
 	for i, d := range w.done {
 		fmt.Fprintf(&b, "Step %d, done: %s\nResult: %s\n", i+1, d.step, d.result)

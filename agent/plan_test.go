@@ -51,7 +51,7 @@ func planner(c *counter, lines ...script.Line) agent.Agent {
 
 // scenario 55
 func TestPlanExecute_StepsThatWaitAreResumedAndNothingIsPlannedTwice(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return planner(&c, planning("Paris", "Rome"), planning("Oslo"), responding("You are in Oslo."))
@@ -79,7 +79,7 @@ func TestPlanExecute_StepsThatWaitAreResumedAndNothingIsPlannedTwice(t *testing.
 
 // scenario 55
 func TestPlanExecute_InASupervisor(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return must(agent.NewSupervisor(agent.Supervisor{Workers: []agent.Agent{planner(&c, planning("Paris"), responding("booked all"))},
@@ -104,7 +104,7 @@ func TestPlanExecute_InASupervisor(t *testing.T) {
 }
 
 // The story: a step that was planned again under the same words was left out of what the executor was told is still to come.
-func TestPlanExecute_TheExecutorIsToldWhatIsDoneAndWhatIsToCome(t *testing.T) {
+func TestPlanExecute_ExecutorSeesDoneAndRemainingSteps(t *testing.T) {
 	var c counter
 	var told []string
 	teller := chat(&c, "executor", nil, func(r *agent.Request) (agent.Message, error) {
@@ -114,7 +114,7 @@ func TestPlanExecute_TheExecutorIsToldWhatIsDoneAndWhatIsToCome(t *testing.T) {
 	a := must(agent.NewPlanExecute(agent.PlanExecute{Name: "planner", Executor: teller,
 		Planner:   model(&c, "plan", planning("look", "leap")),
 		Replanner: model(&c, "replan", byProgress(nil, planning("look", "leap"), responding("ok")))}))
-	play(newRunner(t, a).Query(t.Context(), "go")).finished(t)
+	record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
 	want := []string{
 		"Step 1, planned: look\nStep 2, planned: leap\nDo this step now, and only this one: look",
 		"Step 1, done: look\nResult: looked\nStep 2, planned: look\nStep 3, planned: leap\nDo this step now, and only this one: look",
@@ -124,7 +124,7 @@ func TestPlanExecute_TheExecutorIsToldWhatIsDoneAndWhatIsToCome(t *testing.T) {
 	}
 }
 
-func TestPlanExecute_TheReplannerSeesTheTaskTheResultsAndWhatRemains(t *testing.T) {
+func TestPlanExecute_ReplannerSeesTaskResultsAndRemainingSteps(t *testing.T) {
 	var c counter
 	var saw []string
 	a := must(agent.NewPlanExecute(agent.PlanExecute{Name: "planner", Executor: hearing("executor"),
@@ -143,7 +143,7 @@ func TestPlanExecute_TheReplannerSeesTheTaskTheResultsAndWhatRemains(t *testing.
 			}
 			return script.Say("plain words are an answer, too")(r)
 		})}))
-	done := play(newRunner(t, a).Query(t.Context(), "go")).finished(t)
+	done := record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
 	if len(saw) != 2 || saw[0] != "go" || !strings.Contains(saw[1], "Step 1, done: look\nResult: executor heard go") || !strings.HasSuffix(saw[1], "Step 2, planned: leap\n") {
 		t.Errorf("it saw %q", saw)
 	}
@@ -164,7 +164,7 @@ func TestPlanExecute_APlannerThatMakesNoPlanFailsTheRun(t *testing.T) {
 	} {
 		var c counter
 		a := must(agent.NewPlanExecute(agent.PlanExecute{Name: "planner", Executor: executor(&c), Planner: model(&c, "plan", line)}))
-		p := play(newRunner(t, a).Query(t.Context(), "go"))
+		p := record(newRunner(t, a).Query(t.Context(), "go"))
 		if name == "an answer" { // there is nothing to do
 			p.finished(t)
 			continue
@@ -176,14 +176,14 @@ func TestPlanExecute_APlannerThatMakesNoPlanFailsTheRun(t *testing.T) {
 }
 
 func TestPlanExecute_TooManyStepsIsAnErrorThatAProgramWithMoreCanGetOver(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		steps := 2
 		p.build = func() agent.Agent {
 			return must(agent.NewPlanExecute(agent.PlanExecute{Name: "planner", MaxSteps: steps, Executor: exiting(&c, "step", 0),
 				Planner: model(&c, "plan", byProgress(planning("a"), planning("b"), planning("c"), responding("ok")))}))
 		}
-		limit, ok := errors.AsType[*agent.TurnsError](p.query("go").err)
+		limit, ok := errors.AsType[*agent.MaxTurnsError](p.query("go").err)
 		if !ok || limit.Max != 2 || limit.Agent != "planner" || c.of("step") != 2 {
 			t.Fatalf("got %v after %v", limit, c.n)
 		}
@@ -194,7 +194,7 @@ func TestPlanExecute_TooManyStepsIsAnErrorThatAProgramWithMoreCanGetOver(t *test
 	})
 }
 
-func TestNewPlanExecute_RefusesWhatCannotWork(t *testing.T) {
+func TestNewPlanExecute_InvalidConfigReturnsError(t *testing.T) {
 	var c counter
 	m, e := model(&c, "m"), executor(&c)
 	for name, bad := range map[string]agent.PlanExecute{

@@ -27,26 +27,26 @@ import (
 // The property: whatever agents work together and however, wherever they wait, in whatever order and portions people answer, wherever
 // the run is cancelled and wherever it crashes: it ends as if every answer had been there at once, and what is approved is done once.
 
-// castSpec is a tree of agents.
-type castSpec struct {
+// agentSpec is a tree of agents.
+type agentSpec struct {
 	kind, name string
-	children   []*castSpec
+	children   []*agentSpec
 	turns      [][]string // of a chat: what is called in each turn, a kind of tool or the name of a child
 	ending     string     // of a chat: how it ends
 	rounds     int        // of a loop, or steps of a plan
 	oneByOne   bool
 }
 
-func drawCast(t *rapid.T, depth int, budget *int, name string) *castSpec {
+func drawAgentSpec(t *rapid.T, depth int, budget *int, name string) *agentSpec {
 	*budget--
-	s := &castSpec{name: name}
+	s := &agentSpec{name: name}
 	kinds := []string{"chat", "chat", "func", "custom", "resumable"}
 	if depth < 3 && *budget > 1 {
 		kinds = []string{"chat", "chat", "chat", "sequential", "parallel", "loop", "plan", "func"}
 	}
 	s.kind = rapid.SampledFrom(kinds).Draw(t, name)
-	child := func() *castSpec {
-		s.children = append(s.children, drawCast(t, depth+1, budget, fmt.Sprint(name, "-", len(s.children))))
+	child := func() *agentSpec {
+		s.children = append(s.children, drawAgentSpec(t, depth+1, budget, fmt.Sprint(name, "-", len(s.children))))
 		return s.children[len(s.children)-1]
 	}
 	roomy := depth < 3 && *budget > 0
@@ -79,8 +79,8 @@ func drawCast(t *rapid.T, depth int, budget *int, name string) *castSpec {
 	return s
 }
 
-// village is what the agents of a random cast work on, and the people who answer them.
-type village struct {
+// simulation is what the agents of a random cast work on, and the people who answer them.
+type simulation struct {
 	inline bool // answers are there at once
 	works  counter
 	mu     sync.Mutex
@@ -89,8 +89,8 @@ type village struct {
 	tools  []*tool.Tool
 }
 
-func newVillage(inline bool) *village {
-	v := &village{inline: inline, paid: make(map[string]string)}
+func newSimulation(inline bool) *simulation {
+	v := &simulation{inline: inline, paid: make(map[string]string)}
 	v.tools = append(v.equip(), agent.ExitTool())
 	return v
 }
@@ -117,14 +117,14 @@ func verdict(id string, editable bool) fermata.Decision {
 }
 
 // at is a moment at which somebody may cancel.
-func (v *village) at(what string) {
+func (v *simulation) at(what string) {
 	v.works.add(what)
 	if fn := v.moment.Load(); fn != nil {
 		(*fn)()
 	}
 }
 
-func (v *village) ask(ctx context.Context, asked string) (string, error) {
+func (v *simulation) ask(ctx context.Context, asked string) (string, error) {
 	if v.inline {
 		return replyTo(asked), nil
 	}
@@ -143,7 +143,7 @@ func paymentOf(args json.RawMessage) (in payment) {
 }
 
 // pay is the effect that must happen once.
-func (v *village) pay(ctx context.Context, in payment) (string, error) {
+func (v *simulation) pay(ctx context.Context, in payment) (string, error) {
 	v.mu.Lock()
 	v.paid[tool.Key(ctx)] += in.ID + ";"
 	v.mu.Unlock()
@@ -152,7 +152,7 @@ func (v *village) pay(ctx context.Context, in payment) (string, error) {
 }
 
 // equip makes the tools of all chat agents. Inline, a policy decides what people would, and edits are made by the tool itself.
-func (v *village) equip() []*tool.Tool {
+func (v *simulation) equip() []*tool.Tool {
 	look := tool.New("look", "", func(_ context.Context, in payment) (string, error) {
 		v.at("look " + in.ID)
 		return "saw " + in.ID, nil
@@ -190,13 +190,13 @@ func (v *village) equip() []*tool.Tool {
 	return []*tool.Tool{look, ask, reply, end, tool.Guard(pay, policy), tool.Guard(fix, policy)}
 }
 
-// improviser is a model that says what its spec wants and, in every word, that it has seen exactly this conversation.
-type improviser struct {
-	v    *village
-	spec *castSpec
+// simulatedModel is a model that says what its spec wants and, in every word, that it has seen exactly this conversation.
+type simulatedModel struct {
+	v    *simulation
+	spec *agentSpec
 }
 
-func (m *improviser) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
+func (m *simulatedModel) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
 	m.v.at("model " + m.spec.name)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -219,18 +219,18 @@ func (m *improviser) Generate(ctx context.Context, r *agent.Request) (*agent.Res
 	return &agent.Response{Message: message, Usage: agent.Usage{InputTokens: int64(len(r.Messages)), OutputTokens: 1}}, nil
 }
 
-func (m *improviser) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.Piece, error] {
-	return func(yield func(*agent.Piece, error) bool) {
+func (m *simulatedModel) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.Chunk, error] {
+	return func(yield func(*agent.Chunk, error) bool) {
 		response, err := m.Generate(ctx, r)
 		if err != nil {
 			yield(nil, err)
-		} else if yield(&agent.Piece{Text: "um"}, nil) {
-			yield(&agent.Piece{Response: response}, nil)
+		} else if yield(&agent.Chunk{Text: "um"}, nil) {
+			yield(&agent.Chunk{Response: response}, nil)
 		}
 	}
 }
 
-func (m *improviser) line(seen string, turn int) agent.Message {
+func (m *simulatedModel) line(seen string, turn int) agent.Message {
 	if turn < len(m.spec.turns) {
 		var calls []agent.ToolCall
 		for i, name := range m.spec.turns[turn] {
@@ -257,7 +257,7 @@ func (m *improviser) line(seen string, turn int) agent.Message {
 	return agent.Assistant("I have seen " + seen)
 }
 
-func (v *village) build(s *castSpec) agent.Agent {
+func (v *simulation) build(s *agentSpec) agent.Agent {
 	var children []agent.Agent
 	for _, child := range s.children {
 		children = append(children, v.build(child))
@@ -270,7 +270,7 @@ func (v *village) build(s *castSpec) agent.Agent {
 	case "loop":
 		return must(agent.NewLoop(s.name, "", s.rounds, children...))
 	case "plan":
-		return must(agent.NewPlanExecute(agent.PlanExecute{Name: s.name, Planner: &improviser{v, s}, Executor: children[0]}))
+		return must(agent.NewPlanExecute(agent.PlanExecute{Name: s.name, Planner: &simulatedModel{v, s}, Executor: children[0]}))
 	case "func":
 		return v.function(s, children)
 	case "custom":
@@ -278,7 +278,7 @@ func (v *village) build(s *castSpec) agent.Agent {
 	case "resumable":
 		return v.holding(s)
 	}
-	c := agent.Chat{Name: s.name, Model: &improviser{v, s}, Tools: slices.Clone(v.tools), OneByOne: s.oneByOne}
+	c := agent.Chat{Name: s.name, Model: &simulatedModel{v, s}, Tools: slices.Clone(v.tools), Sequential: s.oneByOne}
 	if s.ending == "transfer" {
 		c.Agents = children[len(children)-1:]
 		children = children[:len(children)-1]
@@ -295,7 +295,7 @@ func conversation(input *agent.Input) string {
 }
 
 // function is an agent that remembers, keeps a session value, asks twice at once, and runs another.
-func (v *village) function(s *castSpec, children []agent.Agent) agent.Agent {
+func (v *simulation) function(s *agentSpec, children []agent.Agent) agent.Agent {
 	return must(agent.NewFunc(s.name, "", func(ctx context.Context, input *agent.Input) (*agent.Output, error) {
 		seen := s.name + conversation(input)
 		did, err := fermata.Do(ctx, "work", func(ctx context.Context) (string, error) {
@@ -324,7 +324,7 @@ func (v *village) function(s *castSpec, children []agent.Agent) agent.Agent {
 }
 
 // monologue speaks, asks, and speaks again.
-func (v *village) monologue(s *castSpec) func(ctx context.Context, input *agent.Input, yield yield) {
+func (v *simulation) monologue(s *agentSpec) func(ctx context.Context, input *agent.Input, yield yield) {
 	return func(ctx context.Context, input *agent.Input, yield yield) {
 		seen := s.name + conversation(input)
 		if !yield(says("Aside: a question on "+seen), nil) {
@@ -340,7 +340,7 @@ func (v *village) monologue(s *castSpec) func(ctx context.Context, input *agent.
 }
 
 // holding speaks, interrupts itself, and goes on in Resume.
-func (v *village) holding(s *castSpec) agent.Agent {
+func (v *simulation) holding(s *agentSpec) agent.Agent {
 	r := &resumer{player: player{name: s.name}}
 	r.perform = func(ctx context.Context, input *agent.Input, yield yield) {
 		seen := s.name + conversation(input)
@@ -365,29 +365,29 @@ func (v *village) holding(s *castSpec) agent.Agent {
 }
 
 // decide is what people answer. They know the truth about payments.
-func (v *village) decide(ic *fermata.InterruptCtx) any {
+func (v *simulation) decide(ic *fermata.InterruptCtx) any {
 	switch ic.Kind {
 	case fermata.Approval.Name():
 		asked := must(fermata.Approval.Question(ic))
 		return verdict(paymentOf(asked.Args).ID, asked.Action == "fix")
-	case fermata.InDoubt.Name():
-		doubt := must(fermata.InDoubt.Question(ic))
+	case fermata.EffectInDoubt.Name():
+		doubt := must(fermata.EffectInDoubt.Question(ic))
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		if v.paid[doubt.Key] == "" {
-			return fermata.WhatHappened{Happened: false}
+			return fermata.EffectResolution{Happened: false}
 		}
-		return fermata.WhatHappened{Happened: true, Receipt: json.RawMessage(`{"text":"paid ` + paymentOf(doubt.Args).ID + `"}`)}
+		return fermata.EffectResolution{Happened: true, Receipt: json.RawMessage(`{"text":"paid ` + paymentOf(doubt.Args).ID + `"}`)}
 	case agent.OverLimit.Name():
-		return agent.LimitDecision{GoOn: true, More: 2}
+		return agent.LimitDecision{Continue: true, More: 2}
 	case tool.Response.Name():
-		return tool.PersonsResponse{Text: replyTo(paymentOf(must(tool.Response.Question(ic)).Args).ID)}
+		return tool.HumanResponse{Text: replyTo(paymentOf(must(tool.Response.Question(ic)).Args).ID)}
 	}
 	return replyTo(must(fermata.InfoAs[string](ic)))
 }
 
 // payments lists what was paid, and fails if anything was paid twice.
-func (v *village) payments(t rapid.TB) []string {
+func (v *simulation) payments(t rapid.TB) []string {
 	var all []string
 	for key, paid := range v.paid {
 		if strings.Count(paid, ";") != 1 {
@@ -399,17 +399,17 @@ func (v *village) payments(t rapid.TB) []string {
 	return all
 }
 
-// performance is one run of a random cast, in as many executions as it takes. Each has a program of its own.
-type performance struct {
+// simulatedRun is one run of a random cast, in as many executions as it takes. Each has a program of its own.
+type simulatedRun struct {
 	*rapid.T
 	ctx    context.Context
-	v      *village
-	spec   *castSpec
+	v      *simulation
+	spec   *agentSpec
 	st     *storetest.Faulty
 	limits agent.Limits
 	stream bool
 	// disturb may let the next execution crash, or cancel it.
-	disturb func(p *performance, cancel agent.CancelFunc)
+	disturb func(p *simulatedRun, cancel agent.CancelFunc)
 
 	events   []string
 	asked    map[string]string // every question, by id
@@ -417,8 +417,8 @@ type performance struct {
 	answered map[string]bool
 }
 
-// play takes the run to its end.
-func (p *performance) play() (*agent.Output, agent.Usage) {
+// record takes the run to its end.
+func (p *simulatedRun) play() (*agent.Output, agent.Usage) {
 	var targets map[string]any
 	begun, options := false, []agent.RunOption(nil)
 	for range 1000 {
@@ -432,11 +432,11 @@ func (p *performance) play() (*agent.Output, agent.Usage) {
 		if begun {
 			events = r.ResumeWithParams(ctx, "r", &agent.ResumeParams{Targets: targets}, options...)
 		}
-		q, given := play(events), targets
+		q, given := record(events), targets
 		begun, options, targets = true, nil, nil
 		for _, e := range q.events {
 			switch e.Body.(type) {
-			case agent.Said, agent.ToolDone, agent.Transferred, agent.Exit:
+			case agent.MessageAdded, agent.ToolDone, agent.Transferred, agent.Exit:
 				p.events = append(p.events, e.Path.String()+" "+line(e.Body))
 			case agent.Token, agent.ToolOutput, agent.Interrupted, agent.Finished:
 			}
@@ -470,7 +470,7 @@ func (p *performance) play() (*agent.Output, agent.Usage) {
 }
 
 // answers answers some of the questions, and keeps an eye on their ids.
-func (p *performance) answers(waiting agent.Interrupted) map[string]any {
+func (p *simulatedRun) answers(waiting agent.Interrupted) map[string]any {
 	for _, bad := range waiting.BadAnswers {
 		p.Fatalf("a good answer to %s was refused: %v", p.asked[bad.ID], bad)
 	}
@@ -496,12 +496,12 @@ func (p *performance) answers(waiting agent.Interrupted) map[string]any {
 }
 
 // compare plays a random cast inline and disturbed, and compares the ends.
-func compare(t *testing.T, rt *rapid.T, disturb func(p *performance, cancel agent.CancelFunc)) (reference, p *performance, same bool) {
+func compare(t *testing.T, rt *rapid.T, disturb func(p *simulatedRun, cancel agent.CancelFunc)) (reference, p *simulatedRun, same bool) {
 	budget := 7
-	spec := drawCast(rt, 0, &budget, "a")
-	reference = &performance{T: rt, ctx: t.Context(), v: newVillage(true), spec: spec, st: storetest.NewFaulty(memory.New())}
+	spec := drawAgentSpec(rt, 0, &budget, "a")
+	reference = &simulatedRun{T: rt, ctx: t.Context(), v: newSimulation(true), spec: spec, st: storetest.NewFaulty(memory.New())}
 	want, usage := reference.play()
-	p = &performance{T: rt, ctx: t.Context(), v: newVillage(false), spec: spec, st: storetest.NewFaulty(memory.New()),
+	p = &simulatedRun{T: rt, ctx: t.Context(), v: newSimulation(false), spec: spec, st: storetest.NewFaulty(memory.New()),
 		asked: make(map[string]string), answered: make(map[string]bool), disturb: disturb, stream: rapid.Bool().Draw(rt, "streaming")}
 	if rapid.Bool().Draw(rt, "limited") {
 		p.limits = agent.Limits{ModelCalls: rapid.IntRange(1, 4).Draw(rt, "model calls"), ToolCalls: rapid.IntRange(0, 3).Draw(rt, "tool calls")}
@@ -517,7 +517,7 @@ func compare(t *testing.T, rt *rapid.T, disturb func(p *performance, cancel agen
 }
 
 // sameEvents checks that everything that happened was shown once.
-func sameEvents(rt *rapid.T, reference, p *performance) {
+func sameEvents(rt *rapid.T, reference, p *simulatedRun) {
 	if d := cmp.Diff(slices.Sorted(slices.Values(reference.events)), slices.Sorted(slices.Values(p.events))); d != "" {
 		rt.Fatalf("the events differ (-inline +disturbed):\n%s", d)
 	}
@@ -535,11 +535,11 @@ func TestProperty_RandomPartialAnswersEndLikeInlineOnes(t *testing.T) {
 
 func TestProperty_CancelledAnywhereNothingIsLostOrRepeated(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		reference, p, used := compare(t, rt, func(p *performance, cancel agent.CancelFunc) {
+		reference, p, used := compare(t, rt, func(p *simulatedRun, cancel agent.CancelFunc) {
 			if !rapid.Bool().Draw(rt, "cancel now") {
 				return
 			}
-			mode := rapid.SampledFrom([]agent.CancelMode{agent.AtOnce, agent.AfterModel, agent.AfterTools}).Draw(rt, "mode")
+			mode := rapid.SampledFrom([]agent.CancelMode{agent.CancelNow, agent.CancelAfterModel, agent.CancelAfterTools}).Draw(rt, "mode")
 			left := new(atomic.Int64)
 			left.Store(int64(rapid.IntRange(1, 6).Draw(rt, "at moment")))
 			fn := func() {
@@ -564,15 +564,15 @@ func TestProperty_CancelledAnywhereNothingIsLostOrRepeated(t *testing.T) {
 func TestProperty_CrashesBetweenAnyTwoSavesLoseNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		crashes := rapid.IntRange(1, 6).Draw(rt, "crashes")
-		reference, p, _ := compare(t, rt, func(p *performance, cancel agent.CancelFunc) {
+		reference, p, _ := compare(t, rt, func(p *simulatedRun, cancel agent.CancelFunc) {
 			if crashes == 0 || !rapid.Bool().Draw(rt, "crash now") {
 				return
 			}
 			crashes--
-			when := rapid.SampledFrom([]storetest.When{storetest.Before, storetest.After}).Draw(rt, "when")
+			when := rapid.SampledFrom([]storetest.FaultTime{storetest.BeforeWrite, storetest.AfterWrite}).Draw(rt, "when")
 			p.st.CrashSave(p.st.Saves()+rapid.IntRange(1, 6).Draw(rt, "save"), when)
 			if rapid.Bool().Draw(rt, "and cancel") {
-				fn := func() { cancel(agent.AtOnce) }
+				fn := func() { cancel(agent.CancelNow) }
 				p.v.moment.Store(&fn)
 			}
 		})

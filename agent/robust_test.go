@@ -29,12 +29,12 @@ func paying(c *counter) agent.Agent {
 }
 
 func TestRobust_ResumedTwiceIsDoneOnce(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent { return paying(&c) }
 		open := one(t, p.query("Go.").waits(t))
 		p.answer(open, yes).finished(t)
-		for name, again := range map[string]*playback{"the same answer": p.answer(open, yes), "another one": p.answer(open, no), "none": p.resume()} {
+		for name, again := range map[string]*recording{"the same answer": p.answer(open, yes), "another one": p.answer(open, no), "none": p.resume()} {
 			if !errors.Is(again.err, graph.ErrFinished) || len(again.events) > 0 {
 				t.Errorf("with %s: %q", name, again.log())
 			}
@@ -53,15 +53,15 @@ func TestI1_OfEightResumesAtOnceOneWins(t *testing.T) {
 				return newRunner(t, paying(&c), func(config *agent.RunnerConfig) { config.Store = st })
 			}
 			run := fmt.Sprint("run", round)
-			open := one(t, play(build().Query(t.Context(), "Go.", agent.WithRun(run))).waits(t))
-			results := make([]*playback, 8)
+			open := one(t, record(build().Query(t.Context(), "Go.", agent.WithRun(run))).waits(t))
+			results := make([]*recording, 8)
 			begin := make(chan struct{})
 			var wg sync.WaitGroup
 			for i := range results {
 				r := build()
 				wg.Go(func() {
 					<-begin
-					results[i] = play(r.ResumeWithParams(t.Context(), run, answer(open, yes)))
+					results[i] = record(r.ResumeWithParams(t.Context(), run, answer(open, yes)))
 				})
 			}
 			close(begin)
@@ -84,14 +84,14 @@ func TestI1_OfEightResumesAtOnceOneWins(t *testing.T) {
 	}
 }
 
-func TestI13_IdsOfNobodyChangeNothing(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestI13_UnknownIDsChangeNothing(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "clerk", tools(asking(&c, "ask"), asking(&c, "tell")),
 				script.Calls(agent.ToolCall{Name: "ask", Args: `{"to":"A"}`}, agent.ToolCall{Name: "tell", Args: `{"to":"B"}`}), script.Say("Done."))
 		}
-		other := play(p.runner().Query(t.Context(), "Go.", agent.WithRun("other"))).waits(t)
+		other := record(p.runner().Query(t.Context(), "Go.", agent.WithRun("other"))).waits(t)
 		open := p.query("Go.").waits(t)
 		first, second := find(t, open, "ask A?"), find(t, open, "tell B?")
 		left := one(t, p.answer(first, "yes").waits(t))
@@ -123,8 +123,8 @@ func TestI8_AnotherAccountCannotResumeOrSeeARun(t *testing.T) {
 	of := func(account string) *agent.Runner {
 		return newRunner(t, paying(&c), func(config *agent.RunnerConfig) { config.Store, config.Account = st, account })
 	}
-	open := one(t, play(of("ours").Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t))
-	if p := play(of("theirs").ResumeWithParams(t.Context(), "run", answer(open, yes))); !errors.Is(p.err, graph.ErrUnknownRun) {
+	open := one(t, record(of("ours").Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t))
+	if p := record(of("theirs").ResumeWithParams(t.Context(), "run", answer(open, yes))); !errors.Is(p.err, graph.ErrUnknownRun) {
 		t.Errorf("got %q", p.log())
 	}
 	if _, err := of("theirs").Inspect(t.Context(), "run"); !errors.Is(err, graph.ErrUnknownRun) {
@@ -133,7 +133,7 @@ func TestI8_AnotherAccountCannotResumeOrSeeARun(t *testing.T) {
 }
 
 func TestI13_OneWrongAnswerLeavesAllOpen(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "clerk", tools(tool.Approve(booking(&c)), asking(&c, "ask"), tool.Respond(tool.New("reply", "", func(context.Context, city) (string, error) { return "", nil }))),
@@ -144,7 +144,7 @@ func TestI13_OneWrongAnswerLeavesAllOpen(t *testing.T) {
 		for _, ic := range open {
 			byKind[ic.Kind] = ic
 		}
-		right := map[string]any{fermata.Approval.Name(): yes, "test-question": "yes", tool.Response.Name(): tool.PersonsResponse{Text: "hello"}}
+		right := map[string]any{fermata.Approval.Name(): yes, "test-question": "yes", tool.Response.Name(): tool.HumanResponse{Text: "hello"}}
 		for kind, wrongs := range map[string][]any{
 			fermata.Approval.Name(): {nil, true, "approve", map[string]any{"verb": "maybe"}, map[string]any{"Verb": "approve"}, json.RawMessage(`{"verb":"approve","args":{"to":"Rome"}}`), &struct{}{}},
 			"test-question":         {nil, 1, true, []string{"yes"}, json.RawMessage(`"yes" "no"`), json.RawMessage("\"\xff\"")},
@@ -185,7 +185,7 @@ func persist(t *testing.T, r *agent.Runner, c *counter, repair func()) (executio
 	t.Helper()
 	shown := make(map[string]int)    // what was said to be done
 	asked := make(map[string]string) // ids by place
-	p := play(r.Query(t.Context(), "Go.", agent.WithRun("run")))
+	p := record(r.Query(t.Context(), "Go.", agent.WithRun("run")))
 	for executions = 1; executions < 20; executions++ {
 		for _, e := range p.events {
 			if done, ok := e.Body.(agent.ToolDone); ok {
@@ -220,8 +220,8 @@ func persist(t *testing.T, r *agent.Runner, c *counter, repair func()) (executio
 				switch ic.Kind {
 				case fermata.Approval.Name():
 					targets[ic.ID] = yes
-				case fermata.InDoubt.Name():
-					targets[ic.ID] = fermata.WhatHappened{Happened: c.of("pay Oslo") > 0, Receipt: receipt(c.of("pay Oslo") > 0)}
+				case fermata.EffectInDoubt.Name():
+					targets[ic.ID] = fermata.EffectResolution{Happened: c.of("pay Oslo") > 0, Receipt: receipt(c.of("pay Oslo") > 0)}
 				default:
 					targets[ic.ID] = "yes"
 				}
@@ -230,7 +230,7 @@ func persist(t *testing.T, r *agent.Runner, c *counter, repair func()) (executio
 		case errors.Is(p.err, graph.ErrFinished):
 			return executions
 		case errors.Is(p.err, graph.ErrUnknownRun):
-			p = play(r.Query(t.Context(), "Go.", agent.WithRun("run")))
+			p = record(r.Query(t.Context(), "Go.", agent.WithRun("run")))
 			continue
 		default:
 			if p.err != nil && !errors.Is(p.err, storetest.ErrCrashed) && !errors.Is(p.err, errDisk) {
@@ -238,7 +238,7 @@ func persist(t *testing.T, r *agent.Runner, c *counter, repair func()) (executio
 			}
 			repair()
 		}
-		p = play(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: targets}, agent.TakeOver()))
+		p = record(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: targets}, agent.TakeOver()))
 	}
 	t.Fatal("the run does not end")
 	return
@@ -290,10 +290,10 @@ func TestI9_AStoreThatFailsAnywhereLosesAndRepeatsNothing(t *testing.T) {
 	persist(t, build(&quiet, whole), &quiet, func() {})
 	for n := 1; n <= whole.Saves()+2; n++ {
 		for name, fault := range map[string]func(st *storetest.Faulty){
-			"fails before":   func(st *storetest.Faulty) { st.FailSave(n, storetest.Before, errDisk) },
-			"fails after":    func(st *storetest.Faulty) { st.FailSave(n, storetest.After, errDisk) },
-			"crashes before": func(st *storetest.Faulty) { st.CrashSave(n, storetest.Before) },
-			"crashes after":  func(st *storetest.Faulty) { st.CrashSave(n, storetest.After) },
+			"fails before":   func(st *storetest.Faulty) { st.FailSave(n, storetest.BeforeWrite, errDisk) },
+			"fails after":    func(st *storetest.Faulty) { st.FailSave(n, storetest.AfterWrite, errDisk) },
+			"crashes before": func(st *storetest.Faulty) { st.CrashSave(n, storetest.BeforeWrite) },
+			"crashes after":  func(st *storetest.Faulty) { st.CrashSave(n, storetest.AfterWrite) },
 		} {
 			var c counter
 			st := storetest.NewFaulty(memory.New())
@@ -313,21 +313,21 @@ func TestI9_AStoreThatFailsAnywhereLosesAndRepeatsNothing(t *testing.T) {
 }
 
 // A person is asked at most once for a run whose store is gone for good: never.
-func TestI9_NobodyIsAskedWhenNothingCanBeSaved(t *testing.T) {
+func TestI9_FailedSaveReportsNoInterrupt(t *testing.T) {
 	var c counter
 	st := storetest.NewFaulty(memory.New())
 	for n := 3; n < 50; n++ { // the start and the model's answer are saved
-		st.FailSave(n, storetest.Before, errDisk)
+		st.FailSave(n, storetest.BeforeWrite, errDisk)
 	}
-	p := play(newRunner(t, paying(&c), func(config *agent.RunnerConfig) { config.Store = st }).Query(t.Context(), "Go."))
+	p := record(newRunner(t, paying(&c), func(config *agent.RunnerConfig) { config.Store = st }).Query(t.Context(), "Go."))
 	if !errors.Is(p.err, errDisk) || strings.Contains(fmt.Sprint(p.log()), "waits") {
 		t.Errorf("got %q", p.log())
 	}
 }
 
 // A program that asks something else than the one that was answered does not take that answer for one to its own question.
-func TestI5_AnAnswerToWhatTheProgramNoLongerAsksIsNone(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestI5_AnswerToWithdrawnInterruptIsRejected(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		held := tool.Approve(booking(&c))
 		p.build = func() agent.Agent {
@@ -345,7 +345,7 @@ func TestI5_AnAnswerToWhatTheProgramNoLongerAsksIsNone(t *testing.T) {
 		if completion.Kind != tool.Completion.Name() || len(next.interrupted(t).BadAnswers) != 1 {
 			t.Errorf("it asks %+v, and of the answer it says %v", completion, next.interrupted(t).BadAnswers)
 		}
-		again := one(t, p.answer(completion, tool.Completed{Fields: map[string]json.RawMessage{"to": json.RawMessage(`"Rome"`)}}).waits(t))
+		again := one(t, p.answer(completion, tool.CompletedArgs{Fields: map[string]json.RawMessage{"to": json.RawMessage(`"Rome"`)}}).waits(t))
 		if again.ID == open.ID {
 			t.Error("the yes was to Paris")
 		}
@@ -358,12 +358,12 @@ func TestRobust_AnotherAgentCannotResumeTheRun(t *testing.T) {
 	var c counter
 	st := memory.New()
 	with := func(config *agent.RunnerConfig) { config.Store = st }
-	open := one(t, play(newRunner(t, paying(&c), with).Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t))
+	open := one(t, record(newRunner(t, paying(&c), with).Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t))
 	other := newRunner(t, chat(&c, "other", nil, script.Say("Hello.")), with)
-	if p := play(other.ResumeWithParams(t.Context(), "run", answer(open, yes))); !errors.Is(p.err, graph.ErrForeign) {
+	if p := record(other.ResumeWithParams(t.Context(), "run", answer(open, yes))); !errors.Is(p.err, graph.ErrWrongGraph) {
 		t.Errorf("got %q", p.log())
 	}
-	play(newRunner(t, paying(&c), with).ResumeWithParams(t.Context(), "run", answer(open, yes))).finished(t)
+	record(newRunner(t, paying(&c), with).ResumeWithParams(t.Context(), "run", answer(open, yes))).finished(t)
 }
 
 func TestRobust_AThousandQuestionsInOneTurn(t *testing.T) {
@@ -374,7 +374,7 @@ func TestRobust_AThousandQuestionsInOneTurn(t *testing.T) {
 		calls[i] = call("book", fmt.Sprint(i))
 	}
 	r := newRunner(t, chat(&c, "clerk", tools(tool.Approve(booking(&c), tool.Summary(func(args json.RawMessage) string { return string(args) }))), script.Calls(calls...), script.Say("Done.")))
-	open := play(r.Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t)
+	open := record(r.Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t)
 	if len(open) != n {
 		t.Fatalf("%d questions", len(open))
 	}
@@ -384,7 +384,7 @@ func TestRobust_AThousandQuestionsInOneTurn(t *testing.T) {
 		}
 	}
 	for i := range 3 { // one by one
-		left := play(r.ResumeWithParams(t.Context(), "run", answer(open[i], yes))).waits(t)
+		left := record(r.ResumeWithParams(t.Context(), "run", answer(open[i], yes))).waits(t)
 		if want := ids(open[i+1:]); !slices.Equal(ids(left), want) {
 			t.Fatalf("after %d answers %d questions are left", i+1, len(left))
 		}
@@ -393,7 +393,7 @@ func TestRobust_AThousandQuestionsInOneTurn(t *testing.T) {
 	for i, ic := range open[3:] {
 		all[ic.ID] = []any{yes, no}[i%2]
 	}
-	end := play(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: all}))
+	end := record(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: all}))
 	if messages := end.finished(t).Output.Messages; len(messages) != n+2 {
 		t.Errorf("the output has %d messages", len(messages))
 	}
@@ -423,7 +423,7 @@ func TestRobust_StoredBytesGrowLinearlyWithDepth(t *testing.T) {
 			a = chat(&c, "worker", tools(agent.AsTool(a)), script.Call("worker", `{"request":"go on"}`))
 		}
 		st := memory.New()
-		play(newRunner(t, a, func(config *agent.RunnerConfig) { config.Store = st }).Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t)
+		record(newRunner(t, a, func(config *agent.RunnerConfig) { config.Store = st }).Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t)
 		total := 0
 		for name, data := range must(st.Load(t.Context(), store.Key{Run: "run"})).Parts {
 			total += len(name) + len(data)
@@ -458,7 +458,7 @@ func (m mirror) Run(ctx context.Context, input *agent.Input) iter.Seq2[*agent.Ev
 
 func TestRobust_AgentsThatCallEachOtherForEverEnd(t *testing.T) {
 	depth := 0
-	p := play(newRunner(t, mirror{&depth}).Query(t.Context(), "Go."))
+	p := record(newRunner(t, mirror{&depth}).Query(t.Context(), "Go."))
 	if !errors.Is(p.err, agent.ErrTooDeep) || depth < 20 || depth > 100 {
 		t.Errorf("at depth %d: %v", depth, p.err)
 	}
@@ -468,7 +468,7 @@ func TestRobust_AgentsThatCallEachOtherForEverEnd(t *testing.T) {
 	}
 	pong = must(agent.NewChat(agent.Chat{Name: "pong", Model: handOver("ping")}))
 	ping = must(agent.NewChat(agent.Chat{Name: "ping", Model: handOver("pong"), Agents: []agent.Agent{pong}}))
-	p = play(newRunner(t, ping).Query(t.Context(), "Go."))
+	p = record(newRunner(t, ping).Query(t.Context(), "Go."))
 	if !errors.Is(p.err, agent.ErrTooDeep) || !strings.Contains(p.err.Error(), "too many agents") {
 		t.Errorf("got %v", p.err)
 	}
@@ -481,20 +481,20 @@ func TestRobust_AHugeResultIsKeptOnce(t *testing.T) {
 	r := newRunner(t, chat(&c, "clerk", tools(tool.New("read", "Reads.", func(context.Context, struct{}) (string, error) {
 		return strings.Repeat("ä", huge/2), nil
 	}), asking(&c, "ask")), script.Call("read", "{}"), askOnce, script.Say("Done.")), func(config *agent.RunnerConfig) { config.Store = st })
-	open := one(t, play(r.Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t))
+	open := one(t, record(r.Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t))
 	if put := st.BytesPut(); put > huge+huge/4 {
 		t.Errorf("%d bytes were written for one result of %d", put, huge)
 	}
-	output := play(r.ResumeWithParams(t.Context(), "run", answer(open, "yes"))).finished(t).Output
+	output := record(r.ResumeWithParams(t.Context(), "run", answer(open, "yes"))).finished(t).Output
 	if got := output.Messages[1].Text; len(got) != huge || got[:2] != "ä" {
 		t.Errorf("the result has %d bytes", len(got))
 	}
 }
 
 // Models write what they like. What they call things by is the same before and after a resume.
-func TestRobust_OddBytesInWhatAModelSays(t *testing.T) {
+func TestRobust_InvalidUTF8InModelMessages(t *testing.T) {
 	odd := []string{"\xff", "\xfe", "a;b:c#d%e", "", " ", "\x00", "ä\u2028\U0001F600", "int_x", strings.Repeat("long", 300), "\xff", "../..", `"}{`}
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		calls := make([]agent.ToolCall, 0, 3*len(odd))
 		for _, text := range odd {
@@ -524,7 +524,7 @@ func TestRobust_OddBytesInWhatAModelSays(t *testing.T) {
 	})
 }
 
-func TestRobust_NamesThatNobodyCanUseAreRefusedWhenTheyAreGiven(t *testing.T) {
+func TestRobust_InvalidNamesAreRejectedByConstructors(t *testing.T) {
 	for _, name := range []string{"", " ", "a b", "a;b", "ä", "\xff", "a\x00", strings.Repeat("x", 65)} {
 		if _, err := agent.NewChat(agent.Chat{Name: name, Model: script.New()}); err == nil {
 			t.Errorf("an agent may be named %q", name)
@@ -536,15 +536,15 @@ func TestRobust_NamesThatNobodyCanUseAreRefusedWhenTheyAreGiven(t *testing.T) {
 }
 
 func TestRobust_AModelThatSaysNothing(t *testing.T) {
-	x := rehearse(t, func(x *rehearsal) agent.Agent {
+	x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
 		return must(agent.NewSequential("all", "", x.chat("mute", tools(x.tool("work")), script.Call("work", ""), script.Say("")), x.chat("next", nil, script.Say("Well."))))
 	})
 	end := x.start().finished(t)
 	if end.Output.Text() != "Well." || len(end.Output.Messages) != 4 {
 		t.Errorf("got %+v", end.Output)
 	}
-	none := deafModel(func(context.Context, *agent.Request) (*agent.Response, error) { return nil, nil })
-	p := play(newRunner(t, must(agent.NewChat(agent.Chat{Name: "none", Model: none}))).Query(t.Context(), "Go."))
+	none := modelFunc(func(context.Context, *agent.Request) (*agent.Response, error) { return nil, nil })
+	p := record(newRunner(t, must(agent.NewChat(agent.Chat{Name: "none", Model: none}))).Query(t.Context(), "Go."))
 	if p.err == nil || !strings.Contains(p.err.Error(), "without an answer") {
 		t.Errorf("got %q", p.log())
 	}
@@ -553,11 +553,11 @@ func TestRobust_AModelThatSaysNothing(t *testing.T) {
 func TestRobust_APanicAnywhereIsAnErrorOfTheRun(t *testing.T) {
 	for _, place := range []string{"model clerk", "stream clerk", "tool work", "tool flow", "instruct", "more tools"} {
 		for _, wide := range []bool{false, true} {
-			x := rehearse(t, func(x *rehearsal) agent.Agent {
+			x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
 				a := must(agent.NewChat(agent.Chat{Name: "clerk", Tools: tools(x.tool("work"), x.streamingTool("flow")),
-					Instruct:  func(ctx context.Context) (string, error) { return "", x.at(ctx, "instruct") },
-					MoreTools: func(ctx context.Context) ([]*tool.Tool, error) { return nil, x.at(ctx, "more tools") },
-					Model:     &actor{x, "clerk", script.New(script.Calls(agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "flow", Args: "{}"}), script.Say("All done."))}}))
+					InstructionFunc: func(ctx context.Context) (string, error) { return "", x.at(ctx, "instruct") },
+					MoreTools:       func(ctx context.Context) ([]*tool.Tool, error) { return nil, x.at(ctx, "more tools") },
+					Model:           &scriptedModel{x, "clerk", script.New(script.Calls(agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "flow", Args: "{}"}), script.Say("All done."))}}))
 				if wide {
 					return must(agent.NewParallel("lanes", "", a, x.chat("other", nil, script.Say("Me too."))))
 				}

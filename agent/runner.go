@@ -11,7 +11,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -74,7 +74,7 @@ func NewRunner(config RunnerConfig) (*Runner, error) {
 		r.options = append(r.options, graph.WithClock(config.Clock))
 	}
 	g := graph.New[runState](config.Agent.Name())
-	g.Node(nodeName, r.work)
+	g.Node(nodeName, r.runAgent)
 	g.Edge(graph.Start, nodeName)
 	g.Edge(nodeName, graph.End)
 	var err error
@@ -124,7 +124,7 @@ func (r *Runner) Query(ctx context.Context, text string, options ...RunOption) i
 // or there is an error, after which the run can be resumed. To stop listening is to cancel the run at once; it can be resumed then,
 // too.
 func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOption) iter.Seq2[*Event, error] {
-	o := collect(options)
+	o := collectOptions(options)
 	// The values that a run begins with are in its state.
 	return r.stream(ctx, execution{run: o.run}, func(ctx context.Context) (runState, error) {
 		values, err := encodeValues(o.values)
@@ -139,7 +139,7 @@ func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOpti
 // Resume goes on with a run: with the answers that ctx carries ([fermata.ResumeWithData]), or with none after a failure, a
 // cancel or a crash. A run that waits and gets no answer says again what it waits for.
 func (r *Runner) Resume(ctx context.Context, run string, options ...RunOption) iter.Seq2[*Event, error] {
-	o := collect(options)
+	o := collectOptions(options)
 	return r.stream(ctx, execution{run: run, edit: o.edit, values: o.values}, func(ctx context.Context) (runState, error) {
 		if _, err := encodeValues(o.values); err != nil {
 			return runState{}, err // before any answer is taken
@@ -161,7 +161,7 @@ func (r *Runner) ResumeWithParams(ctx context.Context, run string, params *Resum
 	return r.Resume(ctx, run, options...)
 }
 
-func collect(options []RunOption) *runOptions {
+func collectOptions(options []RunOption) *runOptions {
 	o := new(runOptions)
 	for _, option := range options {
 		option(o)
@@ -224,14 +224,14 @@ func (r *Runner) stream(ctx context.Context, x execution, start func(context.Con
 		x := &own
 		x.emit = emit
 		c := cancellerOf(ctx).take()
-		defer c.over(false) // whatever becomes of it, and only if nothing else was said
-		if err := c.before(ctx); err != nil {
+		defer c.settle(false) // whatever becomes of it, and only if nothing else was said
+		if err := c.checkStart(ctx); err != nil {
 			return cancelled(c, x.run, err)
 		}
 		ctx = context.WithValue(context.WithValue(ctx, cancelKey{}, c), executionKey{}, x)
 		final, err := start(ctx)
 		if waiting, ok := errors.AsType[*fermata.InterruptError](err); ok {
-			c.over(false)
+			c.settle(false)
 			emit(&Event{Run: waiting.Info.Run, Agent: r.config.Agent.Name(), Body: Interrupted{
 				Interrupts: userView(waiting.Info.Interrupts), Info: waiting.Info, BadAnswers: waiting.BadAnswers,
 			}})
@@ -240,7 +240,7 @@ func (r *Runner) stream(ctx context.Context, x execution, start func(context.Con
 		if err != nil {
 			return cancelled(c, x.run, err)
 		}
-		c.over(false)
+		c.settle(false)
 		emit(&Event{Run: x.run, Agent: r.config.Agent.Name(), Body: Finished{Output: final.Output, Usage: final.Spent.Usage}})
 		return nil
 	})
@@ -252,8 +252,8 @@ func cancelled(c *canceller, run string, err error) error {
 		return err
 	}
 	_, unsaved := errors.AsType[*graph.SaveError](err)
-	stopped := c.asked() && !unsaved && (errors.Is(err, graph.ErrStopped) || errors.Is(err, context.Canceled))
-	escalated := c.over(stopped)
+	stopped := c.isRequested() && !unsaved && (errors.Is(err, graph.ErrStopped) || errors.Is(err, context.Canceled))
+	escalated := c.settle(stopped)
 	if !stopped {
 		return err
 	}
@@ -261,20 +261,20 @@ func cancelled(c *canceller, run string, err error) error {
 }
 
 // work is the node that the agent runs in.
-func (r *Runner) work(ctx context.Context, state runState) (runState, error) {
+func (r *Runner) runAgent(ctx context.Context, state runState) (runState, error) {
 	x, ok := ctx.Value(executionKey{}).(*execution)
 	if !ok {
 		return state, fmt.Errorf("%w: %s", fermata.ErrNoRun, r.config.Agent.Name())
 	}
-	scope := visit.From(ctx)
+	scope := activation.FromContext(ctx)
 	x.run = scope.Host.Run()
-	e := &ensemble{run: x.run, streaming: state.Streaming, root: scope, values: state.Values, cancel: cancellerOf(ctx), edit: x.edit}
+	e := &runShared{run: x.run, streaming: state.Streaming, root: scope, values: state.Values, cancel: cancellerOf(ctx), edit: x.edit}
 	var err error
 	if e.meter, err = newMeter(scope, r.config.Limits, r.config.Price); err != nil {
 		return state, err
 	}
-	outer := &stage{ensemble: e, send: x.emit}
-	ctx = withStage(ctx, outer)
+	outer := &agentScope{runShared: e, emitFunc: x.emit}
+	ctx = withScope(ctx, outer)
 	for key, value := range x.values {
 		if err := SetValue(ctx, key, value); err != nil {
 			return state, err
@@ -282,7 +282,7 @@ func (r *Runner) work(ctx context.Context, state runState) (runState, error) {
 	}
 	output, err := Run(ctx, r.config.Agent, &Input{Messages: state.Messages})
 	if err != nil {
-		return state, errors.Join(err, e.meter.count(ctx, func(*book) {}))
+		return state, errors.Join(err, e.meter.addUsage(ctx, func(*usageRecord) {}))
 	}
 	state.Output, state.Spent = output, e.meter.spent()
 	return state, nil

@@ -19,7 +19,7 @@ import (
 
 // scenario 38
 func TestRunner_ACustomAgentWaitsAndGoesOnInTheModeThatItBeganWith(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		mode := true
 		p.change = func(config *agent.RunnerConfig) { config.EnableStreaming = mode }
 		var resumed *agent.ResumeInfo
@@ -47,7 +47,7 @@ func TestRunner_ACustomAgentWaitsAndGoesOnInTheModeThatItBeganWith(t *testing.T)
 
 // scenario 51
 func TestRunner_AnUnknownRunIsAnErrorAndNothingRuns(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent { return chat(&c, "clerk", nil, script.Say("x")) }
 		if got := p.resume(); !errors.Is(got.err, graph.ErrUnknownRun) || len(got.events) != 0 {
@@ -68,7 +68,7 @@ type hidden struct{ agent.Agent }
 
 // scenario 52: an agent whose Resume is hidden by a wrapper is entered again from the start, and asks; it does not pass.
 func TestRunner_AWrapperThatHidesResumeDoesNotPassTheQuestion(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent { return hidden{holder(&c, "h", 1)} }
 		first := p.query("go")
@@ -84,7 +84,7 @@ func TestRunner_AWrapperThatHidesResumeDoesNotPassTheQuestion(t *testing.T) {
 }
 
 // scenario 53
-func TestRunner_WithoutAStoreNobodyIsAsked(t *testing.T) {
+func TestRunner_WithoutAStoreNoInterruptIsReported(t *testing.T) {
 	var c counter
 	for name, a := range map[string]agent.Agent{
 		"a tool":  chat(&c, "clerk", tools(asking(&c, "ask")), script.Calls(call("ask", "x"))),
@@ -98,7 +98,7 @@ func TestRunner_WithoutAStoreNobodyIsAsked(t *testing.T) {
 				config.Agent = must(agent.NewSequential("two", "", a, chat(&c, "other", nil, script.Say("y"))))
 			}
 		})
-		p := play(r.Query(t.Context(), "go"))
+		p := record(r.Query(t.Context(), "go"))
 		if !errors.Is(p.err, graph.ErrNoStore) || slices.ContainsFunc(p.log(), func(line string) bool { return strings.Contains(line, "waits for") }) {
 			t.Errorf("%s: got %q", name, p.log())
 		}
@@ -109,17 +109,17 @@ func TestRunner_WithoutAStoreARunThatDoesNotWaitWorks(t *testing.T) {
 	var c counter
 	r := newRunner(t, chat(&c, "clerk", tools(booking(&c)), script.Calls(call("book", "Paris")), script.Say("Done.")),
 		func(config *agent.RunnerConfig) { config.Store = nil })
-	play(r.Query(t.Context(), "go")).finished(t)
+	record(r.Query(t.Context(), "go")).finished(t)
 }
 
-func TestI9_NobodyIsAskedIfTheQuestionCannotBeSaved(t *testing.T) {
+func TestI9_UnsavedInterruptIsNotReported(t *testing.T) {
 	var c counter
 	down := errors.New("the disk is full")
 	for n := 1; ; n++ {
 		st := storetest.NewFaulty(memory.New())
-		st.FailSave(n, storetest.Before, down)
+		st.FailSave(n, storetest.BeforeWrite, down)
 		r := newRunner(t, chat(&c, "clerk", tools(asking(&c, "ask")), script.Calls(call("ask", "x"))), func(config *agent.RunnerConfig) { config.Store = st })
-		p := play(r.Query(t.Context(), "go"))
+		p := record(r.Query(t.Context(), "go"))
 		if p.err == nil {
 			p.waits(t)
 			if st.Saves() >= n {
@@ -136,17 +136,17 @@ func TestI9_NobodyIsAskedIfTheQuestionCannotBeSaved(t *testing.T) {
 func TestRunner_AnswersMayComeWithTheContext(t *testing.T) {
 	var c counter
 	r := newRunner(t, chat(&c, "clerk", tools(asking(&c, "ask")), script.Calls(call("ask", "a"), call("ask", "b")), script.Say("Done.")))
-	open := play(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
+	open := record(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
 	ctx := fermata.ResumeWithData(t.Context(), find(t, open, "ask a?").ID, "A")
-	play(r.ResumeWithParams(ctx, "run", answer(find(t, open, "ask b?"), "B"))).finished(t)
+	record(r.ResumeWithParams(ctx, "run", answer(find(t, open, "ask b?"), "B"))).finished(t)
 }
 
 func TestRunner_NilParamsAreNoAnswers(t *testing.T) {
 	var c counter
 	r := newRunner(t, asker(&c, "a"))
-	open := play(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
+	open := record(r.Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
 	for _, params := range []*agent.ResumeParams{nil, {}} {
-		if again := play(r.ResumeWithParams(t.Context(), "run", params)).waits(t); one(t, again).ID != one(t, open).ID {
+		if again := record(r.ResumeWithParams(t.Context(), "run", params)).waits(t); one(t, again).ID != one(t, open).ID {
 			t.Error("the id changed")
 		}
 	}
@@ -157,7 +157,7 @@ func TestRunner_ARunHasOneNameAndEveryEventCarriesIt(t *testing.T) {
 	r := newRunner(t, chat(&c, "clerk", nil, script.Say("x")))
 	seen := make(map[string]bool)
 	for range 2 {
-		p := play(r.Query(t.Context(), "go"))
+		p := record(r.Query(t.Context(), "go"))
 		for _, e := range p.events {
 			seen[e.Run] = true
 		}
@@ -168,8 +168,8 @@ func TestRunner_ARunHasOneNameAndEveryEventCarriesIt(t *testing.T) {
 	if len(seen) != 2 {
 		t.Errorf("two runs had the names %v", seen)
 	}
-	play(r.Query(t.Context(), "go", agent.WithRun("mine"))).finished(t)
-	if p := play(r.Query(t.Context(), "go", agent.WithRun("mine"))); !errors.Is(p.err, graph.ErrRunExists) || len(p.events) != 0 {
+	record(r.Query(t.Context(), "go", agent.WithRun("mine"))).finished(t)
+	if p := record(r.Query(t.Context(), "go", agent.WithRun("mine"))); !errors.Is(p.err, graph.ErrRunExists) || len(p.events) != 0 {
 		t.Errorf("got %q", p.log())
 	}
 }
@@ -180,16 +180,16 @@ func TestI8_AnotherAccountDoesNotSeeTheRun(t *testing.T) {
 	runner := func(account string) *agent.Runner {
 		return newRunner(t, asker(&c, "a"), func(config *agent.RunnerConfig) { config.Store, config.Account = st, account })
 	}
-	open := play(runner("ann").Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
-	p := play(runner("bob").ResumeWithParams(t.Context(), "run", answer(one(t, open), "x")))
+	open := record(runner("ann").Query(t.Context(), "go", agent.WithRun("run"))).waits(t)
+	p := record(runner("bob").ResumeWithParams(t.Context(), "run", answer(one(t, open), "x")))
 	if !errors.Is(p.err, graph.ErrUnknownRun) || len(p.events) != 0 {
 		t.Errorf("got %q", p.log())
 	}
-	play(runner("ann").ResumeWithParams(t.Context(), "run", answer(one(t, open), "x"))).finished(t)
+	record(runner("ann").ResumeWithParams(t.Context(), "run", answer(one(t, open), "x"))).finished(t)
 }
 
 func TestI1_OfManyAnswersAtOnceOneCountsAndTheCallIsMadeOnce(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "clerk", tools(tool.Approve(booking(&c))), script.Calls(call("book", "Paris")), script.Say("Done."))
@@ -199,7 +199,7 @@ func TestI1_OfManyAnswersAtOnceOneCountsAndTheCallIsMadeOnce(t *testing.T) {
 		for i := range runners {
 			runners[i] = p.runner()
 		}
-		results := make([]*playback, len(runners))
+		results := make([]*recording, len(runners))
 		var wg sync.WaitGroup
 		for i, r := range runners {
 			wg.Go(func() {
@@ -207,7 +207,7 @@ func TestI1_OfManyAnswersAtOnceOneCountsAndTheCallIsMadeOnce(t *testing.T) {
 				if i%2 == 1 {
 					decision = no
 				}
-				results[i] = play(r.ResumeWithParams(t.Context(), "run", answer(ic, decision)))
+				results[i] = record(r.ResumeWithParams(t.Context(), "run", answer(ic, decision)))
 			})
 		}
 		wg.Wait()
@@ -244,14 +244,14 @@ func TestRunner_ThePolicyOfTheRunDecides(t *testing.T) {
 				return fermata.Ruling{Verdict: verdict, Reason: "not today"}, nil
 			})
 		})
-		if p := play(r.Query(t.Context(), "go")); !slices.Contains(p.log(), want) {
+		if p := record(r.Query(t.Context(), "go")); !slices.Contains(p.log(), want) {
 			t.Errorf("%s: got %q", verdict, p.log())
 		}
 	}
 }
 
 func TestRunner_UsageIsThatOfAllModelsAcrossInterrupts(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			inner := chat(&c, "inner", tools(asking(&c, "ask")), script.Calls(call("ask", "x")), script.Say("four words are here"))
@@ -265,8 +265,8 @@ func TestRunner_UsageIsThatOfAllModelsAcrossInterrupts(t *testing.T) {
 	})
 }
 
-func TestInspect_LooksAndDoesNotTouch(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestInspect_ReadsWithoutChanges(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return must(agent.NewParallel("par", "", asker(&c, "a"), chat(&c, "clerk", tools(asking(&c, "ask")), script.Calls(call("ask", "x")), script.Say("Done."))))
@@ -293,14 +293,14 @@ func TestInspect_LooksAndDoesNotTouch(t *testing.T) {
 func TestInspect_SaysWhyARunFailed(t *testing.T) {
 	var c counter
 	r := newRunner(t, chat(&c, "clerk", nil, script.Fail(errors.New("overloaded"))))
-	play(r.Query(t.Context(), "go", agent.WithRun("run")))
+	record(r.Query(t.Context(), "go", agent.WithRun("run")))
 	if snapshot, err := r.Inspect(t.Context(), "run"); err != nil || snapshot.Status != graph.StatusFailed || !strings.Contains(snapshot.Error, "overloaded") {
 		t.Errorf("got %+v, %v", snapshot, err)
 	}
 }
 
 func TestRunner_WhoStopsListeningLeavesAResumableRun(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "clerk", tools(booking(&c), asking(&c, "ask")), script.Calls(call("book", "Paris")), script.Calls(call("ask", "x")), script.Say("Done."))
@@ -322,7 +322,7 @@ func TestRunner_WhoStopsListeningLeavesAResumableRun(t *testing.T) {
 }
 
 func TestRunner_WhoStopsListeningAtTheAnnouncementCanAnswer(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent { return asker(&c, "a") }
 		var open []*fermata.InterruptCtx
@@ -339,7 +339,7 @@ func TestRunner_WhoStopsListeningAtTheAnnouncementCanAnswer(t *testing.T) {
 	})
 }
 
-func TestNewRunner_RefusesWhatCannotWork(t *testing.T) {
+func TestNewRunner_InvalidConfigReturnsError(t *testing.T) {
 	var c counter
 	for name, bad := range map[string]agent.RunnerConfig{
 		"no agent":              {},

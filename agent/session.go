@@ -8,8 +8,8 @@ import (
 	"reflect"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/savable"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
 type rawValue = json.RawMessage
@@ -19,7 +19,7 @@ const entryValue = "value"
 // SetValue keeps a value for all agents and tools of the run, across interrupts and crashes. It is saved with the next save,
 // that is together with the result of the tool or agent that sets it. A value of which JSON would refuse or lose a part is refused here and now.
 func SetValue(ctx context.Context, key string, value any) error {
-	stage := stageOf(ctx)
+	stage := scopeOf(ctx)
 	if stage == nil {
 		return fermata.ErrNoRun
 	}
@@ -27,30 +27,30 @@ func SetValue(ctx context.Context, key string, value any) error {
 	if err != nil {
 		return err
 	}
-	return stage.valuePlace(key).Record(ctx, entryValue, data, visit.Later)
+	return stage.valuePlace(key).Record(ctx, entryValue, data, activation.SaveWithNext)
 }
 
 // Value returns what [SetValue] or [WithSessionValues] kept under the key. It is an error if that is not a T. Where T is
 // untyped a number is a json.Number, exactly as it was.
 func Value[T any](ctx context.Context, key string) (value T, ok bool, err error) {
-	stage := stageOf(ctx)
+	stage := scopeOf(ctx)
 	if stage == nil {
 		return value, false, fermata.ErrNoRun
 	}
-	data, ok := stage.valuePlace(key).Recall(entryValue)
+	data, ok := stage.valuePlace(key).Recorded(entryValue)
 	if !ok {
 		data, ok = stage.values[key]
 	}
 	if !ok {
 		return value, false, nil
 	}
-	if err := savable.Read(data, &value); err != nil {
+	if err := roundtrip.UnmarshalUseNumber(data, &value); err != nil {
 		return value, true, fmt.Errorf("agent: the session value %q is not a %T: %w", key, value, err)
 	}
 	return value, true, nil
 }
 
-func (e *ensemble) valuePlace(key string) *visit.Scope {
+func (e *runShared) valuePlace(key string) *activation.Scope {
 	return e.root.Child(fermata.Segment{Type: "value", ID: key}.String())
 }
 
@@ -69,14 +69,14 @@ func encodeValues(values map[string]any) (map[string]rawValue, error) {
 }
 
 func encodeValue(key string, value any) (rawValue, error) {
-	data, err := savable.Encode(value)
+	data, err := roundtrip.Encode(value)
 	if t := reflect.TypeOf(value); err == nil && t != nil {
-		if lost := savable.Mistakes(t, "it"); len(lost) > 0 {
+		if lost := roundtrip.Problems(t, "it"); len(lost) > 0 {
 			err = errors.New(lost[0])
 		}
 	}
 	if err != nil {
-		return nil, &fermata.EncodeError{What: "the session value " + key, Err: err}
+		return nil, &fermata.EncodeError{Value: "the session value " + key, Err: err}
 	}
 	return data, nil
 }

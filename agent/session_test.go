@@ -56,8 +56,8 @@ func (l *lastWord) says(text string) script.Line {
 	}
 }
 
-func TestSession_WhatAToolSetsOthersReadInAnotherProcessToo(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestSession_ValueSetByAToolIsReadInAnotherProcess(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		var last lastWord
 		instruct := func(ctx context.Context) (string, error) {
@@ -65,7 +65,7 @@ func TestSession_WhatAToolSetsOthersReadInAnotherProcessToo(t *testing.T) {
 			return fmt.Sprintf("You speak to %q %v.", name, ok), err
 		}
 		p.build = func() agent.Agent {
-			first := must(agent.NewChat(agent.Chat{Name: "first", Instruct: instruct, Tools: tools(setting(&c), getting(), asking(&c, "ask")), Model: script.New(
+			first := must(agent.NewChat(agent.Chat{Name: "first", InstructionFunc: instruct, Tools: tools(setting(&c), getting(), asking(&c, "ask")), Model: script.New(
 				func(r *agent.Request) (agent.Message, error) {
 					last.instruction = r.Messages[0].Text
 					return set("user", "Ann")(r)
@@ -75,7 +75,7 @@ func TestSession_WhatAToolSetsOthersReadInAnotherProcessToo(t *testing.T) {
 				user, _, err := agent.Value[string](ctx, "user")
 				return &agent.Output{Messages: []agent.Message{agent.Assistant("Bye, " + user)}}, errors.Join(err, agent.SetValue(ctx, "user", user+"!"))
 			}))
-			third := must(agent.NewChat(agent.Chat{Name: "third", Instruct: instruct, Model: script.New(last.says("Really."))}))
+			third := must(agent.NewChat(agent.Chat{Name: "third", InstructionFunc: instruct, Model: script.New(last.says("Really."))}))
 			return must(agent.NewSequential("all", "", first, second, third))
 		}
 		open := p.query("Go.")
@@ -96,7 +96,7 @@ func TestSession_WhatAToolSetsOthersReadInAnotherProcessToo(t *testing.T) {
 }
 
 // reads runs a function in an agent, before and after a question, and returns what it said.
-func reads(t *testing.T, values map[string]any, first, then func(ctx context.Context) error, more ...agent.RunOption) (start, end *playback) {
+func reads(t *testing.T, values map[string]any, first, then func(ctx context.Context) error, more ...agent.RunOption) (start, end *recording) {
 	t.Helper()
 	r := newRunner(t, must(agent.NewFunc("reader", "", func(ctx context.Context, _ *agent.Input) (*agent.Output, error) {
 		_, err := fermata.Do(ctx, "first", func(ctx context.Context) (bool, error) { return true, first(ctx) })
@@ -108,11 +108,11 @@ func reads(t *testing.T, values map[string]any, first, then func(ctx context.Con
 		}
 		return nil, then(ctx)
 	})))
-	start = play(r.Query(t.Context(), "Go.", agent.WithRun("run"), agent.WithSessionValues(values)))
+	start = record(r.Query(t.Context(), "Go.", agent.WithRun("run"), agent.WithSessionValues(values)))
 	if start.err != nil {
 		return start, nil
 	}
-	return start, play(r.ResumeWithParams(t.Context(), "run", answer(one(t, start.waits(t)), "yes"), more...))
+	return start, record(r.ResumeWithParams(t.Context(), "run", answer(one(t, start.waits(t)), "yes"), more...))
 }
 
 // is checks one value.
@@ -137,7 +137,7 @@ func TestSession_ValuesToStartAndToGoOnWith(t *testing.T) {
 
 // Values that came with a start or a resume are set once: they do not come back over what was set since.
 func TestSession_ReplayDoesNotSetAgain(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return chat(&c, "clerk", tools(setting(&c), getting(), asking(&c, "ask")),
@@ -182,7 +182,7 @@ func TestSession_AnUntypedNumberIsExact(t *testing.T) {
 	end.finished(t)
 }
 
-func TestSession_WhatJSONCannotHoldIsRefusedWhenItIsSet(t *testing.T) {
+func TestSession_SetValueWithUnencodableValueReturnsError(t *testing.T) {
 	_, end := reads(t, map[string]any{"a": "old"}, func(ctx context.Context) error {
 		err := agent.SetValue(ctx, "a", make(chan int))
 		if _, ok := errors.AsType[*fermata.EncodeError](err); !ok {
@@ -193,29 +193,29 @@ func TestSession_WhatJSONCannotHoldIsRefusedWhenItIsSet(t *testing.T) {
 	end.finished(t)
 }
 
-func TestSession_WhatJSONCannotHoldIsRefusedBeforeARunBeginsOrGoesOn(t *testing.T) {
+func TestSession_UnencodableValueOptionReturnsError(t *testing.T) {
 	bad := agent.WithSessionValues(map[string]any{"f": func() {}})
 	var c counter
 	r := newRunner(t, chat(&c, "clerk", tools(asking(&c, "ask")), askOnce, script.Say("Done.")))
-	refused := func(p *playback) {
+	refused := func(p *recording) {
 		t.Helper()
 		if _, ok := errors.AsType[*fermata.EncodeError](p.err); !ok || len(p.events) > 0 {
 			t.Errorf("got %q", p.log())
 		}
 	}
-	refused(play(r.Query(t.Context(), "Go.", agent.WithRun("run"), bad)))
+	refused(record(r.Query(t.Context(), "Go.", agent.WithRun("run"), bad)))
 	if _, err := r.Inspect(t.Context(), "run"); !errors.Is(err, graph.ErrUnknownRun) {
 		t.Errorf("it should not have begun: %v", err)
 	}
-	open := one(t, play(r.Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t))
-	refused(play(r.ResumeWithParams(t.Context(), "run", answer(open, "yes"), bad)))
+	open := one(t, record(r.Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t))
+	refused(record(r.ResumeWithParams(t.Context(), "run", answer(open, "yes"), bad)))
 	if saved := must(r.Inspect(t.Context(), "run")); saved.Status != graph.StatusWaiting || len(saved.Interrupts) != 1 {
 		t.Errorf("it should still wait: %+v", saved)
 	}
-	play(r.ResumeWithParams(t.Context(), "run", answer(open, "yes"))).finished(t)
+	record(r.ResumeWithParams(t.Context(), "run", answer(open, "yes"))).finished(t)
 }
 
-func TestSession_WhatJSONWouldLoseIsRefused(t *testing.T) {
+func TestSession_ValueThatDoesNotRoundTripReturnsError(t *testing.T) {
 	type seen struct {
 		Name  string
 		times int
@@ -231,7 +231,7 @@ func TestSession_WhatJSONWouldLoseIsRefused(t *testing.T) {
 	}
 }
 
-func TestSession_OutsideOfARunThereIsNone(t *testing.T) {
+func TestSession_OutsideARunReturnsErrNoRun(t *testing.T) {
 	if err := agent.SetValue(t.Context(), "a", 1); !errors.Is(err, fermata.ErrNoRun) {
 		t.Errorf("got %v", err)
 	}
@@ -262,7 +262,7 @@ func TestSession_NoRunSeesTheValuesOfAnother(t *testing.T) {
 	var c counter
 	r := newRunner(t, chat(&c, "clerk", tools(setting(&c), getting()), set("a", "mine"), get("a"), get("b"), script.Say("Done.")))
 	for _, run := range []string{"one", "two"} {
-		p := play(r.Query(t.Context(), "Go.", agent.WithRun(run), agent.WithSessionValues(map[string]any{"b": run})))
+		p := record(r.Query(t.Context(), "Go.", agent.WithRun(run), agent.WithSessionValues(map[string]any{"b": run})))
 		if log := fmt.Sprint(p.log()); !strings.Contains(log, "b="+run+" true") {
 			t.Errorf("run %s: %s", run, log)
 		}
@@ -279,12 +279,12 @@ func TestSession_ManyMaySetAtTheSameTime(t *testing.T) {
 			askOnce, get(name), get("shared"), script.Say("Done.")))
 	}
 	r := newRunner(t, must(agent.NewParallel("lanes", "", lanes...)))
-	open := play(r.Query(t.Context(), "Go.", agent.WithRun("run")))
+	open := record(r.Query(t.Context(), "Go.", agent.WithRun("run")))
 	all := make(map[string]any)
 	for _, ic := range open.waits(t) {
 		all[ic.ID] = "yes"
 	}
-	end := play(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: all}))
+	end := record(r.ResumeWithParams(t.Context(), "run", &agent.ResumeParams{Targets: all}))
 	end.finished(t)
 	log := fmt.Sprint(end.log())
 	for i := range 8 {
@@ -301,19 +301,19 @@ func TestSession_ManyMaySetAtTheSameTime(t *testing.T) {
 func TestSession_AValueSharesTheFateOfItsTool(t *testing.T) {
 	for n := 1; ; n++ {
 		st := storetest.NewFaulty(memory.New())
-		st.CrashSave(n, storetest.Before)
+		st.CrashSave(n, storetest.BeforeWrite)
 		var c counter
 		r := newRunner(t, chat(&c, "clerk", tools(setting(&c), getting()), set("a", "one"), get("a"), script.Say("Done.")), func(config *agent.RunnerConfig) { config.Store = st })
-		p := play(r.Query(t.Context(), "Go.", agent.WithRun("run")))
+		p := record(r.Query(t.Context(), "Go.", agent.WithRun("run")))
 		if p.err == nil {
 			break
 		}
 		st.Restart()
-		again := play(r.Resume(t.Context(), "run", agent.TakeOver()))
+		again := record(r.Resume(t.Context(), "run", agent.TakeOver()))
 		if errors.Is(again.err, graph.ErrUnknownRun) {
-			again = play(r.Query(t.Context(), "Go.", agent.WithRun("run")))
+			again = record(r.Query(t.Context(), "Go.", agent.WithRun("run")))
 		}
-		if output := fmt.Sprint(told(again.finished(t).Output.Messages)); !strings.Contains(output, "a=one true") {
+		if output := fmt.Sprint(messageLines(again.finished(t).Output.Messages)); !strings.Contains(output, "a=one true") {
 			t.Errorf("after a crash at save %d: %s", n, output)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/recovery"
 )
 
 // stream makes an iterator of work that emits events from any number of goroutines. The error of the work comes last. Whoever
@@ -23,12 +23,12 @@ func stream(ctx context.Context, work func(ctx context.Context, emit func(*Event
 			case <-over:
 			}
 		}
-		failure := safely.ErrExited
+		failure := recovery.ErrExited
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			defer close(over)
-			defer safely.Recover(&failure)
-			roomy()
+			defer recovery.Recover(&failure)
+			growStack()
 			failure = work(ctx, emit)
 		})
 		defer wg.Wait()
@@ -50,15 +50,15 @@ func stream(ctx context.Context, work func(ctx context.Context, emit func(*Event
 	}
 }
 
-// roomy makes room on the stack of a new goroutine, once. Agents work deep down in calls of calls: the stack would be copied four
+// growStack makes room on the stack of a new goroutine, once. Agents work deep down in calls of calls: the stack would be copied four
 // times on the way there, which was a fifth of what it costs to wait and go on.
 //
 //go:noinline
-func roomy() byte {
+func growStack() byte {
 	var room [16 << 10]byte
-	touch(&room)
+	touchStack(&room)
 	return room[0]
 }
 
 //go:noinline
-func touch(room *[16 << 10]byte) { room[0] = 1 }
+func touchStack(room *[16 << 10]byte) { room[0] = 1 }

@@ -20,10 +20,10 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// rehearsal is a program in which a test can step in at every moment: whenever a model or a tool is at work. Each start and
+// agentHarness is a program in which a test can step in at every moment: whenever a model or a tool is at work. Each start and
 // resume has a runner of its own.
-type rehearsal struct {
-	*program
+type agentHarness struct {
+	*processStory
 	c counter
 	// moment is called with what is at work, for one start or resume. What it returns is what the model or the tool fails with.
 	moment func(ctx context.Context, what string) error
@@ -32,24 +32,24 @@ type rehearsal struct {
 	mu     sync.Mutex
 }
 
-func rehearse(t testing.TB, build func(x *rehearsal) agent.Agent, changes ...func(*agent.RunnerConfig)) *rehearsal {
+func newAgentHarness(t testing.TB, build func(x *agentHarness) agent.Agent, changes ...func(*agent.RunnerConfig)) *agentHarness {
 	st := memory.New()
-	p := &program{t: t, change: func(config *agent.RunnerConfig) {
+	p := &processStory{t: t, change: func(config *agent.RunnerConfig) {
 		for _, change := range changes {
 			change(config)
 		}
 	}}
 	p.begin = func() store.Checkpoints { p.now = nil; return st }
-	return rehearseIn(p, build)
+	return newAgentHarnessIn(p, build)
 }
 
-func rehearseIn(p *program, build func(x *rehearsal) agent.Agent) *rehearsal {
-	x := &rehearsal{program: p}
+func newAgentHarnessIn(p *processStory, build func(x *agentHarness) agent.Agent) *agentHarness {
+	x := &agentHarness{processStory: p}
 	p.build = func() agent.Agent { return build(x) }
 	return x
 }
 
-func (x *rehearsal) at(ctx context.Context, what string) error {
+func (x *agentHarness) at(ctx context.Context, what string) error {
 	x.c.add(what)
 	if x.moment == nil {
 		return nil
@@ -57,22 +57,22 @@ func (x *rehearsal) at(ctx context.Context, what string) error {
 	return x.moment(ctx, what)
 }
 
-// actor is a scripted model with moments: "model name" when it is called, "stream name" behind its first word.
-type actor struct {
-	x      *rehearsal
+// scriptedModel is a scripted model with moments: "model name" when it is called, "stream name" behind its first word.
+type scriptedModel struct {
+	x      *agentHarness
 	name   string
 	script *script.Model
 }
 
-func (a *actor) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
+func (a *scriptedModel) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
 	if err := a.x.at(ctx, "model "+a.name); err != nil {
 		return nil, err
 	}
 	return a.script.Generate(ctx, r)
 }
 
-func (a *actor) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.Piece, error] {
-	return func(yield func(*agent.Piece, error) bool) {
+func (a *scriptedModel) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.Chunk, error] {
+	return func(yield func(*agent.Chunk, error) bool) {
 		if err := a.x.at(ctx, "model "+a.name); err != nil {
 			yield(nil, err)
 			return
@@ -93,25 +93,25 @@ func (a *actor) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.P
 	}
 }
 
-func (x *rehearsal) chat(name string, list []*tool.Tool, lines ...script.Line) agent.Agent {
-	return must(agent.NewChat(agent.Chat{Name: name, Description: "does " + name, Model: &actor{x, name, script.New(lines...)}, Tools: list}))
+func (x *agentHarness) chat(name string, list []*tool.Tool, lines ...script.Line) agent.Agent {
+	return must(agent.NewChat(agent.Chat{Name: name, Description: "does " + name, Model: &scriptedModel{x, name, script.New(lines...)}, Tools: list}))
 }
 
 // tool is one whose moment is "tool name" and whose result is "name done".
-func (x *rehearsal) tool(name string) *tool.Tool {
+func (x *agentHarness) tool(name string) *tool.Tool {
 	return tool.New(name, "Does "+name+".", func(ctx context.Context, _ struct{}) (string, error) {
 		return name + " done", x.at(ctx, "tool "+name)
 	})
 }
 
 // cancelAt cancels the next start or resume when this is at work for the first time. At once means that it notices.
-func (x *rehearsal) cancelAt(what string, mode agent.CancelMode, options ...agent.CancelOption) {
+func (x *agentHarness) cancelAt(what string, mode agent.CancelMode, options ...agent.CancelOption) {
 	var once sync.Once
 	x.moment = func(ctx context.Context, now string) (err error) {
 		if now == what {
 			once.Do(func() {
 				x.asked = x.cancel(mode, options...)
-				if mode == agent.AtOnce {
+				if mode == agent.CancelNow {
 					<-ctx.Done()
 					err = ctx.Err()
 				}
@@ -122,24 +122,24 @@ func (x *rehearsal) cancelAt(what string, mode agent.CancelMode, options ...agen
 }
 
 // cancellable returns a context for one start or resume, to be cancelled by what happens in it.
-func (x *rehearsal) cancellable() context.Context {
+func (x *agentHarness) cancellable() context.Context {
 	var ctx context.Context
 	ctx, x.cancel = agent.WithCancel(x.t.Context())
 	return ctx
 }
 
-func (x *rehearsal) start(options ...agent.RunOption) *playback {
+func (x *agentHarness) start(options ...agent.RunOption) *recording {
 	defer func() { x.moment = nil }()
-	return play(x.runner().Query(x.cancellable(), "Go.", append(options, agent.WithRun("run"))...))
+	return record(x.runner().Query(x.cancellable(), "Go.", append(options, agent.WithRun("run"))...))
 }
 
-func (x *rehearsal) goOn(targets map[string]any, options ...agent.RunOption) *playback {
+func (x *agentHarness) goOn(targets map[string]any, options ...agent.RunOption) *recording {
 	defer func() { x.moment = nil }()
-	return play(x.runner().ResumeWithParams(x.cancellable(), "run", &agent.ResumeParams{Targets: targets}, options...))
+	return record(x.runner().ResumeWithParams(x.cancellable(), "run", &agent.ResumeParams{Targets: targets}, options...))
 }
 
 // streamingTool is one whose moment "tool name" is between two pieces.
-func (x *rehearsal) streamingTool(name string) *tool.Tool {
+func (x *agentHarness) streamingTool(name string) *tool.Tool {
 	return tool.NewStream(name, "Does "+name+".", func(ctx context.Context, _ struct{}) iter.Seq2[string, error] {
 		return func(yield func(string, error) bool) {
 			if !yield(name, nil) {
@@ -151,15 +151,15 @@ func (x *rehearsal) streamingTool(name string) *tool.Tool {
 	})
 }
 
-// deafModel is a model that does what a test wants.
-type deafModel func(ctx context.Context, r *agent.Request) (*agent.Response, error)
+// modelFunc is a model that does what a test wants.
+type modelFunc func(ctx context.Context, r *agent.Request) (*agent.Response, error)
 
-func (f deafModel) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
+func (f modelFunc) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
 	return f(ctx, r)
 }
 
 // clerk calls a tool and then says two words.
-func clerk(x *rehearsal) agent.Agent {
+func clerk(x *agentHarness) agent.Agent {
 	return x.chat("clerk", tools(x.tool("work"), x.streamingTool("flow")), script.Calls(
 		agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "flow", Args: "{}"}), script.Say("All done."))
 }
@@ -167,35 +167,35 @@ func clerk(x *rehearsal) agent.Agent {
 func streaming(config *agent.RunnerConfig) { config.EnableStreaming = true }
 
 // heldClerk calls a tool, asks a person, and says two words.
-func heldClerk(x *rehearsal) agent.Agent {
+func heldClerk(x *agentHarness) agent.Agent {
 	return x.chat("clerk", tools(x.tool("work"), x.streamingTool("flow"), tool.Approve(x.tool("pay"))),
 		script.Calls(agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "flow", Args: "{}"}),
 		script.Call("pay", "{}"), script.Say("All done."))
 }
 
 func TestStream_ARunBeginsWhenItsEventsAreAskedFor(t *testing.T) {
-	x := rehearse(t, clerk)
+	x := newAgentHarness(t, clerk)
 	events := x.runner().Query(t.Context(), "Go.", agent.WithRun("run"))
 	x.c.want(t, nil)
 	if _, err := x.runner().Inspect(t.Context(), "run"); !errors.Is(err, graph.ErrUnknownRun) {
 		t.Errorf("nobody has asked for events, but: %v", err)
 	}
-	play(events).finished(t)
-	if again := play(events); !errors.Is(again.err, graph.ErrRunExists) {
+	record(events).finished(t)
+	if again := record(events); !errors.Is(again.err, graph.ErrRunExists) {
 		t.Errorf("asked for twice it got %q", again.log())
 	}
 }
 
 // Whoever stops listening cancels the run at once. Wherever that is, the run goes on from there, and nothing is left behind.
 func TestStream_BreakingOutAtAnyEventLeavesAResumableRun(t *testing.T) {
-	whole := rehearse(t, heldClerk, streaming)
+	whole := newAgentHarness(t, heldClerk, streaming)
 	open := whole.start()
 	end := whole.goOn(map[string]any{one(t, open.waits(t)).ID: yes})
 	want := end.finished(t).Output
 	first, second := len(open.events), len(end.events)
 	for n := range first + second {
 		synctest.Test(t, func(t *testing.T) {
-			x := rehearse(t, heldClerk, streaming)
+			x := newAgentHarness(t, heldClerk, streaming)
 			listen := func(events iter.Seq2[*agent.Event, error], n int) {
 				for _, err := range events {
 					if err != nil {
@@ -229,7 +229,7 @@ func TestStream_BreakingOutAtAnyEventLeavesAResumableRun(t *testing.T) {
 
 func TestStream_AListenerThatPanicsLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := rehearse(t, clerk, streaming)
+		x := newAgentHarness(t, clerk, streaming)
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -246,7 +246,7 @@ func TestStream_AListenerThatPanicsLeavesNothingBehind(t *testing.T) {
 
 func TestStream_TheCallersContextEndsTheRunAndNotItsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := rehearse(t, clerk)
+		x := newAgentHarness(t, clerk)
 		ctx, hangUp := context.WithCancelCause(t.Context())
 		why := errors.New("the user went away")
 		x.moment = func(ctx context.Context, what string) error {
@@ -256,7 +256,7 @@ func TestStream_TheCallersContextEndsTheRunAndNotItsState(t *testing.T) {
 			}
 			return context.Cause(ctx)
 		}
-		stopped := play(x.runner().Query(ctx, "Go.", agent.WithRun("run")))
+		stopped := record(x.runner().Query(ctx, "Go.", agent.WithRun("run")))
 		if _, cancelled := errors.AsType[*agent.CancelError](stopped.err); cancelled || !errors.Is(stopped.err, why) {
 			t.Errorf("nobody cancelled, the caller went: %v", stopped.err)
 		}
@@ -267,7 +267,7 @@ func TestStream_TheCallersContextEndsTheRunAndNotItsState(t *testing.T) {
 }
 
 func TestStream_AWholeAnswerFollowsItsPieces(t *testing.T) {
-	x := rehearse(t, heldClerk, streaming)
+	x := newAgentHarness(t, heldClerk, streaming)
 	open := x.start()
 	x.change = nil // the run keeps its mode, whatever the program does by now
 	end := x.goOn(map[string]any{one(t, open.waits(t)).ID: yes})
@@ -285,10 +285,10 @@ func TestStream_AWholeAnswerFollowsItsPieces(t *testing.T) {
 }
 
 // Scenario 50. Pieces of an answer that broke off are no part of the conversation.
-func TestStream_AnAnswerThatBreaksOffIsAskedForAgain(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+func TestStream_TruncatedAnswerIsRetried(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		broken := &agent.ModelError{Model: "actor", Status: 503, Temporary: true, Err: errors.New("overloaded")}
-		x := rehearseIn(p, func(x *rehearsal) agent.Agent {
+		x := newAgentHarnessIn(p, func(x *agentHarness) agent.Agent {
 			return x.chat("clerk", tools(tool.Approve(x.tool("pay"))),
 				script.Message(agent.Assistant("One moment.", agent.ToolCall{Name: "pay", Args: "{}"})), script.Say("All done."))
 		})
@@ -318,11 +318,11 @@ func TestStream_AnAnswerThatBreaksOffIsAskedForAgain(t *testing.T) {
 // mute is a model whose stream ends before its answer.
 type mute struct{ agent.Model }
 
-func (mute) Stream(context.Context, *agent.Request) iter.Seq2[*agent.Piece, error] {
-	return func(yield func(*agent.Piece, error) bool) { yield(&agent.Piece{Text: "Well,"}, nil) }
+func (mute) Stream(context.Context, *agent.Request) iter.Seq2[*agent.Chunk, error] {
+	return func(yield func(*agent.Chunk, error) bool) { yield(&agent.Chunk{Text: "Well,"}, nil) }
 }
 
-func TestStream_AnAnswerThatNeverEndsIsNone(t *testing.T) {
+func TestStream_UnfinishedAnswerReturnsError(t *testing.T) {
 	st := memory.New()
 	build := func(m agent.Model, on bool) *agent.Runner {
 		return newRunner(t, must(agent.NewChat(agent.Chat{Name: "clerk", Model: m})), func(config *agent.RunnerConfig) {
@@ -330,16 +330,16 @@ func TestStream_AnAnswerThatNeverEndsIsNone(t *testing.T) {
 		})
 	}
 	good := script.New(script.Say("Well, yes."))
-	failed := play(build(mute{good}, true).Query(t.Context(), "Go.", agent.WithRun("run")))
+	failed := record(build(mute{good}, true).Query(t.Context(), "Go.", agent.WithRun("run")))
 	if failed.err == nil || !strings.Contains(failed.err.Error(), "without an answer") {
 		t.Fatalf("got %q", failed.log())
 	}
-	end := play(build(good, true).Resume(t.Context(), "run"))
+	end := record(build(good, true).Resume(t.Context(), "run"))
 	end.wantLog(t, "clerk token Well, ", "clerk token yes.", "clerk says Well, yes.", "clerk finished")
 }
 
 func TestStream_EventsOfParallelAgentsNameTheirOwnPlaces(t *testing.T) {
-	x := rehearse(t, func(x *rehearsal) agent.Agent {
+	x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
 		var lanes []agent.Agent
 		for i := range 8 {
 			lanes = append(lanes, x.chat(fmt.Sprint("lane", i), tools(x.tool("work")), script.Call("work", "{}"), script.Say(fmt.Sprintf("I am lane%d indeed.", i))))
@@ -359,7 +359,7 @@ func TestStream_EventsOfParallelAgentsNameTheirOwnPlaces(t *testing.T) {
 		switch body := e.Body.(type) {
 		case agent.Token:
 			pieces[e.Path.String()] += body.Text
-		case agent.Said:
+		case agent.MessageAdded:
 			if body.Message.Text != pieces[e.Path.String()] || body.Message.Agent != e.Agent {
 				t.Errorf("%s says %q, but its pieces are %q", e.Path, body.Message.Text, pieces[e.Path.String()])
 			}
@@ -375,11 +375,11 @@ func TestStream_EventsOfParallelAgentsNameTheirOwnPlaces(t *testing.T) {
 }
 
 // What was shown is saved: a store that fails, wherever, does not make a run show it again.
-func TestI9_WhatIsSaidAndDoneIsSavedBeforeItIsShown(t *testing.T) {
+func TestI9_EventsAreSavedBeforeTheyAreShown(t *testing.T) {
 	for n := 1; ; n++ {
 		st := storetest.NewFaulty(memory.New())
-		st.FailSave(n, storetest.Before, errDisk)
-		x := rehearse(t, func(x *rehearsal) agent.Agent {
+		st.FailSave(n, storetest.BeforeWrite, errDisk)
+		x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
 			report := must(agent.NewFunc("report", "", func(context.Context, *agent.Input) (*agent.Output, error) {
 				return &agent.Output{Messages: []agent.Message{agent.Assistant("It went well.")}}, nil
 			}))

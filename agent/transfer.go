@@ -22,7 +22,7 @@ type transferArgs struct {
 // targets are the agents that this one may hand over to: those below it, and the one that handed over to it.
 func (v *conversation) targets() []Agent {
 	targets := v.Agents
-	if s := v.stage; s.handedOver && s.outer != nil {
+	if s := v.scope; s.handedOver && s.outer != nil {
 		targets = append(slices.Clip(targets), s.outer.agent)
 	}
 	return targets
@@ -59,7 +59,7 @@ func (v *conversation) transferSpec() (ToolSpec, bool) {
 }
 
 // accept answers the model's wish to hand over.
-func (v *conversation) accept(args json.RawMessage) (tool.Result, error) {
+func (v *conversation) acceptTransfer(args json.RawMessage) (tool.Result, error) {
 	var wish transferArgs
 	if err := json.Unmarshal(args, &wish); err != nil {
 		return tool.Result{Text: "These arguments are none: " + err.Error(), Failed: true}, nil
@@ -82,13 +82,13 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 		}
 		target := v.target(wish.Agent)
 		if target == nil {
-			address, err := fermata.ParseAddress(v.place.Child(fermata.Segment{Type: fermata.SegmentAgent, ID: wish.Agent}.String()).FullAddress())
-			return nil, errors.Join(&ChangedError{Run: v.stage.run, Missing: []fermata.Address{address}}, err)
+			address, err := fermata.ParseAddress(v.activation.Child(fermata.Segment{Type: fermata.SegmentAgent, ID: wish.Agent}.String()).FullAddress())
+			return nil, errors.Join(&ProgramChangedError{Run: v.scope.run, Missing: []fermata.Address{address}}, err)
 		}
-		if v.fresh { // else it was shown when the last of these calls was done
-			v.stage.emit(Transferred{To: wish.Agent})
+		if v.freshResults { // else it was shown when the last of these calls was done
+			v.scope.emit(Transferred{To: wish.Agent})
 		}
-		output, err := run(ctx, 1, target, &Input{Messages: retold(v.history)}, true)
+		output, err := run(ctx, 1, target, &Input{Messages: narrate(v.history)}, true)
 		if err != nil {
 			return nil, err
 		}
@@ -97,9 +97,9 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 	return nil, nil
 }
 
-// retold is a conversation as another agent gets it: what an agent said or did is told, so that nobody takes it for words of
+// narrate is a conversation as another agent gets it: what an agent said or did is told, so that nobody takes it for words of
 // their own.
-func retold(messages []Message) []Message {
+func narrate(messages []Message) []Message {
 	calls := make(map[string]ToolCall)
 	var told []Message
 	for _, m := range messages {

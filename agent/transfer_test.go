@@ -22,7 +22,7 @@ func team(c *counter, name string, agents []agent.Agent, list []*tool.Tool, line
 
 // scenario 39
 func TestTransfer_TheOneThatTookOverWaitsAndGetsTheAnswer(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return team(&c, "sa1", []agent.Agent{holder(&c, "sa2", 1)}, nil, transfer("sa2"))
@@ -46,7 +46,7 @@ func TestTransfer_TheOneThatTookOverWaitsAndGetsTheAnswer(t *testing.T) {
 
 // scenario 47: the scripts are written so that every agent but the one that is asked fails if its model is called again.
 func TestTransfer_BackAndForthResumesStraightAtTheLast(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			asC := chat(&c, "C", tools(asking(&c, "ask")), script.Call("ask", `{"to":"C"}`), script.Say("C is done"))
@@ -77,7 +77,7 @@ func TestTransfer_BackAndForthResumesStraightAtTheLast(t *testing.T) {
 
 // scenario 54: nothing is handed over while a call of the same turn waits.
 func TestTransfer_WaitsForTheOtherCallsOfItsTurn(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			return team(&c, "A", []agent.Agent{chat(&c, "B", nil, script.Say("B is done"))}, tools(asking(&c, "ask")),
@@ -96,13 +96,13 @@ func TestTransfer_OfSeveralTheFirstCounts(t *testing.T) {
 	var c counter
 	a := team(&c, "A", []agent.Agent{chat(&c, "B", nil, script.Say("B")), chat(&c, "C", nil, script.Say("C"))}, nil,
 		script.Calls(agent.ToolCall{Name: "transfer_to_agent", Args: `{"agent_name":"C"}`}, agent.ToolCall{Name: "transfer_to_agent", Args: `{"agent_name":"B"}`}))
-	done := play(newRunner(t, a).Query(t.Context(), "go")).finished(t)
+	done := record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
 	if done.Output.Text() != "C" || c.of("model B") != 0 {
 		t.Errorf("got %q", done.Output.Text())
 	}
 }
 
-func TestTransfer_ToNobodyIsToldToTheModel(t *testing.T) {
+func TestTransfer_UnknownAgentIsReportedToTheModel(t *testing.T) {
 	for name, args := range map[string]string{"a stranger": `{"agent_name":"X"}`, "itself": `{"agent_name":"A"}`, "no name": `{}`, "not JSON": `B`} {
 		t.Run(name, func(t *testing.T) {
 			var c counter
@@ -111,7 +111,7 @@ func TestTransfer_ToNobodyIsToldToTheModel(t *testing.T) {
 				told = r.Messages[len(r.Messages)-1]
 				return script.Say("I stay")(r)
 			})
-			done := play(newRunner(t, a).Query(t.Context(), "go")).finished(t)
+			done := record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
 			if done.Output.Text() != "I stay" || !told.Failed || c.of("model B") != 0 {
 				t.Errorf("got %q, told %+v", done.Output.Text(), told)
 			}
@@ -119,7 +119,7 @@ func TestTransfer_ToNobodyIsToldToTheModel(t *testing.T) {
 	}
 }
 
-func TestTransfer_IsOfferedToThoseBelowAndBackToTheOneAbove(t *testing.T) {
+func TestTransfer_IsOfferedToSubagentsAndBackToTheCaller(t *testing.T) {
 	var c counter
 	offered := make(map[string]string)
 	note := func(name string, next script.Line) script.Line {
@@ -142,7 +142,7 @@ func TestTransfer_IsOfferedToThoseBelowAndBackToTheOneAbove(t *testing.T) {
 	asB := team(&c, "B", []agent.Agent{asD}, nil, note("B", transfer("D")))
 	asC := team(&c, "C", nil, nil, note("C", script.Say("nothing")))
 	a := team(&c, "A", []agent.Agent{asB, asC}, tools(agent.AsTool(asC)), script.Call("C", `{"request":"x"}`), note("A", transfer("B")))
-	play(newRunner(t, a).Query(t.Context(), "go")).finished(t)
+	record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
 	want := map[string]string{"A": "B C", "B": "D A", "C": "", "D": "B"}
 	for name := range want {
 		if offered[name] != want[name] {
@@ -151,13 +151,13 @@ func TestTransfer_IsOfferedToThoseBelowAndBackToTheOneAbove(t *testing.T) {
 	}
 }
 
-func TestTransfer_WhoTakesOverHearsWhatWasSaidAndDoneAsTold(t *testing.T) {
+func TestTransfer_NewAgentGetsTheNarratedHistory(t *testing.T) {
 	var c counter
 	var heard []agent.Message
 	asB := chat(&c, "B", nil, func(r *agent.Request) (agent.Message, error) { heard = r.Messages; return script.Say("B")(r) })
 	a := team(&c, "A", []agent.Agent{asB}, tools(booking(&c)), script.Call("book", `{"to":"Paris"}`),
 		script.Message(agent.Assistant("B knows better.", agent.ToolCall{Name: "transfer_to_agent", Args: `{"agent_name":"B"}`})))
-	play(newRunner(t, a).Query(t.Context(), "To Paris!")).finished(t)
+	record(newRunner(t, a).Query(t.Context(), "To Paris!")).finished(t)
 	var told []string
 	for _, m := range heard {
 		told = append(told, string(m.Role)+" "+m.Text)
@@ -172,7 +172,7 @@ func TestTransfer_ForEverIsTooDeep(t *testing.T) {
 	var c counter
 	asB := team(&c, "B", nil, nil, transfer("A"))
 	a := team(&c, "A", []agent.Agent{asB}, nil, transfer("B"))
-	p := play(newRunner(t, a).Query(t.Context(), "go"))
+	p := record(newRunner(t, a).Query(t.Context(), "go"))
 	if !isErr(p.err, agent.ErrTooDeep) || c.of("model A")+c.of("model B") > 60 {
 		t.Errorf("got %v after %v", p.err, c.n)
 	}
@@ -180,7 +180,7 @@ func TestTransfer_ForEverIsTooDeep(t *testing.T) {
 
 // scenario 55: an approval deep below supervisors, answered in another process.
 func TestSupervisor_OfASupervisorOfAWorkerThatNeedsAnApproval(t *testing.T) {
-	everywhere(t, func(t *testing.T, p *program) {
+	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
 		p.build = func() agent.Agent {
 			worker := chat(&c, "worker", tools(tool.Approve(booking(&c))), script.Call("book", `{"to":"Paris"}`), script.Say("worker booked"))
@@ -216,7 +216,7 @@ func TestSupervisor_AWorkerSeesTheConversationAndTheTask(t *testing.T) {
 	head := must(agent.NewSupervisor(agent.Supervisor{Workers: []agent.Agent{worker},
 		Chat: agent.Chat{Name: "head", Model: model(&c, "head",
 			script.Message(agent.Assistant("Let me see.", agent.ToolCall{Name: "worker", Args: `{"request":"find out"}`})), script.Say("ok"))}}))
-	play(newRunner(t, head).Query(t.Context(), "Why?")).finished(t)
+	record(newRunner(t, head).Query(t.Context(), "Why?")).finished(t)
 	if !slices.Equal(heard, []string{"Why?", "[head] Let me see.", "find out"}) {
 		t.Errorf("the worker heard %q", heard)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // A decision leaves a few bytes behind, and not what was said of it.
-func TestCollector_KeepsNoFacts(t *testing.T) {
-	story := story{Rand: rand.New(rand.NewPCG(1, 2)), people: 50, tools: 20, days: 365}
+func TestCollector_MemoryDoesNotGrowWithRequests(t *testing.T) {
+	story := generator{Rand: rand.New(rand.NewPCG(1, 2)), people: 50, tools: 20, days: 365}
 	c := NewCollector(Query{}, start)
 	c.query.Until = start.Add(1000 * 24 * time.Hour)
 	heap := func() int64 {
@@ -24,9 +24,9 @@ func TestCollector_KeepsNoFacts(t *testing.T) {
 	before := heap()
 	const decisions = 40_000
 	for range decisions {
-		r, v := story.fact()
-		c.Request(r)
-		c.Vote(v)
+		r, v := story.next()
+		c.AddRequest(r)
+		c.AddVote(v)
 	}
 	if each := (heap() - before) / decisions; each > 64 {
 		t.Errorf("%d bytes for each decision", each)
@@ -37,29 +37,29 @@ func TestCollector_KeepsNoFacts(t *testing.T) {
 }
 
 // Whoever makes up names gets a row for all of them together. Nothing is missing in it, and whoever asks finds themselves.
-func TestCollector_HasSoManyRowsAndNoMore(t *testing.T) {
+func TestCollector_LimitsRows(t *testing.T) {
 	c := NewCollector(Query{Person: "me"}, start.Add(time.Hour))
 	const names = 3 * 5000
 	for n := range names {
 		name, at := fmt.Sprint("n", n), start.UnixMilli()
-		c.Request(RequestFacts{Kind: name, Rule: name, Action: name, By: name, Outcome: "approve", Created: at, Decided: at + 1})
-		c.Vote(VoteFacts{Actor: name, Via: name, Created: at, At: at})
+		c.AddRequest(RequestIndex{Kind: name, Rule: name, Action: name, By: name, Outcome: "approve", Created: at, Decided: at + 1})
+		c.AddVote(VoteIndex{Actor: name, Via: name, Created: at, At: at})
 	}
-	c.Vote(VoteFacts{Actor: "me", Via: "me", Created: start.UnixMilli(), At: start.UnixMilli()})
+	c.AddVote(VoteIndex{Actor: "me", Via: "me", Created: start.UnixMilli(), At: start.UnixMilli()})
 	r := c.Report()
 	for _, rows := range [][]Row{r.ByKind, r.ByRule, r.ByAction} {
-		if len(rows) != 5001 || rows[0].Name != others || rows[0].Requests != names-5000 {
+		if len(rows) != 5001 || rows[0].Name != otherRow || rows[0].Requests != names-5000 {
 			t.Errorf("%d rows, the first is %+v", len(rows), rows[0])
 		}
 	}
-	if len(r.Channels) != 65 || r.Channels[0].Name != others || r.Channels[0].Words != names+1-64 {
+	if len(r.Channels) != 65 || r.Channels[0].Name != otherRow || r.Channels[0].Votes != names+1-64 {
 		t.Errorf("%d channels, the first is %+v", len(r.Channels), r.Channels[0])
 	}
-	if len(r.People) != 1 || r.People[0].Words != 1 || r.Hidden != 5001 {
+	if len(r.People) != 1 || r.People[0].Votes != 1 || r.Hidden != 5001 {
 		t.Errorf("%+v, and %d more", r.People, r.Hidden)
 	}
-	if len(c.subjects) != 5000 || c.deciders != 5000 {
-		t.Errorf("%d subjects and %d deciders are kept", len(c.subjects), c.deciders)
+	if len(c.candidates) != 5000 || c.deciders != 5000 {
+		t.Errorf("%d subjects and %d deciders are kept", len(c.candidates), c.deciders)
 	}
 }
 
@@ -68,15 +68,15 @@ func approvedBy(c *Collector, action string, times int, people ...string) {
 	for n := range times {
 		for _, name := range people {
 			at := start.Add(time.Duration(n) * time.Minute).UnixMilli()
-			c.Request(RequestFacts{Action: action, By: name, Outcome: "approve", Created: at, Decided: at + 60_000})
-			c.Vote(VoteFacts{Actor: name, Verb: "approve", Created: at, Viewed: at, At: at + 60_000})
+			c.AddRequest(RequestIndex{Action: action, By: name, Outcome: "approve", Created: at, Decided: at + 60_000})
+			c.AddVote(VoteIndex{Actor: name, Verb: "approve", Created: at, Viewed: at, At: at + 60_000})
 		}
 	}
 }
 
 // Of those who have no row of their own nobody can say that they are no rubber stamps.
-func TestPropose_WhoIsOneOfManyHasNoSay(t *testing.T) {
-	l := usual
+func TestPropose_ApproversWithoutOwnRowDoNotCount(t *testing.T) {
+	l := defaultLimits
 	l.names = 2
 	c := newCollector(Query{}, start.Add(time.Hour), l)
 	approvedBy(c, "refund", 30, "ann", "bob", "cid")
@@ -86,15 +86,15 @@ func TestPropose_WhoIsOneOfManyHasNoSay(t *testing.T) {
 }
 
 // What there is no room for counts less, and makes room when it is out of the question.
-func TestPropose_KeepsSoManyDeciders(t *testing.T) {
-	l := usual
+func TestPropose_LimitsDeciders(t *testing.T) {
+	l := defaultLimits
 	l.deciders = 2
 	c := newCollector(Query{}, start.Add(time.Hour), l)
 	approvedBy(c, "refund", 30, "ann", "bob", "cid")
 	if got := c.Report().Proposals; len(got) != 1 || got[0].Approved != 60 || got[0].Deciders != 2 {
 		t.Errorf("%+v", got)
 	}
-	c.Request(RequestFacts{Action: "refund", Outcome: "reject", Created: start.UnixMilli(), Decided: start.UnixMilli()})
+	c.AddRequest(RequestIndex{Action: "refund", Outcome: "reject", Created: start.UnixMilli(), Decided: start.UnixMilli()})
 	approvedBy(c, "refund", 30, "ann", "bob")
 	approvedBy(c, "email", 30, "ann", "bob")
 	if got := c.Report().Proposals; len(got) != 1 || got[0].Action != "email" || got[0].Approved != 60 {
@@ -102,7 +102,7 @@ func TestPropose_KeepsSoManyDeciders(t *testing.T) {
 	}
 }
 
-func TestSpread_ClassesAreOrderedAndNarrow(t *testing.T) {
+func TestQuantiles_BucketsAreOrderedAndNarrow(t *testing.T) {
 	var durations []int64
 	for n := range int64(300) {
 		durations = append(durations, n, -n)
@@ -113,18 +113,18 @@ func TestSpread_ClassesAreOrderedAndNarrow(t *testing.T) {
 	slices.Sort(durations)
 	last := int32(math.MinInt32)
 	for _, d := range durations {
-		got := class(d)
-		if got < last || abs(float64(middle(got)-d)) > abs(float64(d))/128 || class(middle(got)) != got {
-			t.Fatalf("%d is of class %d, whose middle is %d; the one before was %d", d, got, middle(got), last)
+		got := bucketOf(d)
+		if got < last || abs(float64(bucketMiddle(got)-d)) > abs(float64(d))/128 || bucketOf(bucketMiddle(got)) != got {
+			t.Fatalf("%d is of class %d, whose middle is %d; the one before was %d", d, got, bucketMiddle(got), last)
 		}
 		last = got
 	}
 }
 
 // Of very many words the busiest minute is still found when quiet ones had to be forgotten, wherever it comes.
-func TestBursts_ForgetQuietTimes(t *testing.T) {
+func TestBurstCounter_EvictsQuietTimes(t *testing.T) {
 	for _, busyAt := range []int{0, 500, 999} {
-		b := bursts{words: 10, most: 100}
+		b := burstCounter{maxTimes: 10, maxHalfMinutes: 100}
 		for n := range 1000 {
 			b.add(int64(n) * 10 * minute)
 			if n == busyAt {
@@ -132,31 +132,31 @@ func TestBursts_ForgetQuietTimes(t *testing.T) {
 					b.add(5 * minute)
 				}
 			}
-			if len(b.halves) > 100 || len(b.at) > 10 {
-				t.Fatalf("%d half minutes and %d times are kept", len(b.halves), len(b.at))
+			if len(b.halfMinutes) > 100 || len(b.at) > 10 {
+				t.Fatalf("%d half minutes and %d times are kept", len(b.halfMinutes), len(b.at))
 			}
 		}
-		if got := b.burst(); got != 7 {
+		if got := b.max(); got != 7 {
 			t.Errorf("%d, want 7", got)
 		}
 	}
 }
 
 // The busiest time is found even if its words come far apart: it is never among the quiet ones.
-func TestBursts_KeepTheBusyTimes(t *testing.T) {
-	b := bursts{words: 10, most: 100}
+func TestBurstCounter_KeepsBusyTimes(t *testing.T) {
+	b := burstCounter{maxTimes: 10, maxHalfMinutes: 100}
 	for n := range 1000 {
 		b.add(int64(n) * 10 * minute)
 		b.add(5 * minute)
 	}
-	if got := b.burst(); got < 990 || got > 1000 {
+	if got := b.max(); got < 990 || got > 1000 {
 		t.Errorf("%d, want about 1000", got)
 	}
 }
 
 // What was the most once stays it when all its time is forgotten.
-func TestBursts_RememberTheMost(t *testing.T) {
-	b := bursts{words: 1, most: 100}
+func TestBurstCounter_RemembersMaximum(t *testing.T) {
+	b := burstCounter{maxTimes: 1, maxHalfMinutes: 100}
 	for half := range int64(2) {
 		b.add(half * halfMinute)
 		b.add(half * halfMinute)
@@ -166,31 +166,31 @@ func TestBursts_RememberTheMost(t *testing.T) {
 			b.add((n + 1) * 10 * minute)
 		}
 	}
-	if got := b.burst(); got != 4 {
+	if got := b.max(); got != 4 {
 		t.Errorf("%d, want 4", got)
 	}
 }
 
 // A channel is busy at more different times than a person.
-func TestBursts_AChannelHasMoreTimes(t *testing.T) {
-	l := usual
-	l.words, l.halves = 1, 2
+func TestBurstCounter_ChannelKeepsMoreTimes(t *testing.T) {
+	l := defaultLimits
+	l.voteTimes, l.halfMinutes = 1, 2
 	c := newCollector(Query{}, start, l)
-	for n := range int64(channelHalves) {
-		c.Vote(VoteFacts{Actor: "ann", Via: "slack", Created: start.UnixMilli(), At: start.UnixMilli() + n*minute})
+	for n := range int64(channelFactor) {
+		c.AddVote(VoteIndex{Actor: "ann", Via: "slack", Created: start.UnixMilli(), At: start.UnixMilli() + n*minute})
 	}
-	if of, her := len(c.channels.of["slack"].said.halves), len(c.people.of["ann"].said.halves); of != channelHalves || her > 2 {
+	if of, her := len(c.channels.byName["slack"].bursts.halfMinutes), len(c.people.byName["ann"].bursts.halfMinutes); of != channelFactor || her > 2 {
 		t.Errorf("%d times of a channel and %d of a person are kept", of, her)
 	}
 }
 
 // Where all take the same time, so do half of them.
-func TestSpread_SaysNothingOutsideOfWhatThereWas(t *testing.T) {
-	s := spread{most: 5}
+func TestQuantiles_StayWithinObservedRange(t *testing.T) {
+	s := quantiles{most: 5}
 	for range 100 {
 		s.add(100_001)
 	}
-	if got := s.times(); got != (Times{N: 100, P50: 100.001, P90: 100.001, P99: 100.001}) {
+	if got := s.percentiles(); got != (Percentiles{N: 100, P50: 100.001, P90: 100.001, P99: 100.001}) {
 		t.Errorf("%+v", got)
 	}
 }

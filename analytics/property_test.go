@@ -11,29 +11,29 @@ import (
 	"pgregory.net/rapid"
 )
 
-// little is so little that whatever is kept one by one soon is not.
-var little = limits{names: 3, channels: 2, exact: 40, words: 30, halves: 1 << 20, deciders: 1 << 20}
+// smallLimits is so little that whatever is kept one by one soon is not.
+var smallLimits = limits{names: 3, channels: 2, durations: 40, voteTimes: 30, halfMinutes: 1 << 20, deciders: 1 << 20}
 
 // A report that keeps no facts says what one says that keeps all of them: the same where there is little to count, and nearly the same where there is
 // more than is kept one by one.
-func TestProperty_CountingOnTheWaySaysWhatCountingAtTheEndDoes(t *testing.T) {
+func TestProperty_CollectorMatchesReference(t *testing.T) {
 	proposed, folded, crowded := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		l := rapid.SampledFrom([]limits{usual, little}).Draw(t, "limits")
+		l := rapid.SampledFrom([]limits{defaultLimits, smallLimits}).Draw(t, "limits")
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		story := story{
+		story := generator{
 			Rand: random, people: rapid.IntRange(1, 5).Draw(t, "people"), tools: rapid.IntRange(1, 5).Draw(t, "tools"), hasty: rapid.IntRange(0, 100).Draw(t, "hasty percent"),
 			spoiled: rapid.IntRange(0, 3).Draw(t, "spoiled percent"), days: rapid.SampledFrom([]int{1, 30}).Draw(t, "days"),
 		}
 		query := Query{Since: start, Until: start.Add(240 * time.Hour), Zone: time.FixedZone("there", -5*3600), Person: rapid.SampledFrom([]string{"", "p1"}).Draw(t, "who asks")}
 		now := start.Add(250 * time.Hour)
-		c, w := newCollector(query, now, l), twin{query: query, now: now, limits: l}
+		c, w := newCollector(query, now, l), referenceReport{query: query, now: now, limits: l}
 		for range rapid.IntRange(0, 700).Draw(t, "facts") {
-			r, v := story.fact()
-			c.Request(r)
+			r, v := story.next()
+			c.AddRequest(r)
 			w.requests = append(w.requests, r)
 			if random.IntN(10) > 0 {
-				c.Vote(v)
+				c.AddVote(v)
 				w.votes = append(w.votes, v)
 			}
 		}
@@ -42,13 +42,13 @@ func TestProperty_CountingOnTheWaySaysWhatCountingAtTheEndDoes(t *testing.T) {
 			t.Fatalf("asked twice:\n%+v\n%+v", got, again)
 		}
 		proposed += len(want.Proposals)
-		if l == little && got.All.ToDecide.N > l.exact {
+		if l == smallLimits && got.All.ToDecide.N > l.durations {
 			folded++
 		}
-		if slices.ContainsFunc(got.ByAction, func(r Row) bool { return r.Name == others }) {
+		if slices.ContainsFunc(got.ByAction, func(r Row) bool { return r.Name == otherRow }) {
 			crowded++
 		}
-		near(t, l, &got, &want)
+		compareReports(t, l, &got, &want)
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("got  %+v\nwant %+v", got, want)
 		}
@@ -60,19 +60,19 @@ func TestProperty_CountingOnTheWaySaysWhatCountingAtTheEndDoes(t *testing.T) {
 
 var start = time.Date(2026, 11, 9, 10, 0, 0, 0, time.UTC)
 
-// story makes up decisions.
-type story struct {
+// generator makes up decisions.
+type generator struct {
 	*rand.Rand
 	people, tools, hasty, spoiled, days int
 }
 
-func (s story) often(percent int) bool { return s.IntN(100) < percent }
+func (s generator) often(percent int) bool { return s.IntN(100) < percent }
 
-func (s story) fact() (RequestFacts, VoteFacts) {
+func (s generator) next() (RequestIndex, VoteIndex) {
 	at := start.Add(time.Duration(s.Int64N(int64(s.days) * int64(24*time.Hour)))).UnixMilli()
 	tool := s.IntN(s.tools)
-	r := RequestFacts{
-		Kind: fmt.Sprint("k", s.IntN(2)), Action: fmt.Sprint("t", tool), Rule: fmt.Sprint("r", tool/2), By: fmt.Sprint("p", s.IntN(s.people)), Words: 50,
+	r := RequestIndex{
+		Kind: fmt.Sprint("k", s.IntN(2)), Action: fmt.Sprint("t", tool), Rule: fmt.Sprint("r", tool/2), By: fmt.Sprint("p", s.IntN(s.people)), WordCount: 50,
 		Created: at, Outcome: "approve", Decided: at + s.about(1000) - 50, // clocks may have been set
 	}
 	if s.often(90) {
@@ -85,7 +85,7 @@ func (s story) fact() (RequestFacts, VoteFacts) {
 		case 1:
 			r.Edited = 1
 		case 2:
-			r.Asked = 2
+			r.Clarifications = 2
 		case 3:
 			r.Paged = 3
 		case 4:
@@ -94,7 +94,7 @@ func (s story) fact() (RequestFacts, VoteFacts) {
 			r.Outcome = []string{"reject", "answer", "expire", "escape", "withdraw"}[s.IntN(5)]
 		}
 	}
-	v := VoteFacts{Actor: r.By, Verb: "approve", Via: []string{"", "slack", "http/oidc amr=otp", "mcp"}[s.IntN(4)], Words: r.Words, Created: at, Viewed: r.Viewed, At: at + s.about(60)}
+	v := VoteIndex{Actor: r.By, Verb: "approve", Via: []string{"", "slack", "http/oidc amr=otp", "mcp"}[s.IntN(4)], WordCount: r.WordCount, Created: at, Viewed: r.Viewed, At: at + s.about(60)}
 	switch r.Outcome {
 	case "reject":
 		v.Verb = r.Outcome
@@ -112,11 +112,11 @@ func (s story) fact() (RequestFacts, VoteFacts) {
 }
 
 // about is a duration that is mostly around so many seconds, and now and then much longer.
-func (s story) about(seconds float64) int64 { return int64(s.ExpFloat64() * seconds * 1000) }
+func (s generator) about(seconds float64) int64 { return int64(s.ExpFloat64() * seconds * 1000) }
 
-// near makes two reports the same where they may differ, if they differ by no more than that.
-func near(t *rapid.T, l limits, got, want *Report) {
-	nearTimes := func(name string, got *Times, want Times) {
+// compareReports makes two reports the same where they may differ, if they differ by no more than that.
+func compareReports(t *rapid.T, l limits, got, want *Report) {
+	nearTimes := func(name string, got *Percentiles, want Percentiles) {
 		if got.N != want.N {
 			t.Fatalf("%s: %+v, want %+v", name, *got, want)
 		}
@@ -124,7 +124,7 @@ func near(t *rapid.T, l limits, got, want *Report) {
 			got  *float64
 			want float64
 		}{{&got.P50, want.P50}, {&got.P90, want.P90}, {&got.P99, want.P99}} {
-			if got.N > l.exact && abs(*p.got-p.want) <= abs(p.want)/128+0.0005 {
+			if got.N > l.durations && abs(*p.got-p.want) <= abs(p.want)/128+0.0005 {
 				*p.got = p.want
 			}
 		}
@@ -139,13 +139,13 @@ func near(t *rapid.T, l limits, got, want *Report) {
 			nearRow(&rows[0][i], rows[1][i])
 		}
 	}
-	for _, rows := range [][2][]Voices{{got.Channels, want.Channels}, {got.People, want.People}} {
+	for _, rows := range [][2][]VoteStats{{got.Channels, want.Channels}, {got.People, want.People}} {
 		for i := range min(len(rows[0]), len(rows[1])) {
 			got, want := &rows[0][i], rows[1][i]
 			nearTimes(got.Name, &got.ToDecide, want.ToDecide)
 			nearTimes(got.Name, &got.Reading, want.Reading)
-			if got.Words > l.words && got.Burst <= want.Burst && 2*got.Burst >= want.Burst {
-				got.Burst = want.Burst
+			if got.Votes > l.voteTimes && got.MaxPerMinute <= want.MaxPerMinute && 2*got.MaxPerMinute >= want.MaxPerMinute {
+				got.MaxPerMinute = want.MaxPerMinute
 			}
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// subject is what a rule could be about.
-type subject struct{ action, rule string }
+// candidate is what a rule could be about.
+type candidate struct{ action, rule string }
 
-// history is what came of a subject: approvals by whoever gave them, or nil once something else came of it.
-type history struct {
+// candidateHistory is what came of a subject: approvals by whoever gave them, or nil once something else came of it.
+type candidateHistory struct {
 	by map[string]*approvals
 }
 
@@ -20,20 +20,20 @@ type approvals struct {
 }
 
 // consider notes a request for the proposals. What there is no room for any more is never proposed, or with fewer approvals than it had.
-func (c *Collector) consider(r RequestFacts) {
+func (c *Collector) addEvidence(r RequestIndex) {
 	if r.Action == "" || r.Outcome == "" || r.Outcome == "withdraw" {
 		return
 	}
-	about := subject{r.Action, r.Rule}
-	so := c.subjects[about]
+	about := candidate{r.Action, r.Rule}
+	so := c.candidates[about]
 	if so == nil {
-		if len(c.subjects) >= c.limits.names {
+		if len(c.candidates) >= c.limits.names {
 			return
 		}
-		so = &history{by: make(map[string]*approvals)}
-		c.subjects[about] = so
+		so = &candidateHistory{by: make(map[string]*approvals)}
+		c.candidates[about] = so
 	}
-	if r.Outcome != "approve" || r.Edited > 0 || r.Asked > 0 {
+	if r.Outcome != "approve" || r.Edited > 0 || r.Clarifications > 0 {
 		c.deciders -= len(so.by)
 		so.by = nil
 	}
@@ -56,11 +56,11 @@ func (c *Collector) consider(r RequestFacts) {
 // proposals are actions about which people were asked often, and always said yes without changing anything. Whoever looks like a
 // rubber stamp has no say in it: else they would write the policy. Neither has whoever has no row of their own, and might be one.
 func (c *Collector) proposals() (all []Proposal) {
-	_, crowded := c.people.of[others]
-	for about, so := range c.subjects {
+	_, crowded := c.people.byName[otherRow]
+	for about, so := range c.candidates {
 		p, waited := Proposal{Action: about.action, Rule: about.rule}, int64(0)
 		for name, by := range so.by {
-			if voice := c.people.of[name]; voice == nil && crowded || voice != nil && voice.suspect() {
+			if voice := c.people.byName[name]; voice == nil && crowded || voice != nil && voice.isSuspect() {
 				continue
 			}
 			p.Deciders++
@@ -70,13 +70,13 @@ func (c *Collector) proposals() (all []Proposal) {
 		if p.Approved < proposeAfter || p.Deciders < proposeDeciders {
 			continue
 		}
-		p.Waited = hours(waited)
+		p.WaitedHours = hours(waited)
 		p.Text = fmt.Sprintf("%s was approved %d times by %d people, never edited, refused or asked about; runs waited %.1f hours for it. A rule could allow it; try it on history first (fermata policy simulate).",
-			p.Action, p.Approved, p.Deciders, p.Waited)
+			p.Action, p.Approved, p.Deciders, p.WaitedHours)
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b Proposal) int {
-		return cmp.Or(cmp.Compare(b.Waited, a.Waited), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Rule, b.Rule))
+		return cmp.Or(cmp.Compare(b.WaitedHours, a.WaitedHours), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Rule, b.Rule))
 	})
 	return all
 }

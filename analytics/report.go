@@ -7,22 +7,22 @@ import (
 
 // Report is what came of the requests of an account in a while.
 //
-// Numbers are exact, but for two where there is much to count, so that a report takes no more memory the longer its history is: see [Times]
-// and [Voices.Burst]. And there are no more than 5000 kinds, rules, actions and people that have a row each (64 channels): what has none
+// Numbers are exact, but for two where there is much to count, so that a report takes no more memory the longer its history is: see [Percentiles]
+// and [VoteStats.MaxPerMinute]. And there are no more than 5000 kinds, rules, actions and people that have a row each (64 channels): what has none
 // counts in a row with the name "(all others)". Of people, whoever asks has one.
 type Report struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	// KeptSince, if it is given, is later than Since: requests of runs that were over before it may be forgotten, and are not counted.
-	KeptSince *time.Time `json:"keptSince,omitempty"`
+	RetainedSince *time.Time `json:"keptSince,omitempty"`
 	// All is every request that was asked in that time; the rows below are the same by kind, rule and action.
 	All      Row   `json:"all"`
 	ByKind   []Row `json:"byKind"`
 	ByRule   []Row `json:"byRule"`
 	ByAction []Row `json:"byAction"`
 	// Channels and People are about words and not about requests: several people may have to agree.
-	Channels []Voices `json:"channels"`
-	People   []Voices `json:"people"`
+	Channels []VoteStats `json:"channels"`
+	People   []VoteStats `json:"people"`
 	// Proposals are rules that history would bear out.
 	Proposals []Proposal `json:"proposals"`
 	// Hidden is how many rows of people are not shown, because whoever asks may not see them.
@@ -39,42 +39,42 @@ type Row struct {
 	Rejected  int    `json:"rejected"`
 	Answered  int    `json:"answered"`
 	Expired   int    `json:"expired"`
-	Escaped   int    `json:"escaped"`
+	Abandoned int    `json:"escaped"`
 	Withdrawn int    `json:"withdrawn"`
 	// Asked is how many were asked back before they were decided, Paged for how many somebody was paged.
-	Asked int `json:"asked"`
-	Paged int `json:"paged"`
+	Clarified int `json:"asked"`
+	Paged     int `json:"paged"`
 	// ToView and ToDecide count from the asking. Waited is how long runs stood still, all in all, in hours.
-	ToView   Times   `json:"toView"`
-	ToDecide Times   `json:"toDecide"`
-	Waited   float64 `json:"waitedHours"`
+	ToView      Percentiles `json:"toView"`
+	ToDecide    Percentiles `json:"toDecide"`
+	WaitedHours float64     `json:"waitedHours"`
 	// OldestOpen is how long the oldest open one has been open, in seconds.
 	OldestOpen float64 `json:"oldestOpenSeconds"`
 }
 
-// Times are percentiles, in seconds: the smallest that so many are not above. Of more than 512 they may be off by one part in 128.
-type Times struct {
+// Percentiles are percentiles, in seconds: the smallest that so many are not above. Of more than 512 they may be off by one part in 128.
+type Percentiles struct {
 	N   int     `json:"n"`
 	P50 float64 `json:"p50"`
 	P90 float64 `json:"p90"`
 	P99 float64 `json:"p99"`
 }
 
-// Voices is what some people said, or what was said on a channel.
-type Voices struct {
-	Name  string  `json:"name"`
-	Words int     `json:"words"`
-	Yes   float64 `json:"yesPercent"`   // of those that were a yes or a no; 0 if none was
-	Share float64 `json:"sharePercent"` // of all words
+// VoteStats is what some people said, or what was said on a channel.
+type VoteStats struct {
+	Name      string  `json:"name"`
+	Votes     int     `json:"words"`
+	Approvals float64 `json:"yesPercent"`   // of those that were a yes or a no; 0 if none was
+	Share     float64 `json:"sharePercent"` // of all words
 	// ToDecide counts from the asking, Reading from the first look.
-	ToDecide Times `json:"toDecide"`
-	Reading  Times `json:"reading"`
+	ToDecide Percentiles `json:"toDecide"`
+	Reading  Percentiles `json:"reading"`
 	// Blind is how many were said without looking, TooFast how many faster than anybody reads, Burst the most within a minute. Together they are what
 	// rubber-stamping looks like; none of them alone proves it. Of more than 16384 words, Burst is the most within two half minutes of the clock,
 	// which is never more, and half of it at least unless somebody has words in more than 32768 different half minutes (a channel: a million).
-	Blind   int     `json:"blind"`
-	TooFast float64 `json:"tooFastPercent"`
-	Burst   int     `json:"mostInAMinute"`
+	Unviewed     int     `json:"blind"`
+	TooFast      float64 `json:"tooFastPercent"`
+	MaxPerMinute int     `json:"mostInAMinute"`
 	// OutOfHours is the share of words between 20:00 and 7:00 and on weekends, in the zone of the report.
 	OutOfHours float64 `json:"outOfHoursPercent"`
 	Suspect    bool    `json:"suspect"`
@@ -85,17 +85,17 @@ type Proposal struct {
 	Action string `json:"action"`
 	Rule   string `json:"rule,omitempty"` // that has it asked now
 	// Approved is how often, Deciders by how many people, Waited for how many hours all in all.
-	Approved int     `json:"approved"`
-	Deciders int     `json:"deciders"`
-	Waited   float64 `json:"waitedHours"`
-	Text     string  `json:"text"`
+	Approved    int     `json:"approved"`
+	Deciders    int     `json:"deciders"`
+	WaitedHours float64 `json:"waitedHours"`
+	Text        string  `json:"text"`
 }
 
 const (
-	readingSpeed = 600 // words a minute: faster than anybody reads
-	manyWords    = 20  // from how many words, yes or no, on somebody can be suspected
-	suspectYes   = 98.0
-	suspectFast  = 30.0
+	readingSpeed     = 600 // words a minute: faster than anybody reads
+	minVotes         = 20  // from how many words, yes or no, on somebody can be suspected
+	suspectApprovals = 98.0
+	suspectFast      = 30.0
 
 	proposeAfter    = 50 // approvals
 	proposeDeciders = 2
@@ -120,31 +120,33 @@ type Collector struct {
 	now    time.Time
 	limits limits
 
-	all                   rowCount
-	kinds, rules, actions tally[rowCount]
-	channels, people      tally[voiceCount]
-	subjects              map[subject]*history
-	words, deciders       int
+	all                   rowCounter
+	kinds, rules, actions groups[rowCounter]
+	channels, people      groups[voteCounter]
+	candidates            map[candidate]*candidateHistory
+	votes, deciders       int
 }
 
 // limits are how much a collector keeps.
 type limits struct {
-	names    int // rows of a kind
-	channels int
-	exact    int // durations that are kept one by one
-	words    int // times of words that are kept one by one
-	halves   int // half minutes in which somebody said something
-	deciders int // all in all, of what may be proposed
+	names       int // rows of a kind
+	channels    int
+	durations   int // durations that are kept one by one
+	voteTimes   int // times of words that are kept one by one
+	halfMinutes int // half minutes in which somebody said something
+	deciders    int // all in all, of what may be proposed
 }
 
-// usual is what a report over years may take. The texts at [Report], [Times] and [Voices] say these numbers.
-var usual = limits{names: 5000, channels: 64, exact: 512, words: 16384, halves: 32768, deciders: 100_000}
+// defaultLimits is what a report over years may take. The texts at [Report], [Percentiles] and [VoteStats] say these numbers.
+var defaultLimits = limits{names: 5000, channels: 64, durations: 512, voteTimes: 16384, halfMinutes: 32768, deciders: 100_000}
 
-// channelHalves is how many times as many half minutes a channel has as a person: a year has a million.
-const channelHalves = 32
+// channelFactor is how many times as many half minutes a channel has as a person: a year has a million.
+const channelFactor = 32
 
 // NewCollector makes a collector for what is asked for; now is when open requests are looked at.
-func NewCollector(query Query, now time.Time) *Collector { return newCollector(query, now, usual) }
+func NewCollector(query Query, now time.Time) *Collector {
+	return newCollector(query, now, defaultLimits)
+}
 
 func newCollector(query Query, now time.Time, l limits) *Collector {
 	if query.Until.IsZero() {
@@ -153,58 +155,58 @@ func newCollector(query Query, now time.Time, l limits) *Collector {
 	if query.Zone == nil {
 		query.Zone = time.UTC
 	}
-	row := func() *rowCount { return newRowCount(l) }
+	row := func() *rowCounter { return newRowCounter(l) }
 	return &Collector{
-		query: query, now: now, limits: l, all: *row(), subjects: make(map[subject]*history),
-		kinds: newTally(l.names, row), rules: newTally(l.names, row), actions: newTally(l.names, row),
-		channels: newTally(l.channels, func() *voiceCount { return newVoiceCount(l, l.halves*channelHalves) }),
-		people:   newTally(l.names, func() *voiceCount { return newVoiceCount(l, l.halves) }, query.Person),
+		query: query, now: now, limits: l, all: *row(), candidates: make(map[candidate]*candidateHistory),
+		kinds: newGroups(l.names, row), rules: newGroups(l.names, row), actions: newGroups(l.names, row),
+		channels: newGroups(l.channels, func() *voteCounter { return newVoteCounter(l, l.halfMinutes*channelFactor) }),
+		people:   newGroups(l.names, func() *voteCounter { return newVoteCounter(l, l.halfMinutes) }, query.Person),
 	}
 }
 
-func (c *Collector) within(created int64) bool {
+func (c *Collector) inRange(created int64) bool {
 	return created >= c.query.Since.UnixMilli() && created <= c.query.Until.UnixMilli()
 }
 
 // Request takes a request.
-func (c *Collector) Request(r RequestFacts) {
-	if !c.within(r.Created) {
+func (c *Collector) AddRequest(r RequestIndex) {
+	if !c.inRange(r.Created) {
 		return
 	}
 	now := c.now.UnixMilli()
-	c.all.take(r, now)
-	c.kinds.take(r.Kind, func(row *rowCount) { row.take(r, now) })
-	c.rules.take(r.Rule, func(row *rowCount) { row.take(r, now) })
-	c.actions.take(r.Action, func(row *rowCount) { row.take(r, now) })
-	c.consider(r)
+	c.all.add(r, now)
+	c.kinds.add(r.Kind, func(row *rowCounter) { row.add(r, now) })
+	c.rules.add(r.Rule, func(row *rowCounter) { row.add(r, now) })
+	c.actions.add(r.Action, func(row *rowCounter) { row.add(r, now) })
+	c.addEvidence(r)
 }
 
 // Vote takes somebody's word.
-func (c *Collector) Vote(v VoteFacts) {
-	if !c.within(v.Created) {
+func (c *Collector) AddVote(v VoteIndex) {
+	if !c.inRange(v.Created) {
 		return
 	}
-	c.words++
-	late := outOfHours(time.UnixMilli(v.At).In(c.query.Zone))
-	c.channels.take(channel(v.Via), func(to *voiceCount) { to.take(v, late) })
-	c.people.take(v.Actor, func(to *voiceCount) { to.take(v, late) })
+	c.votes++
+	late := isOutOfHours(time.UnixMilli(v.At).In(c.query.Zone))
+	c.channels.add(channel(v.Via), func(to *voteCounter) { to.add(v, late) })
+	c.people.add(v.Actor, func(to *voteCounter) { to.add(v, late) })
 }
 
 // Report is what has been collected.
 func (c *Collector) Report() Report {
-	voice := func(name string, v *voiceCount) Voices { return v.voices(name, c.words) }
+	voice := func(name string, v *voteCounter) VoteStats { return v.stats(name, c.votes) }
 	report := Report{
 		Since: c.query.Since.UTC(), Until: c.query.Until.UTC(), All: c.all.row(""),
-		ByKind: rows(c.kinds, rowOf), ByRule: rows(c.rules, rowOf), ByAction: rows(c.actions, rowOf),
+		ByKind: rows(c.kinds, newRow), ByRule: rows(c.rules, newRow), ByAction: rows(c.actions, newRow),
 		Channels: rows(c.channels, voice), People: rows(c.people, voice),
 	}
 	if kept := c.now.Add(-c.query.Retention).UTC(); c.query.Retention > 0 && kept.After(c.query.Since) {
-		report.KeptSince = &kept
+		report.RetainedSince = &kept
 	}
 	report.Proposals = c.proposals()
 	if c.query.Person != "" {
 		all := len(report.People)
-		report.People = slices.DeleteFunc(report.People, func(v Voices) bool { return v.Name != c.query.Person })
+		report.People = slices.DeleteFunc(report.People, func(v VoteStats) bool { return v.Name != c.query.Person })
 		report.Hidden = all - len(report.People)
 	}
 	return report

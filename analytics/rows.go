@@ -1,18 +1,18 @@
 package analytics
 
-// rowCount becomes a row.
-type rowCount struct {
+// rowCounter becomes a row.
+type rowCounter struct {
 	counts           Row   // without its times
 	waited, oldest   int64 // milliseconds
-	toView, toDecide spread
+	toView, toDecide quantiles
 }
 
-func newRowCount(l limits) *rowCount {
-	return &rowCount{toView: spread{most: l.exact}, toDecide: spread{most: l.exact}}
+func newRowCounter(l limits) *rowCounter {
+	return &rowCounter{toView: quantiles{most: l.durations}, toDecide: quantiles{most: l.durations}}
 }
 
-func (c *rowCount) take(r RequestFacts, now int64) {
-	c.counts.count(r)
+func (c *rowCounter) add(r RequestIndex, now int64) {
+	c.counts.add(r)
 	if r.Viewed > 0 {
 		c.toView.add(r.Viewed - r.Created)
 	}
@@ -26,16 +26,16 @@ func (c *rowCount) take(r RequestFacts, now int64) {
 	c.waited += end - r.Created
 }
 
-func (c *rowCount) row(name string) Row {
+func (c *rowCounter) row(name string) Row {
 	row := c.counts
-	row.Name, row.ToView, row.ToDecide = name, c.toView.times(), c.toDecide.times()
-	row.Waited, row.OldestOpen = hours(c.waited), seconds(c.oldest)
+	row.Name, row.ToView, row.ToDecide = name, c.toView.percentiles(), c.toDecide.percentiles()
+	row.WaitedHours, row.OldestOpen = hours(c.waited), seconds(c.oldest)
 	return row
 }
 
-func rowOf(name string, c *rowCount) Row { return c.row(name) }
+func newRow(name string, c *rowCounter) Row { return c.row(name) }
 
-func (row *Row) count(r RequestFacts) {
+func (row *Row) add(r RequestIndex) {
 	row.Requests++
 	switch r.Outcome {
 	case "":
@@ -50,11 +50,11 @@ func (row *Row) count(r RequestFacts) {
 	case "expire":
 		row.Expired++
 	case "escape":
-		row.Escaped++
+		row.Abandoned++
 	case "withdraw":
 		row.Withdrawn++
 	}
-	row.Asked += min(r.Asked, 1)
+	row.Clarified += min(r.Clarifications, 1)
 	row.Paged += min(r.Paged, 1)
 }
 

@@ -27,7 +27,7 @@ type Chat struct {
 
 // Pending says that what was asked for is recorded and under way.
 type Pending struct {
-	Run      string `json:"runId,omitempty"`
+	RunID    string `json:"runId,omitempty"`
 	StateKey string `json:"stateKey"`
 }
 
@@ -62,7 +62,7 @@ type Request struct {
 	CreatedAt    time.Time       `json:"createdAt"`
 	Deadline     *time.Time      `json:"deadline,omitempty"`
 	Decision     *Decision       `json:"decision,omitempty"`
-	Life         *Life           `json:"life,omitempty" doc:"What people did with it so far."`
+	Activity     *Activity       `json:"life,omitempty" doc:"What people did with it so far."`
 }
 
 // Decision is what was decided on a request.
@@ -82,8 +82,8 @@ type Decide struct {
 	Shown    string          `json:"shown,omitempty" maxLength:"128" doc:"The digest of what was shown. A decision on something else is refused."`
 }
 
-// Ask is a question of an agent that the server does not execute.
-type Ask struct {
+// CreateRequest is a question of an agent that the server does not execute.
+type CreateRequest struct {
 	StateKey     string          `json:"stateKey,omitempty" maxLength:"512"`
 	Kind         string          `json:"kind" minLength:"1" maxLength:"256"`
 	Data         json.RawMessage `json:"data" doc:"What is shown to people."`
@@ -178,8 +178,8 @@ type Problem struct {
 	Detail string `json:"detail,omitempty" doc:"What is wrong here, for people."`
 	// Fields says what is wrong with which part of the request.
 	Fields []Field `json:"errors,omitempty" doc:"What is wrong with which part of the request."`
-	// Decided is set with already_decided.
-	Decided *Decided `json:"decided,omitempty" doc:"Who decided, when and how, if somebody did before."`
+	// PriorDecision is set with already_decided.
+	Decided *PriorDecision `json:"decided,omitempty" doc:"Who decided, when and how, if somebody did before."`
 }
 
 // Field is a part of a request that is wrong.
@@ -188,8 +188,8 @@ type Field struct {
 	Message  string `json:"message"`
 }
 
-// Decided says who decided something before.
-type Decided struct {
+// PriorDecision says who decided something before.
+type PriorDecision struct {
 	By      string    `json:"by"`
 	At      time.Time `json:"at"`
 	Verdict string    `json:"verdict"`

@@ -5,92 +5,92 @@ import (
 	"time"
 )
 
-// Life is what people did with a request so far.
-type Life struct {
-	Revision  int64      `json:"revision" doc:"Counts the changes."`
-	State     string     `json:"state" enum:"open,answered,expired,withdrawn"`
-	Summary   string     `json:"summary" doc:"Where it stands, in one line."`
-	Progress  string     `json:"progress,omitempty" doc:"Who agreed and who is still needed."`
-	MayNot    string     `json:"mayNot,omitempty" doc:"Why the word of whoever asks would not count; not there if it would."`
-	Verbs     []string   `json:"verbs" doc:"What people may do; without approve for whoever asks, if of their words only a yes would not count."`
-	Need      []Need     `json:"need"`
-	MinAuth   string     `json:"minAuth,omitempty" doc:"How well whoever decides must be authenticated."`
-	Action    string     `json:"action,omitempty"`
-	Risk      int        `json:"risk,omitempty"`
-	Requester string     `json:"requester,omitempty"`
-	Policy    string     `json:"policy,omitempty" doc:"The digest of the rules that have it asked."`
-	Rules     []string   `json:"rules,omitempty"`
-	Reason    string     `json:"reason,omitempty"`
-	Route     string     `json:"route"`
-	Claim     *Mark      `json:"claim,omitempty" doc:"Who looks after it."`
-	Snoozed   *time.Time `json:"snoozed,omitempty"`
-	Edit      *Edit      `json:"edit,omitempty" doc:"What would be done in the place of what was asked."`
-	Votes     []Vote     `json:"votes,omitempty"`
-	Comments  []Note     `json:"comments,omitempty"`
-	Questions []Question `json:"questions,omitempty" doc:"What the run was asked back."`
-	History   []Happened `json:"history,omitempty" doc:"What has happened, the oldest first."`
+// Activity is what people did with a request so far.
+type Activity struct {
+	Revision         int64           `json:"revision" doc:"Counts the changes."`
+	State            string          `json:"state" enum:"open,answered,expired,withdrawn"`
+	Summary          string          `json:"summary" doc:"Where it stands, in one line."`
+	Progress         string          `json:"progress,omitempty" doc:"Who agreed and who is still needed."`
+	IneligibleReason string          `json:"mayNot,omitempty" doc:"Why the word of whoever asks would not count; not there if it would."`
+	Verbs            []string        `json:"verbs" doc:"What people may do; without approve for whoever asks, if of their words only a yes would not count."`
+	Requirements     []Requirement   `json:"need"`
+	MinAuth          string          `json:"minAuth,omitempty" doc:"How well whoever decides must be authenticated."`
+	Action           string          `json:"action,omitempty"`
+	Risk             int             `json:"risk,omitempty"`
+	Requester        string          `json:"requester,omitempty"`
+	Policy           string          `json:"policy,omitempty" doc:"The digest of the rules that have it asked."`
+	Rules            []string        `json:"rules,omitempty"`
+	Reason           string          `json:"reason,omitempty"`
+	Route            string          `json:"route"`
+	Claim            *Stamp          `json:"claim,omitempty" doc:"Who looks after it."`
+	SnoozedUntil     *time.Time      `json:"snoozed,omitempty"`
+	Edit             *Edit           `json:"edit,omitempty" doc:"What would be done in the place of what was asked."`
+	Votes            []Vote          `json:"votes,omitempty"`
+	Comments         []Note          `json:"comments,omitempty"`
+	Clarifications   []Clarification `json:"questions,omitempty" doc:"What the run was asked back."`
+	History          []HistoryEntry  `json:"history,omitempty" doc:"What has happened, the oldest first."`
 }
 
-// Need is how many people of a group have to agree.
-type Need struct {
-	From  []string `json:"from"`
-	Count int      `json:"count"`
+// Requirement is how many people of a group have to agree.
+type Requirement struct {
+	Groups []string `json:"from"`
+	Count  int      `json:"count"`
 }
 
-// Mark is who did something, and when.
-type Mark struct {
+// Stamp is who did something, and when.
+type Stamp struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`
 }
 
 // Edit is other arguments than the ones that were asked for.
 type Edit struct {
-	Mark
+	Stamp
 	Args   json.RawMessage `json:"args"`
 	Fields []string        `json:"fields,omitempty" doc:"The JSON pointers of what differs."`
 }
 
 // Vote is one person's word.
 type Vote struct {
-	Mark
+	Stamp
 	Verb   string `json:"verb"`
 	Reason string `json:"reason,omitempty"`
 }
 
 // Note is something that somebody wrote.
 type Note struct {
-	Mark
+	Stamp
 	Text string `json:"text"`
 }
 
-// Question is what people want to know before they decide.
-type Question struct {
+// Clarification is what people want to know before they decide.
+type Clarification struct {
 	Note
-	Answer *Note `json:"answer,omitempty"`
+	Reply *Note `json:"answer,omitempty"`
 }
 
-// Happened is something that happened to a request.
-type Happened struct {
-	Mark
+// HistoryEntry is something that happened to a request.
+type HistoryEntry struct {
+	Stamp
 	Revision int64  `json:"revision"`
-	What     string `json:"what"`
+	Event    string `json:"what"`
 	Text     string `json:"text"`
 }
 
-// Act is something that is done with a request and decides nothing.
-type Act struct {
-	Text     string     `json:"text,omitempty" maxLength:"4000" doc:"A comment, a question, an answer, or a reason."`
-	To       string     `json:"to,omitempty" maxLength:"512" doc:"With delegate: to whom."`
-	Until    *time.Time `json:"until,omitempty" doc:"With snooze and extend: until when."`
-	Question int        `json:"question,omitempty" minimum:"1" doc:"With reply: which question, counted from 1. It has to be said."`
-	Shown    string     `json:"shown,omitempty" maxLength:"512" doc:"With view: the digest of what you see. If something else is asked by now, you have not looked at that."`
+// RequestAction is something that is done with a request and decides nothing.
+type RequestAction struct {
+	Text          string     `json:"text,omitempty" maxLength:"4000" doc:"A comment, a question, an answer, or a reason."`
+	To            string     `json:"to,omitempty" maxLength:"512" doc:"With delegate: to whom."`
+	Until         *time.Time `json:"until,omitempty" doc:"With snooze and extend: until when."`
+	Clarification int        `json:"question,omitempty" minimum:"1" doc:"With reply: which question, counted from 1. It has to be said."`
+	Shown         string     `json:"shown,omitempty" maxLength:"512" doc:"With view: the digest of what you see. If something else is asked by now, you have not looked at that."`
 }
 
-// Answered is a question that is settled: it was answered, or has expired, or was withdrawn.
-type Answered struct {
-	Run        string          `json:"runId"`
+// AnsweredRequest is a question that is settled: it was answered, or has expired, or was withdrawn.
+type AnsweredRequest struct {
+	RunID      string          `json:"runId"`
 	StateKey   string          `json:"stateKey"`
-	Graph      string          `json:"graphId"`
+	GraphID    string          `json:"graphId"`
 	Interrupt  string          `json:"interrupt"`
 	Kind       string          `json:"kind"`
 	Expired    bool            `json:"expired,omitempty" doc:"Nobody answered in time: neither a yes nor a no."`
@@ -103,12 +103,12 @@ type Answered struct {
 
 // AnswersPage is what was settled behind a cursor.
 type AnswersPage struct {
-	Items []Answered `json:"items"`
-	Next  string     `json:"next" doc:"The cursor for the next call. A page may be empty although there is more: there is no more yet if the cursor stays as it is."`
+	Items []AnsweredRequest `json:"items"`
+	Next  string            `json:"next" doc:"The cursor for the next call. A page may be empty although there is more: there is no more yet if the cursor stays as it is."`
 }
 
-// Supposed is an action to try the rules on.
-type Supposed struct {
+// HypotheticalAction is an action to try the rules on.
+type HypotheticalAction struct {
 	Graph     string          `json:"graph,omitempty"`
 	Node      string          `json:"node,omitempty"`
 	Tool      string          `json:"tool"`
@@ -138,8 +138,8 @@ type ReplayPolicy struct {
 	Seconds int64  `json:"seconds" minimum:"1" maximum:"315360000" doc:"How far to look back."`
 }
 
-// Remember asks for a yes to be remembered.
-type Remember struct {
+// CreateGrant asks for a yes to be remembered.
+type CreateGrant struct {
 	Seconds int64           `json:"seconds" minimum:"1" maximum:"31536000" doc:"For how long. The policy may allow less."`
 	Uses    int             `json:"uses" minimum:"1" maximum:"1000000" doc:"How often it can be used."`
 	Budget  *Budget         `json:"budget,omitempty"`
@@ -148,8 +148,8 @@ type Remember struct {
 
 // Budget is how much all uses of a grant may come to.
 type Budget struct {
-	Of  string `json:"of" doc:"The JSON pointer of a whole number in the arguments, or cost."`
-	Max int64  `json:"max" minimum:"0"`
+	Field string `json:"of" doc:"The JSON pointer of a whole number in the arguments, or cost."`
+	Max   int64  `json:"max" minimum:"0"`
 }
 
 // Grant is a yes that is remembered within bounds.

@@ -37,7 +37,7 @@ func Provider(other provider.Provider) Option {
 }
 
 // Notify has a function told what people have to be told: that they are asked something, reminded of it, paged. What it fails to tell comes again;
-// what it has told may come once more, under the same key. See [executor.Desk].
+// what it has told may come once more, under the same key. See [executor.DeskConfig].
 func Notify(tell func(ctx context.Context, account string, notice desk.Notice) error) Option {
 	return func(p *program) { p.notify = tell }
 }
@@ -67,12 +67,12 @@ type commands struct {
 	Graphs  graphsCommand  `cmd:"" group:"people" help:"List what can be run, or draw it, and where a run of it waits."`
 	Watch   watchCommand   `cmd:"" group:"people" help:"Print what happens to a run until it is over."`
 	Cancel  cancelCommand  `cmd:"" group:"people" help:"End a run."`
-	Inbox   inboxScreen    `cmd:"" group:"people" help:"What people are asked, to look at and to decide."`
+	Inbox   inboxCommand   `cmd:"" group:"people" help:"What people are asked, to look at and to decide."`
 	Show    showCommand    `cmd:"" group:"people" help:"Show a request."`
 	Approve approveCommand `cmd:"" group:"people" help:"Say yes to a request."`
 	Reject  rejectCommand  `cmd:"" group:"people" help:"Say no to a request."`
 	Answer  answerCommand  `cmd:"" group:"people" help:"Answer a request with JSON."`
-	deskCommands
+	requestCommands
 
 	Config  configCommands `cmd:"" group:"operators" help:"The settings of the server."`
 	Check   checkCommand   `cmd:"" group:"operators" help:"List open runs that this program could not go on with. Before a deploy."`
@@ -125,7 +125,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 		return p.fail(err)
 	}
 	p.parser = parser
-	describeCommands(parser.Model.Node)
+	addDetails(parser.Model.Node)
 	if len(args) == 0 {
 		args = []string{"help"}
 	}
@@ -144,21 +144,21 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 		p.command = parsed.Selected().Path()
 	}
 	if err != nil {
-		return p.fail(takenForFlag(err))
+		return p.fail(negativeNumberHint(err))
 	}
 	if server := serverOf(parsed); server != "" && !p.json {
-		waiting, stop := p.sayWaiting(ctx, server)
+		waiting, stop := p.noticeWhenSlow(ctx, server)
 		defer stop()
 		parsed.BindTo(waiting, (*context.Context)(nil))
 	}
 	return p.fail(parsed.Run())
 }
 
-var unknownNumber = regexp.MustCompile(`^unknown flag (-[0-9])`)
+var numberFlag = regexp.MustCompile(`^unknown flag (-[0-9])`)
 
-// takenForFlag says what to do about a number below zero, which is an answer as any other.
-func takenForFlag(err error) error {
-	if number := unknownNumber.FindStringSubmatch(err.Error()); number != nil {
+// negativeNumberHint says what to do about a number below zero, which is an answer as any other.
+func negativeNumberHint(err error) error {
+	if number := numberFlag.FindStringSubmatch(err.Error()); number != nil {
 		return usage("%s… is taken for a flag: put -- before it if it is none", number[1])
 	}
 	return &usageError{err}

@@ -27,13 +27,13 @@ const (
 	exitError       = 1
 	exitUsage       = 2
 	exitNotFound    = 3
-	exitRefused     = 4
+	exitRejected    = 4
 	exitConflict    = 5
-	exitUnderWay    = 6
+	exitPending     = 6
 	exitUnavailable = 7
-	exitFound       = 8
+	exitFindings    = 8
 	exitRunFailed   = 9
-	exitStopped     = 130
+	exitInterrupted = 130
 )
 
 // exitCodes is the table in the help and in the README.
@@ -45,19 +45,19 @@ var exitCodes = []struct {
 	{exitError, "It did not work, for a reason that has no code of its own."},
 	{exitUsage, "What was said is wrong: the command line, the settings, the JSON of an input or an answer. Nothing was changed."},
 	{exitNotFound, "There is nothing of that name."},
-	{exitRefused, "Refused: no key, a wrong one, or one that may not do this."},
+	{exitRejected, "Refused: no key, a wrong one, or one that may not do this."},
 	{exitConflict, "Too late, or not as it was: already decided, expired, over, not what was shown, an id or a key that is in use."},
-	{exitUnderWay, "It is recorded and under way, or --timeout was over before the end. The same call again is safe."},
+	{exitPending, "It is recorded and under way, or --timeout was over before the end. The same call again is safe."},
 	{exitUnavailable, "The server or the store cannot be reached, or is at its limit. The same call again is safe."},
-	{exitFound, "Something has to be done or looked at: check found runs, migrate --dry-run migrations, audit something that does not agree."},
+	{exitFindings, "Something has to be done or looked at: check found runs, migrate --dry-run migrations, audit something that does not agree."},
 	{exitRunFailed, "The command did its work, but the run has failed or was cancelled."},
-	{exitStopped, "Somebody ended the command (Ctrl-C)."},
+	{exitInterrupted, "Somebody ended the command (Ctrl-C)."},
 }
 
 // statusExits are the exit codes of what a server answers, by its status.
 var statusExits = map[int]int{
 	http.StatusBadRequest: exitUsage, http.StatusMethodNotAllowed: exitUsage, http.StatusRequestEntityTooLarge: exitUsage, http.StatusUnsupportedMediaType: exitUsage,
-	http.StatusUnauthorized: exitRefused, http.StatusForbidden: exitRefused,
+	http.StatusUnauthorized: exitRejected, http.StatusForbidden: exitRejected,
 	http.StatusNotFound: exitNotFound,
 	http.StatusConflict: exitConflict, http.StatusGone: exitConflict, http.StatusPreconditionFailed: exitConflict, http.StatusUnprocessableEntity: exitConflict,
 	http.StatusRequestTimeout: exitUnavailable, http.StatusTooManyRequests: exitUnavailable, http.StatusBadGateway: exitUnavailable,
@@ -73,51 +73,51 @@ func (e *usageError) Unwrap() error { return e.error }
 func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 var (
-	errNoStore   = errors.New("there is no store")
-	errTimeout   = errors.New("it was not over in time")
-	errFound     = errors.New("something has to be done")
-	errRunFailed = errors.New("the run has failed")
-	errPending   = errors.New("it is recorded, and under way")
-	errNoFolder  = errors.New("there is no folder")
-	errNoPolicy  = errors.New("the server has no policy: any one approver is asked about every action")
-	errAnswered  = errors.New("no question waits for an answer")
-	errUnseen    = errors.New("you have not seen what would be decided")
-	errNoSuchKey = errors.New("there is no key")
-	errNoLog     = errors.New("there is no log of this account")
-	errNotDrawn  = errors.New("nothing is known of what is inside of it")
-	errNoKey     = errors.New("there is no key: put one into FERMATA_TOKEN, or behind --token; fermata demo prints one, fermata keys create makes one")
+	errNoStore         = errors.New("there is no store")
+	errTimeout         = errors.New("it was not over in time")
+	errNeedsAttention  = errors.New("something has to be done")
+	errRunFailed       = errors.New("the run has failed")
+	errPending         = errors.New("it is recorded, and under way")
+	errNoFolder        = errors.New("there is no folder")
+	errNoPolicy        = errors.New("the server has no policy: any one approver is asked about every action")
+	errNoClarification = errors.New("no question waits for an answer")
+	errNotViewed       = errors.New("you have not seen what would be decided")
+	errKeyNotFound     = errors.New("there is no key")
+	errNoLog           = errors.New("there is no log of this account")
+	errNoDrawing       = errors.New("nothing is known of what is inside of it")
+	errNoToken         = errors.New("there is no key: put one into FERMATA_TOKEN, or behind --token; fermata demo prints one, fermata keys create makes one")
 )
 
-// failures says which code and which exit an error has. The first that fits counts.
-var failures = []struct {
+// errorExits says which code and which exit an error has. The first that fits counts.
+var errorExits = []struct {
 	err  error
 	code string
 	exit int
 }{
-	{errTimeout, "timeout", exitUnderWay},
-	{errPending, "pending", exitUnderWay},
-	{client.ErrPending, "pending", exitUnderWay},
+	{errTimeout, "timeout", exitPending},
+	{errPending, "pending", exitPending},
+	{client.ErrPending, "pending", exitPending},
 	{errFile, "invalid_file", exitUsage},
-	{client.ErrNoName, "usage", exitUsage},
-	{errFound, "found", exitFound},
+	{client.ErrInvalidID, "usage", exitUsage},
+	{errNeedsAttention, "found", exitFindings},
 	{errRunFailed, "run_failed", exitRunFailed},
-	{context.Canceled, "stopped", exitStopped},
-	{errNoKey, "unauthenticated", exitRefused},
+	{context.Canceled, "stopped", exitInterrupted},
+	{errNoToken, "unauthenticated", exitRejected},
 	{errNoStore, "not_found", exitNotFound},
 	{errNoFolder, "not_found", exitNotFound},
-	{errNoSuchKey, "not_found", exitNotFound},
+	{errKeyNotFound, "not_found", exitNotFound},
 	{errNoPolicy, "no_policy", exitNotFound},
-	{errNotDrawn, "not_found", exitNotFound},
+	{errNoDrawing, "not_found", exitNotFound},
 	{errNoLog, "not_found", exitNotFound},
-	{errAnswered, "not_possible", exitConflict},
-	{errUnseen, "digest_mismatch", exitConflict},
-	{executor.ErrUnknownRun, "not_found", exitNotFound},
+	{errNoClarification, "not_possible", exitConflict},
+	{errNotViewed, "digest_mismatch", exitConflict},
+	{executor.ErrRunNotFound, "not_found", exitNotFound},
 	{audit.ErrNotFound, "not_found", exitNotFound},
 	{store.ErrNotFound, "not_found", exitNotFound},
-	{executor.ErrOver, "not_active", exitConflict},
+	{executor.ErrRunEnded, "not_active", exitConflict},
 	{executor.ErrNotParked, "not_active", exitConflict},
-	{executor.ErrKey, "wrong_key", exitRefused},
-	{postgres.ErrDenied, "store_denied", exitRefused},
+	{executor.ErrWrongKey, "wrong_key", exitRejected},
+	{postgres.ErrDenied, "store_denied", exitRejected},
 	{postgres.ErrConfig, "usage", exitUsage},
 	{postgres.ErrUnavailable, "store_unavailable", exitUnavailable},
 	{postgres.ErrTimeout, "store_unavailable", exitUnavailable},
@@ -129,8 +129,8 @@ var failures = []struct {
 	{sqlite.ErrNewer, "schema_newer", exitError},
 }
 
-// lists says, by command, which one knows the names that it takes.
-var lists = map[string]string{
+// listCommands says, by command, which one knows the names that it takes.
+var listCommands = map[string]string{
 	"watch": "runs", "cancel": "runs", "graphs": "runs", "grants revoke": "grants list",
 	"show": "inbox --all --list", "approve": "inbox --list", "reject": "inbox --list", "answer": "inbox --list",
 	"claim": "inbox --list", "release": "inbox --list", "comment": "inbox --list", "ask": "inbox --list", "reply": "inbox --list", "delegate": "inbox --list",
@@ -139,14 +139,14 @@ var lists = map[string]string{
 
 // failure is an error for programs. It looks like the problems of the HTTP API.
 type failure struct {
-	Code     string           `json:"code"`
-	Detail   string           `json:"detail"`
-	Exit     int              `json:"exit"`
-	Status   int              `json:"status,omitempty"`
-	Title    string           `json:"title,omitempty"`
-	Fields   []api.Field      `json:"errors,omitempty"`
-	Decided  *api.Decided     `json:"decided,omitempty"`
-	Mistakes []config.Mistake `json:"mistakes,omitempty"`
+	Code     string             `json:"code"`
+	Detail   string             `json:"detail"`
+	Exit     int                `json:"exit"`
+	Status   int                `json:"status,omitempty"`
+	Title    string             `json:"title,omitempty"`
+	Fields   []api.Field        `json:"errors,omitempty"`
+	Decided  *api.PriorDecision `json:"decided,omitempty"`
+	Mistakes []config.Mistake   `json:"mistakes,omitempty"`
 }
 
 // explain says what an error is.
@@ -167,7 +167,7 @@ func explain(err error) failure {
 	if errors.Is(err, client.ErrPending) {
 		f.Detail = strings.Replace(f.Detail, client.ErrPending.Error(), errPending.Error(), 1) + "; fermata watch shows what becomes of it"
 	}
-	for _, known := range failures {
+	for _, known := range errorExits {
 		if errors.Is(err, known.err) {
 			f.Code, f.Exit = known.code, known.exit
 			return f
@@ -202,14 +202,14 @@ func (p *program) fail(err error) int {
 	case f.Status != 0: // a problem says more than its detail
 		text = err.Error()
 	}
-	fmt.Fprintln(p.err, "fermata:", clean(cmp.Or(text, f.Code))) // some of it others wrote
+	fmt.Fprintln(p.err, "fermata:", escapeControls(cmp.Or(text, f.Code))) // some of it others wrote
 	if f.Exit == exitUsage && f.Code == "usage" {
 		fmt.Fprintln(p.err, strings.TrimSpace("Try: fermata help "+p.command))
 	}
 	if f.Status == http.StatusUnauthorized {
 		fmt.Fprintln(p.err, "The key in FERMATA_TOKEN, or behind --token, is not good here; fermata keys create makes one, and each start of fermata demo a new one.")
 	}
-	list := lists[p.command]
+	list := listCommands[p.command]
 	if f.Code == "unknown_graph" {
 		list = "graphs"
 	}

@@ -43,11 +43,11 @@ func printExitCodes(w io.Writer) error {
 	return err
 }
 
-// describeCommands gives every command the text that stands behind its help.
-func describeCommands(at *kong.Node) {
+// addDetails gives every command the text that stands behind its help.
+func addDetails(at *kong.Node) {
 	for _, child := range at.Children {
 		child.Detail = details[child.Path()]
-		describeCommands(child)
+		addDetails(child)
 	}
 }
 

@@ -26,7 +26,7 @@ func model(t *testing.T) *kong.Kong {
 	if err != nil {
 		t.Fatal(err)
 	}
-	describeCommands(parser.Model.Node)
+	addDetails(parser.Model.Node)
 	return parser
 }
 
@@ -55,7 +55,7 @@ func shellWords(line string) (words []string) {
 }
 
 // What the help shows can be typed.
-func TestHelp_EveryCommandHasExamplesThatParse(t *testing.T) {
+func TestHelp_ExamplesParse(t *testing.T) {
 	parser := model(t)
 	for _, leaf := range parser.Model.Leaves(true) {
 		found := false
@@ -92,9 +92,9 @@ func everything(at *kong.Node) (list []*kong.Node) {
 	return list
 }
 
-func TestExit_EveryProblemOfAServerHasACode(t *testing.T) {
+func TestExit_EveryProblemCodeHasAnExitCode(t *testing.T) {
 	want := map[string]int{
-		"bad_request": exitUsage, "bad_answer": exitUsage, "unauthenticated": exitRefused, "forbidden": exitRefused, "not_found": exitNotFound, "unknown_graph": exitNotFound,
+		"bad_request": exitUsage, "bad_answer": exitUsage, "unauthenticated": exitRejected, "forbidden": exitRejected, "not_found": exitNotFound, "unknown_graph": exitNotFound,
 		"state_key_in_use": exitConflict, "already_decided": exitConflict, "expired": exitConflict, "digest_mismatch": exitConflict, "resume_id_reused": exitConflict,
 		"rate_limited": exitUnavailable, "too_many_open": exitUnavailable, "unavailable": exitUnavailable, "internal": exitError,
 	}
@@ -110,7 +110,7 @@ func TestExit_EveryProblemOfAServerHasACode(t *testing.T) {
 }
 
 // A name that no call can be about is a mistake on the command line, as a script with an empty variable makes it.
-func TestExit_ANameThatNothingHasIsWrong(t *testing.T) {
+func TestExit_UnknownNameIsNotFound(t *testing.T) {
 	t.Setenv("FERMATA_TOKEN", "fermata_key")
 	for _, name := range []string{"", ".", ".."} {
 		if exit, _, errOut := call(t, "cancel", name, "--url", "http://127.0.0.1:1"); exit != exitUsage || !strings.Contains(errOut, "fermata help cancel") {
@@ -120,10 +120,10 @@ func TestExit_ANameThatNothingHasIsWrong(t *testing.T) {
 }
 
 // No limit of the server is out of the operator's reach.
-func TestConfig_KnowsTheLimitsOfTheServer(t *testing.T) {
+func TestConfig_LimitsMatchTheServer(t *testing.T) {
 	given := config.Default().Limits
-	given.Working = 1 // by default it goes by the cores
-	passed := reflect.ValueOf(limits(given))
+	given.Concurrency = 1 // by default it goes by the cores
+	passed := reflect.ValueOf(serverLimits(given))
 	for i := range passed.NumField() {
 		if name := passed.Type().Field(i).Name; passed.Field(i).IsZero() {
 			t.Errorf("the limit %s is not among the settings, or is not passed on", name)
@@ -147,26 +147,26 @@ func TestExit_DocsHaveTheTable(t *testing.T) {
 }
 
 // What is recorded and under way is neither done nor failed.
-func TestExit_UnderWay(t *testing.T) {
+func TestExit_Pending(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		fmt.Fprint(w, `{"status":"pending","runId":"run_1","stateKey":"k"}`)
 	}))
 	defer s.Close()
 	code, out, errOut := call(t, "run", "inproc:x", "{}", "--url", s.URL, "--token", "x", "--json")
-	if code != exitUnderWay || out != "" || !strings.Contains(errOut, `"code":"pending"`) {
+	if code != exitPending || out != "" || !strings.Contains(errOut, `"code":"pending"`) {
 		t.Errorf("%d %s %s", code, out, errOut)
 	}
 }
 
-func TestExit_AnUnknownErrorIsAFailure(t *testing.T) {
+func TestExit_UnknownErrorIsAFailure(t *testing.T) {
 	if f := explain(errors.New("what?")); f.Exit != exitError || f.Detail != "what?" {
 		t.Errorf("%+v", f)
 	}
 }
 
 // The words for roles are those of the server.
-func TestConfig_KnowsTheRolesOfTheServer(t *testing.T) {
+func TestConfig_RolesMatchTheServer(t *testing.T) {
 	for _, role := range append([]server.Role{"emperor"}, server.Roles...) {
 		_, err := config.Load(config.Source{Environ: []string{"FERMATA_AUTH_OIDC_ROLES={a: " + string(role) + "}"}})
 		if wrong := strings.Contains(err.Error(), "none of"); wrong != (role == "emperor") {

@@ -15,7 +15,7 @@ type table struct {
 
 // A run that is held shows its state and has no schema for its answer. Nothing said that null lets it go on: approve sent people to show, and the server
 // refused whatever they tried with answer.
-func TestHold_IsLetGoByAYes(t *testing.T) {
+func TestHold_ApproveContinuesTheRun(t *testing.T) {
 	g := graph.New[table]("drop")
 	g.Node("drop", func(_ context.Context, s table) (table, error) { return s, nil })
 	g.HoldBefore("drop")

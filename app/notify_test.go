@@ -11,7 +11,7 @@ import (
 )
 
 // A program that is built with this package could not be told what people have to be told: only one that does without it could.
-func TestNotify_TheProgramHearsWhatPeopleAreAsked(t *testing.T) {
+func TestNotify_OptionReceivesNotices(t *testing.T) {
 	told := make(chan desk.Notice, 10)
 	p := new(program)
 	Notify(func(_ context.Context, account string, notice desk.Notice) error {
@@ -29,11 +29,11 @@ func TestNotify_TheProgramHearsWhatPeopleAreAsked(t *testing.T) {
 	go func() { done <- r.serve(ctx) }()
 	defer func() { stop(); <-done }()
 
-	_, err = r.Run(t.Context(), executor.Request{Account: "acme", StateKey: "refund-1", Graph: "external:request", Input: json.RawMessage(`{"kind":"refund","data":{"amount":12}}`)})
+	_, err = r.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "refund-1", Graph: "external:request", Input: json.RawMessage(`{"kind":"refund","data":{"amount":12}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if notice := <-told; notice.Kind != desk.Notify || notice.Request == "" {
+	if notice := <-told; notice.Kind != desk.NoticeNotify || notice.Request == "" {
 		t.Errorf("%+v", notice)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata/app/config"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -23,15 +23,15 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// place is where everything is kept, as a command line says it.
-type place struct {
+// storeFlags is where everything is kept, as a command line says it.
+type storeFlags struct {
 	Config  string `short:"c" help:"A file with settings; fermata config example prints one." placeholder:"FILE" env:"FERMATA_CONFIG"`
 	Store   string `help:"Where everything is kept, sqlite:FILE or postgres://…, in the place of store.url." placeholder:"URL"`
 	KeyFile string `help:"The file with the key, in the place of key.file." placeholder:"FILE"`
 }
 
 // settings are those of the file, of the environment and of the command line.
-func (p place) settings(flags ...string) (*config.Config, error) {
+func (p storeFlags) settings(flags ...string) (*config.Config, error) {
 	said := map[string]string{"store.url": p.Store, "key.file": p.KeyFile}
 	for i := 0; i+1 < len(flags); i += 2 {
 		said[flags[i]] = flags[i+1]
@@ -39,57 +39,57 @@ func (p place) settings(flags ...string) (*config.Config, error) {
 	return config.Load(config.Source{File: p.Config, Environ: os.Environ(), Flags: said})
 }
 
-// keeping is a store that is named by settings.
-type keeping struct {
+// storeSettings is a store that is named by settings.
+type storeSettings struct {
 	*config.Config
 	log *slog.Logger // nil: nobody reads it
 }
 
-func (p place) keeping() (keeping, error) {
+func (p storeFlags) storeSettings() (storeSettings, error) {
 	c, err := p.settings()
-	return keeping{Config: c}, err
+	return storeSettings{Config: c}, err
 }
 
-// openStore is a store that has to be closed.
-type openStore interface {
+// closableStore is a store that has to be closed.
+type closableStore interface {
 	store.Store
 	io.Closer
 }
 
 // sqlite returns the path of the file, if it is one.
-func (k keeping) sqlite() (path string, ok bool) {
+func (k storeSettings) sqlite() (path string, ok bool) {
 	return strings.CutPrefix(k.Store.URL.Reveal(), config.SQLiteScheme)
 }
 
-func (k keeping) postgres() postgres.Config {
+func (k storeSettings) postgres() postgres.Config {
 	s := k.Store
 	return postgres.Config{Schema: s.Schema, MaxConns: s.MaxConns, Timeout: s.Timeout, LockTimeout: s.LockTimeout}
 }
 
 // open opens the store. A SQLite file must be there if mustExist says so: a mistyped name must not look like an empty store.
-func (k keeping) open(ctx context.Context, mustExist bool) (openStore, error) {
+func (k storeSettings) open(ctx context.Context, mustExist bool) (closableStore, error) {
 	if err := config.CheckStore(k.Store.URL); err != nil {
 		return nil, err
 	}
 	if path, ok := k.sqlite(); ok {
 		if mustExist && k.isNew() {
-			return nil, k.missing()
+			return nil, k.missingError()
 		}
-		return k.behindRedis(sqlite.Open(path))
+		return k.withRedis(sqlite.Open(path))
 	}
-	return k.behindRedis(postgres.Open(ctx, k.Store.URL.Reveal(), k.postgres()))
+	return k.withRedis(postgres.Open(ctx, k.Store.URL.Reveal(), k.postgres()))
 }
 
-// cached is a store behind Redis.
-type cached struct {
+// cachedStore is a store behind Redis.
+type cachedStore struct {
 	*redis.Store
 	close func() error
 }
 
-func (c *cached) Close() error { return c.close() }
+func (c *cachedStore) Close() error { return c.close() }
 
 // behindRedis puts Redis in front of a store, if there is one.
-func (k keeping) behindRedis(s openStore, err error) (openStore, error) {
+func (k storeSettings) withRedis(s closableStore, err error) (closableStore, error) {
 	if err != nil {
 		return nil, newerError(err)
 	}
@@ -100,15 +100,15 @@ func (k keeping) behindRedis(s openStore, err error) (openStore, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	front, err := redis.New(s, client, redis.Config{Tell: k.tellOfRedis})
+	front, err := redis.New(s, client, redis.Config{OnStateChange: k.logRedis})
 	if err != nil {
 		return nil, errors.Join(err, client.Close(), s.Close())
 	}
-	return &cached{front, func() error { return errors.Join(client.Close(), s.Close()) }}, nil
+	return &cachedStore{front, func() error { return errors.Join(client.Close(), s.Close()) }}, nil
 }
 
 // tellOfRedis says that Redis went, or came back. Nothing but speed depends on it, so nobody would notice.
-func (k keeping) tellOfRedis(err error) {
+func (k storeSettings) logRedis(err error) {
 	switch {
 	case k.log == nil:
 	case err != nil:
@@ -119,7 +119,7 @@ func (k keeping) tellOfRedis(err error) {
 }
 
 // version says how far the schema is, without touching it.
-func (k keeping) version(ctx context.Context) (applied int, known []string, err error) {
+func (k storeSettings) version(ctx context.Context) (applied int, known []string, err error) {
 	if path, ok := k.sqlite(); ok {
 		applied, known, err = sqlite.Version(ctx, path)
 	} else {
@@ -137,7 +137,7 @@ func newerError(err error) error {
 }
 
 // keyFile is the file with the key.
-func (k keeping) keyFile() (string, error) {
+func (k storeSettings) keyFile() (string, error) {
 	if k.Key.File != "" {
 		return k.Key.File, nil
 	}
@@ -148,7 +148,7 @@ func (k keeping) keyFile() (string, error) {
 }
 
 // openBox opens the key file. It is made on the first start only, together with the store: a key that is lost cannot be made anew.
-func (k keeping) openBox(first bool) (*box.File, string, error) {
+func (k storeSettings) openKeyRing(first bool) (*seal.KeyFile, string, error) {
 	path, err := k.keyFile()
 	if err != nil {
 		return nil, "", err
@@ -158,7 +158,7 @@ func (k keeping) openBox(first bool) (*box.File, string, error) {
 			return nil, "", err
 		}
 	}
-	file, err := box.OpenFile(path)
+	file, err := seal.OpenKeyFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = &fileError{fmt.Errorf("the key file %s is missing, and without it nothing in the store can be opened: put it back. For a new store: fermata key make %s", filepath.Base(path), path)}
@@ -174,11 +174,11 @@ func makeKey(path string) error {
 	if isMissing(folder) {
 		return fmt.Errorf("%w %s: make it first", errNoFolder, folder)
 	}
-	return box.MakeFile(path)
+	return seal.CreateKeyFile(path)
 }
 
 // isNew reports whether there is no store yet.
-func (k keeping) isNew() bool {
+func (k storeSettings) isNew() bool {
 	path, ok := k.sqlite()
 	if !ok {
 		return false
@@ -187,7 +187,7 @@ func (k keeping) isNew() bool {
 }
 
 // missing says that there is no store, and what to do about it.
-func (k keeping) missing() error {
+func (k storeSettings) missingError() error {
 	path, ok := k.sqlite()
 	if !ok {
 		path = "in the schema " + k.Store.Schema + " of that database"
@@ -197,13 +197,13 @@ func (k keeping) missing() error {
 
 // current refuses a store that is not there, or whose schema would have to be changed first: only migrate and the start of a server may do that. Servers of
 // before may be at work on it, and whoever only looks has to leave it as it is.
-func (k keeping) current(ctx context.Context) error {
+func (k storeSettings) checkSchema(ctx context.Context) error {
 	applied, known, err := k.version(ctx)
 	switch {
 	case err != nil:
 		return err
 	case applied == 0:
-		return k.missing()
+		return k.missingError()
 	case applied < len(known):
 		return fmt.Errorf("the schema of the store is at %d, and this program needs %d: run fermata migrate, or the program of the server", applied, len(known))
 	}
@@ -244,26 +244,26 @@ func webhookSecrets(settings []config.Secret) (of func(ctx context.Context, acco
 	}, external.CheckSecrets(all)
 }
 
-// opened is a store with the executor that knows its key.
-type opened struct {
+// openExecutor is a store with the executor that knows its key.
+type openExecutor struct {
 	*executor.Executor
 	file  string // with the key
 	close func() error
 }
 
 // open opens what is there already, for somebody who looks after it; nothing is executed.
-func (p place) open(ctx context.Context, of *program) (*opened, error) {
-	k, err := p.keeping()
+func (p storeFlags) open(ctx context.Context, of *program) (*openExecutor, error) {
+	k, err := p.storeSettings()
 	if err != nil {
 		return nil, err
 	}
 	if _, err := k.keyFile(); err != nil {
 		return nil, err
 	}
-	if err := k.current(ctx); err != nil { // before somebody looks for its key
+	if err := k.checkSchema(ctx); err != nil { // before somebody looks for its key
 		return nil, err
 	}
-	file, path, err := k.openBox(false)
+	file, path, err := k.openKeyRing(false)
 	if err != nil {
 		return nil, err
 	}
@@ -275,22 +275,22 @@ func (p place) open(ctx context.Context, of *program) (*opened, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	e, err := executor.New(executor.Config{Store: s, Box: file, Providers: providers, Log: slog.New(slog.NewTextHandler(of.err, nil))})
+	e, err := executor.New(executor.Config{Store: s, Sealer: file, Providers: providers, Log: slog.New(slog.NewTextHandler(of.err, nil))})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &opened{Executor: e, file: path, close: func() error {
+	return &openExecutor{Executor: e, file: path, close: func() error {
 		return errors.Join(e.Stop(context.WithoutCancel(ctx)), s.Close())
 	}}, nil
 }
 
 // withStore opens a store that is there, lets somebody use it, and closes it.
-func (p place) withStore(ctx context.Context, use func(store.Store) error) error {
-	k, err := p.keeping()
+func (p storeFlags) withStore(ctx context.Context, use func(store.Store) error) error {
+	k, err := p.storeSettings()
 	if err != nil {
 		return err
 	}
-	if err := k.current(ctx); err != nil {
+	if err := k.checkSchema(ctx); err != nil {
 		return err
 	}
 	s, err := k.open(ctx, true)
@@ -301,7 +301,7 @@ func (p place) withStore(ctx context.Context, use func(store.Store) error) error
 }
 
 // withExecutor opens a store that is there, lets somebody look after it, and closes it.
-func (p place) withExecutor(ctx context.Context, of *program, use func(*opened) error) error {
+func (p storeFlags) withExecutor(ctx context.Context, of *program, use func(*openExecutor) error) error {
 	o, err := p.open(ctx, of)
 	if err != nil {
 		return err

@@ -47,15 +47,15 @@ func (t tracing) tracer() trace.Tracer {
 	return t.provider.Tracer("github.com/fermata-go/fermata")
 }
 
-// lastTraces is how long sending what is left may take: the doors are shut by then, and whoever takes this server's place waits for its store.
-const lastTraces = 3 * time.Second
+// traceFlushTimeout is how long sending what is left may take: the doors are shut by then, and whoever takes this server's place waits for its store.
+const traceFlushTimeout = 3 * time.Second
 
 // close sends what is left.
 func (t tracing) close(ctx context.Context) error {
 	if t.provider == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lastTraces)
+	ctx, cancel := context.WithTimeout(ctx, traceFlushTimeout)
 	defer cancel()
 	return t.provider.Shutdown(ctx)
 }

@@ -33,7 +33,7 @@ func TestI7_TracesGoToTheCollector(t *testing.T) {
 	s := httptest.NewServer(c)
 	defer s.Close()
 	t.Run("a server", func(t *testing.T) { // it ends with its test
-		r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT="+s.URL+"/v1/traces", "FERMATA_TRACING_HEADERS=Authorization: Bearer hush", "FERMATA_TRACING_SERVICE=letters"), signing(t))
+		r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT="+s.URL+"/v1/traces", "FERMATA_TRACING_HEADERS=Authorization: Bearer hush", "FERMATA_TRACING_SERVICE=letters"), signGraph(t))
 		startMemo(t, r.Executor, "acme")
 	})
 	c.mu.Lock()
@@ -47,20 +47,20 @@ func TestI7_TracesGoToTheCollector(t *testing.T) {
 }
 
 // A collector that is away neither keeps a server from starting nor from ending.
-func TestServe_WithoutItsCollector(t *testing.T) {
-	r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT=http://127.0.0.1:1/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=2s"), signing(t))
+func TestServe_TraceCollectorDown(t *testing.T) {
+	r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT=http://127.0.0.1:1/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=2s"), signGraph(t))
 	startMemo(t, r.Executor, "acme")
 }
 
 // A collector that takes what it is sent and says nothing does not hold up the end of a server: until then nobody else can have its store.
-func TestServe_EndsWhenItsCollectorHangs(t *testing.T) {
+func TestServe_StopsWhenTraceCollectorHangs(t *testing.T) {
 	over := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
 	defer s.Close()
 	defer close(over)
 	var begun time.Time
 	t.Run("a server", func(t *testing.T) { // it ends with its test
-		r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT="+s.URL+"/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=20s"), signing(t))
+		r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT="+s.URL+"/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=20s"), signGraph(t))
 		startMemo(t, r.Executor, "acme")
 		begun = time.Now()
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // A receiver needs the secret to check a signature, and can sign with it. If all accounts shared one, any of them could answer the agents of the others.
-func TestWebhooks_AreSignedWithTheSecretsOfTheirAccount(t *testing.T) {
+func TestWebhooks_SignedWithAccountSecrets(t *testing.T) {
 	shared, old, acme, colon := external.NewSecret(), external.NewSecret(), external.NewSecret(), external.NewSecret()
 	secretsOf, err := webhookSecrets([]config.Secret{
 		config.Secret(shared), config.Secret("acme: " + acme), config.Secret(old), config.Secret("urn:globex:" + colon),

@@ -9,10 +9,10 @@ import (
 )
 
 func BenchmarkAppend(b *testing.B) {
-	head, body := audit.Empty("acme"), bodies()[9]
+	head, body := audit.EmptyHead("acme"), bodies()[9]
 	b.ReportAllocs()
 	for b.Loop() {
-		entry, next, err := audit.Append(head, audit.New(noon, alice, place, body))
+		entry, next, err := audit.Append(head, audit.NewRecord(noon, alice, place, body))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -22,7 +22,7 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkParse(b *testing.B) {
-	entry, _, err := audit.Append(audit.Empty("acme"), sample(0, bodies()[9]))
+	entry, _, err := audit.Append(audit.EmptyHead("acme"), sample(0, bodies()[9]))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func BenchmarkParse(b *testing.B) {
 func hundredThousand(b *testing.B) *audit.Memory {
 	m, all := new(audit.Memory), bodies()
 	for i := range 100_000 {
-		if _, err := m.Append(b.Context(), "acme", audit.New(noon, alice, place, all[i%len(all)])); err != nil {
+		if _, err := m.Append(b.Context(), "acme", audit.NewRecord(noon, alice, place, all[i%len(all)])); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -47,7 +47,7 @@ func hundredThousand(b *testing.B) *audit.Memory {
 
 func BenchmarkVerify100k(b *testing.B) {
 	m, key := hundredThousand(b), audit.NewKey()
-	if _, err := audit.MakeCheckpoint(b.Context(), m, "acme", key); err != nil {
+	if _, err := audit.CreateCheckpoint(b.Context(), m, "acme", key); err != nil {
 		b.Fatal(err)
 	}
 	head, _ := m.Head(b.Context(), "acme")
@@ -58,7 +58,7 @@ func BenchmarkVerify100k(b *testing.B) {
 	}
 	b.Run("log", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := audit.Verify(b.Context(), m, "acme", audit.Against{Trust: trust}, io.Discard); err != nil {
+			if _, err := audit.Verify(b.Context(), m, "acme", audit.VerifyOptions{Trust: trust}, io.Discard); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -66,7 +66,7 @@ func BenchmarkVerify100k(b *testing.B) {
 	b.Run("file", func(b *testing.B) {
 		b.SetBytes(int64(file.Len()))
 		for b.Loop() {
-			if _, err := audit.VerifyFile(bytes.NewReader(file.Bytes()), "", audit.Against{Trust: trust}, io.Discard); err != nil {
+			if _, err := audit.VerifyFile(bytes.NewReader(file.Bytes()), "", audit.VerifyOptions{Trust: trust}, io.Discard); err != nil {
 				b.Fatal(err)
 			}
 		}

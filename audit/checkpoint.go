@@ -22,13 +22,13 @@ type Checkpoint struct {
 	Note []byte
 }
 
-// Sign makes a checkpoint of a log. The caller knows that the log only grew since the last one: see [MakeCheckpoint]. Errors are
+// Sign makes a checkpoint of a log. The caller knows that the log only grew since the last one: see [CreateCheckpoint]. Errors are
 // ErrEmpty and ErrHead.
 func (k *Key) Sign(head Head) (Checkpoint, error) {
 	if head.Size == 0 {
 		return Checkpoint{}, ErrEmpty
 	}
-	if !head.sound() {
+	if !head.isConsistent() {
 		return Checkpoint{}, fmt.Errorf("%w: it is not that of its records", ErrHead)
 	}
 	c := Checkpoint{Origin: head.Origin(), Size: head.Size, Root: head.Root()}
@@ -47,9 +47,9 @@ func (c Checkpoint) text() string { return fmt.Sprintf("%s\n%d\n%s\n", c.Origin,
 // Trust is whose signatures count.
 type Trust struct{ verifiers []note.Verifier }
 
-// Trusting makes a trust of verifier keys, as [Key.Verifier] prints them. A key names the log that it is good for. After a change of keys there
+// NewTrust makes a trust of verifier keys, as [Key.Verifier] prints them. A key names the log that it is good for. After a change of keys there
 // are several for one log. One that is named twice counts once: package note opens nothing with it otherwise.
-func Trusting(keys ...string) (Trust, error) {
+func NewTrust(keys ...string) (Trust, error) {
 	var t Trust
 	named := make(map[string]bool)
 	for _, key := range keys {
@@ -67,7 +67,7 @@ func Trusting(keys ...string) (Trust, error) {
 }
 
 // Nobody reports whether no signature counts.
-func (t Trust) Nobody() bool { return len(t.verifiers) == 0 }
+func (t Trust) IsEmpty() bool { return len(t.verifiers) == 0 }
 
 // Open reads a checkpoint and checks its signature: one of a trusted key of the log that the checkpoint is about. An error is
 // ErrUntrusted or ErrCheckpoint.
@@ -90,8 +90,8 @@ func (t Trust) Open(signed []byte) (Checkpoint, error) {
 	return Checkpoint{}, fmt.Errorf("%w: none of the keys is one of %s", ErrUntrusted, c.Origin)
 }
 
-// Unchecked reads a checkpoint of the caller's own, without looking at the signatures. An error is ErrCheckpoint.
-func Unchecked(signed []byte) (Checkpoint, error) {
+// ParseUnverified reads a checkpoint of the caller's own, without looking at the signatures. An error is ErrCheckpoint.
+func ParseUnverified(signed []byte) (Checkpoint, error) {
 	_, err := note.Open(signed, note.VerifierList())
 	unverified, ok := errors.AsType[*note.UnverifiedNoteError](err)
 	if !ok {

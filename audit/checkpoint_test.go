@@ -24,8 +24,8 @@ func trustIn(t testing.TB, key *audit.Key, head audit.Head) audit.Trust {
 	return trust
 }
 
-func TestCheckpoint_IsASignedNoteOfC2SP(t *testing.T) {
-	key, head := audit.NewKey(), aLog(t, "acme", 7).head
+func TestCheckpoint_IsC2SPSignedNote(t *testing.T) {
+	key, head := audit.NewKey(), newLog(t, "acme", 7).head
 	c, err := key.Sign(head)
 	if err != nil {
 		t.Fatal(err)
@@ -55,10 +55,10 @@ func TestCheckpoint_IsASignedNoteOfC2SP(t *testing.T) {
 }
 
 // A checkpoint may be published. It must not say whose it is, not even to somebody who has a list of all customers.
-func TestCheckpoint_OriginDoesNotSayWhoseLogItIs(t *testing.T) {
-	one, two := kept(t, "acme"), kept(t, "acme")
+func TestCheckpoint_OriginDoesNotRevealAccount(t *testing.T) {
+	one, two := memoryLog(t, "acme"), memoryLog(t, "acme")
 	for _, m := range []*audit.Memory{one, two} {
-		if _, err := m.Append(t.Context(), "acme", audit.New(noon, self, audit.Place{}, audit.RunStarted{Provider: "inproc"})); err != nil {
+		if _, err := m.Append(t.Context(), "acme", audit.NewRecord(noon, self, audit.Location{}, audit.RunStarted{Provider: "inproc"})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,14 +72,14 @@ func TestCheckpoint_OriginDoesNotSayWhoseLogItIs(t *testing.T) {
 	}
 }
 
-func TestSign_AnEmptyLogHasNothingToSign(t *testing.T) {
-	if _, err := audit.NewKey().Sign(audit.Empty("acme")); !errors.Is(err, audit.ErrEmpty) {
+func TestSign_EmptyLogReturnsErrEmpty(t *testing.T) {
+	if _, err := audit.NewKey().Sign(audit.EmptyHead("acme")); !errors.Is(err, audit.ErrEmpty) {
 		t.Errorf("Sign = %v; want ErrEmpty", err)
 	}
 }
 
-func TestTrust_EveryChangedByteOfACheckpointIsRefused(t *testing.T) {
-	key, head := audit.NewKey(), aLog(t, "acme", 7).head
+func TestTrust_ChangedCheckpointByteIsRefused(t *testing.T) {
+	key, head := audit.NewKey(), newLog(t, "acme", 7).head
 	trust := trustIn(t, key, head)
 	c, err := key.Sign(head)
 	if err != nil {
@@ -104,9 +104,9 @@ func TestTrust_EveryChangedByteOfACheckpointIsRefused(t *testing.T) {
 	}
 }
 
-func TestTrust_OthersDoNotCount(t *testing.T) {
+func TestTrust_UntrustedKeysAreRefused(t *testing.T) {
 	key, other := audit.NewKey(), audit.NewKey()
-	acme, evil := aLog(t, "acme", 7).head, aLog(t, "evil", 7).head
+	acme, evil := newLog(t, "acme", 7).head, newLog(t, "evil", 7).head
 	signedByOther, _ := other.Sign(acme)
 	ofEvil, _ := key.Sign(evil)
 	text := fmt.Sprintf("%s\n7\n%s\n", evil.Origin(), evil.Root())
@@ -128,7 +128,7 @@ func TestTrust_OthersDoNotCount(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "acme", "a+b+c", "PRIVATE+KEY+a+b+c"} {
-		if _, err := audit.Trusting(bad); !errors.Is(err, audit.ErrUntrusted) {
+		if _, err := audit.NewTrust(bad); !errors.Is(err, audit.ErrUntrusted) {
 			t.Errorf("Trusting(%q) = %v", bad, err)
 		}
 	}
@@ -149,10 +149,10 @@ func resign(t *testing.T, key *audit.Key, origin, text string) []byte {
 }
 
 func TestTrust_OldAndNewKey(t *testing.T) {
-	before, after, head := audit.NewKey(), audit.NewKey(), aLog(t, "acme", 3).head
+	before, after, head := audit.NewKey(), audit.NewKey(), newLog(t, "acme", 3).head
 	a, _ := before.Verifier(head.Origin())
 	b, _ := after.Verifier(head.Origin())
-	trust, err := audit.Trusting(a, b+"\n", b)
+	trust, err := audit.NewTrust(a, b+"\n", b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,13 +164,13 @@ func TestTrust_OldAndNewKey(t *testing.T) {
 	}
 }
 
-func TestMakeKey_OnceAndForItsOwnerOnly(t *testing.T) {
+func TestOpenOrCreateKey_CreatesOwnerOnlyFileOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.key")
 	origins := make([]string, 8)
 	var wg sync.WaitGroup
 	for i := range origins {
 		wg.Go(func() {
-			key, err := audit.MakeKey(path)
+			key, err := audit.OpenOrCreateKey(path)
 			if err != nil {
 				t.Error(err)
 				return
@@ -194,25 +194,25 @@ func TestMakeKey_OnceAndForItsOwnerOnly(t *testing.T) {
 }
 
 // Somebody may have signed with it.
-func TestMakeKey_NeverReplacesAKey(t *testing.T) {
+func TestOpenOrCreateKey_NeverReplacesKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.key")
-	first, err := audit.MakeKey(path)
+	first, err := audit.OpenOrCreateKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := audit.MakeKey(path)
+	again, err := audit.OpenOrCreateKey(path)
 	if err != nil || *again != *first {
 		t.Errorf("there is another key now (%v)", err)
 	}
 }
 
-func TestOpenKey_RefusesWhatIsNone(t *testing.T) {
+func TestOpenKey_InvalidFileReturnsErrKeyFile(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "good")
 	if _, err := audit.OpenKey(good); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := audit.MakeKey(good); err != nil {
+	if _, err := audit.OpenOrCreateKey(good); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(good)
@@ -243,9 +243,9 @@ func TestOpenKey_RefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestI7_KeysDoNotPrint(t *testing.T) {
+func TestI7_KeysAreNotPrinted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.key")
-	key, err := audit.MakeKey(path)
+	key, err := audit.OpenOrCreateKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,48 +271,48 @@ func decimal(digits string) string {
 	return out.String()
 }
 
-func TestMakeCheckpoint_SignsGrowthOnly(t *testing.T) {
+func TestCreateCheckpoint_SignsOnlyExtensions(t *testing.T) {
 	ctx, key := t.Context(), audit.NewKey()
-	m := kept(t, "acme", samples(5)...)
-	first, err := audit.MakeCheckpoint(ctx, m, "acme", key)
+	m := memoryLog(t, "acme", samples(5)...)
+	first, err := audit.CreateCheckpoint(ctx, m, "acme", key)
 	if err != nil || first.Size != 5 {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	again, err := audit.MakeCheckpoint(ctx, m, "acme", key)
+	again, err := audit.CreateCheckpoint(ctx, m, "acme", key)
 	if err != nil || !bytes.Equal(again.Note, first.Note) {
 		t.Errorf("nothing was added, and it signed %+v, %v", again, err)
 	}
-	if _, err := m.Append(ctx, "acme", sample(9, audit.Withdrawn{})); err != nil {
+	if _, err := m.Append(ctx, "acme", sample(9, audit.RequestWithdrawn{})); err != nil {
 		t.Fatal(err)
 	}
-	if second, err := audit.MakeCheckpoint(ctx, m, "acme", key); err != nil || second.Size != 6 {
+	if second, err := audit.CreateCheckpoint(ctx, m, "acme", key); err != nil || second.Size != 6 {
 		t.Errorf("%+v, %v", second, err)
 	}
-	if _, err := audit.MakeCheckpoint(ctx, m, "nobody", key); !errors.Is(err, audit.ErrEmpty) {
+	if _, err := audit.CreateCheckpoint(ctx, m, "nobody", key); !errors.Is(err, audit.ErrEmpty) {
 		t.Errorf("an empty log: %v; want ErrEmpty", err)
 	}
 }
 
 // A log that signs two histories has lied to somebody. Whatever was done to the store, it must not come to that.
-func TestMakeCheckpoint_NeverSignsAFork(t *testing.T) {
+func TestCreateCheckpoint_ForkReturnsErrFork(t *testing.T) {
 	ctx, key := t.Context(), audit.NewKey()
-	signed := kept(t, "acme", samples(5)...)
-	c, err := audit.MakeCheckpoint(ctx, signed, "acme", key)
+	signed := memoryLog(t, "acme", samples(5)...)
+	c, err := audit.CreateCheckpoint(ctx, signed, "acme", key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	forged := samples(7)
-	forged[3] = sample(3, audit.Delegated{To: "mallory"})
+	forged[3] = sample(3, audit.RequestDelegated{To: "mallory"})
 	for name, m := range map[string]*audit.Memory{
-		"shorter":        kept(t, "acme", samples(4)...),
-		"same length":    kept(t, "acme", forged[:5]...),
-		"longer":         kept(t, "acme", forged...),
-		"another origin": kept(t, "acme", sample(8, audit.Withdrawn{}), sample(9, audit.Withdrawn{})),
+		"shorter":        memoryLog(t, "acme", samples(4)...),
+		"same length":    memoryLog(t, "acme", forged[:5]...),
+		"longer":         memoryLog(t, "acme", forged...),
+		"another origin": memoryLog(t, "acme", sample(8, audit.RequestWithdrawn{}), sample(9, audit.RequestWithdrawn{})),
 	} {
-		if err := m.KeepCheckpoint(ctx, "acme", c); err != nil {
+		if err := m.AddCheckpoint(ctx, "acme", c); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := audit.MakeCheckpoint(ctx, m, "acme", key); !errors.Is(err, audit.ErrFork) {
+		if got, err := audit.CreateCheckpoint(ctx, m, "acme", key); !errors.Is(err, audit.ErrFork) {
 			t.Errorf("%s: signed %+v, %v; want ErrFork", name, got, err)
 		}
 		n := 0

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-func page(t *testing.T) string {
+func docPage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", "audit.md"))
 	if err != nil {
@@ -33,21 +33,21 @@ func blocks(text, language string) (all []string) {
 	return all
 }
 
-func TestDocs_QuoteCodeThatRuns(t *testing.T) {
+func TestDocs_CodeBlocksRun(t *testing.T) {
 	source, err := os.ReadFile("example_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(source), "// docs:start\n\n")
 	code, _, ok := strings.Cut(rest, "\n// docs:end")
-	quoted := blocks(page(t), "go")
+	quoted := blocks(docPage(t), "go")
 	if !ok || len(quoted) != 1 || quoted[0] != code {
 		t.Errorf("docs/audit.md does not quote example_test.go as it is:\n%s", code)
 	}
 }
 
-func TestDocs_NameEveryKindFaultAndFinding(t *testing.T) {
-	text := page(t)
+func TestDocs_ListEveryKindFaultAndFinding(t *testing.T) {
+	text := docPage(t)
 	for _, body := range bodies() {
 		if kind := sample(0, body).Kind(); !strings.Contains(text, "`"+string(kind)+"`") {
 			t.Errorf("docs/audit.md does not name the kind %s", kind)
@@ -89,15 +89,15 @@ func constants(t *testing.T, file, typ string) (values []string) {
 	return values
 }
 
-// desk is what the auditor has: a directory with an export and a public key.
-func desk(t *testing.T) (dir string, export []byte) {
+// newAuditorDir is what the auditor has: a directory with an export and a public key.
+func newAuditorDir(t *testing.T) (dir string, export []byte) {
 	t.Helper()
 	var records []audit.Record
 	for i, body := range bodies() {
 		records = append(records, sample(i, body))
 	}
-	m, key := kept(t, "acme", records...), audit.NewKey()
-	c, err := audit.MakeCheckpoint(t.Context(), m, "acme", key)
+	m, key := memoryLog(t, "acme", records...), audit.NewKey()
+	c, err := audit.CreateCheckpoint(t.Context(), m, "acme", key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +124,8 @@ func write(t *testing.T, path string, data []byte) {
 }
 
 // A year later: the auditor's program with the two files, and with all that can be done to them.
-func TestDocs_TheAuditorsProgram(t *testing.T) {
-	dir, good := desk(t)
+func TestDocs_AuditorProgramWorks(t *testing.T) {
+	dir, good := newAuditorDir(t)
 	path := func(name string) string { return filepath.Join(dir, name) }
 	if err := auditor(path("export.jsonl"), path("key.pub"), path("kept")); err != nil {
 		t.Fatal(err)
@@ -156,14 +156,14 @@ func forgeries(good []byte) map[string][]byte {
 }
 
 // The same by hand, as the page shows it. Each step must stop at what it is there to find.
-func TestDocs_TheAuditorsShell(t *testing.T) {
+func TestDocs_AuditorShellWorks(t *testing.T) {
 	for _, tool := range []string{"bash", "openssl", "jq", "sha256sum", "base64", "paste"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Fatalf("the steps by hand need it (make test installs it): %v", err)
 		}
 	}
-	script := strings.Join(blocks(page(t), "sh"), "\n")
-	dir, good := desk(t)
+	script := strings.Join(blocks(docPage(t), "sh"), "\n")
+	dir, good := newAuditorDir(t)
 	run := func() (string, error) {
 		cmd := exec.CommandContext(t.Context(), "bash", "-e", "-u", "-o", "pipefail", "-c", script)
 		cmd.Dir = dir

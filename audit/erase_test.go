@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-func TestDigest_ConfirmsItsPayloadOnly(t *testing.T) {
+func TestDigest_ConfirmsOnlyItsPayload(t *testing.T) {
 	p := audit.NewPayload([]byte("reject: wrong customer"))
 	d := p.Digest()
 	if !d.Confirms(p, p.Data) {
@@ -54,14 +54,14 @@ func TestDigest_SameForOnePayloadDifferentForTwo(t *testing.T) {
 
 // After the payload of a person is erased, the chain is as whole as before, and the record says nothing about what it was: not even to somebody who
 // tries out all that it can have been.
-func TestErase_TheChainStaysWholeAndTheDigestSaysNothing(t *testing.T) {
+func TestErase_ChainStaysValidAndDigestRevealsNothing(t *testing.T) {
 	ctx := t.Context()
 	reasons := []string{"too old", "too young", "wrong sex", "no reason"} // there were only these to choose from
 	said := audit.NewPayload([]byte(reasons[1]))
 	vault := map[string]audit.Payload{said.ID: said}
-	m := kept(t, "acme", sample(0, audit.Decided{Verb: audit.Reject, Settles: true, Reason: said.Digest()}), sample(1, audit.Withdrawn{}))
+	m := memoryLog(t, "acme", sample(0, audit.RequestDecided{Verb: audit.VerbReject, Settles: true, Reason: said.Digest()}), sample(1, audit.RequestWithdrawn{}))
 	key := audit.NewKey()
-	if _, err := audit.MakeCheckpoint(ctx, m, "acme", key); err != nil {
+	if _, err := audit.CreateCheckpoint(ctx, m, "acme", key); err != nil {
 		t.Fatal(err)
 	}
 	before := rows(t, m, "acme")
@@ -71,7 +71,7 @@ func TestErase_TheChainStaysWholeAndTheDigestSaysNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := r.Body.(audit.Decided).Reason
+		d := r.Body.(audit.RequestDecided).Reason
 		for _, reason := range reasons {
 			if d.Confirms(vault[d.Payload], []byte(reason)) {
 				confirmed = append(confirmed, reason)
@@ -93,7 +93,7 @@ func TestErase_TheChainStaysWholeAndTheDigestSaysNothing(t *testing.T) {
 	}
 
 	delete(vault, said.ID) // the erasure: salt and data together
-	if _, err := m.Append(ctx, "acme", audit.New(noon, self, audit.Place{}, audit.Erased{Payloads: []string{said.ID}, Order: "dsr-17"})); err != nil {
+	if _, err := m.Append(ctx, "acme", audit.NewRecord(noon, self, audit.Location{}, audit.PayloadsErased{Payloads: []string{said.ID}, Order: "dsr-17"})); err != nil {
 		t.Fatal(err)
 	}
 	if got := guess(); len(got) != 0 {
@@ -105,13 +105,13 @@ func TestErase_TheChainStaysWholeAndTheDigestSaysNothing(t *testing.T) {
 		}
 	}
 	head, _ := m.Head(ctx, "acme")
-	report, err := audit.Verify(ctx, m, "acme", audit.Against{Trust: trustIn(t, key, head)}, io.Discard)
+	report, err := audit.Verify(ctx, m, "acme", audit.VerifyOptions{Trust: trustIn(t, key, head)}, io.Discard)
 	if err != nil || report.To != 3 || report.Signed != 2 {
 		t.Errorf("after the erasure: %+v, %v", report, err)
 	}
 }
 
-func TestI7_PayloadsDoNotPrint(t *testing.T) {
+func TestI7_PayloadsAreNotPrinted(t *testing.T) {
 	p := audit.Payload{ID: "pay_1", Salt: audit.Salt{1, 2, 3, 4, 5}, Data: []byte("secret")}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d"} {
 		for _, got := range []string{fmt.Sprintf(verb, p), fmt.Sprintf(verb, &p), fmt.Sprintf(verb, []audit.Payload{p})} {
@@ -122,7 +122,7 @@ func TestI7_PayloadsDoNotPrint(t *testing.T) {
 	}
 }
 
-func TestPayload_WithoutASaltHasNoDigest(t *testing.T) {
+func TestPayload_WithoutSaltDigestPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("an unsalted digest was made: it could be guessed for ever")

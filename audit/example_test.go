@@ -17,16 +17,16 @@ func Example() {
 	ctx := context.Background()
 	store := new(audit.Memory)
 
-	reason := audit.NewPayload([]byte("The invoice is right.")) // kept apart, sealed, and deletable
-	bob := audit.Actor{Principal: "bob", Kind: audit.Person, Via: "web", Auth: "sso", MFA: true}
-	where := audit.Place{Run: "run_1", Interrupt: "int_1", Request: "req_1"}
-	said := audit.Decided{Verb: audit.Approve, Settles: true, Reason: reason.Digest()}
-	if _, err := store.Append(ctx, "acme", audit.New(time.Now(), bob, where, said)); err != nil {
+	reason := audit.NewPayload([]byte("The invoice is right.")) // memoryLog apart, sealed, and deletable
+	bob := audit.Actor{Principal: "bob", Kind: audit.ActorPerson, Via: "web", Auth: "sso", MFA: true}
+	where := audit.Location{Run: "run_1", Interrupt: "int_1", Request: "req_1"}
+	said := audit.RequestDecided{Verb: audit.VerbApprove, Settles: true, Reason: reason.Digest()}
+	if _, err := store.Append(ctx, "acme", audit.NewRecord(time.Now(), bob, where, said)); err != nil {
 		log.Fatal(err)
 	}
 
-	key := audit.NewKey() // or audit.MakeKey("audit.key")
-	checkpoint, err := audit.MakeCheckpoint(ctx, store, "acme", key)
+	key := audit.NewKey() // or audit.OpenOrCreateKey("audit.key")
+	checkpoint, err := audit.CreateCheckpoint(ctx, store, "acme", key)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -40,18 +40,18 @@ func Example() {
 	}
 
 	// The auditor, a year later and somewhere else.
-	trust, err := audit.Trusting(public)
+	trust, err := audit.NewTrust(public)
 	if err != nil {
 		log.Fatal(err)
 	}
-	report, err := audit.VerifyFile(&export, "acme", audit.Against{Trust: trust}, io.Discard)
+	report, err := audit.VerifyFile(&export, "acme", audit.VerifyOptions{Trust: trust}, io.Discard)
 	fmt.Println("whole:", err == nil, "records:", report.To, "signed:", report.Signed)
 
 	// One decision alone, for somebody who must not see the others.
 	if _, err := audit.Prove(ctx, store, "acme", 1, trust, &proof); err != nil {
 		log.Fatal(err)
 	}
-	checked, err := audit.Check(proof.Bytes(), trust, io.Discard)
+	checked, err := audit.CheckProof(proof.Bytes(), trust, io.Discard)
 	fmt.Println("proved:", err == nil, checked.Kind)
 
 	// Output:
@@ -67,17 +67,17 @@ func auditor(exportFile, keyFile string, kept ...string) error {
 	if err != nil {
 		return err
 	}
-	trust, err := audit.Trusting(string(public))
+	trust, err := audit.NewTrust(string(public))
 	if err != nil {
 		return err
 	}
-	against := audit.Against{Trust: trust}
+	against := audit.VerifyOptions{Trust: trust}
 	for _, name := range kept {
 		checkpoint, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		against.Kept = append(against.Kept, checkpoint)
+		against.KnownCheckpoints = append(against.KnownCheckpoints, checkpoint)
 	}
 	export, err := os.Open(exportFile)
 	if err != nil {

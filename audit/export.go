@@ -27,17 +27,17 @@ type Range struct{ From, To int64 }
 
 // Export writes records to w, and returns what the log should say about it. An export that begins later than with the first record begins with the head
 // that the log had there.
-func Export(ctx context.Context, log Log, account string, wanted Range, format Format, w io.Writer) (Exported, error) {
+func Export(ctx context.Context, log Log, account string, wanted Range, format Format, w io.Writer) (LogExported, error) {
 	head, err := log.Head(ctx, account)
 	if err != nil {
-		return Exported{}, err
+		return LogExported{}, err
 	}
 	wanted.From = max(wanted.From, 1)
 	if wanted.To < 1 || wanted.To > head.Size {
 		wanted.To = head.Size
 	}
 	if wanted.From > wanted.To {
-		return Exported{}, fmt.Errorf("%w: %d to %d of %d", ErrNotFound, wanted.From, wanted.To, head.Size)
+		return LogExported{}, fmt.Errorf("%w: %d to %d of %d", ErrNotFound, wanted.From, wanted.To, head.Size)
 	}
 	sum := sha256.New()
 	e := exporter{log: log, account: account, head: head, wanted: wanted, w: io.MultiWriter(w, sum)}
@@ -50,9 +50,9 @@ func Export(ctx context.Context, log Log, account string, wanted Range, format F
 		err = oneOf(format, JSONL, CloudEvents)
 	}
 	if err != nil {
-		return Exported{}, err
+		return LogExported{}, err
 	}
-	return Exported{Format: string(format), From: wanted.From, To: wanted.To, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+	return LogExported{Format: string(format), From: wanted.From, To: wanted.To, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
 type exporter struct {
@@ -76,7 +76,7 @@ func (e *exporter) records(ctx context.Context, write func(raw []byte) error) er
 		next++
 	}
 	if next != e.wanted.To+1 {
-		return &Problem{Account: e.account, Seq: next, Fault: Missing, Text: fmt.Sprintf("the store gave %d records of %d", next-e.wanted.From, e.wanted.To-e.wanted.From+1)}
+		return &Problem{Account: e.account, Seq: next, Fault: FaultMissing, Text: fmt.Sprintf("the store gave %d records of %d", next-e.wanted.From, e.wanted.To-e.wanted.From+1)}
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (e *exporter) lines(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c, err := Unchecked(signed)
+		c, err := ParseUnverified(signed)
 		if err != nil {
 			return err
 		}
@@ -141,15 +141,15 @@ const eventPrefix = "io.github.fermata-go."
 
 // event is an event of CloudEvents 1.0, with the extensions sequence (which sorts as a text) and recordhash.
 type event struct {
-	SpecVersion     string `json:"specversion"`
-	ID              string `json:"id"`
-	Source          string `json:"source"`
-	Type            string `json:"type"`
-	Subject         string `json:"subject,omitempty"`
-	Time            Moment `json:"time"`
-	DataContentType string `json:"datacontenttype"`
-	Sequence        string `json:"sequence"`
-	RecordHash      string `json:"recordhash"`
+	SpecVersion     string    `json:"specversion"`
+	ID              string    `json:"id"`
+	Source          string    `json:"source"`
+	Type            string    `json:"type"`
+	Subject         string    `json:"subject,omitempty"`
+	Time            Timestamp `json:"time"`
+	DataContentType string    `json:"datacontenttype"`
+	Sequence        string    `json:"sequence"`
+	RecordHash      string    `json:"recordhash"`
 }
 
 func (e *exporter) event(raw []byte) error {
@@ -160,7 +160,7 @@ func (e *exporter) event(raw []byte) error {
 	var about struct {
 		Place struct{ Run, Interrupt, Request string }
 	}
-	if err := json.Unmarshal(h.object(), &about); err != nil {
+	if err := json.Unmarshal(h.content(), &about); err != nil {
 		return err
 	}
 	hash := HashOf(raw)

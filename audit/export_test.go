@@ -5,9 +5,9 @@ import "golang.org/x/mod/sumdb/note"
 // SignerOf lets tests sign what no checkpoint is.
 func SignerOf(k *Key, origin string) (note.Signer, error) { return k.signer(origin) }
 
-// OverTiles makes a log of a store with tiles of another height, so that a short log has many.
-func OverTiles(lines Lines, height int) *Stored {
-	s := Over(lines)
+// NewStoreLogWithTiles makes a log of a store with tiles of another height, so that a short log has many.
+func NewStoreLogWithTiles(lines LineStore, height int) *StoreLog {
+	s := NewStoreLog(lines)
 	s.height = height
 	return s
 }

@@ -24,8 +24,8 @@ type Head struct {
 	peaks []Hash // the roots of the complete subtrees, the largest first
 }
 
-// Empty is the head of an account without records.
-func Empty(account string) Head { return Head{Account: account} }
+// EmptyHead is the head of an account without records.
+func EmptyHead(account string) Head { return Head{Account: account} }
 
 // Entry is a record that was appended, for the store to keep.
 type Entry struct {
@@ -44,12 +44,12 @@ func Append(head Head, r Record) (Entry, Head, error) {
 	if err != nil {
 		return Entry{}, head, err
 	}
-	next, hashes := head.grow(HashOf(raw))
+	next, hashes := head.appendLeaf(HashOf(raw))
 	return Entry{Seq: r.Seq, Raw: raw, Hashes: hashes}, next, nil
 }
 
 // grow adds a leaf, and returns the hashes of all nodes that are complete with it, from the leaf up.
-func (h Head) grow(leaf Hash) (Head, []Hash) {
+func (h Head) appendLeaf(leaf Hash) (Head, []Hash) {
 	complete := []Hash{leaf}
 	peaks, node := slices.Clone(h.peaks), leaf
 	for n := h.Size; n&1 == 1; n >>= 1 {
@@ -147,12 +147,12 @@ func parseHash(text string) (h Hash, err error) {
 }
 
 // sound reports whether the head can be that of a log.
-func (h Head) sound() bool { return len(h.peaks) == peakCount(h.Size) }
+func (h Head) isConsistent() bool { return len(h.peaks) == peakCount(h.Size) }
 
 func peakCount(size int64) int { return bits.OnesCount64(uint64(size)) }
 
 // Is reports whether two heads are the same.
-func (h Head) Is(other Head) bool {
+func (h Head) Equal(other Head) bool {
 	return h.Account == other.Account && h.Size == other.Size && h.First == other.First && h.Last == other.Last && slices.Equal(h.peaks, other.peaks)
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/fermata-go/fermata/internal/wholefile"
+	"github.com/fermata-go/fermata/internal/atomicfile"
 )
 
 // Key signs checkpoints, with Ed25519. One key does for all accounts of an installation: in each log it goes by the name of the log, so that the
@@ -44,7 +44,7 @@ func (k *Key) Trust(origin string) (Trust, error) {
 	if err != nil {
 		return Trust{}, err
 	}
-	return Trusting(verifier)
+	return NewTrust(verifier)
 }
 
 // algorithm is what stands for Ed25519 in front of a note's key.
@@ -88,9 +88,9 @@ func OpenKey(path string) (*Key, error) {
 	return k, nil
 }
 
-// MakeKey opens a key file, and makes it first if it is not there. Of two that do so at the same time one wins, and both have its key.
-func MakeKey(path string) (*Key, error) {
-	err := wholefile.Make(path, 0o600, func(file *os.File) error {
+// OpenOrCreateKey opens a key file, and makes it first if it is not there. Of two that do so at the same time one wins, and both have its key.
+func OpenOrCreateKey(path string) (*Key, error) {
+	err := atomicfile.Create(path, 0o600, func(file *os.File) error {
 		_, err := file.WriteString(keyPrefix + hex.EncodeToString(NewKey().seed[:]) + "\n")
 		return err
 	})

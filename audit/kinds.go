@@ -17,51 +17,51 @@ type Kind string
 //sumtype:decl
 type Body interface{ kind() Kind }
 
-func (Asked) kind() Kind         { return "request.asked" }
-func (Delivered) kind() Kind     { return "request.delivered" }
-func (Viewed) kind() Kind        { return "request.viewed" }
-func (Claimed) kind() Kind       { return "request.claimed" }
-func (Released) kind() Kind      { return "request.released" }
-func (Escalated) kind() Kind     { return "request.escalated" }
-func (Delegated) kind() Kind     { return "request.delegated" }
-func (Snoozed) kind() Kind       { return "request.snoozed" }
-func (Changed) kind() Kind       { return "request.changed" }
-func (Commented) kind() Kind     { return "request.commented" }
-func (Decided) kind() Kind       { return "request.decided" }
-func (Refused) kind() Kind       { return "request.refused" }
-func (Expired) kind() Kind       { return "request.expired" }
-func (Withdrawn) kind() Kind     { return "request.withdrawn" }
-func (PolicyLoaded) kind() Kind  { return "policy.loaded" }
-func (PolicyDenied) kind() Kind  { return "policy.denied" }
-func (GrantMade) kind() Kind     { return "grant.made" }
-func (GrantUsed) kind() Kind     { return "grant.used" }
-func (GrantRevoked) kind() Kind  { return "grant.revoked" }
-func (APIKeyMade) kind() Kind    { return "key.made" }
-func (APIKeyRevoked) kind() Kind { return "key.revoked" }
-func (SessionBegun) kind() Kind  { return "session.begun" }
-func (SessionEnded) kind() Kind  { return "session.ended" }
-func (EffectBegun) kind() Kind   { return "effect.begun" }
-func (EffectEnded) kind() Kind   { return "effect.ended" }
-func (RunStarted) kind() Kind    { return "run.started" }
-func (RunEnded) kind() Kind      { return "run.ended" }
-func (RunParked) kind() Kind     { return "run.parked" }
-func (RunRetried) kind() Kind    { return "run.retried" }
-func (Exported) kind() Kind      { return "audit.exported" }
-func (Erased) kind() Kind        { return "audit.erased" }
-func (Verified) kind() Kind      { return "audit.verified" }
-func (KeyUsed) kind() Kind       { return "audit.signed" }
+func (RequestAsked) kind() Kind     { return "request.asked" }
+func (RequestDelivered) kind() Kind { return "request.delivered" }
+func (RequestViewed) kind() Kind    { return "request.viewed" }
+func (RequestClaimed) kind() Kind   { return "request.claimed" }
+func (RequestReleased) kind() Kind  { return "request.released" }
+func (RequestEscalated) kind() Kind { return "request.escalated" }
+func (RequestDelegated) kind() Kind { return "request.delegated" }
+func (RequestSnoozed) kind() Kind   { return "request.snoozed" }
+func (RequestChanged) kind() Kind   { return "request.changed" }
+func (RequestCommented) kind() Kind { return "request.commented" }
+func (RequestDecided) kind() Kind   { return "request.decided" }
+func (RequestRefused) kind() Kind   { return "request.refused" }
+func (RequestExpired) kind() Kind   { return "request.expired" }
+func (RequestWithdrawn) kind() Kind { return "request.withdrawn" }
+func (PolicyLoaded) kind() Kind     { return "policy.loaded" }
+func (PolicyDenied) kind() Kind     { return "policy.denied" }
+func (GrantMade) kind() Kind        { return "grant.made" }
+func (GrantUsed) kind() Kind        { return "grant.used" }
+func (GrantRevoked) kind() Kind     { return "grant.revoked" }
+func (APIKeyMade) kind() Kind       { return "key.made" }
+func (APIKeyRevoked) kind() Kind    { return "key.revoked" }
+func (SessionBegun) kind() Kind     { return "session.begun" }
+func (SessionEnded) kind() Kind     { return "session.ended" }
+func (EffectBegun) kind() Kind      { return "effect.begun" }
+func (EffectEnded) kind() Kind      { return "effect.ended" }
+func (RunStarted) kind() Kind       { return "run.started" }
+func (RunEnded) kind() Kind         { return "run.ended" }
+func (RunParked) kind() Kind        { return "run.parked" }
+func (RunRetried) kind() Kind       { return "run.retried" }
+func (LogExported) kind() Kind      { return "audit.exported" }
+func (PayloadsErased) kind() Kind   { return "audit.erased" }
+func (LogVerified) kind() Kind      { return "audit.verified" }
+func (LogSigned) kind() Kind        { return "audit.signed" }
 
-// readers decodes the body of each kind.
-var readers = table(
-	reader[Asked], reader[Delivered], reader[Viewed], reader[Claimed], reader[Released], reader[Escalated], reader[Delegated], reader[Snoozed],
-	reader[Changed], reader[Commented], reader[Decided], reader[Refused], reader[Expired], reader[Withdrawn], reader[PolicyLoaded], reader[PolicyDenied], reader[GrantMade],
-	reader[GrantUsed], reader[GrantRevoked], reader[APIKeyMade], reader[APIKeyRevoked], reader[SessionBegun], reader[SessionEnded], reader[EffectBegun], reader[EffectEnded], reader[RunStarted], reader[RunEnded], reader[RunParked], reader[RunRetried],
-	reader[Exported], reader[Erased], reader[Verified], reader[KeyUsed],
+// bodyDecoders decodes the body of each kind.
+var bodyDecoders = decoderTable(
+	bodyDecoder[RequestAsked], bodyDecoder[RequestDelivered], bodyDecoder[RequestViewed], bodyDecoder[RequestClaimed], bodyDecoder[RequestReleased], bodyDecoder[RequestEscalated], bodyDecoder[RequestDelegated], bodyDecoder[RequestSnoozed],
+	bodyDecoder[RequestChanged], bodyDecoder[RequestCommented], bodyDecoder[RequestDecided], bodyDecoder[RequestRefused], bodyDecoder[RequestExpired], bodyDecoder[RequestWithdrawn], bodyDecoder[PolicyLoaded], bodyDecoder[PolicyDenied], bodyDecoder[GrantMade],
+	bodyDecoder[GrantUsed], bodyDecoder[GrantRevoked], bodyDecoder[APIKeyMade], bodyDecoder[APIKeyRevoked], bodyDecoder[SessionBegun], bodyDecoder[SessionEnded], bodyDecoder[EffectBegun], bodyDecoder[EffectEnded], bodyDecoder[RunStarted], bodyDecoder[RunEnded], bodyDecoder[RunParked], bodyDecoder[RunRetried],
+	bodyDecoder[LogExported], bodyDecoder[PayloadsErased], bodyDecoder[LogVerified], bodyDecoder[LogSigned],
 )
 
-type readFunc func(data []byte) (Body, error)
+type decodeFunc func(data []byte) (Body, error)
 
-func reader[B Body]() (Kind, readFunc) {
+func bodyDecoder[B Body]() (Kind, decodeFunc) {
 	var none B
 	return none.kind(), func(data []byte) (Body, error) {
 		var b B
@@ -70,8 +70,8 @@ func reader[B Body]() (Kind, readFunc) {
 	}
 }
 
-func table(rows ...func() (Kind, readFunc)) map[Kind]readFunc {
-	m := make(map[Kind]readFunc, len(rows))
+func decoderTable(rows ...func() (Kind, decodeFunc)) map[Kind]decodeFunc {
+	m := make(map[Kind]decodeFunc, len(rows))
 	for _, row := range rows {
 		kind, read := row()
 		m[kind] = read
@@ -82,15 +82,15 @@ func table(rows ...func() (Kind, readFunc)) map[Kind]readFunc {
 // MaxText is how long a text in a record may be, in bytes. What is longer is a payload.
 const MaxText = 4096
 
-// valid is what a type of this package demands of its values beyond being valid in its parts.
-type valid interface{ valid() error }
+// validator is what a type of this package demands of its values beyond being valid in its parts.
+type validator interface{ valid() error }
 
-var validType = reflect.TypeFor[valid]()
+var validatorType = reflect.TypeFor[validator]()
 
-// check finds what must not be written: texts that JSON could not give back, and values that their types refuse.
-func check(v reflect.Value) error {
-	if v.Type().Implements(validType) {
-		if err := v.Interface().(valid).valid(); err != nil {
+// checkValue finds what must not be written: texts that JSON could not give back, and values that their types refuse.
+func checkValue(v reflect.Value) error {
+	if v.Type().Implements(validatorType) {
+		if err := v.Interface().(validator).valid(); err != nil {
 			return err
 		}
 	}
@@ -103,20 +103,20 @@ func check(v reflect.Value) error {
 			return errors.New("a text that is no UTF-8")
 		}
 	case reflect.Struct:
-		if v.Type() == momentType {
+		if v.Type() == timestampType {
 			return nil
 		}
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() && strings.Contains(string(v.Type().Field(i).Tag), ",omit") {
 				continue // it will not be written
 			}
-			if err := check(v.Field(i)); err != nil {
+			if err := checkValue(v.Field(i)); err != nil {
 				return fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
 			}
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			if err := check(v.Index(i)); err != nil {
+			if err := checkValue(v.Index(i)); err != nil {
 				return err
 			}
 		}
@@ -124,10 +124,10 @@ func check(v reflect.Value) error {
 	return nil
 }
 
-var momentType = reflect.TypeFor[Moment]()
+var timestampType = reflect.TypeFor[Timestamp]()
 
-func (d Decided) valid() error { return required("Verb", d.Verb) }
-func (r Refused) valid() error { return required("Why", r.Why) }
+func (d RequestDecided) valid() error { return required("Verb", d.Verb) }
+func (r RequestRefused) valid() error { return required("Why", r.Why) }
 
 func (e EffectBegun) valid() error {
 	if e.Number < 1 || e.Action.Args == (Digest{}) {

@@ -17,7 +17,7 @@ type Log interface {
 	// Head returns the head of an account.
 	Head(ctx context.Context, account string) (Head, error)
 
-	// Records returns the records of an account with the numbers from to to, both included, as they were stored and in the order of
+	// ParseRecords returns the records of an account with the numbers from to to, both included, as they were stored and in the order of
 	// the place where they are stored, whatever they say themselves. 0 is the first, and the last. The bytes must not be changed.
 	Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error]
 
@@ -29,15 +29,15 @@ type Log interface {
 	Checkpoints(ctx context.Context, account string) iter.Seq2[[]byte, error]
 
 	// KeepCheckpoint adds a checkpoint. One of a size that is there already changes nothing.
-	KeepCheckpoint(ctx context.Context, account string, checkpoint Checkpoint) error
+	AddCheckpoint(ctx context.Context, account string, checkpoint Checkpoint) error
 }
 
-// About returns the records of an account that are about a run, a state key, a request or an interrupt, for whoever wants to prove one of them. It reads the
+// RecordsAbout returns the records of an account that are about a run, a state key, a request or an interrupt, for whoever wants to prove one of them. It reads the
 // whole log. Kinds of a newer version are passed over.
-func About(ctx context.Context, log Log, account, id string) iter.Seq2[Record, error] {
+func RecordsAbout(ctx context.Context, log Log, account, id string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		for r, err := range Records(log.Records(ctx, account, 0, 0)) {
-			if err == nil && r.Place.Run != id && r.Place.StateKey != id && r.Place.Request != id && r.Place.Interrupt != id {
+		for r, err := range ParseRecords(log.Records(ctx, account, 0, 0)) {
+			if err == nil && r.Location.Run != id && r.Location.StateKey != id && r.Location.Request != id && r.Location.Interrupt != id {
 				continue
 			}
 			if !yield(r, err) {
@@ -58,10 +58,10 @@ func hashReader(ctx context.Context, log Log, account string) tlog.HashReader {
 	})
 }
 
-// MakeCheckpoint signs a log as it is now and keeps the checkpoint; or returns the last one, if nothing was added since. If the log is no
+// CreateCheckpoint signs a log as it is now and keeps the checkpoint; or returns the last one, if nothing was added since. If the log is no
 // extension of what was signed last, or of one of the checkpoints of the caller's own that were kept elsewhere, it signs nothing and returns ErrFork:
 // whoever has the older checkpoint could show that the log lied.
-func MakeCheckpoint(ctx context.Context, log Log, account string, key *Key, kept ...[]byte) (Checkpoint, error) {
+func CreateCheckpoint(ctx context.Context, log Log, account string, key *Key, kept ...[]byte) (Checkpoint, error) {
 	last, lastErr := lastCheckpoint(ctx, log, account) // before the head: so it cannot be longer
 	if lastErr != nil && !errors.Is(lastErr, ErrNotSigned) {
 		return Checkpoint{}, lastErr
@@ -79,23 +79,23 @@ func MakeCheckpoint(ctx context.Context, log Log, account string, key *Key, kept
 	}
 	hashes := hashReader(ctx, log, account)
 	for _, signed := range kept {
-		older, err := Unchecked(signed)
+		older, err := ParseUnverified(signed)
 		if err != nil {
 			return Checkpoint{}, err
 		}
-		if err := extends(next, older, hashes); err != nil {
+		if err := checkExtends(next, older, hashes); err != nil {
 			return Checkpoint{}, err
 		}
 	}
 	if lastErr == nil {
-		if err := extends(next, last, hashes); err != nil {
+		if err := checkExtends(next, last, hashes); err != nil {
 			return Checkpoint{}, err
 		}
 		if last.Size == next.Size {
 			return last, nil
 		}
 	}
-	return next, log.KeepCheckpoint(ctx, account, next)
+	return next, log.AddCheckpoint(ctx, account, next)
 }
 
 // lastFinder is a log that finds its last checkpoint without reading all of them.
@@ -121,10 +121,10 @@ func lastCheckpoint(ctx context.Context, log Log, account string) (Checkpoint, e
 	if last == nil {
 		return Checkpoint{}, ErrNotSigned
 	}
-	return Unchecked(last)
+	return ParseUnverified(last)
 }
 
-func extends(next, last Checkpoint, hashes tlog.HashReader) error {
+func checkExtends(next, last Checkpoint, hashes tlog.HashReader) error {
 	if last.Origin != next.Origin || last.Size > next.Size {
 		return fmt.Errorf("%w: it was signed with %d records as %s", ErrFork, last.Size, last.Origin)
 	}

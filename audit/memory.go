@@ -48,7 +48,7 @@ func (m *Memory) log(account string) *memoryLog {
 	if m.accounts == nil {
 		m.accounts = make(map[string]*memoryLog)
 	}
-	m.accounts[account] = &memoryLog{head: Empty(account)}
+	m.accounts[account] = &memoryLog{head: EmptyHead(account)}
 	return m.accounts[account]
 }
 
@@ -59,7 +59,7 @@ func (m *Memory) Head(ctx context.Context, account string) (Head, error) {
 	return m.log(account).head, ctx.Err()
 }
 
-// Records returns records as they were stored.
+// ParseRecords returns records as they were stored.
 func (m *Memory) Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		m.mu.Lock()
@@ -115,7 +115,7 @@ func (m *Memory) Checkpoints(ctx context.Context, account string) iter.Seq2[[]by
 }
 
 // KeepCheckpoint adds a checkpoint.
-func (m *Memory) KeepCheckpoint(ctx context.Context, account string, c Checkpoint) error {
+func (m *Memory) AddCheckpoint(ctx context.Context, account string, c Checkpoint) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

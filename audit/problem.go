@@ -7,20 +7,20 @@ type Fault string
 
 // What can be wrong with a log.
 const (
-	Unreadable    Fault = "unreadable"      // bytes that are no record
-	WrongAccount  Fault = "wrong_account"   // a record of somebody else
-	Edited        Fault = "edited"          // a record that is not what it was when it was written
-	Missing       Fault = "missing"         // one or more records are gone
-	Repeated      Fault = "repeated"        // a record stands there twice
-	Misplaced     Fault = "misplaced"       // records are not in their order
-	CutOff        Fault = "cut_off"         // the log ends before what was signed, or before its head
-	Rewritten     Fault = "rewritten"       // the chain is whole, but not the one that was signed
-	BadCheckpoint Fault = "bad_checkpoint"  // a checkpoint whose signature is wrong, or that a kept one should be and is not
-	LateSigned    Fault = "late_checkpoint" // a checkpoint that stands behind records which it does not sign
-	Unsigned      Fault = "unsigned"        // nobody who is trusted has signed any of it
-	WrongHashes   Fault = "wrong_hashes"    // the tree beside the records is not that of the records
-	WrongHead     Fault = "wrong_head"      // the head is not that of the records
-	NoRecords     Fault = "no_records"      // there is nothing to verify
+	FaultUnreadable     Fault = "unreadable"      // bytes that are no record
+	FaultWrongAccount   Fault = "wrong_account"   // a record of somebody else
+	FaultEdited         Fault = "edited"          // a record that is not what it was when it was written
+	FaultMissing        Fault = "missing"         // one or more records are gone
+	FaultRepeated       Fault = "repeated"        // a record stands there twice
+	FaultMisplaced      Fault = "misplaced"       // records are not in their order
+	FaultTruncated      Fault = "cut_off"         // the log ends before what was signed, or before its head
+	FaultRewritten      Fault = "rewritten"       // the chain is whole, but not the one that was signed
+	FaultBadCheckpoint  Fault = "bad_checkpoint"  // a checkpoint whose signature is wrong, or that a kept one should be and is not
+	FaultLateCheckpoint Fault = "late_checkpoint" // a checkpoint that stands behind records which it does not sign
+	FaultUnsigned       Fault = "unsigned"        // nobody who is trusted has signed any of it
+	FaultWrongHashes    Fault = "wrong_hashes"    // the tree beside the records is not that of the records
+	FaultWrongHead      Fault = "wrong_head"      // the head is not that of the records
+	FaultNoRecords      Fault = "no_records"      // there is nothing to verify
 )
 
 // Problem is the first thing that is wrong with a log.

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Proof says that a record is the one of its number in a log that was signed. It is all that [Check] needs beside the public key.
+// Proof says that a record is the one of its number in a log that was signed. It is all that [CheckProof] needs beside the public key.
 type Proof struct {
 	Format string `json:"format"`
 	// Record is the record as it is stored, Checkpoint the signed note, and Hashes the way from the one to the root of the other.
@@ -70,51 +70,51 @@ func oneRecord(ctx context.Context, log Log, account string, seq int64) ([]byte,
 	return nil, fmt.Errorf("%w: number %d", ErrNotFound, seq)
 }
 
-// Checked is what a proof proves.
-type Checked struct {
+// ProvenRecord is what a proof proves.
+type ProvenRecord struct {
 	Account    string
 	Seq        int64
 	Kind       Kind
-	Time       Moment
+	Time       Timestamp
 	Raw        []byte
 	Checkpoint Checkpoint
 }
 
-// Check reads a proof, checks it offline, and says on w what it proves. An error says why it proves nothing: ErrProof or ErrUntrusted.
-func Check(proof []byte, trust Trust, w io.Writer) (Checked, error) {
+// CheckProof reads a proof, checks it offline, and says on w what it proves. An error says why it proves nothing: ErrProof or ErrUntrusted.
+func CheckProof(proof []byte, trust Trust, w io.Writer) (ProvenRecord, error) {
 	var p Proof
 	if err := strictjson.Decode(proof, &p); err != nil {
-		return Checked{}, fmt.Errorf("%w: %w", ErrProof, err)
+		return ProvenRecord{}, fmt.Errorf("%w: %w", ErrProof, err)
 	}
 	c, err := p.check(trust)
 	if err != nil {
-		return Checked{}, err
+		return ProvenRecord{}, err
 	}
 	_, err = fmt.Fprintf(w, "Record %d of account %q (%s, %s) is in the log %s,\nas it was signed when it was %d records long.\n%s\n",
 		c.Seq, c.Account, c.Kind, c.Time, c.Checkpoint.Origin, c.Checkpoint.Size, c.Raw)
 	return c, err
 }
 
-func (p Proof) check(trust Trust) (Checked, error) {
+func (p Proof) check(trust Trust) (ProvenRecord, error) {
 	if p.Format != proofFormat {
-		return Checked{}, fmt.Errorf("%w: it is no %s", ErrProof, proofFormat)
+		return ProvenRecord{}, fmt.Errorf("%w: it is no %s", ErrProof, proofFormat)
 	}
 	signed, err := trust.Open([]byte(p.Checkpoint))
 	if err != nil {
-		return Checked{}, err
+		return ProvenRecord{}, err
 	}
 	h, err := readHeader([]byte(p.Record))
 	if err != nil {
-		return Checked{}, fmt.Errorf("%w: %w", ErrProof, err)
+		return ProvenRecord{}, fmt.Errorf("%w: %w", ErrProof, err)
 	}
 	hash := HashOf([]byte(p.Record))
 	if err := tlog.CheckRecord(p.Hashes, signed.Size, signed.Root, h.seq-1, hash); err != nil {
-		return Checked{}, fmt.Errorf("%w: this is not record %d of what was signed: %w", ErrProof, h.seq, err)
+		return ProvenRecord{}, fmt.Errorf("%w: this is not record %d of what was signed: %w", ErrProof, h.seq, err)
 	}
 	if first := (Head{Size: 1, First: hash}); h.seq == 1 && first.Origin() != signed.Origin {
-		return Checked{}, fmt.Errorf("%w: the log %s does not begin with this record", ErrProof, signed.Origin)
+		return ProvenRecord{}, fmt.Errorf("%w: the log %s does not begin with this record", ErrProof, signed.Origin)
 	}
-	return Checked{Account: h.account, Seq: h.seq, Kind: h.kind, Time: h.time, Raw: []byte(p.Record), Checkpoint: signed}, nil
+	return ProvenRecord{Account: h.account, Seq: h.seq, Kind: h.kind, Time: h.time, Raw: []byte(p.Record), Checkpoint: signed}, nil
 }
 
 // ProveConsistency writes the proof that a log only grew since an older checkpoint, against the newest one. The older one may have been kept anywhere.
@@ -129,7 +129,7 @@ func ProveConsistency(ctx context.Context, log Log, account string, old []byte, 
 		return Consistency{}, err
 	}
 	hashes := hashReader(ctx, log, account)
-	if err := extends(last, first, hashes); err != nil {
+	if err := checkExtends(last, first, hashes); err != nil {
 		return Consistency{}, err
 	}
 	path, err := tlog.ProveTree(last.Size, first.Size, hashes)

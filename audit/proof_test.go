@@ -15,8 +15,8 @@ import (
 // signed is a log of n records with a checkpoint, and the trust in it.
 func signed(t testing.TB, account string, n int) (*audit.Memory, *audit.Key, audit.Trust) {
 	t.Helper()
-	m, key := kept(t, account, samples(n)...), audit.NewKey()
-	if _, err := audit.MakeCheckpoint(t.Context(), m, account, key); err != nil {
+	m, key := memoryLog(t, account, samples(n)...), audit.NewKey()
+	if _, err := audit.CreateCheckpoint(t.Context(), m, account, key); err != nil {
 		t.Fatal(err)
 	}
 	head, _ := m.Head(t.Context(), account)
@@ -31,7 +31,7 @@ func TestProve_EveryRecordOfEverySize(t *testing.T) {
 			if _, err := audit.Prove(t.Context(), m, "acme", seq, trust, &file); err != nil {
 				t.Fatalf("record %d of %d: %v", seq, n, err)
 			}
-			got, err := audit.Check(file.Bytes(), trust, &said)
+			got, err := audit.CheckProof(file.Bytes(), trust, &said)
 			if err != nil {
 				t.Fatalf("record %d of %d: %v", seq, n, err)
 			}
@@ -45,13 +45,13 @@ func TestProve_EveryRecordOfEverySize(t *testing.T) {
 	}
 }
 
-func TestProve_OnlyWhatIsThereAndSigned(t *testing.T) {
+func TestProve_MissingOrUnsignedRecordFails(t *testing.T) {
 	ctx := t.Context()
 	m, _, trust := signed(t, "acme", 5)
-	if _, err := m.Append(ctx, "acme", sample(9, audit.Withdrawn{})); err != nil {
+	if _, err := m.Append(ctx, "acme", sample(9, audit.RequestWithdrawn{})); err != nil {
 		t.Fatal(err)
 	}
-	stranger := trustIn(t, audit.NewKey(), aLog(t, "acme", 1).head)
+	stranger := trustIn(t, audit.NewKey(), newLog(t, "acme", 1).head)
 	for name, test := range map[string]struct {
 		account string
 		seq     int64
@@ -69,7 +69,7 @@ func TestProve_OnlyWhatIsThereAndSigned(t *testing.T) {
 			t.Errorf("%s: %v and %d bytes; want %v and none", name, err, file.Len(), test.want)
 		}
 	}
-	unsigned := kept(t, "acme", samples(2)...)
+	unsigned := memoryLog(t, "acme", samples(2)...)
 	if _, err := audit.Prove(ctx, unsigned, "acme", 1, trust, io.Discard); !errors.Is(err, audit.ErrNotSigned) {
 		t.Errorf("nothing signed: %v", err)
 	}
@@ -80,20 +80,20 @@ func TestProve_OnlyWhatIsThereAndSigned(t *testing.T) {
 	}
 }
 
-func TestCheck_EveryChangedByteIsRefused(t *testing.T) {
+func TestCheckProof_ChangedByteIsRefused(t *testing.T) {
 	m, _, trust := signed(t, "acme", 5)
 	var file bytes.Buffer
 	if _, err := audit.Prove(t.Context(), m, "acme", 3, trust, &file); err != nil {
 		t.Fatal(err)
 	}
-	good, err := audit.Check(file.Bytes(), trust, io.Discard)
+	good, err := audit.CheckProof(file.Bytes(), trust, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range file.Bytes() {
 		bad := bytes.Clone(file.Bytes())
 		bad[i] ^= 1
-		got, err := audit.Check(bad, trust, io.Discard)
+		got, err := audit.CheckProof(bad, trust, io.Discard)
 		if err == nil && !bytes.Equal(got.Raw, good.Raw) {
 			t.Errorf("byte %d changed, and it proves %+v", i, got)
 		}
@@ -103,7 +103,7 @@ func TestCheck_EveryChangedByteIsRefused(t *testing.T) {
 	}
 }
 
-func TestCheck_ProofsDoNotFitOtherRecords(t *testing.T) {
+func TestCheckProof_OtherRecordIsRefused(t *testing.T) {
 	m, key, trust := signed(t, "acme", 8)
 	proof := func(m audit.Log, account string, seq int64, trust audit.Trust) audit.Proof {
 		p, err := audit.Prove(t.Context(), m, account, seq, trust, io.Discard)
@@ -123,43 +123,43 @@ func TestCheck_ProofsDoNotFitOtherRecords(t *testing.T) {
 	noRecord.Record = "{}"
 	for name, p := range map[string]audit.Proof{"the record of another": mixed, "another format": renamed, "too few hashes": short, "no record": noRecord} {
 		data, _ := json.Marshal(p)
-		if got, err := audit.Check(data, trust, io.Discard); !errors.Is(err, audit.ErrProof) {
+		if got, err := audit.CheckProof(data, trust, io.Discard); !errors.Is(err, audit.ErrProof) {
 			t.Errorf("%s: %+v, %v; want ErrProof", name, got, err)
 		}
 	}
 	// Another log of the same installation, with the same key: what is in it is no record of this log.
-	other := kept(t, "evil", samples(8)...)
-	if _, err := audit.MakeCheckpoint(t.Context(), other, "evil", key); err != nil {
+	other := memoryLog(t, "evil", samples(8)...)
+	if _, err := audit.CreateCheckpoint(t.Context(), other, "evil", key); err != nil {
 		t.Fatal(err)
 	}
 	head, _ := other.Head(t.Context(), "evil")
 	data, _ := json.Marshal(proof(other, "evil", 3, trustIn(t, key, head)))
-	if got, err := audit.Check(data, trust, io.Discard); !errors.Is(err, audit.ErrUntrusted) {
+	if got, err := audit.CheckProof(data, trust, io.Discard); !errors.Is(err, audit.ErrUntrusted) {
 		t.Errorf("another log: %+v, %v; want ErrUntrusted", got, err)
 	}
 	for _, bad := range []string{"", "{}", "[]", `{"format":"fermata-audit-proof/1"}`} {
-		if _, err := audit.Check([]byte(bad), trust, io.Discard); err == nil {
+		if _, err := audit.CheckProof([]byte(bad), trust, io.Discard); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
 	}
 }
 
 // The name of a log is the hash of its first record. A checkpoint of another name over the same records was signed by somebody who lies.
-func TestCheck_TheFirstRecordGivesTheName(t *testing.T) {
+func TestCheckProof_FirstRecordMustMatchOrigin(t *testing.T) {
 	m, key, trust := signed(t, "acme", 3)
 	proof, err := audit.Prove(t.Context(), m, "acme", 1, trust, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	head, _ := m.Head(t.Context(), "acme")
-	other := aLog(t, "evil", 1).head.Origin()
+	other := newLog(t, "evil", 1).head.Origin()
 	proof.Checkpoint = string(resign(t, key, other, fmt.Sprintf("%s\n3\n%s\n", other, head.Root())))
 	data, _ := json.Marshal(proof)
 	lied, err := key.Trust(other)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := audit.Check(data, lied, io.Discard); !errors.Is(err, audit.ErrProof) {
+	if got, err := audit.CheckProof(data, lied, io.Discard); !errors.Is(err, audit.ErrProof) {
 		t.Errorf("%+v, %v; want ErrProof", got, err)
 	}
 }
@@ -173,7 +173,7 @@ func TestConsistency_BetweenAnyTwoCheckpoints(t *testing.T) {
 		if _, err := m.Append(ctx, "acme", r); err != nil {
 			t.Fatal(err)
 		}
-		c, err := audit.MakeCheckpoint(ctx, m, "acme", key)
+		c, err := audit.CreateCheckpoint(ctx, m, "acme", key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +192,7 @@ func TestConsistency_BetweenAnyTwoCheckpoints(t *testing.T) {
 	}
 }
 
-func TestConsistency_AForkIsNotConsistent(t *testing.T) {
+func TestConsistency_ForkIsRefused(t *testing.T) {
 	ctx, key := t.Context(), audit.NewKey()
 	_, forged, old := forgery(t, key)
 	head, _ := forged.Head(ctx, "acme")
@@ -202,8 +202,8 @@ func TestConsistency_AForkIsNotConsistent(t *testing.T) {
 	}
 	// A proof that somebody made up does not hold either.
 	newest, _ := key.Sign(head)
-	good := kept(t, "acme", samples(9)...)
-	if _, err := audit.MakeCheckpoint(ctx, good, "acme", key); err != nil {
+	good := memoryLog(t, "acme", samples(9)...)
+	if _, err := audit.CreateCheckpoint(ctx, good, "acme", key); err != nil {
 		t.Fatal(err)
 	}
 	c, err := audit.ProveConsistency(ctx, good, "acme", old.Note, trust, io.Discard)

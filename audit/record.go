@@ -30,16 +30,16 @@ type Record struct {
 	Seq  int64
 	Prev Hash
 
-	Time  Moment
-	Nonce Nonce
-	Actor Actor
-	Place Place
-	Body  Body
+	Time     Timestamp
+	Nonce    Nonce
+	Actor    Actor
+	Location Location
+	Body     Body
 }
 
-// New makes a record with a fresh nonce, ready to be appended.
-func New(at time.Time, actor Actor, place Place, body Body) Record {
-	r := Record{Time: At(at), Actor: actor, Place: place, Body: body}
+// NewRecord makes a record with a fresh nonce, ready to be appended.
+func NewRecord(at time.Time, actor Actor, place Location, body Body) Record {
+	r := Record{Time: TimestampOf(at), Actor: actor, Location: place, Body: body}
 	rand.Read(r.Nonce[:])
 	return r
 }
@@ -52,14 +52,14 @@ func (r Record) Kind() Kind {
 	return r.Body.kind()
 }
 
-// encode writes the record in its one spelling. What is in front, a store puts there: see [Line].
+// encode writes the record in its one spelling. What is in front, a store puts there: see [NewLine].
 //
 //	{"v":1,"seq":7,"prev":"…","time":"…","account":"acme","nonce":"…","kind":"…","actor":{…},"place":{…},"body":{…}}
 func (r Record) encode() ([]byte, error) {
-	if err := r.complete(); err != nil {
+	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
-	object, err := r.object()
+	object, err := r.encodeContent()
 	if err != nil {
 		return nil, err
 	}
@@ -67,26 +67,26 @@ func (r Record) encode() ([]byte, error) {
 	return raw, err
 }
 
-func (r Record) complete() error {
+func (r Record) check() error {
 	switch {
 	case r.Nonce == Nonce{}:
 		return fmt.Errorf("a record without a nonce: make it with New")
-	case r.Time.IsZero() || r.Time != At(r.Time.Time):
+	case r.Time.IsZero() || r.Time != TimestampOf(r.Time.Time):
 		return fmt.Errorf("a record without a time in microseconds: make it with New")
 	}
 	if _, err := r.Time.MarshalText(); err != nil {
 		return err
 	}
-	return r.sayable()
+	return r.checkContent()
 }
 
 // sayable finds what must not be written, whatever comes in front of it.
-func (r Record) sayable() error {
+func (r Record) checkContent() error {
 	if r.Body == nil {
 		return fmt.Errorf("a record without a body")
 	}
-	for _, part := range []any{r.Account, r.Actor, r.Place, r.Body} {
-		if err := check(reflect.ValueOf(part)); err != nil {
+	for _, part := range []any{r.Account, r.Actor, r.Location, r.Body} {
+		if err := checkValue(reflect.ValueOf(part)); err != nil {
 			return err
 		}
 	}
@@ -109,23 +109,23 @@ func Parse(raw []byte) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	read, known := readers[h.kind]
+	read, known := bodyDecoders[h.kind]
 	if !known {
 		return Record{}, fmt.Errorf("%w: %.40q", ErrUnknownKind, h.kind)
 	}
 	var rest struct {
 		Actor Actor           `json:"actor"`
-		Place Place           `json:"place"`
+		Place Location        `json:"place"`
 		Body  json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal(h.object(), &rest); err != nil { // what it is too lenient with is spelled in another way below
+	if err := json.Unmarshal(h.content(), &rest); err != nil { // what it is too lenient with is spelled in another way below
 		return Record{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	body, err := read(rest.Body)
 	if err != nil {
 		return Record{}, fmt.Errorf("%w: %s: %w", ErrUnreadable, h.kind, err)
 	}
-	r := Record{Account: h.account, Seq: h.seq, Prev: h.prev, Time: h.time, Nonce: h.nonce, Actor: rest.Actor, Place: rest.Place, Body: body}
+	r := Record{Account: h.account, Seq: h.seq, Prev: h.prev, Time: h.time, Nonce: h.nonce, Actor: rest.Actor, Location: rest.Place, Body: body}
 	// Written again it must be the same, or there would be two spellings of one record. This is for readers: a chain is verified by the
 	// stored bytes alone.
 	if again, err := r.encode(); err != nil || !bytes.Equal(again, raw) {
@@ -140,14 +140,14 @@ type header struct {
 	seq     int64
 	prev    Hash
 	account string
-	time    Moment
+	time    Timestamp
 	nonce   Nonce
 	kind    Kind
 	rest    []byte // actor, place and body, without the opening brace
 }
 
 // object returns what comes behind the header as an object of its own.
-func (h header) object() []byte { return append([]byte("{"), h.rest...) }
+func (h header) content() []byte { return append([]byte("{"), h.rest...) }
 
 // readHeader reads the part of a record that has one spelling only, and checks that all of it is one JSON document with one meaning.
 func readHeader(raw []byte) (header, error) {
@@ -176,7 +176,7 @@ func scanHeader(raw []byte) (h header, err error) {
 	s.expect(`,"prev":"`)
 	s.hex(h.prev[:])
 	s.expect(`","time":"`)
-	s.moment(&h.time)
+	s.timestamp(&h.time)
 	s.expect(`","account":`)
 	h.account = s.text()
 	s.expect(`,"nonce":"`)
@@ -239,8 +239,8 @@ func (s *scanner) hex(into []byte) {
 	}
 }
 
-func (s *scanner) moment(into *Moment) {
-	if into.UnmarshalText(s.take(len(momentLayout))) != nil {
+func (s *scanner) timestamp(into *Timestamp) {
+	if into.UnmarshalText(s.take(len(timestampLayout))) != nil {
 		s.failed = true
 	}
 }

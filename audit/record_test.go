@@ -16,7 +16,7 @@ import (
 
 // The format of stored records must not change: they are read for years. A new field is allowed if it is left out when it is empty.
 func TestRecord_GoldenFileOfEachKind(t *testing.T) {
-	head := audit.Empty("acme")
+	head := audit.EmptyHead("acme")
 	kinds := map[audit.Kind]bool{}
 	for i, body := range bodies() {
 		r := sample(i, body)
@@ -46,11 +46,11 @@ func TestRecord_GoldenFileOfEachKind(t *testing.T) {
 // What is filled in nowhere would be missing in the golden files too.
 func TestRecord_SamplesUseEveryField(t *testing.T) {
 	for _, body := range bodies() {
-		used(t, string(reflect.TypeOf(body).Name()), reflect.ValueOf(body))
+		checkFieldsSet(t, string(reflect.TypeOf(body).Name()), reflect.ValueOf(body))
 	}
 }
 
-func used(t *testing.T, path string, v reflect.Value) {
+func checkFieldsSet(t *testing.T, path string, v reflect.Value) {
 	t.Helper()
 	if v.IsZero() {
 		t.Errorf("%s is not in use", path)
@@ -58,40 +58,40 @@ func used(t *testing.T, path string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() && v.Type() != reflect.TypeFor[audit.Moment]() {
-				used(t, path+"."+f.Name, v.Field(i))
+			if f := v.Type().Field(i); f.IsExported() && v.Type() != reflect.TypeFor[audit.Timestamp]() {
+				checkFieldsSet(t, path+"."+f.Name, v.Field(i))
 			}
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			used(t, path+"[]", v.Index(i))
+			checkFieldsSet(t, path+"[]", v.Index(i))
 		}
 	}
 }
 
 // A payload in a record could not be erased. So there is no type in a body that could hold one: texts are short names, everything else is a digest.
-func TestI7_BodiesHaveNoRoomForPayloads(t *testing.T) {
+func TestI7_BodiesHoldNoPayloads(t *testing.T) {
 	for _, body := range bodies() {
-		noRoom(t, reflect.TypeOf(body).Name(), reflect.TypeOf(body))
+		checkNoPayloadField(t, reflect.TypeOf(body).Name(), reflect.TypeOf(body))
 	}
 }
 
-func noRoom(t *testing.T, path string, typ reflect.Type) {
+func checkNoPayloadField(t *testing.T, path string, typ reflect.Type) {
 	t.Helper()
 	switch typ.Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64:
 	case reflect.Struct:
-		if typ == reflect.TypeFor[audit.Moment]() {
+		if typ == reflect.TypeFor[audit.Timestamp]() {
 			return
 		}
 		for i := range typ.NumField() {
-			noRoom(t, path+"."+typ.Field(i).Name, typ.Field(i).Type)
+			checkNoPayloadField(t, path+"."+typ.Field(i).Name, typ.Field(i).Type)
 		}
 	case reflect.Slice:
 		if typ.Elem().Kind() == reflect.Uint8 {
 			t.Errorf("%s has room for a payload", path)
 		}
-		noRoom(t, path+"[]", typ.Elem())
+		checkNoPayloadField(t, path+"[]", typ.Elem())
 	case reflect.Array:
 		if typ != reflect.TypeFor[audit.Hash]() {
 			t.Errorf("%s is a %s", path, typ)
@@ -101,55 +101,57 @@ func noRoom(t *testing.T, path string, typ reflect.Type) {
 	}
 }
 
-func TestAppend_RefusesWhatIsNoRecord(t *testing.T) {
-	good := sample(0, audit.Claimed{})
+func TestAppend_InvalidRecordReturnsErrRecord(t *testing.T) {
+	good := sample(0, audit.RequestClaimed{})
 	for name, change := range map[string]func(*audit.Record){
 		"no nonce":              func(r *audit.Record) { r.Nonce = audit.Nonce{} },
-		"no time":               func(r *audit.Record) { r.Time = audit.Moment{} },
-		"nanoseconds":           func(r *audit.Record) { r.Time = audit.Moment{Time: noon} },
-		"another time zone":     func(r *audit.Record) { r.Time = audit.Moment{Time: r.Time.In(time.FixedZone("x", 3600))} },
-		"year 10000":            func(r *audit.Record) { r.Time = audit.At(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)) },
+		"no time":               func(r *audit.Record) { r.Time = audit.Timestamp{} },
+		"nanoseconds":           func(r *audit.Record) { r.Time = audit.Timestamp{Time: noon} },
+		"another time zone":     func(r *audit.Record) { r.Time = audit.Timestamp{Time: r.Time.In(time.FixedZone("x", 3600))} },
+		"year 10000":            func(r *audit.Record) { r.Time = audit.TimestampOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)) },
 		"no body":               func(r *audit.Record) { r.Body = nil },
 		"no actor":              func(r *audit.Record) { r.Actor = audit.Actor{} },
 		"no principal":          func(r *audit.Record) { r.Actor.Principal = "" },
 		"unknown kind of actor": func(r *audit.Record) { r.Actor.Kind = "ghost" },
 		"no UTF-8":              func(r *audit.Record) { r.Actor.Principal = "al\xffice" },
-		"no UTF-8 in a list":    func(r *audit.Record) { r.Body = audit.Escalated{To: []string{"\xff"}} },
-		"a payload":             func(r *audit.Record) { r.Place.Address = strings.Repeat("x", audit.MaxText+1) },
+		"no UTF-8 in a list":    func(r *audit.Record) { r.Body = audit.RequestEscalated{To: []string{"\xff"}} },
+		"a payload":             func(r *audit.Record) { r.Location.Address = strings.Repeat("x", audit.MaxText+1) },
 		"a decision without a verb": func(r *audit.Record) {
-			r.Body = audit.Decided{Settles: true}
+			r.Body = audit.RequestDecided{Settles: true}
 		},
-		"an unknown verb":                func(r *audit.Record) { r.Body = audit.Decided{Verb: "nod"} },
-		"a refusal without a reason":     func(r *audit.Record) { r.Body = audit.Refused{} },
+		"an unknown verb":                func(r *audit.Record) { r.Body = audit.RequestDecided{Verb: "nod"} },
+		"a refusal without a reason":     func(r *audit.Record) { r.Body = audit.RequestRefused{} },
 		"an effect of nothing":           func(r *audit.Record) { r.Body = audit.EffectBegun{Number: 1} },
 		"an effect that ended in no way": func(r *audit.Record) { r.Body = audit.EffectEnded{} },
-		"a delivery in no state":         func(r *audit.Record) { r.Body = audit.Delivered{} },
-		"a digest that is plain text":    func(r *audit.Record) { r.Body = audit.Commented{Text: audit.Digest{Sum: "hello", Payload: "p"}} },
-		"a digest without a payload":     func(r *audit.Record) { r.Body = audit.Commented{Text: audit.Digest{Sum: digest("p", "x").Sum}} },
-		"more than a record may be":      func(r *audit.Record) { r.Body = audit.Erased{Payloads: many(20, strings.Repeat("x", audit.MaxText))} },
+		"a delivery in no state":         func(r *audit.Record) { r.Body = audit.RequestDelivered{} },
+		"a digest that is plain text":    func(r *audit.Record) { r.Body = audit.RequestCommented{Text: audit.Digest{Sum: "hello", Payload: "p"}} },
+		"a digest without a payload":     func(r *audit.Record) { r.Body = audit.RequestCommented{Text: audit.Digest{Sum: digest("p", "x").Sum}} },
+		"more than a record may be": func(r *audit.Record) {
+			r.Body = audit.PayloadsErased{Payloads: repeatText(20, strings.Repeat("x", audit.MaxText))}
+		},
 		"a moment of year 0 inside the body": func(r *audit.Record) {
-			r.Body = audit.Snoozed{Until: audit.At(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC))}
+			r.Body = audit.RequestSnoozed{Until: audit.TimestampOf(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC))}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good
 			change(&r)
-			head := audit.Empty("acme")
+			head := audit.EmptyHead("acme")
 			entry, next, err := audit.Append(head, r)
-			if !errors.Is(err, audit.ErrRecord) || entry.Raw != nil || !next.Is(head) {
+			if !errors.Is(err, audit.ErrRecord) || entry.Raw != nil || !next.Equal(head) {
 				t.Errorf("Append = %s, %v; want ErrRecord and the head as it was", entry.Raw, err)
 			}
 		})
 	}
-	if _, _, err := audit.Append(audit.Empty("ac\xffme"), good); !errors.Is(err, audit.ErrRecord) {
+	if _, _, err := audit.Append(audit.EmptyHead("ac\xffme"), good); !errors.Is(err, audit.ErrRecord) {
 		t.Errorf("an account that is no UTF-8: %v", err)
 	}
-	if _, _, err := audit.Append(audit.Empty("acme"), good); err != nil {
+	if _, _, err := audit.Append(audit.EmptyHead("acme"), good); err != nil {
 		t.Error(err)
 	}
 }
 
-func many(n int, text string) []string {
+func repeatText(n int, text string) []string {
 	var all []string
 	for range n {
 		all = append(all, text)
@@ -158,10 +160,10 @@ func many(n int, text string) []string {
 }
 
 // Accounts and names come from outside: whatever they are, they are read as they were written.
-func TestParse_GivesBackWhatWasWritten(t *testing.T) {
+func TestParse_RoundTrips(t *testing.T) {
 	for _, name := range []string{"", "acme", `"quoted"`, `back\slash`, "new\nline", "tab\t", "nul\x00", "<b>&amp;", "\u2028\u2029", "äöü €", "🎼", "\ufffd", `\ufffd`, "\x7f"} {
-		w := &written{head: audit.Empty(name)}
-		r := sample(0, audit.Delegated{To: name + "!"})
+		w := &appendedLog{head: audit.EmptyHead(name)}
+		r := sample(0, audit.RequestDelegated{To: name + "!"})
 		r.Actor.Principal = name + "?"
 		w.append(t, r)
 		got, err := audit.Parse(w.raw[0])
@@ -169,7 +171,7 @@ func TestParse_GivesBackWhatWasWritten(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
-		if got.Account != name || got.Actor.Principal != name+"?" || got.Body != (audit.Delegated{To: name + "!"}) {
+		if got.Account != name || got.Actor.Principal != name+"?" || got.Body != (audit.RequestDelegated{To: name + "!"}) {
 			t.Errorf("%q was read as %+v", name, got)
 		}
 		if bytes.ContainsAny(w.raw[0], "\n\r") {
@@ -178,9 +180,9 @@ func TestParse_GivesBackWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestParse_TakesOneSpellingOnly(t *testing.T) {
-	w := &written{head: audit.Empty("acme")}
-	w.append(t, sample(0, audit.Delegated{To: "bob"}))
+func TestParse_AcceptsOneEncodingOnly(t *testing.T) {
+	w := &appendedLog{head: audit.EmptyHead("acme")}
+	w.append(t, sample(0, audit.RequestDelegated{To: "bob"}))
 	good := string(w.raw[0])
 	if _, err := audit.Parse([]byte(good)); err != nil {
 		t.Fatal(err)
@@ -229,7 +231,7 @@ func TestParse_TakesOneSpellingOnly(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	head := audit.Empty("acme")
+	head := audit.EmptyHead("acme")
 	for i, body := range bodies() {
 		entry, next, err := audit.Append(head, sample(i, body))
 		if err != nil {

@@ -12,10 +12,10 @@ import (
 var noon = time.Date(2026, 11, 14, 12, 0, 0, 123456789, time.UTC)
 
 var (
-	alice = audit.Actor{Principal: "alice", Kind: audit.Person, Via: "slack", Auth: "slack_linked", Identity: "slack:T1/UALICE", Link: "lnk_1"}
-	clock = audit.Actor{Principal: "clock", Kind: audit.Clock}
-	self  = audit.Actor{Principal: "fermata", Kind: audit.System}
-	place = audit.Place{Run: "run_1", StateKey: "demo-1", Graph: "ops", Address: "runnable:ops;node:pay", Interrupt: "int_1", Request: "req_1", Revision: 2}
+	alice = audit.Actor{Principal: "alice", Kind: audit.ActorPerson, Via: "slack", Auth: "slack_linked", Identity: "slack:T1/UALICE", Link: "lnk_1"}
+	clock = audit.Actor{Principal: "clock", Kind: audit.ActorClock}
+	self  = audit.Actor{Principal: "fermata", Kind: audit.ActorSystem}
+	place = audit.Location{Run: "run_1", StateKey: "demo-1", Graph: "ops", Address: "runnable:ops;node:pay", Interrupt: "int_1", Request: "req_1", Revision: 2}
 )
 
 // payload is one with a salt that everybody knows: for golden files only.
@@ -29,10 +29,12 @@ func digest(id, data string) audit.Digest { return payload(id, data).Digest() }
 
 // bodies has one body of each kind, with every field in use.
 func bodies() []audit.Body {
-	at := func(minutes int) audit.Moment { return audit.At(noon.Add(time.Duration(minutes) * time.Minute)) }
+	at := func(minutes int) audit.Timestamp {
+		return audit.TimestampOf(noon.Add(time.Duration(minutes) * time.Minute))
+	}
 	args := digest("pay_args", "action digest")
 	action := audit.Action{Name: "db.execute", Args: args, Effects: []string{"write", "delete"}, Cost: "1.20 USD"}
-	need := []audit.Need{{Group: "dba", Count: 1}, {Group: "finance", Count: 1}}
+	need := []audit.GroupCount{{Group: "dba", Count: 1}, {Group: "finance", Count: 1}}
 	shown := audit.Shown{
 		Surface: "slack", Rendered: digest("pay_view", "the view"), Template: "approval@7", Clipped: true,
 		Evidence: []audit.Evidence{{Name: "plan", Digest: digest("pay_plan", "the plan")}}, At: at(1),
@@ -46,36 +48,36 @@ func bodies() []audit.Body {
 	trace := audit.Trace{TraceID: "4bf92f3577b34da6a3ce929d0e0e4736", SpanID: "00f067aa0ba902b7"}
 	reason := digest("pay_reason", "looks right")
 	return []audit.Body{
-		audit.Asked{Kind: "fermata-approval", Action: action, Question: digest("pay_question", "may I?"), Need: need, Ruling: ruling, Route: "ops@4", Deadline: at(60)},
-		audit.Delivered{Surface: "slack", Copy: "C1/1.2", State: audit.NotDelivered, Attempt: 2, Error: "channel_not_found", Rendered: shown.Rendered, Clipped: true},
-		audit.Viewed{Shown: shown},
-		audit.Claimed{Until: at(30)},
-		audit.Released{Why: "timeout"},
-		audit.Escalated{To: []string{"group:dba", "bob"}, Step: "page", Reason: reason},
-		audit.Delegated{To: "bob", Reason: reason},
-		audit.Snoozed{Until: at(30)},
-		audit.Commented{Text: digest("pay_comment", "why now?")},
-		audit.Decided{
-			Verb: audit.ApproveWithEdits, Settles: true, Action: action, Edited: digest("pay_edited", "edited digest"), Answer: digest("pay_answer", "the answer"),
+		audit.RequestAsked{Kind: "fermata-approval", Action: action, Question: digest("pay_question", "may I?"), Need: need, Ruling: ruling, Route: "ops@4", Deadline: at(60)},
+		audit.RequestDelivered{Surface: "slack", Copy: "C1/1.2", State: audit.DeliveryFailed, Attempt: 2, Error: "channel_not_found", Rendered: shown.Rendered, Clipped: true},
+		audit.RequestViewed{Shown: shown},
+		audit.RequestClaimed{Until: at(30)},
+		audit.RequestReleased{Why: "timeout"},
+		audit.RequestEscalated{To: []string{"group:dba", "bob"}, Step: "page", Reason: reason},
+		audit.RequestDelegated{To: "bob", Reason: reason},
+		audit.RequestSnoozed{Until: at(30)},
+		audit.RequestCommented{Text: digest("pay_comment", "why now?")},
+		audit.RequestDecided{
+			Verb: audit.VerbApproveWithEdits, Settles: true, Action: action, Edited: digest("pay_edited", "edited digest"), Answer: digest("pay_answer", "the answer"),
 			Reason: reason, Shown: shown, Groups: []string{"dba"}, Quorum: audit.Quorum{Need: need, Have: []string{"alice", "carol"}}, Ruling: ruling,
 			Timing: timing, Click: click, ResumeID: "res_1", Trace: trace,
 		},
-		audit.Refused{Verb: audit.Approve, Act: "delegate", Why: audit.RefusedDigestMismatch, Shown: shown, Ruling: ruling, Click: click, ResumeID: "res_2", Trace: trace},
-		audit.Expired{Deadline: at(60), Why: "stale", Timing: timing},
-		audit.Withdrawn{Why: "cancelled"},
+		audit.RequestRefused{Verb: audit.VerbApprove, Act: "delegate", Why: audit.RefusedDigestMismatch, Shown: shown, Ruling: ruling, Click: click, ResumeID: "res_2", Trace: trace},
+		audit.RequestExpired{Deadline: at(60), Why: "stale", Timing: timing},
+		audit.RequestWithdrawn{Why: "cancelled"},
 		audit.PolicyLoaded{Ruling: ruling, Previous: "sha256:00", Rules: 12},
 		audit.GrantMade{Grant: "grt_1", Scope: digest("pay_scope", "the scope"), Rule: "bulk-delete", Until: at(600), Uses: 3},
 		audit.GrantUsed{Grant: "grt_1", Action: action, Ruling: ruling},
 		audit.GrantRevoked{Grant: "grt_1", Why: "policy_changed"},
 		audit.EffectBegun{Number: 1, Action: action, Key: "eff_1", Repeatable: true, Fence: 7, Ruling: ruling, Trace: trace},
-		audit.EffectEnded{Number: 1, State: audit.Failed, Receipt: digest("pay_receipt", "done"), Error: digest("pay_error", "no"), Trace: trace},
+		audit.EffectEnded{Number: 1, State: audit.EffectStateFailed, Receipt: digest("pay_receipt", "done"), Error: digest("pay_error", "no"), Trace: trace},
 		audit.RunStarted{Provider: "inproc", Generation: 2, Input: digest("pay_input", "in")},
 		audit.RunEnded{Status: "completed", Outcome: digest("pay_outcome", "out")},
-		audit.Exported{Format: "jsonl", From: 1, To: 22, SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-		audit.Erased{Payloads: []string{"pay_reason", "pay_comment"}, Order: "dsr-17"},
-		audit.Verified{From: 1, To: 23, Signed: 20, Problem: "edited", At: 7},
-		audit.Changed{What: "extended", Deadline: at(90)},
-		audit.KeyUsed{Verifier: "fermata-go.github.io/audit/ab+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW", Size: 24, Root: audit.HashOf([]byte("x"))},
+		audit.LogExported{Format: "jsonl", From: 1, To: 22, SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+		audit.PayloadsErased{Payloads: []string{"pay_reason", "pay_comment"}, Order: "dsr-17"},
+		audit.LogVerified{From: 1, To: 23, Signed: 20, Problem: "edited", At: 7},
+		audit.RequestChanged{What: "extended", Deadline: at(90)},
+		audit.LogSigned{Verifier: "fermata-go.github.io/audit/ab+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW", Size: 24, Root: audit.HashOf([]byte("x"))},
 		audit.PolicyDenied{Action: action, Ruling: ruling},
 		audit.RunParked{Attempts: 25},
 		audit.RunRetried{Attempts: 25},
@@ -88,20 +90,20 @@ func bodies() []audit.Body {
 
 // sample makes the i-th record of a log that is always the same.
 func sample(i int, body audit.Body) audit.Record {
-	r := audit.New(noon.Add(time.Duration(i)*time.Second), alice, place, body)
+	r := audit.NewRecord(noon.Add(time.Duration(i)*time.Second), alice, place, body)
 	r.Nonce = audit.Nonce{0: byte(i + 1), 15: 0xff}
 	return r
 }
 
-// written is a log in a test: what a store would have kept.
-type written struct {
+// appendedLog is a log in a test: what a store would have kept.
+type appendedLog struct {
 	head   audit.Head
 	raw    [][]byte
 	hashes []audit.Hash
 	heads  []audit.Head // after each record
 }
 
-func (w *written) append(t testing.TB, r audit.Record) {
+func (w *appendedLog) append(t testing.TB, r audit.Record) {
 	t.Helper()
 	entry, head, err := audit.Append(w.head, r)
 	if err != nil {
@@ -110,18 +112,18 @@ func (w *written) append(t testing.TB, r audit.Record) {
 	w.head, w.raw, w.hashes, w.heads = head, append(w.raw, entry.Raw), append(w.hashes, entry.Hashes...), append(w.heads, head)
 }
 
-// aLog writes a log of n small records.
-func aLog(t testing.TB, account string, n int) *written {
+// newLog writes a log of n small records.
+func newLog(t testing.TB, account string, n int) *appendedLog {
 	t.Helper()
-	w := &written{head: audit.Empty(account)}
+	w := &appendedLog{head: audit.EmptyHead(account)}
 	for i := range n {
-		w.append(t, sample(i, audit.Claimed{Until: audit.At(noon.Add(time.Duration(i) * time.Hour))}))
+		w.append(t, sample(i, audit.RequestClaimed{Until: audit.TimestampOf(noon.Add(time.Duration(i) * time.Hour))}))
 	}
 	return w
 }
 
-// kept puts records into a log in memory.
-func kept(t testing.TB, account string, records ...audit.Record) *audit.Memory {
+// memoryLog puts records into a log in memory.
+func memoryLog(t testing.TB, account string, records ...audit.Record) *audit.Memory {
 	t.Helper()
 	m := new(audit.Memory)
 	for _, r := range records {
@@ -135,7 +137,7 @@ func kept(t testing.TB, account string, records ...audit.Record) *audit.Memory {
 func samples(n int) []audit.Record {
 	var records []audit.Record
 	for i := range n {
-		records = append(records, sample(i, audit.Commented{Text: digest(fmt.Sprintf("pay_%d", i), "text")}))
+		records = append(records, sample(i, audit.RequestCommented{Text: digest(fmt.Sprintf("pay_%d", i), "text")}))
 	}
 	return records
 }

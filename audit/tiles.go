@@ -14,21 +14,21 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// TilePaper is the kind of paper in which complete tiles of the tree are kept.
-const TilePaper store.PaperKind = "audit-tile"
+// TileDocument is the kind of paper in which complete tiles of the tree are kept.
+const TileDocument store.DocumentKind = "audit-tile"
 
 // tileHeight makes tiles of 256 hashes, as transparency logs have them.
 const tileHeight = 8
 
-// tiles is the tree over the lines of an account at one moment, cut into tiles: level 0 has the hashes of 256 records in each, level 1 the roots of 256
+// tileTree is the tree over the lines of an account at one moment, cut into tiles: level 0 has the hashes of 256 records in each, level 1 the roots of 256
 // such tiles, and so on. A tile that is complete never changes, so it is kept as a paper; the others are made of the lines behind it. So whatever is
 // asked of the tree costs a few tiles and fewer than 256 lines, after any restart.
-type tiles struct {
-	*Stored
+type tileTree struct {
+	*StoreLog
 	ctx     context.Context
 	account string
 	end     chain.Head
-	made    map[tileAt][]Hash
+	cache   map[tileAt][]Hash
 }
 
 // tileAt is where a tile is.
@@ -37,18 +37,18 @@ type tileAt struct {
 	n     int64
 }
 
-// rootAt is the tile of an account.
-type rootAt struct {
+// accountTile is the tile of an account.
+type accountTile struct {
 	account string
 	tileAt
 }
 
-func (s *Stored) tiles(ctx context.Context, account string, end chain.Head) *tiles {
-	return &tiles{Stored: s, ctx: ctx, account: account, end: end, made: make(map[tileAt][]Hash)}
+func (s *StoreLog) tiles(ctx context.Context, account string, end chain.Head) *tileTree {
+	return &tileTree{StoreLog: s, ctx: ctx, account: account, end: end, cache: make(map[tileAt][]Hash)}
 }
 
 // ReadHashes lets package tlog read the tree. What is not there, or cannot be made of lines because they are not whole, is ErrNotFound.
-func (t *tiles) ReadHashes(indexes []int64) ([]Hash, error) {
+func (t *tileTree) ReadHashes(indexes []int64) ([]Hash, error) {
 	hashes := make([]Hash, len(indexes))
 	for i, index := range indexes {
 		if index < 0 || index >= tlog.StoredHashCount(t.end.Seq) {
@@ -77,18 +77,18 @@ func rootOf(hashes []Hash) Hash {
 }
 
 // tile returns as much of a tile as there is.
-func (t *tiles) tile(at tileAt) ([]Hash, error) {
-	if tile, ok := t.made[at]; ok {
+func (t *tileTree) tile(at tileAt) ([]Hash, error) {
+	if tile, ok := t.cache[at]; ok {
 		return tile, nil
 	}
 	size := int64(1) << t.height
 	width := min(size, t.end.Seq>>(t.height*at.level)-at.n*size)
 	complete := width == size
-	tile := t.keptTile(at, complete)
+	tile := t.loadTile(at, complete)
 	if tile == nil {
 		var err error
 		if at.level == 0 {
-			tile, err = t.leaves(at.n*size, width)
+			tile, err = t.leafHashes(at.n*size, width)
 		} else {
 			tile, err = t.roots(tileAt{at.level - 1, at.n * size}, width)
 		}
@@ -96,20 +96,20 @@ func (t *tiles) tile(at tileAt) ([]Hash, error) {
 			return nil, err
 		}
 		if complete {
-			t.keepTile(at, tile)
+			t.storeTile(at, tile)
 		}
 	}
-	t.made[at] = tile
+	t.cache[at] = tile
 	return tile, nil
 }
 
 // roots returns the roots of complete tiles that are side by side.
-func (t *tiles) roots(first tileAt, count int64) ([]Hash, error) {
+func (t *tileTree) roots(first tileAt, count int64) ([]Hash, error) {
 	var roots []Hash
 	for i := range count {
 		at := tileAt{first.level, first.n + i}
 		t.mu.Lock()
-		root, known := t.known[rootAt{t.account, at}]
+		root, known := t.tileRoots[accountTile{t.account, at}]
 		t.mu.Unlock()
 		if !known {
 			tile, err := t.tile(at)
@@ -117,9 +117,9 @@ func (t *tiles) roots(first tileAt, count int64) ([]Hash, error) {
 				return nil, err
 			}
 			root = rootOf(tile)
-			delete(t.made, at)
+			delete(t.cache, at)
 			t.mu.Lock()
-			t.known[rootAt{t.account, at}] = root
+			t.tileRoots[accountTile{t.account, at}] = root
 			t.mu.Unlock()
 		}
 		roots = append(roots, root)
@@ -129,7 +129,7 @@ func (t *tiles) roots(first tileAt, count int64) ([]Hash, error) {
 
 // leaves returns the hashes of lines behind a number. Each must follow the one before, and the last be the one that the next line, or the store's head, knows:
 // else somebody would sign what nobody wrote.
-func (t *tiles) leaves(after, count int64) ([]Hash, error) {
+func (t *tileTree) leafHashes(after, count int64) ([]Hash, error) {
 	var prev Hash
 	if after > 0 {
 		tile, err := t.tile(tileAt{0, (after - 1) >> t.height})
@@ -145,7 +145,7 @@ func (t *tiles) leaves(after, count int64) ([]Hash, error) {
 		}
 		h, err := readHeader(raw)
 		if err != nil || h.account != t.account || h.seq != after+int64(len(leaves))+1 || h.prev != prev {
-			return nil, t.notWhole(after + int64(len(leaves)) + 1)
+			return nil, t.incomplete(after + int64(len(leaves)) + 1)
 		}
 		if int64(len(leaves)) == count {
 			return leaves, nil // it was read for its prev alone
@@ -154,35 +154,35 @@ func (t *tiles) leaves(after, count int64) ([]Hash, error) {
 		leaves = append(leaves, prev)
 	}
 	if int64(len(leaves)) < count || prev != t.end.Hash {
-		return nil, t.notWhole(after + int64(len(leaves)))
+		return nil, t.incomplete(after + int64(len(leaves)))
 	}
 	return leaves, nil
 }
 
-func (t *tiles) notWhole(seq int64) error {
+func (t *tileTree) incomplete(seq int64) error {
 	return fmt.Errorf("%w: the tree, for the lines are not whole at record %d", ErrNotFound, seq)
 }
 
-// tileFacts is what the paper of a tile says. Hashes are no secret, so nothing is sealed.
-type tileFacts struct {
+// tileIndex is what the paper of a tile says. Hashes are no secret, so nothing is sealed.
+type tileIndex struct {
 	Hashes string `json:"hashes"`
 }
 
-func (t *tiles) paperID(at tileAt) string {
+func (t *tileTree) documentID(at tileAt) string {
 	return fmt.Sprintf("%d/%d/%d", t.height, at.level, at.n)
 }
 
 // keptTile returns a complete tile that is kept. One that cannot be read is made anew.
-func (t *tiles) keptTile(at tileAt, complete bool) []Hash {
+func (t *tileTree) loadTile(at tileAt, complete bool) []Hash {
 	if !complete {
 		return nil
 	}
-	paper, err := t.lines.Paper(t.ctx, t.account, TilePaper, t.paperID(at))
+	paper, err := t.lines.Document(t.ctx, t.account, TileDocument, t.documentID(at))
 	if err != nil {
 		return nil
 	}
-	var facts tileFacts
-	if strictjson.Decode(bytes.TrimSpace(paper.Facts), &facts) != nil {
+	var facts tileIndex
+	if strictjson.Decode(bytes.TrimSpace(paper.Index), &facts) != nil {
 		return nil
 	}
 	data, err := base64.StdEncoding.DecodeString(facts.Hashes)
@@ -197,13 +197,13 @@ func (t *tiles) keptTile(at tileAt, complete bool) []Hash {
 }
 
 // keepTile keeps a complete tile. If that does not work, it is made again the next time.
-func (t *tiles) keepTile(at tileAt, tile []Hash) {
+func (t *tileTree) storeTile(at tileAt, tile []Hash) {
 	var data []byte
 	for _, hash := range tile {
 		data = append(data, hash[:]...)
 	}
-	facts, err := json.Marshal(tileFacts{Hashes: base64.StdEncoding.EncodeToString(data)})
+	facts, err := json.Marshal(tileIndex{Hashes: base64.StdEncoding.EncodeToString(data)})
 	if err == nil {
-		_ = t.lines.Amend(t.ctx, t.account, store.Beside{Papers: []store.PaperChange{{Kind: TilePaper, ID: t.paperID(at), Facts: facts}}})
+		_ = t.lines.CommitWrites(t.ctx, t.account, store.Writes{Documents: []store.DocumentChange{{Kind: TileDocument, ID: t.documentID(at), Index: facts}}})
 	}
 }

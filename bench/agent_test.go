@@ -11,20 +11,20 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// errandSides are both sides of the scenarios with agents.
-var errandSides = map[string]func(depth int, text string) (waiting[done], *errand, error){
-	"ours": func(depth int, text string) (waiting[done], *errand, error) {
+// agentSides are both sides of the scenarios with agents.
+var agentSides = map[string]func(depth int, text string) (waitingRun[taskResult], *agentTask, error){
+	"ours": func(depth int, text string) (waitingRun[taskResult], *agentTask, error) {
 		o, err := newOursAgent(depth, text)
-		return o, o.errand, err
+		return o, o.task, err
 	},
-	"eino": func(depth int, text string) (waiting[done], *errand, error) {
+	"eino": func(depth int, text string) (waitingRun[taskResult], *agentTask, error) {
 		e, err := newEinoAgent(depth, text)
-		return e, e.errand, err
+		return e, e.task, err
 	},
 }
 
-func TestErrand_WaitsForApprovalAndIsRunOnce(t *testing.T) {
-	for side, make := range errandSides {
+func TestAgentTask_WaitsForApprovalAndRunsOnce(t *testing.T) {
+	for side, make := range agentSides {
 		for depth, text := range []string{
 			"level0: 5 bytes went to Ada",
 			"level1: level0: 5 bytes went to Ada",
@@ -46,7 +46,7 @@ func TestErrand_WaitsForApprovalAndIsRunOnce(t *testing.T) {
 					t.Errorf("while it waits %d bytes are stored, %v", size, err)
 				}
 				got, err := w.resume(t.Context(), "run", map[string]any{questions[0]: nil})
-				if want := (done{text: text, modelCalls: int64(2 * (depth + 1)), sent: 1}); err != nil || got != want {
+				if want := (taskResult{text: text, modelCalls: int64(2 * (depth + 1)), sent: 1}); err != nil || got != want {
 					t.Errorf("it ended as %+v, %v; want %+v", got, err, want)
 				}
 				if err := e.check(got); err != nil {
@@ -57,17 +57,17 @@ func TestErrand_WaitsForApprovalAndIsRunOnce(t *testing.T) {
 	}
 }
 
-func TestErrand_WrongResultIsAnError(t *testing.T) {
-	right := done{text: "level1: level0: 0 bytes went to Ada", modelCalls: 4, sent: 1}
-	for name, change := range map[string]func(*done){
-		"nothing":              func(*done) {},
-		"not sent":             func(d *done) { d.sent = 0 },
-		"sent twice":           func(d *done) { d.sent = 2 },
-		"a model asked again":  func(d *done) { d.modelCalls++ },
-		"a level not heard of": func(d *done) { d.text = "level0: 0 bytes went to Ada" },
+func TestAgentTask_WrongResultIsAnError(t *testing.T) {
+	right := taskResult{text: "level1: level0: 0 bytes went to Ada", modelCalls: 4, sent: 1}
+	for name, change := range map[string]func(*taskResult){
+		"nothing":              func(*taskResult) {},
+		"not sent":             func(d *taskResult) { d.sent = 0 },
+		"sent twice":           func(d *taskResult) { d.sent = 2 },
+		"a model asked again":  func(d *taskResult) { d.modelCalls++ },
+		"a level not heard of": func(d *taskResult) { d.text = "level0: 0 bytes went to Ada" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := newErrand(1, "")
+			e, err := newAgentTask(1, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestErrand_WrongResultIsAnError(t *testing.T) {
 			}
 		})
 	}
-	e, err := newErrand(0, "a")
+	e, err := newAgentTask(0, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,23 +87,23 @@ func TestErrand_WrongResultIsAnError(t *testing.T) {
 	}
 }
 
-// TestErrand_ArgumentsAreStoredAsOftenAtEveryDepth is about our side: the agents around the one that waits do not copy what it
+// TestAgentTask_ArgumentsAreStoredOncePerDepth is about our side: the agents around the one that waits do not copy what it
 // waits with.
-func TestErrand_ArgumentsAreStoredAsOftenAtEveryDepth(t *testing.T) {
-	added := make([]int, mostAround+1)
+func TestAgentTask_ArgumentsAreStoredOncePerDepth(t *testing.T) {
+	added := make([]int, maxAgentDepth+1)
 	for depth := range added {
-		added[depth] = total(waitingParts(t, depth, prose(4*kib))) - total(waitingParts(t, depth, ""))
+		added[depth] = total(waitingParts(t, depth, escapedText(4*kib))) - total(waitingParts(t, depth, ""))
 	}
 	const digits = 16    // the run notes how long it was at work, in nanoseconds
 	const names = 2 * 64 // a part that is too large for the pack has its name in full, with a segment more for each level
-	if slices.Max(added)-slices.Min(added) > digits+mostAround*names {
-		t.Errorf("4 KiB of arguments add %d bytes at depths 0 to %d, want as many at each but for the names of their parts", added, mostAround)
+	if slices.Max(added)-slices.Min(added) > digits+maxAgentDepth*names {
+		t.Errorf("4 KiB of arguments add %d bytes at depths 0 to %d, want as many at each but for the names of their parts", added, maxAgentDepth)
 	}
 }
 
-// TestErrand_Parts shows with -v what is stored at the greatest depth, part by part.
-func TestErrand_Parts(t *testing.T) {
-	parts := waitingParts(t, mostAround, "")
+// TestAgentTask_Parts shows with -v what is stored at the greatest depth, part by part.
+func TestAgentTask_Parts(t *testing.T) {
+	parts := waitingParts(t, maxAgentDepth, "")
 	var pack struct{ Parts map[string]json.RawMessage }
 	if err := json.Unmarshal(parts["run"], &pack); err != nil {
 		t.Fatal(err)

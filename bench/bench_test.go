@@ -20,7 +20,7 @@ func BenchmarkEino(b *testing.B) {
 	}
 }
 
-func benchmark(b *testing.B, name string, make func() (*subject, error)) {
+func benchmark(b *testing.B, name string, make func() (*engine, error)) {
 	b.Run(name, func(b *testing.B) {
 		subject, err := make()
 		if err != nil {

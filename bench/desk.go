@@ -24,17 +24,17 @@ import (
 // done once, on three executors that take turns, each with a database of its own. All of them write papers and an audit log: there is no
 // executor without.
 const (
-	sideAlone  = "alone"  // no rules and no routes: any one person says yes
-	sideRules  = "rules"  // a hundred rules, one of which asks one of a group; a route of four steps
-	sideQuorum = "quorum" // the same, and somebody of another group has to agree
+	sideNoRules = "alone"  // no rules and no routes: any one person says yes
+	sideRules   = "rules"  // a hundred rules, one of which asks one of a group; a route of four steps
+	sideQuorum  = "quorum" // the same, and somebody of another group has to agree
 )
 
-var deskSides = []string{sideAlone, sideRules, sideQuorum}
+var deskSides = []string{sideNoRules, sideRules, sideQuorum}
 
 func deskScenarios() (list []holdScenario) {
 	for _, ground := range []string{onSQLite, onPostgres} {
 		for _, callers := range []int{1, 4, 16} {
-			list = append(list, holdScenario{kind: "desk", ground: ground, callers: callers})
+			list = append(list, holdScenario{kind: "desk", database: ground, callers: callers})
 		}
 	}
 	return list
@@ -47,7 +47,7 @@ type deskReport struct{ holdReport }
 func (p holdPlan) measureDesk(ctx context.Context, list []holdScenario, progress io.Writer) (found deskReport, err error) {
 	for _, on := range []string{onSQLite, onPostgres} {
 		for _, s := range list {
-			if s.ground == on {
+			if s.database == on {
 				if err := p.deskOn(ctx, on, list, progress, &found); err != nil {
 					return found, fmt.Errorf("desk/%s: %w", on, err)
 				}
@@ -59,7 +59,7 @@ func (p holdPlan) measureDesk(ctx context.Context, list []holdScenario, progress
 }
 
 func (p holdPlan) deskOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, found *deskReport) (err error) {
-	on, err := newGround(ctx, name)
+	on, err := newDatabase(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -69,20 +69,20 @@ func (p holdPlan) deskOn(ctx context.Context, name string, list []holdScenario, 
 		return err
 	}
 	found.Databases, found.Rounds = append(found.Databases, version), p.rounds
-	f := &field{plan: p, ground: on, progress: progress, names: deskSides, holders: make(map[string]holder)}
+	f := &comparison{plan: p, database: on, progress: progress, names: deskSides, targets: make(map[string]loadTarget)}
 	defer func() { err = errors.Join(err, f.close()) }()
 	for _, side := range deskSides {
-		d, err := newDesk(ctx, on, side)
+		d, err := newDeskRunner(ctx, on, side)
 		if err != nil {
 			return fmt.Errorf("%s: %w", side, err)
 		}
-		f.holders[side] = &crowd{keeper: d}
+		f.targets[side] = &callerPool{runKeeper: d}
 		if err := f.warm(ctx, side); err != nil {
 			return err
 		}
 	}
 	for _, s := range list {
-		if s.ground != name {
+		if s.database != name {
 			continue
 		}
 		rows, err := f.measure(ctx, s)
@@ -152,26 +152,26 @@ type fixedRules struct{ *policy.Set }
 
 func (r fixedRules) Current() *policy.Set { return r.Set }
 
-// atDesk is a keeper: an executor, and the people who say yes.
-type atDesk struct {
-	*executing
+// deskRunner is a keeper: an executor, and the people who say yes.
+type deskRunner struct {
+	*executorSide
 	people []string
 	asked  sync.Map // by the key of a run, the question that it waits for: a decision on an action names it
 }
 
-func newDesk(ctx context.Context, on ground, side string) (*atDesk, error) {
-	groups := map[string][]string{sideAlone: nil, sideRules: {"finance"}, sideQuorum: {"finance", "owners"}}[side]
+func newDeskRunner(ctx context.Context, on database, side string) (*deskRunner, error) {
+	groups := map[string][]string{sideNoRules: nil, sideRules: {"finance"}, sideQuorum: {"finance", "owners"}}[side]
 	config := executor.Config{Wait: time.Minute, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	d := &atDesk{people: []string{benchActor}}
+	d := &deskRunner{people: []string{benchActor}}
 	if groups != nil {
 		rules, err := payRules(groups...)
 		if err != nil {
 			return nil, err
 		}
 		d.people = []string{"fay", "olga"}[:len(groups)]
-		config.Desk = executor.Desk{
-			Rules: rules, Environment: "prod", Routes: map[string]desk.Route{"default": desk.DefaultRoute()},
-			Directory: desk.Members{"group:finance": {"fay", "fred"}, "group:owners": {"olga", "otto"}},
+		config.Desk = executor.DeskConfig{
+			Policy: rules, Environment: "prod", Routes: map[string]desk.Route{"default": desk.DefaultRoute()},
+			Directory: desk.StaticDirectory{"group:finance": {"fay", "fred"}, "group:owners": {"olga", "otto"}},
 			Notify:    func(context.Context, string, desk.Notice) error { return nil },
 		}
 	}
@@ -179,11 +179,11 @@ func newDesk(ctx context.Context, on ground, side string) (*atDesk, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := newBox()
+	sealer, err := newSealer()
 	if err != nil {
 		return nil, err
 	}
-	place, err := on.room()
+	place, err := on.create()
 	if err != nil {
 		return nil, err
 	}
@@ -191,18 +191,18 @@ func newDesk(ctx context.Context, on ground, side string) (*atDesk, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Store, config.Providers, config.Box = kept, []provider.Provider{p}, sealer
+	config.Store, config.Providers, config.Sealer = kept, []provider.Provider{p}, sealer
 	e, err := executor.New(config)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}
-	e.Start()
-	d.executing = &executing{executor: e, store: kept, closing: kept.Close}
+	e.StartWorkers()
+	d.executorSide = &executorSide{executor: e, store: kept, closing: kept.Close}
 	return d, nil
 }
 
-func (d *atDesk) start(ctx context.Context, key string) error {
-	outcome, err := d.executor.Run(ctx, executor.Request{Account: benchAccount, StateKey: key, Graph: payGraph, Input: json.RawMessage(payInput), Actor: "rita"})
+func (d *deskRunner) start(ctx context.Context, key string) error {
+	outcome, err := d.executor.Run(ctx, executor.RunRequest{Account: benchAccount, StateKey: key, Graph: payGraph, Input: json.RawMessage(payInput), Actor: "rita"})
 	if err != nil {
 		return err
 	}
@@ -215,14 +215,14 @@ func (d *atDesk) start(ctx context.Context, key string) error {
 }
 
 // decide lets each of the people say yes. What was to be done is done with the last word, and not before.
-func (d *atDesk) decide(ctx context.Context, key string) error {
+func (d *deskRunner) decide(ctx context.Context, key string) error {
 	id, ok := d.asked.LoadAndDelete(key)
 	if !ok {
 		return errors.New("it was not asked")
 	}
 	yes := map[string]executor.Answer{id.(string): {Value: json.RawMessage(`{"verb":"approve"}`)}}
 	for n, who := range d.people {
-		outcome, err := d.executor.Run(ctx, executor.Request{
+		outcome, err := d.executor.Run(ctx, executor.RunRequest{
 			Account: benchAccount, StateKey: key, ResumeID: key + "/" + who, Actor: who, Via: "bench", Targets: yes,
 		})
 		if err != nil {

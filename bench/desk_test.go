@@ -8,10 +8,10 @@ import (
 )
 
 // As many people say a word as have to, each of which is a line of the log, and the payment is made once.
-func TestDesk_EachSideAsksWhomItShould(t *testing.T) {
-	onEachGround(t, func(t *testing.T, on ground) {
-		for side, words := range map[string]int{sideAlone: 1, sideRules: 1, sideQuorum: 2} {
-			d, err := newDesk(t.Context(), on, side)
+func TestDesk_EachSideAsksTheRightPeople(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, on database) {
+		for side, words := range map[string]int{sideNoRules: 1, sideRules: 1, sideQuorum: 2} {
+			d, err := newDeskRunner(t.Context(), on, side)
 			if err != nil {
 				t.Fatalf("%s: %v", side, err)
 			}
@@ -22,7 +22,7 @@ func TestDesk_EachSideAsksWhomItShould(t *testing.T) {
 			if err := d.decide(t.Context(), "key-1"); err != nil {
 				t.Fatalf("%s: %v", side, err)
 			}
-			votes, err := d.store.Papers(t.Context(), benchAccount, "vote", store.PaperFilter{})
+			votes, err := d.store.Documents(t.Context(), benchAccount, "vote", store.DocumentFilter{})
 			if err != nil || len(votes) != words {
 				t.Errorf("%s: %d words, %v; want %d", side, len(votes), err, words)
 			}
@@ -39,14 +39,14 @@ func TestDesk_EachSideAsksWhomItShould(t *testing.T) {
 }
 
 func TestJudge_DeskGoals(t *testing.T) {
-	row := func(name string, a act, rules, quorum float64) holdRow {
+	row := func(name string, a operation, rules, quorum float64) holdRow {
 		side := func(perSecond float64) holdSide { return holdSide{PerSecond: []float64{perSecond}} }
-		return holdRow{Name: name, Act: a, Sides: map[string]holdSide{sideAlone: side(300), sideRules: side(rules), sideQuorum: side(quorum)}}
+		return holdRow{Name: name, Operation: a, Sides: map[string]holdSide{sideNoRules: side(300), sideRules: side(rules), sideQuorum: side(quorum)}}
 	}
 	report := deskReport{holdReport{Rows: []holdRow{
-		row("desk/sqlite/1", starting, 1, 1), // only decisions are judged
-		row("desk/sqlite/1", deciding, 200, 100),
-		row("desk/sqlite/4", deciding, 199, 99),
+		row("desk/sqlite/1", opStart, 1, 1), // only decisions are judged
+		row("desk/sqlite/1", opDecide, 200, 100),
+		row("desk/sqlite/4", opDecide, 199, 99),
 	}}}
 	const rules, quorum = ", decide: at least 2/3 of the executor without rules, with rules and a route", ", decide: at least 1/3 of it when two people have to agree"
 	wantVerdicts(t, report.judge(false), map[string]string{

@@ -46,7 +46,7 @@ type eino[I, O any] struct {
 	input I
 }
 
-var _ waiting[doc] = (*eino[doc, doc])(nil)
+var _ waitingRun[doc] = (*eino[doc, doc])(nil)
 
 func newEino[I, O any](g *compose.Graph[I, O], input I) (*eino[I, O], error) {
 	st := newEinoStore()
@@ -81,7 +81,7 @@ func (s *einoStore) size(_ context.Context, run string) (int, error) {
 	return len(s.runs[run]), nil
 }
 
-func (s *einoStore) forget(_ context.Context, run string) error {
+func (s *einoStore) delete(_ context.Context, run string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.runs, run)
@@ -122,7 +122,7 @@ func einoLine(ask int) (*compose.Graph[doc, doc], error) {
 	return g, errors.Join(append(errs, g.AddEdge(before, compose.END))...)
 }
 
-func einoRun() (*subject, error) {
+func einoRun() (*engine, error) {
 	g, err := einoLine(0)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func einoRun() (*subject, error) {
 		return nil, err
 	}
 	check := expect(doc{Steps: lineLength})
-	return &subject{do: func(ctx context.Context) error {
+	return &engine{do: func(ctx context.Context) error {
 		result, err := compiled.Invoke(ctx, doc{})
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func einoRun() (*subject, error) {
 	}}, nil
 }
 
-func einoWait(text string) (*subject, error) {
+func einoWait(text string) (*engine, error) {
 	g, err := einoLine(lineAsk)
 	if err != nil {
 		return nil, err
@@ -150,11 +150,11 @@ func einoWait(text string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return waits(e, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer})), nil
+	return waitingEngine(e, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer})), nil
 }
 
 // einoNest is a graph in a graph in a graph; the innermost one asks.
-func einoNest(depth int, text string, input doc) (*subject, error) {
+func einoNest(depth int, text string, input doc) (*engine, error) {
 	g, err := einoNested(depth, text)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func einoNest(depth int, text string, input doc) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return waits(e, 1, expect(nestResult(depth, text))), nil
+	return waitingEngine(e, 1, expect(nestResult(depth, text))), nil
 }
 
 func einoNested(depth int, text string) (*compose.Graph[doc, doc], error) {
@@ -171,7 +171,7 @@ func einoNested(depth int, text string) (*compose.Graph[doc, doc], error) {
 	pre, post := einoNode(step), einoNode(step)
 	var errs []error
 	if depth == 1 {
-		pre, post = einoNode(load(text)), einoNode(drop(text))
+		pre, post = einoNode(addText(text)), einoNode(dropText(text))
 		errs = append(errs, g.AddLambdaNode("inner", compose.InvokableLambda(einoAsk)))
 	} else {
 		inner, err := einoNested(depth-1, text)
@@ -184,7 +184,7 @@ func einoNested(depth int, text string) (*compose.Graph[doc, doc], error) {
 }
 
 // einoFan is n nodes side by side. Each puts what it leaves under its own key, which is how Eino joins branches.
-func einoFan(n int) (*subject, error) {
+func einoFan(n int) (*engine, error) {
 	g := compose.NewGraph[string, map[string]any]()
 	var errs []error
 	for i := range n {
@@ -210,7 +210,7 @@ func einoFan(n int) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return waits(e, n, func(joined map[string]any) error {
+	return waitingEngine(e, n, func(joined map[string]any) error {
 		left := make([]string, 0, n)
 		for value := range maps.Values(joined) {
 			text, _ := value.(string)

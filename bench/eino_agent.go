@@ -19,28 +19,28 @@ func init() {
 // einoAgent is Eino with agents that wait.
 type einoAgent struct {
 	*einoStore
-	errand *errand
+	task   *agentTask
 	runner *adk.Runner
 }
 
-var _ waiting[done] = (*einoAgent)(nil)
+var _ waitingRun[taskResult] = (*einoAgent)(nil)
 
-// einoErrand is an agent with a held tool, and depth agents around it.
-func einoErrand(depth int, text string) (*subject, error) {
+// einoAgentTask is an agent with a held tool, and depth agents around it.
+func einoAgentTask(depth int, text string) (*engine, error) {
 	e, err := newEinoAgent(depth, text)
 	if err != nil {
 		return nil, err
 	}
-	return waits(e, 1, e.errand.check), nil
+	return waitingEngine(e, 1, e.task.check), nil
 }
 
 func newEinoAgent(depth int, text string) (*einoAgent, error) {
-	e, err := newErrand(depth, text)
+	e, err := newAgentTask(depth, text)
 	if err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
-	send, err := utils.InferTool(sendName, sendFor, func(_ context.Context, l letter) (string, error) { return e.send(l) })
+	send, err := utils.InferTool(sendName, sendDescription, func(_ context.Context, l letter) (string, error) { return e.send(l) })
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func newEinoAgent(depth int, text string) (*einoAgent, error) {
 			uses = adk.NewAgentTool(ctx, outermost)
 		}
 		outermost, err = adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{
-			Name: levelName(level), Description: errandFor, Instruction: errandInstruction,
+			Name: levelName(level), Description: taskDescription, Instruction: taskInstruction,
 			Model:       einoModel{e, level},
 			ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: []tool.BaseTool{uses}}},
 		})
@@ -60,13 +60,13 @@ func newEinoAgent(depth int, text string) (*einoAgent, error) {
 		}
 	}
 	st := newEinoStore()
-	return &einoAgent{einoStore: st, errand: e, runner: adk.NewRunner(ctx, adk.RunnerConfig{Agent: outermost, CheckPointStore: st})}, nil
+	return &einoAgent{einoStore: st, task: e, runner: adk.NewRunner(ctx, adk.RunnerConfig{Agent: outermost, CheckPointStore: st})}, nil
 }
 
 func (e *einoAgent) start(ctx context.Context, run string) ([]string, error) {
-	e.errand.begin()
+	e.task.reset()
 	var ids []string
-	events := e.runner.Query(ctx, errandRequest, adk.WithCheckPointID(run))
+	events := e.runner.Query(ctx, taskRequest, adk.WithCheckPointID(run))
 	for event, ok := events.Next(); ok; event, ok = events.Next() {
 		if event.Err != nil {
 			return nil, event.Err
@@ -77,33 +77,33 @@ func (e *einoAgent) start(ctx context.Context, run string) ([]string, error) {
 			}
 		}
 	}
-	return ids, e.errand.held()
+	return ids, e.task.checkNotSent()
 }
 
-func (e *einoAgent) resume(ctx context.Context, run string, answers map[string]any) (done, error) {
+func (e *einoAgent) resume(ctx context.Context, run string, answers map[string]any) (taskResult, error) {
 	targets := make(map[string]any, len(answers))
 	for id := range answers {
 		targets[id] = &einoVerdict{Approved: true}
 	}
 	events, err := e.runner.ResumeWithParams(ctx, run, &adk.ResumeParams{Targets: targets})
 	if err != nil {
-		return done{}, err
+		return taskResult{}, err
 	}
 	var last *adk.AgentEvent
 	for event, ok := events.Next(); ok; event, ok = events.Next() {
 		if event.Err != nil {
-			return done{}, event.Err
+			return taskResult{}, event.Err
 		}
 		last = event
 	}
 	if last == nil || last.Output == nil || last.Output.MessageOutput == nil {
-		return done{}, errors.New("it does not finish")
+		return taskResult{}, errors.New("it does not finish")
 	}
 	message, err := last.Output.MessageOutput.GetMessage()
 	if err != nil {
-		return done{}, err
+		return taskResult{}, err
 	}
-	return e.errand.end(message.Content), nil
+	return e.task.result(message.Content), nil
 }
 
 // einoQuestion is what the person sees, einoVerdict what they say.
@@ -142,22 +142,22 @@ func (h einoHeld) ask(ctx context.Context, args string) (string, error) {
 
 // einoModel is the model of one level.
 type einoModel struct {
-	errand *errand
-	level  int
+	task  *agentTask
+	level int
 }
 
 var _ model.ToolCallingChatModel = einoModel{}
 
 func (m einoModel) Generate(_ context.Context, messages []*schema.Message, _ ...model.Option) (*schema.Message, error) {
-	m.errand.modelCalls.Add(1)
+	m.task.modelCalls.Add(1)
 	meta := &schema.ResponseMeta{Usage: &schema.TokenUsage{
 		PromptTokens: tokensRead, CompletionTokens: tokensWritten, TotalTokens: tokensRead + tokensWritten,
 	}}
 	message := &schema.Message{Role: schema.Assistant, ResponseMeta: meta}
 	if last := messages[len(messages)-1]; last.Role == schema.Tool {
-		message.Content, meta.FinishReason = m.errand.answer(m.level, last.Content), "stop"
+		message.Content, meta.FinishReason = m.task.answer(m.level, last.Content), "stop"
 	} else {
-		c := m.errand.calls[m.level]
+		c := m.task.calls[m.level]
 		message.ToolCalls = []schema.ToolCall{{ID: c.id, Type: "function", Function: schema.FunctionCall{Name: c.tool, Arguments: c.args}}}
 		meta.FinishReason = "tool_calls"
 	}

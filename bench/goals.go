@@ -34,18 +34,18 @@ func judge(measured []result, quick bool) []verdict {
 	}
 	var verdicts []verdict
 	if !quick {
-		verdicts = append(verdicts, rs.tenth("line/10"), rs.tenth("wait/1KiB"))
+		verdicts = append(verdicts, rs.atMostTenth("line/10"), rs.atMostTenth("wait/1KiB"))
 	}
-	verdicts = append(verdicts, rs.once("nest/5", 64*kib))
+	verdicts = append(verdicts, rs.storedOnce("nest/5", 64*kib))
 	if !quick {
 		for _, form := range []string{"fan/nodes", "fan/each", "fan/flows", "fan-each-step/nodes", "fan-each-step/each", "fan-each-step/flows"} {
-			verdicts = append(verdicts, rs.linear(form+"/100", form+"/1000", 10)...)
+			verdicts = append(verdicts, rs.growsLinearly(form+"/100", form+"/1000", 10)...)
 		}
 		for _, form := range []string{"wait", "wait-each-step"} {
-			verdicts = append(verdicts, rs.linear(form+"/64KiB", form+"/1MiB", 16)...)
+			verdicts = append(verdicts, rs.growsLinearly(form+"/64KiB", form+"/1MiB", 16)...)
 		}
 	}
-	verdicts = append(verdicts, rs.linearSize("nest/5", "nest/10", 2))
+	verdicts = append(verdicts, rs.sizeGrowsLinearly("nest/5", "nest/10", 2))
 	if !quick {
 		verdicts = append(verdicts, rs.policies()...)
 	}
@@ -53,7 +53,7 @@ func judge(measured []result, quick bool) []verdict {
 }
 
 // tenth: at most a tenth of Eino's CPU time.
-func (rs results) tenth(name string) verdict {
+func (rs results) atMostTenth(name string) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s: at most 1/10 of Eino's CPU", name)}
 	if ratio, ok := rs[name].cpuRatio(); ok {
 		v.Judged, v.Met, v.Measured = true, ratio <= 0.1, fraction(ratio, true)
@@ -62,7 +62,7 @@ func (rs results) tenth(name string) verdict {
 }
 
 // once: the state is stored once, however deep it lies.
-func (rs results) once(name string, state int) verdict {
+func (rs results) storedOnce(name string, state int) verdict {
 	limit := state*6/5 + 2*kib
 	v := verdict{Goal: fmt.Sprintf("%s: at most 1.2 × state + 2 KiB stored (%s bytes)", name, grouped(limit))}
 	if r, ok := rs[name]; ok {
@@ -72,7 +72,7 @@ func (rs results) once(name string, state int) verdict {
 }
 
 // linear: factor times as much work costs factor times as much, in every way.
-func (rs results) linear(small, big string, factor float64) []verdict {
+func (rs results) growsLinearly(small, big string, factor float64) []verdict {
 	cpu := verdict{Goal: fmt.Sprintf("%s → %s: CPU no worse than linear (×%g)", small, big, factor)}
 	allocs := verdict{Goal: fmt.Sprintf("%s → %s: allocations no worse than linear (×%g)", small, big, factor)}
 	a, haveSmall := rs[small]
@@ -81,10 +81,10 @@ func (rs results) linear(small, big string, factor float64) []verdict {
 		cpu.growth(a.Ours.Best.CPU, b.Ours.Best.CPU, factor)
 		allocs.growth(a.Ours.Best.Allocs, b.Ours.Best.Allocs, factor)
 	}
-	return []verdict{cpu, allocs, rs.linearSize(small, big, factor)}
+	return []verdict{cpu, allocs, rs.sizeGrowsLinearly(small, big, factor)}
 }
 
-func (rs results) linearSize(small, big string, factor float64) verdict {
+func (rs results) sizeGrowsLinearly(small, big string, factor float64) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s → %s: stored bytes no worse than linear (×%g)", small, big, factor)}
 	a, haveSmall := rs[small]
 	b, haveBig := rs[big]

@@ -6,16 +6,16 @@ import "fmt"
 func (rs results) agents(quick bool) []verdict {
 	var verdicts []verdict
 	if !quick {
-		verdicts = append(verdicts, rs.share("agent/held", 5))
+		verdicts = append(verdicts, rs.atMostShare("agent/held", 5))
 	}
 	return append(verdicts,
-		rs.within(nestedName(0, 0), nestedName(0, mostAround), 2),
-		rs.steady(nestedName(0, 0), nestedName(0, 1), nestedName(0, mostAround), mostAround),
-		rs.steady(nestedName(4*kib, 0), nestedName(4*kib, 1), nestedName(4*kib, mostAround), mostAround))
+		rs.sizeWithin(nestedName(0, 0), nestedName(0, maxAgentDepth), 2),
+		rs.sizePerStep(nestedName(0, 0), nestedName(0, 1), nestedName(0, maxAgentDepth), maxAgentDepth),
+		rs.sizePerStep(nestedName(4*kib, 0), nestedName(4*kib, 1), nestedName(4*kib, maxAgentDepth), maxAgentDepth))
 }
 
 // share: at most one nth of Eino's CPU time.
-func (rs results) share(name string, n int) verdict {
+func (rs results) atMostShare(name string, n int) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s: at most 1/%d of Eino's CPU", name, n)}
 	if ratio, ok := rs[name].cpuRatio(); ok {
 		v.Judged, v.Met, v.Measured = true, ratio*float64(n) <= 1, fraction(ratio, true)
@@ -24,7 +24,7 @@ func (rs results) share(name string, n int) verdict {
 }
 
 // within: the big one stores at most factor times what the small one does.
-func (rs results) within(small, big string, factor float64) verdict {
+func (rs results) sizeWithin(small, big string, factor float64) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s → %s: at most %g × the stored bytes", small, big, factor)}
 	a, haveSmall := rs[small]
 	b, haveBig := rs[big]
@@ -36,7 +36,7 @@ func (rs results) within(small, big string, factor float64) verdict {
 }
 
 // steady: what n steps add to the stored bytes is n times what the first one adds.
-func (rs results) steady(none, one, many string, n int) verdict {
+func (rs results) sizePerStep(none, one, many string, n int) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s → %s: each level adds as many stored bytes as the first (×%d)", none, many, n)}
 	a, haveNone := rs[none]
 	b, haveOne := rs[one]

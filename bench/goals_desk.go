@@ -7,8 +7,8 @@ import (
 
 // The goals of the desk: which part of the decisions of an executor without rules is left.
 const (
-	leastWithRules  = 2.0 / 3
-	leastWithQuorum = 1.0 / 3 // two people say a word for each
+	minWithRules  = 2.0 / 3
+	minWithQuorum = 1.0 / 3 // two people say a word for each
 )
 
 // judge says whether rules and people cost too much. A quick run is no measure of anything.
@@ -17,9 +17,9 @@ func (d deskReport) judge(quick bool) (verdicts []verdict) {
 		return nil
 	}
 	for _, row := range d.Rows {
-		if row.Act == deciding {
-			verdicts = append(verdicts, row.fastEnough(sideRules, sideAlone, leastWithRules, "2/3 of the executor without rules, with rules and a route", percent),
-				row.fastEnough(sideQuorum, sideAlone, leastWithQuorum, "1/3 of it when two people have to agree", percent))
+		if row.Operation == opDecide {
+			verdicts = append(verdicts, row.fastEnough(sideRules, sideNoRules, minWithRules, "2/3 of the executor without rules, with rules and a route", percent),
+				row.fastEnough(sideQuorum, sideNoRules, minWithQuorum, "1/3 of it when two people have to agree", percent))
 		}
 	}
 	return verdicts
@@ -33,7 +33,7 @@ func (d deskReport) markdown(out *strings.Builder) {
 		strings.Join(d.Databases, " and "), d.Rounds)
 	out.WriteString("| callers | act | no rules | rules and a route | and two people | rules of none | two people of none |\n|---|---|--:|--:|--:|--:|--:|\n")
 	for _, row := range d.Rows {
-		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Act, row.cell(sideAlone), row.cell(sideRules), row.cell(sideQuorum),
-			percent(row.ratio(sideRules, sideAlone)), percent(row.ratio(sideQuorum, sideAlone)))
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Operation, row.cell(sideNoRules), row.cell(sideRules), row.cell(sideQuorum),
+			percent(row.ratio(sideRules, sideNoRules)), percent(row.ratio(sideQuorum, sideNoRules)))
 	}
 }

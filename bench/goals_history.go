@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// mostForHistory is how much memory a process may have while it works out a report, whatever it is over.
-const mostForHistory = 256 * mib
+// maxHistoryMemory is how much memory a process may have while it works out a report, whatever it is over.
+const maxHistoryMemory = 256 * mib
 
 // judgeHistory says whether a report over many decisions is within bounds. Times of a quick run mean nothing.
 func judgeHistory(found []historyResult, quick bool) (verdicts []verdict) {
@@ -16,7 +16,7 @@ func judgeHistory(found []historyResult, quick bool) (verdicts []verdict) {
 	for _, r := range found {
 		verdicts = append(verdicts, verdict{
 			Goal:   fmt.Sprintf("%s: a report over %s decisions takes at most 256 MiB of memory", r.Name, grouped(r.Decisions)),
-			Judged: true, Met: r.Peak-r.Idle <= mostForHistory, Measured: mebibytes(r.Peak - r.Idle),
+			Judged: true, Met: r.Peak-r.Idle <= maxHistoryMemory, Measured: mebibytes(r.Peak - r.Idle),
 		})
 		v := verdict{Goal: fmt.Sprintf("%s: CPU of a report over %s decisions no worse than linear (×10 of a tenth)", r.Name, grouped(r.Decisions))}
 		if r.CPUTenth > 0 {

@@ -8,7 +8,7 @@ func (h holdReport) judge(quick bool) (verdicts []verdict) {
 		return nil
 	}
 	for _, row := range h.Rows {
-		verdicts = append(verdicts, row.fastEnough(sideOurs, sideBare, 0.4, "40 % of bare SQL", percent),
+		verdicts = append(verdicts, row.fastEnough(sideOurs, sideRawSQL, 0.4, "40 % of bare SQL", percent),
 			row.fastEnough(sideOurs, sideLangGraph, 20, "20 × LangGraph", multiple))
 	}
 	for _, s := range h.Sizes {
@@ -23,7 +23,7 @@ func (h holdReport) judge(quick bool) (verdicts []verdict) {
 
 // fastEnough: one side has at least so many times as many operations per second as another.
 func (r holdRow) fastEnough(side, other string, factor float64, words string, write func(float64, bool) string) verdict {
-	v := verdict{Goal: fmt.Sprintf("%s, %s: at least %s", r.Name, r.Act, words)}
+	v := verdict{Goal: fmt.Sprintf("%s, %s: at least %s", r.Name, r.Operation, words)}
 	if ratio, ok := r.ratio(side, other); ok {
 		v.Judged, v.Met, v.Measured = true, ratio >= factor, write(ratio, true)
 	}

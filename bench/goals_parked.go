@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// roomForParked is by how much the resident memory may exceed that of a process with an empty store, whatever the number of runs.
-const roomForParked = 50 * mib
+// maxParkedMemory is by how much the resident memory may exceed that of a process with an empty store, whatever the number of runs.
+const maxParkedMemory = 50 * mib
 
 // The goals of a store with very many runs. A sweep may take so long for each question, which is a minute for a hundred thousand.
 const (
-	mostForAPage   = 50 * time.Millisecond
-	mostToBegin    = 2 * time.Second
-	mostToSweep    = 600 * time.Microsecond
-	mostWhileSwept = 2
+	maxPageTime      = 50 * time.Millisecond
+	maxStartTime     = 2 * time.Second
+	maxSweepTime     = 600 * time.Microsecond
+	maxSweepSlowdown = 2
 )
 
 // judgeParked says whether runs that only wait cost nothing. Times of a quick run mean nothing; memory does.
@@ -22,7 +22,7 @@ func judgeParked(found []parkedResult, quick bool) (verdicts []verdict) {
 	for _, r := range found {
 		v := verdict{Goal: fmt.Sprintf("%s: %s parked runs take at most 50 MiB of memory", r.Name, grouped(r.Many)), Judged: true}
 		more := max(r.ManyIdle, r.ManyBusy) - r.EmptyIdle
-		v.Met, v.Measured = more <= roomForParked, mebibytes(more)
+		v.Met, v.Measured = more <= maxParkedMemory, mebibytes(more)
 		verdicts = append(verdicts, v)
 		if quick {
 			continue
@@ -33,27 +33,27 @@ func judgeParked(found []parkedResult, quick bool) (verdicts []verdict) {
 			v.Judged, v.Met, v.Measured = true, ratio <= 2, fraction(ratio, true)
 		}
 		verdicts = append(verdicts, v)
-		verdicts = append(verdicts, r.lookedAt()...)
+		verdicts = append(verdicts, r.judgeAtScale()...)
 	}
 	return verdicts
 }
 
 // lookedAt says whether very many runs are no trouble to those who begin, look at them, or clear away what nobody decided.
-func (r parkedResult) lookedAt() []verdict {
-	page, each := max(r.Inbox.FirstP99, r.Inbox.DeepP99), r.Sweep.Swept/time.Duration(max(1, r.Sweep.Questions))
+func (r parkedResult) judgeAtScale() []verdict {
+	page, each := max(r.Inbox.FirstP99, r.Inbox.DeepP99), r.Sweep.Swept/time.Duration(max(1, r.Sweep.Requests))
 	ratio := r.Sweep.P99 / max(1, r.ManyP99)
 	return []verdict{{
 		Goal:   fmt.Sprintf("%s: p99 of a page of the inbox at most 50 ms with %s parked runs", r.Name, grouped(r.Many)),
-		Judged: r.Inbox.Pages > 0, Met: page <= float64(mostForAPage), Measured: millis(page) + " ms",
+		Judged: r.Inbox.Pages > 0, Met: page <= float64(maxPageTime), Measured: millis(page) + " ms",
 	}, {
 		Goal:   fmt.Sprintf("%s: a process that begins with %s parked runs is there within 2 s", r.Name, grouped(r.Many)),
-		Judged: r.Began > 0, Met: r.Began <= mostToBegin, Measured: millis(float64(r.Began)) + " ms",
+		Judged: r.Began > 0, Met: r.Began <= maxStartTime, Measured: millis(float64(r.Began)) + " ms",
 	}, {
-		Goal:   fmt.Sprintf("%s: %s questions expire at a rate of 100,000 in 60 s", r.Name, grouped(r.Sweep.Questions)),
-		Judged: r.Sweep.Questions > 0, Met: each <= mostToSweep, Measured: fmt.Sprintf("%.1f s", r.Sweep.Swept.Seconds()),
+		Goal:   fmt.Sprintf("%s: %s questions expire at a rate of 100,000 in 60 s", r.Name, grouped(r.Sweep.Requests)),
+		Judged: r.Sweep.Requests > 0, Met: each <= maxSweepTime, Measured: fmt.Sprintf("%.1f s", r.Sweep.Swept.Seconds()),
 	}, {
 		Goal:   r.Name + ": p99 of a decision while they expire at most 2 × that before",
-		Judged: r.Sweep.Decisions > 0 && r.ManyP99 > 0, Met: ratio <= mostWhileSwept, Measured: fraction(ratio, true),
+		Judged: r.Sweep.Decisions > 0 && r.ManyP99 > 0, Met: ratio <= maxSweepSlowdown, Measured: fraction(ratio, true),
 	}}
 }
 
@@ -72,8 +72,8 @@ func (r *report) parked(out *strings.Builder) {
 		"| and their runs gone on | decision p50 / p99 meanwhile |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, p := range r.Parked {
 		fmt.Fprintf(out, "| `%s` | %s ms | %s / %s ms | %s / %s ms | %s | %.1f s | %.1f s | %s / %s ms (%d decisions) |\n", p.Name, millis(float64(p.Began)),
-			millis(p.Inbox.FirstP50), millis(p.Inbox.FirstP99), millis(p.Inbox.DeepP50), millis(p.Inbox.DeepP99), grouped(p.Sweep.Questions),
-			p.Sweep.Swept.Seconds(), p.Sweep.GoneOn.Seconds(), millis(p.Sweep.P50), millis(p.Sweep.P99), p.Sweep.Decisions)
+			millis(p.Inbox.FirstP50), millis(p.Inbox.FirstP99), millis(p.Inbox.DeepP50), millis(p.Inbox.DeepP99), grouped(p.Sweep.Requests),
+			p.Sweep.Swept.Seconds(), p.Sweep.Resumed.Seconds(), millis(p.Sweep.P50), millis(p.Sweep.P99), p.Sweep.Decisions)
 	}
 }
 

@@ -8,16 +8,16 @@ import (
 
 // The goals of the server.
 const (
-	leastOfBare   = 0.4
-	mostP99       = 20 * time.Millisecond
-	mostPerStream = 40 * kib
-	leastGoodput  = 0.8
-	mostLater     = 1.2
-	leastNoise    = 0.5
-	mostToRefuse  = 50 * time.Millisecond
-	mostToHear    = 200 * time.Millisecond
+	minOfRawSQL   = 0.4
+	maxP99        = 20 * time.Millisecond
+	maxPerStream  = 40 * kib
+	minGoodput    = 0.8
+	maxSlowdown   = 1.2
+	minNoise      = 0.5
+	maxRejectTime = 50 * time.Millisecond
+	maxEventDelay = 200 * time.Millisecond
 
-	mostToComeBack = 5 * time.Second
+	maxRecoveryTime = 5 * time.Second
 )
 
 // judge says whether the scenarios http/… came out as they should. A quick run is no measure of anything.
@@ -26,59 +26,59 @@ func (w webReport) judge(quick bool) (verdicts []verdict) {
 		return nil
 	}
 	for _, row := range w.Rows {
-		if row.Act == deciding {
-			verdicts = append(verdicts, row.fastEnough(sideHTTP, sideBare, leastOfBare, "40 % of bare SQL", percent))
+		if row.Operation == opDecide {
+			verdicts = append(verdicts, row.fastEnough(sideHTTP, sideRawSQL, minOfRawSQL, "40 % of bare SQL", percent))
 		}
 	}
 	for _, p := range w.Paced {
-		verdicts = append(verdicts, p.soonEnough())
+		verdicts = append(verdicts, p.judgeLatency())
 	}
 	for _, s := range w.Streams {
 		verdicts = append(verdicts, verdict{
-			Goal: fmt.Sprintf("http/%s: at most 40 KiB for each of %s idle event streams", s.Ground, grouped(s.Streams)), Judged: true,
-			Met: s.each() <= mostPerStream, Measured: fmt.Sprintf("%.1f KiB", s.each()/kib),
+			Goal: fmt.Sprintf("http/%s: at most 40 KiB for each of %s idle event streams", s.Database, grouped(s.Streams)), Judged: true,
+			Met: s.each() <= maxPerStream, Measured: fmt.Sprintf("%.1f KiB", s.each()/kib),
 		}, verdict{
-			Goal:   fmt.Sprintf("http/%s: beside %s streams, 99 of 100 that follow a run have heard of a decision within 200 ms", s.Ground, grouped(s.Streams)),
-			Judged: s.HeardP99 > 0, Met: s.HeardP99 <= float64(mostToHear), Measured: millis(s.HeardP99) + " ms",
+			Goal:   fmt.Sprintf("http/%s: beside %s streams, 99 of 100 that follow a run have heard of a decision within 200 ms", s.Database, grouped(s.Streams)),
+			Judged: s.DelayP99 > 0, Met: s.DelayP99 <= float64(maxEventDelay), Measured: millis(s.DelayP99) + " ms",
 		})
 	}
 	for _, o := range w.Overloads {
 		sum := o.sum()
 		verdicts = append(verdicts, verdict{
-			Goal:   fmt.Sprintf("http/%s: at least 80 %% of the starts it can do when asked for %d times as many, and nothing but refusals beside", o.Ground, overloadBy),
-			Judged: sum.Capacity > 0, Met: o.goodput() >= leastGoodput && sum.Failed == 0, Measured: fmt.Sprintf("%s, %d failed", percent(o.goodput(), true), sum.Failed),
+			Goal:   fmt.Sprintf("http/%s: at least 80 %% of the starts it can do when asked for %d times as many, and nothing but refusals beside", o.Database, overloadFactor),
+			Judged: sum.Capacity > 0, Met: o.goodput() >= minGoodput && sum.Failed == 0, Measured: fmt.Sprintf("%s, %d failed", percent(o.goodput(), true), sum.Failed),
 		}, verdict{
-			Goal:   fmt.Sprintf("http/%s: 99 of 100 refusals within 50 ms", o.Ground),
-			Judged: sum.Refused > 0, Met: o.RefusedP99 <= float64(mostToRefuse), Measured: millis(o.RefusedP99) + " ms",
+			Goal:   fmt.Sprintf("http/%s: 99 of 100 refusals within 50 ms", o.Database),
+			Judged: sum.Refused > 0, Met: o.RefusedP99 <= float64(maxRejectTime), Measured: millis(o.RefusedP99) + " ms",
 		}, verdict{
-			Goal:   fmt.Sprintf("http/%s: who comes after that is served within 5 s", o.Ground),
-			Judged: o.back() > 0, Met: o.back() <= mostToComeBack, Measured: millis(float64(o.back())) + " ms",
+			Goal:   fmt.Sprintf("http/%s: who comes after that is served within 5 s", o.Database),
+			Judged: o.recoveryTime() > 0, Met: o.recoveryTime() <= maxRecoveryTime, Measured: millis(float64(o.recoveryTime())) + " ms",
 		})
 	}
 	for _, n := range w.Noisy {
-		verdicts = append(verdicts, n.undisturbed())
+		verdicts = append(verdicts, n.judgeIsolation())
 	}
 	return verdicts
 }
 
 // undisturbed: whoever shares the server with somebody noisy does not notice. That nobody is let in must not be the way to it.
-func (r noisyResult) undisturbed() verdict {
+func (r noisyResult) judgeIsolation() verdict {
 	ratio, known := r.ratio()
 	sum := r.Noise.sum()
 	return verdict{
-		Goal:     fmt.Sprintf("%s: p99 of the quiet tenant at most 1.2 × that alone, none refused, and the noisy one gets done at least half of what the server can", noisyName(r.Ground)),
+		Goal:     fmt.Sprintf("%s: p99 of the quiet tenant at most 1.2 × that alone, none refused, and the noisy one gets done at least half of what the server can", noisyName(r.Database)),
 		Judged:   known && sum.Capacity > 0,
-		Met:      ratio <= mostLater && r.Refused == 0 && r.Noise.goodput() >= leastNoise && sum.Failed == 0,
+		Met:      ratio <= maxSlowdown && r.Refused == 0 && r.Noise.goodput() >= minNoise && sum.Failed == 0,
 		Measured: fmt.Sprintf("%s, %d refused, %s, %d failed", times(ratio, known), r.Refused, percent(r.Noise.goodput(), sum.Capacity > 0), sum.Failed),
 	}
 }
 
 // soonEnough: 99 of 100 decisions over HTTP are done soon when as many come as have to be kept up with.
-func (p pacedResult) soonEnough() verdict {
+func (p pacedResult) judgeLatency() verdict {
 	side, ok := p.Sides[sideHTTP]
 	return verdict{
-		Goal: fmt.Sprintf("%s: p99 of a decision at most 20 ms at 40 %% of bare SQL's rate, and none refused", pacedName(p.Ground)), Judged: ok,
-		Met: side.P99 <= float64(mostP99) && p.Refused == 0, Measured: fmt.Sprintf("%s ms, %d refused", millis(side.P99), p.Refused),
+		Goal: fmt.Sprintf("%s: p99 of a decision at most 20 ms at 40 %% of bare SQL's rate, and none refused", pacedName(p.Database)), Judged: ok,
+		Met: side.P99 <= float64(maxP99) && p.Refused == 0, Measured: fmt.Sprintf("%s ms, %d refused", millis(side.P99), p.Refused),
 	}
 }
 
@@ -97,21 +97,21 @@ func (w webReport) markdown(out *strings.Builder) {
 func (w webReport) rowsMarkdown(out *strings.Builder) {
 	out.WriteString("\n| connections | act | over HTTP | the executor alone | bare SQL | HTTP of executor | HTTP of bare |\n|---|---|--:|--:|--:|--:|--:|\n")
 	for _, row := range w.Rows {
-		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Act, row.pace(sideHTTP), row.pace(sideOurs), row.pace(sideBare),
-			percent(row.ratio(sideHTTP, sideOurs)), percent(row.ratio(sideHTTP, sideBare)))
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Operation, row.pace(sideHTTP), row.pace(sideOurs), row.pace(sideRawSQL),
+			percent(row.ratio(sideHTTP, sideOurs)), percent(row.ratio(sideHTTP, sideRawSQL)))
 	}
 	w.pacedMarkdown(out)
 	out.WriteString("\n| idle event streams | how many | resident before → with them | heap and stacks | each | a decision is heard of after, p50 / p99 |\n|---|--:|--:|--:|--:|--:|\n")
 	for _, s := range w.Streams {
-		fmt.Fprintf(out, "| %s | %s | %s → %s | %s → %s | %.1f KiB | %s / %s ms |\n", s.Ground, grouped(s.Streams), mebibytes(s.Resident[0]), mebibytes(s.Resident[1]),
-			mebibytes(s.Heap[0]), mebibytes(s.Heap[1]), s.each()/kib, millis(s.HeardP50), millis(s.HeardP99))
+		fmt.Fprintf(out, "| %s | %s | %s → %s | %s → %s | %.1f KiB | %s / %s ms |\n", s.Database, grouped(s.Streams), mebibytes(s.Resident[0]), mebibytes(s.Resident[1]),
+			mebibytes(s.Heap[0]), mebibytes(s.Heap[1]), s.each()/kib, millis(s.DelayP50), millis(s.DelayP99))
 	}
 	out.WriteString("\n| too much | starts it can do | asked for | done | refused | failed | goodput | p50 of those done | p99 of a refusal | served again after | CPU per start, as many as it can → too many |\n" +
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, o := range w.Overloads {
 		sum := o.sum()
-		fmt.Fprintf(out, "| %s | %.0f/s | %.0f/s | %d | %d | %d %s | %s | %s ms | %s ms | %s ms | %s → %s ms |\n", o.Ground, sum.Capacity, sum.Asked, sum.Good, sum.Refused, sum.Failed, sum.Worst,
-			percent(o.goodput(), true), millis(o.GoodP50), millis(o.RefusedP99), millis(float64(o.back())), millis(float64(sum.CalmCPU)), millis(float64(sum.CPU)))
+		fmt.Fprintf(out, "| %s | %.0f/s | %.0f/s | %d | %d | %d %s | %s | %s ms | %s ms | %s ms | %s → %s ms |\n", o.Database, sum.Capacity, sum.Offered, sum.Good, sum.Refused, sum.Failed, sum.Worst,
+			percent(o.goodput(), true), millis(o.GoodP50), millis(o.RefusedP99), millis(float64(o.recoveryTime())), millis(float64(sum.BaselineCPU)), millis(float64(sum.CPU)))
 	}
 }
 
@@ -119,7 +119,7 @@ func (w webReport) rowsMarkdown(out *strings.Builder) {
 func (r holdRow) pace(side string) string {
 	s, ok := r.Sides[side]
 	if !ok {
-		return none
+		return noValue
 	}
 	return fmt.Sprintf("%.0f/s; %s / %s", s.Median, millis(s.P50), millis(s.P99))
 }

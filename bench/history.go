@@ -38,12 +38,12 @@ func historyName(ground string) string { return "history/" + ground }
 // historyRounds is how often each report is asked for.
 const historyRounds = 3
 
-// leastDecided is how many decisions it takes for a report to have something to say of everybody.
-const leastDecided = 1000
+// minDecided is how many decisions it takes for a report to have something to say of everybody.
+const minDecided = 1000
 
 func measureHistory(ctx context.Context, name string, decisions int, progress io.Writer) (r historyResult, err error) {
 	r = historyResult{Name: historyName(name), Decisions: decisions}
-	on, err := newGround(ctx, name)
+	on, err := newDatabase(ctx, name)
 	if err != nil {
 		return r, err
 	}
@@ -56,7 +56,7 @@ func measureHistory(ctx context.Context, name string, decisions int, progress io
 		took, cpu *time.Duration
 	}{{decisions / 10, &r.TookTenth, &r.CPUTenth}, {decisions, &r.Took, &r.CPU}} {
 		fmt.Fprintf(progress, "%s: writing %d decisions\n", r.Name, part.decisions)
-		place, err := on.room()
+		place, err := on.create()
 		if err != nil {
 			return r, err
 		}
@@ -68,7 +68,7 @@ func measureHistory(ctx context.Context, name string, decisions int, progress io
 		if r.Bytes, err = on.size(ctx, place); err != nil {
 			return r, err
 		}
-		if err := r.ask(ctx, childOrder{Ground: name, Place: place, Text: parkedText}, part.decisions, part.took, part.cpu, progress); err != nil {
+		if err := r.ask(ctx, childOrder{Database: name, Place: place, Text: parkedText}, part.decisions, part.took, part.cpu, progress); err != nil {
 			return r, err
 		}
 	}
@@ -93,8 +93,8 @@ func (r *historyResult) ask(ctx context.Context, first childOrder, decisions int
 		if err != nil {
 			return err
 		}
-		if said.Asked != decisions || said.Words != decisions {
-			return fmt.Errorf("the report is about %d requests and %d words, want %d of each", said.Asked, said.Words, decisions)
+		if said.Requests != decisions || said.Votes != decisions {
+			return fmt.Errorf("the report is about %d requests and %d words, want %d of each", said.Requests, said.Votes, decisions)
 		}
 		if round == 0 || said.Latencies[0] < *took {
 			*took = said.Latencies[0]
@@ -111,40 +111,40 @@ func (r *historyResult) ask(ctx context.Context, first childOrder, decisions int
 const historyPage = 500
 
 // writeHistory writes decisions of a year: fifty people, twenty tools, one decision in twenty a no.
-func writeHistory(ctx context.Context, on ground, place string, decisions int) (err error) {
+func writeHistory(ctx context.Context, on database, place string, decisions int) (err error) {
 	kept, err := on.open(ctx, place)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, kept.Close()) }()
 	random, begin := rand.New(rand.NewPCG(5, 6)), time.Now().Add(-365*24*time.Hour)
-	body := []byte(essay(kib / 2))
+	body := []byte(randomText(kib / 2))
 	for n := 0; n < decisions; {
-		var page store.Beside
-		for ; n < decisions && len(page.Papers) < 2*historyPage; n++ {
+		var page store.Writes
+		for ; n < decisions && len(page.Documents) < 2*historyPage; n++ {
 			at := begin.Add(time.Duration(n) * 364 * 24 * time.Hour / time.Duration(decisions))
 			request, vote := decidedFacts(random, fmt.Sprintf("int_%08d", n), at)
 			for _, p := range []struct {
-				kind  store.PaperKind
+				kind  store.DocumentKind
 				id    string
 				body  []byte
 				facts any
-			}{{store.RequestPaper, vote.Request, body, request}, {"vote", vote.Request + "/v", nil, vote}} {
+			}{{store.RequestDocument, vote.Request, body, request}, {"vote", vote.Request + "/v", nil, vote}} {
 				facts, err := json.Marshal(p.facts)
 				if err != nil {
 					return err
 				}
-				page.Papers = append(page.Papers, store.PaperChange{Kind: p.kind, ID: p.id, Body: p.body, Facts: facts})
+				page.Documents = append(page.Documents, store.DocumentChange{Kind: p.kind, ID: p.id, Body: p.body, Index: facts})
 			}
 		}
-		if err := kept.Amend(ctx, benchAccount, page); err != nil {
+		if err := kept.CommitWrites(ctx, benchAccount, page); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func decidedFacts(random *rand.Rand, id string, at time.Time) (analytics.RequestFacts, analytics.VoteFacts) {
+func decidedFacts(random *rand.Rand, id string, at time.Time) (analytics.RequestIndex, analytics.VoteIndex) {
 	person, tool := fmt.Sprint("person-", random.IntN(50)), fmt.Sprint("tool-", random.IntN(20))
 	verb := "approve"
 	if random.IntN(20) == 0 {
@@ -152,13 +152,13 @@ func decidedFacts(random *rand.Rand, id string, at time.Time) (analytics.Request
 	}
 	viewed := at.Add(time.Duration(1+random.IntN(3600)) * time.Second)
 	decided := viewed.Add(time.Duration(1+random.IntN(600)) * time.Second)
-	r := analytics.RequestFacts{
-		Kind: "approval", Graph: "inproc:ops", Action: tool, Rule: "rule-" + tool, Route: "default", Requester: "rita", Risk: random.IntN(4), Words: 20 + random.IntN(200),
+	r := analytics.RequestIndex{
+		Kind: "approval", Graph: "inproc:ops", Action: tool, Rule: "rule-" + tool, Route: "default", Requester: "rita", Risk: random.IntN(4), WordCount: 20 + random.IntN(200),
 		State: "answered", Outcome: verb, By: person, Created: at.UnixMilli(), Delivered: at.UnixMilli() + 50, Viewed: viewed.UnixMilli(), Decided: decided.UnixMilli(),
 		Deadline: at.Add(24 * time.Hour).UnixMilli(), Revision: 2, Votes: 1,
 	}
-	return r, analytics.VoteFacts{
-		Request: id, Actor: person, Verb: verb, Kind: r.Kind, Action: tool, Rule: r.Rule, Via: "http/oidc", Auth: "mfa", Words: r.Words,
+	return r, analytics.VoteIndex{
+		Request: id, Actor: person, Verb: verb, Kind: r.Kind, Action: tool, Rule: r.Rule, Via: "http/oidc", Auth: "mfa", WordCount: r.WordCount,
 		At: r.Decided, Created: r.Created, Viewed: r.Viewed, Settles: 1,
 	}
 }

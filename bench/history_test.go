@@ -10,7 +10,7 @@ import (
 func TestHistory_AReportIsAboutAllOfIt(t *testing.T) {
 	for _, on := range []string{onSQLite, onPostgres} {
 		t.Run(on, func(t *testing.T) {
-			found, err := measureHistory(t.Context(), on, 2*leastDecided, io.Discard)
+			found, err := measureHistory(t.Context(), on, 2*minDecided, io.Discard)
 			if err != nil {
 				t.Fatal(err)
 			}

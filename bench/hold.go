@@ -17,57 +17,57 @@ import (
 //	bare       the transactions of the same operations in plain SQL: nobody who keeps as much can be faster
 //	langgraph  LangGraph JS with its saver, in a Node process
 
-// act is what is measured.
-type act string
+// operation is what is measured.
+type operation string
 
 const (
-	starting act = "start"  // from the call until the run waits
-	deciding act = "decide" // from a person's word until the run is over
+	opStart  operation = "start"  // from the call until the run waits
+	opDecide operation = "decide" // from a person's word until the run is over
 )
 
-// stretchOf is how long callers start runs: so long, and at least so many.
-type stretchOf struct {
-	lasts time.Duration
-	least int
+// loadSpec is how long callers start runs: so long, and at least so many.
+type loadSpec struct {
+	duration time.Duration
+	minRuns  int
 }
 
-// work is what callers got done together.
-type work struct {
+// measuredLoad is what callers got done together.
+type measuredLoad struct {
 	wall, cpu time.Duration
 	server    time.Duration // CPU of the database server
 	latencies []time.Duration
 }
 
-// holder is one side, with a database of its own.
-type holder interface {
+// loadTarget is one side, with a database of its own.
+type loadTarget interface {
 	// starts lets callers start runs, each one after the other. In the end all of them wait.
-	starts(ctx context.Context, callers int, how stretchOf) (work, error)
-	// decides lets callers decide everything that waits. In the end all of it is over.
-	decides(ctx context.Context, callers int) (work, error)
+	starts(ctx context.Context, callers int, how loadSpec) (measuredLoad, error)
+	// decideStep lets callers decide everything that waits. In the end all of it is over.
+	decides(ctx context.Context, callers int) (measuredLoad, error)
 	close() error
 }
 
-// keeper is a side that is in this process. Its methods may be called at once, and fail unless the result is right.
-type keeper interface {
+// runKeeper is a side that is in this process. Its methods may be called at once, and fail unless the result is right.
+type runKeeper interface {
 	start(ctx context.Context, key string) error
 	decide(ctx context.Context, key string) error
 	close() error
 }
 
-// crowd makes a holder of a keeper.
-type crowd struct {
-	keeper
+// callerPool makes a holder of a keeper.
+type callerPool struct {
+	runKeeper
 	runs atomic.Int64
 
 	mu      sync.Mutex
 	waiting []string
 }
 
-func (c *crowd) starts(ctx context.Context, callers int, how stretchOf) (work, error) {
-	until := time.Now().Add(how.lasts)
+func (c *callerPool) starts(ctx context.Context, callers int, how loadSpec) (measuredLoad, error) {
+	until := time.Now().Add(how.duration)
 	var begun atomic.Int64
-	return together(callers, func() func() error {
-		if begun.Add(1) > int64(how.least) && !time.Now().Before(until) {
+	return runCallers(callers, func() func() error {
+		if begun.Add(1) > int64(how.minRuns) && !time.Now().Before(until) {
 			return nil
 		}
 		key := fmt.Sprintf("key-%d", c.runs.Add(1))
@@ -83,11 +83,11 @@ func (c *crowd) starts(ctx context.Context, callers int, how stretchOf) (work, e
 	})
 }
 
-func (c *crowd) decides(ctx context.Context, callers int) (work, error) {
+func (c *callerPool) decides(ctx context.Context, callers int) (measuredLoad, error) {
 	keys := c.waiting
 	c.waiting = nil
 	var taken atomic.Int64
-	return together(callers, func() func() error {
+	return runCallers(callers, func() func() error {
 		i := taken.Add(1) - 1
 		if i >= int64(len(keys)) {
 			return nil
@@ -101,8 +101,8 @@ func (c *crowd) decides(ctx context.Context, callers int) (work, error) {
 	})
 }
 
-// together lets callers work until each finds nothing more to do, or one fails. The garbage of whoever worked before is gone when it begins.
-func together(callers int, next func() func() error) (work, error) {
+// runCallers lets callers work until each finds nothing more to do, or one fails. The garbage of whoever worked before is gone when it begins.
+func runCallers(callers int, next func() func() error) (measuredLoad, error) {
 	runtime.GC()
 	latencies := make([][]time.Duration, callers)
 	errs := make(chan error, callers)
@@ -123,10 +123,10 @@ func together(callers int, next func() func() error) (work, error) {
 		})
 	}
 	all.Wait()
-	done := work{wall: time.Since(begun), cpu: cpuTime() - cpu, latencies: slices.Concat(latencies...)}
+	done := measuredLoad{wall: time.Since(begun), cpu: cpuTime() - cpu, latencies: slices.Concat(latencies...)}
 	select {
 	case err := <-errs:
-		return work{}, err
+		return measuredLoad{}, err
 	default:
 		return done, nil
 	}

@@ -26,14 +26,14 @@ type langGraph struct {
 
 // langGraphOrder is one line to the process, and langGraphReply one from it.
 type langGraphOrder struct {
-	Saver   string `json:"saver,omitempty"`
-	Place   string `json:"place,omitempty"`
-	Piece   string `json:"piece,omitempty"`
-	Text    string `json:"text,omitempty"`
-	Act     act    `json:"act,omitempty"`
-	Callers int    `json:"callers,omitempty"`
-	Millis  int64  `json:"millis,omitempty"`
-	Least   int    `json:"least,omitempty"`
+	Saver     string    `json:"saver,omitempty"`
+	Place     string    `json:"place,omitempty"`
+	Piece     string    `json:"piece,omitempty"`
+	Text      string    `json:"text,omitempty"`
+	Operation operation `json:"act,omitempty"`
+	Callers   int       `json:"callers,omitempty"`
+	Millis    int64     `json:"millis,omitempty"`
+	Least     int       `json:"least,omitempty"`
 }
 
 type langGraphReply struct {
@@ -82,7 +82,7 @@ func installLangGraph(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-func newLangGraph(ctx context.Context, saver, place string, p piece) (_ *langGraph, err error) {
+func newLangGraph(ctx context.Context, saver, place string, p workload) (_ *langGraph, err error) {
 	dir, err := langGraphDir()
 	if err != nil {
 		return nil, err
@@ -129,24 +129,24 @@ func (l *langGraph) failed(err error) error {
 	return fmt.Errorf("LangGraph: %w, %w\n%s", err, l.cmd.Wait(), l.stderr)
 }
 
-func (l *langGraph) perform(order langGraphOrder) (work, error) {
+func (l *langGraph) perform(order langGraphOrder) (measuredLoad, error) {
 	reply, err := l.ask(order)
 	if err != nil {
-		return work{}, err
+		return measuredLoad{}, err
 	}
-	done := work{wall: time.Duration(reply.Wall), cpu: time.Duration(reply.CPU)}
+	done := measuredLoad{wall: time.Duration(reply.Wall), cpu: time.Duration(reply.CPU)}
 	for _, micros := range reply.Micros {
 		done.latencies = append(done.latencies, time.Duration(micros)*time.Microsecond)
 	}
 	return done, nil
 }
 
-func (l *langGraph) starts(_ context.Context, callers int, how stretchOf) (work, error) {
-	return l.perform(langGraphOrder{Act: starting, Callers: callers, Millis: how.lasts.Milliseconds(), Least: how.least})
+func (l *langGraph) starts(_ context.Context, callers int, how loadSpec) (measuredLoad, error) {
+	return l.perform(langGraphOrder{Operation: opStart, Callers: callers, Millis: how.duration.Milliseconds(), Least: how.minRuns})
 }
 
-func (l *langGraph) decides(_ context.Context, callers int) (work, error) {
-	return l.perform(langGraphOrder{Act: deciding, Callers: callers})
+func (l *langGraph) decides(_ context.Context, callers int) (measuredLoad, error) {
+	return l.perform(langGraphOrder{Operation: opDecide, Callers: callers})
 }
 
 func (l *langGraph) close() error {

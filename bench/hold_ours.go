@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
@@ -18,17 +18,17 @@ const (
 	benchActor   = "ann"
 )
 
-// executing is our side.
-type executing struct {
+// executorSide is our side.
+type executorSide struct {
 	executor *executor.Executor
 	store    store.Store
-	piece    piece
+	workload workload
 	closing  func() error
 }
 
-// newExecuting makes an executor as a server has one: it also looks for work by itself. The config says with which store and box. closing is what
+// newExecutorSide makes an executor as a server has one: it also looks for work by itself. The config says with which store and box. closing is what
 // comes after it was stopped.
-func newExecuting(config executor.Config, p piece, closing func() error) (*executing, error) {
+func newExecutorSide(config executor.Config, p workload, closing func() error) (*executorSide, error) {
 	plays, err := p.provider(p.text)
 	if err != nil {
 		return nil, err
@@ -38,38 +38,38 @@ func newExecuting(config executor.Config, p piece, closing func() error) (*execu
 	if err != nil {
 		return nil, err
 	}
-	e.Start()
-	return &executing{executor: e, store: config.Store, piece: p, closing: closing}, nil
+	e.StartWorkers()
+	return &executorSide{executor: e, store: config.Store, workload: p, closing: closing}, nil
 }
 
-// newBox seals with a key that nobody else has.
-func newBox() (*box.Box, error) {
-	key, err := box.NewKey()
+// newSealer seals with a key that nobody else has.
+func newSealer() (*seal.Sealer, error) {
+	key, err := seal.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	return box.New(key)
+	return seal.New(key)
 }
 
-func (e *executing) start(ctx context.Context, key string) error {
-	outcome, err := e.executor.Run(ctx, executor.Request{Account: benchAccount, StateKey: key, Graph: e.piece.graph, Input: json.RawMessage(reviewInput)})
+func (e *executorSide) start(ctx context.Context, key string) error {
+	outcome, err := e.executor.Run(ctx, executor.RunRequest{Account: benchAccount, StateKey: key, Graph: e.workload.graph, Input: json.RawMessage(reviewInput)})
 	if err != nil {
 		return err
 	}
-	return checkAsked(outcome, e.piece.shown)
+	return checkAsked(outcome, e.workload.shown)
 }
 
-func (e *executing) decide(ctx context.Context, key string) error {
-	outcome, err := e.executor.Run(ctx, executor.Request{
+func (e *executorSide) decide(ctx context.Context, key string) error {
+	outcome, err := e.executor.Run(ctx, executor.RunRequest{
 		Account: benchAccount, StateKey: key, ResumeID: key, Actor: benchActor, Via: "bench", Value: json.RawMessage(`"` + reviewVerdict + `"`),
 	})
 	if err != nil {
 		return err
 	}
-	return e.piece.over(outcome, e.piece.text)
+	return e.workload.checkDone(outcome, e.workload.text)
 }
 
-func (e *executing) close() error {
+func (e *executorSide) close() error {
 	if err := e.executor.Stop(context.Background()); err != nil {
 		return err
 	}

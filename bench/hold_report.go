@@ -20,11 +20,11 @@ type holdReport struct {
 
 // holdRow is one act of one scenario.
 type holdRow struct {
-	Name    string              `json:"name"`
-	Ground  string              `json:"database"`
-	Callers int                 `json:"callers"`
-	Act     act                 `json:"act"`
-	Sides   map[string]holdSide `json:"sides"`
+	Name      string              `json:"name"`
+	Database  string              `json:"database"`
+	Callers   int                 `json:"callers"`
+	Operation operation           `json:"act"`
+	Sides     map[string]holdSide `json:"sides"`
 }
 
 // holdSide is how one side did.
@@ -42,17 +42,17 @@ type holdSide struct {
 
 // holdSizes is what one run takes on the disk, tables and indexes, for each side.
 type holdSizes struct {
-	Ground string              `json:"database"`
-	Piece  string              `json:"piece"`
-	Runs   int                 `json:"runs"`
-	Bytes  map[string]holdSize `json:"bytes"`
+	Database string              `json:"database"`
+	Workload string              `json:"piece"`
+	Runs     int                 `json:"runs"`
+	Bytes    map[string]holdSize `json:"bytes"`
 }
 
 func (s holdSizes) name() string {
-	if s.Piece == pieceChain {
-		return fmt.Sprintf("hold/%s/%s", s.Ground, s.Piece)
+	if s.Workload == workloadChain {
+		return fmt.Sprintf("hold/%s/%s", s.Database, s.Workload)
 	}
-	return "hold/" + s.Ground
+	return "hold/" + s.Database
 }
 
 type holdSize struct {
@@ -61,21 +61,21 @@ type holdSize struct {
 }
 
 // note takes down what the executor does for a piece, once.
-func (h *holdReport) note(f *field) {
-	if text := fmt.Sprintf("%s: %s", f.piece.name, f.script); !slices.Contains(h.Scripts, text) {
+func (h *holdReport) note(f *comparison) {
+	if text := fmt.Sprintf("%s: %s", f.workload.name, f.script); !slices.Contains(h.Scripts, text) {
 		h.Scripts = append(h.Scripts, text)
 	}
 }
 
-func newHoldRow(s holdScenario, a act, found map[string][]work) holdRow {
-	row := holdRow{Name: s.name(), Ground: s.ground, Callers: s.callers, Act: a, Sides: map[string]holdSide{}}
+func newHoldRow(s holdScenario, a operation, found map[string][]measuredLoad) holdRow {
+	row := holdRow{Name: s.name(), Database: s.database, Callers: s.callers, Operation: a, Sides: map[string]holdSide{}}
 	for side, rounds := range found {
 		row.Sides[side] = newHoldSide(rounds)
 	}
 	return row
 }
 
-func newHoldSide(rounds []work) holdSide {
+func newHoldSide(rounds []measuredLoad) holdSide {
 	var side holdSide
 	var latencies []time.Duration
 	var cpu, server time.Duration
@@ -128,20 +128,20 @@ func (h holdReport) markdown(out *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(out, "\nRuns that wait, on %s; LangGraph %s; %d rounds. A cell is operations per second; p50 / p99; CPU per operation of the process (+ of the database server).\n",
-		strings.Join(h.Databases, " and "), cmp.Or(h.LangGraph, none), h.Rounds)
+		strings.Join(h.Databases, " and "), cmp.Or(h.LangGraph, noValue), h.Rounds)
 	for _, script := range h.Scripts {
 		fmt.Fprintf(out, "The executor does for %s.\n", script)
 	}
 	out.WriteString("\n")
 	out.WriteString("| scenario | act | ours | bare SQL | ours of bare | LangGraph | ours × LangGraph | LangGraph, synchronous=FULL |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, row := range h.Rows {
-		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Act, row.cell(sideOurs), row.cell(sideBare),
-			percent(row.times(sideBare)), row.cell(sideLangGraph), multiple(row.times(sideLangGraph)), row.cell(sideLangGraphFull))
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Operation, row.cell(sideOurs), row.cell(sideRawSQL),
+			percent(row.times(sideRawSQL)), row.cell(sideLangGraph), multiple(row.times(sideLangGraph)), row.cell(sideLangGraphFull))
 	}
 	out.WriteString("\n| bytes on disk per run | ours waiting | LangGraph waiting | ours over | bare SQL over | LangGraph over | ratio |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, s := range h.Sizes {
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.name(), bytesStored(int(s.Bytes[sideOurs].Waiting)),
-			bytesStored(int(s.Bytes[sideLangGraph].Waiting)), bytesStored(int(s.Bytes[sideOurs].Over)), bytesStored(int(s.Bytes[sideBare].Over)),
+			bytesStored(int(s.Bytes[sideLangGraph].Waiting)), bytesStored(int(s.Bytes[sideOurs].Over)), bytesStored(int(s.Bytes[sideRawSQL].Over)),
 			bytesStored(int(s.Bytes[sideLangGraph].Over)), fraction(s.ratio()))
 	}
 }
@@ -149,10 +149,10 @@ func (h holdReport) markdown(out *strings.Builder) {
 func (r holdRow) cell(side string) string {
 	s, ok := r.Sides[side]
 	if !ok {
-		return none
+		return noValue
 	}
 	cpu := millis(s.CPU)
-	if r.Ground == onPostgres {
+	if r.Database == onPostgres {
 		cpu += " + " + millis(s.ServerCPU)
 	}
 	return fmt.Sprintf("%.0f/s; %s / %s; %s ms", s.Median, millis(s.P50), millis(s.P99), cpu)
@@ -171,14 +171,14 @@ func millis(ns float64) string { return fmt.Sprintf("%.2f", ns/1e6) }
 
 func percent(ratio float64, known bool) string {
 	if !known {
-		return none
+		return noValue
 	}
 	return fmt.Sprintf("%.0f %%", 100*ratio)
 }
 
 func multiple(ratio float64, known bool) string {
 	if !known {
-		return none
+		return noValue
 	}
 	return fmt.Sprintf("×%.1f", ratio)
 }

@@ -17,15 +17,15 @@ import (
 
 // Bare SQL is no measure unless it leaves in the tables what our side does: as many rows in each table, and in each
 // column as many bytes, or the same words.
-func TestBare_LeavesTheSameRowsAsOurs(t *testing.T) {
-	onEachGround(t, func(t *testing.T, on ground) {
-		for _, name := range []string{pieceReview, pieceChain} {
+func TestRawSQL_LeavesTheSameRows(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, on database) {
+		for _, name := range []string{workloadReview, workloadChain} {
 			t.Run(name, func(t *testing.T) {
-				f := newField(t, on, newPiece(name))
-				ours, bare := leaves(t, f, sideOurs), leaves(t, f, sideBare)
+				f := newTestComparison(t, on, newWorkload(name))
+				ours, bare := rowsAfter(t, f, sideOurs), rowsAfter(t, f, sideRawSQL)
 				for i, when := range []string{"while it waits", "when it is over"} {
 					if !slices.Equal(ours[i], bare[i]) {
-						t.Errorf("%s ours alone has\n%s\nand bare SQL alone has\n%s", when, without(ours[i], bare[i]), without(bare[i], ours[i]))
+						t.Errorf("%s ours alone has\n%s\nand bare SQL alone has\n%s", when, linesOnlyIn(ours[i], bare[i]), linesOnlyIn(bare[i], ours[i]))
 					}
 				}
 			})
@@ -33,8 +33,8 @@ func TestBare_LeavesTheSameRowsAsOurs(t *testing.T) {
 	})
 }
 
-// leaves is what a side leaves in its database while a run waits, and when it is over.
-func leaves(t *testing.T, f *field, side string) (shapes [2][]string) {
+// rowsAfter is what a side leaves in its database while a run waits, and when it is over.
+func rowsAfter(t *testing.T, f *comparison, side string) (shapes [2][]string) {
 	t.Helper()
 	h, place, err := f.make(t.Context(), side)
 	if err != nil {
@@ -45,46 +45,46 @@ func leaves(t *testing.T, f *field, side string) (shapes [2][]string) {
 			t.Error(err)
 		}
 	}()
-	if _, err := h.starts(t.Context(), 1, stretchOf{least: 1}); err != nil {
+	if _, err := h.starts(t.Context(), 1, loadSpec{minRuns: 1}); err != nil {
 		t.Fatal(err)
 	}
-	shapes[0] = shape(t, f.ground, place)
+	shapes[0] = shape(t, f.database, place)
 	if _, err := h.decides(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	shapes[1] = shape(t, f.ground, place)
+	shapes[1] = shape(t, f.database, place)
 	return shapes
 }
 
-// without is the lines of a that are not in b.
-func without(a, b []string) string {
+// linesOnlyIn is the lines of a that are not in b.
+func linesOnlyIn(a, b []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(a), func(line string) bool { return slices.Contains(b, line) }), "\n")
 }
 
 // shape describes all rows of a database, sorted, without what is different each time.
-func shape(t *testing.T, on ground, place string) []string {
+func shape(t *testing.T, on database, place string) []string {
 	t.Helper()
 	shapes := map[string]func(context.Context, *testing.T, string) []string{onSQLite: sqliteShape, onPostgres: postgresShape(on)}
 	rows := shapes[on.name()](t.Context(), t, place)
 	for i, row := range rows {
-		rows[i] = each.ReplaceAllString(taken.ReplaceAllString(row, ""), "…")
+		rows[i] = volatile.ReplaceAllString(latencyField.ReplaceAllString(row, ""), "…")
 	}
-	rows = slices.DeleteFunc(rows, beat.MatchString)
+	rows = slices.DeleteFunc(rows, heartbeatRow.MatchString)
 	slices.Sort(rows)
 	return rows
 }
 
-// beat is the heartbeat of the process, which belongs to no run.
-var beat = regexp.MustCompile(`^papers: .*facts=\{"at": ?"…"\}`)
+// heartbeatRow is the heartbeat of the process, which belongs to no run.
+var heartbeatRow = regexp.MustCompile(`^papers: .*facts=\{"at": ?"…"\}`)
 
-// taken is how long somebody took, if it was long enough to be told.
-var taken = regexp.MustCompile(`"latencyMs":\d+,`)
+// latencyField is how long somebody took, if it was long enough to be told.
+var latencyField = regexp.MustCompile(`"latencyMs":\d+,`)
 
-// each is what is different each time: times, salts, digests and nonces, ids and keys.
-var each = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|\b1\d{12}\b|"[A-Za-z0-9+/]{43}="|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b|\b[a-z]+_[0-9a-z]{20,}|\bkey-\d\b`)
+// volatile is what is different each time: times, salts, digests and nonces, ids and keys.
+var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|\b1\d{12}\b|"[A-Za-z0-9+/]{43}="|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b|\b[a-z]+_[0-9a-z]{20,}|\bkey-\d\b`)
 
-// notShaped is where an executor leaves what belongs to no run, when it is made.
-const notShaped = "once"
+// ignoredKind is where an executor leaves what belongs to no run, when it is made.
+const ignoredKind = "once"
 
 func sqliteShape(ctx context.Context, t *testing.T, place string) (rows []string) {
 	db, err := openSQLite(place)
@@ -109,8 +109,8 @@ func sqliteShape(ctx context.Context, t *testing.T, place string) (rows []string
 		}
 		return lines
 	}
-	for _, table := range list(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> '` + notShaped + `'`) {
-		columns, err := (&sqliteGround{}).columns(ctx, db, table)
+	for _, table := range list(`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> '` + ignoredKind + `'`) {
+		columns, err := (&sqliteDatabase{}).columns(ctx, db, table)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,9 +128,9 @@ func sqliteShape(ctx context.Context, t *testing.T, place string) (rows []string
 	return rows
 }
 
-func postgresShape(on ground) func(context.Context, *testing.T, string) []string {
+func postgresShape(on database) func(context.Context, *testing.T, string) []string {
 	return func(ctx context.Context, t *testing.T, place string) (rows []string) {
-		conn, err := on.(postgresGround).superuser(ctx, place)
+		conn, err := on.(postgresDatabase).superuser(ctx, place)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func postgresShape(on ground) func(context.Context, *testing.T, string) []string
 			}
 			return lines
 		}
-		for _, table := range list(`SELECT tablename::text FROM pg_tables WHERE schemaname = 'fermata' AND tablename <> '` + notShaped + `'`) {
+		for _, table := range list(`SELECT tablename::text FROM pg_tables WHERE schemaname = 'fermata' AND tablename <> '` + ignoredKind + `'`) {
 			// As JSON, bytes are text that begins with \x, and JSON in bytes with \x7b22; what is generated from others, a time or a running
 			// number is of no interest.
 			for _, row := range list(fmt.Sprintf(`
@@ -163,14 +163,14 @@ FROM fermata.%s AS r`, table)) {
 }
 
 // What bare SQL writes beside a run speaks of that run, not of the one that was taken down, and its log is a chain as ours is.
-func TestBare_SpeaksOfItsOwnRuns(t *testing.T) {
-	onEachGround(t, func(t *testing.T, on ground) {
-		f := newField(t, on, reviewPiece(essay(kib)))
-		h, place, err := f.make(t.Context(), sideBare)
+func TestRawSQL_UsesItsOwnNames(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, on database) {
+		f := newTestComparison(t, on, reviewWorkload(randomText(kib)))
+		h, place, err := f.make(t.Context(), sideRawSQL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.starts(t.Context(), 1, stretchOf{least: 1}); err != nil {
+		if _, err := h.starts(t.Context(), 1, loadSpec{minRuns: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.decides(t.Context(), 1); err != nil {
@@ -188,8 +188,8 @@ func TestBare_SpeaksOfItsOwnRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range []store.PaperKind{"run", store.RequestPaper, "vote", "resume"} {
-			if papers, err := kept.Papers(t.Context(), benchAccount, kind, store.PaperFilter{Run: run.ID}); err != nil || len(papers) != 1 {
+		for _, kind := range []store.DocumentKind{"run", store.RequestDocument, "vote", "resume"} {
+			if papers, err := kept.Documents(t.Context(), benchAccount, kind, store.DocumentFilter{Run: run.ID}); err != nil || len(papers) != 1 {
 				t.Errorf("%d papers of kind %s, %v; want one", len(papers), kind, err)
 			}
 		}

@@ -16,9 +16,9 @@ import (
 // script is what the executor really writes for one run: bare SQL does as much, and no more. It is taken down from the executor itself, so
 // that the two sides stay equal when the executor learns to do with less.
 type script struct {
-	start, decide []stage
+	start, decide []scriptStep
 	// reads counts what the executor reads besides, by act and name.
-	reads map[act]map[string]int
+	reads map[operation]map[string]int
 	// run and interrupt are the ids of the run and of its question, as they stand in the names of parts, in papers and in lines of the log.
 	run, interrupt string
 }
@@ -26,36 +26,36 @@ type script struct {
 // scriptKey is the state key of the run that is taken down.
 const scriptKey = "key-0"
 
-// stage is one transaction that writes: one of [creates], [saves], [rests], [decides], [claims] and [amends].
+// scriptStep is one transaction that writes: one of [createStep], [saveStep], [endStep], [decideStep], [claimStep] and [amendStep].
 //
 //sumtype:decl
-type stage interface{ stage() }
+type scriptStep interface{ isScriptStep() }
 
 type (
-	creates struct{ run store.NewRun }
-	saves   struct {
+	createStep struct{ run store.NewRun }
+	saveStep   struct {
 		base  int64
 		delta store.Delta
 	}
-	rests   struct{ rest store.Rest }
-	decides struct{ decision store.Decision }
-	claims  struct{ claim store.Claim }
-	amends  struct{ beside store.Beside }
+	endStep    struct{ end store.ExecutionEnd }
+	decideStep struct{ decision store.Decision }
+	claimStep  struct{ claim store.Claim }
+	amendStep  struct{ writes store.Writes }
 )
 
-func (creates) stage() {}
-func (saves) stage()   {}
-func (rests) stage()   {}
-func (decides) stage() {}
-func (claims) stage()  {}
-func (amends) stage()  {}
+func (createStep) isScriptStep() {}
+func (saveStep) isScriptStep()   {}
+func (endStep) isScriptStep()    {}
+func (decideStep) isScriptStep() {}
+func (claimStep) isScriptStep()  {}
+func (amendStep) isScriptStep()  {}
 
-// unhurried is for how long an executor keeps saves back that must not have one more because the machine was busy for a moment.
-const unhurried = time.Hour
+// noSaveDelay is for how long an executor keeps saves back that must not have one more because the machine was busy for a moment.
+const noSaveDelay = time.Hour
 
-// takeDown lets the executor take a run from its start to its end, in a database of its own.
-func takeDown(ctx context.Context, on ground, sealer executor.Box, p piece) (*script, error) {
-	place, err := on.room()
+// recordScript lets the executor take a run from its start to its end, in a database of its own.
+func recordScript(ctx context.Context, on database, sealer executor.Sealer, p workload) (*script, error) {
+	place, err := on.create()
 	if err != nil {
 		return nil, err
 	}
@@ -63,48 +63,48 @@ func takeDown(ctx context.Context, on ground, sealer executor.Box, p piece) (*sc
 	if err != nil {
 		return nil, err
 	}
-	r := &recorder{Store: kept, reads: map[act]map[string]int{starting: {}, deciding: {}}, steps: map[act][]stage{}, now: starting}
-	e, err := newExecuting(executor.Config{Store: r, Box: sealer, SaveDelay: unhurried}, p, kept.Close)
+	r := &recorder{Store: kept, reads: map[operation]map[string]int{opStart: {}, opDecide: {}}, steps: map[operation][]scriptStep{}, operation: opStart}
+	e, err := newExecutorSide(executor.Config{Store: r, Sealer: sealer, SaveDelay: noSaveDelay}, p, kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}
 	err = e.start(ctx, scriptKey)
-	r.turn(deciding)
+	r.setOperation(opDecide)
 	if err == nil {
 		err = e.decide(ctx, scriptKey)
 	}
 	if err := errors.Join(err, e.close()); err != nil {
 		return nil, err
 	}
-	s := &script{start: r.steps[starting], decide: r.steps[deciding], reads: r.reads}
+	s := &script{start: r.steps[opStart], decide: r.steps[opDecide], reads: r.reads}
 	for _, one := range s.start {
 		switch one := one.(type) {
-		case creates:
+		case createStep:
 			s.run = one.run.ID
-		case rests:
-			if len(one.rest.Open) == 1 {
-				s.interrupt = one.rest.Open[0].ID
+		case endStep:
+			if len(one.end.Open) == 1 {
+				s.interrupt = one.end.Open[0].ID
 			}
-		case saves, decides, claims, amends: // They name no more than these two did.
+		case saveStep, decideStep, claimStep, amendStep: // They name no more than these two did.
 		}
 	}
 	if s.run == "" || s.interrupt == "" {
 		return nil, errors.New("the executor has shown no question")
 	}
-	s.leaveOut()
+	s.dropTransient()
 	return s, nil
 }
 
 // leaveOut leaves out what is deleted and was never there: parts that came and went between two saves. Bare SQL has no use for that.
-func (s *script) leaveOut() {
+func (s *script) dropTransient() {
 	there := map[string]bool{}
-	for _, steps := range [][]stage{s.start, s.decide} {
+	for _, steps := range [][]scriptStep{s.start, s.decide} {
 		for i, one := range steps {
-			rested, ok := one.(rests)
-			if !ok || rested.rest.State == nil {
+			rested, ok := one.(endStep)
+			if !ok || rested.end.Checkpoint == nil {
 				continue
 			}
-			state := *rested.rest.State
+			state := *rested.end.Checkpoint
 			state.Delta.Delete = slices.DeleteFunc(slices.Clone(state.Delta.Delete), func(name string) bool { return !there[name] })
 			for _, name := range state.Delta.Delete {
 				delete(there, name)
@@ -112,7 +112,7 @@ func (s *script) leaveOut() {
 			for _, put := range state.Delta.Put {
 				there[put.Name] = true
 			}
-			rested.rest.State = &state
+			rested.end.Checkpoint = &state
 			steps[i] = rested
 		}
 	}
@@ -120,32 +120,32 @@ func (s *script) leaveOut() {
 
 // String says how many transactions of which kind there are.
 func (s *script) String() string {
-	return fmt.Sprintf("start→wait: %s; decide→done: %s", describeSteps(s.start, s.reads[starting]), describeSteps(s.decide, s.reads[deciding]))
+	return fmt.Sprintf("start→wait: %s; decide→done: %s", describeSteps(s.start, s.reads[opStart]), describeSteps(s.decide, s.reads[opDecide]))
 }
 
-func describeSteps(steps []stage, reads map[string]int) string {
+func describeSteps(steps []scriptStep, reads map[string]int) string {
 	var names []string
 	for _, one := range steps {
 		switch one := one.(type) {
-		case creates:
+		case createStep:
 			names = append(names, "create")
-		case saves:
+		case saveStep:
 			names = append(names, "save")
-		case rests:
-			name := "rest " + string(one.rest.Status)
-			if one.rest.State != nil {
+		case endStep:
+			name := "rest " + string(one.end.Status)
+			if one.end.Checkpoint != nil {
 				name += " with the state"
 			}
 			names = append(names, name)
-		case decides:
+		case decideStep:
 			name := "decide"
 			if one.decision.Claim != nil {
 				name += " and claim"
 			}
 			names = append(names, name)
-		case claims:
+		case claimStep:
 			names = append(names, "claim")
-		case amends:
+		case amendStep:
 			names = append(names, "amend")
 		}
 	}
@@ -161,94 +161,94 @@ func describeSteps(steps []stage, reads map[string]int) string {
 type recorder struct {
 	store.Store
 
-	mu    sync.Mutex
-	now   act
-	steps map[act][]stage
-	reads map[act]map[string]int
+	mu        sync.Mutex
+	operation operation
+	steps     map[operation][]scriptStep
+	reads     map[operation]map[string]int
 }
 
-func (r *recorder) turn(to act) {
+func (r *recorder) setOperation(to operation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now = to
+	r.operation = to
 }
 
-func (r *recorder) note(s stage) {
+func (r *recorder) add(s scriptStep) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.steps[r.now] = append(r.steps[r.now], s)
+	r.steps[r.operation] = append(r.steps[r.operation], s)
 }
 
-func (r *recorder) read(name string) {
+func (r *recorder) countRead(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reads[r.now][name]++
+	r.reads[r.operation][name]++
 }
 
 func (r *recorder) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
-	r.note(creates{run})
+	r.add(createStep{run})
 	return r.Store.Create(ctx, run)
 }
 
 // Claim takes down what is for one run; that a worker looks for any is not part of an operation.
-func (r *recorder) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
+func (r *recorder) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, error) {
 	if claim.Run != "" {
-		r.note(claims{claim})
+		r.add(claimStep{claim})
 	}
 	return r.Store.Claim(ctx, claim)
 }
 
-func (r *recorder) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
-	r.note(rests{rest})
-	return r.Store.Rest(ctx, lease, rest)
+func (r *recorder) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
+	r.add(endStep{rest})
+	return r.Store.EndExecution(ctx, lease, rest)
 }
 
-func (r *recorder) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
-	r.note(decides{decision})
+func (r *recorder) Decide(ctx context.Context, decision store.Decision) (store.DecisionReceipt, error) {
+	r.add(decideStep{decision})
 	return r.Store.Decide(ctx, decision)
 }
 
-func (r *recorder) Amend(ctx context.Context, account string, beside store.Beside) error {
+func (r *recorder) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
 	if account == benchAccount { // what the process does for itself, as its heartbeat, is for no run
-		r.note(amends{beside})
+		r.add(amendStep{beside})
 	}
-	return r.Store.Amend(ctx, account, beside)
+	return r.Store.CommitWrites(ctx, account, beside)
 }
 
-func (r *recorder) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (store.Paper, error) {
+func (r *recorder) Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error) {
 	if account == benchAccount {
-		r.read("Paper " + string(kind))
+		r.countRead("Paper " + string(kind))
 	}
-	return r.Store.Paper(ctx, account, kind, id)
+	return r.Store.Document(ctx, account, kind, id)
 }
 
 func (r *recorder) Now(ctx context.Context) (time.Time, error) {
-	r.read("Now")
+	r.countRead("Now")
 	return r.Store.Now(ctx)
 }
 
 func (r *recorder) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
-	r.read("Get")
+	r.countRead("Get")
 	return r.Store.Get(ctx, account, stateKey)
 }
 
-func (r *recorder) Standing(ctx context.Context, account, stateKey string, own store.PaperKind) (store.Standing, error) {
-	r.read("Standing")
-	return r.Store.Standing(ctx, account, stateKey, own)
+func (r *recorder) RunSnapshot(ctx context.Context, account, stateKey string, own store.DocumentKind) (store.RunSnapshot, error) {
+	r.countRead("Standing")
+	return r.Store.RunSnapshot(ctx, account, stateKey, own)
 }
 
 func (r *recorder) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
-	r.read("Interrupts")
+	r.countRead("Interrupts")
 	return r.Store.Interrupts(ctx, account, run)
 }
 
-func (r *recorder) Resumed(ctx context.Context, account, actor, id string) (store.Receipt, error) {
-	r.read("Resumed")
-	return r.Store.Resumed(ctx, account, actor, id)
+func (r *recorder) Receipt(ctx context.Context, account, actor, id string) (store.DecisionReceipt, error) {
+	r.countRead("Resumed")
+	return r.Store.Receipt(ctx, account, actor, id)
 }
 
 func (r *recorder) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	r.read("Load")
+	r.countRead("Load")
 	return r.Store.Load(ctx, key)
 }
 
@@ -262,11 +262,11 @@ type recordedCheckpoints struct {
 }
 
 func (c recordedCheckpoints) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	c.recorder.read("Load")
+	c.recorder.countRead("Load")
 	return c.Checkpoints.Load(ctx, key)
 }
 
 func (c recordedCheckpoints) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
-	c.recorder.note(saves{base, delta})
+	c.recorder.add(saveStep{base, delta})
 	return c.Checkpoints.Save(ctx, key, base, delta)
 }

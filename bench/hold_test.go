@@ -23,11 +23,11 @@ func needLangGraph(t *testing.T) {
 	}
 }
 
-// onEachGround runs a test on SQLite and on PostgreSQL.
-func onEachGround(t *testing.T, test func(t *testing.T, on ground)) {
+// onEachDatabase runs a test on SQLite and on PostgreSQL.
+func onEachDatabase(t *testing.T, test func(t *testing.T, on database)) {
 	for _, name := range []string{onSQLite, onPostgres} {
 		t.Run(name, func(t *testing.T) {
-			on, err := newGround(t.Context(), name)
+			on, err := newDatabase(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,30 +41,30 @@ func onEachGround(t *testing.T, test func(t *testing.T, on ground)) {
 	}
 }
 
-// newField makes a field without holders, in which nothing is sealed.
-func newField(t *testing.T, on ground, plays piece) *field {
+// newTestComparison makes a field without holders, in which nothing is sealed.
+func newTestComparison(t *testing.T, on database, plays workload) *comparison {
 	t.Helper()
-	f := &field{ground: on, piece: plays, sealer: clearBox{}, saveDelay: unhurried}
+	f := &comparison{database: on, workload: plays, sealer: plainSealer{}, saveDelay: noSaveDelay}
 	var err error
-	if f.script, err = takeDown(t.Context(), on, f.sealer, plays); err != nil {
+	if f.script, err = recordScript(t.Context(), on, f.sealer, plays); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func TestScript_HasEveryTransactionFromTheStartToTheEnd(t *testing.T) {
-	onEachGround(t, func(t *testing.T, on ground) {
-		s := newField(t, on, reviewPiece(essay(kib))).script
-		if _, ok := s.start[0].(creates); !ok {
+func TestScript_RecordsEveryTransaction(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, on database) {
+		s := newTestComparison(t, on, reviewWorkload(randomText(kib))).script
+		if _, ok := s.start[0].(createStep); !ok {
 			t.Errorf("a start begins with %T", s.start[0])
 		}
-		if rested, ok := s.start[len(s.start)-1].(rests); !ok || rested.rest.Status != store.Waiting {
+		if rested, ok := s.start[len(s.start)-1].(endStep); !ok || rested.end.Status != store.StatusWaiting {
 			t.Errorf("a start ends with %T", s.start[len(s.start)-1])
 		}
-		if _, ok := s.decide[0].(decides); !ok {
+		if _, ok := s.decide[0].(decideStep); !ok {
 			t.Errorf("a decision begins with %T", s.decide[0])
 		}
-		if rested, ok := s.decide[len(s.decide)-1].(rests); !ok || rested.rest.Status != store.Completed {
+		if rested, ok := s.decide[len(s.decide)-1].(endStep); !ok || rested.end.Status != store.StatusCompleted {
 			t.Errorf("a decision ends with %T", s.decide[len(s.decide)-1])
 		}
 		if text := s.String(); !strings.Contains(text, fmt.Sprintf("start→wait: %d transactions", len(s.start))) {
@@ -74,25 +74,25 @@ func TestScript_HasEveryTransactionFromTheStartToTheEnd(t *testing.T) {
 }
 
 // As many steps as a run has, they are two transactions until it waits and two until it is over: more would be felt in every row of the table.
-func TestScript_TwoTransactionsHoweverManySteps(t *testing.T) {
-	onEachGround(t, func(t *testing.T, on ground) {
-		for _, name := range []string{pieceReview, pieceChain} {
-			if s := newField(t, on, newPiece(name)).script; len(s.start) != 2 || len(s.decide) != 2 {
+func TestScript_TwoTransactionsPerOperation(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, on database) {
+		for _, name := range []string{workloadReview, workloadChain} {
+			if s := newTestComparison(t, on, newWorkload(name)).script; len(s.start) != 2 || len(s.decide) != 2 {
 				t.Errorf("%s: %s", name, s)
 			}
 		}
 	})
 }
 
-// stub is a keeper that notes what it is asked for.
-type stub struct {
+// stubKeeper is a keeper that notes what it is asked for.
+type stubKeeper struct {
 	decided chan string
 	fails   string
 }
 
-func (s *stub) start(context.Context, string) error { return nil }
+func (s *stubKeeper) start(context.Context, string) error { return nil }
 
-func (s *stub) decide(_ context.Context, key string) error {
+func (s *stubKeeper) decide(_ context.Context, key string) error {
 	if key == s.fails {
 		return errors.New("it went wrong")
 	}
@@ -100,12 +100,12 @@ func (s *stub) decide(_ context.Context, key string) error {
 	return nil
 }
 
-func (s *stub) close() error { return nil }
+func (s *stubKeeper) close() error { return nil }
 
-func TestCrowd_DecidesEveryRunOnce(t *testing.T) {
-	s := &stub{decided: make(chan string, 100)}
-	c := &crowd{keeper: s}
-	started, err := c.starts(t.Context(), 4, stretchOf{least: 10})
+func TestCallers_DecideEveryRunOnce(t *testing.T) {
+	s := &stubKeeper{decided: make(chan string, 100)}
+	c := &callerPool{runKeeper: s}
+	started, err := c.starts(t.Context(), 4, loadSpec{minRuns: 10})
 	if err != nil || len(started.latencies) != 10 {
 		t.Fatalf("%d runs were started, %v; want 10", len(started.latencies), err)
 	}
@@ -123,9 +123,9 @@ func TestCrowd_DecidesEveryRunOnce(t *testing.T) {
 	}
 }
 
-func TestCrowd_AWrongResultIsAnError(t *testing.T) {
-	c := &crowd{keeper: &stub{decided: make(chan string, 100), fails: "key-3"}}
-	if _, err := c.starts(t.Context(), 2, stretchOf{least: 5}); err != nil {
+func TestCallers_WrongResultIsAnError(t *testing.T) {
+	c := &callerPool{runKeeper: &stubKeeper{decided: make(chan string, 100), fails: "key-3"}}
+	if _, err := c.starts(t.Context(), 2, loadSpec{minRuns: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.decides(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "key-3") {
@@ -153,10 +153,10 @@ func TestReview_WrongOutcomesAreErrors(t *testing.T) {
 		"it failed":        {checkPublished(fermata.Failed{}, "text"), false},
 		"failed to begin":  {checkAsked(fermata.Failed{}, "text"), false},
 		"no JSON came out": {checkPublished(ended(`{`), "text"), false},
-		"ten messages":     {checkChain(ended(conversed(reviewVerdict, "0123456789")), "0123456789"), true},
-		"one is another":   {checkChain(ended(conversed(reviewVerdict, "0123456780")), "0123456789"), false},
-		"one is lost":      {checkChain(ended(conversed(reviewVerdict, "012345678")), "0123456789"), false},
-		"not approved":     {checkChain(ended(conversed("drop", "0123456789")), "0123456789"), false},
+		"ten messages":     {checkChain(ended(chainResult(reviewVerdict, "0123456789")), "0123456789"), true},
+		"one is another":   {checkChain(ended(chainResult(reviewVerdict, "0123456780")), "0123456789"), false},
+		"one is lost":      {checkChain(ended(chainResult(reviewVerdict, "012345678")), "0123456789"), false},
+		"not approved":     {checkChain(ended(chainResult("drop", "0123456789")), "0123456789"), false},
 	} {
 		if (test.err == nil) != test.want {
 			t.Errorf("%s: %v", name, test.err)
@@ -164,8 +164,8 @@ func TestReview_WrongOutcomesAreErrors(t *testing.T) {
 	}
 }
 
-// conversed is the end of a chain whose messages have a letter each.
-func conversed(verdict, letters string) string {
+// chainResult is the end of a chain whose messages have a letter each.
+func chainResult(verdict, letters string) string {
 	state := conversation{Topic: "tea", Verdict: verdict}
 	for _, letter := range letters {
 		state.Messages = append(state.Messages, message{Role: "assistant", Content: string(letter)})
@@ -175,22 +175,22 @@ func conversed(verdict, letters string) string {
 }
 
 // What LangGraph's side does when its result is wrong: see the last lines of langgraph/pieces.mjs.
-func TestLangGraph_AWrongOrderEndsItWithItsError(t *testing.T) {
+func TestLangGraph_InvalidOrderIsAnError(t *testing.T) {
 	needLangGraph(t)
-	l, err := newLangGraph(t.Context(), "sqlite", t.TempDir()+"/x.db", reviewPiece("text"))
+	l, err := newLangGraph(t.Context(), "sqlite", t.TempDir()+"/x.db", reviewWorkload("text"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.perform(langGraphOrder{Act: "guess"}); err == nil || !strings.Contains(err.Error(), "nobody knows") {
+	if _, err := l.perform(langGraphOrder{Operation: "guess"}); err == nil || !strings.Contains(err.Error(), "nobody knows") {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := newLangGraph(t.Context(), "oracle", "", reviewPiece("text")); err == nil || !strings.Contains(err.Error(), "no saver is called oracle") {
+	if _, err := newLangGraph(t.Context(), "oracle", "", reviewWorkload("text")); err == nil || !strings.Contains(err.Error(), "no saver is called oracle") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-func TestHost_WhatIsFatalToATestIsAnErrorHere(t *testing.T) {
-	h := &host{}
+func TestHost_FatalBecomesAnError(t *testing.T) {
+	h := &testHost{}
 	left := false
 	h.Cleanup(func() { left = true })
 	if err := h.try(func() { h.Fatalf("no %s", "server") }); err == nil || err.Error() != "no server" {
@@ -200,7 +200,7 @@ func TestHost_WhatIsFatalToATestIsAnErrorHere(t *testing.T) {
 		t.Error(err)
 	}
 	h.Error("it did not stop")
-	if err := h.leave(); err == nil || !left {
+	if err := h.cleanup(); err == nil || !left {
 		t.Errorf("the error at the end is %v, and it has left: %t", err, left)
 	}
 }
@@ -224,17 +224,17 @@ func TestPercentile(t *testing.T) {
 func TestJudge_HoldGoals(t *testing.T) {
 	report := holdReport{
 		Rows: []holdRow{
-			{Name: "hold/sqlite/1", Act: starting, Sides: map[string]holdSide{
-				sideOurs: {PerSecond: []float64{40, 10, 400}}, sideBare: {PerSecond: []float64{100, 100, 100}}, sideLangGraph: {PerSecond: []float64{2, 2, 2}},
+			{Name: "hold/sqlite/1", Operation: opStart, Sides: map[string]holdSide{
+				sideOurs: {PerSecond: []float64{40, 10, 400}}, sideRawSQL: {PerSecond: []float64{100, 100, 100}}, sideLangGraph: {PerSecond: []float64{2, 2, 2}},
 			}},
-			{Name: "hold/sqlite/1", Act: deciding, Sides: map[string]holdSide{
-				sideOurs: {PerSecond: []float64{39, 39, 400}}, sideBare: {PerSecond: []float64{100, 100, 100}}, sideLangGraph: {PerSecond: []float64{2, 2, 2}},
+			{Name: "hold/sqlite/1", Operation: opDecide, Sides: map[string]holdSide{
+				sideOurs: {PerSecond: []float64{39, 39, 400}}, sideRawSQL: {PerSecond: []float64{100, 100, 100}}, sideLangGraph: {PerSecond: []float64{2, 2, 2}},
 			}},
-			{Name: "hold/sqlite/4", Act: starting, Sides: map[string]holdSide{sideOurs: {PerSecond: []float64{39}}}},
+			{Name: "hold/sqlite/4", Operation: opStart, Sides: map[string]holdSide{sideOurs: {PerSecond: []float64{39}}}},
 		},
 		Sizes: []holdSizes{
-			{Ground: onSQLite, Piece: pieceReview, Bytes: map[string]holdSize{sideOurs: {Over: 20}, sideLangGraph: {Over: 100}}},
-			{Ground: onPostgres, Piece: pieceChain, Bytes: map[string]holdSize{sideOurs: {Over: 21}, sideLangGraph: {Over: 100}}},
+			{Database: onSQLite, Workload: workloadReview, Bytes: map[string]holdSize{sideOurs: {Over: 20}, sideLangGraph: {Over: 100}}},
+			{Database: onPostgres, Workload: workloadChain, Bytes: map[string]holdSize{sideOurs: {Over: 21}, sideLangGraph: {Over: 100}}},
 		},
 	}
 	wantVerdicts(t, report.judge(false), map[string]string{

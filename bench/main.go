@@ -67,11 +67,11 @@ func parse(args []string) (config, error) {
 	if c.rounds < 1 {
 		return c, errors.New("-rounds must be at least 1")
 	}
-	if c.parked != 0 && (c.parked < parkedCarefully.few || c.parked > mostParked) {
-		return c, fmt.Errorf("-parked must be between %d and %d", parkedCarefully.few, mostParked)
+	if c.parked != 0 && (c.parked < parkedFull.few || c.parked > maxParked) {
+		return c, fmt.Errorf("-parked must be between %d and %d", parkedFull.few, maxParked)
 	}
-	if c.decided != 0 && (c.decided < leastDecided || c.decided > mostParked) {
-		return c, fmt.Errorf("-decided must be between %d and %d", leastDecided, mostParked)
+	if c.decided != 0 && (c.decided < minDecided || c.decided > maxParked) {
+		return c, fmt.Errorf("-decided must be between %d and %d", minDecided, maxParked)
 	}
 	var err error
 	c.scenario, err = regexp.Compile(*scenario)
@@ -91,7 +91,7 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	if err := c.measure(ctx, r, progress); err != nil {
 		return err
 	}
-	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Held.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeAgain(r.Again, c.quick), judgeHistory(r.History, c.quick))
+	r.Goals = slices.Concat(judge(r.Results, c.quick), r.Hold.judge(c.quick), r.Web.judge(c.quick), r.Desk.judge(c.quick), judgeParked(r.Parked, c.quick), judgeRecovery(r.Recovery, c.quick), judgeHistory(r.History, c.quick))
 	if c.json {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
@@ -102,25 +102,25 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 
 // measure measures what was chosen: the engines, runs that wait, the server before them, and runs that do nothing but wait.
 func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
-	engines := plan{rounds: c.rounds, stretch: stretch}
-	hold, web, park, again := holdCarefully, webCarefully, parkedCarefully, againCarefully
+	engines := plan{rounds: c.rounds, duration: stretch}
+	hold, web, park, again := holdFull, webFull, parkedFull, recoveryFull
 	if c.quick {
-		engines, hold, web, park, again, r.Rounds = plan{rounds: 1}, holdQuickly, webQuickly, parkedQuickly, againQuickly, 1
+		engines, hold, web, park, again, r.Rounds = plan{rounds: 1}, holdQuick, webQuick, parkedQuick, recoveryQuick, 1
 	}
-	chosen := called(c.scenario, scenarios(), func(s scenario) string { return s.name })
-	holding := called(c.scenario, holdScenarios(), holdScenario.name)
-	deciding := called(c.scenario, deskScenarios(), holdScenario.name)
-	serving := called(c.scenario, webScenarios(), holdScenario.name)
-	web.loud = called(c.scenario, []string{onSQLite, onPostgres}, noisyName)
+	chosen := matching(c.scenario, scenarios(), func(s scenario) string { return s.name })
+	holding := matching(c.scenario, holdScenarios(), holdScenario.name)
+	deciding := matching(c.scenario, deskScenarios(), holdScenario.name)
+	serving := matching(c.scenario, webScenarios(), holdScenario.name)
+	web.noisy = matching(c.scenario, []string{onSQLite, onPostgres}, noisyName)
 	var parking, reporting []string
 	if c.parked > 0 {
-		parking = called(c.scenario, []string{onSQLite, onPostgres}, parkedName)
+		parking = matching(c.scenario, []string{onSQLite, onPostgres}, parkedName)
 	}
 	if c.decided > 0 {
-		reporting = called(c.scenario, []string{onSQLite, onPostgres}, historyName)
+		reporting = matching(c.scenario, []string{onSQLite, onPostgres}, historyName)
 	}
-	breaking := c.scenario.MatchString(againName)
-	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.loud)+len(parking)+len(reporting) == 0 {
+	breaking := c.scenario.MatchString(recoveryName)
+	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.noisy)+len(parking)+len(reporting) == 0 {
 		return fmt.Errorf("no scenario is called %s, or it is parked/… or history/… and -parked or -decided does not say how many", c.scenario)
 	}
 	for i := range chosen {
@@ -135,7 +135,7 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 		return err
 	}
 	hold.rounds, hold.langGraph = min(hold.rounds, c.rounds), true
-	if r.Held, err = hold.measure(ctx, holding, progress); err != nil {
+	if r.Hold, err = hold.measure(ctx, holding, progress); err != nil {
 		return err
 	}
 	if r.Desk, err = hold.measureDesk(ctx, deciding, progress); err != nil {
@@ -153,16 +153,16 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	if breaking {
 		one, err := again.measure(ctx, progress)
 		if err != nil {
-			return fmt.Errorf("%s: %w", againName, err)
+			return fmt.Errorf("%s: %w", recoveryName, err)
 		}
-		r.Again = append(r.Again, one)
+		r.Recovery = append(r.Recovery, one)
 	}
 	r.History, err = measureOnEach(reporting, historyName, func(on string) (historyResult, error) { return measureHistory(ctx, on, c.decided, progress) })
 	return err
 }
 
-// called are the scenarios whose names match.
-func called[S any](pattern *regexp.Regexp, all []S, name func(S) string) []S {
+// matching are the scenarios whose names match.
+func matching[S any](pattern *regexp.Regexp, all []S, name func(S) string) []S {
 	return slices.DeleteFunc(all, func(s S) bool { return !pattern.MatchString(name(s)) })
 }
 

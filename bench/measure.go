@@ -18,8 +18,8 @@ type sample struct {
 	Bytes  float64 `json:"allocBytes"`
 }
 
-// least has the smaller of each value: what disturbs a measurement only adds to it.
-func least(a, b sample) sample {
+// minimum has the smaller of each value: what disturbs a measurement only adds to it.
+func minimum(a, b sample) sample {
 	return sample{CPU: min(a.CPU, b.CPU), Wall: min(a.Wall, b.Wall), Allocs: min(a.Allocs, b.Allocs), Bytes: min(a.Bytes, b.Bytes)}
 }
 
@@ -27,7 +27,7 @@ func least(a, b sample) sample {
 type plan struct {
 	rounds int
 	// stretch is the CPU time that one side gets per round. 0 is a single operation.
-	stretch time.Duration
+	duration time.Duration
 }
 
 // measure runs the scenarios. In each round every scenario gets its turn, and in it both sides: a minute in which the
@@ -65,7 +65,7 @@ func (p plan) measure(ctx context.Context, list []scenario, progress func(round 
 type side struct {
 	scenario scenario
 	name     string
-	make     func() (*subject, error)
+	make     func() (*engine, error)
 
 	times  int // operations per round; 0 is not known yet
 	stored int
@@ -97,26 +97,26 @@ func (s *side) round(ctx context.Context, p plan) error {
 		return subject.do(ctx) // it still has to come out right
 	}
 	if s.times == 0 {
-		if err := s.calibrate(ctx, subject, p.stretch); err != nil {
+		if err := s.calibrate(ctx, subject, p.duration); err != nil {
 			return err
 		}
 	}
 	pprof.Do(ctx, pprof.Labels("side", s.name, "scenario", s.scenario.name), func(ctx context.Context) {
 		var one sample
-		one, err = take(ctx, subject, s.times)
+		one, err = measureOnce(ctx, subject, s.times)
 		s.rounds = append(s.rounds, one)
 	})
 	return err
 }
 
 // calibrate finds out how many operations fill a stretch.
-func (s *side) calibrate(ctx context.Context, subject *subject, stretch time.Duration) error {
+func (s *side) calibrate(ctx context.Context, subject *engine, stretch time.Duration) error {
 	s.times = 1
 	if stretch == 0 {
 		return nil
 	}
 	for {
-		one, err := take(ctx, subject, s.times)
+		one, err := measureOnce(ctx, subject, s.times)
 		if err != nil {
 			return err
 		}
@@ -128,8 +128,8 @@ func (s *side) calibrate(ctx context.Context, subject *subject, stretch time.Dur
 	}
 }
 
-// take measures one stretch. The garbage of whoever ran before is gone when it begins.
-func take(ctx context.Context, subject *subject, times int) (sample, error) {
+// measureOnce measures one stretch. The garbage of whoever ran before is gone when it begins.
+func measureOnce(ctx context.Context, subject *engine, times int) (sample, error) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -19,20 +19,20 @@ var review = fermata.NewKind[string, string]("bench-review")
 
 // ours is Fermata with a graph that waits.
 type ours[S any] struct {
-	kept
+	measuredStore
 	flow    *graph.Flow[S]
 	options []graph.Option
 	input   S
 }
 
-var _ waiting[doc] = (*ours[doc])(nil)
+var _ waitingRun[doc] = (*ours[doc])(nil)
 
 func newOurs[S any](g *graph.Graph[S], st store.Checkpoints, input S, options []graph.Option) (*ours[S], error) {
 	flow, err := g.Compile()
 	if err != nil {
 		return nil, err
 	}
-	return &ours[S]{kept: kept{st}, flow: flow, input: input, options: slices.Concat(options, []graph.Option{graph.WithStore(st)})}, nil
+	return &ours[S]{measuredStore: measuredStore{st}, flow: flow, input: input, options: slices.Concat(options, []graph.Option{graph.WithStore(st)})}, nil
 }
 
 func (o *ours[S]) start(ctx context.Context, run string) ([]string, error) {
@@ -52,10 +52,10 @@ func (o *ours[S]) resume(ctx context.Context, run string, answers map[string]any
 	return o.flow.Resume(fermata.BatchResumeWithData(ctx, answers), run, o.options...)
 }
 
-// kept is a store and what is measured of it.
-type kept struct{ store.Checkpoints }
+// measuredStore is a store and what is measured of it.
+type measuredStore struct{ store.Checkpoints }
 
-func (k kept) size(ctx context.Context, run string) (int, error) {
+func (k measuredStore) size(ctx context.Context, run string) (int, error) {
 	saved, err := k.Load(ctx, store.Key{Run: run})
 	size := 0
 	for name, data := range saved.Parts {
@@ -64,16 +64,16 @@ func (k kept) size(ctx context.Context, run string) (int, error) {
 	return size, err
 }
 
-func (k kept) forget(ctx context.Context, run string) error {
+func (k measuredStore) delete(ctx context.Context, run string) error {
 	return k.Delete(ctx, store.Key{Run: run})
 }
 
-// saving says how often our side saves. Eino saves when it waits and at no other time.
-type saving []graph.Option
+// saveMode says how often our side saves. Eino saves when it waits and at no other time.
+type saveMode []graph.Option
 
 var (
-	onHold   = saving{graph.SaveOnHold()}
-	eachStep = saving{}
+	saveOnHold   = saveMode{graph.SaveOnWait()}
+	saveEachStep = saveMode{}
 )
 
 // oursNode is a node that does not ask.
@@ -106,13 +106,13 @@ func oursLine(ask int) *graph.Graph[doc] {
 	return g
 }
 
-func oursRun() (*subject, error) {
+func oursRun() (*engine, error) {
 	flow, err := oursLine(0).Compile()
 	if err != nil {
 		return nil, err
 	}
 	check := expect(doc{Steps: lineLength})
-	return &subject{do: func(ctx context.Context) error {
+	return &engine{do: func(ctx context.Context) error {
 		result, err := flow.Run(ctx, doc{})
 		if err != nil {
 			return err
@@ -121,16 +121,16 @@ func oursRun() (*subject, error) {
 	}}, nil
 }
 
-func oursWait(text string, how saving) (*subject, error) {
+func oursWait(text string, how saveMode) (*engine, error) {
 	o, err := newOurs(oursLine(lineAsk), memory.New(), doc{Text: text}, how)
 	if err != nil {
 		return nil, err
 	}
-	return waits(o, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer})), nil
+	return waitingEngine(o, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer})), nil
 }
 
 // oursSQLite is oursWait with a file.
-func oursSQLite(text string, how saving) (*subject, error) {
+func oursSQLite(text string, how saveMode) (*engine, error) {
 	dir, err := os.MkdirTemp("", "fermata-bench-")
 	if err != nil {
 		return nil, err
@@ -143,13 +143,13 @@ func oursSQLite(text string, how saving) (*subject, error) {
 	if err != nil {
 		return nil, errors.Join(err, st.Close(), os.RemoveAll(dir))
 	}
-	s := waits(o, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer}))
+	s := waitingEngine(o, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer}))
 	s.close = func() error { return errors.Join(st.Close(), os.RemoveAll(dir)) }
 	return s, nil
 }
 
 // oursNest is a graph in a graph in a graph; the innermost one asks.
-func oursNest(depth int, text string, input doc, how saving) (*subject, error) {
+func oursNest(depth int, text string, input doc, how saveMode) (*engine, error) {
 	g, err := oursNested(depth, text)
 	if err != nil {
 		return nil, err
@@ -158,15 +158,15 @@ func oursNest(depth int, text string, input doc, how saving) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return waits(o, 1, expect(nestResult(depth, text))), nil
+	return waitingEngine(o, 1, expect(nestResult(depth, text))), nil
 }
 
 func oursNested(depth int, text string) (*graph.Graph[doc], error) {
 	g := graph.New[doc](fmt.Sprintf("level%d", depth))
 	if depth == 1 {
-		g.Node("pre", oursNode(load(text)))
+		g.Node("pre", oursNode(addText(text)))
 		g.Node("inner", oursAsk)
-		g.Node("post", oursNode(drop(text)))
+		g.Node("post", oursNode(dropText(text)))
 	} else {
 		inner, err := oursNested(depth-1, text)
 		if err != nil {

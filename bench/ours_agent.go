@@ -12,35 +12,35 @@ import (
 
 // oursAgent is Fermata with agents that wait.
 type oursAgent struct {
-	kept
-	errand *errand
+	measuredStore
+	task   *agentTask
 	runner *agent.Runner
 }
 
-var _ waiting[done] = (*oursAgent)(nil)
+var _ waitingRun[taskResult] = (*oursAgent)(nil)
 
-// oursErrand is an agent with a held tool, and depth agents around it.
-func oursErrand(depth int, text string) (*subject, error) {
+// oursAgentTask is an agent with a held tool, and depth agents around it.
+func oursAgentTask(depth int, text string) (*engine, error) {
 	o, err := newOursAgent(depth, text)
 	if err != nil {
 		return nil, err
 	}
-	return waits(o, 1, o.errand.check), nil
+	return waitingEngine(o, 1, o.task.check), nil
 }
 
 func newOursAgent(depth int, text string) (*oursAgent, error) {
-	e, err := newErrand(depth, text)
+	e, err := newAgentTask(depth, text)
 	if err != nil {
 		return nil, err
 	}
-	uses := tool.Approve(tool.New(sendName, sendFor, func(_ context.Context, l letter) (string, error) { return e.send(l) }))
+	uses := tool.Approve(tool.New(sendName, sendDescription, func(_ context.Context, l letter) (string, error) { return e.send(l) }))
 	var outermost agent.Agent
 	for level := range depth + 1 {
 		if level > 0 {
 			uses = agent.AsTool(outermost)
 		}
 		outermost, err = agent.NewChat(agent.Chat{
-			Name: levelName(level), Description: errandFor, Instruction: errandInstruction,
+			Name: levelName(level), Description: taskDescription, Instruction: taskInstruction,
 			Model: oursModel{e, level}, Tools: []*tool.Tool{uses},
 		})
 		if err != nil {
@@ -49,13 +49,13 @@ func newOursAgent(depth int, text string) (*oursAgent, error) {
 	}
 	st := memory.New()
 	runner, err := agent.NewRunner(agent.RunnerConfig{Agent: outermost, Store: st})
-	return &oursAgent{kept: kept{st}, errand: e, runner: runner}, err
+	return &oursAgent{measuredStore: measuredStore{st}, task: e, runner: runner}, err
 }
 
 func (o *oursAgent) start(ctx context.Context, run string) ([]string, error) {
-	o.errand.begin()
+	o.task.reset()
 	var ids []string
-	for event, err := range o.runner.Query(ctx, errandRequest, agent.WithRun(run)) {
+	for event, err := range o.runner.Query(ctx, taskRequest, agent.WithRun(run)) {
 		if err != nil {
 			return nil, err
 		}
@@ -65,10 +65,10 @@ func (o *oursAgent) start(ctx context.Context, run string) ([]string, error) {
 			}
 		}
 	}
-	return ids, o.errand.held()
+	return ids, o.task.checkNotSent()
 }
 
-func (o *oursAgent) resume(ctx context.Context, run string, answers map[string]any) (done, error) {
+func (o *oursAgent) resume(ctx context.Context, run string, answers map[string]any) (taskResult, error) {
 	targets := make(map[string]any, len(answers))
 	for id := range answers {
 		targets[id] = fermata.Decision{Verb: fermata.VerbApprove}
@@ -77,34 +77,34 @@ func (o *oursAgent) resume(ctx context.Context, run string, answers map[string]a
 	var text string
 	for event, err := range o.runner.ResumeWithParams(ctx, run, &agent.ResumeParams{Targets: targets}) {
 		if err != nil {
-			return done{}, err
+			return taskResult{}, err
 		}
 		if end, ok := event.Body.(agent.Finished); ok {
 			finished, text = true, end.Output.Text()
 		}
 	}
 	if !finished {
-		return done{}, errors.New("it does not finish")
+		return taskResult{}, errors.New("it does not finish")
 	}
-	return o.errand.end(text), nil
+	return o.task.result(text), nil
 }
 
 // oursModel is the model of one level.
 type oursModel struct {
-	errand *errand
-	level  int
+	task  *agentTask
+	level int
 }
 
 var _ agent.Model = oursModel{}
 
 func (m oursModel) Generate(_ context.Context, request *agent.Request) (*agent.Response, error) {
-	m.errand.modelCalls.Add(1)
+	m.task.modelCalls.Add(1)
 	response := &agent.Response{Usage: agent.Usage{InputTokens: tokensRead, OutputTokens: tokensWritten}}
 	if last := request.Messages[len(request.Messages)-1]; last.Role == agent.RoleTool {
-		response.Message, response.Finish = agent.Assistant(m.errand.answer(m.level, last.Text)), agent.FinishStop
+		response.Message, response.FinishReason = agent.Assistant(m.task.answer(m.level, last.Text)), agent.FinishStop
 	} else {
-		c := m.errand.calls[m.level]
-		response.Message, response.Finish = agent.Assistant("", agent.ToolCall{ID: c.id, Name: c.tool, Args: c.args}), agent.FinishCalls
+		c := m.task.calls[m.level]
+		response.Message, response.FinishReason = agent.Assistant("", agent.ToolCall{ID: c.id, Name: c.tool, Args: c.args}), agent.FinishToolCalls
 	}
 	return response, nil
 }

@@ -27,7 +27,7 @@ func oursFanAsk(ctx context.Context, name string) (string, error) {
 }
 
 // oursFanNodes is n nodes side by side.
-func oursFanNodes(n int, how saving) (*subject, error) {
+func oursFanNodes(n int, how saveMode) (*engine, error) {
 	g := graph.New[fan]("fan")
 	graph.MergeField(g, "answers", graph.Append[[]string])
 	for i := range n {
@@ -47,7 +47,7 @@ func oursFanNodes(n int, how saving) (*subject, error) {
 }
 
 // oursFanEach is one node that works on n items.
-func oursFanEach(n int, how saving) (*subject, error) {
+func oursFanEach(n int, how saveMode) (*engine, error) {
 	g := graph.New[fan]("fan")
 	graph.Each(g, "each", func(f fan) []string { return f.Places }, oursFanAsk,
 		func(f fan, left []string) fan { return fan{Answers: left} })
@@ -57,7 +57,7 @@ func oursFanEach(n int, how saving) (*subject, error) {
 }
 
 // oursFanFlows is one node that runs n graphs, one per item.
-func oursFanFlows(n int, how saving) (*subject, error) {
+func oursFanFlows(n int, how saveMode) (*engine, error) {
 	inner := graph.New[item]("item")
 	inner.Node("ask", func(ctx context.Context, i item) (item, error) {
 		left, err := oursFanAsk(ctx, i.Place)
@@ -108,12 +108,12 @@ func fanOver(n int) fan {
 	return input
 }
 
-func oursFan(g *graph.Graph[fan], input fan, n int, how saving) (*subject, error) {
+func oursFan(g *graph.Graph[fan], input fan, n int, how saveMode) (*engine, error) {
 	o, err := newOurs(g, memory.New(), input, how)
 	if err != nil {
 		return nil, err
 	}
-	return waits(o, n, func(f fan) error { return checkFan(n, f.Answers) }), nil
+	return waitingEngine(o, n, func(f fan) error { return checkFan(n, f.Answers) }), nil
 }
 
 // checkFan checks that each of n places left its answer, in any order.

@@ -25,12 +25,12 @@ type parkedPlan struct {
 }
 
 var (
-	parkedCarefully = parkedPlan{few: 1000, rounds: 30, decisions: 20, pages: 200, pause: 10 * time.Millisecond}
-	parkedQuickly   = parkedPlan{few: 1000, rounds: 2, decisions: 5, pages: 3}
+	parkedFull  = parkedPlan{few: 1000, rounds: 30, decisions: 20, pages: 200, pause: 10 * time.Millisecond}
+	parkedQuick = parkedPlan{few: 1000, rounds: 2, decisions: 5, pages: 3}
 )
 
 // parkedText is short: what is asked for is the number of runs, and a million should fit on a disk.
-var parkedText = essay(100)
+var parkedText = randomText(100)
 
 // parkedResult is what came of it on one kind of database.
 type parkedResult struct {
@@ -63,7 +63,7 @@ func parkedName(ground string) string { return "parked/" + ground }
 // measure measures one kind of database.
 func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer) (r parkedResult, err error) {
 	r = parkedResult{Name: parkedName(name), Few: p.few, Many: p.many}
-	on, err := newGround(ctx, name)
+	on, err := newDatabase(ctx, name)
 	if err != nil {
 		return r, err
 	}
@@ -71,7 +71,7 @@ func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer
 	if r.Database, err = on.version(ctx); err != nil {
 		return r, err
 	}
-	var lots [3]*lot
+	var lots [3]*parkedDatabase
 	defer func() {
 		for _, l := range lots {
 			if l != nil {
@@ -82,7 +82,7 @@ func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer
 	for i, runs := range []int{0, p.few, p.many} {
 		fmt.Fprintf(progress, "%s: filling a database with %d runs\n", r.Name, runs)
 		begun := time.Now()
-		if lots[i], err = newLot(ctx, on, runs); err != nil {
+		if lots[i], err = newParkedDatabase(ctx, on, runs); err != nil {
 			return r, err
 		}
 		r.Filled = time.Since(begun)
@@ -94,8 +94,8 @@ func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer
 }
 
 // observe looks at the processes when nothing happens, while runs are decided and looked at, and when their time is over.
-func (p parkedPlan) observe(ctx context.Context, empty, few, many *lot, r *parkedResult, progress io.Writer) (err error) {
-	for _, l := range []*lot{empty, few, many} {
+func (p parkedPlan) observe(ctx context.Context, empty, few, many *parkedDatabase, r *parkedResult, progress io.Writer) (err error) {
+	for _, l := range []*parkedDatabase{empty, few, many} {
 		begun := time.Now()
 		if err := l.run(ctx); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (p parkedPlan) observe(ctx context.Context, empty, few, many *lot, r *parke
 }
 
 // decide lets the few and the many take turns at being decided.
-func (p parkedPlan) decide(few, many *lot, r *parkedResult, progress io.Writer) error {
+func (p parkedPlan) decide(few, many *parkedDatabase, r *parkedResult, progress io.Writer) error {
 	var found [2][]time.Duration
 	most := [2]*int64{&r.FewBusy, &r.ManyBusy}
 	for round := range p.rounds + 1 {
@@ -131,7 +131,7 @@ func (p parkedPlan) decide(few, many *lot, r *parkedResult, progress io.Writer) 
 			slices.Reverse(order)
 		}
 		for _, i := range order {
-			latencies, resident, err := []*lot{few, many}[i].decide(p.decisions, p.pause)
+			latencies, resident, err := []*parkedDatabase{few, many}[i].decide(p.decisions, p.pause)
 			if err != nil {
 				return err
 			}
@@ -150,35 +150,35 @@ func (p parkedPlan) decide(few, many *lot, r *parkedResult, progress io.Writer) 
 	return nil
 }
 
-// lot is a database with runs that wait, and the process that has it.
-type lot struct {
-	ground ground
-	place  string
-	runs   int
-	taken  map[int]bool
-	random *rand.Rand
-	child  *child
+// parkedDatabase is a database with runs that wait, and the process that has it.
+type parkedDatabase struct {
+	database database
+	place    string
+	runs     int
+	decided  map[int]bool
+	random   *rand.Rand
+	child    *child
 }
 
-// newLot fills a new database: one run comes from the executor, and SQL copies it.
-func newLot(ctx context.Context, on ground, runs int) (*lot, error) {
-	place, err := on.room()
+// newParkedDatabase fills a new database: one run comes from the executor, and SQL copies it.
+func newParkedDatabase(ctx context.Context, on database, runs int) (*parkedDatabase, error) {
+	place, err := on.create()
 	if err != nil {
 		return nil, err
 	}
-	l := &lot{ground: on, place: place, runs: runs, taken: make(map[int]bool), random: rand.New(rand.NewPCG(3, 4))}
+	l := &parkedDatabase{database: on, place: place, runs: runs, decided: make(map[int]bool), random: rand.New(rand.NewPCG(3, 4))}
 	kept, err := on.open(ctx, place)
 	if err != nil {
 		return nil, err
 	}
-	e, err := newExecuting(executor.Config{Store: kept, Box: clearBox{}}, reviewPiece(parkedText), kept.Close)
+	e, err := newExecutorSide(executor.Config{Store: kept, Sealer: plainSealer{}}, reviewWorkload(parkedText), kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}
 	if runs == 0 {
 		return l, e.close()
 	}
-	t := &template{key: parkedKey(1)}
+	t := &rowTemplate{key: parkedKey(1)}
 	err = e.start(ctx, t.key)
 	if err == nil {
 		err = t.read(ctx, kept)
@@ -189,21 +189,21 @@ func newLot(ctx context.Context, on ground, runs int) (*lot, error) {
 	return l, on.fill(ctx, place, t, runs)
 }
 
-// mostParked is how many have a key.
-const mostParked = 9_999_999
+// maxParked is how many have a key.
+const maxParked = 9_999_999
 
 func parkedKey(n int) string { return fmt.Sprintf("key-%07d", n) }
 
 // run starts the process.
-func (l *lot) run(ctx context.Context) (err error) {
-	if l.child, err = newChild(ctx, childOrder{Ground: l.ground.name(), Place: l.place, Text: parkedText}); err != nil {
+func (l *parkedDatabase) run(ctx context.Context) (err error) {
+	if l.child, err = newChild(ctx, childOrder{Database: l.database.name(), Place: l.place, Text: parkedText}); err != nil {
 		return err
 	}
 	_, err = l.child.ask(childOrder{}) // it is there
 	return err
 }
 
-func (l *lot) close() error {
+func (l *parkedDatabase) close() error {
 	if l.child == nil {
 		return nil
 	}
@@ -211,32 +211,32 @@ func (l *lot) close() error {
 }
 
 // idle is the resident memory when nothing happens.
-func (l *lot) idle() (int64, error) {
+func (l *parkedDatabase) idle() (int64, error) {
 	reply, err := l.child.ask(childOrder{Collect: true})
 	return reply.Resident, err
 }
 
 // decide decides some of the runs, wherever they are. For each another one is started, so that there are as many as before.
-func (l *lot) decide(decisions int, pause time.Duration) (latencies []time.Duration, resident int64, err error) {
+func (l *parkedDatabase) decide(decisions int, pause time.Duration) (latencies []time.Duration, resident int64, err error) {
 	order := childOrder{Pause: pause}
 	for len(order.Decide) < decisions {
-		n := 1 + expiring(l.runs) + l.random.IntN(l.runs-expiring(l.runs)) // the first ones are for the sweep
-		if l.taken[n] {
-			if len(l.taken) == l.runs-expiring(l.runs) {
+		n := 1 + expiringRuns(l.runs) + l.random.IntN(l.runs-expiringRuns(l.runs)) // the first ones are for the sweep
+		if l.decided[n] {
+			if len(l.decided) == l.runs-expiringRuns(l.runs) {
 				return nil, 0, errors.New("all runs are decided")
 			}
 			continue
 		}
-		l.taken[n] = true
+		l.decided[n] = true
 		order.Decide = append(order.Decide, parkedKey(n))
 	}
 	reply, err := l.child.ask(order)
 	return reply.Latencies, reply.Resident, err
 }
 
-// clearBox seals nothing, so that SQL can copy a run under another name.
-type clearBox struct{}
+// plainSealer seals nothing, so that SQL can copy a run under another name.
+type plainSealer struct{}
 
-func (clearBox) Seal(_ string, data []byte) []byte          { return data }
-func (clearBox) Open(_ string, data []byte) ([]byte, error) { return data, nil }
-func (clearBox) Current([]byte) bool                        { return true }
+func (plainSealer) Seal(_ string, data []byte) []byte          { return data }
+func (plainSealer) Open(_ string, data []byte) ([]byte, error) { return data, nil }
+func (plainSealer) Current([]byte) bool                        { return true }

@@ -22,17 +22,17 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// childVariable makes this program, or its tests, an executor that does what its input says. What it needs to know comes by the input:
+// childEnv makes this program, or its tests, an executor that does what its input says. What it needs to know comes by the input:
 // there may be a password in it.
-const childVariable = "FERMATA_BENCH_CHILD"
+const childEnv = "FERMATA_BENCH_CHILD"
 
 // childOrder is one line of the input, and childReply one of the output.
 type childOrder struct {
 	// The first one says where the runs are, and whether what they hold is sealed.
-	Ground, Place, Text string
-	Sealed              bool
-	Lease               time.Duration // 0 is the default
-	// Serve asks for a server with so many streams at most; see [serving].
+	Database, Place, Text string
+	Sealed                bool
+	Lease                 time.Duration // 0 is the default
+	// Serve asks for a server with so many streams at most; see [benchServer].
 	Serve int
 	// Keys asks for so many keys of an account, to come in with.
 	Account string
@@ -55,17 +55,17 @@ type childReply struct {
 	Keys      []string
 	Latencies []time.Duration
 	// Swept and GoneOn are how long it took until all had expired, and their runs had gone on.
-	Swept, GoneOn time.Duration
+	Swept, Resumed time.Duration
 	// Asked and Words are how many requests and words the report is about, CPU and Peak what it took.
-	Asked, Words int
-	CPU          time.Duration
-	Peak         int64
-	Error        string
+	Requests, Votes int
+	CPU             time.Duration
+	Peak            int64
+	Error           string
 }
 
 // isChild reports whether this process is a child; then it has done its work.
 func isChild() bool {
-	if os.Getenv(childVariable) == "" {
+	if os.Getenv(childEnv) == "" {
 		return false
 	}
 	if err := serve(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -86,7 +86,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer e.close()
-	web := &serving{executing: e}
+	web := &benchServer{executorSide: e}
 	defer web.close()
 	n := 0
 	for {
@@ -96,7 +96,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		reply, err := web.obey(ctx, order, &n)
+		reply, err := web.handle(ctx, order, &n)
 		if err == nil {
 			err = replies.Encode(reply)
 		}
@@ -107,7 +107,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // obey does what an order says. n counts the decisions.
-func (web *serving) obey(ctx context.Context, order childOrder, n *int) (reply childReply, err error) {
+func (web *benchServer) handle(ctx context.Context, order childOrder, n *int) (reply childReply, err error) {
 	if order.Collect {
 		runtime.GC()
 		debug.FreeOSMemory()
@@ -122,14 +122,14 @@ func (web *serving) obey(ctx context.Context, order childOrder, n *int) (reply c
 		return reply, err
 	}
 	if order.Expire > 0 {
-		if err := whileExpiring(ctx, web.executing, order, &reply); err != nil {
+		if err := decideWhileExpiring(ctx, web.executorSide, order, &reply); err != nil {
 			reply.Error = err.Error()
 		}
 		order.Decide = nil
 	}
 	for _, key := range order.Decide {
 		*n++
-		latency, err := decideOne(ctx, web.executing, key, *n)
+		latency, err := decideOne(ctx, web.executorSide, key, *n)
 		if err != nil {
 			reply.Error = fmt.Sprintf("%s: %v", key, err)
 			break
@@ -138,7 +138,7 @@ func (web *serving) obey(ctx context.Context, order childOrder, n *int) (reply c
 		time.Sleep(order.Pause)
 	}
 	if order.Report {
-		if err := reportOn(ctx, web.executing, &reply); err != nil {
+		if err := reportOn(ctx, web.executorSide, &reply); err != nil {
 			reply.Error = err.Error()
 		}
 	}
@@ -146,10 +146,10 @@ func (web *serving) obey(ctx context.Context, order childOrder, n *int) (reply c
 	return reply, err
 }
 
-func openChild(ctx context.Context, o childOrder) (*executing, error) {
-	var kept keptStore
+func openChild(ctx context.Context, o childOrder) (*executorSide, error) {
+	var kept closableStore
 	var err error
-	if o.Ground == onPostgres {
+	if o.Database == onPostgres {
 		kept, err = postgres.Open(ctx, o.Place, postgres.Config{MaxConns: poolSize})
 	} else {
 		kept, err = sqlite.Open(o.Place)
@@ -157,13 +157,13 @@ func openChild(ctx context.Context, o childOrder) (*executing, error) {
 	if err != nil {
 		return nil, err
 	}
-	var sealer executor.Box = clearBox{}
+	var sealer executor.Sealer = plainSealer{}
 	if o.Sealed {
-		if sealer, err = newBox(); err != nil {
+		if sealer, err = newSealer(); err != nil {
 			return nil, errors.Join(err, kept.Close())
 		}
 	}
-	e, err := newExecuting(executor.Config{Store: kept, Box: sealer, Lease: o.Lease}, reviewPiece(o.Text), kept.Close)
+	e, err := newExecutorSide(executor.Config{Store: kept, Sealer: sealer, Lease: o.Lease}, reviewWorkload(o.Text), kept.Close)
 	if err != nil {
 		return nil, errors.Join(err, kept.Close())
 	}
@@ -178,7 +178,7 @@ func heap() int64 {
 }
 
 // decideOne decides a run, and starts another one in its place, which is not measured.
-func decideOne(ctx context.Context, e *executing, key string, n int) (time.Duration, error) {
+func decideOne(ctx context.Context, e *executorSide, key string, n int) (time.Duration, error) {
 	begun := time.Now()
 	if err := e.decide(ctx, key); err != nil {
 		return 0, err
@@ -188,7 +188,7 @@ func decideOne(ctx context.Context, e *executing, key string, n int) (time.Durat
 }
 
 // reportOn asks for the report over everything that was decided.
-func reportOn(ctx context.Context, e *executing, reply *childReply) error {
+func reportOn(ctx context.Context, e *executorSide, reply *childReply) error {
 	runtime.GC()
 	begun, cpu := time.Now(), cpuTime()
 	r, err := e.executor.Analytics(ctx, benchAccount, analytics.Query{})
@@ -196,9 +196,9 @@ func reportOn(ctx context.Context, e *executing, reply *childReply) error {
 		return err
 	}
 	reply.Latencies, reply.CPU = []time.Duration{time.Since(begun)}, cpuTime()-cpu
-	reply.Asked = r.All.Requests
+	reply.Requests = r.All.Requests
 	for _, p := range r.People {
-		reply.Words += p.Words
+		reply.Votes += p.Votes
 	}
 	reply.Peak, err = memoryOf("VmHWM:")
 	return err
@@ -236,7 +236,7 @@ func newChild(ctx context.Context, first childOrder) (_ *child, err error) {
 		return nil, err
 	}
 	c := &child{cmd: exec.CommandContext(ctx, self), stderr: new(bytes.Buffer)}
-	c.cmd.Env, c.cmd.Stderr = append(os.Environ(), childVariable+"=1"), c.stderr
+	c.cmd.Env, c.cmd.Stderr = append(os.Environ(), childEnv+"=1"), c.stderr
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}

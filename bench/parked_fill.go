@@ -13,12 +13,12 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// template is a run that waits, of which SQL makes copies: the same rows with other names. As nothing is sealed, the names can be
+// rowTemplate is a run that waits, of which SQL makes copies: the same rows with other names. As nothing is sealed, the names can be
 // replaced wherever they stand, in the state too.
-type template struct{ key, run, interrupt string }
+type rowTemplate struct{ key, run, interrupt string }
 
 // read finds out under which names the run is stored.
-func (t *template) read(ctx context.Context, s store.Store) error {
+func (t *rowTemplate) read(ctx context.Context, s store.Store) error {
 	run, err := s.Get(ctx, benchAccount, t.key)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func (t *template) read(ctx context.Context, s store.Store) error {
 }
 
 // names are those to be replaced, each with the SQL that makes that of copy n; digits is the SQL that makes seven digits of n.
-func (t *template) names(digits string) [][2]string {
+func (t *rowTemplate) names(digits string) [][2]string {
 	return [][2]string{
 		{t.key, `'` + strings.TrimSuffix(t.key, "0000001") + `' || ` + digits},
 		{t.run, `'run_copy' || ` + digits},
@@ -53,7 +53,7 @@ func interruptCopy(n int) string { return fmt.Sprintf("%s%07d", interruptPrefix,
 var runTables = []string{"runs", "interrupts", "events", "checkpoints", "checkpoint_parts", "papers"}
 
 // fill copies the template until there are so many runs. What would slow it down, triggers and indexes, is taken away and made again.
-func (g *sqliteGround) fill(ctx context.Context, place string, t *template, runs int) (err error) {
+func (g *sqliteDatabase) fill(ctx context.Context, place string, t *rowTemplate, runs int) (err error) {
 	db, err := openSQLite(place)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (g *sqliteGround) fill(ctx context.Context, place string, t *template, runs
 			return err
 		}
 	}
-	taken, err := g.takeAway(ctx, db)
+	taken, err := g.dropIndexes(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (g *sqliteGround) fill(ctx context.Context, place string, t *template, runs
 }
 
 // takeAway drops triggers and indexes, and returns the SQL that makes them again: indexes first.
-func (g *sqliteGround) takeAway(ctx context.Context, db *sql.DB) (texts []string, err error) {
+func (g *sqliteDatabase) dropIndexes(ctx context.Context, db *sql.DB) (texts []string, err error) {
 	rows, err := db.QueryContext(ctx, `SELECT type, name, sql FROM sqlite_schema WHERE type IN ('trigger', 'index') AND sql IS NOT NULL ORDER BY type`)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (g *sqliteGround) takeAway(ctx context.Context, db *sql.DB) (texts []string
 }
 
 // copyRows makes the rows of the copies 2 and on. Only columns that hold a name have it replaced, which takes time.
-func (g *sqliteGround) copyRows(ctx context.Context, db *sql.DB, table string, t *template, runs int) error {
+func (g *sqliteDatabase) copyRows(ctx context.Context, db *sql.DB, table string, t *rowTemplate, runs int) error {
 	columns, err := g.columns(ctx, db, table)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ INSERT INTO %[1]s (%[2]s) SELECT %[3]s FROM copies CROSS JOIN original WHERE ?1 
 }
 
 // columns are those of a table but for its rowid.
-func (g *sqliteGround) columns(ctx context.Context, db *sql.DB, table string) (names []string, err error) {
+func (g *sqliteDatabase) columns(ctx context.Context, db *sql.DB, table string) (names []string, err error) {
 	rows, err := db.QueryContext(ctx, `SELECT name FROM pragma_table_info(?) WHERE NOT (pk = 1 AND type = 'INTEGER')`, table)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (g *sqliteGround) columns(ctx context.Context, db *sql.DB, table string) (n
 }
 
 // fill copies the template until there are so many runs. As in a replica that is being filled, triggers and foreign keys rest.
-func (g postgresGround) fill(ctx context.Context, place string, t *template, runs int) (err error) {
+func (g postgresDatabase) fill(ctx context.Context, place string, t *rowTemplate, runs int) (err error) {
 	conn, err := g.superuser(ctx, place)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (g postgresGround) fill(ctx context.Context, place string, t *template, run
 	if _, err := conn.Exec(ctx, `SET search_path = fermata; SET session_replication_role = replica; SET synchronous_commit = off; SET maintenance_work_mem = '256MB'`); err != nil {
 		return err
 	}
-	taken, err := g.takeAway(ctx, conn)
+	taken, err := g.dropIndexes(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (g postgresGround) fill(ctx context.Context, place string, t *template, run
 }
 
 // takeAway drops the indexes that no constraint needs, and returns the SQL that makes them again.
-func (g postgresGround) takeAway(ctx context.Context, conn *pgx.Conn) (texts []string, err error) {
+func (g postgresDatabase) dropIndexes(ctx context.Context, conn *pgx.Conn) (texts []string, err error) {
 	rows, err := conn.Query(ctx, `
 SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid
 WHERE c.relnamespace = 'fermata'::regnamespace AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid)`)
@@ -215,7 +215,7 @@ WHERE c.relnamespace = 'fermata'::regnamespace AND NOT EXISTS (SELECT FROM pg_co
 }
 
 // copyRows makes the rows of the copies 2 and on. Ids of checkpoints count on from that of the template.
-func (g postgresGround) copyRows(ctx context.Context, conn *pgx.Conn, table string, t *template, runs int) error {
+func (g postgresDatabase) copyRows(ctx context.Context, conn *pgx.Conn, table string, t *rowTemplate, runs int) error {
 	rows, err := conn.Query(ctx, `
 SELECT attname::text, CASE WHEN 'bytea'::regtype IN (t.oid, t.typbasetype) THEN 'bytes' WHEN t.oid = 'json'::regtype THEN 'json' ELSE '' END FROM pg_attribute JOIN pg_type AS t ON t.oid = atttypid
 WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' AND (attidentity = '' OR $1 = 'checkpoints')

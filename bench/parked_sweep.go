@@ -24,18 +24,18 @@ const (
 	perTenant     = 10
 )
 
-// expiring is how many of so many runs are not decided in time, the first ones, and tenants whose they are.
-func expiring(runs int) int { return runs / expiringShare }
-func tenants(runs int) int  { return max(1, expiring(runs)/perTenant) }
+// expiringRuns is how many of so many runs are not decided in time, the first ones, and tenants whose they are.
+func expiringRuns(runs int) int { return runs / expiringShare }
+func tenantCount(runs int) int  { return max(1, expiringRuns(runs)/perTenant) }
 
-// latecomer is one of them.
-func latecomer(n int) string { return fmt.Sprintf("%s%d", tenantPrefix, n) }
+// expiringKey is one of them.
+func expiringKey(n int) string { return fmt.Sprintf("%s%d", tenantPrefix, n) }
 
 const tenantPrefix = "tenant-"
 
 // accountSQL is the account of copy n of so many runs, in SQL; own is the one of the original.
 func accountSQL(runs int, own string) string {
-	return fmt.Sprintf(`CASE WHEN n <= %d THEN '%s' || (n %% %d) ELSE %s END`, expiring(runs), tenantPrefix, tenants(runs), own)
+	return fmt.Sprintf(`CASE WHEN n <= %d THEN '%s' || (n %% %d) ELSE %s END`, expiringRuns(runs), tenantPrefix, tenantCount(runs), own)
 }
 
 // inboxResult says how long a page of what people are asked takes over HTTP, in nanoseconds: the first one, and one from the middle of a long list.
@@ -49,10 +49,10 @@ type inboxResult struct {
 
 // sweepResult is what came of many questions whose time was over at once.
 type sweepResult struct {
-	Questions int `json:"questions"`
+	Requests int `json:"questions"`
 	// Swept is the time until all of them had expired, GoneOn that until their runs had gone on.
-	Swept  time.Duration `json:"sweptNs"`
-	GoneOn time.Duration `json:"goneOnNs"`
+	Swept   time.Duration `json:"sweptNs"`
+	Resumed time.Duration `json:"goneOnNs"`
 	// Decisions is how many others were decided meanwhile, with these latencies in nanoseconds.
 	Decisions int     `json:"decisions"`
 	P50       float64 `json:"p50Ns"`
@@ -63,19 +63,19 @@ type sweepResult struct {
 const inboxPage = 50
 
 // inbox looks at pages of an inbox over HTTP, one after the other.
-func (l *lot) inbox(ctx context.Context, pages int) (r inboxResult, err error) {
+func (l *parkedDatabase) inbox(ctx context.Context, pages int) (r inboxResult, err error) {
 	reply, err := l.child.ask(childOrder{Serve: 1})
 	if err != nil {
 		return r, err
 	}
-	middle, err := l.middle(ctx, reply)
+	middle, err := l.middleCursor(ctx, reply)
 	if err != nil {
 		return r, err
 	}
 	var found [2][]time.Duration
 	for page := range 2 * (pages + 1) {
 		which, begun := page%2, time.Now()
-		got, err := inboxBehind(ctx, reply, []string{"", middle}[which], inboxPage)
+		got, err := inboxPageAfter(ctx, reply, []string{"", middle}[which], inboxPage)
 		took := time.Since(begun)
 		if err == nil && len(got.Items) != inboxPage {
 			err = fmt.Errorf("a page of the inbox has %d requests", len(got.Items))
@@ -97,10 +97,10 @@ func (l *lot) inbox(ctx context.Context, pages int) (r inboxResult, err error) {
 }
 
 // middle is the cursor to the middle of the inbox, as somebody has it who has read so far.
-func (l *lot) middle(ctx context.Context, at childReply) (cursor string, err error) {
+func (l *parkedDatabase) middleCursor(ctx context.Context, at childReply) (cursor string, err error) {
 	const most = 1000
 	for read := 0; read < l.runs/2; read += most {
-		page, err := inboxBehind(ctx, at, cursor, min(most, l.runs/2-read))
+		page, err := inboxPageAfter(ctx, at, cursor, min(most, l.runs/2-read))
 		if err != nil {
 			return "", err
 		}
@@ -109,8 +109,8 @@ func (l *lot) middle(ctx context.Context, at childReply) (cursor string, err err
 	return cursor, nil
 }
 
-// inboxBehind gets a page of the inbox.
-func inboxBehind(ctx context.Context, at childReply, cursor string, limit int) (page api.Page[json.RawMessage], err error) {
+// inboxPageAfter gets a page of the inbox.
+func inboxPageAfter(ctx context.Context, at childReply, cursor string, limit int) (page api.Page[json.RawMessage], err error) {
 	where := fmt.Sprintf("%s%s/requests?limit=%d&cursor=%s", at.URL, api.Prefix, limit, url.QueryEscape(cursor))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
 	if err != nil {
@@ -133,16 +133,16 @@ func inboxBehind(ctx context.Context, at childReply, cursor string, limit int) (
 }
 
 // sweep lets the time of some of the runs be over, and decides others meanwhile.
-func (l *lot) sweep(ctx context.Context, pause time.Duration) (r sweepResult, err error) {
-	last := expiring(l.runs)
-	order := childOrder{Pause: pause, Tenants: tenants(l.runs)}
-	for n := last + 1; n <= l.runs && len(order.Decide) < mostMeanwhile; n++ {
-		if !l.taken[n] {
-			l.taken[n] = true
+func (l *parkedDatabase) sweep(ctx context.Context, pause time.Duration) (r sweepResult, err error) {
+	last := expiringRuns(l.runs)
+	order := childOrder{Pause: pause, Tenants: tenantCount(l.runs)}
+	for n := last + 1; n <= l.runs && len(order.Decide) < maxDuringSweep; n++ {
+		if !l.decided[n] {
+			l.decided[n] = true
 			order.Decide = append(order.Decide, parkedKey(n))
 		}
 	}
-	if order.Expire, err = l.ground.expire(ctx, l.place, interruptCopy(last)); err != nil {
+	if order.Expire, err = l.database.expire(ctx, l.place, interruptCopy(last)); err != nil {
 		return r, err
 	}
 	reply, err := l.child.ask(order)
@@ -151,20 +151,20 @@ func (l *lot) sweep(ctx context.Context, pause time.Duration) (r sweepResult, er
 	}
 	slices.Sort(reply.Latencies)
 	return sweepResult{
-		Questions: order.Expire, Swept: reply.Swept, GoneOn: reply.GoneOn, Decisions: len(reply.Latencies),
+		Requests: order.Expire, Swept: reply.Swept, Resumed: reply.Resumed, Decisions: len(reply.Latencies),
 		P50: float64(percentile(reply.Latencies, 50)), P99: float64(percentile(reply.Latencies, 99)),
 	}, nil
 }
 
-// mostMeanwhile is how many are decided while others expire, at most.
-const mostMeanwhile = 10_000
+// maxDuringSweep is how many are decided while others expire, at most.
+const maxDuringSweep = 10_000
 
-// whileExpiring decides runs, one after the other, until so many questions have expired, and waits for their runs to go on.
-func whileExpiring(ctx context.Context, e *executing, order childOrder, reply *childReply) error {
+// decideWhileExpiring decides runs, one after the other, until so many questions have expired, and waits for their runs to go on.
+func decideWhileExpiring(ctx context.Context, e *executorSide, order childOrder, reply *childReply) error {
 	begun, decided := time.Now(), 0
 	for e.expired() < int64(order.Expire) {
 		if decided < len(order.Decide) {
-			latency, err := decideOne(ctx, e, order.Decide[decided], mostParked+decided) // under a name that is free
+			latency, err := decideOne(ctx, e, order.Decide[decided], maxParked+decided) // under a name that is free
 			if err != nil {
 				return fmt.Errorf("%s: %w", order.Decide[decided], err)
 			}
@@ -175,7 +175,7 @@ func whileExpiring(ctx context.Context, e *executing, order childOrder, reply *c
 	}
 	reply.Swept = time.Since(begun)
 	for n := 0; n < order.Tenants; {
-		running, err := e.store.List(ctx, latecomer(n), store.Filter{Status: []store.Status{store.Ready, store.Running}, Limit: 1})
+		running, err := e.store.List(ctx, expiringKey(n), store.RunFilter{Status: []store.Status{store.StatusReady, store.StatusRunning}, Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -185,18 +185,18 @@ func whileExpiring(ctx context.Context, e *executing, order childOrder, reply *c
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	reply.GoneOn = time.Since(begun)
+	reply.Resumed = time.Since(begun)
 	return nil
 }
 
 // expired is how many questions this executor let expire.
-func (e *executing) expired() int64 {
+func (e *executorSide) expired() int64 {
 	stats := e.executor.Stats()
-	return stats.Stale + stats.LapsedOtherwise
+	return stats.ExpiredUndecided + stats.ExpiredOtherwise
 }
 
 // expire lets the time of copies be over, up to one of them, and says how many there were.
-func (g *sqliteGround) expire(ctx context.Context, place, last string) (count int, err error) {
+func (g *sqliteDatabase) expire(ctx context.Context, place, last string) (count int, err error) {
 	db, err := openSQLite(place)
 	if err != nil {
 		return 0, err
@@ -213,7 +213,7 @@ WHERE state = 'pending' AND id BETWEEN ?1 AND ?2`, []byte(interruptCopy(0)), []b
 }
 
 // expire lets the time of copies be over, up to one of them, and says how many there were.
-func (g postgresGround) expire(ctx context.Context, place, last string) (count int, err error) {
+func (g postgresDatabase) expire(ctx context.Context, place, last string) (count int, err error) {
 	conn, err := g.superuser(ctx, place)
 	if err != nil {
 		return 0, err

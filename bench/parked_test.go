@@ -11,9 +11,9 @@ import (
 )
 
 // A copy has the papers of its original, under its own names: whoever decides it changes its request, and says so in the log.
-func TestFill_ACopyHasItsPapers(t *testing.T) {
-	onEachGround(t, func(t *testing.T, on ground) {
-		l, err := newLot(t.Context(), on, 3)
+func TestFill_CopyHasItsDocuments(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, on database) {
+		l, err := newParkedDatabase(t.Context(), on, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,7 +21,7 @@ func TestFill_ACopyHasItsPapers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := newExecuting(executor.Config{Store: kept, Box: clearBox{}}, reviewPiece(parkedText), kept.Close)
+		e, err := newExecutorSide(executor.Config{Store: kept, Sealer: plainSealer{}}, reviewWorkload(parkedText), kept.Close)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,8 +33,8 @@ func TestFill_ACopyHasItsPapers(t *testing.T) {
 		if err := e.decide(t.Context(), parkedKey(2)); err != nil {
 			t.Fatal(err)
 		}
-		for kind, want := range map[store.PaperKind]int64{"run": 1, store.RequestPaper: 2, "vote": 1} {
-			papers, err := kept.Papers(t.Context(), benchAccount, kind, store.PaperFilter{Run: run.ID})
+		for kind, want := range map[store.DocumentKind]int64{"run": 1, store.RequestDocument: 2, "vote": 1} {
+			papers, err := kept.Documents(t.Context(), benchAccount, kind, store.DocumentFilter{Run: run.ID})
 			if err != nil || len(papers) != 1 || papers[0].Revision != want {
 				t.Errorf("papers of kind %s: %v, %v; want one of revision %d", kind, papers, err, want)
 			}
@@ -47,10 +47,10 @@ func TestFill_ACopyHasItsPapers(t *testing.T) {
 }
 
 // What is not decided in time is spread over accounts; each has some.
-func TestFill_TheLateAreOfManyAccounts(t *testing.T) {
-	onEachGround(t, func(t *testing.T, on ground) {
+func TestFill_ExpiringRunsSpanAccounts(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, on database) {
 		const runs = 300
-		l, err := newLot(t.Context(), on, runs)
+		l, err := newParkedDatabase(t.Context(), on, runs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,14 +59,14 @@ func TestFill_TheLateAreOfManyAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer kept.Close()
-		for n := range tenants(runs) {
-			waiting, err := kept.List(t.Context(), latecomer(n), store.Filter{})
+		for n := range tenantCount(runs) {
+			waiting, err := kept.List(t.Context(), expiringKey(n), store.RunFilter{})
 			want := perTenant
 			if n == 1 { // the first run is the original, and nobody's but ours
 				want--
 			}
 			if err != nil || len(waiting) != want {
-				t.Errorf("%s has %d runs, %v; want %d", latecomer(n), len(waiting), err, want)
+				t.Errorf("%s has %d runs, %v; want %d", expiringKey(n), len(waiting), err, want)
 			}
 		}
 	})
@@ -77,7 +77,7 @@ func TestFill_TheLateAreOfManyAccounts(t *testing.T) {
 func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
 	for _, on := range []string{onSQLite, onPostgres} {
 		t.Run(on, func(t *testing.T) {
-			plan := parkedQuickly
+			plan := parkedQuick
 			plan.many = 10_000
 			found, err := plan.measure(t.Context(), on, io.Discard)
 			if err != nil {
@@ -88,7 +88,7 @@ func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
 			if found.Decisions != plan.rounds*plan.decisions || found.EmptyIdle == 0 || found.ManyIdle == 0 {
 				t.Errorf("%d decisions were seen, and memory of %d and %d bytes", found.Decisions, found.EmptyIdle, found.ManyIdle)
 			}
-			if found.Inbox.Pages != plan.pages || found.Sweep.Questions < plan.many/expiringShare-plan.many/100 || found.Sweep.Swept == 0 {
+			if found.Inbox.Pages != plan.pages || found.Sweep.Requests < plan.many/expiringShare-plan.many/100 || found.Sweep.Swept == 0 {
 				t.Errorf("the inbox is %+v, and what expired %+v", found.Inbox, found.Sweep)
 			}
 			for _, v := range judgeParked([]parkedResult{found}, true) {
@@ -103,7 +103,7 @@ func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
 func TestJudge_ParkedGoals(t *testing.T) {
 	good := parkedResult{
 		Name: "parked/sqlite", Few: 1000, Many: 1_000_000, EmptyIdle: 30 * mib, ManyIdle: 30 * mib, ManyBusy: 80 * mib, FewP99: 10, ManyP99: 20, Began: 2 * time.Second,
-		Inbox: inboxResult{Pages: 1, FirstP99: 50e6, DeepP99: 50e6}, Sweep: sweepResult{Questions: 100_000, Swept: time.Minute, Decisions: 1, P99: 40},
+		Inbox: inboxResult{Pages: 1, FirstP99: 50e6, DeepP99: 50e6}, Sweep: sweepResult{Requests: 100_000, Swept: time.Minute, Decisions: 1, P99: 40},
 	}
 	const (
 		memory   = "parked/sqlite: 1,000,000 parked runs take at most 50 MiB of memory"

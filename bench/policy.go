@@ -23,8 +23,8 @@ func policyScenarios() (list []scenario) {
 	} {
 		for _, n := range ruleCounts {
 			list = append(list, scenario{
-				name: fmt.Sprint(form.name, n), what: fmt.Sprintf("one action before %d rules, %s", n, form.what),
-				ours: func() (*subject, error) { return oursPolicy(form.field, n) },
+				name: fmt.Sprint(form.name, n), description: fmt.Sprintf("one action before %d rules, %s", n, form.what),
+				ours: func() (*engine, error) { return oursPolicy(form.field, n) },
 			})
 		}
 	}
@@ -41,7 +41,7 @@ func rulesOf(field string, n int) (*policy.Set, error) {
 	return policy.Load("policy.yaml", []byte(text.String()), policy.Options{})
 }
 
-func oursPolicy(field string, n int) (*subject, error) {
+func oursPolicy(field string, n int) (*engine, error) {
 	set, err := rulesOf(field, n)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func oursPolicy(field string, n int) (*subject, error) {
 		Account: benchAccount, Environment: "prod", Graph: name, Node: "act", Run: "run-1", Tool: name, Args: json.RawMessage(fmt.Sprintf(`{"amount":%d}`, n)),
 		Effects: []string{"write"}, Requester: "bob", Agent: "helper", Risk: 1, At: time.Unix(1_750_000_000, 0),
 	}
-	return &subject{do: func(context.Context) error {
+	return &engine{do: func(context.Context) error {
 		d, err := set.Decide(in)
 		if err == nil && d.Verdict != policy.Deny {
 			err = fmt.Errorf("the rules say %v, and the last of them should deny it", d.Verdict)
@@ -60,16 +60,16 @@ func oursPolicy(field string, n int) (*subject, error) {
 	}}, nil
 }
 
-// mostByTool is how much more a decision may cost when a hundred times as many tools have rules.
-const mostByTool = 2
+// maxGrowthByTool is how much more a decision may cost when a hundred times as many tools have rules.
+const maxGrowthByTool = 2
 
 // policies judges how decisions grow with the number of rules.
 func (rs results) policies() (verdicts []verdict) {
 	last := len(ruleCounts) - 1
 	small, big := fmt.Sprint("policy/by-tool/", ruleCounts[0]), fmt.Sprint("policy/by-tool/", ruleCounts[last])
-	v := verdict{Goal: fmt.Sprintf("%s → %s: CPU at most ×%d", small, big, mostByTool)}
+	v := verdict{Goal: fmt.Sprintf("%s → %s: CPU at most ×%d", small, big, maxGrowthByTool)}
 	if growth, ok := rs.cpuGrowth(small, big); ok {
-		v.Judged, v.Met, v.Measured = true, growth <= mostByTool, fmt.Sprintf("×%.1f", growth)
+		v.Judged, v.Met, v.Measured = true, growth <= maxGrowthByTool, fmt.Sprintf("×%.1f", growth)
 	}
 	verdicts = append(verdicts, v)
 	for i := range last {

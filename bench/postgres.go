@@ -17,13 +17,13 @@ import (
 
 // pgServer is a PostgreSQL server of our own, as the tests of the store have one. It writes to disk as one in production does.
 type pgServer struct {
-	host    *host
+	host    *testHost
 	cluster *pgtest.Cluster
 	pid     int // of its main process
 }
 
 func startServer(ctx context.Context) (*pgServer, error) {
-	s := &pgServer{host: &host{}}
+	s := &pgServer{host: &testHost{}}
 	err := s.host.try(func() { s.cluster = pgtest.Start(s.host) })
 	if err == nil {
 		s.pid, err = s.mainProcess(ctx)
@@ -49,7 +49,7 @@ func (s *pgServer) superuser(ctx context.Context, connString string) (conn *pgx.
 	return pgx.Connect(ctx, all)
 }
 
-func (s *pgServer) close() error { return s.host.leave() }
+func (s *pgServer) close() error { return s.host.cleanup() }
 
 // mainProcess finds the parent of a process that serves a connection.
 func (s *pgServer) mainProcess(ctx context.Context) (int, error) {
@@ -126,22 +126,22 @@ func readStat(pid int) (stat, error) {
 	}, nil
 }
 
-// host stands in for the test that package pgtest works for: this program is none. What pgtest does not call is not there.
-type host struct {
+// testHost stands in for the test that package pgtest works for: this program is none. What pgtest does not call is not there.
+type testHost struct {
 	testing.TB
 	cleanups []func()
 	errs     []error
 }
 
-// failure is what try recovers.
-type failure struct{ error }
+// fatalError is what try recovers.
+type fatalError struct{ error }
 
 // try runs what may be fatal to a test.
-func (h *host) try(do func()) (err error) {
+func (h *testHost) try(do func()) (err error) {
 	defer func() {
 		switch v := recover().(type) {
 		case nil:
-		case failure:
+		case fatalError:
 			err = v.error
 		default:
 			panic(v)
@@ -152,7 +152,7 @@ func (h *host) try(do func()) (err error) {
 }
 
 // leave does what happens when a test ends.
-func (h *host) leave() error {
+func (h *testHost) cleanup() error {
 	for len(h.cleanups) > 0 {
 		last := len(h.cleanups) - 1
 		cleanup := h.cleanups[last]
@@ -162,8 +162,8 @@ func (h *host) leave() error {
 	return errors.Join(h.errs...)
 }
 
-func (h *host) Helper()                   {}
-func (h *host) Cleanup(f func())          { h.cleanups = append(h.cleanups, f) }
-func (h *host) Error(args ...any)         { h.errs = append(h.errs, errors.New(fmt.Sprint(args...))) }
-func (h *host) Fatal(args ...any)         { panic(failure{errors.New(fmt.Sprint(args...))}) }
-func (h *host) Fatalf(f string, a ...any) { panic(failure{fmt.Errorf(f, a...)}) }
+func (h *testHost) Helper()                   {}
+func (h *testHost) Cleanup(f func())          { h.cleanups = append(h.cleanups, f) }
+func (h *testHost) Error(args ...any)         { h.errs = append(h.errs, errors.New(fmt.Sprint(args...))) }
+func (h *testHost) Fatal(args ...any)         { panic(fatalError{errors.New(fmt.Sprint(args...))}) }
+func (h *testHost) Fatalf(f string, a ...any) { panic(fatalError{fmt.Errorf(f, a...)}) }

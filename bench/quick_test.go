@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestQuick_EveryScenarioComesOutRightOnBothSides runs each operation once. It says nothing about time.
-func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
+// TestQuick_EveryScenarioIsCorrectOnBothSides runs each operation once. It says nothing about time.
+func TestQuick_EveryScenarioIsCorrectOnBothSides(t *testing.T) {
 	c, err := parse([]string{"-quick", "-json"})
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	if got, want := len(r.Results), len(scenarios()); got != want {
 		t.Errorf("%d results, want %d", got, want)
 	}
-	if got, want := len(r.Held.Rows), 2*len(holdScenarios()); got != want {
+	if got, want := len(r.Hold.Rows), 2*len(holdScenarios()); got != want {
 		t.Errorf("%d rows of runs that wait, want %d", got, want)
 	}
 	if got, want := len(r.Desk.Rows), 2*len(deskScenarios()); got != want {
@@ -40,12 +40,12 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 		t.Errorf("%d times somebody was noisy, want 2", len(r.Web.Noisy))
 	}
 	for _, n := range r.Web.Noisy {
-		if sum := n.Noise.sum(); n.Ops == 0 || n.Refused != 0 || n.Alone.P99 == 0 || n.Beside.P99 == 0 || sum.Good == 0 || sum.Failed != 0 {
-			t.Errorf("%s: %+v", noisyName(n.Ground), n)
+		if sum := n.Noise.sum(); n.Ops == 0 || n.Refused != 0 || n.Alone.P99 == 0 || n.WithNoise.P99 == 0 || sum.Good == 0 || sum.Failed != 0 {
+			t.Errorf("%s: %+v", noisyName(n.Database), n)
 		}
 	}
-	if len(r.Again) != 1 || r.Again[0].TakenOver == 0 || r.Again[0].Restarted == 0 || r.Again[0].Healed == 0 {
-		t.Errorf("after what broke: %+v", r.Again)
+	if len(r.Recovery) != 1 || r.Recovery[0].TakenOver == 0 || r.Recovery[0].Restarted == 0 || r.Recovery[0].Reconnected == 0 {
+		t.Errorf("after what broke: %+v", r.Recovery)
 	}
 	for _, v := range r.Goals { // only those about stored bytes are judged: they are exact
 		if !v.Judged || !v.Met {
@@ -62,8 +62,8 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 		}
 	}
 	for _, n := range r.Web.Noisy {
-		if !strings.Contains(text.String(), "`"+noisyName(n.Ground)+"`") {
-			t.Errorf("the report does not mention %s", noisyName(n.Ground))
+		if !strings.Contains(text.String(), "`"+noisyName(n.Database)+"`") {
+			t.Errorf("the report does not mention %s", noisyName(n.Database))
 		}
 	}
 	for _, s := range slices.Concat(holdScenarios(), deskScenarios(), webScenarios()) {
@@ -73,7 +73,7 @@ func TestQuick_EveryScenarioComesOutRightOnBothSides(t *testing.T) {
 	}
 }
 
-func TestSubject_WrongResultIsAnError(t *testing.T) {
+func TestEngine_WrongResultIsAnError(t *testing.T) {
 	for name, check := range map[string]func() error{
 		"a step too few": func() error { return expect(doc{Steps: 10})(doc{Steps: 9}) },
 		"lost text":      func() error { return expect(doc{Text: "a"})(doc{Text: "b"}) },
@@ -89,7 +89,7 @@ func TestSubject_WrongResultIsAnError(t *testing.T) {
 	}
 }
 
-func TestParse_RefusesWhatItDoesNotUnderstand(t *testing.T) {
+func TestParse_InvalidArgumentsAreErrors(t *testing.T) {
 	for _, args := range [][]string{{"-rounds", "0"}, {"-scenario", "("}, {"quick"}, {"-parked", "999"}, {"-parked", "10000000"}, {"-decided", "999"}, {"-decided", "10000000"}} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q passed", args)
@@ -97,7 +97,7 @@ func TestParse_RefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
-func TestJudge_SaysWhatIsNotMet(t *testing.T) {
+func TestJudge_ReportsUnmetGoals(t *testing.T) {
 	side := func(cpu float64, stored int) measured {
 		return measured{Best: sample{CPU: cpu, Allocs: 1}, Stored: stored}
 	}

@@ -14,16 +14,16 @@ import (
 
 // report is everything that a run of this program found out.
 type report struct {
-	Machine machine         `json:"machine"`
-	Rounds  int             `json:"rounds"`
-	Results []result        `json:"results"`
-	Held    holdReport      `json:"held"`
-	Desk    deskReport      `json:"desk"`
-	Web     webReport       `json:"web"`
-	Parked  []parkedResult  `json:"parked,omitempty"`
-	Again   []againResult   `json:"again,omitempty"`
-	History []historyResult `json:"history,omitempty"`
-	Goals   []verdict       `json:"goals"`
+	Machine  machine          `json:"machine"`
+	Rounds   int              `json:"rounds"`
+	Results  []result         `json:"results"`
+	Hold     holdReport       `json:"held"`
+	Desk     deskReport       `json:"desk"`
+	Web      webReport        `json:"web"`
+	Parked   []parkedResult   `json:"parked,omitempty"`
+	Recovery []recoveryResult `json:"again,omitempty"`
+	History  []historyResult  `json:"history,omitempty"`
+	Goals    []verdict        `json:"goals"`
 }
 
 // machine is where and with what it was measured.
@@ -88,11 +88,11 @@ func (r *report) markdown(w io.Writer) error {
 		m.Date.Format("2006-01-02 15:04 MST"), m.Go, m.OS, m.CPU, m.Cores, m.Load, m.Eino, m.Sonic, r.Rounds)
 	r.comparison(out)
 	r.alone(out)
-	r.Held.markdown(out)
+	r.Hold.markdown(out)
 	r.Desk.markdown(out)
 	r.Web.markdown(out)
 	r.parked(out)
-	r.again(out)
+	r.recovery(out)
 	r.history(out)
 	r.goals(out)
 	_, err := io.WriteString(w, out.String())
@@ -113,7 +113,7 @@ func (r *report) comparison(out *strings.Builder) {
 		}
 		title := row.title()
 		if row.Unequal != "" {
-			title += " " + mark(&notes, row.Unequal)
+			title += " " + noteMark(&notes, row.Unequal)
 		}
 		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", title,
 			duration(row.Ours.Best.CPU), duration(row.Eino.Best.CPU), fraction(row.cpuRatio()),
@@ -121,7 +121,7 @@ func (r *report) comparison(out *strings.Builder) {
 			bytesStored(row.Ours.Stored), bytesStored(row.Eino.Stored))
 	}
 	for i, note := range notes {
-		fmt.Fprintf(out, "\n%s %s.\n", marks(i), note)
+		fmt.Fprintf(out, "\n%s %s.\n", noteSymbol(i), note)
 	}
 }
 
@@ -157,29 +157,29 @@ func (r *report) goals(out *strings.Builder) {
 	}
 }
 
-func (r result) title() string { return "`" + r.Name + "` " + r.What }
+func (r result) title() string { return "`" + r.Name + "` " + r.Description }
 
-// mark returns the mark of a note, which is added to the notes if it is new.
-func mark(notes *[]string, note string) string {
+// noteMark returns the mark of a note, which is added to the notes if it is new.
+func noteMark(notes *[]string, note string) string {
 	for i, known := range *notes {
 		if known == note {
-			return marks(i)
+			return noteSymbol(i)
 		}
 	}
 	*notes = append(*notes, note)
-	return marks(len(*notes) - 1)
+	return noteSymbol(len(*notes) - 1)
 }
 
-func marks(i int) string { return strings.Repeat("†", i+1) }
+func noteSymbol(i int) string { return strings.Repeat("†", i+1) }
 
-// none stands where nothing was measured.
-const none = "–"
+// noValue stands where nothing was measured.
+const noValue = "–"
 
 // fraction writes a ratio the way people compare: 1/12 is better than 1/3, ×2 is worse than even.
 func fraction(ratio float64, known bool) string {
 	switch {
 	case !known:
-		return none
+		return noValue
 	case ratio < 1:
 		return fmt.Sprintf("1/%.1f", 1/ratio)
 	}
@@ -189,7 +189,7 @@ func fraction(ratio float64, known bool) string {
 func duration(ns float64) string {
 	switch {
 	case ns == 0:
-		return none
+		return noValue
 	case ns < 1e3:
 		return fmt.Sprintf("%.0f ns", ns)
 	case ns < 1e6:
@@ -202,7 +202,7 @@ func count(n float64) string { return bytesStored(int(n + 0.5)) }
 
 func bytesStored(n int) string {
 	if n == 0 {
-		return none
+		return noValue
 	}
 	return grouped(n)
 }

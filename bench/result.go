@@ -11,16 +11,16 @@ type measured struct {
 
 // result is what came out of a scenario.
 type result struct {
-	Name    string    `json:"name"`
-	What    string    `json:"what"`
-	Unequal string    `json:"unequal,omitempty"`
-	Ours    measured  `json:"ours"`
-	Eino    *measured `json:"eino,omitempty"`
+	Name        string    `json:"name"`
+	Description string    `json:"what"`
+	Unequal     string    `json:"unequal,omitempty"`
+	Ours        measured  `json:"ours"`
+	Eino        *measured `json:"eino,omitempty"`
 }
 
 // newResult takes our side and, if there is one, Eino's.
 func newResult(s scenario, sides []*side) result {
-	r := result{Name: s.name, What: s.what, Unequal: s.unequal, Ours: newMeasured(sides[0])}
+	r := result{Name: s.name, Description: s.description, Unequal: s.unequal, Ours: newMeasured(sides[0])}
 	if len(sides) > 1 {
 		eino := newMeasured(sides[1])
 		r.Eino = &eino
@@ -34,7 +34,7 @@ func newMeasured(s *side) measured {
 		if i == 0 {
 			m.Best = one
 		}
-		m.Best = least(m.Best, one)
+		m.Best = minimum(m.Best, one)
 	}
 	return m
 }

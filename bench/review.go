@@ -92,8 +92,8 @@ func checkPublished(outcome fermata.Outcome, text string) error {
 	return nil
 }
 
-// essay is a text of that many bytes that does not repeat itself: whoever compresses what it stores must not look better here than in life.
-func essay(size int) string {
+// randomText is a text of that many bytes that does not repeat itself: whoever compresses what it stores must not look better here than in life.
+func randomText(size int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	var text strings.Builder
 	for text.Len() < size {

@@ -5,10 +5,10 @@ import "fmt"
 // scenario is one comparison, or one measurement of our side alone.
 type scenario struct {
 	// name is what -scenario matches, what is the row's title.
-	name, what string
-	ours       func() (*subject, error)
+	name, description string
+	ours              func() (*engine, error)
 	// eino is nil where Eino has nothing of the kind.
-	eino func() (*subject, error)
+	eino func() (*engine, error)
 	// sizeOnly leaves out time and allocations.
 	sizeOnly bool
 	// bulky leaves Eino out of a quick run, which is also a test: its side takes gigabytes under the race detector.
@@ -24,9 +24,9 @@ const (
 )
 
 const (
-	savesMore = "our side also saves after every step, which survives a crash between two waits; Eino cannot do that"
-	eachItem  = "our side is one node that fans out over a list (graph.Each); Eino has branches only"
-	storesAll = "the text is in the state of every level, not of the innermost alone"
+	noteSavesMore = "our side also saves after every step, which survives a crash between two waits; Eino cannot do that"
+	noteEachItem  = "our side is one node that fans out over a list (graph.Each); Eino has branches only"
+	noteStoresAll = "the text is in the state of every level, not of the innermost alone"
 )
 
 // nestResult is what comes out of the nested graphs: two nodes per level and the one that asks.
@@ -36,18 +36,18 @@ func nestResult(depth int, text string) doc {
 
 // scenarios lists everything that is measured, in the order of the report.
 func scenarios() []scenario {
-	list := []scenario{{name: "line/10", what: "10 nodes in a line, no store, no wait", ours: oursRun, eino: einoRun}}
+	list := []scenario{{name: "line/10", description: "10 nodes in a line, no store, no wait", ours: oursRun, eino: einoRun}}
 	for _, size := range []int{kib, 64 * kib, mib} {
-		list = append(list, waitScenario("wait/", size, onHold, ""))
+		list = append(list, waitScenario("wait/", size, saveOnHold, ""))
 	}
 	for _, size := range []int{kib, 64 * kib, mib} {
-		list = append(list, waitScenario("wait-each-step/", size, eachStep, savesMore))
+		list = append(list, waitScenario("wait-each-step/", size, saveEachStep, noteSavesMore))
 	}
 	for _, n := range []int{100, 1000} {
-		list = append(list, fanScenario("fan/nodes/", n, oursFanNodes, onHold, ""))
+		list = append(list, fanScenario("fan/nodes/", n, oursFanNodes, saveOnHold, ""))
 	}
 	for _, n := range []int{100, 1000} {
-		list = append(list, fanScenario("fan/each/", n, oursFanEach, onHold, eachItem))
+		list = append(list, fanScenario("fan/each/", n, oursFanEach, saveOnHold, noteEachItem))
 	}
 	list = append(list, nestScenario(5, false), nestScenario(10, true), nestThrough(5))
 	list = append(list, agentScenarios()...)
@@ -55,34 +55,34 @@ func scenarios() []scenario {
 	return append(list, policyScenarios()...)
 }
 
-func waitScenario(prefix string, size int, how saving, unequal string) scenario {
-	text := prose(size)
+func waitScenario(prefix string, size int, how saveMode, unequal string) scenario {
+	text := escapedText(size)
 	return scenario{
-		name: prefix + sizeName(size), what: fmt.Sprintf("wait at node 5 of 10 and resume, %s of state", sizeName(size)),
-		ours:    func() (*subject, error) { return oursWait(text, how) },
-		eino:    func() (*subject, error) { return einoWait(text) },
+		name: prefix + sizeName(size), description: fmt.Sprintf("wait at node 5 of 10 and resume, %s of state", sizeName(size)),
+		ours:    func() (*engine, error) { return oursWait(text, how) },
+		eino:    func() (*engine, error) { return einoWait(text) },
 		unequal: unequal,
 	}
 }
 
-type oursFanMaker func(n int, how saving) (*subject, error)
+type oursFanMaker func(n int, how saveMode) (*engine, error)
 
-func fanScenario(prefix string, n int, make oursFanMaker, how saving, unequal string) scenario {
+func fanScenario(prefix string, n int, make oursFanMaker, how saveMode, unequal string) scenario {
 	return scenario{
-		name: fmt.Sprint(prefix, n), what: fmt.Sprintf("%d parallel waits, answered in one call", n),
-		ours:    func() (*subject, error) { return make(n, how) },
-		eino:    func() (*subject, error) { return einoFan(n) },
+		name: fmt.Sprint(prefix, n), description: fmt.Sprintf("%d parallel waits, answered in one call", n),
+		ours:    func() (*engine, error) { return make(n, how) },
+		eino:    func() (*engine, error) { return einoFan(n) },
 		unequal: unequal,
 	}
 }
 
 // nestScenario has the text in the innermost graph alone.
 func nestScenario(depth int, sizeOnly bool) scenario {
-	text := prose(64 * kib)
+	text := escapedText(64 * kib)
 	return scenario{
-		name: fmt.Sprintf("nest/%d", depth), what: fmt.Sprintf("%d nested graphs, the innermost waits with 64KiB", depth),
-		ours:     func() (*subject, error) { return oursNest(depth, text, doc{}, onHold) },
-		eino:     func() (*subject, error) { return einoNest(depth, text, doc{}) },
+		name: fmt.Sprintf("nest/%d", depth), description: fmt.Sprintf("%d nested graphs, the innermost waits with 64KiB", depth),
+		ours:     func() (*engine, error) { return oursNest(depth, text, doc{}, saveOnHold) },
+		eino:     func() (*engine, error) { return einoNest(depth, text, doc{}) },
 		sizeOnly: sizeOnly,
 	}
 }
@@ -90,40 +90,40 @@ func nestScenario(depth int, sizeOnly bool) scenario {
 // nestThrough hands the text down through the states of all levels.
 func nestThrough(depth int) scenario {
 	s := nestScenario(depth, true)
-	text := prose(64 * kib)
+	text := escapedText(64 * kib)
 	s.name = fmt.Sprintf("nest-through/%d", depth)
-	s.ours = func() (*subject, error) { return oursNest(depth, text, doc{Text: text}, onHold) }
-	s.eino = func() (*subject, error) { return einoNest(depth, text, doc{Text: text}) }
-	s.unequal = storesAll
+	s.ours = func() (*engine, error) { return oursNest(depth, text, doc{Text: text}, saveOnHold) }
+	s.eino = func() (*engine, error) { return einoNest(depth, text, doc{Text: text}) }
+	s.unequal = noteStoresAll
 	return s
 }
 
 // oursAlone are the rows that Eino has nothing to set against.
 func oursAlone() []scenario {
-	text := prose(kib)
+	text := escapedText(kib)
 	list := []scenario{
 		{
-			name: "sqlite/on-hold", what: "wait at node 5 of 10 and resume, 1KiB, SQLite, saved when it holds",
-			ours: func() (*subject, error) { return oursSQLite(text, onHold) },
+			name: "sqlite/on-hold", description: "wait at node 5 of 10 and resume, 1KiB, SQLite, saved when it holds",
+			ours: func() (*engine, error) { return oursSQLite(text, saveOnHold) },
 		},
 		{
-			name: "sqlite/each-step", what: "wait at node 5 of 10 and resume, 1KiB, SQLite, saved after every step",
-			ours: func() (*subject, error) { return oursSQLite(text, eachStep) },
+			name: "sqlite/each-step", description: "wait at node 5 of 10 and resume, 1KiB, SQLite, saved after every step",
+			ours: func() (*engine, error) { return oursSQLite(text, saveEachStep) },
 		},
 	}
 	for _, form := range []struct {
 		prefix, what string
 		make         oursFanMaker
-		how          saving
+		how          saveMode
 	}{
-		{"fan/flows/", ", each in a graph of its own (graph.EachFlow)", oursFanFlows, onHold},
-		{"fan-each-step/nodes/", ", saved after every step", oursFanNodes, eachStep},
-		{"fan-each-step/each/", ", saved after every step", oursFanEach, eachStep},
-		{"fan-each-step/flows/", ", each in a graph of its own, saved after every step", oursFanFlows, eachStep},
+		{"fan/flows/", ", each in a graph of its own (graph.EachFlow)", oursFanFlows, saveOnHold},
+		{"fan-each-step/nodes/", ", saved after every step", oursFanNodes, saveEachStep},
+		{"fan-each-step/each/", ", saved after every step", oursFanEach, saveEachStep},
+		{"fan-each-step/flows/", ", each in a graph of its own, saved after every step", oursFanFlows, saveEachStep},
 	} {
 		for _, n := range []int{100, 1000} {
 			s := fanScenario(form.prefix, n, form.make, form.how, "")
-			s.what += form.what
+			s.description += form.what
 			s.eino = nil
 			list = append(list, s)
 		}

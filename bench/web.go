@@ -17,7 +17,7 @@ import (
 func webScenarios() (list []holdScenario) {
 	for _, ground := range []string{onSQLite, onPostgres} {
 		for _, callers := range []int{1, 4, 16} {
-			list = append(list, holdScenario{kind: "http", ground: ground, callers: callers})
+			list = append(list, holdScenario{kind: "http", database: ground, callers: callers})
 		}
 	}
 	return list
@@ -31,13 +31,13 @@ type webPlan struct {
 	paced    time.Duration
 	overload time.Duration
 	// loud are the grounds on which one tenant is noisy, and noisy for how long.
-	loud  []string
-	noisy time.Duration
+	noisy         []string
+	noisyDuration time.Duration
 }
 
 var (
-	webCarefully = webPlan{holdPlan: holdPlan{rounds: 5, stretch: time.Second}, streams: 10_000, paced: 2 * time.Second, overload: 4 * time.Second, noisy: 4 * time.Second}
-	webQuickly   = webPlan{holdPlan: holdPlan{rounds: 1}, streams: 100, paced: 100 * time.Millisecond, overload: 100 * time.Millisecond, noisy: 100 * time.Millisecond}
+	webFull  = webPlan{holdPlan: holdPlan{rounds: 5, stretch: time.Second}, streams: 10_000, paced: 2 * time.Second, overload: 4 * time.Second, noisyDuration: 4 * time.Second}
+	webQuick = webPlan{holdPlan: holdPlan{rounds: 1}, streams: 100, paced: 100 * time.Millisecond, overload: 100 * time.Millisecond, noisyDuration: 100 * time.Millisecond}
 )
 
 // webReport is what came of it.
@@ -54,11 +54,11 @@ func (p webPlan) measure(ctx context.Context, list []holdScenario, progress io.W
 	for _, on := range []string{onSQLite, onPostgres} {
 		var here []holdScenario
 		for _, s := range list {
-			if s.ground == on {
+			if s.database == on {
 				here = append(here, s)
 			}
 		}
-		if len(here) == 0 && !slices.Contains(p.loud, on) {
+		if len(here) == 0 && !slices.Contains(p.noisy, on) {
 			continue
 		}
 		if err := p.measureOn(ctx, on, here, progress, &found); err != nil {
@@ -69,7 +69,7 @@ func (p webPlan) measure(ctx context.Context, list []holdScenario, progress io.W
 }
 
 func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, found *webReport) (err error) {
-	on, err := newGround(ctx, name)
+	on, err := newDatabase(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 		return err
 	}
 	found.Databases, found.Rounds = append(found.Databases, version), p.rounds
-	f, err := p.newField(ctx, on, newPiece(pieceReview), progress)
+	f, err := p.newComparison(ctx, on, newWorkload(workloadReview), progress)
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 			return err
 		}
 	}
-	if slices.Contains(p.loud, name) {
-		noisy, err := f.noisy(ctx, p.noisy)
+	if slices.Contains(p.noisy, name) {
+		noisy, err := f.noisy(ctx, p.noisyDuration)
 		if err != nil {
 			return fmt.Errorf("%s: %w", noisyName(name), err)
 		}
@@ -101,7 +101,7 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 }
 
 // measureRows measures all that there is of the server but the noisy tenant.
-func (p webPlan) measureRows(ctx context.Context, f *field, list []holdScenario, found *webReport) error {
+func (p webPlan) measureRows(ctx context.Context, f *comparison, list []holdScenario, found *webReport) error {
 	bare := 0.0
 	for _, s := range list {
 		rows, err := f.measure(ctx, s)
@@ -109,16 +109,16 @@ func (p webPlan) measureRows(ctx context.Context, f *field, list []holdScenario,
 			return fmt.Errorf("%d callers: %w", s.callers, err)
 		}
 		found.Rows = append(found.Rows, rows...)
-		bare = max(bare, rows[1].Sides[sideBare].Median)
+		bare = max(bare, rows[1].Sides[sideRawSQL].Median)
 	}
 	paced, err := f.paced(ctx, bare, p.paced)
 	if err != nil {
 		return err
 	}
 	found.Paced = append(found.Paced, paced)
-	client := f.holders[sideHTTP].(*crowd).keeper.(*webClient)
-	fmt.Fprintf(f.progress, "http/%s: %d event streams\n", f.ground.name(), p.streams)
-	streams, err := client.streams(ctx, f.ground.name(), p.streams)
+	client := f.targets[sideHTTP].(*callerPool).runKeeper.(*webClient)
+	fmt.Fprintf(f.progress, "http/%s: %d event streams\n", f.database.name(), p.streams)
+	streams, err := client.streams(ctx, f.database.name(), p.streams)
 	if err != nil {
 		return err
 	}

@@ -16,30 +16,30 @@ type webClient struct {
 	url   string
 	key   string
 	text  string
-	wire  *wire
+	http  *rawHTTPClient
 }
 
-// mostStreams is how many streams the server lets in.
-const mostStreams = 20_000
+// maxStreams is how many streams the server lets in.
+const maxStreams = 20_000
 
 func newWebClient(ctx context.Context, first childOrder) (*webClient, error) {
 	c, err := newChild(ctx, first)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := c.ask(childOrder{Serve: mostStreams})
+	reply, err := c.ask(childOrder{Serve: maxStreams})
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	w, err := newWire(reply.URL, chatPath, reply.Key)
+	w, err := newRawHTTPClient(reply.URL, chatPath, reply.Key)
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	return &webClient{child: c, url: reply.URL, key: reply.Key, text: first.Text, wire: w}, nil
+	return &webClient{child: c, url: reply.URL, key: reply.Key, text: first.Text, http: w}, nil
 }
 
 func (c *webClient) close() error {
-	c.wire.hangUp()
+	c.http.closeIdle()
 	return c.child.close()
 }
 
@@ -77,8 +77,8 @@ func (c *webClient) decide(ctx context.Context, key string) error {
 	return checkPublished(fermata.Completed{Output: said.Output}, c.text)
 }
 
-// told is what of an answer is looked at.
-type told struct {
+// chatReply is what of an answer is looked at.
+type chatReply struct {
 	Status     string
 	Output     json.RawMessage
 	Interrupts []struct{ Data json.RawMessage }
@@ -93,16 +93,16 @@ type statusError struct {
 func (e *statusError) Error() string { return fmt.Sprintf("the server says %d: %s", e.status, e.body) }
 
 // refused reports whether the server had no room.
-func (e *statusError) refused() bool {
+func (e *statusError) isRejection() bool {
 	return e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable
 }
 
-func (c *webClient) chat(ctx context.Context, body chat) (said told, err error) {
+func (c *webClient) chat(ctx context.Context, body chat) (said chatReply, err error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return said, err
 	}
-	status, answer, err := c.wire.post(ctx, data)
+	status, answer, err := c.http.post(ctx, data)
 	if err != nil {
 		return said, err
 	}

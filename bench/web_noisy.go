@@ -13,13 +13,13 @@ import (
 // noisyResult is how long the decisions of a quiet tenant take at a slow, steady pace: alone, and while another tenant asks for more than the server can
 // do, with several keys. The two take turns: the machine may be another one a minute later.
 type noisyResult struct {
-	Ground string `json:"database"`
+	Database string `json:"database"`
 	// Pace is how many decisions a second come from the quiet tenant, Ops how many came on each side.
 	Pace float64 `json:"pace"`
 	Ops  int     `json:"ops"`
 	// Alone and Beside have the latencies, from the moment at which a decision was due.
-	Alone  pacedSide `json:"alone"`
-	Beside pacedSide `json:"beside"`
+	Alone     pacedSide `json:"alone"`
+	WithNoise pacedSide `json:"beside"`
 	// Refused is how many decisions of the quiet tenant the server had no room for.
 	Refused int `json:"refused"`
 	// Noise is what became of the noisy tenant's requests.
@@ -42,27 +42,27 @@ func (r noisyResult) ratio() (p99 float64, known bool) {
 	if r.Alone.P99 == 0 {
 		return 0, false
 	}
-	return r.Beside.P99 / r.Alone.P99, true
+	return r.WithNoise.P99 / r.Alone.P99, true
 }
 
 // noisy lets the quiet tenant be alone, and beside the noisy one, in turns.
-func (f *field) noisy(ctx context.Context, lasts time.Duration) (r noisyResult, err error) {
-	c := f.holders[sideHTTP].(*crowd)
-	client := c.keeper.(*webClient)
-	r = noisyResult{Ground: f.ground.name(), Pace: noisyPace, Noise: overloadResult{Ground: f.ground.name()}}
+func (f *comparison) noisy(ctx context.Context, lasts time.Duration) (r noisyResult, err error) {
+	c := f.targets[sideHTTP].(*callerPool)
+	client := c.runKeeper.(*webClient)
+	r = noisyResult{Database: f.database.name(), Pace: noisyPace, Noise: overloadResult{Database: f.database.name()}}
 	quiet, err := client.tenant("quiet", 1)
 	if err != nil {
 		return r, err
 	}
-	defer quiet[0].wire.hangUp()
+	defer quiet[0].http.closeIdle()
 	var alone, beside, refused []time.Duration
 	for turn := range f.plan.rounds {
 		capacity, err := c.capacity(ctx, f.plan.stretch)
 		if err != nil {
 			return r, err
 		}
-		fmt.Fprintf(f.progress, "round %d of %d: %s, %d times %.0f starts a second\n", turn+1, f.plan.rounds, noisyName(r.Ground), overloadBy, capacity)
-		day := &quietDay{webClient: quiet[0], count: max(1, int(noisyPace*lasts.Seconds()))}
+		fmt.Fprintf(f.progress, "round %d of %d: %s, %d times %.0f starts a second\n", turn+1, f.plan.rounds, noisyName(r.Database), overloadFactor, capacity)
+		day := &quietTenant{webClient: quiet[0], count: max(1, int(noisyPace*lasts.Seconds()))}
 		if err := day.prepare(ctx, turn); err != nil {
 			return r, err
 		}
@@ -75,15 +75,15 @@ func (f *field) noisy(ctx context.Context, lasts time.Duration) (r noisyResult, 
 		if err != nil {
 			return r, err
 		}
-		took, noise, err := day.beside(ctx, crew, capacity, lasts)
+		took, noise, err := day.decideDuringNoise(ctx, crew, capacity, lasts)
 		if err != nil {
 			return r, fmt.Errorf("beside: %w", err)
 		}
 		beside, refused = append(beside, took...), append(refused, noise.refused...)
-		r.Refused, r.Noise.Turns = r.Refused+day.refused, append(r.Noise.Turns, noise)
+		r.Refused, r.Noise.Rounds = r.Refused+day.refused, append(r.Noise.Rounds, noise)
 	}
 	slices.Sort(refused)
-	r.Ops, r.Alone, r.Beside, r.Noise.RefusedP99 = len(beside), sideOf(alone), sideOf(beside), float64(percentile(refused, 99))
+	r.Ops, r.Alone, r.WithNoise, r.Noise.RefusedP99 = len(beside), sideOf(alone), sideOf(beside), float64(percentile(refused, 99))
 	return r, nil
 }
 
@@ -93,10 +93,10 @@ func sideOf(latencies []time.Duration) pacedSide {
 }
 
 // capacity is how many runs a second the server starts when each caller waits for its answer.
-func (c *crowd) capacity(ctx context.Context, lasts time.Duration) (float64, error) {
-	calm, err := c.starts(ctx, calmCallers, stretchOf{lasts: lasts, least: calmCallers})
+func (c *callerPool) capacity(ctx context.Context, lasts time.Duration) (float64, error) {
+	calm, err := c.starts(ctx, baselineCallers, loadSpec{duration: lasts, minRuns: baselineCallers})
 	if err == nil {
-		_, err = c.decides(ctx, calmCallers)
+		_, err = c.decides(ctx, baselineCallers)
 	}
 	return float64(len(calm.latencies)) / calm.wall.Seconds(), err
 }
@@ -111,25 +111,25 @@ func (c *webClient) tenant(account string, keys int) (t tenant, err error) {
 		return nil, err
 	}
 	for _, key := range reply.Keys {
-		w, err := newWire(c.url, chatPath, key)
+		w, err := newRawHTTPClient(c.url, chatPath, key)
 		if err != nil {
 			return nil, err
 		}
-		t = append(t, &webClient{url: c.url, key: key, text: c.text, wire: w})
+		t = append(t, &webClient{url: c.url, key: key, text: c.text, http: w})
 	}
 	return t, nil
 }
 
 // shout asks for too much, with all keys at the same time.
-func (t tenant) shout(ctx context.Context, capacity float64, lasts time.Duration) (sum overloadTurn) {
-	turns := make([]overloadTurn, len(t))
+func (t tenant) overload(ctx context.Context, capacity float64, lasts time.Duration) (sum overloadRound) {
+	turns := make([]overloadRound, len(t))
 	var all sync.WaitGroup
 	for n, c := range t {
 		all.Go(func() { turns[n] = c.overload(ctx, fmt.Sprintf("key-%d", n), capacity/float64(len(t)), lasts) })
 	}
 	all.Wait()
 	for _, one := range turns {
-		sum.Capacity, sum.Asked, sum.Lasted = sum.Capacity+one.Capacity, sum.Asked+one.Asked, max(sum.Lasted, one.Lasted)
+		sum.Capacity, sum.Offered, sum.Lasted = sum.Capacity+one.Capacity, sum.Offered+one.Offered, max(sum.Lasted, one.Lasted)
 		sum.Good, sum.Refused, sum.Failed = sum.Good+one.Good, sum.Refused+one.Refused, sum.Failed+one.Failed
 		sum.good, sum.refused = append(sum.good, one.good...), append(sum.refused, one.refused...)
 		if one.Worst != "" {
@@ -139,8 +139,8 @@ func (t tenant) shout(ctx context.Context, capacity float64, lasts time.Duration
 	return sum
 }
 
-// quietDay is what a quiet tenant does in one turn: as many decisions alone as beside the noisy one.
-type quietDay struct {
+// quietTenant is what a quiet tenant does in one turn: as many decisions alone as beside the noisy one.
+type quietTenant struct {
 	*webClient
 	count   int
 	keys    []string
@@ -148,7 +148,7 @@ type quietDay struct {
 }
 
 // prepare starts what is decided later.
-func (q *quietDay) prepare(ctx context.Context, turn int) error {
+func (q *quietTenant) prepare(ctx context.Context, turn int) error {
 	for n := range 2 * q.count {
 		key := fmt.Sprintf("quiet-%d-%d", turn, n)
 		if err := q.start(ctx, key); err != nil {
@@ -160,13 +160,13 @@ func (q *quietDay) prepare(ctx context.Context, turn int) error {
 }
 
 // decide decides half of it at the pace, and counts the refusals.
-func (q *quietDay) decide(ctx context.Context) ([]time.Duration, error) {
+func (q *quietTenant) decide(ctx context.Context) ([]time.Duration, error) {
 	keys := q.keys[:q.count]
 	q.keys = q.keys[q.count:]
 	var mu sync.Mutex
-	return steadily(noisyPace, len(keys), func(n int) error {
+	return atPace(noisyPace, len(keys), func(n int) error {
 		err := q.webClient.decide(ctx, keys[n])
-		if said, ok := errors.AsType[*statusError](err); ok && said.refused() {
+		if said, ok := errors.AsType[*statusError](err); ok && said.isRejection() {
 			mu.Lock()
 			defer mu.Unlock()
 			q.refused++
@@ -177,10 +177,10 @@ func (q *quietDay) decide(ctx context.Context) ([]time.Duration, error) {
 }
 
 // beside decides the other half while somebody else shouts, who has begun before.
-func (q *quietDay) beside(ctx context.Context, crew tenant, capacity float64, lasts time.Duration) ([]time.Duration, overloadTurn, error) {
+func (q *quietTenant) decideDuringNoise(ctx context.Context, crew tenant, capacity float64, lasts time.Duration) ([]time.Duration, overloadRound, error) {
 	lead := lasts / noisyLead
-	noise := make(chan overloadTurn, 1)
-	go func() { noise <- crew.shout(ctx, capacity, lead+lasts) }()
+	noise := make(chan overloadRound, 1)
+	go func() { noise <- crew.overload(ctx, capacity, lead+lasts) }()
 	time.Sleep(lead)
 	took, err := q.decide(ctx)
 	return took, <-noise, err
@@ -196,14 +196,14 @@ func (w webReport) noisyMarkdown(out io.Writer) {
 	for _, r := range w.Noisy {
 		sum := r.Noise.sum()
 		ratio, known := r.ratio()
-		fmt.Fprintf(out, "| `%s` | %.0f/s | %s | %s | %s | %d of %d | %.0f/s | %s | %s ms |\n", noisyName(r.Ground), r.Pace, r.Alone, r.Beside, times(ratio, known),
-			r.Refused, r.Ops, sum.Asked, percent(r.Noise.goodput(), sum.Capacity > 0), millis(r.Noise.RefusedP99))
+		fmt.Fprintf(out, "| `%s` | %.0f/s | %s | %s | %s | %d of %d | %.0f/s | %s | %s ms |\n", noisyName(r.Database), r.Pace, r.Alone, r.WithNoise, times(ratio, known),
+			r.Refused, r.Ops, sum.Offered, percent(r.Noise.goodput(), sum.Capacity > 0), millis(r.Noise.RefusedP99))
 	}
 }
 
 func times(ratio float64, known bool) string {
 	if !known {
-		return none
+		return noValue
 	}
 	return fmt.Sprintf("× %.2f", ratio)
 }

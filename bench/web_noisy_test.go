@@ -11,18 +11,18 @@ import (
 )
 
 // The quiet tenant's decisions are counted whatever becomes of them, and what it is refused is no failure, but told.
-func TestQuietDay_CountsWhatItIsRefused(t *testing.T) {
+func TestQuietTenant_CountsRejections(t *testing.T) {
 	status := http.StatusServiceUnavailable
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 	}))
 	defer front.Close()
-	w, err := newWire(front.URL, chatPath, "")
+	w, err := newRawHTTPClient(front.URL, chatPath, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.hangUp()
-	day := &quietDay{webClient: &webClient{wire: w}, count: 1, keys: []string{"a", "b"}}
+	defer w.closeIdle()
+	day := &quietTenant{webClient: &webClient{http: w}, count: 1, keys: []string{"a", "b"}}
 	if took, err := day.decide(t.Context()); err != nil || len(took) != 1 || day.refused != 1 || len(day.keys) != 1 {
 		t.Errorf("%v, %v; %d refused, %v left", took, err, day.refused, day.keys)
 	}
@@ -35,16 +35,16 @@ func TestQuietDay_CountsWhatItIsRefused(t *testing.T) {
 	}
 }
 
-func TestJudge_ANoisyTenant(t *testing.T) {
-	turn := overloadTurn{Capacity: 10, Good: 5, Refused: 40, Lasted: time.Second}
-	good := noisyResult{Ground: onSQLite, Alone: pacedSide{P99: 10}, Beside: pacedSide{P99: 12}, Ops: 100, Noise: overloadResult{Turns: []overloadTurn{turn}}}
+func TestJudge_NoisyTenant(t *testing.T) {
+	turn := overloadRound{Capacity: 10, Good: 5, Refused: 40, Lasted: time.Second}
+	good := noisyResult{Database: onSQLite, Alone: pacedSide{P99: 10}, WithNoise: pacedSide{P99: 12}, Ops: 100, Noise: overloadResult{Rounds: []overloadRound{turn}}}
 	later, refused, starved, failed, unknown := good, good, good, good, good
-	later.Beside.P99 = 12.1
+	later.WithNoise.P99 = 12.1
 	refused.Refused = 1
 	turn.Good = 4
-	starved.Noise.Turns = []overloadTurn{turn}
+	starved.Noise.Rounds = []overloadRound{turn}
 	turn.Good, turn.Failed = 5, 1
-	failed.Noise.Turns = []overloadTurn{turn}
+	failed.Noise.Rounds = []overloadRound{turn}
 	unknown.Alone.P99 = 0
 	for want, all := range map[string][]noisyResult{"met": {good}, "**NOT met**": {later, refused, starved, failed}, "not judged": {unknown}} {
 		for n, r := range all {
@@ -60,7 +60,7 @@ func TestJudge_ANoisyTenant(t *testing.T) {
 }
 
 // All keys of a tenant shout at the same time; together they ask for what one would. Who comes back later is served.
-func TestTenant_ShoutsWithAllKeys(t *testing.T) {
+func TestTenant_OverloadsWithAllKeys(t *testing.T) {
 	var crew tenant
 	for range noisyKeys {
 		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,14 +72,14 @@ func TestTenant_ShoutsWithAllKeys(t *testing.T) {
 			io.WriteString(w, "{}")
 		}))
 		defer front.Close()
-		w, err := newWire(front.URL, chatPath, "")
+		w, err := newRawHTTPClient(front.URL, chatPath, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		crew = append(crew, &webClient{wire: w})
+		crew = append(crew, &webClient{http: w})
 	}
-	sum := crew.shout(t.Context(), 40, 100*time.Millisecond)
-	if sum.Capacity != 40 || sum.Asked != 40*overloadBy || sum.Refused != 20 || sum.Good+sum.Failed != 0 {
+	sum := crew.overload(t.Context(), 40, 100*time.Millisecond)
+	if sum.Capacity != 40 || sum.Offered != 40*overloadFactor || sum.Refused != 20 || sum.Good+sum.Failed != 0 {
 		t.Errorf("%+v", sum)
 	}
 }

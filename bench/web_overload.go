@@ -13,18 +13,18 @@ import (
 // overloadResult is what became of more than the server can do. What it can do is measured right before, in each turn: the machine may be another
 // one a minute later.
 type overloadResult struct {
-	Ground string         `json:"database"`
-	Turns  []overloadTurn `json:"turns"`
+	Database string          `json:"database"`
+	Rounds   []overloadRound `json:"turns"`
 	// GoodP50 is how long half of those took that were done, RefusedP99 how long it took to be refused, in nanoseconds.
 	GoodP50    float64 `json:"goodP50Ns"`
 	RefusedP99 float64 `json:"refusedP99Ns"`
 }
 
-// overloadTurn is one of them.
-type overloadTurn struct {
+// overloadRound is one of them.
+type overloadRound struct {
 	// Capacity is how many runs per second the server has started when each caller waited for its answer, Asked how many it was asked for then.
 	Capacity float64 `json:"capacity"`
-	Asked    float64 `json:"asked"`
+	Offered  float64 `json:"asked"`
 	// Good is how many requests were done, Refused how many the server had no room for (429 and 503), Failed how many ended otherwise.
 	Good    int `json:"good"`
 	Refused int `json:"refused"`
@@ -33,16 +33,16 @@ type overloadTurn struct {
 	Lasted time.Duration `json:"lastedNs"`
 	Worst  string        `json:"worst,omitempty"`
 	// Back is the time from the end of the asking until somebody who comes then is done.
-	Back time.Duration `json:"backNs"`
+	Recovered time.Duration `json:"backNs"`
 	// CalmCPU is what a start takes of server, database and clients when they are not too many; CPU what it takes then, with all refusals.
-	CalmCPU time.Duration `json:"calmCpuNs"`
-	CPU     time.Duration `json:"cpuNs"`
+	BaselineCPU time.Duration `json:"calmCpuNs"`
+	CPU         time.Duration `json:"cpuNs"`
 
 	good, refused []time.Duration
 }
 
 // goodput is which part of its capacity the server has got done.
-func (r overloadTurn) goodput() float64 {
+func (r overloadRound) goodput() float64 {
 	if r.Capacity == 0 || r.Lasted == 0 {
 		return 0
 	}
@@ -52,48 +52,48 @@ func (r overloadTurn) goodput() float64 {
 // goodput is the median of the turns.
 func (r overloadResult) goodput() float64 {
 	var all []float64
-	for _, t := range r.Turns {
+	for _, t := range r.Rounds {
 		all = append(all, t.goodput())
 	}
 	return median(all)
 }
 
 // sum adds the turns up; rates are medians.
-func (r overloadResult) sum() (sum overloadTurn) {
+func (r overloadResult) sum() (sum overloadRound) {
 	var capacity, asked, calm, cpu []float64
-	for _, t := range r.Turns {
+	for _, t := range r.Rounds {
 		sum.Good, sum.Refused, sum.Failed = sum.Good+t.Good, sum.Refused+t.Refused, sum.Failed+t.Failed
 		sum.Lasted, sum.Worst = sum.Lasted+t.Lasted, t.Worst
-		capacity, asked = append(capacity, t.Capacity), append(asked, t.Asked)
-		calm, cpu = append(calm, float64(t.CalmCPU)), append(cpu, float64(t.CPU))
+		capacity, asked = append(capacity, t.Capacity), append(asked, t.Offered)
+		calm, cpu = append(calm, float64(t.BaselineCPU)), append(cpu, float64(t.CPU))
 	}
-	sum.Capacity, sum.Asked = median(capacity), median(asked)
-	sum.CalmCPU, sum.CPU = time.Duration(median(calm)), time.Duration(median(cpu))
+	sum.Capacity, sum.Offered = median(capacity), median(asked)
+	sum.BaselineCPU, sum.CPU = time.Duration(median(calm)), time.Duration(median(cpu))
 	return sum
 }
 
 const (
-	// overloadBy is how many times as much is asked for as there is room for.
-	overloadBy = 5
-	// mostUnderWay keeps this side from running out of connections. It is well above what the server takes at once, so whoever is
+	// overloadFactor is how many times as much is asked for as there is room for.
+	overloadFactor = 5
+	// maxInFlight keeps this side from running out of connections. It is well above what the server takes at once, so whoever is
 	// left out here would have been refused there, and counts as that.
-	mostUnderWay = 4000
-	// calmCallers are those who show what the server can do.
-	calmCallers = 16
+	maxInFlight = 4000
+	// baselineCallers are those who show what the server can do.
+	baselineCallers = 16
 )
 
 // overload asks for too much, in turns with as much as the server can do.
-func (f *field) overload(ctx context.Context, turns int, lasts time.Duration) (r overloadResult, err error) {
-	c := f.holders[sideHTTP].(*crowd)
-	client := c.keeper.(*webClient)
-	r = overloadResult{Ground: f.ground.name()}
+func (f *comparison) overload(ctx context.Context, turns int, lasts time.Duration) (r overloadResult, err error) {
+	c := f.targets[sideHTTP].(*callerPool)
+	client := c.runKeeper.(*webClient)
+	r = overloadResult{Database: f.database.name()}
 	var good, refused []time.Duration
 	for turn := range turns {
 		before, err := f.cpuOfAll(client)
 		if err != nil {
 			return r, err
 		}
-		calm, err := c.starts(ctx, calmCallers, stretchOf{lasts: f.plan.stretch, least: calmCallers})
+		calm, err := c.starts(ctx, baselineCallers, loadSpec{duration: f.plan.stretch, minRuns: baselineCallers})
 		if err != nil {
 			return r, err
 		}
@@ -102,15 +102,15 @@ func (f *field) overload(ctx context.Context, turns int, lasts time.Duration) (r
 			return r, err
 		}
 		capacity := float64(len(calm.latencies)) / calm.wall.Seconds()
-		fmt.Fprintf(f.progress, "http/%s: %d times %.0f starts a second\n", r.Ground, overloadBy, capacity)
+		fmt.Fprintf(f.progress, "http/%s: %d times %.0f starts a second\n", r.Database, overloadFactor, capacity)
 		t := client.overload(ctx, fmt.Sprintf("over-%d", turn), capacity, lasts)
 		after, err := f.cpuOfAll(client)
 		if err != nil {
 			return r, err
 		}
-		t.CalmCPU, t.CPU = (between-before)/time.Duration(len(calm.latencies)), (after-between)/time.Duration(max(1, t.Good))
-		r.Turns, good, refused = append(r.Turns, t), append(good, t.good...), append(refused, t.refused...)
-		if _, err := c.decides(ctx, calmCallers); err != nil {
+		t.BaselineCPU, t.CPU = (between-before)/time.Duration(len(calm.latencies)), (after-between)/time.Duration(max(1, t.Good))
+		r.Rounds, good, refused = append(r.Rounds, t), append(good, t.good...), append(refused, t.refused...)
+		if _, err := c.decides(ctx, baselineCallers); err != nil {
 			return r, err
 		}
 	}
@@ -121,8 +121,8 @@ func (f *field) overload(ctx context.Context, turns int, lasts time.Duration) (r
 }
 
 // cpuOfAll is what this process, the server and the database have used so far.
-func (f *field) cpuOfAll(client *webClient) (time.Duration, error) {
-	database, err := f.ground.cpuTime()
+func (f *comparison) cpuOfAll(client *webClient) (time.Duration, error) {
+	database, err := f.database.cpuTime()
 	if err != nil {
 		return 0, err
 	}
@@ -131,9 +131,9 @@ func (f *field) cpuOfAll(client *webClient) (time.Duration, error) {
 }
 
 // overload starts runs at a steady pace, whatever becomes of those before.
-func (c *webClient) overload(ctx context.Context, prefix string, capacity float64, lasts time.Duration) overloadTurn {
-	r := overloadTurn{Capacity: capacity, Asked: overloadBy * capacity}
-	defer c.wire.hangUp()
+func (c *webClient) overload(ctx context.Context, prefix string, capacity float64, lasts time.Duration) overloadRound {
+	r := overloadRound{Capacity: capacity, Offered: overloadFactor * capacity}
+	defer c.http.closeIdle()
 	var mu sync.Mutex
 	var underWay atomic.Int64
 	begun := time.Now()
@@ -142,49 +142,49 @@ func (c *webClient) overload(ctx context.Context, prefix string, capacity float6
 		defer mu.Unlock()
 		r.count(err, time.Since(begun), took)
 	}
-	total := max(1, int(r.Asked*lasts.Seconds()))
-	_, _ = steadily(r.Asked, total, func(n int) error { // what went wrong is counted
+	total := max(1, int(r.Offered*lasts.Seconds()))
+	_, _ = atPace(r.Offered, total, func(n int) error { // what went wrong is counted
 		from := time.Now()
 		var err error = &statusError{status: 429}
-		if underWay.Add(1) <= mostUnderWay {
+		if underWay.Add(1) <= maxInFlight {
 			err = c.start(ctx, fmt.Sprintf("%s-%d", prefix, n))
 		}
 		underWay.Add(-1)
 		count(err, time.Since(from))
 		return nil
 	})
-	r.Back = c.back(ctx, prefix, begun.Add(time.Duration(float64(total)/r.Asked*float64(time.Second))))
+	r.Recovered = c.recoveryTime(ctx, prefix, begun.Add(time.Duration(float64(total)/r.Offered*float64(time.Second))))
 	return r
 }
 
-// mostBack is how long somebody tries to get in again.
-const mostBack = 30 * time.Second
+// maxRecovery is how long somebody tries to get in again.
+const maxRecovery = 30 * time.Second
 
 // back starts a run, as often as it takes, and says how long after a moment that was done.
-func (c *webClient) back(ctx context.Context, prefix string, since time.Time) time.Duration {
-	for time.Since(since) < mostBack && c.start(ctx, prefix+"-back") != nil {
+func (c *webClient) recoveryTime(ctx context.Context, prefix string, since time.Time) time.Duration {
+	for time.Since(since) < maxRecovery && c.start(ctx, prefix+"-back") != nil {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return max(0, time.Since(since))
 }
 
 // back is the longest of the turns.
-func (r overloadResult) back() (longest time.Duration) {
-	for _, t := range r.Turns {
-		longest = max(longest, t.Back)
+func (r overloadResult) recoveryTime() (longest time.Duration) {
+	for _, t := range r.Rounds {
+		longest = max(longest, t.Recovered)
 	}
 	return longest
 }
 
 // count notes what became of one request.
-func (r *overloadTurn) count(err error, at, took time.Duration) {
+func (r *overloadRound) count(err error, at, took time.Duration) {
 	said, isAnswer := errors.AsType[*statusError](err)
 	switch {
 	case err == nil:
 		r.Good++
 		r.Lasted = max(r.Lasted, at)
 		r.good = append(r.good, took)
-	case isAnswer && said.refused():
+	case isAnswer && said.isRejection():
 		r.Refused++
 		r.refused = append(r.refused, took)
 	default:

@@ -14,11 +14,11 @@ import (
 // pacedResult is how long decisions take when they come at a steady pace, whatever becomes of those before: people do not wait for each other.
 // The pace is the one that the server has to keep, a part of what bare SQL can do; bare SQL and the disk alone have turns at the same pace beside it.
 type pacedResult struct {
-	Ground string `json:"database"`
+	Database string `json:"database"`
 	// Bare is how many decisions a second bare SQL did with any number of callers, Pace how many come.
-	Bare float64 `json:"bare"`
-	Pace float64 `json:"pace"`
-	Ops  int     `json:"ops"`
+	RawSQL float64 `json:"bare"`
+	Pace   float64 `json:"pace"`
+	Ops    int     `json:"ops"`
 	// Refused is how many of them the server did not take: it was behind by more than it lets wait.
 	Refused int `json:"refused,omitempty"`
 	// Sides has the latencies, from the moment at which a decision was due.
@@ -33,23 +33,23 @@ type pacedSide struct {
 func pacedName(ground string) string { return "http/" + ground + "/paced" }
 
 // paced lets the server and bare SQL take turns at the pace.
-func (f *field) paced(ctx context.Context, bare float64, lasts time.Duration) (pacedResult, error) {
-	r := pacedResult{Ground: f.ground.name(), Bare: bare, Pace: leastOfBare * bare, Sides: make(map[string]pacedSide)}
+func (f *comparison) paced(ctx context.Context, bare float64, lasts time.Duration) (pacedResult, error) {
+	r := pacedResult{Database: f.database.name(), RawSQL: bare, Pace: minOfRawSQL * bare, Sides: make(map[string]pacedSide)}
 	count := max(1, int(r.Pace*lasts.Seconds()))
 	found := make(map[string][]time.Duration)
 	for round := range f.plan.rounds {
-		fmt.Fprintf(f.progress, "round %d of %d: %s, %.0f decisions a second\n", round+1, f.plan.rounds, pacedName(r.Ground), r.Pace)
-		for _, side := range []string{sideHTTP, sideBare} {
-			c := f.holders[side].(*crowd)
-			if _, err := c.starts(ctx, 4, stretchOf{least: count}); err != nil {
+		fmt.Fprintf(f.progress, "round %d of %d: %s, %.0f decisions a second\n", round+1, f.plan.rounds, pacedName(r.Database), r.Pace)
+		for _, side := range []string{sideHTTP, sideRawSQL} {
+			c := f.targets[side].(*callerPool)
+			if _, err := c.starts(ctx, 4, loadSpec{minRuns: count}); err != nil {
 				return r, fmt.Errorf("%s: %w", side, err)
 			}
 			keys := c.waiting
 			c.waiting = nil
 			var refused atomic.Int64
-			latencies, err := steadily(r.Pace, len(keys), func(n int) error {
+			latencies, err := atPace(r.Pace, len(keys), func(n int) error {
 				err := c.decide(ctx, keys[n])
-				if no, ok := errors.AsType[*statusError](err); ok && no.refused() {
+				if no, ok := errors.AsType[*statusError](err); ok && no.isRejection() {
 					refused.Add(1)
 					return nil
 				}
@@ -61,11 +61,11 @@ func (f *field) paced(ctx context.Context, bare float64, lasts time.Duration) (p
 			}
 			found[side] = append(found[side], latencies...)
 		}
-		latencies, err := diskSteadily(r.Pace, count)
+		latencies, err := fsyncAtPace(r.Pace, count)
 		if err != nil {
-			return r, fmt.Errorf("%s: %w", sideDisk, err)
+			return r, fmt.Errorf("%s: %w", sideFsync, err)
 		}
-		found[sideDisk] = append(found[sideDisk], latencies...)
+		found[sideFsync] = append(found[sideFsync], latencies...)
 	}
 	r.Ops = len(found[sideHTTP])
 	for side, latencies := range found {
@@ -75,8 +75,8 @@ func (f *field) paced(ctx context.Context, bare float64, lasts time.Duration) (p
 	return r, nil
 }
 
-// steadily does something so many times, so often a second, and returns how long each took from the moment at which it was due.
-func steadily(pace float64, count int, do func(n int) error) ([]time.Duration, error) {
+// atPace does something so many times, so often a second, and returns how long each took from the moment at which it was due.
+func atPace(pace float64, count int, do func(n int) error) ([]time.Duration, error) {
 	latencies, errs := make([]time.Duration, count), make([]error, count)
 	var all sync.WaitGroup
 	begun := time.Now()
@@ -96,7 +96,7 @@ func steadily(pace float64, count int, do func(n int) error) ([]time.Duration, e
 func (w webReport) pacedMarkdown(out io.Writer) {
 	fmt.Fprint(out, "\n| at a steady pace | decisions a second | of bare SQL | over HTTP, p50 / p99 | refused | bare SQL at that pace | the disk alone |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, p := range w.Paced {
-		fmt.Fprintf(out, "| `%s` | %.0f | %s | %s | %d | %s | %s |\n", pacedName(p.Ground), p.Pace, percent(leastOfBare, true), p.Sides[sideHTTP], p.Refused, p.Sides[sideBare], p.Sides[sideDisk])
+		fmt.Fprintf(out, "| `%s` | %.0f | %s | %s | %d | %s | %s |\n", pacedName(p.Database), p.Pace, percent(minOfRawSQL, true), p.Sides[sideHTTP], p.Refused, p.Sides[sideRawSQL], p.Sides[sideFsync])
 	}
 }
 

@@ -14,28 +14,28 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// serving is the server before an executor, as cmd/fermata has it: API keys, strict JSON, limits, audit, on a port of the loopback device.
-type serving struct {
-	*executing
+// benchServer is the server before an executor, as cmd/fermata has it: API keys, strict JSON, limits, audit, on a port of the loopback device.
+type benchServer struct {
+	*executorSide
 	http *http.Server
 }
 
-// plenty is a limit that nobody reaches. How many requests one principal may send is not asked here, and all come from one; what the server
+// unlimited is a limit that nobody reaches. How many requests one principal may send is not asked here, and all come from one; what the server
 // does when it is asked for more than it can do is up to its other limits, which are the defaults.
-const plenty = 1_000_000_000
+const unlimited = 1_000_000_000
 
-// mostOpen is more than are left open when the server was asked for too much.
-const mostOpen = 100_000
+// maxOpenRequests is more than are left open when the server was asked for too much.
+const maxOpenRequests = 100_000
 
 // open begins to serve, and returns where, and the key to come in with.
-func (s *serving) open(ctx context.Context, streams int) (url, key string, err error) {
+func (s *benchServer) open(ctx context.Context, streams int) (url, key string, err error) {
 	keys, err := s.keys(ctx, benchAccount, 1)
 	if err != nil {
 		return "", "", err
 	}
 	handler, err := server.New(server.Config{
 		Executor: s.executor, Auth: server.Keys(s.store), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Limits: server.Limits{Rate: plenty, Burst: plenty, Streams: streams, Open: mostOpen},
+		Limits: server.Limits{Rate: unlimited, Burst: unlimited, Streams: streams, OpenRequests: maxOpenRequests},
 	})
 	if err != nil {
 		return "", "", err
@@ -50,11 +50,11 @@ func (s *serving) open(ctx context.Context, streams int) (url, key string, err e
 }
 
 // keys makes some for an account, each of somebody else.
-func (s *serving) keys(ctx context.Context, account string, count int) (keys []string, err error) {
+func (s *benchServer) keys(ctx context.Context, account string, count int) (keys []string, err error) {
 	for n := range count {
-		key, kept, err := server.NewKey(account, fmt.Sprintf("%s-%d", benchActor, n), server.Admin, time.Time{})
+		key, kept, err := server.NewKey(account, fmt.Sprintf("%s-%d", benchActor, n), server.RoleAdmin, time.Time{})
 		if err == nil {
-			err = s.store.AddCredential(ctx, kept, store.Beside{})
+			err = s.store.AddCredential(ctx, kept, store.Writes{})
 		}
 		if err != nil {
 			return nil, err
@@ -64,7 +64,7 @@ func (s *serving) keys(ctx context.Context, account string, count int) (keys []s
 	return keys, nil
 }
 
-func (s *serving) close() error {
+func (s *benchServer) close() error {
 	if s.http == nil {
 		return nil
 	}

@@ -16,17 +16,17 @@ import (
 
 // streamResult is what idle event streams cost the server's process, in bytes.
 type streamResult struct {
-	Ground  string `json:"database"`
-	Streams int    `json:"streams"`
+	Database string `json:"database"`
+	Streams  int    `json:"streams"`
 	// Resident is the memory of the process, Heap what of it Go's heap and stacks have in use; without streams, and with all of them.
 	Resident [2]int64 `json:"resident"`
 	Heap     [2]int64 `json:"heap"`
 	// HeardP50 and HeardP99 are how long after a decision was sent those who follow its run have heard of it, in nanoseconds.
-	HeardP50 float64 `json:"heardP50Ns"`
-	HeardP99 float64 `json:"heardP99Ns"`
+	DelayP50 float64 `json:"heardP50Ns"`
+	DelayP99 float64 `json:"heardP99Ns"`
 }
 
-// each is what one takes: the larger of the two growths.
+// volatile is what one takes: the larger of the two growths.
 func (r streamResult) each() float64 {
 	return float64(max(r.Resident[1]-r.Resident[0], r.Heap[1]-r.Heap[0])) / float64(r.Streams)
 }
@@ -39,13 +39,13 @@ const openers = 16
 
 // streams opens event streams of runs that wait, and reads each until it has told what the run came to. Then nothing happens on it.
 func (c *webClient) streams(ctx context.Context, ground string, count int) (r streamResult, err error) {
-	r = streamResult{Ground: ground, Streams: count}
+	r = streamResult{Database: ground, Streams: count}
 	for n := range streamedRuns {
 		if err := c.start(ctx, streamKey(n)); err != nil {
 			return r, err
 		}
 	}
-	c.wire.hangUp()
+	c.http.closeIdle()
 	if r.Resident[0], r.Heap[0], err = c.memory(); err != nil {
 		return r, err
 	}
@@ -73,20 +73,20 @@ func (c *webClient) streams(ctx context.Context, ground string, count int) (r st
 	if r.Resident[1], r.Heap[1], err = c.memory(); err != nil {
 		return r, err
 	}
-	heard, err := c.heard(ctx, opened)
-	r.HeardP50, r.HeardP99 = float64(percentile(heard, 50)), float64(percentile(heard, 99))
+	heard, err := c.eventDelays(ctx, opened)
+	r.DelayP50, r.DelayP99 = float64(percentile(heard, 50)), float64(percentile(heard, 99))
 	return r, err
 }
 
 // heard decides the runs, one after the other, and says how long it took until each of those who follow one had heard of it.
-func (c *webClient) heard(ctx context.Context, opened []net.Conn) ([]time.Duration, error) {
+func (c *webClient) eventDelays(ctx context.Context, opened []net.Conn) ([]time.Duration, error) {
 	times, errs := make([]time.Duration, len(opened)), make([]error, len(opened))
 	for run := range min(streamedRuns, len(opened)) {
 		var all sync.WaitGroup
 		begun := time.Now()
 		for n := run; n < len(opened); n += streamedRuns {
 			all.Go(func() {
-				errs[n] = errors.Join(opened[n].SetReadDeadline(begun.Add(time.Minute)), untilEvent(bufio.NewReader(opened[n]), "decided"))
+				errs[n] = errors.Join(opened[n].SetReadDeadline(begun.Add(time.Minute)), readUntilEvent(bufio.NewReader(opened[n]), "decided"))
 				times[n] = time.Since(begun)
 			})
 		}
@@ -119,7 +119,7 @@ func (c *webClient) stream(ctx context.Context, key string) (_ net.Conn, err err
 	}
 	_, err = fmt.Fprintf(conn, "GET /api/v1/runs/%s/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n", key, at.Host, c.key)
 	if err == nil {
-		err = untilOutcome(conn)
+		err = readUntilOutcome(conn)
 	}
 	if err != nil {
 		conn.Close()
@@ -128,8 +128,8 @@ func (c *webClient) stream(ctx context.Context, key string) (_ net.Conn, err err
 	return conn, nil
 }
 
-// untilOutcome reads a stream until it has told what the run came to.
-func untilOutcome(from io.Reader) error {
+// readUntilOutcome reads a stream until it has told what the run came to.
+func readUntilOutcome(from io.Reader) error {
 	lines := bufio.NewReader(from)
 	first, err := lines.ReadString('\n')
 	if err != nil {
@@ -138,11 +138,11 @@ func untilOutcome(from io.Reader) error {
 	if !strings.HasPrefix(first, "HTTP/1.1 200 ") {
 		return fmt.Errorf("there is no stream: %s", strings.TrimSpace(first))
 	}
-	return untilEvent(lines, "outcome")
+	return readUntilEvent(lines, "outcome")
 }
 
-// untilEvent reads a stream until an event.
-func untilEvent(lines *bufio.Reader, kind string) error {
+// readUntilEvent reads a stream until an event.
+func readUntilEvent(lines *bufio.Reader, kind string) error {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {

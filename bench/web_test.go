@@ -13,18 +13,18 @@ import (
 )
 
 // Ten requests at once are no load, but each of them goes all the way, and so does every stream.
-func TestWeb_StreamsAndOverloadComeOutRight(t *testing.T) {
-	onEachGround(t, func(t *testing.T, on ground) {
-		f := newField(t, on, reviewPiece(essay(kib)))
+func TestWeb_StreamsAndOverload(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, on database) {
+		f := newTestComparison(t, on, reviewWorkload(randomText(kib)))
 		f.plan.web = true
 		h, _, err := f.make(t.Context(), sideHTTP)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer h.close()
-		client := h.(*crowd).keeper.(*webClient)
+		client := h.(*callerPool).runKeeper.(*webClient)
 		streams, err := client.streams(t.Context(), on.name(), 20)
-		if err != nil || streams.HeardP99 == 0 || streams.Streams != 20 || streams.Heap[0] == 0 || streams.Resident[0] == 0 || streams.Heap[1] == 0 {
+		if err != nil || streams.DelayP99 == 0 || streams.Streams != 20 || streams.Heap[0] == 0 || streams.Resident[0] == 0 || streams.Heap[1] == 0 {
 			t.Errorf("streams: %+v, %v", streams, err)
 		}
 		over := client.overload(t.Context(), "over", 2, time.Second)
@@ -35,24 +35,24 @@ func TestWeb_StreamsAndOverloadComeOutRight(t *testing.T) {
 }
 
 // Whoever is not let in is told so at once, and what was begun before goes on.
-func TestWebClient_TellsARefusalFromAFailure(t *testing.T) {
+func TestWebClient_DistinguishesRejectionFromFailure(t *testing.T) {
 	status := http.StatusServiceUnavailable
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		io.WriteString(w, `{"status":"running","output":{"topic":"tea","verdict":"approve","status":"published"}}`)
 	}))
 	defer front.Close()
-	w, err := newWire(front.URL, chatPath, "")
+	w, err := newRawHTTPClient(front.URL, chatPath, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.hangUp()
-	client := &webClient{wire: w}
+	defer w.closeIdle()
+	client := &webClient{http: w}
 	for code, refused := range map[int]bool{429: true, 503: true, 202: false, 500: false, 401: false} {
 		status = code
 		for name, err := range map[string]error{"start": client.start(t.Context(), "k"), "decide": client.decide(t.Context(), "k")} {
 			said, ok := errors.AsType[*statusError](err)
-			if !ok || said.refused() != refused {
+			if !ok || said.isRejection() != refused {
 				t.Errorf("%s, %d: %v", name, code, err)
 			}
 		}
@@ -66,8 +66,8 @@ func TestWebClient_TellsARefusalFromAFailure(t *testing.T) {
 	}
 }
 
-func TestOverload_CountsWhatWasDone(t *testing.T) {
-	r := overloadTurn{Capacity: 10}
+func TestOverload_CountsResults(t *testing.T) {
+	r := overloadRound{Capacity: 10}
 	for range 8 {
 		r.count(nil, time.Second, time.Millisecond)
 	}
@@ -77,20 +77,20 @@ func TestOverload_CountsWhatWasDone(t *testing.T) {
 	if r.Good != 8 || r.Refused != 1 || r.Failed != 2 || r.Lasted != time.Second || r.goodput() != 0.8 || len(r.good) != 8 || len(r.refused) != 1 {
 		t.Errorf("%+v, goodput %g", r, r.goodput())
 	}
-	if (overloadTurn{}).goodput() != 0 || (overloadResult{}).goodput() != 0 {
+	if (overloadRound{}).goodput() != 0 || (overloadResult{}).goodput() != 0 {
 		t.Error("nothing done is something")
 	}
-	turns := overloadResult{Turns: []overloadTurn{r, {Capacity: 10, Good: 9, Lasted: time.Second}, {Capacity: 30, Good: 30, Lasted: time.Second}}}
+	turns := overloadResult{Rounds: []overloadRound{r, {Capacity: 10, Good: 9, Lasted: time.Second}, {Capacity: 30, Good: 30, Lasted: time.Second}}}
 	if sum := turns.sum(); turns.goodput() != 0.9 || sum.Good != 47 || sum.Failed != 2 || sum.Capacity != 10 {
 		t.Errorf("%+v, goodput %g", sum, turns.goodput())
 	}
 }
 
 // A decision that waits for one before it is late: its time counts from when it was due.
-func TestSteadily_CountsFromWhenItWasDue(t *testing.T) {
+func TestAtPace_LatencyCountsFromDueTime(t *testing.T) {
 	done := make(chan int, 3)
 	first := make(chan struct{})
-	latencies, err := steadily(1e6, 3, func(n int) error {
+	latencies, err := atPace(1e6, 3, func(n int) error {
 		if n == 2 {
 			close(first)
 		}
@@ -101,26 +101,26 @@ func TestSteadily_CountsFromWhenItWasDue(t *testing.T) {
 	if err != nil || len(done) != 3 || len(latencies) != 3 || slices.Min(latencies) <= 0 {
 		t.Errorf("%d done, %v, %v", len(done), latencies, err)
 	}
-	if _, err := steadily(1e6, 2, func(n int) error { return []error{nil, io.EOF}[n] }); !errors.Is(err, io.EOF) {
+	if _, err := atPace(1e6, 2, func(n int) error { return []error{nil, io.EOF}[n] }); !errors.Is(err, io.EOF) {
 		t.Errorf("a failure is lost: %v", err)
 	}
 }
 
 // What the disk takes alone is measured on a disk, and leaves nothing there.
-func TestDisk_WritesAndLeavesNothing(t *testing.T) {
+func TestFsync_CleansUp(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	latencies, err := diskSteadily(1e6, 3)
+	latencies, err := fsyncAtPace(1e6, 3)
 	if left, _ := os.ReadDir(dir); err != nil || len(latencies) != 3 || slices.Min(latencies) <= 0 || len(left) != 0 {
 		t.Errorf("%v, %v; there are %v", latencies, err, left)
 	}
 	t.Setenv("TMPDIR", dir+"/nowhere")
-	if _, err := diskSteadily(1e6, 1); err == nil {
+	if _, err := fsyncAtPace(1e6, 1); err == nil {
 		t.Error("it was written nowhere")
 	}
 }
 
-func TestStream_IsReadUntilItsOutcome(t *testing.T) {
+func TestStream_ReadUntilOutcome(t *testing.T) {
 	head := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\nid: 1\nevent: created\ndata: {}\n\n"
 	for name, test := range map[string]struct {
 		text string
@@ -131,37 +131,37 @@ func TestStream_IsReadUntilItsOutcome(t *testing.T) {
 		"it is closed": {"HTTP/1.1 503 Service Unavailable\r\n\r\nevent: outcome\n", false},
 		"nothing came": {"", false},
 	} {
-		if err := untilOutcome(strings.NewReader(test.text)); (err == nil) != test.good {
+		if err := readUntilOutcome(strings.NewReader(test.text)); (err == nil) != test.good {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestJudge_WebGoals(t *testing.T) {
-	row := func(name string, act act, perSecond float64) holdRow {
-		return holdRow{Name: name, Act: act, Sides: map[string]holdSide{
-			sideHTTP: {PerSecond: []float64{perSecond}}, sideBare: {PerSecond: []float64{100}},
+	row := func(name string, act operation, perSecond float64) holdRow {
+		return holdRow{Name: name, Operation: act, Sides: map[string]holdSide{
+			sideHTTP: {PerSecond: []float64{perSecond}}, sideRawSQL: {PerSecond: []float64{100}},
 			sideOurs: {PerSecond: []float64{1000}}, // is of no account here
 		}}
 	}
 	report := webReport{
 		holdReport: holdReport{Rows: []holdRow{
-			row("http/sqlite/1", starting, 1), // only decisions are judged
-			row("http/sqlite/1", deciding, 40),
-			row("http/sqlite/4", deciding, 39),
-			{Name: "http/sqlite/16", Act: deciding},
+			row("http/sqlite/1", opStart, 1), // only decisions are judged
+			row("http/sqlite/1", opDecide, 40),
+			row("http/sqlite/4", opDecide, 39),
+			{Name: "http/sqlite/16", Operation: opDecide},
 		}},
 		Paced: []pacedResult{
-			{Ground: onSQLite, Sides: map[string]pacedSide{sideHTTP: {P99: 20e6}, sideBare: {P99: 30e6}}},
-			{Ground: onPostgres, Sides: map[string]pacedSide{sideHTTP: {P99: 20e6 + 1}}},
+			{Database: onSQLite, Sides: map[string]pacedSide{sideHTTP: {P99: 20e6}, sideRawSQL: {P99: 30e6}}},
+			{Database: onPostgres, Sides: map[string]pacedSide{sideHTTP: {P99: 20e6 + 1}}},
 		},
 		Streams: []streamResult{
-			{Ground: onSQLite, Streams: 10, Resident: [2]int64{kib, 401 * kib}, HeardP99: 200e6},
-			{Ground: onPostgres, Streams: 10, Resident: [2]int64{kib, kib}, Heap: [2]int64{0, 401 * kib}, HeardP99: 200e6 + 1},
+			{Database: onSQLite, Streams: 10, Resident: [2]int64{kib, 401 * kib}, DelayP99: 200e6},
+			{Database: onPostgres, Streams: 10, Resident: [2]int64{kib, kib}, Heap: [2]int64{0, 401 * kib}, DelayP99: 200e6 + 1},
 		},
 		Overloads: []overloadResult{
-			{Ground: onSQLite, RefusedP99: 50e6, Turns: []overloadTurn{{Capacity: 10, Good: 8, Refused: 100, Lasted: time.Second, Back: 5 * time.Second}}},
-			{Ground: onPostgres, RefusedP99: 50e6 + 1, Turns: []overloadTurn{{Capacity: 10, Good: 8, Refused: 1, Failed: 1, Lasted: time.Second, Back: 5*time.Second + 1}}},
+			{Database: onSQLite, RefusedP99: 50e6, Rounds: []overloadRound{{Capacity: 10, Good: 8, Refused: 100, Lasted: time.Second, Recovered: 5 * time.Second}}},
+			{Database: onPostgres, RefusedP99: 50e6 + 1, Rounds: []overloadRound{{Capacity: 10, Good: 8, Refused: 1, Failed: 1, Lasted: time.Second, Recovered: 5*time.Second + 1}}},
 		},
 	}
 	const goodput = "at least 80 % of the starts it can do when asked for 5 times as many, and nothing but refusals beside"
@@ -183,7 +183,7 @@ func TestJudge_WebGoals(t *testing.T) {
 	if verdicts := report.judge(false); len(verdicts) != 15 {
 		t.Errorf("%d verdicts, want 15: starts are not judged", len(verdicts))
 	}
-	report.Overloads[0].Turns[0].Good, report.Paced[0].Refused = 7, 1
+	report.Overloads[0].Rounds[0].Good, report.Paced[0].Refused = 7, 1
 	wantVerdicts(t, report.judge(false), map[string]string{"http/sqlite: " + goodput: "**NOT met**", "http/sqlite/paced" + p99: "**NOT met**"})
 	if verdicts := report.judge(true); len(verdicts) != 0 {
 		t.Errorf("a quick run is judged: %v", verdicts)

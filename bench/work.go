@@ -33,16 +33,16 @@ func answered(d doc, answer string) doc {
 	return step(d)
 }
 
-// load is the first node of the innermost graph: what it adds is known there alone.
-func load(text string) func(doc) doc {
+// addText is the first node of the innermost graph: what it adds is known there alone.
+func addText(text string) func(doc) doc {
 	return func(d doc) doc {
 		d.Text = text
 		return step(d)
 	}
 }
 
-// drop is the last node of the innermost graph.
-func drop(text string) func(doc) doc {
+// dropText is the last node of the innermost graph.
+func dropText(text string) func(doc) doc {
 	return func(d doc) doc {
 		if d.Text == text {
 			d.Read = len(text)
@@ -66,8 +66,8 @@ func outline(d doc) string {
 	return fmt.Sprintf("{%d bytes of text, %d steps, answer %q, %d bytes read}", len(d.Text), d.Steps, d.Answer, d.Read)
 }
 
-// prose returns a text of that many bytes. Its quotes and line ends have to be escaped in JSON, as those of real texts have.
-func prose(size int) string {
+// escapedText returns a text of that many bytes. Its quotes and line ends have to be escaped in JSON, as those of real texts have.
+func escapedText(size int) string {
 	const line = "A fermata holds a note for as long as the conductor likes; \"how long\" is not written down.\n"
 	return strings.Repeat(line, size/len(line)+1)[:size]
 }

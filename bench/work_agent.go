@@ -9,8 +9,8 @@ import (
 // The agents of both sides are the same ones, too: level0 has a tool that a person must approve, level1 has level0 as its
 // tool, and so on. Their models are scripted; what they say is in this file.
 
-// errand is the work of one subject: agents in agents, the innermost of which wants to send a letter.
-type errand struct {
+// agentTask is the work of one subject: agents in agents, the innermost of which wants to send a letter.
+type agentTask struct {
 	// depth is how many agents stand around the innermost.
 	depth int
 	// text is the body of the letter: the arguments of the held call are the state that the leaf waits with.
@@ -21,11 +21,11 @@ type errand struct {
 }
 
 const (
-	errandRequest     = "Write to Ada."
-	errandInstruction = "You run the errands of the office."
-	errandFor         = "runs errands"
-	sendName          = "send_letter"
-	sendFor           = "Sends a letter by post."
+	taskRequest     = "Write to Ada."
+	taskInstruction = "You run the errands of the office."
+	taskDescription = "runs errands"
+	sendName        = "send_letter"
+	sendDescription = "Sends a letter by post."
 )
 
 // letter is what the held tool takes.
@@ -37,8 +37,8 @@ type letter struct {
 // call is a tool call as a model writes it.
 type call struct{ id, tool, args string }
 
-func newErrand(depth int, text string) (*errand, error) {
-	e := &errand{depth: depth, text: text}
+func newAgentTask(depth int, text string) (*agentTask, error) {
+	e := &agentTask{depth: depth, text: text}
 	for level := range depth + 1 {
 		c := call{
 			id:   fmt.Sprintf("call_Zq7Rw4tXb9Lc1Vn0Ds8fKm%d", level), // as long as the ids of OpenAI
@@ -46,7 +46,7 @@ func newErrand(depth int, text string) (*errand, error) {
 		}
 		var args any = letter{To: "Ada", Text: text}
 		if level > 0 {
-			c.tool, args = levelName(level-1), map[string]string{"request": errandRequest}
+			c.tool, args = levelName(level-1), map[string]string{"request": taskRequest}
 		}
 		data, err := json.Marshal(args)
 		if err != nil {
@@ -61,7 +61,7 @@ func newErrand(depth int, text string) (*errand, error) {
 func levelName(level int) string { return fmt.Sprintf("level%d", level) }
 
 // answer is what the model of a level says when its tool has returned a result.
-func (*errand) answer(level int, result string) string { return levelName(level) + ": " + result }
+func (*agentTask) answer(level int, result string) string { return levelName(level) + ": " + result }
 
 // What a model says it has used.
 const (
@@ -70,7 +70,7 @@ const (
 )
 
 // send is the tool.
-func (e *errand) send(l letter) (string, error) {
+func (e *agentTask) send(l letter) (string, error) {
 	if l.To != "Ada" || l.Text != e.text {
 		return "", fmt.Errorf("a letter of %d bytes to %q, want %d bytes to Ada", len(l.Text), l.To, len(e.text))
 	}
@@ -81,33 +81,33 @@ func (e *errand) send(l letter) (string, error) {
 func receipt(size int) string { return fmt.Sprintf("%d bytes went to Ada", size) }
 
 // begin makes the errand ready for another run.
-func (e *errand) begin() {
+func (e *agentTask) reset() {
 	e.modelCalls.Store(0)
 	e.sent.Store(0)
 }
 
 // held checks that nothing was sent before somebody said so.
-func (e *errand) held() error {
+func (e *agentTask) checkNotSent() error {
 	if n := e.sent.Load(); n != 0 {
 		return fmt.Errorf("%d letters were sent without approval", n)
 	}
 	return nil
 }
 
-// done is what an errand came to.
-type done struct {
+// taskResult is what an errand came to.
+type taskResult struct {
 	text             string
 	modelCalls, sent int64
 }
 
-func (e *errand) end(text string) done {
-	return done{text: text, modelCalls: e.modelCalls.Load(), sent: e.sent.Load()}
+func (e *agentTask) result(text string) taskResult {
+	return taskResult{text: text, modelCalls: e.modelCalls.Load(), sent: e.sent.Load()}
 }
 
 // check makes sure that the letter was sent once, that every level heard of it, and that no model was asked more often than it
 // had to be.
-func (e *errand) check(got done) error {
-	want := done{text: receipt(len(e.text)), modelCalls: 2 * int64(e.depth+1), sent: 1}
+func (e *agentTask) check(got taskResult) error {
+	want := taskResult{text: receipt(len(e.text)), modelCalls: 2 * int64(e.depth+1), sent: 1}
 	for level := range e.depth + 1 {
 		want.text = e.answer(level, want.text)
 	}

@@ -25,7 +25,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/api"
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
 // ErrPending says that what was asked for is recorded and under way, and that nobody waited for the outcome.
@@ -39,12 +39,12 @@ type Client struct {
 	tries int
 }
 
-// quiet is how long a connection may be silent before it is asked whether it lives, and how long it has for its answer.
-const quiet = 15 * time.Second
+// pingTimeout is how long a connection may be silent before it is asked whether it lives, and how long it has for its answer.
+const pingTimeout = 15 * time.Second
 
-// silence is how long a stream of events may say nothing at all before another connection is made. A server says every 15 seconds that it is there
+// streamIdleTimeout is how long a stream of events may say nothing at all before another connection is made. A server says every 15 seconds that it is there
 // (limits.heartbeat in its settings).
-const silence = time.Minute
+const streamIdleTimeout = time.Minute
 
 // New makes a client of a server at a URL, for whoever the token belongs to.
 func New(base, token string) (*Client, error) {
@@ -54,7 +54,7 @@ func New(base, token string) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	// All calls share one connection over HTTP/2. If it goes dead without a word, as behind a firewall that forgets it, each of them would wait for its context.
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: quiet, PingTimeout: quiet}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout}
 	// A server sends nobody elsewhere. Whoever does stands in between, and a POST that follows it would arrive as a GET, if at all.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{base: u, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}, tries: 5}, nil
@@ -67,17 +67,17 @@ func (c *Client) Start(ctx context.Context, graphID, stateKey string, input json
 
 // Chat starts or answers a run. ErrPending says that it is under way.
 func (c *Client) Chat(ctx context.Context, chat api.Chat) (fermata.Outcome, error) {
-	return c.outcome(ctx, "/ai/chat", repeatable(chat))
+	return c.outcome(ctx, "/ai/chat", withStateKey(chat))
 }
 
 // Begin starts or answers a run, and does not wait for what becomes of it: [Client.Run] and [Client.Events] say that.
-func (c *Client) Begin(ctx context.Context, chat api.Chat) (pending api.Pending, err error) {
-	r := request{method: http.MethodPost, path: "/ai/chat", body: repeatable(chat), headers: map[string]string{"Prefer": "respond-async"}}
+func (c *Client) ChatAsync(ctx context.Context, chat api.Chat) (pending api.Pending, err error) {
+	r := request{method: http.MethodPost, path: "/ai/chat", body: withStateKey(chat), headers: map[string]string{"Prefer": "respond-async"}}
 	return pending, c.call(ctx, r, &pending)
 }
 
-// repeatable gives a start without a state key one: or, repeated, it would be a second run.
-func repeatable(chat api.Chat) api.Chat {
+// withStateKey gives a start without a state key one: or, repeated, it would be a second run.
+func withStateKey(chat api.Chat) api.Chat {
 	if chat.ResumeID == "" && chat.StateKey == "" {
 		chat.StateKey = "key_" + NewID()
 	}
@@ -93,7 +93,7 @@ func (c *Client) Decide(ctx context.Context, id string, decide api.Decide) (ferm
 }
 
 // Ask asks for a decision. Without a state key it gets one.
-func (c *Client) Ask(ctx context.Context, ask api.Ask) (fermata.Outcome, error) {
+func (c *Client) CreateRequest(ctx context.Context, ask api.CreateRequest) (fermata.Outcome, error) {
 	if ask.StateKey == "" {
 		ask.StateKey = "ask_" + NewID()
 	}
@@ -204,7 +204,7 @@ func (c *Client) Graph(ctx context.Context, graphID string) (graph api.Graph, er
 }
 
 // GraphOf returns the graph of a run, with the nodes marked in its drawing at which the run waits.
-func (c *Client) GraphOf(ctx context.Context, stateKey string) (graph api.Graph, err error) {
+func (c *Client) RunGraph(ctx context.Context, stateKey string) (graph api.Graph, err error) {
 	return graph, c.call(ctx, request{path: "/runs/" + url.PathEscape(stateKey) + "/graph"}, &graph)
 }
 
@@ -218,8 +218,8 @@ func (c *Client) Me(ctx context.Context) (me api.Me, err error) {
 	return me, c.call(ctx, request{path: "/me"}, &me)
 }
 
-// maxAnswer is how much of an answer is read.
-const maxAnswer = 16 << 20
+// maxResponse is how much of an answer is read.
+const maxResponse = 16 << 20
 
 // request is what is sent; the method is GET if there is none.
 type request struct {
@@ -232,7 +232,7 @@ type request struct {
 // call makes a request, again and again if need be. An error of the server is an [*api.Problem].
 func (c *Client) call(ctx context.Context, r request, answer any) error {
 	for try := 1; ; try++ {
-		again, err := c.once(ctx, r, answer)
+		again, err := c.attempt(ctx, r, answer)
 		if err == nil || again < 0 || try == c.tries || ctx.Err() != nil {
 			return err
 		}
@@ -254,40 +254,40 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// never is in the place of a pause after which to try again.
-const never = -1
+// noRetry is in the place of a pause after which to try again.
+const noRetry = -1
 
-func (c *Client) once(ctx context.Context, r request, answer any) (again time.Duration, err error) {
+func (c *Client) attempt(ctx context.Context, r request, answer any) (again time.Duration, err error) {
 	response, err := c.send(ctx, r)
 	if err != nil {
-		return unsent(err), err
+		return retryAfterSendError(err), err
 	}
 	defer response.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
 	if err != nil { // as net/http says it of a connection that broke before
 		return 0, &url.Error{Op: "read the answer of", URL: response.Request.URL.Redacted(), Err: err}
 	}
 	switch {
 	case response.StatusCode >= http.StatusMultipleChoices:
-		return refusal(response, data)
+		return responseError(response, data)
 	case answer == nil && response.StatusCode == http.StatusNoContent:
-		return never, nil
+		return noRetry, nil
 	case answer == nil: // a page in the place of the answer must not be taken for the word that it was done
-		return never, unexpected(response)
+		return noRetry, unexpectedResponse(response)
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
-		return never, fmt.Errorf("client: the server's answer: %w", err)
+		return noRetry, fmt.Errorf("client: the server's answer: %w", err)
 	}
-	return never, nil
+	return noRetry, nil
 }
 
-// ErrNoName says that a run, a request or whatever else a call is about was named with an empty text, or with dots that mean another place. Nothing was sent.
-var ErrNoName = errors.New("client: the id of what this is about is . or .., or empty")
+// ErrInvalidID says that a run, a request or whatever else a call is about was named with an empty text, or with dots that mean another place. Nothing was sent.
+var ErrInvalidID = errors.New("client: the id of what this is about is . or .., or empty")
 
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	for name := range strings.SplitSeq(r.path[1:], "/") {
 		if name == "" || name == "." || name == ".." {
-			return nil, ErrNoName
+			return nil, ErrInvalidID
 		}
 	}
 	u := c.base.JoinPath(api.Prefix)
@@ -295,7 +295,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	u.RawQuery = r.query.Encode()
 	var body io.Reader
 	if r.body != nil {
-		data, err := savable.Marshal(r.body)
+		data, err := roundtrip.Marshal(r.body)
 		if err != nil {
 			return nil, fmt.Errorf("client: what was to be sent is no JSON: %w", err)
 		}
@@ -315,10 +315,10 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return c.http.Do(h)
 }
 
-// unsent is after which time to try again what could not be sent: never, if it is no JSON, or about nothing.
-func unsent(err error) time.Duration {
-	if _, ours := errors.AsType[*json.MarshalerError](err); ours || errors.Is(err, savable.ErrNotUTF8) || errors.Is(err, ErrNoName) {
-		return never
+// retryAfterSendError is after which time to try again what could not be sent: never, if it is no JSON, or about nothing.
+func retryAfterSendError(err error) time.Duration {
+	if _, ours := errors.AsType[*json.MarshalerError](err); ours || errors.Is(err, roundtrip.ErrNotUTF8) || errors.Is(err, ErrInvalidID) {
+		return noRetry
 	}
 	return 0
 }
@@ -331,26 +331,26 @@ func unescaped(path string) string {
 	return plain
 }
 
-// refusal is what a server says in the place of an answer, and after which time it makes sense to ask again.
-func refusal(response *http.Response, data []byte) (again time.Duration, err error) {
+// responseError is what a server says in the place of an answer, and after which time it makes sense to ask again.
+func responseError(response *http.Response, data []byte) (again time.Duration, err error) {
 	problem := new(api.Problem)
 	if json.Unmarshal(data, problem) != nil || problem.Code == "" { // somebody in between
 		problem = &api.Problem{Status: response.StatusCode, Code: "http", Detail: response.Status}
 	}
-	if mayRepeat(response.StatusCode) {
+	if isRetryable(response.StatusCode) {
 		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))
 		return time.Duration(min(max(0, seconds), 60)) * time.Second, problem
 	}
-	return never, problem
+	return noRetry, problem
 }
 
-// unexpected says that what came is not what a Fermata server answers, although it looks like success.
-func unexpected(response *http.Response) error {
+// unexpectedResponse says that what came is not what a Fermata server answers, although it looks like success.
+func unexpectedResponse(response *http.Response) error {
 	return &api.Problem{Status: response.StatusCode, Code: "http", Detail: "this is no answer of a Fermata server: " + response.Status}
 }
 
-// mayRepeat reports whether what was answered with a status may work later.
-func mayRepeat(status int) bool {
+// isRetryable reports whether what was answered with a status may work later.
+func isRetryable(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true

@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/drawing"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
@@ -35,7 +35,7 @@ var sign = fermata.NewKind[string, string]("sign-of-client-test")
 // serve runs a real server, behind whatever stands in front of it.
 func serve(t *testing.T, front func(http.Handler) http.Handler) *client.Client {
 	t.Helper()
-	url, key, stop, err := begin(t.Context(), front)
+	url, key, stop, err := startServer(t.Context(), front)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func serve(t *testing.T, front func(http.Handler) http.Handler) *client.Client {
 	return c
 }
 
-// begin begins a server with one graph, inproc:memo, which has somebody sign a memo. stop has to be called.
-func begin(ctx context.Context, front func(http.Handler) http.Handler) (url, key string, stop func() error, err error) {
+// startServer begins a server with one graph, inproc:memo, which has somebody sign a memo. stop has to be called.
+func startServer(ctx context.Context, front func(http.Handler) http.Handler) (url, key string, stop func() error, err error) {
 	g := graph.New[memo]("memo")
 	g.Node("sign", func(ctx context.Context, m memo) (memo, error) {
 		name, err := sign.Ask(ctx, m.Text)
@@ -69,12 +69,12 @@ func begin(ctx context.Context, front func(http.Handler) http.Handler) (url, key
 	if err != nil {
 		return "", "", nil, err
 	}
-	b, err := box.New(box.Key{1})
+	b, err := seal.New(seal.Key{1})
 	if err != nil {
 		return "", "", nil, err
 	}
-	st := memory.NewRuns(nil)
-	e, err := executor.New(executor.Config{Store: st, Box: b, Providers: []provider.Provider{p}, Wait: time.Minute})
+	st := memory.NewStore(nil)
+	e, err := executor.New(executor.Config{Store: st, Sealer: b, Providers: []provider.Provider{p}, Wait: time.Minute})
 	if err != nil {
 		return "", "", nil, err
 	}
@@ -82,9 +82,9 @@ func begin(ctx context.Context, front func(http.Handler) http.Handler) (url, key
 	if err != nil {
 		return "", "", nil, err
 	}
-	key, kept, err := server.NewKey("acme", "ann", server.Admin, time.Time{})
+	key, kept, err := server.NewKey("acme", "ann", server.RoleAdmin, time.Time{})
 	if err == nil {
-		err = st.AddCredential(ctx, kept, store.Beside{})
+		err = st.AddCredential(ctx, kept, store.Writes{})
 	}
 	if err != nil {
 		return "", "", nil, err
@@ -99,13 +99,13 @@ func begin(ctx context.Context, front func(http.Handler) http.Handler) (url, key
 func plain(h http.Handler) http.Handler { return h }
 
 // Whatever a state key is made of, its run can be reached.
-func TestClient_TheWholeWay(t *testing.T) {
+func TestClient_StartDecideComplete(t *testing.T) {
 	for _, key := range []string{"memo/1 ä?", "...", "a/../b", "a//b", "%2F"} {
-		t.Run(key, func(t *testing.T) { theWholeWay(t, key) })
+		t.Run(key, func(t *testing.T) { startDecideComplete(t, key) })
 	}
 }
 
-func theWholeWay(t *testing.T, key string) {
+func startDecideComplete(t *testing.T, key string) {
 	c := serve(t, plain)
 	outcome, err := c.Start(t.Context(), "inproc:memo", key, json.RawMessage(`{"text":"by "}`))
 	waiting, ok := outcome.(fermata.NeedsInput)
@@ -134,7 +134,7 @@ func theWholeWay(t *testing.T, key string) {
 	}
 	for what, g := range map[string]func() (api.Graph, error){
 		"a graph": func() (api.Graph, error) { return c.Graph(t.Context(), "inproc:memo") },
-		"a run's": func() (api.Graph, error) { return c.GraphOf(t.Context(), key) },
+		"a run's": func() (api.Graph, error) { return c.RunGraph(t.Context(), key) },
 	} {
 		if got, err := g(); err != nil || got.ID != "inproc:memo" || got.Drawing == nil || got.Drawing.Nodes[0].Kind != drawing.KindStart {
 			t.Errorf("%s: %+v, %v", what, got, err)
@@ -150,7 +150,7 @@ func theWholeWay(t *testing.T, key string) {
 }
 
 // A server that is restarted, or a proxy in front of it, loses answers. The client repeats, and everything counts once.
-func TestClient_RepeatsWhatWasNotAnswered(t *testing.T) {
+func TestClient_RetriesUnansweredRequests(t *testing.T) {
 	var calls atomic.Int64
 	c := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -177,7 +177,7 @@ func TestClient_RepeatsWhatWasNotAnswered(t *testing.T) {
 	}
 }
 
-func TestClient_FollowsARunAcrossLostConnections(t *testing.T) {
+func TestClient_EventsSurviveLostConnections(t *testing.T) {
 	var streams atomic.Int64
 	c := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -217,7 +217,7 @@ func TestClient_FollowsARunAcrossLostConnections(t *testing.T) {
 }
 
 // What was seen of the run that had the state key before is no reason to leave something of the new one out.
-func TestClient_GoesOnBehindAnEventOfTheRunBefore(t *testing.T) {
+func TestClient_EventsAfterEventOfPreviousRun(t *testing.T) {
 	c := serve(t, plain)
 	first := func(after string) (event client.Event) {
 		for event, err := range c.Events(t.Context(), "memo-1", after) {
@@ -244,7 +244,7 @@ func TestClient_GoesOnBehindAnEventOfTheRunBefore(t *testing.T) {
 }
 
 // A server that is full, or ends, says so in the place of a stream, or in one. It counts once, so it is sent again: after the time that the server said.
-func TestClient_AStreamThatIsRefusedForNowIsOpenedAgain(t *testing.T) {
+func TestClient_RejectedStreamIsRetried(t *testing.T) {
 	const unavailable = `{"status":503,"code":"unavailable","title":"Unknown or not done"}`
 	for name, refuse := range map[string]func(w http.ResponseWriter){
 		"in its place": func(w http.ResponseWriter) {
@@ -286,7 +286,7 @@ func TestClient_AStreamThatIsRefusedForNowIsOpenedAgain(t *testing.T) {
 }
 
 // A chat is followed to its outcome, and a lost connection in between is not noticed but for steps and tokens.
-func TestClient_ChatsAndSeesWhatHappens(t *testing.T) {
+func TestClient_ChatEvents(t *testing.T) {
 	var streams atomic.Int64
 	c := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -327,10 +327,10 @@ func TestClient_ChatsAndSeesWhatHappens(t *testing.T) {
 	}
 }
 
-func TestClient_NeedNotWait(t *testing.T) {
+func TestClient_ChatAsyncReturnsPending(t *testing.T) {
 	c := serve(t, plain)
-	pending, err := c.Begin(t.Context(), api.Chat{GraphID: "inproc:memo", Input: json.RawMessage(`{"text":"by "}`)})
-	if err != nil || pending.StateKey == "" || pending.Run == "" {
+	pending, err := c.ChatAsync(t.Context(), api.Chat{GraphID: "inproc:memo", Input: json.RawMessage(`{"text":"by "}`)})
+	if err != nil || pending.StateKey == "" || pending.RunID == "" {
 		t.Fatalf("%+v, %v", pending, err)
 	}
 	for event, err := range c.Events(t.Context(), pending.StateKey, "") {
@@ -341,7 +341,7 @@ func TestClient_NeedNotWait(t *testing.T) {
 			break
 		}
 	}
-	if view, err := c.Run(t.Context(), pending.StateKey); err != nil || view.RunID != pending.Run || view.Status != "waiting" {
+	if view, err := c.Run(t.Context(), pending.StateKey); err != nil || view.RunID != pending.RunID || view.Status != "waiting" {
 		t.Errorf("%+v, %v", view, err)
 	}
 	if me, err := c.Me(t.Context()); err != nil || me.Principal != "ann" || me.Account != "acme" || me.Roles[0] != "admin" || me.Strength != "token" {
@@ -367,7 +367,7 @@ func (c *cutAfter) Write(data []byte) (int, error) {
 
 func (c *cutAfter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-func TestNew_SaysWhatIsWrong(t *testing.T) {
+func TestNew_InvalidURLIsAnError(t *testing.T) {
 	for _, bad := range []string{"", "localhost:8080", "ftp://x", "http://"} {
 		if _, err := client.New(bad, ""); err == nil {
 			t.Errorf("%q was taken", bad)
@@ -376,7 +376,7 @@ func TestNew_SaysWhatIsWrong(t *testing.T) {
 }
 
 // JSON has no place for bytes that are no text. Another character in their place would be another key, or another word than a person gave.
-func TestClient_SendsNothingButWhatItWasGiven(t *testing.T) {
+func TestClient_SendsNoExtraHeaders(t *testing.T) {
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Error("something was sent")
 		w.WriteHeader(http.StatusBadRequest)
@@ -389,7 +389,7 @@ func TestClient_SendsNothingButWhatItWasGiven(t *testing.T) {
 	for what, call := range map[string]func() error{
 		"a state key": func() error { _, err := c.Start(t.Context(), "inproc:memo", "\xff", nil); return err },
 		"a comment": func() error {
-			_, err := c.Act(t.Context(), "int_1", client.Comment, api.Act{Text: "gr\xfc\xdfe"})
+			_, err := c.Act(t.Context(), "int_1", client.ActionComment, api.RequestAction{Text: "gr\xfc\xdfe"})
 			return err
 		},
 		"a decision": func() error { _, err := c.Decide(t.Context(), "int_1", api.Decide{ResumeID: "\xff"}); return err },
@@ -401,7 +401,7 @@ func TestClient_SendsNothingButWhatItWasGiven(t *testing.T) {
 }
 
 // fermata cancel "$UNSET": a server that is asked for runs//cancel can only say that there is nothing.
-func TestClient_AnEmptyIDNamesNothing(t *testing.T) {
+func TestClient_EmptyIDIsAnError(t *testing.T) {
 	h := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("something was sent") }))
 	defer h.Close()
 	c, err := client.New(h.URL, "key")
@@ -409,12 +409,15 @@ func TestClient_AnEmptyIDNamesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, call := range map[string]func() error{
-		"cancel":  func() error { return c.Cancel(t.Context(), "") },
-		"look":    func() error { _, err := c.Request(t.Context(), ""); return err },
-		"decide":  func() error { _, err := c.Decide(t.Context(), "", api.Decide{ResumeID: "1"}); return err },
-		"revoke":  func() error { return c.Revoke(t.Context(), "") },
-		"comment": func() error { _, err := c.Act(t.Context(), "", client.Comment, api.Act{Text: "hm"}); return err },
-		"dots":    func() error { return errors.Join(c.Cancel(t.Context(), "."), c.Cancel(t.Context(), "..")) },
+		"cancel": func() error { return c.Cancel(t.Context(), "") },
+		"look":   func() error { _, err := c.Request(t.Context(), ""); return err },
+		"decide": func() error { _, err := c.Decide(t.Context(), "", api.Decide{ResumeID: "1"}); return err },
+		"revoke": func() error { return c.RevokeGrant(t.Context(), "") },
+		"comment": func() error {
+			_, err := c.Act(t.Context(), "", client.ActionComment, api.RequestAction{Text: "hm"})
+			return err
+		},
+		"dots": func() error { return errors.Join(c.Cancel(t.Context(), "."), c.Cancel(t.Context(), "..")) },
 		"follow": func() error {
 			for _, err := range c.Events(t.Context(), "", "") {
 				return err
@@ -422,7 +425,7 @@ func TestClient_AnEmptyIDNamesNothing(t *testing.T) {
 			return nil
 		},
 	} {
-		if err := call(); !errors.Is(err, client.ErrNoName) {
+		if err := call(); !errors.Is(err, client.ErrInvalidID) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -45,7 +45,7 @@ func (c *Client) Events(ctx context.Context, stateKey, after string) iter.Seq2[E
 // ChatEvents starts or answers a run like [Client.Chat], and shows what happens until there is an outcome, which is the last event. If the
 // connection is lost it sends the same again, which counts once, for as long as [Client.Events] would.
 func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event, error] {
-	chat = repeatable(chat)
+	chat = withStateKey(chat)
 	return c.stream(ctx, "", func() request {
 		return request{method: http.MethodPost, path: "/ai/chat", body: chat}
 	}, func(fermata.Outcome) bool { return true })
@@ -85,63 +85,63 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	limit := time.AfterFunc(silence, func() { cancel(errSilent) })
+	limit := time.AfterFunc(streamIdleTimeout, func() { cancel(errStreamIdle) })
 	defer limit.Stop()
 	response, err := c.send(ctx, r)
 	if err != nil {
-		return unsent(err), cmp.Or(silenced(ctx), err)
+		return retryAfterSendError(err), cmp.Or(streamIdleCause(ctx), err)
 	}
 	defer response.Body.Close()
-	body := &watched{response.Body, limit}
+	body := &idleTimeoutReader{response.Body, limit}
 	if response.StatusCode != http.StatusOK {
-		data, err := io.ReadAll(io.LimitReader(body, maxAnswer))
+		data, err := io.ReadAll(io.LimitReader(body, maxResponse))
 		if err != nil { // half of a refusal has no code; asked again, the server says it
-			return 0, cmp.Or(silenced(ctx), err)
+			return 0, cmp.Or(streamIdleCause(ctx), err)
 		}
-		return refusal(response, data)
+		return responseError(response, data)
 	}
 	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {
-		return never, unexpected(response) // or one would wait for ever for the events of a page
+		return noRetry, unexpectedResponse(response) // or one would wait for ever for the events of a page
 	}
-	for kind, data := range messages(body) {
+	for kind, data := range parseSSE(body) {
 		if kind == api.EventRun {
 			continue
 		}
 		event, err := readEvent(kind, []byte(data))
 		if err != nil {
-			if told, ok := errors.AsType[*api.Problem](err); ok && mayRepeat(told.Status) {
+			if told, ok := errors.AsType[*api.Problem](err); ok && isRetryable(told.Status) {
 				return 0, err
 			}
-			return never, err // what cannot be read would come again
+			return noRetry, err // what cannot be read would come again
 		}
 		if !yield(event) {
-			return never, nil
+			return noRetry, nil
 		}
 	}
 	return 0, nil
 }
 
-// errSilent is why a connection was given up.
-var errSilent = fmt.Errorf("client: the server has said nothing for %v", silence)
+// errStreamIdle is why a connection was given up.
+var errStreamIdle = fmt.Errorf("client: the server has said nothing for %v", streamIdleTimeout)
 
-// silenced is errSilent if that is why a context has ended, and not because whoever called wanted it.
-func silenced(ctx context.Context) error {
-	if context.Cause(ctx) == errSilent {
-		return errSilent
+// streamIdleCause is errStreamIdle if that is why a context has ended, and not because whoever called wanted it.
+func streamIdleCause(ctx context.Context) error {
+	if context.Cause(ctx) == errStreamIdle {
+		return errStreamIdle
 	}
 	return nil
 }
 
-// watched is a stream that ends if it is silent for too long: what it comes through may be dead without a word, or whoever sends it may stand still. The time that
+// idleTimeoutReader is a stream that ends if it is silent for too long: what it comes through may be dead without a word, or whoever sends it may stand still. The time that
 // the reader takes for what has come does not count.
-type watched struct {
+type idleTimeoutReader struct {
 	io.Reader
 	limit *time.Timer // ends it
 }
 
 // Read reads, and waits so long at most.
-func (w *watched) Read(p []byte) (int, error) {
-	w.limit.Reset(silence)
+func (w *idleTimeoutReader) Read(p []byte) (int, error) {
+	w.limit.Reset(streamIdleTimeout)
 	defer w.limit.Stop()
 	return w.Reader.Read(p)
 }
@@ -172,12 +172,12 @@ func readEvent(kind string, data []byte) (event Event, err error) {
 	return event, err
 }
 
-// messages reads server-sent events.
-func messages(body io.Reader) iter.Seq2[string, string] {
+// parseSSE reads server-sent events.
+func parseSSE(body io.Reader) iter.Seq2[string, string] {
 	return func(yield func(kind, data string) bool) {
 		var kind, data string
 		lines := bufio.NewScanner(body)
-		lines.Buffer(nil, maxAnswer)
+		lines.Buffer(nil, maxResponse)
 		for lines.Scan() {
 			name, value, _ := strings.Cut(lines.Text(), ":")
 			value = strings.TrimPrefix(value, " ")

@@ -14,30 +14,30 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// handled is a way to a server without a network, so that hours pass at once.
-type handled struct{ http.HandlerFunc }
+// handlerTransport is a way to a server without a network, so that hours pass at once.
+type handlerTransport struct{ http.HandlerFunc }
 
-func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w.Result(), nil
 }
 
-func meet(t *testing.T, server http.HandlerFunc) *Client {
+func newTestClient(t *testing.T, server http.HandlerFunc) *Client {
 	t.Helper()
 	c, err := New("http://fermata.test", "token")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.http.Transport = handled{server}
+	c.http.Transport = handlerTransport{server}
 	return c
 }
 
 // A run may wait for a month, and a server be away for an hour of it. The events ended two seconds after a server was gone.
-func TestClient_EventsGoOnWhenTheServerIsBackHoweverLongItTook(t *testing.T) {
+func TestEvents_ReconnectAfterLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var from, until time.Time // when the server is gone
-		c := meet(t, func(w http.ResponseWriter, r *http.Request) {
+		c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case time.Now().Before(from):
 				w.Header().Set("Content-Type", "text/event-stream")
@@ -64,10 +64,10 @@ func TestClient_EventsGoOnWhenTheServerIsBackHoweverLongItTook(t *testing.T) {
 	})
 }
 
-func TestClient_EventsEndWithTheirContextAndSayWhatTheyWaitedFor(t *testing.T) {
+func TestEvents_ContextErrorNamesTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := true
-		c := meet(t, func(w http.ResponseWriter, r *http.Request) {
+		c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
 			if w.Header().Set("Content-Type", "text/event-stream"); !first {
 				w.WriteHeader(http.StatusBadGateway)
 			}
@@ -88,9 +88,9 @@ func TestClient_EventsEndWithTheirContextAndSayWhatTheyWaitedFor(t *testing.T) {
 }
 
 // Whoever has a wrong address learns it.
-func TestClient_AServerThatWasNeverThereIsAnError(t *testing.T) {
+func TestEvents_UnreachableServerIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := meet(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+		c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 		began := time.Now()
 		for _, err := range c.Events(t.Context(), "memo-1", "") {
 			if _, ok := errors.AsType[*api.Problem](err); !ok {
@@ -104,9 +104,9 @@ func TestClient_AServerThatWasNeverThereIsAnError(t *testing.T) {
 }
 
 // Nothing is sent, and so nothing is gained by trying again.
-func TestClient_WhatIsNoJSONIsRefusedAtOnce(t *testing.T) {
+func TestClient_InvalidJSONIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := meet(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+		c := newTestClient(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
 		began := time.Now()
 		if _, err := c.Start(t.Context(), "inproc:memo", "memo-1", json.RawMessage(`{"text":`)); err == nil || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))

@@ -14,7 +14,7 @@ import (
 // A program starts a run, and another one, for a person, answers what it asks.
 func Example() {
 	ctx := context.Background()
-	url, key, stop, err := begin(ctx, plain) // a server whose graph inproc:memo has somebody sign a memo
+	url, key, stop, err := startServer(ctx, plain) // a server whose graph inproc:memo has somebody sign a memo
 	if err != nil {
 		log.Fatal(err)
 	}

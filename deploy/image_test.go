@@ -84,7 +84,7 @@ func imageEnv(t *testing.T) map[string]string {
 	return variables
 }
 
-func TestImage_IsWhatItSays(t *testing.T) {
+func TestImage_DockerfileMatchesTheProgram(t *testing.T) {
 	lines := func(instruction string) []string { return instructions(t, instruction) }
 	from := lines("FROM")
 	if len(from) != 2 || !strings.HasPrefix(from[0], "golang:"+goVersion(t)+"-") {

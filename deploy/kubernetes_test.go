@@ -138,7 +138,7 @@ func has(labels, wanted map[string]string) bool {
 	return len(wanted) > 0
 }
 
-func TestKubernetes_SettingsAreThoseOfTheProgram(t *testing.T) {
+func TestKubernetes_SettingsAreValid(t *testing.T) {
 	all := manifests(t)
 	dir := t.TempDir()
 	write(t, dir, "store-url", all["Secret/fermata"].StringData["store-url"])
@@ -182,7 +182,7 @@ func TestKubernetes_SettingsAreThoseOfTheProgram(t *testing.T) {
 		}
 	}
 	patience := time.Duration(server.TerminationGracePeriodSeconds-server.Containers[0].Lifecycle.PreStop.Sleep.Seconds) * time.Second
-	if patience < settings.Listen.DrainTimeout+letsGo {
+	if patience < settings.Listen.DrainTimeout+stopTimeout {
 		t.Errorf("%s are left for a drain of %s", patience, settings.Listen.DrainTimeout)
 	}
 }
@@ -275,7 +275,7 @@ func TestKubernetes_PartsFitTogether(t *testing.T) {
 
 // What the settings let the server speak to, it reaches at the ports that these usually have: Redis and traces were not let out, and the one makes everything slow, the other is
 // missed by nobody.
-func TestKubernetes_NetworkLetsOutWhatIsNeeded(t *testing.T) {
+func TestKubernetes_NetworkPolicyAllowsEgress(t *testing.T) {
 	var out []int
 	for _, rule := range manifests(t)["NetworkPolicy/fermata"].Spec.Egress {
 		for _, p := range rule.Ports {
@@ -289,7 +289,7 @@ func TestKubernetes_NetworkLetsOutWhatIsNeeded(t *testing.T) {
 	}
 }
 
-func TestKubernetes_PodsMayDoLittle(t *testing.T) {
+func TestKubernetes_PodsAreRestricted(t *testing.T) {
 	all := manifests(t)
 	for _, o := range []object{all["Deployment/fermata"], all["Job/fermata-migrate"]} {
 		p := o.Spec.Template.Spec

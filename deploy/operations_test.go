@@ -57,12 +57,12 @@ func approved(t *testing.T, c *client.Client, id, answer string) {
 // TestOperations does what docs/operations.md says, block by block.
 func TestOperations(t *testing.T) {
 	p := open(t, "operations.md")
-	t.Cleanup(func() { p.typed(t) }) // after all of them
+	t.Cleanup(func() { p.allUsed(t) }) // after all of them
 	t.Run("backup and restore of SQLite", func(t *testing.T) { sqliteBackup(t, p) })
 	t.Run("backup and restore of PostgreSQL", func(t *testing.T) { postgresBackup(t, p) })
 	t.Run("an auditor keeps checkpoints", func(t *testing.T) { fetchedCheckpoints(t, p) })
 	t.Run("a role for servers", func(t *testing.T) { twoRoles(t, p) })
-	t.Run("the daily round", func(t *testing.T) { household(t, p) })
+	t.Run("the daily round", func(t *testing.T) { maintenance(t, p) })
 	t.Run("rotation of copied keys", func(t *testing.T) { copiedKeys(t, p) })
 }
 
@@ -71,14 +71,14 @@ func sqliteBackup(t *testing.T, p *page) {
 	old, backup, fresh := t.TempDir(), t.TempDir(), t.TempDir()
 	live := demo(t, old)
 	before := waiting(t, live.client(t), "before")
-	shell{places: map[string]string{"/var/lib/fermata": old, "/backup": backup}}.types(t, p, "backup-sqlite")
+	shell{places: map[string]string{"/var/lib/fermata": old, "/backup": backup}}.runBlock(t, p, "backup-sqlite")
 	waiting(t, live.client(t), "after")
 	// What a server that was killed leaves behind, in the place where the backup goes.
 	run(t, "cp", filepath.Join(old, "fermata.db-wal"), fresh)
 	live.stop(t)
-	forServer(t, fresh)
-	shell{places: map[string]string{"/var/lib/fermata": fresh, "/backup": backup}}.types(t, p, "restore-sqlite")
-	serversOwn(t, fresh)
+	chownToServer(t, fresh)
+	shell{places: map[string]string{"/var/lib/fermata": fresh, "/backup": backup}}.runBlock(t, p, "restore-sqlite")
+	checkOwnedByServer(t, fresh)
 	restored := demo(t, fresh).client(t)
 	approved(t, restored, before, `{"action":"approve"}`)
 	if _, err := restored.Run(t.Context(), "after"); err == nil {
@@ -89,14 +89,14 @@ func sqliteBackup(t *testing.T, p *page) {
 // A server has a user of its own, and root restores: whom it belongs to is what the server can open.
 const serverUser = "65534"
 
-func forServer(t *testing.T, dir string) {
+func chownToServer(t *testing.T, dir string) {
 	t.Helper()
 	if os.Geteuid() == 0 {
 		run(t, "chown", "-R", serverUser, dir)
 	}
 }
 
-func serversOwn(t *testing.T, dir string) {
+func checkOwnedByServer(t *testing.T, dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return
@@ -106,42 +106,42 @@ func serversOwn(t *testing.T, dir string) {
 	}
 }
 
-// house is a directory with the settings of a server.
-type house struct {
+// testServer is a directory with the settings of a server.
+type testServer struct {
 	dir, config string
 }
 
-func settle(t *testing.T, url string) house {
+func setUpServer(t *testing.T, url string) testServer {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "store-url", url+"\n")
 	call(t, "key", "make", filepath.Join(dir, "key"))
 	text := fmt.Sprintf("store: {urlFile: %q}\nkey: {file: %q}\nmetrics: {addr: \"off\"}\n", filepath.Join(dir, "store-url"), filepath.Join(dir, "key"))
-	return house{dir: dir, config: write(t, dir, "fermata.yaml", text)}
+	return testServer{dir: dir, config: write(t, dir, "fermata.yaml", text)}
 }
 
 // serve starts a server there, for somebody with a new key.
-func (h house) serve(t *testing.T, args ...string) *process {
+func (h testServer) serve(t *testing.T, args ...string) *process {
 	t.Helper()
 	s := serve(t, h.config, args...)
 	s.Token = call(t, "keys", "create", "acme", "tester", "admin", "--config", h.config)
 	return s
 }
 
-func (h house) shell() shell {
+func (h testServer) shell() shell {
 	return shell{dir: h.dir, env: []string{"FERMATA_CONFIG=" + h.config}, places: map[string]string{"/etc/fermata": h.dir, "/backup": h.dir}}
 }
 
 // question has an agent elsewhere ask.
 func question(t *testing.T, c *client.Client, key string) string {
 	t.Helper()
-	outcome, err := c.Ask(t.Context(), api.Ask{StateKey: key, Kind: "refund", Data: json.RawMessage(`{"amount":12}`)})
+	outcome, err := c.CreateRequest(t.Context(), api.CreateRequest{StateKey: key, Kind: "refund", Data: json.RawMessage(`{"amount":12}`)})
 	return asked(t, outcome, err)
 }
 
 func postgresBackup(t *testing.T, p *page) {
 	from, to := database(t), database(t)
-	h := settle(t, from)
+	h := setUpServer(t, from)
 	live := h.serve(t)
 	id := question(t, live.client(t), "refund-1")
 	s := h.shell()
@@ -152,11 +152,11 @@ func postgresBackup(t *testing.T, p *page) {
 	}
 	psql(`CREATE ROLE only_there`)
 	psql(`GRANT USAGE ON SCHEMA fermata TO only_there`)
-	s.types(t, p, "backup-postgres")
+	s.runBlock(t, p, "backup-postgres")
 	live.stop(t)
 	psql(`DROP OWNED BY only_there`)
 	psql(`DROP ROLE only_there`)
-	s.types(t, p, "restore-postgres")
+	s.runBlock(t, p, "restore-postgres")
 
 	write(t, h.dir, "store-url", to)
 	restored := serve(t, h.config)
@@ -171,7 +171,7 @@ func fetchedCheckpoints(t *testing.T, p *page) {
 	s.places["/mnt/checkpoints"] = filepath.Join(t.TempDir(), "fetched")
 	auditor := call(t, "keys", "create", "acme", "aud", "auditor", "--config", h.config)
 	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+auditor)
-	if out := s.types(t, p, "audit-keep"); !strings.Contains(out, "Whole") || !strings.Contains(out, "Signed up to") {
+	if out := s.runBlock(t, p, "audit-keep"); !strings.Contains(out, "Whole") || !strings.Contains(out, "Signed up to") {
 		t.Errorf("%s", out)
 	}
 }
@@ -188,12 +188,12 @@ func twoRoles(t *testing.T, p *page) {
 		t.Fatal(err)
 	}
 	lesser.User = other.User
-	h := settle(t, lesser.String())
+	h := setUpServer(t, lesser.String())
 	t.Setenv("FERMATA_STORE_MIGRATE", "false")
 	s := h.shell()
 	s.env = append(s.env, "OWNER_URL="+owner)
 	s.places["fermata_server"] = other.User.Username()
-	s.types(t, p, "two-roles")
+	s.runBlock(t, p, "two-roles")
 
 	live := h.serve(t)
 	approved(t, live.client(t), question(t, live.client(t), "refund-1"), `"yes"`)
@@ -205,22 +205,22 @@ func twoRoles(t *testing.T, p *page) {
 	live.stop(t)
 }
 
-func household(t *testing.T, p *page) {
+func maintenance(t *testing.T, p *page) {
 	t.Parallel() // a change of keys waits half a minute
-	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	h := setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	live := h.serve(t)
 	id := question(t, live.client(t), "refund-1")
 	s := h.shell()
-	if out := s.types(t, p, "first-key"); strings.Count(out, "fermata_") < 2 || !strings.Contains(out, "review-bot") {
+	if out := s.runBlock(t, p, "first-key"); strings.Count(out, "fermata_") < 2 || !strings.Contains(out, "review-bot") {
 		t.Errorf("keys: %s", out)
 	}
-	s.types(t, p, "upgrade")
+	s.runBlock(t, p, "upgrade")
 
 	before, err := os.ReadFile(filepath.Join(h.dir, "key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.types(t, p, "rotate")
+	s.runBlock(t, p, "rotate")
 	after, err := os.ReadFile(filepath.Join(h.dir, "key"))
 	if err != nil || string(before) == string(after) {
 		t.Errorf("the key is as it was, %v", err)
@@ -237,12 +237,12 @@ func household(t *testing.T, p *page) {
 			s.env = append(s.env, "KEY_ID="+k.ID)
 		}
 	}
-	s.types(t, p, "revoke")
+	s.runBlock(t, p, "revoke")
 	if _, err := live.client(t).Graphs(t.Context()); err == nil {
 		t.Error("a revoked key is good")
 	}
 
-	s.types(t, p, "erase")
+	s.runBlock(t, p, "erase")
 	if export, err := os.ReadFile(filepath.Join(h.dir, "acme.jsonl")); err != nil || !strings.Contains(string(export), "refund-1") {
 		t.Errorf("the export: %s, %v", export, err)
 	}
@@ -254,11 +254,11 @@ func household(t *testing.T, p *page) {
 // Each replica has a copy of the key. At every point of the way each opens what the others sealed.
 func copiedKeys(t *testing.T, p *page) {
 	t.Parallel() // a change of keys waits half a minute
-	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	h := setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	first := h.serve(t)
 	id := question(t, first.client(t), "refund-1")
 	first.stop(t)
-	h.shell().types(t, p, "rotate-copies")
+	h.shell().runBlock(t, p, "rotate-copies")
 	replica := func(key string) *process {
 		if err := os.Chmod(filepath.Join(h.dir, key), 0o600); err != nil {
 			t.Fatal(err)

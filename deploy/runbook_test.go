@@ -17,7 +17,7 @@ import (
 // TestRunbook does what docs/runbook-stuck-approval.md says, on a server with a run that waits, one that must not go on, and one that is parked.
 func TestRunbook(t *testing.T) {
 	p := open(t, "runbook-stuck-approval.md")
-	h := settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	h := setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	live, last := parked(t, h, "parked")
 	c := live.client(t)
 	request := approval(t, c, "stuck", "")
@@ -32,7 +32,7 @@ func TestRunbook(t *testing.T) {
 	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "RUN=stuck", "RUN_ID="+stuck.RunID, "REQUEST="+request, "OTHER_RUN=never", "PARKED_RUN=parked")
 	says := func(block string, words ...string) {
 		t.Helper()
-		out := s.types(t, p, block)
+		out := s.runBlock(t, p, block)
 		for _, word := range words {
 			if !strings.Contains(out, word) {
 				t.Errorf("%s does not say %q:\n%s", block, word, out)
@@ -52,7 +52,7 @@ func TestRunbook(t *testing.T) {
 	says("runbook-retry")
 	untilParked(t, c, "parked", last) // it was tried again, and there still is no secret
 	says("runbook-after", "completed", request, "on-call")
-	p.typed(t)
+	p.allUsed(t)
 }
 
 // TestAuditRunbook does what docs/runbook-audit.md says, on a server that signs.
@@ -62,23 +62,23 @@ func TestAuditRunbook(t *testing.T) {
 	s := h.shell()
 	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "CHECKPOINTS="+kept)
 	for block, word := range map[string]string{"audit-look": `"items":[]`, "audit-verify": "Whole", "audit-compare": "agree"} {
-		if out := s.types(t, p, block); !strings.Contains(out, word) {
+		if out := s.runBlock(t, p, block); !strings.Contains(out, word) {
 			t.Errorf("%s does not say %q:\n%s", block, word, out)
 		}
 	}
-	p.typed(t)
+	p.allUsed(t)
 }
 
 // signing is a server that has signed the log of an account, and the folder in which it keeps that.
-func signing(t *testing.T) (h house, live *process, kept string) {
+func signing(t *testing.T) (h testServer, live *process, kept string) {
 	t.Helper()
-	h = settle(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
+	h = setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	settings, err := os.ReadFile(h.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept = filepath.Join(h.dir, "kept")
-	folder, err := audit.MakeFolder(kept)
+	folder, err := audit.CreateCheckpointDir(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,20 +99,20 @@ func signing(t *testing.T) (h house, live *process, kept string) {
 // approval has an agent elsewhere ask for a yes or a no.
 func approval(t *testing.T, c *client.Client, key, callback string) string {
 	t.Helper()
-	ask := api.Ask{
+	ask := api.CreateRequest{
 		StateKey: key, Kind: "refund", Data: json.RawMessage(`{"amount":12}`),
 		AnswerSchema: json.RawMessage(`{"type":"object","properties":{"verb":{"enum":["approve","reject"]},"reason":{"type":"string"}},"required":["verb"]}`),
 	}
 	if callback != "" {
 		ask.Callback = &api.Callback{URL: callback}
 	}
-	outcome, err := c.Ask(t.Context(), ask)
+	outcome, err := c.CreateRequest(t.Context(), ask)
 	return asked(t, outcome, err)
 }
 
 // parked makes a run that is: its answer should be sent, and the secret to sign it with is gone. It returns the server and the id of
 // the event that says so.
-func parked(t *testing.T, h house, key string) (*process, string) {
+func parked(t *testing.T, h testServer, key string) (*process, string) {
 	t.Helper()
 	settings, err := os.ReadFile(h.config)
 	if err != nil {

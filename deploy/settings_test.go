@@ -29,7 +29,7 @@ func loaded(t *testing.T, file string, variables map[string]string) *config.Conf
 }
 
 // What the page says about signing in are settings.
-func TestPages_SignInIsSet(t *testing.T) {
+func TestDocs_SignInIsConfigured(t *testing.T) {
 	page, err := os.ReadFile("../docs/auth.md")
 	if err != nil {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ func unit(t *testing.T, file string) map[string][]string {
 	return all
 }
 
-// letsGo is how long a process may need after its drain, beside a database that does not answer.
-const letsGo = 20 * time.Second
+// stopTimeout is how long a process may need after its drain, beside a database that does not answer.
+const stopTimeout = 20 * time.Second
 
 func TestSystemd_UnitFitsTheProgram(t *testing.T) {
 	u := unit(t, "systemd/fermata.service")
@@ -47,7 +47,7 @@ func TestSystemd_UnitFitsTheProgram(t *testing.T) {
 		t.Errorf("the store is not in %s, the only place that can be written", state)
 	}
 	patience, err := time.ParseDuration(u["Service.TimeoutStopSec"][0])
-	if err != nil || patience < settings.Listen.DrainTimeout+letsGo {
+	if err != nil || patience < settings.Listen.DrainTimeout+stopTimeout {
 		t.Errorf("%s are left for a drain of %s, %v", patience, settings.Listen.DrainTimeout, err)
 	}
 	words := strings.Fields(u["Service.ExecStart"][0])
@@ -85,7 +85,7 @@ func TestSystemd_CommandWorks(t *testing.T) {
 	}
 }
 
-func TestSystemd_UnitMayDoLittle(t *testing.T) {
+func TestSystemd_UnitIsRestricted(t *testing.T) {
 	u := unit(t, "systemd/fermata.service")
 	for name, want := range map[string]string{
 		"CapabilityBoundingSet": "", "NoNewPrivileges": "yes", "PrivateTmp": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "PrivateDevices": "yes",

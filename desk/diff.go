@@ -28,7 +28,7 @@ func Diff(before, after json.RawMessage) ([]Difference, error) {
 		return nil, err
 	}
 	var found []Difference
-	compare("", a, b, &found)
+	diffValues("", a, b, &found)
 	slices.SortFunc(found, func(a, b Difference) int { return strings.Compare(a.Pointer, b.Pointer) })
 	return found, nil
 }
@@ -39,17 +39,17 @@ func decodeNumbers(data json.RawMessage, v *any) error {
 	return decoder.Decode(v)
 }
 
-func compare(at string, a, b any, found *[]Difference) {
+func diffValues(at string, a, b any, found *[]Difference) {
 	switch a := a.(type) {
 	case map[string]any:
 		if b, ok := b.(map[string]any); ok {
-			compareObjects(at, a, b, found)
+			diffObjects(at, a, b, found)
 			return
 		}
 	case []any:
 		if b, ok := b.([]any); ok && len(a) == len(b) {
 			for i := range a {
-				compare(fmt.Sprintf("%s/%d", at, i), a[i], b[i], found)
+				diffValues(fmt.Sprintf("%s/%d", at, i), a[i], b[i], found)
 			}
 			return
 		}
@@ -59,18 +59,18 @@ func compare(at string, a, b any, found *[]Difference) {
 	}
 }
 
-func compareObjects(at string, a, b map[string]any, found *[]Difference) {
+func diffObjects(at string, a, b map[string]any, found *[]Difference) {
 	for name, value := range a {
-		where := at + "/" + escape(name)
+		where := at + "/" + escapePointer(name)
 		if other, ok := b[name]; ok {
-			compare(where, value, other, found)
+			diffValues(where, value, other, found)
 		} else {
 			*found = append(*found, Difference{Pointer: where, Before: encode(value)})
 		}
 	}
 	for name, value := range b {
 		if _, ok := a[name]; !ok {
-			*found = append(*found, Difference{Pointer: at + "/" + escape(name), After: encode(value)})
+			*found = append(*found, Difference{Pointer: at + "/" + escapePointer(name), After: encode(value)})
 		}
 	}
 }
@@ -86,7 +86,7 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// escape writes a name as a part of a JSON pointer.
-func escape(name string) string {
+// escapePointer writes a name as a part of a JSON pointer.
+func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

@@ -2,7 +2,7 @@
 // stores nothing, sends nothing and has no clock: a request is a document, an act is a value, and [Apply] makes a new document
 // of both.
 //
-//	change, err := desk.New(desk.Ask{ID: id, Asked: asked, Need: need, Route: route}, desk.Env{Now: now})
+//	change, err := desk.New(desk.RequestSpec{ID: id, Asked: asked, Need: need, Route: route}, desk.Env{Now: now})
 //	…
 //	change, err = desk.Apply(request, desk.Approve{From: desk.From{Actor: ann, Seen: seen}}, desk.Env{Now: now, Directory: groups})
 //	if changed, ok := errors.AsType[*desk.ChangedError](err); ok {

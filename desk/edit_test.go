@@ -16,55 +16,55 @@ var (
 	other = json.RawMessage(`{"table":"orders","limit":100}`)
 )
 
-func TestEdit_TheEditorDoesNotApproveTheEdit(t *testing.T) {
-	w := open(t, action())
-	w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
-	w.stillOpen()
-	w.refused("excluded", desk.Approve{From: w.by("ann")})
-	w.do(desk.Approve{From: w.by("bob")})
-	w.ended(desk.Approved, "bob")
-	want, err := fermata.ApprovalRequest{Action: "drop"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: half})
-	if f := w.last.Final; err != nil || f.Digest != want || string(f.Args) != string(half) {
+func TestEdit_LastEditorCannotApprove(t *testing.T) {
+	w := open(t, actionSpec())
+	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: half})
+	w.mustBeOpen()
+	w.mustRefuse("excluded", desk.Approve{From: w.from("ann")})
+	w.apply(desk.Approve{From: w.from("bob")})
+	w.mustEnd(desk.OutcomeApproved, "bob")
+	want, err := fermata.ApprovalRequest{Action: "drop"}.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: half})
+	if f := w.last.Decision; err != nil || f.Digest != want || string(f.Args) != string(half) {
 		t.Errorf("approved %q with %s, want %q with %s", f.Digest, f.Args, want, half)
 	}
 }
 
-func TestEdit_CountsAsApproveWhereEditorsMayApprove(t *testing.T) {
-	ask := action()
-	ask.Need.Exclude = []desk.Duty{desk.Requester}
+func TestEdit_CountsAsApprovalWhereEditorsMayApprove(t *testing.T) {
+	ask := actionSpec()
+	ask.Requirement.Exclude = []desk.Duty{desk.DutyRequester}
 	w := open(t, ask)
-	w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
-	w.ended(desk.Approved, "ann")
+	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: half})
+	w.mustEnd(desk.OutcomeApproved, "ann")
 }
 
-func TestEdit_TheEditorCanStillReject(t *testing.T) {
-	w := open(t, action())
-	w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
-	w.do(desk.Reject{From: w.by("ann"), Reason: "on second thoughts"})
-	w.ended(desk.Rejected, "ann")
+func TestEdit_LastEditorCanReject(t *testing.T) {
+	w := open(t, actionSpec())
+	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: half})
+	w.apply(desk.Reject{From: w.from("ann"), Reason: "on second thoughts"})
+	w.mustEnd(desk.OutcomeRejected, "ann")
 }
 
-func TestEdit_VoidsWhatWasSaidBefore(t *testing.T) {
-	w := open(t, needing(group(2, "group:dba")))
-	w.do(desk.Approve{From: w.by("bob")})
-	change := w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
-	w.progress("0 of 2, needs 2 × dba")
+func TestEdit_VoidsEarlierVotes(t *testing.T) {
+	w := open(t, specNeeding(group(2, "group:dba")))
+	w.apply(desk.Approve{From: w.from("bob")})
+	change := w.apply(desk.ApproveEdited{From: w.from("ann"), Args: half})
+	w.mustHaveProgress("0 of 2, needs 2 × dba")
 	if !slices.ContainsFunc(change.Notices, func(n desk.Notice) bool {
-		return n.Kind == desk.Notify && slices.Equal(n.Targets, []string{"user:bob"})
+		return n.Kind == desk.NoticeNotify && slices.Equal(n.Targets, []string{"user:bob"})
 	}) {
 		t.Errorf("bob is not told: %+v", change.Notices)
 	}
-	if got := w.sent(desk.Notify); len(got) != 3 || got[2][0] != "inbox" || w.request.Place.Epoch != 2 {
+	if got := w.sentTargets(desk.NoticeNotify); len(got) != 3 || got[2][0] != "inbox" || w.request.RouteProgress.Epoch != 2 {
 		t.Errorf("the route does not begin anew: %v", got)
 	}
-	w.do(desk.Approve{From: w.by("cleo")})
-	w.stillOpen()
-	w.do(desk.Approve{From: w.by("bob")})
-	w.ended(desk.Approved, "cleo", "bob")
+	w.apply(desk.Approve{From: w.from("cleo")})
+	w.mustBeOpen()
+	w.apply(desk.Approve{From: w.from("bob")})
+	w.mustEnd(desk.OutcomeApproved, "cleo", "bob")
 }
 
-func TestEdit_OnlyWhatMayBeEdited(t *testing.T) {
-	w := open(t, action())
+func TestEdit_OnlyEditableFields(t *testing.T) {
+	w := open(t, actionSpec())
 	for name, test := range map[string]struct{ args, code string }{
 		"another field":       {`{"table":"orders","limit":100}`, "bad_edit"},
 		"a new field":         {`{"table":"users","limit":100,"force":true}`, "bad_edit"},
@@ -75,70 +75,70 @@ func TestEdit_OnlyWhatMayBeEdited(t *testing.T) {
 		"a name of that kind": {`{"table":"users","limits":1,"limit":100}`, "bad_edit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.refused(test.code, desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(test.args)})
+			w.mustRefuse(test.code, desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(test.args)})
 		})
 	}
 	w.args = half // not what was asked
-	w.refused("invalid", desk.ApproveEdited{From: w.by("ann"), Args: half})
+	w.mustRefuse("invalid", desk.ApproveEdited{From: w.from("ann"), Args: half})
 }
 
-func TestEdit_OfNothingIsAnApprove(t *testing.T) {
-	w := open(t, action())
-	w.do(desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(`{ "limit":100, "table":"users" }`)})
-	w.ended(desk.Approved, "ann")
-	if w.last.Final.Args != nil {
-		t.Errorf("it is said to be edited: %s", w.last.Final.Args)
+func TestEdit_WithoutChangesIsApproval(t *testing.T) {
+	w := open(t, actionSpec())
+	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(`{ "limit":100, "table":"users" }`)})
+	w.mustEnd(desk.OutcomeApproved, "ann")
+	if w.last.Decision.Args != nil {
+		t.Errorf("it is said to be edited: %s", w.last.Decision.Args)
 	}
 }
 
-func TestEdit_ThePolicyIsAskedAgain(t *testing.T) {
-	ask := action()
-	ask.Need.Editable = []string{""}
+func TestEdit_AsksPolicyAgain(t *testing.T) {
+	ask := actionSpec()
+	ask.Requirement.Editable = []string{""}
 	w := open(t, ask)
-	w.policy = func(args json.RawMessage) (desk.Ruling, error) {
+	w.policy = func(args json.RawMessage) (desk.EditRuling, error) {
 		switch string(args) {
 		case string(half):
-			return desk.Ruling{}, nil
+			return desk.EditRuling{}, nil
 		case string(other):
-			return desk.Ruling{Need: &desk.Requirement{
+			return desk.EditRuling{Requirement: &desk.Requirement{
 				Groups: []desk.Group{group(1, "group:finops")}, Editable: []string{"/table"}, MinAuth: desk.AuthSSO, Deadline: desk.Duration(time.Hour),
 			}}, nil
 		case `{}`:
-			return desk.Ruling{Deny: true, Reason: "all tables"}, nil
+			return desk.EditRuling{Deny: true, Reason: "all tables"}, nil
 		}
-		return desk.Ruling{}, errors.New("out of order")
+		return desk.EditRuling{}, errors.New("out of order")
 	}
-	w.refused("denied", desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(`{}`)})
-	w.refused("policy_down", desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(`[]`)})
-	w.do(desk.ApproveEdited{From: w.by("bob"), Args: other})
-	w.progress("0 of 2, needs 1 × dba, needs 1 × finops")
+	w.mustRefuse("denied", desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(`{}`)})
+	w.mustRefuse("policy_down", desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(`[]`)})
+	w.apply(desk.ApproveEdited{From: w.from("bob"), Args: other})
+	w.mustHaveProgress("0 of 2, needs 1 × dba, needs 1 × finops")
 	if want := start.Add(time.Hour); !w.request.Deadline.Equal(want) {
 		t.Errorf("the deadline is %s, want the shorter one, %s", w.request.Deadline, want)
 	}
 	// The stricter requirement stays, and with it what may be edited.
-	w.refused("bad_edit", desk.ApproveEdited{From: w.by("ann"), Args: half})
-	w.do(desk.Approve{From: w.by("fay")})
-	w.stillOpen()
-	w.do(desk.Approve{From: w.by("cleo")})
-	w.ended(desk.Approved, "fay", "cleo")
+	w.mustRefuse("bad_edit", desk.ApproveEdited{From: w.from("ann"), Args: half})
+	w.apply(desk.Approve{From: w.from("fay")})
+	w.mustBeOpen()
+	w.apply(desk.Approve{From: w.from("cleo")})
+	w.mustEnd(desk.OutcomeApproved, "fay", "cleo")
 }
 
 // An edit can need people whom the route of what was asked does not tell: they heard of it when it was over. Those whom it tells are told once.
-func TestEdit_TellsThoseWhoAreNeededForIt(t *testing.T) {
+func TestEdit_NotifiesNewApprovers(t *testing.T) {
 	for _, tells := range []struct {
 		first string
 		want  []string
 	}{{"group:dba", []string{"user:bob", "group:finops"}}, {"slack:C1", []string{"user:bob", "group:finops"}}, {"approvers", []string{"user:bob"}}, {"inbox", []string{"user:bob"}}} {
-		ask := needing(group(2, "group:dba"))
-		ask.Route = desk.Route{Name: "dba", Steps: []desk.Step{{Notify: []string{tells.first}}, {At: d(hour), Expire: "stale"}}}
+		ask := specNeeding(group(2, "group:dba"))
+		ask.Route = desk.Route{Name: "dba", Steps: []desk.Step{{Notify: []string{tells.first}}, {At: dur(hour), Expire: "stale"}}}
 		w := open(t, ask)
-		w.policy = func(json.RawMessage) (desk.Ruling, error) {
-			return desk.Ruling{Need: &desk.Requirement{Groups: []desk.Group{group(2, "group:dba"), group(1, "group:finops")}, Editable: []string{""}}}, nil
+		w.policy = func(json.RawMessage) (desk.EditRuling, error) {
+			return desk.EditRuling{Requirement: &desk.Requirement{Groups: []desk.Group{group(2, "group:dba"), group(1, "group:finops")}, Editable: []string{""}}}, nil
 		}
-		w.do(desk.Approve{From: w.by("bob")})
+		w.apply(desk.Approve{From: w.from("bob")})
 		var edited []string
-		for _, n := range w.do(desk.ApproveEdited{From: w.by("ann"), Args: half}).Notices {
-			if n.Kind == desk.Notify && n.About == desk.WasEdited {
+		for _, n := range w.apply(desk.ApproveEdited{From: w.from("ann"), Args: half}).Notices {
+			if n.Kind == desk.NoticeNotify && n.Cause == desk.EventEdited {
 				edited = append(edited, n.Targets...)
 			}
 		}
@@ -148,20 +148,22 @@ func TestEdit_TellsThoseWhoAreNeededForIt(t *testing.T) {
 	}
 }
 
-func TestEdit_ARequirementThatIsNoneIsRefused(t *testing.T) {
-	w := open(t, action())
-	w.policy = func(json.RawMessage) (desk.Ruling, error) { return desk.Ruling{Need: &desk.Requirement{}}, nil }
-	w.refused("policy_down", desk.ApproveEdited{From: w.by("ann"), Args: half})
+func TestEdit_InvalidRequirementIsRefused(t *testing.T) {
+	w := open(t, actionSpec())
+	w.policy = func(json.RawMessage) (desk.EditRuling, error) {
+		return desk.EditRuling{Requirement: &desk.Requirement{}}, nil
+	}
+	w.mustRefuse("policy_down", desk.ApproveEdited{From: w.from("ann"), Args: half})
 }
 
-func TestEdit_BackToWhatWasAskedIsAnEditToo(t *testing.T) {
-	w := open(t, needing(group(1, "group:dba")))
-	w.do(desk.ApproveEdited{From: w.by("ann"), Args: half})
-	w.do(desk.ApproveEdited{From: w.by("bob"), Args: dropArgs})
-	w.stillOpen() // bob is the last editor now
-	w.do(desk.Approve{From: w.by("ann")})
-	w.ended(desk.Approved, "ann")
-	if w.last.Final.Digest != action().Asked.Digest {
+func TestEdit_BackToOriginalArgumentsIsEdit(t *testing.T) {
+	w := open(t, specNeeding(group(1, "group:dba")))
+	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: half})
+	w.apply(desk.ApproveEdited{From: w.from("bob"), Args: dropArgs})
+	w.mustBeOpen() // bob is the last editor now
+	w.apply(desk.Approve{From: w.from("ann")})
+	w.mustEnd(desk.OutcomeApproved, "ann")
+	if w.last.Decision.Digest != actionSpec().Subject.ActionDigest {
 		t.Error("approved is not what was asked")
 	}
 }
@@ -169,17 +171,17 @@ func TestEdit_BackToWhatWasAskedIsAnEditToo(t *testing.T) {
 func TestMerge_IsAsStrictAsBoth(t *testing.T) {
 	a := desk.Requirement{
 		Groups:  []desk.Group{{From: []string{"group:a", "group:b"}, Count: 1, Widen: []string{"group:x", "group:y"}}},
-		Exclude: []desk.Duty{desk.Requester}, Denials: 3, Editable: []string{"/a", "/b/c"}, MinAuth: desk.AuthSSO,
+		Exclude: []desk.Duty{desk.DutyRequester}, Denials: 3, Editable: []string{"/a", "/b/c"}, MinAuth: desk.AuthSSO,
 		Verbs: []desk.Verb{desk.VerbApprove, desk.VerbReject, desk.VerbSnooze}, Deadline: desk.Duration(2 * time.Hour), OnTimeout: desk.EscalateOnTimeout,
 	}
 	b := desk.Requirement{
 		Groups:  []desk.Group{{From: []string{"group:b", "group:a"}, Count: 2, Widen: []string{"group:y"}}, group(1, "group:c")},
-		Exclude: []desk.Duty{desk.Author, desk.Requester}, Editable: []string{"/a/x", "/b"}, MinAuth: desk.AuthLinked,
+		Exclude: []desk.Duty{desk.DutyAuthor, desk.DutyRequester}, Editable: []string{"/a/x", "/b"}, MinAuth: desk.AuthLinked,
 		Verbs: []desk.Verb{desk.VerbReject, desk.VerbApprove}, Deadline: desk.Duration(3 * time.Hour),
 	}
 	want := desk.Requirement{
 		Groups:  []desk.Group{{From: []string{"group:a", "group:b"}, Count: 2, Widen: []string{"group:y"}}, group(1, "group:c")},
-		Exclude: []desk.Duty{desk.Requester, desk.Author}, Denials: 1, Editable: []string{"/b/c", "/a/x"}, MinAuth: desk.AuthSSO,
+		Exclude: []desk.Duty{desk.DutyRequester, desk.DutyAuthor}, Denials: 1, Editable: []string{"/b/c", "/a/x"}, MinAuth: desk.AuthSSO,
 		Verbs: []desk.Verb{desk.VerbApprove, desk.VerbReject}, Deadline: desk.Duration(2 * time.Hour),
 	}
 	if got, want := text(t, a.Merge(b)), text(t, want); got != want {
@@ -191,15 +193,15 @@ func TestMerge_IsAsStrictAsBoth(t *testing.T) {
 }
 
 // Whoever is asked by name is somebody: an edit that needs a dba, of a request that needs any two, needs two people, and needed three.
-func TestMerge_AnyoneIsWhoeverIsAskedByName(t *testing.T) {
-	any2, dba, finops := group(2, desk.Anyone), group(1, "group:dba"), group(1, "group:finops")
+func TestMerge_NamedGroupSatisfiesAnyone(t *testing.T) {
+	any2, dba, finops := group(2, desk.PrincipalAnyone), group(1, "group:dba"), group(1, "group:finops")
 	for _, c := range []struct{ a, b, want []desk.Group }{
-		{[]desk.Group{any2}, []desk.Group{dba}, []desk.Group{group(1, desk.Anyone), dba}},
-		{[]desk.Group{dba}, []desk.Group{any2}, []desk.Group{dba, group(1, desk.Anyone)}},
+		{[]desk.Group{any2}, []desk.Group{dba}, []desk.Group{group(1, desk.PrincipalAnyone), dba}},
+		{[]desk.Group{dba}, []desk.Group{any2}, []desk.Group{dba, group(1, desk.PrincipalAnyone)}},
 		{[]desk.Group{any2}, []desk.Group{dba, finops}, []desk.Group{dba, finops}},
-		{[]desk.Group{dba, group(1, desk.Anyone)}, []desk.Group{finops}, []desk.Group{dba, finops}},
-		{[]desk.Group{dba, group(1, desk.Anyone)}, []desk.Group{dba, group(2, desk.Anyone)}, []desk.Group{dba, any2}},
-		{[]desk.Group{any2}, []desk.Group{group(3, desk.Anyone)}, []desk.Group{group(3, desk.Anyone)}},
+		{[]desk.Group{dba, group(1, desk.PrincipalAnyone)}, []desk.Group{finops}, []desk.Group{dba, finops}},
+		{[]desk.Group{dba, group(1, desk.PrincipalAnyone)}, []desk.Group{dba, group(2, desk.PrincipalAnyone)}, []desk.Group{dba, any2}},
+		{[]desk.Group{any2}, []desk.Group{group(3, desk.PrincipalAnyone)}, []desk.Group{group(3, desk.PrincipalAnyone)}},
 	} {
 		got := desk.Requirement{Groups: c.a}.Merge(desk.Requirement{Groups: c.b}).Groups
 		if text(t, got) != text(t, c.want) {
@@ -209,7 +211,7 @@ func TestMerge_AnyoneIsWhoeverIsAskedByName(t *testing.T) {
 }
 
 // Who was let in by the route stays, if the other side permits it too; and is no reason to ask the same people twice.
-func TestMerge_KnowsThoseWhoWereLetIn(t *testing.T) {
+func TestMerge_WidenedGroupMatchesOriginal(t *testing.T) {
 	asked := desk.Group{From: []string{"group:a"}, Widen: []string{"group:x", "group:y"}}
 	widened := desk.Group{From: []string{"group:a", "group:x", "group:y"}, Widen: asked.Widen}
 	for name, c := range map[string]struct{ other, want desk.Group }{
@@ -231,19 +233,19 @@ func TestMerge_KnowsThoseWhoWereLetIn(t *testing.T) {
 
 // The rules give other arguments an hour, and the request has been open for two. Whoever edited it so decided after the deadline that the edit itself
 // had set.
-func TestI10_AnEditIsNotApprovedAfterTheDeadlineThatItBrings(t *testing.T) {
-	ask := action()
-	ask.Need.Exclude = nil
+func TestI10_EditIsNotApprovedAfterItsNewDeadline(t *testing.T) {
+	ask := actionSpec()
+	ask.Requirement.Exclude = nil
 	w := open(t, ask)
-	w.policy = func(json.RawMessage) (desk.Ruling, error) {
-		need := w.request.Need
+	w.policy = func(json.RawMessage) (desk.EditRuling, error) {
+		need := w.request.Requirement
 		need.Deadline = desk.Duration(time.Hour)
-		return desk.Ruling{Need: &need}, nil
+		return desk.EditRuling{Requirement: &need}, nil
 	}
-	w.at(2 * time.Hour)
-	w.refused("denied", desk.ApproveEdited{From: w.by("ann"), Args: json.RawMessage(`{"table":"users","limit":50}`)})
-	w.do(desk.Approve{From: w.by("ann")}) // what was asked has more time
-	w.ended(desk.Approved, "ann")
+	w.advanceTo(2 * time.Hour)
+	w.mustRefuse("denied", desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(`{"table":"users","limit":50}`)})
+	w.apply(desk.Approve{From: w.from("ann")}) // what was asked has more time
+	w.mustEnd(desk.OutcomeApproved, "ann")
 }
 
 func text(t *testing.T, v any) string {

@@ -9,30 +9,30 @@ import (
 
 // Why an act is refused. Nothing is changed by an act that is refused.
 var (
-	ErrAnswered   = errors.New("it is answered")
-	ErrExpired    = errors.New("it has expired")
-	ErrWithdrawn  = errors.New("it was withdrawn")
-	ErrNotHuman   = errors.New("only a person can do that")
-	ErrNotMember  = errors.New("they are in none of the groups that are asked")
-	ErrExcluded   = errors.New("they have another part in it")
-	ErrWeakAuth   = errors.New("they are not authenticated well enough")
-	ErrNotAllowed = errors.New("this request does not allow it")
-	ErrNotYours   = errors.New("it is not theirs to do")
-	ErrClaimed    = errors.New("somebody else looks after it")
-	ErrNotClaimed = errors.New("they do not look after it")
-	ErrNoQuestion = errors.New("there is no such open question")
-	ErrNoStep     = errors.New("there is no further step to escalate to")
-	ErrTime       = errors.New("the time is out of range")
-	ErrText       = errors.New("the text is missing or too long")
-	ErrTooMany    = errors.New("there are too many already")
-	ErrValue      = errors.New("the value does not fit")
-	ErrEdit       = errors.New("these arguments cannot be edited so")
-	ErrDenied     = errors.New("the policy denies what would be done")
-	ErrChanged    = errors.New("it has changed since they saw it")
-	ErrInvalid    = errors.New("the request is invalid")
-	ErrReused     = errors.New("they did something else under this key")
-	ErrDirectory  = errors.New("the directory does not answer") // nothing is known: try again
-	ErrPolicy     = errors.New("the policy does not answer")    // nothing is known: try again
+	ErrDecided              = errors.New("it is answered")
+	ErrExpired              = errors.New("it has expired")
+	ErrWithdrawn            = errors.New("it was withdrawn")
+	ErrNotHuman             = errors.New("only a person can do that")
+	ErrNotMember            = errors.New("they are in none of the groups that are asked")
+	ErrExcluded             = errors.New("they have another part in it")
+	ErrWeakAuth             = errors.New("they are not authenticated well enough")
+	ErrNotAllowed           = errors.New("this request does not allow it")
+	ErrNotPermitted         = errors.New("it is not theirs to do")
+	ErrClaimed              = errors.New("somebody else looks after it")
+	ErrNotClaimed           = errors.New("they do not look after it")
+	ErrNoClarification      = errors.New("there is no such open question")
+	ErrNoStep               = errors.New("there is no further step to escalate to")
+	ErrInvalidTime          = errors.New("the time is out of range")
+	ErrInvalidText          = errors.New("the text is missing or too long")
+	ErrTooMany              = errors.New("there are too many already")
+	ErrInvalidValue         = errors.New("the value does not fit")
+	ErrInvalidEdit          = errors.New("these arguments cannot be edited so")
+	ErrDenied               = errors.New("the policy denies what would be done")
+	ErrChanged              = errors.New("it has changed since they saw it")
+	ErrInvalid              = errors.New("the request is invalid")
+	ErrKeyReused            = errors.New("they did something else under this key")
+	ErrDirectoryUnavailable = errors.New("the directory does not answer") // nothing is known: try again
+	ErrPolicyUnavailable    = errors.New("the policy does not answer")    // nothing is known: try again
 )
 
 // codes are for programs, and never change.
@@ -40,12 +40,12 @@ var codes = []struct {
 	err  error
 	code string
 }{
-	{ErrAnswered, "already_decided"}, {ErrExpired, "expired"}, {ErrWithdrawn, "withdrawn"}, {ErrNotHuman, "not_human"},
+	{ErrDecided, "already_decided"}, {ErrExpired, "expired"}, {ErrWithdrawn, "withdrawn"}, {ErrNotHuman, "not_human"},
 	{ErrNotMember, "not_member"}, {ErrExcluded, "excluded"}, {ErrWeakAuth, "weak_auth"}, {ErrNotAllowed, "not_allowed"},
-	{ErrNotYours, "not_yours"}, {ErrClaimed, "claimed"}, {ErrNotClaimed, "not_claimed"}, {ErrNoQuestion, "no_question"},
-	{ErrNoStep, "no_step"}, {ErrTime, "bad_time"}, {ErrText, "bad_text"}, {ErrTooMany, "too_many"}, {ErrValue, "bad_value"},
-	{ErrEdit, "bad_edit"}, {ErrDenied, "denied"}, {ErrChanged, "changed"}, {ErrInvalid, "invalid"}, {ErrReused, "reused"},
-	{ErrDirectory, "directory_down"}, {ErrPolicy, "policy_down"},
+	{ErrNotPermitted, "not_yours"}, {ErrClaimed, "claimed"}, {ErrNotClaimed, "not_claimed"}, {ErrNoClarification, "no_question"},
+	{ErrNoStep, "no_step"}, {ErrInvalidTime, "bad_time"}, {ErrInvalidText, "bad_text"}, {ErrTooMany, "too_many"}, {ErrInvalidValue, "bad_value"},
+	{ErrInvalidEdit, "bad_edit"}, {ErrDenied, "denied"}, {ErrChanged, "changed"}, {ErrInvalid, "invalid"}, {ErrKeyReused, "reused"},
+	{ErrDirectoryUnavailable, "directory_down"}, {ErrPolicyUnavailable, "policy_down"},
 }
 
 // Code is a stable word for why an act was refused; "" for an error that is none of this package's.
@@ -60,16 +60,16 @@ func Code(err error) string {
 
 // RefusedError says who was refused what, and why. It wraps one of the errors above.
 type RefusedError struct {
-	Act Name
-	Who string
-	Err error
+	Command CommandName
+	Actor   string
+	Err     error
 	// Detail, if there is one, says more.
 	Detail string
 }
 
 // Error is a sentence for the person who was refused.
 func (e *RefusedError) Error() string {
-	s := fmt.Sprintf("%s by %s: %v", e.Act, e.Who, e.Err)
+	s := fmt.Sprintf("%s by %s: %v", e.Command, e.Actor, e.Err)
 	if e.Detail != "" {
 		s += ": " + e.Detail
 	}
@@ -79,17 +79,17 @@ func (e *RefusedError) Error() string {
 // Unwrap returns why.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// OverError says that a request is over, and how it ended. It wraps [ErrAnswered], [ErrExpired] or [ErrWithdrawn].
-type OverError struct {
+// ClosedError says that a request is over, and how it ended. It wraps [ErrDecided], [ErrExpired] or [ErrWithdrawn].
+type ClosedError struct {
 	State State
-	// Outcome, By and At say what became of it; the outcome of one whose deadline has just passed is [Lapsed].
+	// Outcome, By and At say what became of it; the outcome of one whose deadline has just passed is [OutcomeExpired].
 	Outcome Outcome
 	By      []string
 	At      time.Time
 }
 
 // Error says how it ended.
-func (e *OverError) Error() string {
+func (e *ClosedError) Error() string {
 	s := fmt.Sprintf("%v: %s at %s", e.Unwrap(), e.Outcome, e.At.UTC().Format(time.RFC3339))
 	if len(e.By) > 0 {
 		s += " by " + strings.Join(e.By, ", ")
@@ -98,14 +98,14 @@ func (e *OverError) Error() string {
 }
 
 // Unwrap returns the error of the state.
-func (e *OverError) Unwrap() error {
+func (e *ClosedError) Unwrap() error {
 	switch e.State {
-	case Expired:
+	case StateExpired:
 		return ErrExpired
-	case Withdrawn:
+	case StateWithdrawn:
 		return ErrWithdrawn
 	}
-	return ErrAnswered
+	return ErrDecided
 }
 
 // ChangedError says what has changed since somebody looked. It wraps [ErrChanged].

@@ -11,14 +11,14 @@ import (
 // Two groups must agree before a table is dropped. Whoever keeps the documents stores each change before the next act.
 func Example() {
 	now := time.Date(2026, 11, 16, 10, 0, 0, 0, time.UTC)
-	groups := desk.Members{"group:dba": {"ann", "bob"}, "group:finops": {"ann"}}
+	groups := desk.StaticDirectory{"group:dba": {"ann", "bob"}, "group:finops": {"ann"}}
 
-	change, err := desk.New(desk.Ask{
-		ID:    "int_1",
-		Asked: desk.Asked{Kind: "approval", Action: "drop-table", Digest: "d1", Shown: "s1", Requester: "rita"},
-		Need: desk.Requirement{
+	change, err := desk.New(desk.RequestSpec{
+		ID:      "int_1",
+		Subject: desk.Subject{Kind: "approval", Action: "drop-table", ActionDigest: "d1", ShownDigest: "s1", Requester: "rita"},
+		Requirement: desk.Requirement{
 			Groups:  []desk.Group{{From: []string{"group:dba"}}, {From: []string{"group:finops"}}},
-			Exclude: []desk.Duty{desk.Requester},
+			Exclude: []desk.Duty{desk.DutyRequester},
 		},
 	}, desk.Env{Now: now})
 	if err != nil {
@@ -26,12 +26,12 @@ func Example() {
 		return
 	}
 	fmt.Println(change.Request.Summary(now))
-	fmt.Println("next:", change.Next.Sub(now), "told:", change.Notices[0].Targets)
+	fmt.Println("next:", change.NextDue.Sub(now), "told:", change.Notices[0].Targets)
 
 	for _, name := range []string{"rita", "ann", "bob"} {
 		now = now.Add(time.Hour)
 		approve := desk.Approve{From: desk.From{
-			Actor: desk.Person(name, desk.AuthSSO),
+			Actor: desk.PersonActor(name, desk.AuthSSO),
 			Seen:  desk.Seen{Rev: change.Request.Rev, Digest: change.Request.Digest()},
 		}}
 		next, err := desk.Apply(change.Request, approve, desk.Env{Now: now, Directory: groups})
@@ -42,7 +42,7 @@ func Example() {
 		change = next
 		fmt.Println(change.Request.Summary(now))
 	}
-	fmt.Println(change.Final.Outcome, change.Final.Digest)
+	fmt.Println(change.Decision.Outcome, change.Decision.Digest)
 	// Output:
 	// 0 of 2, needs 1 × dba, needs 1 × finops, 24 h left
 	// next: 30m0s told: [inbox]
@@ -59,7 +59,7 @@ func ExampleSimulate() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Print(desk.Render(planned, time.UTC))
+	fmt.Print(desk.FormatPlan(planned, time.UTC))
 	// Output:
 	// Mon 2026-11-16 23:00 UTC  +0s       notify  inbox
 	// Mon 2026-11-16 23:30 UTC  +30m      remind  inbox

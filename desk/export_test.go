@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Next is when the clock has something to do with the request, as things stand at now; zero if never. Outside of tests it comes with each [Change].
-func Next(r Request, now time.Time) time.Time {
-	d := &draft{r: r, now: now.UTC().Round(0)}
-	return d.next()
+// NextDue is when the clock has something to do with the request, as things stand at now; zero if never. Outside of tests it comes with each [Change].
+func NextDue(r Request, now time.Time) time.Time {
+	d := &update{r: r, now: now.UTC().Round(0)}
+	return d.nextDue()
 }
 
-// Acts lists the names of all acts.
-func Acts() []Name { return slices.Sorted(maps.Keys(rules)) }
+// Commands lists the names of all acts.
+func Commands() []CommandName { return slices.Sorted(maps.Keys(permissions)) }

@@ -24,7 +24,7 @@ type Notice struct {
 	Incident string `json:"incident,omitempty"`
 	Severity string `json:"severity,omitempty"`
 	// About is what has happened.
-	About What `json:"about"`
+	Cause EventType `json:"about"`
 }
 
 // NoticeKind is what a notice is for.
@@ -32,27 +32,27 @@ type NoticeKind string
 
 // The kinds of notices.
 const (
-	Notify        NoticeKind = "notify"
-	Remind        NoticeKind = "remind"
-	Page          NoticeKind = "page"
-	Resolve       NoticeKind = "resolve"        // the all-clear after a page
-	Rerender      NoticeKind = "rerender"       // every copy that was posted is out of date
-	TellRequester NoticeKind = "tell-requester" // the run, or on whose behalf it asks
+	NoticeNotify    NoticeKind = "notify"
+	NoticeRemind    NoticeKind = "remind"
+	NoticePage      NoticeKind = "page"
+	NoticeResolve   NoticeKind = "resolve"        // the all-clear after a page
+	NoticeRerender  NoticeKind = "rerender"       // every copy that was posted is out of date
+	NoticeRequester NoticeKind = "tell-requester" // the run, or on whose behalf it asks
 )
 
 // Void reports whether a notice is from before the route was begun anew: what it says, the route says again when it is time. What the new beginning
 // leaves out, as everybody knows it, is not void: perhaps they do not know it yet.
-func (r Request) Void(n Notice) bool {
-	if n.Step == 0 || n.Epoch >= r.Place.Epoch {
+func (r Request) IsObsolete(n Notice) bool {
+	if n.Step == 0 || n.Epoch >= r.RouteProgress.Epoch {
 		return false
 	}
-	return !slices.ContainsFunc(r.Place.Done, func(d Done) bool { //mutate:notice-after-extension
-		return d.Step == n.Step-1 && d.As == Skipped && r.Route.Steps[d.Step].At == 0
+	return !slices.ContainsFunc(r.RouteProgress.DoneSteps, func(d StepResult) bool { //mutate:notice-after-extension
+		return d.Step == n.Step-1 && d.Outcome == StepSkipped && r.Route.Steps[d.Step].At == 0
 	})
 }
 
 // Incident is what pages of a request are for. A question that is asked again under its id has another.
-func (r Request) Incident() string {
+func (r Request) IncidentKey() string {
 	return fmt.Sprintf("%s/%d", url.PathEscape(r.ID), r.Created.UnixNano())
 }
 
@@ -62,6 +62,6 @@ func stepKey(id string, epoch, step int) string {
 }
 
 // changeKey is for what comes from a change and not from a step.
-func changeKey(id string, rev int64, kind NoticeKind, about What) string {
+func changeKey(id string, rev int64, kind NoticeKind, about EventType) string {
 	return fmt.Sprintf("%s/r%d/%s/%s", url.PathEscape(id), rev, kind, about)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// life is a random request in a random world, with a book of its own on who said what.
-type life struct {
+// propertyRun is a random request in a random world, with a book of its own on who said what.
+type propertyRun struct {
 	t       *rapid.T
 	now     time.Time
-	members desk.Members
+	members desk.StaticDirectory
 	request desk.Request
 	next    time.Time
 	finals  int
@@ -34,63 +34,65 @@ var (
 
 func draw[T any](t *rapid.T, name string, from ...T) T { return rapid.SampledFrom(from).Draw(t, name) }
 
-func newLife(t *rapid.T) *life {
-	l := &life{t: t, now: start, members: desk.Members{}, keys: map[string]bool{}, said: map[string]string{}}
+func newPropertyRun(t *rapid.T) *propertyRun {
+	l := &propertyRun{t: t, now: start, members: desk.StaticDirectory{}, keys: map[string]bool{}, said: map[string]string{}}
 	for _, g := range groups {
 		l.members[g] = rapid.SliceOfDistinct(rapid.SampledFrom(people), rapid.ID[string]).Draw(t, g)
 	}
-	ask := action()
+	ask := actionSpec()
 	if rapid.Bool().Draw(t, "question") {
-		ask = question()
+		ask = questionSpec()
 	}
-	ask.Need.Groups = nil
+	ask.Requirement.Groups = nil
 	for range rapid.IntRange(1, 2).Draw(t, "groups") {
-		ask.Need.Groups = append(ask.Need.Groups, desk.Group{
+		ask.Requirement.Groups = append(ask.Requirement.Groups, desk.Group{
 			From: []string{draw(t, "from", groups...)}, Count: rapid.IntRange(1, 2).Draw(t, "count"), Widen: []string{"group:c"},
 		})
 	}
-	ask.Need.Exclude = rapid.SliceOfDistinct(rapid.SampledFrom([]desk.Duty{desk.Requester, desk.Author, desk.LastEditor}), rapid.ID[desk.Duty]).Draw(t, "exclude")
-	ask.Need.Denials = rapid.IntRange(0, 2).Draw(t, "denials")
-	ask.Need.Deadline = draw(t, "deadline", d(0), d(5*hour))
-	ask.Need.OnTimeout = desk.ExpireOnTimeout
-	if ask.Need.Deadline > 0 {
-		ask.Need.OnTimeout = draw(t, "on timeout", desk.ExpireOnTimeout, desk.EscalateOnTimeout)
+	ask.Requirement.Exclude = rapid.SliceOfDistinct(rapid.SampledFrom([]desk.Duty{desk.DutyRequester, desk.DutyAuthor, desk.DutyLastEditor}), rapid.ID[desk.Duty]).Draw(t, "exclude")
+	ask.Requirement.Denials = rapid.IntRange(0, 2).Draw(t, "denials")
+	ask.Requirement.Deadline = draw(t, "deadline", dur(0), dur(5*hour))
+	ask.Requirement.OnTimeout = desk.ExpireOnTimeout
+	if ask.Requirement.Deadline > 0 {
+		ask.Requirement.OnTimeout = draw(t, "on timeout", desk.ExpireOnTimeout, desk.EscalateOnTimeout)
 	}
-	ask.Route = draw(t, "route", desk.DefaultRoute(), sun(), desk.Route{Name: "wide", Cap: d(9 * hour), Steps: []desk.Step{
-		{At: d(hour), Notify: []string{"approvers"}, Widen: []string{"group:c"}}, {At: d(2 * hour), Remind: []string{"claimer"}}, {At: d(8 * hour), Expire: "stale"},
+	ask.Route = draw(t, "route", desk.DefaultRoute(), followTheSunRoute(), desk.Route{Name: "wide", Cap: dur(9 * hour), Steps: []desk.Step{
+		{At: dur(hour), Notify: []string{"approvers"}, Widen: []string{"group:c"}}, {At: dur(2 * hour), Remind: []string{"claimer"}}, {At: dur(8 * hour), Expire: "stale"},
 	}})
 	change, err := desk.New(ask, l.env())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.took(change)
+	l.checkNotices(change)
 	return l
 }
 
-func (l *life) env() desk.Env { return desk.Env{Now: l.now, Directory: l.members, Args: dropArgs} }
+func (l *propertyRun) env() desk.Env {
+	return desk.Env{Now: l.now, Directory: l.members, Args: dropArgs}
+}
 
 // act draws an act by somebody who saw the request as it is, or did not say what they saw.
-func (l *life) act() desk.Act {
+func (l *propertyRun) randomCommand() desk.Command {
 	who := draw(l.t, "who", people...)
-	from := desk.From{Actor: desk.Person(who, desk.AuthSSO)}
+	from := desk.From{Actor: desk.PersonActor(who, desk.AuthSSO)}
 	if rapid.Bool().Draw(l.t, "looked") {
 		from.Seen = desk.Seen{Rev: l.request.Rev, Digest: l.request.Digest()}
 	}
 	soon := l.now.Add(time.Duration(rapid.IntRange(-10, 600).Draw(l.t, "soon")) * minute)
-	return draw[desk.Act](l.t, "act",
+	return draw[desk.Command](l.t, "act",
 		desk.Approve{From: from}, desk.Approve{From: from}, desk.ApproveEdited{From: from, Args: draw(l.t, "args", edits...)},
 		desk.Reject{From: from, Reason: "no"}, desk.Respond{From: from, Value: draw(l.t, "value", json.RawMessage(`1`), json.RawMessage(`2`))},
 		desk.Respond{From: from, Value: json.RawMessage(`1`)},
-		desk.Escape{From: from}, desk.Claim{From: from}, desk.Release{From: from}, desk.View{From: from}, desk.Comment{From: from, Text: "hm"},
-		desk.AskBack{From: from, Question: "why?"}, desk.AnswerBack{From: desk.From{Actor: desk.Service("executor")}, Question: rapid.IntRange(0, 3).Draw(l.t, "question"), Answer: "so"},
+		desk.Abandon{From: from}, desk.Claim{From: from}, desk.Release{From: from}, desk.View{From: from}, desk.Comment{From: from, Text: "hm"},
+		desk.AskClarification{From: from, Question: "why?"}, desk.AnswerClarification{From: desk.From{Actor: desk.SystemActor("executor")}, Number: rapid.IntRange(0, 3).Draw(l.t, "question"), Answer: "so"},
 		desk.Delegate{From: from, To: draw(l.t, "to", people...)}, desk.Snooze{From: from, Until: soon}, desk.Extend{From: from, Until: soon},
-		desk.Escalate{From: from}, desk.Withdraw{From: from}, desk.Tick{}, desk.Tick{}, desk.Delivered{Target: "inbox", At: l.now},
-		desk.Outage{Start: l.now.Add(-hour), End: l.now},
+		desk.Escalate{From: from}, desk.Withdraw{From: from}, desk.Tick{}, desk.Tick{}, desk.RecordDelivery{Target: "inbox", At: l.now},
+		desk.RecordOutage{Start: l.now.Add(-hour), End: l.now},
 	)
 }
 
 // step does one thing, and checks what must hold whatever it is.
-func (l *life) step() {
+func (l *propertyRun) step() {
 	switch rapid.IntRange(0, 9).Draw(l.t, "what") {
 	case 0: // somebody comes or goes
 		g, who := draw(l.t, "group", groups...), draw(l.t, "moves", people...)
@@ -102,11 +104,11 @@ func (l *life) step() {
 	case 1, 2:
 		l.now = l.now.Add(time.Duration(rapid.IntRange(0, 300).Draw(l.t, "minutes")) * minute)
 	default:
-		l.apply(l.act())
+		l.apply(l.randomCommand())
 	}
 }
 
-func (l *life) apply(act desk.Act) {
+func (l *propertyRun) apply(act desk.Command) {
 	before := encoded(l.t, l.request)
 	state, rev := l.request.State, l.request.Rev
 	change, err := desk.Apply(l.request, act, l.env())
@@ -114,36 +116,36 @@ func (l *life) apply(act desk.Act) {
 		l.t.Fatalf("%T has changed what it was given:\n%s\n%s", act, before, got)
 	}
 	if err != nil {
-		if desk.Code(err) == "" || change.Changed() || change.Final != nil {
+		if desk.Code(err) == "" || change.Changed() || change.Decision != nil {
 			l.t.Fatalf("%T: %v, with %+v", act, err, change)
 		}
 		return
 	}
 	if !change.Changed() {
-		if encoded(l.t, change.Request) != before || len(change.Notices) > 0 || change.Final != nil {
+		if encoded(l.t, change.Request) != before || len(change.Notices) > 0 || change.Decision != nil {
 			l.t.Fatalf("%T has changed nothing, and yet something", act)
 		}
 		return
 	}
-	if state != desk.Open {
+	if state != desk.StateOpen {
 		l.t.Fatalf("%T after the end, %s", act, state)
 	}
 	if change.Request.Rev != rev+1 {
 		l.t.Fatalf("%T: revision %d after %d", act, change.Request.Rev, rev)
 	}
-	l.hear(act, change)
-	if change.Final != nil {
-		l.judge(act, *change.Final, change.Request.Edit)
+	l.checkChange(act, change)
+	if change.Decision != nil {
+		l.checkDecision(act, *change.Decision, change.Request.Edit)
 	}
-	l.took(change)
+	l.checkNotices(change)
 	if _, tick := act.(desk.Tick); tick && !l.next.IsZero() && !l.next.After(l.now) {
 		l.t.Fatalf("the clock would run at %s for ever, now is %s", l.next, l.now)
 	}
 }
 
 // hear keeps the test's own book.
-func (l *life) hear(act desk.Act, change desk.Change) {
-	subject := func(r desk.Request) string { return "yes " + r.Subject() }
+func (l *propertyRun) checkChange(act desk.Command, change desk.Change) {
+	subject := func(r desk.Request) string { return "yes " + r.ActionDigest() }
 	switch a := act.(type) {
 	case desk.Approve:
 		l.said[a.Actor.ID] = subject(change.Request)
@@ -160,30 +162,30 @@ func (l *life) hear(act desk.Act, change desk.Change) {
 }
 
 // judge checks a final word against the book, by trying everything.
-func (l *life) judge(act desk.Act, f desk.Final, edit *desk.Edit) {
+func (l *propertyRun) checkDecision(act desk.Command, f desk.Decision, edit *desk.Edit) {
 	l.finals++
-	if late := !l.now.Before(l.request.Deadline); late && f.Outcome != desk.Lapsed && f.Outcome != desk.Dropped {
+	if late := !l.now.Before(l.request.Deadline); late && f.Outcome != desk.OutcomeExpired && f.Outcome != desk.OutcomeWithdrawn {
 		l.t.Fatalf("%s at %s, after the deadline %s", f.Outcome, l.now, l.request.Deadline)
-	} else if !late && f.Outcome == desk.Lapsed {
+	} else if !late && f.Outcome == desk.OutcomeExpired {
 		l.t.Fatalf("expired before its time")
 	}
 	switch f.Outcome {
-	case desk.Approved:
+	case desk.OutcomeApproved:
 		if edit != nil && string(f.Args) != string(edit.Args) || edit == nil && f.Args != nil {
 			l.t.Fatalf("approved %s with the edit %+v", f.Args, edit)
 		}
-		if edit != nil && slices.Contains(f.By, edit.By) && slices.Contains(l.request.Need.Exclude, desk.LastEditor) {
+		if edit != nil && slices.Contains(f.By, edit.By) && slices.Contains(l.request.Requirement.Exclude, desk.DutyLastEditor) {
 			l.t.Fatalf("%s counts for an edit of their own", edit.By)
 		}
-		l.enough("yes "+f.Digest, f.By)
-	case desk.Responded:
-		l.enough(string(f.Value), f.By)
-	case desk.Rejected:
-		l.counts("no", f.By)
-		if len(f.By) < max(1, l.request.Need.Denials) {
-			l.t.Fatalf("rejected by %v, %d are needed", f.By, l.request.Need.Denials)
+		l.checkQuorum("yes "+f.Digest, f.By)
+	case desk.OutcomeAnswered:
+		l.checkQuorum(string(f.Value), f.By)
+	case desk.OutcomeRejected:
+		l.checkVoters("no", f.By)
+		if len(f.By) < max(1, l.request.Requirement.Denials) {
+			l.t.Fatalf("rejected by %v, %d are needed", f.By, l.request.Requirement.Denials)
 		}
-	case desk.Lapsed:
+	case desk.OutcomeExpired:
 		if _, tick := act.(desk.Tick); !tick || f.Digest != "" || f.Args != nil || f.Value != nil {
 			l.t.Fatalf("expired by %T: %+v", act, f)
 		}
@@ -191,15 +193,15 @@ func (l *life) judge(act desk.Act, f desk.Final, edit *desk.Edit) {
 }
 
 // counts checks that people said something, may say it, and are there once.
-func (l *life) counts(word string, by []string) {
+func (l *propertyRun) checkVoters(word string, by []string) {
 	for i, who := range by {
-		need := l.request.Need
+		need := l.request.Requirement
 		switch {
 		case l.said[who] != word:
 			l.t.Fatalf("%s counts for %q and said %q", who, word, l.said[who])
 		case slices.Contains(by[:i], who):
 			l.t.Fatalf("%s counts twice", who)
-		case who == "rita" && slices.Contains(need.Exclude, desk.Requester), who == "arno" && slices.Contains(need.Exclude, desk.Author):
+		case who == "rita" && slices.Contains(need.Exclude, desk.DutyRequester), who == "arno" && slices.Contains(need.Exclude, desk.DutyAuthor):
 			l.t.Fatalf("%s counts and is excluded by %v", who, need.Exclude)
 		case !slices.ContainsFunc(need.Groups, func(g desk.Group) bool { return l.in(g, who) }):
 			l.t.Fatalf("%s counts and is in no group", who)
@@ -207,30 +209,30 @@ func (l *life) counts(word string, by []string) {
 	}
 }
 
-func (l *life) in(g desk.Group, who string) bool {
+func (l *propertyRun) in(g desk.Group, who string) bool {
 	return slices.ContainsFunc(g.From, func(from string) bool { return slices.Contains(l.members[from], who) })
 }
 
-func (l *life) enough(word string, by []string) {
-	l.counts(word, by)
+func (l *propertyRun) checkQuorum(word string, by []string) {
+	l.checkVoters(word, by)
 	var places []desk.Group
-	for _, g := range l.request.Need.Groups {
+	for _, g := range l.request.Requirement.Groups {
 		for range max(1, g.Count) {
 			places = append(places, g)
 		}
 	}
-	if !l.fills(places, by) {
-		l.t.Fatalf("%v are not enough for %+v with %v", by, l.request.Need.Groups, l.members)
+	if !l.canFill(places, by) {
+		l.t.Fatalf("%v are not enough for %+v with %v", by, l.request.Requirement.Groups, l.members)
 	}
 }
 
 // fills tries every way to give each place a person of its own.
-func (l *life) fills(places []desk.Group, by []string) bool {
+func (l *propertyRun) canFill(places []desk.Group, by []string) bool {
 	if len(places) == 0 {
 		return true
 	}
 	for i, who := range by {
-		if l.in(places[0], who) && l.fills(places[1:], slices.Delete(slices.Clone(by), i, i+1)) {
+		if l.in(places[0], who) && l.canFill(places[1:], slices.Delete(slices.Clone(by), i, i+1)) {
 			return true
 		}
 	}
@@ -238,7 +240,7 @@ func (l *life) fills(places []desk.Group, by []string) bool {
 }
 
 // took stores a change as bytes, and checks that nothing is lost by it.
-func (l *life) took(change desk.Change) {
+func (l *propertyRun) checkNotices(change desk.Change) {
 	for _, n := range change.Notices {
 		if l.keys[n.Key] {
 			l.t.Fatalf("a second notice %s", n.Key)
@@ -250,13 +252,13 @@ func (l *life) took(change desk.Change) {
 	if err != nil || encoded(l.t, read) != text {
 		l.t.Fatalf("%v: %s\nis read as %s", err, text, encoded(l.t, read))
 	}
-	if !reflect.DeepEqual(read.Asked, change.Request.Asked) || !reflect.DeepEqual(read.Route, change.Request.Route) {
+	if !reflect.DeepEqual(read.Subject, change.Request.Subject) || !reflect.DeepEqual(read.Route, change.Request.Route) {
 		l.t.Fatal("the asked or the route is not what it was")
 	}
-	if over := change.Next.IsZero(); over != (read.State != desk.Open) || !over && change.Next.After(read.Deadline) {
-		l.t.Fatalf("next is %s in state %s with deadline %s", change.Next, read.State, read.Deadline)
+	if over := change.NextDue.IsZero(); over != (read.State != desk.StateOpen) || !over && change.NextDue.After(read.Deadline) {
+		l.t.Fatalf("next is %s in state %s with deadline %s", change.NextDue, read.State, read.Deadline)
 	}
-	l.request, l.next = read, change.Next
+	l.request, l.next = read, change.NextDue
 }
 
 func encoded(t *rapid.T, r desk.Request) string {
@@ -267,24 +269,24 @@ func encoded(t *rapid.T, r desk.Request) string {
 	return string(text)
 }
 
-func TestProperties_AnybodyDoesAnything(t *testing.T) {
+func TestProperties_RandomCommands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLife(t)
+		l := newPropertyRun(t)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			l.step()
 		}
 		// I17: left alone, it ends; and the clock has something to do until then.
-		for n := 0; l.request.State == desk.Open; n++ {
+		for n := 0; l.request.State == desk.StateOpen; n++ {
 			if n > 100 {
 				t.Fatalf("it does not end: %s", l.request.Summary(l.now))
 			}
-			l.now = later(l.now, desk.Next(l.request, l.now))
+			l.now = latest(l.now, desk.NextDue(l.request, l.now))
 			l.apply(desk.Tick{})
 		}
 		if l.finals != 1 {
 			t.Fatalf("%d final words", l.finals)
 		}
-		if s := l.request.Summary(l.now); s == "" || fmt.Sprint(l.request.Final) == "" {
+		if s := l.request.Summary(l.now); s == "" || fmt.Sprint(l.request.Decision) == "" {
 			t.Fatal("nothing can be said of it")
 		}
 	})

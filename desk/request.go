@@ -26,53 +26,53 @@ type Request struct {
 	// Deadline is when it expires: at that time nobody can decide any more.
 	Deadline time.Time `json:"deadline"`
 
-	Asked Asked       `json:"asked"`
-	Need  Requirement `json:"need"`
+	Subject     Subject     `json:"asked"`
+	Requirement Requirement `json:"need"`
 	// Route is as it was when the request was made; later versions of it do not touch this request.
-	Route Route `json:"route"`
-	Place Place `json:"place"`
+	Route         Route         `json:"route"`
+	RouteProgress RouteProgress `json:"place"`
 
 	// Claim is who looks after it. It keeps nobody else from deciding.
-	Claim       *Claimed     `json:"claim,omitempty"`
-	Views       []Viewed     `json:"views,omitempty"`
-	Votes       []Vote       `json:"votes,omitempty"`
-	Comments    []Note       `json:"comments,omitempty"`
-	Questions   []Question   `json:"questions,omitempty"`
-	Delegations []Delegation `json:"delegations,omitempty"`
-	Deliveries  []Delivery   `json:"deliveries,omitempty"`
+	Claim          *ClaimRecord    `json:"claim,omitempty"`
+	Views          []ViewRecord    `json:"views,omitempty"`
+	Votes          []Vote          `json:"votes,omitempty"`
+	Comments       []Note          `json:"comments,omitempty"`
+	Clarifications []Clarification `json:"questions,omitempty"`
+	Delegations    []Delegation    `json:"delegations,omitempty"`
+	Deliveries     []Delivery      `json:"deliveries,omitempty"`
 	// Edit is what would be done in the place of what was asked.
 	Edit *Edit `json:"edit,omitempty"`
 	// Snoozed is until when nobody is told anything.
 	Snoozed time.Time `json:"snoozed,omitzero"`
 
-	Progress Progress `json:"progress"`
+	VoteProgress VoteProgress `json:"progress"`
 	// Log has the latest events, the oldest first.
-	Log   []Event `json:"log,omitempty"`
-	Final *Final  `json:"final,omitempty"`
+	Log      []Event   `json:"log,omitempty"`
+	Decision *Decision `json:"final,omitempty"`
 }
 
-// State is where a request stands. While it is open, [Request.Marks] says more.
+// State is where a request stands. While it is open, [Request.Flags] says more.
 type State string
 
 // The states of a request. Expired is not answered: nobody said no.
 const (
-	Open      State = "open"
-	Answered  State = "answered"
-	Expired   State = "expired"
-	Withdrawn State = "withdrawn"
+	StateOpen      State = "open"
+	StateDecided   State = "answered"
+	StateExpired   State = "expired"
+	StateWithdrawn State = "withdrawn"
 )
 
-// Asked is what was asked, without any of the data.
-type Asked struct {
+// Subject is what was asked, without any of the data.
+type Subject struct {
 	Kind string `json:"kind"`
 	// Shown is the digest of what people see.
-	Shown string `json:"shown"`
+	ShownDigest string `json:"shown"`
 	// Action is the name of the action that is to be approved, Digest that of the action with its arguments, Args that of the
 	// arguments alone. All three are empty if no action is asked for.
-	Action string `json:"action,omitempty"`
-	Digest string `json:"digest,omitempty"`
-	Args   string `json:"args,omitempty"`
-	// Requester, Authors and PriorApprovers are people with a part in it, so that they can be kept from deciding. Authors is everybody
+	Action       string `json:"action,omitempty"`
+	ActionDigest string `json:"digest,omitempty"`
+	ArgsDigest   string `json:"args,omitempty"`
+	// DutyRequester, Authors and PriorApprovers are people with a part in it, so that they can be kept from deciding. Authors is everybody
 	// whose words the run had when it asked: who began it, who answered it something, who changed the arguments of an action, and who said why not,
 	// for that is what it wrote anew by. Whoever said nothing but yes is no author.
 	Requester      string   `json:"requester,omitempty"`
@@ -81,23 +81,23 @@ type Asked struct {
 	// Editor is who changed the arguments before they were asked about again, because what they act on has changed.
 	Editor string `json:"editor,omitempty"`
 	// Words is how many there are to read.
-	Words int `json:"words,omitempty"`
+	WordCount int `json:"words,omitempty"`
 	// Risk is 0 to 3, as the rules rate the tool.
 	Risk int `json:"risk,omitempty"`
-	// Policy names the version of the rules that required this, Rules the rules, Reason says why in words.
+	// EditPolicy names the version of the rules that required this, Rules the rules, Reason says why in words.
 	Policy string   `json:"policy,omitempty"`
 	Rules  []string `json:"rules,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 }
 
-// Place is where a request stands in its route.
-type Place struct {
+// RouteProgress is where a request stands in its route.
+type RouteProgress struct {
 	// Epoch counts how often the route was begun. It is part of what keeps a notice from being sent twice.
 	Epoch int `json:"epoch"`
 	// Base is when it was begun: the times of its steps count from there.
 	Base time.Time `json:"base"`
-	// Done are the steps that have had their turn in this epoch.
-	Done []Done `json:"done,omitempty"`
+	// StepResult are the steps that have had their turn in this epoch.
+	DoneSteps []StepResult `json:"done,omitempty"`
 	// Paged is who was paged in any epoch, and is owed an all-clear.
 	Paged []string `json:"paged,omitempty"`
 	// Escalated counts how often somebody did not want to wait for the next step.
@@ -106,43 +106,43 @@ type Place struct {
 	Overdue bool `json:"overdue,omitempty"`
 }
 
-// Done is a step that has had its turn.
-type Done struct {
-	Step int       `json:"step"`
-	At   time.Time `json:"at"`
-	As   Turn      `json:"as"`
+// StepResult is a step that has had its turn.
+type StepResult struct {
+	Step    int         `json:"step"`
+	At      time.Time   `json:"at"`
+	Outcome StepOutcome `json:"as"`
 }
 
-// Turn is what became of a step.
-type Turn string
+// StepOutcome is what became of a step.
+type StepOutcome string
 
-// What becomes of a step.
+// EventType becomes of a step.
 const (
-	Fired   Turn = "fired"
-	Skipped Turn = "skipped" // its condition said so
-	Missed  Turn = "missed"  // a later step was due too, which says the same
+	StepFired   StepOutcome = "fired"
+	StepSkipped StepOutcome = "skipped" // its condition said so
+	StepMissed  StepOutcome = "missed"  // a later step was due too, which says the same
 )
 
-// Claimed is who looks after a request.
-type Claimed struct {
+// ClaimRecord is who looks after a request.
+type ClaimRecord struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`
 }
 
-// Viewed is the first time that somebody saw a request.
-type Viewed struct {
+// ViewRecord is the first time that somebody saw a request.
+type ViewRecord struct {
 	By  string    `json:"by"`
 	At  time.Time `json:"at"`
 	Rev int64     `json:"rev"`
 	// Again is when they first saw it after the route last began anew, if they had seen it before.
-	Again time.Time `json:"again,omitzero"`
+	LastAt time.Time `json:"again,omitzero"`
 	// May says that they could have decided.
-	May bool `json:"may,omitempty"`
+	Eligible bool `json:"may,omitempty"`
 }
 
-func (v Viewed) last() time.Time {
-	if v.Again.After(v.At) {
-		return v.Again
+func (v ViewRecord) latest() time.Time {
+	if v.LastAt.After(v.At) {
+		return v.LastAt
 	}
 	return v.At
 }
@@ -156,8 +156,8 @@ type Vote struct {
 	Auth Auth      `json:"auth,omitempty"`
 	Via  string    `json:"via,omitempty"`
 	// Word is what was said: votes of the same word count together. It is the digest of what would be done, or of the answer.
-	Word  string          `json:"word"`
-	Value json.RawMessage `json:"value,omitempty"`
+	Choice string          `json:"word"`
+	Value  json.RawMessage `json:"value,omitempty"`
 	// Codes, Reason and Retry come with a rejection.
 	Codes  []string `json:"codes,omitempty"`
 	Reason string   `json:"reason,omitempty"`
@@ -171,8 +171,8 @@ type Note struct {
 	Text string    `json:"text"`
 }
 
-// Question is what people want to know before they decide, and what the run said to it.
-type Question struct {
+// Clarification is what people want to know before they decide, and what the run said to it.
+type Clarification struct {
 	Note
 	// Answer is empty while the run owes one.
 	Answer *Note `json:"answer,omitempty"`
@@ -203,8 +203,8 @@ type Edit struct {
 	Fields []string `json:"fields,omitempty"`
 }
 
-// Final is how a request ended. There is one at most.
-type Final struct {
+// Decision is how a request ended. There is one at most.
+type Decision struct {
 	Outcome Outcome   `json:"outcome"`
 	At      time.Time `json:"at"`
 	// By are the people whose words made it so; nobody if it was the clock.
@@ -225,23 +225,23 @@ type Outcome string
 
 // The outcomes. Only the first lets an action happen.
 const (
-	Approved  Outcome = "approve"
-	Rejected  Outcome = "reject"
-	Responded Outcome = "answer"
-	Lapsed    Outcome = "expire"
-	Escaped   Outcome = "escape"
-	Dropped   Outcome = "withdraw"
+	OutcomeApproved  Outcome = "approve"
+	OutcomeRejected  Outcome = "reject"
+	OutcomeAnswered  Outcome = "answer"
+	OutcomeExpired   Outcome = "expire"
+	OutcomeAbandoned Outcome = "escape"
+	OutcomeWithdrawn Outcome = "withdraw"
 )
 
 // State is the state that the outcome leads to.
 func (o Outcome) State() State {
 	switch o {
-	case Lapsed:
-		return Expired
-	case Dropped:
-		return Withdrawn
+	case OutcomeExpired:
+		return StateExpired
+	case OutcomeWithdrawn:
+		return StateWithdrawn
 	}
-	return Answered
+	return StateDecided
 }
 
 // Decode reads a document. One of another version is a [*VersionError]; one with members that nobody knows is refused, because what
@@ -269,59 +269,59 @@ func (r Request) Encode() ([]byte, error) { return json.Marshal(r) }
 // Digest names what there is to decide on: what is shown, with the edit if there is one. Whoever decides says which they saw.
 func (r Request) Digest() string {
 	if r.Edit == nil {
-		return r.Asked.Shown
+		return r.Subject.ShownDigest
 	}
-	return digest([]byte(r.Asked.Shown + "\n" + r.Edit.Digest))
+	return digest([]byte(r.Subject.ShownDigest + "\n" + r.Edit.Digest))
 }
 
 // Subject is the digest of the action that an approve would approve now; "" if no action is asked for.
-func (r Request) Subject() string {
+func (r Request) ActionDigest() string {
 	if r.Edit != nil {
 		return r.Edit.Digest
 	}
-	return r.Asked.Digest
+	return r.Subject.ActionDigest
 }
 
-// LastEditor is who wrote the arguments as they are now; "" if they are as the run wrote them.
+// DutyLastEditor is who wrote the arguments as they are now; "" if they are as the run wrote them.
 func (r Request) LastEditor() string {
 	if r.Edit != nil {
 		return r.Edit.By
 	}
-	return r.Asked.Editor
+	return r.Subject.Editor
 }
 
-// Mark is something that can be said of an open request.
-type Mark string
+// Flag is something that can be said of an open request.
+type Flag string
 
 // The marks of an open request. It can have several.
 const (
-	MarkViewed    Mark = "viewed"
-	MarkClaimed   Mark = "claimed"
-	MarkAsked     Mark = "asked" // the run owes an answer
-	MarkEdited    Mark = "edited"
-	MarkEscalated Mark = "escalated"
-	MarkSnoozed   Mark = "snoozed"
+	FlagViewed            Flag = "viewed"
+	FlagClaimed           Flag = "claimed"
+	FlagClarificationOpen Flag = "asked" // the run owes an answer
+	FlagEdited            Flag = "edited"
+	FlagEscalated         Flag = "escalated"
+	FlagSnoozed           Flag = "snoozed"
 )
 
 // Marks lists what can be said of the request.
-func (r Request) Marks() []Mark {
-	var marks []Mark
-	add := func(m Mark, is bool) {
+func (r Request) Flags() []Flag {
+	var marks []Flag
+	add := func(m Flag, is bool) {
 		if is {
 			marks = append(marks, m)
 		}
 	}
-	add(MarkViewed, len(r.Views) > 0)
-	add(MarkClaimed, r.Claim != nil)
-	add(MarkAsked, r.openQuestion() >= 0)
-	add(MarkEdited, r.Edit != nil)
-	add(MarkEscalated, r.Place.Escalated > 0)
-	add(MarkSnoozed, !r.Snoozed.IsZero())
+	add(FlagViewed, len(r.Views) > 0)
+	add(FlagClaimed, r.Claim != nil)
+	add(FlagClarificationOpen, r.openClarification() >= 0)
+	add(FlagEdited, r.Edit != nil)
+	add(FlagEscalated, r.RouteProgress.Escalated > 0)
+	add(FlagSnoozed, !r.Snoozed.IsZero())
 	return marks
 }
 
 // Since lists what has happened after a revision, as far as the log reaches back.
-func (r Request) Since(rev int64) []Event {
+func (r Request) EventsSince(rev int64) []Event {
 	i := slices.IndexFunc(r.Log, func(e Event) bool { return e.Rev > rev })
 	if i < 0 {
 		return nil
@@ -330,8 +330,8 @@ func (r Request) Since(rev int64) []Event {
 }
 
 // openQuestion is the first that has no answer, or -1.
-func (r Request) openQuestion() int {
-	return slices.IndexFunc(r.Questions, func(q Question) bool { return q.Answer == nil })
+func (r Request) openClarification() int {
+	return slices.IndexFunc(r.Clarifications, func(q Clarification) bool { return q.Answer == nil })
 }
 
 // clone makes a copy that can be changed without changing r. What stands behind pointers, and in lists inside of elements, is
@@ -340,13 +340,13 @@ func (r Request) clone() Request {
 	r.Views = slices.Clone(r.Views)
 	r.Votes = slices.Clone(r.Votes)
 	r.Comments = slices.Clone(r.Comments)
-	r.Questions = slices.Clone(r.Questions)
+	r.Clarifications = slices.Clone(r.Clarifications)
 	r.Delegations = slices.Clone(r.Delegations)
 	r.Deliveries = slices.Clone(r.Deliveries)
 	r.Log = slices.Clone(r.Log)
-	r.Need.Groups = slices.Clone(r.Need.Groups)
-	r.Place.Done = slices.Clone(r.Place.Done)
-	r.Place.Paged = slices.Clone(r.Place.Paged)
+	r.Requirement.Groups = slices.Clone(r.Requirement.Groups)
+	r.RouteProgress.DoneSteps = slices.Clone(r.RouteProgress.DoneSteps)
+	r.RouteProgress.Paged = slices.Clone(r.RouteProgress.Paged)
 	return r
 }
 

@@ -30,14 +30,14 @@ type Requirement struct {
 // OnTimeout is what happens when nobody has decided by the time that a requirement sets. Nothing is ever approved by waiting.
 type OnTimeout string
 
-// What can happen then.
+// EventType can happen then.
 const (
 	ExpireOnTimeout   OnTimeout = "expire"
 	EscalateOnTimeout OnTimeout = "escalate" // everything that the route still has to say is said now, and the route's own deadline holds
 )
 
 // limit is how long the request may be open at most; 0 if the requirement sets no limit.
-func (q Requirement) limit() Duration {
+func (q Requirement) maxOpen() Duration {
 	if q.OnTimeout == EscalateOnTimeout {
 		return 0
 	}
@@ -46,7 +46,7 @@ func (q Requirement) limit() Duration {
 
 // Group is one of the parties that must agree.
 type Group struct {
-	// From says who is in it, each as group:, user:, role:, oncall: and a name; [Anyone]; or [TheRequester].
+	// From says who is in it, each as group:, user:, role:, oncall: and a name; [PrincipalAnyone]; or [PrincipalRequester].
 	From []string `json:"from"`
 	// Count is how many of them must agree; 0 is 1.
 	Count int `json:"count,omitempty"`
@@ -56,12 +56,12 @@ type Group struct {
 
 // Who can be named without a directory, beside user:.
 const (
-	Anyone       = "anyone"
-	TheRequester = "requester" // a confirmation, which is no second pair of eyes
+	PrincipalAnyone    = "anyone"
+	PrincipalRequester = "requester" // a confirmation, which is no second pair of eyes
 )
 
 // need is how many people of the group must agree.
-func (g Group) need() int { return max(1, g.Count) }
+func (g Group) minCount() int { return max(1, g.Count) }
 
 // String names the group for people: "finops", "db-oncall or dba".
 func (g Group) String() string {
@@ -80,15 +80,15 @@ type Duty string
 
 // The duties that can be kept apart from deciding.
 const (
-	Requester Duty = "requester" // on whose behalf the run asks
-	// Author is who had a hand in what is to be done: see [Asked.Authors].
-	Author     Duty = "author"
-	LastEditor Duty = "last_editor" // who changed the arguments last: cannot approve, but can still reject
-	// PriorApprover is who approved something before in the same run.
-	PriorApprover Duty = "prior_approver"
+	DutyRequester Duty = "requester" // on whose behalf the run asks
+	// DutyAuthor is who had a hand in what is to be done: see [Subject.Authors].
+	DutyAuthor     Duty = "author"
+	DutyLastEditor Duty = "last_editor" // performer changed the arguments last: cannot approve, but can still reject
+	// DutyPriorApprover is who approved something before in the same run.
+	DutyPriorApprover Duty = "prior_approver"
 )
 
-var duties = []Duty{Requester, Author, LastEditor, PriorApprover}
+var duties = []Duty{DutyRequester, DutyAuthor, DutyLastEditor, DutyPriorApprover}
 
 // Auth is how well somebody is authenticated.
 type Auth string
@@ -103,35 +103,35 @@ const (
 	AuthHardware Auth = "hardware"
 )
 
-var strengths = []Auth{AuthNone, AuthLinked, AuthToken, AuthSSO, AuthMFA, AuthHardware}
+var authLevels = []Auth{AuthNone, AuthLinked, AuthToken, AuthSSO, AuthMFA, AuthHardware}
 
 // AtLeast reports whether a is as strong as least. A strength that nobody knows is the weakest, and enough for nothing.
 func (a Auth) AtLeast(least Auth) bool {
-	want := slices.Index(strengths, least)
-	return want == 0 || want > 0 && slices.Index(strengths, a) >= want
+	want := slices.Index(authLevels, least)
+	return want == 0 || want > 0 && slices.Index(authLevels, a) >= want
 }
 
 // Verb is something that people do with a request.
 type Verb string
 
-// What people do. A requirement lists those of them that are allowed.
+// EventType people do. A requirement lists those of them that are allowed.
 const (
-	VerbApprove  Verb = "approve"
-	VerbEdit     Verb = "edit" // approve with edited arguments
-	VerbReject   Verb = "reject"
-	VerbRespond  Verb = "respond"
-	VerbAsk      Verb = "ask"
-	VerbClaim    Verb = "claim"
-	VerbDelegate Verb = "delegate"
-	VerbSnooze   Verb = "snooze"
-	VerbExtend   Verb = "extend"
-	VerbEscalate Verb = "escalate"
-	VerbEscape   Verb = "escape"
+	VerbApprove          Verb = "approve"
+	VerbEdit             Verb = "edit" // approve with edited arguments
+	VerbReject           Verb = "reject"
+	VerbRespond          Verb = "respond"
+	VerbAskClarification Verb = "ask"
+	VerbClaim            Verb = "claim"
+	VerbDelegate         Verb = "delegate"
+	VerbSnooze           Verb = "snooze"
+	VerbExtend           Verb = "extend"
+	VerbEscalate         Verb = "escalate"
+	VerbAbandon          Verb = "escape"
 )
 
 var (
-	actionVerbs   = []Verb{VerbApprove, VerbEdit, VerbReject, VerbAsk, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbEscape}
-	questionVerbs = []Verb{VerbRespond, VerbAsk, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbEscape}
+	actionVerbs   = []Verb{VerbApprove, VerbEdit, VerbReject, VerbAskClarification, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbAbandon}
+	questionVerbs = []Verb{VerbRespond, VerbAskClarification, VerbClaim, VerbDelegate, VerbSnooze, VerbExtend, VerbEscalate, VerbAbandon}
 	allVerbs      = append(slices.Clone(actionVerbs), VerbRespond)
 )
 
@@ -143,7 +143,7 @@ const (
 
 // OnePerson is what is required where nobody says anything: any one person, who may edit everything.
 func OnePerson() Requirement {
-	return Requirement{Groups: []Group{{From: []string{Anyone}}}, Editable: []string{""}}
+	return Requirement{Groups: []Group{{From: []string{PrincipalAnyone}}}, Editable: []string{""}}
 }
 
 // Check returns everything that is wrong with the requirement.
@@ -164,8 +164,8 @@ func (q Requirement) Check() error {
 			bad("group %d: a count of %d is not in 1 to %d", i+1, g.Count, maxCount)
 		}
 		for _, who := range slices.Concat(g.From, g.Widen) {
-			if !isWho(who) {
-				bad("group %d: %q names nobody: use group:, user:, role: or oncall: and a name, %s or %s", i+1, who, Anyone, TheRequester)
+			if !isPrincipal(who) {
+				bad("group %d: %q names nobody: use group:, user:, role: or oncall: and a name, %s or %s", i+1, who, PrincipalAnyone, PrincipalRequester)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func (q Requirement) Check() error {
 			bad("editable: %q is no JSON pointer", p)
 		}
 	}
-	if !slices.Contains(strengths, q.MinAuth) {
+	if !slices.Contains(authLevels, q.MinAuth) {
 		bad("unknown strength of authentication %q", q.MinAuth)
 	}
 	if !slices.Contains([]OnTimeout{"", ExpireOnTimeout, EscalateOnTimeout}, q.OnTimeout) {
@@ -202,10 +202,10 @@ func (q Requirement) Check() error {
 	return errors.Join(errs...)
 }
 
-func isWho(who string) bool {
+func isPrincipal(who string) bool {
 	kind, name, ok := strings.Cut(who, ":")
 	if !ok {
-		return who == Anyone || who == TheRequester
+		return who == PrincipalAnyone || who == PrincipalRequester
 	}
 	return name != "" && slices.Contains([]string{"group", "user", "role", "oncall"}, kind)
 }
@@ -243,7 +243,7 @@ func mergeGroups(a, b []Group) []Group {
 	joined := make([]bool, len(a)) // each of them once: two groups of the same people on one side want two of them
 	for _, g := range b {
 		i := 0
-		for i < len(a) && (joined[i] || !sameSet(a[i].first(), g.first())) {
+		for i < len(a) && (joined[i] || !sameSet(a[i].original(), g.original())) {
 			i++
 		}
 		if i == len(a) {
@@ -252,39 +252,39 @@ func mergeGroups(a, b []Group) []Group {
 		}
 		joined[i] = true
 		m := &merged[i]
-		m.Count = max(m.need(), g.need())
+		m.Count = max(m.minCount(), g.minCount())
 		refused := func(who string) bool { return slices.Contains(m.Widen, who) && !slices.Contains(g.Widen, who) }
 		m.From = slices.DeleteFunc(slices.Clone(m.From), refused) // also who was let in already
 		m.Widen = slices.DeleteFunc(slices.Clone(m.Widen), refused)
 	}
-	return settleAnyone(merged, max(wantsAnyone(a), wantsAnyone(b)))
+	return reduceAnyone(merged, max(countWithAnyone(a), countWithAnyone(b)))
 }
 
-// settleAnyone asks for anyone only where not enough people are asked for by name. people is how many a side that asks for anyone wants in all.
-func settleAnyone(groups []Group, people int) []Group {
+// reduceAnyone asks for anyone only where not enough people are asked for by name. people is how many a side that asks for anyone wants in all.
+func reduceAnyone(groups []Group, people int) []Group {
 	i := slices.IndexFunc(groups, Group.isAnyone)
 	if i < 0 {
 		return groups
 	}
-	if named := total(groups) - groups[i].need(); named < people {
+	if named := totalCount(groups) - groups[i].minCount(); named < people {
 		groups[i].Count = people - named
 		return groups
 	}
 	return slices.Delete(groups, i, i+1)
 }
 
-func (g Group) isAnyone() bool { return slices.Equal(g.From, []string{Anyone}) }
+func (g Group) isAnyone() bool { return slices.Equal(g.From, []string{PrincipalAnyone}) }
 
-// wantsAnyone is how many people are needed if anyone is among them; 0 if all are asked for by name.
-func wantsAnyone(groups []Group) int {
+// countWithAnyone is how many people are needed if anyone is among them; 0 if all are asked for by name.
+func countWithAnyone(groups []Group) int {
 	if !slices.ContainsFunc(groups, Group.isAnyone) {
 		return 0
 	}
-	return total(groups)
+	return totalCount(groups)
 }
 
 // first are those who were asked before a step of the route let others in.
-func (g Group) first() []string {
+func (g Group) original() []string {
 	first := slices.DeleteFunc(slices.Clone(g.From), func(who string) bool { return slices.Contains(g.Widen, who) })
 	if len(first) == 0 {
 		return g.From
@@ -292,10 +292,10 @@ func (g Group) first() []string {
 	return first
 }
 
-func total(groups []Group) int {
+func totalCount(groups []Group) int {
 	n := 0
 	for _, g := range groups {
-		n += g.need()
+		n += g.minCount()
 	}
 	return n
 }

@@ -29,7 +29,7 @@ type Route struct {
 	Grace Duration `json:"grace_after_outage,omitempty" yaml:"grace_after_outage,omitempty"`
 	// AtOnce has the steps count from the asking, also if the first is for a region that sleeps. It is for [Join]: what one route tells a region must not hold up what
 	// another one tells elsewhere.
-	AtOnce bool `json:"at_once,omitempty" yaml:"-"`
+	StartImmediately bool `json:"at_once,omitempty" yaml:"-"`
 }
 
 // ClockKind is how time is measured.
@@ -44,10 +44,10 @@ const (
 // DeadlineFrom is what a deadline counts from.
 type DeadlineFrom string
 
-// What a deadline can count from.
+// EventType a deadline can count from.
 const (
-	FromCreated   DeadlineFrom = "created"
-	FromDelivered DeadlineFrom = "delivered" // so that nobody is timed out by an outage of a channel
+	DeadlineFromCreated   DeadlineFrom = "created"
+	DeadlineFromDelivered DeadlineFrom = "delivered" // so that nobody is timed out by an outage of a channel
 )
 
 // Step is something that happens if there is still no decision at its time. It has one of Notify, Remind, Page and Expire;
@@ -64,18 +64,18 @@ type Step struct {
 	// Expire ends the request, with this as the reason.
 	Expire string `json:"expire,omitempty" yaml:"expire,omitempty"`
 	// SkipIf leaves the step out if one of these holds when its time has come.
-	SkipIf []Condition `json:"skip_if,omitempty" yaml:"skip_if,omitempty"`
+	SkipIf []SkipCondition `json:"skip_if,omitempty" yaml:"skip_if,omitempty"`
 }
 
-// Condition is what a step can be left out for.
-type Condition string
+// SkipCondition is what a step can be left out for.
+type SkipCondition string
 
 // The conditions. All but claimed and asked are about the time since the route was begun.
 const (
-	IfViewed  Condition = "viewed" // by somebody who may decide
-	IfClaimed Condition = "claimed"
-	IfAsked   Condition = "asked" // the run owes people an answer
-	IfVoted   Condition = "voted"
+	SkipIfViewed            SkipCondition = "viewed" // by somebody who may decide
+	SkipIfClaimed           SkipCondition = "claimed"
+	SkipIfClarificationOpen SkipCondition = "asked" // the run owes people an answer
+	SkipIfVoted             SkipCondition = "voted"
 )
 
 // Targets without a name of their own.
@@ -84,24 +84,24 @@ const (
 	TargetRegion    = "region"    // the channel of the region that is awake
 	TargetApprovers = "approvers" // everybody who is asked
 	TargetRequester = "requester"
-	TargetClaimer   = "claimer" // who looks after it; everybody who is asked if nobody does who may still decide
+	TargetClaimer   = "claimer" // performer looks after it; everybody who is asked if nobody does who may still decide
 )
 
 // Kind is what kind of notice the step makes.
 func (s Step) Kind() NoticeKind {
 	switch {
 	case len(s.Remind) > 0:
-		return Remind
+		return NoticeRemind
 	case len(s.Page) > 0:
-		return Page
+		return NoticePage
 	}
-	return Notify
+	return NoticeNotify
 }
 
 // targets are whom the step is for.
 func (s Step) targets() []string { return slices.Concat(s.Notify, s.Remind, s.Page) }
 
-func (s Step) toRegion() bool { return slices.Contains(s.targets(), TargetRegion) }
+func (s Step) targetsRegion() bool { return slices.Contains(s.targets(), TargetRegion) }
 
 // DefaultRoute is for requests that nobody gave a route: in the inbox at once, a reminder after half an hour, a page after
 // two, and over after a day.
@@ -111,7 +111,7 @@ func DefaultRoute() Route {
 		Name: "default",
 		Steps: []Step{
 			{At: 0, Notify: []string{TargetInbox}},
-			{At: hour / 2, Remind: []string{TargetInbox}, SkipIf: []Condition{IfViewed, IfClaimed}},
+			{At: hour / 2, Remind: []string{TargetInbox}, SkipIf: []SkipCondition{SkipIfViewed, SkipIfClaimed}},
 			{At: 2 * hour, Page: []string{"oncall:default"}, Severity: "error"},
 			{At: 24 * hour, Expire: "stale"},
 		},
@@ -121,8 +121,8 @@ func DefaultRoute() Route {
 }
 
 // Within is the same route with another time to the end. Steps that would come later are left out; if all would, the first comes at once.
-func (r Route) Within(end time.Duration) Route {
-	first, last := r.Steps[0], r.Steps[r.expiry()]
+func (r Route) WithDeadline(end time.Duration) Route {
+	first, last := r.Steps[0], r.Steps[r.expiryStep()]
 	first.At, last.At = 0, Duration(end)
 	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s Step) bool { return s.Expire != "" || s.At >= last.At })
 	if len(r.Steps) == 0 && first.Expire == "" {
@@ -145,12 +145,12 @@ func (r Route) Digest() string {
 }
 
 // expiry is the index of the last step.
-func (r Route) expiry() int {
+func (r Route) expiryStep() int {
 	return slices.IndexFunc(r.Steps, func(s Step) bool { return s.Expire != "" })
 }
 
 // after is the time d after t, on the clock of the route.
-func (r Route) after(t time.Time, d Duration) time.Time {
+func (r Route) addTime(t time.Time, d Duration) time.Time {
 	if r.Clock == BusinessClock {
 		if at, err := hours.Add(r.Regions, t, time.Duration(d)); err == nil {
 			return at.UTC()
@@ -161,11 +161,11 @@ func (r Route) after(t time.Time, d Duration) time.Time {
 }
 
 // awake is the region that gets what comes at t, and when it does. Without regions it is now.
-func (r Route) awake(t time.Time) (hours.Region, time.Time) {
+func (r Route) activeRegion(t time.Time) (hours.Region, time.Time) {
 	if len(r.Regions) == 0 {
 		return hours.Region{}, t
 	}
-	region, when, err := hours.Pick(r.Regions, t, time.Duration(r.MinRemaining))
+	region, when, err := hours.PickRegion(r.Regions, t, time.Duration(r.MinRemaining))
 	if err != nil {
 		return r.Regions[0], t // better told at night than never
 	}
@@ -174,14 +174,14 @@ func (r Route) awake(t time.Time) (hours.Region, time.Time) {
 
 // due is when a step of an epoch that began at base has its turn, as things stand at now. The first one does not wait for hours that come when the
 // request is over: better told at night than never.
-func (r Route) due(step int, base, now, over time.Time) time.Time {
+func (r Route) dueAt(step int, base, now, over time.Time) time.Time {
 	s := r.Steps[step]
-	t := r.after(base, s.At)
-	if s.toRegion() {
+	t := r.addTime(base, s.At)
+	if s.targetsRegion() {
 		if t.Before(now) {
 			t = now // it is late: whoever is awake now gets it
 		}
-		_, t = r.awake(t)
+		_, t = r.activeRegion(t)
 	}
 	switch {
 	case step > 0 || t.Before(over): //mutate:step-before-end
@@ -193,36 +193,36 @@ func (r Route) due(step int, base, now, over time.Time) time.Time {
 }
 
 // begin is the time from which the steps count for a request that comes at t: when the first region that is told wakes up, if it is not over by then.
-func (r Route) begin(t, over time.Time) time.Time {
-	if r.AtOnce || len(r.Steps) == 0 || !r.Steps[0].toRegion() { //mutate:joined-routes-independent
+func (r Route) startAt(t, over time.Time) time.Time {
+	if r.StartImmediately || len(r.Steps) == 0 || !r.Steps[0].targetsRegion() { //mutate:joined-routes-independent
 		return t
 	}
-	if _, when := r.awake(t); when.Before(over) {
+	if _, when := r.activeRegion(t); when.Before(over) {
 		return when
 	}
 	return t
 }
 
 // resolve replaces the targets without a name.
-func (d *draft) resolve(targets []string) []string {
+func (d *update) resolveTargets(targets []string) []string {
 	r := d.r
 	var resolved []string
 	for _, target := range targets {
 		switch target {
 		case TargetRegion:
-			region, _ := r.Route.awake(d.now)
+			region, _ := r.Route.activeRegion(d.now)
 			resolved = append(resolved, region.Channel)
 		case TargetApprovers:
-			resolved = append(resolved, r.approvers()...)
+			resolved = append(resolved, r.approverTargets()...)
 		case TargetClaimer:
-			if r.Claim == nil || !d.mayStill(r.Claim.By) {
-				resolved = append(resolved, r.approvers()...)
+			if r.Claim == nil || !d.isEligible(r.Claim.By) {
+				resolved = append(resolved, r.approverTargets()...)
 			} else {
 				resolved = append(resolved, "user:"+r.Claim.By)
 			}
 		case TargetRequester:
-			if r.Asked.Requester != "" {
-				resolved = append(resolved, "user:"+r.Asked.Requester)
+			if r.Subject.Requester != "" {
+				resolved = append(resolved, "user:"+r.Subject.Requester)
 			}
 		default:
 			resolved = append(resolved, target)
@@ -232,15 +232,15 @@ func (d *draft) resolve(targets []string) []string {
 }
 
 // approvers is who is asked. Everybody is nobody in particular: they look into the inbox.
-func (r Request) approvers() []string {
+func (r Request) approverTargets() []string {
 	var all []string
-	for _, g := range r.Need.Groups {
+	for _, g := range r.Requirement.Groups {
 		for _, who := range g.From {
 			switch {
-			case who == Anyone, who == TheRequester && r.Asked.Requester == "":
+			case who == PrincipalAnyone, who == PrincipalRequester && r.Subject.Requester == "":
 				who = TargetInbox
-			case who == TheRequester:
-				who = "user:" + r.Asked.Requester
+			case who == PrincipalRequester:
+				who = "user:" + r.Subject.Requester
 			}
 			all = append(all, who)
 		}

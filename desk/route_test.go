@@ -21,7 +21,7 @@ func simulated(t *testing.T, route desk.Route, created string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return desk.Render(planned, time.UTC)
+	return desk.FormatPlan(planned, time.UTC)
 }
 
 func TestSimulate_FollowsTheSun(t *testing.T) {
@@ -49,15 +49,15 @@ Tue 2026-11-17 01:00 UTC  +61h      expire  stale
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, want := simulated(t, sun(), test.created), test.want[1:]; got != want {
+			if got, want := simulated(t, followTheSunRoute(), test.created), test.want[1:]; got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 }
 
-func TestSimulate_AStepForARegionWaitsUntilItIsAwake(t *testing.T) {
-	route := sun()
+func TestSimulate_RegionStepWaitsForOpeningHours(t *testing.T) {
+	route := followTheSunRoute()
 	route.Regions = route.Regions[:1] // Zurich alone
 	got := simulated(t, route, "2026-11-16T16:00:00Z")
 	want := `
@@ -73,30 +73,30 @@ Tue 2026-11-17 16:00 UTC  +1d       expire  stale
 	}
 }
 
-func TestDowntime_WhatIsLateGoesToWhoeverIsAwakeThen(t *testing.T) {
-	ask := action()
-	ask.Route = sun()
+func TestTick_AfterDowntimeNotifiesRegionOpenNow(t *testing.T) {
+	ask := actionSpec()
+	ask.Route = followTheSunRoute()
 	w := open(t, ask) // Monday 10:00, in Zurich
 	w.now = time.Date(2026, 11, 16, 23, 30, 0, 0, time.UTC)
-	w.do(desk.Tick{}) // nobody is at work; the page does not care
-	if got := fmt.Sprint(w.sent(desk.Notify), w.sent(desk.Remind), w.sent(desk.Page)); got != "[[slack:emea inbox]] [] [[oncall:dba]]" {
+	w.apply(desk.Tick{}) // nobody is at work; the page does not care
+	if got := fmt.Sprint(w.sentTargets(desk.NoticeNotify), w.sentTargets(desk.NoticeRemind), w.sentTargets(desk.NoticePage)); got != "[[slack:emea inbox]] [] [[oncall:dba]]" {
 		t.Errorf("at night: %s", got)
 	}
 	morning := time.Date(2026, 11, 17, 1, 0, 0, 0, time.UTC)
-	if next := desk.Next(w.request, w.now); !next.Equal(morning) {
+	if next := desk.NextDue(w.request, w.now); !next.Equal(morning) {
 		t.Errorf("next is %s", next)
 	}
 	w.now = morning
-	w.do(desk.Tick{})
-	if got := fmt.Sprint(w.sent(desk.Notify), w.sent(desk.Remind)); got != "[[slack:emea inbox] [slack:apac]] []" {
+	w.apply(desk.Tick{})
+	if got := fmt.Sprint(w.sentTargets(desk.NoticeNotify), w.sentTargets(desk.NoticeRemind)); got != "[[slack:emea inbox] [slack:apac]] []" {
 		t.Errorf("in the morning: %s", got)
 	}
 }
 
-func TestSimulate_BusinessClockStandsStillAtNight(t *testing.T) {
-	route := sun()
+func TestSimulate_BusinessClockStopsAtNight(t *testing.T) {
+	route := followTheSunRoute()
 	route.Regions = route.Regions[:1]
-	route.Clock, route.DeadlineFrom = desk.BusinessClock, desk.FromCreated
+	route.Clock, route.DeadlineFrom = desk.BusinessClock, desk.DeadlineFromCreated
 	route.Regions[0].Holidays = []hours.Date{"2026-11-18"}
 	got := simulated(t, route, "2026-11-16T16:00:00Z") // 17:00 in Zurich
 	want := `
@@ -113,8 +113,8 @@ Fri 2026-11-20 13:00 UTC  +93h      expire  stale
 
 // The cap is what it says, on any clock.
 func TestSimulate_BusinessClockDoesNotGoBeyondTheCap(t *testing.T) {
-	route := sun()
-	route.Clock, route.DeadlineFrom, route.Regions, route.Cap = desk.BusinessClock, desk.FromCreated, route.Regions[:1], d(50*hour)
+	route := followTheSunRoute()
+	route.Clock, route.DeadlineFrom, route.Regions, route.Cap = desk.BusinessClock, desk.DeadlineFromCreated, route.Regions[:1], dur(50*hour)
 	route.Steps[0].Notify = []string{"inbox"}
 	if got := simulated(t, route, "2026-11-16T16:00:00Z"); !strings.Contains(got, "Wed 2026-11-18 18:00 UTC  +50h      expire") {
 		t.Errorf("it would be over after 69 hours, and is\n%s", got)
@@ -123,18 +123,18 @@ func TestSimulate_BusinessClockDoesNotGoBeyondTheCap(t *testing.T) {
 
 func TestSimulate_MonthsOfRequests(t *testing.T) {
 	// A request every three hours and a bit over the changes of the clocks in spring: each is told to somebody at work, and ends.
-	route := sun()
+	route := followTheSunRoute()
 	for at := start.AddDate(0, 3, 20); at.Before(start.AddDate(0, 5, 0)); at = at.Add(3*time.Hour + 7*time.Minute) {
 		planned, err := desk.Simulate(route, at, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(planned) < 3 || planned[len(planned)-1].Does != "expire" || planned[0].Step != 1 {
-			t.Fatalf("asked at %s:\n%s", at, desk.Render(planned, time.UTC))
+		if len(planned) < 3 || planned[len(planned)-1].Action != "expire" || planned[0].Step != 1 {
+			t.Fatalf("asked at %s:\n%s", at, desk.FormatPlan(planned, time.UTC))
 		}
 		for i, p := range planned {
 			if i > 0 && p.At.Before(planned[i-1].At) {
-				t.Fatalf("asked at %s: out of order:\n%s", at, desk.Render(planned, time.UTC))
+				t.Fatalf("asked at %s: out of order:\n%s", at, desk.FormatPlan(planned, time.UTC))
 			}
 			if i := slices.IndexFunc(route.Regions, func(r hours.Region) bool { return slices.Contains(p.Targets, r.Channel) }); i >= 0 {
 				if until, open := route.Regions[i].Open(p.At); !open || until.Sub(p.At) < 30*time.Minute {
@@ -150,11 +150,11 @@ func TestRouteCheck_FindsEverythingAtOnce(t *testing.T) {
 		MinRemaining: -1, Clock: "sundial", DeadlineFrom: "yesterday",
 		Regions: []hours.Region{{Name: "a", Zone: "Mars/Olympus"}, {Name: "a", Zone: "UTC"}},
 		Steps: []desk.Step{
-			{At: d(hour)},
-			{At: 0, Notify: []string{"region"}, Remind: []string{"everybody"}, SkipIf: []desk.Condition{"tired"}},
-			{At: d(hour), Expire: "stale", SkipIf: []desk.Condition{desk.IfViewed}, Severity: "error"},
-			{At: d(2 * hour), Page: []string{"oncall:"}, Widen: []string{"everybody"}},
-			{At: d(3 * hour), Expire: "stale"},
+			{At: dur(hour)},
+			{At: 0, Notify: []string{"region"}, Remind: []string{"everybody"}, SkipIf: []desk.SkipCondition{"tired"}},
+			{At: dur(hour), Expire: "stale", SkipIf: []desk.SkipCondition{desk.SkipIfViewed}, Severity: "error"},
+			{At: dur(2 * hour), Page: []string{"oncall:"}, Widen: []string{"everybody"}},
+			{At: dur(3 * hour), Expire: "stale"},
 		},
 	}
 	err := route.Check()
@@ -182,19 +182,19 @@ func TestRouteCheck_FindsSingleSlips(t *testing.T) {
 		"no end":   {func(r *desk.Route) { r.Steps = r.Steps[:4] }, "it never expires"},
 		"no steps": {func(r *desk.Route) { r.Steps = nil }, "it never expires"},
 		"something after the end": {func(r *desk.Route) {
-			r.Steps = append(r.Steps, desk.Step{At: d(30 * hour), Page: []string{"oncall:x"}})
+			r.Steps = append(r.Steps, desk.Step{At: dur(30 * hour), Page: []string{"oncall:x"}})
 		}, "nothing can happen after step 5"},
 		"over at once":                {func(r *desk.Route) { r.Steps = []desk.Step{{Expire: "stale"}} }, "expires at once"},
 		"never delivered":             {func(r *desk.Route) { r.Cap = 0 }, "needs a cap"},
-		"a cap before the end":        {func(r *desk.Route) { r.Cap = d(hour) }, "shorter than"},
+		"a cap before the end":        {func(r *desk.Route) { r.Cap = dur(hour) }, "shorter than"},
 		"no hours for business":       {func(r *desk.Route) { r.Regions, r.Clock, r.Steps = nil, desk.BusinessClock, r.Steps[2:] }, "business clock needs a region"},
 		"regions without channels":    {func(r *desk.Route) { r.Regions[0].Channel = "" }, `region "emea" has no channel`},
-		"over before anybody is told": {func(r *desk.Route) { r.DeadlineFrom = desk.FromCreated }, "before anybody is told"},
-		"never open for so long":      {func(r *desk.Route) { r.MinRemaining = d(10 * hour) }, "no region is ever open for 10h"},
+		"over before anybody is told": {func(r *desk.Route) { r.DeadlineFrom = desk.DeadlineFromCreated }, "before anybody is told"},
+		"never open for so long":      {func(r *desk.Route) { r.MinRemaining = dur(10 * hour) }, "no region is ever open for 10h"},
 		"too many steps":              {func(r *desk.Route) { r.Steps = slices.Repeat(r.Steps, 11) }, "more than 50"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			route := sun()
+			route := followTheSunRoute()
 			test.slip(&route)
 			err := route.Check()
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -207,9 +207,9 @@ func TestRouteCheck_FindsSingleSlips(t *testing.T) {
 	}
 }
 
-func TestJoin_TellsEverybodyAndEndsFirst(t *testing.T) {
+func TestJoin_KeepsAllStepsAndEarliestExpiry(t *testing.T) {
 	short := desk.Route{Name: "short", Steps: []desk.Step{
-		{At: d(hour), Notify: []string{"group:x"}}, {At: d(3 * hour), Page: []string{"oncall:x"}}, {At: d(4 * hour), Expire: "late"},
+		{At: dur(hour), Notify: []string{"group:x"}}, {At: dur(3 * hour), Page: []string{"oncall:x"}}, {At: dur(4 * hour), Expire: "late"},
 	}}
 	joined, err := desk.Join(desk.DefaultRoute(), short)
 	if err != nil {
@@ -223,19 +223,19 @@ func TestJoin_TellsEverybodyAndEndsFirst(t *testing.T) {
 	if got := strings.Join(steps, " | "); got != want || joined.Name != "default+short" || joined.Cap != 0 {
 		t.Errorf("joined to %s, cap %s:\n%s\nwant\n%s", joined.Name, joined.Cap, got, want)
 	}
-	apart := sun()
+	apart := followTheSunRoute()
 	apart.Regions = apart.Regions[:1]
-	if _, err := desk.Join(sun(), apart); err == nil {
+	if _, err := desk.Join(followTheSunRoute(), apart); err == nil {
 		t.Error("routes with different regions are joined")
 	}
-	if both, err := desk.Join(sun(), sun()); err != nil || len(both.Regions) != 3 {
+	if both, err := desk.Join(followTheSunRoute(), followTheSunRoute()); err != nil || len(both.Regions) != 3 {
 		t.Errorf("%d regions, %v", len(both.Regions), err)
 	}
 }
 
-func TestWithin_EndsSoonerOrLater(t *testing.T) {
+func TestWithDeadline_MovesExpiryBothWays(t *testing.T) {
 	for end, steps := range map[time.Duration]int{time.Hour: 3, 30 * time.Minute: 2, 365 * 24 * time.Hour: 4} {
-		route := desk.DefaultRoute().Within(end)
+		route := desk.DefaultRoute().WithDeadline(end)
 		if err := route.Check(); err != nil || len(route.Steps) != steps {
 			t.Errorf("within %s: %d steps, %v", end, len(route.Steps), err)
 		}
@@ -243,7 +243,7 @@ func TestWithin_EndsSoonerOrLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := planned[len(planned)-1]; time.Duration(last.After) != end || last.Does != "expire" {
+		if last := planned[len(planned)-1]; time.Duration(last.After) != end || last.Action != "expire" {
 			t.Errorf("within %s it ends after %s", end, last.After)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/inert"
+	"github.com/fermata-go/fermata/internal/sanitize"
 )
 
 // Drawing is a graph laid out for the eye: encoded as JSON it has everything a picture needs, in units of pixels.
@@ -90,7 +90,7 @@ func (d *Drawing) clone() *Drawing {
 
 // mark follows an address from here on.
 func (d *Drawing) mark(at fermata.Address) {
-	if n, inside := d.at(at); n != nil {
+	if n, inside := d.findNode(at); n != nil {
 		n.Waiting = true
 		if n.Inner != nil {
 			n.Inner.mark(inside)
@@ -109,7 +109,7 @@ func (d *Drawing) Next(at fermata.Address) [][]string {
 
 // next follows an address from here on. Behind the end of this graph comes what is said.
 func (d *Drawing) next(at fermata.Address, behind [][]string) [][]string {
-	n, inside := d.at(at)
+	n, inside := d.findNode(at)
 	if n == nil {
 		return nil
 	}
@@ -139,22 +139,22 @@ func (d *Drawing) after(id string, behind [][]string) [][]string {
 		if e.Branch {
 			picks = append(picks, to...)
 		} else {
-			always = together(always, to)
+			always = combine(always, to)
 		}
 	}
 	if len(picks) == 0 {
 		return always
 	}
-	return together(always, picks)
+	return combine(always, picks)
 }
 
-// together is each of the one with each of the other. It stays within what somebody would read.
-func together(one, other [][]string) (both [][]string) {
+// combine is each of the one with each of the other. It stays within what somebody would read.
+func combine(one, other [][]string) (both [][]string) {
 	for _, a := range one {
 		for _, b := range other {
 			names := append(append(make([]string, 0, len(a)+len(b)), a...), b...) // never nil: as JSON it is a list
 			slices.Sort(names)
-			if names = slices.Compact(names); len(both) < mostNext && !slices.ContainsFunc(both, func(known []string) bool { return slices.Equal(known, names) }) {
+			if names = slices.Compact(names); len(both) < maxNext && !slices.ContainsFunc(both, func(known []string) bool { return slices.Equal(known, names) }) {
 				both = append(both, names)
 			}
 		}
@@ -162,15 +162,15 @@ func together(one, other [][]string) (both [][]string) {
 	return both
 }
 
-const mostNext = 100
+const maxNext = 100
 
-// Then is what [Drawing.Next] returned, in words: "mail and pay", "finalize or revise or the end".
-func Then(next [][]string) string {
+// FormatNext is what [Drawing.Next] returned, in words: "mail and pay", "finalize or revise or the end".
+func FormatNext(next [][]string) string {
 	ways := make([]string, len(next))
 	for i, names := range next {
 		words := make([]string, len(names))
 		for j, name := range names {
-			words[j] = inert.Line(name)
+			words[j] = sanitize.Line(name)
 		}
 		if ways[i] = strings.Join(words, " and "); len(words) == 0 {
 			ways[i] = "the end"
@@ -180,7 +180,7 @@ func Then(next [][]string) string {
 }
 
 // at finds the node to which the first step of an address leads, and what of the address is inside of it.
-func (d *Drawing) at(at fermata.Address) (n *Node, inside fermata.Address) {
+func (d *Drawing) findNode(at fermata.Address) (n *Node, inside fermata.Address) {
 	switch {
 	case len(at) == 0:
 		return nil, nil

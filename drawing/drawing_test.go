@@ -57,7 +57,7 @@ func TestDrawing_InEveryForm(t *testing.T) {
 }
 
 // Whoever decides wants to know what comes then.
-func TestDrawing_WhatComesNext(t *testing.T) {
+func TestDrawing_NextListsSuccessors(t *testing.T) {
 	d := review()
 	for address, want := range map[string]string{
 		"runnable:review;node:plan":                           "ask\\u001b[31m a <lawyer> and research",
@@ -75,7 +75,7 @@ func TestDrawing_WhatComesNext(t *testing.T) {
 		"runnable:review;agent:clerk;tool:book_ticket#call_1": "",
 		"runnable:review":                                     "",
 	} {
-		if got := drawing.Then(d.Next(at(t, address))); got != want {
+		if got := drawing.FormatNext(d.Next(at(t, address))); got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}
@@ -87,7 +87,7 @@ func TestDrawing_OfWhateverAServerSends(t *testing.T) {
 		{ID: "of no size", Width: -1, Held: []string{"\x1b]0;pwned\a\nfermata: approved"}},
 		{ID: "pay\u200b", Kind: "\x1b[2J"}, {ID: "\u202e"}, {ID: "\xff"}, {ID: ""},
 	}, Edges: []drawing.Edge{{From: "nowhere", To: "nowhere"}, {From: "pay\u200b", To: "\x1b[2J"}}}
-	for form, text := range map[string]string{"SVG": odd.SVG(), "Mermaid": odd.Mermaid(), "Text": odd.Text(), "Then": drawing.Then([][]string{{"\x1b]0;x\a\n"}})} {
+	for form, text := range map[string]string{"SVG": odd.SVG(), "Mermaid": odd.Mermaid(), "Text": odd.Text(), "Then": drawing.FormatNext([][]string{{"\x1b]0;x\a\n"}})} {
 		for _, r := range text {
 			if r != '\n' && !unicode.IsPrint(r) {
 				t.Errorf("%s has %q:\n%s", form, r, text)
@@ -105,7 +105,7 @@ func TestDrawing_OfWhateverAServerSends(t *testing.T) {
 }
 
 // Mermaid takes end for the end of a subgraph where it does not stand in quotes, reads %%{…}%% as settings wherever it stands, and an arrow without an end as no flowchart at all.
-func TestDrawing_AsMermaidHasNoWordsOfMermaids(t *testing.T) {
+func TestDrawing_MermaidEscapesKeywords(t *testing.T) {
 	d := drawing.New("g", [][]drawing.Node{{{ID: "end"}, {ID: `%%{init: {"theme": "dark"}}%%`}}, {{ID: "e", Kind: drawing.KindEnd}}}, nil)
 	d.Edges = []drawing.Edge{{From: "end", To: "e"}, {From: "end", To: "gone"}, {From: "gone", To: "e"}}
 	const want = "flowchart TD\n  n0[\"end\"]\n  n1[\"#37;#37;{init: {#quot;theme#quot;: #quot;dark#quot;}}#37;#37;\"]\n  n2((\"end\"))\n  n0 --> n2\n"
@@ -130,17 +130,17 @@ func TestDrawing_WideLettersStayInTheirBox(t *testing.T) {
 }
 
 // Two ways that are always taken are taken together; and what a route picks comes beside them.
-func TestDrawing_WhatComesTogether(t *testing.T) {
+func TestDrawing_NextCombinesParallelEdges(t *testing.T) {
 	rows := [][]drawing.Node{{{ID: "ask"}}, {{ID: "mail"}, {ID: "pay"}, {ID: "tell"}}, {{ID: "e", Kind: drawing.KindEnd}}}
 	d := drawing.New("g", rows, []drawing.Edge{
 		{From: "ask", To: "mail"}, {From: "ask", To: "e"}, {From: "ask", To: "pay", Branch: true}, {From: "ask", To: "tell", Branch: true}, {From: "ask", To: "e", Branch: true},
 		{From: "mail", To: "e"},
 	})
 	next := d.Next(at(t, "runnable:g;node:ask"))
-	if got := drawing.Then(next); got != "mail and pay or mail and tell or mail" || len(next) != 3 {
+	if got := drawing.FormatNext(next); got != "mail and pay or mail and tell or mail" || len(next) != 3 {
 		t.Errorf("%q: %q", got, next)
 	}
-	if got := d.Next(at(t, "runnable:g;node:mail")); len(got) != 1 || len(got[0]) != 0 || drawing.Then(got) != "the end" {
+	if got := d.Next(at(t, "runnable:g;node:mail")); len(got) != 1 || len(got[0]) != 0 || drawing.FormatNext(got) != "the end" {
 		t.Errorf("%q", got)
 	}
 }

@@ -22,7 +22,7 @@ func Example() {
 		panic(err)
 	}
 	fmt.Print(d.Marked(place).Text()) // or SVG, or Mermaid
-	fmt.Println("then:", drawing.Then(d.Next(place)))
+	fmt.Println("then:", drawing.FormatNext(d.Next(place)))
 	// Output:
 	// start → draft
 	// draft → review

@@ -8,24 +8,24 @@ import (
 
 // The measures of a drawing.
 const (
-	margin       = 20
-	boxHeight    = 40
-	dotWidth     = 72 // of start and end
-	narrow, wide = 120, 320
-	letter       = 8 // how wide a letter is, more or less, and one of the small ones
-	smallLetter  = 6
-	gapX, gapY   = 32, 44
-	aside        = 8      // how far from the middle of a box arrows are that go back
-	lane         = 12     // between arrows beside each other
-	above, below = 14, 20 // what an arrow goes straight at its beginning and its end
-	passage      = 12     // the room that an arrow has on its way past boxes
-	sweeps       = 6
+	margin                   = 20
+	boxHeight                = 40
+	dotWidth                 = 72 // of start and end
+	minBoxWidth, maxBoxWidth = 120, 320
+	letterWidth              = 8 // how wide a letter is, more or less, and one of the small ones
+	smallLetterWidth         = 6
+	gapX, gapY               = 32, 44
+	backArrowOffset          = 8      // how far from the middle of a box arrows are that go back
+	laneGap                  = 12     // between arrows beside each other
+	arrowStart, arrowEnd     = 14, 20 // what an arrow goes straight at its beginning and its end
+	passageWidth             = 12     // the room that an arrow has on its way past boxes
+	sweeps                   = 6
 )
 
 // What a drawing that nobody can read costs at most: with more, arrows go over boxes, and cross where they like.
 const (
-	mostPassages = 20_000
-	mostUntangle = 2_000
+	maxPassages  = 20_000
+	maxReordered = 2_000
 )
 
 // New lays a graph out from top to bottom: rows says which nodes stand beside each other, and an edge to a row that is not below its own goes back. Only
@@ -34,20 +34,20 @@ func New(graph string, rows [][]Node, edges []Edge) *Drawing {
 	l := &layout{rows: make([][]*slot, len(rows)), places: make(map[string]*slot), passages: make(map[passing]*slot)}
 	for y, row := range rows {
 		for _, n := range row {
-			size(&n)
+			setSize(&n)
 			s := &slot{node: n, row: y, width: n.Width}
 			l.rows[y] = append(l.rows[y], s)
 			l.places[n.ID] = s
 		}
 	}
 	for _, e := range edges {
-		l.connect(e)
+		l.addEdge(e)
 	}
-	l.untangle()
+	l.reduceCrossings()
 	d := &Drawing{Graph: graph, Nodes: []Node{}}
-	d.Width = l.across()
-	d.Height = l.down()
-	d.Edges = l.arrows(d.Width)
+	d.Width = l.placeColumns()
+	d.Height = l.placeRows()
+	d.Edges = l.routeEdges(d.Width)
 	for _, row := range l.rows {
 		for _, s := range row {
 			if !s.passage {
@@ -58,8 +58,8 @@ func New(graph string, rows [][]Node, edges []Edge) *Drawing {
 	return d
 }
 
-// size says how large a box has to be.
-func size(n *Node) {
+// setSize says how large a box has to be.
+func setSize(n *Node) {
 	switch {
 	case n.Kind == KindStart || n.Kind == KindEnd:
 		n.Width, n.Height = dotWidth, boxHeight-8
@@ -76,23 +76,23 @@ func labelWidth(n *Node) int {
 	waits := *n
 	waits.Waiting = true
 	name, more := waits.label()
-	text := max(letters(name)*letter, letters(more)*smallLetter)
+	text := max(textWidth(name)*letterWidth, textWidth(more)*smallLetterWidth)
 	if n.Inner != nil { // all of it is in one line
-		text = letters(waits.said()) * letter
+		text = textWidth(waits.description()) * letterWidth
 	}
-	return min(max(narrow, text+2*letter), wide)
+	return min(max(minBoxWidth, text+2*letterWidth), maxBoxWidth)
 }
 
-// letters is how many letters a text has the room of.
-func letters(text string) (count int) {
+// textWidth is how many letters a text has the room of.
+func textWidth(text string) (count int) {
 	for _, r := range text {
-		count += lettersOf(r)
+		count += runeWidth(r)
 	}
 	return count
 }
 
-// lettersOf is how many letters a character has the room of, more or less: those of East Asia, which begin here, and the pictures behind them are as wide as they are high.
-func lettersOf(r rune) int {
+// runeWidth is how many letters a character has the room of, more or less: those of East Asia, which begin here, and the pictures behind them are as wide as they are high.
+func runeWidth(r rune) int {
 	if r >= '\u2e80' {
 		return 2
 	}
@@ -104,7 +104,7 @@ type layout struct {
 	rows     [][]*slot
 	places   map[string]*slot
 	passages map[passing]*slot
-	ways     []*way
+	edges    []*routedEdge
 	bottom   []int            // where each row ends
 	top      int              // where the first one begins
 	tracks   map[*slot][3]int // how far below the row before it each slot's arrows run, by their kind
@@ -118,9 +118,9 @@ type passing struct {
 
 // What runs from side to side in the gap between two rows: for each slot that does so one line, so that no two arrows seem to be one.
 const (
-	leaves  = iota // arrows that go back, from the slot
-	turns          // arrows that go down, from the slot
-	arrives        // arrows that go back, to the slot
+	trackLeave  = iota // arrows that go back, from the slot
+	trackTurn          // arrows that go down, from the slot
+	trackArrive        // arrows that go back, to the slot
 )
 
 // slot is a place in a row: of a box, or of an arrow that passes it on its way.
@@ -132,8 +132,8 @@ type slot struct {
 	above, below []*slot // what arrows connect it with
 }
 
-// way is an edge, and the slots that it goes through, both ends included.
-type way struct {
+// routedEdge is an edge, and the slots that it goes through, both ends included.
+type routedEdge struct {
 	Edge
 	through []*slot
 }
@@ -141,15 +141,15 @@ type way struct {
 func (s *slot) middle() int { return s.x + s.width/2 }
 
 // connect makes a way of an edge. One that goes down by more than a row gets room in those between, so that it goes past boxes and not over them.
-func (l *layout) connect(e Edge) {
+func (l *layout) addEdge(e Edge) {
 	from, to := l.places[e.From], l.places[e.To]
 	if from == nil || to == nil {
 		return
 	}
-	w := &way{Edge: e, through: []*slot{from}}
+	w := &routedEdge{Edge: e, through: []*slot{from}}
 	w.Back = to.row <= from.row
 	for row := from.row + 1; row < to.row && !w.Back; row++ {
-		if s := l.pass(passing{to, row}); s != nil {
+		if s := l.passageAt(passing{to, row}); s != nil {
 			w.through = append(w.through, s)
 		}
 	}
@@ -160,14 +160,14 @@ func (l *layout) connect(e Edge) {
 			before.below = append(before.below, s)
 		}
 	}
-	l.ways = append(l.ways, w)
+	l.edges = append(l.edges, w)
 }
 
 // pass returns the place where arrows pass a row; nil if there are too many.
-func (l *layout) pass(where passing) *slot {
+func (l *layout) passageAt(where passing) *slot {
 	s := l.passages[where]
-	if s == nil && len(l.passages) < mostPassages {
-		s = &slot{passage: true, row: where.row, width: passage}
+	if s == nil && len(l.passages) < maxPassages {
+		s = &slot{passage: true, row: where.row, width: passageWidth}
 		l.rows[where.row] = append(l.rows[where.row], s)
 		l.passages[where] = s
 	}
@@ -175,9 +175,9 @@ func (l *layout) pass(where passing) *slot {
 }
 
 // untangle orders each row by what its slots are connected with, down and up in turns, and keeps the order in which the fewest arrows cross.
-func (l *layout) untangle() {
-	l.number()
-	if len(l.places)+len(l.passages)+len(l.ways) > mostUntangle {
+func (l *layout) reduceCrossings() {
+	l.assignPositions()
+	if len(l.places)+len(l.passages)+len(l.edges) > maxReordered {
 		return
 	}
 	best, fewest := l.order(), l.crossings()
@@ -194,11 +194,11 @@ func (l *layout) untangle() {
 		}
 	}
 	l.rows = best
-	l.number()
+	l.assignPositions()
 }
 
 // number tells the slots where they are.
-func (l *layout) number() {
+func (l *layout) assignPositions() {
 	for _, row := range l.rows {
 		for i, s := range row {
 			s.at = i
@@ -253,7 +253,7 @@ func (l *layout) crossings() (count int) {
 }
 
 // across gives everything its place from left to right, every row in the middle, and returns how wide it all is.
-func (l *layout) across() int {
+func (l *layout) placeColumns() int {
 	widths := make([]int, len(l.rows))
 	for i, row := range l.rows {
 		for _, s := range row {
@@ -270,21 +270,21 @@ func (l *layout) across() int {
 		}
 	}
 	back := 0
-	for _, w := range l.ways {
+	for _, w := range l.edges {
 		if w.Back {
 			back++
 		}
 	}
-	return inner + 2*margin + back*lane
+	return inner + 2*margin + back*laneGap
 }
 
 // down gives everything its place from top to bottom, and returns how high it all is.
-func (l *layout) down() int {
+func (l *layout) placeRows() int {
 	l.bottom = make([]int, len(l.rows))
 	l.tracks = make(map[*slot][3]int)
-	lines := l.lines()
+	lines := l.collectTracks()
 	l.top = margin
-	y := l.top + l.gap(lines[0], 0)
+	y := l.top + l.placeTracks(lines[0], 0)
 	for i, row := range l.rows {
 		tallest := 0
 		for _, s := range row {
@@ -296,7 +296,7 @@ func (l *layout) down() int {
 		if i == len(l.rows)-1 {
 			least = 0
 		}
-		y = l.bottom[i] + l.gap(lines[i+1], least)
+		y = l.bottom[i] + l.placeTracks(lines[i+1], least)
 	}
 	return y + margin
 }
@@ -308,21 +308,21 @@ type track struct {
 }
 
 // lines are the tracks above the first row, and below each.
-func (l *layout) lines() []map[track]bool {
+func (l *layout) collectTracks() []map[track]bool {
 	lines := make([]map[track]bool, len(l.rows)+1)
 	for i := range lines {
 		lines[i] = make(map[track]bool)
 	}
-	for _, w := range l.ways {
+	for _, w := range l.edges {
 		first, last := w.through[0], w.through[len(w.through)-1]
 		if w.Back {
-			lines[first.row+1][track{first, leaves}] = true
-			lines[last.row][track{last, arrives}] = true
+			lines[first.row+1][track{first, trackLeave}] = true
+			lines[last.row][track{last, trackArrive}] = true
 			continue
 		}
 		for i, to := range w.through[1:] {
 			if from := w.through[i]; from.middle() != to.middle() {
-				lines[from.row+1][track{from, turns}] = true
+				lines[from.row+1][track{from, trackTurn}] = true
 			}
 		}
 	}
@@ -330,17 +330,17 @@ func (l *layout) lines() []map[track]bool {
 }
 
 // gap says where the lines between two rows run, and how much room they need.
-func (l *layout) gap(lines map[track]bool, least int) int {
+func (l *layout) placeTracks(lines map[track]bool, least int) int {
 	if len(lines) == 0 {
 		return least
 	}
 	all := slices.SortedFunc(maps.Keys(lines), func(a, b track) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.slot.at, b.slot.at))
 	})
-	room := max(gapY, above+below+(len(all)-1)*lane)
+	room := max(gapY, arrowStart+arrowEnd+(len(all)-1)*laneGap)
 	for i, t := range all {
 		at := l.tracks[t.slot]
-		at[t.kind] = above + (2*i+1)*(room-above-below)/(2*len(all))
+		at[t.kind] = arrowStart + (2*i+1)*(room-arrowStart-arrowEnd)/(2*len(all))
 		l.tracks[t.slot] = at
 	}
 	return room
@@ -359,12 +359,12 @@ func (t track) rank() int {
 }
 
 // arrows draws the ways.
-func (l *layout) arrows(width int) []Edge {
-	side, edges := width-margin/2, make([]Edge, 0, len(l.ways))
-	for _, w := range l.ways {
+func (l *layout) routeEdges(width int) []Edge {
+	side, edges := width-margin/2, make([]Edge, 0, len(l.edges))
+	for _, w := range l.edges {
 		if w.Back {
 			w.Points = l.backward(w, side)
-			side -= lane
+			side -= laneGap
 		} else {
 			w.Points = l.forward(w)
 		}
@@ -374,12 +374,12 @@ func (l *layout) arrows(width int) []Edge {
 }
 
 // forward goes from row to row, and turns in the gaps.
-func (l *layout) forward(w *way) [][2]int {
+func (l *layout) forward(w *routedEdge) [][2]int {
 	first, last := w.through[0], w.through[len(w.through)-1]
 	points := [][2]int{{first.middle(), first.node.Y + first.node.Height}}
 	for i, to := range w.through[1:] {
 		if from := w.through[i]; from.middle() != to.middle() {
-			turn := l.bottom[from.row] + l.tracks[from][turns]
+			turn := l.bottom[from.row] + l.tracks[from][trackTurn]
 			points = append(points, [2]int{from.middle(), turn}, [2]int{to.middle(), turn})
 		}
 	}
@@ -387,10 +387,10 @@ func (l *layout) forward(w *way) [][2]int {
 }
 
 // backward goes around everything, on the right side.
-func (l *layout) backward(w *way, side int) [][2]int {
+func (l *layout) backward(w *routedEdge, side int) [][2]int {
 	from, to := w.through[0], w.through[1]
-	start, end := from.middle()+aside, to.middle()+aside
-	down, up := l.bottom[from.row]+l.tracks[from][leaves], l.top+l.tracks[to][arrives]
+	start, end := from.middle()+backArrowOffset, to.middle()+backArrowOffset
+	down, up := l.bottom[from.row]+l.tracks[from][trackLeave], l.top+l.tracks[to][trackArrive]
 	if to.row > 0 {
 		up += l.bottom[to.row-1] - l.top
 	}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/inert"
+	"github.com/fermata-go/fermata/internal/sanitize"
 )
 
 // SVG returns the drawing as a picture that stands for itself: it goes with light and dark surroundings, and says in words what it shows in colours.
 func (d *Drawing) SVG() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%s">`+"\n", d.Width, d.Height, escaped(d.said()))
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%s">`+"\n", d.Width, d.Height, escapeXML(d.description()))
 	b.WriteString(svgStyle)
 	d.svg(&b)
 	b.WriteString("</svg>\n")
@@ -19,12 +19,12 @@ func (d *Drawing) SVG() string {
 }
 
 // said is the picture in a sentence, for whoever cannot see it.
-func (d *Drawing) said() string {
+func (d *Drawing) description() string {
 	waiting := d.waiting()
 	if len(waiting) == 0 {
-		return "The graph " + inert.Line(d.Graph)
+		return "The graph " + sanitize.Line(d.Graph)
 	}
-	return fmt.Sprintf("The graph %s, which waits at %s", inert.Line(d.Graph), strings.Join(waiting, " and "))
+	return fmt.Sprintf("The graph %s, which waits at %s", sanitize.Line(d.Graph), strings.Join(waiting, " and "))
 }
 
 // waiting are the names of the innermost nodes at which a run waits.
@@ -38,7 +38,7 @@ func (d *Drawing) waiting() (names []string) {
 			inside = n.Inner.waiting()
 		}
 		if len(inside) == 0 {
-			inside = []string{inert.Line(n.ID)}
+			inside = []string{sanitize.Line(n.ID)}
 		}
 		names = append(names, inside...)
 	}
@@ -92,7 +92,7 @@ func (n *Node) svg(b *strings.Builder) {
 	if n.Waiting {
 		class += "w"
 	}
-	fmt.Fprintf(b, `<g><title>%s</title><rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="%d"/>`, escaped(n.said()), strings.TrimSpace(class), n.X, n.Y, n.Width, n.Height, round)
+	fmt.Fprintf(b, `<g><title>%s</title><rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="%d"/>`, escapeXML(n.description()), strings.TrimSpace(class), n.X, n.Y, n.Width, n.Height, round)
 	if n.Kind == KindEach { // a second line at each side, as for a list
 		fmt.Fprintf(b, `<path d="M%d %dv%dM%d %[2]dv%[3]d"/>`, n.X+6, n.Y, n.Height, n.X+n.Width-6)
 	}
@@ -100,16 +100,16 @@ func (n *Node) svg(b *strings.Builder) {
 	y := n.Y + n.Height/2 + 5
 	switch {
 	case n.Inner != nil:
-		name, more, y = n.said(), "", n.Y+19
+		name, more, y = n.description(), "", n.Y+19
 	case more != "":
 		y = n.Y + 17
 	}
 	write := func(class, text string, y, most int) {
-		fmt.Fprintf(b, `<text class="%s" x="%d" y="%d" text-anchor="middle">%s</text>`, class, n.X+n.Width/2, y, escaped(cut(text, most)))
+		fmt.Fprintf(b, `<text class="%s" x="%d" y="%d" text-anchor="middle">%s</text>`, class, n.X+n.Width/2, y, escapeXML(truncate(text, most)))
 	}
-	write("n", name, y, (n.Width-letter)/letter)
+	write("n", name, y, (n.Width-letterWidth)/letterWidth)
 	if more != "" {
-		write("h", more, y+15, (n.Width-letter)/smallLetter)
+		write("h", more, y+15, (n.Width-letterWidth)/smallLetterWidth)
 	}
 	b.WriteString("</g>\n")
 	if n.Inner != nil {
@@ -119,14 +119,14 @@ func (n *Node) svg(b *strings.Builder) {
 	}
 }
 
-// cut shortens a text to so many letters. All of it is in the title.
-func cut(text string, most int) string {
-	if letters(text) <= most {
+// truncate shortens a text to so many letters. All of it is in the title.
+func truncate(text string, most int) string {
+	if textWidth(text) <= most {
 		return text
 	}
 	end, left := 0, most-1
 	for i, r := range text {
-		if left -= lettersOf(r); left < 0 {
+		if left -= runeWidth(r); left < 0 {
 			end = i
 			break
 		}
@@ -134,8 +134,8 @@ func cut(text string, most int) string {
 	return text[:end] + "…"
 }
 
-// escaped makes a text harmless, and what no XML can hold a mark.
-func escaped(text string) string {
+// escapeXML makes a text harmless, and what no XML can hold a mark.
+func escapeXML(text string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(text)) // a builder takes everything
 	return b.String()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/inert"
+	"github.com/fermata-go/fermata/internal/sanitize"
 )
 
 // label is what stands in a box: a name, and what there is to say about it.
@@ -20,13 +20,13 @@ func (n *Node) label() (name, more string) {
 		words = append(words, "for each item")
 	}
 	for _, when := range n.Held {
-		words = append(words, "hold "+inert.Line(when))
+		words = append(words, "hold "+sanitize.Line(when))
 	}
-	return inert.Line(n.ID), strings.Join(words, ", ")
+	return sanitize.Line(n.ID), strings.Join(words, ", ")
 }
 
 // said is all of it in a line.
-func (n *Node) said() string {
+func (n *Node) description() string {
 	name, more := n.label()
 	if more == "" {
 		return name
@@ -85,7 +85,7 @@ func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []
 func (n *Node) quoted() string {
 	plain := *n
 	plain.Waiting = false // its colour says so
-	text := plain.said()
+	text := plain.description()
 	replacer := strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "`", "#96;", "%", "#37;")
 	return `"` + replacer.Replace(text) + `"`
 }
@@ -119,7 +119,7 @@ func (d *Drawing) text(b *strings.Builder, indent string) {
 		if len(perhaps) > 0 {
 			always = append(always, strings.Join(perhaps, " or "))
 		}
-		fmt.Fprintf(b, "%s%s → %s\n", indent, n.said(), strings.Join(always, ", "))
+		fmt.Fprintf(b, "%s%s → %s\n", indent, n.description(), strings.Join(always, ", "))
 		if n.Inner != nil {
 			n.Inner.text(b, indent+"    ")
 		}

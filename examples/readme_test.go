@@ -13,7 +13,7 @@ var (
 	code = regexp.MustCompile("`([^`]+)`")
 )
 
-func TestReadme_NamesEveryExampleAndQuotesWhatIsThere(t *testing.T) {
+func TestReadme_NamesEveryExampleAndQuotesExistingFiles(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

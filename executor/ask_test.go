@@ -53,13 +53,13 @@ func transferring(t *testing.T, moved *atomic.Int64) provider.Provider {
 	})
 }
 
-func approveWith(id, interrupt, value string) executor.Request {
-	return executor.Request{Account: "acme", StateKey: "t-1", ResumeID: id, Actor: "ann", Targets: map[string]executor.Answer{interrupt: {Value: json.RawMessage(value)}}}
+func approveWith(id, interrupt, value string) executor.RunRequest {
+	return executor.RunRequest{Account: "acme", StateKey: "t-1", ResumeID: id, Actor: "ann", Targets: map[string]executor.Answer{interrupt: {Value: json.RawMessage(value)}}}
 }
 
 // The answer was accepted, and then the code that asked cannot use it. A decision is for ever; so the question is asked anew.
 func TestAsk_AnAnswerThatTheAskingCodeRefusesIsAskedForAgain(t *testing.T) {
-	runs := memory.NewRuns(nil)
+	runs := memory.NewStore(nil)
 	var moved atomic.Int64
 	e := executorOf(t, runs, transferring(t, &moved), nil)
 	first := waits(t, began(t, e, "t-1", "inproc:transfer", `{"amount":2}`)).Interrupts[0]
@@ -71,7 +71,7 @@ func TestAsk_AnAnswerThatTheAskingCodeRefusesIsAskedForAgain(t *testing.T) {
 		}
 	}
 	_, err := e.Run(t.Context(), approveWith("late", first.ID, `{"verb":"reject"}`))
-	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.AlreadyDecided {
+	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.ResultAlreadyDecided {
 		t.Errorf("a word on the first question: %v", err)
 	}
 	outcome := mustRun(t, e, approveWith("good", first.ID+"~3", `{"verb":"approve","args":{"amount":4}}`))
@@ -79,13 +79,13 @@ func TestAsk_AnAnswerThatTheAskingCodeRefusesIsAskedForAgain(t *testing.T) {
 		t.Errorf("it came to %s and moved %d", done.Output, moved.Load())
 	}
 	effects := known(t, runs, "t-1").Effects
-	if len(effects) != 1 || effects[0].Interrupt != first.ID+"~3" || effects[0].State != store.Succeeded {
+	if len(effects) != 1 || effects[0].Interrupt != first.ID+"~3" || effects[0].State != store.EffectSucceeded {
 		t.Errorf("the ledger has %+v", effects)
 	}
 }
 
 func TestAsk_APersonCannotLetAQuestionExpireNorSpeakForAnother(t *testing.T) {
-	runs := memory.NewRuns(nil)
+	runs := memory.NewStore(nil)
 	var moved atomic.Int64
 	e := executorOf(t, runs, transferring(t, &moved), nil)
 	first := waits(t, began(t, e, "t-1", "inproc:transfer", `{"amount":2}`)).Interrupts[0]
@@ -94,13 +94,13 @@ func TestAsk_APersonCannotLetAQuestionExpireNorSpeakForAnother(t *testing.T) {
 		t.Errorf("expire: %v", err)
 	}
 	failedWith(t, mustRun(t, e, approveWith("2", first.ID, `{"verb":"reject","by":"bob"}`)), "rejected")
-	if i := known(t, runs, "t-1").Interrupts[0]; i.By != "ann" || i.Verdict != store.Reject {
+	if i := known(t, runs, "t-1").Interrupts[0]; i.DecidedBy != "ann" || i.Verdict != store.VerdictReject {
 		t.Errorf("it was decided as %+v", i)
 	}
 }
 
 func TestI4_WhatAPolicyAllowsIsInTheLedgerAsItsDecision(t *testing.T) {
-	runs := memory.NewRuns(nil)
+	runs := memory.NewStore(nil)
 	var done atomic.Int64
 	policy := fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
 		return fermata.Ruling{Verdict: fermata.Allow, Rule: "small"}, nil
@@ -122,7 +122,7 @@ func TestI4_WhatAPolicyAllowsIsInTheLedgerAsItsDecision(t *testing.T) {
 		t.Fatalf("done %d times; %+v", done.Load(), history)
 	}
 	i, f := history.Interrupts[0], history.Effects[0]
-	if i.Source != store.Policy || i.By != "policy small" || i.Verdict != store.Approve || i.Final != f.Digest || f.Interrupt != i.ID || f.State != store.Succeeded {
+	if i.Source != store.SourcePolicy || i.DecidedBy != "policy small" || i.Verdict != store.VerdictApprove || i.ApprovedDigest != f.ActionDigest || f.Interrupt != i.ID || f.State != store.EffectSucceeded {
 		t.Errorf("%+v\n%+v", i, f)
 	}
 }
@@ -154,18 +154,18 @@ func pair(t *testing.T) provider.Provider {
 }
 
 func TestAsk_DifferentPeopleAnswerAtDifferentTimes(t *testing.T) {
-	runs := memory.NewRuns(nil)
+	runs := memory.NewStore(nil)
 	e := executorOf(t, runs, pair(t), nil)
 	open := waits(t, began(t, e, "p-1", "inproc:pair", `{"left":"","right":""}`)).Interrupts
 	if len(open) != 2 {
 		t.Fatalf("it asks %+v", open)
 	}
-	said := func(who string, i fermata.OpenInterrupt) executor.Request {
-		return executor.Request{Account: "acme", StateKey: "p-1", ResumeID: "of " + who, Actor: who, Targets: map[string]executor.Answer{
-			i.ID: {Value: json.RawMessage(`"` + who + `"`), Shown: executor.ShownDigest(i.Envelope)},
+	said := func(who string, i fermata.OpenInterrupt) executor.RunRequest {
+		return executor.RunRequest{Account: "acme", StateKey: "p-1", ResumeID: "of " + who, Actor: who, Targets: map[string]executor.Answer{
+			i.ID: {Value: json.RawMessage(`"` + who + `"`), Shown: executor.EnvelopeDigest(i.Envelope)},
 		}}
 	}
-	one := executor.Request{Account: "acme", StateKey: "p-1", ResumeID: "which", Actor: "ann", Value: json.RawMessage(`"ann"`)}
+	one := executor.RunRequest{Account: "acme", StateKey: "p-1", ResumeID: "which", Actor: "ann", Value: json.RawMessage(`"ann"`)}
 	if _, err := e.Run(t.Context(), one); !errors.Is(err, executor.ErrInvalid) {
 		t.Errorf("a value for one of two: %v", err)
 	}
@@ -176,7 +176,7 @@ func TestAsk_DifferentPeopleAnswerAtDifferentTimes(t *testing.T) {
 	wrong := said("bob", open[0])
 	wrong.Targets[open[0].ID] = executor.Answer{Value: json.RawMessage(`"bob"`), Shown: "something else"}
 	_, err := e.Run(t.Context(), wrong)
-	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.Mismatch {
+	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.ResultDigestMismatch {
 		t.Errorf("an answer to what was not shown: %v", err)
 	}
 	seen := said("bob", open[0])
@@ -200,10 +200,10 @@ func TestI5_AClickOnAGateDoesNotPassTheNextOne(t *testing.T) {
 		}
 		return o, nil
 	})
-	e := executorOf(t, memory.NewRuns(nil), p, nil)
+	e := executorOf(t, memory.NewStore(nil), p, nil)
 	draft := waits(t, began(t, e, "g", "inproc:gates", `{"table":"users"}`)).Interrupts[0].ID // ann and bob look at the draft
 	click := func(who string) (fermata.Outcome, error) {
-		return e.Run(t.Context(), executor.Request{
+		return e.Run(t.Context(), executor.RunRequest{
 			Account: "acme", StateKey: "g", ResumeID: "of " + who, Actor: who, Value: json.RawMessage(`{"approved":true,"approvedAt":"2026-01-01T00:00:00Z","approvedBy":"the boss"}`),
 		})
 	}
@@ -227,7 +227,7 @@ func TestAsk_AnIDThatWasAnsweredLongAgoCanBeAskedAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		p := asking([]string{"a"}, []string{"b"}, []string{"a"}, nil)
 		e := executorOf(t, s, p, nil)
-		e.Start()
+		e.StartWorkers()
 		waits(t, mustRun(t, e, scriptedStart()))
 		waits(t, mustRun(t, e, answerTo("a", "r1")))
 		open := waits(t, mustRun(t, e, answerTo("b", "r2"))).Interrupts[0].ID
@@ -241,29 +241,29 @@ func TestAsk_AnIDThatWasAnsweredLongAgoCanBeAskedAgain(t *testing.T) {
 func TestI6_WhatIsAskedAgainIsShownAsItIs(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		round := 0
-		approval := func(args string) provider.Question {
-			digest, _ := fermata.ApprovalRequest{Action: "drop"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(args)})
+		approval := func(args string) provider.Interrupt {
+			digest, _ := fermata.ApprovalRequest{Action: "drop"}.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(args)})
 			data, _ := json.Marshal(fermata.ApprovalRequest{Action: "drop", Args: json.RawMessage(args), Digest: digest})
-			return provider.Question{ID: "a", Envelope: fermata.Envelope{Kind: fermata.Approval.Name(), Data: data}}
+			return provider.Interrupt{ID: "a", Envelope: fermata.Envelope{Kind: fermata.Approval.Name(), Data: data}}
 		}
-		other := func(id string) provider.Question {
-			return provider.Question{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}}
+		other := func(id string) provider.Interrupt {
+			return provider.Interrupt{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}}
 		}
 		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
 			var result provider.Result
 			for _, a := range e.Answers {
-				result.Applied = append(result.Applied, a.Interrupt)
+				result.Applied = append(result.Applied, a.InterruptID)
 			}
 			round++
 			switch round {
 			case 1:
-				result.Rest = provider.Waiting{Questions: []provider.Question{approval(`"harmless"`), other("b")}}
+				result.Outcome = provider.Waiting{Interrupts: []provider.Interrupt{approval(`"harmless"`), other("b")}}
 			case 2:
-				result.Rest = provider.Waiting{Questions: []provider.Question{other("c")}}
+				result.Outcome = provider.Waiting{Interrupts: []provider.Interrupt{other("c")}}
 			case 3:
-				result.Rest = provider.Waiting{Questions: []provider.Question{approval(`"everything"`)}}
+				result.Outcome = provider.Waiting{Interrupts: []provider.Interrupt{approval(`"everything"`)}}
 			default:
-				result.Rest = provider.Completed{Content: "done"}
+				result.Outcome = provider.Completed{Content: "done"}
 			}
 			return result, nil
 		}}
@@ -271,7 +271,7 @@ func TestI6_WhatIsAskedAgainIsShownAsItIs(t *testing.T) {
 		waits(t, mustRun(t, e, scriptedStart()))
 		waits(t, mustRun(t, e, answerTo("b", "r1")))
 		waits(t, mustRun(t, e, answerTo("c", "r2")))
-		question, err := e.Question(t.Context(), "acme", "a")
+		question, err := e.GetRequest(t.Context(), "acme", "a")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,34 +284,34 @@ func TestI6_WhatIsAskedAgainIsShownAsItIs(t *testing.T) {
 			t.Logf("it cannot be approved at all: %v", err)
 		}
 		for _, i := range known(t, s, "x-1").Interrupts {
-			if i.ID == "a" && i.Final != "" && i.Final != shown.Digest {
-				t.Errorf("I6: the inbox shows %s (%s), and what is approved is %s", shown.Args, shown.Digest, i.Final)
+			if i.ID == "a" && i.ApprovedDigest != "" && i.ApprovedDigest != shown.Digest {
+				t.Errorf("I6: the inbox shows %s (%s), and what is approved is %s", shown.Args, shown.Digest, i.ApprovedDigest)
 			}
 		}
 	})
 }
 
 func TestI6_TheInboxShowsWhatTheRunAsksNow(t *testing.T) {
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	round := 0
 	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
 		round++
 		var r provider.Result
 		for _, a := range e.Answers {
-			r.Applied = append(r.Applied, a.Interrupt)
+			r.Applied = append(r.Applied, a.InterruptID)
 		}
 		data := json.RawMessage(`"harmless"`)
-		qs := []provider.Question{{ID: "b", Envelope: fermata.Envelope{Kind: "k", Data: data}}}
+		qs := []provider.Interrupt{{ID: "b", Envelope: fermata.Envelope{Kind: "k", Data: data}}}
 		if round == 2 {
 			data, qs = json.RawMessage(`"everything"`), nil
 		}
-		r.Rest = provider.Waiting{Questions: append(qs, provider.Question{ID: "a", Envelope: fermata.Envelope{Kind: "k", Data: data}})}
+		r.Outcome = provider.Waiting{Interrupts: append(qs, provider.Interrupt{ID: "a", Envelope: fermata.Envelope{Kind: "k", Data: data}})}
 		return r, nil
 	}}
 	e := executorOf(t, s, p, nil)
 	waits(t, mustRun(t, e, scriptedStart()))
 	out := waits(t, mustRun(t, e, answerTo("b", "r")))
-	q, _ := e.Question(t.Context(), "acme", out.Interrupts[0].ID)
+	q, _ := e.GetRequest(t.Context(), "acme", out.Interrupts[0].ID)
 	if string(q.Data) != string(out.Interrupts[0].Data) {
 		t.Errorf("the run's outcome shows %s, the inbox %s", out.Interrupts[0].Data, q.Data)
 	}

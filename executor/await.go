@@ -11,28 +11,28 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// target is the run whose outcome a caller waits for. flight is its execution, if that is in this process.
-type target struct {
+// awaitTarget is the run whose outcome a caller waits for. flight is its execution, if that is in this process.
+type awaitTarget struct {
 	run, stateKey string
-	flight        *flight
+	execution     *execution
 }
 
 // Await waits for what becomes of a request that [Executor.Run] took before, and begins nothing: a start that is sent again would be another run, if its state key
 // was taken and is free again. run is the one that was begun or resumed, whatever has its state key by now.
-func (e *Executor) Await(ctx context.Context, request Request, run string) (fermata.Outcome, error) {
-	return e.await(ctx, request, target{run: run, stateKey: request.StateKey})
+func (e *Executor) Await(ctx context.Context, request RunRequest, run string) (fermata.Outcome, error) {
+	return e.awaitOutcome(ctx, request, awaitTarget{run: run, stateKey: request.StateKey})
 }
 
 // await waits until a run comes to rest, here or in another process: after a resume until an execution has applied it, after a start until any has ended.
-func (e *Executor) await(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
+func (e *Executor) awaitOutcome(ctx context.Context, request RunRequest, t awaitTarget) (fermata.Outcome, error) {
 	deadline := time.NewTimer(max(cmp.Or(request.Wait, e.config.Wait), 0))
 	defer deadline.Stop()
 	pending := &PendingError{Run: t.run, StateKey: t.stateKey}
-	if t.flight != nil {
+	if t.execution != nil {
 		select {
-		case <-t.flight.done:
-			if t.flight.outcome != nil {
-				return t.flight.outcome, nil
+		case <-t.execution.done:
+			if t.execution.outcome != nil {
+				return t.execution.outcome, nil
 			}
 		case <-deadline.C:
 			return nil, pending
@@ -40,10 +40,10 @@ func (e *Executor) await(ctx context.Context, request Request, t target) (fermat
 			return nil, ctx.Err()
 		}
 	}
-	changed, stop := e.changes.subscribe(e, store.Key{Account: request.Account, Run: t.run})
+	changed, stop := e.watchers.subscribe(e, store.Key{Account: request.Account, Run: t.run})
 	defer stop()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, e.config.Poll) {
-		if outcome, err := e.outcome(ctx, request, t); outcome != nil || err != nil {
+		if outcome, err := e.pollOutcome(ctx, request, t); outcome != nil || err != nil {
 			return outcome, err
 		}
 		timer := time.NewTimer(pause)
@@ -52,7 +52,7 @@ func (e *Executor) await(ctx context.Context, request Request, t target) (fermat
 		case <-timer.C:
 		case <-deadline.C:
 			return nil, pending
-		case <-e.life.Done(): // this process ends; another one may tell
+		case <-e.ctx.Done(): // this process ends; another one may tell
 			return nil, pending
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -62,107 +62,107 @@ func (e *Executor) await(ctx context.Context, request Request, t target) (fermat
 }
 
 // outcome is the outcome of the execution that applied a resume or, for a start, that of the run; nil as long as there is none.
-func (e *Executor) outcome(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
+func (e *Executor) pollOutcome(ctx context.Context, request RunRequest, t awaitTarget) (fermata.Outcome, error) {
 	if request.ResumeID == "" {
-		return e.became(ctx, request, t)
+		return e.finalOutcome(ctx, request, t)
 	}
-	if applied, err := e.applied(ctx, request, t); applied != nil || err != nil {
+	if applied, err := e.appliedOutcome(ctx, request, t); applied != nil || err != nil {
 		return applied, err
 	}
-	over, err := e.became(ctx, request, t)
+	over, err := e.finalOutcome(ctx, request, t)
 	if over == nil || err != nil { //mutate:await-outcome-of-resume
 		return nil, err
 	}
 	// Between the two looks the resume may have been applied, and the run gone on to its end, with which others were not answered. Now it changes no more.
-	if applied, err := e.applied(ctx, request, t); applied != nil || err != nil {
+	if applied, err := e.appliedOutcome(ctx, request, t); applied != nil || err != nil {
 		return applied, err
 	}
 	return over, nil
 }
 
 // applied is the outcome of the execution that applied a resume; nil as long as none has.
-func (e *Executor) applied(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
-	receipt, err := e.store.Resumed(ctx, request.Account, request.Actor, request.ResumeID)
+func (e *Executor) appliedOutcome(ctx context.Context, request RunRequest, t awaitTarget) (fermata.Outcome, error) {
+	receipt, err := e.store.Receipt(ctx, request.Account, request.Actor, request.ResumeID)
 	switch {
 	case isNotFound(err): // it was there, and is gone with its run
-		return forgotten(t.run), nil
+		return deletedOutcome(t.run), nil
 	case err != nil || receipt.Outcome == nil:
 		return nil, err
 	}
-	return e.openOutcome(request.Account, t.run, receipt.Outcome)
+	return e.decodeOutcome(request.Account, t.run, receipt.Outcome)
 }
 
 // became is what the run of a request came to; nil while it goes on. For a resume, a run that waits goes on.
-func (e *Executor) became(ctx context.Context, request Request, t target) (fermata.Outcome, error) {
-	run, err := e.find(ctx, request.Account, t.stateKey)
+func (e *Executor) finalOutcome(ctx context.Context, request RunRequest, t awaitTarget) (fermata.Outcome, error) {
+	run, err := e.findRun(ctx, request.Account, t.stateKey)
 	switch {
-	case errors.Is(err, ErrUnknownRun), err == nil && run.ID != t.run:
-		return e.Past(ctx, request.Account, t.run)
+	case errors.Is(err, ErrRunNotFound), err == nil && run.ID != t.run:
+		return e.RunOutcome(ctx, request.Account, t.run)
 	case err != nil:
 		return nil, err
 	}
-	return e.stands(run, request.ResumeID == "")
+	return e.currentOutcome(run, request.ResumeID == "")
 }
 
 // Past is what became of a run whose state key another run has by now, or none: it need not have been superseded.
-func (e *Executor) Past(ctx context.Context, account, run string) (fermata.Outcome, error) {
+func (e *Executor) RunOutcome(ctx context.Context, account, run string) (fermata.Outcome, error) {
 	history, err := e.store.History(ctx, account, run)
 	switch {
 	case isNotFound(err):
-		return forgotten(run), nil
+		return deletedOutcome(run), nil
 	case err != nil:
 		return nil, err
 	}
-	return e.stands(history.Run, true)
+	return e.currentOutcome(history.Run, true)
 }
 
-// forgotten is the outcome of a run that is not in the store any more: it was kept long enough, or erased.
-func forgotten(run string) fermata.Failed {
+// deletedOutcome is the outcome of a run that is not in the store any more: it was kept long enough, or erased.
+func deletedOutcome(run string) fermata.Failed {
 	return fermata.Failed{Run: run, Code: "forgotten", Message: "the run was deleted"}
 }
 
 // stands is the outcome of a run; nil as long as there is none. That the run waits is an outcome for a start; after a resume it may only mean that the
 // resume was not applied yet.
-func (e *Executor) stands(run store.Run, waitingCounts bool) (fermata.Outcome, error) {
+func (e *Executor) currentOutcome(run store.Run, waitingCounts bool) (fermata.Outcome, error) {
 	switch run.Status {
-	case store.Cancelled:
-		return failed(run, "cancelled", "somebody ended the run"), nil
-	case store.Superseded:
-		return failed(run, "superseded", "another run took its state key"), nil
-	case store.Completed, store.Failed:
-		return e.openOutcome(run.Account, run.ID, run.Outcome)
-	case store.Waiting:
+	case store.StatusCancelled:
+		return failedOutcome(run, "cancelled", "somebody ended the run"), nil
+	case store.StatusSuperseded:
+		return failedOutcome(run, "superseded", "another run took its state key"), nil
+	case store.StatusCompleted, store.StatusFailed:
+		return e.decodeOutcome(run.Account, run.ID, run.Outcome)
+	case store.StatusWaiting:
 		if waitingCounts {
-			return e.openOutcome(run.Account, run.ID, run.Outcome)
+			return e.decodeOutcome(run.Account, run.ID, run.Outcome)
 		}
-	case store.Running, store.Ready, store.Parked:
+	case store.StatusRunning, store.StatusReady, store.StatusParked:
 	}
 	return nil, nil
 }
 
-func (e *Executor) openOutcome(account, run string, sealed []byte) (fermata.Outcome, error) {
-	data, err := e.open(account, store.SealedOutcome, run, sealed)
+func (e *Executor) decodeOutcome(account, run string, sealed []byte) (fermata.Outcome, error) {
+	data, err := e.decrypt(account, store.SealedOutcome, run, sealed)
 	if err != nil {
 		return nil, err
 	}
 	return fermata.UnmarshalOutcome(data)
 }
 
-// hub hands the store's hints that a run has changed to those who wait for the run. Hints may be lost, so those who wait also poll; a hint lets them
+// watchHub hands the store's hints that a run has changed to those who wait for the run. Hints may be lost, so those who wait also poll; a hint lets them
 // look earlier.
-type hub struct {
+type watchHub struct {
 	begin   sync.Once
 	reading sync.WaitGroup
 	mu      sync.Mutex
 	waiting map[store.Key]map[chan struct{}]bool
 }
 
-func (h *hub) subscribe(e *Executor, key store.Key) (changed <-chan struct{}, stop func()) {
+func (h *watchHub) subscribe(e *Executor, key store.Key) (changed <-chan struct{}, stop func()) {
 	h.begin.Do(func() {
-		hints := e.store.Watch(e.life)
+		hints := e.store.Watch(e.ctx)
 		h.reading.Go(func() {
 			for key := range hints {
-				h.tell(key)
+				h.notify(key)
 			}
 		})
 	})
@@ -187,7 +187,7 @@ func (h *hub) subscribe(e *Executor, key store.Key) (changed <-chan struct{}, st
 }
 
 // tell wakes those who wait for a run; the zero key stands for any run.
-func (h *hub) tell(key store.Key) {
+func (h *watchHub) notify(key store.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if key != (store.Key{}) {
@@ -209,7 +209,7 @@ func wakeAll(waiting map[chan struct{}]bool) {
 }
 
 // wait returns when no hint is read any more.
-func (h *hub) wait() {
+func (h *watchHub) wait() {
 	h.begin.Do(func() {}) // so that it cannot begin after this
 	h.reading.Wait()
 }

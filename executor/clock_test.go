@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/postgres"
 )
 
-// looked is a store that counts how often somebody looked at its clock.
+// runSnapshot is a store that counts how often somebody looked at its clock.
 type looked struct {
 	store.Store
 	times *atomic.Int64
@@ -28,7 +28,7 @@ func (l looked) Now(ctx context.Context) (time.Time, error) {
 // leaping is a real server whose clock can be set, with replicas that look at it all the time.
 type leaping struct {
 	t      *testing.T
-	server *pgtest.Clocked
+	server *pgtest.ClockCluster
 	open   func() store.Store
 	looks  atomic.Int64
 	dropper
@@ -49,8 +49,8 @@ func newLeaping(t *testing.T) *leaping {
 }
 
 func (l *leaping) replica() *executor.Executor {
-	e := l.executor(l.t, l.open(), func(c *executor.Config) { c.Timeout, c.Poll = 24*time.Hour, 10*time.Millisecond })
-	e.Start()
+	e := l.executor(l.t, l.open(), func(c *executor.Config) { c.RequestTimeout, c.Poll = 24*time.Hour, 10*time.Millisecond })
+	e.StartWorkers()
 	return e
 }
 
@@ -73,8 +73,8 @@ func (l *leaping) manyLooks() {
 // waits says that the question is open, whatever the clock says.
 func (l *leaping) waits(e *executor.Executor, ahead time.Duration) {
 	l.t.Helper()
-	view, err := e.Look(l.t.Context(), "acme", "drop-1")
-	if err != nil || view.Run.Status != store.Waiting || view.Interrupts[0].State != store.Pending {
+	view, err := e.GetRun(l.t.Context(), "acme", "drop-1")
+	if err != nil || view.Run.Status != store.StatusWaiting || view.Interrupts[0].State != store.InterruptPending {
 		l.t.Fatalf("I10: %v ahead: it is %+v, %v", ahead, view, err)
 	}
 }

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// counterPaper is a counter of the policy's limits: what was charged to it, and when. It is written in the transaction of what it is charged for, by
+	// counterKind is a counter of the policy's limits: what was charged to it, and when. It is written in the transaction of what it is charged for, by
 	// its revision: of two actions that together would exceed a limit, one finds the counter changed and is judged again.
-	counterPaper store.PaperKind = "counter"
-	// chargePaper is what one action was charged, and the grant that it has used, so that neither happens twice when it is judged again: by whoever takes its run over, or because its
+	counterKind store.DocumentKind = "counter"
+	// chargeKind is what one action was charged, and the grant that it has used, so that neither happens twice when it is judged again: by whoever takes its run over, or because its
 	// target has changed. It is deleted with its run.
-	chargePaper store.PaperKind = "charge"
+	chargeKind store.DocumentKind = "charge"
 )
 
 const (
-	// grain is the precision of charges: those of one minute are kept as one. After a day and an hour those of one hour are, as if all were of its last
+	// counterResolution is the precision of charges: those of one minute are kept as one. After a day and an hour those of one hour are, as if all were of its last
 	// minute: a limit whose window is more than a day may let go an hour later, never earlier. So a counter stays small, however much is charged to it.
-	grain  = time.Minute
-	fine   = 25 * time.Hour / grain
-	coarse = time.Hour / grain
-	// longest is how far back rules can look.
-	longest = policy.MaxWindow / grain
+	counterResolution = time.Minute
+	fineWindow        = 25 * time.Hour / counterResolution
+	coarseResolution  = time.Hour / counterResolution
+	// maxWindow is how far back rules can look.
+	maxWindow = policy.MaxWindow / counterResolution
 )
 
 // counter is a counter that was read.
@@ -45,18 +45,20 @@ type charge struct {
 	Amount int64 `json:"n"`
 }
 
-func minuteOf(at time.Time) int64 { return at.Unix() / int64(grain.Seconds()) }
+func unixMinute(at time.Time) int64 { return at.Unix() / int64(counterResolution.Seconds()) }
 
 // lastOfHour is under which minute a charge is kept in the end.
 //
 //mutate:counter-hour-rounded-up
-func lastOfHour(minute int64) int64 { return minute - minute%int64(coarse) + int64(coarse) - 1 }
+func lastOfHour(minute int64) int64 {
+	return minute - minute%int64(coarseResolution) + int64(coarseResolution) - 1
+}
 
 // counters are those that a filing has read, by name, so that each is written once, however many actions are charged together.
 type counters map[string]*counter
 
-// bill is what an action was charged, by the id of the counter, and which grant it has used, of whose budget it has spent so much.
-type bill struct {
+// chargeReceipt is what an action was charged, by the id of the counter, and which grant it has used, of whose budget it has spent so much.
+type chargeReceipt struct {
 	revision int64
 	changed  bool
 	Charges  map[string]charge `json:"charges"`
@@ -65,7 +67,7 @@ type bill struct {
 }
 
 // uses is how often the action has used a grant: once, or not at all.
-func (b *bill) uses(g Grant) int {
+func (b *chargeReceipt) uses(g Grant) int {
 	if b.Grant == g.ID {
 		return 1
 	}
@@ -73,72 +75,72 @@ func (b *bill) uses(g Grant) int {
 }
 
 // spent is how much of a grant's budget the action has spent.
-func (b *bill) spent(g Grant) int64 { return int64(b.uses(g)) * b.Spent }
+func (b *chargeReceipt) spentOn(g Grant) int64 { return int64(b.uses(g)) * b.Spent }
 
 func counterID(name string) string { return ident.Derive("cnt", name) }
 
 // count reads the counters that rules ask for, unless they were read before, and what the action itself was charged.
-func (e *Executor) count(ctx context.Context, c *filing, demands []policy.Demand) error {
+func (e *Executor) loadCounters(ctx context.Context, c *unitOfWork, demands []policy.CounterQuery) error {
 	for _, d := range demands {
-		if _, err := e.counted(ctx, c, d.Counter); err != nil {
+		if _, err := e.counterFor(ctx, c, d.Counter); err != nil {
 			return err
 		}
 	}
 	if len(demands) == 0 {
 		return nil
 	}
-	_, err := e.billed(ctx, c)
+	_, err := e.receiptFor(ctx, c)
 	return err
 }
 
-func (e *Executor) counted(ctx context.Context, c *filing, name string) (*counter, error) {
+func (e *Executor) counterFor(ctx context.Context, c *unitOfWork, name string) (*counter, error) {
 	if c.counters == nil {
 		c.counters = make(counters)
 	}
 	if known := c.counters[name]; known != nil {
 		return known, nil
 	}
-	found, err := e.counter(ctx, c.run.Account, name)
+	found, err := e.readCounter(ctx, c.run.Account, name)
 	c.counters[name] = found
 	return found, err
 }
 
-func (e *Executor) counter(ctx context.Context, account, name string) (c *counter, err error) {
+func (e *Executor) readCounter(ctx context.Context, account, name string) (c *counter, err error) {
 	c = &counter{name: name}
-	paper, err := e.readFacts(ctx, account, counterPaper, counterID(name), c)
+	paper, err := e.readIndex(ctx, account, counterKind, counterID(name), c)
 	c.revision = paper.Revision
 	return c, err
 }
 
 // billed is what the action that is judged was charged before, if it has a name.
-func (e *Executor) billed(ctx context.Context, c *filing) (b *bill, err error) {
-	if known := c.bills[c.key]; known != nil {
+func (e *Executor) receiptFor(ctx context.Context, c *unitOfWork) (b *chargeReceipt, err error) {
+	if known := c.receipts[c.chargeKey]; known != nil {
 		return known, nil
 	}
-	b = &bill{Charges: make(map[string]charge)}
-	if c.key != "" {
-		paper, err := e.readFacts(ctx, c.run.Account, chargePaper, c.key, b)
+	b = &chargeReceipt{Charges: make(map[string]charge)}
+	if c.chargeKey != "" {
+		paper, err := e.readIndex(ctx, c.run.Account, chargeKind, c.chargeKey, b)
 		if err != nil {
 			return nil, err
 		}
 		b.revision = paper.Revision
 	}
-	if c.bills == nil {
-		c.bills = make(map[string]*bill)
+	if c.receipts == nil {
+		c.receipts = make(map[string]*chargeReceipt)
 	}
-	c.bills[c.key] = b
+	c.receipts[c.chargeKey] = b
 	return b, nil
 }
 
 // numbers are the sums of counters that rules ask for, by demand. What the action itself was charged does not count against it.
-func (c *filing) numbers(demands []policy.Demand) map[string]int64 {
+func (c *unitOfWork) history(demands []policy.CounterQuery) map[string]int64 {
 	numbers := make(map[string]int64, len(demands))
 	for _, d := range demands {
 		sum := int64(0)
-		since := minuteOf(c.now.Add(-time.Duration(d.Window)))
-		for _, ch := range c.counters[d.Counter].without(c.bills[c.key].Charges[counterID(d.Counter)]) {
+		since := unixMinute(c.now.Add(-time.Duration(d.Window)))
+		for _, ch := range c.counters[d.Counter].without(c.receipts[c.chargeKey].Charges[counterID(d.Counter)]) {
 			if ch.Minute >= since {
-				sum = atMost(sum, ch.Amount)
+				sum = saturatingAdd(sum, ch.Amount)
 			}
 		}
 		numbers[d.Key()] = sum
@@ -146,8 +148,8 @@ func (c *filing) numbers(demands []policy.Demand) map[string]int64 {
 	return numbers
 }
 
-// atMost adds two amounts, neither of them negative. More than can be counted stays the most that can: a limit must not begin anew behind it.
-func atMost(a, b int64) int64 {
+// saturatingAdd adds two amounts, neither of them negative. More than can be counted stays the most that can: a limit must not begin anew behind it.
+func saturatingAdd(a, b int64) int64 {
 	if b > math.MaxInt64-a {
 		return math.MaxInt64
 	}
@@ -155,38 +157,38 @@ func atMost(a, b int64) int64 {
 }
 
 // charge adds what an action is charged. If it was charged before, that charge is replaced.
-func (e *Executor) charge(ctx context.Context, c *filing, charges []policy.Charge) error {
+func (e *Executor) addCharges(ctx context.Context, c *unitOfWork, charges []policy.Charge) error {
 	if len(charges) == 0 {
 		return nil
 	}
-	bill, err := e.billed(ctx, c)
+	bill, err := e.receiptFor(ctx, c)
 	if err != nil {
 		return err
 	}
 	for _, ch := range charges {
-		counter, err := e.counted(ctx, c, ch.Counter)
+		counter, err := e.counterFor(ctx, c, ch.Counter)
 		if err != nil {
 			return err
 		}
-		id, made := counterID(ch.Counter), charge{Minute: minuteOf(c.now), Amount: ch.Amount}
-		counter.replace(bill.Charges[id], made)
+		id, made := counterID(ch.Counter), charge{Minute: unixMinute(c.now), Amount: ch.Amount}
+		counter.replaceCharge(bill.Charges[id], made)
 		bill.Charges[id], bill.changed = made, true //mutate:charge-recorded
 	}
 	return nil
 }
 
 // fileCounters writes what was charged.
-func (c *filing) fileCounters() error {
+func (c *unitOfWork) addCounters() error {
 	for _, name := range slices.Sorted(maps.Keys(c.counters)) {
 		if counter := c.counters[name]; counter.charged {
-			if err := c.fileFacts(store.PaperChange{Kind: counterPaper, ID: counterID(name), Base: counter.revision}, counter); err != nil {
+			if err := c.addIndexed(store.DocumentChange{Kind: counterKind, ID: counterID(name), BaseRevision: counter.revision}, counter); err != nil {
 				return err
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.bills)) {
-		if bill := c.bills[key]; bill.changed && key != "" {
-			if err := c.fileFacts(store.PaperChange{Kind: chargePaper, ID: key, Run: c.run.ID, Base: bill.revision}, bill); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(c.receipts)) {
+		if bill := c.receipts[key]; bill.changed && key != "" {
+			if err := c.addIndexed(store.DocumentChange{Kind: chargeKind, ID: key, Run: c.run.ID, BaseRevision: bill.revision}, bill); err != nil {
 				return err
 			}
 		}
@@ -211,16 +213,16 @@ func (c *counter) without(made charge) []charge {
 }
 
 // replace adds a charge in the place of another one, and drops those that are too old for any rule.
-func (c *counter) replace(made, ch charge) {
+func (c *counter) replaceCharge(made, ch charge) {
 	c.charged = true
 	sums := make(map[int64]int64)
 	for _, old := range append(c.without(made), ch) {
 		age := ch.Minute - old.Minute
-		if age > int64(fine) {
+		if age > int64(fineWindow) {
 			old.Minute = lastOfHour(old.Minute)
 		}
-		if age <= int64(longest) && old.Amount > 0 {
-			sums[old.Minute] = atMost(sums[old.Minute], old.Amount)
+		if age <= int64(maxWindow) && old.Amount > 0 {
+			sums[old.Minute] = saturatingAdd(sums[old.Minute], old.Amount)
 		}
 	}
 	c.Charges = make([]charge, 0, len(sums))

@@ -28,7 +28,7 @@ func TestProperty_ACounterForgetsNothingWithinAWindow(t *testing.T) {
 			} else {
 				made = append(made, ch)
 			}
-			c.replace(was, ch)
+			c.replaceCharge(was, ch)
 		}
 		for _, window := range []int64{1, hour, day - 1, day, day + 1, 2 * day, 30 * day} {
 			low, high := int64(0), int64(0)
@@ -63,8 +63,8 @@ func TestCounter_StaysSmall(t *testing.T) {
 	spend := func(times, pause int64) {
 		for range times {
 			now += pause
-			c.replace(charge{}, charge{now, 1})
-			c.replace(charge{}, charge{now, 1})
+			c.replaceCharge(charge{}, charge{now, 1})
+			c.replaceCharge(charge{}, charge{now, 1})
 			total += 2
 		}
 	}

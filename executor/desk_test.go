@@ -39,8 +39,8 @@ rules:
 func office(t *testing.T, s store.Store, d *dropper, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	return d.executor(t, s, func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, twoPeople)
-		c.Desk.Directory = desk.Members{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "eve", "req"}}
+		c.Desk.Policy = loadRules(t, twoPeople)
+		c.Desk.Directory = desk.StaticDirectory{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "eve", "req"}}
 		if change != nil {
 			change(c)
 		}
@@ -48,8 +48,8 @@ func office(t *testing.T, s store.Store, d *dropper, change func(*executor.Confi
 }
 
 // dropAs is a start that wants to drop the users, on behalf of somebody.
-func dropAs(who, key string) executor.Request {
-	return executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: who}
+func dropAs(who, key string) executor.RunRequest {
+	return executor.RunRequest{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: who}
 }
 
 func startAs(t *testing.T, e *executor.Executor, who string) fermata.NeedsInput {
@@ -107,12 +107,12 @@ func TestDesk_EachGroupHasToAgree(t *testing.T) {
 		if again, err := says(t, e, "bob", "r1", yes); err != nil || waits(t, again).Interrupts[0].ID != asked.Interrupts[0].ID {
 			t.Fatalf("I3: the same again: %#v, %v", again, err)
 		}
-		if _, err := says(t, e, "bob", "r1", `{"verb":"reject","reason":"no"}`); !errors.Is(err, executor.ErrReused) {
+		if _, err := says(t, e, "bob", "r1", `{"verb":"reject","reason":"no"}`); !errors.Is(err, executor.ErrResumeIDReused) {
 			t.Fatalf("I3: something else under the same id: %v", err)
 		}
-		doc, err := e.Request(t.Context(), "acme", asked.Interrupts[0].ID)
-		if err != nil || doc.Progress.String() != "1 of 2, needs 1 × owners" || !slices.Equal(doc.Asked.Rules, []string{"drop"}) {
-			t.Fatalf("%s, %+v, %v", doc.Progress, doc.Asked, err)
+		doc, err := e.RequestDocument(t.Context(), "acme", asked.Interrupts[0].ID)
+		if err != nil || doc.VoteProgress.String() != "1 of 2, needs 1 × owners" || !slices.Equal(doc.Subject.Rules, []string{"drop"}) {
+			t.Fatalf("%s, %+v, %v", doc.VoteProgress, doc.Subject, err)
 		}
 		last, err := says(t, e, "eve", "r2", yes)
 		if err != nil {
@@ -178,7 +178,7 @@ func TestDesk_AnEditIsSeenAndJudgedAnew(t *testing.T) {
 		}
 		request := decision("r2", "approve")
 		request.Actor, request.Value = "eve", nil
-		request.Targets = map[string]executor.Answer{asked.ID: {Value: json.RawMessage(yes), Shown: executor.ShownDigest(asked.Envelope)}}
+		request.Targets = map[string]executor.Answer{asked.ID: {Value: json.RawMessage(yes), Shown: executor.EnvelopeDigest(asked.Envelope)}}
 		_, err := e.Run(t.Context(), request)
 		changed, ok := errors.AsType[*desk.ChangedError](err)
 		if !ok || !strings.Contains(changed.Error(), "bob edited") {
@@ -200,7 +200,7 @@ func TestDesk_PoliciesAllowAndDeny(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, func(c *executor.Config) {
-			c.Desk.Rules = loadRules(t, "default: deny\nrules:\n- {id: old, when: 'args.startsWith(\"old_\")', then: allow}\n")
+			c.Desk.Policy = loadRules(t, "default: deny\nrules:\n- {id: old, when: 'args.startsWith(\"old_\")', then: allow}\n")
 		})
 		completed(t, began(t, e, "old", "inproc:drop", `{"table":"old_users"}`))
 		if outcome, ok := began(t, e, "new", "inproc:drop", `{"table":"users"}`).(fermata.Failed); !ok {
@@ -218,15 +218,15 @@ func TestDesk_ActsThatDecideNothing(t *testing.T) {
 		id := startAs(t, e, "req").Interrupts[0].ID
 		acts(t, e, id,
 			desk.View{From: by("bob")}, desk.Claim{From: by("bob")}, desk.Comment{From: by("eve"), Text: "why now?"},
-			desk.AskBack{From: by("bob"), Question: "is there a backup?"})
-		doc, err := e.Request(t.Context(), "acme", id)
-		if err != nil || doc.Claim == nil || doc.Claim.By != "bob" || len(doc.Comments) != 1 || len(doc.Questions) != 1 || doc.State != desk.Open {
+			desk.AskClarification{From: by("bob"), Question: "is there a backup?"})
+		doc, err := e.RequestDocument(t.Context(), "acme", id)
+		if err != nil || doc.Claim == nil || doc.Claim.By != "bob" || len(doc.Comments) != 1 || len(doc.Clarifications) != 1 || doc.State != desk.StateOpen {
 			t.Fatalf("%+v, %v", doc, err)
 		}
 		if _, err := e.Act(t.Context(), "acme", id, desk.Claim{From: by("mallory")}); !errors.Is(err, desk.ErrNotMember) {
 			t.Errorf("a stranger claims it: %v", err)
 		}
-		if _, err := e.Act(t.Context(), "acme", id, desk.Approve{From: by("bob")}); !errors.Is(err, executor.ErrDecides) {
+		if _, err := e.Act(t.Context(), "acme", id, desk.Approve{From: by("bob")}); !errors.Is(err, executor.ErrIsDecision) {
 			t.Errorf("a decision without a resume id: %v", err)
 		}
 		if _, err := e.Act(t.Context(), "other", id, desk.View{From: by("bob")}); !errors.Is(err, store.ErrNotFound) {
@@ -259,18 +259,18 @@ func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
 					t.Errorf("told to %s", account)
 				}
 				told[string(n.Kind)+" "+n.Key]++
-				if n.Kind == desk.Resolve {
+				if n.Kind == desk.NoticeResolve {
 					close(decided)
 				}
-				if n.Kind == desk.Remind && told[string(n.Kind)+" "+n.Key] == 1 {
+				if n.Kind == desk.NoticeRemind && told[string(n.Kind)+" "+n.Key] == 1 {
 					return errors.New("the channel is down")
 				}
 				return nil
 			}
 		}
 		a, b := office(t, s, new(dropper), change), office(t, s, new(dropper), change)
-		a.Start()
-		b.Start()
+		a.StartWorkers()
+		b.StartWorkers()
 		startAs(t, a, "req")
 		has := func(kind string) bool {
 			mu.Lock()
@@ -304,18 +304,18 @@ func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
 func TestI11_WhatNobodyDecidesExpiresWithItsRequest(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
-		e := d.executor(t, s, func(c *executor.Config) { c.Timeout = 30 * time.Millisecond })
+		e := d.executor(t, s, func(c *executor.Config) { c.RequestTimeout = 30 * time.Millisecond })
 		asked := startDrop(t, e)
-		e.Start()
+		e.StartWorkers()
 		view := func() desk.Request {
-			doc, err := e.Request(t.Context(), "acme", asked.Interrupts[0].ID)
+			doc, err := e.RequestDocument(t.Context(), "acme", asked.Interrupts[0].ID)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return doc
 		}
-		eventually(t, func() bool { return view().State != desk.Open })
-		if doc := view(); doc.State != desk.Expired || doc.Final.Outcome != desk.Lapsed {
+		eventually(t, func() bool { return view().State != desk.StateOpen })
+		if doc := view(); doc.State != desk.StateExpired || doc.Decision.Outcome != desk.OutcomeExpired {
 			t.Errorf("%+v", doc)
 		}
 		if got := lines(t, s); !slices.Contains(got, "request.expired") || slices.Contains(got, "request.decided") || d.dropped.Load() != 0 {

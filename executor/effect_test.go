@@ -25,8 +25,8 @@ type order struct {
 // dropper drops tables, when a person says so.
 type dropper struct {
 	dropped atomic.Int64
-	entered chan struct{} // told of each drop, if it is not nil
-	hold    chan struct{} // each waits for it then
+	entered chan struct{} // delivered of each drop, if it is not nil
+	hold    chan struct{} // forEachIndex waits for it then
 }
 
 func (d *dropper) executor(t *testing.T, runs store.Store, change func(*executor.Config)) *executor.Executor {
@@ -53,13 +53,13 @@ func (d *dropper) executor(t *testing.T, runs store.Store, change func(*executor
 	return executorOf(t, runs, p, change)
 }
 
-func decision(id, verb string) executor.Request {
-	return executor.Request{Account: "acme", StateKey: "drop-1", ResumeID: id, Actor: "ann", Value: json.RawMessage(`{"verb":"` + verb + `"}`)}
+func decision(id, verb string) executor.RunRequest {
+	return executor.RunRequest{Account: "acme", StateKey: "drop-1", ResumeID: id, Actor: "ann", Value: json.RawMessage(`{"verb":"` + verb + `"}`)}
 }
 
 func startDrop(t *testing.T, e *executor.Executor) fermata.NeedsInput {
 	t.Helper()
-	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`)})
+	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func startDrop(t *testing.T, e *executor.Executor) fermata.NeedsInput {
 }
 
 func TestI4_AnApprovedEffectIsDoneOnceAndInTheLedger(t *testing.T) {
-	runs, d := memory.NewRuns(nil), new(dropper)
+	runs, d := memory.NewStore(nil), new(dropper)
 	e := d.executor(t, runs, nil)
 	asked := startDrop(t, e)
 	outcome, err := e.Run(t.Context(), addressed(t, e, decision("1", "approve")))
@@ -82,20 +82,20 @@ func TestI4_AnApprovedEffectIsDoneOnceAndInTheLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := runs.Begin(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: run.Fence}, store.NewEffect{Interrupt: asked.Interrupts[0].ID, Number: 1, Digest: "another"}); !errors.Is(err, store.ErrFenced) {
+	if _, _, err := runs.BeginEffect(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: run.Fence}, store.NewEffect{Interrupt: asked.Interrupts[0].ID, Attempt: 1, ActionDigest: "another"}); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("a run that is over has effects: %v", err)
 	}
-	if err := runs.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: asked.Interrupts[0].ID, Number: 2, State: store.Succeeded}); !errors.Is(err, store.ErrNotFound) {
+	if err := runs.EndEffect(t.Context(), store.EffectEnd{Account: "acme", Interrupt: asked.Interrupts[0].ID, Attempt: 2, State: store.EffectSucceeded}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a second line: %v", err)
 	}
-	if err := runs.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: asked.Interrupts[0].ID, Number: 1, State: store.Faulted}); err != nil {
+	if err := runs.EndEffect(t.Context(), store.EffectEnd{Account: "acme", Interrupt: asked.Interrupts[0].ID, Attempt: 1, State: store.EffectFailed}); err != nil {
 		t.Errorf("no line: %v", err)
 	}
 }
 
 func TestI4_ARejectedEffectDoesNotHappen(t *testing.T) {
 	d := new(dropper)
-	e := d.executor(t, memory.NewRuns(nil), nil)
+	e := d.executor(t, memory.NewStore(nil), nil)
 	startDrop(t, e)
 	outcome, err := e.Run(t.Context(), addressed(t, e, decision("1", "reject")))
 	if failed, ok := outcome.(fermata.Failed); err != nil || !ok || failed.Code != "rejected" || d.dropped.Load() != 0 {
@@ -104,7 +104,7 @@ func TestI4_ARejectedEffectDoesNotHappen(t *testing.T) {
 }
 
 func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
-	runs := memory.NewRuns(nil)
+	runs := memory.NewStore(nil)
 	lost := &dropper{entered: make(chan struct{}), hold: make(chan struct{})}
 	release := sync.OnceFunc(func() { close(lost.hold) })
 	first := lost.executor(t, runs, func(c *executor.Config) { c.Lease = time.Hour })
@@ -116,13 +116,13 @@ func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
 	expire(t, runs, "drop-1")
 	d := new(dropper)
 	second := d.executor(t, runs, nil)
-	second.Start()
+	second.StartWorkers()
 	outcome, err := second.Run(t.Context(), yes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	doubt := waits(t, outcome)
-	if doubt.Interrupts[0].Kind != fermata.InDoubt.Name() || d.dropped.Load() != 0 {
+	if doubt.Interrupts[0].Kind != fermata.EffectInDoubt.Name() || d.dropped.Load() != 0 {
 		t.Fatalf("it asks %+v, and has dropped %d times", doubt, d.dropped.Load())
 	}
 	release() // it was done after all, by an owner that has lost the run
@@ -146,21 +146,21 @@ func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
 
 func TestI11_AnActionThatNobodyDecidesOnExpiresAndIsNotDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs, d := memory.NewRuns(nil), new(dropper)
-		e := d.executor(t, runs, func(c *executor.Config) { c.Timeout, c.Poll = 24*time.Hour, time.Minute })
+		runs, d := memory.NewStore(nil), new(dropper)
+		e := d.executor(t, runs, func(c *executor.Config) { c.RequestTimeout, c.Poll = 24*time.Hour, time.Minute })
 		asked := startDrop(t, e)
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(25 * time.Hour)
 		run, err := runs.Get(t.Context(), "acme", "drop-1")
-		if err != nil || run.Status != store.Failed || d.dropped.Load() != 0 {
+		if err != nil || run.Status != store.StatusFailed || d.dropped.Load() != 0 {
 			t.Errorf("it is %s, %v, and was done %d times", run.Status, err, d.dropped.Load())
 		}
 		list, err := runs.Interrupts(t.Context(), "acme", asked.Run)
-		if err != nil || list[0].Verdict != store.Expired || list[0].Source != store.Clock {
+		if err != nil || list[0].Verdict != store.VerdictExpire || list[0].Source != store.SourceClock {
 			t.Errorf("%+v, %v", list, err)
 		}
 		_, err = e.Run(t.Context(), addressed(t, e, decision("1", "approve")))
-		if r, ok := errors.AsType[*executor.RefusedError](err); !ok || r.Result != store.AlreadyDecided || r.Verdict != store.Expired {
+		if r, ok := errors.AsType[*executor.RefusedError](err); !ok || r.Result != store.ResultAlreadyDecided || r.Verdict != store.VerdictExpire {
 			t.Errorf("a late yes: %v", err)
 		}
 	})
@@ -169,17 +169,17 @@ func TestI11_AnActionThatNobodyDecidesOnExpiresAndIsNotDone(t *testing.T) {
 func TestI10_AClockThatJumpsDoesNotEmptyTheInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var jump atomic.Int64
-		runs, d := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }), new(dropper)
-		e := d.executor(t, runs, func(c *executor.Config) { c.Timeout, c.Poll = 24*time.Hour, time.Minute })
+		runs, d := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }), new(dropper)
+		e := d.executor(t, runs, func(c *executor.Config) { c.RequestTimeout, c.Poll = 24*time.Hour, time.Minute })
 		startDrop(t, e)
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(time.Hour)
 		jump.Store(int64(48 * time.Hour))
 		time.Sleep(59 * time.Second) // until the next look at the clock, which does not trust it
 		jump.Store(0)
 		time.Sleep(2 * time.Hour)
 		run, err := runs.Get(t.Context(), "acme", "drop-1")
-		if err != nil || run.Status != store.Waiting {
+		if err != nil || run.Status != store.StatusWaiting {
 			t.Errorf("it is %s, %v", run.Status, err)
 		}
 	})

@@ -22,7 +22,7 @@ func nested(levels int) string { return strings.Repeat("[", levels) + strings.Re
 // tried 25 times in vain.
 func TestI13_AQuestionWithTwoMeaningsOrNoneIsNotShown(t *testing.T) {
 	data := json.RawMessage(`{}`)
-	for name, q := range map[string]provider.Question{
+	for name, q := range map[string]provider.Interrupt{
 		"a member twice":            {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{"a":1,"a":2}`)}},
 		"a member in another case":  {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{"a":1,"A":2}`)}},
 		"broken UTF-8":              {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage("\"\xff\"")}},
@@ -38,13 +38,13 @@ func TestI13_AQuestionWithTwoMeaningsOrNoneIsNotShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
-				return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{q}}}, nil
+				return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{q}}}, nil
 			}}
-			e := executorOf(t, memory.NewRuns(nil), p, nil)
+			e := executorOf(t, memory.NewStore(nil), p, nil)
 			start := scriptedStart()
 			start.Wait = time.Minute // and not for what is tried again and again
 			failedWith(t, mustRun(t, e, start), "bad_question")
-			if _, err := e.Look(t.Context(), "acme", "x-1"); err != nil {
+			if _, err := e.GetRun(t.Context(), "acme", "x-1"); err != nil {
 				t.Errorf("nobody can look at it: %v", err)
 			}
 		})
@@ -54,19 +54,19 @@ func TestI13_AQuestionWithTwoMeaningsOrNoneIsNotShown(t *testing.T) {
 // A question was another one after its outcome was written and read: with white space in it, or a "<". Whoever answered one of two questions took back the
 // other, and what people had said to it.
 func TestAsk_AnOpenQuestionKeepsItsIDHoweverItsDataIsSpelled(t *testing.T) {
-	two := []provider.Question{
+	two := []provider.Interrupt{
 		{ID: "q1", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{ "html": "<b>" }`)}},
 		{ID: "q2", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{ "html": "<b>" }`)}},
 	}
 	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
 		if len(e.Answers) == 0 {
-			return provider.Result{Rest: provider.Waiting{Questions: two}}, nil
+			return provider.Result{Outcome: provider.Waiting{Interrupts: two}}, nil
 		}
-		return provider.Result{Applied: []string{e.Answers[0].Interrupt}, Rest: provider.Waiting{Questions: two[1:]}}, nil
+		return provider.Result{Applied: []string{e.Answers[0].InterruptID}, Outcome: provider.Waiting{Interrupts: two[1:]}}, nil
 	}}
-	e := executorOf(t, memory.NewRuns(nil), p, nil)
+	e := executorOf(t, memory.NewStore(nil), p, nil)
 	waits(t, mustRun(t, e, scriptedStart()))
-	one := executor.Request{Account: "acme", StateKey: "x-1", ResumeID: "1", Actor: "ann", Targets: map[string]executor.Answer{"q1": {Value: json.RawMessage(`1`)}}}
+	one := executor.RunRequest{Account: "acme", StateKey: "x-1", ResumeID: "1", Actor: "ann", Targets: map[string]executor.Answer{"q1": {Value: json.RawMessage(`1`)}}}
 	if left := waits(t, mustRun(t, e, one)); len(left.Interrupts) != 1 || left.Interrupts[0].ID != "q2" {
 		t.Errorf("it asks %+v", left.Interrupts)
 	}
@@ -79,11 +79,11 @@ func TestI13_WhatIsTakenCanBeReadForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for said, taken := range map[string]bool{nested(80): true, nested(81): false, nested(100): false, `1e400`: true, `{"n":-1e-400}`: true, `123456789012345678901234567890`: true} {
-		e := executorOf(t, memory.NewRuns(nil), p, nil)
-		start := executor.Request{Account: "acme", StateKey: "d", Graph: "external:request", Input: json.RawMessage(`{"kind":"k","data":` + nested(79) + `}`)}
+		e := executorOf(t, memory.NewStore(nil), p, nil)
+		start := executor.RunRequest{Account: "acme", StateKey: "d", Graph: "external:request", Input: json.RawMessage(`{"kind":"k","data":` + nested(79) + `}`)}
 		id := waits(t, mustRun(t, e, start)).Interrupts[0].ID
 		waits(t, mustRun(t, e, start)) // as it was written
-		resume := executor.Request{Account: "acme", StateKey: "d", ResumeID: "r", Actor: "ann", Value: json.RawMessage(said)}
+		resume := executor.RunRequest{Account: "acme", StateKey: "d", ResumeID: "r", Actor: "ann", Value: json.RawMessage(said)}
 		_, err := e.Run(t.Context(), resume)
 		if taken && err != nil || !taken && !errors.Is(err, executor.ErrInvalid) {
 			t.Errorf("%.20s: %v", said, err)
@@ -93,10 +93,10 @@ func TestI13_WhatIsTakenCanBeReadForEver(t *testing.T) {
 				t.Errorf("%.20s came back as %s", said, done.Output)
 			}
 		}
-		if _, err := e.Request(t.Context(), "acme", id); err != nil {
+		if _, err := e.RequestDocument(t.Context(), "acme", id); err != nil {
 			t.Errorf("%.20s: its request: %v", said, err)
 		}
-		if _, err := e.Look(t.Context(), "acme", "d"); err != nil {
+		if _, err := e.GetRun(t.Context(), "acme", "d"); err != nil {
 			t.Errorf("%.20s: its run: %v", said, err)
 		}
 	}
@@ -111,8 +111,8 @@ func TestOutcome_ARunMayComeToAnyJSON(t *testing.T) {
 		s.Headers = map[string]string{"ETag": "1", "etag": "2"}
 		return s, nil
 	})
-	e := executorOf(t, memory.NewRuns(nil), p, nil)
-	request := executor.Request{Account: "acme", StateKey: "f-1", Graph: "inproc:fetch", Input: json.RawMessage(`{"headers":{}}`)}
+	e := executorOf(t, memory.NewStore(nil), p, nil)
+	request := executor.RunRequest{Account: "acme", StateKey: "f-1", Graph: "inproc:fetch", Input: json.RawMessage(`{"headers":{}}`)}
 	completed(t, mustRun(t, e, request))
 	if done := completed(t, mustRun(t, e, request)); !strings.Contains(string(done.Output), `"etag"`) {
 		t.Errorf("it came to %s", done.Output)
@@ -121,15 +121,15 @@ func TestOutcome_ARunMayComeToAnyJSON(t *testing.T) {
 
 // A provider shows people one action, or none of its arguments, and has them approve the digest of another.
 func TestI6_WhatIsShownIsWhatIsApproved(t *testing.T) {
-	other, err := fermata.ApprovalRequest{Action: "drop-table"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`"users"`)})
+	other, err := fermata.ApprovalRequest{Action: "drop-table"}.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`"users"`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, data := range []string{`{"action":"drop-table","args":"scratch","digest":"` + other + `"}`, `{"action":"drop-table","digest":"` + other + `"}`} {
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
-			question := provider.Question{ID: "q", Envelope: fermata.Envelope{Kind: fermata.Approval.Name(), Data: json.RawMessage(data)}}
-			return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{question}}}, nil
+			question := provider.Interrupt{ID: "q", Envelope: fermata.Envelope{Kind: fermata.Approval.Name(), Data: json.RawMessage(data)}}
+			return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{question}}}, nil
 		}}
-		failedWith(t, mustRun(t, executorOf(t, memory.NewRuns(nil), p, nil), scriptedStart()), "bad_question")
+		failedWith(t, mustRun(t, executorOf(t, memory.NewStore(nil), p, nil), scriptedStart()), "bad_question")
 	}
 }

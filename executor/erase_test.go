@@ -28,44 +28,44 @@ func TestErase_LeavesNoGrantsAndNoCounters(t *testing.T) {
 		e := bank(t, s, payer(t, &paid, "pay"), strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
 		pays := func(account string) {
 			t.Helper()
-			asked := waits(t, mustRun(t, e, executor.Request{Account: account, StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":600}`), Actor: "req"}))
+			asked := waits(t, mustRun(t, e, executor.RunRequest{Account: account, StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":600}`), Actor: "req"}))
 			id := asked.Interrupts[0].ID
-			completed(t, mustRun(t, e, executor.Request{
+			completed(t, mustRun(t, e, executor.RunRequest{
 				Account: account, StateKey: "p-1", ResumeID: "r-" + id, Actor: "ann", Targets: map[string]executor.Answer{id: {Value: json.RawMessage(yes)}},
 			}))
-			if _, err := e.Remember(t.Context(), account, id, executor.Remember{By: "ann", TTL: time.Hour, MaxUses: 2}); err != nil {
+			if _, err := e.CreateGrant(t.Context(), account, id, executor.GrantRequest{By: "ann", TTL: time.Hour, MaxUses: 2}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		pays("acme")
 		pays("other")
-		if _, err := e.Erase(t.Context(), "acme"); err != nil {
+		if _, err := e.EraseAccount(t.Context(), "acme"); err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range []store.PaperKind{"grant", "counter"} {
-			papers, err := s.Papers(t.Context(), "acme", kind, store.PaperFilter{})
-			if err != nil || len(papers) != 1 || papers[0].Body != nil || string(papers[0].Facts) != "{}" {
+		for _, kind := range []store.DocumentKind{"grant", "counter"} {
+			papers, err := s.Documents(t.Context(), "acme", kind, store.DocumentFilter{})
+			if err != nil || len(papers) != 1 || papers[0].Body != nil || string(papers[0].Index) != "{}" {
 				t.Errorf("%s: %+v, %v", kind, papers, err)
 			}
 		}
-		if list, err := e.Grants(t.Context(), "acme"); err != nil || len(list) != 0 {
+		if list, err := e.ListGrants(t.Context(), "acme"); err != nil || len(list) != 0 {
 			t.Errorf("%+v, %v", list, err)
 		}
-		papers, err := s.Papers(t.Context(), "acme", "grant", store.PaperFilter{})
+		papers, err := s.Documents(t.Context(), "acme", "grant", store.DocumentFilter{})
 		if err == nil {
-			err = e.Revoke(t.Context(), "acme", papers[0].ID, by("ann"))
+			err = e.RevokeGrant(t.Context(), "acme", papers[0].ID, by("ann"))
 		}
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("taking back what is erased: %v", err)
 		}
-		if list, err := e.Grants(t.Context(), "other"); err != nil || len(list) != 1 {
+		if list, err := e.ListGrants(t.Context(), "other"); err != nil || len(list) != 1 {
 			t.Errorf("I8: that of another account is %+v, %v", list, err)
 		}
 		log := lines(t, s)
 		if last := log[len(log)-1]; last != "grant.revoked" || !slices.Contains(log, "effect.ended") {
 			t.Errorf("the log says %q", log)
 		}
-		if _, err := e.Erase(t.Context(), "acme"); err != nil || len(lines(t, s)) != len(log) {
+		if _, err := e.EraseAccount(t.Context(), "acme"); err != nil || len(lines(t, s)) != len(log) {
 			t.Errorf("again: %v, %d lines", err, len(lines(t, s)))
 		}
 		pays("acme") // and the account begins anew, with its whole budget
@@ -84,13 +84,13 @@ func TestErase_WhatCannotBeDeletedHoldsUpNothingElse(t *testing.T) {
 		}
 		gone := executorOf(t, s, &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}, nil)
 		completed(t, mustRun(t, gone, scriptedStart()))
-		if n, err := e.Erase(t.Context(), "acme"); n != 3 || !errors.Is(err, executor.ErrUnknownGraph) {
+		if n, err := e.EraseAccount(t.Context(), "acme"); n != 3 || !errors.Is(err, executor.ErrGraphNotFound) {
 			t.Errorf("%d erased, %v", n, err)
 		}
-		if left, err := s.List(t.Context(), "acme", store.Filter{}); err != nil || len(left) != 1 || left[0].StateKey != "x-1" {
+		if left, err := s.List(t.Context(), "acme", store.RunFilter{}); err != nil || len(left) != 1 || left[0].StateKey != "x-1" {
 			t.Errorf("left are %+v, %v", left, err)
 		}
-		if n, err := gone.Erase(t.Context(), "acme"); n != 1 || err != nil {
+		if n, err := gone.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 			t.Errorf("where the provider is: %d, %v", n, err)
 		}
 	})
@@ -103,14 +103,14 @@ type hesitant struct {
 	erase func()
 }
 
-func (h *hesitant) Amend(ctx context.Context, account string, beside store.Beside) error {
-	if len(beside.NewRuns()) > 0 {
+func (h *hesitant) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+	if len(beside.RunsOfNewDocuments()) > 0 {
 		h.once.Do(h.erase)
 	}
-	return h.Store.Amend(ctx, account, beside)
+	return h.Store.CommitWrites(ctx, account, beside)
 }
 
-func (h *hesitant) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+func (h *hesitant) Decide(ctx context.Context, d store.Decision) (store.DecisionReceipt, error) {
 	h.once.Do(h.erase)
 	return h.Store.Decide(ctx, d)
 }
@@ -134,14 +134,14 @@ func TestI15_NothingIsLeftByWhoeverComesTooLate(t *testing.T) {
 			e := d.executor(t, late, nil)
 			id := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
 			late.erase = func() {
-				if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+				if n, err := e.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 					t.Error(n, err)
 				}
 			}
 			if err := says(e, id); err == nil || d.dropped.Load() != 0 {
 				t.Errorf("%s: %v, dropped %d times", name, err, d.dropped.Load())
 			}
-			for _, kind := range []store.PaperKind{"run", "vote", "notice", "resume", "back", store.RequestPaper} {
+			for _, kind := range []store.DocumentKind{"run", "vote", "notice", "resume", "back", store.RequestDocument} {
 				if left := papersOf(t, s, "acme", kind); len(left) != 0 {
 					t.Errorf("%s: %d papers of the kind %s are left", name, len(left), kind)
 				}
@@ -160,11 +160,11 @@ type granting struct {
 	erase func()
 }
 
-func (g *granting) Amend(ctx context.Context, account string, beside store.Beside) error {
-	if slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "grant" && p.Base == 0 }) {
+func (g *granting) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+	if slices.ContainsFunc(beside.Documents, func(p store.DocumentChange) bool { return p.Kind == "grant" && p.BaseRevision == 0 }) {
 		g.once.Do(g.erase)
 	}
-	return g.Store.Amend(ctx, account, beside)
+	return g.Store.CommitWrites(ctx, account, beside)
 }
 
 // A grant that was made while its account was erased stayed, with the arguments of the action: it belongs to no run with which it could have been deleted, and
@@ -175,14 +175,14 @@ func TestErase_NoGrantIsMadeOfWhatIsErased(t *testing.T) {
 		late := &granting{Store: s}
 		e := bank(t, late, payer(t, &paid, "pay"), strings.Replace(budgeted, "deadline: 1h}", "deadline: 1h, remember_max: 1h}", 1))
 		late.erase = func() {
-			if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			if n, err := e.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 				t.Error(n, err)
 			}
 		}
-		start := executor.Request{Account: "acme", StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":100}`), Actor: "req"}
+		start := executor.RunRequest{Account: "acme", StateKey: "p-1", Graph: "inproc:pay", Input: json.RawMessage(`{"cents":100}`), Actor: "req"}
 		id := waits(t, mustRun(t, e, start)).Interrupts[0].ID
 		completed(t, mustRun(t, e, word("ann", "p-1", "r-1", id, yes)))
-		if g, err := e.Remember(t.Context(), "acme", id, executor.Remember{By: "ann", TTL: time.Hour, MaxUses: 2}); !errors.Is(err, store.ErrNotFound) {
+		if g, err := e.CreateGrant(t.Context(), "acme", id, executor.GrantRequest{By: "ann", TTL: time.Hour, MaxUses: 2}); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("remembered is %+v, %v", g, err)
 		}
 		if left := papersOf(t, s, "acme", "grant"); len(left) != 0 {
@@ -200,15 +200,15 @@ func (h *hesitant) Load(ctx context.Context, key store.Key) (store.Checkpoint, e
 // Whoever answers a question while the account is erased is told that there is no such run any more; it was something that nobody could make sense of, and
 // an invitation to try it again.
 func TestErase_WhoAnswersMeanwhileIsToldThatTheRunIsGone(t *testing.T) {
-	late, d := &hesitant{Store: memory.NewRuns(nil), erase: func() {}}, new(dropper)
+	late, d := &hesitant{Store: memory.NewStore(nil), erase: func() {}}, new(dropper)
 	e := d.executor(t, late, nil)
 	id := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
 	late.once, late.erase = sync.Once{}, func() {
-		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+		if n, err := e.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 			t.Error(n, err)
 		}
 	}
-	if outcome, err := e.Run(t.Context(), word("ann", "drop-1", "r", id, yes)); !errors.Is(err, executor.ErrUnknownRun) {
+	if outcome, err := e.Run(t.Context(), word("ann", "drop-1", "r", id, yes)); !errors.Is(err, executor.ErrRunNotFound) {
 		t.Errorf("told is %#v, %v", outcome, err)
 	}
 }
@@ -219,7 +219,7 @@ type slowest struct {
 	erase func()
 }
 
-func (s *slowest) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+func (s *slowest) Decide(ctx context.Context, d store.Decision) (store.DecisionReceipt, error) {
 	d.Claim = nil // another process has the run
 	receipt, err := s.Store.Decide(ctx, d)
 	s.erase()
@@ -227,11 +227,11 @@ func (s *slowest) Decide(ctx context.Context, d store.Decision) (store.Receipt, 
 }
 
 func TestErase_WhoWaitsForAnOutcomeIsToldThatTheRunIsGone(t *testing.T) {
-	slow, d := &slowest{Store: memory.NewRuns(nil)}, new(dropper)
+	slow, d := &slowest{Store: memory.NewStore(nil)}, new(dropper)
 	e := d.executor(t, slow, nil)
 	id := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
 	slow.erase = func() {
-		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+		if n, err := e.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 			t.Error(n, err)
 		}
 	}
@@ -248,25 +248,25 @@ type growing struct {
 	start func()
 }
 
-func (g *growing) Forget(ctx context.Context, account, run string, beside store.Beside) error {
+func (g *growing) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
 	defer g.start()
-	return g.Store.Forget(ctx, account, run, beside)
+	return g.Store.DeleteRun(ctx, account, run, beside)
 }
 
 // An account whose keys still work was erased for as long as it started runs: for ever.
 func TestErase_EndsThoughTheAccountGoesOnStartingRuns(t *testing.T) {
-	s, started := &growing{Store: memory.NewRuns(nil)}, 0
+	s, started := &growing{Store: memory.NewStore(nil)}, 0
 	e := executorOf(t, s, spy(t), nil)
 	s.start = func() {
 		started++
 		startSpy(t, e, fmt.Sprint("spy-", started))
 	}
 	s.start()
-	if n, err := e.Erase(t.Context(), "acme"); !errors.Is(err, executor.ErrGrows) || n != started-1 {
+	if n, err := e.EraseAccount(t.Context(), "acme"); !errors.Is(err, executor.ErrAccountActive) || n != started-1 {
 		t.Errorf("%d of %d erased, %v", n, started, err)
 	}
 	s.start = func() {}
-	if n, err := e.Erase(t.Context(), "acme"); err != nil || n != 1 {
+	if n, err := e.EraseAccount(t.Context(), "acme"); err != nil || n != 1 {
 		t.Errorf("%d erased, %v", n, err)
 	}
 }
@@ -277,9 +277,9 @@ type tardy struct {
 	erase func()
 }
 
-func (s *tardy) Due(ctx context.Context, kind store.PaperKind, limit int) ([]store.Paper, error) {
-	due, err := s.Store.Due(ctx, kind, limit)
-	if kind == store.RequestPaper && len(due) > 0 {
+func (s *tardy) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) ([]store.Document, error) {
+	due, err := s.Store.DueDocuments(ctx, kind, limit)
+	if kind == store.RequestDocument && len(due) > 0 {
 		s.erase()
 	}
 	return due, err
@@ -289,17 +289,17 @@ func (s *tardy) Due(ctx context.Context, kind store.PaperKind, limit int) ([]sto
 func TestErase_WhatWasDueOfItIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log syncBuffer
-		s, d := &tardy{Store: memory.NewRuns(nil)}, new(dropper)
+		s, d := &tardy{Store: memory.NewStore(nil)}, new(dropper)
 		e := d.executor(t, s, func(c *executor.Config) { c.Poll, c.Log = time.Minute, slog.New(slog.NewTextHandler(&log, nil)) })
 		waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
 		erased := 0
 		s.erase = func() {
-			n, err := e.Erase(t.Context(), "acme")
+			n, err := e.EraseAccount(t.Context(), "acme")
 			if erased += n; err != nil {
 				t.Error(err)
 			}
 		}
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if erased != 1 || log.String() != "" {
@@ -314,9 +314,9 @@ type crowded struct {
 	first func()
 }
 
-func (c *crowded) Forget(ctx context.Context, account, run string, beside store.Beside) error {
+func (c *crowded) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
 	c.first()
-	return c.Store.Forget(ctx, account, run, beside)
+	return c.Store.DeleteRun(ctx, account, run, beside)
 }
 
 // Of three replicas each found the same runs old enough, and each said in the log that it had deleted them.
@@ -326,14 +326,14 @@ func TestI12_ThatARunWasForgottenIsSaidOnce(t *testing.T) {
 		one, other := executorOf(t, late, spy(t), nil), executorOf(t, s, spy(t), nil)
 		startSpy(t, one, "spy-1")
 		late.first = func() {
-			if n, err := other.Erase(t.Context(), "acme"); n != 1 || err != nil {
+			if n, err := other.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 				t.Error(n, err)
 			}
 		}
-		if _, err := one.Erase(t.Context(), "acme"); err != nil {
+		if _, err := one.EraseAccount(t.Context(), "acme"); err != nil {
 			t.Error(err)
 		}
-		if said := recorded[audit.Erased](t, s); len(said) != 1 {
+		if said := recorded[audit.PayloadsErased](t, s); len(said) != 1 {
 			t.Errorf("the log says it %d times", len(said))
 		}
 	})

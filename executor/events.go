@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Events returns the events of a run after a number. It returns [ErrUnknownRun] if the run is not there, perhaps because it was erased meanwhile.
+// Events returns the events of a run after a number. It returns [ErrRunNotFound] if the run is not there, perhaps because it was erased meanwhile.
 func (e *Executor) Events(ctx context.Context, account, run string, after int64) ([]store.Event, error) {
 	// The event before is read as well: each run has a first event, so if there is none at all the run is gone.
 	events, err := e.store.Events(ctx, account, run, max(0, after-1), 0)
@@ -19,19 +19,19 @@ func (e *Executor) Events(ctx context.Context, account, run string, after int64)
 		events, err = e.store.Events(ctx, account, run, 0, 1)
 	}
 	if err == nil && len(events) == 0 {
-		err = fmt.Errorf("%w: %q", ErrUnknownRun, run)
+		err = fmt.Errorf("%w: %q", ErrRunNotFound, run)
 	}
-	return slices.DeleteFunc(events, func(event store.Event) bool { return event.Number <= after }), err
+	return slices.DeleteFunc(events, func(event store.Event) bool { return event.Seq <= after }), err
 }
 
 // Changes returns hints that there may be new events of a run, here or in another process. A hint may be lost: look now and then without one.
 // stop has to be called.
-func (e *Executor) Changes(account, run string) (changed <-chan struct{}, stop func()) {
-	return e.changes.subscribe(e, store.Key{Account: account, Run: run})
+func (e *Executor) WatchRun(account, run string) (changed <-chan struct{}, stop func()) {
+	return e.watchers.subscribe(e, store.Key{Account: account, Run: run})
 }
 
 // Done is closed when the executor has stopped.
-func (e *Executor) Done() <-chan struct{} { return e.life.Done() }
+func (e *Executor) Done() <-chan struct{} { return e.ctx.Done() }
 
 // Deadlines says until when the questions of a run can be answered, by their id. A question without a deadline is not in it.
 func (e *Executor) Deadlines(ctx context.Context, account, run string) (map[string]time.Time, error) {
@@ -48,18 +48,18 @@ func (e *Executor) Deadlines(ctx context.Context, account, run string) (map[stri
 // Follow returns the events of a run as they happen, behind one of them; the zero event is before the first, and so is one of another run, which had the
 // state key before. It ends after the run is over, and when ctx ends. It is for programs that embed the executor; whoever has other things to wait for
 // meanwhile, as the server has, puts it together from Events and Changes.
-func (e *Executor) Follow(ctx context.Context, account, stateKey string, last store.Event) iter.Seq2[store.Event, error] {
+func (e *Executor) FollowEvents(ctx context.Context, account, stateKey string, last store.Event) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
-		run, err := e.find(ctx, account, stateKey)
+		run, err := e.findRun(ctx, account, stateKey)
 		if err != nil {
 			yield(store.Event{}, err)
 			return
 		}
 		var after int64
 		if last.Run == run.ID {
-			after = last.Number
+			after = last.Seq
 		}
-		changed, stop := e.Changes(account, run.ID)
+		changed, stop := e.WatchRun(account, run.ID)
 		defer stop()
 		for {
 			events, err := e.Events(ctx, account, run.ID, after)
@@ -71,9 +71,9 @@ func (e *Executor) Follow(ctx context.Context, account, stateKey string, last st
 				if !yield(event, nil) || event.Kind.Final() {
 					return
 				}
-				after = event.Number
+				after = event.Seq
 			}
-			if len(events) == 0 && !e.pause(ctx, changed) {
+			if len(events) == 0 && !e.waitForChange(ctx, changed) {
 				return
 			}
 		}
@@ -81,23 +81,23 @@ func (e *Executor) Follow(ctx context.Context, account, stateKey string, last st
 }
 
 // pause waits for a hint, or for Config.Poll. It reports whether to go on.
-func (e *Executor) pause(ctx context.Context, changed <-chan struct{}) bool {
+func (e *Executor) waitForChange(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(e.config.Poll)
 	defer timer.Stop()
 	select {
 	case <-changed:
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-e.life.Done():
+	case <-e.ctx.Done():
 	}
-	return ctx.Err() == nil && e.life.Err() == nil
+	return ctx.Err() == nil && e.ctx.Err() == nil
 }
 
-// Answered is a question that is settled: it was answered, or has expired, or was withdrawn.
-type Answered struct {
-	Run        string          `json:"runId"`
+// SettledRequest is a question that is settled: it was answered, or has expired, or was withdrawn.
+type SettledRequest struct {
+	RunID      string          `json:"runId"`
 	StateKey   string          `json:"stateKey"`
-	Graph      string          `json:"graphId"`
+	GraphID    string          `json:"graphId"`
 	Interrupt  string          `json:"interrupt"`
 	Kind       string          `json:"kind"`
 	Expired    bool            `json:"expired,omitempty"`
@@ -111,17 +111,17 @@ type Answered struct {
 // Answers returns the questions of an account that were settled after a cursor, in order and each once, and the cursor for the next call; "" is the
 // beginning. It is for agents that poll, because they cannot be called. A page may be empty although there are more: there are no more when the cursor stays
 // the same. An answer that cannot be opened is marked, and nobody is kept from those behind it.
-func (e *Executor) Answers(ctx context.Context, account, after string, limit int) ([]Answered, string, error) {
+func (e *Executor) ListSettled(ctx context.Context, account, after string, limit int) ([]SettledRequest, string, error) {
 	events, next, err := e.store.Feed(ctx, account, after, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	var list []Answered
+	var list []SettledRequest
 	for _, event := range events {
 		if event.Kind != store.EventDecided && event.Kind != store.EventExpired && event.Kind != store.EventWithdrawn {
 			continue
 		}
-		answered, known, err := e.answered(ctx, event)
+		answered, known, err := e.settledRequest(ctx, event)
 		if err != nil {
 			return nil, "", err
 		}
@@ -133,27 +133,27 @@ func (e *Executor) Answers(ctx context.Context, account, after string, limit int
 }
 
 // answered reads the question that an event is about. It reports false if the run was deleted meanwhile, or a policy decided.
-func (e *Executor) answered(ctx context.Context, event store.Event) (Answered, bool, error) {
+func (e *Executor) settledRequest(ctx context.Context, event store.Event) (SettledRequest, bool, error) {
 	history, err := e.store.History(ctx, event.Account, event.Run)
 	if isNotFound(err) {
-		return Answered{}, false, nil
+		return SettledRequest{}, false, nil
 	}
 	if err != nil {
-		return Answered{}, false, err
+		return SettledRequest{}, false, err
 	}
 	run := history.Run
 	for _, i := range history.Interrupts {
-		if i.ID != event.Interrupt || i.Source == store.Policy {
+		if i.ID != event.Interrupt || i.Source == store.SourcePolicy {
 			continue
 		}
-		settled := Answered{Run: run.ID, StateKey: run.StateKey, Graph: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind}
+		settled := SettledRequest{RunID: run.ID, StateKey: run.StateKey, GraphID: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind}
 		if event.Kind == store.EventWithdrawn {
 			settled.Withdrawn, settled.At = true, event.At
-			return settled, i.State == store.Withdrawn, nil // or it was asked again since
+			return settled, i.State == store.InterruptWithdrawn, nil // or it was asked again since
 		}
-		settled.Answer, err = e.open(i.Account, store.SealedAnswer, i.ID, i.Answer)
-		settled.Expired, settled.Unreadable, settled.By, settled.At = i.Verdict == store.Expired, err != nil, i.By, i.At
+		settled.Answer, err = e.decrypt(i.Account, store.SealedAnswer, i.ID, i.Answer)
+		settled.Expired, settled.Unreadable, settled.By, settled.At = i.Verdict == store.VerdictExpire, err != nil, i.DecidedBy, i.DecidedAt
 		return settled, true, nil
 	}
-	return Answered{}, false, nil
+	return SettledRequest{}, false, nil
 }

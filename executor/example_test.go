@@ -53,22 +53,22 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	if err := executor.MakeKey(filepath.Join(dir, "key")); err != nil {
+	if err := executor.CreateKeyFile(filepath.Join(dir, "key")); err != nil {
 		log.Fatal(err)
 	}
-	box, err := executor.OpenBox(filepath.Join(dir, "key"))
+	box, err := executor.OpenKeyFile(filepath.Join(dir, "key"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	e, err := executor.New(executor.Config{Store: store, Box: box, Providers: []provider.Provider{own}})
+	e, err := executor.New(executor.Config{Store: store, Sealer: box, Providers: []provider.Provider{own}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	e.Start() // takes over what others left, and lets questions expire
+	e.StartWorkers() // accepts over what others left, and lets questions expire
 	defer e.Stop(ctx)
 
-	outcome, err := e.Run(ctx, executor.Request{Account: "acme", StateKey: "trip-1", Graph: "inproc:trip", Input: json.RawMessage(`{"to":"Paris"}`)})
+	outcome, err := e.Run(ctx, executor.RunRequest{Account: "acme", StateKey: "trip-1", Graph: "inproc:trip", Input: json.RawMessage(`{"to":"Paris"}`)})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func Example() {
 	fmt.Println(question.Kind, string(question.Data))
 
 	// The same call again, with the same resume id, counts once.
-	outcome, err = e.Run(ctx, executor.Request{
+	outcome, err = e.Run(ctx, executor.RunRequest{
 		Account: "acme", StateKey: "trip-1", ResumeID: "ann-1", Actor: "ann",
 		Targets: map[string]executor.Answer{question.ID: {Value: json.RawMessage(`true`)}},
 	})

@@ -22,8 +22,8 @@ type Config struct {
 	// Store is where everything is kept that must outlive a process.
 	Store     store.Store
 	Providers []provider.Provider
-	// Box seals what must not be readable in the store.
-	Box Box
+	// Sealer seals what must not be readable in the store.
+	Sealer Sealer
 	// Owner names this process among those that share the store. The default is a random name.
 	Owner string
 	// Lease is how long a process owns a run without renewing the lease; then another one may take the run over. The default is 15 s; leases are renewed
@@ -41,31 +41,31 @@ type Config struct {
 	// Wait is how long Run waits for an execution. The default is 5 s.
 	Wait time.Duration
 	// Timeout is how long a question may be open. The default is 24 h; a negative value means for ever.
-	Timeout time.Duration
+	RequestTimeout time.Duration
 	// Outage is how long no process may have checked deadlines before that counts as an outage. Questions whose deadline fell into an outage stay
 	// open for the grace period of their route. The default is 2 min; the least is four times Poll.
-	Outage time.Duration
+	OutageAfter time.Duration
 	// MaxAttempts is how often an execution is tried before the run is parked until an operator calls Retry. The default is 25.
 	MaxAttempts int
 	// Retention is how long a run is kept after it is over. The default is for ever.
 	Retention time.Duration
-	// Desk says how people decide.
-	Desk Desk
-	// Audit says how the audit logs are looked after.
-	Audit Audit
+	// DeskConfig says how people decide.
+	Desk DeskConfig
+	// AuditConfig says how the audit logs are looked after.
+	Audit AuditConfig
 	// Tracer, if given, gets spans of what runs do, with ids and names and never with the data of runs.
 	Tracer trace.Tracer
 	// Log gets what operators should know. The default is slog.Default.
 	Log *slog.Logger
 }
 
-func (c *Config) check() error {
+func (c *Config) setDefaults() error {
 	switch {
 	case c.Store == nil:
 		return errors.New("executor: Config.Store is missing")
-	case c.Box == nil:
+	case c.Sealer == nil:
 		return errors.New("executor: Config.Box is missing: without a key nothing can be kept")
-	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0 || c.Outage < 0 || c.Audit.SignEvery < 0 || c.Audit.CheckEvery < 0:
+	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0 || c.OutageAfter < 0 || c.Audit.SignEvery < 0 || c.Audit.CheckEvery < 0:
 		return errors.New("executor: only Config.Timeout and Config.SaveDelay may be negative")
 	}
 	for name, route := range c.Desk.Routes {
@@ -79,8 +79,8 @@ func (c *Config) check() error {
 	c.Poll = cmp.Or(c.Poll, time.Second)
 	c.SaveDelay = cmp.Or(c.SaveDelay, 25*time.Millisecond)
 	c.Wait = cmp.Or(c.Wait, 5*time.Second)
-	c.Timeout = cmp.Or(c.Timeout, 24*time.Hour)
-	c.Outage = max(cmp.Or(c.Outage, 2*time.Minute), 4*c.Poll) // a process that polls this seldom is not down
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, 24*time.Hour)
+	c.OutageAfter = max(cmp.Or(c.OutageAfter, 2*time.Minute), 4*c.Poll) // a process that polls this seldom is not down
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 25)
 	c.Audit.SignEvery = cmp.Or(c.Audit.SignEvery, time.Hour)
 	c.Log = cmp.Or(c.Log, slog.Default())
@@ -89,51 +89,51 @@ func (c *Config) check() error {
 
 // Executor executes runs. Make one with New; Start lets it look for work, Stop ends it.
 type Executor struct {
-	config    Config
-	store     store.Store
-	providers map[string]provider.Provider
-	changes   hub  // hands the store's hints of changes to those who wait for them
-	live      live // hands the progress of runs that are executed here to those who listen
-	stats     stats
-	findings  toldFindings // findings of audit checks that were logged already
-	policies  policies     // policies that are known to be in the store
-	dossiers  dossiers     // a cache
-	charges   turns        // actions that are charged to the counters of an account
+	config         Config
+	store          store.Store
+	providers      map[string]provider.Provider
+	watchers       watchHub    // hands the store's hints of changes to those who wait for them
+	progress       progressHub // hands the progress of runs that are executed here to those who listen
+	stats          statsCounter
+	loggedFindings findingLog  // findings of audit checks that were logged already
+	policies       policyCache // policyCache that are known to be in the store
+	metaCache      metaCache   // a cache
+	chargeQueue    keyedQueue  // actions that are charged to the counters of an account
 	// explaining counts the messages to runs that are being answered here, sending those that are only sent elsewhere: see explain.
-	explaining, sending atomic.Int64
-	held                holdings // the leases of what is executed here
-	contact             contact  // with the store
-	complaints          complaints
-	calling             atomic.Int64            // the executions that have no worker: see aside
-	untaken             atomic.Pointer[untaken] // what the store did not take last; nil if it took everything
+	answeringNow, sendingNow atomic.Int64
+	leases                   heldLeases   // the leases of what is executed here
+	storeContact             storeContact // with the store
+	errorLog                 errorLog
+	detachedNow              atomic.Int64               // the executions that have no worker: see aside
+	lastWriteError           atomic.Pointer[writeError] // what the store did not take last; nil if it took everything
 
 	// life is the context of everything in the background. It ends after the last of it, or when Stop has waited long enough.
-	life context.Context
-	kill context.CancelFunc
-	work sync.WaitGroup
-	wake chan struct{} // wakes an idle worker
-	over chan struct{} // closed by Stop: no more work is begun
+	ctx       context.Context
+	cancel    context.CancelFunc
+	tasks     sync.WaitGroup
+	workReady chan struct{} // wakes an idle worker
+	stopping  chan struct{} // closed by Stop: no more work is begun
 
 	mu      sync.Mutex
 	stopped bool
 	started bool
 }
 
-// New makes an executor. It returns ErrKey if the box cannot open what is sealed in the store.
+// New makes an executor. It returns ErrWrongKey if the box cannot open what is sealed in the store.
 func New(config Config) (*Executor, error) {
-	if err := config.check(); err != nil {
+	if err := config.setDefaults(); err != nil {
 		return nil, err
 	}
-	e := &Executor{config: config, store: config.Store, providers: make(map[string]provider.Provider), wake: make(chan struct{}, 1), over: make(chan struct{})}
+	e := &Executor{config: config, store: config.Store, providers: make(map[string]provider.Provider), workReady: make(chan struct{}, 1), stopping: make(chan struct{})}
 	for _, p := range config.Providers {
 		if e.providers[p.Name()] != nil {
 			return nil, fmt.Errorf("executor: two providers are named %s", p.Name())
 		}
 		e.providers[p.Name()] = p
 	}
-	e.life, e.kill = context.WithCancel(context.Background())
-	if err := e.checkKey(e.life); err != nil {
-		e.kill()
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	if err := e.verifyKey(e.ctx); err != nil {
+		e.cancel()
 		return nil, err
 	}
 	return e, nil
@@ -144,12 +144,12 @@ func (e *Executor) providerOf(run store.Run) (provider.Provider, error) {
 	if p := e.providers[run.Provider]; p != nil {
 		return p, nil
 	}
-	return nil, fmt.Errorf("%w: this process has no provider %q", ErrUnknownGraph, run.Provider)
+	return nil, fmt.Errorf("%w: this process has no provider %q", ErrGraphNotFound, run.Provider)
 }
 
 // Start begins the work in the background: it executes runs that are ready or whose owner died, lets questions expire, sends notices, deletes runs
 // after their retention, and looks after the audit logs. It may be called several times.
-func (e *Executor) Start() {
+func (e *Executor) StartWorkers() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.started || e.stopped {
@@ -157,18 +157,18 @@ func (e *Executor) Start() {
 	}
 	e.started = true
 	for range e.config.Workers {
-		e.work.Go(e.seek)
+		e.tasks.Go(e.workLoop)
 	}
-	e.work.Go(e.sweep)
-	e.work.Go(e.tick)
+	e.tasks.Go(e.expireLoop)
+	e.tasks.Go(e.routeLoop)
 	if e.config.Desk.Notify != nil {
-		e.work.Go(e.deliver)
+		e.tasks.Go(e.outboxLoop)
 	}
 	if e.config.Retention > 0 {
-		e.work.Go(e.retain)
+		e.tasks.Go(e.retentionLoop)
 	}
-	for _, c := range e.chores() {
-		e.work.Go(func() { e.do(c) })
+	for _, c := range e.auditJobs() {
+		e.tasks.Go(func() { e.jobLoop(c) })
 	}
 }
 
@@ -177,28 +177,28 @@ func (e *Executor) Start() {
 func (e *Executor) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	if !e.stopped {
-		close(e.over)
+		close(e.stopping)
 	}
 	e.stopped = true
 	e.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
-		e.work.Wait()
+		e.tasks.Wait()
 		close(done)
 	}()
-	e.nudge()
+	e.wakeWorker()
 	select {
 	case <-done:
 	case <-ctx.Done():
 	}
-	e.kill()
+	e.cancel()
 	<-done
-	e.changes.wait()
+	e.watchers.wait()
 	return nil
 }
 
 // closing reports whether no more work is taken.
-func (e *Executor) closing() bool {
+func (e *Executor) isStopping() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.stopped

@@ -100,7 +100,7 @@ func reviewFlow(t *testing.T, w *world) *graph.Flow[review] {
 	return flow
 }
 
-func newExecutor(t *testing.T, runs *memory.Runs, w *world, change func(*executor.Config)) *executor.Executor {
+func newExecutor(t *testing.T, runs *memory.Store, w *world, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	return executorOf(t, runs, reviewProvider(t, w), change)
 }
@@ -116,7 +116,7 @@ func reviewProvider(t *testing.T, w *world) provider.Provider {
 
 func start(t *testing.T, e *executor.Executor, key string) fermata.NeedsInput {
 	t.Helper()
-	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: key, Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"tea"}`)})
+	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: key, Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"tea"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,14 +132,14 @@ func waits(t *testing.T, outcome fermata.Outcome) fermata.NeedsInput {
 	return waiting
 }
 
-func answer(key, resumeID, action string) executor.Request {
-	return executor.Request{Account: "acme", StateKey: key, ResumeID: resumeID, Actor: "ann", Value: json.RawMessage(fmt.Sprintf(`{"action":%q,"feedback":"shorter"}`, action))}
+func answer(key, resumeID, action string) executor.RunRequest {
+	return executor.RunRequest{Account: "acme", StateKey: key, ResumeID: resumeID, Actor: "ann", Value: json.RawMessage(fmt.Sprintf(`{"action":%q,"feedback":"shorter"}`, action))}
 }
 
 // The seed's first acceptance check.
 func TestRun_StartInterruptReviseInterruptApproveFinal(t *testing.T) {
 	w := new(world)
-	e := newExecutor(t, memory.NewRuns(nil), w, nil)
+	e := newExecutor(t, memory.NewStore(nil), w, nil)
 	first := start(t, e, "demo-1")
 	if len(first.Interrupts) != 1 || first.StateKey != "demo-1" || first.Interrupts[0].Kind != "content-review" || string(first.Interrupts[0].Data) != `"about tea"` {
 		t.Fatalf("it asks %+v", first)
@@ -164,7 +164,7 @@ func TestRun_StartInterruptReviseInterruptApproveFinal(t *testing.T) {
 // The seed's second: a resume id is answered once.
 func TestI3_ARepeatedResumeGetsTheSameAnswerAndExecutesNothing(t *testing.T) {
 	w := new(world)
-	e := newExecutor(t, memory.NewRuns(nil), w, nil)
+	e := newExecutor(t, memory.NewStore(nil), w, nil)
 	start(t, e, "demo-1")
 	first, err := e.Run(t.Context(), answer("demo-1", "1", "revise"))
 	if err != nil {
@@ -180,25 +180,25 @@ func TestI3_ARepeatedResumeGetsTheSameAnswerAndExecutesNothing(t *testing.T) {
 	if waits(t, again).Interrupts[0].ID != waits(t, first).Interrupts[0].ID || w.published.Load() != 1 {
 		t.Errorf("first %#v, then %#v", first, again)
 	}
-	if _, err := e.Run(t.Context(), answer("demo-1", "1", "approve")); !errors.Is(err, executor.ErrReused) {
+	if _, err := e.Run(t.Context(), answer("demo-1", "1", "approve")); !errors.Is(err, executor.ErrResumeIDReused) {
 		t.Errorf("the same id with another answer: %v", err)
 	}
 }
 
 // The seed's third: of two that decide at once, one counts.
 // noClaim is a store on which somebody decides and dies before they go on with the run.
-type noClaim struct{ *memory.Runs }
+type noClaim struct{ *memory.Store }
 
-func (noClaim) Claim(context.Context, store.Claim) (*store.Work, error) { return nil, nil }
+func (noClaim) Claim(context.Context, store.Claim) (*store.ClaimedRun, error) { return nil, nil }
 
-func (n noClaim) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+func (n noClaim) Decide(ctx context.Context, decision store.Decision) (store.DecisionReceipt, error) {
 	decision.Claim = nil
-	return n.Runs.Decide(ctx, decision)
+	return n.Store.Decide(ctx, decision)
 }
 
 // A client repeats an old resume while the run is ready for something that was decided later.
 func TestI3_ARepeatedResumeHearsWhatItHeardAlsoWhenTheRunHasMoreToDo(t *testing.T) {
-	runs, w := memory.NewRuns(nil), new(world)
+	runs, w := memory.NewStore(nil), new(world)
 	e := newExecutor(t, runs, w, nil)
 	start(t, e, "demo-1")
 	first := waits(t, mustRun(t, e, answer("demo-1", "1", "revise")))
@@ -226,11 +226,11 @@ func TestI3_WhoSleepsBetweenTwoLooksHearsWhatOthersHear(t *testing.T) {
 			}
 		},
 		"superseded": func(t *testing.T, e *executor.Executor) {
-			mustRun(t, e, executor.Request{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`), Supersede: true})
+			mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`), Supersede: true})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runs, w := memory.NewRuns(nil), new(world)
+			runs, w := memory.NewStore(nil), new(world)
 			e := newExecutor(t, runs, w, nil)
 			start(t, e, "demo-1")
 			between := bar(noClaim{runs}, "Get")
@@ -256,7 +256,7 @@ func TestI3_WhoSleepsBetweenTwoLooksHearsWhatOthersHear(t *testing.T) {
 
 func TestI1_OfManyWhoDecideAtOnceOneCounts(t *testing.T) {
 	w := new(world)
-	e := newExecutor(t, memory.NewRuns(nil), w, nil)
+	e := newExecutor(t, memory.NewStore(nil), w, nil)
 	start(t, e, "demo-1")
 	var accepted, refused atomic.Int64
 	var wg sync.WaitGroup
@@ -265,7 +265,7 @@ func TestI1_OfManyWhoDecideAtOnceOneCounts(t *testing.T) {
 			request := answer("demo-1", fmt.Sprint(n), "approve")
 			request.Actor = fmt.Sprint("person-", n)
 			_, err := e.Run(t.Context(), request)
-			if r, ok := errors.AsType[*executor.RefusedError](err); ok && (r.Result == store.AlreadyDecided && r.By != "" || r.Result == store.Gone) {
+			if r, ok := errors.AsType[*executor.RefusedError](err); ok && (r.Result == store.ResultAlreadyDecided && r.By != "" || r.Result == store.ResultWithdrawn) {
 				refused.Add(1)
 			} else if err == nil {
 				accepted.Add(1)
@@ -282,11 +282,11 @@ func TestI1_OfManyWhoDecideAtOnceOneCounts(t *testing.T) {
 
 // The seed's fourth, as it should be: what a dead owner left behind is taken over, and whoever wakes up late can do no harm.
 func TestI16_ARunIsTakenOverWhenItsOwnersLeaseIsOver(t *testing.T) {
-	runs := memory.NewRuns(nil)
+	runs := memory.NewStore(nil)
 	dead := &world{hold: make(chan struct{})}
 	first := newExecutor(t, runs, dead, func(c *executor.Config) { c.Lease, c.Wait = time.Hour, time.Millisecond })
 	deadline := time.Now().Add(time.Minute)
-	if _, err := first.Run(t.Context(), executor.Request{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"tea"}`)}); err != nil && !errors.Is(err, executor.ErrPending) {
+	if _, err := first.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"tea"}`)}); err != nil && !errors.Is(err, executor.ErrPending) {
 		t.Fatal(err)
 	}
 	for {
@@ -301,7 +301,7 @@ func TestI16_ARunIsTakenOverWhenItsOwnersLeaseIsOver(t *testing.T) {
 	expire(t, runs, "demo-1")
 	w := new(world)
 	second := newExecutor(t, runs, w, nil)
-	second.Start()
+	second.StartWorkers()
 	outcome, err := second.Run(t.Context(), answer("demo-1", "1", "approve"))
 	if err != nil {
 		t.Fatal(err)
@@ -314,13 +314,13 @@ func TestI16_ARunIsTakenOverWhenItsOwnersLeaseIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	run, err := runs.Get(t.Context(), "acme", "demo-1")
-	if err != nil || run.Status != store.Completed {
+	if err != nil || run.Status != store.StatusCompleted {
 		t.Errorf("the late owner made it %s, %v", run.Status, err)
 	}
 }
 
 // expire ends the lease of whoever has the run, as the time would.
-func expire(t *testing.T, runs *memory.Runs, key string) {
+func expire(t *testing.T, runs *memory.Store, key string) {
 	t.Helper()
 	run, err := runs.Get(t.Context(), "acme", key)
 	if err != nil {
@@ -332,7 +332,7 @@ func expire(t *testing.T, runs *memory.Runs, key string) {
 }
 
 func TestI13_ABadAnswerChangesNothing(t *testing.T) {
-	e := newExecutor(t, memory.NewRuns(nil), new(world), nil)
+	e := newExecutor(t, memory.NewStore(nil), new(world), nil)
 	first := start(t, e, "demo-1")
 	for name, value := range map[string]string{
 		"wrong type":   `"approve"`,
@@ -340,7 +340,7 @@ func TestI13_ABadAnswerChangesNothing(t *testing.T) {
 		"two keys":     `{"action":"reject","Action":"approve"}`,
 		"no JSON":      `{`,
 		"extra field":  `{"action":"approve","admin":true}`,
-		"too large":    fmt.Sprintf(`{"action":"approve","feedback":%q}`, make([]byte, fermata.MaxAnswer)),
+		"too large":    fmt.Sprintf(`{"action":"approve","feedback":%q}`, make([]byte, fermata.MaxAnswerBytes)),
 	} {
 		request := answer("demo-1", name, "")
 		request.Value = json.RawMessage(value)
@@ -357,20 +357,20 @@ func TestI13_ABadAnswerChangesNothing(t *testing.T) {
 }
 
 func TestRun_SaysWhatIsWrongWithAStart(t *testing.T) {
-	e := newExecutor(t, memory.NewRuns(nil), new(world), nil)
+	e := newExecutor(t, memory.NewStore(nil), new(world), nil)
 	start(t, e, "demo-1")
 	for name, c := range map[string]struct {
-		request executor.Request
+		request executor.RunRequest
 		want    error
 	}{
-		"unknown provider": {executor.Request{Graph: "langgraph:x", Input: json.RawMessage(`{}`)}, executor.ErrUnknownGraph},
-		"unknown graph":    {executor.Request{Graph: "inproc:x", Input: json.RawMessage(`{}`)}, executor.ErrUnknownGraph},
-		"no JSON":          {executor.Request{Graph: "inproc:content-review", Input: json.RawMessage(`{`)}, executor.ErrInvalid},
-		"too large":        {executor.Request{Graph: "inproc:content-review", Input: make([]byte, executor.MaxInput+1)}, executor.ErrInvalid},
-		"in use":           {executor.Request{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`)}, executor.ErrInUse},
-		"unknown key":      {answer("demo-2", "1", "approve"), executor.ErrUnknownRun},
-		"foreign key":      {executor.Request{Account: "other", StateKey: "demo-1", ResumeID: "1", Value: json.RawMessage(`{}`)}, executor.ErrUnknownRun},
-		"no answer":        {executor.Request{Account: "acme", StateKey: "demo-1", ResumeID: "1"}, executor.ErrInvalid},
+		"unknown provider": {executor.RunRequest{Graph: "langgraph:x", Input: json.RawMessage(`{}`)}, executor.ErrGraphNotFound},
+		"unknown graph":    {executor.RunRequest{Graph: "inproc:x", Input: json.RawMessage(`{}`)}, executor.ErrGraphNotFound},
+		"no JSON":          {executor.RunRequest{Graph: "inproc:content-review", Input: json.RawMessage(`{`)}, executor.ErrInvalid},
+		"too large":        {executor.RunRequest{Graph: "inproc:content-review", Input: make([]byte, executor.MaxInput+1)}, executor.ErrInvalid},
+		"in use":           {executor.RunRequest{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`)}, executor.ErrStateKeyInUse},
+		"unknown key":      {answer("demo-2", "1", "approve"), executor.ErrRunNotFound},
+		"foreign key":      {executor.RunRequest{Account: "other", StateKey: "demo-1", ResumeID: "1", Value: json.RawMessage(`{}`)}, executor.ErrRunNotFound},
+		"no answer":        {executor.RunRequest{Account: "acme", StateKey: "demo-1", ResumeID: "1"}, executor.ErrInvalid},
 	} {
 		if _, err := e.Run(t.Context(), c.request); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)

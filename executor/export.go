@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// exported is everything that is known of a run, in the clear.
-type exported struct {
+// exportedRun is everything that is known of a run, in the clear.
+type exportedRun struct {
 	store.History
 	Input      json.RawMessage            `json:",omitempty"`
 	Outcome    json.RawMessage            `json:",omitempty"`
@@ -21,13 +21,13 @@ type exported struct {
 	Answers    map[string]json.RawMessage `json:",omitempty"` // by interrupt
 	Receipts   map[string]json.RawMessage `json:",omitempty"` // by interrupt and number
 	Checkpoint map[string][]byte          `json:",omitempty"` // by part
-	Papers     []exportedPaper            `json:",omitempty"` // in the place of those in the history, which are sealed
+	Documents  []exportedDocument         `json:",omitempty"` // in the place of those in the history, which are sealed
 	Unreadable []string                   `json:",omitempty"` // what cannot be opened, and is missing
 }
 
-// exportedPaper is a paper with its body opened.
-type exportedPaper struct {
-	Kind             store.PaperKind
+// exportedDocument is a paper with its body opened.
+type exportedDocument struct {
+	Kind             store.DocumentKind
 	ID               string
 	Revision         int64
 	Created, Updated time.Time
@@ -38,17 +38,17 @@ type exportedPaper struct {
 // Export writes everything that is known of an account as JSON in the clear: one line for each run, and then lines with the grants and counters of the
 // account, if it has any. It returns how many runs there were. What cannot be opened is left out, and named in its line; after everything else was written,
 // ErrUnreadable says that there was something.
-func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int, error) {
+func (e *Executor) ExportAccount(ctx context.Context, account string, w io.Writer) (int, error) {
 	out := json.NewEncoder(w)
 	count := 0
 	var unread error
-	for run, err := range e.runs(ctx, account, store.Filter{}) {
+	for run, err := range e.eachRun(ctx, account, store.RunFilter{}) {
 		if err != nil {
 			return count, err
 		}
-		line, err := e.export(ctx, run)
+		line, err := e.exportRun(ctx, run)
 		if isNotFound(err) {
-			continue // forgotten meanwhile
+			continue // deletedOutcome meanwhile
 		}
 		if err == nil {
 			err = out.Encode(line)
@@ -60,8 +60,8 @@ func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int
 			unread = fmt.Errorf("%w: a part of %s, and perhaps of others: their lines say which", ErrUnreadable, run.ID)
 		}
 	}
-	for _, kind := range []store.PaperKind{grantPaper, counterPaper} {
-		err := e.exportPapers(ctx, account, kind, out)
+	for _, kind := range []store.DocumentKind{grantKind, counterKind} {
+		err := e.writeExportedDocuments(ctx, account, kind, out)
 		if err != nil && !errors.Is(err, ErrUnreadable) {
 			return count, err // and not as if everything else was written
 		}
@@ -71,12 +71,12 @@ func (e *Executor) Export(ctx context.Context, account string, w io.Writer) (int
 }
 
 // export opens everything that is sealed in a run, and drops the sealed bytes, which are of no use elsewhere.
-func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error) {
+func (e *Executor) exportRun(ctx context.Context, run store.Run) (*exportedRun, error) {
 	history, err := e.store.History(ctx, run.Account, run.ID)
 	if err != nil {
 		return nil, err
 	}
-	x := &exported{History: history, Questions: map[string]json.RawMessage{}, Answers: map[string]json.RawMessage{}, Receipts: map[string]json.RawMessage{}}
+	x := &exportedRun{History: history, Questions: map[string]json.RawMessage{}, Answers: map[string]json.RawMessage{}, Receipts: map[string]json.RawMessage{}}
 	var errs []error
 	note := func(err error) {
 		if errors.Is(err, ErrUnreadable) {
@@ -85,13 +85,13 @@ func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error)
 		}
 		errs = append(errs, err)
 	}
-	open := func(what store.SealedWhat, id string, sealed *[]byte) []byte {
-		data, err := e.open(run.Account, what, id, *sealed)
+	open := func(what store.SealedField, id string, sealed *[]byte) []byte {
+		data, err := e.decrypt(run.Account, what, id, *sealed)
 		note(err)
 		*sealed = nil
 		return data
 	}
-	x.Run.Ref = nil // internal to the provider
+	x.Run.ProviderRef = nil // internal to the provider
 	x.Input = open(store.SealedInput, run.ID, &x.Run.Input)
 	x.Outcome = open(store.SealedOutcome, run.ID, &x.Run.Outcome)
 	for n := range x.Interrupts {
@@ -101,15 +101,15 @@ func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error)
 	}
 	for n := range x.Effects {
 		f := &x.Effects[n]
-		x.Receipts[fmt.Sprintf("%s/%d", f.Interrupt, f.Number)] = open(store.SealedReceipt, f.Interrupt, &f.Receipt)
+		x.Receipts[fmt.Sprintf("%s/%d", f.Interrupt, f.Attempt)] = open(store.SealedReceipt, f.Interrupt, &f.Receipt)
 	}
 	for n := range x.Resumes {
 		x.Resumes[n].Receipt.Outcome = nil // as the run's
 	}
 	var papers error
-	x.Papers, papers = e.exportedPapers(x.History.Papers)
+	x.Documents, papers = e.exportDocuments(x.History.Documents)
 	note(papers)
-	state := e.stateOf()
+	state := e.stateReader()
 	checkpoint, err := state.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
 	if err == nil {
 		x.Checkpoint = checkpoint.Parts
@@ -120,19 +120,19 @@ func (e *Executor) export(ctx context.Context, run store.Run) (*exported, error)
 }
 
 // exportPapers writes papers that belong to no run.
-func (e *Executor) exportPapers(ctx context.Context, account string, kind store.PaperKind, out *json.Encoder) error {
+func (e *Executor) writeExportedDocuments(ctx context.Context, account string, kind store.DocumentKind, out *json.Encoder) error {
 	var unread error
 	for after := ""; ; {
-		papers, err := e.store.Papers(ctx, account, kind, store.PaperFilter{After: after, Limit: papersAtOnce})
+		papers, err := e.store.Documents(ctx, account, kind, store.DocumentFilter{After: after, Limit: documentsPerPage})
 		if err != nil || len(papers) == 0 {
 			return cmp.Or(err, unread)
 		}
 		after = papers[len(papers)-1].ID
 		var line struct {
-			Papers     []exportedPaper
+			Papers     []exportedDocument
 			Unreadable []string `json:",omitempty"`
 		}
-		if line.Papers, err = e.exportedPapers(papers); err != nil && !errors.Is(err, ErrUnreadable) {
+		if line.Papers, err = e.exportDocuments(papers); err != nil && !errors.Is(err, ErrUnreadable) {
 			return err
 		} else if err != nil {
 			line.Unreadable, unread = []string{err.Error()}, cmp.Or(unread, err)
@@ -144,19 +144,19 @@ func (e *Executor) exportPapers(ctx context.Context, account string, kind store.
 }
 
 // exportedPapers opens papers. The salt of a run stays where it is: it must not outlive the run.
-func (e *Executor) exportedPapers(papers []store.Paper) (opened []exportedPaper, err error) {
+func (e *Executor) exportDocuments(papers []store.Document) (opened []exportedDocument, err error) {
 	for _, p := range papers {
-		body, failure := e.openPaper(p)
-		if failure == nil && p.Kind == dossierPaper {
-			var d dossier
-			d, failure = e.openDossier(p)
+		body, failure := e.decryptBody(p)
+		if failure == nil && p.Kind == runMetaKind {
+			var d runMeta
+			d, failure = e.decodeMeta(p)
 			d.Salt = nil
 			body, _ = json.Marshal(d) // strings always have a JSON
 		}
 		if failure != nil {
 			err = errors.Join(err, fmt.Errorf("executor: the %s of %s: %w", p.Kind, p.ID, failure))
 		}
-		opened = append(opened, exportedPaper{p.Kind, p.ID, p.Revision, p.Created, p.Updated, body, p.Facts})
+		opened = append(opened, exportedDocument{p.Kind, p.ID, p.Revision, p.Created, p.Updated, body, p.Index})
 	}
 	return opened, err
 }

@@ -28,8 +28,8 @@ func (e *Executor) Graph(id string) (provider.Graph, error) {
 }
 
 // GraphOf returns the graph of the newest run of a state key and its id, as this program has it, with the nodes marked at which the run waits.
-func (e *Executor) GraphOf(ctx context.Context, account, stateKey string) (id string, g provider.Graph, err error) {
-	run, err := e.find(ctx, account, stateKey)
+func (e *Executor) RunGraph(ctx context.Context, account, stateKey string) (id string, g provider.Graph, err error) {
+	run, err := e.findRun(ctx, account, stateKey)
 	if err != nil {
 		return "", g, err
 	}
@@ -43,7 +43,7 @@ func (e *Executor) GraphOf(ctx context.Context, account, stateKey string) (id st
 	}
 	var waiting []fermata.Address
 	for _, i := range asked {
-		if i.State != store.Pending {
+		if i.State != store.InterruptPending {
 			continue
 		}
 		if at, err := fermata.ParseAddress(i.Address); err == nil { // one that somebody else wrote may be no place in a drawing
@@ -54,8 +54,8 @@ func (e *Executor) GraphOf(ctx context.Context, account, stateKey string) (id st
 	return id, g, nil
 }
 
-// SplitGraph takes a graph id apart: "inproc:review" is the graph review of the provider inproc.
-func SplitGraph(id string) (provider, graph string, err error) {
+// ParseGraphID takes a graph id apart: "inproc:review" is the graph review of the provider inproc.
+func ParseGraphID(id string) (provider, graph string, err error) {
 	provider, graph, ok := strings.Cut(id, ":")
 	if !ok || provider == "" || graph == "" {
 		return "", "", fmt.Errorf("%w: %q is no graph id, as inproc:review", ErrInvalid, id)
@@ -65,15 +65,15 @@ func SplitGraph(id string) (provider, graph string, err error) {
 
 // graph finds the provider of a graph id, and the graph.
 func (e *Executor) graph(id string) (provider.Provider, provider.Graph, error) {
-	prefix, name, err := SplitGraph(id)
+	prefix, name, err := ParseGraphID(id)
 	p := e.providers[prefix]
 	if err != nil || p == nil {
-		return nil, provider.Graph{}, fmt.Errorf("%w: %q", ErrUnknownGraph, id)
+		return nil, provider.Graph{}, fmt.Errorf("%w: %q", ErrGraphNotFound, id)
 	}
 	for _, g := range p.Graphs() {
 		if g.Name == name {
 			return p, g, nil
 		}
 	}
-	return nil, provider.Graph{}, fmt.Errorf("%w: %q", ErrUnknownGraph, id)
+	return nil, provider.Graph{}, fmt.Errorf("%w: %q", ErrGraphNotFound, id)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -21,19 +21,19 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-func testBox(t *testing.T) *box.Box {
+func testBox(t *testing.T) *seal.Sealer {
 	t.Helper()
 	return boxOf(t, 1)
 }
 
 // boxOf seals with the first of some keys.
-func boxOf(t *testing.T, keys ...byte) *box.Box {
+func boxOf(t *testing.T, keys ...byte) *seal.Sealer {
 	t.Helper()
-	var all []box.Key
+	var all []seal.Key
 	for _, k := range keys {
-		all = append(all, box.Key{k})
+		all = append(all, seal.Key{k})
 	}
-	b, err := box.New(all[0], all[1:]...)
+	b, err := seal.New(all[0], all[1:]...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func providing[S any](t *testing.T, g *graph.Graph[S]) provider.Provider {
 // line fails the test.
 func executorOf(t *testing.T, s store.Store, p provider.Provider, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
-	config := executor.Config{Store: s, Providers: []provider.Provider{p}, Box: testBox(t), Poll: 5 * time.Millisecond, Wait: time.Minute}
+	config := executor.Config{Store: s, Providers: []provider.Provider{p}, Sealer: testBox(t), Poll: 5 * time.Millisecond, Wait: time.Minute}
 	if change != nil {
 		change(&config)
 	}
@@ -96,10 +96,10 @@ func single[S any](t *testing.T, name string, config inproc.FlowConfig[S], node 
 // began starts a run that must come to something.
 func began(t *testing.T, e *executor.Executor, key, graphID, input string) fermata.Outcome {
 	t.Helper()
-	return mustRun(t, e, executor.Request{Account: "acme", StateKey: key, Graph: graphID, Input: json.RawMessage(input)})
+	return mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: key, Graph: graphID, Input: json.RawMessage(input)})
 }
 
-func mustRun(t *testing.T, e *executor.Executor, request executor.Request) fermata.Outcome {
+func mustRun(t *testing.T, e *executor.Executor, request executor.RunRequest) fermata.Outcome {
 	t.Helper()
 	outcome, err := e.Run(t.Context(), request)
 	if err != nil {
@@ -140,15 +140,15 @@ func known(t *testing.T, s store.Store, key string) store.History {
 }
 
 // addressed names the question that a decision is about: the one that is open, or else the last.
-func addressed(t *testing.T, e *executor.Executor, request executor.Request) executor.Request {
+func addressed(t *testing.T, e *executor.Executor, request executor.RunRequest) executor.RunRequest {
 	t.Helper()
-	view, err := e.Look(t.Context(), request.Account, request.StateKey)
+	view, err := e.GetRun(t.Context(), request.Account, request.StateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var id string
 	for _, i := range view.Interrupts {
-		if id = i.ID; i.State == store.Pending {
+		if id = i.ID; i.State == store.InterruptPending {
 			break
 		}
 	}
@@ -166,9 +166,9 @@ func loadRules(t *testing.T, text string) *policy.Set {
 }
 
 // liveRules are rules that can be exchanged.
-func liveRules(t *testing.T, text string) (*policy.Live, func(string)) {
+func liveRules(t *testing.T, text string) (*policy.LiveSet, func(string)) {
 	t.Helper()
-	live := policy.NewLive(func(context.Context) (string, []byte, error) { return "policy", []byte(text), nil }, policy.Options{})
+	live := policy.NewLiveSet(func(context.Context) (string, []byte, error) { return "policy", []byte(text), nil }, policy.Options{})
 	set := func(now string) {
 		text = now
 		if _, err := live.Reload(t.Context()); err != nil {
@@ -179,16 +179,18 @@ func liveRules(t *testing.T, text string) (*policy.Live, func(string)) {
 	return live, set
 }
 
-// word is what somebody says to a question.
-func word(who, key, resume, interrupt, value string) executor.Request {
-	return executor.Request{Account: "acme", StateKey: key, ResumeID: resume, Actor: who, Targets: map[string]executor.Answer{interrupt: {Value: json.RawMessage(value)}}}
+// submission is what somebody says to a question.
+func word(who, key, resume, interrupt, value string) executor.RunRequest {
+	return executor.RunRequest{Account: "acme", StateKey: key, ResumeID: resume, Actor: who, Targets: map[string]executor.Answer{interrupt: {Value: json.RawMessage(value)}}}
 }
 
 // by is somebody who is known well enough to decide.
-func by(who string) desk.From { return desk.From{Actor: desk.Person(who, desk.AuthSSO), Via: "test"} }
+func by(who string) desk.From {
+	return desk.From{Actor: desk.PersonActor(who, desk.AuthSSO), Via: "test"}
+}
 
 // acts does what decides nothing with a request.
-func acts(t *testing.T, e *executor.Executor, id string, all ...desk.Act) {
+func acts(t *testing.T, e *executor.Executor, id string, all ...desk.Command) {
 	t.Helper()
 	for _, act := range all {
 		if _, err := e.Act(t.Context(), "acme", id, act); err != nil {
@@ -200,7 +202,7 @@ func acts(t *testing.T, e *executor.Executor, id string, all ...desk.Act) {
 // recorded are the bodies of a type in the log of acme, in order.
 func recorded[B audit.Body](t *testing.T, s store.Store) (bodies []B) {
 	t.Helper()
-	for r, err := range audit.Records(audit.Over(s).Records(t.Context(), "acme", 0, 0)) {
+	for r, err := range audit.ParseRecords(audit.NewStoreLog(s).Records(t.Context(), "acme", 0, 0)) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/store/memory"
 )
 
@@ -19,24 +19,24 @@ import (
 func TestKeys_AFileThatCannotBeReadAgainIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "key")
-		if err := box.MakeFile(path); err != nil {
+		if err := seal.CreateKeyFile(path); err != nil {
 			t.Fatal(err)
 		}
-		file, err := box.OpenFile(path)
+		file, err := seal.OpenKeyFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var log syncBuffer
-		e := executorOf(t, memory.NewRuns(nil), spy(t), func(c *executor.Config) {
-			c.Box, c.Poll, c.Log = file, time.Second, slog.New(slog.NewTextHandler(&log, nil))
+		e := executorOf(t, memory.NewStore(nil), spy(t), func(c *executor.Config) {
+			c.Sealer, c.Poll, c.Log = file, time.Second, slog.New(slog.NewTextHandler(&log, nil))
 		})
-		e.Start()
+		e.StartWorkers()
 		said := func(what string, unread bool) {
 			t.Helper()
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if text := log.String(); (text != "") != (what != "") || !strings.Contains(text, what) || strings.Count(text, "\n") > 1 || e.Stats().KeysUnread != unread {
-				t.Errorf("want %q and %v, got %v and %q", what, unread, e.Stats().KeysUnread, text)
+			if text := log.String(); (text != "") != (what != "") || !strings.Contains(text, what) || strings.Count(text, "\n") > 1 || e.Stats().KeyReloadFailing != unread {
+				t.Errorf("want %q and %v, got %v and %q", what, unread, e.Stats().KeyReloadFailing, text)
 			}
 			log.Reset()
 		}

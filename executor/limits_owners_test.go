@@ -45,7 +45,7 @@ func pays(t *testing.T, paid *atomic.Int64, behind func()) provider.Provider {
 }
 
 // diesCharged begins a run that pays 600 cents, in a process that dies as soon as that is charged: its lease is over.
-func diesCharged(t *testing.T, runs *memory.Runs, paid *atomic.Int64, change func(*executor.Config)) (provider.Provider, executor.Request) {
+func diesCharged(t *testing.T, runs *memory.Store, paid *atomic.Int64, change func(*executor.Config)) (provider.Provider, executor.RunRequest) {
 	t.Helper()
 	var tried atomic.Int64
 	entered, hold := make(chan struct{}), make(chan struct{})
@@ -57,7 +57,7 @@ func diesCharged(t *testing.T, runs *memory.Runs, paid *atomic.Int64, change fun
 	})
 	first := executorOf(t, runs, p, change)
 	t.Cleanup(func() { close(hold) })
-	request := executor.Request{Account: "acme", StateKey: "a", Graph: "inproc:pay", Input: []byte(`{"cents":600}`)}
+	request := executor.RunRequest{Account: "acme", StateKey: "a", Graph: "inproc:pay", Input: []byte(`{"cents":600}`)}
 	go func() { _, _ = first.Run(context.Background(), request) }()
 	<-entered
 	expire(t, runs, "a")
@@ -67,11 +67,11 @@ func diesCharged(t *testing.T, runs *memory.Runs, paid *atomic.Int64, change fun
 // Who takes a run over judges its action again, and knows that it was charged already.
 func TestLimits_WhoTakesOverIsNotDeniedByTheChargeOfTheFirst(t *testing.T) {
 	var paid atomic.Int64
-	runs := memory.NewRuns(nil)
-	limited := func(c *executor.Config) { c.Desk.Rules = loadRules(t, upTo1000) }
+	runs := memory.NewStore(nil)
+	limited := func(c *executor.Config) { c.Desk.Policy = loadRules(t, upTo1000) }
 	p, request := diesCharged(t, runs, &paid, limited)
 	second := executorOf(t, runs, p, limited)
-	second.Start()
+	second.StartWorkers()
 	if outcome := mustRun(t, second, request); paid.Load() != 600 {
 		t.Errorf("600 of 1000: %#v, paid %d", outcome, paid.Load())
 	}
@@ -81,11 +81,11 @@ func TestLimits_WhoTakesOverIsNotDeniedByTheChargeOfTheFirst(t *testing.T) {
 // action for somebody else's, and the rules denied the action because of itself.
 func TestLimits_ARunThatIsRetriedIsNotDeniedByItsOwnCharge(t *testing.T) {
 	var paid atomic.Int64
-	runs := memory.NewRuns(nil)
-	once := func(c *executor.Config) { c.Desk.Rules, c.MaxAttempts = loadRules(t, upTo1000), 1 }
+	runs := memory.NewStore(nil)
+	once := func(c *executor.Config) { c.Desk.Policy, c.MaxAttempts = loadRules(t, upTo1000), 1 }
 	p, request := diesCharged(t, runs, &paid, once)
 	second := executorOf(t, runs, p, once)
-	second.Start()
+	second.StartWorkers()
 	eventually(t, func() bool { return second.Retry(t.Context(), "acme", "a", desk.From{}) == nil }) // once it is parked
 	if outcome := mustRun(t, second, request); paid.Load() != 600 {
 		t.Errorf("600 of 1000: %#v, paid %d", outcome, paid.Load())
@@ -99,31 +99,31 @@ type late struct {
 	sent, hurry chan struct{}
 }
 
-func (l *late) Amend(ctx context.Context, account string, beside store.Beside) error {
-	charges := slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "counter" })
+func (l *late) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+	charges := slices.ContainsFunc(beside.Documents, func(p store.DocumentChange) bool { return p.Kind == "counter" })
 	if charges && l.first.CompareAndSwap(false, true) {
 		close(l.sent)
 		<-l.hurry
 	}
-	return l.Store.Amend(ctx, account, beside)
+	return l.Store.CommitWrites(ctx, account, beside)
 }
 
 // A process stood still while it charged an action. By the time that it went on, another one had taken the run over, charged the action and done it. The
 // first one found the counter changed, judged anew, and charged the action a second time; where that is too much, it wrote that the rules denied it.
 func TestLimits_AnActionIsChargedOnceAlsoByAnOwnerWhoHasLostTheRun(t *testing.T) {
 	for cents, input := range map[int64]string{400: `{"cents":400}`, 600: `{"cents":600}`} {
-		runs := memory.NewRuns(nil)
+		runs := memory.NewStore(nil)
 		var paid atomic.Int64
 		p := pays(t, &paid, func() {})
-		limited := func(c *executor.Config) { c.Desk.Rules = loadRules(t, upTo1000) }
+		limited := func(c *executor.Config) { c.Desk.Policy = loadRules(t, upTo1000) }
 		slow := &late{Store: runs, sent: make(chan struct{}), hurry: make(chan struct{})}
 		first, second := executorOf(t, slow, p, limited), executorOf(t, runs, p, limited)
-		request := executor.Request{Account: "acme", StateKey: "a", Graph: "inproc:pay", Input: []byte(input)}
+		request := executor.RunRequest{Account: "acme", StateKey: "a", Graph: "inproc:pay", Input: []byte(input)}
 		var old sync.WaitGroup
 		old.Go(func() { _, _ = first.Run(context.Background(), request) })
 		<-slow.sent
 		expire(t, runs, "a")
-		second.Start()
+		second.StartWorkers()
 		completed(t, mustRun(t, second, request))
 		close(slow.hurry)
 		old.Wait()
@@ -145,7 +145,7 @@ func chargedIn(t *testing.T, s store.Store) (sum int64) {
 				Amount int64 `json:"n"`
 			} `json:"charges"`
 		}
-		if err := json.Unmarshal(p.Facts, &counter); err != nil {
+		if err := json.Unmarshal(p.Index, &counter); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range counter.Charges {

@@ -69,8 +69,8 @@ func payer(t *testing.T, paid *atomic.Int64, nodes ...string) provider.Provider 
 func bank(t *testing.T, s store.Store, p provider.Provider, rules string) *executor.Executor {
 	t.Helper()
 	return executorOf(t, s, p, func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, rules)
-		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}}
+		c.Desk.Policy = loadRules(t, rules)
+		c.Desk.Directory = desk.StaticDirectory{"group:finance": {"ann", "bob"}}
 	})
 }
 
@@ -79,7 +79,7 @@ func TestLimits_CountWhatWentAhead(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, func(c *executor.Config) {
-			c.Desk.Rules = loadRules(t, `
+			c.Desk.Policy = loadRules(t, `
 default: allow
 rules:
 - id: three
@@ -115,7 +115,7 @@ rules:
 // Two that were asked about while both were within the limit do not go beyond it together.
 func TestLimits_HoldForWhatPeopleApprove(t *testing.T) {
 	var paid atomic.Int64
-	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), budgeted)
+	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one"), budgeted)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
 	b := waits(t, began(t, e, "b", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
 	_, _ = e.Run(t.Context(), word("ann", "a", "r1", a, yes))
@@ -128,7 +128,7 @@ func TestLimits_HoldForWhatPeopleApprove(t *testing.T) {
 // Two actions that are approved at once are charged to the same counter.
 func TestLimits_TwoApprovalsInOneResumeAreChargedTogether(t *testing.T) {
 	var paid atomic.Int64
-	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one", "two"), budgeted)
+	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one", "two"), budgeted)
 	asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":100}`)).Interrupts
 	if len(asked) != 2 {
 		t.Fatalf("%+v", asked)
@@ -144,7 +144,7 @@ func TestLimits_TwoApprovalsInOneResumeAreChargedTogether(t *testing.T) {
 // What was edited is judged again by the run, which knows that it was charged already.
 func TestLimits_AnApprovedEditIsNotDeniedByItsOwnCharge(t *testing.T) {
 	var paid atomic.Int64
-	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), budgeted)
+	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one"), budgeted)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":700}`)).Interrupts[0].ID
 	outcome := mustRun(t, e, word("ann", "a", "r1", a, `{"verb":"approve","args":{"cents":600}}`))
 	if paid.Load() != 600 {
@@ -154,7 +154,7 @@ func TestLimits_AnApprovedEditIsNotDeniedByItsOwnCharge(t *testing.T) {
 
 func TestLimits_AnApprovedEditIsChargedOnce(t *testing.T) {
 	var paid atomic.Int64
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	e := bank(t, s, payer(t, &paid, "one"), `
 default: deny
 rules:
@@ -180,8 +180,8 @@ rules:
 // What the asking code could not use was not done, so it is not charged; and the question that comes in its place is not denied for it.
 func TestLimits_WhatIsAskedAgainIsNotDeniedByTheChargeOfWhatWasRefused(t *testing.T) {
 	var moved atomic.Int64
-	e := executorOf(t, memory.NewRuns(nil), transferring(t, &moved), func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, `
+	e := executorOf(t, memory.NewStore(nil), transferring(t, &moved), func(c *executor.Config) {
+		c.Desk.Policy = loadRules(t, `
 default: deny
 rules:
 - {id: pay, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], editable: [""], deadline: 1h}}
@@ -223,12 +223,12 @@ func TestLimits_ARunThatWasTriedAgainIsChargedForEachRound(t *testing.T) {
 		}
 		return graph.End
 	}, "one", graph.End)
-	e := bank(t, memory.NewRuns(nil), providing(t, g), `
+	e := bank(t, memory.NewStore(nil), providing(t, g), `
 default: deny
 rules:
 - {id: pay, when: req.tool == "pay", limit: {amount: args.cents, max: 1000, window: 24h}, then: allow}
 `)
-	e.Start()
+	e.StartWorkers()
 	outcome := began(t, e, "a", "inproc:pay", `{"cents":600,"n":0}`)
 	if failed, ok := outcome.(fermata.Failed); !ok || failed.Code != "rejected" || paid.Load() != 600 {
 		t.Errorf("%d cents were paid without asking, of 1000 that may be (%#v)", paid.Load(), outcome)
@@ -238,7 +238,7 @@ rules:
 // Amounts so large that their sum has no int64 do not begin anew at zero.
 func TestLimits_AreNotEmptiedByLargeAmounts(t *testing.T) {
 	var paid atomic.Int64
-	e := bank(t, memory.NewRuns(nil), payer(t, &paid, "one"), `
+	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one"), `
 default: allow
 rules:
 - {id: day, when: req.tool == "pay", limit: {amount: args.cents, max: 1000, window: 24h}, then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h}}
@@ -259,7 +259,7 @@ func TestLimits_ManyActionsAtOnceDoNotFailTheirRuns(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, func(c *executor.Config) {
-			c.Desk.Rules = loadRules(t, `
+			c.Desk.Policy = loadRules(t, `
 default: allow
 rules:
 - id: many
@@ -268,7 +268,7 @@ rules:
   then: deny
 `)
 		})
-		e.Start()
+		e.StartWorkers()
 		var wg sync.WaitGroup
 		var failed atomic.Int64
 		for n := range 64 {

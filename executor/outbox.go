@@ -11,56 +11,56 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/store"
 )
 
 const (
-	tellTimeout  = 30 * time.Second // how long sending one notice may take
-	tellPatience = 2 * time.Second  // how long those that come next are held up for it
-	tellLease    = time.Minute      // after which another process may send it
-	tellMost     = time.Hour        // the longest pause between two tries
-	tellTries    = 84               // how often it is tried if the request is over: for about three days
+	notifyTimeout       = 30 * time.Second // how long sending one notice may take
+	batchPatience       = 2 * time.Second  // how long those that come next are held up for it
+	noticeLease         = time.Minute      // after which another process may send it
+	maxNoticeBackoff    = time.Hour        // the longest pause between two tries
+	maxAttemptsAfterEnd = 84               // how often it is tried if the request is over: for about three days
 )
 
 // deliver sends notices that are due, many at a time. A channel that hangs is not waited for long, so that it does not hold up the others; one that does
 // not is, so that what a process tells comes in order. Each notice is claimed by its revision before it is sent, so that one of several processes sends it;
 // if that one dies, another does when the claim has expired.
-func (e *Executor) deliver() {
-	places := make(chan struct{}, atOnce) // one is taken for each notice that is on its way
-	for !e.closing() {
+func (e *Executor) outboxLoop() {
+	places := make(chan struct{}, duePerPass) // one is taken for each notice that is on its way
+	for !e.isStopping() {
 		select {
 		case places <- struct{}{}: // there is room
 			<-places
-		case <-e.over:
+		case <-e.stopping:
 			return
 		}
-		room := atOnce - len(places)
-		due, err := e.store.Due(e.life, noticePaper, room)
-		e.complain("looking for what has to be told", err)
+		room := duePerPass - len(places)
+		due, err := e.store.DueDocuments(e.ctx, noticeKind, room)
+		e.logRepeated("looking for what has to be told", err)
 		var told atomic.Int64
-		var unclaimed tally
+		var unclaimed errorCount
 		var group sync.WaitGroup
 		for _, paper := range due {
 			places <- struct{}{}
 			group.Add(1)
-			e.work.Go(func() {
+			e.tasks.Go(func() {
 				defer func() { <-places; group.Done() }()
-				if e.sent(paper, &unclaimed) {
+				if e.deliverNotice(paper, &unclaimed) {
 					told.Add(1)
 				}
 			})
 		}
-		waitFor(&group, tellPatience)
-		e.complain("people could not be told, as nothing can be written", unclaimed.err())
+		waitGroup(&group, batchPatience)
+		e.logRepeated("people could not be told, as nothing can be written", unclaimed.err())
 		if len(due) < room || told.Load() == 0 {
-			e.rests(e.config.Poll)
+			e.sleep(e.config.Poll)
 		}
 	}
 }
 
-// waitFor waits for a group, but no longer than atMost.
-func waitFor(group *sync.WaitGroup, atMost time.Duration) {
+// waitGroup waits for a group, but no longer than saturatingAdd.
+func waitGroup(group *sync.WaitGroup, atMost time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		group.Wait()
@@ -75,43 +75,43 @@ func waitFor(group *sync.WaitGroup, atMost time.Duration) {
 }
 
 // sent claims and sends a notice, and reports whether that went well. It did if another process has it.
-func (e *Executor) sent(paper store.Paper, unclaimed *tally) bool {
+func (e *Executor) deliverNotice(paper store.Document, unclaimed *errorCount) bool {
 	n, err := e.claimNotice(paper)
 	if err != nil {
 		unclaimed.add(fmt.Errorf("notice %s of %s: %w", paper.ID, paper.Account, err))
 		return false
 	}
 	if n != nil {
-		err = e.send(n)
+		err = e.sendNotice(n)
 	}
-	if err != nil && e.life.Err() == nil { // the error of a channel may hold anything, so it is not logged
-		e.config.Log.Error("people could not be told", "account", paper.Account, "notice", paper.ID, "tries", tried(paper)+1, "again", !errors.Is(err, errUntold))
+	if err != nil && e.ctx.Err() == nil { // the error of a channel may hold anything, so it is not logged
+		e.config.Log.Error("people could not be told", "account", paper.Account, "notice", paper.ID, "tries", attemptsOf(paper)+1, "again", !errors.Is(err, errNoticeDropped))
 	}
 	return err == nil
 }
 
-// errUntold says that a notice is not tried again.
-var errUntold = errors.New("executor: a notice is given up")
+// errNoticeDropped says that a notice is not tried again.
+var errNoticeDropped = errors.New("executor: a notice is given up")
 
 // claimedNotice is a notice that this process sends, and no other does as long as the claim lasts.
 type claimedNotice struct {
-	paper store.Paper
-	tries int       // with this one
-	now   time.Time // when it was claimed, by the clock of the store
-	since time.Time // the same, by the clock of this process
+	document store.Document
+	attempts int       // with this one
+	now      time.Time // when it was claimed, by the clock of the store
+	since    time.Time // the same, by the clock of this process
 }
 
 // after is the time of the store after a pause that begins now, however long the try took.
-func (n *claimedNotice) after(pause time.Duration) time.Time {
+func (n *claimedNotice) nextAttempt(pause time.Duration) time.Time {
 	return n.now.Add(time.Since(n.since) + pause)
 }
 
 // claimNotice returns nil if another process has it.
-func (e *Executor) claimNotice(paper store.Paper) (*claimedNotice, error) {
-	now, err := e.store.Now(e.life)
-	n := &claimedNotice{paper: paper, tries: tried(paper) + 1, now: now, since: time.Now()}
+func (e *Executor) claimNotice(paper store.Document) (*claimedNotice, error) {
+	now, err := e.store.Now(e.ctx)
+	n := &claimedNotice{document: paper, attempts: attemptsOf(paper) + 1, now: now, since: time.Now()}
 	if err == nil {
-		err = e.note(e.life, &n.paper, delivery{Tries: n.tries}, now.Add(tellLease))
+		err = e.updateIndex(e.ctx, &n.document, deliveryIndex{Attempts: n.attempts}, now.Add(noticeLease))
 	}
 	switch {
 	case errors.Is(err, store.ErrStale):
@@ -123,118 +123,118 @@ func (e *Executor) claimNotice(paper store.Paper) (*claimedNotice, error) {
 }
 
 // send sends one notice, and notes what became of it.
-func (e *Executor) send(n *claimedNotice) error {
+func (e *Executor) sendNotice(n *claimedNotice) error {
 	var notice desk.Notice
-	if err := e.readBody(n.paper, &notice); err != nil {
-		return errors.Join(err, e.note(e.life, &n.paper, delivery{n.tries, failedToTell}, n.after(tellMost)))
+	if err := e.decodeBody(n.document, &notice); err != nil {
+		return errors.Join(err, e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryFailed}, n.nextAttempt(maxNoticeBackoff)))
 	}
-	request, unknown := e.requestOf(e.life, n.paper.Account, notice.Request)
-	over := unknown == nil && (request == nil || isOver(request.Request, notice))
+	request, unknown := e.requestDoc(e.ctx, n.document.Account, notice.Request)
+	over := unknown == nil && (request == nil || isRequestOver(request.Request, notice))
 	switch {
-	case over && invites(notice): //mutate:no-page-after-decision
-		if n.tries > 1 { // a process that died may have sent it
-			return e.told(&n.paper, notice, delivery{n.tries, moot}, unseen)
+	case over && isInvitation(notice): //mutate:no-page-after-decision
+		if n.attempts > 1 { // a process that died may have sent it
+			return e.recordDelivery(&n.document, notice, deliveryIndex{n.attempts, deliveryObsolete}, unknownRevision)
 		}
-		return e.note(e.life, &n.paper, delivery{n.tries, moot}, time.Time{})
-	case unknown == nil && !over && request.Void(notice): //mutate:no-page-while-snoozed
-		return e.note(e.life, &n.paper, delivery{n.tries, moot}, time.Time{})
+		return e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryObsolete}, time.Time{})
+	case unknown == nil && !over && request.IsObsolete(notice): //mutate:no-page-while-snoozed
+		return e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryObsolete}, time.Time{})
 	}
-	seen := int64(unseen)
+	seen := int64(unknownRevision)
 	if request != nil {
 		seen = request.revision
 	}
-	ctx, cancel := context.WithTimeout(e.life, tellTimeout)
+	ctx, cancel := context.WithTimeout(e.ctx, notifyTimeout)
 	defer cancel()
-	err := e.tell(ctx, n.paper.Account, notice)
-	e.stats.delivered(err)
+	err := e.notify(ctx, n.document.Account, notice)
+	e.stats.noteDelivery(err)
 	if err == nil {
-		return e.told(&n.paper, notice, delivery{n.tries, told}, seen)
+		return e.recordDelivery(&n.document, notice, deliveryIndex{n.attempts, delivered}, seen)
 	}
-	if over && n.tries >= tellTries { // or what a channel never takes would be tried for ever
-		return errors.Join(errUntold, e.note(e.life, &n.paper, delivery{n.tries, failedToTell}, time.Time{}))
+	if over && n.attempts >= maxAttemptsAfterEnd { // or what a channel never takes would be tried for ever
+		return errors.Join(errNoticeDropped, e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryFailed}, time.Time{}))
 	}
-	return errors.Join(err, e.note(e.life, &n.paper, delivery{n.tries, failedToTell}, n.after(min(time.Second<<min(n.tries-1, 20), tellMost))))
+	return errors.Join(err, e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryFailed}, n.nextAttempt(min(time.Second<<min(n.attempts-1, 20), maxNoticeBackoff))))
 }
 
-// isOver reports whether a request is over, or the one that a page was for: its question may have been asked again since.
-func isOver(request desk.Request, notice desk.Notice) bool {
+// isRequestOver reports whether a request is over, or the one that a page was for: its question may have been asked again since.
+func isRequestOver(request desk.Request, notice desk.Notice) bool {
 	//mutate:page-of-old-incident
-	return request.State != desk.Open || notice.Incident != "" && notice.Incident != request.Incident()
+	return request.State != desk.StateOpen || notice.Incident != "" && notice.Incident != request.IncidentKey()
 }
 
-// invites reports whether a notice asks people to look at a request. There is no use in sending it once the request is over.
-func invites(n desk.Notice) bool {
-	return n.Kind == desk.Notify || n.Kind == desk.Remind || n.Kind == desk.Page
+// isInvitation reports whether a notice asks people to look at a request. There is no use in sending it once the request is over.
+func isInvitation(n desk.Notice) bool {
+	return n.Kind == desk.NoticeNotify || n.Kind == desk.NoticeRemind || n.Kind == desk.NoticePage
 }
 
 // tell calls Notify, which may panic.
-func (e *Executor) tell(ctx context.Context, account string, notice desk.Notice) (err error) {
-	defer safely.Recover(&err)
+func (e *Executor) notify(ctx context.Context, account string, notice desk.Notice) (err error) {
+	defer recovery.Recover(&err)
 	return e.config.Desk.Notify(ctx, account, notice)
 }
 
-// delivery is what became of a notice.
-type delivery struct {
-	Tries  int    `json:"tries"`
-	Result result `json:"result,omitempty"`
+// deliveryIndex is what became of a notice.
+type deliveryIndex struct {
+	Attempts int            `json:"tries"`
+	Result   deliveryResult `json:"result,omitempty"`
 }
 
-// result is how the last try ended; "" while it is under way.
-type result string
+// deliveryResult is how the last try ended; "" while it is under way.
+type deliveryResult string
 
 const (
-	told         result = "told"
-	failedToTell result = "failed"
-	moot         result = "moot" // the request was over, or its route begun anew, before the notice was sent
+	delivered        deliveryResult = "told"
+	deliveryFailed   deliveryResult = "failed"
+	deliveryObsolete deliveryResult = "moot" // the request was over, or its route begun anew, before the notice was sent
 )
 
-// tried is how often it was tried to send a notice.
-func tried(paper store.Paper) int {
-	var facts delivery
-	if json.Unmarshal(paper.Facts, &facts) != nil {
+// attemptsOf is how often it was tried to send a notice.
+func attemptsOf(paper store.Document) int {
+	var facts deliveryIndex
+	if json.Unmarshal(paper.Index, &facts) != nil {
 		return 0
 	}
-	return facts.Tries
+	return facts.Attempts
 }
 
-// unseen is in the place of the revision of a request if nobody knows what was shown of it.
-const unseen = -1
+// unknownRevision is in the place of the revision of a request if nobody knows what was shown of it.
+const unknownRevision = -1
 
-// told notes that a notice was sent, in the transaction in which its request learns of the delivery: a deadline may count from there. seen is the revision that the
+// delivered notes that a notice was sent, in the transaction in which its request learns of the delivery: a deadline may count from there. seen is the revision that the
 // request had before.
-func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery, seen int64) error {
+func (e *Executor) recordDelivery(paper *store.Document, notice desk.Notice, became deliveryIndex, seen int64) error {
 	for try, name := 0, ""; ; try++ {
-		beside, err := e.reached(paper.Account, notice, name, seen)
+		beside, err := e.deliveryWrites(paper.Account, notice, name, seen)
 		if err != nil {
 			return err
 		}
 		if name == "" {
-			change, err := e.noted(*paper, became, time.Time{})
+			change, err := e.indexChange(*paper, became, time.Time{})
 			if err != nil {
 				return err
 			}
-			beside.Papers = append(beside.Papers, change)
+			beside.Documents = append(beside.Documents, change)
 		}
-		if len(beside.Papers) == 0 {
+		if len(beside.Documents) == 0 {
 			return nil
 		}
-		if err = e.store.Amend(e.life, paper.Account, beside); !errors.Is(err, store.ErrStale) {
+		if err = e.store.CommitWrites(e.ctx, paper.Account, beside); !errors.Is(err, store.ErrStale) {
 			return err
 		}
 		// The request was changed; or the claim had expired, and another process has the notice.
-		now, err := e.store.Paper(e.life, paper.Account, paper.Kind, paper.ID)
+		now, err := e.store.Document(e.ctx, paper.Account, paper.Kind, paper.ID)
 		if err != nil {
 			return err
 		}
 		if now.Revision != paper.Revision {
 			//mutate:late-page-resolved
-			if became.Result != told || notice.Kind != desk.Page && !draws(notice) {
+			if became.Result != delivered || notice.Kind != desk.NoticePage && !leavesCopy(notice) {
 				return nil // sending it twice does no harm
 			}
 			// It was sent late. The other process may have found the request over, and sent the all-clear before this page, or drawn the end before this copy.
-			name = fmt.Sprintf("-%d", became.Tries)
+			name = fmt.Sprintf("-%d", became.Attempts)
 		}
-		if err := backOff(e.life, try); err != nil {
+		if err := backOff(e.ctx, try); err != nil {
 			return err
 		}
 	}
@@ -242,70 +242,70 @@ func (e *Executor) told(paper *store.Paper, notice desk.Notice, became delivery,
 
 // reached adds to a request whom a notice has reached. If the request is over, it posts the all-clear instead. What was drawn of a request that has changed since it was
 // seen is drawn once more: whoever drew the change may have been faster. name tells an all-clear from that of another process.
-func (e *Executor) reached(account string, notice desk.Notice, name string, seen int64) (store.Beside, error) {
-	if !invites(notice) {
-		if outdated, err := e.outdated(account, notice, seen); !outdated || err != nil {
-			return store.Beside{}, err
+func (e *Executor) deliveryWrites(account string, notice desk.Notice, name string, seen int64) (store.Writes, error) {
+	if !isInvitation(notice) {
+		if outdated, err := e.isStaleCopy(account, notice, seen); !outdated || err != nil {
+			return store.Writes{}, err
 		}
 	}
-	asked, err := e.store.Question(e.life, account, notice.Request)
+	asked, err := e.store.InboxItem(e.ctx, account, notice.Request)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.Beside{}, nil // its run was forgotten
+		return store.Writes{}, nil // its run was forgotten
 	}
 	if err != nil {
-		return store.Beside{}, err
+		return store.Writes{}, err
 	}
-	paper, err := e.store.Paper(e.life, account, store.RequestPaper, notice.Request)
+	paper, err := e.store.Document(e.ctx, account, store.RequestDocument, notice.Request)
 	if err != nil {
-		return store.Beside{}, err
+		return store.Writes{}, err
 	}
-	known, err := e.readRequest(paper)
+	known, err := e.decodeRequest(paper)
 	if err != nil { // sending it again would not help
 		e.config.Log.Error("people were told of a request that cannot be read", "account", account, "request", notice.Request, "err", err)
-		return store.Beside{}, nil
+		return store.Writes{}, nil
 	}
-	c, err := e.filingFor(e.life, asked)
+	c, err := e.workFor(e.ctx, asked)
 	if err != nil {
-		return store.Beside{}, err
+		return store.Writes{}, err
 	}
-	if draws(notice) && known.revision != seen {
-		err = e.drawAgain(c, notice, known)
+	if leavesCopy(notice) && known.revision != seen {
+		err = e.addRerender(c, notice, known)
 	}
-	if err != nil || notice.Kind == desk.Rerender {
-		return c.Beside, err
+	if err != nil || notice.Kind == desk.NoticeRerender {
+		return c.Writes, err
 	}
-	if isOver(known.Request, notice) {
-		err := e.post(c, allClear(notice, name), known.revision)
-		return c.Beside, err
+	if isRequestOver(known.Request, notice) {
+		err := e.addNotices(c, resolveNotice(notice, name), known.revision)
+		return c.Writes, err
 	}
 	request := known.Request
 	var changes []desk.Change
 	for _, target := range notice.Targets {
-		change, err := desk.Apply(request, desk.Delivered{Target: target, At: c.now}, e.env(c.now))
+		change, err := desk.Apply(request, desk.RecordDelivery{Target: target, At: c.now}, e.deskEnv(c.now))
 		if err != nil {
-			return store.Beside{}, err
+			return store.Writes{}, err
 		}
 		if change.Changed() {
 			request, changes = change.Request, append(changes, change)
 		}
 	}
 	if len(changes) > 0 {
-		err = e.fileAll(c, changes, known.revision)
+		err = e.addChanges(c, changes, known.revision)
 	}
-	return c.Beside, err
+	return c.Writes, err
 }
 
-// draws reports whether a notice leaves a copy of its request behind.
-func draws(n desk.Notice) bool {
-	return n.Kind == desk.Notify || n.Kind == desk.Remind || n.Kind == desk.Rerender
+// leavesCopy reports whether a notice leaves a copy of its request behind.
+func leavesCopy(n desk.Notice) bool {
+	return n.Kind == desk.NoticeNotify || n.Kind == desk.NoticeRemind || n.Kind == desk.NoticeRerender
 }
 
 // outdated reports whether a request was drawn as it is not any more.
-func (e *Executor) outdated(account string, notice desk.Notice, seen int64) (bool, error) {
-	if !draws(notice) {
+func (e *Executor) isStaleCopy(account string, notice desk.Notice, seen int64) (bool, error) {
+	if !leavesCopy(notice) {
 		return false, nil
 	}
-	now, err := e.store.Paper(e.life, account, store.RequestPaper, notice.Request)
+	now, err := e.store.Document(e.ctx, account, store.RequestDocument, notice.Request)
 	if isNotFound(err) {
 		return false, nil // its run was forgotten
 	}
@@ -314,27 +314,27 @@ func (e *Executor) outdated(account string, notice desk.Notice, seen int64) (boo
 
 // drawAgain has a request drawn once more, unless somebody is going to, who has not begun. Or each copy that is under way while a request changes and changes would be
 // followed by one of its own, each time, until they have all places.
-func (e *Executor) drawAgain(c *filing, drawn desk.Notice, now *requested) error {
-	again := desk.Notice{Request: now.ID, Rev: now.Rev, Kind: desk.Rerender, Epoch: now.Place.Epoch, About: drawn.About}
+func (e *Executor) addRerender(c *unitOfWork, drawn desk.Notice, now *requestDoc) error {
+	again := desk.Notice{Request: now.ID, Rev: now.Rev, Kind: desk.NoticeRerender, Epoch: now.RouteProgress.Epoch, Cause: drawn.Cause}
 	for n := 1; ; n++ {
 		again.Key = fmt.Sprintf("%s/again%d", url.PathEscape(now.ID), n)
-		paper, err := e.store.Paper(e.life, c.run.Account, noticePaper, noticeKey(again, now.revision))
+		paper, err := e.store.Document(e.ctx, c.run.Account, noticeKind, noticeKey(again, now.revision))
 		switch {
 		case isNotFound(err):
-			return e.post(c, []desk.Notice{again}, now.revision)
-		case err != nil || tried(paper) == 0:
+			return e.addNotices(c, []desk.Notice{again}, now.revision)
+		case err != nil || attemptsOf(paper) == 0:
 			return err
 		}
 	}
 }
 
-// allClear is sent after a page that was under way when its request ended: the all-clear that came with the end may have arrived before the page. It is nil
+// resolveNotice is sent after a page that was under way when its request ended: the all-clear that came with the end may have arrived before the page. It is nil
 // for other notices. name tells several of one page apart.
-func allClear(page desk.Notice, name string) []desk.Notice {
-	if page.Kind != desk.Page {
+func resolveNotice(page desk.Notice, name string) []desk.Notice {
+	if page.Kind != desk.NoticePage {
 		return nil
 	}
 	after := page
-	after.Key, after.Kind, after.Severity, after.Step, after.About = page.Key+"/resolve"+name, desk.Resolve, "", 0, desk.WasDecided
+	after.Key, after.Kind, after.Severity, after.Step, after.Cause = page.Key+"/resolve"+name, desk.NoticeResolve, "", 0, desk.EventDecided
 	return []desk.Notice{after}
 }

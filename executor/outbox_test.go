@@ -57,7 +57,7 @@ func (ch *channel) of(kind desk.NoticeKind) (all []desk.Notice) {
 func (ch *channel) on(steps ...desk.Step) func(*executor.Config) {
 	return func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {
-			Name: "default", DeadlineFrom: desk.FromDelivered, Cap: desk.Duration(5 * time.Hour), Steps: append(steps, desk.Step{At: desk.Duration(time.Hour), Expire: "stale"}),
+			Name: "default", DeadlineFrom: desk.DeadlineFromDelivered, Cap: desk.Duration(5 * time.Hour), Steps: append(steps, desk.Step{At: desk.Duration(time.Hour), Expire: "stale"}),
 		}}
 		c.Desk.Notify = ch.notify
 		c.Log = slog.New(slog.DiscardHandler)
@@ -70,9 +70,9 @@ func became(t *testing.T, s store.Store, key string) (facts struct {
 	Result string
 }) {
 	t.Helper()
-	paper, err := s.Paper(t.Context(), "acme", "notice", key)
+	paper, err := s.Document(t.Context(), "acme", "notice", key)
 	if err == nil {
-		err = json.Unmarshal(paper.Facts, &facts)
+		err = json.Unmarshal(paper.Index, &facts)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -94,14 +94,14 @@ func TestDelivered_TheDeadlineCountsFromThere(t *testing.T) {
 		}}
 		e := new(dropper).executor(t, s, ch.on(inboxAndChat))
 		id := startDrop(t, e).Interrupts[0].ID
-		if doc, err := e.Request(t.Context(), "acme", id); err != nil || !doc.Deadline.Equal(doc.Created.Add(5*time.Hour)) {
+		if doc, err := e.RequestDocument(t.Context(), "acme", id); err != nil || !doc.Deadline.Equal(doc.Created.Add(5*time.Hour)) {
 			t.Fatalf("before anybody is told: %v, %v", doc.Deadline, err)
 		}
-		e.Start()
+		e.StartWorkers()
 		var doc desk.Request
 		eventually(t, func() (told bool) {
 			var err error
-			if doc, err = e.Request(t.Context(), "acme", id); err != nil {
+			if doc, err = e.RequestDocument(t.Context(), "acme", id); err != nil {
 				t.Fatal(err)
 			}
 			return len(doc.Deliveries) == 2
@@ -109,16 +109,16 @@ func TestDelivered_TheDeadlineCountsFromThere(t *testing.T) {
 		if !doc.Deadline.Equal(doc.Deliveries[0].At.Add(time.Hour)) || doc.Deliveries[0].Target != "inbox" || doc.Deliveries[1].Target != "slack:C1" {
 			t.Errorf("delivered %+v, over at %v", doc.Deliveries, doc.Deadline)
 		}
-		if q, err := s.Question(t.Context(), "acme", id); err != nil || q.Deadline.Sub(doc.Deadline).Abs() > time.Millisecond {
+		if q, err := s.InboxItem(t.Context(), "acme", id); err != nil || q.Deadline.Sub(doc.Deadline).Abs() > time.Millisecond {
 			t.Errorf("the question is over at %v, %v", q.Deadline, err)
 		}
-		if told := recorded[audit.Delivered](t, s); len(told) != 2 || told[0].Surface != "inbox" || told[1].Surface != "slack:C1" {
+		if told := recorded[audit.RequestDelivered](t, s); len(told) != 2 || told[0].Surface != "inbox" || told[1].Surface != "slack:C1" {
 			t.Errorf("the log says that it was told to %+v", told)
 		}
-		if moved := recorded[audit.Changed](t, s); len(moved) != 1 || !moved[0].Deadline.Equal(audit.At(doc.Deadline).Time) {
+		if moved := recorded[audit.RequestChanged](t, s); len(moved) != 1 || !moved[0].Deadline.Equal(audit.TimestampOf(doc.Deadline).Time) {
 			t.Errorf("the log says that the deadline is %+v", moved)
 		}
-		if got := became(t, s, ch.of(desk.Notify)[0].Key); got.Tries != 2 || got.Result != "told" {
+		if got := became(t, s, ch.of(desk.NoticeNotify)[0].Key); got.Tries != 2 || got.Result != "told" {
 			t.Errorf("the notice says %+v", got)
 		}
 		if stats := e.Stats(); stats.Delivered != 1 || stats.DeliveryFailed != 1 {
@@ -129,13 +129,13 @@ func TestDelivered_TheDeadlineCountsFromThere(t *testing.T) {
 
 // Nobody is timed out by a channel that reaches nobody; but the cap holds.
 func TestDelivered_AChannelThatReachesNobodyLeavesTheCap(t *testing.T) {
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	ch := &channel{fail: func(desk.Notice) error { return errors.New("the channel is down") }}
 	e := new(dropper).executor(t, s, ch.on(inboxAndChat))
 	id := startDrop(t, e).Interrupts[0].ID
-	e.Start()
+	e.StartWorkers()
 	eventually(t, func() bool { return e.Stats().DeliveryFailed > 0 })
-	doc, err := e.Request(t.Context(), "acme", id)
+	doc, err := e.RequestDocument(t.Context(), "acme", id)
 	if err != nil || !doc.Deadline.Equal(doc.Created.Add(5*time.Hour)) || len(doc.Deliveries) > 0 {
 		t.Errorf("over at %v, delivered %v, %v", doc.Deadline, doc.Deliveries, err)
 	}
@@ -148,11 +148,11 @@ type meddler struct {
 	once   sync.Once
 }
 
-func (m *meddler) Amend(ctx context.Context, account string, beside store.Beside) error {
-	if notice := slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "notice" }); notice && len(beside.Requests()) > 0 {
+func (m *meddler) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+	if notice := slices.ContainsFunc(beside.Documents, func(p store.DocumentChange) bool { return p.Kind == "notice" }); notice && len(beside.RequestIDs()) > 0 {
 		m.once.Do(m.meddle)
 	}
-	return m.Store.Amend(ctx, account, beside)
+	return m.Store.CommitWrites(ctx, account, beside)
 }
 
 func TestDelivered_IsNotedAlsoIfSomebodyActsAtTheSameMoment(t *testing.T) {
@@ -165,15 +165,15 @@ func TestDelivered_IsNotedAlsoIfSomebodyActsAtTheSameMoment(t *testing.T) {
 				t.Error(err)
 			}
 		}}
-		d.executor(t, m, ch.on(inboxAndChat)).Start()
+		d.executor(t, m, ch.on(inboxAndChat)).StartWorkers()
 		eventually(t, func() bool {
-			doc, err := asking.Request(t.Context(), "acme", id)
+			doc, err := asking.RequestDocument(t.Context(), "acme", id)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return len(doc.Deliveries) == 2 && doc.Claim != nil
 		})
-		if told := ch.of(desk.Notify); len(told) != 1 {
+		if told := ch.of(desk.NoticeNotify); len(told) != 1 {
 			t.Errorf("told were %+v", told)
 		}
 	})
@@ -185,10 +185,10 @@ func TestNotices_HaveKeysOfTheirOwnAlsoIfAQuestionIsAskedAgain(t *testing.T) {
 		ch := new(channel)
 		p := asking([]string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
 		e := executorOf(t, s, p, ch.on(inboxAndChat))
-		e.Start()
+		e.StartWorkers()
 		waits(t, mustRun(t, e, scriptedStart()))
 		of := func(id string) (keys []string) {
-			for _, n := range ch.of(desk.Notify) {
+			for _, n := range ch.of(desk.NoticeNotify) {
 				if n.Request == id {
 					keys = append(keys, n.Key)
 				}
@@ -208,10 +208,10 @@ func TestNotices_HaveKeysOfTheirOwnAlsoIfAQuestionIsAskedAgain(t *testing.T) {
 
 // Nobody is paged for what is decided.
 func TestI10_APageThatFailedIsNotRepeatedAfterTheDecision(t *testing.T) {
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	var key atomic.Value
 	ch := &channel{fail: func(n desk.Notice) error {
-		if n.Kind != desk.Page {
+		if n.Kind != desk.NoticePage {
 			return nil
 		}
 		key.Store(n.Key)
@@ -219,24 +219,24 @@ func TestI10_APageThatFailedIsNotRepeatedAfterTheDecision(t *testing.T) {
 	}}
 	e := new(dropper).executor(t, s, ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}}))
 	startDrop(t, e)
-	e.Start()
+	e.StartWorkers()
 	eventually(t, func() bool { return key.Load() != nil })
 	completed(t, mustRun(t, e, addressed(t, e, decision("1", "approve"))))
 	ch.mu.Lock()
 	ch.fail = nil // it works again
 	ch.mu.Unlock()
 	eventually(t, func() bool { return became(t, s, key.Load().(string)).Result == "moot" })
-	if pages := ch.of(desk.Page); len(pages) > 0 {
+	if pages := ch.of(desk.NoticePage); len(pages) > 0 {
 		t.Errorf("paged: %+v", pages)
 	}
 }
 
 // A page that was under way when the request was decided may reach the pager after the all-clear. So there is another one.
 func TestI10_APageThatWasUnderWayIsFollowedByAnAllClear(t *testing.T) {
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	entered, release := make(chan struct{}), make(chan struct{})
 	ch := &channel{fail: func(n desk.Notice) error {
-		if n.Kind == desk.Page {
+		if n.Kind == desk.NoticePage {
 			close(entered)
 			<-release
 		}
@@ -245,15 +245,15 @@ func TestI10_APageThatWasUnderWayIsFollowedByAnAllClear(t *testing.T) {
 	change := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Millisecond), Page: []string{"oncall:dba"}})
 	e := new(dropper).executor(t, s, change)
 	startDrop(t, e)
-	e.Start()
+	e.StartWorkers()
 	<-entered
 	other := new(dropper).executor(t, s, change) // the first is busy with its page
-	other.Start()
+	other.StartWorkers()
 	completed(t, mustRun(t, other, addressed(t, other, decision("1", "approve"))))
-	eventually(t, func() bool { return len(ch.of(desk.Resolve)) == 1 })
+	eventually(t, func() bool { return len(ch.of(desk.NoticeResolve)) == 1 })
 	close(release)
-	eventually(t, func() bool { return len(ch.of(desk.Resolve)) == 2 })
-	page, clear := ch.of(desk.Page)[0], ch.of(desk.Resolve)
+	eventually(t, func() bool { return len(ch.of(desk.NoticeResolve)) == 2 })
+	page, clear := ch.of(desk.NoticePage)[0], ch.of(desk.NoticeResolve)
 	if page.Incident == "" || clear[0].Incident != page.Incident || clear[1].Incident != page.Incident || clear[0].Key == clear[1].Key {
 		t.Errorf("%+v\n%+v", page, clear)
 	}
@@ -262,10 +262,10 @@ func TestI10_APageThatWasUnderWayIsFollowedByAnAllClear(t *testing.T) {
 // A process that sleeps with a page in its hands may wake up when another one has given it up for dead, found the request over, and told the all-clear.
 func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.NewRuns(nil)
+		s := memory.NewStore(nil)
 		var asleep atomic.Bool
 		ch := &channel{fail: func(n desk.Notice) error {
-			if n.Kind == desk.Page && asleep.CompareAndSwap(false, true) {
+			if n.Kind == desk.NoticePage && asleep.CompareAndSwap(false, true) {
 				time.Sleep(3 * time.Minute) // longer than the notice is left to it
 			}
 			return nil
@@ -274,20 +274,20 @@ func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 		change := func(c *executor.Config) { route(c); c.Poll = time.Second }
 		e := new(dropper).executor(t, s, change)
 		startDrop(t, e)
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(10 * time.Second)
 		if !asleep.Load() {
 			t.Fatal("nobody is paged")
 		}
 		other := new(dropper).executor(t, s, change)
-		other.Start()
+		other.StartWorkers()
 		completed(t, mustRun(t, other, addressed(t, other, decision("1", "approve"))))
 		time.Sleep(2 * time.Minute)
-		if pages, clear := ch.of(desk.Page), ch.of(desk.Resolve); len(pages) != 0 || len(clear) != 2 {
+		if pages, clear := ch.of(desk.NoticePage), ch.of(desk.NoticeResolve); len(pages) != 0 || len(clear) != 2 {
 			t.Fatalf("before it wakes up there are the pages %+v and the all-clears %+v", pages, clear)
 		}
 		time.Sleep(2 * time.Minute)
-		pages, clear := ch.of(desk.Page), ch.of(desk.Resolve)
+		pages, clear := ch.of(desk.NoticePage), ch.of(desk.NoticeResolve)
 		if len(pages) != 1 || len(clear) != 3 || clear[2].Incident != pages[0].Incident || clear[2].Key == clear[1].Key {
 			t.Errorf("pages %+v, all-clears %+v", pages, clear)
 		}
@@ -297,7 +297,7 @@ func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 func TestI7_WhatAChannelSaysIsNotLogged(t *testing.T) {
 	var log syncBuffer
 	told := make(chan struct{}, 100)
-	e := executorOf(t, memory.NewRuns(nil), asking([]string{"a"}, nil), func(c *executor.Config) {
+	e := executorOf(t, memory.NewStore(nil), asking([]string{"a"}, nil), func(c *executor.Config) {
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 		c.Desk.Notify = func(context.Context, string, desk.Notice) error {
 			told <- struct{}{}
@@ -305,7 +305,7 @@ func TestI7_WhatAChannelSaysIsNotLogged(t *testing.T) {
 		}
 	})
 	waits(t, mustRun(t, e, scriptedStart()))
-	e.Start()
+	e.StartWorkers()
 	<-told
 	<-told
 	if strings.Contains(log.String(), "s3cr3t") {
@@ -318,8 +318,8 @@ func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
 		told := make(chan time.Duration, 1)
 		begin := time.Now()
 		p := crowd(40)
-		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
-			c.Timeout = -1
+		e := executorOf(t, memory.NewStore(nil), p, func(c *executor.Config) {
+			c.RequestTimeout = -1
 			c.Log = slog.New(slog.DiscardHandler)
 			c.Desk.Notify = func(ctx context.Context, account string, n desk.Notice) error {
 				if account == "other" {
@@ -337,7 +337,7 @@ func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
 		r := scriptedStart()
 		r.Account = "other"
 		waits(t, mustRun(t, e, r))
-		e.Start()
+		e.StartWorkers()
 		if d := <-told; d > time.Minute {
 			t.Errorf("another account is told after %v", d)
 		}
@@ -358,23 +358,23 @@ type full struct {
 	looks atomic.Int64
 }
 
-func (f *full) Due(ctx context.Context, kind store.PaperKind, limit int) ([]store.Paper, error) {
+func (f *full) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) ([]store.Document, error) {
 	if kind == "notice" {
 		f.looks.Add(1)
 	}
-	return f.Store.Due(ctx, kind, limit)
+	return f.Store.DueDocuments(ctx, kind, limit)
 }
 
-func (f *full) Amend(ctx context.Context, account string, b store.Beside) error {
+func (f *full) CommitWrites(ctx context.Context, account string, b store.Writes) error {
 	if f.on.Load() {
 		return errors.New("the disk is full")
 	}
-	return f.Store.Amend(ctx, account, b)
+	return f.Store.CommitWrites(ctx, account, b)
 }
 
 func TestNotices_AreNotTriedWithoutPauseWhenNothingCanBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &full{Store: memory.NewRuns(nil)}
+		s := &full{Store: memory.NewStore(nil)}
 		e := executorOf(t, s, crowd(100), func(c *executor.Config) {
 			c.Poll = time.Hour
 			c.Log = slog.New(slog.DiscardHandler)
@@ -382,7 +382,7 @@ func TestNotices_AreNotTriedWithoutPauseWhenNothingCanBeWritten(t *testing.T) {
 		})
 		waits(t, mustRun(t, e, scriptedStart()))
 		s.on.Store(true)
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := s.looks.Load(); n == 0 || n > 3 {
@@ -395,8 +395,8 @@ func TestNotices_AreNotTriedWithoutPauseWhenNothingCanBeWritten(t *testing.T) {
 func TestNotices_OneThatHangsHoldsUpNothingThatComesAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan time.Time, 1)
-		e := executorOf(t, memory.NewRuns(nil), crowd(1), func(c *executor.Config) {
-			c.Timeout, c.Poll = -1, time.Second
+		e := executorOf(t, memory.NewStore(nil), crowd(1), func(c *executor.Config) {
+			c.RequestTimeout, c.Poll = -1, time.Second
 			c.Log = slog.New(slog.DiscardHandler)
 			c.Desk.Notify = func(ctx context.Context, account string, _ desk.Notice) error {
 				if account == "other" {
@@ -407,7 +407,7 @@ func TestNotices_OneThatHangsHoldsUpNothingThatComesAfterIt(t *testing.T) {
 				return ctx.Err()
 			}
 		})
-		e.Start()
+		e.StartWorkers()
 		waits(t, mustRun(t, e, scriptedStart()))
 		time.Sleep(3 * time.Second) // now the channel hangs
 		asked := time.Now()
@@ -426,8 +426,8 @@ func TestNotices_AChannelThatFailsSlowlyIsLeftAloneInBetween(t *testing.T) {
 		var mu sync.Mutex
 		var failed time.Time
 		var pauses []time.Duration
-		e := executorOf(t, memory.NewRuns(nil), crowd(1), func(c *executor.Config) {
-			c.Timeout, c.Poll = -1, time.Second
+		e := executorOf(t, memory.NewStore(nil), crowd(1), func(c *executor.Config) {
+			c.RequestTimeout, c.Poll = -1, time.Second
 			c.Log = slog.New(slog.DiscardHandler)
 			c.Desk.Notify = func(ctx context.Context, _ string, _ desk.Notice) error {
 				mu.Lock()
@@ -441,7 +441,7 @@ func TestNotices_AChannelThatFailsSlowlyIsLeftAloneInBetween(t *testing.T) {
 			}
 		})
 		waits(t, mustRun(t, e, scriptedStart()))
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(4 * time.Minute)
 		mu.Lock()
 		defer mu.Unlock()
@@ -466,13 +466,13 @@ func TestNotices_WhatNoChannelTakesIsGivenUpSomeTimeAfterTheRequestIsOver(t *tes
 			return errors.New("there is no such channel")
 		}}
 		route := ch.on(inboxAndChat)
-		e := new(dropper).executor(t, memory.NewRuns(nil), func(c *executor.Config) {
+		e := new(dropper).executor(t, memory.NewStore(nil), func(c *executor.Config) {
 			route(c)
 			c.Poll, c.Log = 10*time.Minute, slog.New(slog.NewTextHandler(&log, nil))
 		})
 		startDrop(t, e)
 		completed(t, mustRun(t, e, addressed(t, e, decision("1", "approve"))))
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(2 * 24 * time.Hour)
 		soon := tries.Load()
 		time.Sleep(8 * 24 * time.Hour)

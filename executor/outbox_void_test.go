@@ -27,20 +27,20 @@ func broken(kind desk.NoticeKind) (*channel, *atomic.Bool) {
 // Whoever leaves a request until the morning is not woken for it at night, by a page that the pager did not take before.
 func TestI10_AStepThatWasNotToldIsVoidWhenTheRouteIsBegunAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ch, down := broken(desk.Page)
+		ch, down := broken(desk.NoticePage)
 		route := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Minute), Page: []string{"oncall:dba"}})
-		e := new(dropper).executor(t, memory.NewRuns(nil), func(c *executor.Config) { route(c); c.Poll = time.Second })
+		e := new(dropper).executor(t, memory.NewStore(nil), func(c *executor.Config) { route(c); c.Poll = time.Second })
 		id := startDrop(t, e).Interrupts[0].ID
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(90 * time.Second) // it was tried, and failed
 		acts(t, e, id, desk.Snooze{From: by("ann"), Until: time.Now().Add(30 * time.Minute)})
 		down.Store(false)
 		time.Sleep(29 * time.Minute)
-		if pages := ch.of(desk.Page); len(pages) > 0 {
+		if pages := ch.of(desk.NoticePage); len(pages) > 0 {
 			t.Errorf("the request is left alone, and somebody was paged: %+v", pages)
 		}
 		time.Sleep(4 * time.Minute)
-		if pages := ch.of(desk.Page); len(pages) != 1 || pages[0].Epoch != 2 {
+		if pages := ch.of(desk.NoticePage); len(pages) != 1 || pages[0].Epoch != 2 {
 			t.Errorf("afterwards there are the pages %+v", pages)
 		}
 	})
@@ -49,20 +49,20 @@ func TestI10_AStepThatWasNotToldIsVoidWhenTheRouteIsBegunAnew(t *testing.T) {
 // Whoever extends a deadline does not take back that people are told of the request at all.
 func TestI10_WhatNobodyWasToldYetIsToldAlsoIfTheDeadlineWasExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ch, down := broken(desk.Notify)
+		ch, down := broken(desk.NoticeNotify)
 		route := ch.on(inboxAndChat)
-		e := new(dropper).executor(t, memory.NewRuns(nil), func(c *executor.Config) {
+		e := new(dropper).executor(t, memory.NewStore(nil), func(c *executor.Config) {
 			route(c)
 			c.Poll = time.Second
 			c.Desk.Routes["default"] = desk.Route{Name: "default", Cap: desk.Duration(5 * time.Hour), Steps: c.Desk.Routes["default"].Steps}
 		})
 		id := startDrop(t, e).Interrupts[0].ID
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(time.Minute)
 		acts(t, e, id, desk.Extend{From: by("ann"), Until: time.Now().Add(2 * time.Hour)})
 		down.Store(false)
 		time.Sleep(10 * time.Minute)
-		if told := ch.of(desk.Notify); len(told) != 1 || told[0].Epoch != 1 {
+		if told := ch.of(desk.NoticeNotify); len(told) != 1 || told[0].Epoch != 1 {
 			t.Errorf("told was %+v", told)
 		}
 	})
@@ -71,11 +71,11 @@ func TestI10_WhatNobodyWasToldYetIsToldAlsoIfTheDeadlineWasExtended(t *testing.T
 // A page that the pager did not take, of a question that was withdrawn and is asked again, is for an incident that has had its all-clear.
 func TestI10_EveryIncidentEndsWithAnAllClearAlsoIfAQuestionIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ch, down := broken(desk.Page)
+		ch, down := broken(desk.NoticePage)
 		route := ch.on(desk.Step{Page: []string{"oncall:dba"}})
 		p := asking([]string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
-		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) { route(c); c.Poll = time.Second })
-		e.Start()
+		e := executorOf(t, memory.NewStore(nil), p, func(c *executor.Config) { route(c); c.Poll = time.Second })
+		e.StartWorkers()
 		waits(t, mustRun(t, e, scriptedStart()))
 		time.Sleep(20 * time.Second) // the next try is some seconds away
 		waits(t, mustRun(t, e, answerTo("b", "r1")))
@@ -90,7 +90,7 @@ func TestI10_EveryIncidentEndsWithAnAllClearAlsoIfAQuestionIsAskedAgain(t *testi
 		defer ch.mu.Unlock()
 		for _, n := range ch.told {
 			if n.Incident != "" {
-				open[n.Incident] = n.Kind == desk.Page
+				open[n.Incident] = n.Kind == desk.NoticePage
 			}
 		}
 		if len(open) == 0 {

@@ -37,16 +37,16 @@ func (s *scripted) Execute(_ context.Context, e provider.Execution) (provider.Re
 	return s.execute(s.executed.Add(1), e)
 }
 
-func (*scripted) Check(_ context.Context, _ provider.Run, _ string, answer json.RawMessage) (json.RawMessage, error) {
+func (*scripted) CheckAnswer(_ context.Context, _ provider.Run, _ string, answer json.RawMessage) (json.RawMessage, error) {
 	return answer, nil
 }
 
 func (*scripted) Delete(context.Context, provider.Run) error { return nil }
 
-var done = provider.Result{Rest: provider.Completed{Content: "done"}}
+var done = provider.Result{Outcome: provider.Completed{Content: "done"}}
 
-func scriptedStart() executor.Request {
-	return executor.Request{Account: "acme", StateKey: "x-1", Graph: "scripted:it", Input: json.RawMessage(`{}`), Wait: 1000 * time.Hour}
+func scriptedStart() executor.RunRequest {
+	return executor.RunRequest{Account: "acme", StateKey: "x-1", Graph: "scripted:it", Input: json.RawMessage(`{}`), Wait: 1000 * time.Hour}
 }
 
 // asking is a provider that asks what a list says, one after the other.
@@ -55,24 +55,24 @@ func asking(rounds ...[]string) *scripted {
 	return &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
 		var result provider.Result
 		for _, a := range e.Answers {
-			result.Applied, seen[a.At] = append(result.Applied, a.Interrupt), true
+			result.Applied, seen[a.At] = append(result.Applied, a.InterruptID), true
 		}
 		n := len(seen) + 1 // the same again if it is tried again
-		var questions []provider.Question
+		var questions []provider.Interrupt
 		for _, id := range rounds[n-1] {
-			questions = append(questions, provider.Question{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`"` + id + `"`)}})
+			questions = append(questions, provider.Interrupt{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`"` + id + `"`)}})
 		}
 		if questions == nil {
-			result.Rest = provider.Completed{Content: "done"}
+			result.Outcome = provider.Completed{Content: "done"}
 			return result, nil
 		}
-		result.Rest = provider.Waiting{Questions: questions}
+		result.Outcome = provider.Waiting{Interrupts: questions}
 		return result, nil
 	}}
 }
 
 // answerTo is an answer to one of them.
-func answerTo(id, resume string) executor.Request {
+func answerTo(id, resume string) executor.RunRequest {
 	r := word("ann", "x-1", resume, id, `1`)
 	r.Wait = time.Minute
 	return r
@@ -81,11 +81,11 @@ func answerTo(id, resume string) executor.Request {
 // crowd is a provider that asks so many questions at once.
 func crowd(n int) *scripted {
 	return &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
-		var questions []provider.Question
+		var questions []provider.Interrupt
 		for n := range n {
-			questions = append(questions, provider.Question{ID: fmt.Sprint(e.Run.ID, "-", n), Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}})
+			questions = append(questions, provider.Interrupt{ID: fmt.Sprint(e.Run.ID, "-", n), Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}})
 		}
-		return provider.Result{Rest: provider.Waiting{Questions: questions}}, nil
+		return provider.Result{Outcome: provider.Waiting{Interrupts: questions}}, nil
 	}}
 }
 
@@ -103,8 +103,8 @@ func TestExecute_AProviderSaysWhenToTryAgain(t *testing.T) {
 			}
 			return done, nil
 		}}
-		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) { c.Poll = time.Minute })
-		e.Start()
+		e := executorOf(t, memory.NewStore(nil), p, func(c *executor.Config) { c.Poll = time.Minute })
+		e.StartWorkers()
 		completed(t, mustRun(t, e, scriptedStart()))
 		if len(tried) != 3 || tried[1] < time.Hour || tried[1] > time.Hour+2*time.Minute || tried[2] < 2*time.Hour {
 			t.Errorf("it was tried after %v", tried)
@@ -114,22 +114,22 @@ func TestExecute_AProviderSaysWhenToTryAgain(t *testing.T) {
 
 func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs := memory.NewRuns(nil)
+		runs := memory.NewStore(nil)
 		p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
 			if n == 1 {
-				return provider.Result{}, provider.ErrGiveUp
+				return provider.Result{}, provider.ErrPark
 			}
 			return done, nil
 		}}
 		e := executorOf(t, runs, p, func(c *executor.Config) { c.Poll = time.Minute })
-		e.Start()
+		e.StartWorkers()
 		request := scriptedStart()
 		request.Wait = time.Hour
 		_, err := e.Run(t.Context(), request)
 		if pending, ok := errors.AsType[*executor.PendingError](err); !ok || pending.StateKey != "x-1" || p.executed.Load() != 1 {
 			t.Fatalf("%v, executed %d times", err, p.executed.Load())
 		}
-		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.Parked {
+		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.StatusParked {
 			t.Errorf("it is %s, %v", run.Status, err)
 		}
 		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); err != nil {
@@ -146,10 +146,10 @@ func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
 // A run that was ended while its provider was about to give up was said to be parked: the log had it behind the end, and the metric woke somebody, who found nothing.
 func TestExecute_WhatIsOverIsNotSaidToBeParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs, hold := memory.NewRuns(nil), make(chan struct{})
+		runs, hold := memory.NewStore(nil), make(chan struct{})
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
 			<-hold
-			return provider.Result{}, provider.ErrGiveUp
+			return provider.Result{}, provider.ErrPark
 		}}
 		e := executorOf(t, runs, p, nil)
 		request := scriptedStart()
@@ -162,7 +162,7 @@ func TestExecute_WhatIsOverIsNotSaidToBeParked(t *testing.T) {
 		}
 		close(hold)
 		synctest.Wait()
-		if got := lines(t, runs); slices.Contains(got, "run.parked") || e.Stats().Parked != 0 || statusOf(t, runs, "x-1") != store.Cancelled {
+		if got := lines(t, runs); slices.Contains(got, "run.parked") || e.Stats().Parked != 0 || statusOf(t, runs, "x-1") != store.StatusCancelled {
 			t.Errorf("the run is %s, %d were counted as parked, and the log says %q", statusOf(t, runs, "x-1"), e.Stats().Parked, got)
 		}
 	})
@@ -170,7 +170,7 @@ func TestExecute_WhatIsOverIsNotSaidToBeParked(t *testing.T) {
 
 func TestExecute_ARunThatIsTakenOverAgainAndAgainIsParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs := memory.NewRuns(nil)
+		runs := memory.NewStore(nil)
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}
 		if _, err := runs.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "x-1", Provider: "scripted", Graph: "it", Owner: "dead", Lease: time.Second}); err != nil {
 			t.Fatal(err)
@@ -182,9 +182,9 @@ func TestExecute_ARunThatIsTakenOverAgainAndAgainIsParked(t *testing.T) {
 			}
 		}
 		e := executorOf(t, runs, p, func(c *executor.Config) { c.MaxAttempts = 5 })
-		e.Start()
+		e.StartWorkers()
 		time.Sleep(time.Minute)
-		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.Parked || p.executed.Load() != 0 {
+		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.StatusParked || p.executed.Load() != 0 {
 			t.Errorf("it is %s after %d more executions, %v", run.Status, p.executed.Load(), err)
 		}
 	})
@@ -198,37 +198,37 @@ func TestExecute_APanicOfAProviderIsTriedAgain(t *testing.T) {
 			}
 			return done, nil
 		}}
-		e := executorOf(t, memory.NewRuns(nil), p, nil)
-		e.Start()
+		e := executorOf(t, memory.NewStore(nil), p, nil)
+		e.StartWorkers()
 		completed(t, mustRun(t, e, scriptedStart()))
 	})
 }
 
 func TestExecute_SaysWhatIsWrongWithWhatAProviderAsks(t *testing.T) {
-	ask := func(q provider.Question) provider.Result {
-		return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{q}}}
+	ask := func(q provider.Interrupt) provider.Result {
+		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{q}}}
 	}
-	large := json.RawMessage(`"` + strings.Repeat("x", fermata.MaxData) + `"`)
+	large := json.RawMessage(`"` + strings.Repeat("x", fermata.MaxDataBytes) + `"`)
 	for code, result := range map[string]provider.Result{
-		"question_too_large": ask(provider.Question{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: large}}),
-		"bad_question":       ask(provider.Question{ID: "q~2", Envelope: fermata.Envelope{Kind: "k"}}),
+		"question_too_large": ask(provider.Interrupt{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: large}}),
+		"bad_question":       ask(provider.Interrupt{ID: "q~2", Envelope: fermata.Envelope{Kind: "k"}}),
 		"bad_provider":       {},
 	} {
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return result, nil }}
-		failedWith(t, mustRun(t, executorOf(t, memory.NewRuns(nil), p, nil), scriptedStart()), code)
+		failedWith(t, mustRun(t, executorOf(t, memory.NewStore(nil), p, nil), scriptedStart()), code)
 	}
 	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
-		return provider.Result{Rest: provider.Waiting{}}, nil
+		return provider.Result{Outcome: provider.Waiting{}}, nil
 	}}
-	failedWith(t, mustRun(t, executorOf(t, memory.NewRuns(nil), p, nil), scriptedStart()), "bad_question")
+	failedWith(t, mustRun(t, executorOf(t, memory.NewStore(nil), p, nil), scriptedStart()), "bad_question")
 }
 
 // A question may have a deadline of its own, but no longer one than all.
 func TestExecute_TheShorterDeadlineCounts(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{0: 24 * time.Hour, time.Hour: time.Hour, 48 * time.Hour: 24 * time.Hour} {
-		runs := memory.NewRuns(nil)
+		runs := memory.NewStore(nil)
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
-			return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: own}}}}, nil
+			return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: own}}}}, nil
 		}}
 		waits(t, mustRun(t, executorOf(t, runs, p, nil), scriptedStart()))
 		if i := known(t, runs, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != want {
@@ -239,9 +239,9 @@ func TestExecute_TheShorterDeadlineCounts(t *testing.T) {
 
 // A question's own, shorter time holds also where a default route has a longer one.
 func TestExecute_AQuestionsOwnTimeHoldsOnAnyRoute(t *testing.T) {
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
-		return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: time.Minute}}}}, nil
+		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: time.Minute}}}}, nil
 	}}
 	e := executorOf(t, s, p, func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(72 * time.Hour), Expire: "stale"}}}}
@@ -256,9 +256,9 @@ func TestExecute_AQuestionsOwnTimeHoldsOnAnyRoute(t *testing.T) {
 // that many hours of the wall clock: what was asked on a Friday evening was over on Saturday, before anybody was at work.
 func TestExecute_TheLimitOfTheInstallationIsOnTheClockOfTheRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it begins on a Saturday at midnight
-		s := memory.NewRuns(nil)
+		s := memory.NewStore(nil)
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
-			return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}}}}}, nil
+			return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}}}}}, nil
 		}}
 		office := hours.Region{Name: "office", Zone: "UTC", Channel: "inbox", Windows: []hours.Window{{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(18, 0)}}}
 		e := executorOf(t, s, p, func(c *executor.Config) {
@@ -276,13 +276,13 @@ func TestExecute_TheLimitOfTheInstallationIsOnTheClockOfTheRoute(t *testing.T) {
 
 // As long as nobody was reached, a deadline that counts from delivery is the cap. Whoever asked for an hour does not wait for days because a channel is down.
 func TestExecute_AQuestionsOwnTimeHoldsWithoutADelivery(t *testing.T) {
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
-		return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: time.Hour}}}}, nil
+		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: time.Hour}}}}, nil
 	}}
 	e := executorOf(t, s, p, func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {
-			Name: "default", DeadlineFrom: desk.FromDelivered, Cap: desk.Duration(96 * time.Hour),
+			Name: "default", DeadlineFrom: desk.DeadlineFromDelivered, Cap: desk.Duration(96 * time.Hour),
 			Steps: []desk.Step{{Notify: []string{"inbox"}}, {At: desk.Duration(30 * time.Minute), Expire: "stale"}},
 		}}
 		c.Desk.Notify = func(context.Context, string, desk.Notice) error { return errors.New("the channel is down") }
@@ -297,9 +297,9 @@ func TestExecute_AQuestionsOwnTimeHoldsWithoutADelivery(t *testing.T) {
 func TestExecute_AQuestionsOwnTimeHoldsOutsideBusinessHours(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 0: 57*time.Hour + 30*time.Minute} {
 		synctest.Test(t, func(t *testing.T) { // it begins on a Saturday at midnight
-			s := memory.NewRuns(nil)
+			s := memory.NewStore(nil)
 			p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
-				return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: own}}}}, nil
+				return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: own}}}}, nil
 			}}
 			office := hours.Region{Name: "office", Zone: "UTC", Channel: "inbox", Windows: []hours.Window{{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(18, 0)}}}
 			e := executorOf(t, s, p, func(c *executor.Config) {

@@ -37,7 +37,7 @@ func TestReconcile_FindsWhatDoesNotAgree(t *testing.T) {
 		if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
 			t.Fatalf("%+v, %v", found, err)
 		}
-		if _, err := audit.Verify(t.Context(), audit.Over(s), "acme", audit.Against{}, t.Output()); err != nil {
+		if _, err := audit.Verify(t.Context(), audit.NewStoreLog(s), "acme", audit.VerifyOptions{}, t.Output()); err != nil {
 			t.Fatal(err)
 		}
 		// An effect of which the log knows nothing, by somebody who writes to the store without it.
@@ -45,11 +45,11 @@ func TestReconcile_FindsWhatDoesNotAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "x", Number: 1, Digest: "d", Allowed: &store.Allowed{By: "mallory"}}); err != nil {
+		if _, _, err := s.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "x", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{By: "mallory"}}); err != nil {
 			t.Fatal(err)
 		}
 		found, err := e.Reconcile(t.Context(), "acme")
-		if err != nil || !slices.ContainsFunc(found, func(f audit.Finding) bool { return f.Severity == audit.Page }) {
+		if err != nil || !slices.ContainsFunc(found, func(f audit.Finding) bool { return f.Severity == audit.SeverityPage }) {
 			t.Errorf("%+v, %v", found, err)
 		}
 	})
@@ -75,16 +75,16 @@ rules:
 // What nobody was asked about has no approval on record, but the rule or the grant, with the intent.
 func TestReconcile_WhatRulesAndGrantsAllowedIsInOrder(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Rules = loadRules(t, oneWord) })
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Policy = loadRules(t, oneWord) })
 		drop := func(key, table string) fermata.Outcome {
-			return mustRun(t, e, executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"` + table + `"}`), Actor: "req"})
+			return mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"` + table + `"}`), Actor: "req"})
 		}
 		completed(t, drop("by-rule", "scratch"))
 		asked := waits(t, drop("drop-1", "users")).Interrupts[0].ID
 		if _, err := says(t, e, "bob", "1", yes); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Remember(t.Context(), "acme", asked, executor.Remember{By: "bob", TTL: time.Hour, MaxUses: 2}); err != nil {
+		if _, err := e.CreateGrant(t.Context(), "acme", asked, executor.GrantRequest{By: "bob", TTL: time.Hour, MaxUses: 2}); err != nil {
 			t.Fatal(err)
 		}
 		completed(t, drop("by-grant-1", "users"))
@@ -98,7 +98,7 @@ func TestReconcile_WhatWasForgottenIsNotMissed(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := dropped(t, s)
 		agree(t, e)
-		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+		if n, err := e.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		agree(t, e)
@@ -123,13 +123,13 @@ func TestReconcile_WhatWasMadeToDisappearIsMissed(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := dropped(t, s)
 		id := known(t, s, "drop-1").Run.ID
-		if err := s.Forget(t.Context(), "acme", id, store.Beside{}); err != nil {
+		if err := s.DeleteRun(t.Context(), "acme", id, store.Writes{}); err != nil {
 			t.Fatal(err)
 		}
 		missed(t, e, id)
 	})
 	t.Run("while it waits", func(t *testing.T) {
-		s := memory.NewRuns(nil)
+		s := memory.NewStore(nil)
 		startAs(t, office(t, s, new(dropper), nil), "req")
 		missed(t, office(t, deleted{s}, new(dropper), nil), known(t, s, "drop-1").Run.ID)
 	})
@@ -139,7 +139,7 @@ func TestReconcile_WhatWasMadeToDisappearIsMissed(t *testing.T) {
 func missed(t *testing.T, e *executor.Executor, run string) {
 	t.Helper()
 	found, err := e.Reconcile(t.Context(), "acme")
-	if err != nil || len(found) != 1 || found[0].Code != audit.RunGone || found[0].Severity != audit.Page || found[0].Run != run {
+	if err != nil || len(found) != 1 || found[0].Code != audit.FindingRunGone || found[0].Severity != audit.SeverityPage || found[0].Run != run {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -147,7 +147,7 @@ func missed(t *testing.T, e *executor.Executor, run string) {
 // deleted is a store in which all rows of runs are gone.
 type deleted struct{ store.Store }
 
-func (deleted) List(context.Context, string, store.Filter) ([]store.Run, error) { return nil, nil }
+func (deleted) List(context.Context, string, store.RunFilter) ([]store.Run, error) { return nil, nil }
 
 func (deleted) History(context.Context, string, string) (store.History, error) {
 	return store.History{}, store.ErrNotFound
@@ -179,7 +179,7 @@ func (b *blinking) History(ctx context.Context, account, run string) (store.Hist
 
 // Runs go on while the books are compared: what is written between two looks is no difference.
 func TestReconcile_WhatChangesMeanwhileIsNoFinding(t *testing.T) {
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	e := office(t, s, new(dropper), nil)
 	startAs(t, e, "req")
 	for _, who := range []string{"bob", "eve"} {
@@ -208,10 +208,10 @@ func TestReconcile_WhatIsRepeatedUnderItsKeyIsDoneOnce(t *testing.T) {
 		found  audit.FindingCode
 	}{
 		"a target that knows keys":               {fermata.Idempotent(), ""},
-		"one of which somebody knew it, wrongly": {fermata.Look(func(context.Context, string) (string, bool, error) { return "", false, nil }), audit.RanTwice},
+		"one of which somebody knew it, wrongly": {fermata.Lookup(func(context.Context, string) (string, bool, error) { return "", false, nil }), audit.FindingRanTwice},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := memory.NewRuns(nil)
+			s := memory.NewStore(nil)
 			entered, hold := make(chan struct{}), make(chan struct{})
 			release := sync.OnceFunc(func() { close(hold) })
 			first := executorOf(t, s, posting(t, test.option, func() { entered <- struct{}{}; <-hold }), func(c *executor.Config) { c.Lease = time.Hour })
@@ -222,7 +222,7 @@ func TestReconcile_WhatIsRepeatedUnderItsKeyIsDoneOnce(t *testing.T) {
 			<-entered // it is in the middle of it
 			expire(t, s, "post-1")
 			second := executorOf(t, s, posting(t, test.option, func() {}), nil)
-			second.Start()
+			second.StartWorkers()
 			if doubt, waits := mustRun(t, second, said).(fermata.NeedsInput); waits {
 				completed(t, mustRun(t, second, word("ann", "post-1", "2", doubt.Interrupts[0].ID, `{"happened":false}`)))
 			}
@@ -230,7 +230,7 @@ func TestReconcile_WhatIsRepeatedUnderItsKeyIsDoneOnce(t *testing.T) {
 			if err := first.Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if line := known(t, s, "post-1").Effects; len(line) != 2 || line[0].State != store.Succeeded || line[1].State != store.Succeeded {
+			if line := known(t, s, "post-1").Effects; len(line) != 2 || line[0].State != store.EffectSucceeded || line[1].State != store.EffectSucceeded {
 				t.Fatalf("the ledger says %+v", line)
 			}
 			found, err := second.Reconcile(t.Context(), "acme")
@@ -259,20 +259,20 @@ func posting(t *testing.T, option fermata.EffectOption, inside func()) provider.
 // What an agent elsewhere asks a yes for, it does by itself, and no ledger of ours has a line of it. Each such yes was a finding from the next minute on, for as long as its run is kept.
 func TestReconcile_WhatIsApprovedForAnAgentElsewhereIsNotMissed(t *testing.T) {
 	var ahead atomic.Int64
-	s := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	s := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	p, err := external.New(external.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := executorOf(t, s, p, nil)
 	waits(t, began(t, e, "x", "external:request", `{"kind":"approval","data":{"action":"refund","args":{"cents":5}}}`))
-	view, err := e.Look(t.Context(), "acme", "x")
+	view, err := e.GetRun(t.Context(), "acme", "x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := view.Interrupts[0]
-	yes := map[string]executor.Answer{q.ID: {Value: json.RawMessage(`{"verb":"approve"}`), Shown: q.Shown}}
-	completed(t, mustRun(t, e, executor.Request{Account: "acme", StateKey: "x", ResumeID: "1", Actor: "ann", Targets: yes}))
+	yes := map[string]executor.Answer{q.ID: {Value: json.RawMessage(`{"verb":"approve"}`), Shown: q.ShownDigest}}
+	completed(t, mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: "x", ResumeID: "1", Actor: "ann", Targets: yes}))
 	ahead.Store(int64(time.Hour))
 	agree(t, e)
 }
@@ -281,7 +281,7 @@ func TestReconcile_WhatIsApprovedForAnAgentElsewhereIsNotMissed(t *testing.T) {
 // somebody because the receiver of somebody else was down.
 func TestReconcile_WhatAReceiverDoesNotTakeYetIsNotLost(t *testing.T) {
 	var ahead atomic.Int64
-	s := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	s := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	t.Cleanup(receiver.Close)
 	secret := func(context.Context, string) ([]string, error) { return []string{external.NewSecret()}, nil }
@@ -298,12 +298,12 @@ func TestReconcile_WhatAReceiverDoesNotTakeYetIsNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool {
-		view, err := e.Look(t.Context(), "acme", "x")
-		return err == nil && view.Status == store.Ready && view.Attempts > 0
+		view, err := e.GetRun(t.Context(), "acme", "x")
+		return err == nil && view.Status == store.StatusReady && view.Attempts > 0
 	})
 	ahead.Store(int64(time.Hour))
 	found, err := e.Reconcile(t.Context(), "acme")
-	if err != nil || len(found) != 1 || found[0].Code != audit.DecisionLost || found[0].Severity != audit.Warn {
+	if err != nil || len(found) != 1 || found[0].Code != audit.FindingDecisionLost || found[0].Severity != audit.SeverityWarn {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

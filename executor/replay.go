@@ -16,23 +16,23 @@ const MaxReplay = 50_000
 
 // Replay applies other rules to the rulings of an account since a time, and says where they differ. Earlier rulings are read as far back as the limits of
 // the rules look back. Rulings of runs that were deleted are gone.
-func (e *Executor) Replay(ctx context.Context, account string, candidate *policy.Set, since time.Time) (replay.Past, error) {
-	from := since.Add(-candidate.Window())
-	return replay.Against(candidate, e.rulings(ctx, account, from), replay.Scope{Since: since, Most: MaxReplay})
+func (e *Executor) Replay(ctx context.Context, account string, candidate *policy.Set, since time.Time) (replay.HistoryReport, error) {
+	from := since.Add(-candidate.LongestWindow())
+	return replay.CompareHistory(candidate, e.rulingsSince(ctx, account, from), replay.HistoryOptions{Since: since, MaxRulings: MaxReplay})
 }
 
 // rulings goes through the rulings of an account, the oldest first.
-func (e *Executor) rulings(ctx context.Context, account string, from time.Time) iter.Seq2[replay.Ruled, error] {
-	return func(yield func(replay.Ruled, error) bool) {
-		for paper, err := range e.papers(ctx, account, rulingPaper, store.PaperFilter{After: rulingTime(from), Limit: rulingsAtOnce}) {
+func (e *Executor) rulingsSince(ctx context.Context, account string, from time.Time) iter.Seq2[replay.RecordedRuling, error] {
+	return func(yield func(replay.RecordedRuling, error) bool) {
+		for paper, err := range e.documents(ctx, account, rulingKind, store.DocumentFilter{After: rulingTime(from), Limit: rulingsPerPage}) {
 			if err != nil {
-				yield(replay.Ruled{}, err)
+				yield(replay.RecordedRuling{}, err)
 				return
 			}
 			if paper.Body == nil {
-				continue // filed with Desk.ForgetRulings
+				continue // filed with DeskConfig.DiscardRulings
 			}
-			r, err := e.readRuling(paper)
+			r, err := e.decodeRuling(paper)
 			if ended := ctx.Err(); ended != nil {
 				err = ended // rules may take long for each
 			}
@@ -43,8 +43,8 @@ func (e *Executor) rulings(ctx context.Context, account string, from time.Time) 
 	}
 }
 
-func (e *Executor) readRuling(paper store.Paper) (r replay.Ruled, err error) {
-	if err = e.readBody(paper, &r); err != nil {
+func (e *Executor) decodeRuling(paper store.Document) (r replay.RecordedRuling, err error) {
+	if err = e.decodeBody(paper, &r); err != nil {
 		err = fmt.Errorf("executor: ruling %s: %w", paper.ID, err)
 	}
 	return r, err

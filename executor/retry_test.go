@@ -20,10 +20,10 @@ type distant struct {
 	amends atomic.Int64
 }
 
-func (d *distant) Amend(ctx context.Context, account string, beside store.Beside) error {
+func (d *distant) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
 	d.amends.Add(1)
 	time.Sleep(20 * time.Millisecond)
-	return d.Store.Amend(ctx, account, beside)
+	return d.Store.CommitWrites(ctx, account, beside)
 }
 
 // Actions that are charged to one counter at the same moment: one of them is first, and each of the others is charged at its second try. When all of them
@@ -31,9 +31,9 @@ func (d *distant) Amend(ctx context.Context, account string, beside store.Beside
 func TestLimits_WhoLosesARaceWaitsForATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const actions = 32
-		s, d := &distant{Store: memory.NewRuns(nil)}, new(dropper)
+		s, d := &distant{Store: memory.NewStore(nil)}, new(dropper)
 		e := office(t, s, d, func(c *executor.Config) {
-			c.Desk.Rules = loadRules(t, `
+			c.Desk.Policy = loadRules(t, `
 default: allow
 rules:
 - {id: many, when: req.tool == "drop-table", limit: {max: 100, window: 1h, by: [requester]}, then: deny}

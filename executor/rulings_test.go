@@ -43,8 +43,8 @@ func cashier(t *testing.T, s store.Store, change func(*executor.Config)) *execut
 	t.Helper()
 	var paid atomic.Int64
 	return executorOf(t, s, payer(t, &paid, "one"), func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, spending)
-		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}}
+		c.Desk.Policy = loadRules(t, spending)
+		c.Desk.Directory = desk.StaticDirectory{"group:finance": {"ann", "bob"}}
 		if change != nil {
 			change(c)
 		}
@@ -64,16 +64,16 @@ func spend(t *testing.T, e *executor.Executor) {
 	completed(t, mustRun(t, e, word("ann", "d", "r2", d, `{"verb":"approve","args":{"cents":550}}`)))
 }
 
-func papersOf(t *testing.T, s store.Store, account string, kind store.PaperKind) []store.Paper {
+func papersOf(t *testing.T, s store.Store, account string, kind store.DocumentKind) []store.Document {
 	t.Helper()
-	papers, err := s.Papers(t.Context(), account, kind, store.PaperFilter{Limit: 1000})
+	papers, err := s.Documents(t.Context(), account, kind, store.DocumentFilter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return papers
 }
 
-func replayed(t *testing.T, e *executor.Executor, account, text string) replay.Past {
+func replayed(t *testing.T, e *executor.Executor, account, text string) replay.HistoryReport {
 	t.Helper()
 	past, err := e.Replay(t.Context(), account, loadRules(t, text), time.Now().Add(-time.Hour))
 	if err != nil {
@@ -88,7 +88,7 @@ func TestReplay_SaysWhatOtherRulesWouldHaveSaid(t *testing.T) {
 		s := open()
 		spend(t, cashier(t, s, nil))
 		e := cashier(t, open(), nil) // another process
-		if same := replayed(t, e, "acme", spending); same.Rulings != 5 || same.Unchanged != 5 || same.CutOff {
+		if same := replayed(t, e, "acme", spending); same.Rulings != 5 || same.Unchanged != 5 || same.Truncated {
 			t.Errorf("by the same rules: %+v", same)
 		}
 		wide := replayed(t, e, "acme", "default: allow\nrules: []\n")
@@ -100,7 +100,7 @@ func TestReplay_SaysWhatOtherRulesWouldHaveSaid(t *testing.T) {
 			t.Errorf("by closed rules: %+v", closed)
 		}
 		first := wide.Examples[0]
-		if first.Run == "" || first.Request == "" || first.Tool != "pay" || first.Before != policy.Ask || first.After != policy.Allow || first.Stage != replay.Asked {
+		if first.Run == "" || first.Request == "" || first.Tool != "pay" || first.Before != policy.Ask || first.After != policy.Allow || first.Stage != replay.StageAsked {
 			t.Errorf("an example: %+v", first)
 		}
 		if text, err := json.Marshal(wide); err != nil || strings.Contains(string(text), "77731") {
@@ -120,7 +120,7 @@ func TestReplay_CountsAnewWhatWentAhead(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		e := cashier(t, open(), nil)
 		spend(t, e)
-		limited := func(most int) replay.Past {
+		limited := func(most int) replay.HistoryReport {
 			return replayed(t, e, "acme", spending+fmt.Sprintf("- {id: day, when: 'req.tool == \"pay\" && args.cents <= 1000', then: deny, limit: {amount: args.cents, max: %d, window: 24h}}\n", most))
 		}
 		if past := limited(1150); past.Stricter != 0 || past.Unchanged != 5 {
@@ -144,14 +144,14 @@ func TestI7_RulingsAreSealedAndForgottenWithTheirRun(t *testing.T) {
 		}
 		for _, p := range papers {
 			var facts struct{ Verdict, Stage, Policy, Tool string }
-			if err := json.Unmarshal(p.Facts, &facts); err != nil || facts.Verdict == "" || facts.Stage == "" || facts.Policy == "" || facts.Tool != "pay" {
-				t.Errorf("its facts: %s, %v", p.Facts, err)
+			if err := json.Unmarshal(p.Index, &facts); err != nil || facts.Verdict == "" || facts.Stage == "" || facts.Policy == "" || facts.Tool != "pay" {
+				t.Errorf("its facts: %s, %v", p.Index, err)
 			}
-			if bytes.Contains(p.Body, []byte("cents")) || bytes.Contains(p.Facts, []byte("cents")) {
-				t.Errorf("arguments in the clear: %s %s", p.Facts, p.Body)
+			if bytes.Contains(p.Body, []byte("cents")) || bytes.Contains(p.Index, []byte("cents")) {
+				t.Errorf("arguments in the clear: %s %s", p.Index, p.Body)
 			}
 		}
-		if _, err := e.Erase(t.Context(), "acme"); err != nil {
+		if _, err := e.EraseAccount(t.Context(), "acme"); err != nil {
 			t.Fatal(err)
 		}
 		if left := papersOf(t, s, "acme", "ruling"); len(left) != 0 {
@@ -162,11 +162,11 @@ func TestI7_RulingsAreSealedAndForgottenWithTheirRun(t *testing.T) {
 
 // Who wants no arguments kept has no past to look at; what was denied is told all the same, once.
 func TestReplay_NothingIsKeptIfNothingShallBe(t *testing.T) {
-	s := memory.NewRuns(nil)
-	e := cashier(t, s, func(c *executor.Config) { c.Desk.ForgetRulings = true })
+	s := memory.NewStore(nil)
+	e := cashier(t, s, func(c *executor.Config) { c.Desk.DiscardRulings = true })
 	spend(t, e)
 	papers := papersOf(t, s, "acme", "ruling")
-	if len(papers) != 1 || papers[0].Body != nil || !strings.Contains(string(papers[0].Facts), "denied") {
+	if len(papers) != 1 || papers[0].Body != nil || !strings.Contains(string(papers[0].Index), "denied") {
 		t.Errorf("%+v", papers)
 	}
 	if past := replayed(t, e, "acme", spending); past.Rulings != 0 {
@@ -180,8 +180,8 @@ type leaving struct {
 	leave context.CancelFunc
 }
 
-func (l *leaving) Papers(ctx context.Context, account string, kind store.PaperKind, f store.PaperFilter) ([]store.Paper, error) {
-	papers, err := l.Store.Papers(ctx, account, kind, f)
+func (l *leaving) Documents(ctx context.Context, account string, kind store.DocumentKind, f store.DocumentFilter) ([]store.Document, error) {
+	papers, err := l.Store.Documents(ctx, account, kind, f)
 	if l.leave != nil && kind == "ruling" {
 		l.leave()
 	}
@@ -190,7 +190,7 @@ func (l *leaving) Papers(ctx context.Context, account string, kind store.PaperKi
 
 // Rules may take long for each ruling, and nobody may be there any more to hear what they would have said.
 func TestReplay_EndsWithItsCaller(t *testing.T) {
-	s := &leaving{Store: memory.NewRuns(nil)}
+	s := &leaving{Store: memory.NewStore(nil)}
 	e := cashier(t, s, nil)
 	spend(t, e)
 	ctx, leave := context.WithCancel(t.Context())
@@ -208,7 +208,7 @@ func TestI12_EveryPolicyHasOneLineAndItsTextIsKept(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {
-				outcome, err := replicas[i%2].Run(t.Context(), executor.Request{
+				outcome, err := replicas[i%2].Run(t.Context(), executor.RunRequest{
 					Account: "acme", StateKey: fmt.Sprint("k", i), Graph: "inproc:pay", Input: json.RawMessage(fmt.Sprintf(`{"cents":%d}`, 50+300*(i%4)+i)),
 				})
 				if err != nil {
@@ -221,15 +221,15 @@ func TestI12_EveryPolicyHasOneLineAndItsTextIsKept(t *testing.T) {
 		if n := count(kinds, "policy.loaded"); n != 1 {
 			t.Errorf("%d lines of a policy: %v", n, kinds)
 		}
-		after := cashier(t, s, func(c *executor.Config) { c.Desk.Rules = loadRules(t, openSpending) })
+		after := cashier(t, s, func(c *executor.Config) { c.Desk.Policy = loadRules(t, openSpending) })
 		old, now := loadRules(t, spending).Digest(), loadRules(t, openSpending).Digest()
-		if text, err := after.Policy(t.Context(), "acme", old); err != nil || text.Text != spending || text.Version != "1" || text.Since.IsZero() {
+		if text, err := after.PolicyByDigest(t.Context(), "acme", old); err != nil || text.Text != spending || text.Version != "1" || text.Since.IsZero() {
 			t.Errorf("what was in force: %+v, %v", text, err)
 		}
-		if text, err := after.Policy(t.Context(), "acme", now); err != nil || text.Text != openSpending || !text.Since.IsZero() {
+		if text, err := after.PolicyByDigest(t.Context(), "acme", now); err != nil || text.Text != openSpending || !text.Since.IsZero() {
 			t.Errorf("what is in force: %+v, %v", text, err)
 		}
-		if text, err := after.Policy(t.Context(), "other", old); !errors.Is(err, store.ErrNotFound) {
+		if text, err := after.PolicyByDigest(t.Context(), "other", old); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("I8: what another account was judged by: %+v, %v", text, err)
 		}
 		completed(t, began(t, after, "z", "inproc:pay", `{"cents":1}`))
@@ -290,8 +290,8 @@ func TestI12_WhatAProviderMayNotAskHasALine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := executorOf(t, s, p, func(c *executor.Config) { c.Desk.Rules = loadRules(t, twoPeople) })
-		digest, err := fermata.ApprovalRequest{Action: "drop-table"}.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`"audit"`)})
+		e := executorOf(t, s, p, func(c *executor.Config) { c.Desk.Policy = loadRules(t, twoPeople) })
+		digest, err := fermata.ApprovalRequest{Action: "drop-table"}.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`"audit"`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +300,7 @@ func TestI12_WhatAProviderMayNotAskHasALine(t *testing.T) {
 		if kinds := lines(t, s); !slices.Equal(kinds, []string{"run.started", "policy.loaded", "policy.denied", "run.ended"}) {
 			t.Errorf("the log says %v", kinds)
 		}
-		if past := replayed(t, e, "acme", "default: allow\nrules: []\n"); past.Rulings != 1 || past.Looser != 1 || past.Examples[0].Stage != replay.Denied {
+		if past := replayed(t, e, "acme", "default: allow\nrules: []\n"); past.Rulings != 1 || past.Looser != 1 || past.Examples[0].Stage != replay.StageDenied {
 			t.Errorf("it is not kept: %+v", past)
 		}
 	})
@@ -312,9 +312,9 @@ type deaf struct {
 	loses atomic.Int64
 }
 
-func (d *deaf) Amend(ctx context.Context, account string, beside store.Beside) error {
-	err := d.Store.Amend(ctx, account, beside)
-	if err == nil && slices.ContainsFunc(beside.Papers, func(p store.PaperChange) bool { return p.Kind == "ruling" }) && d.loses.Add(-1) >= 0 {
+func (d *deaf) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+	err := d.Store.CommitWrites(ctx, account, beside)
+	if err == nil && slices.ContainsFunc(beside.Documents, func(p store.DocumentChange) bool { return p.Kind == "ruling" }) && d.loses.Add(-1) >= 0 {
 		return errors.New("the connection was reset")
 	}
 	return err
@@ -325,10 +325,10 @@ func TestI14_ARulingIsKeptOnceThoughItIsMadeTwice(t *testing.T) {
 	for name, cents := range map[string]string{"allowed": "50", "denied": "77731"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &deaf{Store: memory.NewRuns(nil)}
+				s := &deaf{Store: memory.NewStore(nil)}
 				s.loses.Store(1)
 				e := cashier(t, s, nil)
-				e.Start()
+				e.StartWorkers()
 				if outcome := began(t, e, "a", "inproc:pay", `{"cents":`+cents+`}`); outcome == nil {
 					t.Fatal("it came to nothing")
 				}
@@ -349,15 +349,15 @@ func TestI14_ARulingIsKeptOnceThoughItIsMadeTwice(t *testing.T) {
 // That a run is left alone, and who lets it go on, is in the log.
 func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.NewRuns(nil)
+		s := memory.NewStore(nil)
 		p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
 			if n == 1 {
-				return provider.Result{}, provider.ErrGiveUp
+				return provider.Result{}, provider.ErrPark
 			}
 			return done, nil
 		}}
 		e := executorOf(t, s, p, func(c *executor.Config) { c.Poll = time.Minute })
-		e.Start()
+		e.StartWorkers()
 		request := scriptedStart()
 		request.Wait = time.Hour
 		_, _ = e.Run(t.Context(), request)
@@ -393,11 +393,11 @@ func (s together) Get(ctx context.Context, account, stateKey string) (store.Run,
 // Several who let a run go on at the same moment, at several replicas, had a line each, as if it had been parked as often.
 func TestI12_OfManyWhoLetARunGoOnOneHasALine(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return provider.Result{}, provider.ErrGiveUp }}
+		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return provider.Result{}, provider.ErrPark }}
 		request := scriptedStart()
 		request.Wait = time.Nanosecond
 		_, _ = executorOf(t, s, p, nil).Run(t.Context(), request)
-		eventually(t, func() bool { return known(t, s, "x-1").Run.Status == store.Parked })
+		eventually(t, func() bool { return known(t, s, "x-1").Run.Status == store.StatusParked })
 		const many = 3
 		var readers, all sync.WaitGroup
 		var went atomic.Int64
@@ -429,7 +429,7 @@ func TestRulings_ManyFileAPolicyAtOnce(t *testing.T) {
 		for n := range 12 {
 			all.Go(func() {
 				cents := []int{50, 500, 5000}[n%3]
-				outcome, err := replicas[n%2].Run(t.Context(), executor.Request{
+				outcome, err := replicas[n%2].Run(t.Context(), executor.RunRequest{
 					Account: "acme", StateKey: fmt.Sprint("pay-", n), Graph: "inproc:pay", Input: fmt.Appendf(nil, `{"cents":%d}`, cents),
 				})
 				var good bool
@@ -466,13 +466,13 @@ func TestRulings_AnActionMayHaveAnyName(t *testing.T) {
 					t.Fatal(err)
 				}
 				rules := "default: ask\ndefaults: {ask: {groups: [{from: [\"group:finance\"]}], deadline: 1h}}\nrules:\n- {id: no, when: 'args.n == 1', then: deny}\n"
-				e := executorOf(t, s, p, func(c *executor.Config) { c.Desk.Rules = loadRules(t, rules) })
+				e := executorOf(t, s, p, func(c *executor.Config) { c.Desk.Policy = loadRules(t, rules) })
 				for n := range 2 {
 					data, err := json.Marshal(map[string]any{"kind": "approval", "data": map[string]any{"action": action, "args": map[string]int{"n": n}}})
 					if err != nil {
 						t.Fatal(err)
 					}
-					outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: fmt.Sprint("x-", n), Graph: "external:request", Input: data, Actor: "mallory"})
+					outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: fmt.Sprint("x-", n), Graph: "external:request", Input: data, Actor: "mallory"})
 					_, waits := outcome.(fermata.NeedsInput)
 					failed, over := outcome.(fermata.Failed)
 					if name == "a path" && waits != (n == 0) {

@@ -11,7 +11,7 @@ import (
 // The salt of a run makes the digests in the log worth something. It must not stay in memory because somebody did something with the run while it
 // was being forgotten.
 func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
-	s := &intruder{Store: memory.NewRuns(nil)}
+	s := &intruder{Store: memory.NewStore(nil)}
 	e := new(dropper).executor(t, s, nil)
 	asked := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
 	looked := false
@@ -20,7 +20,7 @@ func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
 		_, err := e.Act(t.Context(), "acme", asked.Interrupts[0].ID, comment)
 		looked = err != nil && e.AtHand("acme", asked.Run)
 	}
-	if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+	if n, err := e.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if !looked {
@@ -33,11 +33,11 @@ func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
 
 // What somebody has looked at before it was erased is no reason to remember it.
 func TestI7_TheSaltOfARunIsNotKeptByWhoLookedBeforeItWent(t *testing.T) {
-	s := &intruder{Store: memory.NewRuns(nil)}
+	s := &intruder{Store: memory.NewStore(nil)}
 	e := new(dropper).executor(t, s, nil)
 	asked := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
 	s.loaded = sync.OnceFunc(func() {
-		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+		if n, err := e.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 			t.Error(n, err)
 		}
 	})

@@ -25,7 +25,7 @@ type slow struct {
 	times atomic.Int64
 }
 
-func (s *slow) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+func (s *slow) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
 	if s.times.Add(-1) >= 0 {
 		select {
 		case <-time.After(s.takes):
@@ -33,7 +33,7 @@ func (s *slow) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (st
 			return "", ctx.Err()
 		}
 	}
-	return s.Store.Rest(ctx, lease, rest)
+	return s.Store.EndExecution(ctx, lease, rest)
 }
 
 // two makes two executors on one store, which look for work every second.
@@ -41,12 +41,12 @@ func two(t *testing.T, s store.Store, p provider.Provider) (first, second *execu
 	t.Helper()
 	poll := func(c *executor.Config) { c.Poll, c.Lease = time.Second, 15*time.Second }
 	first, second = executorOf(t, s, p, poll), executorOf(t, s, p, poll)
-	first.Start()
-	second.Start()
+	first.StartWorkers()
+	second.StartWorkers()
 	return first, second
 }
 
-func startSlowly() executor.Request {
+func startSlowly() executor.RunRequest {
 	request := scriptedStart()
 	request.Wait = 10 * time.Minute
 	return request
@@ -56,7 +56,7 @@ func startSlowly() executor.Request {
 // The other process was no faster, and so for ever.
 func TestSlow_ARunThatComesToRestIsNotTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slow{Store: memory.NewRuns(nil), takes: 25 * time.Second}
+		s := &slow{Store: memory.NewStore(nil), takes: 25 * time.Second}
 		s.times.Store(100)
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}
 		first, _ := two(t, s, p)
@@ -71,7 +71,7 @@ func TestSlow_ARunThatComesToRestIsNotTakenOver(t *testing.T) {
 // the lease was over.
 func TestSlow_ARunThatDidNotComeToRestIsHandedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slow{Store: memory.NewRuns(nil), takes: time.Hour}
+		s := &slow{Store: memory.NewStore(nil), takes: time.Hour}
 		s.times.Store(1)
 		p := &scripted{execute: func(attempt int64, e provider.Execution) (provider.Result, error) {
 			if attempt == 1 {
@@ -101,7 +101,7 @@ func TestSlow_WhatAStoppedProcessWaitsForIsNotTakenOver(t *testing.T) {
 			working.Add(-1)
 			return done, nil
 		}}
-		first, second := two(t, memory.NewRuns(nil), p)
+		first, second := two(t, memory.NewStore(nil), p)
 		go func() { _, _ = first.Run(context.Background(), startSlowly()) }()
 		time.Sleep(time.Second)
 		over, cancel := context.WithCancel(t.Context())
@@ -122,11 +122,11 @@ type reader struct {
 	read atomic.Int64
 }
 
-func (r *reader) Papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) ([]store.Paper, error) {
-	if kind == store.RequestPaper {
+func (r *reader) Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) ([]store.Document, error) {
+	if kind == store.RequestDocument {
 		r.read.Add(1)
 	}
-	return r.Store.Papers(ctx, account, kind, filter)
+	return r.Store.Documents(ctx, account, kind, filter)
 }
 
 func (r *reader) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
@@ -137,7 +137,7 @@ func (r *reader) Interrupts(ctx context.Context, account, run string) ([]store.I
 // For each question that a run asked, all that it had ever asked was read. A few hundred at once could not be asked in the time that there is for it: the run
 // did not come to rest, was tried again, and could not be helped.
 func TestSlow_ManyQuestionsAreAskedWithOneLookAtThoseBefore(t *testing.T) {
-	s := &reader{Store: memory.NewRuns(nil)}
+	s := &reader{Store: memory.NewStore(nil)}
 	const items = 20
 	g := graph.New[note]("many")
 	var target atomic.Int64
@@ -153,7 +153,7 @@ func TestSlow_ManyQuestionsAreAskedWithOneLookAtThoseBefore(t *testing.T) {
 	g.Edge(graph.Start, "all")
 	g.Edge("all", graph.End)
 	e := executorOf(t, s, providing(t, g), func(c *executor.Config) {
-		c.Desk.Rules = loadRules(t, `
+		c.Desk.Policy = loadRules(t, `
 default: deny
 rules:
 - {id: both, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], editable: [""], deadline: 1h}}
@@ -162,7 +162,7 @@ rules:
 	outcome := began(t, e, "a", "inproc:many", `{}`)
 	for round, value := range []string{yes, `{"verb":"approve","args":"edited"}`, yes} {
 		target.Store(int64(min(round, 1))) // so that all is asked about again
-		request := executor.Request{Account: "acme", StateKey: "a", ResumeID: fmt.Sprint(round), Actor: fmt.Sprint("nr", round), Targets: make(map[string]executor.Answer)}
+		request := executor.RunRequest{Account: "acme", StateKey: "a", ResumeID: fmt.Sprint(round), Actor: fmt.Sprint("nr", round), Targets: make(map[string]executor.Answer)}
 		for _, i := range waits(t, outcome).Interrupts {
 			request.Targets[i.ID] = executor.Answer{Value: []byte(value)}
 		}
@@ -192,8 +192,8 @@ func costOfAnswers(t *testing.T, questions int) uint64 {
 	}, func(n note, _ []int) note { return n })
 	g.Edge(graph.Start, "all")
 	g.Edge("all", graph.End)
-	e := executorOf(t, memory.NewRuns(nil), providing(t, g), nil)
-	request := executor.Request{Account: "acme", StateKey: "a", ResumeID: "1", Actor: "ann", Targets: make(map[string]executor.Answer)}
+	e := executorOf(t, memory.NewStore(nil), providing(t, g), nil)
+	request := executor.RunRequest{Account: "acme", StateKey: "a", ResumeID: "1", Actor: "ann", Targets: make(map[string]executor.Answer)}
 	for _, i := range waits(t, began(t, e, "a", "inproc:many", `{}`)).Interrupts {
 		request.Targets[i.ID] = executor.Answer{Value: []byte(yes)}
 	}

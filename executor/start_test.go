@@ -30,13 +30,13 @@ func counting(t *testing.T, ran *atomic.Int64) provider.Provider {
 	})
 }
 
-func countStart(text string) executor.Request {
-	return executor.Request{Account: "acme", StateKey: "count-1", Graph: "inproc:count", Input: json.RawMessage(`{"text":"` + text + `"}`)}
+func countStart(text string) executor.RunRequest {
+	return executor.RunRequest{Account: "acme", StateKey: "count-1", Graph: "inproc:count", Input: json.RawMessage(`{"text":"` + text + `"}`)}
 }
 
 func TestStart_TheSameAgainIsTheSameRunAlsoAfterItIsOver(t *testing.T) {
 	var ran atomic.Int64
-	e := executorOf(t, memory.NewRuns(nil), counting(t, &ran), nil)
+	e := executorOf(t, memory.NewStore(nil), counting(t, &ran), nil)
 	first := completed(t, mustRun(t, e, countStart("a")))
 	if again := completed(t, mustRun(t, e, countStart("a"))); again.Run != first.Run || ran.Load() != 1 {
 		t.Errorf("the same start made %s after %s, and ran %d times", again.Run, first.Run, ran.Load())
@@ -54,7 +54,7 @@ func TestStart_TheSameAgainIsTheSameRunAlsoAfterItIsOver(t *testing.T) {
 func TestStart_ManyOfTheSameAtOnceAreOneRun(t *testing.T) {
 	for range 50 {
 		var ran atomic.Int64
-		runs := memory.NewRuns(nil)
+		runs := memory.NewStore(nil)
 		executors := []*executor.Executor{executorOf(t, runs, counting(t, &ran), nil), executorOf(t, runs, counting(t, &ran), nil)}
 		var all sync.WaitGroup
 		for i := range 8 {
@@ -72,10 +72,10 @@ func TestStart_ManyOfTheSameAtOnceAreOneRun(t *testing.T) {
 }
 
 func TestStart_SupersedesOnlyWhatBeganWithSomethingElse(t *testing.T) {
-	runs := memory.NewRuns(nil)
+	runs := memory.NewStore(nil)
 	e := newExecutor(t, runs, new(world), nil)
 	old := start(t, e, "demo-1")
-	request := executor.Request{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`), Supersede: true}
+	request := executor.RunRequest{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`), Supersede: true}
 	next := waits(t, mustRun(t, e, request))
 	if next.Run == old.Run {
 		t.Fatal("it is the old run")
@@ -84,11 +84,11 @@ func TestStart_SupersedesOnlyWhatBeganWithSomethingElse(t *testing.T) {
 		t.Errorf("the same start again superseded itself: %s after %s", again.Run, next.Run)
 	}
 	// An approval of the old one, from an inbox that was not reloaded, must not reach the new one.
-	late := executor.Request{Account: "acme", StateKey: "demo-1", ResumeID: "late", Actor: "ann", Targets: map[string]executor.Answer{
+	late := executor.RunRequest{Account: "acme", StateKey: "demo-1", ResumeID: "late", Actor: "ann", Targets: map[string]executor.Answer{
 		old.Interrupts[0].ID: {Value: json.RawMessage(`{"action":"approve"}`)},
 	}}
 	_, err := e.Run(t.Context(), late)
-	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.Gone {
+	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.ResultWithdrawn {
 		t.Errorf("a late answer: %v", err)
 	}
 	if got := waits(t, mustRun(t, e, request)); got.Interrupts[0].ID != next.Interrupts[0].ID {
@@ -97,7 +97,7 @@ func TestStart_SupersedesOnlyWhatBeganWithSomethingElse(t *testing.T) {
 }
 
 func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
-	runs, w := memory.NewRuns(nil), &world{hold: make(chan struct{})}
+	runs, w := memory.NewStore(nil), &world{hold: make(chan struct{})}
 	e := newExecutor(t, runs, w, nil)
 	start(t, e, "demo-1")
 	outcome := make(chan fermata.Outcome, 1)
@@ -117,13 +117,13 @@ func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
 	nobodyOwns(t, runs, "demo-1")
 	close(w.hold)
 	failedWith(t, <-outcome, "cancelled")
-	if run, err := runs.Get(t.Context(), "acme", "demo-1"); err != nil || run.Status != store.Cancelled {
+	if run, err := runs.Get(t.Context(), "acme", "demo-1"); err != nil || run.Status != store.StatusCancelled {
 		t.Errorf("it is %s, %v", run.Status, err)
 	}
-	if err := e.Cancel(t.Context(), "acme", "demo-1", by("ann")); !errors.Is(err, executor.ErrOver) {
+	if err := e.Cancel(t.Context(), "acme", "demo-1", by("ann")); !errors.Is(err, executor.ErrRunEnded) {
 		t.Errorf("once more: %v", err)
 	}
-	if err := e.Cancel(t.Context(), "other", "demo-1", by("ann")); !errors.Is(err, executor.ErrUnknownRun) {
+	if err := e.Cancel(t.Context(), "other", "demo-1", by("ann")); !errors.Is(err, executor.ErrRunNotFound) {
 		t.Errorf("somebody else's: %v", err)
 	}
 }
@@ -145,12 +145,12 @@ func nobodyOwns(t *testing.T, s store.Store, key string) {
 // Somebody starts another run under the same state key a moment earlier, and it is over by now. That one's outcome is no answer to this start.
 func TestStart_WhoeverWasFasterWithSomethingElseIsNotTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := memory.NewRuns(nil)
+		s := memory.NewStore(nil)
 		held := bar(s, "Create")
 		p := single(t, "echo", inproc.FlowConfig[note]{Content: func(n note) string { return n.Text }}, func(_ context.Context, n note) (note, error) { return n, nil })
 		slow, quick := executorOf(t, held, p, nil), executorOf(t, s, p, nil)
-		start := func(text string) executor.Request {
-			return executor.Request{Account: "acme", StateKey: "k", Graph: "inproc:echo", Input: json.RawMessage(`{"text":"` + text + `"}`)}
+		start := func(text string) executor.RunRequest {
+			return executor.RunRequest{Account: "acme", StateKey: "k", Graph: "inproc:echo", Input: json.RawMessage(`{"text":"` + text + `"}`)}
 		}
 		var all sync.WaitGroup
 		var outcome fermata.Outcome
@@ -173,11 +173,11 @@ func TestStart_WhoeverWasFasterWithSomethingElseIsNotTheAnswer(t *testing.T) {
 // The run that had the state key is over, and is forgotten while the next one is about to begin. Then nobody has the key.
 func TestStart_WhatHadTheStateKeyIsForgottenMeanwhile(t *testing.T) {
 	var ran atomic.Int64
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	p := counting(t, &ran)
 	first := completed(t, mustRun(t, executorOf(t, s, p, nil), countStart("a")))
 	e := executorOf(t, &intruder{Store: s, got: sync.OnceFunc(func() {
-		if err := s.Forget(t.Context(), "acme", first.Run, store.Beside{}); err != nil {
+		if err := s.DeleteRun(t.Context(), "acme", first.Run, store.Writes{}); err != nil {
 			t.Error(err)
 		}
 	})}, p, nil)
@@ -189,7 +189,7 @@ func TestStart_WhatHadTheStateKeyIsForgottenMeanwhile(t *testing.T) {
 // A start comes again, and before it is answered another run takes the state key. That one's outcome is no answer to it; what its own run came to is.
 func TestStartAgain_WhoTookTheStateKeyMeanwhileIsNotTheAnswer(t *testing.T) {
 	var ran atomic.Int64
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	p := counting(t, &ran)
 	other := executorOf(t, s, p, nil)
 	first := completed(t, mustRun(t, other, countStart("a")))
@@ -201,13 +201,13 @@ func TestStartAgain_WhoTookTheStateKeyMeanwhileIsNotTheAnswer(t *testing.T) {
 
 // Two who supersede a run with the same start end one run, and begin one.
 func TestStart_ATwinThatSupersedesDoesNotEndTheOther(t *testing.T) {
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	p := single(t, "ask", inproc.FlowConfig[note]{}, func(ctx context.Context, n note) (note, error) {
-		_, err := seal.Ask(ctx, n.Text)
+		_, err := sealKind.Ask(ctx, n.Text)
 		return n, err
 	})
-	start := func(text string) executor.Request {
-		return executor.Request{Account: "acme", StateKey: "k", Graph: "inproc:ask", Input: json.RawMessage(`{"text":"` + text + `"}`), Supersede: true}
+	start := func(text string) executor.RunRequest {
+		return executor.RunRequest{Account: "acme", StateKey: "k", Graph: "inproc:ask", Input: json.RawMessage(`{"text":"` + text + `"}`), Supersede: true}
 	}
 	twin := executorOf(t, s, p, nil)
 	waits(t, mustRun(t, twin, start("old")))

@@ -21,23 +21,23 @@ type Stats struct {
 	// Unreadable counts how often a sealed value could not be opened.
 	Unreadable int64
 	// KeysUnread says that the keys of the box cannot be read again: see Renewer.
-	KeysUnread bool
+	KeyReloadFailing bool
 	// Missed counts progress that listeners were too slow for.
-	Missed int64
+	DroppedProgress int64
 	// Delivered counts notices that were sent, DeliveryFailed tries that failed and are repeated.
 	Delivered, DeliveryFailed int64
 	// Stale counts the questions that this process let expire for the reason "stale": nobody decided in time. LapsedOtherwise counts those that
 	// expired for a reason that their route gives.
-	Stale, LapsedOtherwise int64
+	ExpiredUndecided, ExpiredOtherwise int64
 	// Decided says how long questions were open before they were decided, by verdict. Each is counted once, where it was applied.
-	Decided map[store.Verdict]Waits
+	DecisionWaits map[store.Verdict]WaitHistogram
 }
 
-// WaitBounds are the upper bounds of the counts in [Waits], in seconds.
+// WaitBounds are the upper bounds of the counts in [WaitHistogram], in seconds.
 var WaitBounds = []float64{1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600, 168 * 3600}
 
-// Waits are how long some questions were open.
-type Waits struct {
+// WaitHistogram are how long some questions were open.
+type WaitHistogram struct {
 	Count   uint64
 	Seconds float64
 	// Within counts, for each of WaitBounds, those that were open no longer.
@@ -49,22 +49,22 @@ func (e *Executor) Stats() Stats {
 	e.stats.mu.Lock()
 	defer e.stats.mu.Unlock()
 	s := e.stats.Stats
-	s.Missed, s.Decided = e.live.missed.Load(), make(map[store.Verdict]Waits)
-	for verdict, waits := range e.stats.Decided {
+	s.DroppedProgress, s.DecisionWaits = e.progress.dropped.Load(), make(map[store.Verdict]WaitHistogram)
+	for verdict, waits := range e.stats.DecisionWaits {
 		waits.Within = slices.Clone(waits.Within)
-		s.Decided[verdict] = waits
+		s.DecisionWaits[verdict] = waits
 	}
 	return s
 }
 
-// stats counts.
-type stats struct {
+// statsCounter counts.
+type statsCounter struct {
 	mu sync.Mutex
 	Stats
 }
 
 // delivered counts a notice that was told, or a try that failed.
-func (s *stats) delivered(err error) {
+func (s *statsCounter) noteDelivery(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -74,27 +74,27 @@ func (s *stats) delivered(err error) {
 	s.Delivered++
 }
 
-// stale is the reason of an expiry if the route gives none.
-const stale = "stale"
+// reasonStale is the reason of an expiry if the route gives none.
+const reasonStale = "stale"
 
-// question names one of any account.
-type question struct{ account, id string }
+// requestKey names one of any account.
+type requestKey struct{ account, id string }
 
 // lapsed counts questions that have expired, by the reasons in their requests.
-func (s *stats) lapsed(over []store.Interrupt, otherwise map[question]bool) {
+func (s *statsCounter) noteExpired(over []store.Interrupt, otherwise map[requestKey]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range over {
-		if otherwise[question{i.Account, i.ID}] {
-			s.LapsedOtherwise++
+		if otherwise[requestKey{i.Account, i.ID}] {
+			s.ExpiredOtherwise++
 		} else {
-			s.Stale++
+			s.ExpiredUndecided++
 		}
 	}
 }
 
 // begin counts an execution, until the function that it returns is called.
-func (s *stats) begin(work *store.Work) (end func()) {
+func (s *statsCounter) noteStarted(work *store.ClaimedRun) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Executions++
@@ -110,7 +110,7 @@ func (s *stats) begin(work *store.Work) (end func()) {
 }
 
 // ended counts how an execution ended: the decisions that it applied, or why it could not be finished.
-func (s *stats) ended(work *store.Work, applied []string, err error) {
+func (s *statsCounter) noteEnded(work *store.ClaimedRun, applied []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -121,25 +121,25 @@ func (s *stats) ended(work *store.Work, applied []string, err error) {
 		return
 	}
 	for _, i := range work.Decided {
-		if slices.Contains(applied, questionID(i.ID)) {
-			s.waited(i.Verdict, i.At.Sub(i.Created))
+		if slices.Contains(applied, providerID(i.ID)) {
+			s.addWait(i.Verdict, i.DecidedAt.Sub(i.Created))
 		}
 	}
 }
 
 // parked counts a run that is parked.
-func (s *stats) parked() {
+func (s *statsCounter) noteParked() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Parked++
 }
 
 // waited is called with the lock held.
-func (s *stats) waited(verdict store.Verdict, open time.Duration) {
-	if s.Decided == nil {
-		s.Decided = make(map[store.Verdict]Waits)
+func (s *statsCounter) addWait(verdict store.Verdict, open time.Duration) {
+	if s.DecisionWaits == nil {
+		s.DecisionWaits = make(map[store.Verdict]WaitHistogram)
 	}
-	w := s.Decided[verdict]
+	w := s.DecisionWaits[verdict]
 	if w.Within == nil {
 		w.Within = make([]uint64, len(WaitBounds))
 	}
@@ -150,5 +150,5 @@ func (s *stats) waited(verdict store.Verdict, open time.Duration) {
 			w.Within[n]++
 		}
 	}
-	s.Decided[verdict] = w
+	s.DecisionWaits[verdict] = w
 }

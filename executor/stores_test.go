@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 // onEachStore runs a test on every store. Each call of open is a replica: another process, as far as the store can tell.
 func onEachStore(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	t.Run("memory", func(t *testing.T) {
-		s := memory.NewRuns(nil)
+		s := memory.NewStore(nil)
 		test(t, func() store.Store { return s })
 	})
 	t.Run("sqlite", func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestStores_ReplicasShareTheWork(t *testing.T) {
 		var replicas []*executor.Executor
 		for range 3 {
 			e := d.executor(t, open(), nil)
-			e.Start()
+			e.StartWorkers()
 			replicas = append(replicas, e)
 		}
 		const runs = 20
@@ -94,7 +94,7 @@ func TestStores_ReplicasShareTheWork(t *testing.T) {
 		for i := range runs {
 			all.Go(func() {
 				key := fmt.Sprint("drop-", i)
-				outcome, err := replicas[i%3].Run(t.Context(), executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"t"}`)})
+				outcome, err := replicas[i%3].Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"t"}`)})
 				if _, ok := outcome.(fermata.NeedsInput); err != nil || !ok {
 					t.Errorf("%s: %#v, %v", key, outcome, err)
 					return
@@ -123,7 +123,7 @@ func TestStores_ReplicasShareTheWork(t *testing.T) {
 // firstEvents are some of those that drop-1 has so far.
 func firstEvents(t *testing.T, e *executor.Executor, count int) (first []store.Event) {
 	t.Helper()
-	for event, err := range e.Follow(t.Context(), "acme", "drop-1", store.Event{}) {
+	for event, err := range e.FollowEvents(t.Context(), "acme", "drop-1", store.Event{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,9 +140,9 @@ func TestStores_BehindAnEventOfTheRunBeforeComesAllOfTheNewOne(t *testing.T) {
 		e := new(dropper).executor(t, open(), nil)
 		startDrop(t, e)
 		before := firstEvents(t, e, 2)[1]
-		again := executor.Request{Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"orders"}`), Supersede: true}
+		again := executor.RunRequest{Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"orders"}`), Supersede: true}
 		waits(t, mustRun(t, e, again))
-		for event, err := range e.Follow(t.Context(), "acme", "drop-1", before) {
+		for event, err := range e.FollowEvents(t.Context(), "acme", "drop-1", before) {
 			if err != nil || event.Kind != store.EventCreated || event.Run == before.Run {
 				t.Errorf("behind %+v comes %+v, %v", before, event, err)
 			}
@@ -156,29 +156,29 @@ func TestStores_AWordOnAQuestionOfTheRunBeforeIsToldWhatBecameOfIt(t *testing.T)
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		e := new(dropper).executor(t, open(), nil)
 		start := func(table string) fermata.NeedsInput {
-			return waits(t, mustRun(t, e, executor.Request{
+			return waits(t, mustRun(t, e, executor.RunRequest{
 				Account: "acme", StateKey: "drop-1", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"` + table + `"}`), Supersede: true,
 			}))
 		}
 		decided := start("users").Interrupts[0].ID
 		late := word("bob", "drop-1", "early", decided, yes)
 		mustRun(t, e, word("ann", "drop-1", "1", decided, yes))
-		if _, err := e.Run(t.Context(), late); !isRefused(err, store.AlreadyDecided, "ann") {
+		if _, err := e.Run(t.Context(), late); !isRefused(err, store.ResultAlreadyDecided, "ann") {
 			t.Errorf("before: %v", err)
 		}
 		withdrawn := start("orders").Interrupts[0].ID
 		asked := start("invoices").Interrupts[0].ID
 		for range 2 {
-			if _, err := e.Run(t.Context(), late); !isRefused(err, store.AlreadyDecided, "ann") {
+			if _, err := e.Run(t.Context(), late); !isRefused(err, store.ResultAlreadyDecided, "ann") {
 				t.Errorf("the same as before: %v", err)
 			}
-			if _, err := e.Run(t.Context(), word("bob", "drop-1", "2", decided, yes)); !isRefused(err, store.AlreadyDecided, "ann") {
+			if _, err := e.Run(t.Context(), word("bob", "drop-1", "2", decided, yes)); !isRefused(err, store.ResultAlreadyDecided, "ann") {
 				t.Errorf("decided: %v", err)
 			}
-			if _, err := e.Run(t.Context(), word("bob", "drop-1", "3", withdrawn, yes)); !isRefused(err, store.Gone, "") {
+			if _, err := e.Run(t.Context(), word("bob", "drop-1", "3", withdrawn, yes)); !isRefused(err, store.ResultWithdrawn, "") {
 				t.Errorf("withdrawn: %v", err)
 			}
-			if _, err := e.Run(t.Context(), word("bob", "drop-1", "4", "int_none", yes)); !isRefused(err, store.Unknown, "") {
+			if _, err := e.Run(t.Context(), word("bob", "drop-1", "4", "int_none", yes)); !isRefused(err, store.ResultNotFound, "") {
 				t.Errorf("unknown: %v", err)
 			}
 		}
@@ -186,7 +186,7 @@ func TestStores_AWordOnAQuestionOfTheRunBeforeIsToldWhatBecameOfIt(t *testing.T)
 	})
 }
 
-func isRefused(err error, why store.Result, by string) bool {
+func isRefused(err error, why store.DecisionResult, by string) bool {
 	refused, ok := errors.AsType[*executor.RefusedError](err)
 	return ok && refused.Result == why && refused.By == by
 }
@@ -203,7 +203,7 @@ func TestStores_EventsReachListenersOnAnyReplica(t *testing.T) {
 		defer cancel()
 		var listening sync.WaitGroup
 		listening.Go(func() {
-			for event, err := range there.Follow(ctx, "acme", "drop-1", asked) {
+			for event, err := range there.FollowEvents(ctx, "acme", "drop-1", asked) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -222,12 +222,12 @@ func TestStores_EventsReachListenersOnAnyReplica(t *testing.T) {
 func TestI10_OfManyReplicasOneLetsAQuestionExpire(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		d := new(dropper)
-		change := func(c *executor.Config) { c.Timeout = 300 * time.Millisecond }
+		change := func(c *executor.Config) { c.RequestTimeout = 300 * time.Millisecond }
 		var replicas []*executor.Executor
 		s := open()
 		for range 3 {
 			e := d.executor(t, open(), change)
-			e.Start()
+			e.StartWorkers()
 			replicas = append(replicas, e)
 		}
 		var approved atomic.Int64
@@ -235,7 +235,7 @@ func TestI10_OfManyReplicasOneLetsAQuestionExpire(t *testing.T) {
 		for i := range 12 {
 			all.Go(func() {
 				key := fmt.Sprint("drop-", i)
-				if _, err := replicas[i%3].Run(t.Context(), executor.Request{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"t"}`)}); err != nil {
+				if _, err := replicas[i%3].Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"t"}`)}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -279,6 +279,6 @@ func settles(t *testing.T, s store.Store, key string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return !run.Status.Alive()
+		return !run.Status.Active()
 	})
 }

@@ -58,7 +58,7 @@ func TestI6_ATargetIsLookedAtAgainWhenTheEffectAskedFirst(t *testing.T) {
 		})
 		return o, err
 	})
-	e := executorOf(t, memory.NewRuns(nil), p, nil)
+	e := executorOf(t, memory.NewStore(nil), p, nil)
 	a := waits(t, began(t, e, "d", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
 	pin := waits(t, mustRun(t, e, word("ann", "d", "r1", a, yes))).Interrupts[0].ID
 	rows.Store(1000000)
@@ -71,17 +71,17 @@ func TestI6_ATargetIsLookedAtAgainWhenTheEffectAskedFirst(t *testing.T) {
 // What was asked of people is asked again of no fewer. The first approval was charged, so the rules denied the second question, and it was anyone's.
 func TestTarget_AskedAgainItNeedsNoLess(t *testing.T) {
 	var paid, balance atomic.Int64
-	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), budgeted)
+	e := bank(t, memory.NewStore(nil), restless(t, &paid, &balance, "one"), budgeted)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
 	balance.Add(1)
 	again := waits(t, mustRun(t, e, word("ann", "a", "r1", a, yes))).Interrupts[0].ID
-	doc, err := e.Request(t.Context(), "acme", again)
+	doc, err := e.RequestDocument(t.Context(), "acme", again)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = e.Run(t.Context(), word("mallory", "a", "r2", again, yes))
 	if err == nil || paid.Load() != 0 {
-		t.Errorf("asked again, it needs %v by %v, and mallory of no group has paid %d: %v", doc.Need.Groups, doc.Asked.Rules, paid.Load(), err)
+		t.Errorf("asked again, it needs %v by %v, and mallory of no group has paid %d: %v", doc.Requirement.Groups, doc.Subject.Rules, paid.Load(), err)
 	}
 }
 
@@ -104,9 +104,9 @@ func TestTarget_AskedAgainItNeedsThePeopleOfThisAction(t *testing.T) {
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	e := executorOf(t, memory.NewRuns(nil), providing(t, g), func(c *executor.Config) {
-		c.Desk.Directory = desk.Members{"group:finance": {"ann", "bob"}, "group:clerks": {"carl"}}
-		c.Desk.Rules = loadRules(t, `
+	e := executorOf(t, memory.NewStore(nil), providing(t, g), func(c *executor.Config) {
+		c.Desk.Directory = desk.StaticDirectory{"group:finance": {"ann", "bob"}, "group:clerks": {"carl"}}
+		c.Desk.Policy = loadRules(t, `
 default: deny
 rules:
 - {id: big, when: args.cents > 100, then: ask, ask: {groups: [{from: ["group:finance"], count: 2}], deadline: 1h}}
@@ -127,7 +127,7 @@ rules:
 	var again string
 	for _, i := range waits(t, mustRun(t, e, word("bob", "a", "r2", big, yes))).Interrupts {
 		var asked fermata.ApprovalRequest
-		if json.Unmarshal(i.Data, &asked) == nil && asked.Before != nil {
+		if json.Unmarshal(i.Data, &asked) == nil && asked.PreviousTarget != nil {
 			again = i.ID
 		}
 	}
@@ -149,7 +149,7 @@ func TestTarget_TheSameActionElsewhereDoesNotChooseWhoIsAskedAgain(t *testing.T)
 		g.Edge(graph.Start, name)
 		g.Edge(name, graph.End)
 	}
-	e := bank(t, memory.NewRuns(nil), providing(t, g), `
+	e := bank(t, memory.NewStore(nil), providing(t, g), `
 default: deny
 rules:
 - {id: strict, when: req.node == "strict", then: ask, ask: {groups: [{from: ["group:finance"]}], deadline: 1h}}
@@ -160,7 +160,7 @@ rules:
 	request := word("ann", "a", "r1", asked[0].ID, yes)
 	request.Targets[asked[1].ID] = executor.Answer{Value: json.RawMessage(yes)}
 	for _, again := range waits(t, mustRun(t, e, request)).Interrupts {
-		q, err := e.Question(t.Context(), "acme", again.ID)
+		q, err := e.GetRequest(t.Context(), "acme", again.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ rules:
 		if strings.Contains(place, "node:strict") {
 			want = "group:finance"
 		}
-		if got := q.Request.Need.Groups[0].From; !slices.Equal(got, []string{want}) {
+		if got := q.Request.Requirement.Groups[0].From; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s is asked of %v, and was asked of %s", place, got, want)
 		}
 	}
@@ -178,8 +178,8 @@ rules:
 func TestTarget_WhatTheRulesDenyIsNotApprovedTheSecondTime(t *testing.T) {
 	var paid, balance atomic.Int64
 	live, set := liveRules(t, budgeted)
-	e := executorOf(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), func(c *executor.Config) {
-		c.Desk.Rules, c.Desk.Directory = live, desk.Members{"group:finance": {"ann", "bob"}}
+	e := executorOf(t, memory.NewStore(nil), restless(t, &paid, &balance, "one"), func(c *executor.Config) {
+		c.Desk.Policy, c.Desk.Directory = live, desk.StaticDirectory{"group:finance": {"ann", "bob"}}
 	})
 	first := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0]
 	balance.Store(1)
@@ -194,7 +194,7 @@ func TestTarget_WhatTheRulesDenyIsNotApprovedTheSecondTime(t *testing.T) {
 // Who is asked again may change the arguments, and the limits know what was paid, once.
 func TestTarget_WhatIsEditedTheSecondTimeIsCharged(t *testing.T) {
 	var paid, balance atomic.Int64
-	e := bank(t, memory.NewRuns(nil), restless(t, &paid, &balance, "one"), budgeted)
+	e := bank(t, memory.NewStore(nil), restless(t, &paid, &balance, "one"), budgeted)
 	for _, key := range []string{"a", "b"} {
 		first := waits(t, began(t, e, key, "inproc:pay", `{"cents":1}`)).Interrupts[0]
 		balance.Add(1)
@@ -213,7 +213,7 @@ func TestTarget_WhatIsEditedTheSecondTimeIsCharged(t *testing.T) {
 // However long it takes people to look at it again: what is done once is charged once.
 func TestTarget_AskedAgainHoursLaterItIsChargedOnce(t *testing.T) {
 	var paid, balance, ahead atomic.Int64
-	runs := memory.NewRuns(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+	runs := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	e := bank(t, runs, restless(t, &paid, &balance, "one"), strings.Replace(budgeted, "deadline: 1h", "deadline: 8h", 1))
 	first := waits(t, began(t, e, "a", "inproc:pay", `{"cents":900}`)).Interrupts[0]
 	balance.Add(1)

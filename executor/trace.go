@@ -52,23 +52,23 @@ func linkToStart(parent string) []trace.Link {
 }
 
 // traceExecution begins the span of an execution.
-func (e *Executor) traceExecution(ctx context.Context, work *store.Work, d dossier) (context.Context, trace.Span) {
+func (e *Executor) traceExecution(ctx context.Context, work *store.ClaimedRun, d runMeta) (context.Context, trace.Span) {
 	return e.tracer().Start(ctx, "fermata.execute", runAttributes(work.Run), trace.WithLinks(linkToStart(d.Trace)...), trace.WithAttributes(attribute.Bool("fermata.run.taken_over", work.TakenOver)))
 }
 
 // traceWaits draws how long the questions were open that an execution has applied the answers to. One that is tried again draws none: a webhook that its
 // receiver takes at the tenth try would be ten waits.
-func (e *Executor) traceWaits(span trace.Span, work *store.Work, d dossier, applied []string) {
+func (e *Executor) traceWaits(span trace.Span, work *store.ClaimedRun, d runMeta, applied []string) {
 	ctx, links := trace.ContextWithSpan(context.Background(), span), linkToStart(d.Trace)
 	for _, i := range work.Decided {
-		if !slices.Contains(applied, questionID(i.ID)) {
+		if !slices.Contains(applied, providerID(i.ID)) {
 			continue
 		}
 		_, wait := e.tracer().Start(ctx, "fermata.wait", trace.WithTimestamp(i.Created), trace.WithLinks(links...), trace.WithAttributes(
 			attribute.String("fermata.request.id", i.ID), attribute.String("fermata.kind", i.Kind), attribute.String("fermata.outcome", string(i.Verdict)),
-			attribute.String("fermata.decided.source", string(i.Source)), attribute.Int64("fermata.wait_ms", i.At.Sub(i.Created).Milliseconds()),
+			attribute.String("fermata.decided.source", string(i.Source)), attribute.Int64("fermata.wait_ms", i.DecidedAt.Sub(i.Created).Milliseconds()),
 		))
-		wait.End(trace.WithTimestamp(i.At))
+		wait.End(trace.WithTimestamp(i.DecidedAt))
 	}
 }
 
@@ -77,12 +77,12 @@ func traceOutcome(span trace.Span, outcome fermata.Outcome, err error) {
 	switch o := outcome.(type) {
 	case fermata.Completed:
 		span.SetStatus(codes.Ok, "")
-		span.SetAttributes(attribute.String("fermata.run.status", string(store.Completed)))
+		span.SetAttributes(attribute.String("fermata.run.status", string(store.StatusCompleted)))
 	case fermata.Failed:
 		span.SetStatus(codes.Error, o.Code)
-		span.SetAttributes(attribute.String("fermata.run.status", string(store.Failed)))
+		span.SetAttributes(attribute.String("fermata.run.status", string(store.StatusFailed)))
 	case fermata.NeedsInput:
-		span.SetAttributes(attribute.String("fermata.run.status", string(store.Waiting)))
+		span.SetAttributes(attribute.String("fermata.run.status", string(store.StatusWaiting)))
 		for _, i := range o.Interrupts {
 			span.AddEvent("fermata.asked", trace.WithAttributes(attribute.String("fermata.request.id", i.ID), attribute.String("fermata.kind", i.Kind)))
 		}
@@ -95,12 +95,12 @@ func traceOutcome(span trace.Span, outcome fermata.Outcome, err error) {
 }
 
 // traceDecision begins the span of somebody's word. end is told what became of it.
-func (e *Executor) traceDecision(ctx context.Context, run store.Run, request Request) (context.Context, func(store.Receipt, error)) {
+func (e *Executor) traceDecision(ctx context.Context, run store.Run, request RunRequest) (context.Context, func(store.DecisionReceipt, error)) {
 	ctx, span := e.tracer().Start(ctx, "fermata.decide", runAttributes(run), trace.WithAttributes(attribute.String("fermata.channel", request.Via)))
-	return ctx, func(receipt store.Receipt, err error) {
+	return ctx, func(receipt store.DecisionReceipt, err error) {
 		outcome := string(receipt.Result)
 		switch {
-		case errors.Is(err, errCounted):
+		case errors.Is(err, errVoteCounted):
 			outcome = "counted"
 		case err != nil:
 			outcome = "refused"
@@ -111,7 +111,7 @@ func (e *Executor) traceDecision(ctx context.Context, run store.Run, request Req
 		}
 		span.SetAttributes(attribute.String("fermata.outcome", outcome))
 		if span.IsRecording() {
-			if d, err := e.dossierOf(ctx, run.Account, run.ID); err == nil {
+			if d, err := e.metaOf(ctx, run.Account, run.ID); err == nil {
 				for _, link := range linkToStart(d.Trace) {
 					span.AddLink(link)
 				}

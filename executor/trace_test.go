@@ -23,7 +23,7 @@ func TestTrace_TheWaitIsVisibleAndTheResumeLinksToTheStart(t *testing.T) {
 	drawn := tracetest.NewSpanRecorder()
 	tracer := sdk.NewTracerProvider(sdk.WithSpanProcessor(drawn)).Tracer("test")
 	d := new(dropper)
-	e := d.executor(t, memory.NewRuns(nil), func(c *executor.Config) { c.Tracer = tracer })
+	e := d.executor(t, memory.NewStore(nil), func(c *executor.Config) { c.Tracer = tracer })
 	startDrop(t, e)
 	completed(t, mustRun(t, e, addressed(t, e, decision("1", "approve"))))
 	byName := make(map[string][]sdk.ReadOnlySpan)
@@ -61,16 +61,16 @@ func TestTrace_AnExecutionThatIsTriedAgainDrawsTheWaitOnce(t *testing.T) {
 		p := &scripted{execute: func(n int64, e provider.Execution) (provider.Result, error) {
 			switch {
 			case n == 1:
-				return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}}}}}, nil
+				return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}}}}}, nil
 			case n < 4:
 				return provider.Result{}, &provider.RetryError{After: time.Minute, Err: errors.New("not now")}
 			}
-			return provider.Result{Rest: provider.Completed{Content: "done"}, Applied: []string{e.Answers[0].Interrupt}}, nil
+			return provider.Result{Outcome: provider.Completed{Content: "done"}, Applied: []string{e.Answers[0].InterruptID}}, nil
 		}}
-		e := executorOf(t, memory.NewRuns(nil), p, func(c *executor.Config) {
+		e := executorOf(t, memory.NewStore(nil), p, func(c *executor.Config) {
 			c.Tracer, c.Poll = sdk.NewTracerProvider(sdk.WithSpanProcessor(drawn)).Tracer("test"), time.Second
 		})
-		e.Start()
+		e.StartWorkers()
 		asked := mustRun(t, e, scriptedStart()).(fermata.NeedsInput)
 		answer := answerTo(asked.Interrupts[0].ID, "1")
 		answer.Wait = time.Hour

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/memory"
@@ -24,23 +24,23 @@ import (
 
 // forgetful is a box that has lost the key of some values.
 type forgetful struct {
-	*box.Box
+	*seal.Sealer
 	lost string // what their labels have in common
 }
 
 func (f *forgetful) Open(label string, sealed []byte) ([]byte, error) {
 	if sealed != nil && f.lost != "" && strings.Contains(label, f.lost) {
-		return nil, box.ErrNoKey
+		return nil, seal.ErrUnknownKey
 	}
-	return f.Box.Open(label, sealed)
+	return f.Sealer.Open(label, sealed)
 }
 
 // One answer that nobody can open any more stopped the pulling of its whole account, for ever: the cursor never got past it.
 func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var log syncBuffer
-		keys := &forgetful{Box: testBox(t)}
-		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.NewTextHandler(&log, nil)) })
+		keys := &forgetful{Sealer: testBox(t)}
+		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Sealer, c.Log = keys, slog.New(slog.NewTextHandler(&log, nil)) })
 		for n := range 3 {
 			startSpy(t, e, fmt.Sprint("spy-", n))
 			completed(t, mustRun(t, e, addressed(t, e, approveSpy(fmt.Sprint("spy-", n)))))
@@ -50,7 +50,7 @@ func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 
 		var seen []string
 		for cursor := ""; ; {
-			list, next, err := e.Answers(t.Context(), "acme", cursor, 4)
+			list, next, err := e.ListSettled(t.Context(), "acme", cursor, 4)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 		}
 
 		keys.lost = "" // somebody found the key
-		list, _, err := e.Answers(t.Context(), "acme", "", 100)
+		list, _, err := e.ListSettled(t.Context(), "acme", "", 100)
 		if err != nil || len(list) != 3 || list[1].Unreadable || list[1].Answer == nil {
 			t.Errorf("with the key: %+v, %v", list, err)
 		}
@@ -83,14 +83,14 @@ func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 // The same in the list of what people are asked: they see that it is there, and all the others.
 func TestQuestions_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		keys := &forgetful{Box: testBox(t)}
-		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.DiscardHandler) })
+		keys := &forgetful{Sealer: testBox(t)}
+		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Sealer, c.Log = keys, slog.New(slog.DiscardHandler) })
 		for n := range 3 {
 			startSpy(t, e, fmt.Sprint("spy-", n))
 		}
 		lost := known(t, s, "spy-1").Interrupts[0].ID
 		keys.lost = fmt.Sprintf("%q/%s/", lost, store.SealedData)
-		list, err := e.Questions(t.Context(), "acme", store.AskedFilter{})
+		list, err := e.ListRequests(t.Context(), "acme", store.InboxFilter{})
 		if err != nil || len(list) != 3 {
 			t.Fatalf("%+v, %v", list, err)
 		}
@@ -113,12 +113,12 @@ func TestQuestions_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 // One value that nobody can open any more ended an export: nothing that came behind it was in the file. It is said what is missing.
 func TestExport_WhatCannotBeOpenedHoldsUpNothingElse(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		keys := &forgetful{Box: testBox(t)}
-		e := office(t, s, new(dropper), func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.DiscardHandler) })
+		keys := &forgetful{Sealer: testBox(t)}
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Sealer, c.Log = keys, slog.New(slog.DiscardHandler) })
 		for n := range 3 {
 			began(t, e, fmt.Sprint("drop-", n), "inproc:drop", fmt.Sprintf(`{"table":"t%d"}`, n))
 		}
-		for _, what := range []store.SealedWhat{store.SealedData, store.SealedPaper, store.SealedPart} {
+		for _, what := range []store.SealedField{store.SealedData, store.SealedDocument, store.SealedPart} {
 			lost := known(t, s, "drop-1")
 			id := lost.Interrupts[0].ID
 			if what == store.SealedPart {
@@ -126,7 +126,7 @@ func TestExport_WhatCannotBeOpenedHoldsUpNothingElse(t *testing.T) {
 			}
 			keys.lost = fmt.Sprintf("%q/%s/", id, what)
 			var out bytes.Buffer
-			if n, err := e.Export(t.Context(), "acme", &out); n != 3 || !errors.Is(err, executor.ErrUnreadable) {
+			if n, err := e.ExportAccount(t.Context(), "acme", &out); n != 3 || !errors.Is(err, executor.ErrUnreadable) {
 				t.Errorf("%s: %d exported, %v", what, n, err)
 			}
 			for n, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
@@ -141,26 +141,26 @@ func TestExport_WhatCannotBeOpenedHoldsUpNothingElse(t *testing.T) {
 // unlisted is a store that cannot list papers of a kind.
 type unlisted struct {
 	store.Store
-	kind store.PaperKind
+	kind store.DocumentKind
 }
 
-func (u unlisted) Papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) ([]store.Paper, error) {
+func (u unlisted) Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) ([]store.Document, error) {
 	if kind == u.kind {
 		return nil, errReset
 	}
-	return u.Store.Papers(ctx, account, kind, filter)
+	return u.Store.Documents(ctx, account, kind, filter)
 }
 
 // ErrUnreadable says that everything else was written. An export that ends before that does not say so, whatever it could not open on its way.
 func TestExport_OneThatBreaksOffIsNotTakenForWhole(t *testing.T) {
-	for _, kind := range []store.PaperKind{"grant", "counter"} {
-		s := memory.NewRuns(nil)
-		keys := &forgetful{Box: testBox(t)}
-		change := func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.DiscardHandler) }
+	for _, kind := range []store.DocumentKind{"grant", "counter"} {
+		s := memory.NewStore(nil)
+		keys := &forgetful{Sealer: testBox(t)}
+		change := func(c *executor.Config) { c.Sealer, c.Log = keys, slog.New(slog.DiscardHandler) }
 		began(t, office(t, s, new(dropper), change), "drop-1", "inproc:drop", `{"table":"t"}`)
 		keys.lost = fmt.Sprintf("%q/%s/", known(t, s, "drop-1").Interrupts[0].ID, store.SealedData)
 		e := office(t, unlisted{s, kind}, new(dropper), change)
-		if _, err := e.Export(t.Context(), "acme", io.Discard); !errors.Is(err, errReset) || errors.Is(err, executor.ErrUnreadable) {
+		if _, err := e.ExportAccount(t.Context(), "acme", io.Discard); !errors.Is(err, errReset) || errors.Is(err, executor.ErrUnreadable) {
 			t.Errorf("without each %s: %v", kind, err)
 		}
 	}
@@ -169,14 +169,14 @@ func TestExport_OneThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 // An account whose key is lost is erased all the same: a run with a request that nobody could open was never ended, and stayed.
 func TestErase_WhatCannotBeOpenedGoesAsWell(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
-		keys := &forgetful{Box: testBox(t)}
-		e := office(t, s, new(dropper), func(c *executor.Config) { c.Box, c.Log = keys, slog.New(slog.DiscardHandler) })
+		keys := &forgetful{Sealer: testBox(t)}
+		e := office(t, s, new(dropper), func(c *executor.Config) { c.Sealer, c.Log = keys, slog.New(slog.DiscardHandler) })
 		startAs(t, e, "req")
-		keys.lost = fmt.Sprintf("/%s/", store.SealedPaper)
-		if n, err := e.Erase(t.Context(), "acme"); n != 1 || err != nil {
+		keys.lost = fmt.Sprintf("/%s/", store.SealedDocument)
+		if n, err := e.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
 			t.Errorf("%d erased, %v", n, err)
 		}
-		if left, err := s.List(t.Context(), "acme", store.Filter{}); err != nil || len(left) != 0 {
+		if left, err := s.List(t.Context(), "acme", store.RunFilter{}); err != nil || len(left) != 0 {
 			t.Errorf("left are %+v, %v", left, err)
 		}
 		log := lines(t, s)
@@ -191,12 +191,12 @@ func TestErase_WhatCannotBeOpenedGoesAsWell(t *testing.T) {
 
 // One grant that cannot be read does not stop all that is asked.
 func TestGrants_OneThatCannotBeReadFailsNoRun(t *testing.T) {
-	s := memory.NewRuns(nil)
-	if err := s.Amend(t.Context(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: "grant", ID: "grt_x", Body: []byte("?")}}}); err != nil {
+	s := memory.NewStore(nil)
+	if err := s.CommitWrites(t.Context(), "acme", store.Writes{Documents: []store.DocumentChange{{Kind: "grant", ID: "grt_x", Body: []byte("?")}}}); err != nil {
 		t.Fatal(err)
 	}
 	e := office(t, s, new(dropper), nil)
-	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "d", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"})
+	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "d", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"})
 	if _, ok := outcome.(fermata.NeedsInput); !ok {
 		t.Errorf("%#v, %v", outcome, err)
 	}
@@ -204,20 +204,20 @@ func TestGrants_OneThatCannotBeReadFailsNoRun(t *testing.T) {
 
 // A hundred requests that cannot be read do not keep the clock from all others.
 func TestRequests_ThoseThatCannotBeReadDoNotStarveOthers(t *testing.T) {
-	s := memory.NewRuns(nil)
+	s := memory.NewStore(nil)
 	told := make(chan desk.Notice, 10)
 	route := map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{
 		{At: desk.Duration(100 * time.Millisecond), Remind: []string{"inbox"}}, {At: desk.Duration(time.Hour), Expire: "stale"},
 	}}}
 	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
-		var questions []provider.Question
+		var questions []provider.Interrupt
 		for n := range 100 {
-			questions = append(questions, provider.Question{ID: fmt.Sprint(e.Run.StateKey, "-", n), Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}})
+			questions = append(questions, provider.Interrupt{ID: fmt.Sprint(e.Run.StateKey, "-", n), Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}})
 		}
 		if e.Run.StateKey == "good" {
 			questions = questions[:1]
 		}
-		return provider.Result{Rest: provider.Waiting{Questions: questions}}, nil
+		return provider.Result{Outcome: provider.Waiting{Interrupts: questions}}, nil
 	}}
 	e := executorOf(t, s, p, func(c *executor.Config) {
 		c.Desk.Routes = route
@@ -228,9 +228,9 @@ func TestRequests_ThoseThatCannotBeReadDoNotStarveOthers(t *testing.T) {
 	waits(t, mustRun(t, e, bad))
 	for n := range 100 { // a newer version of the program has written them, say
 		id := fmt.Sprint("bad-", n)
-		paper, err := s.Paper(t.Context(), "acme", store.RequestPaper, id)
+		paper, err := s.Document(t.Context(), "acme", store.RequestDocument, id)
 		if err == nil {
-			err = s.Amend(t.Context(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: store.RequestPaper, ID: id, Base: paper.Revision, Body: []byte("?"), Facts: paper.Facts, Next: paper.Next}}})
+			err = s.CommitWrites(t.Context(), "acme", store.Writes{Documents: []store.DocumentChange{{Kind: store.RequestDocument, ID: id, BaseRevision: paper.Revision, Body: []byte("?"), Index: paper.Index, DueAt: paper.DueAt}}})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -239,7 +239,7 @@ func TestRequests_ThoseThatCannotBeReadDoNotStarveOthers(t *testing.T) {
 	good := scriptedStart()
 	good.StateKey = "good"
 	waits(t, mustRun(t, e, good))
-	e.Start()
+	e.StartWorkers()
 	select {
 	case <-told:
 	case <-time.After(time.Minute):

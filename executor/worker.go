@@ -5,184 +5,186 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/awake"
+	"github.com/fermata-go/fermata/internal/suspend"
 	"github.com/fermata-go/fermata/store"
 )
 
 // nudge wakes one idle worker.
-func (e *Executor) nudge() {
+func (e *Executor) wakeWorker() {
 	select {
-	case e.wake <- struct{}{}:
+	case e.workReady <- struct{}{}:
 	default:
 	}
 }
 
-// idle waits until there may be work, but no longer than atMost.
-func (e *Executor) idle(atMost time.Duration) {
+// idle waits until there may be work, but no longer than saturatingAdd.
+func (e *Executor) waitForWork(atMost time.Duration) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-e.wake:
-		if e.closing() {
-			e.nudge() // a nudge wakes one worker, and all have to stop
+	case <-e.workReady:
+		if e.isStopping() {
+			e.wakeWorker() // a nudge wakes one worker, and all have to stop
 		}
-	case <-e.life.Done():
+	case <-e.ctx.Done():
 	}
 }
 
 // rests waits, or until the executor is stopped. Nudges do not wake it: they are for workers.
-func (e *Executor) rests(atMost time.Duration) {
+func (e *Executor) sleep(atMost time.Duration) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-e.over:
+	case <-e.stopping:
 	}
 }
 
 // seek is a worker: it claims runs and executes them, one at a time. What only waits for somebody elsewhere it leaves to itself.
-func (e *Executor) seek() {
-	for !e.closing() {
-		work, err := e.take()
-		e.complain("claiming work", e.noteRoom(err))
+func (e *Executor) workLoop() {
+	for !e.isStopping() {
+		work, err := e.claimNext()
+		e.logRepeated("claiming work", e.noteWriteError(err))
 		if work == nil {
-			e.idle(e.config.Poll)
+			e.waitForWork(e.config.Poll)
 			continue
 		}
-		if !e.aside(work) {
-			e.execute(work, atHand{})
+		if !e.runDetached(work) {
+			e.execute(work, preloaded{})
 		}
 	}
 }
 
 // take claims a run, if one has something to do.
-func (e *Executor) take() (*store.Work, error) {
-	if err := e.keepOwn(e.life); err != nil {
+func (e *Executor) claimNext() (*store.ClaimedRun, error) {
+	if err := e.renewOverdue(e.ctx); err != nil {
 		return nil, err
 	}
-	if waits, err := e.givesTime(); waits || err != nil { //mutate:takeover-pause-after-outage
+	if waits, err := e.inGracePeriod(); waits || err != nil { //mutate:takeover-pause-after-outage
 		return nil, err
 	}
-	work, err := e.store.Claim(e.life, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
+	work, err := e.store.Claim(e.ctx, store.Claim{Owner: e.config.Owner, Lease: e.config.Lease})
 	if err == nil {
-		e.heard()
+		e.noteStoreReply()
 	}
 	return work, err
 }
 
-// callsAtOnce is how many executions that only wait for somebody elsewhere have no worker. Each renews its lease meanwhile. If there are more, they take
+// maxDetached is how many executions that only wait for somebody elsewhere have no worker. Each renews its lease meanwhile. If there are more, they take
 // workers.
-const callsAtOnce = 512
+const maxDetached = 512
 
 // aside executes a claimed run without its worker, if all that it does is to wait. It returns false if the worker has to execute it.
-func (e *Executor) aside(work *store.Work) bool {
+func (e *Executor) runDetached(work *store.ClaimedRun) bool {
 	p, err := e.providerOf(work.Run)
-	if err != nil || !p.Capabilities().Calls {
+	if err != nil || !p.Capabilities().Remote {
 		return false
 	}
-	if e.calling.Add(1) <= callsAtOnce && e.begins(func() {
-		defer e.calling.Add(-1)
-		e.execute(work, atHand{})
+	if e.detachedNow.Add(1) <= maxDetached && e.goTracked(func() {
+		defer e.detachedNow.Add(-1)
+		e.execute(work, preloaded{})
 	}) {
 		return true
 	}
-	e.calling.Add(-1)
+	e.detachedNow.Add(-1)
 	return false
 }
 
-// expireAtOnce is how many questions expire in one transaction, if the store has one for all of them. Whoever decides meanwhile waits for it.
-const expireAtOnce = 10
+// expirePerTx is how many questions expire in one transaction, if the store has one for all of them. Whoever decides meanwhile waits for it.
+const expirePerTx = 10
 
 // sweep lets questions expire. The store's clock has to agree with how much time has passed in this process: a clock that jumps must not let all questions
 // expire.
-func (e *Executor) sweep() {
+func (e *Executor) expireLoop() {
 	var guard clockGuard
-	var last beat
-	for !e.closing() {
-		expired, spared, err := e.expire(&guard, &last)
-		e.complain("expiring questions", e.noteRoom(err))
+	var last heartbeat
+	for !e.isStopping() {
+		expired, spared, err := e.expireDue(&guard, &last)
+		e.logRepeated("expiring questions", e.noteWriteError(err))
 		if expired > 0 {
-			e.nudge()
+			e.wakeWorker()
 		}
-		if err != nil || expired+spared < expireAtOnce {
-			e.rests(e.config.Poll)
+		if err != nil || expired+spared < expirePerTx {
+			e.sleep(e.config.Poll)
 		}
 	}
 }
 
 // expire lets questions expire, and spares those whose deadline fell into an outage.
-func (e *Executor) expire(guard *clockGuard, last *beat) (expired, spared int, err error) {
-	now, err := e.store.Now(e.life)
+func (e *Executor) expireDue(guard *clockGuard, last *heartbeat) (expired, spared int, err error) {
+	now, err := e.store.Now(e.ctx)
 	if err != nil {
 		return 0, 0, err
 	}
-	e.heard()
-	if !guard.trusts(now) { //mutate:clock-jump-guard
-		e.complain("nothing expires for now", errJumped, "ahead", guard.jumped.Round(time.Second))
+	e.noteStoreReply()
+	if !guard.isTrusted(now) { //mutate:clock-jump-guard
+		e.logRepeated("nothing expires for now", errClockJumped, "ahead", guard.jumpOffset.Round(time.Second))
 		//mutate:clock-behind-guard
-		if guard.behind() { // what is asked by it would be over when it is right: the heartbeat makes that leap an outage
-			err = e.pulse(e.life, now, last)
+		if guard.isBehind() { // what is asked by it would be over when it is right: the heartbeat makes that leap an outage
+			err = e.refreshHeartbeat(e.ctx, now, last)
 		}
 		return 0, 0, err
 	}
-	if err := e.pulse(e.life, now, last); err != nil {
+	if err := e.refreshHeartbeat(e.ctx, now, last); err != nil {
 		return 0, 0, err
 	}
 	if last.At.After(now) {
 		now = last.At // another process wrote it after we asked for the time; an outage may have ended then
 	}
 	// If this process is suspended in the middle, its knowledge of outages is outdated, and it must not go on.
-	ctx, cancel := context.WithTimeout(e.life, e.config.Outage/2)
+	ctx, cancel := context.WithTimeout(e.ctx, e.config.OutageAfter/2)
 	defer cancel()
-	otherwise := make(map[question]bool)
+	otherwise := make(map[requestKey]bool)
 	// Nothing that is due after now: the store's clock may have jumped since it was checked.
-	over, err := e.store.Expire(ctx, now, expireAtOnce, func(i store.Interrupt, request *store.Paper) store.Beside {
-		beside, other := e.lapse(i, request, now, last.Outages)
-		if beside.PutsOff(i.ID) {
+	over, err := e.store.Expire(ctx, now, expirePerTx, func(i store.Interrupt, request *store.Document) store.Writes {
+		beside, other := e.expiryWrites(i, request, now, last.Outages)
+		if beside.Postpones(i.ID) {
 			spared++
 		}
-		otherwise[question{i.Account, i.ID}] = other
+		otherwise[requestKey{i.Account, i.ID}] = other
 		return beside
 	})
-	e.stats.lapsed(over, otherwise)
+	e.stats.noteExpired(over, otherwise)
 	return len(over), spared, err
 }
 
-var errJumped = errors.New("the clock of the store has jumped")
+var errClockJumped = errors.New("the clock of the store has jumped")
 
 // clockGuard says whether the store's clock can be trusted. It is compared with the time that has passed here, and at first with the wall clock. After
 // a jump it is trusted again when it has jumped back, or when it has stayed for so long that operators will have noticed.
 type clockGuard struct {
-	begun  time.Time     // of the first look, here
-	slept  time.Duration // how long this machine had slept by then
-	offset time.Duration // how far the store is ahead of here, as far as it is believed
-	jumped time.Duration // how far it is ahead after a jump
-	since  time.Time     // when that jump was seen; zero if there was none
+	startedAt        time.Time     // of the first look, here
+	suspendedAtStart time.Duration // how long this machine had slept by then
+	offset           time.Duration // how far the store is ahead of here, as far as it is believed
+	jumpOffset       time.Duration // how far it is ahead after a jump
+	jumpSeenAt       time.Time     // when that jump was seen; zero if there was none
 }
 
 const (
-	maxSkew  = time.Minute // how far the two clocks may differ in the beginning, and drift apart between two looks: a machine that was moved stood still for seconds
-	patience = time.Hour   // how long a jump is not believed
+	maxClockSkew      = time.Minute // how far the two clocks may differ in the beginning, and drift apart between two looks: a machine that was moved stood still for seconds
+	jumpAcceptedAfter = time.Hour   // how long a jump is not believed
 )
 
-func (g *clockGuard) trusts(store time.Time) bool { return g.agrees(store, time.Now(), awake.Slept()) }
+func (g *clockGuard) isTrusted(store time.Time) bool {
+	return g.check(store, time.Now(), suspend.Total())
+}
 
-func (g *clockGuard) agrees(store, here time.Time, slept time.Duration) bool {
-	if g.begun.IsZero() {
-		g.begun, g.slept = here, slept
+func (g *clockGuard) check(store, here time.Time, slept time.Duration) bool {
+	if g.startedAt.IsZero() {
+		g.startedAt, g.suspendedAtStart = here, slept
 	}
-	offset := store.Sub(g.begun.Round(0)) - here.Sub(g.begun) - (slept - g.slept) // the wall clock as it was, and the time since, which is monotonic
+	offset := store.Sub(g.startedAt.Round(0)) - here.Sub(g.startedAt) - (slept - g.suspendedAtStart) // the wall clock as it was, and the time since, which is monotonic
 	switch {
-	case (offset - g.offset).Abs() <= maxSkew:
-		g.offset, g.since = offset, time.Time{}
-	case g.since.IsZero() || (offset-g.jumped).Abs() > maxSkew:
-		g.jumped, g.since = offset, here
-	case here.Sub(g.since) >= patience:
-		g.offset, g.since = offset, time.Time{}
+	case (offset - g.offset).Abs() <= maxClockSkew:
+		g.offset, g.jumpSeenAt = offset, time.Time{}
+	case g.jumpSeenAt.IsZero() || (offset-g.jumpOffset).Abs() > maxClockSkew:
+		g.jumpOffset, g.jumpSeenAt = offset, here
+	case here.Sub(g.jumpSeenAt) >= jumpAcceptedAfter:
+		g.offset, g.jumpSeenAt = offset, time.Time{}
 	}
-	return g.since.IsZero()
+	return g.jumpSeenAt.IsZero()
 }
 
 // behind reports whether a clock that is not trusted was set back.
-func (g *clockGuard) behind() bool { return g.jumped < g.offset }
+func (g *clockGuard) isBehind() bool { return g.jumpOffset < g.offset }

@@ -26,14 +26,14 @@ type Approval[S any] struct {
 // Add puts the gate into a graph: a node of this name, and the branch after it. It panics if the gate is not fully described,
 // so that a gate which would not hold does not get into a program.
 func (a Approval[S]) Add(g *graph.Graph[S], node string, options ...graph.NodeOption) {
-	if mistake := a.mistake(); mistake != "" {
+	if mistake := a.invalid(); mistake != "" {
 		panic(fmt.Sprintf("gate: the gate at node %q %s", node, mistake))
 	}
 	g.Node(node, a.Ask, options...)
 	g.Branch(node, a.Route, a.Forward, a.Backward)
 }
 
-func (a Approval[S]) mistake() string {
+func (a Approval[S]) invalid() string {
 	switch {
 	case a.ID == "":
 		return "has no ID"

@@ -29,7 +29,7 @@ func TestI5_ResumeWithoutAnAnswerStaysAtTheGate(t *testing.T) {
 	for name, option := range map[string]graph.Option{
 		"plainly":         graph.WithAccount(""),
 		"with a takeover": graph.TakeOver(),
-		"saving less":     graph.SaveOnHold(),
+		"saving less":     graph.SaveOnWait(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := begin(t)
@@ -103,7 +103,7 @@ func TestI5_AForgedRecordDoesNotTurnANoIntoAYes(t *testing.T) {
 	}
 }
 
-func TestI6_AYesDoesNotCountForWhatWasNotShown(t *testing.T) {
+func TestI6_ApprovalDoesNotCountForAChangedStatus(t *testing.T) {
 	j := begin(t)
 	open, _ := j.open()
 	j.resume(graph.Answer(open.ID, yes()), graph.WithStateModifier(func(_ fermata.Address, state any) error {

@@ -134,7 +134,7 @@ func TestRoute_WithoutATrailGoesBackward(t *testing.T) {
 	}
 }
 
-func TestAsk_WithoutAPlaceForTheDecisionAsksNobody(t *testing.T) {
+func TestAsk_WithoutDecisionsFieldReturnsError(t *testing.T) {
 	lost := approveDesign
 	lost.Decisions = func(*pipeline) *[]gate.Record { return nil }
 	if _, err := lost.Ask(t.Context(), pipeline{}); err == nil || !strings.Contains(err.Error(), "design_approval") {

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/few"
+	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/jsonlite"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/smallmap"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -25,7 +25,7 @@ import (
 // Parts that this build does not know are left alone.
 const (
 	partRun       = "run"
-	partFrame     = "frame "
+	partInstance  = "frame "
 	partField     = "field "
 	partTask      = "task "
 	partInterrupt = "interrupt "
@@ -62,39 +62,39 @@ const (
 type taskStatus string
 
 const (
-	taskHeld     taskStatus = "held"     // a hold before the node is open
-	taskReady    taskStatus = "ready"    // the node is to be entered, or was when the process died
-	taskWaiting  taskStatus = "waiting"  // the node asked
-	taskFinished taskStatus = "finished" // the node is done, its siblings are not
-	taskResting  taskStatus = "resting"  // a hold after the node is open
-	taskOver     taskStatus = "over"     // to be taken away; never saved
+	taskHeldBefore taskStatus = "held"     // a hold before the node is open
+	taskReady      taskStatus = "ready"    // the node is to be entered, or was when the process died
+	taskWaiting    taskStatus = "waiting"  // the node asked
+	taskFinished   taskStatus = "finished" // the node is done, its siblings are not
+	taskHeldAfter  taskStatus = "resting"  // a hold after the node is open
+	taskRemoved    taskStatus = "over"     // to be taken away; never saved
 )
 
 // checkpoint is a loaded run, indexed by place.
 type checkpoint struct {
-	version int64
-	head    head
-	pack    []byte            // the part "run"
-	packed  []store.Part      // the parts in it
-	alone   map[string][]byte // the other parts
-	places  few.Map[string, savedPlace]
-	byID    few.Map[string, *visit.Record]
+	version    int64
+	head       head
+	runPart    []byte            // the part "run"
+	inline     []store.Part      // the parts in it
+	separate   map[string][]byte // the other parts
+	places     smallmap.Map[string, savedPlace]
+	interrupts smallmap.Map[string, *activation.Record]
 	// room is for what there is in a run of one graph that waits at one place.
-	room struct {
-		frame  one[savedFrame]
-		task   one[savedTask]
-		record one[visit.Record]
+	buf struct {
+		frame  firstAlloc[savedInstance]
+		task   firstAlloc[savedTask]
+		record firstAlloc[activation.Record]
 		packed [3]store.Part
 	}
 }
 
-// one is room for one of many.
-type one[T any] struct {
+// firstAlloc is room for one of many.
+type firstAlloc[T any] struct {
 	value T
 	taken bool
 }
 
-func (o *one[T]) next() *T {
+func (o *firstAlloc[T]) next() *T {
 	if o.taken {
 		return new(T)
 	}
@@ -104,32 +104,32 @@ func (o *one[T]) next() *T {
 
 // savedPlace is what was saved of one place: of the frame or the visit there.
 type savedPlace struct {
-	frame *savedFrame
-	tasks []*savedTask // of the frame
-	task  *savedTask
+	instance *savedInstance
+	tasks    []*savedTask // of the frame
+	task     *savedTask
 	// journal has the entries of the visit, records its interrupts.
 	journal map[string]json.RawMessage
-	records []*visit.Record
+	records []*activation.Record
 	// below lists the parts that belong to something inside the visit.
 	below []string
 }
 
 // at returns what was saved of a place, to be read.
 func (c *checkpoint) at(place string) *savedPlace {
-	if saved := c.places.Find(place); saved != nil {
+	if saved := c.places.Ptr(place); saved != nil {
 		return saved
 	}
-	return &nothing
+	return &noSavedPlace
 }
 
-var nothing savedPlace
+var noSavedPlace savedPlace
 
 // part returns the bytes of a part.
 func (c *checkpoint) part(name string) (data []byte, ok bool) {
-	if data, ok = c.alone[name]; ok {
+	if data, ok = c.separate[name]; ok {
 		return data, true
 	}
-	for _, part := range c.packed {
+	for _, part := range c.inline {
 		if part.Name == name {
 			return part.Data, true
 		}
@@ -137,62 +137,62 @@ func (c *checkpoint) part(name string) (data []byte, ok bool) {
 	return nil, false
 }
 
-// read indexes what the store returned. It fails rather than guess.
-func read(run string, saved store.Checkpoint) (*checkpoint, error) {
-	c := &checkpoint{version: saved.Version, alone: saved.Parts}
-	if err := c.readPack(run); err != nil {
+// readCheckpoint indexes what the store returned. It fails rather than guess.
+func readCheckpoint(run string, saved store.Checkpoint) (*checkpoint, error) {
+	c := &checkpoint{version: saved.Version, separate: saved.Parts}
+	if err := c.readRunPart(run); err != nil {
 		return nil, err
 	}
-	for name, data := range c.alone {
+	for name, data := range c.separate {
 		in := jsonlite.NewReader(data)
 		if err := c.index(name, in, true); err != nil {
 			return nil, err
 		}
 	}
-	for _, part := range c.packed {
-		c.belongs(part.Name, part.Data)
+	for _, part := range c.inline {
+		c.indexOwner(part.Name, part.Data)
 	}
-	for name, data := range c.alone {
-		c.belongs(name, data)
+	for name, data := range c.separate {
+		c.indexOwner(name, data)
 	}
-	return c, c.complete()
+	return c, c.checkComplete()
 }
 
 // complete reports parts that are missing. Without them, work would be skipped or done again, and nobody would know.
-func (c *checkpoint) complete() error {
+func (c *checkpoint) checkComplete() error {
 	for place, saved := range c.places.All() {
 		switch {
-		case saved.frame == nil && len(saved.tasks) > 0:
-			return corrupt(partFrame+place, errors.New("it is missing, and its tasks are there"))
-		case saved.frame == nil:
-		case saved.frame.Clock < 1:
-			return corrupt(partFrame+place, errors.New("it has no clock"))
-		case saved.frame.Tasks != len(saved.tasks):
-			return corrupt(partFrame+place, fmt.Errorf("it has %d tasks, and %d are there", saved.frame.Tasks, len(saved.tasks)))
+		case saved.instance == nil && len(saved.tasks) > 0:
+			return corrupt(partInstance+place, errors.New("it is missing, and its tasks are there"))
+		case saved.instance == nil:
+		case saved.instance.Clock < 1:
+			return corrupt(partInstance+place, errors.New("it has no clock"))
+		case saved.instance.Tasks != len(saved.tasks):
+			return corrupt(partInstance+place, fmt.Errorf("it has %d tasks, and %d are there", saved.instance.Tasks, len(saved.tasks)))
 		}
 	}
-	for _, r := range c.byID.All() {
-		if r.Status == visit.Open && c.at(r.Visit).task == nil {
-			return corrupt(partTask+r.Visit, errors.New("it is missing, and an interrupt of it is open"))
+	for _, r := range c.interrupts.All() {
+		if r.Status == activation.StatusOpen && c.at(r.Activation).task == nil {
+			return corrupt(partTask+r.Activation, errors.New("it is missing, and an interrupt of it is open"))
 		}
 	}
 	return nil
 }
 
 // readPack reads the head and the parts beside it.
-func (c *checkpoint) readPack(run string) error {
-	data, ok := c.alone[partRun]
+func (c *checkpoint) readRunPart(run string) error {
+	data, ok := c.separate[partRun]
 	if !ok {
 		return fmt.Errorf("%w: run %s has no head", ErrCorrupt, run)
 	}
-	delete(c.alone, partRun)
-	c.pack, c.packed = data, c.room.packed[:0]
+	delete(c.separate, partRun)
+	c.runPart, c.inline = data, c.buf.packed[:0]
 	var failure error
 	in := jsonlite.NewReader(data)
 	err := c.head.decode(in, func(name string) {
 		start := in.Pos()
 		failure = join(failure, c.index(name, in, false))
-		c.packed = append(c.packed, store.Part{Name: name, Data: in.Since(start)})
+		c.inline = append(c.inline, store.Part{Name: name, Data: in.Since(start)})
 	})
 	switch {
 	case c.head.Format != format && c.head.Format > 0: //mutate:checkpoint-format-newer
@@ -207,40 +207,40 @@ func (c *checkpoint) readPack(run string) error {
 
 // index reads one part and notes it under its place. A part that stands alone has the reader to itself.
 func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
-	word, place := partWord(name)
+	word, place := splitPartName(name)
 	var problem error
 	switch word {
 	case partInterrupt:
-		record := c.room.record.next()
+		record := c.buf.record.next()
 		record.Decode(name, in)
-		if record.ID != place || record.Visit == "" || !record.Status.Valid() {
+		if record.ID != place || record.Activation == "" || !record.Status.Valid() {
 			problem = errors.New("it is not the interrupt that its name says")
-		} else if *c.byID.At(place) == nil {
-			at := c.places.At(record.Visit)
+		} else if *c.interrupts.GetOrAdd(place) == nil {
+			at := c.places.GetOrAdd(record.Activation)
 			at.records = append(at.records, record)
-			c.byID.Set(place, record)
+			c.interrupts.Set(place, record)
 		} else {
-			problem = errTwice
+			problem = errDuplicatePart
 		}
-	case partFrame:
-		frame := c.room.frame.next()
+	case partInstance:
+		frame := c.buf.frame.next()
 		frame.decode(in)
-		at := c.places.At(place)
-		if at.frame != nil {
-			problem = errTwice
+		at := c.places.GetOrAdd(place)
+		if at.instance != nil {
+			problem = errDuplicatePart
 		}
-		at.frame = frame
+		at.instance = frame
 	case partTask:
-		task := c.room.task.next()
+		task := c.buf.task.next()
 		task.place = place
 		task.decode(in)
-		at := c.places.At(place)
+		at := c.places.GetOrAdd(place)
 		if at.task != nil {
-			problem = errTwice
+			problem = errDuplicatePart
 		}
 		at.task = task
-		outer, _ := cutPlace(place)
-		at = c.places.At(outer)
+		outer, _ := splitPlace(place)
+		at = c.places.GetOrAdd(outer)
 		at.tasks = append(at.tasks, task)
 	default:
 		if alone {
@@ -248,7 +248,7 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 		}
 		in.Raw()
 		if _, twice := c.part(name); twice {
-			problem = errTwice
+			problem = errDuplicatePart
 		}
 	}
 	if alone {
@@ -260,7 +260,7 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 	return nil
 }
 
-var errTwice = errors.New("it is there twice")
+var errDuplicatePart = errors.New("it is there twice")
 
 func corrupt(part string, err error) error {
 	return fmt.Errorf("%w: part %q: %w", ErrCorrupt, part, err)
@@ -268,48 +268,48 @@ func corrupt(part string, err error) error {
 
 // belongs notes a part under every visit that it is in, so that it goes when the visit is over, and with the visit whose
 // journal it is an entry of. A visit removes its own journal itself. It is called when all tasks are known.
-func (c *checkpoint) belongs(name string, data []byte) {
-	word, place := partWord(name)
+func (c *checkpoint) indexOwner(name string, data []byte) {
+	word, place := splitPartName(name)
 	switch word {
 	case partInterrupt, "":
 		return
 	case partTask:
-		place, _ = cutPlace(place)
-	case partField, partFrame:
+		place, _ = splitPlace(place)
+	case partField, partInstance:
 	default:
 		for place != "" && c.at(place).task == nil {
-			place, _ = cutPlace(place)
+			place, _ = splitPlace(place)
 		}
 		if place == "" {
 			return // not ours
 		}
-		at := c.places.At(place)
+		at := c.places.GetOrAdd(place)
 		if at.journal == nil {
 			at.journal = make(map[string]json.RawMessage)
 		}
 		at.journal[name] = data
-		place, _ = cutPlace(place)
+		place, _ = splitPlace(place)
 	}
-	for ; place != ""; place, _ = cutPlace(place) {
-		if at := c.places.Find(place); at != nil && at.task != nil {
+	for ; place != ""; place, _ = splitPlace(place) {
+		if at := c.places.Ptr(place); at != nil && at.task != nil {
 			at.below = append(at.below, name)
 		}
 	}
 }
 
 // outermost is the frame in which a visit is that is nearest to the outer visit around it.
-func (c *checkpoint) outermost(place, outer string) (frame string) {
-	for place, _ = cutPlace(place); visit.Below(place, outer) && place != ""; place, _ = cutPlace(place) {
-		if c.at(place).frame != nil {
+func (c *checkpoint) outermostInstance(place, outer string) (frame string) {
+	for place, _ = splitPlace(place); activation.Below(place, outer) && place != ""; place, _ = splitPlace(place) {
+		if c.at(place).instance != nil {
 			frame = place
 		}
 	}
 	return frame
 }
 
-// partWord is the word that a part's name begins with, the space after it included, and the place that the part belongs to:
+// splitPartName is the word that a part's name begins with, the space after it included, and the place that the part belongs to:
 // for an interrupt its id. Both are "" for a name that is not of this form.
-func partWord(name string) (word, place string) {
+func splitPartName(name string) (word, place string) {
 	i := strings.IndexByte(name, ' ') + 1
 	word, place = name[:i], name[i:]
 	if word == partField {
@@ -318,8 +318,8 @@ func partWord(name string) (word, place string) {
 	return word, place
 }
 
-// cutPlace splits off the last segment of a place.
-func cutPlace(place string) (outer, last string) {
+// splitPlace splits off the last segment of a place.
+func splitPlace(place string) (outer, last string) {
 	i := strings.LastIndexByte(place, ';')
 	if i < 0 {
 		return "", place

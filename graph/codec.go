@@ -28,7 +28,7 @@ func (h *head) encode(o *jsonlite.Object) {
 
 // decode reads the head; part is called for each part that stands beside it, and must read it.
 func (h *head) decode(in *jsonlite.Reader, part func(name string)) error {
-	var short shortNames
+	var short nameCompressor
 	in.Object(func(name string) {
 		switch name {
 		case "format":
@@ -50,21 +50,21 @@ func (h *head) decode(in *jsonlite.Reader, part func(name string)) error {
 	return in.Err()
 }
 
-// savedFrame is the part "frame …".
-type savedFrame struct {
+// savedInstance is the part "frame …".
+type savedInstance struct {
 	Graph string
 	// Print is the fingerprint of the graph's form, Shape that of its state.
-	Print, Shape string
+	Fingerprint, StateFingerprint string
 	// Whole says that the state is no struct, and its own only field.
-	Whole bool
+	SingleField bool
 	// Clock numbers the changes of the state. A value of a field is named by the clock of its change.
 	Clock  int64
 	Fields []savedField
 	// Visits counts the visits of each node.
-	Visits []savedVisits
+	Activations []activationCount
 	// Next are the nodes that something led to and that have to wait for something under way, Again those of them that begin
 	// the next round of a loop.
-	Next, Again []string
+	Triggered, NextRound []string
 	// Tasks is how many tasks there are.
 	Tasks int
 	Done  bool
@@ -73,15 +73,15 @@ type savedFrame struct {
 // savedField is what a frame knows of one field: the values that are still needed, the newest last, and the node that wrote
 // the newest.
 type savedField struct {
-	Name string
-	Revs []revision
-	By   string
+	Name     string
+	Versions []fieldVersion
+	By       string
 }
 
 // at is the revision that the field had at some clock.
-func (f *savedField) at(clock int64) revision {
-	found := f.Revs[0]
-	for _, rev := range f.Revs {
+func (f *savedField) at(clock int64) fieldVersion {
+	found := f.Versions[0]
+	for _, rev := range f.Versions {
 		if rev.clock <= clock {
 			found = rev
 		}
@@ -89,49 +89,49 @@ func (f *savedField) at(clock int64) revision {
 	return found
 }
 
-type savedVisits struct {
+type activationCount struct {
 	Node  string
-	Times int
+	Count int
 }
 
 // encode returns the part "frame …". It is called with the lock held.
-func (f *frame) encode() []byte {
+func (f *instance) encode() []byte {
 	o := jsonlite.NewObject()
 	o.String("graph", f.flow.name)
-	o.String("print", f.flow.print)
-	o.String("shape", f.flow.shape.print)
-	o.Bool("whole", f.flow.shape.whole)
+	o.String("print", f.flow.fingerprint)
+	o.String("shape", f.flow.stateType.fingerprint)
+	o.Bool("whole", f.flow.stateType.singleField)
 	o.Int("clock", f.clock)
 	o.Open("fields")
 	for i := range f.fields {
-		encodeRevisions(o, f.flow.shape.fields[i].name, f.fields[i].revs, f.fields[i].by)
+		encodeVersions(o, f.flow.stateType.fields[i].name, f.fields[i].versions, f.fields[i].by)
 	}
-	for _, sf := range f.extra {
-		encodeRevisions(o, sf.Name, sf.Revs, sf.By)
+	for _, sf := range f.extraFields {
+		encodeVersions(o, sf.Name, sf.Versions, sf.By)
 	}
 	o.Close()
 	o.Open("visits")
-	for n, times := range f.visits {
+	for n, times := range f.activations {
 		if times > 0 {
 			o.AnyName(f.flow.nodes[n].name)
 			o.IntValue(int64(times))
 		}
 	}
-	for _, v := range f.former {
+	for _, v := range f.formerActivations {
 		o.AnyName(v.Node)
-		o.IntValue(int64(v.Times))
+		o.IntValue(int64(v.Count))
 	}
 	o.Close()
-	o.Strings("next", f.nodeNames(f.next))
-	o.Strings("again", f.nodeNames(f.again))
-	o.Int("tasks", int64(f.live()))
+	o.Strings("next", f.nodeNames(f.triggered))
+	o.Strings("again", f.nodeNames(f.nextRound))
+	o.Int("tasks", int64(f.savedTasks()))
 	o.Bool("done", f.done)
 	return o.End()
 }
 
-// encodeRevisions writes one field as a member: the values that stand here, and the clocks of those that have parts of their
+// encodeVersions writes one field as a member: the values that stand here, and the clocks of those that have parts of their
 // own.
-func encodeRevisions(o *jsonlite.Object, name string, revs []revision, by string) {
+func encodeVersions(o *jsonlite.Object, name string, revs []fieldVersion, by string) {
 	o.OpenAny(name)
 	parts := 0
 	for _, rev := range revs {
@@ -162,36 +162,36 @@ func encodeRevisions(o *jsonlite.Object, name string, revs []revision, by string
 	o.Close()
 }
 
-func (f *savedFrame) decode(in *jsonlite.Reader) {
+func (f *savedInstance) decode(in *jsonlite.Reader) {
 	in.Object(func(name string) {
 		switch name {
 		case "graph":
 			f.Graph = in.String()
 		case "print":
-			f.Print = in.String()
+			f.Fingerprint = in.String()
 		case "shape":
-			f.Shape = in.String()
+			f.StateFingerprint = in.String()
 		case "whole":
-			f.Whole = in.Bool()
+			f.SingleField = in.Bool()
 		case "clock":
 			f.Clock = in.Int()
 		case "fields":
 			f.Fields = make([]savedField, 0, 4)
-			revs := make([]revision, 0, 4) // of all fields: most have one
+			revs := make([]fieldVersion, 0, 4) // of all fields: most have one
 			in.Object(func(name string) {
-				field := savedField{Name: name, Revs: revs[len(revs):]}
+				field := savedField{Name: name, Versions: revs[len(revs):]}
 				field.decode(in)
-				field.Revs = slices.Clip(field.Revs)
+				field.Versions = slices.Clip(field.Versions)
 				f.Fields = append(f.Fields, field)
-				revs = revs[:min(len(revs)+len(field.Revs), cap(revs))]
+				revs = revs[:min(len(revs)+len(field.Versions), cap(revs))]
 			})
 		case "visits":
-			f.Visits = make([]savedVisits, 0, 8)
-			in.Object(func(name string) { f.Visits = append(f.Visits, savedVisits{name, int(in.Int())}) })
+			f.Activations = make([]activationCount, 0, 8)
+			in.Object(func(name string) { f.Activations = append(f.Activations, activationCount{name, int(in.Int())}) })
 		case "next":
-			in.Array(func() { f.Next = append(f.Next, in.String()) })
+			in.Array(func() { f.Triggered = append(f.Triggered, in.String()) })
 		case "again":
-			in.Array(func() { f.Again = append(f.Again, in.String()) })
+			in.Array(func() { f.NextRound = append(f.NextRound, in.String()) })
 		case "tasks":
 			f.Tasks = int(in.Int())
 		case "done":
@@ -211,44 +211,44 @@ func (f *savedField) decode(in *jsonlite.Reader) {
 				if err != nil {
 					in.Fail()
 				}
-				f.Revs = append(f.Revs, revision{clock: clock, data: in.Raw()})
+				f.Versions = append(f.Versions, fieldVersion{clock: clock, data: in.Raw()})
 			})
 		case "parts":
-			in.Array(func() { f.Revs = append(f.Revs, revision{clock: in.Int(), saved: true}) })
+			in.Array(func() { f.Versions = append(f.Versions, fieldVersion{clock: in.Int(), saved: true}) })
 		case "by":
 			f.By = in.String()
 		default:
 			in.Raw()
 		}
 	})
-	slices.SortFunc(f.Revs, func(a, b revision) int { return cmp.Compare(a.clock, b.clock) })
+	slices.SortFunc(f.Versions, func(a, b fieldVersion) int { return cmp.Compare(a.clock, b.clock) })
 }
 
 // savedTask is the part "task …".
 type savedTask struct {
-	place string
-	Node  string
-	Visit int
+	place      string
+	Node       string
+	Activation int
 	// Seq is the order in which the frame's tasks began.
 	Seq int64
 	// At is the clock of the state that the node was given.
-	At      int64
-	Status  taskStatus
-	Attempt int
+	BaseClock int64
+	Status    taskStatus
+	Attempt   int
 	// Rev and Changed are the result of a finished task that is not merged yet.
-	Rev     int64
+	Version int64
 	Changed []string
 }
 
 func (t *savedTask) encode() []byte {
 	o := jsonlite.NewObject()
 	o.String("node", t.Node)
-	o.Int("visit", int64(t.Visit))
+	o.Int("visit", int64(t.Activation))
 	o.Int("seq", t.Seq)
-	o.Int("at", t.At)
+	o.Int("at", t.BaseClock)
 	o.String("status", string(t.Status))
 	o.Int("attempt", int64(t.Attempt))
-	o.Int("rev", t.Rev)
+	o.Int("rev", t.Version)
 	o.Strings("changed", t.Changed)
 	return o.End()
 }
@@ -259,17 +259,17 @@ func (t *savedTask) decode(in *jsonlite.Reader) {
 		case "node":
 			t.Node = in.String()
 		case "visit":
-			t.Visit = int(in.Int())
+			t.Activation = int(in.Int())
 		case "seq":
 			t.Seq = in.Int()
 		case "at":
-			t.At = in.Int()
+			t.BaseClock = in.Int()
 		case "status":
 			t.Status = taskStatus(in.String())
 		case "attempt":
 			t.Attempt = int(in.Int())
 		case "rev":
-			t.Rev = in.Int()
+			t.Version = in.Int()
 		case "changed":
 			in.Array(func() { t.Changed = append(t.Changed, in.String()) })
 		default:

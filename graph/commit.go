@@ -5,15 +5,15 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/recovery"
 )
 
 // route finds out where the tasks lead that have finished. Routes are code of others, and a save need not wait for them.
-func (f *frame) route() error {
+func (f *instance) route() error {
 	var failure, err error
 	for _, t := range f.tasks {
 		if t.status == taskFinished {
-			t.targets, err = f.follow(t.node, t.result)
+			t.targets, err = f.successors(t.node, t.result)
 			t.routed = err == nil
 			failure = join(failure, err)
 		}
@@ -24,95 +24,95 @@ func (f *frame) route() error {
 // commit brings the results of a step into the state, in the order in which the tasks began, and follows their edges. A
 // task whose result cannot be merged or routed stays finished: a mended program merges it without running it again. It is
 // called with the lock held.
-func (f *frame) commit() error {
+func (f *instance) mergeStep() error {
 	var failure error
-	clear(f.merged)
+	clear(f.mergedFields)
 	for _, t := range f.tasks {
 		if t.status == taskFinished && t.routed {
-			failure = join(failure, f.commitTask(t))
+			failure = join(failure, f.mergeTask(t))
 		}
 	}
 	f.tasks = slices.DeleteFunc(f.tasks, func(t *task) bool {
-		if t.status != taskOver {
+		if t.status != taskRemoved {
 			return false
 		}
-		f.spare = t
+		f.freeTask = t
 		return true
 	})
 	f.prune()
 	return failure
 }
 
-func (f *frame) commitTask(t *task) error {
-	err := f.apply(&contribution{
-		by: f.flow.nodes[t.node].name, base: t.base, at: t.at, result: t.result, changed: t.changed, data: t.data,
-		rev: t.rev, written: t.written, sole: len(f.tasks) == 1,
+func (f *instance) mergeTask(t *task) error {
+	err := f.applyUpdate(&stateUpdate{
+		by: f.flow.nodes[t.node].name, base: t.base, baseClock: t.baseClock, result: t.result, changed: t.changed, data: t.data,
+		version: t.version, resultSaved: t.resultSaved, exclusive: len(f.tasks) == 1,
 	})
 	if err != nil {
 		return err
 	}
-	t.result, t.changed, t.data, t.written = nil, nil, nil, false
+	t.result, t.changed, t.data, t.resultSaved = nil, nil, nil, false
 	if f.flow.after[t.node] {
-		return f.hold(t, taskResting, holdAfter)
+		return f.hold(t, taskHeldAfter, holdAfter)
 	}
-	f.end(t)
-	f.lead(t.node, t.targets)
+	f.endTask(t)
+	f.trigger(t.node, t.targets)
 	return nil
 }
 
 // end marks a task to be taken away. It is called with the lock held.
-func (f *frame) end(t *task) {
-	t.status, t.dirty = taskOver, false
+func (f *instance) endTask(t *task) {
+	t.status, t.dirty = taskRemoved, false
 	if t.saved {
-		f.remove(partTask + f.placeOf(t))
+		f.removeParts(partTask + f.placeOf(t))
 	}
-	f.touch()
+	f.markDirty()
 }
 
-// contribution is what somebody made of the state: a node, or a person who edited it.
-type contribution struct {
+// stateUpdate is what somebody made of the state: a node, or a person who edited it.
+type stateUpdate struct {
 	by string
 	// base and at are the state that was given and its clock, result the state that came back.
-	base   statePtr
-	at     int64
-	result statePtr
+	base      statePtr
+	baseClock int64
+	result    statePtr
 	// changed are the fields in which they differ, data their JSON as far as it is known.
 	changed []int
 	data    [][]byte
 	// rev is the clock of the change, written tells whether the changed fields are in the store under it.
-	rev     int64
-	written bool
+	version     int64
+	resultSaved bool
 	// sole says that nobody else was given a state that has older values.
-	sole bool
+	exclusive bool
 }
 
 // apply puts a contribution into the state: all of it or, if a field cannot be merged, nothing. It is called with the lock
 // held.
-func (f *frame) apply(c *contribution) error {
+func (f *instance) applyUpdate(c *stateUpdate) error {
 	next := c.result
 	if c.base != f.state { // otherwise nobody has changed anything since, and the result is the next state
-		next = f.flow.shape.shallow(f.state)
-		if err := f.applyTo(next, c); err != nil {
+		next = f.flow.stateType.shallowCopy(f.state)
+		if err := f.applyMerged(next, c); err != nil {
 			return err
 		}
 	} else {
 		for k, i := range c.changed {
-			if c.sole {
-				f.replace(i, c.revision(k))
+			if c.exclusive {
+				f.replaceVersions(i, c.fieldVersion(k))
 				f.fields[i].by = c.by
 			} else {
-				f.fields[i].add(c.revision(k), c.by)
+				f.fields[i].add(c.fieldVersion(k), c.by)
 			}
 		}
 	}
-	f.state, f.clock = next, max(f.clock, c.rev)
-	f.touch()
+	f.state, f.clock = next, max(f.clock, c.version)
+	f.markDirty()
 	return nil
 }
 
-// revision is what the kth changed field becomes if it need not be merged.
-func (c *contribution) revision(k int) revision {
-	rev := revision{clock: c.rev, saved: c.written}
+// fieldVersion is what the kth changed field becomes if it need not be merged.
+func (c *stateUpdate) fieldVersion(k int) fieldVersion {
+	rev := fieldVersion{clock: c.version, saved: c.resultSaved}
 	if c.data != nil {
 		rev.data = c.data[k]
 	}
@@ -120,12 +120,12 @@ func (c *contribution) revision(k int) revision {
 }
 
 // applyTo puts a contribution into a state that others have changed, too.
-func (f *frame) applyTo(next statePtr, c *contribution) error {
-	revisions := make([]revision, len(c.changed))
+func (f *instance) applyMerged(next statePtr, c *stateUpdate) error {
+	revisions := make([]fieldVersion, len(c.changed))
 	for k, i := range c.changed {
-		rev, err := f.contribute(c, k, next)
+		rev, err := f.mergeUpdatedField(c, k, next)
 		if err != nil {
-			conflict := &ConflictError{Field: f.flow.shape.fields[i].name, Nodes: [2]string{f.fields[i].by, c.by}}
+			conflict := &ConflictError{Field: f.flow.stateType.fields[i].name, Nodes: [2]string{f.fields[i].by, c.by}}
 			if !errors.Is(err, errConflict) {
 				conflict.Err = err
 			}
@@ -137,8 +137,8 @@ func (f *frame) applyTo(next statePtr, c *contribution) error {
 		if revisions[k].clock != 0 {
 			f.fields[i].add(revisions[k], c.by)
 		}
-		if c.written && !revisions[k].saved { // what was written is not what it became; a large one is written again
-			f.removeValue(i, c.rev)
+		if c.resultSaved && !revisions[k].saved { // what was written is not what it became; a large one is written again
+			f.removeFieldValue(i, c.version)
 		}
 	}
 	return nil
@@ -146,41 +146,41 @@ func (f *frame) applyTo(next statePtr, c *contribution) error {
 
 // contribute puts one changed field into next, and returns the revision that this makes: none, with clock 0, if somebody
 // else made the same change before.
-func (f *frame) contribute(c *contribution, k int, next statePtr) (revision, error) {
+func (f *instance) mergeUpdatedField(c *stateUpdate, k int, next statePtr) (fieldVersion, error) {
 	i := c.changed[k]
-	fd := &f.flow.shape.fields[i]
-	if f.fields[i].newest() > c.at {
-		merged, err := combine(f.flow.shape, fd, c.base, next, c.result, f.merged != nil && f.merged[i])
-		if errors.Is(err, errSame) {
-			return revision{}, nil
+	fd := &f.flow.stateType.fields[i]
+	if f.fields[i].newest() > c.baseClock {
+		merged, err := mergeValues(f.flow.stateType, fd, c.base, next, c.result, f.mergedFields != nil && f.mergedFields[i])
+		if errors.Is(err, errSameChange) {
+			return fieldVersion{}, nil
 		}
 		if err != nil {
-			return revision{}, err
+			return fieldVersion{}, err
 		}
-		if f.merged == nil {
-			f.merged = make([]bool, len(f.fields))
+		if f.mergedFields == nil {
+			f.mergedFields = make([]bool, len(f.fields))
 		}
-		f.merged[i] = true
-		f.flow.shape.of(fd, reflect.ValueOf(next).Elem()).Set(merged)
-		return revision{clock: c.rev}, nil
+		f.mergedFields[i] = true
+		f.flow.stateType.fieldValue(fd, reflect.ValueOf(next).Elem()).Set(merged)
+		return fieldVersion{clock: c.version}, nil
 	}
-	set(f.flow.shape, fd, next, c.result)
-	return c.revision(k), nil
+	copyField(f.flow.stateType, fd, next, c.result)
+	return c.fieldVersion(k), nil
 }
 
 var (
-	errConflict = errors.New("both changed it")
-	errSame     = errors.New("both changed it to the same value")
+	errConflict   = errors.New("both changed it")
+	errSameChange = errors.New("both changed it to the same value")
 )
 
-// combine merges the field of result into that of current; both came from base. The merge function may change the current
+// mergeValues merges the field of result into that of current; both came from base. The merge function may change the current
 // value in place and return it; own says that this value was made by a merge of the same step, so that nobody else has it.
-func combine(sh *shape, f *field, base, current, result statePtr, own bool) (merged reflect.Value, err error) {
-	was := sh.of(f, reflect.ValueOf(base).Elem())
-	a, b := sh.of(f, reflect.ValueOf(current).Elem()), sh.of(f, reflect.ValueOf(result).Elem())
+func mergeValues(sh *stateType, f *field, base, current, result statePtr, own bool) (merged reflect.Value, err error) {
+	was := sh.fieldValue(f, reflect.ValueOf(base).Elem())
+	a, b := sh.fieldValue(f, reflect.ValueOf(current).Elem()), sh.fieldValue(f, reflect.ValueOf(result).Elem())
 	if f.merge == nil { // where there is a merge function, two equal values may still be two contributions
-		if same(f, a, b) {
-			return merged, errSame
+		if equalField(f, a, b) {
+			return merged, errSameChange
 		}
 		return merged, errConflict //mutate:merge-conflict
 	}
@@ -189,48 +189,48 @@ func combine(sh *shape, f *field, base, current, result statePtr, own bool) (mer
 			return merged, err
 		}
 	}
-	defer safely.Recover(&err)
+	defer recovery.Recover(&err)
 	return f.merge.apply(was, a, b)
 }
 
 // replace makes this the only value of a field that is still needed. It is called with the lock held.
-func (f *frame) replace(i int, newest revision) {
+func (f *instance) replaceVersions(i int, newest fieldVersion) {
 	revs := &f.fields[i]
-	for _, rev := range revs.revs {
+	for _, rev := range revs.versions {
 		if rev.saved && rev.clock != newest.clock {
-			f.removeValue(i, rev.clock)
+			f.removeFieldValue(i, rev.clock)
 		}
 	}
-	clear(revs.revs[1:])
-	revs.revs = append(revs.revs[:0], newest)
+	clear(revs.versions[1:])
+	revs.versions = append(revs.versions[:0], newest)
 }
 
 // removeValue takes the part of a value away. It is called with the lock held.
-func (f *frame) removeValue(i int, clock int64) {
-	f.remove(f.flow.shape.fields[i].partName(clock, f.names.Place))
+func (f *instance) removeFieldValue(i int, clock int64) {
+	f.removeParts(f.flow.stateType.fields[i].partName(clock, f.location.Place))
 }
 
 // prune forgets the values that neither the state nor a task needs. It is called with the lock held.
-func (f *frame) prune() {
+func (f *instance) prune() {
 	for i := range f.fields {
 		revs := &f.fields[i]
-		last := len(revs.revs) - 1
+		last := len(revs.versions) - 1
 		if last == 0 {
 			continue
 		}
 		if len(f.tasks) == 0 {
-			f.replace(i, revs.revs[last])
+			f.replaceVersions(i, revs.versions[last])
 			continue
 		}
 		needed := func(clock int64) bool {
-			return clock == revs.newest() || slices.ContainsFunc(f.tasks, func(t *task) bool { return revs.at(t.at) == clock })
+			return clock == revs.newest() || slices.ContainsFunc(f.tasks, func(t *task) bool { return revs.at(t.baseClock) == clock })
 		}
-		revs.revs = slices.DeleteFunc(revs.revs, func(rev revision) bool {
+		revs.versions = slices.DeleteFunc(revs.versions, func(rev fieldVersion) bool {
 			if needed(rev.clock) {
 				return false
 			}
 			if rev.saved {
-				f.removeValue(i, rev.clock)
+				f.removeFieldValue(i, rev.clock)
 			}
 			return true
 		})

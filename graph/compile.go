@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/nearest"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/suggest"
 )
 
 // Flow is a compiled graph. It does not change, and any number of runs may use it at once.
@@ -22,36 +22,36 @@ type Flow[S any] struct {
 
 // compiled is a graph ready to run, whatever its state.
 type compiled struct {
-	name     string
-	address  string // of the graph as the outermost one
-	shape    *shape
-	plan     plan
-	nodes    []*node
-	index    map[string]int // of the nodes, by name
-	segments []string       // of the addresses, by node
-	routes   [][]route      // by node + 1; Start is 0
-	before   []bool
-	after    []bool
-	renames  map[string]string
-	migrate  func(Fields) error
-	maxSteps int
-	parallel int
-	print    string
+	name        string
+	address     string // of the graph as the outermost one
+	stateType   *stateType
+	plan        plan
+	nodes       []*node
+	index       map[string]int // of the nodes, by name
+	segments    []string       // of the addresses, by node
+	routes      [][]route      // by node + 1; Start is 0
+	before      []bool
+	after       []bool
+	renames     map[string]string
+	migrate     func(Fields) error
+	maxSteps    int
+	parallel    int
+	fingerprint string
 	// entry makes what entering a node needs, in one piece: the visit, and a state for what comes of it.
-	entry func() (*visit.Visit, statePtr)
-	drawn drawn
+	newActivation func() (*activation.Activation, statePtr)
+	drawing       drawingCache
 }
 
-func newEntry[S any]() (*visit.Visit, statePtr) {
+func allocActivation[S any]() (*activation.Activation, statePtr) {
 	var e struct {
-		visit visit.Visit
+		visit activation.Activation
 		out   S
 	}
 	return &e.visit, &e.out
 }
 
-// typed is the state that a run came to, as what it is.
-func typed[S any](state statePtr, err error) (S, error) {
+// typedState is the state that a run came to, as what it is.
+func typedState[S any](state statePtr, err error) (S, error) {
 	if err != nil {
 		var zero S
 		return zero, err
@@ -68,70 +68,70 @@ type route struct {
 // Compile checks the graph and returns it ready to run. If anything is wrong it returns a [*CompileError] that lists
 // everything that is. The graph may be changed and compiled again; what was compiled before stays as it is.
 func (g *Graph[S]) Compile() (*Flow[S], error) {
-	fl, err := g.compile(reflect.TypeFor[S](), newEntry[S])
+	fl, err := g.compile(reflect.TypeFor[S](), allocActivation[S])
 	if err != nil {
 		return nil, err
 	}
 	return &Flow[S]{compiled: fl}, nil
 }
 
-func (g *draft) compile(state reflect.Type, entry func() (*visit.Visit, statePtr)) (*compiled, error) {
-	c := compiler{draft: g, state: state, entry: entry, index: make(map[string]int)}
+func (g *definition) compile(state reflect.Type, entry func() (*activation.Activation, statePtr)) (*compiled, error) {
+	c := compiler{definition: g, state: state, newActivation: entry, index: make(map[string]int)}
 	c.checkNodes()
 	c.checkEdges()
 	c.checkState()
-	c.checkWays()
+	c.checkReachability()
 	if len(c.mistakes) > 0 {
 		return nil, &CompileError{Graph: g.name, Mistakes: c.mistakes}
 	}
-	return c.flow(), nil
+	return c.build(), nil
 }
 
 type compiler struct {
-	*draft
-	state    reflect.Type
-	entry    func() (*visit.Visit, statePtr)
-	index    map[string]int
-	shape    *shape
-	plan     plan
-	mistakes []Mistake
+	*definition
+	state         reflect.Type
+	newActivation func() (*activation.Activation, statePtr)
+	index         map[string]int
+	stateType     *stateType
+	plan          plan
+	mistakes      []Mistake
 }
 
-func (c *compiler) wrong(code MistakeCode, node, format string, args ...any) {
+func (c *compiler) addMistake(code MistakeCode, node, format string, args ...any) {
 	c.mistakes = append(c.mistakes, Mistake{Code: code, Node: node, Message: fmt.Sprintf(format, args...)})
 }
 
 func (c *compiler) checkNodes() {
 	if c.name == "" || !utf8.ValidString(c.name) {
-		c.wrong(MistakeName, "", "the graph cannot be named %q", c.name)
+		c.addMistake(MistakeName, "", "the graph cannot be named %q", c.name)
 	}
 	if len(c.nodes) == 0 {
-		c.wrong(MistakeNothing, "", "the graph has no nodes")
+		c.addMistake(MistakeMissing, "", "the graph has no nodes")
 	}
 	for i, n := range c.nodes {
 		switch {
 		case n.name == "" || n.name == Start || n.name == End || !utf8.ValidString(n.name):
-			c.wrong(MistakeName, n.name, "a node cannot be named %q", n.name)
+			c.addMistake(MistakeName, n.name, "a node cannot be named %q", n.name)
 		case n.run == nil:
-			c.wrong(MistakeNothing, n.name, "node %q has no function", n.name)
+			c.addMistake(MistakeMissing, n.name, "node %q has no function", n.name)
 		}
 		for _, message := range n.unsavable {
-			c.wrong(MistakeState, n.name, "%s", message)
+			c.addMistake(MistakeState, n.name, "%s", message)
 		}
 		if _, twice := c.index[n.name]; twice {
-			c.wrong(MistakeDuplicate, n.name, "node %q is there twice", n.name)
+			c.addMistake(MistakeDuplicate, n.name, "node %q is there twice", n.name)
 			continue
 		}
 		c.index[n.name] = i
 	}
 	for _, hold := range slices.Concat(c.before, c.after) {
 		if _, ok := c.index[hold]; !ok {
-			c.wrong(MistakeUnknown, hold, "a hold names node %q, which is not there%s", hold, c.nearest(hold))
+			c.addMistake(MistakeUnknown, hold, "a hold names node %q, which is not there%s", hold, c.suggestion(hold))
 		}
 	}
 	for _, old := range slices.Sorted(maps.Keys(c.renames)) {
 		if _, ok := c.index[c.renames[old]]; !ok {
-			c.wrong(MistakeUnknown, c.renames[old], "a rename names node %q, which is not there%s", c.renames[old], c.nearest(c.renames[old]))
+			c.addMistake(MistakeUnknown, c.renames[old], "a rename names node %q, which is not there%s", c.renames[old], c.suggestion(c.renames[old]))
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (c *compiler) checkEdges() {
 	seen := make(map[edge]bool)
 	for _, e := range c.edges {
 		if seen[e] {
-			c.wrong(MistakeDuplicate, e.from, "the edge from %q to %q is there twice", e.from, e.to)
+			c.addMistake(MistakeDuplicate, e.from, "the edge from %q to %q is there twice", e.from, e.to)
 		}
 		seen[e] = true
 		c.checkFrom("an edge", e.from)
@@ -149,10 +149,10 @@ func (c *compiler) checkEdges() {
 	for _, b := range c.branches {
 		c.checkFrom("a branch", b.from)
 		if b.pick == nil {
-			c.wrong(MistakeNothing, b.from, "the branch from %q has no route", b.from)
+			c.addMistake(MistakeMissing, b.from, "the branch from %q has no route", b.from)
 		}
 		if len(b.targets) == 0 {
-			c.wrong(MistakeNothing, b.from, "the branch from %q has no targets", b.from)
+			c.addMistake(MistakeMissing, b.from, "the branch from %q has no targets", b.from)
 		}
 		for _, target := range b.targets {
 			c.checkTo(fmt.Sprintf("the branch from %q", b.from), target)
@@ -162,27 +162,27 @@ func (c *compiler) checkEdges() {
 
 func (c *compiler) checkFrom(what, name string) {
 	if name == End {
-		c.wrong(MistakeUnknown, name, "%s leads away from End", what)
+		c.addMistake(MistakeUnknown, name, "%s leads away from End", what)
 	} else if _, ok := c.index[name]; !ok && name != Start {
-		c.wrong(MistakeUnknown, name, "%s leads away from %q, which is not there%s", what, name, c.nearest(name))
+		c.addMistake(MistakeUnknown, name, "%s leads away from %q, which is not there%s", what, name, c.suggestion(name))
 	}
 }
 
 func (c *compiler) checkTo(what, name string) {
 	if name == Start {
-		c.wrong(MistakeUnknown, name, "%s leads to Start", what)
+		c.addMistake(MistakeUnknown, name, "%s leads to Start", what)
 	} else if _, ok := c.index[name]; !ok && name != End {
-		c.wrong(MistakeUnknown, name, "%s leads to %q, which is not there%s", what, name, c.nearest(name))
+		c.addMistake(MistakeUnknown, name, "%s leads to %q, which is not there%s", what, name, c.suggestion(name))
 	}
 }
 
 // nearest proposes the node that a misspelt name may have meant.
-func (c *compiler) nearest(name string) string {
+func (c *compiler) suggestion(name string) string {
 	var names []string
 	for _, n := range c.nodes {
 		names = append(names, n.name)
 	}
-	if near := nearest.Word(name, names, len(name)/2); near != "" {
+	if near := suggest.Closest(name, names, len(name)/2); near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)
 	}
 	return ""
@@ -190,20 +190,20 @@ func (c *compiler) nearest(name string) string {
 
 func (c *compiler) checkState() {
 	var unsavable []string
-	c.shape, unsavable = shapeOf(c.state)
+	c.stateType, unsavable = newStateType(c.state)
 	for _, message := range unsavable {
-		c.wrong(MistakeState, "", "%s", message)
+		c.addMistake(MistakeState, "", "%s", message)
 	}
 	for i := range c.merges {
 		m := &c.merges[i]
-		at, ok := c.shape.byName[m.field]
+		at, ok := c.stateType.byName[m.field]
 		if !ok {
-			c.wrong(MistakeMerge, m.field, "a merge function is for field %q, which the state does not have", m.field)
+			c.addMistake(MistakeMerge, m.field, "a merge function is for field %q, which the state does not have", m.field)
 			continue
 		}
-		f := &c.shape.fields[at]
+		f := &c.stateType.fields[at]
 		if f.typ != m.value {
-			c.wrong(MistakeMerge, m.field, "the merge function of field %q is for %s, the field is of type %s", m.field, m.value, f.typ)
+			c.addMistake(MistakeMerge, m.field, "the merge function of field %q is for %s, the field is of type %s", m.field, m.value, f.typ)
 			continue
 		}
 		f.merge = m
@@ -211,76 +211,76 @@ func (c *compiler) checkState() {
 }
 
 // checkWays looks for nodes that no run can get to, or not out of.
-func (c *compiler) checkWays() {
+func (c *compiler) checkReachability() {
 	c.plan = newPlan(len(c.nodes))
 	for _, e := range c.edges {
-		if c.known(e.from) && c.known(e.to) {
-			c.plan.edge(c.at(e.from), c.at(e.to))
+		if c.isKnown(e.from) && c.isKnown(e.to) {
+			c.plan.addEdge(c.nodeIndex(e.from), c.nodeIndex(e.to))
 		}
 	}
 	for _, b := range c.branches {
 		for _, target := range b.targets {
-			if c.known(b.from) && c.known(target) {
-				c.plan.way(c.at(b.from), c.at(target))
+			if c.isKnown(b.from) && c.isKnown(target) {
+				c.plan.addTarget(c.nodeIndex(b.from), c.nodeIndex(target))
 			}
 		}
 	}
 	c.plan.finish()
 	for i, n := range c.nodes {
 		if c.index[n.name] != i {
-			continue // one of two of the same name
+			continue // firstAlloc of two of the same name
 		}
 		switch {
 		case !c.plan.reachable[i]:
-			c.wrong(MistakeUnreachable, n.name, "no way leads to node %q", n.name)
-		case len(c.plan.ways[i]) == 0:
-			c.wrong(MistakeDeadEnd, n.name, "node %q is a dead end: no edge leads on", n.name)
-		case !c.plan.ends[i]:
-			c.wrong(MistakeDeadEnd, n.name, "node %q is a dead end: no way from it leads to End", n.name)
+			c.addMistake(MistakeUnreachable, n.name, "no way leads to node %q", n.name)
+		case len(c.plan.targets[i]) == 0:
+			c.addMistake(MistakeDeadEnd, n.name, "node %q is a dead end: no edge leads on", n.name)
+		case !c.plan.reachesEnd[i]:
+			c.addMistake(MistakeDeadEnd, n.name, "node %q is a dead end: no way from it leads to End", n.name)
 		}
 	}
 	if !slices.Contains(c.plan.reachable, true) {
-		c.wrong(MistakeUnreachable, "", "no edge leads from Start to a node")
+		c.addMistake(MistakeUnreachable, "", "no edge leads from Start to a node")
 	}
 }
 
-func (c *compiler) known(name string) bool {
+func (c *compiler) isKnown(name string) bool {
 	_, ok := c.index[name]
 	return ok || name == Start || name == End
 }
 
 // at is the index of a node; both ends are atEnd, because nothing leads to Start and nothing away from End.
-func (c *compiler) at(name string) int {
+func (c *compiler) nodeIndex(name string) int {
 	if name == Start || name == End {
 		return atEnd
 	}
 	return c.index[name]
 }
 
-func (c *compiler) flow() *compiled {
+func (c *compiler) build() *compiled {
 	f := &compiled{
-		name: c.name, address: fermata.Segment{Type: fermata.SegmentRunnable, ID: c.name}.String(), shape: c.shape, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route, len(c.nodes)+1),
+		name: c.name, address: fermata.Segment{Type: fermata.SegmentRunnable, ID: c.name}.String(), stateType: c.stateType, plan: c.plan, nodes: slices.Clone(c.nodes), index: c.index, routes: make([][]route, len(c.nodes)+1),
 		before: make([]bool, len(c.nodes)), after: make([]bool, len(c.nodes)),
-		renames: maps.Clone(c.renames), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel, entry: c.entry,
+		renames: maps.Clone(c.renames), migrate: c.migrate, maxSteps: c.maxSteps, parallel: c.parallel, newActivation: c.newActivation,
 	}
 	for _, n := range c.nodes {
 		f.segments = append(f.segments, nodeSegment(n.name))
 	}
-	for _, name := range c.draft.before {
+	for _, name := range c.definition.before {
 		f.before[c.index[name]] = true
 	}
-	for _, name := range c.draft.after {
+	for _, name := range c.definition.after {
 		f.after[c.index[name]] = true
 	}
 	for _, b := range c.branches {
 		r := route{pick: b.pick, targets: make(map[string]int), names: slices.Clone(b.targets)}
 		for _, target := range b.targets {
-			r.targets[target] = c.at(target)
+			r.targets[target] = c.nodeIndex(target)
 		}
-		from := c.at(b.from) + 1
+		from := c.nodeIndex(b.from) + 1
 		f.routes[from] = append(f.routes[from], r)
 	}
-	f.print = c.fingerprint()
+	f.fingerprint = c.fingerprint()
 	return f
 }
 
@@ -288,17 +288,17 @@ func (c *compiler) flow() *compiled {
 // changed goes on in the new code.
 func (c *compiler) fingerprint() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "graph %q state %s\n", c.name, c.shape.print)
+	fmt.Fprintf(h, "graph %q state %s\n", c.name, c.stateType.fingerprint)
 	for i, n := range c.nodes {
 		fmt.Fprintf(h, "node %q before %t after %t fan-out %t", n.name, slices.Contains(c.before, n.name), slices.Contains(c.after, n.name), n.fanOut)
 		if n.sub != nil {
-			fmt.Fprintf(h, " sub %s", n.sub.print)
+			fmt.Fprintf(h, " sub %s", n.sub.fingerprint)
 		}
 		if n.result != nil {
-			describe(h, n.result, nil)
+			writeType(h, n.result, nil)
 		}
-		fmt.Fprintf(h, " ways %v\n", c.plan.ways[i])
+		fmt.Fprintf(h, " ways %v\n", c.plan.targets[i])
 	}
-	fmt.Fprintf(h, "start %v\n", c.plan.start)
+	fmt.Fprintf(h, "start %v\n", c.plan.startTargets)
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }

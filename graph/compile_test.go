@@ -46,12 +46,12 @@ func TestCompile_ReportsEveryMistakeAtOnceByName(t *testing.T) {
 		text string
 	}{
 		{graph.MistakeDuplicate, "draft", `node "draft" is there twice`},
-		{graph.MistakeNothing, "empty", `node "empty" has no function`},
+		{graph.MistakeMissing, "empty", `node "empty" has no function`},
 		{graph.MistakeName, "__end__", `cannot be named`},
 		{graph.MistakeUnknown, "reveiw", `did you mean "review"?`},
 		{graph.MistakeDuplicate, "review", `the edge from "review" to "__end__" is there twice`},
-		{graph.MistakeNothing, "draft", `the branch from "draft" has no route`},
-		{graph.MistakeNothing, "draft", `the branch from "draft" has no targets`},
+		{graph.MistakeMissing, "draft", `the branch from "draft" has no route`},
+		{graph.MistakeMissing, "draft", `the branch from "draft" has no targets`},
 		{graph.MistakeUnknown, "drat", `did you mean "draft"?`},
 		{graph.MistakeUnknown, "nowhere", `leads to "nowhere"`},
 		{graph.MistakeUnknown, "finalise", `a hold names node "finalise"`},

@@ -45,7 +45,7 @@ func (w *watched) wait(t *testing.T) {
 	}
 }
 
-func TestI14_ANodeThatFinishedBesideASlowOneIsNotRepeatedAfterACrash(t *testing.T) {
+func TestI14_FinishedSiblingIsNotRepeatedAfterACrash(t *testing.T) {
 	var c counter
 	faulty := storetest.NewFaulty(memory.New())
 	st := &watched{Checkpoints: faulty, t: t, part: "task node:quick#1", text: []byte(`"finished"`), saved: make(chan struct{})}
@@ -55,7 +55,7 @@ func TestI14_ANodeThatFinishedBesideASlowOneIsNotRepeatedAfterACrash(t *testing.
 		c.add("slow")
 		if c.of("slow") == 1 {
 			st.wait(t) // the other is done, this one is in the middle of its work, and the process dies
-			faulty.CrashSave(faulty.Saves()+1, storetest.Before)
+			faulty.CrashSave(faulty.Saves()+1, storetest.BeforeWrite)
 			return s, errors.New("nobody will hear of this")
 		}
 		s.B = "slow"

@@ -51,7 +51,7 @@ func crashBeside(t *testing.T) store.Checkpoints {
 		return s, nil
 	}, func(_ context.Context, s lean) (lean, error) {
 		watch.wait(t)
-		faulty.CrashSave(faulty.Saves()+1, storetest.Before)
+		faulty.CrashSave(faulty.Saves()+1, storetest.BeforeWrite)
 		return s, errDown
 	}))
 	h.st = watch
@@ -79,7 +79,7 @@ func TestI14_AResultThatWaitsForItsSiblingsSurvivesADeployAndACrash(t *testing.T
 				return s, err
 			}, migrate...))
 			h.st = faulty
-			faulty.CrashSave(2, storetest.After) // the first says that it runs, the second is that of Do
+			faulty.CrashSave(2, storetest.AfterWrite) // the first says that it runs, the second is that of Do
 			_, err := h.resume(graph.TakeOver())
 			wantErr(t, err, storetest.ErrCrashed)
 			faulty.Restart()
@@ -100,7 +100,7 @@ type (
 )
 
 // What Resume cannot go on with was found only when the answer was taken, and Check did not find it: a value that only a waiting node has.
-func TestCheck_FindsWhatTheStateOfAWaitingNodeIsNot(t *testing.T) {
+func TestCheck_FindsIncompatibleStateOfWaitingNode(t *testing.T) {
 	was := besides(func(ctx context.Context, s loose) (loose, error) {
 		_, err := question.Ask(ctx, "ok?")
 		return s, err
@@ -170,7 +170,7 @@ func TestCheck_FindsAResultInAFieldThatIsGone(t *testing.T) {
 		"Check":  h.flow.Check(t.Context(), h.run, graph.WithStore(st)),
 		"Resume": second(h.resume(graph.TakeOver())),
 	} {
-		if changed, ok := errors.AsType[*graph.ChangedError](err); !ok || !strings.Contains(changed.Error(), `field "A"`) {
+		if changed, ok := errors.AsType[*graph.ProgramChangedError](err); !ok || !strings.Contains(changed.Error(), `field "A"`) {
 			t.Errorf("%s: got %v", what, err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestCheck_FindsAResultInAFieldThatIsGone(t *testing.T) {
 
 // A deploy that was taken back, and made again: what the run had come to in between in an inner graph was not looked at, because the
 // outer one was last saved by the same program.
-func TestCheck_LooksAtInnerGraphsThatAnotherProgramWentOnWith(t *testing.T) {
+func TestCheck_ChecksInnerGraphsSavedByAnotherProgram(t *testing.T) {
 	var c counter
 	outer := func(nodes ...string) *graph.Flow[notes] {
 		inner := graph.New[notes]("inner")
@@ -260,7 +260,7 @@ func TestI5_AHoldThatADeployBringsHoldsARunThatWasStoppedBeforeIt(t *testing.T) 
 }
 
 // A stop inside a node counted as a failure of the node, behind which an effect that has failed is tried again: beside what the node had done instead.
-func TestI14_AStopInsideANodeDoesNotHaveItTryAgainWhatFailed(t *testing.T) {
+func TestI14_StopInsideANodeDoesNotRetryAFailedEffect(t *testing.T) {
 	var c counter
 	g, ctx := stopping(t, &c, nil)
 	inner := compile(t, g)

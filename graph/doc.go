@@ -26,7 +26,7 @@
 // # Saving
 //
 // A run is saved after every step, and always before a question is shown; if saving fails nobody is asked. Only what a step
-// changed is written, every value once, at any depth ([SaveOnHold] writes less often). What is done is not done again: not
+// changed is written, every value once, at any depth ([SaveOnWait] writes less often). What is done is not done again: not
 // a finished node, not the result of [fermata.Do], not the steps of a graph in a node, however many of them wait.
 //
 // # Answers

@@ -19,18 +19,18 @@ func (fl *Flow[S]) Draw(waiting ...*fermata.InterruptCtx) *drawing.Drawing {
 	return fl.draw().Marked(places...)
 }
 
-// drawn is a graph's drawing, and how many boxes are in it: one graph may be inside of many, and is drawn once.
-type drawn struct {
+// drawingCache is a graph's drawing, and how many boxes are in it: one graph may be inside of many, and is drawn once.
+type drawingCache struct {
 	once    sync.Once
 	drawing *drawing.Drawing
 	boxes   int
 }
 
-// mostBoxes is how many boxes a drawing has at most, with those inside of others: beyond that nobody sees anything, and what is inside stays closed.
-const mostBoxes = 2_000
+// maxBoxes is how many boxes a drawing has at most, with those inside of others: beyond that nobody sees anything, and what is inside stays closed.
+const maxBoxes = 2_000
 
 func (fl *compiled) draw() *drawing.Drawing {
-	fl.drawn.once.Do(func() {
+	fl.drawing.once.Do(func() {
 		boxes := len(fl.nodes) + 2
 		var rows [][]drawing.Node
 		for _, names := range fl.rows() {
@@ -40,12 +40,12 @@ func (fl *compiled) draw() *drawing.Drawing {
 			}
 			rows = append(rows, row)
 		}
-		fl.drawn.drawing, fl.drawn.boxes = drawing.New(fl.name, rows, fl.drawnEdges()), boxes
+		fl.drawing.drawing, fl.drawing.boxes = drawing.New(fl.name, rows, fl.drawnEdges()), boxes
 	})
-	return fl.drawn.drawing
+	return fl.drawing.drawing
 }
 
-// describe is what a box says. It adds those inside of it to the boxes, if there is room for them.
+// writeType is what a box says. It adds those inside of it to the boxes, if there is room for them.
 func (fl *compiled) describe(name string, boxes *int) drawing.Node {
 	n := drawing.Node{ID: name, Kind: drawing.KindNode}
 	switch name {
@@ -71,8 +71,8 @@ func (fl *compiled) describe(name string, boxes *int) drawing.Node {
 	node := fl.nodes[i]
 	if node.sub != nil {
 		n.Kind = drawing.KindGraph
-		if inner := node.sub.draw(); *boxes+node.sub.drawn.boxes <= mostBoxes {
-			n.Inner, *boxes = inner, *boxes+node.sub.drawn.boxes
+		if inner := node.sub.draw(); *boxes+node.sub.drawing.boxes <= maxBoxes {
+			n.Inner, *boxes = inner, *boxes+node.sub.drawing.boxes
 		}
 	}
 	if node.fanOut {
@@ -94,7 +94,7 @@ func (fl *compiled) rows() [][]string {
 	})
 	deepest := 0
 	for _, i := range order {
-		for _, to := range fl.plan.ways[i] {
+		for _, to := range fl.plan.targets[i] {
 			if to != atEnd && fl.plan.ahead[i].has(to) {
 				depth[to] = max(depth[to], depth[i]+1)
 				deepest = max(deepest, depth[to])
@@ -122,9 +122,9 @@ func (fl *compiled) drawnEdges() []drawing.Edge {
 			edges = append(edges, drawing.Edge{From: from, To: name, Branch: !slices.Contains(always, to)})
 		}
 	}
-	add(Start, fl.plan.starts, fl.plan.start)
+	add(Start, fl.plan.startEdges, fl.plan.startTargets)
 	for i, n := range fl.nodes {
-		add(n.name, fl.plan.edges[i], fl.plan.ways[i])
+		add(n.name, fl.plan.edges[i], fl.plan.targets[i])
 	}
 	return edges
 }

@@ -35,7 +35,7 @@ func TestDraw_OneArrowPerWayAndOneLinePerNode(t *testing.T) {
 }
 
 // A run that waited in an older program, at a node that has another name now, waits where that is; a graph that is inside of many is drawn once, and not for ever.
-func TestDraw_WhatWasRenamedAndWhatIsInsideOfMany(t *testing.T) {
+func TestDraw_RenamedNodesAndSharedInnerGraphs(t *testing.T) {
 	pass := func(_ context.Context, s notes) (notes, error) { return s, nil }
 	g := graph.New[notes]("renamed")
 	g.Node("new", pass)
@@ -49,7 +49,7 @@ func TestDraw_WhatWasRenamedAndWhatIsInsideOfMany(t *testing.T) {
 	}
 	inner := compile(t, g)
 	d := inner.Draw(&fermata.InterruptCtx{Address: at})
-	if got := drawing.Then(d.Next(at)); got != "the end" || !strings.Contains(d.Text(), "new (waits)") {
+	if got := drawing.FormatNext(d.Next(at)); got != "the end" || !strings.Contains(d.Text(), "new (waits)") {
 		t.Errorf("then %s:\n%s", got, d.Text())
 	}
 	for depth := range 9 { // 4⁹ boxes

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/recovery"
 )
 
 var (
@@ -30,10 +30,10 @@ var (
 
 	// ErrTakenOver says that somebody else went on with the run while this call was running it. What this call did since its
 	// last save does not count.
-	ErrTakenOver error = visit.ControlError("graph: the run was taken over")
+	ErrTakenOver error = activation.ControlError("graph: the run was taken over")
 
 	// ErrStopped says that the run was asked to stop, with [WithStop], and did at a step's end. It can be resumed.
-	ErrStopped error = visit.ControlError("graph: the run was stopped")
+	ErrStopped error = activation.ControlError("graph: the run was stopped")
 
 	// ErrUnknownInterrupt says that the run never raised an interrupt of this id. Nothing was run.
 	ErrUnknownInterrupt = errors.New("graph: unknown interrupt")
@@ -41,8 +41,8 @@ var (
 	// ErrAlreadyAnswered says that the interrupt has its answer. Nothing was run; the first answer stands.
 	ErrAlreadyAnswered = errors.New("graph: the interrupt is answered already")
 
-	// ErrStale says that the question was withdrawn: the node that asked no longer does. Nothing was run.
-	ErrStale = errors.New("graph: the interrupt is no longer asked")
+	// ErrWithdrawn says that the question was withdrawn: the node that asked no longer does. Nothing was run.
+	ErrWithdrawn = errors.New("graph: the interrupt is no longer asked")
 
 	// ErrUnanswered says that a node finished although an interrupt it had raised with Interrupt, StatefulInterrupt or
 	// CompositeInterrupt is still open. Its result does not count. A part that is not a resume target must raise its
@@ -55,8 +55,8 @@ var (
 	// ErrFormat says that the run was saved by a newer Fermata in a format that this one does not know.
 	ErrFormat = errors.New("graph: the checkpoint has an unknown format")
 
-	// ErrForeign says that the run belongs to another graph. Nothing was run or changed.
-	ErrForeign = errors.New("graph: the run belongs to another graph")
+	// ErrWrongGraph says that the run belongs to another graph. Nothing was run or changed.
+	ErrWrongGraph = errors.New("graph: the run belongs to another graph")
 )
 
 // CompileError lists every mistake in a graph.
@@ -83,7 +83,7 @@ const (
 	MistakeUnknown     MistakeCode = "unknown"     // an edge, branch, hold or rename names a node that is not there
 	MistakeUnreachable MistakeCode = "unreachable" // no way from Start leads to the node
 	MistakeDeadEnd     MistakeCode = "dead-end"    // no way from the node leads to End
-	MistakeNothing     MistakeCode = "nothing"     // a node without a function, a branch without route or targets
+	MistakeMissing     MistakeCode = "nothing"     // a node without a function, a branch without route or targets
 	MistakeState       MistakeCode = "state"       // the state, or what a fan-out makes, is of a type that cannot be saved
 	MistakeMerge       MistakeCode = "merge"       // a merge function for an unknown field or of another type
 )
@@ -110,7 +110,7 @@ func (e *NodeError) Error() string {
 func (e *NodeError) Unwrap() error { return e.Err }
 
 // PanicError is a panic in a node.
-type PanicError = safely.PanicError
+type PanicError = recovery.PanicError
 
 // ConflictError says that two nodes which did not see each other's work changed the same field differently. Register a
 // merge function with [MergeField], or let them write different fields.
@@ -150,16 +150,16 @@ func (e *StepLimitError) Error() string {
 	return fmt.Sprintf("graph: %q took %d steps without a rest: does it loop? (MaxSteps sets the limit)", e.Graph, e.Limit)
 }
 
-// ChangedError says that a run has what this program does not: it is at nodes that the graph no longer has, its state has
+// ProgramChangedError says that a run has what this program does not: it is at nodes that the graph no longer has, its state has
 // fields that seem to be renamed, or it asks a question of a kind that is gone. Nothing was run or changed. Bring them back, or
 // say with [Graph.Rename] and [Graph.MigrateState] what became of nodes and fields.
-type ChangedError struct {
+type ProgramChangedError struct {
 	Run string
 	// Missing are the addresses of the nodes, or the fields, or the questions, that are gone.
 	Missing []string
 }
 
-func (e *ChangedError) Error() string {
+func (e *ProgramChangedError) Error() string {
 	return fmt.Sprintf("graph: run %s has %s, which this program does not (Rename and MigrateState say what became of them)", e.Run, strings.Join(e.Missing, ", "))
 }
 

@@ -90,7 +90,7 @@ func TestState_ThatCannotBeEncodedIsNamed(t *testing.T) {
 		"cycle":    {Any: cyclic},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, options := range [][]graph.Option{nil, {graph.SaveOnHold()}} {
+			for _, options := range [][]graph.Option{nil, {graph.SaveOnWait()}} {
 				g := graph.New[state]("bad")
 				g.Node("spoil", func(context.Context, state) (state, error) { return bad, nil })
 				g.Node("ask", func(ctx context.Context, s state) (state, error) { return s, fermata.Interrupt(ctx, "?") })
@@ -110,7 +110,7 @@ func TestState_ThatCannotBeEncodedIsNamed(t *testing.T) {
 	}
 }
 
-func TestI9_WhenSavingFailsNobodyIsAskedAndNothingMoreRuns(t *testing.T) {
+func TestI9_FailedSaveReportsNoInterruptAndStopsTheRun(t *testing.T) {
 	down := errors.New("disk full")
 	for n := 1; n <= 3; n++ {
 		var c counter
@@ -123,7 +123,7 @@ func TestI9_WhenSavingFailsNobodyIsAskedAndNothingMoreRuns(t *testing.T) {
 		h := newHarness(t, g)
 		faulty := storetest.NewFaulty(h.st)
 		h.st = faulty
-		faulty.FailSave(n, storetest.Before, down)
+		faulty.FailSave(n, storetest.BeforeWrite, down)
 		_, err := h.start(notes{})
 		wantErr(t, err, down)
 		if _, ok := errors.AsType[*graph.SaveError](err); !ok {
@@ -223,7 +223,7 @@ func TestLoad_CorruptForeignAndNewerCheckpointsAreRefused(t *testing.T) {
 		{"older format", "run", `{"format":1,"graph":"one","run":"run","status":"waiting"}`, graph.ErrFormat},
 		{"a part is there twice", "run", `{"format":2,"graph":"one","run":"run","status":"waiting","parts":{"frame ":{"clock":1}}}`, graph.ErrCorrupt},
 		{"a field is there twice", "run", `{"format":2,"graph":"one","run":"run","status":"waiting","parts":{"field :A#1 ":"x"}}`, graph.ErrCorrupt},
-		{"other graph", "run", `{"format":2,"graph":"two","run":"run","status":"waiting"}`, graph.ErrForeign},
+		{"other graph", "run", `{"format":2,"graph":"two","run":"run","status":"waiting"}`, graph.ErrWrongGraph},
 		{"no frame", "frame ", "", graph.ErrCorrupt},
 		{"frame is not JSON", "frame ", "{", graph.ErrCorrupt},
 		{"field is gone", "field :A#1 ", "", graph.ErrCorrupt},
@@ -260,7 +260,7 @@ func TestChanged_ARenamedNodeIsAnErrorUnlessTheGraphSaysSo(t *testing.T) {
 	open := h.waits(err)
 	h.flow = compile(t, build("new"))
 	_, err = h.answer(open, "asks?", "yes")
-	changed, ok := errors.AsType[*graph.ChangedError](err)
+	changed, ok := errors.AsType[*graph.ProgramChangedError](err)
 	if !ok || len(changed.Missing) != 1 || !strings.Contains(changed.Missing[0], "node:old") {
 		t.Fatalf("got %v", err)
 	}
@@ -359,7 +359,7 @@ func TestChanged_StateMigratesAndUnknownFieldsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = build(false).Resume(t.Context(), "r", graph.WithStore(copied), graph.Answer(info.Interrupts[0].ID, "yes"))
-	if changed, ok := errors.AsType[*graph.ChangedError](err); !ok || !strings.Contains(changed.Error(), "Name") {
+	if changed, ok := errors.AsType[*graph.ProgramChangedError](err); !ok || !strings.Contains(changed.Error(), "Name") {
 		t.Fatalf("a field that seems to be renamed must be noticed: %v", err)
 	}
 	if err := build(false).Check(t.Context(), "r", graph.WithStore(copied)); err == nil {

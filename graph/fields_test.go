@@ -44,7 +44,7 @@ type unsaved struct {
 
 // Each field that had a part which is not saved counted as changed by every node that ran: a function that is passed along is never
 // equal to itself, a cache that was filled is not what it was before, and the zero of a big number has several forms.
-func TestMerge_WhatIsNotSavedIsNoChange(t *testing.T) {
+func TestMerge_UnsavedPartsAreNotChanges(t *testing.T) {
 	g := graph.New[unsaved]("unsaved")
 	g.Node("begins", func(_ context.Context, s unsaved) (unsaved, error) {
 		s.Hook.Call = func() {}
@@ -93,7 +93,7 @@ func (g *grade) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &g.mark
 
 // What JSON leaves out of a state was saved all the same: a raw message that was not there came back as a null, and a value that must not be written yet
 // kept the run from beginning.
-func TestState_WhatJSONLeavesOutComesBackAsItWas(t *testing.T) {
+func TestState_OmittedJSONFieldsRoundTrip(t *testing.T) {
 	type state struct {
 		Raw   json.RawMessage `json:",omitempty"`
 		Grade grade           `json:",omitzero"`
@@ -198,7 +198,7 @@ func compiles[S any]() error {
 }
 
 // What is in a map has no address, so that encoding/json does not call methods of a pointer for it, when it writes: a run was saved that nobody could read.
-func TestCompile_AMapOfWhatAPointerWritesIsAMistake(t *testing.T) {
+func TestCompile_MapValueWithPointerMarshalerIsAMistake(t *testing.T) {
 	type money struct{ Sum big.Int }
 	for name, c := range map[string]struct {
 		compile func() error

@@ -24,11 +24,11 @@ type Route[S any] func(state S) string
 // Graph is a graph in the making. Its methods note what is wanted; [Graph.Compile] says what is wrong with it.
 type Graph[S any] struct {
 	_ [0]*S // or Go would convert it to a graph over any other state
-	draft
+	definition
 }
 
-// draft is a graph in the making, whatever its state.
-type draft struct {
+// definition is a graph in the making, whatever its state.
+type definition struct {
 	name     string
 	nodes    []*node
 	edges    []edge
@@ -71,7 +71,7 @@ type branch struct {
 // A node that is entered in another process sees what JSON has kept: where the type is any, a number is a json.Number then and a
 // struct a map. Give such values a type if nodes look into them.
 func New[S any](name string) *Graph[S] {
-	return &Graph[S]{draft: draft{name: name, maxSteps: DefaultMaxSteps, renames: map[string]string{}}}
+	return &Graph[S]{definition: definition{name: name, maxSteps: DefaultMaxSteps, renames: map[string]string{}}}
 }
 
 // DefaultMaxSteps is how many steps a graph may take without a person's word, unless [Graph.MaxSteps] says otherwise.
@@ -97,7 +97,7 @@ func (g *Graph[S]) Node(name string, fn Func[S], options ...NodeOption) {
 	g.add(n, options)
 }
 
-func (g *draft) add(n *node, options []NodeOption) {
+func (g *definition) add(n *node, options []NodeOption) {
 	var o nodeOptions
 	for _, option := range options {
 		option(&o)

@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/internal/visit"
 )
 
 const (
@@ -24,77 +24,77 @@ const (
 
 // hold stops a task before or after its node. The address is that of the graph, whose state it shows, with one segment more:
 // several holds of one graph may be open at once. It is called with the lock held.
-func (f *frame) hold(t *task, status taskStatus, when string) error {
+func (f *instance) hold(t *task, status taskStatus, when string) error {
 	name := f.flow.nodes[t.node].name
-	r := &visit.Record{
-		ID:      ident.Derive("int", f.sess.Run(), f.placeOf(t), fermataHold, when),
-		Address: visit.Join(f.names.Address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
-		Visit:   f.placeOf(t), Rel: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: KindHold,
-		Kind: KindHold, Status: visit.Open,
+	r := &activation.Record{
+		ID:         ident.Derive("int", f.exec.Run(), f.placeOf(t), holdSegment, when),
+		Address:    activation.Join(f.location.Address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
+		Activation: f.placeOf(t), RelPath: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: KindHold,
+		Kind: KindHold, Status: activation.StatusOpen,
 	}
-	t.at, t.base = f.clock, f.state
-	clear(f.merged) // from here on somebody else has this state, too
-	shown, err := f.flow.shape.shown(t.base)
+	t.baseClock, t.base = f.clock, f.state
+	clear(f.mergedFields) // from here on somebody else has this state, too
+	shown, err := f.flow.stateType.copyValue(t.base)
 	if err != nil {
 		return f.unsavable(err)
 	}
-	f.keep(r, shown)
-	t.status, t.signals = status, []*visit.Signal{{Record: r, Info: shown}}
-	f.touchTask(t)
+	f.recordInterrupt(r, shown)
+	t.status, t.signals = status, []*activation.Signal{{Record: r, Info: shown}}
+	f.markTaskDirty(t)
 	return nil
 }
 
-const fermataHold = string(fermata.SegmentHold)
+const holdSegment = string(fermata.SegmentHold)
 
 // release goes on with every hold that has been answered.
-func (f *frame) release() error {
+func (f *instance) releaseHolds() error {
 	for _, t := range f.tasks {
-		if t.status != taskHeld && t.status != taskResting {
+		if t.status != taskHeldBefore && t.status != taskHeldAfter {
 			continue
 		}
-		for _, r := range f.sess.loaded.at(t.place).records {
-			if r.Kind == KindHold && r.Status == visit.Answered && isHoldOf(r, t.status) {
+		for _, r := range f.exec.loaded.at(t.place).records {
+			if r.Kind == KindHold && r.Status == activation.StatusAnswered && isHoldOf(r, t.status) {
 				if err := f.releaseTask(t, r); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	f.tasks = slices.DeleteFunc(f.tasks, func(t *task) bool { return t.status == taskOver })
+	f.tasks = slices.DeleteFunc(f.tasks, func(t *task) bool { return t.status == taskRemoved })
 	return nil
 }
 
-func isHoldOf(r *visit.Record, status taskStatus) bool {
-	return strings.HasSuffix(r.Rel, holdAfter) == (status == taskResting)
+func isHoldOf(r *activation.Record, status taskStatus) bool {
+	return strings.HasSuffix(r.RelPath, holdAfter) == (status == taskHeldAfter)
 }
 
-func (f *frame) releaseTask(t *task, r *visit.Record) error {
+func (f *instance) releaseTask(t *task, r *activation.Record) error {
 	f.lock()
 	defer f.unlock()
 	if r.Answer != nil {
-		if err := f.edit(t, r); err != nil {
-			return f.reopen(t, r, err) //mutate:hold-conflict-reopens
+		if err := f.applyEdit(t, r); err != nil {
+			return f.reopenHold(t, r, err) //mutate:hold-conflict-reopens
 		}
 	}
-	f.settle(r, visit.Answered)
-	t.at, t.base = f.clock, f.state
-	f.touchTask(t)
-	if t.status == taskHeld {
+	f.settleInterrupt(r, activation.StatusAnswered)
+	t.baseClock, t.base = f.clock, f.state
+	f.markTaskDirty(t)
+	if t.status == taskHeldBefore {
 		t.status = taskReady
 		return nil
 	}
-	targets, err := f.follow(t.node, f.state)
+	targets, err := f.successors(t.node, f.state)
 	if err != nil {
 		return err
 	}
-	f.end(t)
-	f.lead(t.node, targets)
+	f.endTask(t)
+	f.trigger(t.node, targets)
 	return nil
 }
 
 // edit merges the state that somebody handed back. It is called with the lock held.
-func (f *frame) edit(t *task, r *visit.Record) error {
-	edited, err := decodeState(f.flow.shape, r.Answer)
+func (f *instance) applyEdit(t *task, r *activation.Record) error {
+	edited, err := decodeState(f.flow.stateType, r.Answer)
 	if err != nil {
 		return err
 	}
@@ -102,19 +102,19 @@ func (f *frame) edit(t *task, r *visit.Record) error {
 	if err != nil {
 		return err
 	}
-	clear(f.merged)
-	return f.apply(&contribution{by: r.Rel, base: t.base, at: t.at, result: edited, changed: changed, rev: f.nextRev()})
+	clear(f.mergedFields)
+	return f.applyUpdate(&stateUpdate{by: r.RelPath, base: t.base, baseClock: t.baseClock, result: edited, changed: changed, version: f.nextVersion()})
 }
 
 // editedFields compares by what was shown, which is JSON: a time in another form of the same zone is not an edit.
-func (f *frame) editedFields(base, edited statePtr) (changed []int, err error) {
-	for i := range f.flow.shape.fields {
-		fd := &f.flow.shape.fields[i]
-		was, err := encodeField(f.flow.shape, fd, base)
+func (f *instance) editedFields(base, edited statePtr) (changed []int, err error) {
+	for i := range f.flow.stateType.fields {
+		fd := &f.flow.stateType.fields[i]
+		was, err := encodeField(f.flow.stateType, fd, base)
 		if err != nil {
 			return nil, err
 		}
-		is, err := encodeField(f.flow.shape, fd, edited)
+		is, err := encodeField(f.flow.stateType, fd, edited)
 		if err != nil {
 			return nil, err
 		}
@@ -127,28 +127,28 @@ func (f *frame) editedFields(base, edited statePtr) (changed []int, err error) {
 
 // reopen leaves a hold open whose answer could not be used, and shows the newest state with it: an edit of that one cannot
 // meet the same conflict again. It is called with the lock held.
-func (f *frame) reopen(t *task, r *visit.Record, err error) error {
-	f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: err}})
-	r.Status, r.Answer, r.Fresh = visit.Open, nil, false
-	t.at, t.base = f.clock, f.state
-	f.touchTask(t)
-	shown, err := f.flow.shape.shown(t.base)
+func (f *instance) reopenHold(t *task, r *activation.Record, err error) error {
+	f.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: err}})
+	r.Status, r.Answer, r.Undelivered = activation.StatusOpen, nil, false
+	t.baseClock, t.base = f.clock, f.state
+	f.markTaskDirty(t)
+	shown, err := f.flow.stateType.copyValue(t.base)
 	if err != nil {
 		return f.unsavable(err)
 	}
-	t.signals = []*visit.Signal{{Record: r, Info: shown}}
-	f.keep(r, shown)
+	t.signals = []*activation.Signal{{Record: r, Info: shown}}
+	f.recordInterrupt(r, shown)
 	return nil
 }
 
 // decodeState reads a whole state that somebody hands back. A field that is missing would be lost, so it is an error.
-func decodeState(sh *shape, data []byte) (state statePtr, err error) {
-	defer safely.Recover(&err) // a type may have JSON methods that panic
-	state = sh.fresh()
+func decodeState(sh *stateType, data []byte) (state statePtr, err error) {
+	defer recovery.Recover(&err) // a type may have JSON methods that panic
+	state = sh.newState()
 	if err := strictjson.Decode(data, state); err != nil {
 		return state, err
 	}
-	if sh.whole {
+	if sh.singleField {
 		return state, nil
 	}
 	var present map[string]json.RawMessage
@@ -168,7 +168,7 @@ func decodeState(sh *shape, data []byte) (state statePtr, err error) {
 }
 
 // encodeState returns the JSON of a state that somebody hands back as a Go value or as JSON.
-func encodeState(sh *shape, answer any) ([]byte, error) {
+func encodeState(sh *stateType, answer any) ([]byte, error) {
 	if answer == nil {
 		return nil, nil
 	}
@@ -177,11 +177,11 @@ func encodeState(sh *shape, answer any) ([]byte, error) {
 		if v.IsNil() {
 			return nil, errors.New("the state is a nil pointer")
 		}
-		return savable.Encode(answer)
+		return roundtrip.Encode(answer)
 	case v.Type() == sh.typ, sh.typ.Kind() == reflect.Interface:
-		return savable.Encode(sh.pointer(v))
+		return roundtrip.Encode(sh.pointerTo(v))
 	}
-	data, err := savable.Encode(answer)
+	data, err := roundtrip.Encode(answer)
 	if err != nil || bytes.Equal(data, jsonNull) {
 		return nil, err
 	}

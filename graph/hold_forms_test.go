@@ -99,7 +99,7 @@ func refuse[S any](t *testing.T, input S, answers ...any) {
 }
 
 // held is a run that waits before its only node.
-func held[S any](t *testing.T, input S) (*graph.Flow[S], *memory.Store, string) {
+func held[S any](t *testing.T, input S) (*graph.Flow[S], *memory.Checkpoints, string) {
 	t.Helper()
 	g := graph.New[S]("held")
 	g.Node("pass", func(_ context.Context, s S) (S, error) { return s, nil })

@@ -55,7 +55,7 @@ func TestHoldBefore_ShowsTheStateAndTakesItBackEdited(t *testing.T) {
 }
 
 // The node took the word that lets it begin for a yes to its own question, which nobody had been asked.
-func TestI5_ToLetAHeldNodeBeginIsNoAnswerToWhatItAsks(t *testing.T) {
+func TestI5_ReleasingAHoldDoesNotAnswerTheNodesInterrupt(t *testing.T) {
 	for _, inside := range []bool{false, true} {
 		var c counter
 		g := oneNode(func(ctx context.Context, s notes) (notes, error) {
@@ -293,7 +293,7 @@ func TestHold_OfAGraphThatANodeRunsShowsItsStateInAnotherProcess(t *testing.T) {
 }
 
 // The state of such a graph that is no struct was shown as the only field of one, and became that when it was handed back.
-func TestHold_OfAGraphThatANodeRunsShowsAStateThatIsNoStruct(t *testing.T) {
+func TestHold_OfAGraphRunByANodeShowsANonStructState(t *testing.T) {
 	type bag = map[string]any
 	inner := graph.New[bag]("inner")
 	inner.Node("next", func(_ context.Context, s bag) (bag, error) { return s, nil })

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/savable"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
 // Name is what the graph was called when it was made.
@@ -39,37 +39,37 @@ func (fl *Flow[S]) Inspect(ctx context.Context, run string, list ...Option) (*Sn
 	if err != nil {
 		return nil, err
 	}
-	state, err := fl.savedState(s.loaded, "", nil)
+	state, err := fl.readState(s.loaded, "", nil)
 	if err != nil {
 		return nil, err
 	}
 	return &Snapshot[S]{
-		Run: run, Status: s.head.Status, Error: s.head.Error, State: *state.(*S), Interrupts: s.waiting(fl.compiled), Version: s.version,
+		Run: run, Status: s.head.Status, Error: s.head.Error, State: *state.(*S), Interrupts: s.openInterrupts(fl.compiled), Version: s.version,
 	}, nil
 }
 
-// Check says whether this build could go on with a saved run: nil, a [*ChangedError], or why the run cannot be read. It
+// Check says whether this build could go on with a saved run: nil, a [*ProgramChangedError], or why the run cannot be read. It
 // runs and changes nothing.
 func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error {
 	s, err := fl.open(ctx, run, list)
 	if err != nil {
 		return err
 	}
-	if err := fl.resumable(s.loaded); err != nil {
+	if err := fl.checkResumable(s.loaded); err != nil {
 		return err
 	}
 	if missing := s.unknownKinds(); len(missing) > 0 {
-		return fl.changed(run, missing...)
+		return fl.programChanged(run, missing...)
 	}
-	_, err = fl.savedState(s.loaded, "", nil)
+	_, err = fl.readState(s.loaded, "", nil)
 	return err
 }
 
 // unknownKinds are the open questions that nobody could answer in this program.
-func (s *session) unknownKinds() (missing []string) {
+func (s *execution) unknownKinds() (missing []string) {
 	for _, r := range s.records.All() {
-		if _, known := fermata.LookupKind(r.Kind); !known && r.Kind != "" && r.Kind != KindHold && r.Status == visit.Open {
-			missing = append(missing, noSuchKind(r))
+		if _, known := fermata.LookupKind(r.Kind); !known && r.Kind != "" && r.Kind != KindHold && r.Status == activation.StatusOpen {
+			missing = append(missing, unknownKindText(r))
 		}
 	}
 	return missing
@@ -92,7 +92,7 @@ func (fl *Flow[S]) CheckAnswers(ctx context.Context, run string, list ...Option)
 		return nil, err
 	}
 	return func(interruptID string, answer any) (json.RawMessage, error) {
-		checked, err := s.check(fl.compiled, map[string]any{interruptID: answer})
+		checked, err := s.checkAnswers(fl.compiled, map[string]any{interruptID: answer})
 		if err != nil {
 			return nil, err
 		}
@@ -101,31 +101,31 @@ func (fl *Flow[S]) CheckAnswers(ctx context.Context, run string, list ...Option)
 }
 
 // savedState reads the state of a frame: the newest, or that of one of its tasks.
-func (fl *compiled) savedState(saved *checkpoint, frameAt string, task *savedTask) (statePtr, error) {
-	loader, err := fl.loader(saved, frameAt)
+func (fl *compiled) readState(saved *checkpoint, frameAt string, task *savedTask) (statePtr, error) {
+	loader, err := fl.newStateLoader(saved, frameAt)
 	if err != nil {
 		return nil, err
 	}
 	if task != nil {
-		return loader.at(task.At)
+		return loader.stateAt(task.BaseClock)
 	}
-	return loader.frame.state, nil
+	return loader.instance.state, nil
 }
 
 // loader reads the states of a saved frame that nobody goes on with.
-func (fl *compiled) loader(saved *checkpoint, frameAt string) (*stateLoader, error) {
-	f := newFrame(fl, nil, visit.Frame{Place: frameAt, Address: fl.name})
-	sf := saved.at(frameAt).frame
+func (fl *compiled) newStateLoader(saved *checkpoint, frameAt string) (*stateLoader, error) {
+	f := newInstance(fl, nil, activation.Instance{Place: frameAt, Address: fl.name})
+	sf := saved.at(frameAt).instance
 	if sf == nil {
-		return nil, fmt.Errorf("%w: part %q is missing", ErrCorrupt, partFrame+frameAt)
+		return nil, fmt.Errorf("%w: part %q is missing", ErrCorrupt, partInstance+frameAt)
 	}
 	f.clock = sf.Clock
-	loader := &stateLoader{frame: f, saved: saved, frameSaved: sf, changed: sf.Shape != fl.shape.print}
+	loader := &stateLoader{instance: f, saved: saved, savedInst: sf, changed: sf.StateFingerprint != fl.stateType.fingerprint}
 	return loader, loader.fields()
 }
 
 // down goes one place down: to the graph inside the node that the first segment names, and to what is left of the place.
-func (fl *compiled) down(place fermata.Address) (inner *compiled, first string, rest fermata.Address) {
+func (fl *compiled) descend(place fermata.Address) (inner *compiled, first string, rest fermata.Address) {
 	at := place[:1]
 	rest = place[1:]
 	n, ok := fl.find(at[0].ID)
@@ -144,14 +144,14 @@ func (fl *compiled) checkHold(place fermata.Address, answer any) ([]byte, error)
 		answer = nil // for whoever is not in this process; it is no state without anything in it
 	}
 	if len(place) <= 1 {
-		return encodeState(fl.shape, answer)
+		return encodeState(fl.stateType, answer)
 	}
-	inner, _, rest := fl.down(place)
+	inner, _, rest := fl.descend(place)
 	if inner == nil || len(rest) == 0 { // a graph that a node runs by itself: it checks when it gets the answer
 		if answer == nil {
 			return nil, nil
 		}
-		return savable.Encode(answer)
+		return roundtrip.Encode(answer)
 	}
 	return inner.checkHold(rest, answer)
 }
@@ -161,42 +161,42 @@ func (fl *compiled) heldState(saved *checkpoint, frameAt string, place fermata.A
 		return nil
 	}
 	if len(place) == 1 {
-		task := saved.at(visit.Join(frameAt, place.String())).task
+		task := saved.at(activation.Join(frameAt, place.String())).task
 		if task == nil {
 			return nil
 		}
-		state, err := fl.savedState(saved, frameAt, task)
+		state, err := fl.readState(saved, frameAt, task)
 		if err != nil {
 			return nil
 		}
-		return fl.shape.value(state)
+		return fl.stateType.valueOf(state)
 	}
-	inner, first, rest := fl.down(place)
+	inner, first, rest := fl.descend(place)
 	if inner == nil || len(rest) == 0 {
 		return nil
 	}
-	return inner.heldState(saved, visit.Join(frameAt, first), rest)
+	return inner.heldState(saved, activation.Join(frameAt, first), rest)
 }
 
 // resumable returns an error if the run cannot go on in this program. It is asked before an answer is taken, so it has to find
 // everything that loading the frames would: a frame in which nobody was answered may be of a program long ago.
-func (fl *compiled) resumable(saved *checkpoint) error {
+func (fl *compiled) checkResumable(saved *checkpoint) error {
 	missing, err := fl.missing(saved, "")
 	if len(missing) > 0 {
-		return fl.changed(saved.head.Run, missing...)
+		return fl.programChanged(saved.head.Run, missing...)
 	}
 	return err
 }
 
 // missing lists what the frame has that the program does not. The error is what else is wrong with it.
 func (fl *compiled) missing(saved *checkpoint, frameAt string) (missing []string, err error) {
-	sf := saved.at(frameAt).frame
-	if text := fl.renamed(sf); text != "" {
+	sf := saved.at(frameAt).instance
+	if text := fl.renamedFields(sf); text != "" {
 		missing = append(missing, text)
-	} else if sf.Shape != fl.shape.print {
-		missing, err = fl.unreadable(saved, frameAt)
+	} else if sf.StateFingerprint != fl.stateType.fingerprint {
+		missing, err = fl.unreadableStates(saved, frameAt)
 	}
-	for _, name := range slices.Concat(sf.Next, sf.Again) {
+	for _, name := range slices.Concat(sf.Triggered, sf.NextRound) {
 		if _, ok := fl.find(name); !ok {
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(name), fl.name))
 		}
@@ -207,8 +207,8 @@ func (fl *compiled) missing(saved *checkpoint, frameAt string) (missing []string
 			missing = append(missing, fmt.Sprintf("%s (graph %s)", nodeSegment(task.Node), fl.name))
 			continue
 		}
-		if sf.Print != fl.print {
-			missing = append(missing, fl.nodes[n].unlike(saved, task)...)
+		if sf.Fingerprint != fl.fingerprint {
+			missing = append(missing, fl.nodes[n].incompatibleResults(saved, task)...)
 		}
 		inside, failed := fl.missingInside(saved, task, fl.nodes[n])
 		missing, err = append(missing, inside...), join(err, failed)
@@ -217,17 +217,17 @@ func (fl *compiled) missing(saved *checkpoint, frameAt string) (missing []string
 }
 
 // unreadable is missing for the states of a frame: the newest, and those that its tasks were given and have left.
-func (fl *compiled) unreadable(saved *checkpoint, frameAt string) ([]string, error) {
-	loader, err := fl.loader(saved, frameAt)
+func (fl *compiled) unreadableStates(saved *checkpoint, frameAt string) ([]string, error) {
+	loader, err := fl.newStateLoader(saved, frameAt)
 	for _, task := range saved.at(frameAt).tasks {
 		if err == nil {
-			_, err = loader.at(task.At)
+			_, err = loader.stateAt(task.BaseClock)
 		}
 		if err == nil && task.Status == taskFinished {
-			_, err = loader.left(task)
+			_, err = loader.taskResult(task)
 		}
 	}
-	if changed, ok := errors.AsType[*ChangedError](err); ok {
+	if changed, ok := errors.AsType[*ProgramChangedError](err); ok {
 		return changed.Missing, nil
 	}
 	return nil, err
@@ -235,8 +235,8 @@ func (fl *compiled) unreadable(saved *checkpoint, frameAt string) ([]string, err
 
 // missingInside is missing for the graphs inside a node.
 func (fl *compiled) missingInside(saved *checkpoint, task *savedTask, n *node) (missing []string, err error) {
-	for _, frame := range innerFrames(saved, task.place) {
-		inner := saved.at(frame).frame
+	for _, frame := range innerInstances(saved, task.place) {
+		inner := saved.at(frame).instance
 		isItem := frame != task.place
 		if n.sub == nil || n.fanOut != isItem || n.sub.name != inner.Graph {
 			what := "graph"
@@ -253,41 +253,41 @@ func (fl *compiled) missingInside(saved *checkpoint, task *savedTask, n *node) (
 
 // unlike is missing for the results of a list's items that are none of this program's. Those beside them would go to work, and leave what the program before
 // cannot go on with, either.
-func (n *node) unlike(saved *checkpoint, task *savedTask) (missing []string) {
+func (n *node) incompatibleResults(saved *checkpoint, task *savedTask) (missing []string) {
 	if n.result == nil {
 		return nil
 	}
 	for part, data := range saved.at(task.place).journal {
-		outer, item := cutPlace(part)
-		if outer != partDone+task.place || !strings.HasPrefix(item, itemPrefix) {
+		outer, item := splitPlace(part)
+		if outer != partResult+task.place || !strings.HasPrefix(item, itemPrefix) {
 			continue
 		}
-		if err := readable(data, n.result); err != nil {
+		if err := checkDecodable(data, n.result); err != nil {
 			return []string{fmt.Sprintf("a result of %s in %s that is no %s (%v)", item, nodeSegment(task.Node), n.result, err)}
 		}
 	}
 	return nil
 }
 
-func readable(data []byte, as reflect.Type) (err error) {
-	defer safely.Recover(&err) // a type may have JSON methods that panic
-	return savable.Decode(data, reflect.New(as).Interface())
+func checkDecodable(data []byte, as reflect.Type) (err error) {
+	defer recovery.Recover(&err) // a type may have JSON methods that panic
+	return roundtrip.Decode(data, reflect.New(as).Interface())
 }
 
-// partDone is the word of what fermata.Do keeps.
-const partDone = "do "
+// partResult is the word of what fermata.Do keeps.
+const partResult = "do "
 
-// innerFrames lists the frames right inside a visit: that of a graph in the node, or those of a graph for each item. Graphs that the
+// innerInstances lists the frames right inside a visit: that of a graph in the node, or those of a graph for each item. Graphs that the
 // node's own code runs are not among them.
-func innerFrames(saved *checkpoint, place string) []string {
+func innerInstances(saved *checkpoint, place string) []string {
 	var frames []string
-	if saved.at(place).frame != nil {
+	if saved.at(place).instance != nil {
 		frames = append(frames, place)
 	}
 	for _, part := range saved.at(place).below {
-		at, ok := strings.CutPrefix(part, partFrame)
-		outer, last := cutPlace(at)
-		if ok && outer == place && strings.HasPrefix(last, itemPrefix) && saved.at(at).frame != nil {
+		at, ok := strings.CutPrefix(part, partInstance)
+		outer, last := splitPlace(at)
+		if ok && outer == place && strings.HasPrefix(last, itemPrefix) && saved.at(at).instance != nil {
 			frames = append(frames, at)
 		}
 	}

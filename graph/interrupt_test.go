@@ -409,7 +409,7 @@ func TestAsk_AfterTheNodeHasReturnedIsRefused(t *testing.T) {
 	wantErr(t, err, fermata.ErrEnded)
 }
 
-func TestInterrupt_WhatTheCallerDoesToTheDataStaysWithTheCaller(t *testing.T) {
+func TestInterrupt_LaterChangesToTheDataHaveNoEffect(t *testing.T) {
 	var c counter
 	h := newHarness(t, oneNode(ask(&c, "node", fieldA)))
 	_, err := h.start(notes{})
@@ -428,7 +428,7 @@ func TestInterrupt_WhatTheCallerDoesToTheDataStaysWithTheCaller(t *testing.T) {
 }
 
 // Whoever bundles what its parts returned need not look first whether one of them waits. Somebody was asked about nothing, when all parts were done.
-func TestCompositeInterrupt_OfPartsThatAreAllDoneIsNone(t *testing.T) {
+func TestCompositeInterrupt_WithOnlyFinishedPartsReturnsNil(t *testing.T) {
 	h := newHarness(t, oneNode(func(ctx context.Context, n notes) (notes, error) {
 		part := fermata.AppendAddressSegment(ctx, "part", "one")
 		var err error

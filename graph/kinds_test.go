@@ -90,7 +90,7 @@ func (h *harness[S]) newProgram(g *graph.Graph[S], kind string) {
 }
 
 // A no that was given before a deploy was read as the zero value of the new answer, and that was a yes.
-func TestI13_AnAnswerThatWasGivenInAnEarlierFormIsAskedForAgain(t *testing.T) {
+func TestI13_AnswerGivenInEarlierFormIsAskedAgain(t *testing.T) {
 	h := newHarness(t, earlier())
 	_, err := h.start(notes{})
 	_, err = h.answer(h.waits(err), "deploy?", earlierVerdict{Approved: false})
@@ -112,12 +112,12 @@ func TestI13_AnAnswerThatWasGivenInAnEarlierFormIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestI13_AnAnswerThatWasSavedAndNotUsedInAnEarlierProgramIsAskedForAgain(t *testing.T) {
+func TestI13_UnusedAnswerOfEarlierProgramIsAskedAgain(t *testing.T) {
 	h := newHarness(t, earlier())
 	_, err := h.start(notes{})
 	id := find(t, h.waits(err), "deploy?").ID
 	faulty := storetest.NewFaulty(h.st)
-	faulty.CrashSave(2, storetest.Before) // the first save has the answer
+	faulty.CrashSave(2, storetest.BeforeWrite) // the first save has the answer
 	_, err = h.flow.Resume(t.Context(), h.run, graph.WithStore(faulty), graph.Answer(id, earlierVerdict{Approved: false}))
 	if err == nil {
 		t.Fatal("the process did not die")
@@ -146,7 +146,7 @@ func TestResume_AnAnswerThatStillFitsAChangedKindIsNotAskedForAgain(t *testing.T
 }
 
 // What a kind says of its answers beyond their schema holds for those that were given before, too.
-func TestI13_AnAnswerOfAnEarlierFormIsAskedForAgainIfTheKindRefusesIt(t *testing.T) {
+func TestI13_AnswerOfEarlierFormIsAskedAgainIfRejected(t *testing.T) {
 	reasons := twoQuestions(reasonsKind, func(v laterReasons) bool { return v.Approved })
 	h := newHarness(t, earlier())
 	_, err := h.start(notes{})

@@ -15,33 +15,33 @@ const atEnd = -1
 // does not hold it up. For a node behind the loop it means at all: another round may still lead there. And the next round
 // begins when this one is over.
 type plan struct {
-	edges     [][]int   // followed always
-	ways      [][]int   // edges and branches
-	start     []int     // ways from Start
-	starts    []int     // edges from Start
-	reachable []bool    // from Start
-	ends      []bool    // a way leads to End
-	ahead     []nodeSet // what a node can still lead to within this round
-	round     []nodeSet // by the first node of a loop: the nodes of the loop; nil for other nodes
+	edges        [][]int   // followed always
+	targets      [][]int   // edges and branches
+	startTargets []int     // ways from Start
+	startEdges   []int     // edges from Start
+	reachable    []bool    // from Start
+	reachesEnd   []bool    // a way leads to End
+	ahead        []nodeSet // what a node can still lead to within this round
+	loops        []nodeSet // by the first node of a loop: the nodes of the loop; nil for other nodes
 }
 
 func newPlan(nodes int) plan {
-	return plan{edges: make([][]int, nodes), ways: make([][]int, nodes)}
+	return plan{edges: make([][]int, nodes), targets: make([][]int, nodes)}
 }
 
-func (p *plan) edge(from, to int) {
+func (p *plan) addEdge(from, to int) {
 	if from == atEnd {
-		p.starts = append(p.starts, to)
+		p.startEdges = append(p.startEdges, to)
 	} else {
 		p.edges[from] = append(p.edges[from], to)
 	}
-	p.way(from, to)
+	p.addTarget(from, to)
 }
 
-func (p *plan) way(from, to int) {
-	ways := &p.start
+func (p *plan) addTarget(from, to int) {
+	ways := &p.startTargets
 	if from != atEnd {
-		ways = &p.ways[from]
+		ways = &p.targets[from]
 	}
 	if !slices.Contains(*ways, to) {
 		*ways = append(*ways, to)
@@ -49,20 +49,20 @@ func (p *plan) way(from, to int) {
 }
 
 func (p *plan) finish() {
-	n := len(p.ways)
+	n := len(p.targets)
 	p.reachable = make([]bool, n)
-	p.ahead, p.round = make([]nodeSet, n), make([]nodeSet, n)
+	p.ahead, p.loops = make([]nodeSet, n), make([]nodeSet, n)
 	for i := range p.ahead {
 		p.ahead[i] = newNodeSet(n)
 	}
-	order := p.walk()
-	p.rounds(order, noHeader, order)
-	p.walkBack()
+	order := p.discover()
+	p.findLoops(order, noHeader, order)
+	p.findEnds()
 }
 
 // walk numbers the nodes in the order in which a walk from Start comes to them first.
-func (p *plan) walk() (order []int) {
-	stack := slices.Clone(p.start)
+func (p *plan) discover() (order []int) {
+	stack := slices.Clone(p.startTargets)
 	slices.Reverse(stack)
 	for len(stack) > 0 {
 		at := stack[len(stack)-1]
@@ -72,7 +72,7 @@ func (p *plan) walk() (order []int) {
 		}
 		p.reachable[at] = true
 		order = append(order, at)
-		for _, to := range slices.Backward(p.ways[at]) {
+		for _, to := range slices.Backward(p.targets[at]) {
 			stack = append(stack, to)
 		}
 	}
@@ -84,11 +84,11 @@ const noHeader = -2
 // rounds finds what can lead where among these nodes. Nodes that can lead to each other are a loop; what a loop leads to
 // outside of it, every node in it can. Inside a loop, the way back to its first node (the one that the walk comes to first)
 // begins another round: without that way, the loop is looked at again, for smaller ones.
-func (p *plan) rounds(nodes []int, header int, order []int) {
+func (p *plan) findLoops(nodes []int, header int, order []int) {
 	if len(nodes) < 2 {
 		return
 	}
-	loops := p.loops(nodes, header)
+	loops := p.components(nodes, header)
 	of := make(map[int]int, len(nodes))
 	for i, loop := range loops {
 		for _, node := range loop {
@@ -97,48 +97,48 @@ func (p *plan) rounds(nodes []int, header int, order []int) {
 	}
 	reach := make([]nodeSet, len(loops))
 	for i, loop := range loops { // those that lead nowhere come first
-		reach[i] = newNodeSet(len(p.ways))
+		reach[i] = newNodeSet(len(p.targets))
 		for _, node := range loop {
-			for _, to := range p.ways[node] {
+			for _, to := range p.targets[node] {
 				k, inside := of[to]
 				if !inside || to == header || k == i {
 					continue
 				}
-				reach[i].add(reach[k])
+				reach[i].union(reach[k])
 				for _, other := range loops[k] {
 					reach[i].set(other)
 				}
 			}
 		}
 		for _, node := range loop {
-			p.ahead[node].add(reach[i])
+			p.ahead[node].union(reach[i])
 		}
 	}
 	for _, loop := range loops {
 		if len(loop) > 1 {
 			first := order[slices.IndexFunc(order, func(node int) bool { return slices.Contains(loop, node) })]
-			p.round[first] = newNodeSet(len(p.ways))
+			p.loops[first] = newNodeSet(len(p.targets))
 			for _, node := range loop {
-				p.round[first].set(node)
+				p.loops[first].set(node)
 			}
-			p.rounds(loop, first, order)
+			p.findLoops(loop, first, order)
 		}
 	}
 }
 
 // loops splits nodes into the sets of those that can lead to each other, without the ways into header. A set comes after
 // all sets that it can lead to (Tarjan's algorithm, with a stack of its own: a graph may be long).
-func (p *plan) loops(nodes []int, header int) [][]int {
-	t := tarjan{plan: p, header: header, inside: newNodeSet(len(p.ways)), index: make(map[int]int), low: make(map[int]int), onStack: newNodeSet(len(p.ways))}
+func (p *plan) components(nodes []int, header int) [][]int {
+	t := tarjan{plan: p, header: header, inside: newNodeSet(len(p.targets)), index: make(map[int]int), low: make(map[int]int), onStack: newNodeSet(len(p.targets))}
 	for _, node := range nodes {
 		t.inside.set(node)
 	}
 	for _, node := range nodes {
 		if _, seen := t.index[node]; !seen {
-			t.visit(node)
+			t.search(node)
 		}
 	}
-	return t.loops
+	return t.components
 }
 
 type tarjan struct {
@@ -148,23 +148,23 @@ type tarjan struct {
 	index, low map[int]int
 	stack      []int
 	onStack    nodeSet
-	loops      [][]int
+	components [][]int
 }
 
-func (t *tarjan) visit(root int) {
+func (t *tarjan) search(root int) {
 	type place struct{ node, next int }
 	work := []place{{node: root}}
-	t.enter(root)
+	t.push(root)
 	for len(work) > 0 {
 		top := &work[len(work)-1]
-		if ways := t.plan.ways[top.node]; top.next < len(ways) {
+		if ways := t.plan.targets[top.node]; top.next < len(ways) {
 			to := ways[top.next]
 			top.next++
 			if to == atEnd || to == t.header || !t.inside.has(to) {
 				continue
 			}
 			if _, seen := t.index[to]; !seen {
-				t.enter(to)
+				t.push(to)
 				work = append(work, place{node: to})
 			} else if t.onStack.has(to) {
 				t.low[top.node] = min(t.low[top.node], t.index[to])
@@ -178,12 +178,12 @@ func (t *tarjan) visit(root int) {
 			t.low[outer] = min(t.low[outer], t.low[node])
 		}
 		if t.low[node] == t.index[node] {
-			t.leave(node)
+			t.popComponent(node)
 		}
 	}
 }
 
-func (t *tarjan) enter(node int) {
+func (t *tarjan) push(node int) {
 	t.index[node] = len(t.index)
 	t.low[node] = t.index[node]
 	t.stack = append(t.stack, node)
@@ -191,29 +191,29 @@ func (t *tarjan) enter(node int) {
 }
 
 // leave takes the loop that node is the first of from the stack.
-func (t *tarjan) leave(node int) {
+func (t *tarjan) popComponent(node int) {
 	at := slices.Index(t.stack, node)
 	loop := slices.Clone(t.stack[at:])
 	t.stack = t.stack[:at]
 	for _, n := range loop {
 		t.onStack.unset(n)
 	}
-	t.loops = append(t.loops, loop)
+	t.components = append(t.components, loop)
 }
 
 // isBack reports whether the way between two nodes leads to the next round of a loop.
-func (p *plan) isBack(from, to int) bool {
-	return p.round[to] != nil && p.round[to].has(from)
+func (p *plan) isBackEdge(from, to int) bool {
+	return p.loops[to] != nil && p.loops[to].has(from)
 }
 
 // walkBack finds the nodes from which a way leads to End.
-func (p *plan) walkBack() {
-	p.ends = make([]bool, len(p.ways))
+func (p *plan) findEnds() {
+	p.reachesEnd = make([]bool, len(p.targets))
 	for again := true; again; {
 		again = false
-		for i, ways := range p.ways {
-			if !p.ends[i] && slices.ContainsFunc(ways, func(to int) bool { return to == atEnd || p.ends[to] }) {
-				p.ends[i], again = true, true
+		for i, ways := range p.targets {
+			if !p.reachesEnd[i] && slices.ContainsFunc(ways, func(to int) bool { return to == atEnd || p.reachesEnd[to] }) {
+				p.reachesEnd[i], again = true, true
 			}
 		}
 	}
@@ -224,7 +224,7 @@ type nodeSet []uint64
 
 func newNodeSet(n int) nodeSet { return make(nodeSet, (n+63)/64) }
 func (b nodeSet) set(i int)    { b[i/64] |= 1 << (i % 64) }
-func (b nodeSet) meets(other nodeSet) bool {
+func (b nodeSet) intersects(other nodeSet) bool {
 	for i := range b {
 		if b[i]&other[i] != 0 {
 			return true
@@ -235,14 +235,14 @@ func (b nodeSet) meets(other nodeSet) bool {
 
 func (b nodeSet) unset(i int)    { b[i/64] &^= 1 << (i % 64) }
 func (b nodeSet) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
-func (b nodeSet) add(other nodeSet) {
+func (b nodeSet) union(other nodeSet) {
 	for i := range b {
 		b[i] |= other[i]
 	}
 }
 
 // addBut adds what is in one set and not in the other.
-func (b nodeSet) addBut(other, without nodeSet) {
+func (b nodeSet) unionExcept(other, without nodeSet) {
 	for i := range b {
 		b[i] |= other[i] &^ without[i]
 	}

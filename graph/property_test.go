@@ -415,17 +415,17 @@ func (w *world) decide(ic *fermata.InterruptCtx) any {
 	case "":
 		asked, _ := fermata.InfoAs[string](ic)
 		return answerTo(asked)
-	case fermata.InDoubt.Name():
-		doubt, _ := fermata.InDoubt.Question(ic)
+	case fermata.EffectInDoubt.Name():
+		doubt, _ := fermata.EffectInDoubt.Question(ic)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.performed[doubt.Key] == 0 {
-			return fermata.WhatHappened{Happened: false}
+			return fermata.EffectResolution{Happened: false}
 		}
 		var args string
 		_ = json.Unmarshal(doubt.Args, &args)
 		receipt, _ := json.Marshal("paid " + args)
-		return fermata.WhatHappened{Happened: true, Receipt: receipt}
+		return fermata.EffectResolution{Happened: true, Receipt: receipt}
 	}
 	asked, _ := question.Question(ic)
 	return answerTo(asked)
@@ -500,7 +500,7 @@ func TestProperty_RandomPartialResumesEndLikeInlineAnswers(t *testing.T) {
 		w := &world{performed: make(map[string]int)}
 		var options []graph.Option
 		if rapid.Bool().Draw(rt, "save on hold") {
-			options = append(options, graph.SaveOnHold())
+			options = append(options, graph.SaveOnWait())
 		}
 		got := play(rt, t, w.build(t, spec, "g"), w, storetest.NewFaulty(memory.New()), options, func() {})
 		if d := cmp.Diff(want, got); d != "" {
@@ -528,7 +528,7 @@ func TestProperty_CrashesBetweenAnyTwoWritesLoseAndRepeatNothing(t *testing.T) {
 		st := storetest.NewFaulty(memory.New())
 		var options []graph.Option
 		if rapid.Bool().Draw(rt, "save on hold") {
-			options = append(options, graph.SaveOnHold())
+			options = append(options, graph.SaveOnWait())
 		}
 		crashes := rapid.IntRange(1, 6).Draw(rt, "crashes")
 		crash := func() {
@@ -536,7 +536,7 @@ func TestProperty_CrashesBetweenAnyTwoWritesLoseAndRepeatNothing(t *testing.T) {
 				return
 			}
 			crashes--
-			when := rapid.SampledFrom([]storetest.When{storetest.Before, storetest.After}).Draw(rt, "when")
+			when := rapid.SampledFrom([]storetest.FaultTime{storetest.BeforeWrite, storetest.AfterWrite}).Draw(rt, "when")
 			st.CrashSave(st.Saves()+rapid.IntRange(1, 5).Draw(rt, "write"), when)
 		}
 		got := play(rt, t, w.build(t, spec, "g"), w, st, options, crash)

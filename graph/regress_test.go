@@ -32,7 +32,7 @@ func (e *explosive) UnmarshalJSON(data []byte) error { return json.Unmarshal(dat
 
 func TestI17_APanicInAJSONMethodIsAnErrorOfTheRun(t *testing.T) {
 	type state struct{ A, B explosive }
-	for _, nodes := range [][]string{{"spoils"}, {"spoils", "sibling"}} { // one runs here, two run in goroutines
+	for _, nodes := range [][]string{{"spoils"}, {"spoils", "sibling"}} { // firstAlloc runs here, two run in goroutines
 		g := graph.New[state]("panic")
 		for _, name := range nodes {
 			g.Node(name, func(_ context.Context, s state) (state, error) {
@@ -173,7 +173,7 @@ func TestHold_AModifierDoesNotMakeAnEditUndoOthersWork(t *testing.T) {
 	}
 }
 
-func TestHold_OnlyWhatWasEditedIsAnEdit(t *testing.T) {
+func TestHold_OnlyChangedFieldsAreEdits(t *testing.T) {
 	type state struct {
 		At time.Time
 		A  string
@@ -219,7 +219,7 @@ type tally struct {
 }
 
 // A merge function may change the newest value in place; a task that rests on an older one keeps that.
-func TestMerge_InPlaceDoesNotReachWhatAHoldShows(t *testing.T) {
+func TestMerge_InPlaceChangeDoesNotReachAHeldState(t *testing.T) {
 	g := graph.New[tally]("tally")
 	for _, name := range []string{"a", "b", "c"} {
 		g.Node(name, func(_ context.Context, s tally) (tally, error) {
@@ -340,7 +340,7 @@ func TestChanged_AResultThatWasNotMergedMigratesToo(t *testing.T) {
 	g1.Node("a", func(_ context.Context, s before) (before, error) { s.Old = "work of a"; return s, nil })
 	g1.Node("b", func(_ context.Context, s before) (before, error) {
 		st.wait(t)
-		faulty.CrashSave(faulty.Saves()+1, storetest.Before)
+		faulty.CrashSave(faulty.Saves()+1, storetest.BeforeWrite)
 		return s, errors.New("nobody will hear of this")
 	})
 	g2 := graph.New[after]("g")
@@ -424,7 +424,7 @@ func TestI15_NothingIsLeftOfRoundsThatAreOver(t *testing.T) {
 		}
 		return graph.End
 	}, "head", graph.End)
-	for _, options := range [][]graph.Option{nil, {graph.SaveOnHold()}} {
+	for _, options := range [][]graph.Option{nil, {graph.SaveOnWait()}} {
 		h := newHarness(t, g)
 		_, err := h.start(notes{}, options...)
 		for range 30 {

@@ -208,7 +208,7 @@ func TestResume_UnknownStaleAndAnsweredIDsAreErrorsAndNothingRuns(t *testing.T) 
 		{"int_00000000000000000000000000", graph.ErrUnknownInterrupt},
 		{"", graph.ErrUnknownInterrupt},
 		{find(t, open, "first?").ID, graph.ErrAlreadyAnswered},
-		{find(t, open, "second?").ID, graph.ErrStale},
+		{find(t, open, "second?").ID, graph.ErrWithdrawn},
 	} {
 		_, err := h.resume(graph.Answer(test.id, "x"))
 		wantErr(t, err, test.want)
@@ -278,7 +278,7 @@ func TestResume_OnlyTargetsRun(t *testing.T) {
 			t.Errorf("%v has a new id", ic.Info)
 		}
 	}
-	_, err = h.resume() // nothing answered: nothing runs, the same questions
+	_, err = h.resume() // noSavedPlace answered: nothing runs, the same questions
 	if again := h.waits(err); len(again) != 2 {
 		t.Fatalf("got %v", infos(again))
 	}
@@ -354,7 +354,7 @@ func TestResume_InAnotherProcessThroughSQLite(t *testing.T) {
 func TestRun_AnIDThatExistsIsRefused(t *testing.T) {
 	var c counter
 	h := newHarness(t, oneNode(ask(&c, "node", fieldA)))
-	for _, options := range [][]graph.Option{nil, {graph.SaveOnHold()}} {
+	for _, options := range [][]graph.Option{nil, {graph.SaveOnWait()}} {
 		h.run += "x"
 		_, err := h.start(notes{}, options...)
 		open := h.waits(err)
@@ -368,7 +368,7 @@ func TestRun_AnIDThatExistsIsRefused(t *testing.T) {
 	}
 }
 
-func TestResume_WhatCannotBeResumed(t *testing.T) {
+func TestResume_UnresumableRunReturnsError(t *testing.T) {
 	var c counter
 	h := newHarness(t, oneNode(write(&c, "node", fieldA)))
 	_, err := h.resume()
@@ -384,7 +384,7 @@ func TestResume_WhatCannotBeResumed(t *testing.T) {
 	wantErr(t, err, graph.ErrUnknownRun)
 }
 
-func TestI9_WithoutAStoreNobodyIsAsked(t *testing.T) {
+func TestI9_WithoutAStoreNoInterruptIsReported(t *testing.T) {
 	var c counter
 	flow := compile(t, oneNode(ask(&c, "node", fieldA)))
 	_, err := flow.Run(t.Context(), notes{})
@@ -395,7 +395,7 @@ func TestI9_WithoutAStoreNobodyIsAsked(t *testing.T) {
 	}
 }
 
-func TestWithStateModifier_ChangesWhatTheWaitingNodeSees(t *testing.T) {
+func TestWithStateModifier_ChangesTheStateOfTheWaitingNode(t *testing.T) {
 	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
 		answer, err := question.Ask(ctx, "go?")
 		s.A = answer + s.B
@@ -430,7 +430,7 @@ func TestI2_AnAnswerToAQuestionThatChangedIsRefusedAndNeverUsedLater(t *testing.
 	logs := h.waits(err)[0]
 	_, err = h.resume(graph.Answer(logs.ID, "yes"), become("users"))
 	users := h.waits(err)[0]
-	if refused, ok := errors.AsType[*fermata.AnswerError](err); !ok || refused.ID != logs.ID || !errors.Is(err, graph.ErrStale) || users.Info != "delete users?" {
+	if refused, ok := errors.AsType[*fermata.AnswerError](err); !ok || refused.ID != logs.ID || !errors.Is(err, graph.ErrWithdrawn) || users.Info != "delete users?" {
 		t.Fatalf("got %v", err)
 	}
 	_, err = h.resume(graph.Answer(users.ID, "no"), become("logs"))

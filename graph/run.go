@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/internal/activation"
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -22,14 +22,14 @@ type options struct {
 	account    string
 	run        string
 	policy     fermata.Policy
-	effects    fermata.Ledger
-	saveOnHold bool
+	ledger     fermata.Ledger
+	saveOnWait bool
 	takeOver   bool
 	clock      func() time.Time
 	modifiers  []StateModifier
-	steps      func(Step) // nil if nobody watches
+	onStep     func(Step) // nil if nobody watches
 	answers    map[string]any
-	twice      []string // interrupts that were answered more than once
+	duplicates []string // interrupts that were answered more than once
 }
 
 // WithStore keeps the run in a store. Without one a run cannot wait.
@@ -45,14 +45,14 @@ func WithAccount(account string) Option { return func(o *options) { o.account = 
 func WithPolicy(p fermata.Policy) Option { return func(o *options) { o.policy = p } }
 
 // WithLedger has the effects that people approve begun in a ledger, beside the run's own journal: see [fermata.Ledger].
-func WithLedger(l fermata.Ledger) Option { return func(o *options) { o.effects = l } }
+func WithLedger(l fermata.Ledger) Option { return func(o *options) { o.ledger = l } }
 
 // WithClock replaces time.Now, for tests.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
 
-// SaveOnHold saves the run only when it waits, ends or begins an effect, and not after every step. It is faster, and a crash
+// SaveOnWait saves the run only when it waits, ends or begins an effect, and not after every step. It is faster, and a crash
 // loses what happened since; before the first save there is no run to resume.
-func SaveOnHold() Option { return func(o *options) { o.saveOnHold = true } }
+func SaveOnWait() Option { return func(o *options) { o.saveOnWait = true } }
 
 // TakeOver resumes a run that is marked as being run. Only for a caller who knows that whoever ran it is dead: if it is not,
 // its next save fails and what it did since the last one is done again.
@@ -65,7 +65,7 @@ func Answer(interruptID string, answer any) Option {
 			o.answers = make(map[string]any)
 		}
 		if _, twice := o.answers[interruptID]; twice {
-			o.twice = append(o.twice, interruptID)
+			o.duplicates = append(o.duplicates, interruptID)
 		}
 		o.answers[interruptID] = answer
 	}
@@ -87,13 +87,13 @@ func WithStateModifier(m StateModifier) Option {
 // Called with the context of a node and without a store, it runs as a part of that node's run: what it asks is asked there,
 // and when the node is entered again it goes on where it was.
 func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) {
-	return typed[S](fl.run(ctx, &input, list))
+	return typedState[S](fl.run(ctx, &input, list))
 }
 
 func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (statePtr, error) {
-	s := newSession(list)
-	if scope := visit.From(ctx); scope != nil && s.store == nil {
-		return fl.within(ctx, scope.Child(fl.address), input)
+	s := newExecution(list)
+	if scope := activation.FromContext(ctx); scope != nil && s.store == nil {
+		return fl.runInside(ctx, scope.Child(fl.address), input)
 	}
 	if !utf8.ValidString(s.run) {
 		return nil, fmt.Errorf("graph: a run cannot be named %q: it is not UTF-8", s.run)
@@ -123,7 +123,7 @@ func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (sta
 // or with none after a stop, a failure or a crash. Nothing runs if any answer is wrong, unknown or late. What is not
 // answered stays as it is. It returns what [Flow.Run] does.
 func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, error) {
-	return typed[S](fl.resume(ctx, run, list))
+	return typedState[S](fl.resume(ctx, run, list))
 }
 
 func (fl *compiled) resume(ctx context.Context, run string, list []Option) (statePtr, error) {
@@ -137,31 +137,31 @@ func (fl *compiled) resume(ctx context.Context, run string, list []Option) (stat
 	case s.head.Status == StatusRunning && !s.takeOver: //mutate:no-second-execution
 		return nil, fmt.Errorf("%w: %s", ErrRunning, run)
 	}
-	if err := fl.resumable(s.loaded); err != nil { //mutate:waiting-node-exists
+	if err := fl.checkResumable(s.loaded); err != nil { //mutate:waiting-node-exists
 		return nil, err
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
 	for id := range targets {
 		if _, twice := s.answers[id]; twice {
-			s.twice = append(s.twice, id)
+			s.duplicates = append(s.duplicates, id)
 		}
 	}
-	if len(s.twice) > 0 { //mutate:one-answer-per-interrupt
-		return nil, &fermata.AnswerError{ID: s.twice[0], Err: errors.New("it is answered twice in one call: which one counts?")}
+	if len(s.duplicates) > 0 { //mutate:one-answer-per-interrupt
+		return nil, &fermata.AnswerError{ID: s.duplicates[0], Err: errors.New("it is answered twice in one call: which one counts?")}
 	}
-	checked, err := s.check(fl, targets, s.answers)
+	checked, err := s.checkAnswers(fl, targets, s.answers)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.accept(ctx, checked); err != nil {
+	if err := s.saveAnswers(ctx, checked); err != nil {
 		return nil, err
 	}
 	return fl.execute(ctx, s, nil)
 }
 
 // open loads a run of this graph.
-func (fl *compiled) open(ctx context.Context, run string, list []Option) (*session, error) {
-	s := newSession(list)
+func (fl *compiled) open(ctx context.Context, run string, list []Option) (*execution, error) {
+	s := newExecution(list)
 	if s.run = run; s.store == nil {
 		return nil, fmt.Errorf("%w: pass WithStore to say where run %s is kept", ErrNoStore, run)
 	}
@@ -172,38 +172,38 @@ func (fl *compiled) open(ctx context.Context, run string, list []Option) (*sessi
 	if err != nil {
 		return nil, fmt.Errorf("graph: run %s: loading: %w", run, err)
 	}
-	loaded, err := read(run, saved)
+	loaded, err := readCheckpoint(run, saved)
 	if err != nil {
 		return nil, err
 	}
 	if loaded.head.Graph != fl.name { //mutate:checkpoint-of-this-graph
-		return nil, fmt.Errorf("%w: run %s is of graph %q, not %q", ErrForeign, run, loaded.head.Graph, fl.name)
+		return nil, fmt.Errorf("%w: run %s is of graph %q, not %q", ErrWrongGraph, run, loaded.head.Graph, fl.name)
 	}
-	if loaded.at("").frame == nil { // without it the run would begin anew
-		return nil, fmt.Errorf("%w: run %s: part %q is missing", ErrCorrupt, run, partFrame)
+	if loaded.at("").instance == nil { // without it the run would begin anew
+		return nil, fmt.Errorf("%w: run %s: part %q is missing", ErrCorrupt, run, partInstance)
 	}
 	s.begin(loaded)
 	return s, nil
 }
 
 // execute takes the outermost frame as far as it gets, and writes down how that ended.
-func (fl *compiled) execute(ctx context.Context, s *session, input statePtr) (statePtr, error) {
+func (fl *compiled) execute(ctx context.Context, s *execution, input statePtr) (statePtr, error) {
 	ended := false
 	defer func() {
 		//mutate:goexit-detected
 		if !ended && s.version > 0 { // nobody is left to return to, and nobody runs it any more
-			_ = s.fail(ctx, safely.ErrExited)
+			_ = s.saveFailure(ctx, recovery.ErrExited)
 		}
 	}()
-	state, err := fl.goOn(ctx, s, input)
+	state, err := fl.advance(ctx, s, input)
 	ended = true
 	return state, err
 }
 
-func (fl *compiled) goOn(ctx context.Context, s *session, input statePtr) (statePtr, error) {
-	f, err := fl.frameAt(s, visit.Frame{Address: fl.address}, input)
+func (fl *compiled) advance(ctx context.Context, s *execution, input statePtr) (statePtr, error) {
+	f, err := fl.instanceAt(s, activation.Instance{Address: fl.address}, input)
 	if err != nil && s.loaded == nil {
-		return nil, err // nothing has begun, and nothing is saved
+		return nil, err // noSavedPlace has begun, and nothing is saved
 	}
 	if err == nil && s.loaded == nil {
 		err = f.save(ctx) // from here on nobody else can start a run of this id
@@ -214,59 +214,59 @@ func (fl *compiled) goOn(ctx context.Context, s *session, input statePtr) (state
 	if err == nil {
 		return fl.finish(ctx, s, f)
 	}
-	signals, failure := (&visit.Scope{}).Collect(err)
+	signals, failure := (&activation.Scope{}).Collect(err)
 	switch {
 	case signals != nil && failure == nil:
-		shown, err := fl.shape.shown(f.state)
+		shown, err := fl.stateType.copyValue(f.state)
 		if err != nil {
-			return nil, s.fail(ctx, err)
+			return nil, s.saveFailure(ctx, err)
 		}
-		return nil, s.wait(ctx, fl, shown)
+		return nil, s.saveWaiting(ctx, fl, shown)
 	}
-	return nil, s.fail(ctx, failure)
+	return nil, s.saveFailure(ctx, failure)
 }
 
-func (fl *compiled) finish(ctx context.Context, s *session, f *frame) (statePtr, error) {
+func (fl *compiled) finish(ctx context.Context, s *execution, f *instance) (statePtr, error) {
 	s.setStatus(StatusFinished, nil)
 	if err := s.flush(ctx); err != nil {
-		return nil, s.fail(ctx, err)
+		return nil, s.saveFailure(ctx, err)
 	}
-	return fl.shape.own(f.state)
+	return fl.stateType.copyIfShared(f.state)
 }
 
 // wait saves the run and only then says that it waits.
-func (s *session) wait(ctx context.Context, root *compiled, state any) error {
-	open := s.waiting(root)
+func (s *execution) saveWaiting(ctx context.Context, root *compiled, state any) error {
+	open := s.openInterrupts(root)
 	//mutate:store-required
 	if s.store == nil { // the text, not the error itself: nobody must take it for a question that can be answered
 		return fmt.Errorf("%w: pass WithStore: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})
 	}
 	s.setStatus(StatusWaiting, nil)
 	if err := s.flush(ctx); err != nil { //mutate:wait-saved-first
-		return s.fail(ctx, err)
+		return s.saveFailure(ctx, err)
 	}
 	return &fermata.InterruptError{
 		Info:       &fermata.InterruptInfo{Run: s.Run(), Interrupts: open, State: state},
-		BadAnswers: s.bad,
+		BadAnswers: s.badAnswers,
 	}
 }
 
 // fail writes down that the run stopped or failed, as far as the store lets it.
-func (s *session) fail(ctx context.Context, failure error) error {
-	if s.broken != nil {
+func (s *execution) saveFailure(ctx context.Context, failure error) error {
+	if s.saveErr != nil {
 		return failure
 	}
 	status := StatusFailed
 	if errors.Is(failure, ErrStopped) || ctx.Err() != nil {
 		status = StatusStopped
 	}
-	for _, bad := range s.bad {
+	for _, bad := range s.badAnswers {
 		failure = errors.Join(failure, bad)
 	}
 	s.setStatus(status, failure)
 	err := s.flush(ctx)
 	if _, unsavable := errors.AsType[*fermata.EncodeError](err); unsavable {
-		s.abandon() // what cannot be saved must not keep the news of it from being saved
+		s.discardUnsaved() // what cannot be saved must not keep the news of it from being saved
 		s.setStatus(status, failure)
 		err = errors.Join(err, s.flush(ctx))
 	}

@@ -7,48 +7,48 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/recovery"
 )
 
 // step enters the nodes of all ready tasks, waits until each has finished, waits or has failed, merges what finished and
 // finds out what comes next. It returns the failures.
-func (f *frame) step(ctx context.Context, ready []*task) error {
-	rev := f.nextRev()
+func (f *instance) step(ctx context.Context, ready []*task) error {
+	rev := f.nextVersion()
 	for _, t := range ready {
-		t.rev = rev
+		t.version = rev
 		rev++
 	}
 	var failure error
 	if len(ready) == 1 {
-		failure = f.enter(ctx, ready[0], false)
+		failure = f.runNode(ctx, ready[0], false)
 	} else {
-		failure = errors.Join(safely.InParallel(len(ready), f.flow.parallel, func(i int) error { return f.enter(ctx, ready[i], true) })...)
+		failure = errors.Join(recovery.Parallel(len(ready), f.flow.parallel, func(i int) error { return f.runNode(ctx, ready[i], true) })...)
 	}
 	failure = join(failure, f.route())
 	f.lock()
 	defer f.unlock()
-	failure = join(failure, f.commit())
-	return join(failure, f.advance())
+	failure = join(failure, f.mergeStep())
+	return join(failure, f.startReady())
 }
 
 // enter runs a node and writes down how that ended. With siblings, a result is saved at once: a crash must not repeat it
 // just because another node of the step takes longer.
-func (f *frame) enter(ctx context.Context, t *task, siblings bool) (failure error) {
-	defer safely.Recover(&failure) // of whoever watches; what the node does is caught further in
+func (f *instance) runNode(ctx context.Context, t *task, siblings bool) (failure error) {
+	defer recovery.Recover(&failure) // of whoever watches; what the node does is caught further in
 	n := f.flow.nodes[t.node]
-	v, out := f.flow.entry()
-	v.Init(&f.names, &f.flow.segments[t.node], t.visit, t.attempt)
+	v, out := f.flow.newActivation()
+	v.Init(&f.location, &f.flow.segments[t.node], t.activation, t.attempt)
 	if t.loaded {
-		saved := f.sess.loaded.at(t.place)
-		v.Restore(t.place, asked(saved.records), saved.journal)
+		saved := f.exec.loaded.at(t.place)
+		v.Restore(t.place, raisedByNode(saved.records), saved.journal)
 	}
-	f.sess.tell(v, StepStarted)
-	err := f.call(v.Enter(ctx), n, t, out)
-	var signals []*visit.Signal
+	f.exec.reportStep(v, StepStarted)
+	err := f.callNode(v.Enter(ctx), n, t, out)
+	var signals []*activation.Signal
 	if err != nil {
 		signals, err = v.Root().Collect(err)
-		signals = visit.Flatten(signals)
+		signals = activation.Flatten(signals)
 	}
 	used := v.End()
 	if err == nil && used {
@@ -58,24 +58,24 @@ func (f *frame) enter(ctx context.Context, t *task, siblings bool) (failure erro
 	switch {
 	case err != nil:
 	case signals != nil:
-		state, err = StepWaits, f.waits(t, v, signals)
+		state, err = StepWaiting, f.onWaiting(t, v, signals)
 	default:
-		state, err = StepFinished, f.finished(t, v, used, out)
+		state, err = StepFinished, f.onFinished(t, v, used, out)
 	}
 	if err != nil {
-		f.sess.tell(v, StepFailed)
-		return f.failed(t, v, err)
+		f.exec.reportStep(v, StepFailed)
+		return f.onFailed(t, v, err)
 	}
-	f.sess.tell(v, state)
+	f.exec.reportStep(v, state)
 	if siblings { //mutate:sibling-results-saved
 		return f.save(ctx)
 	}
 	return nil
 }
 
-// asked are the interrupts that a node raised itself: that it was held is not its business.
-func asked(records []*visit.Record) []*visit.Record {
-	held := func(r *visit.Record) bool { return r.Kind == KindHold }
+// raisedByNode are the interrupts that a node raised itself: that it was held is not its business.
+func raisedByNode(records []*activation.Record) []*activation.Record {
+	held := func(r *activation.Record) bool { return r.Kind == KindHold }
 	if !slices.ContainsFunc(records, held) {
 		return records
 	}
@@ -83,9 +83,9 @@ func asked(records []*visit.Record) []*visit.Record {
 }
 
 // call gives the node a state of its own, the time it may take, and a net below it.
-func (f *frame) call(ctx context.Context, n *node, t *task, out statePtr) (err error) {
-	defer safely.Recover(&err) //mutate:node-panic-recovered
-	own, err := f.flow.shape.own(t.base)
+func (f *instance) callNode(ctx context.Context, n *node, t *task, out statePtr) (err error) {
+	defer recovery.Recover(&err) //mutate:node-panic-recovered
+	own, err := f.flow.stateType.copyIfShared(t.base)
 	if err != nil {
 		return f.unsavable(err)
 	}
@@ -98,29 +98,29 @@ func (f *frame) call(ctx context.Context, n *node, t *task, out statePtr) (err e
 }
 
 // failed leaves the task ready, to be entered again by the next resume.
-func (f *frame) failed(t *task, v *visit.Visit, err error) error {
+func (f *instance) onFailed(t *task, v *activation.Activation, err error) error {
 	//mutate:foreign-interrupt
 	if other, waits := errors.AsType[*fermata.InterruptError](err); waits { // the text alone: or this run would be taken for one that waits, with questions that it does not know
 		err = fmt.Errorf("graph: run %s waits, which is another one: answer it there, or run it without a store, as a part of this one: %v", other.Info.Run, err)
 	}
 	bad := v.BadAnswers()
-	f.sess.refused(bad)
+	f.exec.addBadAnswers(bad)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !onlyStopped(err) { //mutate:stop-is-no-failure
 		t.attempt++ //mutate:failed-node-retried
 	}
-	f.touchTask(t)
+	f.markTaskDirty(t)
 	for r := range v.Records() {
-		if slices.ContainsFunc(bad, func(b *visit.BadAnswer) bool { return b.ID == r.ID }) {
-			f.keep(r, nil)
+		if slices.ContainsFunc(bad, func(b *activation.BadAnswer) bool { return b.ID == r.ID }) {
+			f.recordInterrupt(r, nil)
 		}
 	}
 	if _, inner := errors.AsType[*NodeError](err); inner {
 		return err
 	}
 	address, parseErr := fermata.ParseAddress(v.Address())
-	return &NodeError{Run: f.sess.Run(), Address: address, Err: errors.Join(err, parseErr)}
+	return &NodeError{Run: f.exec.Run(), Address: address, Err: errors.Join(err, parseErr)}
 }
 
 // onlyStopped reports whether a node ended because a graph in it was stopped, and for nothing else. That is no failure of the node: entered again, it has to find
@@ -137,84 +137,84 @@ func onlyStopped(err error) bool {
 }
 
 // keep stages an interrupt. It is called with the lock held.
-func (f *frame) keep(r *visit.Record, info any) {
-	f.stageLater(f.sess.keep(r, info))
+func (f *instance) recordInterrupt(r *activation.Record, info any) {
+	f.addPending(f.exec.recordInterrupt(r, info))
 }
 
 // settle stages an interrupt that nobody can answer any more. It is called with the lock held.
-func (f *frame) settle(r *visit.Record, status visit.Status) {
-	f.stageLater(f.sess.settle(r, status))
+func (f *instance) settleInterrupt(r *activation.Record, status activation.Status) {
+	f.addPending(f.exec.settleInterrupt(r, status))
 }
 
 // withdraw stages interrupts of graphs that the node of this frame gave up. What still runs there keeps its own records. It is
 // called with the lock held.
-func (f *frame) withdraw(open []*visit.Record) {
+func (f *instance) withdrawInterrupts(open []*activation.Record) {
 	for _, r := range open {
-		settled := r.Settled(visit.Withdrawn)
-		f.keep(&settled, nil)
+		settled := r.Closed(activation.StatusWithdrawn)
+		f.recordInterrupt(&settled, nil)
 	}
 }
 
 // waits parks a task. Questions that the node asked before and no longer asks are withdrawn; answers that it has seen are
 // no longer fresh.
-func (f *frame) waits(t *task, v *visit.Visit, signals []*visit.Signal) error {
-	f.sess.refused(v.BadAnswers())
-	left := v.Left(signals)
+func (f *instance) onWaiting(t *task, v *activation.Activation, signals []*activation.Signal) error {
+	f.exec.addBadAnswers(v.BadAnswers())
+	left := v.Withdrawable(signals)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	mine := make(map[string]bool)
 	place := v.Place()
 	t.place = place
-	abandoned, parts := f.sess.abandoned(place, signals)
-	f.remove(parts...)
-	f.withdraw(abandoned)
+	abandoned, parts := f.exec.abandonedBelow(place, signals)
+	f.removeParts(parts...)
+	f.withdrawInterrupts(abandoned)
 	for _, s := range signals {
 		r := s.Record
-		if !visit.Below(r.Visit, place) {
+		if !activation.Below(r.Activation, place) {
 			return fmt.Errorf("graph: an interrupt of %s was raised inside %s: ask with the context that the node was given", r.Address, v.Address())
 		}
-		if r.Visit == place || mine[r.Parent] { // the second: a composite of this node around what is inside it
+		if r.Activation == place || mine[r.Parent] { // the second: a composite of this node around what is inside it
 			mine[r.ID] = true
-			f.keep(r, s.Info)
+			f.recordInterrupt(r, s.Info)
 		}
 	}
 	for _, r := range left {
 		if r.Kind == "" && !r.Composite { //mutate:open-interrupt-raised-again
-			return unanswered(r)
+			return unansweredError(r)
 		}
-		f.settle(r, visit.Withdrawn)
+		f.settleInterrupt(r, activation.StatusWithdrawn)
 	}
-	for _, r := range v.Unused() {
-		if r.Fresh {
-			f.sess.refused([]*visit.BadAnswer{{ID: r.ID, Err: fmt.Errorf("%w: before the answer could be used, the question changed", ErrStale)}})
+	for _, r := range v.UnusedAnswers() {
+		if r.Undelivered {
+			f.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: fmt.Errorf("%w: before the answer could be used, the question changed", ErrWithdrawn)}})
 		}
-		f.settle(r, visit.Withdrawn)
+		f.settleInterrupt(r, activation.StatusWithdrawn)
 	}
 	for r := range v.Records() {
-		if r.Fresh && r.Status != visit.Withdrawn {
-			r.Fresh = false
-			f.keep(r, nil)
+		if r.Undelivered && r.Status != activation.StatusWithdrawn {
+			r.Undelivered = false
+			f.recordInterrupt(r, nil)
 		}
 	}
 	t.status, t.signals = taskWaiting, signals
-	f.touchTask(t)
+	f.markTaskDirty(t)
 	return nil
 }
 
-func unanswered(r *visit.Record) error {
+func unansweredError(r *activation.Record) error {
 	return fmt.Errorf("%w: %s at %s", ErrUnanswered, r.ID, r.Address)
 }
 
 // finished keeps the result of a node until the step is over. Its JSON is made here, so that a state which cannot be saved
 // is a failure of the node that made it.
-func (f *frame) finished(t *task, v *visit.Visit, used bool, out statePtr) error {
-	changed := diff(f.flow.shape, t.base, out, t.few[:0])
+func (f *instance) onFinished(t *task, v *activation.Activation, used bool, out statePtr) error {
+	changed := changedFields(f.flow.stateType, t.base, out, t.changedBuf[:0])
 	var data [][]byte
-	if f.sess.store != nil && !f.sess.saveOnHold {
+	if f.exec.store != nil && !f.exec.saveOnWait {
 		data = make([][]byte, len(changed))
 		for k, i := range changed {
 			var err error
-			if data[k], err = encodeField(f.flow.shape, &f.flow.shape.fields[i], out); err != nil {
+			if data[k], err = encodeField(f.flow.stateType, &f.flow.stateType.fields[i], out); err != nil {
 				return f.unsavable(err)
 			}
 		}
@@ -222,42 +222,42 @@ func (f *frame) finished(t *task, v *visit.Visit, used bool, out statePtr) error
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if used {
-		if err := f.forget(t, v); err != nil {
+		if err := f.removeActivation(t, v); err != nil {
 			return err
 		}
 	}
 	t.status, t.result, t.changed, t.data = taskFinished, out, changed, data
-	f.touchTask(t)
+	f.markTaskDirty(t)
 	return nil
 }
 
 // forget stages the removal of what a visit that is over remembered. Of its interrupts remains that they are settled. It is
 // called with the lock held.
-func (f *frame) forget(t *task, v *visit.Visit) error {
+func (f *instance) removeActivation(t *task, v *activation.Activation) error {
 	for r := range v.Records() {
-		status, err := lastStatus(r)
+		status, err := finalStatus(r)
 		if err != nil {
 			return err
 		}
-		f.settle(r, status)
+		f.settleInterrupt(r, status)
 	}
-	f.remove(v.Parts()...) //mutate:activation-parts-removed
-	changes, open := f.sess.inside(f.placeOf(t), v.RanGraphs())
-	f.stageLater(changes...)
-	f.withdraw(open)
+	f.removeParts(v.Parts()...) //mutate:activation-parts-removed
+	changes, open := f.exec.removeInside(f.placeOf(t), v.RanGraphs())
+	f.addPending(changes...)
+	f.withdrawInterrupts(open)
 	return nil
 }
 
-// lastStatus is what becomes of an interrupt when its visit is over: a place that only contained others is answered with
+// finalStatus is what becomes of an interrupt when its visit is over: a place that only contained others is answered with
 // them, a question that the node no longer needed is withdrawn.
-func lastStatus(r *visit.Record) (visit.Status, error) {
+func finalStatus(r *activation.Record) (activation.Status, error) {
 	switch {
-	case r.Status != visit.Open:
+	case r.Status != activation.StatusOpen:
 		return r.Status, nil
 	case r.Composite:
-		return visit.Answered, nil
+		return activation.StatusAnswered, nil
 	case r.Kind != "":
-		return visit.Withdrawn, nil
+		return activation.StatusWithdrawn, nil
 	}
-	return "", unanswered(r) //mutate:forgotten-interrupt
+	return "", unansweredError(r) //mutate:forgotten-interrupt
 }

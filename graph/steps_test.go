@@ -255,7 +255,7 @@ func TestMerge_FunctionMergesAgainstTheCommonBase(t *testing.T) {
 	}
 }
 
-func TestMerge_ANodeThatWaitedIsMergedAgainstWhatItSaw(t *testing.T) {
+func TestMerge_WaitingNodeIsMergedAgainstItsBaseState(t *testing.T) {
 	build := func(merge bool) *graph.Graph[notes] {
 		g := graph.New[notes]("late")
 		g.Node("late", func(ctx context.Context, s notes) (notes, error) {

@@ -51,13 +51,13 @@ func stopRequested(ctx context.Context, requested chan struct{}) error {
 	default:
 	}
 	if ctx.Err() != nil {
-		return cancelled(ctx)
+		return cancelCause(ctx)
 	}
 	return nil
 }
 
-// cancelled says why the context is over; errors.Is finds both what the context says and its cause.
-func cancelled(ctx context.Context) error {
+// cancelCause says why the context is over; errors.Is finds both what the context says and its cause.
+func cancelCause(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != ctx.Err() {
 		return fmt.Errorf("%w: %w", cause, ctx.Err())
 	}
@@ -67,41 +67,41 @@ func cancelled(ctx context.Context) error {
 // saveTimeout is how long a save may take after the run's own context is gone: what is done has to be written down.
 const saveTimeout = 30 * time.Second
 
-// lastingContext outlives the context it is made from by saveTimeout. A store that never looks at it costs nothing.
-type lastingContext struct {
+// saveContext outlives the context it is made from by saveTimeout. A store that never looks at it costs nothing.
+type saveContext struct {
 	context.Context
-	mu      sync.Mutex
-	long    context.Context // nil until somebody wants to be told when it ends
-	release context.CancelFunc
+	mu       sync.Mutex
+	extended context.Context // nil until somebody wants to be told when it ends
+	release  context.CancelFunc
 }
 
-func (c *lastingContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (c *saveContext) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-func (c *lastingContext) Done() <-chan struct{} {
+func (c *saveContext) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.long == nil {
+	if c.extended == nil {
 		long, cancel := context.WithCancel(context.WithoutCancel(c.Context))
 		stop := context.AfterFunc(c.Context, func() {
 			timer := time.AfterFunc(saveTimeout, cancel)
 			context.AfterFunc(long, func() { timer.Stop() })
 		})
-		c.long, c.release = long, func() { stop(); cancel() }
+		c.extended, c.release = long, func() { stop(); cancel() }
 	}
-	return c.long.Done()
+	return c.extended.Done()
 }
 
-func (c *lastingContext) Err() error {
+func (c *saveContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.long == nil {
+	if c.extended == nil {
 		return nil
 	}
-	return c.long.Err()
+	return c.extended.Err()
 }
 
 // end is called when the save has returned.
-func (c *lastingContext) end() {
+func (c *saveContext) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.release != nil {

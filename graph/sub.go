@@ -8,9 +8,9 @@ import (
 	"strconv"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/savable"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
 // Sub adds a node that runs another graph. in makes its state of the outer one, out puts its final state back; both must go
@@ -22,7 +22,7 @@ func Sub[S, T any](g *Graph[S], name string, flow *Flow[T], in func(S) T, out fu
 		n.sub = flow.compiled
 		n.run = func(ctx context.Context, from, to statePtr, _ int) error {
 			state := *from.(*S)
-			inner, err := flow.within(ctx, visit.From(ctx), in(state))
+			inner, err := flow.runInside(ctx, activation.FromContext(ctx), in(state))
 			if err == nil {
 				*to.(*S) = out(state, inner)
 			}
@@ -32,32 +32,32 @@ func Sub[S, T any](g *Graph[S], name string, flow *Flow[T], in func(S) T, out fu
 	g.add(n, options)
 }
 
-func (fl *Flow[S]) within(ctx context.Context, scope *visit.Scope, input S) (S, error) {
-	return typed[S](fl.compiled.within(ctx, scope, &input))
+func (fl *Flow[S]) runInside(ctx context.Context, scope *activation.Scope, input S) (S, error) {
+	return typedState[S](fl.compiled.runInside(ctx, scope, &input))
 }
 
 // within runs the graph as a part of the visit that scope is in.
-func (fl *compiled) within(ctx context.Context, scope *visit.Scope, input statePtr) (statePtr, error) {
-	s, ok := scope.Host.(*session)
+func (fl *compiled) runInside(ctx context.Context, scope *activation.Scope, input statePtr) (statePtr, error) {
+	s, ok := scope.Host.(*execution)
 	if !ok {
 		return nil, fmt.Errorf("graph: %s is not run by this engine", scope.FullAddress())
 	}
 	if err := scope.ClaimGraph(); err != nil {
 		return nil, err
 	}
-	f, err := fl.frameAt(s, visit.Frame{Place: scope.At(), Address: scope.FullAddress(), Outer: scope.Visit}, input)
+	f, err := fl.instanceAt(s, activation.Instance{Place: scope.Path(), Address: scope.FullAddress(), Outer: scope.Activation}, input)
 	if err != nil {
 		return nil, err
 	}
 	if !f.done {
 		if err := f.run(ctx); err != nil {
 			if signals, plain := scope.Collect(err); plain == nil {
-				scope.Hand(visit.Flatten(signals)...)
+				scope.Raise(activation.Flatten(signals)...)
 			}
 			return nil, err
 		}
 	}
-	return fl.shape.own(f.state)
+	return fl.stateType.copyIfShared(f.state)
 }
 
 // Each adds a node that does work for every item of a list, all at the same time. Every item has its own address, may ask on
@@ -65,7 +65,7 @@ func (fl *compiled) within(ctx context.Context, scope *visit.Scope, input stateP
 // collect must go by their arguments alone.
 func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ctx context.Context, item T) (R, error), collect func(S, []R) S, options ...NodeOption) {
 	n := &node{name: name, fanOut: true, result: reflect.TypeFor[R]()}
-	n.unsavable = savable.Mistakes(n.result, fmt.Sprintf("a result of node %q", name))
+	n.unsavable = roundtrip.Problems(n.result, fmt.Sprintf("a result of node %q", name))
 	if items != nil && work != nil && collect != nil {
 		n.items = func(in statePtr) any { return items(*in.(*S)) }
 		n.run = func(ctx context.Context, in, out statePtr, parallel int) error {
@@ -87,17 +87,17 @@ func EachFlow[S, T any](g *Graph[S], name string, items func(S) []T, flow *Flow[
 		return
 	}
 	Each(g, name, items, func(ctx context.Context, item T) (T, error) {
-		return flow.within(ctx, visit.From(ctx), item)
+		return flow.runInside(ctx, activation.FromContext(ctx), item)
 	}, collect, options...)
 	g.nodes[len(g.nodes)-1].sub = flow.compiled
 }
 
 func each[T, R any](ctx context.Context, limit int, items []T, work func(context.Context, T) (R, error)) ([]R, error) {
 	results := make([]R, len(items))
-	errs := safely.InParallel(len(items), limit, func(i int) (err error) {
+	errs := recovery.Parallel(len(items), limit, func(i int) (err error) {
 		segment := fermata.Segment{Type: fermata.SegmentItem, ID: strconv.Itoa(i)}
 		results[i], err = fermata.DoAt(ctx, segment, func(ctx context.Context) (result R, err error) {
-			defer safely.Recover(&err)
+			defer recovery.Recover(&err)
 			return work(ctx, items[i])
 		})
 		return err

@@ -250,7 +250,7 @@ func TestEach_ItemsWaitOnTheirOwnAndKeepTheirOrder(t *testing.T) {
 	c.want(t, map[string]int{"a": 2, "quick": 1, "b": 2, "c": 2})
 }
 
-func TestEach_AFailedItemIsTheOnlyOneDoneAgain(t *testing.T) {
+func TestEach_OnlyTheFailedItemIsRepeated(t *testing.T) {
 	var c counter
 	broken := true
 	g := graph.New[batch]("failing")

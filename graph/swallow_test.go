@@ -194,7 +194,7 @@ func TestSub_AGraphThatIsGivenUpTakesItsQuestionsAlong(t *testing.T) {
 	}
 }
 
-func TestSub_AGraphThatIsNoLongerRunIsNoLongerAskedAbout(t *testing.T) {
+func TestSub_AbandonedGraphWithdrawsItsInterrupts(t *testing.T) {
 	inner := compile(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
 		_, err := question.Ask(ctx, "inner?")
 		return s, err
@@ -216,7 +216,7 @@ func TestSub_AGraphThatIsNoLongerRunIsNoLongerAskedAbout(t *testing.T) {
 		t.Fatalf("got %v", got)
 	}
 	_, err = h.resume(graph.Answer(find(t, first, "inner?").ID, "x"))
-	wantErr(t, err, graph.ErrStale)
+	wantErr(t, err, graph.ErrWithdrawn)
 	if _, err := h.answer(open, "sure?", "yes"); err != nil {
 		t.Fatal(err)
 	}

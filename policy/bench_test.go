@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// ofTools is a set of n rules, each for a tool of its own: what a large installation looks like.
-func ofTools(n int) string {
+// rulesByTool is a set of n rules, each for a tool of its own: what a large installation looks like.
+func rulesByTool(n int) string {
 	var b strings.Builder
 	b.WriteString("default: allow\nrules:\n")
 	for i := range n {
@@ -18,14 +18,14 @@ func ofTools(n int) string {
 	return b.String()
 }
 
-// ofGraphs is a set of n rules that no tool tells apart: each of them has to be judged.
-func ofGraphs(n int) string {
-	return strings.ReplaceAll(ofTools(n), "req.tool", "req.graph")
+// rulesByGraph is a set of n rules that no tool tells apart: each of them has to be judged.
+func rulesByGraph(n int) string {
+	return strings.ReplaceAll(rulesByTool(n), "req.tool", "req.graph")
 }
 
 func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
-		for name, doc := range map[string]string{"by-tool": ofTools(n), "any-tool": ofGraphs(n)} {
+		for name, doc := range map[string]string{"by-tool": rulesByTool(n), "any-tool": rulesByGraph(n)} {
 			b.Run(fmt.Sprintf("%s/rules=%d", name, n), func(b *testing.B) {
 				set := load(b, doc)
 				in := input("tool.3", `{"amount":2}`)
@@ -50,7 +50,7 @@ func BenchmarkDecide_Operations(b *testing.B) {
 }
 
 func BenchmarkLoad(b *testing.B) {
-	doc := ofTools(100)
+	doc := rulesByTool(100)
 	b.ReportAllocs()
 	for b.Loop() {
 		load(b, doc)

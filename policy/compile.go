@@ -15,86 +15,86 @@ import (
 )
 
 // compile makes all expressions ready, and reports what is wrong with them.
-func (r *reading) compile(d *document) error {
+func (r *loader) compile(d *document) error {
 	env, err := environment()
 	if err != nil {
 		return err
 	}
-	r.compileTools(env, d.tools)
+	r.compileRatings(env, d.ratings)
 	for _, one := range d.rules {
 		r.rule = one.ID
-		at := d.places[one]
+		at := d.nodes[one]
 		if strings.TrimSpace(one.When) != "" {
-			one.facts = r.expression(env, at.when, "when", cel.BoolType, &one.when)
-			r.told(d, at.when, "when", one.facts, one.facts)
+			one.info = r.expression(env, at.when, "when", cel.BoolType, &one.when)
+			r.checkKnownFields(d, at.when, "when", one.info, one.info)
 		}
 		if !at.amount.Missing() {
 			amount := r.expression(env, at.amount, "amount", cel.IntType, &one.amount)
-			r.told(d, at.amount, "amount", amount, one.facts)
-			one.facts.add(amount)
+			r.checkKnownFields(d, at.amount, "amount", amount, one.info)
+			one.info.merge(amount)
 		}
 		one.digest = digestOfRule(one.Rule)
 	}
-	r.programs(env)
+	r.buildPrograms(env)
 	r.rule = ""
 	return nil
 }
 
-// expression is one that was compiled, and where its program belongs.
-type expression struct {
+// pendingExpr is one that was compiled, and where its program belongs.
+type pendingExpr struct {
 	rule, what string
 	node       yamldoc.Node
 	compiled   *cel.Ast
-	place      *cel.Program
-	guesses    bool // whether it looks at what may be untold
+	target     *cel.Program
+	partial    bool // whether it looks at what may be untold
 }
 
 // programs makes the expressions ready to be evaluated. It does so after the last was compiled: in between the programs would lie far apart in
 // memory, and every decision walks through all of them.
-func (r *reading) programs(env *cel.Env) {
+func (r *loader) buildPrograms(env *cel.Env) {
 	for _, e := range r.expressions {
-		ready, err := program(env, e.compiled, e.guesses)
+		ready, err := program(env, e.compiled, e.partial)
 		if err != nil { // a pattern that is none
 			r.rule = e.rule
-			e.node.Wrong("%s: %v", e.what, err)
+			e.node.Reportf("%s: %v", e.what, err)
 			continue
 		}
-		*e.place = ready
+		*e.target = ready
 	}
 }
 
 // add joins what two expressions of a rule look at. Which tools it is for is the condition's word alone.
-func (f *facts) add(more facts) {
-	f.uses = append(f.uses, more.uses...)
-	f.paths = union(f.paths, more.paths)
-	f.args = f.args || more.args
+func (f *exprInfo) merge(more exprInfo) {
+	f.requestFields = append(f.requestFields, more.requestFields...)
+	f.argPaths = union(f.argPaths, more.argPaths)
+	f.usesArgs = f.usesArgs || more.usesArgs
 	f.counts = append(f.counts, more.counts...)
 }
 
-// expression compiles one text, whose program goes to a place. It reports what is wrong, and then knows nothing of it.
-func (r *reading) expression(env *cel.Env, node yamldoc.Node, what string, want *cel.Type, place *cel.Program) facts {
+// pendingExpr compiles one text, whose program goes to a place. It reports what is wrong, and then knows nothing of it.
+func (r *loader) expression(env *cel.Env, node yamldoc.Node, what string, want *cel.Type, place *cel.Program) exprInfo {
 	compiled, issues := env.Compile(node.Text())
 	if issues.Err() != nil {
 		for _, issue := range issues.Errors() {
-			r.Report(line(node, issue.Location), fmt.Sprintf("%s: %s", what, withNearest(issue.Message)))
+			r.Report(lineInFile(node, issue.Location), fmt.Sprintf("%s: %s", what, withSuggestion(issue.Message)))
 		}
-		return facts{}
+		return exprInfo{}
 	}
 	if problem := typeProblem(compiled.OutputType(), want); problem != "" {
-		node.Wrong("%s: %s", what, problem)
-		return facts{}
+		node.Reportf("%s: %s", what, problem)
+		return exprInfo{}
 	}
-	f := factsOf(compiled)
-	for _, misuse := range f.wrong {
+	f := analyze(compiled)
+	for _, misuse := range f.misuses {
 		at := compiled.NativeRep().SourceInfo().GetStartLocation(misuse.id)
-		r.Report(line(node, at), fmt.Sprintf("%s: %s", what, misuse.text))
+		r.Report(lineInFile(node, at), fmt.Sprintf("%s: %s", what, misuse.text))
 	}
-	r.expressions = append(r.expressions, expression{r.rule, what, node, compiled, place, f.mayBeUntold()})
+	r.expressions = append(r.expressions, pendingExpr{r.rule, what, node, compiled, place, f.usesOptionalField()})
 	return f
 }
 
-// line is the line in the file of a place in the text of a value.
-func line(node yamldoc.Node, at common.Location) int {
+// lineInFile is the line in the file of a place in the text of a value.
+func lineInFile(node yamldoc.Node, at common.Location) int {
 	return node.TextLine() + max(at.Line(), 1) - 1
 }
 
@@ -117,8 +117,8 @@ var (
 	unknownName  = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
 )
 
-// withNearest adds to CEL's messages what was probably meant.
-func withNearest(message string) string {
+// withSuggestion adds to CEL's messages what was probably meant.
+func withSuggestion(message string) string {
 	message, _, _ = strings.Cut(message, "\n")
 	if found := unknownField.FindStringSubmatch(message); found != nil {
 		return fmt.Sprintf("there is no field %q%s", found[1], yamldoc.Suggest(found[1], fieldNames()))
@@ -140,7 +140,7 @@ var commonFunctions = []string{
 
 func fieldNames() []string {
 	var names []string
-	for _, t := range []reflect.Type{reflect.TypeFor[request](), reflect.TypeFor[clockTime]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[request](), reflect.TypeFor[localClock]()} {
 		for field := range t.Fields() {
 			names = append(names, field.Tag.Get("cel"))
 		}
@@ -148,14 +148,14 @@ func fieldNames() []string {
 	return names
 }
 
-// keyOf finds the key in CEL's message about one that is missing.
-var keyOf = regexp.MustCompile(`no such key: (\S+)$`)
+// missingKey finds the key in CEL's message about one that is missing.
+var missingKey = regexp.MustCompile(`no such key: (\S+)$`)
 
-// plainError says why a rule could not be judged, without any value of the arguments: traces are stored and shown to
+// ruleErrorText says why a rule could not be judged, without any value of the arguments: traces are stored and shown to
 // people who may not see those.
-func plainError(err error, source string) string {
+func ruleErrorText(err error, source string) string {
 	text := err.Error()
-	if found := keyOf.FindStringSubmatch(text); found != nil && strings.Contains(source, found[1]) {
+	if found := missingKey.FindStringSubmatch(text); found != nil && strings.Contains(source, found[1]) {
 		return "there is no " + found[1]
 	}
 	for _, known := range []struct{ part, say string }{
@@ -163,8 +163,8 @@ func plainError(err error, source string) string {
 		{"no such key", "a key is missing"},
 		{"index out of", "a list is too short"},
 		{"no such overload", "a value is of another type than the rule expects"},
-		{errNoNumber.Error(), errNoNumber.Error()},
-		{errUntold.Error(), errUntold.Error()},
+		{errNoCounter.Error(), errNoCounter.Error()},
+		{errUnknownField.Error(), errUnknownField.Error()},
 		{"overflow", "a number is too large"},
 		{"division by zero", "division by zero"},
 		{"unknown time zone", "unknown time zone"},

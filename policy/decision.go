@@ -17,39 +17,39 @@ type Decision struct {
 	// Reason says why, in words for the person who is asked and for the agent that is refused.
 	Reason string `json:"reason"`
 	// Need is what an ask demands; nil with any other verdict.
-	Need *Requirement `json:"need,omitempty"`
+	Requirement *Requirement `json:"need,omitempty"`
 	// Policy and Version name the set, Input the input, by their digests.
 	Policy  string `json:"policy"`
 	Version string `json:"version,omitempty"`
 	Input   string `json:"input"`
 	// Trace has every rule that could have hit, in the order of the file. Elsewhere counts the rules for other tools.
-	Trace     []Trace `json:"trace"`
-	Elsewhere int     `json:"elsewhere,omitempty"`
+	Trace          []Trace `json:"trace"`
+	OtherToolRules int     `json:"elsewhere,omitempty"`
 	// Rehearsed is the verdict as it would be if the dry-run rules counted, where it differs.
-	Rehearsed Verdict `json:"rehearsed,omitempty"`
+	DryRunVerdict Verdict `json:"rehearsed,omitempty"`
 	// Charges are what the action adds to the counters if it goes ahead.
 	Charges []Charge `json:"charges,omitempty"`
 	// Grant is the id of the grant that lifted an ask, if one did. Rules never set it.
 	Grant string `json:"grant,omitempty"`
 }
 
-// Outcome is what became of one rule.
-type Outcome string
+// RuleOutcome is what became of one rule.
+type RuleOutcome string
 
 // The outcomes. A rule that could not be judged counts as a hit if it asks or denies, and as a miss if it allows.
 const (
-	Hit    Outcome = "hit"
-	Miss   Outcome = "miss"
-	Failed Outcome = "error"
+	RuleHit    RuleOutcome = "hit"
+	RuleMiss   RuleOutcome = "miss"
+	RuleFailed RuleOutcome = "error"
 )
 
 // Trace says what became of one rule.
 type Trace struct {
 	Rule string `json:"rule"`
 	// Digest changes when the rule does. A grant holds only for the rules it was given under.
-	Digest  string  `json:"digest"`
-	Then    Verdict `json:"then"`
-	Outcome Outcome `json:"outcome"`
+	Digest  string      `json:"digest"`
+	Then    Verdict     `json:"then"`
+	Outcome RuleOutcome `json:"outcome"`
 	// Error says why the rule could not be judged. It never holds a value of the arguments.
 	Error  string `json:"error,omitempty"`
 	DryRun bool   `json:"dryRun,omitempty"`
@@ -69,12 +69,12 @@ type LimitTrace struct {
 
 // counts reports whether the rule takes part in the verdict.
 func (t Trace) counts() bool {
-	return t.Outcome == Hit || t.Outcome == Failed && t.Then != Allow
+	return t.Outcome == RuleHit || t.Outcome == RuleFailed && t.Then != Allow
 }
 
 // Ruling is the decision in the words of the root package.
 func (d Decision) Ruling() fermata.Ruling {
-	return fermata.Ruling{Verdict: d.Verdict.root(), Rule: strings.Join(d.Rules, " "), Reason: d.Reason, Policy: d.Policy}
+	return fermata.Ruling{Verdict: d.Verdict.toRoot(), Rule: strings.Join(d.Rules, " "), Reason: d.Reason, PolicyDigest: d.Policy}
 }
 
 // RuleDigests maps the rules that decided to their digests, for grants.
@@ -96,7 +96,7 @@ func (d Decision) RuleDigests() map[string]string {
 
 // defaultDigest stands for the default's own demands.
 func (d Decision) defaultDigest() string {
-	return digestOfRule(Rule{ID: DefaultRule, Then: d.Verdict, Ask: d.Need})
+	return digestOfRule(Rule{ID: DefaultRule, Then: d.Verdict, Ask: d.Requirement})
 }
 
 // Explain writes the decision for people: the verdict, what it demands, and what became of each rule.
@@ -112,18 +112,18 @@ func (d Decision) explanation() string {
 	if d.Grant != "" {
 		fmt.Fprintf(&b, "  lifted by grant %s\n", d.Grant)
 	}
-	if d.Need != nil {
-		d.Need.explain(&b)
+	if d.Requirement != nil {
+		d.Requirement.explain(&b)
 	}
-	if d.Rehearsed != "" {
-		fmt.Fprintf(&b, "  with the dry-run rules it would be %s\n", d.Rehearsed)
+	if d.DryRunVerdict != "" {
+		fmt.Fprintf(&b, "  with the dry-run rules it would be %s\n", d.DryRunVerdict)
 	}
 	b.WriteString("rules:\n")
 	for _, t := range d.Trace {
 		t.explain(&b)
 	}
-	if d.Elsewhere > 0 {
-		fmt.Fprintf(&b, "  and %d for other tools\n", d.Elsewhere)
+	if d.OtherToolRules > 0 {
+		fmt.Fprintf(&b, "  and %d for other tools\n", d.OtherToolRules)
 	}
 	for i, charge := range d.Charges {
 		if i == 0 {

@@ -25,7 +25,7 @@
 // allows: what goes wrong closes.
 //
 // Everything here is pure. A set has no clock, reads no file and asks nobody: time, and numbers from the past, come in with
-// the [Input]. [Set.Demands] says which numbers that are. So a decision can be made again from what was recorded:
+// the [Input]. [Set.CounterQueries] says which numbers that are. So a decision can be made again from what was recorded:
 //
 //	who calls                          policy
 //	   │  Demands(input)  ────────────►  which counters, over which window
@@ -33,7 +33,7 @@
 //	   │  Decide(input + numbers) ────►  Decision: verdict, requirement, trace, charges
 //	   │  keeps decision and charges
 //
-// A [Hook] does this behind [fermata.Approve]; a [Live] exchanges the set while decisions go on. Package grant remembers
+// A [Hook] does this behind [fermata.Approve]; a [LiveSet] exchanges the set while decisions go on. Package grant remembers
 // answers within bounds, package replay compares sets over recorded inputs, package cases runs the tests of a file of rules.
 // The grammar is in docs/policy.md.
 package policy

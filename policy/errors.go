@@ -10,7 +10,7 @@ import (
 // whoever calls must not let the action through.
 var ErrInput = errors.New("policy: the input cannot be judged")
 
-// ErrNoSet means that a [Live] has no rules yet, because none could be loaded. Nothing can be decided.
+// ErrNoSet means that a [LiveSet] has no rules yet, because none could be loaded. Nothing can be decided.
 var ErrNoSet = errors.New("policy: no rules are loaded")
 
 // Problem is one thing that is wrong, or doubtful, in a file of rules.

@@ -37,11 +37,11 @@ func ExampleHook() {
 	}
 	hook := &policy.Hook{
 		Rules: set,
-		Describe: func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
+		FillInput: func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
 			in.Account, in.Requester = "acme", "bob" // whatever the run knows of itself
 			return nil
 		},
-		Decided: func(_ context.Context, _ policy.Input, d policy.Decision) (policy.Decision, error) {
+		OnDecision: func(_ context.Context, _ policy.Input, d policy.Decision) (policy.Decision, error) {
 			fmt.Println(d.Verdict, d.Rules) // keep it: the requirement for the desk, the trace for the record
 			return d, nil
 		},

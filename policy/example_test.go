@@ -72,7 +72,7 @@ rules:
 }
 
 // The rules say which numbers they need; the caller looks them up and brings them.
-func ExampleSet_Demands() {
+func ExampleSet_CounterQueries() {
 	set, err := policy.Load("policy.yaml", []byte(`
 default: allow
 rules:
@@ -87,7 +87,7 @@ rules:
 	}
 	in := policy.Input{Account: "acme", Requester: "bob", Tool: "transfer", Args: []byte(`{"cents": 600}`)}
 	in.History = make(map[string]int64)
-	for _, demand := range set.Demands(in) {
+	for _, demand := range set.CounterQueries(in) {
 		fmt.Println(demand.Key())
 		in.History[demand.Key()] = 9_500 // from the store
 	}

@@ -11,16 +11,16 @@ import (
 
 func TestExplain_Golden(t *testing.T) {
 	operating, limited := load(t, operations), load(t, spending)
-	sunday := at(time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC))
+	sunday := atTime(time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC))
 	granted := decide(t, operating, input("loop", `{"iterations":200}`))
-	granted.Verdict, granted.Need, granted.Grant = policy.Allow, nil, "grant-7"
+	granted.Verdict, granted.Requirement, granted.Grant = policy.Allow, nil, "grant-7"
 	widened := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:dba'], count: 2, widen: ['group:heads:${req.graph}']}], deadline: 1h, route: up, verbs: [approve, reject, claim]}}\n")
 	for name, d := range map[string]policy.Decision{
 		"default":  decide(t, operating, input("mail.send", `{}`)),
 		"merged":   decide(t, operating, input("db.execute", `{"sql":"truncate t","iterations":500}`, sunday)),
 		"closed":   decide(t, operating, input("data.export", `{}`)),
 		"dry-run":  decide(t, operating, input("bank.transfer", `{"amount_minor":1}`, sunday)),
-		"spending": decide(t, limited, past(limited, input("transfer", `{"cents":500}`), 99_900)),
+		"spending": decide(t, limited, withCounters(limited, input("transfer", `{"cents":500}`), 99_900)),
 		"granted":  granted,
 		"widened":  decide(t, widened, input("mail.send", `{}`)),
 	} {

@@ -42,33 +42,33 @@ func input(tool, args string, changes ...func(*policy.Input)) policy.Input {
 	return in
 }
 
-func at(t time.Time) func(*policy.Input) { return func(in *policy.Input) { in.At = t } }
+func atTime(t time.Time) func(*policy.Input) { return func(in *policy.Input) { in.At = t } }
 
-func in(environment string) func(*policy.Input) {
+func inEnvironment(environment string) func(*policy.Input) {
 	return func(in *policy.Input) { in.Environment = environment }
 }
 
-func costing(minor int64) func(*policy.Input) { return func(in *policy.Input) { in.Cost = minor } }
+func withCost(minor int64) func(*policy.Input) { return func(in *policy.Input) { in.Cost = minor } }
 
-// past answers every demand of the set with one number.
-func past(set *policy.Set, in policy.Input, number int64) policy.Input {
+// withCounters answers every demand of the set with one number.
+func withCounters(set *policy.Set, in policy.Input, number int64) policy.Input {
 	in.History = make(map[string]int64)
-	for _, d := range set.Demands(in) {
+	for _, d := range set.CounterQueries(in) {
 		in.History[d.Key()] = number
 	}
 	return in
 }
 
-// asking is a requirement that any rule can have.
-const asking = `{groups: [{from: ["group:oncall"]}], deadline: 24h}`
+// askClause is a requirement that any rule can have.
+const askClause = `{groups: [{from: ["group:oncall"]}], deadline: 24h}`
 
-// only is a document with one rule for the tool "t", and a default that the rule's verdict can be told from.
-func only(then, when string) string {
+// singleRule is a document with one rule for the tool "t", and a default that the rule's verdict can be told from.
+func singleRule(then, when string) string {
 	fallback := "ask"
 	if then == "ask" {
 		fallback = "allow"
 	}
-	return "default: " + fallback + "\ndefaults: {ask: " + asking + "}\nrules:\n- id: it\n  then: " + then + "\n  when: " + quoted(when) + "\n"
+	return "default: " + fallback + "\ndefaults: {ask: " + askClause + "}\nrules:\n- id: it\n  then: " + then + "\n  when: " + quoted(when) + "\n"
 }
 
 // quoted writes a text as YAML, in single quotes.

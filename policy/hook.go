@@ -18,15 +18,15 @@ type Hook struct {
 	// Describe adds what the action itself does not tell: account, requester, environment, the time. The input comes with
 	// tool, arguments, run, graph, node and agent. Without it rules see no more than that, at no time.
 	//
-	// What it does not say of effects, cost, risk and revision stays [Input.Untold]: it tells one by any other value than the zero, effects also by an empty
+	// What it does not say of effects, cost, risk and revision stays [Input.UnknownFields]: it tells one by any other value than the zero, effects also by an empty
 	// list, and a zero by taking the name out of Untold.
-	Describe func(ctx context.Context, action fermata.ActionRequest, in *Input) error
+	FillInput func(ctx context.Context, action fermata.ActionRequest, in *Input) error
 	// Numbers returns a number for each demand, under its Key. Without it rules that look at the past cannot be judged.
-	Numbers func(ctx context.Context, demands []Demand) (map[string]int64, error)
+	ReadCounters func(ctx context.Context, demands []CounterQuery) (map[string]int64, error)
 	// Decided gets every decision before it counts, to keep it. It may make an ask into an allow if a grant covers it; what it
-	// returns is what counts. The input is as it was judged, but for what the file says of its tool: a grant with a budget of the cost needs it as [Set.Rated]
+	// returns is what counts. The input is as it was judged, but for what the file says of its tool: a grant with a budget of the cost needs it as [Set.WithRating]
 	// returns it.
-	Decided func(ctx context.Context, in Input, decision Decision) (Decision, error)
+	OnDecision func(ctx context.Context, in Input, decision Decision) (Decision, error)
 }
 
 var _ fermata.Policy = (*Hook)(nil)
@@ -38,41 +38,41 @@ func (h *Hook) Decide(ctx context.Context, action fermata.ActionRequest) (fermat
 		return fermata.Ruling{}, ErrNoSet
 	}
 	in := InputOf(action)
-	if h.Describe != nil {
-		if err := h.Describe(ctx, action, &in); err != nil {
+	if h.FillInput != nil {
+		if err := h.FillInput(ctx, action, &in); err != nil {
 			return fermata.Ruling{}, fmt.Errorf("policy: %w", err)
 		}
 		in.Tool, in.Args, in.Run = action.Action, action.Args, action.Run // what is judged is what will be done
-		in.Untold = slices.DeleteFunc(slices.Clone(in.Untold), in.tells)
+		in.UnknownFields = slices.DeleteFunc(slices.Clone(in.UnknownFields), in.hasValue)
 	}
-	if err := h.fetch(ctx, set, &in); err != nil {
+	if err := h.readCounters(ctx, set, &in); err != nil {
 		return fermata.Ruling{}, err
 	}
 	decision, err := set.Decide(in)
 	if err != nil {
 		return fermata.Ruling{}, err
 	}
-	if h.Decided == nil {
+	if h.OnDecision == nil {
 		return decision.Ruling(), nil
 	}
-	kept, err := h.Decided(ctx, in, decision)
+	kept, err := h.OnDecision(ctx, in, decision)
 	if err != nil {
 		return fermata.Ruling{}, fmt.Errorf("policy: %w", err)
 	}
 	if decision.Verdict == Deny && kept.Verdict != Deny {
-		return fermata.Ruling{}, errDenyStands
+		return fermata.Ruling{}, errDenyOverridden
 	}
 	return kept.Ruling(), nil
 }
 
-var errDenyStands = errors.New("policy: a deny was made into something else; nothing lifts a deny")
+var errDenyOverridden = errors.New("policy: a deny was made into something else; nothing lifts a deny")
 
-func (h *Hook) fetch(ctx context.Context, set *Set, in *Input) error {
-	demands := set.Demands(*in)
-	if len(demands) == 0 || h.Numbers == nil {
+func (h *Hook) readCounters(ctx context.Context, set *Set, in *Input) error {
+	demands := set.CounterQueries(*in)
+	if len(demands) == 0 || h.ReadCounters == nil {
 		return nil
 	}
-	numbers, err := h.Numbers(ctx, demands)
+	numbers, err := h.ReadCounters(ctx, demands)
 	if err != nil {
 		return fmt.Errorf("policy: the numbers from the past: %w", err)
 	}
@@ -80,10 +80,10 @@ func (h *Hook) fetch(ctx context.Context, set *Set, in *Input) error {
 	return nil
 }
 
-// InputOf returns what an action tells of itself: tool, arguments and run, the outermost graph, the innermost node and agent. All else is [Input.Untold].
+// InputOf returns what an action tells of itself: tool, arguments and run, the outermost graph, the innermost node and agent. All else is [Input.UnknownFields].
 func InputOf(action fermata.ActionRequest) Input {
 	//mutate:unknown-inputs-listed
-	in := Input{Tool: action.Action, Args: action.Args, Run: action.Run, Untold: slices.Clone(Untellable)}
+	in := Input{Tool: action.Action, Args: action.Args, Run: action.Run, UnknownFields: slices.Clone(OptionalFields)}
 	for _, segment := range action.Address {
 		switch segment.Type {
 		case fermata.SegmentRunnable:

@@ -49,17 +49,17 @@ func pay(t *testing.T, hook fermata.Policy, cents int) (string, error) {
 func newHook(t *testing.T, used int64) *policy.Hook {
 	return &policy.Hook{
 		Rules: load(t, refunds),
-		Describe: func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
+		FillInput: func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
 			in.Account, in.At = "acme", monday
 			return nil
 		},
-		Numbers: func(_ context.Context, demands []policy.Demand) (map[string]int64, error) {
+		ReadCounters: func(_ context.Context, demands []policy.CounterQuery) (map[string]int64, error) {
 			return map[string]int64{demands[0].Key(): used}, nil
 		},
 	}
 }
 
-func TestHook_RulesStandBehindApprove(t *testing.T) {
+func TestHook_RulesDecideApprove(t *testing.T) {
 	out, err := pay(t, newHook(t, 0), 2000)
 	if err != nil || out != "paid, by policy small" {
 		t.Errorf("small: %q, %v", out, err)
@@ -88,15 +88,15 @@ func TestHook_RulesStandBehindApprove(t *testing.T) {
 func TestHook_AnyFailureRefuses(t *testing.T) {
 	broken := errors.New("the directory is down")
 	for name, change := range map[string]func(*policy.Hook){
-		"no rules yet": func(h *policy.Hook) { h.Rules = policy.NewLive(nil, policy.Options{}) },
+		"no rules yet": func(h *policy.Hook) { h.Rules = policy.NewLiveSet(nil, policy.Options{}) },
 		"describe": func(h *policy.Hook) {
-			h.Describe = func(context.Context, fermata.ActionRequest, *policy.Input) error { return broken }
+			h.FillInput = func(context.Context, fermata.ActionRequest, *policy.Input) error { return broken }
 		},
 		"numbers": func(h *policy.Hook) {
-			h.Numbers = func(context.Context, []policy.Demand) (map[string]int64, error) { return nil, broken }
+			h.ReadCounters = func(context.Context, []policy.CounterQuery) (map[string]int64, error) { return nil, broken }
 		},
 		"decided": func(h *policy.Hook) {
-			h.Decided = func(context.Context, policy.Input, policy.Decision) (policy.Decision, error) {
+			h.OnDecision = func(context.Context, policy.Input, policy.Decision) (policy.Decision, error) {
 				return policy.Decision{Verdict: policy.Allow}, broken
 			}
 		},
@@ -108,17 +108,17 @@ func TestHook_AnyFailureRefuses(t *testing.T) {
 		}
 	}
 	hook := newHook(t, 0)
-	hook.Numbers = nil
+	hook.ReadCounters = nil
 	_, err := pay(t, hook, 1)
 	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || !strings.Contains(rejected.Reason, "number from the past") {
 		t.Errorf("nobody has the numbers: %v", err)
 	}
 }
 
-func TestHook_DecidedSeesAllAndMayLiftAnAskButNoDeny(t *testing.T) {
+func TestHook_OnDecisionMayLiftAskButNotDeny(t *testing.T) {
 	hook := newHook(t, 0)
 	var seen []policy.Decision
-	hook.Decided = func(_ context.Context, in policy.Input, d policy.Decision) (policy.Decision, error) {
+	hook.OnDecision = func(_ context.Context, in policy.Input, d policy.Decision) (policy.Decision, error) {
 		if in.Account != "acme" || in.Run != "r-1" || len(in.History) != 1 {
 			t.Errorf("%+v", in)
 		}
@@ -132,13 +132,13 @@ func TestHook_DecidedSeesAllAndMayLiftAnAskButNoDeny(t *testing.T) {
 	if out, err := pay(t, hook, 100001); !errors.Is(err, fermata.ErrPolicy) {
 		t.Errorf("a deny was lifted: %q, %v", out, err)
 	}
-	if len(seen) == 0 || seen[0].Need == nil || len(seen[0].Trace) != 4 {
+	if len(seen) == 0 || seen[0].Requirement == nil || len(seen[0].Trace) != 4 {
 		t.Errorf("%+v", seen)
 	}
 }
 
 // What is not known is not nothing: a tool that nobody has rated does not pass for one that only reads and costs nothing.
-func TestHook_WhatNobodyTellsOpensNothing(t *testing.T) {
+func TestHook_UnknownFieldsDoNotAllow(t *testing.T) {
 	for _, c := range []struct {
 		when string
 		tell func(*policy.Input)
@@ -149,7 +149,7 @@ func TestHook_WhatNobodyTellsOpensNothing(t *testing.T) {
 		{`req.effects.size() == 0`, func(in *policy.Input) { in.Effects = []string{} }, true},
 		{`req.cost <= 5`, func(in *policy.Input) { in.Risk = 1 }, false},
 		{`req.cost <= 5`, func(in *policy.Input) { in.Cost = 5 }, true},
-		{`req.cost <= 5`, func(in *policy.Input) { in.Untold = nil }, true},
+		{`req.cost <= 5`, func(in *policy.Input) { in.UnknownFields = nil }, true},
 		{`req.risk < 2`, nil, false},
 		{`req.risk < 2`, func(in *policy.Input) { in.Risk = 1 }, true},
 		{`req.revision < 2`, nil, false},
@@ -157,7 +157,7 @@ func TestHook_WhatNobodyTellsOpensNothing(t *testing.T) {
 	} {
 		hook := &policy.Hook{Rules: load(t, "default: deny\nrules:\n- {id: harmless, when: '"+c.when+"', then: allow}\n")}
 		if c.tell != nil {
-			hook.Describe = func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error { c.tell(in); return nil }
+			hook.FillInput = func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error { c.tell(in); return nil }
 		}
 		out, err := pay(t, hook, 1)
 		if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected == c.want {
@@ -167,9 +167,9 @@ func TestHook_WhatNobodyTellsOpensNothing(t *testing.T) {
 }
 
 // Describe adds to the action. It cannot put another one in its place.
-func TestI6_HookJudgesWhatWillBeDone(t *testing.T) {
+func TestI6_HookEvaluatesTheExecutedAction(t *testing.T) {
 	hook := newHook(t, 0)
-	hook.Describe = func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
+	hook.FillInput = func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
 		in.Account, in.Args, in.Tool = "acme", json.RawMessage(`{"cents":1}`), "read"
 		return nil
 	}

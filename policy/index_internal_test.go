@@ -40,7 +40,7 @@ func TestIndex_ToolsOfACondition(t *testing.T) {
 		if err != nil {
 			t.Fatal(when, err)
 		}
-		tools := set.rules[0].facts.tools
+		tools := set.rules[0].info.tools
 		got := strings.Join(tools, " ")
 		switch {
 		case tools == nil:
@@ -55,7 +55,7 @@ func TestIndex_ToolsOfACondition(t *testing.T) {
 }
 
 // The index leaves out nothing that could hit: with and without it decisions are the same.
-func TestIndex_ChangesNoDecision(t *testing.T) {
+func TestIndex_DoesNotChangeDecisions(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	for range 60 {
@@ -87,8 +87,8 @@ func TestIndex_ChangesNoDecision(t *testing.T) {
 			if got.Verdict != want.Verdict || !slices.Equal(got.Rules, want.Rules) {
 				t.Fatalf("%s %s: %s by %v with the index, %s by %v without\n%s", tool, in.Args, got.Verdict, got.Rules, want.Verdict, want.Rules, &doc)
 			}
-			if got.Elsewhere+len(got.Trace) != len(want.Trace) {
-				t.Fatalf("%d rules are not accounted for", len(want.Trace)-got.Elsewhere-len(got.Trace))
+			if got.OtherToolRules+len(got.Trace) != len(want.Trace) {
+				t.Fatalf("%d rules are not accounted for", len(want.Trace)-got.OtherToolRules-len(got.Trace))
 			}
 		}
 	}

@@ -37,34 +37,34 @@ type Input struct {
 	// At is when the question is put. Zone, an IANA name, is the account's; "" takes the one in the rules.
 	At   time.Time `json:"at"`
 	Zone string    `json:"zone,omitempty"`
-	// History holds a number for every [Demand] of the rules, under its Key. One that is missing is an error for the rules
+	// History holds a number for every [CounterQuery] of the rules, under its Key. One that is missing is an error for the rules
 	// that need it.
 	History map[string]int64 `json:"history,omitempty"`
 	// Untold names those of effects, cost, risk and revision that whoever asks does not know. If the file does not tell it of the tool either, a rule that
 	// depends on it cannot be judged: what is not known is not nothing.
-	Untold []string `json:"untold,omitempty"`
+	UnknownFields []string `json:"untold,omitempty"`
 }
 
-// Untellable are the fields that [Input.Untold] can name: an action does not tell them of itself.
-var Untellable = []string{"effects", "cost", "risk", "revision"}
+// OptionalFields are the fields that [Input.UnknownFields] can name: an action does not tell them of itself.
+var OptionalFields = []string{"effects", "cost", "risk", "revision"}
 
-// tells reports whether the input has a value for a field that [Input.Untold] can name.
-func (in *Input) tells(field string) bool {
+// tells reports whether the input has a value for a field that [Input.UnknownFields] can name.
+func (in *Input) hasValue(field string) bool {
 	switch field {
-	case tellsEffects:
+	case fieldEffects:
 		return in.Effects != nil
-	case tellsCost:
+	case fieldCost:
 		return in.Cost != 0
-	case tellsRisk:
+	case fieldRisk:
 		return in.Risk != 0
 	}
 	return in.Revision != 0
 }
 
-// untold are the places that rules cannot look at.
-func (in Input) untold() []*cel.AttributePatternType {
+// clearOptionalFields are the places that rules cannot look at.
+func (in Input) unknownPatterns() []*cel.AttributePatternType {
 	var places []*cel.AttributePatternType
-	for _, field := range in.Untold {
+	for _, field := range in.UnknownFields {
 		places = append(places, cel.AttributePattern(varRequest).QualString(field))
 	}
 	return places
@@ -126,8 +126,8 @@ func (in Input) request() *request {
 	}
 }
 
-// clockTime is how rules see a time in a zone: `local`, and `now.local("Asia/Singapore")`.
-type clockTime struct {
+// localClock is how rules see a time in a zone: `local`, and `now.local("Asia/Singapore")`.
+type localClock struct {
 	Year    int64  `cel:"year"`
 	Month   int64  `cel:"month"`
 	Day     int64  `cel:"day"`
@@ -137,8 +137,8 @@ type clockTime struct {
 	Date    string `cel:"date"`    // 2026-11-14
 }
 
-func clockTimeOf(t time.Time) *clockTime {
-	return &clockTime{
+func newLocalClock(t time.Time) *localClock {
+	return &localClock{
 		Year: int64(t.Year()), Month: int64(t.Month()), Day: int64(t.Day()), Hour: int64(t.Hour()), Minute: int64(t.Minute()),
 		Weekday: int64(t.Weekday()), Date: t.Format(time.DateOnly),
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// World is what lints compare rules with. What is not given is not looked at.
-type World struct {
+// LintContext is what lints compare rules with. What is not given is not looked at.
+type LintContext struct {
 	// Directory knows groups as they are now: one that had members when the rules were loaded may be empty today.
 	Directory Directory
 	// Requesters are the people for whom runs work.
@@ -20,9 +20,9 @@ type World struct {
 	Tools map[string]Tool
 	// Route says what is wrong with a route, as that one of its regions never opens; "" if nothing is. It says "unknown" of
 	// a route that is not there.
-	Route func(name string) (problem string)
+	CheckRoute func(name string) (problem string)
 	// Widens names those whom a route lets decide later, as far as the rules permit it.
-	Widens func(route string) []string
+	WidensTo func(route string) []string
 }
 
 // Tool is what lints know of a tool.
@@ -34,52 +34,52 @@ type Tool struct {
 }
 
 // Lint lists what is allowed and probably not meant. None of it keeps the set from being used.
-func (s *Set) Lint(world World) []Problem {
-	l := &linter{set: s, world: world}
-	l.ratings()
+func (s *Set) Lint(world LintContext) []Problem {
+	l := &linter{set: s, context: world}
+	l.checkRatings()
 	for i, one := range s.rules {
-		l.dead(i, one)
-		l.tools(one)
-		l.arguments(one)
-		l.bareAllow(one)
+		l.checkShadowed(i, one)
+		l.checkTools(one)
+		l.checkArguments(one)
+		l.checkBareAllow(one)
 		if one.Ask != nil {
-			l.people(one.ID, one.Line, one.Ask)
+			l.checkPeople(one.ID, one.Line, one.Ask)
 		}
 	}
-	if s.ask != nil && s.fallback == Ask {
-		l.people("", 1, s.ask)
+	if s.defaultAsk != nil && s.defaultVerdict == Ask {
+		l.checkPeople("", 1, s.defaultAsk)
 	}
-	return l.found
+	return l.problems
 }
 
 type linter struct {
-	set   *Set
-	world World
-	found []Problem
+	set      *Set
+	context  LintContext
+	problems []Problem
 }
 
 func (l *linter) warn(id string, line int, format string, args ...any) {
 	p := Problem{File: l.set.file, Line: line, Rule: id, Text: fmt.Sprintf(format, args...)}
-	if !slices.Contains(l.found, p) {
-		l.found = append(l.found, p)
+	if !slices.Contains(l.problems, p) {
+		l.problems = append(l.problems, p)
 	}
 }
 
 // dead finds rules that change nothing: they never hit, or a stricter rule hits wherever they do.
-func (l *linter) dead(i int, one *rule) {
-	if one.facts.tools != nil && len(one.facts.tools) == 0 || slices.Contains(one.facts.conjuncts, "false") {
+func (l *linter) checkShadowed(i int, one *rule) {
+	if one.info.tools != nil && len(one.info.tools) == 0 || slices.Contains(one.info.conjuncts, "false") {
 		l.warn(one.ID, one.Line, "this rule never hits: its condition contradicts itself")
 		return
 	}
 	for k, other := range l.set.rules {
-		if k == i || other.DryRun || other.Limit != nil || one.Limit != nil || one.facts.conjuncts == nil || !impliedBy(other, one) {
+		if k == i || other.DryRun || other.Limit != nil || one.Limit != nil || one.info.conjuncts == nil || !impliedBy(other, one) {
 			continue
 		}
 		stricter := other.Then.strictness() > one.Then.strictness()
 		switch {
 		case stricter:
 			l.warn(one.ID, one.Line, "shadowed by %q in line %d, which hits wherever this rule does and says %s", other.ID, other.Line, other.Then)
-		case other.Then == one.Then && k < i && len(other.facts.conjuncts) == len(one.facts.conjuncts):
+		case other.Then == one.Then && k < i && len(other.info.conjuncts) == len(one.info.conjuncts):
 			l.warn(one.ID, one.Line, "the same condition as %q in line %d, and the same verdict", other.ID, other.Line)
 		}
 	}
@@ -87,8 +87,8 @@ func (l *linter) dead(i int, one *rule) {
 
 // impliedBy reports whether other surely hits when one does: all it wants, one wants too.
 func impliedBy(other, one *rule) bool {
-	for _, part := range other.facts.conjuncts {
-		if part != "true" && !slices.Contains(one.facts.conjuncts, part) {
+	for _, part := range other.info.conjuncts {
+		if part != "true" && !slices.Contains(one.info.conjuncts, part) {
 			return false
 		}
 	}
@@ -96,33 +96,33 @@ func impliedBy(other, one *rule) bool {
 }
 
 // ratings finds tools that the file speaks of and that are not there.
-func (l *linter) ratings() {
-	if l.world.Tools == nil {
+func (l *linter) checkRatings() {
+	if l.context.Tools == nil {
 		return
 	}
 	for _, tool := range l.set.toolNames() {
-		l.known("", l.set.tools[tool].line, tool)
+		l.checkToolExists("", l.set.ratings[tool].line, tool)
 	}
 }
 
-func (l *linter) tools(one *rule) {
-	if l.world.Tools == nil {
+func (l *linter) checkTools(one *rule) {
+	if l.context.Tools == nil {
 		return
 	}
-	for _, tool := range one.facts.tools {
-		l.known(one.ID, one.Line, tool)
+	for _, tool := range one.info.tools {
+		l.checkToolExists(one.ID, one.Line, tool)
 	}
 }
 
-func (l *linter) known(id string, line int, tool string) {
-	if _, known := l.world.Tools[tool]; !known {
-		l.warn(id, line, "there is no tool %q%s", tool, yamldoc.Suggest(tool, slices.Collect(maps.Keys(l.world.Tools))))
+func (l *linter) checkToolExists(id string, line int, tool string) {
+	if _, known := l.context.Tools[tool]; !known {
+		l.warn(id, line, "there is no tool %q%s", tool, yamldoc.Suggest(tool, slices.Collect(maps.Keys(l.context.Tools))))
 	}
 }
 
 // arguments finds paths that no tool of the rule has. A rule for any tool cannot be checked.
-func (l *linter) arguments(one *rule) {
-	paths := slices.Clone(one.facts.paths)
+func (l *linter) checkArguments(one *rule) {
+	paths := slices.Clone(one.info.argPaths)
 	if one.Ask != nil {
 		paths = append(paths, one.Ask.Editable...)
 		for _, shown := range one.Ask.Show {
@@ -131,19 +131,19 @@ func (l *linter) arguments(one *rule) {
 			}
 		}
 	}
-	for _, tool := range one.facts.tools {
-		schema := l.world.Tools[tool].ArgsSchema
+	for _, tool := range one.info.tools {
+		schema := l.context.Tools[tool].ArgsSchema
 		for _, path := range paths {
-			if known, missing := inSchema(schema, path); missing != "" {
+			if known, missing := findInSchema(schema, path); missing != "" {
 				l.warn(one.ID, one.Line, "%s has no argument %q%s", tool, path, yamldoc.Suggest(missing, known))
 			}
 		}
 	}
 }
 
-// inSchema follows a path through the properties of a schema. It returns the step that is not there and what is instead;
+// findInSchema follows a path through the properties of a schema. It returns the step that is not there and what is instead;
 // where a schema is not plain properties and items it knows nothing, and finds nothing wrong.
-func inSchema(schema json.RawMessage, path string) (known []string, missing string) {
+func findInSchema(schema json.RawMessage, path string) (known []string, missing string) {
 	if len(schema) == 0 {
 		return nil, ""
 	}
@@ -168,17 +168,17 @@ func inSchema(schema json.RawMessage, path string) (known []string, missing stri
 }
 
 // bareAllow finds rules that let a tool with effects do anything.
-func (l *linter) bareAllow(one *rule) {
-	if one.Then != Allow || one.facts.args || len(both(one.facts.uses, tellable)) > 0 || slices.Contains(one.facts.conjuncts, "false") {
+func (l *linter) checkBareAllow(one *rule) {
+	if one.Then != Allow || one.info.usesArgs || len(intersect(one.info.requestFields, ratingFields)) > 0 || slices.Contains(one.info.conjuncts, "false") {
 		return
 	}
-	tools := one.facts.tools
+	tools := one.info.tools
 	if tools == nil {
-		tools = union(slices.Sorted(maps.Keys(l.world.Tools)), l.set.toolNames())
+		tools = union(slices.Sorted(maps.Keys(l.context.Tools)), l.set.toolNames())
 	}
 	var open []string
 	for _, tool := range tools {
-		if word := wordFor(l.set.tools, tool); l.world.Tools[tool].Effects || word != nil && len(word.effects) > 0 {
+		if word := ratingFor(l.set.ratings, tool); l.context.Tools[tool].Effects || word != nil && len(word.effects) > 0 {
 			open = append(open, tool)
 		}
 	}
@@ -187,35 +187,35 @@ func (l *linter) bareAllow(one *rule) {
 	}
 }
 
-func (l *linter) people(id string, line int, need *Requirement) {
-	l.widening(id, line, need)
+func (l *linter) checkPeople(id string, line int, need *Requirement) {
+	l.checkWidening(id, line, need)
 	for _, route := range need.Routes {
-		if l.world.Route == nil {
+		if l.context.CheckRoute == nil {
 			break
 		}
-		if problem := l.world.Route(route); problem != "" {
+		if problem := l.context.CheckRoute(route); problem != "" {
 			l.warn(id, line, "route %q: %s", route, problem)
 		}
 	}
-	if l.world.Directory == nil {
+	if l.context.Directory == nil {
 		return
 	}
 	for _, group := range need.Groups {
 		names := strings.Join(group.From, " or ")
 		unknown := func(name string) { l.warn(id, line, "there is no %s", name) }
-		members(l.world.Directory, group.Widen, unknown)
-		people, open := members(l.world.Directory, group.From, unknown)
+		members(l.context.Directory, group.Widen, unknown)
+		people, open := members(l.context.Directory, group.From, unknown)
 		switch {
 		case open:
 		case len(people) == 0:
 			l.warn(id, line, "nobody is in %s: nobody can say yes", names)
 		case len(people) < group.Count:
 			l.warn(id, line, "%d people are needed and only %d are in %s", group.Count, len(people), names)
-		case len(l.world.Requesters) > 0 && len(without(people, l.world.Requesters)) == 0:
-			l.warn(id, line, "everybody in %s is also a requester%s", names, sodNote(need, group, people))
+		case len(l.context.Requesters) > 0 && len(subtract(people, l.context.Requesters)) == 0:
+			l.warn(id, line, "everybody in %s is also a requester%s", names, separationNote(need, group, people))
 		}
 	}
-	for _, problem := range []string{tooFewTogether(l.world.Directory, need.Groups), undeniable(l.world.Directory, need)} {
+	for _, problem := range []string{tooFewPeople(l.context.Directory, need.Groups), cannotReject(l.context.Directory, need)} {
 		if problem != "" {
 			l.warn(id, line, "%s", problem)
 		}
@@ -223,38 +223,38 @@ func (l *linter) people(id string, line int, need *Requirement) {
 }
 
 // widening finds people whom a route lets in and no group permits, and those whom a group permits and no route lets in.
-func (l *linter) widening(id string, line int, need *Requirement) {
-	if l.world.Widens == nil || len(need.Routes) == 0 {
+func (l *linter) checkWidening(id string, line int, need *Requirement) {
+	if l.context.WidensTo == nil || len(need.Routes) == 0 {
 		return
 	}
 	var let []string
 	for _, route := range need.Routes {
-		for _, who := range l.world.Widens(route) {
+		for _, who := range l.context.WidensTo(route) {
 			let = append(let, who)
-			if !slices.ContainsFunc(need.Groups, func(g Group) bool { return among(slices.Concat(g.From, g.Widen), who) }) {
+			if !slices.ContainsFunc(need.Groups, func(g Group) bool { return matchesAny(slices.Concat(g.From, g.Widen), who) }) {
 				l.warn(id, line, "route %q widens to %s, and no group permits it: add it to widen of a group", route, who)
 			}
 		}
 	}
 	for _, group := range need.Groups {
 		for _, name := range group.Widen {
-			if !slices.ContainsFunc(let, func(who string) bool { return among([]string{name}, who) }) {
+			if !slices.ContainsFunc(let, func(who string) bool { return matchesAny([]string{name}, who) }) {
 				l.warn(id, line, "%s is never let in: no step of %s widens to it", name, strings.Join(need.Routes, " or "))
 			}
 		}
 	}
 }
 
-// among reports whether one of the names is who. One that is filled in later may become whatever begins like it.
-func among(names []string, who string) bool {
+// matchesAny reports whether one of the names is who. One that is filled in later may become whatever begins like it.
+func matchesAny(names []string, who string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		start, _, open := strings.Cut(name, "${")
 		return name == who || open && strings.HasPrefix(who, start)
 	})
 }
 
-// sodNote says what that means where the requester's own yes does not count.
-func sodNote(need *Requirement, group Group, people []string) string {
+// separationNote says what that means where the requester's own yes does not count.
+func separationNote(need *Requirement, group Group, people []string) string {
 	switch {
 	case !slices.Contains(need.Exclude, requester):
 		return ", and may approve their own requests: add separation_of_duties: [requester]"

@@ -11,18 +11,18 @@ import (
 const noAsk = "default: deny\nrules:\n"
 
 func TestLint(t *testing.T) {
-	world := policy.World{
-		Directory:  people{"group:oncall": {"ann", "bob"}, "group:empty": {}, "group:devs": {"carl", "dora"}, "group:one": {"carl"}, "user:ann": {"ann"}, "user:bob": {"bob"}},
+	world := policy.LintContext{
+		Directory:  staticDirectory{"group:oncall": {"ann", "bob"}, "group:empty": {}, "group:devs": {"carl", "dora"}, "group:one": {"carl"}, "user:ann": {"ann"}, "user:bob": {"bob"}},
 		Requesters: []string{"carl", "dora", "emil"},
 		Tools: map[string]policy.Tool{
 			"db":   {Effects: true, ArgsSchema: json.RawMessage(`{"type":"object","properties":{"sql":{"type":"string"},"opts":{"type":"object","properties":{"limit":{"type":"integer"}}},"a/b":{}}}`)},
 			"read": {},
 			"free": {Effects: true},
 		},
-		Route: func(name string) string {
+		CheckRoute: func(name string) string {
 			return map[string]string{"night": "region apac never opens", "gone": "unknown"}[name]
 		},
-		Widens: func(name string) []string { return map[string][]string{"up": {"group:devs"}}[name] },
+		WidensTo: func(name string) []string { return map[string][]string{"up": {"group:devs"}}[name] },
 	}
 	ask := func(more string) string {
 		return noAsk + "- {id: a, when: 'req.tool == \"db\"', then: ask, ask: {deadline: 1h, " + more + "}}\n"
@@ -87,7 +87,7 @@ func TestLint(t *testing.T) {
 			case c.want != "" && (len(found) != 1 || !strings.Contains(found[0].String(), c.want)):
 				t.Errorf("found %v\nwant  %s", found, c.want)
 			}
-			if found := set.Lint(policy.World{}); len(found) > 0 && !strings.Contains(c.want, "hit") && !strings.Contains(c.want, "shadow") && !strings.Contains(c.want, "same condition") && !strings.Contains(c.doc, "tools:") {
+			if found := set.Lint(policy.LintContext{}); len(found) > 0 && !strings.Contains(c.want, "hit") && !strings.Contains(c.want, "shadow") && !strings.Contains(c.want, "same condition") && !strings.Contains(c.doc, "tools:") {
 				t.Errorf("without a world: %v", found)
 			}
 		})

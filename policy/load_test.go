@@ -10,10 +10,10 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// people is a directory for tests.
-type people map[string][]string
+// staticDirectory is a directory for tests.
+type staticDirectory map[string][]string
 
-func (p people) Members(name string) ([]string, bool) {
+func (p staticDirectory) Members(name string) ([]string, bool) {
 	members, known := p[name]
 	return members, known
 }
@@ -21,7 +21,7 @@ func (p people) Members(name string) ([]string, bool) {
 // A file with a mistake is not loaded, and the message says file, line and rule, what is wrong and what was probably meant.
 func TestLoad_Mistakes(t *testing.T) {
 	const head = "default: allow\nrules:\n"
-	directory := people{"group:oncall": {"ann", "bob"}, "group:empty": {}, "user:ann": {"ann"}}
+	directory := staticDirectory{"group:oncall": {"ann", "bob"}, "group:empty": {}, "user:ann": {"ann"}}
 	for name, c := range map[string]struct{ doc, want string }{
 		"empty file":           {"", `p.yaml:1: not YAML: the file is empty`},
 		"no YAML":              {"default: allow\nrules: [\n", `p.yaml:2: not YAML: `},
@@ -143,7 +143,7 @@ func TestLoad_Mistakes(t *testing.T) {
 }
 
 // Names are as long as people need them, and in any script.
-func TestLoad_TakesNamesThatPeopleRead(t *testing.T) {
+func TestLoad_AcceptsReadableNames(t *testing.T) {
 	set := load(t, "default: allow\nversion: 2026-11-15 früh\nrules:\n- id: "+strings.Repeat("é", 100)+"\n  when: 'true'\n  then: ask\n  reason: |\n    two\n    lines\n"+
 		"  ask: {groups: [{from: ['group:Domain Admins', 'user:ann@example.org', 'group:"+strings.Repeat("x", 250)+"', 'group:${req.graph}']}], deadline: 1h, route: Zürich, show: [/a, the plan]}\n"+
 		"- {id: 'team-a/pay_out.2:v1@x', when: 'true', then: deny}\n")
@@ -152,7 +152,7 @@ func TestLoad_TakesNamesThatPeopleRead(t *testing.T) {
 	}
 }
 
-func TestLoad_ShowsAllMistakesAtOnce(t *testing.T) {
+func TestLoad_ReportsAllMistakes(t *testing.T) {
 	_, err := policy.Load("p.yaml", []byte("default: alow\nrules:\n- {id: a, when: 'req.tol', then: deny}\n- {id: b, wen: 'true', then: deny}\n"), policy.Options{})
 	failed, ok := errors.AsType[*policy.LoadError](err)
 	if !ok || len(failed.Problems) != 4 {
@@ -160,7 +160,7 @@ func TestLoad_ShowsAllMistakesAtOnce(t *testing.T) {
 	}
 }
 
-func TestLoad_IdentityIsTheBytes(t *testing.T) {
+func TestLoad_DigestIsOfTheBytes(t *testing.T) {
 	a, b, c := load(t, "default: allow\n"), load(t, "default: allow\n"), load(t, "default: allow\n\n")
 	if a.Digest() != b.Digest() || a.Digest() == c.Digest() || !strings.HasPrefix(a.Digest(), "sha256:") {
 		t.Error(a.Digest(), b.Digest(), c.Digest())
@@ -168,7 +168,7 @@ func TestLoad_IdentityIsTheBytes(t *testing.T) {
 }
 
 // What a set was made of can be kept, and makes the same set again.
-func TestLoad_KeepsWhatItWasMadeOf(t *testing.T) {
+func TestLoad_KeepsSource(t *testing.T) {
 	a := load(t, operations)
 	again, err := policy.Load("elsewhere.yaml", []byte(a.Source()), policy.Options{})
 	if err != nil || a.Source() != operations || again.Digest() != a.Digest() {
@@ -177,15 +177,15 @@ func TestLoad_KeepsWhatItWasMadeOf(t *testing.T) {
 }
 
 // As far back as numbers are kept, rules can look.
-func TestLoad_TakesTheLongestWindow(t *testing.T) {
+func TestLoad_AcceptsMaxWindow(t *testing.T) {
 	set := load(t, "default: allow\nrules:\n- {id: a, when: 'history.count(\"tool\", \"31d\") > 1', then: deny, limit: {max: 1, window: 31d}}\n")
-	if demands := set.Demands(input("x", `{}`)); len(demands) != 2 || time.Duration(demands[0].Window) != policy.MaxWindow {
+	if demands := set.CounterQueries(input("x", `{}`)); len(demands) != 2 || time.Duration(demands[0].Window) != policy.MaxWindow {
 		t.Errorf("%+v", demands)
 	}
 }
 
 // The digest of a rule is that of its trace, and changes with what the rule says.
-func TestSet_RuleDigestIsThatOfTheTrace(t *testing.T) {
+func TestSet_RuleDigestMatchesTrace(t *testing.T) {
 	rule := func(limit string) *policy.Set {
 		return load(t, "default: allow\nrules:\n- {id: a, when: 'true', then: deny, limit: {max: "+limit+", window: 1h}}\n")
 	}
@@ -209,15 +209,15 @@ func TestSet_RulesAreCopies(t *testing.T) {
 		t.Error("the default was changed from outside")
 	}
 	d := decide(t, set, input("db.execute", `{"sql":"drop"}`))
-	d.Need.Groups[0].From[0] = "group:evil"
-	if again := decide(t, set, input("db.execute", `{"sql":"drop"}`)); again.Need.Groups[0].From[0] != "group:db-oncall" {
+	d.Requirement.Groups[0].From[0] = "group:evil"
+	if again := decide(t, set, input("db.execute", `{"sql":"drop"}`)); again.Requirement.Groups[0].From[0] != "group:db-oncall" {
 		t.Error("a decision was changed into a rule")
 	}
 }
 
 // Each group is large enough, and together they are not: one person counts once.
-func TestLoad_GroupsThatShareTheirPeopleNeedEnoughOfThem(t *testing.T) {
-	directory := people{"group:finance": {"ann", "bob"}, "group:owners": {"ann"}, "user:ann": {"ann"}, "group:board": {"ann", "bob"}}
+func TestLoad_OverlappingGroupsNeedEnoughPeople(t *testing.T) {
+	directory := staticDirectory{"group:finance": {"ann", "bob"}, "group:owners": {"ann"}, "user:ann": {"ann"}, "group:board": {"ann", "bob"}}
 	for groups, enough := range map[string]bool{
 		`{from: ["group:owners"]}, {from: ["group:finance"]}`:                                              true,
 		`{from: ["group:finance"]}, {from: ["group:owners"]}`:                                              true, // bob for finance

@@ -16,10 +16,10 @@ import (
 func merged(t *testing.T, first, second string) *policy.Requirement {
 	t.Helper()
 	doc := "default: deny\nrules:\n- {id: a, when: 'true', then: ask, ask: " + first + "}\n- {id: b, when: 'true', then: ask, ask: " + second + "}\n"
-	return decide(t, load(t, doc), input("t", `{}`)).Need
+	return decide(t, load(t, doc), input("t", `{}`)).Requirement
 }
 
-func TestMerge_IsTheStrictestOfEachPart(t *testing.T) {
+func TestMerge_TakesStrictestParts(t *testing.T) {
 	const base = `groups: [{from: ["group:x"]}], deadline: 24h`
 	group := func(count int, from ...string) policy.Group { return policy.Group{From: from, Count: count} }
 	for name, c := range map[string]struct {
@@ -66,7 +66,7 @@ func TestMerge_IsTheStrictestOfEachPart(t *testing.T) {
 			}
 			for _, one := range []string{c.first, c.second} {
 				alone := merged(t, "{"+one+"}", "{"+one+"}")
-				if weaker := policy.WeakerNeed(alone, got); len(weaker) > 0 {
+				if weaker := policy.RequirementWeakenings(alone, got); len(weaker) > 0 {
 					t.Errorf("weaker than {%s}: %v", one, weaker)
 				}
 			}
@@ -75,7 +75,7 @@ func TestMerge_IsTheStrictestOfEachPart(t *testing.T) {
 }
 
 // "A dba, and anyone" are two people, in one rule and together with others; a rule that knows the dba is content with whoever the other one wants.
-func TestMerge_TheGroupsOfARuleAreDifferentPeople(t *testing.T) {
+func TestMerge_GroupsOfOneRuleStaySeparate(t *testing.T) {
 	const dba, fourEyes = `{groups: [{from: ["group:dba"]}], deadline: 1h}`, `{groups: [{from: ["group:dba"]}, {from: [anyone]}], deadline: 1h}`
 	const filled = `{groups: [{from: ["group:${req.graph}"]}, {from: ["group:dba"]}], deadline: 1h}`
 	for name, c := range map[string]struct {
@@ -96,7 +96,7 @@ func TestMerge_TheGroupsOfARuleAreDifferentPeople(t *testing.T) {
 		for n, ask := range c.rules {
 			doc += fmt.Sprintf("- {id: r%d, when: 'true', then: ask, ask: %s}\n", n, ask)
 		}
-		need := decide(t, load(t, doc), input("t", `{}`, func(in *policy.Input) { in.Graph = "dba" })).Need
+		need := decide(t, load(t, doc), input("t", `{}`, func(in *policy.Input) { in.Graph = "dba" })).Requirement
 		people := 0
 		for _, g := range need.Groups {
 			people += g.Count
@@ -108,19 +108,19 @@ func TestMerge_TheGroupsOfARuleAreDifferentPeople(t *testing.T) {
 }
 
 // One group that is left is as strict as each of those before. One person is not two.
-func TestWeaker_FewerPeople(t *testing.T) {
+func TestWeakenings_FewerPeople(t *testing.T) {
 	need := func(groups ...policy.Group) *policy.Requirement { return &policy.Requirement{Groups: groups} }
 	dba, either, anyone := policy.Group{From: []string{"group:dba"}, Count: 1}, policy.Group{From: []string{"group:dba", "group:ops"}, Count: 1}, policy.Group{From: []string{"anyone"}, Count: 1}
 	for _, before := range []*policy.Requirement{need(dba, either), need(dba, anyone)} {
-		if got := policy.WeakerNeed(before, need(dba)); !slices.Equal(got, []string{"2 different people down to 1"}) {
+		if got := policy.RequirementWeakenings(before, need(dba)); !slices.Equal(got, []string{"2 different people down to 1"}) {
 			t.Errorf("%v: %q", before.Groups, got)
 		}
 	}
 }
 
-func TestMerge_DefaultsFillWhatARuleLeavesOut(t *testing.T) {
+func TestMerge_DefaultsFillMissingFields(t *testing.T) {
 	set := load(t, operations)
-	need := decide(t, set, input("db.execute", `{"sql":"truncate t","iterations":500}`)).Need
+	need := decide(t, set, input("db.execute", `{"sql":"truncate t","iterations":500}`)).Requirement
 	want := &policy.Requirement{
 		Groups: []policy.Group{
 			{From: []string{"group:db-oncall"}, Count: 1}, {From: []string{"group:owners:ops"}, Count: 1}, {From: []string{"group:finops"}, Count: 1},
@@ -134,19 +134,19 @@ func TestMerge_DefaultsFillWhatARuleLeavesOut(t *testing.T) {
 }
 
 // A name that is filled in comes from the input, and cannot bring a second filling with it.
-func TestMerge_NamesAreFilledInOnce(t *testing.T) {
+func TestMerge_PlaceholdersAreExpandedOnce(t *testing.T) {
 	set := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:${req.graph}:${req.account}']}], deadline: 1h}}\n")
-	got := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Graph = "${req.requester}" })).Need.Groups[0].From[0]
+	got := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Graph = "${req.requester}" })).Requirement.Groups[0].From[0]
 	if got != "group:${req.requester}:acme" {
 		t.Error(got)
 	}
 }
 
 // Who is let in later is filled in as well; whoever is asked from the start then is not let in.
-func TestMerge_WidenIsFilledIn(t *testing.T) {
+func TestMerge_WidenPlaceholdersAreExpanded(t *testing.T) {
 	set := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:dba'], widen: ['group:${req.graph}', 'group:heads:${req.graph}']}], deadline: 1h}}\n")
 	for graph, want := range map[string]string{"ops": "1 of group:dba, later also group:heads:ops or group:ops", "dba": "1 of group:dba, later also group:heads:dba"} {
-		got := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Graph = graph })).Need.Groups[0].String()
+		got := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Graph = graph })).Requirement.Groups[0].String()
 		if got != want {
 			t.Errorf("%s: %s", graph, got)
 		}
@@ -154,14 +154,14 @@ func TestMerge_WidenIsFilledIn(t *testing.T) {
 }
 
 // Names that are filled in can be the same: those who are named twice are as many as before, and not a second group of them.
-func TestMerge_NamesThatAreFilledInCountOnce(t *testing.T) {
+func TestMerge_ExpandedNamesAreUnique(t *testing.T) {
 	got := merged(t, "{groups: [{from: ['group:t', 'group:${req.tool}'], widen: ['group:m', 'group:m${req.agent}']}], deadline: 1h}", "{groups: [{from: ['group:t'], widen: ['group:m']}], deadline: 1h}")
 	if want := []policy.Group{{From: []string{"group:t"}, Count: 1, Widen: []string{"group:m"}}}; !cmp.Equal(got.Groups, want) {
 		t.Errorf("%+v", got.Groups)
 	}
 }
 
-func TestWeaker_NamesEveryWay(t *testing.T) {
+func TestWeakenings_ListsEveryDifference(t *testing.T) {
 	strict := func() *policy.Requirement {
 		return &policy.Requirement{
 			Groups: []policy.Group{{From: []string{"group:x"}, Count: 2, Widen: []string{"group:m"}}}, Verbs: []string{"approve", "reject", "ask"}, Exclude: []string{"requester"}, Deadline: policy.Duration(time.Hour), OnTimeout: policy.Expire,
@@ -191,7 +191,7 @@ func TestWeaker_NamesEveryWay(t *testing.T) {
 	} {
 		after := strict()
 		change(after)
-		got := strings.Join(policy.WeakerNeed(strict(), after), "; ")
+		got := strings.Join(policy.RequirementWeakenings(strict(), after), "; ")
 		if want == "" && got != "" || !strings.Contains(got, want) || strings.Contains(got, "; ") {
 			t.Errorf("got %q, want %q alone", got, want)
 		}
@@ -199,7 +199,7 @@ func TestWeaker_NamesEveryWay(t *testing.T) {
 	verdicts := []policy.Verdict{policy.Allow, policy.Ask, policy.Deny}
 	for i, before := range verdicts {
 		for k, after := range verdicts {
-			got := policy.Weaker(policy.Decision{Verdict: before, Need: strict()}, policy.Decision{Verdict: after, Need: strict()})
+			got := policy.Weakenings(policy.Decision{Verdict: before, Requirement: strict()}, policy.Decision{Verdict: after, Requirement: strict()})
 			if (len(got) > 0) != (k < i) {
 				t.Errorf("%s then %s: %v", before, after, got)
 			}

@@ -16,8 +16,8 @@ const (
 	maxReason = 2000
 )
 
-// idMarks are what an id may have beside letters and digits. A space is none of them: lists of ids are written with spaces.
-const idMarks = "-_.:/@"
+// idPunctuation are what an id may have beside letters and digits. A space is none of them: lists of ids are written with spaces.
+const idPunctuation = "-_.:/@"
 
 // checkID refuses an id that cannot be told from others when it is read, or is more than a name.
 func checkID(node yamldoc.Node, id string) {
@@ -25,8 +25,8 @@ func checkID(node yamldoc.Node, id string) {
 		return
 	}
 	for _, c := range id {
-		if !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune(idMarks, c) {
-			node.Wrong("the id has %q (%U) in it; letters, digits and %s are possible", c, c, strings.Join(strings.Split(idMarks, ""), " "))
+		if !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune(idPunctuation, c) {
+			node.Reportf("the id has %q (%U) in it; letters, digits and %s are possible", c, c, strings.Join(strings.Split(idPunctuation, ""), " "))
 			return
 		}
 	}
@@ -38,12 +38,12 @@ func checkLabel(node yamldoc.Node, what, name string) {
 		return
 	}
 	if name != strings.TrimSpace(name) {
-		node.Wrong("%s %q begins or ends with a space", what, name)
+		node.Reportf("%s %q begins or ends with a space", what, name)
 		return
 	}
 	for _, c := range name {
 		if !unicode.IsPrint(c) {
-			node.Wrong("%s %q has %U in it, which nobody sees", what, name, c)
+			node.Reportf("%s %q has %U in it, which nobody sees", what, name, c)
 			return
 		}
 	}
@@ -52,13 +52,13 @@ func checkLabel(node yamldoc.Node, what, name string) {
 func checkLength(node yamldoc.Node, what, text string, most int) bool {
 	n := utf8.RuneCountInString(text)
 	if n > most {
-		node.Wrong("%s %q has %d characters; at most %d are possible", what, clipped(text), n, most)
+		node.Reportf("%s %q has %d characters; at most %d are possible", what, truncate(text), n, most)
 	}
 	return n <= most
 }
 
-// clipped is so much of a text that it can stand in a message.
-func clipped(text string) string {
+// truncate is so much of a text that it can stand in a message.
+func truncate(text string) string {
 	n := 0
 	for at := range text {
 		if n++; n > maxID {

@@ -66,7 +66,7 @@ func TestProperty_AddingAskOrDenyNeverWeakens(t *testing.T) {
 		for _, args := range arguments {
 			in := input([]string{"t", "u"}[r.IntN(2)], args)
 			if r.IntN(4) > 0 {
-				in = past(after, in, int64(r.IntN(5)))
+				in = withCounters(after, in, int64(r.IntN(5)))
 			}
 			was, is := decide(t, before, in), decide(t, after, in)
 			if then == "ask" && was.Rules[0] == policy.DefaultRule && was.Verdict != policy.Allow {
@@ -75,7 +75,7 @@ func TestProperty_AddingAskOrDenyNeverWeakens(t *testing.T) {
 			if was.Verdict == policy.Ask && is.Verdict == policy.Ask && !slices.Equal(was.Rules, is.Rules) {
 				asked++
 			}
-			if weaker := policy.Weaker(was, is); len(weaker) > 0 {
+			if weaker := policy.Weakenings(was, is); len(weaker) > 0 {
 				t.Fatalf("round %d, %s: %v\n%s", round, args, weaker, more)
 			}
 		}
@@ -87,7 +87,7 @@ func TestProperty_AddingAskOrDenyNeverWeakens(t *testing.T) {
 
 // An error in a rule never opens anything: with any arguments the verdict is at least as strict as it is with the rules that
 // could be judged.
-func TestProperty_ErrorsClose(t *testing.T) {
+func TestProperty_RuleErrorsNeverAllow(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	failed := 0
 	for range 120 {
@@ -97,14 +97,14 @@ func TestProperty_ErrorsClose(t *testing.T) {
 		}
 		set := load(t, doc)
 		for _, args := range arguments {
-			d := decide(t, set, past(set, input("t", args), 1))
+			d := decide(t, set, withCounters(set, input("t", args), 1))
 			strictest := policy.Decision{Verdict: policy.Allow}
 			for _, trace := range d.Trace {
-				if trace.Outcome == policy.Failed {
+				if trace.Outcome == policy.RuleFailed {
 					failed++
 				}
-				counts := trace.Outcome == policy.Hit || trace.Outcome == policy.Failed && trace.Then != policy.Allow
-				if one := (policy.Decision{Verdict: trace.Then}); counts && len(policy.Weaker(one, strictest)) > 0 {
+				counts := trace.Outcome == policy.RuleHit || trace.Outcome == policy.RuleFailed && trace.Then != policy.Allow
+				if one := (policy.Decision{Verdict: trace.Then}); counts && len(policy.Weakenings(one, strictest)) > 0 {
 					strictest = one
 				}
 			}
@@ -147,10 +147,10 @@ func FuzzDecide(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Rules[0] != policy.DefaultRule && len(policy.Weaker(d, more)) > 0 {
-			t.Fatalf("%v", policy.Weaker(d, more))
+		if d.Rules[0] != policy.DefaultRule && len(policy.Weakenings(d, more)) > 0 {
+			t.Fatalf("%v", policy.Weakenings(d, more))
 		}
-		paid, err := money.Decide(past(money, in, 0))
+		paid, err := money.Decide(withCounters(money, in, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatal(set, err)
 		}
 		if set != nil {
-			_ = set.Lint(policy.World{})
+			_ = set.Lint(policy.LintContext{})
 			_, _ = set.Decide(input("t", `{"a":1}`))
 		}
 	})

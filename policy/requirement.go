@@ -59,7 +59,7 @@ const (
 var verbs = []string{verbApprove, "edit", verbReject, "ask", "claim", "delegate", "snooze", "extend", "escalate", "escape"}
 
 // allowed are the verbs that a requirement lets people use.
-func (r *Requirement) allowed() []string {
+func (r *Requirement) allowedVerbs() []string {
 	if len(r.Verbs) == 0 {
 		return verbs
 	}
@@ -91,7 +91,7 @@ var auths = []string{string(AuthSlackLinked), string(AuthToken), string(AuthSSO)
 
 func (a Auth) level() int { return slices.Index(auths, string(a)) + 1 }
 
-func (a Auth) demand() int {
+func (a Auth) requiredLevel() int {
 	if level := a.level(); level > 0 || a == "" {
 		return level
 	}
@@ -104,22 +104,22 @@ func merge(a, b *Requirement) *Requirement {
 		return b.clone()
 	}
 	m := a.clone()
-	m.addGroups(b.Groups)
+	m.mergeGroups(b.Groups)
 	m.Exclude = union(a.Exclude, b.Exclude)
 	m.Deadline = min(a.Deadline, b.Deadline)
 	if b.OnTimeout != Escalate {
 		m.OnTimeout = Expire
 	}
 	m.Routes = union(a.Routes, b.Routes)
-	if b.MinAuth.demand() > a.MinAuth.demand() {
+	if b.MinAuth.requiredLevel() > a.MinAuth.requiredLevel() {
 		m.MinAuth = b.MinAuth
 	}
-	m.Editable = bothCover(a.Editable, b.Editable)
+	m.Editable = intersectPointers(a.Editable, b.Editable)
 	m.RememberMax = min(a.RememberMax, b.RememberMax)
 	m.DenyCount = min(a.DenyCount, b.DenyCount)
 	m.Show = union(a.Show, b.Show)
 	if len(a.Verbs)+len(b.Verbs) > 0 {
-		m.Verbs = both(a.allowed(), b.allowed())
+		m.Verbs = intersect(a.allowedVerbs(), b.allowedVerbs())
 	}
 	return m
 }
@@ -137,7 +137,7 @@ func (r *Requirement) clone() *Requirement {
 
 // addGroups keeps the higher count where two rules ask the same people, and lets in later whom both permit. Two groups of one rule want different people, also
 // if their names were filled in so that they are the same: each is joined with one at most.
-func (r *Requirement) addGroups(groups []Group) {
+func (r *Requirement) mergeGroups(groups []Group) {
 	own := len(r.Groups)
 	joined := make([]bool, own)
 	for _, g := range groups {
@@ -150,28 +150,28 @@ func (r *Requirement) addGroups(groups []Group) {
 			continue
 		}
 		have := &r.Groups[i]
-		joined[i], have.Count, have.Widen = true, max(have.Count, g.Count), both(have.Widen, g.Widen)
+		joined[i], have.Count, have.Widen = true, max(have.Count, g.Count), intersect(have.Widen, g.Widen)
 	}
 }
 
 // settleAnyone asks for anyone only where rules do not ask for enough people by name: they are somebody. people is how many a rule that asks for anyone wants in
 // all: "a dba, and anyone" are two, and the dba is one of them.
-func (r *Requirement) settleAnyone(people int) {
+func (r *Requirement) reduceAnyone(people int) {
 	i := slices.IndexFunc(r.Groups, Group.isAnyone) // there is one at most: a rule names the same people once
 	if i < 0 {
 		return
 	}
 	anyone := &r.Groups[i]
 	//mutate:merge-people-not-seats
-	if anyone.Count = people - (total(r.Groups) - anyone.Count); anyone.Count <= 0 {
+	if anyone.Count = people - (totalCount(r.Groups) - anyone.Count); anyone.Count <= 0 {
 		r.Groups = slices.Delete(r.Groups, i, i+1)
 	}
 }
 
 func (g Group) isAnyone() bool { return slices.Equal(g.From, []string{anyone}) }
 
-// total is how many people are needed.
-func total(groups []Group) int {
+// totalCount is how many people are needed.
+func totalCount(groups []Group) int {
 	n := 0
 	for _, g := range groups {
 		n += g.Count
@@ -190,8 +190,8 @@ func union(a, b []string) []string {
 	return all
 }
 
-// both keeps the words of a that are in b; nil if there are none.
-func both(a, b []string) []string {
+// intersect keeps the words of a that are in b; nil if there are none.
+func intersect(a, b []string) []string {
 	var common []string
 	for _, word := range a {
 		if slices.Contains(b, word) {
@@ -208,8 +208,8 @@ func covers(pointers []string, pointer string) bool {
 	})
 }
 
-// bothCover returns the pointers that are allowed on both sides.
-func bothCover(a, b []string) []string {
+// intersectPointers returns the pointers that are allowed on both sides.
+func intersectPointers(a, b []string) []string {
 	var both []string
 	for _, p := range a {
 		if covers(b, p) {

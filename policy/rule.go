@@ -30,23 +30,23 @@ type Rule struct {
 // rule is a Rule that can be judged.
 type rule struct {
 	Rule
-	digest string
-	when   cel.Program
-	amount cel.Program // nil if actions are counted
-	facts  facts
-	limit  shape // only with a Limit
+	digest        string
+	when          cel.Program
+	amount        cel.Program // nil if actions are counted
+	info          exprInfo
+	limitTemplate queryTemplate // singleRule with a Limit
 }
 
 // shapes are the numbers that the rule needs: what its expressions count, and then its limit.
-func (r *rule) shapes() iter.Seq[shape] {
-	return func(yield func(shape) bool) {
-		for _, count := range r.facts.counts {
+func (r *rule) queryTemplates() iter.Seq[queryTemplate] {
+	return func(yield func(queryTemplate) bool) {
+		for _, count := range r.info.counts {
 			if !yield(count) {
 				return
 			}
 		}
 		if r.Limit != nil {
-			yield(r.limit)
+			yield(r.limitTemplate)
 		}
 	}
 }

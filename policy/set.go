@@ -14,32 +14,32 @@ type Options struct {
 	Directory Directory
 	// Routes, if not nil, are those that there are. To name another one is a load error.
 	Routes []string
-	// Untold are fields of req that whoever will ask never tells, as in [Input.Untold]. To look at one that the file does not tell of tools either is a
+	// Untold are fields of req that whoever will ask never tells, as in [Input.UnknownFields]. To look at one that the file does not tell of tools either is a
 	// load error: such a rule could never be judged.
-	Untold []string
+	UnknownFields []string
 }
 
 // Set is a file of rules, loaded and ready to decide. It does not change, and may be used by several goroutines.
 type Set struct {
-	file     string
-	version  string
-	digest   string
-	source   string
-	fallback Verdict
-	zone     string
-	ask      *Requirement
-	tools    map[string]*toolWord
-	rules    []*rule
-	byTool   map[string][]int // rules that can only hit for this tool
-	general  []int            // rules that can hit for any
-	counted  []counterShape   // what rules for single tools count of the actions with all tools
+	file           string
+	version        string
+	digest         string
+	source         string
+	defaultVerdict Verdict
+	zone           string
+	defaultAsk     *Requirement
+	ratings        map[string]*compiledRating
+	rules          []*rule
+	byTool         map[string][]int  // rules that can only hit for this tool
+	general        []int             // rules that can hit for any
+	sharedCounters []counterTemplate // what rules for single tools count of the actions with all tools
 }
 
 // Load makes a set of the bytes of a file. A file with a mistake anywhere is not loaded at all: the error is a [*LoadError]
 // that lists every mistake with its line. The name of the file only serves for messages.
 func Load(file string, src []byte, options Options) (*Set, error) {
-	r := newReading(file, options)
-	d := r.document(src)
+	r := newLoader(file, options)
+	d := r.parse(src)
 	if err := r.compile(&d); err != nil {
 		return nil, err
 	}
@@ -48,27 +48,27 @@ func Load(file string, src []byte, options Options) (*Set, error) {
 		return nil, &LoadError{Problems: r.problems}
 	}
 	s := &Set{
-		file: file, version: d.version, digest: digestOf(src), source: string(src), fallback: d.fallback, zone: d.zone, ask: d.ask, tools: d.tools, rules: d.rules,
+		file: file, version: d.version, digest: digestOf(src), source: string(src), defaultVerdict: d.defaultVerdict, zone: d.zone, defaultAsk: d.defaultAsk, ratings: d.ratings, rules: d.rules,
 		byTool: make(map[string][]int),
 	}
 	for i, one := range s.rules {
-		if one.facts.tools == nil {
+		if one.info.tools == nil {
 			s.general = append(s.general, i)
 			continue
 		}
-		for _, tool := range union(nil, one.facts.tools) {
+		for _, tool := range union(nil, one.info.tools) {
 			s.byTool[tool] = append(s.byTool[tool], i)
 		}
-		s.countAll(one)
+		s.addSharedCounters(one)
 	}
 	return s, nil
 }
 
 // countAll notes what a rule for some tools counts beside its own: an action with any tool is charged to it, though the rule is not judged then.
-func (s *Set) countAll(one *rule) {
-	for _, count := range one.facts.counts {
-		if !slices.Contains(strings.Split(count.by, ","), "tool") && !slices.Contains(s.counted, count.counterShape) {
-			s.counted = append(s.counted, count.counterShape)
+func (s *Set) addSharedCounters(one *rule) {
+	for _, count := range one.info.counts {
+		if !slices.Contains(strings.Split(count.by, ","), "tool") && !slices.Contains(s.sharedCounters, count.counterTemplate) {
+			s.sharedCounters = append(s.sharedCounters, count.counterTemplate)
 		}
 	}
 }
@@ -97,10 +97,10 @@ func (s *Set) File() string { return s.file }
 
 // Default is the verdict where no rule speaks, and what it demands if that is to ask.
 func (s *Set) Default() (Verdict, *Requirement) {
-	if s.fallback != Ask {
-		return s.fallback, nil
+	if s.defaultVerdict != Ask {
+		return s.defaultVerdict, nil
 	}
-	return s.fallback, s.ask.clone()
+	return s.defaultVerdict, s.defaultAsk.clone()
 }
 
 // Rules returns the rules in the order of the file.
@@ -114,7 +114,7 @@ func (s *Set) Rules() []Rule {
 
 // toolNames are the tools that the file speaks of.
 func (s *Set) toolNames() []string {
-	return without(slices.Sorted(maps.Keys(s.tools)), []string{anyTool})
+	return subtract(slices.Sorted(maps.Keys(s.ratings)), []string{anyTool})
 }
 
 // candidates are the rules that can hit for a tool, in the order of the file.
@@ -136,9 +136,9 @@ func (s *Set) candidates(tool string) iter.Seq[*rule] {
 }
 
 // Window is the longest of the spans of time that the rules look back; 0 if none does.
-func (s *Set) Window() (longest time.Duration) {
+func (s *Set) LongestWindow() (longest time.Duration) {
 	for _, one := range s.rules {
-		for s := range one.shapes() {
+		for s := range one.queryTemplates() {
 			longest = max(longest, s.window)
 		}
 	}
@@ -146,14 +146,14 @@ func (s *Set) Window() (longest time.Duration) {
 }
 
 // Demands lists the numbers from the past that the rules need to judge this input. The caller puts them into its History.
-func (s *Set) Demands(in Input) []Demand {
-	var demands []Demand
-	seen := make(map[shape]bool)
+func (s *Set) CounterQueries(in Input) []CounterQuery {
+	var demands []CounterQuery
+	seen := make(map[queryTemplate]bool)
 	for one := range s.candidates(in.Tool) {
-		for s := range one.shapes() {
+		for s := range one.queryTemplates() {
 			if !seen[s] {
 				seen[s] = true
-				demands = append(demands, s.of(&in))
+				demands = append(demands, s.query(&in))
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (v Verdict) strictness() int {
 }
 
 // root is the verdict in the words of the root package.
-func (v Verdict) root() fermata.Verdict {
+func (v Verdict) toRoot() fermata.Verdict {
 	switch v {
 	case Allow:
 		return fermata.Allow

@@ -10,14 +10,14 @@ type Checker interface {
 	// Resumable returns nil, or why this program could not go on with the run: a graph or a place in it that is gone, a question of a
 	// kind that nobody knows, a state that cannot be read. It runs and changes nothing. That a node which is there would ask something
 	// else now cannot be known before it runs.
-	Resumable(ctx context.Context, run Run) error
+	CheckResumable(ctx context.Context, run Run) error
 }
 
-// BatchChecker is a provider that has to read a run before it can check an answer, and reads it once for many. It is optional.
-type BatchChecker interface {
-	// Checks returns what does for each answer to a run what [Provider.Check] does.
-	Checks(ctx context.Context, run Run) (Check, error)
+// BatchAnswerChecker is a provider that has to read a run before it can check an answer, and reads it once for many. It is optional.
+type BatchAnswerChecker interface {
+	// Checks returns what does for each answer to a run what [Provider.CheckAnswer] does.
+	AnswerChecks(ctx context.Context, run Run) (AnswerCheck, error)
 }
 
-// Check is [Provider.Check] for one run.
-type Check func(interrupt string, answer json.RawMessage) (json.RawMessage, error)
+// AnswerCheck is [Provider.CheckAnswer] for one run.
+type AnswerCheck func(interrupt string, answer json.RawMessage) (json.RawMessage, error)

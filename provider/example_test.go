@@ -9,31 +9,31 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// doorman lets people in, if somebody says yes. It needs no state: what it was asked and told is all that it goes by, so that the same call, made
+// exampleProvider lets people in, if somebody says yes. It needs no state: what it was asked and told is all that it goes by, so that the same call, made
 // again after a crash, comes to the same.
-type doorman struct{}
+type exampleProvider struct{}
 
-func (doorman) Name() string                        { return "doorman" }
-func (doorman) Graphs() []provider.Graph            { return []provider.Graph{{Name: "let-in"}} }
-func (doorman) Capabilities() provider.Capabilities { return provider.Capabilities{} }
+func (exampleProvider) Name() string                        { return "doorman" }
+func (exampleProvider) Graphs() []provider.Graph            { return []provider.Graph{{Name: "let-in"}} }
+func (exampleProvider) Capabilities() provider.Capabilities { return provider.Capabilities{} }
 
 // Execute asks once, under an id that no other run has.
-func (doorman) Execute(_ context.Context, x provider.Execution) (provider.Result, error) {
+func (exampleProvider) Execute(_ context.Context, x provider.Execution) (provider.Result, error) {
 	if len(x.Answers) == 0 {
-		return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{{
+		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{
 			ID: x.Run.ID + ".1", Address: fermata.Address{{Type: "runnable", ID: "let-in"}},
 			Envelope: fermata.Envelope{Kind: "let-in", Data: x.Input}, AnswerSchema: json.RawMessage(`{"type":"boolean"}`),
 		}}}}, nil
 	}
 	answer := x.Answers[0]
 	if answer.Expired {
-		return provider.Result{Applied: []string{answer.Interrupt}, Rest: provider.Failed{Code: "expired", Message: "nobody answered in time"}}, nil
+		return provider.Result{Applied: []string{answer.InterruptID}, Outcome: provider.Failed{Code: "expired", Message: "nobody answered in time"}}, nil
 	}
-	return provider.Result{Applied: []string{answer.Interrupt}, Rest: provider.Completed{Output: answer.Data}}, nil
+	return provider.Result{Applied: []string{answer.InterruptID}, Outcome: provider.Completed{Output: answer.Data}}, nil
 }
 
-// Check takes a yes or a no, and nothing else.
-func (doorman) Check(_ context.Context, _ provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+// AnswerCheck takes a yes or a no, and nothing else.
+func (exampleProvider) CheckAnswer(_ context.Context, _ provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
 	var yes bool
 	if err := json.Unmarshal(answer, &yes); err != nil {
 		return nil, &fermata.AnswerError{ID: interrupt, Kind: "let-in", Err: err}
@@ -41,21 +41,21 @@ func (doorman) Check(_ context.Context, _ provider.Run, interrupt string, answer
 	return answer, nil
 }
 
-func (doorman) Delete(context.Context, provider.Run) error { return nil }
+func (exampleProvider) Delete(context.Context, provider.Run) error { return nil }
 
 // An engine of your own is six methods. An executor has it in its Config.Providers, a program in app.Provider; package providertest says what else
 // it has to keep.
 func Example() {
-	var p provider.Provider = doorman{}
+	var p provider.Provider = exampleProvider{}
 	run := provider.Run{Account: "acme", ID: "run_1", Graph: "let-in"}
 
 	result, _ := p.Execute(context.Background(), provider.Execution{Run: run, Input: json.RawMessage(`{"who":"ann"}`)})
-	question := result.Rest.(provider.Waiting).Questions[0]
+	question := result.Outcome.(provider.Waiting).Interrupts[0]
 	fmt.Println(question.ID, string(question.Data))
 
-	answer := provider.Answer{Interrupt: question.ID, Data: json.RawMessage(`true`), By: "bob"}
+	answer := provider.Answer{InterruptID: question.ID, Data: json.RawMessage(`true`), By: "bob"}
 	result, _ = p.Execute(context.Background(), provider.Execution{Run: run, Answers: []provider.Answer{answer}})
-	fmt.Println(string(result.Rest.(provider.Completed).Output))
+	fmt.Println(string(result.Outcome.(provider.Completed).Output))
 	// Output:
 	// run_1.1 {"who":"ann"}
 	// true

@@ -12,13 +12,13 @@ import (
 type Explainer interface {
 	// Explain returns what the run says to it; or "" if it has nothing to say, or says it by itself later. It changes nothing of the run,
 	// and may be called again with the same. Its error is as that of Execute.
-	Explain(ctx context.Context, run Run, back Back) (string, error)
+	Explain(ctx context.Context, run Run, back Clarification) (string, error)
 }
 
-// Back is what somebody wants to know about a question before they decide on it.
-type Back struct {
+// Clarification is what somebody wants to know about a question before they decide on it.
+type Clarification struct {
 	// Interrupt is the id of the question, and the Envelope is what it asks. Input is what the run began with.
-	Interrupt string
+	InterruptID string
 	fermata.Envelope
 	Input json.RawMessage
 	// Number counts, from 1, what was asked back about the question. Text is what By wants to know, since At.

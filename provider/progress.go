@@ -20,7 +20,7 @@ type StepState string
 const (
 	StepStarted  StepState = "started"
 	StepFinished StepState = "finished"
-	StepWaits    StepState = "waits" // for people
+	StepWaiting  StepState = "waits" // for people
 	StepFailed   StepState = "failed"
 )
 
@@ -35,7 +35,7 @@ func (Step) progress()  {}
 func (Token) progress() {}
 
 // Tell reports progress, if anybody wants to hear of it.
-func (e Execution) Tell(p Progress) {
+func (e Execution) ReportProgress(p Progress) {
 	if e.Report != nil {
 		e.Report(p)
 	}

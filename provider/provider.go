@@ -31,13 +31,13 @@ type Provider interface {
 	// that are new to it. It may be called again with answers that it has seen; they count once.
 	//
 	// An error means that the execution could not be finished and may be tried again: after a while of the executor's choice, or when a
-	// [*RetryError] says, or, with [ErrGiveUp], not before somebody has looked at it. What the run itself came to, a failure too, is
+	// [*RetryError] says, or, with [ErrPark], not before somebody has looked at it. What the run itself came to, a failure too, is
 	// a Result.
 	Execute(ctx context.Context, execution Execution) (Result, error)
 
-	// Check returns an answer as it will be delivered, or an error, a *fermata.AnswerError, that says why it does not fit its
+	// AnswerCheck returns an answer as it will be delivered, or an error, a *fermata.AnswerError, that says why it does not fit its
 	// question. Nothing is changed by it.
-	Check(ctx context.Context, run Run, interrupt string, answer json.RawMessage) (json.RawMessage, error)
+	CheckAnswer(ctx context.Context, run Run, interrupt string, answer json.RawMessage) (json.RawMessage, error)
 
 	// Delete forgets a run. To delete one that it does not have is no error.
 	Delete(ctx context.Context, run Run) error
@@ -51,7 +51,7 @@ type Capabilities struct {
 	Effects bool
 	// Calls: executions do nothing but call somebody elsewhere and wait. The executor has more of them under way than it has workers: those who take long
 	// to answer must not hold up the others.
-	Calls bool
+	Remote bool
 }
 
 // Run names a run.
@@ -95,7 +95,7 @@ type Execution struct {
 // Answer is a person's word on one question, or the clock's.
 type Answer struct {
 	// Interrupt is the id of the question.
-	Interrupt string
+	InterruptID string
 	// Data is what was said; nil if the question is Expired: nobody said anything in time.
 	Data    json.RawMessage
 	Expired bool
@@ -123,8 +123,8 @@ func (e *RetryError) Error() string { return e.Err.Error() }
 // Unwrap returns what went wrong.
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// ErrGiveUp says that it makes no sense to try again before somebody has looked at what is wrong.
-var ErrGiveUp = errors.New("provider: given up")
+// ErrPark says that it makes no sense to try again before somebody has looked at what is wrong.
+var ErrPark = errors.New("provider: given up")
 
 // LogError is an error that has words for the log of whoever operates the executor: what to look after, and nothing of what a run works on. Of all other
 // errors only the types are logged. It is optional.
@@ -137,13 +137,13 @@ type LogError interface {
 type Result struct {
 	// Applied are the ids of the questions whose answers the run has taken.
 	Applied []string
-	Rest    Rest
+	Outcome Outcome
 }
 
-// Rest is one of [Completed], [Waiting] and [Failed].
+// Outcome is one of [Completed], [Waiting] and [Failed].
 //
 //sumtype:decl
-type Rest interface{ rest() }
+type Outcome interface{ outcome() }
 
 // Completed is a run that is over.
 type Completed struct {
@@ -152,21 +152,21 @@ type Completed struct {
 	Usage        *fermata.Usage
 	FinishReason string
 	// Spent says that there is nothing in the run's state that is not in Output, too. Then the state is not kept.
-	Spent bool
+	DiscardState bool
 }
 
 // Waiting is a run that waits for people.
-type Waiting struct{ Questions []Question }
+type Waiting struct{ Interrupts []Interrupt }
 
 // Failed is a run that cannot go on by itself. Code is stable, Message is for people and must not hold what the run works on.
 type Failed struct{ Code, Message string }
 
-func (Completed) rest() {}
-func (Waiting) rest()   {}
-func (Failed) rest()    {}
+func (Completed) outcome() {}
+func (Waiting) outcome()   {}
+func (Failed) outcome()    {}
 
-// Question is something that a run waits for.
-type Question struct {
+// Interrupt is something that a run waits for.
+type Interrupt struct {
 	ID      string
 	Address fermata.Address
 	fermata.Envelope

@@ -14,14 +14,14 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// signing is a site whose audit logs are signed with a key.
-func signing(t *testing.T, key *audit.Key) (*site, store.Store) {
+// openSigning is a site whose audit logs are signed with a key.
+func openSigning(t *testing.T, key *audit.Key) (*site, store.Store) {
 	t.Helper()
-	kept := memory.NewRuns(nil)
+	kept := memory.NewStore(nil)
 	return openWith(t, nil, func(c *executor.Config) { c.Store, c.Audit.Key = kept, key }), kept
 }
 
-func read[T any](t *testing.T, a answer) (body T) {
+func decode[T any](t *testing.T, a answer) (body T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.body), &body); a.status != 200 || err != nil {
 		t.Fatalf("%d %s: %v", a.status, a.body, err)
@@ -29,21 +29,21 @@ func read[T any](t *testing.T, a answer) (body T) {
 	return body
 }
 
-func TestAudit_CheckpointsAreThereForAuditors(t *testing.T) {
+func TestAudit_AuditorReadsCheckpoints(t *testing.T) {
 	key := audit.NewKey()
-	s, kept := signing(t, key)
+	s, kept := openSigning(t, key)
 	for n := range 3 {
 		s.chat("agent@acme", fmt.Sprintf(`{"graphId":"inproc:content-review","stateKey":"demo-%d","input":{"topic":"tea"}}`, n))
-		if _, err := audit.MakeCheckpoint(t.Context(), audit.Over(kept), "acme", key); err != nil {
+		if _, err := audit.CreateCheckpoint(t.Context(), audit.NewStoreLog(kept), "acme", key); err != nil {
 			t.Fatal(err)
 		}
 	}
-	first := read[api.Checkpoints](t, s.call("auditor@acme", "GET", "/api/v1/audit/checkpoints?limit=2", ""))
-	rest := read[api.Checkpoints](t, s.call("auditor@acme", "GET", fmt.Sprint("/api/v1/audit/checkpoints?limit=2&after=", first.Next), ""))
+	first := decode[api.Checkpoints](t, s.call("auditor@acme", "GET", "/api/v1/audit/checkpoints?limit=2", ""))
+	rest := decode[api.Checkpoints](t, s.call("auditor@acme", "GET", fmt.Sprint("/api/v1/audit/checkpoints?limit=2&after=", first.Next), ""))
 	if len(first.Items) != 2 || len(rest.Items) != 1 || rest.Next != 0 || rest.Items[0].Size <= first.Items[1].Size {
 		t.Fatalf("%+v and %+v", first, rest)
 	}
-	trust, err := audit.Trusting(first.PublicKey)
+	trust, err := audit.NewTrust(first.PublicKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,15 +52,15 @@ func TestAudit_CheckpointsAreThereForAuditors(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if others := read[api.Checkpoints](t, s.call("auditor@other", "GET", "/api/v1/audit/checkpoints", "")); len(others.Items) != 0 || others.PublicKey != "" {
+	if others := decode[api.Checkpoints](t, s.call("auditor@other", "GET", "/api/v1/audit/checkpoints", "")); len(others.Items) != 0 || others.PublicKey != "" {
 		t.Errorf("I8: %+v", others)
 	}
 }
 
-func TestAudit_FindingsAreFoundNow(t *testing.T) {
-	s, kept := signing(t, nil)
+func TestAudit_FindingsAreComputedOnRequest(t *testing.T) {
+	s, kept := openSigning(t, nil)
 	s.chat("agent@acme", startDemo)
-	agreed := read[api.Findings](t, s.call("auditor@acme", "GET", "/api/v1/audit/findings", ""))
+	agreed := decode[api.Findings](t, s.call("auditor@acme", "GET", "/api/v1/audit/findings", ""))
 	if len(agreed.Items) != 0 || len(agreed.Count) != len(audit.FindingCodes) {
 		t.Fatalf("%+v", agreed)
 	}
@@ -68,20 +68,20 @@ func TestAudit_FindingsAreFoundNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := kept.Begin(t.Context(), lease, store.NewEffect{Interrupt: "x", Number: 1, Digest: "d", Allowed: &store.Allowed{By: "mallory"}}); err != nil {
+	if _, _, err := kept.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "x", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{By: "mallory"}}); err != nil {
 		t.Fatal(err)
 	}
-	found := read[api.Findings](t, s.call("auditor@acme", "GET", "/api/v1/audit/findings", ""))
+	found := decode[api.Findings](t, s.call("auditor@acme", "GET", "/api/v1/audit/findings", ""))
 	if found.Count["run_not_approved"] != 1 || len(found.Items) != 2 || found.Items[0].Severity != "page" || found.Items[0].RunID != "r" {
 		t.Errorf("%+v", found)
 	}
-	if others := read[api.Findings](t, s.call("auditor@other", "GET", "/api/v1/audit/findings", "")); len(others.Items) != 0 {
+	if others := decode[api.Findings](t, s.call("auditor@other", "GET", "/api/v1/audit/findings", "")); len(others.Items) != 0 {
 		t.Errorf("I8: %+v", others)
 	}
 }
 
 // What waits is counted by the kinds of this program. What others call their questions is their business.
-func TestMetrics_ShowWhatWaits(t *testing.T) {
+func TestMetrics_CountOpenRequests(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	s.call("agent@other", "POST", "/api/v1/requests", `{"stateKey":"x","kind":"`+canary+`","data":{}}`)
@@ -101,18 +101,18 @@ func TestMetrics_ShowWhatWaits(t *testing.T) {
 }
 
 // What the check finds is counted by how soon somebody should look: an approval that came to nothing because its run was cancelled is told, and wakes nobody.
-func TestMetrics_FindingsSayHowSoonToLook(t *testing.T) {
-	kept := memory.NewRuns(nil)
+func TestMetrics_FindingsHaveSeverity(t *testing.T) {
+	kept := memory.NewStore(nil)
 	s := openWith(t, nil, func(c *executor.Config) { c.Store, c.Audit.CheckEvery = kept, time.Hour })
 	lease, err := kept.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "content-review", Owner: "mallory", Lease: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := kept.Begin(t.Context(), lease, store.NewEffect{Interrupt: "x", Number: 1, Digest: "d", Allowed: &store.Allowed{By: "mallory"}}); err != nil {
+	if _, _, err := kept.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "x", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{By: "mallory"}}); err != nil {
 		t.Fatal(err)
 	}
 	s.chat("agent@acme", startDemo) // the check goes through accounts that have a log
-	s.e.Start()
+	s.e.StartWorkers()
 	s.until("it is counted", func() bool {
 		return strings.Contains(s.metrics(), `fermata_audit_findings{kind="run_not_approved",severity="page"} 1`+"\n")
 	})
@@ -122,9 +122,9 @@ func TestMetrics_FindingsSayHowSoonToLook(t *testing.T) {
 }
 
 // A question that nobody decides in time is stale, and counted as such.
-func TestMetrics_CountWhatIsStale(t *testing.T) {
-	s := openWith(t, nil, func(c *executor.Config) { c.Timeout = time.Millisecond })
-	s.e.Start()
+func TestMetrics_CountExpiredRequests(t *testing.T) {
+	s := openWith(t, nil, func(c *executor.Config) { c.RequestTimeout = time.Millisecond })
+	s.e.StartWorkers()
 	s.chat("agent@acme", startDemo)
 	s.until("it expires", func() bool { return strings.Contains(s.metrics(), `fermata_expired_total{reason="stale"} 1`+"\n") })
 }

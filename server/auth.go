@@ -18,14 +18,14 @@ type Role string
 
 // The roles. Admins may do everything.
 const (
-	Agent    Role = "agent"    // start runs, ask for decisions, read what becomes of them
-	Approver Role = "approver" // read requests and decide on them
-	Auditor  Role = "auditor"  // read everything, change nothing
-	Admin    Role = "admin"
+	RoleAgent    Role = "agent"    // start runs, ask for decisions, read what becomes of them
+	RoleApprover Role = "approver" // decode requests and decide on them
+	RoleAuditor  Role = "auditor"  // decode everything, change nothing
+	RoleAdmin    Role = "admin"
 )
 
 // Roles lists all roles.
-var Roles = []Role{Agent, Approver, Auditor, Admin}
+var Roles = []Role{RoleAgent, RoleApprover, RoleAuditor, RoleAdmin}
 
 func roleNames(roles []Role) []string {
 	names := make([]string, len(roles))
@@ -53,10 +53,10 @@ type Method string
 
 // The ways to prove who one is.
 const (
-	ByKey   Method = "key"   // an API key
-	ByOIDC  Method = "oidc"  // a session of somebody who signed in at the identity provider
-	ByToken Method = "token" // a bearer token that the identity provider made for this API
-	ByDev   Method = "dev"   // a session from a link that was printed on this machine
+	MethodAPIKey Method = "key"   // an API key
+	MethodOIDC   Method = "oidc"  // a session of somebody who signed in at the identity provider
+	MethodToken  Method = "token" // a bearer token that the identity provider made for this API
+	MethodDev    Method = "dev"   // a session from a link that was printed on this machine
 )
 
 // Auth is how a principal proved who they are. The zero value says nothing about it.
@@ -75,14 +75,14 @@ type Auth struct {
 	Until time.Time
 }
 
-// hardware are the methods (RFC 8176, and "fido" of Microsoft's provider) for which somebody needs a thing that cannot be copied.
-var hardware = []string{"hwk", "sc", "fido"}
+// hardwareMethods are the methods (RFC 8176, and "fido" of Microsoft's provider) for which somebody needs a thing that cannot be copied.
+var hardwareMethods = []string{"hwk", "sc", "fido"}
 
 // strengthOf is what the word of an identity provider is worth. acr says what its classes stand for, if it has any; the stronger counts.
 func (a Auth) strengthOf(acr map[string]desk.Auth) desk.Auth {
 	strength := desk.AuthSSO
 	switch {
-	case slices.ContainsFunc(a.AMR, func(m string) bool { return slices.Contains(hardware, m) }):
+	case slices.ContainsFunc(a.AMR, func(m string) bool { return slices.Contains(hardwareMethods, m) }):
 		strength = desk.AuthHardware
 	case slices.Contains(a.AMR, "mfa"): // two methods are not two factors: that is for the provider to say
 		strength = desk.AuthMFA
@@ -110,40 +110,40 @@ func (a Auth) via() string {
 	}
 	var amr []string
 	for _, m := range a.AMR {
-		if isWord(m, maxAMR) && !strings.Contains(m, ",") && len(amr) < maxAMRs {
+		if isVisibleToken(m, maxAMR) && !strings.Contains(m, ",") && len(amr) < maxAMRs {
 			amr = append(amr, m)
 		}
 	}
 	if len(amr) > 0 {
 		via += " amr=" + strings.Join(amr, ",")
 	}
-	if isWord(a.ACR, maxACR) {
+	if isVisibleToken(a.ACR, maxACR) {
 		via += " acr=" + a.ACR
 	}
 	return via
 }
 
-// isWord reports whether a text is short, visible and in one piece.
-func isWord(text string, most int) bool {
+// isVisibleToken reports whether a text is short, visible and in one piece.
+func isVisibleToken(text string, most int) bool {
 	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // Has reports whether the principal has one of some roles, or is an admin.
 func (p Principal) Has(roles ...Role) bool {
-	return slices.Contains(p.Roles, Admin) || slices.ContainsFunc(roles, func(role Role) bool { return slices.Contains(p.Roles, role) })
+	return slices.Contains(p.Roles, RoleAdmin) || slices.ContainsFunc(roles, func(role Role) bool { return slices.Contains(p.Roles, role) })
 }
 
 // kind is what the principal is to the record. Whoever may decide is a person, and so is who only reads.
-func (p Principal) kind() desk.ActorKind {
-	if slices.Contains(p.Roles, Agent) && !p.Has(Approver) {
-		return desk.Agent
+func (p Principal) actorKind() desk.ActorKind {
+	if slices.Contains(p.Roles, RoleAgent) && !p.Has(RoleApprover) {
+		return desk.ActorAgent
 	}
-	return desk.Human
+	return desk.ActorHuman
 }
 
 // from is the principal as one who does something.
 func (p Principal) from() desk.From {
-	return desk.From{Actor: desk.Actor{ID: p.ID, Kind: p.kind(), Auth: p.Auth.Strength}, Via: p.Auth.via()}
+	return desk.From{Actor: desk.Actor{ID: p.ID, Kind: p.actorKind(), Auth: p.Auth.Strength}, Via: p.Auth.via()}
 }
 
 // ErrUnauthenticated says that a request carries no valid credentials.
@@ -165,14 +165,14 @@ var errCrossOrigin = errors.New("server: a request with a session from another o
 
 // identify finds out who calls. A token that is sent must be good, whatever else comes along; a session counts where there is no token.
 func (s *Server) identify(r *http.Request) (Principal, error) {
-	if s.people == nil || r.Header.Get("Authorization") != "" {
+	if s.sessions == nil || r.Header.Get("Authorization") != "" {
 		return s.config.Auth.Authenticate(r)
 	}
-	found, err := s.people.authenticate(r)
+	found, err := s.sessions.authenticate(r)
 	switch {
 	case errors.Is(err, ErrUnauthenticated): // an authenticator of somebody else may go by something else
 		return s.config.Auth.Authenticate(r)
-	case err == nil && s.people.crossOrigin(r) != nil:
+	case err == nil && s.sessions.crossOrigin(r) != nil:
 		return Principal{}, errCrossOrigin
 	}
 	return found.Who, err
@@ -180,32 +180,32 @@ func (s *Server) identify(r *http.Request) (Principal, error) {
 
 type principalKey struct{}
 
-// who is the principal of a request that has passed the door.
-func who(ctx context.Context) Principal {
+// principalOf is the principal of a request that has passed the door.
+func principalOf(ctx context.Context) Principal {
 	p, _ := ctx.Value(principalKey{}).(Principal)
 	return p
 }
 
-// allowed is the metadata of an operation that says who may call it.
-const allowed = "fermata-roles"
+// rolesMetadata is the metadata of an operation that says who may call it.
+const rolesMetadata = "fermata-roles"
 
-// actsAs is the metadata of an operation on a request, {id}, that says what it does with it: whoever may not is in the audit log.
-const actsAs = "fermata-act"
+// actionMetadata is the metadata of an operation on a request, {id}, that says what it does with it: whoever may not is in the audit log.
+const actionMetadata = "fermata-act"
 
-// decides is the act of a decision of which nobody has read yet what it says.
-const decides desk.Name = "decide"
+// actionDecide is the act of a decision of which nobody has read yet what it says.
+const actionDecide desk.CommandName = "decide"
 
 // noteForbidden has it in the audit log that the caller does not have the role for what they wanted to do. They are refused even if it cannot be written.
-func (s *Server) noteForbidden(ctx context.Context, request string, act desk.Name) {
-	me := who(ctx)
-	if err := s.config.Executor.NoteForbidden(ctx, me.Account, request, act, me.from()); err != nil {
+func (s *Server) recordForbidden(ctx context.Context, request string, act desk.CommandName) {
+	me := principalOf(ctx)
+	if err := s.config.Executor.RecordForbidden(ctx, me.Account, request, act, me.from()); err != nil {
 		s.config.Log.Error("a refusal is not in the audit log", "account", me.Account, "err", err)
 	}
 }
 
 // door lets only those in who may call the operation.
-func (s *Server) door(ctx huma.Context, next func(huma.Context)) {
-	roles, guarded := ctx.Operation().Metadata[allowed].([]Role)
+func (s *Server) requireRole(ctx huma.Context, next func(huma.Context)) {
+	roles, guarded := ctx.Operation().Metadata[rolesMetadata].([]Role)
 	if !guarded { // for everybody
 		next(ctx)
 		return
@@ -213,20 +213,20 @@ func (s *Server) door(ctx huma.Context, next func(huma.Context)) {
 	principal, ok := ctx.Context().Value(principalKey{}).(Principal)
 	switch {
 	case !ok:
-		s.refuse(ctx, problem("unauthenticated", "send a token"))
+		s.respondProblem(ctx, problem("unauthenticated", "send a token"))
 	case !principal.Has(roles...):
-		if act, ok := ctx.Operation().Metadata[actsAs].(desk.Name); ok {
-			s.noteForbidden(ctx.Context(), ctx.Param("id"), act)
+		if act, ok := ctx.Operation().Metadata[actionMetadata].(desk.CommandName); ok {
+			s.recordForbidden(ctx.Context(), ctx.Param("id"), act)
 		}
-		s.refuse(ctx, problem("forbidden", "this needs one of the roles %v", roles))
+		s.respondProblem(ctx, problem("forbidden", "this needs one of the roles %v", roles))
 	default:
 		next(ctx)
 	}
 }
 
-func (s *Server) refuse(ctx huma.Context, p *Problem) {
-	s.metrics.refused(p.Code)
-	p.outside = true
+func (s *Server) respondProblem(ctx huma.Context, p *Problem) {
+	s.metrics.countRejected(p.Code)
+	p.rejected = true
 	if err := huma.WriteErr(s.api, ctx, p.Status, p.Detail, p); err != nil {
 		s.config.Log.Debug("a refusal could not be written", "err", err)
 	}

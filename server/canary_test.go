@@ -26,17 +26,17 @@ const (
 	secretError  = canary + "-ERROR"
 )
 
-// referring is a provider that calls its runs by a secret, and at times cannot do its work.
-type referring struct{ provider.Provider }
+// refProvider is a provider that calls its runs by a secret, and at times cannot do its work.
+type refProvider struct{ provider.Provider }
 
-func (p referring) Check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+func (p refProvider) CheckAnswer(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
 	if strings.Contains(string(answer), "explode") {
 		return nil, fmt.Errorf("%s: %s", secretError, answer)
 	}
-	return p.Provider.Check(ctx, run, interrupt, answer)
+	return p.Provider.CheckAnswer(ctx, run, interrupt, answer)
 }
 
-func (p referring) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
+func (p refProvider) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
 	if err := e.Owner.SetRef(ctx, secretRef+"-"+e.Run.ID); err != nil {
 		return provider.Result{}, err
 	}
@@ -46,21 +46,21 @@ func (p referring) Execute(ctx context.Context, e provider.Execution) (provider.
 	return p.Provider.Execute(ctx, e)
 }
 
-// spied is a site with real keys, on which everything is written down.
-type spied struct {
+// canarySite is a site with real keys, on which everything is written down.
+type canarySite struct {
 	*site
-	keys map[string]string
-	said []answer // by the server, to anybody
+	keys      map[string]string
+	responses []answer // by the server, to anybody
 }
 
-func openSpied(t *testing.T) *spied {
+func openCanarySite(t *testing.T) *canarySite {
 	t.Helper()
-	runs := memory.NewRuns(nil)
+	runs := memory.NewStore(nil)
 	broken := single(t, "broken", func(context.Context, draft) (draft, error) { return draft{}, errors.New(secretError) })
 	panics := single(t, "panics", func(context.Context, draft) (draft, error) { panic(secretError) })
-	s := &spied{keys: make(map[string]string)}
+	s := &canarySite{keys: make(map[string]string)}
 	s.site = openWith(t, func(c *server.Config) { c.Auth = server.Keys(runs) }, func(c *executor.Config) {
-		c.Store, c.Providers[0] = runs, referring{c.Providers[0]}
+		c.Store, c.Providers[0] = runs, refProvider{c.Providers[0]}
 	}, broken, panics)
 	log.SetOutput(s.log)
 	before := slog.Default()
@@ -70,7 +70,7 @@ func openSpied(t *testing.T) *spied {
 		for _, role := range server.Roles {
 			key, kept, err := server.NewKey(account, string(role), role, time.Time{})
 			if err == nil {
-				err = runs.AddCredential(t.Context(), kept, store.Beside{})
+				err = runs.AddCredential(t.Context(), kept, store.Writes{})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -82,22 +82,22 @@ func openSpied(t *testing.T) *spied {
 }
 
 // ask makes a request, and writes down what the answer is.
-func (s *spied) ask(who, method, path, body string, headers ...string) answer {
+func (s *canarySite) ask(who, method, path, body string, headers ...string) answer {
 	s.Helper()
 	got := s.call(s.keys[who], method, path, body, headers...)
-	s.said = append(s.said, got)
+	s.responses = append(s.responses, got)
 	return got
 }
 
 // Provider refs, keys, inputs, answers and what went wrong inside reach nobody but those whom they are for: no log, no metric, no problem,
 // no other account, and no stream.
-func TestI7_SecretsStayWhereTheyBelong(t *testing.T) {
-	s := openSpied(t)
+func TestI7_SecretsDoNotLeak(t *testing.T) {
+	s := openCanarySite(t)
 	start := fmt.Sprintf(`{"graphId":"inproc:content-review","stateKey":"k","input":{"topic":%q}}`, secretInput)
 	s.ask("agent@acme", "POST", "/api/v1/ai/chat", start)
-	id := s.questions("acme")[0].ID
+	id := s.openRequests("acme")[0].ID
 	s.misuse(id)
-	stream := s.inBackground("agent@acme", "/api/v1/runs/k/events")
+	stream := s.collectStream("agent@acme", "/api/v1/runs/k/events")
 	decided := s.ask("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", fmt.Sprintf(`{"resumeId":"1","answer":{"action":"approve","feedback":%q}}`, secretAnswer))
 	if decided.field("status") != "completed" {
 		t.Fatalf("%+v", decided)
@@ -108,17 +108,17 @@ func TestI7_SecretsStayWhereTheyBelong(t *testing.T) {
 		if got.field("status") != "error" {
 			t.Errorf("%+v", got)
 		}
-		s.ask("agent@acme", "POST", "/api/v1/ai/chat", fmt.Sprintf(`{"graphId":"inproc:%s","stateKey":"s-%s","input":{"topic":%q}}`, graph, graph, secretInput), "Accept", asStream)
+		s.ask("agent@acme", "POST", "/api/v1/ai/chat", fmt.Sprintf(`{"graphId":"inproc:%s","stateKey":"s-%s","input":{"topic":%q}}`, graph, graph, secretInput), "Accept", acceptStream)
 	}
 	s.ask("agent@acme", "POST", "/api/v1/ai/chat", strings.Replace(start, `"k"`, `"unfinished"`, 1), "Prefer", "respond-async")
 	s.until("an execution that could not be finished", func() bool { return strings.Contains(s.log.String(), "not finished") })
 	if !strings.Contains(s.log.String(), "why=") {
 		t.Errorf("nobody can tell what kind of error it was:\n%s", s.log.String())
 	}
-	s.look(id)
-	s.noCanaries("a stream", stream())
-	for _, got := range s.said {
-		s.judge(got)
+	s.readAll(id)
+	s.checkNoCanary("a stream", stream())
+	for _, got := range s.responses {
+		s.checkProblem(got)
 	}
 	everything := s.log.String() + s.metrics()
 	for who, key := range s.keys {
@@ -126,11 +126,11 @@ func TestI7_SecretsStayWhereTheyBelong(t *testing.T) {
 			t.Errorf("the key of %s is in the log or in the metrics", who)
 		}
 	}
-	s.keptSealed()
+	s.checkSealed()
 }
 
 // judge looks at one answer.
-func (s *spied) judge(got answer) {
+func (s *canarySite) checkProblem(got answer) {
 	s.Helper()
 	text := fmt.Sprint(got.body, got.header)
 	for _, secret := range []string{secretRef, secretError} {
@@ -144,12 +144,12 @@ func (s *spied) judge(got answer) {
 		}
 	}
 	if got.status >= 400 {
-		s.noCanaries("a problem", text)
+		s.checkNoCanary("a problem", text)
 	}
 }
 
 // misuse sends secrets where they do not belong, and asks for what is not theirs.
-func (s *spied) misuse(id string) {
+func (s *canarySite) misuse(id string) {
 	s.Helper()
 	quoted := fmt.Sprintf("%q", secretAnswer)
 	for _, body := range []string{
@@ -172,31 +172,31 @@ func (s *spied) misuse(id string) {
 	s.ask("agent@acme", "GET", "/api/v1/runs?limit="+secretAnswer, "")
 	s.ask("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:content-review","input":{"topic":{"a":`+quoted+`}}}`)
 	s.call(s.keys["agent@acme"]+"x", "GET", "/api/v1/runs", "") // almost a key
-	s.said = append(s.said, s.call(s.keys["agent@acme"]+"x", "GET", "/api/v1/runs", ""))
+	s.responses = append(s.responses, s.call(s.keys["agent@acme"]+"x", "GET", "/api/v1/runs", ""))
 }
 
-// look asks for everything that there is to read.
-func (s *spied) look(id string) {
+// quotaCount asks for everything that there is to read.
+func (s *canarySite) readAll(id string) {
 	s.Helper()
 	for who := range s.keys {
 		for _, path := range []string{"/api/v1/runs", "/api/v1/runs/k", "/api/v1/runs/broken", "/api/v1/requests?state=all", "/api/v1/requests/" + id, "/api/v1/answers", "/api/v1/graphs", "/api/v1/graphs/inproc:content-review", "/api/v1/runs/k/graph", "/api/v1/runs/broken/graph", "/api/v1/kinds", "/api/v1/me", "/healthz", "/readyz", "/openapi.json", "/"} {
 			got := s.ask(who, "GET", path, "")
 			if strings.HasSuffix(who, "@other") {
-				s.noCanaries("what "+who+" sees at "+path, got.body)
+				s.checkNoCanary("what "+who+" sees at "+path, got.body)
 			}
 		}
 	}
 	for _, path := range []string{"/api/v1/runs", "/healthz", "/openapi.json"} {
-		s.noCanaries("what a stranger sees", s.ask("", "GET", path, "").body)
+		s.checkNoCanary("what a stranger sees", s.ask("", "GET", path, "").body)
 	}
 }
 
 // inBackground reads a stream in the background, of one who comes back with an id that is none; what it returns waits for the end.
-func (s *spied) inBackground(who, path string) func() string {
+func (s *canarySite) collectStream(who, path string) func() string {
 	s.Helper()
 	done := make(chan string, 1)
 	go func() {
-		done <- s.call(s.keys[who], "GET", path, "", "Accept", asStream, "Last-Event-ID", secretAnswer).body
+		done <- s.call(s.keys[who], "GET", path, "", "Accept", acceptStream, "Last-Event-ID", secretAnswer).body
 	}()
 	return func() string {
 		// The outcome and the tokens are for whoever may follow the run; everything else in a stream is about it and not of it.
@@ -211,10 +211,10 @@ func (s *spied) inBackground(who, path string) func() string {
 }
 
 // keptSealed makes sure that there was something to find: the secrets are in the store, and sealed.
-func (s *spied) keptSealed() {
+func (s *canarySite) checkSealed() {
 	s.Helper()
-	view, err := s.e.Look(s.Context(), "acme", "k")
-	if err != nil || len(view.Interrupts) != 1 || !strings.Contains(string(view.Interrupts[0].Answer), secretAnswer) || view.Ref != nil || view.Status != store.Completed {
+	view, err := s.e.GetRun(s.Context(), "acme", "k")
+	if err != nil || len(view.Interrupts) != 1 || !strings.Contains(string(view.Interrupts[0].Answer), secretAnswer) || view.ProviderRef != nil || view.Status != store.StatusCompleted {
 		s.Errorf("%+v, %v", view, err)
 	}
 }

@@ -16,59 +16,59 @@ import (
 )
 
 type chatInput struct {
-	Prefer string `header:"Prefer" doc:"respond-async does not wait for the outcome: the answer is 202, and Location says where to look. wait=N waits N seconds, and is 202 after that."`
-	Accept string `header:"Accept" doc:"text/event-stream shows the run as it goes on, and ends with the outcome."`
-	Once   string `header:"Idempotency-Key" maxLength:"256" doc:"For a start without a stateKey: the same start with the same key counts once."`
-	Last   string `header:"Last-Event-ID" doc:"With a stream that was lost: the id of the last event that was seen."`
-	Body   api.Chat
+	Prefer         string `header:"Prefer" doc:"respond-async does not wait for the outcome: the answer is 202, and Location says where to look. wait=N waits N seconds, and is 202 after that."`
+	Accept         string `header:"Accept" doc:"text/event-stream shows the run as it goes on, and ends with the outcome."`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"For a start without a stateKey: the same start with the same key counts once."`
+	LastEventID    string `header:"Last-Event-ID" doc:"With a stream that was lost: the id of the last event that was seen."`
+	Body           api.Chat
 }
 
 func (s *Server) registerChat() {
-	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run, or answer what it asks", Agent, Approver)
+	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run, or answer what it asks", RoleAgent, RoleApprover)
 	op.MaxBodyBytes = s.config.Limits.Body
 	op.Description = "A request with a resumeId answers, and needs the role approver; one without starts, and needs the role agent. Both can be repeated at will, and count once.\n\n" +
 		"As a stream, the events are: run (what was asked for is recorded), the run's own events with their ids, step and token (as they happen, see run-events), " +
 		"interrupt (once for each open question), and at last outcome, or problem in its place. To lose the connection changes nothing: send the same again, or follow the run's events."
-	op.Responses = s.outcomes()
+	op.Responses = s.outcomeResponses()
 	op.Responses["200"].Content = maps.Clone(op.Responses["200"].Content)
-	op.Responses["200"].Content[eventStream] = s.streamed()
+	op.Responses["200"].Content[eventStream] = s.streamSchema()
 	huma.Register(s.api, op, s.chat)
 }
 
 func (s *Server) chat(ctx context.Context, in *chatInput) (*outcomeOutput, error) {
-	request, err := s.chatRequest(ctx, in)
+	request, err := s.parseChat(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	if request.Wait >= 0 && wantsStream(in.Accept) {
-		return s.chatStream(ctx, request, in.Last)
+		return s.chatStream(ctx, request, in.LastEventID)
 	}
-	return s.run(ctx, request)
+	return s.startOrResume(ctx, request)
 }
 
 // chatRequest reads what is wanted.
-func (s *Server) chatRequest(ctx context.Context, in *chatInput) (executor.Request, error) {
-	b, me := in.Body, who(ctx)
-	request := executor.Request{Account: me.Account, StateKey: b.StateKey, Actor: me.ID, Kind: me.kind(), Via: me.Auth.via(), Auth: me.Auth.Strength}
-	wait, err := prefer(in.Prefer)
+func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequest, error) {
+	b, me := in.Body, principalOf(ctx)
+	request := executor.RunRequest{Account: me.Account, StateKey: b.StateKey, Actor: me.ID, Kind: me.actorKind(), Via: me.Auth.via(), Auth: me.Auth.Strength}
+	wait, err := parsePrefer(in.Prefer)
 	if err != nil {
 		return request, err
 	}
 	request.Wait = wait
 	if b.ResumeID == "" {
-		if !me.Has(Agent) {
+		if !me.Has(RoleAgent) {
 			return request, problem("forbidden", "a start needs the role agent")
 		}
 		if b.GraphID == "" || b.ResumeValue != nil || b.ResumeTargets != nil || b.Shown != nil {
 			return request, problem("bad_request", "a start has a graphId, and no answers; a resume has a resumeId")
 		}
 		request.Graph, request.Input, request.StartID, request.Supersede = b.GraphID, b.Input, b.StartID, b.Supersede
-		once(&request, in.Once)
-		return request, s.roomFor(ctx, request)
+		applyIdempotencyKey(&request, in.IdempotencyKey)
+		return request, s.checkStartQuota(ctx, request)
 	}
-	if !me.Has(Approver) {
+	if !me.Has(RoleApprover) {
 		if len(b.ResumeTargets) > 0 { // one line says enough
-			s.noteForbidden(ctx, slices.Min(slices.Collect(maps.Keys(b.ResumeTargets))), decides)
+			s.recordForbidden(ctx, slices.Min(slices.Collect(maps.Keys(b.ResumeTargets))), actionDecide)
 		}
 		return request, problem("forbidden", "an answer needs the role approver")
 	}
@@ -85,9 +85,9 @@ func (s *Server) chatRequest(ctx context.Context, in *chatInput) (executor.Reque
 	return request, nil
 }
 
-// prefer reads the header Prefer, RFC 7240, as far as we know it. A negative wait does not wait. Who says both respond-async and wait would like to wait
+// parsePrefer reads the header Prefer, RFC 7240, as far as we know it. A negative wait does not wait. Who says both respond-async and wait would like to wait
 // for so long before they hear that it is under way, in whichever order they say it.
-func prefer(header string) (wait time.Duration, err error) {
+func parsePrefer(header string) (wait time.Duration, err error) {
 	said := false
 	for _, part := range strings.FieldsFunc(header, func(r rune) bool { return r == ',' || r == ';' }) {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
@@ -98,8 +98,8 @@ func prefer(header string) (wait time.Duration, err error) {
 			}
 		case "wait":
 			n, err := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`))
-			if err != nil || n < 0 || n > maxWait {
-				return 0, problem("bad_request", "Prefer: wait=N takes 0 to %d seconds", maxWait)
+			if err != nil || n < 0 || n > maxWaitSeconds {
+				return 0, problem("bad_request", "Prefer: wait=N takes 0 to %d seconds", maxWaitSeconds)
 			}
 			if said { // of several the first counts
 				continue
@@ -112,22 +112,22 @@ func prefer(header string) (wait time.Duration, err error) {
 	return wait, nil
 }
 
-// maxWait is how many seconds a caller may wait.
-const maxWait = 60
+// maxWaitSeconds is how many seconds a caller may wait.
+const maxWaitSeconds = 60
 
 // wantsStream reports whether a client takes server-sent events. One that gives them the weight 0 does not.
 func wantsStream(accept string) bool {
 	for kind := range strings.SplitSeq(accept, ",") {
 		kind, parameters, _ := strings.Cut(kind, ";")
-		if strings.EqualFold(strings.TrimSpace(kind), eventStream) && !weighsNothing(parameters) {
+		if strings.EqualFold(strings.TrimSpace(kind), eventStream) && !hasZeroQuality(parameters) {
 			return true
 		}
 	}
 	return false
 }
 
-// weighsNothing reports whether the parameters of a media type say that it is not wanted: q=0, q=0.000.
-func weighsNothing(parameters string) bool {
+// hasZeroQuality reports whether the parameters of a media type say that it is not wanted: q=0, q=0.000.
+func hasZeroQuality(parameters string) bool {
 	for parameter := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(parameter, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "q") {

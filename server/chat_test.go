@@ -55,12 +55,12 @@ func kinds(events []event) string {
 	return strings.Join(list, " ")
 }
 
-const asStream = "text/event-stream"
+const acceptStream = "text/event-stream"
 
 // In a chat, everything that one would want to see is seen before the outcome.
-func TestChat_AsAStream_ShowsTheRunAndThenTheOutcome(t *testing.T) {
+func TestChatStream_SendsRunEventsThenOutcome(t *testing.T) {
 	s := open(t, nil)
-	got := s.chat("agent@acme", startDemo, "Accept", asStream)
+	got := s.chat("agent@acme", startDemo, "Accept", acceptStream)
 	events := eventsIn(strings.NewReader(got.body), nil)
 	if got.status != 200 || kinds(events) != "run created step step asked waiting interrupt outcome" && kinds(events) != "run step step created asked waiting interrupt outcome" &&
 		kinds(events) != "run step created step asked waiting interrupt outcome" {
@@ -83,23 +83,23 @@ func TestChat_AsAStream_ShowsTheRunAndThenTheOutcome(t *testing.T) {
 		t.Errorf("it ends with %s, after %s", outcome, events[len(events)-2].data)
 	}
 
-	again := eventsIn(strings.NewReader(s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`, "Accept", asStream).body), nil)
+	again := eventsIn(strings.NewReader(s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`, "Accept", acceptStream).body), nil)
 	durable := slices.DeleteFunc(slices.Clone(again), func(e event) bool { return e.kind == "step" })
 	if kinds(durable) != "run decided completed outcome" || !strings.HasSuffix(durable[1].id, ":4") {
 		t.Errorf("the answer shows %v", again)
 	}
-	once := eventsIn(strings.NewReader(s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`, "Accept", asStream).body), nil)
+	once := eventsIn(strings.NewReader(s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`, "Accept", acceptStream).body), nil)
 	if kinds(once) != "run outcome" || once[1] != again[len(again)-1] {
 		t.Errorf("the same again shows %v", once)
 	}
 }
 
 // What an agent's model says is heard while it speaks, and is not kept.
-func TestChat_AsAStream_HasTheModelsTokens(t *testing.T) {
+func TestChatStream_SendsModelTokens(t *testing.T) {
 	s := open(t, nil)
 	const start = `{"graphId":"inproc:clerk","stateKey":"hello","input":{"query":"hi"}}`
 	var said strings.Builder
-	events := eventsIn(strings.NewReader(s.chat("agent@acme", start, "Accept", asStream).body), nil)
+	events := eventsIn(strings.NewReader(s.chat("agent@acme", start, "Accept", acceptStream).body), nil)
 	for _, e := range events {
 		if e.kind == "token" {
 			var token struct{ Agent, Text string }
@@ -112,13 +112,13 @@ func TestChat_AsAStream_HasTheModelsTokens(t *testing.T) {
 	if last := events[len(events)-1]; said.String() != "Good morning to you." || last.kind != "outcome" || !strings.Contains(last.data, `"completed"`) {
 		t.Errorf("it said %q, and %+v", said.String(), last)
 	}
-	if again := s.chat("agent@acme", start, "Accept", asStream).body; strings.Contains(again, "token") {
+	if again := s.chat("agent@acme", start, "Accept", acceptStream).body; strings.Contains(again, "token") {
 		t.Errorf("the past is told again: %s", again)
 	}
 }
 
 // What is wrong is said with a status, as without a stream.
-func TestChat_AsAStream_RefusesBeforeItBegins(t *testing.T) {
+func TestChatStream_RejectsInvalidRequestBeforeStreaming(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	for body, want := range map[string]int{
@@ -130,23 +130,23 @@ func TestChat_AsAStream_RefusesBeforeItBegins(t *testing.T) {
 		`{"graphId":"inproc:content-review","input":` + deep(200) + `}`:             400,
 		`{"graphId":"inproc:content-review","input":{},"resumeValue":{"action":1}}`: 400,
 	} {
-		got := s.chat("admin@acme", body, "Accept", asStream)
+		got := s.chat("admin@acme", body, "Accept", acceptStream)
 		if got.status != want || got.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %+v", body[:min(len(body), 80)], got)
 		}
-		s.noCanaries("a problem", got.body)
+		s.checkNoCanary("a problem", got.body)
 	}
 }
 
 func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
-// held is a server with a graph whose one node does not come back before it is told to.
-func held(t *testing.T) (s *site, release func()) {
+// openHeld is a server with a graph whose one node does not come back before it is told to.
+func openHeld(t *testing.T) (s *site, release func()) {
 	t.Helper()
-	return heldWith(t, nil)
+	return openHeldWith(t, nil)
 }
 
-func heldWith(t *testing.T, change func(*server.Config)) (s *site, release func()) {
+func openHeldWith(t *testing.T, change func(*server.Config)) (s *site, release func()) {
 	t.Helper()
 	gate := make(chan struct{})
 	s = openWith(t, change, nil, single(t, "held", func(ctx context.Context, d draft) (draft, error) {
@@ -162,8 +162,8 @@ func heldWith(t *testing.T, change func(*server.Config)) (s *site, release func(
 const startHeld = `{"graphId":"inproc:held","stateKey":"held/1","input":{"topic":"tea"}}`
 
 // Nobody has to wait: what was asked for is recorded, and can be found where Location says.
-func TestChat_NeedNotWait(t *testing.T) {
-	s, release := held(t)
+func TestChat_RespondAsyncReturnsAtOnce(t *testing.T) {
+	s, release := openHeld(t)
 	got := s.chat("agent@acme", startHeld, "Prefer", "respond-async")
 	if got.status != 202 || got.field("status") != "pending" || got.field("stateKey") != "held/1" || got.header.Get("Location") != "/api/v1/runs/held%2F1" {
 		t.Fatalf("%+v", got)
@@ -190,20 +190,20 @@ func TestChat_NeedNotWait(t *testing.T) {
 	}
 }
 
-func TestChat_WaitsForAsLongAsWanted(t *testing.T) {
-	s, release := held(t)
+func TestChat_WaitPreferenceIsHonoured(t *testing.T) {
+	s, release := openHeld(t)
 	defer release()
 	if got := s.chat("agent@acme", startHeld, "Prefer", "wait=1"); got.status != 202 || got.header.Get("Location") == "" {
 		t.Errorf("%+v", got)
 	}
-	events := eventsIn(strings.NewReader(s.chat("agent@acme", startHeld, "Prefer", "wait=1", "Accept", asStream).body), nil)
+	events := eventsIn(strings.NewReader(s.chat("agent@acme", startHeld, "Prefer", "wait=1", "Accept", acceptStream).body), nil)
 	if last := events[len(events)-1]; last.kind != "outcome" || !strings.Contains(last.data, `"status":"pending"`) {
 		t.Errorf("%v", events)
 	}
 }
 
 // Who would rather wait a little before the answer is 202 says both, in whichever order (RFC 7240, 4.3); it once went by the last word.
-func TestChat_WaitsBeforeItRespondsAsync(t *testing.T) {
+func TestChat_WaitAndRespondAsyncCombined(t *testing.T) {
 	s := open(t, nil)
 	for n, prefer := range []string{"respond-async, wait=30", "wait=30, respond-async", "wait=30, wait=0"} {
 		start := strings.Replace(startDemo, "demo-1", fmt.Sprint("demo-", n), 1)
@@ -214,7 +214,7 @@ func TestChat_WaitsBeforeItRespondsAsync(t *testing.T) {
 }
 
 // Names of media types have no case.
-func TestChat_TakesJSONHoweverItIsSpelled(t *testing.T) {
+func TestChat_AcceptsJSONMediaTypeVariants(t *testing.T) {
 	s := open(t, nil)
 	if got := s.chat("agent@acme", startDemo, "Content-Type", "Application/JSON; charset=UTF-8"); got.status != 200 {
 		t.Errorf("%+v", got)
@@ -222,7 +222,7 @@ func TestChat_TakesJSONHoweverItIsSpelled(t *testing.T) {
 }
 
 // Browsers and proxies take these for another folder, however they are spelled: nobody could look at the run.
-func TestChat_NoRunIsCalledAsAFolder(t *testing.T) {
+func TestChat_RejectsDotStateKeys(t *testing.T) {
 	s := open(t, nil)
 	for _, key := range []string{".", ".."} {
 		got := s.chat("agent@acme", strings.Replace(startDemo, "demo-1", key, 1))
@@ -233,7 +233,7 @@ func TestChat_NoRunIsCalledAsAFolder(t *testing.T) {
 }
 
 // Where to look is a URL that leads there, also for a name with dots and slashes in it.
-func TestChat_LocationLeadsToTheRun(t *testing.T) {
+func TestChat_LocationHeaderNamesTheRun(t *testing.T) {
 	s := open(t, nil)
 	for _, key := range []string{"...", "a/../b", "a b?#%"} {
 		start := strings.Replace(startDemo, "demo-1", key, 1)
@@ -245,8 +245,8 @@ func TestChat_LocationLeadsToTheRun(t *testing.T) {
 }
 
 // Clients that know one question find it on its own; those that know more find by which name people know each, and until when.
-func TestChat_SaysWhatItNeeds(t *testing.T) {
-	s := openWith(t, nil, func(c *executor.Config) { c.Timeout = time.Hour })
+func TestChat_MissingFieldsAreNamed(t *testing.T) {
+	s := openWith(t, nil, func(c *executor.Config) { c.RequestTimeout = time.Hour })
 	before := time.Now()
 	var got struct {
 		Interrupt  json.RawMessage
@@ -260,7 +260,7 @@ func TestChat_SaysWhatItNeeds(t *testing.T) {
 	if string(got.Interrupt) != `{"kind":"content-review","data":"about tea"}` || i.Kind != "content-review" || string(i.Data) != `"about tea"` {
 		t.Errorf("it asks %s, and %+v", got.Interrupt, i)
 	}
-	if q := s.questions("acme")[0]; i.RequestID != q.ID || i.Deadline == nil || !i.Deadline.Equal(q.Deadline) || i.Deadline.Before(before.Add(time.Hour)) {
+	if q := s.openRequests("acme")[0]; i.RequestID != q.ID || i.Deadline == nil || !i.Deadline.Equal(q.Deadline) || i.Deadline.Before(before.Add(time.Hour)) {
 		t.Errorf("request %q until %v; people see %q until %v", i.RequestID, i.Deadline, q.ID, q.Deadline)
 	}
 	if again := s.chat("agent@acme", startDemo); again.body != first.body {
@@ -275,7 +275,7 @@ func TestChat_SaysWhatItNeeds(t *testing.T) {
 // follow opens a stream. It is closed with the test at the latest.
 func (s *site) follow(path string, headers ...string) *http.Response {
 	s.Helper()
-	response, err := http.DefaultClient.Do(s.request("auditor@acme", "GET", path, "", append(headers, "Accept", asStream)...))
+	response, err := http.DefaultClient.Do(s.request("auditor@acme", "GET", path, "", append(headers, "Accept", acceptStream)...))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -1,35 +1,35 @@
 package server
 
 // LookedFor is how many wait for somebody else to look how much room an account has.
-func (s *Server) LookedFor(account string) int {
-	s.rooms.mu.Lock()
-	defer s.rooms.mu.Unlock()
-	if l := s.rooms.looks[account]; l != nil {
+func (s *Server) CountedQuota(account string) int {
+	s.quotas.mu.Lock()
+	defer s.quotas.mu.Unlock()
+	if l := s.quotas.counts[account]; l != nil {
 		return l.waiting
 	}
 	return 0
 }
 
 // AtWork is how many requests are worked on, and how many wait for a place.
-func (s *Server) AtWork() (working, waiting int) { return s.limits.working.load() }
+func (s *Server) Working() (working, waiting int) { return s.limits.scheduler.load() }
 
 // Inside is how many requests are served, and how many streams.
-func (s *Server) Inside() (requests, streams int) {
-	count := func(h *hall) int {
+func (s *Server) InFlight() (requests, streams int) {
+	count := func(h *slotLimiter) int {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return h.taken
+		return h.inUse
 	}
-	return count(s.limits.serving), count(s.limits.streams)
+	return count(s.limits.requests), count(s.limits.streams)
 }
 
 // InsideOf is how many requests of an account are served, of those whose account is known already.
-func (s *Server) InsideOf(account string) int {
-	h := s.limits.serving
+func (s *Server) InFlightOf(account string) int {
+	h := s.limits.requests
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.by[account]
+	return h.perAccount[account]
 }
 
-// MostTurns is how many accounts have their past read at a time.
-func MostTurns() int { return mostTurns() }
+// MaxHeavyReads is how many accounts have their past read at a time.
+func MaxHeavyReads() int { return maxHeavyReads() }

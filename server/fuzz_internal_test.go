@@ -53,13 +53,13 @@ func FuzzBodies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		decodes[api.Chat](t, data)
 		decodes[api.Decide](t, data)
-		decodes[api.Ask](t, data)
+		decodes[api.CreateRequest](t, data)
 	})
 }
 
 // A cursor is taken only if it is one that we could have made.
 func FuzzCursors(f *testing.F) {
-	page, err := paged([]int{1, 2}, 1, func(n int) int { return n }, func(int) any { return store.RunPlace{Created: time.Unix(1, 0).UTC(), ID: "run_1"} })
+	page, err := paged([]int{1, 2}, 1, func(n int) int { return n }, func(int) any { return store.RunPosition{Created: time.Unix(1, 0).UTC(), ID: "run_1"} })
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -67,8 +67,8 @@ func FuzzCursors(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {
-		var run store.RunPlace
-		var asked store.AskedPlace
+		var run store.RunPosition
+		var asked store.InboxPosition
 		for _, err := range []error{readCursor(cursor, &run), readCursor(cursor, &asked)} {
 			if p, ok := errors.AsType[*Problem](err); err != nil && (!ok || p.Code != "bad_request" || strings.Contains(p.Detail, cursor) && len(cursor) > 10) {
 				t.Fatalf("%q: %v", cursor, err)
@@ -83,7 +83,7 @@ func FuzzHeaders(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
-		if wait, err := prefer(header); err == nil && (wait < -1 || wait > maxWait*time.Second) {
+		if wait, err := parsePrefer(header); err == nil && (wait < -1 || wait > maxWaitSeconds*time.Second) {
 			t.Fatalf("%q waits %v", header, wait)
 		}
 		if wantsStream(header) && !strings.Contains(strings.ToLower(header), "text/event-stream") {
@@ -93,7 +93,7 @@ func FuzzHeaders(f *testing.F) {
 }
 
 // Why an answer does not fit is said without the answer.
-func FuzzUnsaid(f *testing.F) {
+func FuzzRedactAnswerError(f *testing.F) {
 	for _, seed := range []string{"secret", "validating root: type: x", `" want "`, "does not equal any of: ", "\n", "validating "} {
 		f.Add(seed)
 	}
@@ -106,7 +106,7 @@ func FuzzUnsaid(f *testing.F) {
 			`validating /properties/a: minLength: "` + said + `" contains 1 Unicode code points, fewer than 2`, `validating root: unexpected additional properties ["` + said + `"]`,
 		} {
 			known := strings.Replace(text, said, "", 1) // what the schema says by itself
-			if field := unsaid(errors.New(text)); strings.Contains(field.Message, said) && !strings.Contains(known, said) && !strings.Contains("it does not fit the schema", said) {
+			if field := redactAnswerError(errors.New(text)); strings.Contains(field.Message, said) && !strings.Contains(known, said) && !strings.Contains("it does not fit the schema", said) {
 				t.Fatalf("%q was told: %+v", said, field)
 			}
 		}
@@ -114,12 +114,12 @@ func FuzzUnsaid(f *testing.F) {
 }
 
 // Whoever sent a member too many was told that something does not fit, and not what.
-func TestUnsaid_SaysWhatTheRuleWants(t *testing.T) {
+func TestRedactAnswerError_StatesWhatTheRuleExpects(t *testing.T) {
 	for text, want := range map[string]string{
 		`validating root: unexpected additional properties ["zz"]`:                           "it does not fit the schema: it has a member that the schema does not know",
 		`validating root: validating /properties/i: maximum: 11/1 is greater than 10.000000`: "it does not fit the schema: maximum: it is greater than 10",
 	} {
-		if got := unsaid(errors.New(text)).Message; got != want {
+		if got := redactAnswerError(errors.New(text)).Message; got != want {
 			t.Errorf("%s becomes %s", text, got)
 		}
 	}

@@ -26,21 +26,21 @@ func graphOf(id string, g provider.Graph) api.Graph {
 func (s *Server) getGraph(_ context.Context, in *graphInput) (*graphOutput, error) {
 	g, err := s.config.Executor.Graph(in.GraphID)
 	if err != nil {
-		return nil, explain(err)
+		return nil, problemOf(err)
 	}
 	return &graphOutput{graphOf(in.GraphID, g)}, nil
 }
 
 func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, error) {
-	id, g, err := s.config.Executor.GraphOf(ctx, who(ctx).Account, in.StateKey)
+	id, g, err := s.config.Executor.RunGraph(ctx, principalOf(ctx).Account, in.StateKey)
 	if err != nil {
-		return nil, explain(err)
+		return nil, problemOf(err)
 	}
 	return &graphOutput{graphOf(id, g)}, nil
 }
 
 func (s *Server) registerGraphs() {
-	all := []Role{Agent, Approver, Auditor}
+	all := []Role{RoleAgent, RoleApprover, RoleAuditor}
 	huma.Register(s.api, operation("list-graphs", http.MethodGet, api.Prefix+"/graphs", "What can be run", all...), func(context.Context, *struct{}) (*pageOutput[api.Graph], error) {
 		out := &pageOutput[api.Graph]{Body: api.Page[api.Graph]{Items: []api.Graph{}}}
 		graphs := s.config.Executor.Graphs()
@@ -56,7 +56,7 @@ func (s *Server) registerGraphs() {
 	huma.Register(s.api, operation("list-kinds", http.MethodGet, api.Prefix+"/kinds", "What can be asked", all...), func(context.Context, *struct{}) (*pageOutput[api.Kind], error) {
 		out := &pageOutput[api.Kind]{Body: api.Page[api.Kind]{Items: []api.Kind{}}}
 		for _, kind := range fermata.Kinds() {
-			out.Body.Items = append(out.Body.Items, api.Kind{Name: kind.Name(), QuestionSchema: kind.QuestionSchema(), AnswerSchema: kind.PersonSchema()})
+			out.Body.Items = append(out.Body.Items, api.Kind{Name: kind.Name(), QuestionSchema: kind.QuestionSchema(), AnswerSchema: kind.HumanAnswerSchema()})
 		}
 		return out, nil
 	})

@@ -10,7 +10,7 @@ import (
 )
 
 // Whoever decides sees where the run stands: its graph, drawn, with the nodes marked at which it waits, as long as it does.
-func TestGraphs_WhereARunWaits(t *testing.T) {
+func TestGraphs_RunGraphMarksWaitingNodes(t *testing.T) {
 	s := open(t, nil)
 	drawn := func(path string) (g api.Graph, waits []string) {
 		t.Helper()
@@ -41,7 +41,7 @@ func TestGraphs_WhereARunWaits(t *testing.T) {
 			t.Errorf("%s waits at %v", path, waits)
 		}
 	}
-	for _, path := range []string{"/api/v1/requests", "/api/v1/runs/k", "/api/v1/requests/" + s.questions("acme")[0].ID} {
+	for _, path := range []string{"/api/v1/requests", "/api/v1/runs/k", "/api/v1/requests/" + s.openRequests("acme")[0].ID} {
 		if got := s.call("approver@acme", "GET", path, ""); !strings.Contains(got.body, `"next":[["human_review"],[]]`) {
 			t.Errorf("%s does not say what comes next: %s", path, got.body)
 		}
@@ -63,7 +63,7 @@ func TestGraphs_WhereARunWaits(t *testing.T) {
 	}
 }
 
-func TestGraphs_NothingToSee(t *testing.T) {
+func TestGraphs_UnknownGraphIsNotFound(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"k","input":{"topic":"tea"}}`)
 	for path, want := range map[string]struct {

@@ -13,40 +13,40 @@ import (
 )
 
 const (
-	// readyPatience is how long the store has for an answer.
-	readyPatience = 2 * time.Second
-	// readyHolds is how long an answer holds.
-	readyHolds = 100 * time.Millisecond
+	// readyTimeout is how long the store has for an answer.
+	readyTimeout = 2 * time.Second
+	// readyTTL is how long an answer holds.
+	readyTTL = 100 * time.Millisecond
 )
 
 // readiness finds out whether a server is ready. Whoever asks while somebody else does, or just after, gets the same answer: anybody may ask, and nobody is
 // refused, so the database must not be asked as often.
 type readiness struct {
-	ask  func(context.Context) error
-	turn chan struct{} // one at a time has it, and what follows
+	check func(context.Context) error
+	busy  chan struct{} // one at a time has it, and what follows
 
-	asked time.Time
-	err   error
+	checkedAt time.Time
+	err       error
 }
 
 func newReadiness(ask func(context.Context) error) *readiness {
-	return &readiness{ask: ask, turn: make(chan struct{}, 1)}
+	return &readiness{check: ask, busy: make(chan struct{}, 1)}
 }
 
 func (r *readiness) ready(ctx context.Context) error {
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if !r.asked.IsZero() && time.Since(r.asked) < readyHolds {
+	if !r.checkedAt.IsZero() && time.Since(r.checkedAt) < readyTTL {
 		return r.err
 	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyPatience) // whoever asks first may go: others wait for it
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout) // whoever asks first may go: others wait for it
 	defer cancel()
-	r.err = r.ask(patience)
-	r.asked = time.Now()
+	r.err = r.check(patience)
+	r.checkedAt = time.Now()
 	return r.err
 }
 
@@ -60,19 +60,19 @@ func (s *Server) registerHealth() {
 	})
 	huma.Register(s.api, operation("readyz", http.MethodGet, "/readyz", "Whether it can serve: the store answers and can be written to, and it is not about to end"), func(ctx context.Context, _ *struct{}) (*struct{ Body api.Health }, error) {
 		if err := ready.ready(ctx); err != nil {
-			s.sayUnready(err)
-			return nil, busy("not ready")
+			s.logUnready(err)
+			return nil, overloaded("not ready")
 		}
 		return ok(), nil
 	})
 }
 
-// unreadyEvery is how often the log says why a server is not ready: whoever looks does so every few seconds, and anybody can.
-const unreadyEvery = time.Minute
+// unreadyLogInterval is how often the log says why a server is not ready: whoever looks does so every few seconds, and anybody can.
+const unreadyLogInterval = time.Minute
 
 // sayUnready has it in the log why the server is not ready. That it ends is in there already, and who asked and went away says nothing about it.
-func (s *Server) sayUnready(err error) {
-	if !errors.Is(err, executor.ErrClosed) && !errors.Is(err, context.Canceled) && s.unready.due(time.Now(), unreadyEvery) {
+func (s *Server) logUnready(err error) {
+	if !errors.Is(err, executor.ErrClosed) && !errors.Is(err, context.Canceled) && s.unreadyLog.due(time.Now(), unreadyLogInterval) {
 		s.config.Log.Error("not ready", "err", err)
 	}
 }

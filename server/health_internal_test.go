@@ -10,7 +10,7 @@ import (
 )
 
 // Anybody may ask whether a server is ready, and nobody is refused. Each question was three to the database, in front of those who decide.
-func TestReadyz_AFloodIsOneQuestionNowAndThen(t *testing.T) {
+func TestReadyz_FloodCausesOneStoreCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, broken := 0, error(nil)
 		r := newReadiness(func(ctx context.Context) error {
@@ -40,7 +40,7 @@ func TestReadyz_AFloodIsOneQuestionNowAndThen(t *testing.T) {
 		if asked != 1 {
 			t.Errorf("200 at once are %d questions", asked)
 		}
-		time.Sleep(readyHolds)
+		time.Sleep(readyTTL)
 		broken = errors.New("the store is gone")
 		flood(broken)
 		if asked != 2 {

@@ -20,10 +20,10 @@ import (
 )
 
 // Every call that takes a body takes it strictly, and changes nothing if it does not like it.
-func TestHostile_BodiesAreTakenStrictly(t *testing.T) {
+func TestHostile_BodiesAreParsedStrictly(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
-	id := s.questions("acme")[0].ID
+	id := s.openRequests("acme")[0].ID
 	for path, good := range map[string]string{
 		"/api/v1/ai/chat":                      `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`,
 		"/api/v1/requests":                     `{"kind":"sign","data":{"a":1}}`,
@@ -64,13 +64,13 @@ func TestHostile_BodiesAreTakenStrictly(t *testing.T) {
 			}
 		}
 	}
-	if q := s.questions("acme"); len(q) != 1 || q[0].ID != id {
+	if q := s.openRequests("acme"); len(q) != 1 || q[0].ID != id {
 		t.Errorf("open are %+v", q)
 	}
 }
 
 // A body without a length is cut where the limit is; the server does not read on.
-func TestHostile_HugeBodiesAreRefused(t *testing.T) {
+func TestHostile_OversizeBodyIsRejected(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.Body = 64 << 10 })
 	for _, known := range []bool{true, false} {
 		body := `{"graphId":"` + strings.Repeat("x", 1<<20) + `"}`
@@ -105,8 +105,8 @@ func (s *site) dial() net.Conn {
 }
 
 // Who begins a request and does not finish it is told so, and let go.
-func TestHostile_SlowSendersAreLetGo(t *testing.T) {
-	s := open(t, func(c *server.Config) { c.Limits.Sending = 20 * time.Millisecond })
+func TestHostile_SlowBodyTimesOut(t *testing.T) {
+	s := open(t, func(c *server.Config) { c.Limits.BodyTimeout = 20 * time.Millisecond })
 	if got := s.slow(); got.status != 408 || got.field("code") != "timeout" {
 		t.Errorf("%+v", got)
 	}
@@ -125,7 +125,7 @@ func (s *site) slow() answer {
 }
 
 // Who breaks off in the middle of a request is told that it is no request, and not that something is wrong with the server.
-func TestHostile_RequestsThatEndTooSoon(t *testing.T) {
+func TestHostile_TruncatedRequestsAreRejected(t *testing.T) {
 	s := open(t, nil)
 	const head = "POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\nContent-Type: application/json\r\n"
 	for _, text := range []string{
@@ -146,10 +146,10 @@ func TestHostile_RequestsThatEndTooSoon(t *testing.T) {
 }
 
 // The time for sending is over once everything was sent: who waits for an outcome, or follows a run, may be silent.
-func TestHostile_WhoHasSentEverythingMayBeSilent(t *testing.T) {
-	s, release := held(t)
-	limits := server.Limits{Sending: time.Millisecond, Rate: 1e6, Burst: 1e6}
-	quick, err := server.New(server.Config{Executor: s.e, Auth: tokens, Limits: limits})
+func TestHostile_IdleAfterFullRequestIsAllowed(t *testing.T) {
+	s, release := openHeld(t)
+	limits := server.Limits{BodyTimeout: time.Millisecond, Rate: 1e6, Burst: 1e6}
+	quick, err := server.New(server.Config{Executor: s.e, Auth: testTokens, Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,11 +193,11 @@ type amounts struct {
 	Raw    json.RawMessage `json:"raw"`
 }
 
-var exactly = fermata.NewKind[amounts, amounts]("exactly-of-server-test")
+var exactKind = fermata.NewKind[amounts, amounts]("exactly-of-server-test")
 
 // Numbers are what they were, all the way: input, state, question, answer, output.
 func TestHostile_NumbersAreKeptExactly(t *testing.T) {
-	s := openWith(t, nil, nil, single(t, "exactly", func(ctx context.Context, a amounts) (amounts, error) { return exactly.Ask(ctx, a) }))
+	s := openWith(t, nil, nil, single(t, "exactly", func(ctx context.Context, a amounts) (amounts, error) { return exactKind.Ask(ctx, a) }))
 	const raw = `[9007199254740993,0.1000000000000000055511151231257827,1e-7,-0,123456789012345678901234567890.10,1E5]`
 	const in = `{"amount":9007199254740993,"raw":` + raw + `}`
 	const out = `{"amount":9223372036854775807,"raw":{"n":9007199254740995,"d":1.10}}`
@@ -221,7 +221,7 @@ func TestHostile_NumbersAreKeptExactly(t *testing.T) {
 }
 
 // A number may be too large even for a float64, as those that Python writes down for a key: nothing here computes with it.
-func TestHostile_NumbersOfAnySizeAreKept(t *testing.T) {
+func TestHostile_LargeNumbersAreKeptExactly(t *testing.T) {
 	s := open(t, nil)
 	large := strings.Repeat("7", 617)
 	asked := s.call("agent@acme", "POST", "/api/v1/requests", `{"kind":"sign","stateKey":"n","data":{"modulus":`+large+`,"tiny":-1e-999}}`)
@@ -234,7 +234,7 @@ func TestHostile_NumbersOfAnySizeAreKept(t *testing.T) {
 }
 
 // Readers that vanish leave nothing behind.
-func TestHostile_BrokenReadersLeaveNothingBehind(t *testing.T) {
+func TestHostile_DisconnectedReadersLeakNothing(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	before := runtime.NumGoroutine()
@@ -255,7 +255,7 @@ func TestHostile_BrokenReadersLeaveNothingBehind(t *testing.T) {
 	s.until("no goroutines left over", func() bool { return runtime.NumGoroutine() <= before+3 })
 }
 
-// until waits for something that has to happen by itself.
+// untilOf waits for something that has to happen by itself.
 func (s *site) until(what string, happened func() bool) {
 	s.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
@@ -267,11 +267,11 @@ func (s *site) until(what string, happened func() bool) {
 }
 
 // Somebody who follows a run and never reads is cut off, however much there is to say, and nobody else notices.
-func TestHostile_WhoNeverReadsIsCutOff(t *testing.T) {
+func TestHostile_ReaderThatNeverReadsIsDisconnected(t *testing.T) {
 	stop := make(chan struct{})
 	enough := sync.OnceFunc(func() { close(stop) })
 	defer enough() // or a test that fails would wait for the end of the talk
-	s := openWith(t, func(c *server.Config) { c.Limits.Patience = 5 * time.Second }, nil, talker(t, stop))
+	s := openWith(t, func(c *server.Config) { c.Limits.WriteTimeout = 5 * time.Second }, nil, talkingAgent(t, stop))
 	s.chat("agent@acme", `{"graphId":"inproc:talker","stateKey":"talk","input":{"query":"go on"}}`, "Prefer", "respond-async")
 	deaf := s.dial()
 	deaf.(*net.TCPConn).SetReadBuffer(4 << 10)
@@ -294,11 +294,11 @@ func TestHostile_WhoNeverReadsIsCutOff(t *testing.T) {
 }
 
 // Ids that look like parts of others lead nowhere, and nobody but auditors comes to what was signed and found.
-func TestI8_IDsThatPoseAsOthersLeadNowhere(t *testing.T) {
-	s := openDesk(t)
+func TestI8_ForgedIDsAreNotFound(t *testing.T) {
+	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
-	id := s.questions("acme")[0].ID
-	digest := s.life("bob@acme", id).Life.Policy
+	id := s.openRequests("acme")[0].ID
+	digest := s.activity("bob@acme", id).Activity.Policy
 	for _, posing := range []string{id + "/1", id + "@1", id + "~2", "../" + id, id + "\x00", "acme/" + id, "clock", "audit-sign"} {
 		for _, path := range []string{"requests/", "policies/"} {
 			if got := s.call("bob@acme", "GET", "/api/v1/"+path+url.PathEscape(posing), ""); got.status != 404 && got.status != 400 {

@@ -23,76 +23,76 @@ type Limits struct {
 	// Working is how many of them are worked on at the same time; the others wait for a moment, or are refused. A request that is served for longer than
 	// a quarter of a second, or than a second while there are too many, does not count if the store answers quickly: it waits for what a run comes to.
 	// The default is 32 for each core.
-	Working int
+	Concurrency int
 	// Streams is how many event streams are open at the same time. The default is 20000.
 	Streams int
-	// Silent is how many connections of strangers are kept on which nothing is asked, of those that [Server.Guard] sees; of callers twice as many. The default is 5000.
-	Silent int
+	// Silent is how many connections of strangers are kept on which nothing is asked, of those that [Server.LimitIdleConns] sees; of callers twice as many. The default is 5000.
+	IdleConns int
 	// Open is how many open questions an account may have before it cannot start more runs. The default is 10000. It is not counted for each
 	// start, and neither are Runs: see docs/operations.md.
-	Open int
+	OpenRequests int
 	// Runs is how many runs of an account may be ready or under way at the same time before it cannot start more. The default is 1000.
-	Runs int
+	ActiveRuns int
 	// Sending is how long a client may take to send the body of a request. The default is 15 s.
-	Sending time.Duration
+	BodyTimeout time.Duration
 	// Patience is how long a client may not read what is sent to it before it is cut off. The default is 10 s.
-	Patience time.Duration
+	WriteTimeout time.Duration
 	// Heartbeat is how often an event stream says that it is alive. The default is 15 s.
 	Heartbeat time.Duration
 	// Recheck is how often it is made sure, while an event stream is open, that its reader may still come in. The default is 1 min.
-	Recheck time.Duration
+	AuthRecheck time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
 	l.Body = cmp.Or(l.Body, 2<<20)
 	l.Rate, l.Burst = cmp.Or(l.Rate, 50), cmp.Or(l.Burst, 100)
-	l.InFlight, l.Streams, l.Open = cmp.Or(l.InFlight, 512), cmp.Or(l.Streams, 20000), cmp.Or(l.Open, 10000)
-	l.Runs, l.Working = cmp.Or(l.Runs, 1000), cmp.Or(l.Working, 32*runtime.GOMAXPROCS(0))
-	l.Sending, l.Patience, l.Heartbeat = cmp.Or(l.Sending, 15*time.Second), cmp.Or(l.Patience, 10*time.Second), cmp.Or(l.Heartbeat, 15*time.Second)
-	l.Recheck, l.Silent = cmp.Or(l.Recheck, time.Minute), cmp.Or(l.Silent, 5000)
+	l.InFlight, l.Streams, l.OpenRequests = cmp.Or(l.InFlight, 512), cmp.Or(l.Streams, 20000), cmp.Or(l.OpenRequests, 10000)
+	l.ActiveRuns, l.Concurrency = cmp.Or(l.ActiveRuns, 1000), cmp.Or(l.Concurrency, 32*runtime.GOMAXPROCS(0))
+	l.BodyTimeout, l.WriteTimeout, l.Heartbeat = cmp.Or(l.BodyTimeout, 15*time.Second), cmp.Or(l.WriteTimeout, 10*time.Second), cmp.Or(l.Heartbeat, 15*time.Second)
+	l.AuthRecheck, l.IdleConns = cmp.Or(l.AuthRecheck, time.Minute), cmp.Or(l.IdleConns, 5000)
 	return l
 }
 
 // limiter says who has to wait.
 type limiter struct {
-	limits  Limits
-	serving *hall
-	streams *hall
-	working gate
-	hints   hints
+	limits      Limits
+	requests    *slotLimiter
+	streams     *slotLimiter
+	scheduler   fairScheduler
+	credentials credentialCache
 
-	mu      sync.Mutex
-	buckets map[string]*bucket // by account and principal
-	swept   time.Time
+	mu        sync.Mutex
+	buckets   map[string]*bucket // by account and principal
+	lastSweep time.Time
 }
 
 type bucket struct {
 	*rate.Limiter
-	used time.Time
+	lastUsed time.Time
 }
 
 func newLimiter(limits Limits, quick func() bool) *limiter {
 	return &limiter{
-		limits: limits, serving: newHall(limits.InFlight), streams: newHall(limits.Streams), buckets: make(map[string]*bucket),
-		working: gate{places: limits.Working, narrow: runtime.GOMAXPROCS(0), quick: quick},
+		limits: limits, requests: newSlotLimiter(limits.InFlight), streams: newSlotLimiter(limits.Streams), buckets: make(map[string]*bucket),
+		scheduler: fairScheduler{capacity: limits.Concurrency, overloadedCapacity: runtime.GOMAXPROCS(0), storeIsFast: quick},
 	}
 }
 
-// idleBucket is after which time an unused bucket is full anyway.
-const idleBucket = 10 * time.Minute
+// bucketTTL is after which time an unused bucket is full anyway.
+const bucketTTL = 10 * time.Minute
 
 // wait is how long a principal has to wait before the next request; 0 if not at all.
-func (l *limiter) wait(p Principal) time.Duration {
+func (l *limiter) retryAfter(p Principal) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if now.Sub(l.swept) > idleBucket {
+	if now.Sub(l.lastSweep) > bucketTTL {
 		for key, b := range l.buckets {
-			if now.Sub(b.used) > idleBucket {
+			if now.Sub(b.lastUsed) > bucketTTL {
 				delete(l.buckets, key)
 			}
 		}
-		l.swept = now
+		l.lastSweep = now
 	}
 	key := strconv.Quote(p.Account) + p.ID
 	b := l.buckets[key]
@@ -100,7 +100,7 @@ func (l *limiter) wait(p Principal) time.Duration {
 		b = &bucket{Limiter: rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst)}
 		l.buckets[key] = b
 	}
-	b.used = now
+	b.lastUsed = now
 	r := b.ReserveN(now, 1)
 	if delay := r.DelayFrom(now); delay > 0 {
 		r.CancelAt(now)

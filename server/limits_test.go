@@ -18,7 +18,7 @@ import (
 )
 
 // Each principal has a rate of its own, and is told when to come again.
-func TestLimits_RateOfEachPrincipal(t *testing.T) {
+func TestLimits_RateIsPerPrincipal(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.Rate, c.Limits.Burst = 0.01, 3 })
 	for range 3 {
 		if got := s.call("agent@acme", "GET", "/api/v1/runs", ""); got.status != 200 {
@@ -41,10 +41,10 @@ func TestLimits_RateOfEachPrincipal(t *testing.T) {
 
 // Only so many requests are served at once. Who has no place hears it at once, and health checks are no exception that could be abused.
 func TestLimits_RequestsInFlight(t *testing.T) {
-	s, release := heldWith(t, func(c *server.Config) { c.Limits.InFlight = 1 })
+	s, release := openHeldWith(t, func(c *server.Config) { c.Limits.InFlight = 1 })
 	done := make(chan answer, 1)
 	go func() { done <- s.chat("agent@acme", startHeld) }()
-	s.until("it is inside", func() bool { return s.server.InsideOf("acme") == 1 })
+	s.until("it is inside", func() bool { return s.server.InFlightOf("acme") == 1 })
 	got := s.call("agent@acme", "GET", "/api/v1/runs", "")
 	if got.status != 503 || got.header.Get("Retry-After") == "" || got.field("code") != "unavailable" {
 		t.Errorf("there is room: %+v", got)
@@ -62,12 +62,12 @@ func TestLimits_RequestsInFlight(t *testing.T) {
 // slowClock is a store that does not say what time it is before it is let.
 type slowClock struct {
 	store.Store
-	let chan struct{}
+	release chan struct{}
 }
 
 func (s *slowClock) Now(ctx context.Context) (time.Time, error) {
 	select {
-	case <-s.let:
+	case <-s.release:
 		return s.Store.Now(ctx)
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
@@ -76,11 +76,11 @@ func (s *slowClock) Now(ctx context.Context) (time.Time, error) {
 
 // More is asked for than can be worked on: the excess is refused before anybody looks at who asks or for what, and clearly. The connection is kept: to
 // make a new one for the next try would cost both sides more than the refusal.
-func TestLimits_WorkingAtOnce(t *testing.T) {
+func TestLimits_Concurrency(t *testing.T) {
 	let, asked := make(chan struct{}), make(chan struct{}, 10)
-	slow := &slowClock{Store: memory.NewRuns(nil), let: let}
+	slow := &slowClock{Store: memory.NewStore(nil), release: let}
 	s := openWith(t, func(c *server.Config) {
-		c.Limits.Working = 1
+		c.Limits.Concurrency = 1
 		inner := c.Auth
 		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
 			asked <- struct{}{}
@@ -128,14 +128,14 @@ func TestLimits_WorkingAtOnce(t *testing.T) {
 }
 
 // One account sends all it can, with several keys, and everything it sends is held up. It is refused then, and the others are not: they neither notice nor wait.
-func TestLimits_ANoisyAccountDoesNotKeepOthersOut(t *testing.T) {
+func TestLimits_BusyAccountDoesNotBlockOthers(t *testing.T) {
 	for name, change := range map[string]func(*server.Limits){
-		"working":   func(l *server.Limits) { l.Working = 4 },
+		"working":   func(l *server.Limits) { l.Concurrency = 4 },
 		"in flight": func(l *server.Limits) { l.InFlight = 4 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			let, asked := make(chan struct{}), make(chan struct{}, 100)
-			slow := &slowClock{Store: memory.NewRuns(nil), let: let} // so that nobody takes them for waiting for a model
+			slow := &slowClock{Store: memory.NewStore(nil), release: let} // so that nobody takes them for waiting for a model
 			s := openWith(t, func(c *server.Config) {
 				change(&c.Limits)
 				inner := c.Auth
@@ -186,12 +186,12 @@ func TestLimits_ANoisyAccountDoesNotKeepOthersOut(t *testing.T) {
 }
 
 // Whoever comes with keys that are none takes no place from anybody, however many they try; and a key that was good once is none, either.
-func TestLimits_StrangersDoNotKeepAccountsOut(t *testing.T) {
+func TestLimits_AnonymousRequestsDoNotBlockAccounts(t *testing.T) {
 	let, asked := make(chan struct{}), make(chan struct{}, 100)
-	slow := &slowClock{Store: memory.NewRuns(nil), let: let}
+	slow := &slowClock{Store: memory.NewStore(nil), release: let}
 	var revoked atomic.Bool
 	s := openWith(t, func(c *server.Config) {
-		c.Limits.Working = 2
+		c.Limits.Concurrency = 2
 		inner := c.Auth
 		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
 			p, err := inner.Authenticate(r)
@@ -240,14 +240,14 @@ func TestLimits_StrangersDoNotKeepAccountsOut(t *testing.T) {
 }
 
 // Whoever is asked who somebody is may panic; the place that was taken until then is given back.
-func TestLimits_NoPlaceIsLostWhenAnAuthenticatorPanics(t *testing.T) {
+func TestLimits_AuthenticatorPanicReleasesPermits(t *testing.T) {
 	s := open(t, func(c *server.Config) {
 		c.Limits.InFlight, c.Limits.Streams = 2, 2
 		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
 			if r.Header.Get("Authorization") == "Bearer boom" {
 				panic("boom")
 			}
-			return tokens.Authenticate(r)
+			return testTokens.Authenticate(r)
 		})
 	})
 	for _, path := range []string{"/api/v1/graphs", "/api/v1/runs/x/events"} {
@@ -257,19 +257,19 @@ func TestLimits_NoPlaceIsLostWhenAnAuthenticatorPanics(t *testing.T) {
 			}
 		}
 	}
-	if requests, streams := s.server.Inside(); requests != 0 || streams != 0 || !strings.Contains(s.metrics(), "fermata_http_streams 0\n") {
+	if requests, streams := s.server.InFlight(); requests != 0 || streams != 0 || !strings.Contains(s.metrics(), "fermata_http_streams 0\n") {
 		t.Errorf("%d requests and %d streams are still inside", requests, streams)
 	}
 }
 
 // A server that has as much to do as it can is not dead.
-func TestLimits_ProbesNeedNoPlace(t *testing.T) {
-	s, release := heldWith(t, func(c *server.Config) { c.Limits.InFlight, c.Limits.Working = 1, 1 })
+func TestLimits_HealthChecksAreExempt(t *testing.T) {
+	s, release := openHeldWith(t, func(c *server.Config) { c.Limits.InFlight, c.Limits.Concurrency = 1, 1 })
 	defer release()
 	for _, account := range []string{"acme", "other"} { // the second takes what is left for those who have none
 		go http.DefaultClient.Do(s.request("agent@"+account, "POST", "/api/v1/ai/chat", startHeld))
 		// One after the other: at the door, where nobody knows yet whose they are, there is room for one.
-		s.until("it is inside", func() bool { return s.server.InsideOf(account) == 1 })
+		s.until("it is inside", func() bool { return s.server.InFlightOf(account) == 1 })
 	}
 	if got := s.call("agent@acme", "GET", "/api/v1/graphs", ""); got.status != 503 {
 		t.Errorf("there is room: %+v", got)

@@ -16,14 +16,14 @@ import (
 
 // metrics are what operators watch. No label holds anything that a caller chose, or that tells accounts apart.
 type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.HistogramVec
-	refusals *prometheus.CounterVec
-	problems *prometheus.CounterVec
-	limits   *prometheus.CounterVec
-	errors   *prometheus.CounterVec
-	dismiss  *prometheus.CounterVec
-	streams  prometheus.Gauge
+	registry   *prometheus.Registry
+	requests   *prometheus.HistogramVec
+	rejections *prometheus.CounterVec
+	problems   *prometheus.CounterVec
+	limits     *prometheus.CounterVec
+	errors     *prometheus.CounterVec
+	evictions  *prometheus.CounterVec
+	streams    prometheus.Gauge
 }
 
 // What is counted exists from the beginning, as 0: an alert on something that was never there would be silent.
@@ -32,32 +32,32 @@ var (
 	errorNames = []string{"panic", "authentication", "overview", "sessions", "operation"}
 )
 
-func newMetrics(working *gate, silent *lobby) *metrics {
+func newMetrics(working *fairScheduler, silent *idleConnLimiter) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "fermata_http_request_seconds", Help: "How long requests took, by method, route and status. Streams count until they end.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"method", "route", "status"}),
-		refusals: counter("fermata_http_refusals_total", "Requests that were not let in: unknown callers, missing roles, limits. By code.", "code"),
-		problems: counter("fermata_http_problems_total", "Problems that operations answered with, by code.", "code"),
-		limits:   counter("fermata_http_limit_refusals_total", "Requests that a limit refused, by the name of the limit.", "limit", limitNames...),
-		errors:   counter("fermata_errors_total", "Mistakes of ours, and of what we depend on, by where they were noticed.", "where", errorNames...),
-		dismiss:  counter("fermata_http_dismissed_total", "Connections on which nothing was asked that were closed to make room for others, by whose they were.", "who", "callers", "strangers"),
-		streams:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "fermata_http_streams", Help: "Open event streams."}),
+		rejections: counter("fermata_http_refusals_total", "Requests that were not let in: unknown callers, missing roles, limits. By code.", "code"),
+		problems:   counter("fermata_http_problems_total", "Problems that operations answered with, by code.", "code"),
+		limits:     counter("fermata_http_limit_refusals_total", "Requests that a limit refused, by the name of the limit.", "limit", limitNames...),
+		errors:     counter("fermata_errors_total", "Mistakes of ours, and of what we depend on, by where they were noticed.", "where", errorNames...),
+		evictions:  counter("fermata_http_dismissed_total", "Connections on which nothing was asked that were closed to make room for others, by whose they were.", "who", "callers", "strangers"),
+		streams:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "fermata_http_streams", Help: "Open event streams."}),
 	}
 	for _, c := range Codes {
-		m.refusals.WithLabelValues(c.Code)
+		m.rejections.WithLabelValues(c.Code)
 		m.problems.WithLabelValues(c.Code)
 	}
-	m.registry.MustRegister(m.requests, m.refusals, m.problems, m.limits, m.errors, m.dismiss, m.streams)
+	m.registry.MustRegister(m.requests, m.rejections, m.problems, m.limits, m.errors, m.evictions, m.streams)
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_working", Help: "Requests that are worked on."}, func() float64 {
 			taken, _ := working.load()
 			return float64(taken)
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_noisy_accounts", Help: "Accounts that send more than gets done; callers whom nobody knows are one."}, func() float64 {
-			return float64(working.noisy())
+			return float64(working.overloadedAccounts())
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_queued", Help: "Requests that wait for a moment because too many are worked on."}, func() float64 {
 			_, queued := working.load()
@@ -92,7 +92,7 @@ func methodOf(r *http.Request, other string) string {
 // methods are those that have a name in metrics and traces: a caller may send any word.
 var methods = map[string]bool{http.MethodGet: true, http.MethodPost: true, http.MethodPut: true, http.MethodDelete: true, http.MethodPatch: true, http.MethodHead: true, http.MethodOptions: true}
 
-func (m *metrics) served(r *http.Request, status int, took time.Duration) {
+func (m *metrics) observe(r *http.Request, status int, took time.Duration) {
 	method := methodOf(r, "other")
 	route := r.Pattern
 	if _, path, ok := strings.Cut(route, " "); ok {
@@ -102,20 +102,20 @@ func (m *metrics) served(r *http.Request, status int, took time.Duration) {
 }
 
 // refused counts somebody who was not let in.
-func (m *metrics) refused(code string) { m.refusals.WithLabelValues(code).Inc() }
+func (m *metrics) countRejected(code string) { m.rejections.WithLabelValues(code).Inc() }
 
 // limited counts what a limit refused.
-func (m *metrics) limited(limit string) {
+func (m *metrics) countLimited(limit string) {
 	if limit != "" {
 		m.limits.WithLabelValues(limit).Inc()
 	}
 }
 
-// work shows what an executor does, as it is at the moment of a look.
-type work struct{ *executor.Executor }
+// executorCollector shows what an executor does, as it is at the moment of a look.
+type executorCollector struct{ *executor.Executor }
 
 // A metric of the executor: what it is called, and where it comes from.
-var workMetrics = []struct {
+var executorMetrics = []struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 	of   func(executor.Stats) int64
@@ -128,14 +128,14 @@ var workMetrics = []struct {
 	{desc("fermata_parked_total", "Runs that were parked until somebody looks at them."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Parked }},
 	{desc("fermata_unreadable_total", "How often this process could not open a sealed value: a key is missing, or it was changed or is gone."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unreadable }},
 	{desc("fermata_key_file_unread", "1 while this process cannot read its key file again; it goes on with the keys that it knows."), prometheus.GaugeValue, func(s executor.Stats) int64 {
-		if s.KeysUnread {
+		if s.KeyReloadFailing {
 			return 1
 		}
 		return 0
 	}},
 	{desc("fermata_notices_told_total", "Notices that this process told people."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Delivered }},
 	{desc("fermata_notices_failed_total", "Tries of this process to tell people something that failed; it is tried again."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.DeliveryFailed }},
-	{desc("fermata_progress_missed_total", "Steps and tokens that followers of runs missed because they read too slowly."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Missed }},
+	{desc("fermata_progress_missed_total", "Steps and tokens that followers of runs missed because they read too slowly."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.DroppedProgress }},
 }
 
 var expiredDesc = desc("fermata_expired_total", "Questions that this process let expire, by reason: stale if nobody decided in time, other if the route says something else.", "reason")
@@ -147,8 +147,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 // Describe is for the registry.
-func (work) Describe(to chan<- *prometheus.Desc) {
-	for _, m := range workMetrics {
+func (executorCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range executorMetrics {
 		to <- m.desc
 	}
 	to <- decisionDesc
@@ -156,15 +156,15 @@ func (work) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect is for the registry.
-func (w work) Collect(to chan<- prometheus.Metric) {
+func (w executorCollector) Collect(to chan<- prometheus.Metric) {
 	stats := w.Stats()
-	for _, m := range workMetrics {
+	for _, m := range executorMetrics {
 		to <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.of(stats)))
 	}
-	to <- prometheus.MustNewConstMetric(expiredDesc, prometheus.CounterValue, float64(stats.Stale), "stale")
-	to <- prometheus.MustNewConstMetric(expiredDesc, prometheus.CounterValue, float64(stats.LapsedOtherwise), "other")
-	for _, verdict := range []store.Verdict{store.Approve, store.Reject, store.Answered, store.Expired} {
-		waits := stats.Decided[verdict]
+	to <- prometheus.MustNewConstMetric(expiredDesc, prometheus.CounterValue, float64(stats.ExpiredUndecided), "stale")
+	to <- prometheus.MustNewConstMetric(expiredDesc, prometheus.CounterValue, float64(stats.ExpiredOtherwise), "other")
+	for _, verdict := range []store.Verdict{store.VerdictApprove, store.VerdictReject, store.VerdictAnswer, store.VerdictExpire} {
+		waits := stats.DecisionWaits[verdict]
 		within := make(map[float64]uint64)
 		for n, bound := range executor.WaitBounds {
 			within[bound] = 0
@@ -176,35 +176,35 @@ func (w work) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// RulesTrouble is what is wrong with the files of rules and groups as they are now. Actions are judged all the same.
-type RulesTrouble struct {
+// PolicyStatus is what is wrong with the files of rules and groups as they are now. Actions are judged all the same.
+type PolicyStatus struct {
 	// Refused says that a file cannot be loaded: what was in force before stays in force.
-	Refused bool
+	Rejected bool
 	// Unsatisfiable says that rules in force ask what nobody in the groups can give any more.
 	Unsatisfiable bool
 }
 
-var rulesDesc = desc("fermata_rules_trouble",
+var policyStatusDesc = desc("fermata_rules_trouble",
 	"1 while there is that trouble with the files of rules and groups: refused if one cannot be loaded, and what was in force stays; unsatisfiable if rules ask what nobody can give.", "trouble")
 
-// rulesTrouble shows the trouble; nil is that there is none.
-type rulesTrouble func() RulesTrouble
+// policyStatusCollector shows the trouble; nil is that there is none.
+type policyStatusCollector func() PolicyStatus
 
 // Describe is for the registry.
-func (rulesTrouble) Describe(to chan<- *prometheus.Desc) { to <- rulesDesc }
+func (policyStatusCollector) Describe(to chan<- *prometheus.Desc) { to <- policyStatusDesc }
 
 // Collect is for the registry.
-func (look rulesTrouble) Collect(to chan<- prometheus.Metric) {
-	var now RulesTrouble
+func (look policyStatusCollector) Collect(to chan<- prometheus.Metric) {
+	var now PolicyStatus
 	if look != nil {
 		now = look()
 	}
-	for name, there := range map[string]bool{"refused": now.Refused, "unsatisfiable": now.Unsatisfiable} {
+	for name, there := range map[string]bool{"refused": now.Rejected, "unsatisfiable": now.Unsatisfiable} {
 		value := 0.0
 		if there {
 			value = 1
 		}
-		to <- prometheus.MustNewConstMetric(rulesDesc, prometheus.GaugeValue, value, name)
+		to <- prometheus.MustNewConstMetric(policyStatusDesc, prometheus.GaugeValue, value, name)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestMetrics_AreDocumented(t *testing.T) {
 }
 
 // Whatever callers send, the series stay those that there are. (That no label holds a canary is checked by the site.)
-func TestMetrics_CountWhatHappens(t *testing.T) {
+func TestMetrics_CountRequestsAndProblems(t *testing.T) {
 	text := busySite(t).metrics()
 	for _, want := range []string{
 		`fermata_http_request_seconds_count{method="POST",route="/api/v1/ai/chat",status="200"} 2`,
@@ -63,7 +63,7 @@ func TestMetrics_CountWhatHappens(t *testing.T) {
 		`fermata_http_request_seconds_count{method="other",route="/",status="405"} 1`,
 		`fermata_http_refusals_total{code="unauthenticated"} 1`,
 		`fermata_http_refusals_total{code="forbidden"} 1`,
-		`fermata_http_problems_total{code="forbidden"} 0`, // who was not let in was counted here, too, and twice in a sum of both
+		`fermata_http_problems_total{code="forbidden"} 0`, // principalOf was not let in was counted here, too, and twice in a sum of both
 		`fermata_http_problems_total{code="not_found"} 1`,
 		`fermata_http_limit_refusals_total{limit="depth"} 1`,
 		`fermata_http_limit_refusals_total{limit="rate"} 0`,
@@ -81,25 +81,25 @@ func TestMetrics_CountWhatHappens(t *testing.T) {
 	}
 }
 
-// giving is a provider that gives up.
-type giving struct{ provider.Provider }
+// failingProvider is a provider that gives up.
+type failingProvider struct{ provider.Provider }
 
-func (giving) Execute(context.Context, provider.Execution) (provider.Result, error) {
-	return provider.Result{}, provider.ErrGiveUp
+func (failingProvider) Execute(context.Context, provider.Execution) (provider.Result, error) {
+	return provider.Result{}, provider.ErrPark
 }
 
-func TestMetrics_CountParkedRunsPanicsAndWhatOthersCount(t *testing.T) {
+func TestMetrics_CountParkedRunsPanicsAndExtraCollectors(t *testing.T) {
 	deliveries := prometheus.NewCounter(prometheus.CounterOpts{Name: "fermata_deliveries_total", Help: "Of somebody else."})
 	s := openWith(t, func(c *server.Config) {
 		c.Collectors = []prometheus.Collector{deliveries}
-		c.Rules = func() server.RulesTrouble { return server.RulesTrouble{Refused: true} }
+		c.PolicyStatus = func() server.PolicyStatus { return server.PolicyStatus{Rejected: true} }
 		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
 			if r.Header.Get("Authorization") == "Bearer panic" {
 				panic(canary)
 			}
-			return tokens(r)
+			return testTokens(r)
 		})
-	}, func(c *executor.Config) { c.Providers[0] = giving{c.Providers[0]} })
+	}, func(c *executor.Config) { c.Providers[0] = failingProvider{c.Providers[0]} })
 	s.chat("agent@acme", startDemo, "Prefer", "respond-async")
 	s.call("panic", "GET", "/api/v1/runs", "")
 	s.until("it is parked", func() bool { return strings.Contains(s.metrics(), "fermata_parked_total 1\n") })
@@ -114,7 +114,7 @@ func TestMetrics_CountParkedRunsPanicsAndWhatOthersCount(t *testing.T) {
 }
 
 // Every rolling deploy left errors in the log, and counted them: requests that came while a server drained.
-func TestDrain_IsNoMistakeOfOurs(t *testing.T) {
+func TestDrain_IsNotCountedAsAnError(t *testing.T) {
 	s := open(t, nil)
 	if err := s.e.Stop(t.Context()); err != nil {
 		t.Fatal(err)

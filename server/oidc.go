@@ -63,12 +63,12 @@ func (o OIDC) GoString() string { return o.String() }
 
 // Check says what is wrong with what is said. Whether the provider agrees shows when somebody signs in.
 func (o *OIDC) Check() error {
-	_, err := o.check()
+	_, err := o.validate()
 	return err
 }
 
 // check says what is wrong with a configuration, and where the server lives.
-func (o *OIDC) check() (home *url.URL, err error) {
+func (o *OIDC) validate() (home *url.URL, err error) {
 	if o.Issuer == "" || o.ClientID == "" {
 		return nil, errors.New("server: OIDC needs an Issuer and a ClientID")
 	}
@@ -109,14 +109,14 @@ func safeURL(what, text string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return nil, fmt.Errorf("server: OIDC.%s is no URL", what)
 	}
-	if u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Hostname())) {
+	if u.Scheme != "https" && !(u.Scheme == "http" && isLoopbackHost(u.Hostname())) {
 		return nil, fmt.Errorf("server: OIDC.%s must be https; http is for this machine only", what)
 	}
 	return u, nil
 }
 
-// isLoopback reports whether a host is this machine. Names are not looked up: whoever answers could say anything.
-func isLoopback(host string) bool {
+// isLoopbackHost reports whether a host is this machine. Names are not looked up: whoever answers could say anything.
+func isLoopbackHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
 }
@@ -128,18 +128,18 @@ func newIDP(config OIDC, now func() time.Time) *idp {
 	}
 	config.GroupsClaim, config.PrincipalClaim = cmp.Or(config.GroupsClaim, "groups"), cmp.Or(config.PrincipalClaim, "sub")
 	client := *cmp.Or(config.Client, &http.Client{Timeout: 10 * time.Second})
-	client.CheckRedirect = staySafe(client.CheckRedirect)
+	client.CheckRedirect = requireTLSRedirect(client.CheckRedirect)
 	config.Client = &client
-	return &idp{OIDC: config, now: now, keys: seldomly(client), places: seldomly(client)}
+	return &idp{OIDC: config, now: now, keysClient: rateLimitedClient(client), discoveryClient: rateLimitedClient(client)}
 }
 
 // signInURL is where somebody signs in.
-func (i *issuer) signInURL(f flow) string {
+func (i *providerMetadata) signInURL(f flow) string {
 	return i.oauth.AuthCodeURL(f.State, oauth2.S256ChallengeOption(f.Verifier), oidc.Nonce(f.Nonce))
 }
 
 // redeem makes a principal of what the provider sent back with the browser.
-func (p *idp) redeem(ctx context.Context, query url.Values, f flow) (Principal, error) {
+func (p *idp) completeSignIn(ctx context.Context, query url.Values, f flow) (Principal, error) {
 	at, err := p.discover(ctx)
 	if err != nil {
 		return Principal{}, err
@@ -148,7 +148,7 @@ func (p *idp) redeem(ctx context.Context, query url.Values, f flow) (Principal, 
 		return Principal{}, problem("bad_request", "this is the answer of another identity provider")
 	}
 	if code := query.Get("error"); code != "" {
-		return Principal{}, refusedThere(code)
+		return Principal{}, providerDenied(code)
 	}
 	token, err := p.exchange(ctx, at, query.Get("code"), f.Verifier)
 	if err != nil {
@@ -167,61 +167,61 @@ func (p *idp) redeem(ctx context.Context, query url.Values, f flow) (Principal, 
 	}
 	c, err := claimsOf(verified)
 	if err == nil {
-		err = p.complete(ctx, at, token, c)
+		err = p.addUserinfo(ctx, at, token, c)
 	}
 	if err != nil {
 		return Principal{}, err
 	}
-	return p.principal(c, ByOIDC)
+	return p.principal(c, MethodOIDC)
 }
 
 // exchange gets tokens for a code. A provider that has moved is asked where it is now: the code has not been used.
-func (p *idp) exchange(ctx context.Context, at *issuer, code, verifier string) (*oauth2.Token, error) {
-	get := func(at *issuer) (*oauth2.Token, error) {
+func (p *idp) exchange(ctx context.Context, at *providerMetadata, code, verifier string) (*oauth2.Token, error) {
+	get := func(at *providerMetadata) (*oauth2.Token, error) {
 		return at.oauth.Exchange(oidc.ClientContext(ctx, p.Client), code, oauth2.VerifierOption(verifier))
 	}
 	token, err := get(at)
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); err != nil && (!ok || refused.ErrorCode != "invalid_grant") {
-		if now := p.anew(ctx, at); now.oauth.Endpoint != at.oauth.Endpoint {
+		if now := p.refresh(ctx, at); now.oauth.Endpoint != at.oauth.Endpoint {
 			token, err = get(now)
 		}
 	}
 	if err != nil {
-		return nil, notExchanged(err)
+		return nil, exchangeError(err)
 	}
 	return token, nil
 }
 
-// refusedThere says what the provider said in place of a code.
-func refusedThere(code string) error {
+// providerDenied says what the provider said in place of a code.
+func providerDenied(code string) error {
 	switch {
 	case code == "temporarily_unavailable" || code == "server_error":
-		return down(errors.New("server: the identity provider says " + code))
-	case isWord(code, 64):
+		return providerUnavailable(errors.New("server: the identity provider says " + code))
+	case isVisibleToken(code, 64):
 		return problem("forbidden", "the identity provider did not let you in (%s)", code)
 	}
 	return problem("forbidden", "the identity provider did not let you in")
 }
 
-// notExchanged says why there is no token for a code. What the provider answered may hold secrets, so only its code is kept.
-func notExchanged(err error) error {
+// exchangeError says why there is no token for a code. What the provider answered may hold secrets, so only its code is kept.
+func exchangeError(err error) error {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
 		cause := errors.New("server: the identity provider gave no token")
 		if network, ok := errors.AsType[*url.Error](err); ok {
 			cause = fmt.Errorf("%w: %w", cause, network.Err)
 		}
-		return down(cause)
+		return providerUnavailable(cause)
 	}
 	if refused.Response != nil && refused.Response.StatusCode >= http.StatusInternalServerError {
-		return down(fmt.Errorf("server: no token for a code: %d", refused.Response.StatusCode))
+		return providerUnavailable(fmt.Errorf("server: no token for a code: %d", refused.Response.StatusCode))
 	}
 	if refused.ErrorCode == "invalid_grant" {
 		return problem("bad_request", "the code was used before, or is too old")
 	}
 	why := "it does not say why"
-	if isWord(refused.ErrorCode, 64) { // what is longer is no code, and may be anything
+	if isVisibleToken(refused.ErrorCode, 64) { // what is longer is no code, and may be anything
 		why = refused.ErrorCode
 	}
-	return errors.Join(busy("the identity provider does not know this server"), errors.New("server: no token for a code: "+why))
+	return errors.Join(overloaded("the identity provider does not know this server"), errors.New("server: no token for a code: "+why))
 }

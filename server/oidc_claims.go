@@ -18,13 +18,13 @@ type claims map[string]any
 // claimsOf are what a token says that is good.
 func claimsOf(token *oidc.IDToken) (c claims, err error) {
 	if err := token.Claims(&c); err != nil {
-		return nil, notVerified(err)
+		return nil, verifyError(err)
 	}
 	return c, nil
 }
 
 // at finds a claim by its name, or else by its path. One that is null says nothing.
-func (c claims) at(name string) any {
+func (c claims) lookup(name string) any {
 	if value := c[name]; value != nil {
 		return value
 	}
@@ -36,15 +36,15 @@ func (c claims) at(name string) any {
 	return value
 }
 
-// text is a claim that is one text; "" if it is not.
+// pageContent is a claim that is one text; "" if it is not.
 func (c claims) text(name string) string {
-	text, _ := c.at(name).(string)
+	text, _ := c.lookup(name).(string)
 	return text
 }
 
 // list is a claim that is a list of texts, or one of them.
 func (c claims) list(name string) (list []string) {
-	switch value := c.at(name).(type) {
+	switch value := c.lookup(name).(type) {
 	case string:
 		return []string{value}
 	case []any:
@@ -59,9 +59,9 @@ func (c claims) list(name string) (list []string) {
 
 // Sizes of what tokens say of people, in bytes. A subject is not longer by the standard; a cookie has to hold it all.
 const (
-	maxPrincipal = 255
-	maxAccount   = 255
-	maxPerson    = 128
+	maxPrincipal   = 255
+	maxAccount     = 255
+	maxDisplayName = 128
 )
 
 // principal makes a principal of what a token says that is good.
@@ -71,11 +71,11 @@ func (p *idp) principal(c claims, by Method) (Principal, error) {
 		who.Account = c.text(p.AccountClaim)
 	}
 	switch {
-	case !isName(who.ID, maxPrincipal):
+	case !isDisplayable(who.ID, maxPrincipal):
 		return Principal{}, problem("forbidden", "the identity provider does not say who you are (the claim %s)", p.PrincipalClaim)
 	case p.PrincipalClaim == "email" && c["email_verified"] != true && c["email_verified"] != "true":
 		return Principal{}, problem("forbidden", "the identity provider has not verified your e-mail address")
-	case !isName(who.Account, maxAccount):
+	case !isDisplayable(who.Account, maxAccount):
 		return Principal{}, problem("forbidden", "the identity provider does not say which account is yours (the claim %s)", p.AccountClaim)
 	}
 	var err error
@@ -83,15 +83,15 @@ func (p *idp) principal(c claims, by Method) (Principal, error) {
 		return Principal{}, err
 	}
 	for _, m := range c.list("amr") {
-		if isWord(m, maxAMR) && len(who.Auth.AMR) < maxAMRs {
+		if isVisibleToken(m, maxAMR) && len(who.Auth.AMR) < maxAMRs {
 			who.Auth.AMR = append(who.Auth.AMR, m)
 		}
 	}
-	if !isWord(who.Auth.ACR, maxACR) {
+	if !isVisibleToken(who.Auth.ACR, maxACR) {
 		who.Auth.ACR = ""
 	}
 	who.Auth.Strength = desk.AuthToken
-	if by == ByOIDC {
+	if by == MethodOIDC {
 		who.Auth.Strength = who.Auth.strengthOf(p.ACR)
 	}
 	if at, ok := c["auth_time"].(float64); ok && at > 0 && at < 1<<40 {
@@ -120,14 +120,14 @@ func (p *idp) roles(c claims) (roles []Role, err error) {
 // displayName is what people call somebody.
 func displayName(c claims) string {
 	for _, claim := range []string{"name", "preferred_username", "email"} {
-		if name := c.text(claim); isName(name, maxPerson) {
+		if name := c.text(claim); isDisplayable(name, maxDisplayName) {
 			return name
 		}
 	}
 	return ""
 }
 
-// isName reports whether a text can stand in a record, where people read it.
-func isName(text string, most int) bool {
+// isDisplayable reports whether a text can stand in a record, where people read it.
+func isDisplayable(text string, most int) bool {
 	return text != "" && len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

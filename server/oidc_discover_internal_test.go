@@ -27,7 +27,7 @@ func discoveries(t *testing.T, before func(w http.ResponseWriter) bool) (*idp, *
 }
 
 // Anybody can send something that looks like a token. A provider that is slow, or down, must not get a request for each.
-func TestDiscover_AFloodIsOneQuestion(t *testing.T) {
+func TestDiscover_ConcurrentCallersShareOneRequest(t *testing.T) {
 	t.Run("those who come while it is asked get the same answer", func(t *testing.T) {
 		var come, all sync.WaitGroup
 		come.Add(50)

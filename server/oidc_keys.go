@@ -15,19 +15,19 @@ type publicKeys struct {
 	now   func() time.Time
 	fetch func() oidc.KeySet // makes a set that asks the provider when it is first used
 
-	mu    sync.Mutex
-	known oidc.KeySet
-	asked time.Time // when it was asked for those that are known
-	tried time.Time // when it was asked last, whether or not it answered
+	mu          sync.Mutex
+	current     oidc.KeySet
+	fetchedAt   time.Time // when it was asked for those that are known
+	lastAttempt time.Time // when it was asked last, whether or not it answered
 }
 
 func newPublicKeys(now func() time.Time, fetch func() oidc.KeySet) *publicKeys {
-	return &publicKeys{now: now, fetch: fetch, known: fetch(), asked: now()}
+	return &publicKeys{now: now, fetch: fetch, current: fetch(), fetchedAt: now()}
 }
 
-// VerifySignature goes by keys that are not older than issuerFresh. Those that are older count while somebody asks for others, and for as long as the provider does not answer.
+// VerifySignature goes by keys that are not older than metadataTTL. Those that are older count while somebody asks for others, and for as long as the provider does not answer.
 func (k *publicKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
-	known, fresh, at := k.sets()
+	known, fresh, at := k.currentAndFresh()
 	if fresh == nil {
 		return known.VerifySignature(ctx, jwt)
 	}
@@ -35,38 +35,38 @@ func (k *publicKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, e
 	if isFetchError(err) {
 		return k.newest().VerifySignature(ctx, jwt) // which may have come meanwhile
 	}
-	if newest := k.take(fresh, at); newest != fresh { // somebody else was faster, and has asked later
+	if newest := k.store(fresh, at); newest != fresh { // claimsFor else was faster, and has asked later
 		return newest.VerifySignature(ctx, jwt)
 	}
 	return payload, err
 }
 
 // sets are the keys that are known, and those to ask for at this time; nil if it is not time yet, or somebody else does.
-func (k *publicKeys) sets() (known, fresh oidc.KeySet, at time.Time) {
+func (k *publicKeys) currentAndFresh() (known, fresh oidc.KeySet, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
-	if now.Sub(k.asked) < issuerFresh || now.Sub(k.tried) < issuerLeast {
-		return k.known, nil, now
+	if now.Sub(k.fetchedAt) < metadataTTL || now.Sub(k.lastAttempt) < metadataMinInterval {
+		return k.current, nil, now
 	}
-	k.tried = now
-	return k.known, k.fetch(), now
+	k.lastAttempt = now
+	return k.current, k.fetch(), now
 }
 
 func (k *publicKeys) newest() oidc.KeySet {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.known
+	return k.current
 }
 
 // take takes keys that were asked for at a time, unless newer ones are known: a key that was withdrawn meanwhile would count again. It returns the newest.
-func (k *publicKeys) take(fresh oidc.KeySet, at time.Time) oidc.KeySet {
+func (k *publicKeys) store(fresh oidc.KeySet, at time.Time) oidc.KeySet {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !at.Before(k.asked) {
-		k.known, k.asked = fresh, at
+	if !at.Before(k.fetchedAt) {
+		k.current, k.fetchedAt = fresh, at
 	}
-	return k.known
+	return k.current
 }
 
 // isFetchError reports whether keys could not be had. The library has no type for it.

@@ -7,35 +7,35 @@ import (
 )
 
 // A provider was upgraded, and its endpoints are elsewhere since. The server knew the old ones for as long as its process lived.
-func TestProvider_ThatHasMovedIsFoundAgain(t *testing.T) {
+func TestProvider_MovedEndpointsAreRediscovered(t *testing.T) {
 	t.Run("by who comes back to a server that knows the old place", func(t *testing.T) {
-		p := openPorch(t, build{})
-		p.signedIn(somebody("acme", "agents"))
-		p.wait(2 * time.Minute)
+		p := openSignInSite(t, signInOptions{})
+		p.signedIn(claimsFor("acme", "agents"))
+		p.advance(2 * time.Minute)
 		b := p.browser()
-		p.idp.SignIn(somebody("acme", "agents"))
-		callback := b.toCallback("/")
+		p.idp.SignIn(claimsFor("acme", "agents"))
+		callback := b.followToCallback("/")
 		p.idp.Move("/v2")
 		if got := b.get(callback); got.status != 303 {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	})
 	t.Run("by a token that is signed with a key nobody knows here", func(t *testing.T) {
-		p := openPorch(t, build{})
+		p := openSignInSite(t, signInOptions{})
 		if got := p.me(p.idp.Token(forAPI("agents"))); got.status != 200 {
 			t.Fatalf("%+v", got)
 		}
-		p.wait(2 * time.Minute)
+		p.advance(2 * time.Minute)
 		p.idp.Move("/v2")
 		if got := p.me(p.idp.Token(forAPI("agents"))); got.status != 200 {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("after a while, if nothing else tells", func(t *testing.T) {
-		p := openPorch(t, build{})
-		p.signedIn(somebody("acme", "agents"))
+		p := openSignInSite(t, signInOptions{})
+		p.signedIn(claimsFor("acme", "agents"))
 		p.idp.Move("/v2")
-		p.wait(11 * time.Minute)
+		p.advance(11 * time.Minute)
 		begun := time.Now()
 		p.browser().get("/signin") // this one finds out, and may still be led to the old place
 		for !strings.HasPrefix(p.browser().get("/signin").header.Get("Location"), p.idp.URL+"/v2/") {
@@ -43,18 +43,18 @@ func TestProvider_ThatHasMovedIsFoundAgain(t *testing.T) {
 				t.Fatal("people are led to where it was")
 			}
 		}
-		p.signedIn(somebody("acme", "agents"))
+		p.signedIn(claimsFor("acme", "agents"))
 	})
 }
 
 // What a provider said once counts while it cannot say it again.
-func TestProvider_ThatDoesNotSayWhereItIsAnyMore(t *testing.T) {
-	p := openPorch(t, build{})
+func TestProvider_FailedRediscoveryKeepsOldMetadata(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	token := forAPI("agents")
 	if got := p.me(p.idp.Token(token)); got.status != 200 {
 		t.Fatalf("%+v", got)
 	}
-	p.wait(11 * time.Minute)
+	p.advance(11 * time.Minute)
 	p.idp.Break(true)
 	for range 3 {
 		if got := p.me(p.idp.Token(token)); got.status != 200 {
@@ -64,16 +64,16 @@ func TestProvider_ThatDoesNotSayWhereItIsAnyMore(t *testing.T) {
 }
 
 // Anybody can make a token with a key that nobody knows. That is no reason to ask the provider each time where it is.
-func TestProvider_IsNotAskedWhereItIsForEveryBadToken(t *testing.T) {
-	p := openPorch(t, build{})
+func TestProvider_BadTokensDoNotTriggerDiscovery(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	p.me(p.idp.Token(forAPI("agents")))
-	p.wait(2 * time.Minute)
+	p.advance(2 * time.Minute)
 	for range 20 {
 		forged := p.idp.Token(forAPI("agents"))
 		p.idp.Rotate()
 		p.me(forged)
 	}
-	if asked := p.idp.PlacesAsked(); asked > 2 {
+	if asked := p.idp.DiscoveryRequests(); asked > 2 {
 		t.Errorf("it was asked %d times", asked)
 	}
 }

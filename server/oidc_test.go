@@ -17,13 +17,13 @@ func forAPI(groups ...string) oidctest.Claims {
 	return oidctest.Claims{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": groups}
 }
 
-func (p *porch) me(token string) answer {
+func (p *signInSite) me(token string) answer {
 	p.Helper()
 	return p.call(token, "GET", "/api/v1/me", "")
 }
 
-func TestTokens_OfTheProviderCountIfTheyAreMadeForTheAPI(t *testing.T) {
-	p := openPorch(t, build{})
+func TestTokens_AudienceMustBeTheAPI(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	got := p.me(p.idp.Token(forAPI("approvers")))
 	if got.status != 200 || got.field("principal") != "bot" || got.field("account") != "acme" || got.field("method") != "token" || got.field("until") == nil {
 		t.Fatalf("%+v", got)
@@ -55,17 +55,17 @@ func TestTokens_OfTheProviderCountIfTheyAreMadeForTheAPI(t *testing.T) {
 	if got := p.me(other.Token(forged)); got.status != 401 {
 		t.Errorf("a token of somebody else in his name: %+v", got)
 	}
-	off := openPorch(t, build{change: func(c *server.Config) { c.SignIn.OIDC.Audience = "" }})
+	off := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.SignIn.OIDC.Audience = "" }})
 	if got := off.me(off.idp.Token(forAPI("approvers"))); got.status != 401 {
 		t.Errorf("tokens were not asked for: %+v", got)
 	}
 }
 
-func TestTokens_WhileTheProviderIsDown(t *testing.T) {
-	p := openPorch(t, build{})
+func TestTokens_ProviderDownReturns503(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	token := p.idp.Token(forAPI("agents"))
-	half := openPorch(t, build{})
-	half.browser().toCallback("/") // it knows where the keys are, and has none yet
+	half := openSignInSite(t, signInOptions{})
+	half.browser().followToCallback("/") // it knows where the keys are, and has none yet
 	other := half.idp.Token(forAPI("agents"))
 	half.idp.Break(true)
 	if got := half.me(other); got.status != 503 {
@@ -75,7 +75,7 @@ func TestTokens_WhileTheProviderIsDown(t *testing.T) {
 	if got := p.me(token); got.status != 503 {
 		t.Errorf("nobody knows whether it is good, and yet: %+v", got)
 	}
-	if got := p.me(p.key("acme", server.Agent)); got.status != 200 {
+	if got := p.me(p.key("acme", server.RoleAgent)); got.status != 200 {
 		t.Errorf("a key: %+v", got)
 	}
 	p.idp.Break(false)
@@ -89,8 +89,8 @@ func TestTokens_WhileTheProviderIsDown(t *testing.T) {
 }
 
 // A key that was stolen is withdrawn by the provider. Whoever has it brings no other one, so nothing that is unknown here makes the server ask again.
-func TestTokens_OfAKeyThatTheProviderHasWithdrawn(t *testing.T) {
-	p := openPorch(t, build{})
+func TestTokens_WithdrawnKeyIsRejected(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	claims := forAPI("agents")
 	claims["exp"] = time.Now().Add(24 * time.Hour).Unix()
 	stolen := p.idp.Token(claims)
@@ -98,7 +98,7 @@ func TestTokens_OfAKeyThatTheProviderHasWithdrawn(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	p.idp.Rotate()
-	p.wait(11 * time.Minute)
+	p.advance(11 * time.Minute)
 	if got := p.me(stolen); got.status != 401 {
 		t.Errorf("the key still counts: %+v", got)
 	}
@@ -108,8 +108,8 @@ func TestTokens_OfAKeyThatTheProviderHasWithdrawn(t *testing.T) {
 }
 
 // Anybody can make a token with a key that nobody knows. The provider must not hear of each, and operators of none.
-func TestTokens_WithUnknownKeysDoNotBecomeAFlood(t *testing.T) {
-	p := openPorch(t, build{})
+func TestTokens_UnknownKeysDoNotFloodTheProvider(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	good := p.idp.Token(forAPI("agents"))
 	if got := p.me(good); got.status != 200 {
 		t.Fatalf("%+v", got)
@@ -123,8 +123,8 @@ func TestTokens_WithUnknownKeysDoNotBecomeAFlood(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 	}
-	if most := 6 + int(time.Since(begin).Seconds()); p.idp.KeysAsked() > most {
-		t.Errorf("the provider was asked for its keys %d times, and not at most %d times", p.idp.KeysAsked(), most)
+	if most := 6 + int(time.Since(begin).Seconds()); p.idp.KeyRequests() > most {
+		t.Errorf("the provider was asked for its keys %d times, and not at most %d times", p.idp.KeyRequests(), most)
 	}
 	if got := p.me(good); got.status != 200 {
 		t.Errorf("a good one is refused meanwhile: %+v", got)
@@ -134,13 +134,13 @@ func TestTokens_WithUnknownKeysDoNotBecomeAFlood(t *testing.T) {
 	}
 }
 
-func TestNew_SaysWhatIsWrongWithSignIn(t *testing.T) {
-	p := openPorch(t, build{})
+func TestNew_InvalidSignInIsAnError(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	for want, change := range map[string]func(*server.SignIn){
-		"Credentials and a Box":                        func(s *server.SignIn) { s.Box = nil },
+		"Credentials and a Box":                        func(s *server.SignIn) { s.Sealer = nil },
 		"needs Credentials":                            func(s *server.SignIn) { s.Credentials = nil },
-		"cannot be negative":                           func(s *server.SignIn) { s.Life = -1 },
-		"SignIn.Idle":                                  func(s *server.SignIn) { s.Idle = -1 },
+		"cannot be negative":                           func(s *server.SignIn) { s.Lifetime = -1 },
+		"SignIn.Idle":                                  func(s *server.SignIn) { s.IdleTimeout = -1 },
 		"an Issuer and a ClientID":                     func(s *server.SignIn) { s.OIDC.Issuer = "" },
 		"and a ClientID":                               func(s *server.SignIn) { s.OIDC.ClientID = "" },
 		"OIDC.Issuer must be https":                    func(s *server.SignIn) { s.OIDC.Issuer = "http://idp.example" },
@@ -166,12 +166,12 @@ func TestNew_SaysWhatIsWrongWithSignIn(t *testing.T) {
 }
 
 // I7: what lets somebody in is found in no log, no metric and no error.
-func TestI7_SecretsOfSigningInAreNowhere(t *testing.T) {
-	p := openPorch(t, build{})
+func TestI7_SignInSecretsDoNotLeak(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	secrets := map[string]string{"the client's secret": clientSecret}
-	p.idp.SignIn(somebody("acme", "admins"))
+	p.idp.SignIn(claimsFor("acme", "admins"))
 	b := p.browser()
-	callback := b.toCallback("/inbox")
+	callback := b.followToCallback("/inbox")
 	_, secrets["the cookie of a sign-in"] = b.flowCookie()
 	var said strings.Builder
 	tell := func(got answer) { fmt.Fprintln(&said, got.status, got.body, got.header.Get("Location")) }
@@ -180,18 +180,18 @@ func TestI7_SecretsOfSigningInAreNowhere(t *testing.T) {
 	_, code, _ := strings.Cut(callback, "code=")
 	secrets["the code"], _, _ = strings.Cut(code, "&")
 	secrets["the session"] = b.session().Value
-	key := p.key("acme", server.Admin)
+	key := p.key("acme", server.RoleAdmin)
 	secrets["a key"], secrets["a token"] = key, p.idp.Token(forAPI("agents"))
-	link, err := p.server.DevLink(p.listener.Listener.Addr(), you, "/")
+	link, err := p.server.DevLink(p.listener.Listener.Addr(), devPrincipal, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, secrets["the link's token"], _ = strings.Cut(link, "token=")
-	p.idp.Forge(func(token string) string {
+	p.idp.ChangeToken(func(token string) string {
 		secrets["a bad ID token"] = token[:len(token)-9] + "AAAAAAAAA"
 		return secrets["a bad ID token"]
 	})
-	tell(p.browser().signIn(somebody("acme", "admins")))
+	tell(p.browser().signIn(claimsFor("acme", "admins")))
 	for _, token := range []string{key, key + "x", secrets["a token"], secrets["a token"] + "x"} {
 		tell(p.me(token))
 	}
@@ -200,7 +200,7 @@ func TestI7_SecretsOfSigningInAreNowhere(t *testing.T) {
 	tell(two.get(link))
 	tell(two.get(link, "X-Forwarded-For", "1.2.3.4"))
 	late := p.browser()
-	callback = late.toCallback("/")
+	callback = late.followToCallback("/")
 	p.idp.Break(true)
 	tell(late.get(callback))
 	tell(b.send("POST", "/signout", ""))
@@ -219,8 +219,8 @@ func TestI7_SecretsOfSigningInAreNowhere(t *testing.T) {
 	}
 }
 
-func TestStrength_IsWhatTheProviderVouchesFor(t *testing.T) {
-	p := openPorch(t, build{change: func(c *server.Config) {
+func TestStrength_FollowsProviderClaims(t *testing.T) {
+	p := openSignInSite(t, signInOptions{change: func(c *server.Config) {
 		c.SignIn.OIDC.ACR = map[string]desk.Auth{"gold": desk.AuthMFA, "plain": desk.AuthSSO}
 	}})
 	for name, c := range map[string]struct {
@@ -239,7 +239,7 @@ func TestStrength_IsWhatTheProviderVouchesFor(t *testing.T) {
 		"a class that is unknown":  {nil, "platinum", desk.AuthSSO},
 		"a class below the method": {[]string{"hwk"}, "plain", desk.AuthHardware},
 	} {
-		person := somebody("acme", "agents")
+		person := claimsFor("acme", "agents")
 		person["acr"] = c.acr
 		if c.amr != nil {
 			person["amr"] = c.amr
@@ -250,7 +250,7 @@ func TestStrength_IsWhatTheProviderVouchesFor(t *testing.T) {
 	}
 	weak := forAPI("agents")
 	weak["amr"] = "hwk" // whoever made it: what is sent now is a token
-	for name, got := range map[string]answer{"a key": p.me(p.key("acme", server.Agent)), "a token": p.me(p.idp.Token(weak))} {
+	for name, got := range map[string]answer{"a key": p.me(p.key("acme", server.RoleAgent)), "a token": p.me(p.idp.Token(weak))} {
 		if got.field("strength") != string(desk.AuthToken) {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -17,13 +17,13 @@ const maxUserinfo = 1 << 20
 
 // complete adds what the provider tells at its userinfo endpoint, if the ID token does not say what we need: by the standard (OpenID Connect Core 5.4) it need
 // not. How somebody proved who they are (acr, amr) is said by the ID token alone.
-func (p *idp) complete(ctx context.Context, at *issuer, token *oauth2.Token, c claims) error {
-	if at.userinfo == "" || !p.lacks(c) {
+func (p *idp) addUserinfo(ctx context.Context, at *providerMetadata, token *oauth2.Token, c claims) error {
+	if at.userinfo == "" || !p.needsUserinfo(c) {
 		return nil
 	}
-	told, err := p.askUserinfo(ctx, at.userinfo, token)
+	told, err := p.fetchUserinfo(ctx, at.userinfo, token)
 	if err != nil {
-		return down(err)
+		return providerUnavailable(err)
 	}
 	if sub := told.text("sub"); sub == "" || sub != c.text("sub") {
 		return problem("forbidden", "the identity provider tells about somebody else")
@@ -35,20 +35,20 @@ func (p *idp) complete(ctx context.Context, at *issuer, token *oauth2.Token, c c
 		delete(c, "email_verified")
 	}
 	for _, claim := range []string{p.GroupsClaim, p.PrincipalClaim, p.AccountClaim, "name", "preferred_username", "email", "email_verified"} {
-		if c.at(claim) == nil && told.at(claim) != nil { // by its path: what the ID token says further down is said, too
-			c[claim] = told.at(claim)
+		if c.lookup(claim) == nil && told.lookup(claim) != nil { // by its path: what the ID token says further down is said, too
+			c[claim] = told.lookup(claim)
 		}
 	}
 	return nil
 }
 
 // lacks reports whether an ID token leaves out what nobody gets in without.
-func (p *idp) lacks(c claims) bool {
-	return c.at(p.GroupsClaim) == nil || c.at(p.PrincipalClaim) == nil || p.AccountClaim != "" && c.at(p.AccountClaim) == nil
+func (p *idp) needsUserinfo(c claims) bool {
+	return c.lookup(p.GroupsClaim) == nil || c.lookup(p.PrincipalClaim) == nil || p.AccountClaim != "" && c.lookup(p.AccountClaim) == nil
 }
 
 // askUserinfo asks the provider about whoever a token is for. What it answers may hold secrets, so no error has it.
-func (p *idp) askUserinfo(ctx context.Context, endpoint string, token *oauth2.Token) (told claims, err error) {
+func (p *idp) fetchUserinfo(ctx context.Context, endpoint string, token *oauth2.Token) (told claims, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
 	if err != nil {
 		return nil, errors.New("server: the userinfo endpoint is no URL")

@@ -12,10 +12,10 @@ import (
 )
 
 // What the ID token says counts. Only what is missing, and only what the settings name or people read, is taken from elsewhere.
-func TestUserinfo_AddsWhatTheIDTokenLeavesOut(t *testing.T) {
+func TestUserinfo_AddsClaimsMissingFromIDToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings          OIDC
-		said, told, known claims // told nil: it is not asked
+		said, told, known claims // addActivity nil: it is not asked
 	}{
 		"nothing is missing": {
 			OIDC{}, claims{"sub": "ann", "groups": []any{}}, nil, claims{"sub": "ann", "groups": []any{}},
@@ -69,7 +69,7 @@ func TestUserinfo_AddsWhatTheIDTokenLeavesOut(t *testing.T) {
 			asked = r.Header.Get("Authorization") == "Bearer secret"
 			_ = json.NewEncoder(w).Encode(c.told)
 		}))
-		err := newIDP(c.settings, time.Now).complete(t.Context(), &issuer{userinfo: there.URL}, &oauth2.Token{AccessToken: "secret"}, c.said)
+		err := newIDP(c.settings, time.Now).addUserinfo(t.Context(), &providerMetadata{userinfo: there.URL}, &oauth2.Token{AccessToken: "secret"}, c.said)
 		there.Close()
 		if err != nil || asked != (c.told != nil) || !reflect.DeepEqual(c.said, c.known) {
 			t.Errorf("%s: asked %t, %v, %v", name, asked, c.said, err)

@@ -21,21 +21,21 @@ import (
 )
 
 // The document is made from the code; the committed one shows what a change does to clients.
-func TestOpenAPI_IsTheCommittedOne(t *testing.T) {
+func TestOpenAPI_MatchesGolden(t *testing.T) {
 	s := open(t, nil)
 	golden.CompareJSON(t, "openapi.json", s.call("", "GET", "/openapi.json", "").body, "  ")
 }
 
-// rules are the schemas of a document, ready to judge.
-type rules struct {
+// specChecker are the schemas of a document, ready to judge.
+type specChecker struct {
 	document *huma.OpenAPI
 	mu       sync.Mutex
 	schemas  map[string]*jsonschema.Resolved
 	defs     map[string]*jsonschema.Schema
 }
 
-func newRules(document *huma.OpenAPI) (*rules, error) {
-	r := &rules{document: document, schemas: make(map[string]*jsonschema.Resolved), defs: make(map[string]*jsonschema.Schema)}
+func newSpecChecker(document *huma.OpenAPI) (*specChecker, error) {
+	r := &specChecker{document: document, schemas: make(map[string]*jsonschema.Resolved), defs: make(map[string]*jsonschema.Schema)}
 	for name, schema := range document.Components.Schemas.Map() {
 		converted, err := convert(schema)
 		if err != nil {
@@ -57,7 +57,7 @@ func convert(schema *huma.Schema) (*jsonschema.Schema, error) {
 }
 
 // check judges a JSON text by a schema of the document.
-func (r *rules) check(schema *huma.Schema, text []byte) error {
+func (r *specChecker) check(schema *huma.Schema, text []byte) error {
 	key, err := json.Marshal(schema)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (r *rules) check(schema *huma.Schema, text []byte) error {
 func named(name string) *huma.Schema { return &huma.Schema{Ref: "#/components/schemas/" + name} }
 
 // operation finds what a request is for, as the document says.
-func (r *rules) operation(request *http.Request) *huma.Operation {
+func (r *specChecker) operation(request *http.Request) *huma.Operation {
 	parts := strings.Split(request.URL.EscapedPath(), "/")
 	for path, item := range r.document.Paths {
 		template := strings.Split(path, "/")
@@ -101,7 +101,7 @@ func (r *rules) operation(request *http.Request) *huma.Operation {
 }
 
 // judge says what is wrong with an answer; nil if nothing is.
-func (r *rules) judge(op *huma.Operation, status int, header http.Header, body []byte) error {
+func (r *specChecker) judge(op *huma.Operation, status int, header http.Header, body []byte) error {
 	response := op.Responses[strconv.Itoa(status)]
 	if response == nil {
 		response = op.Responses["default"]
@@ -140,7 +140,7 @@ func (r *rules) judge(op *huma.Operation, status int, header http.Header, body [
 }
 
 // judgeStream looks at the events of a stream. The last may be cut off.
-func (r *rules) judgeStream(body []byte) error {
+func (r *specChecker) judgeStream(body []byte) error {
 	schemas := map[string]string{
 		api.EventRun: "Pending", api.EventStep: "Step", api.EventToken: "Token", api.EventInterrupt: "OpenInterrupt", api.EventOutcome: "Outcome", api.EventProblem: "Problem",
 	}
@@ -177,15 +177,15 @@ func (r *rules) judgeStream(body []byte) error {
 	return nil
 }
 
-// checked has every answer of a server judged.
+// securityClaims has every answer of a server judged.
 func checked(t *testing.T, next http.Handler, document *huma.OpenAPI) http.Handler {
 	t.Helper()
-	rules, err := newRules(document)
+	rules, err := newSpecChecker(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		spy := &spyWriter{ResponseWriter: w}
+		spy := &recordingWriter{ResponseWriter: w}
 		next.ServeHTTP(spy, r)
 		op := rules.operation(r)
 		if op == nil || spy.lost {
@@ -197,24 +197,24 @@ func checked(t *testing.T, next http.Handler, document *huma.OpenAPI) http.Handl
 	})
 }
 
-// spyWriter keeps what passes.
-type spyWriter struct {
+// recordingWriter keeps what passes.
+type recordingWriter struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
 	lost   bool // the client is gone: nobody got the rest
 }
 
-func (w *spyWriter) WriteHeader(status int) {
+func (w *recordingWriter) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *spyWriter) Write(p []byte) (int, error) {
+func (w *recordingWriter) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
 	w.body.Write(p[:n])
 	w.lost = w.lost || err != nil
 	return n, err
 }
 
-func (w *spyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *recordingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

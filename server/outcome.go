@@ -26,29 +26,29 @@ type Outcome struct {
 type outcomeOutput struct{ Body func(huma.Context) }
 
 // run does what is wanted, and says how far it has come: with 202 if nobody knows yet, or wants to know.
-func (s *Server) run(ctx context.Context, request executor.Request) (*outcomeOutput, error) {
+func (s *Server) startOrResume(ctx context.Context, request executor.RunRequest) (*outcomeOutput, error) {
 	outcome, err := s.config.Executor.Run(ctx, request)
 	pending, under := errors.AsType[*executor.PendingError](err)
 	switch {
 	case under:
-		return accepted(pending.Run, pending.StateKey), nil
+		return acceptedOutput(pending.Run, pending.StateKey), nil
 	case err != nil:
-		return nil, explainStart(request, err)
+		return nil, startProblem(request, err)
 	case request.Wait < 0: // it happens to be known, but nobody asked for it
-		return accepted(runIn(outcome), request.StateKey), nil
+		return acceptedOutput(runIDOf(outcome), request.StateKey), nil
 	}
-	if outcome, err = s.dress(ctx, request.Account, outcome); err != nil {
-		return nil, explain(err)
+	if outcome, err = s.addDeadlines(ctx, request.Account, outcome); err != nil {
+		return nil, problemOf(err)
 	}
-	return written(http.StatusOK, "", Outcome{Outcome: outcome}), nil
+	return newOutcomeOutput(http.StatusOK, "", Outcome{Outcome: outcome}), nil
 }
 
-func accepted(run, stateKey string) *outcomeOutput {
+func acceptedOutput(run, stateKey string) *outcomeOutput {
 	location := api.Prefix + "/runs/" + url.PathEscape(stateKey)
-	return written(http.StatusAccepted, location, Outcome{Pending: &api.Pending{Run: run, StateKey: stateKey}})
+	return newOutcomeOutput(http.StatusAccepted, location, Outcome{Pending: &api.Pending{RunID: run, StateKey: stateKey}})
 }
 
-func written(status int, location string, outcome Outcome) *outcomeOutput {
+func newOutcomeOutput(status int, location string, outcome Outcome) *outcomeOutput {
 	return &outcomeOutput{Body: func(hctx huma.Context) {
 		if location != "" {
 			hctx.SetHeader("Location", location)
@@ -59,8 +59,8 @@ func written(status int, location string, outcome Outcome) *outcomeOutput {
 	}}
 }
 
-// runIn is the id of the run that an outcome is of.
-func runIn(outcome fermata.Outcome) string {
+// runIDOf is the id of the run that an outcome is of.
+func runIDOf(outcome fermata.Outcome) string {
 	switch o := outcome.(type) {
 	case fermata.Completed:
 		return o.Run
@@ -73,16 +73,16 @@ func runIn(outcome fermata.Outcome) string {
 }
 
 // dress says of every open question by which name people know it, and until when they can answer.
-func (s *Server) dress(ctx context.Context, account string, outcome fermata.Outcome) (fermata.Outcome, error) {
+func (s *Server) addDeadlines(ctx context.Context, account string, outcome fermata.Outcome) (fermata.Outcome, error) {
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok {
 		return outcome, nil
 	}
 	deadlines, err := s.config.Executor.Deadlines(ctx, account, waiting.Run)
-	return dressed(waiting, deadlines), err
+	return withDeadlines(waiting, deadlines), err
 }
 
-func dressed(waiting fermata.NeedsInput, deadlines map[string]time.Time) fermata.NeedsInput {
+func withDeadlines(waiting fermata.NeedsInput, deadlines map[string]time.Time) fermata.NeedsInput {
 	open := make([]fermata.OpenInterrupt, len(waiting.Interrupts))
 	for n, i := range waiting.Interrupts {
 		i.RequestID = i.ID
@@ -95,8 +95,8 @@ func dressed(waiting fermata.NeedsInput, deadlines map[string]time.Time) fermata
 	return waiting
 }
 
-// stands is what a run that was looked at has come to; nil while it is under way.
-func stands(view executor.View) fermata.Outcome {
+// outcomeOf is what a run that was looked at has come to; nil while it is under way.
+func outcomeOf(view executor.RunView) fermata.Outcome {
 	waiting, ok := view.Outcome.(fermata.NeedsInput)
 	if !ok {
 		return view.Outcome
@@ -107,7 +107,7 @@ func stands(view executor.View) fermata.Outcome {
 			deadlines[q.ID] = q.Deadline
 		}
 	}
-	return dressed(waiting, deadlines)
+	return withDeadlines(waiting, deadlines)
 }
 
 // MarshalJSON writes what there is.
@@ -144,15 +144,15 @@ func outcomeSchema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{
 		object("completed", []string{"runId"}, map[string]*huma.Schema{"content": str, "output": anything, "usage": usage, "finishReason": str}),
 		object("needs_input", []string{"runId", "stateKey", "interrupt", "interrupts"}, map[string]*huma.Schema{
-			"stateKey": str, "interrupt": envelope, "interrupts": {Type: "array", Items: openInterrupt(r)},
+			"stateKey": str, "interrupt": envelope, "interrupts": {Type: "array", Items: openInterruptSchema(r)},
 		}),
 		object("error", []string{"runId", "error"}, map[string]*huma.Schema{"error": str, "message": str}),
 		object(api.StatusPending, []string{"stateKey"}, map[string]*huma.Schema{"stateKey": str}),
 	}}
 }
 
-// openInterrupt describes a question that a run waits for.
-func openInterrupt(r huma.Registry) *huma.Schema {
+// openInterruptSchema describes a question that a run waits for.
+func openInterruptSchema(r huma.Registry) *huma.Schema {
 	const name = "OpenInterrupt"
 	str := &huma.Schema{Type: "string"}
 	r.Map()[name] = &huma.Schema{
@@ -167,7 +167,7 @@ func openInterrupt(r huma.Registry) *huma.Schema {
 }
 
 // outcomes are the answers of a call that has an outcome.
-func (s *Server) outcomes() map[string]*huma.Response {
+func (s *Server) outcomeResponses() map[string]*huma.Response {
 	content := map[string]*huma.MediaType{"application/json": {Schema: Outcome{}.Schema(s.api.OpenAPI().Components.Schemas)}}
 	location := map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: "string"}, Description: "Where to look for the outcome."}}
 	return map[string]*huma.Response{

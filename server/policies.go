@@ -19,16 +19,16 @@ import (
 
 func (s *Server) registerPolicies() {
 	const path = api.Prefix + "/policies"
-	huma.Register(s.api, operation("get-policy", http.MethodGet, path, "The rules in force", Approver, Auditor), s.policies)
-	huma.Register(s.api, operation("get-policy-text", http.MethodGet, path+"/{digest}", "The text of a policy: the one in force, or one by which an action of the account was judged", Approver, Auditor), s.policyText)
-	huma.Register(s.api, operation("explain-policy", http.MethodPost, path+"/explain", "What the rules say of an action, and why", Approver, Auditor), s.explainPolicy)
-	huma.Register(s.api, operation("replay-policy", http.MethodPost, path+"/replay", "What other rules would have said of what was ruled", Auditor), s.replayPolicy)
+	huma.Register(s.api, operation("get-policy", http.MethodGet, path, "The rules in force", RoleApprover, RoleAuditor), s.policies)
+	huma.Register(s.api, operation("get-policy-text", http.MethodGet, path+"/{digest}", "The text of a policy: the one in force, or one by which an action of the account was judged", RoleApprover, RoleAuditor), s.policyText)
+	huma.Register(s.api, operation("explain-policy", http.MethodPost, path+"/explain", "What the rules say of an action, and why", RoleApprover, RoleAuditor), s.explainPolicy)
+	huma.Register(s.api, operation("replay-policy", http.MethodPost, path+"/replay", "What other rules would have said of what was ruled", RoleAuditor), s.replayPolicy)
 }
 
 type policyOutput struct{ Body api.Policy }
 
 func (s *Server) policies(context.Context, *struct{}) (*policyOutput, error) {
-	set := s.config.Executor.Rules()
+	set := s.config.Executor.CurrentPolicy()
 	if set == nil {
 		return &policyOutput{api.Policy{Rules: json.RawMessage("[]")}}, nil
 	}
@@ -41,9 +41,9 @@ type policyTextInput struct {
 }
 
 func (s *Server) policyText(ctx context.Context, in *policyTextInput) (*struct{ Body api.PolicyText }, error) {
-	text, err := s.config.Executor.Policy(ctx, who(ctx).Account, in.Digest)
+	text, err := s.config.Executor.PolicyByDigest(ctx, principalOf(ctx).Account, in.Digest)
 	if err != nil {
-		return nil, explain(err)
+		return nil, problemOf(err)
 	}
 	out := &struct{ Body api.PolicyText }{api.PolicyText{Digest: text.Digest, Version: text.Version, Text: text.Text}}
 	if !text.Since.IsZero() {
@@ -52,17 +52,17 @@ func (s *Server) policyText(ctx context.Context, in *policyTextInput) (*struct{ 
 	return out, nil
 }
 
-type explainInput struct{ Body api.Supposed }
+type explainInput struct{ Body api.HypotheticalAction }
 
 type explainOutput struct{ Body json.RawMessage }
 
 func (s *Server) explainPolicy(ctx context.Context, in *explainInput) (*explainOutput, error) {
 	b := in.Body
-	decision, err := s.config.Executor.Suppose(ctx, executor.Supposed{
-		Account: who(ctx).Account, Graph: b.Graph, Node: b.Node, Tool: b.Tool, Args: b.Args, Requester: b.Requester, Agent: b.Agent,
+	decision, err := s.config.Executor.ExplainAction(ctx, executor.HypotheticalAction{
+		Account: principalOf(ctx).Account, Graph: b.Graph, Node: b.Node, Tool: b.Tool, Args: b.Args, Requester: b.Requester, Agent: b.Agent,
 	})
 	if err != nil {
-		return nil, explain(err)
+		return nil, problemOf(err)
 	}
 	body, err := json.Marshal(decision)
 	return &explainOutput{body}, err
@@ -72,53 +72,53 @@ type replayInput struct{ Body api.ReplayPolicy }
 
 // What a replay may cost. Whoever sends the rules says how much work there is for each ruling.
 const (
-	replayRules    = 1000        // how many rules there may be
-	replayPatience = time.Minute // how long it may take
-	mistakesTold   = 20          // how many mistakes in the rules are told
-	mistakeBytes   = 500         // how much of each
+	maxReplayRules  = 1000        // how many rules there may be
+	replayTimeout   = time.Minute // how long it may take
+	maxMistakes     = 20          // how many mistakes in the rules are told
+	maxMistakeBytes = 500         // how much of each
 )
 
 // replayPolicy judges the past by rules that somebody thinks of. Nothing is done, and nothing of an action's arguments is told.
-func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Body replay.Past }, error) {
-	done, err := s.read(ctx)
+func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Body replay.HistoryReport }, error) {
+	done, err := s.heavyRead(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	candidate, err := policy.Load("policy", []byte(in.Body.Policy), policy.Options{Untold: policy.Untellable})
+	candidate, err := policy.Load("policy", []byte(in.Body.Policy), policy.Options{UnknownFields: policy.OptionalFields})
 	if broken, ok := errors.AsType[*policy.LoadError](err); ok {
-		return nil, problem("bad_request", "%s", mistakes(broken))
+		return nil, problem("bad_request", "%s", formatMistakes(broken))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if n := len(candidate.Rules()); n > replayRules {
-		return nil, problem("bad_request", "there are %d rules; %d can be replayed", n, replayRules)
+	if n := len(candidate.Rules()); n > maxReplayRules {
+		return nil, problem("bad_request", "there are %d rules; %d can be replayed", n, maxReplayRules)
 	}
 	since := time.Now().Add(-time.Duration(in.Body.Seconds) * time.Second)
-	limited, end := context.WithTimeout(ctx, replayPatience)
+	limited, end := context.WithTimeout(ctx, replayTimeout)
 	defer end()
-	past, err := s.config.Executor.Replay(limited, who(ctx).Account, candidate, since)
+	past, err := s.config.Executor.Replay(limited, principalOf(ctx).Account, candidate, since)
 	if limited.Err() != nil && ctx.Err() == nil {
-		return nil, problem("bad_request", "it takes longer than %v: look back less far, or ask with fewer rules", replayPatience)
+		return nil, problem("bad_request", "it takes longer than %v: look back less far, or ask with fewer rules", replayTimeout)
 	}
 	if err != nil {
-		return nil, explain(err)
+		return nil, problemOf(err)
 	}
-	return &struct{ Body replay.Past }{past}, nil
+	return &struct{ Body replay.HistoryReport }{past}, nil
 }
 
-// mistakes says why rules were not loaded, as far as somebody would read it.
-func mistakes(broken *policy.LoadError) string {
+// formatMistakes says why rules were not loaded, as far as somebody would read it.
+func formatMistakes(broken *policy.LoadError) string {
 	text := "policy: not loaded:"
-	for _, p := range broken.Problems[:min(len(broken.Problems), mistakesTold)] {
+	for _, p := range broken.Problems[:min(len(broken.Problems), maxMistakes)] {
 		line := p.String()
-		if len(line) > mistakeBytes {
-			line = strings.ToValidUTF8(line[:mistakeBytes], "") + "…"
+		if len(line) > maxMistakeBytes {
+			line = strings.ToValidUTF8(line[:maxMistakeBytes], "") + "…"
 		}
 		text += "\n" + line
 	}
-	if more := len(broken.Problems) - mistakesTold; more > 0 {
+	if more := len(broken.Problems) - maxMistakes; more > 0 {
 		text += fmt.Sprintf("\nand %d more", more)
 	}
 	return text

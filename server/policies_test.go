@@ -19,8 +19,8 @@ func asJSON(t *testing.T, text string) string {
 	return string(data)
 }
 
-// many is rules of one sort, as many as fit into so many bytes.
-func many(bytes int, rule func(n int) string) string {
+// repeatRules is rules of one sort, as many as fit into so many bytes.
+func repeatRules(bytes int, rule func(n int) string) string {
 	var text strings.Builder
 	text.WriteString("default: deny\nrules:\n")
 	for n := 0; text.Len() < bytes; n++ {
@@ -35,15 +35,15 @@ func replayOf(t *testing.T, rules string) string {
 }
 
 // What the rules said is there to be read by those who may, and what others would have said can be asked.
-func TestPolicies_ThePastByOtherRules(t *testing.T) {
-	s := openDesk(t)
+func TestPolicies_Replay(t *testing.T) {
+	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
 	ask := func(who, rules string) answer {
 		return s.call(who, "POST", "/api/v1/policies/replay", `{"policy":`+asJSON(t, rules)+`,"seconds":3600}`)
 	}
 	got := ask("auditor@acme", "default: allow\n")
-	var past replay.Past
-	if err := json.Unmarshal([]byte(got.body), &past); err != nil || got.status != 200 || past.Rulings != 1 || past.Looser != 1 || past.Examples[0].Request != s.questions("acme")[0].ID {
+	var past replay.HistoryReport
+	if err := json.Unmarshal([]byte(got.body), &past); err != nil || got.status != 200 || past.Rulings != 1 || past.Looser != 1 || past.Examples[0].Request != s.openRequests("acme")[0].ID {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if strings.Contains(got.body, "users") {
@@ -71,10 +71,10 @@ func TestPolicies_ThePastByOtherRules(t *testing.T) {
 }
 
 // A digest in a request leads to the text, byte for byte.
-func TestPolicies_TheTextBehindADigest(t *testing.T) {
-	s := openDesk(t)
+func TestPolicies_TextByDigest(t *testing.T) {
+	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
-	digest := s.life("bob@acme", s.questions("acme")[0].ID).Life.Policy
+	digest := s.activity("bob@acme", s.openRequests("acme")[0].ID).Activity.Policy
 	for _, who := range []string{"bob@acme", "auditor@acme"} {
 		if got := s.call(who, "GET", "/api/v1/policies/"+digest, ""); got.status != 200 || got.field("text") != dropRules || got.field("since") == nil || got.field("digest") != digest {
 			t.Errorf("%s: %+v", who, got)
@@ -91,12 +91,12 @@ func TestPolicies_TheTextBehindADigest(t *testing.T) {
 }
 
 // Rules that are no rules get an answer that somebody can read, and not one for each of ten thousand mistakes.
-func TestPolicies_MistakesDoNotComeBackByTheMegabyte(t *testing.T) {
-	s := openDesk(t)
+func TestPolicies_MistakesAreTruncated(t *testing.T) {
+	s := openDeskSite(t)
 	for name, rules := range map[string]string{
-		"nothing": many(100_000, func(n int) string { return fmt.Sprint("id: r", n) }),
-		"word":    many(10, func(int) string { return "id: r, when: 'true', then: " + strings.Repeat("d", 400_000) }),
-		"keys":    many(10, func(int) string { return strings.Repeat("k: 1, ", 50_000) + "id: r" }),
+		"nothing": repeatRules(100_000, func(n int) string { return fmt.Sprint("id: r", n) }),
+		"word":    repeatRules(10, func(int) string { return "id: r, when: 'true', then: " + strings.Repeat("d", 400_000) }),
+		"keys":    repeatRules(10, func(int) string { return strings.Repeat("k: 1, ", 50_000) + "id: r" }),
 	} {
 		got := s.call("auditor@"+name, "POST", "/api/v1/policies/replay", replayOf(t, rules)) // an account each: on a slow machine it would have to rest
 		if got.status != 400 || len(got.body) > 32<<10 || len(got.body) < 100 {
@@ -106,13 +106,13 @@ func TestPolicies_MistakesDoNotComeBackByTheMegabyte(t *testing.T) {
 }
 
 // Rules that look at the past in thousands of ways would take days for what an account did in an hour.
-func TestPolicies_RulesThatWouldTakeDaysAreNotReplayed(t *testing.T) {
-	s := openDesk(t)
+func TestPolicies_ExpensiveReplayIsRejected(t *testing.T) {
+	s := openDeskSite(t)
 	for name, rules := range map[string]string{
-		"counts": many(100_000, func(n int) string {
+		"counts": repeatRules(100_000, func(n int) string {
 			return fmt.Sprintf(`id: r%d, when: 'history.count("tool","%ds")>1', then: deny`, n, n+1)
 		}),
-		"limits": many(100_000, func(n int) string {
+		"limits": repeatRules(100_000, func(n int) string {
 			return fmt.Sprintf("id: r%d, when: 'true', then: deny, limit: {max: 1, window: 1h}", n)
 		}),
 	} {

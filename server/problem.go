@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -25,7 +25,7 @@ type Problem struct {
 	api.Problem
 	retryAfter time.Duration
 	limit      string // the limit that refused, if one did
-	outside    bool   // whoever it is for was not let in, and is counted as that
+	rejected   bool   // whoever it is for was not let in, and is counted as that
 	cause      error  // what went wrong with us, for the log and for nobody else
 }
 
@@ -95,84 +95,84 @@ func problem(code, detail string, args ...any) *Problem {
 	return problem("internal", "no code %s", code)
 }
 
-// results says which code a refused decision gets.
-var results = map[store.Result]string{
-	store.AlreadyDecided: "already_decided",
-	store.TooLate:        "expired",
-	store.Gone:           "superseded",
-	store.Mismatch:       "digest_mismatch",
-	store.Unknown:        "not_found",
+// resultCodes says which code a refused decision gets.
+var resultCodes = map[store.DecisionResult]string{
+	store.ResultAlreadyDecided: "already_decided",
+	store.ResultExpired:        "expired",
+	store.ResultWithdrawn:      "superseded",
+	store.ResultDigestMismatch: "digest_mismatch",
+	store.ResultNotFound:       "not_found",
 }
 
-// reasons says why a decision was refused.
-var reasons = map[store.Result]string{
-	store.AlreadyDecided: "it was decided before",
-	store.TooLate:        "the deadline has passed",
-	store.Gone:           "the run no longer asks this",
-	store.Mismatch:       "what would be decided is not what was shown",
-	store.Unknown:        "the run has no such question",
+// resultReasons says why a decision was refused.
+var resultReasons = map[store.DecisionResult]string{
+	store.ResultAlreadyDecided: "it was decided before",
+	store.ResultExpired:        "the deadline has passed",
+	store.ResultWithdrawn:      "the run no longer asks this",
+	store.ResultDigestMismatch: "what would be decided is not what was shown",
+	store.ResultNotFound:       "the run has no such question",
 }
 
-// causes says which code an error gets. The first that fits counts.
-var causes = []struct {
+// errorCodes says which code an error gets. The first that fits counts.
+var errorCodes = []struct {
 	err  error
 	code string
 }{
 	{executor.ErrInvalid, "bad_request"},
-	{executor.ErrUnknownGraph, "unknown_graph"},
-	{executor.ErrUnknownRun, "not_found"},
-	{executor.ErrInUse, "state_key_in_use"},
-	{executor.ErrOver, "not_active"},
+	{executor.ErrGraphNotFound, "unknown_graph"},
+	{executor.ErrRunNotFound, "not_found"},
+	{executor.ErrStateKeyInUse, "state_key_in_use"},
+	{executor.ErrRunEnded, "not_active"},
 	{executor.ErrNotParked, "not_active"},
-	{executor.ErrReused, "resume_id_reused"},
-	{desk.ErrReused, "idempotency_key_reused"},
+	{executor.ErrResumeIDReused, "resume_id_reused"},
+	{desk.ErrKeyReused, "idempotency_key_reused"},
 	{store.ErrNotFound, "not_found"},
-	{store.ErrKey, "bad_request"},
-	{executor.ErrNoRules, "no_policy"},
-	{executor.ErrDecides, "bad_request"},
-	{desk.ErrAnswered, "already_decided"}, {desk.ErrExpired, "expired"}, {desk.ErrWithdrawn, "superseded"}, {desk.ErrChanged, "digest_mismatch"},
-	{desk.ErrNotHuman, "not_yours"}, {desk.ErrNotMember, "not_yours"}, {desk.ErrExcluded, "not_yours"}, {desk.ErrWeakAuth, "not_yours"}, {desk.ErrNotYours, "not_yours"},
-	{desk.ErrNotAllowed, "not_possible"}, {desk.ErrClaimed, "not_possible"}, {desk.ErrNotClaimed, "not_possible"}, {desk.ErrNoQuestion, "not_possible"},
+	{store.ErrInvalid, "bad_request"},
+	{executor.ErrNoPolicy, "no_policy"},
+	{executor.ErrIsDecision, "bad_request"},
+	{desk.ErrDecided, "already_decided"}, {desk.ErrExpired, "expired"}, {desk.ErrWithdrawn, "superseded"}, {desk.ErrChanged, "digest_mismatch"},
+	{desk.ErrNotHuman, "not_yours"}, {desk.ErrNotMember, "not_yours"}, {desk.ErrExcluded, "not_yours"}, {desk.ErrWeakAuth, "not_yours"}, {desk.ErrNotPermitted, "not_yours"},
+	{desk.ErrNotAllowed, "not_possible"}, {desk.ErrClaimed, "not_possible"}, {desk.ErrNotClaimed, "not_possible"}, {desk.ErrNoClarification, "not_possible"},
 	{desk.ErrNoStep, "not_possible"}, {desk.ErrTooMany, "not_possible"}, {desk.ErrDenied, "not_possible"},
-	{desk.ErrTime, "bad_request"}, {desk.ErrText, "bad_request"}, {desk.ErrValue, "bad_request"}, {desk.ErrEdit, "bad_request"},
+	{desk.ErrInvalidTime, "bad_request"}, {desk.ErrInvalidText, "bad_request"}, {desk.ErrInvalidValue, "bad_request"}, {desk.ErrInvalidEdit, "bad_request"},
 }
 
-// explain makes a problem of an error. What is no error of ours may hold anything, so it is not told: unknown means repeat.
-func explain(err error) *Problem {
+// problemOf makes a problem of an error. What is no error of ours may hold anything, so it is not told: unknown means repeat.
+func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		p := problem("bad_answer", "the answer to %s does not fit", bad.ID)
-		p.Fields = []api.Field{unsaid(bad.Err)}
-		if broken, ok := errors.AsType[*safely.PanicError](bad.Err); ok {
+		p.Fields = []api.Field{redactAnswerError(bad.Err)}
+		if broken, ok := errors.AsType[*recovery.PanicError](bad.Err); ok {
 			p.cause = broken // whoever wrote the kind has to know
 		}
 		return p
 	}
 	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
-		if refused.Err != nil && (refused.Result == executor.Forbidden || refused.Result == store.Mismatch) {
-			return explain(refused.Err)
+		if refused.Err != nil && (refused.Result == executor.Forbidden || refused.Result == store.ResultDigestMismatch) {
+			return problemOf(refused.Err)
 		}
-		if refused.Result == store.Gone && refused.Interrupt == "" { // nobody named a question, and none is open
+		if refused.Result == store.ResultWithdrawn && refused.Interrupt == "" { // nobody named a question, and none is open
 			return problem("not_active", "the run is over, or waits for nothing")
 		}
-		if refused.Verdict == store.Expired { // it is the same for who came before the clock had written it down
-			return problem(results[store.TooLate], "%s", reasons[store.TooLate])
+		if refused.Verdict == store.VerdictExpire { // it is the same for who came before the clock had written it down
+			return problem(resultCodes[store.ResultExpired], "%s", resultReasons[store.ResultExpired])
 		}
-		p := problem(results[refused.Result], "%s", reasons[refused.Result])
+		p := problem(resultCodes[refused.Result], "%s", resultReasons[refused.Result])
 		if refused.By != "" {
-			p.Decided = &api.Decided{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}
+			p.Decided = &api.PriorDecision{By: refused.By, At: refused.At, Verdict: string(refused.Verdict)}
 		}
 		return p
 	}
-	for _, cause := range causes {
+	for _, cause := range errorCodes {
 		if errors.Is(err, cause.err) {
-			return problem(cause.code, "%s", plain(err))
+			return problem(cause.code, "%s", plainText(err))
 		}
 	}
-	if errors.Is(err, executor.ErrClosed) { // nothing was done, and it is no mistake: every deploy ends servers
-		return busy("this server is about to end: send it again")
+	if errors.Is(err, executor.ErrClosed) { // notFound was done, and it is no mistake: every deploy ends servers
+		return overloaded("this server is about to end: send it again")
 	}
 	if errors.Is(err, executor.ErrUnreadable) {
 		return problem("unreadable", "something of it cannot be opened")
@@ -184,8 +184,8 @@ func explain(err error) *Problem {
 	return p
 }
 
-// plain is what an error says to those who do not know our packages.
-func plain(err error) string {
+// plainText is what an error says to those who do not know our packages.
+func plainText(err error) string {
 	if errors.Is(err, store.ErrNotFound) {
 		return "your account has nothing of that name"
 	}

@@ -29,7 +29,7 @@ func TestProblems_AreDocumented(t *testing.T) {
 }
 
 // Every code of the table can be got, and has the status that the table says.
-func TestProblems_EachCanBeGot(t *testing.T) {
+func TestProblems_EachCodeIsReachable(t *testing.T) {
 	const decide = `{"resumeId":"%s","answer":{"action":"approve"}}`
 	const approve = `{"stateKey":"demo-1","resumeId":"%s","resumeValue":{"action":"approve"}}`
 	decision := func(s *site, id, resume string) answer {
@@ -37,7 +37,7 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 	}
 	first := func(s *site) string {
 		s.chat("agent@acme", startDemo)
-		return s.questions("acme")[0].ID
+		return s.openRequests("acme")[0].ID
 	}
 	with := func(change func(*server.Config)) func(*testing.T) *site {
 		return func(t *testing.T) *site { return open(t, change) }
@@ -53,7 +53,7 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 			return s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":7}`)
 		}},
 		"too_large":          {plain, func(s *site) answer { return s.chat("agent@acme", `{"graphId":"`+strings.Repeat("x", 3<<20)+`"}`) }},
-		"timeout":            {with(func(c *server.Config) { c.Limits.Sending = time.Millisecond }), (*site).slow},
+		"timeout":            {with(func(c *server.Config) { c.Limits.BodyTimeout = time.Millisecond }), (*site).slow},
 		"unsupported":        {plain, func(s *site) answer { return s.chat("agent@acme", startDemo, "Content-Type", "text/plain") }},
 		"unauthenticated":    {plain, func(s *site) answer { return s.chat("", startDemo) }},
 		"forbidden":          {plain, func(s *site) answer { return s.chat("auditor@acme", startDemo) }},
@@ -70,7 +70,7 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 			return s.call("agent@acme", "POST", "/api/v1/runs/demo-1/cancel", "")
 		}},
 		"expired": {func(t *testing.T) *site {
-			return openWith(t, nil, func(c *executor.Config) { c.Timeout = time.Nanosecond })
+			return openWith(t, nil, func(c *executor.Config) { c.RequestTimeout = time.Nanosecond })
 		}, func(s *site) answer { return decision(s, first(s), "1") }},
 		"superseded": {plain, func(s *site) answer {
 			id := first(s)
@@ -90,9 +90,9 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 			s.chat("agent@acme", start, "Idempotency-Key", "1")
 			return s.chat("agent@acme", strings.Replace(start, "tea", "coffee", 1), "Idempotency-Key", "1")
 		}},
-		"not_yours": {func(t *testing.T) *site { return openDesk(t) }, func(s *site) answer {
+		"not_yours": {func(t *testing.T) *site { return openDeskSite(t) }, func(s *site) answer {
 			s.chat("agent@acme", startDrop)
-			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.questions("acme")[0].ID+"/claim", `{}`)
+			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/claim", `{}`)
 		}},
 		"not_possible": {plain, func(s *site) answer {
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+first(s)+"/release", `{}`)
@@ -101,12 +101,12 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 			return s.call("auditor@acme", "POST", "/api/v1/policies/explain", `{"tool":"drop-table"}`)
 		}},
 		"rate_limited": {with(func(c *server.Config) { c.Limits.Rate, c.Limits.Burst = 0.001, 1 }), func(s *site) answer { s.chat("agent@acme", startDemo); return s.chat("agent@acme", startDemo) }},
-		"too_many_open": {with(func(c *server.Config) { c.Limits.Open = 1 }), func(s *site) answer {
+		"too_many_open": {with(func(c *server.Config) { c.Limits.OpenRequests = 1 }), func(s *site) answer {
 			first(s)
 			return s.chat("agent@acme", strings.Replace(startDemo, "demo-1", "demo-2", 1))
 		}},
 		"too_many_runs": {func(t *testing.T) *site {
-			s, release := heldWith(t, func(c *server.Config) { c.Limits.Runs = 1 })
+			s, release := openHeldWith(t, func(c *server.Config) { c.Limits.ActiveRuns = 1 })
 			t.Cleanup(release)
 			return s
 		}, func(s *site) answer {
@@ -115,9 +115,9 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 		}},
 		"unreadable": {func(t *testing.T) *site {
 			nothing := "/data/" // of any question
-			keys := new(keyless)
-			keys.lost.Store(&nothing)
-			return openWith(t, nil, func(c *executor.Config) { keys.Box, c.Box = c.Box, keys })
+			keys := new(lostKeySealer)
+			keys.lostLabel.Store(&nothing)
+			return openWith(t, nil, func(c *executor.Config) { keys.Sealer, c.Sealer = c.Sealer, keys })
 		}, func(s *site) answer {
 			return s.call("approver@acme", "GET", "/api/v1/requests/"+first(s), "")
 		}},
@@ -151,19 +151,19 @@ func TestProblems_EachCanBeGot(t *testing.T) {
 	}
 }
 
-// touchy is an answer whose check breaks, and says of what.
-type touchy struct {
+// panickyAnswer is an answer whose check breaks, and says of what.
+type panickyAnswer struct {
 	Text string `json:"text"`
 }
 
-func (a touchy) Validate() error { panic("what is " + a.Text + "?") }
+func (a panickyAnswer) Validate() error { panic("what is " + a.Text + "?") }
 
-var touching = fermata.NewKind[string, touchy]("touching-of-server-test")
+var panickyKind = fermata.NewKind[string, panickyAnswer]("touching-of-server-test")
 
 // Nothing was done, and whoever repeated it, as they were told to, got the same; and the answer was in the log.
-func TestI7_AnAnswerWhoseCheckPanicsIsABadOneAndNotInTheLog(t *testing.T) {
+func TestI7_PanickingAnswerCheckIsRejectedAndNotLogged(t *testing.T) {
 	s := openWith(t, nil, nil, single(t, "touching", func(ctx context.Context, n table) (table, error) {
-		_, err := touching.Ask(ctx, "?")
+		_, err := panickyKind.Ask(ctx, "?")
 		return n, err
 	}))
 	s.chat("agent@acme", `{"graphId":"inproc:touching","stateKey":"t-1","input":{}}`)
@@ -171,7 +171,7 @@ func TestI7_AnAnswerWhoseCheckPanicsIsABadOneAndNotInTheLog(t *testing.T) {
 	if got.status != 400 || got.field("code") != "bad_answer" {
 		t.Errorf("%+v", got)
 	}
-	s.noCanaries("the answer to it", got.body)
+	s.checkNoCanary("the answer to it", got.body)
 	if log := s.log.String(); !strings.Contains(log, "code panicked") || !strings.Contains(log, "touchy") {
 		t.Errorf("who wrote the kind does not find out: %s", log)
 	}

@@ -20,31 +20,31 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// maker makes requests of what the document says, and of what it does not say.
-type maker struct {
+// generator makes requests of what the document says, and of what it does not say.
+type generator struct {
 	*rand.Rand
 	document *huma.OpenAPI
 	words    []string // what a text may be
 	marker   string   // the account's own
 }
 
-// hostile are texts that somebody may have been careless with.
-var hostile = []string{
+// hostileTexts are texts that somebody may have been careless with.
+var hostileTexts = []string{
 	"", " ", "\x00", "a/../b", "..", ".", "%", "%2e%2e%2f", "null", "true", "-1", "0", "1e400", "9007199254740993", "'; DROP TABLE runs; --", "{{.}}", "${jndi:x}", "\r\nX: y",
 	"ünïcødé", "\u202e", "\ufeff", "😀", strings.Repeat("a", 511), strings.Repeat("b", 513), strings.Repeat("ä", 300), "int_x~2", "~", "a~99999999999999999999",
 }
 
-func (m *maker) one(of ...string) string { return of[m.IntN(len(of))] }
+func (m *generator) one(of ...string) string { return of[m.IntN(len(of))] }
 
-func (m *maker) text() string {
+func (m *generator) text() string {
 	if m.IntN(4) == 0 {
-		return m.one(hostile...)
+		return m.one(hostileTexts...)
 	}
 	return m.one(m.words...)
 }
 
 // value makes JSON by a schema, mostly.
-func (m *maker) value(schema *huma.Schema, depth int) any {
+func (m *generator) value(schema *huma.Schema, depth int) any {
 	if schema != nil && schema.Ref != "" {
 		schema = m.document.Components.Schemas.SchemaFromRef(schema.Ref)
 	}
@@ -76,7 +76,7 @@ func (m *maker) value(schema *huma.Schema, depth int) any {
 	return m.text()
 }
 
-func (m *maker) anything(depth int) any {
+func (m *generator) anything(depth int) any {
 	switch m.IntN(8) {
 	case 0:
 		return nil
@@ -101,7 +101,7 @@ func (m *maker) anything(depth int) any {
 }
 
 // body is a request body, sometimes a broken one.
-func (m *maker) body(op *huma.Operation) string {
+func (m *generator) body(op *huma.Operation) string {
 	if op.RequestBody == nil {
 		return m.one("", "", "{}", "x")
 	}
@@ -121,7 +121,7 @@ func (m *maker) body(op *huma.Operation) string {
 }
 
 // sensible is a body that makes sense, with perhaps one member of another.
-func (m *maker) sensible(operation string, other map[string]any) map[string]any {
+func (m *generator) sensible(operation string, other map[string]any) map[string]any {
 	approve := map[string]any{"action": m.one("approve", "revise"), "feedback": m.marker}
 	made := map[string]any{"resumeId": m.one("1", "2", "3"), "answer": approve}
 	switch {
@@ -140,7 +140,7 @@ func (m *maker) sensible(operation string, other map[string]any) map[string]any 
 }
 
 // request makes one for an operation.
-func (m *maker) request(ctx context.Context, op *huma.Operation, token string) *http.Request {
+func (m *generator) request(ctx context.Context, op *huma.Operation, token string) *http.Request {
 	path, query, header := op.Path, make(url.Values), make(http.Header)
 	for _, p := range op.Parameters {
 		text := m.text()
@@ -187,15 +187,15 @@ func operations(document *huma.OpenAPI) (all []*huma.Operation) {
 	return all
 }
 
-// listener takes an answer. Whoever follows a run goes after the first words.
-type listener struct {
+// streamRecorder takes an answer. Whoever follows a run goes after the first words.
+type streamRecorder struct {
 	*httptest.ResponseRecorder
-	gone context.CancelFunc
+	cancel context.CancelFunc
 }
 
-func (l *listener) Flush()                           { l.gone() }
-func (l *listener) SetWriteDeadline(time.Time) error { return nil }
-func (l *listener) SetReadDeadline(time.Time) error  { return nil }
+func (l *streamRecorder) Flush()                           { l.cancel() }
+func (l *streamRecorder) SetWriteDeadline(time.Time) error { return nil }
+func (l *streamRecorder) SetReadDeadline(time.Time) error  { return nil }
 
 // Ten thousand requests that nobody in their right mind would send: none is our mistake, none shows what is somebody else's, and afterwards
 // everything is as before. That every answer is as documented is checked by the site.
@@ -213,7 +213,7 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 					t.Fatalf("%+v", got)
 				}
 			}
-			for _, q := range s.questions(account) {
+			for _, q := range s.openRequests(account) {
 				list = append(list, q.ID)
 			}
 		}
@@ -229,14 +229,14 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 			if r.IntN(2) == 0 {
 				account, foreign = foreign, account
 			}
-			m := &maker{r, s.api, known, canary + "-" + account}
+			m := &generator{r, s.api, known, canary + "-" + account}
 			op := all[r.IntN(len(all))]
 			if op.OperationID == "audit-findings" && r.IntN(10) > 0 {
 				op = all[r.IntN(len(all))] // it takes no arguments, and reads the whole log, which grows with every request here
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			request := m.request(ctx, op, string(server.Roles[r.IntN(len(server.Roles))])+"@"+account)
-			got := &listener{httptest.NewRecorder(), cancel}
+			got := &streamRecorder{httptest.NewRecorder(), cancel}
 			s.handler.ServeHTTP(got, request)
 			cancel()
 			answers[op.OperationID] = append(answers[op.OperationID], got.Code)
@@ -245,7 +245,7 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 			}
 		}
 		for _, account := range []string{"acme", "other"} {
-			if _, err := s.e.Erase(context.Background(), account); err != nil {
+			if _, err := s.e.EraseAccount(context.Background(), account); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,64 +11,64 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// everybody may call a route, known or not.
-var everybody []server.Role
+// anyone may call a route, known or not.
+var anyone []server.Role
 
 // mayCall says who may call what, beside admins. A route that is not in it fails the test: somebody has to think about it first.
 var mayCall = map[string][]server.Role{
-	"POST /api/v1/ai/chat":                {server.Agent, server.Approver},
-	"GET /api/v1/runs":                    {server.Agent, server.Approver, server.Auditor},
-	"GET /api/v1/runs/{stateKey}":         {server.Agent, server.Approver, server.Auditor},
-	"GET /api/v1/runs/{stateKey}/events":  {server.Agent, server.Approver, server.Auditor},
-	"POST /api/v1/runs/{stateKey}/cancel": {server.Agent},
+	"POST /api/v1/ai/chat":                {server.RoleAgent, server.RoleApprover},
+	"GET /api/v1/runs":                    {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/runs/{stateKey}":         {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/runs/{stateKey}/events":  {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"POST /api/v1/runs/{stateKey}/cancel": {server.RoleAgent},
 	"POST /api/v1/runs/{stateKey}/retry":  {},
-	"GET /api/v1/requests":                {server.Approver, server.Auditor},
-	"POST /api/v1/requests":               {server.Agent},
-	"GET /api/v1/requests/{id}":           {server.Agent, server.Approver, server.Auditor},
-	"POST /api/v1/requests/{id}/decision": {server.Approver},
-	"POST /api/v1/requests/{id}/view":     {server.Approver},
-	"POST /api/v1/requests/{id}/claim":    {server.Approver},
-	"POST /api/v1/requests/{id}/release":  {server.Approver},
-	"POST /api/v1/requests/{id}/comment":  {server.Agent, server.Approver},
-	"POST /api/v1/requests/{id}/question": {server.Approver},
-	"POST /api/v1/requests/{id}/reply":    {server.Agent},
-	"POST /api/v1/requests/{id}/delegate": {server.Approver},
-	"POST /api/v1/requests/{id}/snooze":   {server.Approver},
-	"POST /api/v1/requests/{id}/extend":   {server.Approver},
-	"POST /api/v1/requests/{id}/escalate": {server.Approver},
-	"POST /api/v1/requests/{id}/escape":   {server.Approver},
-	"GET /api/v1/policies":                {server.Approver, server.Auditor},
-	"GET /api/v1/policies/{digest}":       {server.Approver, server.Auditor},
-	"POST /api/v1/policies/explain":       {server.Approver, server.Auditor},
-	"POST /api/v1/policies/replay":        {server.Auditor},
-	"POST /api/v1/requests/{id}/remember": {server.Approver},
-	"GET /api/v1/grants":                  {server.Approver, server.Auditor},
-	"POST /api/v1/grants/{id}/revoke":     {server.Approver},
-	"GET /api/v1/analytics":               {server.Approver, server.Auditor},
-	"GET /api/v1/routes":                  {server.Approver, server.Auditor},
-	"GET /api/v1/audit":                   {server.Auditor},
-	"GET /api/v1/audit/checkpoints":       {server.Auditor},
-	"GET /api/v1/audit/findings":          {server.Auditor},
-	"GET /api/v1/answers":                 {server.Agent, server.Auditor},
-	"GET /api/v1/graphs":                  {server.Agent, server.Approver, server.Auditor},
-	"GET /api/v1/graphs/{graphId}":        {server.Agent, server.Approver, server.Auditor},
-	"GET /api/v1/runs/{stateKey}/graph":   {server.Agent, server.Approver, server.Auditor},
-	"GET /api/v1/kinds":                   {server.Agent, server.Approver, server.Auditor},
-	"GET /api/v1/me":                      {server.Agent, server.Approver, server.Auditor},
-	"GET /healthz":                        everybody,
-	"GET /readyz":                         everybody,
-	"GET /openapi.json":                   everybody,
-	"GET /openapi.yaml":                   everybody,
-	"GET /openapi-3.0.json":               everybody,
-	"GET /openapi-3.0.yaml":               everybody,
-	"GET /{$}":                            everybody, // it says who one is, and nothing else
-	"GET /signin":                         everybody,
-	"POST /signout":                       everybody, // whoever has no session is out already
-	"/":                                   everybody, // there is nothing
+	"GET /api/v1/requests":                {server.RoleApprover, server.RoleAuditor},
+	"POST /api/v1/requests":               {server.RoleAgent},
+	"GET /api/v1/requests/{id}":           {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"POST /api/v1/requests/{id}/decision": {server.RoleApprover},
+	"POST /api/v1/requests/{id}/view":     {server.RoleApprover},
+	"POST /api/v1/requests/{id}/claim":    {server.RoleApprover},
+	"POST /api/v1/requests/{id}/release":  {server.RoleApprover},
+	"POST /api/v1/requests/{id}/comment":  {server.RoleAgent, server.RoleApprover},
+	"POST /api/v1/requests/{id}/question": {server.RoleApprover},
+	"POST /api/v1/requests/{id}/reply":    {server.RoleAgent},
+	"POST /api/v1/requests/{id}/delegate": {server.RoleApprover},
+	"POST /api/v1/requests/{id}/snooze":   {server.RoleApprover},
+	"POST /api/v1/requests/{id}/extend":   {server.RoleApprover},
+	"POST /api/v1/requests/{id}/escalate": {server.RoleApprover},
+	"POST /api/v1/requests/{id}/escape":   {server.RoleApprover},
+	"GET /api/v1/policies":                {server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/policies/{digest}":       {server.RoleApprover, server.RoleAuditor},
+	"POST /api/v1/policies/explain":       {server.RoleApprover, server.RoleAuditor},
+	"POST /api/v1/policies/replay":        {server.RoleAuditor},
+	"POST /api/v1/requests/{id}/remember": {server.RoleApprover},
+	"GET /api/v1/grants":                  {server.RoleApprover, server.RoleAuditor},
+	"POST /api/v1/grants/{id}/revoke":     {server.RoleApprover},
+	"GET /api/v1/analytics":               {server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/routes":                  {server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/audit":                   {server.RoleAuditor},
+	"GET /api/v1/audit/checkpoints":       {server.RoleAuditor},
+	"GET /api/v1/audit/findings":          {server.RoleAuditor},
+	"GET /api/v1/answers":                 {server.RoleAgent, server.RoleAuditor},
+	"GET /api/v1/graphs":                  {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/graphs/{graphId}":        {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/runs/{stateKey}/graph":   {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/kinds":                   {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"GET /api/v1/me":                      {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
+	"GET /healthz":                        anyone,
+	"GET /readyz":                         anyone,
+	"GET /openapi.json":                   anyone,
+	"GET /openapi.yaml":                   anyone,
+	"GET /openapi-3.0.json":               anyone,
+	"GET /openapi-3.0.yaml":               anyone,
+	"GET /{$}":                            anyone, // it says who one is, and nothing else
+	"GET /signin":                         anyone,
+	"POST /signout":                       anyone, // whoever has no session is out already
+	"/":                                   anyone, // there is nothing
 }
 
-// refusesAll are the routes of a sign-in that is under way. Without one there is only an error, but the same for all.
-var refusesAll = []string{"GET /signin/callback", "GET /signin/dev"}
+// alwaysRejected are the routes of a sign-in that is under way. Without one there is only an error, but the same for all.
+var alwaysRejected = []string{"GET /signin/callback", "GET /signin/dev"}
 
 // A caller is somebody with a way to prove who they are.
 type caller struct {
@@ -77,7 +77,7 @@ type caller struct {
 	call func(method, path, body string) answer
 }
 
-func (p *porch) withKey(name string, role server.Role, key string) caller {
+func (p *signInSite) withKey(name string, role server.Role, key string) caller {
 	return caller{name, role, func(method, path, body string) answer { return p.call(key, method, path, body) }}
 }
 
@@ -86,41 +86,41 @@ func withSession(name string, role server.Role, b *browser) caller {
 }
 
 // callers are all who could come.
-func (p *porch) callers() (all []caller) {
+func (p *signInSite) callers() (all []caller) {
 	p.Helper()
 	for _, role := range server.Roles {
 		all = append(all, p.withKey("a key of "+string(role), role, p.key("acme", role)))
 		all = append(all, p.withKey("a token of "+string(role), role, p.idp.Token(map[string]any{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": string(role) + "s"})))
-		all = append(all, withSession("a session of "+string(role), role, p.signedIn(somebody("acme", string(role)+"s"))))
+		all = append(all, withSession("a session of "+string(role), role, p.signedIn(claimsFor("acme", string(role)+"s"))))
 	}
-	all = append(all, p.withKey("a key of another account", server.Admin, p.key("other", server.Admin)))
-	all = append(all, withSession("a session of another account", server.Admin, p.signedIn(somebody("other", "admins"))))
-	return append(all, p.strangers()...)
+	all = append(all, p.withKey("a key of another account", server.RoleAdmin, p.key("other", server.RoleAdmin)))
+	all = append(all, withSession("a session of another account", server.RoleAdmin, p.signedIn(claimsFor("other", "admins"))))
+	return append(all, p.unauthenticated()...)
 }
 
-// strangers are those whom nobody should know, although some of them were known once.
-func (p *porch) strangers() []caller {
+// anonymousAccount are those whom nobody should know, although some of them were known once.
+func (p *signInSite) unauthenticated() []caller {
 	p.Helper()
-	out := p.signedIn(somebody("acme", "admins"))
+	out := p.signedIn(claimsFor("acme", "admins"))
 	thief := p.browser()
 	thief.set(out.session().Name, out.session().Value)
 	out.send("POST", "/signout", "")
 
-	ended := p.key("acme", server.Admin)
+	ended := p.key("acme", server.RoleAdmin)
 	list, err := p.credentials().Credentials(p.Context(), "acme")
 	if err != nil {
 		p.Fatal(err)
 	}
 	for _, c := range list {
 		if strings.Contains(ended, c.ID) {
-			err = p.credentials().RevokeCredential(p.Context(), "acme", c.ID, store.Beside{})
+			err = p.credentials().RevokeCredential(p.Context(), "acme", c.ID, store.Writes{})
 		}
 	}
-	expired, kept, err2 := server.NewKey("acme", "old", server.Admin, time.Now().Add(-time.Second))
-	if err != nil || err2 != nil || p.credentials().AddCredential(p.Context(), kept, store.Beside{}) != nil {
+	expired, kept, err2 := server.NewKey("acme", "old", server.RoleAdmin, time.Now().Add(-time.Second))
+	if err != nil || err2 != nil || p.credentials().AddCredential(p.Context(), kept, store.Writes{}) != nil {
 		p.Fatal(err, err2)
 	}
-	both := p.signedIn(somebody("acme", "admins"))
+	both := p.signedIn(claimsFor("acme", "admins"))
 	return []caller{
 		p.withKey("nobody", "", ""),
 		p.withKey("a revoked key", "", ended),
@@ -143,15 +143,15 @@ func split(pattern string) (method, path string) {
 	return method, strings.NewReplacer("{stateKey}", "unknown", "{id}", "unknown").Replace(path)
 }
 
-func TestI8_EveryRouteKnowsWhoMayCallIt(t *testing.T) {
-	p := openPorch(t, build{})
-	p.wait(-time.Hour) // those whose session ends unused signed in a while ago
-	idle := withSession("a session that was not used", "", p.signedIn(somebody("acme", "admins")))
-	p.wait(time.Hour)
+func TestI8_EveryRouteChecksRoles(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.advance(-time.Hour) // those whose session ends unused signed in a while ago
+	idle := withSession("a session that was not used", "", p.signedIn(claimsFor("acme", "admins")))
+	p.advance(time.Hour)
 	all := append(p.callers(), idle)
 	for _, route := range p.server.Routes() {
 		allowed, known := mayCall[route]
-		if slices.Contains(refusesAll, route) {
+		if slices.Contains(alwaysRejected, route) {
 			continue
 		}
 		if !known {
@@ -164,7 +164,7 @@ func TestI8_EveryRouteKnowsWhoMayCallIt(t *testing.T) {
 			if method == http.MethodPost && strings.HasPrefix(path, "/api/") {
 				body = `{}`
 			}
-			if strings.HasSuffix(path, "/chat") && c.role == server.Approver {
+			if strings.HasSuffix(path, "/chat") && c.role == server.RoleApprover {
 				body = `{"resumeId":"1"}` // to start is for others
 			}
 			if path == "/signout" && strings.Contains(c.name, "session") {
@@ -176,7 +176,7 @@ func TestI8_EveryRouteKnowsWhoMayCallIt(t *testing.T) {
 			case allowed == nil:
 			case c.role == "":
 				want = "unknown"
-			case c.role != server.Admin && !slices.Contains(allowed, c.role):
+			case c.role != server.RoleAdmin && !slices.Contains(allowed, c.role):
 				want = "refused"
 			}
 			if is := map[int]string{401: "unknown", 403: "refused"}[got.status]; is != want && (is != "" || want != "let in") || got.status >= 500 {
@@ -191,9 +191,9 @@ func TestI8_EveryRouteKnowsWhoMayCallIt(t *testing.T) {
 	}
 }
 
-func TestI8_SignInsThatNobodyBeganAreTheSameForAll(t *testing.T) {
-	p := openPorch(t, build{})
-	for _, route := range refusesAll {
+func TestI8_UnknownSignInFlowsAreIndistinguishable(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	for _, route := range alwaysRejected {
 		method, path := split(route)
 		first := ""
 		for _, c := range p.callers() {
@@ -213,8 +213,8 @@ func TestI8_SignInsThatNobodyBeganAreTheSameForAll(t *testing.T) {
 	}
 }
 
-// foreign are calls about something of an account. Every route with an id is among them.
-var foreign = map[string]string{
+// foreignRoutes are calls about something of an account. Every route with an id is among them.
+var foreignRoutes = map[string]string{
 	"GET /api/v1/runs/{stateKey}":         "",
 	"GET /api/v1/runs/{stateKey}/events":  "",
 	"GET /api/v1/runs/{stateKey}/graph":   "",
@@ -241,18 +241,18 @@ var foreign = map[string]string{
 }
 
 // What belongs to another account answers as what is not there, to the byte.
-func TestI8_OfOthersNothingCanBeSeenOrTouched(t *testing.T) {
-	p := openPorch(t, build{})
-	p.chat(p.key("acme", server.Agent), startDemo)
-	owner := p.signedIn(somebody("acme", "approvers"))
+func TestI8_OtherAccountsAreNotVisible(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.chat(p.key("acme", server.RoleAgent), startDemo)
+	owner := p.signedIn(claimsFor("acme", "approvers"))
 	id := owner.get("/api/v1/requests").field("items").([]any)[0].(map[string]any)["id"].(string)
-	strangers := []caller{p.withKey("a key", server.Admin, p.key("other", server.Admin)), withSession("a session", server.Admin, p.signedIn(somebody("other", "admins")))}
+	strangers := []caller{p.withKey("a key", server.RoleAdmin, p.key("other", server.RoleAdmin)), withSession("a session", server.RoleAdmin, p.signedIn(claimsFor("other", "admins")))}
 	for _, route := range p.server.Routes() {
-		if _, known := foreign[route]; strings.Contains(strings.TrimSuffix(route, "{$}"), "{") && !known {
+		if _, known := foreignRoutes[route]; strings.Contains(strings.TrimSuffix(route, "{$}"), "{") && !known {
 			t.Errorf("%s has an id, and is not tried", route)
 		}
 	}
-	for route, body := range foreign {
+	for route, body := range foreignRoutes {
 		method, path, _ := strings.Cut(route, " ")
 		real := strings.NewReplacer("{stateKey}", "demo-1", "{id}", id)
 		none := strings.NewReplacer("{stateKey}", "demo-x", "{id}", strings.Repeat("x", len(id)))
@@ -271,7 +271,7 @@ func TestI8_OfOthersNothingCanBeSeenOrTouched(t *testing.T) {
 			}
 		}
 	}
-	if got := owner.send("POST", "/api/v1/requests/"+id+"/decision", foreign["POST /api/v1/requests/{id}/decision"]); got.status != 200 {
+	if got := owner.send("POST", "/api/v1/requests/"+id+"/decision", foreignRoutes["POST /api/v1/requests/{id}/decision"]); got.status != 200 {
 		t.Errorf("its owner cannot decide any more: %+v", got)
 	}
 }

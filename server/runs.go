@@ -45,12 +45,12 @@ type keyInput struct {
 type runOutput struct{ Body RunView }
 
 func (s *Server) registerRuns() {
-	huma.Register(s.api, operation("list-runs", http.MethodGet, api.Prefix+"/runs", "The runs of the account, the newest first", Agent, Approver, Auditor), s.listRuns)
-	huma.Register(s.api, operation("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "A run, with what it came to and what it asked", Agent, Approver, Auditor), s.getRun)
-	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "End a run; what it asks is withdrawn", Agent)
+	huma.Register(s.api, operation("list-runs", http.MethodGet, api.Prefix+"/runs", "The runs of the account, the newest first", RoleAgent, RoleApprover, RoleAuditor), s.listRuns)
+	huma.Register(s.api, operation("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "A run, with what it came to and what it asked", RoleAgent, RoleApprover, RoleAuditor), s.getRun)
+	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "End a run; what it asks is withdrawn", RoleAgent)
 	cancel.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, cancel, s.cancelRun)
-	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Let a parked run go on", Admin)
+	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Let a parked run go on", RoleAdmin)
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, s.retryRun)
 	s.registerEvents()
@@ -60,15 +60,15 @@ func orProblem(err error) error {
 	if err == nil {
 		return nil
 	}
-	return explain(err)
+	return problemOf(err)
 }
 
 // cancelRun ends a run. To end it once more changes nothing, and is no error.
 func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error) {
-	account := who(ctx).Account
-	err := s.config.Executor.Cancel(ctx, account, in.StateKey, who(ctx).from())
-	if errors.Is(err, executor.ErrOver) {
-		if view, lookErr := s.config.Executor.Look(ctx, account, in.StateKey); lookErr == nil && view.Status == store.Cancelled {
+	account := principalOf(ctx).Account
+	err := s.config.Executor.Cancel(ctx, account, in.StateKey, principalOf(ctx).from())
+	if errors.Is(err, executor.ErrRunEnded) {
+		if view, lookErr := s.config.Executor.GetRun(ctx, account, in.StateKey); lookErr == nil && view.Status == store.StatusCancelled {
 			return nil, nil
 		}
 	}
@@ -77,10 +77,10 @@ func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error)
 
 // retryRun lets a parked run go on. To do so once more changes nothing, and is no error: whoever did not hear the answer says it again.
 func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) {
-	account := who(ctx).Account
-	err := s.config.Executor.Retry(ctx, account, in.StateKey, who(ctx).from())
+	account := principalOf(ctx).Account
+	err := s.config.Executor.Retry(ctx, account, in.StateKey, principalOf(ctx).from())
 	if errors.Is(err, executor.ErrNotParked) {
-		if wentOn, lookErr := s.wentOn(ctx, account, in.StateKey); lookErr == nil && wentOn {
+		if wentOn, lookErr := s.hasResumed(ctx, account, in.StateKey); lookErr == nil && wentOn {
 			return nil, nil
 		}
 	}
@@ -88,12 +88,12 @@ func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) 
 }
 
 // wentOn reports whether a run was parked, and somebody has let it go on since.
-func (s *Server) wentOn(ctx context.Context, account, stateKey string) (bool, error) {
-	view, err := s.config.Executor.Look(ctx, account, stateKey)
+func (s *Server) hasResumed(ctx context.Context, account, stateKey string) (bool, error) {
+	view, err := s.config.Executor.GetRun(ctx, account, stateKey)
 	switch {
 	case err != nil:
 		return false, err
-	case view.Status == store.Parked, view.Status == store.Cancelled, view.Status == store.Superseded:
+	case view.Status == store.StatusParked, view.Status == store.StatusCancelled, view.Status == store.StatusSuperseded:
 		return false, nil // or it was ended while it was parked
 	}
 	for after := int64(0); ; {
@@ -105,39 +105,39 @@ func (s *Server) wentOn(ctx context.Context, account, stateKey string) (bool, er
 			if event.Kind == store.EventParked {
 				return true, nil
 			}
-			after = event.Number
+			after = event.Seq
 		}
 	}
 }
 
 func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.Run], error) {
-	filter := store.Filter{Limit: pageSize(in.Limit) + 1} // one more tells whether there is more
+	filter := store.RunFilter{Limit: pageSize(in.Limit) + 1} // one more tells whether there is more
 	for _, status := range in.Status {
 		filter.Status = append(filter.Status, store.Status(status))
 	}
 	if in.Graph != "" {
 		var err error
-		if filter.Provider, filter.Graph, err = executor.SplitGraph(in.Graph); err != nil {
-			return nil, explain(err)
+		if filter.Provider, filter.Graph, err = executor.ParseGraphID(in.Graph); err != nil {
+			return nil, problemOf(err)
 		}
 	}
 	if err := readCursor(in.Cursor, &filter.Before); err != nil {
 		return nil, err
 	}
-	runs, err := s.config.Executor.List(ctx, who(ctx).Account, filter)
+	runs, err := s.config.Executor.ListRuns(ctx, principalOf(ctx).Account, filter)
 	if err != nil {
-		return nil, explain(err)
+		return nil, problemOf(err)
 	}
-	return paged(runs, pageSize(in.Limit), runOf, func(r store.Run) any { return store.RunPlace{Created: r.Created, ID: r.ID} })
+	return paged(runs, pageSize(in.Limit), runOf, func(r store.Run) any { return store.RunPosition{Created: r.Created, ID: r.ID} })
 }
 
 func (s *Server) getRun(ctx context.Context, in *keyInput) (*runOutput, error) {
-	view, err := s.config.Executor.Look(ctx, who(ctx).Account, in.StateKey)
+	view, err := s.config.Executor.GetRun(ctx, principalOf(ctx).Account, in.StateKey)
 	if err != nil {
-		return nil, explain(err)
+		return nil, problemOf(err)
 	}
 	out := &runOutput{Body: RunView{Run: runOf(view.Run), Requests: []api.Request{}}}
-	if outcome := stands(view); outcome != nil {
+	if outcome := outcomeOf(view); outcome != nil {
 		out.Body.Outcome = &Outcome{Outcome: outcome}
 	}
 	for _, q := range view.Interrupts {

@@ -29,8 +29,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/sparse"
+	"github.com/fermata-go/fermata/internal/logsample"
+	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
@@ -52,27 +52,27 @@ type Config struct {
 	// Collectors are metrics of other parts of the program, to be shown with those of the server.
 	Collectors []prometheus.Collector
 	// Rules, if given, says what is wrong with the files of rules and groups, for the metrics.
-	Rules func() RulesTrouble
+	PolicyStatus func() PolicyStatus
 }
 
 // Server is an http.Handler.
 type Server struct {
-	config  Config
-	api     huma.API
-	handler http.Handler
-	metrics *metrics
-	limits  *limiter
-	rooms   rooms
-	people  *people // nil: there are no sessions
-	routes  []string
+	config   Config
+	api      huma.API
+	handler  http.Handler
+	metrics  *metrics
+	limits   *limiter
+	quotas   quotaCache
+	sessions *sessionManager // nil: there are no sessions
+	routes   []string
 	// reading are the turns of accounts that have their whole past read: books compared, a report made, the past judged by other rules.
-	reading turns
-	lobby   lobby
-	unready sometimes // in the log
+	heavyReads heavyReadLimiter
+	idleConns  idleConnLimiter
+	unreadyLog interval // in the log
 	// Lines that strangers can cause: sign-ins that are refused, those that fail, callers of whom nobody can say who they are, and connections of those who say nothing.
-	refusing, failing, unknown, silent sparse.Lines
+	rejectionLog, failureLog, authLog, evictionLog logsample.Sampler
 	// unserved are those of calls that could not be served, by operation: none hides what happens to another.
-	unserved sync.Map
+	operationLogs sync.Map
 }
 
 // New makes a server.
@@ -86,42 +86,42 @@ func New(config Config) (*Server, error) {
 	config.Log = cmp.Or(config.Log, slog.Default())
 	config.Version = cmp.Or(config.Version, "dev")
 	config.Limits = config.Limits.withDefaults()
-	s := &Server{config: config, limits: newLimiter(config.Limits, (&probe{ask: config.Executor.Ready}).ok)}
-	s.lobby.open(config.Limits.Silent, s.dismissed)
-	s.metrics = newMetrics(&s.limits.working, &s.lobby)
-	if err := s.openSignIn(); err != nil {
+	s := &Server{config: config, limits: newLimiter(config.Limits, (&storeProbe{check: config.Executor.Ready}).ok)}
+	s.idleConns.configure(config.Limits.IdleConns, s.connEvicted)
+	s.metrics = newMetrics(&s.limits.scheduler, &s.idleConns)
+	if err := s.setUpSignIn(); err != nil {
 		return nil, err
 	}
-	store := &overview{look: config.Executor.Overview, now: time.Now, failed: func(err error) {
+	store := &storeCollector{read: config.Executor.Overview, now: time.Now, onError: func(err error) {
 		s.metrics.errors.WithLabelValues("overview").Inc()
 		config.Log.Error("the metrics of the store are missing", "err", err)
 	}}
-	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{work{config.Executor}, store, rulesTrouble(config.Rules)}) {
+	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{executorCollector{config.Executor}, store, policyStatusCollector(config.PolicyStatus)}) {
 		if err := s.metrics.registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
-	mux := &table{ServeMux: http.NewServeMux()}
+	mux := &routeTable{ServeMux: http.NewServeMux()}
 	s.api = humago.New(mux, s.apiConfig())
-	s.api.UseMiddleware(s.door)
+	s.api.UseMiddleware(s.requireRole)
 	s.registerChat()
 	s.registerRuns()
 	s.registerRequests()
-	s.registerDesk()
+	s.registerRequestActions()
 	s.registerGrants()
 	s.registerAudit()
 	s.registerGraphs()
 	s.registerHealth()
 	s.registerSignIn(mux)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { nothing(mux.ServeMux, w, r) })
-	s.nameCodes()
-	s.handler, s.routes = s.frame(s.renew(s.traced(mux))), mux.patterns
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(mux.ServeMux, w, r) })
+	s.addProblemCodes()
+	s.handler, s.routes = s.middleware(s.renew(s.traced(mux))), mux.patterns
 	return s, nil
 }
 
 // ServeHTTP serves a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if guestIn(r.Context()).here() {
+	if trackedConnFrom(r.Context()).alive() {
 		s.handler.ServeHTTP(w, r)
 	}
 }
@@ -142,16 +142,16 @@ func (s *Server) apiConfig() huma.Config {
 	config.CreateHooks = nil // no $schema in answers
 	config.RejectUnknownQueryParameters = true
 	config.Formats = map[string]huma.Format{"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}, "json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}}
-	config.Transformers = []huma.Transformer{s.count}
+	config.Transformers = []huma.Transformer{s.countProblem}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer":  {Type: "http", Scheme: "bearer", Description: "An API key, or a token that the identity provider made for this API."},
-		"session": {Type: "apiKey", In: "cookie", Name: hostPrefix + sessionName, Description: "The session of a person who signed in with a browser."},
+		"session": {Type: "apiKey", In: "cookie", Name: hostPrefix + sessionCookie, Description: "The session of a person who signed in with a browser."},
 	}
 	return config
 }
 
-// nothing answers where there is nothing, or nothing of that method.
-func nothing(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+// notFound answers where there is nothing, or nothing of that method.
+func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allow []string
 	for method := range methods {
 		probe := *r
@@ -170,7 +170,7 @@ func nothing(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 }
 
 // nameCodes lists the codes of problems in the document.
-func (s *Server) nameCodes() {
+func (s *Server) addProblemCodes() {
 	code := s.api.OpenAPI().Components.Schemas.Map()["Problem"].Properties["code"]
 	for _, c := range Codes {
 		code.Enum = append(code.Enum, c.Code)
@@ -192,25 +192,25 @@ func unmarshal(data []byte, v any) error {
 }
 
 // count sees every answer of the operations on its way out, and counts the problems among them.
-func (s *Server) count(ctx huma.Context, _ string, answer any) (any, error) {
-	if p, ok := answer.(*Problem); ok && !p.outside {
+func (s *Server) countProblem(ctx huma.Context, _ string, answer any) (any, error) {
+	if p, ok := answer.(*Problem); ok && !p.rejected {
 		s.metrics.problems.WithLabelValues(p.Code).Inc()
-		s.metrics.limited(p.limit)
-		s.report(p, ctx.Operation().OperationID)
+		s.metrics.countLimited(p.limit)
+		s.logProblem(p, ctx.Operation().OperationID)
 	}
 	return answer, nil
 }
 
 // report tells operators why nobody could be served, which callers are not told. What a run works on is not in it: what providers say stays in the executor.
-func (s *Server) report(p *Problem, operation string) {
+func (s *Server) logProblem(p *Problem, operation string) {
 	if p.cause != nil {
 		s.metrics.errors.WithLabelValues("operation").Inc()
-		if broken, ok := errors.AsType[*safely.PanicError](p.cause); ok { // its value may hold anything
+		if broken, ok := errors.AsType[*recovery.PanicError](p.cause); ok { // its value may hold anything
 			s.config.Log.Error("code panicked", "operation", operation, "type", fmt.Sprintf("%T", broken.Value), "stack", string(broken.Stack))
 			return
 		}
-		lines, _ := s.unserved.LoadOrStore(operation, new(sparse.Lines))
-		if left, ok := lines.(*sparse.Lines).Next(); ok { // a store that is full is so for everybody who comes, and the log may be on the same disk
+		lines, _ := s.operationLogs.LoadOrStore(operation, new(logsample.Sampler))
+		if left, ok := lines.(*logsample.Sampler).Allow(); ok { // a store that is full is so for everybody who comes, and the log may be on the same disk
 			s.config.Log.Error("a request could not be served", "operation", operation, "err", p.cause, "leftOut", left)
 		}
 	}
@@ -220,7 +220,7 @@ func (s *Server) report(p *Problem, operation string) {
 func operation(id, method, path, summary string, roles ...Role) huma.Operation {
 	op := huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{}}
 	if len(roles) > 0 {
-		op.Metadata[allowed] = roles
+		op.Metadata[rolesMetadata] = roles
 		op.Security = []map[string][]string{{"bearer": {}}, {"session": {}}}
 	}
 	return op

@@ -32,7 +32,7 @@ func TestChat_StartReviseApprove(t *testing.T) {
 	}
 }
 
-func TestChat_SaysWhatIsWrong(t *testing.T) {
+func TestChat_InvalidRequestsAreProblems(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	for name, c := range map[string]struct {
@@ -122,8 +122,8 @@ func TestRequests_AreListedAndDecided(t *testing.T) {
 }
 
 // Whoever answers a run that asks nothing hears that it does not, as DESIGN has it; it was once told that its question was superseded, of which there was none.
-func TestChat_ARunThatAsksNothingIsNotActive(t *testing.T) {
-	s, release := held(t)
+func TestChat_ResumeOfRunWithoutOpenRequestIsNotActive(t *testing.T) {
+	s, release := openHeld(t)
 	s.chat("agent@acme", startHeld, "Prefer", "respond-async")
 	s.chat("agent@acme", startDemo)
 	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
@@ -136,7 +136,7 @@ func TestChat_ARunThatAsksNothingIsNotActive(t *testing.T) {
 	release()
 }
 
-func TestLists_SayThatACursorIsNoneOfTheirs(t *testing.T) {
+func TestLists_InvalidCursorIsRejected(t *testing.T) {
 	s := open(t, nil)
 	for _, list := range []string{"runs", "requests", "answers"} {
 		if got := s.call("admin@acme", "GET", "/api/v1/"+list+"?cursor=x", ""); got.status != 400 || got.field("detail") != "the cursor is none of ours" {
@@ -147,7 +147,7 @@ func TestLists_SayThatACursorIsNoneOfTheirs(t *testing.T) {
 
 // What could not be read was left out, and of two the first counted: whoever pulls answers behind a cursor that is written wrongly got all of them once more,
 // and who asked for two lists got one of them.
-func TestLists_AreNotAnswersToAnotherQuestion(t *testing.T) {
+func TestLists_UnknownParametersAreRejected(t *testing.T) {
 	s := open(t, nil)
 	for _, query := range []string{
 		"/answers?cursor=%zz", "/answers?cursor=a;limit=1", "/requests?state=dec%ided", "/requests?state=decided&state=all",
@@ -163,7 +163,7 @@ func TestLists_AreNotAnswersToAnotherQuestion(t *testing.T) {
 }
 
 // A status that is misspelled is no status that no run has.
-func TestRuns_AreOfAStatusThatThereIs(t *testing.T) {
+func TestRuns_UnknownStatusIsRejected(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	if got := s.call("agent@acme", "GET", "/api/v1/runs?status=waiting,parked", ""); got.status != 200 || !strings.Contains(got.body, "demo-1") {
@@ -176,15 +176,15 @@ func TestRuns_AreOfAStatusThatThereIs(t *testing.T) {
 
 // A word that comes after the deadline is told so, whether or not the clock has written down by then that the question expired. Once it had, the clock was
 // somebody who was faster.
-func TestDecide_AfterTheDeadlineIsExpiredAlsoWhenTheClockHasSpoken(t *testing.T) {
-	s := openWith(t, nil, func(c *executor.Config) { c.Timeout = time.Millisecond })
+func TestDecide_AfterDeadlineReturnsExpired(t *testing.T) {
+	s := openWith(t, nil, func(c *executor.Config) { c.RequestTimeout = time.Millisecond })
 	s.chat("agent@acme", startDemo)
-	id := s.questions("acme")[0].ID
+	id := s.openRequests("acme")[0].ID
 	decide := func(resume string) answer {
 		return s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"`+resume+`","answer":{"action":"approve"}}`)
 	}
-	s.e.Start()
-	eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil) // until it is over
+	s.e.StartWorkers()
+	eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil) // untilOf it is over
 	for range 2 {
 		if got := decide("1"); got.status != 410 || got.field("code") != "expired" {
 			t.Errorf("%+v", got)
@@ -196,7 +196,7 @@ func TestDecide_AfterTheDeadlineIsExpiredAlsoWhenTheClockHasSpoken(t *testing.T)
 	}
 }
 
-func TestEvents_AreStreamedAndGoOnWhereTheyWere(t *testing.T) {
+func TestEvents_StreamResumesAfterLastEvent(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/api/v1/runs/demo-1/events", nil)

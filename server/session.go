@@ -28,33 +28,33 @@ type session struct {
 }
 
 const (
-	sessionKind  = "session" // of the ids
-	sessionName  = "fermata"
-	sessionLabel = "session cookie"
+	sessionIDKind = "session" // of the ids
+	sessionCookie = "fermata"
+	sessionLabel  = "session cookie"
 	// hostPrefix makes browsers keep a cookie to this host, and to TLS.
 	hostPrefix = "__Host-"
 	// maxCookie is what browsers take.
 	maxCookie = 3800
 )
 
-// errTooLong says that a cookie would not be kept by browsers.
-var errTooLong = errors.New("server: what the identity provider says of this person is too long for a session")
+// errCookieTooLong says that a cookie would not be kept by browsers.
+var errCookieTooLong = errors.New("server: what the identity provider says of this person is too long for a session")
 
-// errUsed says that somebody signed in with the same proof before.
-var errUsed = errors.New("server: this sign-in was used before")
+// errProofUsed says that somebody signed in with the same proof before.
+var errProofUsed = errors.New("server: this sign-in was used before")
 
 // begin makes a session for somebody. It is named after the proof that they brought, and the store takes a name once: whoever brings the same
-// proof again, to whichever replica, gets errUsed.
-func (p *people) begin(ctx context.Context, who Principal, proof string) (session, error) {
+// proof again, to whichever replica, gets errProofUsed.
+func (p *sessionManager) createSession(ctx context.Context, who Principal, proof string) (session, error) {
 	now := p.now()
-	who.Auth.Until = now.Add(p.Life).Truncate(time.Second)
-	who.Auth.Credential = ident.Derive(sessionKind, proof)
+	who.Auth.Until = now.Add(p.Lifetime).Truncate(time.Second)
+	who.Auth.Credential = ident.Derive(sessionIDKind, proof)
 	s := session{ID: who.Auth.Credential, Secret: rand.Text(), Who: who, Seen: now}
 	if value, err := p.sealCookie(sessionLabel, s); err != nil || len(value) > maxCookie {
-		return s, errors.Join(errTooLong, err)
+		return s, errors.Join(errCookieTooLong, err)
 	}
 	roles := roleNames(who.Roles)
-	line, err := s.line(audit.SessionBegun{Session: s.ID, Roles: roles, Until: audit.At(who.Auth.Until)})
+	line, err := s.auditLine(audit.SessionBegun{Session: s.ID, Roles: roles, Until: audit.TimestampOf(who.Auth.Until)})
 	if err != nil {
 		return s, err
 	}
@@ -62,27 +62,27 @@ func (p *people) begin(ctx context.Context, who Principal, proof string) (sessio
 		ID: s.ID, Account: who.Account, Name: who.ID, Role: strings.Join(roles, ","), Hash: hashOf(s.Secret), Expires: who.Auth.Until,
 	}, line)
 	if errors.Is(err, store.ErrExists) {
-		return s, errUsed
+		return s, errProofUsed
 	}
 	return s, err
 }
 
 // line is what the audit log says of a session, in the name of its person.
-func (s session) line(body audit.Body) (store.Beside, error) {
+func (s session) auditLine(body audit.Body) (store.Writes, error) {
 	auth := s.Who.Auth
-	actor := audit.Actor{Principal: s.Who.ID, Kind: audit.Person, Via: auth.via(), Auth: string(auth.Strength), MFA: auth.Strength.AtLeast(desk.AuthMFA)}
-	line, err := audit.Line(s.Who.Account, actor, audit.Place{}, body)
-	return store.Beside{Audit: [][]byte{line}}, err
+	actor := audit.Actor{Principal: s.Who.ID, Kind: audit.ActorPerson, Via: auth.via(), Auth: string(auth.Strength), MFA: auth.Strength.AtLeast(desk.AuthMFA)}
+	line, err := audit.NewLine(s.Who.Account, actor, audit.Location{}, body)
+	return store.Writes{Audit: [][]byte{line}}, err
 }
 
 // authenticate finds out whose session a request carries.
-func (p *people) authenticate(r *http.Request) (session, error) {
-	s, ok := p.session(r)
+func (p *sessionManager) authenticate(r *http.Request) (session, error) {
+	s, ok := p.readSession(r)
 	now := p.now()
 	switch {
-	case !ok, !now.Before(s.Who.Auth.Until), now.Sub(s.Seen) >= p.Idle:
+	case !ok, !now.Before(s.Who.Auth.Until), now.Sub(s.Seen) >= p.IdleTimeout:
 		return session{}, ErrUnauthenticated
-	case s.Who.Auth.Method == ByDev && !isLocal(r):
+	case s.Who.Auth.Method == MethodDev && !isLocal(r):
 		return session{}, ErrUnauthenticated
 	}
 	// The store knows whether it was ended. What it says of account and role is for those who list credentials: the cookie is sealed.
@@ -92,43 +92,43 @@ func (p *people) authenticate(r *http.Request) (session, error) {
 	return s, nil
 }
 
-// renewals is how often the cookie of a session in use is written within the time after which it would end unused.
-const renewals = 6
+// cookieRenewals is how often the cookie of a session in use is written within the time after which it would end unused.
+const cookieRenewals = 6
 
 // renew writes the cookie of a session that is in use again, so that it does not end as an unused one would.
 func (s *Server) renew(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if by := who(r.Context()).Auth.Method; s.people != nil && (by == ByOIDC || by == ByDev) {
-			s.people.renew(w, r)
+		if by := principalOf(r.Context()).Auth.Method; s.sessions != nil && (by == MethodOIDC || by == MethodDev) {
+			s.sessions.renew(w, r)
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func (p *people) renew(w http.ResponseWriter, r *http.Request) {
+func (p *sessionManager) renew(w http.ResponseWriter, r *http.Request) {
 	now := p.now()
-	if s, ok := p.session(r); !ok || now.Sub(s.Seen) < p.Idle/renewals && p.isCurrent(r) {
+	if s, ok := p.readSession(r); !ok || now.Sub(s.Seen) < p.IdleTimeout/cookieRenewals && p.isSealedWithCurrentKey(r) {
 		return
 	}
 	if s, err := p.authenticate(r); err == nil { // now and then it may cost a second look
 		s.Seen = now
-		_ = p.give(w, r, s) // it is as long as it was
+		_ = p.writeSession(w, r, s) // it is as long as it was
 	}
 }
 
 // session reads the session of a request. It may be over.
-func (p *people) session(r *http.Request) (s session, ok bool) {
-	ok = p.readCookie(r, sessionName, sessionLabel, &s)
+func (p *sessionManager) readSession(r *http.Request) (s session, ok bool) {
+	ok = p.readCookie(r, sessionCookie, sessionLabel, &s)
 	return s, ok
 }
 
 // end ends the session of a request, if it has one, everywhere and for ever.
-func (p *people) end(r *http.Request) error {
-	s, ok := p.session(r)
+func (p *sessionManager) revokeSession(r *http.Request) error {
+	s, ok := p.readSession(r)
 	if !ok {
 		return nil
 	}
-	line, err := s.line(audit.SessionEnded{Session: s.ID})
+	line, err := s.auditLine(audit.SessionEnded{Session: s.ID})
 	if err != nil {
 		return err
 	}
@@ -140,78 +140,78 @@ func (p *people) end(r *http.Request) error {
 }
 
 // give hands a session to the browser.
-func (p *people) give(w http.ResponseWriter, r *http.Request, s session) error {
-	return p.setCookie(w, r, sessionName, sessionLabel, s, s.Who.Auth.Until.Sub(p.now()))
+func (p *sessionManager) writeSession(w http.ResponseWriter, r *http.Request, s session) error {
+	return p.setCookie(w, r, sessionCookie, sessionLabel, s, s.Who.Auth.Until.Sub(p.now()))
 }
 
 // secure reports whether browsers speak to us over TLS, be it to us or to what stands before us.
-func (p *people) secure(r *http.Request) bool { return p.tls || r.TLS != nil }
+func (p *sessionManager) secure(r *http.Request) bool { return p.tls || r.TLS != nil }
 
 // cookieName is the name of a cookie as the browser has it. Where there is TLS no other name counts: a host beside us, or somebody on the way to
 // a page without TLS, could have set it.
-func (p *people) cookieName(r *http.Request, name string) string {
+func (p *sessionManager) cookieName(r *http.Request, name string) string {
 	if p.secure(r) {
 		return hostPrefix + name
 	}
 	return name
 }
 
-func (p *people) sealCookie(label string, value any) (string, error) {
+func (p *sessionManager) sealCookie(label string, value any) (string, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(p.Box.Seal(label, data)), nil
+	return base64.RawURLEncoding.EncodeToString(p.Sealer.Seal(label, data)), nil
 }
 
-func (p *people) openCookie(label, text string, value any) bool {
+func (p *sessionManager) openCookie(label, text string, value any) bool {
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(sealed) == 0 {
 		return false
 	}
-	data, err := p.Box.Open(label, sealed)
+	data, err := p.Sealer.Open(label, sealed)
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-func (p *people) setCookie(w http.ResponseWriter, r *http.Request, name, label string, value any, life time.Duration) error {
+func (p *sessionManager) setCookie(w http.ResponseWriter, r *http.Request, name, label string, value any, life time.Duration) error {
 	text, err := p.sealCookie(label, value)
 	if err != nil {
 		return err
 	}
 	if len(text) > maxCookie {
-		return fmt.Errorf("%w: %d bytes", errTooLong, len(text))
+		return fmt.Errorf("%w: %d bytes", errCookieTooLong, len(text))
 	}
 	http.SetCookie(w, p.cookie(r, name, text, max(int(life.Seconds()), 1)))
 	return nil
 }
 
-func (p *people) readCookie(r *http.Request, name, label string, value any) bool {
+func (p *sessionManager) readCookie(r *http.Request, name, label string, value any) bool {
 	all := r.CookiesNamed(p.cookieName(r, name))
 	return len(all) == 1 && p.openCookie(label, all[0].Value, value) // of two, nobody knows which one is meant
 }
 
 // isCurrent reports whether the session of a request is sealed with the key of today. While that is changed, those who are at work stay signed in.
-func (p *people) isCurrent(r *http.Request) bool {
-	all := r.CookiesNamed(p.cookieName(r, sessionName))
+func (p *sessionManager) isSealedWithCurrentKey(r *http.Request) bool {
+	all := r.CookiesNamed(p.cookieName(r, sessionCookie))
 	if len(all) != 1 {
 		return false
 	}
 	sealed, err := base64.RawURLEncoding.DecodeString(all[0].Value)
-	return err == nil && p.Box.Current(sealed)
+	return err == nil && p.Sealer.Current(sealed)
 }
 
-func (p *people) dropCookie(w http.ResponseWriter, r *http.Request, name string) {
+func (p *sessionManager) dropCookie(w http.ResponseWriter, r *http.Request, name string) {
 	http.SetCookie(w, p.cookie(r, name, "", -1))
 }
 
 // cookie is Lax, not Strict: a link in a message leads to the inbox, and whoever follows it is signed in.
-func (p *people) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
+func (p *sessionManager) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: p.cookieName(r, name), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: p.secure(r), SameSite: http.SameSiteLaxMode}
 }
 
 // crossOrigin refuses what changes something, carries a session, and comes from a page of somebody else. Browsers say where from; whoever does not
 // say is no browser, and has no business with a session.
-func (p *people) crossOrigin(r *http.Request) error {
+func (p *sessionManager) crossOrigin(r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return nil

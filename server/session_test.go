@@ -11,17 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/server"
 	"github.com/fermata-go/fermata/store"
 )
 
-func TestSession_EndsWhenItIsNotUsed(t *testing.T) {
-	p := openPorch(t, build{})
-	busy, idle := p.signedIn(somebody("acme", "agents")), p.signedIn(somebody("acme", "agents"))
+func TestSession_IdleTimeout(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	busy, idle := p.signedIn(claimsFor("acme", "agents")), p.signedIn(claimsFor("acme", "agents"))
 	old := busy.session().Value
 	for range 4 {
-		p.wait(20 * time.Minute)
+		p.advance(20 * time.Minute)
 		if got := busy.get("/api/v1/me"); got.status != 200 {
 			t.Fatalf("a session in use ended: %+v", got)
 		}
@@ -35,45 +35,45 @@ func TestSession_EndsWhenItIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestSession_EndsHoweverMuchItIsUsed(t *testing.T) {
-	p := openPorch(t, build{})
-	b := p.signedIn(somebody("acme", "agents"))
+func TestSession_MaximumLifetime(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	b := p.signedIn(claimsFor("acme", "agents"))
 	for passed := 20 * time.Minute; passed < 8*time.Hour; passed += 20 * time.Minute {
-		p.wait(20 * time.Minute)
+		p.advance(20 * time.Minute)
 		if got := b.get("/api/v1/me"); got.status != 200 {
 			t.Fatalf("after %v: %+v", passed, got)
 		}
 	}
-	p.wait(20 * time.Minute)
+	p.advance(20 * time.Minute)
 	if got := b.get("/api/v1/me"); got.status != 401 {
 		t.Errorf("after 8 hours: %+v", got)
 	}
 }
 
-func TestSession_IsWrittenNowAndThenOnly(t *testing.T) {
-	p := openPorch(t, build{})
-	b := p.signedIn(somebody("acme", "agents"))
+func TestSession_CookieIsRenewedOccasionally(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	b := p.signedIn(claimsFor("acme", "agents"))
 	if got := b.get("/api/v1/me"); got.header.Get("Set-Cookie") != "" {
 		t.Errorf("at once: %v", got.header)
 	}
-	p.wait(6 * time.Minute)
+	p.advance(6 * time.Minute)
 	if got := b.get("/api/v1/me"); got.header.Get("Set-Cookie") == "" {
 		t.Error("after six minutes it is not renewed")
 	}
 }
 
-// turning is a box whose keys are changed while it is used, as those of a file are.
-type turning struct{ atomic.Pointer[box.Box] }
+// rotatingSealer is a box whose keys are changed while it is used, as those of a file are.
+type rotatingSealer struct{ atomic.Pointer[seal.Sealer] }
 
-func (b *turning) Seal(label string, data []byte) []byte { return b.Load().Seal(label, data) }
-func (b *turning) Open(label string, sealed []byte) ([]byte, error) {
+func (b *rotatingSealer) Seal(label string, data []byte) []byte { return b.Load().Seal(label, data) }
+func (b *rotatingSealer) Open(label string, sealed []byte) ([]byte, error) {
 	return b.Load().Open(label, sealed)
 }
-func (b *turning) Current(sealed []byte) bool { return b.Load().Current(sealed) }
+func (b *rotatingSealer) Current(sealed []byte) bool { return b.Load().Current(sealed) }
 
-func (b *turning) turn(t *testing.T, current box.Key, older ...box.Key) {
+func (b *rotatingSealer) rotate(t *testing.T, current seal.Key, older ...seal.Key) {
 	t.Helper()
-	now, err := box.New(current, older...)
+	now, err := seal.New(current, older...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,16 +81,16 @@ func (b *turning) turn(t *testing.T, current box.Key, older ...box.Key) {
 }
 
 // A change of keys takes less time than a cookie is good for. It signed everybody out, also those who were at work.
-func TestSession_LastsWhileTheKeyIsChanged(t *testing.T) {
-	keys := new(turning)
-	keys.turn(t, box.Key{1})
-	p := openPorch(t, build{change: func(c *server.Config) { c.SignIn.Box = keys }})
-	busy, idle := p.signedIn(somebody("acme", "agents")), p.signedIn(somebody("acme", "agents"))
-	keys.turn(t, box.Key{2}, box.Key{1})
+func TestSession_SurvivesKeyRotation(t *testing.T) {
+	keys := new(rotatingSealer)
+	keys.rotate(t, seal.Key{1})
+	p := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.SignIn.Sealer = keys }})
+	busy, idle := p.signedIn(claimsFor("acme", "agents")), p.signedIn(claimsFor("acme", "agents"))
+	keys.rotate(t, seal.Key{2}, seal.Key{1})
 	if got := busy.get("/api/v1/me"); got.status != 200 {
 		t.Errorf("while it is changed: %+v", got)
 	}
-	keys.turn(t, box.Key{2})
+	keys.rotate(t, seal.Key{2})
 	if got := busy.get("/api/v1/me"); got.status != 200 || got.header.Get("Set-Cookie") != "" {
 		t.Errorf("of a session in use: %+v", got)
 	}
@@ -100,10 +100,10 @@ func TestSession_LastsWhileTheKeyIsChanged(t *testing.T) {
 }
 
 // A browser sends the session along with what any page tells it to send.
-func TestSession_DoesNotCountForPagesOfOthers(t *testing.T) {
-	p := openPorch(t, build{})
-	p.chat(p.key("acme", server.Agent), startDemo)
-	b := p.signedIn(somebody("acme", "approvers"))
+func TestSession_CrossOriginIsRejected(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.chat(p.key("acme", server.RoleAgent), startDemo)
+	b := p.signedIn(claimsFor("acme", "approvers"))
 	id := b.get("/api/v1/requests").field("items").([]any)[0].(map[string]any)["id"].(string)
 	decide := func(headers ...string) answer {
 		return b.send("POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"1","answer":{"action":"approve"}}`, headers...)
@@ -135,55 +135,55 @@ func TestSession_DoesNotCountForPagesOfOthers(t *testing.T) {
 			t.Errorf("a decision from %s: %d %s", name, got.status, got.body)
 		}
 	}
-	if got := p.call(p.key("acme", server.Agent), "POST", "/api/v1/runs/demo-1/cancel", "", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); got.status == 403 {
+	if got := p.call(p.key("acme", server.RoleAgent), "POST", "/api/v1/runs/demo-1/cancel", "", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); got.status == 403 {
 		t.Errorf("a key does not go along by itself, so where from does not matter: %+v", got)
 	}
 }
 
 type credentials store.Credentials
 
-// silent is a store that does not answer.
-type silent struct {
+// failingCredentials is a store that does not answer.
+type failingCredentials struct {
 	credentials
 	down bool
 }
 
-var errSilent = errors.New("the store does not answer")
+var errStoreDown = errors.New("the store does not answer")
 
-func (s *silent) Credential(ctx context.Context, id string) (store.Credential, error) {
+func (s *failingCredentials) Credential(ctx context.Context, id string) (store.Credential, error) {
 	if s.down {
-		return store.Credential{}, errSilent
+		return store.Credential{}, errStoreDown
 	}
 	return s.credentials.Credential(ctx, id)
 }
 
-func (s *silent) AddCredential(ctx context.Context, c store.Credential, beside store.Beside) error {
+func (s *failingCredentials) AddCredential(ctx context.Context, c store.Credential, beside store.Writes) error {
 	if s.down {
-		return errSilent
+		return errStoreDown
 	}
 	return s.credentials.AddCredential(ctx, c, beside)
 }
 
-func (s *silent) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
+func (s *failingCredentials) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
 	if s.down {
-		return errSilent
+		return errStoreDown
 	}
 	return s.credentials.RevokeCredential(ctx, account, id, beside)
 }
 
-func TestSession_WhileTheStoreDoesNotAnswer(t *testing.T) {
-	var s *silent
-	p := openPorch(t, build{change: func(c *server.Config) {
-		s = &silent{credentials: c.SignIn.Credentials}
+func TestSession_StoreDownReturns503(t *testing.T) {
+	var s *failingCredentials
+	p := openSignInSite(t, signInOptions{change: func(c *server.Config) {
+		s = &failingCredentials{credentials: c.SignIn.Credentials}
 		c.SignIn.Credentials = s
 	}})
-	b, late := p.signedIn(somebody("acme", "agents")), p.browser()
-	callback := late.toCallback("/")
+	b, late := p.signedIn(claimsFor("acme", "agents")), p.browser()
+	callback := late.followToCallback("/")
 	s.down = true
 	if got := b.get("/api/v1/me"); got.status != 503 {
 		t.Errorf("nobody knows whether it was ended, and yet: %+v", got)
 	}
-	if got := late.get(callback); got.status != 503 || strings.Contains(got.body, errSilent.Error()) {
+	if got := late.get(callback); got.status != 503 || strings.Contains(got.body, errStoreDown.Error()) {
 		t.Errorf("a sign-in: %+v", got)
 	}
 	if got := b.send("POST", "/signout", ""); got.status != 503 {
@@ -195,9 +195,9 @@ func TestSession_WhileTheStoreDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestSession_IsNoKey(t *testing.T) {
-	p := openPorch(t, build{})
-	b := p.signedIn(somebody("acme", "admins"))
+func TestSession_IDIsNotAnAPIKey(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	b := p.signedIn(claimsFor("acme", "admins"))
 	list, err := p.credentials().Credentials(t.Context(), "acme")
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
@@ -213,22 +213,22 @@ func TestSession_IsNoKey(t *testing.T) {
 var idOfCredential = regexp.MustCompile(` id=(session_)?[0-9a-zA-Z_-]{16,}`)
 
 // How it is known who decided stands with the decision.
-func TestDecision_SaysHowItsAuthorWasKnown(t *testing.T) {
-	p := openPorch(t, build{})
-	agent := p.key("acme", server.Agent)
-	strong := somebody("acme", "approvers")
+func TestDecision_RecordsAuthenticationMethod(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	agent := p.key("acme", server.RoleAgent)
+	strong := claimsFor("acme", "approvers")
 	strong["amr"], strong["acr"] = []any{"mfa", "hwk", "a,b", "white space", 7, strings.Repeat("x", 99)}, "urn:example:gold"
-	link, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "you", Roles: []server.Role{server.Admin}}, "/")
+	link, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "you", Roles: []server.Role{server.RoleAdmin}}, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dev := p.browser()
 	dev.get(link)
-	weird := somebody("acme", "approvers")
+	weird := claimsFor("acme", "approvers")
 	weird["acr"] = "two words"
 	bot := p.idp.Token(map[string]any{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": "approvers"})
 	for via, decide := range map[string]func(path, body string) answer{
-		"http/key":   func(path, body string) answer { return p.call(p.key("acme", server.Approver), "POST", path, body) },
+		"http/key":   func(path, body string) answer { return p.call(p.key("acme", server.RoleApprover), "POST", path, body) },
 		"http/token": func(path, body string) answer { return p.call(bot, "POST", path, body) },
 		"http/oidc":  func(path, body string) answer { return p.signedIn(weird).send("POST", path, body) },
 		"http/oidc amr=mfa,hwk acr=urn:example:gold": func(path, body string) answer { return p.signedIn(strong).send("POST", path, body) },
@@ -237,7 +237,7 @@ func TestDecision_SaysHowItsAuthorWasKnown(t *testing.T) {
 		key := strings.NewReplacer("/", "-", " ", "-").Replace(via)
 		p.chat(agent, strings.Replace(startDemo, "demo-1", key, 1))
 		var id string
-		for _, q := range p.questions("acme") {
+		for _, q := range p.openRequests("acme") {
 			if q.StateKey == key {
 				id = q.ID
 			}
@@ -254,17 +254,17 @@ func TestDecision_SaysHowItsAuthorWasKnown(t *testing.T) {
 }
 
 // A stream that is open outlives nobody: neither a session nor a key that was ended.
-func TestStream_EndsSoonAfterItsReaderMayNotComeInAnyMore(t *testing.T) {
-	p := openPorch(t, build{change: func(c *server.Config) { c.Limits.Recheck = time.Millisecond }})
-	key := p.key("acme", server.Agent)
+func TestStream_EndsWhenSessionIsRevoked(t *testing.T) {
+	p := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.Limits.AuthRecheck = time.Millisecond }})
+	key := p.key("acme", server.RoleAgent)
 	p.chat(key, startDemo)
-	b := p.signedIn(somebody("acme", "auditors"))
-	idle := p.signedIn(somebody("acme", "auditors"))
+	b := p.signedIn(claimsFor("acme", "auditors"))
+	idle := p.signedIn(claimsFor("acme", "auditors"))
 	endKey := func() {
 		list, err := p.credentials().Credentials(t.Context(), "acme")
 		for _, c := range list {
 			if strings.Contains(key, c.ID) {
-				err = errors.Join(err, p.credentials().RevokeCredential(t.Context(), "acme", c.ID, store.Beside{}))
+				err = errors.Join(err, p.credentials().RevokeCredential(t.Context(), "acme", c.ID, store.Writes{}))
 			}
 		}
 		if err != nil {
@@ -279,7 +279,7 @@ func TestStream_EndsSoonAfterItsReaderMayNotComeInAnyMore(t *testing.T) {
 	}{
 		{"a session that is ended", b.client, "", func() { b.send("POST", "/signout", "") }},
 		{"a key that is revoked", http.DefaultClient, "Bearer " + key, endKey},
-		{"a session that nobody uses", idle.client, "", func() { p.wait(time.Hour) }},
+		{"a session that nobody uses", idle.client, "", func() { p.advance(time.Hour) }},
 	} {
 		patience, cancel := context.WithTimeout(t.Context(), time.Minute) // the run waits: a stream that does not end would go on for ever
 		defer cancel()
@@ -303,16 +303,16 @@ func TestStream_EndsSoonAfterItsReaderMayNotComeInAnyMore(t *testing.T) {
 }
 
 // Another way in may call itself as it likes. It does not bring a session back that is over.
-func TestSession_IsNotRenewedByWhoeverElseLetsIn(t *testing.T) {
+func TestSession_IsNotRenewedByOtherAuthenticators(t *testing.T) {
 	own := server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
 		if r.Header.Get("Authorization") != "Bearer own" {
 			return server.Principal{}, server.ErrUnauthenticated
 		}
-		return server.Principal{Account: "acme", ID: "own", Roles: []server.Role{server.Agent}, Auth: server.Auth{Method: server.ByOIDC}}, nil
+		return server.Principal{Account: "acme", ID: "own", Roles: []server.Role{server.RoleAgent}, Auth: server.Auth{Method: server.MethodOIDC}}, nil
 	})
-	p := openPorch(t, build{change: func(c *server.Config) { c.Auth = own }})
-	b := p.signedIn(somebody("acme", "admins"))
-	p.wait(time.Hour)
+	p := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.Auth = own }})
+	b := p.signedIn(claimsFor("acme", "admins"))
+	p.advance(time.Hour)
 	if got := b.get("/api/v1/me", "Authorization", "Bearer own"); got.status != 200 || got.header.Get("Set-Cookie") != "" {
 		t.Errorf("%+v", got)
 	}
@@ -326,21 +326,21 @@ func TestSession_IsNotRenewedByWhoeverElseLetsIn(t *testing.T) {
 }
 
 // A session that was planted in the browser, or known to somebody, is not the one that works after signing in.
-func TestSession_BeginsAnewWithEverySignIn(t *testing.T) {
-	p := openPorch(t, build{})
-	attacker := p.signedIn(somebody("acme", "agents"))
+func TestSession_EachSignInCreatesANewSession(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	attacker := p.signedIn(claimsFor("acme", "agents"))
 	planted := attacker.session()
 	victim := p.browser()
 	victim.set(planted.Name, planted.Value)
-	p.idp.SignIn(somebody("acme", "admins"))
-	p.wait(31 * time.Minute) // or the browser would be in already, and not begin a sign-in
-	if got := victim.get(victim.toCallback("/")); got.status != 303 {
+	p.idp.SignIn(claimsFor("acme", "admins"))
+	p.advance(31 * time.Minute) // or the browser would be in already, and not begin a sign-in
+	if got := victim.get(victim.followToCallback("/")); got.status != 303 {
 		t.Fatalf("%+v", got)
 	}
 	if victim.session().Value == planted.Value {
 		t.Error("the session is the one that was there before")
 	}
-	p.wait(-31 * time.Minute)
+	p.advance(-31 * time.Minute)
 	if got := attacker.get("/api/v1/me"); got.status != 401 {
 		t.Errorf("what was there before still works: %+v", got)
 	}
@@ -349,9 +349,9 @@ func TestSession_BeginsAnewWithEverySignIn(t *testing.T) {
 	}
 }
 
-func TestSession_CannotBeChanged(t *testing.T) {
-	p := openPorch(t, build{})
-	b := p.signedIn(somebody("acme", "agents"))
+func TestSession_TamperedCookieIsRejected(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	b := p.signedIn(claimsFor("acme", "agents"))
 	good := b.session()
 	for i := 0; i < len(good.Value)-1; i += 7 { // the last character has unused bits
 		other := "A"
@@ -363,11 +363,11 @@ func TestSession_CannotBeChanged(t *testing.T) {
 			t.Fatalf("with another character at %d: %+v", i, got)
 		}
 	}
-	dev, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "dev", Roles: []server.Role{server.Admin}}, "/")
+	dev, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "dev", Roles: []server.Role{server.RoleAdmin}}, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.toCallback("/")
+	b.followToCallback("/")
 	_, flow := b.flowCookie()
 	for _, bad := range []string{"", "x", good.Value[:len(good.Value)/2], good.Value + good.Value, dev[strings.Index(dev, "token=")+6:], flow} {
 		b.set(good.Name, bad)

@@ -28,40 +28,40 @@ type SignIn struct {
 	// Credentials is where sessions are kept beside API keys, so that they can be revoked.
 	Credentials store.Credentials
 	// Box seals what browsers keep. All replicas need the same keys.
-	Box executor.Box
+	Sealer executor.Sealer
 	// OIDC is the identity provider. Without one people get in by [Server.DevLink] only.
 	OIDC *OIDC
 	// Life is how long a session lasts, however much it is used. The default is 8 h.
-	Life time.Duration
+	Lifetime time.Duration
 	// Idle is how long a session lasts unused. The default is 30 min.
-	Idle time.Duration
+	IdleTimeout time.Duration
 	// Now is the clock. The default is time.Now.
 	Now func() time.Time
 }
 
-// people lets people in.
-type people struct {
+// testPeople lets people in.
+type sessionManager struct {
 	SignIn
-	idp     *idp // nil: none
-	tls     bool // browsers know us by an https URL
-	origins *http.CrossOriginProtection
-	dev     atomic.Bool // somebody made a link for development
-	tidied  sometimes
+	idp         *idp // nil: none
+	tls         bool // browsers know us by an https URL
+	origins     *http.CrossOriginProtection
+	devEnabled  atomic.Bool // claimsFor made a link for development
+	lastCleanup interval
 }
 
-func newPeople(config SignIn) (*people, error) {
+func newSessionManager(config SignIn) (*sessionManager, error) {
 	switch {
-	case config.Credentials == nil || config.Box == nil:
+	case config.Credentials == nil || config.Sealer == nil:
 		return nil, errors.New("server: SignIn needs Credentials and a Box")
-	case config.Life < 0 || config.Idle < 0:
+	case config.Lifetime < 0 || config.IdleTimeout < 0:
 		return nil, errors.New("server: SignIn.Life and SignIn.Idle cannot be negative")
 	}
-	config.Life, config.Idle = cmp.Or(config.Life, 8*time.Hour), cmp.Or(config.Idle, 30*time.Minute)
-	p := &people{SignIn: config, origins: http.NewCrossOriginProtection()}
+	config.Lifetime, config.IdleTimeout = cmp.Or(config.Lifetime, 8*time.Hour), cmp.Or(config.IdleTimeout, 30*time.Minute)
+	p := &sessionManager{SignIn: config, origins: http.NewCrossOriginProtection()}
 	if config.OIDC == nil {
 		return p, nil
 	}
-	home, err := config.OIDC.check()
+	home, err := config.OIDC.validate()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func newPeople(config SignIn) (*people, error) {
 	return p, p.origins.AddTrustedOrigin(home.Scheme + "://" + home.Host) // what stands before us may change the header Host
 }
 
-func (p *people) now() time.Time {
+func (p *sessionManager) now() time.Time {
 	if p.Now != nil {
 		return p.Now()
 	}
@@ -78,25 +78,25 @@ func (p *people) now() time.Time {
 }
 
 // openSignIn gets ready to let people in.
-func (s *Server) openSignIn() error {
+func (s *Server) setUpSignIn() error {
 	if s.config.SignIn == nil {
 		return nil
 	}
-	p, err := newPeople(*s.config.SignIn)
+	p, err := newSessionManager(*s.config.SignIn)
 	if err != nil {
 		return err
 	}
-	s.people = p
+	s.sessions = p
 	if p.idp != nil && p.idp.Audience != "" {
-		s.config.Auth = anyOf(s.config.Auth, p.idp)
+		s.config.Auth = firstOf(s.config.Auth, p.idp)
 	}
 	return nil
 }
 
 // registerSignIn adds the pages. They are no part of the API.
-func (s *Server) registerSignIn(mux *table) {
+func (s *Server) registerSignIn(mux *routeTable) {
 	s.registerMe()
-	if s.people == nil {
+	if s.sessions == nil {
 		return
 	}
 	mux.HandleFunc("GET /{$}", s.home)
@@ -115,38 +115,40 @@ type flow struct {
 
 const (
 	flowLabel = "sign-in cookie"
-	flowLife  = 10 * time.Minute
+	flowTTL   = 10 * time.Minute
 )
 
-// flowName is the cookie of one flow: somebody who opens three links at once signs in three times at once.
-func flowName(state string) string { return sessionName + "-signin-" + state[:min(len(state), 8)] }
+// flowCookieName is the cookie of one flow: somebody who opens three links at once signs in three times at once.
+func flowCookieName(state string) string {
+	return sessionCookie + "-signin-" + state[:min(len(state), 8)]
+}
 
-// maxFlows is how many bytes of flows a browser may have before those it began are forgotten, so that its requests do not grow beyond what servers take.
-const maxFlows = 6000
+// maxFlowBytes is how many bytes of flows a browser may have before those it began are forgotten, so that its requests do not grow beyond what servers take.
+const maxFlowBytes = 6000
 
 // home is where signing in leads to, if nobody says elsewhere. Programs have no business there.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
-	if !wantsPage(r) {
+	if !wantsHTML(r) {
 		writeProblem(w, problem("not_found", "there is nothing here; see /openapi.json"))
 		return
 	}
-	found, err := s.people.authenticate(r)
+	found, err := s.sessions.authenticate(r)
 	switch {
 	case errors.Is(err, ErrUnauthenticated):
 		http.Redirect(w, r, "/signin", http.StatusSeeOther)
 	case err != nil:
-		s.refuseSignIn(w, r, err)
+		s.rejectSignIn(w, r, err)
 	default:
-		s.page(w, pageHome(found.Who))
+		s.writePage(w, pageHome(found.Who))
 	}
 }
 
 // signIn leads to the identity provider, or says how to sign in if there is none.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
-	p, query := s.people, r.URL.Query()
+	p, query := s.sessions, r.URL.Query()
 	back := localPath(query.Get("return"))
 	if query.Has("bye") {
-		s.page(w, pageBye(p.idp != nil))
+		s.writePage(w, pageSignedOut(p.idp != nil))
 		return
 	}
 	if _, err := p.authenticate(r); err == nil {
@@ -154,26 +156,26 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.idp == nil {
-		s.page(w, pageNoIDP)
+		s.writePage(w, pageNoIDP)
 		return
 	}
 	at, err := p.idp.discover(r.Context())
 	if err != nil {
-		s.refuseSignIn(w, r, err)
+		s.rejectSignIn(w, r, err)
 		return
 	}
-	f := flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Return: back, Until: p.now().Add(flowLife)}
-	p.forgetFlows(w, r)
-	if err := p.setCookie(w, r, flowName(f.State), flowLabel, f, flowLife); err != nil {
-		s.refuseSignIn(w, r, err)
+	f := flow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Return: back, Until: p.now().Add(flowTTL)}
+	p.clearFlows(w, r)
+	if err := p.setCookie(w, r, flowCookieName(f.State), flowLabel, f, flowTTL); err != nil {
+		s.rejectSignIn(w, r, err)
 		return
 	}
 	http.Redirect(w, r, at.signInURL(f), http.StatusSeeOther)
 }
 
 // forgetFlows clears the cookies of a browser that began too many.
-func (p *people) forgetFlows(w http.ResponseWriter, r *http.Request) {
-	prefix := p.cookieName(r, flowName(""))
+func (p *sessionManager) clearFlows(w http.ResponseWriter, r *http.Request) {
+	prefix := p.cookieName(r, flowCookieName(""))
 	var names []string
 	size := 0
 	for _, c := range r.Cookies() {
@@ -182,82 +184,82 @@ func (p *people) forgetFlows(w http.ResponseWriter, r *http.Request) {
 			size += len(c.Name) + len(c.Value)
 		}
 	}
-	if size < maxFlows {
+	if size < maxFlowBytes {
 		return
 	}
 	for _, name := range names {
-		p.dropCookie(w, r, flowName("")+name)
+		p.dropCookie(w, r, flowCookieName("")+name)
 	}
 }
 
 // flow finds what a browser kept for this answer of the identity provider. It can be used once.
-func (p *people) flow(w http.ResponseWriter, r *http.Request) (f flow, ok bool) {
+func (p *sessionManager) takeFlow(w http.ResponseWriter, r *http.Request) (f flow, ok bool) {
 	state := r.URL.Query().Get("state")
-	if !isWord(state, 64) {
+	if !isVisibleToken(state, 64) {
 		return f, false
 	}
-	ok = p.readCookie(r, flowName(state), flowLabel, &f)
-	p.dropCookie(w, r, flowName(state))
+	ok = p.readCookie(r, flowCookieName(state), flowLabel, &f)
+	p.dropCookie(w, r, flowCookieName(state))
 	return f, ok && subtle.ConstantTimeCompare([]byte(f.State), []byte(state)) == 1 && p.now().Before(f.Until)
 }
 
 // callback takes the answer of the identity provider.
 func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
-	p := s.people
+	p := s.sessions
 	if p.idp == nil {
-		s.refuseSignIn(w, r, problem("not_found", "there is no identity provider"))
+		s.rejectSignIn(w, r, problem("not_found", "there is no identity provider"))
 		return
 	}
-	f, ok := p.flow(w, r)
+	f, ok := p.takeFlow(w, r)
 	if !ok {
-		s.refuseSignIn(w, r, problem("bad_request", "this sign-in did not begin in this browser, or it took too long"))
+		s.rejectSignIn(w, r, problem("bad_request", "this sign-in did not begin in this browser, or it took too long"))
 		return
 	}
-	who, err := p.idp.redeem(r.Context(), r.URL.Query(), f)
+	who, err := p.idp.completeSignIn(r.Context(), r.URL.Query(), f)
 	if err != nil {
-		s.refuseSignIn(w, r, err)
+		s.rejectSignIn(w, r, err)
 		return
 	}
-	s.letIn(w, r, who, f.State, f.Return)
+	s.startSession(w, r, who, f.State, f.Return)
 }
 
 // letIn begins a session. One that the browser had before ends: nobody goes on with a session that somebody else may know.
-func (s *Server) letIn(w http.ResponseWriter, r *http.Request, who Principal, proof, back string) {
-	begun, err := s.people.begin(r.Context(), who, proof)
+func (s *Server) startSession(w http.ResponseWriter, r *http.Request, who Principal, proof, back string) {
+	begun, err := s.sessions.createSession(r.Context(), who, proof)
 	if err == nil {
-		err = s.people.end(r)
+		err = s.sessions.revokeSession(r)
 	}
 	if err == nil {
-		err = s.people.give(w, r, begun)
+		err = s.sessions.writeSession(w, r, begun)
 	}
 	if err != nil {
-		s.refuseSignIn(w, r, err)
+		s.rejectSignIn(w, r, err)
 		return
 	}
-	s.tidy(r)
+	s.deleteEndedSessions(r)
 	s.config.Log.Info("signed in", "account", who.Account, "principal", who.ID, "roles", who.Roles, "by", who.Auth.Method)
 	http.Redirect(w, r, back, http.StatusSeeOther)
 }
 
 // signOut ends a session. As long as that is not sure the browser keeps it, to try again.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
-	p := s.people
-	over, had := p.session(r)
+	p := s.sessions
+	over, had := p.readSession(r)
 	// Browsers leave the session out of what another site posts. To answer that by taking the cookie away would let any page sign people out.
 	if had && p.crossOrigin(r) != nil || p.origins.Check(r) != nil {
-		s.refuseSignIn(w, r, problem("forbidden", "this came from a page of another origin"))
+		s.rejectSignIn(w, r, problem("forbidden", "this came from a page of another origin"))
 		return
 	}
-	if err := p.end(r); err != nil {
-		s.refuseSignIn(w, r, err)
+	if err := p.revokeSession(r); err != nil {
+		s.rejectSignIn(w, r, err)
 		return
 	}
-	p.dropCookie(w, r, sessionName)
-	s.tidy(r)
+	p.dropCookie(w, r, sessionCookie)
+	s.deleteEndedSessions(r)
 	if had {
 		s.config.Log.Info("signed out", "account", over.Who.Account, "principal", over.Who.ID)
 	}
-	if !wantsPage(r) {
+	if !wantsHTML(r) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -269,7 +271,7 @@ const maxReturn = 1024
 
 // localPath is a path of this server, or "/": who signs in here is not sent elsewhere.
 func localPath(path string) string {
-	if !isWord(path, maxReturn) || !strings.HasPrefix(path, "/") || strings.Contains(path, `\`) { // browsers take a backslash for a slash, and leave tabs out
+	if !isVisibleToken(path, maxReturn) || !strings.HasPrefix(path, "/") || strings.Contains(path, `\`) { // browsers take a backslash for a slash, and leave tabs out
 		return "/"
 	}
 	u, err := url.Parse(path)

@@ -16,8 +16,8 @@ import (
 // ErrNotLoopback says that a server can be reached from elsewhere, so that there is no signing in for development.
 var ErrNotLoopback = errors.New("server: signing in for development needs a listener on a loopback address, as 127.0.0.1")
 
-// devLife is how long a link for development is good, if nobody follows it.
-const devLife = time.Hour
+// devLinkTTL is how long a link for development is good, if nobody follows it.
+const devLinkTTL = time.Hour
 
 const devLabel = "development link"
 
@@ -37,27 +37,27 @@ func (s *Server) DevLink(listener net.Addr, who Principal, path string) (string,
 	switch {
 	case !ok || !tcp.IP.IsLoopback():
 		return "", ErrNotLoopback
-	case s.people == nil:
+	case s.sessions == nil:
 		return "", errors.New("server: Config.SignIn is missing")
-	case s.people.tls:
+	case s.sessions.tls:
 		return "", errors.New("server: OIDC.RedirectURL says that this server is for others too; there is no signing in for development")
 	case who.Account == "" || who.ID == "" || len(who.Roles) == 0:
 		return "", errors.New("server: a link needs somebody with an account and roles")
 	}
-	who.Auth = Auth{Method: ByDev, Strength: desk.AuthToken}
-	token, err := s.people.sealCookie(devLabel, devToken{Proof: rand.Text(), Who: who, Return: localPath(path), Until: s.people.now().Add(devLife)})
+	who.Auth = Auth{Method: MethodDev, Strength: desk.AuthToken}
+	token, err := s.sessions.sealCookie(devLabel, devToken{Proof: rand.Text(), Who: who, Return: localPath(path), Until: s.sessions.now().Add(devLinkTTL)})
 	if err != nil {
 		return "", err
 	}
-	s.people.dev.Store(true)
+	s.sessions.devEnabled.Store(true)
 	return "http://" + tcp.String() + "/signin/dev?token=" + url.QueryEscape(token), nil
 }
 
 // devSignIn follows a link for development.
 func (s *Server) devSignIn(w http.ResponseWriter, r *http.Request) {
-	p := s.people
-	if !p.dev.Load() {
-		s.refuseSignIn(w, r, problem("not_found", "there is no signing in for development"))
+	p := s.sessions
+	if !p.devEnabled.Load() {
+		s.rejectSignIn(w, r, problem("not_found", "there is no signing in for development"))
 		return
 	}
 	if r.Method != http.MethodGet { // a HEAD only asks whether there is something
@@ -65,20 +65,20 @@ func (s *Server) devSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !isLocal(r) {
-		s.refuseSignIn(w, r, problem("forbidden", "signing in for development works on the machine of the server only, and not through a proxy"))
+		s.rejectSignIn(w, r, problem("forbidden", "signing in for development works on the machine of the server only, and not through a proxy"))
 		return
 	}
 	var token devToken
 	if !p.openCookie(devLabel, r.URL.Query().Get("token"), &token) || !p.now().Before(token.Until) {
-		s.refuseSignIn(w, r, problem("forbidden", "this link is not good, or too old; start the program again to get another one"))
+		s.rejectSignIn(w, r, problem("forbidden", "this link is not good, or too old; start the program again to get another one"))
 		return
 	}
-	if _, err := p.authenticate(r); err == nil { // somebody opens the page again
+	if _, err := p.authenticate(r); err == nil { // claimsFor opens the page again
 		http.Redirect(w, r, token.Return, http.StatusSeeOther)
 		return
 	}
 	token.Who.Auth.At = p.now().Truncate(time.Second)
-	s.letIn(w, r, token.Who, token.Proof, token.Return)
+	s.startSession(w, r, token.Who, token.Proof, token.Return)
 }
 
 // forwarding are what proxies add. Whoever is behind one is not who the connection says.
@@ -102,5 +102,5 @@ func isLocal(r *http.Request) bool {
 	if err != nil {
 		host = strings.Trim(r.Host, "[]") // without a port
 	}
-	return isLoopback(host)
+	return isLoopbackHost(host)
 }

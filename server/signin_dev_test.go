@@ -12,25 +12,25 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-var you = server.Principal{Account: "demo", ID: "you", Roles: []server.Role{server.Admin}}
+var devPrincipal = server.Principal{Account: "demo", ID: "you", Roles: []server.Role{server.RoleAdmin}}
 
-// devPorch is a server as a developer starts it: without an identity provider.
-func devPorch(t *testing.T) *porch {
+// openDevSite is a server as a developer starts it: without an identity provider.
+func openDevSite(t *testing.T) *signInSite {
 	t.Helper()
-	return openPorch(t, build{change: func(c *server.Config) { c.SignIn.OIDC = nil }})
+	return openSignInSite(t, signInOptions{change: func(c *server.Config) { c.SignIn.OIDC = nil }})
 }
 
-func (p *porch) devLink(path string) string {
+func (p *signInSite) devLink(path string) string {
 	p.Helper()
-	link, err := p.server.DevLink(p.listener.Listener.Addr(), you, path)
+	link, err := p.server.DevLink(p.listener.Listener.Addr(), devPrincipal, path)
 	if err != nil {
 		p.Fatal(err)
 	}
 	return link
 }
 
-func TestDevLink_LetsInWhoeverFollowsItFirst(t *testing.T) {
-	p := devPorch(t)
+func TestDevLink_WorksOnce(t *testing.T) {
+	p := openDevSite(t)
 	link := p.devLink("/inbox")
 	b, late := p.browser(), p.browser()
 	if got := late.send("HEAD", link, ""); got.status != 204 || len(late.cookies()) > 0 { // whoever checks links does not use them up
@@ -57,8 +57,8 @@ func TestDevLink_LetsInWhoeverFollowsItFirst(t *testing.T) {
 }
 
 // The link of the demo leads to "/". It once led to a 404 in JSON, which was the first that a newcomer saw of the server in a browser.
-func TestDevLink_LeadsToAPageThatSaysWhereOneIs(t *testing.T) {
-	p := devPorch(t)
+func TestDevLink_RedirectsToHomePage(t *testing.T) {
+	p := openDevSite(t)
 	b := p.browser()
 	if got := b.get("/"); got.status != 303 || got.header.Get("Location") != "/signin" {
 		t.Errorf("a stranger: %+v", got)
@@ -80,17 +80,17 @@ func TestDevLink_LeadsToAPageThatSaysWhereOneIs(t *testing.T) {
 	}
 }
 
-func TestDevLink_IsNotGoodForEver(t *testing.T) {
-	p := devPorch(t)
+func TestDevLink_Expires(t *testing.T) {
+	p := openDevSite(t)
 	link := p.devLink("/")
-	p.wait(time.Hour)
+	p.advance(time.Hour)
 	if got := p.browser().get(link); got.status != 403 {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestDevLink_CannotBeMadeUp(t *testing.T) {
-	p := devPorch(t)
+func TestDevLink_ForgedLinkIsRejected(t *testing.T) {
+	p := openDevSite(t)
 	link := p.devLink("/")
 	for _, bad := range []string{"/signin/dev", "/signin/dev?token=", "/signin/dev?token=x", link[:len(link)-8] + "AAAAAAAA"} {
 		if got := p.browser().get(bad); got.status != 403 {
@@ -100,12 +100,12 @@ func TestDevLink_CannotBeMadeUp(t *testing.T) {
 }
 
 func TestDevLink_NeedsALoopbackListener(t *testing.T) {
-	p := devPorch(t)
+	p := openDevSite(t)
 	for _, addr := range []net.Addr{
 		&net.TCPAddr{IP: net.IPv4zero, Port: 8080}, &net.TCPAddr{IP: net.IPv6zero, Port: 8080}, &net.TCPAddr{Port: 8080}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8080},
 		&net.UnixAddr{Name: "socket", Net: "unix"}, nil,
 	} {
-		if link, err := p.server.DevLink(addr, you, "/"); !errors.Is(err, server.ErrNotLoopback) || link != "" {
+		if link, err := p.server.DevLink(addr, devPrincipal, "/"); !errors.Is(err, server.ErrNotLoopback) || link != "" {
 			t.Errorf("%v: %q, %v", addr, link, err)
 		}
 	}
@@ -113,12 +113,12 @@ func TestDevLink_NeedsALoopbackListener(t *testing.T) {
 		t.Errorf("it is there although nobody made a link: %+v", got)
 	}
 	for _, addr := range []net.Addr{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, &net.TCPAddr{IP: net.IPv6loopback, Port: 8080}} {
-		if link, err := p.server.DevLink(addr, you, "/"); err != nil || !strings.HasPrefix(link, "http://"+addr.String()+"/signin/dev?token=") {
+		if link, err := p.server.DevLink(addr, devPrincipal, "/"); err != nil || !strings.HasPrefix(link, "http://"+addr.String()+"/signin/dev?token=") {
 			t.Errorf("%v: %q, %v", addr, link, err)
 		}
 	}
-	public := openPorch(t, build{tls: true})
-	if _, err := public.server.DevLink(public.listener.Listener.Addr(), you, "/"); err == nil {
+	public := openSignInSite(t, signInOptions{tls: true})
+	if _, err := public.server.DevLink(public.listener.Listener.Addr(), devPrincipal, "/"); err == nil {
 		t.Error("a server that others know by a URL lets anybody in for development")
 	}
 	for _, who := range []server.Principal{{}, {Account: "demo", ID: "you"}, {ID: "you", Roles: server.Roles}, {Account: "demo", Roles: server.Roles}} {
@@ -128,8 +128,8 @@ func TestDevLink_NeedsALoopbackListener(t *testing.T) {
 	}
 }
 
-// elsewhere are ways in which a request shows that it does not come from a page of this machine.
-var elsewhere = map[string]func(*http.Request){
+// remoteRequests are ways in which a request shows that it does not come from a page of this machine.
+var remoteRequests = map[string]func(*http.Request){
 	"another machine":      func(r *http.Request) { r.RemoteAddr = "192.0.2.1:4711" },
 	"another machine, v6":  func(r *http.Request) { r.RemoteAddr = "[2001:db8::1]:4711" },
 	"nowhere":              func(r *http.Request) { r.RemoteAddr = "@" },
@@ -147,7 +147,7 @@ var elsewhere = map[string]func(*http.Request){
 	"a public address":     func(r *http.Request) { r.Host = "192.0.2.1:8080" },
 }
 
-func (p *porch) direct(path, cookie string, change func(*http.Request)) *httptest.ResponseRecorder {
+func (p *signInSite) direct(path, cookie string, change func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", path, nil)
 	r.RemoteAddr, r.Host = "127.0.0.1:4711", "127.0.0.1:8080"
 	if cookie != "" {
@@ -161,10 +161,10 @@ func (p *porch) direct(path, cookie string, change func(*http.Request)) *httptes
 	return w
 }
 
-func TestDevLink_CountsOnThisMachineOnly(t *testing.T) {
-	p := devPorch(t)
+func TestDevLink_RemoteRequestsAreRejected(t *testing.T) {
+	p := openDevSite(t)
 	path := strings.TrimPrefix(p.devLink("/"), p.url)
-	for name, change := range elsewhere {
+	for name, change := range remoteRequests {
 		if w := p.direct(path, "", change); w.Code != 403 || w.Header().Get("Set-Cookie") != "" {
 			t.Errorf("from %s: %d %s", name, w.Code, w.Body)
 		}
@@ -174,7 +174,7 @@ func TestDevLink_CountsOnThisMachineOnly(t *testing.T) {
 	if here.Code != 303 || cookie == "" {
 		t.Fatalf("from here: %d %s", here.Code, here.Body)
 	}
-	for name, change := range elsewhere { // the session that comes of it as well
+	for name, change := range remoteRequests { // the session that comes of it as well
 		if w := p.direct("/api/v1/me", cookie, change); w.Code != 401 {
 			t.Errorf("a session from %s: %d %s", name, w.Code, w.Body)
 		}
@@ -192,8 +192,8 @@ func TestDevLink_CountsOnThisMachineOnly(t *testing.T) {
 	}
 }
 
-func TestSignIn_WithoutAProviderSaysWhatToDo(t *testing.T) {
-	p := devPorch(t)
+func TestSignIn_WithoutProviderShowsInstructions(t *testing.T) {
+	p := openDevSite(t)
 	b := p.browser()
 	if got := b.get("/signin"); got.status != 200 || !strings.Contains(got.body, "Open the link") {
 		t.Errorf("%+v", got)
@@ -203,14 +203,14 @@ func TestSignIn_WithoutAProviderSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestSignIn_IsNotThereUnlessItIsConfigured(t *testing.T) {
+func TestSignIn_NotConfiguredIsNotFound(t *testing.T) {
 	s := open(t, nil)
 	for _, path := range []string{"/signin", "/signin/callback", "/signin/dev"} {
 		if got := s.call("", "GET", path, ""); got.status != 404 {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
-	if _, err := s.server.DevLink(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, you, "/"); err == nil {
+	if _, err := s.server.DevLink(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, devPrincipal, "/"); err == nil {
 		t.Error("a link to what is not there")
 	}
 	if got := s.call("agent@acme", "GET", "/api/v1/me", ""); got.status != 200 || got.field("principal") != "agent" {

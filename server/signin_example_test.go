@@ -14,24 +14,24 @@ import (
 
 // People sign in at an identity provider; their groups say what they may do. Programs have keys.
 func ExampleSignIn() {
-	store := memory.NewRuns(nil)
-	key := keyFile() // executor.MakeKey makes one
+	store := memory.NewStore(nil)
+	key := keyFile() // executor.CreateKeyFile makes one
 	defer os.Remove(key)
-	box, err := executor.OpenBox(key)
+	box, err := executor.OpenKeyFile(key)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	e, _ := executor.New(executor.Config{Store: store, Box: box})
+	e, _ := executor.New(executor.Config{Store: store, Sealer: box})
 	_, err = server.New(server.Config{
 		Executor: e, Auth: server.Keys(store),
-		SignIn: &server.SignIn{Credentials: store, Box: box, OIDC: &server.OIDC{
+		SignIn: &server.SignIn{Credentials: store, Sealer: box, OIDC: &server.OIDC{
 			Issuer: "https://idp.example", ClientID: "fermata", ClientSecret: "…",
 			RedirectURL: "https://fermata.example/signin/callback",
 			Account:     "acme",
 			Roles: map[string][]server.Role{
-				"platform":   {server.Approver, server.Auditor},
-				"compliance": {server.Auditor},
+				"platform":   {server.RoleApprover, server.RoleAuditor},
+				"compliance": {server.RoleAuditor},
 			},
 		}},
 	})
@@ -41,21 +41,21 @@ func ExampleSignIn() {
 
 // On their own machine a developer follows a link that the program prints.
 func ExampleServer_DevLink() {
-	store := memory.NewRuns(nil)
-	key := keyFile() // executor.MakeKey makes one
+	store := memory.NewStore(nil)
+	key := keyFile() // executor.CreateKeyFile makes one
 	defer os.Remove(key)
-	box, err := executor.OpenBox(key)
+	box, err := executor.OpenKeyFile(key)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	e, _ := executor.New(executor.Config{Store: store, Box: box})
-	s, err := server.New(server.Config{Executor: e, Auth: server.Keys(store), SignIn: &server.SignIn{Credentials: store, Box: box}})
+	e, _ := executor.New(executor.Config{Store: store, Sealer: box})
+	s, err := server.New(server.Config{Executor: e, Auth: server.Keys(store), SignIn: &server.SignIn{Credentials: store, Sealer: box}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	you := server.Principal{Account: "demo", ID: "you", Roles: []server.Role{server.Admin}}
+	you := server.Principal{Account: "demo", ID: "you", Roles: []server.Role{server.RoleAdmin}}
 	_, err = s.DevLink(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, you, "/")
 	fmt.Println(err)
 	_, err = s.DevLink(&net.TCPAddr{IP: net.IPv4zero, Port: 8080}, you, "/")
@@ -68,7 +68,7 @@ func ExampleServer_DevLink() {
 // keyFile is one that all replicas have.
 func keyFile() string {
 	path := filepath.Join(os.TempDir(), rand.Text())
-	if err := executor.MakeKey(path); err != nil {
+	if err := executor.CreateKeyFile(path); err != nil {
 		panic(err)
 	}
 	return path

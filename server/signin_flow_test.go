@@ -28,13 +28,13 @@ func (b *browser) refused(what string, got answer) {
 }
 
 // Whoever is sent the end of somebody else's sign-in would work as them from then on, and tell them everything.
-func TestSignIn_EndsInTheBrowserWhereItBegan(t *testing.T) {
-	p := openPorch(t, build{})
-	p.idp.SignIn(somebody("acme", "admins"))
+func TestSignIn_IsBoundToTheBrowser(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.idp.SignIn(claimsFor("acme", "admins"))
 	attacker, victim := p.browser(), p.browser()
-	callback := attacker.toCallback("/")
+	callback := attacker.followToCallback("/")
 	victim.refused("a browser that began nothing", victim.get(callback))
-	victim.toCallback("/")
+	victim.followToCallback("/")
 	victim.refused("a browser that began something else", victim.get(callback))
 	name, value := victim.flowCookie()
 	other, _ := attacker.flowCookie()
@@ -45,15 +45,15 @@ func TestSignIn_EndsInTheBrowserWhereItBegan(t *testing.T) {
 	}
 }
 
-func TestSignIn_EndsOnce(t *testing.T) {
+func TestSignIn_CallbackWorksOnce(t *testing.T) {
 	for name, careless := range map[string]bool{"a provider that takes a code once": false, "one that takes it again": true} {
-		p := openPorch(t, build{})
-		p.idp.SignIn(somebody("acme", "admins"))
+		p := openSignInSite(t, signInOptions{})
+		p.idp.SignIn(claimsFor("acme", "admins"))
 		if careless {
-			p.idp.Careless()
+			p.idp.AllowCodeReuse()
 		}
 		b, thief := p.browser(), p.browser()
-		callback := b.toCallback("/")
+		callback := b.followToCallback("/")
 		cookie, value := b.flowCookie()
 		if got := b.get(callback); got.status != 303 {
 			t.Fatalf("%s: %d %s", name, got.status, got.body)
@@ -69,9 +69,9 @@ func TestSignIn_EndsOnce(t *testing.T) {
 	}
 }
 
-func TestSignIn_RefusesAnswersToSomethingElse(t *testing.T) {
-	p := openPorch(t, build{})
-	p.idp.SignIn(somebody("acme", "admins"))
+func TestSignIn_WrongStateIsRejected(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.idp.SignIn(claimsFor("acme", "admins"))
 	for name, change := range map[string]func(url.Values){
 		"without a state":            func(q url.Values) { q.Del("state") },
 		"with another state":         func(q url.Values) { q.Set("state", strings.Repeat("A", 26)) },
@@ -83,7 +83,7 @@ func TestSignIn_RefusesAnswersToSomethingElse(t *testing.T) {
 		"of another provider":        func(q url.Values) { q.Set("iss", "https://elsewhere.example") },
 	} {
 		b := p.browser()
-		callback, err := url.Parse(b.toCallback("/"))
+		callback, err := url.Parse(b.followToCallback("/"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,15 +95,15 @@ func TestSignIn_RefusesAnswersToSomethingElse(t *testing.T) {
 }
 
 // The code of one sign-in, put into another one: PKCE and the nonce both stand against it.
-func TestSignIn_RefusesTheCodeOfAnotherSignIn(t *testing.T) {
-	p := openPorch(t, build{})
-	p.idp.SignIn(somebody("acme", "admins"))
+func TestSignIn_CodeOfAnotherFlowIsRejected(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.idp.SignIn(claimsFor("acme", "admins"))
 	one, other := p.browser(), p.browser()
-	stolen, err := url.Parse(one.toCallback("/"))
+	stolen, err := url.Parse(one.followToCallback("/"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine, err := url.Parse(other.toCallback("/"))
+	mine, err := url.Parse(other.followToCallback("/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,29 +113,29 @@ func TestSignIn_RefusesTheCodeOfAnotherSignIn(t *testing.T) {
 	other.refused("a stolen code", other.get(mine.String()))
 }
 
-func TestSignIn_TakesNoLongerThanTenMinutes(t *testing.T) {
-	p := openPorch(t, build{})
-	p.idp.SignIn(somebody("acme", "admins"))
+func TestSignIn_FlowExpiresAfterTenMinutes(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.idp.SignIn(claimsFor("acme", "admins"))
 	b := p.browser()
-	callback := b.toCallback("/")
-	p.wait(10 * time.Minute)
+	callback := b.followToCallback("/")
+	p.advance(10 * time.Minute)
 	p.idp.Clock(time.Now) // the provider would still take its code
 	b.refused("an answer that is late", b.get(callback))
 }
 
-func TestSignIn_InSeveralTabsAtOnce(t *testing.T) {
-	p := openPorch(t, build{})
-	p.idp.SignIn(somebody("acme", "agents"))
+func TestSignIn_ConcurrentTabs(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.idp.SignIn(claimsFor("acme", "agents"))
 	b := p.browser()
-	first, second := b.toCallback("/one"), b.toCallback("/two")
+	first, second := b.followToCallback("/one"), b.followToCallback("/two")
 	for back, callback := range map[string]string{"/one": first, "/two": second} {
 		if got := b.get(callback); got.status != 303 || got.header.Get("Location") != back {
 			t.Errorf("%s: %d %s", back, got.status, got.body)
 		}
 	}
 	fresh := p.browser()
-	for range 30 { // somebody who never gets there
-		fresh.toCallback("/" + strings.Repeat("x", 1000))
+	for range 30 { // claimsFor who never gets there
+		fresh.followToCallback("/" + strings.Repeat("x", 1000))
 	}
 	size := 0
 	for _, c := range fresh.cookies() {
@@ -146,10 +146,10 @@ func TestSignIn_InSeveralTabsAtOnce(t *testing.T) {
 	}
 }
 
-func TestSignIn_LeadsToPathsOfThisServerOnly(t *testing.T) {
-	p := openPorch(t, build{})
-	p.idp.SignIn(somebody("acme", "agents"))
-	here := p.signedIn(somebody("acme", "agents"))
+func TestSignIn_ReturnPathIsLocal(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.idp.SignIn(claimsFor("acme", "agents"))
+	here := p.signedIn(claimsFor("acme", "agents"))
 	for back, want := range map[string]string{
 		"":                                "/",
 		"/requests/1?x=1#top":             "/requests/1?x=1#top",
@@ -178,7 +178,7 @@ func TestSignIn_LeadsToPathsOfThisServerOnly(t *testing.T) {
 		"/path:with@colon/and?a=http://b": "/path:with@colon/and?a=http://b",
 	} {
 		b := p.browser()
-		if got := b.get(b.toCallback(back)); got.status != 303 || got.header.Get("Location") != want {
+		if got := b.get(b.followToCallback(back)); got.status != 303 || got.header.Get("Location") != want {
 			t.Errorf("%q after signing in: %d %q", back, got.status, got.header.Get("Location"))
 		}
 		if got := here.get("/signin?return=" + url.QueryEscape(back)); got.status != 303 || got.header.Get("Location") != want {

@@ -25,15 +25,15 @@ func FuzzLocalPath(f *testing.F) {
 	})
 }
 
-func TestVia_HoldsNothingThatCouldBeTakenForSomethingElse(t *testing.T) {
+func TestVia_ValuesCannotForgeOtherFields(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for want, auth := range map[string]Auth{
 		"http":                            {},
-		"http/key":                        {Method: ByKey},
-		"http/key id=k1":                  {Method: ByKey, Credential: "k1"},
-		"http/oidc amr=pwd,otp acr=urn:a": {Method: ByOIDC, AMR: []string{"pwd", "otp"}, ACR: "urn:a"},
-		"http/oidc amr=pwd":               {Method: ByOIDC, AMR: []string{"pwd", "a,b", "a b", "", long, "\x00"}, ACR: "a b"},
-		"http/oidc amr=1,2,3,4,5,6,7,8":   {Method: ByOIDC, AMR: strings.Split("123456789", ""), ACR: long},
+		"http/key":                        {Method: MethodAPIKey},
+		"http/key id=k1":                  {Method: MethodAPIKey, Credential: "k1"},
+		"http/oidc amr=pwd,otp acr=urn:a": {Method: MethodOIDC, AMR: []string{"pwd", "otp"}, ACR: "urn:a"},
+		"http/oidc amr=pwd":               {Method: MethodOIDC, AMR: []string{"pwd", "a,b", "a b", "", long, "\x00"}, ACR: "a b"},
+		"http/oidc amr=1,2,3,4,5,6,7,8":   {Method: MethodOIDC, AMR: strings.Split("123456789", ""), ACR: long},
 	} {
 		if got := auth.via(); got != want {
 			t.Errorf("%+v is %q, and not %q", auth, got, want)

@@ -6,8 +6,8 @@ import (
 )
 
 // Nobody has to be known to be refused at these doors. One stranger could fill the disk of an operator with the log.
-func TestLog_StrangersCannotFillIt(t *testing.T) {
-	p := openPorch(t, build{})
+func TestLog_AnonymousClientsCannotFloodIt(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	const visits = 60
 	for _, path := range []string{"/signin/callback?state=x", "/signin/callback?error=x", "/signin/dev?token=x"} {
 		for range visits {

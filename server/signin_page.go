@@ -12,35 +12,35 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// text is a page: a few words, and links.
-type text struct {
+// pageContent is a page: a few words, and links.
+type pageContent struct {
 	Status      int
 	Title, Body string
-	Links       []link
+	Links       []pageLink
 }
 
-// link leads from a page to a path of this server.
-type link struct{ Text, Where string }
+// pageLink leads from a page to a path of this server.
+type pageLink struct{ Text, Where string }
 
-var pageNoIDP = text{
+var pageNoIDP = pageContent{
 	Status: http.StatusOK, Title: "Sign in",
 	Body: "This server has no identity provider. Open the link that it printed when it started; if it printed none, ask whoever runs it.",
 }
 
 // pageHome is for somebody who signed in. There is nothing to decide on with here yet, so it says what there is instead.
-func pageHome(who Principal) text {
-	return text{
+func pageHome(who Principal) pageContent {
+	return pageContent{
 		Status: http.StatusOK, Title: "You are signed in",
 		Body: "You are " + cmp.Or(who.Name, who.ID) + " of " + who.Account + " here. There are no pages to decide on yet: fermata inbox in a terminal " +
 			"shows what people are asked. As JSON, there is:",
-		Links: []link{{"what people are asked", api.Prefix + "/requests"}, {"what runs", api.Prefix + "/runs"}, {"all that programs can call", "/openapi.json"}},
+		Links: []pageLink{{"what people are asked", api.Prefix + "/requests"}, {"what runs", api.Prefix + "/runs"}, {"all that programs can call", "/openapi.json"}},
 	}
 }
 
-func pageBye(again bool) text {
-	t := text{Status: http.StatusOK, Title: "You are signed out", Body: "Your identity provider may still know you: whoever uses this browser next could sign in as you there."}
+func pageSignedOut(again bool) pageContent {
+	t := pageContent{Status: http.StatusOK, Title: "You are signed out", Body: "Your identity provider may still know you: whoever uses this browser next could sign in as you there."}
 	if again {
-		t.Links = []link{{"Sign in again", "/signin"}}
+		t.Links = []pageLink{{"Sign in again", "/signin"}}
 	}
 	return t
 }
@@ -59,7 +59,7 @@ var pagePolicy = func() string {
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
-func (s *Server) page(w http.ResponseWriter, t text) {
+func (s *Server) writePage(w http.ResponseWriter, t pageContent) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", pagePolicy)
@@ -70,50 +70,50 @@ func (s *Server) page(w http.ResponseWriter, t text) {
 	}
 }
 
-// wantsPage reports whether a person looks at the answer.
-func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+// wantsHTML reports whether a person looks at the answer.
+func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
 // refuseSignIn says why somebody is not let in: as a page to a person, as a problem to a program. What went wrong in detail may hold what others
 // should not see, so only problems of ours are told.
-func (s *Server) refuseSignIn(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) rejectSignIn(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[*Problem](err)
 	switch {
 	case ok:
-	case errors.Is(err, errUsed):
+	case errors.Is(err, errProofUsed):
 		p = problem("bad_request", "this sign-in was used before")
-	case errors.Is(err, errTooLong):
-		p = problem("forbidden", "%v", errTooLong)
+	case errors.Is(err, errCookieTooLong):
+		p = problem("forbidden", "%v", errCookieTooLong)
 	default:
-		p = busy("signing in is not possible at the moment")
+		p = overloaded("signing in is not possible at the moment")
 	}
-	s.noteSignIn(p, err)
-	s.metrics.refused(p.Code)
-	if !wantsPage(r) {
+	s.logSignInFailure(p, err)
+	s.metrics.countRejected(p.Code)
+	if !wantsHTML(r) {
 		writeProblem(w, p)
 		return
 	}
 	for name, values := range p.GetHeaders() {
 		w.Header()[name] = values
 	}
-	t := text{Status: p.Status, Title: "Not signed in", Body: sentence(p.Detail)}
-	if s.people.idp != nil {
-		t.Links = []link{{"Start again", "/signin"}}
+	t := pageContent{Status: p.Status, Title: "Not signed in", Body: sentence(p.Detail)}
+	if s.sessions.idp != nil {
+		t.Links = []pageLink{{"Start again", "/signin"}}
 	}
-	s.page(w, t)
+	s.writePage(w, t)
 }
 
 // noteSignIn has it in the log why somebody was not let in. Anybody can have it said as often as they like, so it is not said each time.
-func (s *Server) noteSignIn(p *Problem, err error) {
+func (s *Server) logSignInFailure(p *Problem, err error) {
 	if p.Status < http.StatusInternalServerError {
-		if left, ok := s.refusing.Next(); ok {
+		if left, ok := s.rejectionLog.Allow(); ok {
 			s.config.Log.Info("a sign-in was refused", "why", p.Detail, "leftOut", left)
 		}
 		return
 	}
-	if errors.Is(err, errTooOften) {
+	if errors.Is(err, errProviderRateLimited) {
 		return
 	}
-	if left, ok := s.failing.Next(); ok {
+	if left, ok := s.failureLog.Allow(); ok {
 		s.config.Log.Error("a sign-in could not be finished", "err", err, "leftOut", left)
 	}
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-func TestSignIn_LeadsToTheIdentityProviderAndBack(t *testing.T) {
-	p := openPorch(t, build{})
+func TestSignIn_RedirectsToProviderAndBack(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	b := p.browser()
 	if got := b.get("/api/v1/me"); got.status != 401 {
 		t.Fatalf("somebody unknown: %+v", got)
 	}
-	person := somebody("acme", "leads", "cooks")
+	person := claimsFor("acme", "leads", "cooks")
 	person["amr"], person["acr"], person["auth_time"] = []string{"pwd", "otp"}, "urn:gold", time.Now().Add(-time.Minute).Unix()
 	if got := b.signIn(person); got.status != 303 || got.header.Get("Location") != "/inbox" {
 		t.Fatalf("%+v", got)
@@ -37,9 +37,9 @@ func TestSignIn_LeadsToTheIdentityProviderAndBack(t *testing.T) {
 	}
 }
 
-func TestSignOut_EndsTheSessionForWhoeverHasIt(t *testing.T) {
-	p := openPorch(t, build{})
-	b, thief := p.signedIn(somebody("acme", "approvers")), p.browser()
+func TestSignOut_RevokesTheSession(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	b, thief := p.signedIn(claimsFor("acme", "approvers")), p.browser()
 	stolen := b.session()
 	thief.set(stolen.Name, stolen.Value)
 	if got := thief.get("/api/v1/me"); got.status != 200 {
@@ -64,9 +64,9 @@ func TestSignOut_EndsTheSessionForWhoeverHasIt(t *testing.T) {
 }
 
 // The auditor asks in a year who was in, and when, and finds what they did by the id of their session.
-func TestSignIn_IsInTheLogOfTheAccount(t *testing.T) {
-	p := openPorch(t, build{})
-	strong := somebody("acme", "approvers")
+func TestSignIn_IsAudited(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	strong := claimsFor("acme", "approvers")
 	strong["amr"] = []any{"mfa"}
 	b := p.signedIn(strong)
 	known, err := p.credentials().Credentials(t.Context(), "acme")
@@ -81,21 +81,21 @@ func TestSignIn_IsInTheLogOfTheAccount(t *testing.T) {
 	}
 	session := known[0].ID
 	for i, want := range []audit.Body{
-		audit.SessionBegun{Session: session, Roles: []string{"approver"}, Until: audit.At(known[0].Expires)},
+		audit.SessionBegun{Session: session, Roles: []string{"approver"}, Until: audit.TimestampOf(known[0].Expires)},
 		audit.SessionEnded{Session: session},
 	} {
 		got, err := audit.Parse(lines[i].Raw)
-		by := audit.Actor{Principal: "ann", Kind: audit.Person, Via: "http/oidc id=" + session + " amr=mfa", Auth: "sso_mfa", MFA: true}
+		by := audit.Actor{Principal: "ann", Kind: audit.ActorPerson, Via: "http/oidc id=" + session + " amr=mfa", Auth: "sso_mfa", MFA: true}
 		if diff := cmp.Diff(want, got.Body); err != nil || diff != "" || got.Actor != by {
 			t.Errorf("%s: %s, %v", lines[i].Raw, diff, err)
 		}
 	}
 }
 
-func TestSession_IsKnownToAllReplicasAndRevokedOnAll(t *testing.T) {
-	p := openPorch(t, build{})
-	b := p.signedIn(somebody("acme", "approvers"))
-	replica := openPorch(t, build{change: func(c *server.Config) { c.SignIn.Credentials = p.credentials() }})
+func TestSession_IsSharedByReplicas(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	b := p.signedIn(claimsFor("acme", "approvers"))
+	replica := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.SignIn.Credentials = p.credentials() }})
 	other := replica.browser()
 	other.set(b.session().Name, b.session().Value)
 	if got := other.get("/api/v1/me"); got.status != 200 {
@@ -105,7 +105,7 @@ func TestSession_IsKnownToAllReplicasAndRevokedOnAll(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Name != "ann" || all[0].Role != "approver" || all[0].Expires.IsZero() {
 		t.Fatalf("who looks for it finds %+v, %v", all, err)
 	}
-	if err := p.credentials().RevokeCredential(t.Context(), "acme", all[0].ID, store.Beside{}); err != nil {
+	if err := p.credentials().RevokeCredential(t.Context(), "acme", all[0].ID, store.Writes{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, browser := range map[string]*browser{"one": b, "the other": other} {
@@ -116,24 +116,24 @@ func TestSession_IsKnownToAllReplicasAndRevokedOnAll(t *testing.T) {
 }
 
 // What the identity provider may say, and what comes of it.
-func TestSignIn_GoesByWhatTheTokenSays(t *testing.T) {
-	p := openPorch(t, build{})
+func TestSignIn_UsesTokenClaims(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	for name, c := range map[string]struct {
 		claims oidctest.Claims
 		status int
 		says   string
 	}{
-		"a group with a role":          {somebody("acme", "agents"), 303, ""},
+		"a group with a role":          {claimsFor("acme", "agents"), 303, ""},
 		"groups as one text":           {oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "agents"}, 303, ""},
-		"only unknown groups":          {somebody("acme", "cooks"), 403, "None of your groups has a role here"},
+		"only unknown groups":          {claimsFor("acme", "cooks"), 403, "None of your groups has a role here"},
 		"no groups":                    {oidctest.Claims{"sub": "ann", "tenant": "acme"}, 403, "(the claim groups)"},
 		"groups that are none":         {oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": map[string]any{"agents": true}}, 403, "(the claim groups)"},
 		"no account":                   {oidctest.Claims{"sub": "ann", "groups": []string{"agents"}}, 403, "(the claim tenant)"},
 		"an account that is no text":   {oidctest.Claims{"sub": "ann", "tenant": 7, "groups": []string{"agents"}}, 403, "(the claim tenant)"},
 		"nobody":                       {oidctest.Claims{"tenant": "acme", "groups": []string{"agents"}}, 403, "(the claim sub)"},
 		"a name that cannot be shown":  {oidctest.Claims{"sub": "ann\x1b[2J", "tenant": "acme", "groups": []string{"agents"}}, 403, "(the claim sub)"},
-		"more groups than a cookie":    {somebody("acme", append(strings.Fields(strings.Repeat("group ", 5000)), "agents")...), 303, ""},
-		"an account as long as a book": {somebody(strings.Repeat("x", 9999), "agents"), 403, "(the claim tenant)"},
+		"more groups than a cookie":    {claimsFor("acme", append(strings.Fields(strings.Repeat("group ", 5000)), "agents")...), 303, ""},
+		"an account as long as a book": {claimsFor(strings.Repeat("x", 9999), "agents"), 403, "(the claim tenant)"},
 	} {
 		b := p.browser()
 		got := b.signIn(c.claims)
@@ -146,17 +146,17 @@ func TestSignIn_GoesByWhatTheTokenSays(t *testing.T) {
 	}
 }
 
-func TestSignIn_OfAPersonWithoutARoleIsAProblemForPrograms(t *testing.T) {
-	p := openPorch(t, build{})
+func TestSignIn_WithoutRoleReturnsProblem(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	b := p.browser()
-	p.idp.SignIn(somebody("acme", "cooks"))
-	got := b.get(b.toCallback("/"), "Accept", "application/json")
+	p.idp.SignIn(claimsFor("acme", "cooks"))
+	got := b.get(b.followToCallback("/"), "Accept", "application/json")
 	if got.status != 403 || got.field("code") != "forbidden" || got.header.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestSignIn_AsTheConfigurationSays(t *testing.T) {
+func TestSignIn_ConfigurationIsApplied(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*server.OIDC)
 		claims oidctest.Claims
@@ -168,7 +168,7 @@ func TestSignIn_AsTheConfigurationSays(t *testing.T) {
 		"a verified address":  {func(o *server.OIDC) { o.PrincipalClaim = "email" }, oidctest.Claims{"sub": "1", "email": "ann@acme.example", "email_verified": true, "tenant": "acme", "groups": "agents"}, `"principal":"ann@acme.example"`},
 		"any address":         {func(o *server.OIDC) { o.PrincipalClaim = "email" }, oidctest.Claims{"sub": "1", "email": "ann@acme.example", "tenant": "acme", "groups": "agents"}, ""},
 	} {
-		p := openPorch(t, build{change: func(config *server.Config) { c.change(config.SignIn.OIDC) }})
+		p := openSignInSite(t, signInOptions{change: func(config *server.Config) { c.change(config.SignIn.OIDC) }})
 		b := p.browser()
 		b.signIn(c.claims)
 		if me := b.get("/api/v1/me"); (me.status == 200) != (c.want != "") || !strings.Contains(me.body, c.want) {
@@ -178,8 +178,8 @@ func TestSignIn_AsTheConfigurationSays(t *testing.T) {
 }
 
 // An ID token that is wrong in one thing.
-func TestSignIn_RefusesTokensThatAreNotGood(t *testing.T) {
-	p := openPorch(t, build{})
+func TestSignIn_InvalidTokensAreRejected(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	for name, spoil := range map[string]func(oidctest.Claims){
 		"of another issuer":         func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example" },
 		"for another client":        func(c oidctest.Claims) { c["aud"] = "elsewhere" },
@@ -195,10 +195,10 @@ func TestSignIn_RefusesTokensThatAreNotGood(t *testing.T) {
 		"of another access token":   func(c oidctest.Claims) { c["at_hash"] = "another" },
 		"with a list for a subject": func(c oidctest.Claims) { c["sub"] = []string{"ann"} },
 	} {
-		p.idp.Spoil(spoil)
-		wantOut(t, p, name)
+		p.idp.ChangeClaims(spoil)
+		expectSignedOut(t, p, name)
 	}
-	p.idp.Spoil(nil)
+	p.idp.ChangeClaims(nil)
 	var claims jwt.MapClaims
 	resign := func(method jwt.SigningMethod, key any) func(string) string {
 		return func(token string) string {
@@ -219,55 +219,55 @@ func TestSignIn_RefusesTokensThatAreNotGood(t *testing.T) {
 		"that says it needs none":         resign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType),
 		"signed with the client's secret": resign(jwt.SigningMethodHS256, []byte(clientSecret)),
 	} {
-		p.idp.Forge(forge)
-		wantOut(t, p, name)
+		p.idp.ChangeToken(forge)
+		expectSignedOut(t, p, name)
 	}
-	p.idp.Forge(nil)
-	p.signedIn(somebody("acme", "agents")) // with nothing wrong it would have worked
+	p.idp.ChangeToken(nil)
+	p.signedIn(claimsFor("acme", "agents")) // with nothing wrong it would have worked
 }
 
-func wantOut(t *testing.T, p *porch, name string) {
+func expectSignedOut(t *testing.T, p *signInSite, name string) {
 	t.Helper()
 	b := p.browser()
-	got := b.signIn(somebody("acme", "agents"))
+	got := b.signIn(claimsFor("acme", "agents"))
 	if got.status != 403 && got.status != 400 || b.get("/api/v1/me").status != 401 {
 		t.Errorf("a token %s: %d %s", name, got.status, got.body)
 	}
 }
 
-func TestSignIn_ToleratesClocksThatAreAMinuteApart(t *testing.T) {
-	p := openPorch(t, build{})
+func TestSignIn_ToleratesClockSkew(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	for _, c := range []struct {
 		ahead time.Duration
 		good  bool
 	}{{50 * time.Second, true}, {-50 * time.Second, true}, {3 * time.Minute, false}, {-7 * time.Minute, false}} {
 		p.idp.Clock(func() time.Time { return time.Now().Add(c.ahead) })
-		if got := p.browser().signIn(somebody("acme", "agents")); (got.status == 303) != c.good {
+		if got := p.browser().signIn(claimsFor("acme", "agents")); (got.status == 303) != c.good {
 			t.Errorf("a provider that is %v ahead: %d %s", c.ahead, got.status, got.body)
 		} else if !c.good && !strings.Contains(got.body, "is a clock wrong?") {
 			t.Errorf("it does not say that it is the clock: %s", got.body)
 		}
 	}
 	p.idp.Clock(p.now)
-	p.idp.Spoil(func(c oidctest.Claims) { c["exp"] = time.Now().Add(-30 * time.Second).Unix() })
-	if got := p.browser().signIn(somebody("acme", "agents")); got.status != 303 {
+	p.idp.ChangeClaims(func(c oidctest.Claims) { c["exp"] = time.Now().Add(-30 * time.Second).Unix() })
+	if got := p.browser().signIn(claimsFor("acme", "agents")); got.status != 303 {
 		t.Errorf("a token that ended half a minute ago by our clock: %d %s", got.status, got.body)
 	}
 }
 
-func TestSignIn_GoesOnWithNewKeysOfTheProvider(t *testing.T) {
-	p := openPorch(t, build{})
-	p.signedIn(somebody("acme", "agents"))
+func TestSignIn_ProviderKeyRotation(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	p.signedIn(claimsFor("acme", "agents"))
 	p.idp.Rotate()
-	p.signedIn(somebody("acme", "agents"))
+	p.signedIn(claimsFor("acme", "agents"))
 }
 
-func TestSignIn_WhileTheProviderIsDown(t *testing.T) {
-	p := openPorch(t, build{})
-	before := p.signedIn(somebody("acme", "approvers"))
+func TestSignIn_ProviderDown(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	before := p.signedIn(claimsFor("acme", "approvers"))
 	late := p.browser()
-	callback := late.toCallback("/inbox")
-	fresh := openPorch(t, build{}) // knows nothing of its provider yet
+	callback := late.followToCallback("/inbox")
+	fresh := openSignInSite(t, signInOptions{}) // knows nothing of its provider yet
 	p.idp.Break(true)
 	fresh.idp.Break(true)
 	for name, got := range map[string]answer{"at the beginning": fresh.browser().get("/signin"), "in the middle": late.get(callback)} {
@@ -287,11 +287,11 @@ func TestSignIn_WhileTheProviderIsDown(t *testing.T) {
 	if got := p.browser().signInAsIs(); got.status != 503 {
 		t.Errorf("a provider that says so itself: %+v", got)
 	}
-	fresh.signedIn(somebody("acme", "approvers"))
+	fresh.signedIn(claimsFor("acme", "approvers"))
 }
 
-func TestSignIn_RefusedByTheProvider(t *testing.T) {
-	p := openPorch(t, build{})
+func TestSignIn_DeniedByProvider(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	p.idp.Refuse("access_denied")
 	if got := p.browser().signInAsIs(); got.status != 403 || !strings.Contains(got.body, "access_denied") {
 		t.Errorf("%+v", got)
@@ -305,11 +305,11 @@ func TestSignIn_RefusedByTheProvider(t *testing.T) {
 // signInAsIs goes through a sign-in with whatever the provider has to say.
 func (b *browser) signInAsIs() answer {
 	b.Helper()
-	return b.get(b.toCallback("/"))
+	return b.get(b.followToCallback("/"))
 }
 
-func TestPages_NeedNothingAndGiveNothingAway(t *testing.T) {
-	p := openPorch(t, build{})
+func TestPages_HaveStrictSecurityHeaders(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
 	b := p.browser()
 	for _, got := range []answer{b.get("/signin?bye"), b.get("/signin/callback?state=x")} {
 		for _, want := range []string{`<html lang="en">`, "<title>", "<main>", "<h1>"} {
@@ -325,13 +325,13 @@ func TestPages_NeedNothingAndGiveNothingAway(t *testing.T) {
 	}
 }
 
-func TestCookies_AreForThisServerOnly(t *testing.T) {
+func TestCookies_AttributesAreStrict(t *testing.T) {
 	for _, tls := range []bool{true, false} {
-		p := openPorch(t, build{tls: tls})
+		p := openSignInSite(t, signInOptions{tls: tls})
 		b := p.browser()
-		p.idp.SignIn(somebody("acme", "agents"))
+		p.idp.SignIn(claimsFor("acme", "agents"))
 		begun := b.get("/signin")
-		done := b.get(b.toCallback("/"))
+		done := b.get(b.followToCallback("/"))
 		var seen []*http.Cookie
 		for _, got := range []answer{begun, done} {
 			for _, line := range got.header.Values("Set-Cookie") {
@@ -350,7 +350,7 @@ func TestCookies_AreForThisServerOnly(t *testing.T) {
 				t.Errorf("tls %v: %+v", tls, c)
 			}
 		}
-		if tls { // somebody beside us could have set it
+		if tls { // claimsFor beside us could have set it
 			plain := p.browser()
 			plain.set("fermata", b.session().Value)
 			if got := plain.get("/api/v1/me"); got.status != 401 {

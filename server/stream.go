@@ -25,21 +25,21 @@ type stream struct {
 
 	progress <-chan *executor.Progress
 	changed  <-chan struct{}
-	settled  <-chan ended // what a chat came to; nil if nobody waits for that
-	rested   bool         // it rested when the stream began, which was not shown yet
-	ended    bool         // the run is over
-	over     bool         // and that was shown
+	result   <-chan chatResult // what a chat came to; nil if nobody waits for that
+	atRest   bool              // it rested when the stream began, which was not shown yet
+	ended    bool              // the run is over
+	over     bool              // and that was shown
 }
 
-// ended is what a chat came to.
-type ended struct {
+// chatResult is what a chat came to.
+type chatResult struct {
 	outcome fermata.Outcome
 	err     error
 }
 
 // show writes the stream until it is over, the client is gone or does not read, or the server ends.
-func (t *stream) show(ctx context.Context) {
-	changed, stop := t.config.Executor.Changes(t.account, t.run)
+func (t *stream) serve(ctx context.Context) {
+	changed, stop := t.config.Executor.WatchRun(t.account, t.run)
 	defer stop()
 	t.changed = changed
 	beat := time.NewTicker(t.config.Limits.Heartbeat)
@@ -64,17 +64,17 @@ func (t *stream) wait(ctx context.Context, beat <-chan time.Time) (more bool, er
 		case <-beat:
 			return true, t.out.comment("still here")
 		case p := <-t.progress:
-			if err := t.tell(p); err != nil {
+			if err := t.writeProgress(p); err != nil {
 				return false, err
 			}
-		case end := <-t.settled:
+		case end := <-t.result:
 			return false, t.finish(ctx, end)
 		}
 	}
 }
 
 // tell shows progress.
-func (t *stream) tell(p *executor.Progress) error {
+func (t *stream) writeProgress(p *executor.Progress) error {
 	if p.Run != t.run {
 		return nil // of another run with the same state key
 	}
@@ -90,27 +90,27 @@ func (t *stream) tell(p *executor.Progress) error {
 // catchUp shows what happened, and what the run came to if it rests. What was reported before comes before.
 func (t *stream) catchUp(ctx context.Context) error {
 	for {
-		rests, err := t.showEvents(ctx)
+		rests, err := t.writeEvents(ctx)
 		if err != nil {
 			return err // the client comes back with its Last-Event-ID
 		}
 		// Who comes back behind the last event hears at least what it came to.
-		rests, t.rested = rests || t.rested, false
+		rests, t.atRest = rests || t.atRest, false
 		t.over = t.over || t.ended
-		if !rests || t.settled != nil {
-			t.over = t.over && t.settled == nil // a chat ends with its own outcome
+		if !rests || t.result != nil {
+			t.over = t.over && t.result == nil // a chat ends with its own outcome
 			return nil
 		}
-		outcome, err := t.sum(ctx)
+		outcome, err := t.currentOutcome(ctx)
 		if err != nil || outcome == nil {
 			return err
 		}
 		if !t.over { // the run may have gone on since the events were read: what led to the outcome comes before it, or nobody waits for that any more
 			more, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
-			if err != nil && !errors.Is(err, executor.ErrUnknownRun) {
+			if err != nil && !errors.Is(err, executor.ErrRunNotFound) {
 				return err
 			}
-			if t.rested = len(more) > 0; t.rested {
+			if t.atRest = len(more) > 0; t.atRest {
 				continue
 			}
 		}
@@ -119,14 +119,14 @@ func (t *stream) catchUp(ctx context.Context) error {
 }
 
 // showEvents shows the events that there are. It reports whether the run rests behind the last of them.
-func (t *stream) showEvents(ctx context.Context) (rests bool, err error) {
+func (t *stream) writeEvents(ctx context.Context) (rests bool, err error) {
 	for {
 		events, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
 		if err != nil {
 			return false, err
 		}
 		for len(t.progress) > 0 { // whatever was reported before these events happened is here by now
-			if err := t.tell(<-t.progress); err != nil {
+			if err := t.writeProgress(<-t.progress); err != nil {
 				return false, err
 			}
 		}
@@ -134,7 +134,7 @@ func (t *stream) showEvents(ctx context.Context) (rests bool, err error) {
 			if err := t.out.event(eventID(event), string(event.Kind), eventOf(event)); err != nil {
 				return false, err
 			}
-			t.after, rests = event.Number, event.Kind.Final() || event.Kind == store.EventWaiting
+			t.after, rests = event.Seq, event.Kind.Final() || event.Kind == store.EventWaiting
 			t.over = t.over || event.Kind.Final()
 		}
 		if len(events) == 0 || t.over {
@@ -144,19 +144,19 @@ func (t *stream) showEvents(ctx context.Context) (rests bool, err error) {
 }
 
 // sum is what the run came to; nil if it goes on already.
-func (t *stream) sum(ctx context.Context) (fermata.Outcome, error) {
-	view, err := t.config.Executor.Look(ctx, t.account, t.stateKey)
+func (t *stream) currentOutcome(ctx context.Context) (fermata.Outcome, error) {
+	view, err := t.config.Executor.GetRun(ctx, t.account, t.stateKey)
 	switch {
-	case errors.Is(err, executor.ErrUnknownRun), err == nil && view.ID != t.run:
-		return t.config.Executor.Past(ctx, t.account, t.run)
+	case errors.Is(err, executor.ErrRunNotFound), err == nil && view.ID != t.run:
+		return t.config.Executor.RunOutcome(ctx, t.account, t.run)
 	case err != nil:
 		return nil, err
 	}
-	return stands(view), nil
+	return outcomeOf(view), nil
 }
 
 // finish ends the stream of a chat.
-func (t *stream) finish(ctx context.Context, end ended) error {
+func (t *stream) finish(ctx context.Context, end chatResult) error {
 	if err := t.catchUp(ctx); err != nil {
 		return err
 	}
@@ -166,12 +166,12 @@ func (t *stream) finish(ctx context.Context, end ended) error {
 			return nil
 		default:
 		}
-		return t.out.event("", api.EventOutcome, Outcome{Pending: &api.Pending{Run: pending.Run, StateKey: pending.StateKey}})
+		return t.out.event("", api.EventOutcome, Outcome{Pending: &api.Pending{RunID: pending.Run, StateKey: pending.StateKey}})
 	}
-	outcome, err := t.dress(ctx, t.account, end.outcome)
+	outcome, err := t.addDeadlines(ctx, t.account, end.outcome)
 	if err = errors.Join(end.err, err); err != nil {
-		p := explain(err)
-		t.report(p, "stream")
+		p := problemOf(err)
+		t.logProblem(p, "stream")
 		return t.out.event("", api.EventProblem, p)
 	}
 	if waiting, ok := outcome.(fermata.NeedsInput); ok {
@@ -186,17 +186,17 @@ func (t *stream) finish(ctx context.Context, end ended) error {
 
 // sse writes server-sent events. A client that does not read is an error after a while.
 type sse struct {
-	w        http.ResponseWriter
-	control  *http.ResponseController
-	patience time.Duration
+	w            http.ResponseWriter
+	control      *http.ResponseController
+	writeTimeout time.Duration
 }
 
 // open begins the answer.
-func (s *Server) open(w http.ResponseWriter) *sse {
+func (s *Server) openSSE(w http.ResponseWriter) *sse {
 	w.Header().Set("Content-Type", eventStream)
 	w.Header().Set("X-Accel-Buffering", "no") // or nginx would collect it
 	w.WriteHeader(http.StatusOK)
-	return &sse{w: w, control: http.NewResponseController(w), patience: s.config.Limits.Patience}
+	return &sse{w: w, control: http.NewResponseController(w), writeTimeout: s.config.Limits.WriteTimeout}
 }
 
 func (o *sse) comment(text string) error { return o.write([]byte(": " + text + "\n\n")) }
@@ -215,7 +215,7 @@ func (o *sse) event(id, kind string, data any) error {
 }
 
 func (o *sse) write(text []byte) error {
-	if err := o.control.SetWriteDeadline(time.Now().Add(o.patience)); err != nil {
+	if err := o.control.SetWriteDeadline(time.Now().Add(o.writeTimeout)); err != nil {
 		return err
 	}
 	if _, err := o.w.Write(text); err != nil {

@@ -20,7 +20,7 @@ import (
 )
 
 // A stream without anything to say says that it is alive.
-func TestEvents_HaveAHeartbeat(t *testing.T) {
+func TestEvents_SendHeartbeats(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.Heartbeat = time.Millisecond })
 	s.chat("agent@acme", startDemo)
 	lines := bufio.NewScanner(s.follow("/api/v1/runs/demo-1/events").Body)
@@ -36,15 +36,15 @@ func TestEvents_HaveAHeartbeat(t *testing.T) {
 
 // Over HTTP/2 a deadline for writing ends a stream also if nothing is written. So every stream was once ended when nothing had happened for as long as the server
 // has patience with those who do not read.
-func TestEvents_OverHTTP2LastWhileNothingHappens(t *testing.T) {
+func TestEvents_HTTP2StreamStaysOpenWhenIdle(t *testing.T) {
 	t.Parallel() // it waits, and for long: a slow machine would take too long to write
-	s := open(t, func(c *server.Config) { c.Limits.Patience, c.Limits.Heartbeat = 5*time.Second, 6*time.Second })
+	s := open(t, func(c *server.Config) { c.Limits.WriteTimeout, c.Limits.Heartbeat = 5*time.Second, 6*time.Second })
 	s.chat("agent@acme", startDemo)
 	h := httptest.NewUnstartedServer(s.handler)
 	h.EnableHTTP2 = true
 	h.StartTLS()
 	defer h.Close()
-	r := s.request("auditor@acme", "GET", "/api/v1/runs/demo-1/events", "", "Accept", asStream)
+	r := s.request("auditor@acme", "GET", "/api/v1/runs/demo-1/events", "", "Accept", acceptStream)
 	r.URL.Scheme, r.URL.Host = "https", h.Listener.Addr().String()
 	response, err := h.Client().Do(r)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestEvents_OverHTTP2LastWhileNothingHappens(t *testing.T) {
 }
 
 // Whoever comes back gets what it missed, in order, each once, and nothing that it has.
-func TestEvents_GoOnBehindTheLastOne(t *testing.T) {
+func TestEvents_ResumeAfterLastEventID(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
@@ -81,16 +81,16 @@ func TestEvents_GoOnBehindTheLastOne(t *testing.T) {
 	}
 }
 
-// overtaken is a store in which a run goes on just after somebody has read the last of its events.
-type overtaken struct {
+// overtakenStore is a store in which a run goes on just after somebody has read the last of its events.
+type overtakenStore struct {
 	store.Store
-	goesOn atomic.Pointer[func()]
+	onEvents atomic.Pointer[func()]
 }
 
-func (o *overtaken) Events(ctx context.Context, account, run string, after int64, limit int) ([]store.Event, error) {
+func (o *overtakenStore) Events(ctx context.Context, account, run string, after int64, limit int) ([]store.Event, error) {
 	events, err := o.Store.Events(ctx, account, run, after, limit)
 	if after > 0 && len(events) == 1 { // that one is known
-		if goesOn := o.goesOn.Swap(nil); goesOn != nil {
+		if goesOn := o.onEvents.Swap(nil); goesOn != nil {
 			(*goesOn)()
 		}
 	}
@@ -99,19 +99,19 @@ func (o *overtaken) Events(ctx context.Context, account, run string, after int64
 
 // The outcome is the last that a reader waits for. It came before the events that had led to it if somebody decided at the right moment, and nobody who went by the
 // end of the run ever saw those.
-func TestEvents_TheOutcomeComesBehindWhatLedToIt(t *testing.T) {
+func TestEvents_OutcomeFollowsItsEvents(t *testing.T) {
 	for want, answers := range map[string][]string{
 		"created asked waiting decided completed outcome":                               {`{"action":"approve"}`},
 		"created asked waiting decided asked waiting outcome decided completed outcome": {`{"action":"revise","feedback":"more"}`, `{"action":"approve"}`},
 	} {
-		runs := &overtaken{Store: memory.NewRuns(nil)}
+		runs := &overtakenStore{Store: memory.NewStore(nil)}
 		s := openWith(t, nil, func(c *executor.Config) { c.Store = runs })
 		s.chat("agent@acme", startDemo)
 		answer := func() {
 			s.chat("approver@acme", fmt.Sprintf(`{"stateKey":"demo-1","resumeId":"%d","resumeValue":%s}`, len(answers), answers[0]))
 			answers = answers[1:]
 		}
-		runs.goesOn.Store(&answer)
+		runs.onEvents.Store(&answer)
 		var seen []event
 		eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, func(e event) bool {
 			if e.kind != "step" {
@@ -129,7 +129,7 @@ func TestEvents_TheOutcomeComesBehindWhatLedToIt(t *testing.T) {
 }
 
 // Whoever comes back to a run that waits hears what it waits for, also if nothing happened since.
-func TestEvents_WhoComesBackToARunThatWaitsHearsWhatFor(t *testing.T) {
+func TestEvents_ReconnectToWaitingRunSendsOutcome(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	var all []event
@@ -150,7 +150,7 @@ func TestEvents_WhoComesBackToARunThatWaitsHearsWhatFor(t *testing.T) {
 
 // A reader may come back with an event of the run that had the state key before; browsers do so by themselves. When events were called by their numbers
 // alone, it missed those of the new run up to that number.
-func TestEvents_BehindAnEventOfAnotherRunBeginAnew(t *testing.T) {
+func TestEvents_LastEventOfAnotherRunStartsOver(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"coffee"}}`)
 	before := s.firstEvents("demo-1", 2)[1]
@@ -167,20 +167,20 @@ func TestEvents_BehindAnEventOfAnotherRunBeginAnew(t *testing.T) {
 	if kinds(seen) != "created asked waiting outcome decided completed outcome" {
 		t.Errorf("%v", seen)
 	}
-	chat := eventsIn(strings.NewReader(s.chat("agent@acme", startDemo, "Accept", asStream, "Last-Event-ID", before.id).body), nil)
+	chat := eventsIn(strings.NewReader(s.chat("agent@acme", startDemo, "Accept", acceptStream, "Last-Event-ID", before.id).body), nil)
 	if got := kinds(chat); got != "run created asked waiting decided completed outcome" {
 		t.Errorf("a chat: %s", got)
 	}
 }
 
 // An answer that is sent again may be of a run that had the state key before. How far the newer run has come says nothing about it.
-func TestChat_AsAStream_AgainAfterANewerRunShowsItsOwnRun(t *testing.T) {
+func TestChatStream_RepeatAfterNewerRunShowsOwnRun(t *testing.T) {
 	s := open(t, nil)
 	const approve = `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`
 	s.chat("agent@acme", startDemo)
 	s.chat("approver@acme", approve)
 	s.chat("agent@acme", strings.Replace(startDemo, "tea", "coffee", 1))
-	again := eventsIn(strings.NewReader(s.chat("approver@acme", approve, "Accept", asStream).body), nil)
+	again := eventsIn(strings.NewReader(s.chat("approver@acme", approve, "Accept", acceptStream).body), nil)
 	if got := kinds(again); got != "run created asked waiting decided completed outcome" {
 		t.Errorf("%s", got)
 	}
@@ -202,9 +202,9 @@ func (s *site) firstEvents(stateKey string, count int) (first []event) {
 }
 
 // A proxy that collects answers before it passes them on would keep a stream to itself; nginx does, unless it is told.
-func TestEvents_AreNotForProxiesToCollect(t *testing.T) {
+func TestEvents_DisableProxyBuffering(t *testing.T) {
 	s := open(t, nil)
-	if got := s.chat("agent@acme", startDemo, "Accept", asStream); got.header.Get("X-Accel-Buffering") != "no" {
+	if got := s.chat("agent@acme", startDemo, "Accept", acceptStream); got.header.Get("X-Accel-Buffering") != "no" {
 		t.Errorf("a chat: %v", got.header)
 	}
 	if got := s.follow("/api/v1/runs/demo-1/events"); got.Header.Get("X-Accel-Buffering") != "no" {
@@ -213,10 +213,10 @@ func TestEvents_AreNotForProxiesToCollect(t *testing.T) {
 }
 
 // Who asks what a stream would be is told, and is no reader for whom it is kept open.
-func TestEvents_AHeadIsNoStream(t *testing.T) {
+func TestEvents_HeadDoesNotStream(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
-	if got := s.call("agent@acme", "HEAD", "/api/v1/runs/demo-1/events", ""); got.status != 200 || got.header.Get("Content-Type") != asStream {
+	if got := s.call("agent@acme", "HEAD", "/api/v1/runs/demo-1/events", ""); got.status != 200 || got.header.Get("Content-Type") != acceptStream {
 		t.Errorf("%+v", got)
 	}
 	s.until("the request is over", func() bool {
@@ -225,8 +225,8 @@ func TestEvents_AHeadIsNoStream(t *testing.T) {
 }
 
 // Steps are told to those who look at that moment, and to nobody afterwards.
-func TestEvents_StepsAreToldAndNotKept(t *testing.T) {
-	s, release := held(t)
+func TestEvents_StepsAreNotStored(t *testing.T) {
+	s, release := openHeld(t)
 	s.chat("agent@acme", startHeld, "Prefer", "respond-async")
 	stream := s.follow("/api/v1/runs/held%2F1/events")
 	var seen []event
@@ -275,10 +275,10 @@ func TestStreams_AreLimited(t *testing.T) {
 	if got := s.call("agent@acme", "GET", "/api/v1/runs/demo-1/events", ""); got.status != 503 || got.header.Get("Retry-After") == "" {
 		t.Errorf("one more: %+v", got)
 	}
-	if got := s.chat("agent@acme", startDemo, "Accept", asStream); got.status != 503 {
+	if got := s.chat("agent@acme", startDemo, "Accept", acceptStream); got.status != 503 {
 		t.Errorf("one more, of a chat: %+v", got)
 	}
-	if got := s.call("agent@acme", "GET", "/api/v1/runs", "", "Accept", asStream); got.status != 200 {
+	if got := s.call("agent@acme", "GET", "/api/v1/runs", "", "Accept", acceptStream); got.status != 200 {
 		t.Errorf("what is no stream: %+v", got)
 	}
 	for _, path := range []string{"/api/v1/runs/events", "/api/v1/runs/demo-1%2Fevents"} { // a run may be called so, and whoever looks at it does not follow it
@@ -287,14 +287,14 @@ func TestStreams_AreLimited(t *testing.T) {
 		}
 	}
 	first.Body.Close()
-	s.until("there is room again", func() bool { return s.chat("agent@acme", startDemo, "Accept", asStream).status == 200 })
+	s.until("there is room again", func() bool { return s.chat("agent@acme", startDemo, "Accept", acceptStream).status == 200 })
 	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="streams"}`) {
 		t.Error(s.metrics())
 	}
 }
 
 // There may be ten thousand streams, each with a stack: what led to the operation is not kept on it.
-func TestEvents_AnIdleStreamHasLeftItsOperation(t *testing.T) {
+func TestEvents_IdleStreamReleasesItsPermit(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.Heartbeat = time.Hour })
 	s.chat("agent@acme", startDemo)
 	eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, func(e event) bool { return e.kind != "outcome" })
@@ -314,54 +314,54 @@ func TestEvents_AnIdleStreamHasLeftItsOperation(t *testing.T) {
 	}
 }
 
-// sleepyStore lets something happen behind the back of whoever looks at a run for the second time.
-type sleepyStore struct {
+// hookedStore lets something happen behind the back of whoever looks at a run for the second time.
+type hookedStore struct {
 	store.Store
-	looks     atomic.Int64
-	meanwhile func(store.Run)
+	gets  atomic.Int64
+	onGet func(store.Run)
 }
 
-func (s *sleepyStore) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
-	if s.looks.Add(1) == 2 {
+func (s *hookedStore) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
+	if s.gets.Add(1) == 2 {
 		run, err := s.Store.Get(ctx, account, stateKey)
 		if err != nil {
 			return run, err
 		}
-		s.meanwhile(run)
+		s.onGet(run)
 	}
 	return s.Store.Get(ctx, account, stateKey)
 }
 
-// beginnings counts what was to begin a run, or to resume one.
-type beginnings struct {
+// countingWrites counts what was to begin a run, or to resume one.
+type countingWrites struct {
 	store.Store
 	creates, decides atomic.Int64
 }
 
-func (b *beginnings) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
+func (b *countingWrites) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
 	b.creates.Add(1)
 	return b.Store.Create(ctx, run)
 }
 
-func (b *beginnings) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+func (b *countingWrites) Decide(ctx context.Context, d store.Decision) (store.DecisionReceipt, error) {
 	b.decides.Add(1)
 	return b.Store.Decide(ctx, d)
 }
 
 // To wait for an outcome the server sent the request once more. If the state key was taken meanwhile, and was free again or could be superseded, that was one more run,
 // and the end of the other one.
-func TestChat_AsAStream_OneRequestBeginsOnce(t *testing.T) {
-	kept := &beginnings{Store: memory.NewRuns(nil)}
+func TestChatStream_OneRequestStartsOnce(t *testing.T) {
+	kept := &countingWrites{Store: memory.NewStore(nil)}
 	s := openWith(t, nil, func(c *executor.Config) { c.Store = kept })
-	s.chat("agent@acme", startDemo, "Accept", asStream)
-	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`, "Accept", asStream)
+	s.chat("agent@acme", startDemo, "Accept", acceptStream)
+	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`, "Accept", acceptStream)
 	if kept.creates.Load() != 1 || kept.decides.Load() != 1 {
 		t.Errorf("one request each began %d runs, and decided %d times", kept.creates.Load(), kept.decides.Load())
 	}
 }
 
 // And what was taken meanwhile stays as it is.
-func TestChat_AsAStream_OfARunThatIsSupersededMeanwhile(t *testing.T) {
+func TestChatStream_SupersededRun(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	s := openWith(t, nil, nil, single(t, "held", func(ctx context.Context, n int) (int, error) {
@@ -371,7 +371,7 @@ func TestChat_AsAStream_OfARunThatIsSupersededMeanwhile(t *testing.T) {
 		}
 		return n, ctx.Err()
 	}))
-	response, err := http.DefaultClient.Do(s.request("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:held","stateKey":"k","input":1,"supersede":true}`, "Accept", asStream))
+	response, err := http.DefaultClient.Do(s.request("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:held","stateKey":"k","input":1,"supersede":true}`, "Accept", acceptStream))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,10 +392,10 @@ func TestChat_AsAStream_OfARunThatIsSupersededMeanwhile(t *testing.T) {
 }
 
 // A stream says what became of its run, whatever has its state key when it says so.
-func TestEvents_WhatBecameOfTheRunItselfIsSaid(t *testing.T) {
+func TestEvents_FinalStatusIsReported(t *testing.T) {
 	for want, meanwhile := range map[string]func(*site, store.Store, store.Run){
 		`"error":"forgotten"`: func(s *site, kept store.Store, run store.Run) {
-			if err := kept.Forget(s.Context(), run.Account, run.ID, store.Beside{}); err != nil {
+			if err := kept.DeleteRun(s.Context(), run.Account, run.ID, store.Writes{}); err != nil {
 				s.Error(err)
 			}
 		},
@@ -403,12 +403,12 @@ func TestEvents_WhatBecameOfTheRunItselfIsSaid(t *testing.T) {
 			s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"coffee"}}`)
 		},
 	} {
-		sleepy := &sleepyStore{Store: memory.NewRuns(nil)}
+		sleepy := &hookedStore{Store: memory.NewStore(nil)}
 		s := openWith(t, nil, func(c *executor.Config) { c.Store = sleepy })
 		s.chat("agent@acme", startDemo)
 		s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`)
-		sleepy.meanwhile = func(run store.Run) { meanwhile(s, sleepy.Store, run) }
-		sleepy.looks.Store(0)
+		sleepy.onGet = func(run store.Run) { meanwhile(s, sleepy.Store, run) }
+		sleepy.gets.Store(0)
 		all := eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil)
 		if last := all[len(all)-1]; last.kind != "outcome" || !strings.Contains(last.data, want) {
 			t.Errorf("not %s: %v", want, all)

@@ -25,24 +25,24 @@ func (s *Server) traced(next http.Handler) http.Handler {
 		inner, served := r.WithContext(ctx), false
 		defer func() {
 			r.Pattern = inner.Pattern // the mux has written it into the copy; the frame counts and logs by it
-			traceAnswer(span, inner, w, served)
+			traceResponse(span, inner, w, served)
 		}()
 		next.ServeHTTP(w, inner)
 		served = true
 	})
 }
 
-// traceAnswer says in the span of a request what became of it, and ends it. What was not served to its end panicked: the frame answers after this.
-func traceAnswer(span trace.Span, r *http.Request, w http.ResponseWriter, served bool) {
+// traceResponse says in the span of a request what became of it, and ends it. What was not served to its end panicked: the frame answers after this.
+func traceResponse(span trace.Span, r *http.Request, w http.ResponseWriter, served bool) {
 	if r.Pattern != "" { // else no route was looked for yet, and the method stands for it
 		span.SetName(r.Pattern)
 		span.SetAttributes(attribute.String("http.route", r.Pattern))
 	}
-	seen, ok := w.(*seenWriter)
+	seen, ok := w.(*statusWriter)
 	if ok && seen.status > 0 {
 		span.SetAttributes(attribute.Int("http.response.status_code", seen.status))
 	}
-	if ok && seen.rest != nil {
+	if ok && seen.stream != nil {
 		span.SetAttributes(attribute.Bool("fermata.stream", true))
 	}
 	if !served || ok && seen.status >= http.StatusInternalServerError {

@@ -25,8 +25,8 @@ func tracedSite(t *testing.T, kept store.Store) (*site, *tracetest.SpanRecorder)
 }
 
 // A caller that traces finds the request, and what the run did, in its own trace.
-func TestTrace_RequestsArePartsOfTheCallersTrace(t *testing.T) {
-	s, drawn := tracedSite(t, memory.NewRuns(nil))
+func TestTrace_JoinsTheCallersTrace(t *testing.T) {
+	s, drawn := tracedSite(t, memory.NewStore(nil))
 	const theirs = "4bf92f3577b34da6a3ce929d0e0e4736"
 	s.chat("agent@acme", startDemo, "Traceparent", "00-"+theirs+"-00f067aa0ba902b7-01")
 	s.call("agent@acme", "GET", "/api/v1/runs/demo-1", "")
@@ -43,23 +43,23 @@ func TestTrace_RequestsArePartsOfTheCallersTrace(t *testing.T) {
 }
 
 // A method may be any word that a caller likes; traces hold no such words.
-func TestI7_TracesHoldNoMethodThatSomebodyMadeUp(t *testing.T) {
-	s, drawn := tracedSite(t, memory.NewRuns(nil))
+func TestI7_UnknownMethodIsNotTraced(t *testing.T) {
+	s, drawn := tracedSite(t, memory.NewStore(nil))
 	s.call("agent@acme", canary, "/api/v1/runs", "")
 	if len(drawn.Ended()) == 0 {
 		t.Fatal("nothing is drawn")
 	}
 	for _, span := range drawn.Ended() {
-		s.noCanaries("a span", span.Name())
+		s.checkNoCanary("a span", span.Name())
 		for _, a := range span.Attributes() {
-			s.noCanaries(string(a.Key), a.Value.String())
+			s.checkNoCanary(string(a.Key), a.Value.String())
 		}
 	}
 }
 
 // Whether somebody traces or not, the metrics say which route it was.
-func TestTrace_MetricsKnowTheRoute(t *testing.T) {
-	s, _ := tracedSite(t, memory.NewRuns(nil))
+func TestTrace_RouteIsRecorded(t *testing.T) {
+	s, _ := tracedSite(t, memory.NewStore(nil))
 	s.chat("agent@acme", startDemo)
 	s.call("agent@acme", "GET", "/api/v1/runs/unknown", "")
 	for _, want := range []string{
@@ -73,8 +73,8 @@ func TestTrace_MetricsKnowTheRoute(t *testing.T) {
 }
 
 // A stream may be open for hours. Its span is that of its opening: it is there while the stream is open, and says that it is one.
-func TestTrace_TheSpanOfAStreamIsThatOfItsOpening(t *testing.T) {
-	s, drawn := tracedSite(t, memory.NewRuns(nil))
+func TestTrace_StreamSpanEndsWithTheOpening(t *testing.T) {
+	s, drawn := tracedSite(t, memory.NewStore(nil))
 	s.chat("agent@acme", startDemo)
 	open := s.follow("/api/v1/runs/demo-1/events")
 	eventsIn(open.Body, func(e event) bool { return e.kind != "outcome" })
@@ -94,11 +94,11 @@ func TestTrace_TheSpanOfAStreamIsThatOfItsOpening(t *testing.T) {
 // brokenStore panics when runs are listed.
 type brokenStore struct{ store.Store }
 
-func (brokenStore) List(context.Context, string, store.Filter) ([]store.Run, error) { panic(canary) }
+func (brokenStore) List(context.Context, string, store.RunFilter) ([]store.Run, error) { panic(canary) }
 
 // What panics is drawn with its route, as a mistake.
-func TestTrace_APanicIsDrawn(t *testing.T) {
-	s, drawn := tracedSite(t, brokenStore{memory.NewRuns(nil)})
+func TestTrace_PanicIsRecorded(t *testing.T) {
+	s, drawn := tracedSite(t, brokenStore{memory.NewStore(nil)})
 	s.call("agent@acme", "GET", "/api/v1/runs", "")
 	spans := drawn.Ended()
 	if len(spans) != 1 || spans[0].Name() != "GET /api/v1/runs" || spans[0].Status().Code != codes.Error {

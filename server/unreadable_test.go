@@ -9,35 +9,35 @@ import (
 
 	"github.com/fermata-go/fermata/api"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/store"
 )
 
-// keyless is a box that has lost the keys of what is bound to one id.
-type keyless struct {
-	executor.Box
-	lost atomic.Pointer[string]
+// lostKeySealer is a box that has lost the keys of what is bound to one id.
+type lostKeySealer struct {
+	executor.Sealer
+	lostLabel atomic.Pointer[string]
 }
 
-func (f *keyless) Open(label string, sealed []byte) ([]byte, error) {
-	if lost := f.lost.Load(); lost != nil && sealed != nil && strings.Contains(label, *lost) {
-		return nil, box.ErrNoKey
+func (f *lostKeySealer) Open(label string, sealed []byte) ([]byte, error) {
+	if lost := f.lostLabel.Load(); lost != nil && sealed != nil && strings.Contains(label, *lost) {
+		return nil, seal.ErrUnknownKey
 	}
-	return f.Box.Open(label, sealed)
+	return f.Sealer.Open(label, sealed)
 }
 
 // One request of which something cannot be opened any more, be it what is asked or what people did with it, kept everybody from the whole inbox.
-func TestRequests_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
-	for _, what := range []store.SealedWhat{store.SealedData, store.SealedPaper} {
+func TestRequests_UnreadableRequestIsMarked(t *testing.T) {
+	for _, what := range []store.SealedField{store.SealedData, store.SealedDocument} {
 		t.Run(string(what), func(t *testing.T) {
-			keys := new(keyless)
-			s := openWith(t, nil, func(c *executor.Config) { keys.Box, c.Box = c.Box, keys })
+			keys := new(lostKeySealer)
+			s := openWith(t, nil, func(c *executor.Config) { keys.Sealer, c.Sealer = c.Sealer, keys })
 			for n := range 3 {
 				s.chat("agent@acme", fmt.Sprintf(`{"graphId":"inproc:content-review","stateKey":"demo-%d","input":{"topic":"tea"}}`, n))
 			}
-			lost := s.questions("acme")[1].ID
+			lost := s.openRequests("acme")[1].ID
 			label := fmt.Sprintf("%q/%s/", lost, what)
-			keys.lost.Store(&label)
+			keys.lostLabel.Store(&label)
 
 			var page struct{ Items []api.Request }
 			got := s.call("approver@acme", "GET", "/api/v1/requests", "")

@@ -8,7 +8,7 @@ import (
 // Credentials are what programs sign in with.
 type Credentials interface {
 	// AddCredential keeps a new one, with what is written beside it. It returns ErrExists if there is one of that id.
-	AddCredential(ctx context.Context, credential Credential, beside Beside) error
+	AddCredential(ctx context.Context, credential Credential, beside Writes) error
 
 	// Credential returns one by its id, also if it was revoked, or ErrNotFound. Ids are unique in the whole store: whoever signs in has not
 	// said yet whose account it is.
@@ -19,11 +19,11 @@ type Credentials interface {
 
 	// RevokeCredential ends one, for ever, with what is written beside that. It returns ErrNotFound if the account has none of that id, and does
 	// nothing if it was revoked.
-	RevokeCredential(ctx context.Context, account, id string, beside Beside) error
+	RevokeCredential(ctx context.Context, account, id string, beside Writes) error
 
 	// ForgetCredentials deletes those of all accounts whose ids begin with a prefix and that were over before a time, because they expired or were
 	// revoked: a limit of them, and any. It returns how many. Those that somebody else deletes at the same time are deleted once.
-	ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (forgotten int, err error)
+	PurgeCredentials(ctx context.Context, prefix string, before time.Time, limit int) (forgotten int, err error)
 }
 
 // Credential is what is known of a key. The key itself is not: only its hash.
@@ -38,6 +38,6 @@ type Credential struct {
 }
 
 // OverBefore reports whether a credential was over before a time.
-func (c Credential) OverBefore(moment time.Time) bool {
+func (c Credential) EndedBefore(moment time.Time) bool {
 	return !c.Expires.IsZero() && c.Expires.Before(moment) || !c.Revoked.IsZero() && c.Revoked.Before(moment)
 }

@@ -10,9 +10,9 @@ var (
 	// must load again and decide anew whether its change still makes sense.
 	ErrStale = errors.New("store: stale version")
 
-	// ErrKey says that an argument cannot be stored: a key or a name that is empty or too long, facts that are no JSON object, a decision without answers, a
+	// ErrInvalid says that an argument cannot be stored: a key or a name that is empty or too long, facts that are no JSON object, a decision without answers, a
 	// cursor that the store did not make. Nothing was changed, and repeating the call does not help.
-	ErrKey = errors.New("store: a key, name or value that cannot be stored")
+	ErrInvalid = errors.New("store: a key, name or value that cannot be stored")
 
 	// ErrExists says that a run of this state key is alive. Nothing was created.
 	ErrExists = errors.New("store: a run of this state key is alive")
@@ -21,14 +21,14 @@ var (
 	// for the run any more.
 	ErrFenced = errors.New("store: the run has another owner")
 
-	// ErrReused says that a resume id was used for another decision. Nothing was changed.
-	ErrReused = errors.New("store: the resume id was used for another decision")
+	// ErrResumeIDReused says that a resume id was used for another decision. Nothing was changed.
+	ErrResumeIDReused = errors.New("store: the resume id was used for another decision")
 
 	// ErrNotApproved says that no decision approves exactly this effect. Nothing was begun.
 	ErrNotApproved = errors.New("store: no approval for this effect")
 
-	// ErrAlive says that the run is not over. Nothing was deleted.
-	ErrAlive = errors.New("store: the run is not over")
+	// ErrRunActive says that the run is not over. Nothing was deleted.
+	ErrRunActive = errors.New("store: the run is not over")
 
 	// ErrFull says that there is no room for what was to be written. Nothing was changed; it will succeed once there is room.
 	ErrFull = errors.New("no space left for the database")

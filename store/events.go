@@ -12,7 +12,7 @@ type Events interface {
 
 	// Feed returns events of all runs of an account behind a cursor, and the cursor for the next call; "" is the beginning. Whoever keeps
 	// following it sees every event once, however many write at the same time; those of one run in their order.
-	// A cursor that it did not return is ErrKey.
+	// A cursor that it did not return is ErrInvalid.
 	Feed(ctx context.Context, account, after string, limit int) ([]Event, string, error)
 
 	// Watch returns hints that something has happened to a run, here or in another process, until ctx ends. A hint may be lost or come
@@ -24,8 +24,8 @@ type Events interface {
 type Event struct {
 	Account, Run string
 	// Number counts the events of a run, from 1 and without a gap.
-	Number int64
-	Kind   EventKind
+	Seq  int64
+	Kind EventKind
 	// Interrupt is the one that it is about, if any.
 	Interrupt string
 	At        time.Time

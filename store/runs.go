@@ -24,53 +24,53 @@ import (
 // person asked: to the store that is a question like any other.
 type Runs interface {
 	// Create begins a run that is owned by NewRun.Owner, with fence 1. It returns ErrExists if a run of that state key is alive, or if one was created
-	// since the caller looked: NewRun.After is not the newest generation any more.
+	// since the caller looked: NewRun.AfterGeneration is not the newest generation any more.
 	Create(ctx context.Context, run NewRun) (Lease, error)
 
 	// Get returns the newest run of a state key, or ErrNotFound.
 	Get(ctx context.Context, account, stateKey string) (Run, error)
 
 	// List returns runs of an account, the newest first, without what is sealed in them.
-	List(ctx context.Context, account string, filter Filter) ([]Run, error)
+	List(ctx context.Context, account string, filter RunFilter) ([]Run, error)
 
 	// Claim takes a run that has something to do: one that is ready, and not delayed, or, if there is none, one whose owner's lease is over.
 	// With a run id it looks at that run alone. It returns nil if there is nothing to do.
-	Claim(ctx context.Context, claim Claim) (*Work, error)
+	Claim(ctx context.Context, claim Claim) (*ClaimedRun, error)
 
 	// Renew extends a lease. It returns ErrFenced if the run has another owner by now: stop, and write nothing more.
 	Renew(ctx context.Context, lease Lease, duration time.Duration) error
 
 	// SetRef keeps the provider's own name of the run. It returns ErrFenced like Renew.
-	SetRef(ctx context.Context, lease Lease, ref []byte) error
+	SetProviderRef(ctx context.Context, lease Lease, ref []byte) error
 
-	// Rest ends an execution. What the run waits for becomes visible here, together with everything else in rest; questions that it
+	// ExecutionEnd ends an execution. What the run waits for becomes visible here, together with everything else in rest; questions that it
 	// no longer asks are withdrawn. A run that would wait although there is a decision that was not applied becomes ready instead. It returns the
-	// status that the run has now, or ErrFenced: also if the version of the run's checkpoint is not the one that Rest.State was prepared on.
-	Rest(ctx context.Context, lease Lease, rest Rest) (Status, error)
+	// status that the run has now, or ErrFenced: also if the version of the run's checkpoint is not the one that ExecutionEnd.Checkpoint was prepared on.
+	EndExecution(ctx context.Context, lease Lease, rest ExecutionEnd) (Status, error)
 
 	// Release ends an execution without a result, and counts the attempt. The run becomes ready, but is not claimed before the delay is
 	// over; or it becomes parked, until Retry. Nothing else changes. It returns ErrFenced.
 	Release(ctx context.Context, lease Lease, release Release) error
 
 	// Retry makes a parked run ready, and sets its attempts to 0. It returns ErrNotFound if the run is not parked; then nothing is written.
-	Retry(ctx context.Context, account, run string, beside Beside) (Run, error)
+	Retry(ctx context.Context, account, run string, beside Writes) (Run, error)
 
 	// Decide records a decision, all of its answers or none, and returns a receipt.
 	//
-	// A resume id is answered once: the same decision again gets the same receipt, another one under the same id ErrReused. A decision
+	// A resume id is answered once: the same decision again gets the same receipt, another one under the same id ErrResumeIDReused. A decision
 	// that cannot be accepted is no error: the receipt says why. For a run that does not exist the result is Unknown, and no receipt is kept,
 	// because it would never be deleted.
 	//
 	// A waiting run that has something to do now becomes ready; with Decision.Claim it is claimed in the same transaction.
 	//
-	// It returns ErrKey for a decision without answers, and for one that would be accepted and approves an action without saying which; and ErrStale, without
+	// It returns ErrInvalid for a decision without answers, and for one that would be accepted and approves an action without saying which; and ErrStale, without
 	// recording anything, for one that would be accepted but whose Beside does not change the request of each interrupt that it decides, and for one that has
 	// something beside it and cannot be accepted: that was written for questions that were open.
-	Decide(ctx context.Context, decision Decision) (Receipt, error)
+	Decide(ctx context.Context, decision Decision) (DecisionReceipt, error)
 
 	// Resumed returns the receipt of a resume id, with the outcome of the execution that applied it once there is one, or
 	// ErrNotFound.
-	Resumed(ctx context.Context, account, actor, resumeID string) (Receipt, error)
+	Receipt(ctx context.Context, account, actor, resumeID string) (DecisionReceipt, error)
 
 	// Interrupts returns all interrupts of a run, in the order in which they became visible.
 	Interrupts(ctx context.Context, account, run string) ([]Interrupt, error)
@@ -79,23 +79,23 @@ type Runs interface {
 	// exactly this effect; or, with begun false, the line that is there already: then the effect must not be called as if it were
 	// new. For an effect that a policy allows, the policy's decision is recorded with it; if people were asked about it, they
 	// decide, and this is ErrNotApproved.
-	Begin(ctx context.Context, lease Lease, effect NewEffect) (line Effect, begun bool, err error)
+	BeginEffect(ctx context.Context, lease Lease, effect NewEffect) (line Effect, begun bool, err error)
 
 	// End enters in the ledger how an effect ended. It needs no lease: also an owner that has lost the run must be able to say so. It
 	// returns ErrNotFound for an effect that was never begun, and does nothing for one that has ended.
-	End(ctx context.Context, end EffectEnd) error
+	EndEffect(ctx context.Context, end EffectEnd) error
 
 	// Expire gives pending interrupts whose deadline has passed the verdict Expired, at most limit of them, and returns them. If until is not
 	// zero, deadlines after it have not passed, whatever the store's clock says: it may have jumped since the caller looked at it. beside, if it is not nil,
 	// returns what is written with each interrupt; it gets the interrupt and its request, if there is one, and must not use the store. An
 	// interrupt whose papers are stale is left for the next call. One whose request is changed with a new deadline is put off: it stays
 	// pending until then, and is not returned.
-	Expire(ctx context.Context, until time.Time, limit int, beside func(Interrupt, *Paper) Beside) ([]Interrupt, error)
+	Expire(ctx context.Context, until time.Time, limit int, beside func(Interrupt, *Document) Writes) ([]Interrupt, error)
 
 	// Cancel ends a run that is alive, as cancelled or superseded, and withdraws what it waits for. Its owner is fenced. It
 	// returns ErrNotFound if that run is not alive: another one may have its state key by now. If waits is not nil, it returns ErrStale if these
 	// are not the interrupts that the run waits for: since the caller looked it has asked, or somebody has decided, and other things have to be written with its end.
-	Cancel(ctx context.Context, account, run string, as Status, waits []string, beside Beside) (Run, error)
+	Cancel(ctx context.Context, account, run string, as Status, waits []string, beside Writes) (Run, error)
 
 	// Fenced returns the checkpoints of a run, for its owner: a save fails with ErrFenced when there is another one.
 	Fenced(lease Lease) Checkpoints
@@ -105,10 +105,10 @@ type Runs interface {
 }
 
 // PutsOff reports whether this, written with the expiry of an interrupt, puts the expiry off: it gives the request another deadline.
-func (b Beside) PutsOff(interrupt string) bool {
-	for _, p := range b.Papers {
-		if p.Kind == RequestPaper && p.ID == interrupt {
-			return !p.Deadline.IsZero()
+func (b Writes) Postpones(interrupt string) bool {
+	for _, p := range b.Documents {
+		if p.Kind == RequestDocument && p.ID == interrupt {
+			return !p.InterruptDeadline.IsZero()
 		}
 	}
 	return false
@@ -119,20 +119,20 @@ type Status string
 
 // The states of a run.
 const (
-	Ready      Status = "ready"      // to be executed
-	Running    Status = "running"    // has an owner
-	Waiting    Status = "waiting"    // for people's decisions
-	Parked     Status = "parked"     // for an operator, after too many attempts
-	Completed  Status = "completed"  // over
-	Failed     Status = "failed"     // over
-	Cancelled  Status = "cancelled"  // over, because somebody said so
-	Superseded Status = "superseded" // over, because a new run took its state key
+	StatusReady      Status = "ready"      // to be executed
+	StatusRunning    Status = "running"    // has an owner
+	StatusWaiting    Status = "waiting"    // for people's decisions
+	StatusParked     Status = "parked"     // for an operator, after too many attempts
+	StatusCompleted  Status = "completed"  // over
+	StatusFailed     Status = "failed"     // over
+	StatusCancelled  Status = "cancelled"  // over, because somebody said so
+	StatusSuperseded Status = "superseded" // over, because a new run took its state key
 )
 
 // Alive reports whether the run is not over.
-func (s Status) Alive() bool {
+func (s Status) Active() bool {
 	switch s {
-	case Ready, Running, Waiting, Parked:
+	case StatusReady, StatusRunning, StatusWaiting, StatusParked:
 		return true
 	}
 	return false
@@ -147,14 +147,14 @@ type Run struct {
 	Provider   string
 	Graph      string
 	// Ref is the provider's own name of the run, Input what it began with, Outcome how it came to rest last. All three are sealed by the caller.
-	Ref, Input, Outcome []byte
+	ProviderRef, Input, Outcome []byte
 	// InputDigest is the same for repetitions of a start, and for nothing else.
 	InputDigest string
 	Status      Status
 	Fence       int64
 	// Owner and Until are set while it is running.
-	Owner string
-	Until time.Time
+	Owner      string
+	LeaseUntil time.Time
 	// Attempts counts how often it was released or taken over since it came to rest last.
 	Attempts         int
 	Created, Updated time.Time
@@ -164,13 +164,13 @@ type Run struct {
 type NewRun struct {
 	Account, ID, StateKey string
 	// After is the generation of the newest run of this state key; 0 if there is none.
-	After           int
-	Provider, Graph string
-	Ref, Input      []byte
-	InputDigest     string
-	Owner           string
-	Lease           time.Duration
-	Beside          Beside
+	AfterGeneration    int
+	Provider, Graph    string
+	ProviderRef, Input []byte
+	InputDigest        string
+	Owner              string
+	Lease              time.Duration
+	Writes             Writes
 }
 
 // Lease is the right to write for a run. It holds until another owner gets a higher fence; that its time is over only lets others claim the run.
@@ -195,34 +195,34 @@ type Release struct {
 	Park bool
 }
 
-// Filter says which runs are wanted.
-type Filter struct {
+// RunFilter says which runs are wanted.
+type RunFilter struct {
 	// Status, if given, lists the states that are wanted; Provider and Graph, if given, the only ones.
 	Status          []Status
 	Provider, Graph string
 	// Before, if it is not zero, is the place of the last run of the page before. Limit is the size of the page, 1000 at most; 0 is 100.
-	Before RunPlace
+	Before RunPosition
 	Limit  int
 }
 
-// RunPlace is where a run stands in a list: by the time it was created, and of those of one time by its id.
-type RunPlace struct {
+// RunPosition is where a run stands in a list: by the time it was created, and of those of one time by its id.
+type RunPosition struct {
 	Created time.Time
 	ID      string
 }
 
-// Work is a run that was claimed.
-type Work struct {
+// ClaimedRun is a run that was claimed.
+type ClaimedRun struct {
 	Lease Lease
 	Run   Run
-	// Decided are the interrupts with a decision that was not applied yet. The provider may have seen it all the same, if its owner died after that.
+	// InterruptDecided are the interrupts with a decision that was not applied yet. The provider may have seen it all the same, if its owner died after that.
 	Decided []Interrupt
 	// TakenOver says that the run had another owner, whose lease was over.
 	TakenOver bool
 }
 
-// Rest is how an execution ended.
-type Rest struct {
+// ExecutionEnd is how an execution ended.
+type ExecutionEnd struct {
 	// Status is Waiting, Completed or Failed.
 	Status Status
 	// Open is everything that the run waits for, known already or not.
@@ -232,14 +232,14 @@ type Rest struct {
 	// Outcome, sealed by the caller, is kept for the run and for the resumes that were applied.
 	Outcome []byte
 	// State, if given, is the last save of the run's checkpoint.
-	State  *Save
-	Beside Beside
+	Checkpoint *CheckpointSave
+	Writes     Writes
 }
 
-// Save is a change of a checkpoint that is made in the transaction of something else; see [Checkpoints].
-type Save struct {
-	Base  int64
-	Delta Delta
+// CheckpointSave is a change of a checkpoint that is made in the transaction of something else; see [Checkpoints].
+type CheckpointSave struct {
+	BaseVersion int64
+	Delta       Delta
 	// Drop removes the checkpoint instead of changing it. Then Delta is empty.
 	Drop bool
 }
@@ -248,9 +248,9 @@ type Save struct {
 type NewInterrupt struct {
 	ID, Address, Kind string
 	// Data is the question, sealed by the caller; Schema that of the answer.
-	Data, Schema []byte
+	Data, AnswerSchema []byte
 	// Shown is the digest of what is shown, Action that of the action which an approve approves; "" if it approves none.
-	Shown, Action string
+	ShownDigest, ActionDigest string
 	// Timeout is how long it may be open, counted from now; 0 is for ever.
 	Timeout time.Duration
 }
@@ -260,9 +260,9 @@ type InterruptState string
 
 // The states of an interrupt.
 const (
-	Pending   InterruptState = "pending"
-	Decided   InterruptState = "decided"
-	Withdrawn InterruptState = "withdrawn"
+	InterruptPending   InterruptState = "pending"
+	InterruptDecided   InterruptState = "decided"
+	InterruptWithdrawn InterruptState = "withdrawn"
 )
 
 // Verdict is what a decision says.
@@ -270,10 +270,10 @@ type Verdict string
 
 // The verdicts. Only an approve lets an effect begin.
 const (
-	Approve  Verdict = "approve"
-	Reject   Verdict = "reject"
-	Answered Verdict = "answer"
-	Expired  Verdict = "expire"
+	VerdictApprove Verdict = "approve"
+	VerdictReject  Verdict = "reject"
+	VerdictAnswer  Verdict = "answer"
+	VerdictExpire  Verdict = "expire"
 )
 
 // Source is who can decide.
@@ -281,9 +281,9 @@ type Source string
 
 // Who can decide. The clock can only let a question expire.
 const (
-	Person Source = "person"
-	Clock  Source = "clock"
-	Policy Source = "policy"
+	SourcePerson Source = "person"
+	SourceClock  Source = "clock"
+	SourcePolicy Source = "policy"
 )
 
 // Interrupt is a question and what became of it.
@@ -294,12 +294,12 @@ type Interrupt struct {
 	Deadline time.Time // zero: none
 	State    InterruptState
 	// What follows is set once it is decided. Final is the digest of the action that was approved.
-	Verdict Verdict
-	Final   string
-	Answer  []byte // sealed by the caller
-	By, Via string
-	Source  Source
-	At      time.Time
+	Verdict               Verdict
+	ApprovedDigest        string
+	Answer                []byte // sealed by the caller
+	DecidedBy, DecidedVia string
+	Source                Source
+	DecidedAt             time.Time
 	// ResumeID is the resume that decided it, Applied whether the provider has taken the answer.
 	ResumeID string
 	Applied  bool
@@ -309,13 +309,13 @@ type Interrupt struct {
 type Decision struct {
 	Account, Run string
 	// ResumeID is chosen by the caller, Actor is who decides, Body the digest of everything that the request said.
-	ResumeID, Actor, Body string
-	Via                   string
-	Answers               []Answer
+	ResumeID, Actor, BodyDigest string
+	Via                         string
+	Answers                     []Answer
 	// Claim, if given, claims the run if the decision is accepted now and the run has no owner. Account and Run in it are ignored.
 	Claim *Claim
-	// Beside is written with the decision. If there is something in it the decision is accepted or not recorded at all.
-	Beside Beside
+	// Writes is written with the decision. If there is something in it the decision is accepted or not recorded at all.
+	Writes Writes
 }
 
 // Answer is the decision on one interrupt.
@@ -323,30 +323,30 @@ type Answer struct {
 	Interrupt string
 	Verdict   Verdict
 	// Shown is the digest of what the person saw; "" if they did not say.
-	Shown string
+	ShownDigest string
 	// Final is the digest of the action that is approved. An approve of an interrupt that has an action needs one.
-	Final string
-	Data  []byte // sealed by the caller
+	ApprovedDigest string
+	Data           []byte // sealed by the caller
 }
 
-// Result is what became of a decision.
-type Result string
+// DecisionResult is what became of a decision.
+type DecisionResult string
 
 // What can become of a decision. Only an accepted one changed anything.
 const (
-	Accepted       Result = "accepted"
-	AlreadyDecided Result = "already_decided"
-	TooLate        Result = "expired"
-	Gone           Result = "superseded"
-	Mismatch       Result = "digest_mismatch"
-	Unknown        Result = "not_found"
+	ResultAccepted       DecisionResult = "accepted"
+	ResultAlreadyDecided DecisionResult = "already_decided"
+	ResultExpired        DecisionResult = "expired"
+	ResultWithdrawn      DecisionResult = "superseded"
+	ResultDigestMismatch DecisionResult = "digest_mismatch"
+	ResultNotFound       DecisionResult = "not_found"
 )
 
-// Receipt is what a resume id is answered with, for ever.
-type Receipt struct {
+// DecisionReceipt is what a resume id is answered with, for ever.
+type DecisionReceipt struct {
 	// Run is the run that the decision was about.
 	Run    string
-	Result Result
+	Result DecisionResult
 	// Interrupt is the one that a refusal is about; empty for an accepted decision.
 	Interrupt string
 	At        time.Time
@@ -354,26 +354,26 @@ type Receipt struct {
 	Outcome []byte
 	// Replayed says that this decision was made before.
 	Replayed bool
-	// Work is the run, if it was claimed with the decision.
-	Work *Work
+	// ClaimedRun is the run, if it was claimed with the decision.
+	Claimed *ClaimedRun
 }
 
 // NewEffect is an effect that is about to happen.
 type NewEffect struct {
 	// Interrupt is the approved one, Number counts its effects from 1, Digest is that of the action.
-	Interrupt string
-	Number    int
-	Digest    string
+	Interrupt    string
+	Attempt      int
+	ActionDigest string
 	// Key is the idempotency key for the target of the effect.
-	Key string
-	// Allowed is set if nobody was asked because a policy allows it. Then Interrupt is an id that was never asked.
-	Allowed *Allowed
-	// Beside is written if the effect is begun now. In an [Effect] it is empty, and Allowed nil.
-	Beside Beside
+	IdempotencyKey string
+	// PolicyRuling is set if nobody was asked because a policy allows it. Then Interrupt is an id that was never asked.
+	Ruling *PolicyRuling
+	// Writes is written if the effect is begun now. In an [Effect] it is empty, and Allowed nil.
+	Writes Writes
 }
 
-// Allowed is the decision of a policy that an effect needs nobody's approval.
-type Allowed struct {
+// PolicyRuling is the decision of a policy that an effect needs nobody's approval.
+type PolicyRuling struct {
 	Address, Kind string
 	Data          []byte // what would have been asked, sealed by the caller
 	// By names the policy and its rule.
@@ -385,9 +385,9 @@ type EffectState string
 
 // The states of an effect.
 const (
-	Started   EffectState = "started" // and perhaps done
-	Succeeded EffectState = "succeeded"
-	Faulted   EffectState = "failed"
+	EffectStarted   EffectState = "started" // and perhaps done
+	EffectSucceeded EffectState = "succeeded"
+	EffectFailed    EffectState = "failed"
 )
 
 // Effect is the ledger's line on an effect.
@@ -406,11 +406,11 @@ type Effect struct {
 type EffectEnd struct {
 	Account   string
 	Interrupt string
-	Number    int
+	Attempt   int
 	// State is Succeeded or Faulted.
 	State   EffectState
 	Receipt []byte
 	Error   string
-	// Beside is written if the effect had not ended before.
-	Beside Beside
+	// Writes is written if the effect had not ended before.
+	Writes Writes
 }

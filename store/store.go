@@ -68,9 +68,9 @@ type Checkpoints interface {
 	// Load returns the newest checkpoint, or ErrNotFound.
 	Load(ctx context.Context, key Key) (Checkpoint, error)
 
-	// Save applies the delta as a whole or not at all, and is durable when it returns. base is the version the delta was
+	// CheckpointSave applies the delta as a whole or not at all, and is durable when it returns. base is the version the delta was
 	// prepared on; 0 creates the checkpoint. It returns the new version, ErrStale if base is not the stored version, or
-	// ErrKey if the key or a part's name is empty.
+	// ErrInvalid if the key or a part's name is empty.
 	Save(ctx context.Context, key Key, base int64, delta Delta) (version int64, err error)
 
 	// Delete removes the checkpoint. Deleting one that does not exist is not an error.

@@ -7,22 +7,22 @@ import (
 	"fmt"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/visit"
+	"github.com/fermata-go/fermata/internal/activation"
 )
 
-// gate is what stands between the arguments of a call and the call.
-type gate struct {
+// approvalConfig is what stands between the arguments of a call and the call.
+type approvalConfig struct {
 	policies []fermata.Policy
 	editable bool
 	summary  func(args json.RawMessage) string
 }
 
 // AskOption changes what the person sees who decides on a call.
-type AskOption func(*gate)
+type AskOption func(*approvalConfig)
 
 // Summary makes one line of the arguments, for the person who decides. The default is the tool's description.
 func Summary(summary func(args json.RawMessage) string) AskOption {
-	return func(g *gate) { g.summary = summary }
+	return func(g *approvalConfig) { g.summary = summary }
 }
 
 // Approve makes the tool ask a person before every call. The question is of kind [fermata.Approval]; the answer approves or
@@ -32,28 +32,28 @@ func Summary(summary func(args json.RawMessage) string) AskOption {
 // happens once, and if a crash leaves open whether it happened, a person is asked unless the tool is [Idempotent] or
 // [Repeatable].
 func Approve(t *Tool, options ...AskOption) *Tool {
-	return t.guarded(fermata.AlwaysAsk, false, options)
+	return t.withApproval(fermata.AlwaysAsk, false, options)
 }
 
 // Review is [Approve] for a person who may also change the arguments. Changed arguments are checked like the model's own,
 // and the model is told of them.
 func Review(t *Tool, options ...AskOption) *Tool {
-	return t.guarded(fermata.AlwaysAsk, true, options)
+	return t.withApproval(fermata.AlwaysAsk, true, options)
 }
 
 // Guard lets a policy decide on each call: whether it runs, is refused, or a person is asked. Of several policies, that of
 // the run among them, the strictest word counts. A policy that fails lets nothing through. With a nil policy only that of
 // the run is asked; a run without one asks a person.
 func Guard(t *Tool, policy fermata.Policy, options ...AskOption) *Tool {
-	return t.guarded(policy, false, options)
+	return t.withApproval(policy, false, options)
 }
 
-func (t *Tool) guarded(policy fermata.Policy, editable bool, options []AskOption) *Tool {
+func (t *Tool) withApproval(policy fermata.Policy, editable bool, options []AskOption) *Tool {
 	return t.with(func(w *Tool) {
-		g := gate{editable: editable}
-		if t.gate != nil { // one question, however many wrappers want it asked
+		g := approvalConfig{editable: editable}
+		if t.approval != nil { // one question, however many wrappers want it asked
 			//mutate:wrapper-keeps-policies
-			g = gate{policies: append([]fermata.Policy(nil), t.gate.policies...), editable: editable || t.gate.editable, summary: t.gate.summary}
+			g = approvalConfig{policies: append([]fermata.Policy(nil), t.approval.policies...), editable: editable || t.approval.editable, summary: t.approval.summary}
 		}
 		if policy != nil {
 			g.policies = append(g.policies, policy)
@@ -61,12 +61,12 @@ func (t *Tool) guarded(policy fermata.Policy, editable bool, options []AskOption
 		for _, option := range options {
 			option(&g)
 		}
-		w.gate = &g
+		w.approval = &g
 	})
 }
 
 // policy is that of all wrappers.
-func (g *gate) policy() fermata.Policy {
+func (g *approvalConfig) policy() fermata.Policy {
 	switch len(g.policies) {
 	case 0:
 		return nil
@@ -77,16 +77,16 @@ func (g *gate) policy() fermata.Policy {
 }
 
 // approved asks, and calls the tool with what was approved.
-func (t *Tool) approved(ctx context.Context, args json.RawMessage) (Result, error) {
+func (t *Tool) callApproved(ctx context.Context, args json.RawMessage) (Result, error) {
 	action := fermata.Action[json.RawMessage]{
 		Name: t.name, Args: args, Summary: t.description,
-		ArgsSchema: t.args.Text, Fixed: !t.gate.editable, Policy: t.gate.policy(),
+		ArgsSchema: t.args.Text, Fixed: !t.approval.editable, Policy: t.approval.policy(),
 	}
-	if t.gate.summary != nil {
-		action.Summary = t.gate.summary(bytes.Clone(args))
+	if t.approval.summary != nil {
+		action.Summary = t.approval.summary(bytes.Clone(args))
 	}
 	action.Args = bytes.Clone(args)
-	approved, err := fermata.Approve(visit.WithEditCheck(fermata.AppendAddressSegment(ctx, segmentGate, t.name), t.readable), action)
+	approved, err := fermata.Approve(activation.WithEditCheck(fermata.AppendAddressSegment(ctx, segmentApproval, t.name), t.checkDecodable), action)
 	if err != nil {
 		return Result{}, err
 	}
@@ -102,11 +102,11 @@ func (t *Tool) approved(ctx context.Context, args json.RawMessage) (Result, erro
 }
 
 func (t *Tool) dispatch(ctx context.Context, approved fermata.Approved[json.RawMessage]) (Result, error) {
-	if t.again == asYouPlease { //mutate:tool-call-is-effect
+	if t.retry == retryFreely { //mutate:tool-call-is-effect
 		return t.run(ctx, approved.Args())
 	}
 	var options []fermata.EffectOption
-	if t.again == withKey { //mutate:tool-repeatable-with-key
+	if t.retry == retryWithKey { //mutate:tool-repeatable-with-key
 		options = append(options, fermata.Idempotent())
 	}
 	return fermata.Effect(ctx, approved, func(ctx context.Context, args json.RawMessage, key string) (Result, error) {
@@ -114,10 +114,10 @@ func (t *Tool) dispatch(ctx context.Context, approved fermata.Approved[json.RawM
 	}, options...)
 }
 
-func tellErrors(call func(context.Context, json.RawMessage) (string, error)) func(context.Context, json.RawMessage) (string, error) {
+func reportErrors(call func(context.Context, json.RawMessage) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
 		text, err := call(ctx, args)
-		if err == nil || ctx.Err() != nil || visit.Waits(err) || visit.OfTheRun(err) || toldAnyway(err) {
+		if err == nil || ctx.Err() != nil || activation.IsWait(err) || activation.IsRunError(err) || isAlwaysReported(err) {
 			return text, err
 		}
 		return "", &Error{err.Error()}

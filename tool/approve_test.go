@@ -109,7 +109,7 @@ func TestApprove_IsAnEffectAndAFailureOfUnknownOutcomeIsAskedAbout(t *testing.T)
 	}
 }
 
-func TestApprove_WhatTheToolTellsTheModelIsItsReceipt(t *testing.T) {
+func TestApprove_ToolResultIsTheReceipt(t *testing.T) {
 	r := railway{fail: func() error { return tool.Errorf("sold out") }}
 	call := newRun(t, tool.Approve(r.tool()), `{"to":"ORY"}`)
 	_, err := call.start()
@@ -135,7 +135,7 @@ func TestSummary_IsMadeOfTheArguments(t *testing.T) {
 	}
 }
 
-func TestReview_RunsTheEditedArgumentsAndTellsTheModel(t *testing.T) {
+func TestReview_RunsEditedArgumentsAndReportsThemToTheModel(t *testing.T) {
 	var r railway
 	call := newRun(t, tool.Review(r.tool()), `{"to":"ORY","from":"CDG"}`)
 	_, err := call.start()
@@ -202,7 +202,7 @@ func TestGuard_AllowRunsAtOnceAsAnEffect(t *testing.T) {
 	}
 }
 
-func TestGuard_DenyReachesTheModelAndNobodyIsAsked(t *testing.T) {
+func TestGuard_DenyIsReportedToTheModelWithoutInterrupt(t *testing.T) {
 	var r railway
 	got, err := newRun(t, tool.Guard(r.tool(), ruling(fermata.Deny, "no trains on Sundays")), `{"to":"ORY"}`).start()
 	wantFailed(t, got, err, "book was refused by policy r1: no trains on Sundays")
@@ -211,7 +211,7 @@ func TestGuard_DenyReachesTheModelAndNobodyIsAsked(t *testing.T) {
 	}
 }
 
-func TestGuard_AskTellsThePersonWhy(t *testing.T) {
+func TestGuard_AskShowsTheReason(t *testing.T) {
 	call := newRun(t, tool.Guard(new(railway).tool(), ruling(fermata.AskPerson, "above 100 EUR")), `{"to":"ORY"}`)
 	_, err := call.start()
 	if asked := approval(t, err); asked.Rule != "r1" || asked.Reason != "above 100 EUR" || !asked.Fixed {
@@ -246,7 +246,7 @@ func TestGuard_APolicyThatFailsLetsNothingThrough(t *testing.T) {
 		"alone":           tool.Guard(r.tool(), failing),
 		"beside another":  tool.Guard(tool.Guard(r.tool(), ruling(fermata.Allow, "")), failing),
 		"before another":  tool.Guard(tool.Guard(r.tool(), failing), ruling(fermata.Allow, "")),
-		"with TellErrors": tool.TellErrors(tool.Guard(r.tool(), failing)),
+		"with TellErrors": tool.ReportErrors(tool.Guard(r.tool(), failing)),
 	} {
 		_, err := newRun(t, wrapped, `{"to":"ORY"}`).start()
 		if !errors.Is(err, fermata.ErrPolicy) || !errors.Is(err, down) {
@@ -258,7 +258,7 @@ func TestGuard_APolicyThatFailsLetsNothingThrough(t *testing.T) {
 	}
 }
 
-func TestGuard_TheStrictestWordCounts(t *testing.T) {
+func TestGuard_StrictestRulingCounts(t *testing.T) {
 	allow, ask, deny := ruling(fermata.Allow, ""), ruling(fermata.AskPerson, ""), ruling(fermata.Deny, "")
 	rank := []fermata.Policy{allow, ask, deny}
 	words := []string{"runs", "asks", "refuses"}
@@ -296,7 +296,7 @@ func TestApprove_AsksEvenIfTheRunsPolicyWouldAllow(t *testing.T) {
 	waitsFor(t, err)
 }
 
-func TestGuard_MayForbidWhatAPersonEditedIn(t *testing.T) {
+func TestGuard_MayDenyEditedArguments(t *testing.T) {
 	var r railway
 	policy := fermata.PolicyFunc(func(_ context.Context, a fermata.ActionRequest) (fermata.Ruling, error) {
 		if strings.Contains(string(a.Args), "LAS") {

@@ -15,11 +15,11 @@ func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format
 
 func (e *Error) Error() string { return e.Message }
 
-// TellErrors makes every failure of the tool one that the model is told: for tools whose errors it can do more about than
+// ReportErrors makes every failure of the tool one that the model is told: for tools whose errors it can do more about than
 // whoever operates the run. Waiting for a person and the end of the context are none.
-func TellErrors(t *Tool) *Tool {
+func ReportErrors(t *Tool) *Tool {
 	call := t.call
-	return t.with(func(w *Tool) { w.call = tellErrors(call) })
+	return t.with(func(w *Tool) { w.call = reportErrors(call) })
 }
 
 // argsError says that a model gave arguments which the tool does not take.
@@ -31,24 +31,24 @@ type argsError struct {
 func (e *argsError) Error() string { return fmt.Sprintf("tool: arguments of %s: %v", e.tool, e.err) }
 func (e *argsError) Unwrap() error { return e.err }
 
-// ChangedError says that a person was asked about a call, and that the program no longer asks, or no longer takes what the person saw: the
+// ProgramChangedError says that a person was asked about a call, and that the program no longer asks, or no longer takes what the person saw: the
 // call is not made, whatever the answer was. Resume with a program that does; the answer is kept.
-type ChangedError struct{ Tool string }
+type ProgramChangedError struct{ Tool string }
 
-func (e *ChangedError) Error() string {
+func (e *ProgramChangedError) Error() string {
 	return fmt.Sprintf("tool: a person was asked about this call of %s, and the program no longer asks, or takes other arguments: resume with one as it was", e.Tool)
 }
 
 // OfTheRun keeps it from being told to the model.
-func (e *ChangedError) OfTheRun() {}
+func (e *ProgramChangedError) OfTheRun() {}
 
 // declinedError says that a person did not want to answer.
 type declinedError struct{ by, reason string }
 
-func (e *declinedError) Error() string { return "tool: declined" + because(e.by, e.reason) }
+func (e *declinedError) Error() string { return "tool: declined" + reasonText(e.by, e.reason) }
 
-// explained makes a result of what the model has to know, and leaves every other error as it is.
-func explained(name string, err error) (Result, error) {
+// toResult makes a result of what the model has to know, and leaves every other error as it is.
+func toResult(name string, err error) (Result, error) {
 	var text string
 	switch e := cause(err).(type) {
 	case *Error:
@@ -56,11 +56,11 @@ func explained(name string, err error) (Result, error) {
 	case *argsError:
 		text = fmt.Sprintf("%s was not called: its arguments do not fit: %v. Correct them and call again.", name, e.err)
 	case *fermata.RejectedError:
-		text = fmt.Sprintf("%s was refused%s. It was not done. Do not ask for the same again; take another way, or say that it cannot be done.", e.Action, because(e.By, e.Reason))
+		text = fmt.Sprintf("%s was refused%s. It was not done. Do not ask for the same again; take another way, or say that it cannot be done.", e.Action, reasonText(e.By, e.Reason))
 	case *fermata.ExpiredError:
-		text = fmt.Sprintf("Nobody decided on %s in time%s. It was not done, and it was not refused either.", e.Action, because("", e.Reason))
+		text = fmt.Sprintf("Nobody decided on %s in time%s. It was not done, and it was not refused either.", e.Action, reasonText("", e.Reason))
 	case *declinedError:
-		text = fmt.Sprintf("%s was not called: the person did not answer%s.", name, because(e.by, e.reason))
+		text = fmt.Sprintf("%s was not called: the person did not answer%s.", name, reasonText(e.by, e.reason))
 	default:
 		return Result{}, err
 	}
@@ -71,7 +71,7 @@ func explained(name string, err error) (Result, error) {
 // beside what can be explained there may be what must not be lost.
 func cause(err error) error {
 	for {
-		if explainable(err) {
+		if isExplainable(err) {
 			return err
 		}
 		inner := errors.Unwrap(err)
@@ -82,7 +82,7 @@ func cause(err error) error {
 	}
 }
 
-func explainable(err error) bool {
+func isExplainable(err error) bool {
 	switch err.(type) {
 	case *Error, *argsError, *fermata.RejectedError, *fermata.ExpiredError, *declinedError:
 		return true
@@ -90,10 +90,10 @@ func explainable(err error) bool {
 	return false
 }
 
-// toldAnyway reports whether the model is told of an error even without [TellErrors], and in better words.
-func toldAnyway(err error) bool { return explainable(cause(err)) }
+// isAlwaysReported reports whether the model is told of an error even without [ReportErrors], and in better words.
+func isAlwaysReported(err error) bool { return isExplainable(cause(err)) }
 
-func because(by, reason string) string {
+func reasonText(by, reason string) string {
 	text := ""
 	if by != "" {
 		text = " by " + by

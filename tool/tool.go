@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/internal/schema"
 	"github.com/fermata-go/fermata/internal/strictjson"
-	"github.com/fermata-go/fermata/internal/visit"
 )
 
 // Tool is something that a model can have done. It does not change; wrappers return new ones.
@@ -21,22 +21,22 @@ type Tool struct {
 	name, description string
 	args              schema.Schema
 	// readable says whether Go can read what the schema lets through; nil if there is nothing to read it into.
-	readable func(args json.RawMessage) error
-	call     func(ctx context.Context, args json.RawMessage) (string, error)
-	again    again
-	final    bool
+	checkDecodable func(args json.RawMessage) error
+	call           func(ctx context.Context, args json.RawMessage) (string, error)
+	retry          retryPolicy
+	final          bool
 	// complete asks for what is missing in the arguments, before anybody approves them.
-	complete []func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
-	gate     *gate // nil: nobody is asked
+	completers []func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
+	approval   *approvalConfig // nil: nobody is asked
 }
 
-// again says what may be done about a call of which nobody knows whether it happened.
-type again int
+// retryPolicy says what may be done about a call of which nobody knows whether it happened.
+type retryPolicy int
 
 const (
-	askPerson   again = iota // nothing but asking a person
-	withKey                  // call again with the same key
-	asYouPlease              // call again
+	retryAskPerson retryPolicy = iota // nothing but asking a person
+	retryWithKey                      // call again with the same key
+	retryFreely                       // call again
 )
 
 // Result is what a call of a tool came to.
@@ -51,11 +51,11 @@ type Option func(*Tool)
 
 // Repeatable declares that calling the tool again does no harm, as for one that only reads. A call that a crash interrupted
 // is then repeated. Otherwise an approved call is not: a person is asked what happened (see [fermata.Effect]).
-func Repeatable() Option { return func(t *Tool) { t.again = asYouPlease } }
+func Repeatable() Option { return func(t *Tool) { t.retry = retryFreely } }
 
 // Idempotent declares that the tool's target ignores a second call with the same [Key], so that an approved call which a
 // crash interrupted may be repeated with it.
-func Idempotent() Option { return func(t *Tool) { t.again = withKey } }
+func Idempotent() Option { return func(t *Tool) { t.retry = retryWithKey } }
 
 // Final declares that the tool's result is the agent's answer: the model is not asked again after it.
 func Final() Option { return func(t *Tool) { t.final = true } }
@@ -75,7 +75,7 @@ func New[In, Out any](name, description string, fn func(ctx context.Context, in 
 		if err != nil {
 			return "", err
 		}
-		return text(name, out)
+		return encodeResult(name, out)
 	}, options)
 }
 
@@ -114,7 +114,7 @@ func typed[In any](name, description string, fn func(context.Context, In) (strin
 	if err == nil {
 		var t *Tool
 		if t, err = build(name, description, args, decoded(name, fn), options); err == nil {
-			t.readable = func(args json.RawMessage) error { return strictjson.Decode(args, new(In)) }
+			t.checkDecodable = func(args json.RawMessage) error { return strictjson.Decode(args, new(In)) }
 			return t
 		}
 	}
@@ -132,10 +132,10 @@ func decoded[In any](name string, fn func(context.Context, In) (string, error)) 
 	}
 }
 
-// segmentCall is the place of a tool behind its wrappers, segmentGate that of the approval in front of it.
+// segmentCall is the place of a tool behind its wrappers, segmentApproval that of the approval in front of it.
 const (
-	segmentCall fermata.SegmentType = "call"
-	segmentGate fermata.SegmentType = "gate"
+	segmentCall     fermata.SegmentType = "call"
+	segmentApproval fermata.SegmentType = "gate"
 )
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -155,13 +155,13 @@ func build(name, description string, args schema.Schema, fn func(context.Context
 	return t, nil
 }
 
-func text(name string, out any) (string, error) {
+func encodeResult(name string, out any) (string, error) {
 	if s, ok := out.(string); ok {
 		return s, nil
 	}
-	data, err := json.Marshal(savable.Addressed(out))
+	data, err := json.Marshal(roundtrip.Addressable(out))
 	if err != nil {
-		return "", &fermata.EncodeError{What: "the result of " + name, Err: err}
+		return "", &fermata.EncodeError{Value: "the result of " + name, Err: err}
 	}
 	return string(data), nil
 }
@@ -186,37 +186,37 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (Result, error) {
 	}
 	result, err := t.perform(ctx, args)
 	if err != nil {
-		return explained(t.name, err)
+		return toResult(t.name, err)
 	}
 	return result, nil
 }
 
 func (t *Tool) perform(ctx context.Context, args json.RawMessage) (Result, error) {
 	if err := t.check(args); err != nil {
-		if decided(ctx) { // they did fit when the person was asked
-			return Result{}, &ChangedError{t.name}
+		if wasDecided(ctx) { // they did fit when the person was asked
+			return Result{}, &ProgramChangedError{t.name}
 		}
 		return Result{}, err
 	}
-	for _, complete := range t.complete {
+	for _, complete := range t.completers {
 		var err error
 		if args, err = complete(ctx, args); err != nil {
 			return Result{}, err
 		}
 	}
-	if t.gate != nil {
-		return t.approved(ctx, args)
+	if t.approval != nil {
+		return t.callApproved(ctx, args)
 	}
-	if decided(ctx) {
-		return Result{}, &ChangedError{t.name}
+	if wasDecided(ctx) {
+		return Result{}, &ProgramChangedError{t.name}
 	}
 	return t.run(ctx, args)
 }
 
-// decided reports whether a person was asked about this call before.
-func decided(ctx context.Context) bool {
-	scope := visit.From(ctx)
-	return scope != nil && scope.AskedBelow(string(segmentGate)+":") //mutate:refused-call-remembered
+// wasDecided reports whether a person was asked about this call before.
+func wasDecided(ctx context.Context) bool {
+	scope := activation.FromContext(ctx)
+	return scope != nil && scope.AskedBelow(string(segmentApproval)+":") //mutate:refused-call-remembered
 }
 
 // run calls the tool. What the tool has to tell the model is a result here already, so that an effect's receipt holds it.
@@ -224,12 +224,12 @@ func decided(ctx context.Context) bool {
 // What wrappers asked before the call is not the tool's own: the tool stands at a place below, or it would take an answer to
 // them for one to itself.
 func (t *Tool) run(ctx context.Context, args json.RawMessage) (Result, error) {
-	if t.gate != nil || t.complete != nil { //mutate:wrapper-answer
+	if t.approval != nil || t.completers != nil { //mutate:wrapper-answer
 		ctx = fermata.AppendAddressSegment(ctx, segmentCall, t.name)
 	}
 	said, err := t.call(ctx, args)
 	if err != nil {
-		return explained(t.name, err)
+		return toResult(t.name, err)
 	}
 	return Result{Text: said}, nil
 }
@@ -239,8 +239,8 @@ func (t *Tool) check(args json.RawMessage) error {
 	if err == nil {
 		err = t.args.Validate(args) //mutate:tool-arguments-validated
 	}
-	if err == nil && t.readable != nil { //mutate:unreadable-arguments
-		err = t.readable(args)
+	if err == nil && t.checkDecodable != nil { //mutate:unreadable-arguments
+		err = t.checkDecodable(args)
 	}
 	if err != nil {
 		return &argsError{t.name, err}

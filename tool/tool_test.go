@@ -45,7 +45,7 @@ func TestSchema_IsACopy(t *testing.T) {
 
 func nothing[T any](context.Context, T) (string, error) { return "", nil }
 
-func TestNew_PanicsOnWhatNoModelCouldCall(t *testing.T) {
+func TestNew_UncallableToolPanics(t *testing.T) {
 	type tree struct{ Branches []tree }
 	for name, test := range map[string]struct {
 		make func()
@@ -116,7 +116,7 @@ func TestCall_ArgumentsThatDoNotFitDoNotReachTheTool(t *testing.T) {
 	}
 }
 
-func TestI6_NobodyIsAskedAboutArgumentsThatCannotRun(t *testing.T) {
+func TestI6_InvalidArgumentsRaiseNoInterrupt(t *testing.T) {
 	for _, args := range []string{`{}`, `{"to":"ORY","seat":1.0}`} {
 		for name, wrap := range map[string]func(*tool.Tool) *tool.Tool{
 			"approve":   func(t *tool.Tool) *tool.Tool { return tool.Approve(t) },
@@ -229,7 +229,7 @@ func TestRaw_TakesASchemaAndGetsTheArgumentsAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestRaw_RefusesWhatIsNoSchemaOfAnObject(t *testing.T) {
+func TestRaw_SchemaThatIsNotAnObjectReturnsError(t *testing.T) {
 	fn := func(context.Context, json.RawMessage) (string, error) { return "", nil }
 	for _, schema := range []string{``, `{`, `7`, `{}`, `true`, `{"type":"array"}`, `{"type":["object","null"]}`, `{"type":"object","properties":{"a":{"$ref":"#/nowhere"}}}`} {
 		if made, err := tool.Raw("remote", "", json.RawMessage(schema), fn); err == nil || made != nil || !strings.Contains(err.Error(), "remote") {
@@ -243,12 +243,12 @@ func TestRaw_RefusesWhatIsNoSchemaOfAnObject(t *testing.T) {
 
 func TestFinal_IsDeclaredAndSurvivesWrapping(t *testing.T) {
 	plain := new(railway).tool(tool.Final())
-	if !plain.IsFinal() || !tool.Approve(tool.FollowUp(tool.TellErrors(plain), tool.Needs[ticket]())).IsFinal() {
+	if !plain.IsFinal() || !tool.Approve(tool.FollowUp(tool.ReportErrors(plain), tool.Needs[ticket]())).IsFinal() {
 		t.Fatal("it is not final")
 	}
 }
 
-func TestCall_WhatTheModelShouldKnowIsAResult(t *testing.T) {
+func TestCall_ErrorsForTheModelBecomeResults(t *testing.T) {
 	for name, err := range map[string]error{
 		"as it is": tool.Errorf("no train to %s", "ORY"),
 		"wrapped":  fmt.Errorf("timetable: %w", tool.Errorf("no train to %s", "ORY")),
@@ -279,7 +279,7 @@ func TestCall_AnyOtherErrorFailsTheRunWhichCanBeResumed(t *testing.T) {
 	}
 }
 
-func TestCall_ToldAndUntoldErrorsTogetherFailTheRun(t *testing.T) {
+func TestCall_JoinedReportedAndUnreportedErrorsFailTheRun(t *testing.T) {
 	down := errors.New("the line is down")
 	r := railway{fail: func() error { return errors.Join(tool.Errorf("no train"), down) }}
 	if _, err := newRun(t, r.tool(), `{"to":"ORY"}`).start(); !errors.Is(err, down) {
@@ -289,7 +289,7 @@ func TestCall_ToldAndUntoldErrorsTogetherFailTheRun(t *testing.T) {
 
 func TestTellErrors_EveryFailureIsOneForTheModel(t *testing.T) {
 	r := railway{fail: func() error { return errors.New("the line is down") }}
-	got, err := newRun(t, tool.TellErrors(r.tool()), `{"to":"ORY"}`).start()
+	got, err := newRun(t, tool.ReportErrors(r.tool()), `{"to":"ORY"}`).start()
 	wantFailed(t, got, err, "the line is down")
 	if len(r.booked) != 1 {
 		t.Errorf("called %d times", len(r.booked))
@@ -299,22 +299,22 @@ func TestTellErrors_EveryFailureIsOneForTheModel(t *testing.T) {
 func TestTellErrors_LeavesTheEndOfTheContextAlone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := railway{fail: func() error { cancel(); return ctx.Err() }}
-	if got, err := tool.TellErrors(r.tool()).Call(ctx, json.RawMessage(`{"to":"ORY"}`)); !errors.Is(err, context.Canceled) {
+	if got, err := tool.ReportErrors(r.tool()).Call(ctx, json.RawMessage(`{"to":"ORY"}`)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 }
 
 func TestTellErrors_LeavesWaitingAlone(t *testing.T) {
 	ask := tool.New("ask", "", func(ctx context.Context, in ticket) (string, error) { return question.Ask(ctx, in.To+"?") })
-	r := newRun(t, tool.TellErrors(ask), `{"to":"ORY"}`)
+	r := newRun(t, tool.ReportErrors(ask), `{"to":"ORY"}`)
 	_, err := r.start()
 	got, err := r.answer(err, "go")
 	wantDone(t, got, err, "go")
 }
 
-// The story: with TellErrors around it, a refusal came as "fermata: pay rejected" instead of the words that tell the model what
+// The story: with ReportErrors around it, a refusal came as "fermata: pay rejected" instead of the words that tell the model what
 // to make of it.
-func TestTellErrors_LeavesWhatTheModelIsToldAnyway(t *testing.T) {
+func TestReportErrors_KeepsErrorsThatAreReportedAnyway(t *testing.T) {
 	pay := tool.New("pay", "", func(ctx context.Context, in ticket) (string, error) {
 		_, err := fermata.Approve(ctx, fermata.Action[ticket]{Name: "pay", Args: in})
 		return "", err
@@ -325,11 +325,11 @@ func TestTellErrors_LeavesWhatTheModelIsToldAnyway(t *testing.T) {
 	}{
 		"refused":  {pay, fermata.Decision{Verb: fermata.VerbReject, Reason: "too dear"}},
 		"expired":  {pay, fermata.Decision{Verb: fermata.VerbExpire}},
-		"declined": {tool.Respond(pay), tool.PersonsResponse{Declined: true, Reason: "too busy"}},
+		"declined": {tool.Respond(pay), tool.HumanResponse{Declined: true, Reason: "too busy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told [2]tool.Result
-			for i, tl := range []*tool.Tool{test.tool, tool.TellErrors(test.tool)} {
+			for i, tl := range []*tool.Tool{test.tool, tool.ReportErrors(test.tool)} {
 				r := newRun(t, tl, `{"to":"ORY"}`)
 				_, err := r.start()
 				if told[i], err = r.answer(err, test.answer); err != nil {

@@ -57,8 +57,8 @@ const defaultMaxTokens = 8192
 
 var vendor = modelhttp.Service{URL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY"}
 
-// owned are the fields of a request that Extra cannot have.
-var owned = []string{"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "temperature"}
+// reservedFields are the fields of a request that Extra cannot have.
+var reservedFields = []string{"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "temperature"}
 
 // New returns the model that the Config describes. It does not connect. The Config may be changed afterwards.
 func New(config Config) (*Model, error) {
@@ -75,11 +75,11 @@ func configure(config Config) (*Model, []option.RequestOption, error) {
 	if err := modelhttp.CheckConfig(config.Model, config.MaxTokens, config.MaxRetries); err != nil {
 		return nil, nil, err
 	}
-	base, key, err := vendor.Find(config.BaseURL, config.APIKey)
+	base, key, err := vendor.Resolve(config.BaseURL, config.APIKey)
 	if err != nil {
 		return nil, nil, err
 	}
-	extra, err := modelhttp.CopyExtra(config.Extra, owned)
+	extra, err := modelhttp.CopyExtra(config.Extra, reservedFields)
 	if err != nil {
 		return nil, nil, err
 	}

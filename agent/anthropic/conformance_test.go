@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 	leak := fmt.Sprintf(`{"type":"error","error":{"type":"api_error","message":"headers: x-api-key: %s"}}`, key)
 	modeltest.Conform(t, modeltest.Client[wireRequest]{
 		Package: "anthropic", Key: key, KeyVariable: "ANTHROPIC_API_KEY", KeyHeader: "X-Api-Key", RequestID: "Request-Id",
-		Home: "https://api.anthropic.com/v1/messages", Path: "/v1/messages", Owned: owned,
+		Home: "https://api.anthropic.com/v1/messages", Path: "/v1/messages", Owned: reservedFields,
 		Extra: map[string]any{"thinking": map[string]any{"type": "adaptive"}},
 		New: func(s modeltest.Settings) (agent.Streamer, error) {
 			m, err := New(Config{Model: s.Model, APIKey: s.APIKey, BaseURL: s.BaseURL, MaxTokens: s.MaxTokens, MaxRetries: s.MaxRetries, Extra: s.Extra, HTTPClient: s.HTTPClient})
@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 		Examine: taken, Say: say, Echo: echoing,
 		Refuse: func(status int, message string) reply { return refuse(status, "some_error", message) },
 		Open: func(w http.ResponseWriter) {
-			modeltest.Dribble(w, frame(join([]event{start()}, textBlock(0, "Well"))...))
+			modeltest.SendSlowly(w, frame(join([]event{start()}, textBlock(0, "Well"))...))
 		},
 		Failures: map[string]modeltest.Failure[wireRequest]{
 			"bad request":  modeltest.Fails(refuse(400, "invalid_request_error", "prompt is too long"), 400, false, "prompt is too long (invalid_request_error) [request req_7]"),
@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 			"too large":    modeltest.Fails(refuse(413, "request_too_large", "Too large."), 413, false, "Too large."),
 			"overloaded":   modeltest.Fails(refuse(529, "overloaded_error", "Overloaded"), 529, true, "Overloaded (overloaded_error)"),
 		},
-		Senseless: map[string]modeltest.Failure[wireRequest]{
+		InvalidAnswers: map[string]modeltest.Failure[wireRequest]{
 			"other object": modeltest.Fails(send(200, nil, `{"hello":"world"}`), 0, false, "not a message"),
 			"null":         modeltest.Fails(send(200, nil, `null`), 0, false, "not a message"),
 			"no content":   modeltest.Fails(send(200, nil, `{"type":"message","role":"assistant","content":null}`), 0, false, "not a message"),

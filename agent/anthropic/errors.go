@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	errNoMessage = errors.New("the answer is not a message")
-	errDisorder  = errors.New("the stream continues a block that it did not begin")
+	errNoMessage       = errors.New("the answer is not a message")
+	errUnexpectedEvent = errors.New("the stream continues a block that it did not begin")
 )
 
 // statuses are what the kinds of errors are as HTTP statuses. Inside of a stream there is only the kind.
@@ -38,34 +38,34 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	if cause := ctx.Err(); cause != nil {
 		return cause
 	}
-	failure, ok := modelhttp.Refused(answered, "Request-Id", func(body []byte) string { return decode(body).text() })
+	failure, ok := modelhttp.StatusFailure(answered, "Request-Id", func(body []byte) string { return decodeError(body).text() })
 	if event, told := errors.AsType[*sdk.Error](err); !ok && told {
-		failure, ok = decode([]byte(event.RawJSON())).failure(), true
+		failure, ok = decodeError([]byte(event.RawJSON())).failure(), true
 	}
 	if !ok {
-		failure = modelhttp.Unfinished(answered, err, errNoMessage, errDisorder)
+		failure = modelhttp.TransportFailure(answered, err, errNoMessage, errUnexpectedEvent)
 	}
-	return &agent.ModelError{Model: m.name, Status: failure.Status, Temporary: failure.Temporary, Err: modelhttp.Conceal(m.key, failure.Err)}
+	return &agent.ModelError{Model: m.name, Status: failure.Status, Temporary: failure.Temporary, Err: modelhttp.Redact(m.key, failure.Err)}
 }
 
-// words are what the service says about an error.
-type words struct {
+// apiError are what the service says about an error.
+type apiError struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 }
 
-// decode finds the words in an error's body. A gateway in between may have sent plain text.
-func decode(body []byte) words {
+// decodeError finds the words in an error's body. A gateway in between may have sent plain text.
+func decodeError(body []byte) apiError {
 	var envelope struct {
-		Error words `json:"error"`
+		Error apiError `json:"error"`
 	}
 	if json.Unmarshal(body, &envelope) != nil || envelope.Error.Message == "" {
-		return words{Type: envelope.Error.Type, Message: modelhttp.Shorten(string(body))}
+		return apiError{Type: envelope.Error.Type, Message: modelhttp.Shorten(string(body))}
 	}
 	return envelope.Error
 }
 
-func (w words) text() string {
+func (w apiError) text() string {
 	if w.Type == "" {
 		return w.Message
 	}
@@ -73,7 +73,7 @@ func (w words) text() string {
 }
 
 // failure is one inside of a stream. The service had taken the request, so that it failed later is its own fault unless it says otherwise.
-func (w words) failure() modelhttp.Failure {
+func (w apiError) failure() modelhttp.Failure {
 	status := statuses[w.Type]
 	return modelhttp.Failure{Status: status, Temporary: status == 0 || modelhttp.Temporary(status), Err: errors.New(w.text())}
 }

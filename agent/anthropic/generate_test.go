@@ -15,10 +15,10 @@ func TestGenerate_PlainAnswer(t *testing.T) {
 	s := serve(t, answer(`[{"type":"text","text":"Grüße aus "},{"type":"text","text":"東京 🙂"}]`, "end_turn",
 		`{"input_tokens":20,"cache_creation_input_tokens":30,"cache_read_input_tokens":100,"output_tokens":9,"service_tier":"standard"}`))
 	modeltest.WantResponse(t, modeltest.MustGenerate(t, s.model(), modeltest.Ask("Hello")), &agent.Response{
-		Message: agent.Assistant("Grüße aus 東京 🙂"),
-		Usage:   agent.Usage{InputTokens: 150, OutputTokens: 9, CachedTokens: 100},
-		Model:   "claude-test-20260901",
-		Finish:  agent.FinishStop,
+		Message:      agent.Assistant("Grüße aus 東京 🙂"),
+		Usage:        agent.Usage{InputTokens: 150, OutputTokens: 9, CachedTokens: 100},
+		Model:        "claude-test-20260901",
+		FinishReason: agent.FinishStop,
 	})
 	if got := *s.Requests()[0].MaxTokens; got != 8192 {
 		t.Errorf("limit is %d; want 8192", got)
@@ -35,24 +35,24 @@ func TestGenerate_SeveralToolCalls(t *testing.T) {
 		Message: agent.Assistant("Looking.",
 			agent.ToolCall{ID: "toolu_a", Name: "weather", Args: `{"why":"asked","city":"Rome"}`},
 			agent.ToolCall{ID: "toolu_b", Name: "clock", Args: `{}`}),
-		Usage:  agent.Usage{InputTokens: 1, OutputTokens: 1},
-		Model:  "claude-test-20260901",
-		Finish: agent.FinishCalls,
+		Usage:        agent.Usage{InputTokens: 1, OutputTokens: 1},
+		Model:        "claude-test-20260901",
+		FinishReason: agent.FinishToolCalls,
 	})
 }
 
 func TestGenerate_ReasonsToStop(t *testing.T) {
-	for reason, want := range map[string]agent.Finish{
+	for reason, want := range map[string]agent.FinishReason{
 		"end_turn":                      agent.FinishStop,
-		"tool_use":                      agent.FinishCalls,
+		"tool_use":                      agent.FinishToolCalls,
 		"max_tokens":                    agent.FinishLength,
-		"refusal":                       agent.FinishFilter,
+		"refusal":                       agent.FinishContentFilter,
 		"stop_sequence":                 "stop_sequence",
 		"pause_turn":                    "pause_turn",
 		"model_context_window_exceeded": agent.FinishLength,
 	} {
 		s := serve(t, answer(`[]`, reason, someUsage))
-		if got := modeltest.MustGenerate(t, s.model(), modeltest.Ask("A story")).Finish; got != want {
+		if got := modeltest.MustGenerate(t, s.model(), modeltest.Ask("A story")).FinishReason; got != want {
 			t.Errorf("finish for %s is %q; want %q", reason, got, want)
 		}
 	}
@@ -75,7 +75,7 @@ func wholeConversation() *agent.Request {
 	oslo := agent.ToolCall{ID: "toolu_2", Name: "weather", Args: `{"city":`}
 	list := agent.ToolCall{ID: "toolu_3", Name: "weather", Args: `["Rome"]`}
 	none := agent.ToolCall{ID: "functions.weather:0", Name: "weather"}
-	failed, silent := agent.Result(oslo, "the arguments are not JSON"), agent.Result(list, "")
+	failed, silent := agent.ToolResult(oslo, "the arguments are not JSON"), agent.ToolResult(list, "")
 	failed.Failed, silent.Failed = true, true
 	other := agent.Assistant("I am another agent.")
 	other.Agent = "meteorologist"
@@ -88,12 +88,12 @@ func wholeConversation() *agent.Request {
 			agent.User("Rome & <Oslo>?"),
 			agent.User("Quickly."),
 			agent.Assistant("", rome, oslo, list),
-			agent.Result(rome, "sunny"),
+			agent.ToolResult(rome, "sunny"),
 			failed,
 			silent,
 			agent.User("And now?"),
 			agent.Assistant("Let me look.", none),
-			agent.Result(none, ""),
+			agent.ToolResult(none, ""),
 			agent.Assistant("Nothing."),
 			other,
 			agent.User(" \n"),
@@ -119,7 +119,7 @@ func TestGenerate_ConversationOnTheWire(t *testing.T) {
 }
 
 // The signature of newer models' thinking, and the service's cache, hold only as long as nothing before them changes.
-func TestGenerate_WhatWasSentOnceIsSentAgainTheSame(t *testing.T) {
+func TestGenerate_RequestsAreDeterministic(t *testing.T) {
 	whole := wholeConversation()
 	var before []wireMessage
 	for n := 3; n <= len(whole.Messages); n++ {
@@ -153,7 +153,7 @@ func TestGenerate_HighLimit_StreamsUnderneath(t *testing.T) {
 	high := func(c *Config) { c.MaxTokens = 64000 }
 	s := serve(t, stream(streamed("A long story")...))
 	response := modeltest.MustGenerate(t, s.model(high), modeltest.Ask("A story"))
-	if !s.Requests()[0].Stream || response.Message.Text != "A long story" || response.Finish != agent.FinishStop {
+	if !s.Requests()[0].Stream || response.Message.Text != "A long story" || response.FinishReason != agent.FinishStop {
 		t.Errorf("got %+v", response)
 	}
 	broken := serve(t, stream(start()))

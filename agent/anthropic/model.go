@@ -25,14 +25,14 @@ func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Re
 	if err != nil {
 		return nil, m.fail(ctx, answered, err)
 	}
-	answer, err := read(message)
+	answer, err := fromMessage(message)
 	if err != nil {
 		return nil, m.fail(ctx, answered, err)
 	}
 	return answer.response(m.name)
 }
 
-func last(pieces iter.Seq2[*agent.Piece, error]) (response *agent.Response, err error) {
+func last(pieces iter.Seq2[*agent.Chunk, error]) (response *agent.Response, err error) {
 	for piece, err := range pieces {
 		if err != nil {
 			return nil, err
@@ -44,8 +44,8 @@ func last(pieces iter.Seq2[*agent.Piece, error]) (response *agent.Response, err 
 
 // Stream asks the model and gives its answer as it comes, without its thinking. The request is made when the loop begins,
 // and anew with each loop; leaving the loop closes the connection.
-func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Piece, error] {
-	return func(yield func(*agent.Piece, error) bool) {
+func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Chunk, error] {
+	return func(yield func(*agent.Chunk, error) bool) {
 		params, err := m.params(request)
 		if err != nil {
 			yield(nil, err)
@@ -55,14 +55,14 @@ func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*a
 		stream := m.messages.NewStreaming(ctx, params, option.WithResponseInto(&answered))
 		defer stream.Close()
 
-		var answer assembly
+		var answer responseBuilder
 		for !answer.done && stream.Next() {
 			text, err := answer.add(stream.Current())
 			if err != nil {
 				yield(nil, m.fail(ctx, answered, err))
 				return
 			}
-			if text != "" && !yield(&agent.Piece{Text: text}, nil) {
+			if text != "" && !yield(&agent.Chunk{Text: text}, nil) {
 				return
 			}
 		}
@@ -75,6 +75,6 @@ func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*a
 			yield(nil, m.fail(ctx, answered, err))
 			return
 		}
-		yield(&agent.Piece{Response: response}, nil)
+		yield(&agent.Chunk{Response: response}, nil)
 	}
 }

@@ -44,7 +44,7 @@ func (m *Model) params(request *agent.Request) (sdk.MessageNewParams, error) {
 			return params, fmt.Errorf("anthropic: message %d: %w", i, err)
 		}
 	}
-	params.System, params.Messages = talk.system, talk.ended()
+	params.System, params.Messages = talk.system, talk.endWithUser()
 	for _, spec := range request.Tools {
 		tool, err := toolToWire(spec)
 		if err != nil {
@@ -80,7 +80,7 @@ func (c *conversation) add(message agent.Message) error {
 		c.user(resultToWire(message))
 	case agent.RoleAssistant:
 		if blocks := assistantToWire(message, c.reader); len(blocks) > 0 {
-			if !c.atUser() {
+			if !c.lastIsUser() {
 				c.user(sdk.NewTextBlock(filler))
 			}
 			c.turns = append(c.turns, sdk.NewAssistantMessage(blocks...))
@@ -92,12 +92,12 @@ func (c *conversation) add(message agent.Message) error {
 }
 
 // atUser says whether the last turn is the user's.
-func (c *conversation) atUser() bool {
+func (c *conversation) lastIsUser() bool {
 	return len(c.turns) > 0 && c.turns[len(c.turns)-1].Role == sdk.MessageParamRoleUser
 }
 
 func (c *conversation) user(block sdk.ContentBlockParamUnion) {
-	if !c.atUser() {
+	if !c.lastIsUser() {
 		c.turns = append(c.turns, sdk.NewUserMessage())
 	}
 	turn := &c.turns[len(c.turns)-1]
@@ -105,8 +105,8 @@ func (c *conversation) user(block sdk.ContentBlockParamUnion) {
 }
 
 // ended returns the turns with the user's as the last: the model would take one of its own for the beginning of its answer.
-func (c *conversation) ended() []sdk.MessageParam {
-	if !c.atUser() {
+func (c *conversation) endWithUser() []sdk.MessageParam {
+	if !c.lastIsUser() {
 		c.user(sdk.NewTextBlock(filler))
 	}
 	return c.turns

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
-// assembly puts an answer together, from the events of a stream or at once.
-type assembly struct {
+// responseBuilder puts an answer together, from the events of a stream or at once.
+type responseBuilder struct {
 	model  string
 	usage  sdk.Usage
 	reason sdk.StopReason
@@ -22,34 +22,34 @@ type assembly struct {
 
 // block is a part of an answer. Those of kinds that this package does not know say nothing.
 type block struct {
-	kind      string
-	content   strings.Builder // the text, the thinking, the redacted data, or the arguments
-	signature strings.Builder // of thinking
-	id, name  string          // of a call
-	begun     string          // arguments that a call began with, if no others come
+	kind         string
+	content      strings.Builder // the text, the thinking, the redacted data, or the arguments
+	signature    strings.Builder // of thinking
+	id, name     string          // of a call
+	initialInput string          // arguments that a call began with, if no others come
 }
 
-// read takes a whole answer.
-func read(message *sdk.Message) (*assembly, error) {
+// fromMessage takes a whole answer.
+func fromMessage(message *sdk.Message) (*responseBuilder, error) {
 	if message == nil || !message.JSON.Content.Valid() {
 		return nil, errNoMessage
 	}
-	a := &assembly{model: message.Model, usage: message.Usage, reason: message.StopReason, done: true}
+	a := &responseBuilder{model: message.Model, usage: message.Usage, reason: message.StopReason, done: true}
 	for _, part := range message.Content {
-		a.begin(&block{kind: part.Type, id: part.ID, name: part.Name, begun: string(part.Input)},
+		a.begin(&block{kind: part.Type, id: part.ID, name: part.Name, initialInput: string(part.Input)},
 			part.Text+part.Thinking+part.Data, part.Signature)
 	}
 	return a, nil
 }
 
 // add takes an event and returns the text in it.
-func (a *assembly) add(event sdk.MessageStreamEventUnion) (text string, err error) {
+func (a *responseBuilder) add(event sdk.MessageStreamEventUnion) (text string, err error) {
 	switch event.Type {
 	case "message_start":
 		a.model, a.usage = event.Message.Model, event.Message.Usage
 	case "content_block_start":
 		part := event.ContentBlock
-		b := &block{kind: part.Type, id: part.ID, name: part.Name, begun: part.JSON.Input.Raw()}
+		b := &block{kind: part.Type, id: part.ID, name: part.Name, initialInput: part.JSON.Input.Raw()}
 		a.begin(b, part.Text+part.Thinking+part.Data, part.Signature)
 		if a.at == nil {
 			a.at = make(map[int64]*block)
@@ -61,7 +61,7 @@ func (a *assembly) add(event sdk.MessageStreamEventUnion) (text string, err erro
 	case "content_block_delta":
 		b, ok := a.at[event.Index]
 		if !ok {
-			return "", errDisorder
+			return "", errUnexpectedEvent
 		}
 		delta := event.Delta // only one of its texts is there
 		b.content.WriteString(delta.Text + delta.Thinking + delta.PartialJSON)
@@ -72,21 +72,21 @@ func (a *assembly) add(event sdk.MessageStreamEventUnion) (text string, err erro
 		a.count(event.Usage)
 	case "message_stop":
 		if a.reason == "" { // gateways send the end also after their own connection broke
-			return "", modelhttp.ErrBrokenOff
+			return "", modelhttp.ErrTruncated
 		}
 		a.done = true
 	}
 	return text, nil
 }
 
-func (a *assembly) begin(b *block, content, signature string) {
+func (a *responseBuilder) begin(b *block, content, signature string) {
 	b.content.WriteString(content)
 	b.signature.WriteString(signature)
 	a.blocks = append(a.blocks, b)
 }
 
 // count takes sums over the whole message; those that are missing are as message_start said.
-func (a *assembly) count(u sdk.MessageDeltaUsage) {
+func (a *responseBuilder) count(u sdk.MessageDeltaUsage) {
 	a.usage.OutputTokens = u.OutputTokens
 	if u.JSON.InputTokens.Valid() {
 		a.usage.InputTokens = u.InputTokens
@@ -100,9 +100,9 @@ func (a *assembly) count(u sdk.MessageDeltaUsage) {
 }
 
 // response is the answer, if it is there to its end. asked is the name of the model that was asked.
-func (a *assembly) response(asked string) (*agent.Response, error) {
+func (a *responseBuilder) response(asked string) (*agent.Response, error) {
 	if !a.done {
-		return nil, modelhttp.ErrBrokenOff
+		return nil, modelhttp.ErrTruncated
 	}
 	var text strings.Builder
 	var calls []agent.ToolCall
@@ -112,12 +112,12 @@ func (a *assembly) response(asked string) (*agent.Response, error) {
 			text.WriteString(b.content.String())
 		case typeCall:
 			// As it was written, even if it was cut off in the middle: nobody should take it for a call without arguments.
-			args := cmp.Or(b.content.String(), b.begun, "{}")
+			args := cmp.Or(b.content.String(), b.initialInput, "{}")
 			calls = append(calls, agent.ToolCall{ID: b.id, Name: b.name, Args: args})
 		}
 	}
 	message := agent.Assistant(text.String(), calls...)
-	message.Opaque = keep(asked, a.blocks)
+	message.Opaque = encodeOpaque(asked, a.blocks)
 	return &agent.Response{
 		Message: message,
 		Usage: agent.Usage{
@@ -126,21 +126,21 @@ func (a *assembly) response(asked string) (*agent.Response, error) {
 			OutputTokens: a.usage.OutputTokens,
 			CachedTokens: a.usage.CacheReadInputTokens,
 		},
-		Model:  a.model,
-		Finish: finish(a.reason),
+		Model:        a.model,
+		FinishReason: finish(a.reason),
 	}, nil
 }
 
-func finish(reason sdk.StopReason) agent.Finish {
+func finish(reason sdk.StopReason) agent.FinishReason {
 	switch reason {
 	case sdk.StopReasonEndTurn:
 		return agent.FinishStop
 	case sdk.StopReasonToolUse:
-		return agent.FinishCalls
+		return agent.FinishToolCalls
 	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
 		return agent.FinishLength
 	case sdk.StopReasonRefusal:
-		return agent.FinishFilter
+		return agent.FinishContentFilter
 	}
-	return agent.Finish(reason)
+	return agent.FinishReason(reason)
 }

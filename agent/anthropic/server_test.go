@@ -75,7 +75,7 @@ type event struct{ name, data string }
 
 // stream is an answer in events. It is sent a few bytes at a time, so that every line and many a letter arrives in parts.
 func stream(all ...event) reply {
-	return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Dribble(w, frame(all...)) }
+	return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.SendSlowly(w, frame(all...)) }
 }
 
 // frame makes server-sent events of them, with the pings and comments that may come at any time.

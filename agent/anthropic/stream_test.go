@@ -48,9 +48,9 @@ func TestStream_TextAndCallsInterleaved(t *testing.T) {
 		Message: agent.Assistant("Zwei Städte: 東京 🙂 gleich",
 			agent.ToolCall{ID: "toolu_a", Name: "weather", Args: `{"city": "Zürich"}`},
 			agent.ToolCall{ID: "toolu_b", Name: "clock", Args: `{}`}),
-		Usage:  agent.Usage{InputTokens: 135, OutputTokens: 15, CachedTokens: 100},
-		Model:  "claude-test-20260901",
-		Finish: agent.FinishCalls,
+		Usage:        agent.Usage{InputTokens: 135, OutputTokens: 15, CachedTokens: 100},
+		Model:        "claude-test-20260901",
+		FinishReason: agent.FinishToolCalls,
 	})
 }
 
@@ -69,14 +69,14 @@ func TestStream_UsageAtTheEndReplacesThatOfTheBeginning(t *testing.T) {
 }
 
 // An agent that took the call for one without arguments would make it.
-func TestStream_CallCutOffByTheLimit_KeepsWhatWasWritten(t *testing.T) {
+func TestStream_CallCutOffByTheLimitKeepsPartialArguments(t *testing.T) {
 	s := serve(t, stream(join([]event{start()}, callBlock(0, "toolu_a", "delete", `{"path":"/tm`), stop("max_tokens"))...))
 	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Clean up")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := response.Message.ToolCalls[0].Args; got != `{"path":"/tm` || response.Finish != agent.FinishLength {
-		t.Errorf("args are %q, finish %q", got, response.Finish)
+	if got := response.Message.ToolCalls[0].Args; got != `{"path":"/tm` || response.FinishReason != agent.FinishLength {
+		t.Errorf("args are %q, finish %q", got, response.FinishReason)
 	}
 }
 
@@ -89,8 +89,8 @@ func TestStream_TheReasonToStopIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if response.Finish != agent.FinishLength || response.Usage.OutputTokens != 16 {
-		t.Errorf("finish is %q, usage %+v", response.Finish, response.Usage)
+	if response.FinishReason != agent.FinishLength || response.Usage.OutputTokens != 16 {
+		t.Errorf("finish is %q, usage %+v", response.FinishReason, response.Usage)
 	}
 }
 
@@ -119,12 +119,12 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 	unstopped := frame(join([]event{start()}, textBlock(0, "The answer is 42."), stop("end_turn")[:1])...)
 	cut := func(text string) reply {
 		return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-			modeltest.Dribble(w, text)
+			modeltest.SendSlowly(w, text)
 			panic(http.ErrAbortHandler)
 		}
 	}
 	ended := func(text string) reply {
-		return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Dribble(w, text) }
+		return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.SendSlowly(w, text) }
 	}
 	for name, broken := range map[string]reply{
 		"connection cut":                    cut(half),
@@ -190,7 +190,7 @@ func TestStream_Malformed_IsAnErrorAndNotTemporary(t *testing.T) {
 func TestStream_EndsWithTheMessage_NotWithTheConnection(t *testing.T) {
 	gone := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request, _ wireRequest) {
-		modeltest.Dribble(w, frame(streamed("Done")...))
+		modeltest.SendSlowly(w, frame(streamed("Done")...))
 		<-r.Context().Done()
 		close(gone)
 	})

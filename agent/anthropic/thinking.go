@@ -12,13 +12,13 @@ import (
 // opaque is what a message keeps besides its text and its calls: what the model thought, and where in the answer. It is
 // stored with runs that wait, so version 1 has to be read for ever.
 type opaque struct {
-	Anthropic int    `json:"anthropic"` // the version; nobody else's data has one
-	Model     string `json:"model"`     // as it was asked for: others cannot read its thinking
-	Blocks    []kept `json:"blocks"`
+	Anthropic int          `json:"anthropic"` // the version; nobody else's data has one
+	Model     string       `json:"model"`     // as it was asked for: others cannot read its thinking
+	Blocks    []savedBlock `json:"blocks"`
 }
 
-// kept is one block of an answer. Texts and calls are in the message; here is only which comes next, and how long a text is.
-type kept struct {
+// savedBlock is one block of an answer. Texts and calls are in the message; here is only which comes next, and how long a text is.
+type savedBlock struct {
 	Type      string `json:"type"`
 	Thinking  string `json:"thinking,omitempty"`
 	Signature string `json:"signature,omitempty"`
@@ -107,7 +107,7 @@ func (o *opaque) arrange(message agent.Message) (blocks []sdk.ContentBlockParamU
 	return blocks, text == "" && len(calls) == 0
 }
 
-func (k kept) toWire() (block sdk.ContentBlockParamUnion, ok bool) {
+func (k savedBlock) toWire() (block sdk.ContentBlockParamUnion, ok bool) {
 	switch k.Type {
 	case typeThinking:
 		return sdk.NewThinkingBlock(k.Signature, k.Thinking), true
@@ -124,12 +124,12 @@ func appendText(blocks []sdk.ContentBlockParamUnion, text string) []sdk.ContentB
 	return append(blocks, sdk.NewTextBlock(text))
 }
 
-// keep is the inverse of assistantToWire. An answer without thinking needs nothing kept.
-func keep(model string, blocks []*block) json.RawMessage {
+// encodeOpaque is the inverse of assistantToWire. An answer without thinking needs nothing kept.
+func encodeOpaque(model string, blocks []*block) json.RawMessage {
 	thought := false
 	was := opaque{Anthropic: opaqueVersion, Model: model}
 	for _, b := range blocks {
-		k := kept{Type: b.kind}
+		k := savedBlock{Type: b.kind}
 		switch b.kind {
 		case typeText:
 			k.Length = b.content.Len()

@@ -71,12 +71,12 @@ func followUp(answer agent.Message) *agent.Request {
 	request := modeltest.Ask("Rome?")
 	request.Messages = append(request.Messages, answer)
 	for _, call := range answer.ToolCalls {
-		request.Messages = append(request.Messages, agent.Result(call, "fine"))
+		request.Messages = append(request.Messages, agent.ToolResult(call, "fine"))
 	}
 	return request
 }
 
-func TestThinking_ComesBackAsItWas(t *testing.T) {
+func TestThinking_RoundTrips(t *testing.T) {
 	modeltest.Both(t, func(t *testing.T, streaming bool) {
 		first := answer("["+strings.Join(thoughtful, ",")+"]", "tool_use", someUsage)
 		if streaming {
@@ -132,7 +132,7 @@ func TestThinking_OfTheFirstVersionIsUnderstood(t *testing.T) {
 }
 
 // Filters may change what an agent said, and agents give calls ids of their own.
-func TestThinking_OfAChangedMessage_ComesFirst(t *testing.T) {
+func TestThinking_OfAChangedMessageComesFirst(t *testing.T) {
 	thoughts := []string{thoughtful[0], thoughtful[2], thoughtful[5]}
 	for name, test := range map[string]struct {
 		change func(*agent.Message)
@@ -202,7 +202,7 @@ func TestThinking_ThatLedToNothing_IsNotSentBack(t *testing.T) {
 	}, stop("max_tokens"))...), say("Sunny."))
 	m := s.model(manual)
 	cut := mustAsk(t, m, true, modeltest.Ask("Rome?"))
-	if cut.Finish != agent.FinishLength || cut.Message.Text != "" {
+	if cut.FinishReason != agent.FinishLength || cut.Message.Text != "" {
 		t.Errorf("got %+v", cut)
 	}
 	modeltest.MustGenerate(t, m, &agent.Request{Messages: []agent.Message{agent.User("Rome?"), cut.Message, agent.User("Well?")}})

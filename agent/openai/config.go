@@ -53,8 +53,8 @@ var _ agent.Streamer = (*Model)(nil)
 
 var vendor = modelhttp.Service{URL: "https://api.openai.com/v1", KeyVariable: "OPENAI_API_KEY"}
 
-// owned are the fields of a request that Extra cannot have.
-var owned = []string{"model", "messages", "tools", "tool_choice", "stream", "stream_options"}
+// reservedFields are the fields of a request that Extra cannot have.
+var reservedFields = []string{"model", "messages", "tools", "tool_choice", "stream", "stream_options"}
 
 // New returns the model that the Config describes. It does not connect. The Config may be changed afterwards.
 func New(config Config) (*Model, error) {
@@ -71,11 +71,11 @@ func configure(config Config) (*Model, []option.RequestOption, error) {
 	if err := modelhttp.CheckConfig(config.Model, config.MaxTokens, config.MaxRetries); err != nil {
 		return nil, nil, err
 	}
-	base, key, err := vendor.Find(config.BaseURL, config.APIKey)
+	base, key, err := vendor.Resolve(config.BaseURL, config.APIKey)
 	if err != nil {
 		return nil, nil, err
 	}
-	extra, err := modelhttp.CopyExtra(config.Extra, owned)
+	extra, err := modelhttp.CopyExtra(config.Extra, reservedFields)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,8 +28,8 @@
 // sent as any other: the protocol has no mark for it, its text has to say so. Arguments of earlier calls are sent as the
 // model wrote them, JSON or not. Ids of calls that are longer than OpenAI takes are replaced by a hash of theirs.
 //
-// If there are tool calls, Finish is [agent.FinishCalls] although servers say "stop" when the call was forced. If the model
-// refuses, the text is its refusal and Finish is [agent.FinishFilter].
+// If there are tool calls, Finish is [agent.FinishToolCalls] although servers say "stop" when the call was forced. If the model
+// refuses, the text is its refusal and Finish is [agent.FinishContentFilter].
 //
 // A streamed answer is whole once the model gave its reason to stop. A stream that ends before is an error, and what it said
 // until then is no answer.

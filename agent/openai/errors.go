@@ -26,37 +26,37 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	if cause := ctx.Err(); cause != nil {
 		return cause
 	}
-	failure, ok := modelhttp.Refused(answered, "X-Request-Id", func(body []byte) string { return decode(body).text() })
+	failure, ok := modelhttp.StatusFailure(answered, "X-Request-Id", func(body []byte) string { return decodeError(body).text() })
 	if event, told := errors.AsType[*ssestream.StreamError](err); !ok && told {
-		failure, ok = decode(event.Event.Data).failure(), true
+		failure, ok = decodeError(event.Event.Data).failure(), true
 	}
-	if inside, told := errors.AsType[*toldError](err); !ok && told {
+	if inside, told := errors.AsType[*inBandError](err); !ok && told {
 		failure, ok = inside.failure(), true
 	}
 	if !ok {
-		failure = modelhttp.Unfinished(answered, err, errNoChoice)
+		failure = modelhttp.TransportFailure(answered, err, errNoChoice)
 	}
-	return &agent.ModelError{Model: m.name, Status: failure.Status, Temporary: failure.Temporary, Err: modelhttp.Conceal(m.key, failure.Err)}
+	return &agent.ModelError{Model: m.name, Status: failure.Status, Temporary: failure.Temporary, Err: modelhttp.Redact(m.key, failure.Err)}
 }
 
-// words are what services say about an error.
-type words struct {
+// apiError are what services say about an error.
+type apiError struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
 	Code    any    `json:"code"` // a word at OpenAI, the HTTP status elsewhere
 }
 
-// decode finds the words in an error's body. OpenAI has them in an object, other servers have a string there, or leave out
+// decodeError finds the words in an error's body. OpenAI has them in an object, other servers have a string there, or leave out
 // the level around it, or send plain text.
-func decode(body []byte) words {
+func decodeError(body []byte) apiError {
 	var outer struct {
 		Error json.RawMessage `json:"error"`
-		words
+		apiError
 	}
 	if json.Unmarshal(body, &outer) != nil {
-		return words{Message: modelhttp.Shorten(string(body))}
+		return apiError{Message: modelhttp.Shorten(string(body))}
 	}
-	var inner words
+	var inner apiError
 	if json.Unmarshal(outer.Error, &inner) == nil && inner.Message != "" {
 		return inner
 	}
@@ -64,12 +64,12 @@ func decode(body []byte) words {
 		return inner
 	}
 	if outer.Message != "" {
-		return outer.words
+		return outer.apiError
 	}
-	return words{Message: modelhttp.Shorten(string(body))}
+	return apiError{Message: modelhttp.Shorten(string(body))}
 }
 
-func (w words) text() string {
+func (w apiError) text() string {
 	if code, ok := w.Code.(string); ok && code != "" {
 		return fmt.Sprintf("%s (%s)", w.Message, code)
 	}
@@ -80,17 +80,17 @@ func (w words) text() string {
 }
 
 // status is the HTTP status that an error inside a stream names, or 0.
-func (w words) status() int {
+func (w apiError) status() int {
 	if code, ok := w.Code.(float64); ok && code >= 400 && code < 600 {
 		return int(code)
 	}
 	return 0
 }
 
-// toldError is an error that came with a status which says that all is well: gateways have begun to answer when their provider fails.
-type toldError struct{ words }
+// inBandError is an error that came with a status which says that all is well: gateways have begun to answer when their provider fails.
+type inBandError struct{ apiError }
 
-func (e *toldError) Error() string { return e.text() }
+func (e *inBandError) Error() string { return e.text() }
 
 // errorIn reads the error that stands in an answer where the API has none; nil if there is none.
 func errorIn(extra map[string]respjson.Field) error {
@@ -98,11 +98,11 @@ func errorIn(extra map[string]respjson.Field) error {
 	if !ok || field.Raw() == respjson.Null {
 		return nil
 	}
-	return &toldError{decode([]byte(`{"error":` + field.Raw() + `}`))}
+	return &inBandError{decodeError([]byte(`{"error":` + field.Raw() + `}`))}
 }
 
 // failure is one inside of an answer. The service had taken the request, so that it failed later is its own fault unless it says otherwise.
-func (w words) failure() modelhttp.Failure {
+func (w apiError) failure() modelhttp.Failure {
 	status := w.status()
 	temporary := modelhttp.Temporary(status) || status == 0 && !strings.HasPrefix(w.Type, "invalid_request")
 	return modelhttp.Failure{Status: status, Temporary: temporary, Err: errors.New(w.text())}

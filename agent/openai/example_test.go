@@ -61,7 +61,7 @@ func ExampleModel_Stream() {
 			log.Fatal(err)
 		}
 		if piece.Response != nil {
-			fmt.Println("finished:", piece.Response.Message.Text, piece.Response.Finish)
+			fmt.Println("finished:", piece.Response.Message.Text, piece.Response.FinishReason)
 			break
 		}
 		fmt.Println(piece.Text)

@@ -16,10 +16,10 @@ func TestGenerate_PlainAnswer(t *testing.T) {
 		`{"prompt_tokens":120,"completion_tokens":9,"total_tokens":129,"prompt_tokens_details":{"cached_tokens":100,"audio_tokens":0},
 		"completion_tokens_details":{"reasoning_tokens":4}}`))
 	modeltest.WantResponse(t, modeltest.MustGenerate(t, s.model(), modeltest.Ask("Hello")), &agent.Response{
-		Message: agent.Assistant("Grüße aus 東京 🙂"),
-		Usage:   agent.Usage{InputTokens: 120, OutputTokens: 9, CachedTokens: 100},
-		Model:   "gpt-test-2026-09-01",
-		Finish:  agent.FinishStop,
+		Message:      agent.Assistant("Grüße aus 東京 🙂"),
+		Usage:        agent.Usage{InputTokens: 120, OutputTokens: 9, CachedTokens: 100},
+		Model:        "gpt-test-2026-09-01",
+		FinishReason: agent.FinishStop,
 	})
 }
 
@@ -33,9 +33,9 @@ func TestGenerate_SeveralToolCalls(t *testing.T) {
 		Message: agent.Assistant("",
 			agent.ToolCall{ID: "call_a", Name: "weather", Args: `{"city":"Rome"}`},
 			agent.ToolCall{ID: "call_b", Name: "weather", Args: `not JSON`}),
-		Usage:  agent.Usage{InputTokens: 1, OutputTokens: 1},
-		Model:  "gpt-test-2026-09-01",
-		Finish: agent.FinishCalls,
+		Usage:        agent.Usage{InputTokens: 1, OutputTokens: 1},
+		Model:        "gpt-test-2026-09-01",
+		FinishReason: agent.FinishToolCalls,
 	})
 }
 
@@ -46,8 +46,8 @@ func TestGenerate_MustCall_NamesTheToolAndFinishesWithCalls(t *testing.T) {
 	request := modeltest.Ask("Rome?")
 	request.Tools = []agent.ToolSpec{{Name: "clock"}, modeltest.Weather}
 	request.MustCall = "weather"
-	if got := modeltest.MustGenerate(t, s.model(), request).Finish; got != agent.FinishCalls {
-		t.Errorf("finish is %q; want %q", got, agent.FinishCalls)
+	if got := modeltest.MustGenerate(t, s.model(), request).FinishReason; got != agent.FinishToolCalls {
+		t.Errorf("finish is %q; want %q", got, agent.FinishToolCalls)
 	}
 	if got, want := string(s.Requests()[0].ToolChoice), `{"function":{"name":"weather"},"type":"function"}`; got != want {
 		t.Errorf("tool choice is %s; want %s", got, want)
@@ -57,15 +57,15 @@ func TestGenerate_MustCall_NamesTheToolAndFinishesWithCalls(t *testing.T) {
 func TestGenerate_Refusal_IsTheTextAndFiltered(t *testing.T) {
 	s := serve(t, answer(`{"role":"assistant","content":null,"refusal":"I cannot help with that."}`, "stop", noUsage))
 	response := modeltest.MustGenerate(t, s.model(), modeltest.Ask("Something bad"))
-	if response.Message.Text != "I cannot help with that." || response.Finish != agent.FinishFilter {
-		t.Errorf("got %q, finish %q", response.Message.Text, response.Finish)
+	if response.Message.Text != "I cannot help with that." || response.FinishReason != agent.FinishContentFilter {
+		t.Errorf("got %q, finish %q", response.Message.Text, response.FinishReason)
 	}
 }
 
 func TestGenerate_OtherReasonsToStopArePassedOn(t *testing.T) {
 	for _, reason := range []string{"length", "content_filter", "model_length"} {
 		s := serve(t, answer(`{"role":"assistant","content":"Once upon"}`, reason, noUsage))
-		if got := modeltest.MustGenerate(t, s.model(), modeltest.Ask("A story")).Finish; string(got) != reason {
+		if got := modeltest.MustGenerate(t, s.model(), modeltest.Ask("A story")).FinishReason; string(got) != reason {
 			t.Errorf("finish is %q; want %q", got, reason)
 		}
 	}
@@ -77,7 +77,7 @@ func conversation() *agent.Request {
 	oslo := agent.ToolCall{ID: "call_2", Name: "weather", Args: `{"city":`}
 	nowhere := agent.ToolCall{ID: "call_3", Name: "weather"}
 	long := agent.ToolCall{ID: strings.Repeat("x", 64), Name: "weather", Args: "{}"}
-	failed := agent.Result(oslo, "the arguments are not JSON")
+	failed := agent.ToolResult(oslo, "the arguments are not JSON")
 	failed.Failed = true
 	second := agent.Assistant("Let me look.", nowhere, long)
 	second.Agent = "meteorologist"
@@ -88,11 +88,11 @@ func conversation() *agent.Request {
 			agent.System("Be brief."),
 			agent.User("Rome & <Oslo>?"),
 			agent.Assistant("", rome, oslo),
-			agent.Result(rome, "sunny"),
+			agent.ToolResult(rome, "sunny"),
 			failed,
 			second,
-			agent.Result(nowhere, ""),
-			agent.Result(long, "rain"),
+			agent.ToolResult(nowhere, ""),
+			agent.ToolResult(long, "rain"),
 			agent.Assistant(""),
 			agent.User("Well?"),
 			agent.User("Hurry."),

@@ -22,7 +22,7 @@ func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Re
 	if err != nil {
 		return nil, m.fail(ctx, answered, err)
 	}
-	response, err := read(completion)
+	response, err := fromCompletion(completion)
 	if err != nil {
 		return nil, m.fail(ctx, answered, err)
 	}
@@ -31,8 +31,8 @@ func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Re
 
 // Stream asks the model and gives its answer as it comes. The request is made when the loop begins, and anew with each loop;
 // leaving the loop closes the connection.
-func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Piece, error] {
-	return func(yield func(*agent.Piece, error) bool) {
+func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Chunk, error] {
+	return func(yield func(*agent.Chunk, error) bool) {
 		params, err := m.params(request)
 		if err != nil {
 			yield(nil, err)
@@ -43,9 +43,9 @@ func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*a
 		stream := m.completions.NewStreaming(ctx, params, option.WithResponseInto(&answered))
 		defer stream.Close()
 
-		var answer assembly
+		var answer responseBuilder
 		for stream.Next() {
-			if text := answer.add(stream.Current()); text != "" && !yield(&agent.Piece{Text: text}, nil) {
+			if text := answer.add(stream.Current()); text != "" && !yield(&agent.Chunk{Text: text}, nil) {
 				return
 			}
 		}
@@ -58,6 +58,6 @@ func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*a
 			yield(nil, m.fail(ctx, answered, err))
 			return
 		}
-		yield(&agent.Piece{Response: response}, nil)
+		yield(&agent.Chunk{Response: response}, nil)
 	}
 }

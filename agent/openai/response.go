@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
-// read turns a whole answer into a response.
-func read(completion *sdk.ChatCompletion) (*agent.Response, error) {
+// fromCompletion turns a whole answer into a response.
+func fromCompletion(completion *sdk.ChatCompletion) (*agent.Response, error) {
 	if completion == nil {
 		return nil, errNoChoice
 	}
@@ -27,10 +27,10 @@ func read(completion *sdk.ChatCompletion) (*agent.Response, error) {
 		calls = append(calls, agent.ToolCall{ID: call.ID, Name: call.Function.Name, Args: call.Function.Arguments})
 	}
 	return &agent.Response{
-		Message: agent.Assistant(choice.Message.Content+choice.Message.Refusal, calls...),
-		Usage:   usage(completion.Usage),
-		Model:   completion.Model,
-		Finish:  finish(choice.FinishReason, choice.Message.Refusal != "", len(calls)),
+		Message:      agent.Assistant(choice.Message.Content+choice.Message.Refusal, calls...),
+		Usage:        usage(completion.Usage),
+		Model:        completion.Model,
+		FinishReason: finish(choice.FinishReason, choice.Message.Refusal != "", len(calls)),
 	}, nil
 }
 
@@ -46,20 +46,20 @@ func usage(u sdk.CompletionUsage) agent.Usage {
 }
 
 // finish irons out that "stop" stands for more than the end of the text: it also comes with refusals and with forced calls.
-func finish(reason string, refused bool, calls int) agent.Finish {
+func finish(reason string, refused bool, calls int) agent.FinishReason {
 	switch {
 	case reason != "" && reason != "stop":
-		return agent.Finish(reason)
+		return agent.FinishReason(reason)
 	case refused:
-		return agent.FinishFilter
+		return agent.FinishContentFilter
 	case calls > 0:
-		return agent.FinishCalls
+		return agent.FinishToolCalls
 	}
 	return agent.FinishStop
 }
 
-// assembly puts the chunks of a stream together.
-type assembly struct {
+// responseBuilder puts the chunks of a stream together.
+type responseBuilder struct {
 	model   string
 	text    strings.Builder
 	refused bool
@@ -76,7 +76,7 @@ type partialCall struct {
 }
 
 // add takes a chunk and returns the text in it.
-func (a *assembly) add(chunk sdk.ChatCompletionChunk) string {
+func (a *responseBuilder) add(chunk sdk.ChatCompletionChunk) string {
 	if a.model == "" {
 		a.model = chunk.Model
 	}
@@ -104,7 +104,7 @@ func (a *assembly) add(chunk sdk.ChatCompletionChunk) string {
 	return text
 }
 
-func (a *assembly) addCall(delta sdk.ChatCompletionChunkChoiceDeltaToolCall) {
+func (a *responseBuilder) addCall(delta sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	i, known := a.at[delta.Index]
 	// Some servers send every call whole and with index 0; then the id tells them apart.
 	if known && delta.ID != "" && a.calls[i].id != "" && delta.ID != a.calls[i].id {
@@ -131,21 +131,21 @@ func (a *assembly) addCall(delta sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 
 // response is the answer, if the stream held a whole one. The model's reason to stop is what makes it whole: gateways send
 // the end of the stream also after their own connection broke, and some servers never send it.
-func (a *assembly) response() (*agent.Response, error) {
+func (a *responseBuilder) response() (*agent.Response, error) {
 	if a.failed != nil {
 		return nil, a.failed
 	}
 	if a.reason == "" {
-		return nil, modelhttp.ErrBrokenOff
+		return nil, modelhttp.ErrTruncated
 	}
 	var calls []agent.ToolCall
 	for _, call := range a.calls {
 		calls = append(calls, agent.ToolCall{ID: call.id, Name: call.name, Args: call.args.String()})
 	}
 	return &agent.Response{
-		Message: agent.Assistant(a.text.String(), calls...),
-		Usage:   a.usage,
-		Model:   a.model,
-		Finish:  finish(a.reason, a.refused, len(calls)),
+		Message:      agent.Assistant(a.text.String(), calls...),
+		Usage:        a.usage,
+		Model:        a.model,
+		FinishReason: finish(a.reason, a.refused, len(calls)),
 	}, nil
 }

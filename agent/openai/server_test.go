@@ -76,7 +76,7 @@ func refuse(status int, kind, code, message string) reply {
 // in parts.
 func stream(chunks ...string) reply {
 	return func(w http.ResponseWriter, _ *http.Request, asked wireRequest) {
-		modeltest.Dribble(w, events(append(chunks, "[DONE]")...))
+		modeltest.SendSlowly(w, events(append(chunks, "[DONE]")...))
 	}
 }
 

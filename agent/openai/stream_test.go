@@ -48,9 +48,9 @@ func TestStream_TextAndCallsInterleaved(t *testing.T) {
 		Message: agent.Assistant("Zwei Städte: 東京 🙂 gleich",
 			agent.ToolCall{ID: "call_a", Name: "weather", Args: `{"city":"Zürich"}`},
 			agent.ToolCall{ID: "call_b", Name: "clock", Args: `{}`}),
-		Usage:  agent.Usage{InputTokens: 50, OutputTokens: 20, CachedTokens: 32},
-		Model:  "gpt-test-2026-09-01",
-		Finish: agent.FinishCalls,
+		Usage:        agent.Usage{InputTokens: 50, OutputTokens: 20, CachedTokens: 32},
+		Model:        "gpt-test-2026-09-01",
+		FinishReason: agent.FinishToolCalls,
 	})
 	if options := s.Requests()[0].StreamOptions; options == nil || !options.IncludeUsage {
 		t.Error("usage was not asked for")
@@ -87,13 +87,13 @@ func TestStream_Refusal_IsTheTextAndFiltered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Join(texts, "") != "I cannot." || response.Message.Text != "I cannot." || response.Finish != agent.FinishFilter {
+	if strings.Join(texts, "") != "I cannot." || response.Message.Text != "I cannot." || response.FinishReason != agent.FinishContentFilter {
 		t.Errorf("got %q, %+v", texts, response)
 	}
 }
 
 // Some servers send every call whole, and all with the index 0.
-func TestStream_CallsThatShareAnIndex_AreToldApartByID(t *testing.T) {
+func TestStream_CallsWithOneIndexAreDistinguishedByID(t *testing.T) {
 	s := serve(t, stream(
 		chunk(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"{\"n\":1}"}}]}`, ""),
 		chunk(`{"tool_calls":[{"index":0,"id":"b","type":"function","function":{"name":"weather","arguments":"{\"n\":2}"}}]}`, ""),
@@ -104,8 +104,8 @@ func TestStream_CallsThatShareAnIndex_AreToldApartByID(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []agent.ToolCall{{ID: "a", Name: "weather", Args: `{"n":1}`}, {ID: "b", Name: "weather", Args: `{"n":2}`}}
-	if diff := cmp.Diff(want, response.Message.ToolCalls); diff != "" || response.Finish != agent.FinishCalls {
-		t.Errorf("finish %q, calls (-want +got):\n%s", response.Finish, diff)
+	if diff := cmp.Diff(want, response.Message.ToolCalls); diff != "" || response.FinishReason != agent.FinishToolCalls {
+		t.Errorf("finish %q, calls (-want +got):\n%s", response.FinishReason, diff)
 	}
 }
 
@@ -130,19 +130,19 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 	whole := events(textChunk("The answer is 42."), chunk(`{}`, "stop"))
 	for name, broken := range map[string]reply{
 		"connection cut": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-			modeltest.Dribble(w, half)
+			modeltest.SendSlowly(w, half)
 			panic(http.ErrAbortHandler)
 		},
 		"connection cut after the reason to stop": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-			modeltest.Dribble(w, whole)
+			modeltest.SendSlowly(w, whole)
 			panic(http.ErrAbortHandler)
 		},
 		"connection cut inside of a chunk": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-			modeltest.Dribble(w, half+`data: {"id":"chatcm`)
+			modeltest.SendSlowly(w, half+`data: {"id":"chatcm`)
 			panic(http.ErrAbortHandler)
 		},
-		"response ended": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Dribble(w, half) },
-		"empty":          func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.Dribble(w, "") },
+		"response ended": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.SendSlowly(w, half) },
+		"empty":          func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.SendSlowly(w, "") },
 		// A gateway whose own connection broke may still end its stream properly.
 		"done without a reason to stop": stream(textChunk("The answer is 4")),
 		"done without a choice":         stream(usageChunk(noUsage)),
@@ -163,7 +163,7 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 // Not all servers send [DONE]. The model has said that it is done, which is what counts.
 func TestStream_WithoutDone_IsWholeAfterTheReasonToStop(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
-		modeltest.Dribble(w, events(textChunk("42"), chunk(`{}`, "stop")))
+		modeltest.SendSlowly(w, events(textChunk("42"), chunk(`{}`, "stop")))
 	})
 	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("6 × 7?")))
 	if err != nil || response.Message.Text != "42" {

@@ -77,9 +77,9 @@ func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Re
 	message.Role = agent.RoleAssistant
 	finish := agent.FinishStop
 	if len(message.ToolCalls) > 0 {
-		finish = agent.FinishCalls
+		finish = agent.FinishToolCalls
 	}
-	return &agent.Response{Message: message, Usage: usage(request, message), Model: "script", Finish: finish}, nil
+	return &agent.Response{Message: message, Usage: usage(request, message), Model: "script", FinishReason: finish}, nil
 }
 
 // usage counts words: a figure that grows like the real one.
@@ -101,8 +101,8 @@ func words(m agent.Message) int64 {
 }
 
 // Stream answers with the next line, word by word.
-func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Piece, error] {
-	return func(yield func(*agent.Piece, error) bool) {
+func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Chunk, error] {
+	return func(yield func(*agent.Chunk, error) bool) {
 		response, err := m.Generate(ctx, request)
 		if err != nil {
 			yield(nil, err)
@@ -113,10 +113,10 @@ func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*a
 				yield(nil, err)
 				return
 			}
-			if word != "" && !yield(&agent.Piece{Text: word}, nil) {
+			if word != "" && !yield(&agent.Chunk{Text: word}, nil) {
 				return
 			}
 		}
-		yield(&agent.Piece{Response: response}, nil)
+		yield(&agent.Chunk{Response: response}, nil)
 	}
 }

@@ -15,13 +15,13 @@ func request(messages ...agent.Message) *agent.Request { return &agent.Request{M
 func TestModel_SaysTheLineThatTheConversationHasComeTo(t *testing.T) {
 	m := script.New(script.Call("book", `{"to":"Paris"}`), script.Say("Booked."))
 	first, err := m.Generate(t.Context(), request(agent.System("be kind"), agent.User("book!")))
-	if err != nil || first.Finish != agent.FinishCalls || first.Message.Role != agent.RoleAssistant || first.Message.ToolCalls[0].Name != "book" || first.Model != "script" {
+	if err != nil || first.FinishReason != agent.FinishToolCalls || first.Message.Role != agent.RoleAssistant || first.Message.ToolCalls[0].Name != "book" || first.Model != "script" {
 		t.Fatalf("got %+v, %v", first, err)
 	}
 	// It has no memory: the same conversation gets the same line, in this process and in any other.
 	for _, m := range []*script.Model{m, script.New(nil, script.Say("Booked."))} {
-		second, err := m.Generate(t.Context(), request(agent.User("book!"), first.Message, agent.Result(agent.ToolCall{ID: "1"}, "ok")))
-		if err != nil || second.Message.Text != "Booked." || second.Finish != agent.FinishStop {
+		second, err := m.Generate(t.Context(), request(agent.User("book!"), first.Message, agent.ToolResult(agent.ToolCall{ID: "1"}, "ok")))
+		if err != nil || second.Message.Text != "Booked." || second.FinishReason != agent.FinishStop {
 			t.Fatalf("got %+v, %v", second, err)
 		}
 	}
@@ -37,14 +37,14 @@ func TestModel_ToBeAskedForMoreIsAnError(t *testing.T) {
 	}
 }
 
-func TestModel_FailsAsItIsTold(t *testing.T) {
+func TestModel_FailReturnsTheError(t *testing.T) {
 	down := errors.New("overloaded")
 	if _, err := script.New(script.Fail(down)).Generate(t.Context(), request()); !errors.Is(err, down) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestModel_ALineMayLookAtTheRequest(t *testing.T) {
+func TestModel_LineMayReadTheRequest(t *testing.T) {
 	m := script.New(func(r *agent.Request) (agent.Message, error) {
 		return agent.Assistant("you said " + r.Messages[0].Text), nil
 	})
@@ -53,7 +53,7 @@ func TestModel_ALineMayLookAtTheRequest(t *testing.T) {
 	}
 }
 
-func TestModel_StreamsWordByWordAndTheAnswerComesLast(t *testing.T) {
+func TestModel_StreamsWordsThenTheResponse(t *testing.T) {
 	var pieces []string
 	var answer *agent.Response
 	for piece, err := range script.New(script.Say("one two  three")).Stream(t.Context(), request(agent.User("count"))) {
@@ -73,7 +73,7 @@ func TestModel_StreamsWordByWordAndTheAnswerComesLast(t *testing.T) {
 	}
 }
 
-func TestModel_AStreamThatNobodyReadsToTheEndStops(t *testing.T) {
+func TestModel_UnreadStreamStops(t *testing.T) {
 	for range script.New(script.Say("one two")).Stream(t.Context(), request()) {
 		break
 	}

@@ -78,8 +78,8 @@ type Auth struct {
 
 // Session is how long somebody stays signed in.
 type Session struct {
-	Life time.Duration `key:"life" min:"1m" help:"How long a session lasts, however much it is used."`
-	Idle time.Duration `key:"idle" min:"1m" help:"How long a session lasts unused."`
+	Lifetime    time.Duration `key:"life" min:"1m" help:"How long a session lasts, however much it is used."`
+	IdleTimeout time.Duration `key:"idle" min:"1m" help:"How long a session lasts unused."`
 }
 
 // OIDC is an identity provider, and what its word counts for.
@@ -147,20 +147,20 @@ type Check struct {
 
 // Limits are what callers may use.
 type Limits struct {
-	Body     int64   `key:"body" min:"1024" help:"How many bytes a request may have."`
-	Rate     float64 `key:"rate" min:"0.001" help:"How many requests a second one caller may make in the long run."`
-	Burst    int     `key:"burst" min:"1" help:"How many requests one caller may make at once."`
-	InFlight int     `key:"inFlight" min:"1" help:"How many requests are served at the same time, event streams apart."`
-	Working  int     `key:"working" min:"0" max:"1000000" help:"How many of them are worked on at the same time. The others wait for a moment, or are refused. 0 is 32 for each core."`
-	Streams  int     `key:"streams" min:"1" help:"How many event streams are open at the same time."`
-	Silent   int     `key:"silent" min:"1" help:"How many connections of strangers are kept on which nothing is asked, at most a quarter of the files that the process may open; of callers between two requests twice as many. The next takes the place of the longest silent one."`
-	Open     int     `key:"open" min:"1" help:"How many open questions an account may have before it cannot start more runs."`
-	Runs     int     `key:"runs" min:"1" help:"How many runs of an account may be ready or under way at the same time before it cannot start more."`
+	Body         int64   `key:"body" min:"1024" help:"How many bytes a request may have."`
+	Rate         float64 `key:"rate" min:"0.001" help:"How many requests a second one caller may make in the long run."`
+	Burst        int     `key:"burst" min:"1" help:"How many requests one caller may make at once."`
+	InFlight     int     `key:"inFlight" min:"1" help:"How many requests are served at the same time, event streams apart."`
+	Concurrency  int     `key:"working" min:"0" max:"1000000" help:"How many of them are worked on at the same time. The others wait for a moment, or are refused. 0 is 32 for each core."`
+	Streams      int     `key:"streams" min:"1" help:"How many event streams are open at the same time."`
+	IdleConns    int     `key:"silent" min:"1" help:"How many connections of strangers are kept on which nothing is asked, at most a quarter of the files that the process may open; of callers between two requests twice as many. The next takes the place of the longest silent one."`
+	OpenRequests int     `key:"open" min:"1" help:"How many open questions an account may have before it cannot start more runs."`
+	ActiveRuns   int     `key:"runs" min:"1" help:"How many runs of an account may be ready or under way at the same time before it cannot start more."`
 
-	Sending   time.Duration `key:"sending" min:"1ms" help:"How long a caller may take to send the body of a request."`
-	Patience  time.Duration `key:"patience" min:"1ms" help:"How long a caller may not read what is sent to it before it is cut off."`
-	Heartbeat time.Duration `key:"heartbeat" min:"1s" help:"How often an event stream says that it is alive. Less than what stands before the server allows, and than the minute after which our clients leave a silent one."`
-	Recheck   time.Duration `key:"recheck" min:"1s" help:"How often it is made sure, while an event stream is open, that its reader may still come in."`
+	BodyTimeout  time.Duration `key:"sending" min:"1ms" help:"How long a caller may take to send the body of a request."`
+	WriteTimeout time.Duration `key:"patience" min:"1ms" help:"How long a caller may not read what is sent to it before it is cut off."`
+	Heartbeat    time.Duration `key:"heartbeat" min:"1s" help:"How often an event stream says that it is alive. Less than what stands before the server allows, and than the minute after which our clients leave a silent one."`
+	AuthRecheck  time.Duration `key:"recheck" min:"1s" help:"How often it is made sure, while an event stream is open, that its reader may still come in."`
 }
 
 // Webhooks are answers on their way.
@@ -198,11 +198,11 @@ func Default() *Config {
 	return &Config{
 		Listen:  Listen{Addr: "127.0.0.1:8080", ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainTimeout: 20 * time.Second},
 		Store:   Store{URL: "sqlite:fermata.db", Migrate: true, Schema: "fermata", MaxConns: 10, Timeout: 30 * time.Second, LockTimeout: 2 * time.Second},
-		Auth:    Auth{Session: Session{Life: 8 * time.Hour, Idle: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
+		Auth:    Auth{Session: Session{Lifetime: 8 * time.Hour, IdleTimeout: 30 * time.Minute}, OIDC: OIDC{GroupsClaim: "groups", PrincipalClaim: "sub"}},
 		Runs:    Runs{Timeout: 24 * time.Hour, Workers: 4, Lease: 15 * time.Second, SaveDelay: 25 * time.Millisecond, Wait: 5 * time.Second, MaxAttempts: 25},
 		Desk:    Desk{KeepRulings: true},
 		Audit:   Audit{Sign: Sign{Every: time.Hour}, Check: Check{Every: time.Hour}},
-		Limits:  Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, Silent: 5000, Open: 10000, Runs: 1000, Sending: 15 * time.Second, Patience: 10 * time.Second, Heartbeat: 15 * time.Second, Recheck: time.Minute},
+		Limits:  Limits{Body: 2 << 20, Rate: 50, Burst: 100, InFlight: 512, Streams: 20000, IdleConns: 5000, OpenRequests: 10000, ActiveRuns: 1000, BodyTimeout: 15 * time.Second, WriteTimeout: 10 * time.Second, Heartbeat: 15 * time.Second, AuthRecheck: time.Minute},
 		Metrics: Metrics{Addr: "127.0.0.1:9464"},
 		Tracing: Tracing{Sample: 1, Service: "fermata"},
 		Log:     Log{Format: "text", Level: "info"},
@@ -215,14 +215,14 @@ func (c *Config) From(key string) string { return c.from[key] }
 // Secret is a value that is not shown: printed, logged or written as JSON it is a word in its place. Reveal is the value.
 type Secret string
 
-const hidden = "(secret)"
+const redacted = "(secret)"
 
 // String is not the value.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
 	}
-	return hidden
+	return redacted
 }
 
 // GoString is not the value.

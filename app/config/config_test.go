@@ -55,20 +55,20 @@ func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
 	}
 }
 
-func TestExample_SaysWhatEveryKeyIsFor(t *testing.T) {
+func TestExample_EveryKeyHasHelp(t *testing.T) {
 	var walk func(setting)
 	walk = func(s setting) {
 		if s.path != "" && s.tag.Get("help") == "" {
 			t.Errorf("%s has no help", s.path)
 		}
-		for _, part := range s.parts {
+		for _, part := range s.children {
 			walk(part)
 		}
 	}
 	walk(settings(Default()))
 }
 
-func TestFile_WhatItSaysHolds(t *testing.T) {
+func TestFile_SetsValues(t *testing.T) {
 	c, err := load(t, `
 listen: {addr: ":9000", readTimeout: 1m30s}
 store:
@@ -92,7 +92,7 @@ log: {format: json}
 	}
 }
 
-func TestFile_WhatIsWrongIsSaidWithItsLine(t *testing.T) {
+func TestFile_MistakesHaveLineNumbers(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"misspelt":                     {"limits:\n  brust: 3\n", "fermata.yaml:2: limits.brust: unknown key; did you mean limits.burst?"},
 		"misspelt section":             {"\n\nlistn:\n  addr: :80\n", "fermata.yaml:3: listn: unknown key; did you mean listen?"},
@@ -201,14 +201,14 @@ func contains(lines []string, want string) bool {
 	return false
 }
 
-func TestFile_AllMistakesAreSaidAtOnce(t *testing.T) {
+func TestFile_AllMistakesAreReported(t *testing.T) {
 	_, err := load(t, "lisen: {}\nlog:\n  level: loud\n", "FERMATA_LIMITS_BURST=x")
 	if lines := mistakesOf(t, err); len(lines) != 3 {
 		t.Errorf("%q", lines)
 	}
 }
 
-func TestFile_NothingInItIsNoMistake(t *testing.T) {
+func TestFile_EmptyFileIsValid(t *testing.T) {
 	for _, text := range []string{"", "# only a comment\n", "listen:\n"} {
 		if _, err := load(t, text); err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -216,7 +216,7 @@ func TestFile_NothingInItIsNoMistake(t *testing.T) {
 	}
 }
 
-func TestLoad_TheLaterCounts(t *testing.T) {
+func TestLoad_LaterSourceOverrides(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.yaml")
 	if err := os.WriteFile(file, []byte("listen:\n  addr: :1\nlog:\n  level: warn\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestEnv_OverridesEveryKey(t *testing.T) {
 	}
 }
 
-func TestEnv_WhatIsWrongNamesTheVariable(t *testing.T) {
+func TestEnv_MistakesNameTheVariable(t *testing.T) {
 	_, err := Load(Source{Environ: []string{"FERMATA_LIMITS_IN_FLIGHT=lots"}})
 	if lines := mistakesOf(t, err); lines[0] != `FERMATA_LIMITS_IN_FLIGHT: limits.inFlight: "lots" is not a whole number` {
 		t.Errorf("%q", lines)
@@ -278,7 +278,7 @@ func TestEnv_WhatIsWrongNamesTheVariable(t *testing.T) {
 }
 
 // A cluster sets FERMATA_PORT and more for a service of that name: these must not end the server, nor mean anything.
-func TestEnv_WhatIsNoSettingIsToldIfItIsNearlyOne(t *testing.T) {
+func TestEnv_SimilarUnknownVariableIsAWarning(t *testing.T) {
 	c, err := Load(Source{Environ: []string{"FERMATA_LISTEN_ADR=:1", "FERMATA_PORT=tcp://10.0.0.1:80", "FERMATA_SERVICE_HOST=10.0.0.1", "FERMATA_TOKEN=x", "FERMATA_URL=http://x"}})
 	if err != nil || len(c.Warnings) != 1 || c.Warnings[0] != "FERMATA_LISTEN_ADR is no setting; did you mean FERMATA_LISTEN_ADDR?" {
 		t.Errorf("%v, %v", c, err)
@@ -344,7 +344,7 @@ func TestI7_SecretsAreNotShown(t *testing.T) {
 }
 
 // "fermata.yaml: no such file" is of no help to who has FERMATA_CONFIG from somewhere: which fermata.yaml?
-func TestLoad_SaysWhereAFileWasLookedFor(t *testing.T) {
+func TestLoad_MissingFileNamesThePath(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone", "fermata.yaml")
 	for what, from := range map[string]Source{
 		"the settings": {File: gone},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-const head = `# The settings of fermata serve: every key, with its default. Check a file with: fermata config check FILE
+const exampleHeader = `# The settings of fermata serve: every key, with its default. Check a file with: fermata config check FILE
 # The file is named by --config, or by FERMATA_CONFIG.
 #
 # What comes later counts: the default, this file, the environment, the command line. The variable of a key is FERMATA_ and the key in
@@ -21,8 +21,8 @@ const head = `# The settings of fermata serve: every key, with its default. Chec
 // Example is a file with every key and its default, and what each is for.
 func Example() []byte {
 	var b bytes.Buffer
-	b.WriteString(head)
-	for _, part := range settings(Default()).parts {
+	b.WriteString(exampleHeader)
+	for _, part := range settings(Default()).children {
 		b.WriteByte('\n')
 		part.write(&b, "")
 	}
@@ -33,12 +33,12 @@ func (s setting) write(b *bytes.Buffer, indent string) {
 	for _, line := range wrapped(s.tag.Get("help"), 110-len(indent)) {
 		fmt.Fprintf(b, "%s# %s\n", indent, line)
 	}
-	if s.parts == nil {
+	if s.children == nil {
 		fmt.Fprintf(b, "%s%s: %s\n", indent, s.name, s.text())
 		return
 	}
 	fmt.Fprintf(b, "%s%s:\n", indent, s.name)
-	for _, part := range s.parts {
+	for _, part := range s.children {
 		part.write(b, indent+"  ")
 	}
 }
@@ -76,8 +76,8 @@ func wrapped(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Described is a key, for programs.
-type Described struct {
+// KeyInfo is a key, for programs.
+type KeyInfo struct {
 	Key     string `json:"key"`
 	Env     string `json:"env"`
 	Default string `json:"default"` // as it is written in a file
@@ -85,11 +85,11 @@ type Described struct {
 }
 
 // Describe lists every key.
-func Describe() []Described {
-	var list []Described
+func Describe() []KeyInfo {
+	var list []KeyInfo
 	whole := settings(Default())
 	for _, s := range whole.all() {
-		list = append(list, Described{Key: s.path, Env: env(s.path), Default: s.text(), Help: s.tag.Get("help")})
+		list = append(list, KeyInfo{Key: s.path, Env: env(s.path), Default: s.text(), Help: s.tag.Get("help")})
 	}
 	return list
 }

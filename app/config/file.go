@@ -76,11 +76,11 @@ func (r reader) section(s setting, n *yaml.Node) {
 			continue
 		}
 		seen[key.Value] = key.Line
-		part, ok := s.part(key.Value)
+		part, ok := s.child(key.Value)
 		switch {
 		case !ok:
 			r.unknown(s, key)
-		case part.parts != nil:
+		case part.children != nil:
 			r.section(part, value)
 		default:
 			r.value(part, value)
@@ -98,7 +98,7 @@ func join(path, name string) string {
 // unknown refuses a key, and says which one may be meant: one of its neighbours, or one of that name elsewhere.
 func (r reader) unknown(s setting, key *yaml.Node) {
 	var names, elsewhere []string
-	for _, part := range s.parts {
+	for _, part := range s.children {
 		names = append(names, part.name)
 	}
 	for _, known := range Keys() {
@@ -107,7 +107,7 @@ func (r reader) unknown(s setting, key *yaml.Node) {
 		}
 	}
 	hint := ""
-	if near := meant(key.Value, names); near != "" {
+	if near := suggestKey(key.Value, names); near != "" {
 		hint = "; did you mean " + join(s.path, near) + "?"
 	} else if len(elsewhere) > 0 {
 		hint = "; did you mean " + strings.Join(elsewhere, " or ") + "?"
@@ -126,11 +126,11 @@ func (r reader) value(s setting, n *yaml.Node) {
 
 // read sets a key to what stands in a file.
 func (s setting) read(n *yaml.Node) error {
-	if t, ok := s.value.Addr().Interface().(table); ok {
+	if t, ok := s.value.Addr().Interface().(mapping); ok {
 		if n.Kind != yaml.MappingNode {
 			return errors.New(t.expected())
 		}
-		return t.read(n, s.words())
+		return t.read(n, s.allowedValues())
 	}
 	texts, err := scalars(s, n)
 	if err != nil {
@@ -139,8 +139,8 @@ func (s setting) read(n *yaml.Node) error {
 	return s.set(texts)
 }
 
-// table is a value that has names of its own, each with some of the words that are known.
-type table interface {
+// mapping is a value that has names of its own, each with some of the words that are known.
+type mapping interface {
 	read(mapping *yaml.Node, known []string) error
 	// expected says how it is written.
 	expected() string

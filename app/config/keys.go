@@ -6,16 +6,16 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/fermata-go/fermata/internal/nearest"
+	"github.com/fermata-go/fermata/internal/suggest"
 )
 
 // setting is one key of the file, or a section of it.
 type setting struct {
-	path  string // as listen.addr; "" is the whole
-	name  string
-	value reflect.Value
-	tag   reflect.StructTag
-	parts []setting // of a section; nil if it is a key
+	path     string // as listen.addr; "" is the whole
+	name     string
+	value    reflect.Value
+	tag      reflect.StructTag
+	children []setting // of a section; nil if it is a key
 }
 
 // settings is the tree of all keys, with the values of a config, which can be set through it.
@@ -36,29 +36,29 @@ func section(path, name string, v reflect.Value, tag reflect.StructTag) setting 
 		if path != "" {
 			at = path + "." + key
 		}
-		s.parts = append(s.parts, section(at, key, v.Field(i), field.Tag))
+		s.children = append(s.children, section(at, key, v.Field(i), field.Tag))
 	}
 	return s
 }
 
 // all lists the keys below, without the sections.
 func (s setting) all() []setting {
-	if s.parts == nil {
+	if s.children == nil {
 		return []setting{s}
 	}
 	var list []setting
-	for _, part := range s.parts {
+	for _, part := range s.children {
 		list = append(list, part.all()...)
 	}
 	return list
 }
 
-func (s setting) part(name string) (setting, bool) {
-	i := slices.IndexFunc(s.parts, func(p setting) bool { return p.name == name })
+func (s setting) child(name string) (setting, bool) {
+	i := slices.IndexFunc(s.children, func(p setting) bool { return p.name == name })
 	if i < 0 {
 		return setting{}, false
 	}
-	return s.parts[i], true
+	return s.children[i], true
 }
 
 // envPrefix begins the name of every variable.
@@ -93,7 +93,7 @@ func Keys() []string {
 	return list
 }
 
-// meant is the word among some that somebody may have meant; "" if none is near.
-func meant(word string, words []string) string {
-	return nearest.Word(word, words, max(2, len(word)/3))
+// suggestKey is the word among some that somebody may have meant; "" if none is near.
+func suggestKey(word string, words []string) string {
+	return suggest.Closest(word, words, max(2, len(word)/3))
 }

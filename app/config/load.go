@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/nearest"
+	"github.com/fermata-go/fermata/internal/suggest"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -41,7 +41,7 @@ func Load(from Source) (*Config, error) {
 	}
 	c.readEnv(from.Environ, &wrong)
 	c.readFlags(from.Flags, &wrong)
-	c.readReferences(&wrong)
+	c.readSecretFiles(&wrong)
 	c.check(&wrong)
 	return c, wrong.err()
 }
@@ -70,12 +70,12 @@ func (c *Config) readEnv(environ []string, wrong *mistakes) {
 		s, ok := known[name]
 		if !ok {
 			// Others begin their variables like this, too: a cluster does for every service named fermata. So only what is nearly one is told.
-			if near := nearest.Word(name, names, 2); near != "" {
+			if near := suggest.Closest(name, names, 2); near != "" {
 				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is no setting; did you mean %s?", name, near))
 			}
 			continue
 		}
-		c.say(s, name, text, wrong)
+		c.setText(s, name, text, wrong)
 	}
 }
 
@@ -83,13 +83,13 @@ func (c *Config) readFlags(flags map[string]string, wrong *mistakes) {
 	whole := settings(c)
 	for _, s := range whole.all() {
 		if text, ok := flags[s.path]; ok && text != "" {
-			c.say(s, commandLine, text, wrong)
+			c.setText(s, commandLine, text, wrong)
 		}
 	}
 }
 
 // say sets a key to one text; that of a list has commas.
-func (c *Config) say(s setting, where, text string, wrong *mistakes) {
+func (c *Config) setText(s setting, where, text string, wrong *mistakes) {
 	if err := s.readText(text); err != nil {
 		wrong.add(where, s.path, "%v", err)
 		return
@@ -98,7 +98,7 @@ func (c *Config) say(s setting, where, text string, wrong *mistakes) {
 }
 
 func (s setting) readText(text string) error {
-	if t, ok := s.value.Addr().Interface().(table); ok {
+	if t, ok := s.value.Addr().Interface().(mapping); ok {
 		var document yaml.Node
 		if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) != 1 {
 			return errors.New(t.expected())
@@ -134,7 +134,7 @@ func rank(where string) int {
 }
 
 // readReferences reads secrets that are in files of their own.
-func (c *Config) readReferences(wrong *mistakes) {
+func (c *Config) readSecretFiles(wrong *mistakes) {
 	refer := func(key, file string, set func(text string)) {
 		fileKey := key + "File"
 		if file == "" {
@@ -162,11 +162,11 @@ func (c *Config) readReferences(wrong *mistakes) {
 	refer("store.url", c.Store.URLFile, func(text string) { c.Store.URL = Secret(text) })
 	refer("store.redisURL", c.Store.RedisURLFile, func(text string) { c.Store.RedisURL = Secret(text) })
 	refer("auth.oidc.clientSecret", c.Auth.OIDC.ClientSecretFile, func(text string) { c.Auth.OIDC.ClientSecret = Secret(text) })
-	refer("webhooks.secrets", c.Webhooks.SecretsFile, func(text string) { c.Webhooks.Secrets = lines(text) })
-	refer("tracing.headers", c.Tracing.HeadersFile, func(text string) { c.Tracing.Headers = lines(text) })
+	refer("webhooks.secrets", c.Webhooks.SecretsFile, func(text string) { c.Webhooks.Secrets = secretLines(text) })
+	refer("tracing.headers", c.Tracing.HeadersFile, func(text string) { c.Tracing.Headers = secretLines(text) })
 }
 
-func lines(text string) (list []Secret) {
+func secretLines(text string) (list []Secret) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
 			list = append(list, Secret(line))

@@ -13,7 +13,7 @@ import (
 func (s setting) list() bool { return s.value.Kind() == reflect.Slice }
 
 // words are those that a key takes; nil if it takes any.
-func (s setting) words() []string {
+func (s setting) allowedValues() []string {
 	if words, ok := s.tag.Lookup("enum"); ok {
 		return strings.Split(words, ",")
 	}
@@ -48,7 +48,7 @@ func (s setting) parse(text string) (value any, err error) {
 	want := ""
 	switch s.value.Interface().(type) {
 	case string:
-		if words := s.words(); words != nil && !slices.Contains(words, text) {
+		if words := s.allowedValues(); words != nil && !slices.Contains(words, text) {
 			return nil, fmt.Errorf("%q is none of %s%s", text, strings.Join(words, ", "), didYouMean(text, words))
 		}
 		return text, nil
@@ -83,7 +83,7 @@ func boolError(text string) error {
 }
 
 func didYouMean(word string, words []string) string {
-	if near := meant(word, words); near != "" {
+	if near := suggestKey(word, words); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

@@ -17,7 +17,7 @@ type table struct {
 }
 
 // explainTable is what the run says when somebody asks it something before they decide.
-func explainTable(_ context.Context, t table, back provider.Back) (string, error) {
+func explainTable(_ context.Context, t table, back provider.Clarification) (string, error) {
 	return fmt.Sprintf("You asked %q. All I know: the table %s has %d rows, nothing refers to it, and there is no copy.", back.Text, t.Name, t.Rows), nil
 }
 

@@ -52,7 +52,7 @@ func (p *press) Execute(ctx context.Context, execution provider.Execution) (prov
 	p.jammed[execution.Run.ID] = true
 	p.mu.Unlock()
 	if !known {
-		return provider.Result{}, fmt.Errorf("%w: there is paper in the machine", provider.ErrGiveUp)
+		return provider.Result{}, fmt.Errorf("%w: there is paper in the machine", provider.ErrPark)
 	}
 	return p.Provider.Execute(ctx, execution)
 }

@@ -23,7 +23,7 @@ import (
 type confirmScreen struct {
 	d      *detailScreen
 	form   *formScreen // where it came from; nil if there was none
-	o      offer
+	action action
 	decide api.Decide
 	state  confirmState
 	scroll scroller
@@ -32,74 +32,74 @@ type confirmScreen struct {
 type confirmState uint8
 
 const (
-	asking confirmState = iota
-	sending
-	unknown // nobody knows whether it arrived; sent again with the same id it counts once
+	confirmAsking confirmState = iota
+	confirmSending
+	confirmUnknown // nobody knows whether it arrived; sent again with the same id it counts once
 )
 
-// yes confirms. It is no verb's key, so no key that is held down or pressed twice decides anything.
-const yes = "y"
+// confirmKey confirms. It is no verb's key, so no key that is held down or pressed twice decides anything.
+const confirmKey = "y"
 
-func (m *model) confirm(d *detailScreen, form *formScreen, o offer, said json.RawMessage) *confirmScreen {
-	return &confirmScreen{d: d, form: form, o: o, decide: api.Decide{ResumeID: m.config.NewID(), Answer: said, Shown: d.r.Shown}}
+func (m *model) confirm(d *detailScreen, form *formScreen, o action, said json.RawMessage) *confirmScreen {
+	return &confirmScreen{d: d, form: form, action: o, decide: api.Decide{ResumeID: m.config.NewID(), Answer: said, Shown: d.r.Shown}}
 }
 
 func (c *confirmScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	switch name := k.String(); {
 	case c.scroll.key(name):
-	case name == yes && c.state != sending && (c.d.frozen == "" || c.state == unknown):
-		c.state = sending
+	case name == confirmKey && c.state != confirmSending && (c.d.frozen == "" || c.state == confirmUnknown):
+		c.state = confirmSending
 		return c.send(m)
-	case (name == "esc" || name == "n") && c.state != sending:
+	case (name == "esc" || name == "n") && c.state != confirmSending:
 		m.pop()
 	}
 	return nil
 }
 
 func (c *confirmScreen) send(m *model) tea.Cmd {
-	if c.o.act == "" {
+	if c.action.act == "" {
 		return m.calls.send(c.d.r.ID, c.decide)
 	}
-	var body api.Act
+	var body api.RequestAction
 	if err := json.Unmarshal(c.decide.Answer, &body); err != nil { // it was written here
 		return nil
 	}
-	return m.calls.act(c.d.r.ID, c.o.act, body, c.decide.ResumeID)
+	return m.calls.act(c.d.r.ID, c.action.act, body, c.decide.ResumeID)
 }
 
 func (c *confirmScreen) paste(*model, string) {}
 
 func (c *confirmScreen) title(*model) []cell {
-	return append(own(verbs[c.o.verb].title+"? ", strong), cells(Summary(c.d.r), oneLine, normal)...)
+	return append(ownText(verbs[c.action.verb].title+"? ", styleStrong), cells(Summary(c.d.r), modeLine, styleNormal)...)
 }
 
 func (c *confirmScreen) hints(*model) []hint {
 	back := hint{"esc", "no, back"}
 	switch {
-	case c.state == sending:
+	case c.state == confirmSending:
 		return []hint{{"…", "sending"}}
-	case c.state == unknown:
-		return []hint{{yes, "send again, counts once"}, back}
+	case c.state == confirmUnknown:
+		return []hint{{confirmKey, "send again, counts once"}, back}
 	case c.d.frozen != "":
 		return []hint{back}
 	}
-	hints := []hint{{yes, "yes, " + verbs[c.o.verb].label}, back}
+	hints := []hint{{confirmKey, "yes, " + verbs[c.action.verb].label}, back}
 	if n := c.scroll.more(); n > 0 {
-		hints = append(hints, hint{"j", count(n, "more line")})
+		hints = append(hints, hint{"j", countOf(n, "more line")})
 	}
 	return hints
 }
 
 func (c *confirmScreen) body(m *model, width, height int) []string {
-	s := &sheet{width: width, unfold: true}
+	s := &renderer{width: width, expanded: true}
 	for _, text := range c.warnings() {
-		s.add(own("! ", strong), spaces(2), own(text, strong))
+		s.add(ownText("! ", styleStrong), spaces(2), ownText(text, styleStrong))
 	}
 	if len(s.lines) > 0 {
 		s.blank()
 	}
-	c.approves(s)
-	c.changes(s)
+	c.addApproval(s)
+	c.addChanges(s)
 	s.heading("This will be sent")
 	s.json(c.decide.Answer)
 	s.blank()
@@ -108,7 +108,7 @@ func (c *confirmScreen) body(m *model, width, height int) []string {
 	}
 	s.row("request", c.d.r.ID)
 	s.row("run", c.d.r.StateKey)
-	if c.o.act == "" { // an act is on the request, whatever it shows
+	if c.action.act == "" { // an act is on the request, whatever it shows
 		s.row("digest", c.decide.Shown)
 		s.row("decision", c.decide.ResumeID)
 	}
@@ -120,44 +120,44 @@ func (c *confirmScreen) warnings() (texts []string) {
 	if c.d.frozen != "" {
 		texts = append(texts, c.d.frozen)
 	}
-	if c.state == unknown {
+	if c.state == confirmUnknown {
 		texts = append(texts, "The server did not answer. Nobody knows whether the decision was recorded. Sent again, it counts once.")
 	}
 	if !c.d.isSeen() {
 		texts = append(texts, "You have not seen all of the request: some of it was not on the screen yet.")
 	}
-	if c.d.folded() > 0 {
-		texts = append(texts, fmt.Sprintf("You have not seen all of the request: %s folded (o unfolds).", count(c.d.folded(), "value")))
+	if c.d.foldedCount() > 0 {
+		texts = append(texts, fmt.Sprintf("You have not seen all of the request: %s folded (o unfolds).", countOf(c.d.foldedCount(), "value")))
 	}
-	if asked, ok := approvalOf(c.d.r); ok && !isNamedRight(asked) {
+	if asked, ok := approvalOf(c.d.r); ok && !digestMatches(asked) {
 		texts = append(texts, "The action's digest is not that of the arguments.")
 	}
 	return texts
 }
 
 // approves repeats what a yes would let happen.
-func (c *confirmScreen) approves(s *sheet) {
-	if c.o.verb == approve && IsHold(c.d.r) {
-		s.say("The run goes on with this state, as it is.")
+func (c *confirmScreen) addApproval(s *renderer) {
+	if c.action.verb == verbApprove && IsHold(c.d.r) {
+		s.sentence("The run goes on with this state, as it is.")
 		s.json(c.d.r.Data)
 		s.blank()
 	}
 	asked, ok := approvalOf(c.d.r)
-	if !ok || c.o.verb != approve {
+	if !ok || c.action.verb != verbApprove {
 		return
 	}
-	s.add(nil, nil, append(own("If you say yes, this happens: ", normal), cells(asked.Action, oneLine, strong)...))
+	s.add(nil, nil, append(ownText("If you say yes, this happens: ", styleNormal), cells(asked.Action, modeLine, styleStrong)...))
 	if args := argsOf(c.d.r); args != nil {
-		s.unfold = c.d.unfold
+		s.expanded = c.d.expanded
 		s.json(args)
-		s.unfold = true
+		s.expanded = true
 	}
 	s.blank()
 }
 
 // changes lists which arguments were edited, and how the action is named with them.
-func (c *confirmScreen) changes(s *sheet) {
-	if c.o.verb != approveEdited || c.form == nil {
+func (c *confirmScreen) addChanges(s *renderer) {
+	if c.action.verb != verbApproveEdited || c.form == nil {
 		return
 	}
 	s.heading("Edited")
@@ -166,64 +166,64 @@ func (c *confirmScreen) changes(s *sheet) {
 			continue
 		}
 		value, err := f.value()
-		s.add(spaces(2), spaces(2), append(cells(f.name, oneLine, strong), own(":", normal)...))
-		s.change("was", f.before)
+		s.add(spaces(2), spaces(2), append(cells(f.name, modeLine, styleStrong), ownText(":", styleNormal)...))
+		s.addChange("was", f.original)
 		if err == nil {
-			s.change("is", value)
+			s.addChange("is", value)
 		}
 	}
 	asked, _ := approvalOf(c.d.r)
 	var decision fermata.Decision
 	if json.Unmarshal(c.decide.Answer, &decision) == nil {
-		if digest, err := asked.Approves(decision); err == nil {
+		if digest, err := asked.ApprovedDigest(decision); err == nil {
 			s.row("action", digest)
 		}
 	}
 	s.blank()
 }
 
-func (s *sheet) change(label string, value json.RawMessage) {
-	front := own(fmt.Sprintf("    %-5s", label), faint)
+func (s *renderer) addChange(label string, value json.RawMessage) {
+	front := ownText(fmt.Sprintf("    %-5s", label), styleFaint)
 	if value == nil {
-		s.add(front, nil, own("not there", faint))
+		s.add(front, nil, ownText("not there", styleFaint))
 		return
 	}
 	n, err := parse(value)
 	if err != nil {
-		n = node{kind: textual, text: string(value)}
+		n = node{kind: nodeText, text: string(value)}
 	}
 	s.value(front, spaces(9), n)
 }
 
 // settle takes what came of a decision.
-func (m *model) settle(result sent) tea.Cmd {
-	i := slices.IndexFunc(m.above, func(s screen) bool {
+func (m *model) handleSent(result sendResult) tea.Cmd {
+	i := slices.IndexFunc(m.stack, func(s screen) bool {
 		c, ok := s.(*confirmScreen)
-		return ok && c.decide.ResumeID == result.resumeID && c.state == sending
+		return ok && c.decide.ResumeID == result.resumeID && c.state == confirmSending
 	})
 	if i < 0 {
 		return nil
 	}
-	c := m.above[i].(*confirmScreen)
-	if c.o.act != "" {
-		return m.settleAct(i, c, result.err)
+	c := m.stack[i].(*confirmScreen)
+	if c.action.act != "" {
+		return m.handleActResult(i, c, result.err)
 	}
 	if result.err == nil || errors.Is(result.err, client.ErrPending) {
-		m.forget(c.d.r.ID)
-		m.above = nil
+		m.dropDrafts(c.d.r.ID)
+		m.stack = nil
 		text, settled := outcomeText(result.outcome, c.d.r)
-		m.notice = notice{text: verbs[c.o.verb].done + ". " + text}
+		m.notice = notice{text: verbs[c.action.verb].done + ". " + text}
 		if settled {
-			m.list.markGone(c.d.r.ID, m.now)
+			m.list.markClosed(c.d.r.ID, m.now)
 		}
 		return m.poll()
 	}
 	refusal, final := explain(result.err, m.now)
 	if !final {
-		c.state = unknown
+		c.state = confirmUnknown
 		return m.poll()
 	}
-	m.above = m.above[:i] // back to the form or the request
+	m.stack = m.stack[:i] // back to the form or the request
 	if c.form != nil && !refusal.freezes {
 		c.form.err = refusal.text
 		return m.poll()
@@ -236,14 +236,14 @@ func (m *model) settle(result sent) tea.Cmd {
 }
 
 // settleAct takes what came of an act. The request is open as before, and what was typed for a decision stays.
-func (m *model) settleAct(i int, c *confirmScreen, err error) tea.Cmd {
-	m.above = m.above[:i]
+func (m *model) handleActResult(i int, c *confirmScreen, err error) tea.Cmd {
+	m.stack = m.stack[:i]
 	refusal, final := explain(err, m.now)
 	switch {
 	case err == nil:
 		maps.DeleteFunc(m.drafts, func(_ draftKey, form *formScreen) bool { return form == c.form })
-		m.above = m.above[:i-1]
-		m.notice = notice{text: verbs[c.o.verb].done + ": the next step of its route is taken. The request is still open."}
+		m.stack = m.stack[:i-1]
+		m.notice = notice{text: verbs[c.action.verb].done + ": the next step of its route is taken. The request is still open."}
 	case final:
 		m.notice = notice{text: refusal.text, bad: true}
 	default:
@@ -253,7 +253,7 @@ func (m *model) settleAct(i int, c *confirmScreen, err error) tea.Cmd {
 }
 
 // forget drops what was typed for a request that is decided.
-func (m *model) forget(id string) {
+func (m *model) dropDrafts(id string) {
 	for key := range m.drafts {
 		if key.id == id {
 			delete(m.drafts, key)
@@ -265,14 +265,14 @@ func (m *model) forget(id string) {
 func outcomeText(outcome fermata.Outcome, r api.Request) (text string, settled bool) {
 	switch o := outcome.(type) {
 	case fermata.Completed:
-		return r.StateKey + " is completed: " + first(o.Content, string(o.Output)), true
+		return r.StateKey + " is completed: " + firstNonEmpty(o.Content, string(o.Output)), true
 	case fermata.Failed:
 		return r.StateKey + " failed: " + o.Code + ": " + o.Message, true
 	case fermata.NeedsInput:
 		if slices.ContainsFunc(o.Interrupts, func(i fermata.OpenInterrupt) bool { return i.ID == r.ID }) {
 			return "Your word counts; others have to agree before " + r.StateKey + " goes on.", false
 		}
-		return r.StateKey + " goes on, and waits for " + count(len(o.Interrupts), "answer") + ".", true
+		return r.StateKey + " goes on, and waits for " + countOf(len(o.Interrupts), "answer") + ".", true
 	}
 	return "It is recorded; " + r.StateKey + " is under way.", true
 }

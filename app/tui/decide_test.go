@@ -16,7 +16,7 @@ import (
 )
 
 // sentOne is the one decision that was sent.
-func (b *bench) sentOne(id, answer string) {
+func (b *harness) expectSent(id, answer string) {
 	b.t.Helper()
 	if len(b.sends) != 1 || b.ids[0] != id || string(b.sends[0].Answer) != answer {
 		b.t.Fatalf("sent was %s %s, not %s to %s", b.ids, b.sends, answer, id)
@@ -24,13 +24,13 @@ func (b *bench) sentOne(id, answer string) {
 }
 
 func TestI6_ADecisionCarriesTheDigestThatWasShown(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
+	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter")
 	b.sees("digest   " + dropUsers().Shown)
 	b.keys("a")
 	b.sees("digest   "+dropUsers().Shown, `verb: "approve"`, "decision-1", "48213")
 	b.keys("y")
-	b.sentOne("int_drop", `{"verb":"approve"}`)
+	b.expectSent("int_drop", `{"verb":"approve"}`)
 	if got := b.sends[0]; got.Shown != dropUsers().Shown || got.ResumeID != "decision-1" {
 		t.Errorf("%+v", got)
 	}
@@ -40,14 +40,14 @@ func TestI6_ADecisionCarriesTheDigestThatWasShown(t *testing.T) {
 }
 
 // Whatever key is held down or pressed twice, wherever: nothing is decided.
-func TestConfirm_NoKeyAloneDecides(t *testing.T) {
+func TestConfirm_SingleKeyDoesNotDecide(t *testing.T) {
 	keys := []string{"enter", "esc", "tab", "space", "up", "down", "left", "right", "end", "home", "backspace", "ctrl+s", "ctrl+u"}
 	for r := '!'; r <= '~'; r++ {
 		keys = append(keys, string(r))
 	}
 	for _, first := range []api.Request{dropUsers(), refund(), review()} {
 		for _, key := range keys {
-			b := newBench(t, 80, 24, first)
+			b := newHarness(t, 80, 24, first)
 			b.keys("enter")
 			for range 6 {
 				b.keys(key)
@@ -60,24 +60,24 @@ func TestConfirm_NoKeyAloneDecides(t *testing.T) {
 }
 
 func TestConfirm_PastedTextDecidesNothing(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
+	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter")
-	b.tell(tea.PasteMsg{Content: "ay"})
+	b.update(tea.PasteMsg{Content: "ay"})
 	b.keys("a")
-	b.tell(tea.PasteMsg{Content: "y"})
+	b.update(tea.PasteMsg{Content: "y"})
 	if len(b.sends) != 0 {
 		t.Errorf("%s", b.sends)
 	}
 }
 
 func TestConfirm_OneDecisionIsSentOnce(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
+	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter", "a", "y", "y", "esc", "y")
-	b.sentOne("int_drop", `{"verb":"approve"}`)
+	b.expectSent("int_drop", `{"verb":"approve"}`)
 }
 
 func TestReject_NeedsAReason(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
+	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter", "r", "enter")
 	b.sees("this must be filled in")
 	b.types("  ")
@@ -89,30 +89,30 @@ func TestReject_NeedsAReason(t *testing.T) {
 	b.keys("enter")
 	b.sees("Reject?", "we need <them> & more")
 	b.keys("y")
-	b.sentOne("int_drop", `{"verb":"reject","reason":"  we need <them> & more\nann"}`)
+	b.expectSent("int_drop", `{"verb":"reject","reason":"  we need <them> & more\nann"}`)
 }
 
 func TestApproveEdited_SendsExactlyTheEdit(t *testing.T) {
-	b := newBench(t, 80, 24, refund())
+	b := newHarness(t, 80, 24, refund())
 	b.keys("enter", "e", "enter", "ctrl+k")
 	b.types("40.10")
 	b.keys("ctrl+s")
 	b.sees("was  120.50", "is   40.10")
 	b.keys("y")
 	// The order is beyond what a float can hold, and nobody touched it.
-	b.sentOne("int_refund", `{"verb":"approve","args":{"order":9007199254740993,"amount":40.10,"note":"sorry"}}`)
+	b.expectSent("int_refund", `{"verb":"approve","args":{"order":9007199254740993,"amount":40.10,"note":"sorry"}}`)
 }
 
-func TestApproveEdited_WithoutAnEditIsNone(t *testing.T) {
-	b := newBench(t, 80, 24, refund())
+func TestApproveEdited_WithoutEditIsRejected(t *testing.T) {
+	b := newHarness(t, 80, 24, refund())
 	b.keys("enter", "e", "ctrl+s")
 	b.sees("nothing is edited")
 	b.keys("end", "1", "backspace", "ctrl+s")
 	b.sees("nothing is edited")
 }
 
-func TestApproveEdited_IsCheckedBesideTheField(t *testing.T) {
-	b := newBench(t, 80, 24, refund())
+func TestApproveEdited_ErrorIsShownAtTheField(t *testing.T) {
+	b := newHarness(t, 80, 24, refund())
 	b.keys("enter", "e", "tab", "ctrl+k")
 	b.types("900")
 	b.keys("ctrl+s")
@@ -128,7 +128,7 @@ func TestApproveEdited_IsCheckedBesideTheField(t *testing.T) {
 }
 
 func TestEdit_IsNotOfferedWhereArgumentsAreFixed(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
+	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter")
 	b.seesNot("edits")
 	b.keys("e")
@@ -136,7 +136,7 @@ func TestEdit_IsNotOfferedWhereArgumentsAreFixed(t *testing.T) {
 }
 
 // What the answer of a request has no room for is not offered.
-func TestOffers_GoByTheSchema(t *testing.T) {
+func TestActions_FollowTheSchema(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{"properties":{"verb":{"enum":["approve","reject","escalate"]},"reason":{"type":"string"}}}`:                                                     "approve reject escalate answer",
 		`{"properties":{"verb":{"$ref":"#/$defs/v"}},"$defs":{"v":{"enum":["approve"]}}}`:                                                                 "approve answer",
@@ -149,38 +149,38 @@ func TestOffers_GoByTheSchema(t *testing.T) {
 		r := review()
 		r.AnswerSchema = json.RawMessage(schema)
 		var got []string
-		for _, o := range offersOf(r, start) {
+		for _, o := range actionsOf(r, start) {
 			got = append(got, verbs[o.verb].label)
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s offers %s", schema, got)
 		}
 		r.State = "decided"
-		if offersOf(r, start) != nil {
+		if actionsOf(r, start) != nil {
 			t.Errorf("%s: a decided request offers something", schema)
 		}
 	}
 }
 
 // What the server does not allow is not offered, whatever the answer has room for.
-func TestOffers_GoByWhatTheServerAllows(t *testing.T) {
+func TestActions_FollowAllowedVerbs(t *testing.T) {
 	for _, test := range []struct {
 		r    api.Request
-		life api.Life
+		life api.Activity
 		want string
 	}{
-		{refund(), api.Life{}, "approve approve with edits reject"},
-		{refund(), api.Life{Verbs: []string{"approve", "reject", "escalate"}}, "approve reject escalate"},
-		{refund(), api.Life{Verbs: []string{"reject"}}, "reject"},
-		{refund(), api.Life{MayNot: "own_request"}, ""},
-		{refund(), api.Life{MayNot: "own_request", Verbs: []string{"approve", "escalate"}}, ""},
-		{refund(), api.Life{Verbs: []string{"edit", "reject", "escalate"}}, "approve with edits reject escalate"},
-		{review(), api.Life{Verbs: []string{"respond", "ask"}}, "approve reject answer"},
-		{review(), api.Life{Verbs: []string{"ask"}}, ""},
+		{refund(), api.Activity{}, "approve approve with edits reject"},
+		{refund(), api.Activity{Verbs: []string{"approve", "reject", "escalate"}}, "approve reject escalate"},
+		{refund(), api.Activity{Verbs: []string{"reject"}}, "reject"},
+		{refund(), api.Activity{IneligibleReason: "own_request"}, ""},
+		{refund(), api.Activity{IneligibleReason: "own_request", Verbs: []string{"approve", "escalate"}}, ""},
+		{refund(), api.Activity{Verbs: []string{"edit", "reject", "escalate"}}, "approve with edits reject escalate"},
+		{review(), api.Activity{Verbs: []string{"respond", "ask"}}, "approve reject answer"},
+		{review(), api.Activity{Verbs: []string{"ask"}}, ""},
 	} {
-		test.r.Life = &test.life
+		test.r.Activity = &test.life
 		var got []string
-		for _, o := range offersOf(test.r, start) {
+		for _, o := range actionsOf(test.r, start) {
 			got = append(got, verbs[o.verb].label)
 		}
 		if strings.Join(got, " ") != test.want {
@@ -188,15 +188,15 @@ func TestOffers_GoByWhatTheServerAllows(t *testing.T) {
 		}
 	}
 	r := refund()
-	r.Life = &api.Life{MayNot: "own_request"}
-	b := newBench(t, 80, 24, r)
+	r.Activity = &api.Activity{IneligibleReason: "own_request"}
+	b := newHarness(t, 80, 24, r)
 	b.keys("enter")
 	b.sees("Your word on this would not count: own_request.")
 }
 
 // If others have to agree, the request stays.
-func TestSend_AWordThatCountsIsNotTheEnd(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
+func TestSend_VoteBelowQuorumKeepsRequestOpen(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter", "a", "y")
 	b.answer(fermata.NeedsInput{StateKey: "drop-users", Interrupts: []fermata.OpenInterrupt{{ID: "int_drop"}}}, nil)
 	b.sees("Your word counts; others have to agree", "Inbox 1 open")
@@ -204,10 +204,10 @@ func TestSend_AWordThatCountsIsNotTheEnd(t *testing.T) {
 }
 
 // To escalate decides nothing: the request stays open, and so does what was typed for a decision.
-func TestEscalate_IsAnActAndNoDecision(t *testing.T) {
+func TestEscalate_IsNotADecision(t *testing.T) {
 	r := dropUsers()
-	r.Life = &api.Life{Verbs: []string{"approve", "reject", "escalate"}}
-	b := newBench(t, 80, 24, r)
+	r.Activity = &api.Activity{Verbs: []string{"approve", "reject", "escalate"}}
+	b := newHarness(t, 80, 24, r)
 	b.keys("enter", "r")
 	b.types("half a reason")
 	b.keys("esc", "x", "enter")
@@ -222,16 +222,16 @@ func TestEscalate_IsAnActAndNoDecision(t *testing.T) {
 	if len(b.acts) != 1 || b.acts[0] != "escalate int_drop: nobody here knows" || len(b.sends) != 0 {
 		t.Fatalf("%q, %v", b.acts, b.sends)
 	}
-	b.tell(sent{resumeID: b.actName, err: errors.New("connection reset")})
+	b.update(sendResult{resumeID: b.actName, err: errors.New("connection reset")})
 	b.sees("Nobody knows whether it was done", "▸ reason", "nobody here knows")
 	b.keys("enter", "y")
 	if len(b.acts) != 2 {
 		t.Errorf("after the loss it cannot be done again: %q", b.acts)
 	}
-	b.tell(sent{resumeID: b.actName, err: &api.Problem{Status: 409, Code: "not_possible", Detail: "there is no further step"}})
+	b.update(sendResult{resumeID: b.actName, err: &api.Problem{Status: 409, Code: "not_possible", Detail: "there is no further step"}})
 	b.sees("This is not possible now: there is no further step")
 	b.keys("enter", "y")
-	b.tell(sent{resumeID: b.actName})
+	b.update(sendResult{resumeID: b.actName})
 	b.sees("Escalated", "still open", "[a] approve")
 	b.keys("r")
 	b.sees("half a reason")
@@ -240,39 +240,39 @@ func TestEscalate_IsAnActAndNoDecision(t *testing.T) {
 func TestGate_IsAnsweredWithTheTime(t *testing.T) {
 	r := review()
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"approvedAt":{"type":"string"},"feedback":{"type":"string"}},"required":["approved","approvedAt"]}`)
-	b := newBench(t, 80, 24, r)
+	b := newHarness(t, 80, 24, r)
 	b.keys("enter", "r")
 	b.types("no")
 	b.keys("enter", "y")
-	b.sentOne(r.ID, `{"approved":false,"approvedAt":"2026-11-15T03:12:44Z","feedback":"no"}`)
+	b.expectSent(r.ID, `{"approved":false,"approvedAt":"2026-11-15T03:12:44Z","feedback":"no"}`)
 }
 
 // A yes that needs more than the word opens the form with the word in it.
-func TestApprove_ThatNeedsMoreAsksForIt(t *testing.T) {
+func TestApprove_RequiredFieldsOpenAForm(t *testing.T) {
 	r := review()
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"verb":{"enum":["approve","reject"]},"ticket":{"type":"integer"}},"required":["verb","ticket"]}`)
-	b := newBench(t, 80, 24, r)
+	b := newHarness(t, 80, 24, r)
 	b.keys("enter", "a")
 	b.sees("(•) approve", "ticket  (whole number, required)")
 	b.keys("tab")
 	b.types("123456789012345678901")
 	b.keys("enter", "y")
-	b.sentOne(r.ID, `{"verb":"approve","ticket":123456789012345678901}`)
+	b.expectSent(r.ID, `{"verb":"approve","ticket":123456789012345678901}`)
 }
 
 // Whoever chose another word in the form of a yes was asked "Approve?", and pressed "yes, approve"; a no was sent.
-func TestI6_TheFormOfAYesSendsNothingElse(t *testing.T) {
+func TestI6_ApproveFormCannotChangeTheVerb(t *testing.T) {
 	r := review()
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"verb":{"enum":["approve","reject"]},"ticket":{"type":"integer"}},"required":["verb","ticket"]}`)
-	b := newBench(t, 80, 24, r)
+	b := newHarness(t, 80, 24, r)
 	b.keys("enter", "a", "right", "tab", "7", "enter")
 	b.sees("(•) reject", `verb is "reject" here, and not "approve": go back and choose what you mean`)
 	b.keys("shift+tab", "left", "ctrl+s", "y")
-	b.sentOne(r.ID, `{"verb":"approve","ticket":7}`)
+	b.expectSent(r.ID, `{"verb":"approve","ticket":7}`)
 }
 
-func TestRefusal_IsExplainedAndTheListIsAskedAgain(t *testing.T) {
-	decided := &api.Problem{Status: 409, Code: "already_decided", Decided: &api.Decided{By: "bob", At: start.Add(-time.Second), Verdict: "reject"}}
+func TestRejection_IsExplainedAndListReloaded(t *testing.T) {
+	decided := &api.Problem{Status: 409, Code: "already_decided", Decided: &api.PriorDecision{By: "bob", At: start.Add(-time.Second), Verdict: "reject"}}
 	for name, test := range map[string]struct {
 		err  error
 		want string
@@ -285,7 +285,7 @@ func TestRefusal_IsExplainedAndTheListIsAskedAgain(t *testing.T) {
 		"strange":   {&api.Problem{Status: 418, Code: "teapot", Title: "Teapot", Detail: "short and stout"}, "Teapot (teapot). short and stout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, 80, 24, dropUsers())
+			b := newHarness(t, 80, 24, dropUsers())
 			b.keys("enter", "a", "y")
 			polls := len(b.polls)
 			b.answer(nil, test.err)
@@ -297,8 +297,8 @@ func TestRefusal_IsExplainedAndTheListIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestRefusal_OfAnAnswerKeepsWhatWasTyped(t *testing.T) {
-	b := newBench(t, 140, 24, review())
+func TestRejection_KeepsTypedText(t *testing.T) {
+	b := newHarness(t, 140, 24, review())
 	b.keys("enter", "f", "right", "right", "ctrl+s", "y")
 	b.answer(nil, fmt.Errorf("wrapped: %w", &api.Problem{Status: 400, Code: "bad_answer", Fields: []api.Field{{Message: "to revise, feedback must say what should change"}}}))
 	b.sees("to revise, feedback must say what should change", "(•) revise")
@@ -310,9 +310,9 @@ func TestRefusal_OfAnAnswerKeepsWhatWasTyped(t *testing.T) {
 	}
 }
 
-func TestSend_WithoutAnAnswerIsRepeatedUnderTheSameName(t *testing.T) {
+func TestSend_RetryUsesTheSameResumeID(t *testing.T) {
 	for _, lost := range []error{errors.New("connection reset"), &api.Problem{Status: 503, Code: "unavailable"}, &api.Problem{Status: 429, Code: "rate_limited"}} {
-		b := newBench(t, 80, 24, dropUsers())
+		b := newHarness(t, 80, 24, dropUsers())
 		b.keys("enter", "a", "y")
 		b.answer(nil, lost)
 		b.sees("Nobody knows whether the decision was recorded", "send again, counts once")
@@ -325,19 +325,19 @@ func TestSend_WithoutAnAnswerIsRepeatedUnderTheSameName(t *testing.T) {
 	}
 }
 
-func TestTyped_IsKeptWhateverHappens(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers(), refund())
+func TestTypedText_IsKept(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers(), refund())
 	b.keys("enter", "r")
 	b.types("because ä")
 	b.poll(dropUsers(), refund())
-	b.tell(polled{number: b.m.number, err: errors.New("offline")})
+	b.update(pollResult{seq: b.m.pollSeq, err: errors.New("offline")})
 	b.resize(40, 20)
 	b.sees("because ä")
 	b.keys("esc", "esc", "j", "enter", "esc", "k", "enter", "r")
 	b.sees("because ä")
 	decided := dropUsers()
 	decided.State, decided.Decision = "decided", &api.Decision{Verdict: "approve", By: "bob", At: start}
-	b.tell(polled{number: b.m.number, items: []api.Request{refund()}, open: &decided})
+	b.update(pollResult{seq: b.m.pollSeq, items: []api.Request{refund()}, open: &decided})
 	b.sees("because ä", "approve by bob", "can no longer be sent")
 	b.keys("enter")
 	b.sees("because ä") // and there is no way to send it
@@ -354,9 +354,9 @@ func TestTyped_IsKeptWhateverHappens(t *testing.T) {
 	}
 }
 
-func TestQuit_AtOnceIfNothingIsLost(t *testing.T) {
+func TestQuit_WithoutUnsavedTextIsImmediate(t *testing.T) {
 	for _, keys := range [][]string{{"q"}, {"ctrl+c"}, {"enter", "q"}, {"enter", "r", "x", "backspace", "ctrl+c"}} {
-		b := newBench(t, 80, 24, dropUsers())
+		b := newHarness(t, 80, 24, dropUsers())
 		b.keys(keys...)
 		if !b.quit {
 			t.Errorf("%s does not end it", keys)

@@ -17,35 +17,35 @@ import (
 type detailScreen struct {
 	r      api.Request // what the person looks at: it never changes by itself
 	known  bool        // the server was asked for it; until then it is what the list knows
-	told   string      // of what the server knows that they look at it
+	notice string      // of what the server knows that they look at it
 	latest *api.Request
 	// frozen says why nothing can be decided on what is shown; "" if something can.
 	frozen string
 
-	updated time.Time // when something beside the question changed
-	scroll  scroller
-	unfold  bool
-	asked   *sheet // what is asked, as it was drawn last: it may be long
+	updated  time.Time // when something beside the question changed
+	scroll   scroller
+	expanded bool
+	question *renderer // what is asked, as it was drawn last: it may be long
 }
 
 // learn takes news about the request.
-func (d *detailScreen) learn(news polled, now time.Time) {
+func (d *detailScreen) applyPoll(news pollResult, now time.Time) {
 	latest := news.open
 	switch {
 	case news.openErr != nil:
 		d.frozen = "The server no longer knows this request."
 	case latest == nil || latest.ID != d.r.ID: // it was opened after the server was asked
 	case !d.known:
-		d.r, d.known, d.asked = *latest, true, nil
-	case isSame(*latest, d.r):
+		d.r, d.known, d.question = *latest, true, nil
+	case isSameQuestion(*latest, d.r):
 		// The deadline may have been moved, and others may have said something: that is no part of what is decided.
 		if revision(*latest) != revision(d.r) {
 			d.updated = now
 		}
-		d.r.Deadline, d.r.Life = latest.Deadline, latest.Life
+		d.r.Deadline, d.r.Activity = latest.Deadline, latest.Activity
 		d.latest, d.frozen = nil, ""
 	default:
-		d.latest, d.frozen = latest, became(*latest, now)
+		d.latest, d.frozen = latest, resolutionText(*latest, now)
 	}
 }
 
@@ -59,69 +59,71 @@ func (d *detailScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		m.pop()
 		return nil
 	case "q":
-		return m.leave()
+		return m.quit()
 	case "?":
 		m.push(&helpScreen{})
 		return nil
 	case "o":
-		d.unfold = !d.unfold
+		d.expanded = !d.expanded
 		return nil
 	case "u":
-		d.renew()
+		d.refresh()
 		return nil
 	}
-	for _, o := range d.offers(m) {
+	for _, o := range d.actions(m) {
 		if verbs[o.verb].key == name {
-			m.begin(d, o)
+			m.openAction(d, o)
 		}
 	}
 	return nil
 }
 
 // isSeen reports whether every line of what is asked was on the screen.
-func (d *detailScreen) isSeen() bool { return d.asked != nil && d.scroll.hasShown(len(d.asked.lines)) }
+func (d *detailScreen) isSeen() bool {
+	return d.question != nil && d.scroll.hasShown(len(d.question.lines))
+}
 
 // folded is how many values are not shown whole.
-func (d *detailScreen) folded() int {
-	if d.asked == nil {
+func (d *detailScreen) foldedCount() int {
+	if d.question == nil {
 		return 0
 	}
-	return d.asked.folded
+	return d.question.folded
 }
 
 // renew shows what the server says now.
-func (d *detailScreen) renew() {
+func (d *detailScreen) refresh() {
 	if d.latest == nil {
 		return
 	}
 	d.r, d.latest, d.frozen = *d.latest, nil, ""
-	d.asked = nil
+	d.question = nil
 }
 
 // offers are the verbs that can be used now.
-func (d *detailScreen) offers(m *model) []offer {
+func (d *detailScreen) actions(m *model) []action {
 	if d.frozen != "" || !d.known {
 		return nil
 	}
-	return offersOf(d.r, m.now)
+	return actionsOf(d.r, m.now)
 }
 
 func (d *detailScreen) paste(*model, string) {}
 
 func (d *detailScreen) title(m *model) []cell {
-	title := append(own("‹ ", faint), cells(d.r.Kind, oneLine, strong)...)
+	title := append(ownText("‹ ", styleFaint), cells(d.r.Kind, modeLine, styleStrong)...)
 	if !d.updated.IsZero() {
-		title = append(title, own(" · updated "+d.updated.Format(time.TimeOnly), strong)...)
+		title = append(title, ownText(" · updated "+d.updated.Format(time.TimeOnly), styleStrong)...)
 	}
-	rest, soon := left(d.r.Deadline, m.now)
+	rest, soon := timeLeft(d.r.Deadline, m.now)
 	if rest == "" || d.r.State != statePending {
 		return title
 	}
-	look := normal
+	look := styleNormal
 	if soon {
-		rest, look = "! "+rest, strong
+		rest, look = "! "+rest, styleStrong
 	}
-	return append(append(title, own(" · ", faint)...), own(rest, look)...)
+	return append(append(title, ownText(" · ", styleFaint)...), ownText(rest, look)...)
 }
 
 func (d *detailScreen) hints(m *model) []hint {
@@ -132,17 +134,17 @@ func (d *detailScreen) hints(m *model) []hint {
 	if d.latest != nil {
 		hints = append(hints, hint{"u", "show as it is now"})
 	}
-	for _, o := range d.offers(m) {
+	for _, o := range d.actions(m) {
 		hints = append(hints, hint{verbs[o.verb].key, verbs[o.verb].label})
 	}
 	switch {
-	case d.folded() > 0:
+	case d.foldedCount() > 0:
 		hints = append(hints, hint{"o", "unfold"})
-	case d.unfold:
+	case d.expanded:
 		hints = append(hints, hint{"o", "fold"})
 	}
 	if n := d.scroll.more(); n > 0 {
-		hints = append(hints, hint{"j", count(n, "more line")})
+		hints = append(hints, hint{"j", countOf(n, "more line")})
 	}
 	return append(hints, hint{"?", "help"}, hint{"esc", "back"})
 }
@@ -150,7 +152,7 @@ func (d *detailScreen) hints(m *model) []hint {
 func (d *detailScreen) body(m *model, width, height int) []string {
 	var banner []string
 	if text := d.warning(); text != "" {
-		for _, line := range fold(own(text, normal), width-2) {
+		for _, line := range wrap(ownText(text, styleNormal), width-2) {
 			banner = append(banner, warnStyle.Render("! "+plain(line)))
 		}
 		banner = append(banner, "")
@@ -164,31 +166,31 @@ func (d *detailScreen) warning() string {
 	switch {
 	case d.frozen != "":
 		return d.frozen + " You cannot decide on what is shown here."
-	case d.r.State == statePending && d.r.Life != nil && d.r.Life.MayNot != "":
-		return "Your word on this would not count: " + d.r.Life.MayNot + "."
+	case d.r.State == statePending && d.r.Activity != nil && d.r.Activity.IneligibleReason != "":
+		return "Your word on this would not count: " + d.r.Activity.IneligibleReason + "."
 	}
 	return ""
 }
 
 // describe writes everything down: first what is asked, then where it comes from.
-func (d *detailScreen) describe(m *model, width int) *sheet {
-	if d.asked == nil || d.asked.width != width || d.asked.unfold != d.unfold {
-		d.asked = &sheet{width: width, unfold: d.unfold}
-		d.question(d.asked)
+func (d *detailScreen) describe(m *model, width int) *renderer {
+	if d.question == nil || d.question.width != width || d.question.expanded != d.expanded {
+		d.question = &renderer{width: width, expanded: d.expanded}
+		d.addQuestion(d.question)
 		d.scroll.seen = nil
 	}
-	s := &sheet{width: width, lines: slices.Clip(d.asked.lines)}
+	s := &renderer{width: width, lines: slices.Clip(d.question.lines)}
 	s.blank()
-	d.decision(s, m.now)
+	d.addDecision(s, m.now)
 	s.row("run", d.r.StateKey+"  ("+d.r.GraphID+")")
 	s.row("place", d.r.Address)
 	if len(d.r.Next) > 0 {
-		s.row("then", drawing.Then(d.r.Next))
+		s.row("then", drawing.FormatNext(d.r.Next))
 	}
-	d.life(s, m.now)
+	d.addActivity(s, m.now)
 	s.row("asked", clockOf(d.r.CreatedAt, m.now)+", "+ago(d.r.CreatedAt, m.now))
 	if d.r.Deadline != nil && d.r.State == statePending {
-		rest, _ := left(d.r.Deadline, m.now)
+		rest, _ := timeLeft(d.r.Deadline, m.now)
 		s.row("until", clockOf(*d.r.Deadline, m.now)+", "+rest)
 	}
 	s.row("digest", d.r.Shown)
@@ -196,21 +198,21 @@ func (d *detailScreen) describe(m *model, width int) *sheet {
 	return s
 }
 
-// question is what is asked.
-func (d *detailScreen) question(s *sheet) {
+// pollRequest is what is asked.
+func (d *detailScreen) addQuestion(s *renderer) {
 	asked, ok := approvalOf(d.r)
 	if !ok {
 		s.heading("What is asked")
 		s.json(d.r.Data)
 		return
 	}
-	s.rowOf("action", cells(asked.Action, oneLine, strong))
-	edited := d.r.Life != nil && d.r.Life.Edit != nil
+	s.rowOf("action", cells(asked.Action, modeLine, styleStrong))
+	edited := d.r.Activity != nil && d.r.Activity.Edit != nil
 	if asked.Summary != "" && !edited {
 		s.row("says", asked.Summary)
 	}
 	if asked.Rule != "" || asked.Reason != "" {
-		s.row("why", why(asked))
+		s.row("why", reasonText(asked))
 	}
 	s.blank()
 	heading := "Arguments, exactly as asked for"
@@ -219,8 +221,8 @@ func (d *detailScreen) question(s *sheet) {
 	}
 	if edited {
 		heading = "Arguments as asked for"
-		s.add(nil, nil, append(append(own("Arguments as ", strong), cells(d.r.Life.Edit.By, oneLine, strong)...), own(" edited them: these will be used", strong)...))
-		s.json(d.r.Life.Edit.Args)
+		s.add(nil, nil, append(append(ownText("Arguments as ", styleStrong), cells(d.r.Activity.Edit.By, modeLine, styleStrong)...), ownText(" edited them: these will be used", styleStrong)...))
+		s.json(d.r.Activity.Edit.Args)
 		s.blank()
 	}
 	s.heading(heading)
@@ -228,13 +230,13 @@ func (d *detailScreen) question(s *sheet) {
 		s.row("says", asked.Summary)
 	}
 	if asked.Args == nil {
-		s.say("  none")
+		s.sentence("  none")
 	} else {
 		s.json(asked.Args)
 	}
-	d.others(s)
-	if !isNamedRight(asked) {
-		s.add(own("! ", strong), spaces(2), own("The action's digest is not that of these arguments. Do not approve this.", strong))
+	d.addOtherMembers(s)
+	if !digestMatches(asked) {
+		s.add(ownText("! ", styleStrong), spaces(2), ownText("The action's digest is not that of these arguments. Do not approve this.", styleStrong))
 	}
 }
 
@@ -242,7 +244,7 @@ func (d *detailScreen) question(s *sheet) {
 var shownMembers = []string{"action", "summary", "args", "argsSchema", "fixed", "digest", "rule", "reason"}
 
 // others shows what else the asker put into the question.
-func (d *detailScreen) others(s *sheet) {
+func (d *detailScreen) addOtherMembers(s *renderer) {
 	members, _ := rawMembers(d.r.Data)
 	members = slices.DeleteFunc(members, func(m rawMember) bool { return slices.Contains(shownMembers, m.name) })
 	if len(members) == 0 {
@@ -253,7 +255,7 @@ func (d *detailScreen) others(s *sheet) {
 	s.json(writeObject(members))
 }
 
-func why(asked fermata.ApprovalRequest) string {
+func reasonText(asked fermata.ApprovalRequest) string {
 	switch {
 	case asked.Rule == "":
 		return asked.Reason
@@ -264,12 +266,12 @@ func why(asked fermata.ApprovalRequest) string {
 }
 
 // life is what people did with it so far.
-func (d *detailScreen) life(s *sheet, now time.Time) {
-	life := d.r.Life
+func (d *detailScreen) addActivity(s *renderer, now time.Time) {
+	life := d.r.Activity
 	if life == nil {
 		return
 	}
-	said := func(label string, by api.Mark, text string) { s.row(label, by.By+" "+clockOf(by.At, now)+": "+text) }
+	said := func(label string, by api.Stamp, text string) { s.row(label, by.By+" "+clockOf(by.At, now)+": "+text) }
 	for _, fact := range []struct{ label, text string }{
 		{"from", life.Requester}, {"rules", strings.Join(life.Rules, ", ")}, {"because", life.Reason}, {"sign-in", life.MinAuth}, {"agreed", life.Progress},
 	} {
@@ -284,35 +286,35 @@ func (d *detailScreen) life(s *sheet, now time.Time) {
 		s.row("claimed", life.Claim.By+" "+clockOf(life.Claim.At, now))
 	}
 	for _, v := range life.Votes {
-		said("vote", v.Mark, v.Verb+" "+v.Reason)
+		said("vote", v.Stamp, v.Verb+" "+v.Reason)
 	}
 	for _, c := range life.Comments {
-		said("comment", c.Mark, c.Text)
+		said("comment", c.Stamp, c.Text)
 	}
-	for _, q := range life.Questions {
-		said("question", q.Mark, q.Text)
-		if q.Answer != nil {
-			said("reply", q.Answer.Mark, q.Answer.Text)
+	for _, q := range life.Clarifications {
+		said("question", q.Stamp, q.Text)
+		if q.Reply != nil {
+			said("reply", q.Reply.Stamp, q.Reply.Text)
 		}
 	}
 }
 
 func revision(r api.Request) int64 {
-	if r.Life == nil {
+	if r.Activity == nil {
 		return 0
 	}
-	return r.Life.Revision
+	return r.Activity.Revision
 }
 
 // decision is what was decided, if anything was.
-func (d *detailScreen) decision(s *sheet, now time.Time) {
+func (d *detailScreen) addDecision(s *renderer, now time.Time) {
 	decision := d.r.Decision
 	if decision == nil {
 		return
 	}
 	s.heading("What was decided")
 	s.row("verdict", decision.Verdict)
-	s.row("by", first(decision.By, decision.Source))
+	s.row("by", firstNonEmpty(decision.By, decision.Source))
 	if decision.Via != "" {
 		s.row("via", decision.Via)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-func TestDetail_AChangeFreezesTheButtons(t *testing.T) {
+func TestDetail_ChangedRequestDisablesActions(t *testing.T) {
 	decided := dropUsers()
 	decided.State, decided.Decision = "decided", &api.Decision{Verdict: "reject", By: "bob", Source: "person", Via: "slack", At: start.Add(-time.Minute), Answer: json.RawMessage(`{"verb":"reject","reason":"no way"}`)}
 	expired := dropUsers()
@@ -31,10 +31,10 @@ func TestDetail_AChangeFreezesTheButtons(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, before := range [][]string{{}, {"a"}} { // on the request and on the last question
-				b := newBench(t, 80, 24, dropUsers())
+				b := newHarness(t, 80, 24, dropUsers())
 				b.keys("enter")
 				b.keys(before...)
-				b.tell(polled{number: b.m.number, open: &test.now})
+				b.update(pollResult{seq: b.m.pollSeq, open: &test.now})
 				b.sees(test.says, `name: "users"`)
 				b.keys("a", "y")
 				if len(b.sends) != 0 {
@@ -42,9 +42,9 @@ func TestDetail_AChangeFreezesTheButtons(t *testing.T) {
 				}
 				b.keys("esc")
 			}
-			b := newBench(t, 80, 24, dropUsers())
+			b := newHarness(t, 80, 24, dropUsers())
 			b.keys("enter")
-			b.tell(polled{number: b.m.number, open: &test.now})
+			b.update(pollResult{seq: b.m.pollSeq, open: &test.now})
 			b.seesNot("[a] approve")
 			b.keys("u")
 			b.sees(test.after)
@@ -52,31 +52,31 @@ func TestDetail_AChangeFreezesTheButtons(t *testing.T) {
 	}
 }
 
-func TestDetail_ALaterDeadlineIsNoChange(t *testing.T) {
+func TestDetail_LaterDeadlineKeepsActions(t *testing.T) {
 	later := dropUsers()
 	deadline := start.Add(72 * time.Hour)
 	later.Deadline = &deadline
-	b := newBench(t, 80, 24, dropUsers())
+	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter")
 	b.poll(later)
 	b.sees("3d 0h left", "[a] approve")
 }
 
-func TestDetail_WhatTheServerNoLongerKnowsIsFrozen(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
+func TestDetail_UnknownRequestDisablesActions(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter")
-	b.tell(polled{number: b.m.number, openErr: &api.Problem{Status: 404, Code: "not_found"}})
+	b.update(pollResult{seq: b.m.pollSeq, openErr: &api.Problem{Status: 404, Code: "not_found"}})
 	b.sees("The server no longer knows this request.")
 	b.seesNot("[a] approve")
 }
 
-func TestDetail_TheCountdownRuns(t *testing.T) {
-	b := newBench(t, 80, 24, refund())
+func TestDetail_CountdownUpdates(t *testing.T) {
+	b := newHarness(t, 80, 24, refund())
 	b.keys("enter")
 	b.sees("! 9m 03s left")
-	b.wait(9 * time.Minute)
+	b.advance(9 * time.Minute)
 	b.sees("! 3s left")
-	b.wait(3 * time.Second)
+	b.advance(3 * time.Second)
 	b.sees("! overdue")
 }
 
@@ -93,7 +93,7 @@ func TestDetail_LongValuesAreFolded(t *testing.T) {
 	}
 	text, _ := json.Marshal(strings.Join(lines, "\n"))
 	r.Data = json.RawMessage(`{"body":"` + body + `","lines":` + string(text) + `,"items":[` + strings.Join(items, ",") + `]}`)
-	b := newBench(t, 80, 200, r)
+	b := newHarness(t, 80, 200, r)
 	b.keys("enter")
 	b.sees("[… 407 more of 707 characters, 1407 bytes: o shows all]", "text, 20 lines, 149 characters", "[… 12 more lines: o shows all]", "[… 70 more of 100 items: o shows all]")
 	b.seesNot("the end", "line 19", "- 99")
@@ -105,14 +105,14 @@ func TestDetail_LongValuesAreFolded(t *testing.T) {
 	b.seesNot("You have not seen")
 }
 
-func TestDetail_WhoeverHasNotScrolledIsTold(t *testing.T) {
+func TestDetail_UnscrolledContentIsAWarning(t *testing.T) {
 	r := review()
 	var lines []string
 	for i := range 14 {
 		lines = append(lines, fmt.Sprintf("line %d", i))
 	}
 	r.Data, _ = json.Marshal(map[string]string{"a": strings.Join(lines, "\n"), "b": strings.Join(lines, "\n")})
-	b := newBench(t, 80, 24, r)
+	b := newHarness(t, 80, 24, r)
 	b.keys("enter", "a")
 	b.sees("You have not seen all of the request: some of it was not on the screen yet.")
 	b.keys("esc", "G", "a")
@@ -120,20 +120,20 @@ func TestDetail_WhoeverHasNotScrolledIsTold(t *testing.T) {
 }
 
 // Whoever leapt to the end was told that there was nothing which they had not seen.
-func TestDetail_WhatWasLeaptOverIsNotSeen(t *testing.T) {
+func TestDetail_SkippedLinesAreNotSeen(t *testing.T) {
 	r := review()
 	r.Data, _ = json.Marshal(map[string]string{"a": strings.Repeat("line\n", 14), "b": strings.Repeat("line\n", 14), "c": strings.Repeat("line\n", 14), "d": strings.Repeat("line\n", 14)})
-	b := newBench(t, 80, 24, r)
+	b := newHarness(t, 80, 24, r)
 	b.keys("enter", "G", "a")
 	b.sees("You have not seen all of the request")
 	b.keys("esc", "b", "b", "a") // from the end upwards
 	b.seesNot("You have not seen")
 }
 
-func TestDetail_AWrongDigestIsSaid(t *testing.T) {
+func TestDetail_WrongDigestIsAWarning(t *testing.T) {
 	asked := approval("drop-table", "", `{"name":"users"}`)
 	asked.Args = json.RawMessage(`{"name":"orders"}`)
-	b := newBench(t, 80, 24, request("int_1", "run", "inproc:g", "approval", asked, dropUsers().AnswerSchema, nil))
+	b := newHarness(t, 80, 24, request("int_1", "run", "inproc:g", "approval", asked, dropUsers().AnswerSchema, nil))
 	b.keys("enter")
 	b.sees("The action's digest is not that of these arguments.")
 	b.keys("a")
@@ -144,36 +144,36 @@ func TestDetail_AWrongDigestIsSaid(t *testing.T) {
 func TestDetail_ShowsJSONAsItIs(t *testing.T) {
 	r := review()
 	r.Data = json.RawMessage(`{"z":1.10,"a":12345678901234567890123,"a":-0.0,"e":1E400,"n":null,"t":true,"o":{},"l":[],"deep":[[1,{"x y":"\"q\"\\"}]]}`)
-	b := newBench(t, 80, 40, r)
+	b := newHarness(t, 80, 40, r)
 	b.keys("enter")
 	want := "  z: 1.10\n  a: 12345678901234567890123\n  a: -0.0\n  e: 1E400\n  n: null\n  t: true\n  o: {}\n  l: []\n  deep:\n    - - 1\n      - \"x y\": \"\\\"q\\\"\\\\\"\n"
 	b.sees(want)
 }
 
 // What others did with a request is shown, and changes nothing of what is decided on.
-func TestDetail_TellsWhatOthersDid(t *testing.T) {
+func TestDetail_ShowsActivity(t *testing.T) {
 	r := dropUsers()
-	r.Life = &api.Life{Revision: 3, Requester: "deploy-bot", Risk: 70, Rules: []string{"big-tables", "prod"}, Reason: "it is production", MinAuth: "mfa", Progress: "1 of 2, needs 1 × dba", Claim: &api.Mark{By: "carl", At: start},
-		Votes: []api.Vote{{Mark: api.Mark{By: "bob", At: start}, Verb: "approve", Reason: "fine"}}, Comments: []api.Note{{Mark: api.Mark{By: "bob", At: start}, Text: "careful\x1b[2J"}},
-		Questions: []api.Question{{Note: api.Note{Mark: api.Mark{By: "bob", At: start}, Text: "why now?"}, Answer: &api.Note{Mark: api.Mark{By: "bot", At: start}, Text: "disk full"}}}}
-	b := newBench(t, 110, 40, r)
+	r.Activity = &api.Activity{Revision: 3, Requester: "deploy-bot", Risk: 70, Rules: []string{"big-tables", "prod"}, Reason: "it is production", MinAuth: "mfa", Progress: "1 of 2, needs 1 × dba", Claim: &api.Stamp{By: "carl", At: start},
+		Votes: []api.Vote{{Stamp: api.Stamp{By: "bob", At: start}, Verb: "approve", Reason: "fine"}}, Comments: []api.Note{{Stamp: api.Stamp{By: "bob", At: start}, Text: "careful\x1b[2J"}},
+		Clarifications: []api.Clarification{{Note: api.Note{Stamp: api.Stamp{By: "bob", At: start}, Text: "why now?"}, Reply: &api.Note{Stamp: api.Stamp{By: "bot", At: start}, Text: "disk full"}}}}
+	b := newHarness(t, 110, 40, r)
 	b.sees("drop-users · inproc:drop-table · deploy-bot · 1 of 2, needs 1 × dba")
 	b.keys("enter")
 	b.sees("from     deploy-bot", "risk     70", "rules    big-tables, prod", "because  it is production", "sign-in  mfa", "agreed   1 of 2, needs 1 × dba", "vote     bob at 03:12:44: approve fine", `comment  bob at 03:12:44: careful\u001b[2J`, "question bob at 03:12:44: why now?", "reply    bot at 03:12:44: disk full", "claimed  carl")
 	b.seesNot("updated")
-	life := *r.Life
+	life := *r.Activity
 	life.Revision, life.Progress = 4, "2 of 3"
-	r.Life = &life
+	r.Activity = &life
 	b.poll(r)
 	b.sees("updated 03:12:44", "agreed   2 of 3", "[a] approve")
 }
 
 // A yes after somebody's edit approves the edit: it is what is shown first, and again before anything is sent.
-func TestI6_AnEditOfSomebodyElseIsWhatIsApproved(t *testing.T) {
+func TestI6_PlainApproveUsesThePriorEdit(t *testing.T) {
 	edited := refund()
 	edited.Shown = strings.Repeat("e", 64)
-	edited.Life = &api.Life{Revision: 2, Edit: &api.Edit{Mark: api.Mark{By: "bob", At: start}, Args: json.RawMessage(`{"order":9007199254740993,"amount":7.00}`)}}
-	b := newBench(t, 90, 40, refund())
+	edited.Activity = &api.Activity{Revision: 2, Edit: &api.Edit{Stamp: api.Stamp{By: "bob", At: start}, Args: json.RawMessage(`{"order":9007199254740993,"amount":7.00}`)}}
+	b := newHarness(t, 90, 40, refund())
 	b.keys("enter")
 	b.poll(edited)
 	b.sees("The question has changed")
@@ -193,9 +193,9 @@ func TestI6_AnEditOfSomebodyElseIsWhatIsApproved(t *testing.T) {
 }
 
 // The list may know less than the server does: nothing is decided on what the list says.
-func TestDetail_ButtonsComeWithTheServersWord(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
-	b.tell(named["enter"])
+func TestDetail_ActionsAppearWhenServerAllows(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers())
+	b.update(namedKeys["enter"])
 	b.sees("asking the server")
 	b.seesNot("[a] approve")
 	b.keys("a", "y")
@@ -204,7 +204,7 @@ func TestDetail_ButtonsComeWithTheServersWord(t *testing.T) {
 	}
 	edited := dropUsers()
 	edited.Shown = strings.Repeat("e", 64)
-	b.tell(polled{number: b.m.number, items: []api.Request{dropUsers()}, open: &edited})
+	b.update(pollResult{seq: b.m.pollSeq, items: []api.Request{dropUsers()}, open: &edited})
 	b.keys("a", "y")
 	if len(b.sends) != 1 || b.sends[0].Shown != edited.Shown {
 		t.Errorf("%+v", b.sends)
@@ -212,13 +212,13 @@ func TestDetail_ButtonsComeWithTheServersWord(t *testing.T) {
 }
 
 // Whoever decided in the inbox had never looked, as far as the log and the statistics knew.
-func TestDetail_TheServerHearsWhatSomebodyLooksAt(t *testing.T) {
+func TestDetail_ViewIsReported(t *testing.T) {
 	open := func(mayNot string) api.Request {
 		r := refund()
-		r.Life = &api.Life{Revision: 1, State: "open", MayNot: mayNot, Verbs: []string{"approve", "reject"}}
+		r.Activity = &api.Activity{Revision: 1, State: "open", IneligibleReason: mayNot, Verbs: []string{"approve", "reject"}}
 		return r
 	}
-	b := newBench(t, 80, 24, open(""))
+	b := newHarness(t, 80, 24, open(""))
 	if len(b.views) != 0 {
 		t.Errorf("the list is no look at a request: %q", b.views)
 	}
@@ -228,7 +228,7 @@ func TestDetail_TheServerHearsWhatSomebodyLooksAt(t *testing.T) {
 		t.Fatalf("the server was told %q", b.views)
 	}
 	edited := open("")
-	edited.Shown, edited.Life.Revision = "another", 2
+	edited.Shown, edited.Activity.Revision = "another", 2
 	b.poll(edited)
 	if len(b.views) != 1 {
 		t.Errorf("they see what it was: %q", b.views)
@@ -238,7 +238,7 @@ func TestDetail_TheServerHearsWhatSomebodyLooksAt(t *testing.T) {
 	if len(b.views) != 2 || b.views[1] != "int_refund another" {
 		t.Errorf("they see what it is: %q", b.views)
 	}
-	b = newBench(t, 80, 24, open("not_member"))
+	b = newHarness(t, 80, 24, open("not_member"))
 	b.keys("enter")
 	if len(b.views) != 0 {
 		t.Errorf("whoever may not decide is not counted: %q", b.views)
@@ -246,10 +246,10 @@ func TestDetail_TheServerHearsWhatSomebodyLooksAt(t *testing.T) {
 }
 
 // What the program says of its action is about the arguments that the program had, and stands with those.
-func TestI6_ASummaryStandsWithTheArgumentsThatItIsAbout(t *testing.T) {
+func TestI6_SummaryIsShownWithItsArguments(t *testing.T) {
 	edited := dropUsers()
-	edited.Life = &api.Life{Revision: 2, Edit: &api.Edit{Mark: api.Mark{By: "bob", At: start}, Args: json.RawMessage(`{"name":"orders","rows":7}`)}}
-	b := newBench(t, 90, 40, edited)
+	edited.Activity = &api.Activity{Revision: 2, Edit: &api.Edit{Stamp: api.Stamp{By: "bob", At: start}, Args: json.RawMessage(`{"name":"orders","rows":7}`)}}
+	b := newHarness(t, 90, 40, edited)
 	b.keys("enter")
 	frame := b.frame()
 	if used, says := strings.Index(frame, "name: \"orders\""), strings.Index(frame, "Drop the table users"); used < 0 || says < used {

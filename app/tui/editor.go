@@ -139,18 +139,18 @@ func (e *editor) view(width, height int, focused bool) []string {
 	var lines [][]cell
 	cursorLine, start := 0, 0
 	for _, line := range strings.SplitAfter(string(e.text), "\n") {
-		shown := cells(strings.TrimSuffix(line, "\n"), block, normal)
+		shown := cells(strings.TrimSuffix(line, "\n"), modeBlock, styleNormal)
 		length := len([]rune(line))
 		last := start+length == len(e.text) && !strings.HasSuffix(line, "\n")
 		at := e.at - start
 		here := at >= 0 && (at < length || last && at == length)
 		if here || last { // room for a cursor behind the last character
-			shown = append(shown, cell{" ", 1, normal})
+			shown = append(shown, cell{" ", 1, styleNormal})
 		}
 		if here && focused {
-			shown[at].look = inverse
+			shown[at].style = styleInverse
 		}
-		folded := fold(shown, width)
+		folded := wrap(shown, width)
 		if here {
 			cursorLine = len(lines) + lineOf(folded, at)
 		}

@@ -15,21 +15,21 @@ import (
 
 // field is one value of a form.
 type field struct {
-	name, about string
-	kind        fieldKind
-	required    bool
-	nullable    bool
-	whole       bool  // it is the whole value, and no member of one
-	shape       shape // whose part it is
+	name, description string
+	kind              fieldKind
+	required          bool
+	nullable          bool
+	whole             bool       // it is the whole value, and no member of one
+	schema            formSchema // whose part it is
 
-	edit    editor
-	options []json.RawMessage
-	pick    int // which option, or unset
+	edit     editor
+	options  []json.RawMessage
+	selected int // which option, or unset
 
 	// before is the value that the form began with; nil if there was none. As long as nobody touches the field it is the value, byte by byte.
-	before json.RawMessage
-	start  string // what the person saw of it
-	err    string
+	original json.RawMessage
+	initial  string // what the person saw of it
+	err      string
 }
 
 // unset is the choice of nothing.
@@ -75,20 +75,20 @@ func readRaw(text string) (json.RawMessage, error) {
 	return json.RawMessage(strings.TrimSpace(text)), nil
 }
 
-func (f *field) choose(options ...json.RawMessage) { f.kind, f.options = choiceField, options }
+func (f *field) setOptions(options ...json.RawMessage) { f.kind, f.options = choiceField, options }
 
 // begin fills in the value that the form begins with.
-func (f *field) begin(value json.RawMessage) {
-	f.before = value
+func (f *field) setInitial(value json.RawMessage) {
+	f.original = value
 	var text string
 	switch {
 	case f.kind == choiceField:
 		for i, option := range f.options {
 			if string(option) == string(value) {
-				f.pick = i
+				f.selected = i
 			}
 		}
-		if f.pick == unset { // none of those that are allowed
+		if f.selected == unset { // none of those that are allowed
 			f.kind = rawField
 			f.edit = newEditor(indented(value))
 		}
@@ -101,7 +101,7 @@ func (f *field) begin(value json.RawMessage) {
 		f.edit = newEditor(indented(value))
 	}
 	f.edit.at = 0
-	f.start = f.state()
+	f.initial = f.state()
 }
 
 // indented is JSON for people to edit. Only the spaces differ.
@@ -116,32 +116,32 @@ func indented(value json.RawMessage) string {
 // state is what the person sees in the field.
 func (f *field) state() string {
 	if f.kind == choiceField {
-		return fmt.Sprint(f.pick)
+		return fmt.Sprint(f.selected)
 	}
 	return f.edit.value()
 }
 
 // isTouched reports whether somebody wrote something there.
 func (f *field) isTouched() bool {
-	if f.before == nil && f.kind == choiceField {
-		return f.pick != unset
+	if f.original == nil && f.kind == choiceField {
+		return f.selected != unset
 	}
-	return f.state() != f.start
+	return f.state() != f.initial
 }
 
 // value is the field as JSON; nil if it is left out.
 func (f *field) value() (json.RawMessage, error) {
-	if f.before != nil && !f.isTouched() {
-		return f.before, nil
+	if f.original != nil && !f.isTouched() {
+		return f.original, nil
 	}
 	value, err := f.read()
 	if err != nil || value == nil {
 		return nil, err
 	}
 	if f.whole {
-		err = f.shape.check(value)
+		err = f.schema.check(value)
 	} else {
-		err = f.shape.checkMember(f.name, value)
+		err = f.schema.checkMember(f.name, value)
 	}
 	return value, err
 }
@@ -149,11 +149,11 @@ func (f *field) value() (json.RawMessage, error) {
 func (f *field) read() (json.RawMessage, error) {
 	empty := f.edit.value() == ""
 	switch {
-	case f.kind == choiceField && f.pick != unset:
-		return f.options[f.pick], nil
+	case f.kind == choiceField && f.selected != unset:
+		return f.options[f.selected], nil
 	case f.kind != choiceField && !empty:
 		return fieldKinds[f.kind].read(f.edit.value())
-	case f.before != nil && f.kind == textField && f.required: // emptied on purpose
+	case f.original != nil && f.kind == textField && f.required: // emptied on purpose
 		return json.RawMessage(`""`), nil
 	case f.required && f.nullable:
 		return json.RawMessage("null"), nil
@@ -182,14 +182,14 @@ func (f *field) key(k tea.KeyPressMsg) bool {
 	}
 	switch k.String() {
 	case "left", "h":
-		f.pick = max(f.pick-1, lowest)
+		f.selected = max(f.selected-1, lowest)
 	case "right", "l", "space":
-		f.pick++
-		if f.pick >= len(f.options) {
-			f.pick = lowest
+		f.selected++
+		if f.selected >= len(f.options) {
+			f.selected = lowest
 		}
 	case "backspace", "delete":
-		f.pick = unset
+		f.selected = unset
 	default:
 		return false
 	}
@@ -197,53 +197,53 @@ func (f *field) key(k tea.KeyPressMsg) bool {
 }
 
 // How many lines of a text are shown in a form.
-const fieldLines, rawLines = 5, 8
+const maxFieldLines, maxRawLines = 5, 8
 
 // view shows the field in the form.
-func (f *field) view(s *sheet, focused bool) {
+func (f *field) view(s *renderer, focused bool) {
 	mark := "  "
 	if focused {
 		mark = "▸ "
 	}
-	title := append(own(mark, strong), cells(f.name, oneLine, strong)...)
+	title := append(ownText(mark, styleStrong), cells(f.name, modeLine, styleStrong)...)
 	hint := fieldKinds[f.kind].hint
 	if f.required {
 		hint = strings.TrimPrefix(hint+", required", ", ")
 	}
 	if hint != "" {
-		title = append(title, own("  ("+hint+")", faint)...)
+		title = append(title, ownText("  ("+hint+")", styleFaint)...)
 	}
 	s.add(nil, spaces(2), title)
-	if f.about != "" {
-		s.add(spaces(2), spaces(2), cells(f.about, oneLine, faint))
+	if f.description != "" {
+		s.add(spaces(2), spaces(2), cells(f.description, modeLine, styleFaint))
 	}
 	if f.kind == choiceField {
 		f.viewChoice(s)
 	} else {
-		height := fieldLines
+		height := maxFieldLines
 		if f.kind == rawField {
-			height = rawLines
+			height = maxRawLines
 		}
 		for _, line := range f.edit.view(s.width-4, height, focused) {
-			s.lines = append(s.lines, draw(own("  │ ", faint))+line)
+			s.lines = append(s.lines, draw(ownText("  │ ", styleFaint))+line)
 		}
 	}
 	if f.err != "" {
-		s.add(own("  ! ", strong), spaces(4), cells(f.err, oneLine, strong))
+		s.add(ownText("  ! ", styleStrong), spaces(4), cells(f.err, modeLine, styleStrong))
 	}
 }
 
 // viewChoice shows all options beside each other if there is room, or else the one that is chosen.
-func (f *field) viewChoice(s *sheet) {
+func (f *field) viewChoice(s *renderer) {
 	all := spaces(2)
 	var chosen []cell
 	for i, option := range f.options {
 		text := optionCells(option)
-		if i == f.pick {
+		if i == f.selected {
 			chosen = text
-			text = append(append(own("(•) ", strong), text...), spaces(2)...)
+			text = append(append(ownText("(•) ", styleStrong), text...), spaces(2)...)
 		} else {
-			text = append(append(own("( ) ", faint), text...), spaces(2)...)
+			text = append(append(ownText("( ) ", styleFaint), text...), spaces(2)...)
 		}
 		all = append(all, text...)
 	}
@@ -251,23 +251,23 @@ func (f *field) viewChoice(s *sheet) {
 		s.add(nil, nil, all)
 		return
 	}
-	if f.pick == unset {
-		chosen = own("nothing", faint)
+	if f.selected == unset {
+		chosen = ownText("nothing", styleFaint)
 	}
-	s.add(own(fmt.Sprintf("  ‹ %d/%d ", f.pick+1, len(f.options)), faint), spaces(4), append(chosen[:len(chosen):len(chosen)], own(" ›", faint)...))
+	s.add(ownText(fmt.Sprintf("  ‹ %d/%d ", f.selected+1, len(f.options)), styleFaint), spaces(4), append(chosen[:len(chosen):len(chosen)], ownText(" ›", styleFaint)...))
 }
 
 // optionCells shows a choice: a word as it is, everything else as JSON.
 func optionCells(option json.RawMessage) []cell {
 	var text string
 	if json.Unmarshal(option, &text) == nil && isPlainName(text) {
-		return cells(text, oneLine, normal)
+		return cells(text, modeLine, styleNormal)
 	}
 	switch string(option) {
 	case "true":
-		return own("yes", normal)
+		return ownText("yes", styleNormal)
 	case "false":
-		return own("no", normal)
+		return ownText("no", styleNormal)
 	}
-	return cells(string(option), oneLine, normal)
+	return cells(string(option), modeLine, styleNormal)
 }

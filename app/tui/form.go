@@ -11,13 +11,13 @@ import (
 // formScreen asks for what a verb needs: a reason, other arguments, or a whole answer. It outlives its place on the screen: what was typed is
 // there again when the same verb is chosen for the same request.
 type formScreen struct {
-	d      *detailScreen
-	o      offer
-	fields []*field
-	focus  int
-	scroll scroller
-	peek   int // how far the person looks below the fields, at what is asked
-	err    string
+	d            *detailScreen
+	action       action
+	fields       []*field
+	focus        int
+	scroll       scroller
+	scrollOffset int // how far the person looks below the fields, at what is asked
+	err          string
 }
 
 type draftKey struct {
@@ -28,9 +28,9 @@ type draftKey struct {
 }
 
 // begin begins a decision: with a form if the verb needs one, else with the question whether the person is sure.
-func (m *model) begin(d *detailScreen, o offer) {
-	if !o.needsForm() && shapeOf(d.r.AnswerSchema).check(o.says()) == nil {
-		m.push(m.confirm(d, nil, o, o.says()))
+func (m *model) openAction(d *detailScreen, o action) {
+	if !o.needsForm() && parseSchema(d.r.AnswerSchema).check(o.answer()) == nil {
+		m.push(m.confirm(d, nil, o, o.answer()))
 		return
 	}
 	key := draftKey{d.r.ID, d.r.Shown, string(d.r.AnswerSchema), o.verb}
@@ -39,22 +39,24 @@ func (m *model) begin(d *detailScreen, o offer) {
 		form = &formScreen{fields: fieldsOf(d, o)}
 		m.drafts[key] = form
 	}
-	form.d, form.o, form.err = d, o, ""
+	form.d, form.action, form.err = d, o, ""
 	m.push(form)
 }
 
 // needsForm reports whether there is something to ask beside the verb.
-func (o offer) needsForm() bool { return o.verb == answer || o.verb == approveEdited || o.reason != "" }
+func (o action) needsForm() bool {
+	return o.verb == verbAnswer || o.verb == verbApproveEdited || o.reason != ""
+}
 
 // fieldsOf makes the fields of a form.
-func fieldsOf(d *detailScreen, o offer) []*field {
-	s := shapeOf(d.r.AnswerSchema)
+func fieldsOf(d *detailScreen, o action) []*field {
+	s := parseSchema(d.r.AnswerSchema)
 	switch {
 	case o.act != "":
-		return []*field{{name: o.reason, kind: textField, required: true, pick: unset}}
-	case o.verb == approveEdited:
+		return []*field{{name: o.reason, kind: textField, required: true, selected: unset}}
+	case o.verb == verbApproveEdited:
 		asked, _ := approvalOf(d.r)
-		return argFields(shapeOf(asked.ArgsSchema), argsOf(d.r))
+		return argFields(parseSchema(asked.ArgsSchema), argsOf(d.r))
 	case IsHold(d.r):
 		return argFields(s, d.r.Data)
 	case o.reason != "" && s.check(writeObject(append(o.base[:len(o.base):len(o.base)], rawMember{o.reason, json.RawMessage(`"x"`)}))) == nil:
@@ -65,18 +67,18 @@ func fieldsOf(d *detailScreen, o offer) []*field {
 	fields := s.fields()
 	for _, f := range fields { // an approve that needs more than the word
 		if value := get(o.base, f.name); value != nil {
-			f.begin(value)
+			f.setInitial(value)
 		}
 	}
 	return fields
 }
 
 // argFields are the fields for arguments that there are already. Whatever the schema does not know is a field for JSON.
-func argFields(s shape, args json.RawMessage) []*field {
+func argFields(s formSchema, args json.RawMessage) []*field {
 	members, isObject := rawMembers(args)
 	if !isObject || len(s.properties) == 0 && len(members) == 0 {
 		f := s.wholeField()
-		f.begin(args)
+		f.setInitial(args)
 		return []*field{f}
 	}
 	var fields []*field
@@ -85,19 +87,19 @@ func argFields(s shape, args json.RawMessage) []*field {
 	}
 	for _, m := range members {
 		if s.property(m.name) == nil {
-			fields = append(fields, &field{name: m.name, kind: rawField, pick: unset, shape: s})
+			fields = append(fields, &field{name: m.name, kind: rawField, selected: unset, schema: s})
 		}
 	}
 	for _, f := range fields {
 		if value := get(members, f.name); value != nil {
-			f.begin(value)
+			f.setInitial(value)
 		}
 	}
 	return fields
 }
 
-// peekBy is how many lines a look further down is.
-const peekBy = 5
+// scrollStep is how many lines a look further down is.
+const scrollStep = 5
 
 func (f *formScreen) isTouched() bool {
 	for _, field := range f.fields {
@@ -112,13 +114,13 @@ func (f *formScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	switch name {
 	case "pgdown":
-		f.peek += peekBy
+		f.scrollOffset += scrollStep
 		return nil
 	case "pgup":
-		f.peek = max(f.peek-peekBy, 0)
+		f.scrollOffset = max(f.scrollOffset-scrollStep, 0)
 		return nil
 	}
-	f.peek = 0
+	f.scrollOffset = 0
 	switch name {
 	case "esc":
 		m.pop()
@@ -171,23 +173,23 @@ func (f *formScreen) review(m *model) {
 	if !ok || f.d.frozen != "" {
 		return
 	}
-	for _, o := range f.d.offers(m) { // the word may hold the time
-		if o.verb == f.o.verb {
-			f.o = o
+	for _, o := range f.d.actions(m) { // the word may hold the time
+		if o.verb == f.action.verb {
+			f.action = o
 		}
 	}
-	said, err := f.say(value)
+	said, err := f.buildAnswer(value)
 	if err == nil {
-		err = f.o.isSaidBy(said) //mutate:form-matches-choice
+		err = f.action.checkVerb(said) //mutate:form-matches-choice
 	}
-	if err == nil && f.o.act == "" {
-		err = shapeOf(f.d.r.AnswerSchema).check(said)
+	if err == nil && f.action.act == "" {
+		err = parseSchema(f.d.r.AnswerSchema).check(said)
 	}
 	if err != nil {
 		f.err = err.Error()
 		return
 	}
-	m.push(m.confirm(f.d, f, f.o, said))
+	m.push(m.confirm(f.d, f, f.action, said))
 }
 
 // read reads all fields, and goes to the first with a mistake.
@@ -211,36 +213,36 @@ func (f *formScreen) read() (members []rawMember, ok bool) {
 }
 
 // say makes an answer of what the fields hold.
-func (f *formScreen) say(values []rawMember) (json.RawMessage, error) {
+func (f *formScreen) buildAnswer(values []rawMember) (json.RawMessage, error) {
 	whole := len(f.fields) == 1 && f.fields[0].whole
 	switch {
-	case f.o.verb == approveEdited:
+	case f.action.verb == verbApproveEdited:
 		args := writeObject(values)
 		if whole {
 			args = values[0].value
 		}
 		asked, _ := approvalOf(f.d.r)
 		if !f.isTouched() {
-			return nil, fmt.Errorf("nothing is edited: go back and use %s", verbs[approve].label)
+			return nil, fmt.Errorf("nothing is edited: go back and use %s", verbs[verbApprove].label)
 		}
-		return writeObject(append(f.o.base[:len(f.o.base):len(f.o.base)], rawMember{"args", args})), fits(asked.ArgsSchema, args)
+		return writeObject(append(f.action.base[:len(f.action.base):len(f.action.base)], rawMember{"args", args})), validate(asked.ArgsSchema, args)
 	case whole:
 		return values[0].value, nil
-	case len(f.fields) == 1 && f.fields[0].name == f.o.reason:
+	case len(f.fields) == 1 && f.fields[0].name == f.action.reason:
 		if strings.TrimSpace(f.fields[0].edit.value()) == "" {
 			f.fields[0].err = "this must be filled in"
 			return nil, fmt.Errorf("say why")
 		}
-		if f.o.act != "" {
+		if f.action.act != "" {
 			return writeObject([]rawMember{{"text", values[0].value}}), nil
 		}
-		return writeObject(append(f.o.base[:len(f.o.base):len(f.o.base)], values...)), nil
+		return writeObject(append(f.action.base[:len(f.action.base):len(f.action.base)], values...)), nil
 	}
 	return writeObject(values), nil
 }
 
 func (f *formScreen) title(m *model) []cell {
-	return append(own("‹ "+verbs[f.o.verb].title+" ", strong), cells(Summary(f.d.r), oneLine, normal)...)
+	return append(ownText("‹ "+verbs[f.action.verb].title+" ", styleStrong), cells(Summary(f.d.r), modeLine, styleNormal)...)
 }
 
 func (f *formScreen) hints(*model) []hint {
@@ -256,20 +258,20 @@ func (f *formScreen) hints(*model) []hint {
 	} else {
 		hints = append(hints, hint{"alt+↵", "new line"})
 	}
-	if f.scroll.more() > 0 || f.peek > 0 {
+	if f.scroll.more() > 0 || f.scrollOffset > 0 {
 		hints = append(hints, hint{"pgup/dn", "scroll"})
 	}
 	return append(hints, hint{"esc", "back (text is kept)"})
 }
 
 func (f *formScreen) body(_ *model, width, height int) []string {
-	s := &sheet{width: width}
+	s := &renderer{width: width}
 	if f.d.frozen != "" {
-		s.add(own("! ", strong), spaces(2), own(f.d.frozen+" This can no longer be sent; your text is kept.", strong))
+		s.add(ownText("! ", styleStrong), spaces(2), ownText(f.d.frozen+" This can no longer be sent; your text is kept.", styleStrong))
 		s.blank()
 	}
 	if f.err != "" {
-		s.add(own("! ", strong), spaces(2), cells(f.err, oneLine, strong))
+		s.add(ownText("! ", styleStrong), spaces(2), cells(f.err, modeLine, styleStrong))
 		s.blank()
 	}
 	from, to := 0, 0
@@ -281,15 +283,15 @@ func (f *formScreen) body(_ *model, width, height int) []string {
 		}
 		s.blank()
 	}
-	s.add(nil, nil, own(strings.Repeat("╌", width), faint))
-	f.d.question(s)
+	s.add(nil, nil, ownText(strings.Repeat("╌", width), styleFaint))
+	f.d.addQuestion(s)
 	// The field that is typed in is always on the screen, with the note above if there is room.
 	if to <= height {
 		f.scroll.top = 0
 	} else {
 		f.scroll.top = min(max(f.scroll.top, to-height), from)
 	}
-	f.peek = min(f.peek, max(len(s.lines)-height-f.scroll.top, 0))
-	f.scroll.top += f.peek
+	f.scrollOffset = min(f.scrollOffset, max(len(s.lines)-height-f.scroll.top, 0))
+	f.scroll.top += f.scrollOffset
 	return f.scroll.show(s.lines, height)
 }

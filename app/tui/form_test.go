@@ -41,7 +41,7 @@ func TestForm_FieldsByType(t *testing.T) {
 			}
 			r := review()
 			r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"it":` + test.schema + `},"required":["it"],"$defs":{"n":{"type":"integer"}` + loop + `}}`)
-			b := newBench(t, 100, 30, r)
+			b := newHarness(t, 100, 30, r)
 			b.keys("enter", "f")
 			b.types(test.typed)
 			b.keys("enter")
@@ -50,7 +50,7 @@ func TestForm_FieldsByType(t *testing.T) {
 				return
 			}
 			b.keys("y")
-			b.sentOne(r.ID, `{"it":`+test.want+`}`)
+			b.expectSent(r.ID, `{"it":`+test.want+`}`)
 		})
 	}
 }
@@ -58,7 +58,7 @@ func TestForm_FieldsByType(t *testing.T) {
 func TestForm_Choices(t *testing.T) {
 	r := review()
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"size":{"enum":["s","m",3,null]},"gift":{"type":"boolean"},"card":{"type":"boolean"}},"required":["size","gift"]}`)
-	b := newBench(t, 80, 30, r)
+	b := newHarness(t, 80, 30, r)
 	b.keys("enter", "f", "ctrl+s")
 	if got := strings.Count(b.frame(), "! choose one"); got != 2 {
 		t.Errorf("%d complaints:\n%s", got, b.frame())
@@ -66,57 +66,57 @@ func TestForm_Choices(t *testing.T) {
 	b.keys("right", "right", "right", "tab", "right", "tab", "right", "right", "right")
 	b.sees("( ) s  ( ) m  (•) 3  ( ) null", "(•) yes  ( ) no", "( ) yes  ( ) no")
 	b.keys("ctrl+s", "y")
-	b.sentOne(r.ID, `{"size":3,"gift":true}`)
+	b.expectSent(r.ID, `{"size":3,"gift":true}`)
 }
 
 func TestForm_OptionalIsLeftOut(t *testing.T) {
-	b := newBench(t, 80, 24, review())
+	b := newHarness(t, 80, 24, review())
 	b.keys("enter", "f", "right", "ctrl+s", "y")
-	b.sentOne("int_review", `{"action":"approve"}`)
+	b.expectSent("int_review", `{"action":"approve"}`)
 }
 
-func TestForm_AnswerThatIsNoObject(t *testing.T) {
+func TestForm_NonObjectAnswer(t *testing.T) {
 	for schema, keys := range map[string][]string{`{"type":"boolean"}`: {"right"}, ``: {"t", "r", "u", "e"}} {
 		r := review()
 		r.AnswerSchema = json.RawMessage(schema)
-		b := newBench(t, 80, 24, r)
+		b := newHarness(t, 80, 24, r)
 		b.keys("enter", "f")
 		b.keys(keys...)
 		b.keys("enter", "y")
-		b.sentOne(r.ID, `true`)
+		b.expectSent(r.ID, `true`)
 	}
 }
 
 // What no field can check alone is said above the form.
-func TestForm_TheWholeIsChecked(t *testing.T) {
+func TestForm_WholeAnswerIsValidated(t *testing.T) {
 	r := review()
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"minProperties":2}`)
-	b := newBench(t, 80, 24, r)
+	b := newHarness(t, 80, 24, r)
 	b.keys("enter", "f", "x", "ctrl+s")
 	b.sees("! ", "minProperties")
 	b.keys("tab", "x", "ctrl+s", "y")
-	b.sentOne(r.ID, `{"a":"x","b":"x"}`)
+	b.expectSent(r.ID, `{"a":"x","b":"x"}`)
 }
 
 // Arguments that the schema does not know are kept, and can be edited as JSON.
 func TestForm_EditsOfUnknownArguments(t *testing.T) {
 	asked := approval("mail", "", `{"to":"ann","cc":["bob"],"n":1.0}`)
 	asked.ArgsSchema = json.RawMessage(`{"type":"object","properties":{"to":{"type":"string"}}}`)
-	b := newBench(t, 80, 30, request("int_1", "run", "inproc:g", "approval", asked, dropUsers().AnswerSchema, nil))
+	b := newHarness(t, 80, 30, request("int_1", "run", "inproc:g", "approval", asked, dropUsers().AnswerSchema, nil))
 	b.keys("enter", "e", "ctrl+k")
 	b.types("eve")
 	b.keys("ctrl+s", "y")
-	b.sentOne("int_1", `{"verb":"approve","args":{"to":"eve","cc":["bob"],"n":1.0}}`)
+	b.expectSent("int_1", `{"verb":"approve","args":{"to":"eve","cc":["bob"],"n":1.0}}`)
 }
 
-func TestForm_TheFieldInUseIsOnTheScreen(t *testing.T) {
+func TestForm_FocusedFieldIsVisible(t *testing.T) {
 	var properties []string
 	for r := 'a'; r <= 'z'; r++ {
 		properties = append(properties, `"field-`+string(r)+`":{"type":"string"}`)
 	}
 	r := review()
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
-	b := newBench(t, 40, 20, r)
+	b := newHarness(t, 40, 20, r)
 	b.keys("enter", "f")
 	for c := 'a'; c <= 'z'; c++ {
 		b.sees("▸ field-" + string(c))
@@ -143,7 +143,7 @@ func TestEditor_Keys(t *testing.T) {
 	} {
 		e := newEditor("one two\nthree")
 		for _, name := range test.keys {
-			key, ok := named[name]
+			key, ok := namedKeys[name]
 			if !ok {
 				e.insert(name)
 				continue

@@ -11,10 +11,10 @@ import (
 )
 
 // Every screen in the two sizes that must do. To see them: go test ./app/tui -run TestFrames -update, and look at testdata.
-func TestFrames_AreAsSomebodyFoundThemGood(t *testing.T) {
+func TestFrames_MatchGolden(t *testing.T) {
 	for _, size := range []struct{ width, height int }{{80, 24}, {40, 20}} {
-		open := func(t *testing.T, keys ...string) *bench {
-			b := newBench(t, size.width, size.height, dropUsers(), refund(), review())
+		open := func(t *testing.T, keys ...string) *harness {
+			b := newHarness(t, size.width, size.height, dropUsers(), refund(), review())
 			b.keys(keys...)
 			return b
 		}
@@ -29,14 +29,14 @@ func TestFrames_AreAsSomebodyFoundThemGood(t *testing.T) {
 			open(t, "j", "enter", "e", "tab", "ctrl+k", "4", "0", "ctrl+s").golden(name("confirm-edit"))
 			open(t, "j", "j", "enter", "f", "right", "right").golden(name("form"))
 			open(t, "?").golden(name("help"))
-			newBench(t, size.width, size.height).golden(name("connecting"))
-			newBench(t, size.width, size.height, []api.Request{}...).golden(name("empty"))
+			newHarness(t, size.width, size.height).golden(name("connecting"))
+			newHarness(t, size.width, size.height, []api.Request{}...).golden(name("empty"))
 		})
 	}
 }
 
 // The pictures in the docs are frames of today, without some of their empty lines.
-func TestDocs_ShowTheFramesAsTheyAre(t *testing.T) {
+func TestDocs_FramesMatchGolden(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "inbox.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func (h *helpScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	switch name := k.String(); {
 	case h.scroll.key(name):
 	case name == "q":
-		return m.leave()
+		return m.quit()
 	default:
 		m.pop()
 	}
@@ -44,33 +44,33 @@ func (h *helpScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 
 func (h *helpScreen) paste(*model, string) {}
 
-func (h *helpScreen) title(*model) []cell { return own("‹ Help", strong) }
+func (h *helpScreen) title(*model) []cell { return ownText("‹ Help", styleStrong) }
 
 func (h *helpScreen) hints(*model) []hint { return []hint{{"j/k", "scroll"}, {"esc", "back"}} }
 
 func (h *helpScreen) body(_ *model, width, height int) []string {
 	const column = 13
-	s := &sheet{width: width}
+	s := &renderer{width: width}
 	for _, line := range helpText {
 		if line.key == "" {
 			s.heading(line.text)
 			continue
 		}
-		key := cells(line.key, block, normal)
+		key := cells(line.key, modeBlock, styleNormal)
 		if line.key[0] == '\\' {
 			key = []cell{escape(line.key)}
 		}
-		s.add(append(append(spaces(1), key...), spaces(column-1-widthOfCells(key))...), spaces(column), own(line.text, normal))
+		s.add(append(append(spaces(1), key...), spaces(column-1-widthOfCells(key))...), spaces(column), ownText(line.text, styleNormal))
 	}
 	return h.scroll.show(s.lines, height)
 }
 
-// leaveScreen asks before something is lost.
-type leaveScreen struct{ loss string }
+// quitScreen asks before something is lost.
+type quitScreen struct{ unsaved string }
 
-func (l *leaveScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+func (l *quitScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
-	case yes:
+	case confirmKey:
 		return tea.Quit
 	case "esc", "n":
 		m.pop()
@@ -78,16 +78,16 @@ func (l *leaveScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (l *leaveScreen) paste(*model, string) {}
+func (l *quitScreen) paste(*model, string) {}
 
-func (l *leaveScreen) title(*model) []cell { return own("Quit?", strong) }
+func (l *quitScreen) title(*model) []cell { return ownText("Quit?", styleStrong) }
 
-func (l *leaveScreen) hints(*model) []hint {
-	return []hint{{yes, "quit"}, {"esc", "stay"}}
+func (l *quitScreen) hints(*model) []hint {
+	return []hint{{confirmKey, "quit"}, {"esc", "stay"}}
 }
 
-func (l *leaveScreen) body(_ *model, width, _ int) []string {
-	s := &sheet{width: width}
-	s.say(l.loss)
+func (l *quitScreen) body(_ *model, width, _ int) []string {
+	s := &renderer{width: width}
+	s.sentence(l.unsaved)
 	return s.lines
 }

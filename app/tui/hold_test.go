@@ -15,8 +15,8 @@ func held() api.Request {
 }
 
 // Nothing on the screen said that null lets a held run go on: there was a field for JSON, and the server refused whatever people tried.
-func TestHold_AYesLetsItGoOnAsItIs(t *testing.T) {
-	b := newBench(t, 80, 24, held())
+func TestHold_ApproveContinuesUnchanged(t *testing.T) {
+	b := newHarness(t, 80, 24, held())
 	b.sees("held before drop_table: {")
 	b.keys("enter")
 	b.sees("[a] approve", "[f] answer")
@@ -28,8 +28,8 @@ func TestHold_AYesLetsItGoOnAsItIs(t *testing.T) {
 	}
 }
 
-func TestHold_AnAnswerIsTheWholeStateEdited(t *testing.T) {
-	b := newBench(t, 80, 24, held())
+func TestHold_AnswerIsTheEditedState(t *testing.T) {
+	b := newHarness(t, 80, 24, held())
 	b.keys("enter", "f", "ctrl+k")
 	b.types(`"customers"`)
 	b.keys("ctrl+s", "y")
@@ -39,10 +39,10 @@ func TestHold_AnAnswerIsTheWholeStateEdited(t *testing.T) {
 }
 
 // What an agent elsewhere calls a hold is its own question, and null may mean anything there.
-func TestHold_IsOnlyWhatAGraphHolds(t *testing.T) {
+func TestHold_OnlyGraphHoldsMatch(t *testing.T) {
 	r := held()
 	r.Address = "runnable:request"
-	b := newBench(t, 80, 24, r)
+	b := newHarness(t, 80, 24, r)
 	b.keys("enter")
 	b.seesNot("[a] approve")
 }

@@ -48,13 +48,13 @@ func quote(text string) string {
 }
 
 // Wherever a text of an agent is shown, on every screen, nothing of it reaches the terminal but what can be seen.
-func TestHostile_NoTextDrivesTheTerminal(t *testing.T) {
+func TestHostile_TextCannotControlTheTerminal(t *testing.T) {
 	everything := ""
 	for name, attack := range attacks {
 		everything += attack
 		t.Run(name, func(t *testing.T) {
 			for _, r := range hostileRequests(attack) {
-				b := newBench(t, 80, 60, r)
+				b := newHarness(t, 80, 60, r)
 				b.frame()
 				b.keys("enter")
 				b.frame()
@@ -67,7 +67,7 @@ func TestHostile_NoTextDrivesTheTerminal(t *testing.T) {
 	} {
 		t.Run(strings.Join(keys, " "), func(t *testing.T) {
 			for _, r := range hostileRequests(everything) {
-				b := newBench(t, 80, 200, r)
+				b := newHarness(t, 80, 200, r)
 				for _, key := range keys {
 					b.keys(key)
 					b.frame()
@@ -79,11 +79,11 @@ func TestHostile_NoTextDrivesTheTerminal(t *testing.T) {
 
 func hostileRequests(attack string) []api.Request {
 	attacked := func(r api.Request) api.Request {
-		mark := api.Mark{By: attack, At: start}
-		note := api.Note{Mark: mark, Text: attack}
-		r.Life = &api.Life{
+		mark := api.Stamp{By: attack, At: start}
+		note := api.Note{Stamp: mark, Text: attack}
+		r.Activity = &api.Activity{
 			Requester: attack, Rules: []string{attack}, Reason: attack, MinAuth: attack, Progress: attack, Claim: &mark, Comments: []api.Note{note},
-			Questions: []api.Question{{Note: note, Answer: &note}}, Votes: []api.Vote{{Mark: mark, Verb: attack, Reason: attack}}, Edit: &api.Edit{Mark: mark, Args: json.RawMessage(quote(attack))},
+			Clarifications: []api.Clarification{{Note: note, Reply: &note}}, Votes: []api.Vote{{Stamp: mark, Verb: attack, Reason: attack}}, Edit: &api.Edit{Stamp: mark, Args: json.RawMessage(quote(attack))},
 		}
 		r.ID, r.StateKey, r.GraphID, r.Address, r.Shown = r.ID+attack, attack, "inproc:"+attack, attack, attack
 		return r
@@ -94,7 +94,7 @@ func hostileRequests(attack string) []api.Request {
 	answer := `{"type":"object","properties":{"verb":{"enum":["approve","reject","escalate",` + quote(attack) + `]},` + quote(attack) + `:{"type":"integer","title":` + quote(attack) + `},"reason":{"pattern":` + quote(attack) + `}}}`
 	data := `{"summary":` + quote(attack) + `,"text":` + quote(attack+"\n"+attack) + `,` + quote(attack) + `:[` + quote(attack) + `]}`
 	return []api.Request{
-		attacked(request("i1", "", "", "approval", asked, fermata.Approval.PersonSchema(), nil)),
+		attacked(request("i1", "", "", "approval", asked, fermata.Approval.HumanAnswerSchema(), nil)),
 		attacked(request("i2", "", "", attack, json.RawMessage(data), json.RawMessage(answer), nil)),
 		attacked(request("i3", "", "", "text", json.RawMessage(quote(attack)), nil, nil)),
 		attacked(request("i4", "", "", "broken", json.RawMessage(attack), json.RawMessage(attack), nil)),
@@ -102,31 +102,31 @@ func hostileRequests(attack string) []api.Request {
 }
 
 // What comes back from the server may be somebody else's text, too.
-func TestHostile_RefusalsAndOutcomesAreTexts(t *testing.T) {
+func TestHostile_ProblemsAndOutcomesAreEscaped(t *testing.T) {
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
 			for _, err := range []error{
-				&api.Problem{Status: 409, Code: "already_decided", Decided: &api.Decided{By: attack, Verdict: attack, At: start}},
+				&api.Problem{Status: 409, Code: "already_decided", Decided: &api.PriorDecision{By: attack, Verdict: attack, At: start}},
 				&api.Problem{Status: 400, Code: attack, Title: attack, Detail: attack, Fields: []api.Field{{Location: attack, Message: attack}}},
 			} {
-				b := newBench(t, 80, 24, dropUsers())
+				b := newHarness(t, 80, 24, dropUsers())
 				b.keys("enter", "a", "y")
 				b.answer(nil, err)
 				b.frame()
-				b.tell(polled{number: b.m.number, err: err})
+				b.update(pollResult{seq: b.m.pollSeq, err: err})
 				b.frame()
 			}
 			for _, outcome := range []fermata.Outcome{fermata.Completed{Content: attack}, fermata.Completed{Output: json.RawMessage(attack)}, fermata.Failed{Code: attack, Message: attack}} {
-				b := newBench(t, 80, 24, dropUsers())
+				b := newHarness(t, 80, 24, dropUsers())
 				b.keys("enter", "a", "y")
 				b.answer(outcome, nil)
 				b.frame()
 			}
 			r := dropUsers()
 			r.State, r.Decision = attack, &api.Decision{Verdict: attack, By: attack, Via: attack, Source: attack, Answer: json.RawMessage(quote(attack))}
-			b := newBench(t, 80, 24, dropUsers())
+			b := newHarness(t, 80, 24, dropUsers())
 			b.keys("enter")
-			b.tell(polled{number: b.m.number, open: &r})
+			b.update(pollResult{seq: b.m.pollSeq, open: &r})
 			b.frame()
 			b.keys("u")
 			b.frame()
@@ -135,39 +135,39 @@ func TestHostile_RefusalsAndOutcomesAreTexts(t *testing.T) {
 }
 
 // What is shown stands for one text only.
-func TestCells_SpellOutWhatCannotBeSeen(t *testing.T) {
+func TestCells_InvisibleCharactersAreEscaped(t *testing.T) {
 	for _, test := range []struct {
 		text string
-		how  writing
+		how  escapeMode
 		want string
 	}{
-		{"plain ä 世", oneLine, "plain ä 世"},
-		{"a\u202eb", oneLine, `a\u202eb`},
-		{`a\u202eb`, oneLine, `a\\u202eb`},
-		{`a\\u202eb`, oneLine, `a\\\\u202eb`},
-		{`C:\dir`, oneLine, `C:\dir`},
-		{"a\nb\tc\r", oneLine, `a\nb\tc\r`},
-		{"\U000e0041", oneLine, `\u{e0041}`},
-		{"\xff", oneLine, `\xff`},
-		{"e\u0301", oneLine, "e\u0301"},
-		{"\u0301", oneLine, `\u0301`},
-		{`say "hi" \ `, quoted, `"say \"hi\" \\ "`},
-		{"a\nb", quoted, `"a\nb"`},
-		{"a\tb", block, "a→   b"},
+		{"plain ä 世", modeLine, "plain ä 世"},
+		{"a\u202eb", modeLine, `a\u202eb`},
+		{`a\u202eb`, modeLine, `a\\u202eb`},
+		{`a\\u202eb`, modeLine, `a\\\\u202eb`},
+		{`C:\dir`, modeLine, `C:\dir`},
+		{"a\nb\tc\r", modeLine, `a\nb\tc\r`},
+		{"\U000e0041", modeLine, `\u{e0041}`},
+		{"\xff", modeLine, `\xff`},
+		{"e\u0301", modeLine, "e\u0301"},
+		{"\u0301", modeLine, `\u0301`},
+		{`say "hi" \ `, modeQuoted, `"say \"hi\" \\ "`},
+		{"a\nb", modeQuoted, `"a\nb"`},
+		{"a\tb", modeBlock, "a→   b"},
 	} {
-		if got := plain(cells(test.text, test.how, normal)); got != test.want {
+		if got := plain(cells(test.text, test.how, styleNormal)); got != test.want {
 			t.Errorf("%q is shown as %s, not %s", test.text, got, test.want)
 		}
 	}
 }
 
-func TestFold_LosesNothingAndFits(t *testing.T) {
+func TestWrap_KeepsAllCellsAndFits(t *testing.T) {
 	for name, attack := range attacks {
 		for _, text := range []string{attack, strings.Repeat(attack+" ", 9), strings.Repeat("word ", 40)} {
-			all := cells(text, oneLine, normal)
+			all := cells(text, modeLine, styleNormal)
 			for width := 12; width < 90; width += 13 {
 				var again []cell
-				for _, line := range fold(all, width) {
+				for _, line := range wrap(all, width) {
 					if w := lipgloss.Width(ansi.Strip(draw(line))); w > width {
 						t.Errorf("%s: a line is %d wide, not %d", name, w, width)
 					}
@@ -209,7 +209,7 @@ func FuzzFrame_IsSafeAndFits(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data, schema string) {
 		for _, keys := range [][]string{{"enter", "o"}, {"enter", "f", "right", "tab", "x", "ctrl+s"}} {
-			b := newBench(t, 60, 20, request("i", "k", "g", "kind", json.RawMessage(data), json.RawMessage(schema), nil))
+			b := newHarness(t, 60, 20, request("i", "k", "g", "kind", json.RawMessage(data), json.RawMessage(schema), nil))
 			for _, key := range keys {
 				b.keys(key)
 				b.frame()

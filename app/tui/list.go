@@ -26,16 +26,16 @@ type listScreen struct {
 }
 
 type row struct {
-	r       api.Request
-	summary string
-	gone    time.Time // since when it is no longer open; zero while it is
+	r        api.Request
+	summary  string
+	closedAt time.Time // since when it is no longer open; zero while it is
 }
 
 // newRow finds the summary once: what is asked may be long, and is drawn often.
 func newRow(r api.Request) row { return row{r: r, summary: Summary(r)} }
 
-// keepGone is for how long a row stays that is no longer open.
-const keepGone = time.Minute
+// closedRowTTL is for how long a row stays that is no longer open.
+const closedRowTTL = time.Minute
 
 // update takes a new list.
 func (l *listScreen) update(items []api.Request, more bool, now time.Time) {
@@ -48,14 +48,14 @@ func (l *listScreen) update(items []api.Request, more bool, now time.Time) {
 		r, open := newest[old.r.ID]
 		delete(newest, old.r.ID)
 		switch {
-		case open && isSame(r, old.r):
+		case open && isSameQuestion(r, old.r):
 			rows = append(rows, row{r: r, summary: old.summary})
 		case open:
 			rows = append(rows, newRow(r))
-		case old.gone.IsZero():
-			old.gone = now
+		case old.closedAt.IsZero():
+			old.closedAt = now
 			rows = append(rows, old)
-		case old.r.ID == l.cursor || now.Sub(old.gone) < keepGone:
+		case old.r.ID == l.cursor || now.Sub(old.closedAt) < closedRowTTL:
 			rows = append(rows, old)
 		}
 	}
@@ -68,17 +68,17 @@ func (l *listScreen) update(items []api.Request, more bool, now time.Time) {
 }
 
 // markGone marks a row before the server is asked again.
-func (l *listScreen) markGone(id string, now time.Time) {
+func (l *listScreen) markClosed(id string, now time.Time) {
 	for i := range l.rows {
 		if l.rows[i].r.ID == id {
-			l.rows[i].gone = now
+			l.rows[i].closedAt = now
 		}
 	}
 }
 
 // tidy drops the rows that are no longer open, except the one that the person is at.
-func (l *listScreen) tidy() {
-	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !r.gone.IsZero() && r.r.ID != l.cursor })
+func (l *listScreen) removeClosed() {
+	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !r.closedAt.IsZero() && r.r.ID != l.cursor })
 }
 
 // visible are the rows that pass the filter, and which of them the person is at.
@@ -94,7 +94,7 @@ func (l *listScreen) visible() (rows []row, at int) {
 
 func (l *listScreen) open() (n int) {
 	for _, r := range l.rows {
-		if r.gone.IsZero() {
+		if r.closedAt.IsZero() {
 			n++
 		}
 	}
@@ -108,7 +108,7 @@ func (l *listScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	}
 	switch k.String() {
 	case "q":
-		return m.leave()
+		return m.quit()
 	case "?":
 		m.push(&helpScreen{})
 	case "/":
@@ -137,7 +137,7 @@ func (l *listScreen) move(key string) {
 	target := at
 	for range max(step, -step) { // over rows that are gone
 		next := target + step/max(step, -step)
-		for next >= 0 && next < len(rows) && !rows[next].gone.IsZero() {
+		for next >= 0 && next < len(rows) && !rows[next].closedAt.IsZero() {
 			next += step / max(step, -step)
 		}
 		if next < 0 || next >= len(rows) {
@@ -146,7 +146,7 @@ func (l *listScreen) move(key string) {
 		target = next
 	}
 	l.cursor = rows[target].r.ID
-	l.tidy()
+	l.removeClosed()
 }
 
 func (l *listScreen) enter(m *model) tea.Cmd {
@@ -185,12 +185,12 @@ func (l *listScreen) title(m *model) []cell {
 	case l.more:
 		text = fmt.Sprintf("the oldest %d", len(l.rows))
 	}
-	title := append(own("Inbox ", strong), own(text, normal)...)
+	title := append(ownText("Inbox ", styleStrong), ownText(text, styleNormal)...)
 	if m.me != "" {
-		title = append(title, cells(" · "+m.me, oneLine, faint)...)
+		title = append(title, cells(" · "+m.me, modeLine, styleFaint)...)
 	}
 	if m.config.Kind != "" {
-		title = append(title, cells(" · only "+m.config.Kind, oneLine, faint)...)
+		title = append(title, cells(" · only "+m.config.Kind, modeLine, styleFaint)...)
 	}
 	return title
 }
@@ -217,10 +217,10 @@ func (l *listScreen) body(m *model, width, height int) []string {
 	var lines []string
 	if l.filtering || l.filter.value() != "" {
 		line := l.filter.view(width-10, 1, l.filtering)
-		lines = append(lines, draw(own("filter: ", faint))+line[len(line)-1], "")
+		lines = append(lines, draw(ownText("filter: ", styleFaint))+line[len(line)-1], "")
 	}
 	if len(rows) == 0 {
-		return append(lines, l.nothing(m, width)...)
+		return append(lines, l.emptyLines(m, width)...)
 	}
 	fit := max((height-len(lines)+1)/rowHeight, 1)
 	l.top = min(max(l.top, at-fit+1), at)
@@ -231,64 +231,64 @@ func (l *listScreen) body(m *model, width, height int) []string {
 	return lines
 }
 
-func (l *listScreen) nothing(m *model, width int) []string {
-	s := &sheet{width: width}
+func (l *listScreen) emptyLines(m *model, width int) []string {
+	s := &renderer{width: width}
 	switch {
 	case l.filter.value() != "":
-		s.say("Nothing matches.")
+		s.sentence("Nothing matches.")
 	case l.loaded:
 		s.blank()
-		s.say("Nobody is asked anything. What comes in appears here.")
-	case m.link.state == refused:
-		s.say("The server does not let this key in: check FERMATA_TOKEN and its role.")
-	case m.link.state == lost:
-		s.say("The server does not answer. It is tried again and again; check FERMATA_URL.")
+		s.sentence("Nobody is asked anything. What comes in appears here.")
+	case m.conn.state == connRejected:
+		s.sentence("The server does not let this key in: check FERMATA_TOKEN and its role.")
+	case m.conn.state == connLost:
+		s.sentence("The server does not answer. It is tried again and again; check FERMATA_URL.")
 	default:
-		s.say("Asking the server …")
+		s.sentence("Asking the server …")
 	}
 	return s.lines
 }
 
-// wide is from which width on kind and time have columns of their own.
-const wide, kindColumn = 64, 18
+// wideWidth is from which width on kind and time have columns of their own.
+const wideWidth, kindColumn = 64, 18
 
 // rowLines are two lines about a request:
 //
 //	▌ kind              what it is about                        23h 12m left
 //	▌                   run · graph                                   4m ago
 func rowLines(m *model, r row, here bool, width int) []string {
-	mark, look := "  ", normal
+	mark, look := "  ", styleNormal
 	if here {
-		mark, look = "▌ ", strong
+		mark, look = "▌ ", styleStrong
 	}
-	rest, soon := left(r.r.Deadline, m.now)
+	rest, soon := timeLeft(r.r.Deadline, m.now)
 	style := faintStyle
 	if soon {
 		rest, style = "! "+rest, warnStyle
 	}
-	if !r.gone.IsZero() {
-		rest, style, look = "no longer open", faintStyle, faint
+	if !r.closedAt.IsZero() {
+		rest, style, look = "no longer open", faintStyle, styleFaint
 	}
-	kind := cut(cells(r.r.Kind, oneLine, look), kindColumn-2)
-	from := cells(origin(r.r), oneLine, faint)
-	head := own(mark, strong)
-	second := own(mark, strong)
-	if width >= wide {
+	kind := truncate(cells(r.r.Kind, modeLine, look), kindColumn-2)
+	from := cells(origin(r.r), modeLine, styleFaint)
+	head := ownText(mark, styleStrong)
+	second := ownText(mark, styleStrong)
+	if width >= wideWidth {
 		head = append(append(head, kind...), spaces(kindColumn-widthOfCells(kind))...)
 		second = append(second, spaces(kindColumn)...)
 	} else {
-		from = append(append(kind, own(" · ", faint)...), from...)
+		from = append(append(kind, ownText(" · ", styleFaint)...), from...)
 	}
-	head = append(head, cells(r.summary, oneLine, look)...)
+	head = append(head, cells(r.summary, modeLine, look)...)
 	second = append(second, from...)
 	age := ago(r.r.CreatedAt, m.now)
-	return []string{between(head, rest, style, width), between(second, age, faintStyle, width), ""}
+	return []string{spread(head, rest, style, width), spread(second, age, faintStyle, width), ""}
 }
 
 // origin is where a request comes from, and how far people are with it if the server says so.
 func origin(r api.Request) string {
 	parts := []string{r.StateKey, r.GraphID}
-	if life := r.Life; life != nil {
+	if life := r.Activity; life != nil {
 		parts = append(parts, life.Requester, life.Progress)
 		if life.Risk > 0 {
 			parts = append(parts, fmt.Sprintf("risk %d", life.Risk))
@@ -297,9 +297,9 @@ func origin(r api.Request) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
 }
 
-// between puts one text to the left and one to the right.
-func between(text []cell, right string, style lipgloss.Style, width int) string {
-	text = cut(text, width-lipgloss.Width(right)-1)
+// spread puts one text to the left and one to the right.
+func spread(text []cell, right string, style lipgloss.Style, width int) string {
+	text = truncate(text, width-lipgloss.Width(right)-1)
 	gap := width - widthOfCells(text) - lipgloss.Width(right)
 	return draw(text) + strings.Repeat(" ", max(gap, 1)) + style.Render(right)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // lineWith is the number of the line of a frame that has a text; -1 if none has.
-func (b *bench) lineWith(text string) int {
+func (b *harness) lineWith(text string) int {
 	b.t.Helper()
 	for i, line := range strings.Split(b.frame(), "\n") {
 		if strings.Contains(line, text) {
@@ -20,11 +20,11 @@ func (b *bench) lineWith(text string) int {
 	return -1
 }
 
-func TestList_NothingMovesWhileThePersonLooks(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers(), refund(), review())
+func TestList_RowsDoNotMoveWhileViewed(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers(), refund(), review())
 	b.keys("j")
 	before := b.lineWith("▌ approval          refund")
-	b.poll(refund(), named1("int_new", "brand-new"))
+	b.poll(refund(), requestNamed("int_new", "brand-new"))
 	if at := b.lineWith("▌ approval          refund"); at != before {
 		t.Errorf("the person was at line %d, now at %d", before, at)
 	}
@@ -38,17 +38,17 @@ func TestList_NothingMovesWhileThePersonLooks(t *testing.T) {
 	b.sees("brand-new")
 }
 
-func named1(id, key string) api.Request {
+func requestNamed(id, key string) api.Request {
 	r := review()
 	r.ID, r.StateKey = id, key
 	return r
 }
 
-func TestList_TheRequestOfThePersonStaysAlsoWhenItIsGone(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers(), refund(), review())
+func TestList_SelectedRowStaysWhenClosed(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers(), refund(), review())
 	b.keys("j")
 	b.poll(dropUsers(), review())
-	b.wait(2 * keepGone)
+	b.advance(2 * closedRowTTL)
 	b.poll(dropUsers(), review())
 	if b.lineWith("▌ approval          refund") < 0 {
 		t.Errorf("the cursor is somewhere else:\n%s", b.frame())
@@ -57,17 +57,17 @@ func TestList_TheRequestOfThePersonStaysAlsoWhenItIsGone(t *testing.T) {
 	b.sees("article-tea")
 }
 
-func TestList_WhatIsGoneGoesAfterAWhile(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers(), refund())
+func TestList_ClosedRowsDisappear(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers(), refund())
 	b.poll(dropUsers())
 	b.sees("refund-17", "no longer open", "Inbox 1 open")
-	b.wait(keepGone)
+	b.advance(closedRowTTL)
 	b.poll(dropUsers())
 	b.seesNot("refund-17")
 }
 
-func TestList_FilterShowsWhatHasAllWords(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers(), refund(), review())
+func TestList_FilterMatchesAllWords(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers(), refund(), review())
 	b.keys("/")
 	b.types("USERS dro")
 	b.sees("filter: USERS dro", "drop-users")
@@ -83,18 +83,18 @@ func TestList_FilterShowsWhatHasAllWords(t *testing.T) {
 	b.sees("refund-17", "article-tea")
 }
 
-func TestList_SaysThatThereIsMore(t *testing.T) {
-	b := newBench(t, 80, 24)
-	b.tell(polled{number: b.m.number, items: []api.Request{dropUsers(), refund()}, more: true})
+func TestList_ShowsThatThereIsMore(t *testing.T) {
+	b := newHarness(t, 80, 24)
+	b.update(pollResult{seq: b.m.pollSeq, items: []api.Request{dropUsers(), refund()}, more: true})
 	b.sees("Inbox the oldest 2")
 }
 
 func TestList_ScrollsWithTheCursor(t *testing.T) {
 	var many []api.Request
 	for i := range 30 {
-		many = append(many, named1("int_"+string(rune('A'+i)), "run-"+string(rune('A'+i))))
+		many = append(many, requestNamed("int_"+string(rune('A'+i)), "run-"+string(rune('A'+i))))
 	}
-	b := newBench(t, 40, 20, many...)
+	b := newHarness(t, 40, 20, many...)
 	b.sees("run-A")
 	b.keys("G")
 	b.sees("run-^")
@@ -103,41 +103,41 @@ func TestList_ScrollsWithTheCursor(t *testing.T) {
 	b.sees("run-A")
 }
 
-func TestLink_LossIsSaidAndNothingIsForgotten(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
-	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, maxPause, maxPause} {
-		b.tell(polled{number: b.m.number, err: errors.New("connection refused")})
-		if got := b.waits[len(b.waits)-1]; got != want {
+func TestConnection_LossIsShownAndStateKept(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers())
+	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, maxReconnectDelay, maxReconnectDelay} {
+		b.update(pollResult{seq: b.m.pollSeq, err: errors.New("connection refused")})
+		if got := b.delays[len(b.delays)-1]; got != want {
 			t.Errorf("it is tried again after %s, not %s", got, want)
 		}
-		b.wait(time.Second)
+		b.advance(time.Second)
 	}
 	b.sees("OFFLINE 5s, again in 14s", "drop-users")
 	b.poll(dropUsers())
 	b.sees("live 03:12:49")
-	b.tell(polled{number: b.m.number, err: &api.Problem{Status: 401, Code: "unauthenticated"}})
+	b.update(pollResult{seq: b.m.pollSeq, err: &api.Problem{Status: 401, Code: "unauthenticated"}})
 	b.sees("REFUSED: unauthenticated")
 }
 
-func TestLink_SilenceIsNotCalledLive(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
-	b.wait(20 * time.Second)
+func TestConnection_SlowPollIsNotLive(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers())
+	b.advance(20 * time.Second)
 	b.sees("no answer for 20s")
 	b.seesNot("live")
 }
 
-func TestLink_AnswersThatCameTooLateDoNotCount(t *testing.T) {
-	b := newBench(t, 80, 24, dropUsers())
-	old := b.m.number
+func TestConnection_LatePollIsIgnored(t *testing.T) {
+	b := newHarness(t, 80, 24, dropUsers())
+	old := b.m.pollSeq
 	b.keys("ctrl+r")
 	b.poll(refund(), review())
-	b.tell(polled{number: old, items: []api.Request{dropUsers()}})
+	b.update(pollResult{seq: old, items: []api.Request{dropUsers()}})
 	b.sees("Inbox 2 open")
 }
 
-func TestResize_AnyWindowIsDrawn(t *testing.T) {
+func TestResize_AnySizeRenders(t *testing.T) {
 	for _, keys := range [][]string{nil, {"enter"}, {"enter", "a"}, {"j", "enter", "e"}, {"enter", "r", "x"}, {"?"}, {"/", "t"}} {
-		b := newBench(t, 80, 24, dropUsers(), refund(), review())
+		b := newHarness(t, 80, 24, dropUsers(), refund(), review())
 		b.keys(keys...)
 		b.m.notice = notice{text: strings.Repeat("something went wrong ", 40), bad: true}
 		for width := minWidth; width < 130; width += 17 {
@@ -154,8 +154,8 @@ func TestResize_AnyWindowIsDrawn(t *testing.T) {
 }
 
 // The sentence was cut off in a window of 20 columns.
-func TestResize_TooSmallIsSaidInWhatFits(t *testing.T) {
-	b := newBench(t, 20, 24, refund())
+func TestResize_TooSmallMessageFits(t *testing.T) {
+	b := newHarness(t, 20, 24, refund())
 	if got := b.m.View().Content; got != "The window is too \nsmall." {
 		t.Errorf("%q", got)
 	}
@@ -166,8 +166,8 @@ func TestResize_TooSmallIsSaidInWhatFits(t *testing.T) {
 }
 
 // Whoever sees nothing decides nothing: in a window that was too small to show anything, three keys approved.
-func TestResize_WhatCannotBeSeenCannotBeDecided(t *testing.T) {
-	b := newBench(t, minWidth-1, 24, refund())
+func TestResize_TooSmallDisablesDecisions(t *testing.T) {
+	b := newHarness(t, minWidth-1, 24, refund())
 	b.keys("enter", "a", "y")
 	b.resize(80, 24)
 	b.keys("enter", "a")

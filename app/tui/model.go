@@ -27,14 +27,14 @@ type hint struct{ key, label string }
 // model is everything that the inbox knows.
 type model struct {
 	config        Config
-	calls         calls
+	calls         apiCalls
 	width, height int
 	now           time.Time
-	link          link
+	conn          connection
 	me            string // who decides here, as the server knows them; "" if it did not say
-	number        int    // of the last poll
+	pollSeq       int    // of the last poll
 	list          *listScreen
-	above         []screen // what lies on the list, the top last
+	stack         []screen // what lies on the list, the top last
 	drafts        map[draftKey]*formScreen
 	notice        notice
 }
@@ -46,13 +46,13 @@ type notice struct {
 }
 
 // newModel makes an inbox that has not asked anything yet.
-func newModel(config Config, calls calls) *model {
+func newModel(config Config, calls apiCalls) *model {
 	return &model{config: config, calls: calls, width: 80, height: 24, now: config.Now(), list: &listScreen{}, drafts: make(map[draftKey]*formScreen)}
 }
 
 // Init asks for the list.
 func (m *model) Init() tea.Cmd {
-	return tea.Batch(m.poll(), m.calls.later(time.Second, second{}))
+	return tea.Batch(m.poll(), m.calls.after(time.Second, tick{}))
 }
 
 // Update takes what happened.
@@ -67,16 +67,16 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case tea.KeyPressMsg:
 		return m, m.key(msg)
-	case second:
-		return m, m.calls.later(time.Second, second{})
+	case tick:
+		return m, m.calls.after(time.Second, tick{})
 	case pollDue:
-		if msg.number == m.number {
+		if msg.seq == m.pollSeq {
 			return m, m.poll()
 		}
-	case polled:
-		return m, m.learn(msg)
-	case sent:
-		return m, m.settle(msg)
+	case pollResult:
+		return m, m.applyPoll(msg)
+	case sendResult:
+		return m, m.handleSent(msg)
 	}
 	return m, nil
 }
@@ -85,7 +85,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	m.notice = notice{}
 	switch k.String() {
 	case "ctrl+c":
-		return m.leave()
+		return m.quit()
 	case "ctrl+r":
 		return m.poll()
 	}
@@ -97,17 +97,17 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 
 // top is the screen that the person sees.
 func (m *model) top() screen {
-	if len(m.above) == 0 {
+	if len(m.stack) == 0 {
 		return m.list
 	}
-	return m.above[len(m.above)-1]
+	return m.stack[len(m.stack)-1]
 }
 
-func (m *model) push(s screen) { m.above = append(m.above, s) }
+func (m *model) push(s screen) { m.stack = append(m.stack, s) }
 
 func (m *model) pop() {
-	if len(m.above) > 0 {
-		m.above = m.above[:len(m.above)-1]
+	if len(m.stack) > 0 {
+		m.stack = m.stack[:len(m.stack)-1]
 	}
 }
 
@@ -116,7 +116,7 @@ func (m *model) openDetail() *detailScreen { return find[*detailScreen](m) }
 
 // find returns the screen of a type, if it lies there.
 func find[S screen](m *model) (found S) {
-	for _, s := range m.above {
+	for _, s := range m.stack {
 		if is, ok := s.(S); ok {
 			found = is
 		}
@@ -126,8 +126,8 @@ func find[S screen](m *model) (found S) {
 
 // poll asks the server for news. Answers to earlier questions no longer count.
 func (m *model) poll() tea.Cmd {
-	m.number++
-	ask := question{number: m.number, me: m.link.state != live}
+	m.pollSeq++
+	ask := pollRequest{seq: m.pollSeq, me: m.conn.state != connLive}
 	if d := m.openDetail(); d != nil {
 		ask.open = d.r.ID
 	}
@@ -135,48 +135,48 @@ func (m *model) poll() tea.Cmd {
 }
 
 // learn takes news from the server: the list changes, what is open only gets a note.
-func (m *model) learn(news polled) tea.Cmd {
-	if news.number != m.number {
+func (m *model) applyPoll(news pollResult) tea.Cmd {
+	if news.seq != m.pollSeq {
 		return nil
 	}
-	pause := m.link.heard(news.err, m.now, m.config.Poll)
+	pause := m.conn.update(news.err, m.now, m.config.Poll)
 	if news.me != nil {
-		m.me = first(news.me.Name, news.me.Principal) + " (" + news.me.Account + ")"
+		m.me = firstNonEmpty(news.me.Name, news.me.Principal) + " (" + news.me.Account + ")"
 	}
 	if news.err == nil {
 		m.list.update(news.items, news.more, m.now)
 		if d := m.openDetail(); d != nil {
-			d.learn(news, m.now)
+			d.applyPoll(news, m.now)
 		}
 	}
-	return tea.Batch(m.calls.later(pause, pollDue{m.number}), m.looks())
+	return tea.Batch(m.calls.after(pause, pollDue{m.pollSeq}), m.reportView())
 }
 
-// looks tells the server, once for everything that is shown of a request, that somebody looks at it who may decide: so that nobody is reminded of what
+// cellStyles tells the server, once for everything that is shown of a request, that somebody looks at it who may decide: so that nobody is reminded of what
 // they know, and no word counts as said without looking.
-func (m *model) looks() tea.Cmd {
+func (m *model) reportView() tea.Cmd {
 	d := m.openDetail()
-	if d == nil || !d.known || m.tooSmall() || d.told == d.r.Shown || d.r.Life == nil || d.r.Life.State != "open" || d.r.Life.MayNot != "" {
+	if d == nil || !d.known || m.tooSmall() || d.notice == d.r.Shown || d.r.Activity == nil || d.r.Activity.State != "open" || d.r.Activity.IneligibleReason != "" {
 		return nil
 	}
-	d.told = d.r.Shown
-	return m.calls.view(d.r.ID, d.told)
+	d.notice = d.r.Shown
+	return m.calls.view(d.r.ID, d.notice)
 }
 
 // leave ends the program, but asks first if something would be lost.
-func (m *model) leave() tea.Cmd {
-	if find[*leaveScreen](m) != nil {
+func (m *model) quit() tea.Cmd {
+	if find[*quitScreen](m) != nil {
 		return tea.Quit
 	}
-	if loss := m.wouldLose(); loss != "" {
-		m.push(&leaveScreen{loss})
+	if loss := m.unsavedText(); loss != "" {
+		m.push(&quitScreen{loss})
 		return nil
 	}
 	return tea.Quit
 }
 
-func (m *model) wouldLose() string {
-	if c := find[*confirmScreen](m); c != nil && c.state != asking {
+func (m *model) unsavedText() string {
+	if c := find[*confirmScreen](m); c != nil && c.state != confirmAsking {
 		return "A decision is on its way. Nobody knows yet whether it was recorded."
 	}
 	for _, form := range m.drafts {
@@ -189,51 +189,51 @@ func (m *model) wouldLose() string {
 
 // View draws the screen on top.
 func (m *model) View() tea.View {
-	v := tea.NewView(m.frame())
+	v := tea.NewView(m.render())
 	v.AltScreen = true
 	v.WindowTitle = "fermata inbox"
 	return v
 }
 
-// link is how the inbox and the server stand.
-type link struct {
-	state linkState
-	at    time.Time // when the server answered last
-	since time.Time // when it began not to
-	next  time.Time
-	why   string
-	tries int
+// connection is how the inbox and the server stand.
+type connection struct {
+	state  connState
+	at     time.Time // when the server answered last
+	since  time.Time // when it began not to
+	next   time.Time
+	reason string
+	tries  int
 }
 
-type linkState uint8
+type connState uint8
 
 const (
-	connecting linkState = iota
-	live
-	lost    // no answer
-	refused // an answer, and it is no
+	connConnecting connState = iota
+	connLive
+	connLost     // no answer
+	connRejected // an answer, and it is no
 )
 
-// maxPause is how long it takes at most until a lost server is tried again.
-const maxPause = 15 * time.Second
+// maxReconnectDelay is how long it takes at most until a lost server is tried again.
+const maxReconnectDelay = 15 * time.Second
 
 // heard takes what came of a poll, and says when to ask again.
-func (l *link) heard(err error, now time.Time, every time.Duration) time.Duration {
+func (l *connection) update(err error, now time.Time, every time.Duration) time.Duration {
 	if err == nil {
-		*l = link{state: live, at: now}
+		*l = connection{state: connLive, at: now}
 		return every
 	}
-	if l.state == live || l.state == connecting {
+	if l.state == connLive || l.state == connConnecting {
 		l.since, l.tries = now, 0
 	}
-	l.state, l.why = lost, "no answer"
+	l.state, l.reason = connLost, "no answer"
 	if problem, ok := asProblem(err); ok {
-		l.why = problem.Code
+		l.reason = problem.Code
 		if problem.Status < 500 && problem.Status != 429 {
-			l.state = refused
+			l.state = connRejected
 		}
 	}
-	pause := min(every<<min(l.tries, 5), maxPause)
+	pause := min(every<<min(l.tries, 5), maxReconnectDelay)
 	l.tries++
 	l.next = now.Add(pause)
 	return pause

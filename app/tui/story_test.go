@@ -23,7 +23,7 @@ import (
 	"github.com/fermata-go/fermata/client"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
 	"github.com/fermata-go/fermata/server"
@@ -37,16 +37,16 @@ type table struct {
 	Done string `json:"done,omitempty"`
 }
 
-// world is a real server with one graph, which drops tables if it may.
-type world struct {
+// env is a real server with one graph, which drops tables if it may.
+type env struct {
 	ann, bob *client.Client
 	dropped  atomic.Int32
-	away     atomic.Bool // nobody is at home
+	down     atomic.Bool // nobody is at home
 }
 
-func newWorld(t *testing.T) *world {
+func newEnv(t *testing.T) *env {
 	t.Helper()
-	w := new(world)
+	w := new(env)
 	g := graph.New[table]("drop-table")
 	g.Node("drop", func(ctx context.Context, s table) (table, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[table]{Name: "drop-table", Args: s, Summary: fmt.Sprintf("Drop %s with %d rows.", s.Name, s.Rows)})
@@ -73,14 +73,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) serve(t *testing.T, p provider.Provider) {
+func (w *env) serve(t *testing.T, p provider.Provider) {
 	t.Helper()
-	b, err := box.New(box.Key{1})
+	b, err := seal.New(seal.Key{1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := memory.NewRuns(nil)
-	e, err := executor.New(executor.Config{Store: st, Box: b, Providers: []provider.Provider{p}, Wait: time.Minute})
+	st := memory.NewStore(nil)
+	e, err := executor.New(executor.Config{Store: st, Sealer: b, Providers: []provider.Provider{p}, Wait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func (w *world) serve(t *testing.T, p provider.Provider) {
 		t.Fatal(err)
 	}
 	h := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if w.away.Load() {
+		if w.down.Load() {
 			rw.WriteHeader(http.StatusBadGateway)
 			return
 		}
@@ -102,9 +102,9 @@ func (w *world) serve(t *testing.T, p provider.Provider) {
 		}
 	})
 	for name, c := range map[string]**client.Client{"ann": &w.ann, "bob": &w.bob} {
-		key, kept, err := server.NewKey("acme", name, server.Admin, time.Time{})
+		key, kept, err := server.NewKey("acme", name, server.RoleAdmin, time.Time{})
 		if err == nil {
-			err = st.AddCredential(t.Context(), kept, store.Beside{})
+			err = st.AddCredential(t.Context(), kept, store.Writes{})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func (w *world) serve(t *testing.T, p provider.Provider) {
 	}
 }
 
-func (w *world) start(t *testing.T, key, input string) string {
+func (w *env) start(t *testing.T, key, input string) string {
 	t.Helper()
 	outcome, err := w.ann.Start(t.Context(), "inproc:drop-table", key, json.RawMessage(input))
 	waiting, ok := outcome.(fermata.NeedsInput)
@@ -137,18 +137,18 @@ type terminal struct {
 	changed chan struct{}
 }
 
-// watched is a model whose frames the terminal gets.
-type watched struct {
+// recordingModel is a model whose frames the terminal gets.
+type recordingModel struct {
 	*model
 	seen func(string)
 }
 
-func (w watched) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (w recordingModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	_, cmd := w.model.Update(msg)
 	return w, cmd
 }
 
-func (w watched) View() tea.View {
+func (w recordingModel) View() tea.View {
 	v := w.model.View()
 	w.seen(ansi.Strip(v.Content))
 	return v
@@ -160,7 +160,7 @@ func open(t *testing.T, c *client.Client) *terminal {
 	term := &terminal{t: t, keys: keys, done: make(chan error, 1), changed: make(chan struct{}, 1)}
 	config := Config{Server: c, Poll: 20 * time.Millisecond, In: in, Out: term}.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
-	m := watched{newModel(config, newCalls(ctx, config)), term.see}
+	m := recordingModel{newModel(config, newCalls(ctx, config)), term.see}
 	go func() {
 		term.done <- run(ctx, config, m, tea.WithWindowSize(80, 24), tea.WithEnvironment([]string{"TERM=xterm-256color", "NO_COLOR=1"}))
 	}()
@@ -221,7 +221,7 @@ func (term *terminal) press(keys string) {
 
 // An agent asks, a person at a terminal looks, approves, and the run completes; what the agent wrote does nothing to the terminal.
 func TestStory_APersonApprovesAndTheRunCompletes(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	term := open(t, w.ann)
 	term.sees("Nobody is asked anything")
 	w.start(t, "drop-users", `{"name":"users\u001b]52;c;eHg=\u0007","rows":9007199254740993}`)
@@ -248,8 +248,8 @@ func TestStory_APersonApprovesAndTheRunCompletes(t *testing.T) {
 	}
 }
 
-func TestStory_SomebodyElseIsFaster(t *testing.T) {
-	w := newWorld(t)
+func TestStory_AnotherPersonDecidesFirst(t *testing.T) {
+	w := newEnv(t)
 	id := w.start(t, "drop-users", `{"name":"users","rows":3}`)
 	term := open(t, w.ann)
 	term.sees("drop-users")
@@ -266,7 +266,7 @@ func TestStory_SomebodyElseIsFaster(t *testing.T) {
 
 // The arguments that a person edited are those that are used.
 func TestStory_ApproveWithEdits(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.start(t, "drop-users", `{"name":"users","rows":9007199254740993}`)
 	term := open(t, w.ann)
 	term.sees("drop-users")
@@ -283,19 +283,19 @@ func TestStory_ApproveWithEdits(t *testing.T) {
 	term.sees("Approved with edits. drop-users is completed: gone: users_old")
 }
 
-func TestStory_TheServerGoesAndComesBack(t *testing.T) {
-	w := newWorld(t)
+func TestStory_ServerRestarts(t *testing.T) {
+	w := newEnv(t)
 	w.start(t, "drop-users", `{"name":"users","rows":3}`)
 	term := open(t, w.ann)
 	term.sees("live", "drop-users")
-	w.away.Store(true)
+	w.down.Store(true)
 	term.sees("OFFLINE", "drop-users")
-	w.away.Store(false)
+	w.down.Store(false)
 	term.sees("live", "drop-users")
 }
 
 func TestRun_EndsWithItsContext(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	in, keys := io.Pipe()
 	defer keys.Close()
 	ctx, stop := context.WithCancel(context.Background())
@@ -309,7 +309,7 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 
 // To escalate decides nothing: the request is open as before.
 func TestStory_Escalate(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	id := w.start(t, "drop-users", `{"name":"users","rows":3}`)
 	term := open(t, w.ann)
 	term.sees("drop-users")
@@ -322,10 +322,10 @@ func TestStory_Escalate(t *testing.T) {
 	term.press("y")
 	term.sees("Escalated", "[a] approve")
 	r, err := w.bob.Request(t.Context(), id)
-	if err != nil || r.State != statePending || r.Life == nil {
+	if err != nil || r.State != statePending || r.Activity == nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if !slices.ContainsFunc(r.Life.History, func(h api.Happened) bool { return h.What == "escalated" && h.By == "ann" }) {
-		t.Errorf("%+v", r.Life.History)
+	if !slices.ContainsFunc(r.Activity.History, func(h api.HistoryEntry) bool { return h.Event == "escalated" && h.By == "ann" }) {
+		t.Errorf("%+v", r.Activity.History)
 	}
 }

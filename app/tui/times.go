@@ -43,11 +43,11 @@ func clockOf(t, now time.Time) string {
 	return "on " + t.Format("Mon 2 Jan 15:04")
 }
 
-// hurry is below which time left a request is marked.
-const hurry = 15 * time.Minute
+// urgentBelow is below which time left a request is marked.
+const urgentBelow = 15 * time.Minute
 
-// left says how much time is left, and whether that is little.
-func left(deadline *time.Time, now time.Time) (text string, soon bool) {
+// timeLeft says how much time is left, and whether that is little.
+func timeLeft(deadline *time.Time, now time.Time) (text string, soon bool) {
 	if deadline == nil {
 		return "", false
 	}
@@ -55,5 +55,5 @@ func left(deadline *time.Time, now time.Time) (text string, soon bool) {
 	if d <= 0 {
 		return "overdue", true
 	}
-	return span(d) + " left", d < hurry
+	return span(d) + " left", d < urgentBelow
 }

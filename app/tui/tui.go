@@ -34,7 +34,7 @@ type Server interface {
 	Request(ctx context.Context, id string) (api.Request, error)
 	Decide(ctx context.Context, id string, decide api.Decide) (fermata.Outcome, error)
 	// Act does something that decides nothing. It is not repeated: after an error that is no *api.Problem nobody knows whether it was done.
-	Act(ctx context.Context, id, act string, body api.Act) (api.Request, error)
+	Act(ctx context.Context, id, act string, body api.RequestAction) (api.Request, error)
 	Me(ctx context.Context) (api.Me, error)
 }
 

@@ -65,14 +65,14 @@ var cases = []struct {
 
 var start = time.Date(2026, 11, 14, 12, 0, 0, 0, time.UTC)
 
-// names are such as databases and encoders like to change.
-var names = []string{"alice", `"quoted"`, `back\slash`, "<b>&amp;", "\u2028", "äöü", "🎼", "%d ' ; --", "\ufffd", "trailing ", "\x7f", `\u0061`, "\x00nul"}
+// trickyNames are such as databases and encoders like to change.
+var trickyNames = []string{"alice", `"quoted"`, `back\slash`, "<b>&amp;", "\u2028", "äöü", "🎼", "%d ' ; --", "\ufffd", "trailing ", "\x7f", `\u0061`, "\x00nul"}
 
 // record makes the i-th record of a test. But for its nonce it is the same whenever it is made.
 func record(i int) audit.Record {
-	name := names[i%len(names)]
-	return audit.New(start.Add(time.Duration(i)*time.Millisecond), audit.Actor{Principal: name, Kind: audit.Person},
-		audit.Place{Run: "run_1", Interrupt: fmt.Sprint("int_", i)}, audit.Delegated{To: name})
+	name := trickyNames[i%len(trickyNames)]
+	return audit.NewRecord(start.Add(time.Duration(i)*time.Millisecond), audit.Actor{Principal: name, Kind: audit.ActorPerson},
+		audit.Location{Run: "run_1", Interrupt: fmt.Sprint("int_", i)}, audit.RequestDelegated{To: name})
 }
 
 func fill(t testing.TB, s Subject, account string, from, to int) {
@@ -118,8 +118,8 @@ func reference(t testing.TB, s Subject, account string, n int) *audit.Memory {
 		if err != nil {
 			t.Fatalf("record %d is %q: %v", i+1, raw, err)
 		}
-		if want := record(i); r.Account != account || r.Actor != want.Actor || r.Place != want.Place || r.Body != want.Body {
-			t.Errorf("record %d of %q says %q; want %+v, %+v, %+v", i+1, account, raw, want.Actor, want.Place, want.Body)
+		if want := record(i); r.Account != account || r.Actor != want.Actor || r.Location != want.Location || r.Body != want.Body {
+			t.Errorf("record %d of %q says %q; want %+v, %+v, %+v", i+1, account, raw, want.Actor, want.Location, want.Body)
 		}
 		entry, err := m.Append(t.Context(), account, r)
 		if err != nil || !bytes.Equal(entry.Raw, raw) {
@@ -129,15 +129,15 @@ func reference(t testing.TB, s Subject, account string, n int) *audit.Memory {
 	return m
 }
 
-// same compares a log of n records with the reference.
-func same(t testing.TB, s Subject, account string, n int) {
+// checkSame compares a log of n records with the reference.
+func checkSame(t testing.TB, s Subject, account string, n int) {
 	t.Helper()
 	want := reference(t, s, account, n)
 	if got := rows(t, s.Log, account, 0, 0); len(got) != n {
 		t.Errorf("%d records; want %d", len(got), n)
 	}
 	h := head(t, want, account)
-	if got := head(t, s.Log, account); !got.Is(h) {
+	if got := head(t, s.Log, account); !got.Equal(h) {
 		t.Errorf("the head is %+v; want %+v", got, h)
 	}
 	count := 2*n - bits.OnesCount(uint(n)) // so many nodes have the complete subtrees together
@@ -154,7 +154,7 @@ func same(t testing.TB, s Subject, account string, n int) {
 func sign(t testing.TB, s Subject, account string) (audit.Checkpoint, audit.Trust) {
 	t.Helper()
 	key := audit.NewKey()
-	c, err := audit.MakeCheckpoint(t.Context(), s.Log, account, key)
+	c, err := audit.CreateCheckpoint(t.Context(), s.Log, account, key)
 	if err != nil {
 		t.Fatalf("make a checkpoint: %v", err)
 	}
@@ -167,6 +167,6 @@ func sign(t testing.TB, s Subject, account string) (audit.Checkpoint, audit.Trus
 
 func verify(t testing.TB, s Subject, account string, trust audit.Trust) error {
 	t.Helper()
-	_, err := audit.Verify(t.Context(), s.Log, account, audit.Against{Trust: trust}, io.Discard)
+	_, err := audit.Verify(t.Context(), s.Log, account, audit.VerifyOptions{Trust: trust}, io.Discard)
 	return err
 }

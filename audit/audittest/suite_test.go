@@ -13,14 +13,14 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// inMemory is the reference with a back door.
-type inMemory struct {
+// memoryLog is the reference with a back door.
+type memoryLog struct {
 	*audit.Memory
 	mu      sync.Mutex
 	changed map[string][][]byte
 }
 
-func (m *inMemory) Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error] {
+func (m *memoryLog) Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error] {
 	m.mu.Lock()
 	rows, changed := m.changed[account]
 	m.mu.Unlock()
@@ -40,8 +40,8 @@ func (m *inMemory) Records(ctx context.Context, account string, from, to int64) 
 	}
 }
 
-func subject() (Subject, *inMemory) {
-	m := &inMemory{Memory: new(audit.Memory), changed: map[string][][]byte{}}
+func newSubject() (Subject, *memoryLog) {
+	m := &memoryLog{Memory: new(audit.Memory), changed: map[string][][]byte{}}
 	return Subject{
 		Log: m,
 		Append: func(ctx context.Context, account string, r audit.Record) error {
@@ -57,39 +57,39 @@ func subject() (Subject, *inMemory) {
 }
 
 func TestLog_Memory(t *testing.T) {
-	Log(t, func(*testing.T) Subject { s, _ := subject(); return s })
+	Log(t, func(*testing.T) Subject { s, _ := newSubject(); return s })
 }
 
-// watched notices failures instead of failing.
-type watched struct {
+// recordingTB notices failures instead of failing.
+type recordingTB struct {
 	testing.TB
 	mu     sync.Mutex
 	failed bool
 }
 
-func (w *watched) fail() { w.mu.Lock(); w.failed = true; w.mu.Unlock() }
+func (w *recordingTB) fail() { w.mu.Lock(); w.failed = true; w.mu.Unlock() }
 
-func (w *watched) Helper()                  {}
-func (w *watched) Error(...any)             { w.fail() }
-func (w *watched) Errorf(string, ...any)    { w.fail() }
-func (w *watched) Fatal(...any)             { w.fail(); panic(stopped{}) }
-func (w *watched) Fatalf(string, ...any)    { w.fail(); panic(stopped{}) }
-func (w *watched) Context() context.Context { return w.TB.Context() }
-func (w *watched) Log(...any)               {}
-func (w *watched) Logf(string, ...any)      {}
-func (w *watched) Cleanup(func())           {}
-func (w *watched) Skip(...any)              { panic("a case must not be skipped") }
+func (w *recordingTB) Helper()                  {}
+func (w *recordingTB) Error(...any)             { w.fail() }
+func (w *recordingTB) Errorf(string, ...any)    { w.fail() }
+func (w *recordingTB) Fatal(...any)             { w.fail(); panic(testStopped{}) }
+func (w *recordingTB) Fatalf(string, ...any)    { w.fail(); panic(testStopped{}) }
+func (w *recordingTB) Context() context.Context { return w.TB.Context() }
+func (w *recordingTB) Log(...any)               {}
+func (w *recordingTB) Logf(string, ...any)      {}
+func (w *recordingTB) Cleanup(func())           {}
+func (w *recordingTB) Skip(...any)              { panic("a case must not be skipped") }
 
-type stopped struct{}
+type testStopped struct{}
 
-// noticed runs all cases and returns the names of those that failed.
-func noticed(t *testing.T, open func() Subject) (failed []string) {
+// failedCases runs all cases and returns the names of those that failed.
+func failedCases(t *testing.T, open func() Subject) (failed []string) {
 	t.Helper()
 	for _, c := range cases {
-		w := &watched{TB: t}
+		w := &recordingTB{TB: t}
 		func() {
 			defer func() {
-				if p := recover(); p != nil && p != (stopped{}) {
+				if p := recover(); p != nil && p != (testStopped{}) {
 					panic(p)
 				}
 			}()
@@ -103,13 +103,13 @@ func noticed(t *testing.T, open func() Subject) (failed []string) {
 }
 
 // Each of these is a mistake that somebody could make in a store. The suite must notice.
-func TestLog_NoticesMistakes(t *testing.T) {
+func TestLog_DetectsFaultyImplementations(t *testing.T) {
 	for name, test := range map[string]struct {
-		spoil func(s *Subject, m *inMemory)
+		spoil func(s *Subject, m *memoryLog)
 		by    string // the case that must notice
 	}{
-		"written anew on the way in": {func(s *Subject, m *inMemory) {
-			s.Log = changed{inMemory: m, records: func(raw []byte) []byte {
+		"written anew on the way in": {func(s *Subject, m *memoryLog) {
+			s.Log = changedLog{memoryLog: m, records: func(raw []byte) []byte {
 				var v map[string]any
 				if json.Unmarshal(raw, &v) != nil {
 					return raw
@@ -118,47 +118,47 @@ func TestLog_NoticesMistakes(t *testing.T) {
 				return again
 			}}
 		}, "Append_KeepsWhatTheReferenceKeeps"},
-		"zero bytes cut off": {func(s *Subject, m *inMemory) {
-			s.Log = changed{inMemory: m, records: func(raw []byte) []byte { return bytes.ReplaceAll(raw, []byte(`\u0000`), nil) }}
+		"zero bytes cut off": {func(s *Subject, m *memoryLog) {
+			s.Log = changedLog{memoryLog: m, records: func(raw []byte) []byte { return bytes.ReplaceAll(raw, []byte(`\u0000`), nil) }}
 		}, "Append_KeepsWhatTheReferenceKeeps"},
-		"accounts that differ in case": {func(s *Subject, m *inMemory) {
+		"accounts that differ in case": {func(s *Subject, m *memoryLog) {
 			inner := s.Append
 			s.Append = func(ctx context.Context, account string, r audit.Record) error {
 				return inner(ctx, strings.ToLower(account), r)
 			}
 		}, "I8_AccountsAreApart"},
-		"the last one forgotten": {func(s *Subject, m *inMemory) {
-			s.Log = changed{inMemory: m, bounds: func(from, to int64) (int64, int64) {
+		"the last one forgotten": {func(s *Subject, m *memoryLog) {
+			s.Log = changedLog{memoryLog: m, bounds: func(from, to int64) (int64, int64) {
 				if to > 1 {
 					to--
 				}
 				return from, to
 			}}
 		}, "Records_Ranges"},
-		"an append without a lock": {func(s *Subject, m *inMemory) {
+		"an append without a lock": {func(s *Subject, m *memoryLog) {
 			s.Append = func(ctx context.Context, account string, r audit.Record) error {
-				if strings.HasSuffix(r.Place.Interrupt, "7") {
+				if strings.HasSuffix(r.Location.Interrupt, "7") {
 					return nil // lost to another writer
 				}
 				_, err := m.Append(ctx, account, r)
 				return err
 			}
 		}, "I12_AppendsAtOnceMakeOneChain"},
-		"appends after cancel": {func(s *Subject, m *inMemory) {
+		"appends after cancel": {func(s *Subject, m *memoryLog) {
 			s.Append = func(ctx context.Context, account string, r audit.Record) error {
 				_, err := m.Append(context.WithoutCancel(ctx), account, r)
 				return err
 			}
 		}, "Append_ACancelledOneLeavesNothing"},
-		"unknown hashes are zero":  {func(s *Subject, m *inMemory) { s.Log = zeroHashes{m} }, "Hashes_UnknownIsNotFound"},
-		"checkpoints as they come": {func(s *Subject, m *inMemory) { s.Log = &unsorted{inMemory: m} }, "Checkpoints_BySizeAndOnce"},
-		"repairs what it reads": {func(s *Subject, m *inMemory) {
-			s.Log = changed{inMemory: m, repair: true}
+		"unknown hashes are zero":  {func(s *Subject, m *memoryLog) { s.Log = zeroHashLog{m} }, "Hashes_UnknownIsNotFound"},
+		"checkpoints as they come": {func(s *Subject, m *memoryLog) { s.Log = &unsortedLog{memoryLog: m} }, "Checkpoints_BySizeAndOnce"},
+		"repairs what it reads": {func(s *Subject, m *memoryLog) {
+			s.Log = changedLog{memoryLog: m, repair: true}
 		}, "Tamper_AnyByteIsFound"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			failed := noticed(t, func() Subject {
-				s, m := subject()
+			failed := failedCases(t, func() Subject {
+				s, m := newSubject()
 				test.spoil(&s, m)
 				return s
 			})
@@ -167,20 +167,20 @@ func TestLog_NoticesMistakes(t *testing.T) {
 			}
 		})
 	}
-	if failed := noticed(t, func() Subject { s, _ := subject(); return s }); len(failed) != 0 {
+	if failed := failedCases(t, func() Subject { s, _ := newSubject(); return s }); len(failed) != 0 {
 		t.Errorf("nothing was wrong, and %q failed", failed)
 	}
 }
 
-// changed is a log that gives back something else.
-type changed struct {
-	*inMemory
+// changedLog is a log that gives back something else.
+type changedLog struct {
+	*memoryLog
 	records func([]byte) []byte
 	bounds  func(from, to int64) (int64, int64)
 	repair  bool
 }
 
-func (c changed) Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error] {
+func (c changedLog) Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error] {
 	if c.repair {
 		return c.Memory.Records(ctx, account, from, to)
 	}
@@ -188,7 +188,7 @@ func (c changed) Records(ctx context.Context, account string, from, to int64) it
 		from, to = c.bounds(from, to)
 	}
 	return func(yield func([]byte, error) bool) {
-		for raw, err := range c.inMemory.Records(ctx, account, from, to) {
+		for raw, err := range c.memoryLog.Records(ctx, account, from, to) {
 			if c.records != nil {
 				raw = c.records(raw)
 			}
@@ -199,9 +199,9 @@ func (c changed) Records(ctx context.Context, account string, from, to int64) it
 	}
 }
 
-type zeroHashes struct{ *inMemory }
+type zeroHashLog struct{ *memoryLog }
 
-func (z zeroHashes) Hashes(ctx context.Context, account string, indexes []int64) ([]audit.Hash, error) {
+func (z zeroHashLog) Hashes(ctx context.Context, account string, indexes []int64) ([]audit.Hash, error) {
 	hashes := make([]audit.Hash, len(indexes))
 	for i, index := range indexes {
 		if got, err := z.Memory.Hashes(ctx, account, []int64{index}); err == nil {
@@ -211,17 +211,17 @@ func (z zeroHashes) Hashes(ctx context.Context, account string, indexes []int64)
 	return hashes, nil
 }
 
-type unsorted struct {
-	*inMemory
+type unsortedLog struct {
+	*memoryLog
 	kept [][]byte
 }
 
-func (u *unsorted) KeepCheckpoint(_ context.Context, _ string, c audit.Checkpoint) error {
+func (u *unsortedLog) AddCheckpoint(_ context.Context, _ string, c audit.Checkpoint) error {
 	u.kept = append(u.kept, c.Note)
 	return nil
 }
 
-func (u *unsorted) Checkpoints(context.Context, string) iter.Seq2[[]byte, error] {
+func (u *unsortedLog) Checkpoints(context.Context, string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for _, c := range u.kept {
 			if !yield(c, nil) {

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// broken is a log that was filled and signed, and can be changed again and again.
-func broken(t testing.TB, s Subject) (stored [][]byte, found func(what string, rows [][]byte)) {
+// tamperedLog is a log that was filled and signed, and can be changed again and again.
+func tamperedLog(t testing.TB, s Subject) (stored [][]byte, found func(what string, rows [][]byte)) {
 	t.Helper()
 	fill(t, s, "acme", 0, 5)
 	_, trust := sign(t, s, "acme")
@@ -35,7 +35,7 @@ func broken(t testing.TB, s Subject) (stored [][]byte, found func(what string, r
 }
 
 func testBytes(t testing.TB, s Subject) {
-	stored, found := broken(t, s)
+	stored, found := tamperedLog(t, s)
 	for i, raw := range stored {
 		for at := i; at < len(raw); at += 23 { // every byte would take a database long; a whole record is tried in the tests of package audit
 			changed := slices.Clone(stored)
@@ -47,7 +47,7 @@ func testBytes(t testing.TB, s Subject) {
 }
 
 func testOrder(t testing.TB, s Subject) {
-	stored, found := broken(t, s)
+	stored, found := tamperedLog(t, s)
 	for i := range stored {
 		for j := i + 1; j < len(stored); j++ {
 			changed := slices.Clone(stored)
@@ -59,7 +59,7 @@ func testOrder(t testing.TB, s Subject) {
 }
 
 func testCut(t testing.TB, s Subject) {
-	stored, found := broken(t, s)
+	stored, found := tamperedLog(t, s)
 	for i := range stored {
 		found(fmt.Sprintf("cut behind record %d", i), slices.Clone(stored[:i]))
 		found(fmt.Sprintf("without record %d", i+1), slices.Delete(slices.Clone(stored), i, i+1))

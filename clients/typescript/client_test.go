@@ -60,7 +60,7 @@ func (n node) unpack(t *testing.T, archive string) {
 	n.run(t, nil, "tar", "-xzf", archive, "-C", place, "--strip-components=1")
 }
 
-func TestPackage_NeedsNothingAtRunTime(t *testing.T) {
+func TestPackage_HasNoRuntimeDependencies(t *testing.T) {
 	var p struct {
 		Type            string
 		Engines         map[string]string

@@ -11,7 +11,7 @@ import (
 // document is the server's OpenAPI document; a test of the server holds it against the code.
 const document = "../../server/openapi.json"
 
-func TestGenerated_TypesAreThoseOfTheServer(t *testing.T) {
+func TestGenerated_TypesMatchOpenAPI(t *testing.T) {
 	n := open(t)
 	copyFile(t, document, filepath.Join(n.dir, "openapi.json"))
 	n.run(t, nil, "node", tools+"openapi-typescript/bin/cli.js", "openapi.json", "-o", "made.ts")

@@ -4,7 +4,7 @@
 //	zurich := hours.Region{Name: "emea", Zone: "Europe/Zurich", Windows: []hours.Window{
 //		{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(18, 0)},
 //	}}
-//	region, when, err := hours.Pick([]hours.Region{zurich, singapore}, now, 30*time.Minute)
+//	region, when, err := hours.PickRegion([]hours.Region{zurich, singapore}, now, 30*time.Minute)
 //
 // A shift that ends no later than it begins goes over midnight and belongs to the day on which it begins. Clock times that
 // a change of the clocks skips are moved forward by the size of the gap; of times that occur twice the first is meant.
@@ -22,7 +22,7 @@ import (
 // ErrNeverOpen says that nobody is at work in any of the next 400 days.
 var ErrNeverOpen = errors.New("it never opens")
 
-const horizon = 400 // days that are looked at before giving up
+const horizonDays = 400 // days that are looked at before giving up
 
 // Region is a place with its hours.
 type Region struct {
@@ -37,9 +37,9 @@ type Region struct {
 
 // Window is a shift on the days that it begins on.
 type Window struct {
-	Days []Day `json:"days" yaml:"days"`
-	From Clock `json:"from" yaml:"from"`
-	To   Clock `json:"to" yaml:"to"`
+	Days []Day     `json:"days" yaml:"days"`
+	From TimeOfDay `json:"from" yaml:"from"`
+	To   TimeOfDay `json:"to" yaml:"to"`
 }
 
 // zones keeps what was loaded: reading the zone files costs far more than all the rest here.
@@ -120,7 +120,7 @@ func (r Region) spans(t time.Time, days int) ([]span, error) {
 			if w.To <= w.From {
 				end += At(24, 0)
 			}
-			if s := (span{wall(noon, w.From), wall(noon, end)}); s.from.Before(s.to) {
+			if s := (span{wallTime(noon, w.From), wallTime(noon, end)}); s.from.Before(s.to) {
 				found = append(found, s)
 			}
 		}
@@ -128,8 +128,8 @@ func (r Region) spans(t time.Time, days int) ([]span, error) {
 	return found, nil
 }
 
-// wall is the moment when the clocks show c on the day of noon.
-func wall(noon time.Time, c Clock) time.Time {
+// wallTime is the moment when the clocks show c on the day of noon.
+func wallTime(noon time.Time, c TimeOfDay) time.Time {
 	year, month, day := noon.Date()
 	t := time.Date(year, month, day, int(c)/60, int(c)%60, 0, 0, noon.Location())
 	// time.Date moves a skipped time forward in some zones and back in others.
@@ -170,7 +170,7 @@ func (r Region) Next(t time.Time) (time.Time, error) {
 	if _, open := r.Open(t); open {
 		return t.UTC(), nil
 	}
-	for day := 0; day < horizon; day += 7 {
+	for day := 0; day < horizonDays; day += 7 {
 		spans, err := r.spans(t.AddDate(0, 0, day), 7)
 		if err != nil {
 			return time.Time{}, err
@@ -188,9 +188,9 @@ func (r Region) Next(t time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("region %q: %w", r.Name, ErrNeverOpen)
 }
 
-// Pick says which region gets what comes at t, and when: of those that are open for at least atLeast the one that stays open
+// PickRegion says which region gets what comes at t, and when: of those that are open for at least atLeast the one that stays open
 // longest; or else the first one that opens for so long. A region that closes sooner than that is passed over.
-func Pick(regions []Region, t time.Time, atLeast time.Duration) (Region, time.Time, error) {
+func PickRegion(regions []Region, t time.Time, atLeast time.Duration) (Region, time.Time, error) {
 	best, left := -1, time.Duration(0)
 	for i, r := range regions {
 		until, open := r.Open(t)
@@ -203,7 +203,7 @@ func Pick(regions []Region, t time.Time, atLeast time.Duration) (Region, time.Ti
 	}
 	var first time.Time
 	for i, r := range regions {
-		if next, ok := r.opens(t, atLeast); ok && (best < 0 || next.Before(first)) {
+		if next, ok := r.nextOpenFor(t, atLeast); ok && (best < 0 || next.Before(first)) {
 			best, first = i, next
 		}
 	}
@@ -214,7 +214,7 @@ func Pick(regions []Region, t time.Time, atLeast time.Duration) (Region, time.Ti
 }
 
 // opens is when the region opens next for at least so long.
-func (r Region) opens(t time.Time, atLeast time.Duration) (time.Time, bool) {
+func (r Region) nextOpenFor(t time.Time, atLeast time.Duration) (time.Time, bool) {
 	if until, open := r.Open(t); open {
 		t = until
 	}
@@ -235,7 +235,7 @@ func (r Region) opens(t time.Time, atLeast time.Duration) (time.Time, bool) {
 // Add returns when d of open time will have passed since t. Time counts while any of the regions is open.
 func Add(regions []Region, t time.Time, d time.Duration) (time.Time, error) {
 	for range 10_000 { // shifts, so that a slip in a route cannot hang a server
-		from, until, err := shift(regions, t)
+		from, until, err := nextShift(regions, t)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -248,8 +248,8 @@ func Add(regions []Region, t time.Time, d time.Duration) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s of open time do not come to pass", d)
 }
 
-// shift is the next time in which somebody is at work: it begins at t if somebody is at work then.
-func shift(regions []Region, t time.Time) (from, until time.Time, err error) {
+// nextShift is the next time in which somebody is at work: it begins at t if somebody is at work then.
+func nextShift(regions []Region, t time.Time) (from, until time.Time, err error) {
 	err = ErrNeverOpen
 	for _, r := range regions {
 		next, nextErr := r.Next(t)

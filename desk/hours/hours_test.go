@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/desk/hours"
 )
 
-func shift(zone string, from, to hours.Clock, days ...hours.Day) hours.Region {
+func shift(zone string, from, to hours.TimeOfDay, days ...hours.Day) hours.Region {
 	if len(days) == 0 {
 		days = hours.Weekdays()
 	}
@@ -33,7 +33,7 @@ func at(t *testing.T, s string) time.Time {
 	return when
 }
 
-func TestPick_FollowsTheSun(t *testing.T) {
+func TestPickRegion_FollowsTheSun(t *testing.T) {
 	sun := []hours.Region{emea, apac, amer}
 	for name, test := range map[string]struct{ now, zone, when string }{
 		"nobody is awake on Monday night": {"2026-11-16T23:00:00Z", apac.Zone, "2026-11-17T01:00:00Z"},
@@ -45,31 +45,31 @@ func TestPick_FollowsTheSun(t *testing.T) {
 		"Friday evening in New York":      {"2026-11-20T22:45:00Z", apac.Zone, "2026-11-23T01:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			region, when, err := hours.Pick(sun, at(t, test.now), 30*time.Minute)
+			region, when, err := hours.PickRegion(sun, at(t, test.now), 30*time.Minute)
 			if err != nil || region.Zone != test.zone || !when.Equal(at(t, test.when)) {
 				t.Errorf("Pick = %s at %s, %v; want %s at %s", region.Zone, when, err, test.zone, test.when)
 			}
 		})
 	}
-	if _, _, err := hours.Pick(nil, at(t, "2026-11-16T03:00:00Z"), 0); !errors.Is(err, hours.ErrNeverOpen) {
+	if _, _, err := hours.PickRegion(nil, at(t, "2026-11-16T03:00:00Z"), 0); !errors.Is(err, hours.ErrNeverOpen) {
 		t.Errorf("Pick of no region: %v", err)
 	}
 }
 
-func TestPick_WaitsForAShiftThatIsLongEnough(t *testing.T) {
+func TestPickRegion_WaitsForLongEnoughShift(t *testing.T) {
 	short := hours.Region{Name: "x", Zone: "UTC", Windows: []hours.Window{
 		{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(9, 20)}, {Days: []hours.Day{3}, From: hours.At(14, 0), To: hours.At(16, 0)},
 	}}
-	_, when, err := hours.Pick([]hours.Region{short}, at(t, "2026-11-16T09:00:00Z"), time.Hour)
+	_, when, err := hours.PickRegion([]hours.Region{short}, at(t, "2026-11-16T09:00:00Z"), time.Hour)
 	if err != nil || !when.Equal(at(t, "2026-11-18T14:00:00Z")) {
 		t.Errorf("Pick = %s, %v; want Wednesday's two hours", when, err)
 	}
-	if _, when, err := hours.Pick([]hours.Region{short}, at(t, "2026-11-16T09:00:00Z"), 3*time.Hour); !errors.Is(err, hours.ErrNeverOpen) {
+	if _, when, err := hours.PickRegion([]hours.Region{short}, at(t, "2026-11-16T09:00:00Z"), 3*time.Hour); !errors.Is(err, hours.ErrNeverOpen) {
 		t.Errorf("Pick = %s, %v; it never opens for three hours", when, err)
 	}
 }
 
-func TestOpen_AcrossMidnightAndChangesOfTheClocks(t *testing.T) {
+func TestOpen_AcrossMidnightAndDaylightSaving(t *testing.T) {
 	saturday := hours.Day(time.Saturday)
 	for name, test := range map[string]struct {
 		region hours.Region
@@ -104,7 +104,7 @@ func TestOpen_AcrossMidnightAndChangesOfTheClocks(t *testing.T) {
 	}
 }
 
-func TestOpen_ShiftsThatMeetAreOne(t *testing.T) {
+func TestOpen_AdjacentShiftsAreOne(t *testing.T) {
 	two := hours.Region{Name: "x", Zone: "UTC", Windows: []hours.Window{
 		{Days: hours.Weekdays(), From: hours.At(12, 0), To: hours.At(18, 0)},
 		{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(12, 0)},
@@ -144,7 +144,7 @@ func TestAdd_CountsOpenHoursOnly(t *testing.T) {
 	}
 }
 
-func TestCheck_FindsEverything(t *testing.T) {
+func TestCheck_ReportsAllErrors(t *testing.T) {
 	bad := hours.Region{Zone: "Mars/Olympus", Holidays: []hours.Date{"25.12."}, Windows: []hours.Window{
 		{From: hours.At(9, 0), To: hours.At(18, 0)}, {Days: []hours.Day{9}, From: -1, To: 0},
 	}}
@@ -164,7 +164,7 @@ func TestCheck_FindsEverything(t *testing.T) {
 	}
 }
 
-func TestText_ReadsWhatItWrites(t *testing.T) {
+func TestEncoding_RoundTrips(t *testing.T) {
 	text, err := json.Marshal(night)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestText_ReadsWhatItWrites(t *testing.T) {
 		t.Errorf("read as %s, was %s", second, text)
 	}
 	for _, bad := range []string{`"9:00"`, `"25:00"`, `"09:60"`, `"noon"`, `"24:01"`, `""`} {
-		if json.Unmarshal([]byte(bad), new(hours.Clock)) == nil {
+		if json.Unmarshal([]byte(bad), new(hours.TimeOfDay)) == nil {
 			t.Errorf("%s is taken for a time", bad)
 		}
 	}

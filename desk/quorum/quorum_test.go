@@ -10,31 +10,31 @@ import (
 	"github.com/fermata-go/fermata/desk/quorum"
 )
 
-func TestFill_MovesPeopleToWhereTheyAreNeeded(t *testing.T) {
+func TestAssign_ReassignsOverlappingMembers(t *testing.T) {
 	// Both groups need one. Ann is in both, bob in the first only; who counts ann for the first refuses what is enough.
-	r := quorum.Fill([]int{1, 1}, [][]bool{{true, true}, {true, false}})
-	if !r.Met() || !slices.Equal(r.Of, []int{1, 0}) {
+	r := quorum.Assign([]int{1, 1}, [][]bool{{true, true}, {true, false}})
+	if !r.Met() || !slices.Equal(r.GroupOf, []int{1, 0}) {
 		t.Errorf("%+v, want ann in the second group and bob in the first", r)
 	}
 }
 
-func TestFill_OnePersonCountsOnce(t *testing.T) {
-	r := quorum.Fill([]int{1, 1}, [][]bool{{true, true}})
+func TestAssign_OnePersonCountsOnce(t *testing.T) {
+	r := quorum.Assign([]int{1, 1}, [][]bool{{true, true}})
 	if r.Met() || r.Have() != 1 {
 		t.Errorf("%+v: one person fills two places", r)
 	}
 }
 
-func TestFill_AgreesWithTryingEverything(t *testing.T) {
+func TestAssign_MatchesBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counts := rapid.SliceOfN(rapid.IntRange(1, 3), 1, 3).Draw(t, "counts")
 		in := rapid.SliceOfN(rapid.SliceOfN(rapid.Bool(), len(counts), len(counts)), 0, 6).Draw(t, "in")
-		r := quorum.Fill(counts, in)
+		r := quorum.Assign(counts, in)
 		if want := most(slices.Clone(counts), in); r.Have() != want {
 			t.Fatalf("%d people count, %d could: %+v", r.Have(), want, r)
 		}
 		missing := slices.Clone(counts)
-		for p, g := range r.Of {
+		for p, g := range r.GroupOf {
 			if g < 0 {
 				continue
 			}
@@ -76,12 +76,12 @@ func sum(counts []int) int {
 	return n
 }
 
-func ExampleFill() {
+func ExampleAssign() {
 	// One of the dba (ann, bob) and one of finops (ann).
-	r := quorum.Fill([]int{1, 1}, [][]bool{
+	r := quorum.Assign([]int{1, 1}, [][]bool{
 		{true, true},  // ann
 		{true, false}, // bob
 	})
-	fmt.Println(r.Met(), r.Of)
+	fmt.Println(r.Met(), r.GroupOf)
 	// Output: true [1 0]
 }

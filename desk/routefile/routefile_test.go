@@ -30,19 +30,19 @@ func TestParse_ReadsRoutes(t *testing.T) {
 	if w := r.Regions[0].Windows[0]; w.From != hours.At(9, 0) || w.To != hours.At(18, 0) || len(w.Days) != 5 {
 		t.Errorf("hours = %+v", w)
 	}
-	if r.DeadlineFrom != desk.FromDelivered || r.MinRemaining != desk.Duration(30*time.Minute) || r.Grace == 0 || r.Version == "" {
+	if r.DeadlineFrom != desk.DeadlineFromDelivered || r.MinRemaining != desk.Duration(30*time.Minute) || r.Grace == 0 || r.Version == "" {
 		t.Errorf("%+v", r)
 	}
 	planned, err := desk.Simulate(r, time.Date(2026, 11, 16, 23, 0, 0, 0, time.UTC), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := desk.Render(planned, time.UTC), "Tue 2026-11-17 01:00 UTC  +2h       notify  slack:C0APAC, inbox\n"; got != want {
+	if got, want := desk.FormatPlan(planned, time.UTC), "Tue 2026-11-17 01:00 UTC  +2h       notify  slack:C0APAC, inbox\n"; got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
 }
 
-func TestParse_RefusesWhatItDoesNotUnderstand(t *testing.T) {
+func TestParse_InvalidFilesAreRefused(t *testing.T) {
 	route := "routes:\n  - name: a\n    steps: [{at: 1h, expire: stale}]\n"
 	for name, test := range map[string]struct {
 		text string
@@ -82,7 +82,7 @@ func TestParse_RefusesWhatItDoesNotUnderstand(t *testing.T) {
 }
 
 // docs/routes.md shows a file and what comes of it.
-func TestDocs_ShowWhatHappens(t *testing.T) {
+func TestDocs_RouteExamplesMatchSimulation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/routes.md")
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestDocs_ShowWhatHappens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := desk.Render(planned, time.UTC); got != shown {
+	if got := desk.FormatPlan(planned, time.UTC); got != shown {
 		t.Errorf("the docs show\n%s\nit is\n%s", shown, got)
 	}
 }

@@ -73,8 +73,8 @@ func (k *Kit) close() error {
 	return errors.Join(errs...)
 }
 
-// Seams are where tests reach into a program. The zero value is the program as it is.
-type Seams struct {
+// TestHooks are where tests reach into a program. The zero value is the program as it is.
+type TestHooks struct {
 	Store func(store.Checkpoints) store.Checkpoints
 	Model func(agent.Model) agent.Model
 }
@@ -88,10 +88,10 @@ type config struct {
 }
 
 // Main is the whole program.
-func Main(e Example) { os.Exit(Run(e, os.Args[1:], os.Stdin, os.Stdout, Seams{})) }
+func Main(e Example) { os.Exit(Run(e, os.Args[1:], os.Stdin, os.Stdout, TestHooks{})) }
 
 // Run is [Main] with everything that it uses. It returns the exit code.
-func Run(e Example, args []string, in io.Reader, out io.Writer, seams Seams) int {
+func Run(e Example, args []string, in io.Reader, out io.Writer, seams TestHooks) int {
 	c, err := parse(e, args)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -137,13 +137,13 @@ func parse(e Example, args []string) (*config, error) {
 }
 
 // work takes one run from where it is to its end, or to where the person leaves.
-func work(ctx context.Context, e Example, c *config, s *screen, seams Seams) (err error) {
+func work(ctx context.Context, e Example, c *config, s *screen, seams TestHooks) (err error) {
 	runner, kit, err := open(e, c, seams)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, kit.close()) }()
-	d := &desk{
+	d := &session{
 		runner: runner, screen: s, config: c, example: e,
 		forms:    formsOf(e.Forms),
 		lockFile: filepath.Join(c.data, e.Name+"-"+url.PathEscape(c.run)+".lock"),
@@ -153,7 +153,7 @@ func work(ctx context.Context, e Example, c *config, s *screen, seams Seams) (er
 }
 
 // open makes the runner, and opens the store that it keeps its runs in.
-func open(e Example, c *config, seams Seams) (*agent.Runner, *Kit, error) {
+func open(e Example, c *config, seams TestHooks) (*agent.Runner, *Kit, error) {
 	model, err := chooseModel(c, os.Getenv)
 	if err != nil {
 		return nil, nil, err
@@ -174,7 +174,7 @@ func open(e Example, c *config, seams Seams) (*agent.Runner, *Kit, error) {
 	return runner, kit, nil
 }
 
-func (k *Kit) runner(e Example, c *config, seams Seams) (*agent.Runner, error) {
+func (k *Kit) runner(e Example, c *config, seams TestHooks) (*agent.Runner, error) {
 	built, err := e.Build(k)
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (k *Kit) runner(e Example, c *config, seams Seams) (*agent.Runner, error) {
 
 // Inspect looks at a run that an example keeps in a directory. It must not be called while this process runs it.
 func Inspect(ctx context.Context, e Example, data, run string) (saved *agent.Snapshot, err error) {
-	runner, kit, err := open(e, &config{data: data, model: modelScript}, Seams{})
+	runner, kit, err := open(e, &config{data: data, model: modelScript}, TestHooks{})
 	if err != nil {
 		return nil, err
 	}

@@ -64,15 +64,15 @@ func (d *Dialogue) rows(label string, args json.RawMessage) {
 	d.Row(label, strings.Join(all, "\n"))
 }
 
-// shape is what of a JSON Schema matters for typing values in.
-type shape struct {
-	Type       any              `json:"type"`
-	Properties map[string]shape `json:"properties"`
-	Items      *shape           `json:"items"`
+// fieldSchema is what of a JSON Schema matters for typing values in.
+type fieldSchema struct {
+	Type       any                    `json:"type"`
+	Properties map[string]fieldSchema `json:"properties"`
+	Items      *fieldSchema           `json:"items"`
 }
 
 // is reports whether values may be of that type.
-func (s shape) is(name string) bool {
+func (s fieldSchema) hasType(name string) bool {
 	if list, ok := s.Type.([]any); ok {
 		return slices.Contains(list, any(name))
 	}
@@ -82,7 +82,7 @@ func (s shape) is(name string) bool {
 // value makes the value of a field out of what somebody typed: a text as it is, a list of texts with commas between them,
 // everything else as JSON.
 func value(schema json.RawMessage, name, typed string) (json.RawMessage, error) {
-	var whole shape
+	var whole fieldSchema
 	if err := json.Unmarshal(schema, &whole); err != nil {
 		return nil, fmt.Errorf("the schema of the arguments cannot be read: %w", err)
 	}
@@ -92,9 +92,9 @@ func value(schema json.RawMessage, name, typed string) (json.RawMessage, error) 
 		return nil, fmt.Errorf("there is no %q; the fields are %s", name, strings.Join(slices.Sorted(maps.Keys(whole.Properties)), ", "))
 	case typed == "":
 		return nil, fmt.Errorf("%s is empty", name)
-	case s.is("string"):
+	case s.hasType("string"):
 		return json.Marshal(typed)
-	case s.is("array") && s.Items != nil && s.Items.is("string") && !strings.HasPrefix(typed, "["):
+	case s.hasType("array") && s.Items != nil && s.Items.hasType("string") && !strings.HasPrefix(typed, "["):
 		list := strings.Split(typed, ",")
 		for i := range list {
 			list[i] = strings.TrimSpace(list[i])

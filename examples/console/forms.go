@@ -43,12 +43,12 @@ func readDecision(ctx context.Context, d *Dialogue, q fermata.ApprovalRequest, l
 	p := pending{question: q, args: q.Args}
 	for {
 		done, err := p.read(ctx, d, line)
-		if done || leaves(ctx, err) || err != nil && p.Args == nil {
+		if done || isLeaving(ctx, err) || err != nil && p.Args == nil {
 			p.By, p.At = d.By(), time.Now().UTC()
 			return p.Decision, err
 		}
 		if err != nil {
-			d.Complain(err)
+			d.ShowError(err)
 		}
 		if line, err = d.Prompt(ctx, yourAnswer); err != nil {
 			return p.Decision, err
@@ -118,9 +118,9 @@ func severalLines(ctx context.Context, d *Dialogue, name string) (string, error)
 	}
 }
 
-// doubtForm: did it happen?
-var doubtForm = FormFor(fermata.InDoubt,
-	func(d *Dialogue, q fermata.DoubtfulEffect) string {
+// inDoubtForm: did it happen?
+var inDoubtForm = FormFor(fermata.EffectInDoubt,
+	func(d *Dialogue, q fermata.InDoubtRequest) string {
 		d.Row("what", q.Action+" was begun, and nobody knows whether it happened")
 		d.rows("with", q.Args)
 		d.Row("error", q.Error)
@@ -129,7 +129,7 @@ var doubtForm = FormFor(fermata.InDoubt,
 		d.Option("n", "it did not happen, and is done now")
 		return "Did it happen?"
 	},
-	func(ctx context.Context, d *Dialogue, q fermata.DoubtfulEffect, line string) (said fermata.WhatHappened, err error) {
+	func(ctx context.Context, d *Dialogue, q fermata.InDoubtRequest, line string) (said fermata.EffectResolution, err error) {
 		said.By = d.By()
 		word, rest := firstWord(line)
 		switch word {
@@ -173,11 +173,11 @@ var responseForm = FormFor(tool.Response,
 		d.Option(decline+" REASON", "no answer")
 		return yourAnswer
 	},
-	func(_ context.Context, d *Dialogue, _ tool.ResponseRequest, line string) (tool.PersonsResponse, error) {
+	func(_ context.Context, d *Dialogue, _ tool.ResponseRequest, line string) (tool.HumanResponse, error) {
 		if word, reason := firstWord(line); word == decline {
-			return tool.PersonsResponse{Declined: true, Reason: reason, By: d.By()}, nil
+			return tool.HumanResponse{Declined: true, Reason: reason, By: d.By()}, nil
 		}
-		return tool.PersonsResponse{Text: line, By: d.By()}, nil
+		return tool.HumanResponse{Text: line, By: d.By()}, nil
 	})
 
 // completionForm: what the model did not know.
@@ -195,19 +195,19 @@ var completionForm = FormFor(tool.Completion,
 		return q.Missing[0].Question
 	}, readFields)
 
-func readFields(ctx context.Context, d *Dialogue, q tool.CompletionRequest, line string) (tool.Completed, error) {
-	answer := tool.Completed{Fields: make(map[string]json.RawMessage), By: d.By()}
+func readFields(ctx context.Context, d *Dialogue, q tool.CompletionRequest, line string) (tool.CompletedArgs, error) {
+	answer := tool.CompletedArgs{Fields: make(map[string]json.RawMessage), By: d.By()}
 	for i := 0; i < len(q.Missing); {
 		m := q.Missing[i]
 		if word, reason := firstWord(line); word == decline {
-			return tool.Completed{Declined: true, Reason: reason, By: d.By()}, nil
+			return tool.CompletedArgs{Declined: true, Reason: reason, By: d.By()}, nil
 		}
 		v, err := value(q.ArgsSchema, m.Field, line)
 		if err == nil {
 			answer.Fields[m.Field] = v
 			i++
 		} else {
-			d.Complain(err)
+			d.ShowError(err)
 		}
 		if i == len(q.Missing) {
 			break
@@ -223,7 +223,7 @@ func readFields(ctx context.Context, d *Dialogue, q tool.CompletionRequest, line
 var limitForm = FormFor(agent.OverLimit,
 	func(d *Dialogue, q agent.LimitReached) string {
 		d.Row("what", fmt.Sprintf("the run would go over its limit of %g %s", q.Max, q.Limit))
-		d.Row("used", fmt.Sprintf("%d model calls, %d tool calls, %d tokens", q.Everything.ModelCalls, q.Everything.ToolCalls, q.Everything.InputTokens+q.Everything.OutputTokens))
+		d.Row("used", fmt.Sprintf("%d model calls, %d tool calls, %d tokens", q.Total.ModelCalls, q.Total.ToolCalls, q.Total.InputTokens+q.Total.OutputTokens))
 		d.Option("y", "go on, with as much again")
 		d.Option("y NUMBER", "go on, with so much more")
 		d.Option("n REASON", "stop here")
@@ -234,7 +234,7 @@ var limitForm = FormFor(agent.OverLimit,
 		word, rest := firstWord(line)
 		switch word {
 		case "y", "yes":
-			decision.GoOn = true
+			decision.Continue = true
 			if rest == "" {
 				return decision, nil
 			}

@@ -43,7 +43,7 @@ func FormFor[Q, A any](kind *fermata.Kind[Q, A], show func(d *Dialogue, question
 
 func formsOf(own []Form) map[string]Form {
 	forms := make(map[string]Form)
-	for _, form := range append([]Form{approvalForm, doubtForm, responseForm, completionForm, limitForm}, own...) {
+	for _, form := range append([]Form{approvalForm, inDoubtForm, responseForm, completionForm, limitForm}, own...) {
 		forms[form.kind] = form
 	}
 	return forms
@@ -54,7 +54,7 @@ var anyForm = Form{
 	show: func(d *Dialogue, i *fermata.InterruptCtx) (string, error) {
 		d.Row("what", string(i.Data))
 		if kind, ok := fermata.LookupKind(i.Kind); ok {
-			d.Row("answer", "JSON that fits "+string(kind.PersonSchema()))
+			d.Row("answer", "JSON that fits "+string(kind.HumanAnswerSchema()))
 		} else {
 			d.Row("answer", "JSON")
 		}
@@ -69,7 +69,7 @@ var anyForm = Form{
 }
 
 // ask shows the first of the open questions and returns its answer, by its id. The others are still there in the next round.
-func (d *desk) ask(ctx context.Context, open []*fermata.InterruptCtx) (map[string]any, error) {
+func (d *session) ask(ctx context.Context, open []*fermata.InterruptCtx) (map[string]any, error) {
 	i := open[0]
 	form, ok := d.forms[i.Kind]
 	if !ok {
@@ -96,10 +96,10 @@ func (d *desk) ask(ctx context.Context, open []*fermata.InterruptCtx) (map[strin
 		switch {
 		case err == nil:
 			return map[string]any{i.ID: answer}, nil
-		case leaves(ctx, err):
+		case isLeaving(ctx, err):
 			return nil, err
 		}
-		dialogue.Complain(err)
+		dialogue.ShowError(err)
 	}
 }
 
@@ -132,7 +132,7 @@ func (d *Dialogue) Prompt(ctx context.Context, label string) (string, error) {
 }
 
 // Complain says what is wrong with an answer.
-func (d *Dialogue) Complain(err error) { d.screen.complain(err) }
+func (d *Dialogue) ShowError(err error) { d.screen.showError(err) }
 
 const labelWidth = 9
 
@@ -188,7 +188,7 @@ func firstWord(line string) (word, rest string) {
 	return strings.ToLower(word), strings.TrimSpace(rest)
 }
 
-// leaves says that the person is gone, or wants to be.
-func leaves(ctx context.Context, err error) bool {
+// isLeaving says that the person is gone, or wants to be.
+func isLeaving(ctx context.Context, err error) bool {
 	return errors.Is(err, errInputEnded) || err != nil && ctx.Err() != nil
 }

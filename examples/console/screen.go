@@ -108,14 +108,14 @@ func (s *screen) welcomeBack(saved *agent.Snapshot, c *config) {
 func (s *screen) event(e *agent.Event) {
 	switch body := e.Body.(type) {
 	case agent.Token:
-		s.speak(e.Agent, body.Text)
+		s.appendSpeech(e.Agent, body.Text)
 		s.streamed = true
-	case agent.Said:
+	case agent.MessageAdded:
 		if body.Message.Role == agent.RoleUser {
 			return // a person's words, and that person has seen them
 		}
 		if !s.streamed && body.Message.Text != "" {
-			s.speak(e.Agent, body.Message.Text)
+			s.appendSpeech(e.Agent, body.Message.Text)
 		}
 		s.endLine()
 		s.said = body.Message.Text
@@ -123,7 +123,7 @@ func (s *screen) event(e *agent.Event) {
 			s.printf("  %s %s %s %s\n", s.dim(visible(e.Agent)), s.dim("→"), visible(call.Name), s.dim(visible(call.Args)))
 		}
 	case agent.ToolOutput:
-		s.speak(body.Call.Name, body.Text)
+		s.appendSpeech(body.Call.Name, body.Text)
 	case agent.ToolDone:
 		s.endLine()
 		mark := s.green("←")
@@ -139,7 +139,7 @@ func (s *screen) event(e *agent.Event) {
 }
 
 // speak adds to what somebody says. Another speaker begins another line.
-func (s *screen) speak(who, text string) {
+func (s *screen) appendSpeech(who, text string) {
 	if s.speaker != who {
 		s.endLine()
 		s.printf("%s ", s.bold(visible(who)+":"))
@@ -163,7 +163,7 @@ func (s *screen) output(o *agent.Output) {
 	}
 }
 
-func (s *screen) complain(err error) { s.printf("  %s %s\n", s.red("✗"), visible(err.Error())) }
+func (s *screen) showError(err error) { s.printf("  %s %s\n", s.red("✗"), visible(err.Error())) }
 
 // visible keeps a text from moving the cursor, changing colours or running backwards: what a person sees must be what is
 // done.

@@ -15,7 +15,7 @@ func TestScreen_AModelCannotPaintIt(t *testing.T) {
 	s := newScreen(strings.NewReader(""), &out)
 	evil := "a\x1b[2Jb\rc\u202ed"
 	s.event(&agent.Event{Agent: "x", Body: agent.Token{Text: evil}})
-	s.event(&agent.Event{Agent: "x", Body: agent.Said{Message: agent.Assistant(evil, agent.ToolCall{Name: evil, Args: evil})}})
+	s.event(&agent.Event{Agent: "x", Body: agent.MessageAdded{Message: agent.Assistant(evil, agent.ToolCall{Name: evil, Args: evil})}})
 	d := &Dialogue{screen: s}
 	d.header(&fermata.InterruptCtx{Kind: evil, Address: fermata.Address{{Type: fermata.SegmentAgent, ID: evil}}}, 1)
 	d.rows("with", json.RawMessage(`{"k\u001b":"a\u001b[2Jb\rc\u202ed"}`))
@@ -24,12 +24,12 @@ func TestScreen_AModelCannotPaintIt(t *testing.T) {
 	}
 }
 
-func TestScreen_ColoursOnlyWhereSomebodyLooks(t *testing.T) {
+func TestScreen_UsesColoursOnlyOnATerminal(t *testing.T) {
 	var out strings.Builder
 	s := newScreen(strings.NewReader(""), &out)
-	s.complain(errLocked)
+	s.showError(errLocked)
 	s.colour = true
-	s.complain(errLocked)
+	s.showError(errLocked)
 	if plain, painted, _ := strings.Cut(out.String(), "\n"); strings.Contains(plain, "\x1b") || !strings.Contains(painted, "\x1b[31m✗\x1b[0m") {
 		t.Errorf("shown %q", out.String())
 	}

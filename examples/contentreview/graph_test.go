@@ -72,7 +72,7 @@ func TestVisible_ADraftCannotPaintTheScreen(t *testing.T) {
 }
 
 // crashAt begins a run in this process, approves it, and lets the store die at its nth save. It reports whether it got there.
-func crashAt(t *testing.T, dir string, n int, when storetest.When) bool {
+func crashAt(t *testing.T, dir string, n int, when storetest.FaultTime) bool {
 	t.Helper()
 	kept, err := sqlite.Open(filepath.Join(dir, "contentreview.db"))
 	if err != nil {
@@ -98,7 +98,7 @@ func crashAt(t *testing.T, dir string, n int, when storetest.When) bool {
 }
 
 func TestCrash_AtAnySaveTheNextProcessGoesOn(t *testing.T) {
-	for when, name := range map[storetest.When]string{storetest.Before: "before", storetest.After: "after"} {
+	for when, name := range map[storetest.FaultTime]string{storetest.BeforeWrite: "before", storetest.AfterWrite: "after"} {
 		for n := 1; ; n++ {
 			dir := t.TempDir()
 			if !crashAt(t, dir, n, when) {

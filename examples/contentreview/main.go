@@ -85,7 +85,7 @@ func review(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-	d := &desk{flow: flow, options: []graph.Option{graph.WithStore(kept), graph.WithPolicy(Reviewed)}}
+	d := &session{flow: flow, options: []graph.Option{graph.WithStore(kept), graph.WithPolicy(Reviewed)}}
 	if d.run = c.run; d.run == "" {
 		if d.run, err = d.pick(ctx); err != nil {
 			return err
@@ -122,7 +122,7 @@ type reviewer interface {
 	Left(run string)
 }
 
-type desk struct {
+type session struct {
 	flow     *graph.Flow[State]
 	options  []graph.Option
 	run      string
@@ -131,7 +131,7 @@ type desk struct {
 }
 
 // pick returns the first run that is not finished, or the name of a new one.
-func (d *desk) pick(ctx context.Context) (string, error) {
+func (d *session) pick(ctx context.Context) (string, error) {
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("review-%d", n)
 		saved, err := d.flow.Inspect(ctx, name, d.options...)
@@ -148,7 +148,7 @@ func (d *desk) pick(ctx context.Context) (string, error) {
 
 // work looks where the run stands and takes the next step, until it is finished. Nothing is remembered between two rounds:
 // another process could do every other one.
-func (d *desk) work(ctx context.Context) error {
+func (d *session) work(ctx context.Context) error {
 	for {
 		saved, err := d.flow.Inspect(ctx, d.run, d.options...)
 		switch {
@@ -171,7 +171,7 @@ func (d *desk) work(ctx context.Context) error {
 	}
 }
 
-func (d *desk) ask(ctx context.Context, saved *graph.Snapshot[State]) error {
+func (d *session) ask(ctx context.Context, saved *graph.Snapshot[State]) error {
 	answer, err := d.reviewer.Ask(ctx, saved)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (d *desk) ask(ctx context.Context, saved *graph.Snapshot[State]) error {
 	return err
 }
 
-func (d *desk) draw(ctx context.Context, out io.Writer) error {
+func (d *session) draw(ctx context.Context, out io.Writer) error {
 	saved, err := d.flow.Inspect(ctx, d.run, d.options...)
 	if errors.Is(err, graph.ErrUnknownRun) {
 		saved, err = new(graph.Snapshot[State]), nil

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-func TestDialogue_ReviseThenApprovePublishesWhatWasShownLast(t *testing.T) {
+func TestDialogue_ReviseThenApprovePublishesTheLastDraft(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, dir, "-topic", "tea")
 	first := p.until(prompt)

@@ -11,7 +11,7 @@ import (
 func TestMain(m *testing.M) { consoletest.Main(m, example) }
 
 func TestDataagent(t *testing.T) {
-	consoletest.Tell(t, consoletest.Story{
+	consoletest.Test(t, consoletest.Scenario{
 		Example:    example,
 		Answers:    []consoletest.Answer{{To: "UPDATE products", Lines: []string{"y"}}},
 		Refusals:   []consoletest.Answer{{To: "UPDATE products", Lines: []string{"n not before Christmas"}}},
@@ -71,7 +71,7 @@ func TestShop_AKeyChangesThingsOnce(t *testing.T) {
 	}
 }
 
-func TestShop_WhatFailsLeavesNothingAndIsForTheModel(t *testing.T) {
+func TestShop_FailedStatementIsRolledBackAndReportedToTheModel(t *testing.T) {
 	shop := newShop(t)
 	for range 2 { // a key that failed is not used up
 		_, err := shop.Change(t.Context(), "UPDATE products SET cost = 1", "k")

@@ -15,12 +15,12 @@ type statement struct {
 	// count is how many statements the text holds.
 	count int
 	// whole is false if a quotation or a comment does not end.
-	whole bool
+	complete bool
 	// books is true if it names the table in which the shop keeps its keys.
-	books bool
+	usesKeysTable bool
 }
 
-func (s statement) reads() bool { return s.verb == "SELECT" && s.count == 1 && s.whole }
+func (s statement) reads() bool { return s.verb == "SELECT" && s.count == 1 && s.complete }
 
 // ruling says what may be done. It allows what it knows, refuses what no person should have to judge, and asks for the rest.
 func (s statement) ruling() fermata.Ruling {
@@ -29,7 +29,7 @@ func (s statement) ruling() fermata.Ruling {
 		return fermata.Ruling{Verdict: fermata.Deny, Rule: "one-statement", Reason: "there is no statement in it"}
 	case s.count > 1:
 		return fermata.Ruling{Verdict: fermata.Deny, Rule: "one-statement", Reason: "send one statement at a time, so that a person can see what each does"}
-	case s.books:
+	case s.usesKeysTable:
 		return fermata.Ruling{Verdict: fermata.Deny, Rule: "books", Reason: keysTable + " is not for agents"}
 	case s.reads():
 		return fermata.Ruling{Verdict: fermata.Allow, Rule: "reads", Reason: "it only reads"}
@@ -45,7 +45,7 @@ func (s statement) ruling() fermata.Ruling {
 
 // classify reads a text as SQLite would, as far as it takes to find where a statement begins and ends.
 func classify(text string) statement {
-	s := statement{whole: true, books: strings.Contains(strings.ToLower(text), keysTable)}
+	s := statement{complete: true, usesKeysTable: strings.Contains(strings.ToLower(text), keysTable)}
 	inside := false // a statement has begun
 	for text != "" {
 		size, kind := token(text)
@@ -53,7 +53,7 @@ func classify(text string) statement {
 		case semicolon:
 			inside = false
 		case unfinished:
-			s.whole = false
+			s.complete = false
 			fallthrough
 		case other:
 			if !inside {

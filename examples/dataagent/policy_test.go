@@ -15,7 +15,7 @@ const (
 	ask   = fermata.AskPerson
 )
 
-func TestPolicy_OnlyWhatOnlyReadsNeedsNobody(t *testing.T) {
+func TestPolicy_OnlyReadsAreAllowedWithoutApproval(t *testing.T) {
 	for text, want := range map[string]fermata.Verdict{
 		"SELECT 1":                                     allow,
 		"  select *\nfrom products ;":                  allow,
@@ -76,7 +76,7 @@ func TestPolicy_OnlyWhatOnlyReadsNeedsNobody(t *testing.T) {
 }
 
 // The driver runs all statements of a text. So the policy and SQLite must agree on where one ends.
-func TestProperty_WhatThePolicyAllowsChangesNothing(t *testing.T) {
+func TestProperty_AllowedActionsGiveTheSameResult(t *testing.T) {
 	conn, err := newShop(t).writer.Conn(t.Context()) // a connection on which it could write
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func openShop(path string) (*Shop, error) {
 	if s.writer, err = connect(path, "_txlock=immediate"); err != nil {
 		return nil, err
 	}
-	if err := s.furnish(); err != nil {
+	if err := s.seed(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	// What the policy takes for a read must not write even if the policy is wrong.
@@ -57,7 +57,7 @@ func connect(path, options string) (*sql.DB, error) {
 }
 
 // furnish fills a new database, and leaves one that has tables alone: somebody may have dropped some with approval.
-func (s *Shop) furnish() error {
+func (s *Shop) seed() error {
 	var tables int
 	if err := s.writer.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables > 0 {
 		return err
@@ -91,7 +91,7 @@ const maxRows = 50
 func (s *Shop) Read(ctx context.Context, query string) (string, error) {
 	rows, err := s.reader.QueryContext(ctx, query)
 	if err != nil {
-		return "", forModel(ctx, err)
+		return "", modelError(ctx, err)
 	}
 	defer rows.Close()
 	names, err := rows.Columns()
@@ -118,7 +118,7 @@ func (s *Shop) Read(ctx context.Context, query string) (string, error) {
 		lines = append(lines, strings.Join(texts, " | "))
 	}
 	if err := rows.Err(); err != nil {
-		return "", forModel(ctx, err)
+		return "", modelError(ctx, err)
 	}
 	return strings.Join(lines, "\n"), nil
 }
@@ -140,7 +140,7 @@ func (s *Shop) Change(ctx context.Context, text, key string) (result string, err
 	}
 	done, err := tx.ExecContext(ctx, text)
 	if err != nil {
-		return "", forModel(ctx, err)
+		return "", modelError(ctx, err)
 	}
 	n, err := done.RowsAffected()
 	if err != nil {
@@ -153,8 +153,8 @@ func (s *Shop) Change(ctx context.Context, text, key string) (result string, err
 	return result, tx.Commit()
 }
 
-// forModel makes SQLite's word one that the model gets to hear.
-func forModel(ctx context.Context, err error) error {
+// modelError makes SQLite's word one that the model gets to hear.
+func modelError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func TestHold_EachDangerousOperationIsHeldAndRunsOnceWhenGranted(t *testing.T) {
 	}
 }
 
-func TestHold_WhatIsNotGrantedIsNotDone(t *testing.T) {
+func TestHold_DeniedOperationIsNotDone(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit   func(*State)
 		report string
@@ -116,7 +116,7 @@ func TestHold_WhatIsNotGrantedIsNotDone(t *testing.T) {
 	}
 }
 
-func TestHold_LetGoWithoutAWordIsNotDone(t *testing.T) {
+func TestHold_ReleasedWithoutApprovalIsNotDone(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	hold, _ := o.held()
 	out, err := o.flow.Resume(fermata.Resume(t.Context(), hold.ID), "r", o.kept)
@@ -140,7 +140,7 @@ func TestHold_ResumedWithoutAnAnswerHolds(t *testing.T) {
 	o.ran()
 }
 
-func TestHold_WhatTheApproverEditedIsWhatRuns(t *testing.T) {
+func TestHold_EditedPlanIsWhatRuns(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	_, state := o.held()
 	state.Where["archived"] = "yes"
@@ -171,7 +171,7 @@ func TestHold_TheEditedStateMayComeAsJSONButNotInPart(t *testing.T) {
 	o.ran("DELETE FROM orders WHERE customer = 42")
 }
 
-func TestEscalate_LeadsToANewPlanThatIsHeldAgain(t *testing.T) {
+func TestEscalate_NewPlanIsHeldAgain(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	first, state := o.held()
 	state.Escalated, state.Approval, state.Approver = true, Granted, "ann" // the grant beside it must not count
@@ -201,7 +201,7 @@ func TestEscalate_WithoutAMoreCarefulWayEnds(t *testing.T) {
 	o.ran()
 }
 
-func TestPlan_WhatIsNotUnderstoodIsReported(t *testing.T) {
+func TestPlan_UnknownRequestIsReported(t *testing.T) {
 	w := NewWarehouse()
 	flow, err := New(w)
 	if err != nil {

@@ -78,7 +78,7 @@ func TestProgram_DeniedRunsNothing(t *testing.T) {
 	}
 }
 
-func TestProgram_WhatIsNoAnswerChangesNothing(t *testing.T) {
+func TestProgram_InvalidAnswerChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	if said, err := process(t, dir, "-answer", "grant", "-by", "ann"); err == nil || !strings.Contains(said, errNothingHeld.Error()) {
 		t.Errorf("before the run: %v\n%s", err, said)

@@ -110,7 +110,7 @@ type person struct {
 	out  io.Writer
 }
 
-var errNobody = errors.New("nobody decided, so the run still stands at the gate")
+var errNoInput = errors.New("nobody decided, so the run still stands at the gate")
 
 func (p *person) decide(gate.Question) (gate.Signal, error) {
 	signal := gate.Signal{ApprovedBy: p.name}
@@ -138,7 +138,7 @@ func (p *person) ask(question string) (string, error) {
 	fmt.Fprintf(p.out, "%s > ", question)
 	if !p.in.Scan() {
 		fmt.Fprintln(p.out)
-		return "", errors.Join(errNobody, p.in.Err())
+		return "", errors.Join(errNoInput, p.in.Err())
 	}
 	return strings.TrimSpace(p.in.Text()), nil
 }

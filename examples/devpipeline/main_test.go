@@ -59,7 +59,7 @@ Who decided what:
 	}
 }
 
-func TestPerson_RejectsApprovesAndIsAskedAgainOnNonsense(t *testing.T) {
+func TestPerson_InvalidInputIsAskedAgain(t *testing.T) {
 	var out strings.Builder
 	in := bufio.NewScanner(strings.NewReader("maybe\nno\nname the costs\nyes\ny\n"))
 	if err := run(t.Context(), "a todo list", &person{name: "alice", in: in, out: &out}, &out); err != nil {
@@ -82,7 +82,7 @@ func TestPerson_WhoLeavesBuildsNothing(t *testing.T) {
 	var out strings.Builder
 	in := bufio.NewScanner(strings.NewReader("y\n"))
 	err := run(t.Context(), "a todo list", &person{name: "alice", in: in, out: &out}, &out)
-	if !errors.Is(err, errNobody) || strings.Contains(out.String(), "built") {
+	if !errors.Is(err, errNoInput) || strings.Contains(out.String(), "built") {
 		t.Errorf("got %v and\n%s", err, out.String())
 	}
 }

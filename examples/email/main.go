@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/examples/console"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 	"github.com/fermata-go/fermata/tool"
 )
 
@@ -33,7 +33,7 @@ var example = console.Example{
 }
 
 func build(kit *console.Kit) (agent.Agent, error) {
-	outbox := outside.Open(kit.Data, "outbox")
+	outbox := target.Open(kit.Data, "outbox")
 	return agent.NewChat(agent.Chat{
 		Name:        "writer",
 		Instruction: "You write e-mails for a small shop: short, warm, without excuses. Send each with send_email. A person reads it first and may change it. Then report what was sent, as it was sent, or why nothing was.",
@@ -50,7 +50,7 @@ type Email struct {
 }
 
 // sendEmail is not idempotent, and does not claim to be.
-func sendEmail(outbox *outside.Book) *tool.Tool {
+func sendEmail(outbox *target.Log) *tool.Tool {
 	return tool.New("send_email", "Sends an e-mail.", func(ctx context.Context, m Email) (string, error) {
 		if name, host, ok := strings.Cut(m.To, "@"); !ok || name == "" || host == "" {
 			return "", tool.Errorf("%q is no address. Nothing was sent.", m.To)

@@ -6,26 +6,26 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 )
 
 func TestMain(m *testing.M) { consoletest.Main(m, example) }
 
 func TestEmail(t *testing.T) {
-	consoletest.Tell(t, consoletest.Story{
+	consoletest.Test(t, consoletest.Scenario{
 		Example: example,
 		Answers: []consoletest.Answer{{To: "send_email", Lines: []string{
 			"e to=jan.novak@example.com", "e body", "Dear Jan,", "we are sorry. A new lamp comes tomorrow.", ".", "y",
 		}}},
 		Refusals:   []consoletest.Answer{{To: "send_email", Lines: []string{"n I call him instead"}}},
 		Reason:     "I call him instead",
-		Effects:    func(data string) (int, int, error) { return outside.Open(data, "outbox").Count() },
+		Effects:    func(data string) (int, int, error) { return target.Open(data, "outbox").Count() },
 		InDoubt:    true,
 		ModelCalls: 2,
 	})
 }
 
-func TestReview_WhatThePersonWroteIsSentAndNothingElse(t *testing.T) {
+func TestReview_EditedEmailIsSentExactly(t *testing.T) {
 	dir := t.TempDir()
 	p := consoletest.Start(t, dir)
 	p.Question()
@@ -44,7 +44,7 @@ func TestReview_WhatThePersonWroteIsSentAndNothingElse(t *testing.T) {
 	if rest, code := p.End(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, rest)
 	}
-	lines, err := outside.Open(consoletest.Data(dir), "outbox").Lines()
+	lines, err := target.Open(consoletest.Data(dir), "outbox").Entries()
 	if err != nil || len(lines) != 1 {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}

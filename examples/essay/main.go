@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/examples/console"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 )
 
 func main() { console.Main(example) }
@@ -41,7 +41,7 @@ func build(kit *console.Kit) (agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &editor{writer: writer, press: outside.Open(kit.Data, "press")}
+	e := &editor{writer: writer, press: target.Open(kit.Data, "press")}
 	return agent.NewFunc("editor", "Takes an essay from its first draft to print.", e.work)
 }
 
@@ -50,7 +50,7 @@ const maxDrafts = 5
 
 type editor struct {
 	writer agent.Agent
-	press  *outside.Book
+	press  *target.Log
 }
 
 // work is called again from its beginning after every answer. It comes quickly to where it was: a writer that is done is not
@@ -67,8 +67,8 @@ func (e *editor) work(ctx context.Context, input *agent.Input) (*agent.Output, e
 		if err != nil {
 			return nil, err
 		}
-		switch verdict.Word {
-		case Content:
+		switch verdict.Choice {
+		case Accept:
 			return e.print(ctx, draft)
 		case Stop:
 			return say("Nothing was printed: %s.", verdict.Text)
@@ -81,7 +81,7 @@ func (e *editor) work(ctx context.Context, input *agent.Input) (*agent.Output, e
 // print is what cannot be taken back. The approval is for exactly this text; nobody is asked a second time, because only a
 // person's word leads here.
 func (e *editor) print(ctx context.Context, draft Draft) (*agent.Output, error) {
-	approved, err := fermata.Approve(ctx, fermata.Action[Draft]{Name: "print", Args: draft, Policy: readAndLiked})
+	approved, err := fermata.Approve(ctx, fermata.Action[Draft]{Name: "print", Args: draft, Policy: alreadyApproved})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (e *editor) print(ctx context.Context, draft Draft) (*agent.Output, error) 
 	return say("Draft %d is printed, as number %d.", draft.Number, number)
 }
 
-var readAndLiked = fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
+var alreadyApproved = fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
 	return fermata.Ruling{Verdict: fermata.Allow, Rule: "read", Reason: "a person has read this text and is content"}, nil
 })
 
@@ -113,27 +113,27 @@ type Draft struct {
 
 // Verdict is what the person says.
 type Verdict struct {
-	Word Word `json:"word"`
+	Choice Choice `json:"word"`
 	// Text says what should change, or why to stop.
 	Text string `json:"text,omitempty"`
 }
 
-// Word is the short form of a verdict.
-type Word string
+// Choice is the short form of a verdict.
+type Choice string
 
 // What a person can say to a draft.
 const (
-	Content Word = "content"
-	Change  Word = "change"
-	Stop    Word = "stop"
+	Accept Choice = "content"
+	Change Choice = "change"
+	Stop   Choice = "stop"
 )
 
 // Choices lists the words, so that no other one passes for an answer.
-func (Word) Choices() []string { return []string{string(Content), string(Change), string(Stop)} }
+func (Choice) Choices() []string { return []string{string(Accept), string(Change), string(Stop)} }
 
 // Validate checks what the types alone cannot say.
 func (v Verdict) Validate() error {
-	if v.Word != Content && strings.TrimSpace(v.Text) == "" {
+	if v.Choice != Accept && strings.TrimSpace(v.Text) == "" {
 		return errors.New("say what should change, or why to stop")
 	}
 	return nil
@@ -151,12 +151,12 @@ var form = console.FormFor(Feedback,
 	},
 	func(_ context.Context, _ *console.Dialogue, _ Draft, line string) (Verdict, error) {
 		if strings.EqualFold(line, "y") || strings.EqualFold(line, "yes") {
-			return Verdict{Word: Content}, nil
+			return Verdict{Choice: Accept}, nil
 		}
 		if reason, stop := strings.CutPrefix(line, "/stop"); stop {
-			return Verdict{Word: Stop, Text: strings.TrimSpace(reason)}, nil
+			return Verdict{Choice: Stop, Text: strings.TrimSpace(reason)}, nil
 		}
-		return Verdict{Word: Change, Text: line}, nil
+		return Verdict{Choice: Change, Text: line}, nil
 	})
 
 // lines are what the model says when there is none.

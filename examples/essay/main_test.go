@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 )
 
 func TestMain(m *testing.M) { consoletest.Main(m, example) }
 
 func TestEssay(t *testing.T) {
-	consoletest.Tell(t, consoletest.Story{
+	consoletest.Test(t, consoletest.Scenario{
 		Example: example,
 		Answers: []consoletest.Answer{
 			{To: "draft 1 of", Lines: []string{"shorter, please"}},
@@ -24,7 +24,7 @@ func TestEssay(t *testing.T) {
 			{To: "draft 2 of", Lines: []string{"/stop", "/stop I write it myself"}}, // the first says no reason
 		},
 		Reason:     "make it a poem",
-		Effects:    func(data string) (int, int, error) { return outside.Open(data, "press").Count() },
+		Effects:    func(data string) (int, int, error) { return target.Open(data, "press").Count() },
 		ModelCalls: 2,
 	})
 }
@@ -36,7 +36,7 @@ func TestEssay_GivesUpAfterTheLastDraft(t *testing.T) {
 	if said, code := p.End(); code != 0 || !strings.Contains(said, "Nothing was printed: it was still not right after 5 drafts.") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
-	if done, _, err := outside.Open(consoletest.Data(dir), "press").Count(); done != 0 || err != nil {
+	if done, _, err := target.Open(consoletest.Data(dir), "press").Count(); done != 0 || err != nil {
 		t.Errorf("printed %d times, %v", done, err)
 	}
 }

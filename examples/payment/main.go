@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/examples/console"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 	"github.com/fermata-go/fermata/tool"
 )
 
@@ -48,7 +48,7 @@ func build(kit *console.Kit) (agent.Agent, error) {
 		Name: "cashier", Description: "Pays invoices. Tell it number, amount, currency and account.",
 		Instruction: "You pay what you are told to, with one transfer. Report the receipt, or why nothing was paid.",
 		Model:       kit.Model(cashierLines...),
-		Tools:       []*tool.Tool{tool.Approve(transferMoney(outside.Open(kit.Data, "bank")), tool.Summary(summary))},
+		Tools:       []*tool.Tool{tool.Approve(transferMoney(target.Open(kit.Data, "bank")), tool.Summary(summary))},
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ type Transfer struct {
 }
 
 // transferMoney is idempotent: the bank moves the money of one key once.
-func transferMoney(bank *outside.Book) *tool.Tool {
+func transferMoney(bank *target.Log) *tool.Tool {
 	return tool.New("transfer_money", "Transfers money. It cannot be called back.", func(ctx context.Context, t Transfer) (string, error) {
 		number, err := bank.DoOnce(tool.Key(ctx), t)
 		if err != nil {

@@ -5,18 +5,18 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 )
 
 func TestMain(m *testing.M) { consoletest.Main(m, example) }
 
 func TestPayment(t *testing.T) {
-	consoletest.Tell(t, consoletest.Story{
+	consoletest.Test(t, consoletest.Scenario{
 		Example:    example,
 		Answers:    []consoletest.Answer{{To: "transfer_money", Lines: []string{"y"}}},
 		Refusals:   []consoletest.Answer{{To: "transfer_money", Lines: []string{"n the lamps came broken"}}},
 		Reason:     "the lamps came broken",
-		Effects:    func(data string) (int, int, error) { return outside.Open(data, "bank").Count() },
+		Effects:    func(data string) (int, int, error) { return target.Open(data, "bank").Count() },
 		ModelCalls: 7,
 	})
 }
@@ -29,7 +29,7 @@ func TestPayment_TheQuestionNamesTheWayToIt(t *testing.T) {
 	}
 }
 
-func TestFindInvoices_NobodyElseIsPaid(t *testing.T) {
+func TestFindInvoices_UnknownPayeeHasNoInvoice(t *testing.T) {
 	result, err := findInvoices.Call(t.Context(), []byte(`{"payee":"Mallory"}`))
 	if err != nil || result.Text != "None is open." {
 		t.Errorf("%+v, %v", result, err)

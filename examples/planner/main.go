@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/examples/console"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 	"github.com/fermata-go/fermata/tool"
 )
 
@@ -37,7 +37,7 @@ func build(kit *console.Kit) (agent.Agent, error) {
 		Model:       kit.Model(engineerLines...),
 		Tools: []*tool.Tool{
 			runChecks, migrate,
-			tool.Approve(deploy(outside.Open(kit.Data, "production")), tool.Summary(summary)),
+			tool.Approve(deploy(target.Open(kit.Data, "production")), tool.Summary(summary)),
 		},
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ var migrate = tool.New("migrate_copy", "Tries the migrations of a release on a c
 }, tool.Repeatable())
 
 // deploy is idempotent: production takes the deployment of one key once.
-func deploy(production *outside.Book) *tool.Tool {
+func deploy(production *target.Log) *tool.Tool {
 	return tool.New("deploy", "Deploys a release to production, migrations included.", func(ctx context.Context, r Release) (string, error) {
 		number, err := production.DoOnce(tool.Key(ctx), r)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/examples/console"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 	"github.com/fermata-go/fermata/tool"
 )
 
@@ -31,7 +31,7 @@ var example = console.Example{
 }
 
 func build(kit *console.Kit) (agent.Agent, error) {
-	book := bookTicket(outside.Open(kit.Data, "ticket-office"))
+	book := bookTicket(target.Open(kit.Data, "ticket-office"))
 	return agent.NewChat(agent.Chat{
 		Name:        "clerk",
 		Instruction: "You book train tickets. Look for trains first, choose the one that suits best, and book it. Then tell the user the ticket number, or why there is no ticket.",
@@ -52,7 +52,7 @@ type Booking struct {
 
 // bookTicket is idempotent: the office keeps the key of each call, and books one key once. So a call that a crash interrupted
 // may be made again, and nobody has to be asked what happened.
-func bookTicket(office *outside.Book) *tool.Tool {
+func bookTicket(office *target.Log) *tool.Tool {
 	return tool.New("book_ticket", "Books train tickets. They are paid at once and cannot be returned.", func(ctx context.Context, b Booking) (string, error) {
 		if b.Passengers < 1 {
 			return "", tool.Errorf("A booking for %d passengers is none.", b.Passengers)

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/agent/script"
 	"github.com/fermata-go/fermata/examples/console"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 	"github.com/fermata-go/fermata/tool"
 )
 
@@ -31,7 +31,7 @@ var example = console.Example{
 }
 
 func build(kit *console.Kit) (agent.Agent, error) {
-	calendar := outside.Open(kit.Data, "calendar")
+	calendar := target.Open(kit.Data, "calendar")
 	// Guard makes an effect of the call: it gets a key, and happens once. The policy lets it through, because whoever is asked
 	// for the details wants the trip.
 	plan := tool.FollowUp(tool.Guard(planTrip(calendar), wanted), missing)
@@ -73,7 +73,7 @@ var always = tool.Needs[Trip](
 )
 
 // planTrip is idempotent, as the calendar keeps the key of each entry.
-func planTrip(calendar *outside.Book) *tool.Tool {
+func planTrip(calendar *target.Log) *tool.Tool {
 	return tool.New("plan_trip", "Plans a trip and puts it into the user's calendar.", func(ctx context.Context, t Trip) (string, error) {
 		start, err := time.Parse(time.DateOnly, t.Start)
 		if err != nil {

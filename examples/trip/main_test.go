@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/examples/console/consoletest"
-	"github.com/fermata-go/fermata/examples/console/outside"
+	"github.com/fermata-go/fermata/examples/console/target"
 )
 
 func TestMain(m *testing.M) { consoletest.Main(m, example) }
 
 func TestTrip(t *testing.T) {
-	consoletest.Tell(t, consoletest.Story{
+	consoletest.Test(t, consoletest.Scenario{
 		Example: example,
 		Answers: []consoletest.Answer{
 			{To: "missing  interests", Lines: []string{"2027-04-09", "4", "some", "3", "tiles, the sea"}}, // “some” is no number
@@ -19,7 +19,7 @@ func TestTrip(t *testing.T) {
 		},
 		Refusals:   []consoletest.Answer{{To: "missing  interests", Lines: []string{"/decline we stay at home"}}},
 		Reason:     "we stay at home",
-		Effects:    func(data string) (int, int, error) { return outside.Open(data, "calendar").Count() },
+		Effects:    func(data string) (int, int, error) { return target.Open(data, "calendar").Count() },
 		ModelCalls: 2,
 	})
 }

@@ -24,7 +24,7 @@ func repository(t *testing.T) fs.FS {
 	return root
 }
 
-func TestImports_FollowTheHousePlan(t *testing.T) {
+func TestImports_FollowTheRules(t *testing.T) {
 	pkgs, err := load(repository(t))
 	if err != nil {
 		t.Fatal(err)
@@ -34,9 +34,9 @@ func TestImports_FollowTheHousePlan(t *testing.T) {
 	}
 }
 
-func TestFloors_PointDownOnlyAndGiveReasons(t *testing.T) {
+func TestLayers_PointDownAndGiveReasons(t *testing.T) {
 	var below []string
-	for _, f := range floors {
+	for _, f := range layers {
 		if slices.Contains(below, f.pkg) {
 			t.Errorf("%s has two rows", f.pkg)
 		}
@@ -50,19 +50,19 @@ func TestFloors_PointDownOnlyAndGiveReasons(t *testing.T) {
 			t.Errorf("floors: %s has no reason", f.pkg)
 		}
 	}
-	for _, n := range needs {
-		if _, ok := floorOf(n.pkg); !ok || n.why == "" {
+	for _, n := range dependencies {
+		if _, ok := layerOf(n.pkg); !ok || n.why == "" {
 			t.Errorf("needs: %s of %s has no floor or no reason", n.module, n.pkg)
 		}
 	}
 	for _, s := range testSupports {
-		if _, ok := floorOf(s.pkg); !ok || s.why == "" {
+		if _, ok := layerOf(s.pkg); !ok || s.why == "" {
 			t.Errorf("testSupports: %s has no floor or no reason", s.pkg)
 		}
 	}
 }
 
-func TestCheck_FindsWhatLeavesThePlan(t *testing.T) {
+func TestCheck_FindsViolations(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, imports string
 		want          string // part of the one problem; empty for none
@@ -113,7 +113,7 @@ func TestCheck_FindsWhatLeavesThePlan(t *testing.T) {
 	}
 }
 
-func TestLoad_LeavesOtherModulesAlone(t *testing.T) {
+func TestLoad_SkipsOtherModules(t *testing.T) {
 	pkgs, err := load(fstest.MapFS{
 		"go.mod":        {Data: []byte("module " + module + "\n")},
 		"fermata.go":    {Data: []byte("package fermata\n")},

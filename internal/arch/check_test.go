@@ -113,7 +113,7 @@ func ignoreGone(err error) error {
 func check(pkgs []pkg) []string {
 	var problems []string
 	for _, p := range pkgs {
-		rule, ok := floorOf(p.dir)
+		rule, ok := layerOf(p.dir)
 		if !ok {
 			problems = append(problems, fmt.Sprintf(
 				"%s: this package has no floor. Add it to floors in internal/arch/rules_test.go, with what it may import and the reason.", p.dir))
@@ -128,7 +128,7 @@ func check(pkgs []pkg) []string {
 	return problems
 }
 
-func checkImport(dir string, rule floor, importPath string) string {
+func checkImport(dir string, rule layer, importPath string) string {
 	if target, ok := inModule(importPath); ok {
 		if mayImport(rule, target) {
 			return ""
@@ -148,7 +148,7 @@ func checkImport(dir string, rule floor, importPath string) string {
 
 func checkThirdParty(dir, importPath string) string {
 	var allowed []string
-	for _, n := range needs {
+	for _, n := range dependencies {
 		if !covers(n.pkg, dir) {
 			continue
 		}
@@ -165,9 +165,9 @@ func checkThirdParty(dir, importPath string) string {
 		dir, importPath, strings.Join(allowed, ", "))
 }
 
-// floorOf returns the row with the longest pattern that covers dir; its own row comes before any.
-func floorOf(dir string) (found floor, ok bool) {
-	for _, f := range floors {
+// layerOf returns the row with the longest pattern that covers dir; its own row comes before any.
+func layerOf(dir string) (found layer, ok bool) {
+	for _, f := range layers {
 		if f.pkg == dir {
 			return f, true
 		}
@@ -178,7 +178,7 @@ func floorOf(dir string) (found floor, ok bool) {
 	return found, ok
 }
 
-func mayImport(rule floor, target string) bool {
+func mayImport(rule layer, target string) bool {
 	return slices.ContainsFunc(rule.may, func(pattern string) bool {
 		if pattern == anyPublic {
 			return !isPrivate(target)

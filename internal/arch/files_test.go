@@ -32,7 +32,7 @@ func TestFiles_NameNoHomeDirectoryAndStayShort(t *testing.T) {
 	}
 }
 
-func TestCheckFiles_FindsWhatItLooksFor(t *testing.T) {
+func TestCheckFiles_FindsViolations(t *testing.T) {
 	const slash = "/" // keeps the examples below from being found in this file
 	long := "package p\n" + strings.Repeat("\n", maxLines)
 	for name, test := range map[string]struct {
@@ -83,12 +83,12 @@ func checkFiles(root fs.FS) ([]string, error) {
 			return ignoreGone(err)
 		}
 		if entry.IsDir() {
-			if name != "." && !holdsWriting(entry.Name()) {
+			if name != "." && !hasSourceText(entry.Name()) {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if !isWriting(name) {
+		if !isSourceText(name) {
 			return nil
 		}
 		text, err := fs.ReadFile(root, name)
@@ -133,12 +133,12 @@ func isGenerated(name string, text []byte) bool {
 	return err == nil && ast.IsGenerated(file)
 }
 
-// holdsWriting leaves out what tools put into the tree: histories, downloads, data of the demo.
-func holdsWriting(base string) bool {
+// hasSourceText leaves out what tools put into the tree: histories, downloads, data of the demo.
+func hasSourceText(base string) bool {
 	return base == ".ci" || !strings.HasPrefix(base, ".") && base != "bin" && base != "vendor" && base != "node_modules"
 }
 
-func isWriting(name string) bool {
+func isSourceText(name string) bool {
 	if path.Base(name) == "Makefile" || strings.HasPrefix(name, ".ci/") {
 		return true
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // What make says by itself is not changed by ?=: the flags of the linters were called AS, which is the assembler, and make lint failed with: non-flag "as".
-func TestMakefile_NoSettingHasANameOfMakesOwn(t *testing.T) {
+func TestMakefile_SettingsDoNotShadowBuiltins(t *testing.T) {
 	own := []string{"AR", "ARFLAGS", "AS", "CC", "CO", "COFLAGS", "CPP", "CTANGLE", "CWEAVE", "CXX", "FC", "GET", "LD", "LEX", "LINT", "M2C", "MAKE", "MAKEINFO",
 		"OBJC", "PC", "RM", "SUFFIXES", "TANGLE", "TEX", "TEXI2DVI", "WEAVE", "YACC"}
 	text, err := os.ReadFile("../../Makefile")

@@ -12,14 +12,14 @@ const (
 )
 
 // A floor says what one package may import of this module.
-type floor struct {
+type layer struct {
 	pkg string
 	may []string
 	why string
 }
 
-// floors is the house plan, from the ground up. A row may name only itself and rows before it: imports point down.
-var floors = []floor{
+// layers is the house plan, from the ground up. A row may name only itself and rows before it: imports point down.
+var layers = []layer{
 	{"internal/...", may("internal/..."), "what no user may import; the vocabulary itself uses it, so it cannot know the vocabulary"},
 	{".", may("internal/..."), "the vocabulary: everything stands on it, so it stands on nothing"},
 
@@ -77,14 +77,14 @@ var floors = []floor{
 }
 
 // A need is a third-party module that one package may import.
-type need struct {
+type dependency struct {
 	pkg    string
 	module string
 	why    string
 }
 
-// needs lists every third-party module outside of tests. Whoever imports Fermata gets these along with it.
-var needs = []need{
+// dependencies lists every third-party module outside of tests. Whoever imports Fermata gets these along with it.
+var dependencies = []dependency{
 	{"internal/...", "github.com/google/jsonschema-go", "the root package may need it, so what the root package is built from may too"},
 	{"internal/box", "github.com/klauspost/compress", "what is sealed cannot be made smaller any more, so it is before; the standard library has no zstd"},
 	{".", "github.com/google/jsonschema-go", "a kind derives the schemas of its question and its answer from Go types"},

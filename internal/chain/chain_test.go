@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestNext_PutsTheChainInFrontOfTheObject(t *testing.T) {
+func TestNext_PrependsChainFields(t *testing.T) {
 	at := time.Date(2026, 11, 15, 12, 0, 0, 1000, time.FixedZone("CET", 3600))
 	first, head, err := Next(Head{}, at, []byte(`{"type":"asked", "n": 1.0}`))
 	want := `{"v":1,"seq":1,"prev":"0000000000000000000000000000000000000000000000000000000000000000","time":"2026-11-15T11:00:00.000001Z","type":"asked", "n": 1.0}`
@@ -21,7 +21,7 @@ func TestNext_PutsTheChainInFrontOfTheObject(t *testing.T) {
 	}
 }
 
-func TestNext_RefusesWhatIsNoObject(t *testing.T) {
+func TestNext_NonObjectReturnsErrLine(t *testing.T) {
 	for _, bad := range []string{"", "{", "{}", "[1]", "null", ` {"a":1}`, `{ "a":1}`, `{"a":1`, `{"a":1}}`} {
 		if line, _, err := Next(Head{}, time.Now(), []byte(bad)); !errors.Is(err, ErrLine) {
 			t.Errorf("%q: %s, %v", bad, line, err)

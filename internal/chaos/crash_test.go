@@ -24,23 +24,23 @@ const (
 	worldsPG   = 2
 )
 
-// settlePatience is how long everything may take to settle when nothing is disturbed any more. What could not be finished because of
+// settleTimeout is how long everything may take to settle when nothing is disturbed any more. What could not be finished because of
 // faults is tried again later and later, so this is much longer than it takes as a rule.
-const settlePatience = 2 * time.Minute
+const settleTimeout = 2 * time.Minute
 
 func TestCrash_OneProcessOnSQLite(t *testing.T) {
 	t.Parallel()
-	rounds(t, func(t *testing.T) { onSQLite(t, 1, cyclesOne) })
+	forEachSeed(t, func(t *testing.T) { onSQLite(t, 1, cyclesOne) })
 }
 
 func TestCrash_TwoProcessesOnSQLite(t *testing.T) {
 	t.Parallel()
-	rounds(t, func(t *testing.T) { onSQLite(t, 2, cyclesTwo) })
+	forEachSeed(t, func(t *testing.T) { onSQLite(t, 2, cyclesTwo) })
 }
 
 func TestCrash_ThreeReplicasOnPostgreSQL(t *testing.T) {
 	t.Parallel()
-	rounds(t, func(t *testing.T) {
+	forEachSeed(t, func(t *testing.T) {
 		for world := range worldsPG {
 			t.Run(fmt.Sprintf("world %d", world+1), func(t *testing.T) {
 				t.Parallel()
@@ -72,8 +72,8 @@ func TestCrash_AllCyclesWithoutTheRaceDetector(t *testing.T) {
 	}
 }
 
-// rounds runs a test once, or many times in a soak, until it fails.
-func rounds(t *testing.T, test func(t *testing.T)) {
+// forEachSeed runs a test once, or many times in a soak, until it fails.
+func forEachSeed(t *testing.T, test func(t *testing.T)) {
 	if os.Getenv("FERMATA_SOAK") == "" {
 		test(t)
 		return
@@ -107,9 +107,9 @@ func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 		cycles /= 10
 	}
 	settled := w.populate(6)
-	n.rage(cycles)
+	n.run(cycles)
 	t.Logf("%6.1fs  %s; now it settles", w.now().Seconds(), n)
-	n.settle(settled, settlePatience)
+	n.settle(settled, settleTimeout)
 	w.fleet.killAll()
 	s, err := openStore(t.Context(), name)
 	if err != nil {
@@ -120,7 +120,7 @@ func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := newBook(evidence{w.history.all(), w.sink.log()}, runs).check()
+	found := newStoreCheck(evidence{w.history.all(), w.sink.log()}, runs).check()
 	w.report(found, runs, func() { t.Log(w.summary(n, len(found))) })
 	for _, missing := range n.missing(cycles, runs) {
 		t.Errorf("that nothing was found means nothing: %s", missing)
@@ -147,12 +147,12 @@ func (n *nemesis) missing(cycles int, runs []store.History) (list []string) {
 	for _, h := range runs {
 		for _, i := range h.Interrupts {
 			verdicts[i.Verdict]++
-			if i.Kind == fermata.InDoubt.Name() {
+			if i.Kind == fermata.EffectInDoubt.Name() {
 				doubts++
 			}
 		}
 	}
-	for _, verdict := range []store.Verdict{store.Approve, store.Reject, store.Answered, store.Expired} {
+	for _, verdict := range []store.Verdict{store.VerdictApprove, store.VerdictReject, store.VerdictAnswer, store.VerdictExpire} {
 		want("decisions to "+string(verdict), verdicts[verdict], cycles/50)
 	}
 	want("effects in doubt", doubts, cycles/100)
@@ -163,7 +163,7 @@ func (n *nemesis) missing(cycles int, runs []store.History) (list []string) {
 
 // The same people and the same checks find out the protocol that Fermata's replaces, without a single kill. If they did not, what they say of Fermata's
 // would be worth nothing.
-func TestCrash_TheSeedsProtocolIsFoundOut(t *testing.T) {
+func TestCrash_SeedProtocolIsRefuted(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "seed.db")
 	w := newWorld(t, plan{protocol: protocolSeed, slots: 3, store: func(int) string { return file }, errands: 8})

@@ -24,23 +24,23 @@ var deskAccounts = []string{account, "globex"}
 
 // The worlds of the desk have the machine to themselves: their clocks are the matter here, and twelve processes are enough for two cores.
 func TestCrash_DeskOfFourProcessesOnSQLite(t *testing.T) {
-	rounds(t, func(t *testing.T) {
+	forEachSeed(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "fermata.db")
-		deskLoop(t, plan{slots: fewer(4), store: func(int) string { return file }}, &nemesis{}, file, cyclesDeskSQLite)
+		deskLoop(t, plan{slots: fewerReplicas(4), store: func(int) string { return file }}, &nemesis{}, file, cyclesDeskSQLite)
 	})
 }
 
 func TestCrash_DeskOfEightReplicasOnPostgreSQL(t *testing.T) {
-	rounds(t, func(t *testing.T) {
+	forEachSeed(t, func(t *testing.T) {
 		cluster := pgtest.Start(t)
 		database := cluster.Database(t)
-		proxies, ways := throughProxies(t, database, fewer(8))
+		proxies, ways := throughProxies(t, database, fewerReplicas(8))
 		deskLoop(t, plan{slots: len(ways), store: func(slot int) string { return ways[slot] }}, &nemesis{cluster: cluster, proxies: proxies}, database, cyclesDeskPG)
 	})
 }
 
-// fewer is how many replicas there are under the race detector: it is there for the races inside of them, and those among them are for the others to find.
-func fewer(replicas int) int {
+// fewerReplicas is how many replicas there are under the race detector: it is there for the races inside of them, and those among them are for the others to find.
+func fewerReplicas(replicas int) int {
 	if raceDetector {
 		return 1 + replicas/4
 	}
@@ -60,30 +60,30 @@ func deskLoop(t *testing.T, p plan, with *nemesis, name string, cycles int) {
 	for slot := range w.fleet.slots {
 		<-w.fleet.current(slot).ready // they begin at the same moment, and that takes a while
 	}
-	settled := w.payday(p.errands + 2)
-	n.rage(cycles)
-	deadline := time.Now().Add(settlePatience) // on a slow machine not all that is to be seen has happened yet
-	for !w.board.hasSeen(least(cycles), desk.Approved, desk.Rejected, desk.Lapsed) || !w.board.hasSeen(leastLeft(cycles), hadLeft) {
+	settled := w.populateDesk(p.errands + 2)
+	n.run(cycles)
+	deadline := time.Now().Add(settleTimeout) // on a slow machine not all that is to be seen has happened yet
+	for !w.board.hasSeen(least(cycles), desk.OutcomeApproved, desk.OutcomeRejected, desk.OutcomeExpired) || !w.board.hasSeen(leastLeft(cycles), outcomeHadLeft) {
 		if time.Now().After(deadline) {
 			break
 		}
 		time.Sleep(lease)
 	}
 	t.Logf("%6.1fs  %s; now it settles", w.now().Seconds(), n)
-	n.settle(settled, settlePatience)
+	n.settle(settled, settleTimeout)
 	w.fleet.killAll()
 	s, err := openStore(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rest := w.tellTheRest(s)
+	rest := w.drainNotices(s)
 	w.fleet.killAll()
-	w.closeBooks(n, s, rest, cycles)
+	w.checkDesk(n, s, rest, cycles)
 }
 
-// hadLeft is seen where somebody's vote did not count any more, whatever the end. Under the race detector there may be too few requests for that.
-const hadLeft desk.Outcome = "had left"
+// outcomeHadLeft is seen where somebody's vote did not count any more, whatever the end. Under the race detector there may be too few requests for that.
+const outcomeHadLeft desk.Outcome = "had left"
 
 func leastLeft(cycles int) int { return min(1, cycles/cyclesDeskSQLite) }
 
@@ -92,17 +92,17 @@ func least(cycles int) int { return 1 + cycles/10 }
 
 // tellTheRest has everything told that is left to be told. Whoever dies with a notice in hand keeps it for a minute; nobody waits for that here: all are
 // dead, so the notices can be let go of. It returns the life that tells them.
-func (w *world) tellTheRest(s store.Store) int64 {
+func (w *world) drainNotices(s store.Store) int64 {
 	w.t.Helper()
-	if !w.sink.still(settlePatience) { // the minute is longer than anybody takes to be told; without it, that has to be waited for
-		w.t.Errorf("the dead are still telling after %s", settlePatience)
+	if !w.sink.isIdle(settleTimeout) { // the minute is longer than anybody takes to be told; without it, that has to be waited for
+		w.t.Errorf("the dead are still telling after %s", settleTimeout)
 	}
-	left := w.letGo(s)
+	left := w.releaseParked(s)
 	w.t.Logf("%6.1fs  %d notices were in the hands of the dead", w.now().Seconds(), left)
 	l := w.fleet.boot(0)
-	for deadline := time.Now().Add(settlePatience); left > 0; time.Sleep(lease / 4) {
-		if left = len(w.untold(s)); time.Now().After(deadline) {
-			w.fault("I17: %d notices are not told after %s without faults", left, settlePatience)
+	for deadline := time.Now().Add(settleTimeout); left > 0; time.Sleep(lease / 4) {
+		if left = len(w.undeliveredNotices(s)); time.Now().After(deadline) {
+			w.fault("I17: %d notices are not told after %s without faults", left, settleTimeout)
 			break
 		}
 	}
@@ -110,16 +110,16 @@ func (w *world) tellTheRest(s store.Store) int64 {
 }
 
 // untold are the notices that are left to be told.
-func (w *world) untold(s store.Store) (list []store.Paper) {
+func (w *world) undeliveredNotices(s store.Store) (list []store.Document) {
 	w.t.Helper()
 	for _, account := range deskAccounts {
 		for after := ""; ; {
-			page, err := s.Papers(w.t.Context(), account, noticePaper, store.PaperFilter{After: after, Limit: 1000})
+			page, err := s.Documents(w.t.Context(), account, noticeDocument, store.DocumentFilter{After: after, Limit: 1000})
 			if err != nil {
 				w.t.Fatal(err)
 			}
 			for _, paper := range page {
-				if after = paper.ID; !paper.Next.IsZero() {
+				if after = paper.ID; !paper.DueAt.IsZero() {
 					list = append(list, paper)
 				}
 			}
@@ -132,14 +132,14 @@ func (w *world) untold(s store.Store) (list []store.Paper) {
 }
 
 // letGo makes all notices due that the dead have in hand, and returns how many there are.
-func (w *world) letGo(s store.Store) int {
+func (w *world) releaseParked(s store.Store) int {
 	w.t.Helper()
-	list := w.untold(s)
+	list := w.undeliveredNotices(s)
 	now, err := s.Now(w.t.Context())
 	for _, paper := range list {
 		if err == nil {
-			change := store.PaperChange{Kind: paper.Kind, ID: paper.ID, Base: paper.Revision, Body: paper.Body, Facts: paper.Facts, Next: now}
-			err = s.Amend(w.t.Context(), paper.Account, store.Beside{Papers: []store.PaperChange{change}})
+			change := store.DocumentChange{Kind: paper.Kind, ID: paper.ID, BaseRevision: paper.Revision, Body: paper.Body, Index: paper.Index, DueAt: now}
+			err = s.CommitWrites(w.t.Context(), paper.Account, store.Writes{Documents: []store.DocumentChange{change}})
 		}
 	}
 	if err != nil {
@@ -149,15 +149,15 @@ func (w *world) letGo(s store.Store) int {
 }
 
 // closeBooks reads everything and checks it.
-func (w *world) closeBooks(n *nemesis, s store.Store, rest int64, cycles int) {
+func (w *world) checkDesk(n *nemesis, s store.Store, rest int64, cycles int) {
 	w.t.Helper()
 	e := evidence{w.history.all(), w.sink.log()}
-	told := w.sink.tellings()
+	told := w.sink.receivedNotices()
 	found := e.doneOnce()
 	found = append(found, e.askedFor()...)
-	var all []*docket
+	var all []*requestRecord
 	for _, account := range deskAccounts {
-		dockets, err := readDockets(w.t.Context(), s, account, e, told)
+		dockets, err := readRequestRecords(w.t.Context(), s, account, e, told)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -178,11 +178,11 @@ func (w *world) closeBooks(n *nemesis, s store.Store, rest int64, cycles int) {
 	failed := func(life int64, key string) bool {
 		return w.fleet.notes.has(fmt.Sprintf("life %d: ", life), "people could not be told", key)
 	}
-	excused, again := (&faults{ends: w.fleet.fates, cuts: n.cuts, rest: rest, failed: failed}).twice(all)
+	excused, again := (&faultLog{ends: w.fleet.fates, cuts: n.cuts, rest: rest, failed: failed}).twice(all)
 	found = append(found, again...)
 	tally := w.deskTally(all, told, excused)
 	w.report(found, runs, func() {
-		w.tellDockets(found, all)
+		w.logRequestRecords(found, all)
 		w.t.Log(w.summary(n, len(found)))
 		w.t.Log(tally)
 	})
@@ -192,13 +192,13 @@ func (w *world) closeBooks(n *nemesis, s store.Store, rest int64, cycles int) {
 }
 
 // tellDockets shows what is known of the first requests that something is wrong with.
-func (w *world) tellDockets(found []violation, all []*docket) {
+func (w *world) logRequestRecords(found []violation, all []*requestRecord) {
 	shown := make(map[string]bool)
 	for _, v := range found {
 		for _, d := range all {
-			if d.key() == v.key && !shown[v.key] && len(shown) < maxStories {
+			if d.key() == v.key && !shown[v.key] && len(shown) < maxDescriptions {
 				shown[v.key] = true
-				w.t.Log(d.tell())
+				w.t.Log(d.describe())
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (w *world) tellDockets(found []violation, all []*docket) {
 type deskTally struct {
 	requests, steps, papers, tellings, pages, left int
 	ends                                           map[desk.Outcome]int
-	refused                                        map[store.Result]int
+	refused                                        map[store.DecisionResult]int
 	excused                                        map[string]int
 	close                                          int // decisions within 50 ms before the deadline, and refusals as too late
 	missedSteps                                    []string
@@ -217,26 +217,26 @@ type deskTally struct {
 // muchTooLate is how long a step may be overdue when its request ends without anybody asking why.
 const muchTooLate = 500 * time.Millisecond
 
-func (w *world) deskTally(all []*docket, told []telling, excused map[string]int) deskTally {
-	t := deskTally{requests: len(all), tellings: len(told), ends: make(map[desk.Outcome]int), refused: make(map[store.Result]int), excused: excused}
+func (w *world) deskTally(all []*requestRecord, told []receivedNotice, excused map[string]int) deskTally {
+	t := deskTally{requests: len(all), tellings: len(told), ends: make(map[desk.Outcome]int), refused: make(map[store.DecisionResult]int), excused: excused}
 	for _, d := range all {
-		if d.doc.Final != nil {
-			t.ends[d.doc.Final.Outcome]++
-			if left := d.doc.Deadline.Sub(d.doc.Final.At); left > 0 && left < 50*time.Millisecond {
+		if d.doc.Decision != nil {
+			t.ends[d.doc.Decision.Outcome]++
+			if left := d.doc.Deadline.Sub(d.doc.Decision.At); left > 0 && left < 50*time.Millisecond {
 				t.close++
 			}
 		}
-		t.left += len(d.doc.Progress.Lapsed)
+		t.left += len(d.doc.VoteProgress.Uncounted)
 		t.papers += len(d.notices)
-		t.pages += len(d.doc.Place.Paged)
+		t.pages += len(d.doc.RouteProgress.Paged)
 		for _, e := range d.doc.Log {
-			if e.What == desk.WasStep {
+			if e.Type == desk.EventRouteStep {
 				t.steps++
 			}
 		}
 		t.missedSteps = append(t.missedSteps, d.missed(muchTooLate)...)
-		for _, s := range d.sayings() {
-			if s.answer != nil && s.answer.answer.Said == saidRefused {
+		for _, s := range d.submissions() {
+			if s.answer != nil && s.answer.answer.Kind == saidRefused {
 				t.refused[s.answer.answer.Result]++
 			}
 		}
@@ -257,10 +257,10 @@ func (t deskTally) missing(n *nemesis, cycles int) (list []string) {
 		}
 	}
 	want("replicas killed", n.all, cycles)
-	for _, outcome := range []desk.Outcome{desk.Approved, desk.Rejected, desk.Lapsed} {
+	for _, outcome := range []desk.Outcome{desk.OutcomeApproved, desk.OutcomeRejected, desk.OutcomeExpired} {
 		want("requests that ended with "+string(outcome), t.ends[outcome], least(cycles))
 	}
-	want("words that came too late", t.refused[store.TooLate]+t.refused[store.AlreadyDecided], least(cycles))
+	want("words that came too late", t.refused[store.ResultExpired]+t.refused[store.ResultAlreadyDecided], least(cycles))
 	want("votes of people who had left", t.left, leastLeft(cycles))
 	want("people paged", t.pages, least(cycles))
 	want("notices told", t.tellings, 5*cycles)

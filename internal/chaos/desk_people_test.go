@@ -14,10 +14,10 @@ import (
 )
 
 // payday lets people pay, who have to ask others. What it returns is as of populate.
-func (w *world) payday(people int) (wait func()) {
+func (w *world) populateDesk(people int) (wait func()) {
 	var working sync.WaitGroup
 	for n := range people {
-		p := &person{world: w, name: fmt.Sprintf("%s%d", requesters, n+1), rng: w.dice(uint64(n + 1))}
+		p := &person{world: w, name: fmt.Sprintf("%s%d", requesters, n+1), rng: w.random(uint64(n + 1))}
 		working.Go(p.workAtDesk)
 	}
 	return working.Wait
@@ -32,7 +32,7 @@ func (p *person) workAtDesk() {
 			p.stage(e)
 			p.board.begun(e)
 		case toAttend:
-			p.seeOut(e)
+			p.finishTask(e)
 		case toWait:
 		case toLeave:
 			return
@@ -45,24 +45,24 @@ func (p *person) workAtDesk() {
 	}
 }
 
-// scene is a payment that people are asked about.
-type scene struct {
+// deskVisit is a payment that people are asked about.
+type deskVisit struct {
 	*person // who wants it
-	e       *errand
+	e       *task
 	id      string       // of the question
 	args    action       // as asked
 	doc     desk.Request // as it was when somebody looked last
 }
 
 // look sees how things stand; false if there is nothing to decide.
-func (p *person) lookAtDesk(e *errand) (s *scene, status store.Status) {
-	reply := p.insist(p.rng, doLook, request{Account: e.account, Key: e.key, Actor: p.name}, nil)
+func (p *person) lookAtDesk(e *task) (s *deskVisit, status store.Status) {
+	reply := p.askUntilAnswered(p.rng, doLook, request{Account: e.account, Key: e.key, Actor: p.name}, nil)
 	if reply.View == nil {
 		return nil, ""
 	}
 	for _, q := range reply.View.Questions {
 		var asked fermata.ApprovalRequest
-		s = &scene{person: p, e: e, id: q.ID, doc: reply.View.Requests[q.ID]}
+		s = &deskVisit{person: p, e: e, id: q.ID, doc: reply.View.Requests[q.ID]}
 		if json.Unmarshal(q.Data, &asked) != nil || json.Unmarshal(asked.Args, &s.args) != nil {
 			p.fault("question %s cannot be read: %s", q.ID, q.Data)
 			return nil, ""
@@ -84,16 +84,16 @@ func (h *history) pace() int {
 }
 
 // stage begins a payment and has people act on it, at moments when the clock does, too.
-func (p *person) stage(e *errand) {
+func (p *person) stage(e *task) {
 	r := request{Account: e.account, Key: e.key, Amount: e.amount + p.history.pace()*million, Actor: p.name}
-	p.twice(20, func(p *person) { p.insist(p.rng, doStart, r, nil) })
+	p.twice(20, func(p *person) { p.askUntilAnswered(p.rng, doStart, r, nil) })
 	for {
 		s, status := p.lookAtDesk(e)
 		if s != nil {
-			s.play()
+			s.run()
 			return
 		}
-		if !status.Alive() || p.over.Err() != nil {
+		if !status.Active() || p.over.Err() != nil {
 			return
 		}
 		p.pause(20 * time.Millisecond)
@@ -109,33 +109,35 @@ func (p *person) pause(d time.Duration) {
 }
 
 // play is some rounds in which people come at the same moment.
-func (s *scene) play() {
+func (s *deskVisit) run() {
 	if s.percent(25) {
 		s.visitor()
 	}
 	for range 1 + s.rng.IntN(3) {
-		s.pause(time.Until(s.moment()))
+		s.pause(time.Until(s.arrivalTime()))
 		var crowd sync.WaitGroup
 		for range 1 + s.rng.IntN(3) {
 			voter := s.another(s.voter())
-			said, ok := s.word(voter)
+			said, ok := s.newDecision(voter)
 			if ok {
-				crowd.Go(func() { voter.twice(25, func(p *person) { p.insist(p.rng, doDecide, said.request, said.aims) }) })
+				crowd.Go(func() {
+					voter.twice(25, func(p *person) { p.askUntilAnswered(p.rng, doDecide, said.request, said.aims) })
+				})
 			}
 		}
 		for range s.rng.IntN(3) {
 			actor := s.another(s.voter())
-			r := s.deed(actor)
+			r := s.newCommand(actor)
 			crowd.Go(func() { actor.ask(actor.rng, doAct, r, nil) })
 		}
 		if s.percent(4) {
 			quitter := s.another(s.name)
 			r := request{Account: s.e.account, Key: s.e.key, Actor: s.name}
-			crowd.Go(func() { quitter.insist(quitter.rng, doCancel, r, nil) })
+			crowd.Go(func() { quitter.askUntilAnswered(quitter.rng, doCancel, r, nil) })
 		}
 		crowd.Wait()
 		now, status := s.lookAtDesk(s.e)
-		if now == nil || !status.Alive() || now.doc.State != desk.Open {
+		if now == nil || !status.Active() || now.doc.State != desk.StateOpen {
 			return
 		}
 		s.doc = now.doc
@@ -143,7 +145,7 @@ func (s *scene) play() {
 }
 
 // moment is when people come: at once, or about when the route does something, most of all when it ends.
-func (s *scene) moment() time.Time {
+func (s *deskVisit) arrivalTime() time.Time {
 	s.deadlines([]question{{Deadline: s.doc.Deadline}})
 	early := time.Duration(s.rng.IntN(80)-20) * time.Millisecond // what they say needs a moment to get there
 	switch dice := s.rng.IntN(100); {
@@ -151,7 +153,7 @@ func (s *scene) moment() time.Time {
 		return time.Now()
 	case dice < 65:
 		step := s.doc.Route.Steps[s.rng.IntN(len(s.doc.Route.Steps))]
-		at := s.doc.Place.Base.Add(time.Duration(step.At))
+		at := s.doc.RouteProgress.Base.Add(time.Duration(step.At))
 		s.deadlines([]question{{Deadline: at}})
 		return at.Add(-early)
 	}
@@ -159,25 +161,25 @@ func (s *scene) moment() time.Time {
 }
 
 // visitor is a payer who says yes and is none any more a moment later. Often somebody comes right then, whose yes would have been enough.
-func (s *scene) visitor() {
+func (s *deskVisit) visitor() {
 	leaves := time.Now().Add(time.Duration(80+s.rng.IntN(200)) * time.Millisecond << s.history.pace())
 	temp := s.another(tempUntil(leaves))
-	said, ok := s.word(temp)
+	said, ok := s.newDecision(temp)
 	if !ok {
 		return
 	}
-	temp.insist(temp.rng, doDecide, said.request, said.aims)
+	temp.askUntilAnswered(temp.rng, doDecide, said.request, said.aims)
 	if s.percent(70) {
 		s.pause(time.Until(leaves))
 		second := s.another(permanent[s.rng.IntN(len(permanent))])
-		if said, ok := s.word(second); ok {
-			second.insist(second.rng, doDecide, said.request, said.aims)
+		if said, ok := s.newDecision(second); ok {
+			second.askUntilAnswered(second.rng, doDecide, said.request, said.aims)
 		}
 	}
 }
 
 // voter is mostly somebody who may decide.
-func (s *scene) voter() string {
+func (s *deskVisit) voter() string {
 	switch dice := s.rng.IntN(100); {
 	case dice < 4:
 		return s.name // the requester
@@ -188,7 +190,7 @@ func (s *scene) voter() string {
 }
 
 // word is what a voter says to what they saw, and what they mean by it.
-func (s *scene) word(voter *person) (decision, bool) {
+func (s *deskVisit) newDecision(voter *person) (decision, bool) {
 	d := decision{request: request{Account: s.e.account, Key: s.e.key, Actor: voter.name, ResumeID: voter.nextID(), Shown: s.doc.Digest()}}
 	args := s.args
 	if s.doc.Edit != nil && json.Unmarshal(s.doc.Edit.Args, &args) != nil {
@@ -198,7 +200,7 @@ func (s *scene) word(voter *person) (decision, bool) {
 	if voter.percent(30) { // whoever does not say what they saw means what was asked
 		d.Shown, args = "", s.args
 	}
-	meant, value := aim{Interrupt: s.id, Kind: fermata.Approval.Name(), Gate: pay}, ""
+	meant, value := intendedVote{Interrupt: s.id, Kind: fermata.Approval.Name(), Gate: pay}, ""
 	switch dice := voter.rng.IntN(100); {
 	case dice < 3:
 		list := nonsense[fermata.Approval.Name()]
@@ -214,53 +216,53 @@ func (s *scene) word(voter *person) (decision, bool) {
 		meant.Approve, value = &args, `{"verb":"approve"}`
 	}
 	d.Targets = map[string]json.RawMessage{s.id: json.RawMessage(value)}
-	d.aims = []aim{meant}
+	d.aims = []intendedVote{meant}
 	s.e.remember(d)
 	return d, true
 }
 
-// deed is something that decides nothing.
-func (s *scene) deed(actor *person) request {
-	a := &acting{Request: s.id, Name: []desk.Name{
-		desk.NameClaim, desk.NameRelease, desk.NameView, desk.NameComment, desk.NameComment, desk.NameDelegate, desk.NameSnooze, desk.NameExtend, desk.NameEscalate,
+// effectCall is something that decides nothing.
+func (s *deskVisit) newCommand(actor *person) request {
+	a := &commandBody{Request: s.id, Name: []desk.CommandName{
+		desk.CommandClaim, desk.CommandRelease, desk.CommandView, desk.CommandComment, desk.CommandComment, desk.CommandDelegate, desk.CommandSnooze, desk.CommandExtend, desk.CommandEscalate,
 	}[actor.rng.IntN(9)]}
 	switch a.Name {
-	case desk.NameComment:
+	case desk.CommandComment:
 		a.Text = actor.nextID()
-	case desk.NameDelegate:
+	case desk.CommandDelegate:
 		a.To = permanent[actor.rng.IntN(len(permanent))]
-	case desk.NameSnooze:
+	case desk.CommandSnooze:
 		a.Until = time.Now().Add(time.Duration(20+actor.rng.IntN(300)) * time.Millisecond)
-	case desk.NameExtend:
+	case desk.CommandExtend:
 		a.Until = s.doc.Deadline.Add(time.Duration(actor.rng.IntN(500)) * time.Millisecond)
 	}
 	return request{Account: s.e.account, Key: s.e.key, Actor: actor.name, Act: a}
 }
 
 // seeOut looks whether a payment is over. Sometimes somebody says something again that was said before, or comes too late.
-func (p *person) seeOut(e *errand) {
+func (p *person) finishTask(e *task) {
 	s, status := p.lookAtDesk(e)
 	if status == "" {
 		return
 	}
 	if d, ok := e.old(p.rng); ok && p.percent(30) {
-		p.insist(p.rng, doDecide, d.request, d.aims)
+		p.askUntilAnswered(p.rng, doDecide, d.request, d.aims)
 	}
 	if s != nil && p.percent(15) {
 		late := p.another(s.voter())
-		if d, ok := s.word(late); ok {
-			late.insist(late.rng, doDecide, d.request, d.aims)
+		if d, ok := s.newDecision(late); ok {
+			late.askUntilAnswered(late.rng, doDecide, d.request, d.aims)
 		}
 	}
 	switch {
-	case !status.Alive():
-		if p.board.finished(e) && s != nil && s.doc.Final != nil {
-			p.board.saw(s.doc.Final.Outcome)
-			if len(s.doc.Progress.Lapsed) > 0 {
-				p.board.saw(hadLeft)
+	case !status.Active():
+		if p.board.finished(e) && s != nil && s.doc.Decision != nil {
+			p.board.saw(s.doc.Decision.Outcome)
+			if len(s.doc.VoteProgress.Uncounted) > 0 {
+				p.board.saw(outcomeHadLeft)
 			}
 		}
-	case status == store.Parked:
-		p.insist(p.rng, doRetry, request{Account: e.account, Key: e.key, Actor: p.name}, nil)
+	case status == store.StatusParked:
+		p.askUntilAnswered(p.rng, doRetry, request{Account: e.account, Key: e.key, Actor: p.name}, nil)
 	}
 }

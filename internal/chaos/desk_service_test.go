@@ -114,7 +114,7 @@ var quickRoutes = []desk.Route{
 	}},
 	{Name: "calm", Cap: 2000 * ms, Steps: []desk.Step{
 		{At: 0, Notify: []string{desk.TargetInbox}},
-		{At: 250 * ms, Remind: []string{desk.TargetInbox}, SkipIf: []desk.Condition{desk.IfClaimed}},
+		{At: 250 * ms, Remind: []string{desk.TargetInbox}, SkipIf: []desk.SkipCondition{desk.SkipIfClaimed}},
 		{At: 700 * ms, Page: []string{"oncall:payments"}, Severity: "error"},
 		{At: 1500 * ms, Expire: "stale"},
 	}},
@@ -176,18 +176,18 @@ func openDesk(config replicaConfig) (service, error) {
 	for name, route := range deskRoutes() {
 		routes[name] = route.Route
 	}
-	s, e, err := openExecutor(config, p, executor.Desk{Directory: payers{}, Routes: routes, Rules: rules, Notify: w.tell})
+	s, e, err := openExecutor(config, p, executor.DeskConfig{Directory: payers{}, Routes: routes, Policy: rules, Notify: w.tell})
 	if err != nil {
 		return nil, err
 	}
-	e.Start()
+	e.StartWorkers()
 	return deskService{&fermataService{executor: e, store: s}}, nil
 }
 
 // tell has the sink tell people.
 func (w *outside) tell(ctx context.Context, account string, notice desk.Notice) error {
 	var reply string
-	return w.post(ctx, noticePath, telling{Account: account, Notice: notice, Life: w.life}, &reply)
+	return w.post(ctx, noticePath, receivedNotice{Account: account, Notice: notice, Life: w.life}, &reply)
 }
 
 func (d deskService) start(ctx context.Context, r request) (answer, error) {
@@ -195,7 +195,7 @@ func (d deskService) start(ctx context.Context, r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answerOf(d.executor.Run(ctx, executor.Request{
+	return answerOf(d.executor.Run(ctx, executor.RunRequest{
 		Account: r.Account, StateKey: r.Key, Graph: inproc.Name + ":" + paymentName, Input: input, Actor: r.Actor, Via: "chaos",
 	}))
 }
@@ -208,7 +208,7 @@ func (d deskService) look(ctx context.Context, r request) (answer, error) {
 	}
 	reply.View.Requests = make(map[string]desk.Request)
 	for _, q := range reply.View.Questions {
-		doc, err := d.executor.Request(ctx, r.Account, q.ID)
+		doc, err := d.executor.RequestDocument(ctx, r.Account, q.ID)
 		if err != nil {
 			return answer{}, err
 		}
@@ -218,24 +218,24 @@ func (d deskService) look(ctx context.Context, r request) (answer, error) {
 }
 
 func (d deskService) act(ctx context.Context, r request) (answer, error) {
-	from := desk.From{Actor: desk.Person(r.Actor, desk.AuthSSO), Via: "chaos"}
-	var act desk.Act
+	from := desk.From{Actor: desk.PersonActor(r.Actor, desk.AuthSSO), Via: "chaos"}
+	var act desk.Command
 	switch r.Act.Name {
-	case desk.NameClaim:
+	case desk.CommandClaim:
 		act = desk.Claim{From: from}
-	case desk.NameRelease:
+	case desk.CommandRelease:
 		act = desk.Release{From: from}
-	case desk.NameView:
+	case desk.CommandView:
 		act = desk.View{From: from}
-	case desk.NameComment:
+	case desk.CommandComment:
 		act = desk.Comment{From: from, Text: r.Act.Text}
-	case desk.NameDelegate:
+	case desk.CommandDelegate:
 		act = desk.Delegate{From: from, To: r.Act.To}
-	case desk.NameSnooze:
+	case desk.CommandSnooze:
 		act = desk.Snooze{From: from, Until: r.Act.Until}
-	case desk.NameExtend:
+	case desk.CommandExtend:
 		act = desk.Extend{From: from, Until: r.Act.Until}
-	case desk.NameEscalate:
+	case desk.CommandEscalate:
 		act = desk.Escalate{From: from}
 	default:
 		return answer{}, fmt.Errorf("nobody does %q here", r.Act.Name)
@@ -243,11 +243,11 @@ func (d deskService) act(ctx context.Context, r request) (answer, error) {
 	_, err := d.executor.Act(ctx, r.Account, r.Act.Request, act)
 	switch {
 	case err == nil:
-		return answer{Said: saidDone}, nil
+		return answer{Kind: saidDone}, nil
 	case errors.Is(err, store.ErrNotFound):
-		return answer{Said: saidNoRun}, nil
+		return answer{Kind: saidNoRun}, nil
 	case desk.Code(err) != "":
-		return answer{Said: saidRefused, Error: desk.Code(err)}, nil
+		return answer{Kind: saidRefused, Error: desk.Code(err)}, nil
 	}
 	return answer{}, err
 }

@@ -26,8 +26,8 @@ const (
 	doAct    verb = "act"
 )
 
-// aim is what a person meant by an answer to one question.
-type aim struct {
+// intendedVote is what a person meant by an answer to one question.
+type intendedVote struct {
 	Interrupt string
 	Kind      string
 	Gate      string
@@ -42,7 +42,7 @@ type aim struct {
 type attempt struct {
 	verb
 	request
-	aims      []aim
+	aims      []intendedVote
 	life      int64
 	sent, got time.Duration // since the world began; got is 0 if there was no answer
 	answer    answer
@@ -68,7 +68,7 @@ func (a *attempt) String() string {
 	if a.got == 0 {
 		return text + ": no answer: " + a.trouble
 	}
-	return fmt.Sprintf("%s: %9.3fs %s %s %s %s %s%s", text, a.got.Seconds(), a.answer.Said, a.answer.Result, a.answer.By, a.answer.Verdict, a.answer.Error, brief(a.answer.Outcome))
+	return fmt.Sprintf("%s: %9.3fs %s %s %s %s %s%s", text, a.got.Seconds(), a.answer.Kind, a.answer.Result, a.answer.By, a.answer.Verdict, a.answer.Error, brief(a.answer.Outcome))
 }
 
 // history is everything that people asked and were told.
@@ -130,8 +130,8 @@ func (h *history) all() []*attempt {
 }
 
 // ask makes one attempt at some replica. The answer says nothing if nobody knows.
-func (w *world) ask(rng *rand.Rand, v verb, r request, aims []aim) answer {
-	l := w.someone(rng)
+func (w *world) ask(rng *rand.Rand, v verb, r request, aims []intendedVote) answer {
+	l := w.anyReplica(rng)
 	if l == nil {
 		return answer{}
 	}
@@ -148,9 +148,9 @@ func (w *world) ask(rng *rand.Rand, v verb, r request, aims []aim) answer {
 }
 
 // insist repeats a request until there is an answer. Only when the world has ended there may be none.
-func (w *world) insist(rng *rand.Rand, v verb, r request, aims []aim) answer {
+func (w *world) askUntilAnswered(rng *rand.Rand, v verb, r request, aims []intendedVote) answer {
 	for {
-		if reply := w.ask(rng, v, r, aims); reply.Said != saidNothing {
+		if reply := w.ask(rng, v, r, aims); reply.Kind != saidNothing {
 			return reply
 		}
 		select {
@@ -162,8 +162,8 @@ func (w *world) insist(rng *rand.Rand, v verb, r request, aims []aim) answer {
 }
 
 // someone is a replica that is ready; nil if none comes up in a while.
-func (w *world) someone(rng *rand.Rand) *life {
-	deadline := time.NewTimer(patience)
+func (w *world) anyReplica(rng *rand.Rand) *replica {
+	deadline := time.NewTimer(requestTimeout)
 	defer deadline.Stop()
 	for {
 		l := w.fleet.current(rng.IntN(len(w.fleet.slots)))
@@ -189,7 +189,7 @@ func (w *world) post(addr string, v verb, r request) (reply answer, err error) {
 	if err != nil {
 		return reply, err
 	}
-	ctx, cancel := context.WithTimeout(w.over, patience)
+	ctx, cancel := context.WithTimeout(w.over, requestTimeout)
 	defer cancel()
 	sent, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/"+string(v), bytes.NewReader(body))
 	if err != nil {

@@ -64,8 +64,8 @@ const (
 	protocolSeed    protocol = "seed"
 )
 
-// patience is how long a person waits for an answer, and a replica for its last guests.
-const patience = 1500 * time.Millisecond
+// requestTimeout is how long a person waits for an answer, and a replica for its last guests.
+const requestTimeout = 1500 * time.Millisecond
 
 // replicate is a replica's life. It ends when somebody terminates it or its parent is gone; being killed is not up to it.
 func replicate(text string) error {
@@ -88,7 +88,7 @@ func replicate(text string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: door(s)}
+	server := &http.Server{Handler: newHandler(s)}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	fmt.Println(listener.Addr())
@@ -99,7 +99,7 @@ func replicate(text string) error {
 		return errors.New("the parent is gone")
 	case <-terminated:
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	_ = server.Shutdown(ctx) // guests that are too slow ask again elsewhere
 	s.stop()
@@ -129,34 +129,34 @@ type closableStore interface {
 	io.Closer
 }
 
-// glass is a box that seals nothing, so that the checks can read what is in the store. What belongs elsewhere does not open here either.
-type glass struct{}
+// plaintextSealer is a box that seals nothing, so that the checks can read what is in the store. What belongs elsewhere does not open here either.
+type plaintextSealer struct{}
 
-var errElsewhere = errors.New("this value belongs elsewhere")
+var errWrongLabel = errors.New("this value belongs elsewhere")
 
-func (glass) Seal(label string, data []byte) []byte {
+func (plaintextSealer) Seal(label string, data []byte) []byte {
 	if data == nil {
 		return nil
 	}
 	return append(append([]byte(label), 0), data...)
 }
 
-func (glass) Open(label string, sealed []byte) ([]byte, error) {
+func (plaintextSealer) Open(label string, sealed []byte) ([]byte, error) {
 	if sealed == nil {
 		return nil, nil
 	}
 	data, ok := bytes.CutPrefix(sealed, append([]byte(label), 0))
 	if !ok {
-		return nil, errElsewhere
+		return nil, errWrongLabel
 	}
 	return data, nil
 }
 
 // Current reports that nothing has to be sealed anew.
-func (glass) Current([]byte) bool { return true }
+func (plaintextSealer) Current([]byte) bool { return true }
 
-// through is what is in a glass box, whatever its label.
-func through(sealed []byte) []byte {
+// unseal is what is in a glass box, whatever its label.
+func unseal(sealed []byte) []byte {
 	_, data, _ := bytes.Cut(sealed, []byte{0})
 	return data
 }

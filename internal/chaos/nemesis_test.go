@@ -33,7 +33,7 @@ var (
 )
 
 // trip tells the nemesis, if it lies in wait for that, that a replica has come to a phase.
-func (w *world) trip(at phase, l *life) {
+func (w *world) trip(at phase, l *replica) {
 	select {
 	case w.traps[at] <- l:
 	default:
@@ -57,7 +57,7 @@ type nemesis struct {
 }
 
 func newNemesis(w *world) *nemesis {
-	n := &nemesis{world: w, rng: w.dice(1 << 33), calm: lease, kills: make(map[phase]int)}
+	n := &nemesis{world: w, rng: w.random(1 << 33), calm: lease, kills: make(map[phase]int)}
 	if len(w.fleet.slots) == 1 { // nobody goes on meanwhile
 		n.calm = 2 * lease
 	}
@@ -73,7 +73,7 @@ type cut struct {
 const everywhere = -1
 
 // isCut notes that a replica is cut off from now on. The function that it returns ends that.
-func (n *nemesis) isCut(slot int) (end func()) {
+func (n *nemesis) cutConnection(slot int) (end func()) {
 	from := n.now()
 	return func() {
 		n.mu.Lock()
@@ -83,8 +83,8 @@ func (n *nemesis) isCut(slot int) (end func()) {
 }
 
 // rage kills so many replicas. Meanwhile others of them fall asleep, and the network has its moods.
-func (n *nemesis) rage(cycles int) {
-	stops, disturbances := &side{do: n.stop, rng: n.dice(1 << 34)}, &side{do: n.disturb, rng: n.dice(1 << 35)}
+func (n *nemesis) run(cycles int) {
+	stops, disturbances := &side{do: n.stop, rng: n.random(1 << 34)}, &side{do: n.disturb, rng: n.random(1 << 35)}
 	defer stops.wait()
 	defer disturbances.wait()
 	report := time.Now()
@@ -106,7 +106,7 @@ func (n *nemesis) rage(cycles int) {
 		if time.Since(report) > 10*time.Second {
 			report = time.Now()
 			n.t.Logf("%6.1fs  %s", n.now().Seconds(), n)
-			if alive, trouble := n.history.alive(); !alive && n.now() > settlePatience {
+			if alive, trouble := n.history.alive(); !alive && n.now() > settleTimeout {
 				n.t.Fatalf("nobody gets an answer: %s\n%s", trouble, n.fleet.notes.of(""))
 			}
 		}
@@ -163,12 +163,12 @@ func (n *nemesis) kill() {
 	n.kills[at]++
 	n.all++
 	n.fleet.boot(l.slot)
-	n.breathe()
+	n.waitForTraffic()
 }
 
 // breathe gives people the chance to get something done before the next blow.
-func (n *nemesis) breathe() {
-	for deadline := time.Now().Add(2 * openPatience); n.someone(n.rng) == nil; {
+func (n *nemesis) waitForTraffic() {
+	for deadline := time.Now().Add(2 * openTimeout); n.anyReplica(n.rng) == nil; {
 		if time.Now().After(deadline) {
 			_, trouble := n.history.alive()
 			n.t.Fatalf("no replica comes up: %s\n%s", trouble, n.fleet.notes.of(""))
@@ -176,15 +176,15 @@ func (n *nemesis) breathe() {
 	}
 	before, deadline := n.history.told(), time.Now().Add(4*lease)
 	sleepUpTo(n.rng, n.calm)
-	for n.history.told() < before+fewAnswers && time.Now().Before(deadline) {
+	for n.history.told() < before+minReplies && time.Now().Before(deadline) {
 		time.Sleep(lease / 20) // on a slow machine they need more time
 	}
 }
 
-// fewAnswers is what people should get between two blows.
-const fewAnswers = 10
+// minReplies is what people should get between two blows.
+const minReplies = 10
 
-// patience is how long it lies in wait for a kill. What it has hit too seldom so far it waits for longer: on a slow machine that comes by rarely, and a test in which it never
+// requestTimeout is how long it lies in wait for a kill. What it has hit too seldom so far it waits for longer: on a slow machine that comes by rarely, and a test in which it never
 // does says nothing.
 func (n *nemesis) patience(wanted phase) time.Duration {
 	if n.kills[wanted] <= n.all/100 {
@@ -194,7 +194,7 @@ func (n *nemesis) patience(wanted phase) time.Duration {
 }
 
 // ambush waits until a replica has come to a phase, but not for longer than its patience, and returns it with the phase that it is hit in.
-func (n *nemesis) ambush(rng *rand.Rand, wanted phase, patience time.Duration) (l *life, at phase) {
+func (n *nemesis) ambush(rng *rand.Rand, wanted phase, patience time.Duration) (l *replica, at phase) {
 	slot := rng.IntN(len(n.fleet.slots))
 	switch wanted {
 	case duringStart, duringDecide, duringAct, duringEffect, duringNotice:
@@ -206,7 +206,7 @@ func (n *nemesis) ambush(rng *rand.Rand, wanted phase, patience time.Duration) (
 		}
 	case duringTimer:
 		for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(lease / 20) {
-			if due, ok := n.soon(); ok {
+			if due, ok := n.nextDeadline(); ok {
 				time.Sleep(time.Until(due))
 				sleepUpTo(rng, 60*time.Millisecond)
 				return n.fleet.current(slot), wanted
@@ -244,7 +244,7 @@ func (n *nemesis) term() {
 
 // crash kills the database.
 func (n *nemesis) crash() {
-	defer n.isCut(everywhere)()
+	defer n.cutConnection(everywhere)()
 	n.cluster.Kill(n.t)
 	n.crashes++
 	sleepUpTo(n.rng, lease)
@@ -255,7 +255,7 @@ func (n *nemesis) crash() {
 // disturb has the network between one replica and the database behave badly for a while.
 func (n *nemesis) disturb(rng *rand.Rand) {
 	slot := rng.IntN(len(n.proxies))
-	defer n.isCut(slot)()
+	defer n.cutConnection(slot)()
 	p := n.proxies[slot]
 	n.disturbed.Add(1)
 	switch rng.IntN(5) {
@@ -263,20 +263,20 @@ func (n *nemesis) disturb(rng *rand.Rand) {
 		p.reset()
 		return
 	case 1:
-		p.set(weather{latency: time.Duration(rng.Int64N(int64(lease / 4)))})
+		p.set(networkFaults{latency: time.Duration(rng.Int64N(int64(lease / 4)))})
 	case 2:
-		p.set(weather{latency: time.Millisecond, slice: 1 + rng.IntN(40)})
+		p.set(networkFaults{latency: time.Millisecond, slice: 1 + rng.IntN(40)})
 	case 3:
-		p.set(weather{hole: true}) // what is on its way arrives later, when somebody else may have the run
+		p.set(networkFaults{hole: true}) // what is on its way arrives later, when somebody else may have the run
 	case 4:
-		p.set(weather{refuse: true})
+		p.set(networkFaults{refuse: true})
 		p.reset()
 	}
 	sleepUpTo(rng, 4*lease)
 	if rng.IntN(2) == 0 {
 		p.reset() // what was on its way is lost
 	}
-	p.set(weather{})
+	p.set(networkFaults{})
 }
 
 // settle stops all faults and waits until every errand is settled. Now and then all replicas are replaced: as long as one lives that might still do what is

@@ -16,8 +16,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// errand is an order that people are busy with.
-type errand struct {
+// task is an order that people are busy with.
+type task struct {
 	account string
 	key     string
 	amount  int
@@ -29,17 +29,17 @@ type errand struct {
 // decision is something that a person said, so that it can be said again.
 type decision struct {
 	request
-	aims []aim
+	aims []intendedVote
 }
 
-func (e *errand) remember(d decision) {
+func (e *task) remember(d decision) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.said = append(e.said, d)
 }
 
 // old is some decision that was made before.
-func (e *errand) old(rng *rand.Rand) (decision, bool) {
+func (e *task) old(rng *rand.Rand) (decision, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.said) == 0 {
@@ -54,7 +54,7 @@ type person struct {
 	name    string
 	rng     *rand.Rand
 	ids     int
-	against []aim // what they contradict
+	against []intendedVote // what they contradict
 }
 
 // percent is true in so many of a hundred cases.
@@ -87,9 +87,9 @@ func (p *person) work() {
 }
 
 // begin starts an order, sometimes twice at the same moment.
-func (p *person) begin(e *errand) {
+func (p *person) begin(e *task) {
 	r := request{Account: account, Key: e.key, Amount: e.amount, Actor: p.name}
-	p.twice(20, func(p *person) { p.insist(p.rng, doStart, r, nil) })
+	p.twice(20, func(p *person) { p.askUntilAnswered(p.rng, doStart, r, nil) })
 	p.board.begun(e)
 }
 
@@ -105,13 +105,13 @@ func (p *person) twice(percent int, do func(*person)) {
 }
 
 // attend looks at an order and does something about it.
-func (p *person) attend(e *errand) {
+func (p *person) attend(e *task) {
 	r := request{Account: account, Key: e.key, Actor: p.name}
-	reply := p.insist(p.rng, doLook, r, nil)
+	reply := p.askUntilAnswered(p.rng, doLook, r, nil)
 	if reply.View == nil {
 		return
 	}
-	if !reply.View.Status.Alive() {
+	if !reply.View.Status.Active() {
 		p.board.finished(e)
 		return
 	}
@@ -123,16 +123,16 @@ func (p *person) attend(e *errand) {
 	case p.percent(3):
 		p.trespass(e, open)
 	case p.percent(2) && !p.board.draining():
-		p.insist(p.rng, doCancel, r, nil)
+		p.askUntilAnswered(p.rng, doCancel, r, nil)
 	case len(open) > 0:
 		p.decide(e, open)
-	case reply.View.Status == store.Parked:
-		p.insist(p.rng, doRetry, r, nil)
+	case reply.View.Status == store.StatusParked:
+		p.askUntilAnswered(p.rng, doRetry, r, nil)
 	}
 }
 
 // repeat says something again that was said long ago: the same, or something else under the same id.
-func (p *person) repeat(e *errand) {
+func (p *person) repeat(e *task) {
 	d, ok := e.old(p.rng)
 	if !ok {
 		return
@@ -142,17 +142,17 @@ func (p *person) repeat(e *errand) {
 		d.Targets["something else"] = json.RawMessage(`true`)
 		d.aims = nil
 	}
-	p.insist(p.rng, doDecide, d.request, d.aims)
+	p.askUntilAnswered(p.rng, doDecide, d.request, d.aims)
 }
 
 // trespass decides in the name of an account that has no such order.
-func (p *person) trespass(e *errand, open []question) {
+func (p *person) trespass(e *task, open []question) {
 	r := request{Account: "other", Key: e.key, Actor: p.name, ResumeID: p.nextID(), Targets: map[string]json.RawMessage{}}
 	for _, q := range open {
 		r.Targets[q.ID] = json.RawMessage(`{"verb":"approve"}`)
 	}
 	if len(open) > 0 {
-		p.insist(p.rng, doDecide, r, nil)
+		p.askUntilAnswered(p.rng, doDecide, r, nil)
 	}
 }
 
@@ -162,7 +162,7 @@ func (p *person) nextID() string {
 }
 
 // decide answers some of the open questions, perhaps twice, perhaps against somebody else.
-func (p *person) decide(e *errand, open []question) {
+func (p *person) decide(e *task, open []question) {
 	if len(open) > 1 && p.percent(50) {
 		open = []question{open[p.rng.IntN(len(open))]}
 	}
@@ -177,15 +177,15 @@ func (p *person) decide(e *errand, open []question) {
 		rival.against = mine.aims
 		if theirs, ok := rival.answerTo(e, open); ok {
 			e.remember(theirs)
-			wg.Go(func() { rival.insist(rival.rng, doDecide, theirs.request, theirs.aims) })
+			wg.Go(func() { rival.askUntilAnswered(rival.rng, doDecide, theirs.request, theirs.aims) })
 		}
 	}
-	p.twice(25, func(p *person) { p.insist(p.rng, doDecide, mine.request, mine.aims) })
+	p.twice(25, func(p *person) { p.askUntilAnswered(p.rng, doDecide, mine.request, mine.aims) })
 	wg.Wait()
 }
 
 // answerTo makes up a decision; false if nothing can be said yet.
-func (p *person) answerTo(e *errand, open []question) (decision, bool) {
+func (p *person) answerTo(e *task, open []question) (decision, bool) {
 	d := decision{request: request{Account: account, Key: e.key, Actor: p.name, ResumeID: p.nextID(), Targets: make(map[string]json.RawMessage)}}
 	for _, q := range open {
 		if value, meant, ok := p.say(q); ok {
@@ -197,29 +197,29 @@ func (p *person) answerTo(e *errand, open []question) (decision, bool) {
 }
 
 // say makes up an answer to one question, and what is meant by it.
-func (p *person) say(q question) (json.RawMessage, aim, bool) {
+func (p *person) say(q question) (json.RawMessage, intendedVote, bool) {
 	if p.percent(5) {
 		list := nonsense[q.Kind]
-		return json.RawMessage(list[p.rng.IntN(len(list))]), aim{Interrupt: q.ID, Kind: q.Kind, Nonsense: true}, true
+		return json.RawMessage(list[p.rng.IntN(len(list))]), intendedVote{Interrupt: q.ID, Kind: q.Kind, Nonsense: true}, true
 	}
 	switch q.Kind {
 	case fermata.Approval.Name():
 		return p.sayApproval(q)
-	case fermata.InDoubt.Name():
+	case fermata.EffectInDoubt.Name():
 		return p.sayWhatHappened(q)
 	case picks.Name():
 		word := []string{"red", "blue", "red", "blue", "again"}[p.rng.IntN(5)]
 		if theirs := p.opposed(q); theirs != nil && theirs.Word == word {
 			word = map[string]string{"red": "blue", "blue": "again", "again": "red"}[word]
 		}
-		return json.RawMessage(fmt.Sprintf("%q", word)), aim{Interrupt: q.ID, Kind: q.Kind, Gate: pick, Word: word}, true
+		return json.RawMessage(fmt.Sprintf("%q", word)), intendedVote{Interrupt: q.ID, Kind: q.Kind, Gate: pick, Word: word}, true
 	}
-	return nil, aim{}, false
+	return nil, intendedVote{}, false
 }
 
 // opposed is what somebody said whom this person contradicts, if they do.
-func (p *person) opposed(q question) *aim {
-	n := slices.IndexFunc(p.against, func(theirs aim) bool { return theirs.Interrupt == q.ID })
+func (p *person) opposed(q question) *intendedVote {
+	n := slices.IndexFunc(p.against, func(theirs intendedVote) bool { return theirs.Interrupt == q.ID })
 	if n < 0 {
 		return nil
 	}
@@ -232,18 +232,18 @@ var nonsense = map[string][]string{
 		`"approve"`, `{}`, `{"verb":"maybe"}`, `{"verb":"expire"}`, `{"verb":"approve","admin":true}`, `{"verb":"reject","Verb":"approve"}`,
 		`{"verb":"approve","args":{"order":7}}`, `{"verb":"approve","verb":"reject"}`, `null`,
 	},
-	fermata.InDoubt.Name(): {`"yes"`, `{}`, `{"happened":"no"}`, `{"happened":true,"receipt":7}`, `{"happened":false,"receipt":"r"}`},
-	picks.Name():           {`"green"`, `7`, `{"pick":"red"}`, `""`, `["red"]`},
+	fermata.EffectInDoubt.Name(): {`"yes"`, `{}`, `{"happened":"no"}`, `{"happened":true,"receipt":7}`, `{"happened":false,"receipt":"r"}`},
+	picks.Name():                 {`"green"`, `7`, `{"pick":"red"}`, `""`, `["red"]`},
 }
 
-func (p *person) sayApproval(q question) (json.RawMessage, aim, bool) {
+func (p *person) sayApproval(q question) (json.RawMessage, intendedVote, bool) {
 	var asked fermata.ApprovalRequest
 	var args action
 	if json.Unmarshal(q.Data, &asked) != nil || json.Unmarshal(asked.Args, &args) != nil {
 		p.fault("question %s cannot be read: %s", q.ID, q.Data)
-		return nil, aim{}, false
+		return nil, intendedVote{}, false
 	}
-	meant := aim{Interrupt: q.ID, Kind: q.Kind, Gate: args.Gate}
+	meant := intendedVote{Interrupt: q.ID, Kind: q.Kind, Gate: args.Gate}
 	reject := p.percent(25)
 	if theirs := p.opposed(q); theirs != nil {
 		reject = theirs.Approve != nil
@@ -266,19 +266,19 @@ func (p *person) sayApproval(q question) (json.RawMessage, aim, bool) {
 
 // sayWhatHappened is honest. That something happened can be seen. That it did not, and will not, can be said only when every process that might still do it
 // is gone and the target was told to refuse what may be on its way. Before that there is nothing to say.
-func (p *person) sayWhatHappened(q question) (json.RawMessage, aim, bool) {
-	var asked fermata.DoubtfulEffect
+func (p *person) sayWhatHappened(q question) (json.RawMessage, intendedVote, bool) {
+	var asked fermata.InDoubtRequest
 	var args action
 	if json.Unmarshal(q.Data, &asked) != nil || json.Unmarshal(asked.Args, &args) != nil {
 		p.fault("question %s cannot be read: %s", q.ID, q.Data)
-		return nil, aim{}, false
+		return nil, intendedVote{}, false
 	}
 	suspects := p.doubts.suspects(q.ID, p.fleet.latest)
 	receipt, happened := p.sink.lookUp(asked.Key)
 	if !happened && (!p.fleet.gone(suspects) || !p.sink.block(asked.Key, suspects)) {
-		return nil, aim{}, false
+		return nil, intendedVote{}, false
 	}
-	meant := aim{Interrupt: q.ID, Kind: q.Kind, Gate: args.Gate, Happened: &happened}
+	meant := intendedVote{Interrupt: q.ID, Kind: q.Kind, Gate: args.Gate, Happened: &happened}
 	if !happened {
 		return json.RawMessage(`{"happened":false,"reason":"it is not there, and they will not do it"}`), meant, true
 	}
@@ -300,14 +300,14 @@ func (d *doubts) suspects(id string, latest func() int64) int64 {
 	return d.upTo[id]
 }
 
-// board is which errands there are.
-type board struct {
+// taskBoard is which errands there are.
+type taskBoard struct {
 	mu       sync.Mutex
 	accounts []string // that take turns; none is account
 
 	wanted  int // how many at a time; 0 when there are to be no more
 	made    int
-	busy    map[*errand]bool // false while somebody begins it
+	busy    map[*task]bool // false while somebody begins it
 	settled int
 	seen    map[desk.Outcome]int // how they ended, as far as anybody looked
 }
@@ -323,19 +323,19 @@ const (
 )
 
 // take returns an errand and what is to be done about it.
-func (b *board) take(rng *rand.Rand) (*errand, todo) {
+func (b *taskBoard) take(rng *rand.Rand) (*task, todo) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.busy) < b.wanted {
 		b.made++
-		e := &errand{account: account, key: fmt.Sprintf("order-%d", b.made), amount: 1 + rng.IntN(1000)}
+		e := &task{account: account, key: fmt.Sprintf("order-%d", b.made), amount: 1 + rng.IntN(1000)}
 		if len(b.accounts) > 0 {
 			e.account = b.accounts[b.made%len(b.accounts)]
 		}
 		b.busy[e] = false
 		return e, toBegin
 	}
-	var ready []*errand
+	var ready []*task
 	for e, begun := range b.busy {
 		if begun {
 			ready = append(ready, e)
@@ -350,14 +350,14 @@ func (b *board) take(rng *rand.Rand) (*errand, todo) {
 	return ready[rng.IntN(len(ready))], toAttend
 }
 
-func (b *board) begun(e *errand) {
+func (b *taskBoard) begun(e *task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy[e] = true
 }
 
 // finished reports whether nobody else had noticed that an errand is settled.
-func (b *board) finished(e *errand) (first bool) {
+func (b *taskBoard) finished(e *task) (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, first = b.busy[e]; first {
@@ -368,34 +368,34 @@ func (b *board) finished(e *errand) (first bool) {
 }
 
 // saw notes how an errand ended.
-func (b *board) saw(outcome desk.Outcome) {
+func (b *taskBoard) saw(outcome desk.Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen[outcome]++
 }
 
 // hasSeen reports whether each of these ends was seen so often.
-func (b *board) hasSeen(least int, outcomes ...desk.Outcome) bool {
+func (b *taskBoard) hasSeen(least int, outcomes ...desk.Outcome) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !slices.ContainsFunc(outcomes, func(o desk.Outcome) bool { return b.seen[o] < least })
 }
 
 // close wants no more errands. Those that there are go on.
-func (b *board) close() {
+func (b *taskBoard) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wanted = 0
 }
 
-func (b *board) draining() bool {
+func (b *taskBoard) draining() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.wanted == 0
 }
 
 // left is how many errands are not settled, and some of their keys.
-func (b *board) left() (keys []string) {
+func (b *taskBoard) left() (keys []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for e := range b.busy {

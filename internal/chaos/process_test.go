@@ -22,25 +22,25 @@ import (
 type fleet struct {
 	t      *testing.T
 	config func(slot int) replicaConfig // of the next life in a slot
-	notes  notes
+	notes  replicaLog
 
 	mu     sync.Mutex
-	slots  []*life
-	last   int64           // the number of the last life
-	alive  map[int64]*life // those whose process has not ended
-	fates  map[int64]fate  // of those whose process has
-	faults []string        // what replicas did although nobody did anything to them
+	slots  []*replica
+	last   int64               // the number of the last life
+	alive  map[int64]*replica  // those whose process has not ended
+	fates  map[int64]exitState // of those whose process has
+	faults []string            // what replicas did although nobody did anything to them
 	ending sync.WaitGroup
 }
 
-// fate is when a process of a slot was gone.
-type fate struct {
+// exitState is when a process of a slot was gone.
+type exitState struct {
 	slot int
 	at   time.Time
 }
 
-// life is one process of a replica.
-type life struct {
+// replica is one process of a replica.
+type replica struct {
 	number int64
 	slot   int
 	cmd    *exec.Cmd
@@ -52,7 +52,7 @@ type life struct {
 }
 
 func newFleet(t *testing.T, slots int, config func(slot int) replicaConfig) *fleet {
-	f := &fleet{t: t, config: config, slots: make([]*life, slots), alive: make(map[int64]*life), fates: make(map[int64]fate)}
+	f := &fleet{t: t, config: config, slots: make([]*replica, slots), alive: make(map[int64]*replica), fates: make(map[int64]exitState)}
 	t.Cleanup(f.killAll)
 	for slot := range f.slots {
 		f.boot(slot)
@@ -61,11 +61,11 @@ func newFleet(t *testing.T, slots int, config func(slot int) replicaConfig) *fle
 }
 
 // boot begins the next life in a slot. It does not wait until it is ready.
-func (f *fleet) boot(slot int) *life {
+func (f *fleet) boot(slot int) *replica {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last++
-	l := &life{number: f.last, slot: slot, ready: make(chan struct{}), dead: make(chan struct{})}
+	l := &replica{number: f.last, slot: slot, ready: make(chan struct{}), dead: make(chan struct{})}
 	config := f.config(slot)
 	config.Life = l.number
 	if err := f.exec(l, config); err != nil {
@@ -80,7 +80,7 @@ func (f *fleet) boot(slot int) *life {
 }
 
 // exec starts the process of a life and follows it until it has ended.
-func (f *fleet) exec(l *life, config replicaConfig) error {
+func (f *fleet) exec(l *replica, config replicaConfig) error {
 	text, err := json.Marshal(config)
 	if err != nil {
 		return err
@@ -122,11 +122,11 @@ func (f *fleet) exec(l *life, config replicaConfig) error {
 }
 
 // ended notes that a process is gone. One that nobody wanted to end, or that cried out before, has a story to tell.
-func (f *fleet) ended(l *life, err error, alarmed bool) {
+func (f *fleet) ended(l *replica, err error, alarmed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.alive, l.number)
-	f.fates[l.number] = fate{l.slot, time.Now()}
+	f.fates[l.number] = exitState{l.slot, time.Now()}
 	if alarmed || !l.doomed.Load() {
 		f.faults = append(f.faults, fmt.Sprintf("replica %d ended by itself: %v\n%s", l.slot, err, f.notes.of(fmt.Sprintf("life %d:", l.number))))
 	}
@@ -134,14 +134,14 @@ func (f *fleet) ended(l *life, err error, alarmed bool) {
 }
 
 // current is the life in a slot.
-func (f *fleet) current(slot int) *life {
+func (f *fleet) current(slot int) *replica {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.slots[slot]
 }
 
 // find returns a life by its number, nil if it has ended.
-func (f *fleet) find(number int64) *life {
+func (f *fleet) find(number int64) *replica {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.alive[number]
@@ -167,14 +167,14 @@ func (f *fleet) gone(upTo int64) bool {
 }
 
 // kill ends a life as kill -9 does, and waits until it is gone.
-func (l *life) kill() {
+func (l *replica) kill() {
 	l.doomed.Store(true)
 	_ = l.cmd.Process.Kill() // it may be gone already
 	<-l.dead
 }
 
 // terminate asks a life to end, and waits until it has.
-func (l *life) terminate() {
+func (l *replica) terminate() {
 	l.doomed.Store(true)
 	_ = l.cmd.Process.Signal(syscall.SIGTERM)
 	<-l.dead
@@ -182,7 +182,7 @@ func (l *life) terminate() {
 
 // freeze stops a life for a while. A shell does it, so that the replica goes on, and then notices that it is an orphan, even if the
 // tests end meanwhile.
-func (l *life) freeze(d time.Duration) error {
+func (l *replica) freeze(d time.Duration) error {
 	script := fmt.Sprintf("kill -STOP %[1]d && sleep %.3[2]f; kill -CONT %[1]d", l.cmd.Process.Pid, d.Seconds())
 	if output, err := exec.Command("/bin/sh", "-c", script).CombinedOutput(); err != nil && !l.doomed.Load() {
 		return fmt.Errorf("stopping a replica: %w: %s", err, output)
@@ -200,8 +200,8 @@ func (f *fleet) killAll() {
 	f.ending.Wait()
 }
 
-// notes keeps the last of what replicas wrote to their logs.
-type notes struct {
+// replicaLog keeps the last of what replicas wrote to their logs.
+type replicaLog struct {
 	mu    sync.Mutex
 	lines []string
 }
@@ -209,7 +209,7 @@ type notes struct {
 const maxNotes = 20_000
 
 // follow writes down what a replica writes, and reports whether it cried out.
-func (n *notes) follow(life int64, stderr io.Reader) (alarmed bool) {
+func (n *replicaLog) follow(life int64, stderr io.Reader) (alarmed bool) {
 	lines := bufio.NewScanner(stderr)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -222,7 +222,7 @@ func (n *notes) follow(life int64, stderr io.Reader) (alarmed bool) {
 	return alarmed
 }
 
-func (n *notes) write(line string) {
+func (n *replicaLog) write(line string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.lines) == maxNotes {
@@ -232,7 +232,7 @@ func (n *notes) write(line string) {
 }
 
 // has reports whether a line has all of these words.
-func (n *notes) has(words ...string) bool {
+func (n *replicaLog) has(words ...string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.ContainsFunc(n.lines, func(line string) bool {
@@ -241,7 +241,7 @@ func (n *notes) has(words ...string) bool {
 }
 
 // of returns the lines that mention a word.
-func (n *notes) of(word string) string {
+func (n *replicaLog) of(word string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var found []string

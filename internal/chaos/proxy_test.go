@@ -21,21 +21,21 @@ type proxy struct {
 	serving  sync.WaitGroup
 
 	mu      sync.Mutex
-	weather weather
+	weather networkFaults
 	changed chan struct{} // closed when the weather changes
 	conns   map[*net.TCPConn]bool
 	closed  bool
 }
 
-// weather is what the network does to what passes. The zero value lets it pass.
-type weather struct {
+// networkFaults is what the network does to what passes. The zero value lets it pass.
+type networkFaults struct {
 	latency time.Duration // of each piece
 	slice   int           // the size of the pieces; 0 is as they come
 	hole    bool          // nothing passes and nobody is told
 	refuse  bool          // new connections are refused
 }
 
-// through returns a proxy and the connection string that leads through it.
+// unseal returns a proxy and the connection string that leads through it.
 func throughProxy(t *testing.T, connString string) (*proxy, string) {
 	t.Helper()
 	u, err := url.Parse(connString)
@@ -68,13 +68,13 @@ func (p *proxy) close() {
 	p.closed = true
 	p.mu.Unlock()
 	p.listener.Close()
-	p.set(weather{})
+	p.set(networkFaults{})
 	p.reset()
 	p.serving.Wait()
 }
 
 // set changes the weather.
-func (p *proxy) set(w weather) {
+func (p *proxy) set(w networkFaults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.weather = w

@@ -31,10 +31,10 @@ const (
 
 // registerOutput is what they are told.
 type registerOutput struct {
-	known  bool         // false: there was no answer
-	result store.Result // of a write
-	winner decisionID   // of a read; zero: nobody
-	by     string       // of a refusal, or of a read: who decided
+	known  bool                 // false: there was no answer
+	result store.DecisionResult // of a write
+	winner decisionID           // of a read; zero: nobody
+	by     string               // of a refusal, or of a read: who decided
 }
 
 // registerState is what is in the register.
@@ -82,7 +82,7 @@ func (s registerState) step(in registerInput, out registerOutput) (bool, registe
 			s.winner = in.id
 		}
 		return true, s
-	case out.result == store.Accepted:
+	case out.result == store.ResultAccepted:
 		legal := open || s.winner == in.id
 		if legal {
 			s.winner = in.id
@@ -90,15 +90,15 @@ func (s registerState) step(in registerInput, out registerOutput) (bool, registe
 		return legal, s
 	case s.winner == in.id: // whoever decided is not refused
 		return false, s
-	case out.result == store.AlreadyDecided:
+	case out.result == store.ResultAlreadyDecided:
 		by := s.winner.actor
 		if s.expired {
 			by = byClock
 		}
 		return s.decided() && (out.by == "" || out.by == by), s
-	case out.result == store.TooLate:
+	case out.result == store.ResultExpired:
 		return s.lapsed && !s.decided() || s.expired, s
-	case out.result == store.Gone:
+	case out.result == store.ResultWithdrawn:
 		return true, s
 	}
 	return false, s
@@ -116,7 +116,7 @@ func registers(attempts []*attempt) map[string][]porcupine.Operation {
 		switch {
 		case a.verb == doLook && a.answer.View != nil:
 			for _, q := range a.answer.View.Questions {
-				if q.Source == store.Policy { // it never was a question
+				if q.Source == store.SourcePolicy { // it never was a question
 					continue
 				}
 				put(q.ID, registerInput{op: opRead}, sawRegister(q), a.sent, a.got)
@@ -136,9 +136,9 @@ func registers(attempts []*attempt) map[string][]porcupine.Operation {
 			}
 		case a.answer.accepted():
 			for id := range a.Targets {
-				put(id, registerInput{opWrite, a.id()}, registerOutput{known: true, result: store.Accepted}, a.sent, a.got)
+				put(id, registerInput{opWrite, a.id()}, registerOutput{known: true, result: store.ResultAccepted}, a.sent, a.got)
 			}
-		case a.answer.Said == saidRefused: // it says something of one interrupt, and nothing of the others
+		case a.answer.Kind == saidRefused: // it says something of one interrupt, and nothing of the others
 			put(a.answer.Interrupt, registerInput{opWrite, a.id()}, registerOutput{known: true, result: a.answer.Result, by: a.answer.By}, a.sent, a.got)
 		}
 	}
@@ -147,9 +147,9 @@ func registers(attempts []*attempt) map[string][]porcupine.Operation {
 
 func sawRegister(q question) registerOutput {
 	out := registerOutput{known: true}
-	if q.State == store.Decided {
+	if q.State == store.InterruptDecided {
 		out.by = q.By
-		if q.Verdict != store.Expired {
+		if q.Verdict != store.VerdictExpire {
 			out.winner = decisionID{q.By, q.ResumeID}
 		}
 	}
@@ -167,9 +167,9 @@ func linearizes(history []porcupine.Operation, deadline bool) bool {
 	return porcupine.CheckOperations(registerModel, history)
 }
 
-func TestRegister_RefusesWhatCannotBe(t *testing.T) {
+func TestRegister_RejectsImpossibleHistories(t *testing.T) {
 	ann, bob := decisionID{"ann", "1"}, decisionID{"bob", "2"}
-	write := func(id decisionID, result store.Result, by string, call, back int64) porcupine.Operation {
+	write := func(id decisionID, result store.DecisionResult, by string, call, back int64) porcupine.Operation {
 		return porcupine.Operation{Input: registerInput{opWrite, id}, Output: registerOutput{known: true, result: result, by: by}, Call: call, Return: back}
 	}
 	lost := func(id decisionID, call int64) porcupine.Operation {
@@ -184,22 +184,22 @@ func TestRegister_RefusesWhatCannotBe(t *testing.T) {
 		deadline bool
 		legal    bool
 	}{
-		"two accepted":                     {history: []porcupine.Operation{write(ann, store.Accepted, "", 1, 2), write(bob, store.Accepted, "", 3, 4)}},
-		"two accepted at the same time":    {history: []porcupine.Operation{write(ann, store.Accepted, "", 1, 4), write(bob, store.Accepted, "", 2, 3)}},
-		"nobody won":                       {history: []porcupine.Operation{write(ann, store.AlreadyDecided, "", 1, 2)}},
-		"accepted, then refused":           {history: []porcupine.Operation{write(ann, store.Accepted, "", 1, 2), write(ann, store.AlreadyDecided, "", 3, 4)}},
-		"refused before the winner came":   {history: []porcupine.Operation{write(bob, store.AlreadyDecided, "", 1, 2), write(ann, store.Accepted, "", 3, 4)}},
-		"the wrong winner is named":        {history: []porcupine.Operation{write(ann, store.Accepted, "", 1, 2), write(bob, store.AlreadyDecided, "carl", 3, 4)}},
-		"accepted, then not to be seen":    {history: []porcupine.Operation{write(ann, store.Accepted, "", 1, 2), read(nobody, "", 3, 4)}},
+		"two accepted":                     {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), write(bob, store.ResultAccepted, "", 3, 4)}},
+		"two accepted at the same time":    {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 4), write(bob, store.ResultAccepted, "", 2, 3)}},
+		"nobody won":                       {history: []porcupine.Operation{write(ann, store.ResultAlreadyDecided, "", 1, 2)}},
+		"accepted, then refused":           {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), write(ann, store.ResultAlreadyDecided, "", 3, 4)}},
+		"refused before the winner came":   {history: []porcupine.Operation{write(bob, store.ResultAlreadyDecided, "", 1, 2), write(ann, store.ResultAccepted, "", 3, 4)}},
+		"the wrong winner is named":        {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), write(bob, store.ResultAlreadyDecided, "carl", 3, 4)}},
+		"accepted, then not to be seen":    {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), read(nobody, "", 3, 4)}},
 		"seen, then gone":                  {history: []porcupine.Operation{lost(ann, 1), read(ann, "ann", 2, 3), read(nobody, "", 4, 5)}},
-		"accepted after its deadline":      {history: []porcupine.Operation{read(nobody, byClock, 1, 2), write(ann, store.Accepted, "", 3, 4)}, deadline: true},
-		"too late without a deadline":      {history: []porcupine.Operation{write(ann, store.TooLate, "", 1, 2)}},
-		"too late, then accepted":          {history: []porcupine.Operation{write(ann, store.TooLate, "", 1, 2), write(bob, store.Accepted, "", 3, 4)}, deadline: true},
-		"expired although it was decided":  {history: []porcupine.Operation{write(ann, store.Accepted, "", 1, 2), read(nobody, byClock, 3, 4)}, deadline: true},
-		"a lost answer, then its repeat":   {history: []porcupine.Operation{lost(ann, 1), write(bob, store.AlreadyDecided, "ann", 2, 3), write(ann, store.Accepted, "", 5, 6)}, legal: true},
-		"a lost attempt never arrived":     {history: []porcupine.Operation{lost(ann, 1), write(bob, store.Accepted, "", 2, 3), read(bob, "bob", 4, 5)}, legal: true},
-		"one of two at the same time":      {history: []porcupine.Operation{write(ann, store.Accepted, "", 1, 4), write(bob, store.AlreadyDecided, "ann", 2, 3)}, legal: true},
-		"too late before the clock did it": {history: []porcupine.Operation{write(ann, store.TooLate, "", 1, 2), read(nobody, "", 3, 4), read(nobody, byClock, 5, 6)}, deadline: true, legal: true},
+		"accepted after its deadline":      {history: []porcupine.Operation{read(nobody, byClock, 1, 2), write(ann, store.ResultAccepted, "", 3, 4)}, deadline: true},
+		"too late without a deadline":      {history: []porcupine.Operation{write(ann, store.ResultExpired, "", 1, 2)}},
+		"too late, then accepted":          {history: []porcupine.Operation{write(ann, store.ResultExpired, "", 1, 2), write(bob, store.ResultAccepted, "", 3, 4)}, deadline: true},
+		"expired although it was decided":  {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), read(nobody, byClock, 3, 4)}, deadline: true},
+		"a lost answer, then its repeat":   {history: []porcupine.Operation{lost(ann, 1), write(bob, store.ResultAlreadyDecided, "ann", 2, 3), write(ann, store.ResultAccepted, "", 5, 6)}, legal: true},
+		"a lost attempt never arrived":     {history: []porcupine.Operation{lost(ann, 1), write(bob, store.ResultAccepted, "", 2, 3), read(bob, "bob", 4, 5)}, legal: true},
+		"one of two at the same time":      {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 4), write(bob, store.ResultAlreadyDecided, "ann", 2, 3)}, legal: true},
+		"too late before the clock did it": {history: []porcupine.Operation{write(ann, store.ResultExpired, "", 1, 2), read(nobody, "", 3, 4), read(nobody, byClock, 5, 6)}, deadline: true, legal: true},
 	} {
 		if linearizes(test.history, test.deadline) != test.legal {
 			t.Errorf("%s: legal should be %t", name, test.legal)

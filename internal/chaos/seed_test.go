@@ -43,7 +43,7 @@ func openSeed(config replicaConfig) (service, error) {
 		return nil, err
 	}
 	// Whoever makes the file has it to itself for a moment.
-	for deadline := time.Now().Add(openPatience); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(openTimeout); ; time.Sleep(10 * time.Millisecond) {
 		if _, err = db.Exec(seedSchema); err == nil {
 			break
 		}
@@ -67,14 +67,14 @@ INSERT INTO execution_state_handles (state_key, provider_ref) VALUES (?1, ?1) ON
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{Said: saidOutcome}, nil
+	return answer{Kind: saidOutcome}, nil
 }
 
 // decide does what the seed calls resume: look at the last id, take the lock, resume the provider, release the lock.
 func (s *seedService) decide(ctx context.Context, r request) (answer, error) {
 	ctx = context.WithoutCancel(ctx)
 	if r.Account != account {
-		return answer{Said: saidNoRun}, nil
+		return answer{Kind: saidNoRun}, nil
 	}
 	var last, cached sql.NullString
 	err := s.db.QueryRowContext(ctx, `SELECT last_resume_id, cached_outcome FROM execution_state_handles WHERE state_key = ?`, r.Key).Scan(&last, &cached)
@@ -82,7 +82,7 @@ func (s *seedService) decide(ctx context.Context, r request) (answer, error) {
 		return answer{}, err
 	}
 	if last.String == r.ResumeID {
-		return answer{Said: saidOutcome, Outcome: json.RawMessage(cached.String)}, nil
+		return answer{Kind: saidOutcome, Outcome: json.RawMessage(cached.String)}, nil
 	}
 	var ref string
 	err = s.db.QueryRowContext(ctx, `
@@ -90,7 +90,7 @@ UPDATE execution_state_handles SET resume_lock_id = ?2, resume_lock_at = unixepo
 WHERE state_key = ?1 AND status = 'active' AND (resume_lock_at IS NULL OR resume_lock_at < unixepoch('subsec') - ?3)
 RETURNING provider_ref`, r.Key, r.ResumeID, s.stale.Seconds()).Scan(&ref)
 	if errors.Is(err, sql.ErrNoRows) {
-		return answer{Said: saidConflict}, nil
+		return answer{Kind: saidConflict}, nil
 	}
 	if err != nil {
 		return answer{}, err
@@ -100,7 +100,7 @@ RETURNING provider_ref`, r.Key, r.ResumeID, s.stale.Seconds()).Scan(&ref)
 UPDATE execution_state_handles SET resume_lock_id = NULL, resume_lock_at = NULL, last_resume_id = ?2, cached_outcome = ?3,
        status = CASE WHEN ?4 THEN 'completed' ELSE status END
 WHERE state_key = ?1 AND resume_lock_id = ?2`, r.Key, r.ResumeID, outcome, completed)
-	return answer{Said: saidOutcome, Outcome: json.RawMessage(outcome)}, errors.Join(failure, err)
+	return answer{Kind: saidOutcome, Outcome: json.RawMessage(outcome)}, errors.Join(failure, err)
 }
 
 // resume hands the value to the provider. To which question it was an answer, nobody asks.
@@ -154,19 +154,19 @@ func (s *seedService) look(ctx context.Context, r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	v := &view{Run: r.Key, Status: store.Completed}
+	v := &view{Run: r.Key, Status: store.StatusCompleted}
 	if position < len(seedGates) {
 		q, err := seedQuestion(o, seedGates[position])
 		if err != nil {
 			return answer{}, err
 		}
-		v.Status, v.Questions = store.Waiting, []question{q}
+		v.Status, v.Questions = store.StatusWaiting, []question{q}
 	}
-	return answer{Said: saidView, View: v}, nil
+	return answer{Kind: saidView, View: v}, nil
 }
 
 func seedQuestion(o order, gate string) (question, error) {
-	q := question{ID: fmt.Sprintf("%s/%s", o.Key, gate), Kind: fermata.Approval.Name(), State: store.Pending}
+	q := question{ID: fmt.Sprintf("%s/%s", o.Key, gate), Kind: fermata.Approval.Name(), State: store.InterruptPending}
 	var asked any = picking{Order: o.Key, Gate: gate}
 	if gate == pick {
 		q.Kind = picks.Name()
@@ -184,13 +184,13 @@ func seedQuestion(o order, gate string) (question, error) {
 
 // cancel, retry and act are not part of the seed.
 func (s *seedService) cancel(context.Context, request) (answer, error) {
-	return answer{Said: saidOver}, nil
+	return answer{Kind: saidOver}, nil
 }
 
 func (s *seedService) act(context.Context, request) (answer, error) {
-	return answer{Said: saidNoRun}, nil
+	return answer{Kind: saidNoRun}, nil
 }
 
 func (s *seedService) retry(context.Context, request) (answer, error) {
-	return answer{Said: saidOver}, nil
+	return answer{Kind: saidOver}, nil
 }

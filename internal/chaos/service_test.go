@@ -24,8 +24,8 @@ type fermataService struct {
 	store    closableStore
 }
 
-// openPatience is how long a replica waits for a database that is not there when it starts.
-const openPatience = time.Minute
+// openTimeout is how long a replica waits for a database that is not there when it starts.
+const openTimeout = time.Minute
 
 func openFermata(config replicaConfig) (service, error) {
 	flow, err := newFlow(&outside{url: config.Sink, life: config.Life})
@@ -36,23 +36,23 @@ func openFermata(config replicaConfig) (service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, e, err := openExecutor(config, p, executor.Desk{})
+	s, e, err := openExecutor(config, p, executor.DeskConfig{})
 	if err != nil {
 		return nil, err
 	}
-	e.Start()
+	e.StartWorkers()
 	return &fermataService{executor: e, store: s}, nil
 }
 
 // openExecutor tries until the database is there: it may just be starting again.
-func openExecutor(config replicaConfig, p provider.Provider, d executor.Desk) (s closableStore, e *executor.Executor, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), openPatience)
+func openExecutor(config replicaConfig, p provider.Provider, d executor.DeskConfig) (s closableStore, e *executor.Executor, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	for {
 		if s, err = openStore(ctx, config.Store); err == nil {
 			e, err = executor.New(executor.Config{
-				Store: s, Providers: []provider.Provider{p}, Box: glass{}, Lease: config.Lease, Workers: 3, Poll: 50 * time.Millisecond,
-				Wait: 400 * time.Millisecond, Timeout: config.Timeout, Desk: d, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+				Store: s, Providers: []provider.Provider{p}, Sealer: plaintextSealer{}, Lease: config.Lease, Workers: 3, Poll: 50 * time.Millisecond,
+				Wait: 400 * time.Millisecond, RequestTimeout: config.Timeout, Desk: d, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 			})
 			if err == nil {
 				return s, e, nil
@@ -68,7 +68,7 @@ func openExecutor(config replicaConfig, p provider.Provider, d executor.Desk) (s
 }
 
 func (f *fermataService) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	_ = f.executor.Stop(ctx)
 	_ = f.store.Close()
@@ -79,11 +79,11 @@ func (f *fermataService) start(ctx context.Context, r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answerOf(f.executor.Run(ctx, executor.Request{Account: r.Account, StateKey: r.Key, Graph: inproc.Name + ":" + flowName, Input: input}))
+	return answerOf(f.executor.Run(ctx, executor.RunRequest{Account: r.Account, StateKey: r.Key, Graph: inproc.Name + ":" + flowName, Input: input}))
 }
 
 func (f *fermataService) decide(ctx context.Context, r request) (answer, error) {
-	asked := executor.Request{Account: r.Account, StateKey: r.Key, ResumeID: r.ResumeID, Actor: r.Actor, Via: "chaos", Targets: make(map[string]executor.Answer)}
+	asked := executor.RunRequest{Account: r.Account, StateKey: r.Key, ResumeID: r.ResumeID, Actor: r.Actor, Via: "chaos", Targets: make(map[string]executor.Answer)}
 	for id, value := range r.Targets {
 		asked.Targets[id] = executor.Answer{Value: value, Shown: r.Shown}
 	}
@@ -93,23 +93,23 @@ func (f *fermataService) decide(ctx context.Context, r request) (answer, error) 
 // answerOf says what came of a request. What is none of the errors that the executor promises leaves it open.
 func answerOf(outcome fermata.Outcome, err error) (answer, error) {
 	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
-		return answer{Said: saidRefused, Result: refused.Result, Interrupt: refused.Interrupt, By: refused.By, Verdict: refused.Verdict}, nil
+		return answer{Kind: saidRefused, Result: refused.Result, Interrupt: refused.Interrupt, By: refused.By, Verdict: refused.Verdict}, nil
 	}
 	if unfit, ok := errors.AsType[*fermata.AnswerError](err); ok {
-		return answer{Said: saidUnfit, Interrupt: unfit.ID, Error: unfit.Error()}, nil
+		return answer{Kind: saidUnfit, Interrupt: unfit.ID, Error: unfit.Error()}, nil
 	}
 	switch {
 	case err == nil:
 		data, err := json.Marshal(outcome)
-		return answer{Said: saidOutcome, Outcome: data}, err
+		return answer{Kind: saidOutcome, Outcome: data}, err
 	case errors.Is(err, executor.ErrPending):
-		return answer{Said: saidPending}, nil
-	case errors.Is(err, executor.ErrReused):
-		return answer{Said: saidReused}, nil
-	case errors.Is(err, executor.ErrUnknownRun):
-		return answer{Said: saidNoRun}, nil
+		return answer{Kind: saidPending}, nil
+	case errors.Is(err, executor.ErrResumeIDReused):
+		return answer{Kind: saidReused}, nil
+	case errors.Is(err, executor.ErrRunNotFound):
+		return answer{Kind: saidNoRun}, nil
 	case errors.Is(err, executor.ErrInvalid):
-		return answer{Said: saidUnfit, Error: err.Error()}, nil
+		return answer{Kind: saidUnfit, Error: err.Error()}, nil
 	}
 	return answer{}, err
 }
@@ -117,7 +117,7 @@ func answerOf(outcome fermata.Outcome, err error) (answer, error) {
 func (f *fermataService) look(ctx context.Context, r request) (answer, error) {
 	run, err := f.store.Get(ctx, r.Account, r.Key)
 	if errors.Is(err, store.ErrNotFound) {
-		return answer{Said: saidNoRun}, nil
+		return answer{Kind: saidNoRun}, nil
 	}
 	if err != nil {
 		return answer{}, err
@@ -130,12 +130,12 @@ func (f *fermataService) look(ctx context.Context, r request) (answer, error) {
 	for _, i := range asked {
 		v.Questions = append(v.Questions, questionOf(i))
 	}
-	return answer{Said: saidView, View: v}, nil
+	return answer{Kind: saidView, View: v}, nil
 }
 
 func questionOf(i store.Interrupt) question {
 	return question{
-		ID: i.ID, Kind: i.Kind, Data: through(i.Data), Deadline: i.Deadline, State: i.State, Verdict: i.Verdict, By: i.By, Source: i.Source,
+		ID: i.ID, Kind: i.Kind, Data: unseal(i.Data), Deadline: i.Deadline, State: i.State, Verdict: i.Verdict, By: i.DecidedBy, Source: i.Source,
 		ResumeID: i.ResumeID,
 	}
 }
@@ -150,17 +150,17 @@ func (f *fermataService) retry(ctx context.Context, r request) (answer, error) {
 
 // act has nothing to act on: nobody looks at the desk of orders.
 func (f *fermataService) act(context.Context, request) (answer, error) {
-	return answer{Said: saidNoRun}, nil
+	return answer{Kind: saidNoRun}, nil
 }
 
 func didOrOver(err error) (answer, error) {
 	switch {
 	case err == nil:
-		return answer{Said: saidDone}, nil
-	case errors.Is(err, executor.ErrOver), errors.Is(err, executor.ErrNotParked):
-		return answer{Said: saidOver}, nil
-	case errors.Is(err, executor.ErrUnknownRun):
-		return answer{Said: saidNoRun}, nil
+		return answer{Kind: saidDone}, nil
+	case errors.Is(err, executor.ErrRunEnded), errors.Is(err, executor.ErrNotParked):
+		return answer{Kind: saidOver}, nil
+	case errors.Is(err, executor.ErrRunNotFound):
+		return answer{Kind: saidNoRun}, nil
 	}
 	return answer{}, err
 }

@@ -25,15 +25,15 @@ const (
 	targetDumb      target = "dumb"       // each call is done
 )
 
-// deed is something that was done outside.
-type deed struct {
+// effectCall is something that was done outside.
+type effectCall struct {
 	call
 	receipt string
 	at      time.Duration // since the world began
 }
 
-// telling is a notice that a replica has people told.
-type telling struct {
+// receivedNotice is a notice that a replica has people told.
+type receivedNotice struct {
 	Account string      `json:"account"`
 	Notice  desk.Notice `json:"notice"`
 	Life    int64       `json:"life"` // of the replica
@@ -53,19 +53,19 @@ type sink struct {
 
 	mu    sync.Mutex
 	calls int
-	done  []deed
-	byKey map[string]deed
+	done  []effectCall
+	byKey map[string]effectCall
 	void  map[string]int64 // calls with this key of lives up to this one are refused
-	told  []telling
+	told  []receivedNotice
 }
 
 func newSink(t *testing.T, clock func() time.Duration, slow time.Duration) *sink {
 	s := &sink{
-		clock: clock, slow: slow, called: func(int64) {}, heard: func(int64) {}, pause: time.Sleep, byKey: make(map[string]deed), void: make(map[string]int64),
+		clock: clock, slow: slow, called: func(int64) {}, heard: func(int64) {}, pause: time.Sleep, byKey: make(map[string]effectCall), void: make(map[string]int64),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /", s.serve)
-	mux.HandleFunc("POST "+noticePath, s.hear)
+	mux.HandleFunc("POST "+noticePath, s.handleNotice)
 	s.server = httptest.NewUnstartedServer(mux)
 	s.server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
@@ -81,7 +81,7 @@ func newSink(t *testing.T, clock func() time.Duration, slow time.Duration) *sink
 }
 
 // still waits until nothing is under way any more: what the dead came with is done all the same, and it may take a while. All must be dead.
-func (s *sink) still(atMost time.Duration) bool {
+func (s *sink) isIdle(atMost time.Duration) bool {
 	for deadline := time.Now().Add(atMost); s.open.Load() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			return false
@@ -112,8 +112,8 @@ func (s *sink) serve(w http.ResponseWriter, r *http.Request) {
 const noticePath = "/notice"
 
 // hear writes down what people are told. Now and then it does not, and says so.
-func (s *sink) hear(w http.ResponseWriter, r *http.Request) {
-	var t telling
+func (s *sink) handleNotice(w http.ResponseWriter, r *http.Request) {
+	var t receivedNotice
 	if err := json.NewDecoder(r.Body).Decode(&t); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -135,10 +135,10 @@ func (s *sink) hear(w http.ResponseWriter, r *http.Request) {
 }
 
 // tellings is everything that people were told, in order.
-func (s *sink) tellings() []telling {
+func (s *sink) receivedNotices() []receivedNotice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]telling(nil), s.told...)
+	return append([]receivedNotice(nil), s.told...)
 }
 
 // delays is how long a call takes before and after it is done.
@@ -163,7 +163,7 @@ func (s *sink) do(c call) (receipt string, done bool) {
 	if c.Life <= s.void[c.Key] {
 		return "", false
 	}
-	d := deed{call: c, receipt: fmt.Sprintf("receipt-%d", len(s.done)+1), at: s.clock()}
+	d := effectCall{call: c, receipt: fmt.Sprintf("receipt-%d", len(s.done)+1), at: s.clock()}
 	s.done = append(s.done, d)
 	s.byKey[c.Key] = d
 	return d.receipt, true
@@ -190,8 +190,8 @@ func (s *sink) block(key string, upTo int64) bool {
 }
 
 // log is everything that was done, in order.
-func (s *sink) log() []deed {
+func (s *sink) log() []effectCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]deed(nil), s.done...)
+	return append([]effectCall(nil), s.done...)
 }

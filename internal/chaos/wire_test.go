@@ -24,51 +24,51 @@ type request struct {
 	ResumeID string                     `json:"resumeId,omitempty"`
 	Targets  map[string]json.RawMessage `json:"targets,omitempty"` // by interrupt
 	Shown    string                     `json:"shown,omitempty"`   // the digest of what they saw, if they say
-	Act      *acting                    `json:"act,omitempty"`
+	Act      *commandBody               `json:"act,omitempty"`
 }
 
-// acting is something that is done with a request and decides nothing.
-type acting struct {
-	Request string    `json:"request"`
-	Name    desk.Name `json:"name"`
-	To      string    `json:"to,omitempty"`
-	Text    string    `json:"text,omitempty"`
-	Until   time.Time `json:"until,omitzero"`
+// commandBody is something that is done with a request and decides nothing.
+type commandBody struct {
+	Request string           `json:"request"`
+	Name    desk.CommandName `json:"name"`
+	To      string           `json:"to,omitempty"`
+	Text    string           `json:"text,omitempty"`
+	Until   time.Time        `json:"until,omitzero"`
 }
 
-// said is what became of a request.
-type said string
+// replyKind is what became of a request.
+type replyKind string
 
 const (
-	saidOutcome  said = "outcome"  // done, and this is how far the run has come
-	saidPending  said = "pending"  // recorded, and under way
-	saidRefused  said = "refused"  // Result says why
-	saidUnfit    said = "unfit"    // not an answer to this question
-	saidReused   said = "reused"   // the resume id stands for something else
-	saidNoRun    said = "no run"   // in this account
-	saidOver     said = "over"     // nothing to cancel any more
-	saidDone     said = "done"     // cancelled, or let go on
-	saidView     said = "view"     // what there is to see
-	saidConflict said = "conflict" // the seed's: somebody else is at it
-	saidNothing  said = ""         // no answer: nobody knows
+	saidOutcome  replyKind = "outcome"  // done, and this is how far the run has come
+	saidPending  replyKind = "pending"  // recorded, and under way
+	saidRefused  replyKind = "refused"  // Result says why
+	saidUnfit    replyKind = "unfit"    // not an answer to this question
+	saidReused   replyKind = "reused"   // the resume id stands for something else
+	saidNoRun    replyKind = "no run"   // in this account
+	saidOver     replyKind = "over"     // nothing to cancel any more
+	saidDone     replyKind = "done"     // cancelled, or let go on
+	saidView     replyKind = "view"     // what there is to see
+	saidConflict replyKind = "conflict" // the seed's: somebody else is at it
+	saidNothing  replyKind = ""         // no answer: nobody knows
 )
 
 // answer is what a replica says.
 type answer struct {
-	Said    said            `json:"said"`
+	Kind    replyKind       `json:"said"`
 	Outcome json.RawMessage `json:"outcome,omitempty"`
 
-	Result    store.Result  `json:"result,omitempty"`
-	Interrupt string        `json:"interrupt,omitempty"`
-	By        string        `json:"by,omitempty"`
-	Verdict   store.Verdict `json:"verdict,omitempty"`
+	Result    store.DecisionResult `json:"result,omitempty"`
+	Interrupt string               `json:"interrupt,omitempty"`
+	By        string               `json:"by,omitempty"`
+	Verdict   store.Verdict        `json:"verdict,omitempty"`
 
 	View  *view  `json:"view,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
 // accepted reports whether a decision was taken.
-func (a answer) accepted() bool { return a.Said == saidOutcome || a.Said == saidPending }
+func (a answer) accepted() bool { return a.Kind == saidOutcome || a.Kind == saidPending }
 
 // view is a run as people see it.
 type view struct {
@@ -82,7 +82,7 @@ type view struct {
 func (v *view) open() []question {
 	var list []question
 	for _, q := range v.Questions {
-		if q.State == store.Pending {
+		if q.State == store.InterruptPending {
 			list = append(list, q)
 		}
 	}
@@ -113,8 +113,8 @@ type service interface {
 	stop()
 }
 
-// door serves a service on HTTP.
-func door(s service) http.Handler {
+// newHandler serves a service on HTTP.
+func newHandler(s service) http.Handler {
 	mux := http.NewServeMux()
 	for path, call := range map[string]func(context.Context, request) (answer, error){
 		"start": s.start, "decide": s.decide, "look": s.look, "cancel": s.cancel, "retry": s.retry, "act": s.act,

@@ -23,16 +23,16 @@ type world struct {
 	began   time.Time
 	fleet   *fleet
 	sink    *sink
-	board   board
+	board   taskBoard
 	doubts  doubts
 	history history
 	client  *http.Client
 
-	over context.Context // ends when nobody waits for anything any more
+	over context.Context // outcomeResults when nobody waits for anything any more
 	end  context.CancelFunc
 
 	phases []phase // at which replicas are hit
-	traps  map[phase]chan *life
+	traps  map[phase]chan *replica
 
 	mu     sync.Mutex
 	due    []time.Time // deadlines that somebody has seen
@@ -56,13 +56,13 @@ func newWorld(t *testing.T, p plan) *world {
 	t.Helper()
 	w := &world{
 		t: t, seed: seedOf(t), began: time.Now(), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}},
-		board: board{wanted: p.errands, accounts: p.accounts, busy: make(map[*errand]bool), seen: make(map[desk.Outcome]int)}, phases: p.phases, doubts: doubts{upTo: make(map[string]int64)}, traps: make(map[phase]chan *life),
+		board: taskBoard{wanted: p.errands, accounts: p.accounts, busy: make(map[*task]bool), seen: make(map[desk.Outcome]int)}, phases: p.phases, doubts: doubts{upTo: make(map[string]int64)}, traps: make(map[phase]chan *replica),
 	}
 	if w.phases == nil {
 		w.phases = phasesOfOrders
 	}
 	for _, at := range w.phases {
-		w.traps[at] = make(chan *life)
+		w.traps[at] = make(chan *replica)
 	}
 	w.over, w.end = context.WithCancel(context.Background())
 	w.sink = newSink(t, w.now, 3*lease)
@@ -74,7 +74,7 @@ func newWorld(t *testing.T, p plan) *world {
 		}
 	}
 	w.sink.called, w.sink.heard = trips(duringEffect), trips(duringNotice)
-	dice := w.dice(1 << 32)
+	dice := w.random(1 << 32)
 	w.fleet = newFleet(t, p.slots, func(slot int) replicaConfig {
 		config := replicaConfig{Protocol: p.protocol, Store: p.store(slot), Sink: w.sink.server.URL, Lease: lease, Timeout: time.Hour}
 		if dice.IntN(3) == 0 && p.protocol != protocolDesk { // what such a replica asks is soon over its deadline
@@ -102,7 +102,7 @@ func seedOf(t *testing.T) uint64 {
 }
 
 // dice are the choices of one who takes part.
-func (w *world) dice(who uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, who)) }
+func (w *world) random(who uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, who)) }
 
 // now is the time since the world began.
 func (w *world) now() time.Duration { return time.Since(w.began) }
@@ -127,7 +127,7 @@ func (w *world) deadlines(open []question) {
 }
 
 // soon is a deadline that has not passed yet.
-func (w *world) soon() (time.Time, bool) {
+func (w *world) nextDeadline() (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, at := range w.due {
@@ -142,7 +142,7 @@ func (w *world) soon() (time.Time, bool) {
 func (w *world) populate(people int) (wait func()) {
 	var working sync.WaitGroup
 	for n := range people {
-		p := &person{world: w, name: fmt.Sprintf("person-%d", n+1), rng: w.dice(uint64(n + 1))}
+		p := &person{world: w, name: fmt.Sprintf("person-%d", n+1), rng: w.random(uint64(n + 1))}
 		working.Go(p.work)
 	}
 	return working.Wait

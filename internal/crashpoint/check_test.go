@@ -12,7 +12,7 @@ import (
 )
 
 // check compares what everybody was told, what was done outside and what the store knows in the end.
-func (s *story) check() {
+func (s *scenario) check() {
 	s.t.Helper()
 	s.answersStay()
 	run, history := s.history()
@@ -23,10 +23,10 @@ func (s *story) check() {
 }
 
 // answersStay repeats everything that was ever said, to a process that knows nothing but the store.
-func (s *story) answersStay() {
+func (s *scenario) answersStay() {
 	s.t.Helper()
 	s.close()
-	s.shop.open(point{})
+	s.processHost.open(point{})
 	for _, before := range s.told {
 		now := s.do(before.request)
 		if before.steady && now.text != before.answer.text || (now.refused != "") != (before.answer.refused != "") {
@@ -36,9 +36,9 @@ func (s *story) answersStay() {
 	s.close()
 }
 
-func (s *story) history() (store.Run, store.History) {
+func (s *scenario) history() (store.Run, store.History) {
 	s.t.Helper()
-	all, err := s.site.look.List(s.t.Context(), s.account, store.Filter{})
+	all, err := s.site.look.List(s.t.Context(), s.account, store.RunFilter{})
 	if err != nil || len(all) != 1 {
 		s.t.Fatalf("I3: one start, and %d runs, %v", len(all), err)
 	}
@@ -50,7 +50,7 @@ func (s *story) history() (store.Run, store.History) {
 }
 
 // deeds: what was done is what was approved, once; and what was not approved was not done.
-func (s *story) deeds(run store.Run) {
+func (s *scenario) deeds(run store.Run) {
 	s.t.Helper()
 	want, cents := 1, asked
 	switch s.verdict {
@@ -72,10 +72,10 @@ func (s *story) deeds(run store.Run) {
 	if shipped := s.outside.done(ship); len(shipped) != 0 {
 		s.t.Errorf("I5: it was shipped, and nobody said so: %v", shipped)
 	}
-	if run.Status != store.Completed {
+	if run.Status != store.StatusCompleted {
 		s.t.Errorf("I17: the run is %s", run.Status)
 	}
-	view, err := s.observer().Look(s.t.Context(), s.account, "order")
+	view, err := s.observer().GetRun(s.t.Context(), s.account, "order")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func (s *story) deeds(run store.Run) {
 }
 
 // verdicts: what is recorded is what people said, and each question has one verdict.
-func (s *story) verdicts(h store.History) {
+func (s *scenario) verdicts(h store.History) {
 	s.t.Helper()
 	want := map[string]string{"bob-pay": "approve", "eve-ship": "reject"}
 	if s.verdict == rejects {
@@ -105,7 +105,7 @@ func (s *story) verdicts(h store.History) {
 		}
 	}
 	for _, i := range h.Interrupts {
-		if i.State != store.Decided || !i.Applied || want[i.ResumeID] != string(i.Verdict) {
+		if i.State != store.InterruptDecided || !i.Applied || want[i.ResumeID] != string(i.Verdict) {
 			s.t.Errorf("I1, I2: %s is %s by %q (%s), applied %v", i.Kind, i.Verdict, i.ResumeID, i.State, i.Applied)
 		}
 		delete(want, i.ResumeID)
@@ -116,12 +116,12 @@ func (s *story) verdicts(h store.History) {
 }
 
 // events: everything happened once, in an order that makes sense.
-func (s *story) events(h store.History) {
+func (s *scenario) events(h store.History) {
 	s.t.Helper()
 	decided, begun := make(map[string]bool), 0
 	for n, e := range h.Events {
-		if e.Number != int64(n)+1 {
-			s.t.Errorf("I12: event %d has the number %d", n+1, e.Number)
+		if e.Seq != int64(n)+1 {
+			s.t.Errorf("I12: event %d has the number %d", n+1, e.Seq)
 		}
 		switch e.Kind {
 		case store.EventDecided:
@@ -148,9 +148,9 @@ func (s *story) events(h store.History) {
 }
 
 // records: the chain of the audit log verifies, says everything once, and agrees with the other books.
-func (s *story) records() {
+func (s *scenario) records() {
 	s.t.Helper()
-	if _, err := audit.Verify(s.t.Context(), audit.Over(s.site.look), s.account, audit.Against{}, io.Discard); err != nil {
+	if _, err := audit.Verify(s.t.Context(), audit.NewStoreLog(s.site.look), s.account, audit.VerifyOptions{}, io.Discard); err != nil {
 		s.t.Errorf("I12: the chain: %v", err)
 	}
 	found, err := s.observer().Reconcile(s.t.Context(), s.account)
@@ -168,7 +168,7 @@ func (s *story) records() {
 }
 
 // lines counts the lines of the audit log by their kinds.
-func (s *story) lines() map[string]int {
+func (s *scenario) lines() map[string]int {
 	s.t.Helper()
 	all, err := s.site.look.AuditLines(s.t.Context(), s.account, 0, 0)
 	if err != nil {

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 var soak = os.Getenv("FERMATA_SOAK") != ""
 
-// site is a store, as several processes have it.
-type site struct {
+// environment is a store, as several processes have it.
+type environment struct {
 	t *testing.T
 	// processes are the store as the first process has it, and as those after it do.
 	processes [2]store.Store
@@ -31,9 +31,9 @@ type site struct {
 	stories   int
 }
 
-func newSite(t *testing.T, open func() store.Store) *site {
-	s := &site{t: t, processes: [2]store.Store{open(), open()}, look: open(), rules: loadRules(t, twoPeople)}
-	c := config(t, s.look, (&hands{}).flows(t))
+func newEnvironment(t *testing.T, open func() store.Store) *environment {
+	s := &environment{t: t, processes: [2]store.Store{open(), open()}, look: open(), rules: loadRules(t, twoPeople)}
+	c := config(t, s.look, (&effectClient{}).flows(t))
 	var err error
 	if s.watcher, err = executor.New(c); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func newSite(t *testing.T, open func() store.Store) *site {
 	return s
 }
 
-func (s *story) observer() *executor.Executor { return s.site.watcher }
+func (s *scenario) observer() *executor.Executor { return s.site.watcher }
 
 // variant is a story without its death.
 type variant struct {
@@ -58,7 +58,7 @@ type variant struct {
 // and the target from then on, so the first four have everything; the others are for a soak.
 func variants() []variant {
 	all := []variant{
-		{idempotent, approves}, {fencedIn, edits}, {dumb, approves}, {dumb, rejects}, {fencedIn, approves}, {idempotent, edits}, {dumb, edits},
+		{idempotent, approves}, {fencing, edits}, {nonIdempotent, approves}, {nonIdempotent, rejects}, {fencing, approves}, {idempotent, edits}, {nonIdempotent, edits},
 	}
 	if soak {
 		return all
@@ -88,23 +88,23 @@ var reads = map[string]bool{
 }
 
 // tell tells one story in an account of its own, and checks it. It returns what the first process called.
-func (s *site) tell(t *testing.T, v variant, death point) *story {
+func (s *environment) runScenario(t *testing.T, v variant, death point) *scenario {
 	t.Helper()
 	s.stories++
-	st := &story{site: s, account: fmt.Sprint("account-", s.stories), verdict: v.verdict, shop: &shop{
-		t: t, outside: newOutside(), rules: s.rules, target: v.target,
+	st := &scenario{site: s, account: fmt.Sprint("account-", s.stories), verdict: v.verdict, processHost: &processHost{
+		t: t, outside: newExternalTarget(), rules: s.rules, target: v.target,
 		inner: func(n int) store.Store { return s.processes[min(n, 1)] },
 	}}
 	defer st.close()
-	st.tell(death)
+	st.run(death)
 	st.check()
 	return st
 }
 
 // crashes tells a story with a death at every point, or at every nth.
-func (s *site) crashes(t *testing.T, v variant, nth, offset int) int {
+func (s *environment) crashes(t *testing.T, v variant, nth, offset int) int {
 	t.Helper()
-	trace := s.tell(t, v, point{}).first.trace
+	trace := s.runScenario(t, v, point{}).first.trace
 	if t.Failed() {
 		t.Fatalf("it fails without a death; the calls are %q", trace)
 	}
@@ -114,25 +114,25 @@ func (s *site) crashes(t *testing.T, v variant, nth, offset int) int {
 			continue
 		}
 		deaths++
-		s.dies(t, v, trace, death)
+		s.runWithCrash(t, v, trace, death)
 	}
 	return deaths
 }
 
 // dies tells a story with one death.
-func (s *site) dies(t *testing.T, v variant, trace []string, death point) {
+func (s *environment) runWithCrash(t *testing.T, v variant, trace []string, death point) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
 			t.Fatalf("%s, %s: death in call %d, %s, %s it takes effect; before that %q", v.target, v.verdict, death.at, trace[death.at-1], death.mode, trace[:death.at-1])
 		}
 	}()
-	s.tell(t, v, death).asExpected(trace, death)
+	s.runScenario(t, v, death).asExpected(trace, death)
 }
 
 // asExpected: a person is asked whether it happened exactly if nobody else can know: the effect was begun, its end was not written down, and the
 // target knows neither keys nor fences. One that can be asked is asked exactly then.
-func (s *story) asExpected(trace []string, death point) {
+func (s *scenario) asExpected(trace []string, death point) {
 	s.t.Helper()
 	begin, end := slices.Index(trace, "Begin")+1, slices.Index(trace, "End")+1
 	doubtful := death.at > begin && death.at < end || death.at == begin && death.mode == after || death.at == end && death.mode == before
@@ -141,13 +141,13 @@ func (s *story) asExpected(trace []string, death point) {
 	} else if begin == 0 || end < begin {
 		s.t.Errorf("I4: the ledger is not asked before, or not told after: %q", trace)
 	}
-	if (s.doubts > 0) != (doubtful && s.target == dumb) {
+	if (s.doubts > 0) != (doubtful && s.target == nonIdempotent) {
 		s.t.Errorf("I4: somebody was asked %d times whether it happened; nobody can know: %v", s.doubts, doubtful)
 	}
 	if s.refusals != 1 && !unrecorded(trace, death) {
 		s.t.Errorf("I12: %d lines of the one refusal", s.refusals)
 	}
-	if (s.outside.looks > 0) != (doubtful && s.target == fencedIn) && !strings.HasPrefix(trace[death.at-1], "outside look") {
+	if (s.outside.looks > 0) != (doubtful && s.target == fencing) && !strings.HasPrefix(trace[death.at-1], "outside look") {
 		s.t.Errorf("I4: the target was asked %d times whether it happened; nobody can know: %v", s.outside.looks, doubtful)
 	}
 }
@@ -182,12 +182,12 @@ func shareOf(name string) share {
 // In one process after the other: whatever call the first one dies in, the second one goes on as if nothing had happened.
 func TestCrash_AtEveryCall(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
-		s := memory.NewRuns(nil)
-		everywhere(t, shareOf("memory"), 1, func() store.Store { return s })
+		s := memory.NewStore(nil)
+		crashAtEveryCall(t, shareOf("memory"), 1, func() store.Store { return s })
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "fermata.db")
-		everywhere(t, shareOf("sqlite"), 1, func() store.Store {
+		crashAtEveryCall(t, shareOf("sqlite"), 1, func() store.Store {
 			s, err := sqlite.Open(path)
 			if err != nil {
 				t.Fatal(err)
@@ -202,7 +202,7 @@ func TestCrash_AtEveryCall(t *testing.T) {
 		if soak {
 			rounds = 100
 		}
-		everywhere(t, shareOf("postgres"), rounds, func() store.Store {
+		crashAtEveryCall(t, shareOf("postgres"), rounds, func() store.Store {
 			s, err := postgres.Open(t.Context(), database, postgres.Config{})
 			if err != nil {
 				t.Fatal(err)
@@ -213,8 +213,8 @@ func TestCrash_AtEveryCall(t *testing.T) {
 	})
 }
 
-func everywhere(t *testing.T, of share, rounds int, open func() store.Store) {
-	s := newSite(t, open)
+func crashAtEveryCall(t *testing.T, of share, rounds int, open func() store.Store) {
+	s := newEnvironment(t, open)
 	deaths := 0
 	for round := 0; round < rounds && !outOfTime(t); round++ {
 		for n, v := range variants() {

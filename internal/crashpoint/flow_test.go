@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/executor"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/inproc"
@@ -40,19 +40,19 @@ const (
 	wasExpired  = "expired"
 )
 
-// hands are how one process reaches the world outside: through its passage, as it reaches the store.
-type hands struct {
-	outside *outside
+// effectClient are how one process reaches the world outside: through its passage, as it reaches the store.
+type effectClient struct {
+	outside *externalTarget
 	way     passage
 	// looked, if given, is called when a target was asked, and called when it was called: what is still on its way may come now.
 	looked, called func()
 }
 
 // act does something at a target. What comes of a call that arrives late is nobody's: so it has a place of its own.
-func (h *hands) act(of target, what, key string, try int, p payment) (string, error) {
+func (h *effectClient) act(of target, what, key string, try int, p payment) (string, error) {
 	var receipt string
 	var err error
-	if dead := h.way.pass("outside "+what+" "+key, func() { receipt, err = h.outside.do(of, what, key, try, p) }); dead != nil {
+	if dead := h.way.do("outside "+what+" "+key, func() { receipt, err = h.outside.do(of, what, key, try, p) }); dead != nil {
 		return "", dead
 	}
 	if h.called != nil {
@@ -62,11 +62,11 @@ func (h *hands) act(of target, what, key string, try int, p payment) (string, er
 }
 
 // look asks a target.
-func (h *hands) look(ctx context.Context, key string) (string, bool, error) {
+func (h *effectClient) look(ctx context.Context, key string) (string, bool, error) {
 	var receipt string
 	var found bool
 	fence := fermata.Fence(ctx)
-	if dead := h.way.pass("outside look "+key, func() { receipt, found = h.outside.look(key, fence) }); dead != nil {
+	if dead := h.way.do("outside look "+key, func() { receipt, found = h.outside.look(key, fence) }); dead != nil {
 		return "", false, dead
 	}
 	if h.looked != nil {
@@ -76,19 +76,19 @@ func (h *hands) look(ctx context.Context, key string) (string, bool, error) {
 }
 
 // options are what an effect declares of a target.
-func (h *hands) options(of target) []fermata.EffectOption {
+func (h *effectClient) options(of target) []fermata.EffectOption {
 	switch of {
 	case idempotent:
 		return []fermata.EffectOption{fermata.Idempotent()}
-	case fencedIn:
-		return []fermata.EffectOption{fermata.Fenced(), fermata.Look(h.look)}
-	case dumb:
+	case fencing:
+		return []fermata.EffectOption{fermata.Fenced(), fermata.Lookup(h.look)}
+	case nonIdempotent:
 	}
 	return nil
 }
 
 // gate asks for one action and does it.
-func (h *hands) gate(name string, of target, result func(*order) *string) graph.Func[order] {
+func (h *effectClient) gate(name string, of target, result func(*order) *string) graph.Func[order] {
 	return func(ctx context.Context, o order) (order, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[payment]{Name: name, Args: payment{o.Key, o.Cents}})
 		if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
@@ -111,12 +111,12 @@ func (h *hands) gate(name string, of target, result func(*order) *string) graph.
 
 // flows has the order for each kind of target: inproc:idem, inproc:fence_query, inproc:none. What is shipped is shipped by one that does
 // what it is told.
-func (h *hands) flows(t testing.TB) provider.Provider {
+func (h *effectClient) flows(t testing.TB) provider.Provider {
 	var flows []inproc.Graph
 	for _, of := range targets {
 		g := graph.New[order](string(of))
 		g.Node(pay, h.gate(pay, of, func(o *order) *string { return &o.Pay }))
-		g.Node(ship, h.gate(ship, dumb, func(o *order) *string { return &o.Ship }))
+		g.Node(ship, h.gate(ship, nonIdempotent, func(o *order) *string { return &o.Ship }))
 		g.Edge(graph.Start, pay)
 		g.Edge(pay, ship)
 		g.Edge(ship, graph.End)
@@ -133,8 +133,8 @@ func (h *hands) flows(t testing.TB) provider.Provider {
 	return p
 }
 
-// people are who is in which group.
-var people = desk.Members{"group:cashiers": {"ann", "req"}, "group:owners": {"bob", "eve", "req"}}
+// groupMembers are who is in which group.
+var groupMembers = desk.StaticDirectory{"group:cashiers": {"ann", "req"}, "group:owners": {"bob", "eve", "req"}}
 
 // rules are a policy that is always the same.
 type rules struct{ *policy.Set }
@@ -173,12 +173,12 @@ func loadRules(t testing.TB, text string) rules {
 
 // config is that of every process here.
 func config(t testing.TB, s store.Store, p provider.Provider) executor.Config {
-	key, err := box.New(box.Key{1})
+	key, err := seal.New(seal.Key{1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return executor.Config{
-		Store: s, Providers: []provider.Provider{p}, Box: key, Workers: 1, Lease: time.Hour, Poll: 20 * time.Millisecond, Wait: time.Minute,
+		Store: s, Providers: []provider.Provider{p}, Sealer: key, Workers: 1, Lease: time.Hour, Poll: 20 * time.Millisecond, Wait: time.Minute,
 		SaveDelay: time.Hour, // as long as anything may be kept back, and never by the clock
 		Log:       slog.New(slog.NewTextHandler(logTo(), nil)),
 	}

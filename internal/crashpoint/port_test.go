@@ -15,7 +15,7 @@ var errDead = errors.New("crashpoint: the process is dead")
 // passage is the way out of one process, for whatever it does to the store or to the world outside.
 type passage interface {
 	// pass makes a call, now or never. It returns errDead if whoever wants it does not live to see what came of it.
-	pass(what string, call func()) error
+	do(what string, call func()) error
 }
 
 // port is a store as one process has it: every call goes through its passage. It has all methods by name, so that one which is added to the
@@ -38,14 +38,14 @@ func through[T any](ctx context.Context, p *port, what string, call func(ctx con
 		return none, err
 	}
 	var err error
-	if dead := p.way.pass(what, func() { result, err = call(context.WithoutCancel(ctx)) }); dead != nil {
+	if dead := p.way.do(what, func() { result, err = call(context.WithoutCancel(ctx)) }); dead != nil {
 		return none, dead
 	}
 	return result, err
 }
 
-// only is for calls without a result.
-func only(ctx context.Context, p *port, what string, call func(ctx context.Context) error) error {
+// callErr is for calls without a result.
+func callErr(ctx context.Context, p *port, what string, call func(ctx context.Context) error) error {
 	_, err := through(ctx, p, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
 	return err
 }
@@ -66,7 +66,7 @@ func (p *port) Save(ctx context.Context, key store.Key, base int64, delta store.
 }
 
 func (p *port) Delete(ctx context.Context, key store.Key) error {
-	return only(ctx, p, "Delete", func(ctx context.Context) error { return p.inner.Delete(ctx, key) })
+	return callErr(ctx, p, "Delete", func(ctx context.Context) error { return p.inner.Delete(ctx, key) })
 }
 
 func (p *port) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
@@ -78,13 +78,13 @@ func (p *port) Get(ctx context.Context, account, stateKey string) (store.Run, er
 	return through(ctx, p, "Get", func(ctx context.Context) (store.Run, error) { return p.inner.Get(ctx, account, stateKey) })
 }
 
-func (p *port) List(ctx context.Context, account string, filter store.Filter) ([]store.Run, error) {
+func (p *port) List(ctx context.Context, account string, filter store.RunFilter) ([]store.Run, error) {
 	return through(ctx, p, "List", func(ctx context.Context) ([]store.Run, error) { return p.inner.List(ctx, account, filter) })
 }
 
-func (p *port) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
+func (p *port) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, error) {
 	claim.Lease = p.leased(claim.Lease)
-	work, err := through(ctx, p, "Claim", func(ctx context.Context) (*store.Work, error) { return p.inner.Claim(ctx, claim) })
+	work, err := through(ctx, p, "Claim", func(ctx context.Context) (*store.ClaimedRun, error) { return p.inner.Claim(ctx, claim) })
 	if work != nil && p.claimed != nil {
 		p.claimed()
 	}
@@ -92,41 +92,41 @@ func (p *port) Claim(ctx context.Context, claim store.Claim) (*store.Work, error
 }
 
 func (p *port) Renew(ctx context.Context, lease store.Lease, duration time.Duration) error {
-	return only(ctx, p, "Renew", func(ctx context.Context) error { return p.inner.Renew(ctx, lease, p.leased(duration)) })
+	return callErr(ctx, p, "Renew", func(ctx context.Context) error { return p.inner.Renew(ctx, lease, p.leased(duration)) })
 }
 
-func (p *port) SetRef(ctx context.Context, lease store.Lease, ref []byte) error {
-	return only(ctx, p, "SetRef", func(ctx context.Context) error { return p.inner.SetRef(ctx, lease, ref) })
+func (p *port) SetProviderRef(ctx context.Context, lease store.Lease, ref []byte) error {
+	return callErr(ctx, p, "SetRef", func(ctx context.Context) error { return p.inner.SetProviderRef(ctx, lease, ref) })
 }
 
-func (p *port) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
-	return through(ctx, p, "Rest", func(ctx context.Context) (store.Status, error) { return p.inner.Rest(ctx, lease, rest) })
+func (p *port) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
+	return through(ctx, p, "Rest", func(ctx context.Context) (store.Status, error) { return p.inner.EndExecution(ctx, lease, rest) })
 }
 
 func (p *port) Release(ctx context.Context, lease store.Lease, release store.Release) error {
-	return only(ctx, p, "Release", func(ctx context.Context) error { return p.inner.Release(ctx, lease, release) })
+	return callErr(ctx, p, "Release", func(ctx context.Context) error { return p.inner.Release(ctx, lease, release) })
 }
 
-func (p *port) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
+func (p *port) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
 	return through(ctx, p, "Retry", func(ctx context.Context) (store.Run, error) { return p.inner.Retry(ctx, account, run, beside) })
 }
 
-func (p *port) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+func (p *port) Decide(ctx context.Context, decision store.Decision) (store.DecisionReceipt, error) {
 	if decision.Claim != nil {
 		claim := *decision.Claim
 		claim.Lease = p.leased(claim.Lease)
 		decision.Claim = &claim
 	}
-	receipt, err := through(ctx, p, "Decide", func(ctx context.Context) (store.Receipt, error) { return p.inner.Decide(ctx, decision) })
-	if receipt.Work != nil && p.claimed != nil {
+	receipt, err := through(ctx, p, "Decide", func(ctx context.Context) (store.DecisionReceipt, error) { return p.inner.Decide(ctx, decision) })
+	if receipt.Claimed != nil && p.claimed != nil {
 		p.claimed()
 	}
 	return receipt, err
 }
 
-func (p *port) Resumed(ctx context.Context, account, actor, resumeID string) (store.Receipt, error) {
-	return through(ctx, p, "Resumed", func(ctx context.Context) (store.Receipt, error) {
-		return p.inner.Resumed(ctx, account, actor, resumeID)
+func (p *port) Receipt(ctx context.Context, account, actor, resumeID string) (store.DecisionReceipt, error) {
+	return through(ctx, p, "Resumed", func(ctx context.Context) (store.DecisionReceipt, error) {
+		return p.inner.Receipt(ctx, account, actor, resumeID)
 	})
 }
 
@@ -134,27 +134,27 @@ func (p *port) Interrupts(ctx context.Context, account, run string) ([]store.Int
 	return through(ctx, p, "Interrupts", func(ctx context.Context) ([]store.Interrupt, error) { return p.inner.Interrupts(ctx, account, run) })
 }
 
-func (p *port) Begin(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
+func (p *port) BeginEffect(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
 	type begun struct {
 		line store.Effect
 		now  bool
 	}
 	b, err := through(ctx, p, "Begin", func(ctx context.Context) (b begun, err error) {
-		b.line, b.now, err = p.inner.Begin(ctx, lease, effect)
+		b.line, b.now, err = p.inner.BeginEffect(ctx, lease, effect)
 		return b, err
 	})
 	return b.line, b.now, err
 }
 
-func (p *port) End(ctx context.Context, end store.EffectEnd) error {
-	return only(ctx, p, "End", func(ctx context.Context) error { return p.inner.End(ctx, end) })
+func (p *port) EndEffect(ctx context.Context, end store.EffectEnd) error {
+	return callErr(ctx, p, "End", func(ctx context.Context) error { return p.inner.EndEffect(ctx, end) })
 }
 
-func (p *port) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+func (p *port) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
 	return through(ctx, p, "Expire", func(ctx context.Context) ([]store.Interrupt, error) { return p.inner.Expire(ctx, until, limit, beside) })
 }
 
-func (p *port) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
+func (p *port) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
 	return through(ctx, p, "Cancel", func(ctx context.Context) (store.Run, error) {
 		return p.inner.Cancel(ctx, account, run, as, waits, beside)
 	})
@@ -179,7 +179,7 @@ func (f *fenced) Save(ctx context.Context, key store.Key, base int64, delta stor
 }
 
 func (f *fenced) Delete(ctx context.Context, key store.Key) error {
-	return only(ctx, f.port, "Delete", func(ctx context.Context) error { return f.checkpoints.Delete(ctx, key) })
+	return callErr(ctx, f.port, "Delete", func(ctx context.Context) error { return f.checkpoints.Delete(ctx, key) })
 }
 
 func (p *port) Now(ctx context.Context) (time.Time, error) {
@@ -208,42 +208,44 @@ func (p *port) Feed(ctx context.Context, account, after string, limit int) ([]st
 // Watch passes hints on. They change nothing, so a dead process may have them.
 func (p *port) Watch(ctx context.Context) <-chan store.Key { return p.inner.Watch(ctx) }
 
-func (p *port) Asked(ctx context.Context, account string, filter store.AskedFilter) ([]store.Asked, error) {
-	return through(ctx, p, "Asked", func(ctx context.Context) ([]store.Asked, error) { return p.inner.Asked(ctx, account, filter) })
+func (p *port) InboxItems(ctx context.Context, account string, filter store.InboxFilter) ([]store.InboxItem, error) {
+	return through(ctx, p, "Asked", func(ctx context.Context) ([]store.InboxItem, error) { return p.inner.InboxItems(ctx, account, filter) })
 }
 
-func (p *port) Question(ctx context.Context, account, id string) (store.Asked, error) {
-	return through(ctx, p, "Question", func(ctx context.Context) (store.Asked, error) { return p.inner.Question(ctx, account, id) })
+func (p *port) InboxItem(ctx context.Context, account, id string) (store.InboxItem, error) {
+	return through(ctx, p, "Question", func(ctx context.Context) (store.InboxItem, error) { return p.inner.InboxItem(ctx, account, id) })
 }
 
-func (p *port) Standing(ctx context.Context, account, stateKey string, own store.PaperKind) (store.Standing, error) {
-	return through(ctx, p, "Standing", func(ctx context.Context) (store.Standing, error) {
-		return p.inner.Standing(ctx, account, stateKey, own)
+func (p *port) RunSnapshot(ctx context.Context, account, stateKey string, own store.DocumentKind) (store.RunSnapshot, error) {
+	return through(ctx, p, "Standing", func(ctx context.Context) (store.RunSnapshot, error) {
+		return p.inner.RunSnapshot(ctx, account, stateKey, own)
 	})
 }
 
-func (p *port) Pending(ctx context.Context, account string, limit int) (int, error) {
-	return through(ctx, p, "Pending", func(ctx context.Context) (int, error) { return p.inner.Pending(ctx, account, limit) })
+func (p *port) CountPending(ctx context.Context, account string, limit int) (int, error) {
+	return through(ctx, p, "Pending", func(ctx context.Context) (int, error) { return p.inner.CountPending(ctx, account, limit) })
 }
 
-func (p *port) Waits(ctx context.Context, limit int) ([]store.Wait, error) {
-	return through(ctx, p, "Waits", func(ctx context.Context) ([]store.Wait, error) { return p.inner.Waits(ctx, limit) })
+func (p *port) PendingByKind(ctx context.Context, limit int) ([]store.PendingCount, error) {
+	return through(ctx, p, "Waits", func(ctx context.Context) ([]store.PendingCount, error) { return p.inner.PendingByKind(ctx, limit) })
 }
 
-func (p *port) Paper(ctx context.Context, account string, kind store.PaperKind, id string) (store.Paper, error) {
-	return through(ctx, p, "Paper", func(ctx context.Context) (store.Paper, error) { return p.inner.Paper(ctx, account, kind, id) })
+func (p *port) Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error) {
+	return through(ctx, p, "Paper", func(ctx context.Context) (store.Document, error) { return p.inner.Document(ctx, account, kind, id) })
 }
 
-func (p *port) Papers(ctx context.Context, account string, kind store.PaperKind, filter store.PaperFilter) ([]store.Paper, error) {
-	return through(ctx, p, "Papers", func(ctx context.Context) ([]store.Paper, error) { return p.inner.Papers(ctx, account, kind, filter) })
+func (p *port) Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) ([]store.Document, error) {
+	return through(ctx, p, "Papers", func(ctx context.Context) ([]store.Document, error) {
+		return p.inner.Documents(ctx, account, kind, filter)
+	})
 }
 
-func (p *port) Due(ctx context.Context, kind store.PaperKind, limit int) ([]store.Paper, error) {
-	return through(ctx, p, "Due", func(ctx context.Context) ([]store.Paper, error) { return p.inner.Due(ctx, kind, limit) })
+func (p *port) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) ([]store.Document, error) {
+	return through(ctx, p, "Due", func(ctx context.Context) ([]store.Document, error) { return p.inner.DueDocuments(ctx, kind, limit) })
 }
 
-func (p *port) Amend(ctx context.Context, account string, beside store.Beside) error {
-	return only(ctx, p, "Amend", func(ctx context.Context) error { return p.inner.Amend(ctx, account, beside) })
+func (p *port) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+	return callErr(ctx, p, "Amend", func(ctx context.Context) error { return p.inner.CommitWrites(ctx, account, beside) })
 }
 
 func (p *port) AuditHead(ctx context.Context, account string) (chain.Head, error) {
@@ -269,12 +271,12 @@ func (p *port) AuditLines(ctx context.Context, account string, after int64, limi
 	})
 }
 
-func (p *port) Finished(ctx context.Context, from, before time.Time, limit int) ([]store.Run, error) {
-	return through(ctx, p, "Finished", func(ctx context.Context) ([]store.Run, error) { return p.inner.Finished(ctx, from, before, limit) })
+func (p *port) FinishedRuns(ctx context.Context, from, before time.Time, limit int) ([]store.Run, error) {
+	return through(ctx, p, "Finished", func(ctx context.Context) ([]store.Run, error) { return p.inner.FinishedRuns(ctx, from, before, limit) })
 }
 
-func (p *port) Forget(ctx context.Context, account, run string, beside store.Beside) error {
-	return only(ctx, p, "Forget", func(ctx context.Context) error { return p.inner.Forget(ctx, account, run, beside) })
+func (p *port) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
+	return callErr(ctx, p, "Forget", func(ctx context.Context) error { return p.inner.DeleteRun(ctx, account, run, beside) })
 }
 
 func (p *port) History(ctx context.Context, account, run string) (store.History, error) {
@@ -285,18 +287,18 @@ func (p *port) Size(ctx context.Context) (store.Size, error) {
 	return through(ctx, p, "Size", p.inner.Size)
 }
 
-func (p *port) Vacuum(ctx context.Context) error { return only(ctx, p, "Vacuum", p.inner.Vacuum) }
+func (p *port) Vacuum(ctx context.Context) error { return callErr(ctx, p, "Vacuum", p.inner.Vacuum) }
 
-func (p *port) Reseal(ctx context.Context, after string, limit int, reseal func(store.Sealed) ([]byte, error)) (string, error) {
-	return through(ctx, p, "Reseal", func(ctx context.Context) (string, error) { return p.inner.Reseal(ctx, after, limit, reseal) })
+func (p *port) Reencrypt(ctx context.Context, after string, limit int, reseal func(store.SealedValue) ([]byte, error)) (string, error) {
+	return through(ctx, p, "Reseal", func(ctx context.Context) (string, error) { return p.inner.Reencrypt(ctx, after, limit, reseal) })
 }
 
-func (p *port) Once(ctx context.Context, name string, value []byte) ([]byte, error) {
-	return through(ctx, p, "Once", func(ctx context.Context) ([]byte, error) { return p.inner.Once(ctx, name, value) })
+func (p *port) PutIfAbsent(ctx context.Context, name string, value []byte) ([]byte, error) {
+	return through(ctx, p, "Once", func(ctx context.Context) ([]byte, error) { return p.inner.PutIfAbsent(ctx, name, value) })
 }
 
-func (p *port) AddCredential(ctx context.Context, credential store.Credential, beside store.Beside) error {
-	return only(ctx, p, "AddCredential", func(ctx context.Context) error { return p.inner.AddCredential(ctx, credential, beside) })
+func (p *port) AddCredential(ctx context.Context, credential store.Credential, beside store.Writes) error {
+	return callErr(ctx, p, "AddCredential", func(ctx context.Context) error { return p.inner.AddCredential(ctx, credential, beside) })
 }
 
 func (p *port) Credential(ctx context.Context, id string) (store.Credential, error) {
@@ -307,10 +309,10 @@ func (p *port) Credentials(ctx context.Context, account string) ([]store.Credent
 	return through(ctx, p, "Credentials", func(ctx context.Context) ([]store.Credential, error) { return p.inner.Credentials(ctx, account) })
 }
 
-func (p *port) ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
-	return through(ctx, p, "ForgetCredentials", func(ctx context.Context) (int, error) { return p.inner.ForgetCredentials(ctx, prefix, before, limit) })
+func (p *port) PurgeCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
+	return through(ctx, p, "ForgetCredentials", func(ctx context.Context) (int, error) { return p.inner.PurgeCredentials(ctx, prefix, before, limit) })
 }
 
-func (p *port) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
-	return only(ctx, p, "RevokeCredential", func(ctx context.Context) error { return p.inner.RevokeCredential(ctx, account, id, beside) })
+func (p *port) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
+	return callErr(ctx, p, "RevokeCredential", func(ctx context.Context) error { return p.inner.RevokeCredential(ctx, account, id, beside) })
 }

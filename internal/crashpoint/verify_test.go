@@ -11,7 +11,7 @@ import (
 )
 
 // sees looks at a deed at the moment when it is done: somebody must have said yes to exactly that.
-func (c *crowd) sees(d deed) {
+func (c *people) onEffect(d effectCall) {
 	if !slices.ContainsFunc(c.ops, func(o *op) bool { return o.verb == fermata.VerbApprove && o.paid == d.payment }) {
 		c.sim.t.Errorf("I4: %v is done, and nobody said so", d)
 	}
@@ -32,13 +32,13 @@ func (s *sim) verify() {
 		}
 		s.inOrder(h)
 		for _, e := range h.Effects {
-			lines[e.Key] = e
+			lines[e.IdempotencyKey] = e
 		}
 		s.outcome(h)
 	}
 	s.deedsAreApproved(lines)
 	s.count()
-	if _, err := audit.Verify(s.t.Context(), audit.Over(s.store), account, audit.Against{}, io.Discard); err != nil && len(s.runs()) > 0 {
+	if _, err := audit.Verify(s.t.Context(), audit.NewStoreLog(s.store), account, audit.VerifyOptions{}, io.Discard); err != nil && len(s.runs()) > 0 {
 		s.t.Errorf("I12: the chain: %v", err)
 	}
 	s.reconcile()
@@ -54,7 +54,7 @@ func (s *sim) reconcile() {
 		s.t.Fatal(err)
 	}
 	for _, f := range found {
-		if f.Severity == audit.Page {
+		if f.Severity == audit.SeverityPage {
 			s.t.Errorf("I12: the books: %+v", f)
 		}
 	}
@@ -69,7 +69,7 @@ func (s *sim) answersAgree() {
 		}
 		if slices.Contains(o.told, taken) {
 			outcome, err := s.reader().Run(s.t.Context(), o.request)
-			o.hears(s.t, outcome, err)
+			o.recordReply(s.t, outcome, err)
 		}
 		for _, all := range [][]string{o.told, o.heard} {
 			if len(slices.Compact(slices.Clone(all))) > 1 {
@@ -94,27 +94,27 @@ func (s *sim) verdict(i store.Interrupt) {
 		if o.interrupt != i.ID {
 			continue
 		}
-		mine := i.Source == store.Person && o.request.Actor == i.By && o.request.ResumeID == i.ResumeID
+		mine := i.Source == store.SourcePerson && o.request.Actor == i.DecidedBy && o.request.ResumeID == i.ResumeID
 		if mine && (len(o.told) == 0 || o.told[0] != reused) {
 			by = o
 		}
 		if len(o.told) > 0 && o.told[0] == taken && !mine {
-			s.t.Errorf("I1: %s of %s was taken on %s, which is %s by %s with %s", o.request.ResumeID, o.request.Actor, i.ID, i.Verdict, i.By, i.ResumeID)
+			s.t.Errorf("I1: %s of %s was taken on %s, which is %s by %s with %s", o.request.ResumeID, o.request.Actor, i.ID, i.Verdict, i.DecidedBy, i.ResumeID)
 		}
 	}
 	switch {
-	case i.State == store.Withdrawn:
-	case i.State == store.Pending:
+	case i.State == store.InterruptWithdrawn:
+	case i.State == store.InterruptPending:
 		s.t.Errorf("I17: %s is open, and the run is over", i.ID)
-	case i.Source == store.Clock:
-		if i.Verdict != store.Expired || i.At.Before(i.Deadline) {
-			s.t.Errorf("I10, I11: the clock says %s to %s at %s; the deadline was %s", i.Verdict, i.ID, i.At, i.Deadline)
+	case i.Source == store.SourceClock:
+		if i.Verdict != store.VerdictExpire || i.DecidedAt.Before(i.Deadline) {
+			s.t.Errorf("I10, I11: the clock says %s to %s at %s; the deadline was %s", i.Verdict, i.ID, i.DecidedAt, i.Deadline)
 		}
 	case by == nil:
-		s.t.Errorf("I5: %s is %s by %q with %q, and nobody said that", i.ID, i.Verdict, i.By, i.ResumeID)
-	case !i.At.Before(i.Deadline):
-		s.t.Errorf("I10: %s was decided at %s; the deadline was %s", i.ID, i.At, i.Deadline)
-	case by.verb != "" && (by.verb == fermata.VerbApprove) != (i.Verdict == store.Approve):
+		s.t.Errorf("I5: %s is %s by %q with %q, and nobody said that", i.ID, i.Verdict, i.DecidedBy, i.ResumeID)
+	case !i.DecidedAt.Before(i.Deadline):
+		s.t.Errorf("I10: %s was decided at %s; the deadline was %s", i.ID, i.DecidedAt, i.Deadline)
+	case by.verb != "" && (by.verb == fermata.VerbApprove) != (i.Verdict == store.VerdictApprove):
 		s.t.Errorf("I1: %s was said to %s, and %s is recorded", by.verb, i.ID, i.Verdict)
 	}
 }
@@ -124,8 +124,8 @@ func (s *sim) inOrder(h store.History) {
 	decided := make(map[string]bool)
 	ended := false
 	for n, e := range h.Events {
-		if e.Number != int64(n)+1 {
-			s.t.Errorf("I12: event %d has the number %d", n+1, e.Number)
+		if e.Seq != int64(n)+1 {
+			s.t.Errorf("I12: event %d has the number %d", n+1, e.Seq)
 		}
 		switch {
 		case e.Kind == store.EventDecided || e.Kind == store.EventExpired:
@@ -157,14 +157,14 @@ func (s *sim) deedsAreApproved(lines map[string]store.Effect) {
 			s.t.Errorf("I4: %v is done, and the ledger has no line of it", d)
 			continue
 		}
-		i, err := s.store.Question(s.t.Context(), account, line.Interrupt)
+		i, err := s.store.InboxItem(s.t.Context(), account, line.Interrupt)
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		if !slices.ContainsFunc(s.ops, func(o *op) bool {
-			return o.interrupt == i.ID && o.request.ResumeID == i.ResumeID && o.request.Actor == i.By && o.verb == fermata.VerbApprove && o.paid == d.payment
+			return o.interrupt == i.ID && o.request.ResumeID == i.ResumeID && o.request.Actor == i.DecidedBy && o.verb == fermata.VerbApprove && o.paid == d.payment
 		}) {
-			s.t.Errorf("I6: %v is done, and %s (%s by %s) is no approve of that", d, i.ID, i.Verdict, i.By)
+			s.t.Errorf("I6: %v is done, and %s (%s by %s) is no approve of that", d, i.ID, i.Verdict, i.DecidedBy)
 		}
 	}
 }
@@ -172,11 +172,13 @@ func (s *sim) deedsAreApproved(lines map[string]store.Effect) {
 // outcome: a run that is completed says what was decided and done.
 func (s *sim) outcome(h store.History) {
 	switch h.Run.Status {
-	case store.Completed:
-	case store.Cancelled, store.Superseded:
+	case store.StatusCompleted:
+	case store.StatusCancelled, store.StatusSuperseded:
 		return
-	case store.Failed:
-		if !slices.ContainsFunc(h.Interrupts, func(i store.Interrupt) bool { return i.Kind == fermata.InDoubt.Name() && i.Verdict == store.Expired }) {
+	case store.StatusFailed:
+		if !slices.ContainsFunc(h.Interrupts, func(i store.Interrupt) bool {
+			return i.Kind == fermata.EffectInDoubt.Name() && i.Verdict == store.VerdictExpire
+		}) {
 			s.t.Errorf("I2: a run failed, and nobody can say why: %+v", h.Interrupts)
 		}
 		return
@@ -184,7 +186,7 @@ func (s *sim) outcome(h store.History) {
 		s.t.Errorf("I17: a run is %s", h.Run.Status)
 		return
 	}
-	view, err := s.reader().Question(s.t.Context(), account, h.Interrupts[0].ID)
+	view, err := s.reader().GetRequest(s.t.Context(), account, h.Interrupts[0].ID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -193,17 +195,17 @@ func (s *sim) outcome(h store.History) {
 		s.t.Fatalf("I5: the first question is about %q, %v", asked.Action, err)
 	}
 	for _, i := range h.Interrupts {
-		if i.Verdict != store.Approve {
+		if i.Verdict != store.VerdictApprove {
 			continue
 		}
 		done, ended := 0, false
 		for _, e := range h.Effects {
-			if _, happened := s.outside.receipt(e.Key); happened && e.Interrupt == i.ID {
+			if _, happened := s.outside.receipt(e.IdempotencyKey); happened && e.Interrupt == i.ID {
 				done = 1
 			}
-			ended = ended || e.Interrupt == i.ID && e.State == store.Succeeded
+			ended = ended || e.Interrupt == i.ID && e.State == store.EffectSucceeded
 		}
-		if !ended && !slices.ContainsFunc(h.Interrupts, func(i store.Interrupt) bool { return i.Kind == fermata.InDoubt.Name() && i.Applied }) {
+		if !ended && !slices.ContainsFunc(h.Interrupts, func(i store.Interrupt) bool { return i.Kind == fermata.EffectInDoubt.Name() && i.Applied }) {
 			s.t.Errorf("I4: the run goes on after %s, and the ledger does not say that it was done: %+v", i.ID, h.Effects)
 		}
 		if done == 0 {
@@ -224,7 +226,7 @@ func (s *sim) count() {
 	_, all := s.asked()
 	for _, i := range all {
 		s.tally["questions "+string(i.Verdict)]++
-		if i.Kind == fermata.InDoubt.Name() {
+		if i.Kind == fermata.EffectInDoubt.Name() {
 			s.tally["doubts"]++
 		}
 	}

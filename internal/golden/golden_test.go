@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// errors is a test that notes what is wrong with it.
-type errors struct {
+// recorder is a test that notes what is wrong with it.
+type recorder struct {
 	testing.TB
 	said string
 }
 
-func (e *errors) Errorf(format string, args ...any) { e.said = fmt.Sprintf(format, args...) }
+func (e *recorder) Errorf(format string, args ...any) { e.said = fmt.Sprintf(format, args...) }
 
 func TestCompare_NamesTheLineThatDiffers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
@@ -29,13 +29,13 @@ func TestCompare_NamesTheLineThatDiffers(t *testing.T) {
 		"":                  ":1 was\n\tone\n",
 		"one\ntwo\nthree\n": ":3 was\n\t\nand is\n\tthree\n",
 	} {
-		e := errors{TB: t}
+		e := recorder{TB: t}
 		Compare(&e, path, got)
 		if (e.said == "") != (want == "") || !strings.Contains(e.said, want) {
 			t.Errorf("%q: %q, want %q", got, e.said, want)
 		}
 	}
-	e := errors{TB: t}
+	e := recorder{TB: t}
 	if CompareJSON(&e, path, `{"a":1}`, "\t"); !strings.Contains(e.said, "and is\n\t{\n") {
 		t.Errorf("JSON: %q", e.said)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // One has it at a time, and then the next one; a folder and a file in it are two things.
-func TestTry_OneAtATime(t *testing.T) {
+func TestTry_SecondLockReturnsErrLocked(t *testing.T) {
 	dir := t.TempDir()
 	for name, try := range map[string]func() (func(), error){
 		"a file":   func() (func(), error) { return lockfile.Try(filepath.Join(dir, "lock")) },

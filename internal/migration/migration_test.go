@@ -6,13 +6,13 @@ import (
 	"testing/fstest"
 )
 
-func TestNew_LineEndingsDoNotCount(t *testing.T) {
+func TestNew_IgnoresLineEndings(t *testing.T) {
 	if unix, dos := New("x", "a\nb\n"), New("x", "a\r\nb\r\n"); unix != dos {
 		t.Errorf("%+v and %+v", unix, dos)
 	}
 }
 
-func TestRead_InTheOrderOfTheirNumbers(t *testing.T) {
+func TestRead_OrdersByNumber(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	steps, err := Read(fstest.MapFS{"m/0002_b.sql": file("two"), "m/0001_a.sql": file("one"), "other": file("")}, "m")
 	if err != nil || len(steps) != 2 || steps[0].Name != "0001_a.sql" || steps[1].Script != "two" {

@@ -18,9 +18,9 @@ type Failure struct {
 	Err       error
 }
 
-// Refused is an answer with an error's status; ok is false for any other. The service's words are found in its body by decode, and the header requestID names the
+// StatusFailure is an answer with an error's status; ok is false for any other. The service's words are found in its body by decode, and the header requestID names the
 // request to its support.
-func Refused(answered *http.Response, requestID string, decode func(body []byte) string) (_ Failure, ok bool) {
+func StatusFailure(answered *http.Response, requestID string, decode func(body []byte) string) (_ Failure, ok bool) {
 	if answered == nil || answered.StatusCode < 300 {
 		return Failure{}, false
 	}
@@ -43,20 +43,20 @@ func explain(answered *http.Response, requestID string, decode func(body []byte)
 	return text
 }
 
-// ErrBrokenOff is the error of a stream that did not come to the end of the answer.
-var ErrBrokenOff = fmt.Errorf("the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
+// ErrTruncated is the error of a stream that did not come to the end of the answer.
+var ErrTruncated = fmt.Errorf("the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
 
-// Unfinished is a call that did not come to an end: no connection, an answer that broke off, or one that makes no sense. Of the errors that a vendor's package
+// TransportFailure is a call that did not come to an end: no connection, an answer that broke off, or one that makes no sense. Of the errors that a vendor's package
 // has for the last, senseless are those that are its own.
-func Unfinished(answered *http.Response, err error, senseless ...error) Failure {
+func TransportFailure(answered *http.Response, err error, senseless ...error) Failure {
 	if answered == nil {
 		_, onTheWay := errors.AsType[*url.Error](err)
 		return Failure{Temporary: onTheWay, Err: err}
 	}
-	if kind := foreignType(answered); kind != "" {
+	if kind := unexpectedContentType(answered); kind != "" {
 		return Failure{Err: fmt.Errorf("the service answered with %s; is the base URL right?", kind)}
 	}
-	if err == ErrBrokenOff && !streams(answered) {
+	if err == ErrTruncated && !isEventStream(answered) {
 		return Failure{Err: errors.New("the service answered at once, and not with a stream: it does not know how to stream, or says what is wrong as no error")}
 	}
 	return Failure{Temporary: !malformed(err, senseless), Err: err}
@@ -83,22 +83,22 @@ func Temporary(status int) bool {
 	return status >= 500
 }
 
-// Conceal keeps the key out of an error, whoever put it there.
-func Conceal(key string, err error) error {
+// Redact keeps the key out of an error, whoever put it there.
+func Redact(key string, err error) error {
 	if key == "" || !strings.Contains(err.Error(), key) {
 		return err
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), key, "[API key]"))
 }
 
-// streams reports whether an answer is, or may be, a stream.
-func streams(answered *http.Response) bool {
+// isEventStream reports whether an answer is, or may be, a stream.
+func isEventStream(answered *http.Response) bool {
 	kind, _, _ := mime.ParseMediaType(answered.Header.Get("Content-Type"))
 	return kind == "" || kind == "text/event-stream"
 }
 
-// foreignType returns the type of an answer that no model service gives, or "".
-func foreignType(answered *http.Response) string {
+// unexpectedContentType returns the type of an answer that no model service gives, or "".
+func unexpectedContentType(answered *http.Response) string {
 	kind, _, _ := mime.ParseMediaType(answered.Header.Get("Content-Type"))
 	if strings.HasSuffix(kind, "json") || kind == "text/event-stream" {
 		return ""

@@ -33,7 +33,7 @@ func CheckConfig(model string, maxTokens int64, maxRetries *int) error {
 type Service struct{ URL, KeyVariable string }
 
 // Find returns the address and the key to use: those that were configured, or the vendor's own. A key of the environment is for the vendor alone.
-func (s Service) Find(baseURL, apiKey string) (base, key string, err error) {
+func (s Service) Resolve(baseURL, apiKey string) (base, key string, err error) {
 	key = strings.TrimSpace(apiKey)
 	if baseURL != "" {
 		return baseURL, key, checkBaseURL(baseURL)
@@ -97,12 +97,12 @@ func Client(given *http.Client) *http.Client {
 	}
 	client := *given
 	if client.CheckRedirect == nil {
-		client.CheckRedirect = stay
+		client.CheckRedirect = noRedirect
 	}
 	return &client
 }
 
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // defaultClient is one for all models, so that they share connections. A service that accepts a request and never answers
 // must not hold a run for ever.
@@ -113,7 +113,7 @@ var defaultClient = sync.OnceValue(func() *http.Client {
 		patient.ResponseHeaderTimeout = 10 * time.Minute
 		transport = patient
 	}
-	return &http.Client{Transport: transport, CheckRedirect: stay}
+	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 })
 
 // maxName is the longest name of a tool that every service takes.

@@ -44,20 +44,20 @@ type Provider struct {
 	server *httptest.Server
 	client Client
 
-	mu      sync.Mutex
-	now     func() time.Time
-	key     *ecdsa.PrivateKey
-	kid     string
-	person  Claims
-	refusal string
-	broken  bool
-	spoil   func(Claims)
-	forge   func(string) string
-	again   bool
-	asked   int
-	below   string // the path that its endpoints are below
-	places  int    // how often somebody asked for them
-	codes   map[string]*grant
+	mu                sync.Mutex
+	now               func() time.Time
+	key               *ecdsa.PrivateKey
+	kid               string
+	person            Claims
+	refusal           string
+	broken            bool
+	changeClaims      func(Claims)
+	changeToken       func(string) string
+	reuseCodes        bool
+	keyRequests       int
+	path              string // the path that its endpoints are below
+	discoveryRequests int    // how often somebody asked for them
+	codes             map[string]*grant
 }
 
 // grant is what a code stands for.
@@ -69,8 +69,8 @@ type grant struct {
 	used      bool
 }
 
-// codeLife is how long a code is good.
-const codeLife = time.Minute
+// codeLifetime is how long a code is good.
+const codeLifetime = time.Minute
 
 // New starts a provider. It ends with the test.
 func New(t testing.TB, client Client) *Provider {
@@ -106,7 +106,7 @@ func (p *Provider) Break(broken bool) { p.change(func() { p.broken = broken }) }
 // Move has the provider's endpoints at another place, and nothing where they were. Its keys are new, too.
 func (p *Provider) Move(below string) {
 	p.Rotate()
-	p.change(func() { p.below = below })
+	p.change(func() { p.path = below })
 }
 
 // moved serves the endpoints where they are now.
@@ -115,34 +115,36 @@ func (p *Provider) moved(endpoints http.Handler) http.Handler {
 	defer p.mu.Unlock()
 	mux := http.NewServeMux()
 	mux.Handle("/.well-known/", endpoints)
-	mux.Handle(p.below+"/", http.StripPrefix(p.below, endpoints))
+	mux.Handle(p.path+"/", http.StripPrefix(p.path, endpoints))
 	return mux
 }
 
 // Spoil changes the claims of ID tokens before they are signed; nil leaves them as they are.
-func (p *Provider) Spoil(spoil func(Claims)) { p.change(func() { p.spoil = spoil }) }
+func (p *Provider) ChangeClaims(spoil func(Claims)) { p.change(func() { p.changeClaims = spoil }) }
 
 // Forge changes ID tokens after they are signed; nil leaves them as they are.
-func (p *Provider) Forge(forge func(token string) string) { p.change(func() { p.forge = forge }) }
+func (p *Provider) ChangeToken(forge func(token string) string) {
+	p.change(func() { p.changeToken = forge })
+}
 
 // Careless lets codes be used more than once, as a bad provider would.
-func (p *Provider) Careless() { p.change(func() { p.again = true }) }
+func (p *Provider) AllowCodeReuse() { p.change(func() { p.reuseCodes = true }) }
 
 // Clock sets the provider's clock.
 func (p *Provider) Clock(now func() time.Time) { p.change(func() { p.now = now }) }
 
 // KeysAsked counts how often somebody asked for its keys.
-func (p *Provider) KeysAsked() int {
+func (p *Provider) KeyRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.asked
+	return p.keyRequests
 }
 
 // PlacesAsked counts how often somebody asked for its endpoints.
-func (p *Provider) PlacesAsked() int {
+func (p *Provider) DiscoveryRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.places
+	return p.discoveryRequests
 }
 
 // Rotate makes a new key, and forgets the one before.
@@ -189,8 +191,8 @@ func (p *Provider) signLocked(claims Claims) string {
 
 func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
-	p.places++
-	at := p.URL + p.below
+	p.discoveryRequests++
+	at := p.URL + p.path
 	p.mu.Unlock()
 	answer(w, http.StatusOK, map[string]any{
 		"issuer": p.URL, "authorization_endpoint": at + "/authorize", "token_endpoint": at + "/token", "jwks_uri": at + "/jwks",
@@ -203,7 +205,7 @@ func (p *Provider) discovery(w http.ResponseWriter, _ *http.Request) {
 func (p *Provider) jwks(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asked++
+	p.keyRequests++
 	point, err := p.key.PublicKey.Bytes() // 4, x, y
 	if err != nil {
 		p.t.Error(err)
@@ -244,7 +246,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		back.Set("error", p.refusal)
 	} else {
 		code := rand.Text()
-		p.codes[code] = &grant{claims: p.person, challenge: query.Get("code_challenge"), nonce: query.Get("nonce"), until: p.now().Add(codeLife)}
+		p.codes[code] = &grant{claims: p.person, challenge: query.Get("code_challenge"), nonce: query.Get("nonce"), until: p.now().Add(codeLifetime)}
 		back.Set("code", code)
 	}
 	http.Redirect(w, r, p.client.RedirectURL+"?"+back.Encode(), http.StatusFound)
@@ -266,7 +268,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	g := p.codes[r.PostForm.Get("code")]
 	sum := sha256.Sum256([]byte(r.PostForm.Get("code_verifier")))
 	verified := g != nil && subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(g.challenge)) == 1
-	if !verified || g.used && !p.again || p.now().After(g.until) {
+	if !verified || g.used && !p.reuseCodes || p.now().After(g.until) {
 		refuse(w, http.StatusBadRequest, "invalid_grant")
 		return
 	}
@@ -275,12 +277,12 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	half := sha256.Sum256([]byte(access))
 	claims := Claims{"aud": p.client.ID, "nonce": g.nonce, "at_hash": base64.RawURLEncoding.EncodeToString(half[:16])}
 	maps.Copy(claims, g.claims)
-	if p.spoil != nil {
-		p.spoil(claims)
+	if p.changeClaims != nil {
+		p.changeClaims(claims)
 	}
 	token := p.signLocked(claims)
-	if p.forge != nil {
-		token = p.forge(token)
+	if p.changeToken != nil {
+		token = p.changeToken(token)
 	}
 	answer(w, http.StatusOK, map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": 300, "id_token": token})
 }

@@ -15,13 +15,13 @@ import (
 
 var client = oidctest.Client{ID: "app", Secret: "secret", RedirectURL: "http://127.0.0.1:1/callback"}
 
-// complaints are what the provider would fail a test with.
-type complaints struct {
+// recorder are what the provider would fail a test with.
+type recorder struct {
 	testing.TB
 	list []string
 }
 
-func (c *complaints) Errorf(format string, _ ...any) { c.list = append(c.list, format) }
+func (c *recorder) Errorf(format string, _ ...any) { c.list = append(c.list, format) }
 
 const verifier = "a-verifier-that-is-long-enough-for-the-standard"
 
@@ -84,12 +84,12 @@ func form(code string) url.Values {
 	return url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {client.RedirectURL}, "code_verifier": {verifier}}
 }
 
-func TestProvider_WantsWhatTheStandardsWant(t *testing.T) {
+func TestProvider_RejectsNonconformingClients(t *testing.T) {
 	for name, wrong := range map[string]string{
 		"response_type": "token", "client_id": "other", "redirect_uri": "http://127.0.0.1:1/other", "scope": "email", "state": "short", "nonce": "",
 		"code_challenge_method": "plain", "code_challenge": "short",
 	} {
-		heard := &complaints{TB: t}
+		heard := &recorder{TB: t}
 		p := oidctest.New(heard, client)
 		query := authorization()
 		query.Set(name, wrong)
@@ -99,7 +99,7 @@ func TestProvider_WantsWhatTheStandardsWant(t *testing.T) {
 	}
 }
 
-func TestProvider_GivesATokenForACodeOnce(t *testing.T) {
+func TestProvider_CodeIsUsableOnce(t *testing.T) {
 	p := oidctest.New(t, client)
 	p.SignIn(oidctest.Claims{"sub": "ann"})
 	for name, wrong := range map[string]string{"grant_type": "password", "code": "other", "redirect_uri": "http://127.0.0.1:1/other", "code_verifier": "other"} {

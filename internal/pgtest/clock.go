@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Clocked is a server whose clock can be set, as that of a machine can be that somebody looks after badly.
-type Clocked struct{ *Cluster }
+// ClockCluster is a server whose clock can be set, as that of a machine can be that somebody looks after badly.
+type ClockCluster struct{ *Cluster }
 
-// StartWithClock makes a server as [Start] does, with a clock that is right until [Clocked.Jump] is called. Its processes get their time from
+// StartWithClock makes a server as [Start] does, with a clock that is right until [ClockCluster.Jump] is called. Its processes get their time from
 // libfaketime.
-func StartWithClock(t testing.TB) *Clocked {
+func StartWithClock(t testing.TB) *ClockCluster {
 	t.Helper()
 	library, err := findFakeTime()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Clocked{}
+	c := &ClockCluster{}
 	c.Cluster = startFor(t, func(cluster *Cluster) error {
 		c.Cluster = cluster
 		cluster.env = []string{
@@ -33,16 +33,16 @@ func StartWithClock(t testing.TB) *Clocked {
 }
 
 // Jump sets the clock of the server this far ahead of that of the machine, or behind it.
-func (c *Clocked) Jump(t testing.TB, ahead time.Duration) {
+func (c *ClockCluster) Jump(t testing.TB, ahead time.Duration) {
 	t.Helper()
 	if err := c.set(ahead); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (c *Clocked) file() string { return filepath.Join(c.dir, "clock") }
+func (c *ClockCluster) file() string { return filepath.Join(c.dir, "clock") }
 
-func (c *Clocked) set(ahead time.Duration) error {
+func (c *ClockCluster) set(ahead time.Duration) error {
 	next := c.file() + ".next"
 	if err := os.WriteFile(next, fmt.Appendf(nil, "%+d\n", int64(ahead.Seconds())), 0o644); err != nil {
 		return err

@@ -122,7 +122,7 @@ func (c *Cluster) stop() error {
 		c.server.Process.Signal(syscall.SIGQUIT) // an error means that it has ended already
 		select {
 		case <-c.exited:
-		case <-time.After(testserver.Patience):
+		case <-time.After(testserver.StartTimeout):
 			c.server.Process.Kill()
 			<-c.exited
 		}
@@ -188,7 +188,7 @@ func (c *Cluster) tryRun(deadline time.Time) error {
 			return errors.Join(fmt.Errorf("pgtest: postgres ended: %s\n%s", server.ProcessState, c.logTail()), c.guard.Watch(0))
 		case <-tick.C:
 			if time.Now().After(deadline) {
-				return fmt.Errorf("pgtest: postgres is not ready after %s\n%s", testserver.Patience, c.logTail())
+				return fmt.Errorf("pgtest: postgres is not ready after %s\n%s", testserver.StartTimeout, c.logTail())
 			}
 		}
 	}

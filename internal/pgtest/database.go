@@ -34,7 +34,7 @@ func (c *Cluster) Database(t testing.TB) string {
 // newDatabase makes a database, or empties one, for a user of its own.
 func (c *Cluster) newDatabase(ctx context.Context) (database, connString string, err error) {
 	user, password := fmt.Sprintf("user%d", c.users.Add(1)), rand.Text()
-	database, err = c.emptied(ctx)
+	database, err = c.reusedDatabase(ctx)
 	if err == nil && database == "" {
 		database = fmt.Sprintf("test%d", c.databases.Add(1))
 		err = c.exec(ctx, "postgres", `CREATE DATABASE `+database)
@@ -57,7 +57,7 @@ func (c *Cluster) Superuser(t testing.TB, connString string) string {
 }
 
 // emptied returns a database that a test has left, empty, or "" if there is none.
-func (c *Cluster) emptied(ctx context.Context) (string, error) {
+func (c *Cluster) reusedDatabase(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.used) == 0 {
@@ -65,7 +65,7 @@ func (c *Cluster) emptied(ctx context.Context) (string, error) {
 	}
 	database := c.used[len(c.used)-1]
 	c.used = c.used[:len(c.used)-1]
-	return database, c.exec(ctx, database, othersLeave,
+	return database, c.exec(ctx, database, terminateOthersSQL,
 		`DO $$
 		DECLARE name text;
 		BEGIN
@@ -78,7 +78,7 @@ func (c *Cluster) emptied(ctx context.Context) (string, error) {
 		`ALTER DATABASE `+database+` RESET ALL`)
 }
 
-const othersLeave = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
+const terminateOthersSQL = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
 
 // exec runs statements as the superuser.
 func (c *Cluster) exec(ctx context.Context, database string, statements ...string) error {

@@ -27,7 +27,7 @@ func connect(t *testing.T, connString string) *pgx.Conn {
 	return conn
 }
 
-func TestNew_DatabasesAreSeparateAndTheirOwnersHaveNoOtherRights(t *testing.T) {
+func TestNew_DatabasesAndOwnersAreSeparate(t *testing.T) {
 	first, second := connect(t, New(t)), connect(t, New(t))
 	if _, err := first.Exec(t.Context(), `CREATE SCHEMA mine; CREATE TABLE mine.notes (note text)`); err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestNew_DatabasesAreSeparateAndTheirOwnersHaveNoOtherRights(t *testing.T) {
 }
 
 // A database comes back as if it were new, whatever the test before has done to it.
-func TestNew_DatabaseOfAnEarlierTestIsEmpty(t *testing.T) {
+func TestNew_ReusedDatabaseIsEmpty(t *testing.T) {
 	c := Start(t)
 	var before string
 	t.Run("before", func(t *testing.T) {
@@ -92,7 +92,7 @@ SELECT (SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname !~ '^pg_
 }
 
 // A prepared database comes back as it was prepared, and nobody of the test before can do anything there.
-func TestPrepared_DatabaseOfAnEarlierTestIsAsItWasPrepared(t *testing.T) {
+func TestPrepared_ReusedDatabaseIsReset(t *testing.T) {
 	prepare := func(connString string) error {
 		conn, err := pgx.Connect(t.Context(), connString)
 		if err != nil {
@@ -204,7 +204,7 @@ func TestNew_ServerIsAsDurableAsInProduction(t *testing.T) {
 	}
 }
 
-func TestFind_MissingNamesTheCure(t *testing.T) {
+func TestFind_MissingServerNamesThePackage(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	defer func(before []string) { places = before }(places)
 	places = []string{t.TempDir()}
@@ -221,7 +221,7 @@ func TestVersion_ComparesAsNumbers(t *testing.T) {
 
 // However the test process ends, no server and no file of it stays.
 func TestGuard_CleansUpAfterTheTestProcess(t *testing.T) {
-	testserver.WantNothingLeft(t, func() (int, string) {
+	testserver.CheckCleanup(t, func() (int, string) {
 		New(t)
 		return shared.cluster.server.Process.Pid, shared.cluster.dir
 	})

@@ -21,7 +21,7 @@ type prepared struct {
 func Prepared(t testing.TB, prepare func(connString string) error) string {
 	t.Helper()
 	c, ctx := sharedCluster(t), context.Background()
-	p, connString, err := c.usedBefore(ctx)
+	p, connString, err := c.reusedPrepared(ctx)
 	if err == nil && p == nil {
 		p, connString, err = c.prepare(ctx, prepare)
 	}
@@ -38,7 +38,7 @@ func Prepared(t testing.TB, prepare func(connString string) error) string {
 
 // usedBefore returns a prepared database that a test has left, as it was prepared; nil if there is none. Whoever of that test is still there is sent away, and does
 // not know the new password.
-func (c *Cluster) usedBefore(ctx context.Context) (p *prepared, connString string, err error) {
+func (c *Cluster) reusedPrepared(ctx context.Context) (p *prepared, connString string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.prepared) == 0 {
@@ -47,7 +47,7 @@ func (c *Cluster) usedBefore(ctx context.Context) (p *prepared, connString strin
 	p = c.prepared[len(c.prepared)-1]
 	c.prepared = c.prepared[:len(c.prepared)-1]
 	password := rand.Text()
-	statements := append([]string{fmt.Sprintf(`ALTER ROLE %s PASSWORD '%s'`, p.user, password), othersLeave}, p.empty...)
+	statements := append([]string{fmt.Sprintf(`ALTER ROLE %s PASSWORD '%s'`, p.user, password), terminateOthersSQL}, p.empty...)
 	return p, c.url(p.user, password, p.database), c.exec(ctx, p.database, statements...)
 }
 

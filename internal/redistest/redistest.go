@@ -143,7 +143,7 @@ func (s *Server) tryRun(deadline time.Time) error {
 		return errors.Join(fmt.Errorf("redistest: the server ended: %s\n%s", process.ProcessState, log), s.guard.Watch(0))
 	case <-time.After(time.Until(deadline)):
 		s.kill()
-		return errors.Join(fmt.Errorf("redistest: the server is not ready after %s\n%s", testserver.Patience, log), s.guard.Watch(0))
+		return errors.Join(fmt.Errorf("redistest: the server is not ready after %s\n%s", testserver.StartTimeout, log), s.guard.Watch(0))
 	}
 }
 

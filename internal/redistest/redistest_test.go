@@ -23,7 +23,7 @@ func connect(t *testing.T, rawURL string) *redis.Client {
 	return client
 }
 
-func TestStart_ServersAreSeparateAndWantThePassword(t *testing.T) {
+func TestStart_ServersAreSeparateAndRequireThePassword(t *testing.T) {
 	first, second := Start(t), Start(t)
 	if err := connect(t, first.URL()).Set(t.Context(), "key", "value", 0).Err(); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestRestart_SameAddressAndEmpty(t *testing.T) {
 	}
 }
 
-func TestFind_MissingNamesTheCure(t *testing.T) {
+func TestFind_MissingServerNamesThePackage(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if program, err := find(); !errors.Is(err, errMissing) || !strings.Contains(err.Error(), "`make test`") {
 		t.Errorf("find = %q, %v; want an error that names make test", program, err)
@@ -65,5 +65,5 @@ func TestFind_MissingNamesTheCure(t *testing.T) {
 
 // However the test process ends, no server of it stays.
 func TestGuard_CleansUpAfterTheTestProcess(t *testing.T) {
-	testserver.WantNothingLeft(t, func() (int, string) { return Start(t).process.Process.Pid, "" })
+	testserver.CheckCleanup(t, func() (int, string) { return Start(t).process.Process.Pid, "" })
 }

@@ -9,36 +9,36 @@ import (
 // maxCost is how many looks at a value one check may take; each is a few millionths of a second. The check itself cannot be stopped.
 const maxCost = 250_000
 
-// patternLooks is how much of a pattern (its size, times the length of the text) is as much work as one look.
-const patternLooks = 80
+// patternCost is how much of a pattern (its size, times the length of the text) is as much work as one look.
+const patternCost = 80
 
-// sizeLooks is how many values that are only compared, looked for or written down are as much work as one look.
-const sizeLooks = 8
+// sizeCost is how many values that are only compared, looked for or written down are as much work as one look.
+const sizeCost = 8
 
 var errCostly = errors.New("it takes too long to check: it has too many values for its schema, or its texts are too long for a pattern")
 
-// affordable refuses a check that would take too long. It goes where the check goes, but without doing its work, and as if nothing ended it early.
-func affordable(text, data json.RawMessage) error {
-	w := costWalk{left: maxCost, patterns: make(map[string]int)}
+// checkCost refuses a check that would take too long. It goes where the check goes, but without doing its work, and as if nothing ended it early.
+func checkCost(text, data json.RawMessage) error {
+	w := costCounter{left: maxCost, patterns: make(map[string]int)}
 	var value any
 	if err := errors.Join(json.Unmarshal(text, &w.root), json.Unmarshal(data, &value)); err != nil {
 		return err
 	}
-	if w.look(w.root, value); w.left < 0 {
+	if w.count(w.root, value); w.left < 0 {
 		return errCostly
 	}
 	return nil
 }
 
-// costWalk counts looks at values, down from maxCost. It stops below zero.
-type costWalk struct {
+// costCounter counts looks at values, down from maxCost. It stops below zero.
+type costCounter struct {
 	root     any
 	left     int
 	patterns map[string]int // their sizes
 }
 
 // look is one of a schema at a value, with all that follow from it.
-func (w *costWalk) look(schema, value any) {
+func (w *costCounter) count(schema, value any) {
 	object, ok := schema.(map[string]any)
 	if w.left--; w.left < 0 || !ok {
 		return
@@ -54,59 +54,59 @@ func (w *costWalk) look(schema, value any) {
 				w.match(pattern, value)
 			}
 		}
-		w.same(name, child, value)
+		w.sameValue(name, child, value)
 	}
 }
 
 // same follows the keywords that stay with the value.
-func (w *costWalk) same(name string, child, value any) {
+func (w *costCounter) sameValue(name string, child, value any) {
 	switch name {
 	case "$ref", "$dynamicRef", "$recursiveRef":
 		ref, _ := child.(string)
-		w.look(find(w.root, ref), value)
+		w.count(find(w.root, ref), value)
 	case "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies":
-		w.each(child, func(_ string, schema any) { w.look(schema, value) })
+		w.each(child, func(_ string, schema any) { w.count(schema, value) })
 	case "not", "if", "then", "else":
-		w.look(child, value)
+		w.count(child, value)
 	}
 	switch name {
 	case "enum", "const":
-		w.left -= (size(child) + size(value)) / sizeLooks
+		w.left -= (size(child) + size(value)) / sizeCost
 	case "type": // a no says what the value is, as those above do
-		w.left -= size(value) / sizeLooks
+		w.left -= size(value) / sizeCost
 	case "required", "dependentRequired", "dependencies":
-		w.left -= size(child) / sizeLooks
+		w.left -= size(child) / sizeCost
 	}
 }
 
 // members follows the keywords that are about what is in an object.
-func (w *costWalk) members(name string, child any, value map[string]any) {
+func (w *costCounter) members(name string, child any, value map[string]any) {
 	switch name {
 	case "properties":
 		if known, ok := child.(map[string]any); ok {
-			w.left -= len(known) / sizeLooks // each is looked for
+			w.left -= len(known) / sizeCost // eachSchema is looked for
 		}
 		w.each(child, func(key string, schema any) {
 			if member, ok := value[key]; ok {
-				w.look(schema, member)
+				w.count(schema, member)
 			}
 		})
 	case "patternProperties":
 		w.each(child, func(pattern string, schema any) {
 			w.each(value, func(key string, member any) {
 				w.match(pattern, key)
-				w.look(schema, member)
+				w.count(schema, member)
 			})
 		})
 	case "additionalProperties", "unevaluatedProperties":
-		w.each(value, func(_ string, member any) { w.look(child, member) })
+		w.each(value, func(_ string, member any) { w.count(child, member) })
 	case "propertyNames":
-		w.each(value, func(key string, _ any) { w.look(child, key) })
+		w.each(value, func(key string, _ any) { w.count(child, key) })
 	}
 }
 
 // items follows the keywords that are about what is in an array.
-func (w *costWalk) items(name string, child any, value []any) {
+func (w *costCounter) items(name string, child any, value []any) {
 	schemas, several := child.([]any)
 	switch name {
 	case "uniqueItems":
@@ -119,16 +119,16 @@ func (w *costWalk) items(name string, child any, value []any) {
 			case w.left < 0:
 				return
 			case !several:
-				w.look(child, item)
+				w.count(child, item)
 			case i < len(schemas):
-				w.look(schemas[i], item)
+				w.count(schemas[i], item)
 			}
 		}
 	}
 }
 
-// each calls a function for what is in a list or an object, as long as there is something left.
-func (w *costWalk) each(of any, call func(key string, child any)) {
+// eachSchema calls a function for what is in a list or an object, as long as there is something left.
+func (w *costCounter) each(of any, call func(key string, child any)) {
 	switch of := of.(type) {
 	case []any:
 		for _, child := range of {
@@ -147,13 +147,13 @@ func (w *costWalk) each(of any, call func(key string, child any)) {
 	}
 }
 
-func (w *costWalk) match(pattern, text string) {
+func (w *costCounter) match(pattern, text string) {
 	known, ok := w.patterns[pattern]
 	if !ok {
 		known = PatternSize(pattern)
 		w.patterns[pattern] = known
 	}
-	w.left -= 1 + known*len(text)/patternLooks
+	w.left -= 1 + known*len(text)/patternCost
 }
 
 // size counts the values in a value.

@@ -24,7 +24,7 @@ func names(n int) string {
 
 // A schema comes from whoever asks, and the check of an answer cannot be stopped. With a schema of 200 bytes and an answer of 60 000 it took minutes: a
 // few of those, and a server did nothing else.
-func TestFits_DoesNotBeginACheckThatWouldTakeTooLong(t *testing.T) {
+func TestCheckData_RejectsExpensiveChecks(t *testing.T) {
 	const most = 60_000 // bytes of an answer
 	zeros := list("0", most/2)
 	for name, test := range map[string]struct{ schema, data string }{
@@ -47,7 +47,7 @@ func TestFits_DoesNotBeginACheckThatWouldTakeTooLong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, text := range []string{test.schema, otherCase(test.schema)} {
-				err := schema.Fits("answer", json.RawMessage(text), json.RawMessage(test.data))
+				err := schema.CheckData("answer", json.RawMessage(text), json.RawMessage(test.data))
 				if err == nil || !strings.Contains(err.Error(), "too long to check") {
 					t.Errorf("%v", err)
 				}
@@ -56,7 +56,7 @@ func TestFits_DoesNotBeginACheckThatWouldTakeTooLong(t *testing.T) {
 	}
 }
 
-func TestFits_TakesLargeAnswersToUsualSchemas(t *testing.T) {
+func TestCheckData_AcceptsLargeAnswersToUsualSchemas(t *testing.T) {
 	row := `{"id":"a1","country":"c199","tags":["x","y"],"note":"none"}`
 	rows := `{"type":"array","uniqueItems":false,"items":{"type":"object","required":["id","country"],"additionalProperties":false,"properties":{
 		"id":{"type":"string","pattern":"^[a-z0-9-]{1,64}$"},"country":{"oneOf":` + strings.ReplaceAll(list(`{"const":"c","title":"C"}`, 199), `"c"`, `"cx"`) + `},
@@ -70,7 +70,7 @@ func TestFits_TakesLargeAnswersToUsualSchemas(t *testing.T) {
 		"anything":           {`true`, list("0", 30_000)},
 		"nothing said":       {`{}`, list("0", 30_000)},
 	} {
-		if err := schema.Fits("answer", json.RawMessage(test.schema), json.RawMessage(test.data)); err != nil {
+		if err := schema.CheckData("answer", json.RawMessage(test.schema), json.RawMessage(test.data)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

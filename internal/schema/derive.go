@@ -12,17 +12,17 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
 // derive makes the schema of a type: of what encoding/json writes of it. The library has such a function, too, and knows neither the option ",string" nor
 // numbers as the keys of maps, nor what becomes of an embedded field that has a name or may be nil.
-func (k *kinds) derive(t reflect.Type) (*jsonschema.Schema, error) {
+func (k *deriver) derive(t reflect.Type) (*jsonschema.Schema, error) {
 	null := false
 	for t.Kind() == reflect.Pointer {
 		null, t = true, t.Elem()
 	}
-	s, err := k.form(t)
+	s, err := k.derivePlain(t)
 	if err == nil && null {
 		orNull(s)
 	}
@@ -40,7 +40,7 @@ func orNull(s *jsonschema.Schema) {
 	}
 }
 
-func (k *kinds) form(t reflect.Type) (*jsonschema.Schema, error) {
+func (k *deriver) derivePlain(t reflect.Type) (*jsonschema.Schema, error) {
 	if known := k.schemas[t]; known != nil {
 		return known.CloneSchemas(), nil
 	}
@@ -85,7 +85,7 @@ func integer(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-func (k *kinds) list(t reflect.Type) (*jsonschema.Schema, error) {
+func (k *deriver) list(t reflect.Type) (*jsonschema.Schema, error) {
 	items, err := k.derive(t.Elem())
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (k *kinds) list(t reflect.Type) (*jsonschema.Schema, error) {
 }
 
 // table is the schema of a map, whose keys are written as texts.
-func (k *kinds) table(t reflect.Type) (*jsonschema.Schema, error) {
+func (k *deriver) table(t reflect.Type) (*jsonschema.Schema, error) {
 	values, err := k.derive(t.Elem())
 	if err != nil {
 		return nil, err
@@ -122,9 +122,9 @@ func (k *kinds) table(t reflect.Type) (*jsonschema.Schema, error) {
 var textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 
 // object is the schema of a struct. Nothing may be in it that the struct has no place for.
-func (k *kinds) object(t reflect.Type) (*jsonschema.Schema, error) {
+func (k *deriver) object(t reflect.Type) (*jsonschema.Schema, error) {
 	s := &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
-	for _, f := range savable.Fields(t) {
+	for _, f := range roundtrip.Fields(t) {
 		member, err := k.member(f)
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", t, f.Name, err)
@@ -141,7 +141,7 @@ func (k *kinds) object(t reflect.Type) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-func (k *kinds) member(f savable.Field) (*jsonschema.Schema, error) {
+func (k *deriver) member(f roundtrip.Field) (*jsonschema.Schema, error) {
 	s, err := k.derive(f.Type)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ const (
 )
 
 // quoted is the schema of a field with the option ",string": a text, in which the JSON of the value is.
-func (k *kinds) quoted(t reflect.Type) *jsonschema.Schema {
+func (k *deriver) quoted(t reflect.Type) *jsonschema.Schema {
 	null := t.Kind() == reflect.Pointer
 	if null {
 		t = t.Elem()

@@ -17,7 +17,7 @@ type hidden struct {
 }
 
 // The option ",string" was not looked at: no answer could be given to a kind with such a field, neither as Go wrote it nor as the schema had it.
-func TestFor_AFieldThatIsWrittenAsATextIsAString(t *testing.T) {
+func TestFor_StringOptionGivesAStringSchema(t *testing.T) {
 	type quoted struct {
 		I int         `json:"i,string"`
 		U *uint8      `json:"u,string"`
@@ -45,7 +45,7 @@ func TestFor_AFieldThatIsWrittenAsATextIsAString(t *testing.T) {
 }
 
 // Maps with numbers for keys had no schema, and nobody could ask with one; keys with choices could be anything.
-func TestFor_TheKeysOfAMapAreLookedAt(t *testing.T) {
+func TestFor_MapKeysAreChecked(t *testing.T) {
 	fits(t, map[int]string{-1: "a"}, `{"type":"object","additionalProperties":{"type":"string"},"propertyNames":{"pattern":"^-?(0|[1-9][0-9]*)$"}}`)
 	fits(t, map[uint8]string{1: "a"}, `{"type":"object","additionalProperties":{"type":"string"},"propertyNames":{"pattern":"^(0|[1-9][0-9]*)$"}}`)
 	fits(t, map[id]string{{1}: "a"}, `{"type":"object","additionalProperties":{"type":"string"}}`)
@@ -55,7 +55,7 @@ func TestFor_TheKeysOfAMapAreLookedAt(t *testing.T) {
 }
 
 // An embedded struct is part of the one around it, unless it has a name; then it is a member like any other.
-func TestFor_WhatIsEmbeddedIsWhereGoWritesIt(t *testing.T) {
+func TestFor_EmbeddedStructsFollowEncodingJSON(t *testing.T) {
 	const name = `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`
 	type flat struct{ named }
 	fits(t, flat{named{"a"}}, name)
@@ -76,13 +76,13 @@ func TestFor_WhatIsEmbeddedIsWhereGoWritesIt(t *testing.T) {
 }
 
 // What a struct that is not exported embeds into another one is written all the same. Its choices were not looked at: any text was one of them.
-func TestFor_ChoicesOfWhatIsEmbeddedCount(t *testing.T) {
+func TestFor_ChoicesOfEmbeddedStructsApply(t *testing.T) {
 	type answer struct{ hidden }
 	fits(t, answer{hidden{"red"}}, `{"type":"object","properties":{"colour":{"type":"string","enum":["red","blue"]}},"required":["colour"],"additionalProperties":false}`)
 	refuses[answer](t, `{"colour":"green"}`)
 }
 
-func TestFor_SaysWhereATypeIsThatJSONDoesNotHave(t *testing.T) {
+func TestFor_UnsupportedTypeErrorNamesThePath(t *testing.T) {
 	type inner struct{ F func() }
 	type outer struct{ Inner []inner }
 	_, err := schema.For[outer]()

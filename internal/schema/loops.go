@@ -18,18 +18,18 @@ func checkLoops(text json.RawMessage) error {
 	if err := json.Unmarshal(text, &root); err != nil {
 		return err
 	}
-	return everywhere(root, func(node any) error {
+	return eachObject(root, func(node any) error {
 		w := loopWalk{root: root, following: make(map[string]bool)}
 		return w.visit(node)
 	})
 }
 
-// everywhere calls a function for every object in a schema.
-func everywhere(node any, look func(any) error) error {
+// eachObject calls a function for every object in a schema.
+func eachObject(node any, look func(any) error) error {
 	switch node := node.(type) {
 	case []any:
 		for _, child := range node {
-			if err := everywhere(child, look); err != nil {
+			if err := eachObject(child, look); err != nil {
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func everywhere(node any, look func(any) error) error {
 			return err
 		}
 		for _, child := range node {
-			if err := everywhere(child, look); err != nil {
+			if err := eachObject(child, look); err != nil {
 				return err
 			}
 		}

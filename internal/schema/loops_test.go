@@ -10,7 +10,7 @@ import (
 )
 
 // A check that does not end overflows the stack, which brings the whole process down.
-func TestParse_RefusesASchemaWhoseCheckWouldNotEnd(t *testing.T) {
+func TestParse_InfiniteRecursionReturnsError(t *testing.T) {
 	doubling := `{"$defs":{`
 	for i := range 20 {
 		doubling += fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
@@ -43,7 +43,7 @@ func otherCase(text string) string {
 		`"items":`, `"Items":`, `"pattern":`, `"Pattern":`, `"contains":`, `"Contains":`, `"enum":`, `"Enum":`).Replace(text)
 }
 
-func TestParse_TakesATree(t *testing.T) {
+func TestParse_AcceptsRecursiveTree(t *testing.T) {
 	tree, err := schema.Parse(json.RawMessage(`{"type":"object","required":["n"],"properties":{"n":{"type":"integer"},"left":{"$ref":"#"},"right":{"$ref":"#"}}}`))
 	if err != nil {
 		t.Fatal(err)

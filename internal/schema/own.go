@@ -7,18 +7,18 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/fermata-go/fermata/internal/safely"
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// kinds are the types within a type whose JSON is not what their Go form tells.
-type kinds struct {
+// deriver are the types within a type whose JSON is not what their Go form tells.
+type deriver struct {
 	schemas    map[reflect.Type]*jsonschema.Schema
 	restricted bool // one of them lists its values
 }
 
 // collect finds them within t, and says whether t contains itself.
-func (k *kinds) collect(t reflect.Type, path []reflect.Type) (recursive bool) {
+func (k *deriver) collect(t reflect.Type, path []reflect.Type) (recursive bool) {
 	if slices.Contains(path, t) {
 		return true
 	}
@@ -38,7 +38,7 @@ func (k *kinds) collect(t reflect.Type, path []reflect.Type) (recursive bool) {
 		return false
 	}
 	recursive = k.inside(t, append(path, t))
-	if savable.HasOwnJSON(t) && (recursive || !k.tells(t)) {
+	if roundtrip.HasCustomJSON(t) && (recursive || !k.reflectsGoForm(t)) {
 		k.schemas[t] = &jsonschema.Schema{} // any JSON; reading it says what is wrong with it
 		if !t.Implements(marshaler) && !reflect.PointerTo(t).Implements(marshaler) {
 			k.schemas[t].Type = "string"
@@ -52,10 +52,10 @@ var marshaler = reflect.TypeFor[json.Marshaler]()
 
 // isBytes reports whether encoding/json writes a type as base64.
 func isBytes(t reflect.Type) bool {
-	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !savable.HasOwnJSON(t.Elem()) && !savable.HasOwnJSON(t)
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !roundtrip.HasCustomJSON(t.Elem()) && !roundtrip.HasCustomJSON(t)
 }
 
-func (k *kinds) inside(t reflect.Type, path []reflect.Type) (recursive bool) {
+func (k *deriver) inside(t reflect.Type, path []reflect.Type) (recursive bool) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
 		return k.collect(t.Elem(), path)
@@ -63,7 +63,7 @@ func (k *kinds) inside(t reflect.Type, path []reflect.Type) (recursive bool) {
 		k.collect(t.Key(), path)
 		return k.collect(t.Elem(), path)
 	case reflect.Struct:
-		for _, f := range savable.Fields(t) {
+		for _, f := range roundtrip.Fields(t) {
 			recursive = k.collect(f.Type, path) || recursive
 		}
 	}
@@ -72,7 +72,7 @@ func (k *kinds) inside(t reflect.Type, path []reflect.Type) (recursive bool) {
 
 // tells reports whether the Go form of a type that has JSON of its own tells that JSON, as it does if the type only looks at what it reads. Its zero
 // value is asked; null would say nothing.
-func (k *kinds) tells(t reflect.Type) bool {
+func (k *deriver) reflectsGoForm(t reflect.Type) bool {
 	form, err := k.derive(t)
 	if err != nil {
 		return false
@@ -88,7 +88,7 @@ func (k *kinds) tells(t reflect.Type) bool {
 // zeroOf is the JSON of a type's zero value; nil if it has none, or it is null.
 func zeroOf(t reflect.Type) (value any) {
 	var err error
-	defer safely.Recover(&err)
+	defer recovery.Recover(&err)
 	data, err := json.Marshal(reflect.New(t).Interface())
 	if err != nil || json.Unmarshal(data, &value) != nil {
 		return nil
@@ -96,9 +96,9 @@ func zeroOf(t reflect.Type) (value any) {
 	return value
 }
 
-// needNothing lets every member be left out, or be what a Go program writes that leaves it out.
-func needNothing(root *jsonschema.Schema) {
-	each(root, func(s *jsonschema.Schema) {
+// allOptional lets every member be left out, or be what a Go program writes that leaves it out.
+func allOptional(root *jsonschema.Schema) {
+	eachSchema(root, func(s *jsonschema.Schema) {
 		s.Required = nil
 		if s.Enum != nil && !slices.Contains(s.Enum, any("")) {
 			s.Enum = append(s.Enum, "")
@@ -106,15 +106,15 @@ func needNothing(root *jsonschema.Schema) {
 	})
 }
 
-// each calls change for a schema that was derived, and for all in it.
-func each(s *jsonschema.Schema, change func(*jsonschema.Schema)) {
+// eachSchema calls change for a schema that was derived, and for all in it.
+func eachSchema(s *jsonschema.Schema, change func(*jsonschema.Schema)) {
 	if s == nil {
 		return
 	}
 	change(s)
 	for _, property := range s.Properties {
-		each(property, change)
+		eachSchema(property, change)
 	}
-	each(s.Items, change)
-	each(s.AdditionalProperties, change)
+	eachSchema(s.Items, change)
+	eachSchema(s.AdditionalProperties, change)
 }

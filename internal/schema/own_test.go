@@ -30,7 +30,7 @@ func (p *price) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &
 type body []byte
 
 // What a Go value is written as must fit the schema of its type: nobody could answer with it otherwise, but for a test that hands over the Go value.
-func TestFor_TheJSONOfAValueFitsItsSchema(t *testing.T) {
+func TestFor_EncodedValueMatchesItsSchema(t *testing.T) {
 	fits(t, []byte("a"), `{"type":["null","string"],"contentEncoding":"base64"}`)
 	fits(t, []byte(nil), `{"type":["null","string"],"contentEncoding":"base64"}`)
 	fits(t, body("a"), `{"type":["null","string"],"contentEncoding":"base64"}`)
@@ -73,7 +73,7 @@ type colour string
 
 func (colour) Choices() []string { return []string{"red", "blue"} }
 
-func TestTextFor_SaysWhatTheChoicesAre(t *testing.T) {
+func TestTextFor_ListsChoices(t *testing.T) {
 	if text := schema.TextFor[[]colour](); string(text) != `{"type":["null","array"],"items":{"type":"string","enum":["red","blue"]}}` {
 		t.Errorf("%s", text)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // Somebody who typed 11 read "11/1 is greater than 10.000000", and for 1e400 about Go's float64.
-func TestReadable_NumbersAsPeopleWriteThem(t *testing.T) {
+func TestReadableError_PrintsPlainNumbers(t *testing.T) {
 	for _, c := range []struct{ schema, value, want string }{
 		{`{"maximum":10}`, `11`, "validating root: maximum: it is greater than 10"},
 		{`{"maximum":100}`, `100.5`, "validating root: maximum: it is greater than 100"},
@@ -22,8 +22,8 @@ func TestReadable_NumbersAsPeopleWriteThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Validate(json.RawMessage(c.value)); err == nil || schema.Readable(err.Error()) != c.want {
-			t.Errorf("%s of %s: %v, want %s", c.schema, c.value, schema.Readable(err.Error()), c.want)
+		if err := s.Validate(json.RawMessage(c.value)); err == nil || schema.ReadableError(err.Error()) != c.want {
+			t.Errorf("%s of %s: %v, want %s", c.schema, c.value, schema.ReadableError(err.Error()), c.want)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Schema struct {
 	// Recursive is true for a type that contains itself. Its schema allows anything; decoding and [CheckChoices] do the rest.
 	Recursive bool
 	// Print is the same for as long as the schema is. It is empty if the type is Recursive: then the schema does not tell.
-	Print string
+	Digest string
 
 	resolved *jsonschema.Resolved
 	read     json.RawMessage // the schema as the check reads it; only if it was parsed
@@ -39,37 +39,37 @@ type Schema struct {
 type choices interface{ Choices() []string }
 
 // For derives the schema of a Go type. JSON cannot hold every type: that is the error.
-func For[T any]() (Schema, error) { return known(wanted{reflect.TypeFor[T](), false}) }
+func For[T any]() (Schema, error) { return cachedSchema(schemaKey{reflect.TypeFor[T](), false}) }
 
 // ForPart is [For] for a T of which anything may be left out: it is zero then.
-func ForPart[T any]() (Schema, error) { return known(wanted{reflect.TypeFor[T](), true}) }
+func ForPart[T any]() (Schema, error) { return cachedSchema(schemaKey{reflect.TypeFor[T](), true}) }
 
-// wanted is what a schema is derived for: a type, or any part of it.
-type wanted struct {
+// schemaKey is what a schema is derived for: a type, or any part of it.
+type schemaKey struct {
 	of   reflect.Type
 	part bool
 }
 
 var schemas sync.Map // of wanted to the Schema that was derived, which nobody changes
 
-// known derives a schema once: a type stays what it is.
-func known(w wanted) (Schema, error) {
+// cachedSchema derives a schema once: a type stays what it is.
+func cachedSchema(w schemaKey) (Schema, error) {
 	if s, ok := schemas.Load(w); ok {
 		return s.(Schema), nil
 	}
 	var change func(*jsonschema.Schema)
 	if w.part {
-		change = needNothing
+		change = allOptional
 	}
-	s, err := derived(w.of, change)
+	s, err := deriveText(w.of, change)
 	if err == nil {
 		schemas.Store(w, s)
 	}
 	return s, err
 }
 
-func derived(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
-	special := kinds{schemas: map[reflect.Type]*jsonschema.Schema{
+func deriveText(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
+	special := deriver{schemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {}, // any JSON
 		reflect.TypeFor[json.Number]():     {Type: "number"},
 		reflect.TypeFor[time.Time]():       {Type: "string"},
@@ -100,7 +100,7 @@ func derived(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error) {
 	s := Schema{Text: text, BeyondType: special.restricted, Recursive: recursive, resolved: resolved}
 	if !recursive {
 		sum := sha256.Sum256(text)
-		s.Print = hex.EncodeToString(sum[:6])
+		s.Digest = hex.EncodeToString(sum[:6])
 	}
 	return s, nil
 }
@@ -134,8 +134,8 @@ func Parse(text json.RawMessage) (Schema, error) {
 	return Schema{Text: text, resolved: resolved, read: read}, nil
 }
 
-// AsRead is a schema as its check reads it. To that, "$Ref" is "$ref": whoever looks whether a check would end has to look at this, and not at the text.
-func AsRead(text json.RawMessage) (json.RawMessage, error) {
+// Normalize is a schema as its check reads it. To that, "$Ref" is "$ref": whoever looks whether a check would end has to look at this, and not at the text.
+func Normalize(text json.RawMessage) (json.RawMessage, error) {
 	var parsed jsonschema.Schema
 	if err := json.Unmarshal(text, &parsed); err != nil {
 		return nil, err
@@ -160,8 +160,8 @@ var errHuge = errors.New("a number is too large to be compared")
 // bound is what the library says of a number that is out of bounds, as "11/1 is greater than 10.000000".
 var bound = regexp.MustCompile(`: \S+ (is (?:less|greater|not)[a-z ]* -?[0-9]+)(\.[0-9]*[1-9])?\.?0*$`)
 
-// Readable is what is wrong with a value, with the bounds of numbers as people write them.
-func Readable(text string) string { return bound.ReplaceAllString(text, ": it $1$2") }
+// ReadableError is what is wrong with a value, with the bounds of numbers as people write them.
+func ReadableError(text string) string { return bound.ReplaceAllString(text, ": it $1$2") }
 
 // TextFor is the JSON Schema of T for people and programs elsewhere; nil if T has none, and then only decoding checks it.
 func TextFor[T any]() json.RawMessage {
@@ -172,8 +172,8 @@ func TextFor[T any]() json.RawMessage {
 	return s.Text
 }
 
-// Fits checks data that came from outside against a schema that was part of the question; no schema fits all.
-func Fits(what string, text, data json.RawMessage) error {
+// CheckData checks data that came from outside against a schema that was part of the question; no schema fits all.
+func CheckData(what string, text, data json.RawMessage) error {
 	if err := strictjson.Check(data); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -184,7 +184,7 @@ func Fits(what string, text, data json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("the schema of the %s cannot be used: %w", what, err)
 	}
-	if err = affordable(stored.read, data); err == nil {
+	if err = checkCost(stored.read, data); err == nil {
 		err = stored.Validate(data)
 	}
 	if err != nil {

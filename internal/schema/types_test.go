@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCheckTypes_NoneIsMadeUp(t *testing.T) {
+func TestCheckTypes_UnknownTypeReturnsError(t *testing.T) {
 	for text, good := range map[string]bool{
 		`true`: true, `{}`: true, `{"type":"object"}`: true, `{"type":["string","null"]}`: true,
 		`{"const":{"type":"invoice"}}`: true, `{"properties":{"type":{"type":"string"}}}`: true,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fermata-go/fermata/internal/explore"
+	"github.com/fermata-go/fermata/internal/modelcheck"
 )
 
 // transition is one row of the protocol: what a request does at a stage. # stands for the gate that its provider has loaded.
@@ -82,7 +82,7 @@ func lockable(w world, _ request) bool {
 	return w.row.status == active && (w.row.lock == "" || w.row.stale)
 }
 func providerWaits(w world, _ request) bool { return w.provider.waits() }
-func approves(_ world, r request) bool      { return r.word == approve }
+func approves(_ world, r request) bool      { return r.decision == approve }
 func lockHasItsID(w world, r request) bool  { return w.row.lock == r.id }
 func mayFail(w world, _ request) bool       { return w.left.errors > 0 }
 func mayDie(w world, _ request) bool        { return w.left.crashes > 0 }
@@ -98,8 +98,8 @@ func happen(w *world, n int) { w.outside.happened[w.requests[n].loaded]++ }
 
 func save(w *world, n int) {
 	r := w.requests[n]
-	w.outside.decided[r.loaded] |= r.word
-	if r.word == approve {
+	w.outside.decided[r.loaded] |= r.decision
+	if r.decision == approve {
 		w.provider.gate = r.loaded%maxGates + 1
 	} else {
 		w.provider.stopped = true
@@ -119,7 +119,7 @@ func freeLock(w *world, n int) {
 
 func tell(w *world, n int) {
 	if r := w.requests[n]; r.loaded != noQuestion {
-		w.outside.told[r.loaded] |= r.word
+		w.outside.told[r.loaded] |= r.decision
 	}
 }
 
@@ -173,15 +173,15 @@ func restart(w *world) {
 }
 
 // steps is everything that can happen next.
-func steps(w world) []explore.Step[world] {
-	var list []explore.Step[world]
+func steps(w world) []modelcheck.Step[world] {
+	var list []modelcheck.Step[world]
 	for n, r := range w.requests {
 		if r.person == "" {
 			continue
 		}
 		for _, row := range protocol {
 			if row.at == r.stage && (row.when == nil || row.when(w, r)) {
-				list = append(list, explore.Step[world]{Name: row.say(w, n), Fault: row.fault, To: row.take(w, n)})
+				list = append(list, modelcheck.Step[world]{Name: row.say(w, n), Fault: row.fault, To: row.take(w, n)})
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func steps(w world) []explore.Step[world] {
 		if e.when(w) {
 			next := w
 			e.do(&next)
-			list = append(list, explore.Step[world]{Name: e.what, Fault: e.fault, To: next})
+			list = append(list, modelcheck.Step[world]{Name: e.what, Fault: e.fault, To: next})
 		}
 	}
 	return list

@@ -16,8 +16,8 @@ type world struct {
 	row      row
 	provider provider
 	requests [maxRequests]request
-	left     chances
-	outside  outside
+	left     faultBudget
+	outside  externalWorld
 }
 
 // row is what the design keeps of a run in its table.
@@ -67,7 +67,7 @@ func (p provider) question() int {
 // request is a call with a person's word in it. The zero value is none.
 type request struct {
 	person, id string
-	word       word
+	decision   decision
 	question   int   // what the person saw when they decided
 	after      party // the request that was answered before this one is sent; nobody: it need not wait
 	persistent bool  // sends it again until it is answered with 200
@@ -76,20 +76,20 @@ type request struct {
 	loaded int // the question that the provider took the word for
 }
 
-type word int
+type decision int
 
 const (
-	approve word = 1 << iota
+	approve decision = 1 << iota
 	reject
 	expire // the clock's
 )
 
-func (w word) String() string {
-	return map[word]string{approve: "approve", reject: "reject", expire: "expire"}[w]
+func (w decision) String() string {
+	return map[decision]string{approve: "approve", reject: "reject", expire: "expire"}[w]
 }
 
 func (r request) String() string {
-	return fmt.Sprintf("%s (resume %s, %s gate %s)", r.person, r.id, r.word, name(r.question))
+	return fmt.Sprintf("%s (resume %s, %s gate %s)", r.person, r.id, r.decision, name(r.question))
 }
 
 // name is how people call a question.
@@ -121,8 +121,8 @@ const (
 // inside reports whether the request believes that it alone works on the run.
 func (r request) inside() bool { return r.person != "" && r.stage >= locked && r.stage <= saved }
 
-// chances bound what can happen besides requests.
-type chances struct {
+// faultBudget bound what can happen besides requests.
+type faultBudget struct {
 	crashes  int  // a process dies
 	lapses   int  // 30 seconds pass under a holder who is alive
 	errors   int  // the provider fails for a moment
@@ -131,11 +131,11 @@ type chances struct {
 	atOnce   bool // all gates are shown at once, as parallel interrupts are
 }
 
-// outside is what people were told and what happened, which no table knows.
-type outside struct {
+// externalWorld is what people were told and what happened, which no table knows.
+type externalWorld struct {
 	happened [maxQuestions]int
-	decided  [maxQuestions]word
-	told     [maxQuestions]word
+	decided  [maxQuestions]decision
+	told     [maxQuestions]decision
 	robbed   bool // somebody freed the lock of another
 	revived  bool // a run that was over became something else
 }

@@ -22,16 +22,16 @@ import (
 // document from eating the stack.
 const MaxDepth = 100
 
-// MaxValue is how deep a value may nest that others hand in. It is kept in documents of ours, some levels down, and what was taken must be readable
+// MaxValueDepth is how deep a value may nest that others hand in. It is kept in documents of ours, some levels down, and what was taken must be readable
 // as long as they are.
-const MaxValue = MaxDepth - 20
+const MaxValueDepth = MaxDepth - 20
 
 // Check returns nil if data is exactly one JSON value in valid UTF-8, no escape in it is half of a surrogate pair, no object in it has two members whose names are
 // equal or differ only in case, and it is not nested deeper than MaxDepth.
 func Check(data []byte) error { return check(data, MaxDepth) }
 
-// CheckValue is Check for what others hand in: it is not nested deeper than MaxValue.
-func CheckValue(data []byte) error { return check(data, MaxValue) }
+// CheckValue is Check for what others hand in: it is not nested deeper than MaxValueDepth.
+func CheckValue(data []byte) error { return check(data, MaxValueDepth) }
 
 func check(data []byte, limit int) error {
 	if !utf8.Valid(data) {
@@ -41,16 +41,16 @@ func check(data []byte, limit int) error {
 		var none json.RawMessage
 		return cmp.Or(json.Unmarshal(data, &none), errors.New("not JSON"))
 	}
-	if !paired(data) {
+	if !checkSurrogates(data) {
 		return errors.New("half of a surrogate pair: it is no character")
 	}
 	w := walker{data: data, limit: limit}
 	return w.value(0)
 }
 
-// paired reports whether each surrogate that stands in a document, as an escape, has its other half. Readers make of one alone what they like, most of them
+// checkSurrogates reports whether each surrogate that stands in a document, as an escape, has its other half. Readers make of one alone what they like, most of them
 // U+FFFD: then two texts that differ look the same, and have the same digest. The document is known to be JSON.
-func paired(data []byte) bool {
+func checkSurrogates(data []byte) bool {
 	for {
 		at := bytes.IndexByte(data, '\\')
 		if at < 0 {
@@ -105,29 +105,29 @@ func Decode(data []byte, v any) error {
 	if err := dec.Decode(v); err != nil {
 		return err
 	}
-	return sameNames(data, v)
+	return checkNames(data, v)
 }
 
-// sameNames catches what DisallowUnknownFields lets through, a member that reached a field only by ignoring case: what
+// checkNames catches what DisallowUnknownFields lets through, a member that reached a field only by ignoring case: what
 // was decoded is written again, and each name in the input must occur there with the same spelling or not at all.
-func sameNames(data []byte, v any) error {
+func checkNames(data []byte, v any) error {
 	again, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	in, err := anything(data)
+	in, err := decodeAny(data)
 	if err != nil {
 		return err
 	}
-	out, err := anything(again)
+	out, err := decodeAny(again)
 	if err != nil {
 		return err
 	}
 	return compareNames(in, out, "")
 }
 
-// anything reads whatever JSON there is, with numbers of any size.
-func anything(data []byte) (v any, err error) {
+// decodeAny reads whatever JSON there is, with numbers of any size.
+func decodeAny(data []byte) (v any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	err = dec.Decode(&v)
@@ -248,9 +248,9 @@ func (w *walker) text() []byte {
 
 // names are those of one object: few of them in a list, many in a map.
 type names struct {
-	few  [8][]byte
-	n    int
-	many map[string]string // by what Go takes for the same name
+	list  [8][]byte
+	n     int
+	index map[string]string // by what Go takes for the same name
 }
 
 func (s *names) add(quoted []byte) error {
@@ -262,31 +262,31 @@ func (s *names) add(quoted []byte) error {
 		}
 		name = []byte(plain)
 	}
-	if s.many == nil && s.n < len(s.few) {
-		for _, first := range s.few[:s.n] {
+	if s.index == nil && s.n < len(s.list) {
+		for _, first := range s.list[:s.n] {
 			if bytes.EqualFold(first, name) {
-				return twice(name, first)
+				return errDuplicate(name, first)
 			}
 		}
-		s.few[s.n] = name
+		s.list[s.n] = name
 		s.n++
 		return nil
 	}
-	if s.many == nil {
-		s.many = make(map[string]string)
-		for _, first := range s.few[:s.n] {
-			s.many[folded(first)] = string(first)
+	if s.index == nil {
+		s.index = make(map[string]string)
+		for _, first := range s.list[:s.n] {
+			s.index[folded(first)] = string(first)
 		}
 	}
 	key := folded(name)
-	if first, known := s.many[key]; known {
-		return twice(name, []byte(first))
+	if first, known := s.index[key]; known {
+		return errDuplicate(name, []byte(first))
 	}
-	s.many[key] = string(name)
+	s.index[key] = string(name)
 	return nil
 }
 
-func twice(name, first []byte) error {
+func errDuplicate(name, first []byte) error {
 	return fmt.Errorf("member %q stands beside %q: which one counts?", name, first)
 }
 
@@ -304,7 +304,7 @@ func folded(name []byte) string {
 // Canonical returns the one spelling of a JSON document that all equal documents share: members sorted by name, no white
 // space, numbers as they were written. Digests are made of it.
 func Canonical(data []byte) ([]byte, error) {
-	v, err := anything(data) // a float64 would merge numbers beyond 2^53
+	v, err := decodeAny(data) // a float64 would merge numbers beyond 2^53
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func TestCheck(t *testing.T) {
 }
 
 // A half of a surrogate pair is no character. encoding/json makes U+FFFD of each, so that different texts were the same state key, and had one digest.
-func TestCheck_SurrogatesComeInPairs(t *testing.T) {
+func TestCheck_UnpairedSurrogateReturnsError(t *testing.T) {
 	for _, good := range []string{`"\ud83d\ude00"`, `"\uD83D\uDE00\ud83d\ude00x"`, `"\\ud83d"`, `"\\\\ud83d"`, `"\ufffd\ud7ff\ue000"`, `{"\ud83d\ude00":"\u00e9\n"}`} {
 		if err := strictjson.Check([]byte(good)); err != nil {
 			t.Errorf("%s: %v", good, err)
@@ -161,12 +161,12 @@ func FuzzCheck_AcceptsOnlyWhatGoReadsToo(f *testing.F) {
 }
 
 // What is kept inside of documents has to leave room for them.
-func TestCheckValue_LeavesRoomForWhatIsAroundIt(t *testing.T) {
+func TestCheckValue_LeavesDepthForTheEnclosingDocument(t *testing.T) {
 	deep := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
-	if err := strictjson.CheckValue(deep(strictjson.MaxValue)); err != nil {
+	if err := strictjson.CheckValue(deep(strictjson.MaxValueDepth)); err != nil {
 		t.Error(err)
 	}
-	if strictjson.CheckValue(deep(strictjson.MaxValue+1)) == nil || strictjson.MaxValue >= strictjson.MaxDepth {
+	if strictjson.CheckValue(deep(strictjson.MaxValueDepth+1)) == nil || strictjson.MaxValueDepth >= strictjson.MaxDepth {
 		t.Error("there is no room")
 	}
 	if strictjson.CheckValue([]byte(`{"a":1,"A":2}`)) == nil {
@@ -174,7 +174,7 @@ func TestCheckValue_LeavesRoomForWhatIsAroundIt(t *testing.T) {
 	}
 }
 
-func TestMembers_AreStrictAndWhatTheyNameIsNot(t *testing.T) {
+func TestMembers_NamesAreStrictAndValuesAreNot(t *testing.T) {
 	inside := `{"a":1,"A":[2],"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`
 	members, err := strictjson.Members([]byte(` {"x":` + inside + `, "y":1e400}`))
 	if err != nil || len(members) != 2 || string(members["x"]) != inside || string(members["y"]) != "1e400" {
@@ -188,7 +188,7 @@ func TestMembers_AreStrictAndWhatTheyNameIsNot(t *testing.T) {
 }
 
 // A number that no machine has was a mistake of the one who compares names, and of nobody else.
-func TestDecode_TakesNumbersOfAnySize(t *testing.T) {
+func TestDecode_AcceptsNumbersOfAnySize(t *testing.T) {
 	var v struct {
 		N json.RawMessage `json:"n"`
 	}

@@ -19,9 +19,9 @@ import (
 // A test process that has to end badly is told how in this variable.
 const ending = "FERMATA_TESTSERVER_ENDING"
 
-// WantNothingLeft starts the test that calls it again, in processes that end badly after start has made a server, and wants the server to be gone after
+// CheckCleanup starts the test that calls it again, in processes that end badly after start has made a server, and wants the server to be gone after
 // each of them, and its directory, unless that is "".
-func WantNothingLeft(t *testing.T, start func() (pid int, dir string)) {
+func CheckCleanup(t *testing.T, start func() (pid int, dir string)) {
 	if how := os.Getenv(ending); how != "" {
 		pid, dir := start()
 		fmt.Printf("server %d in %q\n", pid, dir)
@@ -34,14 +34,14 @@ func WantNothingLeft(t *testing.T, start func() (pid int, dir string)) {
 		test := t.Name()
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			pid, dir := endBadly(t, test, how)
+			pid, dir := runAndCrash(t, test, how)
 			wantGone(t, pid, dir)
 		})
 	}
 }
 
-// endBadly runs a test in a process that ends badly, and returns the server that it has told of.
-func endBadly(t *testing.T, test, how string) (pid int, dir string) {
+// runAndCrash runs a test in a process that ends badly, and returns the server that it has told of.
+func runAndCrash(t *testing.T, test, how string) (pid int, dir string) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -67,9 +67,9 @@ func endBadly(t *testing.T, test, how string) (pid int, dir string) {
 
 func wantGone(t *testing.T, pid int, dir string) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); running(pid) || there(dir); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(StartTimeout); running(pid) || exists(dir); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the server runs: %t; its directory is there: %t", running(pid), there(dir))
+			t.Fatalf("the server runs: %t; its directory is there: %t", running(pid), exists(dir))
 		}
 	}
 }
@@ -82,7 +82,7 @@ func running(pid int) bool {
 	return syscall.Kill(pid, 0) == nil
 }
 
-func there(dir string) bool {
+func exists(dir string) bool {
 	_, err := os.Stat(dir)
 	return dir != "" && !errors.Is(err, fs.ErrNotExist)
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Patience is how long a server may take to start or to stop. Both take a fraction of a second unless the machine is overloaded.
-const Patience = time.Minute
+// StartTimeout is how long a server may take to start or to stop. Both take a fraction of a second unless the machine is overloaded.
+const StartTimeout = time.Minute
 
 // guardScript reads the id of the process to end, if there is one, from each line of its input. Its input ends when the test
 // process closes it or is gone, whatever ended it. It waits for a while and not for ever, because the entry of a process
@@ -73,7 +73,7 @@ func (g *Guard) Dismiss() error {
 // chosen anew each time; one that is there is kept, so that addresses stay good.
 func Run(port *int, try func(deadline time.Time) error) error {
 	fixed := *port != 0
-	deadline := time.Now().Add(Patience)
+	deadline := time.Now().Add(StartTimeout)
 	for {
 		if !fixed {
 			var err error

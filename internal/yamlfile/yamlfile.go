@@ -19,7 +19,7 @@ func Decode(text []byte, into any) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(into); err != nil {
-		return plain(err)
+		return withoutGoTypes(err)
 	}
 	if err := decoder.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return errors.New("the file has more than one document")
@@ -27,8 +27,8 @@ func Decode(text []byte, into any) error {
 	return nil
 }
 
-// plain is an error of the library without the names of Go types, which say nothing to whoever wrote the file.
-func plain(err error) error {
+// withoutGoTypes is an error of the library without the names of Go types, which say nothing to whoever wrote the file.
+func withoutGoTypes(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file is empty")
 	}
@@ -45,19 +45,19 @@ func plain(err error) error {
 
 // What the library says of a document that does not fit.
 var (
-	unknownKey = regexp.MustCompile(`^(line \d+): field (.*) not found in type .*$`)
-	keyTwice   = regexp.MustCompile(`^(line \d+): mapping key (.*) already defined at (line \d+)$`)
-	otherShape = regexp.MustCompile("(?s)^(line \\d+): cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.*)$")
+	unknownKey   = regexp.MustCompile(`^(line \d+): field (.*) not found in type .*$`)
+	duplicateKey = regexp.MustCompile(`^(line \d+): mapping key (.*) already defined at (line \d+)$`)
+	typeMismatch = regexp.MustCompile("(?s)^(line \\d+): cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.*)$")
 )
 
 func sentence(text string) string {
 	if m := unknownKey.FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("%s: there is no key %q here", m[1], m[2])
 	}
-	if m := keyTwice.FindStringSubmatch(text); m != nil {
+	if m := duplicateKey.FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("%s: %s is said twice, first in %s", m[1], m[2], m[3])
 	}
-	m := otherShape.FindStringSubmatch(text)
+	m := typeMismatch.FindStringSubmatch(text)
 	if m == nil {
 		return text
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-go/fermata/internal/yamlfile"
 )
 
-type paper struct {
+type document struct {
 	Title string              `yaml:"title"`
 	Lists map[string][]string `yaml:"lists"`
 	Parts []struct {
@@ -15,7 +15,7 @@ type paper struct {
 	} `yaml:"parts"`
 }
 
-func TestDecode_SaysWhatIsWrongWithoutGo(t *testing.T) {
+func TestDecode_ErrorsDoNotNameGoTypes(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"good":              {"title: a\nlists: {a: [b]}\nparts: [{name: x, count: 2}]\n", ""},
 		"nothing":           {"", "the file is empty"},
@@ -33,7 +33,7 @@ func TestDecode_SaysWhatIsWrongWithoutGo(t *testing.T) {
 		"two documents":     {"title: a\n---\ntitle: b\n", "the file has more than one document"},
 	} {
 		got := ""
-		if err := yamlfile.Decode([]byte(c.text), new(paper)); err != nil {
+		if err := yamlfile.Decode([]byte(c.text), new(document)); err != nil {
 			got = err.Error()
 		}
 		if got != c.want {

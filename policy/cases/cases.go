@@ -28,13 +28,13 @@ import (
 type Result struct {
 	Passed, Failed int
 	// Unhit are the rules that no case hits: nobody has shown what they are for.
-	Unhit []string
+	UncoveredRules []string
 }
 
 // Run judges every case and writes what came of it, one line for a case that passed and the whole explanation for one that
 // did not. The error is a [*policy.LoadError] if the file of cases cannot be read, and else that of w.
 func Run(w io.Writer, set *policy.Set, file string, src []byte) (Result, error) {
-	all, err := read(file, src)
+	all, err := parse(file, src)
 	if err != nil {
 		return Result{}, err
 	}
@@ -42,9 +42,9 @@ func Run(w io.Writer, set *policy.Set, file string, src []byte) (Result, error) 
 	hit := make(map[string]bool)
 	var b strings.Builder
 	for _, c := range all {
-		decision, problems := c.judge(set)
+		decision, problems := c.check(set)
 		for _, t := range decision.Trace {
-			hit[t.Rule] = hit[t.Rule] || t.Outcome == policy.Hit
+			hit[t.Rule] = hit[t.Rule] || t.Outcome == policy.RuleHit
 		}
 		if len(problems) == 0 {
 			result.Passed++
@@ -56,38 +56,38 @@ func Run(w io.Writer, set *policy.Set, file string, src []byte) (Result, error) 
 	}
 	for _, r := range set.Rules() {
 		if !hit[r.ID] {
-			result.Unhit = append(result.Unhit, r.ID)
+			result.UncoveredRules = append(result.UncoveredRules, r.ID)
 		}
 	}
 	fmt.Fprintf(&b, "%d passed, %d failed\n", result.Passed, result.Failed)
-	if len(result.Unhit) > 0 {
-		fmt.Fprintf(&b, "no case hits: %s\n", strings.Join(result.Unhit, ", "))
+	if len(result.UncoveredRules) > 0 {
+		fmt.Fprintf(&b, "no case hits: %s\n", strings.Join(result.UncoveredRules, ", "))
 	}
 	_, err = io.WriteString(w, b.String())
 	return result, err
 }
 
-// one is a case.
-type one struct {
-	name     string
-	line     int
-	input    policy.Input
-	past     map[string]int64 // by limit id, or as "tool/1h"; "*" for all
-	want     string
-	rules    []string
-	needs    []string
-	deadline policy.Duration
-	minAuth  policy.Auth
-	verbs    []string
-	rehearse policy.Verdict
+// testCase is a case.
+type testCase struct {
+	name          string
+	line          int
+	input         policy.Input
+	counters      map[string]int64 // by limit id, or as "tool/1h"; "*" for all
+	want          string
+	rules         []string
+	needs         []string
+	deadline      policy.Duration
+	minAuth       policy.Auth
+	verbs         []string
+	dryRunVerdict policy.Verdict
 }
 
 // wantError is what a case wants of an input that cannot be judged.
 const wantError = "error"
 
-func (c one) judge(set *policy.Set) (policy.Decision, []string) {
+func (c testCase) check(set *policy.Set) (policy.Decision, []string) {
 	in := c.input
-	in.History = c.history(set.Demands(in))
+	in.History = c.history(set.CounterQueries(in))
 	d, err := set.Decide(in)
 	if err != nil {
 		if c.want == wantError {
@@ -105,7 +105,7 @@ func (c one) judge(set *policy.Set) (policy.Decision, []string) {
 	if c.rules != nil && !slices.Equal(c.rules, d.Rules) {
 		differ("rules ", c.rules, d.Rules)
 	}
-	need := d.Need
+	need := d.Requirement
 	if need == nil {
 		need = &policy.Requirement{}
 	}
@@ -113,7 +113,7 @@ func (c one) judge(set *policy.Set) (policy.Decision, []string) {
 	for _, g := range need.Groups {
 		groups = append(groups, g.String())
 	}
-	if c.needs != nil && !sameWords(c.needs, groups) {
+	if c.needs != nil && !sameElements(c.needs, groups) {
 		differ("needs ", c.needs, groups)
 	}
 	if c.deadline != 0 && c.deadline != need.Deadline {
@@ -122,26 +122,26 @@ func (c one) judge(set *policy.Set) (policy.Decision, []string) {
 	if c.minAuth != "" && c.minAuth != need.MinAuth {
 		differ("min_auth ", c.minAuth, need.MinAuth)
 	}
-	if c.verbs != nil && !sameWords(c.verbs, need.Verbs) {
+	if c.verbs != nil && !sameElements(c.verbs, need.Verbs) {
 		differ("verbs ", c.verbs, need.Verbs)
 	}
-	if c.rehearse != "" && c.rehearse != d.Rehearsed {
-		differ("rehearsed ", c.rehearse, d.Rehearsed)
+	if c.dryRunVerdict != "" && c.dryRunVerdict != d.DryRunVerdict {
+		differ("rehearsed ", c.dryRunVerdict, d.DryRunVerdict)
 	}
 	return d, problems
 }
 
-// sameWords reports whether both have the same words, in any order.
-func sameWords(a, b []string) bool {
+// sameElements reports whether both have the same words, in any order.
+func sameElements(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // history answers the demands of the rules with the numbers of the case. What it has no number for stays unanswered.
-func (c one) history(demands []policy.Demand) map[string]int64 {
+func (c testCase) history(demands []policy.CounterQuery) map[string]int64 {
 	numbers := make(map[string]int64)
 	for _, d := range demands {
-		for _, name := range []string{pastName(d), "*"} {
-			if n, ok := c.past[name]; ok {
+		for _, name := range []string{counterName(d), "*"} {
+			if n, ok := c.counters[name]; ok {
 				numbers[d.Key()] = n
 				break
 			}
@@ -150,8 +150,8 @@ func (c one) history(demands []policy.Demand) map[string]int64 {
 	return numbers
 }
 
-// pastName is how a case calls a demand: by the id of the limit, or as history.count is called.
-func pastName(d policy.Demand) string {
+// counterName is how a case calls a demand: by the id of the limit, or as history.count is called.
+func counterName(d policy.CounterQuery) string {
 	if d.Limit != "" {
 		return d.Limit
 	}
@@ -165,7 +165,7 @@ func pastName(d policy.Demand) string {
 	return strings.Join(by, ",") + "/" + d.Window.String()
 }
 
-func (c one) explain(b *strings.Builder, file string, d policy.Decision, problems []string) {
+func (c testCase) explain(b *strings.Builder, file string, d policy.Decision, problems []string) {
 	fmt.Fprintf(b, "FAIL  %s\n", c.name)
 	for _, p := range problems {
 		fmt.Fprintf(b, "      %s:%d: %s\n", file, c.line, p)

@@ -43,7 +43,7 @@ func TestRun(t *testing.T) {
 - {name: twice the key, input: {tool: refund, args_json: '{"a":1,"a":2}'}, want: error}
 - {name: on a sunday, input: {tool: refund, args: {cents: 5}, at: 2026-11-15T10:00:00Z}, past: 0, want: allow, rehearsed: deny}
 `))
-	if err != nil || result.Passed != 7 || result.Failed != 0 || !slices.Equal(result.Unhit, []string{"never"}) {
+	if err != nil || result.Passed != 7 || result.Failed != 0 || !slices.Equal(result.UncoveredRules, []string{"never"}) {
 		t.Errorf("%+v, %v\n%s", result, err, &out)
 	}
 	if !strings.HasPrefix(out.String(), "ok    small\n") || !strings.HasSuffix(out.String(), "7 passed, 0 failed\nno case hits: never\n") {
@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 }
 
 // Each of these cases is wrong in one point, and the output says which.
-func TestRun_SaysWhatIsWrong(t *testing.T) {
+func TestRun_ReportsFailures(t *testing.T) {
 	const asked = `input: {tool: mail}, past: 0, `
 	for line, want := range map[string]string{
 		asked + `want: allow`:                              "want allow, got ask",

@@ -112,7 +112,7 @@ rules:
 }
 
 // The program that docs/policy.md shows is the one that runs as an example.
-func TestDocs_QuoteTheExample(t *testing.T) {
+func TestDocs_QuoteExampleFile(t *testing.T) {
 	source, err := os.ReadFile("../example_hook_test.go")
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// read reads a file of cases, whole or not at all.
-func read(file string, src []byte) ([]one, error) {
+// parse reads a file of cases, whole or not at all.
+func parse(file string, src []byte) ([]testCase, error) {
 	var problems []policy.Problem
 	name := ""
 	r := yamldoc.Reader{Report: func(line int, text string) {
@@ -18,17 +18,17 @@ func read(file string, src []byte) ([]one, error) {
 	}}
 	root := r.Document(src)
 	top := root.Map("input", "cases")
-	base := policy.Input{Untold: policy.Untellable}
-	input(top["input"], &base)
-	var all []one
+	base := policy.Input{UnknownFields: policy.OptionalFields}
+	parseInput(top["input"], &base)
+	var all []testCase
 	for _, node := range top["cases"].List() {
 		fields := node.Map("name", "input", "past", "want", "rules", "needs", "deadline", "min_auth", "verbs", "rehearsed")
 		name = fields["name"].Text()
-		c := one{name: name, line: node.Line(), input: base, past: past(fields["past"])}
-		input(fields["input"], &c.input)
+		c := testCase{name: name, line: node.Line(), input: base, counters: parseCounters(fields["past"])}
+		parseInput(fields["input"], &c.input)
 		c.want = fields["want"].Choice(string(policy.Allow), string(policy.Ask), string(policy.Deny), wantError)
 		if fields["want"].Missing() {
-			node.Wrong("the case does not say what it wants")
+			node.Reportf("the case does not say what it wants")
 		}
 		if !fields["rules"].Missing() {
 			c.rules = fields["rules"].Texts()
@@ -41,7 +41,7 @@ func read(file string, src []byte) ([]one, error) {
 		}
 		c.deadline = policy.Duration(fields["deadline"].Duration())
 		c.minAuth = policy.Auth(fields["min_auth"].Text())
-		c.rehearse = policy.Verdict(fields["rehearsed"].Text())
+		c.dryRunVerdict = policy.Verdict(fields["rehearsed"].Text())
 		all = append(all, c)
 		name = ""
 	}
@@ -54,9 +54,9 @@ func read(file string, src []byte) ([]one, error) {
 	return all, nil
 }
 
-// input puts what a node says into the input, and leaves the rest as it is. What no node says of effects, cost, risk and revision is untold, as it is on a
+// parseInput puts what a node says into the input, and leaves the rest as it is. What no node says of effects, cost, risk and revision is untold, as it is on a
 // server.
-func input(node yamldoc.Node, in *policy.Input) {
+func parseInput(node yamldoc.Node, in *policy.Input) {
 	texts := map[string]*string{
 		"account": &in.Account, "environment": &in.Environment, "graph": &in.Graph, "node": &in.Node, "run": &in.Run, "tool": &in.Tool,
 		"requester": &in.Requester, "agent": &in.Agent, "zone": &in.Zone,
@@ -71,7 +71,7 @@ func input(node yamldoc.Node, in *policy.Input) {
 			*text = fields[name].Text()
 		}
 	}
-	in.Untold = slices.DeleteFunc(slices.Clone(in.Untold), func(field string) bool { return !fields[field].Missing() })
+	in.UnknownFields = slices.DeleteFunc(slices.Clone(in.UnknownFields), func(field string) bool { return !fields[field].Missing() })
 	if !fields["effects"].Missing() {
 		in.Effects = fields["effects"].Texts()
 	}
@@ -87,15 +87,15 @@ func input(node yamldoc.Node, in *policy.Input) {
 	if at := fields["at"]; !at.Missing() {
 		t, err := time.Parse(time.RFC3339, at.Text())
 		if err != nil {
-			at.Wrong("at has to be a time such as 2026-11-16T10:00:00Z")
+			at.Reportf("at has to be a time such as 2026-11-16T10:00:00Z")
 		}
 		in.At = t
 	}
-	arguments(fields["args"], fields["args_json"], in)
+	parseArgs(fields["args"], fields["args_json"], in)
 }
 
-// arguments takes them as YAML, or as JSON for what YAML cannot say, such as 5.0 or a key twice.
-func arguments(args, text yamldoc.Node, in *policy.Input) {
+// parseArgs takes them as YAML, or as JSON for what YAML cannot say, such as 5.0 or a key twice.
+func parseArgs(args, text yamldoc.Node, in *policy.Input) {
 	if !text.Missing() {
 		in.Args = json.RawMessage(text.Text())
 		return
@@ -108,12 +108,12 @@ func arguments(args, text yamldoc.Node, in *policy.Input) {
 		in.Args, err = json.Marshal(value)
 	}
 	if err != nil {
-		args.Wrong("args cannot be written as JSON: %v", err)
+		args.Reportf("args cannot be written as JSON: %v", err)
 	}
 }
 
-// past reads one number for everything, or a mapping.
-func past(node yamldoc.Node) map[string]int64 {
+// parseCounters reads one number for everything, or a mapping.
+func parseCounters(node yamldoc.Node) map[string]int64 {
 	if node.Missing() {
 		return nil
 	}

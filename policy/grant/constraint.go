@@ -37,7 +37,7 @@ type Constraint struct {
 	// Type is the JSON type of what was approved: string, number, boolean, null, object or array; the last two are empty ones.
 	Type string `json:"type"`
 	// Above are the objects and lists around it, from the outside in: "{[" is an item of a list in an object.
-	Above string `json:"above,omitempty"`
+	Containers string `json:"above,omitempty"`
 	// Value is what to compare with; with In a list, with Any nothing.
 	Value json.RawMessage `json:"value,omitempty"`
 }
@@ -52,8 +52,8 @@ func AtLeast(least int64) Constraint {
 	return Constraint{Op: Ge, Value: json.RawMessage(strconv.FormatInt(least, 10))}
 }
 
-// Beginning lets a text go on differently after a prefix: without "..", white space and anything that a shell would act on.
-func Beginning(prefix string) Constraint {
+// HasPrefix lets a text go on differently after a prefix: without "..", white space and anything that a shell would act on.
+func HasPrefix(prefix string) Constraint {
 	raw, err := json.Marshal(prefix)
 	if err != nil {
 		return Constraint{Op: Prefix}
@@ -107,11 +107,11 @@ func (c Constraint) check() error {
 }
 
 // refuses says why a leaf does not pass; "" if it does. It never repeats the value.
-func (c Constraint) refuses(l leaf) string {
+func (c Constraint) reject(l leaf) string {
 	if l.kind != c.Type {
 		return fmt.Sprintf("is a %s and not a %s", l.kind, c.Type)
 	}
-	if l.above != c.Above {
+	if l.containers != c.Containers {
 		return "is in something else"
 	}
 	switch c.Op {
@@ -123,19 +123,19 @@ func (c Constraint) refuses(l leaf) string {
 		}
 		return "is another"
 	case In:
-		if c.among(l) {
+		if c.containsValue(l) {
 			return ""
 		}
 		return "is none of those that were granted"
 	case Prefix:
-		return c.refusesText(l)
+		return c.rejectText(l)
 	case Le, Ge:
-		return c.refusesNumber(l)
+		return c.rejectNumber(l)
 	}
 	return "has a constraint that is not known"
 }
 
-func (c Constraint) among(l leaf) bool {
+func (c Constraint) containsValue(l leaf) bool {
 	var values []json.RawMessage
 	if json.Unmarshal(c.Value, &values) != nil {
 		return false
@@ -146,7 +146,7 @@ func (c Constraint) among(l leaf) bool {
 	})
 }
 
-func (c Constraint) refusesText(l leaf) string {
+func (c Constraint) rejectText(l leaf) string {
 	var prefix, text string
 	if json.Unmarshal(c.Value, &prefix) != nil || prefix == "" || json.Unmarshal(l.raw, &text) != nil {
 		return "is no text"
@@ -156,25 +156,25 @@ func (c Constraint) refusesText(l leaf) string {
 	switch {
 	case !ok:
 		return "does not begin with what was granted"
-	case !known, strings.Contains(plain, ".."), strings.ContainsAny(plain, dots):
+	case !known, strings.Contains(plain, ".."), strings.ContainsAny(plain, dotLookalikes):
 		return "climbs out with \"..\""
-	case strings.ContainsFunc(rest, tricky), strings.ContainsFunc(plain, unicode.IsControl):
+	case strings.ContainsFunc(rest, isUnsafeRune), strings.ContainsFunc(plain, unicode.IsControl):
 		return "goes on with a character that a shell would act on"
 	}
 	return ""
 }
 
-// dots are characters that some systems take for one dot, or for several.
-const dots = "․‥…﹒．"
+// dotLookalikes are characters that some systems take for one dot, or for several.
+const dotLookalikes = "․‥…﹒．"
 
-var percent = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+var percentEscape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
 
 // unescaped is what stands behind percent signs, also behind those that stand behind others: %252e is %2e once more. It is not known if that does not come
 // to an end soon, or is no text: two bytes that are none can be a dot to somebody.
 func unescaped(text string) (plain string, known bool) {
 	for range 4 {
 		before := text
-		text = percent.ReplaceAllStringFunc(text, func(sign string) string {
+		text = percentEscape.ReplaceAllStringFunc(text, func(sign string) string {
 			letter, _ := hex.DecodeString(sign[1:])
 			return string(letter)
 		})
@@ -185,12 +185,12 @@ func unescaped(text string) (plain string, known bool) {
 	return text, false
 }
 
-// tricky are the characters with which a text can become a second command, another word or something unseen.
-func tricky(r rune) bool {
+// isUnsafeRune are the characters with which a text can become a second command, another word or something unseen.
+func isUnsafeRune(r rune) bool {
 	return strings.ContainsRune(";&|`$(){}[]<>'\"\\*?!#~", r) || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar
 }
 
-func (c Constraint) refusesNumber(l leaf) string {
+func (c Constraint) rejectNumber(l leaf) string {
 	bound, ok := rational(c.Value)
 	number, good := rational(l.raw)
 	switch {
@@ -226,7 +226,7 @@ func (b Budget) amount(in policy.Input, leaves map[string]leaf) (int64, error) {
 		return 0, errors.New("a budget cannot be negative")
 	}
 	if b.Of == Cost {
-		if slices.Contains(in.Untold, Cost) {
+		if slices.Contains(in.UnknownFields, Cost) {
 			return 0, errors.New("the cost is not told")
 		}
 		if in.Cost < 0 {

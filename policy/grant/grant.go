@@ -34,10 +34,10 @@ type Grant struct {
 	// Rules are the rules that asked, with their digests. A rule that is new, or has changed since, is not covered.
 	Rules map[string]string `json:"rules"`
 	// Need is what they demanded. The same rule may demand it of others elsewhere, as group:owners:${req.node} does.
-	Need *policy.Requirement `json:"need"`
+	Requirement *policy.Requirement `json:"need"`
 	// By is who gave it, From the request that was approved.
-	By   string `json:"by"`
-	From string `json:"from,omitempty"`
+	By      string `json:"by"`
+	Request string `json:"from,omitempty"`
 	// Since, when the yes was given, and NotAfter bound it in time: it holds before NotAfter.
 	Since    time.Time `json:"since"`
 	NotAfter time.Time `json:"notAfter"`
@@ -56,14 +56,14 @@ type Budget struct {
 	Max int64  `json:"max"`
 }
 
-// Cost as [Budget.Of] is what the action costs, as the input says: see [policy.Set.Rated].
+// Cost as [Budget.Of] is what the action costs, as the input says: see [policy.Set.WithRating].
 const Cost = "cost"
 
 // Terms are what a person adds to a yes to have it remembered.
 type Terms struct {
-	ID, By, From string
+	ID, By, Request string
 	// Now is when the grant is made, Given when the yes was given; zero is Now.
-	Now, Given time.Time
+	Now, ApprovedAt time.Time
 	// TTL is for how long from now. The policy's remember_max counts from the yes: whoever gave one must not prolong it by having it remembered again.
 	TTL     time.Duration
 	MaxUses int
@@ -76,10 +76,10 @@ var ErrNotRememberable = errors.New("grant: this cannot be remembered")
 
 // Narrowest makes the grant that matches what was approved, and no other arguments.
 func Narrowest(in policy.Input, decision policy.Decision, terms Terms) (Grant, error) {
-	if decision.Verdict != policy.Ask || decision.Need == nil {
+	if decision.Verdict != policy.Ask || decision.Requirement == nil {
 		return Grant{}, fmt.Errorf("%w: nobody was asked, the verdict was %s", ErrNotRememberable, decision.Verdict)
 	}
-	longest := time.Duration(decision.Need.RememberMax)
+	longest := time.Duration(decision.Requirement.RememberMax)
 	if longest <= 0 {
 		return Grant{}, fmt.Errorf("%w: remember_max is 0 in %v", ErrNotRememberable, decision.Rules)
 	}
@@ -87,12 +87,12 @@ func Narrowest(in policy.Input, decision policy.Decision, terms Terms) (Grant, e
 		return Grant{}, fmt.Errorf("%w: it needs a time, a span and a number of uses", ErrNotRememberable)
 	}
 	since := terms.Now
-	if !terms.Given.IsZero() {
-		since = terms.Given
+	if !terms.ApprovedAt.IsZero() {
+		since = terms.ApprovedAt
 	}
 	until := since.Add(longest)
 	if !terms.Now.Before(until) {
-		return Grant{}, fmt.Errorf("%w: the yes is older than the rules let it be remembered, %s", ErrNotRememberable, decision.Need.RememberMax)
+		return Grant{}, fmt.Errorf("%w: the yes is older than the rules let it be remembered, %s", ErrNotRememberable, decision.Requirement.RememberMax)
 	}
 	if wanted := terms.Now.Add(terms.TTL); wanted.Before(until) {
 		until = wanted
@@ -102,11 +102,11 @@ func Narrowest(in policy.Input, decision policy.Decision, terms Terms) (Grant, e
 		return Grant{}, err
 	}
 	g := Grant{
-		ID: terms.ID, Scope: ScopeOf(in), Args: make(map[string]Constraint, len(leaves)), Rules: decision.RuleDigests(), Need: decision.Need,
-		By: terms.By, From: terms.From, Since: since, NotAfter: until, MaxUses: terms.MaxUses,
+		ID: terms.ID, Scope: ScopeOf(in), Args: make(map[string]Constraint, len(leaves)), Rules: decision.RuleDigests(), Requirement: decision.Requirement,
+		By: terms.By, Request: terms.Request, Since: since, NotAfter: until, MaxUses: terms.MaxUses,
 	}
 	for pointer, l := range leaves {
-		g.Args[pointer] = Constraint{Op: Eq, Type: l.kind, Above: l.above, Value: l.raw}
+		g.Args[pointer] = Constraint{Op: Eq, Type: l.kind, Containers: l.containers, Value: l.raw}
 	}
 	if terms.Budget != nil {
 		budget := *terms.Budget
@@ -133,10 +133,10 @@ type Use struct {
 // Match says whether the grant stands for a person's yes to this input, of which the rules have just said the decision. The
 // error is a [*Mismatch].
 func (g Grant) Match(in policy.Input, decision policy.Decision, usage Usage, now time.Time) (Use, error) {
-	if err := g.alive(usage, now); err != nil {
+	if err := g.checkUsable(usage, now); err != nil {
 		return Use{}, err
 	}
-	if err := g.covers(decision, now); err != nil {
+	if err := g.checkRules(decision, now); err != nil {
 		return Use{}, err
 	}
 	if err := g.Scope.match(ScopeOf(in)); err != nil {
@@ -144,9 +144,9 @@ func (g Grant) Match(in policy.Input, decision policy.Decision, usage Usage, now
 	}
 	leaves, err := leavesOf(in.Args)
 	if err != nil {
-		return Use{}, mismatch(WhyArgument, "the arguments cannot be read")
+		return Use{}, newMismatch(MismatchArgument, "the arguments cannot be read")
 	}
-	if err := g.arguments(leaves); err != nil {
+	if err := g.checkArguments(leaves); err != nil {
 		return Use{}, err
 	}
 	use := Use{Grant: g.ID}
@@ -154,47 +154,47 @@ func (g Grant) Match(in policy.Input, decision policy.Decision, usage Usage, now
 		return use, nil
 	}
 	if use.Amount, err = g.Budget.amount(in, leaves); err != nil {
-		return Use{}, mismatch(WhyAmount, "%v", err)
+		return Use{}, newMismatch(MismatchAmount, "%v", err)
 	}
 	if usage.Amount < 0 || use.Amount > g.Budget.Max-usage.Amount {
-		return Use{}, mismatch(WhyAmount, "%d more would go beyond the %d that were granted", use.Amount, g.Budget.Max)
+		return Use{}, newMismatch(MismatchAmount, "%d more would go beyond the %d that were granted", use.Amount, g.Budget.Max)
 	}
 	return use, nil
 }
 
-func (g Grant) alive(usage Usage, now time.Time) error {
+func (g Grant) checkUsable(usage Usage, now time.Time) error {
 	switch {
 	case !g.Revoked.IsZero():
-		return mismatch(WhyRevoked, "the grant was revoked")
+		return newMismatch(MismatchRevoked, "the grant was revoked")
 	case now.Before(g.Since):
-		return mismatch(WhyExpired, "the grant is not yet good")
+		return newMismatch(MismatchExpired, "the grant is not yet good")
 	case !now.Before(g.NotAfter):
-		return mismatch(WhyExpired, "the grant has expired")
+		return newMismatch(MismatchExpired, "the grant has expired")
 	case usage.Uses < 0 || usage.Uses >= g.MaxUses:
-		return mismatch(WhyUsedUp, "the grant was used %d of %d times", usage.Uses, g.MaxUses)
+		return newMismatch(MismatchUsedUp, "the grant was used %d of %d times", usage.Uses, g.MaxUses)
 	}
 	return nil
 }
 
 // covers compares the rules that ask now with those that asked then.
-func (g Grant) covers(decision policy.Decision, now time.Time) error {
-	if decision.Verdict != policy.Ask || decision.Need == nil {
-		return mismatch(WhyVerdict, "the rules say %s, and a grant only stands for an answer", decision.Verdict)
+func (g Grant) checkRules(decision policy.Decision, now time.Time) error {
+	if decision.Verdict != policy.Ask || decision.Requirement == nil {
+		return newMismatch(MismatchVerdict, "the rules say %s, and a grant only stands for an answer", decision.Verdict)
 	}
-	if now.Sub(g.Since) >= time.Duration(decision.Need.RememberMax) {
-		return mismatch(WhyRule, "the rules let an answer be remembered for %s at most", decision.Need.RememberMax)
+	if now.Sub(g.Since) >= time.Duration(decision.Requirement.RememberMax) {
+		return newMismatch(MismatchRule, "the rules let an answer be remembered for %s at most", decision.Requirement.RememberMax)
 	}
 	digests := decision.RuleDigests()
 	for _, id := range slices.Sorted(maps.Keys(digests)) {
 		switch given, known := g.Rules[id]; {
 		case !known:
-			return mismatch(WhyRule, "rule %s was not part of what was approved", id)
+			return newMismatch(MismatchRule, "rule %s was not part of what was approved", id)
 		case given != digests[id]:
-			return mismatch(WhyRule, "rule %s has changed since", id)
+			return newMismatch(MismatchRule, "rule %s has changed since", id)
 		}
 	}
-	if less := policy.WeakerNeed(decision.Need, g.Need); len(less) > 0 {
-		return mismatch(WhyRule, "the rules demand more here than where it was approved: %s", strings.Join(less, ", "))
+	if less := policy.RequirementWeakenings(decision.Requirement, g.Requirement); len(less) > 0 {
+		return newMismatch(MismatchRule, "the rules demand more here than where it was approved: %s", strings.Join(less, ", "))
 	}
 	return nil
 }
@@ -205,25 +205,25 @@ func (s Scope) match(other Scope) error {
 		{"requester", s.Requester, other.Requester}, {"tool", s.Tool, other.Tool},
 	} {
 		if field.want != field.got {
-			return mismatch(WhyScope, "the grant is for another %s", field.name)
+			return newMismatch(MismatchScope, "the grant is for another %s", field.name)
 		}
 	}
 	return nil
 }
 
-func (g Grant) arguments(leaves map[string]leaf) error {
+func (g Grant) checkArguments(leaves map[string]leaf) error {
 	for _, pointer := range slices.Sorted(maps.Keys(leaves)) {
 		if _, named := g.Args[pointer]; !named {
-			return mismatch(WhyArgument, "argument %s is new", pointer)
+			return newMismatch(MismatchArgument, "argument %s is new", pointer)
 		}
 	}
 	for _, pointer := range slices.Sorted(maps.Keys(g.Args)) {
 		l, there := leaves[pointer]
 		if !there {
-			return mismatch(WhyArgument, "argument %s is missing", pointer)
+			return newMismatch(MismatchArgument, "argument %s is missing", pointer)
 		}
-		if why := g.Args[pointer].refuses(l); why != "" {
-			return mismatch(WhyArgument, "argument %s %s", pointer, why)
+		if why := g.Args[pointer].reject(l); why != "" {
+			return newMismatch(MismatchArgument, "argument %s %s", pointer, why)
 		}
 	}
 	return nil
@@ -238,11 +238,11 @@ func (g Grant) Relax(pointer string, c Constraint) (Grant, error) {
 	if old.Op != Eq {
 		return g, fmt.Errorf("grant: argument %s was relaxed already", pointer)
 	}
-	c.Type, c.Above = old.Type, old.Above
+	c.Type, c.Containers = old.Type, old.Containers
 	if err := c.check(); err != nil {
 		return g, fmt.Errorf("grant: argument %s: %w", pointer, err)
 	}
-	if why := c.refuses(leaf{kind: old.Type, above: old.Above, raw: old.Value}); why != "" {
+	if why := c.reject(leaf{kind: old.Type, containers: old.Containers, raw: old.Value}); why != "" {
 		return g, fmt.Errorf("grant: argument %s: what was approved %s", pointer, why)
 	}
 	g.Args = maps.Clone(g.Args)

@@ -51,7 +51,7 @@ func report(args string) policy.Input {
 	}
 }
 
-var terms = grant.Terms{ID: "g-1", By: "ann", From: "req-1", Now: monday, TTL: 24 * time.Hour, MaxUses: 3}
+var terms = grant.Terms{ID: "g-1", By: "ann", Request: "req-1", Now: monday, TTL: 24 * time.Hour, MaxUses: 3}
 
 func narrowest(t testing.TB, set *policy.Set) grant.Grant {
 	t.Helper()
@@ -68,7 +68,7 @@ func relaxed(t testing.TB, set *policy.Set) grant.Grant {
 	t.Helper()
 	g := narrowest(t, set)
 	for pointer, c := range map[string]grant.Constraint{
-		"/path": grant.Beginning("s3://b/2026/"), "/rows": grant.AtMost(1000), "/opts/fmt": grant.OneOf(json.RawMessage(`"csv"`), json.RawMessage(`"json"`)),
+		"/path": grant.HasPrefix("s3://b/2026/"), "/rows": grant.AtMost(1000), "/opts/fmt": grant.OneOf(json.RawMessage(`"csv"`), json.RawMessage(`"json"`)),
 		"/tags/0": grant.Anything(),
 	} {
 		var err error
@@ -167,33 +167,33 @@ func TestMatch_Bounds(t *testing.T) {
 		grant  func(*grant.Grant)
 		usage  grant.Usage
 		after  time.Duration
-		reason grant.Why // "" matches
+		reason grant.MismatchReason // "" matches
 	}{
 		"at once":              {},
 		"the last moment":      {after: 8*time.Hour - time.Nanosecond},
-		"remember_max is 8h":   {after: 8 * time.Hour, reason: grant.WhyExpired},
-		"before it was given":  {after: -time.Second, reason: grant.WhyExpired},
+		"remember_max is 8h":   {after: 8 * time.Hour, reason: grant.MismatchExpired},
+		"before it was given":  {after: -time.Second, reason: grant.MismatchExpired},
 		"one use left":         {usage: grant.Usage{Uses: 2}},
-		"used up":              {usage: grant.Usage{Uses: 3}, reason: grant.WhyUsedUp},
-		"used less than never": {usage: grant.Usage{Uses: -1}, reason: grant.WhyUsedUp},
-		"revoked":              {grant: func(g *grant.Grant) { *g = g.Revoke(monday) }, reason: grant.WhyRevoked},
-		"other account":        {in: func(in *policy.Input) { in.Account = "other" }, reason: grant.WhyScope},
-		"other environment":    {in: func(in *policy.Input) { in.Environment = "staging" }, reason: grant.WhyScope},
-		"other graph":          {in: func(in *policy.Input) { in.Graph = "other" }, reason: grant.WhyScope},
-		"other requester":      {in: func(in *policy.Input) { in.Requester = "carl" }, reason: grant.WhyScope},
-		"no requester":         {in: func(in *policy.Input) { in.Requester = "" }, reason: grant.WhyScope},
-		"other tool":           {in: func(in *policy.Input) { in.Tool = "reports" }, reason: grant.WhyScope},
-		"by the default now":   {in: func(in *policy.Input) { in.Cost = 0 }, reason: grant.WhyRule},
-		"allowed anyway":       {in: func(in *policy.Input) { in.Tool, in.Cost = "read", 0 }, reason: grant.WhyVerdict},
-		"not to be remembered": {in: func(in *policy.Input) { in.Tool = "bank.transfer" }, reason: grant.WhyRule},
+		"used up":              {usage: grant.Usage{Uses: 3}, reason: grant.MismatchUsedUp},
+		"used less than never": {usage: grant.Usage{Uses: -1}, reason: grant.MismatchUsedUp},
+		"revoked":              {grant: func(g *grant.Grant) { *g = g.Revoke(monday) }, reason: grant.MismatchRevoked},
+		"other account":        {in: func(in *policy.Input) { in.Account = "other" }, reason: grant.MismatchScope},
+		"other environment":    {in: func(in *policy.Input) { in.Environment = "staging" }, reason: grant.MismatchScope},
+		"other graph":          {in: func(in *policy.Input) { in.Graph = "other" }, reason: grant.MismatchScope},
+		"other requester":      {in: func(in *policy.Input) { in.Requester = "carl" }, reason: grant.MismatchScope},
+		"no requester":         {in: func(in *policy.Input) { in.Requester = "" }, reason: grant.MismatchScope},
+		"other tool":           {in: func(in *policy.Input) { in.Tool = "reports" }, reason: grant.MismatchScope},
+		"by the default now":   {in: func(in *policy.Input) { in.Cost = 0 }, reason: grant.MismatchRule},
+		"allowed anyway":       {in: func(in *policy.Input) { in.Tool, in.Cost = "read", 0 }, reason: grant.MismatchVerdict},
+		"not to be remembered": {in: func(in *policy.Input) { in.Tool = "bank.transfer" }, reason: grant.MismatchRule},
 		"budget":               {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: "/rows", Max: 1000} }, usage: grant.Usage{Amount: 500}},
-		"budget used up":       {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: "/rows", Max: 1000} }, usage: grant.Usage{Amount: 501}, reason: grant.WhyAmount},
-		"budget turned over":   {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: "/rows", Max: 1000} }, usage: grant.Usage{Amount: -1 << 62}, reason: grant.WhyAmount},
-		"budget of no number":  {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: "/path", Max: 1000} }, reason: grant.WhyAmount},
+		"budget used up":       {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: "/rows", Max: 1000} }, usage: grant.Usage{Amount: 501}, reason: grant.MismatchAmount},
+		"budget turned over":   {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: "/rows", Max: 1000} }, usage: grant.Usage{Amount: -1 << 62}, reason: grant.MismatchAmount},
+		"budget of no number":  {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: "/path", Max: 1000} }, reason: grant.MismatchAmount},
 		"budget of cost":       {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: grant.Cost, Max: 5000} }, usage: grant.Usage{Amount: 3000}},
-		"cost beyond":          {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: grant.Cost, Max: 5000} }, usage: grant.Usage{Amount: 3001}, reason: grant.WhyAmount},
-		"stretched by hand":    {grant: func(g *grant.Grant) { g.NotAfter = monday.AddDate(1, 0, 0) }, after: 8 * time.Hour, reason: grant.WhyRule},
-		"constraint unknown":   {grant: func(g *grant.Grant) { g.Args["/rows"] = grant.Constraint{Op: "about", Type: "number", Above: "{"} }, reason: grant.WhyArgument},
+		"cost beyond":          {grant: func(g *grant.Grant) { g.Budget = &grant.Budget{Of: grant.Cost, Max: 5000} }, usage: grant.Usage{Amount: 3001}, reason: grant.MismatchAmount},
+		"stretched by hand":    {grant: func(g *grant.Grant) { g.NotAfter = monday.AddDate(1, 0, 0) }, after: 8 * time.Hour, reason: grant.MismatchRule},
+		"constraint unknown":   {grant: func(g *grant.Grant) { g.Args["/rows"] = grant.Constraint{Op: "about", Type: "number", Containers: "{"} }, reason: grant.MismatchArgument},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, in := narrowest(t, set), report(approved)
@@ -205,7 +205,7 @@ func TestMatch_Bounds(t *testing.T) {
 			}
 			_, err := g.Match(in, decide(t, set, in), c.usage, monday.Add(c.after))
 			mismatch, ok := errors.AsType[*grant.Mismatch](err)
-			if c.reason == "" && err != nil || c.reason != "" && (!ok || mismatch.Why != c.reason) {
+			if c.reason == "" && err != nil || c.reason != "" && (!ok || mismatch.Reason != c.reason) {
 				t.Errorf("%v, want %q", err, c.reason)
 			}
 		})
@@ -213,7 +213,7 @@ func TestMatch_Bounds(t *testing.T) {
 }
 
 // A grant holds for the rule as it was. Whoever makes a rule stricter does not find it undone by an old yes.
-func TestMatch_ARuleThatChanged(t *testing.T) {
+func TestMatch_ChangedRuleDoesNotMatch(t *testing.T) {
 	g, in := narrowest(t, load(t, rules)), report(approved)
 	for name, doc := range map[string]string{
 		"other people":    strings.Replace(rules, "'req.cost > 1000', then: ask", "'req.cost > 1000', then: ask, ask: {groups: [{from: ['group:finops'], count: 2}]}", 1),
@@ -221,7 +221,7 @@ func TestMatch_ARuleThatChanged(t *testing.T) {
 		"other condition": strings.Replace(rules, "req.cost > 1000", "req.cost > 500", 1),
 	} {
 		_, err := g.Match(in, decide(t, load(t, doc), in), grant.Usage{}, monday)
-		if mismatch, ok := errors.AsType[*grant.Mismatch](err); !ok || mismatch.Why != grant.WhyRule {
+		if mismatch, ok := errors.AsType[*grant.Mismatch](err); !ok || mismatch.Reason != grant.MismatchRule {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestMatch_ARuleThatChanged(t *testing.T) {
 	}
 }
 
-func TestNarrowest_OnlyForWhatMayBeRemembered(t *testing.T) {
+func TestNarrowest_RequiresRememberMax(t *testing.T) {
 	set := load(t, rules)
 	for name, c := range map[string]struct {
 		in    func(*policy.Input)
@@ -262,22 +262,22 @@ func TestNarrowest_OnlyForWhatMayBeRemembered(t *testing.T) {
 		}
 	}
 	g := narrowest(t, set)
-	if g.NotAfter != monday.Add(8*time.Hour) || g.By != "ann" || g.From != "req-1" || len(g.Args) != 4 {
+	if g.NotAfter != monday.Add(8*time.Hour) || g.By != "ann" || g.Request != "req-1" || len(g.Args) != 4 {
 		t.Errorf("%+v", g)
 	}
 }
 
-func TestRelax_KeepsWhatWasApproved(t *testing.T) {
+func TestRelax_StillMatchesApprovedArguments(t *testing.T) {
 	set := load(t, rules)
 	for name, c := range map[string]struct {
 		pointer string
 		to      grant.Constraint
 	}{
 		"no such argument":      {"/nope", grant.Anything()},
-		"another prefix":        {"/path", grant.Beginning("s3://c/")},
-		"empty prefix":          {"/path", grant.Beginning("")},
-		"half a host":           {"/path", grant.Beginning("s3://b")}, // as s3://backups and s3://b@elsewhere begin, too
-		"prefix of a number":    {"/rows", grant.Beginning("5")},
+		"another prefix":        {"/path", grant.HasPrefix("s3://c/")},
+		"empty prefix":          {"/path", grant.HasPrefix("")},
+		"half a host":           {"/path", grant.HasPrefix("s3://b")}, // as s3://backups and s3://b@elsewhere begin, too
+		"prefix of a number":    {"/rows", grant.HasPrefix("5")},
 		"bound below":           {"/rows", grant.AtMost(499)},
 		"bound above":           {"/rows", grant.AtLeast(501)},
 		"negative bound":        {"/rows", grant.AtLeast(-1)},
@@ -387,7 +387,7 @@ func canonical(t *testing.T, args string) string {
 }
 
 // One rule asks other people at every node, by a name that is filled in. Who may say yes at the one has said nothing about the other.
-func TestMatch_AnotherPlaceThatAsksOtherPeople(t *testing.T) {
+func TestMatch_StricterRequirementElsewhereDoesNotMatch(t *testing.T) {
 	set := load(t, `
 default: allow
 rules:
@@ -409,9 +409,9 @@ rules:
 }
 
 // Where nobody tells what an action costs, a budget of costs would never be used up.
-func TestGrant_ABudgetOfCostsNeedsCosts(t *testing.T) {
-	in := policy.Input{Tool: "t", Untold: policy.Untellable}
-	decision := policy.Decision{Verdict: policy.Ask, Need: &policy.Requirement{RememberMax: policy.Duration(time.Hour)}}
+func TestGrant_CostBudgetNeedsKnownCost(t *testing.T) {
+	in := policy.Input{Tool: "t", UnknownFields: policy.OptionalFields}
+	decision := policy.Decision{Verdict: policy.Ask, Requirement: &policy.Requirement{RememberMax: policy.Duration(time.Hour)}}
 	terms := grant.Terms{Now: time.Unix(1e9, 0), TTL: time.Hour, MaxUses: 1, Budget: &grant.Budget{Of: grant.Cost, Max: 10}}
 	if _, err := grant.Narrowest(in, decision, terms); !errors.Is(err, grant.ErrNotRememberable) {
 		t.Errorf("a budget of what nobody knows: %v", err)

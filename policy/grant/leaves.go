@@ -14,8 +14,8 @@ import (
 type leaf struct {
 	kind string
 	// above are the objects and lists around it, from the outside in, as "{[": /a/0 is not the same in a list and in an object.
-	above string
-	raw   json.RawMessage
+	containers string
+	raw        json.RawMessage
 }
 
 // leavesOf returns all leaves by their JSON pointers. Empty objects and lists are leaves.
@@ -31,13 +31,13 @@ func leavesOf(args json.RawMessage) (map[string]leaf, error) {
 		return nil, fmt.Errorf("%w: %w", policy.ErrInput, err)
 	}
 	leaves := make(map[string]leaf)
-	return leaves, collect(canonical, "", "", leaves)
+	return leaves, collectLeaves(canonical, "", "", leaves)
 }
 
-var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-func collect(raw json.RawMessage, pointer, above string, leaves map[string]leaf) error {
-	keep := func(kind string) { leaves[pointer] = leaf{kind: kind, above: above, raw: raw} }
+func collectLeaves(raw json.RawMessage, pointer, above string, leaves map[string]leaf) error {
+	keep := func(kind string) { leaves[pointer] = leaf{kind: kind, containers: above, raw: raw} }
 	switch raw[0] {
 	case '{':
 		var members map[string]json.RawMessage
@@ -48,7 +48,7 @@ func collect(raw json.RawMessage, pointer, above string, leaves map[string]leaf)
 			keep("object")
 		}
 		for name, member := range members {
-			if err := collect(member, pointer+"/"+escapes.Replace(name), above+"{", leaves); err != nil {
+			if err := collectLeaves(member, pointer+"/"+pointerEscapes.Replace(name), above+"{", leaves); err != nil {
 				return err
 			}
 		}
@@ -61,7 +61,7 @@ func collect(raw json.RawMessage, pointer, above string, leaves map[string]leaf)
 			keep("array")
 		}
 		for i, item := range items {
-			if err := collect(item, pointer+"/"+strconv.Itoa(i), above+"[", leaves); err != nil {
+			if err := collectLeaves(item, pointer+"/"+strconv.Itoa(i), above+"[", leaves); err != nil {
 				return err
 			}
 		}

@@ -14,7 +14,7 @@ type RuleChange struct {
 	Rule string `json:"rule"`
 	What string `json:"what"`
 	// Weaker says in which ways more gets through. A condition that changed counts, as nobody can tell.
-	Weaker []string `json:"weaker,omitempty"`
+	Weakenings []string `json:"weaker,omitempty"`
 }
 
 // Changes compares two sets rule by rule, by the ids.
@@ -28,23 +28,23 @@ func Changes(before, after *policy.Set) []RuleChange {
 		was, known := old[now.ID]
 		delete(old, now.ID)
 		if !known {
-			changes = append(changes, added(now))
+			changes = append(changes, addedRule(now))
 			continue
 		}
-		if c, changed := compare(was, now); changed {
+		if c, changed := compareRules(was, now); changed {
 			changes = append(changes, c)
 		}
 	}
 	for _, was := range before.Rules() {
 		if _, gone := old[was.ID]; gone {
-			changes = append(changes, removed(was))
+			changes = append(changes, removedRule(was))
 		}
 	}
-	return slices.Concat(changes, ratings(before.Ratings(), after.Ratings()), defaults(before, after))
+	return slices.Concat(changes, compareRatings(before.Ratings(), after.Ratings()), compareDefaults(before, after))
 }
 
-// ratings compares what is said of tools. That any of it is other counts as weaker, as nobody can tell: rules may hold for less by it, or allow more.
-func ratings(before, after map[string]policy.Rating) (changes []RuleChange) {
+// compareRatings compares what is said of tools. That any of it is other counts as weaker, as nobody can tell: rules may hold for less by it, or allow more.
+func compareRatings(before, after map[string]policy.Rating) (changes []RuleChange) {
 	both := maps.Clone(before)
 	maps.Copy(both, after)
 	for _, tool := range slices.Sorted(maps.Keys(both)) {
@@ -60,29 +60,29 @@ func ratings(before, after map[string]policy.Rating) (changes []RuleChange) {
 			what = "is gone"
 		}
 		changes = append(changes, RuleChange{
-			Rule: "tools: " + tool, What: what, Weaker: []string{"rules that look at its effects, cost or risk may hold for less, or allow more"},
+			Rule: "tools: " + tool, What: what, Weakenings: []string{"rules that look at its effects, cost or risk may hold for less, or allow more"},
 		})
 	}
 	return changes
 }
 
-func added(now policy.Rule) RuleChange {
+func addedRule(now policy.Rule) RuleChange {
 	c := RuleChange{Rule: now.ID, What: fmt.Sprintf("is new: %s", now.Then)}
 	if now.Then == policy.Allow && !now.DryRun {
-		c.Weaker = []string{"allow added"}
+		c.Weakenings = []string{"allow added"}
 	}
 	return c
 }
 
-func removed(was policy.Rule) RuleChange {
+func removedRule(was policy.Rule) RuleChange {
 	c := RuleChange{Rule: was.ID, What: fmt.Sprintf("is gone: %s", was.Then)}
 	if was.Then != policy.Allow && !was.DryRun {
-		c.Weaker = []string{fmt.Sprintf("%s removed", was.Then)}
+		c.Weakenings = []string{fmt.Sprintf("%s removed", was.Then)}
 	}
 	return c
 }
 
-func compare(was, now policy.Rule) (RuleChange, bool) {
+func compareRules(was, now policy.Rule) (RuleChange, bool) {
 	c := RuleChange{Rule: now.ID, What: "has changed"}
 	was.Line, now.Line = 0, 0
 	if reflect.DeepEqual(was, now) {
@@ -93,26 +93,26 @@ func compare(was, now policy.Rule) (RuleChange, bool) {
 	}
 	if now.DryRun {
 		if was.Then != policy.Allow {
-			c.Weaker = append(c.Weaker, fmt.Sprintf("%s is only rehearsed now", was.Then))
+			c.Weakenings = append(c.Weakenings, fmt.Sprintf("%s is only rehearsed now", was.Then))
 		}
 		return c, true
 	}
 	if was.DryRun {
 		if now.Then == policy.Allow {
-			c.Weaker = append(c.Weaker, "allow added")
+			c.Weakenings = append(c.Weakenings, "allow added")
 		}
 		return c, true
 	}
-	c.Weaker = append(c.Weaker, policy.Weaker(policy.Decision{Verdict: was.Then, Need: was.Ask}, policy.Decision{Verdict: now.Then, Need: now.Ask})...)
+	c.Weakenings = append(c.Weakenings, policy.Weakenings(policy.Decision{Verdict: was.Then, Requirement: was.Ask}, policy.Decision{Verdict: now.Then, Requirement: now.Ask})...)
 	if was.When != now.When {
-		c.Weaker = append(c.Weaker, "the condition is another; it may hold for less, or allow more")
+		c.Weakenings = append(c.Weakenings, "the condition is another; it may hold for less, or allow more")
 	}
-	c.Weaker = append(c.Weaker, weakerLimit(was, now)...)
+	c.Weakenings = append(c.Weakenings, limitWeakenings(was, now)...)
 	return c, true
 }
 
-// weakerLimit compares limits. For a rule that allows, more room is weaker too.
-func weakerLimit(was, now policy.Rule) []string {
+// limitWeakenings compares limits. For a rule that allows, more room is weaker too.
+func limitWeakenings(was, now policy.Rule) []string {
 	old, limit := was.Limit, now.Limit
 	switch {
 	case old == nil && limit == nil:
@@ -137,7 +137,7 @@ func weakerLimit(was, now policy.Rule) []string {
 	return weaker
 }
 
-func defaults(before, after *policy.Set) []RuleChange {
+func compareDefaults(before, after *policy.Set) []RuleChange {
 	old, oldNeed := before.Default()
 	now, need := after.Default()
 	if old == now && reflect.DeepEqual(oldNeed, need) {
@@ -145,6 +145,6 @@ func defaults(before, after *policy.Set) []RuleChange {
 	}
 	return []RuleChange{{
 		Rule: policy.DefaultRule, What: fmt.Sprintf("has changed: %s, then %s", old, now),
-		Weaker: policy.Weaker(policy.Decision{Verdict: old, Need: oldNeed}, policy.Decision{Verdict: now, Need: need}),
+		Weakenings: policy.Weakenings(policy.Decision{Verdict: old, Requirement: oldNeed}, policy.Decision{Verdict: now, Requirement: need}),
 	}}
 }

@@ -8,7 +8,7 @@
 // It runs nothing and asks nobody. Numbers from the past are the recorded ones; a rule that needs one which was not recorded
 // cannot be judged, and the report says how often that was.
 //
-// Whoever keeps rulings, and not just inputs, has [Against]: it compares with what was said then, and counts anew what was not recorded.
+// Whoever keeps rulings, and not just inputs, has [CompareHistory]: it compares with what was said then, and counts anew what was not recorded.
 package replay
 
 import (
@@ -25,11 +25,11 @@ type Summary struct {
 	Inputs   int                    `json:"inputs"`
 	Verdicts map[policy.Verdict]int `json:"verdicts"`
 	// Rules says how often each rule was among those that decided, Rehearsed how often the dry-run rules would have changed the verdict.
-	Rules     map[string]int `json:"rules"`
-	Rehearsed int            `json:"rehearsed"`
+	Rules         map[string]int `json:"rules"`
+	DryRunChanges int            `json:"rehearsed"`
 	// Unjudged counts the decisions in which a rule could not be judged, Refused the inputs that were none.
-	Unjudged int `json:"unjudged"`
-	Refused  int `json:"refused"`
+	RuleErrors    int `json:"unjudged"`
+	InvalidInputs int `json:"refused"`
 }
 
 // Summarize simulates and counts.
@@ -42,7 +42,7 @@ func Summarize(set *policy.Set, inputs iter.Seq2[policy.Input, error]) (Summary,
 		s.Inputs++
 		d, err := set.Decide(in)
 		if err != nil {
-			s.Refused++
+			s.InvalidInputs++
 			continue
 		}
 		s.add(d)
@@ -55,17 +55,17 @@ func (s *Summary) add(d policy.Decision) {
 	for _, id := range d.Rules {
 		s.Rules[id]++
 	}
-	if d.Rehearsed != "" {
-		s.Rehearsed++
+	if d.DryRunVerdict != "" {
+		s.DryRunChanges++
 	}
-	if unjudged(d) {
-		s.Unjudged++
+	if hasRuleError(d) {
+		s.RuleErrors++
 	}
 }
 
-func unjudged(d policy.Decision) bool {
+func hasRuleError(d policy.Decision) bool {
 	for _, t := range d.Trace {
-		if t.Outcome == policy.Failed && !t.DryRun {
+		if t.Outcome == policy.RuleFailed && !t.DryRun {
 			return true
 		}
 	}
@@ -77,8 +77,8 @@ type Difference struct {
 	Input         policy.Input    `json:"input"`
 	Before, After policy.Decision `json:"-"`
 	// What says what differs, Weaker in which ways the new set lets more through.
-	What   string   `json:"what"`
-	Weaker []string `json:"weaker,omitempty"`
+	What       string   `json:"what"`
+	Weakenings []string `json:"weaker,omitempty"`
 }
 
 // Report is what would change.
@@ -88,8 +88,8 @@ type Report struct {
 	Differences []Difference `json:"differences"`
 	Inputs      int          `json:"inputs"`
 	// Refused counts inputs that neither set could judge, Unjudged those in which a rule of the new set could not be judged.
-	Refused  int `json:"refused"`
-	Unjudged int `json:"unjudged"`
+	InvalidInputs int `json:"refused"`
+	RuleErrors    int `json:"unjudged"`
 }
 
 // Diff compares two sets, rule by rule and over the inputs.
@@ -102,31 +102,31 @@ func Diff(before, after *policy.Set, inputs iter.Seq2[policy.Input, error]) (Rep
 		report.Inputs++
 		old, err := before.Decide(in)
 		if err != nil {
-			report.Refused++
+			report.InvalidInputs++
 			continue
 		}
 		now, err := after.Decide(in)
 		if err != nil {
-			report.Refused++
+			report.InvalidInputs++
 			continue
 		}
-		if unjudged(now) {
-			report.Unjudged++
+		if hasRuleError(now) {
+			report.RuleErrors++
 		}
-		if what := differs(old, now); what != "" {
-			report.Differences = append(report.Differences, Difference{Input: in, Before: old, After: now, What: what, Weaker: policy.Weaker(old, now)})
+		if what := describeDifference(old, now); what != "" {
+			report.Differences = append(report.Differences, Difference{Input: in, Before: old, After: now, What: what, Weakenings: policy.Weakenings(old, now)})
 		}
 	}
 	return report, nil
 }
 
-// differs says in one line what is another; "" if who is asked, and for what, stays the same.
-func differs(old, now policy.Decision) string {
+// describeDifference says in one line what is another; "" if who is asked, and for what, stays the same.
+func describeDifference(old, now policy.Decision) string {
 	from, to := strings.Join(old.Rules, ", "), strings.Join(now.Rules, ", ")
 	switch {
 	case old.Verdict != now.Verdict:
 		return fmt.Sprintf("%s (%s) becomes %s (%s)", old.Verdict, from, now.Verdict, to)
-	case len(policy.WeakerNeed(old.Need, now.Need)) > 0 || len(policy.WeakerNeed(now.Need, old.Need)) > 0:
+	case len(policy.RequirementWeakenings(old.Requirement, now.Requirement)) > 0 || len(policy.RequirementWeakenings(now.Requirement, old.Requirement)) > 0:
 		return fmt.Sprintf("still %s, with other demands (%s, then %s)", now.Verdict, from, to)
 	}
 	return ""
@@ -135,12 +135,12 @@ func differs(old, now policy.Decision) string {
 // Weakens reports whether anything gets easier: by a rule that changed, or for one of the inputs.
 func (r Report) Weakens() bool {
 	for _, c := range r.Rules {
-		if len(c.Weaker) > 0 {
+		if len(c.Weakenings) > 0 {
 			return true
 		}
 	}
 	for _, d := range r.Differences {
-		if len(d.Weaker) > 0 {
+		if len(d.Weakenings) > 0 {
 			return true
 		}
 	}
@@ -152,24 +152,24 @@ func (r Report) Print(w io.Writer) error {
 	var b strings.Builder
 	for _, c := range r.Rules {
 		fmt.Fprintf(&b, "%s %s\n", c.Rule, c.What)
-		weaknesses(&b, c.Weaker)
+		printWeakenings(&b, c.Weakenings)
 	}
 	fmt.Fprintf(&b, "%d inputs, %d decided differently\n", r.Inputs, len(r.Differences))
 	for _, d := range r.Differences {
 		fmt.Fprintf(&b, "  %s %s at %s: %s\n", d.Input.Account, d.Input.Tool, d.Input.At.UTC().Format("2006-01-02 15:04"), d.What)
-		weaknesses(&b, d.Weaker)
+		printWeakenings(&b, d.Weakenings)
 	}
-	if r.Refused > 0 {
-		fmt.Fprintf(&b, "%d inputs could not be judged at all\n", r.Refused)
+	if r.InvalidInputs > 0 {
+		fmt.Fprintf(&b, "%d inputs could not be judged at all\n", r.InvalidInputs)
 	}
-	if r.Unjudged > 0 {
-		fmt.Fprintf(&b, "with %d inputs a rule could not be judged, perhaps because a number was not recorded\n", r.Unjudged)
+	if r.RuleErrors > 0 {
+		fmt.Fprintf(&b, "with %d inputs a rule could not be judged, perhaps because a number was not recorded\n", r.RuleErrors)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func weaknesses(b *strings.Builder, weaker []string) {
+func printWeakenings(b *strings.Builder, weaker []string) {
 	for _, say := range weaker {
 		fmt.Fprintf(b, "    WEAKER: %s\n", say)
 	}

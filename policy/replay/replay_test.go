@@ -83,7 +83,7 @@ func TestSummarize(t *testing.T) {
 
 func TestDiff_NothingChanges(t *testing.T) {
 	report, err := replay.Diff(load(t, before), load(t, before+"\n# only a comment\n"), all(inputs...))
-	if err != nil || len(report.Differences) != 0 || len(report.Rules) != 0 || report.Weakens() || report.Inputs != 6 || report.Refused != 1 {
+	if err != nil || len(report.Differences) != 0 || len(report.Rules) != 0 || report.Weakens() || report.Inputs != 6 || report.InvalidInputs != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
@@ -127,12 +127,12 @@ default has changed: ask, then ask
 		t.Error("it weakens")
 	}
 	back, err := replay.Diff(load(t, after), load(t, before), all(inputs[1], inputs[3]))
-	if err != nil || len(back.Differences) != 2 || len(back.Differences[0].Weaker)+len(back.Differences[1].Weaker) != 0 {
+	if err != nil || len(back.Differences) != 2 || len(back.Differences[0].Weakenings)+len(back.Differences[1].Weakenings) != 0 {
 		t.Errorf("back again, which is stricter: %+v, %v", back, err)
 	}
 }
 
-func TestChanges_FlagsWhatWeakens(t *testing.T) {
+func TestChanges_FlagsWeakenings(t *testing.T) {
 	const head = "default: deny\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h}}\nrules:\n- {id: base, when: 'false', then: deny}\n"
 	rule := func(text string) string { return head + "- {id: a, " + text + "}\n" }
 	for name, c := range map[string]struct{ before, after, want string }{
@@ -174,17 +174,17 @@ func TestChanges_FlagsWhatWeakens(t *testing.T) {
 			t.Errorf("%s: %+v", name, changes)
 			continue
 		}
-		got := strings.Join(changes[0].Weaker, "; ")
+		got := strings.Join(changes[0].Weakenings, "; ")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
-func TestDiff_SaysWhereANumberWasNotRecorded(t *testing.T) {
+func TestDiff_ReportsMissingCounters(t *testing.T) {
 	after := before + "- {id: often, when: 'history.count(\"tool\", \"1h\") > 3', then: deny}\n"
 	report, err := replay.Diff(load(t, before), load(t, after), all(inputs[0]))
-	if err != nil || report.Unjudged != 1 || len(report.Differences) != 1 || report.Differences[0].After.Verdict != policy.Deny {
+	if err != nil || report.RuleErrors != 1 || len(report.Differences) != 1 || report.Differences[0].After.Verdict != policy.Deny {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if _, err := replay.Diff(load(t, before), load(t, after), broken()); !errors.Is(err, errRead) {
@@ -193,7 +193,7 @@ func TestDiff_SaysWhereANumberWasNotRecorded(t *testing.T) {
 }
 
 // A rule that asks takes the place of a default that denies. The rule alone does not show it; the inputs do.
-func TestDiff_WeakensByItsInputsAlone(t *testing.T) {
+func TestDiff_WeakensByInputsAlone(t *testing.T) {
 	const closed = "default: deny\n"
 	open := closed + "rules:\n- {id: ask, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h}}\n"
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/executor"
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/provider/external"
 	"github.com/fermata-go/fermata/store/memory"
@@ -55,15 +55,15 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	sealer, err := box.New(box.Key{1})
+	sealer, err := seal.New(seal.Key{1})
 	if err != nil {
 		log.Fatal(err)
 	}
-	e, err := executor.New(executor.Config{Store: memory.NewRuns(nil), Providers: []provider.Provider{p}, Box: sealer})
+	e, err := executor.New(executor.Config{Store: memory.NewStore(nil), Providers: []provider.Provider{p}, Sealer: sealer})
 	if err != nil {
 		log.Fatal(err)
 	}
-	outcome, err := e.Run(ctx, executor.Request{Account: "acme", StateKey: "refund-17", Graph: "external:request", Input: json.RawMessage(
+	outcome, err := e.Run(ctx, executor.RunRequest{Account: "acme", StateKey: "refund-17", Graph: "external:request", Input: json.RawMessage(
 		`{"kind":"refund","data":{"order":17},"callback":{"url":"` + agent.URL + `"}}`)})
 	if err != nil {
 		log.Fatal(err)
@@ -71,7 +71,7 @@ func Example() {
 	asked := outcome.(fermata.NeedsInput).Interrupts[0]
 	fmt.Printf("people see: %s %s\n", asked.Kind, asked.Data)
 
-	outcome, err = e.Run(ctx, executor.Request{Account: "acme", StateKey: "refund-17", ResumeID: "click-1", Actor: "ann", Value: json.RawMessage(`{"action":"approve"}`)})
+	outcome, err = e.Run(ctx, executor.RunRequest{Account: "acme", StateKey: "refund-17", ResumeID: "click-1", Actor: "ann", Value: json.RawMessage(`{"action":"approve"}`)})
 	if err != nil {
 		log.Fatal(err)
 	}

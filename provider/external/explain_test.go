@@ -10,13 +10,13 @@ import (
 )
 
 // asksBack asks the agent something, as an executor would.
-func (o *owner) asksBack(q provider.Question, number, attempt int) (string, error) {
-	return o.provider.Explain(o.t.Context(), o.run, provider.Back{
-		Interrupt: q.ID, Input: json.RawMessage(o.input), Number: number, Text: "Was it damaged?", By: "bob", At: decidedAt, Attempt: attempt,
+func (o *owner) asksBack(q provider.Interrupt, number, attempt int) (string, error) {
+	return o.provider.Explain(o.t.Context(), o.run, provider.Clarification{
+		InterruptID: q.ID, Input: json.RawMessage(o.input), Number: number, Text: "Was it damaged?", By: "bob", At: decidedAt, Attempt: attempt,
 	})
 }
 
-func TestExplain_TellsTheAgentWhatSomebodyWantsToKnow(t *testing.T) {
+func TestExplain_SendsTheClarificationToTheAgent(t *testing.T) {
 	r := receive(t, nil)
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	q := o.asks()
@@ -37,7 +37,7 @@ func TestExplain_TellsTheAgentWhatSomebodyWantsToKnow(t *testing.T) {
 	}
 }
 
-func TestExplain_AReceiverThatIsDownIsToldLater(t *testing.T) {
+func TestExplain_UnreachableReceiverIsRetried(t *testing.T) {
 	r := receive(t, status(http.StatusServiceUnavailable))
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	_, err := o.asksBack(o.asks(), 1, 0)
@@ -45,7 +45,7 @@ func TestExplain_AReceiverThatIsDownIsToldLater(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r.reply = status(http.StatusGone)
-	if _, err := o.asksBack(o.asks(), 1, 1); !errors.Is(err, provider.ErrGiveUp) {
+	if _, err := o.asksBack(o.asks(), 1, 1); !errors.Is(err, provider.ErrPark) {
 		t.Errorf("%v", err)
 	}
 }

@@ -3,10 +3,10 @@ package external
 import "time"
 
 // For tests that cannot wait that long.
-func (p *Provider) SetTimeout(d time.Duration) { p.patience = d }
+func (p *Provider) SetTimeout(d time.Duration) { p.timeout = d }
 
 // Schedule is how long to wait after each attempt.
-var Schedule = schedule
+var Schedule = retrySchedule
 
 // Crowd is how many messages of an account may be on their way before it is waited for less.
-const Crowd = crowd
+const Crowd = busyThreshold

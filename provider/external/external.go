@@ -48,28 +48,28 @@ type Config struct {
 
 // Provider keeps a question open for an agent that runs elsewhere, and brings it the answer. It keeps nothing of it in memory.
 type Provider struct {
-	secrets  func(ctx context.Context, account string) ([]string, error)
-	guard    *guard
-	patience time.Duration // with a receiver
+	secrets func(ctx context.Context, account string) ([]string, error)
+	guard   *ssrfGuard
+	timeout time.Duration // with a receiver
 
-	mu   sync.Mutex
-	away map[string]int // how many messages of an account are on their way
+	mu       sync.Mutex
+	inFlight map[string]int // how many messages of an account are on their way
 }
 
 // New makes a provider.
 func New(config Config) (*Provider, error) {
-	guard, err := newGuard(config)
+	guard, err := newSSRFGuard(config)
 	if err != nil {
 		return nil, err
 	}
-	return &Provider{secrets: config.Secrets, guard: guard, patience: wholeTimeout, away: make(map[string]int)}, nil
+	return &Provider{secrets: config.Secrets, guard: guard, timeout: totalTimeout, inFlight: make(map[string]int)}, nil
 }
 
 // Name is "external".
 func (p *Provider) Name() string { return Name }
 
 // Capabilities are next to none: a request is one question, and what comes after the answer is the agent's affair.
-func (p *Provider) Capabilities() provider.Capabilities { return provider.Capabilities{Calls: true} }
+func (p *Provider) Capabilities() provider.Capabilities { return provider.Capabilities{Remote: true} }
 
 // Graphs lists the one graph.
 func (p *Provider) Graphs() []provider.Graph {
@@ -78,7 +78,7 @@ func (p *Provider) Graphs() []provider.Graph {
 	}}
 }
 
-func known(graph string) error {
+func checkGraph(graph string) error {
 	if graph != graphName {
 		return fmt.Errorf("external: there is no graph %q", graph)
 	}
@@ -87,31 +87,31 @@ func known(graph string) error {
 
 // Execute asks, or brings the answer to whoever asked; see [provider.Provider].
 func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
-	if err := known(e.Run.Graph); err != nil {
+	if err := checkGraph(e.Run.Graph); err != nil {
 		return provider.Result{}, err
 	}
 	for _, answer := range e.Answers {
-		if answer.Interrupt == questionID(e.Run) {
-			return p.answered(ctx, e, answer)
+		if answer.InterruptID == questionID(e.Run) {
+			return p.deliverAnswer(ctx, e, answer)
 		}
 	}
 	asked, err := p.register(ctx, e)
 	if wrong, ok := errors.AsType[*InputError](err); ok {
-		return provider.Result{Rest: provider.Failed{Code: "invalid_input", Message: wrong.Error()}}, nil
+		return provider.Result{Outcome: provider.Failed{Code: "invalid_input", Message: wrong.Error()}}, nil
 	}
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return provider.Result{Rest: provider.Waiting{Questions: []provider.Question{asked.question(e.Run)}}}, nil
+	return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{asked.question(e.Run)}}}, nil
 }
 
 // register writes the request down, once. From then on it is what it was, whatever a later version of this program would make of the input.
 func (p *Provider) register(ctx context.Context, e provider.Execution) (request, error) {
-	asked, err := saved(ctx, e.Run)
+	asked, err := loadRequest(ctx, e.Run)
 	if !errors.Is(err, store.ErrNotFound) {
 		return asked, err
 	}
-	if asked, err = decode(e.Input); err != nil {
+	if asked, err = decodeRequest(e.Input); err != nil {
 		return asked, err
 	}
 	if err = p.check(ctx, e.Run.Account, &asked); err != nil {
@@ -136,8 +136,8 @@ const partRequest = "request"
 
 func key(run provider.Run) store.Key { return store.Key{Account: run.Account, Run: run.ID} }
 
-// saved is the request as it was registered, or store.ErrNotFound.
-func saved(ctx context.Context, run provider.Run) (request, error) {
+// loadRequest is the request as it was registered, or store.ErrNotFound.
+func loadRequest(ctx context.Context, run provider.Run) (request, error) {
 	var asked request
 	checkpoint, err := run.State.Load(ctx, key(run))
 	if err != nil {
@@ -154,16 +154,16 @@ func questionID(run provider.Run) string {
 	return ident.Derive("int", run.Account, run.ID, Name)
 }
 
-func (r *request) question(run provider.Run) provider.Question {
-	return provider.Question{
+func (r *request) question(run provider.Run) provider.Interrupt {
+	return provider.Interrupt{
 		ID: questionID(run), Address: fermata.Address{{Type: fermata.SegmentRunnable, ID: graphName}},
 		Envelope: fermata.Envelope{Kind: r.Kind, Data: r.Data}, AnswerSchema: r.AnswerSchema, Timeout: time.Duration(r.Timeout) * time.Second,
 	}
 }
 
 // answered brings the answer to the agent if it wants to be called, and ends the run.
-func (p *Provider) answered(ctx context.Context, e provider.Execution, answer provider.Answer) (provider.Result, error) {
-	asked, err := decode(e.Input)
+func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answer provider.Answer) (provider.Result, error) {
+	asked, err := decodeRequest(e.Input)
 	if err != nil {
 		return provider.Result{}, err
 	}
@@ -172,9 +172,9 @@ func (p *Provider) answered(ctx context.Context, e provider.Execution, answer pr
 			return provider.Result{}, err
 		}
 	}
-	result := provider.Result{Applied: []string{answer.Interrupt}}
+	result := provider.Result{Applied: []string{answer.InterruptID}}
 	if answer.Expired {
-		result.Rest = provider.Failed{Code: "expired", Message: "nobody answered in time"}
+		result.Outcome = provider.Failed{Code: "expired", Message: "nobody answered in time"}
 		return result, nil
 	}
 	output, err := json.Marshal(struct {
@@ -183,16 +183,16 @@ func (p *Provider) answered(ctx context.Context, e provider.Execution, answer pr
 		By     string          `json:"by,omitempty"`
 		At     time.Time       `json:"at,omitzero"`
 	}{asked.Kind, answer.Data, answer.By, answer.At.UTC()})
-	result.Rest = provider.Completed{Output: output, FinishReason: "answered"}
+	result.Outcome = provider.Completed{Output: output, FinishReason: "answered"}
 	return result, err
 }
 
 // Check looks at an answer; see [provider.Provider].
-func (p *Provider) Check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
-	if err := known(run.Graph); err != nil {
+func (p *Provider) CheckAnswer(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+	if err := checkGraph(run.Graph); err != nil {
 		return nil, err
 	}
-	asked, err := saved(ctx, run)
+	asked, err := loadRequest(ctx, run)
 	if err != nil {
 		return nil, err
 	}

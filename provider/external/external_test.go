@@ -19,14 +19,14 @@ const action = `{"type":"object","required":["action"],"properties":{"action":{"
 
 const refund = `{"kind":"refund","data":{"order":17},"answerSchema":` + action + `,"timeout":3600}`
 
-func TestRequest_AsksWhatItWasGivenAndCompletesWithTheAnswer(t *testing.T) {
+func TestRequest_WaitsWithItsDataAndCompletesWithTheAnswer(t *testing.T) {
 	o := begin(t, newProvider(t, nil), refund)
 	q := o.asks()
 	if q.Kind != "refund" || string(q.Data) != `{"order":17}` || string(q.AnswerSchema) != action || q.Timeout != time.Hour {
 		t.Errorf("it asks %+v", q)
 	}
 	result, err := o.execute(says(q, `{"action":"reject"}`))
-	done, ok := result.Rest.(provider.Completed)
+	done, ok := result.Outcome.(provider.Completed)
 	if err != nil || !ok || string(done.Output) != `{"kind":"refund","answer":{"action":"reject"},"by":"ann","at":"2026-08-21T10:00:00Z"}` || !slices.Equal(result.Applied, []string{q.ID}) {
 		t.Errorf("%#v, %v", result, err)
 	}
@@ -54,7 +54,7 @@ func TestRequest_IsOneQuestionHoweverOftenAndWhereverItIsExecuted(t *testing.T) 
 func TestRequest_ThatWasNotWrittenDownIsNotAsked(t *testing.T) {
 	o := begin(t, newProvider(t, nil), refund)
 	o.setRef = store.ErrFenced
-	if result, err := o.execute(); !errors.Is(err, store.ErrFenced) || result.Rest != nil {
+	if result, err := o.execute(); !errors.Is(err, store.ErrFenced) || result.Outcome != nil {
 		t.Errorf("%#v, %v", result, err)
 	}
 	o.setRef = nil
@@ -73,7 +73,7 @@ func TestRequest_StaysAsItWasAccepted(t *testing.T) {
 	if again := o.asks(); again.ID != q.ID {
 		t.Errorf("%+v", again)
 	}
-	if _, err := o.execute(says(q, `1`)); !errors.Is(err, provider.ErrGiveUp) {
+	if _, err := o.execute(says(q, `1`)); !errors.Is(err, provider.ErrPark) {
 		t.Errorf("a callback that is not allowed any more: %v", err)
 	}
 	if _, tries := r.got(); tries != 0 {
@@ -146,7 +146,7 @@ func TestI13_AnAnswerHasToFitItsSchemaAndItsKind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checked, err := o.provider.Check(t.Context(), o.run, q.ID, json.RawMessage(c.answer))
+			checked, err := o.provider.CheckAnswer(t.Context(), o.run, q.ID, json.RawMessage(c.answer))
 			unfit, isUnfit := errors.AsType[*fermata.AnswerError](err)
 			switch {
 			case c.fits && (err != nil || string(checked) != c.answer):
@@ -164,11 +164,11 @@ func TestI13_AnAnswerHasToFitItsSchemaAndItsKind(t *testing.T) {
 
 func TestCheck_KnowsItsOwnQuestionOnly(t *testing.T) {
 	o := begin(t, newProvider(t, nil), refund)
-	if _, err := o.provider.Check(t.Context(), o.run, "int_1", json.RawMessage(`1`)); !errors.Is(err, store.ErrNotFound) {
+	if _, err := o.provider.CheckAnswer(t.Context(), o.run, "int_1", json.RawMessage(`1`)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("before it is asked: %v", err)
 	}
 	o.asks()
-	_, err := o.provider.Check(t.Context(), o.run, "int_1", json.RawMessage(`{"action":"approve"}`))
+	_, err := o.provider.CheckAnswer(t.Context(), o.run, "int_1", json.RawMessage(`{"action":"approve"}`))
 	if _, unfit := errors.AsType[*fermata.AnswerError](err); err == nil || unfit {
 		t.Errorf("another question: %v", err)
 	}
@@ -182,7 +182,7 @@ func TestI6_AnApprovalIsBoundToTheActionThatIsShown(t *testing.T) {
 	if err := json.Unmarshal(q.Data, &shown); err != nil {
 		t.Fatal(err)
 	}
-	digest, err := shown.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`{"a":2,"b":1}`)})
+	digest, err := shown.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`{"a":2,"b":1}`)})
 	if err != nil || shown.Digest != digest || shown.Action != "drop" || q.AnswerSchema == nil {
 		t.Errorf("%+v, %v", shown, err)
 	}
@@ -195,13 +195,13 @@ func TestI6_AnApprovalIsBoundToTheActionThatIsShown(t *testing.T) {
 		"a schema in a circle":       `{"action":"drop","args":{},"argsSchema":{"$ref":"#"}}`,
 	} {
 		result, err := begin(t, newProvider(t, nil), `{"kind":"approval","data":`+data+`}`).execute()
-		if failed, ok := result.Rest.(provider.Failed); err != nil || !ok || failed.Code != "invalid_input" {
+		if failed, ok := result.Outcome.(provider.Failed); err != nil || !ok || failed.Code != "invalid_input" {
 			t.Errorf("%s: %#v, %v", name, result, err)
 		}
 	}
 }
 
-func TestInput_SaysWhatIsWrong(t *testing.T) {
+func TestInput_InvalidInputReturnsInputError(t *testing.T) {
 	for name, c := range map[string]struct{ input, want string }{
 		"no JSON":             {`{`, "the input:"},
 		"nothing":             {``, "the input:"},
@@ -216,8 +216,8 @@ func TestInput_SaysWhatIsWrong(t *testing.T) {
 		"a kind in two lines": {`{"kind":"x\ny","data":1}`, "kind:"},
 		"our own kind":        {`{"kind":"effect-in-doubt","data":{}}`, "kind: only Fermata itself"},
 		"data of a kind":      {`{"kind":"external-test-triage","data":{"name":"CANARY"}}`, "data: it is not a question of kind external-test-triage"},
-		"much data":           {`{"kind":"x","data":"` + strings.Repeat("x", fermata.MaxData) + `"}`, "data: it has 262146 bytes"},
-		"much":                {`{"kind":"x","data":1}` + strings.Repeat(" ", 2*fermata.MaxData), "the input: it has"},
+		"much data":           {`{"kind":"x","data":"` + strings.Repeat("x", fermata.MaxDataBytes) + `"}`, "data: it has 262146 bytes"},
+		"much":                {`{"kind":"x","data":1}` + strings.Repeat(" ", 2*fermata.MaxDataBytes), "the input: it has"},
 		"a long schema":       {`{"kind":"x","data":1,"answerSchema":{"title":"` + strings.Repeat("x", 64<<10) + `"}}`, "answerSchema: it has"},
 		"no schema":           {`{"kind":"x","data":1,"answerSchema":[]}`, "answerSchema: a JSON Schema is an object"},
 		"a broken schema":     {`{"kind":"x","data":1,"answerSchema":{"pattern":"("}}`, "answerSchema: it is not a JSON Schema"},
@@ -241,7 +241,7 @@ func TestInput_SaysWhatIsWrong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := begin(t, newProvider(t, nil), c.input)
 			result, err := o.execute()
-			failed, ok := result.Rest.(provider.Failed)
+			failed, ok := result.Outcome.(provider.Failed)
 			if err != nil || !ok || failed.Code != "invalid_input" || !strings.Contains(failed.Message, c.want) || strings.Contains(failed.Message, "CANARY") {
 				t.Errorf("%#v, %v", result, err)
 			}
@@ -259,7 +259,7 @@ func TestExecute_HasOneGraph(t *testing.T) {
 		t.Errorf("%+v", graphs)
 	}
 	o.run.Graph = "another"
-	if result, err := o.execute(); err == nil || result.Rest != nil {
+	if result, err := o.execute(); err == nil || result.Outcome != nil {
 		t.Errorf("%#v, %v", result, err)
 	}
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // What is sent and what is stored is read by programs that we do not know, and by later versions of this one.
-func TestGolden_WhatIsSentAndWhatIsStored(t *testing.T) {
-	for name, say := range map[string]func(provider.Question) provider.Answer{
-		"answered": func(q provider.Question) provider.Answer { return says(q, `{"action":"approve"}`) },
+func TestGolden_SentAndStoredForms(t *testing.T) {
+	for name, say := range map[string]func(provider.Interrupt) provider.Answer{
+		"answered": func(q provider.Interrupt) provider.Answer { return says(q, `{"action":"approve"}`) },
 		"expired":  lapses,
 	} {
 		var body []byte

@@ -16,10 +16,10 @@ import (
 
 // Sizes of a request.
 const (
-	maxKind    = 128                  // bytes
-	maxSchema  = 64 << 10             // bytes
-	maxTimeout = 366 * 24 * 3600      // seconds
-	maxInput   = fermata.MaxData << 1 // bytes, of the whole
+	maxKind    = 128                       // bytes
+	maxSchema  = 64 << 10                  // bytes
+	maxTimeout = 366 * 24 * 3600           // seconds
+	maxInput   = fermata.MaxDataBytes << 1 // bytes, of the whole
 )
 
 // request is what a run begins with.
@@ -48,8 +48,8 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("external: %s: %s", e.Field, e.Problem)
 }
 
-// decode reads a request. What it says does not depend on this process, so that what was accepted once can be read for ever.
-func decode(input json.RawMessage) (request, error) {
+// decodeRequest reads a request. What it says does not depend on this process, so that what was accepted once can be read for ever.
+func decodeRequest(input json.RawMessage) (request, error) {
 	var r request
 	if len(input) > maxInput {
 		return r, &InputError{"", fmt.Sprintf("it has %d bytes; %d are allowed", len(input), maxInput)}
@@ -70,8 +70,8 @@ func decode(input json.RawMessage) (request, error) {
 		return r, &InputError{"kind", fmt.Sprintf("a kind is a name of at most %d bytes", maxKind)}
 	case len(r.Data) == 0 || isNull(r.Data):
 		return r, &InputError{"data", "it is missing"}
-	case len(r.Data) > fermata.MaxData:
-		return r, &InputError{"data", fmt.Sprintf("it has %d bytes; %d are allowed", len(r.Data), fermata.MaxData)}
+	case len(r.Data) > fermata.MaxDataBytes:
+		return r, &InputError{"data", fmt.Sprintf("it has %d bytes; %d are allowed", len(r.Data), fermata.MaxDataBytes)}
 	case r.Timeout < 0 || r.Timeout > maxTimeout:
 		return r, &InputError{"timeout", fmt.Sprintf("it is 1 to %d seconds", maxTimeout)}
 	case r.Callback != nil && r.Callback.URL == "":
@@ -110,7 +110,7 @@ func checkSchema(field string, text json.RawMessage) error {
 	if len(text) > maxSchema {
 		return &InputError{field, fmt.Sprintf("it has %d bytes; %d are allowed", len(text), maxSchema)}
 	}
-	if err := tame(text); err != nil {
+	if err := checkSafeSchema(text); err != nil {
 		return &InputError{field, err.Error()}
 	}
 	if _, err := schema.Parse(text); err != nil {
@@ -125,7 +125,7 @@ func checkSchema(field string, text json.RawMessage) error {
 // checkKind sees to it that a question of a kind that this program knows is one, as those who answer rely on it.
 func (r *request) checkKind() error {
 	switch r.Kind {
-	case fermata.InDoubt.Name():
+	case fermata.EffectInDoubt.Name():
 		return &InputError{"kind", "only Fermata itself asks about effects in doubt"}
 	case fermata.Approval.Name():
 		if err := r.completeApproval(); err != nil {
@@ -136,11 +136,11 @@ func (r *request) checkKind() error {
 	if !ok {
 		return nil
 	}
-	if err := schema.Fits("data", kind.QuestionSchema(), r.Data); err != nil { // its text would show the data
+	if err := schema.CheckData("data", kind.QuestionSchema(), r.Data); err != nil { // its text would show the data
 		return &InputError{"data", "it is not a question of kind " + r.Kind}
 	}
 	if r.AnswerSchema == nil {
-		r.AnswerSchema = kind.PersonSchema()
+		r.AnswerSchema = kind.HumanAnswerSchema()
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (r *request) completeApproval() error {
 	if err := checkSchema("data.argsSchema", asked.ArgsSchema); err != nil {
 		return err
 	}
-	digest, err := asked.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args})
+	digest, err := asked.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args})
 	if err != nil {
 		return &InputError{"data", "an approval needs an action and its args"}
 	}
@@ -174,7 +174,7 @@ func (r *request) completeApproval() error {
 
 // fits returns the answer as it will be delivered.
 func (r *request) fits(answer json.RawMessage) (json.RawMessage, error) {
-	if err := schema.Fits("answer", r.AnswerSchema, answer); err != nil {
+	if err := schema.CheckData("answer", r.AnswerSchema, answer); err != nil {
 		return nil, err
 	}
 	kind, ok := fermata.LookupKind(r.Kind)

@@ -12,25 +12,25 @@ import (
 	"github.com/fermata-go/fermata/internal/schema"
 )
 
-// maxVisits is how many places of a schema one look at an answer may visit, with everything that references lead to.
-const maxVisits = 5_000
+// maxSchemaNodes is how many places of a schema one look at an answer may visit, with everything that references lead to.
+const maxSchemaNodes = 5_000
 
-// tame says why a schema that a stranger wrote cannot be used. Checking an answer against one that leads back to itself would not end, and
+// checkSafeSchema says why a schema that a stranger wrote cannot be used. Checking an answer against one that leads back to itself would not end, and
 // against one that refers to the same place twice, ten levels deep, hardly: so references stay within the schema, go to places that are
 // written there, never lead in a circle, and everything that they lead to is counted. That is looked for in the text, and in what the check reads in it: there
 // a keyword may be written in any case.
-func tame(text json.RawMessage) error {
-	if err := tameAsWritten(text); err != nil {
+func checkSafeSchema(text json.RawMessage) error {
+	if err := checkSafeAsWritten(text); err != nil {
 		return err
 	}
-	read, err := schema.AsRead(text)
+	read, err := schema.Normalize(text)
 	if err != nil {
 		return errors.New("it is not a JSON Schema")
 	}
-	return tameAsWritten(read)
+	return checkSafeAsWritten(read)
 }
 
-func tameAsWritten(text json.RawMessage) error {
+func checkSafeAsWritten(text json.RawMessage) error {
 	var root any
 	if err := json.Unmarshal(text, &root); err != nil {
 		return err
@@ -41,7 +41,7 @@ func tameAsWritten(text json.RawMessage) error {
 		return errors.New("a JSON Schema is an object, true or false")
 	}
 	w := schemaWalk{root: root, known: make(map[string]int)}
-	_, err := w.visits(root)
+	_, err := w.countNodes(root)
 	return err
 }
 
@@ -53,7 +53,7 @@ type schemaWalk struct {
 
 // visits counts the places of a schema. It does not tell schemas from the values in them, so it may refuse what is harmless; never the other way
 // round.
-func (w *schemaWalk) visits(node any) (int, error) {
+func (w *schemaWalk) countNodes(node any) (int, error) {
 	total := 1
 	var err error
 	add := func(n int, failed error) {
@@ -63,27 +63,27 @@ func (w *schemaWalk) visits(node any) (int, error) {
 	switch node := node.(type) {
 	case []any:
 		for _, child := range node {
-			add(w.visits(child))
+			add(w.countNodes(child))
 		}
 	case map[string]any:
 		for name, child := range node {
-			add(w.visits(child))
+			add(w.countNodes(child))
 			switch child := child.(type) {
 			case string:
 				add(w.keyword(name, child))
 			case map[string]any:
 				if name == "patternProperties" {
 					for pattern := range child {
-						add(patternVisits(pattern), nil)
+						add(patternCost(pattern), nil)
 					}
 				}
 			}
 		}
 	}
-	if err == nil && total > maxVisits {
+	if err == nil && total > maxSchemaNodes {
 		err = errors.New("it is too large, counted with everything that it refers to")
 	}
-	return min(total, maxVisits+1), err
+	return min(total, maxSchemaNodes+1), err
 }
 
 // keyword looks at those keywords that change where evaluation goes on.
@@ -92,15 +92,15 @@ func (w *schemaWalk) keyword(name, value string) (int, error) {
 	case "$ref":
 		return w.follow(value)
 	case "pattern":
-		return patternVisits(value), nil
+		return patternCost(value), nil
 	case "$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor":
 		return 0, fmt.Errorf("it has the keyword %s; references are written as $ref to #/…", name)
 	}
 	return 0, nil
 }
 
-// patternVisits is how much a pattern counts: ten characters of it can stand for a thousand that it is compiled to.
-func patternVisits(pattern string) int { return schema.PatternSize(pattern) / 4 }
+// patternCost is how much a pattern counts: ten characters of it can stand for a thousand that it is compiled to.
+func patternCost(pattern string) int { return schema.PatternSize(pattern) / 4 }
 
 func (w *schemaWalk) follow(ref string) (int, error) {
 	if n, ok := w.known[ref]; ok {
@@ -114,7 +114,7 @@ func (w *schemaWalk) follow(ref string) (int, error) {
 		return 0, err
 	}
 	w.known[ref] = -1
-	n, err := w.visits(target)
+	n, err := w.countNodes(target)
 	w.known[ref] = n
 	return n, err
 }

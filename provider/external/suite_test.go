@@ -89,7 +89,7 @@ func TestExternal_PassesTheSuite(t *testing.T) {
 	defer server.Close()
 	input := `{"kind":"content-review","data":"about tea","answerSchema":` + action + `,"callback":{"url":"` + server.URL + `"}}`
 	providertest.Run(t, providertest.Subject{
-		Store: func(*testing.T) store.Store { return memory.NewRuns(nil) },
+		Store: func(*testing.T) store.Store { return memory.NewStore(nil) },
 		New: func(t *testing.T, world *providertest.World) provider.Provider {
 			agent.in(world)
 			return newProvider(t, func(c *external.Config) {
@@ -97,7 +97,7 @@ func TestExternal_PassesTheSuite(t *testing.T) {
 			})
 		},
 		Review: providertest.Review{
-			Graph: "request", Input: json.RawMessage(input), Once: true, NoDraft: true,
+			Graph: "request", Input: json.RawMessage(input), SingleQuestion: true, NoDraft: true,
 			BadInputs: []json.RawMessage{
 				json.RawMessage(`{"kind":"x","data":1,"extra":"CANARY"}`), json.RawMessage(`{"kind":{"of":"CANARY"},"data":1}`), json.RawMessage(`["CANARY"]`),
 				json.RawMessage(`{"kind":"x","data":1,"callback":{"url":"http://CANARY/"}}`), json.RawMessage(`{"kind":4711`), json.RawMessage(`{"kind":4711,"data":"CANARY"}`),

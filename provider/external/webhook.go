@@ -23,21 +23,21 @@ import (
 
 // The types of messages.
 const (
-	typeAnswered  = "request.answered"
-	typeExpired   = "request.expired"
-	typeWithdrawn = "request.withdrawn"
-	typeQuestion  = "request.question"
+	typeAnswered      = "request.answered"
+	typeExpired       = "request.expired"
+	typeWithdrawn     = "request.withdrawn"
+	typeClarification = "request.question"
 )
 
 // message is the body of a webhook.
 type message struct {
 	Type string `json:"type"`
 	// Timestamp is when it happened, not when it is sent: the body is the same each time.
-	Timestamp time.Time      `json:"timestamp"`
-	Data      messageAboutIt `json:"data"`
+	Timestamp time.Time   `json:"timestamp"`
+	Data      messageData `json:"data"`
 }
 
-type messageAboutIt struct {
+type messageData struct {
 	StateKey  string          `json:"stateKey"`
 	Interrupt string          `json:"interrupt"`
 	Kind      string          `json:"kind"`
@@ -53,22 +53,22 @@ type messageAboutIt struct {
 func (p *Provider) deliver(ctx context.Context, e provider.Execution, asked request, answer provider.Answer) error {
 	said := compose(e.Run, asked, answer)
 	// One decision, one id: whoever gets it twice can tell.
-	id := ident.Derive("msg", e.Run.Account, e.Run.ID, answer.Interrupt, said.Type)
-	return next(e.Attempt, p.send(ctx, e.Run.Account, asked.Callback.URL, id, said))
+	id := ident.Derive("msg", e.Run.Account, e.Run.ID, answer.InterruptID, said.Type)
+	return retryError(e.Attempt, p.send(ctx, e.Run.Account, asked.Callback.URL, id, said))
 }
 
 // send makes one call with a signed message.
 func (p *Provider) send(ctx context.Context, account, to, id string, said message) error {
 	target, err := p.guard.parse(to)
 	if err != nil { // it was allowed when the run began
-		return fmt.Errorf("%w: the callback is not allowed any more: %w", provider.ErrGiveUp, err)
+		return fmt.Errorf("%w: the callback is not allowed any more: %w", provider.ErrPark, err)
 	}
 	keys, err := p.keys(ctx, account)
 	switch {
 	case err != nil:
 		return err
 	case len(keys) == 0:
-		return fmt.Errorf("%w: %w", provider.ErrGiveUp, errNoSecret)
+		return fmt.Errorf("%w: %w", provider.ErrPark, errNoSecret)
 	}
 	body, err := json.Marshal(said)
 	if err != nil {
@@ -78,25 +78,25 @@ func (p *Provider) send(ctx context.Context, account, to, id string, said messag
 	header.Set("Content-Type", "application/json")
 	header.Set("User-Agent", "Fermata")
 	sign(header, keys, id, time.Now(), body)
-	patience, back := p.leaves(account)
+	patience, back := p.trackDelivery(account)
 	defer back()
 	return p.post(ctx, patience, target, header, body)
 }
 
 // leaves counts a message of an account that is on its way until it is back, and says how long that may take.
-func (p *Provider) leaves(account string) (patience time.Duration, back func()) {
+func (p *Provider) trackDelivery(account string) (patience time.Duration, back func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	patience = p.patience
-	if p.away[account] >= crowd {
-		patience = min(patience, hurriedTimeout)
+	patience = p.timeout
+	if p.inFlight[account] >= busyThreshold {
+		patience = min(patience, busyTimeout)
 	}
-	p.away[account]++
+	p.inFlight[account]++
 	return patience, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.away[account]--; p.away[account] == 0 {
-			delete(p.away, account)
+		if p.inFlight[account]--; p.inFlight[account] == 0 {
+			delete(p.inFlight, account)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (p *Provider) leaves(account string) (patience time.Duration, back func()) 
 // compose makes the message. It is the same each time, in every process.
 func compose(run provider.Run, asked request, answer provider.Answer) message {
 	at := answer.At.UTC()
-	about := messageAboutIt{StateKey: run.StateKey, Interrupt: answer.Interrupt, Kind: asked.Kind, At: at}
+	about := messageData{StateKey: run.StateKey, Interrupt: answer.InterruptID, Kind: asked.Kind, At: at}
 	if answer.Expired {
 		return message{Type: typeExpired, Timestamp: at, Data: about}
 	}
@@ -125,11 +125,11 @@ func (p *Provider) post(ctx context.Context, patience time.Duration, target *url
 	switch {
 	case err == nil:
 		_ = response.Body.Close() // what a receiver has to say is in the status
-		return refused(target.Hostname(), response)
+		return statusError(target.Hostname(), response)
 	case ctx.Err() != nil: // we were told to stop, and it was nobody's fault
 		return ctx.Err()
 	}
-	return unreached(target.Hostname(), err)
+	return connectError(target.Hostname(), err)
 }
 
 // Secrets, as the Standard Webhooks specification has them.
@@ -160,7 +160,7 @@ func (p *Provider) keys(ctx context.Context, account string) ([][]byte, error) {
 	for i, secret := range secrets {
 		key, ok := keyOf(secret)
 		if !ok {
-			return nil, fmt.Errorf("%w: secret %d of the account is not %s", provider.ErrGiveUp, i+1, secretForm)
+			return nil, fmt.Errorf("%w: secret %d of the account is not %s", provider.ErrPark, i+1, secretForm)
 		}
 		keys[i] = key
 	}
@@ -204,35 +204,35 @@ func sign(header http.Header, keys [][]byte, id string, now time.Time, body []by
 
 // Explain tells the agent what somebody wants to know before they decide. What it says to that, it says by itself: nothing of the response but
 // its status is read.
-func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Back) (string, error) {
-	if err := known(run.Graph); err != nil {
+func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
+	if err := checkGraph(run.Graph); err != nil {
 		return "", err
 	}
-	asked, err := decode(back.Input)
+	asked, err := decodeRequest(back.Input)
 	if err != nil || asked.Callback == nil {
 		return "", err
 	}
 	at := back.At.UTC()
-	said := message{Type: typeQuestion, Timestamp: at, Data: messageAboutIt{
-		StateKey: run.StateKey, Interrupt: back.Interrupt, Kind: asked.Kind, Question: back.Number, Text: back.Text, By: back.By, At: at,
+	said := message{Type: typeClarification, Timestamp: at, Data: messageData{
+		StateKey: run.StateKey, Interrupt: back.InterruptID, Kind: asked.Kind, Question: back.Number, Text: back.Text, By: back.By, At: at,
 	}}
-	id := ident.Derive("msg", run.Account, run.ID, back.Interrupt, said.Type, strconv.Itoa(back.Number))
-	return "", next(back.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
+	id := ident.Derive("msg", run.Account, run.ID, back.InterruptID, said.Type, strconv.Itoa(back.Number))
+	return "", retryError(back.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
 }
 
 // Withdrawn tells the agent that nobody will answer: somebody has ended the run.
-func (p *Provider) Withdrawn(ctx context.Context, run provider.Run, gone provider.Gone) error {
-	if err := known(run.Graph); err != nil {
+func (p *Provider) NotifyWithdrawn(ctx context.Context, run provider.Run, gone provider.Withdrawal) error {
+	if err := checkGraph(run.Graph); err != nil {
 		return err
 	}
-	asked, err := decode(gone.Input)
+	asked, err := decodeRequest(gone.Input)
 	if err != nil || asked.Callback == nil {
 		return err
 	}
 	at := gone.At.UTC()
-	said := message{Type: typeWithdrawn, Timestamp: at, Data: messageAboutIt{
-		StateKey: run.StateKey, Interrupt: gone.Interrupt, Kind: asked.Kind, Reason: gone.Why, At: at,
+	said := message{Type: typeWithdrawn, Timestamp: at, Data: messageData{
+		StateKey: run.StateKey, Interrupt: gone.InterruptID, Kind: asked.Kind, Reason: gone.Reason, At: at,
 	}}
-	id := ident.Derive("msg", run.Account, run.ID, gone.Interrupt, said.Type)
-	return next(gone.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
+	id := ident.Derive("msg", run.Account, run.ID, gone.InterruptID, said.Type)
+	return retryError(gone.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
 }

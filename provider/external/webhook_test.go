@@ -39,7 +39,7 @@ func TestDeliver_BringsTheAnswerSignedAndCompletesOnlyThen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, ok := result.Rest.(provider.Completed)
+	done, ok := result.Outcome.(provider.Completed)
 	if !ok || string(done.Output) != `{"kind":"refund","answer":{"action":"approve"},"by":"ann","at":"2026-08-21T10:00:00Z"}` || !slices.Equal(result.Applied, []string{q.ID}) {
 		t.Errorf("it came to %#v", result)
 	}
@@ -60,7 +60,7 @@ func TestI11_ALapseIsDeliveredAsALapseAndTheRunFails(t *testing.T) {
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	q := o.asks()
 	result, err := o.execute(lapses(q))
-	failed, ok := result.Rest.(provider.Failed)
+	failed, ok := result.Outcome.(provider.Failed)
 	if err != nil || !ok || failed.Code != "expired" || !slices.Equal(result.Applied, []string{q.ID}) {
 		t.Errorf("it came to %#v, %v", result, err)
 	}
@@ -69,7 +69,7 @@ func TestI11_ALapseIsDeliveredAsALapseAndTheRunFails(t *testing.T) {
 	}
 }
 
-func TestDeliver_TheSameMessageAgainHasTheSameIDAndBody(t *testing.T) {
+func TestDeliver_RepeatedMessageHasTheSameIDAndBody(t *testing.T) {
 	var bodies []string
 	r := receive(t, nil)
 	p := newProvider(t, nil)
@@ -114,7 +114,7 @@ func TestDeliver_EachSecretSigns(t *testing.T) {
 	}
 }
 
-func TestDeliver_TriesAgainByTheSchedule(t *testing.T) {
+func TestDeliver_RetriesByTheSchedule(t *testing.T) {
 	r := receive(t, status(http.StatusInternalServerError))
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	q := o.asks()
@@ -122,12 +122,12 @@ func TestDeliver_TriesAgainByTheSchedule(t *testing.T) {
 		result, err := o.execute(says(q, `1`))
 		again, ok := errors.AsType[*provider.RetryError](err)
 		least := external.Schedule[o.attempt]
-		if !ok || again.After < least || again.After >= least+least/5 || errors.Is(err, provider.ErrGiveUp) || result.Rest != nil {
+		if !ok || again.After < least || again.After >= least+least/5 || errors.Is(err, provider.ErrPark) || result.Outcome != nil {
 			t.Errorf("attempt %d: %v, %#v", o.attempt, err, again)
 		}
 	}
 	o.attempt = len(external.Schedule)
-	if _, err := o.execute(says(q, `1`)); !errors.Is(err, provider.ErrGiveUp) {
+	if _, err := o.execute(says(q, `1`)); !errors.Is(err, provider.ErrPark) {
 		t.Errorf("after the last attempt: %v", err)
 	}
 	o.attempt, r.reply = 0, nil // somebody has looked at it
@@ -136,7 +136,7 @@ func TestDeliver_TriesAgainByTheSchedule(t *testing.T) {
 	}
 }
 
-func TestDeliver_GoesByWhatTheReceiverSays(t *testing.T) {
+func TestDeliver_FollowsTheReceiversStatus(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
 		reply      http.HandlerFunc
@@ -166,11 +166,11 @@ func TestDeliver_GoesByWhatTheReceiverSays(t *testing.T) {
 			again, retries := errors.AsType[*provider.RetryError](err)
 			switch {
 			case c.delivered:
-				if _, ok := result.Rest.(provider.Completed); err != nil || !ok {
+				if _, ok := result.Outcome.(provider.Completed); err != nil || !ok {
 					t.Errorf("%#v, %v", result, err)
 				}
 			case c.givesUp:
-				if !errors.Is(err, provider.ErrGiveUp) || retries {
+				if !errors.Is(err, provider.ErrPark) || retries {
 					t.Errorf("%v", err)
 				}
 			case !retries || again.After < c.after || again.After > c.max:
@@ -270,12 +270,12 @@ func TestDeliver_EndsWithItsContext(t *testing.T) {
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	q := o.asks()
 	result, err := o.provider.Execute(ctx, provider.Execution{Run: o.run, Input: []byte(o.input), Answers: []provider.Answer{says(q, `1`)}, Owner: o})
-	if _, retries := errors.AsType[*provider.RetryError](err); !errors.Is(err, context.Canceled) || retries || result.Rest != nil {
+	if _, retries := errors.AsType[*provider.RetryError](err); !errors.Is(err, context.Canceled) || retries || result.Outcome != nil {
 		t.Errorf("%#v, %v", result, err)
 	}
 }
 
-func TestDeliver_OverTLSOnlyToWhomACertificateSaysItIs(t *testing.T) {
+func TestDeliver_RequiresAMatchingCertificate(t *testing.T) {
 	r := &receiver{t: t, secrets: []string{secret}}
 	r.Server = httptest.NewTLSServer(r)
 	t.Cleanup(r.Close)
@@ -305,7 +305,7 @@ func TestDeliver_WithoutASecretNothingIsSentUnsigned(t *testing.T) {
 		c.Secrets = func(context.Context, string) ([]string, error) { return secrets, failing }
 	})
 	result, err := begin(t, p, asking(r.URL)).execute()
-	if failed, ok := result.Rest.(provider.Failed); err != nil || !ok || failed.Code != "invalid_input" {
+	if failed, ok := result.Outcome.(provider.Failed); err != nil || !ok || failed.Code != "invalid_input" {
 		t.Errorf("a request of an account without a secret: %#v, %v", result, err)
 	}
 	secrets = []string{secret}
@@ -317,12 +317,12 @@ func TestDeliver_WithoutASecretNothingIsSentUnsigned(t *testing.T) {
 	} {
 		secrets = bad
 		_, err := o.execute(says(q, `1`))
-		if !errors.Is(err, provider.ErrGiveUp) || len(bad) > 0 && strings.Contains(err.Error(), strings.TrimPrefix(bad[len(bad)-1], "whsec_")) {
+		if !errors.Is(err, provider.ErrPark) || len(bad) > 0 && strings.Contains(err.Error(), strings.TrimPrefix(bad[len(bad)-1], "whsec_")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	failing = broken
-	if _, err := o.execute(says(q, `1`)); err == nil || errors.Is(err, provider.ErrGiveUp) || strings.Contains(err.Error(), "vault") {
+	if _, err := o.execute(says(q, `1`)); err == nil || errors.Is(err, provider.ErrPark) || strings.Contains(err.Error(), "vault") {
 		t.Errorf("a vault that is down: %v", err)
 	}
 	if _, tries := r.got(); tries != 0 {

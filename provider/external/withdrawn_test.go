@@ -18,13 +18,13 @@ import (
 )
 
 // withdraws tells the agent that its run was ended, as an executor would.
-func (o *owner) withdraws(q provider.Question, attempt int) error {
-	return o.provider.Withdrawn(o.t.Context(), o.run, provider.Gone{
-		Interrupt: q.ID, Input: json.RawMessage(o.input), Why: "cancelled", At: decidedAt, Attempt: attempt,
+func (o *owner) withdraws(q provider.Interrupt, attempt int) error {
+	return o.provider.NotifyWithdrawn(o.t.Context(), o.run, provider.Withdrawal{
+		InterruptID: q.ID, Input: json.RawMessage(o.input), Reason: "cancelled", At: decidedAt, Attempt: attempt,
 	})
 }
 
-func TestWithdrawn_TellsTheAgentThatNobodyWillAnswer(t *testing.T) {
+func TestNotifyWithdrawn_SendsTheReason(t *testing.T) {
 	r := receive(t, nil)
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	q := o.asks()
@@ -44,14 +44,14 @@ func TestWithdrawn_TellsTheAgentThatNobodyWillAnswer(t *testing.T) {
 	}
 }
 
-func TestWithdrawn_AReceiverThatIsDownIsToldLater(t *testing.T) {
+func TestNotifyWithdrawn_UnreachableReceiverIsRetried(t *testing.T) {
 	r := receive(t, status(http.StatusServiceUnavailable))
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	if later, ok := errors.AsType[*provider.RetryError](o.withdraws(o.asks(), 0)); !ok || later.After <= 0 {
 		t.Errorf("%v", later)
 	}
 	r.reply = status(http.StatusGone)
-	if err := o.withdraws(o.asks(), 1); !errors.Is(err, provider.ErrGiveUp) {
+	if err := o.withdraws(o.asks(), 1); !errors.Is(err, provider.ErrPark) {
 		t.Errorf("%v", err)
 	}
 	pulls := begin(t, newProvider(t, nil), refund)
@@ -60,7 +60,7 @@ func TestWithdrawn_AReceiverThatIsDownIsToldLater(t *testing.T) {
 	}
 }
 
-func TestGolden_WhatIsSentWhenARunWasEnded(t *testing.T) {
+func TestGolden_WithdrawnMessage(t *testing.T) {
 	var body []byte
 	var id string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -79,16 +79,16 @@ func TestGolden_WhatIsSentWhenARunWasEnded(t *testing.T) {
 // Somebody ends a run, or another one takes its state key: whoever waits for the answer hears that there will be none, by webhook and by pulling.
 func TestExecutor_AnAgentHearsThatItsRunWasEnded(t *testing.T) {
 	r := receive(t, nil)
-	e := newExecutor(t, memory.NewRuns(nil), newProvider(t, nil), nil)
-	e.Start()
+	e := newExecutor(t, memory.NewStore(nil), newProvider(t, nil), nil)
+	e.StartWorkers()
 	first := ask(t, e, "refund-17", asking(r.URL))
-	second, err := e.Run(t.Context(), executor.Request{
+	second, err := e.Run(t.Context(), executor.RunRequest{
 		Account: "acme", StateKey: "refund-17", Graph: "external:request", Input: json.RawMessage(asking(r.URL)), StartID: "2", Supersede: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Cancel(t.Context(), "acme", "refund-17", desk.From{Actor: desk.Person("ops", "")}); err != nil {
+	if err := e.Cancel(t.Context(), "acme", "refund-17", desk.From{Actor: desk.PersonActor("ops", "")}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{first.Interrupts[0].ID: "superseded", second.(fermata.NeedsInput).Interrupts[0].ID: "cancelled"}
@@ -103,7 +103,7 @@ func TestExecutor_AnAgentHearsThatItsRunWasEnded(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 	}
-	list, _, err := e.Answers(t.Context(), "acme", "", 0)
+	list, _, err := e.ListSettled(t.Context(), "acme", "", 0)
 	if err != nil || len(list) != 2 {
 		t.Fatalf("it pulled %+v, %v", list, err)
 	}

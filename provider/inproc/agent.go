@@ -32,17 +32,17 @@ type AgentOption func(*agentGraph)
 // began with and what is asked, and has no tools. Without it nobody but the one for whom the run runs can answer.
 func Explain(model agent.Model) AgentOption { return func(g *agentGraph) { g.explainer = model } }
 
-// Failed has a function told what ended an execution before its end: see [Failure].
-func Failed(failed Failure) AgentOption { return func(g *agentGraph) { g.failed = failed } }
+// OnFailure has a function told what ended an execution before its end: see [FailureFunc].
+func OnFailure(failed FailureFunc) AgentOption { return func(g *agentGraph) { g.onFailure = failed } }
 
 type agentGraph struct {
 	config    agent.RunnerConfig
 	explainer agent.Model
-	failed    Failure
+	onFailure FailureFunc
 }
 
-// conversation is what an agent begins with.
-type conversation struct {
+// agentInput is what an agent begins with.
+type agentInput struct {
 	Query    string          `json:"query,omitempty" jsonschema:"what the user says"`
 	Messages []agent.Message `json:"messages,omitempty" jsonschema:"a conversation to go on with, before the query"`
 }
@@ -51,7 +51,7 @@ func (g *agentGraph) describe() (provider.Graph, error) {
 	if g.config.Agent == nil {
 		return provider.Graph{}, errors.New("inproc: Agent: the config has no agent")
 	}
-	return provider.Graph{Name: g.config.Agent.Name(), Description: g.config.Agent.Description(), Input: schema.TextFor[conversation]()}, nil
+	return provider.Graph{Name: g.config.Agent.Name(), Description: g.config.Agent.Description(), Input: schema.TextFor[agentInput]()}, nil
 }
 
 func (g *agentGraph) runner(run provider.Run, ledger fermata.Ledger, policy fermata.Policy) (*agent.Runner, error) {
@@ -66,8 +66,8 @@ func (g *agentGraph) execute(ctx context.Context, e provider.Execution) (provide
 		return provider.Result{}, err
 	}
 	end, err := g.advance(ctx, runner, e)
-	g.failed.tell(ctx, e, err)
-	return rest(e, err, func() (provider.Completed, error) {
+	g.onFailure.call(ctx, e, err)
+	return toResult(e, err, func() (provider.Completed, error) {
 		output, err := json.Marshal(end.Output)
 		usage := &fermata.Usage{InputTokens: end.Usage.InputTokens, OutputTokens: end.Usage.OutputTokens}
 		return provider.Completed{Content: end.Output.Text(), Output: output, Usage: usage, FinishReason: "end"}, err
@@ -79,7 +79,7 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 	saved, err := runner.Inspect(ctx, e.Run.ID)
 	switch {
 	case errors.Is(err, graph.ErrUnknownRun):
-		var input conversation
+		var input agentInput
 		if err := strictjson.Decode(e.Input, &input); err != nil {
 			return agent.Finished{}, fmt.Errorf("%w: %w", errInput, err)
 		}
@@ -89,40 +89,40 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 		if len(input.Messages) == 0 {
 			return agent.Finished{}, fmt.Errorf("%w: nobody says anything", errInput)
 		}
-		return last(e, runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
+		return lastEvent(e, runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
 	case err != nil:
 		return agent.Finished{}, err
 	case saved.Status == graph.StatusFinished: // whoever finished it died before it could say so
 		return agent.Finished{Output: saved.Output, Usage: saved.Spent.Usage}, nil
 	}
-	answers, err := open(e.Answers, saved.Interrupts)
+	answers, err := openAnswers(e.Answers, saved.Interrupts)
 	if err != nil {
 		return agent.Finished{}, err
 	}
-	return deliver(answers, func(answers map[string]any) (agent.Finished, error) {
-		return last(e, runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence says that it may
+	return resumeWith(answers, func(answers map[string]any) (agent.Finished, error) {
+		return lastEvent(e, runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence says that it may
 	})
 }
 
-// last is what the events came to. Whoever watches hears of them.
-func last(e provider.Execution, events iter.Seq2[*agent.Event, error]) (end agent.Finished, err error) {
+// lastEvent is what the events came to. Whoever watches hears of them.
+func lastEvent(e provider.Execution, events iter.Seq2[*agent.Event, error]) (end agent.Finished, err error) {
 	for event, failure := range events {
 		if failure != nil {
 			return end, failure
 		}
-		tell(e, event)
+		reportEvent(e, event)
 		switch body := event.Body.(type) {
 		case agent.Finished:
 			end = body
 		case agent.Interrupted:
 			err = &fermata.InterruptError{Info: body.Info, BadAnswers: body.BadAnswers}
-		case agent.Token, agent.Said, agent.ToolOutput, agent.ToolDone, agent.Transferred, agent.Exit:
+		case agent.Token, agent.MessageAdded, agent.ToolOutput, agent.ToolDone, agent.Transferred, agent.Exit:
 		}
 	}
 	return end, err
 }
 
-func (g *agentGraph) checks(ctx context.Context, run provider.Run) (func(string, any) (json.RawMessage, error), error) {
+func (g *agentGraph) answerChecks(ctx context.Context, run provider.Run) (func(string, any) (json.RawMessage, error), error) {
 	runner, err := g.runner(run, nil, nil)
 	if err != nil {
 		return nil, err

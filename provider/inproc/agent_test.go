@@ -126,13 +126,13 @@ func execution(t *testing.T, graph, input string) provider.Execution {
 	}
 }
 
-func TestAgent_ComesToWhatItSaidAndUsed(t *testing.T) {
+func TestAgent_CompletesWithTextAndUsage(t *testing.T) {
 	p := newProvider(t, chat(t, agent.Chat{Name: "clerk", Description: "Answers.", Model: script.New(script.Say("Good morning."))}))
 	if graphs := p.Graphs(); len(graphs) != 1 || graphs[0].Name != "clerk" || graphs[0].Description != "Answers." || !json.Valid(graphs[0].Input) {
 		t.Errorf("%+v", graphs)
 	}
 	result, err := p.Execute(t.Context(), execution(t, "clerk", `{"messages":[{"role":"user","text":"Hello."},{"role":"user","text":"Are you there?"}],"query":"Hello?"}`))
-	done, ok := result.Rest.(provider.Completed)
+	done, ok := result.Outcome.(provider.Completed)
 	if err != nil || !ok || done.Content != "Good morning." || done.Usage == nil || done.Usage.InputTokens != 5 || done.Usage.OutputTokens != 2 {
 		t.Fatalf("%#v, %v", result, err)
 	}
@@ -143,7 +143,7 @@ func TestAgent_ComesToWhatItSaidAndUsed(t *testing.T) {
 }
 
 // A model that is overloaded says nothing about the run: it may be tried again. One that refuses the request would refuse it again.
-func TestAgent_AModelThatIsOverloadedIsAskedAgain(t *testing.T) {
+func TestAgent_OverloadedModelIsRetried(t *testing.T) {
 	temporary := true
 	busy := func(*agent.Request) (agent.Message, error) {
 		return agent.Message{}, &agent.ModelError{Model: "m", Status: 529, Temporary: temporary, Err: errors.New("CANARY")}
@@ -151,11 +151,11 @@ func TestAgent_AModelThatIsOverloadedIsAskedAgain(t *testing.T) {
 	p := newProvider(t, chat(t, agent.Chat{Name: "clerk", Model: script.New(busy)}))
 	e := execution(t, "clerk", `{"query":"Hello?"}`)
 	if result, err := p.Execute(t.Context(), e); err == nil {
-		t.Errorf("it came to %#v", result.Rest)
+		t.Errorf("it came to %#v", result.Outcome)
 	}
 	temporary = false
 	result, err := p.Execute(t.Context(), e)
-	if failed, ok := result.Rest.(provider.Failed); err != nil || !ok || failed.Code != "node_failed" {
+	if failed, ok := result.Outcome.(provider.Failed); err != nil || !ok || failed.Code != "node_failed" {
 		t.Errorf("%#v, %v", result, err)
 	}
 }

@@ -19,7 +19,7 @@ type inspector interface {
 }
 
 // Resumable says whether this program could go on with a run; see [provider.Checker].
-func (p *Provider) Resumable(ctx context.Context, run provider.Run) error {
+func (p *Provider) CheckResumable(ctx context.Context, run provider.Run) error {
 	g, err := p.graph(run.Graph)
 	if err != nil {
 		return err

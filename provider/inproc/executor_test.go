@@ -53,7 +53,7 @@ func (o *office) executor(t *testing.T, s store.Store, options ...tool.Option) *
 
 func start(t *testing.T, e *executor.Executor, input string) fermata.Outcome {
 	t.Helper()
-	outcome, err := e.Run(t.Context(), executor.Request{Account: "acme", StateKey: "trip-1", Graph: "inproc:clerk", Input: json.RawMessage(input)})
+	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "trip-1", Graph: "inproc:clerk", Input: json.RawMessage(input)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,18 +61,18 @@ func start(t *testing.T, e *executor.Executor, input string) fermata.Outcome {
 }
 
 // decision is a word on one of the questions that were asked, the first or the last.
-func decision(t *testing.T, e *executor.Executor, which func([]executor.QuestionView) executor.QuestionView, id, value string) executor.Request {
+func decision(t *testing.T, e *executor.Executor, which func([]executor.RequestView) executor.RequestView, id, value string) executor.RunRequest {
 	t.Helper()
-	view, err := e.Look(t.Context(), "acme", "trip-1")
+	view, err := e.GetRun(t.Context(), "acme", "trip-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	targets := map[string]executor.Answer{which(view.Interrupts).ID: {Value: json.RawMessage(value)}}
-	return executor.Request{Account: "acme", StateKey: "trip-1", ResumeID: id, Actor: "ann", Targets: targets}
+	return executor.RunRequest{Account: "acme", StateKey: "trip-1", ResumeID: id, Actor: "ann", Targets: targets}
 }
 
-func first(asked []executor.QuestionView) executor.QuestionView { return asked[0] }
-func last(asked []executor.QuestionView) executor.QuestionView  { return asked[len(asked)-1] }
+func first(asked []executor.RequestView) executor.RequestView { return asked[0] }
+func last(asked []executor.RequestView) executor.RequestView  { return asked[len(asked)-1] }
 
 // asks is a run that waits for one answer.
 func asks(t *testing.T, outcome fermata.Outcome, kind string) fermata.OpenInterrupt {
@@ -112,7 +112,7 @@ func TestExecutor_ARefusalReachesTheModel(t *testing.T) {
 	}
 }
 
-func TestExecutor_AConversationThatIsNoneFails(t *testing.T) {
+func TestExecutor_InvalidConversationFailsTheRun(t *testing.T) {
 	for _, input := range []string{`{}`, `{"query":7}`, `{"question":"To Paris?"}`, `"To Paris?"`} {
 		o := new(office)
 		outcome := start(t, o.executor(t, newStore(t)), input)
@@ -123,7 +123,7 @@ func TestExecutor_AConversationThatIsNoneFails(t *testing.T) {
 }
 
 // What is wrong with an input is said, but nothing of the input.
-func TestExecutor_SaysWhatIsWrongWithAnInput(t *testing.T) {
+func TestExecutor_InvalidInputErrorNamesTheField(t *testing.T) {
 	for input, want := range map[string]string{
 		`{"query":"CANARY","CANARY":1}`: "it has a member that the graph does not know",
 		`{"query":4711}`:                "query should be a string",
@@ -169,12 +169,12 @@ func TestI16_ASecondExecutorTakesAnAgentOverAndAsksAboutItsCall(t *testing.T) {
 	dead, wake := lost(t, s)
 	o := new(office)
 	second := o.executor(t, s)
-	second.Start()
+	second.StartWorkers()
 	outcome, err := second.Run(t.Context(), decision(t, second, first, "1", `{"verb":"approve"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	asks(t, outcome, fermata.InDoubt.Name())
+	asks(t, outcome, fermata.EffectInDoubt.Name())
 	wake()
 	outcome, err = second.Run(t.Context(), decision(t, second, last, "2", `{"happened":true,"receipt":{"text":"booked: Paris"}}`))
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || o.booked.Load() != 0 || dead.booked.Load() != 1 {
@@ -182,19 +182,19 @@ func TestI16_ASecondExecutorTakesAnAgentOverAndAsksAboutItsCall(t *testing.T) {
 	}
 }
 
-func TestI16_ASecondExecutorTakesAnAgentOverAndRepeatsWhatItMay(t *testing.T) {
+func TestI16_TakeoverByASecondExecutorRepeatsOnlyRepeatableCalls(t *testing.T) {
 	s := newStore(t)
 	_, wake := lost(t, s, tool.Repeatable())
 	o := new(office)
 	second := o.executor(t, s, tool.Repeatable())
-	second.Start()
+	second.StartWorkers()
 	outcome, err := second.Run(t.Context(), decision(t, second, first, "1", `{"verb":"approve"}`))
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || o.booked.Load() != 1 {
 		t.Errorf("%#v, %v, booked %d times", outcome, err, o.booked.Load())
 	}
 	wake()
 	run, err := s.Get(t.Context(), "acme", "trip-1")
-	if err != nil || run.Status != store.Completed {
+	if err != nil || run.Status != store.StatusCompleted {
 		t.Errorf("the late one made it %s, %v", run.Status, err)
 	}
 }

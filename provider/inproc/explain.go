@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/fermata-go/fermata/agent"
-	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/provider"
 )
 
@@ -15,11 +15,11 @@ Before they decide they have a question. Answer it from what you know, briefly a
 Do not try to persuade them, and promise nothing: whatever you say, they decide.`
 
 // explain has a model say what somebody wants to know, from what the agent began with and what it asks now.
-func (g *agentGraph) explain(ctx context.Context, run provider.Run, back provider.Back) (text string, err error) {
+func (g *agentGraph) explain(ctx context.Context, run provider.Run, back provider.Clarification) (text string, err error) {
 	if g.explainer == nil {
 		return "", nil
 	}
-	defer safely.Recover(&err)
+	defer recovery.Recover(&err)
 	runner, err := g.runner(run, nil, nil)
 	if err != nil {
 		return "", err

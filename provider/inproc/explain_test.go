@@ -33,17 +33,17 @@ func asksBack(t *testing.T, p *inproc.Provider) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting, ok := result.Rest.(provider.Waiting)
+	waiting, ok := result.Outcome.(provider.Waiting)
 	if !ok {
-		t.Fatalf("it came to %#v", result.Rest)
+		t.Fatalf("it came to %#v", result.Outcome)
 	}
-	q := waiting.Questions[0]
-	return p.Explain(t.Context(), e.Run, provider.Back{
-		Interrupt: q.ID, Envelope: fermata.Envelope{Kind: q.Kind, Data: q.Data}, Input: e.Input, Number: 1, Text: "Is there a copy?", By: "ann",
+	q := waiting.Interrupts[0]
+	return p.Explain(t.Context(), e.Run, provider.Clarification{
+		InterruptID: q.ID, Envelope: fermata.Envelope{Kind: q.Kind, Data: q.Data}, Input: e.Input, Number: 1, Text: "Is there a copy?", By: "ann",
 	})
 }
 
-func TestExplain_AModelSaysWhatSomebodyWantsToKnow(t *testing.T) {
+func TestExplain_ModelAnswersTheClarification(t *testing.T) {
 	said := script.Say("that it has stopped") // what the conversation has from the agent
 	p := clerk(t, inproc.Explain(script.New(said, func(request *agent.Request) (agent.Message, error) {
 		var all strings.Builder

@@ -26,9 +26,9 @@ type FlowConfig[S any] struct {
 	Policy fermata.Policy
 	// Explain, if given, says what people want to know about a question before they decide on it, from the state as it is saved. It must do
 	// nothing else: it may be asked the same again. Without it nobody but the one for whom the run runs can answer.
-	Explain func(ctx context.Context, state S, back provider.Back) (string, error)
-	// Failed, if given, is told what ended an execution before its end: see [Failure].
-	Failed Failure
+	Explain func(ctx context.Context, state S, back provider.Clarification) (string, error)
+	// OnFailure, if given, is told what ended an execution before its end: see [FailureFunc].
+	OnFailure FailureFunc
 }
 
 // Flow makes a graph that can be run by name. Its input is the state's JSON, of which anything may be left out and is zero then; its output is that of
@@ -59,8 +59,8 @@ func (g *flowGraph[S]) describe() (provider.Graph, error) {
 }
 
 // begin reads what a run begins with.
-func (g *flowGraph[S]) begin(input json.RawMessage) (state S, err error) {
-	if err = strictjson.Decode(input, &state); g.input != nil && (err == nil || unfit(err) == "") {
+func (g *flowGraph[S]) decodeInput(input json.RawMessage) (state S, err error) {
+	if err = strictjson.Decode(input, &state); g.input != nil && (err == nil || inputProblem(err) == "") {
 		err = cmp.Or(g.input.Validate(input), err) // it says where
 	}
 	if err != nil {
@@ -78,12 +78,12 @@ func (g *flowGraph[S]) options(run provider.Run) []graph.Option {
 }
 
 func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
-	ctx = agent.WithEvents(ctx, func(event *agent.Event) { tell(e, event) })
-	state, err := g.advance(ctx, e, append(g.options(e.Run), graph.WithLedger(e.Owner.Ledger()), graph.WithPolicy(policyOf(g.config.Policy, e)), watched(e)))
-	g.config.Failed.tell(ctx, e, err)
-	return rest(e, err, func() (provider.Completed, error) {
+	ctx = agent.WithEvents(ctx, func(event *agent.Event) { reportEvent(e, event) })
+	state, err := g.advance(ctx, e, append(g.options(e.Run), graph.WithLedger(e.Owner.Ledger()), graph.WithPolicy(policyOf(g.config.Policy, e)), stepOption(e)))
+	g.config.OnFailure.call(ctx, e, err)
+	return toResult(e, err, func() (provider.Completed, error) {
 		output, err := json.Marshal(&state)
-		done := provider.Completed{Output: output, FinishReason: "end", Spent: true}
+		done := provider.Completed{Output: output, FinishReason: "end", DiscardState: true}
 		if g.config.Content != nil {
 			done.Content = g.config.Content(state)
 		}
@@ -108,7 +108,7 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 	saved, err := g.flow.Inspect(ctx, e.Run.ID, options...)
 	switch {
 	case errors.Is(err, graph.ErrUnknownRun):
-		if state, err = g.begin(e.Input); err != nil {
+		if state, err = g.decodeInput(e.Input); err != nil {
 			return state, err
 		}
 		return g.flow.Run(ctx, state, append(options, graph.WithRun(e.Run.ID))...)
@@ -117,21 +117,21 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 	case saved.Status == graph.StatusFinished: // whoever finished it died before it could say so
 		return saved.State, nil
 	}
-	answers, err := open(e.Answers, saved.Interrupts)
+	answers, err := openAnswers(e.Answers, saved.Interrupts)
 	if err != nil {
 		return state, err
 	}
 	options = append(options, graph.TakeOver()) // the executor's fence says that it may
-	return deliver(answers, func(answers map[string]any) (S, error) {
+	return resumeWith(answers, func(answers map[string]any) (S, error) {
 		return g.flow.Resume(fermata.BatchResumeWithData(ctx, answers), e.Run.ID, options...)
 	})
 }
 
-func (g *flowGraph[S]) checks(ctx context.Context, run provider.Run) (func(string, any) (json.RawMessage, error), error) {
+func (g *flowGraph[S]) answerChecks(ctx context.Context, run provider.Run) (func(string, any) (json.RawMessage, error), error) {
 	return g.flow.CheckAnswers(ctx, run.ID, g.options(run)...)
 }
 
-func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, back provider.Back) (string, error) {
+func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
 	if g.config.Explain == nil {
 		return "", nil
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-func newStore(*testing.T) store.Store { return memory.NewRuns(nil) }
+func newStore(*testing.T) store.Store { return memory.NewStore(nil) }
 
 func TestFlow_PassesTheSuite(t *testing.T) {
 	providertest.Run(t, providertest.Subject{Store: newStore, New: func(t *testing.T, world *providertest.World) provider.Provider {
@@ -167,11 +167,11 @@ func TestFlow_ANodeThatHidesAnErrorOfTheStoreIsNotAtFault(t *testing.T) {
 	whole := e.Run.State
 	e.Run.State = &cut{whole, 1} // the run can begin, and that is all
 	if result, err := p.Execute(t.Context(), e); err == nil {
-		t.Errorf("it came to %#v", result.Rest)
+		t.Errorf("it came to %#v", result.Outcome)
 	}
 	e.Run.State = whole
 	result, err := p.Execute(t.Context(), e)
-	if _, ok := result.Rest.(provider.Completed); err != nil || !ok {
+	if _, ok := result.Outcome.(provider.Completed); err != nil || !ok {
 		t.Errorf("%#v, %v", result, err)
 	}
 }
@@ -181,11 +181,11 @@ type strict struct{ keeper }
 
 func (s strict) Ledger() fermata.Ledger { return s }
 
-func (strict) Begin(context.Context, fermata.Intent) (fermata.LedgerLine, bool, error) {
-	return fermata.LedgerLine{}, false, store.ErrNotApproved
+func (strict) Begin(context.Context, fermata.Intent) (fermata.LedgerEntry, bool, error) {
+	return fermata.LedgerEntry{}, false, store.ErrNotApproved
 }
 
-func (strict) End(context.Context, fermata.Intent, fermata.LedgerLine) error {
+func (strict) End(context.Context, fermata.Intent, fermata.LedgerEntry) error {
 	return store.ErrNotFound
 }
 
@@ -210,13 +210,13 @@ func TestI4_ARunWhoseEffectTheLedgerRefusesHasFailed(t *testing.T) {
 	e := execution(t, "drop", `{"table":"users"}`)
 	e.Owner = strict{}
 	result, err := p.Execute(t.Context(), e)
-	waiting, ok := result.Rest.(provider.Waiting)
+	waiting, ok := result.Outcome.(provider.Waiting)
 	if err != nil || !ok {
 		t.Fatalf("%#v, %v", result, err)
 	}
-	e.Answers = []provider.Answer{{Interrupt: waiting.Questions[0].ID, Data: json.RawMessage(`{"verb":"approve"}`)}}
+	e.Answers = []provider.Answer{{InterruptID: waiting.Interrupts[0].ID, Data: json.RawMessage(`{"verb":"approve"}`)}}
 	result, err = p.Execute(t.Context(), e)
-	if failed, ok := result.Rest.(provider.Failed); err != nil || !ok || failed.Code != "node_failed" || done {
+	if failed, ok := result.Outcome.(provider.Failed); err != nil || !ok || failed.Code != "node_failed" || done {
 		t.Errorf("%#v, %v, done: %t", result, err, done)
 	}
 }

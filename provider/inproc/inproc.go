@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/agent"
 	"github.com/fermata-go/fermata/graph"
-	"github.com/fermata-go/fermata/internal/savable"
+	"github.com/fermata-go/fermata/internal/roundtrip"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/tool"
 )
@@ -28,9 +28,9 @@ import (
 const Name = "inproc"
 
 var (
-	_ provider.Provider     = (*Provider)(nil)
-	_ provider.Explainer    = (*Provider)(nil)
-	_ provider.BatchChecker = (*Provider)(nil)
+	_ provider.Provider           = (*Provider)(nil)
+	_ provider.Explainer          = (*Provider)(nil)
+	_ provider.BatchAnswerChecker = (*Provider)(nil)
 )
 
 // Provider executes runs with our own engine. A run's ref is the executor's id of the run: there is nothing to map.
@@ -43,8 +43,8 @@ type Provider struct {
 type Graph interface {
 	describe() (provider.Graph, error)
 	execute(ctx context.Context, e provider.Execution) (provider.Result, error)
-	checks(ctx context.Context, run provider.Run) (func(interrupt string, answer any) (json.RawMessage, error), error)
-	explain(ctx context.Context, run provider.Run, back provider.Back) (string, error)
+	answerChecks(ctx context.Context, run provider.Run) (func(interrupt string, answer any) (json.RawMessage, error), error)
+	explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error)
 }
 
 // New makes a provider of graphs, each with a name of its own.
@@ -88,31 +88,31 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 	if err != nil {
 		return provider.Result{}, err
 	}
-	seen := &watch{Checkpoints: e.Run.State, Owner: e.Owner, ledger: e.Owner.Ledger()}
+	seen := &outageDetector{Checkpoints: e.Run.State, Owner: e.Owner, ledger: e.Owner.Ledger()}
 	e.Run.State, e.Owner = seen, seen
 	result, err := g.execute(ctx, e)
-	if _, failed := result.Rest.(provider.Failed); failed && seen.failure() != nil {
+	if _, failed := result.Outcome.(provider.Failed); failed && seen.failure() != nil {
 		return provider.Result{}, seen.failure() // whatever the run made of it
 	}
 	return result, err
 }
 
 // Check looks at an answer; see [provider.Provider].
-func (p *Provider) Check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
-	check, err := p.Checks(ctx, run)
+func (p *Provider) CheckAnswer(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+	check, err := p.AnswerChecks(ctx, run)
 	if err != nil {
 		return nil, err
 	}
 	return check(interrupt, answer)
 }
 
-// Checks looks at many answers; see [provider.BatchChecker].
-func (p *Provider) Checks(ctx context.Context, run provider.Run) (provider.Check, error) {
+// Checks looks at many answers; see [provider.BatchAnswerChecker].
+func (p *Provider) AnswerChecks(ctx context.Context, run provider.Run) (provider.AnswerCheck, error) {
 	g, err := p.graph(run.Graph)
 	if err != nil {
 		return nil, err
 	}
-	check, err := g.checks(ctx, run)
+	check, err := g.answerChecks(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (p *Provider) Checks(ctx context.Context, run provider.Run) (provider.Check
 }
 
 // Explain has a graph say what somebody wants to know; see [provider.Explainer].
-func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Back) (string, error) {
+func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
 	g, err := p.graph(run.Graph)
 	if err != nil {
 		return "", err
@@ -137,33 +137,33 @@ func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.
 // Delete has nothing to do: whatever is known of a run is in its state, which goes with it.
 func (p *Provider) Delete(context.Context, provider.Run) error { return nil }
 
-// errLapsed says that a run waited for an answer which did not come, and has no way to go on without.
-var errLapsed = errors.New("inproc: nobody answered in time")
+// errExpired says that a run waited for an answer which did not come, and has no way to go on without.
+var errExpired = errors.New("inproc: nobody answered in time")
 
 // errInput says that a run cannot begin with what it was given.
 var errInput = errors.New("inproc: the input does not fit the graph")
 
-// open keeps those answers whose questions are open. The others were taken by an execution that died before it could say so.
-func open(answers []provider.Answer, waiting []*fermata.InterruptCtx) (map[string]any, error) {
+// openAnswers keeps those answers whose questions are open. The others were taken by an execution that died before it could say so.
+func openAnswers(answers []provider.Answer, waiting []*fermata.InterruptCtx) (map[string]any, error) {
 	targets := make(map[string]any)
 	for _, answer := range answers {
 		for _, ic := range waiting {
-			if ic.ID != answer.Interrupt {
+			if ic.ID != answer.InterruptID {
 				continue
 			}
-			data, err := said(answer, ic.Kind)
+			data, err := answerPayload(answer, ic.Kind)
 			if err != nil {
 				return nil, err
 			}
-			targets[answer.Interrupt] = data
+			targets[answer.InterruptID] = data
 		}
 	}
 	return targets, nil
 }
 
-// deliver goes on with these answers, without those that this program does not take: another one did, before a deploy or beside this one. Their questions stay
+// resumeWith goes on with these answers, without those that this program does not take: another one did, before a deploy or beside this one. Their questions stay
 // open, and are asked again. What code refuses comes beside something else, or with the questions, and the other answers are taken then.
-func deliver[T any](answers map[string]any, resume func(map[string]any) (T, error)) (T, error) {
+func resumeWith[T any](answers map[string]any, resume func(map[string]any) (T, error)) (T, error) {
 	for {
 		end, err := resume(answers)
 		bad, unfit := err.(*fermata.AnswerError) // not one inside of another
@@ -177,38 +177,38 @@ func deliver[T any](answers map[string]any, resume func(map[string]any) (T, erro
 	}
 }
 
-// said is an answer as it is delivered. The clock's word on an action is that nobody decided in time, which is neither a yes nor a no; on any
+// answerPayload is an answer as it is delivered. The clock's word on an action is that nobody decided in time, which is neither a yes nor a no; on any
 // other question there is none that could be given in the place of an answer.
-func said(answer provider.Answer, kind string) (json.RawMessage, error) {
+func answerPayload(answer provider.Answer, kind string) (json.RawMessage, error) {
 	if !answer.Expired {
 		return answer.Data, nil
 	}
 	if kind != fermata.Approval.Name() {
-		return nil, errLapsed
+		return nil, errExpired
 	}
 	return json.Marshal(fermata.Decision{Verb: fermata.VerbExpire, Reason: "stale", By: answer.By, At: answer.At})
 }
 
-// rest says how far an execution has come.
-func rest(e provider.Execution, err error, completed func() (provider.Completed, error)) (provider.Result, error) {
+// toResult says how far an execution has come.
+func toResult(e provider.Execution, err error, completed func() (provider.Completed, error)) (provider.Result, error) {
 	var result provider.Result
 	for _, answer := range e.Answers {
-		result.Applied = append(result.Applied, answer.Interrupt)
+		result.Applied = append(result.Applied, answer.InterruptID)
 	}
 	if info, waits := fermata.ExtractInterruptInfo(err); waits {
-		questions, err := questions(info.Interrupts)
-		result.Rest = provider.Waiting{Questions: questions}
+		questions, err := toInterrupts(info.Interrupts)
+		result.Outcome = provider.Waiting{Interrupts: questions}
 		return result, err
 	}
 	switch {
 	case err == nil:
 		done, err := completed()
-		result.Rest = done
+		result.Outcome = done
 		return result, err
 	case retryable(err):
 		return provider.Result{}, err
 	}
-	result.Rest = provider.Failed{Code: code(err), Message: message(err)}
+	result.Outcome = provider.Failed{Code: failureCode(err), Message: failureMessage(err)}
 	return result, nil
 }
 
@@ -228,26 +228,26 @@ func retryable(err error) bool {
 			return true
 		}
 	}
-	return lacking(err) //mutate:missing-node-parks
+	return isProgramMismatch(err) //mutate:missing-node-parks
 }
 
-// lacking reports whether the program is not one for the run: another replica may have the one, or whoever deploys brings it back.
-func lacking(err error) bool {
-	_, place := errors.AsType[*graph.ChangedError](err)
-	_, call := errors.AsType[*agent.ChangedError](err)
-	_, gate := errors.AsType[*tool.ChangedError](err)
-	return place || call || gate || errors.Is(err, fermata.ErrChanged) || errors.Is(err, graph.ErrFormat) || errors.Is(err, graph.ErrForeign)
+// isProgramMismatch reports whether the program is not one for the run: another replica may have the one, or whoever deploys brings it back.
+func isProgramMismatch(err error) bool {
+	_, place := errors.AsType[*graph.ProgramChangedError](err)
+	_, call := errors.AsType[*agent.ProgramChangedError](err)
+	_, gate := errors.AsType[*tool.ProgramChangedError](err)
+	return place || call || gate || errors.Is(err, fermata.ErrProgramChanged) || errors.Is(err, graph.ErrFormat) || errors.Is(err, graph.ErrWrongGraph)
 }
 
-// code names what went wrong, for programs.
-func code(err error) string {
+// failureCode names what went wrong, for programs.
+func failureCode(err error) string {
 	if errors.Is(err, errInput) {
 		return "invalid_input"
 	}
 	if _, panicked := errors.AsType[*graph.PanicError](err); panicked {
 		return "panic"
 	}
-	if _, expired := errors.AsType[*fermata.ExpiredError](err); expired || errors.Is(err, errLapsed) {
+	if _, expired := errors.AsType[*fermata.ExpiredError](err); expired || errors.Is(err, errExpired) {
 		return "expired"
 	}
 	if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
@@ -259,50 +259,50 @@ func code(err error) string {
 	return "node_failed"
 }
 
-// message is the error for people. What a node's own error says may hold anything, so only its place is told.
-func message(err error) string {
+// failureMessage is the error for people. What a node's own error says may hold anything, so only its place is told.
+func failureMessage(err error) string {
 	if node, ok := errors.AsType[*graph.NodeError](err); ok {
 		return "the run failed at " + node.Address.String()
 	}
-	for _, known := range []error{errLapsed, errInput} {
+	for _, known := range []error{errExpired, errInput} {
 		if errors.Is(err, known) {
-			return strings.TrimPrefix(known.Error(), "inproc: ") + unfit(err)
+			return strings.TrimPrefix(known.Error(), "inproc: ") + inputProblem(err)
 		}
 	}
 	return "the run failed"
 }
 
-// unfit says what is wrong with an input, as far as that can be said without anything of it.
-func unfit(err error) string {
+// inputProblem says what is wrong with an input, as far as that can be said without anything of it.
+func inputProblem(err error) string {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && bad.Field != "" {
 		return fmt.Sprintf(": %s should be a %s", bad.Field, bad.Type)
 	}
 	if text := err.Error(); strings.Contains(text, "unknown field") || strings.Contains(text, "unknown member") {
 		return ": it has a member that the graph does not know"
 	}
-	if places := misfit.FindStringSubmatch(err.Error()); places != nil {
+	if places := invalidInput.FindStringSubmatch(err.Error()); places != nil {
 		return fmt.Sprintf(": it does not fit %s of its input schema", places[1])
 	}
 	return ""
 }
 
-// misfit finds the place in a schema that a value does not fit. What comes behind it may show the value.
-var misfit = regexp.MustCompile(`^[^/]*validating root: (?:validating /\S+: )*validating (/\S+): `)
+// invalidInput finds the place in a schema that a value does not fit. What comes behind it may show the value.
+var invalidInput = regexp.MustCompile(`^[^/]*validating root: (?:validating /\S+: )*validating (/\S+): `)
 
-// questions is what people are asked.
-func questions(waiting []*fermata.InterruptCtx) ([]provider.Question, error) {
-	list := make([]provider.Question, 0, len(waiting))
+// toInterrupts is what people are asked.
+func toInterrupts(waiting []*fermata.InterruptCtx) ([]provider.Interrupt, error) {
+	list := make([]provider.Interrupt, 0, len(waiting))
 	for _, ic := range waiting {
-		q := provider.Question{ID: ic.ID, Address: ic.Address, Envelope: fermata.Envelope{Kind: cmp.Or(ic.Kind, fermata.PlainKind), Data: ic.Data}}
+		q := provider.Interrupt{ID: ic.ID, Address: ic.Address, Envelope: fermata.Envelope{Kind: cmp.Or(ic.Kind, fermata.PlainKind), Data: ic.Data}}
 		if q.Data == nil && ic.Info != nil { // a hold shows the state, which is stored elsewhere
-			data, err := json.Marshal(savable.Addressed(ic.Info))
+			data, err := json.Marshal(roundtrip.Addressable(ic.Info))
 			if err != nil {
 				return nil, err
 			}
 			q.Data = data
 		}
 		if kind, ok := fermata.LookupKind(ic.Kind); ok {
-			q.AnswerSchema = kind.PersonSchema()
+			q.AnswerSchema = kind.HumanAnswerSchema()
 		}
 		list = append(list, q)
 	}

@@ -40,7 +40,7 @@ func printer(t *testing.T) *inproc.Provider {
 }
 
 // What a graph says of its input is true: whatever fits its schema begins, and nothing else does.
-func TestExecutor_AGraphBeginsWithWhatFitsItsSchema(t *testing.T) {
+func TestExecutor_InputMustMatchTheGraphSchema(t *testing.T) {
 	p := printer(t)
 	said, err := schema.Parse(p.Graphs()[0].Input)
 	if err != nil {
@@ -55,9 +55,9 @@ func TestExecutor_AGraphBeginsWithWhatFitsItsSchema(t *testing.T) {
 		result, err := p.Execute(t.Context(), provider.Execution{
 			Run: provider.Run{Account: "acme", ID: "run_1", Graph: "print", State: newStore(t)}, Input: json.RawMessage(input), Owner: keeper{},
 		})
-		failed, failure := result.Rest.(provider.Failed)
+		failed, failure := result.Outcome.(provider.Failed)
 		if err != nil || failure == want || failure && failed.Code != "invalid_input" || said.Validate(json.RawMessage(input)) == nil != want {
-			t.Errorf("%s: %+v, %v; the schema says %v", input, result.Rest, err, said.Validate(json.RawMessage(input)))
+			t.Errorf("%s: %+v, %v; the schema says %v", input, result.Outcome, err, said.Validate(json.RawMessage(input)))
 		}
 	}
 }
@@ -73,9 +73,9 @@ func TestFlow_SaysWhereAnInputDoesNotFit(t *testing.T) {
 		result, err := p.Execute(t.Context(), provider.Execution{
 			Run: provider.Run{Account: "acme", ID: "run_1", Graph: "print", State: newStore(t)}, Input: json.RawMessage(input), Owner: keeper{},
 		})
-		failed, ok := result.Rest.(provider.Failed)
+		failed, ok := result.Outcome.(provider.Failed)
 		if err != nil || !ok || failed.Message != "the input does not fit the graph: "+want {
-			t.Errorf("%s: %+v, %v", input, result.Rest, err)
+			t.Errorf("%s: %+v, %v", input, result.Outcome, err)
 		}
 	}
 }

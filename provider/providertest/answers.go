@@ -13,12 +13,12 @@ import (
 )
 
 // unchanged returns a function that says whether anything was written for the run since.
-func (d *driver) unchanged() func(what string) {
+func (d *driver) wantUnchanged() func(what string) {
 	d.t.Helper()
-	checkpoint, run := d.saved()
+	checkpoint, run := d.loadSaved()
 	return func(what string) {
 		d.t.Helper()
-		nowCheckpoint, nowRun := d.saved()
+		nowCheckpoint, nowRun := d.loadSaved()
 		if nowCheckpoint.Version != checkpoint.Version || fmt.Sprint(nowCheckpoint.Parts) != fmt.Sprint(checkpoint.Parts) || fmt.Sprint(nowRun) != fmt.Sprint(run) {
 			d.t.Errorf("%s changed the run", what)
 		}
@@ -26,26 +26,26 @@ func (d *driver) unchanged() func(what string) {
 }
 
 func testWrongAnswers(t *testing.T, s Subject) {
-	d, q := reviewed(t, s)
-	unchanged := d.unchanged()
+	d, q := startReview(t, s)
+	unchanged := d.wantUnchanged()
 	for _, answer := range s.Review.Wrong {
-		checked, err := d.provider.Check(t.Context(), d.run(d.store), q.ID, answer)
-		d.keepsRef(fmt.Sprint(err))
+		checked, err := d.provider.CheckAnswer(t.Context(), d.run(d.store), q.ID, answer)
+		d.checkRefHidden(fmt.Sprint(err))
 		if _, unfit := errors.AsType[*fermata.AnswerError](err); !unfit || checked != nil {
 			t.Errorf("the answer %s: %s, %v", answer, checked, err)
 		}
 	}
-	if _, err := d.provider.Check(t.Context(), d.run(d.store), "int_unknown", s.Review.Approve); err == nil {
+	if _, err := d.provider.CheckAnswer(t.Context(), d.run(d.store), "int_unknown", s.Review.Approve); err == nil {
 		t.Error("an answer to a question that nobody asked fits")
 	}
-	checked, err := d.provider.Check(t.Context(), d.run(d.store), q.ID, s.Review.Approve)
+	checked, err := d.provider.CheckAnswer(t.Context(), d.run(d.store), q.ID, s.Review.Approve)
 	if err != nil || !json.Valid(checked) {
 		t.Errorf("the right answer: %s, %v", checked, err)
 	}
 	unchanged("looking at answers")
 	d.decide(s.Review.Approve, q)
 	d.completes()
-	d.didOnce(workPublish)
+	d.wantOnce(workPublish)
 }
 
 // testExpired lets the time of a question run out. That is neither a yes nor a no.
@@ -71,24 +71,24 @@ func testExpired(t *testing.T, s Subject) {
 	if len(result.Applied) != 1 {
 		t.Errorf("the lapse was not taken: %#v", result)
 	}
-	if failed, ok := result.Rest.(provider.Failed); ok && failed.Code != "expired" {
+	if failed, ok := result.Outcome.(provider.Failed); ok && failed.Code != "expired" {
 		t.Errorf("it failed with %q", failed.Code)
 	}
-	d.didNot(workPublish)
-	d.rest(result)
+	d.wantNotDone(workPublish)
+	d.endExecution(result)
 }
 
 func testAccounts(t *testing.T, s Subject) {
-	d, q := reviewed(t, s)
+	d, q := startReview(t, s)
 	other := *d
 	other.account, other.ref, other.answers = "globex", "", nil
 	other.create()
 	theirs := other.waits(1)[0]
-	unchanged := other.unchanged()
+	unchanged := other.wantUnchanged()
 	d.decide(s.Review.Approve, q)
 	d.completes()
 	unchanged("another account's answer")
-	d.didOnce(workPublish)
+	d.wantOnce(workPublish)
 	other.decide(s.Review.Approve, theirs)
 	other.completes()
 	if n := d.world.count(workPublish); n != 2 {
@@ -96,25 +96,25 @@ func testAccounts(t *testing.T, s Subject) {
 	}
 }
 
-// paired is a run that waits for two answers.
-func paired(t *testing.T, s Subject) (*driver, []provider.Question) {
+// startPair is a run that waits for two answers.
+func startPair(t *testing.T, s Subject) (*driver, []provider.Interrupt) {
 	t.Helper()
 	d := begin(t, s, s.Pair.Graph, s.Pair.Input)
 	return d, d.waits(2)
 }
 
 func testPair(t *testing.T, s Subject) {
-	d, questions := paired(t, s)
-	d.didNot(workLeft, workRight)
+	d, questions := startPair(t, s)
+	d.wantNotDone(workLeft, workRight)
 	d.decide(s.Pair.Answer, questions...)
 	d.completes()
-	d.didOnce(workLeft, workRight)
+	d.wantOnce(workLeft, workRight)
 }
 
 // testPairInParts answers one after the other, and each of them first.
 func testPairInParts(t *testing.T, s Subject) {
 	for first := range 2 {
-		d, questions := paired(t, s)
+		d, questions := startPair(t, s)
 		answered, other := questions[first], questions[1-first]
 		d.decide(s.Pair.Answer, answered)
 		waiting := d.waits(1)
@@ -124,12 +124,12 @@ func testPairInParts(t *testing.T, s Subject) {
 		if n := d.world.count(workLeft) + d.world.count(workRight); n != 1 {
 			t.Errorf("%d pieces of work were done for one answer", n)
 		}
-		if _, err := d.provider.Check(t.Context(), d.run(d.store), answered.ID, s.Pair.Answer); err == nil {
+		if _, err := d.provider.CheckAnswer(t.Context(), d.run(d.store), answered.ID, s.Pair.Answer); err == nil {
 			t.Error("a second answer to the same question fits")
 		}
 		d.decide(s.Pair.Answer, other)
 		d.completes()
-		d.didOnce(workLeft, workRight)
+		d.wantOnce(workLeft, workRight)
 		if n := d.world.repeated(); n != 0 {
 			t.Errorf("%d pieces of work were done again", n)
 		}

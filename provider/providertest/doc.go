@@ -3,7 +3,7 @@
 //	func TestProvider(t *testing.T) {
 //		providertest.Run(t, providertest.Subject{
 //			New:   func(t *testing.T, world *providertest.World) provider.Provider { … },
-//			Store: func(*testing.T) store.Store { return memory.NewRuns(nil) },
+//			Store: func(*testing.T) store.Store { return memory.NewStore(nil) },
 //		})
 //	}
 //
@@ -32,7 +32,7 @@
 //	                 {"verb":"reject"}                           does not
 //
 // The first is for every provider. A provider that does not declare the capability Parallel need not have the second, and one without Effects not the
-// third; what is left out is logged. A provider whose runs are one question by nature says so with [Review.Once].
+// third; what is left out is logged. A provider whose runs are one question by nature says so with [Review.SingleQuestion].
 //
 // # What is asked of a provider
 //

@@ -39,7 +39,7 @@ type driver struct {
 	resumes int
 	faults  *faults       // of the execution to come; nil if there are none
 	timeout time.Duration // of what is asked
-	open    []provider.Question
+	open    []provider.Interrupt
 }
 
 // begin creates a run of a graph, and owns it.
@@ -73,7 +73,7 @@ func (d *driver) run(state store.Checkpoints) provider.Run {
 func (d *driver) execute(ctx context.Context) (provider.Result, error) {
 	d.t.Helper()
 	owner := &owner{driver: d, lease: d.lease, faults: d.faults}
-	state := &state{Checkpoints: d.store.Fenced(d.lease), faults: d.faults}
+	state := &faultyState{Checkpoints: d.store.Fenced(d.lease), faults: d.faults}
 	result, err := d.provider.Execute(ctx, provider.Execution{Run: d.run(state), Input: d.input, Answers: d.answers, Attempt: d.attempt, Owner: owner})
 	d.inspect(result, err)
 	return result, err
@@ -82,16 +82,16 @@ func (d *driver) execute(ctx context.Context) (provider.Result, error) {
 // inspect says what is wrong with a result in itself.
 func (d *driver) inspect(result provider.Result, err error) {
 	d.t.Helper()
-	d.keepsRef(fmt.Sprintf("%#v", result), fmt.Sprint(err))
+	d.checkRefHidden(fmt.Sprintf("%#v", result), fmt.Sprint(err))
 	if err != nil {
-		if result.Rest != nil || result.Applied != nil {
+		if result.Outcome != nil || result.Applied != nil {
 			d.t.Errorf("an error %v with a result: %#v", err, result)
 		}
 		return
 	}
 	given := make(map[string]bool)
 	for _, answer := range d.answers {
-		given[answer.Interrupt] = true
+		given[answer.InterruptID] = true
 	}
 	for _, id := range result.Applied {
 		if !given[id] {
@@ -99,7 +99,7 @@ func (d *driver) inspect(result provider.Result, err error) {
 		}
 		delete(given, id)
 	}
-	switch rest := result.Rest.(type) {
+	switch rest := result.Outcome.(type) {
 	case provider.Completed:
 		if rest.Output != nil && !json.Valid(rest.Output) {
 			d.t.Errorf("the output is no JSON: %s", rest.Output)
@@ -109,13 +109,13 @@ func (d *driver) inspect(result provider.Result, err error) {
 			d.t.Errorf("a failure whose code is %q", rest.Code)
 		}
 	case provider.Waiting:
-		d.inspectQuestions(rest.Questions)
+		d.inspectQuestions(rest.Interrupts)
 	default:
 		d.t.Errorf("neither an error nor a result: %#v", result)
 	}
 }
 
-func (d *driver) inspectQuestions(questions []provider.Question) {
+func (d *driver) inspectQuestions(questions []provider.Interrupt) {
 	d.t.Helper()
 	seen := make(map[string]bool)
 	for _, q := range questions {
@@ -124,12 +124,12 @@ func (d *driver) inspectQuestions(questions []provider.Question) {
 			d.t.Errorf("a question with the id %q", q.ID)
 		case len(q.Address) == 0:
 			d.t.Errorf("question %s has no place", q.ID)
-		case !json.Valid(q.Data) || len(q.Data) > fermata.MaxData:
+		case !json.Valid(q.Data) || len(q.Data) > fermata.MaxDataBytes:
 			d.t.Errorf("question %s shows what is no JSON, or %d bytes", q.ID, len(q.Data))
 		case q.AnswerSchema != nil && !json.Valid(q.AnswerSchema):
 			d.t.Errorf("question %s has a schema that is no JSON", q.ID)
 		}
-		d.keepsRef(string(q.Data), q.ID, q.Address.String(), q.Kind, string(q.AnswerSchema))
+		d.checkRefHidden(string(q.Data), q.ID, q.Address.String(), q.Kind, string(q.AnswerSchema))
 		seen[q.ID] = true
 	}
 	if len(questions) == 0 {
@@ -138,7 +138,7 @@ func (d *driver) inspectQuestions(questions []provider.Question) {
 }
 
 // keepsRef looks for the provider's name of the run where it must not be (I7).
-func (d *driver) keepsRef(texts ...string) {
+func (d *driver) checkRefHidden(texts ...string) {
 	d.t.Helper()
 	for _, text := range texts {
 		if d.ref != "" && strings.Contains(text, d.ref) {
@@ -148,62 +148,62 @@ func (d *driver) keepsRef(texts ...string) {
 }
 
 // mustExecute executes, which has to come to a result, and gives the run back.
-func (d *driver) mustExecute() provider.Rest {
+func (d *driver) mustExecute() provider.Outcome {
 	d.t.Helper()
 	result, err := d.execute(d.t.Context())
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.rest(result)
-	return result.Rest
+	d.endExecution(result)
+	return result.Outcome
 }
 
 // rest gives the run back with what it came to.
-func (d *driver) rest(result provider.Result) {
+func (d *driver) endExecution(result provider.Result) {
 	d.t.Helper()
-	rest := store.Rest{Applied: result.Applied, Outcome: []byte("{}")}
+	rest := store.ExecutionEnd{Applied: result.Applied, Outcome: []byte("{}")}
 	d.open = nil
-	switch r := result.Rest.(type) {
+	switch r := result.Outcome.(type) {
 	case provider.Completed:
-		rest.Status = store.Completed
+		rest.Status = store.StatusCompleted
 	case provider.Failed:
-		rest.Status = store.Failed
+		rest.Status = store.StatusFailed
 	case provider.Waiting:
-		rest.Status, d.open = store.Waiting, r.Questions
-		for _, q := range r.Questions {
-			n := shown(d.t, q)
+		rest.Status, d.open = store.StatusWaiting, r.Interrupts
+		for _, q := range r.Interrupts {
+			n := newInterrupt(d.t, q)
 			n.Timeout = d.timeout
 			rest.Open = append(rest.Open, n)
 		}
 	}
-	if _, err := d.store.Rest(d.t.Context(), d.lease, rest); err != nil {
+	if _, err := d.store.EndExecution(d.t.Context(), d.lease, rest); err != nil {
 		d.t.Fatalf("giving the run back: %v", err)
 	}
 	d.attempt = 0
 }
 
-func shown(t testing.TB, q provider.Question) store.NewInterrupt {
+func newInterrupt(t testing.TB, q provider.Interrupt) store.NewInterrupt {
 	t.Helper()
-	n := store.NewInterrupt{ID: q.ID, Address: q.Address.String(), Kind: q.Kind, Data: q.Data, Schema: q.AnswerSchema}
+	n := store.NewInterrupt{ID: q.ID, Address: q.Address.String(), Kind: q.Kind, Data: q.Data, AnswerSchema: q.AnswerSchema}
 	if q.Kind == fermata.Approval.Name() {
 		var asked fermata.ApprovalRequest
 		if err := json.Unmarshal(q.Data, &asked); err != nil {
 			t.Fatal(err)
 		}
-		n.Action = asked.Digest
+		n.ActionDigest = asked.Digest
 	}
 	return n
 }
 
 // waits executes a run that has to wait for so many questions.
-func (d *driver) waits(n int) []provider.Question {
+func (d *driver) waits(n int) []provider.Interrupt {
 	d.t.Helper()
 	rest := d.mustExecute()
 	waiting, ok := rest.(provider.Waiting)
-	if !ok || len(waiting.Questions) != n {
+	if !ok || len(waiting.Interrupts) != n {
 		d.t.Fatalf("it does not wait for %d questions: %#v", n, rest)
 	}
-	return waiting.Questions
+	return waiting.Interrupts
 }
 
 // completes executes a run that has to be over then.
@@ -218,39 +218,39 @@ func (d *driver) completes() provider.Completed {
 }
 
 // decide answers questions, and claims the run.
-func (d *driver) decide(answer json.RawMessage, questions ...provider.Question) {
+func (d *driver) decide(answer json.RawMessage, questions ...provider.Interrupt) {
 	d.t.Helper()
 	d.resumes++
 	resume := fmt.Sprint(d.id, " ", d.resumes)
-	decision := store.Decision{Account: d.account, Run: d.id, ResumeID: resume, Actor: "ann", Body: resume}
+	decision := store.Decision{Account: d.account, Run: d.id, ResumeID: resume, Actor: "ann", BodyDigest: resume}
 	for _, q := range questions {
-		value, err := d.provider.Check(d.t.Context(), d.run(d.store), q.ID, answer)
+		value, err := d.provider.CheckAnswer(d.t.Context(), d.run(d.store), q.ID, answer)
 		if err != nil {
 			d.t.Fatalf("an answer that fits: %v", err)
 		}
-		decision.Answers = append(decision.Answers, verdict(d.t, q, value))
+		decision.Answers = append(decision.Answers, storeAnswer(d.t, q, value))
 	}
 	receipt, err := d.store.Decide(d.t.Context(), decision)
-	if err != nil || receipt.Result != store.Accepted {
+	if err != nil || receipt.Result != store.ResultAccepted {
 		d.t.Fatalf("deciding: %+v, %v", receipt, err)
 	}
 	d.claim("first")
 }
 
-// verdict is what an answer says.
-func verdict(t testing.TB, q provider.Question, value json.RawMessage) store.Answer {
+// storeAnswer is what an answer says.
+func storeAnswer(t testing.TB, q provider.Interrupt, value json.RawMessage) store.Answer {
 	t.Helper()
-	answer := store.Answer{Interrupt: q.ID, Verdict: store.Answered, Data: value}
+	answer := store.Answer{Interrupt: q.ID, Verdict: store.VerdictAnswer, Data: value}
 	if q.Kind != fermata.Approval.Name() {
 		return answer
 	}
 	var asked fermata.ApprovalRequest
 	var said fermata.Decision
 	err := errors.Join(json.Unmarshal(q.Data, &asked), json.Unmarshal(value, &said))
-	answer.Verdict = store.Reject
+	answer.Verdict = store.VerdictReject
 	if err == nil {
-		if answer.Final, err = asked.Approves(said); answer.Final != "" {
-			answer.Verdict = store.Approve
+		if answer.ApprovedDigest, err = asked.ApprovedDigest(said); answer.ApprovedDigest != "" {
+			answer.Verdict = store.VerdictApprove
 		}
 	}
 	if err != nil {
@@ -266,9 +266,9 @@ func (d *driver) claim(owner string) {
 	if err != nil || work == nil {
 		d.t.Fatalf("claiming: %v, %v", work, err)
 	}
-	d.lease, d.answers, d.ref, d.attempt = work.Lease, nil, string(work.Run.Ref), work.Run.Attempts
+	d.lease, d.answers, d.ref, d.attempt = work.Lease, nil, string(work.Run.ProviderRef), work.Run.Attempts
 	for _, i := range work.Decided {
-		d.answers = append(d.answers, provider.Answer{Interrupt: i.ID, Data: bytes.Clone(i.Answer), Expired: i.Verdict == store.Expired, By: i.By, At: i.At})
+		d.answers = append(d.answers, provider.Answer{InterruptID: i.ID, Data: bytes.Clone(i.Answer), Expired: i.Verdict == store.VerdictExpire, By: i.DecidedBy, At: i.DecidedAt})
 	}
 }
 
@@ -283,7 +283,7 @@ func (d *driver) takeOver(t *testing.T) {
 }
 
 // saved is what is kept of the run.
-func (d *driver) saved() (store.Checkpoint, store.Run) {
+func (d *driver) loadSaved() (store.Checkpoint, store.Run) {
 	d.t.Helper()
 	checkpoint, err := d.store.Load(d.t.Context(), d.storeKey())
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -65,13 +65,13 @@ func call(f *faults, fn func() error) error {
 	return nil
 }
 
-// state is where the provider keeps the run.
-type state struct {
+// faultyState is where the provider keeps the run.
+type faultyState struct {
 	store.Checkpoints
 	faults *faults
 }
 
-func (s *state) Load(ctx context.Context, key store.Key) (checkpoint store.Checkpoint, err error) {
+func (s *faultyState) Load(ctx context.Context, key store.Key) (checkpoint store.Checkpoint, err error) {
 	err = call(s.faults, func() error {
 		checkpoint, err = s.Checkpoints.Load(ctx, key)
 		return err
@@ -79,7 +79,7 @@ func (s *state) Load(ctx context.Context, key store.Key) (checkpoint store.Check
 	return checkpoint, err
 }
 
-func (s *state) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (version int64, err error) {
+func (s *faultyState) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (version int64, err error) {
 	err = call(s.faults, func() error {
 		version, err = s.Checkpoints.Save(ctx, key, base, delta)
 		return err
@@ -96,7 +96,7 @@ type owner struct {
 
 func (o *owner) SetRef(ctx context.Context, ref string) error {
 	return call(o.faults, func() error {
-		if err := o.driver.store.SetRef(ctx, o.lease, []byte(ref)); err != nil {
+		if err := o.driver.store.SetProviderRef(ctx, o.lease, []byte(ref)); err != nil {
 			return err
 		}
 		o.driver.ref = ref
@@ -106,35 +106,35 @@ func (o *owner) SetRef(ctx context.Context, ref string) error {
 
 func (o *owner) Ledger() fermata.Ledger { return o }
 
-func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (known fermata.LedgerLine, begun bool, err error) {
-	effect := store.NewEffect{Interrupt: intent.Interrupt, Number: intent.Try, Digest: intent.Digest, Key: intent.Key}
+func (o *owner) Begin(ctx context.Context, intent fermata.Intent) (known fermata.LedgerEntry, begun bool, err error) {
+	effect := store.NewEffect{Interrupt: intent.InterruptID, Attempt: intent.Attempt, ActionDigest: intent.Digest, IdempotencyKey: intent.Key}
 	if intent.Allowed != nil {
 		data, err := json.Marshal(intent.Allowed.Request)
 		if err != nil {
 			return known, false, err
 		}
-		effect.Allowed = &store.Allowed{Address: intent.Allowed.Address, Kind: fermata.Approval.Name(), Data: data, By: intent.Allowed.By}
+		effect.Ruling = &store.PolicyRuling{Address: intent.Allowed.Address, Kind: fermata.Approval.Name(), Data: data, By: intent.Allowed.By}
 	}
 	var line store.Effect
 	err = call(o.faults, func() error {
-		line, begun, err = o.driver.store.Begin(ctx, o.lease, effect)
+		line, begun, err = o.driver.store.BeginEffect(ctx, o.lease, effect)
 		return err
 	})
-	known = fermata.LedgerLine{State: fermata.EffectBegun, Receipt: line.Receipt, Error: line.Error}
+	known = fermata.LedgerEntry{State: fermata.EffectBegun, Receipt: line.Receipt, Error: line.Error}
 	switch line.State {
-	case store.Succeeded:
+	case store.EffectSucceeded:
 		known.State = fermata.EffectSucceeded
-	case store.Faulted:
+	case store.EffectFailed:
 		known.State = fermata.EffectFailed
-	case store.Started:
+	case store.EffectStarted:
 	}
 	return known, begun && err == nil, err
 }
 
-func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerLine) error {
-	end := store.EffectEnd{Account: o.lease.Account, Interrupt: intent.Interrupt, Number: intent.Try, State: store.Succeeded, Receipt: line.Receipt}
+func (o *owner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerEntry) error {
+	end := store.EffectEnd{Account: o.lease.Account, Interrupt: intent.InterruptID, Attempt: intent.Attempt, State: store.EffectSucceeded, Receipt: line.Receipt}
 	if line.State == fermata.EffectFailed {
-		end.State, end.Error = store.Faulted, line.Error
+		end.State, end.Error = store.EffectFailed, line.Error
 	}
-	return call(o.faults, func() error { return o.driver.store.End(context.WithoutCancel(ctx), end) })
+	return call(o.faults, func() error { return o.driver.store.EndEffect(context.WithoutCancel(ctx), end) })
 }

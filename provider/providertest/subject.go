@@ -34,7 +34,7 @@ type Review struct {
 	Revise, Approve json.RawMessage
 	Wrong           []json.RawMessage
 	// Once says that a run of this provider asks one question, ever. Then there is no revising.
-	Once bool
+	SingleQuestion bool
 	// NoDraft says that nothing is done before the question.
 	NoDraft bool
 }
@@ -103,27 +103,27 @@ func list(texts ...string) []json.RawMessage {
 type World struct {
 	mu          sync.Mutex
 	begun, done map[string]int
-	stops       map[string]*stop
+	blockPoints map[string]*blockPoint
 }
 
-// stop is where a piece of work waits.
-type stop struct {
-	heeds   bool // the end of its context
-	entered chan struct{}
-	release chan struct{}
+// blockPoint is where a piece of work waits.
+type blockPoint struct {
+	heedsContext bool // the end of its context
+	entered      chan struct{}
+	release      chan struct{}
 }
 
 // Work does a piece of work, by name. It fails only if the context ends before.
 func (w *World) Work(ctx context.Context, name string) error {
 	w.mu.Lock()
 	w.begun[name]++
-	stop := w.stops[name]
-	delete(w.stops, name) // whoever comes next is not stopped
+	stop := w.blockPoints[name]
+	delete(w.blockPoints, name) // whoever comes next is not stopped
 	w.mu.Unlock()
 	if stop != nil {
 		close(stop.entered)
 		var ended <-chan struct{}
-		if stop.heeds {
+		if stop.heedsContext {
 			ended = ctx.Done()
 		}
 		select {
@@ -139,15 +139,15 @@ func (w *World) Work(ctx context.Context, name string) error {
 }
 
 func newWorld() *World {
-	return &World{begun: make(map[string]int), done: make(map[string]int), stops: make(map[string]*stop)}
+	return &World{begun: make(map[string]int), done: make(map[string]int), blockPoints: make(map[string]*blockPoint)}
 }
 
 // stopAt has the next piece of work of a name wait in the middle.
-func (w *World) stopAt(name string, heeds bool) *stop {
+func (w *World) blockAt(name string, heeds bool) *blockPoint {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := &stop{heeds: heeds, entered: make(chan struct{}), release: make(chan struct{})}
-	w.stops[name] = s
+	s := &blockPoint{heedsContext: heeds, entered: make(chan struct{}), release: make(chan struct{})}
+	w.blockPoints[name] = s
 	return s
 }
 

@@ -23,8 +23,8 @@ func Run(t *testing.T, subject Subject) {
 	}
 	run("Names", true, testNames)
 	run("Review", true, testReview)
-	run("Review revised", !s.Review.Once, testRevise)
-	run("The same again", true, testSameAgain)
+	run("Review revised", !s.Review.SingleQuestion, testRevise)
+	run("The same again", true, testRepeatedExecution)
 	run("I13 wrong answers", true, testWrongAnswers)
 	run("I11 expired", true, testExpired)
 	run("I8 accounts", true, testAccounts)
@@ -48,14 +48,14 @@ func Run(t *testing.T, subject Subject) {
 	run("I16 effect taken over", can.Effects, testEffectTakenOver)
 }
 
-// reviewed is a run of the content review that waits for the first time.
-func reviewed(t *testing.T, s Subject) (*driver, provider.Question) {
+// startReview is a run of the content review that waits for the first time.
+func startReview(t *testing.T, s Subject) (*driver, provider.Interrupt) {
 	t.Helper()
 	d := begin(t, s, s.Review.Graph, s.Review.Input)
 	return d, d.waits(1)[0]
 }
 
-func (d *driver) didOnce(names ...string) {
+func (d *driver) wantOnce(names ...string) {
 	d.t.Helper()
 	for _, name := range names {
 		if n := d.world.count(name); n != 1 {
@@ -64,7 +64,7 @@ func (d *driver) didOnce(names ...string) {
 	}
 }
 
-func (d *driver) didNot(names ...string) {
+func (d *driver) wantNotDone(names ...string) {
 	d.t.Helper()
 	for _, name := range names {
 		if n := d.world.count(name); n != 0 {
@@ -74,17 +74,17 @@ func (d *driver) didNot(names ...string) {
 }
 
 // drafted checks the work before the first question.
-func (d *driver) drafted() {
+func (d *driver) wantDrafted() {
 	d.t.Helper()
 	if !d.subject.Review.NoDraft {
-		d.didOnce(workDraft)
+		d.wantOnce(workDraft)
 	}
 }
 
 func testReview(t *testing.T, s Subject) {
-	d, q := reviewed(t, s)
-	d.drafted()
-	d.didNot(workPublish)
+	d, q := startReview(t, s)
+	d.wantDrafted()
+	d.wantNotDone(workPublish)
 	d.decide(s.Review.Approve, q)
 	result, err := d.execute(t.Context())
 	if err != nil {
@@ -93,16 +93,16 @@ func testReview(t *testing.T, s Subject) {
 	if !slices.Equal(result.Applied, []string{q.ID}) {
 		t.Errorf("the answer was not taken: %v", result.Applied)
 	}
-	d.rest(result)
-	if _, ok := result.Rest.(provider.Completed); !ok {
-		t.Errorf("it came to %#v", result.Rest)
+	d.endExecution(result)
+	if _, ok := result.Outcome.(provider.Completed); !ok {
+		t.Errorf("it came to %#v", result.Outcome)
 	}
-	d.drafted()
-	d.didOnce(workPublish)
+	d.wantDrafted()
+	d.wantOnce(workPublish)
 }
 
 func testRevise(t *testing.T, s Subject) {
-	d, first := reviewed(t, s)
+	d, first := startReview(t, s)
 	asked := map[string]bool{first.ID: true}
 	q := first
 	for range 2 {
@@ -112,15 +112,15 @@ func testRevise(t *testing.T, s Subject) {
 			t.Fatalf("another question has the id %s", q.ID)
 		}
 		asked[q.ID] = true
-		d.didNot(workPublish)
+		d.wantNotDone(workPublish)
 	}
 	d.decide(s.Review.Approve, q)
 	d.completes()
-	d.didOnce(workPublish)
+	d.wantOnce(workPublish)
 }
 
-// testSameAgain executes again what was executed, as after a crash between the end of an execution and writing it down.
-func testSameAgain(t *testing.T, s Subject) {
+// testRepeatedExecution executes again what was executed, as after a crash between the end of an execution and writing it down.
+func testRepeatedExecution(t *testing.T, s Subject) {
 	d := begin(t, s, s.Review.Graph, s.Review.Input)
 	first, err := d.execute(t.Context())
 	if err != nil {
@@ -128,12 +128,12 @@ func testSameAgain(t *testing.T, s Subject) {
 	}
 	again := d.repeat(t)
 	if !sameQuestions(first, again) {
-		t.Fatalf("first it asks %#v, then %#v", first.Rest, again.Rest)
+		t.Fatalf("first it asks %#v, then %#v", first.Outcome, again.Outcome)
 	}
-	d.drafted()
-	d.rest(again)
+	d.wantDrafted()
+	d.endExecution(again)
 	q := d.open[0]
-	if !s.Review.Once {
+	if !s.Review.SingleQuestion {
 		d.decide(s.Review.Revise, q)
 		if first, err = d.execute(t.Context()); err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func testSameAgain(t *testing.T, s Subject) {
 		if !sameQuestions(first, again) || !slices.Equal(first.Applied, again.Applied) {
 			t.Fatalf("first it comes to %#v, then to %#v", first, again)
 		}
-		d.rest(again)
+		d.endExecution(again)
 		q = d.open[0]
 	}
 	d.decide(s.Review.Approve, q)
@@ -150,13 +150,13 @@ func testSameAgain(t *testing.T, s Subject) {
 		t.Fatal(err)
 	}
 	again = d.repeat(t)
-	was, _ := first.Rest.(provider.Completed)
-	is, ok := again.Rest.(provider.Completed)
+	was, _ := first.Outcome.(provider.Completed)
+	is, ok := again.Outcome.(provider.Completed)
 	if !ok || !bytes.Equal(was.Output, is.Output) || was.Content != is.Content || !slices.Equal(first.Applied, again.Applied) {
 		t.Errorf("first it comes to %#v, then to %#v", first, again)
 	}
-	d.drafted()
-	d.didOnce(workPublish)
+	d.wantDrafted()
+	d.wantOnce(workPublish)
 	if n := d.world.repeated(); n != 0 {
 		t.Errorf("%d pieces of work were done again", n)
 	}
@@ -175,25 +175,25 @@ func (d *driver) repeat(t *testing.T) provider.Result {
 
 // sameQuestions compares what people see.
 func sameQuestions(a, b provider.Result) bool {
-	was, ok := a.Rest.(provider.Waiting)
-	is, also := b.Rest.(provider.Waiting)
-	if !ok || !also || len(was.Questions) != len(is.Questions) {
+	was, ok := a.Outcome.(provider.Waiting)
+	is, also := b.Outcome.(provider.Waiting)
+	if !ok || !also || len(was.Interrupts) != len(is.Interrupts) {
 		return false
 	}
-	for i, q := range was.Questions {
-		if !sameQuestion(q, is.Questions[i]) {
+	for i, q := range was.Interrupts {
+		if !sameQuestion(q, is.Interrupts[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-func sameQuestion(a, b provider.Question) bool {
+func sameQuestion(a, b provider.Interrupt) bool {
 	return a.ID == b.ID && a.Kind == b.Kind && a.Address.Equal(b.Address) && bytes.Equal(a.Data, b.Data) && bytes.Equal(a.AnswerSchema, b.AnswerSchema) && a.Timeout == b.Timeout
 }
 
 func testManyAtOnce(t *testing.T, s Subject) {
-	first, _ := reviewed(t, s)
+	first, _ := startReview(t, s)
 	ids := make(map[string]string)
 	for n := range 8 {
 		d := *first

@@ -19,7 +19,7 @@ func TestToy(t *testing.T) {
 	var last store.Store
 	providertest.Run(t, providertest.Subject{
 		Store: func(*testing.T) store.Store {
-			last = memory.NewRuns(nil)
+			last = memory.NewStore(nil)
 			return last
 		},
 		New: func(_ *testing.T, world *providertest.World) provider.Provider {

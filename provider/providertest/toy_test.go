@@ -117,19 +117,19 @@ func (p *toy) Execute(ctx context.Context, e provider.Execution) (provider.Resul
 	}
 	var result provider.Result
 	for _, answer := range e.Answers {
-		result.Applied = append(result.Applied, answer.Interrupt)
+		result.Applied = append(result.Applied, answer.InterruptID)
 	}
 	var err error
-	result.Rest, err = p.rest(ctx, e)
+	result.Outcome, err = p.rest(ctx, e)
 	switch {
 	case errors.Is(err, errInput) && !p.is("bad input is an error"):
-		result.Rest = provider.Failed{Code: "invalid_input", Message: "the input does not fit"}
+		result.Outcome = provider.Failed{Code: "invalid_input", Message: "the input does not fit"}
 		if p.is("the input is in the message") {
-			result.Rest = provider.Failed{Code: "invalid_input", Message: string(e.Input)}
+			result.Outcome = provider.Failed{Code: "invalid_input", Message: string(e.Input)}
 		}
 		return result, nil
 	case err != nil && (p.is("an error is a failure") || errors.Is(err, context.Canceled) && p.is("cancelled is failed")):
-		return provider.Result{Rest: provider.Failed{Code: "failed"}}, nil
+		return provider.Result{Outcome: provider.Failed{Code: "failed"}}, nil
 	case err != nil && p.is("the ref is in an error"):
 		return provider.Result{}, fmt.Errorf("%s: %w", e.Run.Ref, err)
 	case err != nil:
@@ -140,7 +140,7 @@ func (p *toy) Execute(ctx context.Context, e provider.Execution) (provider.Resul
 	return result, nil
 }
 
-func (p *toy) rest(ctx context.Context, e provider.Execution) (provider.Rest, error) {
+func (p *toy) rest(ctx context.Context, e provider.Execution) (provider.Outcome, error) {
 	s, err := p.load(ctx, e.Run)
 	if errors.Is(err, store.ErrNotFound) || err == nil && s.Round == 0 {
 		if s, err = p.begin(ctx, e); err != nil {
@@ -188,25 +188,25 @@ func (p *toy) begin(ctx context.Context, e provider.Execution) (toyState, error)
 }
 
 // question makes one whose id says what it is about.
-func (p *toy) question(run provider.Run, about, kind string, data any) (provider.Question, error) {
+func (p *toy) question(run provider.Run, about, kind string, data any) (provider.Interrupt, error) {
 	text, err := json.Marshal(data)
 	id := ident.Derive("int", run.ID, about)
 	if p.is("one id for all runs") {
 		id = ident.Derive("int", about)
 	}
-	return provider.Question{ID: id, Address: fermata.Address{{Type: fermata.SegmentNode, ID: about}}, Envelope: fermata.Envelope{Kind: kind, Data: text}}, err
+	return provider.Interrupt{ID: id, Address: fermata.Address{{Type: fermata.SegmentNode, ID: about}}, Envelope: fermata.Envelope{Kind: kind, Data: text}}, err
 }
 
-func answerTo(e provider.Execution, q provider.Question) *provider.Answer {
+func answerTo(e provider.Execution, q provider.Interrupt) *provider.Answer {
 	for i := range e.Answers {
-		if e.Answers[i].Interrupt == q.ID {
+		if e.Answers[i].InterruptID == q.ID {
 			return &e.Answers[i]
 		}
 	}
 	return nil
 }
 
-func (p *toy) roundQuestion(run provider.Run, s toyState) (provider.Question, error) {
+func (p *toy) roundQuestion(run provider.Run, s toyState) (provider.Interrupt, error) {
 	round := s.Round
 	if p.is("one id for all rounds") {
 		round = 1
@@ -218,7 +218,7 @@ func (p *toy) roundQuestion(run provider.Run, s toyState) (provider.Question, er
 	return p.question(run, fmt.Sprint("review ", round), "toy-review", data)
 }
 
-func (p *toy) review(ctx context.Context, e provider.Execution, s toyState) (provider.Rest, error) {
+func (p *toy) review(ctx context.Context, e provider.Execution, s toyState) (provider.Outcome, error) {
 	for !s.Over {
 		if p.is("does it again") {
 			if err := p.step(ctx, e.Run, &s, "draft"); err != nil {
@@ -232,7 +232,7 @@ func (p *toy) review(ctx context.Context, e provider.Execution, s toyState) (pro
 		answer := answerTo(e, q)
 		switch {
 		case answer == nil:
-			return provider.Waiting{Questions: []provider.Question{q}}, nil
+			return provider.Waiting{Interrupts: []provider.Interrupt{q}}, nil
 		case answer.Expired && !p.is("a lapse is a yes"):
 			return provider.Failed{Code: "expired"}, nil
 		case answer.Expired || said(answer.Data).Action == "approve":
@@ -262,8 +262,8 @@ func said(data json.RawMessage) (answer toyAnswer) {
 	return answer
 }
 
-func (p *toy) pair(ctx context.Context, e provider.Execution, s toyState) (provider.Rest, error) {
-	var open []provider.Question
+func (p *toy) pair(ctx context.Context, e provider.Execution, s toyState) (provider.Outcome, error) {
+	var open []provider.Interrupt
 	answered := false
 	for _, side := range []string{"left", "right"} {
 		q, err := p.question(e.Run, side, "toy-review", side)
@@ -286,27 +286,27 @@ func (p *toy) pair(ctx context.Context, e provider.Execution, s toyState) (provi
 		open = open[:1]
 	}
 	if len(open) > 0 {
-		return provider.Waiting{Questions: open}, nil
+		return provider.Waiting{Interrupts: open}, nil
 	}
 	return provider.Completed{}, nil
 }
 
 // The questions of the effect: whether it may happen, and whether it did.
-func (p *toy) approval(run provider.Run) (fermata.ApprovalRequest, provider.Question, error) {
+func (p *toy) approval(run provider.Run) (fermata.ApprovalRequest, provider.Interrupt, error) {
 	asked := fermata.ApprovalRequest{Action: "drop", Args: json.RawMessage(`"users"`), Fixed: true}
 	var err error
-	if asked.Digest, err = asked.Approves(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args}); err != nil {
-		return asked, provider.Question{}, err
+	if asked.Digest, err = asked.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args}); err != nil {
+		return asked, provider.Interrupt{}, err
 	}
 	q, err := p.question(run, "approval", fermata.Approval.Name(), asked)
 	return asked, q, err
 }
 
-func (p *toy) doubt(run provider.Run, asked fermata.ApprovalRequest, try int) (provider.Question, error) {
-	return p.question(run, fmt.Sprint("doubt ", try), fermata.InDoubt.Name(), fermata.DoubtfulEffect{Action: asked.Action, Args: asked.Args, Digest: asked.Digest, Try: try})
+func (p *toy) doubt(run provider.Run, asked fermata.ApprovalRequest, try int) (provider.Interrupt, error) {
+	return p.question(run, fmt.Sprint("doubt ", try), fermata.EffectInDoubt.Name(), fermata.InDoubtRequest{Action: asked.Action, Args: asked.Args, Digest: asked.Digest, Attempt: try})
 }
 
-func (p *toy) drop(ctx context.Context, e provider.Execution, s toyState) (provider.Rest, error) {
+func (p *toy) drop(ctx context.Context, e provider.Execution, s toyState) (provider.Outcome, error) {
 	asked, q, err := p.approval(e.Run)
 	if err != nil {
 		return nil, err
@@ -322,14 +322,14 @@ func (p *toy) drop(ctx context.Context, e provider.Execution, s toyState) (provi
 		s.Round = 2
 	}
 	if s.Round == 1 {
-		return provider.Waiting{Questions: []provider.Question{q}}, nil
+		return provider.Waiting{Interrupts: []provider.Interrupt{q}}, nil
 	}
 	for try := s.Round - 1; !s.Over; try++ {
 		s.Round = try + 1
 		if err := p.save(ctx, e.Run, &s); err != nil {
 			return nil, err
 		}
-		intent := fermata.Intent{Interrupt: q.ID, Try: try, Digest: asked.Digest, Key: q.ID}
+		intent := fermata.Intent{InterruptID: q.ID, Attempt: try, Digest: asked.Digest, Key: q.ID}
 		waiting, err := p.effect(ctx, e, &s, intent, asked)
 		if err != nil || waiting != nil {
 			return waiting, err
@@ -339,9 +339,9 @@ func (p *toy) drop(ctx context.Context, e provider.Execution, s toyState) (provi
 }
 
 // effect does it if nobody has, and asks if somebody may have. It returns nil if the next try may begin, or it is over.
-func (p *toy) effect(ctx context.Context, e provider.Execution, s *toyState, intent fermata.Intent, asked fermata.ApprovalRequest) (provider.Rest, error) {
+func (p *toy) effect(ctx context.Context, e provider.Execution, s *toyState, intent fermata.Intent, asked fermata.ApprovalRequest) (provider.Outcome, error) {
 	ledger := e.Owner.Ledger()
-	line, begun, err := fermata.LedgerLine{}, true, error(nil)
+	line, begun, err := fermata.LedgerEntry{}, true, error(nil)
 	if !p.is("does without the ledger") && !p.is("a no is a yes") {
 		if line, begun, err = ledger.Begin(ctx, intent); err != nil {
 			return nil, err
@@ -356,20 +356,20 @@ func (p *toy) effect(ctx context.Context, e provider.Execution, s *toyState, int
 		if p.is("does without the ledger") || p.is("a no is a yes") {
 			return nil, nil
 		}
-		return nil, ledger.End(ctx, intent, fermata.LedgerLine{State: fermata.EffectSucceeded, Receipt: json.RawMessage(`"dropped"`)})
+		return nil, ledger.End(ctx, intent, fermata.LedgerEntry{State: fermata.EffectSucceeded, Receipt: json.RawMessage(`"dropped"`)})
 	case line.State == fermata.EffectSucceeded:
 		s.Over = true
 		return nil, nil
 	}
-	q, err := p.doubt(e.Run, asked, intent.Try)
+	q, err := p.doubt(e.Run, asked, intent.Attempt)
 	if err != nil {
 		return nil, err
 	}
 	answer := answerTo(e, q)
 	if answer == nil {
-		return provider.Waiting{Questions: []provider.Question{q}}, nil
+		return provider.Waiting{Interrupts: []provider.Interrupt{q}}, nil
 	}
-	var happened fermata.WhatHappened
+	var happened fermata.EffectResolution
 	if err := json.Unmarshal(answer.Data, &happened); err != nil {
 		return nil, err
 	}
@@ -377,7 +377,7 @@ func (p *toy) effect(ctx context.Context, e provider.Execution, s *toyState, int
 	return nil, nil
 }
 
-func (p *toy) Check(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
+func (p *toy) CheckAnswer(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
 	s, err := p.load(ctx, run)
 	if err != nil {
 		return nil, err
@@ -386,7 +386,7 @@ func (p *toy) Check(ctx context.Context, run provider.Run, interrupt string, ans
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(open, func(q provider.Question) bool { return q.ID == interrupt })
+	i := slices.IndexFunc(open, func(q provider.Interrupt) bool { return q.ID == interrupt })
 	if i < 0 {
 		return nil, errors.New("nobody asked that")
 	}
@@ -415,7 +415,7 @@ func (p *toy) Check(ctx context.Context, run provider.Run, interrupt string, ans
 }
 
 // open lists what a run may wait for.
-func (p *toy) open(run provider.Run, s toyState) ([]provider.Question, error) {
+func (p *toy) open(run provider.Run, s toyState) ([]provider.Interrupt, error) {
 	review, err1 := p.roundQuestion(run, s)
 	left, err2 := p.question(run, "left", "toy-review", "left")
 	right, err3 := p.question(run, "right", "toy-review", "right")
@@ -424,12 +424,12 @@ func (p *toy) open(run provider.Run, s toyState) ([]provider.Question, error) {
 	err := cmp.Or(err1, err2, err3, err4, err5)
 	switch run.Graph {
 	case "content-review":
-		return []provider.Question{review}, err
+		return []provider.Interrupt{review}, err
 	case "drop":
-		return []provider.Question{drop, doubt}, err
+		return []provider.Interrupt{drop, doubt}, err
 	}
-	var open []provider.Question
-	for _, q := range []provider.Question{left, right} {
+	var open []provider.Interrupt
+	for _, q := range []provider.Interrupt{left, right} {
 		if !slices.Contains(s.Done, q.Address[0].ID) {
 			open = append(open, q)
 		}

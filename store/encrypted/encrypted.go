@@ -18,8 +18,8 @@ type Store struct {
 }
 
 var (
-	_ store.Store    = (*Store)(nil)
-	_ store.Writable = (*Store)(nil)
+	_ store.Store        = (*Store)(nil)
+	_ store.WriteChecker = (*Store)(nil)
 )
 
 // New returns a store that encrypts with sealer what it writes to inner. It does not verify the
@@ -32,9 +32,9 @@ func (s *Store) SetLogger(log *slog.Logger) { s.log.CompareAndSwap(nil, log) }
 
 // Writable reports whether this process may write to the store. It returns nil if the inner store
 // cannot tell.
-func (s *Store) Writable(ctx context.Context) error {
-	if w, ok := s.Store.(store.Writable); ok {
-		return w.Writable(ctx)
+func (s *Store) CheckWritable(ctx context.Context) error {
+	if w, ok := s.Store.(store.WriteChecker); ok {
+		return w.CheckWritable(ctx)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (s *Store) Report(account, what, id string, cause error) error {
 
 // Ref decrypts the provider ref of a run.
 func (s *Store) Ref(r store.Run) ([]byte, error) {
-	return s.open(r.Account, store.SealedRef, r.ID, "", r.Ref)
+	return s.open(r.Account, store.SealedRef, r.ID, "", r.ProviderRef)
 }
 
 // Input decrypts the input of a run.
@@ -78,12 +78,12 @@ func (s *Store) Answer(i store.Interrupt) ([]byte, error) {
 	return s.open(i.Account, store.SealedAnswer, i.ID, "", i.Answer)
 }
 
-// Receipt decrypts the receipt of an effect.
-func (s *Store) Receipt(e store.Effect) ([]byte, error) {
+// EffectReceipt decrypts the receipt of an effect.
+func (s *Store) EffectReceipt(e store.Effect) ([]byte, error) {
 	return s.open(e.Account, store.SealedReceipt, e.Interrupt, "", e.Receipt)
 }
 
 // Body decrypts the body of a document.
-func (s *Store) Body(p store.Paper) ([]byte, error) {
-	return s.open(p.Account, store.SealedPaper, p.ID, string(p.Kind), p.Body)
+func (s *Store) Body(p store.Document) ([]byte, error) {
+	return s.open(p.Account, store.SealedDocument, p.ID, string(p.Kind), p.Body)
 }

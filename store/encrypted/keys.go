@@ -20,8 +20,8 @@ const (
 func (s *Store) CheckKey(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keyCheckTimeout)
 	defer cancel()
-	place := label("", store.SealedOnce, keyCheck, "")
-	kept, err := s.Store.Once(ctx, keyCheck, s.sealer.Seal(place, []byte(keyCheckText)))
+	place := label("", store.SealedNamedValue, keyCheck, "")
+	kept, err := s.Store.PutIfAbsent(ctx, keyCheck, s.sealer.Seal(place, []byte(keyCheckText)))
 	if err != nil {
 		return err
 	}
@@ -46,30 +46,30 @@ type ReencryptProgress struct{ Seen, Changed int64 }
 // reencryptBatch is how many values are read in one step.
 const reencryptBatch = 500
 
-// Reencrypt encrypts everything in the store with the current key, while other processes work.
+// ReencryptAll encrypts everything in the store with the current key, while other processes work.
 // When it has returned and every process uses the new key, older keys can be deleted. It may be
 // interrupted and started again at any time. Progress, if not nil, is called after each batch.
-// Values that cannot be decrypted are kept as they are; Reencrypt finishes all others and then
+// Values that cannot be decrypted are kept as they are; ReencryptAll finishes all others and then
 // returns an error.
-func (s *Store) Reencrypt(ctx context.Context, progress func(ReencryptProgress)) (ReencryptProgress, error) {
+func (s *Store) ReencryptAll(ctx context.Context, progress func(ReencryptProgress)) (ReencryptProgress, error) {
 	var sum ReencryptProgress
 	var unreadable int64
 	var first error
 	for after := ""; ; {
-		next, err := s.Store.Reseal(ctx, after, reencryptBatch, func(v store.Sealed) ([]byte, error) {
+		next, err := s.Store.Reencrypt(ctx, after, reencryptBatch, func(v store.SealedValue) ([]byte, error) {
 			sum.Seen++
 			if s.sealer.Current(v.Data) {
 				return nil, nil
 			}
-			data, err := s.sealer.Open(label(v.Account, v.What, v.ID, v.Part), v.Data)
+			data, err := s.sealer.Open(label(v.Account, v.Field, v.ID, v.Part), v.Data)
 			if err != nil { // one unreadable value must not keep all others on the old key
 				if unreadable++; first == nil {
-					first = fmt.Errorf("the %s of %s: %w", v.What, v.ID, err)
+					first = fmt.Errorf("the %s of %s: %w", v.Field, v.ID, err)
 				}
 				return nil, nil
 			}
 			sum.Changed++
-			return s.seal(v.Account, v.What, v.ID, v.Part, data), nil
+			return s.seal(v.Account, v.Field, v.ID, v.Part, data), nil
 		})
 		if progress != nil {
 			progress(sum)

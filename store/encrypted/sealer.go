@@ -3,7 +3,7 @@ package encrypted
 import (
 	"strconv"
 
-	"github.com/fermata-go/fermata/internal/box"
+	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -22,7 +22,7 @@ type Sealer interface {
 // compression if the sealer supports it.
 type Compressor interface {
 	Sealer
-	Pack(label string, data []byte) []byte
+	SealCompressed(label string, data []byte) []byte
 }
 
 // KeyReloader is a Sealer that reloads its keys when their source changes. Err returns why the
@@ -35,7 +35,7 @@ type KeyReloader interface {
 // OpenKeyFile opens a key file. The first key in it encrypts (AES-256-GCM), all of them decrypt.
 // A running process notices changes of the file. Only its owner may be able to read it.
 func OpenKeyFile(path string) (Sealer, error) {
-	file, err := box.OpenFile(path)
+	file, err := seal.OpenKeyFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +45,11 @@ func OpenKeyFile(path string) (Sealer, error) {
 // CreateKeyFile creates a key file with a new key, unless the file exists. All processes on one
 // store need the same file. Keep a copy of it, separate from the backups of the store: without it
 // the store cannot be decrypted.
-func CreateKeyFile(path string) error { return box.MakeFile(path) }
+func CreateKeyFile(path string) error { return seal.CreateKeyFile(path) }
 
 // label returns the associated data of a value. It contains the place of the value, so a value
 // that is moved to another place cannot be decrypted. Stored values depend on its exact format.
-func label(account string, what store.SealedWhat, id, part string) string {
+func label(account string, what store.SealedField, id, part string) string {
 	text := make([]byte, 0, len(account)+len(what)+len(id)+len(part)+9)
 	text = strconv.AppendQuote(text, account)
 	text = append(text, '/')
@@ -62,19 +62,19 @@ func label(account string, what store.SealedWhat, id, part string) string {
 }
 
 // seal encrypts a value for the store, compressed if the sealer supports it. Nil stays nil.
-func (s *Store) seal(account string, what store.SealedWhat, id, part string, data []byte) []byte {
+func (s *Store) seal(account string, what store.SealedField, id, part string, data []byte) []byte {
 	if data == nil {
 		return nil
 	}
 	place := label(account, what, id, part)
 	if c, ok := s.sealer.(Compressor); ok {
-		return c.Pack(place, data)
+		return c.SealCompressed(place, data)
 	}
 	return s.sealer.Seal(place, data)
 }
 
 // open decrypts a value from the store. A value that cannot be decrypted is counted and logged.
-func (s *Store) open(account string, what store.SealedWhat, id, part string, sealed []byte) ([]byte, error) {
+func (s *Store) open(account string, what store.SealedField, id, part string, sealed []byte) ([]byte, error) {
 	data, err := s.sealer.Open(label(account, what, id, part), sealed)
 	if err != nil {
 		return nil, s.Report(account, string(what), id, err)

@@ -12,125 +12,125 @@ import (
 
 // Create encrypts ref and input.
 func (s *Store) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
-	run.Ref = s.seal(run.Account, store.SealedRef, run.ID, "", run.Ref)
+	run.ProviderRef = s.seal(run.Account, store.SealedRef, run.ID, "", run.ProviderRef)
 	run.Input = s.seal(run.Account, store.SealedInput, run.ID, "", run.Input)
-	run.Beside = s.writes(run.Account, run.Beside)
+	run.Writes = s.writes(run.Account, run.Writes)
 	return s.Store.Create(ctx, run)
 }
 
 // SetRef encrypts the provider ref.
-func (s *Store) SetRef(ctx context.Context, lease store.Lease, ref []byte) error {
-	return s.Store.SetRef(ctx, lease, s.seal(lease.Account, store.SealedRef, lease.Run, "", ref))
+func (s *Store) SetProviderRef(ctx context.Context, lease store.Lease, ref []byte) error {
+	return s.Store.SetProviderRef(ctx, lease, s.seal(lease.Account, store.SealedRef, lease.Run, "", ref))
 }
 
 // Rest encrypts the outcome, the data of new interrupts and the state.
-func (s *Store) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
+func (s *Store) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
 	rest.Outcome = s.seal(lease.Account, store.SealedOutcome, lease.Run, "", rest.Outcome)
 	rest.Open = slices.Clone(rest.Open)
 	for i := range rest.Open {
 		open := &rest.Open[i]
 		open.Data = s.seal(lease.Account, store.SealedData, open.ID, "", open.Data)
 	}
-	if rest.State != nil {
-		state := *rest.State
+	if rest.Checkpoint != nil {
+		state := *rest.Checkpoint
 		state.Delta = s.delta(store.Key{Account: lease.Account, Run: lease.Run}, state.Delta)
-		rest.State = &state
+		rest.Checkpoint = &state
 	}
-	rest.Beside = s.writes(lease.Account, rest.Beside)
-	return s.Store.Rest(ctx, lease, rest)
+	rest.Writes = s.writes(lease.Account, rest.Writes)
+	return s.Store.EndExecution(ctx, lease, rest)
 }
 
 // Retry encrypts the writes.
-func (s *Store) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
+func (s *Store) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
 	return s.Store.Retry(ctx, account, run, s.writes(account, beside))
 }
 
 // Decide encrypts the answers.
-func (s *Store) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+func (s *Store) Decide(ctx context.Context, decision store.Decision) (store.DecisionReceipt, error) {
 	decision.Answers = slices.Clone(decision.Answers)
 	for i := range decision.Answers {
 		answer := &decision.Answers[i]
 		answer.Data = s.seal(decision.Account, store.SealedAnswer, answer.Interrupt, "", answer.Data)
 	}
-	decision.Beside = s.writes(decision.Account, decision.Beside)
+	decision.Writes = s.writes(decision.Account, decision.Writes)
 	return s.Store.Decide(ctx, decision)
 }
 
 // Begin encrypts the data of an effect that is allowed without a person. The returned line is as
 // stored.
-func (s *Store) Begin(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
-	if effect.Allowed != nil {
-		allowed := *effect.Allowed
+func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
+	if effect.Ruling != nil {
+		allowed := *effect.Ruling
 		allowed.Data = s.seal(lease.Account, store.SealedData, effect.Interrupt, "", allowed.Data)
-		effect.Allowed = &allowed
+		effect.Ruling = &allowed
 	}
-	effect.Beside = s.writes(lease.Account, effect.Beside)
-	return s.Store.Begin(ctx, lease, effect)
+	effect.Writes = s.writes(lease.Account, effect.Writes)
+	return s.Store.BeginEffect(ctx, lease, effect)
 }
 
 // End encrypts the receipt.
-func (s *Store) End(ctx context.Context, end store.EffectEnd) error {
+func (s *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
 	end.Receipt = s.seal(end.Account, store.SealedReceipt, end.Interrupt, "", end.Receipt)
-	end.Beside = s.writes(end.Account, end.Beside)
-	return s.Store.End(ctx, end)
+	end.Writes = s.writes(end.Account, end.Writes)
+	return s.Store.EndEffect(ctx, end)
 }
 
 // Expire encrypts the writes that the function returns.
-func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
-	return s.Store.Expire(ctx, until, limit, func(i store.Interrupt, p *store.Paper) store.Beside {
+func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
+	return s.Store.Expire(ctx, until, limit, func(i store.Interrupt, p *store.Document) store.Writes {
 		return s.writes(i.Account, beside(i, p))
 	})
 }
 
 // Cancel encrypts the writes.
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
 	return s.Store.Cancel(ctx, account, run, as, waits, s.writes(account, beside))
 }
 
 // Amend encrypts the writes.
-func (s *Store) Amend(ctx context.Context, account string, beside store.Beside) error {
-	return s.Store.Amend(ctx, account, s.writes(account, beside))
+func (s *Store) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+	return s.Store.CommitWrites(ctx, account, s.writes(account, beside))
 }
 
 // Forget encrypts the writes.
-func (s *Store) Forget(ctx context.Context, account, run string, beside store.Beside) error {
-	return s.Store.Forget(ctx, account, run, s.writes(account, beside))
+func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
+	return s.Store.DeleteRun(ctx, account, run, s.writes(account, beside))
 }
 
 // AddCredential encrypts the writes. A credential holds a hash, which is stored as it is.
-func (s *Store) AddCredential(ctx context.Context, credential store.Credential, beside store.Beside) error {
+func (s *Store) AddCredential(ctx context.Context, credential store.Credential, beside store.Writes) error {
 	return s.Store.AddCredential(ctx, credential, s.writes(credential.Account, beside))
 }
 
 // RevokeCredential encrypts the writes.
-func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
+func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
 	return s.Store.RevokeCredential(ctx, account, id, s.writes(account, beside))
 }
 
 // Once encrypts the value and decrypts the one that it returns.
-func (s *Store) Once(ctx context.Context, name string, value []byte) ([]byte, error) {
-	kept, err := s.Store.Once(ctx, name, s.seal("", store.SealedOnce, name, "", value))
+func (s *Store) PutIfAbsent(ctx context.Context, name string, value []byte) ([]byte, error) {
+	kept, err := s.Store.PutIfAbsent(ctx, name, s.seal("", store.SealedNamedValue, name, "", value))
 	if err != nil {
 		return nil, err
 	}
-	return s.open("", store.SealedOnce, name, "", kept)
+	return s.open("", store.SealedNamedValue, name, "", kept)
 }
 
 // writes encrypts the bodies of documents. Audit lines and the index fields of documents are not
 // encrypted.
-func (s *Store) writes(account string, beside store.Beside) store.Beside {
-	if len(beside.Papers) == 0 {
+func (s *Store) writes(account string, beside store.Writes) store.Writes {
+	if len(beside.Documents) == 0 {
 		return beside
 	}
-	beside.Papers = slices.Clone(beside.Papers)
-	for i := range beside.Papers {
-		p := &beside.Papers[i]
+	beside.Documents = slices.Clone(beside.Documents)
+	for i := range beside.Documents {
+		p := &beside.Documents[i]
 		if p.Stored {
 			p.Body = s.reencrypted(account, *p)
 			p.Stored = false
 			continue
 		}
-		p.Body = s.seal(account, store.SealedPaper, p.ID, string(p.Kind), p.Body)
+		p.Body = s.seal(account, store.SealedDocument, p.ID, string(p.Kind), p.Body)
 	}
 	return beside
 }
@@ -138,13 +138,13 @@ func (s *Store) writes(account string, beside store.Beside) store.Beside {
 // reencrypted returns the body of a document that was read from the store and is written back. If
 // the key has changed since, the body is encrypted with the new one: written back as it was, it
 // would be unreadable once the old key is deleted.
-func (s *Store) reencrypted(account string, p store.PaperChange) []byte {
+func (s *Store) reencrypted(account string, p store.DocumentChange) []byte {
 	if p.Body == nil || s.sealer.Current(p.Body) {
 		return p.Body
 	}
-	data, err := s.sealer.Open(label(account, store.SealedPaper, p.ID, string(p.Kind)), p.Body)
+	data, err := s.sealer.Open(label(account, store.SealedDocument, p.ID, string(p.Kind)), p.Body)
 	if err != nil {
 		return p.Body
 	}
-	return s.seal(account, store.SealedPaper, p.ID, string(p.Kind), data)
+	return s.seal(account, store.SealedDocument, p.ID, string(p.Kind), data)
 }

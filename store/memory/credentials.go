@@ -11,15 +11,15 @@ import (
 )
 
 // AddCredential keeps a new credential; see [store.Credentials].
-func (r *Runs) AddCredential(ctx context.Context, c store.Credential, beside store.Beside) error {
-	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) {
-		if c.ID == "" || beside.Check() != nil {
-			return struct{}{}, store.ErrKey
+func (r *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Writes) error {
+	_, err := update(ctx, r, func(b *tables, now time.Time) (struct{}, error) {
+		if c.ID == "" || beside.Validate() != nil {
+			return struct{}{}, store.ErrInvalid
 		}
 		if _, known := b.credentials[c.ID]; known {
 			return struct{}{}, store.ErrExists
 		}
-		write, err := b.beside(now, c.Account, beside)
+		write, err := b.prepareWrites(now, c.Account, beside)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -35,8 +35,8 @@ func (r *Runs) AddCredential(ctx context.Context, c store.Credential, beside sto
 }
 
 // Credential returns a credential by its id; see [store.Credentials].
-func (r *Runs) Credential(ctx context.Context, id string) (store.Credential, error) {
-	return do(ctx, r, func(b *book, _ time.Time) (store.Credential, error) {
+func (r *Store) Credential(ctx context.Context, id string) (store.Credential, error) {
+	return update(ctx, r, func(b *tables, _ time.Time) (store.Credential, error) {
 		c, known := b.credentials[id]
 		if !known {
 			return c, store.ErrNotFound
@@ -46,8 +46,8 @@ func (r *Runs) Credential(ctx context.Context, id string) (store.Credential, err
 }
 
 // Credentials lists those of an account; see [store.Credentials].
-func (r *Runs) Credentials(ctx context.Context, account string) ([]store.Credential, error) {
-	return do(ctx, r, func(b *book, _ time.Time) ([]store.Credential, error) {
+func (r *Store) Credentials(ctx context.Context, account string) ([]store.Credential, error) {
+	return update(ctx, r, func(b *tables, _ time.Time) ([]store.Credential, error) {
 		var list []store.Credential
 		for _, c := range b.credentials {
 			if c.Account == account {
@@ -62,9 +62,9 @@ func (r *Runs) Credentials(ctx context.Context, account string) ([]store.Credent
 }
 
 // RevokeCredential ends a credential; see [store.Credentials].
-func (r *Runs) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
-	_, err := do(ctx, r, func(b *book, now time.Time) (struct{}, error) {
-		if err := beside.Check(); err != nil {
+func (r *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
+	_, err := update(ctx, r, func(b *tables, now time.Time) (struct{}, error) {
+		if err := beside.Validate(); err != nil {
 			return struct{}{}, err
 		}
 		c, known := b.credentials[id]
@@ -74,7 +74,7 @@ func (r *Runs) RevokeCredential(ctx context.Context, account, id string, beside 
 		if !c.Revoked.IsZero() {
 			return struct{}{}, nil
 		}
-		write, err := b.beside(now, account, beside)
+		write, err := b.prepareWrites(now, account, beside)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -87,10 +87,10 @@ func (r *Runs) RevokeCredential(ctx context.Context, account, id string, beside 
 }
 
 // ForgetCredentials deletes those that were over before a time; see [store.Credentials].
-func (r *Runs) ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
-	return do(ctx, r, func(b *book, _ time.Time) (forgotten int, err error) {
+func (r *Store) PurgeCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
+	return update(ctx, r, func(b *tables, _ time.Time) (forgotten int, err error) {
 		for id, c := range b.credentials {
-			if forgotten < limit && strings.HasPrefix(id, prefix) && c.OverBefore(before) {
+			if forgotten < limit && strings.HasPrefix(id, prefix) && c.EndedBefore(before) {
 				delete(b.credentials, id)
 				forgotten++
 			}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fermata-go/fermata/internal/explore"
+	"github.com/fermata-go/fermata/internal/modelcheck"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -21,24 +21,24 @@ var at = time.Unix(1_000_000, 0)
 
 var gates = []string{"gate1", "gate2"}
 
-// scene is one state of the world.
-type scene struct {
-	book    book
+// world is one state of the world.
+type world struct {
+	tables  tables
 	workers [2]worker
-	clicks  []click
+	clicks  []submission
 	// taken is the provider's checkpoint: how many gates it has behind it. happened is what the outside world saw.
-	taken    int
-	happened map[string]int
-	faults   faults
-	late     bool // somebody has decided what nobody else would
+	applied       int
+	effects       map[string]int
+	faults        faultBudget
+	lateDecisions bool // somebody has decided what nobody else would
 }
 
-type faults struct{ crashes, lapses, deadlines, releases int }
+type faultBudget struct{ crashes, leaseExpiries, deadlines, releases int }
 
-// click is a request of a person, and what it was answered.
-type click struct {
+// submission is a request of a person, and what it was answered.
+type submission struct {
 	decision store.Decision
-	answer   store.Result // "" as long as there is none
+	answer   store.DecisionResult // "" as long as there is none
 }
 
 // worker is a process at work on the run.
@@ -59,35 +59,35 @@ const (
 	taken        // the provider has saved that the gate is behind it
 )
 
-func (s *scene) clone() *scene {
+func (s *world) clone() *world {
 	c := *s
-	c.book = book{runs: make(map[store.Key]*bookedRun), resumes: maps.Clone(s.book.resumes), effects: make(map[effectKey]*store.Effect), ready: s.book.ready}
-	for key, run := range s.book.runs {
+	c.tables = tables{runs: make(map[store.Key]*runRow), resumes: maps.Clone(s.tables.resumes), effects: make(map[effectKey]*store.Effect), readyCount: s.tables.readyCount}
+	for key, run := range s.tables.runs {
 		own := *run
-		own.asked = nil
-		for _, i := range run.asked {
+		own.interrupts = nil
+		for _, i := range run.interrupts {
 			dup := *i
-			own.asked = append(own.asked, &dup)
+			own.interrupts = append(own.interrupts, &dup)
 		}
-		c.book.runs[key] = &own
+		c.tables.runs[key] = &own
 	}
-	for key, resume := range s.book.resumes {
+	for key, resume := range s.tables.resumes {
 		dup := *resume
-		c.book.resumes[key] = &dup
+		c.tables.resumes[key] = &dup
 	}
-	for key, line := range s.book.effects {
+	for key, line := range s.tables.effects {
 		dup := *line
-		c.book.effects[key] = &dup
+		c.tables.effects[key] = &dup
 	}
 	c.clicks = slices.Clone(s.clicks)
-	c.happened = maps.Clone(s.happened)
+	c.effects = maps.Clone(s.effects)
 	return &c
 }
 
-func (s *scene) run() *bookedRun { return s.book.runs[store.Key{Account: "a", Run: "r"}] }
+func (s *world) run() *runRow { return s.tables.runs[store.Key{Account: "a", Run: "r"}] }
 
 // print is the same for states from which the same can follow.
-func (s *scene) print() string {
+func (s *world) fingerprint() string {
 	b := make([]byte, 0, 128)
 	put := func(v ...int) {
 		for _, n := range v {
@@ -97,18 +97,18 @@ func (s *scene) print() string {
 	name := func(text string) { b = append(append(b, text...), ';') }
 	r := s.run()
 	name(string(r.Status))
-	put(int(r.Fence), flag(r.Until.After(at)), s.taken, s.faults.crashes, s.faults.lapses, s.faults.deadlines, s.faults.releases, flag(s.late))
+	put(int(r.Fence), flag(r.LeaseUntil.After(at)), s.applied, s.faults.crashes, s.faults.leaseExpiries, s.faults.deadlines, s.faults.releases, flag(s.lateDecisions))
 	for _, w := range s.workers {
 		put(int(w.step), int(w.lease.Fence))
 		name(w.todo.ID + string(w.todo.Verdict))
 	}
-	for _, i := range r.asked {
+	for _, i := range r.interrupts {
 		put(flag(i.Applied), flag(i.Deadline.After(at)))
-		name(i.ID + string(i.State) + string(i.Verdict) + i.By)
+		name(i.ID + string(i.State) + string(i.Verdict) + i.DecidedBy)
 	}
 	for _, gate := range gates {
-		put(s.happened[gate])
-		if line := s.book.effects[effectKey{"a", gate, 1}]; line != nil {
+		put(s.effects[gate])
+		if line := s.tables.effects[effectKey{"a", gate, 1}]; line != nil {
 			name(string(line.State))
 		}
 	}
@@ -125,97 +125,97 @@ func flag(b bool) int {
 	return 0
 }
 
-func opening(f faults) *scene {
-	s := &scene{book: newBook(), happened: map[string]int{}, faults: f}
-	lease, err := s.book.create(at, store.NewRun{Account: "a", ID: "r", StateKey: "k", Owner: "w", Lease: time.Hour})
+func opening(f faultBudget) *world {
+	s := &world{tables: newTables(), effects: map[string]int{}, faults: f}
+	lease, err := s.tables.create(at, store.NewRun{Account: "a", ID: "r", StateKey: "k", Owner: "w", Lease: time.Hour})
 	if err == nil {
-		_, err = s.book.rest(at, lease, store.Rest{Status: store.Waiting, Open: gate(0)})
+		_, err = s.tables.endExecution(at, lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: gate(0)})
 	}
 	if err != nil {
 		panic(err)
 	}
-	word := func(person, id, gate string, verdict store.Verdict) click {
+	word := func(person, id, gate string, verdict store.Verdict) submission {
 		answer := store.Answer{Interrupt: gate, Verdict: verdict}
-		if verdict == store.Approve {
-			answer.Final = "digest of " + gate
+		if verdict == store.VerdictApprove {
+			answer.ApprovedDigest = "digest of " + gate
 		}
-		return click{decision: store.Decision{Account: "a", Run: "r", ResumeID: id, Actor: person, Body: gate + string(verdict), Answers: []store.Answer{answer}}}
+		return submission{decision: store.Decision{Account: "a", Run: "r", ResumeID: id, Actor: person, BodyDigest: gate + string(verdict), Answers: []store.Answer{answer}}}
 	}
-	s.clicks = []click{
-		word("ann", "1", "gate1", store.Approve), word("ann", "1", "gate1", store.Approve), // twice
-		word("bob", "2", "gate1", store.Reject), // at the same time
-		word("cat", "3", "gate2", store.Approve),
+	s.clicks = []submission{
+		word("ann", "1", "gate1", store.VerdictApprove), word("ann", "1", "gate1", store.VerdictApprove), // twice
+		word("bob", "2", "gate1", store.VerdictReject), // at the same time
+		word("cat", "3", "gate2", store.VerdictApprove),
 	}
 	return s
 }
 
 func gate(n int) []store.NewInterrupt {
-	return []store.NewInterrupt{{ID: gates[n], Action: "digest of " + gates[n], Timeout: time.Hour}}
+	return []store.NewInterrupt{{ID: gates[n], ActionDigest: "digest of " + gates[n], Timeout: time.Hour}}
 }
 
 // action is something that can happen. Faults are what must not be needed for a run to settle.
 type action struct {
 	name  string
 	fault bool
-	do    func(*scene)
+	do    func(*world)
 }
 
-func (s *scene) actions() []action {
+func (s *world) actions() []action {
 	var list []action
-	add := func(fault bool, name string, do func(*scene)) { list = append(list, action{name, fault, do}) }
+	add := func(fault bool, name string, do func(*world)) { list = append(list, action{name, fault, do}) }
 	for n, c := range s.clicks {
 		if c.answer == "" {
-			add(false, fmt.Sprintf("%s decides %s (%s)", c.decision.Actor, c.decision.Answers[0].Interrupt, c.decision.Answers[0].Verdict), func(s *scene) { s.decide(n) })
+			add(false, fmt.Sprintf("%s decides %s (%s)", c.decision.Actor, c.decision.Answers[0].Interrupt, c.decision.Answers[0].Verdict), func(s *world) { s.decide(n) })
 		}
 	}
 	for n := range s.workers {
 		w := s.workers[n]
-		add(false, fmt.Sprintf("worker %d goes on from %d", n, w.step), func(s *scene) { s.work(n) })
+		add(false, fmt.Sprintf("worker %d goes on from %d", n, w.step), func(s *world) { s.work(n) })
 		if w.step != idle && s.faults.crashes > 0 {
-			add(true, fmt.Sprintf("worker %d dies", n), func(s *scene) {
+			add(true, fmt.Sprintf("worker %d dies", n), func(s *world) {
 				s.faults.crashes--
 				s.workers[n] = worker{}
 			})
 		}
 		if w.step != idle && s.faults.releases > 0 {
 			for _, how := range []store.Release{{}, {Park: true}} {
-				add(true, fmt.Sprintf("worker %d gives up: %+v", n, how), func(s *scene) { s.giveUp(n, how) })
+				add(true, fmt.Sprintf("worker %d gives up: %+v", n, how), func(s *world) { s.release(n, how) })
 			}
 		}
 	}
 	r := s.run()
-	if r.Status == store.Running && r.Until.After(at) {
+	if r.Status == store.StatusRunning && r.LeaseUntil.After(at) {
 		owned := slices.ContainsFunc(s.workers[:], func(w worker) bool { return w.step != idle && w.lease.Fence == r.Fence })
-		if !owned || s.faults.lapses > 0 { // of a dead owner it always ends
-			add(owned, "the lease ends", func(s *scene) {
+		if !owned || s.faults.leaseExpiries > 0 { // of a dead owner it always ends
+			add(owned, "the lease ends", func(s *world) {
 				if owned {
-					s.faults.lapses--
+					s.faults.leaseExpiries--
 				}
-				s.run().Until = at
+				s.run().LeaseUntil = at
 			})
 		}
 	}
 	if s.faults.deadlines > 0 {
-		add(true, "a deadline passes", func(s *scene) {
+		add(true, "a deadline passes", func(s *world) {
 			s.faults.deadlines--
-			for _, i := range s.run().asked {
+			for _, i := range s.run().interrupts {
 				i.Deadline = at
 			}
 		})
 	}
-	answered := !slices.ContainsFunc(s.clicks, func(c click) bool { return c.answer == "" })
-	for _, i := range r.asked {
-		if answered && i.State == store.Pending && i.Deadline.After(at) {
-			add(false, "dan decides "+i.ID, func(s *scene) { s.decideLate(i.ID) })
+	answered := !slices.ContainsFunc(s.clicks, func(c submission) bool { return c.answer == "" })
+	for _, i := range r.interrupts {
+		if answered && i.State == store.InterruptPending && i.Deadline.After(at) {
+			add(false, "dan decides "+i.ID, func(s *world) { s.decideLate(i.ID) })
 		}
 	}
-	add(false, "the clock is looked at", func(s *scene) { s.book.expire(at, time.Time{}, 1, nil) })
+	add(false, "the clock is looked at", func(s *world) { s.tables.expire(at, time.Time{}, 1, nil) })
 	switch {
-	case r.Status == store.Parked && s.doubtful():
-		add(false, "somebody looks what happened", func(s *scene) { s.reconcile() })
-	case r.Status == store.Parked: // before, it could be retried, and parked because it is in doubt, for ever
-		add(false, "somebody wants it to be tried again", func(s *scene) {
-			if _, err := s.book.retry(at, "a", r.ID, store.Beside{}); err != nil {
+	case r.Status == store.StatusParked && s.inDoubt():
+		add(false, "somebody looks what happened", func(s *world) { s.reconcile() })
+	case r.Status == store.StatusParked: // claimedBefore, it could be retried, and parked because it is in doubt, for ever
+		add(false, "somebody wants it to be tried again", func(s *world) {
+			if _, err := s.tables.retry(at, "a", r.ID, store.Writes{}); err != nil {
 				panic(err)
 			}
 		})
@@ -224,14 +224,14 @@ func (s *scene) actions() []action {
 }
 
 // giveUp is a worker that gives the run back undone, wherever it is with it.
-func (s *scene) giveUp(n int, how store.Release) {
+func (s *world) release(n int, how store.Release) {
 	s.faults.releases--
-	_ = s.book.release(at, s.workers[n].lease, how) // refused: somebody else has it
+	_ = s.tables.release(at, s.workers[n].lease, how) // refused: somebody else has it
 	s.workers[n] = worker{}
 }
 
-func (s *scene) decide(n int) {
-	receipt, err := s.book.decide(at, s.clicks[n].decision)
+func (s *world) decide(n int) {
+	receipt, err := s.tables.decide(at, s.clicks[n].decision)
 	if err != nil {
 		panic(err)
 	}
@@ -239,21 +239,21 @@ func (s *scene) decide(n int) {
 }
 
 // decideLate is somebody who comes when all others have been there, so that a run always has a chance.
-func (s *scene) decideLate(gate string) {
-	answer := store.Answer{Interrupt: gate, Verdict: store.Approve, Final: "digest of " + gate}
-	if _, err := s.book.decide(at, store.Decision{Account: "a", Run: "r", ResumeID: "late " + gate, Actor: "dan", Answers: []store.Answer{answer}}); err != nil {
+func (s *world) decideLate(gate string) {
+	answer := store.Answer{Interrupt: gate, Verdict: store.VerdictApprove, ApprovedDigest: "digest of " + gate}
+	if _, err := s.tables.decide(at, store.Decision{Account: "a", Run: "r", ResumeID: "late " + gate, Actor: "dan", Answers: []store.Answer{answer}}); err != nil {
 		panic(err)
 	}
-	s.late = true
+	s.lateDecisions = true
 }
 
 // work is one step of a worker. Whatever it writes may be refused, because it has lost the run without knowing.
-func (s *scene) work(n int) {
+func (s *world) work(n int) {
 	w := &s.workers[n]
 	gate := w.todo.ID
 	switch w.step {
 	case idle:
-		if work := s.book.claim(at, store.Claim{Owner: "w", Lease: time.Hour}); work != nil {
+		if work := s.tables.claim(at, store.Claim{Owner: "w", Lease: time.Hour}); work != nil {
 			*w = worker{step: claimed, lease: work.Lease}
 			if len(work.Decided) > 0 {
 				w.todo = work.Decided[0]
@@ -262,81 +262,81 @@ func (s *scene) work(n int) {
 	case claimed:
 		s.begin(w)
 	case began:
-		s.happened[gate]++ // no fence can hold back a call that is on its way
+		s.effects[gate]++ // no fence can hold back a call that is on its way
 		w.step = called
 	case called:
-		if err := s.book.end(at, store.EffectEnd{Account: "a", Interrupt: gate, Number: 1, State: store.Succeeded}); err != nil {
+		if err := s.tables.endEffect(at, store.EffectEnd{Account: "a", Interrupt: gate, Attempt: 1, State: store.EffectSucceeded}); err != nil {
 			panic(err)
 		}
 		w.step = ended
 	case ended:
 		s.save(w)
 	case taken:
-		s.rest(w)
+		s.endExecution(w)
 	}
 }
 
-func (s *scene) begin(w *worker) {
-	if w.todo.ID == "" || w.todo.Verdict != store.Approve {
+func (s *world) begin(w *worker) {
+	if w.todo.ID == "" || w.todo.Verdict != store.VerdictApprove {
 		w.step = ended // there is nothing to do outside
 		return
 	}
-	line, begun, err := s.book.begin(at, w.lease, store.NewEffect{Interrupt: w.todo.ID, Number: 1, Digest: "digest of " + w.todo.ID})
+	line, begun, err := s.tables.beginEffect(at, w.lease, store.NewEffect{Interrupt: w.todo.ID, Attempt: 1, ActionDigest: "digest of " + w.todo.ID})
 	switch {
 	case err != nil:
 		*w = worker{}
 	case begun:
 		w.step = began
-	case line.State == store.Succeeded:
+	case line.State == store.EffectSucceeded:
 		w.step = ended
-	case line.State == store.Faulted: // somebody looked, and it had not happened: give up. To try again is a person's word to give.
-		_, _ = s.book.rest(at, w.lease, store.Rest{Status: store.Failed, Applied: []string{w.todo.ID}})
+	case line.State == store.EffectFailed: // somebody looked, and it had not happened: give up. To try again is a person's word to give.
+		_, _ = s.tables.endExecution(at, w.lease, store.ExecutionEnd{Status: store.StatusFailed, Applied: []string{w.todo.ID}})
 		*w = worker{}
 	default: // nobody knows: leave it to somebody who can look
-		_ = s.book.release(at, w.lease, store.Release{Park: true})
+		_ = s.tables.release(at, w.lease, store.Release{Park: true})
 		*w = worker{}
 	}
 }
 
 // open is what the provider waits for.
-func (s *scene) open() []store.NewInterrupt {
-	if s.taken < len(gates) {
-		return gate(s.taken)
+func (s *world) open() []store.NewInterrupt {
+	if s.applied < len(gates) {
+		return gate(s.applied)
 	}
 	return nil
 }
 
 // save is the provider's checkpoint, which is refused to a former owner.
-func (s *scene) save(w *worker) {
-	if _, err := s.book.owned(w.lease); err != nil {
+func (s *world) save(w *worker) {
+	if _, err := s.tables.owned(w.lease); err != nil {
 		*w = worker{}
 		return
 	}
-	if s.taken < len(gates) && gates[s.taken] == w.todo.ID {
-		s.taken++
+	if s.applied < len(gates) && gates[s.applied] == w.todo.ID {
+		s.applied++
 	}
 	w.step = taken
 }
 
-func (s *scene) rest(w *worker) {
-	rest := store.Rest{Status: store.Waiting, Outcome: []byte("o"), Open: s.open()}
+func (s *world) endExecution(w *worker) {
+	rest := store.ExecutionEnd{Status: store.StatusWaiting, Outcome: []byte("o"), Open: s.open()}
 	if w.todo.ID != "" {
 		rest.Applied = []string{w.todo.ID}
-		if w.todo.Verdict != store.Approve {
-			rest.Status, rest.Open = store.Failed, nil
+		if w.todo.Verdict != store.VerdictApprove {
+			rest.Status, rest.Open = store.StatusFailed, nil
 		}
 	}
-	if s.taken == len(gates) {
-		rest.Status = store.Completed
+	if s.applied == len(gates) {
+		rest.Status = store.StatusCompleted
 	}
-	_, _ = s.book.rest(at, w.lease, rest) // refused: somebody else has it
+	_, _ = s.tables.endExecution(at, w.lease, rest) // refused: somebody else has it
 	*w = worker{}
 }
 
 // doubtful reports whether nobody knows of an effect whether it happened.
-func (s *scene) doubtful() bool {
-	for _, line := range s.book.effects {
-		if line.State == store.Started {
+func (s *world) inDoubt() bool {
+	for _, line := range s.tables.effects {
+		if line.State == store.EffectStarted {
 			return true
 		}
 	}
@@ -344,14 +344,14 @@ func (s *scene) doubtful() bool {
 }
 
 // reconcile is a person who looks at the target.
-func (s *scene) reconcile() {
-	for key, line := range s.book.effects {
-		if line.State == store.Started {
-			state := store.Faulted
-			if s.happened[key.interrupt] > 0 {
-				state = store.Succeeded
+func (s *world) reconcile() {
+	for key, line := range s.tables.effects {
+		if line.State == store.EffectStarted {
+			state := store.EffectFailed
+			if s.effects[key.interrupt] > 0 {
+				state = store.EffectSucceeded
 			}
-			if err := s.book.end(at, store.EffectEnd{Account: "a", Interrupt: key.interrupt, Number: 1, State: state}); err != nil {
+			if err := s.tables.endEffect(at, store.EffectEnd{Account: "a", Interrupt: key.interrupt, Attempt: 1, State: state}); err != nil {
 				panic(err)
 			}
 		}
@@ -359,32 +359,32 @@ func (s *scene) reconcile() {
 }
 
 // broken says which promise does not hold in this state.
-func (s *scene) broken() []string {
+func (s *world) violated() []string {
 	r := s.run()
-	for _, i := range r.asked {
+	for _, i := range r.interrupts {
 		switch {
-		case s.happened[i.ID] > 1:
+		case s.effects[i.ID] > 1:
 			return []string{"I4: an effect happened twice"}
-		case s.happened[i.ID] > 0 && (i.State != store.Decided || i.Verdict != store.Approve):
+		case s.effects[i.ID] > 0 && (i.State != store.InterruptDecided || i.Verdict != store.VerdictApprove):
 			return []string{"I4: an effect happened without an approve"}
-		case i.Source == store.Clock && i.Verdict != store.Expired:
+		case i.Source == store.SourceClock && i.Verdict != store.VerdictExpire:
 			return []string{"I11: the clock has decided"}
-		case r.Status == store.Waiting && i.State == store.Decided && !i.Applied:
+		case r.Status == store.StatusWaiting && i.State == store.InterruptDecided && !i.Applied:
 			return []string{"I2: a decision is forgotten"}
-		case r.Status == store.Completed && i.State == store.Pending:
+		case r.Status == store.StatusCompleted && i.State == store.InterruptPending:
 			return []string{"I5: a gate was passed"}
 		}
 	}
-	if s.happened["gate2"] > 0 && s.happened["gate1"] == 0 {
+	if s.effects["gate2"] > 0 && s.effects["gate1"] == 0 {
 		return []string{"I5: the first gate was passed by"}
 	}
 	accepted := map[string]string{}
 	for _, c := range s.clicks {
-		if c.answer != store.Accepted {
+		if c.answer != store.ResultAccepted {
 			continue
 		}
 		gate := c.decision.Answers[0].Interrupt
-		if i := r.find(gate); i.By != c.decision.Actor || i.Verdict != c.decision.Answers[0].Verdict {
+		if i := r.interrupt(gate); i.DecidedBy != c.decision.Actor || i.Verdict != c.decision.Answers[0].Verdict {
 			return []string{"I1: what was accepted is not what is written down"}
 		}
 		if by := accepted[gate]; by != "" && by != c.decision.Actor {
@@ -396,28 +396,28 @@ func (s *scene) broken() []string {
 }
 
 // steps are the states that can follow.
-func (s *scene) steps() []explore.Step[*scene] {
-	var list []explore.Step[*scene]
+func (s *world) steps() []modelcheck.Step[*world] {
+	var list []modelcheck.Step[*world]
 	for _, a := range s.actions() {
 		next := s.clone()
 		a.do(next)
-		list = append(list, explore.Step[*scene]{Name: a.name, Fault: a.fault, To: next})
+		list = append(list, modelcheck.Step[*world]{Name: a.name, Fault: a.fault, To: next})
 	}
 	return list
 }
 
-func TestModel_TheProtocolHolds(t *testing.T) {
-	all := []faults{{crashes: 1, lapses: 1}, {crashes: 1, deadlines: 1}, {lapses: 1, deadlines: 1}, {lapses: 1, releases: 1}, {deadlines: 1, releases: 1}}
+func TestModel_KeepsEveryInvariant(t *testing.T) {
+	all := []faultBudget{{crashes: 1, leaseExpiries: 1}, {crashes: 1, deadlines: 1}, {leaseExpiries: 1, deadlines: 1}, {leaseExpiries: 1, releases: 1}, {deadlines: 1, releases: 1}}
 	if os.Getenv("FERMATA_SOAK") != "" {
-		all = []faults{{crashes: 2, lapses: 2, deadlines: 1}, {crashes: 1, lapses: 1, deadlines: 1, releases: 2}}
+		all = []faultBudget{{crashes: 2, leaseExpiries: 2, deadlines: 1}, {crashes: 1, leaseExpiries: 1, deadlines: 1, releases: 2}}
 	}
 	for _, bounds := range all {
-		result, err := explore.Run(explore.Model[*scene, string]{
-			Start: opening(bounds), Key: (*scene).print, Steps: (*scene).steps, Broken: (*scene).broken,
-			Settled: func(s *scene) bool { return !s.run().Status.Alive() }, Limit: 20_000_000,
+		result, err := modelcheck.Run(modelcheck.Model[*world, string]{
+			Start: opening(bounds), Key: (*world).fingerprint, Steps: (*world).steps, Violated: (*world).violated,
+			Settled: func(s *world) bool { return !s.run().Status.Active() }, Limit: 20_000_000,
 		})
-		if err != nil || len(result.Broken) > 0 || result.Stuck > 0 {
-			t.Fatalf("%+v: %v; %v; %d of %d states cannot settle:\n%s", bounds, err, result.Broken, result.Stuck, result.States, result.StuckAt)
+		if err != nil || len(result.Violations) > 0 || result.Stuck > 0 {
+			t.Fatalf("%+v: %v; %v; %d of %d states cannot settle:\n%s", bounds, err, result.Violations, result.Stuck, result.States, result.StuckAt)
 		}
 		t.Logf("%+v: %d states", bounds, result.States)
 	}

@@ -15,19 +15,19 @@ func TestCheckpoints(t *testing.T) {
 }
 
 func TestStore(t *testing.T) {
-	storetest.Store(t, func(*testing.T) store.Store { return memory.NewRuns(nil) })
+	storetest.Store(t, func(*testing.T) store.Store { return memory.NewStore(nil) })
 }
 
 // The reference is the same as itself: this is a test of the comparison.
-func TestReference(t *testing.T) {
-	storetest.Reference(t, func(_ *testing.T, clock func() time.Time) store.Store { return memory.NewRuns(clock) })
+func TestReference_MatchesItself(t *testing.T) {
+	storetest.Reference(t, func(_ *testing.T, clock func() time.Time) store.Store { return memory.NewStore(clock) })
 }
 
 // A cursor that this store never had is one of another.
-func TestFeed_ACursorAheadIsRefused(t *testing.T) {
-	runs := memory.NewRuns(nil)
+func TestFeed_UnknownCursorReturnsErrInvalid(t *testing.T) {
+	runs := memory.NewStore(nil)
 	for _, after := range []string{"1", "0", "-1", "+1", "01"} {
-		if _, _, err := runs.Feed(t.Context(), "acme", after, 0); !errors.Is(err, store.ErrKey) {
+		if _, _, err := runs.Feed(t.Context(), "acme", after, 0); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("%q: %v; want ErrKey", after, err)
 		}
 	}

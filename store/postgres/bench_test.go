@@ -7,7 +7,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
 // BenchmarkGate takes runs from question to question: decided, claimed, an effect begun and ended, given back. Five transactions.
@@ -19,11 +19,11 @@ func BenchmarkGate(b *testing.B) {
 			var working sync.WaitGroup
 			for n := range runs {
 				id := fmt.Sprint("run-", n)
-				booktest.Rest(b, s, booktest.Begin(b, s, id), nil, id+"/0")
+				fixture.EndExecution(b, s, fixture.CreateRun(b, s, id), nil, id+"/0")
 				working.Go(func() {
 					gate := 0
 					for range todo {
-						if err := passGate(b, s, id, gate); err != nil {
+						if err := runGate(b, s, id, gate); err != nil {
 							b.Error(err)
 						}
 						gate++
@@ -39,21 +39,21 @@ func BenchmarkGate(b *testing.B) {
 	}
 }
 
-func passGate(b *testing.B, s *Store, run string, gate int) error {
+func runGate(b *testing.B, s *Store, run string, gate int) error {
 	ctx, id := b.Context(), fmt.Sprint(run, "/", gate)
-	if receipt, err := s.Decide(ctx, booktest.Say(run, id, store.Approve, id)); err != nil || receipt.Result != store.Accepted {
+	if receipt, err := s.Decide(ctx, fixture.Decision(run, id, store.VerdictApprove, id)); err != nil || receipt.Result != store.ResultAccepted {
 		return fmt.Errorf("%s, %w", receipt.Result, err)
 	}
-	work, err := s.Claim(ctx, store.Claim{Owner: "bench", Lease: booktest.Long, Account: "acme", Run: run})
+	work, err := s.Claim(ctx, store.Claim{Owner: "bench", Lease: fixture.LeaseDuration, Account: "acme", Run: run})
 	if err != nil || work == nil {
 		return fmt.Errorf("%v, %w", work, err)
 	}
-	if _, _, err = s.Begin(ctx, work.Lease, store.NewEffect{Interrupt: id, Number: 1, Digest: "action-" + id}); err != nil {
+	if _, _, err = s.BeginEffect(ctx, work.Lease, store.NewEffect{Interrupt: id, Attempt: 1, ActionDigest: "action-" + id}); err != nil {
 		return err
 	}
-	if err = s.End(ctx, store.EffectEnd{Account: "acme", Interrupt: id, Number: 1, State: store.Succeeded}); err != nil {
+	if err = s.EndEffect(ctx, store.EffectEnd{Account: "acme", Interrupt: id, Attempt: 1, State: store.EffectSucceeded}); err != nil {
 		return err
 	}
-	_, err = s.Rest(ctx, work.Lease, booktest.Asking([]string{id}, fmt.Sprint(run, "/", gate+1)))
+	_, err = s.EndExecution(ctx, work.Lease, fixture.WaitingEnd([]string{id}, fmt.Sprint(run, "/", gate+1)))
 	return err
 }

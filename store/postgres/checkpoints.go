@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// thisCheckpoint is found by account and run.
-	thisCheckpoint = `c.digest = ` + thisKey + ` AND c.account = $1`
+	// checkpointCondition is found by account and run.
+	checkpointCondition = `c.digest = ` + keyOfArgs + ` AND c.account = $1`
 
 	// One statement is one snapshot: version and parts always belong together, without a transaction around them.
-	loadSQL = `
+	loadCheckpointSQL = `
 SELECT c.version, p.name, p.data
 FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id
-WHERE ` + thisCheckpoint
+WHERE ` + checkpointCondition
 
-	indexSQL = `
+	digestsSQL = `
 SELECT c.version, p.name, p.data_digest
 FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id
-WHERE ` + thisCheckpoint
+WHERE ` + checkpointCondition
 
 	partsSQL = `
 SELECT c.version, p.name, p.data
 FROM checkpoints AS c CROSS JOIN unnest($4::bytea[]) AS wanted (name)
 LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id AND p.digest = sha256(wanted.name)
-WHERE ` + thisCheckpoint + ` AND c.version = $3`
+WHERE ` + checkpointCondition + ` AND c.version = $3`
 
 	// createSQL and advanceSQL begin with the compare-and-set, which locks the row of the checkpoint. Everything else joins its
 	// result: no row, no change.
@@ -39,20 +39,20 @@ WHERE ` + thisCheckpoint + ` AND c.version = $3`
 	advanceSQL = `WITH checkpoint AS (` + advanceCheckpoint + advanceParts + savedVersion
 
 	// For the owner of a run the same is done only if the transaction has that run in hand.
-	createOwnedSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + somethingInHand + createParts + savedVersion
-	advanceOwnedSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + somethingInHand + advanceParts + savedVersion
+	createOwnedSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + hasLockedRun + createParts + savedVersion
+	advanceOwnedSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + hasLockedRun + advanceParts + savedVersion
 
 	// With a rest, the run goes out of hand if the save fails: then nothing that follows changes anything.
-	createRestingSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + somethingInHand + createParts + keepInHand
-	advanceRestingSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + somethingInHand + advanceParts + keepInHand
+	createEndingSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + hasLockedRun + createParts + lockOwnedRun
+	advanceEndingSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + hasLockedRun + advanceParts + lockOwnedRun
 
-	dropRestingSQL = `
-WITH checkpoint AS (DELETE FROM checkpoints AS c WHERE ` + thisCheckpoint + ` AND c.version = $3 AND ` + somethingInHand + ` RETURNING c.id)` + keepInHand
+	dropEndingSQL = `
+WITH checkpoint AS (DELETE FROM checkpoints AS c WHERE ` + checkpointCondition + ` AND c.version = $3 AND ` + hasLockedRun + ` RETURNING c.id)` + lockOwnedRun
 
 	savedVersion = `
 SELECT version FROM checkpoint`
 
-	keepInHand = `
+	lockOwnedRun = `
 SELECT set_config('fermata.run', coalesce((SELECT current_setting('fermata.run', true) FROM checkpoint), ''), true)`
 
 	createCheckpoint = `
@@ -69,7 +69,7 @@ SELECT set_config('fermata.run', coalesce((SELECT current_setting('fermata.run',
 
 	advanceCheckpoint = `
     UPDATE checkpoints AS c SET version = c.version + 1, updated_at = clock_timestamp()
-    WHERE ` + thisCheckpoint + ` AND c.version = $5`
+    WHERE ` + checkpointCondition + ` AND c.version = $5`
 
 	advanceParts = `
     RETURNING id, version
@@ -83,9 +83,9 @@ SELECT set_config('fermata.run', coalesce((SELECT current_setting('fermata.run',
     ON CONFLICT (checkpoint, digest) DO UPDATE SET data = excluded.data
 )`
 
-	// removeSQL takes the parts along by the foreign key's cascade. A second DELETE would not see those that a save has added
+	// deleteCheckpointSQL takes the parts along by the foreign key's cascade. A second DELETE would not see those that a save has added
 	// while this statement waited for its lock; the cascade does.
-	removeSQL = `DELETE FROM checkpoints AS c WHERE ` + thisCheckpoint
+	deleteCheckpointSQL = `DELETE FROM checkpoints AS c WHERE ` + checkpointCondition
 )
 
 // Load returns the newest checkpoint, or [store.ErrNotFound].
@@ -99,7 +99,7 @@ func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, erro
 }
 
 func (s *Store) load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	version, parts, err := s.read(ctx, loadSQL, []byte(key.Account), []byte(key.Run))
+	version, parts, err := s.read(ctx, loadCheckpointSQL, []byte(key.Account), []byte(key.Run))
 	if err == nil && version == 0 {
 		err = store.ErrNotFound
 	}
@@ -131,11 +131,11 @@ func (s *Store) read(ctx context.Context, text string, values ...any) (version i
 	return version, parts, rows.Err()
 }
 
-// Index returns the newest checkpoint with the digests of its parts; see [store.Indexed].
-func (s *Store) Index(ctx context.Context, key store.Key) (store.Index, error) {
-	index := store.Index{Digests: map[string][32]byte{}}
+// Index returns the newest checkpoint with the digests of its parts; see [store.DigestCheckpoints].
+func (s *Store) Digests(ctx context.Context, key store.Key) (store.CheckpointDigests, error) {
+	index := store.CheckpointDigests{Digests: map[string][32]byte{}}
 	err := s.call(ctx, "load from", func(ctx context.Context) error {
-		version, digests, err := s.read(ctx, indexSQL, []byte(key.Account), []byte(key.Run))
+		version, digests, err := s.read(ctx, digestsSQL, []byte(key.Account), []byte(key.Run))
 		if err == nil && version == 0 {
 			err = store.ErrNotFound
 		}
@@ -149,14 +149,14 @@ func (s *Store) Index(ctx context.Context, key store.Key) (store.Index, error) {
 		return nil
 	})
 	if err != nil {
-		return store.Index{}, err
+		return store.CheckpointDigests{}, err
 	}
 	return index, nil
 }
 
-// Parts returns some parts of a version; see [store.Indexed]. Those that the version does not have are left out.
-func (s *Store) Parts(ctx context.Context, key store.Key, version int64, names []string) (parts map[string][]byte, err error) {
-	wanted := bytesOf(names)
+// Parts returns some parts of a version; see [store.DigestCheckpoints]. Those that the version does not have are left out.
+func (s *Store) LoadParts(ctx context.Context, key store.Key, version int64, names []string) (parts map[string][]byte, err error) {
+	wanted := bytesColumn(names)
 	if len(wanted) == 0 {
 		wanted = [][]byte{{}} // no part is called that; without a row there would be no version
 	}
@@ -181,20 +181,20 @@ func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store
 
 // saveAs saves for the owner of a run, or for anybody if there is no lease.
 func (s *Store) saveAs(ctx context.Context, lease *store.Lease, key store.Key, base int64, delta store.Delta) (int64, error) {
-	if err := check(key, delta); err != nil {
+	if err := validateSave(key, delta); err != nil {
 		return 0, err
 	}
-	var t turn
+	var t txn
 	var version int64
 	may, saved := true, false
 	create, advance := createSQL, advanceSQL
 	if lease != nil {
 		may, create, advance = false, createOwnedSQL, advanceOwnedSQL
-		t.lock(&may, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
+		t.lockRun(&may, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
 	}
-	text, values := saveStatement(create, advance, key, store.Save{Base: base, Delta: delta})
-	t.find(&saved, []any{&version}, text, values...)
-	err := s.do(ctx, "save to", &t)
+	text, values := saveStatement(create, advance, key, store.CheckpointSave{BaseVersion: base, Delta: delta})
+	t.queryRow(&saved, []any{&version}, text, values...)
+	err := s.update(ctx, "save to", &t)
 	switch {
 	case err != nil:
 		return 0, err
@@ -207,43 +207,43 @@ func (s *Store) saveAs(ctx context.Context, lease *store.Lease, key store.Key, b
 }
 
 // saveStatement is the statement of a save, with its arguments.
-func saveStatement(create, advance string, key store.Key, save store.Save) (text string, values []any) {
-	names, data, gone := columns(save.Delta)
+func saveStatement(create, advance string, key store.Key, save store.CheckpointSave) (text string, values []any) {
+	names, data, gone := deltaColumns(save.Delta)
 	values = []any{key.Account, key.Run, names, data}
-	if save.Base == 0 {
+	if save.BaseVersion == 0 {
 		return create, values
 	}
-	return advance, append(values, save.Base, gone)
+	return advance, append(values, save.BaseVersion, gone)
 }
 
 // Delete removes the checkpoint and its parts. Deleting one that does not exist is not an error.
 func (s *Store) Delete(ctx context.Context, key store.Key) error {
-	var t turn
-	t.queue(removeSQL, key.Account, key.Run)
-	return s.do(ctx, "delete from", &t)
+	var t txn
+	t.queue(deleteCheckpointSQL, key.Account, key.Run)
+	return s.update(ctx, "delete from", &t)
 }
 
-// check refuses what must not reach the database.
-func check(key store.Key, delta store.Delta) error {
+// validateSave refuses what must not reach the database.
+func validateSave(key store.Key, delta store.Delta) error {
 	if key.Run == "" {
-		return store.ErrKey
+		return store.ErrInvalid
 	}
 	for _, name := range delta.Delete {
 		if name == "" {
-			return store.ErrKey
+			return store.ErrInvalid
 		}
 	}
 	for _, part := range delta.Put {
 		if part.Name == "" {
-			return store.ErrKey
+			return store.ErrInvalid
 		}
 	}
 	return nil
 }
 
-// columns turns a delta into the arrays of a statement. A statement must not touch a row twice, so of a name that is put twice
+// deltaColumns turns a delta into the arrays of a statement. A statement must not touch a row twice, so of a name that is put twice
 // the last one stays, and a name that is put is not deleted.
-func columns(delta store.Delta) (names, data, gone [][]byte) {
+func deltaColumns(delta store.Delta) (names, data, gone [][]byte) {
 	put := make(map[string]int, len(delta.Put))
 	names, data = make([][]byte, 0, len(delta.Put)), make([][]byte, 0, len(delta.Put))
 	for _, part := range delta.Put {

@@ -13,9 +13,9 @@ import (
 const runColumns = `r.account, r.run, r.state_key, r.generation, r.provider, r.graph, r.ref, r.input, r.outcome, r.input_digest,
        r.status, r.fence, r.owner, r.lease_until, r.attempts, r.created_at, r.updated_at`
 
-// bareRunColumns are the same without what is sealed, and refRunColumns without what is sealed but the ref.
+// unsealedRunColumns are the same without what is sealed, and refRunColumns without what is sealed but the ref.
 const (
-	bareRunColumns = `r.account, r.run, r.state_key, r.generation, r.provider, r.graph, NULL::bytea, NULL::bytea, NULL::bytea, r.input_digest,
+	unsealedRunColumns = `r.account, r.run, r.state_key, r.generation, r.provider, r.graph, NULL::bytea, NULL::bytea, NULL::bytea, r.input_digest,
        r.status, r.fence, r.owner, r.lease_until, r.attempts, r.created_at, r.updated_at`
 	refRunColumns = `r.account, r.run, r.state_key, r.generation, r.provider, r.graph, r.ref, NULL::bytea, NULL::bytea, r.input_digest,
        r.status, r.fence, r.owner, r.lease_until, r.attempts, r.created_at, r.updated_at`
@@ -23,8 +23,8 @@ const (
 
 func runDest(r *store.Run) []any {
 	return []any{
-		name{&r.Account}, name{&r.ID}, name{&r.StateKey}, &r.Generation, name{&r.Provider}, name{&r.Graph}, &r.Ref, &r.Input, &r.Outcome, name{&r.InputDigest},
-		(*string)(&r.Status), &r.Fence, name{&r.Owner}, moment{&r.Until}, &r.Attempts, moment{&r.Created}, moment{&r.Updated},
+		nameScanner{&r.Account}, nameScanner{&r.ID}, nameScanner{&r.StateKey}, &r.Generation, nameScanner{&r.Provider}, nameScanner{&r.Graph}, &r.ProviderRef, &r.Input, &r.Outcome, nameScanner{&r.InputDigest},
+		(*string)(&r.Status), &r.Fence, nameScanner{&r.Owner}, timeScanner{&r.LeaseUntil}, &r.Attempts, timeScanner{&r.Created}, timeScanner{&r.Updated},
 	}
 }
 
@@ -39,8 +39,8 @@ const interruptColumns = `i.account, i.run, i.id, i.address, i.kind, i.data, i.a
 
 func interruptDest(i *store.Interrupt) []any {
 	return []any{
-		name{&i.Account}, name{&i.Run}, name{&i.ID}, name{&i.Address}, name{&i.Kind}, &i.Data, &i.Schema, name{&i.Shown}, name{&i.Action}, (*int64)(&i.Timeout),
-		moment{&i.Created}, moment{&i.Deadline}, (*string)(&i.State), word[store.Verdict]{&i.Verdict}, name{&i.Final}, &i.Answer, name{&i.By}, name{&i.Via}, word[store.Source]{&i.Source}, moment{&i.At}, name{&i.ResumeID}, &i.Applied,
+		nameScanner{&i.Account}, nameScanner{&i.Run}, nameScanner{&i.ID}, nameScanner{&i.Address}, nameScanner{&i.Kind}, &i.Data, &i.AnswerSchema, nameScanner{&i.ShownDigest}, nameScanner{&i.ActionDigest}, (*int64)(&i.Timeout),
+		timeScanner{&i.Created}, timeScanner{&i.Deadline}, (*string)(&i.State), textScanner[store.Verdict]{&i.Verdict}, nameScanner{&i.ApprovedDigest}, &i.Answer, nameScanner{&i.DecidedBy}, nameScanner{&i.DecidedVia}, textScanner[store.Source]{&i.Source}, timeScanner{&i.DecidedAt}, nameScanner{&i.ResumeID}, &i.Applied,
 	}
 }
 
@@ -54,7 +54,7 @@ const effectColumns = `e.account, e.run, e.interrupt, e.number, e.digest, e.targ
 
 func effectDest(e *store.Effect) []any {
 	return []any{
-		name{&e.Account}, name{&e.Run}, name{&e.Interrupt}, &e.Number, name{&e.Digest}, name{&e.Key}, &e.Fence, (*string)(&e.State), &e.Receipt, name{&e.Error}, moment{&e.Started}, moment{&e.Ended},
+		nameScanner{&e.Account}, nameScanner{&e.Run}, nameScanner{&e.Interrupt}, &e.Attempt, nameScanner{&e.ActionDigest}, nameScanner{&e.IdempotencyKey}, &e.Fence, (*string)(&e.State), &e.Receipt, nameScanner{&e.Error}, timeScanner{&e.Started}, timeScanner{&e.Ended},
 	}
 }
 
@@ -72,15 +72,15 @@ const (
 	newReceiptColumns = `p.run, p.result, p.interrupt, p.created_at, NULL::bytea`
 )
 
-func receiptDest(r *store.Receipt) []any {
-	return []any{name{&r.Run}, (*string)(&r.Result), name{&r.Interrupt}, moment{&r.At}, &r.Outcome}
+func receiptDest(r *store.DecisionReceipt) []any {
+	return []any{nameScanner{&r.Run}, (*string)(&r.Result), nameScanner{&r.Interrupt}, timeScanner{&r.At}, &r.Outcome}
 }
 
 // eventColumns are what eventDest takes; e is the table.
 const eventColumns = `e.account, e.run, e.number, e.kind, e.interrupt, e.at`
 
 func eventDest(e *store.Event) []any {
-	return []any{name{&e.Account}, name{&e.Run}, &e.Number, (*string)(&e.Kind), name{&e.Interrupt}, moment{&e.At}}
+	return []any{nameScanner{&e.Account}, nameScanner{&e.Run}, &e.Seq, (*string)(&e.Kind), nameScanner{&e.Interrupt}, timeScanner{&e.At}}
 }
 
 func scanEvent(rows pgx.CollectableRow) (e store.Event, err error) {
@@ -88,29 +88,29 @@ func scanEvent(rows pgx.CollectableRow) (e store.Event, err error) {
 	return e, err
 }
 
-// name takes what a caller has chosen, as the bytes that the tables keep; NULL is empty.
-type name struct{ to *string }
+// nameScanner takes what a caller has chosen, as the bytes that the tables keep; NULL is empty.
+type nameScanner struct{ to *string }
 
 // ScanBytes implements pgtype.BytesScanner.
-func (n name) ScanBytes(data []byte) error {
+func (n nameScanner) ScanBytes(data []byte) error {
 	*n.to = string(data)
 	return nil
 }
 
-// word takes a word of the port; NULL is none.
-type word[T ~string] struct{ to *T }
+// textScanner takes a word of the port; NULL is none.
+type textScanner[T ~string] struct{ to *T }
 
 // ScanText implements pgtype.TextScanner.
-func (w word[T]) ScanText(text pgtype.Text) error {
+func (w textScanner[T]) ScanText(text pgtype.Text) error {
 	*w.to = T(text.String)
 	return nil
 }
 
-// moment takes a time; NULL is none.
-type moment struct{ to *time.Time }
+// timeScanner takes a time; NULL is none.
+type timeScanner struct{ to *time.Time }
 
 // ScanTimestamptz implements pgtype.TimestamptzScanner.
-func (m moment) ScanTimestamptz(at pgtype.Timestamptz) error {
+func (m timeScanner) ScanTimestamptz(at pgtype.Timestamptz) error {
 	*m.to = time.Time{}
 	if at.Valid {
 		*m.to = at.Time.UTC()
@@ -127,8 +127,8 @@ func micros(d time.Duration) int64 {
 	return whole
 }
 
-// bytesOf makes a column of what callers have chosen.
-func bytesOf(texts []string) [][]byte {
+// bytesColumn makes a column of what callers have chosen.
+func bytesColumn(texts []string) [][]byte {
 	column := make([][]byte, len(texts))
 	for i, text := range texts {
 		column[i] = []byte(text)

@@ -50,8 +50,8 @@ const (
 	// idleTimeout is how long a transaction may hold its locks while its client, stopped or cut off, says nothing.
 	idleTimeout = 10 * time.Second
 
-	// cancelPatience is how long a call whose context has ended waits for the server to say what became of it.
-	cancelPatience = 2 * time.Second
+	// cancelWait is how long a call whose context has ended waits for the server to say what became of it.
+	cancelWait = 2 * time.Second
 )
 
 func (c Config) withDefaults() Config {
@@ -99,11 +99,11 @@ func poolConfig(connString string, config Config) (*pgxpool.Config, error) {
 	}
 	// The driver would cut the connection, and nobody would know what became of the statement.
 	conn.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelPatience}
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}
 	}
 	conn.OnNotice = func(c *pgconn.PgConn, notice *pgconn.Notice) {
 		if notice.Routine == "SyncRepWaitForLSN" { // the text may be in any language
-			c.CustomData()[unreplicated] = true
+			c.CustomData()[notReplicatedWarning] = true
 		}
 	}
 	if config.MaxConns > 0 {
@@ -118,23 +118,23 @@ func poolConfig(connString string, config Config) (*pgxpool.Config, error) {
 	if err := setRuntimeParams(conn.RuntimeParams, config); err != nil {
 		return nil, err
 	}
-	conn.ValidateConnect = heeded(conn.ValidateConnect, maps.Clone(conn.RuntimeParams))
+	conn.ValidateConnect = checkSettings(conn.ValidateConnect, maps.Clone(conn.RuntimeParams))
 	return pool, nil
 }
 
-// vital are settings without which a store would not do what it says: it would write to other tables, lose what it has acknowledged, misjudge what it waited
+// requiredSettings are settings without which a store would not do what it says: it would write to other tables, lose what it has acknowledged, misjudge what it waited
 // for, or wait for ever. Without the others it is slow.
-var vital = []string{
+var requiredSettings = []string{
 	"search_path", "synchronous_commit", "default_transaction_isolation", "standard_conforming_strings", "client_encoding",
 	"lock_timeout", "idle_in_transaction_session_timeout",
 }
 
-// plain is a name that means the same without quotes, as ALTER ROLE leaves it.
-var plain = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+// plainValue is a name that means the same without quotes, as ALTER ROLE leaves it.
+var plainValue = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// heeded refuses a connection on which not all that is vital is as it was asked for. A server heeds what it is sent; but a pooler may be told to ignore it.
-func heeded(validate pgconn.ValidateConnectFunc, sent map[string]string) pgconn.ValidateConnectFunc {
-	query := `SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN ('` + strings.Join(vital, "', '") + `')`
+// checkSettings refuses a connection on which not all that is vital is as it was asked for. A server heeds what it is sent; but a pooler may be told to ignore it.
+func checkSettings(validate pgconn.ValidateConnectFunc, sent map[string]string) pgconn.ValidateConnectFunc {
+	query := `SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN ('` + strings.Join(requiredSettings, "', '") + `')`
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
 		if err := validate(ctx, conn); err != nil {
 			return err
@@ -148,9 +148,9 @@ func heeded(validate pgconn.ValidateConnectFunc, sent map[string]string) pgconn.
 			counts[string(row[0])] = string(row[1])
 		}
 		var ignored []string
-		for _, name := range vital {
+		for _, name := range requiredSettings {
 			//mutate:postgres-pooler-checked
-			if counts[name] != sent[name] && (!plain.MatchString(counts[name]) || pgx.Identifier{counts[name]}.Sanitize() != sent[name]) {
+			if counts[name] != sent[name] && (!plainValue.MatchString(counts[name]) || pgx.Identifier{counts[name]}.Sanitize() != sent[name]) {
 				ignored = append(ignored, name+" = "+sent[name])
 			}
 		}
@@ -218,7 +218,7 @@ func parse(connString string) (*pgxpool.Config, error) {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("%w: a file that the connection string names: %w (%s)", ErrConfig, pathErr.Err, advice)
 	}
-	if err != nil || isMisread(connString, pool) {
+	if err != nil || hasMisreadPassword(connString, pool) {
 		return nil, fmt.Errorf("%w: %s", ErrConfig, advice) //mutate:postgres-dsn-hidden
 	}
 	plain, err := pgx.ParseConfig(connString)
@@ -231,9 +231,9 @@ func parse(connString string) (*pgxpool.Config, error) {
 	return pool, nil
 }
 
-// isMisread says whether a piece of the password has become something that the server or the resolver would quote: a
+// hasMisreadPassword says whether a piece of the password has become something that the server or the resolver would quote: a
 // password with an @ or a / that is not encoded ends up in the name of the host or of the database.
-func isMisread(connString string, pool *pgxpool.Config) bool {
+func hasMisreadPassword(connString string, pool *pgxpool.Config) bool {
 	if scheme, rest, ok := strings.Cut(connString, "://"); ok && (scheme == "postgres" || scheme == "postgresql") {
 		if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
 			rest = rest[i+1:]

@@ -13,17 +13,17 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-// everything returns all that can be found in an error: the text, and the fields of whatever it wraps.
-func everything(err error) string {
+// errorDetails returns all that can be found in an error: the text, and the fields of whatever it wraps.
+func errorDetails(err error) string {
 	text := fmt.Sprintf("%v\n%+v\n%#v\n", err, err, err)
 	switch wrapper := err.(type) {
 	case interface{ Unwrap() error }:
 		if inner := wrapper.Unwrap(); inner != nil {
-			text += everything(inner)
+			text += errorDetails(inner)
 		}
 	case interface{ Unwrap() []error }:
 		for _, inner := range wrapper.Unwrap() {
-			text += everything(inner)
+			text += errorDetails(inner)
 		}
 	}
 	return text
@@ -31,7 +31,7 @@ func everything(err error) string {
 
 func wantSecret(t *testing.T, err error, password string) {
 	t.Helper()
-	if found := everything(err); strings.Contains(found, password) {
+	if found := errorDetails(err); strings.Contains(found, password) {
 		t.Errorf("the error tells the password:\n%s", found)
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
@@ -41,7 +41,7 @@ func wantSecret(t *testing.T, err error, password string) {
 
 // In a malformed connection string any piece may belong to the password, and the driver, the resolver and the server quote
 // what they do not understand.
-func TestI7_ErrorsOfOpenNeverHoldThePassword(t *testing.T) {
+func TestI7_OpenErrorsDoNotContainThePassword(t *testing.T) {
 	server := strings.Split(strings.Split(pgtest.New(t), "@")[1], "/")[0]
 	for _, connString := range []string{
 		"postgres://ann:hunter2@" + server + "/app?sslmode=disable", // wrong, for the server
@@ -85,8 +85,8 @@ func TestI7_ErrorsOfOpenNeverHoldThePassword(t *testing.T) {
 	}
 }
 
-func TestI7_ErrorsOfALostServerNeverHoldThePassword(t *testing.T) {
-	network, connString := through(t, pgtest.New(t))
+func TestI7_LostServerErrorsDoNotContainThePassword(t *testing.T) {
+	network, connString := newProxy(t, pgtest.New(t))
 	password, _, _ := strings.Cut(strings.Split(connString, ":")[2], "@")
 	s := mustOpen(t, connString, Config{})
 	network.Refuse()
@@ -154,7 +154,7 @@ func settings(t *testing.T, s *Store, n int) []map[string]string {
 }
 
 // What an administrator has set for the database may make saves volatile, or make them fail where they should be stale.
-func TestOpen_SettingsHoldOnEachConnectionAndAgainstTheDatabases(t *testing.T) {
+func TestOpen_SettingsApplyToEveryConnection(t *testing.T) {
 	connString := pgtest.New(t)
 	admin := raw(t, pgtest.Superuser(t, connString))
 	for _, setting := range []string{
@@ -186,7 +186,7 @@ func TestOpen_SettingsHoldOnEachConnectionAndAgainstTheDatabases(t *testing.T) {
 	}
 }
 
-func TestOpen_ConnectionStringAndConfigAreHeard(t *testing.T) {
+func TestOpen_UsesConnectionStringAndConfig(t *testing.T) {
 	connString := pgtest.New(t)
 	said := connString + "&application_name=mine&synchronous_commit=remote_apply&pool_max_conns=3&work_mem=1234kB"
 	s := mustOpen(t, said, Config{Schema: "other", Timeout: time.Minute, LockTimeout: time.Second})
@@ -213,8 +213,8 @@ func TestOpen_ConnectionStringAndConfigAreHeard(t *testing.T) {
 
 // A pooler that was told to ignore startup parameters, as its users are told to where it refuses them, let the tables be made in the schema public, and
 // decisions be acknowledged that were not on disk.
-func TestOpen_APoolerThatIgnoresWhatIsVitalIsRefused(t *testing.T) {
-	for _, name := range vital {
+func TestOpen_PoolerIgnoringRequiredSettingsIsRejected(t *testing.T) {
+	for _, name := range requiredSettings {
 		t.Run(name, func(t *testing.T) {
 			direct := pgtest.New(t)
 			odd := map[string]string{
@@ -224,7 +224,7 @@ func TestOpen_APoolerThatIgnoresWhatIsVitalIsRefused(t *testing.T) {
 			if odd != "" {
 				mustExec(t, raw(t, direct), fmt.Sprintf(`ALTER USER CURRENT_USER SET %s = '%s'`, name, odd))
 			}
-			_, pooled := throughPooler(t, direct, ignoring(name))
+			_, pooled := newPooler(t, direct, ignoring(name))
 			s, err := Open(t.Context(), pooled, Config{})
 			if err == nil {
 				s.Close()
@@ -240,12 +240,12 @@ func TestOpen_APoolerThatIgnoresWhatIsVitalIsRefused(t *testing.T) {
 	}
 }
 
-func TestOpen_APoolerMayIgnoreWhatTheUserHasSet(t *testing.T) {
+func TestOpen_PoolerMayIgnoreSettingsTheUserHas(t *testing.T) {
 	direct := pgtest.New(t)
 	for _, setting := range []string{`search_path = fermata`, `lock_timeout = '2s'`, `idle_in_transaction_session_timeout = '10s'`} {
 		mustExec(t, raw(t, direct), `ALTER USER CURRENT_USER SET `+setting)
 	}
-	_, pooled := throughPooler(t, direct, ignoring(vital...))
+	_, pooled := newPooler(t, direct, ignoring(requiredSettings...))
 	s, err := Open(t.Context(), pooled, Config{})
 	if err != nil {
 		t.Fatal(err)

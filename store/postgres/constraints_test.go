@@ -13,15 +13,15 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
 // forbiddenWrite is a write that the database refuses, and a part of what it says.
 type forbiddenWrite struct{ name, refusal, write string }
 
-// forbidden are writes that the database refuses, whoever tries: a bug of ours, another build, somebody with a shell. The book that
-// they meet is that of [scene].
-var forbidden = []forbiddenWrite{
+// forbiddenWrites are writes that the database refuses, whoever tries: a bug of ours, another build, somebody with a shell. The book that
+// they meet is that of [populatedStore].
+var forbiddenWrites = []forbiddenWrite{
 	// I4: no effect without an approve of exactly this.
 	{"effect before a decision", "approved_exactly", effect(`'acme', 'busy', 'open', 1, 'action-open', 2`)},
 	{"effect of a rejected action", "approved_exactly", effect(`'acme', 'busy', 'no', 1, 'action-no', 2`)},
@@ -207,61 +207,61 @@ func undecide(where string) string {
 	        decided_at = NULL, resume = NULL WHERE ` + where
 }
 
-// scene is a book with something of everything. Run busy has an owner, and has begun the first and ended the second effect of
+// populatedStore is a book with something of everything. Run busy has an owner, and has begun the first and ended the second effect of
 // what Ann approved; asleep waits; ready has something to do; over has come to its end with a question open; second has an owner and
 // no questions.
-func scene(t *testing.T, s *Store) {
+func populatedStore(t *testing.T, s *Store) {
 	t.Helper()
-	over := booktest.Begin(t, s, "over")
-	booktest.Rest(t, s, over, nil, "was", "and", "late")
-	booktest.Accepted(t, s, booktest.Say("over", "0", store.Approve, "was"))
-	booktest.Rest(t, s, booktest.Claim(t, s, "over"), []string{"was"}, "and", "late")
-	booktest.Accepted(t, s, booktest.Say("over", "last", store.Approve, "and"))
-	end := booktest.Asking([]string{"and"}, "late")
-	end.Status = store.Completed
-	if _, err := s.Rest(t.Context(), booktest.Claim(t, s, "over"), end); err != nil {
+	over := fixture.CreateRun(t, s, "over")
+	fixture.EndExecution(t, s, over, nil, "was", "and", "late")
+	fixture.MustAccept(t, s, fixture.Decision("over", "0", store.VerdictApprove, "was"))
+	fixture.EndExecution(t, s, fixture.MustClaim(t, s, "over"), []string{"was"}, "and", "late")
+	fixture.MustAccept(t, s, fixture.Decision("over", "last", store.VerdictApprove, "and"))
+	end := fixture.WaitingEnd([]string{"and"}, "late")
+	end.Status = store.StatusCompleted
+	if _, err := s.EndExecution(t.Context(), fixture.MustClaim(t, s, "over"), end); err != nil {
 		t.Fatal(err)
 	}
-	booktest.Rest(t, s, booktest.Begin(t, s, "asleep"), nil, "asleep")
-	booktest.Rest(t, s, booktest.Begin(t, s, "slept"), nil, "before", "after")
-	booktest.Accepted(t, s, booktest.Say("slept", "slept", store.Approve, "before"))
-	booktest.Rest(t, s, booktest.Claim(t, s, "slept"), []string{"before"}, "after")
-	booktest.Accepted(t, s, booktest.Say("slept", "awake", store.Approve, "after"))
-	booktest.Claim(t, s, "slept")
-	booktest.Begin(t, s, "second")
-	busy := booktest.NewRun("busy")
+	fixture.EndExecution(t, s, fixture.CreateRun(t, s, "asleep"), nil, "asleep")
+	fixture.EndExecution(t, s, fixture.CreateRun(t, s, "slept"), nil, "before", "after")
+	fixture.MustAccept(t, s, fixture.Decision("slept", "slept", store.VerdictApprove, "before"))
+	fixture.EndExecution(t, s, fixture.MustClaim(t, s, "slept"), []string{"before"}, "after")
+	fixture.MustAccept(t, s, fixture.Decision("slept", "awake", store.VerdictApprove, "after"))
+	fixture.MustClaim(t, s, "slept")
+	fixture.CreateRun(t, s, "second")
+	busy := fixture.NewRun("busy")
 	busy.Input = []byte("input")
 	lease, err := s.Create(t.Context(), busy)
 	if err != nil {
 		t.Fatal(err)
 	}
-	booktest.Rest(t, s, lease, nil, "yes", "no", "open", "due", "gone")
-	yes := booktest.Say("busy", "1", store.Approve, "yes")
+	fixture.EndExecution(t, s, lease, nil, "yes", "no", "open", "due", "gone")
+	yes := fixture.Decision("busy", "1", store.VerdictApprove, "yes")
 	yes.Answers[0].Data = []byte("gladly")
-	booktest.Accepted(t, s, yes)
-	booktest.Accepted(t, s, booktest.Say("busy", "2", store.Reject, "no"))
-	lease = booktest.Claim(t, s, "busy")
+	fixture.MustAccept(t, s, yes)
+	fixture.MustAccept(t, s, fixture.Decision("busy", "2", store.VerdictReject, "no"))
+	lease = fixture.MustClaim(t, s, "busy")
 	for n := 1; n <= 2; n++ {
-		if _, begun, err := s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "yes", Number: n, Digest: "action-yes"}); err != nil || !begun {
+		if _, begun, err := s.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "yes", Attempt: n, ActionDigest: "action-yes"}); err != nil || !begun {
 			t.Fatal(begun, err)
 		}
 	}
-	if err := s.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "yes", Number: 2, State: store.Succeeded, Receipt: []byte("done")}); err != nil {
+	if err := s.EndEffect(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "yes", Attempt: 2, State: store.EffectSucceeded, Receipt: []byte("done")}); err != nil {
 		t.Fatal(err)
 	}
-	if receipt, err := s.Decide(t.Context(), booktest.Say("busy", "refused", store.Approve, "unknown")); err != nil || receipt.Result != store.Unknown {
+	if receipt, err := s.Decide(t.Context(), fixture.Decision("busy", "refused", store.VerdictApprove, "unknown")); err != nil || receipt.Result != store.ResultNotFound {
 		t.Fatal(receipt, err)
 	}
-	if err := s.Release(t.Context(), booktest.Begin(t, s, "ready"), store.Release{}); err != nil {
+	if err := s.Release(t.Context(), fixture.CreateRun(t, s, "ready"), store.Release{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Once(t.Context(), "name", []byte("value")); err != nil {
+	if _, err := s.PutIfAbsent(t.Context(), "name", []byte("value")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.pool.Exec(t.Context(), `UPDATE interrupts SET state = 'withdrawn' WHERE id = 'gone'`); err != nil {
 		t.Fatal(err)
 	}
-	atTheDesk(t, s)
+	addDocuments(t, s)
 }
 
 // try runs a write in a transaction that is not committed. All constraints are checked at once, none with the commit.
@@ -288,10 +288,10 @@ func refusal(err error) string {
 	return fmt.Sprintf("%s %s %s %s", refused.Code, refused.Message, refused.ConstraintName, refused.ColumnName)
 }
 
-func TestConstraints_TheDatabaseRefuses(t *testing.T) {
+func TestConstraints_ForbiddenWritesAreRejected(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
-	scene(t, s)
-	for _, test := range slices.Concat(forbidden, forbiddenAtTheDesk) {
+	populatedStore(t, s)
+	for _, test := range slices.Concat(forbiddenWrites, forbiddenDocumentWrites) {
 		t.Run(test.name, func(t *testing.T) {
 			rows, err := try(t, s, `SELECT 1`, test.write)
 			if err == nil {
@@ -307,12 +307,12 @@ func TestConstraints_TheDatabaseRefuses(t *testing.T) {
 }
 
 // Every trigger and every check is there for something: without it, one of the forbidden writes passes, or is refused for another reason.
-func TestConstraints_NoneIsIdle(t *testing.T) {
+func TestConstraints_EveryGuardRejectsAWrite(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
-	scene(t, s)
+	populatedStore(t, s)
 	for name, drop := range guards(t, s) {
 		idle := true
-		for _, test := range slices.Concat(forbidden, forbiddenAtTheDesk) {
+		for _, test := range slices.Concat(forbiddenWrites, forbiddenDocumentWrites) {
 			if _, err := try(t, s, drop, test.write); !strings.Contains(refusal(err), test.refusal) {
 				idle = false
 				break
@@ -348,9 +348,9 @@ WHERE connamespace = current_schema()::regnamespace AND contypid <> 0`)
 }
 
 // What the table above forbids must be forbidden for its own reason: without the one thing that is wrong, the write passes.
-func TestConstraints_TheDatabaseAllows(t *testing.T) {
+func TestConstraints_AllowedWritesPass(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
-	scene(t, s)
+	populatedStore(t, s)
 	for name, write := range map[string]string{
 		"effect of what was approved":          effect(`'acme', 'busy', 'yes', 9, 'action-yes', 2`),
 		"end of an effect":                     `UPDATE effects SET state = 'failed', ended_at = now(), receipt = 'r' WHERE number = 1`,
@@ -388,14 +388,14 @@ func TestConstraints_TheDatabaseAllows(t *testing.T) {
 		"other bytes of a resume outcome": `UPDATE resumes SET outcome = 'anew' WHERE id = '0'`,
 		"other bytes of a value":          `UPDATE once SET value = 'anew'`,
 	} {
-		allows(t, s, name, write)
+		wantAllowed(t, s, name, write)
 	}
-	for name, write := range allowedAtTheDesk {
-		allows(t, s, name, write)
+	for name, write := range allowedDocumentWrites {
+		wantAllowed(t, s, name, write)
 	}
 }
 
-func allows(t *testing.T, s *Store, name, write string) {
+func wantAllowed(t *testing.T, s *Store, name, write string) {
 	t.Run(name, func(t *testing.T) {
 		if rows, err := try(t, s, `SELECT 1`, write); err != nil || rows != 1 {
 			t.Errorf("%d rows, %v in\n%s", rows, err, write)

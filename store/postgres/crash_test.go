@@ -12,7 +12,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
 func generation(version int64) store.Delta {
@@ -27,8 +27,8 @@ func generation(version int64) store.Delta {
 	return delta
 }
 
-// wantWhole checks that all parts of a checkpoint are of its version.
-func wantWhole(t *testing.T, checkpoint store.Checkpoint) {
+// wantConsistent checks that all parts of a checkpoint are of its version.
+func wantConsistent(t *testing.T, checkpoint store.Checkpoint) {
 	t.Helper()
 	want := strconv.FormatInt(checkpoint.Version, 10)
 	for name, data := range checkpoint.Parts {
@@ -53,7 +53,7 @@ func saveUntil(s *Store, key store.Key, version int64, acknowledged func()) (int
 	}
 }
 
-func TestCrash_KilledServerLosesNothingAcknowledged(t *testing.T) {
+func TestCrash_KilledServerKeepsAcknowledgedSaves(t *testing.T) {
 	const runs, rounds, perRound = 4, 2, 60
 	t.Parallel() // it has a server of its own
 	cluster := pgtest.Start(t)
@@ -102,14 +102,14 @@ func TestCrash_KilledServerLosesNothingAcknowledged(t *testing.T) {
 			if checkpoint.Version != versions[i] && checkpoint.Version != versions[i]+1 {
 				t.Errorf("round %d, run %d: version %d is stored, %d was acknowledged", round, i, checkpoint.Version, versions[i])
 			}
-			wantWhole(t, checkpoint)
+			wantConsistent(t, checkpoint)
 			versions[i] = checkpoint.Version
 		}
 	}
 }
 
 // I2: a decision that was accepted is there after the server was killed, and a run that it woke is still awake.
-func TestI2_KilledServerLosesNoAcceptedDecision(t *testing.T) {
+func TestI2_KilledServerKeepsAcceptedDecisions(t *testing.T) {
 	const people, enough = 4, 40
 	t.Parallel() // it has a server of its own
 	cluster := pgtest.Start(t)
@@ -120,13 +120,13 @@ func TestI2_KilledServerLosesNoAcceptedDecision(t *testing.T) {
 		deciding.Go(func() {
 			for round := 0; ; round++ {
 				id := fmt.Sprintf("%d-%d", n, round)
-				lease, err := s.Create(context.Background(), booktest.NewRun(id))
+				lease, err := s.Create(context.Background(), fixture.NewRun(id))
 				if err == nil {
-					_, err = s.Rest(context.Background(), lease, booktest.Asking(nil, id))
+					_, err = s.EndExecution(context.Background(), lease, fixture.WaitingEnd(nil, id))
 				}
-				var receipt store.Receipt
+				var receipt store.DecisionReceipt
 				if err == nil {
-					receipt, err = s.Decide(context.Background(), booktest.Say(id, id, store.Approve, id))
+					receipt, err = s.Decide(context.Background(), fixture.Decision(id, id, store.VerdictApprove, id))
 				}
 				if err != nil {
 					if !errors.Is(err, ErrUnavailable) {
@@ -134,7 +134,7 @@ func TestI2_KilledServerLosesNoAcceptedDecision(t *testing.T) {
 					}
 					return
 				}
-				if receipt.Result == store.Accepted {
+				if receipt.Result == store.ResultAccepted {
 					accepted <- id
 				}
 			}
@@ -154,7 +154,7 @@ func TestI2_KilledServerLosesNoAcceptedDecision(t *testing.T) {
 	for _, id := range ids {
 		run, err := s.Get(t.Context(), "acme", "key-"+id)
 		asked, otherErr := s.Interrupts(t.Context(), "acme", id)
-		if err != nil || otherErr != nil || run.Status != store.Ready || len(asked) != 1 || asked[0].Verdict != store.Approve {
+		if err != nil || otherErr != nil || run.Status != store.StatusReady || len(asked) != 1 || asked[0].Verdict != store.VerdictApprove {
 			t.Errorf("%s was accepted, and is %s with %+v, %v, %v", id, run.Status, asked, err, otherErr)
 		}
 	}
@@ -162,7 +162,7 @@ func TestI2_KilledServerLosesNoAcceptedDecision(t *testing.T) {
 
 // A server with a synchronous standby acknowledges a commit when the standby has it. A commit whose wait is cancelled is
 // reported as a success, too, but it is gone if the standby takes over.
-func TestSave_CancelledWhileItWaitsForTheStandbyIsNoSuccess(t *testing.T) {
+func TestSave_CancelledDuringStandbyWaitReturnsError(t *testing.T) {
 	t.Parallel() // it has a server of its own
 	cluster := pgtest.Start(t)
 	connString := cluster.Database(t)
@@ -183,7 +183,7 @@ func TestSave_CancelledWhileItWaitsForTheStandbyIsNoSuccess(t *testing.T) {
 				_, err := s.Save(ctx, key, base, generation(base+1))
 				saved <- err
 			}()
-			err, waited := cancelWait(t, admin, saved, func() { cancelBy(cancel) })
+			err, waited := cancelSaveAtStandby(t, admin, saved, func() { cancelBy(cancel) })
 			cancel()
 			if !waited && err == nil {
 				continue // the server had not yet read its new configuration
@@ -199,8 +199,8 @@ func TestSave_CancelledWhileItWaitsForTheStandbyIsNoSuccess(t *testing.T) {
 	}
 }
 
-// cancelWait cancels a save when it waits for the standby, and returns what the save returned and whether it waited.
-func cancelWait(t *testing.T, admin *pgx.Conn, saved <-chan error, cancel func()) (err error, waited bool) {
+// cancelSaveAtStandby cancels a save when it waits for the standby, and returns what the save returned and whether it waited.
+func cancelSaveAtStandby(t *testing.T, admin *pgx.Conn, saved <-chan error, cancel func()) (err error, waited bool) {
 	t.Helper()
 	for {
 		select {

@@ -21,32 +21,32 @@ WHERE sha256(c.account) = sha256($1) AND c.account = $1 ORDER BY c.created_at DE
 
 	addCredentialSQL = `
 INSERT INTO credentials (account, id, name, role, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, clock_timestamp(), $6)
-ON CONFLICT (id) DO NOTHING RETURNING ` + changeIsMade
+ON CONFLICT (id) DO NOTHING RETURNING ` + markChanged
 
 	revokeCredentialSQL = `
-UPDATE credentials SET revoked_at = clock_timestamp() WHERE id = $1 AND account = $2 AND revoked_at IS NULL RETURNING ` + changeIsMade
-	credentialHereSQL = `SELECT 1 FROM credentials WHERE id = $1 AND account = $2`
+UPDATE credentials SET revoked_at = clock_timestamp() WHERE id = $1 AND account = $2 AND revoked_at IS NULL RETURNING ` + markChanged
+	credentialOfAccountSQL = `SELECT 1 FROM credentials WHERE id = $1 AND account = $2`
 )
 
 func scanCredential(rows pgx.CollectableRow) (c store.Credential, err error) {
-	err = rows.Scan(name{&c.ID}, name{&c.Account}, name{&c.Name}, name{&c.Role}, &c.Hash, moment{&c.Created}, moment{&c.Expires}, moment{&c.Revoked})
+	err = rows.Scan(nameScanner{&c.ID}, nameScanner{&c.Account}, nameScanner{&c.Name}, nameScanner{&c.Role}, &c.Hash, timeScanner{&c.Created}, timeScanner{&c.Expires}, timeScanner{&c.Revoked})
 	return c, err
 }
 
 // AddCredential keeps a new credential; see [store.Credentials].
-func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Beside) error {
+func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Writes) error {
 	if c.ID == "" {
-		return store.ErrKey
+		return store.ErrInvalid
 	}
-	var t turn
+	var t txn
 	added := false
 	var made string
 	expires := pgtype.Timestamptz{Time: c.Expires, Valid: !c.Expires.IsZero()}
-	t.find(&added, []any{&made}, addCredentialSQL, c.Account, c.ID, c.Name, c.Role, c.Hash, expires)
-	if err := t.beside(c.Account, beside); err != nil {
+	t.queryRow(&added, []any{&made}, addCredentialSQL, c.Account, c.ID, c.Name, c.Role, c.Hash, expires)
+	if err := t.applyWrites(c.Account, beside); err != nil {
 		return err
 	}
-	if err := s.do(ctx, "add a credential to", &t); err != nil {
+	if err := s.update(ctx, "add a credential to", &t); err != nil {
 		return err
 	}
 	if !added {
@@ -57,10 +57,10 @@ func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside st
 
 // Credential returns a credential by its id; see [store.Credentials].
 func (s *Store) Credential(ctx context.Context, id string) (store.Credential, error) {
-	var t turn
+	var t txn
 	var found []store.Credential
-	list(&t, &found, scanCredential, credentialSQL, id)
-	if err := s.look(ctx, "look up a credential in", &t); err != nil {
+	queryAll(&t, &found, scanCredential, credentialSQL, id)
+	if err := s.view(ctx, "look up a credential in", &t); err != nil {
 		return store.Credential{}, err
 	}
 	if len(found) == 0 {
@@ -71,23 +71,23 @@ func (s *Store) Credential(ctx context.Context, id string) (store.Credential, er
 
 // Credentials lists those of an account; see [store.Credentials].
 func (s *Store) Credentials(ctx context.Context, account string) (all []store.Credential, err error) {
-	var t turn
-	list(&t, &all, scanCredential, credentialsOfSQL, account)
-	return all, s.look(ctx, "list credentials of", &t)
+	var t txn
+	queryAll(&t, &all, scanCredential, credentialsOfSQL, account)
+	return all, s.view(ctx, "list credentials of", &t)
 }
 
 // RevokeCredential ends a credential; see [store.Credentials].
-func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
-	var t turn
+func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
+	var t txn
 	var one int
 	var made string
 	known, revoked := false, false
-	t.find(&revoked, []any{&made}, revokeCredentialSQL, id, account)
-	if err := t.beside(account, beside); err != nil { //mutate:postgres-key-revoked-once
+	t.queryRow(&revoked, []any{&made}, revokeCredentialSQL, id, account)
+	if err := t.applyWrites(account, beside); err != nil { //mutate:postgres-key-revoked-once
 		return err
 	}
-	t.find(&known, []any{&one}, credentialHereSQL, id, account)
-	if err := s.do(ctx, "revoke a credential in", &t); err != nil {
+	t.queryRow(&known, []any{&one}, credentialOfAccountSQL, id, account)
+	if err := s.update(ctx, "revoke a credential in", &t); err != nil {
 		return err
 	}
 	if !known {
@@ -96,21 +96,21 @@ func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside
 	return nil
 }
 
-// forgetCredentialsSQL passes over what somebody else forgets at the same time: nobody waits, and nobody waits for each other.
-const forgetCredentialsSQL = `
+// purgeCredentialsSQL passes over what somebody else forgets at the same time: nobody waits, and nobody waits for each other.
+const purgeCredentialsSQL = `
 DELETE FROM credentials WHERE id = ANY (ARRAY(
     SELECT c.id FROM credentials AS c
     WHERE c.id >= $1 AND substring(c.id FROM 1 FOR octet_length($1)) = $1 AND (c.expires_at < $2 OR c.revoked_at < $2)
     LIMIT $3 FOR UPDATE SKIP LOCKED))`
 
 // ForgetCredentials deletes those that were over before a time; see [store.Credentials].
-func (s *Store) ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
-	var t turn
+func (s *Store) PurgeCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
+	var t txn
 	forgotten := 0
-	t.queue(forgetCredentialsSQL, prefix, before, limit).Exec(func(tag pgconn.CommandTag) error {
+	t.queue(purgeCredentialsSQL, prefix, before, limit).Exec(func(tag pgconn.CommandTag) error {
 		forgotten = int(tag.RowsAffected())
 		return nil
 	})
-	err := s.do(ctx, "forget credentials of", &t)
+	err := s.update(ctx, "forget credentials of", &t)
 	return forgotten, err
 }

@@ -17,28 +17,28 @@ const (
 	// The order of the refusals is the port's. All answers are judged; of several to one interrupt the last counts.
 	//mutate:postgres-decide-statement
 	decideSQL = `
-WITH ` + clock + `,
+WITH ` + clockCTE + `,
 answer AS MATERIALIZED (
     SELECT sha256(sha256($1) || sha256(interrupt)) AS key, *
     FROM unnest($7::bytea[], $8::text[], $9::bytea[], $10::bytea[], $11::bytea[], $12::boolean[], $13::integer[])
          WITH ORDINALITY AS a (interrupt, verdict, shown, final, data, counts, place, n)
 ), refusal AS (
     SELECT a.interrupt, CASE
-           WHEN i.key IS NULL OR i.run_key IS DISTINCT FROM ` + inHand + ` THEN 'not_found'
+           WHEN i.key IS NULL OR i.run_key IS DISTINCT FROM ` + lockedRunKey + ` THEN 'not_found'
            WHEN i.state = 'decided' THEN 'already_decided'
-           WHEN i.state = 'withdrawn' OR NOT r.` + alive + ` THEN 'superseded'
+           WHEN i.state = 'withdrawn' OR NOT r.` + activeCondition + ` THEN 'superseded'
            WHEN i.deadline <= clock.now THEN 'expired'
            ELSE 'digest_mismatch' END AS result
     FROM clock CROSS JOIN answer AS a
     LEFT JOIN interrupts AS i ON i.key = a.key AND i.account = $1
     LEFT JOIN runs AS r ON r.key = i.run_key AND r.account = $1
-    WHERE (i.run_key = ` + inHand + ` AND i.state = 'pending' AND r.` + alive + ` AND (i.deadline IS NULL OR i.deadline > clock.now)
+    WHERE (i.run_key = ` + lockedRunKey + ` AND i.state = 'pending' AND r.` + activeCondition + ` AND (i.deadline IS NULL OR i.deadline > clock.now)
            AND (a.shown = '' OR i.shown = a.shown)) IS NOT TRUE
     ORDER BY a.n LIMIT 1
 ), receipt AS (
     INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
     SELECT $1, $3, $4, $5, $2, coalesce(refusal.result, 'accepted'), coalesce(refusal.interrupt, ''), clock.now
-    FROM clock LEFT JOIN refusal ON true WHERE ` + somethingInHand + ` AND (refusal.result IS NULL OR NOT $15::boolean)
+    FROM clock LEFT JOIN refusal ON true WHERE ` + hasLockedRun + ` AND (refusal.result IS NULL OR NOT $15::boolean)
     ON CONFLICT (key) DO NOTHING
     RETURNING run, result, interrupt, created_at
 ), decided AS (
@@ -47,9 +47,9 @@ answer AS MATERIALIZED (
     FROM receipt AS p CROSS JOIN answer AS a
     WHERE p.result = 'accepted' AND a.counts AND i.key = a.key AND i.account = $1
 ), changed AS (
-    UPDATE runs AS r SET events = r.events + $14::integer, ` + wake + `
+    UPDATE runs AS r SET events = r.events + $14::integer, ` + wakeRun + `
     FROM receipt AS p CROSS JOIN clock
-    WHERE p.result = 'accepted' AND r.key = ` + inHand + ` AND r.account = $1
+    WHERE p.result = 'accepted' AND r.key = ` + lockedRunKey + ` AND r.account = $1
     RETURNING r.account, r.run, r.events - $14 AS before
 ), noted AS (
     INSERT INTO events (account, run, number, kind, interrupt, at)
@@ -58,46 +58,46 @@ answer AS MATERIALIZED (
 )
 SELECT ` + newReceiptColumns + `, set_config('fermata.made', CASE p.result WHEN 'accepted' THEN 'on' ELSE '' END, true) FROM receipt AS p`
 
-	// wake makes a run ready that waits.
+	// wakeRun makes a run ready that waits.
 	//mutate:postgres-wake-statement
-	wake = `status = CASE r.status WHEN 'waiting' THEN 'ready' ELSE r.status END,
+	wakeRun = `status = CASE r.status WHEN 'waiting' THEN 'ready' ELSE r.status END,
            ready_no = CASE r.status WHEN 'waiting' THEN nextval('ready_numbers') ELSE r.ready_no END,
            updated_at = CASE r.status WHEN 'waiting' THEN clock.now ELSE r.updated_at END`
 
-	resumeSQL = `
+	receiptSQL = `
 SELECT p.body, ` + receiptColumns + ` FROM resumes AS p
 WHERE p.key = sha256(sha256($1) || sha256($2) || sha256($3)) AND p.account = $1`
 )
 
 // Decide records a decision; see [store.Runs].
-func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, error) {
+func (s *Store) Decide(ctx context.Context, d store.Decision) (store.DecisionReceipt, error) {
 	if len(d.Answers) == 0 {
 		receipt, err := s.replay(ctx, d)
 		if err == store.ErrNotFound {
-			err = store.ErrKey
+			err = store.ErrInvalid
 		}
 		return receipt, err
 	}
-	var t turn
-	var receipt store.Receipt
+	var t txn
+	var receipt store.DecisionReceipt
 	locked, given := false, false
-	t.lock(&locked, lockRunSQL, d.Account, d.Run)
-	said := []any{d.Account, d.Run, d.Actor, d.ResumeID, d.Body, d.Via}
+	t.lockRun(&locked, lockRunSQL, d.Account, d.Run)
+	said := []any{d.Account, d.Run, d.Actor, d.ResumeID, d.BodyDigest, d.Via}
 	var made string
-	t.find(&given, append(receiptDest(&receipt), &made), decideSQL, append(said, answerColumns(d)...)...)
-	work := new(taken)
+	t.queryRow(&given, append(receiptDest(&receipt), &made), decideSQL, append(said, answerColumns(d)...)...)
+	work := new(claimResult)
 	if d.Claim != nil {
-		work = t.take(decidedRunSQL, d.Claim.Owner, micros(d.Claim.Lease), d.Account)
+		work = t.claim(claimDecidedSQL, d.Claim.Owner, micros(d.Claim.Lease), d.Account)
 	}
 	// Last: it takes the lock of the account's log, for which all its other decisions wait until this one is committed.
-	if err := t.beside(d.Account, d.Beside); err != nil {
-		return store.Receipt{}, err
+	if err := t.applyWrites(d.Account, d.Writes); err != nil {
+		return store.DecisionReceipt{}, err
 	}
-	switch err := s.do(ctx, "decide in", &t); {
+	switch err := s.update(ctx, "decide in", &t); {
 	case violates(err, "approve_says_what"):
-		return store.Receipt{}, store.ErrKey
+		return store.DecisionReceipt{}, store.ErrInvalid
 	case err != nil:
-		return store.Receipt{}, err
+		return store.DecisionReceipt{}, err
 	}
 	if !given {
 		known, err := s.replay(ctx, d)
@@ -105,14 +105,14 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.Receipt, er
 		case errors.Is(err, store.ErrNotFound) && locked:
 			err = store.ErrStale
 		case errors.Is(err, store.ErrNotFound):
-			known = store.Receipt{Run: d.Run, Result: store.Unknown, Interrupt: d.Answers[0].Interrupt}
+			known = store.DecisionReceipt{Run: d.Run, Result: store.ResultNotFound, Interrupt: d.Answers[0].Interrupt}
 			known.At, err = s.Now(ctx)
 		}
 		return known, err
 	}
-	receipt.Work = work.work()
-	if receipt.Result == store.Accepted {
-		s.tell(d.Account, d.Run)
+	receipt.Claimed = work.claimedRun()
+	if receipt.Result == store.ResultAccepted {
+		s.publish(d.Account, d.Run)
 	}
 	return receipt, nil
 }
@@ -127,42 +127,42 @@ func answerColumns(d store.Decision) []any {
 	last := make(map[string]int, len(answers))
 	for i, a := range answers {
 		interrupts[i], verdicts[i] = []byte(a.Interrupt), string(a.Verdict)
-		shown[i], finals[i], data[i] = []byte(a.Shown), []byte(a.Final), a.Data
+		shown[i], finals[i], data[i] = []byte(a.ShownDigest), []byte(a.ApprovedDigest), a.Data
 		counts[i], places[i] = true, int32(len(last)+1)
 		if before, again := last[a.Interrupt]; again {
 			counts[before], places[i] = false, places[before]
 		}
 		last[a.Interrupt] = i
 	}
-	return []any{interrupts, verdicts, shown, finals, data, counts, places, len(last), !d.Beside.IsEmpty()}
+	return []any{interrupts, verdicts, shown, finals, data, counts, places, len(last), !d.Writes.IsEmpty()}
 }
 
 // replay returns the receipt of a resume id that was answered before.
-func (s *Store) replay(ctx context.Context, d store.Decision) (store.Receipt, error) {
-	receipt, body, err := s.resume(ctx, d.Account, d.Actor, d.ResumeID)
-	if err == nil && body != d.Body { //mutate:postgres-resume-id-conflict
-		return store.Receipt{}, store.ErrReused
+func (s *Store) replay(ctx context.Context, d store.Decision) (store.DecisionReceipt, error) {
+	receipt, body, err := s.receipt(ctx, d.Account, d.Actor, d.ResumeID)
+	if err == nil && body != d.BodyDigest { //mutate:postgres-resume-id-conflict
+		return store.DecisionReceipt{}, store.ErrResumeIDReused
 	}
 	return receipt, err
 }
 
 // resume returns the receipt of a resume id and the digest of what was said.
-func (s *Store) resume(ctx context.Context, account, actor, id string) (receipt store.Receipt, body string, err error) {
-	var t turn
+func (s *Store) receipt(ctx context.Context, account, actor, id string) (receipt store.DecisionReceipt, body string, err error) {
+	var t txn
 	known := false
-	t.find(&known, append([]any{name{&body}}, receiptDest(&receipt)...), resumeSQL, account, actor, id)
-	if err := s.look(ctx, "look up a resume in", &t); err != nil {
-		return store.Receipt{}, "", err
+	t.queryRow(&known, append([]any{nameScanner{&body}}, receiptDest(&receipt)...), receiptSQL, account, actor, id)
+	if err := s.view(ctx, "look up a resume in", &t); err != nil {
+		return store.DecisionReceipt{}, "", err
 	}
 	if !known {
-		return store.Receipt{}, "", store.ErrNotFound
+		return store.DecisionReceipt{}, "", store.ErrNotFound
 	}
 	receipt.Replayed = true
 	return receipt, body, nil
 }
 
 // Resumed returns the receipt of a resume id; see [store.Runs].
-func (s *Store) Resumed(ctx context.Context, account, actor, resumeID string) (store.Receipt, error) {
-	receipt, _, err := s.resume(ctx, account, actor, resumeID)
+func (s *Store) Receipt(ctx context.Context, account, actor, resumeID string) (store.DecisionReceipt, error) {
+	receipt, _, err := s.receipt(ctx, account, actor, resumeID)
 	return receipt, err
 }

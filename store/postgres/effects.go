@@ -7,87 +7,87 @@ import (
 )
 
 const (
-	// allowSQL writes down the word of a policy, unless the question is there already.
-	allowSQL = `
-WITH ` + clock + `,
+	// recordRulingSQL writes down the word of a policy, unless the question is there already.
+	recordRulingSQL = `
+WITH ` + clockCTE + `,
 allowed AS (
     INSERT INTO interrupts (account, id, run, place, address, kind, data, shown, action, timeout, created_at,
                             state, verdict, final, decided_by, via, source, decided_at, applied)
     SELECT $1, $2, r.run, r.places + 1, $4, $5, $6, '', $3, 0, clock.now, 'decided', 'approve', $3, $7, '', 'policy', clock.now, true
-    FROM runs AS r CROSS JOIN clock WHERE r.key = ` + inHand + ` AND r.account = $1
+    FROM runs AS r CROSS JOIN clock WHERE r.key = ` + lockedRunKey + ` AND r.account = $1
     ON CONFLICT (key) DO NOTHING
     RETURNING id, decided_at
 ), changed AS (
     UPDATE runs AS r SET events = r.events + 1, places = r.places + 1 FROM allowed
-    WHERE r.key = ` + inHand + ` AND r.account = $1
+    WHERE r.key = ` + lockedRunKey + ` AND r.account = $1
     RETURNING r.account, r.run, r.events, allowed.*
 )
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'decided', id, decided_at FROM changed`
 
-	// beginSQL fails by its foreign key unless this interrupt of this run was approved with exactly this digest. What a policy allows
+	// beginEffectSQL fails by its foreign key unless this interrupt of this run was approved with exactly this digest. What a policy allows
 	// is not begun if people were asked. Without a row the line is there already.
-	beginSQL = `
+	beginEffectSQL = `
 WITH line AS (
     INSERT INTO effects (account, run, interrupt, number, digest, target_key, fence, started_at)
     SELECT $1, r.run, $2, $3, $4::bytea, $5, r.fence, clock_timestamp()
     FROM runs AS r
-    WHERE r.key = ` + inHand + ` AND r.account = $1
-      AND (NOT $6 OR EXISTS (SELECT FROM interrupts WHERE key = ` + thisKey + ` AND account = $1 AND source = 'policy'))
+    WHERE r.key = ` + lockedRunKey + ` AND r.account = $1
+      AND (NOT $6 OR EXISTS (SELECT FROM interrupts WHERE key = ` + keyOfArgs + ` AND account = $1 AND source = 'policy'))
     ON CONFLICT (interrupt_key, number) DO NOTHING
     RETURNING interrupt, started_at
 ), changed AS (
     UPDATE runs AS r SET events = r.events + 1 FROM line
-    WHERE r.key = ` + inHand + ` AND r.account = $1
+    WHERE r.key = ` + lockedRunKey + ` AND r.account = $1
     RETURNING r.account, r.run, r.events, line.*
 )
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'effect_begun', interrupt, started_at FROM changed
-RETURNING at, ` + changeIsMade
+RETURNING at, ` + markChanged
 
 	// effectSQL returns a line, and whether it was begun by the word of a policy.
 	effectSQL = `
 SELECT i.source = 'policy', ` + effectColumns + ` FROM effects AS e JOIN interrupts AS i ON i.key = e.interrupt_key AND i.account = $1
-WHERE e.interrupt_key = ` + thisKey + ` AND e.number = $3 AND e.account = $1`
+WHERE e.interrupt_key = ` + keyOfArgs + ` AND e.number = $3 AND e.account = $1`
 
 	lockEffectSQL = `
 WITH locked AS (
     SELECT key FROM runs
-    WHERE key = (SELECT run_key FROM effects WHERE interrupt_key = ` + thisKey + ` AND number = $3 AND account = $1) AND account = $1
-      AND ` + inTurn + `
+    WHERE key = (SELECT run_key FROM effects WHERE interrupt_key = ` + keyOfArgs + ` AND number = $3 AND account = $1) AND account = $1
+      AND ` + waitEventLock + `
     FOR NO KEY UPDATE
-)` + lockedHere
+)` + setLockedRun
 
-	endSQL = `
+	endEffectSQL = `
 WITH ended AS (
     UPDATE effects AS i SET state = $4::text, receipt = $5, error = $6, ended_at = clock_timestamp()
-    WHERE interrupt_key = ` + thisKey + ` AND number = $3 AND account = $1 AND ` + ofTheRunInHand + ` AND state = 'started'
+    WHERE interrupt_key = ` + keyOfArgs + ` AND number = $3 AND account = $1 AND ` + ofLockedRun + ` AND state = 'started'
     RETURNING interrupt, ended_at
 ), changed AS (
     UPDATE runs AS r SET events = r.events + 1 FROM ended
-    WHERE r.key = ` + inHand + ` AND r.account = $1
+    WHERE r.key = ` + lockedRunKey + ` AND r.account = $1
     RETURNING r.account, r.run, r.events, ended.*
 )
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'effect_ended', interrupt, ended_at FROM changed
-RETURNING run, ` + changeIsMade
+RETURNING run, ` + markChanged
 )
 
 // Begin writes down that an effect is about to happen; see [store.Runs].
-func (s *Store) Begin(ctx context.Context, lease store.Lease, n store.NewEffect) (line store.Effect, begun bool, err error) {
-	var t turn
+func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, n store.NewEffect) (line store.Effect, begun bool, err error) {
+	var t txn
 	var made string
-	locked, allowed, beside := false, n.Allowed, n.Beside
-	n.Allowed, n.Beside = nil, store.Beside{} // the one is in the interrupt, the other is written below
-	line = store.Effect{Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.Started}
-	t.lock(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
-	if n.Digest != "" { // which approves nothing, even where an approve says the same
+	locked, allowed, beside := false, n.Ruling, n.Writes
+	n.Ruling, n.Writes = nil, store.Writes{} // the one is in the interrupt, the other is written below
+	line = store.Effect{Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.EffectStarted}
+	t.lockRun(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
+	if n.ActionDigest != "" { // which approves nothing, even where an approve says the same
 		if allowed != nil {
-			t.queue(allowSQL, lease.Account, n.Interrupt, n.Digest, allowed.Address, allowed.Kind, allowed.Data, allowed.By)
+			t.queue(recordRulingSQL, lease.Account, n.Interrupt, n.ActionDigest, allowed.Address, allowed.Kind, allowed.Data, allowed.By)
 		}
-		t.find(&begun, []any{moment{&line.Started}, &made}, beginSQL, lease.Account, n.Interrupt, n.Number, n.Digest, n.Key, allowed != nil)
+		t.queryRow(&begun, []any{timeScanner{&line.Started}, &made}, beginEffectSQL, lease.Account, n.Interrupt, n.Attempt, n.ActionDigest, n.IdempotencyKey, allowed != nil)
 	}
-	if err := t.beside(lease.Account, beside); err != nil {
+	if err := t.applyWrites(lease.Account, beside); err != nil {
 		return store.Effect{}, false, err
 	}
-	err = s.do(ctx, "begin an effect in", &t)
+	err = s.update(ctx, "begin an effect in", &t)
 	switch {
 	case violates(err, "approved_exactly"):
 		return store.Effect{}, false, store.ErrNotApproved
@@ -96,45 +96,45 @@ func (s *Store) Begin(ctx context.Context, lease store.Lease, n store.NewEffect)
 	case !locked:
 		return store.Effect{}, false, store.ErrFenced
 	case begun:
-		s.tell(lease.Account, lease.Run)
+		s.publish(lease.Account, lease.Run)
 		return line, true, nil
 	}
-	line, err = s.begun(ctx, lease, n, allowed != nil)
+	line, err = s.existingEffect(ctx, lease, n, allowed != nil)
 	return line, false, err
 }
 
 // begun returns the line that is there already. One of another run, or of something else, could not be there if this were approved.
-func (s *Store) begun(ctx context.Context, lease store.Lease, n store.NewEffect, allowed bool) (line store.Effect, err error) {
-	var t turn
+func (s *Store) existingEffect(ctx context.Context, lease store.Lease, n store.NewEffect, allowed bool) (line store.Effect, err error) {
+	var t txn
 	there, byPolicy := false, false
-	t.find(&there, append([]any{&byPolicy}, effectDest(&line)...), effectSQL, lease.Account, n.Interrupt, n.Number)
-	if err := s.look(ctx, "look up an effect in", &t); err != nil {
+	t.queryRow(&there, append([]any{&byPolicy}, effectDest(&line)...), effectSQL, lease.Account, n.Interrupt, n.Attempt)
+	if err := s.view(ctx, "look up an effect in", &t); err != nil {
 		return store.Effect{}, err
 	}
-	if !there || line.Run != lease.Run || line.Digest != n.Digest || allowed && !byPolicy {
+	if !there || line.Run != lease.Run || line.ActionDigest != n.ActionDigest || allowed && !byPolicy {
 		return store.Effect{}, store.ErrNotApproved
 	}
 	return line, nil
 }
 
 // End writes down how an effect ended; see [store.Runs].
-func (s *Store) End(ctx context.Context, end store.EffectEnd) error {
-	var t turn
+func (s *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
+	var t txn
 	var run, made string
 	begun, ended := false, false
-	t.lock(&begun, lockEffectSQL, end.Account, end.Interrupt, end.Number)
-	t.find(&ended, []any{name{&run}, &made}, endSQL, end.Account, end.Interrupt, end.Number, end.State, end.Receipt, end.Error)
-	if err := t.beside(end.Account, end.Beside); err != nil {
+	t.lockRun(&begun, lockEffectSQL, end.Account, end.Interrupt, end.Attempt)
+	t.queryRow(&ended, []any{nameScanner{&run}, &made}, endEffectSQL, end.Account, end.Interrupt, end.Attempt, end.State, end.Receipt, end.Error)
+	if err := t.applyWrites(end.Account, end.Writes); err != nil {
 		return err
 	}
-	if err := s.do(ctx, "end an effect in", &t); err != nil {
+	if err := s.update(ctx, "end an effect in", &t); err != nil {
 		return err
 	}
 	if !begun {
 		return store.ErrNotFound
 	}
 	if ended {
-		s.tell(end.Account, run)
+		s.publish(end.Account, run)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (s *Store) End(ctx context.Context, end store.EffectEnd) error {
 // Fenced returns the checkpoints of a run for its owner; see [store.Runs].
 func (s *Store) Fenced(lease store.Lease) store.Checkpoints { return fenced{s, lease} }
 
-var _ store.Indexed = fenced{}
+var _ store.DigestCheckpoints = fenced{}
 
 // fenced is a Store in the hands of an owner.
 type fenced struct {

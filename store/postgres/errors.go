@@ -50,11 +50,11 @@ var (
 	// ErrDisk says that the disk of the server fails. Whether a write was done is not known. (Of a quota that is used up PostgreSQL says no more than that something is wrong.)
 	ErrDisk = store.ErrDisk
 
-	// ErrTooBig says that something is larger than PostgreSQL takes in one message. Nothing was changed.
-	ErrTooBig = errors.New("too big")
+	// ErrTooLarge says that something is larger than PostgreSQL takes in one message. Nothing was changed.
+	ErrTooLarge = errors.New("too big")
 
-	// ErrAskedElsewhere says that an interrupt of this id was asked by another run of the account. Nothing was changed.
-	ErrAskedElsewhere = errors.New("another run has an interrupt of this id")
+	// ErrInterruptOfAnotherRun says that an interrupt of this id was asked by another run of the account. Nothing was changed.
+	ErrInterruptOfAnotherRun = errors.New("another run has an interrupt of this id")
 
 	// ErrUnavailable says that the server cannot be reached, is starting or stopping, takes no writes, or that the
 	// connection was lost. Whether a save was applied is unknown.
@@ -66,7 +66,7 @@ var (
 
 // wrap says what was being done to which schema.
 func wrap(op, name string, err error) error {
-	kind := kindOf(err)
+	kind := classify(err)
 	// The error of a failed connect carries the whole configuration, with the password; its cause does not.
 	if connectErr, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = connectErr.Unwrap() //mutate:postgres-password-hidden
@@ -77,8 +77,8 @@ func wrap(op, name string, err error) error {
 	return fmt.Errorf("postgres: %s %s: %w", op, name, err)
 }
 
-// kindOf returns the error of this package that an error of the driver stands for, or nil.
-func kindOf(err error) error {
+// classify returns the error of this package that an error of the driver stands for, or nil.
+func classify(err error) error {
 	switch state := sqlState(err); state {
 	case "":
 		if isBroken(err) && !errors.Is(err, ErrConfig) {
@@ -95,7 +95,7 @@ func kindOf(err error) error {
 	case "58030":
 		return ErrDisk
 	case "54000":
-		return ErrTooBig
+		return ErrTooLarge
 	case "25006", "25P03", "53300", "57P01", "57P02", "57P03", "57P05":
 		return ErrUnavailable
 	default:

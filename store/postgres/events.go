@@ -14,7 +14,7 @@ import (
 const (
 	eventsSQL = `
 SELECT ` + eventColumns + ` FROM events AS e
-WHERE e.run_key = ` + thisKey + ` AND e.account = $1 AND e.number > $3 ORDER BY e.number LIMIT $4`
+WHERE e.run_key = ` + keyOfArgs + ` AND e.account = $1 AND e.number > $3 ORDER BY e.number LIMIT $4`
 
 	// feedSQL shows no event as long as a transaction is under way that may write one with a lower number: it would come too late for
 	// whoever has read on.
@@ -30,14 +30,14 @@ SELECT feed_number(pg_snapshot_xmax(pg_current_snapshot())), EXISTS (
     SELECT FROM events WHERE sha256(account) = sha256($1) AND account = $1 AND xid >= feed_number(pg_snapshot_xmin(pg_current_snapshot())))`
 )
 
-// feedPatience is how long Feed waits for transactions that keep back what it has. Ours last for milliseconds.
-const feedPatience = time.Second
+// feedWait is how long Feed waits for transactions that keep back what it has. Ours last for milliseconds.
+const feedWait = time.Second
 
 // Events returns the events of a run; see [store.Events].
 func (s *Store) Events(ctx context.Context, account, run string, after int64, limit int) (events []store.Event, err error) {
-	var t turn
-	list(&t, &events, scanEvent, eventsSQL, account, run, after, page(limit, 1000))
-	return events, s.look(ctx, "read events of", &t)
+	var t txn
+	queryAll(&t, &events, scanEvent, eventsSQL, account, run, after, pageSize(limit, 1000))
+	return events, s.view(ctx, "read events of", &t)
 }
 
 // Feed returns events of all runs of an account; see [store.Events].
@@ -45,13 +45,13 @@ func (s *Store) Events(ctx context.Context, account, run string, after int64, li
 // Every transaction in the whole database server that has written something and is not over keeps back what others write after it
 // began. If there is nothing else to return, Feed waits a moment for them.
 func (s *Store) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
-	from, err := parsePlace(after)
+	from, err := parseFeedPosition(after)
 	if err != nil {
 		return nil, "", err
 	}
-	giveUp := time.Now().Add(feedPatience)
+	giveUp := time.Now().Add(feedWait)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		found, keptBack, err := s.feed(ctx, account, from, page(limit, 1000))
+		found, keptBack, err := s.feed(ctx, account, from, pageSize(limit, 1000))
 		if err != nil {
 			return nil, "", err
 		}
@@ -66,53 +66,53 @@ func (s *Store) Feed(ctx context.Context, account, after string, limit int) (eve
 }
 
 // feed reports also whether something was there that it does not show, before it looked.
-func (s *Store) feed(ctx context.Context, account string, from place, limit int) (found []placedEvent, keptBack bool, err error) {
-	var t turn
+func (s *Store) feed(ctx context.Context, account string, from feedPosition, limit int) (found []feedEvent, keptBack bool, err error) {
+	var t txn
 	var unused uint64
 	known := false
-	t.find(&known, []any{&unused, &keptBack}, horizonSQL, account)
-	list(&t, &found, scanPlacedEvent, feedSQL, account, from.xid, from.id, limit)
-	if err := s.look(ctx, "follow", &t); err != nil {
+	t.queryRow(&known, []any{&unused, &keptBack}, horizonSQL, account)
+	queryAll(&t, &found, scanFeedEvent, feedSQL, account, from.xid, from.id, limit)
+	if err := s.view(ctx, "follow", &t); err != nil {
 		return nil, false, err
 	}
 	if from.xid >= unused {
-		return nil, false, store.ErrKey // of another server
+		return nil, false, store.ErrInvalid // of another server
 	}
 	return found, keptBack, nil
 }
 
-// place is where an event stands among those of all runs.
-type place struct {
+// feedPosition is where an event stands among those of all runs.
+type feedPosition struct {
 	xid uint64 // of the transaction
 	id  int64
 }
 
 // String is the cursor behind the event.
-func (p place) String() string {
+func (p feedPosition) String() string {
 	return strconv.FormatUint(p.xid, 10) + ":" + strconv.FormatInt(p.id, 10)
 }
 
-// parsePlace takes nothing but what String returns; "" is the beginning.
-func parsePlace(cursor string) (p place, err error) {
+// parseFeedPosition takes nothing but what String returns; "" is the beginning.
+func parseFeedPosition(cursor string) (p feedPosition, err error) {
 	if cursor == "" {
-		return place{}, nil
+		return feedPosition{}, nil
 	}
 	xid, id, _ := strings.Cut(cursor, ":")
 	if p.xid, err = strconv.ParseUint(xid, 10, 64); err == nil {
 		p.id, err = strconv.ParseInt(id, 10, 64)
 	}
 	if err != nil || p.String() != cursor || p.id < 1 {
-		return place{}, store.ErrKey
+		return feedPosition{}, store.ErrInvalid
 	}
 	return p, nil
 }
 
-type placedEvent struct {
+type feedEvent struct {
 	store.Event
-	place place
+	place feedPosition
 }
 
-func scanPlacedEvent(rows pgx.CollectableRow) (e placedEvent, err error) {
+func scanFeedEvent(rows pgx.CollectableRow) (e feedEvent, err error) {
 	err = rows.Scan(append([]any{&e.place.xid, &e.place.id}, eventDest(&e.Event)...)...)
 	return e, err
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
 // overdue starts runs with two questions each, both of which are over their deadline when the next call comes.
 func overdue(t *testing.T, s *Store, runs ...string) {
 	t.Helper()
 	for _, run := range runs {
-		open := booktest.Asking(nil, "1 of "+run, "2 of "+run)
+		open := fixture.WaitingEnd(nil, "1 of "+run, "2 of "+run)
 		open.Open[0].Timeout, open.Open[1].Timeout = time.Nanosecond, time.Nanosecond
-		if _, err := s.Rest(t.Context(), booktest.Begin(t, s, run), open); err != nil {
+		if _, err := s.EndExecution(t.Context(), fixture.CreateRun(t, s, run), open); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,12 +29,12 @@ func expires(t *testing.T, s *Store, meanwhile func(), want ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expired, err := s.Expire(t.Context(), time.Time{}, 10, func(store.Interrupt, *store.Paper) store.Beside {
+	expired, err := s.Expire(t.Context(), time.Time{}, 10, func(store.Interrupt, *store.Document) store.Writes {
 		if first {
 			meanwhile()
 		}
 		first = false
-		return store.Beside{Audit: [][]byte{[]byte(`{"a":1}`)}}
+		return store.Writes{Audit: [][]byte{[]byte(`{"a":1}`)}}
 	})
 	var ids []string
 	for _, i := range expired {
@@ -51,24 +51,24 @@ func expires(t *testing.T, s *Store, meanwhile func(), want ...string) {
 func nothing() {}
 
 // Many expire in one transaction; whoever has one of their runs in hand holds up that one and no other.
-func TestExpire_OneThatIsInHandHoldsUpNoOther(t *testing.T) {
+func TestExpire_LockedRunDoesNotBlockOthers(t *testing.T) {
 	r := newRace(t)
 	overdue(t, r.fast, "a", "b", "c")
 	r.pause(func() {
-		if _, err := r.slow.Cancel(t.Context(), "acme", "b", store.Cancelled, nil, store.Beside{}); err != nil {
+		if _, err := r.slow.Cancel(t.Context(), "acme", "b", store.StatusCancelled, nil, store.Writes{}); err != nil {
 			t.Error(err)
 		}
 	})
 	expires(t, r.fast, nothing, "1 of a", "1 of c", "2 of a", "2 of c")
 	r.resume()
 	expires(t, r.fast, nothing)
-	r.is("a", store.Ready)
-	r.is("b", store.Cancelled)
+	r.wantStatus("a", store.StatusReady)
+	r.wantStatus("b", store.StatusCancelled)
 }
 
 // Whoever is about to write events of a run, and has not locked it yet, may have a lower number by then than those who come after: the feed would show
 // what happened in another order.
-func TestExpire_WaitsForItsTurnWithEachOfTheRuns(t *testing.T) {
+func TestExpire_WaitsForTheEventLockOfEachRun(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	overdue(t, s, "a", "b", "c")
 	other := raw(t, s.pool.Config().ConnString())
@@ -97,16 +97,16 @@ SELECT count(DISTINCT xid), array_agg(number || ': ' || convert_from(interrupt, 
 }
 
 // What others have done since they were found, they have done: what is decided by then or put off does not expire with the rest.
-func TestExpire_OnlyWhatIsStillDue(t *testing.T) {
+func TestExpire_SkipsInterruptsNoLongerDue(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	overdue(t, s, "a", "b", "c")
 	other := raw(t, s.pool.Config().ConnString())
 	expires(t, s, func() {
 		mustExec(t, other, `UPDATE fermata.interrupts SET deadline = now() + interval '1 hour' WHERE id IN ('1 of b', '2 of c')`)
-		booktest.Accepted(t, s, booktest.Say("b", "1", store.Approve, "1 of b"))
+		fixture.MustAccept(t, s, fixture.Decision("b", "1", store.VerdictApprove, "1 of b"))
 	}, "1 of a", "1 of c", "2 of a", "2 of b")
 	questions, err := s.Interrupts(t.Context(), "acme", "b")
-	if err != nil || questions[0].Verdict != store.Approve {
+	if err != nil || questions[0].Verdict != store.VerdictApprove {
 		t.Errorf("the first is %+v, %v; want it approved", questions[0], err)
 	}
 }

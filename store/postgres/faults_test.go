@@ -50,8 +50,8 @@ func mustExec(t *testing.T, conn *pgx.Conn, statements ...string) {
 	}
 }
 
-// hurry is a timeout that is long enough for a slow machine and short enough for a test.
-const hurry = 300 * time.Millisecond
+// shortTimeouts is a timeout that is long enough for a slow machine and short enough for a test.
+const shortTimeouts = 300 * time.Millisecond
 
 // lockRun lets another transaction hold the row of the demo run until the returned function is called.
 func lockRun(t *testing.T, connString string) (release func()) {
@@ -61,9 +61,9 @@ func lockRun(t *testing.T, connString string) (release func()) {
 	return func() { mustExec(t, conn, `ROLLBACK`) }
 }
 
-func TestSave_GivesUpOnALockThatAnotherTransactionKeeps(t *testing.T) {
+func TestSave_HeldLockReturnsErrLocked(t *testing.T) {
 	connString := pgtest.New(t)
-	s, hurried := mustOpen(t, connString, Config{}), hurried(t, connString, Config{LockTimeout: 10 * time.Millisecond})
+	s, hurried := mustOpen(t, connString, Config{}), openHurried(t, connString, Config{LockTimeout: 10 * time.Millisecond})
 	mustSave(t, s, 0, "kept")
 	release := lockRun(t, connString)
 	if _, err := hurried.Save(t.Context(), demo, 1, putRun("y")); !errors.Is(err, ErrLocked) {
@@ -77,9 +77,9 @@ func TestSave_GivesUpOnALockThatAnotherTransactionKeeps(t *testing.T) {
 	mustSave(t, s, 1, "unlocked")
 }
 
-func TestSave_GivesUpAfterTheTimeout(t *testing.T) {
+func TestSave_TimeoutReturnsErrTimeout(t *testing.T) {
 	connString := pgtest.New(t)
-	s, hurried := mustOpen(t, connString, Config{}), hurried(t, connString, Config{Timeout: hurry})
+	s, hurried := mustOpen(t, connString, Config{}), openHurried(t, connString, Config{Timeout: shortTimeouts})
 	mustSave(t, s, 0, "kept")
 	release := lockRun(t, connString)
 	_, err := hurried.Save(t.Context(), demo, 1, putRun("y"))
@@ -93,9 +93,9 @@ func TestSave_GivesUpAfterTheTimeout(t *testing.T) {
 
 // A save that waits for a lock ends with its context, and it is certain that it has changed nothing: the server was asked
 // to stop, and has.
-func TestSave_CancelledWhileItWaitsChangesNothing(t *testing.T) {
+func TestSave_CancelledDuringLockWaitChangesNothing(t *testing.T) {
 	connString := pgtest.New(t)
-	config := patient
+	config := longTimeouts
 	config.MaxConns = 1
 	s := mustOpen(t, connString, config)
 	mustSave(t, s, 0, "kept")
@@ -106,7 +106,7 @@ func TestSave_CancelledWhileItWaitsChangesNothing(t *testing.T) {
 		_, err := s.Save(ctx, demo, 1, putRun("y"))
 		saved <- err
 	}()
-	waitFor(t, raw(t, connString), waiting)
+	waitFor(t, raw(t, connString), waitingQuery)
 	cancel()
 	if err := <-saved; !errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout) {
 		t.Errorf("Save: %v; want context.Canceled and nothing else", err)
@@ -119,8 +119,8 @@ func TestSave_CancelledWhileItWaitsChangesNothing(t *testing.T) {
 	}
 }
 
-// waiting asks whether some transaction of this database waits for another one.
-const waiting = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`
+// waitingQuery asks whether some transaction of this database waits for another one.
+const waitingQuery = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`
 
 // waitFor asks the server until it says yes.
 func waitFor(t *testing.T, conn *pgx.Conn, question string) {
@@ -136,11 +136,11 @@ func waitFor(t *testing.T, conn *pgx.Conn, question string) {
 
 // The server's messages of one save are the row, the end of the statement, and that it is ready for the next: only then has
 // it committed. Whoever takes the end of the statement for success acknowledges what may never have happened.
-func TestSave_ConnectionLostBeforeTheCommitIsKnownIsAnError(t *testing.T) {
+func TestSave_ConnectionLostBeforeCommitReplyReturnsError(t *testing.T) {
 	direct := pgtest.New(t)
 	for name, message := range map[string]byte{"before the row": 'D', "before the end of the statement": 'C', "before ready": 'Z'} {
 		t.Run(name, func(t *testing.T) {
-			network, connString := through(t, direct)
+			network, connString := newProxy(t, direct)
 			s := mustOpen(t, connString, Config{Schema: name, MaxConns: 1})
 			mustSave(t, s, 0, "created")
 			mustSave(t, s, 1, "kept") // the connection knows the statement now, and there is one answer to it
@@ -166,8 +166,8 @@ func TestSave_ConnectionLostBeforeTheCommitIsKnownIsAnError(t *testing.T) {
 
 // After a restart of the server or the network all connections are dead. The first call finds out; the caller who then loads
 // again, as the port says, must not run into the next one.
-func TestLoad_AfterAResetOfAllConnections(t *testing.T) {
-	network, connString := through(t, pgtest.New(t))
+func TestLoad_RecoversAfterConnectionReset(t *testing.T) {
+	network, connString := newProxy(t, pgtest.New(t))
 	s := mustOpen(t, connString, Config{MaxConns: 4})
 	mustSave(t, s, 0, "kept")
 	for _, conn := range acquire(t, s, 4) {
@@ -181,16 +181,16 @@ func TestLoad_AfterAResetOfAllConnections(t *testing.T) {
 }
 
 // A network that swallows everything gives no error. Neither does the server, which knows of nothing.
-func TestSave_NoAnswerAtAllEndsInTime(t *testing.T) {
+func TestSave_SilentNetworkTimesOut(t *testing.T) {
 	t.Parallel() // it only waits
-	network, connString := through(t, pgtest.New(t))
-	s := hurried(t, connString, Config{Timeout: hurry})
-	network.Hush()
+	network, connString := newProxy(t, pgtest.New(t))
+	s := openHurried(t, connString, Config{Timeout: shortTimeouts})
+	network.Freeze()
 	_, err := s.Save(t.Context(), demo, 0, putRun("lost"))
 	if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Save: %v; want ErrTimeout, and no word of a context that the caller has not ended", err)
 	}
-	network.Speak()
+	network.Unfreeze()
 	// On a slow machine even a new connection may take longer than this test's timeout.
 	_, err = s.Load(t.Context(), demo)
 	for errors.Is(err, ErrTimeout) {
@@ -201,7 +201,7 @@ func TestSave_NoAnswerAtAllEndsInTime(t *testing.T) {
 	}
 }
 
-func TestOpen_ServerThatIsNotThere(t *testing.T) {
+func TestOpen_UnreachableServerReturnsErrUnavailable(t *testing.T) {
 	_, err := Open(t.Context(), "postgres://user:secret@127.0.0.1:1/app?sslmode=disable", Config{})
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "open app.fermata") || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("Open: %v; want ErrUnavailable with database, schema and address", err)
@@ -226,7 +226,7 @@ func TestOpen_WrongCredentials(t *testing.T) {
 	}
 }
 
-func TestOpen_DatabaseThatDoesNotExist(t *testing.T) {
+func TestOpen_MissingDatabaseReturnsError(t *testing.T) {
 	u, err := url.Parse(pgtest.New(t))
 	if err != nil {
 		t.Fatal(err)
@@ -237,8 +237,8 @@ func TestOpen_DatabaseThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// clerk adds a user without rights to a database and returns its connection string.
-func clerk(t *testing.T, connString string) string {
+// restrictedUser adds a user without rights to a database and returns its connection string.
+func restrictedUser(t *testing.T, connString string) string {
 	t.Helper()
 	u, err := url.Parse(connString)
 	if err != nil {
@@ -250,9 +250,9 @@ func clerk(t *testing.T, connString string) string {
 	return u.String()
 }
 
-func TestOpen_WithoutRights(t *testing.T) {
+func TestOpen_MissingPrivilegesReturnErrDenied(t *testing.T) {
 	connString := pgtest.New(t)
-	restricted := clerk(t, connString)
+	restricted := restrictedUser(t, connString)
 	denied := func(when string) {
 		t.Helper()
 		if s, err := Open(t.Context(), restricted, Config{}); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "permission denied") {
@@ -277,9 +277,9 @@ func TestOpen_WithoutRights(t *testing.T) {
 }
 
 // An administrator may make the schema for a user who must not make schemas.
-func TestOpen_SchemaMadeBySomebodyElse(t *testing.T) {
+func TestOpen_SchemaCreatedByAdministrator(t *testing.T) {
 	connString := pgtest.New(t)
-	restricted := clerk(t, connString)
+	restricted := restrictedUser(t, connString)
 	mustExec(t, raw(t, pgtest.Superuser(t, connString)), `CREATE SCHEMA fermata AUTHORIZATION `+raw(t, restricted).Config().User)
 	mustSave(t, mustOpen(t, restricted, Config{}), 0, "here")
 }
@@ -294,7 +294,7 @@ func TestOpen_ReadOnlyServerIsRefused(t *testing.T) {
 	}
 }
 
-func TestErrors_TellNothingOfTheKey(t *testing.T) {
+func TestErrors_DoNotContainTheKey(t *testing.T) {
 	connString := pgtest.New(t)
 	s := mustOpen(t, connString, Config{})
 	mustExec(t, raw(t, connString), `ALTER TABLE fermata.checkpoint_parts ADD CHECK (octet_length(data) < 3)`)
@@ -304,7 +304,7 @@ func TestErrors_TellNothingOfTheKey(t *testing.T) {
 	}
 }
 
-func TestErrors_StandForWhatTheServerReports(t *testing.T) {
+func TestErrors_MapServerCodes(t *testing.T) {
 	for state, want := range map[string]error{
 		"28000": ErrDenied, "28P01": ErrDenied, "42501": ErrDenied,
 		"55P03": ErrLocked,
@@ -312,13 +312,13 @@ func TestErrors_StandForWhatTheServerReports(t *testing.T) {
 		"57014": ErrTimeout,
 		"53100": ErrFull,
 		"58030": ErrDisk,
-		"54000": ErrTooBig,
+		"54000": ErrTooLarge,
 		"08006": ErrUnavailable, "25006": ErrUnavailable, "25P03": ErrUnavailable, "53300": ErrUnavailable,
 		"57P01": ErrUnavailable, "57P02": ErrUnavailable, "57P03": ErrUnavailable,
 		"23505": nil, "40001": nil,
 	} {
 		reported := &pgconn.PgError{Severity: "ERROR", Code: state, Message: "what the server says"}
-		if got := kindOf(fmt.Errorf("wrapped: %w", reported)); got != want {
+		if got := classify(fmt.Errorf("wrapped: %w", reported)); got != want {
 			t.Errorf("%s stands for %v; want %v", state, got, want)
 		}
 		err := wrap("save to", "app.fermata", reported)

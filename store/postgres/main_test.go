@@ -22,14 +22,14 @@ func TestMain(m *testing.M) {
 	if connString == "" {
 		os.Exit(pgtest.Main(m))
 	}
-	if err := beChild(connString, os.Getenv(childRun)); err != nil {
+	if err := runChild(connString, os.Getenv(childRun)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// beChild is a replica that saves its run, or, without one, a worker.
-func beChild(connString, run string) error {
+// runChild is a replica that saves its run, or, without one, a worker.
+func runChild(connString, run string) error {
 	s, err := Open(context.Background(), connString, Config{})
 	if err != nil {
 		return err

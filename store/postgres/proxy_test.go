@@ -19,14 +19,14 @@ type proxy struct {
 	cutAt atomic.Int32 // resets the connection instead of forwarding the server's next message of this type; once
 }
 
-// through returns a proxy and the connection string that leads through it.
-func through(t *testing.T, connString string) (*proxy, string) {
+// newProxy returns a proxy and the connection string that leads through it.
+func newProxy(t *testing.T, connString string) (*proxy, string) {
 	t.Helper()
-	return throughPooler(t, connString, forwardRequests)
+	return newPooler(t, connString, forwardRequests)
 }
 
-// throughPooler has somebody on the way who does something to what is asked.
-func throughPooler(t *testing.T, connString string, requests proxytest.Carry) (*proxy, string) {
+// newPooler has somebody on the way who does something to what is asked.
+func newPooler(t *testing.T, connString string, requests proxytest.ForwardFunc) (*proxy, string) {
 	t.Helper()
 	u, err := url.Parse(connString)
 	if err != nil {
@@ -41,7 +41,7 @@ func forwardRequests(p *proxytest.Proxy, server, client net.Conn) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := client.Read(buffer)
-		p.HearSilence()
+		p.WaitUnfrozen()
 		if _, writeErr := server.Write(buffer[:n]); err != nil || writeErr != nil {
 			return
 		}
@@ -50,7 +50,7 @@ func forwardRequests(p *proxytest.Proxy, server, client net.Conn) {
 
 // ignoring returns what a pooler does that was told to ignore some parameters of the first message: a length that counts itself, a version, and names and
 // values with a zero byte behind each, and one more at the end.
-func ignoring(names ...string) proxytest.Carry {
+func ignoring(names ...string) proxytest.ForwardFunc {
 	return func(p *proxytest.Proxy, server, client net.Conn) {
 		header := make([]byte, 8)
 		if _, err := io.ReadFull(client, header); err != nil {
@@ -87,7 +87,7 @@ func (p *proxy) forwardAnswers(network *proxytest.Proxy, client, server net.Conn
 		if _, err := io.ReadFull(server, body); err != nil {
 			return
 		}
-		network.HearSilence()
+		network.WaitUnfrozen()
 		if p.cutAt.CompareAndSwap(int32(header[0]), 0) {
 			client.(*net.TCPConn).SetLinger(0) // a reset, not an orderly end
 			return

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
 // pauseSQL lets a transaction of a client called slow wait when it is about to commit, with all its locks, as long as somebody else holds an
@@ -41,7 +41,7 @@ type race struct {
 func newRace(t *testing.T) *race {
 	t.Helper()
 	connString := pgtest.New(t)
-	r := &race{T: t, fast: mustOpen(t, connString, patient), slow: mustOpen(t, connString+"&application_name=slow", patient), conn: raw(t, connString)}
+	r := &race{T: t, fast: mustOpen(t, connString, longTimeouts), slow: mustOpen(t, connString+"&application_name=slow", longTimeouts), conn: raw(t, connString)}
 	if _, err := r.conn.Exec(t.Context(), pauseSQL); err != nil {
 		t.Fatal(err)
 	}
@@ -74,15 +74,15 @@ func (r *race) resume() {
 }
 
 // accepts is a call of Decide that has to be accepted.
-func (r *race) accepts(s *Store, d store.Decision) func() {
+func (r *race) decides(s *Store, d store.Decision) func() {
 	return func() {
-		if receipt, err := s.Decide(r.Context(), d); err != nil || receipt.Result != store.Accepted {
+		if receipt, err := s.Decide(r.Context(), d); err != nil || receipt.Result != store.ResultAccepted {
 			r.Errorf("Decide: %+v, %v", receipt, err)
 		}
 	}
 }
 
-func (r *race) is(run string, want store.Status) {
+func (r *race) wantStatus(run string, want store.Status) {
 	r.Helper()
 	if got, err := r.fast.Get(r.Context(), "acme", "key-"+run); err != nil || got.Status != want {
 		r.Errorf("%s is %s, %v; want %s", run, got.Status, err, want)
@@ -91,53 +91,53 @@ func (r *race) is(run string, want store.Status) {
 
 // Trap T1: what a statement sees after a wait for a lock is the row that it waited for as it is now, and everything else as it was. A rest
 // that looks for decisions in that statement sleeps over the one that it has waited for.
-func TestI2_RestDoesNotSleepOverADecisionThatItWaitedFor(t *testing.T) {
+func TestI2_EndExecutionSeesADecisionItWaitedFor(t *testing.T) {
 	r := newRace(t)
-	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i1", "i2")
-	booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i1"))
-	lease := booktest.Claim(t, r.fast, "r")
+	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i1", "i2")
+	fixture.MustAccept(t, r.fast, fixture.Decision("r", "1", store.VerdictApprove, "i1"))
+	lease := fixture.MustClaim(t, r.fast, "r")
 	r.between(
-		r.accepts(r.slow, booktest.Say("r", "2", store.Approve, "i2")),
+		r.decides(r.slow, fixture.Decision("r", "2", store.VerdictApprove, "i2")),
 		func() {
-			status, err := r.fast.Rest(t.Context(), lease, booktest.Asking([]string{"i1"}, "i2"))
-			if err != nil || status != store.Ready {
+			status, err := r.fast.EndExecution(t.Context(), lease, fixture.WaitingEnd([]string{"i1"}, "i2"))
+			if err != nil || status != store.StatusReady {
 				t.Errorf("Rest: %s, %v; want ready", status, err)
 			}
 		},
 	)
-	if work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work == nil || len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
+	if work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration}); err != nil || work == nil || len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
 		t.Errorf("the work is %+v, %v", work, err)
 	}
 }
 
 // The same the other way round.
-func TestI2_ADecisionWakesARunThatFellAsleepWhileItWaited(t *testing.T) {
+func TestI2_DecisionWakesARunThatStartedWaiting(t *testing.T) {
 	r := newRace(t)
-	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i1", "i2")
-	booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i1"))
-	lease := booktest.Claim(t, r.fast, "r")
+	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i1", "i2")
+	fixture.MustAccept(t, r.fast, fixture.Decision("r", "1", store.VerdictApprove, "i1"))
+	lease := fixture.MustClaim(t, r.fast, "r")
 	r.between(
 		func() {
-			if status, err := r.slow.Rest(t.Context(), lease, booktest.Asking([]string{"i1"}, "i2")); err != nil || status != store.Waiting {
+			if status, err := r.slow.EndExecution(t.Context(), lease, fixture.WaitingEnd([]string{"i1"}, "i2")); err != nil || status != store.StatusWaiting {
 				t.Errorf("Rest: %s, %v", status, err)
 			}
 		},
-		r.accepts(r.fast, booktest.Say("r", "2", store.Approve, "i2")),
+		r.decides(r.fast, fixture.Decision("r", "2", store.VerdictApprove, "i2")),
 	)
-	r.is("r", store.Ready)
+	r.wantStatus("r", store.StatusReady)
 }
 
 // Trap T1 itself: a statement that forgets to lock the run first is refused by the database, and does not lose the decision.
-func TestI2_TheDatabaseRefusesToSleepOverADecision(t *testing.T) {
+func TestI2_DatabaseRejectsWaitingWithUnappliedDecision(t *testing.T) {
 	r := newRace(t)
-	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i1", "i2")
-	booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i1"))
-	booktest.Claim(t, r.fast, "r")
+	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i1", "i2")
+	fixture.MustAccept(t, r.fast, fixture.Decision("r", "1", store.VerdictApprove, "i1"))
+	fixture.MustClaim(t, r.fast, "r")
 	if _, err := r.fast.pool.Exec(t.Context(), `UPDATE interrupts SET applied = true WHERE id = 'i1'`); err != nil {
 		t.Fatal(err)
 	}
 	r.between(
-		r.accepts(r.slow, booktest.Say("r", "2", store.Approve, "i2")),
+		r.decides(r.slow, fixture.Decision("r", "2", store.VerdictApprove, "i2")),
 		func() {
 			_, err := r.fast.pool.Exec(t.Context(), `
 UPDATE runs SET owner = NULL, lease_until = NULL, ready_no = 1, status = CASE WHEN EXISTS (
@@ -149,14 +149,16 @@ UPDATE runs SET owner = NULL, lease_until = NULL, ready_no = 1, status = CASE WH
 	)
 }
 
-func TestI3_ATwinWaitsAndGetsTheSameReceipt(t *testing.T) {
+func TestI3_ConcurrentDuplicateGetsTheSameReceipt(t *testing.T) {
 	r := newRace(t)
-	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i")
-	var first, second store.Receipt
+	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i")
+	var first, second store.DecisionReceipt
 	var err, otherErr error
 	r.between(
-		func() { first, err = r.slow.Decide(t.Context(), booktest.Say("r", "1", store.Approve, "i")) },
-		func() { second, otherErr = r.fast.Decide(t.Context(), booktest.Say("r", "1", store.Approve, "i")) },
+		func() { first, err = r.slow.Decide(t.Context(), fixture.Decision("r", "1", store.VerdictApprove, "i")) },
+		func() {
+			second, otherErr = r.fast.Decide(t.Context(), fixture.Decision("r", "1", store.VerdictApprove, "i"))
+		},
 	)
 	if err != nil || otherErr != nil || first.Replayed || !second.Replayed {
 		t.Fatalf("%+v, %v and %+v, %v", first, err, second, otherErr)
@@ -167,30 +169,30 @@ func TestI3_ATwinWaitsAndGetsTheSameReceipt(t *testing.T) {
 }
 
 // Nobody can use a resume id for another run while the first decision is on its way.
-func TestI3_AnotherDecisionOfTheSameIDIsRefused(t *testing.T) {
+func TestI3_OtherDecisionWithSameResumeIDIsRejected(t *testing.T) {
 	r := newRace(t)
-	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i")
-	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "s"), nil, "j")
+	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i")
+	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "s"), nil, "j")
 	r.between(
-		r.accepts(r.slow, booktest.Say("r", "1", store.Approve, "i")),
+		r.decides(r.slow, fixture.Decision("r", "1", store.VerdictApprove, "i")),
 		func() {
-			other := booktest.Say("s", "1", store.Approve, "j")
-			other.Body = "other"
-			if receipt, err := r.fast.Decide(t.Context(), other); !errors.Is(err, store.ErrReused) {
+			other := fixture.Decision("s", "1", store.VerdictApprove, "j")
+			other.BodyDigest = "other"
+			if receipt, err := r.fast.Decide(t.Context(), other); !errors.Is(err, store.ErrResumeIDReused) {
 				t.Errorf("%+v, %v; want ErrReused", receipt, err)
 			}
 		},
 	)
-	r.is("s", store.Waiting)
+	r.wantStatus("s", store.StatusWaiting)
 }
 
-func TestI1_TheSecondOfTwoDecidersIsTold(t *testing.T) {
+func TestI1_SecondDeciderGetsAlreadyDecided(t *testing.T) {
 	r := newRace(t)
-	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i")
+	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i")
 	r.between(
-		r.accepts(r.slow, booktest.Say("r", "1", store.Approve, "i")),
+		r.decides(r.slow, fixture.Decision("r", "1", store.VerdictApprove, "i")),
 		func() {
-			if receipt, err := r.fast.Decide(t.Context(), booktest.Say("r", "2", store.Reject, "i")); err != nil || receipt.Result != store.AlreadyDecided {
+			if receipt, err := r.fast.Decide(t.Context(), fixture.Decision("r", "2", store.VerdictReject, "i")); err != nil || receipt.Result != store.ResultAlreadyDecided {
 				t.Errorf("%+v, %v; want already_decided", receipt, err)
 			}
 		},
@@ -198,14 +200,14 @@ func TestI1_TheSecondOfTwoDecidersIsTold(t *testing.T) {
 }
 
 // I10: neither the clock nor a person comes in between.
-func TestI10_TheClockPassesByWhatIsBeingDecided(t *testing.T) {
+func TestI10_ExpirySkipsInterruptBeingDecided(t *testing.T) {
 	r := newRace(t)
-	open := booktest.Asking(nil, "i")
+	open := fixture.WaitingEnd(nil, "i")
 	open.Open[0].Timeout = 5 * time.Second
-	if _, err := r.fast.Rest(t.Context(), booktest.Begin(t, r.fast, "r"), open); err != nil {
+	if _, err := r.fast.EndExecution(t.Context(), fixture.CreateRun(t, r.fast, "r"), open); err != nil {
 		t.Fatal(err)
 	}
-	r.pause(r.accepts(r.slow, booktest.Say("r", "1", store.Approve, "i")))
+	r.pause(r.decides(r.slow, fixture.Decision("r", "1", store.VerdictApprove, "i")))
 	waitFor(t, raw(t, r.conn.Config().ConnString()), `SELECT deadline < clock_timestamp() FROM fermata.interrupts`)
 	if expired, err := r.fast.Expire(t.Context(), time.Time{}, 10, nil); err != nil || len(expired) > 0 {
 		t.Errorf("expired %+v, %v", expired, err)
@@ -216,11 +218,11 @@ func TestI10_TheClockPassesByWhatIsBeingDecided(t *testing.T) {
 	}
 }
 
-func TestI10_APersonIsTooLateForWhatIsExpiring(t *testing.T) {
+func TestI10_DecisionDuringExpiryIsTooLate(t *testing.T) {
 	r := newRace(t)
-	open := booktest.Asking(nil, "i", "j")
+	open := fixture.WaitingEnd(nil, "i", "j")
 	open.Open[0].Timeout = time.Nanosecond
-	if _, err := r.fast.Rest(t.Context(), booktest.Begin(t, r.fast, "r"), open); err != nil {
+	if _, err := r.fast.EndExecution(t.Context(), fixture.CreateRun(t, r.fast, "r"), open); err != nil {
 		t.Fatal(err)
 	}
 	r.between(
@@ -230,31 +232,31 @@ func TestI10_APersonIsTooLateForWhatIsExpiring(t *testing.T) {
 			}
 		},
 		func() {
-			if receipt, err := r.fast.Decide(t.Context(), booktest.Say("r", "1", store.Approve, "i")); err != nil || receipt.Result != store.AlreadyDecided {
+			if receipt, err := r.fast.Decide(t.Context(), fixture.Decision("r", "1", store.VerdictApprove, "i")); err != nil || receipt.Result != store.ResultAlreadyDecided {
 				t.Errorf("%+v, %v; want already_decided", receipt, err)
 			}
 		},
 	)
-	r.is("r", store.Ready)
+	r.wantStatus("r", store.StatusReady)
 }
 
 // A claim that waits for the last owner takes over what he has left, and not what he was given.
-func TestClaim_SeesWhatTheOwnerThatItWaitedForHasApplied(t *testing.T) {
+func TestClaim_SeesAnswersAppliedByFormerOwner(t *testing.T) {
 	r := newRace(t)
-	booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i1", "i2")
-	booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i1", "i2"))
-	lease := booktest.Claim(t, r.fast, "r")
+	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i1", "i2")
+	fixture.MustAccept(t, r.fast, fixture.Decision("r", "1", store.VerdictApprove, "i1", "i2"))
+	lease := fixture.MustClaim(t, r.fast, "r")
 	if err := r.fast.Renew(t.Context(), lease, time.Nanosecond); err != nil {
 		t.Fatal(err)
 	}
 	r.between(
 		func() {
-			if status, err := r.slow.Rest(t.Context(), lease, booktest.Asking([]string{"i1"}, "i2")); err != nil || status != store.Ready {
+			if status, err := r.slow.EndExecution(t.Context(), lease, fixture.WaitingEnd([]string{"i1"}, "i2")); err != nil || status != store.StatusReady {
 				t.Errorf("Rest: %s, %v", status, err)
 			}
 		},
 		func() {
-			work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long, Account: "acme", Run: "r"})
+			work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration, Account: "acme", Run: "r"})
 			if err != nil || work == nil || len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
 				t.Errorf("the work is %+v, %v; want i2", work, err)
 			}
@@ -263,45 +265,45 @@ func TestClaim_SeesWhatTheOwnerThatItWaitedForHasApplied(t *testing.T) {
 }
 
 // Without a run id a claim waits for nobody, and a run that somebody has in hand is none to take.
-func TestClaim_PassesByWhatIsBeingChanged(t *testing.T) {
+func TestClaim_SkipsLockedRuns(t *testing.T) {
 	r := newRace(t)
 	for _, id := range []string{"r", "s"} {
-		if err := r.fast.Release(t.Context(), booktest.Begin(t, r.fast, id), store.Release{}); err != nil {
+		if err := r.fast.Release(t.Context(), fixture.CreateRun(t, r.fast, id), store.Release{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.pause(func() {
-		if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Cancelled, nil, store.Beside{}); err != nil {
+		if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.StatusCancelled, nil, store.Writes{}); err != nil {
 			t.Error(err)
 		}
 	})
-	booktest.Claim(t, r.fast, "s")
-	if work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work != nil {
+	fixture.MustClaim(t, r.fast, "s")
+	if work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration}); err != nil || work != nil {
 		t.Errorf("claimed %+v, %v", work, err)
 	}
 	r.resume()
 }
 
 // I16: an owner whose run is taken or ended while he waits for it is fenced, whatever he wanted to write.
-func TestI16_AnOwnerIsFencedByTheOneThatHeWaitedFor(t *testing.T) {
+func TestI16_OwnerIsFencedByATransactionItWaitedFor(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, s *Store, lease store.Lease) error{
 		"Renew": func(ctx context.Context, s *Store, lease store.Lease) error {
-			return s.Renew(ctx, lease, booktest.Long)
+			return s.Renew(ctx, lease, fixture.LeaseDuration)
 		},
-		"SetRef": func(ctx context.Context, s *Store, lease store.Lease) error { return s.SetRef(ctx, lease, nil) },
+		"SetRef": func(ctx context.Context, s *Store, lease store.Lease) error { return s.SetProviderRef(ctx, lease, nil) },
 		"Release": func(ctx context.Context, s *Store, lease store.Lease) error {
 			return s.Release(ctx, lease, store.Release{})
 		},
 		"Rest": func(ctx context.Context, s *Store, lease store.Lease) error {
-			_, err := s.Rest(ctx, lease, booktest.Asking([]string{"i"}, "j"))
+			_, err := s.EndExecution(ctx, lease, fixture.WaitingEnd([]string{"i"}, "j"))
 			return err
 		},
 		"Begin": func(ctx context.Context, s *Store, lease store.Lease) error {
-			_, _, err := s.Begin(ctx, lease, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i"})
+			_, _, err := s.BeginEffect(ctx, lease, store.NewEffect{Interrupt: "i", Attempt: 1, ActionDigest: "action-i"})
 			return err
 		},
 		"Begin what is allowed": func(ctx context.Context, s *Store, lease store.Lease) error {
-			_, _, err := s.Begin(ctx, lease, store.NewEffect{Interrupt: "new", Number: 1, Digest: "d", Allowed: &store.Allowed{}})
+			_, _, err := s.BeginEffect(ctx, lease, store.NewEffect{Interrupt: "new", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{}})
 			return err
 		},
 		"Save": func(ctx context.Context, s *Store, lease store.Lease) error {
@@ -316,12 +318,12 @@ func TestI16_AnOwnerIsFencedByTheOneThatHeWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRace(t)
 			mustSave(t, r.fast, 0, "kept")
-			booktest.Rest(t, r.fast, booktest.Begin(t, r.fast, "r"), nil, "i")
-			booktest.Accepted(t, r.fast, booktest.Say("r", "1", store.Approve, "i"))
-			lease := booktest.Claim(t, r.fast, "r")
+			fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i")
+			fixture.MustAccept(t, r.fast, fixture.Decision("r", "1", store.VerdictApprove, "i"))
+			lease := fixture.MustClaim(t, r.fast, "r")
 			r.between(
 				func() {
-					if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, nil, store.Beside{}); err != nil {
+					if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.StatusSuperseded, nil, store.Writes{}); err != nil {
 						t.Error(err)
 					}
 				},
@@ -333,7 +335,7 @@ func TestI16_AnOwnerIsFencedByTheOneThatHeWaitedFor(t *testing.T) {
 			)
 			wantRun(t, r.fast, 1, "kept")
 			history, err := r.fast.History(t.Context(), "acme", "r")
-			if err != nil || len(history.Effects) > 0 || len(history.Interrupts) != 1 || history.Interrupts[0].Applied || history.Run.Status != store.Superseded {
+			if err != nil || len(history.Effects) > 0 || len(history.Interrupts) != 1 || history.Interrupts[0].Applied || history.Run.Status != store.StatusSuperseded {
 				t.Errorf("something was written: %+v, %v", history, err)
 			}
 		})
@@ -341,16 +343,16 @@ func TestI16_AnOwnerIsFencedByTheOneThatHeWaitedFor(t *testing.T) {
 }
 
 // Of two that create a run of one state key, one wins; the other waited for it.
-func TestCreate_OneOfTwoAtOnce(t *testing.T) {
+func TestCreate_OneOfTwoConcurrentCallsWins(t *testing.T) {
 	r := newRace(t)
 	r.between(
 		func() {
-			if _, err := r.slow.Create(t.Context(), booktest.NewRun("r")); err != nil {
+			if _, err := r.slow.Create(t.Context(), fixture.NewRun("r")); err != nil {
 				t.Errorf("Create: %v", err)
 			}
 		},
 		func() {
-			other := booktest.NewRun("other")
+			other := fixture.NewRun("other")
 			other.StateKey = "key-r"
 			if _, err := r.fast.Create(t.Context(), other); !errors.Is(err, store.ErrExists) {
 				t.Errorf("Create: %v; want ErrExists", err)
@@ -360,18 +362,18 @@ func TestCreate_OneOfTwoAtOnce(t *testing.T) {
 }
 
 // The next generation may be created as soon as the last one is over, and not before.
-func TestCreate_WaitsForTheEndOfTheLast(t *testing.T) {
+func TestCreate_WaitsForTheEndOfThePreviousRun(t *testing.T) {
 	r := newRace(t)
-	booktest.Begin(t, r.fast, "r")
+	fixture.CreateRun(t, r.fast, "r")
 	r.between(
 		func() {
-			if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.Superseded, nil, store.Beside{}); err != nil {
+			if _, err := r.slow.Cancel(t.Context(), "acme", "r", store.StatusSuperseded, nil, store.Writes{}); err != nil {
 				t.Error(err)
 			}
 		},
 		func() {
-			next := booktest.NewRun("next")
-			next.StateKey, next.After = "key-r", 1
+			next := fixture.NewRun("next")
+			next.StateKey, next.AfterGeneration = "key-r", 1
 			if _, err := r.fast.Create(t.Context(), next); err != nil {
 				t.Errorf("Create: %v", err)
 			}
@@ -379,14 +381,14 @@ func TestCreate_WaitsForTheEndOfTheLast(t *testing.T) {
 	)
 }
 
-func TestConcurrent_TwoPoolsClaimEachRunOnce(t *testing.T) {
+func TestClaim_TwoPoolsClaimEachRunOnce(t *testing.T) {
 	const runs = 30
 	connString := pgtest.New(t)
 	first := mustOpen(t, connString, Config{})
 	stores := []*Store{first, mustOpen(t, connString, Config{})}
 	for n := range runs {
 		release := store.Release{Delay: time.Duration(n%3) * time.Microsecond}
-		if err := first.Release(t.Context(), booktest.Begin(t, first, fmt.Sprint(n)), release); err != nil {
+		if err := first.Release(t.Context(), fixture.CreateRun(t, first, fmt.Sprint(n)), release); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -402,7 +404,7 @@ func TestConcurrent_TwoPoolsClaimEachRunOnce(t *testing.T) {
 				if all {
 					return
 				}
-				work, err := stores[n%2].Claim(t.Context(), store.Claim{Owner: fmt.Sprint(n), Lease: booktest.Long})
+				work, err := stores[n%2].Claim(t.Context(), store.Claim{Owner: fmt.Sprint(n), Lease: fixture.LeaseDuration})
 				if err != nil {
 					t.Error(err)
 					return

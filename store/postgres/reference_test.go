@@ -45,7 +45,7 @@ func withClock(t *testing.T, s *Store, clock func() time.Time) {
 
 // A server of its own, because other tests leave transactions open that hold up the feed.
 // And not in parallel: how many checks there are is said by a flag, which the others read.
-func TestStore_SameAsTheReference(t *testing.T) {
+func TestStore_MatchesReference(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
 	if err := checks.Value.Set("15"); err != nil { // each is a few thousand statements
@@ -55,7 +55,7 @@ func TestStore_SameAsTheReference(t *testing.T) {
 	connString := pgtest.Start(t).Database(t)
 	storetest.Reference(t, func(t *testing.T, clock func() time.Time) store.Store {
 		s := mustOpen(t, connString, Config{MaxConns: 2})
-		s.hints.close() // they go by the same connections, and the clock is read by one goroutine only
+		s.watch.close() // they go by the same connections, and the clock is read by one goroutine only
 		withClock(t, s, clock)
 		return s
 	})

@@ -15,7 +15,7 @@ const (
 	// createRunSQL gives way to whoever is there: a run of this id, one of this state key that is alive, or one of the
 	// generation that this one would have. It waits for those that are about to commit.
 	createRunSQL = `
-WITH ` + clock + `,
+WITH ` + clockCTE + `,
 created AS (
     INSERT INTO runs (account, run, state_key, generation, provider, graph, ref, input, input_digest,
                       status, fence, owner, lease_until, events, created_at, updated_at)
@@ -27,16 +27,16 @@ created AS (
     RETURNING account, run, created_at
 )
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, 1, 'created', '', created_at FROM created
-RETURNING ` + changeIsMade
+RETURNING ` + markChanged
 
 	newestRunSQL = `
 SELECT ` + runColumns + ` FROM runs AS r
-WHERE r.handle = ` + thisKey + ` AND r.account = $1 ORDER BY r.generation DESC LIMIT 1`
+WHERE r.handle = ` + keyOfArgs + ` AND r.account = $1 ORDER BY r.generation DESC LIMIT 1`
 
 	// listSQL reads a page of each status, so that what it reads does not depend on how many runs have another one.
 	listSQL = `
 SELECT r.* FROM unnest($2::text[]) AS wanted (status) CROSS JOIN LATERAL (
-    SELECT ` + bareRunColumns + ` FROM runs AS r
+    SELECT ` + unsealedRunColumns + ` FROM runs AS r
     WHERE sha256(r.account) = sha256($1) AND r.account = $1 AND r.status = wanted.status
       AND r.created_at <= $3 AND (r.created_at, r.run) < ($3, $4)
       AND ($5::bytea = '' OR r.provider = $5) AND ($6::bytea = '' OR r.graph = $6)
@@ -46,28 +46,28 @@ ORDER BY r.created_at DESC, r.run DESC LIMIT $7`
 
 	retrySQL = `
 UPDATE runs AS r SET status = 'ready', held = false, attempts = 0, ready_no = nextval('ready_numbers'), updated_at = clock_timestamp()
-WHERE r.key = ` + inHand + ` AND r.account = $1
+WHERE r.key = ` + lockedRunKey + ` AND r.account = $1
 RETURNING ` + runColumns
 
-	// dropUnlessSQL drops the run that is in hand unless it waits for this, so that all that follows changes nothing.
-	dropUnlessSQL = `
-SELECT set_config('fermata.run', '', true) WHERE ` + somethingInHand + ` AND ARRAY(SELECT unnest($2::bytea[]) ORDER BY 1) <> ARRAY(
+	// unlockUnlessWaitingSQL drops the run that is in hand unless it waits for this, so that all that follows changes nothing.
+	unlockUnlessWaitingSQL = `
+SELECT set_config('fermata.run', '', true) WHERE ` + hasLockedRun + ` AND ARRAY(SELECT unnest($2::bytea[]) ORDER BY 1) <> ARRAY(
     SELECT id FROM interrupts
-    WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending' ORDER BY id)`
+    WHERE run_key = ` + lockedRunKey + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending' ORDER BY id)`
 
 	//mutate:postgres-cancel-statement
 	cancelSQL = `
-WITH ` + clock + `,
+WITH ` + clockCTE + `,
 withdrawn AS (
     UPDATE interrupts SET state = 'withdrawn'
-    WHERE run_key = ` + inHand + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending'
+    WHERE run_key = ` + lockedRunKey + ` AND account = $1 AND NOT applied AND state IS NOT DISTINCT FROM 'pending'
     RETURNING id, place
-), moved AS (` + moveOn + ` FROM clock CROSS JOIN withdrawn AS i WHERE i.id <> ALL ($3::bytea[]) AND ` + theRequest + `),
+), moved AS (` + reviseWithdrawnRequests + ` FROM clock CROSS JOIN withdrawn AS i WHERE i.id <> ALL ($3::bytea[]) AND ` + requestCondition + `),
 happened AS (SELECT count(*) + 1 AS count FROM withdrawn),
 changed AS (
     UPDATE runs AS r SET status = $2::text, fence = r.fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, held = false,
            updated_at = clock.now, events = r.events + happened.count
-    FROM clock CROSS JOIN happened WHERE r.key = ` + inHand + ` AND r.account = $1
+    FROM clock CROSS JOIN happened WHERE r.key = ` + lockedRunKey + ` AND r.account = $1
     RETURNING r.*, r.events - happened.count AS before
 ), noted AS (
     INSERT INTO events (account, run, number, kind, interrupt, at)
@@ -83,31 +83,31 @@ SELECT ` + runColumns + ` FROM changed AS r`
 // Create begins a run; see [store.Runs].
 func (s *Store) Create(ctx context.Context, n store.NewRun) (store.Lease, error) {
 	if n.ID == "" || n.StateKey == "" {
-		return store.Lease{}, store.ErrKey
+		return store.Lease{}, store.ErrInvalid
 	}
-	var t turn
+	var t txn
 	created := false
-	t.lock(&created, createRunSQL, n.Account, n.ID, n.StateKey, n.Provider, n.Graph, n.Ref, n.Input, n.InputDigest,
-		n.Owner, micros(n.Lease), n.After)
-	if err := t.beside(n.Account, n.Beside); err != nil {
+	t.lockRun(&created, createRunSQL, n.Account, n.ID, n.StateKey, n.Provider, n.Graph, n.ProviderRef, n.Input, n.InputDigest,
+		n.Owner, micros(n.Lease), n.AfterGeneration)
+	if err := t.applyWrites(n.Account, n.Writes); err != nil {
 		return store.Lease{}, err
 	}
-	if err := s.do(ctx, "create a run in", &t); err != nil {
+	if err := s.update(ctx, "create a run in", &t); err != nil {
 		return store.Lease{}, err
 	}
 	if !created {
 		return store.Lease{}, store.ErrExists
 	}
-	s.tell(n.Account, n.ID)
+	s.publish(n.Account, n.ID)
 	return store.Lease{Account: n.Account, Run: n.ID, Fence: 1}, nil
 }
 
 // Get returns the newest run of a state key; see [store.Runs].
 func (s *Store) Get(ctx context.Context, account, stateKey string) (run store.Run, err error) {
-	var t turn
+	var t txn
 	found := false
-	t.find(&found, runDest(&run), newestRunSQL, account, stateKey)
-	if err := s.look(ctx, "get a run from", &t); err != nil {
+	t.queryRow(&found, runDest(&run), newestRunSQL, account, stateKey)
+	if err := s.view(ctx, "get a run from", &t); err != nil {
 		return store.Run{}, err
 	}
 	if !found {
@@ -118,22 +118,22 @@ func (s *Store) Get(ctx context.Context, account, stateKey string) (run store.Ru
 
 // allStatuses are those that a filter without any means.
 var allStatuses = []store.Status{
-	store.Ready, store.Running, store.Waiting, store.Parked, store.Completed, store.Failed, store.Cancelled, store.Superseded,
+	store.StatusReady, store.StatusRunning, store.StatusWaiting, store.StatusParked, store.StatusCompleted, store.StatusFailed, store.StatusCancelled, store.StatusSuperseded,
 }
 
 // List returns runs of an account; see [store.Runs].
-func (s *Store) List(ctx context.Context, account string, f store.Filter) (runs []store.Run, err error) {
+func (s *Store) List(ctx context.Context, account string, f store.RunFilter) (runs []store.Run, err error) {
 	statuses := f.Status
 	if len(statuses) == 0 {
 		statuses = allStatuses
 	}
 	before := pgtype.Timestamptz{Time: f.Before.Created, Valid: true}
-	if f.Before == (store.RunPlace{}) {
+	if f.Before == (store.RunPosition{}) {
 		before.InfinityModifier = pgtype.Infinity
 	}
-	var t turn
-	list(&t, &runs, scanRun, listSQL, account, distinct(statuses), before, f.Before.ID, f.Provider, f.Graph, page(f.Limit, 100))
-	return runs, s.look(ctx, "list runs of", &t)
+	var t txn
+	queryAll(&t, &runs, scanRun, listSQL, account, distinct(statuses), before, f.Before.ID, f.Provider, f.Graph, pageSize(f.Limit, 100))
+	return runs, s.view(ctx, "list runs of", &t)
 }
 
 func distinct(statuses []store.Status) (words []string) {
@@ -147,8 +147,8 @@ func distinct(statuses []store.Status) (words []string) {
 	return words
 }
 
-// page is how many are returned at most.
-func page(limit, otherwise int) int {
+// pageSize is how many are returned at most.
+func pageSize(limit, otherwise int) int {
 	if limit <= 0 {
 		return otherwise
 	}
@@ -156,32 +156,32 @@ func page(limit, otherwise int) int {
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (s *Store) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
-	return s.changeAlive(ctx, "retry a run in", lockParkedSQL, account, run, nil, beside, retrySQL, account)
+func (s *Store) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
+	return s.updateActive(ctx, "retry a run in", lockParkedSQL, account, run, nil, beside, retrySQL, account)
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
 	//mutate:postgres-cancel-by-run
-	return s.changeAlive(ctx, "cancel a run in", lockAliveRunSQL, account, run, waits, beside, cancelSQL, account, as, bytesOf(beside.Requests()))
+	return s.updateActive(ctx, "cancel a run in", lockActiveRunSQL, account, run, waits, beside, cancelSQL, account, as, bytesColumn(beside.RequestIDs()))
 }
 
 // changeAlive changes a run that is alive, and returns it. lock is how it is found; waits is what it may wait for, nil is anything.
-func (s *Store) changeAlive(
-	ctx context.Context, op, lock, account, name string, waits []string, beside store.Beside, text string, values ...any,
+func (s *Store) updateActive(
+	ctx context.Context, op, lock, account, name string, waits []string, beside store.Writes, text string, values ...any,
 ) (run store.Run, err error) {
-	var t turn
+	var t txn
 	locked, surprised, changed := false, false, false
-	t.lock(&locked, lock, account, name)
+	t.lockRun(&locked, lock, account, name)
 	if waits != nil { //mutate:postgres-cancel-knows-interrupts
 		var dropped string
-		t.find(&surprised, []any{&dropped}, dropUnlessSQL, account, bytesOf(waits))
+		t.queryRow(&surprised, []any{&dropped}, unlockUnlessWaitingSQL, account, bytesColumn(waits))
 	}
-	t.find(&changed, runDest(&run), text, values...)
-	if err := t.besideRun(account, beside); err != nil {
+	t.queryRow(&changed, runDest(&run), text, values...)
+	if err := t.applyWritesOfRun(account, beside); err != nil {
 		return store.Run{}, err
 	}
-	if err := s.do(ctx, op, &t); err != nil {
+	if err := s.update(ctx, op, &t); err != nil {
 		return store.Run{}, err
 	}
 	switch {
@@ -190,14 +190,14 @@ func (s *Store) changeAlive(
 	case !changed:
 		return store.Run{}, store.ErrNotFound
 	}
-	s.tell(run.Account, run.ID)
+	s.publish(run.Account, run.ID)
 	return run, nil
 }
 
 // Now is the time of the server's clock, to the microsecond.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
-	var t turn
+	var t txn
 	found := false
-	t.find(&found, []any{moment{&now}}, nowSQL)
-	return now, s.look(ctx, "read the clock of", &t)
+	t.queryRow(&found, []any{timeScanner{&now}}, nowSQL)
+	return now, s.view(ctx, "read the clock of", &t)
 }

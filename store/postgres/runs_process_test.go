@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-func TestI2_I16_ProcessesThatAreKilledShareTheRuns(t *testing.T) {
+func TestI2_I16_KilledProcessesShareRuns(t *testing.T) {
 	connString := pgtest.New(t)
 	over := func() { // the server may still be at work for one that is dead
 		waitFor(t, raw(t, connString), `

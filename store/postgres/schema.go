@@ -18,8 +18,8 @@ var migrationFiles embed.FS
 func migrations() ([]migration.Step, error) { return migration.Read(migrationFiles, "migration") }
 
 const (
-	// surveySQL needs no right on the schema.
-	surveySQL = `
+	// schemaStateSQL needs no right on the schema.
+	schemaStateSQL = `
 SELECT count(n.oid) > 0, count(c.oid) > 0, count(c.oid) FILTER (WHERE c.relname = 'fermata_migrations') > 0
 FROM pg_catalog.pg_namespace AS n LEFT JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
 WHERE n.nspname = $1`
@@ -27,16 +27,16 @@ WHERE n.nspname = $1`
 	// historySQL names the schema: without the right to use it, PostgreSQL would pass it over and find nothing.
 	historySQL = `SELECT version, name, checksum FROM %s.fermata_migrations ORDER BY version`
 
-	// patientSQL: a migration may take its time, and whoever waits for it has nothing better to do. It is a statement of its
+	// noTimeoutSQL: a migration may take its time, and whoever waits for it has nothing better to do. It is a statement of its
 	// own because the one that is running keeps the timeout that it began with.
-	patientSQL = `SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)`
+	noTimeoutSQL = `SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)`
 
 	// lockSQL makes replicas that start at once wait for each other. The lock is for this schema of this database and goes with
 	// the transaction, however that ends.
 	lockSQL = `SELECT pg_advisory_xact_lock(hashtextextended('fermata migrations ' || $1, 0))`
 
-	// impatientSQL: a migration's own locks are another matter. While it waits for one, everybody who comes later waits behind it.
-	impatientSQL = `SELECT set_config('lock_timeout', $1, true)`
+	// shortTimeoutSQL: a migration's own locks are another matter. While it waits for one, everybody who comes later waits behind it.
+	shortTimeoutSQL = `SELECT set_config('lock_timeout', $1, true)`
 
 	createHistorySQL = `
 CREATE TABLE IF NOT EXISTS fermata_migrations (
@@ -55,23 +55,23 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// survey is what inspect found.
-type survey struct {
+// schemaState is what inspect found.
+type schemaState struct {
 	exists  bool // the schema, perhaps empty
 	applied int  // steps
 }
 
-// inspect looks at the schema and changes nothing. It refuses one that is not ours to touch.
-func inspect(ctx context.Context, q querier, schema string, steps []migration.Step) (found survey, err error) {
+// inspectSchema looks at the schema and changes nothing. It refuses one that is not ours to touch.
+func inspectSchema(ctx context.Context, q querier, schema string, steps []migration.Step) (found schemaState, err error) {
 	var used, ours bool
-	if err := q.QueryRow(ctx, surveySQL, schema).Scan(&found.exists, &used, &ours); err != nil {
-		return survey{}, err
+	if err := q.QueryRow(ctx, schemaStateSQL, schema).Scan(&found.exists, &used, &ours); err != nil {
+		return schemaState{}, err
 	}
 	switch {
 	case !used:
-		return found, nil // empty: nobody's yet
+		return found, nil // truncateAll: nobody's yet
 	case !ours:
-		return survey{}, fmt.Errorf("%w: it holds something else", ErrForeign)
+		return schemaState{}, fmt.Errorf("%w: it holds something else", ErrForeign)
 	}
 	found.applied, err = history(ctx, q, schema, steps)
 	return found, err
@@ -101,23 +101,23 @@ func history(ctx context.Context, q querier, schema string, steps []migration.St
 // migrate brings the schema up to the last step in one transaction: it is there as a whole or not at all, and of several
 // replicas that start at once one does the work and the others find it done.
 func migrate(ctx context.Context, pool *pgxpool.Pool, config Config, steps []migration.Step) error {
-	found, err := inspect(ctx, pool, config.Schema, steps)
+	found, err := inspectSchema(ctx, pool, config.Schema, steps)
 	if err != nil || found.applied == len(steps) {
 		return err // most starts end here, without a lock and without a right to change tables
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, patientSQL); err != nil {
+		if _, err := tx.Exec(ctx, noTimeoutSQL); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, lockSQL, config.Schema); err != nil {
 			return err
 		}
 		// Once more, now that nobody else can migrate.
-		found, err := inspect(ctx, tx, config.Schema, steps)
+		found, err := inspectSchema(ctx, tx, config.Schema, steps)
 		if err != nil || found.applied == len(steps) {
 			return err
 		}
-		if _, err := tx.Exec(ctx, impatientSQL, milliseconds(config.LockTimeout)); err != nil {
+		if _, err := tx.Exec(ctx, shortTimeoutSQL, milliseconds(config.LockTimeout)); err != nil {
 			return err
 		}
 		if !found.exists {

@@ -20,7 +20,7 @@ import (
 	"github.com/fermata-go/fermata/internal/migration"
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
 func mustMigrations(t *testing.T) []migration.Step {
@@ -117,12 +117,12 @@ func wantOldRows(t *testing.T, s *Store, version int) {
 		want = "value"
 	}
 	if version >= 6 {
-		wantOldPapers(t, s)
+		wantOldDocuments(t, s)
 	}
 	if version >= 8 {
 		wantOldOutcomes(t, s, map[string]string{"first": "the first outcome", "last": "sealed outcome"})
 	}
-	if kept, err := s.Once(t.Context(), "name", []byte("anew")); err != nil || string(kept) != want {
+	if kept, err := s.PutIfAbsent(t.Context(), "name", []byte("anew")); err != nil || string(kept) != want {
 		t.Errorf("kept is %q, %v; want %q", kept, err, want)
 	}
 }
@@ -130,14 +130,14 @@ func wantOldRows(t *testing.T, s *Store, version int) {
 func wantOldOutcomes(t *testing.T, s *Store, want map[string]string) {
 	t.Helper()
 	for id, outcome := range want {
-		if receipt, err := s.Resumed(t.Context(), "\x00\xff", "ann", id); err != nil || string(receipt.Outcome) != outcome {
+		if receipt, err := s.Receipt(t.Context(), "\x00\xff", "ann", id); err != nil || string(receipt.Outcome) != outcome {
 			t.Errorf("resume %s came to %q, %v; want %q", id, receipt.Outcome, err, outcome)
 		}
 	}
 }
 
 // Receipts that have their outcomes from before they were kept once keep them.
-func TestMigrate_OutcomesOfEarlierReceipts(t *testing.T) {
+func TestMigrate_OldReceiptsKeepTheirOutcomes(t *testing.T) {
 	connString := pgtest.New(t)
 	then, err := open(t.Context(), connString, Config{}, mustMigrations(t)[:7])
 	if err != nil {
@@ -155,16 +155,16 @@ INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_a
 	wantOldOutcomes(t, mustOpen(t, connString, Config{}), map[string]string{"first": "the first outcome", "last": "the last outcome", "none": ""})
 }
 
-func wantOldPapers(t *testing.T, s *Store) {
+func wantOldDocuments(t *testing.T, s *Store) {
 	t.Helper()
-	p, err := s.Paper(t.Context(), "acme", store.RequestPaper, "open")
-	if err != nil || p.Revision != 2 || p.Run != "demo-1" || string(p.Body) != "sealed anew" || string(p.Facts) != `{"rule": "r"}` || p.Next.IsZero() {
+	p, err := s.Document(t.Context(), "acme", store.RequestDocument, "open")
+	if err != nil || p.Revision != 2 || p.Run != "demo-1" || string(p.Body) != "sealed anew" || string(p.Index) != `{"rule": "r"}` || p.DueAt.IsZero() {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p, err = s.Paper(t.Context(), "acme", "grant", "\x00\xff"); err != nil || p.Body != nil || p.Facts != nil || !p.Next.IsZero() {
+	if p, err = s.Document(t.Context(), "acme", "grant", "\x00\xff"); err != nil || p.Body != nil || p.Index != nil || !p.DueAt.IsZero() {
 		t.Errorf("%+v, %v", p, err)
 	}
-	logged(t, s, "acme", "asked")
+	wantAudit(t, s, "acme", "asked")
 }
 
 func wantOldCheckpoints(t *testing.T, s *Store) {
@@ -178,7 +178,7 @@ func wantOldCheckpoints(t *testing.T, s *Store) {
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("Load(%q): %v, (-want +got):\n%s", key, err, diff)
 		}
-		index, err := s.Index(t.Context(), key)
+		index, err := s.Digests(t.Context(), key)
 		if err != nil || index.Version != want.Version || len(index.Digests) != len(want.Parts) {
 			t.Errorf("Index(%q): %+v, %v", key, index, err)
 		}
@@ -195,28 +195,28 @@ func wantOldCheckpoints(t *testing.T, s *Store) {
 func wantOldRuns(t *testing.T, s *Store, version int) {
 	t.Helper()
 	history, err := s.History(t.Context(), "acme", "demo-1")
-	if err != nil || history.Run.Status != store.Parked || string(history.Run.Ref) != "sealed ref" || len(history.Interrupts) != 3 ||
-		history.Interrupts[0].By != "ann" || len(history.Resumes) != 2 || len(history.Effects) != 1 || version > 2 && len(history.Events) != 6 {
+	if err != nil || history.Run.Status != store.StatusParked || string(history.Run.ProviderRef) != "sealed ref" || len(history.Interrupts) != 3 ||
+		history.Interrupts[0].DecidedBy != "ann" || len(history.Resumes) != 2 || len(history.Effects) != 1 || version > 2 && len(history.Events) != 6 {
 		t.Errorf("history %+v, %v", history, err)
 	}
-	if run, err := s.Retry(t.Context(), "acme", "demo-1", store.Beside{}); err != nil || run.ID != "demo-1" {
+	if run, err := s.Retry(t.Context(), "acme", "demo-1", store.Writes{}); err != nil || run.ID != "demo-1" {
 		t.Errorf("Retry: %+v, %v", run, err)
 	}
-	lease := booktest.Claim(t, s, "demo-1")
-	line, begun, err := s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "yes", Number: 1, Digest: "action"})
-	if err != nil || begun || line.State != store.Started {
+	lease := fixture.MustClaim(t, s, "demo-1")
+	line, begun, err := s.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "yes", Attempt: 1, ActionDigest: "action"})
+	if err != nil || begun || line.State != store.EffectStarted {
 		t.Errorf("Begin: %+v, %t, %v", line, begun, err)
 	}
-	booktest.Rest(t, s, lease, []string{"yes"}, "open", "new")
+	fixture.EndExecution(t, s, lease, []string{"yes"}, "open", "new")
 	if events, err := s.Events(t.Context(), "acme", "demo-1", 6, 0); err != nil || len(events) != 2 || events[0].Interrupt != "new" {
 		t.Errorf("events %+v, %v", events, err)
 	}
-	if over, err := s.Get(t.Context(), "\x00\xff", "\x00"); err != nil || over.Status != store.Completed || string(over.Outcome) != "sealed outcome" {
+	if over, err := s.Get(t.Context(), "\x00\xff", "\x00"); err != nil || over.Status != store.StatusCompleted || string(over.Outcome) != "sealed outcome" {
 		t.Errorf("run %+v, %v", over, err)
 	}
 }
 
-func TestMigrate_ReplicasThatStartAtOnce(t *testing.T) {
+func TestMigrate_ConcurrentReplicasMigrateOnce(t *testing.T) {
 	const replicas = 8
 	t.Run("in one process", func(t *testing.T) {
 		for range 3 {
@@ -224,7 +224,7 @@ func TestMigrate_ReplicasThatStartAtOnce(t *testing.T) {
 			var starting sync.WaitGroup
 			for i := range replicas {
 				starting.Go(func() {
-					if err := beChild(connString, fmt.Sprint(i)); err != nil {
+					if err := runChild(connString, fmt.Sprint(i)); err != nil {
 						t.Error(err)
 					}
 				})
@@ -305,15 +305,15 @@ func TestMigrate_WaitEndsWithTheContext(t *testing.T) {
 		_, err := Open(ctx, connString, Config{})
 		opened <- err
 	}()
-	waitFor(t, raw(t, connString), waiting)
+	waitFor(t, raw(t, connString), waitingQuery)
 	cancel()
 	if err := <-opened; !errors.Is(err, context.Canceled) {
 		t.Errorf("Open: %v; want context.Canceled", err)
 	}
 }
 
-// made returns a database that has our schema and a run in it.
-func made(t *testing.T) (connString string, conn *pgx.Conn) {
+// migratedDatabase returns a database that has our schema and a run in it.
+func migratedDatabase(t *testing.T) (connString string, conn *pgx.Conn) {
 	t.Helper()
 	connString = pgtest.New(t)
 	s := mustOpen(t, connString, Config{})
@@ -351,19 +351,19 @@ func TestOpen_ForeignSchemaIsRefusedAndNotChanged(t *testing.T) {
 }
 
 func TestOpen_NewerSchemaIsRefused(t *testing.T) {
-	connString, conn := made(t)
+	connString, conn := migratedDatabase(t)
 	mustExec(t, conn, `INSERT INTO fermata.fermata_migrations VALUES (9999, '9999_future.sql', 'x', now())`)
 	wantRefused(t, connString, ErrNewer)
 }
 
 func TestOpen_ChecksumDriftIsRefused(t *testing.T) {
-	connString, conn := made(t)
+	connString, conn := migratedDatabase(t)
 	mustExec(t, conn, `UPDATE fermata.fermata_migrations SET checksum = 'other' WHERE version = 1`)
 	wantRefused(t, connString, ErrDrift)
 }
 
 func TestOpen_GapInHistoryIsRefused(t *testing.T) {
-	connString, conn := made(t)
+	connString, conn := migratedDatabase(t)
 	mustExec(t, conn, `UPDATE fermata.fermata_migrations SET version = version + 1 WHERE version = `+fmt.Sprint(len(mustMigrations(t))))
 	steps := append(mustMigrations(t), migration.New("next.sql", "SELECT 1"))
 	if _, err := open(t.Context(), connString, Config{}, steps); !errors.Is(err, ErrDrift) {
@@ -371,8 +371,8 @@ func TestOpen_GapInHistoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestMigrate_AppliesWhatIsNewAndKeepsWhatIsThere(t *testing.T) {
-	connString, conn := made(t)
+func TestMigrate_AppliesNewStepsAndKeepsData(t *testing.T) {
+	connString, conn := migratedDatabase(t)
 	steps := mustMigrations(t)
 	more := append(slices.Clone(steps), migration.New("next.sql", "CREATE TABLE extra (x integer);\nSELECT 1/0;"))
 	if _, err := open(t.Context(), connString, Config{}, more); err == nil || !strings.Contains(err.Error(), "migration next.sql") {
@@ -396,7 +396,7 @@ func TestMigrate_AppliesWhatIsNewAndKeepsWhatIsThere(t *testing.T) {
 
 // While a migration waits for a table, everybody else waits behind it. It gives up soon, and the next start tries again.
 func TestMigrate_GivesUpOnALockedTable(t *testing.T) {
-	connString, conn := made(t)
+	connString, conn := migratedDatabase(t)
 	mustExec(t, conn, `BEGIN`, `SELECT 1 FROM fermata.checkpoints`)
 	steps := append(mustMigrations(t), migration.New("next.sql", "ALTER TABLE checkpoints ADD extra integer"))
 	if _, err := open(t.Context(), connString, Config{LockTimeout: 10 * time.Millisecond}, steps); !errors.Is(err, ErrLocked) {
@@ -412,18 +412,18 @@ func TestMigrate_GivesUpOnALockedTable(t *testing.T) {
 }
 
 // A replica that is killed in the middle leaves nothing behind, and the next one does the work.
-func TestMigrate_KilledHalfWay(t *testing.T) {
-	connString, conn := made(t)
+func TestMigrate_KilledReplicaLeavesNothing(t *testing.T) {
+	connString, conn := migratedDatabase(t)
 	steps := mustMigrations(t)
 	more := append(slices.Clone(steps),
 		migration.New("next.sql", "CREATE TABLE extra (x integer)"), migration.New("after.sql", "SELECT pg_advisory_xact_lock(77);\nCREATE TABLE more (x integer)"))
 	mustExec(t, conn, `SELECT pg_advisory_lock(77)`)
 	opened := make(chan error)
 	go func() {
-		_, err := open(t.Context(), connString, patient, more)
+		_, err := open(t.Context(), connString, longTimeouts, more)
 		opened <- err
 	}()
-	waitFor(t, conn, waiting)
+	waitFor(t, conn, waitingQuery)
 	mustExec(t, conn, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
 	if err := <-opened; !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("open: %v; want ErrUnavailable", err)
@@ -440,7 +440,7 @@ func TestMigrate_KilledHalfWay(t *testing.T) {
 }
 
 // What was released stays as it is: databases out there remember the checksum. A change is a new file.
-func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
+func TestMigrations_ReleasedStepsAreUnchanged(t *testing.T) {
 	released := []string{
 		"37ad19cd14c7f42cf33976c9555e6c1c17676eed53039c6d4d9440327d732303",
 		"fa77b0888f75590b8f9aa339fdf6849e014e4cfe955a2d18a507afdd02195ce5",

@@ -54,7 +54,7 @@ func statements(t *testing.T) map[string]string {
 	} {
 		delete(texts, schema)
 	}
-	if len(texts) < 50 || texts["lockRunSQL"] != lockRunSQL || texts["restSQL"] != restSQL {
+	if len(texts) < 50 || texts["lockRunSQL"] != lockRunSQL || texts["restSQL"] != endExecutionSQL {
 		t.Fatalf("%d statements were found, or not as they are", len(texts))
 	}
 	return texts
@@ -100,7 +100,7 @@ func TestI8_EveryStatementNamesTheAccount(t *testing.T) {
 }
 
 // A run is locked by a statement of its own before anything is judged by what others could change.
-func TestStatements_ThoseThatNeedALockUseTheRunInHand(t *testing.T) {
+func TestStatements_UseTheLockedRun(t *testing.T) {
 	var without []string
 	for name, text := range statements(t) {
 		writes := regexp.MustCompile(`\b(UPDATE|INTO|DELETE FROM) (runs|interrupts|resumes|effects|events)\b`).MatchString(text)

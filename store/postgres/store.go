@@ -16,15 +16,15 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-var _ store.Indexed = (*Store)(nil)
+var _ store.DigestCheckpoints = (*Store)(nil)
 
 // Store keeps runs, events and checkpoints in a PostgreSQL database. Open makes one; all methods may be called at once from any goroutine.
 type Store struct {
-	name   string // database and schema, for errors
-	pool   *pgxpool.Pool
-	limit  time.Duration // of a whole call
-	hints  *hints
-	closed atomic.Bool
+	name        string // database and schema, for errors
+	pool        *pgxpool.Pool
+	callTimeout time.Duration // of a whole call
+	watch       *watchers
+	closed      atomic.Bool
 }
 
 // Open connects to a database and brings Fermata's schema in it up to date.
@@ -42,7 +42,7 @@ func Open(ctx context.Context, connString string, config Config) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.settle(ctx, config.withDefaults().Schema); err != nil {
+	if err := s.advanceFeedIfRestored(ctx, config.withDefaults().Schema); err != nil {
 		return nil, errors.Join(wrap("open", s.name, withContext(ctx, err)), s.Close())
 	}
 	return s, nil
@@ -63,10 +63,10 @@ func open(ctx context.Context, connString string, config Config, steps []migrati
 	}
 	s := &Store{
 		// As for PostgreSQL, a database that is not named has the name of the user.
-		name:  cmp.Or(poolConfig.ConnConfig.Database, poolConfig.ConnConfig.User) + "." + config.Schema,
-		pool:  pool,
-		limit: 2 * config.Timeout,
-		hints: newHints(config.Schema, rand.Text()),
+		name:        cmp.Or(poolConfig.ConnConfig.Database, poolConfig.ConnConfig.User) + "." + config.Schema,
+		pool:        pool,
+		callTimeout: 2 * config.Timeout,
+		watch:       newWatchers(config.Schema, rand.Text()),
 	}
 	if err := migrate(ctx, pool, config, steps); err != nil {
 		pool.Close()
@@ -79,7 +79,7 @@ func open(ctx context.Context, connString string, config Config, steps []migrati
 // seconds. Later calls of other methods fail with [ErrClosed]; a second Close does nothing.
 func (s *Store) Close() error {
 	s.closed.Store(true)
-	s.hints.close()
+	s.watch.close()
 	s.pool.Close()
 	return nil
 }
@@ -87,7 +87,7 @@ func (s *Store) Close() error {
 // call runs one call of the port. statement_timeout ends the work of the server, but nothing on the server's side can end the
 // wait for an answer that the network has lost.
 func (s *Store) call(ctx context.Context, op string, work func(context.Context) error) error {
-	bounded, cancel := context.WithTimeoutCause(ctx, s.limit, ErrTimeout)
+	bounded, cancel := context.WithTimeoutCause(ctx, s.callTimeout, ErrTimeout)
 	defer cancel()
 	if err := work(bounded); err != nil {
 		return s.fail(bounded, op, err)
@@ -95,8 +95,8 @@ func (s *Store) call(ctx context.Context, op string, work func(context.Context) 
 	return nil
 }
 
-// unreplicated marks a connection whose last commit did not wait for the standby to have it.
-const unreplicated = "fermata: unreplicated"
+// notReplicatedWarning marks a connection whose last commit did not wait for the standby to have it.
+const notReplicatedWarning = "fermata: unreplicated"
 
 // write runs a statement that changes something. With a synchronous standby a commit waits for it. If that wait is cancelled, by us or by
 // an administrator, the server reports success all the same, with a notice; but a failover would lose the change.
@@ -107,24 +107,24 @@ func (s *Store) write(ctx context.Context, work func(*pgxpool.Conn) error) error
 	}
 	defer conn.Release()
 	marks := conn.Conn().PgConn().CustomData()
-	delete(marks, unreplicated)
+	delete(marks, notReplicatedWarning)
 	if err := work(conn); err != nil {
 		return err
 	}
-	if marks[unreplicated] != nil {
+	if marks[notReplicatedWarning] != nil {
 		return fmt.Errorf("%w: it was applied, but its wait for the standby was cancelled", ErrUnavailable)
 	}
 	return nil
 }
 
-// known are the errors by which the ports tell their callers what to do; they come as they are.
-var known = []error{
-	store.ErrNotFound, store.ErrStale, store.ErrKey, store.ErrExists, store.ErrFenced, store.ErrReused, store.ErrNotApproved, store.ErrAlive,
+// portErrors are the errors by which the ports tell their callers what to do; they come as they are.
+var portErrors = []error{
+	store.ErrNotFound, store.ErrStale, store.ErrInvalid, store.ErrExists, store.ErrFenced, store.ErrResumeIDReused, store.ErrNotApproved, store.ErrRunActive,
 }
 
 // fail turns what went wrong into what the caller is told.
 func (s *Store) fail(ctx context.Context, op string, err error) error {
-	for _, told := range known {
+	for _, told := range portErrors {
 		if errors.Is(err, told) {
 			return told
 		}
@@ -135,7 +135,7 @@ func (s *Store) fail(ctx context.Context, op string, err error) error {
 	if s.closed.Load() {
 		return wrap(op, s.name, fmt.Errorf("%w: %v", ErrClosed, err))
 	}
-	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !connecting && ctx.Err() == nil && kindOf(err) == ErrUnavailable {
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !connecting && ctx.Err() == nil && classify(err) == ErrUnavailable {
 		// The other connections have most likely lost the same server. Who loads again now should not have to find that out
 		// one connection at a time.
 		s.pool.Reset()

@@ -14,10 +14,10 @@ import (
 
 	"github.com/fermata-go/fermata/internal/pgtest"
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-var demo, putRun, mustSave, wantRun = booktest.Demo, booktest.PutRun, booktest.Save, booktest.WantRun
+var demo, putRun, mustSave, wantRun = fixture.DemoKey, fixture.PutHead, fixture.MustSave, fixture.WantCheckpoint
 
 func mustOpen(t testing.TB, connString string, config Config) *Store {
 	t.Helper()
@@ -45,11 +45,11 @@ func prepared(t testing.TB) string {
 	})
 }
 
-// patient is for calls that have to wait for something, however slow the machine is.
-var patient = Config{Timeout: 5 * time.Minute, LockTimeout: 5 * time.Minute}
+// longTimeouts is for calls that have to wait for something, however slow the machine is.
+var longTimeouts = Config{Timeout: 5 * time.Minute, LockTimeout: 5 * time.Minute}
 
-// hurried is for calls that have to give up. On a slow machine Open gives up, too, and tries again.
-func hurried(t testing.TB, connString string, config Config) *Store {
+// openHurried is for calls that have to give up. On a slow machine Open gives up, too, and tries again.
+func openHurried(t testing.TB, connString string, config Config) *Store {
 	t.Helper()
 	for {
 		s, err := Open(t.Context(), connString, config)
@@ -64,14 +64,14 @@ func hurried(t testing.TB, connString string, config Config) *Store {
 	}
 }
 
-func TestOpen_AgainFindsWhatWasSaved(t *testing.T) {
+func TestOpen_FindsEarlierSaves(t *testing.T) {
 	connString := pgtest.New(t)
-	booktest.OneAfterTheOther(t, func() booktest.Closable { return mustOpen(t, connString, Config{}) })
+	fixture.CheckReopen(t, func() fixture.Closable { return mustOpen(t, connString, Config{}) })
 }
 
 func TestOpen_TwoReplicas(t *testing.T) {
 	connString := pgtest.New(t)
-	booktest.SideBySide(t, mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{}))
+	fixture.CheckTwoStores(t, mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{}))
 }
 
 func TestOpen_SchemasAreSeparate(t *testing.T) {
@@ -182,22 +182,22 @@ func TestSave_LargeDelta(t *testing.T) {
 }
 
 // Nothing is sent that the server could not take. The parts share their bytes, so that no memory is touched.
-func TestTooBig(t *testing.T) {
+func TestSave_TooLargeReturnsErrTooLarge(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	megabyte := make([]byte, 1_000_000)
 	var delta store.Delta
 	for i := range maxBatch / len(megabyte) {
 		delta.Put = append(delta.Put, store.Part{Name: fmt.Sprint(i), Data: megabyte})
 	}
-	if _, err := s.Save(t.Context(), demo, 0, delta); !errors.Is(err, ErrTooBig) {
+	if _, err := s.Save(t.Context(), demo, 0, delta); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("Save: %v; want ErrTooBig", err)
 	}
-	run := booktest.NewRun("r")
+	run := fixture.NewRun("r")
 	run.Input = make([]byte, maxBatch+1)
-	if _, err := s.Create(t.Context(), run); !errors.Is(err, ErrTooBig) {
+	if _, err := s.Create(t.Context(), run); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("Create: %v; want ErrTooBig", err)
 	}
-	booktest.Begin(t, s, "r")
+	fixture.CreateRun(t, s, "r")
 }
 
 // The port forbids a name in both lists and says nothing of one that stands twice. The other stores delete first and let the last
@@ -217,9 +217,9 @@ func TestSave_NameTwiceInADelta(t *testing.T) {
 }
 
 // A delete that waits for a save began before that save's parts were there. They must go all the same.
-func TestDelete_TakesThePartsOfASaveThatItWaitedFor(t *testing.T) {
+func TestDelete_RemovesPartsOfASaveItWaitedFor(t *testing.T) {
 	connString := pgtest.New(t)
-	s := mustOpen(t, connString, patient)
+	s := mustOpen(t, connString, longTimeouts)
 	mustSave(t, s, 0, "kept")
 	saving := raw(t, connString)
 	mustExec(t, saving, `SET search_path = fermata`, `BEGIN`)
@@ -229,7 +229,7 @@ func TestDelete_TakesThePartsOfASaveThatItWaitedFor(t *testing.T) {
 	}
 	deleted := make(chan error)
 	go func() { deleted <- s.Delete(t.Context(), demo) }()
-	waitFor(t, raw(t, connString), waiting)
+	waitFor(t, raw(t, connString), waitingQuery)
 	mustExec(t, saving, `COMMIT`)
 	if err := <-deleted; err != nil {
 		t.Fatal(err)
@@ -241,9 +241,9 @@ func TestDelete_TakesThePartsOfASaveThatItWaitedFor(t *testing.T) {
 }
 
 // A save that waits for another one began before that one's version and parts were there. It must lose.
-func TestSave_LosesToTheOneItWaitedFor(t *testing.T) {
+func TestSave_WaitedSaveReturnsErrStale(t *testing.T) {
 	connString := pgtest.New(t)
-	s := mustOpen(t, connString, patient)
+	s := mustOpen(t, connString, longTimeouts)
 	for _, base := range []int64{0, 1} { // the race to create, and one to advance
 		saving := raw(t, connString)
 		mustExec(t, saving, `SET search_path = fermata`, `BEGIN`)
@@ -261,7 +261,7 @@ func TestSave_LosesToTheOneItWaitedFor(t *testing.T) {
 			})
 			saved <- err
 		}()
-		waitFor(t, raw(t, connString), waiting)
+		waitFor(t, raw(t, connString), waitingQuery)
 		mustExec(t, saving, `COMMIT`)
 		if err := <-saved; !errors.Is(err, store.ErrStale) {
 			t.Errorf("Save on base %d: %v; want ErrStale", base, err)
@@ -300,7 +300,7 @@ func TestConcurrent_SavesAndDeletes(t *testing.T) {
 	for run := range 2 {
 		key := store.Key{Run: fmt.Sprint(run)}
 		if checkpoint, err := s.Load(t.Context(), key); err == nil {
-			wantWhole(t, checkpoint)
+			wantConsistent(t, checkpoint)
 		}
 		if err := s.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)

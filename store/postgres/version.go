@@ -30,7 +30,7 @@ func Version(ctx context.Context, connString string, config Config) (applied int
 		return 0, nil, wrap("look at", "database", err)
 	}
 	defer pool.Close()
-	found, err := inspect(ctx, pool, config.Schema, steps)
+	found, err := inspectSchema(ctx, pool, config.Schema, steps)
 	if err != nil {
 		name := cmp.Or(settings.ConnConfig.Database, settings.ConnConfig.User) + "." + config.Schema
 		return 0, nil, wrap("look at", name, withContext(ctx, err))

@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-func TestVersion_LooksAndDoesNotTouch(t *testing.T) {
+func TestVersion_ChangesNothing(t *testing.T) {
 	connString := pgtest.New(t)
 	conn := raw(t, connString)
 	for range 2 { // there is still nothing after a look

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
-	"github.com/fermata-go/fermata/internal/hint"
+	"github.com/fermata-go/fermata/internal/broadcast"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -45,12 +45,12 @@ const (
 // notifySQL does not wait for the disk: what is hinted at has been there, and a hint may be lost.
 const notifySQL = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload) FROM unnest($2::text[]) AS payload`
 
-// hints tells watchers, here and elsewhere, that something happened. It never waits for one.
-type hints struct {
+// watchers tells watchers, here and elsewhere, that something happened. It never waits for one.
+type watchers struct {
 	origin  string // tells this Store's notifications from those of others
 	channel string
 
-	board hint.Board[store.Key] // of those who watch here
+	hub broadcast.Hub[store.Key] // of those who watch here
 
 	mu        sync.Mutex
 	closed    bool
@@ -60,28 +60,28 @@ type hints struct {
 
 	more    chan struct{} // something is pending
 	running sync.WaitGroup
-	life    context.Context // ends when the Store is closed
-	end     context.CancelFunc
+	ctx     context.Context // ends when the Store is closed
+	cancel  context.CancelFunc
 }
 
-func newHints(schema, origin string) *hints {
+func newWatchers(schema, origin string) *watchers {
 	// Channels belong to the database, and their names are not longer than 63 bytes.
 	sum := sha256.Sum256([]byte(schema))
-	h := &hints{
+	h := &watchers{
 		origin: origin, channel: "fermata_" + hex.EncodeToString(sum[:16]),
 		pending: make(map[store.Key]struct{}), more: make(chan struct{}, 1),
 	}
-	h.life, h.end = context.WithCancel(context.Background())
+	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
 
 // close ends the goroutines and all watches.
-func (h *hints) close() {
+func (h *watchers) close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	h.board.Close()
-	h.end()
+	h.hub.Close()
+	h.cancel()
 	h.running.Wait()
 }
 
@@ -90,21 +90,21 @@ func (h *hints) close() {
 // The first Watch makes a connection of its own, besides those of [Config.MaxConns], on which the Store listens to others until it is
 // closed. Whenever that connection was made anew, the hint is that it may have been any run.
 func (s *Store) Watch(ctx context.Context) <-chan store.Key {
-	h := s.hints
+	h := s.watch
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.listening && !h.closed {
 		h.listening = true
-		h.running.Go(s.listenAlways)
+		h.running.Go(s.listenLoop)
 	}
-	return h.board.Watch(ctx)
+	return h.hub.Subscribe(ctx)
 }
 
 // tell hints at a run to which something has happened.
-func (s *Store) tell(account, run string) {
-	h := s.hints
+func (s *Store) publish(account, run string) {
+	h := s.watch
 	key := store.Key{Account: account, Run: run}
-	h.board.Tell(key)
+	h.hub.Publish(key)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -113,12 +113,12 @@ func (s *Store) tell(account, run string) {
 	h.add(key)
 	if !h.notifying {
 		h.notifying = true
-		h.running.Go(s.notifyAlways)
+		h.running.Go(s.notifyLoop)
 	}
 }
 
 // add makes a hint pending; the lock is held.
-func (h *hints) add(key store.Key) {
+func (h *watchers) add(key store.Key) {
 	if len(h.pending) >= maxPending {
 		key = store.Key{}
 		clear(h.pending)
@@ -133,34 +133,34 @@ func (h *hints) add(key store.Key) {
 }
 
 // notifyAlways sends what is pending, all that has come meanwhile at once.
-func (s *Store) notifyAlways() {
-	h := s.hints
+func (s *Store) notifyLoop() {
+	h := s.watch
 	wait := minBackoff
 	for {
 		select {
 		case <-h.more:
-		case <-h.life.Done():
+		case <-h.ctx.Done():
 		}
-		last := h.life.Err() != nil
+		last := h.ctx.Err() != nil
 		err := s.notify(h.take())
 		switch {
 		case last: // what else can be done is to lose them
 			return
 		case err == nil:
 			wait = minBackoff
-			sleep(h.life, notifyPause)
+			sleep(h.ctx, notifyPause)
 		default:
 			h.mu.Lock()
 			h.add(store.Key{}) // nobody will know any more which they were
 			h.mu.Unlock()
-			sleep(h.life, wait)
+			sleep(h.ctx, wait)
 			wait = min(2*wait, maxBackoff)
 		}
 	}
 }
 
 // take returns what is pending, as payloads.
-func (h *hints) take() (payloads []string) {
+func (h *watchers) take() (payloads []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for key := range h.pending {
@@ -176,12 +176,12 @@ func (s *Store) notify(payloads []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
 	defer cancel()
-	_, err := s.pool.Exec(ctx, notifySQL, s.hints.channel, payloads)
+	_, err := s.pool.Exec(ctx, notifySQL, s.watch.channel, payloads)
 	return err
 }
 
 // payload is the origin and the run; without a run it may be any.
-func (h *hints) payload(key store.Key) string {
+func (h *watchers) payload(key store.Key) string {
 	if key != (store.Key{}) {
 		if text := h.origin + " " + hex.EncodeToString([]byte(key.Account)) + " " + hex.EncodeToString([]byte(key.Run)); len(text) <= maxPayload {
 			return text
@@ -190,8 +190,8 @@ func (h *hints) payload(key store.Key) string {
 	return h.origin
 }
 
-// heard gives the hint of another Store to the watchers. What it does not understand may be of a newer build, and about any run.
-func (h *hints) heard(payload string) {
+// nextHint gives the hint of another Store to the watchers. What it does not understand may be of a newer build, and about any run.
+func (h *watchers) receive(payload string) {
 	words := strings.Split(payload, " ")
 	if words[0] == h.origin {
 		return // they have it
@@ -204,16 +204,16 @@ func (h *hints) heard(payload string) {
 			key = store.Key{Account: string(account), Run: string(run)}
 		}
 	}
-	h.board.Tell(key)
+	h.hub.Publish(key)
 }
 
 // listenAlways listens, on one connection after the other.
-func (s *Store) listenAlways() {
+func (s *Store) listenLoop() {
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
-		if s.listen(s.hints.life) {
+		if s.listen(s.watch.ctx) {
 			wait = minBackoff
 		}
-		if !sleep(s.hints.life, wait) {
+		if !sleep(s.watch.ctx, wait) {
 			return
 		}
 	}
@@ -234,25 +234,25 @@ func (s *Store) listen(ctx context.Context) (connected bool) {
 		defer cancel()
 		conn.Close(closing)
 	}()
-	if _, err := conn.Exec(ctx, `LISTEN `+s.hints.channel); err != nil {
+	if _, err := conn.Exec(ctx, `LISTEN `+s.watch.channel); err != nil {
 		return false
 	}
-	s.hints.board.Tell(store.Key{}) // nobody knows what happened before
+	s.watch.hub.Publish(store.Key{}) // nobody knows what happened before
 	for {
 		waiting, cancel := context.WithTimeout(ctx, heartbeat)
 		heard, err := conn.WaitForNotification(waiting)
 		cancel()
 		switch {
 		case err == nil:
-			s.hints.heard(heard.Payload)
-		case ctx.Err() != nil || waiting.Err() == nil || !answers(ctx, conn):
+			s.watch.receive(heard.Payload)
+		case ctx.Err() != nil || waiting.Err() == nil || !ping(ctx, conn):
 			return true
 		}
 	}
 }
 
-// answers asks the server for a sign of life.
-func answers(ctx context.Context, conn *pgx.Conn) bool {
+// ping asks the server for a sign of life.
+func ping(ctx context.Context, conn *pgx.Conn) bool {
 	asking, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	return conn.Ping(asking) == nil

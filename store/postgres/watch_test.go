@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// heard returns the next hint.
-func heard(t *testing.T, hints <-chan store.Key) store.Key {
+// nextHint returns the next hint.
+func nextHint(t *testing.T, hints <-chan store.Key) store.Key {
 	t.Helper()
 	patience := time.NewTimer(time.Minute) // a test that fails should not hang
 	defer patience.Stop()
@@ -28,11 +28,11 @@ func heard(t *testing.T, hints <-chan store.Key) store.Key {
 	return store.Key{}
 }
 
-// listening watches, and waits until the Store hears what others say.
-func listening(t *testing.T, s *Store) <-chan store.Key {
+// watchAndListen watches, and waits until the Store hears what others say.
+func watchAndListen(t *testing.T, s *Store) <-chan store.Key {
 	t.Helper()
 	hints := s.Watch(t.Context())
-	if key := heard(t, hints); key != (store.Key{}) {
+	if key := nextHint(t, hints); key != (store.Key{}) {
 		t.Fatalf("the first hint is at %q; want one that it may have been any run", key)
 	}
 	return hints
@@ -41,24 +41,24 @@ func listening(t *testing.T, s *Store) <-chan store.Key {
 func TestWatch_AcrossStores(t *testing.T) {
 	connString := prepared(t)
 	first, second := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
-	hints := listening(t, second)
-	booktest.Begin(t, first, "r")
-	if key := heard(t, hints); key != (store.Key{Account: "acme", Run: "r"}) {
+	hints := watchAndListen(t, second)
+	fixture.CreateRun(t, first, "r")
+	if key := nextHint(t, hints); key != (store.Key{Account: "acme", Run: "r"}) {
 		t.Errorf("a hint at %q", key)
 	}
-	odd := booktest.NewRun("\x00 \xff")
+	odd := fixture.NewRun("\x00 \xff")
 	odd.Account = "a b\x00"
 	if _, err := first.Create(t.Context(), odd); err != nil {
 		t.Fatal(err)
 	}
-	if key := heard(t, hints); key != (store.Key{Account: odd.Account, Run: odd.ID}) {
+	if key := nextHint(t, hints); key != (store.Key{Account: odd.Account, Run: odd.ID}) {
 		t.Errorf("a hint at %q", key)
 	}
-	long := booktest.NewRun(strings.Repeat("long", 2000)) // in hexadecimal it is too long for a notification
+	long := fixture.NewRun(strings.Repeat("long", 2000)) // in hexadecimal it is too long for a notification
 	if _, err := first.Create(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
-	if key := heard(t, hints); key != (store.Key{}) {
+	if key := nextHint(t, hints); key != (store.Key{}) {
 		t.Errorf("a hint at %q; want one that it may have been any run", key)
 	}
 }
@@ -66,10 +66,10 @@ func TestWatch_AcrossStores(t *testing.T) {
 // Another schema is another store.
 func TestWatch_StaysInTheSchema(t *testing.T) {
 	connString := prepared(t)
-	hints := listening(t, mustOpen(t, connString, Config{}))
-	booktest.Begin(t, mustOpen(t, connString, Config{Schema: "other"}), "theirs")
-	booktest.Begin(t, mustOpen(t, connString, Config{}), "ours")
-	if key := heard(t, hints); key.Run != "ours" {
+	hints := watchAndListen(t, mustOpen(t, connString, Config{}))
+	fixture.CreateRun(t, mustOpen(t, connString, Config{Schema: "other"}), "theirs")
+	fixture.CreateRun(t, mustOpen(t, connString, Config{}), "ours")
+	if key := nextHint(t, hints); key.Run != "ours" {
 		t.Errorf("a hint at %q", key)
 	}
 }
@@ -78,40 +78,40 @@ func TestWatch_StaysInTheSchema(t *testing.T) {
 func TestWatch_OwnHintsComeOnce(t *testing.T) {
 	connString := prepared(t)
 	s, other := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
-	hints := listening(t, s)
-	others := listening(t, other)
+	hints := watchAndListen(t, s)
+	others := watchAndListen(t, other)
 	for n := range 3 {
 		id := fmt.Sprint("r", n)
-		booktest.Begin(t, s, id)
-		if key := heard(t, hints); key.Run != id {
+		fixture.CreateRun(t, s, id)
+		if key := nextHint(t, hints); key.Run != id {
 			t.Errorf("a hint at %q, want %s", key, id)
 		}
-		if key := heard(t, others); key.Run != id { // by then the notification is through
+		if key := nextHint(t, others); key.Run != id { // by then the notification is through
 			t.Errorf("others have a hint at %q, want %s", key, id)
 		}
 	}
 }
 
 // What happened while the connection was lost is not known, so it may have been any run.
-func TestWatch_AConnectionThatWasLost(t *testing.T) {
+func TestWatch_LostConnectionGivesAZeroKey(t *testing.T) {
 	connString := prepared(t)
 	first, second := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
-	hints := listening(t, second)
+	hints := watchAndListen(t, second)
 	for n := range 2 {
 		mustExec(t, raw(t, connString), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()`)
-		if key := heard(t, hints); key != (store.Key{}) {
+		if key := nextHint(t, hints); key != (store.Key{}) {
 			t.Errorf("a hint at %q; want one that it may have been any run", key)
 		}
 		id := fmt.Sprint("r", n)
-		booktest.Begin(t, first, id)
-		if key := heard(t, hints); key.Run != id {
+		fixture.CreateRun(t, first, id)
+		if key := nextHint(t, hints); key.Run != id {
 			t.Errorf("a hint at %q, want %s", key, id)
 		}
 	}
 }
 
 // Hints are no part of the transactions: a transaction with a NOTIFY in it lets no other one commit meanwhile.
-func TestWatch_NoTransactionNotifies(t *testing.T) {
+func TestWatch_TransactionsDoNotNotify(t *testing.T) {
 	for name, text := range statements(t) {
 		if name != "notifySQL" && strings.Contains(strings.ToLower(text), "notify") {
 			t.Errorf("%s notifies", name)
@@ -121,7 +121,7 @@ func TestWatch_NoTransactionNotifies(t *testing.T) {
 
 // Several hints go in one notification each, but in one transaction; and when there are too many, they become one.
 func TestWatch_ManyHintsAtOnce(t *testing.T) {
-	h := newHints("fermata", "origin")
+	h := newWatchers("fermata", "origin")
 	for n := range maxPending {
 		h.add(store.Key{Account: "acme", Run: fmt.Sprint(n)})
 	}
@@ -140,9 +140,9 @@ func TestWatch_ManyHintsAtOnce(t *testing.T) {
 }
 
 // What others say that cannot be understood may be about any run.
-func TestWatch_WordsOfANewerBuild(t *testing.T) {
-	h := newHints("fermata", "origin")
-	s := &Store{hints: h}
+func TestWatch_UnknownPayloadGivesAZeroKey(t *testing.T) {
+	h := newWatchers("fermata", "origin")
+	s := &Store{watch: h}
 	h.listening = true
 	hints := s.Watch(t.Context())
 	for payload, want := range map[string]store.Key{
@@ -154,12 +154,12 @@ func TestWatch_WordsOfANewerBuild(t *testing.T) {
 		"other 61 62 new": {},
 		"":                {},
 	} {
-		h.heard(payload)
-		if key := heard(t, hints); key != want {
+		h.receive(payload)
+		if key := nextHint(t, hints); key != want {
 			t.Errorf("%q is a hint at %q, want %q", payload, key, want)
 		}
 	}
-	h.heard("origin 61 62")
+	h.receive("origin 61 62")
 	if len(hints) > 0 {
 		t.Error("its own hint came back")
 	}
@@ -167,7 +167,7 @@ func TestWatch_WordsOfANewerBuild(t *testing.T) {
 
 func TestWatch_EndsWithTheStore(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
-	hints := listening(t, s)
+	hints := watchAndListen(t, s)
 	s.Close()
 	for range hints { // until it is closed
 	}
@@ -176,43 +176,43 @@ func TestWatch_EndsWithTheStore(t *testing.T) {
 }
 
 // What is pending when the Store is closed is still sent.
-func TestWatch_TheLastHintOfAStore(t *testing.T) {
+func TestWatch_CloseSendsPendingHints(t *testing.T) {
 	connString := prepared(t)
-	hints := listening(t, mustOpen(t, connString, Config{}))
+	hints := watchAndListen(t, mustOpen(t, connString, Config{}))
 	s := mustOpen(t, connString, Config{})
-	s.hints.add(store.Key{Account: "acme", Run: "r"})
-	<-s.hints.more // nothing but the end is left to wait for
-	s.hints.end()
-	s.notifyAlways()
-	if key := heard(t, hints); key.Run != "r" {
+	s.watch.add(store.Key{Account: "acme", Run: "r"})
+	<-s.watch.more // nothing but the end is left to wait for
+	s.watch.cancel()
+	s.notifyLoop()
+	if key := nextHint(t, hints); key.Run != "r" {
 		t.Errorf("a hint at %q", key)
 	}
 }
 
 // A NOTIFY whose connection was lost may not have come through. The next one says that there was something.
-func TestWatch_HintsThatCouldNotBeSent(t *testing.T) {
+func TestWatch_UnsentHintsGiveAZeroKey(t *testing.T) {
 	direct := prepared(t)
-	network, connString := through(t, direct)
-	hints := listening(t, mustOpen(t, direct, Config{}))
+	network, connString := newProxy(t, direct)
+	hints := watchAndListen(t, mustOpen(t, direct, Config{}))
 	s := mustOpen(t, connString, Config{MaxConns: 1})
 	network.Reset()
-	s.tell("acme", "r") // as after a commit
-	if key := heard(t, hints); key != (store.Key{}) {
+	s.publish("acme", "r") // as after a commit
+	if key := nextHint(t, hints); key != (store.Key{}) {
 		t.Errorf("a hint at %q; want one that it may have been any run", key)
 	}
 }
 
 // A connection that says nothing any more is found out.
-func TestWatch_AnswersOnlyWhileTheServerDoes(t *testing.T) {
-	network, connString := through(t, prepared(t))
+func TestWatch_SilentConnectionIsDetected(t *testing.T) {
+	network, connString := newProxy(t, prepared(t))
 	conn := raw(t, connString)
-	if !answers(t.Context(), conn) {
+	if !ping(t.Context(), conn) {
 		t.Fatal("the server does not answer")
 	}
-	network.Hush()
-	ctx, cancel := context.WithTimeout(t.Context(), hurry)
+	network.Freeze()
+	ctx, cancel := context.WithTimeout(t.Context(), shortTimeouts)
 	defer cancel()
-	if answers(ctx, conn) {
+	if ping(ctx, conn) {
 		t.Error("the network is silent, and the server answers")
 	}
 }

@@ -21,7 +21,7 @@ import (
 func BenchmarkLoad(b *testing.B) {
 	connString := pgtest.New(b)
 	inner := mustOpen(b, connString, postgres.Config{MaxConns: 1})
-	s := mustNew(b, inner, mustClient(b, redistest.Start(b).URL()), Config{Timeout: patience})
+	s := mustNew(b, inner, mustClient(b, redistest.Start(b).URL()), Config{Timeout: waitTimeout})
 	for _, size := range []struct{ parts, bytes int }{{5, 64}, {20, 1 << 10}, {20, 16 << 10}, {20, 128 << 10}, {10, 1 << 20}} {
 		name := fmt.Sprintf("%dx%d", size.parts, size.bytes)
 		b.Run(name, func(b *testing.B) {
@@ -36,7 +36,7 @@ func BenchmarkLoad(b *testing.B) {
 				direct.add(b, inner, key, work)
 				through.add(b, s, key, work)
 			}
-			if stats := s.Stats(); stats.Misses+stats.Wrong+stats.Errors != 0 {
+			if stats := s.Stats(); stats.Misses+stats.Corrupt+stats.Errors != 0 {
 				b.Fatalf("not everything came from Redis: %+v", stats)
 			}
 			b.ReportMetric(float64(direct.time.Microseconds())/float64(b.N), "µs-postgres")
@@ -53,7 +53,7 @@ func BenchmarkLoad(b *testing.B) {
 // BenchmarkSave reports what a save costs without and with Redis, and the ratio.
 func BenchmarkSave(b *testing.B) {
 	inner := mustOpen(b, pgtest.New(b), postgres.Config{})
-	s := mustNew(b, inner, mustClient(b, redistest.Start(b).URL()), Config{Timeout: patience})
+	s := mustNew(b, inner, mustClient(b, redistest.Start(b).URL()), Config{Timeout: waitTimeout})
 	for _, size := range []int{64, 16 << 10, 256 << 10} {
 		b.Run(fmt.Sprintf("5x%d", size), func(b *testing.B) {
 			delta := random(5, size)

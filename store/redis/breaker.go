@@ -38,7 +38,7 @@ func (b *breaker) allow(now time.Time) bool {
 }
 
 // away says whether allow would say no.
-func (b *breaker) away(now time.Time) bool {
+func (b *breaker) isOpen(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failures >= maxFailures && now.Before(b.until)

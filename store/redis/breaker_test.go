@@ -10,12 +10,12 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-func TestBreaker_OneTriesAfterEachPause(t *testing.T) {
+func TestBreaker_OneCallProbesAfterEachPause(t *testing.T) {
 	now := time.Now()
 	b := breaker{pause: time.Minute}
 	asks := func(when string, want bool) {
 		t.Helper()
-		if away, allow := b.away(now), b.allow(now); away == want || allow != want {
+		if away, allow := b.isOpen(now), b.allow(now); away == want || allow != want {
 			t.Errorf("%s: away %t, allow %t; want to ask: %t", when, away, allow, want)
 		}
 	}
@@ -47,21 +47,21 @@ func TestBreaker_OneTriesAfterEachPause(t *testing.T) {
 	asks("and everybody else", true)
 }
 
-// sleepy is a Redis that takes its time: for reads as told, for writes for ever.
-type sleepy struct{ read time.Duration }
+// slowHook is a Redis that takes its time: for reads as told, for writes for ever.
+type slowHook struct{ read time.Duration }
 
-func (s sleepy) DialHook(goredis.DialHook) goredis.DialHook {
+func (s slowHook) DialHook(goredis.DialHook) goredis.DialHook {
 	return func(context.Context, string, string) (net.Conn, error) { panic("there is no network here") }
 }
 
-func (s sleepy) ProcessHook(goredis.ProcessHook) goredis.ProcessHook {
+func (s slowHook) ProcessHook(goredis.ProcessHook) goredis.ProcessHook {
 	return func(ctx context.Context, cmd goredis.Cmder) error {
 		time.Sleep(s.read)
 		return ctx.Err()
 	}
 }
 
-func (s sleepy) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+func (s slowHook) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return func(ctx context.Context, _ []goredis.Cmder) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -69,12 +69,12 @@ func (s sleepy) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.Process
 }
 
 // However often a call asks Redis, it waits for it no longer than one timeout.
-func TestTimeout_IsForTheWholeCall(t *testing.T) {
+func TestTimeout_CoversTheWholeCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 100 * time.Millisecond
 		client := mustClient(t, "redis://127.0.0.1:1")
-		client.AddHook(sleepy{read: 70 * time.Millisecond})
-		inner := newBehind()
+		client.AddHook(slowHook{read: 70 * time.Millisecond})
+		inner := newBaseStore()
 		s := mustNew(t, inner, client, Config{Timeout: timeout})
 		mustSave(t, inner, demo, 0, parts{"a": "1"}.delta())
 		start := time.Now()

@@ -12,7 +12,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/fermata-go/fermata/internal/safely"
+	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -27,18 +27,20 @@ type cache struct {
 	counters
 }
 
-// turn is one call of a Store. All that it asks of Redis has to fit into one timeout.
-type turn struct {
-	key     store.Key
-	left    time.Duration
-	cleared bool // of what was under the key and none of ours
+// callBudget is one call of a Store. All that it asks of Redis has to fit into one timeout.
+type callBudget struct {
+	key       store.Key
+	remaining time.Duration
+	cleared   bool // of what was under the key and none of ours
 }
 
-func (c *cache) turn(key store.Key) *turn { return &turn{key: key, left: c.config.Timeout} }
+func (c *cache) newCall(key store.Key) *callBudget {
+	return &callBudget{key: key, remaining: c.config.Timeout}
+}
 
 // away says that it is not worth asking, and counts that.
-func (c *cache) away() bool {
-	if !c.breaker.away(c.now()) {
+func (c *cache) unavailable() bool {
+	if !c.breaker.isOpen(c.now()) {
 		return false
 	}
 	c.skipped.Add(1)
@@ -47,7 +49,7 @@ func (c *cache) away() bool {
 
 // get returns those parts that Redis has exactly as the index says, and the names of the others. It says whether Redis has
 // answered.
-func (c *cache) get(ctx context.Context, t *turn, index store.Index) (found map[string][]byte, missing []string, answered bool) {
+func (c *cache) get(ctx context.Context, t *callBudget, index store.CheckpointDigests) (found map[string][]byte, missing []string, answered bool) {
 	found = make(map[string][]byte, len(index.Digests))
 	names, fields := make([]string, 0, len(index.Digests)), make([]string, 0, len(index.Digests))
 	for name := range index.Digests {
@@ -57,7 +59,7 @@ func (c *cache) get(ctx context.Context, t *turn, index store.Index) (found map[
 		return found, nil, true
 	}
 	var values []any
-	answered = c.ask(ctx, t, func(ctx context.Context) (err error) {
+	answered = c.call(ctx, t, func(ctx context.Context) (err error) {
 		values, err = c.client.HMGet(ctx, c.key(t.key), fields...).Result()
 		return err
 	})
@@ -83,7 +85,7 @@ func (c *cache) verified(values []any, i int, digest [sha256.Size]byte) ([]byte,
 	}
 	data := []byte(text)
 	if sha256.Sum256(data) != digest {
-		c.wrong.Add(1)
+		c.corrupt.Add(1)
 		return nil, false
 	}
 	c.hits.Add(1)
@@ -91,7 +93,7 @@ func (c *cache) verified(values []any, i int, digest [sha256.Size]byte) ([]byte,
 }
 
 // put writes what a save has changed. It is one transaction: a hash without an expiry would stay for ever.
-func (c *cache) put(ctx context.Context, t *turn, delta store.Delta) {
+func (c *cache) put(ctx context.Context, t *callBudget, delta store.Delta) {
 	var gone []string
 	for _, name := range delta.Delete {
 		gone = append(gone, c.field(name))
@@ -108,7 +110,7 @@ func (c *cache) put(ctx context.Context, t *turn, delta store.Delta) {
 		return
 	}
 	key := c.key(t.key)
-	c.ask(ctx, t, func(ctx context.Context) error {
+	c.call(ctx, t, func(ctx context.Context) error {
 		_, err := c.client.TxPipelined(ctx, func(tx goredis.Pipeliner) error {
 			if len(gone) > 0 {
 				tx.HDel(ctx, key, gone...)
@@ -124,12 +126,12 @@ func (c *cache) put(ctx context.Context, t *turn, delta store.Delta) {
 }
 
 // drop removes a checkpoint. If Redis is away, what it has goes with the TTL.
-func (c *cache) drop(ctx context.Context, t *turn) {
-	c.ask(ctx, t, func(ctx context.Context) error { return c.client.Unlink(ctx, c.key(t.key)).Err() })
+func (c *cache) drop(ctx context.Context, t *callBudget) {
+	c.call(ctx, t, func(ctx context.Context) error { return c.client.Unlink(ctx, c.key(t.key)).Err() })
 }
 
 // ask calls Redis, unless it is left alone, and says whether it has answered.
-func (c *cache) ask(ctx context.Context, t *turn, call func(context.Context) error) bool {
+func (c *cache) call(ctx context.Context, t *callBudget, call func(context.Context) error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
@@ -137,36 +139,36 @@ func (c *cache) ask(ctx context.Context, t *turn, call func(context.Context) err
 		c.skipped.Add(1)
 		return false
 	}
-	bounded, cancel := context.WithTimeout(ctx, t.left)
+	bounded, cancel := context.WithTimeout(ctx, t.remaining)
 	defer cancel()
 	start := time.Now()
-	err := heard(bounded, call)
-	t.left -= time.Since(start)
+	err := recovered(bounded, call)
+	t.remaining -= time.Since(start)
 	switch {
 	case err == nil:
 		if c.breaker.succeeded() {
-			c.tell(nil)
+			c.log(nil)
 		}
 		return true
 	case goredis.HasErrorPrefix(err, "WRONGTYPE") && !t.cleared:
 		// Something else is under the key. It says nothing of other keys; but this one would never be of use again.
-		c.wrong.Add(1)
+		c.corrupt.Add(1)
 		t.cleared = true
 		c.drop(ctx, t)
 		return true
-	case isOver(ctx):
+	case isDone(ctx):
 		return false // the caller gave up, which says nothing of Redis
 	}
 	c.errors.Add(1)
 	if c.breaker.failed(c.now()) {
-		c.tell(reason(err))
+		c.log(reason(err))
 	}
 	return false
 }
 
-func (c *cache) tell(err error) {
-	if c.config.Tell != nil {
-		c.config.Tell(err)
+func (c *cache) log(err error) {
+	if c.config.OnStateChange != nil {
+		c.config.OnStateChange(err)
 	}
 }
 
@@ -182,14 +184,14 @@ func reason(err error) error {
 	return errors.New("its answer is not understood")
 }
 
-// heard is what a call of Redis comes to. The client panics at some of what is no answer of Redis.
-func heard(ctx context.Context, call func(context.Context) error) (err error) {
-	defer safely.Recover(&err)
+// recovered is what a call of Redis comes to. The client panics at some of what is no answer of Redis.
+func recovered(ctx context.Context, call func(context.Context) error) (err error) {
+	defer recovery.Recover(&err)
 	return call(ctx)
 }
 
-// isOver says whether a context has ended. The connection learns of its deadline a moment before the context itself does.
-func isOver(ctx context.Context) bool {
+// isDone says whether a context has ended. The connection learns of its deadline a moment before the context itself does.
+func isDone(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }

@@ -10,34 +10,34 @@ import (
 
 // checkpoints are those of the store behind, with Redis in front of it.
 type checkpoints struct {
-	store.Indexed
+	store.DigestCheckpoints
 	cache *cache
 }
 
-// maxTries is how often a load begins anew because somebody has saved meanwhile. Then it asks for everything at once.
-const maxTries = 3
+// maxAttempts is how often a load begins anew because somebody has saved meanwhile. Then it asks for everything at once.
+const maxAttempts = 3
 
-// errMoved says that what was read at two times does not belong together.
-var errMoved = errors.New("redis: the checkpoint has changed meanwhile")
+// errVersionChanged says that what was read at two times does not belong together.
+var errVersionChanged = errors.New("redis: the checkpoint has changed meanwhile")
 
 func (c checkpoints) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	if c.cache.away() {
-		return c.Indexed.Load(ctx, key)
+	if c.cache.unavailable() {
+		return c.DigestCheckpoints.Load(ctx, key)
 	}
-	t := c.cache.turn(key)
-	for range maxTries {
+	t := c.cache.newCall(key)
+	for range maxAttempts {
 		checkpoint, err := c.assemble(ctx, t)
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, errVersionChanged) {
 			return checkpoint, err
 		}
 	}
-	return c.Indexed.Load(ctx, key)
+	return c.DigestCheckpoints.Load(ctx, key)
 }
 
 // assemble puts the checkpoint of one index together. Every part has the digest that the index says, wherever it comes from, so that it
 // is what the run was at the moment of the index.
-func (c checkpoints) assemble(ctx context.Context, t *turn) (store.Checkpoint, error) {
-	index, err := c.Index(ctx, t.key)
+func (c checkpoints) assemble(ctx context.Context, t *callBudget) (store.Checkpoint, error) {
+	index, err := c.Digests(ctx, t.key)
 	if err != nil {
 		return store.Checkpoint{}, err
 	}
@@ -46,13 +46,13 @@ func (c checkpoints) assemble(ctx context.Context, t *turn) (store.Checkpoint, e
 		return store.Checkpoint{Version: index.Version, Parts: parts}, nil
 	}
 	if len(parts) == 0 { // one statement has it all, and cannot be stale
-		checkpoint, err := c.Indexed.Load(ctx, t.key)
+		checkpoint, err := c.DigestCheckpoints.Load(ctx, t.key)
 		if err == nil && answered {
 			c.cache.put(ctx, t, putAll(checkpoint.Parts))
 		}
 		return checkpoint, err
 	}
-	rest, err := c.rest(ctx, t.key, index, missing)
+	rest, err := c.loadMissing(ctx, t.key, index, missing)
 	if err != nil {
 		return store.Checkpoint{}, err
 	}
@@ -65,10 +65,10 @@ func (c checkpoints) assemble(ctx context.Context, t *turn) (store.Checkpoint, e
 
 // rest returns named parts of a version from the store behind. The version alone does not prove that they are those of the index: a
 // checkpoint that was deleted and made again has the same versions, and one that was resealed has kept its version.
-func (c checkpoints) rest(ctx context.Context, key store.Key, index store.Index, names []string) (map[string][]byte, error) {
-	parts, err := c.Parts(ctx, key, index.Version, names)
+func (c checkpoints) loadMissing(ctx context.Context, key store.Key, index store.CheckpointDigests, names []string) (map[string][]byte, error) {
+	parts, err := c.LoadParts(ctx, key, index.Version, names)
 	if errors.Is(err, store.ErrStale) {
-		return nil, errMoved
+		return nil, errVersionChanged
 	}
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (c checkpoints) rest(ctx context.Context, key store.Key, index store.Index,
 	for _, name := range names {
 		data, ok := parts[name]
 		if !ok || sha256.Sum256(data) != index.Digests[name] {
-			return nil, errMoved
+			return nil, errVersionChanged
 		}
 		rest[name] = data
 	}
@@ -85,17 +85,17 @@ func (c checkpoints) rest(ctx context.Context, key store.Key, index store.Index,
 }
 
 func (c checkpoints) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
-	version, err := c.Indexed.Save(ctx, key, base, delta)
+	version, err := c.DigestCheckpoints.Save(ctx, key, base, delta)
 	if err == nil {
-		c.cache.put(ctx, c.cache.turn(key), delta)
+		c.cache.put(ctx, c.cache.newCall(key), delta)
 	}
 	return version, err
 }
 
 func (c checkpoints) Delete(ctx context.Context, key store.Key) error {
-	err := c.Indexed.Delete(ctx, key)
+	err := c.DigestCheckpoints.Delete(ctx, key)
 	if err == nil {
-		c.cache.drop(ctx, c.cache.turn(key))
+		c.cache.drop(ctx, c.cache.newCall(key))
 	}
 	return err
 }

@@ -31,7 +31,7 @@ type Config struct {
 
 	// Tell, if given, is called when Redis is left alone because it failed, with the reason, and with nil once it answers again: nobody else would
 	// notice. It must not wait for anything.
-	Tell func(err error)
+	OnStateChange func(err error)
 }
 
 const (
@@ -93,7 +93,7 @@ func NewClient(rawURL string) (*goredis.Client, error) {
 	options.DialTimeout = cmp.Or(options.DialTimeout, dialTimeout)
 	// Redis may say where to go on, and the client would go there and tell the password, whoever is there.
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	guarded(options)
+	withReplyLimits(options)
 	return goredis.NewClient(options), nil
 }
 

@@ -7,7 +7,7 @@ var (
 	// ErrConfig says that New or NewClient was given something that cannot work.
 	ErrConfig = errors.New("redis: bad configuration")
 
-	// ErrNotIndexed says that the store behind Redis, or what its Fenced returns, is no [store.Indexed]: there is nothing to check
+	// ErrNoDigests says that the store behind Redis, or what its Fenced returns, is no [store.DigestCheckpoints]: there is nothing to check
 	// the bytes of Redis against. Use store/postgres.
-	ErrNotIndexed = errors.New("redis: the store cannot say what its checkpoints hold")
+	ErrNoDigests = errors.New("redis: the store cannot say what its checkpoints hold")
 )

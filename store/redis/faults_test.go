@@ -19,33 +19,33 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// patience is how long a test waits for what should not take long, on a machine that may be overloaded.
-const patience = time.Minute
+// waitTimeout is how long a test waits for what should not take long, on a machine that may be overloaded.
+const waitTimeout = time.Minute
 
-// stepped is a Store whose breaker goes by a clock that the test moves.
-func stepped(t *testing.T, inner store.Store, client goredis.UniversalClient, config Config) (*Store, func(time.Duration)) {
+// withManualClock is a Store whose breaker goes by a clock that the test moves.
+func withManualClock(t *testing.T, inner store.Store, client goredis.UniversalClient, config Config) (*Store, func(time.Duration)) {
 	s, now := mustNew(t, inner, client, config), time.Now()
-	s.front.cache.now = func() time.Time { return now }
+	s.checkpoints.cache.now = func() time.Time { return now }
 	return s, func(by time.Duration) { now = now.Add(by) }
 }
 
-func TestKill_NothingFailsAndRedisIsLeftAlone(t *testing.T) {
-	server, inner := redistest.Start(t), newBehind()
-	config := patient
+func TestKill_CallsSucceedAndBreakerOpens(t *testing.T) {
+	server, inner := redistest.Start(t), newBaseStore()
+	config := longTimeout
 	config.Pause = time.Hour
 	var told []error // a Redis that was never there was noticed by nobody
-	config.Tell = func(err error) { told = append(told, err) }
-	s, pass := stepped(t, inner, mustClient(t, server.URL()), config)
+	config.OnStateChange = func(err error) { told = append(told, err) }
+	s, pass := withManualClock(t, inner, mustClient(t, server.URL()), config)
 	mustSave(t, s, demo, 0, parts{"a": "0"}.delta())
 	server.Kill(t)
 	for base := int64(1); base <= 20; base++ {
 		mustSave(t, s, demo, base, parts{"a": fmt.Sprint(base)}.delta())
 		wantStored(t, s, demo, parts{"a": fmt.Sprint(base)}.at(base+1))
 	}
-	if stats := s.Stats(); stats.Errors != maxFailures || stats.Skipped != 40-maxFailures || !stats.Away {
+	if stats := s.Stats(); stats.Errors != maxFailures || stats.Skipped != 40-maxFailures || !stats.Unavailable {
 		t.Errorf("counted %+v; want %d errors, and no call of Redis after them", stats, maxFailures)
 	}
-	if indexes := inner.indexes.Load(); indexes > maxFailures {
+	if indexes := inner.digestCalls.Load(); indexes > maxFailures {
 		t.Errorf("%d times asked for an index that is good for nothing without Redis", indexes)
 	}
 	if err := s.Delete(t.Context(), store.Key{Run: "unknown"}); err != nil {
@@ -54,7 +54,7 @@ func TestKill_NothingFailsAndRedisIsLeftAlone(t *testing.T) {
 
 	pass(time.Hour)
 	wantStored(t, s, demo, parts{"a": "20"}.at(21)) // tries, and fails
-	if stats := s.Stats(); stats.Errors != maxFailures+1 || !stats.Away {
+	if stats := s.Stats(); stats.Errors != maxFailures+1 || !stats.Unavailable {
 		t.Errorf("after the pause: %+v; want one more try", stats)
 	}
 	if len(told) != 1 || told[0] == nil {
@@ -70,15 +70,15 @@ func TestKill_NothingFailsAndRedisIsLeftAlone(t *testing.T) {
 }
 
 // What Redis says may repeat what it was sent.
-func TestI7_WhatIsToldOfRedisHoldsNothingThatItWasSent(t *testing.T) {
+func TestI7_ReportedErrorsDoNotContainSentData(t *testing.T) {
 	for answer, want := range map[string]string{
 		"-NOPERM this user may not HSET CANARY\r\n": "it says NOPERM",
 		"$CANARY\r\n": "its answer is not understood",
 	} {
 		var told []error
-		config := patient
-		config.Tell = func(err error) { told = append(told, err) }
-		s := mustNew(t, newBehind(), mustClient(t, garbled(t, answer)), config)
+		config := longTimeout
+		config.OnStateChange = func(err error) { told = append(told, err) }
+		s := mustNew(t, newBaseStore(), mustClient(t, malformedServer(t, answer)), config)
 		for base := range int64(maxFailures) {
 			mustSave(t, s, demo, base, parts{"a": "b"}.delta())
 		}
@@ -88,40 +88,40 @@ func TestI7_WhatIsToldOfRedisHoldsNothingThatItWasSent(t *testing.T) {
 	}
 }
 
-// dials counts how often a client has tried to connect.
-type dials struct{ count atomic.Int64 }
+// dialCounter counts how often a client has tried to connect.
+type dialCounter struct{ count atomic.Int64 }
 
-func (d *dials) DialHook(next goredis.DialHook) goredis.DialHook {
+func (d *dialCounter) DialHook(next goredis.DialHook) goredis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		d.count.Add(1)
 		return next(ctx, network, addr)
 	}
 }
 
-func (d *dials) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook { return next }
+func (d *dialCounter) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook { return next }
 
-func (d *dials) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+func (d *dialCounter) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return next
 }
 
 // Trying again takes longer than asking the store behind.
-func TestNewClient_TriesOnce(t *testing.T) {
-	server, inner, dials := redistest.Start(t), newBehind(), &dials{}
+func TestNewClient_DoesNotRetry(t *testing.T) {
+	server, inner, dials := redistest.Start(t), newBaseStore(), &dialCounter{}
 	mustSave(t, inner, demo, 0, parts{"a": "1"}.delta())
 	server.Kill(t)
 	client := mustClient(t, server.URL())
 	client.AddHook(dials)
-	wantStored(t, mustNew(t, inner, client, patient), demo, parts{"a": "1"}.at(1))
+	wantStored(t, mustNew(t, inner, client, longTimeout), demo, parts{"a": "1"}.at(1))
 	if count := dials.count.Load(); count != 1 {
 		t.Errorf("%d attempts to connect for one load; want 1", count)
 	}
 }
 
 // Saves and loads of many runs, while Redis is killed, started again and emptied.
-func TestCrash_RedisComesAndGoesUnderLoad(t *testing.T) {
+func TestCrash_RedisRestartsUnderLoad(t *testing.T) {
 	const workers, rounds = 4, 100
-	server, inner := redistest.Start(t), newBehind()
-	s := mustNew(t, inner, mustClient(t, server.URL()), Config{Timeout: patience, Pause: time.Nanosecond})
+	server, inner := redistest.Start(t), newBaseStore()
+	s := mustNew(t, inner, mustClient(t, server.URL()), Config{Timeout: waitTimeout, Pause: time.Nanosecond})
 	steps := make(chan struct{})
 	var working sync.WaitGroup
 	for worker := range workers {
@@ -157,7 +157,7 @@ func TestCrash_RedisComesAndGoesUnderLoad(t *testing.T) {
 	working.Wait()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(patience); ; { // the client needs a moment to believe that Redis is back
+	for deadline := time.After(waitTimeout); ; { // the client needs a moment to believe that Redis is back
 		before := s.Stats().Hits
 		wantStored(t, s, store.Key{Account: "acme", Run: "0"}, parts{"run": "099", "node 99": "new"}.at(rounds))
 		if s.Stats().Hits == before+2 {
@@ -179,7 +179,7 @@ func TestMemory_EvictionCostsOnlySpeed(t *testing.T) {
 	server := redistest.Start(t)
 	raw := mustClient(t, server.URL())
 	limit(t, raw, "4mb", "allkeys-lru")
-	s := mustNew(t, newBehind(), mustClient(t, server.URL()), patient)
+	s := mustNew(t, newBaseStore(), mustClient(t, server.URL()), longTimeout)
 	data := func(run int) string { return strings.Repeat(fmt.Sprint(run%10), size) }
 	for run := range runs {
 		mustSave(t, s, store.Key{Run: fmt.Sprint(run)}, 0, parts{"a": data(run)}.delta())
@@ -196,10 +196,10 @@ func TestMemory_EvictionCostsOnlySpeed(t *testing.T) {
 	}
 }
 
-func TestMemory_ARedisThatIsFullIsAnErrorOfRedisAlone(t *testing.T) {
+func TestMemory_FullRedisDoesNotFailCalls(t *testing.T) {
 	server := redistest.Start(t)
 	limit(t, mustClient(t, server.URL()), "1", "noeviction")
-	s := mustNew(t, newBehind(), mustClient(t, server.URL()), patient)
+	s := mustNew(t, newBaseStore(), mustClient(t, server.URL()), longTimeout)
 	mustSave(t, s, demo, 0, parts{"a": "1"}.delta())
 	wantStored(t, s, demo, parts{"a": "1"}.at(1))
 	if stats := s.Stats(); stats.Errors != 2 {
@@ -218,22 +218,22 @@ func limit(t *testing.T, raw *goredis.Client, memory, policy string) {
 
 // A Redis that takes a call and says nothing more. Nothing but the Store's own timeout ends the wait: the client has none, and the
 // network speaks again only after the test.
-func TestSlow_RedisThatFallsSilentIsWaitedForOnce(t *testing.T) {
+func TestSlow_SilentRedisCostsOneTimeout(t *testing.T) {
 	server := redistest.Start(t)
 	p, addr := through(t, server.Addr())
 	client := mustClient(t, strings.Replace(server.URL(), server.Addr(), addr, 1)+"?read_timeout=-1&write_timeout=-1")
-	s, _ := stepped(t, newBehind(), client, Config{Timeout: 20 * time.Millisecond, Pause: time.Hour})
+	s, _ := withManualClock(t, newBaseStore(), client, Config{Timeout: 20 * time.Millisecond, Pause: time.Hour})
 	for s.Stats().Hits == 0 { // on a slow machine the first connection may take longer than that
 		if err := s.Delete(t.Context(), demo); err != nil {
 			t.Fatal(err)
 		}
-		s.front.cache.breaker.succeeded()
+		s.checkpoints.cache.breaker.succeeded()
 		mustSave(t, s, demo, 0, parts{"a": "1"}.delta())
 		wantStored(t, s, demo, parts{"a": "1"}.at(1))
 	}
-	s.front.cache.breaker.succeeded()
+	s.checkpoints.cache.breaker.succeeded()
 	before := s.Stats().Errors
-	p.Hush()
+	p.Freeze()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -244,22 +244,22 @@ func TestSlow_RedisThatFallsSilentIsWaitedForOnce(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Fatal("the calls wait for Redis")
 	}
-	if stats := s.Stats(); stats.Errors != before+maxFailures || !stats.Away {
+	if stats := s.Stats(); stats.Errors != before+maxFailures || !stats.Unavailable {
 		t.Errorf("counted %+v after %d errors; want %d more, and no call of Redis after them", stats, before, maxFailures)
 	}
 }
 
 // A caller that gives up is no reason to give up on Redis.
-func TestCancel_ByTheCallerIsNoErrorOfRedis(t *testing.T) {
+func TestCancel_ByCallerDoesNotOpenBreaker(t *testing.T) {
 	server := redistest.Start(t)
 	p, addr := through(t, server.Addr())
-	inner := newBehind()
-	s := mustNew(t, inner, mustClient(t, strings.Replace(server.URL(), server.Addr(), addr, 1)), patient)
+	inner := newBaseStore()
+	s := mustNew(t, inner, mustClient(t, strings.Replace(server.URL(), server.Addr(), addr, 1)), longTimeout)
 	mustSave(t, s, demo, 0, parts{"a": "1"}.delta())
-	p.Hush()
+	p.Freeze()
 	for range 2 * maxFailures {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		if _, err := s.Load(ctx, demo); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -267,18 +267,18 @@ func TestCancel_ByTheCallerIsNoErrorOfRedis(t *testing.T) {
 		}
 		cancel()
 	}
-	if stats := s.Stats(); stats.Errors != 0 || stats.Away {
+	if stats := s.Stats(); stats.Errors != 0 || stats.Unavailable {
 		t.Errorf("counted %+v; want no error", stats)
 	}
-	p.Speak()
+	p.Unfreeze()
 	wantStored(t, s, demo, parts{"a": "1"}.at(1))
 }
 
 // A connection that is lost within a write must not leave a checkpoint that never expires.
-func TestPut_CutInTheMiddleLeavesNothing(t *testing.T) {
+func TestPut_InterruptedWriteLeavesNothing(t *testing.T) {
 	server := redistest.Start(t)
 	p, addr := through(t, server.Addr())
-	s := mustNew(t, newBehind(), mustClient(t, strings.Replace(server.URL(), server.Addr(), addr, 1)), patient)
+	s := mustNew(t, newBaseStore(), mustClient(t, strings.Replace(server.URL(), server.Addr(), addr, 1)), longTimeout)
 	p.cutBefore("pexpire")
 	mustSave(t, s, demo, 0, parts{"a": "1"}.delta())
 	if stats := s.Stats(); stats.Errors != 1 {
@@ -289,21 +289,21 @@ func TestPut_CutInTheMiddleLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestGoroutines_NoneIsLeftOfARedisThatWentAway(t *testing.T) {
+func TestGoroutines_NoneLeakAfterRedisIsLost(t *testing.T) {
 	server := redistest.Start(t)
 	p, addr := through(t, server.Addr())
 	client := mustClient(t, strings.Replace(server.URL(), server.Addr(), addr, 1))
-	s := mustNew(t, newBehind(), client, Config{Timeout: 10 * time.Millisecond})
+	s := mustNew(t, newBaseStore(), client, Config{Timeout: 10 * time.Millisecond})
 	mustSave(t, s, demo, 0, parts{"a": "1"}.delta())
-	p.Hush()
+	p.Freeze()
 	wantStored(t, s, demo, parts{"a": "1"}.at(1))
 	server.Kill(t)
 	wantStored(t, s, demo, parts{"a": "1"}.at(1))
-	p.Speak()
+	p.Unfreeze()
 	client.Close()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(patience); ; {
+	for deadline := time.After(waitTimeout); ; {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		if !bytes.Contains(stacks, []byte("go-redis")) && !bytes.Contains(stacks, []byte("redis.(*cache)")) {

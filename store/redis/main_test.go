@@ -39,36 +39,36 @@ func (p parts) at(version int64) store.Checkpoint {
 	return checkpoint
 }
 
-// behind is a small Indexed store that counts how it is asked.
-type behind struct {
-	*memory.Runs
-	indexes, loads, fetches atomic.Int64
-	beforeParts             func() // what happens between Index and Parts
+// baseStore is a small Indexed store that counts how it is asked.
+type baseStore struct {
+	*memory.Store
+	digestCalls, loadCalls, partCalls atomic.Int64
+	beforeParts                       func() // what happens between Index and Parts
 }
 
-func newBehind() *behind { return &behind{Runs: memory.NewRuns(nil)} }
+func newBaseStore() *baseStore { return &baseStore{Store: memory.NewStore(nil)} }
 
-func (b *behind) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	b.loads.Add(1)
-	return b.Runs.Load(ctx, key)
+func (b *baseStore) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
+	b.loadCalls.Add(1)
+	return b.Store.Load(ctx, key)
 }
 
-func (b *behind) Index(ctx context.Context, key store.Key) (store.Index, error) {
-	b.indexes.Add(1)
-	checkpoint, err := b.Runs.Load(ctx, key)
-	index := store.Index{Version: checkpoint.Version, Digests: map[string][32]byte{}}
+func (b *baseStore) Digests(ctx context.Context, key store.Key) (store.CheckpointDigests, error) {
+	b.digestCalls.Add(1)
+	checkpoint, err := b.Store.Load(ctx, key)
+	index := store.CheckpointDigests{Version: checkpoint.Version, Digests: map[string][32]byte{}}
 	for name, data := range checkpoint.Parts {
 		index.Digests[name] = sha256.Sum256(data)
 	}
 	return index, err
 }
 
-func (b *behind) Parts(ctx context.Context, key store.Key, version int64, names []string) (map[string][]byte, error) {
-	b.fetches.Add(1)
+func (b *baseStore) LoadParts(ctx context.Context, key store.Key, version int64, names []string) (map[string][]byte, error) {
+	b.partCalls.Add(1)
 	if b.beforeParts != nil {
 		b.beforeParts()
 	}
-	checkpoint, err := b.Runs.Load(ctx, key)
+	checkpoint, err := b.Store.Load(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -84,16 +84,16 @@ func (b *behind) Parts(ctx context.Context, key store.Key, version int64, names 
 	return found, nil
 }
 
-func (b *behind) Fenced(lease store.Lease) store.Checkpoints {
-	return fencedBehind{b, b.Runs.Fenced(lease)}
+func (b *baseStore) Fenced(lease store.Lease) store.Checkpoints {
+	return fencedBase{b, b.Store.Fenced(lease)}
 }
 
-type fencedBehind struct {
-	*behind
+type fencedBase struct {
+	*baseStore
 	fenced store.Checkpoints
 }
 
-func (f fencedBehind) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
+func (f fencedBase) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	return f.fenced.Save(ctx, key, base, delta)
 }
 
@@ -107,8 +107,8 @@ func mustClient(t testing.TB, rawURL string) *goredis.Client {
 	return client
 }
 
-// patient is for tests in which Redis answers, however slow the machine is.
-var patient = Config{Timeout: patience}
+// longTimeout is for tests in which Redis answers, however slow the machine is.
+var longTimeout = Config{Timeout: waitTimeout}
 
 func mustNew(t testing.TB, inner store.Store, client goredis.UniversalClient, config Config) *Store {
 	t.Helper()

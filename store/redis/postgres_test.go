@@ -27,6 +27,6 @@ func TestStore_OverPostgres(t *testing.T) {
 	connString, client, opened := pgtest.New(t), mustClient(t, redistest.Start(t).URL()), 0
 	storetest.Store(t, func(t *testing.T) store.Store {
 		opened++
-		return mustNew(t, mustOpen(t, connString, postgres.Config{Schema: fmt.Sprint("suite ", opened)}), client, patient)
+		return mustNew(t, mustOpen(t, connString, postgres.Config{Schema: fmt.Sprint("suite ", opened)}), client, longTimeout)
 	})
 }

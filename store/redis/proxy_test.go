@@ -27,7 +27,7 @@ func (p *proxy) forward(network *proxytest.Proxy, to, from net.Conn) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buffer)
-		network.HearSilence()
+		network.WaitUnfrozen()
 		n, cut := p.cut(buffer[:n])
 		if _, writeErr := to.Write(buffer[:n]); err != nil || writeErr != nil || cut {
 			return

@@ -11,21 +11,23 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// late holds back writes to Redis, after the store behind has them, until it is told to let them go.
-type late struct {
+// delayedWrites holds back writes to Redis, after the store behind has them, until it is told to let them go.
+type delayedWrites struct {
 	holding chan struct{} // closed when a write is held back
 	release chan struct{}
 }
 
-func newLate() *late { return &late{holding: make(chan struct{}), release: make(chan struct{})} }
+func newDelayedWrites() *delayedWrites {
+	return &delayedWrites{holding: make(chan struct{}), release: make(chan struct{})}
+}
 
-func (l *late) DialHook(next goredis.DialHook) goredis.DialHook {
+func (l *delayedWrites) DialHook(next goredis.DialHook) goredis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-func (l *late) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook { return next }
+func (l *delayedWrites) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook { return next }
 
-func (l *late) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+func (l *delayedWrites) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []goredis.Cmder) error {
 		if cmds[0].Name() == "multi" { // and not the greeting of a new connection
 			close(l.holding)
@@ -36,11 +38,11 @@ func (l *late) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pro
 }
 
 // A process that was stopped between its save and its write to Redis writes old bytes over new ones when it goes on.
-func TestRace_AnOldSaveReachesRedisLast(t *testing.T) {
-	server, inner, hold := redistest.Start(t), newBehind(), newLate()
+func TestRace_LateSaveDoesNotServeOldBytes(t *testing.T) {
+	server, inner, hold := redistest.Start(t), newBaseStore(), newDelayedWrites()
 	slow := mustClient(t, server.URL())
 	slow.AddHook(hold)
-	stopped, other := mustNew(t, inner, slow, patient), mustNew(t, inner, mustClient(t, server.URL()), patient)
+	stopped, other := mustNew(t, inner, slow, longTimeout), mustNew(t, inner, mustClient(t, server.URL()), longTimeout)
 
 	saved := make(chan error)
 	go func() {
@@ -55,18 +57,18 @@ func TestRace_AnOldSaveReachesRedisLast(t *testing.T) {
 	}
 	want := parts{"a": "new", "b": "old"}.at(2)
 	wantStored(t, other, demo, want)
-	if wrong := other.Stats().Wrong; wrong != 1 {
+	if wrong := other.Stats().Corrupt; wrong != 1 {
 		t.Errorf("%d wrong parts; the old bytes have not reached Redis last", wrong)
 	}
 	wantFromRedis(t, other, demo, want)
 }
 
 // So does a load that puts back what was new when it was read.
-func TestRace_AnOldLoadReachesRedisLast(t *testing.T) {
-	server, inner, hold := redistest.Start(t), newBehind(), newLate()
+func TestRace_LateLoadDoesNotServeOldBytes(t *testing.T) {
+	server, inner, hold := redistest.Start(t), newBaseStore(), newDelayedWrites()
 	slow := mustClient(t, server.URL())
 	slow.AddHook(hold)
-	stopped, other := mustNew(t, inner, slow, patient), mustNew(t, inner, mustClient(t, server.URL()), patient)
+	stopped, other := mustNew(t, inner, slow, longTimeout), mustNew(t, inner, mustClient(t, server.URL()), longTimeout)
 	mustSave(t, inner, demo, 0, parts{"a": "old"}.delta())
 
 	loaded := make(chan store.Checkpoint)
@@ -84,60 +86,60 @@ func TestRace_AnOldLoadReachesRedisLast(t *testing.T) {
 		t.Errorf("the load that was stopped returns %+v; want what it began with", checkpoint)
 	}
 	wantStored(t, other, demo, parts{"a": "new"}.at(2))
-	if wrong := other.Stats().Wrong; wrong != 1 {
+	if wrong := other.Stats().Corrupt; wrong != 1 {
 		t.Errorf("%d wrong parts; the old bytes have not reached Redis last", wrong)
 	}
 	wantFromRedis(t, other, demo, parts{"a": "new"}.at(2))
 }
 
-// torn is a run of which Redis has one part and not the other, so that a load needs Index and Parts.
-func torn(t *testing.T, inner *behind) *Store {
+// partlyCached is a run of which Redis has one part and not the other, so that a load needs Index and Parts.
+func partlyCached(t *testing.T, inner *baseStore) *Store {
 	t.Helper()
-	s := mustNew(t, inner, mustClient(t, redistest.Start(t).URL()), patient)
+	s := mustNew(t, inner, mustClient(t, redistest.Start(t).URL()), longTimeout)
 	mustSave(t, s, demo, 0, parts{"in redis": "1"}.delta())
 	mustSave(t, inner, demo, 1, parts{"not there": "1"}.delta())
 	return s
 }
 
-func TestRace_ASaveBetweenIndexAndParts(t *testing.T) {
-	inner := newBehind()
-	s := torn(t, inner)
+func TestRace_SaveBetweenDigestsAndParts(t *testing.T) {
+	inner := newBaseStore()
+	s := partlyCached(t, inner)
 	inner.beforeParts = func() {
 		inner.beforeParts = nil
 		mustSave(t, inner, demo, 2, parts{"not there": "2"}.delta())
 	}
 	want := parts{"in redis": "1", "not there": "2"}.at(3)
 	wantStored(t, s, demo, want)
-	if inner.loads.Load() != 0 || inner.fetches.Load() != 2 {
-		t.Errorf("%d loads and %d fetches; want to begin anew once", inner.loads.Load(), inner.fetches.Load())
+	if inner.loadCalls.Load() != 0 || inner.partCalls.Load() != 2 {
+		t.Errorf("%d loads and %d fetches; want to begin anew once", inner.loadCalls.Load(), inner.partCalls.Load())
 	}
 	wantFromRedis(t, s, demo, want)
 }
 
 // A run that is saved all the time must still be loadable.
-func TestRace_ASaveBetweenEveryIndexAndParts(t *testing.T) {
-	inner := newBehind()
-	s := torn(t, inner)
+func TestRace_SaveBetweenEveryDigestsAndParts(t *testing.T) {
+	inner := newBaseStore()
+	s := partlyCached(t, inner)
 	version := int64(2)
 	inner.beforeParts = func() {
 		mustSave(t, inner, demo, version, parts{"not there": "more"}.delta())
 		version++
 	}
-	wantStored(t, s, demo, parts{"in redis": "1", "not there": "more"}.at(2+maxTries))
-	if fetches := inner.fetches.Load(); fetches != maxTries {
-		t.Errorf("%d fetches; want %d", fetches, maxTries)
+	wantStored(t, s, demo, parts{"in redis": "1", "not there": "more"}.at(2+maxAttempts))
+	if fetches := inner.partCalls.Load(); fetches != maxAttempts {
+		t.Errorf("%d fetches; want %d", fetches, maxAttempts)
 	}
 }
 
 // A run that is deleted and made again has the same versions with other bytes: half of each would be neither.
-func TestRace_DeletedAndMadeAgainBetweenIndexAndParts(t *testing.T) {
+func TestRace_RecreatedBetweenDigestsAndParts(t *testing.T) {
 	for name, again := range map[string]parts{
 		"with the same names": {"in redis": "again", "not there": "again"},
 		"with other names":    {"other": "again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := newBehind()
-			s := torn(t, inner)
+			inner := newBaseStore()
+			s := partlyCached(t, inner)
 			inner.beforeParts = func() {
 				inner.beforeParts = nil
 				if err := inner.Delete(t.Context(), demo); err != nil {
@@ -151,9 +153,9 @@ func TestRace_DeletedAndMadeAgainBetweenIndexAndParts(t *testing.T) {
 	}
 }
 
-func TestRace_DeletedBetweenIndexAndParts(t *testing.T) {
-	inner := newBehind()
-	s := torn(t, inner)
+func TestRace_DeletedBetweenDigestsAndParts(t *testing.T) {
+	inner := newBaseStore()
+	s := partlyCached(t, inner)
 	inner.beforeParts = func() { inner.Delete(t.Context(), demo) }
 	if checkpoint, err := s.Load(t.Context(), demo); err != store.ErrNotFound {
 		t.Errorf("Load = %+v, %v; want ErrNotFound", checkpoint, err)

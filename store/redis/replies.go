@@ -23,8 +23,8 @@ const (
 // errReply says that this is no answer of Redis.
 var errReply = errors.New("redis: an answer that cannot be one")
 
-// guarded makes a client look at what answers announce before it believes them.
-func guarded(options *goredis.Options) {
+// withReplyLimits makes a client look at what answers announce before it believes them.
+func withReplyLimits(options *goredis.Options) {
 	dial := goredis.NewDialer(options)
 	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -32,45 +32,45 @@ func guarded(options *goredis.Options) {
 			return nil, err
 		}
 		if raw, ok := conn.(syscall.Conn); ok { // by which the client sees that an idle connection was closed
-			return &rawReplies{repliesConn{Conn: conn}, raw}, nil
+			return &limitedRawConn{limitedConn{Conn: conn}, raw}, nil
 		}
-		return &repliesConn{Conn: conn}, nil
+		return &limitedConn{Conn: conn}, nil
 	}
 }
 
-// repliesConn is a connection on which only answers arrive that can be ones.
-type repliesConn struct {
+// limitedConn is a connection on which only answers arrive that can be ones.
+type limitedConn struct {
 	net.Conn
-	replies replies
+	replies replyScanner
 }
 
-type rawReplies struct {
-	repliesConn
+type limitedRawConn struct {
+	limitedConn
 	raw syscall.Conn
 }
 
-func (r *rawReplies) SyscallConn() (syscall.RawConn, error) { return r.raw.SyscallConn() }
+func (r *limitedRawConn) SyscallConn() (syscall.RawConn, error) { return r.raw.SyscallConn() }
 
-func (c *repliesConn) Read(p []byte) (int, error) {
+func (c *limitedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if failure := c.replies.see(p[:n]); failure != nil {
+	if failure := c.replies.scan(p[:n]); failure != nil {
 		return 0, failure
 	}
 	return n, err
 }
 
-// replies follows a stream of answers (RESP 2 and 3), in pieces of any size, as far as lengths go.
-type replies struct {
+// replyScanner follows a stream of answers (RESP 2 and 3), in pieces of any size, as far as lengths go.
+type replyScanner struct {
 	line  []byte // as much as there is of the line that announces what follows
 	skip  int    // bytes of a string, and the end of its line, that are to come
 	lists []int  // how many items are to come, in each list that is not over, the outermost first
 	items int    // the sum of lists
-	wrong error  // there is no way back into step
+	err   error  // there is no way back into step
 }
 
 // see looks at the next piece.
-func (r *replies) see(data []byte) error {
-	for len(data) > 0 && r.wrong == nil {
+func (r *replyScanner) scan(data []byte) error {
+	for len(data) > 0 && r.err == nil {
 		if r.skip > 0 {
 			n := min(r.skip, len(data))
 			r.skip, data = r.skip-n, data[n:]
@@ -84,17 +84,17 @@ func (r *replies) see(data []byte) error {
 		data = data[end+1:]
 		switch {
 		case r.line[len(r.line)-1] == '\n':
-			r.wrong = r.announced()
+			r.err = r.parseLine()
 			r.line = r.line[:0]
 		case len(r.line) > maxLine:
-			r.wrong = errReply
+			r.err = errReply
 		}
 	}
-	return r.wrong
+	return r.err
 }
 
 // announced takes a whole line.
-func (r *replies) announced() error {
+func (r *replyScanner) parseLine() error {
 	kind, count := r.line[0], 0
 	if n := len(r.lists); n > 0 && kind != '|' { // which is about the one that follows, and not one itself
 		r.lists[n-1]--

@@ -6,20 +6,20 @@ import "sync/atomic"
 type Stats struct {
 	// Hits are parts that came from Redis, Misses parts that it did not have, and Wrong those that it had other bytes for than were
 	// saved. What is late or older counts as wrong, too.
-	Hits, Misses, Wrong int64
+	Hits, Misses, Corrupt int64
 	// Errors are calls of Redis that failed or took too long. Skipped are those that were not made because of that.
 	Errors, Skipped int64
 	// Away says that Redis is left alone right now.
-	Away bool
+	Unavailable bool
 }
 
 type counters struct {
-	hits, misses, wrong, errors, skipped atomic.Int64
+	hits, misses, corrupt, errors, skipped atomic.Int64
 }
 
 func (c *counters) stats() Stats {
 	return Stats{
-		Hits: c.hits.Load(), Misses: c.misses.Load(), Wrong: c.wrong.Load(),
+		Hits: c.hits.Load(), Misses: c.misses.Load(), Corrupt: c.corrupt.Load(),
 		Errors: c.errors.Load(), Skipped: c.skipped.Load(),
 	}
 }

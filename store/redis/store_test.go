@@ -22,9 +22,9 @@ func TestStore_OverMemory(t *testing.T) {
 	client, opened := mustClient(t, redistest.Start(t).URL()), 0
 	storetest.Store(t, func(t *testing.T) store.Store {
 		opened++
-		config := patient
+		config := longTimeout
 		config.Prefix = fmt.Sprint("suite ", opened, ":")
-		return mustNew(t, newBehind(), client, config)
+		return mustNew(t, newBaseStore(), client, config)
 	})
 }
 
@@ -32,15 +32,15 @@ func TestStore_OverMemoryWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	client := mustClient(t, server.URL())
 	server.Kill(t)
-	storetest.Store(t, func(t *testing.T) store.Store { return mustNew(t, newBehind(), client, Config{}) })
+	storetest.Store(t, func(t *testing.T) store.Store { return mustNew(t, newBaseStore(), client, Config{}) })
 }
 
-// indexedOnly is indexed itself, but not for the owner of a run.
-type indexedOnly struct{ *behind }
+// digestsOnly is indexed itself, but not for the owner of a run.
+type digestsOnly struct{ *baseStore }
 
-func (i indexedOnly) Fenced(lease store.Lease) store.Checkpoints { return i.Runs.Fenced(lease) }
+func (i digestsOnly) Fenced(lease store.Lease) store.Checkpoints { return i.Store.Fenced(lease) }
 
-func TestNew_RefusesWhatCannotWork(t *testing.T) {
+func TestNew_UnsupportedStoreReturnsError(t *testing.T) {
 	obedient := mustClient(t, "redis://127.0.0.1:1")
 	deaf := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1"})
 	deafCluster := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
@@ -55,18 +55,18 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"no index":             {memory.NewRuns(nil), obedient, Config{}, ErrNotIndexed, "*memory.Runs"},
-		"no index for owners":  {indexedOnly{newBehind()}, obedient, Config{}, ErrNotIndexed, "Fenced"},
-		"no store":             {nil, obedient, Config{}, ErrNotIndexed, "<nil>"},
-		"no client":            {newBehind(), nil, Config{}, ErrConfig, "no client"},
-		"a deaf client":        {newBehind(), deaf, Config{}, ErrConfig, "ContextTimeoutEnabled"},
-		"a deaf cluster":       {newBehind(), deafCluster, Config{}, ErrConfig, "ContextTimeoutEnabled"},
-		"a deaf ring":          {newBehind(), deafRing, Config{}, ErrConfig, "ContextTimeoutEnabled"},
-		"negative TTL":         {newBehind(), obedient, Config{TTL: -1}, ErrConfig, "TTL"},
-		"TTL too short for it": {newBehind(), obedient, Config{TTL: time.Microsecond}, ErrConfig, "TTL"},
-		"negative timeout":     {newBehind(), obedient, Config{Timeout: -1}, ErrConfig, "timeout"},
-		"negative size":        {newBehind(), obedient, Config{MaxPart: -1}, ErrConfig, "-1 bytes"},
-		"negative pause":       {newBehind(), obedient, Config{Pause: -1}, ErrConfig, "pause"},
+		"no index":             {memory.NewStore(nil), obedient, Config{}, ErrNoDigests, "*memory.Runs"},
+		"no index for owners":  {digestsOnly{newBaseStore()}, obedient, Config{}, ErrNoDigests, "Fenced"},
+		"no store":             {nil, obedient, Config{}, ErrNoDigests, "<nil>"},
+		"no client":            {newBaseStore(), nil, Config{}, ErrConfig, "no client"},
+		"a deaf client":        {newBaseStore(), deaf, Config{}, ErrConfig, "ContextTimeoutEnabled"},
+		"a deaf cluster":       {newBaseStore(), deafCluster, Config{}, ErrConfig, "ContextTimeoutEnabled"},
+		"a deaf ring":          {newBaseStore(), deafRing, Config{}, ErrConfig, "ContextTimeoutEnabled"},
+		"negative TTL":         {newBaseStore(), obedient, Config{TTL: -1}, ErrConfig, "TTL"},
+		"TTL too short for it": {newBaseStore(), obedient, Config{TTL: time.Microsecond}, ErrConfig, "TTL"},
+		"negative timeout":     {newBaseStore(), obedient, Config{Timeout: -1}, ErrConfig, "timeout"},
+		"negative size":        {newBaseStore(), obedient, Config{MaxPart: -1}, ErrConfig, "-1 bytes"},
+		"negative pause":       {newBaseStore(), obedient, Config{Pause: -1}, ErrConfig, "pause"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := New(test.inner, test.client, test.config)
@@ -77,7 +77,7 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-func TestI7_NewClientTellsNothingOfAMalformedURL(t *testing.T) {
+func TestI7_NewClientErrorsDoNotContainTheURL(t *testing.T) {
 	for _, rawURL := range []string{
 		"redis://user:s3cret@host:port", "s3cret", "http://s3cret@host", "redis://:s3cr%et@host", "redis://host/s3cret", "redis://host/0?s3cret=1",
 	} {
@@ -88,8 +88,8 @@ func TestI7_NewClientTellsNothingOfAMalformedURL(t *testing.T) {
 }
 
 // The digests would hide that two runs share a key: they would only take each other's place.
-func TestI8_EveryRunHasAKeyOfItsOwn(t *testing.T) {
-	s := mustNew(t, newBehind(), mustClient(t, redistest.Start(t).URL()), patient)
+func TestI8_EveryRunHasItsOwnKey(t *testing.T) {
+	s := mustNew(t, newBaseStore(), mustClient(t, redistest.Start(t).URL()), longTimeout)
 	var keys []store.Key
 	for _, account := range []string{"", "a", "ab", "a/", "a:", "a\x00", "\xff", strings.Repeat("a", 10_000)} {
 		for _, run := range []string{"r", "br", "/r", ":r", "\x00r", "\xff", "{r}", strings.Repeat("a", 10_000)} {
@@ -104,13 +104,13 @@ func TestI8_EveryRunHasAKeyOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestPut_ExpiresWhateverWroteIt(t *testing.T) {
+func TestPut_EveryWriteSetsAnExpiry(t *testing.T) {
 	const ttl = 90 * time.Minute
-	config := patient
+	config := longTimeout
 	config.TTL = ttl
 	server := redistest.Start(t)
-	s := mustNew(t, newBehind(), mustClient(t, server.URL()), config)
-	l := &liar{t, mustClient(t, server.URL()), s.front.cache}
+	s := mustNew(t, newBaseStore(), mustClient(t, server.URL()), config)
+	l := &tamperer{t, mustClient(t, server.URL()), s.checkpoints.cache}
 	expires := func(when string) {
 		t.Helper()
 		left, err := l.redis.PTTL(t.Context(), l.cache.key(demo)).Result()
@@ -130,25 +130,25 @@ func TestPut_ExpiresWhateverWroteIt(t *testing.T) {
 	expires("after a load")
 }
 
-func TestDelete_AndForgetLeaveNothingInRedis(t *testing.T) {
+func TestDelete_AndDeleteRunLeaveNothingInRedis(t *testing.T) {
 	server := redistest.Start(t)
-	s := mustNew(t, newBehind(), mustClient(t, server.URL()), patient)
+	s := mustNew(t, newBaseStore(), mustClient(t, server.URL()), longTimeout)
 	raw := mustClient(t, server.URL())
 	for name, end := range map[string]func(lease store.Lease, key store.Key) error{
 		"Delete":        func(_ store.Lease, key store.Key) error { return s.Delete(t.Context(), key) },
 		"Fenced.Delete": func(lease store.Lease, key store.Key) error { return s.Fenced(lease).Delete(t.Context(), key) },
 		"Forget": func(lease store.Lease, key store.Key) error {
-			if err := s.Forget(t.Context(), key.Account, key.Run, store.Beside{}); !errors.Is(err, store.ErrAlive) {
+			if err := s.DeleteRun(t.Context(), key.Account, key.Run, store.Writes{}); !errors.Is(err, store.ErrRunActive) {
 				t.Errorf("Forget of a run that is alive: %v", err)
 			}
 			wantFromRedis(t, s, key, parts{"a": "1"}.at(1))
-			if _, err := s.Rest(t.Context(), lease, store.Rest{Status: store.Completed}); err != nil {
+			if _, err := s.EndExecution(t.Context(), lease, store.ExecutionEnd{Status: store.StatusCompleted}); err != nil {
 				t.Fatal(err)
 			}
-			return s.Forget(t.Context(), key.Account, key.Run, store.Beside{})
+			return s.DeleteRun(t.Context(), key.Account, key.Run, store.Writes{})
 		},
 		"Rest that drops it": func(lease store.Lease, key store.Key) error {
-			_, err := s.Rest(t.Context(), lease, store.Rest{Status: store.Completed, State: &store.Save{Base: 1, Drop: true}})
+			_, err := s.EndExecution(t.Context(), lease, store.ExecutionEnd{Status: store.StatusCompleted, Checkpoint: &store.CheckpointSave{BaseVersion: 1, Drop: true}})
 			return err
 		},
 	} {
@@ -168,9 +168,9 @@ func TestDelete_AndForgetLeaveNothingInRedis(t *testing.T) {
 	}
 }
 
-func TestI16_AFencedOwnerWritesNothingToRedis(t *testing.T) {
+func TestI16_FencedOwnerWritesNothingToRedis(t *testing.T) {
 	server := redistest.Start(t)
-	s := mustNew(t, newBehind(), mustClient(t, server.URL()), patient)
+	s := mustNew(t, newBaseStore(), mustClient(t, server.URL()), longTimeout)
 	first, err := s.Create(t.Context(), store.NewRun{Account: demo.Account, ID: demo.Run, StateKey: "k", Owner: "a", Lease: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -194,13 +194,13 @@ func TestI16_AFencedOwnerWritesNothingToRedis(t *testing.T) {
 	wantFromRedis(t, s, demo, parts{"a": "second"}.at(2))
 }
 
-func TestMaxPart_LargerOnesStayOutOfRedis(t *testing.T) {
+func TestMaxPart_LargerPartsAreNotCached(t *testing.T) {
 	server := redistest.Start(t)
-	config := patient
+	config := longTimeout
 	config.MaxPart = 10
-	inner := newBehind()
+	inner := newBaseStore()
 	s := mustNew(t, inner, mustClient(t, server.URL()), config)
-	l := &liar{t, mustClient(t, server.URL()), s.front.cache}
+	l := &tamperer{t, mustClient(t, server.URL()), s.checkpoints.cache}
 	holds := func(want ...string) {
 		t.Helper()
 		values, err := l.redis.HVals(t.Context(), l.cache.key(demo)).Result()
@@ -216,13 +216,13 @@ func TestMaxPart_LargerOnesStayOutOfRedis(t *testing.T) {
 	mustSave(t, s, demo, 1, parts{"a": "grown too large"}.delta())
 	holds("1") // what it was before takes no room
 	wantStored(t, s, demo, parts{"a": "grown too large", "b": "1", "c": "0123456789!"}.at(2))
-	if fetches := inner.fetches.Load(); fetches != 2 {
+	if fetches := inner.partCalls.Load(); fetches != 2 {
 		t.Errorf("parts were fetched %d times; want once a load", fetches)
 	}
 }
 
-func TestStats_NothingOfRedisIsNeeded(t *testing.T) {
-	s := mustNew(t, newBehind(), mustClient(t, redistest.Start(t).URL()), patient)
+func TestStats_ZeroWithoutRedis(t *testing.T) {
+	s := mustNew(t, newBaseStore(), mustClient(t, redistest.Start(t).URL()), longTimeout)
 	mustSave(t, s, demo, 0, store.Delta{})
 	wantFromRedis(t, s, demo, parts{}.at(1))
 	if _, err := s.Load(t.Context(), store.Key{Run: "unknown"}); !errors.Is(err, store.ErrNotFound) {
@@ -233,21 +233,21 @@ func TestStats_NothingOfRedisIsNeeded(t *testing.T) {
 	}
 }
 
-// locked is a store to which nobody may write.
-type locked struct{ *behind }
+// readOnlyStore is a store to which nobody may write.
+type readOnlyStore struct{ *baseStore }
 
-func (locked) Writable(context.Context) error { return errLocked }
+func (readOnlyStore) CheckWritable(context.Context) error { return errLocked }
 
 var errLocked = errors.New("nobody may write")
 
 // Whether a server is ready must not depend on whether there is a Redis in front.
-func TestStore_IsWritableIfTheOneBehindIs(t *testing.T) {
+func TestCheckWritable_AsksTheBaseStore(t *testing.T) {
 	client := mustClient(t, "redis://127.0.0.1:1")
 	for _, c := range []struct {
 		behind store.Store
 		want   error
-	}{{locked{newBehind()}, errLocked}, {newBehind(), nil}} {
-		if err := mustNew(t, c.behind, client, Config{}).Writable(t.Context()); !errors.Is(err, c.want) {
+	}{{readOnlyStore{newBaseStore()}, errLocked}, {newBaseStore(), nil}} {
+		if err := mustNew(t, c.behind, client, Config{}).CheckWritable(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%T: %v, want %v", c.behind, err, c.want)
 		}
 	}

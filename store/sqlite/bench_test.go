@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
 // benchRuns returns a store with n runs that each wait for one answer.
@@ -39,7 +39,7 @@ func BenchmarkDecide(b *testing.B) {
 			decide := func() {
 				n := next.Add(1)
 				run := fmt.Sprint("run-", n)
-				if receipt, err := s.Decide(b.Context(), booktest.Say(run, fmt.Sprint(n), store.Approve, "of-"+run)); err != nil || receipt.Result != store.Accepted {
+				if receipt, err := s.Decide(b.Context(), fixture.Decision(run, fmt.Sprint(n), store.VerdictApprove, "of-"+run)); err != nil || receipt.Result != store.ResultAccepted {
 					b.Error(receipt, err)
 				}
 			}
@@ -64,13 +64,13 @@ func BenchmarkClaimAndRest(b *testing.B) {
 	if _, err := s.writer.ExecContext(b.Context(), `UPDATE runs SET status = 'ready', ready_no = rowid`); err != nil {
 		b.Fatal(err)
 	}
-	claim := store.Claim{Owner: "bench", Lease: booktest.Long}
+	claim := store.Claim{Owner: "bench", Lease: fixture.LeaseDuration}
 	for b.Loop() {
 		work, err := s.Claim(b.Context(), claim)
 		if err != nil || work == nil {
 			b.Fatal(work, err)
 		}
-		if _, err := s.Rest(b.Context(), work.Lease, booktest.Asking(nil, "next-"+work.Run.ID)); err != nil {
+		if _, err := s.EndExecution(b.Context(), work.Lease, fixture.WaitingEnd(nil, "next-"+work.Run.ID)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ func BenchmarkClaimAndRest(b *testing.B) {
 func BenchmarkClaimNothing(b *testing.B) {
 	s := benchRuns(b, 20_000)
 	for b.Loop() {
-		if work, err := s.Claim(b.Context(), store.Claim{Owner: "bench", Lease: booktest.Long}); err != nil || work != nil {
+		if work, err := s.Claim(b.Context(), store.Claim{Owner: "bench", Lease: fixture.LeaseDuration}); err != nil || work != nil {
 			b.Fatal(work, err)
 		}
 	}
@@ -90,19 +90,19 @@ func BenchmarkClaimNothing(b *testing.B) {
 // BenchmarkCycle is all that the store does for one approved effect: five transactions, each on disk.
 func BenchmarkCycle(b *testing.B) {
 	s := mustOpen(b, filepath.Join(b.TempDir(), "fermata.db"))
-	lease := booktest.Begin(b, s, "r")
+	lease := fixture.CreateRun(b, s, "r")
 	var applied []string
 	n := 0
 	for b.Loop() {
 		n++
 		id := fmt.Sprint("i", n)
-		booktest.Rest(b, s, lease, applied, id)
-		booktest.Accepted(b, s, booktest.Say("r", id, store.Approve, id))
-		lease = booktest.Claim(b, s, "r")
-		if _, begun, err := s.Begin(b.Context(), lease, store.NewEffect{Interrupt: id, Number: 1, Digest: "action-" + id}); err != nil || !begun {
+		fixture.EndExecution(b, s, lease, applied, id)
+		fixture.MustAccept(b, s, fixture.Decision("r", id, store.VerdictApprove, id))
+		lease = fixture.MustClaim(b, s, "r")
+		if _, begun, err := s.BeginEffect(b.Context(), lease, store.NewEffect{Interrupt: id, Attempt: 1, ActionDigest: "action-" + id}); err != nil || !begun {
 			b.Fatal(begun, err)
 		}
-		if err := s.End(b.Context(), store.EffectEnd{Account: "acme", Interrupt: id, Number: 1, State: store.Succeeded}); err != nil {
+		if err := s.EndEffect(b.Context(), store.EffectEnd{Account: "acme", Interrupt: id, Attempt: 1, State: store.EffectSucceeded}); err != nil {
 			b.Fatal(err)
 		}
 		applied = []string{id}

@@ -13,34 +13,34 @@ const (
 	now = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000`
 
 	// One statement is one snapshot: version and parts always belong together, without a transaction around them.
-	loadSQL = `
+	loadCheckpointSQL = `
 SELECT c.version, p.name, p.data
 FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.account = c.account AND p.run = c.run
 WHERE c.account = ?1 AND c.run = ?2`
 
-	// createSQL and advanceSQL are the compare-and-set. They come first in the transaction, which BEGIN IMMEDIATE has made
+	// createCheckpointSQL and advanceVersionSQL are the compare-and-set. They come first in the transaction, which BEGIN IMMEDIATE has made
 	// the only writer, so that a row changed means: nobody has saved since base.
-	createSQL = `
+	createCheckpointSQL = `
 INSERT INTO checkpoints (account, run, version, updated_at) VALUES (?1, ?2, 1, ` + now + `)
 ON CONFLICT (account, run) DO NOTHING`
 
-	advanceSQL = `
+	advanceVersionSQL = `
 UPDATE checkpoints SET version = version + 1, updated_at = ` + now + `
 WHERE account = ?1 AND run = ?2 AND version = ?3`
 
-	putSQL = `
+	putPartSQL = `
 INSERT INTO checkpoint_parts (account, run, name, data) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (account, run, name) DO UPDATE SET data = excluded.data`
 
-	dropSQL = `DELETE FROM checkpoint_parts WHERE account = ?1 AND run = ?2 AND name = ?3`
+	deletePartSQL = `DELETE FROM checkpoint_parts WHERE account = ?1 AND run = ?2 AND name = ?3`
 
-	// removeSQL takes the parts along by the foreign key's cascade.
-	removeSQL    = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2`
-	dropStateSQL = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2 AND version = ?3`
+	// deleteCheckpointSQL takes the parts along by the foreign key's cascade.
+	deleteCheckpointSQL = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2`
+	dropCheckpointSQL   = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2 AND version = ?3`
 )
 
-// maxPart is SQLite's own limit. The driver hands lengths on as 32 bits, so it is checked before they get there.
-const maxPart = 1_000_000_000
+// maxValueSize is SQLite's own limit. The driver hands lengths on as 32 bits, so it is checked before they get there.
+const maxValueSize = 1_000_000_000
 
 // Load returns the newest checkpoint, or [store.ErrNotFound].
 func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
@@ -52,7 +52,7 @@ func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, erro
 }
 
 func (s *Store) loadParts(ctx context.Context, key store.Key) (store.Checkpoint, error) {
-	rows, err := s.reading[loadSQL].QueryContext(ctx, []byte(key.Account), []byte(key.Run))
+	rows, err := s.reading[loadCheckpointSQL].QueryContext(ctx, []byte(key.Account), []byte(key.Run))
 	if err != nil {
 		return store.Checkpoint{}, err
 	}
@@ -83,16 +83,16 @@ func (s *Store) loadParts(ctx context.Context, key store.Key) (store.Checkpoint,
 
 // Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on disk when Save returns.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
-	return s.saveIf(ctx, key, base, delta, func(context.Context, turn) error { return nil })
+	return s.saveIf(ctx, key, base, delta, func(context.Context, txn) error { return nil })
 }
 
 // saveIf saves unless the transaction finds that it may not.
-func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta store.Delta, may func(context.Context, turn) error) (int64, error) {
+func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta store.Delta, may func(context.Context, txn) error) (int64, error) {
 	const op = "save to"
-	if err := check(key, delta); err != nil {
+	if err := validateSave(key, delta); err != nil {
 		return 0, s.fail(ctx, op, err)
 	}
-	return do(ctx, s, op, func(ctx context.Context, t turn) (int64, error) {
+	return update(ctx, s, op, func(ctx context.Context, t txn) (int64, error) {
 		if err := may(ctx, t); err != nil {
 			return 0, err
 		}
@@ -103,7 +103,7 @@ func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta sto
 // Delete removes the checkpoint and its parts. Deleting one that does not exist is not an error.
 func (s *Store) Delete(ctx context.Context, key store.Key) error {
 	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.StmtContext(ctx, s.writing[removeSQL]).ExecContext(ctx, []byte(key.Account), []byte(key.Run))
+		_, err := tx.StmtContext(ctx, s.writing[deleteCheckpointSQL]).ExecContext(ctx, []byte(key.Account), []byte(key.Run))
 		return err
 	})
 	if err != nil {
@@ -113,10 +113,10 @@ func (s *Store) Delete(ctx context.Context, key store.Key) error {
 }
 
 // save applies the delta, or returns ErrStale.
-func (t turn) save(ctx context.Context, key store.Key, base int64, delta store.Delta) error {
-	text, values := createSQL, []any{key.Account, key.Run}
+func (t txn) save(ctx context.Context, key store.Key, base int64, delta store.Delta) error {
+	text, values := createCheckpointSQL, []any{key.Account, key.Run}
 	if base != 0 {
-		text, values = advanceSQL, append(values, base)
+		text, values = advanceVersionSQL, append(values, base)
 	}
 	changed, err := t.exec(ctx, text, values...)
 	if err == nil && changed == 0 {
@@ -126,7 +126,7 @@ func (t turn) save(ctx context.Context, key store.Key, base int64, delta store.D
 		return err
 	}
 	for _, name := range delta.Delete {
-		if _, err := t.exec(ctx, dropSQL, key.Account, key.Run, name); err != nil {
+		if _, err := t.exec(ctx, deletePartSQL, key.Account, key.Run, name); err != nil {
 			return err
 		}
 	}
@@ -135,29 +135,29 @@ func (t turn) save(ctx context.Context, key store.Key, base int64, delta store.D
 		if data == nil {
 			data = []byte{} // nil would be NULL
 		}
-		if _, err := t.exec(ctx, putSQL, key.Account, key.Run, part.Name, data); err != nil {
+		if _, err := t.exec(ctx, putPartSQL, key.Account, key.Run, part.Name, data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// check refuses what must not reach the database.
-func check(key store.Key, delta store.Delta) error {
+// validateSave refuses what must not reach the database.
+func validateSave(key store.Key, delta store.Delta) error {
 	if key.Run == "" {
-		return store.ErrKey
+		return store.ErrInvalid
 	}
 	for _, name := range delta.Delete {
 		if name == "" {
-			return store.ErrKey
+			return store.ErrInvalid
 		}
 	}
 	for _, part := range delta.Put {
 		if part.Name == "" {
-			return store.ErrKey
+			return store.ErrInvalid
 		}
-		if len(part.Data) > maxPart {
-			return fmt.Errorf("%w: %d bytes", ErrTooBig, len(part.Data))
+		if len(part.Data) > maxValueSize {
+			return fmt.Errorf("%w: %d bytes", ErrTooLarge, len(part.Data))
 		}
 	}
 	return nil

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// matureSQL puts the runs whose delay is over among those that have none. Each is touched once, so that the claims after an
+	// endDelaysSQL puts the runs whose delay is over among those that have none. Each is touched once, so that the claims after an
 	// outage need not sort all that were delayed again and again.
-	matureSQL = `UPDATE runs INDEXED BY runs_ready SET ready_after = NULL WHERE status = 'ready' AND ready_after <= ?1`
+	endDelaysSQL = `UPDATE runs INDEXED BY runs_ready SET ready_after = NULL WHERE status = 'ready' AND ready_after <= ?1`
 
 	// The ways to find a run with something to do. The first row is the one.
 	readyRunSQL = `
@@ -21,52 +21,52 @@ WHERE status = 'ready' AND ready_after IS NULL ORDER BY ready_no LIMIT 1`
 SELECT account, run, status FROM runs INDEXED BY runs_ready
 WHERE status = 'ready' AND ready_after <= ?1 LIMIT 1`
 
-	overdueRunSQL = `
+	expiredLeaseSQL = `
 SELECT account, run, status FROM runs INDEXED BY runs_leased
 WHERE status = 'running' AND lease_until <= ?1 ORDER BY lease_until, run LIMIT 1`
 
-	thisRunSQL = `
+	claimableRunSQL = `
 SELECT account, run, status FROM runs
 WHERE account = ?2 AND run = ?3
   AND (status = 'ready' AND coalesce(ready_after <= ?1, TRUE) OR status = 'running' AND lease_until <= ?1)`
 
-	takeRunSQL = `
+	claimRunSQL = `
 UPDATE runs SET status = 'running', attempts = attempts + (status = 'running'), fence = fence + 1, owner = ?3, lease_until = ?4, ready_after = NULL, updated_at = ?5
 WHERE account = ?1 AND run = ?2
 RETURNING ` + runColumns
 
-	// undoneSQL lists what was decided and not applied.
-	undoneSQL = `
+	// unappliedSQL lists what was decided and not applied.
+	unappliedSQL = `
 SELECT ` + interruptColumns + ` FROM interrupts AS i INDEXED BY interrupts_unapplied
 WHERE i.account = ?1 AND i.run = ?2 AND i.applied = 0 AND i.state = 'decided' ORDER BY i.place`
 
-	// owned is the condition under which a lease is good. The time does not matter: only the fence does.
-	owned = `account = ?1 AND run = ?2 AND fence = ?3 AND status = 'running'` //mutate:sqlite-lease-fence
+	// ownedCondition is the condition under which a lease is good. The time does not matter: only the fence does.
+	ownedCondition = `account = ?1 AND run = ?2 AND fence = ?3 AND status = 'running'` //mutate:sqlite-lease-fence
 
-	ownedSQL  = `SELECT 1 FROM runs WHERE ` + owned
-	renewSQL  = `UPDATE runs SET lease_until = ?4 WHERE ` + owned
-	setRefSQL = `UPDATE runs SET ref = ?4 WHERE ` + owned
+	checkLeaseSQL     = `SELECT 1 FROM runs WHERE ` + ownedCondition
+	renewSQL          = `UPDATE runs SET lease_until = ?4 WHERE ` + ownedCondition
+	setProviderRefSQL = `UPDATE runs SET ref = ?4 WHERE ` + ownedCondition
 
 	releaseSQL = `
 UPDATE runs SET status = 'ready', owner = NULL, lease_until = NULL, attempts = attempts + 1,
        ready_no = ` + nextReadyNo + `, ready_after = ?4, updated_at = ?5
-WHERE ` + owned
+WHERE ` + ownedCondition
 
 	// parkSQL: every run that is parked is held. The schema knows of another way to be parked, for the end of an effect, that nobody came to use.
 	parkSQL = `
 UPDATE runs SET status = 'parked', held = 1, owner = NULL, lease_until = NULL, attempts = attempts + 1, updated_at = ?4
-WHERE ` + owned
+WHERE ` + ownedCondition
 )
 
 // Claim takes a run that has something to do; see [store.Runs]. A claim that finds nothing does not disturb those who write.
-func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
+func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, error) {
 	const op = "claim a run in"
-	if _, found, err := s.look().todo(ctx, claim); err != nil {
+	if _, found, err := s.view().findClaimable(ctx, claim); err != nil {
 		return nil, s.fail(ctx, op, err)
 	} else if !found {
 		return nil, nil
 	}
-	return do(ctx, s, op, func(ctx context.Context, t turn) (*store.Work, error) { return t.claim(ctx, claim) })
+	return update(ctx, s, op, func(ctx context.Context, t txn) (*store.ClaimedRun, error) { return t.claim(ctx, claim) })
 }
 
 // candidate is a run with something to do.
@@ -76,80 +76,80 @@ type candidate struct {
 }
 
 // todo finds the run that a claim gets.
-func (t turn) todo(ctx context.Context, claim store.Claim) (c candidate, found bool, err error) {
+func (t txn) findClaimable(ctx context.Context, claim store.Claim) (c candidate, found bool, err error) {
 	dest := []any{&c.account, &c.run, &c.status}
 	if claim.Run != "" {
-		found, err = t.find(ctx, dest, thisRunSQL, t.now, claim.Account, claim.Run)
+		found, err = t.queryRow(ctx, dest, claimableRunSQL, t.now, claim.Account, claim.Run)
 		return c, found, err
 	}
-	found, err = t.find(ctx, dest, readyRunSQL)
+	found, err = t.queryRow(ctx, dest, readyRunSQL)
 	if !found && err == nil {
-		found, err = t.find(ctx, dest, delayedRunSQL, t.now) // only for readers: a claim lets them mature first
+		found, err = t.queryRow(ctx, dest, delayedRunSQL, t.now) // only for readers: a claim lets them mature first
 	}
 	if !found && err == nil {
-		found, err = t.find(ctx, dest, overdueRunSQL, t.now)
+		found, err = t.queryRow(ctx, dest, expiredLeaseSQL, t.now)
 	}
 	return c, found, err
 }
 
-func (t turn) claim(ctx context.Context, claim store.Claim) (*store.Work, error) {
-	if _, err := t.exec(ctx, matureSQL, t.now); err != nil {
+func (t txn) claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, error) {
+	if _, err := t.exec(ctx, endDelaysSQL, t.now); err != nil {
 		return nil, err
 	}
-	c, found, err := t.todo(ctx, claim)
+	c, found, err := t.findClaimable(ctx, claim)
 	if err != nil || !found { // somebody was faster
 		return nil, err
 	}
-	work := &store.Work{TakenOver: c.status == store.Running}
-	if _, err = t.find(ctx, runDest(&work.Run), takeRunSQL, c.account, c.run, claim.Owner, t.now+micros(claim.Lease), t.now); err != nil {
+	work := &store.ClaimedRun{TakenOver: c.status == store.StatusRunning}
+	if _, err = t.queryRow(ctx, runDest(&work.Run), claimRunSQL, c.account, c.run, claim.Owner, t.now+micros(claim.Lease), t.now); err != nil {
 		return nil, err
 	}
 	work.Lease = store.Lease{Account: c.account, Run: c.run, Fence: work.Run.Fence}
-	work.Decided, err = list(ctx, t, scanInterrupt, undoneSQL, c.account, c.run)
+	work.Decided, err = queryAll(ctx, t, scanInterrupt, unappliedSQL, c.account, c.run)
 	return work, err
 }
 
 // Renew extends a lease; see [store.Runs].
 func (s *Store) Renew(ctx context.Context, lease store.Lease, duration time.Duration) error {
-	_, err := do(ctx, s, "renew a lease in", func(ctx context.Context, t turn) (struct{}, error) {
-		return struct{}{}, t.change(ctx, lease, renewSQL, t.now+micros(duration))
+	_, err := update(ctx, s, "renew a lease in", func(ctx context.Context, t txn) (struct{}, error) {
+		return struct{}{}, t.updateOwned(ctx, lease, renewSQL, t.now+micros(duration))
 	})
 	return err
 }
 
 // SetRef notes how the provider calls the run; see [store.Runs].
-func (s *Store) SetRef(ctx context.Context, lease store.Lease, ref []byte) error {
-	_, err := do(ctx, s, "set a reference in", func(ctx context.Context, t turn) (struct{}, error) {
-		return struct{}{}, t.change(ctx, lease, setRefSQL, ref)
+func (s *Store) SetProviderRef(ctx context.Context, lease store.Lease, ref []byte) error {
+	_, err := update(ctx, s, "set a reference in", func(ctx context.Context, t txn) (struct{}, error) {
+		return struct{}{}, t.updateOwned(ctx, lease, setProviderRefSQL, ref)
 	})
 	return err
 }
 
 // Release gives a run back undone; see [store.Runs].
 func (s *Store) Release(ctx context.Context, lease store.Lease, release store.Release) error {
-	_, err := do(ctx, s, "release a run in", func(ctx context.Context, t turn) (struct{}, error) {
+	_, err := update(ctx, s, "release a run in", func(ctx context.Context, t txn) (struct{}, error) {
 		return struct{}{}, t.release(ctx, lease, release)
 	})
 	return err
 }
 
-func (t turn) release(ctx context.Context, lease store.Lease, release store.Release) error {
+func (t txn) release(ctx context.Context, lease store.Lease, release store.Release) error {
 	if release.Park {
-		if err := t.change(ctx, lease, parkSQL, t.now); err != nil {
+		if err := t.updateOwned(ctx, lease, parkSQL, t.now); err != nil {
 			return err
 		}
-		return t.note(ctx, lease.Account, lease.Run, store.EventParked, "")
+		return t.addEvent(ctx, lease.Account, lease.Run, store.EventParked, "")
 	}
 	var after any
 	if release.Delay > 0 {
 		after = t.now + micros(release.Delay)
 	}
-	t.touch(lease.Account, lease.Run)
-	return t.change(ctx, lease, releaseSQL, after, t.now)
+	t.markChanged(lease.Account, lease.Run)
+	return t.updateOwned(ctx, lease, releaseSQL, after, t.now)
 }
 
 // change changes the run of a lease that is still good.
-func (t turn) change(ctx context.Context, lease store.Lease, text string, values ...any) error {
+func (t txn) updateOwned(ctx context.Context, lease store.Lease, text string, values ...any) error {
 	changed, err := t.exec(ctx, text, append([]any{lease.Account, lease.Run, lease.Fence}, values...)...)
 	if err == nil && changed == 0 {
 		return store.ErrFenced
@@ -157,9 +157,9 @@ func (t turn) change(ctx context.Context, lease store.Lease, text string, values
 	return err
 }
 
-// owned returns ErrFenced unless the lease is still good. If it is, it stays so until the transaction ends.
-func (t turn) owned(ctx context.Context, lease store.Lease) error {
-	good, err := t.exists(ctx, ownedSQL, lease.Account, lease.Run, lease.Fence)
+// ownedCondition returns ErrFenced unless the lease is still good. If it is, it stays so until the transaction ends.
+func (t txn) checkLease(ctx context.Context, lease store.Lease) error {
+	good, err := t.exists(ctx, checkLeaseSQL, lease.Account, lease.Run, lease.Fence)
 	if err == nil && !good {
 		return store.ErrFenced
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// scanner is a row.
-type scanner interface{ Scan(dest ...any) error }
+// rowScanner is a row.
+type rowScanner interface{ Scan(dest ...any) error }
 
 // runColumns are what runDest takes.
 const runColumns = `account, run, state_key, generation, provider, graph, ref, input, outcome, input_digest,
@@ -17,8 +17,8 @@ const runColumns = `account, run, state_key, generation, provider, graph, ref, i
 
 func runDest(r *store.Run) []any {
 	return []any{
-		&r.Account, &r.ID, &r.StateKey, &r.Generation, &r.Provider, &r.Graph, sealed{&r.Ref}, sealed{&r.Input}, sealed{&r.Outcome}, &r.InputDigest,
-		&r.Status, &r.Fence, zero(&r.Owner), moment{&r.Until}, &r.Attempts, moment{&r.Created}, moment{&r.Updated},
+		&r.Account, &r.ID, &r.StateKey, &r.Generation, &r.Provider, &r.Graph, bytesScanner{&r.ProviderRef}, bytesScanner{&r.Input}, bytesScanner{&r.Outcome}, &r.InputDigest,
+		&r.Status, &r.Fence, orZero(&r.Owner), timeScanner{&r.LeaseUntil}, &r.Attempts, timeScanner{&r.Created}, timeScanner{&r.Updated},
 	}
 }
 
@@ -26,10 +26,10 @@ func runDest(r *store.Run) []any {
 const interruptColumns = `i.account, i.run, i.id, i.address, i.kind, i.data, i.answer_schema, i.shown, i.action, i.timeout,
        i.created_at, i.deadline, i.state, i.verdict, i.final, i.answer, i.decided_by, i.via, i.source, i.decided_at, i.resume, i.applied`
 
-func scanInterrupt(row scanner) (i store.Interrupt, err error) {
+func scanInterrupt(row rowScanner) (i store.Interrupt, err error) {
 	err = row.Scan(
-		&i.Account, &i.Run, &i.ID, &i.Address, &i.Kind, sealed{&i.Data}, sealed{&i.Schema}, &i.Shown, &i.Action, &i.Timeout,
-		moment{&i.Created}, moment{&i.Deadline}, &i.State, zero(&i.Verdict), zero(&i.Final), sealed{&i.Answer}, zero(&i.By), zero(&i.Via), zero(&i.Source), moment{&i.At}, zero(&i.ResumeID), &i.Applied,
+		&i.Account, &i.Run, &i.ID, &i.Address, &i.Kind, bytesScanner{&i.Data}, bytesScanner{&i.AnswerSchema}, &i.ShownDigest, &i.ActionDigest, &i.Timeout,
+		timeScanner{&i.Created}, timeScanner{&i.Deadline}, &i.State, orZero(&i.Verdict), orZero(&i.ApprovedDigest), bytesScanner{&i.Answer}, orZero(&i.DecidedBy), orZero(&i.DecidedVia), orZero(&i.Source), timeScanner{&i.DecidedAt}, orZero(&i.ResumeID), &i.Applied,
 	)
 	return i, err
 }
@@ -39,7 +39,7 @@ const effectColumns = `account, run, interrupt, number, digest, target_key, fenc
 
 func effectDest(e *store.Effect) []any {
 	return []any{
-		&e.Account, &e.Run, &e.Interrupt, &e.Number, &e.Digest, &e.Key, &e.Fence, &e.State, sealed{&e.Receipt}, &e.Error, moment{&e.Started}, moment{&e.Ended},
+		&e.Account, &e.Run, &e.Interrupt, &e.Attempt, &e.ActionDigest, &e.IdempotencyKey, &e.Fence, &e.State, bytesScanner{&e.Receipt}, &e.Error, timeScanner{&e.Started}, timeScanner{&e.Ended},
 	}
 }
 
@@ -50,26 +50,26 @@ func effectDest(e *store.Effect) []any {
 const receiptColumns = `s.run, s.result, s.interrupt, s.created_at, coalesce(s.outcome,
        (SELECT outcome FROM runs AS r WHERE r.account = s.account AND r.run = s.run AND r.rests = s.rest))`
 
-func receiptDest(r *store.Receipt) []any {
-	return []any{&r.Run, &r.Result, &r.Interrupt, moment{&r.At}, sealed{&r.Outcome}}
+func receiptDest(r *store.DecisionReceipt) []any {
+	return []any{&r.Run, &r.Result, &r.Interrupt, timeScanner{&r.At}, bytesScanner{&r.Outcome}}
 }
 
-// nullable takes NULL as the zero value.
-type nullable[T any] struct{ to *T }
+// nullScanner takes NULL as the zero value.
+type nullScanner[T any] struct{ to *T }
 
-func zero[T any](to *T) nullable[T] { return nullable[T]{to} }
+func orZero[T any](to *T) nullScanner[T] { return nullScanner[T]{to} }
 
-func (n nullable[T]) Scan(src any) error {
+func (n nullScanner[T]) Scan(src any) error {
 	var value sql.Null[T]
 	err := value.Scan(src)
 	*n.to = value.V
 	return err
 }
 
-// sealed takes bytes and tells NULL, which is nil, from empty. The driver has nil for both, but of different types.
-type sealed struct{ to *[]byte }
+// bytesScanner takes bytes and tells NULL, which is nil, from empty. The driver has nil for both, but of different types.
+type bytesScanner struct{ to *[]byte }
 
-func (s sealed) Scan(src any) error {
+func (s bytesScanner) Scan(src any) error {
 	switch data := src.(type) {
 	case nil:
 		*s.to = nil
@@ -81,10 +81,10 @@ func (s sealed) Scan(src any) error {
 	return nil
 }
 
-// text takes bytes that are kept as text; NULL is nil.
-type text struct{ to *[]byte }
+// textScanner takes bytes that are kept as text; NULL is nil.
+type textScanner struct{ to *[]byte }
 
-func (t text) Scan(src any) error {
+func (t textScanner) Scan(src any) error {
 	switch words := src.(type) {
 	case nil:
 		*t.to = nil
@@ -96,22 +96,22 @@ func (t text) Scan(src any) error {
 	return nil
 }
 
-// moment takes a time; NULL is none.
-type moment struct{ to *time.Time }
+// timeScanner takes a time; NULL is none.
+type timeScanner struct{ to *time.Time }
 
-func (m moment) Scan(src any) error {
+func (m timeScanner) Scan(src any) error {
 	switch at := src.(type) {
 	case nil:
 		*m.to = time.Time{}
 	case int64:
-		*m.to = atMicro(at)
+		*m.to = timeOf(at)
 	default:
 		return fmt.Errorf("%T instead of a time", src)
 	}
 	return nil
 }
 
-func atMicro(at int64) time.Time { return time.UnixMicro(at).UTC() }
+func timeOf(at int64) time.Time { return time.UnixMicro(at).UTC() }
 
 // micros rounds up: nothing ends earlier than it was said to.
 func micros(d time.Duration) int64 {

@@ -11,16 +11,16 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// refused is a write that the database refuses, and a part of what it says.
-type refused struct{ name, refusal, write string }
+// forbiddenWrite is a write that the database refuses, and a part of what it says.
+type forbiddenWrite struct{ name, refusal, write string }
 
-// forbidden are writes that the database refuses, whoever tries: a bug of ours, another build, somebody with a shell.
+// forbiddenWrites are writes that the database refuses, whoever tries: a bug of ours, another build, somebody with a shell.
 //
-// b'…' stands for the bytes of a text. The book that they meet is that of [scene].
-var forbidden = []refused{
+// b'…' stands for the bytes of a text. The book that they meet is that of [populatedStore].
+var forbiddenWrites = []forbiddenWrite{
 	// I4: no effect without an approve of exactly this.
 	{"effect before a decision", "FOREIGN KEY", effect(`b'acme', b'busy', b'open', 1, b'action-open', 2`)},
 	{"effect of a rejected action", "FOREIGN KEY", effect(`b'acme', b'busy', b'no', 1, b'action-no', 2`)},
@@ -74,15 +74,15 @@ var forbidden = []refused{
 	{"person after the deadline", "others_only_before_deadline", decision(`verdict = 'reject', decided_at = 9e15`, `id = b'due'`)},
 
 	// I4, I11: what was never asked is decided by a policy alone, and only as an approve of what the owner is about to do.
-	{"policy that rejects", "only a policy", allowing(`b'busy', 'decided', 'policy', 'reject', b'a', b'a', 1, NULL, NULL`)},
-	{"policy that allows something else", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'b', b'a', 1, NULL, NULL`)},
-	{"policy that allows nothing in particular", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'', b'', 1, NULL, NULL`)},
-	{"policy that leaves work", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 0, NULL, NULL`)},
-	{"policy with a deadline", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, 9e15, NULL`)},
-	{"policy with an answer", "only a policy", allowing(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, b'yes'`)},
-	{"policy for a run without an owner", "only a policy", allowing(`b'asleep', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, NULL`)},
-	{"clock that decides what was never asked", "only a policy", allowing(`b'busy', 'decided', 'clock', 'approve', b'a', b'a', 1, NULL, NULL`)},
-	{"question that was withdrawn before it was asked", "only a policy", allowing(`b'busy', 'withdrawn', NULL, NULL, NULL, b'a', 0, NULL, NULL`)},
+	{"policy that rejects", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'reject', b'a', b'a', 1, NULL, NULL`)},
+	{"policy that allows something else", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'approve', b'b', b'a', 1, NULL, NULL`)},
+	{"policy that allows nothing in particular", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'approve', b'', b'', 1, NULL, NULL`)},
+	{"policy that leaves work", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 0, NULL, NULL`)},
+	{"policy with a deadline", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, 9e15, NULL`)},
+	{"policy with an answer", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, b'yes'`)},
+	{"policy for a run without an owner", "only a policy", mutateRow(`b'asleep', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, NULL`)},
+	{"clock that decides what was never asked", "only a policy", mutateRow(`b'busy', 'decided', 'clock', 'approve', b'a', b'a', 1, NULL, NULL`)},
+	{"question that was withdrawn before it was asked", "only a policy", mutateRow(`b'busy', 'withdrawn', NULL, NULL, NULL, b'a', 0, NULL, NULL`)},
 
 	// I2: an accepted decision is never lost.
 	{"decided without a verdict", "verdict_exactly_when_decided", `UPDATE interrupts SET state = 'decided' WHERE id = b'open'`},
@@ -135,7 +135,7 @@ var forbidden = []refused{
 	{"text for bytes", "cannot store TEXT", run(`'acme', b'new', b'key-new', 1`)},
 }
 
-func allowing(values string) string {
+func mutateRow(values string) string {
 	return `INSERT INTO interrupts (account, id, place, address, kind, shown, timeout, created_at, via, decided_by, decided_at, run, state, source, verdict, final, action, applied, deadline, answer)
 	        VALUES (b'acme', b'new', 9, b'', b'', b'', 0, 0, b'', b'policy', 1, ` + values + `)`
 }
@@ -172,48 +172,48 @@ func inHex(text string) string {
 	})
 }
 
-// scene is a book with something of everything. Run busy has an owner, and has begun the first and ended the second effect of
+// populatedStore is a book with something of everything. Run busy has an owner, and has begun the first and ended the second effect of
 // what Ann approved; asleep waits; slept waits again, after one decision was applied; over was cancelled after one decision was applied; second has an owner and no questions; done is
 // over, and has something sealed everywhere.
-func scene(t *testing.T) *Store {
+func populatedStore(t *testing.T) *Store {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	over := booktest.Begin(t, s, "over")
-	booktest.Rest(t, s, over, nil, "was", "late")
-	booktest.Accepted(t, s, booktest.Say("over", "0", store.Approve, "was"))
-	over = booktest.Claim(t, s, "over")
-	booktest.Rest(t, s, over, []string{"was"}, "late")
-	if _, err := s.Cancel(t.Context(), "acme", "over", store.Cancelled, nil, store.Beside{}); err != nil {
+	over := fixture.CreateRun(t, s, "over")
+	fixture.EndExecution(t, s, over, nil, "was", "late")
+	fixture.MustAccept(t, s, fixture.Decision("over", "0", store.VerdictApprove, "was"))
+	over = fixture.MustClaim(t, s, "over")
+	fixture.EndExecution(t, s, over, []string{"was"}, "late")
+	if _, err := s.Cancel(t.Context(), "acme", "over", store.StatusCancelled, nil, store.Writes{}); err != nil {
 		t.Fatal(err)
 	}
 	done(t, s)
-	booktest.Rest(t, s, booktest.Begin(t, s, "asleep"), nil, "asleep")
-	booktest.Rest(t, s, booktest.Begin(t, s, "slept"), nil, "before", "after")
-	booktest.Accepted(t, s, booktest.Say("slept", "slept", store.Approve, "before"))
-	booktest.Rest(t, s, booktest.Claim(t, s, "slept"), []string{"before"}, "after")
-	booktest.Begin(t, s, "second")
-	many := booktest.Asking(nil, "yes", "no", "open", "due", "gone", "held")
+	fixture.EndExecution(t, s, fixture.CreateRun(t, s, "asleep"), nil, "asleep")
+	fixture.EndExecution(t, s, fixture.CreateRun(t, s, "slept"), nil, "before", "after")
+	fixture.MustAccept(t, s, fixture.Decision("slept", "slept", store.VerdictApprove, "before"))
+	fixture.EndExecution(t, s, fixture.MustClaim(t, s, "slept"), []string{"before"}, "after")
+	fixture.CreateRun(t, s, "second")
+	many := fixture.WaitingEnd(nil, "yes", "no", "open", "due", "gone", "held")
 	many.Open[2].Data = nil
-	if _, err := s.Rest(t.Context(), booktest.Begin(t, s, "busy"), many); err != nil {
+	if _, err := s.EndExecution(t.Context(), fixture.CreateRun(t, s, "busy"), many); err != nil {
 		t.Fatal(err)
 	}
-	booktest.Accepted(t, s, booktest.Say("busy", "1", store.Approve, "yes"))
-	booktest.Accepted(t, s, booktest.Say("busy", "2", store.Reject, "no"))
-	busy := booktest.Claim(t, s, "busy")
+	fixture.MustAccept(t, s, fixture.Decision("busy", "1", store.VerdictApprove, "yes"))
+	fixture.MustAccept(t, s, fixture.Decision("busy", "2", store.VerdictReject, "no"))
+	busy := fixture.MustClaim(t, s, "busy")
 	for n := 1; n <= 2; n++ {
-		if _, begun, err := s.Begin(t.Context(), busy, store.NewEffect{Interrupt: "yes", Number: n, Digest: "action-yes"}); err != nil || !begun {
+		if _, begun, err := s.BeginEffect(t.Context(), busy, store.NewEffect{Interrupt: "yes", Attempt: n, ActionDigest: "action-yes"}); err != nil || !begun {
 			t.Fatal(begun, err)
 		}
 	}
-	if err := s.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "yes", Number: 2, State: store.Succeeded}); err != nil {
+	if err := s.EndEffect(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "yes", Attempt: 2, State: store.EffectSucceeded}); err != nil {
 		t.Fatal(err)
 	}
-	if receipt, err := s.Decide(t.Context(), booktest.Say("busy", "refused", store.Approve, "unknown")); err != nil || receipt.Result != store.Unknown {
+	if receipt, err := s.Decide(t.Context(), fixture.Decision("busy", "refused", store.VerdictApprove, "unknown")); err != nil || receipt.Result != store.ResultNotFound {
 		t.Fatal(receipt, err)
 	}
 	if _, err := s.writer.ExecContext(t.Context(), inHex(`UPDATE interrupts SET state = 'withdrawn' WHERE id = b'gone'`)); err != nil {
 		t.Fatal(err)
 	}
-	atTheDesk(t, s)
+	addDocuments(t, s)
 	return s
 }
 
@@ -225,39 +225,39 @@ func done(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	run := booktest.NewRun("done")
-	run.Ref, run.Input = []byte("ref"), []byte("input")
+	run := fixture.NewRun("done")
+	run.ProviderRef, run.Input = []byte("ref"), []byte("input")
 	lease, err := s.Create(t.Context(), run)
 	must(err)
-	asked := booktest.Asking(nil, "told")
+	asked := fixture.WaitingEnd(nil, "told")
 	asked.Open[0].Data = []byte("question")
-	_, err = s.Rest(t.Context(), lease, asked)
+	_, err = s.EndExecution(t.Context(), lease, asked)
 	must(err)
-	word := booktest.Say("done", "done", store.Approve, "told")
+	word := fixture.Decision("done", "done", store.VerdictApprove, "told")
 	word.Answers[0].Data = []byte("yes")
-	booktest.Accepted(t, s, word)
-	lease = booktest.Claim(t, s, "done")
-	_, _, err = s.Begin(t.Context(), lease, store.NewEffect{Interrupt: "told", Number: 3, Digest: "action-told"})
+	fixture.MustAccept(t, s, word)
+	lease = fixture.MustClaim(t, s, "done")
+	_, _, err = s.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "told", Attempt: 3, ActionDigest: "action-told"})
 	must(err)
-	must(s.End(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "told", Number: 3, State: store.Succeeded, Receipt: []byte("receipt")}))
-	told := booktest.Asking([]string{"told"}, "more")
+	must(s.EndEffect(t.Context(), store.EffectEnd{Account: "acme", Interrupt: "told", Attempt: 3, State: store.EffectSucceeded, Receipt: []byte("receipt")}))
+	told := fixture.WaitingEnd([]string{"told"}, "more")
 	told.Outcome = []byte("outcome")
-	_, err = s.Rest(t.Context(), lease, told)
+	_, err = s.EndExecution(t.Context(), lease, told)
 	must(err)
-	booktest.Accepted(t, s, booktest.Say("done", "last", store.Approve, "more"))
-	_, err = s.Rest(t.Context(), booktest.Claim(t, s, "done"), store.Rest{Status: store.Completed, Applied: []string{"more"}, Outcome: []byte("the last outcome")})
+	fixture.MustAccept(t, s, fixture.Decision("done", "last", store.VerdictApprove, "more"))
+	_, err = s.EndExecution(t.Context(), fixture.MustClaim(t, s, "done"), store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{"more"}, Outcome: []byte("the last outcome")})
 	must(err)
-	_, err = s.Once(t.Context(), "name", []byte("value"))
+	_, err = s.PutIfAbsent(t.Context(), "name", []byte("value"))
 	must(err)
 	for _, id := range []string{"good", "revoked"} {
-		must(s.AddCredential(t.Context(), store.Credential{ID: id, Account: "acme", Hash: []byte("hash")}, store.Beside{}))
+		must(s.AddCredential(t.Context(), store.Credential{ID: id, Account: "acme", Hash: []byte("hash")}, store.Writes{}))
 	}
-	must(s.RevokeCredential(t.Context(), "acme", "revoked", store.Beside{}))
+	must(s.RevokeCredential(t.Context(), "acme", "revoked", store.Writes{}))
 }
 
-func TestConstraints_TheDatabaseRefuses(t *testing.T) {
-	s := scene(t)
-	for _, test := range slices.Concat(forbidden, forbiddenLater, forbiddenToSignIn, forbiddenAtTheDesk) {
+func TestConstraints_ForbiddenWritesAreRejected(t *testing.T) {
+	s := populatedStore(t)
+	for _, test := range slices.Concat(forbiddenWrites, forbiddenMaintenanceWrites, forbiddenCredentialWrites, forbiddenDocumentWrites) {
 		t.Run(test.name, func(t *testing.T) {
 			tx, err := s.writer.BeginTx(t.Context(), nil)
 			if err != nil {
@@ -269,7 +269,7 @@ func TestConstraints_TheDatabaseRefuses(t *testing.T) {
 				rows, _ := result.RowsAffected()
 				t.Fatalf("%d rows were written by\n%s", rows, test.write)
 			}
-			if code(err)&0xff != sqlite3.SQLITE_CONSTRAINT || !strings.Contains(err.Error(), test.refusal) {
+			if resultCode(err)&0xff != sqlite3.SQLITE_CONSTRAINT || !strings.Contains(err.Error(), test.refusal) {
 				t.Errorf("refused as %q, want something with %q", err, test.refusal)
 			}
 		})
@@ -277,8 +277,8 @@ func TestConstraints_TheDatabaseRefuses(t *testing.T) {
 }
 
 // Every trigger is there for something: without it, one of the forbidden writes passes.
-func TestConstraints_NoTriggerIsIdle(t *testing.T) {
-	s := scene(t)
+func TestConstraints_EveryTriggerRejectsAWrite(t *testing.T) {
+	s := populatedStore(t)
 	for _, trigger := range triggers(t, s) {
 		tx, err := s.writer.BeginTx(t.Context(), nil)
 		if err != nil {
@@ -288,7 +288,7 @@ func TestConstraints_NoTriggerIsIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		passed := 0
-		for _, test := range slices.Concat(forbidden, forbiddenLater, forbiddenToSignIn, forbiddenAtTheDesk) {
+		for _, test := range slices.Concat(forbiddenWrites, forbiddenMaintenanceWrites, forbiddenCredentialWrites, forbiddenDocumentWrites) {
 			if !strings.Contains(trigger.text, test.refusal) { // not this one's business
 				continue
 			}
@@ -331,8 +331,8 @@ func triggers(t *testing.T, s *Store) (all []trigger) {
 }
 
 // What the table above forbids must be forbidden for its own reason: without the one thing that is wrong, the write passes.
-func TestConstraints_TheDatabaseAllows(t *testing.T) {
-	s := scene(t)
+func TestConstraints_AllowedWritesPass(t *testing.T) {
+	s := populatedStore(t)
 	for name, write := range map[string]string{
 		"effect of what was approved":          effect(`b'acme', b'busy', b'yes', 9, b'action-yes', 2`),
 		"end of an effect":                     `UPDATE effects SET state = 'failed', ended_at = 1 WHERE number = 1`,
@@ -355,15 +355,15 @@ func TestConstraints_TheDatabaseAllows(t *testing.T) {
 		"end from outside":                     `UPDATE runs SET status = 'cancelled', fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = b'busy'`,
 		"takeover":                             `UPDATE runs SET owner = b'other', fence = fence + 1 WHERE run = b'busy'`,
 		"run that is parked by somebody":       `UPDATE runs SET status = 'parked', held = 1, owner = NULL, lease_until = NULL WHERE run = b'busy'`,
-		"word of a policy on what it allows":   allowing(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, NULL`),
+		"word of a policy on what it allows":   mutateRow(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, NULL`),
 		"deletion of what nobody goes on with": `DELETE FROM interrupts WHERE id = b'was'`,
 	} {
-		allows(t, s, name, write)
+		wantAllowed(t, s, name, write)
 	}
 }
 
-// allows checks that a write passes, and changes a row.
-func allows(t *testing.T, s *Store, name, write string) {
+// wantAllowed checks that a write passes, and changes a row.
+func wantAllowed(t *testing.T, s *Store, name, write string) {
 	t.Run(name, func(t *testing.T) {
 		tx, err := s.writer.BeginTx(t.Context(), nil)
 		if err != nil {

@@ -20,22 +20,22 @@ INSERT INTO credentials (id, account, name, role, hash, created_at, expires_at) 
 	revokeCredentialSQL = `UPDATE credentials SET revoked_at = ?3 WHERE id = ?1 AND account = ?2 AND revoked_at IS NULL`
 )
 
-func scanCredential(row scanner) (c store.Credential, err error) {
-	err = row.Scan(&c.ID, &c.Account, &c.Name, &c.Role, &c.Hash, moment{&c.Created}, moment{&c.Expires}, moment{&c.Revoked})
+func scanCredential(row rowScanner) (c store.Credential, err error) {
+	err = row.Scan(&c.ID, &c.Account, &c.Name, &c.Role, &c.Hash, timeScanner{&c.Created}, timeScanner{&c.Expires}, timeScanner{&c.Revoked})
 	return c, err
 }
 
 // AddCredential keeps a new credential; see [store.Credentials].
-func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Beside) error {
-	if err := beside.Check(); err != nil {
+func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Writes) error {
+	if err := beside.Validate(); err != nil {
 		return err
 	}
-	_, err := do(ctx, s, "add a credential to", func(ctx context.Context, t turn) (struct{}, error) {
+	_, err := update(ctx, s, "add a credential to", func(ctx context.Context, t txn) (struct{}, error) {
 		if c.ID == "" {
-			return struct{}{}, store.ErrKey
+			return struct{}{}, store.ErrInvalid
 		}
 		if known, err := t.exists(ctx, credentialExistsSQL, c.ID); err != nil || known {
-			return struct{}{}, orExists(err)
+			return struct{}{}, asErrExists(err)
 		}
 		var expires any
 		if !c.Expires.IsZero() {
@@ -44,14 +44,14 @@ func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside st
 		if _, err := t.exec(ctx, addCredentialSQL, c.ID, c.Account, c.Name, c.Role, c.Hash, t.now, expires); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, t.beside(ctx, c.Account, beside) //mutate:sqlite-key-creation-audited
+		return struct{}{}, t.applyWrites(ctx, c.Account, beside) //mutate:sqlite-key-creation-audited
 	})
 	return err
 }
 
 const credentialExistsSQL = `SELECT 1 FROM credentials WHERE id = ?1`
 
-func orExists(err error) error {
+func asErrExists(err error) error {
 	if err == nil {
 		return store.ErrExists
 	}
@@ -60,7 +60,7 @@ func orExists(err error) error {
 
 // Credential returns a credential by its id; see [store.Credentials].
 func (s *Store) Credential(ctx context.Context, id string) (store.Credential, error) {
-	found, err := list(ctx, s.look(), scanCredential, credentialSQL, id)
+	found, err := queryAll(ctx, s.view(), scanCredential, credentialSQL, id)
 	if err == nil && len(found) == 0 {
 		err = store.ErrNotFound
 	}
@@ -72,7 +72,7 @@ func (s *Store) Credential(ctx context.Context, id string) (store.Credential, er
 
 // Credentials lists those of an account; see [store.Credentials].
 func (s *Store) Credentials(ctx context.Context, account string) ([]store.Credential, error) {
-	all, err := list(ctx, s.look(), scanCredential, credentialsOfSQL, account)
+	all, err := queryAll(ctx, s.view(), scanCredential, credentialsOfSQL, account)
 	if err != nil {
 		return nil, s.fail(ctx, "list credentials of", err)
 	}
@@ -80,19 +80,19 @@ func (s *Store) Credentials(ctx context.Context, account string) ([]store.Creden
 }
 
 // RevokeCredential ends a credential; see [store.Credentials].
-func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Beside) error {
-	if err := beside.Check(); err != nil {
+func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
+	if err := beside.Validate(); err != nil {
 		return err
 	}
-	_, err := do(ctx, s, "revoke a credential in", func(ctx context.Context, t turn) (struct{}, error) {
+	_, err := update(ctx, s, "revoke a credential in", func(ctx context.Context, t txn) (struct{}, error) {
 		changed, err := t.exec(ctx, revokeCredentialSQL, id, account, t.now)
 		if err != nil {
 			return struct{}{}, err
 		}
 		if changed > 0 {
-			return struct{}{}, t.beside(ctx, account, beside) //mutate:sqlite-key-revocation-audited
+			return struct{}{}, t.applyWrites(ctx, account, beside) //mutate:sqlite-key-revocation-audited
 		}
-		known, err := t.exists(ctx, credentialHereSQL, id, account)
+		known, err := t.exists(ctx, credentialOfAccountSQL, id, account)
 		if err == nil && !known {
 			err = store.ErrNotFound
 		}
@@ -101,17 +101,17 @@ func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside
 	return err
 }
 
-const credentialHereSQL = `SELECT 1 FROM credentials WHERE id = ?1 AND account = ?2`
+const credentialOfAccountSQL = `SELECT 1 FROM credentials WHERE id = ?1 AND account = ?2`
 
 // The ids of one prefix are neighbours, so nothing else is read; substr stands for the end of them.
-const forgetCredentialsSQL = `
+const purgeCredentialsSQL = `
 DELETE FROM credentials WHERE id IN (
     SELECT id FROM credentials WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 AND (expires_at < ?2 OR revoked_at < ?2) LIMIT ?3)`
 
 // ForgetCredentials deletes those that were over before a time; see [store.Credentials].
-func (s *Store) ForgetCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
-	return do(ctx, s, "forget credentials of", func(ctx context.Context, t turn) (int, error) {
-		forgotten, err := t.exec(ctx, forgetCredentialsSQL, prefix, before.UnixMicro(), limit)
+func (s *Store) PurgeCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
+	return update(ctx, s, "forget credentials of", func(ctx context.Context, t txn) (int, error) {
+		forgotten, err := t.exec(ctx, purgeCredentialsSQL, prefix, before.UnixMicro(), limit)
 		return int(forgotten), err
 	})
 }

@@ -9,7 +9,7 @@
 //
 //	lease, err := book.Create(ctx, store.NewRun{Account: "acme", ID: "demo-1", StateKey: "refund-4711", Owner: host, Lease: time.Minute})
 //	version, err := book.Fenced(lease).Save(ctx, key, 0, store.Delta{Put: []store.Part{{Name: "run", Data: head}}})
-//	status, err := book.Rest(ctx, lease, store.Rest{Status: store.Waiting, Open: questions})
+//	status, err := book.Rest(ctx, lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: questions})
 //	...
 //	receipt, err := book.Decide(ctx, decision)                                      // any process, any time later
 //	work, err := book.Claim(ctx, store.Claim{Owner: host, Lease: time.Minute})      // goes on from book.Load(ctx, key)

@@ -48,11 +48,11 @@ var (
 	// ErrCorrupt says that the file is damaged. Restore a backup.
 	ErrCorrupt = errors.New("database file is damaged")
 
-	// ErrTooBig says that a part is larger than SQLite can keep (one billion bytes). Nothing was changed.
-	ErrTooBig = errors.New("part is too big")
+	// ErrTooLarge says that a part is larger than SQLite can keep (one billion bytes). Nothing was changed.
+	ErrTooLarge = errors.New("part is too big")
 
-	// ErrAskedElsewhere says that an interrupt of this id was asked by another run of the account. Nothing was changed.
-	ErrAskedElsewhere = errors.New("another run has an interrupt of this id")
+	// ErrInterruptOfAnotherRun says that an interrupt of this id was asked by another run of the account. Nothing was changed.
+	ErrInterruptOfAnotherRun = errors.New("another run has an interrupt of this id")
 
 	// ErrClosed says that the Store was closed.
 	ErrClosed = errors.New("store is closed")
@@ -64,15 +64,15 @@ func wrap(op, name string, err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
 	}
-	if kind := kindOf(err); kind != nil {
+	if kind := classify(err); kind != nil {
 		return fmt.Errorf("sqlite: %s %s: %w: %w", op, name, kind, err)
 	}
 	return fmt.Errorf("sqlite: %s %s: %w", op, name, err)
 }
 
-// kindOf returns the error of this package that an error of the driver stands for, or nil.
-func kindOf(err error) error {
-	switch code(err) & 0xff {
+// classify returns the error of this package that an error of the driver stands for, or nil.
+func classify(err error) error {
+	switch resultCode(err) & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return ErrLocked
 	case sqlite3.SQLITE_FULL:
@@ -82,22 +82,22 @@ func kindOf(err error) error {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return ErrCorrupt
 	case sqlite3.SQLITE_TOOBIG:
-		return ErrTooBig
+		return ErrTooLarge
 	}
 	return nil
 }
 
-// withoutRoom says of an error of Open that the disk is full, where SQLite calls it an I/O error: the file beside the log cannot grow. It is not for writes: there the error may come
+// asDiskFull says of an error of Open that the disk is full, where SQLite calls it an I/O error: the file beside the log cannot grow. It is not for writes: there the error may come
 // after a commit is in the log, and is not [ErrFull], which says that nothing was changed.
-func withoutRoom(err error) error {
-	if code(err) == sqlite3.SQLITE_IOERR_SHMSIZE {
+func asDiskFull(err error) error {
+	if resultCode(err) == sqlite3.SQLITE_IOERR_SHMSIZE {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return err
 }
 
-// code returns SQLite's extended result code, or 0 if the error is not SQLite's.
-func code(err error) int {
+// resultCode returns SQLite's extended result code, or 0 if the error is not SQLite's.
+func resultCode(err error) int {
 	if sqliteErr, ok := errors.AsType[*driver.Error](err); ok {
 		return sqliteErr.Code()
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	noteSQL = `
+	addEventSQL = `
 INSERT INTO events (account, run, number, kind, interrupt, at)
 VALUES (?1, ?2, 1 + coalesce((SELECT max(number) FROM events WHERE account = ?1 AND run = ?2), 0), ?3, ?4, ?5)`
 
@@ -25,23 +25,23 @@ SELECT ` + eventColumns + `, id FROM events INDEXED BY events_feed WHERE account
 	lastEventSQL = `SELECT seq FROM sqlite_sequence WHERE name = 'events'`
 )
 
-// mostEvents is how many are returned at once.
-const mostEvents = 1000
+// maxEvents is how many are returned at once.
+const maxEvents = 1000
 
 // note writes down what happened to a run, in the transaction in which it happens.
-func (t turn) note(ctx context.Context, account, run string, kind store.EventKind, interrupt string) error {
-	_, err := t.exec(ctx, noteSQL, account, run, kind, interrupt, t.now)
-	t.touch(account, run)
+func (t txn) addEvent(ctx context.Context, account, run string, kind store.EventKind, interrupt string) error {
+	_, err := t.exec(ctx, addEventSQL, account, run, kind, interrupt, t.now)
+	t.markChanged(account, run)
 	return err
 }
 
 // touch lets those who watch know, once the transaction is through.
-func (t turn) touch(account, run string) {
-	*t.touched = append(*t.touched, store.Key{Account: account, Run: run})
+func (t txn) markChanged(account, run string) {
+	*t.changed = append(*t.changed, store.Key{Account: account, Run: run})
 }
 
-// page is how many of something are returned: what was asked for, within bounds.
-func page(limit, otherwise int) int {
+// pageSize is how many of something are returned: what was asked for, within bounds.
+func pageSize(limit, otherwise int) int {
 	if limit <= 0 {
 		return otherwise
 	}
@@ -50,37 +50,37 @@ func page(limit, otherwise int) int {
 
 // Events returns the events of a run; see [store.Events].
 func (s *Store) Events(ctx context.Context, account, run string, after int64, limit int) ([]store.Event, error) {
-	events, err := list(ctx, s.look(), scanEvent, eventsSQL, account, run, after, page(limit, mostEvents))
+	events, err := queryAll(ctx, s.view(), scanEvent, eventsSQL, account, run, after, pageSize(limit, maxEvents))
 	if err != nil {
 		return nil, s.fail(ctx, "list events of", err)
 	}
 	return events, nil
 }
 
-func scanEvent(row scanner) (e store.Event, err error) {
+func scanEvent(row rowScanner) (e store.Event, err error) {
 	err = row.Scan(eventDest(&e)...)
 	return e, err
 }
 
 func eventDest(e *store.Event) []any {
-	return []any{&e.Account, &e.Run, &e.Number, &e.Kind, &e.Interrupt, moment{&e.At}}
+	return []any{&e.Account, &e.Run, &e.Seq, &e.Kind, &e.Interrupt, timeScanner{&e.At}}
 }
 
 // Feed returns events of all runs of an account; see [store.Events]. The cursor is the id of an event. Ids are in the order of the
 // commits, because there is one writer at a time.
 func (s *Store) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
 	const op = "read the feed of"
-	id, err := cursor(after)
+	id, err := feedCursor(after)
 	if err != nil {
 		return nil, "", err
 	}
 	last := id
-	events, err = list(ctx, s.look(), func(row scanner) (e store.Event, err error) {
+	events, err = queryAll(ctx, s.view(), func(row rowScanner) (e store.Event, err error) {
 		err = row.Scan(append(eventDest(&e), &last)...)
 		return e, err
-	}, feedSQL, account, id, page(limit, mostEvents))
+	}, feedSQL, account, id, pageSize(limit, maxEvents))
 	if err == nil && len(events) == 0 {
-		err = s.reached(ctx, id)
+		err = s.checkCursor(ctx, id)
 	}
 	if err != nil {
 		return nil, "", s.fail(ctx, op, err)
@@ -91,25 +91,25 @@ func (s *Store) Feed(ctx context.Context, account, after string, limit int) (eve
 	return events, strconv.FormatInt(last, 10), nil
 }
 
-func cursor(after string) (int64, error) {
+func feedCursor(after string) (int64, error) {
 	if after == "" {
 		return 0, nil
 	}
 	id, err := strconv.ParseInt(after, 10, 64)
 	if err != nil || id < 1 || strconv.FormatInt(id, 10) != after {
-		return 0, store.ErrKey
+		return 0, store.ErrInvalid
 	}
 	return id, nil
 }
 
 // reached returns ErrKey if there was never an event of this id: whoever waited behind it would miss what happens until there is.
-func (s *Store) reached(ctx context.Context, id int64) error {
+func (s *Store) checkCursor(ctx context.Context, id int64) error {
 	var newest int64 // 0 if there was never an event at all
-	if _, err := s.look().find(ctx, []any{&newest}, lastEventSQL); err != nil {
+	if _, err := s.view().queryRow(ctx, []any{&newest}, lastEventSQL); err != nil {
 		return err
 	}
 	if id > newest {
-		return store.ErrKey
+		return store.ErrInvalid
 	}
 	return nil
 }

@@ -57,20 +57,20 @@ func ExampleStore_Claim() {
 
 	lease, err := book.Create(ctx, store.NewRun{Account: "acme", ID: "run-1", StateKey: "refund-4711", Owner: "host-a", Lease: time.Minute})
 	fmt.Println("created, fence", lease.Fence, err)
-	status, err := book.Rest(ctx, lease, store.Rest{Status: store.Waiting, Open: []store.NewInterrupt{{ID: "int_1", Shown: "sha256:s", Action: "sha256:a"}}})
+	status, err := book.EndExecution(ctx, lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: []store.NewInterrupt{{ID: "int_1", ShownDigest: "sha256:s", ActionDigest: "sha256:a"}}})
 	fmt.Println(status, err)
 
 	receipt, err := book.Decide(ctx, store.Decision{
-		Account: "acme", Run: "run-1", ResumeID: "click-1", Actor: "ann", Body: "sha256:b",
-		Answers: []store.Answer{{Interrupt: "int_1", Verdict: store.Approve, Shown: "sha256:s", Final: "sha256:a"}},
+		Account: "acme", Run: "run-1", ResumeID: "click-1", Actor: "ann", BodyDigest: "sha256:b",
+		Answers: []store.Answer{{Interrupt: "int_1", Verdict: store.VerdictApprove, ShownDigest: "sha256:s", ApprovedDigest: "sha256:a"}},
 	})
 	fmt.Println(receipt.Result, err)
 
 	work, err := book.Claim(ctx, store.Claim{Owner: "host-b", Lease: time.Minute})
 	fmt.Println("claimed, fence", work.Lease.Fence, work.Decided[0].Verdict, err)
-	_, begun, err := book.Begin(ctx, work.Lease, store.NewEffect{Interrupt: "int_1", Number: 1, Digest: "sha256:a"})
+	_, begun, err := book.BeginEffect(ctx, work.Lease, store.NewEffect{Interrupt: "int_1", Attempt: 1, ActionDigest: "sha256:a"})
 	fmt.Println("may act:", begun, err)
-	_, _, err = book.Begin(ctx, work.Lease, store.NewEffect{Interrupt: "int_1", Number: 2, Digest: "sha256:other"})
+	_, _, err = book.BeginEffect(ctx, work.Lease, store.NewEffect{Interrupt: "int_1", Attempt: 2, ActionDigest: "sha256:other"})
 	fmt.Println(err)
 	// Output:
 	// created, fence 1 <nil>

@@ -37,11 +37,11 @@ func TestSave_DiskFullChangesNothing(t *testing.T) {
 
 // Somebody restored a backup, or cleaned up, and did not end the server. It went on with the old file, which had no name any more: what people decided from
 // then on was gone with the next restart, and readiness looked at nothing but the clock of the host.
-func TestFile_DeletedOrReplacedWhileItIsOpen(t *testing.T) {
+func TestFile_DeletedOrReplacedWhileOpenFailsWrites(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"deleted":  os.Remove,
 		"moved":    func(path string) error { return os.Rename(path, path+".old") },
-		"replaced": func(path string) error { return errors.Join(os.Rename(path, path+".old"), create(path)) },
+		"replaced": func(path string) error { return errors.Join(os.Rename(path, path+".old"), createFile(path)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "fermata.db")
@@ -71,7 +71,7 @@ func TestFile_DeletedOrReplacedWhileItIsOpen(t *testing.T) {
 
 // Somebody cleaned up what stood beside the file. The server went on, and said yes to people, with a log that had no name any more: what was in it was gone with the
 // next crash, and a command that opened the file meanwhile saw nothing of it, and wrote to another one.
-func TestFile_ALogThatIsDeletedWhileItIsOpen(t *testing.T) {
+func TestFile_WALDeletedWhileOpenFailsWrites(t *testing.T) {
 	for _, side := range []string{"-wal", "-shm"} {
 		t.Run(side, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "fermata.db")
@@ -98,7 +98,7 @@ func TestFile_ALogThatIsDeletedWhileItIsOpen(t *testing.T) {
 
 // A query that is cancelled costs its connection. The log stays as long as the Store, whatever becomes of its connections: one that was deleted with the last of them
 // would look as if somebody had done so.
-func TestFile_TheLogStaysWithoutAConnection(t *testing.T) {
+func TestFile_WALSurvivesALostConnection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	s := mustOpen(t, path)
 	mustSave(t, s, 0, "kept")
@@ -138,7 +138,7 @@ func TestSave_LockedByAnotherProgram(t *testing.T) {
 }
 
 // A save that waits for another save of this process waits in the pool, where its context can end the wait.
-func TestSave_WaitEndsWithTheContext(t *testing.T) {
+func TestSave_WaitEndsWithContext(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	mustSave(t, s, 0, "kept")
 	conn, err := s.writer.Conn(t.Context())
@@ -187,15 +187,15 @@ func TestLoad_DamagedFile(t *testing.T) {
 	}
 }
 
-func TestSave_TooBig(t *testing.T) {
+func TestSave_TooLargeReturnsErrTooLarge(t *testing.T) {
 	// Not written to, so that no memory is touched: the kernel hands out the pages on first use.
-	delta := store.Delta{Put: []store.Part{{Name: "run", Data: make([]byte, maxPart+1)}}}
-	if err := check(demo, delta); !errors.Is(err, ErrTooBig) {
+	delta := store.Delta{Put: []store.Part{{Name: "run", Data: make([]byte, maxValueSize+1)}}}
+	if err := validateSave(demo, delta); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("check: %v; want ErrTooBig", err)
 	}
 }
 
-func TestErrors_TellNothingOfTheKey(t *testing.T) {
+func TestErrors_DoNotContainTheKey(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	s.Close()
 	_, err := s.Load(t.Context(), store.Key{Account: "secret-account", Run: "secret-run"})
@@ -207,7 +207,7 @@ func TestErrors_TellNothingOfTheKey(t *testing.T) {
 // A machine that stops while the file is not yet, or no longer, in WAL mode leaves a journal behind that must be rolled
 // back before anything can be read. The look at the file that Open takes first cannot do that.
 func TestOpen_LeftoverJournalIsRolledBack(t *testing.T) {
-	path := made(t)
+	path := closedDatabase(t)
 	conn, err := raw(t, path).Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

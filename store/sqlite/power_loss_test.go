@@ -9,16 +9,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/fermata-go/fermata/internal/plugpull"
+	"github.com/fermata-go/fermata/internal/powerloss"
 )
 
-const pullsPerHistory = 20
+const lossesPerHistory = 20
 
 // I9, and with it I1, I2 and I3: whatever a caller was told is there when power comes back, and nothing is there by halves. What was
 // not answered can be repeated, and everything goes on as if the power had never been lost.
-func TestCrash_PowerLoss_I9_NothingAcknowledgedIsLost(t *testing.T) {
-	slowUnderRace(t)
-	tally, first := pullMany(t, soaked(200, 10_000))
+func TestCrash_PowerLoss_I9_AcknowledgedWritesSurvive(t *testing.T) {
+	skipUnderRace(t)
+	tally, first := losePowerRepeatedly(t, scaledCount(200, 10_000))
 	t.Log(tally)
 	if first != nil {
 		t.Error(first)
@@ -26,13 +26,13 @@ func TestCrash_PowerLoss_I9_NothingAcknowledgedIsLost(t *testing.T) {
 }
 
 // A book that was never opened is a book that can be: at no moment does Open leave something that Open refuses.
-func TestCrash_PowerLoss_WhileTheBookIsMade(t *testing.T) {
-	slowUnderRace(t)
-	h := newHistory(t, []powerStep{restart, createStep("r", 0)})
+func TestCrash_PowerLoss_DuringCreationStoreStillOpens(t *testing.T) {
+	skipUnderRace(t)
+	h := newHistory(t, []powerStep{restartStep, createStep("r", 0)})
 	r := rand.New(rand.NewPCG(newPowerSeed(t), 3))
 	for moment := range h.first.answered[0] {
-		for range soaked(1, 20) {
-			if _, err := h.pull(t, h.first, moment, plugpull.Draw(r), len(h.steps)); err != nil {
+		for range scaledCount(1, 20) {
+			if _, err := h.losePower(t, h.first, moment, powerloss.RandomSurvival(r), len(h.steps)); err != nil {
 				t.Fatalf("moment %d: %v", moment, err)
 			}
 		}
@@ -40,62 +40,62 @@ func TestCrash_PowerLoss_WhileTheBookIsMade(t *testing.T) {
 }
 
 // If these tests could not fail they would be worth nothing. These are settings that lose what was acknowledged.
-func TestCrash_PowerLoss_IsSeenWithoutFullSync(t *testing.T) {
-	slowUnderRace(t)
-	normal, _ := pullMany(t, 40, `PRAGMA synchronous = NORMAL`)
+func TestCrash_PowerLoss_WeakSyncSettingsLoseWrites(t *testing.T) {
+	skipUnderRace(t)
+	normal, _ := losePowerRepeatedly(t, 40, `PRAGMA synchronous = NORMAL`)
 	t.Log("synchronous = NORMAL:", normal)
 	if normal.lost == 0 {
 		t.Error("nothing was lost although commits were not synced")
 	}
-	if normal.half+normal.damaged > 0 {
+	if normal.partial+normal.damaged > 0 {
 		t.Error("a commit that is not synced is lost as a whole, and the file stays sound")
 	}
-	off, _ := pullMany(t, 40, `PRAGMA synchronous = OFF`)
+	off, _ := losePowerRepeatedly(t, 40, `PRAGMA synchronous = OFF`)
 	t.Log("synchronous = OFF:", off)
-	if off.lost == 0 || off.half+off.damaged == 0 {
+	if off.lost == 0 || off.partial+off.damaged == 0 {
 		t.Error("nothing was lost, or no file was damaged, although nothing was synced")
 	}
 }
 
 // Otherwise a seed would say nothing.
-func TestCrash_PowerLoss_TheSameSeedDoesTheSame(t *testing.T) {
-	slowUnderRace(t)
+func TestCrash_PowerLoss_SameSeedGivesSameHistory(t *testing.T) {
+	skipUnderRace(t)
 	seed := newPowerSeed(t)
-	a, b := drawHistory(t, seed, groupedLives), drawHistory(t, seed, groupedLives)
-	if !slices.Equal(a.first.answered, b.first.answered) || !slices.Equal(a.states, b.states) || !slices.Equal(a.said, b.said) {
+	a, b := randomHistory(t, seed, groupedScenarios), randomHistory(t, seed, groupedScenarios)
+	if !slices.Equal(a.first.answered, b.first.answered) || !slices.Equal(a.states, b.states) || !slices.Equal(a.results, b.results) {
 		t.Errorf("answered at %v and then at %v", a.first.answered, b.first.answered)
 	}
 }
 
 // powerTally counts how plug-pulls ended.
-type powerTally struct{ pulls, again, lost, half, damaged int }
+type powerTally struct{ losses, again, lost, partial, damaged int }
 
 func (p powerTally) String() string {
 	return fmt.Sprintf("%d plug-pulls, %d of them during the recovery from another: %d lost what was acknowledged, %d left half of something, %d damaged the file",
-		p.pulls, p.again, p.lost, p.half, p.damaged)
+		p.losses, p.again, p.lost, p.partial, p.damaged)
 }
 
 func (p *powerTally) count(err error) {
-	p.pulls++
+	p.losses++
 	switch {
 	case errors.Is(err, errLost):
 		p.lost++
 	case errors.Is(err, errDamaged):
 		p.damaged++
 	case err != nil:
-		p.half++
+		p.partial++
 	}
 }
 
-// pullMany pulls the plug at random moments of random histories.
-func pullMany(t *testing.T, pulls int, settings ...string) (tally powerTally, first error) {
+// losePowerRepeatedly pulls the plug at random moments of random histories.
+func losePowerRepeatedly(t *testing.T, pulls int, settings ...string) (tally powerTally, first error) {
 	t.Helper()
-	for seed := newPowerSeed(t); tally.pulls < pulls; seed++ {
-		h := drawHistory(t, seed, groupedLives, settings...)
+	for seed := newPowerSeed(t); tally.losses < pulls; seed++ {
+		h := randomHistory(t, seed, groupedScenarios, settings...)
 		r := rand.New(rand.NewPCG(seed, 1))
 		upTo := len(h.steps) // once for each history
-		for n := 0; n < pullsPerHistory && tally.pulls < pulls; n++ {
-			if err := pullSome(t, h, r, upTo, &tally); err != nil && first == nil {
+		for n := 0; n < lossesPerHistory && tally.losses < pulls; n++ {
+			if err := losePowerSometimes(t, h, r, upTo, &tally); err != nil && first == nil {
 				first = fmt.Errorf("seed %d, pull %d: %w", seed, n, err)
 			}
 			upTo = 0
@@ -104,18 +104,18 @@ func pullMany(t *testing.T, pulls int, settings ...string) (tally powerTally, fi
 	return tally, first
 }
 
-// pullSome pulls the plug, goes on for some steps, and may pull it again meanwhile.
-func pullSome(t *testing.T, h *powerHistory, r *rand.Rand, upTo int, tally *powerTally) error {
+// losePowerSometimes pulls the plug, goes on for some steps, and may pull it again meanwhile.
+func losePowerSometimes(t *testing.T, h *powerHistory, r *rand.Rand, upTo int, tally *powerTally) error {
 	t.Helper()
-	moment := r.IntN(h.first.disk.Moment() + 1)
+	moment := r.IntN(h.first.disk.Changes() + 1)
 	upTo = max(upTo, h.first.acknowledged(moment)+3)
-	again, err := h.pull(t, h.first, moment, plugpull.Draw(r), upTo)
+	again, err := h.losePower(t, h.first, moment, powerloss.RandomSurvival(r), upTo)
 	tally.count(err)
 	if err != nil || r.IntN(3) > 0 {
 		return err
 	}
-	second := r.IntN(again.disk.Moment() + 1)
-	_, err = h.pull(t, again, second, plugpull.Draw(r), upTo)
+	second := r.IntN(again.disk.Changes() + 1)
+	_, err = h.losePower(t, again, second, powerloss.RandomSurvival(r), upTo)
 	tally.count(err)
 	tally.again++
 	if err != nil {

@@ -33,8 +33,8 @@ func newPowerSeed(t testing.TB) uint64 {
 
 func soak() bool { return os.Getenv("FERMATA_SOAK") != "" }
 
-// soaked is how often something is done.
-func soaked(times, inSoak int) int {
+// scaledCount is how often something is done.
+func scaledCount(times, inSoak int) int {
 	if soak() {
 		return inSoak
 	}
@@ -58,8 +58,8 @@ func TestCrash_PowerTestsWithoutTheRaceDetector(t *testing.T) {
 	}
 }
 
-// slowUnderRace skips a test that runs in the process without the race detector.
-func slowUnderRace(t *testing.T) {
+// skipUnderRace skips a test that runs in the process without the race detector.
+func skipUnderRace(t *testing.T) {
 	t.Helper()
 	if raceDetector {
 		t.Skip("runs in TestCrash_PowerTestsWithoutTheRaceDetector")

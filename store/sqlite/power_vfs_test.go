@@ -12,7 +12,7 @@ import (
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/fermata-go/fermata/internal/plugpull"
+	"github.com/fermata-go/fermata/internal/powerloss"
 )
 
 // SQLite reaches its files through a table of functions, the VFS, and those of an open file through another one that hangs on
@@ -22,43 +22,43 @@ import (
 //
 // Files in a directory that has no Disk are not touched.
 
-// watched are the disks of directories, and the files that are open in them, by the address that SQLite knows them by.
-var watched = struct {
+// watchedDirs are the disks of directories, and the files that are open in them, by the address that SQLite knows them by.
+var watchedDirs = struct {
 	sync.Mutex
 	install sync.Once
 	vfs     sqlite3.Tsqlite3_vfs // as it was
-	disks   map[string]*plugpull.Disk
+	disks   map[string]*powerloss.Disk
 	files   map[uintptr]*watchedFile
 	methods map[uintptr]uintptr // those that ask a disk, by those of the driver
-}{disks: map[string]*plugpull.Disk{}, files: map[uintptr]*watchedFile{}, methods: map[uintptr]uintptr{}}
+}{disks: map[string]*powerloss.Disk{}, files: map[uintptr]*watchedFile{}, methods: map[uintptr]uintptr{}}
 
 type watchedFile struct {
-	disk    *plugpull.Disk
-	file    plugpull.File
+	disk    *powerloss.Disk
+	file    powerloss.File
 	methods *sqlite3.Tsqlite3_io_methods // of the driver
 	// The unix VFS syncs the directory with the first sync of a journal or log that it has made, and only then.
 	syncNames bool
 }
 
 // watch puts a disk below a directory.
-func watch(dir string, disk *plugpull.Disk) {
-	watched.install.Do(installWatch)
-	watched.Lock()
-	defer watched.Unlock()
-	watched.disks[dir] = disk
+func watch(dir string, disk *powerloss.Disk) {
+	watchedDirs.install.Do(installWatch)
+	watchedDirs.Lock()
+	defer watchedDirs.Unlock()
+	watchedDirs.disks[dir] = disk
 }
 
 func unwatch(dir string) {
-	watched.Lock()
-	defer watched.Unlock()
-	delete(watched.disks, dir)
+	watchedDirs.Lock()
+	defer watchedDirs.Unlock()
+	delete(watchedDirs.disks, dir)
 }
 
 func installWatch() {
 	tls := libc.NewTLS()
 	defer tls.Close()
 	vfs := at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
-	watched.vfs = *vfs
+	watchedDirs.vfs = *vfs
 	vfs.FxOpen, vfs.FxDelete = address(watchOpen), address(watchDelete)
 }
 
@@ -82,29 +82,29 @@ type (
 )
 
 // diskOf returns the disk of a path, or nil, and the name of the file.
-func diskOf(path uintptr) (*plugpull.Disk, string) {
+func diskOf(path uintptr) (*powerloss.Disk, string) {
 	dir, name := filepath.Split(libc.GoString(path))
-	watched.Lock()
-	defer watched.Unlock()
-	return watched.disks[filepath.Clean(dir)], name
+	watchedDirs.Lock()
+	defer watchedDirs.Unlock()
+	return watchedDirs.disks[filepath.Clean(dir)], name
 }
 
 func watchedAt(file uintptr) *watchedFile {
-	watched.Lock()
-	defer watched.Unlock()
-	return watched.files[file]
+	watchedDirs.Lock()
+	defer watchedDirs.Unlock()
+	return watchedDirs.files[file]
 }
 
 func watchOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32 {
-	var disk *plugpull.Disk
+	var disk *powerloss.Disk
 	var base string
 	if name != 0 {
 		disk, base = diskOf(name)
 	}
-	if disk != nil && disk.Try(plugpull.Opening) != nil {
+	if disk != nil && disk.Operation(powerloss.Opening) != nil {
 		return sqlite3.SQLITE_CANTOPEN
 	}
-	rc := function[openFunc](watched.vfs.FxOpen)(tls, vfs, name, file, flags, outFlags)
+	rc := function[openFunc](watchedDirs.vfs.FxOpen)(tls, vfs, name, file, flags, outFlags)
 	if rc != sqlite3.SQLITE_OK || disk == nil {
 		return rc
 	}
@@ -112,16 +112,16 @@ func watchOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uin
 	w := &watchedFile{disk: disk, methods: at[sqlite3.Tsqlite3_io_methods](*methods)}
 	w.file = disk.Open(base)
 	w.syncNames = flags&sqlite3.SQLITE_OPEN_CREATE != 0 && flags&(sqlite3.SQLITE_OPEN_WAL|sqlite3.SQLITE_OPEN_MAIN_JOURNAL) != 0
-	watched.Lock()
-	defer watched.Unlock()
-	watched.files[file] = w
-	*methods = inFrontOf(tls, *methods)
+	watchedDirs.Lock()
+	defer watchedDirs.Unlock()
+	watchedDirs.files[file] = w
+	*methods = wrapMethods(tls, *methods)
 	return rc
 }
 
-// inFrontOf returns the methods that ask a disk first. They are on the C heap, where SQLite may have pointers to.
-func inFrontOf(tls *libc.TLS, driver uintptr) uintptr {
-	if methods, ok := watched.methods[driver]; ok {
+// wrapMethods returns the methods that ask a disk first. They are on the C heap, where SQLite may have pointers to.
+func wrapMethods(tls *libc.TLS, driver uintptr) uintptr {
+	if methods, ok := watchedDirs.methods[driver]; ok {
 		return methods
 	}
 	methods := sqlite3.Xsqlite3_malloc(tls, int32(unsafe.Sizeof(sqlite3.Tsqlite3_io_methods{})))
@@ -129,24 +129,24 @@ func inFrontOf(tls *libc.TLS, driver uintptr) uintptr {
 	*m = *at[sqlite3.Tsqlite3_io_methods](driver)
 	m.FxClose, m.FxRead, m.FxWrite, m.FxTruncate = address(watchClose), address(watchRead), address(watchWrite), address(watchTruncate)
 	m.FxSync, m.FxFileSize, m.FxShmMap = address(watchSync), address(watchSize), address(watchMap)
-	watched.methods[driver] = methods
+	watchedDirs.methods[driver] = methods
 	return methods
 }
 
 func watchClose(tls *libc.TLS, file uintptr) int32 {
 	w := watchedAt(file)
-	watched.Lock()
-	delete(watched.files, file)
-	watched.Unlock()
+	watchedDirs.Lock()
+	delete(watchedDirs.files, file)
+	watchedDirs.Unlock()
 	return function[closeFunc](w.methods.FxClose)(tls, file)
 }
 
 func watchDelete(tls *libc.TLS, vfs, name uintptr, syncDir int32) int32 {
 	disk, base := diskOf(name)
-	if disk != nil && disk.Try(plugpull.Deleting) != nil {
+	if disk != nil && disk.Operation(powerloss.Deleting) != nil {
 		return sqlite3.SQLITE_IOERR_DELETE
 	}
-	rc := function[deleteFunc](watched.vfs.FxDelete)(tls, vfs, name, syncDir)
+	rc := function[deleteFunc](watchedDirs.vfs.FxDelete)(tls, vfs, name, syncDir)
 	if rc == sqlite3.SQLITE_OK && disk != nil {
 		disk.Delete(base)
 		if syncDir != 0 {
@@ -158,7 +158,7 @@ func watchDelete(tls *libc.TLS, vfs, name uintptr, syncDir int32) int32 {
 
 func watchRead(tls *libc.TLS, file, buffer uintptr, amount int32, off int64) int32 {
 	w := watchedAt(file)
-	if w.disk.Try(plugpull.Reading) != nil {
+	if w.disk.Operation(powerloss.Reading) != nil {
 		return sqlite3.SQLITE_IOERR_READ
 	}
 	return function[transferFunc](w.methods.FxRead)(tls, file, buffer, amount, off)
@@ -167,7 +167,7 @@ func watchRead(tls *libc.TLS, file, buffer uintptr, amount int32, off int64) int
 // watchWrite, when it fails, has written the first half.
 func watchWrite(tls *libc.TLS, file, buffer uintptr, amount int32, off int64) int32 {
 	w := watchedAt(file)
-	trouble := w.disk.Try(plugpull.Writing)
+	trouble := w.disk.Operation(powerloss.Writing)
 	if trouble != nil {
 		amount /= 2
 	}
@@ -186,7 +186,7 @@ func watchWrite(tls *libc.TLS, file, buffer uintptr, amount int32, off int64) in
 
 func watchTruncate(tls *libc.TLS, file uintptr, size int64) int32 {
 	w := watchedAt(file)
-	if w.disk.Try(plugpull.Truncating) != nil {
+	if w.disk.Operation(powerloss.Truncating) != nil {
 		return sqlite3.SQLITE_IOERR_TRUNCATE
 	}
 	rc := function[truncateFunc](w.methods.FxTruncate)(tls, file, size)
@@ -198,7 +198,7 @@ func watchTruncate(tls *libc.TLS, file uintptr, size int64) int32 {
 
 func watchSync(_ *libc.TLS, file uintptr, _ int32) int32 {
 	w := watchedAt(file)
-	if w.disk.Try(plugpull.Syncing) != nil {
+	if w.disk.Operation(powerloss.Syncing) != nil {
 		w.disk.SyncFailed(w.file)
 		return sqlite3.SQLITE_IOERR_FSYNC
 	}
@@ -212,7 +212,7 @@ func watchSync(_ *libc.TLS, file uintptr, _ int32) int32 {
 
 func watchSize(tls *libc.TLS, file, size uintptr) int32 {
 	w := watchedAt(file)
-	if w.disk.Try(plugpull.Sizing) != nil {
+	if w.disk.Operation(powerloss.Sizing) != nil {
 		return sqlite3.SQLITE_IOERR_FSTAT
 	}
 	return function[sizeFunc](w.methods.FxFileSize)(tls, file, size)
@@ -220,7 +220,7 @@ func watchSize(tls *libc.TLS, file, size uintptr) int32 {
 
 func watchMap(tls *libc.TLS, file uintptr, region, size, extend int32, out uintptr) int32 {
 	w := watchedAt(file)
-	switch err := w.disk.Try(plugpull.Mapping); {
+	switch err := w.disk.Operation(powerloss.Mapping); {
 	case errors.Is(err, syscall.ENOSPC): // the file behind the memory has to grow
 		return sqlite3.SQLITE_IOERR_SHMSIZE
 	case err != nil:

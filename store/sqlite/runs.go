@@ -38,7 +38,7 @@ UPDATE runs SET status = 'ready', ready_no = ` + nextReadyNo + `, held = 0, atte
 WHERE account = ?1 AND run = ?2 AND status = 'parked'
 RETURNING ` + runColumns
 
-	alive = `status IN ('ready', 'running', 'waiting', 'parked')` // the words of the index runs_alive
+	activeCondition = `status IN ('ready', 'running', 'waiting', 'parked')` // the words of the index runs_alive
 
 	cancelRunSQL = `
 UPDATE runs SET status = ?3, fence = fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, held = 0, updated_at = ?4
@@ -48,34 +48,34 @@ RETURNING ` + runColumns
 
 // Create begins a run; see [store.Runs].
 func (s *Store) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
-	if err := run.Beside.Check(); err != nil {
+	if err := run.Writes.Validate(); err != nil {
 		return store.Lease{}, err
 	}
-	return do(ctx, s, "create a run in", func(ctx context.Context, t turn) (store.Lease, error) { return t.create(ctx, run) })
+	return update(ctx, s, "create a run in", func(ctx context.Context, t txn) (store.Lease, error) { return t.create(ctx, run) })
 }
 
-func (t turn) create(ctx context.Context, n store.NewRun) (store.Lease, error) {
+func (t txn) create(ctx context.Context, n store.NewRun) (store.Lease, error) {
 	if n.ID == "" || n.StateKey == "" {
-		return store.Lease{}, store.ErrKey
+		return store.Lease{}, store.ErrInvalid
 	}
 	var last store.Run // of generation 0 if there is none
-	if _, err := t.find(ctx, runDest(&last), newestRunSQL, n.Account, n.StateKey); err != nil {
+	if _, err := t.queryRow(ctx, runDest(&last), newestRunSQL, n.Account, n.StateKey); err != nil {
 		return store.Lease{}, err
 	}
 	taken, err := t.exists(ctx, runExistsSQL, n.Account, n.ID)
 	if err != nil {
 		return store.Lease{}, err
 	}
-	if taken || last.Status.Alive() || last.Generation != n.After {
+	if taken || last.Status.Active() || last.Generation != n.AfterGeneration {
 		return store.Lease{}, store.ErrExists
 	}
-	_, err = t.exec(ctx, createRunSQL, n.Account, n.ID, n.StateKey, n.After+1, n.Provider, n.Graph, n.Ref, n.Input, n.InputDigest,
+	_, err = t.exec(ctx, createRunSQL, n.Account, n.ID, n.StateKey, n.AfterGeneration+1, n.Provider, n.Graph, n.ProviderRef, n.Input, n.InputDigest,
 		n.Owner, t.now+micros(n.Lease), t.now)
 	if err == nil {
-		err = t.note(ctx, n.Account, n.ID, store.EventCreated, "")
+		err = t.addEvent(ctx, n.Account, n.ID, store.EventCreated, "")
 	}
 	if err == nil {
-		err = t.beside(ctx, n.Account, n.Beside)
+		err = t.applyWrites(ctx, n.Account, n.Writes)
 	}
 	return store.Lease{Account: n.Account, Run: n.ID, Fence: 1}, err
 }
@@ -83,7 +83,7 @@ func (t turn) create(ctx context.Context, n store.NewRun) (store.Lease, error) {
 // Get returns the newest run of a state key; see [store.Runs].
 func (s *Store) Get(ctx context.Context, account, stateKey string) (store.Run, error) {
 	var run store.Run
-	found, err := s.look().find(ctx, runDest(&run), newestRunSQL, account, stateKey)
+	found, err := s.view().queryRow(ctx, runDest(&run), newestRunSQL, account, stateKey)
 	if err == nil && !found {
 		err = store.ErrNotFound
 	}
@@ -95,47 +95,47 @@ func (s *Store) Get(ctx context.Context, account, stateKey string) (store.Run, e
 
 // wake makes a run ready if it waits. It comes before what the run is woken for: the database lets nobody decide
 // for a run that would sleep on.
-func (t turn) wake(ctx context.Context, account, run string) error {
-	_, err := t.exec(ctx, wakeSQL, account, run, store.Waiting, t.now)
+func (t txn) wake(ctx context.Context, account, run string) error {
+	_, err := t.exec(ctx, wakeSQL, account, run, store.StatusWaiting, t.now)
 	return err
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (s *Store) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
-	if err := beside.Check(); err != nil {
+func (s *Store) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
+	if err := beside.Validate(); err != nil {
 		return store.Run{}, err
 	}
-	return do(ctx, s, "retry a run in", func(ctx context.Context, t turn) (store.Run, error) { return t.retry(ctx, account, run, beside) })
+	return update(ctx, s, "retry a run in", func(ctx context.Context, t txn) (store.Run, error) { return t.retry(ctx, account, run, beside) })
 }
 
-func (t turn) retry(ctx context.Context, account, id string, beside store.Beside) (run store.Run, err error) {
-	parked, err := t.find(ctx, runDest(&run), retrySQL, account, id, t.now)
+func (t txn) retry(ctx context.Context, account, id string, beside store.Writes) (run store.Run, err error) {
+	parked, err := t.queryRow(ctx, runDest(&run), retrySQL, account, id, t.now)
 	if err == nil && !parked {
 		err = store.ErrNotFound
 	}
 	if err != nil {
 		return run, err
 	}
-	t.touch(account, id)
-	return run, t.beside(ctx, account, beside)
+	t.markChanged(account, id)
+	return run, t.applyWrites(ctx, account, beside)
 }
 
 // Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
-	if err := beside.Check(); err != nil {
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
+	if err := beside.Validate(); err != nil {
 		return store.Run{}, err
 	}
-	return do(ctx, s, "cancel a run in", func(ctx context.Context, t turn) (store.Run, error) {
+	return update(ctx, s, "cancel a run in", func(ctx context.Context, t txn) (store.Run, error) {
 		return t.cancel(ctx, account, run, as, waits, beside)
 	})
 }
 
-func (t turn) cancel(ctx context.Context, account, id string, as store.Status, waits []string, beside store.Beside) (run store.Run, err error) {
+func (t txn) cancel(ctx context.Context, account, id string, as store.Status, waits []string, beside store.Writes) (run store.Run, err error) {
 	var status store.Status
-	if _, err := t.find(ctx, []any{&status}, statusSQL, account, id); err != nil {
+	if _, err := t.queryRow(ctx, []any{&status}, statusSQL, account, id); err != nil {
 		return store.Run{}, err
 	}
-	if !status.Alive() {
+	if !status.Active() {
 		return store.Run{}, store.ErrNotFound
 	}
 	if waits != nil { //mutate:sqlite-cancel-knows-interrupts
@@ -143,24 +143,24 @@ func (t turn) cancel(ctx context.Context, account, id string, as store.Status, w
 			return store.Run{}, cmp.Or(err, store.ErrStale)
 		}
 	}
-	if err := t.show(ctx, store.Lease{Account: account, Run: id}, nil, beside.Requests()); err != nil {
+	if err := t.showInterrupts(ctx, store.Lease{Account: account, Run: id}, nil, beside.RequestIDs()); err != nil {
 		return store.Run{}, err
 	}
-	if _, err = t.find(ctx, runDest(&run), cancelRunSQL, account, id, as, t.now); err != nil {
+	if _, err = t.queryRow(ctx, runDest(&run), cancelRunSQL, account, id, as, t.now); err != nil {
 		return store.Run{}, err
 	}
-	if err := t.note(ctx, account, id, store.EventKind(as), ""); err != nil {
+	if err := t.addEvent(ctx, account, id, store.EventKind(as), ""); err != nil {
 		return store.Run{}, err
 	}
-	return run, t.beside(ctx, account, beside)
+	return run, t.applyWrites(ctx, account, beside)
 }
 
 // waitsFor reports whether these are the interrupts that a run waits for.
-func (t turn) waitsFor(ctx context.Context, account, run string, ids []string) (bool, error) {
-	asked, err := list(ctx, t, scanShown, openSQL, account, run)
+func (t txn) waitsFor(ctx context.Context, account, run string, ids []string) (bool, error) {
+	asked, err := queryAll(ctx, t, scanInterruptRow, openInterruptsSQL, account, run)
 	pending := make([]string, 0, len(asked))
 	for _, i := range asked {
-		if i.state == store.Pending {
+		if i.state == store.InterruptPending {
 			pending = append(pending, i.id)
 		}
 	}
@@ -171,10 +171,10 @@ func (t turn) waitsFor(ctx context.Context, account, run string, ids []string) (
 // Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way. A store without its file
 // has no time, or whoever looks whether it is there would be told so.
 func (s *Store) Now(context.Context) (time.Time, error) {
-	if err := s.place.check(); err != nil {
+	if err := s.files.check(); err != nil {
 		return time.Time{}, wrap("read the clock of", s.name, err)
 	}
-	return atMicro(s.now()), nil
+	return timeOf(s.now()), nil
 }
 
 func (s *Store) now() int64 { return s.clock().UnixMicro() }

@@ -13,58 +13,58 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
 // A repeatable call says first when it comes through, and again when it is repeated because nobody knew that it had.
-type repeatable struct {
-	name         string
-	call         func(ctx context.Context, s *Store) (string, error)
-	first, again string
+type repeatableCall struct {
+	name                      string
+	call                      func(ctx context.Context, s *Store) (string, error)
+	firstResult, repeatResult string
 }
 
 var ownLease = func(fence int64) store.Lease { return store.Lease{Account: "acme", Run: "r", Fence: fence} }
 
 // repeatables is the life of a run, every write of the port in it.
-var repeatables = []repeatable{
+var repeatables = []repeatableCall{
 	{"Create", func(ctx context.Context, s *Store) (string, error) {
-		lease, err := s.Create(ctx, booktest.NewRun("r"))
+		lease, err := s.Create(ctx, fixture.NewRun("r"))
 		return fmt.Sprint("fence ", lease.Fence), err
 	}, "fence 1", store.ErrExists.Error()},
 	{"Renew", func(ctx context.Context, s *Store) (string, error) {
-		return "", s.Renew(ctx, ownLease(1), booktest.Long)
+		return "", s.Renew(ctx, ownLease(1), fixture.LeaseDuration)
 	}, "", ""},
 	{"SetRef", func(ctx context.Context, s *Store) (string, error) {
-		return "", s.SetRef(ctx, ownLease(1), []byte("ref"))
+		return "", s.SetProviderRef(ctx, ownLease(1), []byte("ref"))
 	}, "", ""},
 	{"Save", func(ctx context.Context, s *Store) (string, error) {
 		version, err := s.Fenced(ownLease(1)).Save(ctx, demo, 0, putRun("x"))
 		return fmt.Sprint("version ", version), err
 	}, "version 1", store.ErrStale.Error()},
-	{"Rest", resting(1, nil), "waiting", store.ErrFenced.Error()},
+	{"Rest", endExecutionCall(1, nil), "waiting", store.ErrFenced.Error()},
 	{"Decide", func(ctx context.Context, s *Store) (string, error) {
-		receipt, err := s.Decide(ctx, booktest.Say("r", "1", store.Approve, "yes"))
+		receipt, err := s.Decide(ctx, fixture.Decision("r", "1", store.VerdictApprove, "yes"))
 		return fmt.Sprint(receipt.Result, ", replayed ", receipt.Replayed), err
 	}, "accepted, replayed false", "accepted, replayed true"},
-	{"Claim", claiming, "fence 2 with 1 decided", "nothing"},
+	{"Claim", claimCall, "fence 2 with 1 decided", "nothing"},
 	{"Begin", func(ctx context.Context, s *Store) (string, error) {
-		line, begun, err := s.Begin(ctx, ownLease(2), store.NewEffect{Interrupt: "yes", Number: 1, Digest: "action-yes"})
+		line, begun, err := s.BeginEffect(ctx, ownLease(2), store.NewEffect{Interrupt: "yes", Attempt: 1, ActionDigest: "action-yes"})
 		return fmt.Sprint(line.State, ", begun ", begun), err
 	}, "started, begun true", "started, begun false"},
 	{"End", func(ctx context.Context, s *Store) (string, error) {
-		return "", s.End(ctx, store.EffectEnd{Account: "acme", Interrupt: "yes", Number: 1, State: store.Succeeded})
+		return "", s.EndEffect(ctx, store.EffectEnd{Account: "acme", Interrupt: "yes", Attempt: 1, State: store.EffectSucceeded})
 	}, "", ""},
 	{"Release", func(ctx context.Context, s *Store) (string, error) {
 		return "", s.Release(ctx, ownLease(2), store.Release{})
 	}, "", store.ErrFenced.Error()},
-	{"Claim what was released", claiming, "fence 3 with 1 decided", "nothing"},
-	{"Rest with a decision applied", resting(3, []string{"yes"}), "waiting", store.ErrFenced.Error()},
+	{"Claim what was released", claimCall, "fence 3 with 1 decided", "nothing"},
+	{"Rest with a decision applied", endExecutionCall(3, []string{"yes"}), "waiting", store.ErrFenced.Error()},
 	{"Once", func(ctx context.Context, s *Store) (string, error) {
-		kept, err := s.Once(ctx, "name", []byte("value"))
+		kept, err := s.PutIfAbsent(ctx, "name", []byte("value"))
 		return string(kept), err
 	}, "value", "value"},
 	{"Reseal", func(ctx context.Context, s *Store) (string, error) {
-		_, err := s.Reseal(ctx, "", 100, func(sealed store.Sealed) ([]byte, error) { return append([]byte("x"), sealed.Data...), nil })
+		_, err := s.Reencrypt(ctx, "", 100, func(sealed store.SealedValue) ([]byte, error) { return append([]byte("x"), sealed.Data...), nil })
 		return "", err
 	}, "", ""},
 	{"Expire", func(ctx context.Context, s *Store) (string, error) {
@@ -72,36 +72,36 @@ var repeatables = []repeatable{
 		expired, err := s.Expire(ctx, time.Time{}, 10, nil)
 		return fmt.Sprint(len(expired), " expired"), err
 	}, "1 expired", "0 expired"},
-	{"Claim after the clock", claiming, "fence 4 with 1 decided", "nothing"},
+	{"Claim after the clock", claimCall, "fence 4 with 1 decided", "nothing"},
 	{"Begin what a policy allows", func(ctx context.Context, s *Store) (string, error) {
-		line, begun, err := s.Begin(ctx, ownLease(4), store.NewEffect{Interrupt: "allowed", Number: 1, Digest: "d", Allowed: &store.Allowed{By: "policy"}})
+		line, begun, err := s.BeginEffect(ctx, ownLease(4), store.NewEffect{Interrupt: "allowed", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{By: "policy"}})
 		return fmt.Sprint(line.State, ", begun ", begun), err
 	}, "started, begun true", "started, begun false"},
 	{"Release to park", func(ctx context.Context, s *Store) (string, error) {
 		return "", s.Release(ctx, ownLease(4), store.Release{Park: true})
 	}, "", store.ErrFenced.Error()},
 	{"Retry", func(ctx context.Context, s *Store) (string, error) {
-		run, err := s.Retry(ctx, "acme", "r", store.Beside{})
+		run, err := s.Retry(ctx, "acme", "r", store.Writes{})
 		return fmt.Sprint(run.Status), err
 	}, "ready", store.ErrNotFound.Error()},
 	{"Cancel", func(ctx context.Context, s *Store) (string, error) {
-		run, err := s.Cancel(ctx, "acme", "r", store.Cancelled, nil, store.Beside{})
+		run, err := s.Cancel(ctx, "acme", "r", store.StatusCancelled, nil, store.Writes{})
 		return fmt.Sprint(run.Status), err
 	}, "cancelled", store.ErrNotFound.Error()},
 	{"Forget", func(ctx context.Context, s *Store) (string, error) {
-		return "", s.Forget(ctx, "acme", "r", store.Beside{})
+		return "", s.DeleteRun(ctx, "acme", "r", store.Writes{})
 	}, "", ""},
 }
 
-func resting(fence int64, applied []string) func(context.Context, *Store) (string, error) {
+func endExecutionCall(fence int64, applied []string) func(context.Context, *Store) (string, error) {
 	return func(ctx context.Context, s *Store) (string, error) {
-		status, err := s.Rest(ctx, ownLease(fence), booktest.Asking(applied, "yes", "open", "due"))
+		status, err := s.EndExecution(ctx, ownLease(fence), fixture.WaitingEnd(applied, "yes", "open", "due"))
 		return string(status), err
 	}
 }
 
-func claiming(ctx context.Context, s *Store) (string, error) {
-	work, err := s.Claim(ctx, store.Claim{Owner: "test", Lease: booktest.Long})
+func claimCall(ctx context.Context, s *Store) (string, error) {
+	work, err := s.Claim(ctx, store.Claim{Owner: "test", Lease: fixture.LeaseDuration})
 	if work == nil {
 		return "nothing", err
 	}
@@ -109,30 +109,30 @@ func claiming(ctx context.Context, s *Store) (string, error) {
 }
 
 // says is what a call says that came through: its result, or an error that the port names.
-func (r repeatable) says(ctx context.Context, s *Store) (says string, unknown error) {
+func (r repeatableCall) result(ctx context.Context, s *Store) (says string, unknown error) {
 	says, err := r.call(ctx, s)
-	if slices.ContainsFunc(known, func(told error) bool { return errors.Is(err, told) }) {
+	if slices.ContainsFunc(portErrors, func(told error) bool { return errors.Is(err, told) }) {
 		return err.Error(), nil
 	}
 	return says, err
 }
 
-// check repeats a call whose outcome is unknown, and repeats it once more as if that had been unknown too.
-func (r repeatable) check(ctx context.Context, s *Store) error {
-	for _, want := range []string{r.first, r.again, r.again} {
-		if says, err := r.says(ctx, s); err != nil || says != want {
+// validateSave repeats a call whose outcome is unknown, and repeats it once more as if that had been unknown too.
+func (r repeatableCall) check(ctx context.Context, s *Store) error {
+	for _, want := range []string{r.firstResult, r.repeatResult, r.repeatResult} {
+		if says, err := r.result(ctx, s); err != nil || says != want {
 			return fmt.Errorf("%s says %q, %v; want %q", r.name, says, err, want)
 		}
 	}
 	return nil
 }
 
-func TestUnknownOutcome_RepeatingAfterAFailedCommitIsSafe(t *testing.T) {
+func TestUnknownOutcome_RepeatAfterFailedCommitIsSafe(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	failing := failCommits(t, s)
 	for _, r := range repeatables {
 		*failing = true
-		if says, err := r.says(t.Context(), s); err == nil {
+		if says, err := r.result(t.Context(), s); err == nil {
 			t.Fatalf("%s says %q although it could not commit", r.name, says)
 		}
 		*failing = false
@@ -167,15 +167,15 @@ func failCommits(t *testing.T, s *Store) *bool {
 }
 
 // A worker without work, and a clock with nothing to decide, do not queue up behind those who write.
-func TestClaimAndExpire_FindingNothingWaitForNobody(t *testing.T) {
+func TestClaimAndExpire_WithoutWorkDoNotWaitForWriters(t *testing.T) {
 	s, err := open(filepath.Join(t.TempDir(), "fermata.db"), time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	booktest.Rest(t, s, booktest.Begin(t, s, "r"), nil, "i", "due")
+	fixture.EndExecution(t, s, fixture.CreateRun(t, s, "r"), nil, "i", "due")
 	err = s.write(t.Context(), func(context.Context, *sql.Tx) error { // has the only connection, and the lock
-		if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work != nil {
+		if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration}); err != nil || work != nil {
 			t.Errorf("claimed %+v, %v", work, err)
 		}
 		if expired, err := s.Expire(t.Context(), time.Time{}, 10, nil); err != nil || len(expired) > 0 {

@@ -21,16 +21,16 @@ func failAndRepeat(s *Store, path string) error {
 	for _, r := range repeatables {
 		failed := 0
 		for room := int64(0); ; room += 1500 { // within a page, and within its header
-			says, err := withRoom(path, room, func() (string, error) { return r.says(context.Background(), s) })
+			says, err := withFileLimit(path, room, func() (string, error) { return r.result(context.Background(), s) })
 			if err == nil {
-				if says != r.first {
-					return fmt.Errorf("%s says %q after %d failures; want %q", r.name, says, failed, r.first)
+				if says != r.firstResult {
+					return fmt.Errorf("%s says %q after %d failures; want %q", r.name, says, failed, r.firstResult)
 				}
 				break
 			}
 			failed++
 		}
-		r.first = r.again
+		r.firstResult = r.repeatResult
 		if err := r.check(context.Background(), s); err != nil {
 			return err
 		}
@@ -39,8 +39,8 @@ func failAndRepeat(s *Store, path string) error {
 	return nil
 }
 
-// withRoom calls while the write-ahead log can grow by so many bytes only.
-func withRoom(path string, room int64, call func() (string, error)) (string, error) {
+// withFileLimit calls while the write-ahead log can grow by so many bytes only.
+func withFileLimit(path string, room int64, call func() (string, error)) (string, error) {
 	log, err := os.Stat(path + "-wal")
 	if err != nil {
 		return "", err
@@ -61,7 +61,7 @@ func withRoom(path string, room int64, call func() (string, error)) (string, err
 	return says, err
 }
 
-func TestUnknownOutcome_RepeatingAfterAFailedWriteIsSafe(t *testing.T) {
+func TestUnknownOutcome_RepeatAfterFailedWriteIsSafe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	c := startChild(t, "fault", path)
 	for _, r := range repeatables {

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-func TestI2_I16_ProcessesThatAreKilledShareTheRuns(t *testing.T) {
+func TestI2_I16_KilledProcessesShareRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	s := mustOpen(t, path)
 	over := func() { s.clock = func() time.Time { return time.Now().Add(time.Hour) } }

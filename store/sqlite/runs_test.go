@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
@@ -18,7 +18,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func TestReference(t *testing.T) {
+func TestStore_MatchesReference(t *testing.T) {
 	storetest.Reference(t, func(t *testing.T, clock func() time.Time) store.Store {
 		s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 		// What a crash would do to the file is not asked here, and waiting for the disk takes most of the time.
@@ -30,42 +30,42 @@ func TestReference(t *testing.T) {
 	})
 }
 
-func TestRest_InterruptOfAnotherRunChangesNothing(t *testing.T) {
-	booktest.AskedElsewhere(t, mustOpen(t, filepath.Join(t.TempDir(), "fermata.db")), ErrAskedElsewhere)
+func TestEndExecution_InterruptOfAnotherRunChangesNothing(t *testing.T) {
+	fixture.CheckInterruptOfAnotherRun(t, mustOpen(t, filepath.Join(t.TempDir(), "fermata.db")), ErrInterruptOfAnotherRun)
 }
 
 // A lease is over at the microsecond that it names, and what was over first is taken over first.
-func TestClaim_TakesOverInTheOrderOfTheLeases(t *testing.T) {
+func TestClaim_TakesOverInOrderOfLeaseExpiry(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	now := time.UnixMicro(1_700_000_000_000_000)
 	s.clock = func() time.Time { return now }
 	for n, id := range []string{"z", "a", "m"} {
-		run := booktest.NewRun(id)
+		run := fixture.NewRun(id)
 		run.Lease = time.Duration(n+1) * time.Microsecond
 		if _, err := s.Create(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work != nil {
+	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration}); err != nil || work != nil {
 		t.Fatal(work, err)
 	}
 	now = now.Add(2 * time.Microsecond)
 	for _, id := range []string{"z", "a"} {
-		booktest.Claim(t, s, id)
+		fixture.MustClaim(t, s, id)
 	}
-	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: booktest.Long}); err != nil || work != nil {
+	if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration}); err != nil || work != nil {
 		t.Fatal(work, err)
 	}
 }
 
-func TestRuns_TooBig(t *testing.T) {
+func TestRuns_TooLarge(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	run := booktest.NewRun("r")
-	run.Input = make([]byte, maxPart+1) // not written to, so that no memory is touched
-	if _, err := s.Create(t.Context(), run); !errors.Is(err, ErrTooBig) {
+	run := fixture.NewRun("r")
+	run.Input = make([]byte, maxValueSize+1) // not written to, so that no memory is touched
+	if _, err := s.Create(t.Context(), run); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("Create: %v; want ErrTooBig", err)
 	}
-	booktest.Begin(t, s, "r")
+	fixture.CreateRun(t, s, "r")
 }
 
 func TestRuns_ClosedStore(t *testing.T) {
@@ -74,18 +74,18 @@ func TestRuns_ClosedStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range repeatables {
-		if says, err := r.says(t.Context(), s); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "fermata.db") {
+		if says, err := r.result(t.Context(), s); !errors.Is(err, ErrClosed) || !strings.Contains(err.Error(), "fermata.db") {
 			t.Errorf("%s: %q, %v; want ErrClosed", r.name, says, err)
 		}
 	}
 	for name, call := range map[string]func() error{
 		"Get":        func() error { _, err := s.Get(t.Context(), "secret", "secret"); return err },
-		"List":       func() error { _, err := s.List(t.Context(), "secret", store.Filter{Graph: "secret"}); return err },
+		"List":       func() error { _, err := s.List(t.Context(), "secret", store.RunFilter{Graph: "secret"}); return err },
 		"Interrupts": func() error { _, err := s.Interrupts(t.Context(), "secret", "secret"); return err },
-		"Resumed":    func() error { _, err := s.Resumed(t.Context(), "secret", "secret", "secret"); return err },
+		"Resumed":    func() error { _, err := s.Receipt(t.Context(), "secret", "secret", "secret"); return err },
 		"Events":     func() error { _, err := s.Events(t.Context(), "secret", "secret", 0, 0); return err },
 		"Feed":       func() error { _, _, err := s.Feed(t.Context(), "secret", "", 0); return err },
-		"Finished":   func() error { _, err := s.Finished(t.Context(), time.Time{}, time.Now(), 1); return err },
+		"Finished":   func() error { _, err := s.FinishedRuns(t.Context(), time.Time{}, time.Now(), 1); return err },
 		"History":    func() error { _, err := s.History(t.Context(), "secret", "secret"); return err },
 		"Size":       func() error { _, err := s.Size(t.Context()); return err },
 		"Vacuum":     func() error { return s.Vacuum(t.Context()) },

@@ -27,13 +27,13 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// inspect returns how many of the steps the database has. It refuses a database that is not ours to touch and changes
+// inspectSchema returns how many of the steps the database has. It refuses a database that is not ours to touch and changes
 // nothing.
-func inspect(ctx context.Context, q querier, steps []migration.Step) (applied int, err error) {
+func inspectSchema(ctx context.Context, q querier, steps []migration.Step) (applied int, err error) {
 	var id, objects int64
 	err = q.QueryRowContext(ctx, `SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id`).
 		Scan(&id, &objects)
-	if code(err) == sqlite3.SQLITE_NOTADB {
+	if resultCode(err) == sqlite3.SQLITE_NOTADB {
 		return 0, fmt.Errorf("%w: %v", ErrForeign, err) // %v, or it would count as damaged as well
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func migrate(ctx context.Context, db *sql.DB, steps []migration.Step) error {
 	}
 	defer tx.Rollback()
 	// Once more, now that nobody else can write.
-	applied, err := inspect(ctx, tx, steps)
+	applied, err := inspectSchema(ctx, tx, steps)
 	if err != nil || applied == len(steps) {
 		return err
 	}
@@ -109,16 +109,16 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 ) STRICT;`, applicationID)
 
 const (
-	knowsEventsSQL = `SELECT count(*) FROM sqlite_schema WHERE name = 'events'`
+	hasEventsSQL = `SELECT count(*) FROM sqlite_schema WHERE name = 'events'`
 
 	// The number of the last event is there only if there ever was one.
 	numberEventsSQL = `INSERT INTO sqlite_sequence (name, seq) SELECT 'events', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'events')`
 	skipEventsSQL   = `UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'events'`
 )
 
-// restored sees to it that the feed goes on in a backup that was put in the place of its file. Somebody may have read on there since: so what happens next has
+// advanceFeedIfRestored sees to it that the feed goes on in a backup that was put in the place of its file. Somebody may have read on there since: so what happens next has
 // numbers that nothing has had yet, those of the time in microseconds. A copy by VACUUM INTO has no write-ahead log before it is opened, and that is how it is known.
-func restored(ctx context.Context, db *sql.DB, now time.Time) error {
+func advanceFeedIfRestored(ctx context.Context, db *sql.DB, now time.Time) error {
 	var mode string
 	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode`).Scan(&mode); err != nil || mode == "wal" {
 		return err
@@ -129,7 +129,7 @@ func restored(ctx context.Context, db *sql.DB, now time.Time) error {
 	}
 	defer tx.Rollback()
 	known := 0
-	if err := tx.QueryRowContext(ctx, knowsEventsSQL).Scan(&known); err != nil || known == 0 {
+	if err := tx.QueryRowContext(ctx, hasEventsSQL).Scan(&known); err != nil || known == 0 {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, numberEventsSQL); err != nil {
@@ -153,7 +153,7 @@ func enableWAL(ctx context.Context, db *sql.DB, patience time.Duration) error {
 			return nil
 		case err == nil:
 			return fmt.Errorf("the file system does not allow a write-ahead log (journal mode stays %q)", mode)
-		case kindOf(err) != ErrLocked || time.Now().After(deadline):
+		case classify(err) != ErrLocked || time.Now().After(deadline):
 			return err
 		}
 		time.Sleep(5 * time.Millisecond)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fermata-go/fermata/internal/migration"
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
 // raw opens a database file like any other program would.
@@ -42,8 +42,8 @@ func alter(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// made returns the path of a closed database of ours.
-func made(t *testing.T) string {
+// closedDatabase returns the path of a closed database of ours.
+func closedDatabase(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	s := mustOpen(t, path)
@@ -110,7 +110,7 @@ func TestOpen_ForeignFileIsRefusedAndNotWritten(t *testing.T) {
 	})
 }
 
-func TestOpen_EmptyFileIsTaken(t *testing.T) {
+func TestOpen_EmptyFileIsInitialized(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -119,31 +119,31 @@ func TestOpen_EmptyFileIsTaken(t *testing.T) {
 }
 
 func TestOpen_NewerSchemaIsRefused(t *testing.T) {
-	path := made(t)
+	path := closedDatabase(t)
 	alter(t, path, `INSERT INTO schema_migrations VALUES (9999, '9999_future.sql', 'x', 0)`)
 	wantRefused(t, path, ErrNewer)
 }
 
 func TestOpen_ChecksumDriftIsRefused(t *testing.T) {
-	path := made(t)
+	path := closedDatabase(t)
 	alter(t, path, `UPDATE schema_migrations SET checksum = 'other' WHERE version = 1`)
 	wantRefused(t, path, ErrDrift)
 }
 
 func TestOpen_GapInHistoryIsRefused(t *testing.T) {
-	path := made(t)
+	path := closedDatabase(t)
 	steps, err := migrations()
 	if err != nil {
 		t.Fatal(err)
 	}
 	alter(t, path, `DELETE FROM schema_migrations WHERE version = 1`)
-	if _, err := inspect(t.Context(), raw(t, path), steps); !errors.Is(err, ErrDrift) {
+	if _, err := inspectSchema(t.Context(), raw(t, path), steps); !errors.Is(err, ErrDrift) {
 		t.Errorf("inspect: %v; want ErrDrift", err)
 	}
 }
 
-func TestMigrate_AppliesWhatIsNewAndKeepsWhatIsThere(t *testing.T) {
-	path := made(t)
+func TestMigrate_AppliesNewStepsAndKeepsData(t *testing.T) {
+	path := closedDatabase(t)
 	steps, err := migrations()
 	if err != nil {
 		t.Fatal(err)
@@ -186,9 +186,9 @@ func TestOpen_FileOfVersion1IsMigrated(t *testing.T) {
 			t.Errorf("%+v, %v", odd, err)
 		}
 		id := fmt.Sprint("run-", opened)
-		booktest.Rest(t, s, booktest.Begin(t, s, id), nil, "i-"+id)
-		booktest.Accepted(t, s, booktest.Say(id, id, store.Approve, "i-"+id))
-		if _, err := s.Fenced(booktest.Claim(t, s, id)).Save(t.Context(), store.Key{Account: "acme", Run: id}, 0, putRun("x")); err != nil {
+		fixture.EndExecution(t, s, fixture.CreateRun(t, s, id), nil, "i-"+id)
+		fixture.MustAccept(t, s, fixture.Decision(id, id, store.VerdictApprove, "i-"+id))
+		if _, err := s.Fenced(fixture.MustClaim(t, s, id)).Save(t.Context(), store.Key{Account: "acme", Run: id}, 0, putRun("x")); err != nil {
 			t.Error(err)
 		}
 		if err := s.Close(); err != nil {
@@ -211,24 +211,24 @@ func TestOpen_FilesOfEachVersionAreMigrated(t *testing.T) {
 			if err := migrate(t.Context(), then, steps[:version]); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := then.ExecContext(t.Context(), inHex(fmt.Sprintf(fill, 5))); err != nil {
+			if _, err := then.ExecContext(t.Context(), inHex(fmt.Sprintf(rowCounts, 5))); err != nil {
 				t.Fatal(err)
 			}
 			if err := then.Close(); err != nil {
 				t.Fatal(err)
 			}
 			s := mustOpen(t, path)
-			extended := store.PaperChange{Kind: store.RequestPaper, ID: "asked-by-run-4", Run: "run-4", Deadline: atMicro(8e15)}
-			if err := s.Amend(t.Context(), "acme", recording("extended", "run-4", extended)); err != nil {
+			extended := store.DocumentChange{Kind: store.RequestDocument, ID: "asked-by-run-4", Run: "run-4", InterruptDeadline: timeOf(8e15)}
+			if err := s.CommitWrites(t.Context(), "acme", writesOf("extended", "run-4", extended)); err != nil {
 				t.Fatal(err)
 			}
-			said := booktest.Say("run-4", "new", store.Reject, "asked-by-run-4")
-			said.Answers[0].Shown = ""
-			extended.Base, extended.Deadline = 1, time.Time{}
-			said.Beside = recording("decided", "run-4", extended)
-			booktest.Accepted(t, s, said)
+			said := fixture.Decision("run-4", "new", store.VerdictReject, "asked-by-run-4")
+			said.Answers[0].ShownDigest = ""
+			extended.BaseRevision, extended.InterruptDeadline = 1, time.Time{}
+			said.Writes = writesOf("decided", "run-4", extended)
+			fixture.MustAccept(t, s, said)
 			history, err := s.History(t.Context(), "acme", "run-4")
-			if err != nil || len(history.Interrupts) != 1 || !history.Interrupts[0].Deadline.Equal(atMicro(8e15)) || len(history.Papers) != 1 {
+			if err != nil || len(history.Interrupts) != 1 || !history.Interrupts[0].Deadline.Equal(timeOf(8e15)) || len(history.Documents) != 1 {
 				t.Errorf("%+v, %v", history, err)
 			}
 		})
@@ -236,7 +236,7 @@ func TestOpen_FilesOfEachVersionAreMigrated(t *testing.T) {
 }
 
 // Receipts that have their outcomes from before they were kept once keep them.
-func TestOpen_OutcomesOfEarlierReceipts(t *testing.T) {
+func TestOpen_OldReceiptsKeepTheirOutcomes(t *testing.T) {
 	steps, err := migrations()
 	if err != nil {
 		t.Fatal(err)
@@ -259,14 +259,14 @@ UPDATE runs SET outcome = b'the last outcome' WHERE run = b'r'`)); err != nil {
 	}
 	s := mustOpen(t, path)
 	for id, want := range map[string]string{"first": "the first outcome", "last": "the last outcome", "none": ""} {
-		if receipt, err := s.Resumed(t.Context(), "acme", "ann", id); err != nil || string(receipt.Outcome) != want {
+		if receipt, err := s.Receipt(t.Context(), "acme", "ann", id); err != nil || string(receipt.Outcome) != want {
 			t.Errorf("resume %s came to %q, %v; want %q", id, receipt.Outcome, err, want)
 		}
 	}
 }
 
 // What was released stays as it is: databases out there remember the checksum. A change is a new file.
-func TestMigrations_ReleasedOnesNeverChange(t *testing.T) {
+func TestMigrations_ReleasedStepsAreUnchanged(t *testing.T) {
 	released := []string{
 		"c72115da7979635534892a14f2de3dfab96b38109708a640be27a269366fcf92",
 		"6e0399d1ae732a4b42cda5b05f2c42be2240e4402956d70c0c8c28ce316ca400",

@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	bytesSQL = `
+	sizeSQL = `
 SELECT page_count * page_size, freelist_count * page_size FROM pragma_page_count, pragma_page_size, pragma_freelist_count`
 
-	// roomSQL says how many pages are unused, and whether they can be given back bit by bit.
-	roomSQL = `SELECT freelist_count, auto_vacuum = 2 FROM pragma_freelist_count, pragma_auto_vacuum`
+	// freePagesSQL says how many pages are unused, and whether they can be given back bit by bit.
+	freePagesSQL = `SELECT freelist_count, auto_vacuum = 2 FROM pragma_freelist_count, pragma_auto_vacuum`
 )
 
 // tables are those that grow.
 var tables = []string{"runs", "interrupts", "resumes", "effects", "events", "checkpoints", "checkpoint_parts", "once", "credentials", "papers", "audit"}
 
-// Size says how much there is; see [store.Keeping]. To count the rows, it reads an index of each table: not for every minute. What
+// Size says how much there is; see [store.Maintenance]. To count the rows, it reads an index of each table: not for every minute. What
 // waits in the write-ahead log to be moved into the file is counted as if it were there.
 func (s *Store) Size(ctx context.Context) (store.Size, error) {
-	return see(ctx, s, "measure", func(t turn) (store.Size, error) {
+	return snapshot(ctx, s, "measure", func(t txn) (store.Size, error) {
 		size := store.Size{Rows: make(map[string]int64)}
-		if err := t.tx.QueryRowContext(ctx, bytesSQL).Scan(&size.Bytes, &size.Free); err != nil {
+		if err := t.tx.QueryRowContext(ctx, sizeSQL).Scan(&size.Bytes, &size.Free); err != nil {
 			return store.Size{}, err
 		}
 		for _, table := range tables {
@@ -37,10 +37,10 @@ func (s *Store) Size(ctx context.Context) (store.Size, error) {
 	})
 }
 
-// pagesAtATime is how many pages a step of Vacuum moves: about as much as a big save writes.
-const pagesAtATime = 500
+// vacuumStep is how many pages a step of Vacuum moves: about as much as a big save writes.
+const vacuumStep = 500
 
-// Vacuum gives the room of what was deleted back; see [store.Keeping]. It goes in small steps, and between them others can write.
+// Vacuum gives the room of what was deleted back; see [store.Maintenance]. It goes in small steps, and between them others can write.
 // A file that was made before it could do so is rewritten once as a whole, and nobody can write meanwhile. As long as somebody
 // reads an old state of the file, the file itself stays as large as it is; the next Vacuum makes it smaller.
 func (s *Store) Vacuum(ctx context.Context) error {
@@ -53,7 +53,7 @@ func (s *Store) Vacuum(ctx context.Context) error {
 func (s *Store) vacuum(ctx context.Context) error {
 	var unused int64
 	var bitByBit bool
-	if err := s.writer.QueryRowContext(ctx, roomSQL).Scan(&unused, &bitByBit); err != nil {
+	if err := s.writer.QueryRowContext(ctx, freePagesSQL).Scan(&unused, &bitByBit); err != nil {
 		return err
 	}
 	if !bitByBit {
@@ -64,10 +64,10 @@ func (s *Store) vacuum(ctx context.Context) error {
 	}
 	for unused > 0 {
 		before := unused
-		if err := drain(ctx, s.writer, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, pagesAtATime)); err != nil {
+		if err := drain(ctx, s.writer, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, vacuumStep)); err != nil {
 			return err
 		}
-		if err := s.writer.QueryRowContext(ctx, roomSQL).Scan(&unused, &bitByBit); err != nil {
+		if err := s.writer.QueryRowContext(ctx, freePagesSQL).Scan(&unused, &bitByBit); err != nil {
 			return err
 		}
 		if unused >= before { // others delete faster than this

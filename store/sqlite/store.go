@@ -22,8 +22,8 @@ var _ store.Store = (*Store)(nil)
 // Store keeps runs and checkpoints in a SQLite file. Open makes one; all methods may be called at once from any goroutine.
 type Store struct {
 	name    string // the file's base name, for errors
-	place   place
-	wal     wal // of serve
+	files   fileIdentity
+	wal     walFile // of serve
 	closed  atomic.Bool
 	writer  *sql.DB
 	readers *sql.DB
@@ -32,11 +32,11 @@ type Store struct {
 	reading statements // of readers
 	writing statements // of writer
 
-	writes  chan *write // those that serve takes next
+	queue   chan *pendingWrite // those that serve takes next
 	closing chan struct{}
-	serving sync.WaitGroup
+	loops   sync.WaitGroup
 
-	hints hints
+	watch watchers
 	// clock is that of the host, as SQLite's own is, but finer. All who share the file are on this host.
 	clock func() time.Time
 }
@@ -56,15 +56,15 @@ func Open(path string) (*Store, error) {
 
 func open(path string, patience time.Duration) (*Store, error) {
 	name := filepath.Base(path)
-	full, err := absolute(path)
+	full, err := absolutePath(path)
 	if err != nil {
 		return nil, wrap("open", name, err)
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	s := &Store{name: name, writes: make(chan *write), closing: make(chan struct{}), clock: time.Now}
+	s := &Store{name: name, queue: make(chan *pendingWrite), closing: make(chan struct{}), clock: time.Now}
 	if err := s.open(context.Background(), full, patience); err != nil {
-		return nil, wrap("open", name, withoutRoom(errors.Join(err, s.Close())))
+		return nil, wrap("open", name, asDiskFull(errors.Join(err, s.Close())))
 	}
 	return s, nil
 }
@@ -74,14 +74,14 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	if err != nil {
 		return err
 	}
-	if err := create(path); err != nil {
+	if err := createFile(path); err != nil {
 		return err
 	}
-	applied, err := probe(ctx, path, patience, steps)
+	applied, err := probeFile(ctx, path, patience, steps)
 	if err != nil {
 		return err
 	}
-	if s.writer, err = connect(path, writer, patience); err != nil {
+	if s.writer, err = connect(path, roleWriter, patience); err != nil {
 		return err
 	}
 	// Writes wait for each other here, where a context can end the wait, and not inside SQLite, where it cannot.
@@ -91,7 +91,7 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 		if _, err := s.writer.ExecContext(ctx, `PRAGMA auto_vacuum = incremental`); err != nil {
 			return err
 		}
-	} else if err := restored(ctx, s.writer, s.clock()); err != nil {
+	} else if err := advanceFeedIfRestored(ctx, s.writer, s.clock()); err != nil {
 		return err
 	}
 	if err := enableWAL(ctx, s.writer, patience); err != nil {
@@ -102,7 +102,7 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 			return err
 		}
 	}
-	if s.readers, err = connect(path, reader, patience); err != nil {
+	if s.readers, err = connect(path, roleReader, patience); err != nil {
 		return err
 	}
 	limit := max(4, runtime.NumCPU())
@@ -117,31 +117,31 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	s.place, s.wal = placeOf(path), walOf(path)
-	s.serving.Go(s.serve)
+	s.files, s.wal = identifyFiles(path), newWALFile(path)
+	s.loops.Go(s.writeLoop)
 	return nil
 }
 
-// probe returns how many of the steps the file has. It refuses one that is not ours before anything is opened that could
+// probeFile returns how many of the steps the file has. It refuses one that is not ours before anything is opened that could
 // write to it: setting the journal mode already would.
-func probe(ctx context.Context, path string, patience time.Duration, steps []migration.Step) (applied int, err error) {
-	applied, err = probeAs(ctx, prober, path, patience, steps)
+func probeFile(ctx context.Context, path string, patience time.Duration, steps []migration.Step) (applied int, err error) {
+	applied, err = probeAs(ctx, roleProbe, path, patience, steps)
 	// A crash may have left a journal that has to be rolled back before the file can be read. Doing so is no more than
 	// whoever opens the file next would do.
-	if primary := code(err) & 0xff; primary == sqlite3.SQLITE_READONLY || primary == sqlite3.SQLITE_CANTOPEN {
-		applied, err = probeAs(ctx, reader, path, patience, steps)
+	if primary := resultCode(err) & 0xff; primary == sqlite3.SQLITE_READONLY || primary == sqlite3.SQLITE_CANTOPEN {
+		applied, err = probeAs(ctx, roleReader, path, patience, steps)
 	}
 	return applied, err
 }
 
-func probeAs(ctx context.Context, as role, path string, patience time.Duration, steps []migration.Step) (int, error) {
+func probeAs(ctx context.Context, as connRole, path string, patience time.Duration, steps []migration.Step) (int, error) {
 	db, err := connect(path, as, patience)
 	if err != nil {
 		return 0, err
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	return inspect(ctx, db, steps)
+	return inspectSchema(ctx, db, steps)
 }
 
 // Close waits for what is under way and closes the file. Later calls of other methods fail with [ErrClosed]; a second
@@ -151,8 +151,8 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.closing)
-	s.serving.Wait()
-	s.hints.stop()
+	s.loops.Wait()
+	s.watch.stop()
 	var errs []error
 	if s.anchor != nil {
 		errs = append(errs, s.anchor.Close())
@@ -170,7 +170,7 @@ func (s *Store) Close() error {
 
 // fail turns what went wrong into what the caller is told.
 func (s *Store) fail(ctx context.Context, op string, err error) error {
-	for _, told := range known {
+	for _, told := range portErrors {
 		if errors.Is(err, told) {
 			return told
 		}

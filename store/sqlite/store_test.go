@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/internal/booktest"
+	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-var demo, putRun, mustSave, wantRun = booktest.Demo, booktest.PutRun, booktest.Save, booktest.WantRun
+var demo, putRun, mustSave, wantRun = fixture.DemoKey, fixture.PutHead, fixture.MustSave, fixture.WantCheckpoint
 
 func mustOpen(t testing.TB, path string) *Store {
 	t.Helper()
@@ -32,14 +32,14 @@ func mustOpen(t testing.TB, path string) *Store {
 	return s
 }
 
-func TestOpen_AgainFindsWhatWasSaved(t *testing.T) {
+func TestOpen_FindsEarlierSaves(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
-	booktest.OneAfterTheOther(t, func() booktest.Closable { return mustOpen(t, path) })
+	fixture.CheckReopen(t, func() fixture.Closable { return mustOpen(t, path) })
 }
 
 func TestOpen_TwiceInOneProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
-	booktest.SideBySide(t, mustOpen(t, path), mustOpen(t, path))
+	fixture.CheckTwoStores(t, mustOpen(t, path), mustOpen(t, path))
 }
 
 func TestOpen_ManyAtOnceOnANewFile(t *testing.T) {
@@ -62,7 +62,7 @@ func TestOpen_ManyAtOnceOnANewFile(t *testing.T) {
 	}
 }
 
-func TestOpen_NewFileIsForItsOwnerAlone(t *testing.T) {
+func TestOpen_NewFileIsReadableByOwnerOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no POSIX file modes")
 	}
@@ -125,7 +125,7 @@ func TestOpen_RelativePathSurvivesChdir(t *testing.T) {
 	}
 }
 
-func TestOpen_NotAPath(t *testing.T) {
+func TestOpen_InvalidPathReturnsErrPath(t *testing.T) {
 	for path, hint := range map[string]string{
 		"":                       "empty",
 		":memory:":               "store/memory",
@@ -182,7 +182,7 @@ func TestReaders_CannotWrite(t *testing.T) {
 // Without the whole key in use a statement would read every run of the account.
 func TestStatements_UseTheWholeKey(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-	for _, text := range []string{loadSQL, advanceSQL, dropSQL, removeSQL} {
+	for _, text := range []string{loadCheckpointSQL, advanceVersionSQL, deletePartSQL, deleteCheckpointSQL} {
 		for _, line := range queryPlan(t, s, text) {
 			if !strings.HasPrefix(line, "SEARCH") || !strings.Contains(line, "account=? AND run=?") {
 				t.Errorf("plan of %s\nhas %q", text, line)

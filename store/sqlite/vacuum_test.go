@@ -9,7 +9,7 @@ import (
 )
 
 // Whoever reads an old state must not make those wait who write, while somebody tidies up.
-func TestVacuum_DoesNotWaitForReaders(t *testing.T) {
+func TestVacuum_OpenReaderDoesNotBlockWriters(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	key := store.Key{Account: "acme", Run: "r"}
 	version, err := s.Save(t.Context(), key, 0, putRun("x"))

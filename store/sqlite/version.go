@@ -12,7 +12,7 @@ import (
 // is not there has none; one that is not ours, or newer than this build, is the error that [Open] would return.
 func Version(ctx context.Context, path string) (applied int, known []string, err error) {
 	name := filepath.Base(path)
-	full, err := absolute(path)
+	full, err := absolutePath(path)
 	if err != nil {
 		return 0, nil, wrap("look at", name, err)
 	}
@@ -28,8 +28,8 @@ func Version(ctx context.Context, path string) (applied int, known []string, err
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	if applied, err = probe(ctx, full, busyTimeout, steps); err != nil {
-		return 0, nil, wrap("look at", name, withContext(ctx, withoutRoom(err)))
+	if applied, err = probeFile(ctx, full, busyTimeout, steps); err != nil {
+		return 0, nil, wrap("look at", name, withContext(ctx, asDiskFull(err)))
 	}
 	return applied, known, nil
 }

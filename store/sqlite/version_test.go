@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestVersion_LooksAndDoesNotTouch(t *testing.T) {
+func TestVersion_ChangesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.db")
 	applied, known, err := Version(t.Context(), path)
 	if err != nil || applied != 0 || len(known) == 0 {
@@ -44,16 +44,16 @@ func TestVersion_LooksAndDoesNotTouch(t *testing.T) {
 	}
 }
 
-func TestVersion_AnOlderOneStaysAsItIs(t *testing.T) {
+func TestVersion_OlderSchemaIsNotMigrated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.db")
 	steps, err := migrations()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := create(path); err != nil {
+	if err := createFile(path); err != nil {
 		t.Fatal(err)
 	}
-	db, err := connect(path, writer, busyTimeout)
+	db, err := connect(path, roleWriter, busyTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

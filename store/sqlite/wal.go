@@ -13,37 +13,37 @@ import (
 // for as long as they come. So when it is big, those who write wait for the readers who are there; whoever comes meanwhile reads from the file.
 
 const (
-	// bigWAL is when the WAL is to be begun anew, and what is left of it on disk then.
-	bigWAL = 64 << 20
+	// walLimit is when the WAL is to be begun anew, and what is left of it on disk then.
+	walLimit = 64 << 20
 
-	// walPatience is how long those who write wait for readers. A backup reads for longer; then it is tried again when the WAL is bigger by as much.
-	walPatience = time.Second
+	// walWait is how long those who write wait for readers. A backup reads for longer; then it is tried again when the WAL is bigger by as much.
+	walWait = time.Second
 )
 
-// wal is the side file.
-type wal struct {
+// walFile is the side file.
+type walFile struct {
 	path string // "" if it is nowhere that the host knows of
 	left int64  // how big it was when it was last to be begun anew; 0 if it is not big
 }
 
-func walOf(path string) wal {
+func newWALFile(path string) walFile {
 	file, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return wal{}
+		return walFile{}
 	}
-	return wal{path: file + "-wal"}
+	return walFile{path: file + "-wal"}
 }
 
 // beginWAL begins a WAL anew that is big. What goes wrong here the next write finds out.
-func (s *Store) beginWAL() {
+func (s *Store) resetWAL() {
 	info, err := os.Stat(s.wal.path)
-	if err != nil || info.Size() <= bigWAL {
+	if err != nil || info.Size() <= walLimit {
 		s.wal.left = 0
 		return
 	}
-	if info.Size() > s.wal.left+bigWAL {
+	if info.Size() > s.wal.left+walLimit {
 		s.wal.left = info.Size()
-		s.checkpointWAL(context.Background(), "RESTART", walPatience)
+		s.checkpointWAL(context.Background(), "RESTART", walWait)
 	}
 }
 

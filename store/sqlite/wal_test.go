@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// readAlways has somebody read at every moment, each for a while: one leaves when the next one has come. It returns how they are ended.
-func readAlways(t *testing.T, s *Store) (end func()) {
+// readContinuously has somebody read at every moment, each for a while: one leaves when the next one has come. It returns how they are ended.
+func readContinuously(t *testing.T, s *Store) (end func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	comes := func() (leave func()) {
@@ -48,19 +48,19 @@ func readAlways(t *testing.T, s *Store) (end func()) {
 }
 
 // SQLite begins its WAL anew when nobody reads. A server that is always asked something had a WAL that grew until the disk was full.
-func TestWAL_DoesNotGrowForAsLongAsSomebodyReads(t *testing.T) {
+func TestWAL_StaysBoundedUnderContinuousReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	s := mustOpen(t, path)
-	end := readAlways(t, s)
+	end := readContinuously(t, s)
 	defer end()
 	key, version := store.Key{Account: "acme", Run: "r"}, int64(0)
 	var err error
 	for n := range 32 {
-		if version, err = s.Save(t.Context(), key, version, putRun(strings.Repeat(string(rune('a'+n%2)), bigWAL/8))); err != nil {
+		if version, err = s.Save(t.Context(), key, version, putRun(strings.Repeat(string(rune('a'+n%2)), walLimit/8))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() > 3*bigWAL {
+	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() > 3*walLimit {
 		t.Errorf("the WAL has %d MB, %v", info.Size()>>20, err)
 	}
 }

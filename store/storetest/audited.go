@@ -20,19 +20,19 @@ import (
 // [AuditedMethods] lists what is checked and what is exempt.
 func Audited(t testing.TB, s store.Store) store.Store {
 	a := &audited{Store: s, seen: seenBy(t)}
-	if w, ok := s.(store.Writable); ok {
+	if w, ok := s.(store.WriteChecker); ok {
 		return &auditedWritable{a, w}
 	}
 	return a
 }
 
-// auditedWritable is a store that is checked and is a [store.Writable].
+// auditedWritable is a store that is checked and is a [store.WriteChecker].
 type auditedWritable struct {
 	*audited
-	inner store.Writable
+	inner store.WriteChecker
 }
 
-func (a *auditedWritable) Writable(ctx context.Context) error { return a.inner.Writable(ctx) }
+func (a *auditedWritable) CheckWritable(ctx context.Context) error { return a.inner.CheckWritable(ctx) }
 
 // AuditRule says how [Audited] treats one method of the port.
 type AuditRule struct {
@@ -156,7 +156,7 @@ type auditedLine struct {
 // written are the audit lines of one call.
 type written []auditedLine
 
-func linesOf(beside store.Beside) (lines written) {
+func linesOf(beside store.Writes) (lines written) {
 	for _, raw := range beside.Audit {
 		var line auditedLine
 		if json.Unmarshal(raw, &line) == nil {
@@ -198,14 +198,14 @@ func (s *seenCalls) note(account, run string, lines written) {
 
 // requestsChanged checks the requests that a successful call changed: one that is open to people
 // in another way than before has a line that names it.
-func (s *seenCalls) requestsChanged(method, account string, beside store.Beside) {
+func (s *seenCalls) requestsChanged(method, account string, beside store.Writes) {
 	lines := linesOf(beside)
-	for _, p := range beside.Papers {
-		if p.Kind != store.RequestPaper {
+	for _, p := range beside.Documents {
+		if p.Kind != store.RequestDocument {
 			continue
 		}
 		var now requestIndex
-		if json.Unmarshal(p.Facts, &now) != nil {
+		if json.Unmarshal(p.Index, &now) != nil {
 			continue
 		}
 		key := store.Key{Account: account, Run: p.ID}
@@ -213,7 +213,7 @@ func (s *seenCalls) requestsChanged(method, account string, beside store.Beside)
 		before, known := s.requests[key]
 		s.requests[key] = now
 		s.mu.Unlock()
-		if (known || p.Base == 0) && before != now && !lines.names(p.ID) {
+		if (known || p.BaseRevision == 0) && before != now && !lines.names(p.ID) {
 			s.fail("%s changes request %s from %+v to %+v without an audit line", method, p.ID, before, now)
 		}
 	}
@@ -227,24 +227,24 @@ type audited struct {
 
 func (a *audited) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
 	lease, err := a.Store.Create(ctx, run)
-	if err == nil && !linesOf(run.Beside).hasRun(lineRunStarted, run.ID) {
+	if err == nil && !linesOf(run.Writes).hasRun(lineRunStarted, run.ID) {
 		a.seen.fail("Create begins run %s without a line %s", run.ID, lineRunStarted)
 	}
 	if err == nil {
-		a.seen.requestsChanged("Create", run.Account, run.Beside)
+		a.seen.requestsChanged("Create", run.Account, run.Writes)
 	}
 	return lease, err
 }
 
-func (a *audited) Rest(ctx context.Context, lease store.Lease, rest store.Rest) (store.Status, error) {
-	lines := linesOf(rest.Beside)
+func (a *audited) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
+	lines := linesOf(rest.Writes)
 	unasked := a.unasked(ctx, lease, rest, lines)
 	a.seen.note(lease.Account, lease.Run, lines)
-	status, err := a.Store.Rest(ctx, lease, rest)
+	status, err := a.Store.EndExecution(ctx, lease, rest)
 	if err != nil {
 		return status, err
 	}
-	if !status.Alive() && !lines.hasRun(lineRunEnded, lease.Run) {
+	if !status.Active() && !lines.hasRun(lineRunEnded, lease.Run) {
 		a.seen.fail("Rest ends run %s as %s without a line %s", lease.Run, status, lineRunEnded)
 	}
 	for _, id := range unasked {
@@ -256,12 +256,12 @@ func (a *audited) Rest(ctx context.Context, lease store.Lease, rest store.Rest) 
 	}
 	a.seen.decided(lease.Account, lease.Run, rest.Applied...)
 	a.withdrawn(ctx, "Rest", lease.Account, lease.Run, open, lines)
-	a.seen.requestsChanged("Rest", lease.Account, rest.Beside)
+	a.seen.requestsChanged("Rest", lease.Account, rest.Writes)
 	return status, nil
 }
 
 // unasked returns the interrupts that Rest would make visible without a line request.asked.
-func (a *audited) unasked(ctx context.Context, lease store.Lease, rest store.Rest, lines written) (ids []string) {
+func (a *audited) unasked(ctx context.Context, lease store.Lease, rest store.ExecutionEnd, lines written) (ids []string) {
 	for _, i := range rest.Open {
 		at := interruptOf{lease.Account, lease.Run, i.ID}
 		a.seen.mu.Lock()
@@ -274,7 +274,7 @@ func (a *audited) unasked(ctx context.Context, lease store.Lease, rest store.Res
 		if err != nil {
 			continue // Rest will hardly succeed, either
 		}
-		if !slices.ContainsFunc(known, func(k store.Interrupt) bool { return k.ID == i.ID && k.State != store.Withdrawn }) {
+		if !slices.ContainsFunc(known, func(k store.Interrupt) bool { return k.ID == i.ID && k.State != store.InterruptWithdrawn }) {
 			ids = append(ids, i.ID)
 		}
 	}
@@ -312,13 +312,13 @@ func (a *audited) withdrawn(ctx context.Context, method, account, run string, op
 		return
 	}
 	for _, i := range now {
-		if i.State == store.Withdrawn && slices.Contains(suspects, i.ID) {
+		if i.State == store.InterruptWithdrawn && slices.Contains(suspects, i.ID) {
 			s.fail("%s withdraws interrupt %s of run %s without a line %s", method, i.ID, run, lineRequestWithdrawn)
 		}
 	}
 }
 
-func (a *audited) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Beside) (store.Run, error) {
+func (a *audited) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
 	lines := linesOf(beside)
 	a.seen.note(account, run, lines)
 	ended, err := a.Store.Cancel(ctx, account, run, as, waits, beside)
@@ -348,7 +348,7 @@ func withdrawnLines(ids []string) (lines written) {
 	return lines
 }
 
-func (a *audited) Retry(ctx context.Context, account, run string, beside store.Beside) (store.Run, error) {
+func (a *audited) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
 	again, err := a.Store.Retry(ctx, account, run, beside)
 	if err == nil && !linesOf(beside).hasRun(lineRunRetried, run) {
 		a.seen.fail("Retry makes run %s ready without a line %s", run, lineRunRetried)
@@ -356,29 +356,29 @@ func (a *audited) Retry(ctx context.Context, account, run string, beside store.B
 	return again, err
 }
 
-func (a *audited) Decide(ctx context.Context, decision store.Decision) (store.Receipt, error) {
+func (a *audited) Decide(ctx context.Context, decision store.Decision) (store.DecisionReceipt, error) {
 	receipt, err := a.Store.Decide(ctx, decision)
-	if err != nil || receipt.Result != store.Accepted || receipt.Replayed {
+	if err != nil || receipt.Result != store.ResultAccepted || receipt.Replayed {
 		return receipt, err
 	}
-	lines := linesOf(decision.Beside)
+	lines := linesOf(decision.Writes)
 	for _, answer := range decision.Answers {
 		if !lines.has(lineRequestDecided, answer.Interrupt) {
 			a.seen.fail("Decide decides interrupt %s of run %s without a line %s", answer.Interrupt, decision.Run, lineRequestDecided)
 		}
 		a.seen.decided(decision.Account, decision.Run, answer.Interrupt)
 	}
-	a.seen.requestsChanged("Decide", decision.Account, decision.Beside)
+	a.seen.requestsChanged("Decide", decision.Account, decision.Writes)
 	return receipt, nil
 }
 
-func (a *audited) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Paper) store.Beside) ([]store.Interrupt, error) {
+func (a *audited) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
 	var mu sync.Mutex
-	with := make(map[interruptOf]store.Beside)
+	with := make(map[interruptOf]store.Writes)
 	of := func(i store.Interrupt) interruptOf { return interruptOf{i.Account, i.Run, i.ID} }
 	noting := beside
 	if beside != nil {
-		noting = func(i store.Interrupt, request *store.Paper) store.Beside {
+		noting = func(i store.Interrupt, request *store.Document) store.Writes {
 			b := beside(i, request)
 			mu.Lock()
 			defer mu.Unlock()
@@ -399,25 +399,25 @@ func (a *audited) Expire(ctx context.Context, until time.Time, limit int, beside
 	return expired, err
 }
 
-func (a *audited) Begin(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
-	line, begun, err := a.Store.Begin(ctx, lease, effect)
-	if err == nil && begun && !linesOf(effect.Beside).has(lineEffectBegun, effect.Interrupt) {
-		a.seen.fail("Begin starts effect %d of %s without a line %s", effect.Number, effect.Interrupt, lineEffectBegun)
+func (a *audited) BeginEffect(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
+	line, begun, err := a.Store.BeginEffect(ctx, lease, effect)
+	if err == nil && begun && !linesOf(effect.Writes).has(lineEffectBegun, effect.Interrupt) {
+		a.seen.fail("Begin starts effect %d of %s without a line %s", effect.Attempt, effect.Interrupt, lineEffectBegun)
 	}
 	return line, begun, err
 }
 
 // End checks every call, also for an effect that has ended before: the port does not say which it was.
-func (a *audited) End(ctx context.Context, end store.EffectEnd) error {
-	err := a.Store.End(ctx, end)
-	if err == nil && !linesOf(end.Beside).has(lineEffectEnded, end.Interrupt) {
-		a.seen.fail("End ends effect %d of %s without a line %s", end.Number, end.Interrupt, lineEffectEnded)
+func (a *audited) EndEffect(ctx context.Context, end store.EffectEnd) error {
+	err := a.Store.EndEffect(ctx, end)
+	if err == nil && !linesOf(end.Writes).has(lineEffectEnded, end.Interrupt) {
+		a.seen.fail("End ends effect %d of %s without a line %s", end.Attempt, end.Interrupt, lineEffectEnded)
 	}
 	return err
 }
 
-func (a *audited) Amend(ctx context.Context, account string, beside store.Beside) error {
-	err := a.Store.Amend(ctx, account, beside)
+func (a *audited) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+	err := a.Store.CommitWrites(ctx, account, beside)
 	if err == nil {
 		a.seen.requestsChanged("Amend", account, beside)
 	}
@@ -425,8 +425,8 @@ func (a *audited) Amend(ctx context.Context, account string, beside store.Beside
 }
 
 // Forget checks every call, also for a run that is gone already: the port does not say which it was.
-func (a *audited) Forget(ctx context.Context, account, run string, beside store.Beside) error {
-	err := a.Store.Forget(ctx, account, run, beside)
+func (a *audited) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
+	err := a.Store.DeleteRun(ctx, account, run, beside)
 	if err == nil && !linesOf(beside).hasRun(lineErased, run) {
 		a.seen.fail("Forget deletes run %s without a line %s", run, lineErased)
 	}

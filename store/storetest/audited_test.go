@@ -41,13 +41,13 @@ func (r *recordingTB) Errorf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// line is an audit line of a kind, about a run and an interrupt.
+// sealedLine is an audit line of a kind, about a run and an interrupt.
 func line(kind, run, interrupt string) []byte {
 	return fmt.Appendf(nil, `{"kind":%q,"place":{"run":%q,"interrupt":%q}}`, kind, run, interrupt)
 }
 
-// with returns writes that consist of audit lines.
-func with(lines ...[]byte) store.Beside { return store.Beside{Audit: lines} }
+// writesOf returns writes that consist of audit lines.
+func with(lines ...[]byte) store.Writes { return store.Writes{Audit: lines} }
 
 // Each change of a status passes with its line and is reported without it.
 func TestI12_AuditedReportsAStatusChangeWithoutItsLine(t *testing.T) {
@@ -57,16 +57,16 @@ func TestI12_AuditedReportsAStatusChangeWithoutItsLine(t *testing.T) {
 		lease store.Lease
 	}
 	question := []store.NewInterrupt{{ID: "q1", Kind: "k", Data: []byte("{}")}}
-	request := store.PaperChange{Kind: store.RequestPaper, ID: "q1", Run: "r1", Body: []byte("{}"), Facts: []byte(`{"state":"open","revision":1}`)}
+	request := store.DocumentChange{Kind: store.RequestDocument, ID: "q1", Run: "r1", Body: []byte("{}"), Index: []byte(`{"state":"open","revision":1}`)}
 	asks := func(e env) error {
-		_, err := e.s.Rest(e.t.Context(), e.lease, store.Rest{Status: store.Waiting, Open: question, Beside: with(line("request.asked", "r1", "q1"))})
+		_, err := e.s.EndExecution(e.t.Context(), e.lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: question, Writes: with(line("request.asked", "r1", "q1"))})
 		return err
 	}
-	effect := store.NewEffect{Interrupt: "q9", Number: 1, Digest: "d", Key: "k", Allowed: &store.Allowed{Address: "a", Kind: "k", Data: []byte("{}"), By: "p"}}
-	begins := func(e env, writes store.Beside) error {
+	effect := store.NewEffect{Interrupt: "q9", Attempt: 1, ActionDigest: "d", IdempotencyKey: "k", Ruling: &store.PolicyRuling{Address: "a", Kind: "k", Data: []byte("{}"), By: "p"}}
+	begins := func(e env, writes store.Writes) error {
 		effect := effect
-		effect.Beside = writes
-		_, begun, err := e.s.Begin(e.t.Context(), e.lease, effect)
+		effect.Writes = writes
+		_, begun, err := e.s.BeginEffect(e.t.Context(), e.lease, effect)
 		if err == nil && !begun {
 			e.t.Error("the effect was not begun")
 		}
@@ -75,90 +75,90 @@ func TestI12_AuditedReportsAStatusChangeWithoutItsLine(t *testing.T) {
 	for name, test := range map[string]struct {
 		before func(env) error
 		line   []byte
-		call   func(env, store.Beside) error
+		call   func(env, store.Writes) error
 	}{
-		"Rest asks": {nil, line("request.asked", "r1", "q1"), func(e env, writes store.Beside) error {
-			_, err := e.s.Rest(e.t.Context(), e.lease, store.Rest{Status: store.Waiting, Open: question, Beside: writes})
+		"Rest asks": {nil, line("request.asked", "r1", "q1"), func(e env, writes store.Writes) error {
+			_, err := e.s.EndExecution(e.t.Context(), e.lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: question, Writes: writes})
 			return err
 		}},
-		"Rest completes": {nil, line("run.ended", "r1", ""), func(e env, writes store.Beside) error {
-			_, err := e.s.Rest(e.t.Context(), e.lease, store.Rest{Status: store.Completed, Beside: writes})
+		"Rest completes": {nil, line("run.ended", "r1", ""), func(e env, writes store.Writes) error {
+			_, err := e.s.EndExecution(e.t.Context(), e.lease, store.ExecutionEnd{Status: store.StatusCompleted, Writes: writes})
 			return err
 		}},
 		"Rest withdraws": {func(e env) error { // one of two questions is answered, and the run asks the other one no more
-			both := store.Rest{Status: store.Waiting, Open: []store.NewInterrupt{question[0], {ID: "q2", Kind: "k", Data: []byte("{}")}}}
-			both.Beside = with(line("request.asked", "r1", "q1"), line("request.asked", "r1", "q2"))
-			if _, err := e.s.Rest(e.t.Context(), e.lease, both); err != nil {
+			both := store.ExecutionEnd{Status: store.StatusWaiting, Open: []store.NewInterrupt{question[0], {ID: "q2", Kind: "k", Data: []byte("{}")}}}
+			both.Writes = with(line("request.asked", "r1", "q1"), line("request.asked", "r1", "q2"))
+			if _, err := e.s.EndExecution(e.t.Context(), e.lease, both); err != nil {
 				return err
 			}
-			d := store.Decision{Account: "acme", Run: "r1", ResumeID: "1", Actor: "ann", Body: "b", Answers: []store.Answer{{Interrupt: "q2", Verdict: store.Answered, Data: []byte("1")}}}
-			d.Claim, d.Beside = &store.Claim{Owner: "o", Lease: time.Minute}, with(line("request.decided", "r1", "q2"))
+			d := store.Decision{Account: "acme", Run: "r1", ResumeID: "1", Actor: "ann", BodyDigest: "b", Answers: []store.Answer{{Interrupt: "q2", Verdict: store.VerdictAnswer, Data: []byte("1")}}}
+			d.Claim, d.Writes = &store.Claim{Owner: "o", Lease: time.Minute}, with(line("request.decided", "r1", "q2"))
 			_, err := e.s.Decide(e.t.Context(), d)
 			return err
-		}, line("request.withdrawn", "r1", "q1"), func(e env, writes store.Beside) error {
+		}, line("request.withdrawn", "r1", "q1"), func(e env, writes store.Writes) error {
 			lease := e.lease
 			lease.Fence++
-			_, err := e.s.Rest(e.t.Context(), lease, store.Rest{Status: store.Waiting, Applied: []string{"q2"}, Open: []store.NewInterrupt{}, Beside: writes})
+			_, err := e.s.EndExecution(e.t.Context(), lease, store.ExecutionEnd{Status: store.StatusWaiting, Applied: []string{"q2"}, Open: []store.NewInterrupt{}, Writes: writes})
 			return err
 		}},
-		"Decide": {asks, line("request.decided", "r1", "q1"), func(e env, writes store.Beside) error {
+		"Decide": {asks, line("request.decided", "r1", "q1"), func(e env, writes store.Writes) error {
 			_, err := e.s.Decide(e.t.Context(), store.Decision{
-				Account: "acme", Run: "r1", ResumeID: "1", Actor: "ann", Body: "b", Answers: []store.Answer{{Interrupt: "q1", Verdict: store.Answered, Data: []byte("1")}}, Beside: writes,
+				Account: "acme", Run: "r1", ResumeID: "1", Actor: "ann", BodyDigest: "b", Answers: []store.Answer{{Interrupt: "q1", Verdict: store.VerdictAnswer, Data: []byte("1")}}, Writes: writes,
 			})
 			return err
 		}},
-		"Cancel ends": {nil, line("run.ended", "r1", ""), func(e env, writes store.Beside) error {
-			_, err := e.s.Cancel(e.t.Context(), "acme", "r1", store.Cancelled, nil, writes)
+		"Cancel ends": {nil, line("run.ended", "r1", ""), func(e env, writes store.Writes) error {
+			_, err := e.s.Cancel(e.t.Context(), "acme", "r1", store.StatusCancelled, nil, writes)
 			return err
 		}},
-		"Cancel withdraws": {asks, line("request.withdrawn", "r1", "q1"), func(e env, writes store.Beside) error {
+		"Cancel withdraws": {asks, line("request.withdrawn", "r1", "q1"), func(e env, writes store.Writes) error {
 			writes.Audit = append(writes.Audit, line("run.ended", "r1", ""))
-			_, err := e.s.Cancel(e.t.Context(), "acme", "r1", store.Cancelled, nil, writes)
+			_, err := e.s.Cancel(e.t.Context(), "acme", "r1", store.StatusCancelled, nil, writes)
 			return err
 		}},
-		"Retry": {func(e env) error { return e.s.Release(e.t.Context(), e.lease, store.Release{Park: true}) }, line("run.retried", "r1", ""), func(e env, writes store.Beside) error {
+		"Retry": {func(e env) error { return e.s.Release(e.t.Context(), e.lease, store.Release{Park: true}) }, line("run.retried", "r1", ""), func(e env, writes store.Writes) error {
 			_, err := e.s.Retry(e.t.Context(), "acme", "r1", writes)
 			return err
 		}},
 		"Expire": {func(e env) error {
 			late := []store.NewInterrupt{{ID: "q1", Kind: "k", Data: []byte("{}"), Timeout: time.Nanosecond}}
-			_, err := e.s.Rest(e.t.Context(), e.lease, store.Rest{Status: store.Waiting, Open: late, Beside: with(line("request.asked", "r1", "q1"))})
+			_, err := e.s.EndExecution(e.t.Context(), e.lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: late, Writes: with(line("request.asked", "r1", "q1"))})
 			return err
-		}, line("request.expired", "r1", "q1"), func(e env, writes store.Beside) error {
+		}, line("request.expired", "r1", "q1"), func(e env, writes store.Writes) error {
 			for {
-				over, err := e.s.Expire(e.t.Context(), time.Time{}, 10, func(store.Interrupt, *store.Paper) store.Beside { return writes })
+				over, err := e.s.Expire(e.t.Context(), time.Time{}, 10, func(store.Interrupt, *store.Document) store.Writes { return writes })
 				if err != nil || len(over) > 0 {
 					return err
 				}
 			}
 		}},
 		"Begin": {nil, line("effect.begun", "r1", "q9"), begins},
-		"End": {func(e env) error { return begins(e, with(line("effect.begun", "r1", "q9"))) }, line("effect.ended", "r1", "q9"), func(e env, writes store.Beside) error {
-			return e.s.End(e.t.Context(), store.EffectEnd{Account: "acme", Interrupt: "q9", Number: 1, State: store.Succeeded, Beside: writes})
+		"End": {func(e env) error { return begins(e, with(line("effect.begun", "r1", "q9"))) }, line("effect.ended", "r1", "q9"), func(e env, writes store.Writes) error {
+			return e.s.EndEffect(e.t.Context(), store.EffectEnd{Account: "acme", Interrupt: "q9", Attempt: 1, State: store.EffectSucceeded, Writes: writes})
 		}},
 		"Amend changes a request": {func(e env) error {
-			_, err := e.s.Rest(e.t.Context(), e.lease, store.Rest{
-				Status: store.Waiting, Open: question, Beside: store.Beside{Papers: []store.PaperChange{request}, Audit: [][]byte{line("request.asked", "r1", "q1")}},
+			_, err := e.s.EndExecution(e.t.Context(), e.lease, store.ExecutionEnd{
+				Status: store.StatusWaiting, Open: question, Writes: store.Writes{Documents: []store.DocumentChange{request}, Audit: [][]byte{line("request.asked", "r1", "q1")}},
 			})
 			return err
-		}, line("request.claimed", "r1", "q1"), func(e env, writes store.Beside) error {
+		}, line("request.claimed", "r1", "q1"), func(e env, writes store.Writes) error {
 			changed := request
-			changed.Base, changed.Run, changed.Facts = 1, "", []byte(`{"state":"open","revision":2}`)
-			writes.Papers = append(writes.Papers, changed)
-			return e.s.Amend(e.t.Context(), "acme", writes)
+			changed.BaseRevision, changed.Run, changed.Index = 1, "", []byte(`{"state":"open","revision":2}`)
+			writes.Documents = append(writes.Documents, changed)
+			return e.s.CommitWrites(e.t.Context(), "acme", writes)
 		}},
 		"Forget": {func(e env) error {
-			_, err := e.s.Cancel(e.t.Context(), "acme", "r1", store.Cancelled, nil, with(line("run.ended", "r1", "")))
+			_, err := e.s.Cancel(e.t.Context(), "acme", "r1", store.StatusCancelled, nil, with(line("run.ended", "r1", "")))
 			return err
-		}, line("audit.erased", "r1", ""), func(e env, writes store.Beside) error {
-			return e.s.Forget(e.t.Context(), "acme", "r1", writes)
+		}, line("audit.erased", "r1", ""), func(e env, writes store.Writes) error {
+			return e.s.DeleteRun(e.t.Context(), "acme", "r1", writes)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, lines := range [][][]byte{{test.line}, nil} {
 				reported := &recordingTB{TB: t}
-				s := storetest.Audited(reported, memory.NewRuns(nil))
-				lease, err := s.Create(t.Context(), store.NewRun{Account: "acme", ID: "r1", StateKey: "k", Provider: "p", Graph: "g", Owner: "o", Lease: time.Minute, Beside: with(line("run.started", "r1", ""))})
+				s := storetest.Audited(reported, memory.NewStore(nil))
+				lease, err := s.Create(t.Context(), store.NewRun{Account: "acme", ID: "r1", StateKey: "k", Provider: "p", Graph: "g", Owner: "o", Lease: time.Minute, Writes: with(line("run.started", "r1", ""))})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -181,7 +181,7 @@ func TestI12_AuditedReportsAStatusChangeWithoutItsLine(t *testing.T) {
 		})
 	}
 	reported := &recordingTB{TB: t}
-	s := storetest.Audited(reported, memory.NewRuns(nil))
+	s := storetest.Audited(reported, memory.NewStore(nil))
 	if _, err := s.Create(context.Background(), store.NewRun{Account: "acme", ID: "r1", StateKey: "k", Provider: "p", Graph: "g", Owner: "o", Lease: time.Minute}); err != nil || len(reported.failures) != 1 {
 		t.Errorf("Create without a line: %v, it reports %q", err, reported.failures)
 	}

@@ -29,26 +29,26 @@ func testLoadUnknown(t *testing.T, s store.Checkpoints) {
 func testCreate(t *testing.T, s store.Checkpoints) {
 	want := parts{"run": "head", "node/draft": `{"text":"…"}`}
 	mustSave(t, s, demo, 0, want.delta())
-	wantStored(t, s, demo, want.at(1))
-	wantStored(t, s, demo, want.at(1)) // loading changes nothing
+	wantStored(t, s, demo, want.checkpoint(1))
+	wantStored(t, s, demo, want.checkpoint(1)) // loading changes nothing
 }
 
 func testEmptyDelta(t *testing.T, s store.Checkpoints) {
 	mustSave(t, s, demo, 0, store.Delta{})
-	wantStored(t, s, demo, parts{}.at(1))
+	wantStored(t, s, demo, parts{}.checkpoint(1))
 	mustSave(t, s, demo, 1, parts{"run": "x"}.delta())
 	mustSave(t, s, demo, 2, store.Delta{})
-	wantStored(t, s, demo, parts{"run": "x"}.at(3))
+	wantStored(t, s, demo, parts{"run": "x"}.checkpoint(3))
 }
 
 func testDelta(t *testing.T, s store.Checkpoints) {
 	mustSave(t, s, demo, 0, parts{"a": "1", "b": "1", "c": "1"}.delta())
 	mustSave(t, s, demo, 1, parts{"b": "22", "d": "2"}.delta("c", "never there"))
-	wantStored(t, s, demo, parts{"a": "1", "b": "22", "d": "2"}.at(2))
+	wantStored(t, s, demo, parts{"a": "1", "b": "22", "d": "2"}.checkpoint(2))
 	mustSave(t, s, demo, 2, parts{"c": "3"}.delta("a")) // a name may come back
-	wantStored(t, s, demo, parts{"b": "22", "c": "3", "d": "2"}.at(3))
+	wantStored(t, s, demo, parts{"b": "22", "c": "3", "d": "2"}.checkpoint(3))
 	mustSave(t, s, demo, 3, parts{}.delta("b", "c", "d"))
-	wantStored(t, s, demo, parts{}.at(4))
+	wantStored(t, s, demo, parts{}.checkpoint(4))
 }
 
 func testStale(t *testing.T, s store.Checkpoints) {
@@ -76,7 +76,7 @@ func testStale(t *testing.T, s store.Checkpoints) {
 			t.Errorf("%s: Save on base %d = %d, %v; want ErrStale", test.name, test.base, version, err)
 		}
 	}
-	wantStored(t, s, demo, kept.at(3))
+	wantStored(t, s, demo, kept.checkpoint(3))
 	if _, err := s.Load(t.Context(), missing); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a refused save created its checkpoint: Load = %v", err)
 	}
@@ -103,11 +103,11 @@ func testEmptyNames(t *testing.T, s store.Checkpoints) {
 		}},
 	} {
 		version, err := s.Save(t.Context(), test.key, test.base, test.delta)
-		if !errors.Is(err, store.ErrKey) {
+		if !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("%s: Save = %d, %v; want ErrKey", test.name, version, err)
 		}
 	}
-	wantStored(t, s, demo, kept.at(1))
+	wantStored(t, s, demo, kept.checkpoint(1))
 	if _, err := s.Load(t.Context(), store.Key{Account: "acme"}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a checkpoint without a run: Load = %v; want ErrNotFound", err)
 	}
@@ -131,10 +131,10 @@ func testDelete(t *testing.T, s store.Checkpoints) {
 	if _, err := s.Save(t.Context(), demo, 2, parts{"a": "late"}.delta()); !errors.Is(err, store.ErrStale) {
 		t.Errorf("Save on the version before Delete: %v; want ErrStale", err)
 	}
-	wantStored(t, s, other, parts{"a": "other"}.at(1))
+	wantStored(t, s, other, parts{"a": "other"}.checkpoint(1))
 
 	mustSave(t, s, demo, 0, parts{"c": "new"}.delta())
-	wantStored(t, s, demo, parts{"c": "new"}.at(1)) // nothing of the old parts
+	wantStored(t, s, demo, parts{"c": "new"}.checkpoint(1)) // nothing of the old parts
 }
 
 func testAccounts(t *testing.T, s store.Checkpoints) {
@@ -155,7 +155,7 @@ func testAccounts(t *testing.T, s store.Checkpoints) {
 		mustSave(t, s, key, 0, parts{"of": string(rune('0' + i))}.delta())
 	}
 	for i, key := range keys {
-		wantStored(t, s, key, parts{"of": string(rune('0' + i))}.at(1))
+		wantStored(t, s, key, parts{"of": string(rune('0' + i))}.checkpoint(1))
 	}
 	if err := s.Delete(t.Context(), keys[1]); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func testAccounts(t *testing.T, s store.Checkpoints) {
 	mustSave(t, s, keys[2], 1, parts{"of": "changed"}.delta())
 	for i, key := range keys {
 		if i != 1 && i != 2 {
-			wantStored(t, s, key, parts{"of": string(rune('0' + i))}.at(1))
+			wantStored(t, s, key, parts{"of": string(rune('0' + i))}.checkpoint(1))
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// nasty are byte strings that some database, driver or encoding is known to trip over.
-var nasty = []string{
+// unusualStrings are byte strings that some database, driver or encoding is known to trip over.
+var unusualStrings = []string{
 	"\x00",
 	"\x00\x00",
 	"a\x00b",
@@ -34,25 +34,25 @@ var nasty = []string{
 
 func testBytes(t *testing.T, s store.Checkpoints) {
 	want := parts{}
-	for _, name := range nasty {
+	for _, name := range unusualStrings {
 		want[name] = "data of " + name
 	}
-	for i, text := range nasty {
-		key := store.Key{Account: text, Run: nasty[len(nasty)-1-i]}
+	for i, text := range unusualStrings {
+		key := store.Key{Account: text, Run: unusualStrings[len(unusualStrings)-1-i]}
 		mustSave(t, s, key, 0, parts{"is": text}.delta())
 		mustSave(t, s, store.Key{Run: text}, 0, want.delta())
 	}
-	for i, text := range nasty {
-		key := store.Key{Account: text, Run: nasty[len(nasty)-1-i]}
-		wantStored(t, s, key, parts{"is": text}.at(1))
-		wantSame(t, mustLoad(t, s, store.Key{Run: text}), want.at(1))
+	for i, text := range unusualStrings {
+		key := store.Key{Account: text, Run: unusualStrings[len(unusualStrings)-1-i]}
+		wantStored(t, s, key, parts{"is": text}.checkpoint(1))
+		wantEqualBytes(t, mustLoad(t, s, store.Key{Run: text}), want.checkpoint(1))
 	}
-	for _, name := range nasty { // each is deleted by its exact bytes
+	for _, name := range unusualStrings { // each is deleted by its exact bytes
 		key := store.Key{Run: name}
 		mustSave(t, s, key, 1, parts{}.delta(name))
-		left := want.at(2)
+		left := want.checkpoint(2)
 		delete(left.Parts, name)
-		wantSame(t, mustLoad(t, s, key), left)
+		wantEqualBytes(t, mustLoad(t, s, key), left)
 	}
 }
 
@@ -73,7 +73,7 @@ func testEmptyData(t *testing.T, s store.Checkpoints) {
 		t.Errorf("a part that nobody put is there: %q", data)
 	}
 	mustSave(t, s, demo, 2, parts{}.delta("nil", "empty"))
-	wantStored(t, s, demo, parts{"full": ""}.at(3))
+	wantStored(t, s, demo, parts{"full": ""}.checkpoint(3))
 }
 
 func testAliasIn(t *testing.T, s store.Checkpoints) {
@@ -88,7 +88,7 @@ func testAliasIn(t *testing.T, s store.Checkpoints) {
 		t.Fatalf("Save changed what it was given: %q", got)
 	}
 	delta.Put[0], delta.Delete[0] = store.Part{Name: "z"}, "a" // the lists are the caller's, only the bytes are not
-	wantStored(t, s, demo, want.at(2))
+	wantStored(t, s, demo, want.checkpoint(2))
 }
 
 func testAliasOut(t *testing.T, s store.Checkpoints) {
@@ -100,15 +100,15 @@ func testAliasOut(t *testing.T, s store.Checkpoints) {
 		_ = append(first.Parts[name], "overrun"...)
 		_ = append(second.Parts[name], "OVERRUN"...)
 	}
-	wantEqual(t, first, want.at(1))
+	wantEqual(t, first, want.checkpoint(1))
 	first.Parts["b"] = nil // the map is the caller's
 	delete(first.Parts, "d")
 	first.Parts["e"] = []byte("new")
 
-	wantEqual(t, second, want.at(1))
-	wantStored(t, s, demo, want.at(1))
+	wantEqual(t, second, want.checkpoint(1))
+	wantStored(t, s, demo, want.checkpoint(1))
 	mustSave(t, s, demo, 1, parts{"a": "AAAA", "b": "longer than before"}.delta("d"))
-	wantEqual(t, second, want.at(1)) // a later save changes nothing that was handed out before
+	wantEqual(t, second, want.checkpoint(1)) // a later save changes nothing that was handed out before
 }
 
 func testBigParts(t *testing.T, s store.Checkpoints) {
@@ -122,11 +122,11 @@ func testBigParts(t *testing.T, s store.Checkpoints) {
 	}
 	want := parts{"big": fill(1, size), "bigger": fill(2, size+1), "small": "s"}
 	mustSave(t, s, demo, 0, want.delta())
-	wantSame(t, mustLoad(t, s, demo), want.at(1))
+	wantEqualBytes(t, mustLoad(t, s, demo), want.checkpoint(1))
 
 	want["big"], want["small"] = "shrunk", fill(3, size) // they change places
 	mustSave(t, s, demo, 1, parts{"big": want["big"], "small": want["small"]}.delta())
-	wantSame(t, mustLoad(t, s, demo), want.at(2))
+	wantEqualBytes(t, mustLoad(t, s, demo), want.checkpoint(2))
 }
 
 func testManyParts(t *testing.T, s store.Checkpoints) {
@@ -142,13 +142,13 @@ func testManyParts(t *testing.T, s store.Checkpoints) {
 		}
 	}
 	mustSave(t, s, demo, 0, want.delta())
-	wantSame(t, mustLoad(t, s, demo), want.at(1))
+	wantEqualBytes(t, mustLoad(t, s, demo), want.checkpoint(1))
 	mustSave(t, s, demo, 1, even.delta(gone...))
-	wantSame(t, mustLoad(t, s, demo), even.at(2))
+	wantEqualBytes(t, mustLoad(t, s, demo), even.checkpoint(2))
 }
 
-// wantSame is wantEqual for what is too much to print.
-func wantSame(t *testing.T, got, want store.Checkpoint) {
+// wantEqualBytes is wantEqual for what is too much to print.
+func wantEqualBytes(t *testing.T, got, want store.Checkpoint) {
 	t.Helper()
 	if got.Version != want.Version || len(got.Parts) != len(want.Parts) {
 		t.Fatalf("version %d with %d parts; want version %d with %d parts", got.Version, len(got.Parts), want.Version, len(want.Parts))
@@ -161,13 +161,13 @@ func wantSame(t *testing.T, got, want store.Checkpoint) {
 }
 
 // testNames wants runs to be found by names of any bytes, whatever else has those names.
-func testNames(t *testing.T, h *house) {
-	next := func(n int) string { return nasty[(n+1)%len(nasty)] }
-	for n, text := range nasty {
-		h.named(text, text, next(n))
-		h.named("", text, next(n))
+func testNames(t *testing.T, h *storeTester) {
+	next := func(n int) string { return unusualStrings[(n+1)%len(unusualStrings)] }
+	for n, text := range unusualStrings {
+		h.runWithNames(text, text, next(n))
+		h.runWithNames("", text, next(n))
 	}
-	for n, text := range nasty {
+	for n, text := range unusualStrings {
 		other := next(n)
 		run, err := h.store.Get(h.ctx(), text, text)
 		if err != nil || run.ID != other || run.Account != text || run.StateKey != text || run.Provider != text || run.Graph != other || run.Owner != text || run.Fence != 2 {
@@ -180,30 +180,30 @@ func testNames(t *testing.T, h *house) {
 		if history.Resumes[0].Actor != other || history.Resumes[0].ID != text || history.Effects[0].Interrupt != text || history.Events[3].Interrupt != text {
 			t.Errorf("history %+v", history)
 		}
-		if i := history.Interrupts[0]; i.ID != text || i.By != other || i.ResumeID != text || i.Final != text || i.Via != text || i.Shown != other || i.Address != other || i.Kind != text {
+		if i := history.Interrupts[0]; i.ID != text || i.DecidedBy != other || i.ResumeID != text || i.ApprovedDigest != text || i.DecidedVia != text || i.ShownDigest != other || i.Address != other || i.Kind != text {
 			t.Errorf("interrupt %+v", i)
 		}
-		listed, err := h.store.List(h.ctx(), text, store.Filter{Provider: text, Graph: other, Status: []store.Status{store.Running}})
+		listed, err := h.store.List(h.ctx(), text, store.RunFilter{Provider: text, Graph: other, Status: []store.Status{store.StatusRunning}})
 		if err != nil || len(listed) != 1 || listed[0].ID != other {
 			t.Errorf("listed are %+v, %v", listed, err)
 		}
-		receipt, err := h.store.Resumed(h.ctx(), text, other, text)
-		if err != nil || receipt.Run != other || receipt.Result != store.Accepted {
+		receipt, err := h.store.Receipt(h.ctx(), text, other, text)
+		if err != nil || receipt.Run != other || receipt.Result != store.ResultAccepted {
 			t.Errorf("receipt %+v, %v", receipt, err)
 		}
 	}
 }
 
 // testLongNames is about names of any length. No index of PostgreSQL takes more than 2704 bytes that cannot be compressed.
-func testLongNames(t *testing.T, h *house) {
+func testLongNames(t *testing.T, h *storeTester) {
 	random := make([]byte, 20_000)
 	if _, err := rand.Read(random); err != nil {
 		t.Fatal(err)
 	}
 	a, b := string(random[1:]), string(random)
-	h.named(a, a, b)
-	h.named(b, a, b)
-	if runs, err := h.store.List(h.ctx(), a, store.Filter{}); err != nil || len(runs) != 1 {
+	h.runWithNames(a, a, b)
+	h.runWithNames(b, a, b)
+	if runs, err := h.store.List(h.ctx(), a, store.RunFilter{}); err != nil || len(runs) != 1 {
 		t.Errorf("%d runs, %v", len(runs), err)
 	}
 	if history, err := h.store.History(h.ctx(), a, b); err != nil || len(history.Events) != 6 {
@@ -212,29 +212,29 @@ func testLongNames(t *testing.T, h *house) {
 	if events, _, err := h.store.Feed(h.ctx(), b, "", 0); err != nil || len(events) != 6 {
 		t.Errorf("%d events, %v", len(events), err)
 	}
-	if _, err := h.store.Once(h.ctx(), a, []byte("x")); err != nil {
+	if _, err := h.store.PutIfAbsent(h.ctx(), a, []byte("x")); err != nil {
 		t.Error(err)
 	}
 }
 
 // named takes a run through everything, called by these names.
-func (h *house) named(account, a, b string) {
+func (h *storeTester) runWithNames(account, a, b string) {
 	h.t.Helper()
-	lease, err := h.store.Create(h.ctx(), store.NewRun{Account: account, ID: b, StateKey: a, Provider: a, Graph: b, InputDigest: b, Owner: a, Lease: aWhile})
+	lease, err := h.store.Create(h.ctx(), store.NewRun{Account: account, ID: b, StateKey: a, Provider: a, Graph: b, InputDigest: b, Owner: a, Lease: leaseDuration})
 	h.must(err)
-	h.rest(lease, store.Rest{Status: store.Waiting, Open: []store.NewInterrupt{{ID: a, Address: b, Kind: a, Shown: b, Action: a}}})
-	h.gets(store.Decision{
-		Account: account, Run: b, ResumeID: a, Actor: b, Body: a, Via: a, Answers: []store.Answer{{Interrupt: a, Verdict: store.Approve, Shown: b, Final: a}},
-	}, store.Accepted)
-	work, err := h.store.Claim(h.ctx(), store.Claim{Owner: a, Lease: aWhile, Account: account, Run: b})
+	h.endExecution(lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: []store.NewInterrupt{{ID: a, Address: b, Kind: a, ShownDigest: b, ActionDigest: a}}})
+	h.wantResult(store.Decision{
+		Account: account, Run: b, ResumeID: a, Actor: b, BodyDigest: a, Via: a, Answers: []store.Answer{{Interrupt: a, Verdict: store.VerdictApprove, ShownDigest: b, ApprovedDigest: a}},
+	}, store.ResultAccepted)
+	work, err := h.store.Claim(h.ctx(), store.Claim{Owner: a, Lease: leaseDuration, Account: account, Run: b})
 	h.must(err)
-	effect := store.NewEffect{Interrupt: a, Number: 1, Digest: a, Key: b}
-	line, begun, err := h.store.Begin(h.ctx(), work.Lease, effect)
+	effect := store.NewEffect{Interrupt: a, Attempt: 1, ActionDigest: a, IdempotencyKey: b}
+	line, begun, err := h.store.BeginEffect(h.ctx(), work.Lease, effect)
 	if err != nil || !begun || !reflect.DeepEqual(line.NewEffect, effect) {
 		h.t.Fatal(line, begun, err)
 	}
-	h.must(h.store.End(h.ctx(), store.EffectEnd{Account: account, Interrupt: a, Number: 1, State: store.Faulted, Error: a}))
-	line, begun, err = h.store.Begin(h.ctx(), work.Lease, effect)
+	h.must(h.store.EndEffect(h.ctx(), store.EffectEnd{Account: account, Interrupt: a, Attempt: 1, State: store.EffectFailed, Error: a}))
+	line, begun, err = h.store.BeginEffect(h.ctx(), work.Lease, effect)
 	if err != nil || begun || line.Error != a || !reflect.DeepEqual(line.NewEffect, effect) {
 		h.t.Fatal(line, begun, err)
 	}

@@ -41,7 +41,7 @@ func testOneWinner(t *testing.T, s store.Checkpoints) {
 			t.Fatalf("round %d: nobody won", base)
 		}
 		who := fmt.Sprint(winner)
-		wantStored(t, s, demo, parts{"who": who, "also": who}.at(base+1))
+		wantStored(t, s, demo, parts{"who": who, "also": who}.checkpoint(base+1))
 	}
 }
 
@@ -139,7 +139,7 @@ func testManyRuns(t *testing.T, s store.Checkpoints) {
 	}
 	wg.Wait()
 	for i := 1; i < runs; i++ {
-		wantStored(t, s, key(i), parts{"of": fmt.Sprint(i, saves-1)}.at(saves))
+		wantStored(t, s, key(i), parts{"of": fmt.Sprint(i, saves-1)}.checkpoint(saves))
 	}
 }
 
@@ -156,12 +156,12 @@ func testCancelBefore(t *testing.T, s store.Checkpoints) {
 			t.Errorf("%s with a cancelled context: %v; want context.Canceled", name, err)
 		}
 	}
-	wantStored(t, s, demo, parts{"a": "1"}.at(1))
+	wantStored(t, s, demo, parts{"a": "1"}.checkpoint(1))
 }
 
 func testCancelDuring(t *testing.T, s store.Checkpoints) {
 	const rounds = 40
-	version := mustSave(t, s, demo, 0, wide(0).delta())
+	version := mustSave(t, s, demo, 0, manyPartsDelta(0).delta())
 	for round := range rounds {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -170,7 +170,7 @@ func testCancelDuring(t *testing.T, s store.Checkpoints) {
 		} else {
 			wg.Go(cancel) // somewhere on the way
 		}
-		_, err := s.Save(ctx, demo, version, wide(version).delta())
+		_, err := s.Save(ctx, demo, version, manyPartsDelta(version).delta())
 		wg.Wait()
 
 		got := mustLoad(t, s, demo)
@@ -181,13 +181,13 @@ func testCancelDuring(t *testing.T, s store.Checkpoints) {
 			t.Fatalf("round %d: Save on version %d left version %d", round, version, got.Version)
 		}
 		version = got.Version
-		wantEqual(t, got, wide(version-1).at(version))
+		wantEqual(t, got, manyPartsDelta(version-1).checkpoint(version))
 	}
-	mustSave(t, s, demo, version, wide(version).delta()) // the store has taken no harm
+	mustSave(t, s, demo, version, manyPartsDelta(version).delta()) // the store has taken no harm
 }
 
-// wide is a checkpoint with enough parts for a cancel to come between two of them.
-func wide(base int64) parts {
+// manyPartsDelta is a checkpoint with enough parts for a cancel to come between two of them.
+func manyPartsDelta(base int64) parts {
 	p := parts{}
 	for i := range 20 {
 		p[fmt.Sprint(i)] = fmt.Sprint("saved on ", base)

@@ -10,14 +10,14 @@ import (
 
 var _ store.Checkpoints = (*Faulty)(nil)
 
-// When says on which side of the write a fault strikes.
-type When int
+// FaultTime says on which side of the write a fault strikes.
+type FaultTime int
 
 const (
-	// Before the write: the store does not change.
-	Before When = iota
-	// After the write: the store has changed, but the caller gets an error and cannot know.
-	After
+	// BeforeWrite the write: the store does not change.
+	BeforeWrite FaultTime = iota
+	// AfterWrite the write: the store has changed, but the caller gets an error and cannot know.
+	AfterWrite
 )
 
 // ErrCrashed is what every call returns once a crash has struck, until Restart.
@@ -38,7 +38,7 @@ type Faulty struct {
 }
 
 type fault struct {
-	when  When
+	when  FaultTime
 	err   error
 	crash bool
 }
@@ -50,7 +50,7 @@ func NewFaulty(inner store.Checkpoints) *Faulty {
 
 // FailSave makes the nth Save since NewFaulty (the first is 1) return err. Those before and after it work; FailSave may
 // be called several times with different n. If the inner store refuses the save, its error is returned and not err.
-func (f *Faulty) FailSave(n int, when When, err error) {
+func (f *Faulty) FailSave(n int, when FaultTime, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults[n] = fault{when: when, err: err}
@@ -59,7 +59,7 @@ func (f *Faulty) FailSave(n int, when When, err error) {
 // CrashSave ends the world at the nth Save since NewFaulty: it and every call after it return ErrCrashed and change
 // nothing, as if the process were gone. Saves that were under way at that moment may be applied, but are not
 // acknowledged.
-func (f *Faulty) CrashSave(n int, when When) {
+func (f *Faulty) CrashSave(n int, when FaultTime) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults[n] = fault{when: when, err: ErrCrashed, crash: true}
@@ -156,7 +156,7 @@ func (f *Faulty) begin() (fault, error) {
 	}
 	f.saves++
 	due := f.faults[f.saves]
-	if due.err != nil && due.when == Before {
+	if due.err != nil && due.when == BeforeWrite {
 		f.crashed = due.crash
 		return fault{}, due.err
 	}

@@ -40,11 +40,11 @@ func TestFaulty_WithoutFaultsIsTheInnerStore(t *testing.T) {
 func TestFaulty_FailSave(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		when storetest.When
+		when storetest.FaultTime
 		want string
 	}{
-		{"before", storetest.Before, "1:one"},
-		{"after", storetest.After, "2:two"},
+		{"before", storetest.BeforeWrite, "1:one"},
+		{"after", storetest.AfterWrite, "2:two"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			faulty := storetest.NewFaulty(memory.New())
@@ -69,11 +69,11 @@ func TestFaulty_FailSave(t *testing.T) {
 func TestFaulty_CrashSaveStopsEverythingUntilRestart(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		when storetest.When
+		when storetest.FaultTime
 		want string
 	}{
-		{"before", storetest.Before, ""},
-		{"after", storetest.After, "1:one"},
+		{"before", storetest.BeforeWrite, ""},
+		{"after", storetest.AfterWrite, "1:one"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inner := memory.New()
@@ -106,7 +106,7 @@ func TestFaulty_CrashSaveStopsEverythingUntilRestart(t *testing.T) {
 
 func TestFaulty_InnerErrorGoesBeforeTheFault(t *testing.T) {
 	faulty := storetest.NewFaulty(memory.New())
-	faulty.FailSave(1, storetest.After, errDisk)
+	faulty.FailSave(1, storetest.AfterWrite, errDisk)
 	if _, err := faulty.Save(t.Context(), key, 7, put("x")); !errors.Is(err, store.ErrStale) {
 		t.Errorf("Save: %v; want ErrStale", err)
 	}
@@ -128,8 +128,8 @@ func TestFaulty_FailLoad(t *testing.T) {
 
 func TestFaulty_Counts(t *testing.T) {
 	faulty := storetest.NewFaulty(memory.New())
-	faulty.FailSave(3, storetest.Before, errDisk)
-	faulty.FailSave(4, storetest.After, errDisk)
+	faulty.FailSave(3, storetest.BeforeWrite, errDisk)
+	faulty.FailSave(4, storetest.AfterWrite, errDisk)
 	faulty.Save(t.Context(), key, 0, put("four"))   // 3 + 4
 	faulty.Save(t.Context(), key, 9, put("stale"))  // refused
 	faulty.Save(t.Context(), key, 1, put("before")) // not applied
@@ -150,7 +150,7 @@ func TestFaulty_NothingIsAcknowledgedAfterACrash(t *testing.T) {
 	const savers, crashAt = 16, 5
 	inner := memory.New()
 	faulty := storetest.NewFaulty(inner)
-	faulty.CrashSave(crashAt, storetest.After)
+	faulty.CrashSave(crashAt, storetest.AfterWrite)
 	acknowledged := make([]bool, savers)
 	var wg sync.WaitGroup
 	for i := range savers {

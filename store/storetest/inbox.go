@@ -11,17 +11,17 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// testAsked lists what several runs ask, in pages and filtered.
-func testAsked(t *testing.T, h *house) {
+// testInboxItems lists what several runs ask, in pages and filtered.
+func testInboxItems(t *testing.T, h *storeTester) {
 	h.waiting("r1", "a", "b")
 	h.waiting("r2", "c")
 	h.waiting("r3", "d")
-	h.gets(approve("r1", "1", "b"), store.Accepted)
-	_, err := h.store.Cancel(h.ctx(), "acme", "r3", store.Cancelled, nil, store.Beside{})
+	h.wantResult(approve("r1", "1", "b"), store.ResultAccepted)
+	_, err := h.store.Cancel(h.ctx(), "acme", "r3", store.StatusCancelled, nil, store.Writes{})
 	h.must(err)
-	ids := func(filter store.AskedFilter) (all []string) {
+	ids := func(filter store.InboxFilter) (all []string) {
 		for {
-			list, err := h.store.Asked(h.ctx(), "acme", filter)
+			list, err := h.store.InboxItems(h.ctx(), "acme", filter)
 			h.must(err)
 			if len(list) == 0 {
 				return all
@@ -33,64 +33,64 @@ func testAsked(t *testing.T, h *house) {
 				all = append(all, a.ID)
 			}
 			last := list[len(list)-1]
-			filter.After = store.AskedPlace{Created: last.Created, ID: last.ID}
+			filter.After = store.InboxPosition{Created: last.Created, ID: last.ID}
 		}
 	}
-	for state, want := range map[store.InterruptState]string{"": "[a b c d]", store.Pending: "[a c]", store.Decided: "[b]", store.Withdrawn: "[d]"} {
+	for state, want := range map[store.InterruptState]string{"": "[a b c d]", store.InterruptPending: "[a c]", store.InterruptDecided: "[b]", store.InterruptWithdrawn: "[d]"} {
 		for limit := range 3 {
-			if got := fmt.Sprint(ids(store.AskedFilter{State: state, Limit: limit})); got != want {
+			if got := fmt.Sprint(ids(store.InboxFilter{State: state, Limit: limit})); got != want {
 				t.Errorf("%s in pages of %d: %s", state, limit, got)
 			}
 		}
 	}
-	if got := ids(store.AskedFilter{Kind: "another"}); got != nil {
+	if got := ids(store.InboxFilter{Kind: "another"}); got != nil {
 		t.Errorf("of another kind: %v", got)
 	}
-	if list, err := h.store.Asked(h.ctx(), "other", store.AskedFilter{}); err != nil || len(list) != 0 {
+	if list, err := h.store.InboxItems(h.ctx(), "other", store.InboxFilter{}); err != nil || len(list) != 0 {
 		t.Errorf("another account sees %v, %v", list, err)
 	}
 }
 
-func testQuestion(t *testing.T, h *house) {
+func testInboxItem(t *testing.T, h *storeTester) {
 	h.waiting("r1", "a", "b")
-	got, err := h.store.Question(h.ctx(), "acme", "b")
+	got, err := h.store.InboxItem(h.ctx(), "acme", "b")
 	h.must(err)
-	want := store.Asked{Interrupt: h.interrupt("r1", "b"), StateKey: "key-r1", Provider: "inproc", Graph: "g"}
+	want := store.InboxItem{Interrupt: h.interrupt("r1", "b"), StateKey: "key-r1", Provider: "inproc", Graph: "g"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	h.must(h.store.Amend(h.ctx(), "acme", store.Beside{Papers: []store.PaperChange{
-		{Kind: store.RequestPaper, ID: "b", Run: "r1", Body: []byte("review"), Facts: []byte(`{"n":1}`)}, {Kind: "vote", ID: "a", Run: "r1", Body: []byte("yes")},
+	h.must(h.store.CommitWrites(h.ctx(), "acme", store.Writes{Documents: []store.DocumentChange{
+		{Kind: store.RequestDocument, ID: "b", Run: "r1", Body: []byte("review"), Index: []byte(`{"n":1}`)}, {Kind: "vote", ID: "a", Run: "r1", Body: []byte("yes")},
 	}}))
-	request := h.paper(store.RequestPaper, "b")
+	request := h.document(store.RequestDocument, "b")
 	want.Request = &request
-	if got, err = h.store.Question(h.ctx(), "acme", "b"); err != nil || !cmp.Equal(want, got) {
+	if got, err = h.store.InboxItem(h.ctx(), "acme", "b"); err != nil || !cmp.Equal(want, got) {
 		t.Errorf("with its request: %s, %v", cmp.Diff(want, got), err)
 	}
-	for _, state := range []store.InterruptState{"", store.Pending} {
-		list, err := h.store.Asked(h.ctx(), "acme", store.AskedFilter{State: state})
+	for _, state := range []store.InterruptState{"", store.InterruptPending} {
+		list, err := h.store.InboxItems(h.ctx(), "acme", store.InboxFilter{State: state})
 		if err != nil || len(list) != 2 || list[0].Request != nil || !cmp.Equal(list[1], want) {
 			t.Errorf("in a list each has its own request, if it has one: %+v, %v", list, err)
 		}
 	}
-	_, err = h.store.Question(h.ctx(), "acme", "c")
-	h.wants(err, store.ErrNotFound)
-	_, err = h.store.Question(h.ctx(), "other", "b")
-	h.wants(err, store.ErrNotFound)
+	_, err = h.store.InboxItem(h.ctx(), "acme", "c")
+	h.wantErr(err, store.ErrNotFound)
+	_, err = h.store.InboxItem(h.ctx(), "other", "b")
+	h.wantErr(err, store.ErrNotFound)
 	for limit, want := range map[int]int{1: 1, 2: 2, 100: 2} {
-		if n, err := h.store.Pending(h.ctx(), "acme", limit); err != nil || n != want {
+		if n, err := h.store.CountPending(h.ctx(), "acme", limit); err != nil || n != want {
 			t.Errorf("up to %d: %d, %v", limit, n, err)
 		}
 	}
-	if n, err := h.store.Pending(h.ctx(), "other", 10); err != nil || n != 0 {
+	if n, err := h.store.CountPending(h.ctx(), "other", 10); err != nil || n != 0 {
 		t.Errorf("another account has %d, %v", n, err)
 	}
 }
 
-// testWaits counts what waits in all accounts, by kind, the oldest first.
-func testWaits(t *testing.T, h *house) {
-	waits := func(limit int) (all []store.Wait) {
-		all, err := h.store.Waits(h.ctx(), limit)
+// testPendingByKind counts what waits in all accounts, by kind, the oldest first.
+func testPendingByKind(t *testing.T, h *storeTester) {
+	waits := func(limit int) (all []store.PendingCount) {
+		all, err := h.store.PendingByKind(h.ctx(), limit)
 		h.must(err)
 		return all
 	}
@@ -101,17 +101,17 @@ func testWaits(t *testing.T, h *house) {
 	first := h.interrupt("r1", "a").Created
 	h.waiting("r2", "c")
 	h.waiting("r3", "d")
-	h.gets(approve("r1", "1", "b"), store.Accepted)
-	_, err := h.store.Cancel(h.ctx(), "acme", "r3", store.Cancelled, nil, store.Beside{})
+	h.wantResult(approve("r1", "1", "b"), store.ResultAccepted)
+	_, err := h.store.Cancel(h.ctx(), "acme", "r3", store.StatusCancelled, nil, store.Writes{})
 	h.must(err)
 	for limit, count := range map[int]int64{1: 1, 2: 2, 100: 2} {
-		if diff := cmp.Diff([]store.Wait{{Kind: h.interrupt("r1", "a").Kind, Count: count, Oldest: first}}, waits(limit)); diff != "" {
+		if diff := cmp.Diff([]store.PendingCount{{Kind: h.interrupt("r1", "a").Kind, Count: count, Oldest: first}}, waits(limit)); diff != "" {
 			t.Errorf("of %d: %s", limit, diff)
 		}
 	}
 }
 
-func testCredentials(t *testing.T, h *house) {
+func testCredentials(t *testing.T, h *storeTester) {
 	s := h.store
 	expires := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
 	for _, c := range []store.Credential{
@@ -119,10 +119,10 @@ func testCredentials(t *testing.T, h *house) {
 		{ID: "k2", Account: "acme", Name: "ann", Role: "approver", Hash: []byte{2}, Expires: expires},
 		{ID: "k3", Account: "other", Name: "bob", Role: "admin", Hash: []byte{3}},
 	} {
-		h.must(s.AddCredential(h.ctx(), c, store.Beside{}))
+		h.must(s.AddCredential(h.ctx(), c, store.Writes{}))
 	}
-	h.wants(s.AddCredential(h.ctx(), store.Credential{ID: "k1", Account: "other", Name: "mallory", Role: "admin", Hash: []byte{9}}, store.Beside{}), store.ErrExists)
-	h.wants(s.AddCredential(h.ctx(), store.Credential{Account: "other"}, store.Beside{}), store.ErrKey)
+	h.wantErr(s.AddCredential(h.ctx(), store.Credential{ID: "k1", Account: "other", Name: "mallory", Role: "admin", Hash: []byte{9}}, store.Writes{}), store.ErrExists)
+	h.wantErr(s.AddCredential(h.ctx(), store.Credential{Account: "other"}, store.Writes{}), store.ErrInvalid)
 	got, err := s.Credential(h.ctx(), "k2")
 	h.must(err)
 	if got.Created.IsZero() {
@@ -133,12 +133,12 @@ func testCredentials(t *testing.T, h *house) {
 		t.Error(diff)
 	}
 	_, err = s.Credential(h.ctx(), "k4")
-	h.wants(err, store.ErrNotFound)
-	h.wants(s.RevokeCredential(h.ctx(), "other", "k1", store.Beside{}), store.ErrNotFound)
-	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", store.Beside{}))
+	h.wantErr(err, store.ErrNotFound)
+	h.wantErr(s.RevokeCredential(h.ctx(), "other", "k1", store.Writes{}), store.ErrNotFound)
+	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", store.Writes{}))
 	revoked, err := s.Credential(h.ctx(), "k1")
 	h.must(err)
-	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", store.Beside{}))
+	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", store.Writes{}))
 	again, err := s.Credential(h.ctx(), "k1")
 	h.must(err)
 	if revoked.Revoked.IsZero() || !again.Revoked.Equal(revoked.Revoked) {
@@ -152,18 +152,18 @@ func testCredentials(t *testing.T, h *house) {
 }
 
 // A line of the log is written with what it tells of: once, if it was done, and not at all if it was not.
-func testCredentialsInTheLog(t *testing.T, h *house) {
+func testCredentialsAudit(t *testing.T, h *storeTester) {
 	s := h.store
-	says := func(word string) store.Beside {
-		return store.Beside{Audit: [][]byte{fmt.Appendf(nil, `{"did":%q}`, word)}}
+	says := func(word string) store.Writes {
+		return store.Writes{Audit: [][]byte{fmt.Appendf(nil, `{"did":%q}`, word)}}
 	}
-	bad := store.Beside{Audit: [][]byte{[]byte("no object")}}
+	bad := store.Writes{Audit: [][]byte{[]byte("no object")}}
 	key := store.Credential{ID: "k1", Account: "acme", Name: "robot", Role: "agent", Hash: []byte{1}}
-	h.wants(s.AddCredential(h.ctx(), key, bad), store.ErrKey)
+	h.wantErr(s.AddCredential(h.ctx(), key, bad), store.ErrInvalid)
 	h.must(s.AddCredential(h.ctx(), key, says("made")))
-	h.wants(s.AddCredential(h.ctx(), key, says("made again")), store.ErrExists)
-	h.wants(s.RevokeCredential(h.ctx(), "other", "k1", says("ended by others")), store.ErrNotFound)
-	h.wants(s.RevokeCredential(h.ctx(), "acme", "k1", bad), store.ErrKey)
+	h.wantErr(s.AddCredential(h.ctx(), key, says("made again")), store.ErrExists)
+	h.wantErr(s.RevokeCredential(h.ctx(), "other", "k1", says("ended by others")), store.ErrNotFound)
+	h.wantErr(s.RevokeCredential(h.ctx(), "acme", "k1", bad), store.ErrInvalid)
 	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", says("ended")))
 	h.must(s.RevokeCredential(h.ctx(), "acme", "k1", says("ended again")))
 	lines, err := s.AuditLines(h.ctx(), "acme", 0, 0)
@@ -177,7 +177,7 @@ func testCredentialsInTheLog(t *testing.T, h *house) {
 }
 
 // What is over is forgotten, if it is of the kind that is asked for: not what is still good, not what was over only later, and no key.
-func testForgetCredentials(t *testing.T, h *house) {
+func testPurgeCredentials(t *testing.T, h *storeTester) {
 	s, now := h.store, h.now()
 	const prefix = "web_\xff"
 	past, future := now.Add(-time.Hour), now.Add(time.Hour)
@@ -185,12 +185,12 @@ func testForgetCredentials(t *testing.T, h *house) {
 		prefix + "past": past, prefix + "revoked": future, prefix + "for ever": {}, prefix + "later": future,
 		"web": past, "web_": past, "web_\xfe": past, "xeb": past, "key": past, // neighbours
 	} {
-		h.must(s.AddCredential(h.ctx(), store.Credential{ID: id, Account: "account of " + id, Hash: []byte{1}, Expires: expires}, store.Beside{}))
+		h.must(s.AddCredential(h.ctx(), store.Credential{ID: id, Account: "account of " + id, Hash: []byte{1}, Expires: expires}, store.Writes{}))
 	}
-	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"revoked", prefix+"revoked", store.Beside{}))
+	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"revoked", prefix+"revoked", store.Writes{}))
 	forget := func(before time.Time, limit, want int) {
 		t.Helper()
-		got, err := s.ForgetCredentials(h.ctx(), prefix, before, limit)
+		got, err := s.PurgeCredentials(h.ctx(), prefix, before, limit)
 		h.must(err)
 		if got != want {
 			t.Errorf("%d are forgotten, want %d", got, want)
@@ -199,19 +199,19 @@ func testForgetCredentials(t *testing.T, h *house) {
 	forget(past, 10, 0)
 	forget(past.Add(time.Minute), 10, 1)
 	_, err := s.Credential(h.ctx(), prefix+"past")
-	h.wants(err, store.ErrNotFound)
+	h.wantErr(err, store.ErrNotFound)
 	forget(now.Add(time.Minute), 0, 0)
 	forget(now.Add(time.Minute), 10, 1)
 	_, err = s.Credential(h.ctx(), prefix+"revoked")
-	h.wants(err, store.ErrNotFound)
+	h.wantErr(err, store.ErrNotFound)
 	for _, id := range []string{prefix + "for ever", prefix + "later", "web", "web_", "web_\xfe", "xeb", "key"} {
 		if _, err := s.Credential(h.ctx(), id); err != nil {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"for ever", prefix+"for ever", store.Beside{}))
+	h.must(s.RevokeCredential(h.ctx(), "account of "+prefix+"for ever", prefix+"for ever", store.Writes{}))
 	forget(future.Add(time.Minute), 1, 1) // no more than was asked for
 	forget(future.Add(time.Minute), 1, 1)
 	forget(future.Add(time.Minute), 1, 0)
-	h.must(s.AddCredential(h.ctx(), store.Credential{ID: prefix + "past", Account: "acme", Hash: []byte{1}}, store.Beside{})) // as if it had never been
+	h.must(s.AddCredential(h.ctx(), store.Credential{ID: prefix + "past", Account: "acme", Hash: []byte{1}}, store.Writes{})) // as if it had never been
 }

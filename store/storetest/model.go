@@ -15,7 +15,7 @@ type model map[store.Key]store.Checkpoint
 
 func (m model) save(key store.Key, base int64, delta store.Delta) (int64, error) {
 	if key.Run == "" {
-		return 0, store.ErrKey
+		return 0, store.ErrInvalid
 	}
 	if m[key].Version != base {
 		return 0, store.ErrStale

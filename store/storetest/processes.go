@@ -23,28 +23,28 @@ import (
 // output. over is called when all workers are dead, and returns when all of their leases are over.
 func Processes(t *testing.T, s store.Store, over func(), env ...string) {
 	t.Helper()
-	d := &desk{t, s}
+	d := &runsTester{t, s}
 	for n := range sharedRuns {
-		_, err := s.Rest(t.Context(), d.begin(sharedRun(n)), askingOne(nil, sharedRun(n)+"/0"))
+		_, err := s.EndExecution(t.Context(), d.create(sharedRun(n)), endWithQuestion(nil, sharedRun(n)+"/0"))
 		d.must(err)
 	}
-	var told chronicle
+	var told workerLog
 	var all sync.WaitGroup
 	for slot := range 3 {
 		all.Go(func() {
 			for life := range 3 {
-				told.live(t, env, 15+7*slot+11*life)
+				told.runWorker(t, env, 15+7*slot+11*life)
 			}
 		})
 	}
 	all.Wait()
 	over()
-	heir := worker{store: s, name: "heir", lease: aWhile, told: io.Discard} // of what the last of them left
+	heir := worker{store: s, name: "heir", lease: leaseDuration, output: io.Discard} // of what the last of them left
 	for n := 0; n < sharedRuns; {
 		d.must(heir.execute())
 		run, err := s.Get(t.Context(), "acme", "key-"+sharedRun(n))
 		d.must(err)
-		if run.Status == store.Waiting {
+		if run.Status == store.StatusWaiting {
 			n++
 		}
 	}
@@ -55,14 +55,14 @@ const sharedRuns = 4
 
 func sharedRun(n int) string { return fmt.Sprint("run-", n) }
 
-// askingOne asks a question, and says which in the outcome.
-func askingOne(applied []string, id string) store.Rest {
-	return store.Rest{Status: store.Waiting, Open: questions(id), Applied: applied, Outcome: []byte(id)}
+// endWithQuestion asks a question, and says which in the outcome.
+func endWithQuestion(applied []string, id string) store.ExecutionEnd {
+	return store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts(id), Applied: applied, Outcome: []byte(id)}
 }
 
 // WorkForever decides and executes whatever there is, and tells what it was told by the store. It ends when nobody listens any more. See [Processes].
 func WorkForever(s store.Store, told io.Writer) error {
-	w := worker{store: s, name: fmt.Sprint("pid-", os.Getpid()), lease: 200 * time.Millisecond, told: told}
+	w := worker{store: s, name: fmt.Sprint("pid-", os.Getpid()), lease: 200 * time.Millisecond, output: told}
 	for {
 		if err := errors.Join(w.decide(), w.execute()); err != nil {
 			return err
@@ -74,19 +74,19 @@ type worker struct {
 	store   store.Store
 	name    string
 	lease   time.Duration
-	told    io.Writer
+	output  io.Writer
 	decided int
 }
 
-func (w *worker) tell(words ...any) error {
-	_, err := fmt.Fprintln(w.told, words...)
+func (w *worker) log(words ...any) error {
+	_, err := fmt.Fprintln(w.output, words...)
 	return err
 }
 
 // decide approves what some run waits for. The run's outcome says what that is.
 func (w *worker) decide() error {
 	run, err := w.store.Get(context.Background(), "acme", "key-"+sharedRun(rand.IntN(sharedRuns)))
-	if err != nil || run.Status != store.Waiting {
+	if err != nil || run.Status != store.StatusWaiting {
 		return err
 	}
 	w.decided++
@@ -94,8 +94,8 @@ func (w *worker) decide() error {
 	decision := approve(run.ID, resume, id)
 	decision.Actor = w.name
 	receipt, err := w.store.Decide(context.Background(), decision)
-	if err == nil && receipt.Result == store.Accepted {
-		err = w.tell("decided", run.ID, id, w.name, resume)
+	if err == nil && receipt.Result == store.ResultAccepted {
+		err = w.log("decided", run.ID, id, w.name, resume)
 	}
 	return err
 }
@@ -106,25 +106,25 @@ func (w *worker) execute() error {
 	if err != nil || work == nil {
 		return err
 	}
-	if err := w.tell("claimed", work.Run.ID, work.Lease.Fence); err != nil {
+	if err := w.log("claimed", work.Run.ID, work.Lease.Fence); err != nil {
 		return err
 	}
-	if err = w.goOn(work); errors.Is(err, store.ErrFenced) {
+	if err = w.answerNext(work); errors.Is(err, store.ErrFenced) {
 		return nil
 	}
 	return err
 }
 
-func (w *worker) goOn(work *store.Work) error {
+func (w *worker) answerNext(work *store.ClaimedRun) error {
 	ctx := context.Background()
 	var applied []string
 	for _, i := range work.Decided {
-		_, begun, err := w.store.Begin(ctx, work.Lease, store.NewEffect{Interrupt: i.ID, Number: 1, Digest: i.Final, Key: i.ID})
+		_, begun, err := w.store.BeginEffect(ctx, work.Lease, store.NewEffect{Interrupt: i.ID, Attempt: 1, ActionDigest: i.ApprovedDigest, IdempotencyKey: i.ID})
 		if err == nil && begun {
-			err = w.tell("begun", work.Run.ID, i.ID)
+			err = w.log("begun", work.Run.ID, i.ID)
 		}
 		if err == nil {
-			err = w.store.End(ctx, store.EffectEnd{Account: "acme", Interrupt: i.ID, Number: 1, State: store.Succeeded})
+			err = w.store.EndEffect(ctx, store.EffectEnd{Account: "acme", Interrupt: i.ID, Attempt: 1, State: store.EffectSucceeded})
 		}
 		if err != nil {
 			return err
@@ -143,18 +143,18 @@ func (w *worker) goOn(work *store.Work) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.store.Rest(ctx, work.Lease, askingOne(applied, fmt.Sprint(work.Run.ID, "/", version)))
+	_, err = w.store.EndExecution(ctx, work.Lease, endWithQuestion(applied, fmt.Sprint(work.Run.ID, "/", version)))
 	return err
 }
 
-// chronicle is what all workers were told, whether or not they were alive a moment later.
-type chronicle struct {
+// workerLog is what all workers were told, whether or not they were alive a moment later.
+type workerLog struct {
 	mu    sync.Mutex
 	lines []string
 }
 
 // live lets a worker live for some lines, and writes down all that it says until it is dead.
-func (c *chronicle) live(t *testing.T, env []string, lines int) {
+func (c *workerLog) runWorker(t *testing.T, env []string, lines int) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Error(err)
@@ -186,7 +186,7 @@ func (c *chronicle) live(t *testing.T, env []string, lines int) {
 	}
 }
 
-func (c *chronicle) check(d *desk) {
+func (c *workerLog) check(d *runsTester) {
 	d.t.Helper()
 	words, lines := map[string]int{}, map[string]int{}
 	for _, line := range c.lines {
@@ -207,16 +207,16 @@ func (c *chronicle) check(d *desk) {
 }
 
 // checkDecided wants an accepted decision to be what is written down, and applied.
-func checkDecided(d *desk, run, id, actor, resume string) {
+func checkDecided(d *runsTester, run, id, actor, resume string) {
 	d.t.Helper()
-	receipt, err := d.runs.Resumed(d.ctx(), "acme", actor, resume)
-	if err != nil || receipt.Result != store.Accepted || receipt.Outcome == nil {
+	receipt, err := d.runs.Receipt(d.ctx(), "acme", actor, resume)
+	if err != nil || receipt.Result != store.ResultAccepted || receipt.Outcome == nil {
 		d.t.Errorf("resume %s came to %+v, %v", resume, receipt, err)
 	}
 	all, err := d.runs.Interrupts(d.ctx(), "acme", run)
 	d.must(err)
 	n := slices.IndexFunc(all, func(i store.Interrupt) bool { return i.ID == id })
-	if n < 0 || all[n].By != actor || all[n].ResumeID != resume || all[n].Verdict != store.Approve || !all[n].Applied {
+	if n < 0 || all[n].DecidedBy != actor || all[n].ResumeID != resume || all[n].Verdict != store.VerdictApprove || !all[n].Applied {
 		d.t.Errorf("%s accepted for %s by %s, but the book has %+v", resume, id, actor, all)
 	}
 }

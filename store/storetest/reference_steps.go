@@ -11,62 +11,62 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-func (m *twins) step() {
+func (m *storePair) step() {
 	*m.now = m.now.Add(pick(m, "time passes", time.Microsecond, time.Microsecond, 30*time.Microsecond, 2*time.Hour))
-	if moments := m.moments(); len(moments) > 0 && !m.often() {
+	if moments := m.futureTimes(); len(moments) > 0 && !m.mostly() {
 		*m.now = pick(m, "moment", moments...)
 	}
-	owner := []func(){m.begin, m.rest, m.decide, m.begin, m.end, m.rest, m.save, m.renew, m.release, m.setRef, m.amend}
-	others := []func(){m.decide, m.claim, m.end, m.create, m.expire, m.cancel, m.retry, m.forget, m.list, m.finished, m.events, m.reseal, m.once, m.amend, m.due, m.papers}
+	owner := []func(){m.beginEffect, m.endExecution, m.decide, m.beginEffect, m.endEffect, m.endExecution, m.save, m.renew, m.release, m.setProviderRef, m.commitWrites}
+	others := []func(){m.decide, m.claim, m.endEffect, m.create, m.expire, m.cancel, m.retry, m.deleteRun, m.list, m.finishedRuns, m.events, m.reencrypt, m.putIfAbsent, m.commitWrites, m.dueDocuments, m.documents}
 	steps := append(slices.Clone(owner), others...)
-	if m.often() { // mostly somebody does what they can do
+	if m.mostly() { // mostly somebody does what they can do
 		steps = others
-		if len(m.good()) > 0 {
+		if len(m.validLeases()) > 0 {
 			steps = owner
 		}
 	}
 	steps[rapid.IntRange(0, len(steps)-1).Draw(m.T, "step")]()
 }
 
-func (m *twins) create() {
+func (m *storePair) create() {
 	account := m.account()
 	n := store.NewRun{
-		Account: account, ID: m.run(account), StateKey: m.stateKey(), Provider: "p\x00", Graph: "g\xff", Ref: m.bytes(), Input: m.bytes(),
+		Account: account, ID: m.run(account), StateKey: m.stateKey(), Provider: "p\x00", Graph: "g\xff", ProviderRef: m.bytes(), Input: m.bytes(),
 		InputDigest: "d", Owner: "creator", Lease: m.duration(),
 	}
-	n.Beside = m.beside(account, n.ID)
-	if last, err := m.memory.Get(m.Context(), account, n.StateKey); err == nil && m.often() { // or it has not looked
-		n.After = last.Generation
+	n.Writes = m.writes(account, n.ID)
+	if last, err := m.memory.Get(m.Context(), account, n.StateKey); err == nil && m.mostly() { // or it has not looked
+		n.AfterGeneration = last.Generation
 	}
-	lease, err := both(m, "Create", func(s store.Store) (store.Lease, error) { return s.Create(m.Context(), n) })
+	lease, err := compareBoth(m, "Create", func(s store.Store) (store.Lease, error) { return s.Create(m.Context(), n) })
 	if err == nil {
 		m.leases = append(m.leases, lease)
 		m.made[store.Key{Account: account, Run: n.ID}] = n.StateKey
 	}
 }
 
-func (m *twins) claim() {
+func (m *storePair) claim() {
 	c := store.Claim{Owner: pick(m, "owner", "", "w\x00"), Lease: m.duration()}
 	if pick(m, "one run", false, false, true) {
 		c.Account = m.account()
 		c.Run = m.run(c.Account)
 	}
-	work, _ := both(m, "Claim", func(s store.Store) (*store.Work, error) { return s.Claim(m.Context(), c) })
+	work, _ := compareBoth(m, "Claim", func(s store.Store) (*store.ClaimedRun, error) { return s.Claim(m.Context(), c) })
 	if work != nil {
 		m.leases = append(m.leases, work.Lease)
 	}
 }
 
-func (m *twins) rest() {
+func (m *storePair) endExecution() {
 	lease := m.lease()
-	rest := store.Rest{
-		Status:  pick(m, "status", store.Waiting, store.Waiting, store.Waiting, store.Waiting, store.Waiting, store.Completed, store.Failed),
+	rest := store.ExecutionEnd{
+		Status:  pick(m, "status", store.StatusWaiting, store.StatusWaiting, store.StatusWaiting, store.StatusWaiting, store.StatusWaiting, store.StatusCompleted, store.StatusFailed),
 		Outcome: m.bytes(),
 	}
 	for range rapid.IntRange(0, 4).Draw(m.T, "open") {
 		n := store.NewInterrupt{
-			ID: m.interrupt(lease.Run), Address: "at\x00", Kind: "kind\xff", Data: m.bytes(), Schema: m.bytes(), Shown: "shown",
-			Action: pick(m, "action", "", "action"),
+			ID: m.interrupt(lease.Run), Address: "at\x00", Kind: "kind\xff", Data: m.bytes(), AnswerSchema: m.bytes(), ShownDigest: "shown",
+			ActionDigest: pick(m, "action", "", "action"),
 		}
 		if pick(m, "deadline", false, false, true) {
 			n.Timeout = m.duration()
@@ -74,87 +74,87 @@ func (m *twins) rest() {
 		rest.Open = append(rest.Open, n)
 	}
 	for range rapid.IntRange(0, 2).Draw(m.T, "applied") {
-		decided := m.asked(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.State == store.Decided && !i.Applied })
+		decided := m.interruptWhere(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.State == store.InterruptDecided && !i.Applied })
 		rest.Applied = append(rest.Applied, decided.ID)
 	}
 	var requests []string
 	for range rapid.IntRange(0, 2).Draw(m.T, "requests") {
-		requests = append(requests, m.asked(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.State == store.Pending }).ID)
+		requests = append(requests, m.interruptWhere(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.State == store.InterruptPending }).ID)
 	}
 	if pick(m, "state", false, true) {
-		rest.State = &store.Save{Base: int64(pick(m, "base", 0, 0, 1, 2)), Delta: parts{"x": "z"}.delta()}
+		rest.Checkpoint = &store.CheckpointSave{BaseVersion: int64(pick(m, "base", 0, 0, 1, 2)), Delta: parts{"x": "z"}.delta()}
 		if pick(m, "drop", false, false, true) {
-			rest.State.Delta, rest.State.Drop = store.Delta{}, true
+			rest.Checkpoint.Delta, rest.Checkpoint.Drop = store.Delta{}, true
 		}
 	}
-	rest.Beside = m.beside(lease.Account, lease.Run, requests...)
-	both(m, "Rest", func(s store.Store) (store.Status, error) { return s.Rest(m.Context(), lease, rest) })
+	rest.Writes = m.writes(lease.Account, lease.Run, requests...)
+	compareBoth(m, "Rest", func(s store.Store) (store.Status, error) { return s.EndExecution(m.Context(), lease, rest) })
 }
 
-func (m *twins) decide() {
+func (m *storePair) decide() {
 	m.unique++
 	account, run := m.pendingRun()
 	d := store.Decision{
 		Account: account, Run: run, ResumeID: fmt.Sprint(m.name, "-", m.unique, "\x00"), Actor: pick(m, "actor", "ann", "bob\xff"),
-		Body: pick(m, "body", "this", "this", "that"), Via: "via\x00",
+		BodyDigest: pick(m, "body", "this", "this", "that"), Via: "via\x00",
 	}
-	if len(m.resumes) > 0 && !m.often() {
+	if len(m.resumes) > 0 && !m.mostly() {
 		seen := pick(m, "again", m.resumes...)
 		d.Account, d.Actor, d.ResumeID = seen.account, seen.actor, seen.id
 	}
 	for range rapid.IntRange(1, 3).Draw(m.T, "answers") {
 		d.Answers = append(d.Answers, m.answer(d))
 	}
-	if seen := (seenResume{account: d.Account, actor: d.Actor, id: d.ResumeID}); !slices.Contains(m.resumes, seen) {
+	if seen := (resumeID{account: d.Account, actor: d.Actor, id: d.ResumeID}); !slices.Contains(m.resumes, seen) {
 		m.resumes = append(m.resumes, seen)
 	}
-	d.Beside = m.beside(d.Account, d.Run, m.brought(d)...)
+	d.Writes = m.writes(d.Account, d.Run, m.decidedRequests(d)...)
 	if pick(m, "claim", false, true) {
 		d.Claim = &store.Claim{Owner: "decider\x00", Lease: m.duration()}
 	}
-	receipt, _ := both(m, "Decide", func(s store.Store) (store.Receipt, error) { return s.Decide(m.Context(), d) })
-	if receipt.Work != nil {
-		m.leases = append(m.leases, receipt.Work.Lease)
+	receipt, _ := compareBoth(m, "Decide", func(s store.Store) (store.DecisionReceipt, error) { return s.Decide(m.Context(), d) })
+	if receipt.Claimed != nil {
+		m.leases = append(m.leases, receipt.Claimed.Lease)
 	}
 }
 
-func (m *twins) answer(d store.Decision) store.Answer {
+func (m *storePair) answer(d store.Decision) store.Answer {
 	a := store.Answer{
-		Interrupt: m.asked(d.Account, d.Run, func(i store.Interrupt) bool { return i.State == store.Pending }).ID,
-		Verdict:   pick(m, "verdict", store.Approve, store.Approve, store.Approve, store.Reject, store.Answered), Data: m.bytes(), Shown: "shown",
+		Interrupt: m.interruptWhere(d.Account, d.Run, func(i store.Interrupt) bool { return i.State == store.InterruptPending }).ID,
+		Verdict:   pick(m, "verdict", store.VerdictApprove, store.VerdictApprove, store.VerdictApprove, store.VerdictReject, store.VerdictAnswer), Data: m.bytes(), ShownDigest: "shown",
 	}
-	if !m.often() {
-		a.Shown = pick(m, "shown", "", "something else")
+	if !m.mostly() {
+		a.ShownDigest = pick(m, "shown", "", "something else")
 	}
-	if a.Verdict == store.Approve {
-		a.Final = pick(m, "final", "action", "edited\x00") // never without, what a store makes of that is its own
+	if a.Verdict == store.VerdictApprove {
+		a.ApprovedDigest = pick(m, "final", "action", "edited\x00") // never without, what a store makes of that is its own
 	}
 	return a
 }
 
-func (m *twins) begin() {
+func (m *storePair) beginEffect() {
 	lease := m.lease()
-	i := m.asked(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.Verdict == store.Approve })
-	effect := store.NewEffect{Interrupt: i.ID, Number: pick(m, "effect", 1, 2), Digest: i.Final, Key: "key\x00"}
-	if !m.often() {
-		effect.Digest = pick(m, "digest", "", "action", "edited\x00")
+	i := m.interruptWhere(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.Verdict == store.VerdictApprove })
+	effect := store.NewEffect{Interrupt: i.ID, Attempt: pick(m, "effect", 1, 2), ActionDigest: i.ApprovedDigest, IdempotencyKey: "key\x00"}
+	if !m.mostly() {
+		effect.ActionDigest = pick(m, "digest", "", "action", "edited\x00")
 	}
 	type result struct {
 		Line  store.Effect
 		Begun bool
 	}
-	if len(m.effects) > 0 && !m.often() {
+	if len(m.effects) > 0 && !m.mostly() {
 		effect = pick(m, "somebody's", m.effects...).NewEffect
 	}
 	if pick(m, "allowed", false, false, true) {
-		effect.Allowed = &store.Allowed{Address: "at\x00", Kind: "kind\xff", Data: m.bytes(), By: pick(m, "policy", "", "p\x00")}
-		if m.often() {
-			effect.Interrupt, effect.Digest = m.interrupt(lease.Run), "action"
+		effect.Ruling = &store.PolicyRuling{Address: "at\x00", Kind: "kind\xff", Data: m.bytes(), By: pick(m, "policy", "", "p\x00")}
+		if m.mostly() {
+			effect.Interrupt, effect.ActionDigest = m.interrupt(lease.Run), "action"
 		}
 	}
-	effect.Beside = m.beside(lease.Account, lease.Run)
-	begun, _ := both(m, "Begin", func(s store.Store) (b result, err error) {
-		b.Line, b.Begun, err = s.Begin(m.Context(), lease, effect)
+	effect.Writes = m.writes(lease.Account, lease.Run)
+	begun, _ := compareBoth(m, "Begin", func(s store.Store) (b result, err error) {
+		b.Line, b.Begun, err = s.BeginEffect(m.Context(), lease, effect)
 		return b, err
 	})
 	if begun.Begun {
@@ -162,127 +162,127 @@ func (m *twins) begin() {
 	}
 }
 
-func (m *twins) end() {
-	line := store.Effect{Account: m.account(), NewEffect: store.NewEffect{Interrupt: "unknown", Number: 1}}
-	if len(m.effects) > 0 && m.often() {
+func (m *storePair) endEffect() {
+	line := store.Effect{Account: m.account(), NewEffect: store.NewEffect{Interrupt: "unknown", Attempt: 1}}
+	if len(m.effects) > 0 && m.mostly() {
 		line = pick(m, "line", m.effects...)
 	}
 	end := store.EffectEnd{
-		Account: line.Account, Interrupt: line.Interrupt, Number: line.Number,
-		State: pick(m, "end", store.Succeeded, store.Faulted), Receipt: m.bytes(), Error: pick(m, "error", "", "e\xff"),
+		Account: line.Account, Interrupt: line.Interrupt, Attempt: line.Attempt,
+		State: pick(m, "end", store.EffectSucceeded, store.EffectFailed), Receipt: m.bytes(), Error: pick(m, "error", "", "e\xff"),
 	}
-	end.Beside = m.beside(line.Account, line.Run)
-	bothDo(m, "End", func(s store.Store) error { return s.End(m.Context(), end) })
+	end.Writes = m.writes(line.Account, line.Run)
+	compareErrors(m, "End", func(s store.Store) error { return s.EndEffect(m.Context(), end) })
 }
 
-func (m *twins) expire() {
-	limit, beside := rapid.IntRange(0, 3).Draw(m.T, "limit"), m.expiring()
+func (m *storePair) expire() {
+	limit, beside := rapid.IntRange(0, 3).Draw(m.T, "limit"), m.expiryWrites()
 	var until time.Time
 	if pick(m, "until", false, true) {
 		until = m.now.Add(time.Duration(pick(m, "by", -50, -1, 0, 50)) * time.Microsecond)
 	}
-	both(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), until, limit, beside) })
+	compareBoth(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), until, limit, beside) })
 }
 
-func (m *twins) cancel() {
-	account, key, as := m.account(), m.stateKey(), pick(m, "as", store.Cancelled, store.Superseded)
+func (m *storePair) cancel() {
+	account, key, as := m.account(), m.stateKey(), pick(m, "as", store.StatusCancelled, store.StatusSuperseded)
 	run, err := m.memory.Get(m.Context(), account, key)
 	if err != nil {
 		run.ID = m.run(account)
 	}
-	beside := m.beside(account, run.ID, m.interrupt(run.ID))
+	beside := m.writes(account, run.ID, m.interrupt(run.ID))
 	waits := pick(m, "waits", nil, []string{}, []string{m.interrupt(run.ID)}, m.pending(account, run.ID))
-	both(m, "Cancel", func(s store.Store) (store.Run, error) {
+	compareBoth(m, "Cancel", func(s store.Store) (store.Run, error) {
 		return s.Cancel(m.Context(), account, run.ID, as, waits, beside)
 	})
 }
 
 // pending are the interrupts that a run waits for, in another order than it asked.
-func (m *twins) pending(account, run string) []string {
+func (m *storePair) pending(account, run string) []string {
 	asked, err := m.memory.Interrupts(m.Context(), account, run)
 	if err != nil {
 		m.Fatal(err)
 	}
 	ids := []string{}
 	for _, i := range slices.Backward(asked) {
-		if i.State == store.Pending {
+		if i.State == store.InterruptPending {
 			ids = append(ids, i.ID)
 		}
 	}
 	return ids
 }
 
-func (m *twins) renew() {
+func (m *storePair) renew() {
 	lease, duration := m.lease(), m.duration()
-	bothDo(m, "Renew", func(s store.Store) error { return s.Renew(m.Context(), lease, duration) })
+	compareErrors(m, "Renew", func(s store.Store) error { return s.Renew(m.Context(), lease, duration) })
 }
 
-func (m *twins) setRef() {
+func (m *storePair) setProviderRef() {
 	lease, ref := m.lease(), m.bytes()
-	bothDo(m, "SetRef", func(s store.Store) error { return s.SetRef(m.Context(), lease, ref) })
+	compareErrors(m, "SetRef", func(s store.Store) error { return s.SetProviderRef(m.Context(), lease, ref) })
 }
 
-func (m *twins) release() {
+func (m *storePair) release() {
 	lease := m.lease()
 	release := store.Release{Delay: time.Duration(pick(m, "delay", 0, 25, 75)) * time.Microsecond, Park: pick(m, "park", false, false, true)}
-	bothDo(m, "Release", func(s store.Store) error { return s.Release(m.Context(), lease, release) })
+	compareErrors(m, "Release", func(s store.Store) error { return s.Release(m.Context(), lease, release) })
 }
 
-func (m *twins) save() {
+func (m *storePair) save() {
 	lease, base := m.lease(), int64(pick(m, "base", 0, 0, 1, 2))
-	both(m, "Save", func(s store.Store) (int64, error) {
+	compareBoth(m, "Save", func(s store.Store) (int64, error) {
 		return s.Fenced(lease).Save(m.Context(), store.Key{Account: lease.Account, Run: lease.Run}, base, parts{"x": "y"}.delta())
 	})
 }
 
-func (m *twins) retry() {
+func (m *storePair) retry() {
 	account := m.account()
 	run := m.run(account)
-	both(m, "Retry", func(s store.Store) (store.Run, error) { return s.Retry(m.Context(), account, run, store.Beside{}) })
+	compareBoth(m, "Retry", func(s store.Store) (store.Run, error) { return s.Retry(m.Context(), account, run, store.Writes{}) })
 }
 
-func (m *twins) forget() {
+func (m *storePair) deleteRun() {
 	account := m.account()
 	run := m.run(account)
-	bothDo(m, "Forget", func(s store.Store) error { return s.Forget(m.Context(), account, run, store.Beside{}) })
+	compareErrors(m, "Forget", func(s store.Store) error { return s.DeleteRun(m.Context(), account, run, store.Writes{}) })
 }
 
-func (m *twins) list() {
-	account, filter := m.account(), store.Filter{Limit: m.number(), Provider: pick(m, "provider", "", "p\x00", "q"), Graph: pick(m, "graph", "", "g\xff")}
+func (m *storePair) list() {
+	account, filter := m.account(), store.RunFilter{Limit: m.number(), Provider: pick(m, "provider", "", "p\x00", "q"), Graph: pick(m, "graph", "", "g\xff")}
 	for range rapid.IntRange(0, 3).Draw(m.T, "statuses") {
-		filter.Status = append(filter.Status, pick(m, "status", store.Ready, store.Running, store.Waiting, store.Parked, store.Cancelled, store.Completed))
+		filter.Status = append(filter.Status, pick(m, "status", store.StatusReady, store.StatusRunning, store.StatusWaiting, store.StatusParked, store.StatusCancelled, store.StatusCompleted))
 	}
 	for {
-		page, _ := both(m, "List", func(s store.Store) ([]store.Run, error) { return s.List(m.Context(), account, filter) })
+		page, _ := compareBoth(m, "List", func(s store.Store) ([]store.Run, error) { return s.List(m.Context(), account, filter) })
 		if len(page) == 0 {
 			return
 		}
 		last := page[len(page)-1]
-		filter.Before = store.RunPlace{Created: last.Created, ID: last.ID}
+		filter.Before = store.RunPosition{Created: last.Created, ID: last.ID}
 	}
 }
 
-func (m *twins) finished() {
+func (m *storePair) finishedRuns() {
 	before, limit := m.now.Add(-time.Duration(pick(m, "before", -1, 0, 1, 50))*time.Microsecond), m.number()
 	from := pick(m, "from", time.Time{}, before.Add(-time.Microsecond), before.Add(-50*time.Microsecond))
-	both(m, "Finished", func(s store.Store) ([]store.Run, error) { return s.Finished(m.Context(), from, before, limit) })
+	compareBoth(m, "Finished", func(s store.Store) ([]store.Run, error) { return s.FinishedRuns(m.Context(), from, before, limit) })
 }
 
-func (m *twins) events() {
+func (m *storePair) events() {
 	account, after, limit := m.account(), int64(rapid.IntRange(-1, 6).Draw(m.T, "after")), m.number()
 	run := m.run(account)
-	both(m, "Events", func(s store.Store) ([]store.Event, error) { return s.Events(m.Context(), account, run, after, limit) })
+	compareBoth(m, "Events", func(s store.Store) ([]store.Event, error) { return s.Events(m.Context(), account, run, after, limit) })
 }
 
 // reseal goes over everything, and keeps half of it.
-func (m *twins) reseal() {
+func (m *storePair) reencrypt() {
 	limit := rapid.IntRange(1, 9).Draw(m.T, "limit")
-	both(m, "Reseal", func(s store.Store) (seen []string, err error) {
-		reseal := func(sealed store.Sealed) ([]byte, error) {
-			if sealed.What == store.SealedOnce && !strings.HasPrefix(sealed.ID, m.name) {
+	compareBoth(m, "Reseal", func(s store.Store) (seen []string, err error) {
+		reseal := func(sealed store.SealedValue) ([]byte, error) {
+			if sealed.Field == store.SealedNamedValue && !strings.HasPrefix(sealed.ID, m.name) {
 				return nil, nil // of another history
 			}
-			if sealed.What == store.SealedPaper && strings.HasPrefix(sealed.Part, "grant ") && sealed.Part != string(m.grants()) {
+			if sealed.Field == store.SealedDocument && strings.HasPrefix(sealed.Part, "grant ") && sealed.Part != string(m.grants()) {
 				return nil, nil
 			}
 			seen = append(seen, fmt.Sprintf("%q", sealed))
@@ -292,7 +292,7 @@ func (m *twins) reseal() {
 			return append([]byte("+"), sealed.Data...), nil
 		}
 		for after := ""; ; {
-			if after, err = s.Reseal(m.Context(), after, limit, reseal); after == "" || err != nil {
+			if after, err = s.Reencrypt(m.Context(), after, limit, reseal); after == "" || err != nil {
 				slices.Sort(seen)
 				return slices.Compact(seen), err // an outcome may be kept with the run alone, or also with its resumes
 			}
@@ -300,7 +300,7 @@ func (m *twins) reseal() {
 	})
 }
 
-func (m *twins) once() {
+func (m *storePair) putIfAbsent() {
 	name, value := fmt.Sprint(m.name, "\x00", m.number()), pick(m, "value", "a", "b\x00")
-	both(m, "Once", func(s store.Store) ([]byte, error) { return s.Once(m.Context(), name, []byte(value)) })
+	compareBoth(m, "Once", func(s store.Store) ([]byte, error) { return s.PutIfAbsent(m.Context(), name, []byte(value)) })
 }

@@ -17,7 +17,7 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 	t.Helper()
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, d *desk)
+		run  func(t *testing.T, d *runsTester)
 	}{
 		{"Create_OneAlivePerStateKey", testCreateRun},
 		{"Create_BeginsANewGenerationAfterTheLast", testGenerations},
@@ -34,62 +34,62 @@ func Runs(t *testing.T, open func(t *testing.T) store.Runs) {
 		{"List_InPages", testListPages},
 		{"List_AHundredUnlessSaid", testListLimit},
 		{"I16_EveryWriteOfAFencedOwnerIsRefused", testFenced},
-		{"Rest_ShowsWhatIsAskedAndWithdrawsTheRest", testRestShows},
+		{"Rest_ShowsWhatIsAskedAndWithdrawsTheRest", testEndExecutionShowsInterrupts},
 		{"Rest_ReadyIfSomethingWasDecidedMeanwhile", testLostWakeUp},
-		{"Rest_SavesTheStateWithIt", testRestSaves},
-		{"I16_RestOnAnotherStateChangesNothing", testRestSavesNothing},
-		{"Rest_DropsTheStateWithTheRun", testRestDrops},
+		{"Rest_SavesTheStateWithIt", testEndExecutionSaves},
+		{"I16_RestOnAnotherStateChangesNothing", testEndExecutionFencedSavesNothing},
+		{"Rest_DropsTheStateWithTheRun", testEndExecutionDrops},
 		{"I1_OneVerdictPerInterrupt", testOneVerdict},
 		{"I1_OneOfManyDecidersWins", testManyDeciders},
-		{"I2_AnAcceptedDecisionReachesTheNextOwner", testDecisionReaches},
+		{"I2_AnAcceptedDecisionReachesTheNextOwner", testDecisionReachesRun},
 		{"I3_AResumeIDIsAnsweredOnce", testResumeID},
-		{"I3_TwinsGetTheSameReceipt", testTwins},
+		{"I3_TwinsGetTheSameReceipt", testDuplicateDecisions},
 		{"Decide_AllAnswersOrNone", testAllOrNone},
 		{"Decide_SaysWhyNot", testRefusals},
-		{"I4_AnApproveSaysOfWhat", testApproveSaysWhat},
-		{"I4_AnApproveOfNoActionLetsNothingBegin", testApproveOfNoAction},
+		{"I4_AnApproveSaysOfWhat", testApproveNeedsActionDigest},
+		{"I4_AnApproveOfNoActionLetsNothingBegin", testApproveWithoutAction},
 		{"Decide_TakesTheRun", testDecideClaims},
-		{"Decide_ARefusedOneTakesNothing", testRefusedClaimsNothing},
+		{"Decide_ARefusedOneTakesNothing", testRejectedDecisionClaimsNothing},
 		{"Concurrent_OneOfThoseWhoDecideHasTheRun", testManyClaimByDeciding},
 		{"I4_NoEffectWithoutAnApproveOfExactlyThis", testNotApproved},
-		{"I4_AnEffectIsBegunOnce", testBegunOnce},
-		{"I4_WhatAPolicyAllowsIsItsDecision", testAllowed},
-		{"I4_APolicyAllowsExactlyThis", testAllowedElse},
-		{"I4_APolicyHasNoSayInWhatWasAsked", testAllowedAsked},
-		{"Begin_WhatIsAllowedIsNobodysWork", testAllowedStays},
-		{"Concurrent_WhatIsAllowedIsBegunOnce", testAllowedRace},
-		{"End_OnlyOfWhatWasBegun", testEndUnknown},
+		{"I4_AnEffectIsBegunOnce", testEffectBegunOnce},
+		{"I4_WhatAPolicyAllowsIsItsDecision", testPolicyRuling},
+		{"I4_APolicyAllowsExactlyThis", testPolicyRulingOtherAction},
+		{"I4_APolicyHasNoSayInWhatWasAsked", testPolicyRulingOfAskedInterrupt},
+		{"Begin_WhatIsAllowedIsNobodysWork", testPolicyRulingStays},
+		{"Concurrent_WhatIsAllowedIsBegunOnce", testPolicyRulingRace},
+		{"End_OnlyOfWhatWasBegun", testEndUnknownEffect},
 		{"I10_NothingIsDecidedAfterItsDeadline", testDeadline},
 		{"I11_ExpiryNeverApproves", testExpiry},
 		{"I10_NothingExpiresBeyondWhatTheCallerKnows", testExpireUntil},
 		{"Cancel_EndsARunAndFencesItsOwner", testCancelRun},
-		{"Cancel_ByWhoKnowsWhatItWaitsFor", testCancelKnown},
+		{"Cancel_ByWhoKnowsWhatItWaitsFor", testCancelChecksWaits},
 		{"Cancel_EndsWhatIsParked", testCancelParked},
 		{"I8_AccountsDoNotReachEachOther", testRunAccounts},
 		{"Concurrent_ARunHasOneOwnerAtATime", testOneOwner},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, &desk{t, open(t)}) })
+		t.Run(test.name, func(t *testing.T) { test.run(t, &runsTester{t, open(t)}) })
 	}
 }
 
-// desk drives a store of runs in the words of the tests.
-type desk struct {
+// runsTester drives a store of runs in the words of the tests.
+type runsTester struct {
 	t    *testing.T
 	runs store.Runs
 }
 
-const aWhile = time.Hour // a lease that does not end during a test
+const leaseDuration = time.Hour // a lease that does not end during a test
 
-func (d *desk) ctx() context.Context { return d.t.Context() }
+func (d *runsTester) ctx() context.Context { return d.t.Context() }
 
-func (d *desk) must(err error) {
+func (d *runsTester) must(err error) {
 	d.t.Helper()
 	if err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *desk) wants(err, want error) {
+func (d *runsTester) wantErr(err, want error) {
 	d.t.Helper()
 	if !errors.Is(err, want) {
 		d.t.Fatalf("got %v, want %v", err, want)
@@ -97,7 +97,7 @@ func (d *desk) wants(err, want error) {
 }
 
 // begin creates a run of account "acme".
-func (d *desk) begin(id string) store.Lease {
+func (d *runsTester) create(id string) store.Lease {
 	d.t.Helper()
 	lease, err := d.runs.Create(d.ctx(), newRun(id))
 	d.must(err)
@@ -105,42 +105,42 @@ func (d *desk) begin(id string) store.Lease {
 }
 
 func newRun(id string) store.NewRun {
-	return store.NewRun{Account: "acme", ID: id, StateKey: "key-" + id, Provider: "inproc", Graph: "g", Ref: []byte("ref"), Input: []byte("in"), InputDigest: "d", Owner: "a", Lease: aWhile}
+	return store.NewRun{Account: "acme", ID: id, StateKey: "key-" + id, Provider: "inproc", Graph: "g", ProviderRef: []byte("ref"), Input: []byte("in"), InputDigest: "d", Owner: "a", Lease: leaseDuration}
 }
 
 // ask gives the run back with these questions open.
-func (d *desk) ask(lease store.Lease, ids ...string) {
+func (d *runsTester) endWaiting(lease store.Lease, ids ...string) {
 	d.t.Helper()
-	status, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Waiting, Open: questions(ids...), Outcome: []byte("waits")})
+	status, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts(ids...), Outcome: []byte("waits")})
 	d.must(err)
-	if status != store.Waiting {
+	if status != store.StatusWaiting {
 		d.t.Fatalf("the run is %s, not waiting", status)
 	}
 }
 
-func questions(ids ...string) []store.NewInterrupt {
+func newInterrupts(ids ...string) []store.NewInterrupt {
 	var list []store.NewInterrupt
 	for _, id := range ids {
-		list = append(list, store.NewInterrupt{ID: id, Address: "node:" + id, Kind: "approval", Data: []byte("data of " + id), Schema: []byte(`{}`), Shown: "shown-" + id, Action: "action-" + id})
+		list = append(list, store.NewInterrupt{ID: id, Address: "node:" + id, Kind: "approval", Data: []byte("data of " + id), AnswerSchema: []byte(`{}`), ShownDigest: "shown-" + id, ActionDigest: "action-" + id})
 	}
 	return list
 }
 
 // waiting is a run that asks these.
-func (d *desk) waiting(id string, ids ...string) {
+func (d *runsTester) waiting(id string, ids ...string) {
 	d.t.Helper()
-	d.ask(d.begin(id), ids...)
+	d.endWaiting(d.create(id), ids...)
 }
 
 func approve(run, resume string, ids ...string) store.Decision {
-	decision := store.Decision{Account: "acme", Run: run, ResumeID: resume, Actor: "ann", Body: "body", Via: "test"}
+	decision := store.Decision{Account: "acme", Run: run, ResumeID: resume, Actor: "ann", BodyDigest: "body", Via: "test"}
 	for _, id := range ids {
-		decision.Answers = append(decision.Answers, store.Answer{Interrupt: id, Verdict: store.Approve, Shown: "shown-" + id, Final: "action-" + id, Data: []byte("yes")})
+		decision.Answers = append(decision.Answers, store.Answer{Interrupt: id, Verdict: store.VerdictApprove, ShownDigest: "shown-" + id, ApprovedDigest: "action-" + id, Data: []byte("yes")})
 	}
 	return decision
 }
 
-func (d *desk) decide(decision store.Decision) store.Receipt {
+func (d *runsTester) decide(decision store.Decision) store.DecisionReceipt {
 	d.t.Helper()
 	receipt, err := d.runs.Decide(d.ctx(), decision)
 	d.must(err)
@@ -148,21 +148,21 @@ func (d *desk) decide(decision store.Decision) store.Receipt {
 }
 
 // gets checks what a decision came to.
-func (d *desk) gets(decision store.Decision, want store.Result) {
+func (d *runsTester) wantResult(decision store.Decision, want store.DecisionResult) {
 	d.t.Helper()
 	if receipt := d.decide(decision); receipt.Result != want {
 		d.t.Fatalf("the decision is %s, not %s", receipt.Result, want)
 	}
 }
 
-func (d *desk) claim(owner string) *store.Work {
+func (d *runsTester) claim(owner string) *store.ClaimedRun {
 	d.t.Helper()
-	work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: owner, Lease: aWhile})
+	work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: owner, Lease: leaseDuration})
 	d.must(err)
 	return work
 }
 
-func (d *desk) claimed(owner, run string) *store.Work {
+func (d *runsTester) claimed(owner, run string) *store.ClaimedRun {
 	d.t.Helper()
 	work := d.claim(owner)
 	if work == nil || work.Run.ID != run {
@@ -171,21 +171,21 @@ func (d *desk) claimed(owner, run string) *store.Work {
 	return work
 }
 
-func (d *desk) status(id string) store.Status {
+func (d *runsTester) status(id string) store.Status {
 	d.t.Helper()
 	run, err := d.runs.Get(d.ctx(), "acme", "key-"+id)
 	d.must(err)
 	return run.Status
 }
 
-func (d *desk) is(id string, want store.Status) {
+func (d *runsTester) wantStatus(id string, want store.Status) {
 	d.t.Helper()
 	if got := d.status(id); got != want {
 		d.t.Fatalf("run %s is %s, not %s", id, got, want)
 	}
 }
 
-func (d *desk) interrupt(run, id string) store.Interrupt {
+func (d *runsTester) interrupt(run, id string) store.Interrupt {
 	d.t.Helper()
 	list, err := d.runs.Interrupts(d.ctx(), "acme", run)
 	d.must(err)
@@ -199,7 +199,7 @@ func (d *desk) interrupt(run, id string) store.Interrupt {
 }
 
 // later waits until the store's own clock has moved on.
-func (d *desk) later(by time.Duration) {
+func (d *runsTester) waitForClock(by time.Duration) {
 	d.t.Helper()
 	start, err := d.runs.Now(d.ctx())
 	d.must(err)
@@ -212,57 +212,57 @@ func (d *desk) later(by time.Duration) {
 	}
 }
 
-func testCreateRun(t *testing.T, d *desk) {
-	lease := d.begin("r")
+func testCreateRun(t *testing.T, d *runsTester) {
+	lease := d.create("r")
 	if lease != (store.Lease{Account: "acme", Run: "r", Fence: 1}) {
 		t.Errorf("the lease is %+v", lease)
 	}
 	second := newRun("other")
 	second.StateKey = "key-r"
 	_, err := d.runs.Create(d.ctx(), second)
-	d.wants(err, store.ErrExists)
+	d.wantErr(err, store.ErrExists)
 	_, err = d.runs.Create(d.ctx(), newRun("r"))
-	d.wants(err, store.ErrExists)
+	d.wantErr(err, store.ErrExists)
 	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
 	d.must(err)
-	run.Until, run.Created, run.Updated = time.Time{}, time.Time{}, time.Time{}
-	want := store.Run{Account: "acme", ID: "r", StateKey: "key-r", Generation: 1, Provider: "inproc", Graph: "g", Ref: []byte("ref"), Input: []byte("in"), InputDigest: "d", Status: store.Running, Fence: 1, Owner: "a"}
+	run.LeaseUntil, run.Created, run.Updated = time.Time{}, time.Time{}, time.Time{}
+	want := store.Run{Account: "acme", ID: "r", StateKey: "key-r", Generation: 1, Provider: "inproc", Graph: "g", ProviderRef: []byte("ref"), Input: []byte("in"), InputDigest: "d", Status: store.StatusRunning, Fence: 1, Owner: "a"}
 	if diff := cmp.Diff(want, run); diff != "" {
 		t.Error(diff)
 	}
 	_, err = d.runs.Get(d.ctx(), "acme", "key-unknown")
-	d.wants(err, store.ErrNotFound)
+	d.wantErr(err, store.ErrNotFound)
 	for _, bad := range []store.NewRun{{Account: "acme", StateKey: "k"}, {Account: "acme", ID: "x"}} {
 		_, err = d.runs.Create(d.ctx(), bad)
-		d.wants(err, store.ErrKey)
+		d.wantErr(err, store.ErrInvalid)
 	}
 }
 
-func testGenerations(t *testing.T, d *desk) {
+func testGenerations(t *testing.T, d *runsTester) {
 	d.waiting("r", "i")
-	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Superseded, nil, store.Beside{})
+	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.StatusSuperseded, nil, store.Writes{})
 	d.must(err)
 	next := newRun("r2")
 	next.StateKey = "key-r"
 	for _, wrong := range []int{0, 2, -1} { // whoever says so has not looked, or long ago
-		next.After = wrong
+		next.AfterGeneration = wrong
 		_, err = d.runs.Create(d.ctx(), next)
-		d.wants(err, store.ErrExists)
+		d.wantErr(err, store.ErrExists)
 	}
-	next.After = 1
+	next.AfterGeneration = 1
 	_, err = d.runs.Create(d.ctx(), next)
 	d.must(err)
-	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.Superseded, nil, store.Beside{}) // whoever wants to end the old one does not end the new one
-	d.wants(err, store.ErrNotFound)
+	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.StatusSuperseded, nil, store.Writes{}) // whoever wants to end the old one does not end the new one
+	d.wantErr(err, store.ErrNotFound)
 	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
 	d.must(err)
-	if run.ID != "r2" || run.Generation != 2 || run.Status != store.Running {
+	if run.ID != "r2" || run.Generation != 2 || run.Status != store.StatusRunning {
 		t.Errorf("the newest run is %s of generation %d, and %s", run.ID, run.Generation, run.Status)
 	}
-	d.gets(approve("r", "1", "i"), store.Gone)
+	d.wantResult(approve("r", "1", "i"), store.ResultWithdrawn)
 }
 
-func testClaimOrder(t *testing.T, d *desk) {
+func testClaimOrder(t *testing.T, d *runsTester) {
 	for _, id := range []string{"r1", "r2", "r3"} {
 		d.waiting(id, "i-"+id)
 	}
@@ -270,10 +270,10 @@ func testClaimOrder(t *testing.T, d *desk) {
 		t.Fatalf("claimed %+v, which waits", work)
 	}
 	for _, id := range []string{"r2", "r3", "r1"} {
-		d.gets(approve(id, "resume-"+id, "i-"+id), store.Accepted)
+		d.wantResult(approve(id, "resume-"+id, "i-"+id), store.ResultAccepted)
 	}
 	for _, id := range []string{"r2", "r3", "r1"} {
-		if work := d.claimed("w", id); work.Lease.Fence != 2 || work.TakenOver || work.Run.Owner != "w" || work.Run.Status != store.Running {
+		if work := d.claimed("w", id); work.Lease.Fence != 2 || work.TakenOver || work.Run.Owner != "w" || work.Run.Status != store.StatusRunning {
 			t.Errorf("the work is %+v", work)
 		}
 	}
@@ -282,48 +282,48 @@ func testClaimOrder(t *testing.T, d *desk) {
 	}
 }
 
-func testClaimOne(t *testing.T, d *desk) {
+func testClaimOne(t *testing.T, d *runsTester) {
 	d.waiting("r1", "i1")
 	d.waiting("r2", "i2")
-	d.gets(approve("r1", "1", "i1"), store.Accepted)
-	work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: "w", Lease: aWhile, Account: "acme", Run: "r2"})
+	d.wantResult(approve("r1", "1", "i1"), store.ResultAccepted)
+	work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: "w", Lease: leaseDuration, Account: "acme", Run: "r2"})
 	d.must(err)
 	if work != nil {
 		t.Fatalf("claimed %+v, which waits", work)
 	}
-	work, err = d.runs.Claim(d.ctx(), store.Claim{Owner: "w", Lease: aWhile, Account: "acme", Run: "r1"})
+	work, err = d.runs.Claim(d.ctx(), store.Claim{Owner: "w", Lease: leaseDuration, Account: "acme", Run: "r1"})
 	d.must(err)
 	if work == nil || work.Run.ID != "r1" {
 		t.Fatalf("claimed %+v", work)
 	}
 }
 
-func testClaimLease(t *testing.T, d *desk) {
-	lease := d.begin("r")
+func testClaimLease(t *testing.T, d *runsTester) {
+	lease := d.create("r")
 	if work := d.claim("other"); work != nil {
 		t.Fatalf("claimed %+v from its owner", work)
 	}
 	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond))
-	d.later(10 * time.Millisecond)
+	d.waitForClock(10 * time.Millisecond)
 	work := d.claimed("other", "r")
 	if !work.TakenOver || work.Lease.Fence != 2 {
 		t.Errorf("the work is %+v", work)
 	}
 }
 
-func testRelease(t *testing.T, d *desk) {
+func testRelease(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
-	d.gets(approve("r", "1", "i1"), store.Accepted)
+	d.wantResult(approve("r", "1", "i1"), store.ResultAccepted)
 	d.must(d.runs.Release(d.ctx(), d.claimed("w", "r").Lease, store.Release{Delay: time.Hour}))
-	d.is("r", store.Ready)
+	d.wantStatus("r", store.StatusReady)
 	if work := d.claim("w"); work != nil {
 		t.Fatalf("claimed %+v, which is delayed", work)
 	}
-	if i := d.interrupt("r", "i2"); i.State != store.Pending {
+	if i := d.interrupt("r", "i2"); i.State != store.InterruptPending {
 		t.Errorf("it was withdrawn: %+v", i)
 	}
 	d.waiting("s", "j")
-	d.gets(approve("s", "2", "j"), store.Accepted)
+	d.wantResult(approve("s", "2", "j"), store.ResultAccepted)
 	d.must(d.runs.Release(d.ctx(), d.claimed("w", "s").Lease, store.Release{}))
 	work := d.claimed("w", "s")
 	if work.Run.Attempts != 1 || len(work.Decided) != 1 {
@@ -331,7 +331,7 @@ func testRelease(t *testing.T, d *desk) {
 	}
 	d.must(d.runs.Release(d.ctx(), work.Lease, store.Release{}))
 	work = d.claimed("w", "s")
-	_, err := d.runs.Rest(d.ctx(), work.Lease, store.Rest{Status: store.Waiting, Open: questions("k"), Applied: []string{"j"}})
+	_, err := d.runs.EndExecution(d.ctx(), work.Lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("k"), Applied: []string{"j"}})
 	d.must(err)
 	run, err := d.runs.Get(d.ctx(), "acme", "key-s")
 	d.must(err)
@@ -340,70 +340,70 @@ func testRelease(t *testing.T, d *desk) {
 	}
 }
 
-func testFenced(t *testing.T, d *desk) {
+func testFenced(t *testing.T, d *runsTester) {
 	d.waiting("r", "i")
-	d.gets(approve("r", "1", "i"), store.Accepted)
+	d.wantResult(approve("r", "1", "i"), store.ResultAccepted)
 	old := d.claimed("a", "r").Lease
 	d.must(d.runs.Renew(d.ctx(), old, time.Nanosecond))
-	d.later(10 * time.Millisecond)
+	d.waitForClock(10 * time.Millisecond)
 	now := d.claimed("b", "r").Lease
-	d.wants(d.runs.Renew(d.ctx(), old, aWhile), store.ErrFenced)
-	d.wants(d.runs.SetRef(d.ctx(), old, []byte("x")), store.ErrFenced)
-	d.wants(d.runs.Release(d.ctx(), old, store.Release{}), store.ErrFenced)
-	_, err := d.runs.Rest(d.ctx(), old, store.Rest{Status: store.Completed, Applied: []string{"i"}})
-	d.wants(err, store.ErrFenced)
-	_, _, err = d.runs.Begin(d.ctx(), old, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"})
-	d.wants(err, store.ErrFenced)
+	d.wantErr(d.runs.Renew(d.ctx(), old, leaseDuration), store.ErrFenced)
+	d.wantErr(d.runs.SetProviderRef(d.ctx(), old, []byte("x")), store.ErrFenced)
+	d.wantErr(d.runs.Release(d.ctx(), old, store.Release{}), store.ErrFenced)
+	_, err := d.runs.EndExecution(d.ctx(), old, store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{"i"}})
+	d.wantErr(err, store.ErrFenced)
+	_, _, err = d.runs.BeginEffect(d.ctx(), old, store.NewEffect{Interrupt: "i", Attempt: 1, ActionDigest: "action-i", IdempotencyKey: "k"})
+	d.wantErr(err, store.ErrFenced)
 	_, err = d.runs.Fenced(old).Save(d.ctx(), store.Key{Account: "acme", Run: "r"}, 0, parts{"a": "1"}.delta())
-	d.wants(err, store.ErrFenced)
-	d.is("r", store.Running)
+	d.wantErr(err, store.ErrFenced)
+	d.wantStatus("r", store.StatusRunning)
 	if i := d.interrupt("r", "i"); i.Applied {
 		t.Error("a fenced owner has applied a decision")
 	}
 	_, err = d.runs.Fenced(now).Save(d.ctx(), store.Key{Account: "acme", Run: "r"}, 0, parts{"a": "1"}.delta())
 	d.must(err)
-	_, err = d.runs.Rest(d.ctx(), now, store.Rest{Status: store.Completed, Applied: []string{"i"}, Outcome: []byte("end")})
+	_, err = d.runs.EndExecution(d.ctx(), now, store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{"i"}, Outcome: []byte("end")})
 	d.must(err)
-	d.is("r", store.Completed)
+	d.wantStatus("r", store.StatusCompleted)
 }
 
-func testRestShows(t *testing.T, d *desk) {
-	lease := d.begin("r")
-	open := questions("i1", "i2")
+func testEndExecutionShowsInterrupts(t *testing.T, d *runsTester) {
+	lease := d.create("r")
+	open := newInterrupts("i1", "i2")
 	open[1].Timeout = time.Hour
-	status, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Waiting, Open: open, Outcome: []byte("o")})
+	status, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: open, Outcome: []byte("o")})
 	d.must(err)
-	if status != store.Waiting {
+	if status != store.StatusWaiting {
 		t.Fatalf("it is %s", status)
 	}
 	first, second := d.interrupt("r", "i1"), d.interrupt("r", "i2")
-	if first.State != store.Pending || !first.Deadline.IsZero() || string(first.Data) != "data of i1" || first.Address != "node:i1" || first.Kind != "approval" || first.Shown != "shown-i1" {
+	if first.State != store.InterruptPending || !first.Deadline.IsZero() || string(first.Data) != "data of i1" || first.Address != "node:i1" || first.Kind != "approval" || first.ShownDigest != "shown-i1" {
 		t.Errorf("the first is %+v", first)
 	}
 	if left := second.Deadline.Sub(second.Created); left < time.Hour-time.Second || left > time.Hour+time.Second {
 		t.Errorf("the second has %v", left)
 	}
-	d.gets(approve("r", "1", "i1"), store.Accepted)
+	d.wantResult(approve("r", "1", "i1"), store.ResultAccepted)
 	next := d.claimed("w", "r").Lease
-	_, err = d.runs.Rest(d.ctx(), next, store.Rest{Status: store.Waiting, Open: questions("i3"), Applied: []string{"i1"}})
+	_, err = d.runs.EndExecution(d.ctx(), next, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i3"), Applied: []string{"i1"}})
 	d.must(err)
-	for id, want := range map[string]store.InterruptState{"i1": store.Decided, "i2": store.Withdrawn, "i3": store.Pending} {
+	for id, want := range map[string]store.InterruptState{"i1": store.InterruptDecided, "i2": store.InterruptWithdrawn, "i3": store.InterruptPending} {
 		if got := d.interrupt("r", id).State; got != want {
 			t.Errorf("%s is %s, not %s", id, got, want)
 		}
 	}
-	d.gets(approve("r", "2", "i2"), store.Gone)
+	d.wantResult(approve("r", "2", "i2"), store.ResultWithdrawn)
 }
 
-func testLostWakeUp(t *testing.T, d *desk) {
+func testLostWakeUp(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
-	d.gets(approve("r", "1", "i1"), store.Accepted)
+	d.wantResult(approve("r", "1", "i1"), store.ResultAccepted)
 	lease := d.claimed("w", "r").Lease
-	d.gets(approve("r", "2", "i2"), store.Accepted) // while it runs
-	d.is("r", store.Running)
-	status, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Waiting, Open: questions("i2"), Applied: []string{"i1"}})
+	d.wantResult(approve("r", "2", "i2"), store.ResultAccepted) // while it runs
+	d.wantStatus("r", store.StatusRunning)
+	status, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i2"), Applied: []string{"i1"}})
 	d.must(err)
-	if status != store.Ready {
+	if status != store.StatusReady {
 		t.Fatalf("it is %s, and nobody will wake it", status)
 	}
 	if work := d.claimed("w", "r"); len(work.Decided) != 1 || work.Decided[0].ID != "i2" {

@@ -10,24 +10,24 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-func testOneVerdict(t *testing.T, d *desk) {
+func testOneVerdict(t *testing.T, d *runsTester) {
 	d.waiting("r", "i")
-	d.gets(approve("r", "1", "i"), store.Accepted)
+	d.wantResult(approve("r", "1", "i"), store.ResultAccepted)
 	no := approve("r", "2", "i")
-	no.Actor, no.Answers[0].Verdict = "bob", store.Reject
+	no.Actor, no.Answers[0].Verdict = "bob", store.VerdictReject
 	receipt := d.decide(no)
-	if receipt.Result != store.AlreadyDecided || receipt.Interrupt != "i" {
+	if receipt.Result != store.ResultAlreadyDecided || receipt.Interrupt != "i" {
 		t.Errorf("the second decider gets %+v", receipt)
 	}
 	i := d.interrupt("r", "i")
-	if i.State != store.Decided || i.Verdict != store.Approve || i.By != "ann" || i.Via != "test" || i.Source != store.Person || i.Final != "action-i" || string(i.Answer) != "yes" || i.At.IsZero() {
+	if i.State != store.InterruptDecided || i.Verdict != store.VerdictApprove || i.DecidedBy != "ann" || i.DecidedVia != "test" || i.Source != store.SourcePerson || i.ApprovedDigest != "action-i" || string(i.Answer) != "yes" || i.DecidedAt.IsZero() {
 		t.Errorf("it was decided as %+v", i)
 	}
 }
 
-func testManyDeciders(t *testing.T, d *desk) {
+func testManyDeciders(t *testing.T, d *runsTester) {
 	d.waiting("r", "i")
-	results := make([]store.Result, 12)
+	results := make([]store.DecisionResult, 12)
 	var wg sync.WaitGroup
 	for n := range results {
 		wg.Go(func() {
@@ -44,12 +44,12 @@ func testManyDeciders(t *testing.T, d *desk) {
 	won := 0
 	for n, result := range results {
 		switch result {
-		case store.Accepted:
+		case store.ResultAccepted:
 			won++
-			if by := d.interrupt("r", "i").By; by != fmt.Sprint("person-", n) {
+			if by := d.interrupt("r", "i").DecidedBy; by != fmt.Sprint("person-", n) {
 				t.Errorf("person-%d was told that it counts, and %s is written down", n, by)
 			}
-		case store.AlreadyDecided:
+		case store.ResultAlreadyDecided:
 		default:
 			t.Errorf("decider %d gets %q", n, result)
 		}
@@ -59,22 +59,22 @@ func testManyDeciders(t *testing.T, d *desk) {
 	}
 }
 
-func testDecisionReaches(t *testing.T, d *desk) {
+func testDecisionReachesRun(t *testing.T, d *runsTester) {
 	d.waiting("r", "i")
-	d.gets(approve("r", "1", "i"), store.Accepted)
-	d.is("r", store.Ready)
+	d.wantResult(approve("r", "1", "i"), store.ResultAccepted)
+	d.wantStatus("r", store.StatusReady)
 	lease := d.claimed("w", "r").Lease
 	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond)) // the owner dies before it applies anything
-	d.later(10 * time.Millisecond)
+	d.waitForClock(10 * time.Millisecond)
 	work := d.claimed("x", "r")
 	if len(work.Decided) != 1 || work.Decided[0].ID != "i" || string(work.Decided[0].Answer) != "yes" {
 		t.Fatalf("the next owner gets %+v", work.Decided)
 	}
-	_, err := d.runs.Rest(d.ctx(), work.Lease, store.Rest{Status: store.Completed, Applied: []string{"i"}, Outcome: []byte("end")})
+	_, err := d.runs.EndExecution(d.ctx(), work.Lease, store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{"i"}, Outcome: []byte("end")})
 	d.must(err)
-	receipt, err := d.runs.Resumed(d.ctx(), "acme", "ann", "1")
+	receipt, err := d.runs.Receipt(d.ctx(), "acme", "ann", "1")
 	d.must(err)
-	if string(receipt.Outcome) != "end" || receipt.Result != store.Accepted || receipt.Run != "r" {
+	if string(receipt.Outcome) != "end" || receipt.Result != store.ResultAccepted || receipt.Run != "r" {
 		t.Errorf("the resume came to %+v", receipt)
 	}
 	if !d.interrupt("r", "i").Applied {
@@ -82,34 +82,34 @@ func testDecisionReaches(t *testing.T, d *desk) {
 	}
 }
 
-func testResumeID(t *testing.T, d *desk) {
+func testResumeID(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
 	first := d.decide(approve("r", "1", "i1"))
 	again := d.decide(approve("r", "1", "i1"))
 	if again.Result != first.Result || !again.At.Equal(first.At) || !again.Replayed || first.Replayed {
 		t.Errorf("first %+v, then %+v", first, again)
 	}
-	d.gets(approve("r", "1"), store.Accepted) // whoever repeats it need not know any more what it said, if the digest is the same
+	d.wantResult(approve("r", "1"), store.ResultAccepted) // whoever repeats it need not know any more what it said, if the digest is the same
 	other := approve("r", "1", "i2")
-	other.Body = "another body"
+	other.BodyDigest = "another body"
 	_, err := d.runs.Decide(d.ctx(), other)
-	d.wants(err, store.ErrReused)
-	if state := d.interrupt("r", "i2").State; state != store.Pending {
+	d.wantErr(err, store.ErrResumeIDReused)
+	if state := d.interrupt("r", "i2").State; state != store.InterruptPending {
 		t.Errorf("a reused id has decided something: %s", state)
 	}
-	other.Actor, other.Body = "bob", "body" // nobody can use up, or read, the ids of others
-	d.gets(other, store.Accepted)
-	d.gets(approve("r", "refused", "unknown"), store.Unknown)
-	d.gets(approve("r", "refused", "unknown"), store.Unknown)
-	_, err = d.runs.Resumed(d.ctx(), "acme", "ann", "never")
-	d.wants(err, store.ErrNotFound)
-	_, err = d.runs.Resumed(d.ctx(), "acme", "carl", "1")
-	d.wants(err, store.ErrNotFound)
+	other.Actor, other.BodyDigest = "bob", "body" // nobody can use up, or read, the ids of others
+	d.wantResult(other, store.ResultAccepted)
+	d.wantResult(approve("r", "refused", "unknown"), store.ResultNotFound)
+	d.wantResult(approve("r", "refused", "unknown"), store.ResultNotFound)
+	_, err = d.runs.Receipt(d.ctx(), "acme", "ann", "never")
+	d.wantErr(err, store.ErrNotFound)
+	_, err = d.runs.Receipt(d.ctx(), "acme", "carl", "1")
+	d.wantErr(err, store.ErrNotFound)
 }
 
-func testTwins(t *testing.T, d *desk) {
+func testDuplicateDecisions(t *testing.T, d *runsTester) {
 	d.waiting("r", "i")
-	receipts := make([]store.Receipt, 12)
+	receipts := make([]store.DecisionReceipt, 12)
 	var wg sync.WaitGroup
 	for n := range receipts {
 		wg.Go(func() {
@@ -122,7 +122,7 @@ func testTwins(t *testing.T, d *desk) {
 	wg.Wait()
 	first := 0
 	for _, receipt := range receipts {
-		if receipt.Result != store.Accepted || !receipt.At.Equal(receipts[0].At) {
+		if receipt.Result != store.ResultAccepted || !receipt.At.Equal(receipts[0].At) {
 			t.Errorf("a twin gets %+v", receipt)
 		}
 		if !receipt.Replayed {
@@ -134,121 +134,121 @@ func testTwins(t *testing.T, d *desk) {
 	}
 }
 
-func testAllOrNone(t *testing.T, d *desk) {
+func testAllOrNone(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
-	d.gets(approve("r", "1", "i1", "unknown"), store.Unknown)
-	if i := d.interrupt("r", "i1"); i.State != store.Pending {
+	d.wantResult(approve("r", "1", "i1", "unknown"), store.ResultNotFound)
+	if i := d.interrupt("r", "i1"); i.State != store.InterruptPending {
 		t.Errorf("half of a decision was taken: %+v", i)
 	}
-	d.is("r", store.Waiting)
-	d.gets(approve("r", "2", "i1", "i2"), store.Accepted)
+	d.wantStatus("r", store.StatusWaiting)
+	d.wantResult(approve("r", "2", "i1", "i2"), store.ResultAccepted)
 	if work := d.claimed("w", "r"); len(work.Decided) != 2 {
 		t.Errorf("the work is %+v", work)
 	}
 }
 
-func testRefusals(t *testing.T, d *desk) {
+func testRefusals(t *testing.T, d *runsTester) {
 	d.waiting("r", "i")
 	_, err := d.runs.Decide(d.ctx(), approve("r", "0"))
-	d.wants(err, store.ErrKey)
-	d.gets(approve("r", "1", "unknown"), store.Unknown)
-	d.gets(approve("unknown", "2", "i"), store.Unknown)
-	_, err = d.runs.Resumed(d.ctx(), "acme", approve("unknown", "2", "i").Actor, "2")
-	d.wants(err, store.ErrNotFound) // it would stay for ever
+	d.wantErr(err, store.ErrInvalid)
+	d.wantResult(approve("r", "1", "unknown"), store.ResultNotFound)
+	d.wantResult(approve("unknown", "2", "i"), store.ResultNotFound)
+	_, err = d.runs.Receipt(d.ctx(), "acme", approve("unknown", "2", "i").Actor, "2")
+	d.wantErr(err, store.ErrNotFound) // it would stay for ever
 	seen := approve("r", "3", "i")
-	seen.Answers[0].Shown = "something else"
-	d.gets(seen, store.Mismatch)
-	d.is("r", store.Waiting)
+	seen.Answers[0].ShownDigest = "something else"
+	d.wantResult(seen, store.ResultDigestMismatch)
+	d.wantStatus("r", store.StatusWaiting)
 	blind := approve("r", "4", "i")
-	blind.Answers[0].Shown = "" // a client that does not say what it saw
-	d.gets(blind, store.Accepted)
+	blind.Answers[0].ShownDigest = "" // a client that does not say what it saw
+	d.wantResult(blind, store.ResultAccepted)
 }
 
-func testNotApproved(t *testing.T, d *desk) {
+func testNotApproved(t *testing.T, d *runsTester) {
 	d.waiting("r", "yes", "no", "open", "answer")
-	d.gets(approve("r", "1", "yes"), store.Accepted)
+	d.wantResult(approve("r", "1", "yes"), store.ResultAccepted)
 	no := approve("r", "2", "no")
-	no.Answers[0].Verdict, no.Answers[0].Final = store.Reject, ""
-	d.gets(no, store.Accepted)
+	no.Answers[0].Verdict, no.Answers[0].ApprovedDigest = store.VerdictReject, ""
+	d.wantResult(no, store.ResultAccepted)
 	answer := approve("r", "3", "answer")
-	answer.Answers[0].Verdict, answer.Answers[0].Final = store.Answered, ""
-	d.gets(answer, store.Accepted)
+	answer.Answers[0].Verdict, answer.Answers[0].ApprovedDigest = store.VerdictAnswer, ""
+	d.wantResult(answer, store.ResultAccepted)
 	lease := d.claimed("w", "r").Lease
 	for name, effect := range map[string]store.NewEffect{
-		"rejected":        {Interrupt: "no", Number: 1, Digest: "action-no"},
-		"not decided":     {Interrupt: "open", Number: 1, Digest: "action-open"},
-		"only answered":   {Interrupt: "answer", Number: 1, Digest: "action-answer"},
-		"unknown":         {Interrupt: "unknown", Number: 1, Digest: "action-yes"},
-		"other arguments": {Interrupt: "yes", Number: 1, Digest: "action-other"},
-		"no digest":       {Interrupt: "no", Number: 1},
+		"rejected":        {Interrupt: "no", Attempt: 1, ActionDigest: "action-no"},
+		"not decided":     {Interrupt: "open", Attempt: 1, ActionDigest: "action-open"},
+		"only answered":   {Interrupt: "answer", Attempt: 1, ActionDigest: "action-answer"},
+		"unknown":         {Interrupt: "unknown", Attempt: 1, ActionDigest: "action-yes"},
+		"other arguments": {Interrupt: "yes", Attempt: 1, ActionDigest: "action-other"},
+		"no digest":       {Interrupt: "no", Attempt: 1},
 	} {
-		if _, begun, err := d.runs.Begin(d.ctx(), lease, effect); !errors.Is(err, store.ErrNotApproved) || begun {
+		if _, begun, err := d.runs.BeginEffect(d.ctx(), lease, effect); !errors.Is(err, store.ErrNotApproved) || begun {
 			t.Errorf("%s: %v, %v", name, begun, err)
 		}
 	}
-	if _, begun, err := d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "yes", Number: 1, Digest: "action-yes", Key: "k"}); err != nil || !begun {
+	if _, begun, err := d.runs.BeginEffect(d.ctx(), lease, store.NewEffect{Interrupt: "yes", Attempt: 1, ActionDigest: "action-yes", IdempotencyKey: "k"}); err != nil || !begun {
 		t.Errorf("approved: %v, %v", begun, err)
 	}
 }
 
-func testBegunOnce(t *testing.T, d *desk) {
+func testEffectBegunOnce(t *testing.T, d *runsTester) {
 	d.waiting("r", "i")
-	d.gets(approve("r", "1", "i"), store.Accepted)
+	d.wantResult(approve("r", "1", "i"), store.ResultAccepted)
 	lease := d.claimed("w", "r").Lease
-	effect := store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i", Key: "k"}
-	line, begun, err := d.runs.Begin(d.ctx(), lease, effect)
+	effect := store.NewEffect{Interrupt: "i", Attempt: 1, ActionDigest: "action-i", IdempotencyKey: "k"}
+	line, begun, err := d.runs.BeginEffect(d.ctx(), lease, effect)
 	d.must(err)
-	if !begun || line.State != store.Started || line.Fence != lease.Fence || line.Key != "k" {
+	if !begun || line.State != store.EffectStarted || line.Fence != lease.Fence || line.IdempotencyKey != "k" {
 		t.Fatalf("begun %v: %+v", begun, line)
 	}
 	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond)) // it dies in the middle
-	d.later(10 * time.Millisecond)
+	d.waitForClock(10 * time.Millisecond)
 	next := d.claimed("x", "r").Lease
-	line, begun, err = d.runs.Begin(d.ctx(), next, effect)
+	line, begun, err = d.runs.BeginEffect(d.ctx(), next, effect)
 	d.must(err)
-	if begun || line.State != store.Started || line.Fence != lease.Fence {
+	if begun || line.State != store.EffectStarted || line.Fence != lease.Fence {
 		t.Fatalf("the next owner begins it again: %v, %+v", begun, line)
 	}
-	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Succeeded, Receipt: []byte("receipt")}))
-	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Number: 1, State: store.Faulted, Error: "too late"}))
-	line, begun, err = d.runs.Begin(d.ctx(), next, effect)
+	d.must(d.runs.EndEffect(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Attempt: 1, State: store.EffectSucceeded, Receipt: []byte("receipt")}))
+	d.must(d.runs.EndEffect(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i", Attempt: 1, State: store.EffectFailed, Error: "too late"}))
+	line, begun, err = d.runs.BeginEffect(d.ctx(), next, effect)
 	d.must(err)
-	if begun || line.State != store.Succeeded || string(line.Receipt) != "receipt" || line.Error != "" || line.Ended.IsZero() {
+	if begun || line.State != store.EffectSucceeded || string(line.Receipt) != "receipt" || line.Error != "" || line.Ended.IsZero() {
 		t.Errorf("it ended as %+v", line)
 	}
 }
 
-func testEndUnknown(_ *testing.T, d *desk) {
-	d.ready("r")
-	_, _, err := d.runs.Begin(d.ctx(), d.claimed("w", "r").Lease, store.NewEffect{Interrupt: "i-r", Number: 1, Digest: "action-i-r", Key: "k"})
+func testEndUnknownEffect(_ *testing.T, d *runsTester) {
+	d.readyRun("r")
+	_, _, err := d.runs.BeginEffect(d.ctx(), d.claimed("w", "r").Lease, store.NewEffect{Interrupt: "i-r", Attempt: 1, ActionDigest: "action-i-r", IdempotencyKey: "k"})
 	d.must(err)
-	d.wants(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i-r", Number: 2, State: store.Succeeded}), store.ErrNotFound)
-	d.wants(d.runs.End(d.ctx(), store.EffectEnd{Account: "other", Interrupt: "i-r", Number: 1, State: store.Succeeded}), store.ErrNotFound)
+	d.wantErr(d.runs.EndEffect(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i-r", Attempt: 2, State: store.EffectSucceeded}), store.ErrNotFound)
+	d.wantErr(d.runs.EndEffect(d.ctx(), store.EffectEnd{Account: "other", Interrupt: "i-r", Attempt: 1, State: store.EffectSucceeded}), store.ErrNotFound)
 }
 
-func testDeadline(t *testing.T, d *desk) {
-	open := questions("i")
+func testDeadline(t *testing.T, d *runsTester) {
+	open := newInterrupts("i")
 	open[0].Timeout = time.Nanosecond
-	_, err := d.runs.Rest(d.ctx(), d.begin("r"), store.Rest{Status: store.Waiting, Open: open})
+	_, err := d.runs.EndExecution(d.ctx(), d.create("r"), store.ExecutionEnd{Status: store.StatusWaiting, Open: open})
 	d.must(err)
-	d.later(10 * time.Millisecond)
-	d.gets(approve("r", "1", "i"), store.TooLate) // whether or not the clock has been asked
-	d.is("r", store.Waiting)
+	d.waitForClock(10 * time.Millisecond)
+	d.wantResult(approve("r", "1", "i"), store.ResultExpired) // whether or not the clock has been asked
+	d.wantStatus("r", store.StatusWaiting)
 }
 
-func testExpiry(t *testing.T, d *desk) {
-	open := questions("i1", "i2", "i3")
+func testExpiry(t *testing.T, d *runsTester) {
+	open := newInterrupts("i1", "i2", "i3")
 	open[0].Timeout, open[1].Timeout = time.Nanosecond, time.Nanosecond
-	_, err := d.runs.Rest(d.ctx(), d.begin("r"), store.Rest{Status: store.Waiting, Open: open})
+	_, err := d.runs.EndExecution(d.ctx(), d.create("r"), store.ExecutionEnd{Status: store.StatusWaiting, Open: open})
 	d.must(err)
-	d.later(10 * time.Millisecond)
+	d.waitForClock(10 * time.Millisecond)
 	total := 0
 	for range 3 {
 		expired, err := d.runs.Expire(d.ctx(), time.Time{}, 1, nil)
 		d.must(err)
 		total += len(expired)
 		for _, i := range expired {
-			if i.Verdict != store.Expired || i.Source != store.Clock || i.State != store.Decided || i.Final != "" {
+			if i.Verdict != store.VerdictExpire || i.Source != store.SourceClock || i.State != store.InterruptDecided || i.ApprovedDigest != "" {
 				t.Errorf("expired as %+v", i)
 			}
 		}
@@ -256,25 +256,25 @@ func testExpiry(t *testing.T, d *desk) {
 	if total != 2 {
 		t.Errorf("%d expired", total)
 	}
-	d.gets(approve("r", "1", "i1"), store.AlreadyDecided)
+	d.wantResult(approve("r", "1", "i1"), store.ResultAlreadyDecided)
 	work := d.claimed("w", "r")
 	if len(work.Decided) != 2 {
 		t.Errorf("the work is %+v", work)
 	}
-	if _, _, err := d.runs.Begin(d.ctx(), work.Lease, store.NewEffect{Interrupt: "i1", Number: 1, Digest: "action-i1"}); !errors.Is(err, store.ErrNotApproved) {
+	if _, _, err := d.runs.BeginEffect(d.ctx(), work.Lease, store.NewEffect{Interrupt: "i1", Attempt: 1, ActionDigest: "action-i1"}); !errors.Is(err, store.ErrNotApproved) {
 		t.Errorf("an effect after expiry: %v", err)
 	}
-	if state := d.interrupt("r", "i3").State; state != store.Pending {
+	if state := d.interrupt("r", "i3").State; state != store.InterruptPending {
 		t.Errorf("one without a deadline is %s", state)
 	}
 }
 
-func testExpireUntil(t *testing.T, d *desk) {
-	open := questions("i1", "i2")
+func testExpireUntil(t *testing.T, d *runsTester) {
+	open := newInterrupts("i1", "i2")
 	open[0].Timeout, open[1].Timeout = time.Millisecond, 2*time.Hour
-	_, err := d.runs.Rest(d.ctx(), d.begin("r"), store.Rest{Status: store.Waiting, Open: open})
+	_, err := d.runs.EndExecution(d.ctx(), d.create("r"), store.ExecutionEnd{Status: store.StatusWaiting, Open: open})
 	d.must(err)
-	d.later(10 * time.Millisecond)
+	d.waitForClock(10 * time.Millisecond)
 	due := d.interrupt("r", "i1").Deadline
 	for _, until := range []time.Time{due.Add(-time.Millisecond), due.Add(time.Hour)} {
 		expired, err := d.runs.Expire(d.ctx(), until, 10, nil)
@@ -288,52 +288,52 @@ func testExpireUntil(t *testing.T, d *desk) {
 	}
 }
 
-func testCancelRun(t *testing.T, d *desk) {
+func testCancelRun(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
-	d.gets(approve("r", "1", "i1"), store.Accepted)
+	d.wantResult(approve("r", "1", "i1"), store.ResultAccepted)
 	lease := d.claimed("w", "r").Lease
-	run, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
+	run, err := d.runs.Cancel(d.ctx(), "acme", "r", store.StatusCancelled, nil, store.Writes{})
 	d.must(err)
-	if run.Status != store.Cancelled || run.Fence <= lease.Fence {
+	if run.Status != store.StatusCancelled || run.Fence <= lease.Fence {
 		t.Errorf("cancelled: %+v", run)
 	}
-	_, _, err = d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "i1", Number: 1, Digest: "action-i1"})
-	d.wants(err, store.ErrFenced)
-	d.gets(approve("r", "2", "i2"), store.Gone)
+	_, _, err = d.runs.BeginEffect(d.ctx(), lease, store.NewEffect{Interrupt: "i1", Attempt: 1, ActionDigest: "action-i1"})
+	d.wantErr(err, store.ErrFenced)
+	d.wantResult(approve("r", "2", "i2"), store.ResultWithdrawn)
 	if work := d.claim("w"); work != nil {
 		t.Errorf("claimed %+v, which is over", work)
 	}
-	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
-	d.wants(err, store.ErrNotFound)
+	_, err = d.runs.Cancel(d.ctx(), "acme", "r", store.StatusCancelled, nil, store.Writes{})
+	d.wantErr(err, store.ErrNotFound)
 }
 
 // Who ends a run knows what it waits for, or is told to look again: nothing has changed then.
-func testCancelKnown(t *testing.T, d *desk) {
+func testCancelChecksWaits(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
 	d.waiting("r2", "b", "a")
-	d.gets(approve("r", "1", "i1"), store.Accepted) // it waits for i2 alone
-	before := d.books("key-r", "r")
-	line := with("cancelled")
+	d.wantResult(approve("r", "1", "i1"), store.ResultAccepted) // it waits for i2 alone
+	before := d.history("key-r", "r")
+	line := writesOf("cancelled")
 	for _, known := range [][]string{{}, {"i1"}, {"i3"}, {"i2", "i1"}, {"i2", "i3"}, {"i2", "i2"}} {
-		_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, known, line)
-		d.wants(err, store.ErrStale)
+		_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.StatusCancelled, known, line)
+		d.wantErr(err, store.ErrStale)
 	}
-	if after := d.books("key-r", "r"); after != before {
+	if after := d.history("key-r", "r"); after != before {
 		t.Errorf("an end that was refused has changed something:\n%s\n%s", before, after)
 	}
-	_, err := d.runs.Cancel(d.ctx(), "acme", "unknown", store.Cancelled, []string{}, line)
-	d.wants(err, store.ErrNotFound)
-	_, err = d.runs.Cancel(d.ctx(), "other", "r", store.Cancelled, []string{}, line)
-	d.wants(err, store.ErrNotFound)
+	_, err := d.runs.Cancel(d.ctx(), "acme", "unknown", store.StatusCancelled, []string{}, line)
+	d.wantErr(err, store.ErrNotFound)
+	_, err = d.runs.Cancel(d.ctx(), "other", "r", store.StatusCancelled, []string{}, line)
+	d.wantErr(err, store.ErrNotFound)
 	for id, waits := range map[string][]string{"r": {"i2"}, "r2": {"a", "b"}} {
-		if run, err := d.runs.Cancel(d.ctx(), "acme", id, store.Cancelled, waits, line); err != nil || run.Status != store.Cancelled {
+		if run, err := d.runs.Cancel(d.ctx(), "acme", id, store.StatusCancelled, waits, line); err != nil || run.Status != store.StatusCancelled {
 			t.Errorf("by who knows what it waits for: %+v, %v", run, err)
 		}
 	}
 }
 
 // books are what is known of a run.
-func (d *desk) books(key, id string) string {
+func (d *runsTester) history(key, id string) string {
 	d.t.Helper()
 	run, err := d.runs.Get(d.ctx(), "acme", key)
 	d.must(err)
@@ -342,20 +342,20 @@ func (d *desk) books(key, id string) string {
 	return fmt.Sprintf("%+v %+v", run, asked)
 }
 
-func testRunAccounts(t *testing.T, d *desk) {
+func testRunAccounts(t *testing.T, d *runsTester) {
 	d.waiting("r", "i")
 	foreign := approve("r", "1", "i")
 	foreign.Account = "other"
-	d.gets(foreign, store.Unknown)
+	d.wantResult(foreign, store.ResultNotFound)
 	_, err := d.runs.Get(d.ctx(), "other", "key-r")
-	d.wants(err, store.ErrNotFound)
-	_, err = d.runs.Cancel(d.ctx(), "other", "r", store.Cancelled, nil, store.Beside{})
-	d.wants(err, store.ErrNotFound)
+	d.wantErr(err, store.ErrNotFound)
+	_, err = d.runs.Cancel(d.ctx(), "other", "r", store.StatusCancelled, nil, store.Writes{})
+	d.wantErr(err, store.ErrNotFound)
 	list, err := d.runs.Interrupts(d.ctx(), "other", "r")
 	if err != nil || len(list) > 0 {
 		t.Errorf("another account sees %+v, %v", list, err)
 	}
-	work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: "w", Lease: aWhile, Account: "other", Run: "r"})
+	work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: "w", Lease: leaseDuration, Account: "other", Run: "r"})
 	if err != nil || work != nil {
 		t.Errorf("another account claims %+v, %v", work, err)
 	}
@@ -363,15 +363,15 @@ func testRunAccounts(t *testing.T, d *desk) {
 	same.Account = "other"
 	_, err = d.runs.Create(d.ctx(), same)
 	d.must(err)
-	d.is("r", store.Waiting)
+	d.wantStatus("r", store.StatusWaiting)
 }
 
 // testOneOwner lets many workers share the runs; each run must be in one hand at a time, with a higher fence each time.
-func testOneOwner(t *testing.T, d *desk) {
+func testOneOwner(t *testing.T, d *runsTester) {
 	const runs, rounds = 5, 6
 	for n := range runs {
 		d.waiting(fmt.Sprint("r", n), fmt.Sprintf("r%d-0", n))
-		d.gets(approve(fmt.Sprint("r", n), fmt.Sprintf("resume-%d-0", n), fmt.Sprintf("r%d-0", n)), store.Accepted)
+		d.wantResult(approve(fmt.Sprint("r", n), fmt.Sprintf("resume-%d-0", n), fmt.Sprintf("r%d-0", n)), store.ResultAccepted)
 	}
 	var mu sync.Mutex
 	held, fences, finished := map[string]bool{}, map[string]int64{}, 0
@@ -385,7 +385,7 @@ func testOneOwner(t *testing.T, d *desk) {
 				if over || t.Failed() {
 					return
 				}
-				work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: fmt.Sprint("w", w), Lease: aWhile})
+				work, err := d.runs.Claim(d.ctx(), store.Claim{Owner: fmt.Sprint("w", w), Lease: leaseDuration})
 				if err != nil {
 					t.Error(err)
 					return
@@ -401,10 +401,10 @@ func testOneOwner(t *testing.T, d *desk) {
 				held[id], fences[id] = true, work.Lease.Fence
 				mu.Unlock()
 				round := int(work.Lease.Fence) - 1
-				rest := store.Rest{Status: store.Completed, Applied: []string{work.Decided[0].ID}}
+				rest := store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{work.Decided[0].ID}}
 				next := fmt.Sprintf("%s-%d", id, round)
 				if round < rounds {
-					rest.Status, rest.Open = store.Waiting, questions(next)
+					rest.Status, rest.Open = store.StatusWaiting, newInterrupts(next)
 				}
 				mu.Lock()
 				held[id] = false
@@ -412,12 +412,12 @@ func testOneOwner(t *testing.T, d *desk) {
 					finished++
 				}
 				mu.Unlock()
-				if _, err := d.runs.Rest(d.ctx(), work.Lease, rest); err != nil {
+				if _, err := d.runs.EndExecution(d.ctx(), work.Lease, rest); err != nil {
 					t.Error(err)
 					return
 				}
 				if round < rounds {
-					if receipt, err := d.runs.Decide(d.ctx(), approve(id, "resume-"+next, next)); err != nil || receipt.Result != store.Accepted {
+					if receipt, err := d.runs.Decide(d.ctx(), approve(id, "resume-"+next, next)); err != nil || receipt.Result != store.ResultAccepted {
 						t.Errorf("%+v, %v", receipt, err)
 					}
 				}
@@ -428,31 +428,31 @@ func testOneOwner(t *testing.T, d *desk) {
 }
 
 // An approve of nothing in particular would let no effect begin: whoever gave it would be told yes, and nothing would happen.
-func testApproveSaysWhat(t *testing.T, d *desk) {
+func testApproveNeedsActionDigest(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
 	vague := approve("r", "1", "i1", "i2")
-	vague.Answers[1].Final = ""
+	vague.Answers[1].ApprovedDigest = ""
 	_, err := d.runs.Decide(d.ctx(), vague)
-	d.wants(err, store.ErrKey)
+	d.wantErr(err, store.ErrInvalid)
 	for _, id := range []string{"i1", "i2"} {
-		if state := d.interrupt("r", id).State; state != store.Pending {
+		if state := d.interrupt("r", id).State; state != store.InterruptPending {
 			t.Errorf("%s is %s", id, state)
 		}
 	}
-	d.is("r", store.Waiting)
-	d.gets(approve("r", "1", "i1", "i2"), store.Accepted) // nothing was written down of the first
-	d.gets(vague, store.Accepted)                         // and whoever repeats it gets this receipt
+	d.wantStatus("r", store.StatusWaiting)
+	d.wantResult(approve("r", "1", "i1", "i2"), store.ResultAccepted) // nothing was written down of the first
+	d.wantResult(vague, store.ResultAccepted)                         // and whoever repeats it gets this receipt
 }
 
 // A question without an action is approved without one, and that lets no effect begin.
-func testApproveOfNoAction(t *testing.T, d *desk) {
-	open := questions("none")
-	open[0].Action = ""
-	_, err := d.runs.Rest(d.ctx(), d.begin("r"), store.Rest{Status: store.Waiting, Open: open})
+func testApproveWithoutAction(t *testing.T, d *runsTester) {
+	open := newInterrupts("none")
+	open[0].ActionDigest = ""
+	_, err := d.runs.EndExecution(d.ctx(), d.create("r"), store.ExecutionEnd{Status: store.StatusWaiting, Open: open})
 	d.must(err)
 	yes := approve("r", "1", "none")
-	yes.Answers[0].Final = ""
-	d.gets(yes, store.Accepted)
-	_, _, err = d.runs.Begin(d.ctx(), d.claimed("b", "r").Lease, store.NewEffect{Interrupt: "none", Number: 1})
-	d.wants(err, store.ErrNotApproved)
+	yes.Answers[0].ApprovedDigest = ""
+	d.wantResult(yes, store.ResultAccepted)
+	_, _, err = d.runs.BeginEffect(d.ctx(), d.claimed("b", "r").Lease, store.NewEffect{Interrupt: "none", Attempt: 1})
+	d.wantErr(err, store.ErrNotApproved)
 }

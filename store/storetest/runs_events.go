@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-func (h *house) events(run string) []store.Event {
+func (h *storeTester) events(run string) []store.Event {
 	h.t.Helper()
 	list, err := h.store.Events(h.ctx(), "acme", run, 0, 0)
 	h.must(err)
@@ -17,53 +17,53 @@ func (h *house) events(run string) []store.Event {
 }
 
 // happened checks all events of a run: each is its kind, and the interrupt that it is about.
-func (h *house) happened(run string, want ...string) {
+func (h *storeTester) wantEvents(run string, want ...string) {
 	h.t.Helper()
 	var got []string
 	for n, e := range h.events(run) {
-		if e.Account != "acme" || e.Run != run || e.Number != int64(n+1) || e.At.IsZero() {
+		if e.Account != "acme" || e.Run != run || e.Seq != int64(n+1) || e.At.IsZero() {
 			h.t.Errorf("event %d of %s is %+v", n+1, run, e)
 		}
-		got = append(got, told(e))
+		got = append(got, eventText(e))
 	}
 	if !slices.Equal(got, want) {
 		h.t.Errorf("what happened to %s is\n%q, not\n%q", run, got, want)
 	}
 }
 
-func told(e store.Event) string {
+func eventText(e store.Event) string {
 	if e.Interrupt == "" {
 		return string(e.Kind)
 	}
 	return string(e.Kind) + " " + e.Interrupt
 }
 
-func testEventStory(t *testing.T, h *house) {
+func testEventsOfARun(t *testing.T, h *storeTester) {
 	before, err := h.store.Now(h.ctx())
 	h.must(err)
-	lease := h.begin("r")
-	h.happened("r", "created")
-	h.ask(lease, "i1", "i2", "i3")
+	lease := h.create("r")
+	h.wantEvents("r", "created")
+	h.endWaiting(lease, "i1", "i2", "i3")
 	story := []string{"created", "asked i1", "asked i2", "asked i3", "waiting"}
-	h.happened("r", story...)
+	h.wantEvents("r", story...)
 
-	h.gets(approve("r", "1", "i2", "i1"), store.Accepted)
+	h.wantResult(approve("r", "1", "i2", "i1"), store.ResultAccepted)
 	lease = h.claimed("w", "r").Lease
-	h.effect(lease, "i1")
-	h.end("i1", store.Succeeded)
+	h.beginEffect(lease, "i1")
+	h.endEffect("i1", store.EffectSucceeded)
 	story = append(story, "decided i2", "decided i1", "effect_begun i1", "effect_ended i1")
-	h.happened("r", story...)
+	h.wantEvents("r", story...)
 
-	h.rest(lease, store.Rest{Status: store.Waiting, Open: questions("i4"), Applied: []string{"i1", "i2"}})
-	h.gets(approve("r", "2", "i4"), store.Accepted)
+	h.endExecution(lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i4"), Applied: []string{"i1", "i2"}})
+	h.wantResult(approve("r", "2", "i4"), store.ResultAccepted)
 	lease = h.claimed("w", "r").Lease
-	h.rest(lease, store.Rest{Status: store.Waiting, Open: questions("i5", "i3"), Applied: []string{"i4"}})
+	h.endExecution(lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i5", "i3"), Applied: []string{"i4"}})
 	story = append(story, "withdrawn i3", "asked i4", "waiting", "decided i4", "asked i3", "asked i5", "waiting")
-	h.happened("r", story...)
+	h.wantEvents("r", story...)
 
-	h.gets(approve("r", "3", "i3"), store.Accepted)
-	h.rest(h.claimed("w", "r").Lease, store.Rest{Status: store.Completed, Applied: []string{"i3"}})
-	h.happened("r", append(story, "decided i3", "withdrawn i5", "completed")...)
+	h.wantResult(approve("r", "3", "i3"), store.ResultAccepted)
+	h.endExecution(h.claimed("w", "r").Lease, store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{"i3"}})
+	h.wantEvents("r", append(story, "decided i3", "withdrawn i5", "completed")...)
 
 	after, err := h.store.Now(h.ctx())
 	h.must(err)
@@ -75,102 +75,102 @@ func testEventStory(t *testing.T, h *house) {
 	}
 }
 
-func testEventPolicy(_ *testing.T, h *house) {
-	lease := h.begin("r")
+func testEventPolicy(_ *testing.T, h *storeTester) {
+	lease := h.create("r")
 	for range 2 {
-		_, _, err := h.store.Begin(h.ctx(), lease, allowed("i", 1))
+		_, _, err := h.store.BeginEffect(h.ctx(), lease, allowedEffect("i", 1))
 		h.must(err)
 	}
-	_, _, err := h.store.Begin(h.ctx(), lease, allowed("i", 2))
+	_, _, err := h.store.BeginEffect(h.ctx(), lease, allowedEffect("i", 2))
 	h.must(err)
-	h.happened("r", "created", "decided i", "effect_begun i", "effect_begun i")
+	h.wantEvents("r", "created", "decided i", "effect_begun i", "effect_begun i")
 }
 
-func testEventEnds(_ *testing.T, h *house) {
+func testEventEnds(_ *testing.T, h *storeTester) {
 	h.waiting("cancelled", "i1", "i2")
-	_, err := h.store.Cancel(h.ctx(), "acme", "cancelled", store.Cancelled, nil, store.Beside{})
+	_, err := h.store.Cancel(h.ctx(), "acme", "cancelled", store.StatusCancelled, nil, store.Writes{})
 	h.must(err)
-	h.happened("cancelled", "created", "asked i1", "asked i2", "waiting", "withdrawn i1", "withdrawn i2", "cancelled")
+	h.wantEvents("cancelled", "created", "asked i1", "asked i2", "waiting", "withdrawn i1", "withdrawn i2", "cancelled")
 
 	h.waiting("superseded", "j")
-	_, err = h.store.Cancel(h.ctx(), "acme", "superseded", store.Superseded, nil, store.Beside{})
+	_, err = h.store.Cancel(h.ctx(), "acme", "superseded", store.StatusSuperseded, nil, store.Writes{})
 	h.must(err)
-	h.happened("superseded", "created", "asked j", "waiting", "withdrawn j", "superseded")
+	h.wantEvents("superseded", "created", "asked j", "waiting", "withdrawn j", "superseded")
 
-	h.rest(h.begin("failed"), store.Rest{Status: store.Failed})
-	h.happened("failed", "created", "failed")
+	h.endExecution(h.create("failed"), store.ExecutionEnd{Status: store.StatusFailed})
+	h.wantEvents("failed", "created", "failed")
 
-	h.release(h.begin("parked"), store.Release{Park: true})
-	h.happened("parked", "created", "parked")
+	h.release(h.create("parked"), store.Release{Park: true})
+	h.wantEvents("parked", "created", "parked")
 
-	open := questions("k")
+	open := newInterrupts("k")
 	open[0].Timeout = time.Nanosecond
-	h.rest(h.begin("expired"), store.Rest{Status: store.Waiting, Open: open})
-	h.later(10 * time.Millisecond)
+	h.endExecution(h.create("expired"), store.ExecutionEnd{Status: store.StatusWaiting, Open: open})
+	h.waitForClock(10 * time.Millisecond)
 	_, err = h.store.Expire(h.ctx(), time.Time{}, 10, nil)
 	h.must(err)
-	h.happened("expired", "created", "asked k", "waiting", "expired k")
+	h.wantEvents("expired", "created", "asked k", "waiting", "expired k")
 
-	lease := h.begin("late") // an effect may end when its run is over
-	_, _, err = h.store.Begin(h.ctx(), lease, allowed("l", 1))
+	lease := h.create("late") // an effect may end when its run is over
+	_, _, err = h.store.BeginEffect(h.ctx(), lease, allowedEffect("l", 1))
 	h.must(err)
-	_, err = h.store.Cancel(h.ctx(), "acme", "late", store.Cancelled, nil, store.Beside{})
+	_, err = h.store.Cancel(h.ctx(), "acme", "late", store.StatusCancelled, nil, store.Writes{})
 	h.must(err)
-	h.end("l", store.Succeeded)
-	h.happened("late", "created", "decided l", "effect_begun l", "cancelled", "effect_ended l")
+	h.endEffect("l", store.EffectSucceeded)
+	h.wantEvents("late", "created", "decided l", "effect_begun l", "cancelled", "effect_ended l")
 }
 
-// testEventMoment is about a run that becomes ready in the moment in which it would have waited.
-func testEventMoment(t *testing.T, h *house) {
+// testEventReadyAtOnce is about a run that becomes ready in the moment in which it would have waited.
+func testEventReadyAtOnce(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1", "i2")
-	h.gets(approve("r", "1", "i1"), store.Accepted)
+	h.wantResult(approve("r", "1", "i1"), store.ResultAccepted)
 	lease := h.claimed("w", "r").Lease
-	h.gets(approve("r", "2", "i2"), store.Accepted)
-	if status := h.rest(lease, store.Rest{Status: store.Waiting, Open: questions("i2"), Applied: []string{"i1"}}); status != store.Ready {
+	h.wantResult(approve("r", "2", "i2"), store.ResultAccepted)
+	if status := h.endExecution(lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i2"), Applied: []string{"i1"}}); status != store.StatusReady {
 		t.Errorf("it is %s", status)
 	}
-	h.happened("r", "created", "asked i1", "asked i2", "waiting", "decided i1", "decided i2", "waiting")
+	h.wantEvents("r", "created", "asked i1", "asked i2", "waiting", "decided i1", "decided i2", "waiting")
 }
 
-func testEventNothing(_ *testing.T, h *house) {
+func testEventsOfRejectedCalls(_ *testing.T, h *storeTester) {
 	h.waiting("r", "i")
-	h.gets(approve("r", "1", "i"), store.Accepted)
+	h.wantResult(approve("r", "1", "i"), store.ResultAccepted)
 	lease := h.claimed("w", "r").Lease
-	h.effect(lease, "i")
-	h.end("i", store.Succeeded)
+	h.beginEffect(lease, "i")
+	h.endEffect("i", store.EffectSucceeded)
 	story := []string{"created", "asked i", "waiting", "decided i", "effect_begun i", "effect_ended i"}
-	h.happened("r", story...)
+	h.wantEvents("r", story...)
 
-	h.gets(approve("r", "1", "i"), store.Accepted) // again
-	h.gets(approve("r", "2", "i"), store.AlreadyDecided)
-	h.end("i", store.Faulted)
+	h.wantResult(approve("r", "1", "i"), store.ResultAccepted) // again
+	h.wantResult(approve("r", "2", "i"), store.ResultAlreadyDecided)
+	h.endEffect("i", store.EffectFailed)
 	old := store.Lease{Account: "acme", Run: "r", Fence: 1}
 	for _, err := range []error{
 		h.store.Release(h.ctx(), old, store.Release{Park: true}),
-		h.store.Renew(h.ctx(), lease, aWhile), h.store.SetRef(h.ctx(), lease, []byte("ref")), h.store.Release(h.ctx(), lease, store.Release{}),
+		h.store.Renew(h.ctx(), lease, leaseDuration), h.store.SetProviderRef(h.ctx(), lease, []byte("ref")), h.store.Release(h.ctx(), lease, store.Release{}),
 	} {
 		if err != nil {
-			h.wants(err, store.ErrFenced)
+			h.wantErr(err, store.ErrFenced)
 		}
 	}
-	_, err := h.store.Rest(h.ctx(), old, store.Rest{Status: store.Completed})
-	h.wants(err, store.ErrFenced)
+	_, err := h.store.EndExecution(h.ctx(), old, store.ExecutionEnd{Status: store.StatusCompleted})
+	h.wantErr(err, store.ErrFenced)
 	_, err = h.store.Create(h.ctx(), newRun("r"))
-	h.wants(err, store.ErrExists)
+	h.wantErr(err, store.ErrExists)
 	lease = h.claimed("w", "r").Lease
-	_, begun, err := h.store.Begin(h.ctx(), lease, store.NewEffect{Interrupt: "i", Number: 1, Digest: "action-i"})
+	_, begun, err := h.store.BeginEffect(h.ctx(), lease, store.NewEffect{Interrupt: "i", Attempt: 1, ActionDigest: "action-i"})
 	h.must(err)
 	if begun {
 		h.t.Error("begun twice")
 	}
-	h.happened("r", story...)
+	h.wantEvents("r", story...)
 	h.release(lease, store.Release{Park: true})
-	_, err = h.store.Retry(h.ctx(), "acme", "r", store.Beside{})
+	_, err = h.store.Retry(h.ctx(), "acme", "r", store.Writes{})
 	h.must(err)
-	h.happened("r", append(story, "parked")...)
+	h.wantEvents("r", append(story, "parked")...)
 }
 
-func testEventPages(t *testing.T, h *house) {
+func testEventPages(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1", "i2", "i3", "i4")
 	all := h.events("r")
 	for after := range 8 {
@@ -189,7 +189,7 @@ func testEventPages(t *testing.T, h *house) {
 
 func sameEvent(a, b store.Event) bool { return a.At.Equal(b.At) && fmt.Sprint(a) == fmt.Sprint(b) }
 
-func testEventLimit(t *testing.T, h *house) {
+func testEventLimit(t *testing.T, h *storeTester) {
 	var ids []string
 	for n := range 1003 {
 		ids = append(ids, fmt.Sprint("i", n))
@@ -205,13 +205,13 @@ func testEventLimit(t *testing.T, h *house) {
 	}
 }
 
-func testEventAccounts(t *testing.T, h *house) {
+func testEventAccounts(t *testing.T, h *storeTester) {
 	h.waiting("r", "i")
 	foreign := newRun("r")
 	foreign.Account = "other"
 	_, err := h.store.Create(h.ctx(), foreign)
 	h.must(err)
-	h.happened("r", "created", "asked i", "waiting")
+	h.wantEvents("r", "created", "asked i", "waiting")
 	for _, account := range []string{"other", "nobody"} {
 		for _, run := range []string{"r", ""} {
 			list, err := h.store.Events(h.ctx(), account, run, 0, 0)

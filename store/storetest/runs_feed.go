@@ -12,20 +12,20 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-func (h *house) feed(after string, limit int) ([]store.Event, string) {
+func (h *storeTester) feed(after string, limit int) ([]store.Event, string) {
 	h.t.Helper()
 	list, next, err := h.store.Feed(h.ctx(), "acme", after, limit)
 	h.must(err)
 	return list, next
 }
 
-func testFeed(t *testing.T, h *house) {
+func testFeed(t *testing.T, h *storeTester) {
 	if list, next := h.feed("", 10); len(list) > 0 || next != "" {
 		t.Fatalf("an empty feed has %+v, and goes on at %q", list, next)
 	}
 	h.waiting("r1", "i1")
 	h.waiting("r2", "i2")
-	h.gets(approve("r1", "1", "i1"), store.Accepted)
+	h.wantResult(approve("r1", "1", "i1"), store.ResultAccepted)
 	want := []string{"r1 created", "r1 asked i1", "r1 waiting", "r2 created", "r2 asked i2", "r2 waiting", "r1 decided i1"}
 	for limit := 1; limit <= len(want)+1; limit++ {
 		var got []string
@@ -41,7 +41,7 @@ func testFeed(t *testing.T, h *house) {
 				t.Fatalf("a page of %d has %d, after %q", limit, len(list), got)
 			}
 			for _, e := range list {
-				got = append(got, e.Run+" "+told(e))
+				got = append(got, e.Run+" "+eventText(e))
 			}
 			after = next
 		}
@@ -50,26 +50,26 @@ func testFeed(t *testing.T, h *house) {
 		}
 	}
 	_, end := h.feed("", 0)
-	h.gets(approve("r2", "2", "i2"), store.Accepted)
+	h.wantResult(approve("r2", "2", "i2"), store.ResultAccepted)
 	list, _ := h.feed(end, 0)
 	if all := h.events("r2"); len(list) != 1 || !sameEvent(list[0], all[len(all)-1]) {
 		t.Errorf("what came next is %+v", list)
 	}
 }
 
-func testFeedCursor(t *testing.T, h *house) {
+func testFeedCursor(t *testing.T, h *storeTester) {
 	h.waiting("r", "i")
 	for _, after := range []string{"no cursor of yours", "\x00", " ", "9999999999999999999999"} {
 		list, _, err := h.store.Feed(h.ctx(), "acme", after, 0)
 		if len(list) > 0 {
 			t.Errorf("%q leads to %+v", after, list)
 		}
-		h.wants(err, store.ErrKey)
+		h.wantErr(err, store.ErrInvalid)
 	}
 }
 
 // testFeedWriters follows the feed while many write. A store that numbers events before they are there loses some here.
-func testFeedWriters(t *testing.T, h *house) {
+func testFeedWriters(t *testing.T, h *storeTester) {
 	const writers, rounds = 6, 8
 	var wg sync.WaitGroup
 	defer wg.Wait() // also if the test fails
@@ -79,7 +79,7 @@ func testFeedWriters(t *testing.T, h *house) {
 		wg.Go(func() {
 			defer writing.Add(-1)
 			for round := range rounds {
-				if err := writeSome(h.ctx(), h.store, fmt.Sprintf("r%d-%d", n, round)); err != nil {
+				if err := writeEvents(h.ctx(), h.store, fmt.Sprintf("r%d-%d", n, round)); err != nil {
 					t.Error(err)
 					return
 				}
@@ -92,7 +92,7 @@ func testFeedWriters(t *testing.T, h *house) {
 		for {
 			list, next := h.feed(after, 7)
 			for _, e := range list {
-				if seen[e.Run] = append(seen[e.Run], fmt.Sprint(e.Number, told(e))); len(seen[e.Run]) > 6 {
+				if seen[e.Run] = append(seen[e.Run], fmt.Sprint(e.Seq, eventText(e))); len(seen[e.Run]) > 6 {
 					t.Fatalf("the feed has %q of %s", seen[e.Run], e.Run)
 				}
 			}
@@ -107,7 +107,7 @@ func testFeedWriters(t *testing.T, h *house) {
 			run := fmt.Sprintf("r%d-%d", n, round)
 			var want []string
 			for _, e := range h.events(run) {
-				want = append(want, fmt.Sprint(e.Number, told(e)))
+				want = append(want, fmt.Sprint(e.Seq, eventText(e)))
 			}
 			if len(want) != 6 || !slices.Equal(seen[run], want) {
 				t.Errorf("the feed has %q of %s, and it has %q", seen[run], run, want)
@@ -118,7 +118,7 @@ func testFeedWriters(t *testing.T, h *house) {
 
 // testFeedOneRun has many decide on the questions of one run at the same moment. A store whose transactions get their place in the feed before it is their turn
 // at the run shows a later event first.
-func testFeedOneRun(t *testing.T, h *house) {
+func testFeedOneRun(t *testing.T, h *storeTester) {
 	const runs, asked = 4, 24
 	for n := range runs {
 		run := fmt.Sprint("r", n)
@@ -140,41 +140,41 @@ func testFeedOneRun(t *testing.T, h *house) {
 	list, _ := h.feed("", 1000)
 	last := make(map[string]int64)
 	for _, e := range list {
-		if e.Number != last[e.Run]+1 {
-			t.Errorf("event %d of %s comes after event %d", e.Number, e.Run, last[e.Run])
+		if e.Seq != last[e.Run]+1 {
+			t.Errorf("event %d of %s comes after event %d", e.Seq, e.Run, last[e.Run])
 		}
-		last[e.Run] = e.Number
+		last[e.Run] = e.Seq
 	}
 	if want := runs * (2*asked + 2); len(list) != want {
 		t.Errorf("the feed has %d events, not %d", len(list), want)
 	}
 }
 
-// writeSome makes six events of a run in four transactions.
-func writeSome(ctx context.Context, s store.Store, run string) error {
+// writeEvents makes six events of a run in four transactions.
+func writeEvents(ctx context.Context, s store.Store, run string) error {
 	lease, err := s.Create(ctx, newRun(run))
 	if err != nil {
 		return err
 	}
-	if _, err := s.Rest(ctx, lease, store.Rest{Status: store.Waiting, Open: questions("i-" + run)}); err != nil {
+	if _, err := s.EndExecution(ctx, lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i-" + run)}); err != nil {
 		return err
 	}
 	if _, err := s.Decide(ctx, approve(run, run, "i-"+run)); err != nil {
 		return err
 	}
-	work, err := s.Claim(ctx, store.Claim{Owner: "w", Lease: aWhile, Account: "acme", Run: run})
+	work, err := s.Claim(ctx, store.Claim{Owner: "w", Lease: leaseDuration, Account: "acme", Run: run})
 	if err != nil || work == nil {
 		return fmt.Errorf("claimed %+v, %w", work, err)
 	}
-	if _, _, err := s.Begin(ctx, work.Lease, store.NewEffect{Interrupt: "i-" + run, Number: 1, Digest: "action-i-" + run}); err != nil {
+	if _, _, err := s.BeginEffect(ctx, work.Lease, store.NewEffect{Interrupt: "i-" + run, Attempt: 1, ActionDigest: "action-i-" + run}); err != nil {
 		return err
 	}
-	_, err = s.Rest(ctx, work.Lease, store.Rest{Status: store.Completed, Applied: []string{"i-" + run}})
+	_, err = s.EndExecution(ctx, work.Lease, store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{"i-" + run}})
 	return err
 }
 
-// hinted waits for a hint at a run. A hint that may have been any run is one.
-func hinted(t *testing.T, hints <-chan store.Key, what, run string) {
+// waitForHint waits for a hint at a run. A hint that may have been any run is one.
+func waitForHint(t *testing.T, hints <-chan store.Key, what, run string) {
 	t.Helper()
 	patience := time.NewTimer(30 * time.Second) // a test that fails should not hang
 	defer patience.Stop()
@@ -193,25 +193,25 @@ func hinted(t *testing.T, hints <-chan store.Key, what, run string) {
 	}
 }
 
-func testWatch(t *testing.T, h *house) {
+func testWatch(t *testing.T, h *storeTester) {
 	var lease store.Lease
-	due := questions("i1", "i2", "i3")
+	due := newInterrupts("i1", "i2", "i3")
 	due[2].Timeout = time.Millisecond
 	first, second := h.store.Watch(h.ctx()), h.store.Watch(h.ctx())
 	for n, step := range []struct {
 		name string
 		do   func()
 	}{
-		{"Create", func() { lease = h.begin("r") }},
-		{"Rest", func() { h.rest(lease, store.Rest{Status: store.Waiting, Open: due}) }},
-		{"Decide", func() { h.gets(approve("r", "1", "i1"), store.Accepted) }},
-		{"Begin", func() { lease = h.claimed("w", "r").Lease; h.effect(lease, "i1") }},
-		{"End", func() { h.end("i1", store.Succeeded) }},
+		{"Create", func() { lease = h.create("r") }},
+		{"Rest", func() { h.endExecution(lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: due}) }},
+		{"Decide", func() { h.wantResult(approve("r", "1", "i1"), store.ResultAccepted) }},
+		{"Begin", func() { lease = h.claimed("w", "r").Lease; h.beginEffect(lease, "i1") }},
+		{"End", func() { h.endEffect("i1", store.EffectSucceeded) }},
 		{"Release", func() { h.release(lease, store.Release{}) }},
 		{"Release to park", func() { h.release(h.claimed("w", "r").Lease, store.Release{Park: true}) }},
-		{"Retry", func() { _, err := h.store.Retry(h.ctx(), "acme", "r", store.Beside{}); h.must(err) }},
+		{"Retry", func() { _, err := h.store.Retry(h.ctx(), "acme", "r", store.Writes{}); h.must(err) }},
 		{"Expire", func() {
-			h.later(2 * time.Millisecond)
+			h.waitForClock(2 * time.Millisecond)
 			expired, err := h.store.Expire(h.ctx(), time.Time{}, 1, nil)
 			h.must(err)
 			if len(expired) != 1 {
@@ -219,44 +219,44 @@ func testWatch(t *testing.T, h *house) {
 			}
 		}},
 		{"Cancel", func() {
-			_, err := h.store.Cancel(h.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
+			_, err := h.store.Cancel(h.ctx(), "acme", "r", store.StatusCancelled, nil, store.Writes{})
 			h.must(err)
 		}},
 	} {
-		// When the hint at another run is here, those at this one are read: the next is from the step.
+		// FaultTime the hint at another run is here, those at this one are read: the next is from the step.
 		mark := fmt.Sprint("mark", n)
-		h.begin(mark)
+		h.create(mark)
 		for _, hints := range []<-chan store.Key{first, second} {
-			hinted(t, hints, "before "+step.name, mark)
+			waitForHint(t, hints, "before "+step.name, mark)
 		}
 		step.do()
 		for _, hints := range []<-chan store.Key{first, second} {
-			hinted(t, hints, step.name, "r")
+			waitForHint(t, hints, step.name, "r")
 		}
 	}
 }
 
-func testWatchEnds(t *testing.T, h *house) {
+func testWatchEnds(t *testing.T, h *storeTester) {
 	ctx, cancel := context.WithCancel(h.ctx())
 	defer cancel()
 	hints, others := h.store.Watch(ctx), h.store.Watch(h.ctx())
-	h.begin("r1")
-	hinted(t, hints, "Create", "r1")
+	h.create("r1")
+	waitForHint(t, hints, "Create", "r1")
 	cancel()
 	for range hints { // until it is closed
 	}
-	h.begin("r2")
-	hinted(t, others, "Create", "r2")
+	h.create("r2")
+	waitForHint(t, others, "Create", "r2")
 	for range h.store.Watch(ctx) { // of one that is over already
 	}
 }
 
 // testWatchSlow has a watcher that does not look while more happens than anybody would keep for it.
-func testWatchSlow(t *testing.T, h *house) {
+func testWatchSlow(t *testing.T, h *storeTester) {
 	hints := h.store.Watch(h.ctx())
 	for n := range 150 {
-		h.release(h.begin(fmt.Sprint("r", n)), store.Release{Park: true})
+		h.release(h.create(fmt.Sprint("r", n)), store.Release{Park: true})
 	}
-	h.begin("last")
-	hinted(t, hints, "after many", "last")
+	h.create("last")
+	waitForHint(t, hints, "after many", "last")
 }

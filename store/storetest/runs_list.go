@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-func (d *desk) list(filter store.Filter) []store.Run {
+func (d *runsTester) list(filter store.RunFilter) []store.Run {
 	d.t.Helper()
 	list, err := d.runs.List(d.ctx(), "acme", filter)
 	d.must(err)
@@ -17,7 +17,7 @@ func (d *desk) list(filter store.Filter) []store.Run {
 }
 
 // lists checks which runs a filter lets through.
-func (d *desk) lists(filter store.Filter, want ...string) {
+func (d *runsTester) wantRuns(filter store.RunFilter, want ...string) {
 	d.t.Helper()
 	got := []string{}
 	for _, run := range d.list(filter) {
@@ -30,11 +30,11 @@ func (d *desk) lists(filter store.Filter, want ...string) {
 	}
 }
 
-func testList(t *testing.T, d *desk) {
+func testList(t *testing.T, d *runsTester) {
 	d.waiting("r1", "i1")
-	d.begin("r3")
-	d.begin("r2")
-	list := d.list(store.Filter{})
+	d.create("r3")
+	d.create("r2")
+	list := d.list(store.RunFilter{})
 	newest := func(a, b store.Run) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID)) }
 	if len(list) != 3 || !slices.IsSortedFunc(list, newest) {
 		t.Fatalf("the list is %+v", list)
@@ -42,21 +42,21 @@ func testList(t *testing.T, d *desk) {
 	for _, run := range list {
 		whole, err := d.runs.Get(d.ctx(), "acme", "key-"+run.ID)
 		d.must(err)
-		if run.Ref != nil || run.Input != nil || run.Outcome != nil {
+		if run.ProviderRef != nil || run.Input != nil || run.Outcome != nil {
 			t.Errorf("the list shows what is sealed: %+v", run)
 		}
-		run.Ref, run.Input, run.Outcome = whole.Ref, whole.Input, whole.Outcome
+		run.ProviderRef, run.Input, run.Outcome = whole.ProviderRef, whole.Input, whole.Outcome
 		if fmt.Sprint(run) != fmt.Sprint(whole) {
 			t.Errorf("the list has %+v of %+v", run, whole)
 		}
 	}
-	none, err := d.runs.List(d.ctx(), "other", store.Filter{})
+	none, err := d.runs.List(d.ctx(), "other", store.RunFilter{})
 	if err != nil || len(none) > 0 {
 		t.Errorf("I8: another account sees %+v, %v", none, err)
 	}
 }
 
-func testListFilter(t *testing.T, d *desk) {
+func testListFilter(t *testing.T, d *runsTester) {
 	for _, run := range []struct{ id, provider, graph string }{
 		{"waiting", "p", "g"}, {"waiting too", "q", "h"}, {"running", "p", "h"}, {"parked", "p", "g"}, {"over", "q", "g"},
 	} {
@@ -66,36 +66,36 @@ func testListFilter(t *testing.T, d *desk) {
 		d.must(err)
 		switch run.id {
 		case "waiting", "waiting too":
-			d.ask(lease, "i-"+run.id)
+			d.endWaiting(lease, "i-"+run.id)
 		case "parked":
 			d.release(lease, store.Release{Park: true})
 		case "over":
-			_, err := d.runs.Rest(d.ctx(), lease, store.Rest{Status: store.Completed})
+			_, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{Status: store.StatusCompleted})
 			d.must(err)
 		}
 	}
-	d.lists(store.Filter{}, "waiting", "waiting too", "running", "parked", "over")
-	d.lists(store.Filter{Status: []store.Status{store.Waiting}}, "waiting", "waiting too")
-	d.lists(store.Filter{Status: []store.Status{store.Parked, store.Completed, store.Parked}}, "parked", "over")
-	d.lists(store.Filter{Status: []store.Status{store.Failed, "no such status"}})
-	d.lists(store.Filter{Provider: "q"}, "waiting too", "over")
-	d.lists(store.Filter{Graph: "h"}, "waiting too", "running")
-	d.lists(store.Filter{Provider: "p", Graph: "g"}, "waiting", "parked")
-	d.lists(store.Filter{Status: []store.Status{store.Waiting, store.Running}, Provider: "p"}, "waiting", "running")
-	d.lists(store.Filter{Graph: "unknown"})
+	d.wantRuns(store.RunFilter{}, "waiting", "waiting too", "running", "parked", "over")
+	d.wantRuns(store.RunFilter{Status: []store.Status{store.StatusWaiting}}, "waiting", "waiting too")
+	d.wantRuns(store.RunFilter{Status: []store.Status{store.StatusParked, store.StatusCompleted, store.StatusParked}}, "parked", "over")
+	d.wantRuns(store.RunFilter{Status: []store.Status{store.StatusFailed, "no such status"}})
+	d.wantRuns(store.RunFilter{Provider: "q"}, "waiting too", "over")
+	d.wantRuns(store.RunFilter{Graph: "h"}, "waiting too", "running")
+	d.wantRuns(store.RunFilter{Provider: "p", Graph: "g"}, "waiting", "parked")
+	d.wantRuns(store.RunFilter{Status: []store.Status{store.StatusWaiting, store.StatusRunning}, Provider: "p"}, "waiting", "running")
+	d.wantRuns(store.RunFilter{Graph: "unknown"})
 }
 
-func testListPages(t *testing.T, d *desk) {
+func testListPages(t *testing.T, d *runsTester) {
 	var want []string
 	for n := range 11 {
 		id := fmt.Sprint("r", (n*7)%11) // not in the order of the ids
-		if lease := d.begin(id); n%2 == 0 {
+		if lease := d.create(id); n%2 == 0 {
 			d.release(lease, store.Release{Park: true})
 		}
 		want = append(want, id)
 	}
 	slices.Reverse(want)
-	for _, filter := range []store.Filter{{Limit: 3}, {Limit: 3, Status: []store.Status{store.Running, store.Parked}}, {Limit: 4, Graph: "g"}, {Limit: 11}, {Limit: 1}} {
+	for _, filter := range []store.RunFilter{{Limit: 3}, {Limit: 3, Status: []store.Status{store.StatusRunning, store.StatusParked}}, {Limit: 4, Graph: "g"}, {Limit: 11}, {Limit: 1}} {
 		var got []string
 		for page := 0; ; page++ {
 			list := d.list(filter)
@@ -109,7 +109,7 @@ func testListPages(t *testing.T, d *desk) {
 				got = append(got, run.ID)
 			}
 			last := list[len(list)-1]
-			filter.Before = store.RunPlace{Created: last.Created, ID: last.ID}
+			filter.Before = store.RunPosition{Created: last.Created, ID: last.ID}
 			if page == 0 {
 				newer := newRun(fmt.Sprintf("newer than %+v", filter))
 				newer.StateKey, newer.Graph = newer.ID, "g" // moves no page
@@ -124,12 +124,12 @@ func testListPages(t *testing.T, d *desk) {
 	}
 }
 
-func testListLimit(t *testing.T, d *desk) {
+func testListLimit(t *testing.T, d *runsTester) {
 	for n := range 102 {
-		d.begin(fmt.Sprint("r", n))
+		d.create(fmt.Sprint("r", n))
 	}
 	for limit, want := range map[int]int{0: 100, 101: 101, 5000: 102} {
-		if list := d.list(store.Filter{Limit: limit}); len(list) != want {
+		if list := d.list(store.RunFilter{Limit: limit}); len(list) != want {
 			t.Errorf("a limit of %d lists %d", limit, len(list))
 		}
 	}

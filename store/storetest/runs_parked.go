@@ -7,12 +7,12 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-func (d *desk) release(lease store.Lease, release store.Release) {
+func (d *runsTester) release(lease store.Lease, release store.Release) {
 	d.t.Helper()
 	d.must(d.runs.Release(d.ctx(), lease, release))
 }
 
-func (d *desk) attempts(id string, want int) {
+func (d *runsTester) attempts(id string, want int) {
 	d.t.Helper()
 	run, err := d.runs.Get(d.ctx(), "acme", "key-"+id)
 	d.must(err)
@@ -22,25 +22,25 @@ func (d *desk) attempts(id string, want int) {
 }
 
 // ready is a run with something to do.
-func (d *desk) ready(id string) {
+func (d *runsTester) readyRun(id string) {
 	d.t.Helper()
 	d.waiting(id, "i-"+id)
-	d.gets(approve(id, "resume-"+id, "i-"+id), store.Accepted)
+	d.wantResult(approve(id, "resume-"+id, "i-"+id), store.ResultAccepted)
 }
 
-func testDelay(t *testing.T, d *desk) {
-	d.ready("r")
+func testDelay(t *testing.T, d *runsTester) {
+	d.readyRun("r")
 	d.release(d.claimed("w", "r").Lease, store.Release{Delay: 20 * time.Millisecond})
-	d.later(20 * time.Millisecond)
+	d.waitForClock(20 * time.Millisecond)
 	d.claimed("w", "r")
 }
 
-func testAttempts(t *testing.T, d *desk) {
-	d.ready("r")
+func testAttempts(t *testing.T, d *runsTester) {
+	d.readyRun("r")
 	lease := d.claimed("w", "r").Lease
 	d.attempts("r", 0) // to be claimed is none
 	d.must(d.runs.Renew(d.ctx(), lease, time.Nanosecond))
-	d.later(10 * time.Millisecond)
+	d.waitForClock(10 * time.Millisecond)
 	work := d.claimed("x", "r")
 	if !work.TakenOver || work.Run.Attempts != 1 {
 		t.Errorf("taken over as %+v", work)
@@ -51,38 +51,38 @@ func testAttempts(t *testing.T, d *desk) {
 	if work.TakenOver || work.Run.Attempts != 2 {
 		t.Errorf("claimed as %+v", work)
 	}
-	_, err := d.runs.Rest(d.ctx(), work.Lease, store.Rest{Status: store.Waiting, Open: questions("next"), Applied: []string{"i-r"}})
+	_, err := d.runs.EndExecution(d.ctx(), work.Lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("next"), Applied: []string{"i-r"}})
 	d.must(err)
 	d.attempts("r", 0)
 }
 
-func testPark(t *testing.T, d *desk) {
+func testPark(t *testing.T, d *runsTester) {
 	d.waiting("r", "i1", "i2")
-	d.gets(approve("r", "1", "i1"), store.Accepted)
+	d.wantResult(approve("r", "1", "i1"), store.ResultAccepted)
 	lease := d.claimed("w", "r").Lease
-	_, _, err := d.runs.Begin(d.ctx(), lease, store.NewEffect{Interrupt: "i1", Number: 1, Digest: "action-i1", Key: "k"})
+	_, _, err := d.runs.BeginEffect(d.ctx(), lease, store.NewEffect{Interrupt: "i1", Attempt: 1, ActionDigest: "action-i1", IdempotencyKey: "k"})
 	d.must(err)
 	d.release(lease, store.Release{Park: true})
-	d.is("r", store.Parked)
+	d.wantStatus("r", store.StatusParked)
 	d.attempts("r", 1)
-	d.wants(d.runs.Renew(d.ctx(), lease, aWhile), store.ErrFenced)
+	d.wantErr(d.runs.Renew(d.ctx(), lease, leaseDuration), store.ErrFenced)
 	run, err := d.runs.Get(d.ctx(), "acme", "key-r")
 	d.must(err)
-	if run.Owner != "" || !run.Until.IsZero() || string(run.Outcome) != "waits" {
+	if run.Owner != "" || !run.LeaseUntil.IsZero() || string(run.Outcome) != "waits" {
 		t.Errorf("the run is %+v", run)
 	}
 
 	// Nothing but a retry ends that: no decision, no end of an effect, no worker.
-	d.gets(approve("r", "2", "i2"), store.Accepted)
-	d.must(d.runs.End(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i1", Number: 1, State: store.Succeeded}))
+	d.wantResult(approve("r", "2", "i2"), store.ResultAccepted)
+	d.must(d.runs.EndEffect(d.ctx(), store.EffectEnd{Account: "acme", Interrupt: "i1", Attempt: 1, State: store.EffectSucceeded}))
 	if work := d.claim("w"); work != nil {
 		t.Fatalf("claimed %+v, which is parked", work)
 	}
-	d.is("r", store.Parked)
+	d.wantStatus("r", store.StatusParked)
 
-	run, err = d.runs.Retry(d.ctx(), "acme", "r", store.Beside{})
+	run, err = d.runs.Retry(d.ctx(), "acme", "r", store.Writes{})
 	d.must(err)
-	if run.ID != "r" || run.Status != store.Ready || run.Attempts != 0 || run.Fence != lease.Fence {
+	if run.ID != "r" || run.Status != store.StatusReady || run.Attempts != 0 || run.Fence != lease.Fence {
 		t.Errorf("retried as %+v", run)
 	}
 	if work := d.claimed("w", "r"); len(work.Decided) != 2 || work.Run.Attempts != 0 || work.TakenOver {
@@ -90,41 +90,41 @@ func testPark(t *testing.T, d *desk) {
 	}
 }
 
-func testRetry(t *testing.T, d *desk) {
-	d.ready("r")
+func testRetry(t *testing.T, d *runsTester) {
+	d.readyRun("r")
 	d.release(d.claimed("w", "r").Lease, store.Release{Park: true})
-	run, err := d.runs.Retry(d.ctx(), "acme", "r", store.Beside{})
+	run, err := d.runs.Retry(d.ctx(), "acme", "r", store.Writes{})
 	d.must(err)
-	if run.Status != store.Ready || run.ID != "r" {
+	if run.Status != store.StatusReady || run.ID != "r" {
 		t.Errorf("retried as %+v", run)
 	}
 	for id, account := range map[string]string{"r": "acme", "running": "acme", "waiting": "acme", "over": "acme", "parked": "other", "unknown": "acme"} {
 		switch id {
 		case "running":
-			d.begin("running")
+			d.create("running")
 		case "waiting":
 			d.waiting("waiting", "i")
 		case "over":
 			d.waiting("over", "j")
-			_, err := d.runs.Cancel(d.ctx(), "acme", "over", store.Cancelled, nil, store.Beside{})
+			_, err := d.runs.Cancel(d.ctx(), "acme", "over", store.StatusCancelled, nil, store.Writes{})
 			d.must(err)
 		case "parked":
-			d.release(d.begin("parked"), store.Release{Park: true})
+			d.release(d.create("parked"), store.Release{Park: true})
 		}
 		before, _ := d.runs.Get(d.ctx(), "acme", "key-"+id)
-		_, err := d.runs.Retry(d.ctx(), account, id, store.Beside{})
-		d.wants(err, store.ErrNotFound)
+		_, err := d.runs.Retry(d.ctx(), account, id, store.Writes{})
+		d.wantErr(err, store.ErrNotFound)
 		if after, _ := d.runs.Get(d.ctx(), "acme", "key-"+id); after.Status != before.Status {
 			t.Errorf("%s was %s and is %s", id, before.Status, after.Status)
 		}
 	}
 }
 
-func testCancelParked(_ *testing.T, d *desk) {
-	d.release(d.begin("r"), store.Release{Park: true})
-	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.Cancelled, nil, store.Beside{})
+func testCancelParked(_ *testing.T, d *runsTester) {
+	d.release(d.create("r"), store.Release{Park: true})
+	_, err := d.runs.Cancel(d.ctx(), "acme", "r", store.StatusCancelled, nil, store.Writes{})
 	d.must(err)
-	_, err = d.runs.Retry(d.ctx(), "acme", "r", store.Beside{})
-	d.wants(err, store.ErrNotFound)
-	d.is("r", store.Cancelled)
+	_, err = d.runs.Retry(d.ctx(), "acme", "r", store.Writes{})
+	d.wantErr(err, store.ErrNotFound)
+	d.wantStatus("r", store.StatusCancelled)
 }

@@ -18,13 +18,13 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 	})
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, h *house)
+		run  func(t *testing.T, h *storeTester)
 	}{
-		{"Events_SayWhatHappenedInOrder", testEventStory},
+		{"Events_SayWhatHappenedInOrder", testEventsOfARun},
 		{"Events_OfWhatPoliciesAllow", testEventPolicy},
 		{"Events_OfARunThatIsEndedOrExpires", testEventEnds},
-		{"Events_ASleepThatEndedAtOnceHappened", testEventMoment},
-		{"Events_NoneOfWhatChangesNothing", testEventNothing},
+		{"Events_ASleepThatEndedAtOnceHappened", testEventReadyAtOnce},
+		{"Events_NoneOfWhatChangesNothing", testEventsOfRejectedCalls},
 		{"Events_BehindANumberInPages", testEventPages},
 		{"Events_AThousandAtMost", testEventLimit},
 		{"Feed_AllRunsOfAnAccountInPages", testFeed},
@@ -38,113 +38,113 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Watch_EndsWithItsContext", testWatchEnds},
 		{"Watch_ASlowWatcherStopsNobody", testWatchSlow},
 
-		{"Asked_TheOldestFirstInPages", testAsked},
-		{"Question_ByItsIdAndHowManyAreOpen", testQuestion},
-		{"Standing_TheRunWhatItAsksAndItsPapers", testStanding},
-		{"Standing_OfTheNewestRunAlone", testStandingNewest},
-		{"I8_StandingIsOfOneAccount", testI8Standing},
-		{"Waits_AreCountedByKindInAllAccounts", testWaits},
+		{"Asked_TheOldestFirstInPages", testInboxItems},
+		{"Question_ByItsIdAndHowManyAreOpen", testInboxItem},
+		{"Standing_TheRunWhatItAsksAndItsPapers", testRunSnapshot},
+		{"Standing_OfTheNewestRunAlone", testRunSnapshotNewest},
+		{"I8_StandingIsOfOneAccount", testI8RunSnapshot},
+		{"Waits_AreCountedByKindInAllAccounts", testPendingByKind},
 		{"Credentials_AreMadeAndRevokedOnce", testCredentials},
-		{"Credentials_AreInTheLogThatTheyAreMadeAndEnded", testCredentialsInTheLog},
-		{"Credentials_ThoseThatAreOverAreForgotten", testForgetCredentials},
+		{"Credentials_AreInTheLogThatTheyAreMadeAndEnded", testCredentialsAudit},
+		{"Credentials_ThoseThatAreOverAreForgotten", testPurgeCredentials},
 
-		{"Papers_AreMadeAndChangedByRevision", testPapers},
-		{"Papers_AllOrNoneOfWhatIsStale", testPapersStale},
-		{"Due_TheLongestWaitingFirst", testPapersDue},
-		{"I12_EveryChangeBringsItsLine", testBeside},
-		{"I12_NoChangeWithoutItsLine", testBesideStale},
-		{"I13_WhatNobodyCanWriteChangesNothing", testBesideBad},
-		{"Withdrawn_TogetherWithTheRequest", testWithdrawnWithItsRequest},
-		{"Begin_AgainWithStalePapers", testBeginAgainWithStalePapers},
-		{"Retry_WithPapers", testRetryWithPapers},
+		{"Papers_AreMadeAndChangedByRevision", testDocuments},
+		{"Papers_AllOrNoneOfWhatIsStale", testDocumentsStale},
+		{"Due_TheLongestWaitingFirst", testDocumentsDue},
+		{"I12_EveryChangeBringsItsLine", testWrites},
+		{"I12_NoChangeWithoutItsLine", testWritesStale},
+		{"I13_WhatNobodyCanWriteChangesNothing", testWritesInvalid},
+		{"Withdrawn_TogetherWithTheRequest", testWithdrawalRevisesRequestOnce},
+		{"Begin_AgainWithStalePapers", testBeginEffectAgainWithStaleWrites},
+		{"Retry_WithPapers", testRetryWrites},
 		{"Decide_WhatPeopleHaveBeforeThem", testDecideRequest},
-		{"Expire_TogetherWithTheRequest", testExpireBeside},
-		{"Expire_LeavesWhatIsStale", testExpireLeavesTheStale},
-		{"I10_Expire_LeavesOpenWhatIsPutOff", testExpirePutsOff},
-		{"I10_Expire_PutsOffOnce", testExpirePutsOffOnce},
+		{"Expire_TogetherWithTheRequest", testExpireWrites},
+		{"Expire_LeavesWhatIsStale", testExpireSkipsStale},
+		{"I10_Expire_LeavesOpenWhatIsPutOff", testExpirePostpones},
+		{"I10_Expire_PutsOffOnce", testExpirePostponesOnce},
 		{"I10_ADeadlineMovesWithItsRequest", testDeadlineMoves},
-		{"Forget_ThePapersOfARun", testPapersOfARun},
-		{"Concurrent_PapersAndTheirLog", testPapersRace},
-		{"I8_PapersStayInTheirAccount", testI8Papers},
+		{"Forget_ThePapersOfARun", testDocumentsOfRun},
+		{"Concurrent_PapersAndTheirLog", testDocumentsRace},
+		{"I8_PapersStayInTheirAccount", testI8Documents},
 
-		{"Finished_TheLongestOverFirst", testFinished},
-		{"Forget_LeavesNothingOfARun", testForget},
-		{"Forget_LeavesEverythingOfOthers", testForgetOthers},
-		{"Forget_NothingOfARunThatIsAlive", testForgetAlive},
-		{"Concurrent_ForgettingIsAllOrNothing", testForgetRace},
+		{"Finished_TheLongestOverFirst", testFinishedRuns},
+		{"Forget_LeavesNothingOfARun", testDeleteRun},
+		{"Forget_LeavesEverythingOfOthers", testDeleteRunKeepsOthers},
+		{"Forget_NothingOfARunThatIsAlive", testDeleteRunActive},
+		{"Concurrent_ForgettingIsAllOrNothing", testDeleteRunRace},
 		{"History_IsEverythingThatIsKnown", testHistory},
-		{"Once_TheFirstIsKept", testOnce},
-		{"Concurrent_OnceIsTheSameForAll", testOnceRace},
+		{"Once_TheFirstIsKept", testPutIfAbsent},
+		{"Concurrent_OnceIsTheSameForAll", testPutIfAbsentRace},
 		{"Size_SaysHowMuchThereIs", testSize},
 		{"Vacuum_ChangesNothing", testVacuum},
 
-		{"I3_AResumeKeepsItsOutcomeWhateverComesLater", testResumeOutcomes},
-		{"I3_TheFirstOutcomeOfAResumeStands", testResumeOutcomeOnce},
-		{"I3_TheSameAgainGetsTheSameOutcome", testResumeOutcomeReplay},
-		{"Reseal_EverySealedValueOnce", testReseal},
-		{"Reseal_InPages", testResealPages},
-		{"Reseal_NilKeepsAndAnErrorEndsIt", testResealKeeps},
-		{"Reseal_WhatWasChangedMeanwhileStays", testResealChanged},
-		{"I3_Reseal_WhatIsHandedToAResumeMeanwhileIsSealedAnew", testResealHandsOver},
-		{"Concurrent_ResealLosesNoWrite", testResealRace},
+		{"I3_AResumeKeepsItsOutcomeWhateverComesLater", testReceiptOutcomes},
+		{"I3_TheFirstOutcomeOfAResumeStands", testReceiptOutcomeOnce},
+		{"I3_TheSameAgainGetsTheSameOutcome", testReceiptOutcomeReplay},
+		{"Reseal_EverySealedValueOnce", testReencrypt},
+		{"Reseal_InPages", testReencryptPages},
+		{"Reseal_NilKeepsAndAnErrorEndsIt", testReencryptKeepsNil},
+		{"Reseal_WhatWasChangedMeanwhileStays", testReencryptSkipsChanged},
+		{"I3_Reseal_WhatIsHandedToAResumeMeanwhileIsSealedAnew", testReencryptDuringOutcomeCopy},
+		{"Concurrent_ResealLosesNoWrite", testReencryptRace},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := open(t)
-			test.run(t, &house{&desk{t, s}, s})
+			test.run(t, &storeTester{&runsTester{t, s}, s})
 		})
 	}
 }
 
-// house is a desk with everything else that is kept.
-type house struct {
-	*desk
+// storeTester is a desk with everything else that is kept.
+type storeTester struct {
+	*runsTester
 	store store.Store
 }
 
 // rest gives a run back.
-func (h *house) rest(lease store.Lease, rest store.Rest) store.Status {
+func (h *storeTester) endExecution(lease store.Lease, rest store.ExecutionEnd) store.Status {
 	h.t.Helper()
-	status, err := h.store.Rest(h.ctx(), lease, rest)
+	status, err := h.store.EndExecution(h.ctx(), lease, rest)
 	h.must(err)
 	return status
 }
 
 // effect begins one of what was approved.
-func (h *house) effect(lease store.Lease, interrupt string) {
+func (h *storeTester) beginEffect(lease store.Lease, interrupt string) {
 	h.t.Helper()
-	_, begun, err := h.store.Begin(h.ctx(), lease, store.NewEffect{Interrupt: interrupt, Number: 1, Digest: "action-" + interrupt, Key: "k"})
+	_, begun, err := h.store.BeginEffect(h.ctx(), lease, store.NewEffect{Interrupt: interrupt, Attempt: 1, ActionDigest: "action-" + interrupt, IdempotencyKey: "k"})
 	h.must(err)
 	if !begun {
 		h.t.Fatal("the effect was begun before")
 	}
 }
 
-func (h *house) end(interrupt string, state store.EffectState) {
+func (h *storeTester) endEffect(interrupt string, state store.EffectState) {
 	h.t.Helper()
-	h.must(h.store.End(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: interrupt, Number: 1, State: state, Receipt: []byte("receipt of " + interrupt)}))
+	h.must(h.store.EndEffect(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: interrupt, Attempt: 1, State: state, Receipt: []byte("receipt of " + interrupt)}))
 }
 
 // life takes a run through nearly everything, up to its end.
-func (h *house) life(id string) {
+func (h *storeTester) fullRun(id string) {
 	h.t.Helper()
-	lease := h.begin(id)
+	lease := h.create(id)
 	_, err := h.store.Fenced(lease).Save(h.ctx(), store.Key{Account: "acme", Run: id}, 0, parts{"state": "state of " + id}.delta())
 	h.must(err)
-	allowed := store.NewEffect{Interrupt: id + "-allowed", Number: 1, Digest: "d", Allowed: &store.Allowed{Data: []byte("what is allowed"), By: "policy"}}
-	_, _, err = h.store.Begin(h.ctx(), lease, allowed)
+	allowed := store.NewEffect{Interrupt: id + "-allowed", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{Data: []byte("what is allowed"), By: "policy"}}
+	_, _, err = h.store.BeginEffect(h.ctx(), lease, allowed)
 	h.must(err)
-	h.end(id+"-allowed", store.Succeeded)
-	h.must(h.store.Amend(h.ctx(), "acme", store.Beside{Papers: []store.PaperChange{{Kind: "vote", ID: id + "-vote", Run: id, Body: []byte("vote in " + id)}}}))
-	h.ask(lease, id+"-1", id+"-2")
-	h.gets(approve(id, id, id+"-1"), store.Accepted)
-	h.gets(approve(id, id+" refused", "unknown"), store.Unknown)
+	h.endEffect(id+"-allowed", store.EffectSucceeded)
+	h.must(h.store.CommitWrites(h.ctx(), "acme", store.Writes{Documents: []store.DocumentChange{{Kind: "vote", ID: id + "-vote", Run: id, Body: []byte("vote in " + id)}}}))
+	h.endWaiting(lease, id+"-1", id+"-2")
+	h.wantResult(approve(id, id, id+"-1"), store.ResultAccepted)
+	h.wantResult(approve(id, id+" refused", "unknown"), store.ResultNotFound)
 	lease = h.claimed("w", id).Lease
-	h.effect(lease, id+"-1")
-	h.end(id+"-1", store.Succeeded)
-	h.rest(lease, store.Rest{Status: store.Completed, Applied: []string{id + "-1"}, Outcome: []byte("outcome of " + id)})
+	h.beginEffect(lease, id+"-1")
+	h.endEffect(id+"-1", store.EffectSucceeded)
+	h.endExecution(lease, store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{id + "-1"}, Outcome: []byte("outcome of " + id)})
 }
 
-func (h *house) history(account, run string) store.History {
+func (h *storeTester) history(account, run string) store.History {
 	h.t.Helper()
 	history, err := h.store.History(h.ctx(), account, run)
 	h.must(err)

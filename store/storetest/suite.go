@@ -3,7 +3,7 @@
 // An implementation runs the suite:
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Store(t, func(t *testing.T) store.Store { return memory.NewRuns(nil) })
+//		storetest.Store(t, func(t *testing.T) store.Store { return memory.NewStore(nil) })
 //	}
 //
 // One that keeps only a part of it runs that part: [Checkpoints], [Runs]. [Reference] compares a store with the one in memory, in
@@ -13,7 +13,7 @@
 //
 //	for n := 1; ; n++ {
 //		faulty := storetest.NewFaulty(memory.New())
-//		faulty.CrashSave(n, storetest.After) // applied, but nobody is told; the process is gone
+//		faulty.CrashSave(n, storetest.AfterWrite) // applied, but nobody is told; the process is gone
 //		run(faulty)
 //		if faulty.Saves() < n {
 //			break // the run needs fewer than n saves
@@ -77,7 +77,7 @@ func (p parts) delta(gone ...string) store.Delta {
 	return delta
 }
 
-func (p parts) at(version int64) store.Checkpoint {
+func (p parts) checkpoint(version int64) store.Checkpoint {
 	checkpoint := store.Checkpoint{Version: version, Parts: map[string][]byte{}}
 	for name, data := range p {
 		checkpoint.Parts[name] = []byte(data)

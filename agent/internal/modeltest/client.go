@@ -26,9 +26,9 @@ type Client[Q any] struct {
 	// Echo answers with what is made of the last message, whole or streamed as it is asked to.
 	Echo func(echo func(string) string) Reply[Q]
 	// Failures are further ways to refuse a request, Senseless answers that are none, and Leaks answers that hold the key.
-	Failures  map[string]Failure[Q]
-	Senseless map[string]Failure[Q]
-	Leaks     map[string]Reply[Q]
+	Failures       map[string]Failure[Q]
+	InvalidAnswers map[string]Failure[Q]
+	Leaks          map[string]Reply[Q]
 	// Owned are the fields of a request that the package sets itself, Extra some that it does not know and the service does.
 	Owned []string
 	Extra map[string]any
@@ -84,7 +84,7 @@ func (c *Client[Q]) model(t *testing.T, s *Service[Q], changes ...func(*Settings
 }
 
 // wants asks the service in one way, and wants this failure.
-func (c *Client[Q]) wants(t *testing.T, want Failure[Q], streaming bool) {
+func (c *Client[Q]) wantFailure(t *testing.T, want Failure[Q], streaming bool) {
 	t.Helper()
 	err := Hello(t.Context(), c.model(t, c.serve(t, want.reply)), streaming)
 	wantFailure(t, err, want.status, want.temporary, want.says)

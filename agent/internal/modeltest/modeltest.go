@@ -94,8 +94,8 @@ func Send(w http.ResponseWriter, status int, header http.Header, body string) {
 	io.WriteString(w, body)
 }
 
-// Dribble writes a stream a few bytes at a time, so that every line and many a letter arrives in parts.
-func Dribble(w http.ResponseWriter, text string) {
+// SendSlowly writes a stream a few bytes at a time, so that every line and many a letter arrives in parts.
+func SendSlowly(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	for len(text) > 0 {
 		n := min(7, len(text))
@@ -145,7 +145,7 @@ func MustGenerate(t *testing.T, m agent.Model, request *agent.Request) *agent.Re
 }
 
 // Collect reads a stream to its end: the texts of its pieces, and the response, which comes last.
-func Collect(stream iter.Seq2[*agent.Piece, error]) (texts []string, response *agent.Response, err error) {
+func Collect(stream iter.Seq2[*agent.Chunk, error]) (texts []string, response *agent.Response, err error) {
 	for piece, err := range stream {
 		if err != nil {
 			return texts, response, err

@@ -17,25 +17,25 @@ import (
 
 // Conform tests what the clients of all vendors promise.
 func Conform[Q any](t *testing.T, c Client[Q]) {
-	t.Run("Error_StatusAndWordsOfTheService", c.failures)
-	t.Run("Error_AnswerThatIsNone", c.senseless)
-	t.Run("Error_NobodyThere_IsTemporary", c.nobodyThere)
-	t.Run("Error_NeverHoldsTheKey", c.leaks)
-	t.Run("Redirect_ToAnotherHost_IsNotFollowed", c.redirect)
-	t.Run("Retry_IsTwiceUnlessConfigured", c.retries)
-	t.Run("Retry_NoMoreThanConfigured", c.fewRetries)
-	t.Run("Retry_NotAfterARefusal", c.noRetry)
-	t.Run("Context_EndedWhileWaiting_ReturnsItsError", c.cancelled)
-	t.Run("Context_EndedBefore_NothingIsAsked", c.tooLate)
-	t.Run("Request_WhatCannotBeSentIsNotSent", c.unsendable)
-	t.Run("Stream_EndsWithItsReader", c.streamsEnd)
-	t.Run("Stream_NothingIsAskedBeforeTheLoop_AndEachLoopAsks", c.eachLoop)
-	t.Run("Model_ManyAtOnce", c.manyAtOnce)
-	t.Run("New_TheKeyOfTheEnvironment", c.environment)
-	t.Run("New_RefusesWhatCannotWork", c.mistakes)
+	t.Run("Error_StatusAndWordsOfTheService", c.testFailures)
+	t.Run("Error_AnswerThatIsNone", c.testInvalidAnswers)
+	t.Run("Error_NobodyThere_IsTemporary", c.testUnreachable)
+	t.Run("Error_NeverHoldsTheKey", c.testKeyLeaks)
+	t.Run("Redirect_ToAnotherHost_IsNotFollowed", c.testRedirect)
+	t.Run("Retry_IsTwiceUnlessConfigured", c.testRetries)
+	t.Run("Retry_NoMoreThanConfigured", c.testRetryLimit)
+	t.Run("Retry_NotAfterARefusal", c.testNoRetry)
+	t.Run("Context_EndedWhileWaiting_ReturnsItsError", c.testCancelled)
+	t.Run("Context_EndedBefore_NothingIsAsked", c.testDeadline)
+	t.Run("Request_WhatCannotBeSentIsNotSent", c.testUnsendable)
+	t.Run("Stream_EndsWithItsReader", c.testStreamsEnd)
+	t.Run("Stream_NothingIsAskedBeforeTheLoop_AndEachLoopAsks", c.testStreamRepeated)
+	t.Run("Model_ManyAtOnce", c.testConcurrent)
+	t.Run("New_TheKeyOfTheEnvironment", c.testEnvironment)
+	t.Run("New_RefusesWhatCannotWork", c.testConfigErrors)
 }
 
-func (c *Client[Q]) failures(t *testing.T) {
+func (c *Client[Q]) testFailures(t *testing.T) {
 	page := "<html>\n<body>" + strings.Repeat(" upstream ä", 200) + "</body></html>"
 	all := map[string]Failure[Q]{
 		"timeout":           {c.Refuse(408, "Too slow."), 408, true, "Too slow."},
@@ -50,28 +50,28 @@ func (c *Client[Q]) failures(t *testing.T) {
 	for _, list := range []map[string]Failure[Q]{all, c.Failures} {
 		for name, want := range list {
 			t.Run(name, func(t *testing.T) {
-				Both(t, func(t *testing.T, streaming bool) { c.wants(t, want, streaming) })
+				Both(t, func(t *testing.T, streaming bool) { c.wantFailure(t, want, streaming) })
 			})
 		}
 	}
 }
 
-func (c *Client[Q]) senseless(t *testing.T) {
+func (c *Client[Q]) testInvalidAnswers(t *testing.T) {
 	page := Failure[Q]{Body[Q](200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, `<html>Welcome</html>`), 0, false, "text/html; is the base URL right?"}
 	cutOff := func(w http.ResponseWriter, _ *http.Request, _ Q) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", "1000")
 		io.WriteString(w, `{"a":[`)
 	}
-	t.Run("cut off", func(t *testing.T) { c.wants(t, Failure[Q]{cutOff, 0, true, "unexpected EOF"}, false) })
-	t.Run("a web page", func(t *testing.T) { Both(t, func(t *testing.T, streaming bool) { c.wants(t, page, streaming) }) })
-	t.Run("an answer instead of a stream", func(t *testing.T) { c.wants(t, Failure[Q]{c.Say("Hi"), 0, false, "not with a stream"}, true) })
-	for name, want := range c.Senseless {
-		t.Run(name, func(t *testing.T) { c.wants(t, want, false) })
+	t.Run("cut off", func(t *testing.T) { c.wantFailure(t, Failure[Q]{cutOff, 0, true, "unexpected EOF"}, false) })
+	t.Run("a web page", func(t *testing.T) { Both(t, func(t *testing.T, streaming bool) { c.wantFailure(t, page, streaming) }) })
+	t.Run("an answer instead of a stream", func(t *testing.T) { c.wantFailure(t, Failure[Q]{c.Say("Hi"), 0, false, "not with a stream"}, true) })
+	for name, want := range c.InvalidAnswers {
+		t.Run(name, func(t *testing.T) { c.wantFailure(t, want, false) })
 	}
 }
 
-func (c *Client[Q]) nobodyThere(t *testing.T) {
+func (c *Client[Q]) testUnreachable(t *testing.T) {
 	Both(t, func(t *testing.T, streaming bool) {
 		s := c.serve(t)
 		m := c.model(t, s)
@@ -80,7 +80,7 @@ func (c *Client[Q]) nobodyThere(t *testing.T) {
 	})
 }
 
-func (c *Client[Q]) leaks(t *testing.T) {
+func (c *Client[Q]) testKeyLeaks(t *testing.T) {
 	all := map[string]Reply[Q]{
 		"in a page":       Body[Q](500, http.Header{"Content-Type": {"text/html"}}, "<html>"+c.Key+"</html>"),
 		"in the id":       Body[Q](400, http.Header{c.RequestID: {c.Key}}, "{}"),
@@ -99,7 +99,7 @@ func (c *Client[Q]) leaks(t *testing.T) {
 	}
 	t.Run("in an error of the transport", func(t *testing.T) {
 		Both(t, func(t *testing.T, streaming bool) {
-			m := c.model(t, c.serve(t), func(s *Settings) { s.HTTPClient = &http.Client{Transport: telltale{}} })
+			m := c.model(t, c.serve(t), func(s *Settings) { s.HTTPClient = &http.Client{Transport: headerLeakingTransport{}} })
 			WantNoKey(t, Hello(t.Context(), m, streaming), c.Key)
 		})
 	})
@@ -110,17 +110,17 @@ func (c *Client[Q]) leaks(t *testing.T) {
 }
 
 // The conversation is for nobody else, nor is the key: Go follows redirects with all headers but a few that it knows.
-func (c *Client[Q]) redirect(t *testing.T) {
+func (c *Client[Q]) testRedirect(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the redirect was followed")
 	}))
 	defer elsewhere.Close()
 	Both(t, func(t *testing.T, streaming bool) {
-		c.wants(t, Failure[Q]{Body[Q](307, http.Header{"Location": {elsewhere.URL}}, ""), 307, false, "redirects"}, streaming)
+		c.wantFailure(t, Failure[Q]{Body[Q](307, http.Header{"Location": {elsewhere.URL}}, ""), 307, false, "redirects"}, streaming)
 	})
 }
 
-func (c *Client[Q]) retries(t *testing.T) {
+func (c *Client[Q]) testRetries(t *testing.T) {
 	Both(t, func(t *testing.T, streaming bool) {
 		s := c.serve(t, c.Refuse(429, "Slow down."), c.Refuse(529, "Overloaded"), c.Echo(strings.ToUpper))
 		if err := Hello(t.Context(), c.model(t, s, func(s *Settings) { s.MaxRetries = nil }), streaming); err != nil {
@@ -132,7 +132,7 @@ func (c *Client[Q]) retries(t *testing.T) {
 	})
 }
 
-func (c *Client[Q]) fewRetries(t *testing.T) {
+func (c *Client[Q]) testRetryLimit(t *testing.T) {
 	limit := c.Refuse(429, "Slow down.")
 	for _, retries := range []int{0, 1} {
 		Both(t, func(t *testing.T, streaming bool) {
@@ -146,14 +146,14 @@ func (c *Client[Q]) fewRetries(t *testing.T) {
 	}
 }
 
-func (c *Client[Q]) noRetry(t *testing.T) {
+func (c *Client[Q]) testNoRetry(t *testing.T) {
 	Both(t, func(t *testing.T, streaming bool) {
 		m := c.model(t, c.serve(t, c.Refuse(400, "No.")), func(s *Settings) { s.MaxRetries = new(5) })
 		wantFailure(t, Hello(t.Context(), m, streaming), 400, false, "No.")
 	})
 }
 
-func (c *Client[Q]) cancelled(t *testing.T) {
+func (c *Client[Q]) testCancelled(t *testing.T) {
 	Both(t, func(t *testing.T, streaming bool) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -167,7 +167,7 @@ func (c *Client[Q]) cancelled(t *testing.T) {
 	})
 }
 
-func (c *Client[Q]) tooLate(t *testing.T) {
+func (c *Client[Q]) testDeadline(t *testing.T) {
 	Both(t, func(t *testing.T, streaming bool) {
 		ctx, cancel := context.WithTimeout(t.Context(), 0)
 		defer cancel()
@@ -177,7 +177,7 @@ func (c *Client[Q]) tooLate(t *testing.T) {
 	})
 }
 
-func (c *Client[Q]) unsendable(t *testing.T) {
+func (c *Client[Q]) testUnsendable(t *testing.T) {
 	m := c.model(t, c.serve(t))
 	for name, request := range map[string]*agent.Request{
 		"unknown role": {Messages: []agent.Message{{Role: "narrator", Text: "Meanwhile"}}},
@@ -195,7 +195,7 @@ func (c *Client[Q]) unsendable(t *testing.T) {
 	}
 }
 
-func (c *Client[Q]) streamsEnd(t *testing.T) {
+func (c *Client[Q]) testStreamsEnd(t *testing.T) {
 	wantStreamsEnd(t, func(t *testing.T, gone chan<- struct{}) agent.Streamer {
 		return c.model(t, c.serve(t, func(w http.ResponseWriter, r *http.Request, _ Q) {
 			c.Open(w)
@@ -205,7 +205,7 @@ func (c *Client[Q]) streamsEnd(t *testing.T) {
 	})
 }
 
-func (c *Client[Q]) eachLoop(t *testing.T) {
+func (c *Client[Q]) testStreamRepeated(t *testing.T) {
 	n := 0
 	count := c.Echo(func(string) string { n++; return fmt.Sprint(n) })
 	s := c.serve(t, count, count)
@@ -220,7 +220,7 @@ func (c *Client[Q]) eachLoop(t *testing.T) {
 	}
 }
 
-func (c *Client[Q]) manyAtOnce(t *testing.T) {
+func (c *Client[Q]) testConcurrent(t *testing.T) {
 	echo := func(text string) string { return "echo of " + text }
 	const askers = 16
 	var replies []Reply[Q]

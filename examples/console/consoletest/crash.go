@@ -13,17 +13,17 @@ import (
 type crash struct {
 	accepted bool // an answer was saved, and nothing is asked
 	done     bool // the effect had happened
-	again    bool // its target was called again, and did nothing
-	doubted  bool // a person was asked whether it had happened
+	repeated bool // its target was called again, and did nothing
+	inDoubt  bool // a person was asked whether it had happened
 }
 
 // written says that the effect is known to have happened: whoever goes on does not come to it again.
-func (c crash) written() bool { return c.done && !c.again && !c.doubted }
+func (c crash) isRecorded() bool { return c.done && !c.repeated && !c.inDoubt }
 
 // killedAtSaves kills the process on both sides of every save from the first answer to where the effect is written down: right
 // after the answer was saved, right after the intent to act, after the act and before its receipt. The next process must
 // finish the run, must not ask what was answered, and the effect must have happened once.
-func (s Story) killedAtSaves(t *testing.T) {
+func (s Scenario) killedAtSaves(t *testing.T) {
 	t.Parallel()
 	asked := t.TempDir()
 	p := Start(t, asked)
@@ -35,7 +35,7 @@ func (s Story) killedAtSaves(t *testing.T) {
 	var crashes []crash
 	for _, when := range []string{after, before} {
 		var last crash
-		for n := 1; !last.written(); n++ {
+		for n := 1; !last.isRecorded(); n++ {
 			dir := copyOf(t, asked)
 			p := start(t, dir, fmt.Sprint(when, " ", n))
 			p.Pipe(lines(s.Answers)...)
@@ -49,11 +49,11 @@ func (s Story) killedAtSaves(t *testing.T) {
 			crashes = append(crashes, last)
 		}
 	}
-	s.covered(t, crashes)
+	s.wantCovered(t, crashes)
 }
 
 // recover starts the example after a crash, and takes it to its end as a person would. said is what the dead process said.
-func (s Story) recover(t *testing.T, dir, said string) (c crash) {
+func (s Scenario) recover(t *testing.T, dir, said string) (c crash) {
 	settled := make(map[string]bool)
 	for _, id := range interruptID.FindAllString(said, -1) {
 		settled[id] = true
@@ -71,8 +71,8 @@ func (s Story) recover(t *testing.T, dir, said string) (c crash) {
 		case settled[idOf(text)]:
 			t.Fatalf("asked again:\n%s", Asked(text))
 		case strings.Contains(Asked(text), "effect-in-doubt"):
-			c.doubted = true
-			p.Say(s.look(t, dir))
+			c.inDoubt = true
+			p.Say(s.answerInDoubt(t, dir))
 		default:
 			p.Say(s.answer(t, s.Answers, text)...)
 		}
@@ -80,8 +80,8 @@ func (s Story) recover(t *testing.T, dir, said string) (c crash) {
 	if rest, code := p.End(); code != 0 {
 		t.Errorf("exit code %d:\n%s%s", code, text, rest)
 	}
-	s.happened(t, dir, 1)
-	_, c.again = s.effects(t, dir)
+	s.wantEffects(t, dir, 1)
+	_, c.repeated = s.effects(t, dir)
 	if calls := len(modelCalls(t, dir)); calls > s.ModelCalls+1 {
 		t.Errorf("models were called %d times, want %d and at most one more", calls, s.ModelCalls)
 	}
@@ -89,7 +89,7 @@ func (s Story) recover(t *testing.T, dir, said string) (c crash) {
 }
 
 // look is what an honest person says of an effect in doubt: that person looks whether it has happened.
-func (s Story) look(t testing.TB, dir string) string {
+func (s Scenario) answerInDoubt(t testing.TB, dir string) string {
 	t.Helper()
 	if done, _ := s.effects(t, dir); done {
 		return "y I have looked, it is done"
@@ -97,7 +97,7 @@ func (s Story) look(t testing.TB, dir string) string {
 	return "n"
 }
 
-func (s Story) effects(t testing.TB, dir string) (done, again bool) {
+func (s Scenario) effects(t testing.TB, dir string) (done, again bool) {
 	t.Helper()
 	n, m, err := s.Effects(Data(dir))
 	if err != nil {
@@ -107,19 +107,19 @@ func (s Story) effects(t testing.TB, dir string) (done, again bool) {
 }
 
 // covered makes sure that the crashes hit what they were aimed at.
-func (s Story) covered(t *testing.T, crashes []crash) {
+func (s Scenario) wantCovered(t *testing.T, crashes []crash) {
 	t.Helper()
 	for what, hit := range map[string]func(crash) bool{
 		"between the answer and the effect":  func(c crash) bool { return c.accepted && !c.done },
-		"between the effect and its receipt": func(c crash) bool { return c.done && (c.doubted || c.again) },
+		"between the effect and its receipt": func(c crash) bool { return c.done && (c.inDoubt || c.repeated) },
 	} {
 		if !slices.ContainsFunc(crashes, hit) {
 			t.Errorf("no crash hit the point %s: %+v", what, crashes)
 		}
 	}
-	afterIntent := slices.ContainsFunc(crashes, func(c crash) bool { return c.doubted && !c.done })
-	asked := slices.ContainsFunc(crashes, func(c crash) bool { return c.doubted })
-	repeated := slices.ContainsFunc(crashes, func(c crash) bool { return c.again })
+	afterIntent := slices.ContainsFunc(crashes, func(c crash) bool { return c.inDoubt && !c.done })
+	asked := slices.ContainsFunc(crashes, func(c crash) bool { return c.inDoubt })
+	repeated := slices.ContainsFunc(crashes, func(c crash) bool { return c.repeated })
 	if s.InDoubt && (!afterIntent || repeated) {
 		t.Errorf("its target knows no keys, so a person must be asked and nothing repeated: %+v", crashes)
 	}

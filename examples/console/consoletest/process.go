@@ -3,7 +3,7 @@
 //
 //	func TestMain(m *testing.M) { consoletest.Main(m, example) }
 //
-//	func TestTicket(t *testing.T) { consoletest.Tell(t, story) }
+//	func TestTicket(t *testing.T) { consoletest.Test(t, story) }
 //
 // The program under test is the test binary itself, started again: [Main] makes it the example.
 package consoletest
@@ -34,11 +34,11 @@ func Main(m *testing.M, e console.Example) {
 	if os.Getenv(envChild) == "" {
 		os.Exit(m.Run())
 	}
-	os.Exit(console.Run(e, os.Args[1:], os.Stdin, os.Stdout, seams(os.Getenv(envKill))))
+	os.Exit(console.Run(e, os.Args[1:], os.Stdin, os.Stdout, testHooks(os.Getenv(envKill))))
 }
 
-// patience is when a program that says nothing counts as stuck.
-const patience = time.Minute
+// timeout is when a program that says nothing counts as stuck.
+const timeout = time.Minute
 
 // Program is a running example, with pipes for a terminal.
 type Program struct {
@@ -54,7 +54,7 @@ func Start(t testing.TB, dir string, args ...string) *Program { return start(t, 
 
 func start(t testing.TB, dir, kill string, args ...string) *Program {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	p := &Program{t: t, cmd: exec.CommandContext(ctx, os.Args[0], append([]string{"-by", "ann"}, args...)...)}
 	p.cmd.Dir = dir
 	// The race detector would let each process sleep for a second before it ends.

@@ -29,7 +29,7 @@ type Reader struct {
 type Node struct {
 	reader *Reader
 	yaml   *yaml.Node
-	what   string // how messages call it
+	label  string // how messages call it
 }
 
 // Document returns the one document in src.
@@ -48,7 +48,7 @@ func (r *Reader) Document(src []byte) Node {
 		r.Report(more.Line, "a second document begins here; one file is one document")
 		return Node{}
 	}
-	return Node{reader: r, yaml: document.Content[0], what: "the document"}
+	return Node{reader: r, yaml: document.Content[0], label: "the document"}
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): (.*)$`)
@@ -86,17 +86,17 @@ func (n Node) TextLine() int {
 }
 
 // Wrong reports a mistake at this value.
-func (n Node) Wrong(format string, args ...any) {
+func (n Node) Reportf(format string, args ...any) {
 	n.reader.Report(n.Line(), fmt.Sprintf(format, args...))
 }
 
 func (n Node) isMap() bool {
 	if n.yaml.Kind == yaml.AliasNode {
-		n.Wrong("%s is an alias; anchors and aliases are not read here, write it out", n.what)
+		n.Reportf("%s is an alias; anchors and aliases are not read here, write it out", n.label)
 		return false
 	}
 	if n.yaml.Kind != yaml.MappingNode {
-		n.Wrong("%s has to be a mapping of keys to values", n.what)
+		n.Reportf("%s has to be a mapping of keys to values", n.label)
 		return false
 	}
 	return true
@@ -114,15 +114,15 @@ func (n Node) Map(known ...string) map[string]Node {
 		_, twice := values[key.Value]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			at.Wrong("%s has a key that is no plain word", n.what)
+			at.Reportf("%s has a key that is no plain word", n.label)
 		case twice:
-			at.Wrong("%s has %q twice", n.what, key.Value)
+			at.Reportf("%s has %q twice", n.label, key.Value)
 		case !contains(known, key.Value):
-			at.Wrong("%s has no key %q%s", n.what, key.Value, Suggest(key.Value, known))
+			at.Reportf("%s has no key %q%s", n.label, key.Value, Suggest(key.Value, known))
 		case value.Tag == "!!null":
-			at.Wrong("%q has no value", key.Value)
+			at.Reportf("%q has no value", key.Value)
 		default:
-			values[key.Value] = Node{reader: n.reader, yaml: value, what: strconv.Quote(key.Value)}
+			values[key.Value] = Node{reader: n.reader, yaml: value, label: strconv.Quote(key.Value)}
 		}
 	}
 	return values
@@ -137,12 +137,12 @@ func (n Node) Keys() (names []string, values []Node) {
 	for i := 0; i+1 < len(n.yaml.Content); i += 2 {
 		key, value := n.yaml.Content[i], n.yaml.Content[i+1]
 		if seen[key.Value] || key.Kind != yaml.ScalarNode {
-			Node{reader: n.reader, yaml: key}.Wrong("%s has %q twice, or as a key that is no plain word", n.what, key.Value)
+			Node{reader: n.reader, yaml: key}.Reportf("%s has %q twice, or as a key that is no plain word", n.label, key.Value)
 			continue
 		}
 		seen[key.Value] = true
 		names = append(names, key.Value)
-		values = append(values, Node{reader: n.reader, yaml: value, what: strconv.Quote(key.Value)})
+		values = append(values, Node{reader: n.reader, yaml: value, label: strconv.Quote(key.Value)})
 	}
 	return names, values
 }
@@ -153,12 +153,12 @@ func (n Node) List() []Node {
 		return nil
 	}
 	if n.yaml.Kind != yaml.SequenceNode {
-		n.Wrong("%s has to be a list", n.what)
+		n.Reportf("%s has to be a list", n.label)
 		return nil
 	}
 	items := make([]Node, 0, len(n.yaml.Content))
 	for i, item := range n.yaml.Content {
-		items = append(items, Node{reader: n.reader, yaml: item, what: fmt.Sprintf("item %d of %s", i+1, n.what)})
+		items = append(items, Node{reader: n.reader, yaml: item, label: fmt.Sprintf("item %d of %s", i+1, n.label)})
 	}
 	return items
 }
@@ -169,7 +169,7 @@ func (n Node) Text() string {
 		return ""
 	}
 	if n.yaml.Kind != yaml.ScalarNode || n.yaml.Tag == "!!null" {
-		n.Wrong("%s has to be a text", n.what)
+		n.Reportf("%s has to be a text", n.label)
 		return ""
 	}
 	return n.yaml.Value
@@ -191,7 +191,7 @@ func (n Node) Choice(choices ...string) string {
 	if n.Missing() || contains(choices, text) {
 		return text
 	}
-	n.Wrong("%s cannot be %q%s", n.what, text, Suggest(text, choices))
+	n.Reportf("%s cannot be %q%s", n.label, text, Suggest(text, choices))
 	return ""
 }
 
@@ -202,7 +202,7 @@ func (n Node) Int(least int64) int64 {
 	}
 	number, err := strconv.ParseInt(strings.ReplaceAll(n.Text(), "_", ""), 10, 64)
 	if err != nil || number < least {
-		n.Wrong("%s has to be a whole number of at least %d", n.what, least)
+		n.Reportf("%s has to be a whole number of at least %d", n.label, least)
 		return least
 	}
 	return number
@@ -215,7 +215,7 @@ func (n Node) Duration() time.Duration {
 	}
 	span, err := ParseDuration(n.Text())
 	if err != nil {
-		n.Wrong("%s: %v", n.what, err)
+		n.Reportf("%s: %v", n.label, err)
 	}
 	return span
 }
@@ -259,8 +259,8 @@ func contains(words []string, word string) bool {
 	return false
 }
 
-// Quiet returns the node with nobody to report to.
-func Quiet(n Node) Node {
+// WithoutReport returns the node with nobody to report to.
+func WithoutReport(n Node) Node {
 	n.reader = &Reader{Report: func(int, string) {}}
 	return n
 }

@@ -13,16 +13,16 @@ type Proxy struct {
 	server   string // address
 	serving  sync.WaitGroup
 
-	mu      sync.Mutex
-	conns   map[net.Conn]bool
-	silence chan struct{} // while it is open, nothing is forwarded
+	mu     sync.Mutex
+	conns  map[net.Conn]bool
+	frozen chan struct{} // while it is open, nothing is forwarded
 }
 
-// Carry forwards what comes from one side to the other, until one of them ends or it has had enough. It calls HearSilence before it writes.
-type Carry func(p *Proxy, to, from net.Conn)
+// ForwardFunc forwards what comes from one side to the other, until one of them ends or it has had enough. It calls HearSilence before it writes.
+type ForwardFunc func(p *Proxy, to, from net.Conn)
 
 // Start returns a proxy, which ends with the test, and its address.
-func Start(t testing.TB, server string, requests, answers Carry) (*Proxy, string) {
+func Start(t testing.TB, server string, requests, answers ForwardFunc) (*Proxy, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,14 +32,14 @@ func Start(t testing.TB, server string, requests, answers Carry) (*Proxy, string
 	p.serving.Go(func() { p.serve(requests, answers) })
 	t.Cleanup(func() {
 		p.Refuse()
-		p.Speak()
+		p.Unfreeze()
 		p.Reset()
 		p.serving.Wait()
 	})
 	return p, listener.Addr().String()
 }
 
-func (p *Proxy) serve(requests, answers Carry) {
+func (p *Proxy) serve(requests, answers ForwardFunc) {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
@@ -50,13 +50,13 @@ func (p *Proxy) serve(requests, answers Carry) {
 			client.Close()
 			continue
 		}
-		p.keep(client, server)
+		p.track(client, server)
 		p.serving.Go(func() {
-			defer p.drop(client, server)
+			defer p.untrack(client, server)
 			requests(p, server, client)
 		})
 		p.serving.Go(func() {
-			defer p.drop(client, server)
+			defer p.untrack(client, server)
 			answers(p, client, server)
 		})
 	}
@@ -66,26 +66,26 @@ func (p *Proxy) serve(requests, answers Carry) {
 func (p *Proxy) Refuse() { p.listener.Close() }
 
 // Hush lets nothing through any more, and tells nobody.
-func (p *Proxy) Hush() {
+func (p *Proxy) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.silence = make(chan struct{})
+	p.frozen = make(chan struct{})
 }
 
 // Speak ends a hush.
-func (p *Proxy) Speak() {
+func (p *Proxy) Unfreeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.silence != nil {
-		close(p.silence)
-		p.silence = nil
+	if p.frozen != nil {
+		close(p.frozen)
+		p.frozen = nil
 	}
 }
 
 // HearSilence waits for the end of a hush.
-func (p *Proxy) HearSilence() {
+func (p *Proxy) WaitUnfrozen() {
 	p.mu.Lock()
-	silence := p.silence
+	silence := p.frozen
 	p.mu.Unlock()
 	if silence != nil {
 		<-silence
@@ -102,7 +102,7 @@ func (p *Proxy) Reset() {
 	}
 }
 
-func (p *Proxy) keep(conns ...net.Conn) {
+func (p *Proxy) track(conns ...net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, conn := range conns {
@@ -110,7 +110,7 @@ func (p *Proxy) keep(conns ...net.Conn) {
 	}
 }
 
-func (p *Proxy) drop(conns ...net.Conn) {
+func (p *Proxy) untrack(conns ...net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, conn := range conns {

@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fermata-go/fermata/internal/activation"
+	"github.com/fermata-go/fermata/internal/recovery"
+)
+
+// NewSequential makes an agent that lets others work one after the other. Each gets the conversation and what those before it
+// said.
+func NewSequential(name, description string, agents ...Agent) (Agent, error) {
+	agents, err := checkAgents(name, agents)
+	if err != nil {
+		return nil, err
+	}
+	return newFlow(name, description, 1, agents, func(ctx context.Context, input *Input) (*Output, error) {
+		return round(ctx, newCallCounts(agents), input, new(Output))
+	})
+}
+
+// NewLoop makes an agent that lets others work in turn, round after round, until one of them exits ([Exit], [ExitTool]) or
+// maxRounds are over.
+func NewLoop(name, description string, maxRounds int, agents ...Agent) (Agent, error) {
+	agents, err := checkAgents(name, agents)
+	if maxRounds < 1 {
+		err = errors.Join(err, fmt.Errorf("agent: %s: a loop of %d rounds", name, maxRounds))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newFlow(name, description, maxRounds, agents, func(ctx context.Context, input *Input) (*Output, error) {
+		cast, output := newCallCounts(agents), new(Output)
+		for range maxRounds {
+			if _, err := round(ctx, cast, input, output); err != nil {
+				return nil, err
+			}
+			if output.Exit {
+				break
+			}
+		}
+		output.Exit = false // it is this loop that it meant
+		return output, nil
+	})
+}
+
+// NewParallel makes an agent that lets others work at the same time, each on the same conversation. Their words are joined in
+// the order of the agents. If some wait, the others still finish, once.
+func NewParallel(name, description string, agents ...Agent) (Agent, error) {
+	agents, err := checkAgents(name, agents)
+	if err != nil {
+		return nil, err
+	}
+	return newFlow(name, description, 1, agents, func(ctx context.Context, input *Input) (*Output, error) {
+		cast := newCallCounts(agents)
+		times := make([]int, len(agents))
+		for i, a := range agents {
+			times[i] = cast.next(a)
+		}
+		outputs := make([]*Output, len(agents))
+		errs := recovery.Parallel(len(agents), 0, func(i int) (err error) {
+			outputs[i], err = RunNth(ctx, times[i], agents[i], input)
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
+		}
+		output := new(Output)
+		for _, o := range outputs {
+			output.Messages = append(output.Messages, o.Messages...)
+			output.Exit = output.Exit || o.Exit
+		}
+		return output, nil
+	})
+}
+
+// newFlow makes an agent that lets these work, so many times at most.
+func newFlow(name, description string, rounds int, agents []Agent, perform Func) (Agent, error) {
+	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
+		if err := checkAgentsPresent(activation.FromContext(ctx), rounds, agents...); err != nil {
+			return nil, err
+		}
+		return perform(ctx, input)
+	})
+}
+
+func checkAgents(name string, agents []Agent) ([]Agent, error) {
+	if len(agents) == 0 {
+		return nil, fmt.Errorf("agent: %s has no agents", name)
+	}
+	if i := slices.IndexFunc(agents, func(a Agent) bool { return a == nil }); i >= 0 {
+		return nil, fmt.Errorf("agent: %s: agent %d is nil", name, i+1)
+	}
+	return slices.Clone(agents), nil
+}
+
+// callCounts counts how often each agent was called.
+type callCounts struct {
+	agents []Agent
+	counts map[string]int
+}
+
+func newCallCounts(agents []Agent) *callCounts { return &callCounts{agents, make(map[string]int)} }
+
+func (c *callCounts) next(a Agent) int {
+	c.counts[a.Name()]++
+	return c.counts[a.Name()]
+}
+
+// round lets the agents work one after the other, until one exits, and adds what they say to the output.
+func round(ctx context.Context, c *callCounts, input *Input, output *Output) (*Output, error) {
+	for _, a := range c.agents {
+		next := &Input{Messages: slices.Concat(input.Messages, narrate(output.Messages))}
+		said, err := RunNth(ctx, c.next(a), a, next)
+		if err != nil {
+			return nil, err
+		}
+		output.Messages = append(output.Messages, said.Messages...)
+		if said.Exit {
+			output.Exit = true
+			break
+		}
+	}
+	return output, nil
+}

@@ -1,0 +1,316 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/store"
+)
+
+type auditCommands struct {
+	Verify      auditVerify      `cmd:"" help:"Read a log from its first record and say whether it is whole. Exit code 8 if it is not."`
+	Sign        auditSign        `cmd:"" help:"Sign a log as it is now, and print the checkpoint. Keep it where nobody can reach it who can reach the store."`
+	Checkpoints auditCheckpoints `cmd:"" help:"Fetch what a server has signed, to keep it where nobody can reach it who can reach the store."`
+	Prove       auditProve       `cmd:"" help:"Write a proof that a record is in the log."`
+	Check       auditCheck       `cmd:"" help:"Check a proof, with nothing but the public key."`
+	Export      auditExport      `cmd:"" help:"Write a log, to be verified elsewhere."`
+	Reconcile   auditReconcile   `cmd:"" help:"Compare what the log says with what runs know and what was done. Exit code 8 if something does not agree."`
+}
+
+// auditFlags names the log of an account.
+type auditFlags struct {
+	storeFlags
+	Account string `required:"" help:"Whose log."`
+}
+
+func (c auditFlags) with(ctx context.Context, use func(*audit.StoreLog, store.Store) error) error {
+	return c.withStore(ctx, func(s store.Store) error { return use(audit.NewStoreLog(s), s) })
+}
+
+// withLog is with, for an account that has a log: a name that is wrong must not look like a log that is well, or have one from then on.
+func (c auditFlags) withLog(ctx context.Context, use func(*audit.StoreLog, store.Store) error) error {
+	return c.with(ctx, func(log *audit.StoreLog, s store.Store) error {
+		head, err := log.Head(ctx, c.Account)
+		if err == nil && head.Size == 0 {
+			err = fmt.Errorf("%w: %q", errNoLog, c.Account)
+		}
+		if err != nil {
+			return err
+		}
+		return use(log, s)
+	})
+}
+
+// trustFlags is whose signatures count.
+type trustFlags struct {
+	Pub []string `help:"A public key, or a file with one: fermata audit sign prints it. Without one only the chain is verified, which whoever owns the store could have written anew." placeholder:"KEY"`
+}
+
+func (t trustFlags) trust() (audit.Trust, error) { return parseTrust(t.Pub) }
+
+// requiredTrustFlags are whose signatures count where nothing does without one.
+type requiredTrustFlags struct {
+	Pub []string `required:"" help:"The public key of whoever signed the log, or a file with it: fermata audit sign and fermata audit checkpoints print it." placeholder:"KEY"`
+}
+
+func (s requiredTrustFlags) trust() (audit.Trust, error) { return parseTrust(s.Pub) }
+
+func parseTrust(named []string) (audit.Trust, error) {
+	var keys []string
+	for _, key := range named {
+		if text, err := os.ReadFile(key); err == nil {
+			key = string(text)
+		}
+		keys = append(keys, strings.Fields(key)...)
+	}
+	trust, err := audit.NewTrust(keys...)
+	if err != nil {
+		err = usage("--pub: it is neither a public key nor a file with one; fermata audit sign and fermata audit checkpoints print it: %w", err)
+	}
+	return trust, err
+}
+
+type auditVerify struct {
+	auditFlags
+	trustFlags
+	Kept []string `help:"A checkpoint that was kept elsewhere (and --pub), or a folder of them (audit.sign.dir) with their public keys; the log must extend each." placeholder:"FILE" type:"path"`
+	File string   `help:"An export, in the place of the store." placeholder:"FILE" type:"existingfile"`
+}
+
+// Run verifies a log.
+func (c *auditVerify) Run(ctx context.Context, p *program) error {
+	against := audit.VerifyOptions{}
+	for _, name := range c.Kept {
+		notes, keys, err := readCheckpoints(name, c.Account)
+		if err != nil {
+			return err
+		}
+		against.KnownCheckpoints = append(against.KnownCheckpoints, notes...)
+		c.Pub = append(c.Pub, keys...)
+	}
+	var err error
+	if against.Trust, err = c.trust(); err != nil {
+		return err
+	}
+	if len(against.KnownCheckpoints) > 0 && against.Trust.IsEmpty() { // or a log that is whole would be said not to be
+		return usage("--kept: a checkpoint says nothing without the public key of whoever signed it: say that with --pub; a folder (audit.sign.dir) has it")
+	}
+	out := p.out
+	if p.json {
+		out = io.Discard
+	}
+	tell := func(report audit.VerifyReport, err error) error {
+		if _, wrong := errors.AsType[*audit.Problem](err); wrong {
+			err = fmt.Errorf("%w: %w", errNeedsAttention, err)
+		}
+		if p.json {
+			return errors.Join(p.print(report, nil), err)
+		}
+		return err
+	}
+	if c.File != "" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		return tell(audit.VerifyFile(file, c.Account, against, out))
+	}
+	reads := c.withLog
+	if len(against.KnownCheckpoints) > 0 {
+		reads = c.with // a log that is gone is what they are kept for
+	}
+	return reads(ctx, func(log *audit.StoreLog, _ store.Store) error {
+		return tell(audit.Verify(ctx, log, c.Account, against, out))
+	})
+}
+
+type auditSign struct {
+	auditFlags
+	Key string `required:"" help:"The file with the signing key; it is made if it is not there. Keep it apart from the store." placeholder:"FILE"`
+}
+
+// checkpointReport is a checkpoint, for programs.
+type checkpointReport struct {
+	Size   int64  `json:"size"`
+	Note   string `json:"note"`
+	Public string `json:"publicKey"`
+}
+
+// Run signs a log.
+func (c *auditSign) Run(ctx context.Context, p *program) error {
+	return c.withLog(ctx, func(log *audit.StoreLog, _ store.Store) error {
+		key, err := audit.OpenOrCreateKey(c.Key)
+		if err != nil {
+			return err
+		}
+		checkpoint, err := audit.CreateCheckpoint(ctx, log, c.Account, key)
+		if err != nil {
+			return err
+		}
+		public, err := key.Verifier(checkpoint.Origin)
+		if err != nil {
+			return err
+		}
+		return p.print(checkpointReport{checkpoint.Size, string(checkpoint.Note), public}, func(w io.Writer) {
+			fmt.Fprintf(p.err, "public key: %s\n", public)
+			fmt.Fprintf(w, "%s", checkpoint.Note)
+		})
+	})
+}
+
+type auditProve struct {
+	auditFlags
+	requiredTrustFlags
+	What string `arg:"" help:"The number of a record; or the id of a request or a run, or a state key: then the last decision on it is proved."`
+}
+
+// Run writes a proof.
+func (c *auditProve) Run(ctx context.Context, p *program) error {
+	trust, err := c.trust()
+	if err != nil {
+		return err
+	}
+	return c.withLog(ctx, func(log *audit.StoreLog, _ store.Store) error {
+		seq, err := strconv.ParseInt(c.What, 10, 64)
+		if err != nil {
+			if seq, err = lastDecision(ctx, log, c.Account, c.What); err != nil {
+				return err
+			}
+		}
+		_, err = audit.Prove(ctx, log, c.Account, seq, trust, p.out)
+		return err
+	})
+}
+
+// lastDecision is the number of the record of the last decision about something, or of the last record about it.
+func lastDecision(ctx context.Context, log audit.Log, account, id string) (seq int64, err error) {
+	decided := false
+	for record, err := range audit.RecordsAbout(ctx, log, account, id) {
+		if err != nil {
+			return 0, err
+		}
+		_, is := record.Body.(audit.RequestDecided)
+		if is || !decided {
+			seq, decided = record.Seq, is
+		}
+	}
+	if seq == 0 {
+		err = fmt.Errorf("%w: no record is about %q", audit.ErrNotFound, id)
+	}
+	return seq, err
+}
+
+type auditCheck struct {
+	requiredTrustFlags
+	Proof string `arg:"" help:"The file with the proof; - is standard input."`
+}
+
+// Run checks a proof.
+func (c *auditCheck) Run(p *program) error {
+	trust, err := c.trust()
+	if err != nil {
+		return err
+	}
+	proof, err := readAll(c.Proof)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		checked, err := audit.CheckProof(proof, trust, io.Discard)
+		if err != nil {
+			return err
+		}
+		return p.print(map[string]any{"account": checked.Account, "seq": checked.Seq, "kind": checked.Kind, "signed": checked.Checkpoint.Size}, nil)
+	}
+	_, err = audit.CheckProof(proof, trust, p.out)
+	return err
+}
+
+type auditExport struct {
+	auditFlags
+	Format string `help:"jsonl, which can be verified; or cloudevents." enum:"jsonl,cloudevents" default:"jsonl"`
+	From   int64  `help:"The first record." default:"1"`
+	To     int64  `help:"The last record; 0 is the end." default:"0"`
+}
+
+// Run writes a log.
+func (c *auditExport) Run(ctx context.Context, p *program) error {
+	return c.withLog(ctx, func(log *audit.StoreLog, s store.Store) error {
+		done, err := audit.Export(ctx, log, c.Account, audit.Range{From: c.From, To: c.To}, audit.Format(c.Format), p.out)
+		if err != nil {
+			return err
+		}
+		line, err := operatorAudit(c.Account, done)
+		if err == nil {
+			err = s.CommitWrites(ctx, c.Account, line)
+		}
+		return err
+	})
+}
+
+// operatorActor is somebody who has the store in their hands.
+const operatorActor = "operator"
+
+// operatorAudit is a line for the log of an account about what an operator did. Who that is, only the machine knows.
+func operatorAudit(account string, did audit.Body) (store.Writes, error) {
+	actor := audit.Actor{Principal: operatorActor, Kind: audit.ActorSystem, Via: "cli"}
+	if me, err := user.Current(); err == nil && me.Username != "" {
+		actor.Identity = "os:" + strings.ToValidUTF8(me.Username, "\uFFFD")
+	}
+	line, err := audit.NewLine(account, actor, audit.Location{}, did)
+	return store.Writes{Audit: [][]byte{line}}, err
+}
+
+type auditReconcile struct {
+	auditFlags
+}
+
+// findingRow is a place where the books do not agree, for programs.
+type findingRow struct {
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Run      string `json:"run,omitempty"`
+	Request  string `json:"request,omitempty"`
+	Seq      int64  `json:"seq,omitempty"`
+	Text     string `json:"text"`
+}
+
+var errFindings = fmt.Errorf("%w: the books do not agree", errNeedsAttention)
+
+// Run compares the books.
+func (c *auditReconcile) Run(ctx context.Context, p *program) error {
+	list := []findingRow{}
+	err := c.withExecutor(ctx, p, func(o *openExecutor) error {
+		found, err := o.Reconcile(ctx, c.Account)
+		for _, f := range found {
+			list = append(list, findingRow{string(f.Severity), string(f.Code), f.Run, f.Interrupt, f.Seq, f.Text})
+		}
+		return err
+	})
+	if err == nil && len(list) == 0 { // books that are not there agree, too; but runs without a log are a finding
+		err = c.withLog(ctx, func(*audit.StoreLog, store.Store) error { return nil })
+	}
+	if err != nil {
+		return err
+	}
+	err = p.print(list, func(w io.Writer) {
+		for _, f := range list {
+			fmt.Fprintf(w, "%-5s %-20s %s\n", f.Severity, f.Code, oneLine(f.Text))
+		}
+		if len(list) == 0 {
+			fmt.Fprintln(w, "what the log says, what runs know and what was done agree")
+		}
+	})
+	if err == nil && len(list) > 0 {
+		err = errFindings
+	}
+	return err
+}

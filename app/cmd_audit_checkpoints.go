@@ -1,0 +1,83 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/fermata-go/fermata/audit"
+)
+
+type auditCheckpoints struct {
+	remote
+	Dir string `help:"Write all of them to this folder, in the form that audit verify --kept takes; those that are there stay as they are." placeholder:"DIR"`
+}
+
+// Run fetches what the server has signed: for somebody who keeps it where whoever runs the server cannot reach it.
+func (c *auditCheckpoints) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	me, err := to.Me(ctx)
+	if err != nil {
+		return err
+	}
+	keep := func(audit.Checkpoint, string) error { return nil }
+	if c.Dir != "" {
+		folder, err := audit.CreateCheckpointDir(c.Dir)
+		if err != nil {
+			return err
+		}
+		keep = func(signed audit.Checkpoint, public string) error { return folder.Add(me.Account, signed, public) }
+	}
+	count, last := 0, checkpointReport{}
+	for after := int64(0); ; {
+		page, err := to.Checkpoints(ctx, after)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			count, last = count+1, checkpointReport{item.Size, item.Note, page.PublicKey}
+			if err := keep(audit.Checkpoint{Size: item.Size, Note: []byte(item.Note)}, page.PublicKey); err != nil {
+				return err
+			}
+		}
+		if after = page.Next; after == 0 {
+			break
+		}
+	}
+	if count == 0 {
+		return fmt.Errorf("%w: audit.sign.key is not set, or nothing was signed yet", audit.ErrNotSigned)
+	}
+	return p.print(last, func(w io.Writer) {
+		fmt.Fprintf(p.err, "%d checkpoints; public key: %s\n", count, last.Public)
+		if c.Dir == "" {
+			fmt.Fprint(w, last.Note)
+		}
+	})
+}
+
+// readCheckpoints reads checkpoints that were kept elsewhere: from a file with one, or from a folder, which has the public keys, too.
+func readCheckpoints(name, account string) (notes [][]byte, keys []string, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.IsDir() {
+		note, err := os.ReadFile(name)
+		return [][]byte{note}, nil, err
+	}
+	folder, err := audit.OpenCheckpointDir(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	notes, err = folder.Notes(account)
+	if err == nil && len(notes) == 0 {
+		err = fmt.Errorf("%w: there is none of %q in %s", audit.ErrNotSigned, account, name) // or else a wrong name would look like a good log
+	}
+	keys, keysErr := folder.PublicKeys(account)
+	return notes, keys, errors.Join(err, keysErr)
+}

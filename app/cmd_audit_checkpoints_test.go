@@ -1,0 +1,105 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/app/sample"
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
+)
+
+// whoever may read the audit log of an account.
+func auditorOf(t *testing.T, credentials store.Credentials) string {
+	t.Helper()
+	key, kept, err := server.NewKey(demoAccount, "aud", server.RoleAuditor, time.Time{})
+	if err == nil {
+		err = credentials.AddCredential(t.Context(), kept, store.Writes{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// The server signs by itself; an auditor fetches what was signed and keeps it; and a store that is not the one that was signed does not pass.
+func TestServe_SignsCheckpointsThatAuditorsFetch(t *testing.T) {
+	dir := t.TempDir()
+	outside, fetched, key := filepath.Join(dir, "outside"), filepath.Join(dir, "fetched"), filepath.Join(dir, "sign.key")
+	graphs, err := sample.Graphs()
+	if err == nil {
+		err = os.Mkdir(outside, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := func(name string) (*runningServer, string) {
+		url := "sqlite:" + filepath.Join(dir, name)
+		c := settingsOf(t, "FERMATA_STORE_URL="+url, "FERMATA_AUDIT_SIGN_KEY="+key, "FERMATA_AUDIT_SIGN_DIR="+outside, "FERMATA_AUDIT_SIGN_EVERY=1s", "FERMATA_AUDIT_CHECK_EVERY=1s")
+		r, _ := startOf(t, c, graphs...)
+		if err := demoRuns(t.Context(), r.Executor); err != nil {
+			t.Fatal(err)
+		}
+		return r, url
+	}
+	until := func(what string, is func() bool) {
+		t.Helper()
+		for !is() {
+			if err := sleep(t.Context(), 20*time.Millisecond); err != nil {
+				t.Fatal(what, err)
+			}
+		}
+	}
+	r, url := serve("honest.db")
+	at := []string{"--url", r.url, "--token", auditorOf(t, r.store)}
+	until("it is signed", func() bool {
+		code, out, _ := call(t, append([]string{"audit", "checkpoints"}, at...)...)
+		return code == exitOK && strings.Contains(out, "fermata-go.github.io/audit/")
+	})
+	if code, _, errs := call(t, append([]string{"audit", "checkpoints", "--dir", fetched}, at...)...); code != exitOK {
+		t.Fatal(code, errs)
+	}
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key: %v, %v", info, err)
+	}
+	for _, kept := range []string{outside, fetched} {
+		if code, out, errs := call(t, "audit", "verify", "--account", demoAccount, "--store", url, "--kept", kept); code != exitOK || !strings.Contains(out, "Signed up to record") {
+			t.Errorf("%s: %d %s%s", kept, code, out, errs)
+		}
+	}
+	if code, _, _ := call(t, "audit", "verify", "--account", "nobody", "--store", url, "--kept", fetched); code == exitOK {
+		t.Error("an account of which nothing was kept passes")
+	}
+	// Another store in the place of the first, with the same key: what was kept outside shows it, to everybody.
+	forged, url := serve("forged.db")
+	until("it is noticed", func() bool {
+		seen, err := forged.Overview(t.Context())
+		return err == nil && seen.LastSigning.Invalid == 1 && seen.LastCheck.Invalid == 1
+	})
+	for _, kept := range []string{outside, fetched} {
+		if code, out, _ := call(t, "audit", "verify", "--account", demoAccount, "--store", url, "--kept", kept); code != exitFindings {
+			t.Errorf("%s: %d %s", kept, code, out)
+		}
+	}
+}
+
+// What browsers have is not listed among what programs have.
+func TestKeysList_OmitsSessions(t *testing.T) {
+	c := settingsOf(t)
+	r, _ := startOf(t, c)
+	key, kept, err := server.NewKey("acme", "bot", server.RoleAgent, time.Time{})
+	if err != nil {
+		t.Fatal(key, err)
+	}
+	for _, add := range []store.Credential{kept, {ID: "session_0123", Account: "acme", Name: "ann", Role: "approver", Hash: []byte("x")}} {
+		if err := r.store.AddCredential(t.Context(), add, store.Writes{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, out, errs := call(t, "keys", "list", "acme", "--store", c.Store.URL.Reveal()); code != exitOK || !strings.Contains(out, "bot") || strings.Contains(out, "session_") {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
+}

@@ -1,0 +1,146 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/store/redis"
+)
+
+type configCommands struct {
+	Example configExample `cmd:"" help:"Print a file with every key, its default and what it is for."`
+	Check   configCheck   `cmd:"" help:"Say what is wrong with a file, and with the environment."`
+}
+
+type configExample struct{}
+
+// Run prints the example; for programs, the keys.
+func (configExample) Run(p *program) error {
+	return p.print(config.Describe(), func(w io.Writer) { _, _ = w.Write(config.Example()) })
+}
+
+type configCheck struct {
+	File string `arg:"" help:"The file."`
+}
+
+// configReport is what a check found, for programs. What is wrong is an error, with mistakes.
+type configReport struct {
+	File     string   `json:"file"`
+	Valid    bool     `json:"valid"`
+	Warnings []string `json:"warnings"`
+}
+
+// Run checks a file, together with the environment: that is how a server would see it.
+func (c *configCheck) Run(ctx context.Context, p *program) error {
+	settings, err := config.Load(config.Source{File: c.File, Environ: os.Environ()})
+	if err != nil {
+		return err
+	}
+	if err := p.tryStart(ctx, settings); err != nil {
+		return err
+	}
+	report := configReport{File: c.File, Valid: true, Warnings: settings.Warnings}
+	if report.Warnings == nil {
+		report.Warnings = []string{}
+	}
+	return p.print(report, func(w io.Writer) {
+		for _, warning := range settings.Warnings {
+			fmt.Fprintln(w, "warning:", warning)
+		}
+		fmt.Fprintf(w, "%s is good\n", c.File)
+	})
+}
+
+// trial does with settings what a server does before it opens its store, and says all that would keep it from starting: each may be right by
+// itself, and name a file that is not there.
+func (p *program) tryStart(ctx context.Context, c *config.Config) error {
+	noKey := storeSettings{Config: c}.tryKey()
+	_, noProviders := p.providers(c)
+	_, _, noDesk := openPolicyFiles(ctx, c.Desk)
+	_, noCertificate := certificate(c.Listen.TLS, slog.New(slog.DiscardHandler))
+	var wrong []config.Mistake
+	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir)} {
+		if err != nil {
+			wrong = append(wrong, config.Mistake{Message: err.Error()}) // it begins with the key
+		}
+	}
+	if wrong == nil {
+		return nil
+	}
+	return &config.InvalidError{Mistakes: wrong}
+}
+
+// tryKey opens the key file, if it is there, or has to be there already.
+func (k storeSettings) tryKey() error {
+	path, err := k.keyFile()
+	if err != nil || k.isNew() && isMissing(path) {
+		return err
+	}
+	if _, _, err := k.openKeyRing(false); err != nil {
+		return fmt.Errorf("key.file: %w", err)
+	}
+	return nil
+}
+
+func tryOIDC(c config.OIDC) error {
+	provider := oidcConfig(c)
+	if provider == nil {
+		return nil
+	}
+	if err := provider.Check(); err != nil {
+		return fmt.Errorf("auth.oidc: %s", strings.TrimPrefix(err.Error(), "server: "))
+	}
+	return nil
+}
+
+func tryRedis(c config.Store) error {
+	if c.RedisURL == "" {
+		return nil
+	}
+	client, err := redis.NewClient(c.RedisURL.Reveal()) // it does not connect
+	if err != nil {
+		return fmt.Errorf("store.redisURL: %w", err)
+	}
+	return client.Close()
+}
+
+// trySigning opens the file with the signing key, or looks for the folder that it would be made in.
+func trySigning(path string) (err error) {
+	if path == "" {
+		return nil
+	}
+	if folder := filepath.Dir(path); !isMissing(path) {
+		_, err = audit.OpenKey(path)
+	} else if isMissing(folder) {
+		err = fmt.Errorf("%w %s: make it first", errNoFolder, folder)
+	}
+	if err != nil {
+		return fmt.Errorf("audit.sign.key: %w", err)
+	}
+	return nil
+}
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// tryFolder looks for the folder of checkpoints.
+func tryFolder(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if _, err := audit.OpenCheckpointDir(dir); err != nil {
+		return fmt.Errorf("audit.sign.dir: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file was called good that no server could start with: each value was right by itself, and what it names was not.
+func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("bad.yaml", []byte("default: maybe\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"desk: {policyFile: none.yaml}":                          "desk.policyFile: open none.yaml: no such file",
+		"desk: {policyFile: bad.yaml}":                           "bad.yaml:1",
+		"desk: {routesFile: none.yaml}":                          "desk.routesFile",
+		"desk: {groupsFile: none.yaml}":                          "desk.groupsFile",
+		"desk: {timeZone: Mars}":                                 `desk.timeZone: "Mars" is no time zone`,
+		"webhooks: {allow: [10.0.0.0/99]}":                       "webhooks.allow",
+		"webhooks: {secrets: [whsec_c2hvcnQ=]}":                  "webhooks.secrets: secret 1 is not whsec_ and the base64 of 24 to 64 bytes",
+		"audit: {sign: {key: sign.key, dir: gone}}":              "audit.sign.dir: stat gone: no such file",
+		"audit: {sign: {key: sign.key, dir: bad.yaml}}":          "audit.sign.dir: bad.yaml is no folder",
+		"store: {redisURL: 'http://x'}":                          "store.redisURL",
+		"store: {redisURL: 'redis://r'}":                         "store.redisURL: Redis stands in front of PostgreSQL",
+		"key: {file: bad.yaml}":                                  "key.file: box: a key is 64 hexadecimal digits",
+		"audit: {sign: {key: bad.yaml}}":                         "audit.sign.key: audit: not a key file",
+		"audit: {sign: {key: gone/sign.key}}":                    "audit.sign.key: there is no folder gone",
+		"store: {url: 'postgres://db/x'}":                        "key.file",
+		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",
+		"store: {url: 'postgres://db/x'}\nkey: {file: none.key}": "key.file: the key file none.key is missing",
+		"store: {url: 'postgres://db/x'}\nkey: {file: bad.yaml}": "key.file: box: a key is 64 hexadecimal digits",
+		"auth: {oidc: {issuer: 'http://idp', clientID: a, redirectURL: 'https://f/signin/callback', account: a, roles: {a: admin}}}": "auth.oidc: OIDC.Issuer must be https",
+	} {
+		file := filepath.Join(dir, "fermata.yaml")
+		if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if exit, out, errOut := call(t, "config", "check", file); exit != exitUsage || !strings.Contains(errOut, want) || out != "" {
+			t.Errorf("%s: %d %s%s", text, exit, out, errOut)
+		}
+		// A server says the same. It ended with 1, as if something had failed that may go well the next time, and some of it only after it had made a store.
+		if exit, out, errOut := call(t, "serve", "--config", file); exit != exitUsage || !strings.Contains(errOut, want) || out != "" {
+			t.Errorf("serve with %s: %d %s%s", text, exit, out, errOut)
+		}
+	}
+	if left, _ := filepath.Glob("*"); len(left) != 2 {
+		t.Errorf("a check makes nothing: %v", left)
+	}
+}

@@ -1,0 +1,214 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/app/tui"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/desk"
+)
+
+type inboxList struct {
+	remote
+	All   bool   `help:"Also what is decided or withdrawn."`
+	Kind  string `help:"Only this kind." placeholder:"KIND"`
+	Limit int    `help:"How many at most." default:"50"`
+}
+
+// Run lists what people are asked.
+func (c *inboxList) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	if c.Limit < 1 {
+		return errLimit
+	}
+	query := client.Query{Kind: c.Kind, Limit: c.Limit}
+	if c.All {
+		query.State = "all"
+	}
+	page, err := tui.FetchUpTo(ctx, to.Requests, query)
+	if err != nil {
+		return err
+	}
+	return p.printPage(page.Items, page.Next, func(w io.Writer) {
+		if len(page.Items) == 0 {
+			fmt.Fprintln(w, "nothing is open")
+			return
+		}
+		fmt.Fprintln(w, "REQUEST\tRUN\tKIND\tSTATE\tSINCE\tASKS")
+		for _, r := range page.Items {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, truncate(r.StateKey), truncate(r.Kind), r.State, ago(r.CreatedAt), truncate(unescapeHTML([]byte(tui.Summary(r)))))
+		}
+		printMore(w, page.Next)
+		printRequestHints(w)
+	})
+}
+
+// maxCellWidth is how much of what others wrote a line of the list has: enough to tell it from others. fermata show has all of it.
+const maxCellWidth = 60
+
+func truncate(text string) string {
+	line := []rune(oneLine(text))
+	if len(line) <= maxCellWidth {
+		return string(line)
+	}
+	return string(line[:maxCellWidth-1]) + "…"
+}
+
+// decideFlags are what all decisions take.
+type decideFlags struct {
+	remote
+	ID       string `arg:"" help:"The id of the request."`
+	ResumeID string `help:"Names this decision: repeated with the same id it counts once." placeholder:"ID"`
+	Shown    string `help:"The digest of what you saw, as fermata show prints it: nothing is decided on anything else." placeholder:"DIGEST"`
+}
+
+// decide decides on what was shown: if the server shows something else when the decision arrives, nothing is decided.
+func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Request) (any, error)) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	r, err := to.Request(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	said, err := answer(r)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(said)
+	if err != nil {
+		return err
+	}
+	if c.Shown == "" {
+		if c.Shown, err = r.Shown, checkViewed(ctx, to, r, data); err != nil {
+			return err
+		}
+	}
+	outcome, err := to.Decide(ctx, c.ID, api.Decide{ResumeID: c.ResumeID, Answer: data, Shown: c.Shown})
+	return p.printOutcome(outcome, err)
+}
+
+// checkViewed returns an error if somebody else has edited what is asked, and the person has not looked at it since: who looked before would say yes to something
+// that they never saw. A no does no harm, and to whoever may not decide the server says so.
+func checkViewed(ctx context.Context, to *client.Client, r api.Request, answer json.RawMessage) error {
+	var said struct{ Verb string }
+	_ = json.Unmarshal(answer, &said) // or it has no verb
+	if r.Activity == nil || r.Activity.Edit == nil || r.Activity.IneligibleReason != "" || said.Verb == "reject" {
+		return nil
+	}
+	me, err := to.Me(ctx)
+	if err != nil || me.Principal == r.Activity.Edit.By {
+		return err
+	}
+	for _, h := range r.Activity.History {
+		if h.Event == string(desk.EventViewed) && h.By == me.Principal && h.At.After(r.Activity.Edit.At) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s edited it at %s; look at it with fermata show %s, or say with --shown what you saw", errNotViewed, oneLine(r.Activity.Edit.By), formatClock(r.Activity.Edit.At), r.ID)
+}
+
+type answerCommand struct {
+	decideFlags
+	Answer jsonArg `arg:"" help:"The answer, as JSON; @FILE and - read it from a file and from standard input."`
+}
+
+// Run gives an answer.
+func (c *answerCommand) Run(ctx context.Context, p *program) error {
+	said, err := c.Answer.read("the answer")
+	if err != nil {
+		return err
+	}
+	return c.decide(ctx, p, func(api.Request) (any, error) { return said, nil })
+}
+
+type approveCommand struct {
+	decideFlags
+	Reason string  `help:"Why."`
+	Args   jsonArg `help:"Approve with these arguments in the place of those that were asked for, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
+}
+
+// Run says yes.
+func (c *approveCommand) Run(ctx context.Context, p *program) error {
+	return c.decide(ctx, p, func(r api.Request) (any, error) {
+		if tui.IsHold(r) {
+			return c.continueHold()
+		}
+		said, err := verbAnswer(r, "approve", c.Reason)
+		if err == nil && c.Args != "" {
+			said["args"], err = c.Args.read("--args")
+		}
+		return said, err
+	})
+}
+
+// goOn lets a held run go on as it is.
+func (c *approveCommand) continueHold() (any, error) {
+	switch {
+	case c.Reason != "":
+		return nil, usage("an answer to a hold has no room for a reason")
+	case c.Args != "":
+		return nil, usage("a hold has no arguments; fermata answer takes all of its state, edited")
+	}
+	return json.RawMessage("null"), nil
+}
+
+type rejectCommand struct {
+	decideFlags
+	Reason string   `help:"Why, for people."`
+	Code   []string `help:"Why, in a word for programs, as too_expensive; may be given several times." placeholder:"WORD"`
+}
+
+// Run says no.
+func (c *rejectCommand) Run(ctx context.Context, p *program) error {
+	return c.decide(ctx, p, func(r api.Request) (any, error) {
+		if tui.IsHold(r) {
+			return nil, usage("a hold cannot be answered with reject; fermata cancel ends the run")
+		}
+		said, err := verbAnswer(r, "reject", c.Reason)
+		if err == nil && len(c.Code) > 0 {
+			said["codes"] = c.Code
+		}
+		return said, err
+	})
+}
+
+// verbAnswer makes an answer of a yes or a no, if the question is one for that: if its answer has a verb or an action which can be that word.
+func verbAnswer(r api.Request, word, reason string) (map[string]any, error) {
+	var schema struct{ Properties map[string]json.RawMessage }
+	if r.AnswerSchema != nil {
+		if err := json.Unmarshal(r.AnswerSchema, &schema); err != nil {
+			return nil, err
+		}
+	}
+	said := make(map[string]any)
+	for _, name := range []string{"verb", "action"} {
+		var property struct{ Enum []string }
+		if json.Unmarshal(schema.Properties[name], &property) == nil && slices.Contains(property.Enum, word) {
+			said[name] = word
+			break
+		}
+	}
+	if len(said) == 0 {
+		return nil, usage("%s is no question that can be answered with %s; see fermata show, and use fermata answer", r.Kind, word)
+	}
+	if reason == "" {
+		return said, nil
+	}
+	for _, name := range []string{"reason", "feedback"} {
+		if _, there := schema.Properties[name]; there {
+			said[name] = reason
+			return said, nil
+		}
+	}
+	return nil, usage("an answer to %s has no room for a reason", r.Kind)
+}

@@ -1,0 +1,269 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/app/sample"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/lockfile"
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
+)
+
+type demoCommand struct {
+	Data string `help:"Where to keep everything; .fermata by default." default:".fermata" placeholder:"DIR"`
+	Addr string `help:"Where to listen; 127.0.0.1:8080 by default, 127.0.0.1:0 takes a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+}
+
+// demoAccount is whose runs the demo shows, and demoPerson who looks at them.
+const (
+	demoAccount = "demo"
+	demoPerson  = "you"
+)
+
+// Run serves the samples on a SQLite file, with a fresh key for whoever sees the output.
+func (c *demoCommand) Run(ctx context.Context, p *program) error {
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return err
+	}
+	// A demo ends the key of the one before it, so there can be only one at a time.
+	release, err := lockfile.Try(filepath.Join(c.Data, "demo.lock"))
+	if errors.Is(err, lockfile.ErrLocked) {
+		return fmt.Errorf("a demo runs on the folder %s already: use that one, or name another folder with --data", c.Data)
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	graphs, err := sample.Graphs()
+	if err != nil {
+		return err
+	}
+	press, err := sample.Press()
+	if err != nil {
+		return err
+	}
+	p.graphs, p.others = append(p.graphs, graphs...), append(p.others, press)
+	settings, err := config.Load(config.Source{Flags: map[string]string{ // not of the environment: a demo is the same everywhere
+		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off,
+	}})
+	if err != nil {
+		return err
+	}
+	// One of the samples is parked, which is an error in the log of a server. It is not what a newcomer should see first.
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelError + 1)
+	r, err := start(ctx, p, settings, slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level})))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: --addr 127.0.0.1:0 takes a free port", err)
+	}
+	if err != nil {
+		return err
+	}
+	ready, err := c.prepare(ctx, r)
+	if err != nil {
+		return errors.Join(err, r.close(context.WithoutCancel(ctx)))
+	}
+	level.Set(slog.LevelWarn)
+	ready.announce(p, c.Data)
+	return r.serve(ctx)
+}
+
+// demoReady is what somebody needs to use the demo; the JSON is what programs get.
+type demoReady struct {
+	URL     string `json:"url"`
+	Token   string `json:"token"`
+	Account string `json:"account"`
+
+	signInLink string // that signs a browser in; "" if others could use it
+}
+
+func (c *demoCommand) prepare(ctx context.Context, r *runningServer) (demoReady, error) {
+	ready := demoReady{URL: r.url, Account: demoAccount}
+	var err error
+	if ready.Token, err = demoKey(ctx, r.store); err != nil {
+		return ready, err
+	}
+	ready.signInLink, err = r.server.DevLink(r.mainAddr(), server.Principal{Account: demoAccount, ID: demoPerson, Roles: []server.Role{server.RoleAdmin}}, "/")
+	if err != nil && !errors.Is(err, server.ErrNotLoopback) {
+		return ready, err
+	}
+	return ready, demoRuns(ctx, r.Executor)
+}
+
+// demoKey makes a new admin key, and ends that of the demo before: nobody has it any more.
+func demoKey(ctx context.Context, credentials store.Credentials) (string, error) {
+	old, err := credentials.Credentials(ctx, demoAccount)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range old {
+		if c.Name == demoPerson && c.Expires.IsZero() && c.Revoked.IsZero() { // sessions of browsers end by themselves
+			if err := revokeKey(ctx, credentials, demoAccount, c.ID); err != nil {
+				return "", err
+			}
+		}
+	}
+	key, kept, err := server.NewKey(demoAccount, demoPerson, server.RoleAdmin, time.Time{})
+	if err != nil {
+		return "", err
+	}
+	return key, addKey(ctx, credentials, kept)
+}
+
+// demoRun is a run that is there when the demo begins.
+type demoRun struct {
+	key, graph, input string
+	answers           []string // by ann
+	cancelled         bool
+	parked            bool // it comes to nothing by itself
+}
+
+// demoStory is one run in each state in which a run can be found.
+var demoStory = []demoRun{
+	{key: "article-tea", graph: "inproc:content-review", input: `{"topic":"tea"}`},
+	{key: "article-coffee", graph: "inproc:content-review", input: `{"topic":"coffee"}`, answers: []string{`{"action":"revise","feedback":"a picture"}`}},
+	{key: "article-cocoa", graph: "inproc:content-review", input: `{"topic":"cocoa"}`, answers: []string{`{"action":"approve"}`}},
+	{key: "article-mud", graph: "inproc:content-review", input: `{"topic":"mud"}`, answers: []string{`{"action":"reject","feedback":"nobody drinks it"}`}},
+	{key: "article-milk", graph: "inproc:content-review", input: `{"topic":"milk"}`, cancelled: true},
+	{key: "drop-users", graph: "inproc:drop-table", input: `{"name":"users","rows":48213}`},
+	{key: "drop-sessions", graph: "inproc:drop-table", input: `{"name":"sessions","rows":7}`, answers: []string{`{"verb":"approve"}`}},
+	{key: "drop-invoices", graph: "inproc:drop-table", input: `{"name":"invoices","rows":9120}`, answers: []string{`{"verb":"reject","reason":"we need them"}`}},
+	// The machine does not work: fermata store retry demo poster-sale lets it go on.
+	{key: "poster-sale", graph: "press:poster", input: `{"text":"Everything must go"}`, parked: true},
+	// An agent elsewhere asked, and nobody answers it in time.
+	{key: "refund-4711", graph: "external:request", input: `{"kind":"refund","data":{"order":4711,"amount":20},"answerSchema":{"type":"boolean"},"timeout":1}`},
+}
+
+// demoRuns starts the runs of the story that are not there yet. Whatever became of the others since stays as it is.
+func demoRuns(ctx context.Context, e *executor.Executor) error {
+	for _, run := range demoStory {
+		_, err := e.GetRun(ctx, demoAccount, run.key)
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, executor.ErrRunNotFound) {
+			err = run.play(ctx, e)
+		}
+		if err != nil {
+			return fmt.Errorf("the sample %s: %w", run.key, err)
+		}
+	}
+	return nil
+}
+
+func (run demoRun) play(ctx context.Context, e *executor.Executor) error {
+	begin := executor.RunRequest{Account: demoAccount, StateKey: run.key, Graph: run.graph, Input: json.RawMessage(run.input)}
+	if run.parked {
+		begin.Wait = -1
+	}
+	_, err := e.Run(ctx, begin)
+	if _, pending := errors.AsType[*executor.PendingError](err); run.parked && pending {
+		return run.waitParked(ctx, e)
+	}
+	if err != nil {
+		return err
+	}
+	for n, answer := range run.answers {
+		if err := run.answer(ctx, e, fmt.Sprintf("demo-%s-%d", run.key, n+1), answer); err != nil {
+			return err
+		}
+	}
+	if run.cancelled {
+		return e.Cancel(ctx, demoAccount, run.key, desk.From{Actor: desk.PersonActor("ann", "")})
+	}
+	return nil
+}
+
+// rests waits until a run is parked, and the executor has done with it.
+func (run demoRun) waitParked(ctx context.Context, e *executor.Executor) error {
+	for {
+		view, err := e.GetRun(ctx, demoAccount, run.key)
+		if err != nil || view.Status == store.StatusParked && e.Stats().Running == 0 {
+			return err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// answer answers the question that is open.
+func (run demoRun) answer(ctx context.Context, e *executor.Executor, id, answer string) error {
+	view, err := e.GetRun(ctx, demoAccount, run.key)
+	if err != nil {
+		return err
+	}
+	targets := make(map[string]executor.Answer)
+	for _, q := range view.Interrupts {
+		if q.State == store.InterruptPending {
+			targets[q.ID] = executor.Answer{Value: json.RawMessage(answer), Shown: q.ShownDigest}
+		}
+	}
+	_, err = e.Run(ctx, executor.RunRequest{Account: demoAccount, StateKey: run.key, ResumeID: id, Actor: "ann", Via: "demo", Targets: targets})
+	return err
+}
+
+// announce says that it is ready: for programs on exactly one line.
+func (d demoReady) announce(p *program, data string) {
+	if p.json {
+		_ = json.NewEncoder(p.out).Encode(d)
+		return
+	}
+	link := "(there is none: others can reach this address)"
+	if d.signInLink != "" {
+		link = d.signInLink
+	}
+	// What is indented can be typed.
+	fmt.Fprintf(p.out, `Fermata is ready at %[1]s; everything is kept in %[3]s. End it with Ctrl-C.
+
+Your browser signs in with this link:
+%[4]s
+
+In another terminal, what people are asked, and one question more:
+
+  export FERMATA_URL=%[1]s FERMATA_TOKEN=%[2]s
+  %[5]s inbox
+  %[5]s run inproc:content-review '{"topic":"tea"}'
+
+Or without any client:
+
+  curl -s $FERMATA_URL/api/v1/ai/chat -H "Authorization: Bearer $FERMATA_TOKEN" -H 'Content-Type: application/json' \
+    -d '{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"tea"}}'
+  curl -s $FERMATA_URL/api/v1/ai/chat -H "Authorization: Bearer $FERMATA_TOKEN" -H 'Content-Type: application/json' \
+    -d '{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}'
+
+`, d.URL, d.Token, data, link, programName())
+}
+
+// programName is how this program is called in any terminal: by its name if it is on the path, as it is not after make demo.
+func programName() string {
+	self, err := os.Executable()
+	if err != nil {
+		return filepath.Base(os.Args[0])
+	}
+	found, _ := exec.LookPath(filepath.Base(self))
+	if a, err := os.Stat(found); err == nil {
+		if b, err := os.Stat(self); err == nil && os.SameFile(a, b) {
+			return filepath.Base(self)
+		}
+	}
+	if strings.ContainsAny(self, " '") {
+		return "'" + strings.ReplaceAll(self, "'", `'\''`) + "'"
+	}
+	return self
+}

@@ -1,0 +1,139 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/policy/grant"
+)
+
+type grantsCreate struct {
+	actionFlags
+	For    desk.Duration     `required:"" help:"For how long, as 8h or 30d; the policy may allow less." placeholder:"DURATION"`
+	Uses   int               `required:"" help:"How often it can be used."`
+	Budget string            `help:"How much all uses may come to, of cost as the policy tells it or of a whole number in the arguments: cost=5000, or /cents=5000." placeholder:"OF=MAX"`
+	Relax  map[string]string `help:"Arguments that may differ, by JSON pointer, as JSON: /path='{\"op\":\"prefix\",\"value\":\"s3://b/\"}'." placeholder:"POINTER=JSON"`
+}
+
+// Run has a yes remembered.
+func (c *grantsCreate) Run(ctx context.Context, p *program) error {
+	terms := api.CreateGrant{Seconds: int64(time.Duration(c.For).Seconds()), Uses: c.Uses}
+	if terms.Seconds < 1 || terms.Uses < 1 {
+		return usage("--for and --uses: at least a second, and once")
+	}
+	var err error
+	if terms.Budget, err = parseBudget(c.Budget); err != nil {
+		return err
+	}
+	if len(c.Relax) > 0 {
+		relax := make(map[string]json.RawMessage, len(c.Relax))
+		for pointer, text := range c.Relax {
+			if !json.Valid([]byte(text)) {
+				return usage("--relax: what stands behind %s is no JSON", pointer)
+			}
+			relax[pointer] = json.RawMessage(text)
+		}
+		data, err := json.Marshal(relax)
+		if err != nil {
+			return err
+		}
+		terms.Relax = data
+	}
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	made, err := to.CreateGrant(ctx, c.ID, terms)
+	if err != nil {
+		return err
+	}
+	return p.print(made, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s, at most %d times until %s%s\n", made.ID, oneLine(made.Tool), made.MaxUses, made.Until.Format(time.RFC3339), budgetText(made))
+	})
+}
+
+// parseBudget reads what all uses of a grant may come to; "" is no bound.
+func parseBudget(text string) (*api.Budget, error) {
+	if text == "" {
+		return nil, nil
+	}
+	cut := strings.LastIndex(text, "=") // a pointer may have one in it
+	if cut < 1 {
+		return nil, usage("--budget is of something and has an end, as cost=5000 or /cents=5000")
+	}
+	most, err := strconv.ParseInt(text[cut+1:], 10, 64)
+	if err != nil || most < 0 {
+		return nil, usage("--budget: %q is no whole number from 0 on", text[cut+1:])
+	}
+	of := text[:cut]
+	if of != grant.Cost && !strings.HasPrefix(of, "/") {
+		return nil, usage("--budget: %q is neither cost nor a JSON pointer, as /%s", of, of)
+	}
+	return &api.Budget{Field: of, Max: most}, nil
+}
+
+// budgetText says how much of its budget a grant has used up.
+func budgetText(g api.Grant) string {
+	if g.Budget == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %d of %d spent (%s)", g.Spent, g.Budget.Max, oneLine(g.Budget.Field))
+}
+
+type grantsCommands struct {
+	List   grantsList   `cmd:"" default:"1" help:"List what is remembered."`
+	Revoke grantsRevoke `cmd:"" help:"Have people asked again."`
+}
+
+type grantsList struct{ remote }
+
+// Run lists what is remembered.
+func (c *grantsList) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	list, err := to.Grants(ctx)
+	if err != nil {
+		return err
+	}
+	if list == nil {
+		list = []api.Grant{}
+	}
+	return p.print(list, func(w io.Writer) {
+		if len(list) == 0 {
+			fmt.Fprintln(w, "nothing is remembered")
+		}
+		for _, g := range list {
+			state := "until " + g.Until.Format(time.RFC3339)
+			if g.Revoked != nil {
+				state = "revoked " + g.Revoked.Format(time.RFC3339)
+			}
+			fmt.Fprintf(w, "%s  %s  by %s  used %d of %d%s  %s\n  %s\n", g.ID, oneLine(g.Tool), oneLine(g.By), g.Uses, g.MaxUses, budgetText(g), state, oneLine(string(g.Args)))
+		}
+	})
+}
+
+type grantsRevoke struct {
+	remote
+	ID string `arg:"" help:"The id of the grant."`
+}
+
+// Run takes a grant back.
+func (c *grantsRevoke) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	if err := to.RevokeGrant(ctx, c.ID); err != nil {
+		return err
+	}
+	return p.print(map[string]string{"revoked": c.ID}, func(w io.Writer) { fmt.Fprintln(w, "people are asked again") })
+}

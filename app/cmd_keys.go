@@ -1,0 +1,167 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/server"
+	"github.com/fermata-go/fermata/store"
+)
+
+type keysCommands struct {
+	Create keysCreate `cmd:"" help:"Make an API key. It is shown once."`
+	List   keysList   `cmd:"" help:"The API keys of an account."`
+	Revoke keysRevoke `cmd:"" help:"End an API key, at once and for ever."`
+}
+
+type keysCreate struct {
+	storeFlags
+	Account string        `arg:"" help:"Whose runs it reaches."`
+	Name    string        `arg:"" help:"Who uses it, as it stands in records."`
+	Role    string        `arg:"" enum:"agent,approver,auditor,admin" help:"agent, approver, auditor or admin."`
+	For     desk.Duration `help:"How long it is good, as 8h or 90d; for ever by default." placeholder:"DURATION"`
+}
+
+// keyRow is an API key for programs.
+type keyRow struct {
+	ID        string     `json:"id"`
+	Account   string     `json:"account"`
+	Name      string     `json:"name"`
+	Role      string     `json:"role"`
+	State     string     `json:"state,omitempty"` // good, revoked or expired
+	Key       string     `json:"key,omitempty"`   // shown once
+	CreatedAt *time.Time `json:"createdAt,omitempty"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	RevokedAt *time.Time `json:"revokedAt,omitempty"`
+}
+
+func keyRowOf(c store.Credential) keyRow {
+	moment := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	row := keyRow{ID: c.ID, Account: c.Account, Name: c.Name, Role: c.Role, State: "good", CreatedAt: moment(c.Created), ExpiresAt: moment(c.Expires), RevokedAt: moment(c.Revoked)}
+	switch {
+	case row.RevokedAt != nil:
+		row.State = "revoked"
+	case row.ExpiresAt != nil && row.ExpiresAt.Before(time.Now()):
+		row.State = "expired"
+	}
+	return row
+}
+
+// Run makes a key.
+func (c *keysCreate) Run(ctx context.Context, p *program) error {
+	return c.withStore(ctx, func(s store.Store) error {
+		var expires time.Time
+		if c.For < 0 { // it would be good for ever
+			return usage("--for %s is over already", c.For)
+		}
+		if c.For > 0 {
+			expires = time.Now().Add(time.Duration(c.For))
+		}
+		key, kept, err := server.NewKey(c.Account, c.Name, server.Role(c.Role), expires)
+		if err != nil {
+			return &usageError{err}
+		}
+		if err := addKey(ctx, s, kept); err != nil {
+			return err
+		}
+		row := keyRowOf(kept)
+		row.Key, row.State = key, ""
+		err = p.print(row, func(w io.Writer) { fmt.Fprintln(w, key) })
+		if err != nil { // it is shown once, and nobody has it, or somebody has half of it
+			err = errors.Join(err, revokeKey(context.WithoutCancel(ctx), s, kept.Account, kept.ID))
+		}
+		return err
+	})
+}
+
+// addKey adds a key, and a line about it to the log of its account.
+func addKey(ctx context.Context, s store.Credentials, key store.Credential) error {
+	line, err := operatorAudit(key.Account, audit.APIKeyMade{Key: key.ID, Name: key.Name, Role: key.Role, Until: audit.TimestampOf(key.Expires)})
+	if err != nil {
+		return &usageError{err}
+	}
+	return s.AddCredential(ctx, key, line)
+}
+
+// revokeKey revokes a key or a session, and adds a line about it to the log of its account.
+func revokeKey(ctx context.Context, s store.Credentials, account, id string) error {
+	var did audit.Body = audit.APIKeyRevoked{Key: id}
+	if server.IsSession(id) {
+		did = audit.SessionEnded{Session: id}
+	}
+	line, err := operatorAudit(account, did)
+	if err != nil {
+		return &usageError{err}
+	}
+	return s.RevokeCredential(ctx, account, id, line)
+}
+
+type keysList struct {
+	storeFlags
+	Account  string `arg:"" help:"Whose."`
+	Sessions bool   `help:"The sessions of people who signed in with a browser, in the place of keys."`
+}
+
+// Run lists keys.
+func (c *keysList) Run(ctx context.Context, p *program) error {
+	return c.withStore(ctx, func(s store.Store) error {
+		list, err := s.Credentials(ctx, c.Account)
+		if err != nil {
+			return err
+		}
+		rows := []keyRow{}
+		for _, k := range list {
+			if server.IsSession(k.ID) == c.Sessions {
+				rows = append(rows, keyRowOf(k))
+			}
+		}
+		return p.print(rows, func(w io.Writer) {
+			fmt.Fprintln(w, "ID\tNAME\tROLE\tCREATED\tSTATE")
+			for _, r := range rows {
+				state := r.State
+				switch state {
+				case "revoked":
+					state += " " + ago(*r.RevokedAt)
+				case "expired":
+					state += " " + ago(*r.ExpiresAt)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, oneLine(r.Name), r.Role, r.CreatedAt.Local().Format(time.DateTime), state)
+			}
+		})
+	})
+}
+
+type keysRevoke struct {
+	storeFlags
+	Account string `arg:"" help:"Whose."`
+	ID      string `arg:"" help:"The id of the key, or of a session, as fermata keys list shows it."`
+}
+
+// Run ends a key.
+func (c *keysRevoke) Run(ctx context.Context, p *program) error {
+	return c.withStore(ctx, func(s store.Store) error {
+		err := revokeKey(ctx, s, c.Account, c.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("%w %q of %s; fermata keys list has the ids", errKeyNotFound, c.ID, c.Account)
+		}
+		if err != nil {
+			return err
+		}
+		row := struct {
+			ID      string `json:"id"`
+			Account string `json:"account"`
+			State   string `json:"state"`
+		}{c.ID, c.Account, "revoked"}
+		return p.print(row, func(w io.Writer) { fmt.Fprintf(w, "%s\t%s\n", row.State, row.ID) })
+	})
+}

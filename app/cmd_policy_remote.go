@@ -1,0 +1,104 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/app/tui"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/policy/replay"
+)
+
+type policySimulate struct {
+	remote
+	Policy string `arg:"" help:"The file of rules."`
+	Inputs string `help:"Recorded actions, one to a line." placeholder:"FILE"`
+	Replay string `help:"Judge what the server has ruled for so long, as 30d." placeholder:"SPAN"`
+}
+
+// Run judges recorded actions: those of a file, which are counted, or those of a server, which are compared with what was ruled.
+func (c *policySimulate) Run(ctx context.Context, p *program) error {
+	switch {
+	case (c.Inputs == "") == (c.Replay == ""):
+		return usage("either --inputs with a file of recorded actions, or --replay to ask the server about its own")
+	case c.Inputs != "":
+		return c.simulateFile(p)
+	}
+	return c.replay(ctx, p)
+}
+
+func (c *policySimulate) replay(ctx context.Context, p *program) error {
+	var span policy.Duration
+	if err := span.UnmarshalText([]byte(c.Replay)); err != nil || time.Duration(span) < time.Second {
+		return usage("--replay %s is no span of time, as 30d or 12h", c.Replay)
+	}
+	if _, err := loadPolicy(c.Policy, policy.Options{UnknownFields: policy.OptionalFields}); err != nil { // so that mistakes are told with the name of the file
+		return err
+	}
+	text, err := readFile(c.Policy)
+	if err != nil {
+		return err
+	}
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	raw, err := to.ReplayPolicy(ctx, api.ReplayPolicy{Policy: string(text), Seconds: int64(time.Duration(span) / time.Second)})
+	if err != nil {
+		return err
+	}
+	var past replay.HistoryReport
+	if err := json.Unmarshal(raw, &past); err != nil {
+		return err
+	}
+	var said strings.Builder
+	if err := past.Print(&said); err != nil {
+		return err
+	}
+	if err := p.print(past, func(w io.Writer) { fmt.Fprint(w, escapeControls(said.String())) }); err != nil {
+		return err
+	}
+	if past.Weakens() {
+		return fmt.Errorf("%w: %s would have let more through", errNeedsAttention, c.Policy)
+	}
+	return nil
+}
+
+type policyShow struct {
+	remote
+	Digest string `arg:"" optional:"" help:"Which policy, as requests and the audit log name it; without one, the policy in force."`
+}
+
+// Run shows what a policy said; a file or a pipe gets it byte for byte, so that its digest is the same.
+func (c *policyShow) Run(ctx context.Context, p *program) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	if c.Digest == "" {
+		rules, err := to.Policy(ctx)
+		if err != nil {
+			return err
+		}
+		if c.Digest = rules.Digest; c.Digest == "" {
+			return errNoPolicy
+		}
+	}
+	text, err := to.PolicyText(ctx, c.Digest)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return json.NewEncoder(p.out).Encode(text)
+	}
+	if tui.IsTerminal(p.out) {
+		text.Text = escapeControls(text.Text)
+	}
+	_, err = io.WriteString(p.out, text.Text)
+	return err
+}

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/desk/routefile"
+)
+
+type routesCommands struct {
+	Check    routesCheck    `cmd:"" help:"Say what is wrong with a file of routes."`
+	Simulate routesSimulate `cmd:"" help:"Say who would be told when, if nobody did anything."`
+}
+
+// loadRoutes reads a file of routes, in its order.
+func loadRoutes(file string) ([]desk.Route, error) {
+	text, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	routes, err := routefile.Parse(text)
+	return routes, fileErrorIn(file, err)
+}
+
+type routesCheck struct {
+	File string `arg:"" help:"The file of routes."`
+}
+
+// routesReport is a file of routes, for programs. What is wrong is an error.
+type routesReport struct {
+	File   string       `json:"file"`
+	Routes []desk.Route `json:"routes"`
+}
+
+// Run reads a file, and says everything that is wrong with it at once.
+func (c *routesCheck) Run(p *program) error {
+	routes, err := loadRoutes(c.File)
+	if err != nil {
+		return err
+	}
+	return p.print(routesReport{c.File, routes}, func(w io.Writer) {
+		for _, r := range routes {
+			fmt.Fprintf(w, "%s\t%d steps\tends %s after the asking\n", oneLine(r.Name), len(r.Steps), r.Steps[len(r.Steps)-1].At)
+		}
+		fmt.Fprintf(w, "%s is good\n", c.File)
+	})
+}
+
+type routesSimulate struct {
+	File  string `arg:"" help:"The file of routes."`
+	Route string `arg:"" optional:"" help:"Only this one."`
+	At    string `help:"When it is asked: 2026-11-16T23:00:00Z, or 2026-11-16 23:00 in --zone. Now by default." placeholder:"TIME"`
+	Zone  string `help:"On whose clock times are shown, as Europe/Zurich." default:"Local"`
+}
+
+// planReport is what a route would do, for programs.
+type planReport struct {
+	Route string             `json:"route"`
+	Plan  []desk.PlannedStep `json:"plan"`
+}
+
+// maxPlanned is far more than the steps of a route: one that has more to say is shown up to there.
+const maxPlanned = 200
+
+// Run plays routes through on a clock of their own.
+func (c *routesSimulate) Run(p *program) error {
+	zone, err := time.LoadLocation(c.Zone)
+	if err != nil {
+		return usage("--zone: %q is no time zone", c.Zone)
+	}
+	at, err := parseTime(c.At, zone)
+	if err != nil {
+		return err
+	}
+	routes, err := loadRoutes(c.File)
+	if err != nil {
+		return err
+	}
+	if c.Route != "" {
+		routes = slices.DeleteFunc(routes, func(r desk.Route) bool { return r.Name != c.Route })
+	}
+	if len(routes) == 0 {
+		return usage("%s has no route %q", c.File, c.Route)
+	}
+	var plans []planReport
+	for _, r := range routes {
+		plan, err := desk.Simulate(r, at, maxPlanned)
+		if err != nil {
+			return fileErrorIn(c.File, err)
+		}
+		plans = append(plans, planReport{r.Name, plan})
+	}
+	return p.print(plans, func(w io.Writer) {
+		for _, one := range plans {
+			fmt.Fprintf(w, "%s, asked on %s\n%s", escapeControls(one.Route), at.In(zone).Format("Mon 2006-01-02 15:04 MST"), escapeControls(desk.FormatPlan(one.Plan, zone)))
+		}
+	})
+}
+
+// parseTime is a time that somebody wrote; now if they wrote none.
+func parseTime(text string, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Now().Truncate(time.Minute), nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	at, err := time.ParseInLocation("2006-01-02 15:04", text, zone)
+	if err != nil {
+		return at, usage("%q is no time: write it as 2026-11-16T23:00:00Z, or as %q", text, "2026-11-16 23:00")
+	}
+	return at, nil
+}

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+const twoRoutes = `
+routes:
+- name: day
+  regions:
+  - {name: ch, zone: Europe/Zurich, hours: [{days: [mon, tue, wed, thu, fri], from: "09:00", to: "18:00"}], channel: "slack:C0CH"}
+  steps: [{at: 0s, notify: [region]}, {at: 7d, expire: stale}]
+- name: night
+  steps: [{at: 0s, notify: [inbox]}, {at: 2h, page: ["oncall:db"]}, {at: 12h, expire: stale}]
+`
+
+func TestRoutes_Check(t *testing.T) {
+	writeFiles(t, map[string]string{
+		"routes.yaml": twoRoutes,
+		"bad.yaml":    "routes:\n- {name: a, steps: [{at: 0s, notify: [nowhere]}]}\n- {name: a, steps: [{at: 1h, expire: stale}, {at: 0s, notify: [inbox]}]}\n",
+	})
+	for _, c := range []struct {
+		args string
+		code int
+		want []string
+	}{
+		{"routes check routes.yaml", exitOK, []string{"day", "2 steps", "ends 12h after the asking", "routes.yaml is good"}},
+		{"routes check bad.yaml", exitUsage, []string{"bad.yaml", `"nowhere" is no target`, "there twice", "put them in order"}},
+		{"routes check none.yaml", exitUsage, []string{"none.yaml"}},
+		{"routes simulate routes.yaml day --at 2026-11-14T12:00:00Z --zone UTC", exitOK, []string{"day, asked on Sat 2026-11-14 12:00 UTC", "Mon 2026-11-16 08:00 UTC  +44h", "notify  slack:C0CH"}},
+		{"routes simulate routes.yaml night --at 2026-11-14T12:00:00Z --zone Asia/Tokyo", exitOK, []string{"Sat 2026-11-14 23:00 JST  +2h       page    oncall:db"}},
+		{"routes simulate routes.yaml dusk", exitUsage, []string{`no route "dusk"`}},
+		{"routes simulate routes.yaml --at soon", exitUsage, []string{`"soon" is no time`}},
+		{"routes simulate routes.yaml --zone Nowhere", exitUsage, []string{"no time zone"}},
+	} {
+		code, out, errOut := call(t, strings.Fields(c.args)...)
+		for _, want := range c.want {
+			if code != c.code || !strings.Contains(out+errOut, want) {
+				t.Errorf("fermata %s: %d, no %q in\n%s%s", c.args, code, want, out, errOut)
+			}
+		}
+	}
+}
+
+// A time without a zone is one of the clock that is shown.
+func TestRoutesSimulate_UsesTheZone(t *testing.T) {
+	writeFiles(t, map[string]string{"routes.yaml": twoRoutes})
+	code, out, errOut := call(t, "routes", "simulate", "routes.yaml", "--at", "2026-11-16 23:00", "--zone", "Asia/Tokyo", "--json")
+	var plans []planReport
+	if err := json.Unmarshal([]byte(out), &plans); err != nil || code != exitOK || len(plans) != 2 {
+		t.Fatal(code, out, errOut, err)
+	}
+	if got := plans[1].Plan[0].At.Format("15:04"); plans[1].Route != "night" || got != "14:00" {
+		t.Errorf("%s begins at %s", plans[1].Route, got)
+	}
+}

@@ -1,0 +1,267 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/seal"
+	"github.com/fermata-go/fermata/server"
+)
+
+type serveCommand struct {
+	storeFlags
+	Addr string `help:"Where to listen, in the place of listen.addr." placeholder:"HOST:PORT"`
+}
+
+// Run serves until somebody ends it.
+func (c *serveCommand) Run(ctx context.Context, p *program) error {
+	settings, err := c.settings("listen.addr", c.Addr)
+	if err != nil {
+		return err
+	}
+	log := logger(p, settings.Log)
+	for _, warning := range settings.Warnings {
+		log.Warn(warning)
+	}
+	if err := p.tryStart(ctx, settings); err != nil {
+		return err
+	}
+	r, err := start(ctx, p, settings, log)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "url", r.url, "metrics", r.metricsURL, "version", version())
+	return r.serve(ctx)
+}
+
+func logger(p *program, c config.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.Level)) // the settings have only such words
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(p.err, options))
+	}
+	return slog.New(slog.NewTextHandler(p.err, options))
+}
+
+// runningServer is a server at work.
+type runningServer struct {
+	*executor.Executor
+	settings *config.Config
+	server   *server.Server
+	store    closableStore
+	log      *slog.Logger
+	url      string
+
+	metricsURL  string // "" if there are none
+	listeners   []httpListener
+	tracing     tracing
+	policyFiles *policyFiles
+}
+
+// start opens everything and listens. Nothing is served yet.
+func start(ctx context.Context, p *program, c *config.Config, log *slog.Logger) (*runningServer, error) {
+	k := storeSettings{c, log}
+	if err := k.checkMigrated(ctx); err != nil {
+		return nil, err
+	}
+	file, _, err := k.openKeyRing(k.isNew())
+	if err != nil {
+		return nil, err
+	}
+	st, err := k.open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	r := &runningServer{settings: c, store: st, log: log}
+	if err := r.wire(p, file, log); err != nil {
+		return nil, errors.Join(err, r.close(context.WithoutCancel(ctx)))
+	}
+	return r, nil
+}
+
+// ready refuses a store whose schema has to be changed, if only fermata migrate may do that.
+func (k storeSettings) checkMigrated(ctx context.Context) error {
+	if k.Store.Migrate {
+		return nil
+	}
+	applied, known, err := k.version(ctx)
+	if err == nil && applied < len(known) {
+		err = fmt.Errorf("the schema of the store is at %d, and this program needs %d: run fermata migrate (store.migrate is false)", applied, len(known))
+	}
+	return err
+}
+
+func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) error {
+	c := r.settings
+	providers, err := p.providers(c)
+	if err != nil {
+		return err
+	}
+	if r.tracing, err = newTracing(context.Background(), c.Tracing, log); err != nil {
+		return err
+	}
+	// To the executor, 0 is the default: never to expire, and to keep nothing back, are below that.
+	timeout, saveDelay := cmp.Or(c.Runs.Timeout, -1), cmp.Or(c.Runs.SaveDelay, -1)
+	files, sitting, err := openPolicyFiles(context.Background(), c.Desk)
+	if err != nil {
+		return err
+	}
+	r.policyFiles, sitting.Notify = files, p.notify
+	auditing, err := auditConfig(c.Audit)
+	if err != nil {
+		return err
+	}
+	r.Executor, err = executor.New(executor.Config{
+		Desk: sitting, Audit: auditing, Store: r.store, Sealer: file, Providers: providers, RequestTimeout: timeout, Retention: c.Runs.Retention, Workers: c.Runs.Workers,
+		Lease: c.Runs.Lease, SaveDelay: saveDelay, Wait: c.Runs.Wait, MaxAttempts: c.Runs.MaxAttempts, Log: log, Tracer: r.tracing.tracer(),
+	})
+	if err != nil {
+		return err
+	}
+	r.server, err = server.New(server.Config{
+		Executor: r.Executor, Auth: server.Keys(r.store), Log: log, Version: version(), Tracer: r.tracing.tracer(),
+		Limits: serverLimits(c.Limits), PolicyStatus: files.Status,
+		SignIn: &server.SignIn{Credentials: r.store, Sealer: file, OIDC: oidcConfig(c.Auth.OIDC), Lifetime: c.Auth.Session.Lifetime, IdleTimeout: c.Auth.Session.IdleTimeout},
+	})
+	if err != nil {
+		return err
+	}
+	return r.listen(log)
+}
+
+// auditConfig opens what checkpoints are signed with and written to.
+func auditConfig(c config.Audit) (a executor.AuditConfig, err error) {
+	a.SignEvery, a.CheckEvery = c.Sign.Every, c.Check.Every
+	if c.Sign.Key != "" {
+		if a.Key, err = audit.OpenOrCreateKey(c.Sign.Key); err != nil {
+			return a, &fileError{fmt.Errorf("audit.sign.key: %w", err)}
+		}
+	}
+	if c.Sign.Dir != "" {
+		if a.CheckpointDir, err = audit.OpenCheckpointDir(c.Sign.Dir); err != nil {
+			return a, &fileError{fmt.Errorf("audit.sign.dir: %w", err)}
+		}
+	}
+	return a, nil
+}
+
+func serverLimits(l config.Limits) server.Limits {
+	return server.Limits{
+		Body: l.Body, Rate: l.Rate, Burst: l.Burst, InFlight: l.InFlight, Concurrency: l.Concurrency, Streams: l.Streams, IdleConns: l.IdleConns, OpenRequests: l.OpenRequests, ActiveRuns: l.ActiveRuns,
+		BodyTimeout: l.BodyTimeout, WriteTimeout: l.WriteTimeout, Heartbeat: l.Heartbeat, AuthRecheck: l.AuthRecheck,
+	}
+}
+
+// oidcConfig is the identity provider of the settings; nil if there is none.
+func oidcConfig(c config.OIDC) *server.OIDC {
+	if c.Issuer == "" {
+		return nil
+	}
+	roles := make(map[string][]server.Role)
+	for group, names := range c.Roles {
+		for _, name := range names {
+			roles[group] = append(roles[group], server.Role(name))
+		}
+	}
+	classes := make(map[string]desk.Auth)
+	for acr, strength := range c.ACR {
+		classes[acr] = desk.Auth(strength)
+	}
+	return &server.OIDC{
+		ACR: classes, Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.ClientSecret.Reveal(), RedirectURL: c.RedirectURL, Scopes: c.Scopes,
+		GroupsClaim: c.GroupsClaim, Roles: roles, Account: c.Account, AccountClaim: c.AccountClaim, PrincipalClaim: c.PrincipalClaim, Audience: c.Audience,
+	}
+}
+
+// listen opens the doors.
+func (r *runningServer) listen(log *slog.Logger) error {
+	c := r.settings
+	main, err := listen("listen.addr", c.Listen.Addr, r.server, c.Listen, log)
+	if err != nil {
+		return err
+	}
+	main.listener = r.server.LimitIdleConns(main.http, main.listener)
+	r.listeners, r.url = append(r.listeners, main), main.url
+	if c.Metrics.Addr == config.Off {
+		return nil
+	}
+	plain := c.Listen
+	plain.TLS = config.TLS{}
+	metrics, err := listen("metrics.addr", c.Metrics.Addr, r.operatorHandler(), plain, log)
+	switch {
+	case err == nil:
+		r.listeners, r.metricsURL = append(r.listeners, metrics), metrics.url+"/metrics"
+	case c.From("metrics.addr") == "": // nobody asked for it
+		log.Warn("there are no metrics: the default address is taken; say another one, or off", "key", "metrics.addr", "addr", c.Metrics.Addr)
+	default:
+		return err
+	}
+	return nil
+}
+
+// watched is what operators and their programs look at. It has a door of its own, which they can keep shut for others.
+func (r *runningServer) operatorHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", r.server.Metrics())
+	mux.Handle("GET /healthz", r.server)
+	mux.Handle("GET /readyz", r.server)
+	return mux
+}
+
+// serve serves until ctx ends, and then lets what is under way end.
+func (r *runningServer) serve(ctx context.Context) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	r.StartWorkers()
+	var work sync.WaitGroup
+	work.Go(func() { r.policyFiles.watch(ctx, r.log) })
+	failed := make(chan error, len(r.listeners))
+	for _, d := range r.listeners {
+		work.Go(func() { failed <- d.serve() })
+	}
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	end()
+	r.log.Info("ending: no new work is taken", "drainTimeout", r.settings.Listen.DrainTimeout)
+	err = errors.Join(err, r.close(context.WithoutCancel(ctx)))
+	work.Wait()
+	r.log.Info("ended")
+	return err
+}
+
+// close ends everything. The executor first: whoever waits for an outcome gets it, or hears that it is under way.
+func (r *runningServer) close(ctx context.Context) error {
+	patience, cancel := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout)
+	defer cancel()
+	farewell, gone := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout+time.Second) // for those who hear only now that it is under way
+	defer gone()
+	var errs []error
+	if r.Executor != nil {
+		errs = append(errs, r.Stop(patience))
+	}
+	for _, d := range r.listeners {
+		d.close(farewell)
+	}
+	if err := r.tracing.close(patience); err != nil {
+		r.log.Warn("the last traces could not be sent", "err", err)
+	}
+	return errors.Join(append(errs, r.store.Close())...)
+}
+
+// addrOf is where the main door is.
+func (r *runningServer) mainAddr() net.Addr { return r.listeners[0].listener.Addr() }

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// What the pages tell people to type is there: the commands that they name, and the flags of these. What stands in a block of commands can be typed as it is.
+func TestDocs_CommandsParse(t *testing.T) {
+	parser := model(t)
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range append(pages, "../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range fenced(string(text)) {
+			for line := range strings.Lines(block.text) {
+				if line, _, _ = strings.Cut(strings.TrimSpace(line), " #"); block.language != "sh" || !strings.HasPrefix(line, "fermata ") {
+					continue
+				}
+				found++
+				line, _, _ = strings.Cut(line, " | ") // what comes behind it is another program
+				if _, err := parser.Parse(shellWords(line)[1:]); err != nil {
+					t.Errorf("%s: %s: %v", filepath.Base(page), line, err)
+				}
+			}
+		}
+		for _, match := range regexp.MustCompile("`(fermata [a-z][^`\n]*)`").FindAllStringSubmatch(string(text), -1) {
+			found++
+			named(t, parser.Model.Node, filepath.Base(page), match[1])
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d commands were found", found)
+	}
+}
+
+// named looks for a command and its flags; what it is to be done with may be left out.
+func named(t *testing.T, at *kong.Node, page, text string) {
+	t.Helper()
+	words := strings.Fields(text)[1:]
+	for len(words) > 0 {
+		i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == words[0] })
+		if i < 0 {
+			break
+		}
+		at, words = at.Children[i], words[1:]
+	}
+	if at.Parent == nil {
+		t.Errorf("%s: %s: there is no such command", page, text)
+		return
+	}
+	for _, word := range words {
+		name, ok := strings.CutPrefix(strings.Trim(word, "[]"), "--")
+		name, _, _ = strings.Cut(name, "=")
+		if ok && !slices.ContainsFunc(slices.Concat(at.AllFlags(true)...), func(f *kong.Flag) bool { return f.Name == name }) {
+			t.Errorf("%s: %s: there is no --%s", page, text, name)
+		}
+	}
+}
+
+// What the demo prints can be copied into another terminal, also where the program is not on the path: after make demo it is in bin.
+func TestDemo_PrintedCommandsParse(t *testing.T) {
+	var out bytes.Buffer
+	demoReady{URL: "http://127.0.0.1:8080", Token: "x"}.announce(&program{out: &out}, ".fermata")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser, typed := model(t), 0
+	for line := range strings.Lines(out.String()) {
+		command, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "  "+self+" ")
+		if !ok {
+			continue
+		}
+		typed++
+		if _, err := parser.Parse(shellWords(command)); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	if typed != 2 {
+		t.Errorf("%d commands can be typed in\n%s", typed, &out)
+	}
+}

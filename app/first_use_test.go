@@ -1,0 +1,377 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/client"
+	"github.com/fermata-go/fermata/internal/pgtest"
+	"github.com/fermata-go/fermata/internal/seal"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/sqlite"
+)
+
+// What somebody meets who does not know the program yet.
+
+func TestFirstUse_OutputSuggestsNextStep(t *testing.T) {
+	call := demo(t, t.TempDir())
+	for what, c := range map[string]struct {
+		args []string
+		exit int
+		says string
+	}{
+		"a run that waits":       {[]string{"run", "inproc:content-review", `{"topic":"tea"}`}, exitOK, "fermata approve|reject|answer REQUEST"},
+		"a graph without prefix": {[]string{"run", "content-review"}, exitNotFound, "inproc:content-review, inproc:drop-table"},
+		"a request that is none": {[]string{"show", "int_x"}, exitNotFound, "your account has nothing of that name\nTry: fermata inbox --all --list\n"},
+		"a run in its place":     {[]string{"approve", "article-tea"}, exitNotFound, "Try: fermata inbox --list\n"},
+		"no such run":            {[]string{"watch", "article-teh"}, exitNotFound, "Try: fermata runs\n"},
+		"no rules":               {[]string{"policy", "show"}, exitNotFound, "the server has no policy"},
+		"a status that is none":  {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
+		"a run that is ended":    {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
+		"a time that is over":    {[]string{"watch", "article-mud", "--timeout=-1s"}, exitUsage, "Try: fermata help watch"}, // it waited for ever
+		"a wrong flag":           {[]string{"keys", "create", "--x"}, exitUsage, "Try: fermata help keys create"},
+		"a wrong input":          {[]string{"run", "x", "{"}, exitUsage, "Try: fermata help run"},
+		"no command":             {[]string{"stroe"}, exitUsage, "Try: fermata help\n"},
+	} {
+		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {
+			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
+		}
+	}
+	id := inboxOf(t, call)["drop-users"].ID
+	if _, out, _ := call("show", id); !strings.Contains(out, "fermata approve|reject|answer "+id) {
+		t.Errorf("show:\n%s", out)
+	}
+}
+
+// A terminal that speaks Latin-1 sends bytes which are no text; the word that was given to a run had other characters than what somebody typed.
+func TestFirstUse_InvalidUTF8IsReported(t *testing.T) {
+	call := demo(t, t.TempDir())
+	id := inboxOf(t, call)["article-tea"].ID
+	for _, args := range [][]string{
+		{"reject", id, "--reason", "gr\xfc\xdfe"},
+		{"answer", id, "{\"action\":\"revise\",\"feedback\":\"gr\xfc\xdfe\"}"},
+		{"run", "inproc:content-review", "{\"topic\":\"tea\"}", "--key=\xff"},
+	} {
+		exit, out, errOut := call(args...)
+		if exit != exitUsage || out != "" || !strings.Contains(errOut, `is not UTF-8`) || !strings.Contains(errOut, `\x`) {
+			t.Errorf("%q: %d\n%s%s", args, exit, out, errOut)
+		}
+	}
+	if r, open := inboxOf(t, call)["article-tea"]; !open || r.ID != id {
+		t.Error("the request was decided")
+	}
+}
+
+// A list that is not all says so; an empty one does, too.
+func TestFirstUse_TruncatedListIsMarked(t *testing.T) {
+	call := demo(t, t.TempDir())
+	for what, c := range map[string]struct {
+		args []string
+		exit int
+		says string
+		more bool
+	}{
+		"some runs":       {[]string{"runs", "--limit", "2"}, exitOK, "", true},
+		"all runs":        {[]string{"runs"}, exitOK, "article-tea", false},
+		"some requests":   {[]string{"inbox", "--limit", "1"}, exitOK, "", true},
+		"very many":       {[]string{"runs", "--limit", "5000"}, exitOK, "article-tea", false},
+		"open ones":       {[]string{"inbox", "--limit", "5000"}, exitOK, "article-tea", false},
+		"no such limit":   {[]string{"runs", "--limit=-1"}, exitUsage, "--limit", false},
+		"nor of requests": {[]string{"inbox", "--limit=0"}, exitUsage, "--limit", false},
+		"no grants":       {[]string{"grants", "list"}, exitOK, "nothing is remembered", false},
+		"no runs":         {[]string{"runs", "--status", "superseded"}, exitOK, "there are no such runs", false},
+		"no keys":         {[]string{"inbox", "--kind", "none"}, exitOK, "nothing is open", false},
+	} {
+		exit, out, errOut := call(c.args...)
+		if exit != c.exit || !strings.Contains(out+errOut, c.says) || strings.Contains(out, "There are more; --limit shows them.") != c.more {
+			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
+		}
+	}
+	for _, list := range []string{"runs", "inbox"} { // a program counted fifty, and took them for all
+		exit, out, errOut := call(list, "--limit", "1", "--json")
+		if exit != exitOK || !json.Valid([]byte(out)) || !strings.Contains(errOut, "There are more; --limit shows them.") {
+			t.Errorf("%s, for programs: %d\n%s%s", list, exit, out, errOut)
+		}
+		if _, _, errOut := call(list, "--json"); errOut != "" {
+			t.Errorf("%s are all, and: %s", list, errOut)
+		}
+	}
+	for _, none := range [][]string{{"runs", "--status", "superseded", "--json"}, {"inbox", "--kind", "none", "--json"}} {
+		if _, out, _ := call(none...); out != "[]\n" { // jq cannot go through null
+			t.Errorf("%s: an empty list is %s", none[0], out)
+		}
+	}
+	if _, out, _ := call("show", inboxOf(t, call)["article-tea"].ID); !strings.Contains(out, "you can  answer, ask") {
+		t.Errorf("it speaks of a command that there is not:\n%s", out)
+	}
+}
+
+// Whoever did not wait for the end hears how to see it.
+func TestFirstUse_PendingRun(t *testing.T) {
+	got := explain(fmt.Errorf("%w: %q", client.ErrPending, "article-7"))
+	if got.Exit != exitPending || got.Detail != `it is recorded, and under way: "article-7"; fermata watch shows what becomes of it` {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestFirstUse_NoServer(t *testing.T) {
+	exit, _, errOut := call(t, "runs", "--token", "x", "--url", "http://127.0.0.1:1")
+	if exit != exitUnavailable || !strings.Contains(errOut, "--url or FERMATA_URL says where it is") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// Whoever starts the demo again has an old key in the other terminal.
+func TestFirstUse_OldKey(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"status":401,"code":"unauthenticated","detail":"send a valid token"}`))
+	}))
+	defer server.Close()
+	exit, _, errOut := call(t, "runs", "--url", server.URL, "--token", "fermata_old")
+	if exit != exitRejected || !strings.Contains(errOut, "each start of fermata demo a new one") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+func TestFirstUse_HelpWithoutCommand(t *testing.T) {
+	if exit, _, errOut := call(t, "help", "stroe"); exit != exitUsage || !strings.HasSuffix(errOut, "Try: fermata help\n") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// Nobody asked, so there is nothing to answer. That is no mistake in the command line.
+func TestReply_WithoutClarification(t *testing.T) {
+	call := demo(t, t.TempDir())
+	id := inboxOf(t, call)["drop-users"].ID
+	if exit, _, errOut := call("reply", id, "yes"); exit != exitConflict || !strings.Contains(errOut, "no question waits for an answer: "+id) {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// What an agent elsewhere calls its run and its question stands in lists. It could end a line and write one of its own, or turn one around.
+func TestLists_OneLinePerItem(t *testing.T) {
+	call := demo(t, t.TempDir())
+	const forged = "a\nint_1  payroll"
+	asks := `{"kind":"refund\u202etnuocca","data":{"text":"x"}}`
+	exit, out, errOut := call("run", "external:request", asks, "--key", forged)
+	if exit != exitOK {
+		t.Fatal(errOut)
+	}
+	lists := out
+	for _, args := range [][]string{{"inbox"}, {"runs"}} {
+		_, out, _ := call(args...)
+		lists += out
+	}
+	if strings.Contains(lists, forged) || strings.Contains(lists, "\u202e") || strings.Count(lists, "a int_1  payroll") != 3 {
+		t.Errorf("%s", lists)
+	}
+}
+
+// On a newcomer's machine something is at 8080 already.
+func TestFirstUse_PortInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	exit, _, errOut := call(t, "demo", "--data", t.TempDir(), "--addr", taken.Addr().String())
+	if exit != exitUnavailable || !strings.Contains(errOut, "--addr 127.0.0.1:0 takes a free port") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// A missing key is refused as a wrong one is, and where to get one is said.
+func TestFirstUse_NoToken(t *testing.T) {
+	t.Setenv("FERMATA_TOKEN", "")
+	exit, _, errOut := call(t, "runs")
+	if exit != exitRejected || !strings.Contains(errOut, "FERMATA_TOKEN") || !strings.Contains(errOut, "fermata keys create") {
+		t.Errorf("%d %s", exit, errOut)
+	}
+}
+
+// A key is shown once. One that was written to a full disk would be good for whoever finds half of it, and nobody would know to end it.
+func TestKeys_RevokedIfOutputFails(t *testing.T) {
+	at := "sqlite:" + filepath.Join(t.TempDir(), "fermata.db")
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	for _, more := range [][]string{nil, {"--json"}} {
+		var errs strings.Builder
+		args := append([]string{"keys", "create", "acme", "bot", "agent", "--store", at}, more...)
+		if exit := run(t.Context(), args, fullDisk{}, &errs); exit == exitOK || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%d %s", exit, errs.String())
+		}
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--store", at); strings.Count(out, "revoked") != 2 || strings.Count(out, "bot") != 2 {
+		t.Error(out)
+	}
+}
+
+// fullDisk is where nothing can be written to.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestKeys_CreateListRevoke(t *testing.T) {
+	at := "sqlite:" + filepath.Join(t.TempDir(), "fermata.db")
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	if exit, out, errOut := call(t, "keys", "create", "acme", "bot", "agent", "--for=-1h", "--store", at); exit != exitUsage || out != "" {
+		t.Errorf("a key that is over before it begins, and was good for ever: %d %s%s", exit, out, errOut)
+	}
+	for text, want := range map[string]int{"90d": exitOK, "8h": exitOK, "90": exitUsage} { // as in every other place
+		if exit, _, errOut := call(t, "keys", "create", "acme", "ann", "approver", "--for", text, "--store", at); exit != want || exit == exitUsage && !strings.Contains(errOut, "30m, 24h or 2d") {
+			t.Errorf("--for %s: %d %s", text, exit, errOut)
+		}
+	}
+	if exit, _, errOut := call(t, "keys", "revoke", "acme", "x", "--store", at); exit != exitNotFound || !strings.Contains(errOut, `there is no key "x" of acme`) {
+		t.Errorf("%d %s", exit, errOut)
+	}
+	var made struct{ ID string }
+	_, out, _ := call(t, "keys", "create", "acme", "bot", "agent", "--store", at, "--json")
+	if err := json.Unmarshal([]byte(out), &made); err != nil {
+		t.Fatal(err)
+	}
+	if exit, out, _ := call(t, "keys", "revoke", "acme", made.ID, "--store", at, "--json"); exit != exitOK || out != `{"id":"`+made.ID+`","account":"acme","state":"revoked"}`+"\n" {
+		t.Errorf("%d %s", exit, out)
+	}
+}
+
+// Who made the key that an agent acts with stands in the log, and who ended it.
+func TestKeys_AreAudited(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	at := "sqlite:" + path
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	var made keyRow
+	_, out, _ := call(t, "keys", "create", "acme", "bot", "agent", "--for", "8h", "--store", at, "--json")
+	if err := json.Unmarshal([]byte(out), &made); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{made.ID, made.ID, "session_1"} { // it ends once, and what there is not does not end
+		call(t, "keys", "revoke", "acme", id, "--store", at)
+	}
+	if exit, _, errOut := call(t, "keys", "create", "acme", strings.Repeat("x", 5000), "agent", "--store", at); exit != exitUsage {
+		t.Errorf("a name that is too long for a log: %d %s", exit, errOut)
+	}
+	_, out, _ = call(t, "audit", "export", "--account", "acme", "--store", at)
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("the log has %q", lines)
+	}
+	for i, want := range []audit.Body{audit.APIKeyMade{Key: made.ID, Name: "bot", Role: "agent", Until: audit.TimestampOf(*made.ExpiresAt)}, audit.APIKeyRevoked{Key: made.ID}} {
+		got, err := audit.Parse([]byte(lines[i]))
+		if err != nil || got.Body != want || got.Actor.Principal != "operator" || got.Actor.Via != "cli" || !strings.HasPrefix(got.Actor.Identity, "os:") {
+			t.Errorf("%s: %v", lines[i], err)
+		}
+	}
+}
+
+// How to end a session stood in docs/auth.md, and nothing said what it is called.
+func TestKeys_SessionsCanBeListedAndRevoked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	at := "sqlite:" + path
+	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
+		t.Fatal(errOut)
+	}
+	s, err := sqlite.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.AddCredential(t.Context(), store.Credential{ID: "session_1", Account: "acme", Name: "ann", Role: "approver", Hash: make([]byte, 32), Expires: time.Now().Add(time.Hour)}, store.Writes{})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--store", at); strings.Contains(out, "session_1") {
+		t.Errorf("it is no key:\n%s", out)
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--sessions", "--store", at); !strings.Contains(out, "session_1  ann   approver") {
+		t.Errorf("%s", out)
+	}
+	if exit, _, errOut := call(t, "keys", "revoke", "acme", "session_1", "--store", at); exit != exitOK {
+		t.Error(errOut)
+	}
+	if _, out, _ := call(t, "keys", "list", "acme", "--sessions", "--store", at); !strings.Contains(out, "revoked") {
+		t.Errorf("%s", out)
+	}
+}
+
+// A folder that is not there was told of as a temporary file in it.
+func TestStore_MissingDirectory(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "none")
+	for _, args := range [][]string{
+		{"serve", "--addr", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(folder, "fermata.db")},
+		{"migrate", "--store", "sqlite:" + filepath.Join(folder, "fermata.db")},
+		{"key", "make", filepath.Join(folder, "fermata.key")},
+	} {
+		if exit, _, errOut := call(t, args...); exit != exitNotFound || !strings.Contains(errOut, "there is no folder "+folder+": make it first") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+	}
+}
+
+// A store that is not there was told of as a key file that is missing, and somebody who has lost a key is in for a bad night.
+func TestStore_Missing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	for _, args := range [][]string{{"store", "retry", "acme", "x"}, {"check"}, {"store", "size"}, {"key", "rotate"}, {"keys", "list", "acme"}} {
+		exit, _, errOut := call(t, append(args, "--store", "sqlite:"+path)...)
+		if exit != exitNotFound || !strings.Contains(errOut, "there is no store "+path+": --store or --config names another one, fermata migrate makes this one") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+	}
+}
+
+// What JSON escapes for browsers is shown to people as it is; what only looks like such an escape stays.
+// To list the keys with a newer program changed the schema under the servers of before, and made one in whatever database the URL named.
+func TestStore_OnlyMigrateAndServersChangeTheSchema(t *testing.T) {
+	old, err := os.ReadFile("../store/sqlite/testdata/version-1.db")
+	path := filepath.Join(t.TempDir(), "fermata.db")
+	if err = errors.Join(err, os.WriteFile(path, old, 0o600), seal.CreateKeyFile(path+".key")); err != nil {
+		t.Fatal(err)
+	}
+	older, none := "sqlite:"+path, pgtest.New(t)
+	for _, args := range [][]string{{"keys", "list", "acme"}, {"audit", "verify", "--account", "acme"}, {"store", "size"}, {"audit", "reconcile", "--account", "acme"}, {"store", "export", "acme"}} {
+		args = append(args, "--key-file", path+".key", "--store")
+		if exit, _, errOut := call(t, append(args, older)...); exit != exitError || !strings.Contains(errOut, "the schema of the store is at 1, and this program needs") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+		if exit, _, errOut := call(t, append(args, none)...); exit != exitNotFound || !strings.Contains(errOut, "there is no store in the schema fermata of that database") {
+			t.Errorf("%v: %d %s", args, exit, errOut)
+		}
+	}
+	if exit, _, errOut := call(t, "check", "--key-file", path+".key", "--store", none); exit != exitNotFound {
+		t.Errorf("check: %d %s", exit, errOut)
+	}
+	for at, was := range map[string]string{older: "was at 1", none: "was at 0"} {
+		if exit, out, errOut := call(t, "migrate", "--dry-run", "--store", at); exit != exitFindings || !strings.Contains(out, was) {
+			t.Errorf("%d %s %s", exit, out, errOut)
+		}
+	}
+}
+
+func TestUnescapeHTML_RestoresCharacters(t *testing.T) {
+	for data, want := range map[string]string{
+		`"Approve \u0026 publish \u003Cnow\u003e"`: `"Approve & publish <now>"`,
+		`"\\u0026 \" \u202e \u00e4"`:               `"\\u0026 \" \u202e \u00e4"`,
+		`"\\\u0026"`:                               `"\\&"`,
+	} {
+		if got := unescapeHTML(json.RawMessage(data)); got != want {
+			t.Errorf("%s is shown as %s", data, got)
+		}
+	}
+}

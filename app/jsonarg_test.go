@@ -1,0 +1,58 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What does not fit on a command line, or is nobody else's business, is read from a file; standard input is in cmd/fermata's json.txtar.
+func TestJSONArg_FromFile(t *testing.T) {
+	call := demo(t, t.TempDir())
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "@" + path
+	}
+	long := strings.Repeat("tea ", 50_000) // Linux takes 128 KiB in a word
+	topic, err := json.Marshal(map[string]string{"topic": long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"no file":             {[]string{"run", "inproc:content-review", "@" + filepath.Join(dir, "none.json")}, "the input: open "},
+		"a folder":            {[]string{"run", "inproc:content-review", "@" + dir}, "is a directory"},
+		"a file, but no JSON": {[]string{"run", "inproc:content-review", write("bad.json", "{")}, "bad.json is no JSON"},
+		"too much":            {[]string{"run", "inproc:content-review", write("huge.json", strings.Repeat(" ", maxJSONArg+1))}, "more than 64 MiB"},
+		"no JSON":             {[]string{"run", "inproc:content-review", "tea"}, "the input is no JSON"},
+		"no name":             {[]string{"run", "inproc:content-review", "@"}, "the input: behind the @ there is no name of a file"},
+	} {
+		if code, out, errOut := call(c.args...); code != exitUsage || !strings.Contains(errOut, c.says) {
+			t.Errorf("%s: %d\n%s%s", what, code, out, errOut)
+		}
+	}
+	if code, out, errOut := call("run", "inproc:content-review", write("topic.json", string(topic)), "--key", "long"); code != exitOK {
+		t.Fatalf("%d\n%.300s%s", code, out, errOut)
+	}
+	held := inboxOf(t, call)["drop-users"] // one of the demo's: its arguments cannot be edited
+	for what, args := range map[string]string{"other arguments": write("args.json", `{"name":"orders","rows":1}`), "no JSON": write("noargs.json", "orders")} {
+		if code, out, errOut := call("approve", held.ID, "--args", args); code == exitOK || what == "no JSON" && !strings.Contains(errOut, "--args: ") || what != "no JSON" && strings.Contains(errOut, "JSON") {
+			t.Errorf("%s: %d\n%s%s", what, code, out, errOut)
+		}
+	}
+	id := inboxOf(t, call)["long"].ID
+	if code, _, errOut := call("answer", id, write("bad.json", "approve")); code != exitUsage || !strings.Contains(errOut, "the answer: ") {
+		t.Errorf("%d %s", code, errOut)
+	}
+	if code, out, errOut := call("answer", id, write("answer.json", `{"action":"approve"}`)); code != exitOK || !strings.Contains(out, "completed") {
+		t.Errorf("%d\n%.300s%s", code, out, errOut)
+	}
+}

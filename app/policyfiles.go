@@ -1,0 +1,203 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fermata-go/fermata/app/config"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/desk/routefile"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/yamlfile"
+	"github.com/fermata-go/fermata/policy"
+	"github.com/fermata-go/fermata/server"
+)
+
+// reloadInterval is how often files of rules and groups are looked at for changes.
+const reloadInterval = 10 * time.Second
+
+// policyFiles are the files that say how people decide. Rules and groups may change while the server runs: what cannot be loaded changes nothing.
+type policyFiles struct {
+	settings  config.Desk
+	groups    *groupsFile
+	rules     *policy.LiveSet // nil: there are none
+	options   policy.Options
+	lastCheck groupCheck // only watch uses it
+	status    atomic.Pointer[server.PolicyStatus]
+}
+
+// Trouble is what is wrong with the files as they are now.
+func (f *policyFiles) Status() server.PolicyStatus {
+	if now := f.status.Load(); now != nil {
+		return *now
+	}
+	return server.PolicyStatus{}
+}
+
+// groupCheck is what became of holding rules to groups.
+type groupCheck struct {
+	set    *policy.Set
+	groups desk.StaticDirectory
+	err    error
+}
+
+// groupsFile is who is in which group, as a file says it.
+type groupsFile struct {
+	file    string
+	current atomic.Pointer[desk.StaticDirectory]
+}
+
+// Member reports whether somebody is in a group now.
+func (d *groupsFile) Member(who, person string) (bool, error) {
+	return d.current.Load().Member(who, person)
+}
+
+// Members lists a group, for the rules that name it.
+func (d *groupsFile) Members(name string) ([]string, bool) {
+	if user, ok := strings.CutPrefix(name, "user:"); ok {
+		return []string{user}, true
+	}
+	members, known := (*d.current.Load())[name]
+	return members, known
+}
+
+// load reads the file again.
+func (d *groupsFile) load() error {
+	members := desk.StaticDirectory{}
+	if d.file != "" {
+		text, err := os.ReadFile(d.file)
+		if err != nil {
+			return err
+		}
+		if members, err = parseGroups(text); err != nil {
+			return fmt.Errorf("%s: %w", d.file, err)
+		}
+	}
+	d.current.Store(&members)
+	return nil
+}
+
+// parseGroups reads a file of groups: {groups: {dba: [ann, bob]}}.
+func parseGroups(text []byte) (desk.StaticDirectory, error) {
+	var file struct {
+		Groups map[string][]string `yaml:"groups"`
+	}
+	if err := yamlfile.Decode(text, &file); err != nil {
+		return nil, err
+	}
+	members := desk.StaticDirectory{}
+	for name, people := range file.Groups {
+		if name == "" || slices.Contains(people, "") {
+			return nil, fmt.Errorf("group %q: a name is missing", name)
+		}
+		members["group:"+name] = people
+	}
+	return members, nil
+}
+
+// openPolicyFiles reads the files. With a file that cannot be used the server does not start.
+func openPolicyFiles(ctx context.Context, c config.Desk) (*policyFiles, executor.DeskConfig, error) {
+	f := &policyFiles{settings: c, groups: &groupsFile{file: c.GroupsFile}}
+	if err := f.groups.load(); err != nil {
+		return nil, executor.DeskConfig{}, fmt.Errorf("desk.groupsFile: %w", err)
+	}
+	d := executor.DeskConfig{Directory: f.groups, Environment: c.Environment, DiscardRulings: !c.KeepRulings}
+	var err error
+	if c.TimeZone != "" { // else the rules say it themselves
+		d.Zone, err = time.LoadLocation(c.TimeZone)
+		if err != nil || d.Zone == time.Local {
+			return nil, d, fmt.Errorf("desk.timeZone: %q is no time zone", c.TimeZone)
+		}
+	}
+	if c.RoutesFile != "" {
+		if d.Routes, err = readRoutes(c.RoutesFile); err != nil {
+			return nil, d, fmt.Errorf("desk.routesFile: %w", err)
+		}
+	}
+	if c.PolicyFile != "" {
+		read := func(context.Context) (string, []byte, error) {
+			text, err := os.ReadFile(c.PolicyFile)
+			return c.PolicyFile, text, err
+		}
+		routes := slices.AppendSeq([]string{}, maps.Keys(d.Routes))
+		f.options = policy.Options{Directory: f.groups, Routes: routes, UnknownFields: policy.OptionalFields}
+		f.rules = policy.NewLiveSet(read, f.options)
+		if _, err := f.rules.Reload(ctx); err != nil {
+			return nil, d, fmt.Errorf("desk.policyFile: %w", err)
+		}
+		d.Policy = f.rules
+	}
+	return f, d, nil
+}
+
+func readRoutes(file string) (map[string]desk.Route, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	list, err := routefile.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	routes := make(map[string]desk.Route, len(list))
+	for _, r := range list {
+		routes[r.Name] = r
+	}
+	return routes, nil
+}
+
+// watch looks for changes of the files until ctx ends.
+func (f *policyFiles) watch(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(reloadInterval)
+	defer tick.Stop()
+	said := make(map[string]string)
+	say := func(what string, err error) {
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != "" && text != said[what] {
+			log.Error(what, "err", err)
+		}
+		said[what] = text
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		broken, misfit := f.reload(ctx, log)
+		f.status.Store(&server.PolicyStatus{Rejected: broken != nil, Unsatisfiable: misfit != nil})
+		say("the files of the desk cannot be loaded; what was in force stays", broken)
+		say("the groups have changed, and there are rules that nobody can satisfy; a server would not start with them", misfit)
+	}
+}
+
+// look reads the files again. broken is what cannot be loaded, and changes nothing. misfit is what the rules ask of groups that do not have it any more: the groups
+// count all the same, because whoever has left has left.
+func (f *policyFiles) reload(ctx context.Context, log *slog.Logger) (broken, misfit error) {
+	broken = f.groups.load()
+	if f.rules == nil {
+		return broken, nil
+	}
+	change, err := f.rules.Reload(ctx)
+	if change.Changed() {
+		log.Info("a new policy is in force", "digest", change.After.Digest(), "version", change.After.Version(), "rules", len(change.After.Rules()))
+	}
+	now := groupCheck{set: change.After, groups: *f.groups.current.Load()}
+	if f.lastCheck.set == now.set && maps.EqualFunc(f.lastCheck.groups, now.groups, slices.Equal) {
+		return errors.Join(broken, err), f.lastCheck.err
+	}
+	_, now.err = policy.Load(f.settings.PolicyFile, []byte(now.set.Source()), f.options)
+	f.lastCheck = now
+	return errors.Join(broken, err), now.err
+}

@@ -1,0 +1,123 @@
+package tui
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/api"
+)
+
+// The states of a request, as the API names them.
+const statePending = "pending"
+
+// approvalOf returns what is to be approved if the request is about an action; false if it is about something else.
+func approvalOf(r api.Request) (fermata.ApprovalRequest, bool) {
+	var asked fermata.ApprovalRequest
+	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &asked) != nil || asked.Action == "" {
+		return asked, false
+	}
+	return asked, true
+}
+
+// argsOf are the arguments that a plain yes approves: those that were asked for, or those that somebody who agreed before put in their place.
+func argsOf(r api.Request) json.RawMessage {
+	if r.Activity != nil && r.Activity.Edit != nil {
+		return r.Activity.Edit.Args
+	}
+	asked, _ := approvalOf(r)
+	return asked.Args
+}
+
+// digestMatches reports whether the digest in an approval is that of the action and the arguments that it shows.
+func digestMatches(asked fermata.ApprovalRequest) bool {
+	if asked.Args == nil {
+		return false
+	}
+	digest, err := asked.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args})
+	return err == nil && digest == asked.Digest
+}
+
+// summaryFields are the members of a question that tell in a sentence what it is about, the best first.
+var summaryFields = []string{"summary", "title", "question", "message", "reason", "description", "text"}
+
+// maxSummary is more than fits on a line.
+const maxSummary = 500
+
+// Summary is a line about a request, as its asker put it. It is not safe for a terminal yet.
+func Summary(r api.Request) string {
+	text := []rune(summaryField(r))
+	return string(text[:min(len(text), maxSummary)])
+}
+
+func summaryField(r api.Request) string {
+	if asked, ok := approvalOf(r); ok {
+		if r.Activity != nil && r.Activity.Edit != nil { // the summary is about something else
+			return asked.Action + " (edited) " + string(argsOf(r))
+		}
+		if asked.Summary != "" {
+			return asked.Action + ": " + asked.Summary
+		}
+		return asked.Action + " " + string(asked.Args)
+	}
+	if at, ok := heldAt(r); ok {
+		return "held " + at.ID + " " + at.SubID + ": " + string(r.Data)
+	}
+	var text string
+	if json.Unmarshal(r.Data, &text) == nil && text != "" {
+		return text
+	}
+	members, _ := rawMembers(r.Data)
+	for _, name := range summaryFields {
+		if json.Unmarshal(get(members, name), &text) == nil && strings.TrimSpace(text) != "" {
+			return text + extraFields(members, name)
+		}
+	}
+	return string(r.Data)
+}
+
+// extraFields are the short members beside the one that tells: they tell requests with the same sentence apart.
+func extraFields(members []rawMember, teller string) string {
+	var said []string
+	for _, m := range members {
+		if m.name == teller || len(m.value) > 40 || strings.ContainsAny(string(m.value), "{[") {
+			continue
+		}
+		said = append(said, m.name+": "+string(m.value))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(said, ", ") + ")"
+}
+
+// matches reports whether a request has a word of the filter in everything that the list tells of it.
+func matches(r api.Request, filter string) bool {
+	if filter == "" {
+		return true
+	}
+	all := strings.ToLower(strings.Join([]string{r.ID, r.Kind, r.GraphID, r.StateKey, r.Address, string(r.Data)}, "\n"))
+	return !slices.ContainsFunc(strings.Fields(strings.ToLower(filter)), func(word string) bool { return !strings.Contains(all, word) })
+}
+
+// isSameQuestion reports whether a decision on a would be one on b: the same question, still open.
+func isSameQuestion(a, b api.Request) bool {
+	return a.State == b.State && a.Shown == b.Shown && a.Kind == b.Kind && string(a.AnswerSchema) == string(b.AnswerSchema)
+}
+
+// resolutionText says what became of a request.
+func resolutionText(r api.Request, now time.Time) string {
+	switch d := r.Decision; {
+	case d != nil && d.Verdict == "expire":
+		return "Nobody answered in time: it expired " + clockOf(d.At, now) + "."
+	case d != nil && d.By != "":
+		return "Decided already: " + d.Verdict + " by " + d.By + " " + clockOf(d.At, now) + "."
+	case d != nil:
+		return "Decided already: " + d.Verdict + " (" + d.Source + ") " + clockOf(d.At, now) + "."
+	case r.State != statePending:
+		return "It is " + r.State + ": the run no longer asks this."
+	}
+	return "The question has changed since you opened it."
+}

@@ -1,0 +1,200 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+)
+
+func isUnknownKind(err error) bool { return errors.Is(err, ErrUnknownKind) }
+
+// compare holds the books against each other for one interrupt.
+func (r *reconciler) checkInterrupt(id string, k *interruptEvidence) {
+	f := Finding{Interrupt: id}
+	switch {
+	case k.run != nil:
+		f.Run = k.run.Run
+	case len(k.effects) > 0:
+		f.Run = k.effects[0].Run
+	case k.decision != nil:
+		f.Run = k.decision.Location.Run
+	}
+	if k.decision != nil {
+		f.Seq = k.decision.Seq
+	}
+	for _, e := range k.effects {
+		r.checkEffect(f, k, e)
+	}
+	if times := k.countExecutions(); times > 1 {
+		r.addFindingf(f, SeverityPage, FindingRanTwice, "%s was approved once, and done %d times.", id, times)
+	}
+	for number, intent := range k.intents {
+		if !k.hasEffect(number) {
+			f := f
+			f.Seq = intent.Seq
+			r.addFindingf(f, SeverityPage, FindingIntentNotInLedger, "The record says that effect %d of %s was begun at %s, and the ledger has no line for it.", number, id, intent.Time)
+		}
+	}
+	r.checkOutcome(f, k)
+}
+
+func (r *reconciler) addFindingf(f Finding, severity Severity, code FindingCode, format string, args ...any) {
+	f.Severity, f.Code, f.Text = severity, code, fmt.Sprintf(format, args...)
+	r.addFinding(f)
+}
+
+func (k *interruptEvidence) hasEffect(number int) bool {
+	for _, e := range k.effects {
+		if e.Number == number {
+			return true
+		}
+	}
+	return false
+}
+
+// done counts how often it was done. Calls with one key of a target that ignores the second one are one effect, however many of them went well; that it
+// does, the intent of each of them says.
+func (k *interruptEvidence) countExecutions() int {
+	times, keys := 0, make(map[string]bool)
+	for _, e := range k.effects {
+		if e.State != EffectStateSucceeded {
+			continue
+		}
+		intent, _ := k.intents[e.Number].Body.(EffectBegun)
+		if intent.Repeatable && e.Key != "" { //mutate:repeatable-target-checked
+			keys[e.Key] = true
+		} else {
+			times++
+		}
+	}
+	return times + len(keys)
+}
+
+// allowed returns what a rule allowed, if nobody was asked: the intent says it.
+func (k *interruptEvidence) allowedByRule(number int) (what Digest, ok bool) {
+	intent, recorded := k.intents[number]
+	if !recorded || k.decision != nil || k.run != nil {
+		return Digest{}, false
+	}
+	body := intent.Body.(EffectBegun)
+	return body.Action.Args, len(body.Ruling.Rules) > 0
+}
+
+// approval returns what was approved; ok is false if nothing was.
+func (k *interruptEvidence) approvedArgs() (what Digest, ok bool) {
+	if k.decision == nil {
+		return Digest{}, false
+	}
+	if use, granted := k.decision.Body.(GrantUsed); granted {
+		return use.Action.Args, true
+	}
+	if d, decided := k.decision.Body.(RequestDecided); decided && d.Verb.Approves() {
+		if d.Edited != (Digest{}) {
+			return d.Edited, true
+		}
+		return d.Action.Args, true
+	}
+	return Digest{}, false
+}
+
+// compareEffect asks whether something was done that was approved, as it was approved, and on record.
+func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry) {
+	what := fmt.Sprintf("Effect %d of %s", e.Number, e.Interrupt)
+	approved, ok := k.approvedArgs()
+	byRule, isAllowed := k.allowedByRule(e.Number)
+	switch {
+	case isAllowed:
+		r.checkDigest(f, byRule, e)
+	case k.decision == nil:
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, and the record holds no approval.", what, TimestampOf(e.Begun))
+	case !ok:
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, and what the record holds is no approval (%s).", what, TimestampOf(e.Begun), outcomeOf(k.decision.Body))
+	case k.decision.Time.After(e.Begun):
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, before it was approved at %s.", what, TimestampOf(e.Begun), k.decision.Time)
+	default:
+		r.checkDigest(f, approved, e)
+	}
+	intent, recorded := k.intents[e.Number]
+	switch {
+	case !recorded:
+		r.addFindingf(f, SeverityPage, FindingIntentNotRecorded, "%s is in the ledger, and the record does not say that it was begun.", what)
+	case ok && intent.Body.(EffectBegun).Action.Args != approved:
+		f.Seq = intent.Seq
+		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "%s was begun with other arguments than were approved: the record itself says so.", what)
+	}
+	switch {
+	case e.State == EffectStateBegun && r.pastGrace(e.Begun):
+		r.addFindingf(f, SeverityWarn, FindingEffectInDoubt, "%s was begun at %s, and nobody knows how it ended.", what, TimestampOf(e.Begun))
+	case e.State != EffectStateBegun && !k.receipts[e.Number]:
+		r.addFindingf(f, SeverityWarn, FindingReceiptNotRecorded, "%s has ended (%s), and the record does not say so.", what, e.State)
+	}
+}
+
+func (r *reconciler) checkDigest(f Finding, approved Digest, e EffectEntry) {
+	var payload Payload
+	found := false
+	if r.Payload != nil {
+		payload, found = r.Payload(approved.Payload)
+	}
+	switch {
+	case !found || payload.Salt == (Salt{}):
+		r.addFindingf(f, SeverityInfo, FindingDigestGone, "Whether effect %d of %s was done as approved cannot be told any more: the payload was erased.", e.Number, e.Interrupt)
+	case !approved.Confirms(payload, []byte(e.Digest)):
+		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "Effect %d of %s was done with other arguments than were approved.", e.Number, e.Interrupt)
+	}
+}
+
+// compareOutcome asks whether what was decided is what the run knows, and whether it came to anything.
+func (r *reconciler) checkOutcome(f Finding, k *interruptEvidence) {
+	recorded := Outcome("")
+	if k.decision != nil {
+		recorded = outcomeOf(k.decision.Body)
+	}
+	switch {
+	case recorded == "":
+		if k.run != nil && k.run.Outcome != "" {
+			r.addFindingf(f, SeverityPage, FindingDecisionNotInAudit, "The run knows that %s was decided (%s), and the record does not.", f.Interrupt, k.run.Outcome)
+		}
+		return
+	case k.run != nil && k.run.Outcome != "" && k.run.Outcome != recorded:
+		r.addFindingf(f, SeverityPage, FindingOutcomesDiffer, "The record says %s of %s, and the run %s.", recorded, f.Interrupt, k.run.Outcome)
+	}
+	if !r.pastGrace(k.decision.Time.Time) || len(k.effects) > 0 || k.run != nil && k.run.Closed && k.run.Outcome == "" {
+		return
+	}
+	approved, ok := k.approvedArgs()
+	action := ok && approved != (Digest{}) && !(k.run != nil && (k.run.EffectExternal || k.run.AskedAgain))
+	taken := k.run != nil && k.run.Applied
+	over := k.run != nil && k.run.Closed
+	switch {
+	case action && taken && over:
+		r.addFindingf(f, SeverityWarn, FindingApprovedNotRun, "%s was approved at %s and the run took the answer, but is over without having done it.", f.Interrupt, k.decision.Time)
+	case action && over:
+		r.addFindingf(f, SeverityInfo, FindingApprovedNotRun, "%s was approved at %s, and the run was over before it did anything.", f.Interrupt, k.decision.Time)
+	case action:
+		r.addFindingf(f, SeverityPage, FindingApprovedNotRun, "%s was approved at %s, and nothing was done since.", f.Interrupt, k.decision.Time)
+	case !taken && !over && k.run != nil && k.run.Redelivering:
+		r.addFindingf(f, SeverityWarn, FindingDecisionLost, "%s was decided at %s (%s), and its receiver has not taken it; it is sent again.", f.Interrupt, k.decision.Time, recorded)
+	case !taken && !over:
+		r.addFindingf(f, SeverityPage, FindingDecisionLost, "%s was decided at %s (%s), and the run has not taken it.", f.Interrupt, k.decision.Time, recorded)
+	}
+}
+
+// outcomeOf returns how a record settles its question; empty if it does not.
+func outcomeOf(body Body) Outcome {
+	switch body := body.(type) {
+	case RequestExpired:
+		return OutcomeExpire
+	case GrantUsed:
+		return OutcomeApprove
+	case RequestDecided:
+		switch {
+		case body.Verb.Approves():
+			return OutcomeApprove
+		case body.Verb == VerbReject:
+			return OutcomeReject
+		}
+		return OutcomeAnswer
+	default:
+		return ""
+	}
+}

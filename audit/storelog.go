@@ -1,0 +1,190 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/store"
+)
+
+// LineStore is what a store has to offer for a log: the lines of its chains, and papers to keep checkpoints and the tree in.
+type LineStore interface {
+	store.AuditLog
+	Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error)
+	Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) ([]store.Document, error)
+	CommitWrites(ctx context.Context, account string, beside store.Writes) error
+}
+
+// CheckpointDocument is the kind of paper in which checkpoints are kept.
+const CheckpointDocument store.DocumentKind = "audit-checkpoint"
+
+// StoreLog is the log of a store that keeps nothing but lines. It makes the tree of them when it is asked for, and keeps what is complete of it as papers.
+type StoreLog struct {
+	lines  LineStore
+	height int
+
+	mu        sync.Mutex
+	tileRoots map[accountTile]Hash // the roots of complete tiles: one for 256 records
+}
+
+var _ Log = (*StoreLog)(nil)
+
+// NewStoreLog makes a log of a store.
+func NewStoreLog(lines LineStore) *StoreLog {
+	return &StoreLog{lines: lines, height: tileHeight, tileRoots: make(map[accountTile]Hash)}
+}
+
+// Head returns the head of an account. If the stored lines are not those that the store's own head is about, the head is one that nobody can
+// sign, and [Verify] says what is wrong.
+func (s *StoreLog) Head(ctx context.Context, account string) (Head, error) {
+	end, err := s.lines.AuditHead(ctx, account)
+	if err != nil {
+		return Head{}, err
+	}
+	head, err := headAt(account, end.Seq, s.tiles(ctx, account, end))
+	if errors.Is(err, ErrNotFound) || err == nil && head.Last != end.Hash {
+		return Head{Account: account, Size: end.Seq, Last: end.Hash}, nil
+	}
+	return head, err
+}
+
+// Hashes returns hashes of the tree.
+func (s *StoreLog) Hashes(ctx context.Context, account string, indexes []int64) ([]Hash, error) {
+	end, err := s.lines.AuditHead(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	return s.tiles(ctx, account, end).ReadHashes(indexes)
+}
+
+// ParseRecords returns the lines as they are stored.
+func (s *StoreLog) Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		after := max(from, 1) - 1
+		for to <= 0 || after < to {
+			limit := 1000
+			if to > 0 {
+				limit = int(min(to-after, 1000))
+			}
+			page, err := s.lines.AuditLines(ctx, account, after, limit)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, line := range page {
+				if to > 0 && line.Seq > to {
+					return
+				}
+				if after = line.Seq; !yield(line.Raw, nil) {
+					return
+				}
+			}
+			if len(page) < limit {
+				return
+			}
+		}
+	}
+}
+
+// checkpointIndex is what the paper of a checkpoint says. A checkpoint is no secret, so nothing is sealed.
+type checkpointIndex struct {
+	Note string `json:"note"`
+}
+
+// Checkpoints returns the signed notes of an account, by growing size.
+func (s *StoreLog) Checkpoints(ctx context.Context, account string) iter.Seq2[[]byte, error] {
+	return s.CheckpointsAfter(ctx, account, 0)
+}
+
+// CheckpointsAfter returns those that sign more records than so many.
+func (s *StoreLog) CheckpointsAfter(ctx context.Context, account string, size int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		filter := store.DocumentFilter{After: sizeID(size), Limit: 1000}
+		for {
+			page, err := s.lines.Documents(ctx, account, CheckpointDocument, filter)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, paper := range page {
+				note, err := noteOf(paper)
+				if !yield(note, err) || err != nil {
+					return
+				}
+				filter.After = paper.ID
+			}
+			if len(page) < filter.Limit {
+				return
+			}
+		}
+	}
+}
+
+func noteOf(paper store.Document) ([]byte, error) {
+	var facts checkpointIndex
+	if err := strictjson.Decode(bytes.TrimSpace(paper.Index), &facts); err != nil {
+		return nil, fmt.Errorf("%w: paper %s: %w", ErrCheckpoint, paper.ID, err)
+	}
+	return []byte(facts.Note), nil
+}
+
+// sizeID names the paper of a checkpoint so that papers are in the order of their sizes.
+func sizeID(size int64) string { return fmt.Sprintf("%020d", size) }
+
+// lastNotePage is how many checkpoints are read to find the last one. If there are more, it is searched for.
+const lastNotePage = 100
+
+// lastNote finds the last checkpoint; nil if there is none. After years of signing there are many, so it halves the sizes in which it can be.
+func (s *StoreLog) lastNote(ctx context.Context, account string) ([]byte, error) {
+	beyond := func(size int64, limit int) ([]store.Document, error) {
+		return s.lines.Documents(ctx, account, CheckpointDocument, store.DocumentFilter{After: sizeID(size), Limit: limit})
+	}
+	page, err := beyond(0, lastNotePage)
+	if err != nil || len(page) == 0 {
+		return nil, err
+	}
+	last := page[len(page)-1]
+	if len(page) < lastNotePage {
+		return noteOf(last)
+	}
+	low, high := int64(0), int64(math.MaxInt64) // the size of the last one that was found, and one beyond which there is none
+	for {
+		if low, err = strconv.ParseInt(last.ID, 10, 64); err != nil {
+			return nil, fmt.Errorf("%w: paper %s", ErrCheckpoint, last.ID)
+		}
+		for page = nil; low < high && len(page) == 0; {
+			middle := low + (high-low)/2
+			if page, err = beyond(middle, 1); err != nil {
+				return nil, err
+			}
+			if len(page) == 0 {
+				high = middle
+			}
+		}
+		if len(page) == 0 {
+			return noteOf(last)
+		}
+		last = page[0]
+	}
+}
+
+// KeepCheckpoint adds a checkpoint.
+func (s *StoreLog) AddCheckpoint(ctx context.Context, account string, c Checkpoint) error {
+	facts, err := json.Marshal(checkpointIndex{Note: string(c.Note)})
+	if err != nil {
+		return err
+	}
+	err = s.lines.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{{Kind: CheckpointDocument, ID: sizeID(c.Size), Index: facts}}})
+	if errors.Is(err, store.ErrStale) {
+		return nil // there is one of this size
+	}
+	return err
+}

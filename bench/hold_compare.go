@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/pprof"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+)
+
+// holdScenario is some callers on one kind of database.
+type holdScenario struct {
+	database string
+	workload string // in scenarios hold/…
+	callers  int
+	kind     string // hold, http or desk
+}
+
+func (s holdScenario) name() string {
+	if s.workload == workloadChain {
+		return fmt.Sprintf("%s/%s/%s/%d", s.kind, s.database, s.workload, s.callers)
+	}
+	return fmt.Sprintf("%s/%s/%d", s.kind, s.database, s.callers)
+}
+
+// holdScenarios lists them in the order of the report. Those of one ground follow each other, and among them those of one piece.
+func holdScenarios() (list []holdScenario) {
+	for _, ground := range []string{onSQLite, onPostgres} {
+		for _, callers := range []int{1, 4, 16, 32} {
+			list = append(list, holdScenario{kind: "hold", database: ground, workload: workloadReview, callers: callers})
+		}
+		for _, callers := range []int{1, 4} {
+			list = append(list, holdScenario{kind: "hold", database: ground, workload: workloadChain, callers: callers})
+		}
+	}
+	return list
+}
+
+// The sides. The last one is LangGraph with the durability of ours, for those who wonder.
+const (
+	sideOurs          = "ours"
+	sideRawSQL        = "bare"
+	sideLangGraph     = "langgraph"
+	sideLangGraphFull = "langgraph-full"
+	sideHTTP          = "http"
+)
+
+// holdPlan says how carefully to measure.
+type holdPlan struct {
+	rounds int
+	// stretch is how long callers start runs in one round; they decide as many as they have started. 0 is one run each.
+	stretch time.Duration
+	// sized is how many runs are stored to see what they take.
+	sizedRuns int
+	// langGraph is whether LangGraph's side is there, web whether the server's is.
+	langGraph, web bool
+}
+
+var (
+	holdFull  = holdPlan{rounds: 5, stretch: 600 * time.Millisecond, sizedRuns: 200}
+	holdQuick = holdPlan{rounds: 1, sizedRuns: 5}
+)
+
+// measure measures scenarios, one ground after the other.
+func (p holdPlan) measure(ctx context.Context, list []holdScenario, progress io.Writer) (held holdReport, err error) {
+	if len(list) == 0 {
+		return held, nil
+	}
+	if p.langGraph {
+		if err := installLangGraph(ctx, progress); err != nil {
+			return held, err
+		}
+	}
+	for _, group := range groupBy(list, func(s holdScenario) string { return s.database }) {
+		if err := p.measureOn(ctx, group[0].database, group, progress, &held); err != nil {
+			return held, fmt.Errorf("hold/%s: %w", group[0].database, err)
+		}
+	}
+	return held, nil
+}
+
+// groupBy cuts a list where something changes from one scenario to the next.
+func groupBy(list []holdScenario, what func(holdScenario) string) (groups [][]holdScenario) {
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && what(list[n]) == what(list[0]) {
+			n++
+		}
+		groups, list = append(groups, list[:n]), list[n:]
+	}
+	return groups
+}
+
+func (p holdPlan) measureOn(ctx context.Context, name string, list []holdScenario, progress io.Writer, held *holdReport) (err error) {
+	on, err := newDatabase(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, on.close()) }()
+	version, err := on.version(ctx)
+	if err != nil {
+		return err
+	}
+	held.Databases, held.Rounds = append(held.Databases, version), p.rounds
+	for _, group := range groupBy(list, func(s holdScenario) string { return s.workload }) {
+		if err := p.measureWorkload(ctx, on, group, progress, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p holdPlan) measureWorkload(ctx context.Context, on database, list []holdScenario, progress io.Writer, held *holdReport) (err error) {
+	f, err := p.newComparison(ctx, on, newWorkload(list[0].workload), progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	held.note(f)
+	for _, s := range list {
+		rows, err := f.measure(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%d callers: %w", s.callers, err)
+		}
+		held.Rows = append(held.Rows, rows...)
+	}
+	sizes, err := f.sizes(ctx)
+	held.Sizes = append(held.Sizes, sizes)
+	held.LangGraph = f.langGraphVersion
+	return err
+}
+
+// newTestComparison makes all sides on a ground, warm.
+func (p holdPlan) newComparison(ctx context.Context, on database, plays workload, progress io.Writer) (_ *comparison, err error) {
+	f := &comparison{plan: p, database: on, workload: plays, progress: progress}
+	if f.sealer, err = newSealer(); err != nil {
+		return nil, err
+	}
+	if f.script, err = recordScript(ctx, on, f.sealer, f.workload); err != nil {
+		return nil, err
+	}
+	if err := f.setUp(ctx); err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
+// comparison is all sides on one ground, with one piece.
+type comparison struct {
+	plan      holdPlan
+	database  database
+	workload  workload
+	sealer    executor.Sealer
+	saveDelay time.Duration // of our side; 0 is what everybody has
+	script    *script
+	progress  io.Writer
+
+	names            []string
+	targets          map[string]loadTarget
+	langGraphVersion string
+}
+
+// sides are those that there are on this ground.
+func (f *comparison) sides() []string {
+	sides := []string{sideOurs, sideRawSQL}
+	if f.plan.web {
+		sides = append(sides, sideHTTP)
+	}
+	if f.plan.langGraph {
+		sides = append(sides, sideLangGraph)
+		if f.database.name() == onSQLite {
+			sides = append(sides, sideLangGraphFull)
+		}
+	}
+	return sides
+}
+
+// make makes a side with a new database, and says where that is.
+func (f *comparison) make(ctx context.Context, side string) (h loadTarget, place string, err error) {
+	if place, err = f.database.create(); err != nil {
+		return nil, "", err
+	}
+	switch side {
+	case sideRawSQL:
+		sql, err := f.database.rawBackend(ctx, place, f.script)
+		if err != nil {
+			return nil, "", err
+		}
+		return &callerPool{runKeeper: &rawSQL{script: f.script, backend: sql}}, place, nil
+	case sideLangGraph, sideLangGraphFull:
+		saver := f.database.name()
+		if side == sideLangGraphFull {
+			saver += "-full"
+		}
+		l, err := newLangGraph(ctx, saver, place, f.workload)
+		if err != nil {
+			return nil, "", err
+		}
+		f.langGraphVersion = l.version
+		return l, place, nil
+	case sideHTTP:
+		client, err := newWebClient(ctx, childOrder{Database: f.database.name(), Place: place, Text: f.workload.text, Sealed: true})
+		if err != nil {
+			return nil, "", err
+		}
+		return &callerPool{runKeeper: client}, place, nil
+	}
+	kept, err := f.database.open(ctx, place)
+	if err != nil {
+		return nil, "", err
+	}
+	e, err := newExecutorSide(executor.Config{Store: kept, Sealer: f.sealer, SaveDelay: f.saveDelay}, f.workload, kept.Close)
+	if err != nil {
+		return nil, "", errors.Join(err, kept.Close())
+	}
+	return &callerPool{runKeeper: e}, place, nil
+}
+
+// fill makes all sides and warms them up: whoever compiles while it runs has time to do so.
+func (f *comparison) setUp(ctx context.Context) error {
+	f.targets = make(map[string]loadTarget)
+	for _, side := range f.sides() {
+		h, _, err := f.make(ctx, side)
+		if err != nil {
+			return fmt.Errorf("%s: %w", side, err)
+		}
+		f.names, f.targets[side] = append(f.names, side), h
+		if err := f.warm(ctx, side); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *comparison) warm(ctx context.Context, side string) error {
+	fmt.Fprintf(f.progress, "%s: warming %s up\n", f.database.name(), side)
+	h := f.targets[side]
+	if _, err := h.starts(ctx, 4, loadSpec{duration: 3 * f.plan.stretch, minRuns: 4}); err != nil {
+		return fmt.Errorf("%s: %w", side, err)
+	}
+	if _, err := h.decides(ctx, 4); err != nil {
+		return fmt.Errorf("%s: %w", side, err)
+	}
+	return nil
+}
+
+func (f *comparison) close() error {
+	var errs []error
+	for _, h := range f.targets {
+		errs = append(errs, h.close())
+	}
+	return errors.Join(errs...)
+}
+
+// measure lets the sides take turns.
+func (f *comparison) measure(ctx context.Context, s holdScenario) ([]holdRow, error) {
+	found := map[operation]map[string][]measuredLoad{opStart: {}, opDecide: {}}
+	for round := range f.plan.rounds {
+		fmt.Fprintf(f.progress, "round %d of %d: %s\n", round+1, f.plan.rounds, s.name())
+		order := slices.Clone(f.names)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, side := range order {
+			var err error
+			pprof.Do(ctx, pprof.Labels("side", side, "scenario", s.name()), func(ctx context.Context) {
+				err = f.round(ctx, side, s.callers, found)
+			})
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", side, err)
+			}
+		}
+	}
+	return []holdRow{newHoldRow(s, opStart, found[opStart]), newHoldRow(s, opDecide, found[opDecide])}, nil
+}
+
+func (f *comparison) round(ctx context.Context, side string, callers int, found map[operation]map[string][]measuredLoad) error {
+	h := f.targets[side]
+	started, err := f.metered(func() (measuredLoad, error) {
+		return h.starts(ctx, callers, loadSpec{duration: f.plan.stretch, minRuns: callers})
+	})
+	if err != nil {
+		return err
+	}
+	decided, err := f.metered(func() (measuredLoad, error) { return h.decides(ctx, callers) })
+	if err == nil && len(decided.latencies) != len(started.latencies) {
+		err = fmt.Errorf("%d runs were started, and %d decided", len(started.latencies), len(decided.latencies))
+	}
+	found[opStart][side] = append(found[opStart][side], started)
+	found[opDecide][side] = append(found[opDecide][side], decided)
+	return err
+}
+
+// metered adds what the database server used.
+func (f *comparison) metered(do func() (measuredLoad, error)) (measuredLoad, error) {
+	before, err := f.database.cpuTime()
+	if err != nil {
+		return measuredLoad{}, err
+	}
+	done, err := do()
+	if err != nil {
+		return measuredLoad{}, err
+	}
+	after, err := f.database.cpuTime()
+	done.server = after - before
+	return done, err
+}
+
+// sizes stores runs twice: what the first ones leave, free room too, is there already when the second ones come, as in a database that
+// has been in use for a while.
+func (f *comparison) sizes(ctx context.Context) (holdSizes, error) {
+	found := holdSizes{Database: f.database.name(), Workload: f.workload.name, Runs: f.plan.sizedRuns, Bytes: map[string]holdSize{}}
+	for _, side := range f.names {
+		if side == sideLangGraphFull {
+			continue // it stores the same
+		}
+		fmt.Fprintf(f.progress, "%s: how much %s stores\n", found.name(), side)
+		size, err := f.size(ctx, side)
+		if err != nil {
+			return found, fmt.Errorf("%s: %w", side, err)
+		}
+		found.Bytes[side] = size
+	}
+	return found, nil
+}
+
+func (f *comparison) size(ctx context.Context, side string) (_ holdSize, err error) {
+	h, place, err := f.make(ctx, side)
+	if err != nil {
+		return holdSize{}, err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	var waiting, over [2]int64
+	for i := range 2 {
+		if _, err := h.starts(ctx, 4, loadSpec{minRuns: f.plan.sizedRuns}); err != nil {
+			return holdSize{}, err
+		}
+		if waiting[i], err = f.database.size(ctx, place); err != nil {
+			return holdSize{}, err
+		}
+		if _, err := h.decides(ctx, 4); err != nil {
+			return holdSize{}, err
+		}
+		if over[i], err = f.database.size(ctx, place); err != nil {
+			return holdSize{}, err
+		}
+	}
+	n := int64(f.plan.sizedRuns)
+	return holdSize{Waiting: (waiting[1] - over[0]) / n, Over: (over[1] - over[0]) / n}, nil
+}

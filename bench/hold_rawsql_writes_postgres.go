@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// pgWrites is the call that writes papers and lines of the log, for the account of a table of the statement. Its arguments begin with that of
+// number first; see besides. The deadline of the question is right from the start.
+func pgWrites(table string, first int) string {
+	text := `write_beside(` + table + `.account`
+	for n := range 7 {
+		text += fmt.Sprintf(`, $%d`, first+n)
+	}
+	return text + fmt.Sprintf(`, '{}', $%d)`, first+7)
+}
+
+// withWrites puts the arguments of pgWrites behind those of a statement.
+func withWrites(beside store.Writes, values ...any) []any {
+	kinds, ids, runs, bodies := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
+	bases, facts, nexts := []int64{}, []*string{}, []pgtype.Timestamptz{}
+	for _, p := range beside.Documents {
+		kinds, ids, runs = append(kinds, []byte(p.Kind)), append(ids, []byte(p.ID)), append(runs, []byte(p.Run))
+		bases, bodies = append(bases, p.BaseRevision), append(bodies, p.Body)
+		var known *string
+		if p.Index != nil {
+			text := string(p.Index)
+			known = &text
+		}
+		facts, nexts = append(facts, known), append(nexts, pgtype.Timestamptz{Time: p.DueAt, Valid: !p.DueAt.IsZero()})
+	}
+	lines := beside.Audit
+	if lines == nil {
+		lines = [][]byte{}
+	}
+	return append(values, kinds, ids, runs, bases, bodies, facts, nexts, lines)
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/store"
+)
+
+// beside writes papers and lines of the log. The deadline of a question needs no change of its own here: it was asked with the right one.
+func (t rawTx) writes(beside store.Writes) error {
+	for _, p := range beside.Documents {
+		if err := t.document(p); err != nil {
+			return err
+		}
+	}
+	return t.record(beside.Audit)
+}
+
+func (t rawTx) document(p store.DocumentChange) error {
+	var facts, next any
+	if p.Index != nil {
+		facts = string(p.Index)
+	}
+	if !p.DueAt.IsZero() {
+		next = p.DueAt.UnixMicro()
+	}
+	if p.BaseRevision == 0 {
+		return t.exec(rawAddDocument, t.b.account, string(p.Kind), []byte(p.ID), []byte(p.Run), p.Body, facts, next, t.now)
+	}
+	return t.exec(rawAmendDocument, t.b.account, string(p.Kind), []byte(p.ID), p.BaseRevision, p.Body, facts, next, t.now)
+}
+
+// record adds lines to the log. Each has the hash of the one before it, so that one has to be read, and nobody else may write meanwhile.
+func (t rawTx) record(lines [][]byte) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	var head chain.Head
+	var hash []byte
+	err := t.tx.StmtContext(t.ctx, t.b.writing[rawAuditHead]).QueryRowContext(t.ctx, t.b.account).Scan(&head.Seq, &hash)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	copy(head.Hash[:], hash)
+	for _, object := range lines {
+		raw, next, err := chain.Next(head, time.UnixMicro(t.now), object)
+		if err != nil {
+			return err
+		}
+		if err := t.exec(rawAuditLine, t.b.account, next.Seq, raw, next.Hash[:]); err != nil {
+			return err
+		}
+		head = next
+	}
+	return nil
+}

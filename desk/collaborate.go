@@ -1,0 +1,174 @@
+package desk
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+func (a Claim) apply(d *update) error {
+	switch c := d.r.Claim; {
+	case c == nil:
+	case c.By == a.Actor.ID:
+		return nil
+	case d.isEligible(c.By): // whoever may not decide any more does not look after it either
+		return d.refuse(ErrClaimed, c.By+" does")
+	}
+	d.r.Claim = &ClaimRecord{By: a.Actor.ID, At: d.now}
+	d.logEvent(EventClaimed, "looks after it", nil)
+	return nil
+}
+
+func (a Release) apply(d *update) error {
+	if c := d.r.Claim; c == nil || c.By != a.Actor.ID {
+		return d.refuse(ErrNotClaimed, "")
+	}
+	d.r.Claim = nil
+	d.logEvent(EventReleased, "does not look after it any more", nil)
+	return nil
+}
+
+func (a View) apply(d *update) error {
+	if a.Seen.Digest != "" && a.Seen.Digest != d.r.Digest() {
+		return nil // they have something in front of them that is no longer asked
+	}
+	i := slices.IndexFunc(d.r.Views, func(v ViewRecord) bool { return v.By == a.Actor.ID })
+	if i < 0 && len(d.r.Views) >= maxItems || i >= 0 && !d.r.Views[i].latest().Before(d.r.RouteProgress.Base) {
+		return nil
+	}
+	err := d.checkEligible(a.Actor.ID, VerbApprove)
+	if Code(err) == "directory_down" {
+		return err
+	}
+	if i < 0 {
+		i = len(d.r.Views)
+		d.r.Views = append(d.r.Views, ViewRecord{By: a.Actor.ID, At: d.now, Rev: d.r.Rev})
+	} else {
+		d.r.Views[i].LastAt = d.now
+	}
+	d.r.Views[i].Eligible = err == nil
+	d.logEvent(EventViewed, "saw it", map[string]string{"shown": d.r.Digest()})
+	return nil
+}
+
+func (a Comment) apply(d *update) error {
+	if err := d.checkNote(a.Text, len(d.r.Comments)); err != nil {
+		return err
+	}
+	d.r.Comments = append(d.r.Comments, Note{By: a.Actor.ID, At: d.now, Text: a.Text})
+	d.logEvent(EventCommented, "commented", nil)
+	return nil
+}
+
+func (a AskClarification) apply(d *update) error {
+	if err := d.checkNote(a.Question, len(d.r.Clarifications)); err != nil {
+		return err
+	}
+	d.r.Clarifications = append(d.r.Clarifications, Clarification{Note: Note{By: a.Actor.ID, At: d.now, Text: a.Question}})
+	d.logEvent(EventClarificationAsked, "asked the run something", map[string]string{"question": fmt.Sprint(len(d.r.Clarifications))})
+	d.addNotice(NoticeRequester, EventClarificationAsked, d.requesterTargets())
+	return nil
+}
+
+func (a AnswerClarification) apply(d *update) error {
+	i := a.Number - 1
+	if i == -1 {
+		return d.refuse(ErrNoClarification, "say which one is answered, counted from 1")
+	}
+	if i < 0 || i >= len(d.r.Clarifications) || d.r.Clarifications[i].Answer != nil {
+		return d.refuse(ErrNoClarification, fmt.Sprintf("question %d", a.Number))
+	}
+	if err := d.checkText(a.Answer, true); err != nil {
+		return err
+	}
+	d.r.Clarifications[i].Answer = &Note{By: a.Actor.ID, At: d.now, Text: a.Answer}
+	d.logEvent(EventClarificationAnswered, fmt.Sprintf("answered question %d of %s", a.Number, d.r.Clarifications[i].By), map[string]string{"question": fmt.Sprint(a.Number)})
+	d.addNotice(NoticeNotify, EventClarificationAnswered, []string{"user:" + d.r.Clarifications[i].By})
+	return nil
+}
+
+func (a Delegate) apply(d *update) error {
+	if err := d.checkText(a.Reason, false); err != nil {
+		return err
+	}
+	if err := d.checkCapacity(len(d.r.Delegations)); err != nil {
+		return err
+	}
+	if a.To == a.Actor.ID {
+		return d.refuse(ErrNotPermitted, "they would delegate to themselves")
+	}
+	if err := d.checkEligible(a.To, VerbApprove); err != nil {
+		return err
+	}
+	d.r.Delegations = append(d.r.Delegations, Delegation{By: a.Actor.ID, To: a.To, At: d.now})
+	if c := d.r.Claim; c != nil && c.By == a.Actor.ID {
+		d.r.Claim = nil
+	}
+	d.logEvent(EventDelegated, "asked "+a.To+" to decide", map[string]string{"to": a.To, "reason": a.Reason})
+	d.addNotice(NoticeNotify, EventDelegated, []string{"user:" + a.To})
+	return nil
+}
+
+func (a Snooze) apply(d *update) error {
+	until := a.Until.UTC().Round(0)
+	if !until.After(d.now) || !until.Before(d.r.Deadline) {
+		return d.refuse(ErrInvalidTime, "it can be left alone until before its deadline, "+formatTime(d.r.Deadline))
+	}
+	d.restartRoute(until)
+	d.r.Snoozed = until
+	d.logEvent(EventSnoozed, "left it until "+formatTime(until), map[string]string{"until": until.Format(time.RFC3339Nano)})
+	return nil
+}
+
+func (a Extend) apply(d *update) error {
+	until := a.Until.UTC().Round(0)
+	if !until.After(d.r.Deadline) {
+		return d.refuse(ErrInvalidTime, "its deadline is "+formatTime(d.r.Deadline)+" already")
+	}
+	last := d.r.Created.Add(time.Duration(d.r.Route.Cap))
+	if limit := d.r.Requirement.maxOpen(); limit > 0 {
+		last = earliest(last, d.r.Created.Add(time.Duration(limit)))
+	}
+	if until.After(last) {
+		return d.refuse(ErrInvalidTime, "it can be extended to "+formatTime(last)+" at most")
+	}
+	d.logEvent(EventExtended, "moved the deadline to "+formatTime(until), map[string]string{
+		"from": d.r.Deadline.Format(time.RFC3339Nano), "to": until.Format(time.RFC3339Nano),
+	})
+	d.r.Deadline = until
+	known := d.alreadyNotified()
+	d.restartRoute(d.now)
+	d.r.RouteProgress.DoneSteps = known
+	return nil
+}
+
+func (a Escalate) apply(d *update) error {
+	if err := d.checkText(a.Reason, false); err != nil {
+		return err
+	}
+	next := -1
+	for i := range d.r.Route.Steps {
+		if d.canEscalateTo(i) {
+			next = i
+			break
+		}
+	}
+	if next < 0 {
+		return d.refuse(ErrNoStep, "")
+	}
+	d.r.RouteProgress.Escalated++
+	d.logEvent(EventEscalated, "did not want to wait any longer", map[string]string{"reason": a.Reason, "step": fmt.Sprint(next + 1)})
+	d.fireStep(next)
+	return nil
+}
+
+// write checks what somebody adds to a list.
+func (d *update) checkNote(text string, length int) error {
+	if err := d.checkCapacity(length); err != nil {
+		return err
+	}
+	return d.checkText(text, true)
+}
+
+// formatTime is a time for people.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -1,0 +1,169 @@
+package desk_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+)
+
+// situations are the states of a request, and what can be said of an open one. Ann is the one who acts.
+var situations = map[string]func(w *fixture){
+	"open":      func(*fixture) {},
+	"viewed":    func(w *fixture) { w.apply(desk.View{From: w.from("bob")}) },
+	"mine":      func(w *fixture) { w.apply(desk.Claim{From: w.from("ann")}) },
+	"bob's":     func(w *fixture) { w.apply(desk.Claim{From: w.from("bob")}) },
+	"asked":     func(w *fixture) { w.apply(desk.AskClarification{From: w.from("bob"), Question: "why?"}) },
+	"escalated": func(w *fixture) { w.apply(desk.Escalate{From: w.from("bob")}) },
+	"snoozed":   func(w *fixture) { w.apply(desk.Snooze{From: w.from("bob"), Until: w.now.Add(time.Hour)}) },
+	"late":      func(w *fixture) { w.now = w.request.Deadline },
+	"answered": func(w *fixture) {
+		if w.request.Subject.Action == "" {
+			w.apply(desk.Respond{From: w.from("bob"), Value: json.RawMessage(`1`)})
+		} else {
+			w.apply(desk.Approve{From: w.from("bob")})
+		}
+	},
+	"expired":   func(w *fixture) { w.advanceTo(24 * time.Hour) },
+	"withdrawn": func(w *fixture) { w.apply(desk.Withdraw{From: desk.From{Actor: desk.SystemActor("executor")}}) },
+}
+
+// The table: what becomes of each act in each situation. "ok" is done, "-" changes nothing, anything else is the code of the refusal.
+const table = `
+                open         viewed       mine         bob's        asked        escalated    snoozed      late     answered         expired  withdrawn
+view            ok           ok           ok           ok           ok           ok           ok           -        -                -        -
+claim           ok           ok           -            claimed      ok           ok           ok           expired  already_decided  expired  withdrawn
+release         not_claimed  not_claimed  ok           not_claimed  not_claimed  not_claimed  not_claimed  expired  already_decided  expired  withdrawn
+approve         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+edit            ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+reject          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+respond         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+escape          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+ask_back        ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+answer_back     no_question  no_question  no_question  no_question  ok           no_question  no_question  expired  already_decided  expired  withdrawn
+comment         ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+delegate        ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+snooze          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+extend          ok           ok           ok           ok           ok           ok           ok           expired  already_decided  expired  withdrawn
+escalate        ok           ok           ok           ok           ok           no_step      ok           expired  already_decided  expired  withdrawn
+withdraw        ok           ok           ok           ok           ok           ok           ok           ok       already_decided  expired  withdrawn
+tick            -            -            -            -            -            -            -            ok       -                -        -
+delivered       ok           ok           ok           ok           ok           ok           ok           -        -                -        -
+outage          -            -            -            -            -            -            -            ok       -                -        -
+`
+
+// allCommands are the rows. Acts on questions that are about no action have a request of their own.
+func allCommands(w *fixture) map[string]desk.Command {
+	ann := w.from("ann")
+	return map[string]desk.Command{
+		"view": desk.View{From: ann}, "claim": desk.Claim{From: ann}, "release": desk.Release{From: ann},
+		"approve": desk.Approve{From: ann}, "edit": desk.ApproveEdited{From: ann, Args: json.RawMessage(`{"table":"users","limit":50}`)},
+		"reject": desk.Reject{From: ann, Reason: "no"}, "respond": desk.Respond{From: ann, Value: json.RawMessage(`1`)},
+		"escape": desk.Abandon{From: ann}, "ask_back": desk.AskClarification{From: ann, Question: "why?"},
+		"answer_back": desk.AnswerClarification{From: w.fromRun(), Number: 1, Answer: "because"}, "comment": desk.Comment{From: ann, Text: "hm"},
+		"delegate": desk.Delegate{From: ann, To: "bob"}, "snooze": desk.Snooze{From: ann, Until: w.now.Add(2 * time.Hour)},
+		"extend": desk.Extend{From: ann, Until: w.request.Deadline.Add(time.Hour)}, "escalate": desk.Escalate{From: ann},
+		"withdraw": desk.Withdraw{From: desk.From{Actor: desk.SystemActor("executor")}}, "tick": desk.Tick{},
+		"delivered": desk.RecordDelivery{Target: "inbox", At: w.now},
+		"outage":    desk.RecordOutage{Start: w.now.Add(-time.Minute), End: w.now},
+	}
+}
+
+func TestPermissions_EveryCommandInEveryState(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	columns := strings.Fields(lines[0])
+	if len(columns) != len(situations) {
+		t.Fatalf("the table has %d situations of %d", len(columns), len(situations))
+	}
+	rows := map[string]bool{}
+	for _, line := range lines[1:] {
+		cells := strings.Fields(line)
+		rows[cells[0]] = true
+		for i, column := range columns {
+			t.Run(cells[0]+" when "+column, func(t *testing.T) {
+				ask := actionSpec()
+				if cells[0] == "respond" {
+					ask = questionSpec()
+				}
+				w := open(t, ask)
+				situations[column](w)
+				w.now = w.now.Add(time.Second)
+				act := allCommands(w)[cells[0]]
+				switch want := cells[1+i]; want {
+				case "ok":
+					if !w.apply(act).Changed() {
+						t.Error("nothing has changed")
+					}
+				case "-":
+					before := w.request.Rev
+					if change := w.apply(act); change.Changed() || change.Request.Rev != before || len(change.Notices) > 0 {
+						t.Errorf("something has changed: %+v", change)
+					}
+				default:
+					w.mustRefuse(want, act)
+				}
+			})
+		}
+	}
+	for name := range allCommands(open(t, actionSpec())) {
+		if !rows[name] {
+			t.Errorf("the table has no row for %s", name)
+		}
+	}
+	for _, name := range desk.Commands() {
+		if !rows[string(name)] {
+			t.Errorf("the table has no row for %s", name)
+		}
+	}
+}
+
+func TestPermissions_EveryCommandByUnauthorizedActor(t *testing.T) {
+	robot := desk.Actor{ID: "ann", Kind: desk.ActorAgent, Auth: desk.AuthHardware} // an agent with the name of somebody who may
+	for name, test := range map[string]struct {
+		actor desk.Actor
+		code  map[string]string // by act; "*" for all that are not named
+	}{
+		"nobody":        {desk.Actor{}, map[string]string{"*": "not_yours"}},
+		"no kind":       {desk.Actor{ID: "ann"}, map[string]string{"*": "not_yours"}},
+		"a stranger":    {desk.PersonActor("eve", desk.AuthHardware), map[string]string{"*": "not_member", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "release": "not_claimed"}},
+		"the requester": {desk.PersonActor("rita", desk.AuthHardware), map[string]string{"*": "excluded", "withdraw": "", "escape": "", "answer_back": "", "comment": "", "view": "", "release": "not_claimed"}},
+		"the author":    {desk.PersonActor("arno", desk.AuthHardware), map[string]string{"*": "excluded", "withdraw": "not_yours", "answer_back": "not_yours", "comment": "", "view": "", "release": "not_claimed"}},
+		"an agent":      {robot, map[string]string{"*": "not_human", "withdraw": "not_yours", "answer_back": "", "comment": ""}},
+		"the system":    {desk.SystemActor("executor"), map[string]string{"*": "not_human", "withdraw": "", "answer_back": "", "comment": ""}},
+	} {
+		for row := range allCommands(open(t, actionSpec())) {
+			if row == "tick" || row == "delivered" || row == "outage" {
+				continue // they come from no actor
+			}
+			t.Run(name+" "+row, func(t *testing.T) {
+				ask := actionSpec()
+				if row == "respond" {
+					ask = questionSpec()
+				}
+				w := open(t, ask)
+				w.apply(desk.AskClarification{From: w.from("bob"), Question: "why?"})
+				code, ok := test.code[row]
+				if !ok {
+					code = test.code["*"]
+				}
+				act := withActor(test.actor, allCommands(w)[row])
+				if code == "" {
+					w.apply(act)
+				} else {
+					w.mustRefuse(code, act)
+				}
+			})
+		}
+	}
+}
+
+// withActor puts an actor into an act.
+func withActor(actor desk.Actor, act desk.Command) desk.Command {
+	other := reflect.New(reflect.TypeOf(act)).Elem()
+	other.Set(reflect.ValueOf(act))
+	other.FieldByName("Actor").Set(reflect.ValueOf(actor))
+	return other.Interface().(desk.Command)
+}

@@ -1,0 +1,241 @@
+package desk
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (Tick) apply(d *update) error {
+	if !d.now.Before(d.r.Deadline) {
+		d.conclude(Decision{Outcome: OutcomeExpired, Reason: d.r.Route.Steps[d.r.Route.expiryStep()].Expire})
+		return nil
+	}
+	if !d.r.Snoozed.IsZero() && !d.now.Before(d.r.Snoozed) {
+		d.r.Snoozed = time.Time{}
+		d.logEvent(EventSnoozeEnded, "ended the snooze", nil)
+	}
+	if overdue := d.overdueAt(); !overdue.IsZero() && !d.now.Before(overdue) {
+		d.escalateOverdue()
+	}
+	d.runDueSteps()
+	return nil
+}
+
+func (a RecordDelivery) apply(d *update) error {
+	if slices.ContainsFunc(d.r.Deliveries, func(v Delivery) bool { return v.Target == a.Target }) || len(d.r.Deliveries) >= maxItems {
+		return nil
+	}
+	at := a.At.UTC().Round(0)
+	if at.Before(d.r.Created) || at.After(d.now) {
+		at = d.now // a channel's clock is not ours
+	}
+	first := len(d.r.Deliveries) == 0
+	d.r.Deliveries = append(d.r.Deliveries, Delivery{Target: a.Target, At: at})
+	detail := map[string]string{"target": a.Target}
+	if first && d.r.Route.DeadlineFrom == DeadlineFromDelivered {
+		// Nothing but the first delivery shortens the time that was given for want of one; what somebody extended stays.
+		if open := d.r.Route.deadline(d.r.Created, time.Time{}, d.r.Requirement.maxOpen()); d.r.Deadline.Equal(open) {
+			d.r.Deadline = d.r.Route.deadline(d.r.Created, at, d.r.Requirement.maxOpen())
+			detail["deadline"] = d.r.Deadline.Format(time.RFC3339Nano)
+		}
+	}
+	d.logEvent(EventDelivered, "told "+a.Target, detail)
+	return nil
+}
+
+func (a RecordOutage) apply(d *update) error {
+	start, end := a.Start.UTC().Round(0), a.End.UTC().Round(0)
+	if end.After(d.now) || start.After(end) {
+		return d.refuse(ErrInvalidTime, "an outage lies in the past")
+	}
+	until := end.Add(time.Duration(d.r.Route.Grace))
+	if d.r.Deadline.Before(start) || !d.r.Deadline.Before(until) || !d.r.Created.Before(end) {
+		return nil
+	}
+	d.logEvent(EventOutage, "moved the deadline to "+formatTime(until)+", because of an outage", map[string]string{
+		"from": d.r.Deadline.Format(time.RFC3339Nano), "to": until.Format(time.RFC3339Nano),
+	})
+	d.r.Deadline = until
+	return nil
+}
+
+// restart begins the route anew at base, in a new epoch: what the old one still had to do is void, and a snooze is over.
+func (d *update) restartRoute(base time.Time) {
+	d.r.Snoozed = time.Time{}
+	d.r.RouteProgress.Epoch++
+	d.r.RouteProgress.Base = d.r.Route.startAt(base, d.r.Deadline)
+	d.r.RouteProgress.DoneSteps = nil
+}
+
+// known are the steps of the beginning that need not be taken again, because people know: they had their turn in this epoch, or before a snooze that still
+// lasts. One that waits for the hours of a region had not.
+func (d *update) alreadyNotified() []StepResult {
+	var known []StepResult
+	for i, s := range d.r.Route.Steps {
+		told := func(e Event) bool {
+			return e.Type == EventRouteStep && e.Detail["as"] == string(StepFired) && e.Detail["step"] == fmt.Sprint(i+1)
+		}
+		if s.At == 0 && (d.stepDone(i) || !d.r.Snoozed.IsZero() && slices.ContainsFunc(d.r.Log, told)) {
+			known = append(known, StepResult{Step: i, At: d.now, Outcome: StepSkipped})
+		}
+	}
+	return known
+}
+
+func (d *update) stepDone(step int) bool {
+	return slices.ContainsFunc(d.r.RouteProgress.DoneSteps, func(done StepResult) bool { return done.Step == step })
+}
+
+// due is when a step has its turn.
+func (d *update) stepDue(step int) time.Time {
+	return d.r.Route.dueAt(step, d.r.RouteProgress.Base, d.now, d.r.Deadline)
+}
+
+// run takes the steps that are due. After a time in which nobody took them there may be many: then a reminder is missed if
+// something later is due too.
+func (d *update) runDueSteps() {
+	var due []int
+	for i, s := range d.r.Route.Steps {
+		if s.Expire == "" && !d.stepDone(i) && !d.stepDue(i).After(d.now) {
+			due = append(due, i)
+		}
+	}
+	told := slices.ContainsFunc(due, func(i int) bool { return len(d.r.Route.Steps[i].Notify) > 0 })
+	for n, i := range due {
+		s := d.r.Route.Steps[i]
+		last := n == len(due)-1
+		switch {
+		case s.Kind() == NoticeRemind && (!last || told):
+			d.recordStep(i, StepMissed)
+		case d.shouldSkip(s):
+			d.recordStep(i, StepSkipped)
+		default:
+			d.fireStep(i)
+		}
+	}
+}
+
+// skips reports whether one of the step's conditions holds. What people did who may not decide any more leaves no step out: nobody waits for them.
+func (d *update) shouldSkip(s Step) bool {
+	return slices.ContainsFunc(s.SkipIf, func(c SkipCondition) bool {
+		switch c {
+		case SkipIfViewed:
+			return slices.ContainsFunc(d.r.Views, func(v ViewRecord) bool {
+				return v.Eligible && !v.latest().Before(d.r.RouteProgress.Base) && d.isEligible(v.By)
+			})
+		case SkipIfClaimed:
+			return d.r.Claim != nil && d.isEligible(d.r.Claim.By)
+		case SkipIfClarificationOpen:
+			return d.r.openClarification() >= 0
+		case SkipIfVoted:
+			return slices.ContainsFunc(d.r.Votes, func(v Vote) bool { return !v.At.Before(d.r.RouteProgress.Base) && d.isEligible(v.By) })
+		}
+		return false
+	})
+}
+
+// mark notes that a step has had its turn.
+func (d *update) recordStep(step int, as StepOutcome) {
+	d.r.RouteProgress.DoneSteps = append(d.r.RouteProgress.DoneSteps, StepResult{Step: step, At: d.now, Outcome: as})
+	s := d.r.Route.Steps[step]
+	d.logEvent(EventRouteStep, fmt.Sprintf("%s step %d, %s", as, step+1, s.label()), map[string]string{
+		"step": fmt.Sprint(step + 1), "epoch": fmt.Sprint(d.r.RouteProgress.Epoch), "as": string(as), "kind": s.label(),
+	})
+}
+
+// does is a word for what the step does.
+func (s Step) label() string {
+	switch {
+	case s.Expire != "":
+		return "expire"
+	case len(s.targets()) == 0:
+		return "widen"
+	}
+	return string(s.Kind())
+}
+
+// fire takes a step.
+func (d *update) fireStep(step int) {
+	s := d.r.Route.Steps[step]
+	d.widen(s.Widen)
+	targets := d.resolveTargets(s.targets())
+	if len(targets) > 0 {
+		n := Notice{
+			Key: stepKey(d.r.ID, d.r.RouteProgress.Epoch, step), Request: d.r.ID, Rev: d.r.Rev + 1, Kind: s.Kind(), Targets: targets,
+			Step: step + 1, Epoch: d.r.RouteProgress.Epoch, Cause: EventRouteStep,
+		}
+		if n.Kind == NoticePage {
+			n.Incident, n.Severity = d.r.IncidentKey(), s.Severity
+			d.r.RouteProgress.Paged = union(d.r.RouteProgress.Paged, targets)
+		}
+		d.notices = append(d.notices, n)
+	}
+	d.recordStep(step, StepFired)
+}
+
+// widen lets more people count for a group, as far as the group permits it. Votes are not counted for it: the clock never decides,
+// and has no use for a directory.
+func (d *update) widen(more []string) {
+	var added []string
+	for i, g := range d.r.Requirement.Groups {
+		before := g.String()
+		for _, who := range more {
+			if slices.Contains(g.Widen, who) && !slices.Contains(g.From, who) { //mutate:widen-needs-member
+				g.From = append(slices.Clone(g.From), who)
+				added = append(added, who)
+			}
+		}
+		d.r.Requirement.Groups[i] = g
+		d.r.VoteProgress.Missing = slices.Clone(d.r.VoteProgress.Missing)
+		for j, m := range d.r.VoteProgress.Missing {
+			if m.Group == before {
+				d.r.VoteProgress.Missing[j].Group = g.String()
+			}
+		}
+	}
+	if added = union(nil, added); len(added) > 0 {
+		d.logEvent(EventWidened, "lets "+Group{From: added}.String()+" decide too", map[string]string{"to": strings.Join(added, "\n")})
+	}
+}
+
+// overdue is when the rest of the route has to be taken at once; zero if never.
+func (d *update) overdueAt() time.Time {
+	if d.r.RouteProgress.Overdue || d.r.Requirement.OnTimeout != EscalateOnTimeout {
+		return time.Time{}
+	}
+	return d.r.Created.Add(time.Duration(d.r.Requirement.Deadline))
+}
+
+// hurry takes all that is left of the route, except for reminders and the end.
+func (d *update) escalateOverdue() {
+	d.r.RouteProgress.Overdue = true
+	d.r.RouteProgress.Escalated++
+	d.logEvent(EventEscalated, "escalated it: nobody has decided in time", nil)
+	for i := range d.r.Route.Steps {
+		if d.canEscalateTo(i) {
+			d.fireStep(i)
+		}
+	}
+}
+
+// escalates reports whether the step is one that somebody who does not want to wait can take.
+func (d *update) canEscalateTo(step int) bool {
+	s := d.r.Route.Steps[step]
+	return s.Expire == "" && s.Kind() != NoticeRemind && !d.stepDone(step)
+}
+
+// next is when the clock has something to do.
+func (d *update) nextDue() time.Time {
+	if d.r.State != StateOpen {
+		return time.Time{}
+	}
+	next := earliest(d.r.Deadline, d.r.Snoozed, d.overdueAt())
+	for i, s := range d.r.Route.Steps {
+		if s.Expire == "" && !d.stepDone(i) {
+			next = earliest(next, d.stepDue(i))
+		}
+	}
+	return next
+}

@@ -1,0 +1,209 @@
+package consoletest
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/examples/console"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// Scenario is what happens in an example.
+type Scenario struct {
+	Example console.Example
+	// Answers are what a person says to the questions, in their order, so that the effect happens.
+	Answers []Answer
+	// Refusals are what a person says so that it does not.
+	Refusals []Answer
+	// Reason is part of a refusal; the model must get to hear it.
+	Reason string
+	// Effects says how often the effect has happened, by the files in the directory of the data, and how often its target was called
+	// again and did nothing.
+	Effects func(data string) (done, again int, err error)
+	// InDoubt says that the target does not know keys: after a crash in the effect a person is asked.
+	InDoubt bool
+	// ModelCalls is how often models are called from the start to the end.
+	ModelCalls int
+}
+
+// Answer is what a person says to one question.
+type Answer struct {
+	To    string // a part of the question, in no other one
+	Lines []string
+}
+
+// Test tests the example.
+func Test(t *testing.T, s Scenario) {
+	t.Run("the dialogue reads well", s.dialogue)
+	t.Run("refused, nothing happens and the model is told why", s.refused)
+	t.Run("killed at a question, it is asked again and nothing else is", s.killedAtQuestions)
+	t.Run("killed at any save between the answer and the effect, it happens once", s.killedAtSaves)
+}
+
+// dialogue compares what a person sees with a file that people can read.
+func (s Scenario) dialogue(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := Start(t, dir)
+	p.Pipe(lines(s.Answers)...)
+	said, code := p.End()
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	Golden(t, "dialogue", interruptID.ReplaceAllString(said, "int_…")) // how ids come about is the runtime's business
+	s.wantEffects(t, dir, 1)
+	if calls := len(modelCalls(t, dir)); calls != s.ModelCalls {
+		t.Errorf("models were called %d times, want %d", calls, s.ModelCalls)
+	}
+	s.restartFinished(t, dir, said)
+}
+
+// finishedSaysSo starts a program whose run is over.
+func (s Scenario) restartFinished(t *testing.T, dir, said string) {
+	t.Helper()
+	before := len(modelCalls(t, dir))
+	again, code := Start(t, dir).End()
+	_, end, _ := strings.Cut(said, "\n\n✓ ")
+	if code != 0 || !strings.HasSuffix(again, "\n\n✓ "+end) || !strings.Contains(end, "is finished. Begin another one with: go run ./examples/"+s.Example.Name+" -run ") {
+		t.Errorf("started again, exit code %d:\n%s", code, again)
+	}
+	if calls := len(modelCalls(t, dir)); calls != before {
+		t.Error("a finished run called a model")
+	}
+	s.wantEffects(t, dir, 1)
+}
+
+func (s Scenario) refused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := Start(t, dir)
+	p.Pipe(lines(s.Refusals)...)
+	if said, code := p.End(); code != 0 || !strings.Contains(said, "is finished.") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	s.wantEffects(t, dir, 0)
+	calls := modelCalls(t, dir)
+	if len(calls) == 0 {
+		t.Fatal("no model was called")
+	}
+	if !slices.ContainsFunc(slices.Concat(calls...), func(m agent.Message) bool {
+		return m.Role != agent.RoleAssistant && strings.Contains(m.Text, s.Reason)
+	}) {
+		t.Errorf("no model was told %q; the last one saw %+v", s.Reason, calls[len(calls)-1])
+	}
+}
+
+// killedAtQuestions kills the process at each question, and wants the next one to ask the same.
+func (s Scenario) killedAtQuestions(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := Start(t, dir)
+	said, asks := p.Read()
+	if !asks {
+		t.Fatalf("nothing was asked:\n%s", said)
+	}
+	for n := 0; asks; n++ {
+		p.Kill()
+		before := len(modelCalls(t, dir))
+		p = Start(t, dir)
+		again := p.Question()
+		if Asked(again) != Asked(said) {
+			t.Errorf("it asked\n%s\nand now asks\n%s", Asked(said), Asked(again))
+		}
+		if saved := s.saved(t, dir); saved.Interrupts[0].ID != idOf(again) {
+			t.Errorf("it asks %s, and waits for %s", idOf(again), saved.Interrupts[0].ID)
+		}
+		if calls := len(modelCalls(t, dir)); calls != before {
+			t.Errorf("a model was called again to ask the same")
+		}
+		s.wantEffects(t, dir, 0)
+		p.Say(s.answer(t, s.Answers, again)...)
+		said, asks = p.Read()
+		if n > len(s.Answers) {
+			t.Fatal("it asks and asks")
+		}
+	}
+	if rest, code := p.End(); code != 0 {
+		t.Errorf("exit code %d:\n%s%s", code, said, rest)
+	}
+	s.wantEffects(t, dir, 1)
+	if calls := len(modelCalls(t, dir)); calls != s.ModelCalls {
+		t.Errorf("models were called %d times, want %d", calls, s.ModelCalls)
+	}
+}
+
+// saved looks into the file that a program left, or waits with.
+func (s Scenario) saved(t testing.TB, dir string) *agent.Snapshot {
+	t.Helper()
+	saved, err := console.Inspect(t.Context(), s.Example, Data(dir), s.Example.Name+"-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saved
+}
+
+// happened fails the test unless the effect happened so often.
+func (s Scenario) wantEffects(t testing.TB, dir string, want int) {
+	t.Helper()
+	if done, _, err := s.Effects(Data(dir)); done != want || err != nil {
+		t.Errorf("it happened %d times, want %d; %v", done, want, err)
+	}
+}
+
+// answer is what the person says to the question at the end of a text.
+func (s Scenario) answer(t testing.TB, answers []Answer, text string) []string {
+	t.Helper()
+	for _, a := range answers {
+		if strings.Contains(Asked(text), a.To) {
+			return a.Lines
+		}
+	}
+	t.Fatalf("nobody has an answer to:\n%s", Asked(text))
+	return nil
+}
+
+// Asked is the last question of a text, with its id and its prompt.
+func Asked(text string) string {
+	return text[max(0, strings.LastIndex(text, "── ")):]
+}
+
+var interruptID = regexp.MustCompile(`\bint_[0-9a-z]+\b`)
+
+func idOf(text string) string { return interruptID.FindString(Asked(text)) }
+
+func lines(answers []Answer) []string {
+	var all []string
+	for _, a := range answers {
+		all = append(all, a.Lines...)
+	}
+	return all
+}
+
+// Golden compares a text with testdata/NAME.golden. The flag -update writes the file.
+func Golden(t testing.TB, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -update rewrites it). Got:\n%s", path, got)
+	}
+}

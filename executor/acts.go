@@ -1,0 +1,286 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/store"
+)
+
+// ErrIsDecision says that an act is a decision, which has to come with a resume id: see [Executor.Run].
+var ErrIsDecision = errors.New("executor: a decision is made with a resume id")
+
+// Act does something with a request that decides nothing: claim it, say that one looks at it, comment, delegate, snooze, ask back. It
+// returns the request as it is then, store.ErrNotFound if there is none, or an error of package desk.
+func (e *Executor) Act(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
+	switch act.(type) {
+	case desk.Approve, desk.ApproveEdited, desk.Reject, desk.Respond, desk.Abandon, desk.Withdraw:
+		return desk.Request{}, ErrIsDecision
+	}
+	var doc desk.Request
+	err := retryWhileStale(ctx, func() (err error) {
+		doc, err = e.tryAct(ctx, account, id, act)
+		return err
+	})
+	return doc, err
+}
+
+// act is one try. It returns ErrStale if the request was changed meanwhile.
+func (e *Executor) tryAct(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
+	asked, known, err := e.interruptAndRequest(ctx, account, id)
+	if err != nil {
+		return desk.Request{}, err
+	}
+	if done, err := desk.IsRepeat(known.Request, act); done || err != nil {
+		return known.Request, err
+	}
+	name, from := desk.CommandOrigin(act)
+	if asked.State == store.InterruptWithdrawn && known.State == desk.StateOpen {
+		over := &desk.ClosedError{State: desk.StateWithdrawn, Outcome: desk.OutcomeWithdrawn, At: asked.Created}
+		return known.Request, e.recordIfRefused(ctx, asked, name, from, over)
+	}
+	c, err := e.workFor(ctx, asked)
+	if err != nil {
+		return desk.Request{}, err
+	}
+	env, err := e.deskEnvFor(ctx, c, known)
+	if err != nil {
+		return desk.Request{}, err
+	}
+	change, err := desk.Apply(known.Request, act, env)
+	if err != nil || !change.Changed() {
+		return known.Request, e.recordIfRefused(ctx, asked, name, from, err)
+	}
+	if change.Decision != nil {
+		return known.Request, ErrIsDecision
+	}
+	if err := e.addChange(c, change, known.revision); err != nil {
+		return desk.Request{}, err
+	}
+	return change.Request, e.store.CommitWrites(ctx, account, c.Writes)
+}
+
+// asked returns a question and its request, as they were at one moment, or store.ErrNotFound.
+func (e *Executor) interruptAndRequest(ctx context.Context, account, id string) (store.InboxItem, *requestDoc, error) {
+	asked, err := e.store.InboxItem(ctx, account, id)
+	if err != nil {
+		return store.InboxItem{}, nil, err
+	}
+	if asked.Request == nil {
+		return store.InboxItem{}, nil, store.ErrNotFound
+	}
+	known, err := e.decodeRequest(*asked.Request)
+	return asked, known, err
+}
+
+// filingFor begins the filing of a change of a request.
+func (e *Executor) workFor(ctx context.Context, asked store.InboxItem) (*unitOfWork, error) {
+	c := &unitOfWork{run: runOfRequest(asked)}
+	var err error
+	if c.meta, err = e.metaOf(ctx, asked.Account, asked.Run); err != nil {
+		return nil, err
+	}
+	c.now, err = e.store.Now(ctx)
+	return c, err
+}
+
+// runOfRequest is the run that asked a question, as far as the question tells.
+func runOfRequest(asked store.InboxItem) store.Run {
+	return store.Run{Account: asked.Account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}
+}
+
+// RunRequest returns the request of a question: who has voted, commented and so on. It returns store.ErrNotFound if there is none.
+func (e *Executor) RequestDocument(ctx context.Context, account, id string) (desk.Request, error) {
+	known, err := e.requestDoc(ctx, account, id)
+	if err != nil || known == nil {
+		return desk.Request{}, cmp.Or(err, store.ErrNotFound)
+	}
+	return known.Request, nil
+}
+
+// end ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
+func (e *Executor) endRun(ctx context.Context, run store.Run, by desk.From, as store.Status) error {
+	return retryWhileStale(ctx, func() error {
+		waits, beside, err := e.endWrites(ctx, run, by, as)
+		if err == nil {
+			//mutate:cancel-names-interrupts
+			_, err = e.store.Cancel(ctx, run.Account, run.ID, as, waits, beside)
+		}
+		return err
+	})
+}
+
+// finalState is what is written with the end of a run that waits for these interrupts.
+func (e *Executor) endWrites(ctx context.Context, run store.Run, by desk.From, as store.Status) (waits []string, beside store.Writes, err error) {
+	c := &unitOfWork{run: run}
+	if c.now, err = e.store.Now(ctx); err != nil {
+		return nil, beside, err
+	}
+	if waits, err = e.withdrawOpen(ctx, c, "", string(as)); err != nil {
+		return nil, beside, err
+	}
+	err = c.addAudit(actorOrSystem(by), c.auditPlace(), audit.RunEnded{Status: string(as)})
+	return waits, c.Writes, err
+}
+
+// Escape gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
+func (e *Executor) Abandon(ctx context.Context, account, id string, act desk.Abandon) error {
+	return retryWhileStale(ctx, func() error { return e.tryAbandon(ctx, account, id, act) })
+}
+
+// escape is one try. It returns ErrStale if the request was changed meanwhile.
+func (e *Executor) tryAbandon(ctx context.Context, account, id string, act desk.Abandon) error {
+	asked, known, err := e.interruptAndRequest(ctx, account, id)
+	if err != nil {
+		return err
+	}
+	if done, err := desk.IsRepeat(known.Request, act); done || err != nil {
+		return err
+	}
+	if run, err := e.findRun(ctx, account, asked.StateKey); err != nil || run.ID != asked.Run || asked.State != store.InterruptPending {
+		return cmp.Or(err, fmt.Errorf("%w: %q", ErrRunEnded, asked.StateKey))
+	}
+	c, err := e.workFor(ctx, asked)
+	if err != nil {
+		return err
+	}
+	env, err := e.deskEnvFor(ctx, c, known)
+	if err != nil {
+		return err
+	}
+	change, err := desk.Apply(known.Request, act, env)
+	if err != nil {
+		return e.recordIfRefused(ctx, asked, desk.CommandAbandon, act.From, err)
+	}
+	err = e.addChange(c, change, known.revision) // so that it ends this run, and not one that took its state key
+	var waits []string
+	if err == nil {
+		waits, err = e.withdrawOpen(ctx, c, id, string(store.StatusCancelled))
+	}
+	if err == nil {
+		err = c.addAudit(auditActor(act.From), c.auditPlace(), audit.RunEnded{Status: string(store.StatusCancelled)})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = e.store.Cancel(ctx, account, asked.Run, store.StatusCancelled, waits, c.Writes)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("%w: %q", ErrRunEnded, asked.StateKey)
+	}
+	return err
+}
+
+// withdrawOpen withdraws the open requests of a run, except for one whose end the caller files itself. Whoever asked is told of all of them. It returns
+// what the run waits for: if it waits for something else by the time of its end, this is not all.
+func (e *Executor) withdrawOpen(ctx context.Context, c *unitOfWork, but, why string) (waits []string, err error) {
+	waits, err = e.openInterrupts(ctx, c.run)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range waits {
+		if err := e.addWithdrawal(c, id, why); err != nil {
+			return nil, err
+		}
+	}
+	open := slices.DeleteFunc(slices.Clone(waits), func(id string) bool { return id == but })
+	return waits, e.withdrawRequests(ctx, c, open, why)
+}
+
+// waitsFor returns the questions of a run that nobody has decided; it is never nil.
+func (e *Executor) openInterrupts(ctx context.Context, run store.Run) ([]string, error) {
+	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
+	waits := []string{}
+	for _, i := range asked {
+		if i.State == store.InterruptPending {
+			waits = append(waits, i.ID)
+		}
+	}
+	return waits, err
+}
+
+// withdraw files the withdrawal of requests, as far as they are open.
+func (e *Executor) withdrawRequests(ctx context.Context, c *unitOfWork, ids []string, why string) error {
+	for _, id := range ids {
+		if err := e.setTime(ctx, c); err != nil {
+			return err
+		}
+		known, err := e.requestDoc(ctx, c.run.Account, id)
+		if err != nil {
+			return err
+		}
+		if known == nil || known.State != desk.StateOpen {
+			continue
+		}
+		change, err := desk.Apply(known.Request, desk.Withdraw{From: desk.From{Actor: desk.SystemActor("executor")}, Reason: why}, e.deskEnv(c.now))
+		if err != nil {
+			return err
+		}
+		if err := e.addChange(c, change, known.revision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// duePerPass is how many requests or notices are looked at in one go.
+const duePerPass = 100
+
+// tick does what the routes of requests say is due: remind, page, ask more people. It also lets runs answer what people asked them. It does not let
+// requests expire: sweep does.
+func (e *Executor) routeLoop() {
+	var guard clockGuard
+	for !e.isStopping() {
+		e.checkKeyReload()
+		e.logRepeated("the routes of requests", e.runDueSteps(&guard))
+		e.logRepeated("looking for what runs were asked", e.deliverRunMessages())
+		e.sleep(e.config.Poll)
+	}
+}
+
+func (e *Executor) runDueSteps(guard *clockGuard) error {
+	now, err := e.store.Now(e.ctx)
+	if err != nil || !guard.isTrusted(now) {
+		return err
+	}
+	due, err := e.store.DueDocuments(e.ctx, store.RequestDocument, duePerPass)
+	var stuck errorCount
+	for _, paper := range due {
+		known, failure := e.decodeRequest(paper)
+		pause := unreadableDelay
+		if failure == nil && now.Before(known.Deadline) {
+			if _, failure = e.tryAct(e.ctx, paper.Account, paper.ID, desk.Tick{}); desk.Code(failure) == "" {
+				pause = retryDelay // not an error of the request: perhaps the store was away for a moment
+			}
+		}
+		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, ErrIsDecision) {
+			continue // it was changed meanwhile, or is over: sweep lets it expire
+		}
+		failure = fmt.Errorf("request %s of %s: %w", paper.ID, paper.Account, failure)
+		switch put := e.postpone(paper, now.Add(pause)); { // or it would be the first that is due again, for ever
+		case put == nil:
+			err = errors.Join(err, failure)
+		case !errors.Is(put, store.ErrStale): // else it was changed meanwhile, or erased
+			stuck.add(failure)
+		}
+	}
+	return errors.Join(err, stuck.err())
+}
+
+// retryLater moves the time at which a paper is due that cannot be worked on now.
+func (e *Executor) postpone(paper store.Document, next time.Time) error {
+	change := e.unchanged(paper)
+	change.DueAt = next
+	return e.writeDocument(e.ctx, paper.Account, change)
+}
+
+// How long work on a paper is put off: a paper that cannot be read will hardly be readable soon; other errors may pass.
+const (
+	unreadableDelay = 5 * time.Minute
+	retryDelay      = 5 * time.Second
+)

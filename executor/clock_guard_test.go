@@ -1,0 +1,61 @@
+package executor
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The lid of a laptop was closed for a night. Nothing was said, reminded or let expire for an hour after that, and a yes to what was open was too late.
+func TestClockGuard_KnowsHowLongTheMachineSlept(t *testing.T) {
+	begin, night := time.Now(), 10*time.Hour
+	var guard clockGuard
+	if !guard.check(begin.Round(0), begin, time.Minute) || !guard.check(begin.Add(time.Hour+night).Round(0), begin.Add(time.Hour), time.Minute+night) {
+		t.Error("a night is taken for a jump")
+	}
+	if guard.check(begin.Add(time.Hour+2*night).Round(0), begin.Add(time.Hour), time.Minute+night) {
+		t.Error("a jump is taken for a night")
+	}
+}
+
+func TestClockGuard_BelievesAClockThatAgreesWithTheTimeThatPassed(t *testing.T) {
+	begin := time.Now()
+	at := func(d time.Duration) time.Time { return begin.Add(d) }
+	type look struct {
+		here, store time.Duration // since the beginning
+		trusts      bool
+	}
+	for name, looks := range map[string][]look{
+		"steady":                  {{0, 0, true}, {time.Hour, time.Hour, true}},
+		"a bit off":               {{0, 30 * time.Second, true}, {time.Hour, time.Hour + 30*time.Second, true}},
+		"far off from the start":  {{0, time.Hour, false}, {time.Minute, time.Hour + time.Minute, false}, {2 * time.Hour, 3 * time.Hour, true}},
+		"drifts":                  {{0, 0, true}, {time.Hour, time.Hour + 4*time.Second, true}, {2 * time.Hour, 2*time.Hour + 8*time.Second, true}},
+		"stands still":            {{0, 0, true}, {time.Minute, 100 * time.Second, true}},
+		"jumps ahead, stays":      {{0, 0, true}, {time.Minute, 25 * time.Hour, false}, {2 * time.Minute, 25*time.Hour + time.Minute, false}, {2 * time.Hour, 27*time.Hour - time.Minute, true}},
+		"jumps ahead, comes back": {{0, 0, true}, {time.Minute, 25 * time.Hour, false}, {2 * time.Minute, 2 * time.Minute, true}},
+		"jumps back":              {{0, 0, true}, {time.Minute, -time.Hour, false}},
+		"jumps again and again":   {{0, 0, true}, {time.Minute, 25 * time.Hour, false}, {59 * time.Minute, 50 * time.Hour, false}, {90 * time.Minute, 75 * time.Hour, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var guard clockGuard
+			for _, l := range looks {
+				if got := guard.check(at(l.store).Round(0), at(l.here), 0); got != l.trusts {
+					t.Errorf("after %v the store says %v: trusted %v", l.here, l.store, got)
+				}
+			}
+		})
+	}
+}
+
+// Clocks that were wrong leave outages in the future behind. What of them has been stays: questions were asked by such a clock, and were over by the next.
+func TestBeat_CutsOffWhatOfAnOutageIsStillToCome(t *testing.T) {
+	noon := time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
+	at := func(hours time.Duration) time.Time { return noon.Add(hours * time.Hour) }
+	e := &Executor{config: Config{OutageAfter: 2 * time.Minute, Log: slog.New(slog.DiscardHandler)}}
+	next := e.nextHeartbeat(noon, heartbeat{At: at(-1), Outages: []outage{{at(-9), at(-8)}, {at(-7), at(1)}, {at(1), at(2)}}})
+	want := []outage{{at(-9), at(-8)}, {at(-7), noon}, {at(-1), noon}}
+	if !next.At.Equal(noon) || !slices.Equal(next.Outages, want) {
+		t.Errorf("got %+v, want %v", next, want)
+	}
+}

@@ -1,0 +1,82 @@
+package executor
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/store"
+)
+
+// errNoAuditLine says that a question would expire without a line in the audit log.
+var errNoAuditLine = errors.New("executor: an expiry without a line in the log")
+
+// lapse is what is written in the transaction in which an interrupt expires: its request and an audit line. Or it puts the expiry off, by a new deadline:
+// because of an outage, or because request or line could not be made, without which nothing expires. otherwise says that it expires for another reason
+// than that nobody decided it in time.
+func (e *Executor) expiryWrites(i store.Interrupt, paper *store.Document, now time.Time, outages []outage) (beside store.Writes, otherwise bool) {
+	c := &unitOfWork{run: store.Run{Account: i.Account, ID: i.Run}, now: i.Deadline}
+	if paper == nil { // it has no request
+		if err := c.addExpiredLine(i.ID, i.Deadline); err != nil {
+			e.config.Log.Error("a question expires without a line in the log", "account", i.Account, "interrupt", i.ID, "err", err)
+		}
+		return c.Writes, false
+	}
+	var facts analytics.RequestIndex
+	if json.Unmarshal(paper.Index, &facts) == nil {
+		c.run.Provider, c.run.Graph, _ = strings.Cut(facts.Graph, ":")
+	}
+	pause := unreadableDelay
+	known, err := e.decodeRequest(*paper)
+	if err == nil {
+		pause = retryDelay
+		otherwise, err = e.addExpiry(c, known, now, outages)
+	}
+	if err == nil && !c.Postpones(i.ID) && len(c.Audit) == 0 {
+		err = errNoAuditLine
+	}
+	if err != nil {
+		e.config.Log.Error("a request cannot expire, and is put off", "account", i.Account, "request", i.ID, "for", pause, "err", err)
+		change := e.unchanged(*paper)
+		change.InterruptDeadline = now.Add(pause)
+		//mutate:unreadable-request-does-not-expire
+		return store.Writes{Documents: []store.DocumentChange{change}}, false
+	}
+	return c.Writes, otherwise
+}
+
+// lapses files the end of a request whose deadline has passed, or its new deadline after an outage.
+func (e *Executor) addExpiry(c *unitOfWork, known *requestDoc, now time.Time, outages []outage) (otherwise bool, err error) {
+	if known.State != desk.StateOpen { // the request is over, and yet the interrupt is pending
+		return known.Decision != nil && known.Decision.Reason != reasonStale, c.addExpiredLine(known.ID, known.Deadline)
+	}
+	changes, err := e.extendForOutages(known.Request, outages, now)
+	if err != nil {
+		return false, err
+	}
+	if changes != nil {
+		c.now = now
+		return false, e.addChanges(c, changes, known.revision)
+	}
+	if known.Deadline.After(c.now) {
+		c.now = known.Deadline
+	}
+	change, err := desk.Apply(known.Request, desk.Tick{}, e.deskEnv(c.now))
+	if err != nil || !change.Changed() {
+		return false, err
+	}
+	final := change.Request.Decision
+	return final != nil && final.Reason != reasonStale, e.addChange(c, change, known.revision)
+}
+
+// expired adds the audit line of an expiry without a change of a request.
+func (c *unitOfWork) addExpiredLine(interrupt string, deadline time.Time) error {
+	place := c.auditPlace()
+	place.Interrupt = interrupt
+	//mutate:expiry-without-request-audited
+	return c.addAudit(clockActor, place, audit.RequestExpired{Deadline: audit.TimestampOf(deadline)})
+}

@@ -1,0 +1,165 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/store"
+)
+
+// asStrong gives a question about an effect in doubt the requirements of the action itself: who answers that it did not happen has it executed again. If
+// a policy allowed the action without asking anybody, any one person may answer.
+func (e *Executor) inheritRequirement(ctx context.Context, ask *desk.RequestSpec, c *unitOfWork, data json.RawMessage) error {
+	var doubt fermata.InDoubtRequest
+	if err := json.Unmarshal(data, &doubt); err != nil {
+		return err
+	}
+	docs, err := e.runRequests(ctx, c)
+	if err != nil {
+		return err
+	}
+	var last *desk.Request
+	for _, doc := range docs {
+		if doc.Decision == nil || doc.Decision.Outcome != desk.OutcomeApproved || doc.Decision.Digest != doubt.Digest {
+			continue
+		}
+		if need := inheritedNeed(doc, &ask.Subject); last == nil {
+			ask.Requirement = need //mutate:doubt-has-requirement
+		} else {
+			ask.Requirement = ask.Requirement.Merge(need) // it was approved more than once, and it is unknown which approval this effect is of
+		}
+		if last == nil || doc.Created.After(last.Created) {
+			last = &doc
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	ask.Route, ask.Subject.Risk = last.Route, last.Subject.Risk
+	ask.Subject.Policy, ask.Subject.Rules, ask.Subject.Reason = last.Subject.Policy, last.Subject.Rules, last.Subject.Reason
+	return nil
+}
+
+// inheritedNeed is the requirement of an action, for the question whether it has happened. Those who were involved in the action are added to asked; who
+// edited its arguments last counts as an author here, because they could not approve the action either.
+func inheritedNeed(doc desk.Request, asked *desk.Subject) desk.Requirement {
+	need := doc.Requirement
+	need.Verbs = append(slices.Clone(need.Verbs), desk.VerbRespond) // this question is answered, not approved or rejected
+	if slices.Contains(need.Exclude, desk.DutyAuthor) {
+		asked.Authors = append(asked.Authors, doc.Subject.Authors...)
+	}
+	if editor := doc.LastEditor(); slices.Contains(need.Exclude, desk.DutyLastEditor) && editor != "" {
+		need.Exclude = append(slices.Clone(need.Exclude), desk.DutyAuthor)
+		asked.Authors = append(asked.Authors, editor)
+	}
+	asked.PriorApprovers = append(asked.PriorApprovers, doc.Subject.PriorApprovers...)
+	return need
+}
+
+// doubted are the requests for the action that a question about an effect in doubt is about. If the same was approved at two places it is unknown which of
+// them it is, and there are none.
+func (e *Executor) requestsOfEffect(ctx context.Context, c *unitOfWork, question store.Interrupt) ([]string, error) {
+	data, err := e.decrypt(question.Account, store.SealedData, question.ID, question.Data)
+	if err != nil {
+		return nil, err
+	}
+	var doubt fermata.InDoubtRequest
+	if err := json.Unmarshal(data, &doubt); err != nil {
+		return nil, err
+	}
+	docs, err := e.runRequests(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var approved []string
+	var last desk.Request
+	for _, doc := range docs {
+		if doc.Decision == nil || doc.Decision.Outcome != desk.OutcomeApproved || doc.Decision.Digest != doubt.Digest {
+			continue
+		}
+		if approved = append(approved, doc.ID); last.ID == "" || doc.Created.After(last.Created) {
+			last = doc
+		}
+	}
+	if last.ID == "" {
+		return nil, nil
+	}
+	same, err := e.relatedRequests(ctx, c, last)
+	if slices.ContainsFunc(approved, func(id string) bool { return !slices.Contains(same, id) }) {
+		return nil, err
+	}
+	return same, err
+}
+
+// countedBy says which answers count as the same vote; "" if only equal answers do. For an effect in doubt these are answers that agree on whether it
+// happened and with which receipt, whoever gives them and for which reason.
+func (w submission) voteKey() string {
+	if w.interrupt.Kind != fermata.EffectInDoubt.Name() {
+		return ""
+	}
+	var said fermata.EffectResolution
+	if json.Unmarshal(w.value, &said) != nil {
+		return ""
+	}
+	if !said.Happened {
+		return "it did not happen"
+	}
+	receipt, err := strictjson.Canonical(said.Receipt)
+	if said.Receipt == nil || err != nil {
+		return "it happened"
+	}
+	return "it happened: " + hashNamed("receipt", receipt)
+}
+
+var errEffectSucceeded = errors.New("the ledger has its receipt: it has happened")
+
+// contradicts refuses the answer that an effect did not happen if the ledger says by now that it did: its owner was slow, and not dead.
+func (e *Executor) checkAgainstLedger(ctx context.Context, w *submission) error {
+	var said fermata.EffectResolution
+	if err := json.Unmarshal(w.value, &said); err != nil || said.Happened {
+		return err
+	}
+	happened, err := e.ledgerHasReceipt(ctx, w.interrupt)
+	if happened {
+		return &fermata.AnswerError{ID: w.interrupt.ID, Kind: w.interrupt.Kind, Err: errEffectSucceeded}
+	}
+	return err
+}
+
+// happened reports whether the ledger has the receipt of the effect that a question is about.
+func (e *Executor) ledgerHasReceipt(ctx context.Context, question store.Interrupt) (bool, error) {
+	data, err := e.decrypt(question.Account, store.SealedData, question.ID, question.Data)
+	if err != nil {
+		return false, err
+	}
+	var doubt fermata.InDoubtRequest
+	if err := json.Unmarshal(data, &doubt); err != nil {
+		return false, err
+	}
+	history, err := e.store.History(ctx, question.Account, question.Run)
+	if err != nil {
+		return false, fmt.Errorf("executor: the ledger: %w", err)
+	}
+	return slices.ContainsFunc(history.Effects, func(line store.Effect) bool {
+		//mutate:doubt-knows-receipt
+		return line.IdempotencyKey == doubt.Key && line.ActionDigest == doubt.Digest && line.Attempt == doubt.Attempt && line.State == store.EffectSucceeded
+	}), nil
+}
+
+// settledSince is the answer to a question about an effect in doubt that nobody answered in time, and that the ledger can answer by now; nil otherwise.
+func (e *Executor) answerFromLedger(ctx context.Context, question store.Interrupt) (json.RawMessage, error) {
+	//mutate:expired-doubt-reads-ledger
+	if question.Verdict != store.VerdictExpire || question.Kind != fermata.EffectInDoubt.Name() {
+		return nil, nil
+	}
+	if happened, err := e.ledgerHasReceipt(ctx, question); err != nil || !happened {
+		return nil, err
+	}
+	return json.Marshal(fermata.EffectResolution{Happened: true, Reason: errEffectSucceeded.Error()})
+}

@@ -1,0 +1,66 @@
+package executor_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// talkative is a provider that reports a lot before it is done.
+type talkative struct {
+	provider.Provider
+	words int
+}
+
+func (p talkative) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
+	for range p.words {
+		e.ReportProgress(provider.Token{Text: e.Run.StateKey})
+	}
+	return p.Provider.Execute(ctx, e)
+}
+
+type nothing struct{}
+
+// What happens in a run is heard by those who listen to it, and by nobody else; and nobody who does not listen holds it up.
+func TestListen_HearsTheRunAndHoldsNobodyUp(t *testing.T) {
+	plain := single(t, "quiet", inproc.FlowConfig[nothing]{}, func(_ context.Context, n nothing) (nothing, error) { return n, nil })
+	e := executorOf(t, memory.NewStore(nil), talkative{plain, 1000}, nil)
+	mine, stop := e.WatchProgress("acme", "a")
+	defer stop()
+	foreign, stopForeign := e.WatchProgress("other", "a")
+	defer stopForeign()
+	gone, stopGone := e.WatchProgress("acme", "a")
+	stopGone()
+	done := completed(t, began(t, e, "a", "inproc:quiet", `{}`))
+	first := <-mine
+	if token, ok := first.Progress.(provider.Token); !ok || token.Text != "a" || first.Run != done.Run {
+		t.Errorf("it heard %+v", first)
+	}
+	if len(foreign) != 0 || len(gone) != 0 {
+		t.Errorf("others heard %d and %d", len(foreign), len(gone))
+	}
+	if stats := e.Stats(); len(mine) >= 999 || stats.DroppedProgress+int64(len(mine))+1 < 1000 || stats.Executions != 1 || stats.Running != 0 {
+		t.Errorf("%d are left to hear; %+v", len(mine), stats)
+	}
+}
+
+// Ten thousand may listen, most of them to nothing: what one of them takes is little.
+func TestListen_TakesLittle(t *testing.T) {
+	plain := single(t, "quiet", inproc.FlowConfig[nothing]{}, func(_ context.Context, n nothing) (nothing, error) { return n, nil })
+	e := executorOf(t, memory.NewStore(nil), plain, nil)
+	const listeners = 10_000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range listeners {
+		_, stop := e.WatchProgress("acme", "a")
+		defer stop()
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / listeners; each > 900 {
+		t.Errorf("each takes %d bytes", each)
+	}
+}

@@ -1,0 +1,228 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// A provider may ask again under an id that was answered: its code did not like the answer, or uses one id for one question after the other. A
+// decision is final, so a repeated question gets a visible id of its own: "int_1", "int_1~2", "int_1~3". repeatSeparator stands before the number.
+const repeatSeparator = "~"
+
+// providerID is the provider's id of a visible one.
+func providerID(visible string) string {
+	id, number, ok := splitRepeat(visible)
+	if !ok || number < 2 {
+		return visible
+	}
+	return id
+}
+
+// nextVisibleID is what a question is visible as when it is asked once more.
+func nextVisibleID(visible string) string {
+	id, number, ok := splitRepeat(visible)
+	if !ok || number < 2 {
+		id, number = visible, 1
+	}
+	return id + repeatSeparator + strconv.Itoa(number+1)
+}
+
+func splitRepeat(visible string) (id string, number int, ok bool) {
+	i := strings.LastIndex(visible, repeatSeparator)
+	if i < 0 {
+		return "", 0, false
+	}
+	number, err := strconv.Atoi(visible[i+len(repeatSeparator):])
+	return visible[:i], number, err == nil
+}
+
+// visibleID is the visible id of a question. open is what the run waited for before this execution, applied what of it was answered.
+func visibleID(q provider.Interrupt, open []fermata.OpenInterrupt, applied []string) string {
+	for _, known := range open {
+		if providerID(known.ID) != q.ID {
+			continue
+		}
+		if slices.Contains(applied, known.ID) || EnvelopeDigest(known.Envelope) != EnvelopeDigest(q.Envelope) {
+			//mutate:new-id-per-repetition
+			return nextVisibleID(known.ID) // it was answered, or shows something else now
+		}
+		return known.ID
+	}
+	return q.ID
+}
+
+// ask makes questions visible: it adds them to rest, and puts those that are new before people.
+func (e *Executor) publishQuestions(ctx context.Context, c *unitOfWork, questions []provider.Interrupt, rest *store.ExecutionEnd) (fermata.Outcome, error) {
+	run := c.run
+	before, err := e.lastOpenInterrupts(run)
+	if err != nil {
+		return nil, err
+	}
+	waiting := fermata.NeedsInput{Run: run.ID, StateKey: run.StateKey}
+	for _, q := range questions {
+		if code, problem := normalizeQuestion(&q); code != "" {
+			return failedOutcome(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), nil
+		}
+		q.ID = visibleID(q, before, rest.Applied)
+		if c.mayBePublished {
+			if q.ID, err = e.unusedID(ctx, run, q); err != nil {
+				return nil, err
+			}
+		}
+		shown, err := e.newInterrupt(run, q)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(before, func(known fermata.OpenInterrupt) bool { return known.ID == q.ID }) {
+			err := e.publishRequest(ctx, c, q, &shown)
+			if denied, ok := errors.AsType[*deniedError](err); ok {
+				return failedOutcome(run, "denied", denied.Error()), nil
+			}
+			if errors.Is(err, desk.ErrInvalid) {
+				return failedOutcome(run, codeBadQuestion, fmt.Sprintf("what %s asks cannot be put before people: %v", q.Address, err)), nil
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		rest.Open = append(rest.Open, shown)
+		waiting.Interrupts = append(waiting.Interrupts, fermata.OpenInterrupt{ID: q.ID, Address: q.Address, Envelope: q.Envelope, AnswerSchema: q.AnswerSchema})
+	}
+	return waiting, nil
+}
+
+// normalizeQuestion compacts the JSON that a question shows, so that its digest is the same each time it is asked. It returns a code and a text if the question
+// cannot be shown; the run fails with them.
+func normalizeQuestion(q *provider.Interrupt) (code, problem string) {
+	switch {
+	case len(q.ID) > MaxName || !utf8.ValidString(q.ID):
+		return codeBadQuestion, fmt.Sprintf("its id is not a text of %d bytes at most", MaxName)
+	case providerID(q.ID) != q.ID:
+		return codeBadQuestion, "its id is reserved"
+	case len(q.Kind) > MaxName || !utf8.ValidString(q.Kind):
+		return codeBadQuestion, fmt.Sprintf("its kind is not a text of %d bytes at most", MaxName)
+	case len(q.Data) > fermata.MaxDataBytes:
+		return "question_too_large", fmt.Sprintf("what it shows has %d bytes; %d are allowed", len(q.Data), fermata.MaxDataBytes)
+	case q.AnswerSchema != nil && strictjson.CheckValue(q.AnswerSchema) != nil:
+		return codeBadQuestion, "the schema of its answer is not JSON with one meaning"
+	case q.Data == nil:
+		return "", ""
+	case strictjson.CheckValue(q.Data) != nil:
+		return codeBadQuestion, "what it shows is not JSON with one meaning" // without saying what: it may be secret
+	}
+	data, err := json.Marshal(q.Data)
+	if err != nil {
+		return codeBadQuestion, "what it shows is not JSON"
+	}
+	q.Data = data
+	if q.Kind == fermata.Approval.Name() && !digestMatches(data) {
+		return codeBadQuestion, "its digest is not that of the action which people would see"
+	}
+	return "", ""
+}
+
+// digestMatches reports whether the digest of an action is that of the action: what is approved is the digest, and what people see is the rest.
+func digestMatches(data json.RawMessage) bool {
+	var asked fermata.ApprovalRequest
+	if json.Unmarshal(data, &asked) != nil || asked.Args == nil {
+		return false
+	}
+	digest, err := asked.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args})
+	return err == nil && digest == asked.Digest
+}
+
+// codeBadQuestion is the code of a run that asks what nobody can be shown.
+const codeBadQuestion = "bad_question"
+
+// unused is the visible id of a question that the store may know already. An id that is open, or was withdrawn and showed the same, is used again; for one
+// that was answered, or showed something else, the next is tried.
+func (e *Executor) unusedID(ctx context.Context, run store.Run, q provider.Interrupt) (string, error) {
+	for id := q.ID; ; id = nextVisibleID(id) {
+		known, err := e.store.InboxItem(ctx, run.Account, id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			return id, nil
+		case err != nil:
+			return "", err
+		case known.State == store.InterruptPending, known.State == store.InterruptWithdrawn && known.ShownDigest == EnvelopeDigest(q.Envelope):
+			return id, nil
+		}
+	}
+}
+
+// request makes the request of a question, and sets its deadline.
+func (e *Executor) publishRequest(ctx context.Context, c *unitOfWork, q provider.Interrupt, shown *store.NewInterrupt) error {
+	base := int64(0)
+	if c.mayBePublished {
+		known, err := e.store.Document(ctx, c.run.Account, store.RequestDocument, q.ID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		base = known.Revision
+	}
+	deadline, err := e.openRequest(ctx, c, q, *shown, base)
+	if shown.Timeout > 0 || deadline.Before(noDeadline(c.now)) {
+		shown.Timeout = max(deadline.Sub(c.now), time.Nanosecond)
+	}
+	return err
+}
+
+// lastOpen is what the run waited for when it came to rest last.
+func (e *Executor) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, error) {
+	if run.Outcome == nil {
+		return nil, nil
+	}
+	data, err := e.decrypt(run.Account, store.SealedOutcome, run.ID, run.Outcome)
+	if err != nil {
+		return nil, err
+	}
+	var before struct { // other outcomes have no interrupts; we wrote this ourselves, so it need not be read strictly
+		Interrupts []fermata.OpenInterrupt `json:"interrupts"`
+	}
+	err = json.Unmarshal(data, &before)
+	return before.Interrupts, err
+}
+
+// show is a question as it is stored.
+func (e *Executor) newInterrupt(run store.Run, q provider.Interrupt) (store.NewInterrupt, error) {
+	shown := store.NewInterrupt{
+		ID: q.ID, Address: q.Address.String(), Kind: q.Kind, AnswerSchema: q.AnswerSchema, ShownDigest: EnvelopeDigest(q.Envelope),
+		Data: e.encrypt(run.Account, store.SealedData, q.ID, q.Data), Timeout: e.requestTimeout(q.Timeout),
+	}
+	if q.Kind == fermata.Approval.Name() {
+		var asked fermata.ApprovalRequest
+		if err := json.Unmarshal(q.Data, &asked); err != nil {
+			return shown, err
+		}
+		shown.ActionDigest = asked.Digest
+	}
+	return shown, nil
+}
+
+// EnvelopeDigest is the digest of what a question shows. An answer that carries it is refused if the question shows something else.
+func EnvelopeDigest(shown fermata.Envelope) string { return hashNamed(shown.Kind, shown.Data) }
+
+// timeout is how long a question may be open: as long as it says itself, but no longer than Config.RequestTimeout.
+func (e *Executor) requestTimeout(own time.Duration) time.Duration {
+	limit := e.config.RequestTimeout
+	switch {
+	case limit < 0:
+		return max(own, 0)
+	case own <= 0:
+		return limit
+	}
+	return min(own, limit) //mutate:shorter-deadline-wins
+}

@@ -1,0 +1,60 @@
+package executor_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/seal"
+	"github.com/fermata-go/fermata/store/memory"
+)
+
+// turning is a box whose keys are changed while it is used, as those of a file are.
+type turning struct{ now atomic.Pointer[seal.Sealer] }
+
+func (b *turning) Seal(label string, data []byte) []byte { return b.now.Load().Seal(label, data) }
+func (b *turning) Open(label string, sealed []byte) ([]byte, error) {
+	return b.now.Load().Open(label, sealed)
+}
+func (b *turning) Current(sealed []byte) bool { return b.now.Load().Current(sealed) }
+
+// A channel took its time to take a notice, and the key was changed meanwhile. What was read of the notice before was written back as it was, sealed with the
+// old key, after everything was sealed anew: nobody could open it once that key was gone.
+func TestReseal_WhatIsWrittenBackIsSealedWithTheNewKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, keys := memory.NewStore(nil), new(turning)
+		keys.now.Store(boxOf(t, 1))
+		asked, taken := make(chan struct{}, 1), make(chan struct{})
+		e := new(dropper).executor(t, s, func(c *executor.Config) {
+			c.Sealer, c.Poll = keys, time.Second
+			c.Desk.Notify = func(context.Context, string, desk.Notice) error {
+				select {
+				case asked <- struct{}{}:
+				default: // another one
+				}
+				<-taken
+				return nil
+			}
+		})
+		e.StartWorkers()
+		waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
+		<-asked
+		keys.now.Store(boxOf(t, 2, 1))
+		if _, err := e.Reencrypt(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		close(taken)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if papers := papersOf(t, s, "acme", "notice"); len(papers) == 0 || papers[0].Revision < 3 {
+			t.Fatalf("nobody was told: %+v", papers)
+		}
+		if sum, err := e.Reencrypt(t.Context(), nil); err != nil || sum.Changed != 0 {
+			t.Errorf("%d values had the old key again, %v", sum.Changed, err)
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/agent/script"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/tool"
+)
+
+type letter struct {
+	Text string `json:"text"`
+}
+
+var sealKind = fermata.NewKind[string, string]("seal-of-check-test")
+
+// build is a program: a graph named letter whose one node is called so, and an agent if it has one.
+func build(t *testing.T, node string, others ...inproc.Graph) provider.Provider {
+	t.Helper()
+	g := graph.New[letter]("letter")
+	g.Node(node, func(ctx context.Context, l letter) (letter, error) {
+		_, err := sealKind.Ask(ctx, l.Text)
+		return l, err
+	})
+	g.Edge(graph.Start, node)
+	g.Edge(node, graph.End)
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(append(others, inproc.Flow(flow, inproc.FlowConfig[letter]{}))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func clerk(t *testing.T) inproc.Graph {
+	t.Helper()
+	post := tool.New("post", "Posts it.", func(context.Context, letter) (string, error) { return "posted", nil })
+	a, err := agent.NewChat(agent.Chat{Name: "clerk", Model: script.New(script.Call("post", `{"text":"x"}`), script.Say("done")), Tools: []*tool.Tool{tool.Approve(post)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inproc.Agent(agent.RunnerConfig{Agent: a})
+}
+
+// unresumable checks everything in a store, and returns why which run could not go on.
+func unresumable(t *testing.T, e *executor.Executor) (seen int, why map[string]error) {
+	t.Helper()
+	why = make(map[string]error)
+	for c, err := range e.CheckResumable(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen++; c.Err != nil {
+			why[c.Account+"/"+c.StateKey] = c.Err
+		}
+	}
+	return seen, why
+}
+
+// Before a deploy: which open runs could the new program not go on with?
+func TestCheck_NamesWhatAProgramCouldNotResume(t *testing.T) {
+	s := memory.NewStore(nil)
+	old := executorOf(t, s, build(t, "sign", clerk(t)), nil)
+	for _, account := range []string{"acme", "other"} {
+		began := mustRun(t, old, executor.RunRequest{Account: account, StateKey: "letter", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
+		if _, waits := began.(fermata.NeedsInput); !waits {
+			t.Fatalf("%#v", began)
+		}
+	}
+	mustRun(t, old, executor.RunRequest{Account: "acme", StateKey: "chat", Graph: "inproc:clerk", Input: json.RawMessage(`{"query":"post it"}`)})
+	mustRun(t, old, executor.RunRequest{Account: "acme", StateKey: "over", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
+	if err := old.Cancel(t.Context(), "acme", "over", by("ann")); err != nil {
+		t.Fatal(err)
+	}
+
+	if seen, why := unresumable(t, old); seen != 3 || len(why) != 0 {
+		t.Errorf("the same program: %d seen, %v", seen, why)
+	}
+	seen, why := unresumable(t, executorOf(t, s, build(t, "seal", clerk(t)), nil))
+	if _, changed := errors.AsType[*graph.ProgramChangedError](why["acme/letter"]); seen != 3 || len(why) != 2 || !changed || !strings.Contains(why["other/letter"].Error(), "node:sign") {
+		t.Errorf("a node is gone: %d seen, %v", seen, why)
+	}
+	if _, why := unresumable(t, executorOf(t, s, build(t, "sign"), nil)); len(why) != 1 || !errors.Is(why["acme/chat"], executor.ErrGraphNotFound) {
+		t.Errorf("a graph is gone: %v", why)
+	}
+	none := executorOf(t, s, build(t, "sign"), func(c *executor.Config) { c.Providers = nil })
+	if _, why := unresumable(t, none); len(why) != 3 || !errors.Is(why["acme/letter"], executor.ErrGraphNotFound) {
+		t.Errorf("the provider is gone: %v", why)
+	}
+	// And nothing has happened to the runs.
+	outcome := mustRun(t, old, executor.RunRequest{Account: "acme", StateKey: "letter", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ok"`)})
+	completed(t, outcome)
+}
+
+// sealedOtherwise is a store in which the open questions were asked by another program, whose answers had another form.
+type sealedOtherwise struct {
+	store.Store
+	form string
+}
+
+func (s sealedOtherwise) Interrupts(ctx context.Context, account, run string) ([]store.Interrupt, error) {
+	asked, err := s.Store.Interrupts(ctx, account, run)
+	for n := range asked {
+		asked[n].AnswerSchema = []byte(s.form)
+	}
+	return asked, err
+}
+
+// A question that is still asked, but whose answer has changed: whoever answers what they were shown would be refused.
+func TestCheck_SeesThatAnswersHaveAnotherForm(t *testing.T) {
+	s := memory.NewStore(nil)
+	e := executorOf(t, s, build(t, "sign"), nil)
+	mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: "letter", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
+	if _, why := unresumable(t, e); len(why) != 0 {
+		t.Errorf("the same program: %v", why)
+	}
+	other := executorOf(t, sealedOtherwise{s, `{"type":"integer"}`}, build(t, "sign"), nil)
+	if _, why := unresumable(t, other); !errors.Is(why["acme/letter"], executor.ErrAnswerSchemaChanged) {
+		t.Errorf("%v", why)
+	}
+}
+
+// An answer that the older program would have taken is taken by this one as well if fields were only added that may be left out. It was called another form: with
+// the codes of a rejection all open approvals, which could go on.
+func TestCheck_AFormThatOnlyTakesMoreIsNoOtherForm(t *testing.T) {
+	s := memory.NewStore(nil)
+	d := new(dropper)
+	startDrop(t, d.executor(t, s, nil))
+	const (
+		verb    = `"verb":{"type":"string","enum":["approve","reject","expire"]}`
+		rest    = `"args":true,"reason":{"type":"string"},"by":{"type":"string"},"at":{"type":"string"}`
+		strict  = `"additionalProperties":false`
+		written = `{"type":"object","properties":{%s},"required":["verb"],%s}`
+	)
+	for name, c := range map[string]struct {
+		form  string
+		other bool
+	}{
+		"a field was added":             {fmt.Sprintf(written, verb+","+rest, strict), false},
+		"a choice was added":            {fmt.Sprintf(written, `"verb":{"type":"string","enum":["reject"]},`+rest, strict), false},
+		"a field need not be there":     {fmt.Sprintf(`{"type":"object","properties":{%s},"required":["verb","reason"],%s}`, verb+","+rest, strict), false},
+		"it is described otherwise":     {fmt.Sprintf(written, verb+`,"reason":{"type":"string","description":"why not"}`, strict), false},
+		"a field is gone":               {fmt.Sprintf(written, verb+`,"retry":{"type":"boolean"},`+rest, strict), true},
+		"a choice is gone":              {fmt.Sprintf(written, `"verb":{"type":"string","enum":["approve","later"]},`+rest, strict), true},
+		"a field has to be there":       {fmt.Sprintf(`{"type":"object","properties":{%s},%s}`, verb+","+rest, strict), true},
+		"a field has another type":      {fmt.Sprintf(written, verb+`,"reason":{"type":"integer"}`, strict), true},
+		"the new field was anything":    {fmt.Sprintf(written, verb+","+rest, `"additionalProperties":true`), true},
+		"any choice was good":           {fmt.Sprintf(written, `"verb":{"type":"string"},`+rest, strict), true},
+		"it was something else, a text": {`{"type":"string"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, why := unresumable(t, d.executor(t, sealedOtherwise{s, c.form}, nil))
+			if got := errors.Is(why["acme/drop-1"], executor.ErrAnswerSchemaChanged); got != c.other {
+				t.Errorf("another form: %v, %v", got, why)
+			}
+		})
+	}
+}

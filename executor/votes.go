@@ -1,0 +1,319 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/policy/replay"
+	"github.com/fermata-go/fermata/store"
+)
+
+// errVoteCounted says that a vote was counted, and that others have to agree before the question is decided.
+var errVoteCounted = errors.New("executor: counted")
+
+// voteCountedError is errVoteCounted for a repeated resume id. run is the run that the vote was counted on.
+type voteCountedError struct{ run string }
+
+func (e *voteCountedError) Error() string { return errVoteCounted.Error() }
+
+// Is reports whether target is errVoteCounted.
+func (e *voteCountedError) Is(target error) bool { return target == errVoteCounted }
+
+// decide records what somebody answered. If that settles the question it is recorded as the decision; if others have to agree first it is counted as a vote,
+// and decide returns errVoteCounted.
+func (e *Executor) recordDecision(ctx context.Context, l *runSnapshot, request RunRequest) (store.DecisionReceipt, error) {
+	for try := 0; ; try++ {
+		receipt, err := e.tryDecide(ctx, l, request)
+		if !errors.Is(err, store.ErrStale) {
+			return receipt, err
+		}
+		if err := backOff(ctx, try); err != nil {
+			return receipt, err
+		}
+		if err := e.reloadSnapshot(ctx, l); err != nil {
+			return receipt, err
+		}
+	}
+}
+
+// weigh is one try. It returns ErrStale if the run or a request was changed meanwhile.
+func (e *Executor) tryDecide(ctx context.Context, l *runSnapshot, request RunRequest) (store.DecisionReceipt, error) {
+	run := l.Run
+	decision := newDecision(run, request)
+	words, bad := e.submissions(ctx, l, request)
+	if bad == nil {
+		bad = e.applySubmissions(ctx, l, request, words, &decision)
+	}
+	before, err := e.previousAnswer(ctx, decision)
+	if err != nil {
+		return store.DecisionReceipt{}, err
+	}
+	switch {
+	case bad == nil && slices.ContainsFunc(words, func(w submission) bool { return !w.open }):
+		decision.Writes = store.Writes{} // one that is over stands for all
+		if err := e.deferToStore(ctx, decision, before); err != nil {
+			return store.DecisionReceipt{}, err
+		}
+	case bad == nil: // also for the resume id: another process may have another answer for it
+		//mutate:settling-submission-recorded
+		decision.Writes.Documents = append(decision.Writes.Documents, resumeIndex{Body: decision.BodyDigest, Store: true}.toChange(decision, before.revision))
+	default:
+		if _, err := e.store.Receipt(ctx, request.Account, request.Actor, request.ResumeID); errors.Is(err, store.ErrNotFound) {
+			return store.DecisionReceipt{}, cmp.Or(e.recordUndecided(ctx, run, request, decision, before, bad), bad)
+		} else if err != nil {
+			return store.DecisionReceipt{}, err // it is unknown whether this is a repetition
+		}
+		decision.Answers, decision.Writes = nil, store.Writes{}
+	}
+	if !e.isStopping() { // the run is claimed with the decision, if nobody owns it
+		decision.Claim = &store.Claim{Owner: e.config.Owner, Lease: e.config.Lease}
+	}
+	// If the caller hangs up now, the run must not stay claimed without being executed.
+	//mutate:vote-ignores-disconnect
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	// Also for a resume id that is known: the store says whether this is the same decision, and answers the same again.
+	return e.store.Decide(ctx, decision)
+}
+
+// ballot applies the answers to their requests. Those that settle a question are added to the decision; it returns errVoteCounted if none does.
+func (e *Executor) applySubmissions(ctx context.Context, l *runSnapshot, request RunRequest, words []submission, decision *store.Decision) error {
+	c := &unitOfWork{run: l.Run, now: l.ReadAt, resumeID: request.ResumeID}
+	yeses := 0
+	for _, w := range words {
+		yeses += w.approvals()
+	}
+	for n := range words {
+		w := &words[n]
+		if !w.open {
+			decision.Answers = append(decision.Answers, w.Answer) // the store says why it cannot be answered
+			continue
+		}
+		known, err := l.requestDoc(e, w.Interrupt)
+		if err != nil {
+			return err
+		}
+		if c.meta.Salt == nil {
+			if c.meta, err = l.metaOf(ctx, e); err != nil {
+				return err
+			}
+		}
+		if c.approvedHere = nil; yeses > w.approvals() {
+			c.approvedHere = []string{request.Actor} // in whatever order they are looked at
+		}
+		if err := e.applySubmission(ctx, c, request, w, known, decision); err != nil {
+			return err
+		}
+	}
+	if err := c.addCounters(); err != nil {
+		return err
+	}
+	decision.Writes = c.Writes
+	if len(decision.Answers) == 0 {
+		return errVoteCounted
+	}
+	return nil
+}
+
+// cast applies one answer to its request.
+func (e *Executor) applySubmission(ctx context.Context, c *unitOfWork, request RunRequest, w *submission, known *requestDoc, decision *store.Decision) error {
+	env := e.deskEnv(c.now)
+	c.editJudgement = nil
+	if w.approval != nil {
+		address, err := fermata.ParseAddress(w.interrupt.Address)
+		if err != nil {
+			return err
+		}
+		if c.chargeKey, err = e.chargeKeyFor(ctx, c, address, w.Interrupt); err != nil {
+			return err
+		}
+		env.Args, env.Policy = w.approval.Args, e.editPolicy(ctx, c, address, w.approval.Action)
+	}
+	var err error
+	if env.PriorApprovers, err = e.lockPriorApprovers(ctx, c, known, w.decision != nil && w.decision.Args != nil); err != nil {
+		return err
+	}
+	change, err := desk.Apply(known.Request, w.toAct(request), env)
+	if _, over := errors.AsType[*desk.ClosedError](err); over {
+		// The store says how it ended, and remembers that for the resume id. If the store finds it open, ErrStale makes us look again.
+		w.open = false
+		decision.Answers = append(decision.Answers, w.Answer)
+		return nil
+	}
+	if err != nil {
+		return toRefusedError(w.interrupt, err)
+	}
+	if !change.Changed() {
+		return nil // the same vote was cast before
+	}
+	if err := e.addEditRuling(ctx, c, w.Interrupt); err != nil {
+		return err
+	}
+	if err := e.addChange(c, change, known.revision); err != nil {
+		return err
+	}
+	if change.Decision == nil {
+		return nil
+	}
+	answer, err := e.toStoreAnswer(*w, *change.Decision)
+	if err == nil {
+		err = e.chargeApproved(ctx, c, *w, *change.Decision)
+	}
+	if err == nil {
+		decision.Answers = append(decision.Answers, answer)
+	}
+	return err
+}
+
+// keepEdit files the ruling on edited arguments, if there are any.
+func (e *Executor) addEditRuling(ctx context.Context, c *unitOfWork, interrupt string) error {
+	if c.editJudgement == nil {
+		return nil
+	}
+	return e.addRuling(ctx, c, c.editJudgement, replay.StageEdited, c.rulingKey(replay.StageEdited, interrupt, c.editJudgement.input.Args), interrupt)
+}
+
+// elsewhere finds those who have approved something else in the same run, if that excludes them here: also in requests that are still open, and in the same
+// decision. It is needed for edits as well, because the rules for the edited arguments may exclude them.
+func (e *Executor) lockPriorApprovers(ctx context.Context, c *unitOfWork, known *requestDoc, edits bool) ([]string, error) {
+	//mutate:edit-excludes-prior-approver
+	if !edits && !slices.Contains(known.Requirement.Exclude, desk.DutyPriorApprover) {
+		return nil, nil
+	}
+	if err := e.touchApprovers(ctx, c); err != nil { //mutate:prior-approvals-locked-first
+		return nil, err
+	}
+	return e.priorApprovers(ctx, c, known)
+}
+
+// noticeApprovals makes one of two approvals in a run that come at the same moment stale, so that it is weighed again. It has to be called before it is
+// looked up who has approved: an approval that comes in between must not be missed by both.
+func (e *Executor) touchApprovers(ctx context.Context, c *unitOfWork) error {
+	if slices.ContainsFunc(c.Documents, func(p store.DocumentChange) bool { return p.Kind == approversKind }) {
+		return nil
+	}
+	paper, err := e.store.Document(ctx, c.run.Account, approversKind, c.run.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	c.Documents = append(c.Documents, store.DocumentChange{Kind: approversKind, ID: c.run.ID, Run: c.run.ID, BaseRevision: paper.Revision})
+	return nil
+}
+
+// envFor is what package desk needs for an act that decides nothing. The exclusion of prior approvers holds for these acts, too.
+func (e *Executor) deskEnvFor(ctx context.Context, c *unitOfWork, known *requestDoc) (env desk.Env, err error) {
+	env = e.deskEnv(c.now)
+	if slices.Contains(known.Requirement.Exclude, desk.DutyPriorApprover) {
+		env.PriorApprovers, err = e.priorApprovers(ctx, c, known)
+	}
+	return env, err
+}
+
+// approversBeside are those who have approved, or edited and thereby approved, something else in the same run.
+func (e *Executor) priorApprovers(ctx context.Context, c *unitOfWork, known *requestDoc) ([]string, error) {
+	docs, err := e.runRequests(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	same, err := e.relatedRequests(ctx, c, known.Request)
+	prior := slices.Clone(c.approvedHere)
+	for _, doc := range docs {
+		if slices.Contains(same, doc.ID) {
+			continue
+		}
+		for _, vote := range doc.Votes {
+			if vote.Verb == desk.VerbApprove {
+				prior = append(prior, vote.By)
+			}
+		}
+		if doc.Edit != nil {
+			prior = append(prior, doc.Edit.By)
+		}
+	}
+	return prior, err
+}
+
+// yeses is 1 if it is a yes to an action that waits for one.
+func (w *submission) approvals() int {
+	if w.open && w.decision != nil && w.decision.Verb == fermata.VerbApprove {
+		return 1
+	}
+	return 0
+}
+
+// unspecifiedReason is the code of a rejection without a reason: package desk requires a reason or a code.
+const unspecifiedReason = "unspecified"
+
+// act is the act of package desk for a word.
+func (w submission) toAct(request RunRequest) desk.Command {
+	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest}}
+	switch {
+	case w.decision == nil:
+		return desk.Respond{From: from, Value: w.value, Choice: w.voteKey()}
+	case w.decision.Verb == fermata.VerbReject:
+		act := desk.Reject{From: from, Codes: w.decision.Codes, Reason: w.decision.Reason}
+		if act.Reason == "" && len(act.Codes) == 0 {
+			act.Codes = []string{unspecifiedReason}
+		}
+		return act
+	case w.decision.Args != nil:
+		return desk.ApproveEdited{From: from, Args: w.decision.Args}
+	}
+	return desk.Approve{From: from}
+}
+
+// settled is the answer that the run gets when its request is settled by this vote.
+func (e *Executor) toStoreAnswer(w submission, final desk.Decision) (store.Answer, error) {
+	answer := store.Answer{Interrupt: w.Interrupt}
+	said := fermata.Decision{By: strings.Join(final.By, ", "), Reason: final.Reason}
+	value := final.Value
+	var err error
+	switch final.Outcome {
+	case desk.OutcomeApproved:
+		answer.Verdict, answer.ApprovedDigest = store.VerdictApprove, final.Digest
+		said.Verb, said.Args, said.Reason = fermata.VerbApprove, final.Args, w.decision.Reason
+		value, err = json.Marshal(said)
+	case desk.OutcomeRejected:
+		answer.Verdict, said.Verb = store.VerdictReject, fermata.VerbReject
+		said.Codes = slices.DeleteFunc(slices.Clone(final.Codes), func(c string) bool { return c == unspecifiedReason })
+		value, err = json.Marshal(said)
+	case desk.OutcomeAnswered:
+		answer.Verdict = store.VerdictAnswer
+	default:
+		return answer, fmt.Errorf("executor: %s is no answer", final.Outcome)
+	}
+	answer.Data = e.encrypt(w.interrupt.Account, store.SealedAnswer, w.Interrupt, value)
+	return answer, err
+}
+
+// toRefusedError turns an error of package desk into the error that the caller gets.
+func toRefusedError(i store.Interrupt, err error) error {
+	refused := &RefusedError{Interrupt: i.ID, Err: err}
+	if over, ok := errors.AsType[*desk.ClosedError](err); ok {
+		refused.By, refused.At, refused.Verdict = strings.Join(over.By, ", "), over.At, store.Verdict(over.Outcome)
+	}
+	switch {
+	case errors.Is(err, desk.ErrDirectoryUnavailable), errors.Is(err, desk.ErrPolicyUnavailable):
+		return err // it could not be found out whether the vote counts
+	case errors.Is(err, desk.ErrInvalidEdit), errors.Is(err, desk.ErrInvalidValue), errors.Is(err, desk.ErrInvalidText):
+		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: err}
+	case errors.Is(err, desk.ErrExpired):
+		refused.Result = store.ResultExpired
+	case errors.Is(err, desk.ErrWithdrawn):
+		refused.Result = store.ResultWithdrawn
+	case errors.Is(err, desk.ErrDecided):
+		refused.Result = store.ResultAlreadyDecided
+	case errors.Is(err, desk.ErrChanged):
+		refused.Result = store.ResultDigestMismatch
+	default:
+		refused.Result = Forbidden
+	}
+	return refused
+}

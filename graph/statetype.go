@@ -1,0 +1,380 @@
+package graph
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fermata-go/fermata/internal/jsonlite"
+	"github.com/fermata-go/fermata/internal/recovery"
+	"github.com/fermata-go/fermata/internal/roundtrip"
+)
+
+// statePtr points to a state, which is of whatever type the graph is over. Only the edge of the engine knows the type, [Graph] and [Flow]: if all of it did, every
+// type of state would have a copy of the engine compiled for it, a second's work.
+type statePtr any
+
+// stateType is what the engine knows of a state type: its fields, which are the unit of saving and merging.
+type stateType struct {
+	typ    reflect.Type
+	fields []field
+	byName map[string]int
+	// plain is true if a copy of the state shares nothing with the original.
+	plain bool
+	// whole is true if the state is no struct and so its own only field.
+	singleField bool
+	// print is the same for states with the same fields.
+	fingerprint string
+}
+
+type field struct {
+	name         string
+	index        int
+	typ          reflect.Type
+	plain        bool
+	unsavedParts bool         // values may differ in what is not saved
+	scalar       reflect.Kind // String, Bool or Int if the value is just that, else Invalid
+	optional     bool         // omitempty or omitzero: absent in JSON means zero
+	omitted      omitFunc     // for a type with JSON of its own; nil if it is always written
+	merge        *merge
+	partPrefix   string // what the names of its parts begin with
+}
+
+// partName is the name of the part that holds one value of the field.
+func (f *field) partName(rev int64, frame string) string {
+	return f.partPrefix + strconv.FormatInt(rev, 10) + " " + frame
+}
+
+// scalarKind looks for the types of which most states are made, and that need no encoding/json.
+func scalarKind(t reflect.Type) reflect.Kind {
+	if roundtrip.HasCustomJSON(t) {
+		return reflect.Invalid
+	}
+	switch t.Kind() {
+	case reflect.String, reflect.Bool:
+		return t.Kind()
+	case reflect.Int, reflect.Int64:
+		return reflect.Int
+	}
+	return reflect.Invalid
+}
+
+// singleFieldName is the name of the only field of a state that is no struct.
+const singleFieldName = "state"
+
+// newStateType looks at the type once, when the graph is compiled. The mistakes say what could not be saved.
+func newStateType(t reflect.Type) (*stateType, []string) {
+	s, mistakes := inspectFields(t)
+	h := sha256.New()
+	for i := range s.fields {
+		fmt.Fprintf(h, "%q ", s.fields[i].name)
+		writeType(h, s.fields[i].typ, nil)
+		s.fields[i].partPrefix = fieldPart(s.fields[i].name)
+	}
+	s.fingerprint = hex.EncodeToString(h.Sum(nil)[:12])
+	return s, mistakes
+}
+
+// writeType writes down what a type is: its name, and what it is made of, because that may change and the name stay.
+func writeType(w io.Writer, t reflect.Type, path []reflect.Type) {
+	fmt.Fprintf(w, "%s %s\n", t, t.Kind())
+	if slices.Contains(path, t) || roundtrip.HasCustomJSON(t) {
+		return
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Map:
+		writeType(w, t.Key(), path)
+		writeType(w, t.Elem(), path)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		writeType(w, t.Elem(), path)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.Tag.Get("json") != "-" {
+				fmt.Fprintf(w, "%q %q ", f.Name, f.Tag.Get("json"))
+				writeType(w, f.Type, path)
+			}
+		}
+	}
+}
+
+func inspectFields(t reflect.Type) (*stateType, []string) {
+	s := &stateType{typ: t, byName: make(map[string]int), plain: true}
+	var mistakes []string
+	if t.Kind() != reflect.Struct || roundtrip.HasCustomJSON(t) {
+		s.singleField = true
+		s.fields = []field{{name: singleFieldName, typ: t, plain: isPlain(t), unsavedParts: hasUnsavedParts(t, nil), scalar: scalarKind(t)}}
+		s.byName[singleFieldName] = 0
+		s.plain = s.fields[0].plain
+		return s, roundtrip.Problems(t, "the state")
+	}
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		name, options, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		if sf.Tag.Get("json") == "-" {
+			s.plain = s.plain && isPlain(sf.Type)
+			continue
+		}
+		if !sf.IsExported() {
+			mistakes = append(mistakes, fmt.Sprintf("state field %s is not exported and would be lost: export it", sf.Name))
+			continue
+		}
+		if name == "" {
+			name = sf.Name
+		}
+		f := field{
+			name: name, index: i, typ: sf.Type, plain: isPlain(sf.Type), unsavedParts: hasUnsavedParts(sf.Type, nil), scalar: scalarKind(sf.Type),
+			optional: sf.Anonymous || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"),
+		}
+		if roundtrip.HasCustomJSON(sf.Type) {
+			f.omitted = omitFuncFor(options, sf.Type)
+		}
+		s.plain = s.plain && f.plain
+		s.byName[name] = len(s.fields)
+		s.fields = append(s.fields, f)
+		mistakes = append(mistakes, roundtrip.Problems(sf.Type, "state field "+sf.Name)...)
+	}
+	for _, lost := range roundtrip.Shadowed(t) {
+		mistakes = append(mistakes, "the state's "+lost)
+	}
+	return s, mistakes
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+// isPlain reports whether copying a value copies everything in it.
+func isPlain(t reflect.Type) bool {
+	if t == timeType {
+		return true
+	}
+	switch t.Kind() {
+	case reflect.Bool, reflect.String,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		return true
+	case reflect.Array:
+		return isPlain(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if !t.Field(i).IsExported() || !isPlain(t.Field(i).Type) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// hasUnsavedParts reports whether values of a type may have parts that are not in their JSON: what is marked so, and what a type with JSON of its
+// own keeps to itself.
+func hasUnsavedParts(t reflect.Type, path []reflect.Type) bool {
+	if slices.Contains(path, t) {
+		return false
+	}
+	path = append(path, t)
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return hasUnsavedParts(t.Elem(), path)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); !f.IsExported() || f.Tag.Get("json") == "-" || hasUnsavedParts(f.Type, path) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// of returns the field's value in a state.
+func (s *stateType) fieldValue(f *field, state reflect.Value) reflect.Value {
+	if s.singleField {
+		return state
+	}
+	return state.Field(f.index)
+}
+
+// fresh returns a state with nothing in it.
+func (s *stateType) newState() statePtr { return reflect.New(s.typ).Interface() }
+
+// value is the state itself, as people are shown it.
+func (s *stateType) valueOf(state statePtr) any { return reflect.ValueOf(state).Elem().Interface() }
+
+// shown is value, and nobody who changes it changes the original.
+func (s *stateType) copyValue(state statePtr) (any, error) {
+	own, err := s.copyIfShared(state)
+	if err != nil {
+		return nil, err
+	}
+	return s.valueOf(own), nil
+}
+
+// pointer makes a state of a value.
+func (s *stateType) pointerTo(value reflect.Value) statePtr {
+	state := reflect.New(s.typ)
+	state.Elem().Set(value)
+	return state.Interface()
+}
+
+// own is the state for somebody who takes it as a value, and may then change everything in it.
+func (s *stateType) copyIfShared(state statePtr) (statePtr, error) {
+	if s.plain {
+		return state, nil
+	}
+	return s.clone(state)
+}
+
+// shallow copies a state, but nothing that it refers to.
+func (s *stateType) shallowCopy(state statePtr) statePtr {
+	return s.pointerTo(reflect.ValueOf(state).Elem())
+}
+
+// clone copies the state so that nobody who changes the copy changes the original.
+func (s *stateType) clone(state statePtr) (dup statePtr, err error) {
+	defer recovery.Recover(&err) // a type may have JSON methods that panic
+	dup = s.shallowCopy(state)
+	v := reflect.ValueOf(dup).Elem()
+	for i := range s.fields {
+		f := &s.fields[i]
+		if f.plain {
+			continue
+		}
+		value := s.fieldValue(f, v)
+		copied, err := deepCopy(value, 0)
+		if err != nil {
+			return nil, fmt.Errorf("state field %s: %w", f.name, err)
+		}
+		value.Set(copied)
+	}
+	return dup, nil
+}
+
+// changedFields appends the indices of the fields in which the two states differ.
+func changedFields(sh *stateType, base, out statePtr, changed []int) []int {
+	a, b := reflect.ValueOf(base).Elem(), reflect.ValueOf(out).Elem()
+	for i := range sh.fields {
+		f := &sh.fields[i]
+		if !equalField(f, sh.fieldValue(f, a), sh.fieldValue(f, b)) {
+			changed = append(changed, i)
+		}
+	}
+	return changed
+}
+
+func equalField(f *field, a, b reflect.Value) bool {
+	switch {
+	case f.scalar == reflect.String:
+		return a.String() == b.String()
+	case f.scalar == reflect.Int:
+		return a.Int() == b.Int()
+	case f.plain:
+		return a.Equal(b)
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface()) || f.unsavedParts && sameJSON(a.Addr().Interface(), b.Addr().Interface())
+}
+
+// sameJSON reports whether two values are the same as far as they are saved. A function that is passed along, a cache that was filled, a
+// zero in another form are no change.
+func sameJSON(a, b any) bool {
+	encode := func(v any) (data []byte, err error) {
+		defer recovery.Recover(&err)
+		return roundtrip.Encode(v)
+	}
+	was, err := encode(a)
+	if err != nil {
+		return false
+	}
+	is, err := encode(b)
+	return err == nil && bytes.Equal(was, is)
+}
+
+// copyField copies one field from one state to another.
+func copyField(sh *stateType, f *field, dst, src statePtr) {
+	sh.fieldValue(f, reflect.ValueOf(dst).Elem()).Set(sh.fieldValue(f, reflect.ValueOf(src).Elem()))
+}
+
+// encodeField returns the JSON of one field.
+func encodeField(sh *stateType, f *field, state statePtr) (data []byte, err error) {
+	defer recovery.Recover(&err)
+	value := sh.fieldValue(f, reflect.ValueOf(state).Elem())
+	data, err = f.encode(value)
+	if err != nil {
+		return nil, fmt.Errorf("state field %s: %w", f.name, err)
+	}
+	return data, nil
+}
+
+// omitFunc reports whether encoding/json would leave a value out. Its type may not be able to write it, or not know it again: it is saved as a null.
+type omitFunc func(value reflect.Value) bool
+
+// omitFuncFor is what the options of a field's tag leave out; nil if they leave nothing out.
+func omitFuncFor(options string, t reflect.Type) omitFunc {
+	switch {
+	case strings.Contains(options, "omitzero"):
+		return isZero
+	case !strings.Contains(options, "omitempty") || t.Kind() == reflect.Struct:
+		return nil
+	case t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Array || t.Kind() == reflect.String:
+		return func(value reflect.Value) bool { return value.Len() == 0 }
+	}
+	return reflect.Value.IsZero
+}
+
+func isZero(value reflect.Value) bool {
+	if own, ok := value.Addr().Interface().(interface{ IsZero() bool }); ok && value.Kind() != reflect.Pointer {
+		return own.IsZero()
+	}
+	return value.IsZero()
+}
+
+func (f *field) encode(value reflect.Value) ([]byte, error) {
+	if f.omitted != nil && f.omitted(value) {
+		return jsonNull, nil
+	}
+	switch f.scalar {
+	case reflect.String:
+		text := value.String()
+		if !utf8.ValidString(text) {
+			return nil, roundtrip.ErrNotUTF8
+		}
+		return jsonlite.AppendString(make([]byte, 0, len(text)+2+len(text)/16), text), nil
+	case reflect.Bool:
+		return strconv.AppendBool(nil, value.Bool()), nil
+	case reflect.Int:
+		return strconv.AppendInt(nil, value.Int(), 10), nil
+	}
+	return roundtrip.Encode(value.Addr().Interface())
+}
+
+// decodeField reads one field. Numbers in untyped places stay as they were written.
+func decodeField(sh *stateType, f *field, state statePtr, data []byte) (err error) {
+	defer recovery.Recover(&err)
+	value := sh.fieldValue(f, reflect.ValueOf(state).Elem())
+	if f.omitted != nil && bytes.Equal(data, jsonNull) {
+		return nil
+	}
+	switch f.scalar {
+	case reflect.String:
+		in := jsonlite.NewReader(data)
+		value.SetString(in.String())
+		return in.Err()
+	case reflect.Int:
+		in := jsonlite.NewReader(data)
+		value.SetInt(in.Int())
+		return in.Err()
+	}
+	if f.plain {
+		return json.Unmarshal(data, value.Addr().Interface())
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return dec.Decode(value.Addr().Interface())
+}

@@ -1,0 +1,80 @@
+package activation
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/fermata-go/fermata/internal/jsonlite"
+)
+
+// Encode returns the stored form of the record.
+func (r *Record) Encode() []byte {
+	o := jsonlite.NewObject()
+	o.String("id", r.ID)
+	if node, ok := strings.CutSuffix(r.Address, ";"+r.RelPath); ok { // the rest stands beside it
+		o.String("node", node)
+	} else {
+		o.String("address", r.Address)
+	}
+	o.String("visit", r.Activation)
+	o.String("rel", r.RelPath)
+	o.String("key", r.Key)
+	o.String("kind", r.Kind)
+	o.Raw("data", r.Data)
+	o.Raw("state", r.State)
+	o.Bool("composite", r.Composite)
+	o.String("parent", r.Parent)
+	o.String("status", string(r.Status))
+	o.Int("seq", int64(r.Seq))
+	o.Raw("answer", r.Answer)
+	o.Bool("fresh", r.Undelivered)
+	o.String("fits", r.AnswerType)
+	return o.End()
+}
+
+// Decode reads what Encode wrote, from the part of that name. Members it does not know are passed over.
+func (r *Record) Decode(part string, in *jsonlite.Reader) {
+	r.part = part
+	var node string
+	in.Object(func(name string) {
+		switch name {
+		case "id":
+			r.ID = in.String()
+		case "node":
+			node = in.String()
+		case "address":
+			r.Address = in.String()
+		case "visit":
+			r.Activation = in.String()
+		case "rel":
+			r.RelPath = in.String()
+		case "key":
+			r.Key = in.String()
+		case "kind":
+			r.Kind = in.String()
+		case "data":
+			r.Data = json.RawMessage(in.Raw())
+		case "state":
+			r.State = json.RawMessage(in.Raw())
+		case "composite":
+			r.Composite = in.Bool()
+		case "parent":
+			r.Parent = in.String()
+		case "status":
+			r.Status = Status(in.String())
+		case "seq":
+			r.Seq = int(in.Int())
+		case "answer":
+			r.Answer = json.RawMessage(in.Raw())
+		case "fresh":
+			r.Undelivered = in.Bool()
+		case "fits":
+			r.AnswerType = in.String()
+		default:
+			in.Raw()
+		}
+	})
+	if node != "" {
+		r.Address = Join(node, r.RelPath)
+	}
+}

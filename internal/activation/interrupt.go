@@ -1,0 +1,538 @@
+package activation
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/fermata-go/fermata/internal/ident"
+)
+
+// Status is where an interrupt stands.
+//
+//	Open ──answer──▶ Answered
+//	  ▲└──the node no longer asks──▶ Withdrawn ──it asks the same again──┐
+//	  └──────────────────────────────────────────────────────────────────┘
+type Status string
+
+// The states of an interrupt.
+const (
+	StatusOpen      Status = "open"
+	StatusAnswered  Status = "answered"
+	StatusWithdrawn Status = "withdrawn"
+)
+
+// Valid reports whether it is one of these.
+func (s Status) Valid() bool { return s == StatusOpen || s == StatusAnswered || s == StatusWithdrawn }
+
+// Record is an interrupt as it is stored.
+type Record struct {
+	ID      string
+	Address string
+	// Activation and Rel are the place that asked, Key what tells apart several questions there.
+	Activation string
+	RelPath    string
+	Key        string
+	Kind       string
+	// Data is the question, State what the asking code wants back when it goes on.
+	Data   json.RawMessage
+	State  json.RawMessage
+	Status Status
+	// Seq is the order in which one place asked its questions.
+	Seq int
+	// Answer is nil for an answer without data. Fresh is true until the node that asked has been entered with it.
+	Answer      json.RawMessage
+	Undelivered bool
+	// Fits names the form of answers against which the answer was checked.
+	AnswerType string
+	// Composite marks a place that did not ask itself but stands above some that did; Parent is the id of such a place.
+	Composite bool
+	Parent    string
+
+	// What follows is not stored. used tells whether the current entry got the answer, part is what Part returns.
+	used bool
+	part string
+	// Info is the question as the Go value that was asked, if it was asked in this process.
+	Info any
+}
+
+// Part is the name of the part that the record is kept in. It is for one caller at a time.
+func (r *Record) Part() string {
+	if r.part == "" {
+		r.part = "interrupt " + r.ID
+	}
+	return r.part
+}
+
+// Place is where the record stands within the run.
+func (r *Record) Place() string { return Join(r.Activation, r.RelPath) }
+
+// Settled is the record without what only an open one needs: after it is settled it only serves to say so.
+func (r *Record) Closed(status Status) Record {
+	return Record{ID: r.ID, Address: r.Address, Activation: r.Activation, RelPath: r.RelPath, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq, part: r.part}
+}
+
+// Signal is the error that stops a node: the wish to wait here.
+type Signal struct {
+	Record *Record
+	// Info is the question as the Go value that was asked, if it was asked in this process.
+	Info any
+	// Subs are the interrupts that a composite bundles.
+	Subs []*Signal
+}
+
+func (s *Signal) Error() string {
+	if s.Record.Kind != "" {
+		return fmt.Sprintf("fermata: %s waits for an answer of kind %s", s.Record.Address, s.Record.Kind)
+	}
+	return fmt.Sprintf("fermata: %s waits for an answer", s.Record.Address)
+}
+
+// Rerun is a legacy interrupt, which does not know its address yet.
+type Rerun struct{ Extra any }
+
+func (r *Rerun) Error() string { return "fermata: interrupt and rerun" }
+
+// BadAnswer says that code found an answer of a type it cannot use.
+type BadAnswer struct {
+	ID  string
+	Err error
+}
+
+// Ask looks for the answer to a question of some kind at this place. It returns the answered record, or the signal with
+// which the node must stop. key is the same for the same question; asked for the nth time at one place in one visit it is the
+// same interrupt.
+func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, *Signal, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver() { //mutate:ask-after-return
+		return nil, nil, ErrEnded
+	}
+	m := s.ensureState()
+	if n := m.count(recordKey{s.RelPath, key}); n > 1 {
+		key += ordinalKey(n)
+	}
+	r := m.records.Get(recordKey{s.RelPath, key})
+	if r == nil {
+		r = s.newRecord(key, kind)
+		r.Data = data
+		m.add(r)
+	}
+	if r.Status == StatusAnswered {
+		r.used = true
+		return r, nil, nil
+	}
+	if r.Status == StatusWithdrawn {
+		r.Status, r.Data = StatusOpen, data
+	}
+	s.raise(r)
+	return nil, &Signal{Record: r, Info: info}, nil
+}
+
+// newRecord is called with the lock held.
+func (s *Scope) newRecord(key, kind string) *Record {
+	place := s.placeLocked()
+	return &Record{
+		ID:      ident.Derive("int", s.Host.Run(), place, s.RelPath, key),
+		Address: s.FullAddress(), Activation: place, RelPath: s.RelPath, Key: key, Kind: kind, Status: StatusOpen,
+		Seq: s.state.count(recordKey{s.RelPath, "seq"}),
+	}
+}
+
+// Compare orders interrupts by their places, numbers in them as numbers, and at one place as they were asked.
+func Compare(a, b *Record) int {
+	if c := compareNatural(a.Activation, b.Activation); c != 0 {
+		return c
+	}
+	if c := compareNatural(a.RelPath, b.RelPath); c != 0 {
+		return c
+	}
+	if a.Seq != b.Seq {
+		return cmp.Compare(a.Seq, b.Seq)
+	}
+	return cmp.Compare(a.ID, b.ID)
+}
+
+func compareNatural(a, b string) int {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	for i > 0 && isDigit(a[i-1]) { // the first difference may be inside a number
+		i--
+	}
+	a, b = a[i:], b[i:]
+	da, db := digits(a), digits(b)
+	if da != db && da > 0 && db > 0 {
+		return cmp.Compare(da, db)
+	}
+	return cmp.Compare(a, b)
+}
+
+// digits is how many digits s begins with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// Interrupt returns the signal for an interrupt without a kind. As long as the last one at this place is open it is that
+// one again, with the question and state it has now; after an answer it is a new one.
+func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal) (*Signal, error) {
+	if err := s.Claim("interrupt"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver() {
+		return nil, ErrEnded
+	}
+	last, n := s.lastLocked()
+	if last == nil || last.Status != StatusOpen {
+		last = s.newRecord(ordinalKey(n+1), "")
+		s.state.add(last)
+	}
+	last.Data, last.State, last.Composite = data, state, len(subs) > 0
+	s.raise(last)
+	for _, sub := range subs {
+		if sub.Record.Parent == "" || s.isEarlier(sub.Record.Parent, n) { // one that was answered itself is followed by another
+			sub.Record.Parent = last.ID
+		}
+	}
+	return &Signal{Record: last, Info: info, Subs: subs}, nil
+}
+
+// raised reports whether it is the id of one of the first n interrupts without a kind at this place. It is called with the lock held.
+func (s *Scope) isEarlier(id string, n int) bool {
+	for k := 1; k <= n; k++ {
+		if s.state.records.Get(recordKey{s.RelPath, ordinalKey(k)}).ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// last returns the newest interrupt without a kind at this place, and how many there were. It is called with the lock held.
+func (s *Scope) lastLocked() (*Record, int) {
+	var last *Record
+	n := 0
+	if s.state == nil {
+		return nil, 0
+	}
+	for r := s.state.records.Get(recordKey{s.RelPath, ordinalKey(1)}); r != nil; r = s.state.records.Get(recordKey{s.RelPath, ordinalKey(n + 1)}) {
+		last, n = r, n+1
+	}
+	return last, n
+}
+
+// Last returns a copy of the newest interrupt without a kind at this place, or nil.
+func (s *Scope) Last() *Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver() {
+		return nil
+	}
+	last, _ := s.lastLocked()
+	if last == nil {
+		return nil
+	}
+	dup := *last
+	return &dup
+}
+
+// Interrupted reports whether this very place has asked anything in this visit before.
+func (s *Scope) Interrupted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != nil && !s.isOver() {
+		for _, r := range s.state.records.All() {
+			if r.RelPath == s.RelPath {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Refuse opens an answered interrupt again because its answer cannot be used. It returns the error to wait with, or if there
+// is no such interrupt the reason.
+func (s *Scope) Refuse(id string, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver() { // it stands as it was saved
+		return ErrEnded
+	}
+	for _, r := range s.state.records.All() {
+		if r.ID == id && r.Status == StatusAnswered {
+			r.Status, r.Answer = StatusOpen, nil //mutate:unusable-answer-reopens
+			s.state.badAnswers = append(s.state.badAnswers, &BadAnswer{ID: id, Err: err})
+			return &Signal{Record: r}
+		}
+	}
+	return err
+}
+
+// RefuseAndWait is Refuse for a question that the code at this place has just asked: it must return the error.
+func (s *Scope) RefuseAndWait(id string, err error) error {
+	err = s.Refuse(id, err)
+	if signal, ok := err.(*Signal); ok {
+		s.Raise(signal)
+	}
+	return err
+}
+
+// BadAnswers returns what was refused in this entry.
+func (v *Activation) BadAnswers() []*BadAnswer {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.state == nil {
+		return nil
+	}
+	return v.state.badAnswers
+}
+
+// Collect takes the error that a node returned apart. If every leaf is an interrupt it returns the signals; if any is not,
+// it returns nothing but plain, because a plain error wins. A legacy interrupt becomes one at this place.
+func (s *Scope) Collect(err error) (signals []*Signal, plain error) {
+	signals, failed := s.collect(nil, err)
+	if failed == errPlain {
+		return nil, err
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return signals, nil
+}
+
+// IsRunError reports whether err is, or holds, one that is the run's own business: a stop, a failed save, a program that changed, a
+// person's no to going on. Whoever makes results of errors must let it pass.
+func IsRunError(err error) bool {
+	_, ok := errors.AsType[interface {
+		error
+		OfTheRun()
+	}](err)
+	return ok
+}
+
+// ControlError is a sentinel that is the run's own business.
+type ControlError string
+
+func (e ControlError) Error() string { return string(e) }
+
+// IsRunError marks it.
+func (e ControlError) OfTheRun() {}
+
+// AskedBelow reports whether something was asked in this visit below a segment, directly under this place, that begins like this.
+func (s *Scope) AskedBelow(segment string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == nil || s.isOver() {
+		return false
+	}
+	prefix := Join(s.RelPath, segment)
+	for _, r := range s.state.records.All() {
+		if strings.HasPrefix(r.RelPath, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// AskedHere reports whether a question of a kind was asked in this visit by the code at this very place, itself or below one of these beginnings of segments.
+func (s *Scope) AskedHere(segments ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == nil || s.isOver() {
+		return s.isOver() // whatever was: code that is left behind has nothing to go on with
+	}
+	for _, r := range s.state.records.All() {
+		below := func(segment string) bool { return strings.HasPrefix(r.RelPath, Join(s.RelPath, segment)) }
+		if r.Kind != "" && (r.RelPath == s.RelPath || slices.ContainsFunc(segments, below)) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsWait reports whether err is nothing but the wish to wait.
+func IsWait(err error) bool {
+	switch e := err.(type) {
+	case *Signal, *Rerun:
+		return true
+	case interface{ Unwrap() []error }:
+		parts := e.Unwrap()
+		return len(parts) > 0 && !slices.ContainsFunc(parts, func(part error) bool { return !IsWait(part) })
+	case interface{ Unwrap() error }:
+		return IsWait(e.Unwrap())
+	}
+	return false
+}
+
+// errPlain says that an error is not made of interrupts alone.
+var errPlain = errors.New("not an interrupt")
+
+// leaves appends the interrupts that err is made of.
+func (s *Scope) collect(found []*Signal, err error) ([]*Signal, error) {
+	switch e := err.(type) {
+	case *Signal:
+		return append(found, e), nil
+	case *Rerun:
+		signal, failed := s.rerun(e)
+		return append(found, signal), failed
+	case interface{ Unwrap() []error }:
+		parts := e.Unwrap()
+		for _, part := range parts {
+			var failed error
+			if found, failed = s.collect(found, part); failed != nil {
+				return nil, failed
+			}
+		}
+		if len(parts) > 0 {
+			return found, nil
+		}
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return s.collect(found, inner)
+		}
+	}
+	return nil, errPlain
+}
+
+func (s *Scope) rerun(legacy *Rerun) (*Signal, error) {
+	var data json.RawMessage
+	if legacy.Extra != nil {
+		var err error
+		if data, err = json.Marshal(legacy.Extra); err != nil {
+			return nil, fmt.Errorf("fermata: cannot keep the extra of an interrupt at %s: %w", s.FullAddress(), err)
+		}
+	}
+	return s.Interrupt(data, nil, legacy.Extra)
+}
+
+// JoinSignals is the error that waits for all of the signals.
+func JoinSignals(signals []*Signal) error {
+	if len(signals) == 1 {
+		return signals[0]
+	}
+	errs := make([]error, len(signals))
+	for i, s := range signals {
+		errs[i] = s
+	}
+	return errors.Join(errs...)
+}
+
+// Flatten returns the signals and everything they bundle, outer ones first, each record once.
+func Flatten(signals []*Signal) []*Signal {
+	if len(signals) == 1 && signals[0].Subs == nil {
+		return signals
+	}
+	var flat []*Signal
+	seen := make(map[*Record]bool, len(signals))
+	var walk func([]*Signal)
+	walk = func(list []*Signal) {
+		for _, s := range list {
+			if !seen[s.Record] {
+				seen[s.Record] = true
+				flat = append(flat, s)
+			}
+			walk(s.Subs)
+		}
+	}
+	walk(signals)
+	return flat
+}
+
+// ErrSwallowed says that a node asked and then went on as if it had not.
+var ErrSwallowed = errors.New("fermata: an interrupt was raised but not returned")
+
+// Swallowed returns an error if the code of this entry was told to wait for something that is not among the signals that the
+// node returned.
+func (v *Activation) Swallowed(returned []*Signal) error {
+	known := recordsOf(returned)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, r := range v.state.raised {
+		if !contains(r, returned, known) { //mutate:swallowed-interrupt
+			return swallowed(r)
+		}
+	}
+	return nil
+}
+
+func swallowed(r *Record) error {
+	return fmt.Errorf("%w: %s asked, and whoever gets that error must return it", ErrSwallowed, r.Address)
+}
+
+// recordsOf returns the records of signals as a set, nil for one signal, which among looks at itself.
+func recordsOf(signals []*Signal) map[*Record]bool {
+	if len(signals) <= 1 {
+		return nil
+	}
+	known := make(map[*Record]bool, len(signals))
+	for _, s := range signals {
+		known[s.Record] = true
+	}
+	return known
+}
+
+func contains(r *Record, signals []*Signal, known map[*Record]bool) bool {
+	return known[r] || len(signals) == 1 && signals[0].Record == r
+}
+
+// Unused returns the answered questions that this entry came by without asking them: what it asks now is something else, and
+// an answer to the old question must not be taken for one to a later.
+func (v *Activation) UnusedAnswers() []*Record {
+	var unused []*Record
+	for r := range v.Records() {
+		//mutate:answer-matches-record
+		if r.Status == StatusAnswered && r.Kind != "" && !r.used && !v.isSkipped(r.RelPath) {
+			unused = append(unused, r)
+		}
+	}
+	return unused
+}
+
+// passedBy reports whether this entry did not go into the work that rel is in.
+func (v *Activation) isSkipped(rel string) bool {
+	for len(v.state.skipped) > 0 && rel != "" {
+		if v.state.skipped[rel] {
+			return true
+		}
+		rel = rel[:max(0, strings.LastIndexByte(rel, ';'))]
+	}
+	return false
+}
+
+// Left returns the open records of this visit that the node, which has just returned these signals, did not raise again.
+func (v *Activation) Withdrawable(returned []*Signal) []*Record {
+	known := recordsOf(returned)
+	var left []*Record
+	for r := range v.Records() {
+		if r.Status == StatusOpen && !contains(r, returned, known) {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// Records lists every interrupt of this visit. It is for after End, when no more are added.
+func (v *Activation) Records() iter.Seq[*Record] {
+	return func(yield func(*Record) bool) {
+		if v.state == nil {
+			return
+		}
+		for _, r := range v.state.records.All() {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package calendarsim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/store"
+)
+
+func keys[V any](m map[string]V) func(func(string) bool) { return maps.Keys(m) }
+
+// requestView is what somebody has seen of a request.
+type requestView struct {
+	digest string
+	args   order // what would be done
+	first  bool  // it was not edited
+}
+
+// viewedState is who has seen what.
+type viewedState struct {
+	by *person
+	requestView
+}
+
+// viewRecord opens a request, and compares what is shown with what the agent asked and people made of it.
+func (s *simulation) viewRequest(e *instance, p *person, a *modelRequest) (requestView, bool) {
+	ctx := context.Background()
+	q, err := e.GetRequest(ctx, account, a.id)
+	if err != nil {
+		s.failRequest(a, "%s cannot see it: %v", p.name, err)
+		return requestView{}, false
+	}
+	doc, err := e.RequestDocument(ctx, account, a.id)
+	if err != nil {
+		s.failRequest(a, "%s cannot see its request: %v", p.name, err)
+		return requestView{}, false
+	}
+	seen := requestView{digest: doc.Digest(), args: a.asked, first: doc.Edit == nil}
+	if !a.question {
+		var asked fermata.ApprovalRequest
+		if err := json.Unmarshal(q.Data, &asked); err != nil || json.Unmarshal(asked.Args, &seen.args) != nil || seen.args != a.asked {
+			s.failRequest(a, "%s is shown %s, and %+v was asked", p.name, q.Data, a.asked)
+		}
+	}
+	if doc.Edit != nil {
+		if err := json.Unmarshal(doc.Edit.Args, &seen.args); err != nil {
+			s.failRequest(a, "an edit: %v", err)
+		}
+	}
+	if a.outcome == "" && (seen.args != a.now || seen.first != (a.editor == "")) {
+		s.failRequest(a, "%s is shown %+v, and %+v would be done", p.name, seen.args, a.now)
+	}
+	a.saw = append(a.saw, viewedState{p, seen})
+	if s.rng.IntN(3) > 0 {
+		s.applyCommand(e, a, desk.View{From: s.from(p)}, func(now time.Time) {
+			a.looks = append(a.looks, viewRecord{now, p.name, a.member(p.name, s.staff) && !a.excluded(p.name, desk.VerbApprove)})
+		})
+	}
+	return seen, true
+}
+
+func (s *simulation) from(p *person) desk.From {
+	return desk.From{Actor: desk.PersonActor(p.name, desk.AuthSSO), Via: "season"}
+}
+
+// act does something that decides nothing. If it is taken, the model takes it too; what is over takes nothing.
+func (s *simulation) applyCommand(e *instance, a *modelRequest, act desk.Command, taken func(now time.Time)) {
+	s.ignoreRace(a)
+	over := a.overAt(time.Now())
+	doc, err := e.Act(context.Background(), account, a.id, act)
+	switch {
+	case err != nil && desk.Code(err) == "" && !isClosedError(err):
+		s.failRequest(a, "%T: %v", act, err)
+	case err == nil && !over && doc.State == desk.StateOpen:
+		taken(time.Now())
+	case err == nil && over:
+		if _, looked := act.(desk.View); !looked {
+			s.failRequest(a, "%T was taken, and it is over", act)
+		}
+	}
+}
+
+// isClosedError reports whether an error says that a process was stopped: nothing is known then.
+func isClosedError(err error) bool {
+	return errors.Is(err, executor.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, executor.ErrPending)
+}
+
+// visitThen is somebody who looks and at once says something.
+func (s *simulation) viewThenDecide(p *person, a *modelRequest, w submission) {
+	e := s.service.take(s.rng)
+	if e == nil {
+		return
+	}
+	seen, ok := s.viewRequest(e, p, a)
+	e.calls.Done()
+	if ok {
+		s.submit(p, a, seen, w)
+	}
+}
+
+// completeSubmission is a word with who says it, on what they saw.
+func completeSubmission(w submission, p *person, seen requestView) submission {
+	w.who, w.seen, w.sawOld = p.name, seen.args, seen.first
+	return w
+}
+
+// request is a word as an executor gets it.
+func (s *simulation) request(a *modelRequest, seen requestView, w submission) executor.RunRequest {
+	var value any
+	switch w.verb {
+	case desk.VerbApprove:
+		value = fermata.Decision{Verb: fermata.VerbApprove}
+	case desk.VerbReject:
+		value = fermata.Decision{Verb: fermata.VerbReject, Reason: "no, says " + w.who}
+	case desk.VerbEdit:
+		args, _ := json.Marshal(w.args)
+		value = fermata.Decision{Verb: fermata.VerbApprove, Args: args}
+	case desk.VerbRespond:
+		value = reply{ID: a.asked.ID, Text: w.text}
+	}
+	body, _ := json.Marshal(value)
+	s.clicks++
+	return executor.RunRequest{
+		Account: account, StateKey: a.run.key, ResumeID: fmt.Sprintf("click-%d", s.clicks), Actor: w.who, Via: "season", Auth: desk.AuthSSO,
+		Targets: map[string]executor.Answer{a.id: {Value: body, Shown: seen.digest}},
+	}
+}
+
+// foretell says whether a word counts that is said now.
+func (s *simulation) predict(a *modelRequest, w submission) string {
+	s.ignoreRace(a)
+	return a.predict(w, s.staff, time.Now())
+}
+
+// say is somebody's word, through any executor; if that one is stopped in the middle, through another, with the same resume id.
+func (s *simulation) submit(p *person, a *modelRequest, seen requestView, w submission) {
+	w = completeSubmission(w, p, seen)
+	request := s.request(a, seen, w)
+	want := s.predict(a, w)
+	got, outcome, at := s.send(a, request)
+	s.recordResult(a, w, want, got, at)
+	if w.verb == desk.VerbEdit && got == itCounts { // others still have the old page before them
+		for _, old := range a.saw {
+			if old.by != p && s.rng.IntN(2) == 0 {
+				s.at(time.Now().Add(patience(s.rng, 20*time.Minute, 0.8)), func() { s.submit(old.by, a, old.requestView, submission{verb: desk.VerbApprove}) })
+			}
+		}
+	}
+	s.onOutcome(a.run, outcome)
+}
+
+// send delivers a word until somebody answers. at is the last moment at which it was tried.
+func (s *simulation) send(a *modelRequest, request executor.RunRequest) (got string, outcome fermata.Outcome, at time.Time) {
+	for try := 0; ; try++ {
+		e := s.service.take(s.rng)
+		if e == nil {
+			if try > 200 {
+				return isUndecided, nil, time.Now()
+			}
+			time.Sleep(10 * time.Minute) // all are down
+			continue
+		}
+		at = time.Now()
+		outcome, err := e.Run(context.Background(), request)
+		e.calls.Done()
+		got := refusalCode(err)
+		if got != isUndecided || try > 200 {
+			if got == isUndecided {
+				s.failRequest(a, "%s got no answer: %v", request.Actor, err)
+			}
+			return got, outcome, at
+		}
+		time.Sleep(time.Minute)
+	}
+}
+
+// refusalCode is the model's word for an error.
+func refusalCode(err error) string {
+	var bad *fermata.AnswerError
+	refused, ok := errors.AsType[*executor.RefusedError](err)
+	switch {
+	case err == nil:
+		return itCounts
+	case errors.As(err, &bad):
+		return badEdit
+	case !ok:
+		return isUndecided
+	}
+	switch code := desk.Code(err); {
+	case code == "already_decided" || code == "expired" || code == "withdrawn":
+		return isOver
+	case code != "":
+		return code
+	case refused.Result == store.ResultAlreadyDecided || refused.Result == store.ResultExpired || refused.Result == store.ResultWithdrawn:
+		return isOver
+	case refused.Result == store.ResultDigestMismatch:
+		return hasChanged
+	}
+	return string(refused.Result)
+}
+
+// settle compares what somebody was told with what was foretold, and takes what counts.
+func (s *simulation) recordResult(a *modelRequest, w submission, want, got string, at time.Time) {
+	s.ignoreRace(a) // all may have been down before anybody answered
+	if a.question && (want == notAllowed || want == isOver && w.verb != desk.VerbRespond && got == badEdit) {
+		want = badEdit // it does not even fit; also when it would be too late
+	}
+	if want != badEdit && got == isOver && (!at.Before(a.deadline) || s.hasExpiredRequest(a.run, at)) {
+		return // nobody answered before it was too late; or the run has ended by itself, and nobody was told yet
+	}
+	s.tally[got]++
+	if want != got {
+		s.failRequest(a, "%s says %s and is told %q, not %q", w.who, w.verb, got, want)
+	}
+	if got == itCounts {
+		a.count(w, s.staff, at)
+	}
+}
+
+// lapsed ends a run that has a question whose time is over: without an answer it cannot go on.
+func (s *simulation) hasExpiredRequest(r *run, now time.Time) bool {
+	for _, a := range r.asks {
+		s.ignoreRace(a)
+		if a.question && a.outcome == "" && !now.Before(a.deadline) {
+			a.end(desk.OutcomeExpired, a.deadline)
+			s.markWithdrawn(r)
+			return true
+		}
+	}
+	return false
+}
+
+// clickTwice sends the same at the same moment to two executors: under one id, or under two.
+func (s *simulation) clickTwice(p *person, a *modelRequest, seen requestView) {
+	w := completeSubmission(submission{verb: desk.VerbApprove}, p, seen)
+	one := s.request(a, seen, w)
+	other := one
+	if s.rng.IntN(2) == 0 {
+		other = s.request(a, seen, w)
+	}
+	want := s.predict(a, w)
+	got := s.submitBoth(a, one, other)
+	if want != itCounts || got[0].why != itCounts && got[1].why != itCounts {
+		s.recordResult(a, w, want, got[0].why, got[0].at)
+		s.recordResult(a, w, want, got[1].why, got[1].at)
+	} else { // it counts once, and the other finds it counted, or decided
+		a.count(w, s.staff, got[0].at)
+		for _, g := range got {
+			s.tally[g.why]++
+			if g.why != itCounts && (one.ResumeID == other.ResumeID || g.why != isOver || a.outcome == "") {
+				s.failRequest(a, "%s clicks twice and is told %q and %q", p.name, got[0].why, got[1].why)
+			}
+		}
+	}
+	s.onOutcome(a.run, got[0].outcome)
+	s.onOutcome(a.run, got[1].outcome)
+}
+
+type submitResult struct {
+	why     string
+	outcome fermata.Outcome
+	at      time.Time
+}
+
+// both sends two words at once.
+func (s *simulation) submitBoth(a *modelRequest, one, other executor.RunRequest) [2]submitResult {
+	var got [2]submitResult
+	var group sync.WaitGroup
+	for n, request := range []executor.RunRequest{one, other} {
+		e := s.service.take(s.rng)
+		if e == nil {
+			got[n].why, got[n].outcome, got[n].at = s.send(a, request)
+			continue
+		}
+		group.Go(func() {
+			defer e.calls.Done()
+			outcome, err := e.Run(context.Background(), request)
+			got[n] = submitResult{refusalCode(err), outcome, time.Now()}
+		})
+	}
+	group.Wait()
+	for n, request := range []executor.RunRequest{one, other} {
+		if got[n].why == isUndecided { // stopped in the middle: again, with the same id
+			got[n].why, got[n].outcome, got[n].at = s.send(a, request)
+		}
+	}
+	return got
+}
+
+// before reports whose word was taken first, of two that both count: only the desk can know, and it matters if one of them takes a yes back.
+func (s *simulation) before(a *modelRequest, p, q *person) bool {
+	e := s.anyInstance()
+	defer e.calls.Done()
+	doc, err := e.RequestDocument(context.Background(), account, a.id)
+	if err != nil {
+		s.failRequest(a, "it cannot be read: %v", err)
+	}
+	place := func(who *person) int64 {
+		for _, vote := range doc.Votes {
+			if vote.By == who.name {
+				return vote.Rev
+			}
+		}
+		return doc.Rev + 1
+	}
+	return place(p) < place(q)
+}
+
+// together is a yes and somebody else's yes or no at the same moment.
+func (s *simulation) submitTogether(p *person, a *modelRequest, seen requestView) {
+	names := s.staff.members(a.need.parties[len(a.need.parties)-1].from[0])
+	q := s.people[names[s.rng.IntN(len(names))]]
+	if q == p {
+		return
+	}
+	words := [2]submission{completeSubmission(submission{verb: desk.VerbApprove}, p, seen), completeSubmission(submission{verb: desk.VerbApprove}, q, seen)}
+	if s.rng.IntN(2) == 0 {
+		words[1].verb = desk.VerbReject
+	}
+	want := [2]string{s.predict(a, words[0]), s.predict(a, words[1])}
+	got := s.submitBoth(a, s.request(a, seen, words[0]), s.request(a, seen, words[1]))
+	order := []int{0, 1}
+	if got[0].why == itCounts && got[1].why == itCounts && s.before(a, q, p) {
+		order = []int{1, 0}
+	}
+	for _, n := range order {
+		s.tally[got[n].why]++
+		if got[n].why == itCounts {
+			a.count(words[n], s.staff, got[n].at)
+		}
+	}
+	for n, w := range words { // and whichever came second may have found it over
+		if got[n].why != want[n] && (got[n].why != isOver || a.outcome == "" && !s.hasExpiredRequest(a.run, got[n].at)) {
+			s.failRequest(a, "%s says %s beside %s and is told %q, not %q", w.who, w.verb, words[1-n].who, got[n].why, want[n])
+		}
+	}
+	s.onOutcome(a.run, got[0].outcome)
+	s.onOutcome(a.run, got[1].outcome)
+}

@@ -1,0 +1,172 @@
+package calendarsim
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata/desk"
+)
+
+// Scenes are what chance alone would make too rarely in a short season. They are played by people who know their part, and whoever else is told
+// of it comes later.
+
+// scenarioDuration is how long others stay away.
+const scenarioDuration = 6 * time.Hour
+
+func (a *modelRequest) scenarioActive(now time.Time) bool {
+	return a.run.scene != nil && now.Before(a.created.Add(scenarioDuration))
+}
+
+// The points that scenes come to.
+const (
+	pointLeft   = "a yes lapsed before the last one"
+	pointNo     = "a no lapsed before the last one"
+	pointSpent  = "the spending limit was reached"
+	pointMailed = "the limit of what people approve was reached"
+	pointPosted = "the rate limit was reached"
+)
+
+// scenes plans them.
+func (s *simulation) scheduleScenarios(while time.Duration) {
+	for range 4 { // chance may keep one of them from its point
+		s.leavingVoterScenario(s.someTime(while))
+		s.leavingRejecterScenario(s.someTime(while))
+		s.spendingLimitScenario(s.someTime(while))
+		s.mailLimitScenario(s.someTime(while))
+		s.postLimitScenario(s.someTime(while))
+	}
+}
+
+func (s *simulation) someTime(while time.Duration) time.Time {
+	return time.Now().Add(time.Duration(s.rng.Int64N(int64(while))))
+}
+
+// stage plans a run that wants some things, one after the other.
+func (s *simulation) scheduleScenario(at time.Time, scene func(*modelRequest), orders ...order) *run {
+	r := &run{key: fmt.Sprintf("scene-%d", len(s.runs)), requester: "robot", scene: scene}
+	for n, o := range orders {
+		o.ID, o.To, o.Note = fmt.Sprintf("%s-%d", r.key, n), "shop", "please"
+		r.tasks = append(r.tasks, task{o})
+		s.tasks[o.ID] = r
+	}
+	s.runs[r.key] = r
+	s.at(at, func() { s.start(r, taskList{Left: slices.Clone(r.tasks)}) })
+	return r
+}
+
+// enter lets one of a group say something who has not yet, and is not among others; it returns "" if there is nobody.
+func (s *simulation) enter(a *modelRequest, verb desk.Verb, group string, not ...string) (name string) {
+	for _, name := range s.staff.members(group) {
+		if slices.Contains(not, name) || slices.ContainsFunc(a.votes, func(v vote) bool { return v.by == name }) || a.excluded(name, verb) {
+			continue
+		}
+		e := s.anyInstance()
+		seen, ok := s.viewRequest(e, s.people[name], a)
+		e.calls.Done()
+		if ok {
+			s.submit(s.people[name], a, seen, submission{verb: verb})
+		}
+		return name
+	}
+	return ""
+}
+
+// leaver: of those who have to agree the first leaves the group before the last has come. One more has to.
+func (s *simulation) leavingVoterScenario(at time.Time) {
+	s.scheduleScenario(at, func(a *modelRequest) {
+		var first, second string
+		payer := func() string { return s.enter(a, desk.VerbApprove, "group:payers", s.staff.members("group:finops")...) }
+		s.after(20, func() { first = payer() })
+		s.after(40, func() { s.leaves("group:payers", first) })
+		s.after(60, func() { second = payer() })
+		s.after(80, func() {
+			third := s.enter(a, desk.VerbApprove, "group:finops", s.staff.members("group:payers")...)
+			if a.outcome == "" && a.hasVoted(desk.VerbApprove, first, second, third) {
+				s.played[pointLeft]++
+			}
+		})
+		s.after(100, func() { payer() })
+	}, order{Action: "pay", Cents: 200_000})
+}
+
+// naysayer: of two who say no the first leaves the group before the second has come.
+func (s *simulation) leavingRejecterScenario(at time.Time) {
+	s.scheduleScenario(at, func(a *modelRequest) {
+		var first string
+		no := func() string { return s.enter(a, desk.VerbReject, "group:dba", s.staff.members("group:ops")...) }
+		s.after(20, func() { first = no() })
+		s.after(40, func() { s.leaves("group:dba", first) })
+		s.after(60, func() {
+			if second := no(); a.outcome == "" && a.hasVoted(desk.VerbReject, first, second) {
+				s.played[pointNo]++
+			}
+		})
+		s.after(80, func() { no() })
+	}, order{Action: "drop"})
+}
+
+func (s *simulation) after(minutes int, do func()) {
+	s.at(time.Now().Add(time.Duration(minutes)*time.Minute), do)
+}
+
+// leaves lets somebody leave a group, and come back on the next day.
+func (s *simulation) leaves(group, name string) {
+	if !slices.Contains(s.staff.members(group), name) {
+		return
+	}
+	s.staff.leave(group, name)
+	s.after(20*60, func() { s.staff.join(group, name) })
+}
+
+// said reports whether all of these have said something, and nothing else since.
+func (a *modelRequest) hasVoted(verb desk.Verb, names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.votes, vote{name, verb}) })
+}
+
+// spender: three amounts that together are too much.
+func (s *simulation) spendingLimitScenario(at time.Time) {
+	for n := range 3 {
+		s.scheduleScenario(at.Add(time.Duration(n)*10*time.Minute), func(*modelRequest) { s.played[pointSpent]++ }, order{Action: "pay", Cents: 1200})
+	}
+}
+
+// mailer: a mail that somebody approves, and then another, for which that is not enough any more.
+func (s *simulation) mailLimitScenario(at time.Time) {
+	soon := func(a *modelRequest) {
+		s.at(time.Now().Add(20*time.Minute), func() { s.enter(a, desk.VerbApprove, "group:ops") })
+	}
+	s.scheduleScenario(at, soon, order{Action: "mail"})
+	s.scheduleScenario(at.Add(2*time.Hour), func(a *modelRequest) {
+		if soon(a); a.need.rule == "mails" {
+			s.played[pointMailed]++
+		}
+	}, order{Action: "mail"})
+}
+
+// poster: three posts of one run, of which the last is one too many.
+func (s *simulation) postLimitScenario(at time.Time) {
+	s.scheduleScenario(at, func(*modelRequest) {}, order{Action: "post"}, order{Action: "post"}, order{Action: "post"})
+}
+
+// points: each scene has come to its point, at least once. A season in which none has would find nothing wrong with a limit that is never charged. Of the
+// hundreds of a soak one may.
+func (s *simulation) checkScenarios() {
+	s.played[pointPosted] = len(slices.Collect(s.refusedPosts()))
+	for _, point := range []string{pointLeft, pointNo, pointSpent, pointMailed, pointPosted} {
+		if s.played[point] == 0 && os.Getenv("FERMATA_SOAK") == "" {
+			s.fail("never: %s; the season proves nothing of it", point)
+		}
+	}
+}
+
+func (s *simulation) refusedPosts() func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for id := range s.sink.refused {
+			if i := slices.IndexFunc(s.tasks[id].tasks, func(t task) bool { return t.Order.ID == id }); s.tasks[id].tasks[i].Order.Action == "post" && !yield(id) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package calendarsim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/memory"
+	"github.com/fermata-go/fermata/store/sqlite"
+	"github.com/fermata-go/fermata/store/storetest"
+)
+
+// poll is how often executors look: what is due comes so much later, and no later than twice that once it has to be sent, too.
+const poll = 20 * time.Minute
+
+// storage opens the one store of a season, once for each executor.
+type storage interface {
+	open() (store.Store, func() error, error)
+}
+
+type memoryStore struct{ runs *memory.Store }
+
+func (m memoryStore) open() (store.Store, func() error, error) {
+	return m.runs, func() error { return nil }, nil
+}
+
+type fileStore struct{ path string }
+
+func (f fileStore) open() (store.Store, func() error, error) {
+	s, err := sqlite.Open(f.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return unwatchedStore{s}, s.Close, nil
+}
+
+func fileStorage(t *testing.T) storage { return fileStore{filepath.Join(t.TempDir(), "season.db")} }
+
+func memoryStorage(*testing.T) storage { return memoryStore{memory.NewStore(nil)} }
+
+// unwatchedStore is a store whose hints are lost, as hints may be: SQLite looks for them ten times a second, which are many times in months.
+type unwatchedStore struct{ *sqlite.Store }
+
+// Watch never says anything.
+func (unwatchedStore) Watch(ctx context.Context) <-chan store.Key {
+	silent := make(chan store.Key)
+	context.AfterFunc(ctx, func() { close(silent) })
+	return silent
+}
+
+// instance is a process with an executor.
+type instance struct {
+	*executor.Executor
+	calls sync.WaitGroup // of those who are at it
+	shut  func() error
+}
+
+// service is all executors that run.
+type service struct {
+	t      *testing.T
+	kept   storage
+	config executor.Config
+	mu     sync.Mutex
+	live   []*instance
+	since  time.Time // when the last one went down, while all are
+	downs  []span    // in which none was up
+	kills  []time.Time
+	events int
+}
+
+func newService(t *testing.T, k storage, p provider.Provider, key executor.Sealer, desk executor.DeskConfig) *service {
+	return &service{t: t, kept: k, config: executor.Config{
+		Providers: []provider.Provider{p}, Sealer: key, Workers: 1, Poll: poll, Wait: time.Minute, RequestTimeout: 30 * 24 * time.Hour, Desk: desk,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}}
+}
+
+// up starts one more executor.
+func (s *service) start() {
+	config := s.config
+	opened, shut, err := s.kept.open()
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	config.Store = storetest.Audited(s.t, opened)
+	e, err := executor.New(config)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	e.StartWorkers()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.live) == 0 && !s.since.IsZero() {
+		s.downs = append(s.downs, span{s.since, time.Now()})
+	}
+	s.live = append(s.live, &instance{Executor: e, shut: shut})
+	s.events++
+}
+
+// down stops the oldest executor: in good order, or at once.
+func (s *service) stop(kill bool) {
+	s.mu.Lock()
+	if len(s.live) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	old := s.live[0]
+	s.live = s.live[1:]
+	if len(s.live) == 0 {
+		s.since = time.Now()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if kill {
+		s.kills = append(s.kills, time.Now())
+		cancel()
+	}
+	s.mu.Unlock()
+	err := old.Stop(ctx)
+	old.calls.Wait()
+	if err := errors.Join(err, old.shut()); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// take is one of the executors that are up, for a call; nil if none is.
+func (s *service) take(rng *rand.Rand) *instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.live) == 0 {
+		return nil
+	}
+	e := s.live[rng.IntN(len(s.live))]
+	e.calls.Add(1)
+	return e
+}
+
+// operate restarts, kills and adds executors until the end, and lets all be down for hours now and then.
+func (s *service) operate(rng *rand.Rand, end time.Time) {
+	for {
+		time.Sleep(time.Duration(2+rng.IntN(40))*time.Hour + time.Duration(rng.IntN(3600))*time.Second)
+		if time.Now().After(end) {
+			return
+		}
+		s.mu.Lock()
+		running := len(s.live)
+		s.mu.Unlock()
+		switch what := rng.IntN(10); {
+		case what < 1: // a long outage
+			for range running {
+				s.stop(rng.IntN(2) == 0)
+			}
+			time.Sleep(time.Duration(2+rng.IntN(7))*time.Hour + time.Duration(rng.IntN(3600))*time.Second)
+			s.start()
+		case what < 3: // a short one
+			for range running {
+				s.stop(false)
+			}
+			time.Sleep(time.Duration(rng.IntN(1800)) * time.Second)
+			s.start()
+		case what < 6 && running > 1:
+			s.stop(what == 5)
+		case what < 8 && running < 3:
+			s.start()
+		default: // a deploy
+			s.start()
+			s.stop(what == 9)
+		}
+	}
+}
+
+// late is when at the latest something comes that is due at t: executors look now and then, and cannot while they are down.
+func (s *service) late(t time.Time, looks int) time.Time {
+	last := t.Add(time.Duration(looks)*poll + 2*time.Minute)
+	for _, d := range s.downs {
+		if !d.from.After(last) && d.to.After(t) {
+			last = d.to.Add(time.Duration(looks)*poll + 2*time.Minute)
+		}
+	}
+	return last
+}
+
+// outages are the times so far, after the first n, in which nobody was up for so long that deadlines are moved.
+func (s *service) outages(n int) []span {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.downs[n:])
+}
+
+// isOutage says that a time is long enough to be one. The short ones end before, and the long ones after it.
+func (d span) isOutage() bool { return d.to.Sub(d.from) > 4*poll }
+
+// wasDown reports whether nobody looked for a part of a time.
+func (s *service) wasDown(from, to time.Time) bool {
+	for _, d := range s.downs {
+		if d.from.Before(to) && d.to.After(from) {
+			return true
+		}
+	}
+	return false
+}

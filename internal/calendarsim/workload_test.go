@@ -1,0 +1,164 @@
+package calendarsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/provider/inproc"
+)
+
+// order is what an action is done with. Its id names the task that it belongs to.
+type order struct {
+	ID     string `json:"id"`
+	Action string `json:"action"`
+	Cents  int64  `json:"cents"`
+	To     string `json:"to"`
+	Note   string `json:"note"`
+}
+
+// task is one thing that a run wants: an action, or if it has none, something to know.
+type task struct {
+	Order order `json:"order"`
+}
+
+func (t task) question() bool { return t.Order.Action == "" }
+
+// taskList is the state of a run: two lanes that are worked on side by side, each task after the other.
+type taskList struct {
+	Left      []task   `json:"left"`
+	Right     []task   `json:"right"`
+	LeftSaid  []string `json:"leftSaid"`
+	RightSaid []string `json:"rightSaid"`
+}
+
+type inquiry struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+type reply struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+var inquiries = fermata.NewKind[inquiry, reply]("season-inquiry")
+
+// agent makes the provider that all executors have.
+func agent(t *testing.T, s *sink) provider.Provider {
+	t.Helper()
+	g := graph.New[taskList]("errand")
+	g.Node("left", func(ctx context.Context, e taskList) (taskList, error) {
+		said, err := s.work(ctx, e.Left)
+		e.LeftSaid = said
+		return e, err
+	})
+	g.Node("right", func(ctx context.Context, e taskList) (taskList, error) {
+		said, err := s.work(ctx, e.Right)
+		e.RightSaid = said
+		return e, err
+	})
+	for _, lane := range []string{"left", "right"} {
+		g.Edge(graph.Start, lane)
+		g.Edge(lane, graph.End)
+	}
+	flow, err := g.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[taskList]{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// What a run knows of its tasks in the end. An answer stands for itself.
+const (
+	saidDone     = "done"
+	saidRejected = "rejected"
+	saidExpired  = "expired"
+)
+
+func (s *sink) work(ctx context.Context, tasks []task) (said []string, err error) {
+	for _, t := range tasks {
+		word, err := s.do(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, word)
+	}
+	return said, nil
+}
+
+func (s *sink) do(ctx context.Context, t task) (string, error) {
+	if t.question() {
+		answer, err := inquiries.Ask(ctx, inquiry{ID: t.Order.ID, Text: "what about " + t.Order.ID + "?"})
+		return "answer " + answer.ID + " " + answer.Text, err
+	}
+	yes, err := fermata.Approve(ctx, fermata.Action[order]{Name: t.Order.Action, Args: t.Order, Summary: t.Order.Action + " " + t.Order.ID})
+	if _, no := errors.AsType[*fermata.RejectedError](err); no {
+		s.refuse(t.Order.ID)
+		return saidRejected, nil
+	}
+	if _, late := errors.AsType[*fermata.ExpiredError](err); late {
+		return saidExpired, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return fermata.Effect(ctx, yes, func(ctx context.Context, args order, key string) (string, error) {
+		return saidDone, s.recordEffect(ctx, t.Order.ID, args, key)
+	}, fermata.Idempotent())
+}
+
+// effectCall is something that has happened outside.
+type effectCall struct {
+	args order
+	key  string
+	at   time.Time
+	cut  bool // whoever did it was killed before it could be told
+}
+
+// sink is the outside world. It sees everything, and ignores a second call with the same key, as an idempotent target does.
+type sink struct {
+	mu      sync.Mutex
+	deeds   map[string][]effectCall // by task
+	refused map[string]time.Time    // by task: when the agent was told for the first time
+}
+
+func (s *sink) refuse(task string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.refused[task]; !known {
+		s.refused[task] = time.Now()
+	}
+}
+
+// happen takes a while, so that whoever does it can be killed in the middle.
+func (s *sink) recordEffect(ctx context.Context, task string, args order, key string) error {
+	s.mu.Lock()
+	s.deeds[task] = append(s.deeds[task], effectCall{args: args, key: key, at: time.Now()})
+	n := len(s.deeds[task]) - 1
+	s.mu.Unlock()
+	sum := fnv.New32a()
+	fmt.Fprint(sum, task)
+	while := time.NewTimer(time.Duration(sum.Sum32()%5) * time.Second)
+	defer while.Stop()
+	select {
+	case <-while.C:
+		return nil
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.deeds[task][n].cut = true
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,237 @@
+package oidcinterop
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// usualSettings is a provider that puts what it tells of people into the ID token.
+var usualSettings = providerConfig{Alg: "ES256", ClaimsInIDToken: true}
+
+// To start a provider and a server takes longer than to sign in, so the stories that leave them as they were have them in common.
+func TestSignIn(t *testing.T) {
+	p := startProxy(t, usualSettings)
+	s := serve(t, p.URL)
+	for name, story := range map[string]func(*testing.T, *site){
+		"TheWholeWay":              signInWorks,
+		"WhoHasNoRoleIsToldSo":     noRoleIsRejected,
+		"WhoDoesNotConsent":        missingConsentIsRejected,
+		"AgainAfterSigningOut":     signInAfterSignOut,
+		"WhatIsChangedOnTheWay":    tamperedParametersAreRejected,
+		"AnAnswerTwiceOrElsewhere": replayedCallbackIsRejected,
+	} {
+		t.Run(name, func(t *testing.T) { story(t, s) })
+	}
+	for name, story := range map[string]func(*testing.T, *providerProxy){
+		"AsAPublicClient":      publicClientWorks,
+		"ByAddress":            unverifiedAddressIsNotUsed,
+		"WithAnotherName":      issuerMismatchIsRejected,
+		"WithASecretThatIsOld": oldClientSecretIsRejected,
+	} {
+		t.Run(name, func(t *testing.T) { story(t, p) })
+	}
+}
+
+func signInWorks(t *testing.T, s *site) {
+	b := s.browser(t)
+	var asked url.Values
+	b.hop = func(at *url.URL) {
+		if at.Path == "/auth" {
+			asked = at.Query()
+		}
+	}
+	got := b.signIn("ann")
+	if got.status != http.StatusOK || got.url.String() != where || !slices.Equal(b.forms, []string{"login", "consent"}) {
+		t.Fatalf("%d %s %v\n%s", got.status, got.url, b.forms, got.body)
+	}
+	if asked.Get("code_challenge_method") != "S256" || len(asked.Get("code_challenge")) != 43 {
+		t.Errorf("it was asked without PKCE: %v", asked)
+	}
+	want := me{Status: 200, Principal: "ann", Name: "Ann Archer", Account: "acme", Method: "oidc", Roles: []string{"approver"}}
+	if who := b.me(""); !who.equal(want) {
+		t.Errorf("%+v, and not %+v", who, want)
+	}
+}
+
+// A client without a secret: the provider knows it by PKCE alone.
+func publicClientWorks(t *testing.T, p *providerProxy) {
+	b := serve(t, p.URL, "clientID: fermata", "clientID: fermata-public", "clientSecretFile:", "# clientSecretFile:").browser(t)
+	if got := b.signIn("bob"); got.url.String() != where || !slices.Equal(b.me("").Roles, []string{"admin"}) {
+		t.Errorf("%d %s\n%s", got.status, got.url, got.body)
+	}
+}
+
+// isTold signs somebody in with a browser of their own, who hears why that cannot be, and is not in.
+func (s *site) wantRejected(t *testing.T, name string, status int, why string) {
+	t.Helper()
+	b := s.browser(t)
+	if got := b.signIn(name); got.status != status || !strings.Contains(got.body, why) || b.me("").Status != 401 {
+		t.Errorf("%s: %d\n%s", name, got.status, got.body)
+	}
+}
+
+func noRoleIsRejected(t *testing.T, s *site) {
+	s.wantRejected(t, "eve", 403, "None of your groups has a role here")
+	s.wantRejected(t, "nil", 403, "does not say which groups you are in (the claim groups)")
+	b := s.browser(t)
+	if got := b.send("GET", where, nil); got.status != 401 {
+		t.Errorf("nobody: %d %s", got.status, got.body)
+	}
+}
+
+// People are called by their address only if the provider has verified it.
+func unverifiedAddressIsNotUsed(t *testing.T, p *providerProxy) {
+	s := serve(t, p.URL, "account: acme", "account: acme\n    principalClaim: email")
+	b := s.browser(t)
+	b.signIn("ann")
+	if who := b.me(""); who.Principal != "ann@example.org" {
+		t.Errorf("%+v", who)
+	}
+	s.wantRejected(t, "bob", 403, "has not verified your e-mail address")
+}
+
+// Who signs out is out here, but the provider still knows them, as the page says: the next time it asks nothing.
+func signInAfterSignOut(t *testing.T, s *site) {
+	b := s.browser(t)
+	b.signIn("ann")
+	before := b.cookies()
+	bye := b.follow(b.send("POST", home+"/signout", nil))
+	if bye.status != 200 || !strings.Contains(bye.body, "Your identity provider may still know you") || b.me("").Status != 401 {
+		t.Errorf("%d %+v\n%s", bye.status, b.me(""), bye.body)
+	}
+	thief := b.newBrowser()
+	thief.steal(before)
+	if who := thief.me(""); who.Status != 401 {
+		t.Errorf("the session goes on for whoever kept its cookie: %+v", who)
+	}
+	b.forms = nil
+	if b.signIn("ann"); b.me("").Principal != "ann" || len(b.forms) > 0 {
+		t.Errorf("%+v, forms %v", b.me(""), b.forms)
+	}
+}
+
+func missingConsentIsRejected(t *testing.T, s *site) {
+	b := s.browser(t)
+	form := b.open(home + "/signin")
+	got := b.open(form.url.String() + "/abort")
+	if got.status != 403 || !strings.Contains(got.body, "did not let you in (access_denied)") {
+		t.Errorf("%d %s\n%s", got.status, got.url, got.body)
+	}
+}
+
+// A server that does not know its issuer by the very name is not let in on a guess; the operator reads both names.
+func issuerMismatchIsRejected(t *testing.T, p *providerProxy) {
+	s := serve(t, p.URL+"/")
+	if got := s.browser(t).open(home + "/signin"); got.status != 503 {
+		t.Errorf("%d\n%s", got.status, got.body)
+	}
+	s.waitForOutput(t, "did not match the issuer URL returned by provider")
+}
+
+// The provider knows the server by another secret: that is the operator's business, and no mistake of whoever signs in.
+func oldClientSecretIsRejected(t *testing.T, p *providerProxy) {
+	s := serve(t, p.URL, "clientSecretFile:", "clientSecret: wrong #")
+	b := s.browser(t)
+	got := b.signIn("ann")
+	if got.status != 503 || !strings.Contains(got.body, "does not know this server") || b.me("").Status != 401 {
+		t.Errorf("%d\n%s", got.status, got.body)
+	}
+	s.waitForOutput(t, "invalid_client")
+}
+
+// change changes one parameter at one place that a browser is led to.
+func change(path, name string, value func(string) string) func(*url.URL) {
+	return func(at *url.URL) {
+		if at.Path != path {
+			return
+		}
+		query := at.Query()
+		if text := value(query.Get(name)); text != "" {
+			query.Set(name, text)
+		} else {
+			query.Del(name)
+		}
+		at.RawQuery = query.Encode()
+	}
+}
+
+func to(value string) func(string) string { return func(string) string { return value } }
+
+// other is a text as long as another one, with another beginning.
+func other(text string) string {
+	if strings.HasPrefix(text, "A") {
+		return "B" + text[1:]
+	}
+	return "A" + text[1:]
+}
+
+// Whoever stands between, or sends somebody a link of theirs, changes what goes there or comes back. Nobody is in after that, neither by our care nor by the
+// provider's.
+func tamperedParametersAreRejected(t *testing.T, s *site) {
+	const there, back = "/auth", "/signin/callback"
+	for name, c := range map[string]struct {
+		hop    func(*url.URL)
+		status int
+		why    string
+	}{
+		"no PKCE":              {change(there, "code_challenge", to("")), 403, "did not let you in (invalid_request)"},
+		"PKCE in plain":        {change(there, "code_challenge_method", to("plain")), 403, "did not let you in (invalid_request)"},
+		"another challenge":    {change(there, "code_challenge", other), 400, "The code was used before, or is too old"},
+		"another nonce":        {change(there, "nonce", other), 400, "The ID token is the answer to another sign-in"},
+		"no nonce":             {change(there, "nonce", to("")), 400, "The ID token is the answer to another sign-in"},
+		"another state there":  {change(there, "state", other), 400, "This sign-in did not begin in this browser"},
+		"another state":        {change(back, "state", other), 400, "This sign-in did not begin in this browser"},
+		"no state":             {change(back, "state", to("")), 400, "This sign-in did not begin in this browser"},
+		"another code":         {change(back, "code", other), 400, "The code was used before, or is too old"},
+		"another issuer":       {change(back, "iss", to("https://elsewhere.example")), 400, "This is the answer of another identity provider"},
+		"another place":        {change(there, "redirect_uri", to(home+"/elsewhere")), 400, "redirect_uri did not match"},
+		"another client":       {change(there, "client_id", to("fermata-public")), 400, "The code was used before, or is too old"},
+		"an answer in the URL": {change(there, "response_type", to("id_token")), 0, ""},
+	} {
+		b := s.browser(t)
+		b.hop = c.hop
+		got := b.signIn("ann")
+		if b.me("").Status != 401 || c.status != 0 && (got.status != c.status || !strings.Contains(got.body, c.why)) {
+			t.Errorf("%s: %d %s\n%s", name, got.status, got.url, got.body)
+		}
+	}
+}
+
+// The same answer counts once, in the browser where the sign-in began.
+func replayedCallbackIsRejected(t *testing.T, s *site) {
+	b := s.browser(t)
+	victim := b.newBrowser()
+	var answer string
+	b.hop = func(at *url.URL) {
+		if at.Path == "/signin/callback" {
+			answer = at.String()
+			at.Path = "/healthz" // it does not get there
+		}
+	}
+	b.signIn("ann")
+	if got := victim.open(answer); got.status != 400 || victim.me("").Status != 401 {
+		t.Errorf("a browser that began nothing: %d\n%s", got.status, got.body)
+	}
+	// The code of one sign-in in the answer to another one: it is redeemed with another verifier.
+	query := b.url(answer).Query()
+	victim.hop = change("/signin/callback", "code", to(query.Get("code")))
+	if got := victim.signIn("bob"); got.status != 400 || victim.me("").Status != 401 {
+		t.Errorf("the code of somebody else: %d\n%s", got.status, got.body)
+	}
+
+	b.signIn("ann")
+	thief, kept := b.newBrowser(), b.cookies()
+	if got := b.open(answer); b.me("").Principal != "ann" {
+		t.Fatalf("%d %s\n%s", got.status, got.url, got.body)
+	}
+	if got := b.open(answer); got.status != 400 {
+		t.Errorf("the same browser again: %d\n%s", got.status, got.body)
+	}
+	thief.steal(kept)
+	if got := thief.open(answer); got.status != 400 || thief.me("").Status != 401 {
+		t.Errorf("somebody with the cookies of before: %d\n%s", got.status, got.body)
+	}
+}

@@ -1,6 +1,0 @@
-//go:build !race
-
-package season
-
-// racing says that the race detector is at work, which makes everything ten times as slow.
-const racing = false

@@ -1,0 +1,81 @@
+package seedmodel
+
+// What the design promises, with the numbers under which our own protocol has to keep it.
+const (
+	noConflict   = "I1: two opposite words on one gate were both told to be final"
+	noTwoAnswers = "I3: one resume id got two answers"
+	once         = "I4: an effect happened twice"
+	onlyApproved = "I4: an effect happened that nobody approved"
+	noBypass     = "I5: a gate was decided by a word on another gate"
+	noLateEffect = "I11: an effect happened although its gate was told to be expired"
+	overIsOver   = "I11: a run that had expired became completed"
+	oneOwner     = "I16: two requests work on the run at the same time"
+	ownLock      = "I16: a request freed the lock of another"
+)
+
+// brokenInvariants names the promises that do not hold.
+func brokenInvariants(w world) []string {
+	var list []string
+	check := func(promise string, holds bool) {
+		if !holds {
+			list = append(list, promise)
+		}
+	}
+	said := w.said()
+	for q := range maxQuestions {
+		happened, told := w.outside.happened[q], w.outside.told[q]
+		check(once, happened <= 1)
+		check(onlyApproved, happened == 0 || said[q]&approve != 0)
+		check(noBypass, w.outside.decided[q]&^said[q] == 0)
+		check(noLateEffect, happened == 0 || told&expire == 0)
+		check(noConflict, told == 0 || told&(told-1) == 0)
+	}
+	check(noTwoAnswers, !w.twoAnswers())
+	check(oneOwner, w.owners() <= 1)
+	check(ownLock, !w.outside.robbed)
+	check(overIsOver, !w.outside.revived)
+	return list
+}
+
+// said is what people mean, whatever becomes of it.
+func (w world) said() (said [maxQuestions]decision) {
+	for _, r := range w.requests {
+		said[r.question] |= r.decision
+	}
+	return said
+}
+
+func (w world) owners() int {
+	owners := 0
+	for _, r := range w.requests {
+		if r.inside() {
+			owners++
+		}
+	}
+	return owners
+}
+
+// twoAnswers reports whether one resume id was told that it counts, and that somebody else's does.
+func (w world) twoAnswers() bool {
+	for _, a := range w.requests {
+		for _, b := range w.requests {
+			if a.id != "" && a.id == b.id && a.stage == answered && b.stage == conflicted {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// settled reports whether the run is over, or everything that was said about it counts.
+func settled(w world) bool {
+	if w.row.status != active || w.provider.stopped {
+		return true
+	}
+	for _, r := range w.requests {
+		if r.person != "" && w.outside.decided[r.question] == 0 {
+			return false
+		}
+	}
+	return true
+}

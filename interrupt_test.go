@@ -1,0 +1,98 @@
+package fermata_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/graph"
+)
+
+// A run that was told to stop between the approval and the effect left it in doubt, although nothing had been called: a
+// person was asked what had become of it.
+func TestEffect_NotBegunBeforeStopIsNotInDoubt(t *testing.T) {
+	var paid calls
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := newRun(t, func(inner context.Context) (string, error) {
+		approved, err := fermata.Approve(inner, fermata.Action[int]{Name: "pay", Args: 3})
+		if err != nil {
+			return "", err
+		}
+		cancel()
+		return fermata.Effect(inner, approved, func(ctx context.Context, _ int, _ string) (string, error) {
+			if err := ctx.Err(); err != nil { // as any client does
+				return "", err
+			}
+			paid.add()
+			return "paid", nil
+		})
+	})
+	_, err := r.start()
+	yes := graph.Answer(waitsFor(t, err).ID, fermata.Decision{Verb: fermata.VerbApprove})
+	if _, err := r.flow.Resume(ctx, "r", graph.WithStore(r.st), yes); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want a run that was cancelled", err)
+	}
+
+	out, err := r.resume()
+
+	if err != nil || out != "paid" || paid.n != 1 {
+		t.Errorf("got %q, %v, paid %d times; want it done once and nobody asked", out, err, paid.n)
+	}
+}
+
+// A kind of that name got states for answers: its own type was refused, and nil was none it could read.
+func TestNewKind_HoldNamePanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a kind is named as holds are")
+		}
+	}()
+	fermata.NewKind[string, string](graph.KindHold)
+}
+
+// retry is what libraries do that know nothing of questions.
+func retry(times int, fn func() error) (err error) {
+	for range times {
+		if err = fn(); err == nil || fermata.IsInterrupt(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func TestIsInterrupt_DistinguishesInterruptFromFailure(t *testing.T) {
+	confirm := fermata.NewKind[string, bool]("test-confirm-retried")
+	tries := 0
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		return "", retry(3, func() error {
+			if tries++; tries < 3 {
+				return errors.New("not yet")
+			}
+			_, once := confirm.Ask(ctx, "sure?")
+			_, twice := confirm.Ask(ctx, "really?")
+			if once != nil {
+				return errors.Join(fmt.Errorf("asking: %w", once), twice)
+			}
+			return twice
+		})
+	})
+
+	_, err := r.start()
+
+	if info, ok := fermata.ExtractInterruptInfo(err); !ok || len(info.Interrupts) != 2 || tries != 3 {
+		t.Errorf("got %v after %d tries, want two questions after three", err, tries)
+	}
+	for what, err := range map[string]error{
+		"nil":                       nil,
+		"a failure":                 errors.New("boom"),
+		"a failure beside":          errors.Join(fermata.InterruptAndRerun, errors.New("boom")),
+		"a run that waits, outside": err,
+	} {
+		if fermata.IsInterrupt(err) {
+			t.Errorf("%s is taken for a question", what)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package fermata_test
+
+import (
+	"context"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+)
+
+type invoice struct {
+	Payee string  `json:"payee"`
+	Cents big.Int `json:"cents"` // its JSON is written by a method of the pointer
+}
+
+func invoiceOf(cents int64) invoice { return invoice{Payee: "acme", Cents: *big.NewInt(cents)} }
+
+var invoices = fermata.NewKind[invoice, invoice]("invoice-by-value")
+
+// A value that is handed over as such has no address, and encoding/json passes methods of a pointer over: people were asked to pay {}, whatever the sum, and
+// what they had approved could not be read.
+func TestI6_PointerMarshalersAreUsedForQuestions(t *testing.T) {
+	paid := ""
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		yes, err := fermata.Approve(ctx, fermata.Action[invoice]{Name: "pay", Args: invoiceOf(4200), Target: func(context.Context, invoice) (any, error) {
+			return *big.NewInt(7), nil
+		}})
+		if err != nil {
+			return "", err
+		}
+		receipt, err := fermata.Effect(ctx, yes, func(_ context.Context, args invoice, _ string) (big.Int, error) {
+			paid += args.Cents.String()
+			return args.Cents, nil
+		})
+		if err != nil {
+			return "", err
+		}
+		done, err := fermata.Do(ctx, "sum", func(context.Context) (big.Int, error) { return receipt, nil })
+		if err != nil {
+			return "", err
+		}
+		said, err := invoices.Ask(ctx, invoiceOf(4300))
+		return paid + " " + receipt.String() + " " + done.String() + " " + said.Cents.String(), err
+	})
+	_, err := r.start()
+	asked, _ := fermata.Approval.Question(waitsFor(t, err))
+	if string(asked.Args) != `{"payee":"acme","cents":4200}` || string(asked.Target) != "7" {
+		t.Fatalf("shown: %s of %s", asked.Args, asked.Target)
+	}
+	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
+	if shown := waitsFor(t, err).Data; string(shown) != `{"payee":"acme","cents":4300}` {
+		t.Fatalf("shown: %s", shown)
+	}
+	got, err := r.answer(err, invoiceOf(4400))
+	if err != nil || got != "4200 4200 4200 4400" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+}
+
+var tallies = fermata.NewKind[map[string]invoice, string]("invoices-in-a-map")
+
+// What is in a map has no address. It is better not to ask than to show {}.
+func TestAsk_MapValueWithPointerMarshalerReturnsError(t *testing.T) {
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		return tallies.Ask(ctx, map[string]invoice{"a": invoiceOf(1)})
+	})
+	_, err := r.start()
+	if bad, ok := errors.AsType[*fermata.EncodeError](err); !ok || !strings.Contains(bad.Error(), "use a map of pointers") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInterrupt_PointerMarshalersAreUsedForInfoAndState(t *testing.T) {
+	r := newRun(t, func(ctx context.Context) (string, error) {
+		if was, has, left := fermata.GetInterruptState[big.Int](ctx); was {
+			return left.String(), map[bool]error{false: context.Canceled}[has]
+		}
+		return "", fermata.StatefulInterrupt(ctx, invoiceOf(1), *big.NewInt(9))
+	})
+	_, err := r.start()
+	if shown := waitsFor(t, err).Data; string(shown) != `{"payee":"acme","cents":1}` {
+		t.Fatalf("shown: %s", shown)
+	}
+	if got, err := r.answer(err, "go"); err != nil || got != "9" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+}

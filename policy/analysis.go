@@ -1,0 +1,236 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/parser"
+)
+
+// exprInfo are what can be told from an expression without evaluating it.
+type exprInfo struct {
+	// tools are the only ones for which the condition can be anything but false; nil if that cannot be told.
+	tools []string
+	// conjuncts are the parts that all have to hold, as text.
+	conjuncts []string
+	// uses lists the fields of req that are looked at, paths those of args, as JSON pointers.
+	requestFields, argPaths []string
+	usesArgs                bool // whether args are looked at
+	requestRefs             int  // how often req is named, be it for one of its fields or as a whole
+	counts                  []queryTemplate
+	misuses                 []misuse
+}
+
+// misuse is a call that CEL lets pass and we do not.
+type misuse struct {
+	id   int64
+	text string
+}
+
+func analyze(compiled *cel.Ast) exprInfo {
+	tree := compiled.NativeRep()
+	var f exprInfo
+	if tools, bound := toolsOf(tree.Expr()); bound {
+		f.tools = tools
+	}
+	for _, part := range conjuncts(tree.Expr()) {
+		text, err := parser.Unparse(part, tree.SourceInfo())
+		if err != nil {
+			text = fmt.Sprintf("(part %d)", part.ID())
+		}
+		f.conjuncts = append(f.conjuncts, text)
+	}
+	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) { f.inspect(tree, e) }))
+	slices.Sort(f.argPaths)
+	f.argPaths = slices.Compact(f.argPaths)
+	return f
+}
+
+func (f *exprInfo) inspect(tree *ast.AST, e ast.Expr) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		f.usesArgs = f.usesArgs || e.AsIdent() == varArgs
+		if e.AsIdent() == varRequest {
+			f.requestRefs++
+		}
+	case ast.SelectKind:
+		if operand := e.AsSelect().Operand(); operand.Kind() == ast.IdentKind && operand.AsIdent() == varRequest {
+			f.requestFields = append(f.requestFields, e.AsSelect().FieldName())
+		}
+	case ast.CallKind:
+		f.checkCall(tree, e)
+	}
+	if path, ok := argPath(e); ok && path != "" {
+		f.argPaths = append(f.argPaths, path)
+	}
+}
+
+// mayBeUntold reports whether an expression can come to what [Input.UnknownFields] names: by a field, or by the whole request.
+func (f exprInfo) usesOptionalField() bool {
+	return f.requestRefs > len(f.requestFields) || len(intersect(f.requestFields, OptionalFields)) > 0
+}
+
+// call checks calls whose arguments must be known when the rules are loaded.
+func (f *exprInfo) checkCall(tree *ast.AST, e ast.Expr) {
+	call := e.AsCall()
+	name, args := call.FunctionName(), call.Args()
+	wrong := func(format string, args ...any) {
+		f.misuses = append(f.misuses, misuse{e.ID(), fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case slices.Contains(forbiddenFunctions, name):
+		wrong("%s is not for rules: a rule looks at arguments, it makes no texts of them", name)
+	case slices.Contains(literalPatternFunctions, name):
+		needle := 0
+		if !call.IsMemberFunction() {
+			needle = 1
+		}
+		if _, ok := literal(args[needle]); !ok {
+			wrong("%s needs a plain text to look for, and not one of the arguments: it could take for ever", name)
+		}
+	case slices.Contains(literalListFunctions, name):
+		if args[0].Kind() != ast.ListKind && args[1].Kind() != ast.ListKind {
+			wrong("%s needs one list that stands in the rule: with two of the arguments it could take for ever", name)
+		}
+	case name == funcCount && call.IsMemberFunction() && tree.GetType(call.Target().ID()).String() == historyType.String():
+		f.addCount(args, wrong)
+	case name == funcLocal && call.IsMemberFunction():
+		zone, ok := literal(args[0])
+		if !ok {
+			wrong(`now.local needs the zone as a plain text, as in now.local("Asia/Singapore")`)
+		} else if _, err := loadZone(zone); err != nil {
+			wrong("%q is no time zone that is known here", zone)
+		}
+	}
+}
+
+func (f *exprInfo) addCount(args []ast.Expr, wrong func(string, ...any)) {
+	by, ok := literal(args[0])
+	window, good := literal(args[1])
+	if !ok || !good {
+		wrong(`history.count needs plain texts, as in history.count("tool", "1h"): the numbers are fetched before rules are judged`)
+		return
+	}
+	s, err := parseCountCall(by, window)
+	if err != nil {
+		wrong("history.count: %v", err)
+		return
+	}
+	f.counts = append(f.counts, s)
+}
+
+func literal(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	text, ok := e.AsLiteral().(types.String)
+	return string(text), ok
+}
+
+// conjuncts are the operands of the outermost &&.
+func conjuncts(e ast.Expr) []ast.Expr {
+	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.LogicalAnd {
+		var parts []ast.Expr
+		for _, part := range e.AsCall().Args() {
+			parts = append(parts, conjuncts(part)...)
+		}
+		return parts
+	}
+	return []ast.Expr{e}
+}
+
+// toolsOf returns the tools for which e can be anything but false. In CEL false && anything is false, also if the other side
+// is an error: so one conjunct that names the tool is enough, wherever it stands.
+func toolsOf(e ast.Expr) (tools []string, bound bool) {
+	if e.Kind() != ast.CallKind {
+		return nil, false
+	}
+	call := e.AsCall()
+	switch call.FunctionName() {
+	case operators.Equals:
+		return equalsTool(call.Args()[0], call.Args()[1])
+	case operators.In:
+		if !isTool(call.Args()[0]) || call.Args()[1].Kind() != ast.ListKind {
+			return nil, false
+		}
+		tools = []string{}
+		for _, element := range call.Args()[1].AsList().Elements() {
+			tool, ok := literal(element)
+			if !ok {
+				return nil, false
+			}
+			tools = append(tools, tool)
+		}
+		return tools, true
+	case operators.LogicalAnd:
+		for _, part := range call.Args() {
+			more, ok := toolsOf(part)
+			switch {
+			case ok && !bound:
+				tools, bound = more, true
+			case ok:
+				tools = slices.DeleteFunc(tools, func(tool string) bool { return !slices.Contains(more, tool) })
+			}
+		}
+		return tools, bound
+	case operators.LogicalOr:
+		tools = []string{}
+		for _, part := range call.Args() {
+			more, ok := toolsOf(part)
+			if !ok {
+				return nil, false
+			}
+			tools = union(tools, more)
+		}
+		return tools, true
+	}
+	return nil, false
+}
+
+func equalsTool(a, b ast.Expr) ([]string, bool) {
+	if isTool(b) {
+		a, b = b, a
+	}
+	tool, ok := literal(b)
+	if !ok || !isTool(a) {
+		return nil, false
+	}
+	return []string{tool}, true
+}
+
+func isTool(e ast.Expr) bool {
+	if e.Kind() != ast.SelectKind || e.AsSelect().FieldName() != "tool" {
+		return false
+	}
+	operand := e.AsSelect().Operand()
+	return operand.Kind() == ast.IdentKind && operand.AsIdent() == varRequest
+}
+
+// argPath returns the JSON pointer of args.a["b"][?"c"], up to the first step that is not plain text.
+func argPath(e ast.Expr) (string, bool) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return "", e.AsIdent() == varArgs
+	case ast.SelectKind:
+		above, ok := argPath(e.AsSelect().Operand())
+		return above + "/" + escapePointer(e.AsSelect().FieldName()), ok
+	case ast.CallKind:
+		call := e.AsCall()
+		if name := call.FunctionName(); name != operators.Index && name != operators.OptIndex && name != operators.OptSelect {
+			return "", false
+		}
+		above, ok := argPath(call.Args()[0])
+		step, plain := literal(call.Args()[1])
+		return above + "/" + escapePointer(step), ok && plain
+	}
+	return "", false
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escapePointer(step string) string { return pointerEscapes.Replace(step) }

@@ -1,0 +1,277 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+)
+
+// document is a file of rules before its expressions are compiled.
+type document struct {
+	version        string
+	defaultVerdict Verdict
+	zone           string
+	defaultAsk     *Requirement // of the default; nil if there is none
+	ratings        map[string]*compiledRating
+	rules          []*rule
+	nodes          map[*rule]ruleNodes
+}
+
+// ruleNodes says where the texts of a rule stand.
+type ruleNodes struct{ when, amount yamldoc.Node }
+
+// loader reads one file.
+type loader struct {
+	yamldoc.Reader
+	file          string
+	rule          string // the id of the rule that is being read
+	directory     Directory
+	routes        []string
+	unknownFields []string
+	problems      []Problem
+	// expressions are those that await their programs.
+	expressions []pendingExpr
+}
+
+func newLoader(file string, options Options) *loader {
+	r := &loader{file: file, directory: options.Directory, routes: options.Routes, unknownFields: options.UnknownFields}
+	r.Report = func(line int, text string) {
+		r.problems = append(r.problems, Problem{File: file, Line: line, Rule: r.rule, Text: text})
+	}
+	return r
+}
+
+func (r *loader) parse(src []byte) document {
+	d := document{nodes: make(map[*rule]ruleNodes)}
+	root := r.Document(src)
+	if root.Missing() {
+		return d
+	}
+	top := root.Map("version", "default", "time_zone", "defaults", "tools", "rules")
+	d.version = r.label(top["version"], "the version")
+	d.zone = r.zone(top["time_zone"])
+	d.defaultVerdict = Verdict(top["default"].Choice(verdicts...))
+	if top["default"].Missing() {
+		root.Reportf("default is missing: say whether an action that no rule speaks of is to be allowed, asked or denied (default: ask)")
+	}
+	defaults := top["defaults"].Map("ask")["ask"]
+	base := r.parseAsk(defaults, nil)
+	if !defaults.Missing() {
+		d.defaultAsk = base
+	}
+	if d.defaultVerdict == Ask {
+		if defaults.Missing() {
+			top["default"].Reportf("default: ask needs defaults.ask, which says who is asked and until when")
+		} else {
+			r.checkComplete(defaults, base)
+		}
+	}
+	d.ratings = r.parseRatings(top["tools"])
+	seen := make(map[string]int)
+	for _, node := range top["rules"].List() {
+		r.parseRule(node, &d, seen)
+		r.rule = ""
+	}
+	return d
+}
+
+// label reads a name that is for people.
+func (r *loader) label(node yamldoc.Node, what string) string {
+	name := node.Text()
+	checkLabel(node, what, name)
+	return name
+}
+
+func (r *loader) route(node yamldoc.Node) string {
+	name := r.label(node, "the route")
+	if r.routes != nil && !slices.Contains(r.routes, name) {
+		node.Reportf("there is no route %q%s", name, yamldoc.Suggest(name, r.routes))
+	}
+	return name
+}
+
+func (r *loader) zone(node yamldoc.Node) string {
+	name := node.Text()
+	if _, err := loadZone(name); err != nil {
+		node.Reportf("%q is no time zone that is known here; write one such as Europe/Zurich", name)
+	}
+	return name
+}
+
+func (r *loader) parseRule(node yamldoc.Node, d *document, seen map[string]int) {
+	r.rule = truncate(peekID(node))
+	fields := node.Map("id", "when", "then", "reason", "mode", "ask", "limit")
+	one := &rule{Rule: Rule{ID: fields["id"].Text(), When: fields["when"].Text(), Reason: fields["reason"].Text(), Line: node.Line()}}
+	first, repeated := seen[one.ID]
+	switch {
+	case one.ID == "":
+		node.Reportf("the rule has no id")
+	case one.ID == DefaultRule:
+		node.Reportf("no rule can be called %q: that is what decides when no rule does", DefaultRule)
+	case repeated:
+		node.Reportf("the id is taken already, in line %d", first)
+	default:
+		checkID(fields["id"], one.ID)
+	}
+	seen[one.ID] = node.Line()
+	checkLength(fields["reason"], "the reason", one.Reason, maxReason)
+	if strings.TrimSpace(one.When) == "" {
+		node.Reportf("when is missing: say for which actions the rule is; when: \"true\" is for all")
+	}
+	one.Then = Verdict(fields["then"].Choice(verdicts...))
+	if fields["then"].Missing() {
+		node.Reportf("then is missing: allow, ask or deny")
+	}
+	one.DryRun = fields["mode"].Choice("enforce", "dry_run") == "dry_run"
+	r.parseRuleAsk(node, fields["ask"], one, d)
+	amount := r.parseLimit(fields["limit"], one)
+	d.rules = append(d.rules, one)
+	d.nodes[one] = ruleNodes{when: fields["when"], amount: amount}
+}
+
+// peekID finds the id before the rest is read, so that every message can name it.
+func peekID(node yamldoc.Node) string {
+	quiet := yamldoc.WithoutReport(node)
+	names, values := quiet.Keys()
+	if i := slices.Index(names, "id"); i >= 0 {
+		return values[i].Text()
+	}
+	return ""
+}
+
+func (r *loader) parseRuleAsk(node, ask yamldoc.Node, one *rule, d *document) {
+	if one.Then != Ask {
+		if !ask.Missing() {
+			ask.Reportf("ask belongs to rules with then: ask")
+		}
+		return
+	}
+	at := ask
+	if ask.Missing() {
+		at = node
+	}
+	one.Ask = r.parseAsk(ask, d.defaultAsk)
+	r.checkComplete(at, one.Ask)
+}
+
+func (r *loader) parseLimit(node yamldoc.Node, one *rule) (amount yamldoc.Node) {
+	if node.Missing() {
+		return amount
+	}
+	fields := node.Map("amount", "max", "window", "by")
+	by, err := normalizeDimensions(fields["by"].Texts())
+	if err != nil {
+		fields["by"].Reportf("%v", err)
+	}
+	limit := &Limit{Amount: fields["amount"].Text(), Max: fields["max"].Int(0), Window: Duration(fields["window"].Duration()), By: by}
+	if fields["max"].Missing() {
+		node.Reportf("the limit has no max")
+	}
+	if limit.Window == 0 {
+		node.Reportf("the limit has no window: say within which span of time, as window: 24h")
+	}
+	if err := checkWindow(time.Duration(limit.Window)); err != nil {
+		fields["window"].Reportf("%v", err)
+	}
+	one.Limit = limit
+	one.limitTemplate = newQueryTemplate(one.ID, by, time.Duration(limit.Window))
+	return fields["amount"]
+}
+
+// ask reads who is asked and how. What is not said is taken from base, which may be nil.
+func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
+	req := &Requirement{OnTimeout: Expire, DenyCount: 1}
+	if base != nil {
+		req = base.clone()
+	}
+	fields := node.Map("groups", "separation_of_duties", "deadline", "on_timeout", "route", "min_auth", "editable", "remember_max", "deny_count", "show", "verbs")
+	has := func(name string) bool { return !fields[name].Missing() }
+	if has("groups") {
+		req.Groups = r.parseGroups(fields["groups"])
+	}
+	if has("separation_of_duties") {
+		req.Exclude = parseChoices(fields["separation_of_duties"], "requester", "author", "last_editor", "prior_approver")
+	}
+	if has("deadline") {
+		req.Deadline = Duration(fields["deadline"].Duration())
+	}
+	if has("on_timeout") {
+		req.OnTimeout = parseOnTimeout(fields["on_timeout"])
+	}
+	if has("route") {
+		req.Routes = []string{r.route(fields["route"])}
+	}
+	if has("min_auth") {
+		req.MinAuth = Auth(fields["min_auth"].Choice(auths...))
+	}
+	if has("editable") {
+		req.Editable = parsePointers(fields["editable"])
+	}
+	if has("remember_max") {
+		req.RememberMax = Duration(fields["remember_max"].Duration())
+	}
+	if has("deny_count") {
+		req.DenyCount = int(fields["deny_count"].Int(1))
+		if req.DenyCount > maxCount {
+			fields["deny_count"].Reportf("a deny_count of %d is more than %d", req.DenyCount, maxCount)
+		}
+	}
+	if has("show") {
+		req.Show = nil
+		for _, item := range fields["show"].List() {
+			req.Show = append(req.Show, r.label(item, "what is shown"))
+		}
+	}
+	if has("verbs") {
+		req.Verbs = parseVerbs(fields["verbs"])
+	}
+	return req
+}
+
+func parseChoices(node yamldoc.Node, known ...string) []string {
+	var chosen []string
+	for _, item := range node.List() {
+		chosen = append(chosen, item.Choice(known...))
+	}
+	return union(nil, chosen)
+}
+
+// parseVerbs takes what people may do. A yes and a no are always among it, so that rules that are merged leave both.
+func parseVerbs(node yamldoc.Node) []string {
+	chosen := parseChoices(node, verbs...)
+	for _, verb := range []string{verbApprove, verbReject} {
+		if !slices.Contains(chosen, verb) {
+			node.Reportf("verbs has no %s: whoever is asked must be able to say yes, and to say no", verb)
+		}
+	}
+	return chosen
+}
+
+// parseOnTimeout takes the two things that waiting can come to. The likely wrong ones get an answer of their own.
+func parseOnTimeout(node yamldoc.Node) OnTimeout {
+	switch text := node.Text(); text {
+	case "approve", "allow":
+		node.Reportf("on_timeout: %s is not possible: nothing is approved by waiting. To approve in advance, write a grant", text)
+	case "deny", "reject":
+		node.Reportf("on_timeout: %s is not possible: nobody has decided. Write on_timeout: expire", text)
+	default:
+		return OnTimeout(node.Choice(string(Expire), string(Escalate)))
+	}
+	return Expire
+}
+
+func parsePointers(node yamldoc.Node) []string {
+	var all []string
+	for _, item := range node.List() {
+		text := item.Text()
+		checkLength(item, "the path", text, maxPath)
+		if text != "" && !strings.HasPrefix(text, "/") {
+			item.Reportf("%q is no JSON pointer; write %q", text, "/"+text)
+		}
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

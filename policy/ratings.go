@@ -1,0 +1,210 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"cel.dev/cel-go/cel"
+
+	"github.com/fermata-go/fermata/policy/internal/yamldoc"
+)
+
+// The fields of req that a file can tell of a tool, under tools.
+const (
+	fieldEffects = "effects"
+	fieldCost    = "cost"
+	fieldRisk    = "risk"
+)
+
+var ratingFields = []string{fieldEffects, fieldCost, fieldRisk}
+
+// anyTool is for the tools that have no word of their own, and for what the others' leave out.
+const anyTool = "*"
+
+// maxRisk is the highest that a tool is rated.
+const maxRisk = 3
+
+// Rating is what a file says of a tool, as it was written: what no action tells of itself.
+type Rating struct {
+	// Effects is nil if it does not say.
+	Effects []string `json:"effects,omitempty"`
+	// Cost and Risk are expressions.
+	Cost string `json:"cost,omitempty"`
+	Risk string `json:"risk,omitempty"`
+}
+
+// compiledRating is a Rating that can be judged by.
+type compiledRating struct {
+	Rating
+	line    int
+	effects []string // nil if it does not say
+	cost    *numberExpr
+	risk    *numberExpr
+}
+
+// numberExpr is a number that comes of the arguments of an action.
+type numberExpr struct {
+	node    yamldoc.Node
+	program cel.Program
+	max     int64
+}
+
+// tells reports whether it says something about a field of req.
+func (w *compiledRating) declares(field string) bool {
+	switch field {
+	case fieldEffects:
+		return w.effects != nil
+	case fieldCost:
+		return w.cost != nil
+	case fieldRisk:
+		return w.risk != nil
+	}
+	return false
+}
+
+// tools reads what the file says of tools.
+func (r *loader) parseRatings(node yamldoc.Node) map[string]*compiledRating {
+	words := make(map[string]*compiledRating)
+	names, nodes := node.Keys()
+	for i, name := range names {
+		at := nodes[i]
+		checkLabel(at, "the tool", name)
+		fields := at.Map(ratingFields...)
+		word := &compiledRating{line: at.Line(), cost: newNumberExpr(fields[fieldCost], math.MaxInt64), risk: newNumberExpr(fields[fieldRisk], maxRisk)}
+		if !fields[fieldEffects].Missing() {
+			word.effects = []string{}
+			for _, item := range fields[fieldEffects].List() {
+				word.effects = append(word.effects, r.label(item, "the effect"))
+			}
+		}
+		word.Rating = Rating{Effects: word.effects, Cost: fields[fieldCost].Text(), Risk: fields[fieldRisk].Text()}
+		if at.IsMapping() && !slices.ContainsFunc(ratingFields, word.declares) {
+			at.Reportf("nothing is said of %q: give its effects, cost or risk", name)
+		}
+		words[name] = word
+	}
+	return words
+}
+
+// newNumberExpr is the figure at a place; nil if there is none.
+func newNumberExpr(node yamldoc.Node, most int64) *numberExpr {
+	if node.Missing() {
+		return nil
+	}
+	if plain, err := strconv.ParseInt(node.Text(), 10, 64); err == nil && (plain < 0 || plain > most) {
+		node.Reportf("%d is not from 0 to %d", plain, most)
+	}
+	return &numberExpr{node: node, max: most}
+}
+
+// compileTools makes ready what the file says of tools, and of all tools.
+func (r *loader) compileRatings(env *cel.Env, words map[string]*compiledRating) {
+	for name, word := range words {
+		r.compileNumberExpr(env, fmt.Sprintf("%s of %q", fieldCost, name), word.cost)
+		r.compileNumberExpr(env, fmt.Sprintf("%s of %q", fieldRisk, name), word.risk)
+	}
+	if rest := words[anyTool]; rest != nil {
+		for _, word := range words {
+			word.cost, word.risk = cmp.Or(word.cost, rest.cost), cmp.Or(word.risk, rest.risk)
+			if word.effects == nil {
+				word.effects = rest.effects
+			}
+		}
+	}
+}
+
+func (r *loader) compileNumberExpr(env *cel.Env, what string, n *numberExpr) {
+	if n == nil {
+		return
+	}
+	if f := r.expression(env, n.node, what, cel.IntType, &n.program); f.usesOptionalField() || len(f.counts) > 0 {
+		n.node.Reportf("%s: it comes of the arguments, and not of effects, cost, risk or revision, nor of the past", what)
+	}
+}
+
+// ratingFor is what is said of a tool; nil if that is nothing.
+func ratingFor(words map[string]*compiledRating, tool string) *compiledRating {
+	return cmp.Or(words[tool], words[anyTool])
+}
+
+// told checks that an expression of a rule looks at nothing that is never told: not with any action, and not in the file of any tool that the rule is for.
+func (r *loader) checkKnownFields(d *document, node yamldoc.Node, what string, looked, rule exprInfo) {
+	for _, field := range intersect(r.unknownFields, looked.requestFields) {
+		known := rule.tools == nil && slices.ContainsFunc(slices.Collect(maps.Values(d.ratings)), func(w *compiledRating) bool { return w.declares(field) })
+		for _, tool := range rule.tools {
+			word := ratingFor(d.ratings, tool)
+			known = known || word != nil && word.declares(field)
+		}
+		switch {
+		case known:
+		case slices.Contains(ratingFields, field):
+			node.Reportf(`%s: req.%s is not told here, so the rule could never be judged: say it of the tools, under "tools"`, what, field)
+		default:
+			node.Reportf("%s: req.%s is not told here, so the rule could never be judged", what, field)
+		}
+	}
+}
+
+// Ratings returns what the file says of tools, by their names; "*" is for all others, and for what these leave out.
+func (s *Set) Ratings() map[string]Rating {
+	said := make(map[string]Rating, len(s.ratings))
+	for name, word := range s.ratings {
+		said[name] = word.Rating
+	}
+	return said
+}
+
+// Rated returns the input as the rules see it: with what their file says of the tool. Where the file speaks, whoever asks is not heard: how a tool is
+// rated is for those to say who run it.
+func (s *Set) WithRating(in Input) Input {
+	word := ratingFor(s.ratings, in.Tool)
+	if word == nil {
+		return in
+	}
+	args, _, err := in.arguments()
+	if err != nil {
+		return in // nothing comes of such an input
+	}
+	vars, err := s.vars(&in, args)
+	if err != nil {
+		return in
+	}
+	word.apply(&in, vars)
+	return in
+}
+
+// rate puts into an input what the file says of its tool, and returns what that cost to find out. A number that cannot be told is untold, whatever the
+// input said.
+func (w *compiledRating) apply(in *Input, vars cel.Activation) (spent uint64) {
+	in.UnknownFields = slices.DeleteFunc(slices.Clone(in.UnknownFields), w.declares)
+	if w.effects != nil {
+		in.Effects = slices.Clone(w.effects)
+	}
+	if w.cost != nil {
+		in.Cost, spent = w.cost.eval(in, fieldCost, vars)
+	}
+	if w.risk != nil {
+		risk, more := w.risk.eval(in, fieldRisk, vars)
+		in.Risk, spent = int(risk), spent+more
+	}
+	return spent
+}
+
+func (n *numberExpr) eval(in *Input, field string, vars cel.Activation) (value int64, spent uint64) {
+	found, details, err := n.program.Eval(vars)
+	if cost := details.ActualCost(); cost != nil {
+		spent = *cost
+	}
+	if err == nil {
+		value, err = toInteger(found)
+	}
+	if err != nil || value < 0 || value > n.max {
+		in.UnknownFields = append(in.UnknownFields, field) //mutate:unknown-cost
+		return 0, spent
+	}
+	return value, spent
+}

@@ -1,0 +1,59 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Print writes the past for people. It shows no arguments.
+func (p HistoryReport) Print(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d rulings since %s: %d unchanged, %d stricter, %d looser\n", p.Rulings, formatTime(p.Since), p.Unchanged, p.Stricter, p.Looser)
+	if p.Truncated {
+		say := "there are more than can be looked at"
+		if p.Last != nil {
+			say = "those after " + formatTime(*p.Last) + " were not looked at: there are too many"
+		}
+		fmt.Fprintf(&b, "CUT OFF: %s\n", say)
+	}
+	if len(p.Verdicts) > 0 {
+		b.WriteString("what was, and would have been\n")
+	}
+	for _, turn := range p.Verdicts {
+		fmt.Fprintf(&b, "  %-5s %-5s %d\n", turn.Before, turn.After, turn.Count)
+	}
+	if len(p.Rules) > 0 {
+		b.WriteString("decided by\n")
+	}
+	for _, rule := range p.Rules {
+		fmt.Fprintf(&b, "  %s %d (%d stricter, %d looser)\n", rule.Rule, rule.Decided, rule.Stricter, rule.Looser)
+	}
+	for _, e := range p.Examples {
+		fmt.Fprintf(&b, "%s %s %s: %s\n", formatTime(e.At), e.Tool, e.place(), e.What)
+		printWeakenings(&b, e.Weakenings)
+	}
+	for _, line := range []struct {
+		count int
+		say   string
+	}{
+		{p.DryRunChanges, "would be decided differently with the dry-run rules"}, {p.RuleErrors, "have a rule that cannot be judged"},
+		{p.InvalidInputs, "cannot be judged at all"},
+	} {
+		if line.count > 0 {
+			fmt.Fprintf(&b, "%d %s\n", line.count, line.say)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (e Example) place() string {
+	if e.Request != "" {
+		return "in " + e.Run + ", request " + e.Request
+	}
+	return "in " + e.Run
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }

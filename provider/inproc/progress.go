@@ -1,0 +1,30 @@
+package inproc
+
+import (
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/agent"
+	"github.com/fermata-go/fermata/graph"
+	"github.com/fermata-go/fermata/provider"
+)
+
+// stepOption has the steps of a graph reported.
+func stepOption(e provider.Execution) graph.Option {
+	if e.Report == nil {
+		return graph.OnStep(nil)
+	}
+	return graph.OnStep(func(s graph.Step) {
+		e.Report(provider.Step{Address: s.Address, State: provider.StepState(s.State)})
+	})
+}
+
+// reportEvent reports what an agent does: what its model says, and the ends of the calls of its tools.
+func reportEvent(e provider.Execution, event *agent.Event) {
+	switch body := event.Body.(type) {
+	case agent.Token:
+		e.ReportProgress(provider.Token{Address: event.Path.String(), Agent: event.Agent, Text: body.Text})
+	case agent.ToolDone:
+		at := append(event.Path[:len(event.Path):len(event.Path)], fermata.Segment{Type: fermata.SegmentTool, ID: body.Call.Name, SubID: body.Call.ID})
+		e.ReportProgress(provider.Step{Address: at.String(), State: provider.StepFinished})
+	case agent.MessageAdded, agent.ToolOutput, agent.Transferred, agent.Exit, agent.Interrupted, agent.Finished:
+	}
+}

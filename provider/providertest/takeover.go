@@ -1,0 +1,121 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// executionResult is how an execution ended.
+type executionResult struct {
+	result provider.Result
+	err    error
+}
+
+// stuck executes in the background until a piece of work does not get on.
+func (d *driver) executeBlocked(ctx context.Context, work string, heeds bool) (old *driver, s *blockPoint, over chan executionResult) {
+	d.t.Helper()
+	s = d.world.blockAt(work, heeds)
+	over = make(chan executionResult, 1)
+	copied := *d
+	old = &copied
+	go func() {
+		result, err := old.execute(ctx)
+		over <- executionResult{result, err}
+	}()
+	select {
+	case <-s.entered:
+	case end := <-over:
+		d.t.Fatalf("it came to %#v, %v without any %q", end.result.Outcome, end.err, work)
+	}
+	return old, s, over
+}
+
+// late lets an execution that has lost its run go on, and looks whether it changes anything.
+func (d *driver) releaseBlocked(old *driver, s *blockPoint, over chan executionResult) {
+	d.t.Helper()
+	unchanged := d.wantUnchanged()
+	close(s.release)
+	end := <-over
+	unchanged("an execution that had lost the run")
+	if _, err := d.store.EndExecution(d.t.Context(), old.lease, store.ExecutionEnd{Status: store.StatusFailed}); !errors.Is(err, store.ErrFenced) {
+		d.t.Errorf("its result %#v, %v could be written down: %v", end.result.Outcome, end.err, err)
+	}
+}
+
+// testTakenOverAtDraft: an owner that is slow and not dead loses the run. What it writes after that is refused, and the run goes on as the new owner has it.
+func testTakenOverAtDraft(t *testing.T, s Subject) {
+	d := begin(t, s, s.Review.Graph, s.Review.Input)
+	old, stop, over := d.executeBlocked(context.WithoutCancel(t.Context()), workDraft, false)
+	d.takeOver(t)
+	q := d.waits(1)[0]
+	d.releaseBlocked(old, stop, over)
+	d.decide(s.Review.Approve, q)
+	d.completes()
+	d.wantOnce(workPublish)
+}
+
+func testTakenOverAtPublish(t *testing.T, s Subject) {
+	d, q := startReview(t, s)
+	d.decide(s.Review.Approve, q)
+	old, stop, over := d.executeBlocked(context.WithoutCancel(t.Context()), workPublish, false)
+	d.takeOver(t)
+	d.completes()
+	d.releaseBlocked(old, stop, over)
+	d.wantDrafted()
+}
+
+// testEffectTakenOver: the new owner cannot know whether the effect of the old one happens, so it asks; and the old one, which has lost the run, can
+// still say that it did.
+func testEffectTakenOver(t *testing.T, s Subject) {
+	d, q := startDrop(t, s)
+	d.decide(s.Drop.Approve, q)
+	_, stop, over := d.executeBlocked(context.WithoutCancel(t.Context()), workDrop, false)
+	d.takeOver(t)
+	doubt := d.waits(1)[0]
+	if doubt.Kind != fermata.EffectInDoubt.Name() {
+		t.Fatalf("it asks %+v", doubt)
+	}
+	close(stop.release)
+	<-over
+	lines := d.ledger()
+	if len(lines) != 1 || lines[0].State != store.EffectSucceeded {
+		t.Errorf("the ledger has %+v", lines)
+	}
+	rest := d.answerInDoubt(nil)
+	if _, ok := rest.(provider.Completed); !ok {
+		t.Errorf("it came to %#v", rest)
+	}
+	d.wantOnce(workDrop)
+}
+
+// testCancelled ends an execution before it begins, and in the middle. The run is not at fault.
+func testCancelled(t *testing.T, s Subject) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	d := begin(t, s, s.Review.Graph, s.Review.Input)
+	if result, err := d.execute(over); err == nil {
+		t.Fatalf("without any time it came to %#v", result.Outcome)
+	}
+	d.takeOver(t)
+	d.decide(s.Review.Approve, d.waits(1)[0])
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, _, ended := d.executeBlocked(ctx, workPublish, true)
+	cancel()
+	end := <-ended
+	if end.err == nil {
+		t.Errorf("cancelled, it came to %#v", end.result.Outcome)
+	}
+	if _, givenTime := errors.AsType[*provider.RetryError](end.err); givenTime || errors.Is(end.err, provider.ErrPark) {
+		t.Errorf("cancelled, it says %v", end.err)
+	}
+	d.wantNotDone(workPublish)
+	d.takeOver(t)
+	d.completes()
+	d.wantOnce(workPublish)
+}

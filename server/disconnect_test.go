@@ -1,0 +1,26 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/fermata-go/fermata/server"
+)
+
+// Clients hang up all the time, also while it is looked up who they are. Each was an error in the log, and in the metric that operators are woken by.
+func TestLog_ClientDisconnectIsNotAnAuthenticationError(t *testing.T) {
+	s := open(t, func(c *server.Config) {
+		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) { return server.Principal{}, r.Context().Err() })
+	})
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	s.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, "GET", "/api/v1/me", nil))
+	metrics := httptest.NewRecorder()
+	s.server.Metrics().ServeHTTP(metrics, httptest.NewRequest("GET", "/metrics", nil))
+	if strings.Contains(s.log.String(), "authentication failed") || !strings.Contains(metrics.Body.String(), `fermata_errors_total{where="authentication"} 0`) {
+		t.Errorf("%s", s.log.String())
+	}
+}

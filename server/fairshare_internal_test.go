@@ -1,0 +1,479 @@
+package server
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// visit is somebody of another account who comes and goes: from then on nobody is alone.
+func (g *schedulerTest) arriveAndLeave(account string) {
+	g.Helper()
+	leave, ok := g.acquireFor(g.Context(), account)
+	if !ok {
+		g.Fatalf("%s finds no place", account)
+	}
+	leave()
+}
+
+// takeAll takes as many places for an account as it gets without waiting.
+func (g *schedulerTest) acquireAll(account string) (leave []func()) {
+	g.Helper()
+	for range 2 * g.capacity {
+		c := g.accountOf(account, time.Now())
+		if !g.mayAdmit(c, time.Now()) {
+			break
+		}
+		l, _ := g.acquireFor(g.Context(), account)
+		leave = append(leave, l)
+	}
+	return leave
+}
+
+// One account has taken everything and is held up. Whoever has nothing yet gets in all the same, at once; but the gate does not get wider with every account.
+func TestScheduler_AccountWithoutPermitUsesReserve(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		g.fill()
+		for _, account := range []string{"b", "c"} {
+			if got := <-g.arriveFor(g.Context(), account); !got.in || got.after != 0 {
+				g.Errorf("%s: %+v", account, got)
+			}
+		}
+		if working, _ := g.load(); working != 16+16/reserveShare {
+			g.Errorf("%d work", working)
+		}
+		if got := <-g.arriveFor(g.Context(), "d"); got.in || got.after != normalWait {
+			g.Errorf("one too many: %+v", got)
+		}
+		if got := <-g.arriveFor(g.Context(), "b"); got.in {
+			g.Errorf("a second one of the same: %+v", got)
+		}
+	})
+}
+
+// One account alone has the whole machine; beside others it leaves them as many places as it takes.
+func TestScheduler_AccountIsLimitedToFreeShare(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		g.arriveAndLeave("b")
+		held := g.acquireAll("acme")
+		if len(held) != 8 {
+			g.Errorf("beside another one it takes %d of 16", len(held))
+		}
+		if more := g.acquireAll("b"); len(more) != 16/3 {
+			g.Errorf("the other one takes %d of 16: a third is left to a third one", len(more))
+		}
+	})
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		g.arriveFor(g.Context(), "b") // and stays
+		if got := len(g.acquireAll("acme")); got != 8 {
+			g.Errorf("beside one who has a single place it takes %d of 16", got)
+		}
+	})
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		g.arriveAndLeave("b")
+		time.Sleep(recentWindow)
+		if got := len(g.acquireAll("acme")); got != 16 {
+			g.Errorf("alone for a while it takes %d of 16", got)
+		}
+	})
+}
+
+// A place that becomes free goes to the account that has the fewest, whoever came first.
+func TestScheduler_FreePermitGoesToAccountWithFewest(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		leave := g.fill()
+		g.arriveFor(g.Context(), "b") // beyond the sixteen
+		first := g.arrive(g.Context())
+		second := g.arriveFor(g.Context(), "b")
+		leave[0]()
+		leave[1]()
+		if got := <-second; !got.in || got.after != 0 {
+			g.Errorf("the one with one place: %+v", got)
+		}
+		if got := <-first; got.in {
+			g.Errorf("the one with fourteen places: %+v", got)
+		}
+	})
+}
+
+// Of two with as many places the one comes first whose turn is longer ago.
+func TestScheduler_EqualAccountsAlternate(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		now := time.Now()
+		a, b := g.accountOf("a", now), g.accountOf("b", now)
+		g.queue, a.lastGrant = []*accountQueue{a, b}, now
+		if got := g.nextAccount(now); got != b {
+			g.Errorf("it is the turn of %s again", got.account)
+		}
+	})
+}
+
+// Who asks for more than gets done has, beside others, no more places than keep the machine busy: the others would wait behind them, at the store and at the processors.
+// While somebody else works, only one of it does, and not at once: whoever is there finds nobody behind them, and it still gets something done.
+func TestScheduler_OverloadedAccountAmongOthersIsRestricted(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		leave := g.overload(g.fill())
+		g.arriveAndLeave("b")
+		for n, l := range leave {
+			waits := g.arrive(g.Context())
+			l()
+			synctest.Wait()
+			select {
+			case got := <-waits:
+				if working := len(leave) - n - 1; got.in && working >= g.overloadedCapacity {
+					g.Errorf("it gets another place beside %d", working)
+				}
+			default:
+				if n == len(leave)-1 {
+					g.Error("it gets none any more")
+				}
+				time.Sleep(overloadedWait)
+			}
+		}
+		if got := g.accounts["acme"].inUse; got != g.overloadedCapacity {
+			g.Errorf("it has %d places, not %d", got, g.overloadedCapacity)
+		}
+	})
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		for _, l := range g.overload(g.fill()) {
+			l()
+		}
+		g.arriveFor(g.Context(), "b") // and stays
+		for n, wait := range []struct {
+			after  time.Duration
+			places int
+		}{{0, 0}, {overloadedInterval - 1, 0}, {1, 1}, {0, 0}, {overloadedInterval, 1}} {
+			time.Sleep(wait.after)
+			got := g.acquireAll("acme")
+			if len(got) != wait.places {
+				g.Errorf("%d: it gets %d places beside one who works, not %d", n, len(got), wait.places)
+			}
+			for _, l := range got {
+				l()
+			}
+		}
+		time.Sleep(overloadedInterval)
+		g.acquireAll("acme") // and stays
+		time.Sleep(overloadedInterval)
+		if got := len(g.acquireAll("acme")); got != 0 {
+			g.Errorf("it gets %d places beside one who works and one of its own", got)
+		}
+	})
+}
+
+// Alone, who crowds has all places, as it would without all this.
+func TestScheduler_OverloadedAccountAloneUsesAllPermits(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		if got := g.overloadedAccounts(); got != 0 {
+			g.Errorf("%d accounts crowd before there is any", got)
+		}
+		for _, l := range g.overload(g.fill()) {
+			l()
+		}
+		if got := g.overloadedAccounts(); got != 1 {
+			g.Errorf("%d accounts crowd, not one", got)
+		}
+		if got := len(g.acquireAll("acme")); got != 16 {
+			g.Errorf("it gets %d of 16", got)
+		}
+	})
+}
+
+// Several that crowd share the few places: a noisy account does not get more of them by being two.
+func TestScheduler_OverloadedAccountsShareRestrictedPermits(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		now := time.Now()
+		for _, account := range []string{"a", "b", "c"} {
+			g.markOverloaded(g.accountOf(account, now), now)
+			g.accountOf(account, now).lastShortage = now
+		}
+		if a, b, c := len(g.acquireAll("a")), len(g.acquireAll("b")), len(g.acquireAll("c")); a+b+c != g.overloadedCapacity {
+			g.Errorf("they get %d, %d and %d places; there are %d", a, b, c, g.overloadedCapacity)
+		}
+	})
+}
+
+// Of two that crowd, the one that comes seldom gets its turns, too.
+func TestScheduler_FrequentAccountDoesNotStarveOthers(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		calm, _ := g.fairScheduler.acquire(g.Context(), "calm")
+		defer calm.release()
+		g.mu.Lock()
+		for _, account := range []string{"often", "seldom"} {
+			c := g.accountOf(account, time.Now())
+			c.lastShortage = time.Now()
+			g.markOverloaded(c, time.Now())
+		}
+		g.mu.Unlock()
+		end := time.Now().Add(4 * time.Second)
+		served := map[string]*atomic.Int64{"often": new(atomic.Int64), "seldom": new(atomic.Int64)}
+		done := make(chan struct{})
+		come := func(account string, pause time.Duration) {
+			for time.Now().Before(end) {
+				go func() {
+					if l, ok := g.fairScheduler.acquire(g.Context(), account); ok {
+						served[account].Add(1)
+						time.Sleep(time.Millisecond)
+						l.release()
+					}
+				}()
+				time.Sleep(pause)
+			}
+			done <- struct{}{}
+		}
+		go come("often", time.Millisecond)
+		go come("seldom", 97*time.Millisecond)
+		<-done
+		<-done
+		time.Sleep(time.Second)
+		if often, seldom := served["often"].Load(), served["seldom"].Load(); seldom < 5 || often == 0 {
+			g.Errorf("often got %d turns, seldom %d of 42", often, seldom)
+		}
+	})
+}
+
+// That one account crowds is no reason for another one not to wait as patiently as it likes.
+func TestScheduler_OverloadIsPerAccount(t *testing.T) {
+	withScheduler(t, 8, false, func(g *schedulerTest) {
+		g.overload(g.fill())
+		g.arriveFor(g.Context(), "b") // beyond the eight
+		if got := <-g.arriveFor(g.Context(), "b"); got.in || got.after != normalWait {
+			g.Errorf("%+v", got)
+		}
+	})
+}
+
+// Who waits is bounded for all together. An account that has fewer who wait takes the room of the one that has most, whose oldest hears so at once.
+func TestScheduler_ShortQueueDisplacesLongQueue(t *testing.T) {
+	withScheduler(t, 8, false, func(g *schedulerTest) {
+		g.fill()
+		g.arriveFor(g.Context(), "b")
+		var many []<-chan arrival
+		for range 8 / normalQueue {
+			many = append(many, g.arrive(g.Context()))
+		}
+		time.Sleep(time.Millisecond)
+		few := g.arriveFor(g.Context(), "b")
+		if got := <-many[0]; got.in || got.after != time.Millisecond {
+			g.Errorf("the oldest of those who are many: %+v", got)
+		}
+		if got := <-few; got.after != normalWait {
+			g.Errorf("the one who took its room: %+v", got)
+		}
+		if _, waiting := g.load(); waiting != 0 || len(g.queue) != 0 {
+			g.Errorf("%d wait, of %d accounts", waiting, len(g.queue))
+		}
+	})
+}
+
+// Whom nobody knows are one account together, whatever they come with, and no company: an account beside them has all places.
+func TestScheduler_AnonymousIsOneAccountAndNotCountedAsOther(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		g.arriveAndLeave("acme")
+		if got := len(g.acquireAll(anonymousAccount)); got != 8 {
+			g.Errorf("beside an account they take %d of 16", got)
+		}
+		if got := len(g.acquireAll("acme")); got != 8 {
+			g.Errorf("of what they left it gets %d", got)
+		}
+	})
+}
+
+// Whoever looks like a stranger each time, and turns out to be of one account each time, has no more places than anybody else.
+func TestScheduler_AnonymousArrivalsGainNoExtraPermits(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		g.arriveAndLeave("b")
+		for range 20 {
+			l, ok := g.fairScheduler.acquire(g.Context(), anonymousAccount)
+			if !ok {
+				break
+			}
+			if !l.reassign("noisy") {
+				l.release()
+			}
+		}
+		if got := <-g.arriveFor(g.Context(), "b"); !got.in {
+			g.Errorf("noisy has %d of 16, and b gets none", g.accounts["noisy"].inUse)
+		}
+	})
+}
+
+// A stranger who turns out to be somebody has their place, and not one of the strangers'.
+func TestScheduler_PermitIsReassignedAfterAuthentication(t *testing.T) {
+	withScheduler(t, 2, false, func(g *schedulerTest) {
+		l, ok := g.fairScheduler.acquire(g.Context(), anonymousAccount)
+		if !ok {
+			g.Fatal("the gate is closed")
+		}
+		l.reassign("acme")
+		if of := [2]int{g.accounts["acme"].inUse, g.accounts[anonymousAccount].inUse}; of != [2]int{1, 0} || g.inUse != 1 {
+			g.Errorf("acme and strangers have %v, and %d work", of, g.inUse)
+		}
+		l.release()
+		l.reassign("b") // it was given back
+		if g.accounts["acme"].inUse != 0 || g.accounts["b"].inUse != 0 || g.inUse != 0 {
+			g.Error("a place is left")
+		}
+	})
+}
+
+// The few places are lent for a short time: an account that calls slow models gets as many of them begun as before.
+func TestScheduler_RestrictedPermitsExpireSooner(t *testing.T) {
+	withScheduler(t, 16, true, func(g *schedulerTest) {
+		for _, l := range g.overload(g.fill()) {
+			l()
+		}
+		g.arriveAndLeave("b")
+		g.acquireAll("acme")
+		time.Sleep(restrictedPermit - overloadedWait/2)
+		if got := <-g.arrive(g.Context()); !got.in || got.after != overloadedWait/2 {
+			g.Errorf("%+v", got)
+		}
+	})
+}
+
+// Accounts that are gone are forgotten.
+func TestScheduler_ForgetsInactiveAccounts(t *testing.T) {
+	withScheduler(t, 16, false, func(g *schedulerTest) {
+		g.arriveAndLeave("b")
+		stays, _ := g.acquireFor(g.Context(), "c")
+		time.Sleep(recentWindow)
+		g.arriveAndLeave("d")
+		if _, kept := g.accounts["b"]; kept || len(g.accounts) != 2 {
+			g.Errorf("%d are remembered", len(g.accounts))
+		}
+		stays()
+	})
+}
+
+// A hall is full for who has most, and not for who has nothing.
+func TestSlotLimiter_OneAccountCannotTakeAllSlots(t *testing.T) {
+	fill := func(h *slotLimiter, account string) (taken []*slot) {
+		for s, ok := h.acquire(account); ok; s, ok = h.acquire(account) {
+			taken = append(taken, s)
+		}
+		return taken
+	}
+	alone := newSlotLimiter(20)
+	if got := len(fill(alone, "acme")); got != 20 {
+		t.Errorf("alone it takes %d of 20", got)
+	}
+	for account, want := range map[string]bool{"acme": false, "b": true} {
+		if _, ok := alone.acquire(account); ok != want {
+			t.Errorf("all is taken; %s gets in: %t", account, ok)
+		}
+	}
+	shared := newSlotLimiter(20)
+	b, _ := shared.acquire("b")
+	held := fill(shared, "acme")
+	if more := fill(shared, "b"); len(held) != 16 || len(more) != 3 {
+		t.Errorf("beside the one that has one it takes %d of 19; the one gets %d more", len(held), len(more))
+	}
+	for _, s := range slices.Concat(held, []*slot{b}) {
+		s.release()
+	}
+	if shared.inUse != 3 || len(shared.perAccount) != 1 {
+		t.Errorf("%d are taken, by %v", shared.inUse, shared.perAccount)
+	}
+}
+
+func TestSlotLimiter_SlotIsReassignedAfterAuthentication(t *testing.T) {
+	h := newSlotLimiter(2)
+	s, _ := h.acquire(anonymousAccount)
+	s.reassign("acme")
+	if h.perAccount["acme"] != 1 || h.perAccount[anonymousAccount] != 0 || !h.recent.othersActive("b", time.Now()) {
+		t.Errorf("%v", h.perAccount)
+	}
+	s.release()
+	if h.inUse != 0 || len(h.perAccount) != 0 {
+		t.Errorf("%d are taken, by %v", h.inUse, h.perAccount)
+	}
+}
+
+func TestSlotLimiter_AnonymousArrivalsGainNoExtraSlots(t *testing.T) {
+	h := newSlotLimiter(16)
+	s, _ := h.acquire("b")
+	s.release()
+	for range 20 {
+		if s, ok := h.acquire(anonymousAccount); ok && !s.reassign("noisy") {
+			s.release()
+		}
+	}
+	if _, ok := h.acquire("b"); !ok {
+		t.Errorf("noisy has %d of 16, and b gets none", h.perAccount["noisy"])
+	}
+}
+
+// A request shows its token, or else its session; who shows nothing is not taken for anybody.
+func TestCredentialCache_UsesTokenOrSession(t *testing.T) {
+	with := func(header, value string) *http.Request {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Add(header, value)
+		return r
+	}
+	keysOnly, both := new(Server), &Server{sessions: new(sessionManager)}
+	token, cookie := with("Authorization", "Bearer a"), with("Cookie", sessionCookie+"=a")
+	two := with("Authorization", "Bearer a")
+	two.Header.Add("Cookie", sessionCookie+"=a")
+	if a := both.credentialOf(token); a == (credentialHash{}) || a != both.credentialOf(two) || a == both.credentialOf(with("Authorization", "Bearer b")) {
+		t.Error("a token is not told from another one")
+	}
+	if a := both.credentialOf(cookie); a == (credentialHash{}) || a == both.credentialOf(with("Cookie", sessionCookie+"=b")) {
+		t.Error("a session is not told from another one")
+	}
+	if keysOnly.credentialOf(cookie) != (credentialHash{}) || both.credentialOf(with("Cookie", "other=a")) != (credentialHash{}) {
+		t.Error("something else passes for a session")
+	}
+}
+
+// What is remembered of credentials is bounded, whoever comes with how many; what is in use stays, and what is no longer good goes.
+func TestCredentialCache_IsBoundedAndRecent(t *testing.T) {
+	var h credentialCache
+	used, revoked := credentialHash{1}, credentialHash{2}
+	h.remember(used, "acme")
+	h.remember(revoked, "acme")
+	h.forget(revoked)
+	if h.account(revoked) != anonymousAccount || h.account(used) != "acme" || h.account(credentialHash{3}) != anonymousAccount {
+		t.Error("it is remembered whose a revoked key was, or not whose a good one is")
+	}
+	for n := range 5 * credentialCacheSize {
+		h.remember(credentialHash{4, byte(n), byte(n >> 8), byte(n >> 16)}, "other")
+		if n%credentialCacheSize == 0 && h.account(used) != "acme" {
+			t.Fatalf("after %d others it is forgotten what is in use", n)
+		}
+	}
+	if got := len(h.current) + len(h.previous); got > 2*credentialCacheSize {
+		t.Errorf("%d are remembered", got)
+	}
+	h.remember(credentialHash{}, "acme")
+	if h.account(credentialHash{}) != anonymousAccount {
+		t.Error("whoever shows nothing is taken for somebody")
+	}
+}
+
+func TestCredentialCache_TokenSpellingIsNormalized(t *testing.T) {
+	s, seen := new(Server), make(map[credentialHash]bool)
+	for _, header := range []string{"Bearer k", "bearer k", "BEARER   k ", "Bearer \tk"} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("Authorization", header)
+		seen[s.credentialOf(r)] = true
+	}
+	if len(seen) != 1 {
+		t.Errorf("it is taken for %d", len(seen))
+	}
+}
+
+// What several accounts come with says nothing: a proxy may have one for all.
+func TestCredentialCache_SharedCredentialIsAnonymous(t *testing.T) {
+	var h credentialCache
+	for _, account := range []string{"a", "a", "b", "b"} {
+		h.remember(credentialHash{1}, account)
+	}
+	if got := h.account(credentialHash{1}); got != anonymousAccount {
+		t.Errorf("it is taken for that of %s", got)
+	}
+}

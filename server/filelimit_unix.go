@@ -1,0 +1,12 @@
+//go:build unix
+
+package server
+
+import "syscall"
+
+// maxOpenFiles is how many files the process may have open.
+func maxOpenFiles() (most uint64, known bool) {
+	var limit syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
+	return uint64(limit.Cur), err == nil
+}

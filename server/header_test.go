@@ -1,0 +1,144 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fermata-go/fermata/server"
+)
+
+// A weight of 0 says that something is not wanted (RFC 9110, 12.4.2). It was taken for a wish.
+func TestChat_AcceptHeaderSelectsStream(t *testing.T) {
+	s := open(t, nil)
+	for accept, stream := range map[string]bool{
+		"text/event-stream":                            true,
+		"application/json, text/event-stream;q=0.1":    true,
+		"Text/Event-Stream; charset=utf-8; q=1":        true,
+		"text/event-stream;q=0":                        false,
+		"text/event-stream; Q=0.000, application/json": false,
+		"text/event-stream;charset=utf-8;q=0":          false,
+		"*/*":                                          false,
+	} {
+		got := s.chat("agent@acme", startDemo, "Accept", accept)
+		if is := strings.HasPrefix(got.header.Get("Content-Type"), acceptStream); got.status != 200 || is != stream {
+			t.Errorf("Accept: %s: %d, %s", accept, got.status, got.header.Get("Content-Type"))
+		}
+	}
+}
+
+// The lines of a header that is a list count together, and of one that is none there can be only one. The first line counted, so that who said respond-async on the
+// second one waited, and of two ids under which something counts once nobody knew which one.
+func TestChat_RepeatedHeaders(t *testing.T) {
+	s := open(t, nil)
+	say := func(name string, lines ...string) answer {
+		r := s.request("agent@acme", "POST", "/api/v1/ai/chat", `{"graphId":"inproc:content-review","input":{"topic":"tea"}}`)
+		for _, line := range lines {
+			r.Header.Add(name, line)
+		}
+		response, err := http.DefaultClient.Do(r)
+		return answerOf(t, response, err)
+	}
+	if got := say("Prefer", "handling=strict", "respond-async"); got.status != 202 {
+		t.Errorf("%+v", got)
+	}
+	if got := say("Accept", "application/json", "text/event-stream"); !strings.HasPrefix(got.header.Get("Content-Type"), acceptStream) {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"Idempotency-Key", "Authorization", "Last-Event-ID", "Content-Type"} {
+		if got := say(name, "Bearer agent@acme", "b"); got.status != 400 || got.field("code") != "bad_request" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Browsers do not send the session along with what a form of another site posts. The answer took the cookie away all the same: any page could sign people out.
+func TestSignOut_CrossOriginIsRejected(t *testing.T) {
+	p := openSignInSite(t, signInOptions{})
+	b := p.browser() // without its session, as with SameSite=Lax
+	for name, headers := range map[string][]string{
+		"another site":   {"Sec-Fetch-Site", "cross-site", "Origin", "https://elsewhere.example"},
+		"an old browser": {"Sec-Fetch-Site", "", "Origin", "https://elsewhere.example"},
+	} {
+		if got := b.send("POST", "/signout", "", headers...); got.status != 403 || got.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %d, Set-Cookie: %s", name, got.status, got.header.Get("Set-Cookie"))
+		}
+	}
+	if got := b.send("POST", "/signout", ""); got.status != 303 || got.header.Get("Set-Cookie") == "" {
+		t.Errorf("a page of ours whose session is over: %d, %v", got.status, got.header)
+	}
+}
+
+// switchableAuth lets a caller in as whoever it says at the moment.
+type switchableAuth struct {
+	now   atomic.Pointer[func() (server.Principal, error)]
+	calls atomic.Int32
+}
+
+func (c *switchableAuth) set(f func() (server.Principal, error)) { c.now.Store(&f) }
+
+func (c *switchableAuth) Authenticate(*http.Request) (server.Principal, error) {
+	c.calls.Add(1)
+	return (*c.now.Load())()
+}
+
+// An authenticator of the embedding program may know that somebody has lost their role, or belongs to another account now.
+func TestStream_EndsWhenPrincipalChanges(t *testing.T) {
+	reader := func(account string, roles ...server.Role) func() (server.Principal, error) {
+		return func() (server.Principal, error) {
+			return server.Principal{Account: account, ID: "ann", Roles: roles}, nil
+		}
+	}
+	for name, then := range map[string]func() (server.Principal, error){
+		"no role that may read":  reader("acme"),
+		"of another account":     reader("globex", server.RoleAuditor),
+		"nobody, by now":         func() (server.Principal, error) { return server.Principal{}, server.ErrUnauthenticated },
+		"nobody, after a mishap": panicsOnce(),
+	} {
+		auth := new(switchableAuth)
+		auth.set(reader("acme", server.RoleAdmin))
+		s := open(t, func(c *server.Config) { c.Auth, c.Limits.AuthRecheck = auth, time.Millisecond })
+		s.chat("", startDemo)
+		patience, cancel := context.WithTimeout(t.Context(), time.Minute) // the run waits: a stream that does not end would go on for ever
+		defer cancel()
+		r, err := http.NewRequestWithContext(patience, "GET", s.url+"/api/v1/runs/demo-1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil || response.StatusCode != 200 {
+			t.Fatal(name, response, err)
+		}
+		for seen := auth.calls.Load(); auth.calls.Load() < seen+3; { // it goes on as long as nothing has changed
+			if patience.Err() != nil {
+				t.Fatal(name, "the stream has ended before")
+			}
+			runtime.Gosched()
+		}
+		auth.set(then)
+		if _, err := io.ReadAll(response.Body); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		response.Body.Close()
+	}
+}
+
+// panicsOnce is an authenticator that cannot say, then panics, and then knows nobody. Between two looks there is nobody who would recover for it.
+func panicsOnce() func() (server.Principal, error) {
+	var calls atomic.Int32
+	return func() (server.Principal, error) {
+		switch calls.Add(1) {
+		case 1:
+			return server.Principal{}, errors.New("it does not answer")
+		case 2:
+			panic("a mistake of the embedding program")
+		}
+		return server.Principal{}, server.ErrUnauthenticated
+	}
+}

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Who looks at this and that is let in at once. Who asks for the same again and again has the processor for a quarter of the time, and others are let in between.
+func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns heavyReadLimiter
+		take := func(account string, took time.Duration) (waited time.Duration) {
+			t.Helper()
+			came := time.Now()
+			done, again := turns.acquire(t.Context(), account)
+			if done == nil {
+				t.Fatalf("%s has no turn, and should come again after %s", account, again)
+			}
+			waited = time.Since(came)
+			time.Sleep(took)
+			done()
+			return waited
+		}
+		refused := func(account string, want time.Duration) {
+			t.Helper()
+			if done, again := turns.acquire(t.Context(), account); done != nil || again != want {
+				t.Fatalf("it did not rest; again after %s", again)
+			}
+			time.Sleep(want)
+		}
+		for range 10 { // claimsFor looks at a report, and at the next
+			if waited := take("acme", time.Second); waited != 0 {
+				t.Fatalf("it waited for %s", waited)
+			}
+		}
+		began, turned := time.Now(), time.Duration(0)
+		for time.Since(began) < time.Hour { // and goes on
+			done, again := turns.acquire(t.Context(), "acme")
+			if done == nil {
+				time.Sleep(again)
+				continue
+			}
+			time.Sleep(time.Second)
+			turned += time.Second
+			done()
+			if waited := take("other", 0); waited != 0 {
+				t.Fatalf("another waited for %s", waited)
+			}
+		}
+		if turned < 15*time.Minute || turned > 15*time.Minute+10*time.Second {
+			t.Errorf("it had %s of an hour", turned)
+		}
+		time.Sleep(time.Hour)
+		take("acme", 20*time.Second)
+		refused("acme", 28*time.Second) // it waited for two
+		take("acme", time.Hour)
+		refused("acme", heavyReadMaxPause-heavyReadWait)
+		take("acme", 0)
+		time.Sleep(heavyReadMaxDebt)
+		take("acme", 0)
+		if len(turns.busy)+len(turns.queue) != 0 || len(turns.debts) > 1 {
+			t.Errorf("somebody is remembered: %+v", &turns)
+		}
+	})
+}
+
+// They come in turn, and so many of an account; who goes away leaves no place behind.
+func TestHeavyReadLimiter_IsFirstInFirstOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns heavyReadLimiter
+		first, _ := turns.acquire(t.Context(), "acme")
+		served := make(chan string, 10)
+		wait := func(name string, ctx context.Context) {
+			go func() {
+				done, _ := turns.acquire(ctx, "acme")
+				if done == nil {
+					served <- name + " is refused"
+					return
+				}
+				served <- name
+				done()
+			}()
+			synctest.Wait()
+		}
+		gone, leave := context.WithCancel(t.Context())
+		wait("a", t.Context())
+		wait("b", gone)
+		wait("c", t.Context())
+		wait("d", t.Context())
+		wait("e", t.Context())
+		if got := <-served; got != "e is refused" {
+			t.Errorf("%s", got)
+		}
+		leave()
+		if got := <-served; got != "b is refused" {
+			t.Errorf("%s", got)
+		}
+		first()
+		if got := fmt.Sprint(<-served, <-served, <-served); got != "acd" {
+			t.Errorf("served: %s", got)
+		}
+		last, _ := turns.acquire(t.Context(), "acme")
+		wait("f", t.Context())
+		time.Sleep(heavyReadWait)
+		if got := <-served; got != "f is refused" {
+			t.Errorf("%s", got)
+		}
+		last()
+	})
+}

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Half of the places are for those who have just come, or were just served: they are about to ask.
+func TestIdleQueue_RecentlyIdleConnectionStays(t *testing.T) {
+	for _, c := range []struct {
+		guests int
+		age    time.Duration
+		goes   bool
+	}{
+		{4, time.Hour, false}, {5, time.Hour, true}, {5, idleGrace, true}, {5, idleGrace - 1, false}, {8, 0, false}, {9, 0, true},
+	} {
+		now := time.Now()
+		b := idleQueue{limit: 8}
+		for range c.guests {
+			g := &trackedConn{idleSince: now.Add(-c.age)}
+			g.element = b.conns.PushBack(g)
+		}
+		first := b.conns.Front().Value.(*trackedConn)
+		if over := b.evict(now); (over != nil) != c.goes || over != nil && over != first {
+			t.Errorf("%d that are silent for %v: %+v goes", c.guests, c.age, over)
+		}
+	}
+}
+
+// The places go by the files that there are, and there is always one.
+func TestIdleConnLimiter_LeavesFileDescriptors(t *testing.T) {
+	files, known := maxOpenFiles()
+	if !known {
+		files = 4 << 40
+	}
+	for silent, want := range map[int]int{1 << 40: int(min(1<<40, files/4)), 3: 3, 0: 1, -5: 1} {
+		var l idleConnLimiter
+		l.configure(silent, nil)
+		if l.anonymous.limit != want || l.known.limit != 2*want {
+			t.Errorf("with %d there are %d and %d places", silent, l.anonymous.limit, l.known.limit)
+		}
+	}
+}
+
+// Who sits down after they have gone would sit there for ever.
+func TestIdleConnLimiter_ClosedConnectionIsNotQueued(t *testing.T) {
+	var l idleConnLimiter
+	l.configure(8, func(bool) { t.Error("somebody is dismissed") })
+	here, there := net.Pipe()
+	defer there.Close()
+	g := &trackedConn{Conn: here, limiter: &l}
+	for _, do := range []func(){
+		func() { l.markIdle(g) }, func() { l.markIdle(g) }, g.markKnown, g.markActive, g.markActive, g.markKnown, func() { l.markIdle(g) }, func() { l.markIdle(g) }, g.markKnown, g.markActive,
+	} {
+		if do(); !g.alive() {
+			t.Error("it is there, and is not served")
+		}
+		if got := fmt.Sprint(l.size(false), l.size(true)); (g.element == nil) != (got == "0 0") || l.size(false)+l.size(true) > 1 {
+			t.Errorf("%s are there", got)
+		}
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	l.markIdle(g)
+	if l.size(true)+l.size(false) != 0 || g.alive() {
+		t.Error("it sits there, or is served")
+	}
+}
+
+// closeHook is a connection, and what happens while it is closed.
+type closeHook struct {
+	net.Conn
+	onClose func()
+}
+
+func (c closeHook) Close() error {
+	c.onClose()
+	return nil
+}
+
+// Who asks in the very moment in which they are let go is not served. (The race detector looks on.)
+func TestIdleConnLimiter_RequestDuringEviction(t *testing.T) {
+	var l idleConnLimiter
+	l.configure(1, func(known bool) {
+		if known {
+			t.Error("a stranger was known when they were let go")
+		}
+	})
+	var asking sync.WaitGroup
+	first := &trackedConn{limiter: &l}
+	first.Conn = closeHook{onClose: func() {
+		asking.Go(func() {
+			if first.markActive(); first.alive() {
+				t.Error("nobody would hear the answer")
+			}
+			first.markKnown()
+		})
+	}}
+	l.markIdle(first)
+	l.markIdle(&trackedConn{limiter: &l})
+	asking.Wait()
+	if l.size(false) != 1 {
+		t.Errorf("%d sit there", l.size(false))
+	}
+}

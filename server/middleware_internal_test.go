@@ -1,0 +1,41 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// Who hangs up in the middle of an answer was a line in the log, by net/http, of a status that was said twice.
+func TestMiddleware_ResponseHasOneStatus(t *testing.T) {
+	var complaints bytes.Buffer
+	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		seen := &statusWriter{ResponseWriter: w, control: http.NewResponseController(w), writeTimeout: time.Minute}
+		seen.WriteHeader(http.StatusAccepted)
+		seen.WriteHeader(499)
+		_, _ = io.WriteString(seen, "yes")
+		if seen.status != http.StatusAccepted {
+			t.Errorf("the status that is counted is %d", seen.status)
+		}
+	})
+	s := httptest.NewUnstartedServer(answers)
+	s.Config.ErrorLog = log.New(&complaints, "", 0)
+	s.Start()
+	response, err := http.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	s.Close()
+	if err != nil || response.StatusCode != http.StatusAccepted || string(body) != "yes" {
+		t.Errorf("the answer is %d %q, %v", response.StatusCode, body, err)
+	}
+	if complaints.Len() > 0 {
+		t.Errorf("in the log: %s", &complaints)
+	}
+}

@@ -1,0 +1,242 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/fermata-go/fermata/analytics"
+	"github.com/fermata-go/fermata/api"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor"
+	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/store"
+)
+
+// ndjson is the media type of JSON objects, one to a line.
+const ndjson = "application/x-ndjson"
+
+// lifeOf is a request as those may see it who may see the question.
+func (s *Server) activityOf(doc desk.Request, me Principal) *api.Activity {
+	life := &api.Activity{
+		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Subject.Action, Risk: doc.Subject.Risk, Requester: doc.Subject.Requester,
+		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Verbs: []string{}, Requirements: []api.Requirement{},
+	}
+	verbs := doc.Requirement.Verbs
+	if doc.State == desk.StateOpen {
+		life.Progress = doc.VoteProgress.String()
+		if may, err := s.config.Executor.AllowedVerbs(doc, me.ID); err != nil {
+			life.IneligibleReason = desk.Code(err)
+		} else {
+			verbs = may
+		}
+	}
+	for _, verb := range verbs {
+		life.Verbs = append(life.Verbs, string(verb))
+	}
+	for _, g := range doc.Requirement.Groups {
+		life.Requirements = append(life.Requirements, api.Requirement{Groups: g.From, Count: max(1, g.Count)})
+	}
+	if doc.Claim != nil {
+		life.Claim = &api.Stamp{By: doc.Claim.By, At: doc.Claim.At}
+	}
+	if !doc.Snoozed.IsZero() {
+		life.SnoozedUntil = &doc.Snoozed
+	}
+	if e := doc.Edit; e != nil {
+		life.Edit = &api.Edit{Stamp: api.Stamp{By: e.By, At: e.At}, Args: e.Args, Fields: e.Fields}
+	}
+	addActivity(life, doc)
+	return life
+}
+
+// addActivity adds what people said and did.
+func addActivity(life *api.Activity, doc desk.Request) {
+	note := func(n desk.Note) api.Note { return api.Note{Stamp: api.Stamp{By: n.By, At: n.At}, Text: n.Text} }
+	for _, v := range doc.Votes {
+		life.Votes = append(life.Votes, api.Vote{Stamp: api.Stamp{By: v.By, At: v.At}, Verb: string(v.Verb), Reason: v.Reason})
+	}
+	for _, c := range doc.Comments {
+		life.Comments = append(life.Comments, note(c))
+	}
+	for _, q := range doc.Clarifications {
+		asked := api.Clarification{Note: note(q.Note)}
+		if q.Answer != nil {
+			answer := note(*q.Answer)
+			asked.Reply = &answer
+		}
+		life.Clarifications = append(life.Clarifications, asked)
+	}
+	for _, e := range doc.Log {
+		life.History = append(life.History, api.HistoryEntry{Stamp: api.Stamp{By: e.By, At: e.At}, Revision: e.Rev, Event: string(e.Type), Text: e.Text})
+	}
+}
+
+// withLife adds to a request what people did with it, if it is known to them.
+func (s *Server) withActivity(ctx context.Context, q executor.RequestView) api.Request {
+	r := s.requestOf(q)
+	if q.Request == nil {
+		return r
+	}
+	r.Activity, r.Shown = s.activityOf(*q.Request, principalOf(ctx)), q.Request.Digest()
+	if q.State == store.InterruptWithdrawn {
+		r.Activity.State = string(desk.StateWithdrawn)
+	}
+	return r
+}
+
+type actionInput struct {
+	ID             string `path:"id" maxLength:"512"`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"The same act with the same key counts once."`
+	Body           api.RequestAction
+}
+
+// from says who does it, and under which key.
+func (in *actionInput) from(ctx context.Context, act string) desk.From {
+	from := principalOf(ctx).from()
+	if act == "reply" { // whoever replies does so for the run
+		from.Actor.Kind = desk.ActorAgent
+	}
+	if in.IdempotencyKey != "" {
+		from.IdempotencyKey = idempotencyKeyFor(in.IdempotencyKey, act, in.Body)
+	}
+	return from
+}
+
+// idempotencyKeyFor has an act count once under a key.
+func idempotencyKeyFor(key, act string, body any) desk.IdempotencyKey {
+	text, _ := json.Marshal(body) // was decoded from JSON
+	return desk.IdempotencyKey{Key: key, Digest: ident.Derive("act", act, string(text))}
+}
+
+// requestActions are what can be done with a request beside deciding, by the last word of the path.
+var requestActions = []struct {
+	name, summary string
+	roles         []Role
+	act           func(from desk.From, body api.RequestAction) desk.Command
+}{
+	{"view", "Say that you look at it", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+		f.Seen.Digest = b.Shown
+		return desk.View{From: f}
+	}},
+	{"claim", "Look after it", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Claim{From: f} }},
+	{"release", "Look after it no longer", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Release{From: f} }},
+	{"comment", "Say something to all who look at it", []Role{RoleAgent, RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Comment{From: f, Text: b.Text} }},
+	{"question", "Ask the run something; the request stays open", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+		return desk.AskClarification{From: f, Question: b.Text}
+	}},
+	{"reply", "Answer a question that people asked back", []Role{RoleAgent}, func(f desk.From, b api.RequestAction) desk.Command {
+		return desk.AnswerClarification{From: f, Number: b.Clarification, Answer: b.Text}
+	}},
+	{"delegate", "Have somebody else decide", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+		return desk.Delegate{From: f, To: b.To, Reason: b.Text}
+	}},
+	{"snooze", "Leave everybody in peace for a while", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Snooze{From: f, Until: untilOf(b)} }},
+	{"extend", "Move the deadline", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Extend{From: f, Until: untilOf(b)} }},
+	{"escalate", "Take the next step of the route now", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Escalate{From: f, Reason: b.Text} }},
+}
+
+func untilOf(b api.RequestAction) time.Time {
+	if b.Until == nil {
+		return time.Time{}
+	}
+	return *b.Until
+}
+
+func (s *Server) registerRequestActions() {
+	for _, a := range requestActions {
+		op := operation(a.name+"-request", http.MethodPost, api.Prefix+"/requests/{id}/"+a.name, a.summary, a.roles...)
+		if name, _ := desk.CommandOrigin(a.act(desk.From{}, api.RequestAction{})); name != desk.CommandView { // whoever may only read says so, too, and is not counted
+			op.Metadata[actionMetadata] = name
+		}
+		huma.Register(s.api, op, func(ctx context.Context, in *actionInput) (*requestOutput, error) {
+			return s.act(ctx, in.ID, a.act(in.from(ctx, a.name), in.Body))
+		})
+	}
+	escape := operation("escape-request", http.MethodPost, api.Prefix+"/requests/{id}/escape", "Give up the task that the question is part of: the run is ended", RoleApprover)
+	escape.Metadata[actionMetadata] = desk.CommandAbandon
+	huma.Register(s.api, escape, s.abandon)
+	s.registerPolicies()
+	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "The ways on which people are told", RoleApprover, RoleAuditor), s.listRoutes)
+	huma.Register(s.api, operation("analytics", http.MethodGet, api.Prefix+"/analytics", "What came of requests: how long, how often, who, which rule", RoleApprover, RoleAuditor), s.analytics)
+	audit := operation("read-audit", http.MethodGet, api.Prefix+"/audit", "The audit log of the account, as it is stored: one line each", RoleAuditor)
+	audit.Responses = map[string]*huma.Response{"200": {
+		Description: "Lines, each a JSON object. Whoever changes a byte of one breaks the chain.", Content: map[string]*huma.MediaType{ndjson: {Schema: &huma.Schema{Type: "string"}}},
+	}}
+	huma.Register(s.api, audit, s.readAudit)
+}
+
+func (s *Server) act(ctx context.Context, id string, act desk.Command) (*requestOutput, error) {
+	me := principalOf(ctx)
+	if _, err := s.config.Executor.Act(ctx, me.Account, id, act); err != nil {
+		return nil, problemOf(err)
+	}
+	return s.getRequest(ctx, &requestInput{ID: id})
+}
+
+func (s *Server) abandon(ctx context.Context, in *actionInput) (*requestOutput, error) {
+	act := desk.Abandon{From: in.from(ctx, "escape"), Reason: in.Body.Text}
+	if err := s.config.Executor.Abandon(ctx, principalOf(ctx).Account, in.ID, act); err != nil {
+		return nil, problemOf(err)
+	}
+	return s.getRequest(ctx, &requestInput{ID: in.ID})
+}
+
+func (s *Server) listRoutes(context.Context, *struct{}) (*explainOutput, error) {
+	body, err := json.Marshal(s.config.Executor.Routes())
+	return &explainOutput{body}, err
+}
+
+type auditInput struct {
+	After int64 `query:"after" minimum:"0" doc:"The number of the last line that is known."`
+	Limit int   `query:"limit" minimum:"0" maximum:"1000" doc:"How many lines; 1000 if not said."`
+}
+
+// readAudit writes lines exactly as they are stored: their hashes depend on every byte.
+func (s *Server) readAudit(ctx context.Context, in *auditInput) (*huma.StreamResponse, error) {
+	list, err := s.config.Executor.AuditLines(ctx, principalOf(ctx).Account, in.After, in.Limit)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", ndjson)
+		var text strings.Builder
+		for _, line := range list {
+			text.Write(line.Raw)
+			text.WriteByte('\n')
+		}
+		_, _ = hc.BodyWriter().Write([]byte(text.String())) // whoever has gone needs no error
+	}}, nil
+}
+
+type analyticsInput struct {
+	Days int    `query:"days" minimum:"1" maximum:"3660" default:"30" doc:"How far to look back."`
+	Zone string `query:"zone" maxLength:"64" doc:"Where people work, as Europe/Zurich; UTC if not said."`
+}
+
+// analytics shows people by name to those who have to look after them; others see themselves.
+func (s *Server) analytics(ctx context.Context, in *analyticsInput) (*struct{ Body analytics.Report }, error) {
+	me := principalOf(ctx)
+	zone, err := time.LoadLocation(in.Zone)
+	if err != nil {
+		return nil, problem("bad_request", "%q is no time zone", in.Zone)
+	}
+	query := analytics.Query{Since: time.Now().AddDate(0, 0, -in.Days), Zone: zone}
+	if !me.Has(RoleAuditor) {
+		query.Person = me.ID
+	}
+	done, err := s.heavyRead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	report, err := s.config.Executor.Analytics(ctx, me.Account, query)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &struct{ Body analytics.Report }{report}, nil
+}

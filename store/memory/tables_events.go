@@ -1,0 +1,69 @@
+package memory
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// eventLog is what happened to all runs.
+type eventLog struct {
+	entries      []loggedEvent
+	lastPosition int64       // the place of the newest line, whether or not it was forgotten
+	touched      []store.Key // runs to which something happened in this transaction
+}
+
+// loggedEvent is an event and its place among those of all runs.
+type loggedEvent struct {
+	store.Event
+	position int64
+}
+
+func (c *eventLog) touch(run *runRow) {
+	c.touched = append(c.touched, store.Key{Account: run.Account, Run: run.ID})
+}
+
+// note writes down what happened to a run.
+func (b *tables) addEvent(now time.Time, run *runRow, kind store.EventKind, interrupt string) {
+	run.events++
+	b.events.lastPosition++
+	b.events.entries = append(b.events.entries, loggedEvent{
+		Event: store.Event{Account: run.Account, Run: run.ID, Seq: run.events, Kind: kind, Interrupt: interrupt, At: now}, position: b.events.lastPosition,
+	})
+	b.events.touch(run)
+}
+
+func (b *tables) eventsOf(account, run string, after int64) []store.Event {
+	var list []store.Event
+	for _, line := range b.events.entries {
+		if line.Account == account && line.Run == run && line.Seq > after {
+			list = append(list, line.Event)
+		}
+	}
+	return list
+}
+
+func (b *tables) feed(account, after string, limit int) ([]store.Event, string, error) {
+	place := int64(0)
+	if after != "" {
+		var err error
+		place, err = strconv.ParseInt(after, 10, 64)
+		if err != nil || strconv.FormatInt(place, 10) != after || place < 1 || place > b.events.lastPosition {
+			return nil, "", store.ErrInvalid
+		}
+	}
+	from, _ := slices.BinarySearchFunc(b.events.entries, place+1, func(line loggedEvent, place int64) int { return int(line.position - place) })
+	var list []store.Event
+	for _, line := range b.events.entries[from:] {
+		if len(list) == limit {
+			break
+		}
+		if line.Account == account { //mutate:memory-events-account
+			list = append(list, line.Event)
+			after = strconv.FormatInt(line.position, 10)
+		}
+	}
+	return list, after, nil
+}

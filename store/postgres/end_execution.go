@@ -1,0 +1,159 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+const (
+	// markAppliedSQL notes that the provider has taken answers, and with the resumes that brought them, if there is an outcome, that it is that of the rest which
+	// is about to be. The first one stands.
+	markAppliedSQL = `
+WITH applied AS (
+    UPDATE interrupts AS i SET applied = true
+    WHERE i.key = ANY (ARRAY(SELECT sha256(sha256($1) || sha256(id)) FROM unnest($2::bytea[]) AS taken (id)))
+      AND i.account = $1 AND ` + ofLockedRun + ` AND i.state IS NOT DISTINCT FROM 'decided' AND i.applied IS NOT TRUE
+    RETURNING i.resume_key
+)
+UPDATE resumes AS p SET rest = r.rests + 1 FROM runs AS r CROSS JOIN (SELECT DISTINCT resume_key FROM applied) AS a
+WHERE $3 AND r.key = ` + lockedRunKey + ` AND r.account = $1 AND p.key = a.resume_key AND p.account = $1 AND p.rest IS NULL AND p.outcome IS NULL`
+
+	// endExecutionSQL makes visible what is asked, withdraws what is asked no longer, hands the last outcome to the resumes that came to it, and gives the run
+	// back. What the run becomes is judged by other tables; nobody else can change them for this run, and the statement began after the lock was taken. (In
+	// the statement that waits for the lock the same question would be answered from before the wait, and a decision be slept over.)
+	//
+	// The id of another run's question is a unique violation.
+	//mutate:postgres-settle-statement
+	endExecutionSQL = `
+WITH ` + clockCTE + `,
+run AS MATERIALIZED (SELECT key, run, places FROM runs WHERE key = ` + lockedRunKey + ` AND account = $1),
+open AS MATERIALIZED (
+    SELECT sha256(sha256($1) || sha256(id)) AS key, *
+    FROM unnest($4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[], $11::bigint[], $12::bigint[], $13::timestamptz[])
+         WITH ORDINALITY AS o (id, address, kind, data, answer_schema, shown, action, timeout, micros, deadline, n)
+), turned AS (
+    UPDATE interrupts AS i SET state = CASE i.state WHEN 'pending' THEN 'withdrawn' ELSE 'pending' END
+    WHERE i.run_key = ` + lockedRunKey + ` AND i.account = $1 AND NOT i.applied AND i.state <> 'decided'
+      AND (i.state = 'pending') <> (i.key IN (SELECT key FROM open))
+    RETURNING i.id, i.state, i.place
+), moved AS (` + reviseWithdrawnRequests + ` FROM clock CROSS JOIN turned AS i WHERE i.state = 'withdrawn' AND i.id <> ALL ($14::bytea[]) AND ` + requestCondition + `),
+asked AS (
+    INSERT INTO interrupts (account, id, run, place, address, kind, data, answer_schema, shown, action, timeout, created_at, deadline)
+    SELECT $1, o.id, run.run, run.places + o.n, o.address, o.kind, o.data, o.answer_schema, o.shown, o.action, o.timeout, clock.now,
+           coalesce(o.deadline, CASE WHEN o.timeout > 0 THEN clock.now + o.micros * interval '1 microsecond' END)
+    FROM run CROSS JOIN clock CROSS JOIN open AS o
+    WHERE NOT EXISTS (SELECT FROM interrupts AS known WHERE known.key = o.key AND known.run_key IS NOT DISTINCT FROM run.key)
+    RETURNING id, place
+), happened AS MATERIALIZED (
+    SELECT CASE state WHEN 'pending' THEN 'asked' ELSE state END AS kind, id AS interrupt, place FROM turned
+    UNION ALL SELECT 'asked', id, place FROM asked
+    UNION ALL SELECT $2::text, '', NULL
+), settled AS (
+    SELECT (SELECT count(*) FROM happened) AS count, CASE
+           WHEN $2 = 'waiting' AND EXISTS (
+               SELECT FROM interrupts WHERE run_key = ` + lockedRunKey + ` AND account = $1 AND NOT applied AND state = 'decided') THEN 'ready'
+           ELSE $2 END AS status
+), handed AS (
+    UPDATE resumes AS p SET outcome = r.outcome FROM runs AS r
+    WHERE r.key = ` + lockedRunKey + ` AND r.account = $1 AND r.outcome IS NOT NULL
+      AND p.run_key = ` + lockedRunKey + ` AND p.account = $1 AND p.rest = r.rests AND p.outcome IS NULL
+), changed AS (
+    UPDATE runs AS r SET status = settled.status, outcome = $3, rests = r.rests + 1, attempts = 0, owner = NULL, lease_until = NULL, updated_at = clock.now,
+           ready_no = CASE settled.status WHEN 'ready' THEN nextval('ready_numbers') ELSE r.ready_no END,
+           events = r.events + settled.count, places = r.places + cardinality($4)
+    FROM settled CROSS JOIN clock WHERE r.key = ` + lockedRunKey + ` AND r.account = $1
+    RETURNING r.account, r.run, r.status, r.events - settled.count AS before
+), noted AS (
+    INSERT INTO events (account, run, number, kind, interrupt, at)
+    SELECT r.account, r.run, r.before + row_number() OVER (ORDER BY h.place), h.kind, h.interrupt, clock.now
+    FROM changed AS r CROSS JOIN happened AS h CROSS JOIN clock ORDER BY h.place
+)
+SELECT status FROM changed`
+
+	interruptsSQL = `
+SELECT ` + interruptColumns + ` FROM interrupts AS i
+WHERE i.run_key = ` + keyOfArgs + ` AND i.account = $1 ORDER BY i.place`
+)
+
+// Rest gives a run back; see [store.Runs].
+func (s *Store) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (status store.Status, err error) {
+	var t txn
+	locked, rested := false, false
+	t.lockRun(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
+	if err := t.saveCheckpoint(lease, rest.Checkpoint); err != nil {
+		return "", err
+	}
+	if len(rest.Applied) > 0 {
+		t.queue(markAppliedSQL, lease.Account, bytesColumn(rest.Applied), rest.Outcome != nil)
+	}
+	said := append([]any{lease.Account, rest.Status, rest.Outcome}, interruptArgs(rest.Open, rest.Writes)...)
+	t.queryRow(&rested, []any{(*string)(&status)}, endExecutionSQL, append(said, bytesColumn(rest.Writes.RequestIDs()))...)
+	if err := t.applyWritesOfRun(lease.Account, rest.Writes); err != nil {
+		return "", err
+	}
+	err = s.update(ctx, "rest a run in", &t)
+	switch {
+	case violates(err, "interrupts_pkey"):
+		return "", wrap("rest a run in", s.name, ErrInterruptOfAnotherRun)
+	case err != nil:
+		return "", err
+	case !rested:
+		return "", store.ErrFenced
+	}
+	s.publish(lease.Account, lease.Run)
+	return status, nil
+}
+
+// saveState adds the save of the state of a run that rests, or its end. Nobody but its owner can have changed it, so if somebody has, there is another owner.
+func (t *txn) saveCheckpoint(lease store.Lease, state *store.CheckpointSave) error {
+	if state == nil {
+		return nil
+	}
+	key := store.Key{Account: lease.Account, Run: lease.Run}
+	if err := validateSave(key, state.Delta); err != nil {
+		return err
+	}
+	if state.Drop {
+		t.queue(dropEndingSQL, key.Account, key.Run, state.BaseVersion)
+		return nil
+	}
+	text, values := saveStatement(createEndingSQL, advanceEndingSQL, key, *state)
+	t.queue(text, values...)
+	return nil
+}
+
+// interruptArgs are the arguments of endExecutionSQL that hold what is asked. Of several questions with one id the first counts. A request that comes with its
+// question may say until when; then the row is written once, and not again for that.
+func interruptArgs(open []store.NewInterrupt, beside store.Writes) []any {
+	ids, addresses, kinds, data, schemas, shown, actions := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
+	timeouts, whole, deadlines := []int64{}, []int64{}, []pgtype.Timestamptz{}
+	until := make(map[string]time.Time)
+	for _, p := range beside.Documents {
+		if p.Kind == store.RequestDocument {
+			until[p.ID] = p.InterruptDeadline
+		}
+	}
+	seen := make(map[string]bool, len(open))
+	for _, n := range open {
+		if seen[n.ID] {
+			continue
+		}
+		seen[n.ID] = true
+		ids, addresses, kinds = append(ids, []byte(n.ID)), append(addresses, []byte(n.Address)), append(kinds, []byte(n.Kind))
+		data, schemas = append(data, n.Data), append(schemas, n.AnswerSchema)
+		shown, actions = append(shown, []byte(n.ShownDigest)), append(actions, []byte(n.ActionDigest))
+		timeouts, whole, deadlines = append(timeouts, int64(n.Timeout)), append(whole, micros(n.Timeout)), append(deadlines, microsUp(until[n.ID]))
+	}
+	return []any{ids, addresses, kinds, data, schemas, shown, actions, timeouts, whole, deadlines}
+}
+
+// Interrupts returns all interrupts of a run; see [store.Runs].
+func (s *Store) Interrupts(ctx context.Context, account, run string) (all []store.Interrupt, err error) {
+	var t txn
+	queryAll(&t, &all, scanInterrupt, interruptsSQL, account, run)
+	return all, s.view(ctx, "list interrupts of", &t)
+}

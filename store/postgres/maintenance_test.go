@@ -1,0 +1,221 @@
+package postgres
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/internal/fixture"
+)
+
+func digests(parts map[string][]byte) map[string][32]byte {
+	all := map[string][32]byte{}
+	for name, data := range parts {
+		all[name] = sha256.Sum256(data)
+	}
+	return all
+}
+
+func TestDigests_MatchStoredParts(t *testing.T) {
+	s := mustOpen(t, prepared(t), Config{})
+	lease := fixture.CreateRun(t, s, demo.Run)
+	owner := s.Fenced(lease).(store.DigestCheckpoints)
+	if _, err := owner.Digests(t.Context(), demo); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Index: %v; want ErrNotFound", err)
+	}
+	check := func(when string, version int64) {
+		t.Helper()
+		for who, checkpoints := range map[string]store.DigestCheckpoints{"anybody": s, "the owner": owner} {
+			checkpoint, err := checkpoints.Load(t.Context(), demo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			index, err := checkpoints.Digests(t.Context(), demo)
+			if diff := cmp.Diff(store.CheckpointDigests{Version: version, Digests: digests(checkpoint.Parts)}, index); err != nil || diff != "" {
+				t.Errorf("%s, for %s: %v, (-want +got):\n%s", when, who, err, diff)
+			}
+		}
+	}
+	for base := range int64(3) {
+		delta := store.Delta{Put: []store.Part{{Name: "\x00\xff", Data: fmt.Append(nil, base)}, {Name: fmt.Sprint(base)}}, Delete: []string{fmt.Sprint(base - 1)}}
+		if _, err := owner.Save(t.Context(), demo, base, delta); err != nil {
+			t.Fatal(err)
+		}
+		check(fmt.Sprint("after save ", base), base+1)
+	}
+	for next, err := "", error(nil); ; {
+		next, err = s.Reencrypt(t.Context(), next, 0, func(v store.SealedValue) ([]byte, error) { return append([]byte("anew "), v.Data...), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next == "" {
+			break
+		}
+	}
+	check("sealed anew", 3)
+}
+
+func TestLoadParts_OldVersionReturnsErrStale(t *testing.T) {
+	s := mustOpen(t, prepared(t), Config{})
+	get := func(version int64, names ...string) (map[string][]byte, error) {
+		return s.LoadParts(t.Context(), demo, version, names)
+	}
+	for _, version := range []int64{0, 1} {
+		if _, err := get(version, "a"); !errors.Is(err, store.ErrStale) {
+			t.Errorf("version %d of nothing: %v; want ErrStale", version, err)
+		}
+	}
+	delta := store.Delta{Put: []store.Part{{Name: "a", Data: []byte("1")}, {Name: "\x00", Data: []byte{}}, {Name: "c", Data: []byte("3")}}}
+	for base := range int64(2) {
+		if _, err := s.Save(t.Context(), demo, base, delta); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if parts, err := get(1, "a"); !errors.Is(err, store.ErrStale) {
+		t.Errorf("an old version: %q, %v; want ErrStale", parts, err)
+	}
+	for _, test := range []struct {
+		names []string
+		want  map[string][]byte
+	}{
+		{nil, map[string][]byte{}},
+		{[]string{"a"}, map[string][]byte{"a": []byte("1")}},
+		{[]string{"\x00", "c", "c", "unknown", ""}, map[string][]byte{"\x00": {}, "c": []byte("3")}},
+	} {
+		parts, err := get(2, test.names...)
+		if diff := cmp.Diff(test.want, parts); err != nil || diff != "" {
+			t.Errorf("%q: %v, (-want +got):\n%s", test.names, err, diff)
+		}
+	}
+	other := store.Key{Account: "other", Run: demo.Run}
+	if parts, err := s.LoadParts(t.Context(), other, 2, []string{"a"}); !errors.Is(err, store.ErrStale) {
+		t.Errorf("another account has %q, %v", parts, err)
+	}
+}
+
+// What was deleted last lies at the end of the files, and its room goes back to the system.
+func TestVacuum_ShrinksTables(t *testing.T) {
+	connString := prepared(t)
+	s := mustOpen(t, connString, Config{})
+	big := make([]byte, 4<<20)
+	if _, err := rand.Read(big); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Save(t.Context(), demo, 0, store.Delta{Put: []store.Part{{Name: "big", Data: big}}}); err != nil {
+		t.Fatal(err)
+	}
+	size := func() int64 {
+		t.Helper()
+		size, err := s.Size(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return size.Bytes
+	}
+	full := size()
+	if err := s.Delete(t.Context(), demo); err != nil {
+		t.Fatal(err)
+	}
+	if full < int64(len(big)) || size() < full {
+		t.Fatalf("%d bytes, and %d without vacuum", full, size())
+	}
+	// What was deleted may still be seen by somebody who has not looked away; other tests are on the same server.
+	deadline := time.Now().Add(time.Minute)
+	for size() > full-int64(len(big)) && time.Now().Before(deadline) {
+		if err := s.Vacuum(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := size(); left > full-int64(len(big)) {
+		t.Errorf("%d bytes are left of %d", left, full)
+	}
+}
+
+func TestSize_CountsOrEstimates(t *testing.T) {
+	s := mustOpen(t, prepared(t), Config{})
+	for n := range 7 {
+		fixture.CreateRun(t, s, fmt.Sprint(n))
+	}
+	size, err := s.Size(t.Context())
+	if err != nil || size.Rows["runs"] != 7 || size.Rows["events"] != 7 || size.Rows["interrupts"] != 0 || len(size.Rows) != len(tables) {
+		t.Errorf("the size is %+v, %v", size, err)
+	}
+	// 20 000 rows of half a kilobyte are not counted.
+	if _, err := s.pool.Exec(t.Context(), `
+INSERT INTO once (name, value) SELECT convert_to('name ' || n, 'UTF8'), decode(repeat(md5(n::text), 16), 'hex') FROM generate_series(1, 40000) AS n`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Vacuum(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if size, err = s.Size(t.Context()); err != nil || size.Rows["once"] < 30_000 || size.Rows["once"] > 50_000 || size.Bytes < exactCountLimit {
+		t.Errorf("the size is %+v, %v", size, err)
+	}
+}
+
+// A call of Reseal reads a bounded number of bytes, whatever the limit.
+func TestReencrypt_ReadsABoundedNumberOfBytes(t *testing.T) {
+	s := mustOpen(t, prepared(t), Config{})
+	big := bytes.Repeat([]byte("x"), 1<<20)
+	const parts = 3 * reencryptChunk / 2
+	delta := store.Delta{}
+	for n := range parts {
+		delta.Put = append(delta.Put, store.Part{Name: fmt.Sprint(n), Data: big})
+	}
+	if _, err := s.Save(t.Context(), demo, 0, delta); err != nil {
+		t.Fatal(err)
+	}
+	var calls []int
+	for after := ""; ; {
+		seen := 0
+		next, err := s.Reencrypt(t.Context(), after, 1000, func(store.SealedValue) ([]byte, error) { seen++; return nil, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if calls = append(calls, seen); next == "" {
+			break
+		}
+		after = next
+	}
+	if len(calls) != 3 || calls[0] != reencryptChunk || calls[0]+calls[1] != parts { // the last finds no papers
+		t.Errorf("calls have seen %v of %d", calls, parts)
+	}
+}
+
+func TestReencrypt_ForeignCursorReturnsErrInvalid(t *testing.T) {
+	s := mustOpen(t, prepared(t), Config{})
+	for _, cursor := range []string{"x", "AA", "!", "_wAAAAAAAAAA", reencryptCursor{column: len(sealedColumns)}.String()} {
+		if _, err := s.Reencrypt(t.Context(), cursor, 1, nil); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%q: %v; want ErrKey", cursor, err)
+		}
+	}
+}
+
+// Every column that holds something sealed is one that Reseal goes over, and cannot be forgotten.
+func TestReencrypt_CoversEverySealedColumn(t *testing.T) {
+	s := mustOpen(t, prepared(t), Config{})
+	rows, err := s.pool.Query(t.Context(), `
+SELECT c.relname || '.' || a.attname FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attstorage = 'e' OR c.relname = 'once' AND a.attname = 'value'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	var column string
+	for rows.Next() {
+		if err := rows.Scan(&column); err != nil {
+			t.Fatal(err)
+		}
+		found++
+	}
+	if rows.Err() != nil || found != len(sealedColumns) {
+		t.Errorf("%d columns are stored as what is sealed, %v; Reseal goes over %d", found, rows.Err(), len(sealedColumns))
+	}
+}

@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// runSnapshotSQL reads all that somebody looks at before they decide, in one statement: each that there is costs the server about as much as what it
+// reads. It has a row for each open interrupt, and one without if there is none. What is not asked for is not read: an outcome may be large.
+// (That an interrupt is pending is said in words that lead to no index: the server would rather look through all that are.)
+const runSnapshotSQL = `
+WITH newest AS MATERIALIZED (
+    SELECT * FROM runs WHERE handle = ` + keyOfArgs + ` AND account = $1 ORDER BY generation DESC LIMIT 1
+)
+SELECT clock_timestamp(), ` + refRunColumns + `, ` + runDocumentColumns + `, ` + interruptColumns + `, ` + documentColumns + `
+FROM newest AS r
+LEFT JOIN papers AS o ON o.key = sha256(sha256(r.account) || sha256($3) || sha256(r.run)) AND o.account = r.account
+LEFT JOIN interrupts AS i ON i.run_key = r.key AND i.account = r.account AND NOT i.applied AND i.state IS NOT DISTINCT FROM 'pending'
+LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account
+ORDER BY i.place`
+
+// runDocumentColumns are the documentColumns of the run's own paper.
+const runDocumentColumns = `o.account, o.kind, o.id, o.run, o.revision, o.body, o.facts, o.next_at, o.created_at, o.updated_at`
+
+// snapshotRow is a row of runSnapshotSQL.
+type snapshotRow struct {
+	at                   time.Time
+	run                  store.Run
+	interrupt            store.Interrupt
+	runDocument, request store.Document
+}
+
+func scanSnapshotRow(rows pgx.CollectableRow) (s snapshotRow, err error) {
+	run, asked := slices.Concat([]any{timeScanner{&s.at}}, runDest(&s.run), documentDest(&s.runDocument)), interruptDest(&s.interrupt)
+	if rows.RawValues()[len(run)] == nil { // the run asks nothing
+		clear(asked)
+	}
+	err = rows.Scan(slices.Concat(run, asked, documentDest(&s.request))...)
+	return s, err
+}
+
+// Standing returns where a run stands, all of it as it was at one moment; see [store.Inbox].
+func (s *Store) RunSnapshot(ctx context.Context, account, stateKey string, own store.DocumentKind) (store.RunSnapshot, error) {
+	var t txn
+	var rows []snapshotRow
+	queryAll(&t, &rows, scanSnapshotRow, runSnapshotSQL, account, stateKey, string(own))
+	if err := s.view(ctx, "look at a run in", &t); err != nil {
+		return store.RunSnapshot{}, err
+	}
+	if len(rows) == 0 {
+		return store.RunSnapshot{}, store.ErrNotFound
+	}
+	stands := store.RunSnapshot{Run: rows[0].run, ReadAt: rows[0].at}
+	for _, row := range rows {
+		if row.interrupt.ID != "" {
+			stands.Open = append(stands.Open, row.interrupt)
+		}
+		if row.request.Revision > 0 {
+			stands.Documents = append(stands.Documents, row.request)
+		}
+	}
+	if own := rows[0].runDocument; own.Revision > 0 {
+		stands.Documents = append(stands.Documents, own)
+	}
+	return stands, nil
+}

@@ -1,0 +1,194 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/fermata-go/fermata/internal/chain"
+	"github.com/fermata-go/fermata/store"
+)
+
+// votes are papers of runs, and grants of none: they outlive the history, so the next one calls its own differently.
+const votes store.DocumentKind = "vote"
+
+func (m *storePair) grants() store.DocumentKind { return store.DocumentKind("grant " + m.name) }
+
+// revision is that of a paper in the reference; 0 if there is none.
+func (m *storePair) revision(account string, kind store.DocumentKind, id string) int64 {
+	p, err := m.memory.Document(m.Context(), account, kind, id)
+	if err != nil && err != store.ErrNotFound {
+		m.Fatal(err)
+	}
+	return p.Revision
+}
+
+// paper is a change, mostly of what is there.
+func (m *storePair) documentChange(account, run string, kind store.DocumentKind, id string) store.DocumentChange {
+	p := store.DocumentChange{Kind: kind, ID: id, Run: run, BaseRevision: m.revision(account, kind, id), Body: m.bytes(), Index: pick(m, "facts", nil, []byte(`{"a": 1}`))}
+	if !m.mostly() {
+		p.BaseRevision += int64(pick(m, "stale", -1, 1))
+	}
+	if pick(m, "next", false, true) {
+		p.DueAt = m.now.Add(m.duration())
+	}
+	if pick(m, "deadline", false, false, true) {
+		p.InterruptDeadline = m.now.Add(m.duration())
+	}
+	return p
+}
+
+// beside is what is written with a change of a run; requests are changed with it.
+func (m *storePair) writes(account, run string, requests ...string) (beside store.Writes) {
+	slices.Sort(requests)
+	for _, id := range slices.Compact(requests) {
+		beside.Documents = append(beside.Documents, m.documentChange(account, run, store.RequestDocument, id))
+	}
+	if pick(m, "vote", false, false, true) {
+		beside.Documents = append(beside.Documents, m.documentChange(account, run, votes, fmt.Sprint(run, "-v\x00", m.number())))
+	}
+	if pick(m, "grant", false, false, true) {
+		beside.Documents = append(beside.Documents, m.documentChange(account, "", m.grants(), fmt.Sprint("g", m.number())))
+	}
+	for range rapid.IntRange(0, 2).Draw(m.T, "lines") {
+		m.unique++
+		beside.Audit = append(beside.Audit, auditLine(fmt.Sprint("line ", m.unique, " of ", m.name)))
+	}
+	if rapid.IntRange(0, 30).Draw(m.T, "bad") == 0 {
+		beside.Audit = append(beside.Audit, []byte("{}"))
+	}
+	return beside
+}
+
+// brought are the requests that a decision mostly brings: those of what it decides.
+func (m *storePair) decidedRequests(d store.Decision) (requests []string) {
+	for _, a := range d.Answers {
+		if m.revision(d.Account, store.RequestDocument, a.Interrupt) > 0 && m.mostly() || !m.mostly() {
+			requests = append(requests, a.Interrupt)
+		}
+	}
+	return requests
+}
+
+func (m *storePair) commitWrites() {
+	account, run := m.pendingRun()
+	var requests []string
+	for range rapid.IntRange(0, 2).Draw(m.T, "requests") {
+		requests = append(requests, m.interruptWhere(account, run, func(i store.Interrupt) bool { return i.State == store.InterruptPending }).ID)
+	}
+	beside := m.writes(account, run, requests...)
+	compareErrors(m, "Amend", func(s store.Store) error { return s.CommitWrites(m.Context(), account, beside) })
+}
+
+func (m *storePair) dueDocuments() {
+	kind, limit := pick(m, "kind", store.RequestDocument, votes, m.grants()), m.number()
+	compareBoth(m, "Due", func(s store.Store) ([]store.Document, error) { return s.DueDocuments(m.Context(), kind, limit) })
+}
+
+func (m *storePair) documents() {
+	account, kind := m.account(), pick(m, "kind", store.RequestDocument, votes, m.grants())
+	filter := store.DocumentFilter{Limit: m.number()}
+	if pick(m, "of a run", false, true) {
+		filter.Run = m.run(account)
+	}
+	for {
+		page, _ := compareBoth(m, "Papers", func(s store.Store) ([]store.Document, error) { return s.Documents(m.Context(), account, kind, filter) })
+		if len(page) == 0 {
+			return
+		}
+		filter.After = page[len(page)-1].ID
+	}
+}
+
+// expiring is what is written beside what expires. It says the same to both stores.
+func (m *storePair) expiryWrites() func(store.Interrupt, *store.Document) store.Writes {
+	stale, later := int64(0), time.Duration(0)
+	switch pick(m, "beside", "nothing", "a line", "a line", "stale", "put off") {
+	case "nothing":
+		return nil
+	case "stale":
+		stale = 1
+	case "put off":
+		later = time.Duration(pick(m, "later", 25, 75, 3600e6)) * time.Microsecond
+	}
+	return func(i store.Interrupt, request *store.Document) (beside store.Writes) {
+		beside.Audit = [][]byte{auditLine("expired in " + m.name)}
+		if request != nil {
+			beside.Documents = []store.DocumentChange{{Kind: store.RequestDocument, ID: i.ID, BaseRevision: request.Revision + stale, Body: []byte("expired")}}
+			if later > 0 {
+				beside.Documents[0].InterruptDeadline = i.Deadline.Add(later)
+			}
+		}
+		return beside
+	}
+}
+
+// compareDesk looks at the papers and logs of an account.
+func (m *storePair) compareDocuments(account string) {
+	for _, kind := range []store.DocumentKind{store.RequestDocument, votes, m.grants()} {
+		compareBoth(m, "Papers", func(s store.Store) ([]store.Document, error) {
+			return s.Documents(m.Context(), account, kind, store.DocumentFilter{})
+		})
+	}
+	log := m.logs[account]
+	want, err := m.memory.AuditLines(m.Context(), account, log.seen, 0)
+	if err != nil {
+		m.Fatal(err)
+	}
+	got, err := m.other.AuditLines(m.Context(), account, log.head.Seq, 0)
+	if err != nil || len(got) != len(want) {
+		m.Fatalf("%d lines were added, not %d: %v", len(got), len(want), err)
+	}
+	for n, line := range got {
+		link := fmt.Appendf(nil, `{"v":1,"seq":%d,"prev":"%x",`, log.head.Seq+1, log.head.Hash)
+		if !bytes.HasPrefix(line.Raw, link) || !bytes.Equal(auditBody(line.Raw), auditBody(want[n].Raw)) {
+			m.Fatalf("line %d is\n%s, not\n%s…%s", line.Seq, line.Raw, link, auditBody(want[n].Raw))
+		}
+		log.head = chain.Head{Seq: line.Seq, Hash: chain.Hash(line.Raw)}
+	}
+	log.seen += int64(len(want))
+	m.logs[account] = log
+	if head, err := m.other.AuditHead(m.Context(), account); err != nil || head != log.head {
+		m.Fatalf("the head is %v, not %v: %v", head, log.head, err)
+	}
+}
+
+// auditBody is what a line says of itself: all but its place in the chain.
+func auditBody(raw []byte) []byte {
+	_, rest, _ := bytes.Cut(raw, []byte(`,"time":`))
+	return rest
+}
+
+// auditProgress is how far the logs of both were compared. Logs have no end, so the one of the store under test goes on from the history before.
+type auditProgress struct {
+	seen int64
+	head chain.Head
+}
+
+func (m *storePair) openAudits() {
+	m.logs = make(map[string]auditProgress)
+	for _, account := range modelAccounts {
+		head, err := m.other.AuditHead(m.Context(), account)
+		if err != nil {
+			m.Fatal(err)
+		}
+		m.logs[account] = auditProgress{head: head}
+	}
+}
+
+// nexts are the times to come of papers.
+func (m *storePair) dueTimes(account string) (moments []time.Time) {
+	for _, kind := range []store.DocumentKind{store.RequestDocument, votes, m.grants()} {
+		list, err := m.memory.Documents(m.Context(), account, kind, store.DocumentFilter{})
+		if err != nil {
+			m.Fatal(err)
+		}
+		for _, p := range list {
+			moments = append(moments, p.DueAt)
+		}
+	}
+	return moments
+}

@@ -167,9 +167,9 @@ need-langgraph: need-node
 	echo "installing LangGraph for the tests of bench"; \
 	npm ci --no-audit --no-fund
 
-# People sign in to the tests of internal/oidcpeer with node-oidc-provider.
+# People sign in to the tests of internal/oidcinterop with node-oidc-provider.
 need-oidc: need-node
-	@cd internal/oidcpeer/provider || exit 1; \
+	@cd internal/oidcinterop/provider || exit 1; \
 	if [ -e node_modules/.package-lock.json ] && [ ! package-lock.json -nt node_modules/.package-lock.json ]; then exit 0; fi; \
 	echo "installing node-oidc-provider for the tests of signing in"; \
 	npm ci --ignore-scripts --no-audit --no-fund

@@ -3,36 +3,42 @@ package store
 import "errors"
 
 var (
-	// ErrNotFound says that nothing is stored under this key of this account.
+	// ErrNotFound is returned if nothing is stored under this key in this account.
 	ErrNotFound = errors.New("store: not found")
 
-	// ErrStale says that somebody else saved since the version this save was prepared on. Nothing was changed; the caller
-	// must load again and decide anew whether its change still makes sense.
+	// ErrStale is returned if the data changed after the version or revision that the write was
+	// prepared on. Nothing was changed. The caller must load again and prepare the write again.
 	ErrStale = errors.New("store: stale version")
 
-	// ErrInvalid says that an argument cannot be stored: a key or a name that is empty or too long, facts that are no JSON object, a decision without answers, a
-	// cursor that the store did not make. Nothing was changed, and repeating the call does not help.
-	ErrInvalid = errors.New("store: a key, name or value that cannot be stored")
+	// ErrInvalid is returned for an argument that cannot be stored: a key or name that is empty or
+	// too long, an index that is not a JSON object, a decision without answers, or a cursor that
+	// the store did not create. Nothing was changed, and repeating the call does not help.
+	ErrInvalid = errors.New("store: invalid key, name or value")
 
-	// ErrExists says that a run of this state key is alive. Nothing was created.
-	ErrExists = errors.New("store: a run of this state key is alive")
+	// ErrExists is returned if the state key has an active run, or if the id of a credential is
+	// taken. Nothing was created.
+	ErrExists = errors.New("store: already exists")
 
-	// ErrFenced says that the run has another owner, or is over. Nothing was changed, and whoever gets this must not write
-	// for the run any more.
-	ErrFenced = errors.New("store: the run has another owner")
+	// ErrFenced is returned if the run has another owner or has ended. Nothing was changed. The
+	// caller has lost the run and must not write for it again.
+	ErrFenced = errors.New("store: run has another owner")
 
-	// ErrResumeIDReused says that a resume id was used for another decision. Nothing was changed.
-	ErrResumeIDReused = errors.New("store: the resume id was used for another decision")
+	// ErrResumeIDReused is returned if a resume id was used for another decision. Nothing was
+	// changed.
+	ErrResumeIDReused = errors.New("store: resume id was used for another decision")
 
-	// ErrNotApproved says that no decision approves exactly this effect. Nothing was begun.
-	ErrNotApproved = errors.New("store: no approval for this effect")
+	// ErrNotApproved is returned if no decision approves exactly this effect. The effect was not
+	// begun.
+	ErrNotApproved = errors.New("store: effect is not approved")
 
-	// ErrRunActive says that the run is not over. Nothing was deleted.
-	ErrRunActive = errors.New("store: the run is not over")
+	// ErrRunActive is returned if the run has not ended. Nothing was deleted.
+	ErrRunActive = errors.New("store: run has not ended")
 
-	// ErrFull says that there is no room for what was to be written. Nothing was changed; it will succeed once there is room.
+	// ErrFull is returned if there is no space left. Nothing was changed; the call succeeds once
+	// there is space.
 	ErrFull = errors.New("no space left for the database")
 
-	// ErrDisk says that the disk did not do what it should: it fails, a quota is used up, a file may grow no further. Whether a write was done is not known.
-	ErrDisk = errors.New("the disk of the database refuses")
+	// ErrDisk is returned if the disk fails, a disk quota is used up, or a file size limit is
+	// reached. The outcome of the write is unknown.
+	ErrDisk = errors.New("disk error of the database")
 )

@@ -5,46 +5,49 @@ import (
 	"time"
 )
 
-// Events is what happened to runs, written in the transactions in which it happened.
+// Events is the event log of runs. Each event is written in the transaction that causes it.
 type Events interface {
-	// Events returns the events of a run behind a number, in order; limit is 1000 at most, and 0 is 1000.
+	// Events returns the events of a run with a sequence number above after, in order. limit is at
+	// most 1000; 0 means 1000.
 	Events(ctx context.Context, account, run string, after int64, limit int) ([]Event, error)
 
-	// Feed returns events of all runs of an account behind a cursor, and the cursor for the next call; "" is the beginning. Whoever keeps
-	// following it sees every event once, however many write at the same time; those of one run in their order.
-	// A cursor that it did not return is ErrInvalid.
+	// Feed returns the events of all runs of an account after a cursor, and the cursor for the next
+	// call; "" is the beginning. A caller that follows the feed sees every event once, also with
+	// concurrent writers, and the events of one run in order. Feed returns ErrInvalid for a cursor
+	// that it did not return.
 	Feed(ctx context.Context, account, after string, limit int) ([]Event, string, error)
 
-	// Watch returns hints that something has happened to a run, here or in another process, until ctx ends. A hint may be lost or come
-	// for nothing; a zero Key says that it may have been any run. So what hints save is waiting, never looking.
+	// Watch returns hints that a run may have changed, in this or another process, until ctx ends.
+	// Hints may be lost or be spurious. A zero Key means that any run may have changed. Callers use
+	// hints to poll earlier, never instead of polling.
 	Watch(ctx context.Context) <-chan Key
 }
 
-// Event is something that happened to a run.
+// Event records a change of a run.
 type Event struct {
 	Account, Run string
-	// Number counts the events of a run, from 1 and without a gap.
+	// Seq numbers the events of a run from 1 without gaps.
 	Seq  int64
 	Kind EventKind
-	// Interrupt is the one that it is about, if any.
+	// Interrupt is the id of the interrupt that the event is about, if any.
 	Interrupt string
 	At        time.Time
 }
 
-// EventKind is what happened.
+// EventKind is the type of an event.
 type EventKind string
 
-// What can happen to a run.
+// The types of events.
 const (
 	EventCreated     EventKind = "created"
-	EventAsked       EventKind = "asked"     // an interrupt became visible, or is asked again after it was withdrawn
-	EventDecided     EventKind = "decided"   // by a person, or a policy
-	EventExpired     EventKind = "expired"   // an interrupt, by the clock
-	EventWithdrawn   EventKind = "withdrawn" // an interrupt
+	EventAsked       EventKind = "asked"     // an interrupt became visible, or is open again after it was withdrawn
+	EventDecided     EventKind = "decided"   // by a person or a policy
+	EventExpired     EventKind = "expired"   // an interrupt reached its deadline
+	EventWithdrawn   EventKind = "withdrawn" // an interrupt was withdrawn
 	EventEffectBegun EventKind = "effect_begun"
 	EventEffectEnded EventKind = "effect_ended"
 
-	// The run came to rest, or was ended. Each is the Status that it has then, or had for a moment.
+	// An execution or the run ended. Each equals the Status that the run has, or had briefly.
 	EventWaiting    EventKind = "waiting"
 	EventParked     EventKind = "parked"
 	EventCompleted  EventKind = "completed"
@@ -53,7 +56,7 @@ const (
 	EventSuperseded EventKind = "superseded"
 )
 
-// Final reports whether nothing more happens to the run, but that an effect that was begun may still end.
+// Final reports whether the run has ended. Only the end of an effect that was begun may follow.
 func (k EventKind) Final() bool {
 	switch k {
 	case EventCompleted, EventFailed, EventCancelled, EventSuperseded:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Store is everything that an executor needs to keep.
+// Store is the complete storage port of an executor.
 type Store interface {
 	Checkpoints
 	Runs
@@ -17,36 +17,40 @@ type Store interface {
 	Credentials
 }
 
-// Maintenance is the life of what is kept, after it was written.
+// Maintenance covers retention, deletion, export and re-encryption of stored data.
 type Maintenance interface {
-	// Finished returns runs of all accounts that were over before a time, the longest first, without what is sealed in them but the ref. Those that were
-	// over before from, if that is not zero, are left out: whoever could not forget them goes on behind them.
+	// FinishedRuns returns runs of all accounts that ended in the interval [from, before), oldest
+	// first. A zero from has no lower bound. Of the sealed values only the provider ref is
+	// returned. A caller that could not delete some runs continues after them with from.
 	FinishedRuns(ctx context.Context, from, before time.Time, limit int) ([]Run, error)
 
-	// Forget deletes a run that is over, and everything that is known of it: interrupts, resumes, effects, events, papers, the
-	// checkpoint; but not what the audit log says of it. It returns ErrRunActive, and deletes nothing, if the run is not over. To forget an unknown one is no error,
-	// and writes nothing: so of several who do, one writes what is beside.
-	DeleteRun(ctx context.Context, account, run string, beside Writes) error
+	// DeleteRun deletes a run that has ended, with its interrupts, resumes, effects, events,
+	// documents and checkpoint. The audit log stays. It returns ErrRunActive, and deletes nothing,
+	// if the run has not ended. Deleting an unknown run is not an error and applies no writes, so
+	// of several concurrent calls one applies its writes.
+	DeleteRun(ctx context.Context, account, run string, writes Writes) error
 
-	// History returns everything that is known of a run, but for the checkpoint, or ErrNotFound.
+	// History returns everything that is stored about a run except the checkpoint, or ErrNotFound.
 	History(ctx context.Context, account, run string) (History, error)
 
-	// Size says how much there is.
+	// Size returns how much data is stored.
 	Size(ctx context.Context) (Size, error)
 
-	// Vacuum gives the room of what was deleted back, as far as the database can while others use it.
+	// Vacuum returns the space of deleted data to the system, as far as the database can do this
+	// while it is in use.
 	Vacuum(ctx context.Context) error
 
-	// Reseal hands sealed values of all accounts to a function, some at a time, and keeps what that returns in their place; nil keeps the
-	// value as it is. A value that was changed meanwhile stays as it is, too: whoever changed it sealed it anew. It returns where to
-	// go on, or "" at the end. Nothing but the bytes of the values changes.
-	Reencrypt(ctx context.Context, after string, limit int, reseal func(SealedValue) ([]byte, error)) (next string, err error)
+	// Reencrypt passes sealed values of all accounts to a function, some per call, and stores the
+	// values that it returns; nil keeps a value. A value that was changed in between is kept,
+	// because the writer used the new key. Reencrypt returns the cursor for the next call, or "" at
+	// the end. It changes nothing but the bytes of the values.
+	Reencrypt(ctx context.Context, after string, limit int, reencrypt func(SealedValue) ([]byte, error)) (next string, err error)
 
-	// Once keeps a value under a name, unless there is one already, and returns the one that is kept.
+	// PutIfAbsent stores a value under a name unless there is one, and returns the stored value.
 	PutIfAbsent(ctx context.Context, name string, value []byte) ([]byte, error)
 }
 
-// History is everything that is known of a run.
+// History is everything that is stored about a run, except its checkpoint.
 type History struct {
 	Run        Run
 	Interrupts []Interrupt
@@ -56,57 +60,60 @@ type History struct {
 	Documents  []Document // by kind and id
 }
 
-// Resume is a resume id and what it was answered with.
+// Resume is a resume id with its receipt.
 type Resume struct {
 	Actor, ID, BodyDigest string
 	Receipt               DecisionReceipt
 }
 
-// Size is how much there is.
+// Size is the amount of stored data.
 type Size struct {
-	// Bytes is what the database takes, Free how much of that is unused. Free is 0 where the database cannot say.
+	// Bytes is the size of the database. Free is the unused part of it, or 0 if unknown.
 	Bytes, Free int64
-	// Rows counts the rows of each table, perhaps as an estimate.
+	// Rows counts the rows of each table. Counts may be estimates.
 	Rows map[string]int64
 }
 
-// SealedValue is a sealed value and where it belongs.
+// SealedValue is a sealed value and its location.
 type SealedValue struct {
 	Account string
 	Field   SealedField
-	// ID is that of the run, of the interrupt, of the paper, or the name given to Once; Part that of a part of a checkpoint, or a paper's kind.
+	// ID is the id of the run, interrupt or document, or the name given to PutIfAbsent. Part is the
+	// name of a checkpoint part, or the kind of a document.
 	ID, Part string
 	Data     []byte
 }
 
-// SealedField is what a sealed value is.
+// SealedField names the field that a sealed value is stored in.
 type SealedField string
 
-// What is sealed. The comment says whose id stands with it.
+// The sealed fields. The comment says which id identifies the value.
 const (
-	SealedRef        SealedField = "ref"     // the run's
-	SealedInput      SealedField = "input"   // the run's
-	SealedOutcome    SealedField = "outcome" // the run's, also for the outcome of a resume, where that is kept apart
-	SealedPart       SealedField = "part"    // the run's, with the name of the part
-	SealedData       SealedField = "data"    // the interrupt's
-	SealedAnswer     SealedField = "answer"  // the interrupt's
-	SealedReceipt    SealedField = "receipt" // the interrupt's, of all effects
-	SealedDocument   SealedField = "paper"   // the paper's, with its kind as the part
-	SealedNamedValue SealedField = "once"    // the name
+	SealedRef        SealedField = "ref"     // run
+	SealedInput      SealedField = "input"   // run
+	SealedOutcome    SealedField = "outcome" // run, also for the outcome of a resume that is stored separately
+	SealedPart       SealedField = "part"    // run, with the name of the part
+	SealedData       SealedField = "data"    // interrupt
+	SealedAnswer     SealedField = "answer"  // interrupt
+	SealedReceipt    SealedField = "receipt" // interrupt, for all of its effects
+	SealedDocument   SealedField = "paper"   // document, with its kind as the part
+	SealedNamedValue SealedField = "once"    // name
 )
 
-// WriteChecker is a store that knows whether this process may write to it. Others find out when they do.
+// WriteChecker is implemented by stores that can tell whether this process may write.
 type WriteChecker interface {
-	// WriteChecker returns nil if it may, or says why not. It writes nothing.
+	// CheckWritable returns nil if the process may write, or the reason why not. It writes nothing.
 	CheckWritable(ctx context.Context) error
 }
 
-// DigestCheckpoints are checkpoints that can be read without their bytes, for whoever has the bytes from elsewhere.
+// DigestCheckpoints is implemented by stores that can return a checkpoint without its bytes, for
+// callers that have the bytes in a cache.
 type DigestCheckpoints interface {
 	Checkpoints
-	// CheckpointDigests returns the newest checkpoint with the SHA-256 of each part, or ErrNotFound.
+	// Digests returns the version of the newest checkpoint with the SHA-256 of each part, or
+	// ErrNotFound.
 	Digests(ctx context.Context, key Key) (CheckpointDigests, error)
-	// Parts returns some parts of a version, or ErrStale if that is not the newest any more.
+	// LoadParts returns some parts of a version, or ErrStale if it is not the newest version.
 	LoadParts(ctx context.Context, key Key, version int64, names []string) (map[string][]byte, error)
 }
 

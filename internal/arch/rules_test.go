@@ -1,158 +1,160 @@
 package arch
 
-// module is the path that this module's packages start with. In the tables a package is written without it, "." is the
-// root package, and a trailing "/..." stands for a whole subtree. A package's own row counts, or else the one with the longest
-// matching pattern.
+// module is the import path prefix of this module. The tables leave it out; "." is the root
+// package, and a trailing "/..." covers a whole subtree. A package's own row applies, or else the
+// row with the longest matching pattern.
 const module = "github.com/fermata-go/fermata"
 
-// Patterns for those that stand above everything else.
+// Patterns for packages in the top layer.
 const (
 	anyPublic  = "<public>" // every package that a user of the module could import too
 	anyPackage = "..."
 )
 
-// A floor says what one package may import of this module.
+// A layer lists the packages of this module that one package may import.
 type layer struct {
 	pkg string
 	may []string
 	why string
 }
 
-// layers is the house plan, from the ground up. A row may name only itself and rows before it: imports point down.
+// layers lists the packages from the bottom up. A row may name only itself and rows before it:
+// imports point down.
 var layers = []layer{
-	{"internal/...", may("internal/..."), "what no user may import; the vocabulary itself uses it, so it cannot know the vocabulary"},
-	{".", may("internal/..."), "the vocabulary: everything stands on it, so it stands on nothing"},
+	{"internal/...", may("internal/..."), "not importable by users; the root package uses it, so it cannot import the root package"},
+	{".", may("internal/..."), "the vocabulary that every other package uses, so it depends on nothing else"},
 
-	{"store", may(".", "internal/..."), "the port behind which state is kept; it knows no engine, so that any engine may use it"},
-	{"store/memory", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
-	{"store/internal/booktest", may("store"), "books for the tests of single stores, written through the port"},
-	{"store/internal/proxytest", may(), "a network for the tests of stores, which knows nothing of them"},
-	{"store/storetest", may("store", "store/memory", "internal/..."), "the suite sees a store only through the port, as the engine does, and compares it with the reference"},
-	{"store/sqlite", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
-	{"store/postgres", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
-	{"store/redis", may("store", "internal/..."), "an implementation knows its port and no other implementation"},
+	{"store", may(".", "internal/..."), "the storage port; it does not know the engine, so any engine can use it"},
+	{"store/memory", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
+	{"store/internal/fixture", may("store"), "test data for the stores, written through the port"},
+	{"store/internal/proxytest", may(), "a network proxy for store tests; independent of the stores"},
+	{"store/storetest", may("store", "store/memory", "internal/..."), "the suite uses a store only through the port and compares it with the reference"},
+	{"store/sqlite", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
+	{"store/postgres", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
+	{"store/redis", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
 
-	{"drawing", may(".", "internal/..."), "shows graphs, whoever has them: it knows no engine"},
-	{"graph", may(".", "store", "drawing", "internal/..."), "the engine saves through the store's port and never learns which store it is"},
-	{"gate", may(".", "graph", "internal/..."), "approval nodes are ordinary nodes: what they need, an author's own node can have too"},
-	{"tool", may(".", "graph", "internal/..."), "a tool works without an agent and without a model"},
-	{"agent", may(".", "store", "graph", "tool", "internal/..."), "agents are built on graphs, so they hold and resume as graphs do"},
-	{"agent/...", may(".", "tool", "agent", "internal/..."), "a model, a vendor's or a scripted one, knows the agent's port and not the engine"},
+	{"drawing", may(".", "internal/..."), "draws graphs of any engine, so it depends on none"},
+	{"graph", may(".", "store", "drawing", "internal/..."), "the engine saves through the store port and does not know the implementation"},
+	{"gate", may(".", "graph", "internal/..."), "approval nodes are ordinary nodes and use only what user nodes can use"},
+	{"tool", may(".", "graph", "internal/..."), "tools work without an agent and without a model"},
+	{"agent", may(".", "store", "graph", "tool", "internal/..."), "agents are built on graphs, so they hold and resume like graphs"},
+	{"agent/...", may(".", "tool", "agent", "internal/..."), "a model adapter depends on the agent port, not on the engine"},
 
-	{"provider", may(".", "store", "drawing", "internal/..."), "the port to whatever executes runs; our own engine is one provider among others"},
-	{"provider/providertest", may(".", "store", "provider"), "the suite sees a provider only through the port, as the executor does"},
-	{"provider/inproc", may(".", "store", "graph", "gate", "tool", "agent", "provider", "internal/..."), "the one provider that is our own engine"},
-	{"provider/...", may(".", "store", "provider", "internal/..."), "an adapter speaks its peer's protocol and knows nothing of our engine"},
+	{"provider", may(".", "store", "drawing", "internal/..."), "the port to engines that execute runs; our engine is one provider of several"},
+	{"provider/providertest", may(".", "store", "provider"), "the suite uses a provider only through the port, like the executor"},
+	{"provider/inproc", may(".", "store", "graph", "gate", "tool", "agent", "provider", "internal/..."), "the provider that runs our own engine"},
+	{"provider/...", may(".", "store", "provider", "internal/..."), "an adapter implements its peer's protocol and does not depend on our engine"},
 
-	{"desk/hours", may(), "when people are at work is a matter of clocks and calendars alone"},
-	{"desk/quorum", may(), "counting people needs to know nothing of what they decide"},
-	{"desk", may(".", "desk/hours", "desk/quorum", "internal/..."), "pure rules: requests and decisions depend neither on who keeps them nor on who executes"},
-	{"desk/routefile", may("desk", "desk/hours", "internal/..."), "reads routes; the rules themselves know no file format"},
-	{"policy/internal/...", may("internal/..."), "how rules are read from a file, apart from what they mean"},
-	{"policy", may(".", "policy/internal/...", "store", "internal/..."), "rules are judged without a run, so they can be simulated and explained"},
-	{"policy/...", may("policy", "policy/internal/...", "internal/..."), "grants, replays and test cases are told by rules and decisions, never the other way round"},
-	{"audit", may(".", "store", "internal/..."), "the record must be verifiable without the parts that it records"},
-	{"audit/audittest", may("audit"), "the suite sees a log only through the port, and compares it with the reference"},
-	{"analytics", may(".", "store", "internal/..."), "questions to the stored history; asking them runs nothing"},
-	{"dialog", may(".", "store", "internal/..."), "speaks to an end user on behalf of any agent, so it knows none of them"},
+	{"desk/hours", may(), "business hours depend only on clocks and calendars"},
+	{"desk/quorum", may(), "counting votes does not depend on what is decided"},
+	{"desk", may(".", "desk/hours", "desk/quorum", "internal/..."), "pure rules: requests and decisions depend on neither storage nor execution"},
+	{"desk/routefile", may("desk", "desk/hours", "internal/..."), "parses route files; the rules do not depend on a file format"},
+	{"policy/internal/...", may("internal/..."), "parsing of rule files, separate from evaluation"},
+	{"policy", may(".", "policy/internal/...", "store", "internal/..."), "rules are evaluated without a run, so they can be simulated and explained"},
+	{"policy/...", may("policy", "policy/internal/...", "internal/..."), "grants, replays and test cases use the rules, never the other way round"},
+	{"audit", may(".", "store", "internal/..."), "the audit log must be verifiable without the packages that it records"},
+	{"audit/audittest", may("audit"), "the suite uses a log only through the port and compares it with the reference"},
+	{"analytics", may(".", "store", "internal/..."), "read-only reports over the stored history"},
+	{"dialog", may(".", "store", "internal/..."), "talks to end users on behalf of any agent, so it depends on none"},
 
-	{"executor", may(".", "store", "provider", "desk", "policy", "policy/...", "audit", "analytics", "internal/..."), "the only writer of run status; providers come to it through the port"},
+	{"executor", may(".", "store", "provider", "desk", "policy", "policy/...", "audit", "analytics", "internal/..."), "the only writer of run status; it uses providers through the port"},
 
-	{"api", may(".", "drawing"), "the words of the HTTP API, for both of its ends"},
-	{"client", may(".", "api", "analytics", "internal/..."), "a program that speaks to a server needs nothing of the server, but for the words of its reports"},
+	{"api", may(".", "drawing"), "the types of the HTTP API, for the server and its clients"},
+	{"client", may(".", "api", "analytics", "internal/..."), "a client does not depend on the server, except for the types of reports"},
 
-	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders the request row and votes on it"},
-	{"web", may(".", "store", "executor", "desk", "internal/..."), "the inbox is a view of the request row, like any channel"},
-	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another door to the same executor"},
-	{"server", may(".", "api", "store", "provider", "executor", "desk", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "joins the doors to the executor; which provider and which store stand behind it is said in cmd"},
+	{"channel/...", may(".", "store", "executor", "desk", "internal/...", "channel/..."), "a channel renders requests and sends votes"},
+	{"web", may(".", "store", "executor", "desk", "internal/..."), "the inbox is a view of requests, like any channel"},
+	{"mcp", may(".", "store", "executor", "desk", "internal/..."), "another protocol for the same executor"},
+	{"server", may(".", "api", "store", "provider", "executor", "desk", "policy", "policy/...", "audit", "analytics", "dialog", "web", "mcp", "channel/...", "internal/..."), "connects the protocols to the executor; cmd chooses providers and stores"},
 
-	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "graphs for the demo are written as a user would write them; one provider gives up"},
-	{"app/config", may("internal/..."), "settings are read and checked without the parts that they are for"},
-	{"app/tui", may(".", "drawing", "api", "client", "internal/..."), "the inbox in a terminal is one more client: what it knows, it knows from the API"},
-	{"app", may(anyPackage), "the program with all its commands, in a package of its own so that users can build it with graphs of theirs"},
+	{"app/sample", may(".", "graph", "provider", "provider/inproc"), "demo graphs, written like user code, and a provider that fails"},
+	{"app/config", may("internal/..."), "settings are read and validated without the packages they configure"},
+	{"app/tui", may(".", "drawing", "api", "client", "internal/..."), "the terminal inbox is an API client"},
+	{"app", may(anyPackage), "the program with all commands, importable so that users can add their own graphs"},
 
-	{"examples/...", may(anyPublic, "examples/..."), "an example shows what a user can do, so it has what a user has; programs cannot be imported, so what examples share is examples/console"},
-	{"deploy/...", may(), "what an image needs beside the program, and knows nothing of it"},
-	{"cmd/...", may(anyPackage), "wires everything together and is imported by nobody"},
+	{"examples/...", may(anyPublic, "examples/..."), "examples use only public packages; programs cannot be imported, so shared code is in examples/console"},
+	{"deploy/...", may(), "additional programs for container images, independent of Fermata"},
+	{"cmd/...", may(anyPackage), "wires everything together; no package imports it"},
 }
 
-// A need is a third-party module that one package may import.
+// A dependency is a third-party module that one package may import.
 type dependency struct {
 	pkg    string
 	module string
 	why    string
 }
 
-// dependencies lists every third-party module outside of tests. Whoever imports Fermata gets these along with it.
+// dependencies lists every third-party module outside of tests. Importers of Fermata get them too.
 var dependencies = []dependency{
-	{"internal/...", "github.com/google/jsonschema-go", "the root package may need it, so what the root package is built from may too"},
-	{"internal/box", "github.com/klauspost/compress", "what is sealed cannot be made smaller any more, so it is before; the standard library has no zstd"},
+	{"internal/...", "github.com/google/jsonschema-go", "the root package may import it, so the packages below it may too"},
+	{"internal/seal", "github.com/klauspost/compress", "encrypted data cannot be compressed, so it is compressed before; the standard library has no zstd"},
 	{".", "github.com/google/jsonschema-go", "a kind derives the schemas of its question and its answer from Go types"},
-	{"graph", "github.com/google/jsonschema-go", "answers are checked against their kind before anything runs"},
+	{"graph", "github.com/google/jsonschema-go", "answers are validated against their kind before anything runs"},
 	{"gate", "github.com/google/jsonschema-go", "a gate's question and answer are kinds"},
-	{"tool", "github.com/google/jsonschema-go", "a tool tells the model the schema of its arguments"},
-	{"agent", "github.com/google/jsonschema-go", "an agent hands the schemas of its tools to the model"},
-	{"desk", "github.com/google/jsonschema-go", "a decision's answer is checked against the kind's schema"},
+	{"tool", "github.com/google/jsonschema-go", "a tool passes the schema of its arguments to the model"},
+	{"agent", "github.com/google/jsonschema-go", "an agent passes the schemas of its tools to the model"},
+	{"desk", "github.com/google/jsonschema-go", "the answer of a decision is validated against the schema of its kind"},
 
 	{"internal/yamlfile", "go.yaml.in/yaml/v3", "routes and groups are written in YAML"},
-	{"internal/awake", "golang.org/x/sys", "the clocks of the system, of which the standard library has two"},
+	{"internal/suspend", "golang.org/x/sys", "system clocks that the standard library does not expose"},
 
-	{"agent/openai", "github.com/openai/openai-go/v3", "the vendor's own client: it follows the wire protocol, so that we need not"},
-	{"agent/anthropic", "github.com/anthropics/anthropic-sdk-go", "the vendor's own client: it follows the wire protocol, so that we need not"},
+	{"agent/openai", "github.com/openai/openai-go/v3", "the vendor's client implements the wire protocol"},
+	{"agent/anthropic", "github.com/anthropics/anthropic-sdk-go", "the vendor's client implements the wire protocol"},
 
 	{"store/sqlite", "modernc.org/sqlite", "SQLite in pure Go: the binary stays static and builds without a C compiler"},
-	{"store/postgres", "github.com/jackc/pgx/v5", "PostgreSQL in pure Go, with its own protocol: pipelines, cancel requests and error codes that database/sql hides"},
-	{"store/redis", "github.com/redis/go-redis/v9", "the client that everybody knows; it reconnects, pools and pipelines"},
-	{"server", "github.com/danielgtaylor/huma/v2", "OpenAPI 3.1 from the code, with validation that names every wrong field"},
-	{"server", "github.com/prometheus/client_golang", "metrics as everybody collects them"},
-	{"server", "golang.org/x/time", "a token bucket that is right"},
-	{"server", "github.com/coreos/go-oidc/v3", "ID tokens are checked by code that many others rely on"},
+	{"store/postgres", "github.com/jackc/pgx/v5", "PostgreSQL in pure Go, with pipelines, cancel requests and error codes that database/sql hides"},
+	{"store/redis", "github.com/redis/go-redis/v9", "the standard Redis client, with reconnects, pooling and pipelines"},
+	{"server", "github.com/danielgtaylor/huma/v2", "OpenAPI 3.1 from the code, with validation errors per field"},
+	{"server", "github.com/prometheus/client_golang", "Prometheus metrics"},
+	{"server", "golang.org/x/time", "token bucket rate limiter"},
+	{"server", "github.com/coreos/go-oidc/v3", "widely used ID token verification"},
 	{"server", "golang.org/x/oauth2", "the authorization code flow with PKCE"},
 	{"app", "github.com/alecthomas/kong", "a command line as structs: help texts, environment and completion from one place"},
-	{"app", "go.opentelemetry.io/otel", "traces are sent to a collector if the settings name one: the API, as the executor has it"},
+	{"app", "go.opentelemetry.io/otel", "traces are sent to a collector if the settings name one; this is the API"},
 	{"app", "go.opentelemetry.io/otel/trace", "the same"},
-	{"app", "go.opentelemetry.io/otel/sdk", "collects the spans, picks and batches them"},
-	{"app", "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", "sends them as every collector takes them"},
-	{"app/config", "go.yaml.in/yaml/v3", "settings are YAML; the nodes know their lines, so that mistakes can be shown where they are"},
-	{"app/tui", "charm.land/bubbletea/v2", "the event loop, the keys and the renderer of a terminal program, on every platform"},
-	{"app/tui", "charm.land/lipgloss/v2", "colours that go with the terminal, and how wide a character is"},
-	{"app/tui", "github.com/charmbracelet/x/term", "tells a terminal from a pipe"},
-	{"executor", "go.opentelemetry.io/otel", "runs are drawn for those who look at traces; the API alone, which does nothing by itself"},
+	{"app", "go.opentelemetry.io/otel/sdk", "collects, samples and batches spans"},
+	{"app", "go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp", "sends spans over OTLP"},
+	{"app/config", "go.yaml.in/yaml/v3", "settings are YAML; nodes have line numbers for error messages"},
+	{"app/tui", "charm.land/bubbletea/v2", "event loop, key input and rendering of a terminal program"},
+	{"app/tui", "charm.land/lipgloss/v2", "terminal colours and character widths"},
+	{"app/tui", "github.com/charmbracelet/x/term", "distinguishes a terminal from a pipe"},
+	{"executor", "go.opentelemetry.io/otel", "spans for runs; only the API, which does nothing by itself"},
 	{"executor", "go.opentelemetry.io/otel/trace", "the same"},
-	{"server", "go.opentelemetry.io/otel", "requests are parts of the callers' traces"},
+	{"server", "go.opentelemetry.io/otel", "HTTP requests join the traces of their callers"},
 	{"server", "go.opentelemetry.io/otel/trace", "the same"},
 	{"policy", "cel.dev/cel-go", "policies are written in CEL"},
-	{"policy/internal/...", "go.yaml.in/yaml/v3", "rules stand in YAML files; its nodes know their lines, so that mistakes can be shown where they are"},
+	{"policy/internal/...", "go.yaml.in/yaml/v3", "rules are YAML; nodes have line numbers for error messages"},
 	{"audit", "golang.org/x/mod", "checkpoints of the chain are signed notes and tile logs (sumdb/note, sumdb/tlog)"},
 
-	{"examples/dataagent", "modernc.org/sqlite", "its agent works on a real database; the store's driver is linked anyway"},
+	{"examples/dataagent", "modernc.org/sqlite", "its agent uses a real database; the driver of the store is linked anyway"},
 
-	{"internal/oidctest", "github.com/golang-jwt/jwt/v5", "test support: signs the tokens of a provider, with another library than the one that checks them"},
-	{"internal/pgtest", "github.com/jackc/pgx/v5", "test support: makes a database for each test"},
+	{"internal/oidctest", "github.com/golang-jwt/jwt/v5", "test support: signs tokens with another library than the one that verifies them"},
+	{"internal/pgtest", "github.com/jackc/pgx/v5", "test support: creates a database for each test"},
 	{"store/storetest", "pgregory.net/rapid", "test support: the port's rules are checked as properties"},
-	{"store/storetest", "github.com/google/go-cmp", "test support: says what differs"},
+	{"store/storetest", "github.com/google/go-cmp", "test support: prints differences"},
 }
 
-// A testSupport row names a package which is no test but may import testing.
+// A testSupport row names a non-test package that may import testing.
 type testSupport struct {
 	pkg string
 	why string
 }
 
-// testSupports are the exceptions to: what a program links must not register test flags or take a *testing.T.
+// testSupports lists the exceptions to the rule that code linked into a program must neither
+// register test flags nor use *testing.T.
 var testSupports = []testSupport{
-	{"agent/internal/modeltest", "a service that fails the test if it is asked too often"},
-	{"internal/golden", "compares with golden files, and knows the flag that writes them"},
-	{"internal/oidctest", "gives each test an OpenID provider of its own, which fails the test if a client breaks the rules"},
-	{"internal/pgtest", "gives each test a database of its own and fails the test if there is no PostgreSQL"},
-	{"internal/redistest", "gives each test a Redis of its own and fails the test if there is none"},
-	{"internal/testserver", "starts a test again in a process that ends badly, and wants its servers gone"},
-	{"store/internal/booktest", "writes books of runs for the tests of single stores"},
-	{"store/internal/proxytest", "gives a test a network of its own, which ends with it"},
-	{"store/storetest", "the suite that every store passes is called from the store's own tests"},
-	{"audit/audittest", "the suite that every audit log passes is called from the store's own tests"},
-	{"provider/providertest", "the suite that every provider passes is called from the provider's own tests"},
-	{"examples/console/consoletest", "tells the story of every agent example, with real processes; only their tests call it"},
+	{"agent/internal/modeltest", "a model service that fails the test after too many calls"},
+	{"internal/golden", "compares with golden files and defines the -update flag"},
+	{"internal/oidctest", "an OpenID provider per test that fails the test if a client violates the protocol"},
+	{"internal/pgtest", "a PostgreSQL database per test; fails the test if there is no PostgreSQL"},
+	{"internal/redistest", "a Redis server per test; fails the test if there is no Redis"},
+	{"internal/testserver", "runs a test in a process that crashes and checks that its servers are gone"},
+	{"store/internal/fixture", "writes test data for the stores"},
+	{"store/internal/proxytest", "a network proxy that ends with the test"},
+	{"store/storetest", "the store conformance suite, called from the tests of each store"},
+	{"audit/audittest", "the audit log conformance suite, called from the tests of each log"},
+	{"provider/providertest", "the provider conformance suite, called from the tests of each provider"},
+	{"examples/console/consoletest", "runs the agent examples as real processes; only their tests call it"},
 }
 
 func may(patterns ...string) []string { return patterns }

@@ -19,8 +19,9 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// An API key is "fermata_" with the id of the key, a secret, and a checksum, so that scanners can tell one from any other text without asking
-// us. What is kept is the hash of the secret: it has 160 bits, so a fast hash will do.
+// An API key is "fermata_" with the id of the key, a secret, and a checksum, so that secret
+// scanners recognize it without a lookup. The store keeps the hash of the secret: it has 160 bits,
+// so a fast hash is sufficient.
 //
 //	fermata_ + id (16 characters) + secret (32 characters) + checksum (7 characters)
 const (
@@ -34,13 +35,14 @@ const (
 
 var alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// NewKey makes an API key: what its user gets, once, and what is kept of it.
+// NewKey creates an API key. It returns the key, which is shown to its user once, and the
+// credential to store.
 func NewKey(account, name string, role Role, expires time.Time) (key string, kept store.Credential, err error) {
 	if !slices.Contains(Roles, role) {
-		return "", kept, fmt.Errorf("server: %q is no role; there are %v", role, Roles)
+		return "", kept, fmt.Errorf("server: unknown role %q; the roles are %v", role, Roles)
 	}
 	if account == "" || name == "" {
-		return "", kept, errors.New("server: a key needs an account and a name")
+		return "", kept, errors.New("server: an API key needs an account and a name")
 	}
 	var raw [idBytes + secretBytes]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -51,7 +53,7 @@ func NewKey(account, name string, role Role, expires time.Time) (key string, kep
 	return keyPrefix + id + secret + checksum(id+secret), kept, nil
 }
 
-// IsSession reports whether an id is that of a session of somebody's browser, and not of an API key: the ids of those are of another form.
+// IsSession reports whether an id belongs to a browser session and not to an API key.
 func IsSession(id string) bool { return strings.HasPrefix(id, sessionIDKind+"_") }
 
 func hashOf(secret string) []byte {
@@ -65,7 +67,7 @@ func checksum(text string) string {
 	return alphabet.EncodeToString(sum[:])
 }
 
-// parseKey takes a key apart. What is none is told from what is, without a look into the store.
+// parseKey splits a key into id and secret. Malformed keys are recognized without a store lookup.
 func parseKey(key string) (id, secret string, ok bool) {
 	rest, ok := strings.CutPrefix(key, keyPrefix)
 	if !ok || len(rest) != idLength+secretLength+sumLength {
@@ -75,7 +77,7 @@ func parseKey(key string) (id, secret string, ok bool) {
 	return body[:idLength], body[idLength:], checksum(body) == sum
 }
 
-// Keys authenticates by API keys. A key that was revoked is refused at once.
+// Keys returns an Authenticator for API keys. A revoked key is rejected at once.
 func Keys(credentials store.Credentials) Authenticator {
 	return AuthenticatorFunc(func(r *http.Request) (Principal, error) {
 		id, secret, ok := parseKey(bearerToken(r))
@@ -101,7 +103,7 @@ func checkCredential(ctx context.Context, credentials store.Credentials, id, sec
 	return Principal{Account: c.Account, ID: c.Name, Roles: []Role{Role(c.Role)}, Auth: Auth{Method: MethodAPIKey, Credential: c.ID, Strength: desk.AuthToken, Until: c.Expires}}, nil
 }
 
-// bearerToken is the token of a request.
+// bearerToken returns the bearer token of a request.
 func bearerToken(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -110,7 +112,7 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// firstOf authenticates by the first of several ways that knows the caller.
+// firstOf authenticates with the first authenticator that recognizes the caller.
 func firstOf(ways ...Authenticator) Authenticator {
 	return AuthenticatorFunc(func(r *http.Request) (Principal, error) {
 		for _, way := range ways {

@@ -41,7 +41,7 @@ func TestKeys_AuthenticateUntilRevoked(t *testing.T) {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	if strings.Contains(string(kept.Hash), key) {
-		t.Error("the key itself is kept")
+		t.Error("the key itself is stored")
 	}
 	if err := s.RevokeCredential(t.Context(), "acme", kept.ID, store.Writes{}); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestNewKey_InvalidInputIsAnError(t *testing.T) {
 	}
 }
 
-// A session is told from a key by its id, and only so: its name and role are those of the person.
+// Only its id distinguishes a session from a key: its name and role are those of the person.
 func TestKeys_SessionIDIsNotAKey(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	p.key("acme", server.RoleApprover)

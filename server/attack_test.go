@@ -26,8 +26,9 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// attack is a server under attack: by requests that are made of its document, and by bytes that are no requests. Meanwhile a guest starts runs and
-// decides them, and something lies there that belongs to nobody who attacks.
+// attack is a server under random load: generated requests, and bytes that are not requests. At the
+// same time a legitimate client starts runs and decides them, and a guarded account has data that
+// the attackers must not see.
 type attack struct {
 	*site
 	address    string
@@ -38,12 +39,14 @@ type attack struct {
 
 const (
 	attackers = 32
-	// attackRequests is how many come before everything is looked at, and taken away: what they started would fill the memory.
+	// attackRequests is how many requests are sent before the state is checked and deleted: their
+	// runs would fill the memory.
 	attackRequests = 5_000
 )
 
-// TestProperty_RandomAttack: no answer is our mistake, no attacker sees or changes what is somebody else's, a guest is served all the time, and when they have
-// gone nothing is left of them. In a soak ten million come, or as many as the tests have time for.
+// TestProperty_RandomAttack: no response is an internal error, no attacker sees or changes data of
+// others, a legitimate client is always served, and afterwards nothing is left over. A soak run
+// sends ten million requests, or as many as there is time for.
 func TestProperty_RandomAttack(t *testing.T) {
 	count, deadline := 2_000, time.Time{}
 	if testing.Short() {
@@ -57,7 +60,7 @@ func TestProperty_RandomAttack(t *testing.T) {
 	}
 	s := openAttack(t)
 	kept := s.checkInvariants()
-	s.run(min(count, 1_000), 1) // whoever comes first fills caches and pools
+	s.run(min(count, 1_000), 1) // the first requests fill caches and pools
 	s.waitIdle()
 	before := s.footprint()
 	done := 0
@@ -66,7 +69,7 @@ func TestProperty_RandomAttack(t *testing.T) {
 		s.run(n, seed)
 		done += n
 		if now := s.checkInvariants(); now != kept {
-			t.Fatalf("what is nobody's business was\n%s\nand is\n%s", kept, now)
+			t.Fatalf("the guarded data was\n%s\nand is\n%s", kept, now)
 		}
 		if seed%20 == 0 {
 			s.waitIdle()
@@ -75,19 +78,20 @@ func TestProperty_RandomAttack(t *testing.T) {
 	}
 	s.waitIdle()
 	after := s.footprint()
-	t.Logf("%d requests of the document (%d more could not be sent), %d that are none; the guest came %d times; before %v, after %v",
+	t.Logf("%d generated requests (%d more could not be sent), %d raw ones; the legitimate client had %d; before %v, after %v",
 		s.sent.requests.Load(), s.sent.unsendable.Load(), s.sent.wires.Load(), s.legitimate.Load(), before, after)
 	if after.files > before.files+5 || after.heap > before.heap+before.heap/10+4<<20 {
-		t.Error("something is left of them")
+		t.Error("something is left over")
 	}
 	if s.sent.wires.Load() == 0 || s.legitimate.Load() == 0 {
-		t.Error("somebody did not come")
+		t.Error("a client was not served")
 	}
 }
 
 func openAttack(t *testing.T) *attack {
 	s := new(attack)
-	kept, err := sqlite.Open(filepath.Join(t.TempDir(), "siege.db")) // the audit log stays, and it must not count as what is left of them
+	// the audit log stays, and must not count as a leak
+	kept, err := sqlite.Open(filepath.Join(t.TempDir(), "siege.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +117,12 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// idleLimitListener is what belongs to nobody who attacks: all that its account can see.
+// checkInvariants returns all that the guarded account can see.
 func (s *attack) checkInvariants() (seen string) {
 	s.Helper()
 	const run = `{"graphId":"inproc:content-review","stateKey":"crown","input":{"topic":"jewels"}}`
 	for _, got := range []answer{
-		s.chat("agent@guarded", run), // it is there from the first time on
+		s.chat("agent@guarded", run), // it exists from the first time on
 		s.call("auditor@guarded", "GET", "/api/v1/runs", ""), s.call("auditor@guarded", "GET", "/api/v1/requests", ""), s.call("auditor@guarded", "GET", "/api/v1/audit", ""),
 	} {
 		if got.status != 200 {
@@ -129,7 +133,8 @@ func (s *attack) checkInvariants() (seen string) {
 	return seen
 }
 
-// attack lets so many come, and a guest, and waits until all have gone and what they did is forgotten.
+// run sends requests and runs a legitimate client, and waits until all have ended and their data is
+// deleted.
 func (s *attack) run(count int, seed uint64) {
 	s.Helper()
 	words := s.words()
@@ -151,7 +156,7 @@ func (s *attack) run(count int, seed uint64) {
 	}
 }
 
-// words are texts that mean something to the server, ids among them.
+// words are texts with a meaning for the server, including ids.
 func (s *attack) words() []string {
 	s.Helper()
 	list := []string{"a", "b", "a/b", "crown", "inproc:content-review", "inproc:clerk", "external:request", "1", "2", "pending", "all"}
@@ -193,10 +198,10 @@ func (s *attack) attacker(r *rand.Rand, words []string) {
 	}
 }
 
-// send sends a request as a client does, and reads what a client would; of a stream the first words.
+// send sends a request and reads the response; of a stream the first data.
 func (s *attack) send(transport *http.Transport, request *http.Request, foreign string) {
 	response, err := transport.RoundTrip(request)
-	if err != nil { // no client can send that, or the server hung up on it
+	if err != nil { // no client can send that, or the server has disconnected
 		if errors.Is(err, context.DeadlineExceeded) {
 			s.Errorf("%s %s: no answer", request.Method, request.URL)
 		}
@@ -213,13 +218,14 @@ func (s *attack) send(transport *http.Transport, request *http.Request, foreign 
 	} else if text, err = io.ReadAll(response.Body); err != nil {
 		s.Errorf("%s %s: %v", request.Method, request.URL, err)
 	}
-	busy := response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != "" // claimsFor else is at it
+	// another call is running
+	busy := response.StatusCode == http.StatusServiceUnavailable && response.Header.Get("Retry-After") != ""
 	if response.StatusCode >= 500 && !busy || bytes.Contains(text, []byte(canary+"-"+foreign)) || bytes.Contains(text, []byte("jewels")) {
 		s.Errorf("%s %s: %d %s", request.Method, request.URL, response.StatusCode, text)
 	}
 }
 
-// rawRequests are bytes that are no request, or not one, or not all of one.
+// rawRequests are bytes that are not a request, or several, or a part of one.
 var rawRequests = []string{
 	"", "\x00", "\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/0.9\r\n\r\n", "GET / HTTP/9.9\r\nHost: a\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
 	"GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET  /  HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n", "GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -232,18 +238,20 @@ var rawRequests = []string{
 	"POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", "POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n",
 	"POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n",
 	"POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=" + strings.Repeat("y", 9000) + "\r\n",
-	// One request that hides another, of somebody who is trusted.
+	// A request that smuggles another one of a trusted client.
 	"POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/v1/runs HTTP/1.1\r\nHost: a\r\n\r\n",
 	"POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\nG",
 	"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /api/v1/runs HTTP/1.1\r\nHost: a\r\n\r\nGET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n",
-	"POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", // and no more
+	// truncated
+	"POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
 }
 
-// wire sends bytes, sometimes with one changed, sometimes not all of them, and reads what is said to that.
+// sendRaw sends bytes, sometimes with one changed, sometimes not all of them, and reads the
+// response.
 func (s *attack) sendRaw(r *rand.Rand) {
 	c, err := net.Dial("tcp", s.address)
 	if err != nil {
-		s.Errorf("nobody is let in: %v", err)
+		s.Errorf("no connection is accepted: %v", err)
 		return
 	}
 	defer c.Close()
@@ -255,7 +263,7 @@ func (s *attack) sendRaw(r *rand.Rand) {
 	if len(bytes) > 0 && r.IntN(5) == 0 {
 		bytes = bytes[:r.IntN(len(bytes))]
 	}
-	c.Write(bytes) // the server may have hung up by now
+	c.Write(bytes) // the server may have disconnected by now
 	switch r.IntN(3) {
 	case 0:
 		c.(*net.TCPConn).SetLinger(0)
@@ -272,7 +280,7 @@ func (s *attack) sendRaw(r *rand.Rand) {
 		}
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
-		// These say what the protocol is, or that others are at it, not what went wrong.
+		// These are protocol errors or overload, not internal errors.
 		known := []int{http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusServiceUnavailable}
 		if code := response.StatusCode; code >= 500 && !slices.Contains(known, code) || strings.Contains(string(text), "jewels") {
 			s.Errorf("%q: %d %s", bytes, code, text)
@@ -280,18 +288,18 @@ func (s *attack) sendRaw(r *rand.Rand) {
 	}
 }
 
-// trackedConn does what a server is for, until the others are over, and at least once.
+// legitimateClient starts and decides runs until the others have ended, and at least once.
 func (s *attack) legitimateClient(seed uint64, over <-chan struct{}) {
 	for n := 0; !s.Failed(); n++ {
 		key := fmt.Sprintf("guest-%d-%d", seed, n)
 		got := s.try(fmt.Sprintf(`{"graphId":"inproc:content-review","stateKey":%q,"input":{"topic":"tea"}}`, key))
 		if got.field("status") != "needs_input" {
-			s.Errorf("the guest's start: %+v", got)
+			s.Errorf("the legitimate start: %+v", got)
 			return
 		}
 		got = s.try(fmt.Sprintf(`{"stateKey":%q,"resumeId":%q,"resumeValue":{"action":"approve"}}`, key, key))
 		if got.field("status") != "completed" {
-			s.Errorf("the guest's decision: %+v", got)
+			s.Errorf("the legitimate decision: %+v", got)
 			return
 		}
 		s.legitimate.Add(1)
@@ -303,7 +311,7 @@ func (s *attack) legitimateClient(seed uint64, over <-chan struct{}) {
 	}
 }
 
-// try is a call that does not end the test, as it may come from anywhere.
+// try is a call that does not end the test, because it runs in any goroutine.
 func (s *attack) try(body string) answer {
 	response, err := http.DefaultClient.Do(s.request("admin@guest", "POST", "/api/v1/ai/chat", body))
 	if err != nil {
@@ -317,7 +325,7 @@ func (s *attack) try(body string) answer {
 	return answer{response.StatusCode, response.Header, string(text)}
 }
 
-// footprint is what this process holds.
+// footprint is the resource usage of this process.
 type footprint struct {
 	heap  uint64
 	files int
@@ -336,17 +344,17 @@ func (s *attack) footprint() (f footprint) {
 	return f
 }
 
-// quiet waits until nobody is left: no connection, and no goroutine that serves one.
+// waitIdle waits until there is no connection, and no goroutine that serves one.
 func (s *attack) waitIdle() {
 	s.Helper()
 	http.DefaultClient.CloseIdleConnections()
 	stacks := make([]byte, 4<<20)
-	s.until("nobody has a place", func() bool {
+	s.until("no permit is in use", func() bool {
 		working, waiting := s.server.Working()
 		requests, streams := s.server.InFlight()
 		return working+waiting+requests+streams == 0
 	})
-	s.until("nobody is served", func() bool {
+	s.until("no request is in flight", func() bool {
 		text := string(stacks[:runtime.Stack(stacks, true)])
 		return !slices.ContainsFunc(strings.Split(text, "\n\n"), func(one string) bool { return strings.Contains(one, "net/http.(*conn).serve(") })
 	})

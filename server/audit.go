@@ -11,22 +11,23 @@ import (
 )
 
 func (s *Server) registerAudit() {
-	signed := operation("list-checkpoints", http.MethodGet, api.Prefix+"/audit/checkpoints", "What was signed of the audit log of the account", RoleAuditor)
-	signed.Description = "Keep them: the log must extend each of them for ever. fermata audit verify --kept holds a log against what was kept."
+	signed := operation("list-checkpoints", http.MethodGet, api.Prefix+"/audit/checkpoints", "List the signed checkpoints of the audit log", RoleAuditor)
+	signed.Description = "Keep them outside the server: the log must extend each of them. fermata audit verify --kept compares a log with kept checkpoints."
 	huma.Register(s.api, signed, s.checkpoints)
-	findings := operation("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Where the audit log, the runs and what was done do not agree", RoleAuditor)
-	findings.Description = "It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call of an account is served at a time; after one that took long, the next may have to wait for up to a minute (503, Retry-After)."
+	findings := operation("audit-findings", http.MethodGet, api.Prefix+"/audit/findings", "Reconcile the audit log, the runs and the effects", RoleAuditor)
+	findings.Description = "The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. After a long one, the next call may be rejected for up to a minute (503, Retry-After)."
 	huma.Register(s.api, findings, s.findings)
 }
 
 type checkpointsInput struct {
-	After int64 `query:"after" minimum:"0" doc:"Only those that sign more records."`
-	Limit int   `query:"limit" minimum:"0" maximum:"1000" doc:"How many; 100 if not said."`
+	After int64 `query:"after" minimum:"0" doc:"Return only checkpoints that cover more records than this."`
+	Limit int   `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 100 by default."`
 }
 
 func (s *Server) checkpoints(ctx context.Context, in *checkpointsInput) (*struct{ Body api.Checkpoints }, error) {
 	size := pageSize(in.Limit)
-	list, public, err := s.config.Executor.AuditCheckpoints(ctx, principalOf(ctx).Account, in.After, size+1) // one more tells whether there is more
+	// one more shows whether there is a next page
+	list, public, err := s.config.Executor.AuditCheckpoints(ctx, principalOf(ctx).Account, in.After, size+1)
 	if err != nil {
 		return nil, problemOf(err)
 	}
@@ -41,10 +42,10 @@ func (s *Server) checkpoints(ctx context.Context, in *checkpointsInput) (*struct
 	return &struct{ Body api.Checkpoints }{out}, nil
 }
 
-// maxFindings is how many are told; all are counted.
+// maxFindings is how many findings a response lists; all are counted.
 const maxFindings = 1000
 
-// findings compares the books of the caller's account.
+// findings reconciles the records of the caller's account.
 func (s *Server) findings(ctx context.Context, _ *struct{}) (*struct{ Body api.Findings }, error) {
 	done, err := s.heavyRead(ctx)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestAudit_FindingsAreComputedOnRequest(t *testing.T) {
 	}
 }
 
-// What waits is counted by the kinds of this program. What others call their questions is their business.
+// Open requests are counted by the kinds of this program; other kinds are names that clients chose.
 func TestMetrics_CountOpenRequests(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
@@ -100,7 +100,8 @@ func TestMetrics_CountOpenRequests(t *testing.T) {
 	}
 }
 
-// What the check finds is counted by how soon somebody should look: an approval that came to nothing because its run was cancelled is told, and wakes nobody.
+// Findings are counted by severity: an approval without effect because its run was cancelled is
+// reported, but pages no operator.
 func TestMetrics_FindingsHaveSeverity(t *testing.T) {
 	kept := memory.NewStore(nil)
 	s := openWith(t, nil, func(c *executor.Config) { c.Store, c.Audit.CheckEvery = kept, time.Hour })
@@ -111,17 +112,17 @@ func TestMetrics_FindingsHaveSeverity(t *testing.T) {
 	if _, _, err := kept.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "x", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{By: "mallory"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.chat("agent@acme", startDemo) // the check goes through accounts that have a log
+	s.chat("agent@acme", startDemo) // the check covers accounts that have a log
 	s.e.StartWorkers()
 	s.until("it is counted", func() bool {
 		return strings.Contains(s.metrics(), `fermata_audit_findings{kind="run_not_approved",severity="page"} 1`+"\n")
 	})
 	if text := s.metrics(); !strings.Contains(text, `fermata_audit_findings{kind="run_not_approved",severity="info"} 0`+"\n") {
-		t.Errorf("it is counted elsewhere, too: %s", text)
+		t.Errorf("it is also counted elsewhere: %s", text)
 	}
 }
 
-// A question that nobody decides in time is stale, and counted as such.
+// A request that is not decided in time is stale, and counted as such.
 func TestMetrics_CountExpiredRequests(t *testing.T) {
 	s := openWith(t, nil, func(c *executor.Config) { c.RequestTimeout = time.Millisecond })
 	s.e.StartWorkers()

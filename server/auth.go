@@ -13,14 +13,14 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// Role is what a caller may do.
+// Role is a permission level of a caller.
 type Role string
 
 // The roles. Admins may do everything.
 const (
-	RoleAgent    Role = "agent"    // start runs, ask for decisions, read what becomes of them
-	RoleApprover Role = "approver" // decode requests and decide on them
-	RoleAuditor  Role = "auditor"  // decode everything, change nothing
+	RoleAgent    Role = "agent"    // start runs, create requests, read their results
+	RoleApprover Role = "approver" // read requests and decide them
+	RoleAuditor  Role = "auditor"  // read everything, change nothing
 	RoleAdmin    Role = "admin"
 )
 
@@ -35,56 +35,58 @@ func roleNames(roles []Role) []string {
 	return names
 }
 
-// Principal is who calls.
+// Principal is an authenticated caller.
 type Principal struct {
-	// Account is the tenant. Everything that a principal sees and does is within it.
+	// Account is the tenant. A principal sees and changes only data of its account.
 	Account string
-	// ID is who it is, as it stands in records: a person's subject, or the name of a key.
+	// ID identifies the principal in records: a person's subject, or the name of an API key.
 	ID string
-	// Name is what people call them, if anybody said so. Nothing goes by it.
+	// Name is the display name, if there is one. It has no effect on authorization.
 	Name  string
 	Roles []Role
-	// Auth is how they proved who they are.
+	// Auth says how the principal was authenticated.
 	Auth Auth
 }
 
-// Method is a way to prove who one is.
+// Method is an authentication method.
 type Method string
 
-// The ways to prove who one is.
+// The authentication methods.
 const (
 	MethodAPIKey Method = "key"   // an API key
-	MethodOIDC   Method = "oidc"  // a session of somebody who signed in at the identity provider
-	MethodToken  Method = "token" // a bearer token that the identity provider made for this API
-	MethodDev    Method = "dev"   // a session from a link that was printed on this machine
+	MethodOIDC   Method = "oidc"  // a session after sign-in at the identity provider
+	MethodToken  Method = "token" // a bearer token that the identity provider issued for this API
+	MethodDev    Method = "dev"   // a session from a development link printed on this machine
 )
 
-// Auth is how a principal proved who they are. The zero value says nothing about it.
+// Auth says how a principal was authenticated. The zero value means unknown.
 type Auth struct {
 	Method Method
-	// Credential is the id of the key or the session; "" if there is none.
+	// Credential is the id of the API key or session; "" if there is none.
 	Credential string
-	// AMR and ACR are how the identity provider made sure (the claims amr and acr), if it says so.
+	// AMR and ACR are the identity provider's amr and acr claims, if it sent them.
 	AMR []string
 	ACR string
-	// Strength is how much that is worth to policies which ask for a certain strength.
+	// Strength is the authentication strength that policies compare with their minimum.
 	Strength desk.Auth
-	// At is when the person was asked for a proof last; zero if nobody says.
+	// At is when the person last authenticated; zero if unknown.
 	At time.Time
-	// Until is when this ends by itself; zero if never.
+	// Until is when the credential expires; zero if never.
 	Until time.Time
 }
 
-// hardwareMethods are the methods (RFC 8176, and "fido" of Microsoft's provider) for which somebody needs a thing that cannot be copied.
+// hardwareMethods are the methods (RFC 8176, and "fido" of Microsoft's provider) that require a
+// device that cannot be copied.
 var hardwareMethods = []string{"hwk", "sc", "fido"}
 
-// strengthOf is what the word of an identity provider is worth. acr says what its classes stand for, if it has any; the stronger counts.
+// strengthOf maps the provider's claims to an authentication strength. acr maps the provider's
+// classes, if it has any; the stronger result wins.
 func (a Auth) strengthOf(acr map[string]desk.Auth) desk.Auth {
 	strength := desk.AuthSSO
 	switch {
 	case slices.ContainsFunc(a.AMR, func(m string) bool { return slices.Contains(hardwareMethods, m) }):
 		strength = desk.AuthHardware
-	case slices.Contains(a.AMR, "mfa"): // two methods are not two factors: that is for the provider to say
+	case slices.Contains(a.AMR, "mfa"): // two methods are not two factors; only the provider can say so
 		strength = desk.AuthMFA
 	}
 	if by := acr[a.ACR]; by != "" && by.AtLeast(strength) {
@@ -93,13 +95,14 @@ func (a Auth) strengthOf(acr map[string]desk.Auth) desk.Auth {
 	return strength
 }
 
-// Sizes of what identity providers say, in bytes. What is longer is none of the values that anybody has agreed on.
+// Maximum sizes of provider claims, in bytes. No registered value is longer.
 const (
 	maxAMR, maxAMRs = 32, 8
 	maxACR          = 128
 )
 
-// via is how a decision reached us, for the record: "http/oidc id=session_… amr=otp,pwd acr=urn:example:gold".
+// via describes for the audit record how a decision was authenticated: "http/oidc id=session_…
+// amr=otp,pwd acr=urn:example:gold".
 func (a Auth) via() string {
 	via := "http"
 	if a.Method != "" {
@@ -123,17 +126,18 @@ func (a Auth) via() string {
 	return via
 }
 
-// isVisibleToken reports whether a text is short, visible and in one piece.
+// isVisibleToken reports whether a text is short and has only visible characters.
 func isVisibleToken(text string, most int) bool {
 	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// Has reports whether the principal has one of some roles, or is an admin.
+// Has reports whether the principal has one of the roles, or is an admin.
 func (p Principal) Has(roles ...Role) bool {
 	return slices.Contains(p.Roles, RoleAdmin) || slices.ContainsFunc(roles, func(role Role) bool { return slices.Contains(p.Roles, role) })
 }
 
-// kind is what the principal is to the record. Whoever may decide is a person, and so is who only reads.
+// actorKind returns the kind of actor for the audit record. A principal that may decide, or only
+// reads, is a person.
 func (p Principal) actorKind() desk.ActorKind {
 	if slices.Contains(p.Roles, RoleAgent) && !p.Has(RoleApprover) {
 		return desk.ActorAgent
@@ -141,36 +145,41 @@ func (p Principal) actorKind() desk.ActorKind {
 	return desk.ActorHuman
 }
 
-// from is the principal as one who does something.
+// from returns the principal as the actor of a command.
 func (p Principal) from() desk.From {
 	return desk.From{Actor: desk.Actor{ID: p.ID, Kind: p.actorKind(), Auth: p.Auth.Strength}, Via: p.Auth.via()}
 }
 
-// ErrUnauthenticated says that a request carries no valid credentials.
-var ErrUnauthenticated = errors.New("server: not signed in")
+// ErrUnauthenticated is returned if a request carries no valid credentials.
+var ErrUnauthenticated = errors.New("server: not authenticated")
 
-// Authenticator finds out who calls. It returns ErrUnauthenticated if nobody knows; any other error means that it could not be found out now.
+// Authenticator identifies the caller of a request. It returns ErrUnauthenticated if the
+// credentials are missing or invalid. Any other error means that authentication is temporarily
+// unavailable.
 type Authenticator interface {
 	Authenticate(r *http.Request) (Principal, error)
 }
 
-// AuthenticatorFunc makes an authenticator of a function.
+// AuthenticatorFunc adapts a function to an Authenticator.
 type AuthenticatorFunc func(r *http.Request) (Principal, error)
 
 // Authenticate calls f.
 func (f AuthenticatorFunc) Authenticate(r *http.Request) (Principal, error) { return f(r) }
 
-// errCrossOrigin says that a page of somebody else made a browser send a request with a session.
-var errCrossOrigin = errors.New("server: a request with a session from another origin")
+// errCrossOrigin is returned if a page of another origin made a browser send a request with a
+// session.
+var errCrossOrigin = errors.New("server: cross-origin request with a session")
 
-// identify finds out who calls. A token that is sent must be good, whatever else comes along; a session counts where there is no token.
+// identify authenticates a request. A token that is sent must be valid, whatever else the request
+// carries; a session counts only without a token.
 func (s *Server) identify(r *http.Request) (Principal, error) {
 	if s.sessions == nil || r.Header.Get("Authorization") != "" {
 		return s.config.Auth.Authenticate(r)
 	}
 	found, err := s.sessions.authenticate(r)
 	switch {
-	case errors.Is(err, ErrUnauthenticated): // an authenticator of somebody else may go by something else
+	// a custom authenticator may use something other than a token
+	case errors.Is(err, ErrUnauthenticated):
 		return s.config.Auth.Authenticate(r)
 	case err == nil && s.sessions.crossOrigin(r) != nil:
 		return Principal{}, errCrossOrigin
@@ -180,45 +189,47 @@ func (s *Server) identify(r *http.Request) (Principal, error) {
 
 type principalKey struct{}
 
-// principalOf is the principal of a request that has passed the door.
+// principalOf returns the principal of a request that requireRole admitted.
 func principalOf(ctx context.Context) Principal {
 	p, _ := ctx.Value(principalKey{}).(Principal)
 	return p
 }
 
-// rolesMetadata is the metadata of an operation that says who may call it.
+// rolesMetadata is the operation metadata that lists the allowed roles.
 const rolesMetadata = "fermata-roles"
 
-// actionMetadata is the metadata of an operation on a request, {id}, that says what it does with it: whoever may not is in the audit log.
+// actionMetadata is the operation metadata that names the action on the request {id}. Attempts
+// without the required role are audited under that name.
 const actionMetadata = "fermata-act"
 
-// actionDecide is the act of a decision of which nobody has read yet what it says.
+// actionDecide is the action of a decision whose body has not been read yet.
 const actionDecide desk.CommandName = "decide"
 
-// noteForbidden has it in the audit log that the caller does not have the role for what they wanted to do. They are refused even if it cannot be written.
+// recordForbidden writes to the audit log that the caller lacks the role for an action. The caller
+// is rejected even if the write fails.
 func (s *Server) recordForbidden(ctx context.Context, request string, act desk.CommandName) {
 	me := principalOf(ctx)
 	if err := s.config.Executor.RecordForbidden(ctx, me.Account, request, act, me.from()); err != nil {
-		s.config.Log.Error("a refusal is not in the audit log", "account", me.Account, "err", err)
+		s.config.Log.Error("audit write of a rejected action failed", "account", me.Account, "err", err)
 	}
 }
 
-// door lets only those in who may call the operation.
+// requireRole admits only callers with a role that the operation allows.
 func (s *Server) requireRole(ctx huma.Context, next func(huma.Context)) {
 	roles, guarded := ctx.Operation().Metadata[rolesMetadata].([]Role)
-	if !guarded { // for everybody
+	if !guarded { // open to all callers
 		next(ctx)
 		return
 	}
 	principal, ok := ctx.Context().Value(principalKey{}).(Principal)
 	switch {
 	case !ok:
-		s.respondProblem(ctx, problem("unauthenticated", "send a token"))
+		s.respondProblem(ctx, problem("unauthenticated", "send a bearer token"))
 	case !principal.Has(roles...):
 		if act, ok := ctx.Operation().Metadata[actionMetadata].(desk.CommandName); ok {
 			s.recordForbidden(ctx.Context(), ctx.Param("id"), act)
 		}
-		s.respondProblem(ctx, problem("forbidden", "this needs one of the roles %v", roles))
+		s.respondProblem(ctx, problem("forbidden", "one of these roles is required: %v", roles))
 	default:
 		next(ctx)
 	}
@@ -228,6 +239,6 @@ func (s *Server) respondProblem(ctx huma.Context, p *Problem) {
 	s.metrics.countRejected(p.Code)
 	p.rejected = true
 	if err := huma.WriteErr(s.api, ctx, p.Status, p.Detail, p); err != nil {
-		s.config.Log.Debug("a refusal could not be written", "err", err)
+		s.config.Log.Debug("writing a problem response failed", "err", err)
 	}
 }

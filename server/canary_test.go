@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// What must not be seen, each with a mark of its own.
+// Values that must not leak, each with its own mark.
 const (
 	secretRef    = canary + "-REF"
 	secretInput  = canary + "-INPUT"
@@ -26,7 +26,7 @@ const (
 	secretError  = canary + "-ERROR"
 )
 
-// refProvider is a provider that calls its runs by a secret, and at times cannot do its work.
+// refProvider has secret provider refs, and sometimes fails.
 type refProvider struct{ provider.Provider }
 
 func (p refProvider) CheckAnswer(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
@@ -46,11 +46,11 @@ func (p refProvider) Execute(ctx context.Context, e provider.Execution) (provide
 	return p.Provider.Execute(ctx, e)
 }
 
-// canarySite is a site with real keys, on which everything is written down.
+// canarySite is a site with real keys that records all responses.
 type canarySite struct {
 	*site
 	keys      map[string]string
-	responses []answer // by the server, to anybody
+	responses []answer // all responses of the server
 }
 
 func openCanarySite(t *testing.T) *canarySite {
@@ -81,7 +81,7 @@ func openCanarySite(t *testing.T) *canarySite {
 	return s
 }
 
-// ask makes a request, and writes down what the answer is.
+// ask sends a request, and records the response.
 func (s *canarySite) ask(who, method, path, body string, headers ...string) answer {
 	s.Helper()
 	got := s.call(s.keys[who], method, path, body, headers...)
@@ -89,8 +89,8 @@ func (s *canarySite) ask(who, method, path, body string, headers ...string) answ
 	return got
 }
 
-// Provider refs, keys, inputs, answers and what went wrong inside reach nobody but those whom they are for: no log, no metric, no problem,
-// no other account, and no stream.
+// Provider refs, keys, inputs, answers and internal errors reach only those they are for: not logs,
+// metrics, problems, other accounts or streams.
 func TestI7_SecretsDoNotLeak(t *testing.T) {
 	s := openCanarySite(t)
 	start := fmt.Sprintf(`{"graphId":"inproc:content-review","stateKey":"k","input":{"topic":%q}}`, secretInput)
@@ -113,7 +113,7 @@ func TestI7_SecretsDoNotLeak(t *testing.T) {
 	s.ask("agent@acme", "POST", "/api/v1/ai/chat", strings.Replace(start, `"k"`, `"unfinished"`, 1), "Prefer", "respond-async")
 	s.until("an execution that could not be finished", func() bool { return strings.Contains(s.log.String(), "not finished") })
 	if !strings.Contains(s.log.String(), "why=") {
-		t.Errorf("nobody can tell what kind of error it was:\n%s", s.log.String())
+		t.Errorf("the kind of error is not logged:\n%s", s.log.String())
 	}
 	s.readAll(id)
 	s.checkNoCanary("a stream", stream())
@@ -129,7 +129,7 @@ func TestI7_SecretsDoNotLeak(t *testing.T) {
 	s.checkSealed()
 }
 
-// judge looks at one answer.
+// checkProblem checks one response.
 func (s *canarySite) checkProblem(got answer) {
 	s.Helper()
 	text := fmt.Sprint(got.body, got.header)
@@ -148,7 +148,7 @@ func (s *canarySite) checkProblem(got answer) {
 	}
 }
 
-// misuse sends secrets where they do not belong, and asks for what is not theirs.
+// misuse sends secrets to wrong places, and reads objects of others.
 func (s *canarySite) misuse(id string) {
 	s.Helper()
 	quoted := fmt.Sprintf("%q", secretAnswer)
@@ -166,7 +166,8 @@ func (s *canarySite) misuse(id string) {
 		s.ask("approver@acme", "POST", "/api/v1/ai/chat", body, "Prefer", secretAnswer)
 		s.ask("agent@acme", "POST", "/api/v1/requests", body)
 	}
-	s.ask("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"9","answer":{"action":"explode","feedback":`+quoted+`}}`) // nobody knows
+	// not authenticated
+	s.ask("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"9","answer":{"action":"explode","feedback":`+quoted+`}}`)
 	s.ask("agent@acme", "GET", "/api/v1/runs/unknown/events", "", "Last-Event-ID", secretAnswer)
 	s.ask("agent@acme", "GET", "/api/v1/runs?cursor="+secretAnswer, "")
 	s.ask("agent@acme", "GET", "/api/v1/runs?limit="+secretAnswer, "")
@@ -175,7 +176,7 @@ func (s *canarySite) misuse(id string) {
 	s.responses = append(s.responses, s.call(s.keys["agent@acme"]+"x", "GET", "/api/v1/runs", ""))
 }
 
-// quotaCount asks for everything that there is to read.
+// readAll reads everything.
 func (s *canarySite) readAll(id string) {
 	s.Helper()
 	for who := range s.keys {
@@ -187,11 +188,12 @@ func (s *canarySite) readAll(id string) {
 		}
 	}
 	for _, path := range []string{"/api/v1/runs", "/healthz", "/openapi.json"} {
-		s.checkNoCanary("what a stranger sees", s.ask("", "GET", path, "").body)
+		s.checkNoCanary("an anonymous response", s.ask("", "GET", path, "").body)
 	}
 }
 
-// inBackground reads a stream in the background, of one who comes back with an id that is none; what it returns waits for the end.
+// collectStream reads a stream in the background, with an invalid last event id; the returned
+// function waits for its end.
 func (s *canarySite) collectStream(who, path string) func() string {
 	s.Helper()
 	done := make(chan string, 1)
@@ -199,7 +201,8 @@ func (s *canarySite) collectStream(who, path string) func() string {
 		done <- s.call(s.keys[who], "GET", path, "", "Accept", acceptStream, "Last-Event-ID", secretAnswer).body
 	}()
 	return func() string {
-		// The outcome and the tokens are for whoever may follow the run; everything else in a stream is about it and not of it.
+		// The outcome and the tokens are for followers of the run; other events contain no run
+		// data.
 		var rest []string
 		for _, e := range eventsIn(strings.NewReader(<-done), nil) {
 			if e.kind != "outcome" {
@@ -210,7 +213,8 @@ func (s *canarySite) collectStream(who, path string) func() string {
 	}
 }
 
-// keptSealed makes sure that there was something to find: the secrets are in the store, and sealed.
+// checkSealed checks that the secrets are in the store, encrypted, so that the test could have
+// found them.
 func (s *canarySite) checkSealed() {
 	s.Helper()
 	view, err := s.e.GetRun(s.Context(), "acme", "k")

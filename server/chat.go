@@ -16,19 +16,19 @@ import (
 )
 
 type chatInput struct {
-	Prefer         string `header:"Prefer" doc:"respond-async does not wait for the outcome: the answer is 202, and Location says where to look. wait=N waits N seconds, and is 202 after that."`
-	Accept         string `header:"Accept" doc:"text/event-stream shows the run as it goes on, and ends with the outcome."`
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"For a start without a stateKey: the same start with the same key counts once."`
-	LastEventID    string `header:"Last-Event-ID" doc:"With a stream that was lost: the id of the last event that was seen."`
+	Prefer         string `header:"Prefer" doc:"respond-async returns 202 without waiting for the outcome; Location names the run. wait=N waits up to N seconds, then returns 202."`
+	Accept         string `header:"Accept" doc:"text/event-stream streams the run's events and ends with the outcome."`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"Idempotency key for a start without a stateKey. The same start with the same key is executed once."`
+	LastEventID    string `header:"Last-Event-ID" doc:"When reconnecting to a lost stream: the id of the last event received."`
 	Body           api.Chat
 }
 
 func (s *Server) registerChat() {
-	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run, or answer what it asks", RoleAgent, RoleApprover)
+	op := operation("chat", http.MethodPost, api.Prefix+"/ai/chat", "Start a run or answer its open request", RoleAgent, RoleApprover)
 	op.MaxBodyBytes = s.config.Limits.Body
-	op.Description = "A request with a resumeId answers, and needs the role approver; one without starts, and needs the role agent. Both can be repeated at will, and count once.\n\n" +
-		"As a stream, the events are: run (what was asked for is recorded), the run's own events with their ids, step and token (as they happen, see run-events), " +
-		"interrupt (once for each open question), and at last outcome, or problem in its place. To lose the connection changes nothing: send the same again, or follow the run's events."
+	op.Description = "A body with a resumeId answers and needs the role approver. A body without one starts a run and needs the role agent. Both are idempotent.\n\n" +
+		"As a stream, the events are: run (the request is recorded), the run's own events with their ids, step and token (see run-events), " +
+		"interrupt (once for each open interrupt), and finally outcome, or problem. Losing the connection changes nothing: send the same request again, or follow the run's events."
 	op.Responses = s.outcomeResponses()
 	op.Responses["200"].Content = maps.Clone(op.Responses["200"].Content)
 	op.Responses["200"].Content[eventStream] = s.streamSchema()
@@ -46,7 +46,7 @@ func (s *Server) chat(ctx context.Context, in *chatInput) (*outcomeOutput, error
 	return s.startOrResume(ctx, request)
 }
 
-// chatRequest reads what is wanted.
+// parseChat converts the body to an executor request.
 func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequest, error) {
 	b, me := in.Body, principalOf(ctx)
 	request := executor.RunRequest{Account: me.Account, StateKey: b.StateKey, Actor: me.ID, Kind: me.actorKind(), Via: me.Auth.via(), Auth: me.Auth.Strength}
@@ -60,20 +60,20 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 			return request, problem("forbidden", "a start needs the role agent")
 		}
 		if b.GraphID == "" || b.ResumeValue != nil || b.ResumeTargets != nil || b.Shown != nil {
-			return request, problem("bad_request", "a start has a graphId, and no answers; a resume has a resumeId")
+			return request, problem("bad_request", "a start has a graphId and no answers; a resume has a resumeId")
 		}
 		request.Graph, request.Input, request.StartID, request.Supersede = b.GraphID, b.Input, b.StartID, b.Supersede
 		applyIdempotencyKey(&request, in.IdempotencyKey)
 		return request, s.checkStartQuota(ctx, request)
 	}
 	if !me.Has(RoleApprover) {
-		if len(b.ResumeTargets) > 0 { // one line says enough
+		if len(b.ResumeTargets) > 0 { // one audit record is enough
 			s.recordForbidden(ctx, slices.Min(slices.Collect(maps.Keys(b.ResumeTargets))), actionDecide)
 		}
 		return request, problem("forbidden", "an answer needs the role approver")
 	}
 	if b.GraphID != "" || b.Input != nil || b.StartID != "" || b.Supersede {
-		return request, problem("bad_request", "a resume has answers, and nothing of a start")
+		return request, problem("bad_request", "a resume has answers and no fields of a start")
 	}
 	request.ResumeID, request.Value = b.ResumeID, b.ResumeValue
 	for id, value := range b.ResumeTargets {
@@ -85,8 +85,9 @@ func (s *Server) parseChat(ctx context.Context, in *chatInput) (executor.RunRequ
 	return request, nil
 }
 
-// parsePrefer reads the header Prefer, RFC 7240, as far as we know it. A negative wait does not wait. Who says both respond-async and wait would like to wait
-// for so long before they hear that it is under way, in whichever order they say it.
+// parsePrefer reads the Prefer header, RFC 7240, as far as it is supported. A negative wait means
+// not to wait. With both respond-async and wait, in any order, the server waits that long before it
+// answers 202.
 func parsePrefer(header string) (wait time.Duration, err error) {
 	said := false
 	for _, part := range strings.FieldsFunc(header, func(r rune) bool { return r == ',' || r == ';' }) {
@@ -99,9 +100,9 @@ func parsePrefer(header string) (wait time.Duration, err error) {
 		case "wait":
 			n, err := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`))
 			if err != nil || n < 0 || n > maxWaitSeconds {
-				return 0, problem("bad_request", "Prefer: wait=N takes 0 to %d seconds", maxWaitSeconds)
+				return 0, problem("bad_request", "Prefer: wait=N must be between 0 and %d seconds", maxWaitSeconds)
 			}
-			if said { // of several the first counts
+			if said { // the first of several applies
 				continue
 			}
 			if said, wait = true, time.Duration(n)*time.Second; n == 0 {
@@ -115,7 +116,8 @@ func parsePrefer(header string) (wait time.Duration, err error) {
 // maxWaitSeconds is how many seconds a caller may wait.
 const maxWaitSeconds = 60
 
-// wantsStream reports whether a client takes server-sent events. One that gives them the weight 0 does not.
+// wantsStream reports whether a client accepts server-sent events. A quality of 0 means that it
+// does not.
 func wantsStream(accept string) bool {
 	for kind := range strings.SplitSeq(accept, ",") {
 		kind, parameters, _ := strings.Cut(kind, ";")
@@ -126,7 +128,7 @@ func wantsStream(accept string) bool {
 	return false
 }
 
-// hasZeroQuality reports whether the parameters of a media type say that it is not wanted: q=0, q=0.000.
+// hasZeroQuality reports whether the parameters of a media type exclude it: q=0, q=0.000.
 func hasZeroQuality(parameters string) bool {
 	for parameter := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(parameter, "=")

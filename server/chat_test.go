@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// event is one of a stream.
+// event is one event of a stream.
 type event struct{ id, kind, data string }
 
-// eventsIn reads a stream to its end, or as long as it is told to go on.
+// eventsIn reads a stream to its end, or until more returns false.
 func eventsIn(body io.Reader, more func(event) bool) (all []event) {
 	var e event
 	lines := bufio.NewScanner(body)
@@ -57,7 +57,7 @@ func kinds(events []event) string {
 
 const acceptStream = "text/event-stream"
 
-// In a chat, everything that one would want to see is seen before the outcome.
+// A chat stream has all events before the outcome.
 func TestChatStream_SendsRunEventsThenOutcome(t *testing.T) {
 	s := open(t, nil)
 	got := s.chat("agent@acme", startDemo, "Accept", acceptStream)
@@ -90,11 +90,11 @@ func TestChatStream_SendsRunEventsThenOutcome(t *testing.T) {
 	}
 	once := eventsIn(strings.NewReader(s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`, "Accept", acceptStream).body), nil)
 	if kinds(once) != "run outcome" || once[1] != again[len(again)-1] {
-		t.Errorf("the same again shows %v", once)
+		t.Errorf("the repeated request shows %v", once)
 	}
 }
 
-// What an agent's model says is heard while it speaks, and is not kept.
+// Tokens of an agent's model are streamed live, and are not stored.
 func TestChatStream_SendsModelTokens(t *testing.T) {
 	s := open(t, nil)
 	const start = `{"graphId":"inproc:clerk","stateKey":"hello","input":{"query":"hi"}}`
@@ -110,14 +110,14 @@ func TestChatStream_SendsModelTokens(t *testing.T) {
 		}
 	}
 	if last := events[len(events)-1]; said.String() != "Good morning to you." || last.kind != "outcome" || !strings.Contains(last.data, `"completed"`) {
-		t.Errorf("it said %q, and %+v", said.String(), last)
+		t.Errorf("it received %q, and %+v", said.String(), last)
 	}
 	if again := s.chat("agent@acme", start, "Accept", acceptStream).body; strings.Contains(again, "token") {
-		t.Errorf("the past is told again: %s", again)
+		t.Errorf("stored tokens were sent: %s", again)
 	}
 }
 
-// What is wrong is said with a status, as without a stream.
+// Errors have an HTTP status, as without a stream.
 func TestChatStream_RejectsInvalidRequestBeforeStreaming(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
@@ -140,7 +140,7 @@ func TestChatStream_RejectsInvalidRequestBeforeStreaming(t *testing.T) {
 
 func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
-// openHeld is a server with a graph whose one node does not come back before it is told to.
+// openHeld is a server with a graph whose only node blocks until it is released.
 func openHeld(t *testing.T) (s *site, release func()) {
 	t.Helper()
 	return openHeldWith(t, nil)
@@ -161,7 +161,7 @@ func openHeldWith(t *testing.T, change func(*server.Config)) (s *site, release f
 
 const startHeld = `{"graphId":"inproc:held","stateKey":"held/1","input":{"topic":"tea"}}`
 
-// Nobody has to wait: what was asked for is recorded, and can be found where Location says.
+// A caller need not wait: the start is recorded, and Location names the run.
 func TestChat_RespondAsyncReturnsAtOnce(t *testing.T) {
 	s, release := openHeld(t)
 	got := s.chat("agent@acme", startHeld, "Prefer", "respond-async")
@@ -186,7 +186,7 @@ func TestChat_RespondAsyncReturnsAtOnce(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := s.chat("agent@acme", startHeld, "Prefer", "respond-async"); got.status != 202 {
-		t.Errorf("what is known already, to somebody who does not wait: %+v", got)
+		t.Errorf("a known outcome for a caller that does not wait: %+v", got)
 	}
 }
 
@@ -202,7 +202,8 @@ func TestChat_WaitPreferenceIsHonoured(t *testing.T) {
 	}
 }
 
-// Who would rather wait a little before the answer is 202 says both, in whichever order (RFC 7240, 4.3); it once went by the last word.
+// With both preferences, in any order (RFC 7240, 4.3), the server waits before it answers 202; the
+// last one used to win.
 func TestChat_WaitAndRespondAsyncCombined(t *testing.T) {
 	s := open(t, nil)
 	for n, prefer := range []string{"respond-async, wait=30", "wait=30, respond-async", "wait=30, wait=0"} {
@@ -213,7 +214,7 @@ func TestChat_WaitAndRespondAsyncCombined(t *testing.T) {
 	}
 }
 
-// Names of media types have no case.
+// Media type names are case-insensitive.
 func TestChat_AcceptsJSONMediaTypeVariants(t *testing.T) {
 	s := open(t, nil)
 	if got := s.chat("agent@acme", startDemo, "Content-Type", "Application/JSON; charset=UTF-8"); got.status != 200 {
@@ -221,7 +222,7 @@ func TestChat_AcceptsJSONMediaTypeVariants(t *testing.T) {
 	}
 }
 
-// Browsers and proxies take these for another folder, however they are spelled: nobody could look at the run.
+// Browsers and proxies treat these as path navigation in any spelling: the run could not be read.
 func TestChat_RejectsDotStateKeys(t *testing.T) {
 	s := open(t, nil)
 	for _, key := range []string{".", ".."} {
@@ -232,7 +233,7 @@ func TestChat_RejectsDotStateKeys(t *testing.T) {
 	}
 }
 
-// Where to look is a URL that leads there, also for a name with dots and slashes in it.
+// Location is a valid URL, also for a state key with dots and slashes.
 func TestChat_LocationHeaderNamesTheRun(t *testing.T) {
 	s := open(t, nil)
 	for _, key := range []string{"...", "a/../b", "a b?#%"} {
@@ -244,7 +245,8 @@ func TestChat_LocationHeaderNamesTheRun(t *testing.T) {
 	}
 }
 
-// Clients that know one question find it on its own; those that know more find by which name people know each, and until when.
+// Clients that support one interrupt find it separately; others get the request id and deadline of
+// each.
 func TestChat_MissingFieldsAreNamed(t *testing.T) {
 	s := openWith(t, nil, func(c *executor.Config) { c.RequestTimeout = time.Hour })
 	before := time.Now()
@@ -261,18 +263,18 @@ func TestChat_MissingFieldsAreNamed(t *testing.T) {
 		t.Errorf("it asks %s, and %+v", got.Interrupt, i)
 	}
 	if q := s.openRequests("acme")[0]; i.RequestID != q.ID || i.Deadline == nil || !i.Deadline.Equal(q.Deadline) || i.Deadline.Before(before.Add(time.Hour)) {
-		t.Errorf("request %q until %v; people see %q until %v", i.RequestID, i.Deadline, q.ID, q.Deadline)
+		t.Errorf("request %q until %v; the queue has %q until %v", i.RequestID, i.Deadline, q.ID, q.Deadline)
 	}
 	if again := s.chat("agent@acme", startDemo); again.body != first.body {
-		t.Errorf("the same again: %+v", again)
+		t.Errorf("the repeated request: %+v", again)
 	}
 	var run struct{ Outcome json.RawMessage }
 	if err := json.Unmarshal([]byte(s.call("agent@acme", "GET", "/api/v1/runs/demo-1", "").body), &run); err != nil || string(run.Outcome) != strings.TrimSpace(first.body) {
-		t.Errorf("the run says %s, %v", run.Outcome, err)
+		t.Errorf("the run has %s, %v", run.Outcome, err)
 	}
 }
 
-// follow opens a stream. It is closed with the test at the latest.
+// follow opens a stream, which is closed with the test at the latest.
 func (s *site) follow(path string, headers ...string) *http.Response {
 	s.Helper()
 	response, err := http.DefaultClient.Do(s.request("auditor@acme", "GET", path, "", append(headers, "Accept", acceptStream)...))

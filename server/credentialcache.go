@@ -7,9 +7,10 @@ import (
 	"sync"
 )
 
-// credentialCache remembers which account a credential belonged to when it was checked last. It authenticates nobody: it only says whose places a request takes until
-// it is authenticated. Requests with unknown credentials all count as strangers, so random keys only take places from each other. Only hashes are
-// kept, in two generations, which bounds their number.
+// credentialCache remembers which account a credential last belonged to. It does not authenticate:
+// it only decides whose permits a request uses until it is authenticated. Requests with unknown
+// credentials share the anonymous account, so random keys compete only with each other. It keeps
+// only hashes, in two generations, which bounds its size.
 type credentialCache struct {
 	mu                sync.Mutex
 	current, previous map[credentialHash]string
@@ -18,10 +19,10 @@ type credentialCache struct {
 // credentialHash is the hash of a request's token or session; zero if it has neither.
 type credentialHash [sha256.Size]byte
 
-// credentialCacheSize is how many there are in one generation.
+// credentialCacheSize is the size of one generation.
 const credentialCacheSize = 10_000
 
-// shown is the credential of a request: its token or, without one, its session.
+// credentialOf returns the credential of a request: its token or, without one, its session.
 func (s *Server) credentialOf(r *http.Request) credentialHash {
 	if token := cmp.Or(bearerToken(r), r.Header.Get("Authorization")); token != "" {
 		return sha256.Sum256([]byte(token))
@@ -34,7 +35,7 @@ func (s *Server) credentialOf(r *http.Request) credentialHash {
 	return credentialHash{}
 }
 
-// account is the account that a credential belonged to; strangers if it is unknown.
+// account returns the account that a credential belonged to; anonymousAccount if it is unknown.
 func (h *credentialCache) account(c credentialHash) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +48,8 @@ func (h *credentialCache) account(c credentialHash) string {
 	return account
 }
 
-// learn remembers the account of a credential. One that several accounts share, as through a proxy with one token for all, belongs to strangers.
+// remember stores the account of a credential. A credential that several accounts share, as through
+// a proxy with one token for all, belongs to the anonymous account.
 func (h *credentialCache) remember(c credentialHash, account string) {
 	if c == (credentialHash{}) {
 		return
@@ -67,7 +69,8 @@ func (h *credentialCache) put(c credentialHash, account string) {
 	h.current[c] = account
 }
 
-// forget is for a credential that was refused: requests with it must not take places of the account any more.
+// forget removes a rejected credential: requests with it must not use permits of the account any
+// more.
 func (h *credentialCache) forget(c credentialHash) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

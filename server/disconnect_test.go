@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// Clients hang up all the time, also while it is looked up who they are. Each was an error in the log, and in the metric that operators are woken by.
+// Clients disconnect all the time, also during authentication. Each used to be an error in the log
+// and in an alerting metric.
 func TestLog_ClientDisconnectIsNotAnAuthenticationError(t *testing.T) {
 	s := open(t, func(c *server.Config) {
 		c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) { return server.Principal{}, r.Context().Err() })

@@ -21,27 +21,29 @@ func eventOf(e store.Event) api.Event {
 	return api.Event{ID: eventID(e), Type: string(e.Kind), Request: e.Interrupt, CreatedAt: e.At}
 }
 
-// eventID is what a stream calls an event. It names the run, because the state key may be another run's by the time a reader comes back with it.
+// eventID returns the id of an event in a stream. It includes the run id, because the state key may
+// belong to another run when a client reconnects.
 func eventID(e store.Event) string { return e.Run + ":" + strconv.FormatInt(e.Seq, 10) }
 
 type eventsInput struct {
 	StateKey    string `path:"stateKey" maxLength:"512"`
-	LastEventID string `header:"Last-Event-ID" doc:"The id of the last event that was seen."`
+	LastEventID string `header:"Last-Event-ID" doc:"The id of the last event received."`
 }
 
 func (s *Server) registerEvents() {
-	op := operation("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "What happens to a run, as it happens (server-sent events)", RoleAgent, RoleApprover, RoleAuditor)
-	op.Description = "Last-Event-ID goes on behind an event of the run; behind one of another run, which had the same state key before, comes all of this one. When the run waits or is over, the event outcome says what it came to; then, if it is over, the stream ends. " +
-		"The events step and token have no id: they are told as they happen, are not kept, and come only from runs that this very server executes; a slow reader misses some. " +
-		"A comment now and then keeps the connection alive. A client that does not read is cut off, and goes on with its Last-Event-ID."
-	op.Responses = map[string]*huma.Response{"200": {Description: "The stream.", Content: map[string]*huma.MediaType{eventStream: s.streamSchema()}}}
+	op := operation("run-events", http.MethodGet, api.Prefix+"/runs/{stateKey}/events", "Stream the events of a run (server-sent events)", RoleAgent, RoleApprover, RoleAuditor)
+	op.Description = "Last-Event-ID resumes after an event of the run. After an event of an earlier run with the same state key, all events of this run are sent. When the run waits or ends, the event outcome carries its outcome; after the end of the run the stream closes. " +
+		"The events step and token have no id: they are sent live, not stored, and only for runs that this replica executes; a slow client misses some. " +
+		"Comments keep the connection alive. A client that does not read is disconnected and can resume with Last-Event-ID."
+	op.Responses = map[string]*huma.Response{"200": {Description: "The event stream.", Content: map[string]*huma.MediaType{eventStream: s.streamSchema()}}}
 	huma.Register(s.api, op, s.events)
 }
 
-// eventStream is the media type of streams.
+// eventStream is the media type of event streams.
 const eventStream = "text/event-stream"
 
-// streamed describes a stream. What its events hold are schemas of the document: named here, because OpenAPI 3.1 cannot say it.
+// streamSchema describes an event stream. The event data schemas are listed in the description,
+// because OpenAPI 3.1 cannot express them.
 func (s *Server) streamSchema() *huma.MediaType {
 	registry := s.api.OpenAPI().Components.Schemas
 	Outcome{}.Schema(registry)
@@ -71,7 +73,7 @@ func (s *Server) events(ctx context.Context, in *eventsInput) (*huma.StreamRespo
 	}}, nil
 }
 
-// follow shows a run until it is over.
+// follow streams a run until it ends.
 func (t *stream) follow(ctx context.Context, out *sse) {
 	var stop func()
 	t.progress, stop = t.config.Executor.WatchProgress(t.account, t.stateKey)
@@ -81,8 +83,8 @@ func (t *stream) follow(ctx context.Context, out *sse) {
 	}
 }
 
-// behind is where to go on in a run behind the event that a reader has seen last: at its beginning, if that is no event of the run. It was one of another
-// run then, which had the same state key before.
+// resumePosition returns the position after the last event that a client received. It is the start
+// of the run if that event belongs to another run, which had the same state key before.
 func (s *Server) resumePosition(ctx context.Context, account, run, last string) (int64, error) {
 	number, ok := strings.CutPrefix(last, run+":")
 	after, err := strconv.ParseInt(number, 10, 64)
@@ -96,14 +98,15 @@ func (s *Server) resumePosition(ctx context.Context, account, run, last string) 
 	return after, nil
 }
 
-// maxChatStream is how long a chat is shown: until the run rests, for all that matters.
+// maxChatStream is how long a chat is streamed. In practice the run waits or ends earlier.
 const maxChatStream = 24 * time.Hour
 
-// chatStream does what is wanted, and shows what becomes of it. What is wrong with the request is told before the stream begins.
+// chatStream starts or resumes a run and streams its events. Errors of the request are returned
+// before the stream starts.
 func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, last string) (*outcomeOutput, error) {
 	t := &stream{Server: s, account: request.Account, stateKey: request.StateKey}
 	var err error
-	if last == "" && request.ResumeID != "" { // what was before is of no interest
+	if last == "" && request.ResumeID != "" { // skip the events before this answer
 		if last, err = s.newestEvent(ctx, request.Account, request.StateKey); err != nil {
 			return nil, problemOf(err)
 		}
@@ -121,7 +124,8 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 	} else {
 		t.run = runIDOf(outcome)
 	}
-	if t.after, err = s.resumePosition(ctx, t.account, t.run, last); err != nil { // the run may be another one: the state key was taken, or this is a repetition
+	// the run may differ: the state key was reused, or this is a repeated request
+	if t.after, err = s.resumePosition(ctx, t.account, t.run, last); err != nil {
 		stop()
 		return nil, problemOf(err)
 	}
@@ -138,12 +142,12 @@ func (s *Server) chatStream(ctx context.Context, request executor.RunRequest, la
 	}}, nil
 }
 
-// chat waits for what was begun, and shows it meanwhile.
+// chat streams a run until its outcome is known.
 func (t *stream) chat(ctx context.Context, request executor.RunRequest, known fermata.Outcome) {
 	settled := make(chan chatResult, 1)
 	t.result = settled
 	if known != nil {
-		_ = t.finish(ctx, chatResult{outcome: known}) // whoever is gone asks again
+		_ = t.finish(ctx, chatResult{outcome: known}) // a disconnected client sends the request again
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -157,7 +161,7 @@ func (t *stream) chat(ctx context.Context, request executor.RunRequest, known fe
 	t.serve(ctx)
 }
 
-// newestEvent is the id of the newest event of a run.
+// newestEvent returns the id of the newest event of a run.
 func (s *Server) newestEvent(ctx context.Context, account, stateKey string) (id string, err error) {
 	view, err := s.config.Executor.GetRun(ctx, account, stateKey)
 	if err != nil {

@@ -1,6 +1,6 @@
 package server
 
-// LookedFor is how many wait for somebody else to look how much room an account has.
+// CountedQuota returns how many callers wait for a running quota count of an account.
 func (s *Server) CountedQuota(account string) int {
 	s.quotas.mu.Lock()
 	defer s.quotas.mu.Unlock()
@@ -10,10 +10,10 @@ func (s *Server) CountedQuota(account string) int {
 	return 0
 }
 
-// AtWork is how many requests are worked on, and how many wait for a place.
+// Working returns how many requests have a permit, and how many wait for one.
 func (s *Server) Working() (working, waiting int) { return s.limits.scheduler.load() }
 
-// Inside is how many requests are served, and how many streams.
+// InFlight returns how many requests and streams have a slot.
 func (s *Server) InFlight() (requests, streams int) {
 	count := func(h *slotLimiter) int {
 		h.mu.Lock()
@@ -23,7 +23,7 @@ func (s *Server) InFlight() (requests, streams int) {
 	return count(s.limits.requests), count(s.limits.streams)
 }
 
-// InsideOf is how many requests of an account are served, of those whose account is known already.
+// InFlightOf returns how many requests of a known account have a slot.
 func (s *Server) InFlightOf(account string) int {
 	h := s.limits.requests
 	h.mu.Lock()
@@ -31,5 +31,5 @@ func (s *Server) InFlightOf(account string) int {
 	return h.perAccount[account]
 }
 
-// MaxHeavyReads is how many accounts have their past read at a time.
+// MaxHeavyReads returns how many accounts may do heavy reads at a time.
 func MaxHeavyReads() int { return maxHeavyReads() }

@@ -2,43 +2,49 @@ package server
 
 import "time"
 
-// accountQueue is the share of one account in a gate. All requests without a known credential are one account together.
+// accountQueue is the share of one account in a [fairScheduler]. All requests without a known
+// credential count as one account.
 //
-//	an account                              gets a place
-//	without any place                       even if all are taken: there are a few spare places for that
-//	alone (nobody else came lately)         if one is free
-//	beside others                           if it has fewer places than are free, or fewer than an equal share that leaves room for one more account
-//	beside others and crowded (see [fairScheduler])  if only crowded accounts have places, and few; or every overloadedInterval, if no crowded account has one
+//	an account                       gets a permit
+//	without any permit               even if all are in use, from a small reserve
+//	alone (no other account recent)  if one is free
+//	among others                     if it has fewer permits than are free, or fewer than
+//	                                 an equal share that leaves space for one more account
+//	among others and overloaded      if only overloaded accounts have permits, and few;
+//	                                 or every overloadedInterval, if no overloaded account has one
 //
-// A place that is released goes to the waiting account with the fewest places. A crowded account only gets as many places as keep the machine busy. It
-// gets as much done with them as with more, and requests of other accounts meet little competition at the store and the processors.
+// A released permit goes to the waiting account with the fewest permits. An overloaded account gets
+// only as many permits as keep the machine busy. It completes as much with them as with more, and
+// requests of other accounts meet little competition for the store and the processors.
 type accountQueue struct {
 	account     string
 	inUse       int
 	waiting     []*queuedRequest // the oldest first
-	lastGrant   time.Time        // when a request got a place last
-	lastArrival time.Time        // when a request came last
+	lastGrant   time.Time        // when a request last got a permit
+	lastArrival time.Time        // when the last request arrived
 
 	overloaded      bool
-	overloadedSince time.Time // when it became crowded last
-	trials          int       // how many trials have failed in a row
+	overloadedSince time.Time // when it last became overloaded
+	trials          int       // failed trials in a row
 	queuedSince     time.Time // when its queue began
-	completed       int       // how many of its requests were done since then
-	lastShortage    time.Time // when a request came last that found no place
+	completed       int       // requests completed since then
+	lastShortage    time.Time // when a request last found no permit
 }
 
 const (
 	// anonymousAccount is the account of requests whose credential is not known yet.
 	anonymousAccount = ""
-	// recentWindow is how long an account counts as present after its last request.
+	// recentWindow is how long an account counts as active after its last request.
 	recentWindow = time.Minute
-	// overloadedInterval is after how long a crowded account gets a place although others are at work: longer than most work takes.
+	// overloadedInterval is how often an overloaded account gets a permit while others are active.
+	// It is longer than most requests take.
 	overloadedInterval = 20 * time.Millisecond
-	// reserveShare says how many spare places there are, for accounts without one: an 8th of the others.
+	// reserveShare sets the size of the reserve for accounts without a permit: an eighth of the
+	// capacity.
 	reserveShare = 8
 )
 
-// classOf is the class of an account from which a request came just now.
+// accountOf returns the queue of an account and notes the arrival of a request.
 func (g *fairScheduler) accountOf(account string, now time.Time) *accountQueue {
 	if g.accounts == nil {
 		g.accounts = make(map[string]*accountQueue)
@@ -61,7 +67,7 @@ func (g *fairScheduler) accountOf(account string, now time.Time) *accountQueue {
 	return c
 }
 
-// admits reports whether a class may take a place now.
+// mayAdmit reports whether an account may take a permit now.
 func (g *fairScheduler) mayAdmit(c *accountQueue, now time.Time) bool {
 	switch {
 	case c.inUse == 0 && !c.overloaded:
@@ -78,8 +84,8 @@ func (g *fairScheduler) mayAdmit(c *accountQueue, now time.Time) bool {
 	return c.inUse < max(g.capacity-g.inUse, g.capacity/(g.activeAccounts+1))
 }
 
-// mayWait reports whether another request may wait. If too many do, the oldest of the account with the longest queue is refused in its place, unless that
-// is this account.
+// mayQueue reports whether another request may wait. If too many wait, the oldest request of the
+// account with the longest queue is rejected instead, unless that is this account.
 func (g *fairScheduler) mayQueue(c *accountQueue) bool {
 	if g.waiting < max(1, g.capacity/normalQueue) {
 		return true
@@ -97,7 +103,7 @@ func (g *fairScheduler) mayQueue(c *accountQueue) bool {
 	return true
 }
 
-// letIn gives free places to requests that wait.
+// admitQueued gives free permits to queued requests.
 func (g *fairScheduler) admitQueued(now time.Time) {
 	for c := g.nextAccount(now); c != nil; c = g.nextAccount(now) {
 		g.take(c, now)
@@ -109,7 +115,7 @@ func (g *fairScheduler) admitQueued(now time.Time) {
 	}
 }
 
-// next is the waiting account that gets the next place; nil if none may have it.
+// nextAccount returns the waiting account that gets the next permit; nil if none may have it.
 func (g *fairScheduler) nextAccount(now time.Time) (next *accountQueue) {
 	for _, c := range g.queue {
 		if !g.mayAdmit(c, now) {
@@ -146,7 +152,7 @@ func (g *fairScheduler) adjust(c *accountQueue, places int) {
 	}
 }
 
-// crowds makes an account crowded.
+// markOverloaded makes an account overloaded.
 func (g *fairScheduler) markOverloaded(c *accountQueue, now time.Time) {
 	if c.overloaded {
 		return
@@ -158,17 +164,18 @@ func (g *fairScheduler) markOverloaded(c *accountQueue, now time.Time) {
 	g.inUseOverloaded += c.inUse
 }
 
-// calms makes an account calm, for good or on trial.
+// markNormal makes an account normal, permanently or on trial.
 func (g *fairScheduler) markNormal(c *accountQueue) {
 	c.overloaded = false
 	g.inUseOverloaded -= c.inUse
 }
 
-// trial is how long the account is crowded before the next trial.
+// trialInterval is how long the account is overloaded before the next trial.
 func (c *accountQueue) trialInterval() time.Duration { return trialAfter << c.trials }
 
-// belongs moves a place to the account that the request is really from, which is known only after it was authenticated. It returns false if that account may
-// not have the place; then it has to be released. Otherwise a client with a new credential for each request could take all places.
+// reassign moves a permit to the authenticated account of the request. It returns false if that
+// account may not have the permit; then the caller must release it. Otherwise a client with a new
+// credential for each request could take all permits.
 func (l *permit) reassign(account string) bool {
 	g := l.scheduler
 	g.mu.Lock()
@@ -190,14 +197,15 @@ func (l *permit) reassign(account string) bool {
 	return ok
 }
 
-// recentAccounts knows who came lately, as far as that is needed to say whether an account is alone.
+// recentAccounts tracks recent arrivals, as far as needed to know whether an account is alone.
 type recentAccounts struct {
-	account        string    // principalOf came last
-	lastSeen       time.Time // when that was
-	othersLastSeen time.Time // when somebody else came last
+	account        string    // the account that arrived last
+	lastSeen       time.Time // when it arrived
+	othersLastSeen time.Time // when any other account last arrived
 }
 
-// see notes that a request came. Strangers do not count: anybody can send requests without a good credential.
+// note records the arrival of a request. Anonymous requests do not count, because any client can
+// send them.
 func (c *recentAccounts) note(account string, now time.Time) {
 	if account == anonymousAccount {
 		return
@@ -208,7 +216,7 @@ func (c *recentAccounts) note(account string, now time.Time) {
 	c.lastSeen = now
 }
 
-// beside reports whether any other account came lately.
+// othersActive reports whether another account arrived recently.
 func (c *recentAccounts) othersActive(account string, now time.Time) bool {
 	other := c.lastSeen
 	if account == c.account {
@@ -217,7 +225,7 @@ func (c *recentAccounts) othersActive(account string, now time.Time) bool {
 	return now.Sub(other) < recentWindow
 }
 
-// noisy is how many accounts are crowded.
+// overloadedAccounts returns the number of overloaded accounts.
 func (g *fairScheduler) overloadedAccounts() (count int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

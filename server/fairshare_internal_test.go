@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// visit is somebody of another account who comes and goes: from then on nobody is alone.
+// arriveAndLeave is a request of another account: from then on no account is alone.
 func (g *schedulerTest) arriveAndLeave(account string) {
 	g.Helper()
 	leave, ok := g.acquireFor(g.Context(), account)
 	if !ok {
-		g.Fatalf("%s finds no place", account)
+		g.Fatalf("%s gets no permit", account)
 	}
 	leave()
 }
 
-// takeAll takes as many places for an account as it gets without waiting.
+// acquireAll takes as many permits for an account as it gets without waiting.
 func (g *schedulerTest) acquireAll(account string) (leave []func()) {
 	g.Helper()
 	for range 2 * g.capacity {
@@ -34,7 +34,8 @@ func (g *schedulerTest) acquireAll(account string) (leave []func()) {
 	return leave
 }
 
-// One account has taken everything and is held up. Whoever has nothing yet gets in all the same, at once; but the gate does not get wider with every account.
+// One account has all permits and is stalled. An account without any is admitted at once; but the
+// capacity does not grow with every account.
 func TestScheduler_AccountWithoutPermitUsesReserve(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		g.fill()
@@ -55,22 +56,23 @@ func TestScheduler_AccountWithoutPermitUsesReserve(t *testing.T) {
 	})
 }
 
-// One account alone has the whole machine; beside others it leaves them as many places as it takes.
+// An account that is alone has the whole capacity; among others it leaves them as many permits as
+// it takes.
 func TestScheduler_AccountIsLimitedToFreeShare(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		g.arriveAndLeave("b")
 		held := g.acquireAll("acme")
 		if len(held) != 8 {
-			g.Errorf("beside another one it takes %d of 16", len(held))
+			g.Errorf("among others it takes %d of 16", len(held))
 		}
 		if more := g.acquireAll("b"); len(more) != 16/3 {
-			g.Errorf("the other one takes %d of 16: a third is left to a third one", len(more))
+			g.Errorf("the other one takes %d of 16: a third is left for a third one", len(more))
 		}
 	})
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		g.arriveFor(g.Context(), "b") // and stays
 		if got := len(g.acquireAll("acme")); got != 8 {
-			g.Errorf("beside one who has a single place it takes %d of 16", got)
+			g.Errorf("with another account that has one permit it takes %d of 16", got)
 		}
 	})
 	withScheduler(t, 16, false, func(g *schedulerTest) {
@@ -82,7 +84,7 @@ func TestScheduler_AccountIsLimitedToFreeShare(t *testing.T) {
 	})
 }
 
-// A place that becomes free goes to the account that has the fewest, whoever came first.
+// A released permit goes to the account with the fewest, whatever the order of arrival.
 func TestScheduler_FreePermitGoesToAccountWithFewest(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		leave := g.fill()
@@ -92,28 +94,29 @@ func TestScheduler_FreePermitGoesToAccountWithFewest(t *testing.T) {
 		leave[0]()
 		leave[1]()
 		if got := <-second; !got.in || got.after != 0 {
-			g.Errorf("the one with one place: %+v", got)
+			g.Errorf("the one with one permit: %+v", got)
 		}
 		if got := <-first; got.in {
-			g.Errorf("the one with fourteen places: %+v", got)
+			g.Errorf("the one with fourteen permits: %+v", got)
 		}
 	})
 }
 
-// Of two with as many places the one comes first whose turn is longer ago.
+// Of two accounts with as many permits, the one that was served less recently comes first.
 func TestScheduler_EqualAccountsAlternate(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		now := time.Now()
 		a, b := g.accountOf("a", now), g.accountOf("b", now)
 		g.queue, a.lastGrant = []*accountQueue{a, b}, now
 		if got := g.nextAccount(now); got != b {
-			g.Errorf("it is the turn of %s again", got.account)
+			g.Errorf("%s is served again", got.account)
 		}
 	})
 }
 
-// Who asks for more than gets done has, beside others, no more places than keep the machine busy: the others would wait behind them, at the store and at the processors.
-// While somebody else works, only one of it does, and not at once: whoever is there finds nobody behind them, and it still gets something done.
+// An overloaded account among others has only as many permits as keep the machine busy: otherwise
+// the others would wait behind them at the store and the processors. While another account is
+// active it gets one permit at intervals, so it still makes progress.
 func TestScheduler_OverloadedAccountAmongOthersIsRestricted(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		leave := g.overload(g.fill())
@@ -125,7 +128,7 @@ func TestScheduler_OverloadedAccountAmongOthersIsRestricted(t *testing.T) {
 			select {
 			case got := <-waits:
 				if working := len(leave) - n - 1; got.in && working >= g.overloadedCapacity {
-					g.Errorf("it gets another place beside %d", working)
+					g.Errorf("it gets another permit with %d", working)
 				}
 			default:
 				if n == len(leave)-1 {
@@ -135,7 +138,7 @@ func TestScheduler_OverloadedAccountAmongOthersIsRestricted(t *testing.T) {
 			}
 		}
 		if got := g.accounts["acme"].inUse; got != g.overloadedCapacity {
-			g.Errorf("it has %d places, not %d", got, g.overloadedCapacity)
+			g.Errorf("it has %d permits, not %d", got, g.overloadedCapacity)
 		}
 	})
 	withScheduler(t, 16, false, func(g *schedulerTest) {
@@ -150,7 +153,7 @@ func TestScheduler_OverloadedAccountAmongOthersIsRestricted(t *testing.T) {
 			time.Sleep(wait.after)
 			got := g.acquireAll("acme")
 			if len(got) != wait.places {
-				g.Errorf("%d: it gets %d places beside one who works, not %d", n, len(got), wait.places)
+				g.Errorf("%d: it gets %d permits while another account works, not %d", n, len(got), wait.places)
 			}
 			for _, l := range got {
 				l()
@@ -160,22 +163,22 @@ func TestScheduler_OverloadedAccountAmongOthersIsRestricted(t *testing.T) {
 		g.acquireAll("acme") // and stays
 		time.Sleep(overloadedInterval)
 		if got := len(g.acquireAll("acme")); got != 0 {
-			g.Errorf("it gets %d places beside one who works and one of its own", got)
+			g.Errorf("it gets %d permits while another account and one of its own requests work", got)
 		}
 	})
 }
 
-// Alone, who crowds has all places, as it would without all this.
+// An overloaded account that is alone has all permits.
 func TestScheduler_OverloadedAccountAloneUsesAllPermits(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		if got := g.overloadedAccounts(); got != 0 {
-			g.Errorf("%d accounts crowd before there is any", got)
+			g.Errorf("%d accounts are overloaded before there is any", got)
 		}
 		for _, l := range g.overload(g.fill()) {
 			l()
 		}
 		if got := g.overloadedAccounts(); got != 1 {
-			g.Errorf("%d accounts crowd, not one", got)
+			g.Errorf("%d accounts are overloaded, not one", got)
 		}
 		if got := len(g.acquireAll("acme")); got != 16 {
 			g.Errorf("it gets %d of 16", got)
@@ -183,7 +186,8 @@ func TestScheduler_OverloadedAccountAloneUsesAllPermits(t *testing.T) {
 	})
 }
 
-// Several that crowd share the few places: a noisy account does not get more of them by being two.
+// Several overloaded accounts share the restricted permits: a client does not get more by using two
+// accounts.
 func TestScheduler_OverloadedAccountsShareRestrictedPermits(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		now := time.Now()
@@ -192,12 +196,12 @@ func TestScheduler_OverloadedAccountsShareRestrictedPermits(t *testing.T) {
 			g.accountOf(account, now).lastShortage = now
 		}
 		if a, b, c := len(g.acquireAll("a")), len(g.acquireAll("b")), len(g.acquireAll("c")); a+b+c != g.overloadedCapacity {
-			g.Errorf("they get %d, %d and %d places; there are %d", a, b, c, g.overloadedCapacity)
+			g.Errorf("they get %d, %d and %d permits; there are %d", a, b, c, g.overloadedCapacity)
 		}
 	})
 }
 
-// Of two that crowd, the one that comes seldom gets its turns, too.
+// Of two overloaded accounts, the one that sends fewer requests also gets its share.
 func TestScheduler_FrequentAccountDoesNotStarveOthers(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		calm, _ := g.fairScheduler.acquire(g.Context(), "calm")
@@ -231,12 +235,12 @@ func TestScheduler_FrequentAccountDoesNotStarveOthers(t *testing.T) {
 		<-done
 		time.Sleep(time.Second)
 		if often, seldom := served["often"].Load(), served["seldom"].Load(); seldom < 5 || often == 0 {
-			g.Errorf("often got %d turns, seldom %d of 42", often, seldom)
+			g.Errorf("often got %d permits, seldom %d of 42", often, seldom)
 		}
 	})
 }
 
-// That one account crowds is no reason for another one not to wait as patiently as it likes.
+// The overload of one account does not shorten the wait of another.
 func TestScheduler_OverloadIsPerAccount(t *testing.T) {
 	withScheduler(t, 8, false, func(g *schedulerTest) {
 		g.overload(g.fill())
@@ -247,7 +251,8 @@ func TestScheduler_OverloadIsPerAccount(t *testing.T) {
 	})
 }
 
-// Who waits is bounded for all together. An account that has fewer who wait takes the room of the one that has most, whose oldest hears so at once.
+// The total queue is bounded. An account with fewer queued requests displaces the oldest request of
+// the account with most.
 func TestScheduler_ShortQueueDisplacesLongQueue(t *testing.T) {
 	withScheduler(t, 8, false, func(g *schedulerTest) {
 		g.fill()
@@ -259,10 +264,10 @@ func TestScheduler_ShortQueueDisplacesLongQueue(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		few := g.arriveFor(g.Context(), "b")
 		if got := <-many[0]; got.in || got.after != time.Millisecond {
-			g.Errorf("the oldest of those who are many: %+v", got)
+			g.Errorf("the oldest of the longest queue: %+v", got)
 		}
 		if got := <-few; got.after != normalWait {
-			g.Errorf("the one who took its room: %+v", got)
+			g.Errorf("the request that displaced it: %+v", got)
 		}
 		if _, waiting := g.load(); waiting != 0 || len(g.queue) != 0 {
 			g.Errorf("%d wait, of %d accounts", waiting, len(g.queue))
@@ -270,20 +275,22 @@ func TestScheduler_ShortQueueDisplacesLongQueue(t *testing.T) {
 	})
 }
 
-// Whom nobody knows are one account together, whatever they come with, and no company: an account beside them has all places.
+// Anonymous requests are one account, whatever credentials they have, and do not count as another
+// account: an account besides them has all permits.
 func TestScheduler_AnonymousIsOneAccountAndNotCountedAsOther(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		g.arriveAndLeave("acme")
 		if got := len(g.acquireAll(anonymousAccount)); got != 8 {
-			g.Errorf("beside an account they take %d of 16", got)
+			g.Errorf("besides an account they take %d of 16", got)
 		}
 		if got := len(g.acquireAll("acme")); got != 8 {
-			g.Errorf("of what they left it gets %d", got)
+			g.Errorf("of the rest it gets %d", got)
 		}
 	})
 }
 
-// Whoever looks like a stranger each time, and turns out to be of one account each time, has no more places than anybody else.
+// A client that arrives anonymously each time, and belongs to one account each time, has no more
+// permits than others.
 func TestScheduler_AnonymousArrivalsGainNoExtraPermits(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		g.arriveAndLeave("b")
@@ -302,26 +309,27 @@ func TestScheduler_AnonymousArrivalsGainNoExtraPermits(t *testing.T) {
 	})
 }
 
-// A stranger who turns out to be somebody has their place, and not one of the strangers'.
+// After authentication a permit counts for the account, not for anonymous requests.
 func TestScheduler_PermitIsReassignedAfterAuthentication(t *testing.T) {
 	withScheduler(t, 2, false, func(g *schedulerTest) {
 		l, ok := g.fairScheduler.acquire(g.Context(), anonymousAccount)
 		if !ok {
-			g.Fatal("the gate is closed")
+			g.Fatal("there is no permit")
 		}
 		l.reassign("acme")
 		if of := [2]int{g.accounts["acme"].inUse, g.accounts[anonymousAccount].inUse}; of != [2]int{1, 0} || g.inUse != 1 {
-			g.Errorf("acme and strangers have %v, and %d work", of, g.inUse)
+			g.Errorf("acme and anonymous have %v, and %d are in use", of, g.inUse)
 		}
 		l.release()
-		l.reassign("b") // it was given back
+		l.reassign("b") // it was released
 		if g.accounts["acme"].inUse != 0 || g.accounts["b"].inUse != 0 || g.inUse != 0 {
-			g.Error("a place is left")
+			g.Error("a permit is left")
 		}
 	})
 }
 
-// The few places are lent for a short time: an account that calls slow models gets as many of them begun as before.
+// Restricted permits expire sooner: an account that calls slow models starts as many requests as
+// before.
 func TestScheduler_RestrictedPermitsExpireSooner(t *testing.T) {
 	withScheduler(t, 16, true, func(g *schedulerTest) {
 		for _, l := range g.overload(g.fill()) {
@@ -336,7 +344,7 @@ func TestScheduler_RestrictedPermitsExpireSooner(t *testing.T) {
 	})
 }
 
-// Accounts that are gone are forgotten.
+// Inactive accounts are forgotten.
 func TestScheduler_ForgetsInactiveAccounts(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		g.arriveAndLeave("b")
@@ -350,7 +358,7 @@ func TestScheduler_ForgetsInactiveAccounts(t *testing.T) {
 	})
 }
 
-// A hall is full for who has most, and not for who has nothing.
+// The slots are full for the account with most, and not for one with none.
 func TestSlotLimiter_OneAccountCannotTakeAllSlots(t *testing.T) {
 	fill := func(h *slotLimiter, account string) (taken []*slot) {
 		for s, ok := h.acquire(account); ok; s, ok = h.acquire(account) {
@@ -364,20 +372,20 @@ func TestSlotLimiter_OneAccountCannotTakeAllSlots(t *testing.T) {
 	}
 	for account, want := range map[string]bool{"acme": false, "b": true} {
 		if _, ok := alone.acquire(account); ok != want {
-			t.Errorf("all is taken; %s gets in: %t", account, ok)
+			t.Errorf("all are in use; %s is admitted: %t", account, ok)
 		}
 	}
 	shared := newSlotLimiter(20)
 	b, _ := shared.acquire("b")
 	held := fill(shared, "acme")
 	if more := fill(shared, "b"); len(held) != 16 || len(more) != 3 {
-		t.Errorf("beside the one that has one it takes %d of 19; the one gets %d more", len(held), len(more))
+		t.Errorf("with another that has one it takes %d of 19; the other gets %d more", len(held), len(more))
 	}
 	for _, s := range slices.Concat(held, []*slot{b}) {
 		s.release()
 	}
 	if shared.inUse != 3 || len(shared.perAccount) != 1 {
-		t.Errorf("%d are taken, by %v", shared.inUse, shared.perAccount)
+		t.Errorf("%d are in use, by %v", shared.inUse, shared.perAccount)
 	}
 }
 
@@ -390,7 +398,7 @@ func TestSlotLimiter_SlotIsReassignedAfterAuthentication(t *testing.T) {
 	}
 	s.release()
 	if h.inUse != 0 || len(h.perAccount) != 0 {
-		t.Errorf("%d are taken, by %v", h.inUse, h.perAccount)
+		t.Errorf("%d are in use, by %v", h.inUse, h.perAccount)
 	}
 }
 
@@ -408,7 +416,8 @@ func TestSlotLimiter_AnonymousArrivalsGainNoExtraSlots(t *testing.T) {
 	}
 }
 
-// A request shows its token, or else its session; who shows nothing is not taken for anybody.
+// The credential of a request is its token, or else its session; a request without one is
+// anonymous.
 func TestCredentialCache_UsesTokenOrSession(t *testing.T) {
 	with := func(header, value string) *http.Request {
 		r := httptest.NewRequest("GET", "/", nil)
@@ -420,17 +429,18 @@ func TestCredentialCache_UsesTokenOrSession(t *testing.T) {
 	two := with("Authorization", "Bearer a")
 	two.Header.Add("Cookie", sessionCookie+"=a")
 	if a := both.credentialOf(token); a == (credentialHash{}) || a != both.credentialOf(two) || a == both.credentialOf(with("Authorization", "Bearer b")) {
-		t.Error("a token is not told from another one")
+		t.Error("two tokens are not distinguished")
 	}
 	if a := both.credentialOf(cookie); a == (credentialHash{}) || a == both.credentialOf(with("Cookie", sessionCookie+"=b")) {
-		t.Error("a session is not told from another one")
+		t.Error("two sessions are not distinguished")
 	}
 	if keysOnly.credentialOf(cookie) != (credentialHash{}) || both.credentialOf(with("Cookie", "other=a")) != (credentialHash{}) {
-		t.Error("something else passes for a session")
+		t.Error("another cookie counts as a session")
 	}
 }
 
-// What is remembered of credentials is bounded, whoever comes with how many; what is in use stays, and what is no longer good goes.
+// The cache is bounded for any number of credentials; used entries stay, and invalid ones are
+// removed.
 func TestCredentialCache_IsBoundedAndRecent(t *testing.T) {
 	var h credentialCache
 	used, revoked := credentialHash{1}, credentialHash{2}
@@ -438,12 +448,12 @@ func TestCredentialCache_IsBoundedAndRecent(t *testing.T) {
 	h.remember(revoked, "acme")
 	h.forget(revoked)
 	if h.account(revoked) != anonymousAccount || h.account(used) != "acme" || h.account(credentialHash{3}) != anonymousAccount {
-		t.Error("it is remembered whose a revoked key was, or not whose a good one is")
+		t.Error("a revoked key is remembered, or a valid one is not")
 	}
 	for n := range 5 * credentialCacheSize {
 		h.remember(credentialHash{4, byte(n), byte(n >> 8), byte(n >> 16)}, "other")
 		if n%credentialCacheSize == 0 && h.account(used) != "acme" {
-			t.Fatalf("after %d others it is forgotten what is in use", n)
+			t.Fatalf("after %d others an entry in use is forgotten", n)
 		}
 	}
 	if got := len(h.current) + len(h.previous); got > 2*credentialCacheSize {
@@ -451,7 +461,7 @@ func TestCredentialCache_IsBoundedAndRecent(t *testing.T) {
 	}
 	h.remember(credentialHash{}, "acme")
 	if h.account(credentialHash{}) != anonymousAccount {
-		t.Error("whoever shows nothing is taken for somebody")
+		t.Error("a request without a credential is not anonymous")
 	}
 }
 
@@ -463,17 +473,17 @@ func TestCredentialCache_TokenSpellingIsNormalized(t *testing.T) {
 		seen[s.credentialOf(r)] = true
 	}
 	if len(seen) != 1 {
-		t.Errorf("it is taken for %d", len(seen))
+		t.Errorf("it belongs to %d", len(seen))
 	}
 }
 
-// What several accounts come with says nothing: a proxy may have one for all.
+// A credential that several accounts use is anonymous: a proxy may have one for all.
 func TestCredentialCache_SharedCredentialIsAnonymous(t *testing.T) {
 	var h credentialCache
 	for _, account := range []string{"a", "a", "b", "b"} {
 		h.remember(credentialHash{1}, account)
 	}
 	if got := h.account(credentialHash{1}); got != anonymousAccount {
-		t.Errorf("it is taken for that of %s", got)
+		t.Errorf("it belongs to %s", got)
 	}
 }

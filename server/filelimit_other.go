@@ -2,5 +2,5 @@
 
 package server
 
-// mostFiles is for systems that have no such limit.
+// maxOpenFiles is for systems without a file limit.
 func mostFiles() (most uint64, known bool) { return 0, false }

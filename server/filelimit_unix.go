@@ -4,7 +4,7 @@ package server
 
 import "syscall"
 
-// maxOpenFiles is how many files the process may have open.
+// maxOpenFiles returns how many files the process may open.
 func maxOpenFiles() (most uint64, known bool) {
 	var limit syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)

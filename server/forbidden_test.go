@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An agent that wants to approve what it asked for itself was refused at the door, and nobody who looked into the log a year later could know.
+// An agent that tries to approve its own request is rejected, and the attempt is audited.
 func TestForbidden_MissingRoleIsAudited(t *testing.T) {
 	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
@@ -17,7 +17,7 @@ func TestForbidden_MissingRoleIsAudited(t *testing.T) {
 		"/api/v1/requests/" + id + "/remember": `{"seconds":60,"uses":1}`,
 		"/api/v1/ai/chat":                      fmt.Sprintf(`{"stateKey":"drop-1","resumeId":"r1","resumeTargets":{%q:{"verb":"approve"}}}`, id),
 		"/api/v1/requests/int_of_nobody/claim": `{}`,
-		"/api/v1/requests/" + id + "/view":     `{}`, // looking is not counted, and not refused
+		"/api/v1/requests/" + id + "/view":     `{}`, // a view is not counted, and not rejected
 	} {
 		if got := s.call("agent@acme", "POST", path, body); got.status != 403 {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
@@ -49,7 +49,7 @@ func TestForbidden_MissingRoleIsAudited(t *testing.T) {
 	}
 }
 
-// What an agent did stood in the log as the word of a person, without the key that it came with.
+// Actions of an agent used to be recorded as those of a person, without the key.
 func TestRuns_AuditNamesTheAgent(t *testing.T) {
 	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)

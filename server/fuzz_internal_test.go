@@ -15,8 +15,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// decodes checks what a body is taken for. What is taken has one meaning: written and read again it is the same, and a reader that is
-// stricter about names finds the same in it.
+// decodes checks the decoding of a body. An accepted body has one meaning: it survives a round
+// trip, and a case-sensitive decoder reads the same.
 func decodes[T any](t *testing.T, data []byte) {
 	t.Helper()
 	var got, strict, again T
@@ -31,10 +31,10 @@ func decodes[T any](t *testing.T, data []byte) {
 	}
 	written, err := json.Marshal(got)
 	if err != nil {
-		t.Fatalf("%q cannot be written again: %v", data, err)
+		t.Fatalf("%q cannot be encoded: %v", data, err)
 	}
 	if err := unmarshal(written, &again); err != nil {
-		t.Fatalf("%q became %q, which is refused: %v", data, written, err)
+		t.Fatalf("%q became %q, which is rejected: %v", data, written, err)
 	}
 	if rewritten, err := json.Marshal(again); err != nil || !bytes.Equal(rewritten, written) {
 		t.Fatalf("%q became %q and then %q", data, written, rewritten)
@@ -57,7 +57,7 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// A cursor is taken only if it is one that we could have made.
+// A cursor is accepted only if the server could have created it.
 func FuzzCursors(f *testing.F) {
 	page, err := paged([]int{1, 2}, 1, func(n int) int { return n }, func(int) any { return store.RunPosition{Created: time.Unix(1, 0).UTC(), ID: "run_1"} })
 	if err != nil {
@@ -77,7 +77,7 @@ func FuzzCursors(f *testing.F) {
 	})
 }
 
-// No header makes anybody wait for longer than allowed.
+// No header makes a caller wait longer than allowed.
 func FuzzHeaders(f *testing.F) {
 	for _, seed := range []string{"", "respond-async", "wait=10", `wait="60"`, "wait=61", "wait=-1", "wait=9223372036854775808", "wait=1, wait=2", ";;,,=", "text/event-stream;q=0", "*/*"} {
 		f.Add(seed)
@@ -92,7 +92,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// Why an answer does not fit is said without the answer.
+// The error of an invalid answer does not contain the answer.
 func FuzzRedactAnswerError(f *testing.F) {
 	for _, seed := range []string{"secret", "validating root: type: x", `" want "`, "does not equal any of: ", "\n", "validating "} {
 		f.Add(seed)
@@ -105,19 +105,19 @@ func FuzzRedactAnswerError(f *testing.F) {
 			`validating root: type: ` + said + ` has type "string", want "object"`, `validating root: validating /properties/a: enum: ` + said + ` does not equal any of: [a b]`,
 			`validating /properties/a: minLength: "` + said + `" contains 1 Unicode code points, fewer than 2`, `validating root: unexpected additional properties ["` + said + `"]`,
 		} {
-			known := strings.Replace(text, said, "", 1) // what the schema says by itself
-			if field := redactAnswerError(errors.New(text)); strings.Contains(field.Message, said) && !strings.Contains(known, said) && !strings.Contains("it does not fit the schema", said) {
+			known := strings.Replace(text, said, "", 1) // the schema's own text
+			if field := redactAnswerError(errors.New(text)); strings.Contains(field.Message, said) && !strings.Contains(known, said) && !strings.Contains("it does not match the schema", said) {
 				t.Fatalf("%q was told: %+v", said, field)
 			}
 		}
 	})
 }
 
-// Whoever sent a member too many was told that something does not fit, and not what.
+// An unexpected member is named as the cause.
 func TestRedactAnswerError_StatesWhatTheRuleExpects(t *testing.T) {
 	for text, want := range map[string]string{
-		`validating root: unexpected additional properties ["zz"]`:                           "it does not fit the schema: it has a member that the schema does not know",
-		`validating root: validating /properties/i: maximum: 11/1 is greater than 10.000000`: "it does not fit the schema: maximum: it is greater than 10",
+		`validating root: unexpected additional properties ["zz"]`:                           "it does not match the schema: it has a member that the schema does not know",
+		`validating root: validating /properties/i: maximum: 11/1 is greater than 10.000000`: "it does not match the schema: maximum: it is greater than 10",
 	} {
 		if got := redactAnswerError(errors.New(text)).Message; got != want {
 			t.Errorf("%s becomes %s", text, got)

@@ -15,7 +15,7 @@ import (
 
 type createGrantInput struct {
 	ID             string `path:"id" maxLength:"512"`
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"The same wish with the same key is one grant."`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"Idempotency key: the same call with the same key creates one grant."`
 	Body           api.CreateGrant
 }
 
@@ -32,11 +32,11 @@ type grantInput struct {
 }
 
 func (s *Server) registerGrants() {
-	remember := operation("remember-request", http.MethodPost, api.Prefix+"/requests/{id}/remember", "Have a yes of yours remembered within bounds", RoleApprover)
+	remember := operation("remember-request", http.MethodPost, api.Prefix+"/requests/{id}/remember", "Create a bounded grant from your approval", RoleApprover)
 	remember.Metadata[actionMetadata] = executor.ActCreateGrant
 	huma.Register(s.api, remember, s.createGrant)
-	huma.Register(s.api, operation("list-grants", http.MethodGet, api.Prefix+"/grants", "What is remembered", RoleApprover, RoleAuditor), s.listGrants)
-	huma.Register(s.api, operation("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Have people asked again", RoleApprover), s.revokeGrant)
+	huma.Register(s.api, operation("list-grants", http.MethodGet, api.Prefix+"/grants", "List grants", RoleApprover, RoleAuditor), s.listGrants)
+	huma.Register(s.api, operation("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Revoke a grant", RoleApprover), s.revokeGrant)
 }
 
 func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantOutput, error) {
@@ -50,7 +50,7 @@ func (s *Server) createGrant(ctx context.Context, in *createGrantInput) (*grantO
 	}
 	if len(in.Body.Relax) > 0 {
 		if err := json.Unmarshal(in.Body.Relax, &terms.Relax); err != nil {
-			return nil, problem("bad_request", "relax is no object of constraints")
+			return nil, problem("bad_request", "relax must be an object of constraints")
 		}
 	}
 	g, err := s.config.Executor.CreateGrant(ctx, me.Account, in.ID, terms)
@@ -86,7 +86,7 @@ func grantOf(g executor.Grant) api.Grant {
 		ID: g.ID, By: g.By, Request: g.Request, Tool: g.Scope.Tool, Graph: g.Scope.Graph, Environment: g.Scope.Environment, Requester: g.Scope.Requester,
 		Since: g.Since, Until: g.NotAfter, Uses: g.Usage.Uses, MaxUses: g.MaxUses, Spent: g.Usage.Amount,
 	}
-	if args, err := json.Marshal(g.Args); err == nil { // a map of constraints always has a JSON
+	if args, err := json.Marshal(g.Args); err == nil { // a map of constraints can always be encoded
 		out.Args = args
 	}
 	if g.Budget != nil {

@@ -41,19 +41,19 @@ func (s *Server) getRunGraph(ctx context.Context, in *keyInput) (*graphOutput, e
 
 func (s *Server) registerGraphs() {
 	all := []Role{RoleAgent, RoleApprover, RoleAuditor}
-	huma.Register(s.api, operation("list-graphs", http.MethodGet, api.Prefix+"/graphs", "What can be run", all...), func(context.Context, *struct{}) (*pageOutput[api.Graph], error) {
+	huma.Register(s.api, operation("list-graphs", http.MethodGet, api.Prefix+"/graphs", "List the graphs and agents", all...), func(context.Context, *struct{}) (*pageOutput[api.Graph], error) {
 		out := &pageOutput[api.Graph]{Body: api.Page[api.Graph]{Items: []api.Graph{}}}
 		graphs := s.config.Executor.Graphs()
 		for _, id := range slices.Sorted(maps.Keys(graphs)) {
 			one := graphOf(id, graphs[id])
-			one.Drawing = nil // a list is for choosing
+			one.Drawing = nil // the list has no drawings
 			out.Body.Items = append(out.Body.Items, one)
 		}
 		return out, nil
 	})
-	huma.Register(s.api, operation("get-graph", http.MethodGet, api.Prefix+"/graphs/{graphId}", "What can be run, with a drawing", all...), s.getGraph)
-	huma.Register(s.api, operation("get-run-graph", http.MethodGet, api.Prefix+"/runs/{stateKey}/graph", "The graph of a run, with the nodes marked at which it waits", all...), s.getRunGraph)
-	huma.Register(s.api, operation("list-kinds", http.MethodGet, api.Prefix+"/kinds", "What can be asked", all...), func(context.Context, *struct{}) (*pageOutput[api.Kind], error) {
+	huma.Register(s.api, operation("get-graph", http.MethodGet, api.Prefix+"/graphs/{graphId}", "Get a graph with its drawing", all...), s.getGraph)
+	huma.Register(s.api, operation("get-run-graph", http.MethodGet, api.Prefix+"/runs/{stateKey}/graph", "Get the graph of a run, with its waiting nodes marked", all...), s.getRunGraph)
+	huma.Register(s.api, operation("list-kinds", http.MethodGet, api.Prefix+"/kinds", "List the interrupt kinds", all...), func(context.Context, *struct{}) (*pageOutput[api.Kind], error) {
 		out := &pageOutput[api.Kind]{Body: api.Page[api.Kind]{Items: []api.Kind{}}}
 		for _, kind := range fermata.Kinds() {
 			out.Body.Items = append(out.Body.Items, api.Kind{Name: kind.Name(), QuestionSchema: kind.QuestionSchema(), AnswerSchema: kind.HumanAnswerSchema()})

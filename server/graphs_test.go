@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// Whoever decides sees where the run stands: its graph, drawn, with the nodes marked at which it waits, as long as it does.
+// An approver sees the graph of a run with its waiting nodes marked.
 func TestGraphs_RunGraphMarksWaitingNodes(t *testing.T) {
 	s := open(t, nil)
 	drawn := func(path string) (g api.Graph, waits []string) {
@@ -43,23 +43,23 @@ func TestGraphs_RunGraphMarksWaitingNodes(t *testing.T) {
 	}
 	for _, path := range []string{"/api/v1/requests", "/api/v1/runs/k", "/api/v1/requests/" + s.openRequests("acme")[0].ID} {
 		if got := s.call("approver@acme", "GET", path, ""); !strings.Contains(got.body, `"next":[["human_review"],[]]`) {
-			t.Errorf("%s does not say what comes next: %s", path, got.body)
+			t.Errorf("%s does not list the next nodes: %s", path, got.body)
 		}
 	}
 	if got := s.chat("approver@acme", `{"stateKey":"k","resumeId":"1","resumeValue":{"action":"approve"}}`); got.field("status") != "completed" {
 		t.Fatalf("%+v", got)
 	}
 	if got := s.call("approver@acme", "GET", "/api/v1/runs/k", ""); strings.Contains(got.body, `"next"`) {
-		t.Errorf("a run that is over goes on: %s", got.body)
+		t.Errorf("an ended run continues: %s", got.body)
 	}
 	if _, waits := drawn("/api/v1/runs/k/graph"); len(waits) != 0 {
-		t.Errorf("a run that is over waits at %v", waits)
+		t.Errorf("an ended run waits at %v", waits)
 	}
 	if _, waits := drawn("/api/v1/graphs/inproc:content-review"); len(waits) != 0 {
-		t.Errorf("what was drawn for a run stays: %v", waits)
+		t.Errorf("the marks of a run stay: %v", waits)
 	}
 	if got := s.call("approver@acme", "GET", "/api/v1/graphs", ""); strings.Contains(got.body, "drawing") {
-		t.Errorf("a list is for choosing: %s", got.body)
+		t.Errorf("the list has drawings: %s", got.body)
 	}
 }
 

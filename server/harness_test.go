@@ -43,7 +43,7 @@ type verdict struct {
 
 var review = fermata.NewKind[string, verdict]("content-review")
 
-// reviewProvider has the one graph that asks about a draft.
+// reviewProvider has one graph, which asks about a draft.
 func reviewProvider(t *testing.T) provider.Provider {
 	t.Helper()
 	p, err := inproc.New(reviewGraph(t))
@@ -84,7 +84,7 @@ func compiled[S any](t *testing.T, g *graph.Graph[S], config inproc.FlowConfig[S
 	return inproc.Flow(flow, config)
 }
 
-// singleHeaders is a graph of one node.
+// single is a graph with one node.
 func single[S any](t *testing.T, name string, node graph.Func[S]) inproc.Graph {
 	t.Helper()
 	g := graph.New[S](name)
@@ -94,7 +94,7 @@ func single[S any](t *testing.T, name string, node graph.Func[S]) inproc.Graph {
 	return compiled(t, g, inproc.FlowConfig[S]{})
 }
 
-// clerkAgent is an agent whose model gives its answer in pieces.
+// clerkAgent is an agent whose model streams its answer in chunks.
 func clerkAgent(t *testing.T) inproc.Graph {
 	t.Helper()
 	a, err := agent.NewChat(agent.Chat{Name: "clerk", Description: "Answers.", Model: script.New(script.Say("Good morning to you."))})
@@ -104,7 +104,7 @@ func clerkAgent(t *testing.T) inproc.Graph {
 	return inproc.Agent(agent.RunnerConfig{Agent: a, EnableStreaming: true})
 }
 
-// testTokens are who may come in, in these tests: role@account.
+// testTokens are the tokens of these tests: role@account.
 var testTokens = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	role, account, good := strings.Cut(token, "@")
@@ -114,7 +114,8 @@ var testTokens = server.AuthenticatorFunc(func(r *http.Request) (server.Principa
 	return server.Principal{Account: account, ID: role, Roles: []server.Role{server.Role(role)}}, nil
 })
 
-// site is a server at work. Whatever it says is checked against its OpenAPI document, and what it logs and counts is searched for canaries.
+// site is a running server. All its responses are validated against its OpenAPI document, and its
+// log and metrics are searched for canaries.
 type site struct {
 	*testing.T
 	url     string
@@ -130,7 +131,7 @@ func open(t *testing.T, change func(*server.Config)) *site {
 	return openWith(t, change, nil)
 }
 
-// openWith opens a server that has more graphs, or another store.
+// openWith opens a server with more graphs, or another store.
 func openWith(t *testing.T, change func(*server.Config), changeExecutor func(*executor.Config), graphs ...inproc.Graph) *site {
 	t.Helper()
 	s := &site{T: t, log: new(logBuffer)}
@@ -178,7 +179,7 @@ func openWith(t *testing.T, change func(*server.Config), changeExecutor func(*ex
 	return s
 }
 
-// canary marks what must not be seen where it does not belong.
+// canary marks data that must not leak.
 const canary = "CANARY"
 
 func (s *site) checkNoCanary(where, text string) {
@@ -188,14 +189,14 @@ func (s *site) checkNoCanary(where, text string) {
 	}
 }
 
-// metrics is what operators see.
+// metrics returns the exported metrics.
 func (s *site) metrics() string {
 	w := httptest.NewRecorder()
 	s.server.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	return w.Body.String()
 }
 
-// logBuffer keeps what is written to it.
+// logBuffer records what is written to it.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -213,7 +214,7 @@ func (r *logBuffer) String() string {
 	return r.b.String()
 }
 
-// answer is what a server said.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
@@ -257,7 +258,7 @@ func (s *site) call(token, method, path, body string, headers ...string) answer 
 	return answerOf(s, response, err)
 }
 
-// answerOf reads an answer, if there is one.
+// answerOf reads a response, if there is one.
 func answerOf(t testing.TB, response *http.Response, err error) answer {
 	t.Helper()
 	if err != nil {
@@ -278,7 +279,7 @@ func (s *site) chat(token, body string, headers ...string) answer {
 
 const startDemo = `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"tea"}}`
 
-// open questions of an account.
+// openRequests returns the open requests of an account.
 func (s *site) openRequests(account string) []executor.RequestView {
 	s.Helper()
 	list, err := s.e.ListRequests(s.Context(), account, store.InboxFilter{State: store.InterruptPending})
@@ -288,7 +289,7 @@ func (s *site) openRequests(account string) []executor.RequestView {
 	return list
 }
 
-// streamingModel is a model that talks until it is stopped.
+// streamingModel is a model that produces output until it is stopped.
 type streamingModel struct {
 	*script.Model
 	stop <-chan struct{}

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// A weight of 0 says that something is not wanted (RFC 9110, 12.4.2). It was taken for a wish.
+// A quality of 0 excludes a type (RFC 9110, 12.4.2). It used to count as a preference.
 func TestChat_AcceptHeaderSelectsStream(t *testing.T) {
 	s := open(t, nil)
 	for accept, stream := range map[string]bool{
@@ -33,8 +33,9 @@ func TestChat_AcceptHeaderSelectsStream(t *testing.T) {
 	}
 }
 
-// The lines of a header that is a list count together, and of one that is none there can be only one. The first line counted, so that who said respond-async on the
-// second one waited, and of two ids under which something counts once nobody knew which one.
+// Several lines of a list header are combined, and other headers may occur once. Only the first
+// line used to count, so respond-async on the second line was ignored, and the idempotency key was
+// ambiguous.
 func TestChat_RepeatedHeaders(t *testing.T) {
 	s := open(t, nil)
 	say := func(name string, lines ...string) answer {
@@ -58,7 +59,8 @@ func TestChat_RepeatedHeaders(t *testing.T) {
 	}
 }
 
-// Browsers do not send the session along with what a form of another site posts. The answer took the cookie away all the same: any page could sign people out.
+// Browsers omit the session from cross-site form posts. The response used to delete the cookie
+// anyway: any page could sign people out.
 func TestSignOut_CrossOriginIsRejected(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	b := p.browser() // without its session, as with SameSite=Lax
@@ -71,11 +73,11 @@ func TestSignOut_CrossOriginIsRejected(t *testing.T) {
 		}
 	}
 	if got := b.send("POST", "/signout", ""); got.status != 303 || got.header.Get("Set-Cookie") == "" {
-		t.Errorf("a page of ours whose session is over: %d, %v", got.status, got.header)
+		t.Errorf("our own page with an ended session: %d, %v", got.status, got.header)
 	}
 }
 
-// switchableAuth lets a caller in as whoever it says at the moment.
+// switchableAuth authenticates with a result that can be changed.
 type switchableAuth struct {
 	now   atomic.Pointer[func() (server.Principal, error)]
 	calls atomic.Int32
@@ -88,7 +90,7 @@ func (c *switchableAuth) Authenticate(*http.Request) (server.Principal, error) {
 	return (*c.now.Load())()
 }
 
-// An authenticator of the embedding program may know that somebody has lost their role, or belongs to another account now.
+// A custom authenticator may know that a principal has lost a role, or has another account.
 func TestStream_EndsWhenPrincipalChanges(t *testing.T) {
 	reader := func(account string, roles ...server.Role) func() (server.Principal, error) {
 		return func() (server.Principal, error) {
@@ -96,16 +98,17 @@ func TestStream_EndsWhenPrincipalChanges(t *testing.T) {
 		}
 	}
 	for name, then := range map[string]func() (server.Principal, error){
-		"no role that may read":  reader("acme"),
-		"of another account":     reader("globex", server.RoleAuditor),
-		"nobody, by now":         func() (server.Principal, error) { return server.Principal{}, server.ErrUnauthenticated },
-		"nobody, after a mishap": panicsOnce(),
+		"without a reading role":          reader("acme"),
+		"of another account":              reader("globex", server.RoleAuditor),
+		"unauthenticated now":             func() (server.Principal, error) { return server.Principal{}, server.ErrUnauthenticated },
+		"unauthenticated after a failure": panicsOnce(),
 	} {
 		auth := new(switchableAuth)
 		auth.set(reader("acme", server.RoleAdmin))
 		s := open(t, func(c *server.Config) { c.Auth, c.Limits.AuthRecheck = auth, time.Millisecond })
 		s.chat("", startDemo)
-		patience, cancel := context.WithTimeout(t.Context(), time.Minute) // the run waits: a stream that does not end would go on for ever
+		// the run waits: a stream that does not end would stay open
+		patience, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		r, err := http.NewRequestWithContext(patience, "GET", s.url+"/api/v1/runs/demo-1/events", nil)
 		if err != nil {
@@ -115,7 +118,8 @@ func TestStream_EndsWhenPrincipalChanges(t *testing.T) {
 		if err != nil || response.StatusCode != 200 {
 			t.Fatal(name, response, err)
 		}
-		for seen := auth.calls.Load(); auth.calls.Load() < seen+3; { // it goes on as long as nothing has changed
+		// it continues as long as nothing has changed
+		for seen := auth.calls.Load(); auth.calls.Load() < seen+3; {
 			if patience.Err() != nil {
 				t.Fatal(name, "the stream has ended before")
 			}
@@ -129,15 +133,16 @@ func TestStream_EndsWhenPrincipalChanges(t *testing.T) {
 	}
 }
 
-// panicsOnce is an authenticator that cannot say, then panics, and then knows nobody. Between two looks there is nobody who would recover for it.
+// panicsOnce is an authenticator that fails, then panics, and then rejects. Between two checks
+// there is no other recover.
 func panicsOnce() func() (server.Principal, error) {
 	var calls atomic.Int32
 	return func() (server.Principal, error) {
 		switch calls.Add(1) {
 		case 1:
-			return server.Principal{}, errors.New("it does not answer")
+			return server.Principal{}, errors.New("no answer")
 		case 2:
-			panic("a mistake of the embedding program")
+			panic("bug in the embedding program")
 		}
 		return server.Principal{}, server.ErrUnauthenticated
 	}

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// readyTimeout is how long the store has for an answer.
+	// readyTimeout is how long the store may take to answer.
 	readyTimeout = 2 * time.Second
-	// readyTTL is how long an answer holds.
+	// readyTTL is how long a result is reused.
 	readyTTL = 100 * time.Millisecond
 )
 
-// readiness finds out whether a server is ready. Whoever asks while somebody else does, or just after, gets the same answer: anybody may ask, and nobody is
-// refused, so the database must not be asked as often.
+// readiness checks whether the server is ready. Concurrent and immediately following callers share
+// one result: the endpoint is public and never rejects, so it must not query the database for each
+// call.
 type readiness struct {
 	check func(context.Context) error
-	busy  chan struct{} // one at a time has it, and what follows
+	busy  chan struct{} // guards the fields below
 
 	checkedAt time.Time
 	err       error
@@ -43,7 +44,8 @@ func (r *readiness) ready(ctx context.Context) error {
 	if !r.checkedAt.IsZero() && time.Since(r.checkedAt) < readyTTL {
 		return r.err
 	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout) // whoever asks first may go: others wait for it
+	// the first caller may disconnect while others wait for the result
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
 	r.err = r.check(patience)
 	r.checkedAt = time.Now()
@@ -55,10 +57,10 @@ func (s *Server) registerHealth() {
 		return &struct{ Body api.Health }{api.Health{Status: "ok", Version: s.config.Version}}
 	}
 	ready := newReadiness(s.config.Executor.Ready)
-	huma.Register(s.api, operation("healthz", http.MethodGet, "/healthz", "Whether the process is alive"), func(context.Context, *struct{}) (*struct{ Body api.Health }, error) {
+	huma.Register(s.api, operation("healthz", http.MethodGet, "/healthz", "Report whether the process is alive"), func(context.Context, *struct{}) (*struct{ Body api.Health }, error) {
 		return ok(), nil
 	})
-	huma.Register(s.api, operation("readyz", http.MethodGet, "/readyz", "Whether it can serve: the store answers and can be written to, and it is not about to end"), func(ctx context.Context, _ *struct{}) (*struct{ Body api.Health }, error) {
+	huma.Register(s.api, operation("readyz", http.MethodGet, "/readyz", "Report whether the server can serve: the store is reachable and writable, and the server is not shutting down"), func(ctx context.Context, _ *struct{}) (*struct{ Body api.Health }, error) {
 		if err := ready.ready(ctx); err != nil {
 			s.logUnready(err)
 			return nil, overloaded("not ready")
@@ -67,10 +69,12 @@ func (s *Server) registerHealth() {
 	})
 }
 
-// unreadyLogInterval is how often the log says why a server is not ready: whoever looks does so every few seconds, and anybody can.
+// unreadyLogInterval is how often the cause is logged: probes come every few seconds, and the
+// endpoint is public.
 const unreadyLogInterval = time.Minute
 
-// sayUnready has it in the log why the server is not ready. That it ends is in there already, and who asked and went away says nothing about it.
+// logUnready logs why the server is not ready. A shutdown is logged elsewhere, and a disconnected
+// probe says nothing about readiness.
 func (s *Server) logUnready(err error) {
 	if !errors.Is(err, executor.ErrClosed) && !errors.Is(err, context.Canceled) && s.unreadyLog.due(time.Now(), unreadyLogInterval) {
 		s.config.Log.Error("not ready", "err", err)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Anybody may ask whether a server is ready, and nobody is refused. Each question was three to the database, in front of those who decide.
+// The readiness endpoint is public and never rejects. Each call used to be three database queries.
 func TestReadyz_FloodCausesOneStoreCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, broken := 0, error(nil)
@@ -22,7 +22,7 @@ func TestReadyz_FloodCausesOneStoreCheck(t *testing.T) {
 		first := make(chan error)
 		go func() { first <- r.ready(gone) }()
 		synctest.Wait()
-		leave() // whoever asked first goes away
+		leave() // the first caller disconnects
 		flood := func(want error) {
 			t.Helper()
 			var all sync.WaitGroup
@@ -38,7 +38,7 @@ func TestReadyz_FloodCausesOneStoreCheck(t *testing.T) {
 		flood(nil)
 		flood(<-first)
 		if asked != 1 {
-			t.Errorf("200 at once are %d questions", asked)
+			t.Errorf("200 at once are %d checks", asked)
 		}
 		time.Sleep(readyTTL)
 		broken = errors.New("the store is gone")

@@ -9,39 +9,42 @@ import (
 	"time"
 )
 
-// heavyReadLimiter are for what is read from all that was ever written, and many might want at once: the gate would think that it waits for something, and let others in. One caller of an
-// account at a time has a turn, so that no account keeps another waiting; and so many accounts, for there are only so many processors. A turn is paid for by being without one
-// for three times as long, and an account may owe: whoever looks at this and that is never held up, and whoever asks for the same again and again gets a quarter of a
-// processor in the long run.
+// heavyReadLimiter bounds full-history reads: reports, reconciliation and policy replay. They are
+// CPU-bound, so the scheduler would mistake them for I/O waits and admit more. Each account has one
+// such read at a time, and the number of accounts is bounded by the processors. A read creates a
+// debt of three times its duration. An account may have some debt, so occasional reads are never
+// delayed; an account that reads continuously gets a quarter of a processor in the long run.
 type heavyReadLimiter struct {
 	mu    sync.Mutex
-	busy  map[string]bool      // principalOf has a turn, by account
-	debts map[string]time.Time // when an account will have paid for its turns
-	queue []*heavyReadWaiter   // principalOf waits for one
+	busy  map[string]bool      // accounts with an active read
+	debts map[string]time.Time // when an account's debt is paid, by account
+	queue []*heavyReadWaiter   // waiting callers
 }
 
-// heavyReadWaiter is somebody who waits.
+// heavyReadWaiter is a waiting caller.
 type heavyReadWaiter struct {
 	account string
 	granted chan struct{}
 }
 
 const (
-	// heavyReadWait is how long somebody waits for a turn. What others do is over sooner, or not soon.
+	// heavyReadWait is how long a caller waits for its turn before it is rejected.
 	heavyReadWait = 2 * time.Second
-	// heavyReadQueue is how many of an account wait.
+	// heavyReadQueue is how many callers of one account may wait.
 	heavyReadQueue = 4
-	// heavyReadCost is how much longer than a turn an account is without one to pay for it. With a debt of heavyReadMaxDebt, ten seconds of turns, it still has the next at once;
-	// heavyReadMaxPause is how long it is without one at most.
+	// heavyReadCost is the debt per unit of reading time. An account with a debt below
+	// heavyReadMaxDebt (ten seconds of reading) may start its next read at once. heavyReadMaxPause
+	// bounds how long an account is paused.
 	heavyReadCost     = 3
 	heavyReadMaxDebt  = heavyReadCost * 10 * time.Second
 	heavyReadMaxPause = time.Minute
 )
 
-// maxHeavyReads is how many accounts have a turn at a time.
+// maxHeavyReads is how many accounts may read at the same time.
 func maxHeavyReads() int { return max(2, runtime.GOMAXPROCS(0)/2) }
 
-// take takes a turn for somebody of an account, until done. If there is none, it says when it is worth to come again.
+// acquire waits for a read permit for an account and returns the function that releases it. Without
+// a permit it returns after how long a retry makes sense.
 func (t *heavyReadLimiter) acquire(ctx context.Context, account string) (done func(), again time.Duration) {
 	w := &heavyReadWaiter{account, make(chan struct{})}
 	if !t.enqueue(w) {
@@ -64,7 +67,7 @@ func (t *heavyReadLimiter) acquire(ctx context.Context, account string) (done fu
 	return func() { t.release(account, owed+heavyReadCost*time.Since(began)) }, 0
 }
 
-// wait puts somebody into the queue, unless it is too long.
+// enqueue adds a caller to the queue, unless the queue is full.
 func (t *heavyReadLimiter) enqueue(w *heavyReadWaiter) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +85,8 @@ func (t *heavyReadLimiter) enqueue(w *heavyReadWaiter) bool {
 	return true
 }
 
-// end gives a turn back, with what its account owes now: nobody pays for one turn with the time of another.
+// release returns a permit and sets the account's debt. The time of the read itself does not reduce
+// the debt.
 func (t *heavyReadLimiter) release(account string, debt time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,12 +101,12 @@ func (t *heavyReadLimiter) release(account string, debt time.Duration) {
 	t.grant()
 }
 
-// debt is for how long an account pays.
+// debt returns how long the account is still in debt.
 func (t *heavyReadLimiter) debt(account string) time.Duration {
 	return max(0, time.Until(t.debts[account]))
 }
 
-// rest is how long an account has no turn, because it owes too much.
+// pause returns how long the account must wait because its debt is too high.
 func (t *heavyReadLimiter) pause(account string) time.Duration {
 	return t.debt(account) - heavyReadMaxDebt
 }
@@ -113,7 +117,7 @@ func (t *heavyReadLimiter) afterPause() {
 	t.grant()
 }
 
-// give gives turns to those who came first and may have one, and forgets who owes nothing.
+// grant gives permits to waiting callers in order, and forgets accounts without debt.
 func (t *heavyReadLimiter) grant() {
 	if t.busy == nil {
 		t.busy = make(map[string]bool)
@@ -129,11 +133,11 @@ func (t *heavyReadLimiter) grant() {
 	})
 }
 
-// decode takes a turn for whoever calls.
+// heavyRead acquires a heavy-read permit for the caller.
 func (s *Server) heavyRead(ctx context.Context) (done func(), err error) {
 	done, again := s.heavyReads.acquire(ctx, principalOf(ctx).Account)
 	if done == nil {
-		p := overloaded("the past of this account is being read for somebody else, or was for long and again and again, or that of too many others is")
+		p := overloaded("too many history reads are running for this account or for others; retry after the Retry-After delay")
 		p.retryAfter, p.limit = again, "reading"
 		return nil, p
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Who looks at this and that is let in at once. Who asks for the same again and again has the processor for a quarter of the time, and others are let in between.
+// Occasional reads are admitted at once. An account that reads continuously gets a quarter of the
+// time, and others are admitted in between.
 func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns heavyReadLimiter
@@ -17,7 +18,7 @@ func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 			came := time.Now()
 			done, again := turns.acquire(t.Context(), account)
 			if done == nil {
-				t.Fatalf("%s has no turn, and should come again after %s", account, again)
+				t.Fatalf("%s gets no permit, and should retry after %s", account, again)
 			}
 			waited = time.Since(came)
 			time.Sleep(took)
@@ -27,17 +28,17 @@ func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 		refused := func(account string, want time.Duration) {
 			t.Helper()
 			if done, again := turns.acquire(t.Context(), account); done != nil || again != want {
-				t.Fatalf("it did not rest; again after %s", again)
+				t.Fatalf("it was not paused; retry after %s", again)
 			}
 			time.Sleep(want)
 		}
-		for range 10 { // claimsFor looks at a report, and at the next
+		for range 10 { // one report after another
 			if waited := take("acme", time.Second); waited != 0 {
 				t.Fatalf("it waited for %s", waited)
 			}
 		}
 		began, turned := time.Now(), time.Duration(0)
-		for time.Since(began) < time.Hour { // and goes on
+		for time.Since(began) < time.Hour { // and continues
 			done, again := turns.acquire(t.Context(), "acme")
 			if done == nil {
 				time.Sleep(again)
@@ -62,12 +63,13 @@ func TestHeavyReadLimiter_FrequentAccountIsPaused(t *testing.T) {
 		time.Sleep(heavyReadMaxDebt)
 		take("acme", 0)
 		if len(turns.busy)+len(turns.queue) != 0 || len(turns.debts) > 1 {
-			t.Errorf("somebody is remembered: %+v", &turns)
+			t.Errorf("an account is remembered: %+v", &turns)
 		}
 	})
 }
 
-// They come in turn, and so many of an account; who goes away leaves no place behind.
+// Waiters are served in order, and their number per account is limited; a cancelled one leaves no
+// entry.
 func TestHeavyReadLimiter_IsFirstInFirstOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns heavyReadLimiter

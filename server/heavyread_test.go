@@ -14,7 +14,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// blockingStore is a store in which looking at the past of some accounts takes as long as the caller has patience.
+// blockingStore is a store in which history reads of some accounts block until the caller's context
+// ends.
 type blockingStore struct {
 	store.Store
 	accounts map[string]bool
@@ -30,7 +31,7 @@ func (s *blockingStore) wait(ctx context.Context, account string) error {
 	return ctx.Err()
 }
 
-// Papers is what a replay and a report read.
+// Documents are read by a replay and a report.
 func (s *blockingStore) Documents(ctx context.Context, account string, kind store.DocumentKind, f store.DocumentFilter) ([]store.Document, error) {
 	if kind == "ruling" || kind == "vote" {
 		if err := s.wait(ctx, account); err != nil {
@@ -40,7 +41,7 @@ func (s *blockingStore) Documents(ctx context.Context, account string, kind stor
 	return s.Store.Documents(ctx, account, kind, f)
 }
 
-// AuditLines is what a comparison of the books reads.
+// AuditLines are read by a reconciliation.
 func (s *blockingStore) AuditLines(ctx context.Context, account string, after int64, limit int) ([]store.AuditLine, error) {
 	if err := s.wait(ctx, account); err != nil {
 		return nil, err
@@ -50,15 +51,15 @@ func (s *blockingStore) AuditLines(ctx context.Context, account string, after in
 
 type slowCall struct{ name, method, path, body string }
 
-// slowCalls are those that have turns.
+// slowCalls are the heavy reads.
 var slowCalls = []slowCall{
 	{"replay", "POST", "/api/v1/policies/replay", `{"policy":"default: deny\n","seconds":3600}`},
 	{"findings", "GET", "/api/v1/audit/findings", ""},
 	{"analytics", "GET", "/api/v1/analytics", ""},
 }
 
-// It is work for a processor, and whoever has one key can send a hundred at once: so there is one call of an account at a time, and no account waits
-// for another. Who goes away ends theirs.
+// Heavy reads are CPU-bound, and one key can send a hundred at once: so each account has one at a
+// time, and no account waits for another. A cancelled call releases its permit.
 func TestHeavyRead_BusyAccountDoesNotBlockOthers(t *testing.T) {
 	for _, call := range slowCalls {
 		t.Run(call.name, func(t *testing.T) {
@@ -73,7 +74,7 @@ func TestHeavyRead_BusyAccountDoesNotBlockOthers(t *testing.T) {
 				t.Errorf("one of another account: %d", got)
 			}
 			leave()
-			s.until("the turn is free again", func() bool {
+			s.until("the permit is free again", func() bool {
 				end, got := s.begin(call, "auditor@acme")
 				end()
 				return got == statusPending
@@ -82,7 +83,8 @@ func TestHeavyRead_BusyAccountDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-// There are only so many processors: so many accounts at once, whatever they want, and the next is told to come again.
+// The number of concurrent accounts is limited by the processors, and the next one gets a
+// Retry-After.
 func TestHeavyRead_AccountsAreLimited(t *testing.T) {
 	var accounts []string
 	for n := range server.MaxHeavyReads() {
@@ -106,7 +108,7 @@ func TestHeavyRead_AccountsAreLimited(t *testing.T) {
 	}
 	others.Wait()
 	if text := s.metrics(); !strings.Contains(text, fmt.Sprintf(`fermata_http_limit_refusals_total{limit="reading"} %d`, len(slowCalls))) {
-		t.Error("who was refused is not counted")
+		t.Error("rejections are not counted")
 	}
 }
 
@@ -125,10 +127,11 @@ func openBlocking(t *testing.T, accounts ...string) blockingSite {
 	return blockingSite{openWith(t, func(c *server.Config) { c.Auth = testPeople }, func(c *executor.Config) { c.Store = kept }), kept}
 }
 
-// statusPending is the status of a call that has none, because it is stuck.
+// statusPending is the status of a blocked call.
 const statusPending = -1
 
-// begin sends a call, and waits until it is answered or stuck. leave goes away, and waits until the call has ended.
+// begin sends a call, and waits until it is answered or blocked. leave cancels it, and waits until
+// it has ended.
 func (s blockingSite) begin(call slowCall, token string) (leave func(), status int) {
 	ctx, end := context.WithCancel(s.Context())
 	answered := make(chan int, 1)
@@ -144,7 +147,7 @@ func (s blockingSite) begin(call slowCall, token string) (leave func(), status i
 	}
 }
 
-// status is 0 if there was no answer.
+// status is 0 if there was no response.
 func (s blockingSite) status(request *http.Request) int {
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -152,7 +155,7 @@ func (s blockingSite) status(request *http.Request) int {
 	}
 	defer response.Body.Close()
 	if response.StatusCode == 503 && response.Header.Get("Retry-After") == "" {
-		s.Error("nobody is told when to come again")
+		s.Error("there is no Retry-After")
 	}
 	return response.StatusCode
 }

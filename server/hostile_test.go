@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// Every call that takes a body takes it strictly, and changes nothing if it does not like it.
+// Every call parses its body strictly, and changes nothing if it is invalid.
 func TestHostile_BodiesAreParsedStrictly(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
@@ -32,25 +32,25 @@ func TestHostile_BodiesAreParsedStrictly(t *testing.T) {
 		first, _, _ := strings.Cut(good, ":") // {"name"
 		name := strings.Trim(first, `{"`)
 		for what, bad := range map[string]string{
-			"nothing":             " ",
-			"no object":           `[]`,
-			"null":                `null`,
-			"cut off":             good[:len(good)-1],
-			"trailing data":       good + `{}`,
-			"trailing text":       good + `x`,
-			"twice the same":      strings.Replace(good, first, first+`:"x",`+first[1:], 1),
-			"escaped twin":        strings.Replace(good, first, fmt.Sprintf(`{"\u%04x%s":"x",%s`, name[0], name[1:], first[1:]), 1),
-			"another case":        strings.Replace(good, name, strings.ToUpper(name), 1),
-			"a twin in the value": strings.Replace(good, `{"a":1}`, `{"a":1,"A":2}`, 1) + map[bool]string{true: "x"}[!strings.Contains(good, `{"a":1}`)],
-			"unknown member":      strings.Replace(good, first, `{"unknown":1,`+first[1:], 1),
-			"invalid UTF-8":       strings.Replace(good, `":`, "\xff\":", 1),
-			"overlong UTF-8":      strings.Replace(good, `":`, "\xc0\xaf\":", 1),
-			"half a character":    strings.Replace(good, `":`, `\ud83d":`, 1),
-			"byte order mark":     "\ufeff" + good,
-			"too deep":            strings.Replace(good, "}", `,"input":`+deep(101)+"}", 1),
-			"far too deep":        deep(30_000),
-			"a NaN":               strings.Replace(good, first+":", first+":NaN,"+first[1:]+":", 1),
-			"a wrong type":        strings.Replace(good, first+`:"`, first+`:7,"x":"`, 1),
+			"nothing":                " ",
+			"no object":              `[]`,
+			"null":                   `null`,
+			"cut off":                good[:len(good)-1],
+			"trailing data":          good + `{}`,
+			"trailing text":          good + `x`,
+			"duplicate key":          strings.Replace(good, first, first+`:"x",`+first[1:], 1),
+			"escaped twin":           strings.Replace(good, first, fmt.Sprintf(`{"\u%04x%s":"x",%s`, name[0], name[1:], first[1:]), 1),
+			"another case":           strings.Replace(good, name, strings.ToUpper(name), 1),
+			"duplicate in the value": strings.Replace(good, `{"a":1}`, `{"a":1,"A":2}`, 1) + map[bool]string{true: "x"}[!strings.Contains(good, `{"a":1}`)],
+			"unknown member":         strings.Replace(good, first, `{"unknown":1,`+first[1:], 1),
+			"invalid UTF-8":          strings.Replace(good, `":`, "\xff\":", 1),
+			"overlong UTF-8":         strings.Replace(good, `":`, "\xc0\xaf\":", 1),
+			"half a character":       strings.Replace(good, `":`, `\ud83d":`, 1),
+			"byte order mark":        "\ufeff" + good,
+			"too deep":               strings.Replace(good, "}", `,"input":`+deep(101)+"}", 1),
+			"far too deep":           deep(30_000),
+			"a NaN":                  strings.Replace(good, first+":", first+":NaN,"+first[1:]+":", 1),
+			"a wrong type":           strings.Replace(good, first+`:"`, first+`:7,"x":"`, 1),
 		} {
 			if got := s.call("admin@acme", "POST", path, bad); got.status != 400 || got.field("code") != "bad_request" {
 				t.Errorf("%s, %s: %d %s", path, what, got.status, got.body)
@@ -69,7 +69,7 @@ func TestHostile_BodiesAreParsedStrictly(t *testing.T) {
 	}
 }
 
-// A body without a length is cut where the limit is; the server does not read on.
+// A body without a length is cut off at the limit.
 func TestHostile_OversizeBodyIsRejected(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.Body = 64 << 10 })
 	for _, known := range []bool{true, false} {
@@ -85,7 +85,7 @@ func TestHostile_OversizeBodyIsRejected(t *testing.T) {
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
 		if response.StatusCode != 413 || !strings.Contains(string(text), "too_large") {
-			t.Errorf("with its length told (%v): %d %s", known, response.StatusCode, text)
+			t.Errorf("with a content length (%v): %d %s", known, response.StatusCode, text)
 		}
 	}
 	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="body"} 2`) {
@@ -93,7 +93,7 @@ func TestHostile_OversizeBodyIsRejected(t *testing.T) {
 	}
 }
 
-// dial opens a connection that does as it likes.
+// dial opens a raw connection.
 func (s *site) dial() net.Conn {
 	s.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -104,7 +104,7 @@ func (s *site) dial() net.Conn {
 	return c
 }
 
-// Who begins a request and does not finish it is told so, and let go.
+// A client that does not finish its request gets an error and is disconnected.
 func TestHostile_SlowBodyTimesOut(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.BodyTimeout = 20 * time.Millisecond })
 	if got := s.slow(); got.status != 408 || got.field("code") != "timeout" {
@@ -124,7 +124,7 @@ func (s *site) slow() answer {
 	return answerOf(s, response, err)
 }
 
-// Who breaks off in the middle of a request is told that it is no request, and not that something is wrong with the server.
+// A truncated request is a client error, not a server error.
 func TestHostile_TruncatedRequestsAreRejected(t *testing.T) {
 	s := open(t, nil)
 	const head = "POST /api/v1/ai/chat HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\nContent-Type: application/json\r\n"
@@ -145,7 +145,8 @@ func TestHostile_TruncatedRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// The time for sending is over once everything was sent: who waits for an outcome, or follows a run, may be silent.
+// The body timeout ends when everything was sent: a client that waits for an outcome or follows a
+// run may be silent.
 func TestHostile_IdleAfterFullRequestIsAllowed(t *testing.T) {
 	s, release := openHeld(t)
 	limits := server.Limits{BodyTimeout: time.Millisecond, Rate: 1e6, Burst: 1e6}
@@ -173,7 +174,7 @@ func TestHostile_IdleAfterFullRequestIsAllowed(t *testing.T) {
 	}
 }
 
-// serve serves a handler with a server of the test's own making, in the place of the site's.
+// serve serves a handler with a custom server instead of the site's.
 func (s *site) serve(h http.Handler, change func(*http.Server)) {
 	s.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -195,7 +196,7 @@ type amounts struct {
 
 var exactKind = fermata.NewKind[amounts, amounts]("exactly-of-server-test")
 
-// Numbers are what they were, all the way: input, state, question, answer, output.
+// Numbers are kept exactly: input, state, question, answer, output.
 func TestHostile_NumbersAreKeptExactly(t *testing.T) {
 	s := openWith(t, nil, nil, single(t, "exactly", func(ctx context.Context, a amounts) (amounts, error) { return exactKind.Ask(ctx, a) }))
 	const raw = `[9007199254740993,0.1000000000000000055511151231257827,1e-7,-0,123456789012345678901234567890.10,1E5]`
@@ -220,7 +221,8 @@ func TestHostile_NumbersAreKeptExactly(t *testing.T) {
 	}
 }
 
-// A number may be too large even for a float64, as those that Python writes down for a key: nothing here computes with it.
+// A number may exceed a float64, for example a key written by Python: the server does not compute
+// with it.
 func TestHostile_LargeNumbersAreKeptExactly(t *testing.T) {
 	s := open(t, nil)
 	large := strings.Repeat("7", 617)
@@ -233,7 +235,7 @@ func TestHostile_LargeNumbersAreKeptExactly(t *testing.T) {
 	}
 }
 
-// Readers that vanish leave nothing behind.
+// Readers that disconnect leak nothing.
 func TestHostile_DisconnectedReadersLeakNothing(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
@@ -248,14 +250,14 @@ func TestHostile_DisconnectedReadersLeakNothing(t *testing.T) {
 		if _, err := bufio.NewReader(c).ReadString('\n'); err != nil { // it has begun
 			t.Fatal(err)
 		}
-		c.(*net.TCPConn).SetLinger(0) // a reset, not a good-bye
+		c.(*net.TCPConn).SetLinger(0) // a reset, not an orderly close
 		c.Close()
 	}
 	s.until("no streams", func() bool { return strings.Contains(s.metrics(), "fermata_http_streams 0\n") })
 	s.until("no goroutines left over", func() bool { return runtime.NumGoroutine() <= before+3 })
 }
 
-// untilOf waits for something that has to happen by itself.
+// until waits for a condition.
 func (s *site) until(what string, happened func() bool) {
 	s.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
@@ -266,18 +268,18 @@ func (s *site) until(what string, happened func() bool) {
 	}
 }
 
-// Somebody who follows a run and never reads is cut off, however much there is to say, and nobody else notices.
+// A stream reader that never reads is disconnected, and others are not affected.
 func TestHostile_ReaderThatNeverReadsIsDisconnected(t *testing.T) {
 	stop := make(chan struct{})
 	enough := sync.OnceFunc(func() { close(stop) })
-	defer enough() // or a test that fails would wait for the end of the talk
+	defer enough() // otherwise a failing test would wait for the end of the output
 	s := openWith(t, func(c *server.Config) { c.Limits.WriteTimeout = 5 * time.Second }, nil, talkingAgent(t, stop))
 	s.chat("agent@acme", `{"graphId":"inproc:talker","stateKey":"talk","input":{"query":"go on"}}`, "Prefer", "respond-async")
 	deaf := s.dial()
 	deaf.(*net.TCPConn).SetReadBuffer(4 << 10)
 	fmt.Fprintf(deaf, "GET /api/v1/runs/talk/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer agent@acme\r\n\r\n")
 	s.until("the stream", func() bool { return strings.Contains(s.metrics(), "fermata_http_streams 1\n") })
-	good := s.follow("/api/v1/runs/talk/events") // reads, and hears
+	good := s.follow("/api/v1/runs/talk/events") // reads all events
 	heard := 0
 	eventsIn(good.Body, func(e event) bool {
 		if e.kind == "token" {
@@ -286,14 +288,15 @@ func TestHostile_ReaderThatNeverReadsIsDisconnected(t *testing.T) {
 		return heard < 100
 	})
 	good.Body.Close()
-	s.until("it was cut off", func() bool { return strings.Contains(s.metrics(), "fermata_http_streams 0\n") })
+	s.until("it was disconnected", func() bool { return strings.Contains(s.metrics(), "fermata_http_streams 0\n") })
 	enough()
 	if got := s.chat("agent@acme", `{"graphId":"inproc:talker","stateKey":"talk","input":{"query":"go on"}}`); got.field("status") != "completed" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// Ids that look like parts of others lead nowhere, and nobody but auditors comes to what was signed and found.
+// Ids that look like parts of others are not found, and only auditors can read checkpoints and
+// findings.
 func TestI8_ForgedIDsAreNotFound(t *testing.T) {
 	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
@@ -313,7 +316,7 @@ func TestI8_ForgedIDsAreNotFound(t *testing.T) {
 			}
 		}
 	}
-	// The one in force is that of all; when it was used first is not.
+	// The policy in force is the same for all; its first use is not.
 	if got := s.call("bob@other", "GET", "/api/v1/policies/"+digest, ""); got.field("since") != nil {
 		t.Errorf("another account learns when it was used: %s", fmt.Sprint(got.field("since")))
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/fermata-go/fermata/internal/ident"
 )
 
-// applyIdempotencyKey sees to it that a start can be repeated. A state key does that by itself; a start without one has it made from the key that the
-// client chose, or else it is one that nobody can repeat.
+// applyIdempotencyKey makes a start repeatable. A state key is sufficient for that. A start without
+// one gets a state key derived from the client's idempotency key; without either it cannot be
+// repeated.
 func applyIdempotencyKey(request *executor.RunRequest, key string) {
 	switch {
 	case request.StateKey != "" && request.StartID == "":
@@ -20,10 +21,10 @@ func applyIdempotencyKey(request *executor.RunRequest, key string) {
 	}
 }
 
-// startProblem makes a problem of why something could not be begun, or of any other error.
+// startProblem converts an error of a start, or any other error.
 func startProblem(request executor.RunRequest, err error) *Problem {
 	if request.ReserveStateKey && errors.Is(err, executor.ErrStateKeyInUse) {
-		return problem("idempotency_key_reused", "this Idempotency-Key belongs to another start")
+		return problem("idempotency_key_reused", "this Idempotency-Key was used for another start")
 	}
 	return problemOf(err)
 }

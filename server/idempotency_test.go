@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// Whatever a client sends again, because it did not hear the answer, counts once.
+// A request that a client repeats without having received the response is applied once.
 func TestIdempotency_StartWithKeyIsRepeatable(t *testing.T) {
 	s := open(t, nil)
 	const start = `{"graphId":"inproc:content-review","input":{"topic":"tea"}}`
@@ -35,7 +35,7 @@ func TestIdempotency_StartWithKeyIsRepeatable(t *testing.T) {
 	}
 }
 
-// A key stays with its start when the run is over: a late repetition must not begin anew.
+// A key stays bound to its start after the end of the run: a late repetition must not start again.
 func TestIdempotency_KeyReuseWithOtherBodyIsRejected(t *testing.T) {
 	s := open(t, nil)
 	const start = `{"graphId":"inproc:clerk","input":{"query":"hi"}}`
@@ -48,7 +48,7 @@ func TestIdempotency_KeyReuseWithOtherBodyIsRejected(t *testing.T) {
 	}
 	for _, other := range []string{strings.Replace(start, "hi", "bye", 1), strings.Replace(start, `"input"`, `"supersede":true,"input"`, 1) + " ", strings.Replace(start, "clerk", "content-review", 1)} {
 		got := s.chat("agent@acme", other, "Idempotency-Key", "k")
-		if other[len(other)-1] == ' ' { // the same, with a wish that changes nothing
+		if other[len(other)-1] == ' ' { // the same, with a preference that changes nothing
 			if got.body != first.body {
 				t.Errorf("%s: %+v", other, got)
 			}
@@ -101,7 +101,7 @@ func TestIdempotency_CancelsAndDecisions(t *testing.T) {
 	}
 }
 
-// flakyProvider is a provider that gives up until it is told not to.
+// flakyProvider fails until it is healthy.
 type flakyProvider struct {
 	provider.Provider
 	healthy *atomic.Bool
@@ -125,23 +125,24 @@ func TestIdempotency_RetryOfParkedRun(t *testing.T) {
 	}
 	s.call("agent@acme", "POST", "/api/v1/runs/demo-2/cancel", "")
 	if got := retry("demo-2"); got.field("code") != "not_active" {
-		t.Errorf("a run that was ended while it was parked: %+v", got)
+		t.Errorf("a run that was cancelled while parked: %+v", got)
 	}
 	well.Store(true)
 	s.e.StartWorkers()
-	for range 3 { // whoever did not hear the first answer says it again
+	for range 3 { // a client without the first response repeats it
 		if got := retry("demo-1"); got.status != 204 {
 			t.Errorf("%+v", got)
 		}
-		s.until("it goes on", func() bool { return status("demo-1") == "waiting" })
+		s.until("it continues", func() bool { return status("demo-1") == "waiting" })
 	}
 	s.chat("agent@acme", strings.Replace(startDemo, "demo-1", "demo-3", 1))
 	if got := retry("demo-3"); got.field("code") != "not_active" {
-		t.Errorf("a run that never was parked: %+v", got)
+		t.Errorf("a run that was never parked: %+v", got)
 	}
 }
 
-// So it is when what it has is over: the answer to a start may have been lost, and a full inbox can stay full for days.
+// The same applies to a finished run: the response to a start may have been lost, and the account
+// may stay at its limit for days.
 func TestIdempotency_RepeatOfFinishedStartIgnoresQuota(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.OpenRequests = 1 })
 	const ask = `{"kind":"sign","data":{"a":1}}`
@@ -159,7 +160,7 @@ func TestIdempotency_RepeatOfFinishedStartIgnoresQuota(t *testing.T) {
 	}
 }
 
-// An account that is at its limit can still repeat what it has.
+// An account at its limit can still repeat its requests.
 func TestIdempotency_RepeatIgnoresQuota(t *testing.T) {
 	for _, code := range []string{"too_many_open", "too_many_runs"} {
 		t.Run(code, func(t *testing.T) {

@@ -10,40 +10,45 @@ import (
 	"time"
 )
 
-// idleConnLimiter has the connections on which nothing is asked: of strangers who connected and say nothing, or too little for a request, and of callers between two
-// requests. Both have their own benches, so that strangers push no caller out, however many come. Those that are served are not in it: other limits are for them.
+// idleConnLimiter tracks idle connections: anonymous ones that have not sent a full request, and
+// keep-alive connections of known clients between two requests. Each class has its own queue, so
+// anonymous connections cannot evict those of known clients. Connections with an active request are
+// not tracked here; other limits apply to them.
 type idleConnLimiter struct {
-	onEvict func(known bool) // claimsFor was let go to make room
+	onEvict func(known bool) // called after a connection was evicted
 
 	mu               sync.Mutex
 	anonymous, known idleQueue
 }
 
-// idleQueue has connections in the order in which they became silent. When it is full the one that is silent the longest goes; and when it is half full, if it is silent for
-// long enough, so that there is room for many who come at once and are about to ask.
+// idleQueue holds connections in the order in which they became idle. A full queue evicts the
+// connection that has been idle longest. A half-full queue evicts it only if it has been idle for
+// longer than idleGrace, so that there is space for a burst of new connections.
 type idleQueue struct {
 	limit int
-	conns list.List // of *guest
+	conns list.List // of *trackedConn
 }
 
-// idleGrace is for how long somebody may be silent and still be about to ask.
+// idleGrace is how long a new connection may be idle before a half-full queue evicts it.
 const idleGrace = time.Second
 
-// trackedConn is a connection.
+// trackedConn is a connection with its idle state.
 type trackedConn struct {
 	net.Conn
 	limiter *idleConnLimiter
 
-	// What follows is guarded by the mutex of the lobby.
-	known     bool          // something was asked on it by a caller whom we know
-	element   *list.Element // on its bench; nil: is served, or gone
-	idleSince time.Time     // when it became silent
+	// The fields below are guarded by the limiter's mutex.
+	known     bool          // an authenticated request arrived on it
+	element   *list.Element // in its queue; nil: active or closed
+	idleSince time.Time     // when it became idle
 	closed    bool
 }
 
-// Guard makes a listener keep only so many connections on which nobody says anything: of strangers [Limits.IdleConns], and not more than a quarter of the files that the process
-// may open; of callers twice as many. Without it, whoever connects and waits takes all the memory and files that there are. It is for a listener of plain connections, which h
-// serves as it is returned, by Serve or by ServeTLS, with s as its handler. ConnContext and ConnState of h are set before, and not after.
+// LimitIdleConns returns a listener that bounds idle connections. Anonymous connections are limited
+// to [Limits.IdleConns], and to a quarter of the process's file limit; known clients have twice as
+// many. Without it, clients that connect and stay silent can exhaust memory and file descriptors.
+// Use it with a listener of plain connections that h serves with Serve or ServeTLS and with s as
+// its handler. Set ConnContext and ConnState of h before the call, not after.
 func (s *Server) LimitIdleConns(h *http.Server, l net.Listener) net.Listener {
 	before, state := h.ConnContext, h.ConnState
 	h.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -56,19 +61,20 @@ func (s *Server) LimitIdleConns(h *http.Server, l net.Listener) net.Listener {
 		if state != nil {
 			state(conn, now)
 		}
-		// Not when a handler begins: over HTTP/2 it may begin, and go on, after what it is for was taken back, when the connection is silent already.
+		// The handler start is too late: over HTTP/2 a handler may start and continue after its
+		// request was cancelled, when the connection is already idle.
 		switch g := trackedConnOf(conn); {
 		case g == nil:
-		case now == http.StateActive: // something is asked
+		case now == http.StateActive: // a request has started
 			g.markActive()
-		case now == http.StateIdle: // and every answer is written
+		case now == http.StateIdle: // all responses are written
 			g.limiter.markIdle(g)
 		}
 	}
 	return idleLimitListener{l, &s.idleConns}
 }
 
-// trackedConnOf is nil for a connection that did not come through the lobby.
+// trackedConnOf returns nil for a connection that the limiter did not accept.
 func trackedConnOf(conn net.Conn) *trackedConn {
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
@@ -79,13 +85,14 @@ func trackedConnOf(conn net.Conn) *trackedConn {
 
 type trackedConnKey struct{}
 
-// trackedConnFrom is the connection on which something is asked; nil if it did not come through the lobby.
+// trackedConnFrom returns the connection of a request; nil if the limiter did not accept it.
 func trackedConnFrom(ctx context.Context) *trackedConn {
 	g, _ := ctx.Value(trackedConnKey{}).(*trackedConn)
 	return g
 }
 
-// open makes room: some files are for what is asked on the other connections, and for the store.
+// configure sets the queue sizes. Some file descriptors are reserved for active connections and for
+// the store.
 func (l *idleConnLimiter) configure(silent int, dismissed func(known bool)) {
 	silent = max(1, silent)
 	if files, known := maxOpenFiles(); known {
@@ -94,7 +101,7 @@ func (l *idleConnLimiter) configure(silent int, dismissed func(known bool)) {
 	l.anonymous.limit, l.known.limit, l.onEvict = silent, 2*silent, dismissed
 }
 
-// dismissed counts who was let go to make room, and tells of it.
+// connEvicted counts and logs an eviction.
 func (s *Server) connEvicted(known bool) {
 	who := "strangers"
 	if known {
@@ -102,17 +109,17 @@ func (s *Server) connEvicted(known bool) {
 	}
 	s.metrics.evictions.WithLabelValues(who).Inc()
 	if left, ok := s.evictionLog.Allow(); ok {
-		s.config.Log.Warn("a connection on which nothing is asked was closed, to make room for others: there are too many", "of", who, "leftOut", left)
+		s.config.Log.Warn("idle connection evicted", "of", who, "leftOut", left)
 	}
 }
 
-// idleLimitListener is a listener whose connections begin in the lobby.
+// idleLimitListener is a listener whose connections start in the limiter.
 type idleLimitListener struct {
 	net.Listener
 	limiter *idleConnLimiter
 }
 
-// Accept waits for somebody to connect.
+// Accept waits for the next connection.
 func (g idleLimitListener) Accept() (net.Conn, error) {
 	conn, err := g.Listener.Accept()
 	if err != nil {
@@ -123,7 +130,7 @@ func (g idleLimitListener) Accept() (net.Conn, error) {
 	return guest, nil
 }
 
-// sit gives a silent connection its place, and lets another one go if there is none.
+// markIdle queues an idle connection, and evicts another one if the queue is full.
 func (l *idleConnLimiter) markIdle(g *trackedConn) {
 	l.mu.Lock()
 	if g.element != nil || g.closed {
@@ -133,9 +140,9 @@ func (l *idleConnLimiter) markIdle(g *trackedConn) {
 	b := l.queueOf(g)
 	g.idleSince = time.Now()
 	g.element = b.conns.PushBack(g)
-	over, known := b.evict(g.idleSince), g.known // as all on this bench
+	over, known := b.evict(g.idleSince), g.known // as all in this queue
 	l.mu.Unlock()
-	if over != nil { // closeHook may take a moment, and nobody else is to wait for it
+	if over != nil { // closing may block; do it outside the lock
 		_ = over.Conn.Close()
 		l.onEvict(known)
 	}
@@ -148,7 +155,7 @@ func (l *idleConnLimiter) queueOf(g *trackedConn) *idleQueue {
 	return &l.anonymous
 }
 
-// over takes away who is one too many; nil if nobody is.
+// evict removes and returns the connection to close; nil if there is none.
 func (b *idleQueue) evict(now time.Time) *trackedConn {
 	g := b.conns.Front().Value.(*trackedConn)
 	if n := b.conns.Len(); n <= b.limit/2 || n <= b.limit && now.Sub(g.idleSince) < idleGrace {
@@ -159,14 +166,14 @@ func (b *idleQueue) evict(now time.Time) *trackedConn {
 	return g
 }
 
-// size is how many there are, of strangers or of callers.
+// size returns the number of idle connections of a class.
 func (l *idleConnLimiter) size(known bool) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queueOf(&trackedConn{known: known}).conns.Len()
 }
 
-// leave is called with the mutex held.
+// remove takes the connection out of its queue. The mutex must be held.
 func (g *trackedConn) remove() {
 	if g.element != nil {
 		g.limiter.queueOf(g).conns.Remove(g.element)
@@ -174,14 +181,15 @@ func (g *trackedConn) remove() {
 	}
 }
 
-// rise takes a guest off its bench, until everything is answered.
+// markActive takes a connection out of its queue until all responses are written.
 func (g *trackedConn) markActive() {
 	g.limiter.mu.Lock()
 	defer g.limiter.mu.Unlock()
 	g.remove()
 }
 
-// here is false for one who was let go a moment ago: nobody would hear the answer, so that nothing is to be done.
+// alive reports whether the connection is still open. A request on an evicted connection is not
+// executed, because the client could not read the response.
 func (g *trackedConn) alive() bool {
 	if g == nil {
 		return true
@@ -191,7 +199,8 @@ func (g *trackedConn) alive() bool {
 	return !g.closed
 }
 
-// meet remembers that it is a caller whom we know. Who sits there has taken back what they asked: them we know the next time.
+// markKnown marks the connection as one of a known client. A connection that is already idle had
+// its request cancelled; it is marked with its next request.
 func (g *trackedConn) markKnown() {
 	if g == nil {
 		return
@@ -210,7 +219,8 @@ func (g *trackedConn) Close() error {
 	return g.Conn.Close()
 }
 
-// CloseWrite says that nothing more is coming, as net/http does before it closes: whoever is still sending would lose the answer otherwise.
+// CloseWrite half-closes the connection, as net/http does before it closes: otherwise a client that
+// is still sending would lose the response.
 func (g *trackedConn) CloseWrite() error {
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

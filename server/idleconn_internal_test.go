@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Half of the places are for those who have just come, or were just served: they are about to ask.
+// Half of the queue is for connections that were just opened or served: they may send a request
+// soon.
 func TestIdleQueue_RecentlyIdleConnectionStays(t *testing.T) {
 	for _, c := range []struct {
 		guests int
@@ -25,12 +26,12 @@ func TestIdleQueue_RecentlyIdleConnectionStays(t *testing.T) {
 		}
 		first := b.conns.Front().Value.(*trackedConn)
 		if over := b.evict(now); (over != nil) != c.goes || over != nil && over != first {
-			t.Errorf("%d that are silent for %v: %+v goes", c.guests, c.age, over)
+			t.Errorf("%d that are idle for %v: %+v is evicted", c.guests, c.age, over)
 		}
 	}
 }
 
-// The places go by the files that there are, and there is always one.
+// The queue sizes depend on the file limit, and are at least one.
 func TestIdleConnLimiter_LeavesFileDescriptors(t *testing.T) {
 	files, known := maxOpenFiles()
 	if !known {
@@ -40,15 +41,15 @@ func TestIdleConnLimiter_LeavesFileDescriptors(t *testing.T) {
 		var l idleConnLimiter
 		l.configure(silent, nil)
 		if l.anonymous.limit != want || l.known.limit != 2*want {
-			t.Errorf("with %d there are %d and %d places", silent, l.anonymous.limit, l.known.limit)
+			t.Errorf("with %d there are %d and %d", silent, l.anonymous.limit, l.known.limit)
 		}
 	}
 }
 
-// Who sits down after they have gone would sit there for ever.
+// A closed connection that is queued would never leave the queue.
 func TestIdleConnLimiter_ClosedConnectionIsNotQueued(t *testing.T) {
 	var l idleConnLimiter
-	l.configure(8, func(bool) { t.Error("somebody is dismissed") })
+	l.configure(8, func(bool) { t.Error("a connection is evicted") })
 	here, there := net.Pipe()
 	defer there.Close()
 	g := &trackedConn{Conn: here, limiter: &l}
@@ -56,7 +57,7 @@ func TestIdleConnLimiter_ClosedConnectionIsNotQueued(t *testing.T) {
 		func() { l.markIdle(g) }, func() { l.markIdle(g) }, g.markKnown, g.markActive, g.markActive, g.markKnown, func() { l.markIdle(g) }, func() { l.markIdle(g) }, g.markKnown, g.markActive,
 	} {
 		if do(); !g.alive() {
-			t.Error("it is there, and is not served")
+			t.Error("it is open, and is not alive")
 		}
 		if got := fmt.Sprint(l.size(false), l.size(true)); (g.element == nil) != (got == "0 0") || l.size(false)+l.size(true) > 1 {
 			t.Errorf("%s are there", got)
@@ -67,11 +68,11 @@ func TestIdleConnLimiter_ClosedConnectionIsNotQueued(t *testing.T) {
 	}
 	l.markIdle(g)
 	if l.size(true)+l.size(false) != 0 || g.alive() {
-		t.Error("it sits there, or is served")
+		t.Error("it is queued, or alive")
 	}
 }
 
-// closeHook is a connection, and what happens while it is closed.
+// closeHook calls a function during Close.
 type closeHook struct {
 	net.Conn
 	onClose func()
@@ -82,12 +83,12 @@ func (c closeHook) Close() error {
 	return nil
 }
 
-// Who asks in the very moment in which they are let go is not served. (The race detector looks on.)
+// A request that arrives during the eviction is not served. (Run with the race detector.)
 func TestIdleConnLimiter_RequestDuringEviction(t *testing.T) {
 	var l idleConnLimiter
 	l.configure(1, func(known bool) {
 		if known {
-			t.Error("a stranger was known when they were let go")
+			t.Error("an anonymous connection was known when evicted")
 		}
 	})
 	var asking sync.WaitGroup
@@ -95,7 +96,7 @@ func TestIdleConnLimiter_RequestDuringEviction(t *testing.T) {
 	first.Conn = closeHook{onClose: func() {
 		asking.Go(func() {
 			if first.markActive(); first.alive() {
-				t.Error("nobody would hear the answer")
+				t.Error("the client could not read the response")
 			}
 			first.markKnown()
 		})

@@ -20,7 +20,7 @@ import (
 
 const idleSlots = 8
 
-// idleSite is a site where few may be silent, with TLS and HTTP/2 or without either.
+// idleSite is a site with few idle connections, with TLS and HTTP/2 or without.
 type idleSite struct {
 	*site
 	address string
@@ -43,11 +43,11 @@ func forEachListener(t *testing.T, test func(*testing.T, *idleSite)) {
 			})
 			c.site = openWith(t, func(c *server.Config) { c.Limits.IdleConns = idleSlots }, nil, slow)
 			h := httptest.NewUnstartedServer(c.handler)
-			var contexts, states atomic.Int64 // of whoever has set them before
+			var contexts, states atomic.Int64 // of callbacks set before
 			h.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { contexts.Add(1); return ctx }
 			h.Config.ConnState = func(net.Conn, http.ConnState) { states.Add(1) }
 			h.Listener = c.server.LimitIdleConns(h.Config, h.Listener)
-			h.Config.ErrorLog = log.New(io.Discard, "", 0) // every stranger is an error
+			h.Config.ErrorLog = log.New(io.Discard, "", 0) // every anonymous connection is an error
 			c.wrap = func(conn net.Conn) net.Conn { return conn }
 			if secure {
 				h.EnableHTTP2 = true
@@ -62,13 +62,13 @@ func forEachListener(t *testing.T, test func(*testing.T, *idleSite)) {
 			c.url, c.address, c.client = h.URL, h.Listener.Addr().String(), h.Client()
 			test(t, c)
 			if contexts.Load() == 0 || states.Load() == 0 {
-				t.Error("what was set before is not called")
+				t.Error("callbacks set before are not called")
 			}
 		})
 	}
 }
 
-// stranger connects, and says something or nothing.
+// connect opens a connection, and sends something or nothing.
 func (c *idleSite) connect(says string) net.Conn {
 	c.Helper()
 	conn, err := net.Dial("tcp", c.address)
@@ -78,12 +78,12 @@ func (c *idleSite) connect(says string) net.Conn {
 	c.Cleanup(func() { conn.Close() })
 	conn = c.wrap(conn)
 	if says != "" {
-		_, _ = io.WriteString(conn, says) // unless it was let go already
+		_, _ = io.WriteString(conn, says) // unless it was evicted already
 	}
 	return conn
 }
 
-// crowd has many strangers come, and waits until all are let go but those whom there is room for.
+// connectMany opens many anonymous connections, and waits until the excess is evicted.
 func (c *idleSite) connectMany(says string) (left []net.Conn) {
 	c.Helper()
 	const many = 5 * idleSlots
@@ -112,15 +112,15 @@ func (c *idleSite) get(path string) (status int, reused bool) {
 	return answerOf(c.T, got, err).status, reused
 }
 
-// empty reports whether nobody is in the lobby.
+// noneIdle reports whether no connection is idle.
 func (c *idleSite) noneIdle() bool {
 	return c.metric("fermata_http_silent_callers")+c.metric("fermata_http_silent_strangers") == 0
 }
 
 const startSlow = `{"graphId":"inproc:slow","stateKey":"s","input":1}`
 
-// Connections are memory and files, and whoever connects need not say who they are. So only so many are kept of those who say nothing, or begin a
-// request and do not go on; and others are served all the time.
+// Connections use memory and files, and connecting needs no authentication. So idle connections,
+// and those with unfinished requests, are limited; and other clients are served.
 func TestIdleConns_SilentConnectionIsEvicted(t *testing.T) {
 	forEachListener(t, func(t *testing.T, c *idleSite) {
 		for _, says := range []string{"", "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: "} {
@@ -135,21 +135,21 @@ func TestIdleConns_SilentConnectionIsEvicted(t *testing.T) {
 			}
 			fmt.Fprint(last, "1\r\nConnection: close\r\n\r\n")
 			if text, err := io.ReadAll(last); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 200") {
-				t.Errorf("who speaks at last: %q, %v", text, err)
+				t.Errorf("a late request: %q, %v", text, err)
 			}
 			for _, conn := range left {
 				conn.Close()
 			}
 		}
-		if !strings.Contains(c.log.String(), "there are too many") || strings.Contains(c.metrics(), `fermata_http_dismissed_total{who="strangers"} 0`) {
-			t.Error("nobody is told")
+		if !strings.Contains(c.log.String(), "idle connection evicted") || strings.Contains(c.metrics(), `fermata_http_dismissed_total{who="strangers"} 0`) {
+			t.Error("it is not logged")
 		}
 		c.client.CloseIdleConnections()
-		c.until("nobody is remembered", c.noneIdle)
+		c.until("nothing is tracked", c.noneIdle)
 	})
 }
 
-// Who was served and stays is silent, too, whoever it is.
+// A served connection that stays open is idle, too.
 func TestIdleConns_KeepAliveBetweenRequests(t *testing.T) {
 	forEachListener(t, func(t *testing.T, c *idleSite) {
 		for says, who := range map[string]struct {
@@ -172,7 +172,7 @@ func TestIdleConns_KeepAliveBetweenRequests(t *testing.T) {
 	})
 }
 
-// metric is the value of one.
+// metric returns the value of a metric.
 func (c *idleSite) metric(name string) (value int) {
 	c.Helper()
 	_, rest, found := strings.Cut(c.metrics(), "\n"+name+" ")
@@ -182,7 +182,7 @@ func (c *idleSite) metric(name string) (value int) {
 	return value
 }
 
-// What is asked is answered, and a stream goes on, however many strangers come meanwhile.
+// Requests are answered, and a stream continues, however many anonymous connections arrive.
 func TestIdleConns_ActiveRequestIsNotEvicted(t *testing.T) {
 	forEachListener(t, func(t *testing.T, c *idleSite) {
 		answered := make(chan answer)
@@ -196,7 +196,7 @@ func TestIdleConns_ActiveRequestIsNotEvicted(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer stream.Body.Close()
-		c.get("/healthz") // over HTTP/2 that is the same connection, and it is not silent after this
+		c.get("/healthz") // over HTTP/2 that is the same connection, and it is not idle after this
 		c.connectMany("")
 		close(c.release)
 		if got := <-answered; got.status != 200 || got.field("status") != "completed" {
@@ -208,7 +208,7 @@ func TestIdleConns_ActiveRequestIsNotEvicted(t *testing.T) {
 	})
 }
 
-// Strangers push out none whom we know, however many there are.
+// Anonymous connections do not evict those of known clients.
 func TestIdleConns_AnonymousDoNotEvictKnownClients(t *testing.T) {
 	forEachListener(t, func(t *testing.T, c *idleSite) {
 		if status, _ := c.get("/api/v1/runs"); status != 200 {
@@ -223,7 +223,7 @@ func TestIdleConns_AnonymousDoNotEvictKnownClients(t *testing.T) {
 	})
 }
 
-// Who goes away in the middle leaves nothing behind.
+// A connection that closes during a request leaks nothing.
 func TestIdleConns_ClosedConnectionsAreForgotten(t *testing.T) {
 	forEachListener(t, func(t *testing.T, c *idleSite) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -239,14 +239,14 @@ func TestIdleConns_ClosedConnectionsAreForgotten(t *testing.T) {
 		<-gone
 		close(c.release)
 		c.client.CloseIdleConnections()
-		c.until("nobody is remembered", c.noneIdle)
+		c.until("nothing is tracked", c.noneIdle)
 	})
 }
 
-// Over HTTP/2 the connection stays when somebody takes back what they asked, and is silent from then on, whatever is still done for them. Nobody noticed: any
-// number of such connections could be kept, and none of them made room.
+// Over HTTP/2 the connection stays open when a request is cancelled, and is idle from then on, even
+// if the handler still runs. It used to be untracked: any number of such connections could be kept.
 func TestIdleConns_CancelledRequestBecomesIdle(t *testing.T) {
-	for _, where := range []string{"before it is served", "while it is asked who it is"} {
+	for _, where := range []string{"before it is served", "during authentication"} {
 		t.Run(where, func(t *testing.T) {
 			came, taken, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			hold := func(here string) {
@@ -257,7 +257,7 @@ func TestIdleConns_CancelledRequestBecomesIdle(t *testing.T) {
 			}
 			s := open(t, func(c *server.Config) {
 				c.Auth = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
-					hold("while it is asked who it is")
+					hold("during authentication")
 					return testTokens.Authenticate(r)
 				})
 			})
@@ -280,11 +280,11 @@ func TestIdleConns_CancelledRequestBecomesIdle(t *testing.T) {
 			}()
 			<-came
 			takeBack()
-			c.until("it is silent", func() bool { return !c.noneIdle() })
+			c.until("it is idle", func() bool { return !c.noneIdle() })
 			close(taken)
 			<-done
 			if c.noneIdle() {
-				t.Error("there is a connection on which nothing is asked, and nobody knows of it")
+				t.Error("there is an idle connection that is not tracked")
 			}
 		})
 	}

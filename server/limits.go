@@ -11,35 +11,43 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits are what callers may use. InFlight, Working and Streams are shared by accounts, so that one that is noisy does not make the others late; see docs/operations.md.
+// Limits bounds what callers may use. InFlight, Concurrency and Streams are shared between
+// accounts, so that a busy account does not delay others; see docs/operations.md.
 type Limits struct {
-	// Body is how many bytes a request may have. The default is 2 MiB.
+	// Body is the maximum size of a request body in bytes. Defaults to 2 MiB.
 	Body int64
-	// Rate and Burst limit the requests of one principal: so many a second in the long run, so many at once. The defaults are 50 and 100.
+	// Rate and Burst limit the requests of one principal: requests per second in the long run, and
+	// at once. Default to 50 and 100.
 	Rate  float64
 	Burst int
-	// InFlight is how many requests are served at the same time, event streams apart; an eighth more if they are of accounts that have none. The default is 512.
+	// InFlight is how many requests are served at the same time, without event streams. Accounts
+	// without any request in flight may use an eighth more. Defaults to 512.
 	InFlight int
-	// Working is how many of them are worked on at the same time; the others wait for a moment, or are refused. A request that is served for longer than
-	// a quarter of a second, or than a second while there are too many, does not count if the store answers quickly: it waits for what a run comes to.
-	// The default is 32 for each core.
+	// Concurrency is how many of them execute at the same time; the others wait briefly or are
+	// rejected. A request that takes longer than a quarter of a second (a second under overload)
+	// does not count while the store answers quickly, because it waits for the outcome of a run.
+	// Defaults to 32 per core.
 	Concurrency int
-	// Streams is how many event streams are open at the same time. The default is 20000.
+	// Streams is how many event streams are open at the same time. Defaults to 20000.
 	Streams int
-	// Silent is how many connections of strangers are kept on which nothing is asked, of those that [Server.LimitIdleConns] sees; of callers twice as many. The default is 5000.
+	// IdleConns is how many idle anonymous connections are kept, of those that
+	// [Server.LimitIdleConns] sees; known clients have twice as many. Defaults to 5000.
 	IdleConns int
-	// Open is how many open questions an account may have before it cannot start more runs. The default is 10000. It is not counted for each
-	// start, and neither are Runs: see docs/operations.md.
+	// OpenRequests is how many open requests an account may have before it cannot start more runs.
+	// Defaults to 10000. Like ActiveRuns, it is not counted for each start: see docs/operations.md.
 	OpenRequests int
-	// Runs is how many runs of an account may be ready or under way at the same time before it cannot start more. The default is 1000.
+	// ActiveRuns is how many runs of an account may be ready or running before it cannot start
+	// more. Defaults to 1000.
 	ActiveRuns int
-	// Sending is how long a client may take to send the body of a request. The default is 15 s.
+	// BodyTimeout is how long a client may take to send a request body. Defaults to 15 s.
 	BodyTimeout time.Duration
-	// Patience is how long a client may not read what is sent to it before it is cut off. The default is 10 s.
+	// WriteTimeout is how long a client may take to read sent data before it is disconnected.
+	// Defaults to 10 s.
 	WriteTimeout time.Duration
-	// Heartbeat is how often an event stream says that it is alive. The default is 15 s.
+	// Heartbeat is the interval of keep-alive comments in event streams. Defaults to 15 s.
 	Heartbeat time.Duration
-	// Recheck is how often it is made sure, while an event stream is open, that its reader may still come in. The default is 1 min.
+	// AuthRecheck is how often the server checks during an event stream that the client is still
+	// authorized. Defaults to 1 min.
 	AuthRecheck time.Duration
 }
 
@@ -53,7 +61,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// limiter says who has to wait.
+// limiter applies Limits.
 type limiter struct {
 	limits      Limits
 	requests    *slotLimiter
@@ -78,10 +86,10 @@ func newLimiter(limits Limits, quick func() bool) *limiter {
 	}
 }
 
-// bucketTTL is after which time an unused bucket is full anyway.
+// bucketTTL is the time after which an unused bucket is full again.
 const bucketTTL = 10 * time.Minute
 
-// wait is how long a principal has to wait before the next request; 0 if not at all.
+// retryAfter returns how long a principal must wait before its next request; 0 if not at all.
 func (l *limiter) retryAfter(p Principal) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

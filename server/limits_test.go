@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// Each principal has a rate of its own, and is told when to come again.
+// Each principal has its own rate limit, with a Retry-After delay.
 func TestLimits_RateIsPerPrincipal(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.Rate, c.Limits.Burst = 0.01, 3 })
 	for range 3 {
@@ -39,27 +39,27 @@ func TestLimits_RateIsPerPrincipal(t *testing.T) {
 	}
 }
 
-// Only so many requests are served at once. Who has no place hears it at once, and health checks are no exception that could be abused.
+// Requests in flight are limited. A rejection is immediate, and health checks cannot be abused.
 func TestLimits_RequestsInFlight(t *testing.T) {
 	s, release := openHeldWith(t, func(c *server.Config) { c.Limits.InFlight = 1 })
 	done := make(chan answer, 1)
 	go func() { done <- s.chat("agent@acme", startHeld) }()
-	s.until("it is inside", func() bool { return s.server.InFlightOf("acme") == 1 })
+	s.until("it is in flight", func() bool { return s.server.InFlightOf("acme") == 1 })
 	got := s.call("agent@acme", "GET", "/api/v1/runs", "")
 	if got.status != 503 || got.header.Get("Retry-After") == "" || got.field("code") != "unavailable" {
-		t.Errorf("there is room: %+v", got)
+		t.Errorf("there is a slot: %+v", got)
 	}
 	release()
 	if got := <-done; got.field("status") != "completed" {
 		t.Errorf("%+v", got)
 	}
-	s.until("there is room again", func() bool { return s.call("agent@acme", "GET", "/api/v1/runs", "").status == 200 })
+	s.until("there is a slot again", func() bool { return s.call("agent@acme", "GET", "/api/v1/runs", "").status == 200 })
 	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="in_flight"}`) {
 		t.Error(s.metrics())
 	}
 }
 
-// slowClock is a store that does not say what time it is before it is let.
+// slowClock is a store whose Now blocks until it is released.
 type slowClock struct {
 	store.Store
 	release chan struct{}
@@ -74,8 +74,8 @@ func (s *slowClock) Now(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// More is asked for than can be worked on: the excess is refused before anybody looks at who asks or for what, and clearly. The connection is kept: to
-// make a new one for the next try would cost both sides more than the refusal.
+// Under overload, excess requests are rejected before authentication and routing. The connection
+// stays open: a new one would cost more than the rejection.
 func TestLimits_Concurrency(t *testing.T) {
 	let, asked := make(chan struct{}), make(chan struct{}, 10)
 	slow := &slowClock{Store: memory.NewStore(nil), release: let}
@@ -106,14 +106,14 @@ func TestLimits_Concurrency(t *testing.T) {
 			t.Errorf("%+v %v", got, err)
 		}
 		if n > 0 && !again {
-			t.Error("a refusal costs the connection")
+			t.Error("a rejection closes the connection")
 		}
 	}
 	if len(asked) > 0 {
-		t.Error("it was looked who asks for what is refused anyway")
+		t.Error("a rejected request was authenticated")
 	}
 	if got := s.call("", "GET", "/healthz", ""); got.status != 200 {
-		t.Errorf("the server has much to do, and is taken for dead: %+v", got)
+		t.Errorf("a busy server fails its health check: %+v", got)
 	}
 	close(let)
 	if got := <-done; got.status != 200 {
@@ -127,7 +127,8 @@ func TestLimits_Concurrency(t *testing.T) {
 	}
 }
 
-// One account sends all it can, with several keys, and everything it sends is held up. It is refused then, and the others are not: they neither notice nor wait.
+// One account sends as much as it can, with several keys, and all of it is stalled. It is rejected,
+// and other accounts are not affected.
 func TestLimits_BusyAccountDoesNotBlockOthers(t *testing.T) {
 	for name, change := range map[string]func(*server.Limits){
 		"working":   func(l *server.Limits) { l.Concurrency = 4 },
@@ -135,7 +136,8 @@ func TestLimits_BusyAccountDoesNotBlockOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			let, asked := make(chan struct{}), make(chan struct{}, 100)
-			slow := &slowClock{Store: memory.NewStore(nil), release: let} // so that nobody takes them for waiting for a model
+			// so that it does not look like waiting for a model
+			slow := &slowClock{Store: memory.NewStore(nil), release: let}
 			s := openWith(t, func(c *server.Config) {
 				change(&c.Limits)
 				inner := c.Auth
@@ -165,27 +167,27 @@ func TestLimits_BusyAccountDoesNotBlockOthers(t *testing.T) {
 			}
 			for range 16 {
 				if got := <-done; got.status != 503 {
-					t.Errorf("it takes more than there is: %+v", got)
+					t.Errorf("it exceeds the capacity: %+v", got)
 				}
 			}
 			for range 3 {
 				for _, token := range []string{"agent@acme", "auditor@other"} {
 					if got := s.call(token, "GET", "/api/v1/graphs", ""); got.status != 200 {
-						t.Errorf("%s has to bear it: %+v", token, got)
+						t.Errorf("%s is affected: %+v", token, got)
 					}
 				}
 			}
 			close(let)
 			for range 4 {
 				if got := <-done; got.status != 200 {
-					t.Errorf("what was let in was not done: %+v", got)
+					t.Errorf("an admitted request was not completed: %+v", got)
 				}
 			}
 		})
 	}
 }
 
-// Whoever comes with keys that are none takes no place from anybody, however many they try; and a key that was good once is none, either.
+// Requests with invalid keys use no capacity of accounts, also with a key that was valid once.
 func TestLimits_AnonymousRequestsDoNotBlockAccounts(t *testing.T) {
 	let, asked := make(chan struct{}), make(chan struct{}, 100)
 	slow := &slowClock{Store: memory.NewStore(nil), release: let}
@@ -216,7 +218,7 @@ func TestLimits_AnonymousRequestsDoNotBlockAccounts(t *testing.T) {
 	}
 	done := make(chan answer, 20)
 	for n := range 20 {
-		token := "agent@acme" // the one that was good once
+		token := "agent@acme" // the one that was valid once
 		if n%2 == 0 {
 			token = "guess-" + strconv.Itoa(n)
 		}
@@ -224,7 +226,7 @@ func TestLimits_AnonymousRequestsDoNotBlockAccounts(t *testing.T) {
 	}
 	<-asked
 	if got := <-done; got.status != 503 {
-		t.Errorf("there is a place for every stranger: %+v", got)
+		t.Errorf("there is a slot for every anonymous request: %+v", got)
 	}
 	for range 3 {
 		if got := s.call("auditor@acme", "GET", "/api/v1/graphs", ""); got.status != 200 {
@@ -239,7 +241,7 @@ func TestLimits_AnonymousRequestsDoNotBlockAccounts(t *testing.T) {
 	}
 }
 
-// Whoever is asked who somebody is may panic; the place that was taken until then is given back.
+// An authenticator may panic; the acquired permits are released.
 func TestLimits_AuthenticatorPanicReleasesPermits(t *testing.T) {
 	s := open(t, func(c *server.Config) {
 		c.Limits.InFlight, c.Limits.Streams = 2, 2
@@ -258,21 +260,22 @@ func TestLimits_AuthenticatorPanicReleasesPermits(t *testing.T) {
 		}
 	}
 	if requests, streams := s.server.InFlight(); requests != 0 || streams != 0 || !strings.Contains(s.metrics(), "fermata_http_streams 0\n") {
-		t.Errorf("%d requests and %d streams are still inside", requests, streams)
+		t.Errorf("%d requests and %d streams are still in flight", requests, streams)
 	}
 }
 
-// A server that has as much to do as it can is not dead.
+// A fully loaded server is not dead.
 func TestLimits_HealthChecksAreExempt(t *testing.T) {
 	s, release := openHeldWith(t, func(c *server.Config) { c.Limits.InFlight, c.Limits.Concurrency = 1, 1 })
 	defer release()
-	for _, account := range []string{"acme", "other"} { // the second takes what is left for those who have none
+	// the second uses the reserve for accounts without a slot
+	for _, account := range []string{"acme", "other"} {
 		go http.DefaultClient.Do(s.request("agent@"+account, "POST", "/api/v1/ai/chat", startHeld))
-		// One after the other: at the door, where nobody knows yet whose they are, there is room for one.
-		s.until("it is inside", func() bool { return s.server.InFlightOf(account) == 1 })
+		// One after the other: before authentication there is one slot.
+		s.until("it is in flight", func() bool { return s.server.InFlightOf(account) == 1 })
 	}
 	if got := s.call("agent@acme", "GET", "/api/v1/graphs", ""); got.status != 503 {
-		t.Errorf("there is room: %+v", got)
+		t.Errorf("there is a slot: %+v", got)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
 		for _, method := range []string{"GET", "HEAD"} {

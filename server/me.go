@@ -11,7 +11,7 @@ import (
 )
 
 func (s *Server) registerMe() {
-	op := operation("me", http.MethodGet, api.Prefix+"/me", "Who you are here, how that is known, and until when", RoleAgent, RoleApprover, RoleAuditor)
+	op := operation("me", http.MethodGet, api.Prefix+"/me", "Get the authenticated principal", RoleAgent, RoleApprover, RoleAuditor)
 	huma.Register(s.api, op, func(ctx context.Context, _ *struct{}) (*struct{ Body api.Me }, error) {
 		p := principalOf(ctx)
 		me := api.Me{

@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	storeMetricsTTL     = 15 * time.Second // how old what is shown of the store may be: many may look at it, and often
-	storeMetricsTimeout = 5 * time.Second  // how long the store has for it
+	storeMetricsTTL     = 15 * time.Second // how long a result is reused: scrapes may be frequent
+	storeMetricsTimeout = 5 * time.Second  // timeout of the store query
 	otherKind           = "other"
 )
 
-// storeCollector shows the whole store: what waits, and what became of the audit logs. Every replica shows the same.
+// storeCollector exports store-wide metrics: open requests and audit log checks. All replicas
+// export the same values.
 type storeCollector struct {
 	read    func(context.Context) (executor.Overview, error)
 	onError func(error)
@@ -30,25 +31,26 @@ type storeCollector struct {
 }
 
 var (
-	openRequestsDesc  = desc("fermata_waiting", "Open questions of all accounts, by kind; 100000 at most. Kinds that this program does not know are other.", "kind")
-	oldestRequestDesc = desc("fermata_waiting_oldest_seconds", "How long the oldest open question has waited, by kind; 0 if there is none.", "kind")
-	noticeOverdueDesc = desc("fermata_notice_overdue_seconds", "For how long the notice is due that has waited longest for a process to tell it; 0 if there is none.")
-	findingsDesc      = desc("fermata_audit_findings", "Places where audit logs, runs and effects do not agree, by code and by how soon somebody should look (page, warn, info), as the last check found them.", "kind", "severity")
-	auditInvalidDesc  = desc("fermata_audit_unsound", "Accounts whose audit log is not whole, or not what was signed before, by who found it: sign or check.", "by")
-	auditFailedDesc   = desc("fermata_audit_failed", "Accounts whose audit log could not be looked at the last time, by what was to be done: sign or check.", "by")
-	auditLastDesc     = desc("fermata_audit_last_timestamp_seconds", "When all accounts were signed or checked last; 0 if never.", "by")
+	openRequestsDesc  = desc("fermata_waiting", "Open requests of all accounts by kind, at most 100000. Kinds that this program does not know count as other.", "kind")
+	oldestRequestDesc = desc("fermata_waiting_oldest_seconds", "Age of the oldest open request by kind; 0 if there is none.", "kind")
+	noticeOverdueDesc = desc("fermata_notice_overdue_seconds", "How long the oldest undelivered notice is overdue; 0 if there is none.")
+	findingsDesc      = desc("fermata_audit_findings", "Reconciliation findings between audit logs, runs and effects of the last check, by code and severity (page, warn, info).", "kind", "severity")
+	auditInvalidDesc  = desc("fermata_audit_unsound", "Accounts whose audit log is broken or contradicts a signed checkpoint, by the job that found it: sign or check.", "by")
+	auditFailedDesc   = desc("fermata_audit_failed", "Accounts whose audit log could not be processed in the last pass, by job: sign or check.", "by")
+	auditLastDesc     = desc("fermata_audit_last_timestamp_seconds", "When the last pass over all accounts finished, by job; 0 if never.", "by")
 
 	storeDescs = []*prometheus.Desc{openRequestsDesc, oldestRequestDesc, noticeOverdueDesc, findingsDesc, auditInvalidDesc, auditFailedDesc, auditLastDesc}
 )
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (o *storeCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range storeDescs {
 		to <- d
 	}
 }
 
-// Collect is for the registry. If the store does not answer there is nothing to show: an old value would be a lie.
+// Collect implements prometheus.Collector. If the store does not answer, it exports nothing instead
+// of an old value.
 func (o *storeCollector) Collect(to chan<- prometheus.Metric) {
 	seen := o.get()
 	if seen == nil {
@@ -83,7 +85,8 @@ func (o *storeCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// openByKind counts open questions by the kinds that this program has: others are words of whoever asks.
+// openByKind counts open requests by the kinds that this program registers; other kinds are names
+// that clients chose.
 func openByKind(seen *executor.Overview) (counts map[string]int64, oldest map[string]time.Duration) {
 	counts, oldest = map[string]int64{otherKind: 0}, make(map[string]time.Duration)
 	for _, kind := range fermata.Kinds() {
@@ -100,7 +103,7 @@ func openByKind(seen *executor.Overview) (counts map[string]int64, oldest map[st
 	return counts, oldest
 }
 
-// get looks at the store, or remembers what it saw a moment ago.
+// get reads the store, or returns a recent result.
 func (o *storeCollector) get() *executor.Overview {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Many may look at the metrics, and often: the store is asked now and then. If it does not answer, nothing is shown in the place of what is not known.
+// Scrapes may be frequent: the store is read at intervals. If it does not answer, nothing is
+// exported.
 func TestStoreCollector_CachesStoreReads(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var looks, failures int
@@ -27,17 +28,17 @@ func TestStoreCollector_CachesStoreReads(t *testing.T) {
 		return len(to)
 	}
 	if first, second := shown(), shown(); looks != 1 || first == 0 || first != second {
-		t.Errorf("%d looks, %d and %d metrics", looks, first, second)
+		t.Errorf("%d reads, %d and %d metrics", looks, first, second)
 	}
 	now, broken = now.Add(storeMetricsTTL), errors.New("the store is gone")
 	if shown() != 0 || looks != 2 || failures != 1 {
 		t.Errorf("%d looks, %d failures", looks, failures)
 	}
-	if shown(); looks != 2 { // nor is a store that is in trouble asked more often
+	if shown(); looks != 2 { // a failing store is not queried more often, either
 		t.Errorf("%d looks", looks)
 	}
 	now, broken = now.Add(storeMetricsTTL), nil
 	if shown() == 0 {
-		t.Error("it is not shown again")
+		t.Error("it is not exported again")
 	}
 }

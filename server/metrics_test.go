@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// busySite has seen a bit of everything.
+// busySite has served some of everything.
 func busySite(t *testing.T) *site {
 	t.Helper()
 	s := open(t, nil)
@@ -31,13 +31,13 @@ func busySite(t *testing.T) *site {
 	return s
 }
 
-// The list in the docs is made from what is exported.
+// The documented list is generated from the exported metrics.
 func TestMetrics_AreDocumented(t *testing.T) {
 	text := busySite(t).metrics()
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nWhat `Server.Metrics` exports, for Prometheus. No label tells accounts, runs or people apart, and none holds what a caller chose; so there are few series, however many there are of those.\n" +
-		"Counters are of one process: add them up over replicas. The Go runtime and the process are there, too (`go_…`, `process_…`).\n\n" +
-		"This table is made from what is exported (`go test ./server -run Metrics -update`).\n\n| name | type | labels | what it is |\n|---|---|---|---|\n")
+	b.WriteString("# Metrics\n\nPrometheus metrics that `Server.Metrics` exports. No label distinguishes accounts, runs or people, and none contains a value that a caller chose, so the number of series is small.\n" +
+		"Counters are per process: sum them over replicas. The Go runtime and process metrics are included (`go_…`, `process_…`).\n\n" +
+		"This table is generated from the exported metrics (`go test ./server -run Metrics -update`).\n\n| name | type | labels | description |\n|---|---|---|---|\n")
 	kind := regexp.MustCompile(`(?m)^# HELP (fermata_\w+) (.*)\n# TYPE \w+ (\w+)$`)
 	for _, family := range kind.FindAllStringSubmatch(text, -1) {
 		label := regexp.MustCompile(`(?m)^` + family[1] + `(?:_bucket)?\{(.*)\}`).FindStringSubmatch(text)
@@ -54,7 +54,7 @@ func TestMetrics_AreDocumented(t *testing.T) {
 	golden.Compare(t, "../docs/metrics.md", b.String())
 }
 
-// Whatever callers send, the series stay those that there are. (That no label holds a canary is checked by the site.)
+// Clients cannot create series. (The site checks that no label contains a canary.)
 func TestMetrics_CountRequestsAndProblems(t *testing.T) {
 	text := busySite(t).metrics()
 	for _, want := range []string{
@@ -63,7 +63,8 @@ func TestMetrics_CountRequestsAndProblems(t *testing.T) {
 		`fermata_http_request_seconds_count{method="other",route="/",status="405"} 1`,
 		`fermata_http_refusals_total{code="unauthenticated"} 1`,
 		`fermata_http_refusals_total{code="forbidden"} 1`,
-		`fermata_http_problems_total{code="forbidden"} 0`, // principalOf was not let in was counted here, too, and twice in a sum of both
+		// rejected requests used to be counted here, too, and twice in the sum of both
+		`fermata_http_problems_total{code="forbidden"} 0`,
 		`fermata_http_problems_total{code="not_found"} 1`,
 		`fermata_http_limit_refusals_total{limit="depth"} 1`,
 		`fermata_http_limit_refusals_total{limit="rate"} 0`,
@@ -81,7 +82,7 @@ func TestMetrics_CountRequestsAndProblems(t *testing.T) {
 	}
 }
 
-// failingProvider is a provider that gives up.
+// failingProvider parks its runs.
 type failingProvider struct{ provider.Provider }
 
 func (failingProvider) Execute(context.Context, provider.Execution) (provider.Result, error) {
@@ -89,7 +90,7 @@ func (failingProvider) Execute(context.Context, provider.Execution) (provider.Re
 }
 
 func TestMetrics_CountParkedRunsPanicsAndExtraCollectors(t *testing.T) {
-	deliveries := prometheus.NewCounter(prometheus.CounterOpts{Name: "fermata_deliveries_total", Help: "Of somebody else."})
+	deliveries := prometheus.NewCounter(prometheus.CounterOpts{Name: "fermata_deliveries_total", Help: "Of another component."})
 	s := openWith(t, func(c *server.Config) {
 		c.Collectors = []prometheus.Collector{deliveries}
 		c.PolicyStatus = func() server.PolicyStatus { return server.PolicyStatus{Rejected: true} }
@@ -113,7 +114,7 @@ func TestMetrics_CountParkedRunsPanicsAndExtraCollectors(t *testing.T) {
 	}
 }
 
-// Every rolling deploy left errors in the log, and counted them: requests that came while a server drained.
+// Every rolling deploy used to log and count errors: requests that arrived while a server drained.
 func TestDrain_IsNotCountedAsAnError(t *testing.T) {
 	s := open(t, nil)
 	if err := s.e.Stop(t.Context()); err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// frame is around every request. It counts the request, recovers from panics, and applies limits and authentication.
+// middleware wraps every request. It counts requests, recovers from panics, and applies limits and
+// authentication.
 func (s *Server) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen := &statusWriter{ResponseWriter: w, control: http.NewResponseController(w), writeTimeout: s.config.Limits.WriteTimeout}
@@ -35,7 +36,8 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		h := seen.Header()
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
-		_ = seen.control.SetWriteDeadline(time.Time{}) // the one of the request before on this connection
+		// that of the previous request on this connection
+		_ = seen.control.SetWriteDeadline(time.Time{})
 		leave, p := s.admit(&r)
 		if p != nil {
 			s.metrics.countRejected(p.Code)
@@ -52,20 +54,22 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 	})
 }
 
-// broken answers for a handler that panicked. The value may hold what a run works on; the stack does not.
+// recoverPanic answers for a handler that panicked. The panic value may contain run data, so only
+// the stack is logged.
 func (s *Server) recoverPanic(seen *statusWriter, r *http.Request) {
-	if r.Context().Err() != nil { // the client is gone, and somebody could not write to it
+	if r.Context().Err() != nil { // the client has disconnected and a write failed
 		return
 	}
 	s.metrics.errors.WithLabelValues("panic").Inc()
-	s.config.Log.Error("a handler panicked", "path", r.Pattern, "stack", string(debug.Stack()))
+	s.config.Log.Error("handler panicked", "path", r.Pattern, "stack", string(debug.Stack()))
 	if seen.status == 0 {
-		writeProblem(seen, problem("internal", "this is a mistake of ours"))
+		writeProblem(seen, problem("internal", "internal error"))
 	}
 }
 
-// comeIn takes the places that a request needs and authenticates it; r becomes a request with the principal in its context. It returns a problem if the
-// request is refused; otherwise leave has to be called when it is done.
+// admit acquires the permits that a request needs and authenticates it; r becomes a request with
+// the principal in its context. It returns a problem if the request is rejected; otherwise the
+// caller must call leave when the request is done.
 func (s *Server) admit(r **http.Request) (leave func(), p *Problem) {
 	if p := s.validateRequest(*r); p != nil {
 		return nil, p
@@ -77,7 +81,7 @@ func (s *Server) admit(r **http.Request) (leave func(), p *Problem) {
 	}
 	in := false
 	defer func() {
-		if !in { // refused, or whoever was asked who it is has panicked
+		if !in { // rejected, or the authenticator panicked
 			at.release()
 		}
 	}()
@@ -93,7 +97,7 @@ func (s *Server) admit(r **http.Request) (leave func(), p *Problem) {
 	}
 	if p == nil && principal != nil {
 		if delay := s.limits.retryAfter(*principal); delay > 0 {
-			p = problem("rate_limited", "%d requests at once, and %g a second", s.config.Limits.Burst, s.config.Limits.Rate)
+			p = problem("rate_limited", "the limit is %d requests at once and %g per second", s.config.Limits.Burst, s.config.Limits.Rate)
 			p.retryAfter, p.limit = delay, "rate"
 		}
 		trackedConnFrom((*r).Context()).markKnown()
@@ -112,26 +116,27 @@ func overloaded(detail string) *Problem {
 	return p
 }
 
-// permits is what a request holds until it is done: a seat in a hall, and a lease of the gate if it is work.
+// permits holds what a request has acquired: a slot, and a scheduler permit if it does work.
 type permits struct {
-	slot   *slot // nil: it needs none
+	slot   *slot // nil: not needed
 	limit  string
-	permit *permit // nil: it is no work
+	permit *permit // nil: not needed
 	queued func()
 }
 
-// belongs moves the places to the account that the request is really from, or returns a problem if that may not have them.
+// reassign moves the permits to the authenticated account. It returns a problem if that account has
+// no share left.
 func (p permits) reassign(account string) *Problem {
 	switch {
 	case p.slot != nil && !p.slot.reassign(account):
-		return limitReached(p.limit, "the account has its share of the server; nothing was done")
+		return limitReached(p.limit, "the account has used its share of the server; nothing was done")
 	case p.permit != nil && !p.permit.reassign(account):
-		return limitReached("working", "the account has its share of the server; nothing was done")
+		return limitReached("working", "the account has used its share of the server; nothing was done")
 	}
 	return nil
 }
 
-// leave gives them back.
+// release returns the permits.
 func (p permits) release() {
 	if p.permit != nil {
 		p.permit.release()
@@ -142,8 +147,9 @@ func (p permits) release() {
 	}
 }
 
-// place takes the places that a request needs, for the account that it seems to be from. This comes before authentication and routing, because refusing has
-// to be cheap under overload.
+// acquire acquires the permits that a request needs, for the account that its credential was last
+// seen with. It runs before authentication and routing, because rejecting must be cheap under
+// overload.
 func (s *Server) acquire(r *http.Request, account string) (at permits, p *Problem) {
 	at, p = s.acquireSlot(r, account)
 	if p != nil || !needsPermit(r) {
@@ -152,12 +158,12 @@ func (s *Server) acquire(r *http.Request, account string) (at permits, p *Proble
 	var ok bool
 	if at.permit, ok = s.limits.scheduler.acquire(r.Context(), account); !ok {
 		at.release()
-		return at, limitReached("working", "the server has more to do than it can; nothing was done")
+		return at, limitReached("working", "the server is overloaded; nothing was done")
 	}
 	return at, nil
 }
 
-// serving takes a place among those that are served at the same time, streams or others.
+// acquireSlot acquires a slot for a request or a stream.
 func (s *Server) acquireSlot(r *http.Request, account string) (at permits, p *Problem) {
 	var ok bool
 	switch {
@@ -165,14 +171,14 @@ func (s *Server) acquireSlot(r *http.Request, account string) (at permits, p *Pr
 		return at, nil
 	case isStream(r):
 		if at.slot, ok = s.limits.streams.acquire(account); !ok {
-			return at, limitReached("streams", "there are too many streams; nothing was done")
+			return at, limitReached("streams", "too many streams are open; nothing was done")
 		}
 		s.metrics.streams.Inc()
 		at.limit, at.queued = "streams", s.metrics.streams.Dec
 		return at, nil
 	}
 	if at.slot, ok = s.limits.requests.acquire(account); !ok {
-		return at, limitReached("in_flight", "the server is at its limit; nothing was done")
+		return at, limitReached("in_flight", "too many requests are in flight; nothing was done")
 	}
 	at.limit, at.queued = "in_flight", func() {}
 	return at, nil
@@ -184,34 +190,37 @@ func limitReached(limit, detail string) *Problem {
 	return p
 }
 
-// needsPermit reports whether a request needs a place in the gate. One that follows a run mostly waits.
+// needsPermit reports whether a request needs a scheduler permit. A stream mostly waits and needs
+// none.
 func needsPermit(r *http.Request) bool {
 	return !isHealthCheck(r) && (r.Method != http.MethodGet || !isStream(r))
 }
 
-// isHealthCheck reports whether a request is a health check. These are never refused: an overloaded server is not dead.
+// isHealthCheck reports whether a request is a health check. Health checks are never rejected: an
+// overloaded server is not dead.
 func isHealthCheck(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
 }
 
-// admit refuses what no operation takes.
+// validateRequest rejects requests that no operation accepts.
 func (s *Server) validateRequest(r *http.Request) *Problem {
 	if p := r.URL.EscapedPath(); p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") {
-		return problem("not_found", "there is nothing here; see /openapi.json") // nobody is sent elsewhere
+		return problem("not_found", "no such path; see /openapi.json") // no redirects
 	}
 	if p := rejectAmbiguous(r); p != nil {
 		return p
 	}
-	for _, name := range listHeaders { // on several lines it is the same as on one, RFC 9110, 5.3; whoever reads it sees the first
+	// several lines are equivalent to one, RFC 9110, 5.3, but the handlers read only the first
+	for _, name := range listHeaders {
 		if all := r.Header.Values(name); len(all) > 1 {
 			r.Header.Set(name, strings.Join(all, ", "))
 		}
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return problem("unsupported", "a request must not be compressed")
+		return problem("unsupported", "compressed request bodies are not supported")
 	}
 	if r.ContentLength > s.config.Limits.Body {
-		p := problem("too_large", "a request has at most %d bytes", s.config.Limits.Body)
+		p := problem("too_large", "the request body is limited to %d bytes", s.config.Limits.Body)
 		p.limit = "body"
 		return p
 	}
@@ -219,24 +228,25 @@ func (s *Server) validateRequest(r *http.Request) *Problem {
 		return nil
 	}
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
-		return problem("unsupported", "a request is application/json")
+		return problem("unsupported", "the content type must be application/json")
 	}
-	r.Header.Set("Content-Type", "application/json") // the operations know one spelling of it
+	r.Header.Set("Content-Type", "application/json") // the operations accept one spelling
 	return nil
 }
 
-// listHeaders are headers that are lists, and single those of which there is one, or nobody knows which one is meant.
+// listHeaders may have several values; singleHeaders may occur only once.
 var (
 	listHeaders   = []string{"Accept", "Prefer"}
 	singleHeaders = []string{"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"}
 )
 
-// rejectAmbiguous refuses a query that cannot be read, and what is said twice. What reads them leaves out what it does not understand and takes the first of two: whoever
-// wants what was decided, or what comes behind a cursor, would get something else, and not notice.
+// rejectAmbiguous rejects malformed query strings and repeated parameters or headers. The decoder
+// would skip what it cannot parse and use the first of two values, so a client would get a
+// different result without noticing.
 func rejectAmbiguous(r *http.Request) *Problem {
 	for _, name := range singleHeaders {
 		if len(r.Header.Values(name)) > 1 {
-			return problem("bad_request", "the header %s is said twice", name)
+			return problem("bad_request", "the header %s is repeated", name)
 		}
 	}
 	if r.URL.RawQuery == "" || !strings.HasPrefix(r.URL.Path, "/api/") {
@@ -244,19 +254,20 @@ func rejectAmbiguous(r *http.Request) *Problem {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return problem("bad_request", "the query of the URL cannot be read: what stands for itself has to be escaped")
+		return problem("bad_request", "malformed query string: reserved characters must be percent-encoded")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) > 1 {
-			p := problem("bad_request", "a parameter of the query is said twice")
-			p.Fields = []api.Field{{Location: "query." + name, Message: "is said twice; several values of a list have commas"}}
+			p := problem("bad_request", "a query parameter is repeated")
+			p.Fields = []api.Field{{Location: "query." + name, Message: "is repeated; separate list values with commas"}}
 			return p
 		}
 	}
 	return nil
 }
 
-// authenticate finds out who calls. Whether somebody has to be known is the operation's affair; but a token that is sent must be good.
+// authenticate identifies the caller. Operations decide whether authentication is required, but a
+// token that is sent must be valid.
 func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
 		return nil, nil
@@ -264,29 +275,31 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 	principal, err := s.identify(r)
 	switch {
 	case errors.Is(err, errCrossOrigin):
-		return nil, problem("forbidden", "this came with a session, and not from a page of this server")
+		return nil, problem("forbidden", "the session is valid only for requests from pages of this server")
 	case errors.Is(err, ErrUnauthenticated):
 		return nil, problem("unauthenticated", "send a valid token")
-	case errors.Is(err, errProviderRateLimited): // no line for each: anybody can write as many
-		return nil, overloaded("who you are could not be found out")
-	case err != nil && errors.Is(r.Context().Err(), context.Canceled): // they have hung up, and nothing is wrong here
-		return nil, overloaded("who you are could not be found out")
+	case errors.Is(err, errProviderRateLimited): // not logged: anonymous clients can cause it at will
+		return nil, overloaded("authentication is temporarily unavailable")
+	// the client disconnected; this is not an error
+	case err != nil && errors.Is(r.Context().Err(), context.Canceled):
+		return nil, overloaded("authentication is temporarily unavailable")
 	case err != nil:
 		s.metrics.errors.WithLabelValues("authentication").Inc()
 		if left, ok := s.authLog.Allow(); ok {
 			s.config.Log.Error("authentication failed", "err", err, "leftOut", left)
 		}
-		return nil, overloaded("who you are could not be found out")
+		return nil, overloaded("authentication is temporarily unavailable")
 	}
 	return &principal, nil
 }
 
-// isStream reports whether a request is answered with a stream, which takes a place of another kind. What a client says it accepts does not
-// let it around the limit of anything else.
+// isStream reports whether a request is answered with an event stream, which uses another kind of
+// slot. The Accept header of other requests does not move them to that limit.
 func isStream(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet:
-		rest, of := strings.CutPrefix(r.URL.EscapedPath(), api.Prefix+"/runs/") // escaped: a state key may have a slash
+		// escaped, because a state key may contain a slash
+		rest, of := strings.CutPrefix(r.URL.EscapedPath(), api.Prefix+"/runs/")
 		key, events := strings.CutSuffix(rest, "/events")
 		return of && events && !strings.Contains(key, "/")
 	case http.MethodPost:
@@ -295,13 +308,14 @@ func isStream(r *http.Request) bool {
 	return false
 }
 
-// body limits what is read, and how long that may take. Once everything is read, net/http lifts the deadline: who waits for an outcome, or follows
-// a run, may be silent for as long as it likes.
+// limitBody limits the size of the request body and the time to read it. When all of it is read,
+// net/http lifts the deadline, so a client that waits for an outcome or follows a run may be
+// silent.
 func (s *Server) limitBody(w *statusWriter, r *http.Request) io.ReadCloser {
 	return &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Limits.Body), control: w.control, limit: s.config.Limits.BodyTimeout}
 }
 
-// timedBody gives a client so much time for the whole of it, from the first look on.
+// timedBody limits the time to read the whole body, from the first read on.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -321,29 +335,32 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	case err == nil, err == io.EOF, errors.As(err, &slow) && slow.Timeout(), errors.As(err, &large):
 		return n, err
 	}
-	return n, problem("bad_request", "the request ends before all of it is there") // or its chunks are none
+	// or its chunked encoding is invalid
+	return n, problem("bad_request", "the request body ends early")
 }
 
-// writeProblem answers outside of the operations.
+// writeProblem writes a problem response outside of the operations.
 func writeProblem(w http.ResponseWriter, p *Problem) {
 	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // whoever is gone does not read it
+	_ = json.NewEncoder(w).Encode(p) // a disconnected client does not read it
 }
 
-// statusWriter remembers the status, and cuts off clients that do not read.
+// statusWriter records the status, and disconnects clients that do not read.
 type statusWriter struct {
 	http.ResponseWriter
 	control      *http.ResponseController
 	writeTimeout time.Duration
 	status       int
-	stream       func() // what of the answer comes when the operation is left; nil for most
+	stream       func() // writes the stream after the operation has returned; nil for most requests
 }
 
 func (w *statusWriter) WriteHeader(status int) {
 	if w.status != 0 {
-		return // the answer has begun; of who hangs up then the framework says 499, and net/http would complain
+		// the response has started; for a disconnected client the framework sets 499, which
+		// net/http would log
+		return
 	}
 	w.status = status
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.writeTimeout))
@@ -357,5 +374,5 @@ func (w *statusWriter) Write(data []byte) (int, error) {
 	return w.ResponseWriter.Write(data)
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap supports http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

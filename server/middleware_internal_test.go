@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Who hangs up in the middle of an answer was a line in the log, by net/http, of a status that was said twice.
+// A client that disconnects during a response used to cause a net/http log line about a repeated
+// status.
 func TestMiddleware_ResponseHasOneStatus(t *testing.T) {
 	var complaints bytes.Buffer
 	answers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -19,7 +20,7 @@ func TestMiddleware_ResponseHasOneStatus(t *testing.T) {
 		seen.WriteHeader(499)
 		_, _ = io.WriteString(seen, "yes")
 		if seen.status != http.StatusAccepted {
-			t.Errorf("the status that is counted is %d", seen.status)
+			t.Errorf("the counted status is %d", seen.status)
 		}
 	})
 	s := httptest.NewUnstartedServer(answers)
@@ -33,7 +34,7 @@ func TestMiddleware_ResponseHasOneStatus(t *testing.T) {
 	_ = response.Body.Close()
 	s.Close()
 	if err != nil || response.StatusCode != http.StatusAccepted || string(body) != "yes" {
-		t.Errorf("the answer is %d %q, %v", response.StatusCode, body, err)
+		t.Errorf("the response is %d %q, %v", response.StatusCode, body, err)
 	}
 	if complaints.Len() > 0 {
 		t.Errorf("in the log: %s", &complaints)

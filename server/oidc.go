@@ -18,56 +18,64 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// OIDC is an identity provider that speaks OpenID Connect, and what its word counts for here. People sign in with the authorization code
-// flow, with PKCE, state and nonce; the endpoints come from the provider's discovery document.
+// OIDC configures an OpenID Connect provider and how its claims map to roles and accounts. People
+// sign in with the authorization code flow with PKCE, state and nonce; the endpoints come from the
+// provider's discovery document.
 type OIDC struct {
-	// Issuer is the provider's URL, exactly as it stands in its tokens.
+	// Issuer is the provider's URL, exactly as in its tokens.
 	Issuer   string
 	ClientID string
 	// ClientSecret may be empty for a public client: PKCE protects the code.
 	ClientSecret string `json:"-"`
-	// RedirectURL is where people come back to, as the provider knows it: https://HOST/signin/callback. With https, cookies are for TLS
-	// only; without, the host must be this machine.
+	// RedirectURL is the callback URL registered at the provider: https://HOST/signin/callback.
+	// With https, cookies are sent over TLS only; with http, the host must be the loopback
+	// interface.
 	RedirectURL string
-	// Scopes are asked for beside openid. The default is profile and email; some providers give groups only if they are asked for "groups".
+	// Scopes are requested in addition to openid. Defaults to profile and email; some providers
+	// send groups only if "groups" is requested.
 	Scopes []string
 
-	// GroupsClaim is where the ID token, or else the provider's userinfo endpoint, says which groups somebody is in. The default is "groups"; "a.b" is
-	// the member b of the claim a, unless there is a claim of that very name.
+	// GroupsClaim names the claim with the groups of a person, in the ID token or else in the
+	// userinfo response. Defaults to "groups"; "a.b" is the member b of the claim a, unless a claim
+	// has exactly that name.
 	GroupsClaim string
-	// Roles says which roles the members of a group have. Who is in several groups has the roles of all; who is in none of them does not get in.
+	// Roles maps groups to roles. A person in several groups has the roles of all; a person in none
+	// of them is rejected.
 	Roles map[string][]Role
-	// Account is whose runs people see. If it differs from person to person, AccountClaim is where it is said, as with groups.
+	// Account is the account of all people. If it differs per person, AccountClaim names the claim,
+	// as for groups.
 	Account, AccountClaim string
-	// PrincipalClaim is what people are called in records. The default is "sub", which never changes hands; "email" counts only if the
-	// provider says that it is verified.
+	// PrincipalClaim names the claim that identifies people in records. Defaults to "sub", which is
+	// never reassigned; "email" counts only if the provider has verified it.
 	PrincipalClaim string
 
-	// ACR says how strong the provider's classes of authentication (the claim acr) are, for a provider that has some. The methods that it names (amr)
-	// count without that: "mfa" is desk.AuthMFA, "hwk" is desk.AuthHardware, and signing in at all is desk.AuthSSO.
+	// ACR maps the provider's authentication classes (the claim acr) to a strength. The
+	// authentication methods (amr) need no mapping: "mfa" is desk.AuthMFA, "hwk" is
+	// desk.AuthHardware, and any sign-in is desk.AuthSSO.
 	ACR map[string]desk.Auth
 
-	// Audience, if set, lets the API take JWTs of this issuer as bearer tokens if they were made for this audience. It must differ from ClientID:
-	// an ID token says who signed in, and is no key.
+	// Audience, if set, lets the API accept JWTs of this issuer as bearer tokens if they were
+	// issued for this audience. It must differ from ClientID: an ID token proves a sign-in and is
+	// not an API credential.
 	Audience string
 
-	// Client speaks to the provider. The default gives up after 10 s.
+	// Client sends requests to the provider. Defaults to a client with a timeout of 10 s.
 	Client *http.Client `json:"-"`
 }
 
-// String keeps the secret out of logs.
+// String omits the secret.
 func (o OIDC) String() string { return "OpenID provider " + o.Issuer + ", client " + o.ClientID }
 
-// GoString keeps the secret out of logs.
+// GoString omits the secret.
 func (o OIDC) GoString() string { return o.String() }
 
-// Check says what is wrong with what is said. Whether the provider agrees shows when somebody signs in.
+// Check validates the configuration without contacting the provider.
 func (o *OIDC) Check() error {
 	_, err := o.validate()
 	return err
 }
 
-// check says what is wrong with a configuration, and where the server lives.
+// validate checks a configuration and returns the server's own URL.
 func (o *OIDC) validate() (home *url.URL, err error) {
 	if o.Issuer == "" || o.ClientID == "" {
 		return nil, errors.New("server: OIDC needs an Issuer and a ClientID")
@@ -80,42 +88,43 @@ func (o *OIDC) validate() (home *url.URL, err error) {
 	}
 	switch {
 	case home.Path != "/signin/callback" || home.RawQuery != "":
-		return nil, errors.New("server: the path of OIDC.RedirectURL is /signin/callback")
+		return nil, errors.New("server: the path of OIDC.RedirectURL must be /signin/callback")
 	case (o.Account == "") == (o.AccountClaim == ""):
 		return nil, errors.New("server: OIDC needs either an Account or an AccountClaim")
 	case len(o.Roles) == 0:
-		return nil, errors.New("server: OIDC.Roles is empty: nobody could sign in")
+		return nil, errors.New("server: OIDC.Roles is empty, so no sign-in could succeed")
 	case o.Audience == o.ClientID:
-		return nil, errors.New("server: OIDC.Audience must differ from OIDC.ClientID: an ID token is no key to the API")
+		return nil, errors.New("server: OIDC.Audience must differ from OIDC.ClientID: an ID token is not an API credential")
 	}
 	for group, roles := range o.Roles {
 		for _, role := range roles {
 			if !slices.Contains(Roles, role) {
-				return nil, fmt.Errorf("server: the group %q has the role %q; there are %v", group, role, Roles)
+				return nil, fmt.Errorf("server: group %q has unknown role %q; the roles are %v", group, role, Roles)
 			}
 		}
 	}
 	for acr, strength := range o.ACR {
 		if !slices.Contains([]desk.Auth{desk.AuthSSO, desk.AuthMFA, desk.AuthHardware}, strength) {
-			return nil, fmt.Errorf("server: the acr %q cannot be worth %q", acr, strength)
+			return nil, fmt.Errorf("server: acr %q has unknown strength %q", acr, strength)
 		}
 	}
 	return home, nil
 }
 
-// safeURL refuses a URL at which others could listen.
+// safeURL rejects a URL without TLS, unless it is a loopback URL.
 func safeURL(what, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("server: OIDC.%s is no URL", what)
+		return nil, fmt.Errorf("server: OIDC.%s is not a valid URL", what)
 	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && isLoopbackHost(u.Hostname())) {
-		return nil, fmt.Errorf("server: OIDC.%s must be https; http is for this machine only", what)
+		return nil, fmt.Errorf("server: OIDC.%s must use https; http is allowed for loopback hosts only", what)
 	}
 	return u, nil
 }
 
-// isLoopbackHost reports whether a host is this machine. Names are not looked up: whoever answers could say anything.
+// isLoopbackHost reports whether a host is the loopback interface. It does not resolve names,
+// because DNS could return anything.
 func isLoopbackHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
@@ -133,19 +142,19 @@ func newIDP(config OIDC, now func() time.Time) *idp {
 	return &idp{OIDC: config, now: now, keysClient: rateLimitedClient(client), discoveryClient: rateLimitedClient(client)}
 }
 
-// signInURL is where somebody signs in.
+// signInURL returns the provider's authorization URL for a flow.
 func (i *providerMetadata) signInURL(f flow) string {
 	return i.oauth.AuthCodeURL(f.State, oauth2.S256ChallengeOption(f.Verifier), oidc.Nonce(f.Nonce))
 }
 
-// redeem makes a principal of what the provider sent back with the browser.
+// completeSignIn converts the provider's callback to a principal.
 func (p *idp) completeSignIn(ctx context.Context, query url.Values, f flow) (Principal, error) {
 	at, err := p.discover(ctx)
 	if err != nil {
 		return Principal{}, err
 	}
 	if iss := query.Get("iss"); iss != "" && iss != p.Issuer { // RFC 9207
-		return Principal{}, problem("bad_request", "this is the answer of another identity provider")
+		return Principal{}, problem("bad_request", "the response is from another identity provider")
 	}
 	if code := query.Get("error"); code != "" {
 		return Principal{}, providerDenied(code)
@@ -160,7 +169,7 @@ func (p *idp) completeSignIn(ctx context.Context, query url.Values, f flow) (Pri
 		return Principal{}, err
 	}
 	if verified.Nonce != f.Nonce {
-		return Principal{}, problem("bad_request", "the ID token is the answer to another sign-in")
+		return Principal{}, problem("bad_request", "the ID token belongs to another sign-in")
 	}
 	if verified.AccessTokenHash != "" && verified.VerifyAccessToken(token.AccessToken) != nil {
 		return Principal{}, problem("forbidden", "the ID token belongs to another access token")
@@ -175,7 +184,8 @@ func (p *idp) completeSignIn(ctx context.Context, query url.Values, f flow) (Pri
 	return p.principal(c, MethodOIDC)
 }
 
-// exchange gets tokens for a code. A provider that has moved is asked where it is now: the code has not been used.
+// exchange exchanges a code for tokens. If the endpoint has moved, it rediscovers the provider: the
+// code has not been used.
 func (p *idp) exchange(ctx context.Context, at *providerMetadata, code, verifier string) (*oauth2.Token, error) {
 	get := func(at *providerMetadata) (*oauth2.Token, error) {
 		return at.oauth.Exchange(oidc.ClientContext(ctx, p.Client), code, oauth2.VerifierOption(verifier))
@@ -192,36 +202,38 @@ func (p *idp) exchange(ctx context.Context, at *providerMetadata, code, verifier
 	return token, nil
 }
 
-// providerDenied says what the provider said in place of a code.
+// providerDenied converts the provider's error response.
 func providerDenied(code string) error {
 	switch {
 	case code == "temporarily_unavailable" || code == "server_error":
-		return providerUnavailable(errors.New("server: the identity provider says " + code))
+		return providerUnavailable(errors.New("server: identity provider returned " + code))
 	case isVisibleToken(code, 64):
-		return problem("forbidden", "the identity provider did not let you in (%s)", code)
+		return problem("forbidden", "the identity provider denied the sign-in (%s)", code)
 	}
-	return problem("forbidden", "the identity provider did not let you in")
+	return problem("forbidden", "the identity provider denied the sign-in")
 }
 
-// exchangeError says why there is no token for a code. What the provider answered may hold secrets, so only its code is kept.
+// exchangeError converts a failed code exchange. The provider's response may contain secrets, so
+// only its error code is kept.
 func exchangeError(err error) error {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
-		cause := errors.New("server: the identity provider gave no token")
+		cause := errors.New("server: identity provider returned no token")
 		if network, ok := errors.AsType[*url.Error](err); ok {
 			cause = fmt.Errorf("%w: %w", cause, network.Err)
 		}
 		return providerUnavailable(cause)
 	}
 	if refused.Response != nil && refused.Response.StatusCode >= http.StatusInternalServerError {
-		return providerUnavailable(fmt.Errorf("server: no token for a code: %d", refused.Response.StatusCode))
+		return providerUnavailable(fmt.Errorf("server: code exchange failed: %d", refused.Response.StatusCode))
 	}
 	if refused.ErrorCode == "invalid_grant" {
-		return problem("bad_request", "the code was used before, or is too old")
+		return problem("bad_request", "the code was already used or has expired")
 	}
-	why := "it does not say why"
-	if isVisibleToken(refused.ErrorCode, 64) { // what is longer is no code, and may be anything
+	why := "no reason given"
+	// a longer text is not an error code and may contain anything
+	if isVisibleToken(refused.ErrorCode, 64) {
 		why = refused.ErrorCode
 	}
-	return errors.Join(overloaded("the identity provider does not know this server"), errors.New("server: no token for a code: "+why))
+	return errors.Join(overloaded("the identity provider does not recognize this server"), errors.New("server: code exchange failed: "+why))
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// claims are what a token says.
+// claims are the claims of a token.
 type claims map[string]any
 
-// claimsOf are what a token says that is good.
+// claimsOf returns the claims of a verified token.
 func claimsOf(token *oidc.IDToken) (c claims, err error) {
 	if err := token.Claims(&c); err != nil {
 		return nil, verifyError(err)
@@ -23,7 +23,7 @@ func claimsOf(token *oidc.IDToken) (c claims, err error) {
 	return c, nil
 }
 
-// at finds a claim by its name, or else by its path. One that is null says nothing.
+// lookup finds a claim by its name, or else by its path. A null claim counts as missing.
 func (c claims) lookup(name string) any {
 	if value := c[name]; value != nil {
 		return value
@@ -36,13 +36,13 @@ func (c claims) lookup(name string) any {
 	return value
 }
 
-// pageContent is a claim that is one text; "" if it is not.
+// text returns a string claim; "" if it is not a string.
 func (c claims) text(name string) string {
 	text, _ := c.lookup(name).(string)
 	return text
 }
 
-// list is a claim that is a list of texts, or one of them.
+// list returns a claim that is a list of strings, or a single string.
 func (c claims) list(name string) (list []string) {
 	switch value := c.lookup(name).(type) {
 	case string:
@@ -57,14 +57,15 @@ func (c claims) list(name string) (list []string) {
 	return list
 }
 
-// Sizes of what tokens say of people, in bytes. A subject is not longer by the standard; a cookie has to hold it all.
+// Maximum sizes of identity claims, in bytes. The standard limits a subject to 255; the session
+// cookie must hold all of them.
 const (
 	maxPrincipal   = 255
 	maxAccount     = 255
 	maxDisplayName = 128
 )
 
-// principal makes a principal of what a token says that is good.
+// principal converts verified claims to a principal.
 func (p *idp) principal(c claims, by Method) (Principal, error) {
 	who := Principal{Account: p.Account, ID: c.text(p.PrincipalClaim), Name: displayName(c), Auth: Auth{Method: by, ACR: c.text("acr")}}
 	if p.AccountClaim != "" {
@@ -72,11 +73,11 @@ func (p *idp) principal(c claims, by Method) (Principal, error) {
 	}
 	switch {
 	case !isDisplayable(who.ID, maxPrincipal):
-		return Principal{}, problem("forbidden", "the identity provider does not say who you are (the claim %s)", p.PrincipalClaim)
+		return Principal{}, problem("forbidden", "the identity provider did not send your identity (claim %s)", p.PrincipalClaim)
 	case p.PrincipalClaim == "email" && c["email_verified"] != true && c["email_verified"] != "true":
 		return Principal{}, problem("forbidden", "the identity provider has not verified your e-mail address")
 	case !isDisplayable(who.Account, maxAccount):
-		return Principal{}, problem("forbidden", "the identity provider does not say which account is yours (the claim %s)", p.AccountClaim)
+		return Principal{}, problem("forbidden", "the identity provider did not send your account (claim %s)", p.AccountClaim)
 	}
 	var err error
 	if who.Roles, err = p.roles(c); err != nil {
@@ -100,11 +101,11 @@ func (p *idp) principal(c claims, by Method) (Principal, error) {
 	return who, nil
 }
 
-// roles are those of all groups that somebody is in. Somebody without any does not get in.
+// roles returns the roles of all groups of a person. A person without any role is rejected.
 func (p *idp) roles(c claims) (roles []Role, err error) {
 	groups := c.list(p.GroupsClaim)
 	if len(groups) == 0 {
-		return nil, problem("forbidden", "the identity provider does not say which groups you are in (the claim %s)", p.GroupsClaim)
+		return nil, problem("forbidden", "the identity provider did not send your groups (claim %s)", p.GroupsClaim)
 	}
 	for _, role := range Roles {
 		if slices.ContainsFunc(groups, func(group string) bool { return slices.Contains(p.Roles[group], role) }) {
@@ -112,12 +113,12 @@ func (p *idp) roles(c claims) (roles []Role, err error) {
 		}
 	}
 	if len(roles) == 0 {
-		return nil, problem("forbidden", "none of your groups has a role here; ask whoever runs this server")
+		return nil, problem("forbidden", "none of your groups has a role on this server; ask its operator")
 	}
 	return roles, nil
 }
 
-// displayName is what people call somebody.
+// displayName returns the name to show for a person.
 func displayName(c claims) string {
 	for _, claim := range []string{"name", "preferred_username", "email"} {
 		if name := c.text(claim); isDisplayable(name, maxDisplayName) {
@@ -127,7 +128,7 @@ func displayName(c claims) string {
 	return ""
 }
 
-// isDisplayable reports whether a text can stand in a record, where people read it.
+// isDisplayable reports whether a text can be shown in a record.
 func isDisplayable(text string, most int) bool {
 	return text != "" && len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -17,37 +17,37 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// idp is an identity provider, as far as we know it.
+// idp is an identity provider with its cached metadata.
 type idp struct {
 	OIDC
 	now             func() time.Time
-	keysClient      *http.Client // for the provider's public keys
-	discoveryClient *http.Client // for its endpoints
+	keysClient      *http.Client // fetches public keys
+	discoveryClient *http.Client // fetches metadata
 
 	mu          sync.Mutex
 	metadata    *providerMetadata
-	inFlight    *discovery // nil if nobody asks at the moment
-	lastAttempt time.Time  // when somebody asked last
+	inFlight    *discovery // nil if no discovery is running
+	lastAttempt time.Time  // when discovery was last attempted
 }
 
-// discovery is a question to the provider where its endpoints are. Those who come meanwhile wait for it, too.
+// discovery is a running metadata request. Concurrent callers wait for the same one.
 type discovery struct {
 	done     chan struct{}
 	metadata *providerMetadata
 	err      error
 }
 
-// discoveryTimeout is how long a provider may take to say where its endpoints are.
+// discoveryTimeout is how long a provider may take to return its metadata.
 const discoveryTimeout = 15 * time.Second
 
-// What a provider says of itself counts for a while. It is asked again after metadataTTL, and before that if something does not work as it said, but not
-// within metadataMinInterval: anybody can make a token that does not work.
+// Provider metadata is cached. It is fetched again after metadataTTL, or earlier if something
+// fails, but not within metadataMinInterval: any client can send a token that fails.
 const (
 	metadataTTL         = 10 * time.Minute
 	metadataMinInterval = time.Minute
 )
 
-// providerMetadata is what a provider says of itself.
+// providerMetadata is the provider's discovery document and keys.
 type providerMetadata struct {
 	fetchedAt time.Time
 	jwksURL   string
@@ -56,28 +56,31 @@ type providerMetadata struct {
 	userinfo  string // "" if it has none
 }
 
-// rateLimitedClient makes a client that asks seldom.
+// rateLimitedClient returns a client that limits its request rate.
 func rateLimitedClient(client http.Client) *http.Client {
 	client.Transport = &rateLimitedTransport{next: cmp.Or[http.RoundTripper](client.Transport, http.DefaultTransport), limit: rate.NewLimiter(1, 5)}
 	return &client
 }
 
-// rateLimitedTransport does not let tokens, which anybody can make, become a flood of requests to the provider: with unknown keys, or while it is down.
+// rateLimitedTransport keeps invalid tokens, which any client can send, from causing a flood of
+// requests to the provider: with unknown keys, or while the provider is down.
 type rateLimitedTransport struct {
 	next  http.RoundTripper
 	limit *rate.Limiter
 }
 
-// errProviderRateLimited is why the provider was not asked. That is the doing of strangers: what else is wrong is said by those who did ask.
-var errProviderRateLimited = errors.New("server: the identity provider was asked for its keys, or its endpoints, too often")
+// errProviderRateLimited is returned if a request to the provider was suppressed. Anonymous clients
+// can cause it; actual provider errors are reported by the requests that were sent.
+var errProviderRateLimited = errors.New("server: rate limit for requests to the identity provider reached")
 
-// What is read of an answer, in bytes. The library reads all of it, and a refusal stands in the log.
+// Maximum response sizes, in bytes. The library reads the whole body, and error responses are
+// logged.
 const (
 	maxProviderResponse = 1 << 20
 	maxProviderError    = 1 << 10
 )
 
-// RoundTrip sends a request, unless there were too many.
+// RoundTrip sends a request, unless the rate limit is reached.
 func (s *rateLimitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !s.limit.Allow() {
 		return nil, errProviderRateLimited
@@ -97,26 +100,27 @@ func (s *rateLimitedTransport) RoundTrip(r *http.Request) (*http.Response, error
 	return response, nil
 }
 
-// requireTLSRedirect refuses to be led from the provider to where others could listen, or say something in its name.
+// requireTLSRedirect rejects redirects of the provider to URLs without TLS.
 func requireTLSRedirect(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(r *http.Request, before []*http.Request) error {
 		if _, err := safeURL("Issuer", r.URL.String()); err != nil {
-			return errors.New("server: the identity provider leads to a place without TLS")
+			return errors.New("server: the identity provider redirects to a URL without TLS")
 		}
 		if next != nil {
 			return next(r, before)
 		}
 		if len(before) >= maxRedirects {
-			return errors.New("server: the identity provider leads in circles")
+			return errors.New("server: the identity provider redirects too often")
 		}
 		return nil
 	}
 }
 
-// maxRedirects is how often a provider may lead elsewhere.
+// maxRedirects is how many redirects of the provider are followed.
 const maxRedirects = 10
 
-// discover says where the provider's endpoints are. What it said before counts while it is asked again, and for as long as it does not answer.
+// discover returns the provider's metadata. Cached metadata is used while it is refreshed, and
+// while the provider does not answer.
 func (p *idp) discover(ctx context.Context) (*providerMetadata, error) {
 	p.mu.Lock()
 	known := p.metadata
@@ -131,7 +135,7 @@ func (p *idp) discover(ctx context.Context) (*providerMetadata, error) {
 	return l.wait(ctx)
 }
 
-// anew asks the provider again, because what it said does not work. Without another answer it is as it was.
+// refresh fetches the metadata again after a failure. If that fails, the old metadata stays.
 func (p *idp) refresh(ctx context.Context, was *providerMetadata) *providerMetadata {
 	p.mu.Lock()
 	if p.metadata != was || p.inFlight == nil && !p.mayRefreshLocked() {
@@ -146,19 +150,20 @@ func (p *idp) refresh(ctx context.Context, was *providerMetadata) *providerMetad
 	return was
 }
 
-// dueLocked reports whether the provider may be asked once more. It is called with the lock held.
+// mayRefreshLocked reports whether the provider may be queried again. The lock must be held.
 func (p *idp) mayRefreshLocked() bool { return p.now().Sub(p.lastAttempt) >= metadataMinInterval }
 
-// lookLocked asks the provider, unless somebody does. It is called with the lock held.
+// startDiscoveryLocked starts a discovery, unless one is running. The lock must be held.
 func (p *idp) startDiscoveryLocked(ctx context.Context) *discovery {
 	if p.inFlight == nil {
 		p.inFlight, p.lastAttempt = &discovery{done: make(chan struct{})}, p.now()
-		go p.runDiscovery(context.WithoutCancel(ctx), p.inFlight) // whoever asked first may go: others wait for it
+		// the first caller may disconnect while others wait
+		go p.runDiscovery(context.WithoutCancel(ctx), p.inFlight)
 	}
 	return p.inFlight
 }
 
-// wait is what the provider said.
+// wait returns the result of the discovery.
 func (l *discovery) wait(ctx context.Context) (*providerMetadata, error) {
 	select {
 	case <-l.done:
@@ -168,7 +173,7 @@ func (l *discovery) wait(ctx context.Context) (*providerMetadata, error) {
 	}
 }
 
-// quotaCount asks the provider, for all who wait.
+// runDiscovery fetches the metadata for all waiting callers.
 func (p *idp) runDiscovery(ctx context.Context, l *discovery) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
@@ -177,7 +182,8 @@ func (p *idp) runDiscovery(ctx context.Context, l *discovery) {
 	p.inFlight = nil
 	if l.err == nil {
 		if p.metadata != nil && p.metadata.jwksURL == l.metadata.jwksURL {
-			l.metadata.keys = p.metadata.keys // it need not ask for them again, and may not be able to
+			// keep the loaded keys: fetching them again is unnecessary and may fail
+			l.metadata.keys = p.metadata.keys
 		}
 		p.metadata = l.metadata
 	}
@@ -185,9 +191,9 @@ func (p *idp) runDiscovery(ctx context.Context, l *discovery) {
 	close(l.done)
 }
 
-// ask asks the provider for its endpoints.
+// fetchMetadata requests the discovery document.
 func (p *idp) fetchMetadata(ctx context.Context) (found *providerMetadata, err error) {
-	defer recovery.Recover(&err) // it is called in the background, where a panic would end the program
+	defer recovery.Recover(&err) // it runs in the background, where a panic would end the process
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.discoveryClient), p.Issuer)
 	if err != nil {
 		return nil, providerUnavailable(err)
@@ -218,11 +224,13 @@ func (p *idp) fetchMetadata(ctx context.Context) (found *providerMetadata, err e
 	}, nil
 }
 
-// asymmetricAlgs are the signatures that only the provider can make. A client secret is no key to sign with, and "none" is no signature. All of them count,
-// whatever the provider said that it uses when we asked: its next key may be of another kind.
+// asymmetricAlgs are the accepted signature algorithms. Signatures with the client secret and
+// "none" are rejected. All asymmetric algorithms are accepted, whatever the metadata lists: the
+// provider's next key may use another one.
 var asymmetricAlgs = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
-// authStyle is how we prove to the provider who we are. It is not tried out: a code is good for one try.
+// authStyle returns how the client authenticates at the token endpoint. It is not probed, because a
+// code can be used only once.
 func authStyle(secret string, methods []string) oauth2.AuthStyle {
 	if secret == "" || len(methods) > 0 && !slices.Contains(methods, "client_secret_basic") {
 		return oauth2.AuthStyleInParams
@@ -230,9 +238,10 @@ func authStyle(secret string, methods []string) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
-// providerUnavailable says that the provider does not answer, or not as it should. Sessions go on.
+// providerUnavailable reports that the provider does not answer correctly. Existing sessions stay
+// valid.
 func providerUnavailable(err error) error {
-	p := overloaded("the identity provider does not answer; whoever is signed in stays signed in")
+	p := overloaded("the identity provider is unavailable; existing sessions stay valid")
 	p.retryAfter = 5 * time.Second
 	return errors.Join(p, err)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// discoveries is a provider that can only say where it is, and counts how often it was asked.
+// discoveries is a provider that serves only its metadata, and counts the requests.
 func discoveries(t *testing.T, before func(w http.ResponseWriter) bool) (*idp, *atomic.Int64) {
 	t.Helper()
 	var asked atomic.Int64
@@ -26,9 +26,10 @@ func discoveries(t *testing.T, before func(w http.ResponseWriter) bool) (*idp, *
 	return newIDP(OIDC{Issuer: s.URL, ClientID: "fermata"}, time.Now), &asked
 }
 
-// Anybody can send something that looks like a token. A provider that is slow, or down, must not get a request for each.
+// Any client can send something that looks like a token. A slow or failing provider must not get a
+// request for each.
 func TestDiscover_ConcurrentCallersShareOneRequest(t *testing.T) {
-	t.Run("those who come while it is asked get the same answer", func(t *testing.T) {
+	t.Run("concurrent callers get the same result", func(t *testing.T) {
 		var come, all sync.WaitGroup
 		come.Add(50)
 		p, asked := discoveries(t, func(http.ResponseWriter) bool {
@@ -45,10 +46,10 @@ func TestDiscover_ConcurrentCallersShareOneRequest(t *testing.T) {
 		}
 		all.Wait()
 		if asked.Load() != 1 {
-			t.Errorf("it was asked %d times", asked.Load())
+			t.Errorf("it was requested %d times", asked.Load())
 		}
 	})
-	t.Run("and one that is down is not asked all the time", func(t *testing.T) {
+	t.Run("and a failing one is not queried all the time", func(t *testing.T) {
 		p, asked := discoveries(t, func(w http.ResponseWriter) bool {
 			w.WriteHeader(http.StatusBadGateway)
 			return false
@@ -59,7 +60,7 @@ func TestDiscover_ConcurrentCallersShareOneRequest(t *testing.T) {
 			}
 		}
 		if asked.Load() > 10 {
-			t.Errorf("it was asked %d times", asked.Load())
+			t.Errorf("it was requested %d times", asked.Load())
 		}
 	})
 }

@@ -9,39 +9,43 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// publicKeys are the provider's keys, as it said them last. The key set of the library asks again only for a key that it does not know: one that was stolen, and that the
-// provider has withdrawn, would count for as long as nobody brings another one.
+// publicKeys caches the provider's public keys. The library's key set fetches keys only for an
+// unknown key id, so a stolen key that the provider has withdrawn would stay valid indefinitely.
+// publicKeys also refreshes them after metadataTTL.
 type publicKeys struct {
 	now   func() time.Time
-	fetch func() oidc.KeySet // makes a set that asks the provider when it is first used
+	fetch func() oidc.KeySet // returns a key set that queries the provider on first use
 
 	mu          sync.Mutex
 	current     oidc.KeySet
-	fetchedAt   time.Time // when it was asked for those that are known
-	lastAttempt time.Time // when it was asked last, whether or not it answered
+	fetchedAt   time.Time // when the current keys were fetched
+	lastAttempt time.Time // when a fetch was last attempted
 }
 
 func newPublicKeys(now func() time.Time, fetch func() oidc.KeySet) *publicKeys {
 	return &publicKeys{now: now, fetch: fetch, current: fetch(), fetchedAt: now()}
 }
 
-// VerifySignature goes by keys that are not older than metadataTTL. Those that are older count while somebody asks for others, and for as long as the provider does not answer.
+// VerifySignature verifies with keys that are not older than metadataTTL. Older keys are used while
+// they are refreshed, and while the provider does not answer.
 func (k *publicKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	known, fresh, at := k.currentAndFresh()
 	if fresh == nil {
 		return known.VerifySignature(ctx, jwt)
 	}
-	payload, err := fresh.VerifySignature(context.WithoutCancel(ctx), jwt) // or whoever hangs up would keep the old ones
+	// a client that disconnects must not abort the refresh
+	payload, err := fresh.VerifySignature(context.WithoutCancel(ctx), jwt)
 	if isFetchError(err) {
-		return k.newest().VerifySignature(ctx, jwt) // which may have come meanwhile
+		return k.newest().VerifySignature(ctx, jwt) // another caller may have replaced them
 	}
-	if newest := k.store(fresh, at); newest != fresh { // claimsFor else was faster, and has asked later
+	if newest := k.store(fresh, at); newest != fresh { // another caller has stored newer keys
 		return newest.VerifySignature(ctx, jwt)
 	}
 	return payload, err
 }
 
-// sets are the keys that are known, and those to ask for at this time; nil if it is not time yet, or somebody else does.
+// currentAndFresh returns the current keys and, if they are due for a refresh, a fresh set; nil if
+// a refresh is not due or is running.
 func (k *publicKeys) currentAndFresh() (known, fresh oidc.KeySet, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,7 +63,8 @@ func (k *publicKeys) newest() oidc.KeySet {
 	return k.current
 }
 
-// take takes keys that were asked for at a time, unless newer ones are known: a key that was withdrawn meanwhile would count again. It returns the newest.
+// store stores keys that were fetched at a time, unless newer ones are stored: a key withdrawn
+// since then would become valid again. It returns the newest keys.
 func (k *publicKeys) store(fresh oidc.KeySet, at time.Time) oidc.KeySet {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -69,7 +74,7 @@ func (k *publicKeys) store(fresh oidc.KeySet, at time.Time) oidc.KeySet {
 	return k.current
 }
 
-// isFetchError reports whether keys could not be had. The library has no type for it.
+// isFetchError reports whether keys could not be fetched. The library has no error type for it.
 func isFetchError(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "fetching keys")
 }

@@ -10,18 +10,19 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// slowKeySet is what a provider said at a time; whoever asks for it may be held up with it.
+// slowKeySet is the key set of a provider at a time; fetching it may block.
 type slowKeySet struct {
 	name string
 	wait chan struct{}
 	open chan struct{}
 	once sync.Once
-	err  error // of the one who is held up
+	err  error // of the blocked one
 }
 
 func (s *slowKeySet) VerifySignature(context.Context, string) ([]byte, error) {
 	if s.wait != nil {
-		s.once.Do(func() { close(s.wait); <-s.open }) // the answer is here, and nobody looks at it yet
+		// the response has arrived, and is not processed yet
+		s.once.Do(func() { close(s.wait); <-s.open })
 		if s.err != nil {
 			return nil, s.err
 		}
@@ -32,9 +33,9 @@ func (s *slowKeySet) VerifySignature(context.Context, string) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
-// A key that the provider has withdrawn, and of which we know that, counts again because somebody was slow with an older answer, or got none.
+// A withdrawn key must not become valid again because of a late older response or an error.
 func TestPublicKeys_OlderSetDoesNotReplaceNewer(t *testing.T) {
-	for name, err := range map[string]error{"an older answer": nil, "no answer": errors.New("fetching keys oidc: get keys failed")} {
+	for name, err := range map[string]error{"an older response": nil, "no answer": errors.New("fetching keys oidc: get keys failed")} {
 		t.Run(name, func(t *testing.T) { slowWithKeys(t, err) })
 	}
 }
@@ -53,20 +54,21 @@ func slowWithKeys(t *testing.T, err error) {
 	go func() {
 		defer close(done)
 		if _, err := k.VerifySignature(t.Context(), "jwt"); err == nil {
-			t.Error("the key is known to be withdrawn, and counts for who was slow")
+			t.Error("the key is known to be withdrawn, and is valid for a slow caller")
 		}
 	}()
 	<-slow.wait
-	now = now.Add(metadataMinInterval) // the process, or this goroutine, stood still; the provider has withdrawn the key
+	// the process, or this goroutine, was paused; the provider has withdrawn the key
+	now = now.Add(metadataMinInterval)
 	if _, err := k.VerifySignature(t.Context(), "jwt"); err == nil {
-		t.Fatal("the key is withdrawn, and counts")
+		t.Fatal("the key is withdrawn, and is valid")
 	}
 	if _, err := k.VerifySignature(t.Context(), "jwt"); err == nil {
-		t.Fatal("the key is known to be withdrawn, and counts")
+		t.Fatal("the key is known to be withdrawn, and is valid")
 	}
 	close(slow.open)
 	<-done
 	if _, err := k.VerifySignature(t.Context(), "jwt"); err == nil {
-		t.Errorf("the key that was known to be withdrawn counts again; it is asked again in %v", metadataTTL-now.Sub(k.fetchedAt))
+		t.Errorf("the withdrawn key is valid again; the next fetch is in %v", metadataTTL-now.Sub(k.fetchedAt))
 	}
 }

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// A provider was upgraded, and its endpoints are elsewhere since. The server knew the old ones for as long as its process lived.
+// A provider was upgraded and its endpoints have moved. The server used to keep the old ones for
+// the life of its process.
 func TestProvider_MovedEndpointsAreRediscovered(t *testing.T) {
-	t.Run("by who comes back to a server that knows the old place", func(t *testing.T) {
+	t.Run("by the callback of a server that knows the old endpoints", func(t *testing.T) {
 		p := openSignInSite(t, signInOptions{})
 		p.signedIn(claimsFor("acme", "agents"))
 		p.advance(2 * time.Minute)
@@ -20,7 +21,7 @@ func TestProvider_MovedEndpointsAreRediscovered(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	})
-	t.Run("by a token that is signed with a key nobody knows here", func(t *testing.T) {
+	t.Run("by a token that is signed with an unknown key", func(t *testing.T) {
 		p := openSignInSite(t, signInOptions{})
 		if got := p.me(p.idp.Token(forAPI("agents"))); got.status != 200 {
 			t.Fatalf("%+v", got)
@@ -31,23 +32,23 @@ func TestProvider_MovedEndpointsAreRediscovered(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("after a while, if nothing else tells", func(t *testing.T) {
+	t.Run("after the TTL", func(t *testing.T) {
 		p := openSignInSite(t, signInOptions{})
 		p.signedIn(claimsFor("acme", "agents"))
 		p.idp.Move("/v2")
 		p.advance(11 * time.Minute)
 		begun := time.Now()
-		p.browser().get("/signin") // this one finds out, and may still be led to the old place
+		p.browser().get("/signin") // this one notices, and may still be redirected to the old endpoint
 		for !strings.HasPrefix(p.browser().get("/signin").header.Get("Location"), p.idp.URL+"/v2/") {
 			if time.Since(begun) > time.Minute {
-				t.Fatal("people are led to where it was")
+				t.Fatal("people are redirected to the old endpoint")
 			}
 		}
 		p.signedIn(claimsFor("acme", "agents"))
 	})
 }
 
-// What a provider said once counts while it cannot say it again.
+// Old metadata is used while the provider does not answer.
 func TestProvider_FailedRediscoveryKeepsOldMetadata(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	token := forAPI("agents")
@@ -63,7 +64,7 @@ func TestProvider_FailedRediscoveryKeepsOldMetadata(t *testing.T) {
 	}
 }
 
-// Anybody can make a token with a key that nobody knows. That is no reason to ask the provider each time where it is.
+// Any client can send a token with an unknown key. That must not cause a discovery each time.
 func TestProvider_BadTokensDoNotTriggerDiscovery(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	p.me(p.idp.Token(forAPI("agents")))
@@ -74,6 +75,6 @@ func TestProvider_BadTokensDoNotTriggerDiscovery(t *testing.T) {
 		p.me(forged)
 	}
 	if asked := p.idp.DiscoveryRequests(); asked > 2 {
-		t.Errorf("it was asked %d times", asked)
+		t.Errorf("it was requested %d times", asked)
 	}
 }

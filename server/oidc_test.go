@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// A bearer token of the provider, made for our API.
+// forAPI are the claims of a bearer token for the API.
 func forAPI(groups ...string) oidctest.Claims {
 	return oidctest.Claims{"aud": "fermata-api", "sub": "bot", "tenant": "acme", "groups": groups}
 }
@@ -29,19 +29,19 @@ func TestTokens_AudienceMustBeTheAPI(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	for name, change := range map[string]func(oidctest.Claims){
-		"for somebody else":        func(c oidctest.Claims) { c["aud"] = "elsewhere" },
-		"for nobody":               func(c oidctest.Claims) { delete(c, "aud") },
-		"an ID token":              func(c oidctest.Claims) { c["aud"] = "fermata" },
-		"an ID token for us too":   func(c oidctest.Claims) { c["aud"] = []string{"fermata-api", "fermata"}; c["azp"] = "fermata" },
-		"an ID token by its nonce": func(c oidctest.Claims) { c["nonce"] = "n" },
-		"of another issuer":        func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example" },
-		"too old":                  func(c oidctest.Claims) { c["exp"] = time.Now().Add(-2 * time.Minute).Unix() },
-		"of the future":            func(c oidctest.Claims) { c["iat"] = time.Now().Add(time.Hour).Unix() },
-		"that is not good yet":     func(c oidctest.Claims) { c["nbf"] = time.Now().Add(2 * time.Minute).Unix() },
-		"for us by another name":   func(c oidctest.Claims) { delete(c, "aud"); c["Aud"] = "fermata-api" },
-		"of two issuers":           func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example"; c["i\u017fs"] = p.idp.URL },
-		"without a role":           func(c oidctest.Claims) { c["groups"] = "cooks" },
-		"without an account":       func(c oidctest.Claims) { delete(c, "tenant") },
+		"for another audience":      func(c oidctest.Claims) { c["aud"] = "elsewhere" },
+		"for nobody":                func(c oidctest.Claims) { delete(c, "aud") },
+		"an ID token":               func(c oidctest.Claims) { c["aud"] = "fermata" },
+		"an ID token for us too":    func(c oidctest.Claims) { c["aud"] = []string{"fermata-api", "fermata"}; c["azp"] = "fermata" },
+		"an ID token by its nonce":  func(c oidctest.Claims) { c["nonce"] = "n" },
+		"of another issuer":         func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example" },
+		"too old":                   func(c oidctest.Claims) { c["exp"] = time.Now().Add(-2 * time.Minute).Unix() },
+		"of the future":             func(c oidctest.Claims) { c["iat"] = time.Now().Add(time.Hour).Unix() },
+		"not valid yet":             func(c oidctest.Claims) { c["nbf"] = time.Now().Add(2 * time.Minute).Unix() },
+		"for us under another name": func(c oidctest.Claims) { delete(c, "aud"); c["Aud"] = "fermata-api" },
+		"of two issuers":            func(c oidctest.Claims) { c["iss"] = "https://elsewhere.example"; c["i\u017fs"] = p.idp.URL },
+		"without a role":            func(c oidctest.Claims) { c["groups"] = "cooks" },
+		"without an account":        func(c oidctest.Claims) { delete(c, "tenant") },
 	} {
 		claims := forAPI("approvers")
 		change(claims)
@@ -53,11 +53,11 @@ func TestTokens_AudienceMustBeTheAPI(t *testing.T) {
 	forged := forAPI("approvers")
 	forged["iss"] = p.idp.URL
 	if got := p.me(other.Token(forged)); got.status != 401 {
-		t.Errorf("a token of somebody else in his name: %+v", got)
+		t.Errorf("a forged token in his name: %+v", got)
 	}
 	off := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.SignIn.OIDC.Audience = "" }})
 	if got := off.me(off.idp.Token(forAPI("approvers"))); got.status != 401 {
-		t.Errorf("tokens were not asked for: %+v", got)
+		t.Errorf("tokens are not configured: %+v", got)
 	}
 }
 
@@ -65,15 +65,15 @@ func TestTokens_ProviderDownReturns503(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	token := p.idp.Token(forAPI("agents"))
 	half := openSignInSite(t, signInOptions{})
-	half.browser().followToCallback("/") // it knows where the keys are, and has none yet
+	half.browser().followToCallback("/") // it has the metadata, but no keys yet
 	other := half.idp.Token(forAPI("agents"))
 	half.idp.Break(true)
 	if got := half.me(other); got.status != 503 {
-		t.Errorf("nobody has the keys, and yet: %+v", got)
+		t.Errorf("the keys are unknown, and yet: %+v", got)
 	}
 	p.idp.Break(true)
 	if got := p.me(token); got.status != 503 {
-		t.Errorf("nobody knows whether it is good, and yet: %+v", got)
+		t.Errorf("its validity is unknown, and yet: %+v", got)
 	}
 	if got := p.me(p.key("acme", server.RoleAgent)); got.status != 200 {
 		t.Errorf("a key: %+v", got)
@@ -84,11 +84,12 @@ func TestTokens_ProviderDownReturns503(t *testing.T) {
 	}
 	p.idp.Break(true)
 	if got := p.me(token); got.status != 200 {
-		t.Errorf("its keys are known by now: %+v", got)
+		t.Errorf("its keys are known now: %+v", got)
 	}
 }
 
-// A key that was stolen is withdrawn by the provider. Whoever has it brings no other one, so nothing that is unknown here makes the server ask again.
+// The provider withdraws a stolen key. The thief uses no unknown key, so nothing else triggers a
+// refresh.
 func TestTokens_WithdrawnKeyIsRejected(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	claims := forAPI("agents")
@@ -100,14 +101,15 @@ func TestTokens_WithdrawnKeyIsRejected(t *testing.T) {
 	p.idp.Rotate()
 	p.advance(11 * time.Minute)
 	if got := p.me(stolen); got.status != 401 {
-		t.Errorf("the key still counts: %+v", got)
+		t.Errorf("the key is still valid: %+v", got)
 	}
 	if got := p.me(p.idp.Token(claims)); got.status != 200 {
 		t.Errorf("the new key: %+v", got)
 	}
 }
 
-// Anybody can make a token with a key that nobody knows. The provider must not hear of each, and operators of none.
+// Any client can send a token with an unknown key. That must flood neither the provider nor the
+// log.
 func TestTokens_UnknownKeysDoNotFloodTheProvider(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	good := p.idp.Token(forAPI("agents"))
@@ -124,35 +126,35 @@ func TestTokens_UnknownKeysDoNotFloodTheProvider(t *testing.T) {
 		}
 	}
 	if most := 6 + int(time.Since(begin).Seconds()); p.idp.KeyRequests() > most {
-		t.Errorf("the provider was asked for its keys %d times, and not at most %d times", p.idp.KeyRequests(), most)
+		t.Errorf("the keys were requested %d times, and not at most %d times", p.idp.KeyRequests(), most)
 	}
 	if got := p.me(good); got.status != 200 {
-		t.Errorf("a good one is refused meanwhile: %+v", got)
+		t.Errorf("a valid one is rejected during that: %+v", got)
 	}
 	if log := p.log.String(); strings.Contains(log, "authentication failed") {
-		t.Errorf("strangers write into the log:\n%s", log)
+		t.Errorf("anonymous clients write to the log:\n%s", log)
 	}
 }
 
 func TestNew_InvalidSignInIsAnError(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	for want, change := range map[string]func(*server.SignIn){
-		"Credentials and a Box":                        func(s *server.SignIn) { s.Sealer = nil },
+		"Credentials and a Sealer":                     func(s *server.SignIn) { s.Sealer = nil },
 		"needs Credentials":                            func(s *server.SignIn) { s.Credentials = nil },
 		"cannot be negative":                           func(s *server.SignIn) { s.Lifetime = -1 },
 		"SignIn.Idle":                                  func(s *server.SignIn) { s.IdleTimeout = -1 },
 		"an Issuer and a ClientID":                     func(s *server.SignIn) { s.OIDC.Issuer = "" },
 		"and a ClientID":                               func(s *server.SignIn) { s.OIDC.ClientID = "" },
-		"OIDC.Issuer must be https":                    func(s *server.SignIn) { s.OIDC.Issuer = "http://idp.example" },
-		"OIDC.Issuer is no URL":                        func(s *server.SignIn) { s.OIDC.Issuer = "idp" },
-		"OIDC.RedirectURL must be https":               func(s *server.SignIn) { s.OIDC.RedirectURL = "http://fermata.example/signin/callback" },
-		"OIDC.RedirectURL is no URL":                   func(s *server.SignIn) { s.OIDC.RedirectURL = "" },
+		"OIDC.Issuer must use https":                   func(s *server.SignIn) { s.OIDC.Issuer = "http://idp.example" },
+		"OIDC.Issuer is not a valid URL":               func(s *server.SignIn) { s.OIDC.Issuer = "idp" },
+		"OIDC.RedirectURL must use https":              func(s *server.SignIn) { s.OIDC.RedirectURL = "http://fermata.example/signin/callback" },
+		"OIDC.RedirectURL is not a valid URL":          func(s *server.SignIn) { s.OIDC.RedirectURL = "" },
 		"is /signin/callback":                          func(s *server.SignIn) { s.OIDC.RedirectURL = "https://fermata.example/callback" },
 		"either an Account or an AccountClaim":         func(s *server.SignIn) { s.OIDC.AccountClaim = "" },
 		"needs either":                                 func(s *server.SignIn) { s.OIDC.Account = "acme" },
-		"nobody could sign in":                         func(s *server.SignIn) { s.OIDC.Roles = nil },
-		`the group "cooks" has the role "king"`:        func(s *server.SignIn) { s.OIDC.Roles = map[string][]server.Role{"cooks": {"king"}} },
-		`the acr "gold" cannot be worth "token"`:       func(s *server.SignIn) { s.OIDC.ACR = map[string]desk.Auth{"gold": desk.AuthToken} },
+		"no sign-in could succeed":                     func(s *server.SignIn) { s.OIDC.Roles = nil },
+		`group "cooks" has unknown role "king"`:        func(s *server.SignIn) { s.OIDC.Roles = map[string][]server.Role{"cooks": {"king"}} },
+		`acr "gold" has unknown strength "token"`:      func(s *server.SignIn) { s.OIDC.ACR = map[string]desk.Auth{"gold": desk.AuthToken} },
 		"OIDC.Audience must differ from OIDC.ClientID": func(s *server.SignIn) { s.OIDC.Audience = s.OIDC.ClientID },
 	} {
 		config, signIn, oidc := p.config, *p.config.SignIn, *p.config.SignIn.OIDC
@@ -165,7 +167,7 @@ func TestNew_InvalidSignInIsAnError(t *testing.T) {
 	}
 }
 
-// I7: what lets somebody in is found in no log, no metric and no error.
+// I7: sign-in secrets are in no log, metric or error.
 func TestI7_SignInSecretsDoNotLeak(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	secrets := map[string]string{"the client's secret": clientSecret}
@@ -208,10 +210,10 @@ func TestI7_SignInSecretsDoNotLeak(t *testing.T) {
 	w := httptest.NewRecorder()
 	p.server.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if !strings.Contains(p.log.String(), "signed in") {
-		t.Error("the log says nothing, so it proves nothing")
+		t.Error("the log is empty, so the test proves nothing")
 	}
 	for what, secret := range secrets {
-		for where, text := range map[string]string{"the log": p.log.String(), "the metrics": w.Body.String(), "what was said": said.String()} {
+		for where, text := range map[string]string{"the log": p.log.String(), "the metrics": w.Body.String(), "responses": said.String()} {
 			if len(secret) < 8 || strings.Contains(text, secret) {
 				t.Errorf("%s is in %s, or not known (%q)", what, where, secret)
 			}
@@ -245,11 +247,11 @@ func TestStrength_FollowsProviderClaims(t *testing.T) {
 			person["amr"] = c.amr
 		}
 		if got := p.signedIn(person).get("/api/v1/me").field("strength"); got != string(c.want) {
-			t.Errorf("%s is worth %v, and not %s", name, got, c.want)
+			t.Errorf("%s has strength %v, and not %s", name, got, c.want)
 		}
 	}
 	weak := forAPI("agents")
-	weak["amr"] = "hwk" // whoever made it: what is sent now is a token
+	weak["amr"] = "hwk" // sent as a bearer token now
 	for name, got := range map[string]answer{"a key": p.me(p.key("acme", server.RoleAgent)), "a token": p.me(p.idp.Token(weak))} {
 		if got.field("strength") != string(desk.AuthToken) {
 			t.Errorf("%s: %+v", name, got)

@@ -13,10 +13,10 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// clockSkew is how far the clocks of the provider and ours may be apart.
+// clockSkew is the tolerated difference between the provider's clock and ours.
 const clockSkew = time.Minute
 
-// verify checks that a JWT is the provider's, made for an audience, and good now.
+// verify checks that a JWT is signed by the provider, issued for an audience, and valid now.
 func (p *idp) verify(ctx context.Context, at *providerMetadata, raw, audience string) (*oidc.IDToken, error) {
 	keys := &observedKeySet{KeySet: at.keys, refresh: func() oidc.KeySet { return p.refresh(ctx, at).keys }}
 	now := p.now()
@@ -39,25 +39,27 @@ func (p *idp) verify(ctx context.Context, at *providerMetadata, raw, audience st
 	if err := errors.Join(token.Claims(&claims), rejectAmbiguousClaims(token)); err != nil {
 		return nil, verifyError(err)
 	}
-	if from, err := claims.From.Float64(); err == nil && from > float64(now.Add(clockSkew).Unix()) { // the library is more generous
+	// the library tolerates more
+	if from, err := claims.From.Float64(); err == nil && from > float64(now.Add(clockSkew).Unix()) {
 		return nil, tokenNotYetValid()
 	}
 	if audience == p.ClientID && (len(token.Audience) > 1 || claims.Party != "") && claims.Party != p.ClientID {
-		return nil, problem("forbidden", "the token was made for somebody else")
+		return nil, problem("forbidden", "the token was issued for another audience")
 	}
 	return token, nil
 }
 
-// tokenNotYetValid says that a token will be good, and is not yet.
+// tokenNotYetValid is the problem of a token from the future.
 func tokenNotYetValid() *Problem {
-	return problem("forbidden", "the token is of the future: is a clock wrong?")
+	return problem("forbidden", "the token is not valid yet; check the clocks")
 }
 
-// securityClaims are the claims that decide whether a token counts.
+// securityClaims are the claims that decide whether a token is valid.
 var securityClaims = []string{"iss", "sub", "aud", "azp", "exp", "iat", "nbf", "nonce", "at_hash"}
 
-// rejectAmbiguousClaims refuses a token with a claim that differs from one of these by upper and lower case alone. The library reads names in any case, so that with an "AUD" that somebody has the
-// provider put into their tokens it would not look at the "aud" that is the provider's.
+// rejectAmbiguousClaims rejects a token with a claim that differs from a security claim only in
+// case. The library matches names case-insensitively: an "AUD" claim that a user can set at the
+// provider would hide the provider's "aud".
 func rejectAmbiguousClaims(token *oidc.IDToken) error {
 	c, err := claimsOf(token)
 	if err != nil {
@@ -65,28 +67,29 @@ func rejectAmbiguousClaims(token *oidc.IDToken) error {
 	}
 	for name := range c {
 		if !slices.Contains(securityClaims, name) && slices.ContainsFunc(securityClaims, func(known string) bool { return strings.EqualFold(known, name) }) {
-			return fmt.Errorf("server: the claim %q is none", name)
+			return fmt.Errorf("server: ambiguous claim %q", name)
 		}
 	}
 	return nil
 }
 
-// verifyError says what is wrong with a token, without a word of it.
+// verifyError converts a verification error without including token contents.
 func verifyError(err error) error {
 	if _, old := errors.AsType[*oidc.TokenExpiredError](err); old {
-		return problem("forbidden", "the token is too old: is a clock wrong?")
+		return problem("forbidden", "the token has expired; check the clocks")
 	}
-	return problem("forbidden", "the token is not one of the identity provider for this server")
+	return problem("forbidden", "the token is not a token of the identity provider for this server")
 }
 
-// observedKeySet notices whether keys could not be had. To the verifier that is the same as a bad signature; to us it is not.
+// observedKeySet records whether keys could not be fetched. The verifier reports that as a bad
+// signature; the server must distinguish them.
 type observedKeySet struct {
 	oidc.KeySet
-	refresh  func() oidc.KeySet // the keys may be elsewhere since
+	refresh  func() oidc.KeySet // returns the keys after rediscovery
 	fetchErr error
 }
 
-// VerifySignature asks the key set.
+// VerifySignature delegates to the key set.
 func (w *observedKeySet) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	payload, err := w.KeySet.VerifySignature(ctx, jwt)
 	if err != nil {
@@ -100,10 +103,11 @@ func (w *observedKeySet) VerifySignature(ctx context.Context, jwt string) ([]byt
 	return payload, err
 }
 
-// Authenticate takes bearer tokens that the provider made for our API. It needs no session, and knows none.
+// Authenticate accepts bearer tokens that the provider issued for the API. It does not use
+// sessions.
 func (p *idp) Authenticate(r *http.Request) (Principal, error) {
 	raw := bearerToken(r)
-	if strings.Count(raw, ".") != 2 { // no JWT: the provider need not be asked
+	if strings.Count(raw, ".") != 2 { // not a JWT: no need to query the provider
 		return Principal{}, ErrUnauthenticated
 	}
 	at, err := p.discover(r.Context())
@@ -129,7 +133,7 @@ func (p *idp) Authenticate(r *http.Request) (Principal, error) {
 	return who, nil
 }
 
-// orUnauthenticated tells a bad token from a provider that does not answer.
+// orUnauthenticated distinguishes an invalid token from an unavailable provider.
 func orUnauthenticated(err error) error {
 	if problem, ok := errors.AsType[*Problem](err); ok && problem.Status == http.StatusServiceUnavailable {
 		return err

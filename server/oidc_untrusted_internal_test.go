@@ -11,7 +11,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// I7: some providers put what they did not like into the code of the error, and what they did not like may be the code of a sign-in, or a token.
+// I7: some providers put rejected values into the error code, which may be a sign-in code or a
+// token.
 func TestI7_ProviderErrorResponseIsNotLogged(t *testing.T) {
 	secret := "eyJhbGciOiJFUzI1NiJ9." + strings.Repeat("c2VjcmV0", 20)
 	for _, said := range []string{secret, "invalid_request: code " + secret[:20], secret[:21] + "\nmore"} {
@@ -20,11 +21,11 @@ func TestI7_ProviderErrorResponseIsNotLogged(t *testing.T) {
 		}
 	}
 	if err := exchangeError(&oauth2.RetrieveError{ErrorCode: "invalid_client"}); !strings.Contains(err.Error(), "invalid_client") {
-		t.Errorf("nobody learns what is wrong: %v", err)
+		t.Errorf("the error is not explained: %v", err)
 	}
 }
 
-// roundTripFunc answers in the place of one.
+// roundTripFunc is a transport without a network.
 type roundTripFunc func(*http.Request) *http.Response
 
 func (n roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return n(r), nil }
@@ -33,7 +34,7 @@ func responseWith(status int, header http.Header, body io.Reader) *http.Response
 	return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: header, Body: io.NopCloser(body)}
 }
 
-// Whoever stands between us and a place without TLS could say where the endpoints are, and which keys count.
+// An attacker on a connection without TLS could replace the endpoints and the keys.
 func TestProvider_RedirectWithoutTLSIsRejected(t *testing.T) {
 	var reached []string
 	p := newIDP(OIDC{Issuer: "https://idp.example", ClientID: "fermata", Client: &http.Client{Transport: roundTripFunc(func(r *http.Request) *http.Response {
@@ -56,7 +57,7 @@ func TestProvider_RedirectWithoutTLSIsRejected(t *testing.T) {
 	}
 }
 
-// endlessReader is read for ever.
+// endlessReader never ends.
 type endlessReader struct{ read int64 }
 
 func (e *endlessReader) Read(p []byte) (int, error) {
@@ -64,12 +65,13 @@ func (e *endlessReader) Read(p []byte) (int, error) {
 	return copy(p, strings.Repeat(" ", len(p))), nil
 }
 
-// A provider that says far too much costs neither memory nor the disk that the log is on.
+// An oversize provider response uses neither memory nor log space.
 func TestProvider_ResponseSizeIsLimited(t *testing.T) {
 	for _, status := range []int{http.StatusOK, http.StatusBadGateway} {
 		body := new(endlessReader)
 		there := roundTripFunc(func(*http.Request) *http.Response {
-			return responseWith(status, http.Header{"Content-Type": {"application/json"}}, io.LimitReader(body, 16*maxProviderResponse)) // so that the test ends
+			// so that the test ends
+			return responseWith(status, http.Header{"Content-Type": {"application/json"}}, io.LimitReader(body, 16*maxProviderResponse))
 		})
 		_, err := newIDP(OIDC{Issuer: "https://idp.example", ClientID: "fermata", Client: &http.Client{Transport: there}}, time.Now).fetchMetadata(t.Context())
 		if err == nil || body.read > 2*maxProviderResponse || len(err.Error()) > 2*maxProviderError {
@@ -78,7 +80,7 @@ func TestProvider_ResponseSizeIsLimited(t *testing.T) {
 	}
 }
 
-// Providers move, and say so.
+// Providers move, and redirect.
 func TestProvider_TLSRedirectIsFollowedAndLoopsEnd(t *testing.T) {
 	hops := 0
 	there := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,6 +98,6 @@ func TestProvider_TLSRedirectIsFollowedAndLoopsEnd(t *testing.T) {
 	_ = response.Body.Close()
 	if response, err = client.Get(there.URL + "/round"); err == nil {
 		_ = response.Body.Close()
-		t.Errorf("it went round %d times", hops)
+		t.Errorf("it was redirected %d times", hops)
 	}
 }

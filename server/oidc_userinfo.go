@@ -12,11 +12,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// maxUserinfo is how much a provider may tell of somebody, in bytes.
+// maxUserinfo is the maximum size of a userinfo response in bytes.
 const maxUserinfo = 1 << 20
 
-// complete adds what the provider tells at its userinfo endpoint, if the ID token does not say what we need: by the standard (OpenID Connect Core 5.4) it need
-// not. How somebody proved who they are (acr, amr) is said by the ID token alone.
+// addUserinfo adds claims from the userinfo endpoint if the ID token lacks required ones, which the
+// standard allows (OpenID Connect Core 5.4). The authentication claims (acr, amr) come from the ID
+// token only.
 func (p *idp) addUserinfo(ctx context.Context, at *providerMetadata, token *oauth2.Token, c claims) error {
 	if at.userinfo == "" || !p.needsUserinfo(c) {
 		return nil
@@ -26,32 +27,34 @@ func (p *idp) addUserinfo(ctx context.Context, at *providerMetadata, token *oaut
 		return providerUnavailable(err)
 	}
 	if sub := told.text("sub"); sub == "" || sub != c.text("sub") {
-		return problem("forbidden", "the identity provider tells about somebody else")
+		return problem("forbidden", "the userinfo response is about another person")
 	}
-	switch { // whether an address is verified is said by who says the address: or it would be another one
+	switch { // email_verified must come from the same source as the address
 	case c["email"] != nil:
 		delete(told, "email_verified")
 	case told["email"] != nil:
 		delete(c, "email_verified")
 	}
 	for _, claim := range []string{p.GroupsClaim, p.PrincipalClaim, p.AccountClaim, "name", "preferred_username", "email", "email_verified"} {
-		if c.lookup(claim) == nil && told.lookup(claim) != nil { // by its path: what the ID token says further down is said, too
+		// by path: a nested claim of the ID token has precedence
+		if c.lookup(claim) == nil && told.lookup(claim) != nil {
 			c[claim] = told.lookup(claim)
 		}
 	}
 	return nil
 }
 
-// lacks reports whether an ID token leaves out what nobody gets in without.
+// needsUserinfo reports whether an ID token lacks required claims.
 func (p *idp) needsUserinfo(c claims) bool {
 	return c.lookup(p.GroupsClaim) == nil || c.lookup(p.PrincipalClaim) == nil || p.AccountClaim != "" && c.lookup(p.AccountClaim) == nil
 }
 
-// askUserinfo asks the provider about whoever a token is for. What it answers may hold secrets, so no error has it.
+// fetchUserinfo requests the claims of the token's subject. The response may contain secrets, so
+// errors do not include it.
 func (p *idp) fetchUserinfo(ctx context.Context, endpoint string, token *oauth2.Token) (told claims, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint, nil)
 	if err != nil {
-		return nil, errors.New("server: the userinfo endpoint is no URL")
+		return nil, errors.New("server: the userinfo endpoint is not a valid URL")
 	}
 	token.SetAuthHeader(r)
 	r.Header.Set("Accept", "application/json")
@@ -64,10 +67,10 @@ func (p *idp) fetchUserinfo(ctx context.Context, endpoint string, token *oauth2.
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("server: userinfo: the identity provider answers %d", response.StatusCode)
+		return nil, fmt.Errorf("server: userinfo: identity provider returned %d", response.StatusCode)
 	}
 	if json.NewDecoder(io.LimitReader(response.Body, maxUserinfo)).Decode(&told) != nil {
-		return nil, errors.New("server: userinfo: the answer is no JSON")
+		return nil, errors.New("server: userinfo: invalid JSON")
 	}
 	return told, nil
 }

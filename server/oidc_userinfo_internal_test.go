@@ -11,11 +11,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// What the ID token says counts. Only what is missing, and only what the settings name or people read, is taken from elsewhere.
+// Claims of the ID token take precedence. Only missing ones that are configured or displayed are
+// added.
 func TestUserinfo_AddsClaimsMissingFromIDToken(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings          OIDC
-		said, told, known claims // addActivity nil: it is not asked
+		said, told, known claims // nil: it is not requested
 	}{
 		"nothing is missing": {
 			OIDC{}, claims{"sub": "ann", "groups": []any{}}, nil, claims{"sub": "ann", "groups": []any{}},
@@ -32,7 +33,7 @@ func TestUserinfo_AddsClaimsMissingFromIDToken(t *testing.T) {
 			OIDC{GroupsClaim: "realm.roles"}, claims{"sub": "ann", "realm": map[string]any{"name": "x"}}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
 			claims{"sub": "ann", "realm": map[string]any{"name": "x"}, "realm.roles": "a"},
 		},
-		"an account, and not other groups by another way to write their name": {
+		"an account, and not other groups by another spelling": {
 			OIDC{GroupsClaim: "realm.roles", AccountClaim: "tenant"}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}},
 			claims{"sub": "ann", "tenant": "acme", "realm.roles": "admins"}, claims{"sub": "ann", "realm": map[string]any{"roles": "a"}, "tenant": "acme"},
 		},
@@ -44,7 +45,7 @@ func TestUserinfo_AddsClaimsMissingFromIDToken(t *testing.T) {
 			OIDC{AccountClaim: "tenant"}, claims{"sub": "ann", "groups": "a"}, claims{"sub": "ann", "groups": "b", "tenant": "acme"},
 			claims{"sub": "ann", "groups": "a", "tenant": "acme"},
 		},
-		"what they are called": {
+		"their names": {
 			OIDC{PrincipalClaim: "login"}, claims{"sub": "ann", "groups": "a"}, claims{"sub": "ann", "login": "annie"},
 			claims{"sub": "ann", "groups": "a", "login": "annie"},
 		},
@@ -56,7 +57,7 @@ func TestUserinfo_AddsClaimsMissingFromIDToken(t *testing.T) {
 			OIDC{PrincipalClaim: "email"}, claims{"sub": "ann", "email": "boss@x"}, claims{"sub": "ann", "groups": "a", "email": "a@x", "email_verified": true},
 			claims{"sub": "ann", "groups": "a", "email": "boss@x"},
 		},
-		"an address that is not verified, of which the token says it is": {
+		"an unverified address that the token calls verified": {
 			OIDC{PrincipalClaim: "email"}, claims{"sub": "ann", "groups": "a", "email_verified": true}, claims{"sub": "ann", "email": "boss@x", "email_verified": false},
 			claims{"sub": "ann", "groups": "a", "email": "boss@x", "email_verified": false},
 		},

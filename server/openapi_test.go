@@ -20,13 +20,13 @@ import (
 	"github.com/fermata-go/fermata/internal/golden"
 )
 
-// The document is made from the code; the committed one shows what a change does to clients.
+// The document is generated from the code; the committed one shows what a change means for clients.
 func TestOpenAPI_MatchesGolden(t *testing.T) {
 	s := open(t, nil)
 	golden.CompareJSON(t, "openapi.json", s.call("", "GET", "/openapi.json", "").body, "  ")
 }
 
-// specChecker are the schemas of a document, ready to judge.
+// specChecker validates against the schemas of a document.
 type specChecker struct {
 	document *huma.OpenAPI
 	mu       sync.Mutex
@@ -46,7 +46,7 @@ func newSpecChecker(document *huma.OpenAPI) (*specChecker, error) {
 	return r, nil
 }
 
-// convert reads a schema of the document, whose definitions are elsewhere then.
+// convert reads a schema of the document, without its definitions.
 func convert(schema *huma.Schema) (*jsonschema.Schema, error) {
 	text, err := json.Marshal(schema)
 	if err != nil {
@@ -56,7 +56,7 @@ func convert(schema *huma.Schema) (*jsonschema.Schema, error) {
 	return converted, json.Unmarshal(bytes.ReplaceAll(text, []byte("#/components/schemas/"), []byte("#/$defs/")), converted)
 }
 
-// check judges a JSON text by a schema of the document.
+// check validates a JSON text against a schema of the document.
 func (r *specChecker) check(schema *huma.Schema, text []byte) error {
 	key, err := json.Marshal(schema)
 	if err != nil {
@@ -78,16 +78,17 @@ func (r *specChecker) check(schema *huma.Schema, text []byte) error {
 	}
 	var value any
 	err = json.Unmarshal(text, &value)
-	if _, large := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !large { // a number may be too large for Go
+	// a number may be too large for Go
+	if _, large := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !large {
 		return err
 	}
 	return resolved.Validate(value)
 }
 
-// named is a schema of the document.
+// named returns a reference to a named schema.
 func named(name string) *huma.Schema { return &huma.Schema{Ref: "#/components/schemas/" + name} }
 
-// operation finds what a request is for, as the document says.
+// operation finds the operation of a request.
 func (r *specChecker) operation(request *http.Request) *huma.Operation {
 	parts := strings.Split(request.URL.EscapedPath(), "/")
 	for path, item := range r.document.Paths {
@@ -100,14 +101,14 @@ func (r *specChecker) operation(request *http.Request) *huma.Operation {
 	return nil
 }
 
-// judge says what is wrong with an answer; nil if nothing is.
+// judge returns what is wrong with a response; nil if it is valid.
 func (r *specChecker) judge(op *huma.Operation, status int, header http.Header, body []byte) error {
 	response := op.Responses[strconv.Itoa(status)]
 	if response == nil {
 		response = op.Responses["default"]
 	}
 	if response == nil {
-		return fmt.Errorf("no answer with status %d is documented", status)
+		return fmt.Errorf("no response with status %d is documented", status)
 	}
 	if len(body) == 0 && len(response.Content) == 0 {
 		return nil
@@ -118,7 +119,7 @@ func (r *specChecker) judge(op *huma.Operation, status int, header http.Header, 
 	}
 	media := response.Content[kind]
 	if media == nil {
-		return fmt.Errorf("a %s is not documented for %d", kind, status)
+		return fmt.Errorf("%s is not documented for %d", kind, status)
 	}
 	for name := range response.Headers {
 		if header.Get(name) == "" {
@@ -131,7 +132,7 @@ func (r *specChecker) judge(op *huma.Operation, status int, header http.Header, 
 	if kind == "application/x-ndjson" {
 		for line := range bytes.Lines(body) {
 			if !json.Valid(line) {
-				return fmt.Errorf("%q is no line", line)
+				return fmt.Errorf("%q is not a line", line)
 			}
 		}
 		return nil
@@ -139,7 +140,7 @@ func (r *specChecker) judge(op *huma.Operation, status int, header http.Header, 
 	return r.check(media.Schema, body)
 }
 
-// judgeStream looks at the events of a stream. The last may be cut off.
+// judgeStream validates the events of a stream. The last may be cut off.
 func (r *specChecker) judgeStream(body []byte) error {
 	schemas := map[string]string{
 		api.EventRun: "Pending", api.EventStep: "Step", api.EventToken: "Token", api.EventInterrupt: "OpenInterrupt", api.EventOutcome: "Outcome", api.EventProblem: "Problem",
@@ -177,7 +178,7 @@ func (r *specChecker) judgeStream(body []byte) error {
 	return nil
 }
 
-// securityClaims has every answer of a server judged.
+// checked validates every response of a server.
 func checked(t *testing.T, next http.Handler, document *huma.OpenAPI) http.Handler {
 	t.Helper()
 	rules, err := newSpecChecker(document)
@@ -197,12 +198,12 @@ func checked(t *testing.T, next http.Handler, document *huma.OpenAPI) http.Handl
 	})
 }
 
-// recordingWriter keeps what passes.
+// recordingWriter records a response.
 type recordingWriter struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
-	lost   bool // the client is gone: nobody got the rest
+	lost   bool // the client has disconnected
 }
 
 func (w *recordingWriter) WriteHeader(status int) {

@@ -16,16 +16,17 @@ import (
 	"github.com/fermata-go/fermata/executor"
 )
 
-// Outcome is a fermata.Outcome, or that it is not known yet.
+// Outcome is a fermata.Outcome, or a pending one.
 type Outcome struct {
 	fermata.Outcome
 	Pending *api.Pending
 }
 
-// outcomeOutput writes itself: it is an outcome, or a stream.
+// outcomeOutput writes an outcome or a stream.
 type outcomeOutput struct{ Body func(huma.Context) }
 
-// run does what is wanted, and says how far it has come: with 202 if nobody knows yet, or wants to know.
+// startOrResume starts or resumes a run and returns its outcome. It answers 202 if the outcome is
+// not known yet, or if the caller does not wait for it.
 func (s *Server) startOrResume(ctx context.Context, request executor.RunRequest) (*outcomeOutput, error) {
 	outcome, err := s.config.Executor.Run(ctx, request)
 	pending, under := errors.AsType[*executor.PendingError](err)
@@ -34,7 +35,7 @@ func (s *Server) startOrResume(ctx context.Context, request executor.RunRequest)
 		return acceptedOutput(pending.Run, pending.StateKey), nil
 	case err != nil:
 		return nil, startProblem(request, err)
-	case request.Wait < 0: // it happens to be known, but nobody asked for it
+	case request.Wait < 0: // the outcome is known, but the caller did not ask for it
 		return acceptedOutput(runIDOf(outcome), request.StateKey), nil
 	}
 	if outcome, err = s.addDeadlines(ctx, request.Account, outcome); err != nil {
@@ -55,11 +56,11 @@ func newOutcomeOutput(status int, location string, outcome Outcome) *outcomeOutp
 		}
 		hctx.SetHeader("Content-Type", "application/json")
 		hctx.SetStatus(status)
-		_ = json.NewEncoder(hctx.BodyWriter()).Encode(outcome) // whoever is gone does not read it
+		_ = json.NewEncoder(hctx.BodyWriter()).Encode(outcome) // a disconnected client does not read it
 	}}
 }
 
-// runIDOf is the id of the run that an outcome is of.
+// runIDOf returns the run id of an outcome.
 func runIDOf(outcome fermata.Outcome) string {
 	switch o := outcome.(type) {
 	case fermata.Completed:
@@ -72,7 +73,7 @@ func runIDOf(outcome fermata.Outcome) string {
 	return ""
 }
 
-// dress says of every open question by which name people know it, and until when they can answer.
+// addDeadlines adds the request id and the deadline to each open interrupt.
 func (s *Server) addDeadlines(ctx context.Context, account string, outcome fermata.Outcome) (fermata.Outcome, error) {
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok {
@@ -95,7 +96,7 @@ func withDeadlines(waiting fermata.NeedsInput, deadlines map[string]time.Time) f
 	return waiting
 }
 
-// outcomeOf is what a run that was looked at has come to; nil while it is under way.
+// outcomeOf returns the outcome of a run; nil while it is active.
 func outcomeOf(view executor.RunView) fermata.Outcome {
 	waiting, ok := view.Outcome.(fermata.NeedsInput)
 	if !ok {
@@ -110,7 +111,7 @@ func outcomeOf(view executor.RunView) fermata.Outcome {
 	return withDeadlines(waiting, deadlines)
 }
 
-// MarshalJSON writes what there is.
+// MarshalJSON encodes the outcome, or the pending result.
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	if o.Pending == nil {
 		return json.Marshal(o.Outcome)
@@ -121,7 +122,7 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	}{api.StatusPending, o.Pending})
 }
 
-// Schema describes it.
+// Schema returns the OpenAPI schema.
 func (Outcome) Schema(r huma.Registry) *huma.Schema {
 	const name = "Outcome"
 	if r.Map()[name] == nil {
@@ -130,7 +131,7 @@ func (Outcome) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{Ref: componentPrefix + name}
 }
 
-// componentPrefix is where the document keeps the schemas that have a name.
+// componentPrefix is the path of named schemas in the document.
 const componentPrefix = "#/components/schemas/"
 
 func outcomeSchema(r huma.Registry) *huma.Schema {
@@ -151,7 +152,7 @@ func outcomeSchema(r huma.Registry) *huma.Schema {
 	}}
 }
 
-// openInterruptSchema describes a question that a run waits for.
+// openInterruptSchema describes an open interrupt.
 func openInterruptSchema(r huma.Registry) *huma.Schema {
 	const name = "OpenInterrupt"
 	str := &huma.Schema{Type: "string"}
@@ -159,20 +160,20 @@ func openInterruptSchema(r huma.Registry) *huma.Schema {
 		Type: "object", AdditionalProperties: false, Required: []string{"id", "address", "kind", "requestId"},
 		Properties: map[string]*huma.Schema{
 			"id": str, "address": str, "kind": str, "data": {}, "answerSchema": {},
-			"requestId": {Type: "string", Description: "The request that people see."},
-			"deadline":  {Type: "string", Format: "date-time", Description: "Until when it can be answered; not there if for ever."},
+			"requestId": {Type: "string", Description: "The id of the request that people see."},
+			"deadline":  {Type: "string", Format: "date-time", Description: "The deadline for an answer; omitted if there is none."},
 		},
 	}
 	return &huma.Schema{Ref: componentPrefix + name}
 }
 
-// outcomes are the answers of a call that has an outcome.
+// outcomeResponses describes the responses of calls that return an outcome.
 func (s *Server) outcomeResponses() map[string]*huma.Response {
 	content := map[string]*huma.MediaType{"application/json": {Schema: Outcome{}.Schema(s.api.OpenAPI().Components.Schemas)}}
-	location := map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: "string"}, Description: "Where to look for the outcome."}}
+	location := map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: "string"}, Description: "URL of the run, to read the outcome later."}}
 	return map[string]*huma.Response{
-		"200": {Description: "How far the run has come.", Content: content},
-		"202": {Description: "It is recorded, and under way.", Content: content, Headers: location},
+		"200": {Description: "The current outcome of the run.", Content: content},
+		"202": {Description: "The request is recorded and in progress.", Content: content, Headers: location},
 		"default": {Description: "Error", Content: map[string]*huma.MediaType{
 			"application/problem+json": {Schema: s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")},
 		}},

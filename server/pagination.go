@@ -8,15 +8,18 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// What people are asked, and what they answer, may be large. A page that has much of it ends before it has as many as were asked for, and the next one goes
-// on there: else a few who read pages would need all of the server's memory, and no client could read one to its end.
+// Requests and answers may be large. A page with much data ends before the requested size, and the
+// next page continues there. Otherwise a few readers could use all of the server's memory, and
+// clients could not read a page to its end.
 const (
 	maxPageBytes = 2 << 20
-	// So many questions, and so many events, are read from the store before their size is looked at.
+	// How many requests, and how many answers, are read from the store before their size is
+	// checked.
 	requestBatch, answerBatch = 32, 8
 )
 
-// questions reads a page of questions, and how many of them are in it: if there are more, the list has one more than that.
+// requestPage reads a page of requests and returns how many belong to it. If there are more, the
+// list has one extra element.
 func (s *Server) requestPage(ctx context.Context, account string, filter store.InboxFilter, most int) (list []executor.RequestView, size int, err error) {
 	bytes := 0
 	for len(list) <= most {
@@ -44,7 +47,7 @@ func requestPlace(q executor.RequestView) store.InboxPosition {
 	return store.InboxPosition{Created: q.Created, ID: q.ID}
 }
 
-// answered reads a page of what was settled after a cursor, and the cursor of the next one.
+// answerPage reads a page of answers after a cursor, and returns the next cursor.
 func (s *Server) answerPage(ctx context.Context, account, cursor string, limit int) (list []executor.SettledRequest, next string, err error) {
 	bytes := 0
 	for left := cmp.Or(limit, maxPage); left > 0 && bytes < maxPageBytes; left -= answerBatch {

@@ -9,10 +9,12 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// largeAnswer is what a page may have here, in bytes. The clients read 16 MiB of an answer.
+// largeAnswer is the maximum page size in this test, in bytes. The clients read 16 MiB of a
+// response.
 const largeAnswer = 3 << 20
 
-// One agent with large questions made pages of a hundred megabytes: eight who read them took a server 1.4 GB, and our own clients read none of them to the end.
+// Large requests used to make pages of a hundred megabytes: eight readers used 1.4 GB of memory,
+// and our own clients could not read them.
 func TestRequests_PageSizeIsBoundedByBytes(t *testing.T) {
 	s := open(t, nil)
 	const asked = 16
@@ -38,7 +40,7 @@ func TestRequests_PageSizeIsBoundedByBytes(t *testing.T) {
 	}
 	for i, key := range keys {
 		if key != fmt.Sprintf("k%02d", i) {
-			t.Errorf("in the place %d is %s", i, key)
+			t.Errorf("at position %d is %s", i, key)
 		}
 	}
 	if len(keys) != asked {
@@ -46,7 +48,7 @@ func TestRequests_PageSizeIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-// An agent that pulls its answers could not get past large ones: the page that it had to read did not end.
+// A polling agent could not get past large answers, because it could not read the page.
 func TestAnswers_PageSizeIsBoundedByBytes(t *testing.T) {
 	s := open(t, nil)
 	const asked = 100
@@ -83,10 +85,10 @@ func TestAnswers_PageSizeIsBoundedByBytes(t *testing.T) {
 	}
 	for i, key := range keys {
 		if key != fmt.Sprintf("k%02d", i) {
-			t.Errorf("in the place %d is %s", i, key)
+			t.Errorf("at position %d is %s", i, key)
 		}
 	}
 	if len(keys) != asked {
-		t.Errorf("%d of %d are there", len(keys), asked)
+		t.Errorf("%d of %d are listed", len(keys), asked)
 	}
 }

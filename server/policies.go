@@ -19,10 +19,10 @@ import (
 
 func (s *Server) registerPolicies() {
 	const path = api.Prefix + "/policies"
-	huma.Register(s.api, operation("get-policy", http.MethodGet, path, "The rules in force", RoleApprover, RoleAuditor), s.policies)
-	huma.Register(s.api, operation("get-policy-text", http.MethodGet, path+"/{digest}", "The text of a policy: the one in force, or one by which an action of the account was judged", RoleApprover, RoleAuditor), s.policyText)
-	huma.Register(s.api, operation("explain-policy", http.MethodPost, path+"/explain", "What the rules say of an action, and why", RoleApprover, RoleAuditor), s.explainPolicy)
-	huma.Register(s.api, operation("replay-policy", http.MethodPost, path+"/replay", "What other rules would have said of what was ruled", RoleAuditor), s.replayPolicy)
+	huma.Register(s.api, operation("get-policy", http.MethodGet, path, "Get the policy rules in force", RoleApprover, RoleAuditor), s.policies)
+	huma.Register(s.api, operation("get-policy-text", http.MethodGet, path+"/{digest}", "Get the text of a policy: the one in force, or one that decided an action of the account", RoleApprover, RoleAuditor), s.policyText)
+	huma.Register(s.api, operation("explain-policy", http.MethodPost, path+"/explain", "Explain what the policy decides for an action", RoleApprover, RoleAuditor), s.explainPolicy)
+	huma.Register(s.api, operation("replay-policy", http.MethodPost, path+"/replay", "Replay past rulings with other rules", RoleAuditor), s.replayPolicy)
 }
 
 type policyOutput struct{ Body api.Policy }
@@ -37,7 +37,7 @@ func (s *Server) policies(context.Context, *struct{}) (*policyOutput, error) {
 }
 
 type policyTextInput struct {
-	Digest string `path:"digest" maxLength:"512" doc:"As requests and the audit log name it: sha256:…"`
+	Digest string `path:"digest" maxLength:"512" doc:"The digest as in requests and the audit log: sha256:…"`
 }
 
 func (s *Server) policyText(ctx context.Context, in *policyTextInput) (*struct{ Body api.PolicyText }, error) {
@@ -70,15 +70,16 @@ func (s *Server) explainPolicy(ctx context.Context, in *explainInput) (*explainO
 
 type replayInput struct{ Body api.ReplayPolicy }
 
-// What a replay may cost. Whoever sends the rules says how much work there is for each ruling.
+// Limits of a replay. The caller's rules determine the work for each ruling.
 const (
-	maxReplayRules  = 1000        // how many rules there may be
-	replayTimeout   = time.Minute // how long it may take
-	maxMistakes     = 20          // how many mistakes in the rules are told
-	maxMistakeBytes = 500         // how much of each
+	maxReplayRules  = 1000        // maximum number of rules
+	replayTimeout   = time.Minute // timeout
+	maxMistakes     = 20          // how many mistakes are listed
+	maxMistakeBytes = 500         // maximum length of each
 )
 
-// replayPolicy judges the past by rules that somebody thinks of. Nothing is done, and nothing of an action's arguments is told.
+// replayPolicy evaluates past rulings with other rules. It changes nothing and does not return
+// arguments of actions.
 func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Body replay.HistoryReport }, error) {
 	done, err := s.heavyRead(ctx)
 	if err != nil {
@@ -93,14 +94,14 @@ func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Bo
 		return nil, err
 	}
 	if n := len(candidate.Rules()); n > maxReplayRules {
-		return nil, problem("bad_request", "there are %d rules; %d can be replayed", n, maxReplayRules)
+		return nil, problem("bad_request", "the policy has %d rules; at most %d can be replayed", n, maxReplayRules)
 	}
 	since := time.Now().Add(-time.Duration(in.Body.Seconds) * time.Second)
 	limited, end := context.WithTimeout(ctx, replayTimeout)
 	defer end()
 	past, err := s.config.Executor.Replay(limited, principalOf(ctx).Account, candidate, since)
 	if limited.Err() != nil && ctx.Err() == nil {
-		return nil, problem("bad_request", "it takes longer than %v: look back less far, or ask with fewer rules", replayTimeout)
+		return nil, problem("bad_request", "the replay takes longer than %v: choose a shorter period or fewer rules", replayTimeout)
 	}
 	if err != nil {
 		return nil, problemOf(err)
@@ -108,7 +109,7 @@ func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Bo
 	return &struct{ Body replay.HistoryReport }{past}, nil
 }
 
-// formatMistakes says why rules were not loaded, as far as somebody would read it.
+// formatMistakes formats the first mistakes of a policy.
 func formatMistakes(broken *policy.LoadError) string {
 	text := "policy: not loaded:"
 	for _, p := range broken.Problems[:min(len(broken.Problems), maxMistakes)] {

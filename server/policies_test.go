@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/policy/replay"
 )
 
-// asJSON is a text as a string of JSON.
+// asJSON encodes a text as a JSON string.
 func asJSON(t *testing.T, text string) string {
 	t.Helper()
 	data, err := json.Marshal(text)
@@ -19,7 +19,7 @@ func asJSON(t *testing.T, text string) string {
 	return string(data)
 }
 
-// repeatRules is rules of one sort, as many as fit into so many bytes.
+// repeatRules returns as many rules as fit into a number of bytes.
 func repeatRules(bytes int, rule func(n int) string) string {
 	var text strings.Builder
 	text.WriteString("default: deny\nrules:\n")
@@ -34,7 +34,7 @@ func replayOf(t *testing.T, rules string) string {
 	return `{"policy":` + asJSON(t, rules) + `,"seconds":3600}`
 }
 
-// What the rules said is there to be read by those who may, and what others would have said can be asked.
+// Past rulings can be read with the required role, and replayed with other rules.
 func TestPolicies_Replay(t *testing.T) {
 	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
@@ -47,7 +47,7 @@ func TestPolicies_Replay(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if strings.Contains(got.body, "users") {
-		t.Errorf("I7: it tells an argument: %s", got.body)
+		t.Errorf("I7: it contains an argument: %s", got.body)
 	}
 	if got := ask("auditor@acme", dropRules); !strings.Contains(got.body, `"unchanged":1`) {
 		t.Errorf("the same rules: %+v", got)
@@ -70,7 +70,7 @@ func TestPolicies_Replay(t *testing.T) {
 	}
 }
 
-// A digest in a request leads to the text, byte for byte.
+// A digest in a request resolves to the policy text, byte for byte.
 func TestPolicies_TextByDigest(t *testing.T) {
 	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
@@ -90,7 +90,7 @@ func TestPolicies_TextByDigest(t *testing.T) {
 	}
 }
 
-// Rules that are no rules get an answer that somebody can read, and not one for each of ten thousand mistakes.
+// An invalid policy gets a readable response, not ten thousand mistakes.
 func TestPolicies_MistakesAreTruncated(t *testing.T) {
 	s := openDeskSite(t)
 	for name, rules := range map[string]string{
@@ -98,14 +98,15 @@ func TestPolicies_MistakesAreTruncated(t *testing.T) {
 		"word":    repeatRules(10, func(int) string { return "id: r, when: 'true', then: " + strings.Repeat("d", 400_000) }),
 		"keys":    repeatRules(10, func(int) string { return strings.Repeat("k: 1, ", 50_000) + "id: r" }),
 	} {
-		got := s.call("auditor@"+name, "POST", "/api/v1/policies/replay", replayOf(t, rules)) // an account each: on a slow machine it would have to rest
+		// one account each: on a slow machine it would be paused
+		got := s.call("auditor@"+name, "POST", "/api/v1/policies/replay", replayOf(t, rules))
 		if got.status != 400 || len(got.body) > 32<<10 || len(got.body) < 100 {
 			t.Errorf("%s: %d with %d bytes", name, got.status, len(got.body))
 		}
 	}
 }
 
-// Rules that look at the past in thousands of ways would take days for what an account did in an hour.
+// Rules with thousands of history conditions would take days to replay.
 func TestPolicies_ExpensiveReplayIsRejected(t *testing.T) {
 	s := openDeskSite(t)
 	for name, rules := range map[string]string{
@@ -116,7 +117,7 @@ func TestPolicies_ExpensiveReplayIsRejected(t *testing.T) {
 			return fmt.Sprintf("id: r%d, when: 'true', then: deny, limit: {max: 1, window: 1h}", n)
 		}),
 	} {
-		s.chat("agent@"+name, startDrop) // an account each: on a slow machine it would have to rest
+		s.chat("agent@"+name, startDrop) // one account each: on a slow machine it would be paused
 		if got := s.call("auditor@"+name, "POST", "/api/v1/policies/replay", replayOf(t, rules)); got.status != 400 || !strings.Contains(got.body, "rules") {
 			t.Errorf("%s: %d %.200s", name, got.status, got.body)
 		}

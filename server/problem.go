@@ -20,19 +20,19 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Problem is an api.Problem on its way out.
+// Problem is an api.Problem with response details.
 type Problem struct {
 	api.Problem
 	retryAfter time.Duration
-	limit      string // the limit that refused, if one did
-	rejected   bool   // whoever it is for was not let in, and is counted as that
-	cause      error  // what went wrong with us, for the log and for nobody else
+	limit      string // the limit that rejected the request, if any
+	rejected   bool   // the request was rejected before the operation, and is counted as such
+	cause      error  // the internal error; logged only
 }
 
-// GetStatus is the HTTP status.
+// GetStatus returns the HTTP status.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// GetHeaders says when to come again.
+// GetHeaders returns the Retry-After and WWW-Authenticate headers.
 func (p *Problem) GetHeaders() http.Header {
 	h := make(http.Header)
 	if p.retryAfter > 0 {
@@ -44,10 +44,10 @@ func (p *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// ContentType marks it as a problem.
+// ContentType returns the problem media type.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
-// A Code is one row of the table of problems.
+// A Code is one row of the problem table.
 type Code struct {
 	Code   string
 	Status int
@@ -55,35 +55,35 @@ type Code struct {
 	Help   string
 }
 
-// Codes is the table of problems: every code that a client can get, and what to do about it.
+// Codes is the problem table: every code that a client can receive, with help.
 var Codes = []Code{
-	{"bad_request", 400, "Bad request", "The request is no valid JSON, or not what this call takes. Mend it; nothing was changed."},
-	{"bad_answer", 400, "Bad answer", "The answer does not fit its question. The question is still open."},
-	{"too_large", 413, "Too large", "Send less; the detail says how much is allowed."},
-	{"timeout", 408, "Too slow", "The request did not arrive in time. Nothing was changed; send it again."},
-	{"unsupported", 415, "Unsupported media type", "Send application/json, without a content encoding."},
-	{"unauthenticated", 401, "Not signed in", "Send a valid token."},
-	{"forbidden", 403, "Forbidden", "Your role may not do this."},
-	{"not_found", 404, "Not found", "Your account has nothing of that name."},
-	{"unknown_graph", 404, "Unknown graph", "This server has no such graph; GET /api/v1/graphs lists them."},
+	{"bad_request", 400, "Bad request", "The request is not valid JSON or does not match the schema. Fix it; nothing was changed."},
+	{"bad_answer", 400, "Invalid answer", "The answer does not match the kind's schema. The request is still open."},
+	{"too_large", 413, "Request too large", "Send less data; the detail states the limit."},
+	{"timeout", 408, "Request timeout", "The request body did not arrive in time. Nothing was changed; send it again."},
+	{"unsupported", 415, "Unsupported media type", "Send application/json without a content encoding."},
+	{"unauthenticated", 401, "Not authenticated", "Send a valid token."},
+	{"forbidden", 403, "Forbidden", "Your role does not allow this operation."},
+	{"not_found", 404, "Not found", "The account has no such object."},
+	{"unknown_graph", 404, "Unknown graph", "The server has no such graph; GET /api/v1/graphs lists them."},
 	{"method_not_allowed", 405, "Method not allowed", "See /openapi.json."},
-	{"state_key_in_use", 409, "State key in use", "A run with this state key began with something else. Choose another one, or supersede it."},
-	{"already_decided", 409, "Already decided", "Somebody was faster; decided says who, when and how."},
-	{"not_active", 409, "Not active", "The run is over, or waits for nothing."},
+	{"state_key_in_use", 409, "State key in use", "A run with this state key was started with other input. Choose another key, or supersede the run."},
+	{"already_decided", 409, "Request already decided", "Another decision was recorded first; decided says by whom, when and with which verdict."},
+	{"not_active", 409, "Run not active", "The run has ended or has no open request."},
 	{"expired", 410, "Expired", "The deadline has passed."},
-	{"superseded", 410, "Superseded", "The run no longer asks this."},
-	{"digest_mismatch", 412, "Not what you saw", "What would be decided is not what you were shown. Look again, and decide with a new resume id."},
-	{"resume_id_reused", 422, "Resume id reused", "This resume id belongs to another decision. Use a new one."},
-	{"idempotency_key_reused", 422, "Idempotency key reused", "This Idempotency-Key belongs to something else. Use a new one."},
-	{"not_yours", 403, "Not yours to say", "Your word on this request would not count; the detail says why."},
-	{"not_possible", 409, "Not possible now", "The request does not allow this, or not now; the detail says why."},
-	{"no_policy", 404, "No policy", "This server has no rules; every action is asked about."},
-	{"rate_limited", 429, "Too many requests", "Wait for as long as Retry-After says."},
-	{"too_many_open", 429, "Too many open requests", "Your account has too many open questions. Let some be decided first."},
-	{"too_many_runs", 429, "Too many runs", "Your account has too many runs under way. Wait until some rest."},
-	{"unreadable", 500, "Cannot be opened", "What is sealed cannot be opened: its key is missing, or it was changed, or a part is gone. What is there is kept as it is; the log of the server has the reason. Nothing was changed, and to repeat it does not help."},
-	{"internal", 500, "Internal error", "This is a mistake of ours. Repeat with the same id; it counts once."},
-	{"unavailable", 503, "Unknown or not done", "Repeat with the same id; it counts once."},
+	{"superseded", 410, "Superseded", "The run no longer waits for this request."},
+	{"digest_mismatch", 412, "Request changed", "The request differs from what you were shown. Read it again and decide with a new resume id."},
+	{"resume_id_reused", 422, "Resume id reused", "This resume id was used for another decision. Use a new one."},
+	{"idempotency_key_reused", 422, "Idempotency key reused", "This Idempotency-Key was used for another call. Use a new one."},
+	{"not_yours", 403, "Not an eligible approver", "You are not an eligible approver for this request; the detail says why."},
+	{"not_possible", 409, "Action not allowed", "The request does not allow this action now; the detail says why."},
+	{"no_policy", 404, "No policy", "The server has no policy; every action needs approval."},
+	{"rate_limited", 429, "Too many requests", "Retry after the Retry-After delay."},
+	{"too_many_open", 429, "Too many open requests", "The account has too many open requests. Wait until some are decided."},
+	{"too_many_runs", 429, "Too many active runs", "The account has too many active runs. Wait until some wait or end."},
+	{"unreadable", 500, "Data cannot be decrypted", "Stored data cannot be decrypted: a key is missing, or the data was changed or partly deleted. It is kept unchanged; the server log has the cause. Nothing was changed, and a retry does not help."},
+	{"internal", 500, "Internal error", "An internal error occurred. Retry with the same id; it is applied once."},
+	{"unavailable", 503, "Unavailable, result unknown", "Retry with the same id; it is applied once."},
 }
 
 func problem(code, detail string, args ...any) *Problem {
@@ -95,7 +95,7 @@ func problem(code, detail string, args ...any) *Problem {
 	return problem("internal", "no code %s", code)
 }
 
-// resultCodes says which code a refused decision gets.
+// resultCodes maps a rejected decision to its problem code.
 var resultCodes = map[store.DecisionResult]string{
 	store.ResultAlreadyDecided: "already_decided",
 	store.ResultExpired:        "expired",
@@ -104,16 +104,16 @@ var resultCodes = map[store.DecisionResult]string{
 	store.ResultNotFound:       "not_found",
 }
 
-// resultReasons says why a decision was refused.
+// resultReasons maps a rejected decision to its detail.
 var resultReasons = map[store.DecisionResult]string{
-	store.ResultAlreadyDecided: "it was decided before",
+	store.ResultAlreadyDecided: "the request was already decided",
 	store.ResultExpired:        "the deadline has passed",
-	store.ResultWithdrawn:      "the run no longer asks this",
-	store.ResultDigestMismatch: "what would be decided is not what was shown",
-	store.ResultNotFound:       "the run has no such question",
+	store.ResultWithdrawn:      "the run no longer waits for this request",
+	store.ResultDigestMismatch: "the request differs from what was shown",
+	store.ResultNotFound:       "the run has no such request",
 }
 
-// errorCodes says which code an error gets. The first that fits counts.
+// errorCodes maps errors to problem codes. The first match applies.
 var errorCodes = []struct {
 	err  error
 	code string
@@ -137,16 +137,17 @@ var errorCodes = []struct {
 	{desk.ErrInvalidTime, "bad_request"}, {desk.ErrInvalidText, "bad_request"}, {desk.ErrInvalidValue, "bad_request"}, {desk.ErrInvalidEdit, "bad_request"},
 }
 
-// problemOf makes a problem of an error. What is no error of ours may hold anything, so it is not told: unknown means repeat.
+// problemOf converts an error to a problem. Other errors may contain anything, so their text is not
+// returned: an unknown result means to retry.
 func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
-		p := problem("bad_answer", "the answer to %s does not fit", bad.ID)
+		p := problem("bad_answer", "the answer to %s does not match its schema", bad.ID)
 		p.Fields = []api.Field{redactAnswerError(bad.Err)}
 		if broken, ok := errors.AsType[*recovery.PanicError](bad.Err); ok {
-			p.cause = broken // whoever wrote the kind has to know
+			p.cause = broken // logged for the author of the kind
 		}
 		return p
 	}
@@ -154,10 +155,12 @@ func problemOf(err error) *Problem {
 		if refused.Err != nil && (refused.Result == executor.Forbidden || refused.Result == store.ResultDigestMismatch) {
 			return problemOf(refused.Err)
 		}
-		if refused.Result == store.ResultWithdrawn && refused.Interrupt == "" { // nobody named a question, and none is open
-			return problem("not_active", "the run is over, or waits for nothing")
+		// no request was named, and none is open
+		if refused.Result == store.ResultWithdrawn && refused.Interrupt == "" {
+			return problem("not_active", "the run has ended or has no open request")
 		}
-		if refused.Verdict == store.VerdictExpire { // it is the same for who came before the clock had written it down
+		// same result as for an answer just before the expiry was recorded
+		if refused.Verdict == store.VerdictExpire {
 			return problem(resultCodes[store.ResultExpired], "%s", resultReasons[store.ResultExpired])
 		}
 		p := problem(resultCodes[refused.Result], "%s", resultReasons[refused.Result])
@@ -171,23 +174,23 @@ func problemOf(err error) *Problem {
 			return problem(cause.code, "%s", plainText(err))
 		}
 	}
-	if errors.Is(err, executor.ErrClosed) { // notFound was done, and it is no mistake: every deploy ends servers
-		return overloaded("this server is about to end: send it again")
+	if errors.Is(err, executor.ErrClosed) { // nothing was done; this is normal during a deploy
+		return overloaded("the server is shutting down; send the request again")
 	}
 	if errors.Is(err, executor.ErrUnreadable) {
-		return problem("unreadable", "something of it cannot be opened")
+		return problem("unreadable", "some of the data cannot be decrypted")
 	}
-	p := problem("unavailable", "nobody knows whether it was done: repeat with the same id")
-	if !errors.Is(err, context.Canceled) { // nobody waits for it any more
+	p := problem("unavailable", "the result is unknown; repeat with the same id")
+	if !errors.Is(err, context.Canceled) { // no client waits for the response
 		p.retryAfter, p.cause = time.Second, err
 	}
 	return p
 }
 
-// plainText is what an error says to those who do not know our packages.
+// plainText returns the text of an error without package prefixes.
 func plainText(err error) string {
 	if errors.Is(err, store.ErrNotFound) {
-		return "your account has nothing of that name"
+		return "the account has no such object"
 	}
 	text := err.Error()
 	for _, of := range []string{"executor: ", "store: "} {
@@ -196,7 +199,7 @@ func plainText(err error) string {
 	return text
 }
 
-// newError makes problems of what the router and the validation of requests find.
+// newError converts errors of the router and of request validation.
 func newError(status int, message string, errs ...error) huma.StatusError {
 	code := map[int]string{
 		http.StatusUnauthorized: "unauthenticated", http.StatusForbidden: "forbidden", http.StatusNotFound: "not_found", http.StatusMethodNotAllowed: "method_not_allowed",

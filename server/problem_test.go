@@ -15,20 +15,20 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// The table in the docs is made from the code.
+// The documented table is generated from the code.
 func TestProblems_AreDocumented(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Problems\n\nErrors are RFC 9457 problems (`application/problem+json`). `code` is stable and for programs, `title` and `detail` are for people; neither holds what a run works on.\n" +
-		"`errors` says what is wrong with which part of the request, `decided` who was faster. Whatever has `Retry-After` may be sent again after that time.\n" +
-		"Whenever nobody knows whether something was done, the same request can be sent again: it counts once.\n\n" +
-		"This table is made from `server.Codes` (`go test ./server -run Problems -update`).\n\n| code | status | what it means |\n|---|---|---|\n")
+	b.WriteString("# Problems\n\nErrors are RFC 9457 problems (`application/problem+json`). `code` is stable and for programs, `title` and `detail` are for people; none of them contains run data.\n" +
+		"`errors` lists the invalid parts of the request, `decided` the decision that was recorded first. A response with `Retry-After` may be repeated after that delay.\n" +
+		"If it is unknown whether a request was applied, repeat it with the same id: it is applied once.\n\n" +
+		"This table is generated from `server.Codes` (`go test ./server -run Problems -update`).\n\n| code | status | meaning |\n|---|---|---|\n")
 	for _, c := range server.Codes {
 		fmt.Fprintf(&b, "| `%s` | %d | %s: %s |\n", c.Code, c.Status, c.Title, c.Help)
 	}
 	golden.Compare(t, "../docs/problems.md", b.String())
 }
 
-// Every code of the table can be got, and has the status that the table says.
+// Every code of the table can be produced, with the documented status.
 func TestProblems_EachCodeIsReachable(t *testing.T) {
 	const decide = `{"resumeId":"%s","answer":{"action":"approve"}}`
 	const approve = `{"stateKey":"demo-1","resumeId":"%s","resumeValue":{"action":"approve"}}`
@@ -114,7 +114,7 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			return s.chat("agent@acme", startDemo)
 		}},
 		"unreadable": {func(t *testing.T) *site {
-			nothing := "/data/" // of any question
+			nothing := "/data/" // of any request
 			keys := new(lostKeySealer)
 			keys.lostLabel.Store(&nothing)
 			return openWith(t, nil, func(c *executor.Config) { keys.Sealer, c.Sealer = c.Sealer, keys })
@@ -126,7 +126,7 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 		}), func(s *site) answer { return s.chat("agent@acme", startDemo) }},
 		"unavailable": {with(func(c *server.Config) {
 			c.Auth = server.AuthenticatorFunc(func(*http.Request) (server.Principal, error) {
-				return server.Principal{}, errors.New("the store is away")
+				return server.Principal{}, errors.New("the store is down")
 			})
 		}), func(s *site) answer { return s.chat("agent@acme", startDemo) }},
 	}
@@ -135,11 +135,11 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 		t.Run(code.Code, func(t *testing.T) {
 			c, ok := cases[code.Code]
 			if !ok {
-				t.Fatal("nobody gets it")
+				t.Fatal("it is never returned")
 			}
 			got := c.get(c.open(t))
 			if detail, _ := got.field("detail").(string); strings.Contains(detail, "executor:") || strings.Contains(detail, "store:") {
-				t.Errorf("%s: the detail speaks of our packages: %s", code.Code, detail)
+				t.Errorf("%s: the detail names our packages: %s", code.Code, detail)
 			}
 			if got.status != code.Status || got.field("code") != code.Code || got.field("title") != code.Title || got.header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%+v", got)
@@ -151,7 +151,7 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 	}
 }
 
-// panickyAnswer is an answer whose check breaks, and says of what.
+// panickyAnswer is an answer whose validation panics.
 type panickyAnswer struct {
 	Text string `json:"text"`
 }
@@ -160,7 +160,8 @@ func (a panickyAnswer) Validate() error { panic("what is " + a.Text + "?") }
 
 var panickyKind = fermata.NewKind[string, panickyAnswer]("touching-of-server-test")
 
-// Nothing was done, and whoever repeated it, as they were told to, got the same; and the answer was in the log.
+// A panicking validation rejects the answer; it used to return "unavailable", and to log the
+// answer.
 func TestI7_PanickingAnswerCheckIsRejectedAndNotLogged(t *testing.T) {
 	s := openWith(t, nil, nil, single(t, "touching", func(ctx context.Context, n table) (table, error) {
 		_, err := panickyKind.Ask(ctx, "?")
@@ -173,6 +174,6 @@ func TestI7_PanickingAnswerCheckIsRejectedAndNotLogged(t *testing.T) {
 	}
 	s.checkNoCanary("the answer to it", got.body)
 	if log := s.log.String(); !strings.Contains(log, "code panicked") || !strings.Contains(log, "touchy") {
-		t.Errorf("who wrote the kind does not find out: %s", log)
+		t.Errorf("the author of the kind does not find the cause: %s", log)
 	}
 }

@@ -10,38 +10,40 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// quotaCache caches how many runs each account may still start. Finding that out counts open questions and lists runs under way, which is most expensive when
-// there are many. So a result is used for a second, and for a part of the starts that it leaves room for; near the limit every start counts anew. One count
-// per account is under way at a time, and serves all who come meanwhile.
+// quotaCache caches how many runs each account may still start. Counting open requests and active
+// runs is most expensive when there are many. So a count is used for a second, and for a share of
+// the starts that it leaves; near the limit every start is counted. At most one count per account
+// runs at a time and serves all concurrent callers.
 type quotaCache struct {
 	mu       sync.Mutex
 	accounts map[string]quota
 	counts   map[string]*quotaCount // by account
 }
 
-// quota is how many starts an account has left before the next count, and until when.
+// quota is the number of starts an account has left before the next count, and its expiry.
 type quota struct {
 	remaining int
 	expires   time.Time
 }
 
-// quotaCount is a count under way.
+// quotaCount is a running count.
 type quotaCount struct {
 	done    chan struct{}
 	waiting int
-	err     error // why there is no room, or why the count failed; set when it is done
+	err     error // why no start is possible, or why the count failed; set when done
 }
 
 const (
-	// quotaTTL is how long a look holds.
+	// quotaTTL is how long a count is used.
 	quotaTTL = time.Second
-	// quotaShare is the part of the room that one look gives away: other replicas give theirs, and a run may ask more than one question.
+	// quotaShare is the share of the remaining starts that one count gives out: other replicas give
+	// out theirs, and a run may create more than one request.
 	quotaShare = 8
-	// quotaCacheSize is how many accounts may be remembered before those are forgotten whose look is too old.
+	// quotaCacheSize is how many accounts are cached before expired entries are removed.
 	quotaCacheSize = 1000
 )
 
-// take takes one start of what the last look has left, and reports whether there was one.
+// take uses one of the remaining starts, and reports whether there was one.
 func (r *quotaCache) take(account string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +56,7 @@ func (r *quotaCache) take(account string, now time.Time) bool {
 	return true
 }
 
-// join returns the look at an account that is under way, or begins one.
+// join returns the running count of an account, or begins one.
 func (r *quotaCache) join(account string) (l *quotaCount, mine bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +72,8 @@ func (r *quotaCache) join(account string) (l *quotaCount, mine bool) {
 	return l, true
 }
 
-// saw ends a look. There is room for so many more: for whoever looked, for those who waited for that, and a part of the rest for those who come.
+// finish ends a count that found space for more starts. It serves the caller, the waiting callers,
+// and caches a share of the remaining starts.
 func (r *quotaCache) finish(account string, l *quotaCount, more int, err error, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,19 +94,19 @@ func (r *quotaCache) finish(account string, l *quotaCount, more int, err error, 
 	r.accounts[account] = quota{remaining: max(more/quotaShare, min(more-1, l.waiting)), expires: now.Add(quotaTTL)}
 }
 
-// roomFor refuses a start if the account has too much open, or under way.
+// checkStartQuota rejects a start if the account has too many open requests or active runs.
 func (s *Server) checkStartQuota(ctx context.Context, request executor.RunRequest) error {
 	problem := s.takeStart(ctx, request.Account)
 	if problem == nil {
 		return nil
 	}
 	if view, err := s.config.Executor.GetRun(ctx, request.Account, request.StateKey); err == nil && (view.Status.Active() || executor.IsRepeat(request, view.Run)) {
-		return nil // it was started before, and is to be repeated
+		return nil // already started: this is a repeated request
 	}
 	return problem
 }
 
-// quotaCount takes a start of the room of an account, and looks for room if nobody has.
+// takeStart uses one start of the quota of an account, and counts it if necessary.
 func (s *Server) takeStart(ctx context.Context, account string) error {
 	for !s.quotas.take(account, time.Now()) {
 		l, mine := s.quotas.join(account)
@@ -116,13 +119,13 @@ func (s *Server) takeStart(ctx context.Context, account string) error {
 			return problemOf(ctx.Err())
 		}
 		if p, ok := errors.AsType[*Problem](l.err); ok && p.limit != "" {
-			return p // else it could not be found out for whoever looked, who may have gone away
+			return p // otherwise the count failed for its caller, who may have disconnected
 		}
 	}
 	return nil
 }
 
-// lookFor finds out how much room an account has, for all who wait for that. They look for themselves if it panics.
+// countQuota counts for all waiting callers. If it panics, they count for themselves.
 func (s *Server) countQuota(ctx context.Context, account string, l *quotaCount) (err error) {
 	more, err := 0, errQuotaUnknown
 	defer func() { s.quotas.finish(account, l, more, err, time.Now()) }()
@@ -130,29 +133,28 @@ func (s *Server) countQuota(ctx context.Context, account string, l *quotaCount) 
 	return err
 }
 
-var errQuotaUnknown = errors.New("server: the room of an account was not found out")
+var errQuotaUnknown = errors.New("server: quota count failed")
 
-// quota is how many more runs an account could start, or why it cannot start any.
+// remainingStarts returns how many more runs an account may start, or why it may not start any.
 func (s *Server) remainingStarts(ctx context.Context, account string) (more int, err error) {
 	open, err := s.config.Executor.CountOpenRequests(ctx, account, s.config.Limits.OpenRequests)
 	if err != nil {
 		return 0, problemOf(err)
 	}
 	if open >= s.config.Limits.OpenRequests {
-		return 0, quotaExceeded("too_many_open", "open", "%d questions are open; %d are allowed", open, s.config.Limits.OpenRequests)
+		return 0, quotaExceeded("too_many_open", "open", "%d requests are open; the limit is %d", open, s.config.Limits.OpenRequests)
 	}
 	runs, err := s.countActive(ctx, account)
 	if err != nil {
 		return 0, problemOf(err)
 	}
 	if runs >= s.config.Limits.ActiveRuns {
-		return 0, quotaExceeded("too_many_runs", "runs", "%d runs are under way; %d are allowed", runs, s.config.Limits.ActiveRuns)
+		return 0, quotaExceeded("too_many_runs", "runs", "%d runs are active; the limit is %d", runs, s.config.Limits.ActiveRuns)
 	}
 	return min(s.config.Limits.OpenRequests-open, s.config.Limits.ActiveRuns-runs), nil
 }
 
-// statusPending counts the runs of an account that are ready or running, but no further than to the limit: page by page, because a store lists no more at
-// once.
+// countActive counts the ready and running runs of an account up to the limit, page by page.
 func (s *Server) countActive(ctx context.Context, account string) (count int, err error) {
 	filter := store.RunFilter{Status: []store.Status{store.StatusReady, store.StatusRunning}}
 	for count < s.config.Limits.ActiveRuns {
@@ -171,15 +173,15 @@ func (s *Server) countActive(ctx context.Context, account string) (count int, er
 	return count, nil
 }
 
-// quotaExceeded is the refusal of what there is no room for now.
+// quotaExceeded is the problem of an exhausted quota.
 func quotaExceeded(code, limit, detail string, args ...any) *Problem {
 	p := problem(code, detail, args...)
 	p.retryAfter, p.limit = quotaRetryAfter, limit
 	return p
 }
 
-// quotaRetryAfter is how long to wait for room: people decide no faster.
+// quotaRetryAfter is the suggested retry delay: people do not decide faster.
 const quotaRetryAfter = 30 * time.Second
 
-// maxPage is how many items of a list a store returns at once.
+// maxPage is the maximum page size of a store.
 const maxPage = 1000

@@ -10,7 +10,7 @@ func TestQuotaCache_CountIsValidForATimeAndAShare(t *testing.T) {
 	var r quotaCache
 	now := time.Unix(1_000_000, 0)
 	if r.take("acme", now) {
-		t.Error("there is room before anybody looked")
+		t.Error("there is quota before any count")
 	}
 	saw := func(account string, more int) {
 		l, _ := r.join(account)
@@ -19,25 +19,25 @@ func TestQuotaCache_CountIsValidForATimeAndAShare(t *testing.T) {
 	saw("acme", 3*quotaShare)
 	for n := range 3 {
 		if !r.take("acme", now) {
-			t.Errorf("start %d has to look", n)
+			t.Errorf("start %d has to count", n)
 		}
 	}
 	if r.take("acme", now) {
-		t.Error("more than a part of the room is given away")
+		t.Error("more than a share of the quota is used")
 	}
 	saw("acme", 3*quotaShare)
 	if r.take("other", now) {
-		t.Error("the room of one account is taken by another")
+		t.Error("the quota of one account is used by another")
 	}
 	if !r.take("acme", now.Add(quotaTTL-1)) {
-		t.Error("a look does not hold")
+		t.Error("a count is not reused")
 	}
 	if r.take("acme", now.Add(quotaTTL)) {
-		t.Error("a look holds for ever")
+		t.Error("a count never expires")
 	}
 	saw("acme", quotaShare-1)
 	if r.take("acme", now) {
-		t.Error("near the limit, not every start looks")
+		t.Error("near the limit, not every start counts")
 	}
 }
 
@@ -51,25 +51,26 @@ func TestQuotaCache_DropsExpiredEntries(t *testing.T) {
 		now = now.Add(quotaTTL / 10)
 	}
 	if len(r.accounts) > quotaCacheSize {
-		t.Errorf("%d accounts are remembered", len(r.accounts))
+		t.Errorf("%d accounts are cached", len(r.accounts))
 	}
 }
 
-// Near the limit everybody looks, but not all at once: whoever comes while somebody looks has the room that is found, and no more than there is.
+// Near the limit every start counts, but concurrent starts share one count, and together use no
+// more than it found.
 func TestQuotaCache_ConcurrentCallersShareOneCount(t *testing.T) {
 	var r quotaCache
 	now := time.Unix(1_000_000, 0)
 	l, mine := r.join("acme")
 	if !mine {
-		t.Fatal("nobody looks, and it is not mine to look")
+		t.Fatal("no count is running, and it is not mine")
 	}
 	for range 5 {
 		if other, mine := r.join("acme"); mine || other != l {
-			t.Error("two look at once")
+			t.Error("two counts run at once")
 		}
 	}
 	if _, mine := r.join("other"); !mine {
-		t.Error("an account waits for the look of another")
+		t.Error("an account waits for the count of another")
 	}
 	r.finish("acme", l, 4, nil, now)
 	<-l.done
@@ -80,9 +81,9 @@ func TestQuotaCache_ConcurrentCallersShareOneCount(t *testing.T) {
 		}
 	}
 	if got != 3 {
-		t.Errorf("there was room for 4, and for %d beside the one who looked", got)
+		t.Errorf("there were 4 left, and %d besides the one that counted", got)
 	}
 	if _, mine := r.join("acme"); !mine {
-		t.Error("a look that is over is waited for")
+		t.Error("a finished count is waited for")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// countingStore counts how often somebody counts what is open.
+// countingStore counts the quota counts.
 type countingStore struct {
 	store.Store
 	counts atomic.Int64
@@ -27,7 +27,7 @@ func (c *countingStore) CountPending(ctx context.Context, account string, limit 
 
 func startOf(n int) string { return strings.Replace(startDemo, "demo-1", fmt.Sprint("demo-", n), 1) }
 
-// Where there is room for many, a start does not count everything that its account has.
+// Far from the limit, a start does not count all requests of its account.
 func TestQuota_IsNotCountedForEachStart(t *testing.T) {
 	s := &countingStore{Store: memory.NewStore(nil)}
 	site := openWith(t, nil, func(c *executor.Config) { c.Store = s })
@@ -38,11 +38,11 @@ func TestQuota_IsNotCountedForEachStart(t *testing.T) {
 		}
 	}
 	if looks := s.counts.Load(); looks < 1 || looks > starts/2 {
-		t.Errorf("%d looks for %d starts", looks, starts)
+		t.Errorf("%d counts for %d starts", looks, starts)
 	}
 }
 
-// Whoever starts one run after the other gets as many as are allowed, and none more. Accounts have nothing to do with each other.
+// Sequential starts get exactly as many runs as allowed. Accounts are independent.
 func TestQuota_LimitIsExact(t *testing.T) {
 	const limit = 20
 	s := open(t, func(c *server.Config) { c.Limits.OpenRequests = limit })
@@ -61,7 +61,7 @@ func TestQuota_LimitIsExact(t *testing.T) {
 	}
 }
 
-// A store lists a thousand runs at once. A limit beyond that is one nevertheless.
+// A store lists at most a thousand runs at once. A higher limit still applies.
 func TestQuota_ActiveRunsBeyondOnePage(t *testing.T) {
 	const limit = 1100
 	s, release := openHeldWith(t, func(c *server.Config) { c.Limits.ActiveRuns = limit })
@@ -79,7 +79,7 @@ func TestQuota_ActiveRunsBeyondOnePage(t *testing.T) {
 	}
 }
 
-// slowStore lets nobody count what is open before everybody has come, and counts how many do that at once.
+// slowStore blocks counts until all callers have arrived, and counts how many run at once.
 type slowStore struct {
 	store.Store
 	arrived chan struct{}
@@ -87,14 +87,15 @@ type slowStore struct {
 }
 
 func (s *slowStore) CountPending(ctx context.Context, account string, limit int) (int, error) {
-	if account != "" { // else it is only looked whether the store answers, as for a gate whose work takes long
+	if account != "" { // otherwise it is a store probe of the scheduler
 		s.counts.Add(1)
 		<-s.arrived
 	}
 	return s.Store.CountPending(ctx, account, limit)
 }
 
-// Starts that come at once are not each counted for: the count would be dearest when there is least time. An account that is full is told so at the price of one, too.
+// Concurrent starts share one count, which is most expensive under load. An account at its limit is
+// rejected at the cost of one count, too.
 func TestQuota_ConcurrentStartsShareOneCount(t *testing.T) {
 	for name, full := range map[string]bool{"room": false, "full": true} {
 		t.Run(name, func(t *testing.T) {
@@ -119,21 +120,22 @@ func TestQuota_ConcurrentStartsShareOneCount(t *testing.T) {
 			for n := range starts {
 				go func() { answers <- site.chat("agent@acme", startOf(n)) }()
 			}
-			site.until("everybody waits for the look", func() bool { return site.server.CountedQuota("acme") == starts-1 })
+			site.until("all wait for the count", func() bool { return site.server.CountedQuota("acme") == starts-1 })
 			close(s.arrived)
 			for range starts {
 				if got := <-answers; got.status != want {
 					t.Errorf("%+v", got)
 				}
 			}
-			if looks := s.counts.Load(); looks < 1 || looks > 2 { // principalOf is held up for more than a second looks again
-				t.Errorf("%d looks for %d starts at once", looks, starts)
+			// after more than a second it counts again
+			if looks := s.counts.Load(); looks < 1 || looks > 2 {
+				t.Errorf("%d counts for %d concurrent starts", looks, starts)
 			}
 		})
 	}
 }
 
-// panickyStore panics when what is open is counted for the first time.
+// panickyStore panics during the first count.
 type panickyStore struct {
 	store.Store
 	counted atomic.Bool
@@ -146,7 +148,7 @@ func (s *panickyStore) CountPending(ctx context.Context, account string, limit i
 	return s.Store.CountPending(ctx, account, limit)
 }
 
-// A look that panicked was never over: whoever started a run after it waited for it until they hung up.
+// A count that panicked used to block all later starts of the account.
 func TestQuota_PanickingCountReleasesWaiters(t *testing.T) {
 	site := openWith(t, nil, func(c *executor.Config) { c.Store = &panickyStore{Store: memory.NewStore(nil)} })
 	if got := site.chat("agent@acme", startOf(1)); got.status != 500 {
@@ -160,6 +162,6 @@ func TestQuota_PanickingCountReleasesWaiters(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the next start waits for a look that is over")
+		t.Fatal("the next start waits for a finished count")
 	}
 }

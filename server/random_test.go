@@ -20,15 +20,15 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// generator makes requests of what the document says, and of what it does not say.
+// generator generates requests from the OpenAPI document, and invalid ones.
 type generator struct {
 	*rand.Rand
 	document *huma.OpenAPI
-	words    []string // what a text may be
-	marker   string   // the account's own
+	words    []string // possible texts
+	marker   string   // of the account
 }
 
-// hostileTexts are texts that somebody may have been careless with.
+// hostileTexts are texts that careless code may mishandle.
 var hostileTexts = []string{
 	"", " ", "\x00", "a/../b", "..", ".", "%", "%2e%2e%2f", "null", "true", "-1", "0", "1e400", "9007199254740993", "'; DROP TABLE runs; --", "{{.}}", "${jndi:x}", "\r\nX: y",
 	"ünïcødé", "\u202e", "\ufeff", "😀", strings.Repeat("a", 511), strings.Repeat("b", 513), strings.Repeat("ä", 300), "int_x~2", "~", "a~99999999999999999999",
@@ -43,7 +43,7 @@ func (m *generator) text() string {
 	return m.one(m.words...)
 }
 
-// value makes JSON by a schema, mostly.
+// value generates JSON for a schema, usually valid.
 func (m *generator) value(schema *huma.Schema, depth int) any {
 	if schema != nil && schema.Ref != "" {
 		schema = m.document.Components.Schemas.SchemaFromRef(schema.Ref)
@@ -100,7 +100,7 @@ func (m *generator) anything(depth int) any {
 	return m.text()
 }
 
-// body is a request body, sometimes a broken one.
+// body generates a request body, sometimes an invalid one.
 func (m *generator) body(op *huma.Operation) string {
 	if op.RequestBody == nil {
 		return m.one("", "", "{}", "x")
@@ -120,7 +120,7 @@ func (m *generator) body(op *huma.Operation) string {
 	return string(data)
 }
 
-// sensible is a body that makes sense, with perhaps one member of another.
+// sensible is a meaningful body, with perhaps one other member.
 func (m *generator) sensible(operation string, other map[string]any) map[string]any {
 	approve := map[string]any{"action": m.one("approve", "revise"), "feedback": m.marker}
 	made := map[string]any{"resumeId": m.one("1", "2", "3"), "answer": approve}
@@ -139,7 +139,7 @@ func (m *generator) sensible(operation string, other map[string]any) map[string]
 	return made
 }
 
-// request makes one for an operation.
+// request generates a request for an operation.
 func (m *generator) request(ctx context.Context, op *huma.Operation, token string) *http.Request {
 	path, query, header := op.Path, make(url.Values), make(http.Header)
 	for _, p := range op.Parameters {
@@ -174,7 +174,7 @@ func (m *generator) request(ctx context.Context, op *huma.Operation, token strin
 	return r
 }
 
-// operations are all that the document has, in order.
+// operations lists the operations of the document in order.
 func operations(document *huma.OpenAPI) (all []*huma.Operation) {
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
 		item := document.Paths[path]
@@ -187,7 +187,7 @@ func operations(document *huma.OpenAPI) (all []*huma.Operation) {
 	return all
 }
 
-// streamRecorder takes an answer. Whoever follows a run goes after the first words.
+// streamRecorder records a response. It disconnects from a stream after the first data.
 type streamRecorder struct {
 	*httptest.ResponseRecorder
 	cancel context.CancelFunc
@@ -197,15 +197,15 @@ func (l *streamRecorder) Flush()                           { l.cancel() }
 func (l *streamRecorder) SetWriteDeadline(time.Time) error { return nil }
 func (l *streamRecorder) SetReadDeadline(time.Time) error  { return nil }
 
-// Ten thousand requests that nobody in their right mind would send: none is our mistake, none shows what is somebody else's, and afterwards
-// everything is as before. That every answer is as documented is checked by the site.
+// Ten thousand random requests cause no internal error, show no data of other accounts, and leak
+// nothing. The site checks that every response is documented.
 func TestHostile_TenThousandRandomRequests(t *testing.T) {
 	count := 10_000
 	if testing.Short() {
 		count = 1000
 	}
 	s := open(t, nil)
-	words := func() []string { // with the ids of what is open in both accounts
+	words := func() []string { // with the ids of open requests of both accounts
 		list := []string{"a", "b", "a/b", "c", "inproc:content-review", "inproc:clerk", "external:request", "content-review", "1", "2", "pending", "all"}
 		for _, account := range []string{"acme", "other"} {
 			for _, key := range []string{"a", "b", "a/b"} {
@@ -232,7 +232,8 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 			m := &generator{r, s.api, known, canary + "-" + account}
 			op := all[r.IntN(len(all))]
 			if op.OperationID == "audit-findings" && r.IntN(10) > 0 {
-				op = all[r.IntN(len(all))] // it takes no arguments, and reads the whole log, which grows with every request here
+				// it has no arguments, and reads the whole log, which grows with every request here
+				op = all[r.IntN(len(all))]
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			request := m.request(ctx, op, string(server.Roles[r.IntN(len(server.Roles))])+"@"+account)
@@ -255,7 +256,7 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 	run(count)
 	for _, id := range []string{"chat", "ask", "decide", "cancel-run", "get-run", "get-request", "list-runs", "list-requests", "list-answers", "run-events", "me"} {
 		if codes := answers[id]; !slices.ContainsFunc(codes, func(code int) bool { return code < 300 }) {
-			t.Errorf("%s never got through: %d requests", id, len(codes))
+			t.Errorf("%s never succeeded: %d requests", id, len(codes))
 		}
 	}
 	s.until("goroutines are as many as before", func() bool { return runtime.NumGoroutine() <= goroutines+2 })
@@ -264,11 +265,11 @@ func TestHostile_TenThousandRandomRequests(t *testing.T) {
 	}
 }
 
-// resources is what this process uses.
+// resources returns what this process uses.
 func resources() (heap uint64, goroutines int) {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools kept is gone after the second
+	runtime.GC() // frees what pools kept
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc, runtime.NumGoroutine()
 }

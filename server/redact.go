@@ -11,34 +11,35 @@ import (
 	"github.com/fermata-go/fermata/internal/schema"
 )
 
-// An answer may be a secret, and what a client gets in the place of an answer ends up in logs. So why an answer does not fit is said without
-// it: where, by which rule of the schema, and what that rule wants.
+// An answer may be a secret, and clients log problem responses. So the reason why an answer does
+// not match its schema is given without the answer: the path, the rule, and what the rule expects.
 var (
 	schemaPath = regexp.MustCompile(`validating (\S+): `)
 	schemaRule = regexp.MustCompile(`^(\w+): `)
 )
 
-// expectedPhrases is, for a rule of a schema, the words behind which its message says what the rule wants; what was given stands before them.
+// expectedPhrases maps a schema rule to the phrase in the library's message after which the
+// expected value follows; the given value precedes it.
 var expectedPhrases = map[string]string{
 	"type": "want ", "enum": "does not equal any of: ", "const": "does not equal ", "pattern": "does not match regular expression ",
 	"minLength": "fewer than ", "maxLength": "more than ", "minimum": "it is less than ", "maximum": "it is greater than ", "required": "missing properties: ",
 }
 
-// redactAnswerError says why an answer does not fit, and not what it is.
+// redactAnswerError returns why an answer does not match its schema, without the answer.
 func redactAnswerError(err error) api.Field {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return api.Field{Location: bad.Field, Message: "it should be a " + bad.Type.String()}
 	}
 	if _, ok := errors.AsType[*recovery.PanicError](err); ok {
-		return api.Field{Message: "the code that checks it broke: whoever runs the server finds out more in its log"}
+		return api.Field{Message: "the validation code failed; the server log has details"}
 	}
 	text := schema.ReadableError(err.Error())
 	paths := schemaPath.FindAllStringSubmatchIndex(text, -1)
 	if len(paths) == 0 {
-		return api.Field{Message: text} // the words of whoever wrote the kind
+		return api.Field{Message: text} // a text that the author of the kind wrote
 	}
 	last := paths[len(paths)-1]
-	field := api.Field{Location: text[last[2]:last[3]], Message: "it does not fit the schema"}
+	field := api.Field{Location: text[last[2]:last[3]], Message: "it does not match the schema"}
 	rest := text[last[1]:]
 	rule := schemaRule.FindStringSubmatch(rest)
 	if rule == nil {

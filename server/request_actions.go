@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// ndjson is the media type of JSON objects, one to a line.
+// ndjson is the media type of newline-delimited JSON.
 const ndjson = "application/x-ndjson"
 
-// lifeOf is a request as those may see it who may see the question.
+// activityOf returns the activity of a request for callers who may see the request.
 func (s *Server) activityOf(doc desk.Request, me Principal) *api.Activity {
 	life := &api.Activity{
 		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Subject.Action, Risk: doc.Subject.Risk, Requester: doc.Subject.Requester,
@@ -54,7 +54,7 @@ func (s *Server) activityOf(doc desk.Request, me Principal) *api.Activity {
 	return life
 }
 
-// addActivity adds what people said and did.
+// addActivity adds votes, comments, clarifications and history.
 func addActivity(life *api.Activity, doc desk.Request) {
 	note := func(n desk.Note) api.Note { return api.Note{Stamp: api.Stamp{By: n.By, At: n.At}, Text: n.Text} }
 	for _, v := range doc.Votes {
@@ -76,7 +76,7 @@ func addActivity(life *api.Activity, doc desk.Request) {
 	}
 }
 
-// withLife adds to a request what people did with it, if it is known to them.
+// withActivity adds the activity of a request, if the desk knows the request.
 func (s *Server) withActivity(ctx context.Context, q executor.RequestView) api.Request {
 	r := s.requestOf(q)
 	if q.Request == nil {
@@ -91,14 +91,14 @@ func (s *Server) withActivity(ctx context.Context, q executor.RequestView) api.R
 
 type actionInput struct {
 	ID             string `path:"id" maxLength:"512"`
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"The same act with the same key counts once."`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"Idempotency key: the same action with the same key is applied once."`
 	Body           api.RequestAction
 }
 
-// from says who does it, and under which key.
+// from returns the actor and the idempotency key of an action.
 func (in *actionInput) from(ctx context.Context, act string) desk.From {
 	from := principalOf(ctx).from()
-	if act == "reply" { // whoever replies does so for the run
+	if act == "reply" { // a reply is made for the run
 		from.Actor.Kind = desk.ActorAgent
 	}
 	if in.IdempotencyKey != "" {
@@ -107,37 +107,37 @@ func (in *actionInput) from(ctx context.Context, act string) desk.From {
 	return from
 }
 
-// idempotencyKeyFor has an act count once under a key.
+// idempotencyKeyFor makes a command apply once per key.
 func idempotencyKeyFor(key, act string, body any) desk.IdempotencyKey {
 	text, _ := json.Marshal(body) // was decoded from JSON
 	return desk.IdempotencyKey{Key: key, Digest: ident.Derive("act", act, string(text))}
 }
 
-// requestActions are what can be done with a request beside deciding, by the last word of the path.
+// requestActions are the actions on a request other than deciding, by the last path segment.
 var requestActions = []struct {
 	name, summary string
 	roles         []Role
 	act           func(from desk.From, body api.RequestAction) desk.Command
 }{
-	{"view", "Say that you look at it", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"view", "Mark the request as viewed", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		f.Seen.Digest = b.Shown
 		return desk.View{From: f}
 	}},
-	{"claim", "Look after it", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Claim{From: f} }},
-	{"release", "Look after it no longer", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Release{From: f} }},
-	{"comment", "Say something to all who look at it", []Role{RoleAgent, RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Comment{From: f, Text: b.Text} }},
-	{"question", "Ask the run something; the request stays open", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"claim", "Claim the request", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Claim{From: f} }},
+	{"release", "Release the claim", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Release{From: f} }},
+	{"comment", "Add a comment", []Role{RoleAgent, RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Comment{From: f, Text: b.Text} }},
+	{"question", "Ask the requester for clarification; the request stays open", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		return desk.AskClarification{From: f, Question: b.Text}
 	}},
-	{"reply", "Answer a question that people asked back", []Role{RoleAgent}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"reply", "Reply to a clarification request", []Role{RoleAgent}, func(f desk.From, b api.RequestAction) desk.Command {
 		return desk.AnswerClarification{From: f, Number: b.Clarification, Answer: b.Text}
 	}},
-	{"delegate", "Have somebody else decide", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"delegate", "Delegate the decision to another person", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		return desk.Delegate{From: f, To: b.To, Reason: b.Text}
 	}},
-	{"snooze", "Leave everybody in peace for a while", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Snooze{From: f, Until: untilOf(b)} }},
-	{"extend", "Move the deadline", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Extend{From: f, Until: untilOf(b)} }},
-	{"escalate", "Take the next step of the route now", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Escalate{From: f, Reason: b.Text} }},
+	{"snooze", "Snooze notifications; the deadline does not change", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Snooze{From: f, Until: untilOf(b)} }},
+	{"extend", "Extend the deadline", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Extend{From: f, Until: untilOf(b)} }},
+	{"escalate", "Escalate: run the next step of the route now", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Escalate{From: f, Reason: b.Text} }},
 }
 
 func untilOf(b api.RequestAction) time.Time {
@@ -150,22 +150,23 @@ func untilOf(b api.RequestAction) time.Time {
 func (s *Server) registerRequestActions() {
 	for _, a := range requestActions {
 		op := operation(a.name+"-request", http.MethodPost, api.Prefix+"/requests/{id}/"+a.name, a.summary, a.roles...)
-		if name, _ := desk.CommandOrigin(a.act(desk.From{}, api.RequestAction{})); name != desk.CommandView { // whoever may only read says so, too, and is not counted
+		// read-only roles may also report a view; it does not count as an eligible view
+		if name, _ := desk.CommandOrigin(a.act(desk.From{}, api.RequestAction{})); name != desk.CommandView {
 			op.Metadata[actionMetadata] = name
 		}
 		huma.Register(s.api, op, func(ctx context.Context, in *actionInput) (*requestOutput, error) {
 			return s.act(ctx, in.ID, a.act(in.from(ctx, a.name), in.Body))
 		})
 	}
-	escape := operation("escape-request", http.MethodPost, api.Prefix+"/requests/{id}/escape", "Give up the task that the question is part of: the run is ended", RoleApprover)
+	escape := operation("escape-request", http.MethodPost, api.Prefix+"/requests/{id}/escape", "Cancel the run that this request belongs to", RoleApprover)
 	escape.Metadata[actionMetadata] = desk.CommandAbandon
 	huma.Register(s.api, escape, s.abandon)
 	s.registerPolicies()
-	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "The ways on which people are told", RoleApprover, RoleAuditor), s.listRoutes)
-	huma.Register(s.api, operation("analytics", http.MethodGet, api.Prefix+"/analytics", "What came of requests: how long, how often, who, which rule", RoleApprover, RoleAuditor), s.analytics)
-	audit := operation("read-audit", http.MethodGet, api.Prefix+"/audit", "The audit log of the account, as it is stored: one line each", RoleAuditor)
+	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "List the notification routes", RoleApprover, RoleAuditor), s.listRoutes)
+	huma.Register(s.api, operation("analytics", http.MethodGet, api.Prefix+"/analytics", "Report decision times, counts, approvers and rules", RoleApprover, RoleAuditor), s.analytics)
+	audit := operation("read-audit", http.MethodGet, api.Prefix+"/audit", "Export the audit log of the account as stored, one record per line", RoleAuditor)
 	audit.Responses = map[string]*huma.Response{"200": {
-		Description: "Lines, each a JSON object. Whoever changes a byte of one breaks the chain.", Content: map[string]*huma.MediaType{ndjson: {Schema: &huma.Schema{Type: "string"}}},
+		Description: "One JSON object per line. Changing any byte breaks the hash chain.", Content: map[string]*huma.MediaType{ndjson: {Schema: &huma.Schema{Type: "string"}}},
 	}}
 	huma.Register(s.api, audit, s.readAudit)
 }
@@ -192,11 +193,11 @@ func (s *Server) listRoutes(context.Context, *struct{}) (*explainOutput, error) 
 }
 
 type auditInput struct {
-	After int64 `query:"after" minimum:"0" doc:"The number of the last line that is known."`
-	Limit int   `query:"limit" minimum:"0" maximum:"1000" doc:"How many lines; 1000 if not said."`
+	After int64 `query:"after" minimum:"0" doc:"The sequence number of the last record already read."`
+	Limit int   `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 1000 by default."`
 }
 
-// readAudit writes lines exactly as they are stored: their hashes depend on every byte.
+// readAudit writes records exactly as they are stored: their hashes cover every byte.
 func (s *Server) readAudit(ctx context.Context, in *auditInput) (*huma.StreamResponse, error) {
 	list, err := s.config.Executor.AuditLines(ctx, principalOf(ctx).Account, in.After, in.Limit)
 	if err != nil {
@@ -209,21 +210,21 @@ func (s *Server) readAudit(ctx context.Context, in *auditInput) (*huma.StreamRes
 			text.Write(line.Raw)
 			text.WriteByte('\n')
 		}
-		_, _ = hc.BodyWriter().Write([]byte(text.String())) // whoever has gone needs no error
+		_, _ = hc.BodyWriter().Write([]byte(text.String())) // a disconnected client needs no error
 	}}, nil
 }
 
 type analyticsInput struct {
-	Days int    `query:"days" minimum:"1" maximum:"3660" default:"30" doc:"How far to look back."`
-	Zone string `query:"zone" maxLength:"64" doc:"Where people work, as Europe/Zurich; UTC if not said."`
+	Days int    `query:"days" minimum:"1" maximum:"3660" default:"30" doc:"How many days the report covers."`
+	Zone string `query:"zone" maxLength:"64" doc:"IANA time zone for working hours, for example Europe/Zurich. UTC by default."`
 }
 
-// analytics shows people by name to those who have to look after them; others see themselves.
+// analytics shows other people's names to admins and auditors only; other callers see themselves.
 func (s *Server) analytics(ctx context.Context, in *analyticsInput) (*struct{ Body analytics.Report }, error) {
 	me := principalOf(ctx)
 	zone, err := time.LoadLocation(in.Zone)
 	if err != nil {
-		return nil, problem("bad_request", "%q is no time zone", in.Zone)
+		return nil, problem("bad_request", "unknown time zone %q", in.Zone)
 	}
 	query := analytics.Query{Since: time.Now().AddDate(0, 0, -in.Days), Zone: zone}
 	if !me.Has(RoleAuditor) {

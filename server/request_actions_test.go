@@ -40,7 +40,7 @@ rules:
 	startDrop = `{"graphId":"inproc:drop","stateKey":"drop-1","input":{"name":"users"}}`
 )
 
-// testPeople are approvers by name, whatever the token says of their role.
+// testPeople are approvers by name, whatever role the token has.
 var testPeople = server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
 	p, err := testTokens(r)
 	if err == nil && (p.ID == "bob" || p.ID == "eve") {
@@ -74,7 +74,7 @@ func openDeskSiteWith(t *testing.T, rules string) *site {
 	}, drop)
 }
 
-// life is what the server says of a request.
+// activity returns a request with its activity.
 func (s *site) activity(token, id string) api.Request {
 	s.Helper()
 	got := s.call(token, "GET", "/api/v1/requests/"+id, "")
@@ -85,7 +85,7 @@ func (s *site) activity(token, id string) api.Request {
 	return r
 }
 
-// The schema of an answer had the word of the clock in it, which the server takes from nobody.
+// The answer schema must not contain the expiry verb, which the server accepts from no client.
 func TestRequest_AnswerSchemaOmitsExpiryVerb(t *testing.T) {
 	s := openDeskSite(t)
 	for name, got := range map[string]answer{
@@ -98,7 +98,7 @@ func TestRequest_AnswerSchemaOmitsExpiryVerb(t *testing.T) {
 	}
 }
 
-// Whoever edited it last may still say no: they were told that no word of theirs would count, and had no button for it.
+// The last editor may still reject: they were shown as ineligible and had no action.
 func TestRequest_LastEditorSeesAllowedVerbs(t *testing.T) {
 	s := openDeskSiteWith(t, `
 default: deny
@@ -125,7 +125,8 @@ rules:
 	}
 }
 
-// Somebody has said yes to one of two things that a run asks. Of the other one they were shown that their word would count, and the server refused it.
+// A person has approved one of two requests of a run. For the other they were shown as eligible,
+// and the server rejected their decision.
 func TestRequest_PriorApproverSeesAllowedVerbs(t *testing.T) {
 	set, err := policy.Load("policy.yaml", []byte(`
 default: deny
@@ -228,7 +229,7 @@ func TestRequestActions_EachChangesTheRequest(t *testing.T) {
 	}
 }
 
-// A caller who got no answer repeats it under the same key. That is most needed where twice would be more: a second comment, a step too far.
+// A caller without a response repeats the action with the same key, which must not apply it twice.
 func TestRequestActions_IdempotencyKeyAppliesOnce(t *testing.T) {
 	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
@@ -253,7 +254,7 @@ func TestRequestActions_IdempotencyKeyAppliesOnce(t *testing.T) {
 		}
 	}
 	if got := do("eve", "comment", "comment", `{"text":"Why not?"}`); got.status != 422 || got.field("code") != "idempotency_key_reused" {
-		t.Errorf("something else under the same key: %+v", got)
+		t.Errorf("another action with the same key: %+v", got)
 	}
 }
 
@@ -271,10 +272,10 @@ func TestGrants_CreateUseAndRevoke(t *testing.T) {
 		t.Fatalf("%+v", made)
 	}
 	if got := remember(`{"seconds":60,"uses":3,"relax":{"/name":{"op":"prefix","value":"us"}}}`); got.field("id") != made.field("id") {
-		t.Errorf("wanted once more: %+v", got)
+		t.Errorf("repeated: %+v", got)
 	}
 	if got := remember(`{"seconds":60,"uses":4}`); got.status != 422 || got.field("code") != "idempotency_key_reused" {
-		t.Errorf("something else under the same key: %+v", got)
+		t.Errorf("another grant with the same key: %+v", got)
 	}
 	again := strings.Replace(startDrop, "drop-1", "drop-2", 1)
 	if got := s.chat("agent@acme", strings.Replace(again, "users", "us_old", 1)); got.field("status") != "completed" {
@@ -287,7 +288,7 @@ func TestGrants_CreateUseAndRevoke(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := s.chat("agent@acme", strings.Replace(startDrop, "drop-1", "drop-3", 1)); got.field("status") != "needs_input" {
-		t.Errorf("after it was taken back: %+v", got)
+		t.Errorf("after it was revoked: %+v", got)
 	}
 	for _, bad := range []string{`{"seconds":0,"uses":1}`, `{"seconds":60,"uses":1,"relax":[1]}`, `{"seconds":60,"uses":1,"relax":{"/nothing":{"op":"any"}}}`} {
 		if got := s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/remember", bad); got.status != 400 {
@@ -354,7 +355,7 @@ func TestAnalytics_NamesAreForAdminsOnly(t *testing.T) {
 	}
 }
 
-// The audit log is handed out as it is stored, so that whoever has it can check it.
+// The audit log is returned as stored, so that it can be verified.
 func TestI12_ExportedAuditLogVerifies(t *testing.T) {
 	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
@@ -377,12 +378,13 @@ func TestI12_ExportedAuditLogVerifies(t *testing.T) {
 		hash := chain.Hash([]byte(line))
 		prev = fmt.Sprintf("%x", hash)
 	}
-	if len(lines) != 3 { // the run began, under this policy, and asked
+	if len(lines) != 3 { // the run was started, under this policy, and created a request
 		t.Errorf("%d lines: %s", len(lines), lines)
 	}
 }
 
-// An agent can talk about what it asks, and nothing that it says is a decision, reaches another account, or is larger than a text.
+// An agent can comment on its request, but not decide, nor reach another account, nor exceed the
+// text limit.
 func TestRequestActions_AgentMayCommentButNotDecide(t *testing.T) {
 	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)
@@ -431,7 +433,7 @@ func TestRequestActions_AgentMayCommentButNotDecide(t *testing.T) {
 	}
 }
 
-// What an agent remarks stood in the log as the word of a person.
+// The comment of an agent used to be recorded as that of a person.
 func TestI12_AgentCommentIsRecordedAsAgent(t *testing.T) {
 	s := openDeskSite(t)
 	s.chat("agent@acme", startDrop)

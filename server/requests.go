@@ -32,7 +32,7 @@ func (s *Server) requestOf(q executor.RequestView) api.Request {
 	return r
 }
 
-// next is where the run can go when the question is answered, as far as this program knows its graph.
+// nextNodes returns where the run can continue after the answer, if this program knows its graph.
 func (s *Server) nextNodes(q executor.RequestView) [][]string {
 	g, err := s.config.Executor.Graph(q.Provider + ":" + q.Graph)
 	if err != nil || g.Drawing == nil {
@@ -48,8 +48,8 @@ func (s *Server) nextNodes(q executor.RequestView) [][]string {
 type requestsInput struct {
 	State  string `query:"state" enum:"pending,decided,withdrawn,all" default:"pending"`
 	Kind   string `query:"kind" maxLength:"512"`
-	Cursor string `query:"cursor" maxLength:"4096" doc:"Where the page before ended."`
-	Limit  int    `query:"limit" minimum:"0" maximum:"1000" doc:"How many at most; 100 if not said. A page has fewer if they are large."`
+	Cursor string `query:"cursor" maxLength:"4096" doc:"The cursor of the next page."`
+	Limit  int    `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 100 by default. A page has fewer items if they are large."`
 }
 
 type requestInput struct {
@@ -64,12 +64,12 @@ type decisionInput struct {
 	Body   api.Decide
 }
 
-// externalGraph is what executes questions of others: the provider external.
+// externalGraph is the graph of requests from external agents: the provider external.
 const externalGraph = "external:request"
 
 type createRequestInput struct {
 	Prefer         string `header:"Prefer" doc:"As for chat."`
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"For a question without a stateKey: the same question with the same key counts once."`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"256" doc:"Idempotency key for a request without a stateKey. The same request with the same key is created once."`
 	Body           api.CreateRequest
 }
 
@@ -79,18 +79,18 @@ type answersInput struct {
 }
 
 func (s *Server) registerRequests() {
-	huma.Register(s.api, operation("list-requests", http.MethodGet, api.Prefix+"/requests", "What people are asked, the oldest first", RoleApprover, RoleAuditor), s.listRequests)
-	huma.Register(s.api, operation("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "One request", RoleAgent, RoleApprover, RoleAuditor), s.getRequest)
-	decide := operation("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide on a request", RoleApprover)
+	huma.Register(s.api, operation("list-requests", http.MethodGet, api.Prefix+"/requests", "List requests, oldest first", RoleApprover, RoleAuditor), s.listRequests)
+	huma.Register(s.api, operation("get-request", http.MethodGet, api.Prefix+"/requests/{id}", "Get a request", RoleAgent, RoleApprover, RoleAuditor), s.getRequest)
+	decide := operation("decide", http.MethodPost, api.Prefix+"/requests/{id}/decision", "Decide a request", RoleApprover)
 	decide.MaxBodyBytes = fermata.MaxAnswerBytes + 4096
 	decide.Responses = s.outcomeResponses()
 	decide.Metadata[actionMetadata] = actionDecide
 	huma.Register(s.api, decide, s.decide)
-	ask := operation("ask", http.MethodPost, api.Prefix+"/requests", "Ask for a decision, as an agent in any language", RoleAgent)
+	ask := operation("ask", http.MethodPost, api.Prefix+"/requests", "Create a request, from an agent in any language", RoleAgent)
 	ask.MaxBodyBytes = s.config.Limits.Body
 	ask.Responses = s.outcomeResponses()
 	huma.Register(s.api, ask, s.createRequest)
-	huma.Register(s.api, operation("list-answers", http.MethodGet, api.Prefix+"/answers", "What was answered, for agents that rather ask than be called", RoleAgent, RoleAuditor), s.listAnswers)
+	huma.Register(s.api, operation("list-answers", http.MethodGet, api.Prefix+"/answers", "List answered requests, for agents that poll", RoleAgent, RoleAuditor), s.listAnswers)
 }
 
 func (s *Server) listRequests(ctx context.Context, in *requestsInput) (*pageOutput[api.Request], error) {
@@ -121,7 +121,8 @@ func (s *Server) getRequest(ctx context.Context, in *requestInput) (*requestOutp
 		return nil, problemOf(err)
 	}
 	r := s.withActivity(ctx, q)
-	prior, err := s.config.Executor.IsPriorApprover(ctx, q, principalOf(ctx).ID) // not in lists: it reads all that the run asks
+	// not in lists, because it reads all requests of the run
+	prior, err := s.config.Executor.IsPriorApprover(ctx, q, principalOf(ctx).ID)
 	if err != nil {
 		return nil, problemOf(err)
 	}
@@ -168,7 +169,7 @@ func (s *Server) createRequest(ctx context.Context, in *createRequestInput) (*ou
 func (s *Server) listAnswers(ctx context.Context, in *answersInput) (*struct{ Body api.AnswersPage }, error) {
 	list, next, err := s.answerPage(ctx, principalOf(ctx).Account, in.Cursor, in.Limit)
 	if errors.Is(err, store.ErrInvalid) {
-		return nil, problem("bad_request", "the cursor is none of ours")
+		return nil, problem("bad_request", "invalid cursor")
 	}
 	if err != nil {
 		return nil, problemOf(err)

@@ -11,10 +11,11 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// anyone may call a route, known or not.
+// anyone may call the route, authenticated or not.
 var anyone []server.Role
 
-// mayCall says who may call what, beside admins. A route that is not in it fails the test: somebody has to think about it first.
+// mayCall lists the allowed roles of each route, besides admins. A route that is not listed fails
+// the test.
 var mayCall = map[string][]server.Role{
 	"POST /api/v1/ai/chat":                {server.RoleAgent, server.RoleApprover},
 	"GET /api/v1/runs":                    {server.RoleAgent, server.RoleApprover, server.RoleAuditor},
@@ -61,19 +62,20 @@ var mayCall = map[string][]server.Role{
 	"GET /openapi.yaml":                   anyone,
 	"GET /openapi-3.0.json":               anyone,
 	"GET /openapi-3.0.yaml":               anyone,
-	"GET /{$}":                            anyone, // it says who one is, and nothing else
+	"GET /{$}":                            anyone, // it shows the principal, and nothing else
 	"GET /signin":                         anyone,
-	"POST /signout":                       anyone, // whoever has no session is out already
-	"/":                                   anyone, // there is nothing
+	"POST /signout":                       anyone, // without a session it has no effect
+	"/":                                   anyone, // not found
 }
 
-// alwaysRejected are the routes of a sign-in that is under way. Without one there is only an error, but the same for all.
+// alwaysRejected are the routes of a running sign-in. Without one they return the same error for
+// all.
 var alwaysRejected = []string{"GET /signin/callback", "GET /signin/dev"}
 
-// A caller is somebody with a way to prove who they are.
+// A caller has a way to authenticate.
 type caller struct {
 	name string
-	role server.Role // "" for those whom nobody should know
+	role server.Role // "" if authentication must fail
 	call func(method, path, body string) answer
 }
 
@@ -85,7 +87,7 @@ func withSession(name string, role server.Role, b *browser) caller {
 	return caller{name, role, func(method, path, body string) answer { return b.send(method, path, body) }}
 }
 
-// callers are all who could come.
+// callers lists all kinds of callers.
 func (p *signInSite) callers() (all []caller) {
 	p.Helper()
 	for _, role := range server.Roles {
@@ -98,7 +100,7 @@ func (p *signInSite) callers() (all []caller) {
 	return append(all, p.unauthenticated()...)
 }
 
-// anonymousAccount are those whom nobody should know, although some of them were known once.
+// unauthenticated lists callers whose authentication must fail, although some were valid once.
 func (p *signInSite) unauthenticated() []caller {
 	p.Helper()
 	out := p.signedIn(claimsFor("acme", "admins"))
@@ -134,7 +136,7 @@ func (p *signInSite) unauthenticated() []caller {
 	}
 }
 
-// split takes a pattern apart, with ids that nobody has.
+// split splits a pattern, with unknown ids.
 func split(pattern string) (method, path string) {
 	method, path, ok := strings.Cut(pattern, " ")
 	if !ok {
@@ -145,7 +147,7 @@ func split(pattern string) (method, path string) {
 
 func TestI8_EveryRouteChecksRoles(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
-	p.advance(-time.Hour) // those whose session ends unused signed in a while ago
+	p.advance(-time.Hour) // sessions that time out were created a while ago
 	idle := withSession("a session that was not used", "", p.signedIn(claimsFor("acme", "admins")))
 	p.advance(time.Hour)
 	all := append(p.callers(), idle)
@@ -165,10 +167,10 @@ func TestI8_EveryRouteChecksRoles(t *testing.T) {
 				body = `{}`
 			}
 			if strings.HasSuffix(path, "/chat") && c.role == server.RoleApprover {
-				body = `{"resumeId":"1"}` // to start is for others
+				body = `{"resumeId":"1"}` // starting needs another role
 			}
 			if path == "/signout" && strings.Contains(c.name, "session") {
-				continue // it would be out for what follows
+				continue // it would be signed out afterwards
 			}
 			got := c.call(method, path, body)
 			want := "let in"
@@ -186,7 +188,7 @@ func TestI8_EveryRouteChecksRoles(t *testing.T) {
 	}
 	for route := range mayCall {
 		if !slices.Contains(p.server.Routes(), route) {
-			t.Errorf("%s is in the table, and nowhere else", route)
+			t.Errorf("%s is in the table only", route)
 		}
 	}
 }
@@ -213,12 +215,12 @@ func TestI8_UnknownSignInFlowsAreIndistinguishable(t *testing.T) {
 	}
 }
 
-// foreignRoutes are calls about something of an account. Every route with an id is among them.
+// foreignRoutes are calls about objects of an account. Every route with an id is among them.
 var foreignRoutes = map[string]string{
 	"GET /api/v1/runs/{stateKey}":         "",
 	"GET /api/v1/runs/{stateKey}/events":  "",
 	"GET /api/v1/runs/{stateKey}/graph":   "",
-	"GET /api/v1/graphs/{graphId}":        "", // nobody's
+	"GET /api/v1/graphs/{graphId}":        "", // shared by all accounts
 	"POST /api/v1/runs/{stateKey}/cancel": "",
 	"POST /api/v1/runs/{stateKey}/retry":  "",
 	"GET /api/v1/requests/{id}":           "",
@@ -240,7 +242,7 @@ var foreignRoutes = map[string]string{
 	"POST /api/v1/ai/chat":                `{"stateKey":"{stateKey}","resumeId":"1","resumeValue":{"action":"approve"}}`,
 }
 
-// What belongs to another account answers as what is not there, to the byte.
+// An object of another account has the same response as a missing one, byte for byte.
 func TestI8_OtherAccountsAreNotVisible(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	p.chat(p.key("acme", server.RoleAgent), startDemo)
@@ -249,7 +251,7 @@ func TestI8_OtherAccountsAreNotVisible(t *testing.T) {
 	strangers := []caller{p.withKey("a key", server.RoleAdmin, p.key("other", server.RoleAdmin)), withSession("a session", server.RoleAdmin, p.signedIn(claimsFor("other", "admins")))}
 	for _, route := range p.server.Routes() {
 		if _, known := foreignRoutes[route]; strings.Contains(strings.TrimSuffix(route, "{$}"), "{") && !known {
-			t.Errorf("%s has an id, and is not tried", route)
+			t.Errorf("%s has an id, and is not tested", route)
 		}
 	}
 	for route, body := range foreignRoutes {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// routeTable is a mux that knows its routes.
+// routeTable is a mux that records its routes.
 type routeTable struct {
 	*http.ServeMux
 	patterns []string
@@ -22,6 +22,6 @@ func (t *routeTable) Handle(pattern string, handler http.Handler) {
 	t.HandleFunc(pattern, handler.ServeHTTP)
 }
 
-// Routes lists the patterns of everything that the server answers to, in the form of http.ServeMux. Whoever adds one has to say who may call it: the
-// test of roles goes by this list.
+// Routes lists the patterns that the server handles, in the form of http.ServeMux. The test of
+// roles uses this list, so every new route needs an entry there.
 func (s *Server) Routes() []string { return slices.Sorted(slices.Values(s.routes)) }

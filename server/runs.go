@@ -15,11 +15,11 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// RunView is a run with what it came to.
+// RunView is a run with its outcome and its requests.
 type RunView struct {
 	api.Run
-	Outcome  *Outcome      `json:"outcome,omitempty" doc:"What it came to, or waits for. Not there while it is under way."`
-	Requests []api.Request `json:"requests" doc:"Everything that it asked."`
+	Outcome  *Outcome      `json:"outcome,omitempty" doc:"The outcome, or what the run waits for. Omitted while the run is active."`
+	Requests []api.Request `json:"requests" doc:"All requests of the run."`
 }
 
 func runOf(r store.Run) api.Run {
@@ -30,10 +30,10 @@ func runOf(r store.Run) api.Run {
 }
 
 type runsInput struct {
-	Status []string `query:"status" doc:"Only those; several are separated by commas." maxItems:"8" enum:"ready,running,waiting,parked,completed,failed,cancelled,superseded"`
+	Status []string `query:"status" doc:"Filter by status; separate several with commas." maxItems:"8" enum:"ready,running,waiting,parked,completed,failed,cancelled,superseded"`
 	Graph  string   `query:"graphId" maxLength:"512"`
-	Cursor string   `query:"cursor" maxLength:"4096" doc:"Where the page before ended."`
-	Limit  int      `query:"limit" minimum:"0" maximum:"1000" doc:"How many; 100 if not said."`
+	Cursor string   `query:"cursor" maxLength:"4096" doc:"The cursor of the next page."`
+	Limit  int      `query:"limit" minimum:"0" maximum:"1000" doc:"Page size, 100 by default."`
 }
 
 type pageOutput[T any] struct{ Body api.Page[T] }
@@ -45,12 +45,12 @@ type keyInput struct {
 type runOutput struct{ Body RunView }
 
 func (s *Server) registerRuns() {
-	huma.Register(s.api, operation("list-runs", http.MethodGet, api.Prefix+"/runs", "The runs of the account, the newest first", RoleAgent, RoleApprover, RoleAuditor), s.listRuns)
-	huma.Register(s.api, operation("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "A run, with what it came to and what it asked", RoleAgent, RoleApprover, RoleAuditor), s.getRun)
-	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "End a run; what it asks is withdrawn", RoleAgent)
+	huma.Register(s.api, operation("list-runs", http.MethodGet, api.Prefix+"/runs", "List runs, newest first", RoleAgent, RoleApprover, RoleAuditor), s.listRuns)
+	huma.Register(s.api, operation("get-run", http.MethodGet, api.Prefix+"/runs/{stateKey}", "Get a run with its outcome and its requests", RoleAgent, RoleApprover, RoleAuditor), s.getRun)
+	cancel := operation("cancel-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/cancel", "Cancel a run and withdraw its open requests", RoleAgent)
 	cancel.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, cancel, s.cancelRun)
-	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Let a parked run go on", RoleAdmin)
+	retry := operation("retry-run", http.MethodPost, api.Prefix+"/runs/{stateKey}/retry", "Retry a parked run", RoleAdmin)
 	retry.DefaultStatus = http.StatusNoContent
 	huma.Register(s.api, retry, s.retryRun)
 	s.registerEvents()
@@ -63,7 +63,7 @@ func orProblem(err error) error {
 	return problemOf(err)
 }
 
-// cancelRun ends a run. To end it once more changes nothing, and is no error.
+// cancelRun cancels a run. Repeating it changes nothing and is not an error.
 func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error) {
 	account := principalOf(ctx).Account
 	err := s.config.Executor.Cancel(ctx, account, in.StateKey, principalOf(ctx).from())
@@ -75,7 +75,8 @@ func (s *Server) cancelRun(ctx context.Context, in *keyInput) (*struct{}, error)
 	return nil, orProblem(err)
 }
 
-// retryRun lets a parked run go on. To do so once more changes nothing, and is no error: whoever did not hear the answer says it again.
+// retryRun resumes a parked run. Repeating it changes nothing and is not an error, so a client
+// without a response can send it again.
 func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) {
 	account := principalOf(ctx).Account
 	err := s.config.Executor.Retry(ctx, account, in.StateKey, principalOf(ctx).from())
@@ -87,14 +88,14 @@ func (s *Server) retryRun(ctx context.Context, in *keyInput) (*struct{}, error) 
 	return nil, orProblem(err)
 }
 
-// wentOn reports whether a run was parked, and somebody has let it go on since.
+// hasResumed reports whether a run was parked and has been resumed since.
 func (s *Server) hasResumed(ctx context.Context, account, stateKey string) (bool, error) {
 	view, err := s.config.Executor.GetRun(ctx, account, stateKey)
 	switch {
 	case err != nil:
 		return false, err
 	case view.Status == store.StatusParked, view.Status == store.StatusCancelled, view.Status == store.StatusSuperseded:
-		return false, nil // or it was ended while it was parked
+		return false, nil // or it was cancelled while parked
 	}
 	for after := int64(0); ; {
 		events, err := s.config.Executor.Events(ctx, account, view.ID, after)
@@ -111,7 +112,8 @@ func (s *Server) hasResumed(ctx context.Context, account, stateKey string) (bool
 }
 
 func (s *Server) listRuns(ctx context.Context, in *runsInput) (*pageOutput[api.Run], error) {
-	filter := store.RunFilter{Limit: pageSize(in.Limit) + 1} // one more tells whether there is more
+	// one more shows whether there is a next page
+	filter := store.RunFilter{Limit: pageSize(in.Limit) + 1}
 	for _, status := range in.Status {
 		filter.Status = append(filter.Status, store.Status(status))
 	}
@@ -153,7 +155,7 @@ func pageSize(limit int) int {
 	return min(limit, 999)
 }
 
-// paged makes a page of a list that has one more item than the page, if there is more.
+// paged makes a page from a list that has one extra item if there is a next page.
 func paged[T, U any](list []T, size int, convert func(T) U, place func(T) any) (*pageOutput[U], error) {
 	out := &pageOutput[U]{Body: api.Page[U]{Items: []U{}}}
 	more := len(list) > size
@@ -173,7 +175,7 @@ func paged[T, U any](list []T, size int, convert func(T) U, place func(T) any) (
 	return out, nil
 }
 
-// readCursor reads the place where a page ended.
+// readCursor decodes the position where the previous page ended.
 func readCursor(cursor string, place any) error {
 	if cursor == "" {
 		return nil
@@ -183,7 +185,7 @@ func readCursor(cursor string, place any) error {
 		err = strictjson.Decode(data, place)
 	}
 	if err != nil {
-		return problem("bad_request", "the cursor is none of ours")
+		return problem("bad_request", "invalid cursor")
 	}
 	return nil
 }

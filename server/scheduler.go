@@ -8,71 +8,83 @@ import (
 	"time"
 )
 
-// fairScheduler limits how many requests are worked on at the same time to what the machine and its store can do at once: with more, none would be done sooner, and
-// each would cost more. Requests without a place wait for a moment, or are refused. The places are shared by accounts so that no account makes the others
-// slow; gate_share.go says how.
+// fairScheduler limits how many requests execute at the same time to what the machine and its store
+// can handle. More would not finish sooner and would cost more each. Requests without a permit wait
+// briefly or are rejected. Permits are shared between accounts so that no account slows down
+// others; see fairshare.go.
 //
-// Each account is calm or crowded. A calm account has a queue, first in, first out: perhaps a slow disk held everybody up, and they get in when it
-// recovers. Of a crowded account more requests come than get done. Queueing would only make all of them late, so most are refused at once, and a few wait
-// for a very short time; of these the newest gets in first, because its caller is most likely still there.
+// Each account is normal or overloaded. A normal account has a first-in, first-out queue: after a
+// short stall, for example of the disk, its requests are admitted. An overloaded account sends more
+// requests than are completed. Queueing would only delay all of them, so most are rejected at once
+// and a few wait for a very short time. Of these the newest is admitted first, because its client
+// is most likely still connected.
 //
-//	         enough requests of the account were done since its queue began, and others still wait
-//	calm ──────────────────────────────────────────────────────────────────────────────────────▶ crowded
-//	     ◀──────────────────────────────────────────────────────────────────────────────────────
-//	                          no request of the account was without a place for normalAfter, or it is a trial
+//	         enough requests of the account completed since its queue began, and others still wait
+//	normal ──────────────────────────────────────────────────────────────────────────▶ overloaded
+//	       ◀──────────────────────────────────────────────────────────────────────────
+//	           no request of the account lacked a permit for normalAfter, or it is a trial
 //
-// A place is lent for a limited time. A request that takes longer is waiting for something else: mostly for a model, or for the store. If the store is quick,
-// it is not the store, and the place goes to the next request. If the store is slow the request keeps its place: another one would only make it slower.
+// A permit has a limited duration. A request that takes longer is waiting for something else:
+// mostly a model, or the store. If the store is fast, the permit goes to the next request. If the
+// store is slow, the request keeps its permit, because another request would only make the store
+// slower.
 type fairScheduler struct {
 	capacity int
-	// narrow is how many requests are enough to keep the machine busy.
+	// overloadedCapacity is how many requests are enough to keep the machine busy.
 	overloadedCapacity int
-	// quick reports whether the store is quick at the moment.
+	// storeIsFast reports whether the store currently answers quickly.
 	storeIsFast func() bool
 
 	mu                  sync.Mutex
 	inUse               int
-	inUseOverloaded     int       // how many of them by crowded accounts
-	activeAccounts      int       // how many accounts have a place
-	lastOverloadedGrant time.Time // when a crowded account took a place last
+	inUseOverloaded     int       // permits of overloaded accounts
+	activeAccounts      int       // number of accounts with a permit
+	lastOverloadedGrant time.Time // when an overloaded account last got a permit
 	waiting             int
-	queue               []*accountQueue // accounts with requests that wait
+	queue               []*accountQueue // accounts with queued requests
 	accounts            map[string]*accountQueue
 	lastSweep           time.Time
 	recent              recentAccounts
 }
 
-// queuedRequest is a request without a place.
+// queuedRequest is a request that waits for a permit.
 type queuedRequest struct {
 	arrived  time.Time
-	admitted chan bool // whether it gets in
+	admitted chan bool // true if admitted, false if rejected
 }
 
 const (
-	// overloadedAfter is how long a queue may last, although places are released, before its account is crowded.
+	// overloadedAfter is how long a queue may last, although permits are released, before its
+	// account becomes overloaded.
 	overloadedAfter = 30 * time.Millisecond
-	// normalAfter is how long each request of a crowded account must have found a place before it is calm again.
+	// normalAfter is how long every request of an overloaded account must have got a permit before
+	// the account is normal again.
 	normalAfter = 500 * time.Millisecond
-	// trialAfter is how long an account is crowded before it is made calm on trial: a crowded account has so few places that some of its requests never find
-	// one, even if there were too many for a moment only. Each trial that fails doubles the time until the next, maxTrials times.
+	// trialAfter is how long an account is overloaded before it is treated as normal on trial. An
+	// overloaded account has so few permits that some of its requests never get one, even after a
+	// short burst. Each failed trial doubles the time until the next, up to maxTrials times.
 	trialAfter = 5 * time.Second
 	maxTrials  = 4
-	// normalWait and overloadedWait are how long a request waits.
+	// normalWait and overloadedWait are how long a request waits in the queue.
 	normalWait     = 250 * time.Millisecond
 	overloadedWait = 10 * time.Millisecond
-	// normalPermit and overloadedPermit are how long a place is lent: longer than our own work on a request takes, without and with overload. restrictedPermit is for a
-	// crowded account beside others: it has so few places that its requests take no longer than alone.
+	// normalPermit and overloadedPermit are permit durations: longer than the server's own work on
+	// a request, without and with overload. restrictedPermit is for an overloaded account while
+	// others are active: it has so few permits that its requests are as fast as alone.
 	normalPermit     = 250 * time.Millisecond
 	overloadedPermit = time.Second
 	restrictedPermit = 100 * time.Millisecond
-	// overloadedShare says how many requests of an account must have been done during its queue before it is crowded: an 8th of the places.
+	// overloadedShare sets how many requests of an account must complete during its queue before it
+	// becomes overloaded: an eighth of the capacity.
 	overloadedShare = 8
-	// normalQueue and overloadedQueue say how long a queue may be: a half of the places, and an 8th.
+	// normalQueue and overloadedQueue set the maximum queue length: a half and an eighth of the
+	// capacity.
 	normalQueue     = 2
 	overloadedQueue = 8
 )
 
-// enter takes a place for a request of an account, perhaps after waiting for it. It returns false if there is none, or ctx has ended.
+// acquire returns a permit for a request of an account, perhaps after waiting. It returns false if
+// there is none, or if ctx ends.
 func (g *fairScheduler) acquire(ctx context.Context, account string) (*permit, bool) {
 	c, w, patience := g.tryAcquire(account, time.Now())
 	if w != nil && !g.wait(ctx, c, w, patience) || c == nil {
@@ -83,7 +95,7 @@ func (g *fairScheduler) acquire(ctx context.Context, account string) (*permit, b
 	return l, true
 }
 
-// arrive takes a place, or puts the request into the queue, or refuses it: then it returns no class.
+// tryAcquire takes a permit, or queues the request, or rejects it: then it returns no account.
 func (g *fairScheduler) tryAcquire(account string, now time.Time) (c *accountQueue, w *queuedRequest, patience time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,7 +109,7 @@ func (g *fairScheduler) tryAcquire(account string, now time.Time) (c *accountQue
 		g.markNormal(c)
 		c.trials = min(c.trials+1, maxTrials)
 	}
-	g.admitQueued(now) // passing time may have made room, and those in the queue come first
+	g.admitQueued(now) // permits may have become free over time, and queued requests come first
 	if g.mayAdmit(c, now) {
 		g.take(c, now)
 		return c, nil, 0
@@ -120,7 +132,7 @@ func (g *fairScheduler) tryAcquire(account string, now time.Time) (c *accountQue
 	return c, w, patience
 }
 
-// wait waits until a request in the queue gets in, is refused, or gives up.
+// wait blocks until a queued request is admitted, rejected or cancelled.
 func (g *fairScheduler) wait(ctx context.Context, c *accountQueue, w *queuedRequest, patience time.Duration) (in bool) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -135,10 +147,10 @@ func (g *fairScheduler) wait(ctx context.Context, c *accountQueue, w *queuedRequ
 	if i := slices.Index(c.waiting, w); i >= 0 {
 		g.dequeue(c, i, false)
 	}
-	return <-w.admitted // its answer may have come at the same moment
+	return <-w.admitted // the result may have been sent at the same moment
 }
 
-// lasts is how long a place is lent.
+// permitDuration returns how long a permit is valid.
 func (g *fairScheduler) permitDuration(c *accountQueue) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,7 +163,7 @@ func (g *fairScheduler) permitDuration(c *accountQueue) time.Duration {
 	return overloadedPermit
 }
 
-// leave releases a place: of a request that is done, or of one that has used up its lease.
+// release frees the permit of a request that is done, or whose permit has expired.
 func (g *fairScheduler) release(l *permit, done bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,14 +179,14 @@ func (g *fairScheduler) release(l *permit, done bool) {
 	g.admitQueued(now)
 }
 
-// sendAway refuses those in the queue who have waited longer than a crowded account lets them.
+// rejectOverdue rejects queued requests that have waited longer than an overloaded account allows.
 func (g *fairScheduler) rejectOverdue(c *accountQueue, now time.Time) {
 	for len(c.waiting) > 0 && now.Sub(c.waiting[0].arrived) >= overloadedWait {
 		g.dequeue(c, 0, false)
 	}
 }
 
-// tell takes a request out of the queue: it gets in, or is refused.
+// dequeue removes a request from the queue: it is admitted or rejected.
 func (g *fairScheduler) dequeue(c *accountQueue, waiter int, in bool) {
 	c.waiting[waiter].admitted <- in
 	c.waiting = slices.Delete(c.waiting, waiter, waiter+1)
@@ -184,22 +196,22 @@ func (g *fairScheduler) dequeue(c *accountQueue, waiter int, in bool) {
 	}
 }
 
-// permit is a place that is lent to a request.
+// permit allows one request to execute.
 type permit struct {
 	scheduler *fairScheduler
-	account   *accountQueue // changes under the lock of the gate
+	account   *accountQueue // guarded by the scheduler's lock
 	duration  time.Duration
 	timer     *time.Timer
 	released  atomic.Bool
 }
 
-// leave gives the place back.
+// release frees the permit.
 func (l *permit) release() {
 	l.timer.Stop()
 	l.end(true)
 }
 
-// expire takes the place back, unless the request waits for a slow store: then it is lent again.
+// expire frees the permit, unless the store is slow: then it is extended.
 func (l *permit) expire() {
 	switch {
 	case l.released.Load():
@@ -210,14 +222,14 @@ func (l *permit) expire() {
 	}
 }
 
-// end gives the place back, once.
+// end frees the permit, once.
 func (l *permit) end(done bool) {
 	if l.released.CompareAndSwap(false, true) {
 		l.scheduler.release(l, done)
 	}
 }
 
-// load is how many requests have a place, and how many wait for one.
+// load returns how many requests have a permit, and how many wait for one.
 func (g *fairScheduler) load() (working, waiting int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

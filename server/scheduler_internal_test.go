@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// schedulerTest is a gate with people at it. All of it happens in a bubble, where time passes when everybody waits.
+// schedulerTest is a scheduler with simulated requests, in a synctest bubble.
 type schedulerTest struct {
 	*testing.T
 	fairScheduler
-	storeFast atomic.Bool // the store is
+	storeFast atomic.Bool // whether the store is fast
 }
 
 func withScheduler(t *testing.T, places int, quick bool, fn func(*schedulerTest)) {
@@ -26,7 +26,7 @@ func withScheduler(t *testing.T, places int, quick bool, fn func(*schedulerTest)
 	})
 }
 
-// enter is for somebody of the account most of this is about.
+// acquire is for the main account of a test.
 func (g *schedulerTest) acquire(ctx context.Context) (leave func(), ok bool) {
 	return g.acquireFor(ctx, "acme")
 }
@@ -39,23 +39,23 @@ func (g *schedulerTest) acquireFor(ctx context.Context, account string) (leave f
 	return l.release, true
 }
 
-// idleSite reports whether the account crowds.
+// isOverloaded reports whether the account is overloaded.
 func (g *schedulerTest) isOverloaded() bool { return g.accounts["acme"].overloaded }
 
-// fill takes all places.
+// fill takes all permits.
 func (g *schedulerTest) fill() (leave []func()) {
 	g.Helper()
 	for range g.capacity {
 		l, ok := g.acquire(g.Context())
 		if !ok {
-			g.Fatal("a place is free, and nobody gets in")
+			g.Fatal("a permit is free, but the request is not admitted")
 		}
 		leave = append(leave, l)
 	}
 	return leave
 }
 
-// arrival is somebody at the gate: whether they got in, and after what time. leave is set then.
+// arrival is a request: whether it was admitted, and after what time. release is set then.
 type arrival struct {
 	in      bool
 	after   time.Duration
@@ -75,7 +75,8 @@ func (g *schedulerTest) arriveFor(ctx context.Context, account string) <-chan ar
 	return answer
 }
 
-// crowd comes, while one after the other is done, until it is crowded and there is no place.
+// overload sends requests while others complete, until the account is overloaded and there is no
+// permit.
 func (g *schedulerTest) overload(leave []func()) (rest []func()) {
 	g.Helper()
 	part := max(1, g.capacity/overloadedShare)
@@ -93,7 +94,7 @@ func (g *schedulerTest) overload(leave []func()) (rest []func()) {
 		}
 	}
 	if !g.isOverloaded() {
-		g.Fatal("it is not crowded")
+		g.Fatal("it is not overloaded")
 	}
 	for working, _ := g.load(); working < g.capacity; working++ {
 		l, _ := g.acquire(g.Context())
@@ -102,7 +103,7 @@ func (g *schedulerTest) overload(leave []func()) (rest []func()) {
 	return leave[part:]
 }
 
-// A disk holds everybody up for a moment: who comes meanwhile gets in when it goes on, in the order in which they came.
+// After a short stall, requests that arrived during it are admitted in order.
 func TestScheduler_NormalLoadQueuesInOrder(t *testing.T) {
 	withScheduler(t, 2*overloadedShare, false, func(g *schedulerTest) {
 		leave := g.fill()
@@ -113,12 +114,12 @@ func TestScheduler_NormalLoadQueuesInOrder(t *testing.T) {
 			g.Errorf("the first: %+v", got)
 		}
 		if got := <-second; got.in || got.after != normalWait {
-			g.Errorf("the second waits for as long as anybody does: %+v", got)
+			g.Errorf("the second waits for the maximum time: %+v", got)
 		}
 	})
 }
 
-// Who waits is bounded: the others hear at once that there is no place.
+// The queue is bounded: other requests are rejected at once.
 func TestScheduler_QueueIsBounded(t *testing.T) {
 	withScheduler(t, 8, false, func(g *schedulerTest) {
 		g.fill()
@@ -131,7 +132,7 @@ func TestScheduler_QueueIsBounded(t *testing.T) {
 	})
 }
 
-// More come than get done: to wait would make all of them late. Those who came when it was calm are sent away, few wait, and not for long.
+// More requests arrive than complete. Queued requests are rejected, few wait, and only briefly.
 func TestScheduler_OverloadShortensQueue(t *testing.T) {
 	withScheduler(t, 16, false, func(g *schedulerTest) {
 		leave := g.overload(g.fill())
@@ -163,15 +164,15 @@ func TestScheduler_OverloadRejectsQueuedRequests(t *testing.T) {
 		young := g.arrive(g.Context())
 		leave[0]()
 		if got := <-old; got.in || got.after != overloadedAfter {
-			g.Errorf("the one who has waited for long: %+v", got)
+			g.Errorf("the request that has waited long: %+v", got)
 		}
 		if got := <-young; !got.in {
-			g.Errorf("the one who just came: %+v", got)
+			g.Errorf("the newest request: %+v", got)
 		}
 	})
 }
 
-// It takes a while without anybody who finds no place until it is calm again, but not long.
+// The account is normal again after a short time without a shortage.
 func TestScheduler_ReturnsToNormal(t *testing.T) {
 	withScheduler(t, 8, false, func(g *schedulerTest) {
 		for _, l := range g.overload(g.fill()) {
@@ -180,20 +181,20 @@ func TestScheduler_ReturnsToNormal(t *testing.T) {
 		g.accounts["acme"].lastShortage = time.Now()
 		time.Sleep(normalAfter - 1)
 		if l, ok := g.acquire(g.Context()); !ok || !g.isOverloaded() {
-			g.Error("it is calm too early")
+			g.Error("it is normal too early")
 		} else {
 			l()
 		}
 		time.Sleep(time.Nanosecond)
 		if l, ok := g.acquire(g.Context()); !ok || g.isOverloaded() {
-			g.Error("it is crowded for ever")
+			g.Error("it stays overloaded")
 		} else {
 			l()
 		}
 	})
 }
 
-// Nobody works for somebody who is gone.
+// A cancelled request is not executed.
 func TestScheduler_CancelledRequestGetsNoPermit(t *testing.T) {
 	withScheduler(t, 1, true, func(g *schedulerTest) {
 		leave := g.fill()
@@ -205,12 +206,13 @@ func TestScheduler_CancelledRequestGetsNoPermit(t *testing.T) {
 		}
 		leave[0]()
 		if working, waiting := g.load(); working != 0 || waiting != 0 {
-			g.Errorf("%d work and %d wait", working, waiting)
+			g.Errorf("%d have a permit and %d wait", working, waiting)
 		}
 	})
 }
 
-// Who waits for a model, and not for the store, does not stand in the way of others. That it is slow does not say that there are too many.
+// A request that waits for a model, and not for the store, does not block others, and does not
+// count as overload.
 func TestScheduler_ExpiredPermitIsReused(t *testing.T) {
 	withScheduler(t, 2, true, func(g *schedulerTest) {
 		slow := g.fill()
@@ -219,7 +221,7 @@ func TestScheduler_ExpiredPermitIsReused(t *testing.T) {
 			g.Errorf("%+v", got)
 		}
 		for _, leave := range slow {
-			leave() // a place is given back once
+			leave() // a permit is released once
 		}
 		if working, _ := g.load(); working != 1 {
 			g.Errorf("%d work", working)
@@ -227,7 +229,7 @@ func TestScheduler_ExpiredPermitIsReused(t *testing.T) {
 	})
 }
 
-// Who waits for the store keeps the place: more of them would make the store no faster.
+// A request that waits for the store keeps its permit: more requests would make the store slower.
 func TestScheduler_PermitIsKeptWhileStoreIsSlow(t *testing.T) {
 	withScheduler(t, 2, false, func(g *schedulerTest) {
 		slow := g.fill()
@@ -238,7 +240,7 @@ func TestScheduler_PermitIsKeptWhileStoreIsSlow(t *testing.T) {
 		g.storeFast.Store(true)
 		time.Sleep(2 * normalPermit)
 		if working, _ := g.load(); working != 0 {
-			g.Errorf("the store is quick again, and %d places are not given back", working)
+			g.Errorf("the store is fast again, and %d permits are not released", working)
 		}
 		for _, leave := range slow {
 			leave()
@@ -249,32 +251,33 @@ func TestScheduler_PermitIsKeptWhileStoreIsSlow(t *testing.T) {
 	})
 }
 
-// Many ask at once whether the store is quick, and it is asked once.
+// Concurrent callers share one check of the store.
 func TestStoreProbe_ConcurrentCallersShareOneResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, takes := 0, time.Duration(0)
 		p := &storeProbe{check: func(context.Context) error { asked++; time.Sleep(takes); return nil }}
 		first, second := p.ok(), p.ok()
 		if !first || !second || asked != 1 {
-			t.Errorf("it was asked %d times", asked)
+			t.Errorf("it was checked %d times", asked)
 		}
 		time.Sleep(probeTTL)
 		if takes = fastStore + 1; p.ok() || asked != 2 {
-			t.Errorf("%v is quick; asked %d times", takes, asked)
+			t.Errorf("%v is fast; checked %d times", takes, asked)
 		}
 	})
 }
 
-// With the few places that an account has when it crowds, somebody is always without one. A store that stood still for a moment must not make that last.
+// An overloaded account has so few permits that some request always lacks one. A short stall must
+// not make the overload permanent.
 func TestScheduler_ShortStallDoesNotOverload(t *testing.T) {
 	withScheduler(t, 64, true, func(g *schedulerTest) {
 		begin := time.Now()
 		end := begin.Add(40 * time.Second)
-		var stalled atomic.Int64 // untilOf when the store is
+		var stalled atomic.Int64 // until when the store stalls
 		time.AfterFunc(5*time.Second, func() { g.storeFast.Store(false); stalled.Store(time.Now().Add(200 * time.Millisecond).UnixNano()) })
 		time.AfterFunc(5200*time.Millisecond, func() { g.storeFast.Store(true) })
 		go func() {
-			for time.Now().Before(end) { // claimsFor else is there, and does next to nothing
+			for time.Now().Before(end) { // another account is active, with almost no load
 				g.arriveAndLeave("b")
 				time.Sleep(20 * time.Second)
 			}
@@ -302,12 +305,12 @@ func TestScheduler_ShortStallDoesNotOverload(t *testing.T) {
 			<-done
 		}
 		if before, throttled, after := served[3].Load(), served[7].Load(), served[38].Load(); throttled > before/2 || after < before*9/10 {
-			g.Errorf("%d a second before, %d when it crowded, %d half a minute later", before, throttled, after)
+			g.Errorf("%d a second before, %d during the overload, %d half a minute later", before, throttled, after)
 		}
 	})
 }
 
-// However places are taken, moved, lent, lost and given back, none is counted that is not there.
+// The counts stay consistent however permits are acquired, reassigned, expired and released.
 func TestScheduler_CountsAreConsistentAfterRandomLoad(t *testing.T) {
 	for seed := range uint64(20) {
 		withScheduler(t, 1+int(seed%17), seed%2 == 0, func(g *schedulerTest) {
@@ -330,7 +333,7 @@ func TestScheduler_CountsAreConsistentAfterRandomLoad(t *testing.T) {
 	}
 }
 
-// storm is what one request may come to.
+// randomLoad is a random request.
 func (g *schedulerTest) randomLoad(r *rand.Rand) {
 	names := []string{anonymousAccount, "a", "b", "c"}
 	upTo := func(n int) time.Duration { return time.Duration(r.IntN(n)) * time.Millisecond }
@@ -359,7 +362,8 @@ func (g *schedulerTest) randomLoad(r *rand.Rand) {
 	time.Sleep(upTo(5))
 }
 
-// counted compares what the gate believes with what its classes have: so many places, if that is known.
+// checkCounts compares the scheduler's counts with its accounts: known permits in use, if that is
+// known.
 func (g *schedulerTest) checkCounts(known int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

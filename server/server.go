@@ -1,14 +1,19 @@
-// Package server is Fermata over HTTP: starting runs, answering them, following them, and the queue of what people are asked.
+// Package server serves Fermata over HTTP: start and answer runs, follow their events, and work on
+// the queue of requests.
 //
 //	s, err := server.New(server.Config{Executor: e, Auth: auth})
 //	h := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-//	h.Serve(s.Guard(h, listener))
+//	h.Serve(s.LimitIdleConns(h, listener))
 //
-// JSON in and out, strictly: duplicate or case-variant keys, trailing data and invalid UTF-8 are errors. Errors are RFC 9457 problems with
-// a stable code; [Codes] is the table. The OpenAPI 3.1 document is made from this code and served at /openapi.json.
+// JSON is parsed strictly: duplicate or case-variant keys, trailing data and invalid UTF-8 are
+// errors. Errors are RFC 9457 problems with a stable code; see [Codes]. The OpenAPI 3.1 document is
+// generated from this code and served at /openapi.json.
 //
-// Programs are known by API keys ([Keys]); people sign in with a browser ([SignIn]) at an identity provider ([OIDC]), or on their own machine by a
-// link ([Server.DevLink]). docs/auth.md has the whole of it.
+// Programs authenticate with API keys ([Keys]). People sign in with a browser ([SignIn]) at an
+// identity provider ([OIDC]), or on their own machine with a link ([Server.DevLink]). See
+// docs/auth.md.
+//
+// The package sets global options of the huma library, so all servers of a process share them.
 package server
 
 import (
@@ -34,24 +39,24 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Config says what a server serves, and to whom.
+// Config configures a server.
 type Config struct {
 	Executor *executor.Executor
-	// Auth knows programs, mostly by their keys.
+	// Auth authenticates programs, usually by API key.
 	Auth Authenticator
-	// SignIn lets people in with a browser. Without it there are no sessions.
+	// SignIn lets people sign in with a browser. Without it there are no sessions.
 	SignIn *SignIn
-	// Limits are what a caller may use; zero values are the defaults.
+	// Limits bounds what callers may use; zero values mean the defaults.
 	Limits Limits
-	// Version is told by /healthz and the OpenAPI document.
+	// Version is reported by /healthz and in the OpenAPI document.
 	Version string
-	// Log gets what operators should know; never what runs work on. The default is slog.Default.
+	// Log receives messages for operators; never run data. Defaults to slog.Default.
 	Log *slog.Logger
-	// Tracer, if given, draws requests, as parts of the callers' traces.
+	// Tracer, if set, traces requests as part of the callers' traces.
 	Tracer trace.Tracer
-	// Collectors are metrics of other parts of the program, to be shown with those of the server.
+	// Collectors are metrics of other components to export with those of the server.
 	Collectors []prometheus.Collector
-	// Rules, if given, says what is wrong with the files of rules and groups, for the metrics.
+	// PolicyStatus, if set, reports problems of the policy and groups files for the metrics.
 	PolicyStatus func() PolicyStatus
 }
 
@@ -63,25 +68,27 @@ type Server struct {
 	metrics  *metrics
 	limits   *limiter
 	quotas   quotaCache
-	sessions *sessionManager // nil: there are no sessions
+	sessions *sessionManager // nil: no sessions
 	routes   []string
-	// reading are the turns of accounts that have their whole past read: books compared, a report made, the past judged by other rules.
+	// heavyReads limits full-history reads: reconciliation, reports and policy replay.
 	heavyReads heavyReadLimiter
 	idleConns  idleConnLimiter
-	unreadyLog interval // in the log
-	// Lines that strangers can cause: sign-ins that are refused, those that fail, callers of whom nobody can say who they are, and connections of those who say nothing.
+	unreadyLog interval // limits log messages
+	// Rate limits for log lines that anonymous clients can cause: rejected and failed sign-ins,
+	// authentication errors, and evicted connections.
 	rejectionLog, failureLog, authLog, evictionLog logsample.Sampler
-	// unserved are those of calls that could not be served, by operation: none hides what happens to another.
+	// operationLogs rate-limits messages about failed calls by operation, so that one does not hide
+	// another.
 	operationLogs sync.Map
 }
 
-// New makes a server.
+// New returns a server. It returns an error if the configuration is invalid.
 func New(config Config) (*Server, error) {
 	switch {
 	case config.Executor == nil:
 		return nil, errors.New("server: Config.Executor is missing")
 	case config.Auth == nil:
-		return nil, errors.New("server: Config.Auth is missing: who may call?")
+		return nil, errors.New("server: Config.Auth is missing")
 	}
 	config.Log = cmp.Or(config.Log, slog.Default())
 	config.Version = cmp.Or(config.Version, "dev")
@@ -94,7 +101,7 @@ func New(config Config) (*Server, error) {
 	}
 	store := &storeCollector{read: config.Executor.Overview, now: time.Now, onError: func(err error) {
 		s.metrics.errors.WithLabelValues("overview").Inc()
-		config.Log.Error("the metrics of the store are missing", "err", err)
+		config.Log.Error("reading store metrics failed", "err", err)
 	}}
 	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{executorCollector{config.Executor}, store, policyStatusCollector(config.PolicyStatus)}) {
 		if err := s.metrics.registry.Register(c); err != nil {
@@ -126,31 +133,31 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// OpenAPI is the document that describes the API.
+// OpenAPI returns the OpenAPI document.
 func (s *Server) OpenAPI() *huma.OpenAPI { return s.api.OpenAPI() }
 
 func init() {
-	// Both belong to the library as a whole. Nobody else in this program uses it.
+	// Both are global in the library. No other package of this program uses it.
 	huma.NewError = newError
 	huma.ValidateStrictCasing = true
 }
 
 func (s *Server) apiConfig() huma.Config {
 	config := huma.DefaultConfig("Fermata", s.config.Version)
-	config.Info.Description = "Lets agents and workflows stop for a person, and go on exactly where they stopped."
+	config.Info.Description = "Lets agents and workflows wait for a person and continue exactly where they stopped."
 	config.DocsPath, config.SchemasPath = "", ""
-	config.CreateHooks = nil // no $schema in answers
+	config.CreateHooks = nil // no $schema in responses
 	config.RejectUnknownQueryParameters = true
 	config.Formats = map[string]huma.Format{"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}, "json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}}
 	config.Transformers = []huma.Transformer{s.countProblem}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"bearer":  {Type: "http", Scheme: "bearer", Description: "An API key, or a token that the identity provider made for this API."},
+		"bearer":  {Type: "http", Scheme: "bearer", Description: "An API key, or a token that the identity provider issued for this API."},
 		"session": {Type: "apiKey", In: "cookie", Name: hostPrefix + sessionCookie, Description: "The session of a person who signed in with a browser."},
 	}
 	return config
 }
 
-// notFound answers where there is nothing, or nothing of that method.
+// notFound answers requests for unknown paths and methods.
 func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allow []string
 	for method := range methods {
@@ -161,15 +168,15 @@ func notFound(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allow == nil {
-		writeProblem(w, problem("not_found", "there is nothing here; see /openapi.json"))
+		writeProblem(w, problem("not_found", "no such path; see /openapi.json"))
 		return
 	}
 	slices.Sort(allow)
 	w.Header().Set("Allow", strings.Join(allow, ", "))
-	writeProblem(w, problem("method_not_allowed", "this takes %s", strings.Join(allow, ", ")))
+	writeProblem(w, problem("method_not_allowed", "allowed methods: %s", strings.Join(allow, ", ")))
 }
 
-// nameCodes lists the codes of problems in the document.
+// addProblemCodes lists the problem codes in the document.
 func (s *Server) addProblemCodes() {
 	code := s.api.OpenAPI().Components.Schemas.Map()["Problem"].Properties["code"]
 	for _, c := range Codes {
@@ -177,13 +184,14 @@ func (s *Server) addProblemCodes() {
 	}
 }
 
-// unmarshal takes strict JSON only.
+// unmarshal accepts strict JSON only.
 func unmarshal(data []byte, v any) error {
 	if err := strictjson.Check(data); err != nil {
 		return err
 	}
 	err := json.Unmarshal(data, v)
-	if _, ok := v.(*any); ok { // for a look at its form: what is kept is the text, in which a number may have any size
+	// only the syntax is checked here: the text is kept as it is, with numbers of any size
+	if _, ok := v.(*any); ok {
 		if _, large := errors.AsType[*json.UnmarshalTypeError](err); large {
 			return nil
 		}
@@ -191,7 +199,7 @@ func unmarshal(data []byte, v any) error {
 	return err
 }
 
-// count sees every answer of the operations on its way out, and counts the problems among them.
+// countProblem sees every response of the operations and counts problems.
 func (s *Server) countProblem(ctx huma.Context, _ string, answer any) (any, error) {
 	if p, ok := answer.(*Problem); ok && !p.rejected {
 		s.metrics.problems.WithLabelValues(p.Code).Inc()
@@ -201,17 +209,20 @@ func (s *Server) countProblem(ctx huma.Context, _ string, answer any) (any, erro
 	return answer, nil
 }
 
-// report tells operators why nobody could be served, which callers are not told. What a run works on is not in it: what providers say stays in the executor.
+// logProblem logs the cause of a failed call, which clients do not see. It contains no run data:
+// provider errors stay in the executor.
 func (s *Server) logProblem(p *Problem, operation string) {
 	if p.cause != nil {
 		s.metrics.errors.WithLabelValues("operation").Inc()
-		if broken, ok := errors.AsType[*recovery.PanicError](p.cause); ok { // its value may hold anything
+		// the panic value may contain anything
+		if broken, ok := errors.AsType[*recovery.PanicError](p.cause); ok {
 			s.config.Log.Error("code panicked", "operation", operation, "type", fmt.Sprintf("%T", broken.Value), "stack", string(broken.Stack))
 			return
 		}
 		lines, _ := s.operationLogs.LoadOrStore(operation, new(logsample.Sampler))
-		if left, ok := lines.(*logsample.Sampler).Allow(); ok { // a store that is full is so for everybody who comes, and the log may be on the same disk
-			s.config.Log.Error("a request could not be served", "operation", operation, "err", p.cause, "leftOut", left)
+		// a full disk fails every request, and the log may be on the same disk
+		if left, ok := lines.(*logsample.Sampler).Allow(); ok {
+			s.config.Log.Error("request failed", "operation", operation, "err", p.cause, "leftOut", left)
 		}
 	}
 }

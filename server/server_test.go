@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 )
 
-// The whole way, as the first client of the API went it.
+// The whole flow, as the first client of the API used it.
 func TestChat_StartReviseApprove(t *testing.T) {
 	s := open(t, nil)
 	first := s.chat("agent@acme", startDemo)
@@ -28,7 +28,7 @@ func TestChat_StartReviseApprove(t *testing.T) {
 		t.Fatalf("%+v", third)
 	}
 	if again := s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"2","resumeValue":{"action":"approve"}}`); again.body != third.body {
-		t.Errorf("the same again: %+v", again)
+		t.Errorf("the repeated request: %+v", again)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestRequests_AreListedAndDecided(t *testing.T) {
 	}
 }
 
-// Whoever answers a run that asks nothing hears that it does not, as DESIGN has it; it was once told that its question was superseded, of which there was none.
+// An answer to a run without open requests is "not active"; it used to be "superseded".
 func TestChat_ResumeOfRunWithoutOpenRequestIsNotActive(t *testing.T) {
 	s, release := openHeld(t)
 	s.chat("agent@acme", startHeld, "Prefer", "respond-async")
@@ -139,14 +139,14 @@ func TestChat_ResumeOfRunWithoutOpenRequestIsNotActive(t *testing.T) {
 func TestLists_InvalidCursorIsRejected(t *testing.T) {
 	s := open(t, nil)
 	for _, list := range []string{"runs", "requests", "answers"} {
-		if got := s.call("admin@acme", "GET", "/api/v1/"+list+"?cursor=x", ""); got.status != 400 || got.field("detail") != "the cursor is none of ours" {
+		if got := s.call("admin@acme", "GET", "/api/v1/"+list+"?cursor=x", ""); got.status != 400 || got.field("detail") != "invalid cursor" {
 			t.Errorf("%s: %+v", list, got)
 		}
 	}
 }
 
-// What could not be read was left out, and of two the first counted: whoever pulls answers behind a cursor that is written wrongly got all of them once more,
-// and who asked for two lists got one of them.
+// Malformed parameters used to be ignored, and the first of two was used: a client with a malformed
+// cursor got all answers again.
 func TestLists_UnknownParametersAreRejected(t *testing.T) {
 	s := open(t, nil)
 	for _, query := range []string{
@@ -162,7 +162,7 @@ func TestLists_UnknownParametersAreRejected(t *testing.T) {
 	}
 }
 
-// A status that is misspelled is no status that no run has.
+// A misspelled status is an error, not an empty list.
 func TestRuns_UnknownStatusIsRejected(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
@@ -174,8 +174,8 @@ func TestRuns_UnknownStatusIsRejected(t *testing.T) {
 	}
 }
 
-// A word that comes after the deadline is told so, whether or not the clock has written down by then that the question expired. Once it had, the clock was
-// somebody who was faster.
+// A late decision is "expired", whether or not the expiry has been recorded. After it was recorded,
+// it used to be "already decided".
 func TestDecide_AfterDeadlineReturnsExpired(t *testing.T) {
 	s := openWith(t, nil, func(c *executor.Config) { c.RequestTimeout = time.Millisecond })
 	s.chat("agent@acme", startDemo)
@@ -184,7 +184,7 @@ func TestDecide_AfterDeadlineReturnsExpired(t *testing.T) {
 		return s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/decision", `{"resumeId":"`+resume+`","answer":{"action":"approve"}}`)
 	}
 	s.e.StartWorkers()
-	eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil) // untilOf it is over
+	eventsIn(s.follow("/api/v1/runs/demo-1/events").Body, nil) // until it ends
 	for range 2 {
 		if got := decide("1"); got.status != 410 || got.field("code") != "expired" {
 			t.Errorf("%+v", got)

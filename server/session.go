@@ -17,34 +17,35 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A session is what a person has after they signed in. The browser keeps it, sealed, in a cookie; the store keeps a credential of the same id.
-// Without the cookie nobody gets in, and without the credential neither: so every replica knows a session, and ends it when the credential is revoked.
+// A session exists after a person signed in. The browser keeps it, sealed, in a cookie; the store
+// keeps a credential with the same id. Both are required. So every replica accepts a session, and
+// ends it when the credential is revoked.
 type session struct {
 	ID     string
 	Secret string // the store has its hash
 	Who    Principal
-	// Seen is when the cookie was written. A session that is not used for a while ends before its time.
+	// Seen is when the cookie was written. An unused session ends early.
 	Seen time.Time
 }
 
 const (
-	sessionIDKind = "session" // of the ids
+	sessionIDKind = "session" // prefix of session ids
 	sessionCookie = "fermata"
 	sessionLabel  = "session cookie"
-	// hostPrefix makes browsers keep a cookie to this host, and to TLS.
+	// hostPrefix restricts a cookie to this host and to TLS.
 	hostPrefix = "__Host-"
-	// maxCookie is what browsers take.
+	// maxCookie is the maximum cookie size of browsers, in bytes.
 	maxCookie = 3800
 )
 
-// errCookieTooLong says that a cookie would not be kept by browsers.
-var errCookieTooLong = errors.New("server: what the identity provider says of this person is too long for a session")
+// errCookieTooLong is returned if browsers would not keep a cookie.
+var errCookieTooLong = errors.New("server: the claims of this person are too long for a session cookie")
 
-// errProofUsed says that somebody signed in with the same proof before.
-var errProofUsed = errors.New("server: this sign-in was used before")
+// errProofUsed is returned for a sign-in proof that was already used.
+var errProofUsed = errors.New("server: this sign-in was already used")
 
-// begin makes a session for somebody. It is named after the proof that they brought, and the store takes a name once: whoever brings the same
-// proof again, to whichever replica, gets errProofUsed.
+// createSession creates a session. Its id is derived from the proof, and the store accepts an id
+// once: a second sign-in with the same proof returns errProofUsed on every replica.
 func (p *sessionManager) createSession(ctx context.Context, who Principal, proof string) (session, error) {
 	now := p.now()
 	who.Auth.Until = now.Add(p.Lifetime).Truncate(time.Second)
@@ -67,7 +68,7 @@ func (p *sessionManager) createSession(ctx context.Context, who Principal, proof
 	return s, err
 }
 
-// line is what the audit log says of a session, in the name of its person.
+// auditLine returns the audit record of a session, with its person as the actor.
 func (s session) auditLine(body audit.Body) (store.Writes, error) {
 	auth := s.Who.Auth
 	actor := audit.Actor{Principal: s.Who.ID, Kind: audit.ActorPerson, Via: auth.via(), Auth: string(auth.Strength), MFA: auth.Strength.AtLeast(desk.AuthMFA)}
@@ -75,7 +76,7 @@ func (s session) auditLine(body audit.Body) (store.Writes, error) {
 	return store.Writes{Audit: [][]byte{line}}, err
 }
 
-// authenticate finds out whose session a request carries.
+// authenticate returns the valid session of a request.
 func (p *sessionManager) authenticate(r *http.Request) (session, error) {
 	s, ok := p.readSession(r)
 	now := p.now()
@@ -85,17 +86,18 @@ func (p *sessionManager) authenticate(r *http.Request) (session, error) {
 	case s.Who.Auth.Method == MethodDev && !isLocal(r):
 		return session{}, ErrUnauthenticated
 	}
-	// The store knows whether it was ended. What it says of account and role is for those who list credentials: the cookie is sealed.
+	// The store knows whether the session was revoked. Account and role come from the sealed
+	// cookie; those in the store are for listing credentials.
 	if _, err := checkCredential(r.Context(), p.Credentials, s.ID, s.Secret); err != nil {
 		return session{}, err
 	}
 	return s, nil
 }
 
-// cookieRenewals is how often the cookie of a session in use is written within the time after which it would end unused.
+// cookieRenewals is how often the cookie of an active session is rewritten within its idle timeout.
 const cookieRenewals = 6
 
-// renew writes the cookie of a session that is in use again, so that it does not end as an unused one would.
+// renew rewrites the cookie of an active session, so that it does not time out.
 func (s *Server) renew(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if by := principalOf(r.Context()).Auth.Method; s.sessions != nil && (by == MethodOIDC || by == MethodDev) {
@@ -110,19 +112,19 @@ func (p *sessionManager) renew(w http.ResponseWriter, r *http.Request) {
 	if s, ok := p.readSession(r); !ok || now.Sub(s.Seen) < p.IdleTimeout/cookieRenewals && p.isSealedWithCurrentKey(r) {
 		return
 	}
-	if s, err := p.authenticate(r); err == nil { // now and then it may cost a second look
+	if s, err := p.authenticate(r); err == nil { // occasionally this costs a second lookup
 		s.Seen = now
-		_ = p.writeSession(w, r, s) // it is as long as it was
+		_ = p.writeSession(w, r, s) // its size has not changed
 	}
 }
 
-// session reads the session of a request. It may be over.
+// readSession reads the session of a request. It may have ended.
 func (p *sessionManager) readSession(r *http.Request) (s session, ok bool) {
 	ok = p.readCookie(r, sessionCookie, sessionLabel, &s)
 	return s, ok
 }
 
-// end ends the session of a request, if it has one, everywhere and for ever.
+// revokeSession permanently ends the session of a request on all replicas, if it has one.
 func (p *sessionManager) revokeSession(r *http.Request) error {
 	s, ok := p.readSession(r)
 	if !ok {
@@ -139,16 +141,16 @@ func (p *sessionManager) revokeSession(r *http.Request) error {
 	return err
 }
 
-// give hands a session to the browser.
+// writeSession sets the session cookie.
 func (p *sessionManager) writeSession(w http.ResponseWriter, r *http.Request, s session) error {
 	return p.setCookie(w, r, sessionCookie, sessionLabel, s, s.Who.Auth.Until.Sub(p.now()))
 }
 
-// secure reports whether browsers speak to us over TLS, be it to us or to what stands before us.
+// secure reports whether browsers use TLS, to this server or to a proxy in front of it.
 func (p *sessionManager) secure(r *http.Request) bool { return p.tls || r.TLS != nil }
 
-// cookieName is the name of a cookie as the browser has it. Where there is TLS no other name counts: a host beside us, or somebody on the way to
-// a page without TLS, could have set it.
+// cookieName returns the cookie's name in the browser. With TLS only the prefixed name counts: a
+// neighbouring host or an attacker on a page without TLS could have set another one.
 func (p *sessionManager) cookieName(r *http.Request, name string) string {
 	if p.secure(r) {
 		return hostPrefix + name
@@ -187,10 +189,12 @@ func (p *sessionManager) setCookie(w http.ResponseWriter, r *http.Request, name,
 
 func (p *sessionManager) readCookie(r *http.Request, name, label string, value any) bool {
 	all := r.CookiesNamed(p.cookieName(r, name))
-	return len(all) == 1 && p.openCookie(label, all[0].Value, value) // of two, nobody knows which one is meant
+	// two cookies of the same name are ambiguous
+	return len(all) == 1 && p.openCookie(label, all[0].Value, value)
 }
 
-// isCurrent reports whether the session of a request is sealed with the key of today. While that is changed, those who are at work stay signed in.
+// isSealedWithCurrentKey reports whether the session cookie uses the current key. During a key
+// rotation, active people stay signed in.
 func (p *sessionManager) isSealedWithCurrentKey(r *http.Request) bool {
 	all := r.CookiesNamed(p.cookieName(r, sessionCookie))
 	if len(all) != 1 {
@@ -204,13 +208,15 @@ func (p *sessionManager) dropCookie(w http.ResponseWriter, r *http.Request, name
 	http.SetCookie(w, p.cookie(r, name, "", -1))
 }
 
-// cookie is Lax, not Strict: a link in a message leads to the inbox, and whoever follows it is signed in.
+// cookie returns a cookie with SameSite=Lax, not Strict: a link in a message opens the inbox signed
+// in.
 func (p *sessionManager) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: p.cookieName(r, name), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: p.secure(r), SameSite: http.SameSiteLaxMode}
 }
 
-// crossOrigin refuses what changes something, carries a session, and comes from a page of somebody else. Browsers say where from; whoever does not
-// say is no browser, and has no business with a session.
+// crossOrigin rejects requests that change something, carry a session, and come from another
+// origin. Browsers state the origin; clients without one are not browsers and may not use a
+// session.
 func (p *sessionManager) crossOrigin(r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -8,18 +8,19 @@ import (
 )
 
 const (
-	// endedSessionRetention is how long a session that is over is kept. As long as it is, nobody can begin another one with the same proof; it outlasts every
-	// proof, so that after it the proof itself is too old.
+	// endedSessionRetention is how long an ended session is kept. While it is kept, its proof
+	// cannot be used again; it outlasts the validity of every proof.
 	endedSessionRetention = 2 * max(flowTTL, devLinkTTL)
-	// cleanupInterval is how often a replica looks for them, cleanupBatch how many it deletes at once. If there were so many, there are more.
+	// cleanupInterval is how often a replica deletes ended sessions, cleanupBatch how many at once.
+	// A full batch means that there are more.
 	cleanupInterval = 10 * time.Minute
 	cleanupBatch    = 1000
-	// cleanupTimeout is how long somebody who signs in or out may be kept waiting for that.
+	// cleanupTimeout bounds how long a sign-in or sign-out waits for the cleanup.
 	cleanupTimeout = 2 * time.Second
 )
 
-// tidy deletes sessions that are over, now and then, when somebody signs in or out: who does neither leaves nothing behind. Several replicas may
-// do it at once. It does not matter to whoever signs in if it fails.
+// deleteEndedSessions deletes ended sessions at intervals, during sign-in and sign-out. Several
+// replicas may do it at once. A failure does not affect the sign-in.
 func (s *Server) deleteEndedSessions(r *http.Request) {
 	p := s.sessions
 	if !p.lastCleanup.due(p.now(), cleanupInterval) {
@@ -30,14 +31,14 @@ func (s *Server) deleteEndedSessions(r *http.Request) {
 	forgotten, err := p.Credentials.PurgeCredentials(ctx, sessionIDKind+"_", p.now().Add(-endedSessionRetention), cleanupBatch)
 	if err != nil {
 		s.metrics.errors.WithLabelValues("sessions").Inc()
-		s.config.Log.Error("sessions that are over could not be deleted", "err", err)
+		s.config.Log.Error("deleting ended sessions failed", "err", err)
 	}
 	if forgotten >= cleanupBatch {
 		p.lastCleanup.reset()
 	}
 }
 
-// interval says when something is due that is done now and then. The zero value says so at once.
+// interval reports when a periodic action is due. The zero value is due at once.
 type interval struct {
 	mu   sync.Mutex
 	last time.Time
@@ -53,7 +54,7 @@ func (s *interval) due(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// again makes it due once more.
+// reset makes it due again.
 func (s *interval) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

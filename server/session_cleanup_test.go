@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// known are the names of the credentials of an account, the newest first.
+// sessionIDs returns the credential ids of an account, newest first.
 func (p *signInSite) sessionIDs(account string) (ids []string) {
 	p.Helper()
 	list, err := p.credentials().Credentials(p.Context(), account)
@@ -24,7 +24,7 @@ func (p *signInSite) sessionIDs(account string) (ids []string) {
 	return ids
 }
 
-// Sessions that are over, because their people signed out or because their time was, do not stay in the store. Keys do: somebody may ask whose one was.
+// Ended sessions are deleted from the store. Keys are kept for later reference.
 func TestSession_EndedSessionsAreDeleted(t *testing.T) {
 	p := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.SignIn.Lifetime = time.Hour }})
 	addKey(t, p.credentials(), server.RoleAgent, time.Now().Add(-24*time.Hour))
@@ -34,19 +34,19 @@ func TestSession_EndedSessionsAreDeleted(t *testing.T) {
 	p.advance(2*time.Hour - time.Minute)
 	p.signedIn(claimsFor("other", "agents"))
 	if got := p.sessionIDs("acme"); len(got) != 3 {
-		t.Errorf("so soon there are %v left", got)
+		t.Errorf("too early %v are left", got)
 	}
 	p.advance(2 * time.Hour)
 	p.signedIn(claimsFor("other", "agents"))
 	if got := p.sessionIDs("acme"); len(got) != 1 || got[0] != key[0] {
-		t.Errorf("what is left is %v, want the key %v", got, key)
+		t.Errorf("left are %v, want the key %v", got, key)
 	}
 	if got := p.sessionIDs("other"); len(got) != 2 {
-		t.Errorf("of those that are not over, or just now, there are %v", got)
+		t.Errorf("of the active or recently ended ones %v are left", got)
 	}
 }
 
-// A link, or an answer of the identity provider, lets one in once. That its session is over and forgotten does not make it good again.
+// A link, or a provider callback, works once, also after its session was ended and deleted.
 func TestSession_ProofCannotBeReused(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	link, err := p.server.DevLink(p.listener.Listener.Addr(), server.Principal{Account: "acme", ID: "you", Roles: []server.Role{server.RoleAdmin}}, "/")
@@ -60,11 +60,11 @@ func TestSession_ProofCannotBeReused(t *testing.T) {
 	}
 	for range 6 {
 		p.advance(15 * time.Minute)
-		p.signedIn(claimsFor("acme", "agents")) // principalOf deletes what is over
+		p.signedIn(claimsFor("acme", "agents")) // which deletes ended sessions
 		thief := p.browser()
 		thief.get(link)
 		if got := thief.get("/api/v1/me"); got.status != 401 {
-			t.Fatalf("a link that was used: %+v", got)
+			t.Fatalf("a used link: %+v", got)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (failingCleanup) PurgeCredentials(context.Context, string, time.Time, int) 
 	return 0, errors.New("the store does not answer")
 }
 
-// Who signs in has nothing to do with what others left behind.
+// A failing cleanup does not affect a sign-in.
 func TestSession_StartsIfCleanupFails(t *testing.T) {
 	p := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.SignIn.Credentials = failingCleanup{c.SignIn.Credentials} }})
 	b := p.signedIn(claimsFor("acme", "agents"))
@@ -84,11 +84,11 @@ func TestSession_StartsIfCleanupFails(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !strings.Contains(p.metrics(), `fermata_errors_total{where="sessions"} 1`) {
-		t.Error("nobody hears of it")
+		t.Error("it is not logged")
 	}
 }
 
-// countingCleanup is a store that always has more to forget, and counts how often it was asked.
+// countingCleanup is a store that always has more to delete, and counts the calls.
 type countingCleanup struct {
 	credentials
 	asked *int
@@ -103,7 +103,7 @@ func (c countingCleanup) PurgeCredentials(_ context.Context, _ string, _ time.Ti
 	return 0, nil
 }
 
-// Those who sign in need not wait for that each time: only where there is more than fits into one time.
+// A sign-in does not run the cleanup each time, except if a batch was full.
 func TestSession_CleanupRunsAtIntervals(t *testing.T) {
 	for most, want := range map[bool]int{false: 2, true: 6} {
 		asked := 0
@@ -115,7 +115,7 @@ func TestSession_CleanupRunsAtIntervals(t *testing.T) {
 			p.signedIn(claimsFor("acme", "agents"))
 		}
 		if asked != want {
-			t.Errorf("asked %d times, want %d; there is more: %t", asked, want, most)
+			t.Errorf("called %d times, want %d; there is more: %t", asked, want, most)
 		}
 	}
 }

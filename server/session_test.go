@@ -27,7 +27,7 @@ func TestSession_IdleTimeout(t *testing.T) {
 		}
 	}
 	if got := idle.get("/api/v1/me"); got.status != 401 {
-		t.Errorf("a session that nobody used: %+v", got)
+		t.Errorf("an unused session: %+v", got)
 	}
 	idle.set(busy.session().Name, old)
 	if got := idle.get("/api/v1/me"); got.status != 401 {
@@ -62,7 +62,7 @@ func TestSession_CookieIsRenewedOccasionally(t *testing.T) {
 	}
 }
 
-// rotatingSealer is a box whose keys are changed while it is used, as those of a file are.
+// rotatingSealer is a sealer whose keys change while it is used, as those of a key file.
 type rotatingSealer struct{ atomic.Pointer[seal.Sealer] }
 
 func (b *rotatingSealer) Seal(label string, data []byte) []byte { return b.Load().Seal(label, data) }
@@ -80,7 +80,8 @@ func (b *rotatingSealer) rotate(t *testing.T, current seal.Key, older ...seal.Ke
 	b.Store(now)
 }
 
-// A change of keys takes less time than a cookie is good for. It signed everybody out, also those who were at work.
+// A key rotation takes less time than a cookie is valid. It used to sign everyone out, also active
+// people.
 func TestSession_SurvivesKeyRotation(t *testing.T) {
 	keys := new(rotatingSealer)
 	keys.rotate(t, seal.Key{1})
@@ -88,18 +89,18 @@ func TestSession_SurvivesKeyRotation(t *testing.T) {
 	busy, idle := p.signedIn(claimsFor("acme", "agents")), p.signedIn(claimsFor("acme", "agents"))
 	keys.rotate(t, seal.Key{2}, seal.Key{1})
 	if got := busy.get("/api/v1/me"); got.status != 200 {
-		t.Errorf("while it is changed: %+v", got)
+		t.Errorf("during the rotation: %+v", got)
 	}
 	keys.rotate(t, seal.Key{2})
 	if got := busy.get("/api/v1/me"); got.status != 200 || got.header.Get("Set-Cookie") != "" {
 		t.Errorf("of a session in use: %+v", got)
 	}
 	if got := idle.get("/api/v1/me"); got.status != 401 {
-		t.Errorf("of a session that nobody used meanwhile: %+v", got)
+		t.Errorf("of an unused session: %+v", got)
 	}
 }
 
-// A browser sends the session along with what any page tells it to send.
+// A browser sends the session with any cross-site request.
 func TestSession_CrossOriginIsRejected(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	p.chat(p.key("acme", server.RoleAgent), startDemo)
@@ -115,7 +116,7 @@ func TestSession_CrossOriginIsRejected(t *testing.T) {
 		"an old browser":                {"Sec-Fetch-Site", "", "Origin", "https://elsewhere.example"},
 		"a page without an origin":      {"Sec-Fetch-Site", "", "Origin", "null"},
 		"another port of this machine":  {"Sec-Fetch-Site", "", "Origin", "http://127.0.0.1:1"},
-		"who does not say where from":   {"Sec-Fetch-Site", ""},
+		"without an origin":             {"Sec-Fetch-Site", ""},
 		"another site, with our origin": {"Sec-Fetch-Site", "cross-site", "Origin", ""},
 	} {
 		for what, send := range map[string]func(...string) answer{"a decision": decide, "signing out": out} {
@@ -128,15 +129,15 @@ func TestSession_CrossOriginIsRejected(t *testing.T) {
 		t.Fatalf("something was decided: %+v", got)
 	}
 	for name, headers := range map[string][]string{
-		"a page of ours":                 nil,
-		"a page of ours, in old browser": {"Sec-Fetch-Site", "", "Origin", p.url},
+		"our own page":                    nil,
+		"our own page, in an old browser": {"Sec-Fetch-Site", "", "Origin", p.url},
 	} {
 		if got := decide(headers...); got.status != 200 {
 			t.Errorf("a decision from %s: %d %s", name, got.status, got.body)
 		}
 	}
 	if got := p.call(p.key("acme", server.RoleAgent), "POST", "/api/v1/runs/demo-1/cancel", "", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); got.status == 403 {
-		t.Errorf("a key does not go along by itself, so where from does not matter: %+v", got)
+		t.Errorf("a key is not sent automatically, so its origin does not matter: %+v", got)
 	}
 }
 
@@ -181,13 +182,13 @@ func TestSession_StoreDownReturns503(t *testing.T) {
 	callback := late.followToCallback("/")
 	s.down = true
 	if got := b.get("/api/v1/me"); got.status != 503 {
-		t.Errorf("nobody knows whether it was ended, and yet: %+v", got)
+		t.Errorf("it is unknown whether it was revoked, and yet: %+v", got)
 	}
 	if got := late.get(callback); got.status != 503 || strings.Contains(got.body, errStoreDown.Error()) {
 		t.Errorf("a sign-in: %+v", got)
 	}
 	if got := b.send("POST", "/signout", ""); got.status != 503 {
-		t.Errorf("it says that the session is over: %+v", got)
+		t.Errorf("it reports that the session has ended: %+v", got)
 	}
 	s.down = false
 	if got := b.get("/api/v1/me"); got.status != 200 {
@@ -209,10 +210,10 @@ func TestSession_IDIsNotAnAPIKey(t *testing.T) {
 	}
 }
 
-// idOfCredential is how a record names the key or the session.
+// idOfCredential matches the key or session id in a record.
 var idOfCredential = regexp.MustCompile(` id=(session_)?[0-9a-zA-Z_-]{16,}`)
 
-// How it is known who decided stands with the decision.
+// A decision records how its author was authenticated.
 func TestDecision_RecordsAuthenticationMethod(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	agent := p.key("acme", server.RoleAgent)
@@ -253,7 +254,7 @@ func TestDecision_RecordsAuthenticationMethod(t *testing.T) {
 	}
 }
 
-// A stream that is open outlives nobody: neither a session nor a key that was ended.
+// An open stream ends when its session or key is revoked.
 func TestStream_EndsWhenSessionIsRevoked(t *testing.T) {
 	p := openSignInSite(t, signInOptions{change: func(c *server.Config) { c.Limits.AuthRecheck = time.Millisecond }})
 	key := p.key("acme", server.RoleAgent)
@@ -277,11 +278,12 @@ func TestStream_EndsWhenSessionIsRevoked(t *testing.T) {
 		token  string
 		end    func()
 	}{
-		{"a session that is ended", b.client, "", func() { b.send("POST", "/signout", "") }},
-		{"a key that is revoked", http.DefaultClient, "Bearer " + key, endKey},
-		{"a session that nobody uses", idle.client, "", func() { p.advance(time.Hour) }},
+		{"a revoked session", b.client, "", func() { b.send("POST", "/signout", "") }},
+		{"a revoked key", http.DefaultClient, "Bearer " + key, endKey},
+		{"an unused session", idle.client, "", func() { p.advance(time.Hour) }},
 	} {
-		patience, cancel := context.WithTimeout(t.Context(), time.Minute) // the run waits: a stream that does not end would go on for ever
+		// the run waits: a stream that does not end would stay open
+		patience, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		r := p.request("", "GET", "/api/v1/runs/demo-1/events", "", "Accept", "text/event-stream").WithContext(patience)
 		if c.token != "" {
@@ -302,7 +304,7 @@ func TestStream_EndsWhenSessionIsRevoked(t *testing.T) {
 	}
 }
 
-// Another way in may call itself as it likes. It does not bring a session back that is over.
+// Another authenticator does not renew an ended session.
 func TestSession_IsNotRenewedByOtherAuthenticators(t *testing.T) {
 	own := server.AuthenticatorFunc(func(r *http.Request) (server.Principal, error) {
 		if r.Header.Get("Authorization") != "Bearer own" {
@@ -325,7 +327,7 @@ func TestSession_IsNotRenewedByOtherAuthenticators(t *testing.T) {
 	}
 }
 
-// A session that was planted in the browser, or known to somebody, is not the one that works after signing in.
+// A session that was planted in the browser is replaced by sign-in.
 func TestSession_EachSignInCreatesANewSession(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	attacker := p.signedIn(claimsFor("acme", "agents"))
@@ -333,16 +335,16 @@ func TestSession_EachSignInCreatesANewSession(t *testing.T) {
 	victim := p.browser()
 	victim.set(planted.Name, planted.Value)
 	p.idp.SignIn(claimsFor("acme", "admins"))
-	p.advance(31 * time.Minute) // or the browser would be in already, and not begin a sign-in
+	p.advance(31 * time.Minute) // otherwise the browser would be signed in already
 	if got := victim.get(victim.followToCallback("/")); got.status != 303 {
 		t.Fatalf("%+v", got)
 	}
 	if victim.session().Value == planted.Value {
-		t.Error("the session is the one that was there before")
+		t.Error("the session is the previous one")
 	}
 	p.advance(-31 * time.Minute)
 	if got := attacker.get("/api/v1/me"); got.status != 401 {
-		t.Errorf("what was there before still works: %+v", got)
+		t.Errorf("the previous session still works: %+v", got)
 	}
 	if got := victim.get("/api/v1/me"); !strings.Contains(got.body, `"admin"`) {
 		t.Errorf("%+v", got)
@@ -377,6 +379,6 @@ func TestSession_TamperedCookieIsRejected(t *testing.T) {
 	}
 	b.set(good.Name, good.Value)
 	if got := b.get("/api/v1/me"); got.status != 200 {
-		t.Errorf("the good one: %+v", got)
+		t.Errorf("the valid one: %+v", got)
 	}
 }

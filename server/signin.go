@@ -17,44 +17,45 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// SignIn says how people sign in with a browser. Who signed in has a session, in a cookie that only this server can read; programs use API keys.
+// SignIn configures browser sign-in. A signed-in person has a session in a sealed cookie; programs
+// use API keys.
 //
-//	GET  /                      is a page that says who one is, and what there is
-//	GET  /signin?return=/path   leads to the identity provider, and back to the path
-//	GET  /signin/callback       is where the identity provider sends people back to
-//	POST /signout               ends the session, on all replicas
-//	GET  /api/v1/me             says who one is, and until when
+//	GET  /                      shows who is signed in
+//	GET  /signin?return=/path   redirects to the identity provider, and back to the path
+//	GET  /signin/callback       receives the identity provider's redirect
+//	POST /signout               ends the session on all replicas
+//	GET  /api/v1/me             returns the principal and the session's expiry
 type SignIn struct {
-	// Credentials is where sessions are kept beside API keys, so that they can be revoked.
+	// Credentials stores sessions along with API keys, so that they can be revoked.
 	Credentials store.Credentials
-	// Box seals what browsers keep. All replicas need the same keys.
+	// Sealer encrypts cookies. All replicas need the same keys.
 	Sealer executor.Sealer
-	// OIDC is the identity provider. Without one people get in by [Server.DevLink] only.
+	// OIDC is the identity provider. Without one, people sign in with [Server.DevLink] only.
 	OIDC *OIDC
-	// Life is how long a session lasts, however much it is used. The default is 8 h.
+	// Lifetime is the maximum duration of a session. Defaults to 8 h.
 	Lifetime time.Duration
-	// Idle is how long a session lasts unused. The default is 30 min.
+	// IdleTimeout is how long an unused session lasts. Defaults to 30 min.
 	IdleTimeout time.Duration
-	// Now is the clock. The default is time.Now.
+	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
 }
 
-// testPeople lets people in.
+// sessionManager signs people in and manages their sessions.
 type sessionManager struct {
 	SignIn
 	idp         *idp // nil: none
-	tls         bool // browsers know us by an https URL
+	tls         bool // the server's public URL is https
 	origins     *http.CrossOriginProtection
-	devEnabled  atomic.Bool // claimsFor made a link for development
+	devEnabled  atomic.Bool // a development link was created
 	lastCleanup interval
 }
 
 func newSessionManager(config SignIn) (*sessionManager, error) {
 	switch {
 	case config.Credentials == nil || config.Sealer == nil:
-		return nil, errors.New("server: SignIn needs Credentials and a Box")
+		return nil, errors.New("server: SignIn needs Credentials and a Sealer")
 	case config.Lifetime < 0 || config.IdleTimeout < 0:
-		return nil, errors.New("server: SignIn.Life and SignIn.Idle cannot be negative")
+		return nil, errors.New("server: SignIn.Lifetime and SignIn.IdleTimeout cannot be negative")
 	}
 	config.Lifetime, config.IdleTimeout = cmp.Or(config.Lifetime, 8*time.Hour), cmp.Or(config.IdleTimeout, 30*time.Minute)
 	p := &sessionManager{SignIn: config, origins: http.NewCrossOriginProtection()}
@@ -67,7 +68,8 @@ func newSessionManager(config SignIn) (*sessionManager, error) {
 	}
 	p.tls = home.Scheme == "https"
 	p.idp = newIDP(*config.OIDC, p.now)
-	return p, p.origins.AddTrustedOrigin(home.Scheme + "://" + home.Host) // what stands before us may change the header Host
+	// a proxy in front of the server may change the Host header
+	return p, p.origins.AddTrustedOrigin(home.Scheme + "://" + home.Host)
 }
 
 func (p *sessionManager) now() time.Time {
@@ -77,7 +79,7 @@ func (p *sessionManager) now() time.Time {
 	return time.Now()
 }
 
-// openSignIn gets ready to let people in.
+// setUpSignIn prepares browser sign-in.
 func (s *Server) setUpSignIn() error {
 	if s.config.SignIn == nil {
 		return nil
@@ -93,7 +95,7 @@ func (s *Server) setUpSignIn() error {
 	return nil
 }
 
-// registerSignIn adds the pages. They are no part of the API.
+// registerSignIn adds the pages. They are not part of the API.
 func (s *Server) registerSignIn(mux *routeTable) {
 	s.registerMe()
 	if s.sessions == nil {
@@ -106,7 +108,8 @@ func (s *Server) registerSignIn(mux *routeTable) {
 	mux.HandleFunc("POST /signout", s.signOut)
 }
 
-// flow is what a browser keeps while its person is at the identity provider. It binds the answer to the browser that asked.
+// flow is the state that a browser keeps during a sign-in at the identity provider. It binds the
+// callback to the browser that started the sign-in.
 type flow struct {
 	State, Nonce, Verifier string
 	Return                 string
@@ -118,18 +121,19 @@ const (
 	flowTTL   = 10 * time.Minute
 )
 
-// flowCookieName is the cookie of one flow: somebody who opens three links at once signs in three times at once.
+// flowCookieName returns the cookie of one flow: several sign-ins may run in parallel tabs.
 func flowCookieName(state string) string {
 	return sessionCookie + "-signin-" + state[:min(len(state), 8)]
 }
 
-// maxFlowBytes is how many bytes of flows a browser may have before those it began are forgotten, so that its requests do not grow beyond what servers take.
+// maxFlowBytes is the maximum size of flow cookies before they are cleared, so that requests do not
+// exceed header limits.
 const maxFlowBytes = 6000
 
-// home is where signing in leads to, if nobody says elsewhere. Programs have no business there.
+// home is the default page after sign-in. It is not for programs.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	if !wantsHTML(r) {
-		writeProblem(w, problem("not_found", "there is nothing here; see /openapi.json"))
+		writeProblem(w, problem("not_found", "no such path; see /openapi.json"))
 		return
 	}
 	found, err := s.sessions.authenticate(r)
@@ -143,7 +147,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signIn leads to the identity provider, or says how to sign in if there is none.
+// signIn redirects to the identity provider, or explains how to sign in if there is none.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	p, query := s.sessions, r.URL.Query()
 	back := localPath(query.Get("return"))
@@ -173,7 +177,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, at.signInURL(f), http.StatusSeeOther)
 }
 
-// forgetFlows clears the cookies of a browser that began too many.
+// clearFlows clears the flow cookies of a browser that started too many.
 func (p *sessionManager) clearFlows(w http.ResponseWriter, r *http.Request) {
 	prefix := p.cookieName(r, flowCookieName(""))
 	var names []string
@@ -192,7 +196,7 @@ func (p *sessionManager) clearFlows(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// flow finds what a browser kept for this answer of the identity provider. It can be used once.
+// takeFlow returns the flow of this callback. It can be used once.
 func (p *sessionManager) takeFlow(w http.ResponseWriter, r *http.Request) (f flow, ok bool) {
 	state := r.URL.Query().Get("state")
 	if !isVisibleToken(state, 64) {
@@ -203,16 +207,16 @@ func (p *sessionManager) takeFlow(w http.ResponseWriter, r *http.Request) (f flo
 	return f, ok && subtle.ConstantTimeCompare([]byte(f.State), []byte(state)) == 1 && p.now().Before(f.Until)
 }
 
-// callback takes the answer of the identity provider.
+// callback handles the identity provider's redirect.
 func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	p := s.sessions
 	if p.idp == nil {
-		s.rejectSignIn(w, r, problem("not_found", "there is no identity provider"))
+		s.rejectSignIn(w, r, problem("not_found", "no identity provider is configured"))
 		return
 	}
 	f, ok := p.takeFlow(w, r)
 	if !ok {
-		s.rejectSignIn(w, r, problem("bad_request", "this sign-in did not begin in this browser, or it took too long"))
+		s.rejectSignIn(w, r, problem("bad_request", "this sign-in was not started in this browser, or it took too long"))
 		return
 	}
 	who, err := p.idp.completeSignIn(r.Context(), r.URL.Query(), f)
@@ -223,7 +227,8 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	s.startSession(w, r, who, f.State, f.Return)
 }
 
-// letIn begins a session. One that the browser had before ends: nobody goes on with a session that somebody else may know.
+// startSession starts a session. A previous session of the browser ends, because another person may
+// know it.
 func (s *Server) startSession(w http.ResponseWriter, r *http.Request, who Principal, proof, back string) {
 	begun, err := s.sessions.createSession(r.Context(), who, proof)
 	if err == nil {
@@ -241,13 +246,14 @@ func (s *Server) startSession(w http.ResponseWriter, r *http.Request, who Princi
 	http.Redirect(w, r, back, http.StatusSeeOther)
 }
 
-// signOut ends a session. As long as that is not sure the browser keeps it, to try again.
+// signOut ends a session. If that fails, the browser keeps the cookie and can try again.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	p := s.sessions
 	over, had := p.readSession(r)
-	// Browsers leave the session out of what another site posts. To answer that by taking the cookie away would let any page sign people out.
+	// Browsers omit the session from cross-site posts. Deleting the cookie in response would let
+	// any page sign people out.
 	if had && p.crossOrigin(r) != nil || p.origins.Check(r) != nil {
-		s.rejectSignIn(w, r, problem("forbidden", "this came from a page of another origin"))
+		s.rejectSignIn(w, r, problem("forbidden", "cross-origin request"))
 		return
 	}
 	if err := p.revokeSession(r); err != nil {
@@ -266,12 +272,13 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/signin?bye", http.StatusSeeOther)
 }
 
-// maxReturn is how long the path may be that somebody comes back to, in bytes.
+// maxReturn is the maximum length of the return path, in bytes.
 const maxReturn = 1024
 
-// localPath is a path of this server, or "/": who signs in here is not sent elsewhere.
+// localPath returns a path of this server, or "/": sign-in never redirects to another site.
 func localPath(path string) string {
-	if !isVisibleToken(path, maxReturn) || !strings.HasPrefix(path, "/") || strings.Contains(path, `\`) { // browsers take a backslash for a slash, and leave tabs out
+	// browsers treat a backslash as a slash, and ignore tabs
+	if !isVisibleToken(path, maxReturn) || !strings.HasPrefix(path, "/") || strings.Contains(path, `\`) {
 		return "/"
 	}
 	u, err := url.Parse(path)

@@ -13,15 +13,16 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// ErrNotLoopback says that a server can be reached from elsewhere, so that there is no signing in for development.
-var ErrNotLoopback = errors.New("server: signing in for development needs a listener on a loopback address, as 127.0.0.1")
+// ErrNotLoopback is returned if the server is reachable from other machines, so that development
+// sign-in is not available.
+var ErrNotLoopback = errors.New("server: development sign-in needs a listener on a loopback address, such as 127.0.0.1")
 
-// devLinkTTL is how long a link for development is good, if nobody follows it.
+// devLinkTTL is how long an unused development link is valid.
 const devLinkTTL = time.Hour
 
 const devLabel = "development link"
 
-// devToken is what a link for development holds, sealed.
+// devToken is the sealed content of a development link.
 type devToken struct {
 	Proof  string
 	Who    Principal
@@ -29,9 +30,10 @@ type devToken struct {
 	Until  time.Time
 }
 
-// DevLink makes a link that lets whoever follows it first in as somebody, and leads on to a path. It is for a server that its user started on
-// their own machine: it returns ErrNotLoopback if the listener is not on a loopback address, and neither the link nor the session that comes of it
-// counts in a request that comes from elsewhere, through a proxy, or for another host. Before the first call of DevLink no such link is taken.
+// DevLink returns a link that signs in its first visitor as who, and redirects to a path. It is for
+// a server that its user started on their own machine. It returns ErrNotLoopback if the listener is
+// not on a loopback address. The link and its session are rejected in requests from other machines,
+// through a proxy, or for another host. Links are accepted only after the first call of DevLink.
 func (s *Server) DevLink(listener net.Addr, who Principal, path string) (string, error) {
 	tcp, ok := listener.(*net.TCPAddr)
 	switch {
@@ -40,9 +42,9 @@ func (s *Server) DevLink(listener net.Addr, who Principal, path string) (string,
 	case s.sessions == nil:
 		return "", errors.New("server: Config.SignIn is missing")
 	case s.sessions.tls:
-		return "", errors.New("server: OIDC.RedirectURL says that this server is for others too; there is no signing in for development")
+		return "", errors.New("server: OIDC.RedirectURL is not a loopback URL; development sign-in is not available")
 	case who.Account == "" || who.ID == "" || len(who.Roles) == 0:
-		return "", errors.New("server: a link needs somebody with an account and roles")
+		return "", errors.New("server: a development link needs a principal with an account and roles")
 	}
 	who.Auth = Auth{Method: MethodDev, Strength: desk.AuthToken}
 	token, err := s.sessions.sealCookie(devLabel, devToken{Proof: rand.Text(), Who: who, Return: localPath(path), Until: s.sessions.now().Add(devLinkTTL)})
@@ -53,27 +55,27 @@ func (s *Server) DevLink(listener net.Addr, who Principal, path string) (string,
 	return "http://" + tcp.String() + "/signin/dev?token=" + url.QueryEscape(token), nil
 }
 
-// devSignIn follows a link for development.
+// devSignIn handles a development link.
 func (s *Server) devSignIn(w http.ResponseWriter, r *http.Request) {
 	p := s.sessions
 	if !p.devEnabled.Load() {
-		s.rejectSignIn(w, r, problem("not_found", "there is no signing in for development"))
+		s.rejectSignIn(w, r, problem("not_found", "development sign-in is not available"))
 		return
 	}
-	if r.Method != http.MethodGet { // a HEAD only asks whether there is something
+	if r.Method != http.MethodGet { // HEAD must not use up the link
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	if !isLocal(r) {
-		s.rejectSignIn(w, r, problem("forbidden", "signing in for development works on the machine of the server only, and not through a proxy"))
+		s.rejectSignIn(w, r, problem("forbidden", "development sign-in works only on the server's machine, and not through a proxy"))
 		return
 	}
 	var token devToken
 	if !p.openCookie(devLabel, r.URL.Query().Get("token"), &token) || !p.now().Before(token.Until) {
-		s.rejectSignIn(w, r, problem("forbidden", "this link is not good, or too old; start the program again to get another one"))
+		s.rejectSignIn(w, r, problem("forbidden", "this link is invalid or has expired; restart the program to get a new one"))
 		return
 	}
-	if _, err := p.authenticate(r); err == nil { // claimsFor opens the page again
+	if _, err := p.authenticate(r); err == nil { // the page was opened again
 		http.Redirect(w, r, token.Return, http.StatusSeeOther)
 		return
 	}
@@ -81,13 +83,14 @@ func (s *Server) devSignIn(w http.ResponseWriter, r *http.Request) {
 	s.startSession(w, r, token.Who, token.Proof, token.Return)
 }
 
-// forwarding are what proxies add. Whoever is behind one is not who the connection says.
+// forwarding are headers that proxies add. The connection does not identify a client behind a
+// proxy.
 var forwarding = []string{
 	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Via",
 }
 
-// isLocal reports whether a request comes straight from this machine, and from a page of ours: a host that somebody else's name server says is
-// here is still somebody else's.
+// isLocal reports whether a request comes directly from this machine and is for a loopback host.
+// Another host name that resolves to this machine is rejected (DNS rebinding).
 func isLocal(r *http.Request) bool {
 	for _, name := range forwarding {
 		if len(r.Header.Values(name)) > 0 {

@@ -33,7 +33,8 @@ func TestDevLink_WorksOnce(t *testing.T) {
 	p := openDevSite(t)
 	link := p.devLink("/inbox")
 	b, late := p.browser(), p.browser()
-	if got := late.send("HEAD", link, ""); got.status != 204 || len(late.cookies()) > 0 { // whoever checks links does not use them up
+	// link checkers do not use up links
+	if got := late.send("HEAD", link, ""); got.status != 204 || len(late.cookies()) > 0 {
 		t.Errorf("%+v", got)
 	}
 	if got := b.get(link); got.status != 303 || got.header.Get("Location") != "/inbox" {
@@ -46,7 +47,7 @@ func TestDevLink_WorksOnce(t *testing.T) {
 		t.Errorf("the same browser again: %+v", got)
 	}
 	if got := late.get(link); got.status != 400 || late.get("/api/v1/me").status != 401 {
-		t.Errorf("somebody who found the link: %+v", got)
+		t.Errorf("another browser with the link: %+v", got)
 	}
 	if got := b.send("POST", "/signout", ""); got.status != 303 || b.get("/api/v1/me").status != 401 {
 		t.Errorf("%+v", got)
@@ -56,7 +57,7 @@ func TestDevLink_WorksOnce(t *testing.T) {
 	}
 }
 
-// The link of the demo leads to "/". It once led to a 404 in JSON, which was the first that a newcomer saw of the server in a browser.
+// The link of the demo leads to "/". It used to lead to a 404 in JSON.
 func TestDevLink_RedirectsToHomePage(t *testing.T) {
 	p := openDevSite(t)
 	b := p.browser()
@@ -67,12 +68,12 @@ func TestDevLink_RedirectsToHomePage(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	got := b.get("/")
-	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") || !strings.Contains(got.body, "You are you of demo here") {
+	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Type"), "text/html") || !strings.Contains(got.body, "You are you of demo") {
 		t.Errorf("%+v", got)
 	}
 	for _, there := range []string{"/api/v1/requests", "/api/v1/runs", "/openapi.json"} {
 		if !strings.Contains(got.body, `href="`+there+`"`) || b.get(there).status != 200 {
-			t.Errorf("it does not lead to %s", there)
+			t.Errorf("it does not link to %s", there)
 		}
 	}
 	if got := b.get("/", "Accept", "*/*"); got.status != 404 || got.field("code") != "not_found" {
@@ -110,7 +111,7 @@ func TestDevLink_NeedsALoopbackListener(t *testing.T) {
 		}
 	}
 	if got := p.browser().get("/signin/dev?token=x"); got.status != 404 {
-		t.Errorf("it is there although nobody made a link: %+v", got)
+		t.Errorf("it works although no link was created: %+v", got)
 	}
 	for _, addr := range []net.Addr{&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, &net.TCPAddr{IP: net.IPv6loopback, Port: 8080}} {
 		if link, err := p.server.DevLink(addr, devPrincipal, "/"); err != nil || !strings.HasPrefix(link, "http://"+addr.String()+"/signin/dev?token=") {
@@ -119,7 +120,7 @@ func TestDevLink_NeedsALoopbackListener(t *testing.T) {
 	}
 	public := openSignInSite(t, signInOptions{tls: true})
 	if _, err := public.server.DevLink(public.listener.Listener.Addr(), devPrincipal, "/"); err == nil {
-		t.Error("a server that others know by a URL lets anybody in for development")
+		t.Error("a server with a public URL allows development sign-in")
 	}
 	for _, who := range []server.Principal{{}, {Account: "demo", ID: "you"}, {ID: "you", Roles: server.Roles}, {Account: "demo", Roles: server.Roles}} {
 		if _, err := p.server.DevLink(p.listener.Listener.Addr(), who, "/"); err == nil {
@@ -128,23 +129,24 @@ func TestDevLink_NeedsALoopbackListener(t *testing.T) {
 	}
 }
 
-// remoteRequests are ways in which a request shows that it does not come from a page of this machine.
+// remoteRequests are ways in which a request shows that it does not come directly from this
+// machine.
 var remoteRequests = map[string]func(*http.Request){
-	"another machine":      func(r *http.Request) { r.RemoteAddr = "192.0.2.1:4711" },
-	"another machine, v6":  func(r *http.Request) { r.RemoteAddr = "[2001:db8::1]:4711" },
-	"nowhere":              func(r *http.Request) { r.RemoteAddr = "@" },
-	"a proxy":              func(r *http.Request) { r.Header.Set("X-Forwarded-For", "127.0.0.1") },
-	"a proxy of today":     func(r *http.Request) { r.Header.Set("Forwarded", "for=127.0.0.1") },
-	"a proxy for TLS":      func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") },
-	"a proxy with a host":  func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "localhost") },
-	"nginx":                func(r *http.Request) { r.Header.Set("X-Real-IP", "127.0.0.1") },
-	"a content network":    func(r *http.Request) { r.Header.Set("CF-Connecting-IP", "127.0.0.1") },
-	"a proxy of old":       func(r *http.Request) { r.Header.Set("Via", "1.1 proxy") },
-	"a rebound name":       func(r *http.Request) { r.Host = "elsewhere.example:8080" },
-	"a name that looks so": func(r *http.Request) { r.Host = "127.0.0.1.elsewhere.example" },
-	"localhost of others":  func(r *http.Request) { r.Host = "localhost.elsewhere.example" },
-	"no host":              func(r *http.Request) { r.Host = "" },
-	"a public address":     func(r *http.Request) { r.Host = "192.0.2.1:8080" },
+	"another machine":     func(r *http.Request) { r.RemoteAddr = "192.0.2.1:4711" },
+	"another machine, v6": func(r *http.Request) { r.RemoteAddr = "[2001:db8::1]:4711" },
+	"nowhere":             func(r *http.Request) { r.RemoteAddr = "@" },
+	"a proxy":             func(r *http.Request) { r.Header.Set("X-Forwarded-For", "127.0.0.1") },
+	"a modern proxy":      func(r *http.Request) { r.Header.Set("Forwarded", "for=127.0.0.1") },
+	"a TLS proxy":         func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") },
+	"a proxy with a host": func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "localhost") },
+	"nginx":               func(r *http.Request) { r.Header.Set("X-Real-IP", "127.0.0.1") },
+	"a content network":   func(r *http.Request) { r.Header.Set("CF-Connecting-IP", "127.0.0.1") },
+	"an old proxy":        func(r *http.Request) { r.Header.Set("Via", "1.1 proxy") },
+	"a rebound name":      func(r *http.Request) { r.Host = "elsewhere.example:8080" },
+	"a similar name":      func(r *http.Request) { r.Host = "127.0.0.1.elsewhere.example" },
+	"a foreign localhost": func(r *http.Request) { r.Host = "localhost.elsewhere.example" },
+	"no host":             func(r *http.Request) { r.Host = "" },
+	"a public address":    func(r *http.Request) { r.Host = "192.0.2.1:8080" },
 }
 
 func (p *signInSite) direct(path, cookie string, change func(*http.Request)) *httptest.ResponseRecorder {
@@ -174,7 +176,7 @@ func TestDevLink_RemoteRequestsAreRejected(t *testing.T) {
 	if here.Code != 303 || cookie == "" {
 		t.Fatalf("from here: %d %s", here.Code, here.Body)
 	}
-	for name, change := range remoteRequests { // the session that comes of it as well
+	for name, change := range remoteRequests { // the resulting session, too
 		if w := p.direct("/api/v1/me", cookie, change); w.Code != 401 {
 			t.Errorf("a session from %s: %d %s", name, w.Code, w.Body)
 		}
@@ -211,7 +213,7 @@ func TestSignIn_NotConfiguredIsNotFound(t *testing.T) {
 		}
 	}
 	if _, err := s.server.DevLink(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, devPrincipal, "/"); err == nil {
-		t.Error("a link to what is not there")
+		t.Error("a link to a missing page")
 	}
 	if got := s.call("agent@acme", "GET", "/api/v1/me", ""); got.status != 200 || got.field("principal") != "agent" {
 		t.Errorf("%+v", got)

@@ -12,10 +12,10 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// People sign in at an identity provider; their groups say what they may do. Programs have keys.
+// People sign in at an identity provider; their groups define their roles. Programs have API keys.
 func ExampleSignIn() {
 	store := memory.NewStore(nil)
-	key := keyFile() // executor.CreateKeyFile makes one
+	key := keyFile() // executor.MakeKey creates one
 	defer os.Remove(key)
 	box, err := executor.OpenKeyFile(key)
 	if err != nil {
@@ -42,7 +42,7 @@ func ExampleSignIn() {
 // On their own machine a developer follows a link that the program prints.
 func ExampleServer_DevLink() {
 	store := memory.NewStore(nil)
-	key := keyFile() // executor.CreateKeyFile makes one
+	key := keyFile() // executor.MakeKey creates one
 	defer os.Remove(key)
 	box, err := executor.OpenKeyFile(key)
 	if err != nil {
@@ -65,7 +65,7 @@ func ExampleServer_DevLink() {
 	// server: signing in for development needs a listener on a loopback address, as 127.0.0.1
 }
 
-// keyFile is one that all replicas have.
+// keyFile is shared by all replicas.
 func keyFile() string {
 	path := filepath.Join(os.TempDir(), rand.Text())
 	if err := executor.CreateKeyFile(path); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// flowCookie is what a browser keeps while its person is at the identity provider.
+// flowCookie is the cookie of a running sign-in.
 func (b *browser) flowCookie() (name, value string) {
 	b.Helper()
 	for _, c := range b.cookies() {
@@ -15,11 +15,11 @@ func (b *browser) flowCookie() (name, value string) {
 			return c.Name, c.Value
 		}
 	}
-	b.Fatal("no sign-in is under way")
+	b.Fatal("no sign-in is running")
 	return "", ""
 }
 
-// refused says that an answer of the provider was not taken, and that nobody is in.
+// refused checks that a callback was rejected, and that the browser is not signed in.
 func (b *browser) refused(what string, got answer) {
 	b.Helper()
 	if got.status != 400 || b.get("/api/v1/me").status != 401 {
@@ -27,26 +27,26 @@ func (b *browser) refused(what string, got answer) {
 	}
 }
 
-// Whoever is sent the end of somebody else's sign-in would work as them from then on, and tell them everything.
+// A browser that completes another person's sign-in would work as that person (login CSRF).
 func TestSignIn_IsBoundToTheBrowser(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	p.idp.SignIn(claimsFor("acme", "admins"))
 	attacker, victim := p.browser(), p.browser()
 	callback := attacker.followToCallback("/")
-	victim.refused("a browser that began nothing", victim.get(callback))
+	victim.refused("a browser without a sign-in", victim.get(callback))
 	victim.followToCallback("/")
-	victim.refused("a browser that began something else", victim.get(callback))
+	victim.refused("a browser with another sign-in", victim.get(callback))
 	name, value := victim.flowCookie()
 	other, _ := attacker.flowCookie()
-	victim.set(other, value) // its own, where that of the other one would be
+	victim.set(other, value) // its own, under the name of the other one
 	victim.refused("the cookie "+name+" of another sign-in", victim.get(callback))
 	if got := attacker.get(callback); got.status != 303 {
-		t.Errorf("where it began it does not end: %d %s", got.status, got.body)
+		t.Errorf("it does not complete in its own browser: %d %s", got.status, got.body)
 	}
 }
 
 func TestSignIn_CallbackWorksOnce(t *testing.T) {
-	for name, careless := range map[string]bool{"a provider that takes a code once": false, "one that takes it again": true} {
+	for name, careless := range map[string]bool{"a provider that accepts a code once": false, "one that accepts it again": true} {
 		p := openSignInSite(t, signInOptions{})
 		p.idp.SignIn(claimsFor("acme", "admins"))
 		if careless {
@@ -61,10 +61,10 @@ func TestSignIn_CallbackWorksOnce(t *testing.T) {
 		if got := b.get(callback); got.status != 400 {
 			t.Errorf("%s, the same browser again: %d %s", name, got.status, got.body)
 		}
-		thief.set(cookie, value) // even with what the browser had
+		thief.set(cookie, value) // even with the browser's cookie
 		thief.refused(name+", a thief", thief.get(callback))
 		if got := b.get("/api/v1/me"); got.status != 200 {
-			t.Errorf("%s: who signed in is out: %+v", name, got)
+			t.Errorf("%s: the signed-in person is signed out: %+v", name, got)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestSignIn_WrongStateIsRejected(t *testing.T) {
 		"with another state":         func(q url.Values) { q.Set("state", strings.Repeat("A", 26)) },
 		"with the state's beginning": func(q url.Values) { q.Set("state", q.Get("state")[:8]) },
 		"with more than the state":   func(q url.Values) { q.Set("state", q.Get("state")+"A") },
-		"with a state from hell":     func(q url.Values) { q.Set("state", strings.Repeat("\x00;=", 9999)) },
+		"with a malformed state":     func(q url.Values) { q.Set("state", strings.Repeat("\x00;=", 9999)) },
 		"without a code":             func(q url.Values) { q.Del("code") },
 		"with another code":          func(q url.Values) { q.Set("code", "another") },
 		"of another provider":        func(q url.Values) { q.Set("iss", "https://elsewhere.example") },
@@ -94,7 +94,7 @@ func TestSignIn_WrongStateIsRejected(t *testing.T) {
 	}
 }
 
-// The code of one sign-in, put into another one: PKCE and the nonce both stand against it.
+// The code of one sign-in, used in another one: PKCE and the nonce both prevent it.
 func TestSignIn_CodeOfAnotherFlowIsRejected(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	p.idp.SignIn(claimsFor("acme", "admins"))
@@ -119,8 +119,8 @@ func TestSignIn_FlowExpiresAfterTenMinutes(t *testing.T) {
 	b := p.browser()
 	callback := b.followToCallback("/")
 	p.advance(10 * time.Minute)
-	p.idp.Clock(time.Now) // the provider would still take its code
-	b.refused("an answer that is late", b.get(callback))
+	p.idp.Clock(time.Now) // the provider would still accept its code
+	b.refused("a late callback", b.get(callback))
 }
 
 func TestSignIn_ConcurrentTabs(t *testing.T) {
@@ -134,7 +134,7 @@ func TestSignIn_ConcurrentTabs(t *testing.T) {
 		}
 	}
 	fresh := p.browser()
-	for range 30 { // claimsFor who never gets there
+	for range 30 { // a person who never completes it
 		fresh.followToCallback("/" + strings.Repeat("x", 1000))
 	}
 	size := 0
@@ -182,7 +182,7 @@ func TestSignIn_ReturnPathIsLocal(t *testing.T) {
 			t.Errorf("%q after signing in: %d %q", back, got.status, got.header.Get("Location"))
 		}
 		if got := here.get("/signin?return=" + url.QueryEscape(back)); got.status != 303 || got.header.Get("Location") != want {
-			t.Errorf("%q for who is in: %d %q", back, got.status, got.header.Get("Location"))
+			t.Errorf("%q when signed in: %d %q", back, got.status, got.header.Get("Location"))
 		}
 	}
 }

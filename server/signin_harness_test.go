@@ -24,7 +24,7 @@ import (
 
 const clientSecret = "the-secret-of-the-client"
 
-// signInSite is a server that people sign in to, with its identity provider.
+// signInSite is a server with browser sign-in, and its identity provider.
 type signInSite struct {
 	*site
 	listener *httptest.Server
@@ -42,14 +42,14 @@ func (p *signInSite) now() time.Time {
 	return time.Now().Add(p.offset)
 }
 
-// wait lets time pass for the server and its provider.
+// advance advances the clocks of the server and its provider.
 func (p *signInSite) advance(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.offset += d
 }
 
-// signInOptions is how a porch is built.
+// signInOptions configures a signInSite.
 type signInOptions struct {
 	tls    bool
 	change func(*server.Config)
@@ -106,10 +106,10 @@ func openSignInSite(t *testing.T, how signInOptions) *signInSite {
 	return p
 }
 
-// credentials are what the server knows of those who may come in.
+// credentials returns the credential store.
 func (p *signInSite) credentials() store.Credentials { return p.config.SignIn.Credentials }
 
-// key is a new API key of a role in an account.
+// key creates an API key of a role in an account.
 func (p *signInSite) key(account string, role server.Role) string {
 	p.Helper()
 	key, kept, err := server.NewKey(account, string(role), role, time.Time{})
@@ -122,12 +122,12 @@ func (p *signInSite) key(account string, role server.Role) string {
 	return key
 }
 
-// claimsFor is what the identity provider says of a member of some groups.
+// claimsFor returns the claims of a member of some groups.
 func claimsFor(account string, groups ...string) oidctest.Claims {
 	return oidctest.Claims{"sub": "ann", "name": "Ann", "tenant": account, "groups": groups}
 }
 
-// browser keeps cookies, and follows nothing by itself.
+// browser keeps cookies, and does not follow redirects.
 type browser struct {
 	*signInSite
 	client *http.Client
@@ -189,7 +189,7 @@ func (b *browser) get(path string, headers ...string) answer {
 	return b.send("GET", path, "", headers...)
 }
 
-// toCallback begins a sign-in, and returns where the identity provider sends the browser back to.
+// followToCallback starts a sign-in, and returns the callback URL.
 func (b *browser) followToCallback(back string) string {
 	b.Helper()
 	begun := b.get("/signin?return=" + url.QueryEscape(back))
@@ -198,29 +198,29 @@ func (b *browser) followToCallback(back string) string {
 	}
 	there := b.get(begun.header.Get("Location"))
 	if there.status != 302 {
-		b.Fatalf("the identity provider says %d %s", there.status, there.body)
+		b.Fatalf("the identity provider returned %d %s", there.status, there.body)
 	}
 	return there.header.Get("Location")
 }
 
-// signIn signs somebody in, and returns where that leads.
+// signIn signs a person in, and returns the response of the callback.
 func (b *browser) signIn(person oidctest.Claims) answer {
 	b.Helper()
 	b.idp.SignIn(person)
 	return b.get(b.followToCallback("/inbox"))
 }
 
-// signedIn is a browser of somebody who has signed in.
+// signedIn returns the browser of a signed-in person.
 func (p *signInSite) signedIn(person oidctest.Claims) *browser {
 	p.Helper()
 	b := p.browser()
 	if got := b.signIn(person); got.status != 303 || got.header.Get("Location") != "/inbox" {
-		p.Fatalf("signing in came to %d %s %s", got.status, got.header.Get("Location"), got.body)
+		p.Fatalf("signing in returned %d %s %s", got.status, got.header.Get("Location"), got.body)
 	}
 	return b
 }
 
-// cookies are what the browser would send.
+// cookies returns the cookies that the browser would send.
 func (b *browser) cookies() []*http.Cookie {
 	here, err := url.Parse(b.url)
 	if err != nil {
@@ -229,7 +229,7 @@ func (b *browser) cookies() []*http.Cookie {
 	return b.client.Jar.Cookies(here)
 }
 
-// session is the cookie of the session.
+// session returns the session cookie.
 func (b *browser) session() *http.Cookie {
 	b.Helper()
 	for _, c := range b.cookies() {
@@ -241,7 +241,7 @@ func (b *browser) session() *http.Cookie {
 	return nil
 }
 
-// set puts a cookie into the browser.
+// set sets a cookie in the browser.
 func (b *browser) set(name, value string) {
 	here, err := url.Parse(b.url)
 	if err != nil {

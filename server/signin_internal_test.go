@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever somebody is told to come back to, they stay here: by our reading of it and by that of browsers, which take a backslash for a slash and
-// leave out tabs and line ends.
+// The return path stays on this server, also as browsers parse it: they treat a backslash as a
+// slash and ignore tabs and line ends.
 func FuzzLocalPath(f *testing.F) {
 	for _, seed := range []string{"/", "/a?b#c", "//b", `/\b`, "/\t/b", "http://b", "///b", "/%2f/b", "javascript:1", "/.//b"} {
 		f.Add(seed)

@@ -12,33 +12,34 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// pageContent is a page: a few words, and links.
+// pageContent is a page with a short text and links.
 type pageContent struct {
 	Status      int
 	Title, Body string
 	Links       []pageLink
 }
 
-// pageLink leads from a page to a path of this server.
+// pageLink is a link to a path of this server.
 type pageLink struct{ Text, Where string }
 
 var pageNoIDP = pageContent{
 	Status: http.StatusOK, Title: "Sign in",
-	Body: "This server has no identity provider. Open the link that it printed when it started; if it printed none, ask whoever runs it.",
+	Body: "This server has no identity provider. Open the link that it printed when it started; if it printed none, ask its operator.",
 }
 
-// pageHome is for somebody who signed in. There is nothing to decide on with here yet, so it says what there is instead.
+// pageHome is the page of a signed-in person. There is no web inbox yet, so it lists the
+// alternatives.
 func pageHome(who Principal) pageContent {
 	return pageContent{
 		Status: http.StatusOK, Title: "You are signed in",
-		Body: "You are " + cmp.Or(who.Name, who.ID) + " of " + who.Account + " here. There are no pages to decide on yet: fermata inbox in a terminal " +
-			"shows what people are asked. As JSON, there is:",
-		Links: []pageLink{{"what people are asked", api.Prefix + "/requests"}, {"what runs", api.Prefix + "/runs"}, {"all that programs can call", "/openapi.json"}},
+		Body: "You are " + cmp.Or(who.Name, who.ID) + " of " + who.Account + ". There is no web inbox yet: fermata inbox in a terminal " +
+			"shows the open requests. The same data as JSON:",
+		Links: []pageLink{{"open requests", api.Prefix + "/requests"}, {"runs", api.Prefix + "/runs"}, {"the API description", "/openapi.json"}},
 	}
 }
 
 func pageSignedOut(again bool) pageContent {
-	t := pageContent{Status: http.StatusOK, Title: "You are signed out", Body: "Your identity provider may still know you: whoever uses this browser next could sign in as you there."}
+	t := pageContent{Status: http.StatusOK, Title: "You are signed out", Body: "Your identity provider may still have a session: the next user of this browser could sign in as you."}
 	if again {
 		t.Links = []pageLink{{"Sign in again", "/signin"}}
 	}
@@ -66,25 +67,25 @@ func (s *Server) writePage(w http.ResponseWriter, t pageContent) {
 	h.Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(t.Status)
 	if err := layout.Execute(w, t); err != nil {
-		s.config.Log.Debug("a page could not be written", "err", err)
+		s.config.Log.Debug("writing a page failed", "err", err)
 	}
 }
 
-// wantsHTML reports whether a person looks at the answer.
+// wantsHTML reports whether the client is a browser.
 func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
-// refuseSignIn says why somebody is not let in: as a page to a person, as a problem to a program. What went wrong in detail may hold what others
-// should not see, so only problems of ours are told.
+// rejectSignIn explains a failed sign-in: as a page to a browser, as a problem to a program. Only
+// problems are shown; other errors may contain confidential details.
 func (s *Server) rejectSignIn(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[*Problem](err)
 	switch {
 	case ok:
 	case errors.Is(err, errProofUsed):
-		p = problem("bad_request", "this sign-in was used before")
+		p = problem("bad_request", "this sign-in was already used")
 	case errors.Is(err, errCookieTooLong):
 		p = problem("forbidden", "%v", errCookieTooLong)
 	default:
-		p = overloaded("signing in is not possible at the moment")
+		p = overloaded("sign-in is temporarily unavailable")
 	}
 	s.logSignInFailure(p, err)
 	s.metrics.countRejected(p.Code)
@@ -102,11 +103,12 @@ func (s *Server) rejectSignIn(w http.ResponseWriter, r *http.Request, err error)
 	s.writePage(w, t)
 }
 
-// noteSignIn has it in the log why somebody was not let in. Anybody can have it said as often as they like, so it is not said each time.
+// logSignInFailure logs why a sign-in failed. Anonymous clients can cause it, so the message is
+// rate-limited.
 func (s *Server) logSignInFailure(p *Problem, err error) {
 	if p.Status < http.StatusInternalServerError {
 		if left, ok := s.rejectionLog.Allow(); ok {
-			s.config.Log.Info("a sign-in was refused", "why", p.Detail, "leftOut", left)
+			s.config.Log.Info("sign-in rejected", "why", p.Detail, "leftOut", left)
 		}
 		return
 	}
@@ -114,7 +116,7 @@ func (s *Server) logSignInFailure(p *Problem, err error) {
 		return
 	}
 	if left, ok := s.failureLog.Allow(); ok {
-		s.config.Log.Error("a sign-in could not be finished", "err", err, "leftOut", left)
+		s.config.Log.Error("sign-in failed", "err", err, "leftOut", left)
 	}
 }
 

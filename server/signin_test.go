@@ -33,7 +33,7 @@ func TestSignIn_RedirectsToProviderAndBack(t *testing.T) {
 		}
 	}
 	if again := b.get("/signin?return=/runs"); again.status != 303 || again.header.Get("Location") != "/runs" {
-		t.Errorf("who is signed in is asked again: %+v", again)
+		t.Errorf("a signed-in person is asked again: %+v", again)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestSignOut_RevokesTheSession(t *testing.T) {
 	stolen := b.session()
 	thief.set(stolen.Name, stolen.Value)
 	if got := thief.get("/api/v1/me"); got.status != 200 {
-		t.Fatalf("the thief's cookie is not the session: %+v", got)
+		t.Fatalf("the stolen cookie is not the session: %+v", got)
 	}
 	out := b.send("POST", "/signout", "")
 	if out.status != 303 || out.header.Get("Location") != "/signin?bye" {
@@ -53,7 +53,7 @@ func TestSignOut_RevokesTheSession(t *testing.T) {
 		t.Errorf("the browser keeps %v", b.cookies())
 	}
 	if got := thief.get("/api/v1/me"); got.status != 401 {
-		t.Errorf("the thief is still in: %+v", got)
+		t.Errorf("the thief is still signed in: %+v", got)
 	}
 	if bye := b.get("/signin?bye"); bye.status != 200 || !strings.Contains(bye.body, "signed out") || !strings.Contains(bye.body, `href="/signin"`) {
 		t.Errorf("%+v", bye)
@@ -63,7 +63,7 @@ func TestSignOut_RevokesTheSession(t *testing.T) {
 	}
 }
 
-// The auditor asks in a year who was in, and when, and finds what they did by the id of their session.
+// An auditor can see who was signed in and when, and finds their actions by the session id.
 func TestSignIn_IsAudited(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	strong := claimsFor("acme", "approvers")
@@ -99,11 +99,11 @@ func TestSession_IsSharedByReplicas(t *testing.T) {
 	other := replica.browser()
 	other.set(b.session().Name, b.session().Value)
 	if got := other.get("/api/v1/me"); got.status != 200 {
-		t.Fatalf("the replica says %+v", got)
+		t.Fatalf("the replica returned %+v", got)
 	}
 	all, err := p.credentials().Credentials(t.Context(), "acme")
 	if err != nil || len(all) != 1 || all[0].Name != "ann" || all[0].Role != "approver" || all[0].Expires.IsZero() {
-		t.Fatalf("who looks for it finds %+v, %v", all, err)
+		t.Fatalf("the store has %+v, %v", all, err)
 	}
 	if err := p.credentials().RevokeCredential(t.Context(), "acme", all[0].ID, store.Writes{}); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestSession_IsSharedByReplicas(t *testing.T) {
 	}
 }
 
-// What the identity provider may say, and what comes of it.
+// Possible claims of the identity provider, and their result.
 func TestSignIn_UsesTokenClaims(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	for name, c := range map[string]struct {
@@ -123,17 +123,17 @@ func TestSignIn_UsesTokenClaims(t *testing.T) {
 		status int
 		says   string
 	}{
-		"a group with a role":          {claimsFor("acme", "agents"), 303, ""},
-		"groups as one text":           {oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "agents"}, 303, ""},
-		"only unknown groups":          {claimsFor("acme", "cooks"), 403, "None of your groups has a role here"},
-		"no groups":                    {oidctest.Claims{"sub": "ann", "tenant": "acme"}, 403, "(the claim groups)"},
-		"groups that are none":         {oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": map[string]any{"agents": true}}, 403, "(the claim groups)"},
-		"no account":                   {oidctest.Claims{"sub": "ann", "groups": []string{"agents"}}, 403, "(the claim tenant)"},
-		"an account that is no text":   {oidctest.Claims{"sub": "ann", "tenant": 7, "groups": []string{"agents"}}, 403, "(the claim tenant)"},
-		"nobody":                       {oidctest.Claims{"tenant": "acme", "groups": []string{"agents"}}, 403, "(the claim sub)"},
-		"a name that cannot be shown":  {oidctest.Claims{"sub": "ann\x1b[2J", "tenant": "acme", "groups": []string{"agents"}}, 403, "(the claim sub)"},
-		"more groups than a cookie":    {claimsFor("acme", append(strings.Fields(strings.Repeat("group ", 5000)), "agents")...), 303, ""},
-		"an account as long as a book": {claimsFor(strings.Repeat("x", 9999), "agents"), 403, "(the claim tenant)"},
+		"a group with a role":             {claimsFor("acme", "agents"), 303, ""},
+		"groups as one string":            {oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "agents"}, 303, ""},
+		"only unknown groups":             {claimsFor("acme", "cooks"), 403, "None of your groups has a role on this server"},
+		"no groups":                       {oidctest.Claims{"sub": "ann", "tenant": "acme"}, 403, "(the claim groups)"},
+		"invalid groups":                  {oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": map[string]any{"agents": true}}, 403, "(the claim groups)"},
+		"no account":                      {oidctest.Claims{"sub": "ann", "groups": []string{"agents"}}, 403, "(the claim tenant)"},
+		"an account that is not a string": {oidctest.Claims{"sub": "ann", "tenant": 7, "groups": []string{"agents"}}, 403, "(the claim tenant)"},
+		"nobody":                          {oidctest.Claims{"tenant": "acme", "groups": []string{"agents"}}, 403, "(the claim sub)"},
+		"a name that cannot be shown":     {oidctest.Claims{"sub": "ann\x1b[2J", "tenant": "acme", "groups": []string{"agents"}}, 403, "(the claim sub)"},
+		"more groups than a cookie":       {claimsFor("acme", append(strings.Fields(strings.Repeat("group ", 5000)), "agents")...), 303, ""},
+		"a very long account":             {claimsFor(strings.Repeat("x", 9999), "agents"), 403, "(the claim tenant)"},
 	} {
 		b := p.browser()
 		got := b.signIn(c.claims)
@@ -160,7 +160,7 @@ func TestSignIn_ConfigurationIsApplied(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*server.OIDC)
 		claims oidctest.Claims
-		want   string // in /me; "" for nobody
+		want   string // in /me; "" if not signed in
 	}{
 		"one account for all": {func(o *server.OIDC) { o.Account, o.AccountClaim = "home", "" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "agents"}, `"account":"home"`},
 		"groups elsewhere":    {func(o *server.OIDC) { o.GroupsClaim = "realm_access.roles" }, oidctest.Claims{"sub": "ann", "tenant": "acme", "groups": "admins", "realm_access": map[string]any{"roles": []string{"agents"}}}, `"roles":["agent"]`},
@@ -177,7 +177,7 @@ func TestSignIn_ConfigurationIsApplied(t *testing.T) {
 	}
 }
 
-// An ID token that is wrong in one thing.
+// An ID token with one error.
 func TestSignIn_InvalidTokensAreRejected(t *testing.T) {
 	p := openSignInSite(t, signInOptions{})
 	for name, spoil := range map[string]func(oidctest.Claims){
@@ -185,11 +185,11 @@ func TestSignIn_InvalidTokensAreRejected(t *testing.T) {
 		"for another client":        func(c oidctest.Claims) { c["aud"] = "elsewhere" },
 		"for our API":               func(c oidctest.Claims) { c["aud"] = "fermata-api" },
 		"for two, and not for us":   func(c oidctest.Claims) { c["aud"] = []string{"fermata", "elsewhere"} },
-		"given to somebody else":    func(c oidctest.Claims) { c["azp"] = "elsewhere" },
+		"issued to another party":   func(c oidctest.Claims) { c["azp"] = "elsewhere" },
 		"too old":                   func(c oidctest.Claims) { c["exp"] = time.Now().Add(-2 * time.Minute).Unix() },
-		"without an end":            func(c oidctest.Claims) { c["exp"] = nil },
+		"without an expiry":         func(c oidctest.Claims) { c["exp"] = nil },
 		"of the future":             func(c oidctest.Claims) { c["iat"] = time.Now().Add(10 * time.Minute).Unix() },
-		"not good yet":              func(c oidctest.Claims) { c["nbf"] = time.Now().Add(10 * time.Minute).Unix() },
+		"not valid yet":             func(c oidctest.Claims) { c["nbf"] = time.Now().Add(10 * time.Minute).Unix() },
 		"without a nonce":           func(c oidctest.Claims) { delete(c, "nonce") },
 		"with another nonce":        func(c oidctest.Claims) { c["nonce"] = "another" },
 		"of another access token":   func(c oidctest.Claims) { c["at_hash"] = "another" },
@@ -213,17 +213,17 @@ func TestSignIn_InvalidTokensAreRejected(t *testing.T) {
 		}
 	}
 	for name, forge := range map[string]func(string) string{
-		"that is not there":               func(string) string { return "" },
+		"missing":                         func(string) string { return "" },
 		"without a signature":             func(token string) string { return token[:strings.LastIndex(token, ".")+1] },
 		"with another signature":          func(token string) string { return token[:len(token)-8] + "AAAAAAAA" },
-		"that says it needs none":         resign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType),
+		"with algorithm none":             resign(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType),
 		"signed with the client's secret": resign(jwt.SigningMethodHS256, []byte(clientSecret)),
 	} {
 		p.idp.ChangeToken(forge)
 		expectSignedOut(t, p, name)
 	}
 	p.idp.ChangeToken(nil)
-	p.signedIn(claimsFor("acme", "agents")) // with nothing wrong it would have worked
+	p.signedIn(claimsFor("acme", "agents")) // without an error it works
 }
 
 func expectSignedOut(t *testing.T, p *signInSite, name string) {
@@ -245,13 +245,13 @@ func TestSignIn_ToleratesClockSkew(t *testing.T) {
 		if got := p.browser().signIn(claimsFor("acme", "agents")); (got.status == 303) != c.good {
 			t.Errorf("a provider that is %v ahead: %d %s", c.ahead, got.status, got.body)
 		} else if !c.good && !strings.Contains(got.body, "is a clock wrong?") {
-			t.Errorf("it does not say that it is the clock: %s", got.body)
+			t.Errorf("it does not mention the clock: %s", got.body)
 		}
 	}
 	p.idp.Clock(p.now)
 	p.idp.ChangeClaims(func(c oidctest.Claims) { c["exp"] = time.Now().Add(-30 * time.Second).Unix() })
 	if got := p.browser().signIn(claimsFor("acme", "agents")); got.status != 303 {
-		t.Errorf("a token that ended half a minute ago by our clock: %d %s", got.status, got.body)
+		t.Errorf("a token that expired half a minute ago by our clock: %d %s", got.status, got.body)
 	}
 }
 
@@ -267,11 +267,11 @@ func TestSignIn_ProviderDown(t *testing.T) {
 	before := p.signedIn(claimsFor("acme", "approvers"))
 	late := p.browser()
 	callback := late.followToCallback("/inbox")
-	fresh := openSignInSite(t, signInOptions{}) // knows nothing of its provider yet
+	fresh := openSignInSite(t, signInOptions{}) // without metadata of its provider
 	p.idp.Break(true)
 	fresh.idp.Break(true)
 	for name, got := range map[string]answer{"at the beginning": fresh.browser().get("/signin"), "in the middle": late.get(callback)} {
-		if got.status != 503 || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, "identity provider does not answer") {
+		if got.status != 503 || got.header.Get("Retry-After") == "" || !strings.Contains(got.body, "identity provider is unavailable") {
 			t.Errorf("%s: %d %v %s", name, got.status, got.header, got.body)
 		}
 	}
@@ -279,13 +279,13 @@ func TestSignIn_ProviderDown(t *testing.T) {
 		t.Errorf("for a program: %+v", got)
 	}
 	if got := before.get("/api/v1/requests"); got.status != 200 {
-		t.Errorf("whoever was in is out: %+v", got)
+		t.Errorf("a signed-in person is signed out: %+v", got)
 	}
 	p.idp.Refuse("temporarily_unavailable")
 	p.idp.Break(false)
 	fresh.idp.Break(false)
 	if got := p.browser().signInAsIs(); got.status != 503 {
-		t.Errorf("a provider that says so itself: %+v", got)
+		t.Errorf("a provider with an error response: %+v", got)
 	}
 	fresh.signedIn(claimsFor("acme", "approvers"))
 }
@@ -302,7 +302,7 @@ func TestSignIn_DeniedByProvider(t *testing.T) {
 	}
 }
 
-// signInAsIs goes through a sign-in with whatever the provider has to say.
+// signInAsIs completes a sign-in with whatever the provider sends.
 func (b *browser) signInAsIs() answer {
 	b.Helper()
 	return b.get(b.followToCallback("/"))
@@ -342,7 +342,7 @@ func TestCookies_AttributesAreStrict(t *testing.T) {
 				seen = append(seen, c)
 			}
 		}
-		if len(seen) != 3 { // one for the flow; then that goes, and the session comes
+		if len(seen) != 3 { // one for the flow; then that is deleted, and the session is set
 			t.Fatalf("%v", seen)
 		}
 		for _, c := range seen {
@@ -350,11 +350,11 @@ func TestCookies_AttributesAreStrict(t *testing.T) {
 				t.Errorf("tls %v: %+v", tls, c)
 			}
 		}
-		if tls { // claimsFor beside us could have set it
+		if tls { // a neighbouring host could have set it
 			plain := p.browser()
 			plain.set("fermata", b.session().Value)
 			if got := plain.get("/api/v1/me"); got.status != 401 {
-				t.Errorf("a cookie without the prefix counts: %+v", got)
+				t.Errorf("a cookie without the prefix is accepted: %+v", got)
 			}
 		}
 	}

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// slotLimiter limits how many requests are served, or event streams open, at the same time. There is no queue: a caller that is refused at once can go elsewhere.
-// Accounts share it much as they share a [fairScheduler]: an account that is alone may take all places, one beside others leaves a part of them free, and one without
-// any place gets one even if all are taken.
+// slotLimiter limits how many requests are in flight, or how many event streams are open. It has no
+// queue: a client that is rejected at once can try another replica. Accounts share the slots as in
+// a [fairScheduler]: an account that is alone may take all slots, an account among others leaves
+// some free, and an account without any slot gets one even if all are in use.
 type slotLimiter struct {
 	capacity int
 
@@ -17,10 +18,10 @@ type slotLimiter struct {
 	recent     recentAccounts
 }
 
-// slotShare limits an account beside others to this many times the places that are free.
+// slotShare limits an account among others to this multiple of the free slots.
 const slotShare = 4
 
-// slot is a place in a hall.
+// slot is one unit of a slotLimiter.
 type slot struct {
 	limiter *slotLimiter
 	account string
@@ -30,7 +31,7 @@ func newSlotLimiter(places int) *slotLimiter {
 	return &slotLimiter{capacity: places, perAccount: make(map[string]int)}
 }
 
-// enter takes a place for an account, or says that there is none.
+// acquire returns a slot for an account, or false if there is none.
 func (h *slotLimiter) acquire(account string) (*slot, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -43,7 +44,7 @@ func (h *slotLimiter) acquire(account string) (*slot, bool) {
 	return &slot{limiter: h, account: account}, true
 }
 
-// admits reports whether an account may take a place now.
+// mayAdmit reports whether an account may take a slot now.
 func (h *slotLimiter) mayAdmit(account string, now time.Time) bool {
 	free, own := h.capacity-h.inUse, h.perAccount[account]
 	if own == 0 {
@@ -60,7 +61,7 @@ func (h *slotLimiter) adjust(account string, places int) {
 	}
 }
 
-// belongs moves a place to the account that the request is really from, as [permit.reassign] does.
+// reassign moves a slot to the authenticated account of the request, as [permit.reassign] does.
 func (s *slot) reassign(account string) bool {
 	h := s.limiter
 	h.mu.Lock()
@@ -79,7 +80,7 @@ func (s *slot) reassign(account string) bool {
 	return ok
 }
 
-// leave gives the place back.
+// release frees the slot.
 func (s *slot) release() {
 	s.limiter.mu.Lock()
 	defer s.limiter.mu.Unlock()

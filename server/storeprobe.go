@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// storeProbe finds out whether the store answers at once. Whoever asks while somebody else does, or just after, gets the same answer.
+// storeProbe checks whether the store answers quickly. Concurrent and immediately following callers
+// share one result.
 type storeProbe struct {
 	check func(context.Context) error
 
@@ -16,9 +17,9 @@ type storeProbe struct {
 }
 
 const (
-	// fastStore is how long the store takes at most when it has nothing else to do.
+	// fastStore is the response time of an idle store.
 	fastStore = 10 * time.Millisecond
-	// probeTTL is how long an answer holds.
+	// probeTTL is how long a result is reused.
 	probeTTL = 20 * time.Millisecond
 )
 

@@ -14,30 +14,32 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A stream shows a run to one client. It has no goroutine of its own and no buffer but a small one for progress: the handler looks for events
-// when the store hints at some, and with every heartbeat in case a hint was lost. A client that does not read is cut off by the deadline of
-// the write; what it missed it gets with its Last-Event-ID.
+// A stream sends the events of a run to one client. It has no goroutine of its own and only a small
+// buffer for progress: the handler reads events when the store signals some, and with every
+// heartbeat in case a signal was lost. A client that does not read is disconnected by the write
+// deadline and resumes with its Last-Event-ID.
 type stream struct {
 	*Server
 	out                    *sse
 	account, stateKey, run string
-	after                  int64 // the last event that was shown
+	after                  int64 // the last event sent
 
 	progress <-chan *executor.Progress
 	changed  <-chan struct{}
-	result   <-chan chatResult // what a chat came to; nil if nobody waits for that
-	atRest   bool              // it rested when the stream began, which was not shown yet
-	ended    bool              // the run is over
-	over     bool              // and that was shown
+	result   <-chan chatResult // the outcome of a chat; nil if the stream does not wait for one
+	atRest   bool              // the run was waiting when the stream began, and that has not been sent
+	ended    bool              // the run has ended
+	over     bool              // and that has been sent
 }
 
-// chatResult is what a chat came to.
+// chatResult is the result of a chat.
 type chatResult struct {
 	outcome fermata.Outcome
 	err     error
 }
 
-// show writes the stream until it is over, the client is gone or does not read, or the server ends.
+// serve writes the stream until it ends, the client disconnects or does not read, or the server
+// shuts down.
 func (t *stream) serve(ctx context.Context) {
 	changed, stop := t.config.Executor.WatchRun(t.account, t.run)
 	defer stop()
@@ -51,7 +53,7 @@ func (t *stream) serve(ctx context.Context) {
 	}
 }
 
-// wait shows progress until there may be new events. It reports whether to go on.
+// wait sends progress until there may be new events. It reports whether to continue.
 func (t *stream) wait(ctx context.Context, beat <-chan time.Time) (more bool, err error) {
 	for {
 		select {
@@ -62,7 +64,7 @@ func (t *stream) wait(ctx context.Context, beat <-chan time.Time) (more bool, er
 		case <-t.changed:
 			return true, nil
 		case <-beat:
-			return true, t.out.comment("still here")
+			return true, t.out.comment("keep-alive")
 		case p := <-t.progress:
 			if err := t.writeProgress(p); err != nil {
 				return false, err
@@ -73,7 +75,7 @@ func (t *stream) wait(ctx context.Context, beat <-chan time.Time) (more bool, er
 	}
 }
 
-// tell shows progress.
+// writeProgress sends progress.
 func (t *stream) writeProgress(p *executor.Progress) error {
 	if p.Run != t.run {
 		return nil // of another run with the same state key
@@ -87,14 +89,15 @@ func (t *stream) writeProgress(p *executor.Progress) error {
 	return nil
 }
 
-// catchUp shows what happened, and what the run came to if it rests. What was reported before comes before.
+// catchUp sends new events, and the outcome if the run waits or has ended. Progress reported
+// earlier is sent first.
 func (t *stream) catchUp(ctx context.Context) error {
 	for {
 		rests, err := t.writeEvents(ctx)
 		if err != nil {
-			return err // the client comes back with its Last-Event-ID
+			return err // the client reconnects with its Last-Event-ID
 		}
-		// Who comes back behind the last event hears at least what it came to.
+		// A client that reconnects after the last event gets at least the outcome.
 		rests, t.atRest = rests || t.atRest, false
 		t.over = t.over || t.ended
 		if !rests || t.result != nil {
@@ -105,7 +108,9 @@ func (t *stream) catchUp(ctx context.Context) error {
 		if err != nil || outcome == nil {
 			return err
 		}
-		if !t.over { // the run may have gone on since the events were read: what led to the outcome comes before it, or nobody waits for that any more
+		// the run may have advanced since the events were read: events precede the outcome that
+		// they led to, unless it is obsolete
+		if !t.over {
 			more, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
 			if err != nil && !errors.Is(err, executor.ErrRunNotFound) {
 				return err
@@ -118,14 +123,15 @@ func (t *stream) catchUp(ctx context.Context) error {
 	}
 }
 
-// showEvents shows the events that there are. It reports whether the run rests behind the last of them.
+// writeEvents sends the stored events. It reports whether the run waits or has ended after the last
+// one.
 func (t *stream) writeEvents(ctx context.Context) (rests bool, err error) {
 	for {
 		events, err := t.config.Executor.Events(ctx, t.account, t.run, t.after)
 		if err != nil {
 			return false, err
 		}
-		for len(t.progress) > 0 { // whatever was reported before these events happened is here by now
+		for len(t.progress) > 0 { // all progress reported before these events is available now
 			if err := t.writeProgress(<-t.progress); err != nil {
 				return false, err
 			}
@@ -143,7 +149,7 @@ func (t *stream) writeEvents(ctx context.Context) (rests bool, err error) {
 	}
 }
 
-// sum is what the run came to; nil if it goes on already.
+// currentOutcome returns the outcome of the run; nil if it is already active again.
 func (t *stream) currentOutcome(ctx context.Context) (fermata.Outcome, error) {
 	view, err := t.config.Executor.GetRun(ctx, t.account, t.stateKey)
 	switch {
@@ -162,7 +168,8 @@ func (t *stream) finish(ctx context.Context, end chatResult) error {
 	}
 	if pending, ok := errors.AsType[*executor.PendingError](end.err); ok {
 		select {
-		case <-t.config.Executor.Done(): // nobody waits here any more; the client sends the same elsewhere
+		// the server is shutting down; the client repeats the request on another replica
+		case <-t.config.Executor.Done():
 			return nil
 		default:
 		}
@@ -184,17 +191,17 @@ func (t *stream) finish(ctx context.Context, end chatResult) error {
 	return t.out.event("", api.EventOutcome, Outcome{Outcome: outcome})
 }
 
-// sse writes server-sent events. A client that does not read is an error after a while.
+// sse writes server-sent events. Writing to a client that does not read fails after a timeout.
 type sse struct {
 	w            http.ResponseWriter
 	control      *http.ResponseController
 	writeTimeout time.Duration
 }
 
-// open begins the answer.
+// openSSE starts the response.
 func (s *Server) openSSE(w http.ResponseWriter) *sse {
 	w.Header().Set("Content-Type", eventStream)
-	w.Header().Set("X-Accel-Buffering", "no") // or nginx would collect it
+	w.Header().Set("X-Accel-Buffering", "no") // prevents buffering by nginx
 	w.WriteHeader(http.StatusOK)
 	return &sse{w: w, control: http.NewResponseController(w), writeTimeout: s.config.Limits.WriteTimeout}
 }
@@ -224,5 +231,6 @@ func (o *sse) write(text []byte) error {
 	if err := o.control.Flush(); err != nil {
 		return err
 	}
-	return o.control.SetWriteDeadline(time.Time{}) // HTTP/2 would end the stream then, also if nothing is to be written
+	// with a deadline, HTTP/2 would end even an idle stream
+	return o.control.SetWriteDeadline(time.Time{})
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// stream lets an operation answer with a stream: show is called after the operation is left. A stream stays open for hours, and the calls between
-// the frame and an operation need four times the stack that a stream does, for each of them.
+// stream answers an operation with an event stream: show is called after the operation has
+// returned. A stream stays open for hours, and the call stack between the middleware and an
+// operation needs four times the memory of a stream.
 //
-// A stream of those who are known no longer ends. Anything else is answered before that could happen; a stream would outlive the session or the key with
-// which it was opened.
+// The stream ends when its client is no longer authorized. Other responses are too short for that
+// to matter; a stream would outlive the session or key it was opened with.
 func (s *Server) stream(hctx huma.Context, show func(context.Context, *sse)) {
 	r, w := humago.Unwrap(hctx)
 	seen, ctx, out := w.(*statusWriter), hctx.Context(), s.openSSE(w)
 	roles, _ := hctx.Operation().Metadata[rolesMetadata].([]Role)
-	if r.Method == http.MethodHead { // nobody reads it
+	if r.Method == http.MethodHead { // no body is expected
 		return
 	}
 	seen.stream = func() {
@@ -32,7 +33,8 @@ func (s *Server) stream(hctx huma.Context, show func(context.Context, *sse)) {
 	}
 }
 
-// stillIn reports whether whoever sent a request would be let in with it again. While nobody can say, they would. It is called where nobody recovers.
+// stillAuthorized reports whether a request would still be admitted. It returns true while that is
+// unknown. It recovers from panics itself.
 func (s *Server) stillAuthorized(r *http.Request, roles []Role) (in bool) {
 	defer func() {
 		if recover() != nil {
@@ -48,8 +50,8 @@ func (s *Server) stillAuthorized(r *http.Request, roles []Role) (in bool) {
 	return principal.Account == principalOf(r.Context()).Account && principal.Has(roles...)
 }
 
-// recheck calls end once somebody is not in any more. After stop it looks no longer. Between two looks there is a timer and no goroutine: there may be
-// many streams.
+// recheck calls end when in returns false. stop ends the checks. Between checks it uses a timer and
+// no goroutine, because there may be many streams.
 func (s *Server) recheck(in func() bool, end func()) (stop func()) {
 	var mu sync.Mutex
 	over := false

@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// A stream without anything to say says that it is alive.
+// An idle stream sends heartbeats.
 func TestEvents_SendHeartbeats(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.Heartbeat = time.Millisecond })
 	s.chat("agent@acme", startDemo)
@@ -34,10 +34,10 @@ func TestEvents_SendHeartbeats(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 a deadline for writing ends a stream also if nothing is written. So every stream was once ended when nothing had happened for as long as the server
-// has patience with those who do not read.
+// Over HTTP/2 a write deadline ends a stream even if nothing is written. So idle streams used to
+// end after the write timeout.
 func TestEvents_HTTP2StreamStaysOpenWhenIdle(t *testing.T) {
-	t.Parallel() // it waits, and for long: a slow machine would take too long to write
+	t.Parallel() // it waits for long: a slow machine would take too long to write
 	s := open(t, func(c *server.Config) { c.Limits.WriteTimeout, c.Limits.Heartbeat = 5*time.Second, 6*time.Second })
 	s.chat("agent@acme", startDemo)
 	h := httptest.NewUnstartedServer(s.handler)
@@ -59,7 +59,7 @@ func TestEvents_HTTP2StreamStaysOpenWhenIdle(t *testing.T) {
 	}
 }
 
-// Whoever comes back gets what it missed, in order, each once, and nothing that it has.
+// A client that reconnects gets the events that it missed, in order and each once.
 func TestEvents_ResumeAfterLastEventID(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
@@ -70,18 +70,18 @@ func TestEvents_ResumeAfterLastEventID(t *testing.T) {
 	}
 	for n, last := range all[:5] {
 		if rest := eventsIn(s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", last.id).Body, nil); !slices.Equal(rest, all[n+1:]) {
-			t.Errorf("behind %s come %v, not %v", last.id, rest, all[n+1:])
+			t.Errorf("after %s come %v, not %v", last.id, rest, all[n+1:])
 		}
 	}
 	run, _, _ := strings.Cut(all[0].id, ":")
 	for _, none := range []string{"x", "2", "run_x:2", ":2", run, run + ":", run + ":0", run + ":-1", run + ":2.0", run + ":6", run + ":99999999999999999999"} {
 		if got := eventsIn(s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", none).Body, nil); !slices.Equal(got, all) {
-			t.Errorf("behind %q, which is no event of the run, come %v", none, got)
+			t.Errorf("after %q, which is not an event of the run, come %v", none, got)
 		}
 	}
 }
 
-// overtakenStore is a store in which a run goes on just after somebody has read the last of its events.
+// overtakenStore is a store in which a run continues immediately after its last event was read.
 type overtakenStore struct {
 	store.Store
 	onEvents atomic.Pointer[func()]
@@ -97,8 +97,8 @@ func (o *overtakenStore) Events(ctx context.Context, account, run string, after 
 	return events, err
 }
 
-// The outcome is the last that a reader waits for. It came before the events that had led to it if somebody decided at the right moment, and nobody who went by the
-// end of the run ever saw those.
+// Clients wait for the outcome as the last event. It used to precede the events that led to it if a
+// decision came at the right moment, and such clients never saw them.
 func TestEvents_OutcomeFollowsItsEvents(t *testing.T) {
 	for want, answers := range map[string][]string{
 		"created asked waiting decided completed outcome":                               {`{"action":"approve"}`},
@@ -128,7 +128,7 @@ func TestEvents_OutcomeFollowsItsEvents(t *testing.T) {
 	}
 }
 
-// Whoever comes back to a run that waits hears what it waits for, also if nothing happened since.
+// A client that reconnects to a waiting run gets the outcome, also if nothing happened since.
 func TestEvents_ReconnectToWaitingRunSendsOutcome(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
@@ -148,8 +148,8 @@ func TestEvents_ReconnectToWaitingRunSendsOutcome(t *testing.T) {
 	}
 }
 
-// A reader may come back with an event of the run that had the state key before; browsers do so by themselves. When events were called by their numbers
-// alone, it missed those of the new run up to that number.
+// A client may reconnect with an event of an earlier run with the same state key. When event ids
+// were plain numbers, it missed events of the new run up to that number.
 func TestEvents_LastEventOfAnotherRunStartsOver(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"coffee"}}`)
@@ -173,7 +173,8 @@ func TestEvents_LastEventOfAnotherRunStartsOver(t *testing.T) {
 	}
 }
 
-// An answer that is sent again may be of a run that had the state key before. How far the newer run has come says nothing about it.
+// A repeated answer may belong to an earlier run with the same state key. The progress of the newer
+// run does not affect it.
 func TestChatStream_RepeatAfterNewerRunShowsOwnRun(t *testing.T) {
 	s := open(t, nil)
 	const approve = `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`
@@ -186,7 +187,7 @@ func TestChatStream_RepeatAfterNewerRunShowsOwnRun(t *testing.T) {
 	}
 }
 
-// firstEvents are those that a run has so far, without what is not kept.
+// firstEvents returns the stored events of a run so far.
 func (s *site) firstEvents(stateKey string, count int) (first []event) {
 	s.Helper()
 	eventsIn(s.follow("/api/v1/runs/"+stateKey+"/events").Body, func(e event) bool {
@@ -201,7 +202,7 @@ func (s *site) firstEvents(stateKey string, count int) (first []event) {
 	return first
 }
 
-// A proxy that collects answers before it passes them on would keep a stream to itself; nginx does, unless it is told.
+// A proxy that buffers responses would hold back a stream; nginx does, unless told otherwise.
 func TestEvents_DisableProxyBuffering(t *testing.T) {
 	s := open(t, nil)
 	if got := s.chat("agent@acme", startDemo, "Accept", acceptStream); got.header.Get("X-Accel-Buffering") != "no" {
@@ -212,26 +213,26 @@ func TestEvents_DisableProxyBuffering(t *testing.T) {
 	}
 }
 
-// Who asks what a stream would be is told, and is no reader for whom it is kept open.
+// A HEAD request does not keep a stream open.
 func TestEvents_HeadDoesNotStream(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	if got := s.call("agent@acme", "HEAD", "/api/v1/runs/demo-1/events", ""); got.status != 200 || got.header.Get("Content-Type") != acceptStream {
 		t.Errorf("%+v", got)
 	}
-	s.until("the request is over", func() bool {
+	s.until("the request has ended", func() bool {
 		return strings.Contains(s.metrics(), `fermata_http_request_seconds_count{method="HEAD",route="/api/v1/runs/{stateKey}/events",status="200"} 1`)
 	})
 }
 
-// Steps are told to those who look at that moment, and to nobody afterwards.
+// Steps are sent live, and never afterwards.
 func TestEvents_StepsAreNotStored(t *testing.T) {
 	s, release := openHeld(t)
 	s.chat("agent@acme", startHeld, "Prefer", "respond-async")
 	stream := s.follow("/api/v1/runs/held%2F1/events")
 	var seen []event
 	eventsIn(stream.Body, func(e event) bool {
-		if seen = append(seen, e); e.kind == "created" { // it is at work, and the stream is open
+		if seen = append(seen, e); e.kind == "created" { // it is running, and the stream is open
 			release()
 		}
 		return true
@@ -250,14 +251,14 @@ func TestEvents_StepsAreNotStored(t *testing.T) {
 	}
 }
 
-// A stream of a run whose state key is taken by another one ends.
+// A stream ends when its run is superseded.
 func TestEvents_EndWhenTheRunIsSuperseded(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	stream := s.follow("/api/v1/runs/demo-1/events", "Last-Event-ID", s.firstEvents("demo-1", 3)[2].id)
 	var seen []event
 	eventsIn(stream.Body, func(e event) bool {
-		if seen = append(seen, e); len(seen) == 1 { // what it waits for; now it is watched
+		if seen = append(seen, e); len(seen) == 1 { // the outcome; now it is followed
 			s.chat("agent@acme", `{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"coffee"},"supersede":true}`)
 		}
 		return true
@@ -267,7 +268,7 @@ func TestEvents_EndWhenTheRunIsSuperseded(t *testing.T) {
 	}
 }
 
-// There are places for so many streams, and what a client accepts is no way around the places of other requests.
+// Streams are limited, and the Accept header does not bypass the limit of other requests.
 func TestStreams_AreLimited(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.Streams = 1 })
 	s.chat("agent@acme", startDemo)
@@ -279,21 +280,23 @@ func TestStreams_AreLimited(t *testing.T) {
 		t.Errorf("one more, of a chat: %+v", got)
 	}
 	if got := s.call("agent@acme", "GET", "/api/v1/runs", "", "Accept", acceptStream); got.status != 200 {
-		t.Errorf("what is no stream: %+v", got)
+		t.Errorf("not a stream: %+v", got)
 	}
-	for _, path := range []string{"/api/v1/runs/events", "/api/v1/runs/demo-1%2Fevents"} { // a run may be called so, and whoever looks at it does not follow it
+	// a run may have this name, and reading it is not following it
+	for _, path := range []string{"/api/v1/runs/events", "/api/v1/runs/demo-1%2Fevents"} {
 		if got := s.call("agent@acme", "GET", path, ""); got.status != 404 {
-			t.Errorf("%s is no stream: %+v", path, got)
+			t.Errorf("%s is not a stream: %+v", path, got)
 		}
 	}
 	first.Body.Close()
-	s.until("there is room again", func() bool { return s.chat("agent@acme", startDemo, "Accept", acceptStream).status == 200 })
+	s.until("there is a slot again", func() bool { return s.chat("agent@acme", startDemo, "Accept", acceptStream).status == 200 })
 	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="streams"}`) {
 		t.Error(s.metrics())
 	}
 }
 
-// There may be ten thousand streams, each with a stack: what led to the operation is not kept on it.
+// There may be ten thousand streams, each with a stack: the frames of the operation are not kept on
+// it.
 func TestEvents_IdleStreamReleasesItsPermit(t *testing.T) {
 	s := open(t, func(c *server.Config) { c.Limits.Heartbeat = time.Hour })
 	s.chat("agent@acme", startDemo)
@@ -314,7 +317,7 @@ func TestEvents_IdleStreamReleasesItsPermit(t *testing.T) {
 	}
 }
 
-// hookedStore lets something happen behind the back of whoever looks at a run for the second time.
+// hookedStore calls a hook when a run is read for the second time.
 type hookedStore struct {
 	store.Store
 	gets  atomic.Int64
@@ -332,7 +335,7 @@ func (s *hookedStore) Get(ctx context.Context, account, stateKey string) (store.
 	return s.Store.Get(ctx, account, stateKey)
 }
 
-// countingWrites counts what was to begin a run, or to resume one.
+// countingWrites counts starts and decisions.
 type countingWrites struct {
 	store.Store
 	creates, decides atomic.Int64
@@ -348,19 +351,19 @@ func (b *countingWrites) Decide(ctx context.Context, d store.Decision) (store.De
 	return b.Store.Decide(ctx, d)
 }
 
-// To wait for an outcome the server sent the request once more. If the state key was taken meanwhile, and was free again or could be superseded, that was one more run,
-// and the end of the other one.
+// To wait for an outcome the server used to repeat the request. If the state key was reused in
+// between, that started one more run, or superseded the other one.
 func TestChatStream_OneRequestStartsOnce(t *testing.T) {
 	kept := &countingWrites{Store: memory.NewStore(nil)}
 	s := openWith(t, nil, func(c *executor.Config) { c.Store = kept })
 	s.chat("agent@acme", startDemo, "Accept", acceptStream)
 	s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":{"action":"approve"}}`, "Accept", acceptStream)
 	if kept.creates.Load() != 1 || kept.decides.Load() != 1 {
-		t.Errorf("one request each began %d runs, and decided %d times", kept.creates.Load(), kept.decides.Load())
+		t.Errorf("one request each started %d runs, and decided %d times", kept.creates.Load(), kept.decides.Load())
 	}
 }
 
-// And what was taken meanwhile stays as it is.
+// And the other run is not changed.
 func TestChatStream_SupersededRun(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
@@ -391,7 +394,7 @@ func TestChatStream_SupersededRun(t *testing.T) {
 	}
 }
 
-// A stream says what became of its run, whatever has its state key when it says so.
+// A stream reports the end of its own run, whichever run has its state key then.
 func TestEvents_FinalStatusIsReported(t *testing.T) {
 	for want, meanwhile := range map[string]func(*site, store.Store, store.Run){
 		`"error":"forgotten"`: func(s *site, kept store.Store, run store.Run) {

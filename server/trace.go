@@ -9,22 +9,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traced draws a request, as a part of the caller's trace if it has one. Paths may hold what callers chose, so the pattern of the route stands
-// for them.
+// traced records a span for a request, as part of the caller's trace if there is one. Paths may
+// contain values that callers chose, so the span uses the route pattern.
 //
-// The span of a stream is that of its opening, and says so: it ends when the operation is left, and fermata.stream is true. A stream stays open for
-// hours; its span would not be seen until then, would be lost with the process, and would cost each of many streams its memory.
+// The span of a stream covers only its opening: it ends when the operation returns, and
+// fermata.stream is true. A stream stays open for hours; its span would not be visible until then,
+// would be lost with the process, and would cost memory for each stream.
 func (s *Server) traced(next http.Handler) http.Handler {
 	if s.config.Tracer == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-		method := methodOf(r, "_OTHER") // as OpenTelemetry has it
+		method := methodOf(r, "_OTHER") // as OpenTelemetry defines
 		ctx, span := s.config.Tracer.Start(ctx, method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("http.request.method", method)))
 		inner, served := r.WithContext(ctx), false
 		defer func() {
-			r.Pattern = inner.Pattern // the mux has written it into the copy; the frame counts and logs by it
+			// the mux sets it in the copy; the middleware uses it for metrics and logs
+			r.Pattern = inner.Pattern
 			traceResponse(span, inner, w, served)
 		}()
 		next.ServeHTTP(w, inner)
@@ -32,9 +34,10 @@ func (s *Server) traced(next http.Handler) http.Handler {
 	})
 }
 
-// traceResponse says in the span of a request what became of it, and ends it. What was not served to its end panicked: the frame answers after this.
+// traceResponse records the result of a request in its span and ends it. A request that was not
+// served completely has panicked; the middleware answers it afterwards.
 func traceResponse(span trace.Span, r *http.Request, w http.ResponseWriter, served bool) {
-	if r.Pattern != "" { // else no route was looked for yet, and the method stands for it
+	if r.Pattern != "" { // otherwise no route was matched yet, and the span is named after the method
 		span.SetName(r.Pattern)
 		span.SetAttributes(attribute.String("http.route", r.Pattern))
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// tracedSite is a server that draws what it does.
+// tracedSite is a server with tracing.
 func tracedSite(t *testing.T, kept store.Store) (*site, *tracetest.SpanRecorder) {
 	t.Helper()
 	drawn := tracetest.NewSpanRecorder()
@@ -42,12 +42,12 @@ func TestTrace_JoinsTheCallersTrace(t *testing.T) {
 	}
 }
 
-// A method may be any word that a caller likes; traces hold no such words.
+// A method may be any text of a caller; traces do not contain it.
 func TestI7_UnknownMethodIsNotTraced(t *testing.T) {
 	s, drawn := tracedSite(t, memory.NewStore(nil))
 	s.call("agent@acme", canary, "/api/v1/runs", "")
 	if len(drawn.Ended()) == 0 {
-		t.Fatal("nothing is drawn")
+		t.Fatal("there are no spans")
 	}
 	for _, span := range drawn.Ended() {
 		s.checkNoCanary("a span", span.Name())
@@ -57,7 +57,7 @@ func TestI7_UnknownMethodIsNotTraced(t *testing.T) {
 	}
 }
 
-// Whether somebody traces or not, the metrics say which route it was.
+// The metrics have the route with and without tracing.
 func TestTrace_RouteIsRecorded(t *testing.T) {
 	s, _ := tracedSite(t, memory.NewStore(nil))
 	s.chat("agent@acme", startDemo)
@@ -72,7 +72,8 @@ func TestTrace_RouteIsRecorded(t *testing.T) {
 	}
 }
 
-// A stream may be open for hours. Its span is that of its opening: it is there while the stream is open, and says that it is one.
+// A stream may be open for hours. Its span covers its opening: it ends while the stream is open,
+// and is marked as a stream.
 func TestTrace_StreamSpanEndsWithTheOpening(t *testing.T) {
 	s, drawn := tracedSite(t, memory.NewStore(nil))
 	s.chat("agent@acme", startDemo)
@@ -96,7 +97,7 @@ type brokenStore struct{ store.Store }
 
 func (brokenStore) List(context.Context, string, store.RunFilter) ([]store.Run, error) { panic(canary) }
 
-// What panics is drawn with its route, as a mistake.
+// A panic is traced with its route, as an error.
 func TestTrace_PanicIsRecorded(t *testing.T) {
 	s, drawn := tracedSite(t, brokenStore{memory.NewStore(nil)})
 	s.call("agent@acme", "GET", "/api/v1/runs", "")

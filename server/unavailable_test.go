@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// brokenList is a store that lists no runs.
+// brokenList is a store that cannot list runs.
 type brokenList struct {
 	store.Store
 	err error
@@ -20,16 +20,16 @@ func (b brokenList) List(context.Context, string, store.RunFilter) ([]store.Run,
 	return nil, b.err
 }
 
-// A value that no key opens was a 503 for whoever asked, and nothing at all for whoever runs the server.
+// An undecryptable value used to be a 503 for the caller, and was not logged.
 func TestUnavailable_CauseIsLogged(t *testing.T) {
 	s := openWith(t, nil, func(c *executor.Config) {
-		c.Store = brokenList{c.Store, errors.New("the disk is gone")}
+		c.Store = brokenList{c.Store, errors.New("disk failure")}
 	})
 	got := s.call("approver@acme", "GET", "/api/v1/runs", "")
 	if got.status != 503 || strings.Contains(got.field("detail").(string), "disk") {
-		t.Errorf("the caller hears %+v", got)
+		t.Errorf("the caller gets %+v", got)
 	}
-	if log := s.log.String(); !strings.Contains(log, "the disk is gone") || !strings.Contains(log, "operation=list-runs") {
+	if log := s.log.String(); !strings.Contains(log, "disk failure") || !strings.Contains(log, "operation=list-runs") {
 		t.Errorf("the operator reads:\n%s", log)
 	}
 	if !strings.Contains(s.metrics(), `fermata_errors_total{where="operation"} 1`) {
@@ -37,24 +37,24 @@ func TestUnavailable_CauseIsLogged(t *testing.T) {
 	}
 }
 
-// A store that fails does so for everybody who comes, and the disk that is full may be that of the log.
+// A failing store fails every request, and the full disk may be that of the log.
 func TestUnavailable_LogIsRateLimited(t *testing.T) {
 	s := openWith(t, nil, func(c *executor.Config) {
-		c.Store = brokenList{c.Store, errors.New("the disk is gone")}
+		c.Store = brokenList{c.Store, errors.New("disk failure")}
 	})
 	for range 30 {
 		s.call("approver@acme", "GET", "/api/v1/runs", "")
 	}
 	log := s.log.String()
 	if lines := strings.Count(log, "operation=list-runs"); lines == 0 || lines > 10 {
-		t.Errorf("the operator reads %d lines", lines)
+		t.Errorf("the log has %d lines", lines)
 	}
 	if !strings.Contains(s.metrics(), `fermata_errors_total{where="operation"} 30`) {
-		t.Error("not each of them is counted")
+		t.Error("not all of them are counted")
 	}
 }
 
-// Whoever goes away before they are answered is no trouble of the server's.
+// A client that disconnects early is not an error of the server.
 func TestUnavailable_DisconnectedClientIsNotLogged(t *testing.T) {
 	s := openWith(t, nil, func(c *executor.Config) { c.Store = brokenList{c.Store, context.Canceled} })
 	s.call("approver@acme", "GET", "/api/v1/runs", "")
@@ -63,14 +63,15 @@ func TestUnavailable_DisconnectedClientIsNotLogged(t *testing.T) {
 	}
 }
 
-// readOnly is a store from which a server can only read.
+// readOnly is a read-only store.
 type readOnly struct{ store.Store }
 
 func (readOnly) CheckWritable(context.Context) error {
 	return errors.New("this user needs INSERT on audit")
 }
 
-// A replica that never became ready said so to whoever asked, and to nobody why. Health checks ask for ever, so it is not said to each.
+// The cause of a failed readiness check used to be invisible. Probes are frequent, so it is logged
+// at intervals.
 func TestReadyz_CauseIsLoggedAtIntervals(t *testing.T) {
 	s := openWith(t, nil, func(c *executor.Config) { c.Store = readOnly{c.Store} })
 	for range 3 {

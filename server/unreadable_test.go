@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// lostKeySealer is a box that has lost the keys of what is bound to one id.
+// lostKeySealer is a sealer that has lost the keys of values bound to one id.
 type lostKeySealer struct {
 	executor.Sealer
 	lostLabel atomic.Pointer[string]
@@ -26,7 +26,7 @@ func (f *lostKeySealer) Open(label string, sealed []byte) ([]byte, error) {
 	return f.Sealer.Open(label, sealed)
 }
 
-// One request of which something cannot be opened any more, be it what is asked or what people did with it, kept everybody from the whole inbox.
+// One request that cannot be decrypted used to make the whole inbox fail.
 func TestRequests_UnreadableRequestIsMarked(t *testing.T) {
 	for _, what := range []store.SealedField{store.SealedData, store.SealedDocument} {
 		t.Run(string(what), func(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
-// What has no kind could not be asked on a server: a run that raised an interrupt by hand, or by the calls of old, failed with "bad_question".
+// An untyped interrupt, raised directly or by the legacy calls, can be used on a server; it used to
+// fail with "bad_question".
 func TestChat_UntypedInterruptCanBeAnswered(t *testing.T) {
 	byHand := single(t, "by-hand", func(ctx context.Context, n table) (table, error) {
 		target, _, name := fermata.GetResumeContext[string](ctx)
@@ -56,7 +57,8 @@ func TestChat_UntypedInterruptCanBeAnswered(t *testing.T) {
 	if got := begin("by-hand"); got.field("status") != "needs_input" || !strings.Contains(got.body, `"kind":"interrupt","data":"Which table?"`) {
 		t.Fatalf("%+v", got)
 	}
-	if got := say("by-hand", "1", `"resumeValue":7`); got.field("status") != "needs_input" { // it is for the code to say that this is no name
+	// the node has to reject this value
+	if got := say("by-hand", "1", `"resumeValue":7`); got.field("status") != "needs_input" {
 		t.Errorf("%+v", got)
 	}
 	if got := say("by-hand", "2", `"resumeValue":"users"`); got.field("status") != "completed" || !strings.Contains(got.body, `"users"`) {
@@ -70,7 +72,7 @@ func TestChat_UntypedInterruptCanBeAnswered(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 
-	// The same was refused by a hold: nobody could let one go on but by handing back all of the state.
+	// A hold used to reject the same: it could only be continued with its whole state.
 	if got := begin("held"); got.field("status") != "needs_input" {
 		t.Fatalf("%+v", got)
 	}

@@ -1,30 +1,30 @@
 package api
 
-// Checkpoints are what was signed of an account's audit log.
+// Checkpoints is a page of signed checkpoints of an account's audit log.
 type Checkpoints struct {
-	Items     []Checkpoint `json:"items" doc:"By growing size."`
-	PublicKey string       `json:"publicKey,omitempty" doc:"With which this server signs; not there if it does not. An auditor gets it on another way, too."`
-	Next      int64        `json:"next,omitempty" doc:"What to say as after for the next page; not there if this is the last."`
+	Items     []Checkpoint `json:"items" doc:"In order of growing size."`
+	PublicKey string       `json:"publicKey,omitempty" doc:"The public key of this server's signatures; omitted if it does not sign. An auditor should also get it over another channel."`
+	Next      int64        `json:"next,omitempty" doc:"The value of after for the next page; omitted on the last page."`
 }
 
-// Checkpoint says what a log was when it was size records long.
+// Checkpoint is the signed state of a log with size records.
 type Checkpoint struct {
 	Size int64  `json:"size"`
-	Note string `json:"note" doc:"The signed note, to be kept byte for byte where nobody who can write to the store can reach it."`
+	Note string `json:"note" doc:"The signed note. Keep it byte for byte, out of reach of anyone who can write to the store."`
 }
 
-// Findings are where the audit log of an account does not agree with what its runs know and what was done.
+// Findings is the result of a reconciliation of the audit log, runs and effects of an account.
 type Findings struct {
-	Items []Finding      `json:"items" doc:"The worst first; 1000 at most."`
-	Count map[string]int `json:"count" doc:"How many there are, by code."`
+	Items []Finding      `json:"items" doc:"The most severe first, at most 1000."`
+	Count map[string]int `json:"count" doc:"Number of findings by code."`
 }
 
-// Finding is one place where the books do not agree.
+// Finding is one discrepancy.
 type Finding struct {
-	Severity string `json:"severity" enum:"page,warn,info" doc:"How soon somebody should look."`
+	Severity string `json:"severity" enum:"page,warn,info" doc:"The severity: how soon an operator should act."`
 	Code     string `json:"code"`
 	RunID    string `json:"runId,omitempty"`
 	Request  string `json:"request,omitempty"`
-	Seq      int64  `json:"seq,omitempty" doc:"The record that it is about."`
+	Seq      int64  `json:"seq,omitempty" doc:"The sequence number of the audit record."`
 	Text     string `json:"text"`
 }

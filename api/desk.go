@@ -5,71 +5,71 @@ import (
 	"time"
 )
 
-// Activity is what people did with a request so far.
+// Activity is what people did with a request.
 type Activity struct {
-	Revision         int64           `json:"revision" doc:"Counts the changes."`
+	Revision         int64           `json:"revision" doc:"Number of changes."`
 	State            string          `json:"state" enum:"open,answered,expired,withdrawn"`
-	Summary          string          `json:"summary" doc:"Where it stands, in one line."`
-	Progress         string          `json:"progress,omitempty" doc:"Who agreed and who is still needed."`
-	IneligibleReason string          `json:"mayNot,omitempty" doc:"Why the word of whoever asks would not count; not there if it would."`
-	Verbs            []string        `json:"verbs" doc:"What people may do; without approve for whoever asks, if of their words only a yes would not count."`
+	Summary          string          `json:"summary" doc:"The current state in one line."`
+	Progress         string          `json:"progress,omitempty" doc:"Who approved and who is still needed."`
+	IneligibleReason string          `json:"mayNot,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
+	Verbs            []string        `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
 	Requirements     []Requirement   `json:"need"`
-	MinAuth          string          `json:"minAuth,omitempty" doc:"How well whoever decides must be authenticated."`
+	MinAuth          string          `json:"minAuth,omitempty" doc:"The minimum authentication strength of an approver."`
 	Action           string          `json:"action,omitempty"`
 	Risk             int             `json:"risk,omitempty"`
 	Requester        string          `json:"requester,omitempty"`
-	Policy           string          `json:"policy,omitempty" doc:"The digest of the rules that have it asked."`
+	Policy           string          `json:"policy,omitempty" doc:"The digest of the policy that requires the approval."`
 	Rules            []string        `json:"rules,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
 	Route            string          `json:"route"`
-	Claim            *Stamp          `json:"claim,omitempty" doc:"Who looks after it."`
+	Claim            *Stamp          `json:"claim,omitempty" doc:"Who has claimed the request."`
 	SnoozedUntil     *time.Time      `json:"snoozed,omitempty"`
-	Edit             *Edit           `json:"edit,omitempty" doc:"What would be done in the place of what was asked."`
+	Edit             *Edit           `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
 	Votes            []Vote          `json:"votes,omitempty"`
 	Comments         []Note          `json:"comments,omitempty"`
-	Clarifications   []Clarification `json:"questions,omitempty" doc:"What the run was asked back."`
-	History          []HistoryEntry  `json:"history,omitempty" doc:"What has happened, the oldest first."`
+	Clarifications   []Clarification `json:"questions,omitempty" doc:"Clarification requests to the requester and their replies."`
+	History          []HistoryEntry  `json:"history,omitempty" doc:"The history, oldest first."`
 }
 
-// Requirement is how many people of a group have to agree.
+// Requirement is how many people of some groups must approve.
 type Requirement struct {
 	Groups []string `json:"from"`
 	Count  int      `json:"count"`
 }
 
-// Stamp is who did something, and when.
+// Stamp says who did something, and when.
 type Stamp struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`
 }
 
-// Edit is other arguments than the ones that were asked for.
+// Edit is a set of edited arguments.
 type Edit struct {
 	Stamp
 	Args   json.RawMessage `json:"args"`
-	Fields []string        `json:"fields,omitempty" doc:"The JSON pointers of what differs."`
+	Fields []string        `json:"fields,omitempty" doc:"JSON pointers of the changed values."`
 }
 
-// Vote is one person's word.
+// Vote is the vote of one person.
 type Vote struct {
 	Stamp
 	Verb   string `json:"verb"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Note is something that somebody wrote.
+// Note is a text that a person wrote.
 type Note struct {
 	Stamp
 	Text string `json:"text"`
 }
 
-// Clarification is what people want to know before they decide.
+// Clarification is a clarification request and its reply.
 type Clarification struct {
 	Note
 	Reply *Note `json:"answer,omitempty"`
 }
 
-// HistoryEntry is something that happened to a request.
+// HistoryEntry is one event in the history of a request.
 type HistoryEntry struct {
 	Stamp
 	Revision int64  `json:"revision"`
@@ -77,37 +77,37 @@ type HistoryEntry struct {
 	Text     string `json:"text"`
 }
 
-// RequestAction is something that is done with a request and decides nothing.
+// RequestAction is the body of an action other than a decision.
 type RequestAction struct {
-	Text          string     `json:"text,omitempty" maxLength:"4000" doc:"A comment, a question, an answer, or a reason."`
-	To            string     `json:"to,omitempty" maxLength:"512" doc:"With delegate: to whom."`
-	Until         *time.Time `json:"until,omitempty" doc:"With snooze and extend: until when."`
-	Clarification int        `json:"question,omitempty" minimum:"1" doc:"With reply: which question, counted from 1. It has to be said."`
-	Shown         string     `json:"shown,omitempty" maxLength:"512" doc:"With view: the digest of what you see. If something else is asked by now, you have not looked at that."`
+	Text          string     `json:"text,omitempty" maxLength:"4000" doc:"A comment, clarification request, reply, or reason."`
+	To            string     `json:"to,omitempty" maxLength:"512" doc:"With delegate: the delegate."`
+	Until         *time.Time `json:"until,omitempty" doc:"With snooze and extend: the end time."`
+	Clarification int        `json:"question,omitempty" minimum:"1" doc:"With reply: the number of the clarification request, from 1. Required."`
+	Shown         string     `json:"shown,omitempty" maxLength:"512" doc:"With view: the digest of what was shown. If the request has changed since, it does not count as viewed."`
 }
 
-// AnsweredRequest is a question that is settled: it was answered, or has expired, or was withdrawn.
+// AnsweredRequest is a closed request: answered, expired or withdrawn.
 type AnsweredRequest struct {
 	RunID      string          `json:"runId"`
 	StateKey   string          `json:"stateKey"`
 	GraphID    string          `json:"graphId"`
 	Interrupt  string          `json:"interrupt"`
 	Kind       string          `json:"kind"`
-	Expired    bool            `json:"expired,omitempty" doc:"Nobody answered in time: neither a yes nor a no."`
-	Withdrawn  bool            `json:"withdrawn,omitempty" doc:"The run was ended while it asked: nobody will answer."`
-	Unreadable bool            `json:"unreadable,omitempty" doc:"There is an answer, and it cannot be opened: its key is missing, or it was changed. It is kept as it is."`
+	Expired    bool            `json:"expired,omitempty" doc:"The request expired without an answer, which is neither approval nor rejection."`
+	Withdrawn  bool            `json:"withdrawn,omitempty" doc:"The run ended while the request was open."`
+	Unreadable bool            `json:"unreadable,omitempty" doc:"The answer cannot be decrypted: its key is missing, or it was changed. It is kept unchanged."`
 	Answer     json.RawMessage `json:"answer,omitempty"`
 	By         string          `json:"by,omitempty"`
 	At         time.Time       `json:"at"`
 }
 
-// AnswersPage is what was settled behind a cursor.
+// AnswersPage is a page of closed requests after a cursor.
 type AnswersPage struct {
 	Items []AnsweredRequest `json:"items"`
-	Next  string            `json:"next" doc:"The cursor for the next call. A page may be empty although there is more: there is no more yet if the cursor stays as it is."`
+	Next  string            `json:"next" doc:"The cursor for the next call. A page may be empty although there are more; there are no more yet if the cursor has not changed."`
 }
 
-// HypotheticalAction is an action to try the rules on.
+// HypotheticalAction is an action for which to explain the policy.
 type HypotheticalAction struct {
 	Graph     string          `json:"graph,omitempty"`
 	Node      string          `json:"node,omitempty"`
@@ -117,42 +117,42 @@ type HypotheticalAction struct {
 	Agent     string          `json:"agent,omitempty"`
 }
 
-// Policy is the rules in force.
+// Policy is the policy in force.
 type Policy struct {
 	Digest  string          `json:"digest"`
 	Version string          `json:"version,omitempty"`
 	Rules   json.RawMessage `json:"rules"`
 }
 
-// PolicyText is a policy as it was written.
+// PolicyText is the source text of a policy.
 type PolicyText struct {
 	Digest  string     `json:"digest"`
 	Version string     `json:"version,omitempty"`
-	Since   *time.Time `json:"since,omitempty" doc:"When an action of the account was judged by it for the first time; not there if none was."`
+	Since   *time.Time `json:"since,omitempty" doc:"When it first decided an action of the account; omitted if it never did."`
 	Text    string     `json:"text" doc:"The file, byte for byte: its SHA-256 is the digest."`
 }
 
-// ReplayPolicy asks what other rules would have said.
+// ReplayPolicy replays past rulings with other rules.
 type ReplayPolicy struct {
-	Policy  string `json:"policy" minLength:"1" maxLength:"524288" doc:"The text of the rules."`
-	Seconds int64  `json:"seconds" minimum:"1" maximum:"315360000" doc:"How far to look back."`
+	Policy  string `json:"policy" minLength:"1" maxLength:"524288" doc:"The policy text."`
+	Seconds int64  `json:"seconds" minimum:"1" maximum:"315360000" doc:"The period to replay, in seconds before now."`
 }
 
-// CreateGrant asks for a yes to be remembered.
+// CreateGrant creates a grant from an approval.
 type CreateGrant struct {
-	Seconds int64           `json:"seconds" minimum:"1" maximum:"31536000" doc:"For how long. The policy may allow less."`
-	Uses    int             `json:"uses" minimum:"1" maximum:"1000000" doc:"How often it can be used."`
+	Seconds int64           `json:"seconds" minimum:"1" maximum:"31536000" doc:"The duration in seconds. The policy may allow less."`
+	Uses    int             `json:"uses" minimum:"1" maximum:"1000000" doc:"Maximum number of uses."`
 	Budget  *Budget         `json:"budget,omitempty"`
-	Relax   json.RawMessage `json:"relax,omitempty" doc:"By JSON pointer, arguments that may differ: {\"/path\": {\"op\": \"prefix\", \"value\": \"s3://b/2026/\"}}. All others have to be the same."`
+	Relax   json.RawMessage `json:"relax,omitempty" doc:"Constraints by JSON pointer for arguments that may differ: {\"/path\": {\"op\": \"prefix\", \"value\": \"s3://b/2026/\"}}. All others must be equal."`
 }
 
-// Budget is how much all uses of a grant may come to.
+// Budget limits the sum over all uses of a grant.
 type Budget struct {
-	Field string `json:"of" doc:"The JSON pointer of a whole number in the arguments, or cost."`
+	Field string `json:"of" doc:"The JSON pointer of an integer argument, or cost."`
 	Max   int64  `json:"max" minimum:"0"`
 }
 
-// Grant is a yes that is remembered within bounds.
+// Grant is a remembered, bounded approval.
 type Grant struct {
 	ID          string          `json:"id"`
 	By          string          `json:"by"`
@@ -161,7 +161,7 @@ type Grant struct {
 	Graph       string          `json:"graph,omitempty"`
 	Environment string          `json:"environment,omitempty"`
 	Requester   string          `json:"requester,omitempty"`
-	Args        json.RawMessage `json:"args" doc:"What each argument has to be."`
+	Args        json.RawMessage `json:"args" doc:"The constraint of each argument."`
 	Since       time.Time       `json:"since"`
 	Until       time.Time       `json:"until"`
 	Uses        int             `json:"uses"`

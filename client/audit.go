@@ -8,7 +8,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// Checkpoints returns what was signed of the account's audit log, from behind a size on: a page of it if there is much.
+// Checkpoints returns a page of the signed checkpoints of the account's audit log that cover more
+// than after records.
 func (c *Client) Checkpoints(ctx context.Context, after int64) (page api.Checkpoints, err error) {
 	query := make(url.Values)
 	if after > 0 {
@@ -17,7 +18,8 @@ func (c *Client) Checkpoints(ctx context.Context, after int64) (page api.Checkpo
 	return page, c.call(ctx, request{path: "/audit/checkpoints", query: query}, &page)
 }
 
-// Findings returns where the account's audit log, its runs and what was done do not agree. It is found out now, and may take a while.
+// Findings reconciles the account's audit log, runs and effects on the server, which may take a
+// while, and returns the discrepancies.
 func (c *Client) Findings(ctx context.Context) (found api.Findings, err error) {
 	return found, c.call(ctx, request{path: "/audit/findings"}, &found)
 }

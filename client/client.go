@@ -1,10 +1,11 @@
-// Package client speaks to a Fermata server.
+// Package client is a client of the Fermata HTTP API.
 //
 //	c, err := client.New("http://localhost:8080", token)
 //	outcome, err := c.Start(ctx, "inproc:content-review", "demo-1", json.RawMessage(`{"topic":"tea"}`))
 //
-// Every call can be repeated: starts and decisions have ids, and count once. So the client repeats by itself what a server did not
-// answer, or answered with 429, 502, 503 or 504, until the context ends or it has tried for long enough.
+// All calls are idempotent: starts and decisions have ids and are applied once. So the client
+// retries calls without a response, or with status 429, 502, 503 or 504, until the context ends or
+// the attempts are used up.
 package client
 
 import (
@@ -28,10 +29,10 @@ import (
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// ErrPending says that what was asked for is recorded and under way, and that nobody waited for the outcome.
-var ErrPending = errors.New("client: under way")
+// ErrPending is returned if a start or resume is recorded, but its outcome is not known yet.
+var ErrPending = errors.New("client: pending")
 
-// Client speaks to a server. It may be used by several goroutines.
+// Client is a client of one server. It is safe for concurrent use.
 type Client struct {
 	base  *url.URL
 	token string
@@ -39,44 +40,50 @@ type Client struct {
 	tries int
 }
 
-// pingTimeout is how long a connection may be silent before it is asked whether it lives, and how long it has for its answer.
+// pingTimeout is how long a connection may be silent before it is pinged, and how long the ping may
+// take.
 const pingTimeout = 15 * time.Second
 
-// streamIdleTimeout is how long a stream of events may say nothing at all before another connection is made. A server says every 15 seconds that it is there
-// (limits.heartbeat in its settings).
+// streamIdleTimeout is how long an event stream may be silent before the client reconnects. A
+// server sends a heartbeat every 15 seconds (limits.heartbeat in its configuration).
 const streamIdleTimeout = time.Minute
 
-// New makes a client of a server at a URL, for whoever the token belongs to.
+// New returns a client of the server at a URL that authenticates with token.
 func New(base, token string) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("client: %q is no http or https URL", base)
+		return nil, fmt.Errorf("client: %q is not an http or https URL", base)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// All calls share one connection over HTTP/2. If it goes dead without a word, as behind a firewall that forgets it, each of them would wait for its context.
+	// All calls share one HTTP/2 connection. If it dies silently, for example behind a firewall,
+	// each call would otherwise wait for its context.
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout}
-	// A server sends nobody elsewhere. Whoever does stands in between, and a POST that follows it would arrive as a GET, if at all.
+	// A server never redirects. A redirect comes from an intermediary, and a POST that follows it
+	// would arrive as a GET, if at all.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{base: u, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}, tries: 5}, nil
 }
 
-// Start starts a run, and returns how far it has come. The same start with the same state key counts once.
+// Start starts a run and returns its outcome. The same start with the same state key is applied
+// once.
 func (c *Client) Start(ctx context.Context, graphID, stateKey string, input json.RawMessage) (fermata.Outcome, error) {
 	return c.Chat(ctx, api.Chat{GraphID: graphID, StateKey: stateKey, Input: input})
 }
 
-// Chat starts or answers a run. ErrPending says that it is under way.
+// Chat starts or answers a run. It returns ErrPending if the outcome is not known yet.
 func (c *Client) Chat(ctx context.Context, chat api.Chat) (fermata.Outcome, error) {
 	return c.outcome(ctx, "/ai/chat", withStateKey(chat))
 }
 
-// Begin starts or answers a run, and does not wait for what becomes of it: [Client.Run] and [Client.Events] say that.
+// ChatAsync starts or answers a run without waiting for the outcome; use [Client.Run] or
+// [Client.Events] for it.
 func (c *Client) ChatAsync(ctx context.Context, chat api.Chat) (pending api.Pending, err error) {
 	r := request{method: http.MethodPost, path: "/ai/chat", body: withStateKey(chat), headers: map[string]string{"Prefer": "respond-async"}}
 	return pending, c.call(ctx, r, &pending)
 }
 
-// withStateKey gives a start without a state key one: or, repeated, it would be a second run.
+// withStateKey gives a start a state key if it has none, so that a retry does not start a second
+// run.
 func withStateKey(chat api.Chat) api.Chat {
 	if chat.ResumeID == "" && chat.StateKey == "" {
 		chat.StateKey = "key_" + NewID()
@@ -84,7 +91,7 @@ func withStateKey(chat api.Chat) api.Chat {
 	return chat
 }
 
-// Decide decides on a request. A decision without a resume id gets one, so that repeating it here is safe.
+// Decide decides a request. A decision without a resume id gets one, so that retries are safe.
 func (c *Client) Decide(ctx context.Context, id string, decide api.Decide) (fermata.Outcome, error) {
 	if decide.ResumeID == "" {
 		decide.ResumeID = NewID()
@@ -92,7 +99,7 @@ func (c *Client) Decide(ctx context.Context, id string, decide api.Decide) (ferm
 	return c.outcome(ctx, "/requests/"+url.PathEscape(id)+"/decision", decide)
 }
 
-// Ask asks for a decision. Without a state key it gets one.
+// CreateRequest creates a request of an external agent. It gets a state key if it has none.
 func (c *Client) CreateRequest(ctx context.Context, ask api.CreateRequest) (fermata.Outcome, error) {
 	if ask.StateKey == "" {
 		ask.StateKey = "ask_" + NewID()
@@ -100,7 +107,7 @@ func (c *Client) CreateRequest(ctx context.Context, ask api.CreateRequest) (ferm
 	return c.outcome(ctx, "/requests", ask)
 }
 
-// NewID makes an id that nobody else has.
+// NewID returns a unique id.
 func NewID() string { return strings.ToLower(rand.Text()) }
 
 func (c *Client) outcome(ctx context.Context, path string, body any) (fermata.Outcome, error) {
@@ -111,11 +118,11 @@ func (c *Client) outcome(ctx context.Context, path string, body any) (fermata.Ou
 	return readOutcome(raw)
 }
 
-// readOutcome reads an outcome; ErrPending if it is none yet.
+// readOutcome decodes an outcome. It returns ErrPending for a pending one.
 func readOutcome(raw []byte) (fermata.Outcome, error) {
 	var tag struct{ Status, StateKey string }
 	if err := json.Unmarshal(raw, &tag); err != nil {
-		return nil, fmt.Errorf("client: the server's answer: %w", err)
+		return nil, fmt.Errorf("client: decode response: %w", err)
 	}
 	if tag.Status == api.StatusPending {
 		return nil, fmt.Errorf("%w: %q", ErrPending, tag.StateKey)
@@ -123,7 +130,7 @@ func readOutcome(raw []byte) (fermata.Outcome, error) {
 	return fermata.UnmarshalOutcome(raw)
 }
 
-// Query says which items of a list are wanted; see the server's API for what each list takes.
+// Query filters a list; see the API for the parameters of each list.
 type Query struct {
 	Status, State, Kind, GraphID, Cursor string
 	Limit                                int
@@ -142,15 +149,15 @@ func (q Query) values() url.Values {
 	return v
 }
 
-// Runs returns a page of the runs of the account, the newest first.
+// Runs returns a page of the account's runs, newest first.
 func (c *Client) Runs(ctx context.Context, q Query) (page api.Page[api.Run], err error) {
 	return page, c.call(ctx, request{path: "/runs", query: q.values()}, &page)
 }
 
-// RunView is a run with what it came to and what it asked.
+// RunView is a run with its outcome and its requests.
 type RunView struct {
 	api.Run
-	// Outcome is nil while it is under way.
+	// Outcome is nil while the run is active.
 	Outcome  fermata.Outcome
 	Requests []api.Request
 }
@@ -173,17 +180,17 @@ func (c *Client) Run(ctx context.Context, stateKey string) (RunView, error) {
 	return view, err
 }
 
-// Cancel ends a run.
+// Cancel cancels a run.
 func (c *Client) Cancel(ctx context.Context, stateKey string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + url.PathEscape(stateKey) + "/cancel"}, nil)
 }
 
-// Retry lets a parked run go on.
+// Retry resumes a parked run.
 func (c *Client) Retry(ctx context.Context, stateKey string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: "/runs/" + url.PathEscape(stateKey) + "/retry"}, nil)
 }
 
-// Requests returns a page of what people are asked, the oldest first.
+// Requests returns a page of requests, oldest first.
 func (c *Client) Requests(ctx context.Context, q Query) (page api.Page[api.Request], err error) {
 	return page, c.call(ctx, request{path: "/requests", query: q.values()}, &page)
 }
@@ -193,35 +200,35 @@ func (c *Client) Request(ctx context.Context, id string) (asked api.Request, err
 	return asked, c.call(ctx, request{path: "/requests/" + url.PathEscape(id)}, &asked)
 }
 
-// Graphs lists what can be run.
+// Graphs lists the graphs and agents that can be run.
 func (c *Client) Graphs(ctx context.Context) (page api.Page[api.Graph], err error) {
 	return page, c.call(ctx, request{path: "/graphs"}, &page)
 }
 
-// Graph returns something that can be run, with a drawing.
+// Graph returns a graph with its drawing.
 func (c *Client) Graph(ctx context.Context, graphID string) (graph api.Graph, err error) {
 	return graph, c.call(ctx, request{path: "/graphs/" + url.PathEscape(graphID)}, &graph)
 }
 
-// GraphOf returns the graph of a run, with the nodes marked in its drawing at which the run waits.
+// RunGraph returns the graph of a run; its drawing marks the waiting nodes.
 func (c *Client) RunGraph(ctx context.Context, stateKey string) (graph api.Graph, err error) {
 	return graph, c.call(ctx, request{path: "/runs/" + url.PathEscape(stateKey) + "/graph"}, &graph)
 }
 
-// Kinds lists what can be asked.
+// Kinds lists the interrupt kinds.
 func (c *Client) Kinds(ctx context.Context) (page api.Page[api.Kind], err error) {
 	return page, c.call(ctx, request{path: "/kinds"}, &page)
 }
 
-// Me says who the token belongs to.
+// Me returns the principal of the token.
 func (c *Client) Me(ctx context.Context) (me api.Me, err error) {
 	return me, c.call(ctx, request{path: "/me"}, &me)
 }
 
-// maxResponse is how much of an answer is read.
+// maxResponse is the maximum response size in bytes.
 const maxResponse = 16 << 20
 
-// request is what is sent; the method is GET if there is none.
+// request is a request to send; the method defaults to GET.
 type request struct {
 	method, path string
 	query        url.Values
@@ -229,7 +236,7 @@ type request struct {
 	headers      map[string]string
 }
 
-// call makes a request, again and again if need be. An error of the server is an [*api.Problem].
+// call sends a request, with retries. An error of the server is an [*api.Problem].
 func (c *Client) call(ctx context.Context, r request, answer any) error {
 	for try := 1; ; try++ {
 		again, err := c.attempt(ctx, r, answer)
@@ -242,7 +249,7 @@ func (c *Client) call(ctx context.Context, r request, answer any) error {
 	}
 }
 
-// pause waits for a while, and somewhat longer, so that not all who wait come back at once.
+// pause sleeps for d plus some jitter, so that not all clients return at once.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d + mrand.N(d/2))
 	defer timer.Stop()
@@ -254,7 +261,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// noRetry is in the place of a pause after which to try again.
+// noRetry is returned instead of a retry delay.
 const noRetry = -1
 
 func (c *Client) attempt(ctx context.Context, r request, answer any) (again time.Duration, err error) {
@@ -264,25 +271,25 @@ func (c *Client) attempt(ctx context.Context, r request, answer any) (again time
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponse))
-	if err != nil { // as net/http says it of a connection that broke before
-		return 0, &url.Error{Op: "read the answer of", URL: response.Request.URL.Redacted(), Err: err}
+	if err != nil { // the same text as net/http has for a connection that broke earlier
+		return 0, &url.Error{Op: "read the response of", URL: response.Request.URL.Redacted(), Err: err}
 	}
 	switch {
 	case response.StatusCode >= http.StatusMultipleChoices:
 		return responseError(response, data)
 	case answer == nil && response.StatusCode == http.StatusNoContent:
 		return noRetry, nil
-	case answer == nil: // a page in the place of the answer must not be taken for the word that it was done
+	case answer == nil: // an intermediary's page must not be mistaken for success
 		return noRetry, unexpectedResponse(response)
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
-		return noRetry, fmt.Errorf("client: the server's answer: %w", err)
+		return noRetry, fmt.Errorf("client: decode response: %w", err)
 	}
 	return noRetry, nil
 }
 
-// ErrInvalidID says that a run, a request or whatever else a call is about was named with an empty text, or with dots that mean another place. Nothing was sent.
-var ErrInvalidID = errors.New("client: the id of what this is about is . or .., or empty")
+// ErrInvalidID is returned if an id is empty, "." or "..". Nothing was sent.
+var ErrInvalidID = errors.New("client: invalid id: it is empty, . or ..")
 
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	for name := range strings.SplitSeq(r.path[1:], "/") {
@@ -297,7 +304,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	if r.body != nil {
 		data, err := roundtrip.Marshal(r.body)
 		if err != nil {
-			return nil, fmt.Errorf("client: what was to be sent is no JSON: %w", err)
+			return nil, fmt.Errorf("client: encode request: %w", err)
 		}
 		body = bytes.NewReader(data)
 	}
@@ -315,7 +322,8 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return c.http.Do(h)
 }
 
-// retryAfterSendError is after which time to try again what could not be sent: never, if it is no JSON, or about nothing.
+// retryAfterSendError returns when to retry after a send error: never, if the request cannot be
+// encoded or has an invalid id.
 func retryAfterSendError(err error) time.Duration {
 	if _, ours := errors.AsType[*json.MarshalerError](err); ours || errors.Is(err, roundtrip.ErrNotUTF8) || errors.Is(err, ErrInvalidID) {
 		return noRetry
@@ -331,10 +339,10 @@ func unescaped(path string) string {
 	return plain
 }
 
-// responseError is what a server says in the place of an answer, and after which time it makes sense to ask again.
+// responseError converts an error response, and returns when to retry.
 func responseError(response *http.Response, data []byte) (again time.Duration, err error) {
 	problem := new(api.Problem)
-	if json.Unmarshal(data, problem) != nil || problem.Code == "" { // somebody in between
+	if json.Unmarshal(data, problem) != nil || problem.Code == "" { // from an intermediary
 		problem = &api.Problem{Status: response.StatusCode, Code: "http", Detail: response.Status}
 	}
 	if isRetryable(response.StatusCode) {
@@ -344,12 +352,12 @@ func responseError(response *http.Response, data []byte) (again time.Duration, e
 	return noRetry, problem
 }
 
-// unexpectedResponse says that what came is not what a Fermata server answers, although it looks like success.
+// unexpectedResponse reports a success response that is not from a Fermata server.
 func unexpectedResponse(response *http.Response) error {
-	return &api.Problem{Status: response.StatusCode, Code: "http", Detail: "this is no answer of a Fermata server: " + response.Status}
+	return &api.Problem{Status: response.StatusCode, Code: "http", Detail: "not a response of a Fermata server: " + response.Status}
 }
 
-// isRetryable reports whether what was answered with a status may work later.
+// isRetryable reports whether a request with this response status may succeed later.
 func isRetryable(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:

@@ -32,7 +32,7 @@ type memo struct {
 
 var sign = fermata.NewKind[string, string]("sign-of-client-test")
 
-// serve runs a real server, behind whatever stands in front of it.
+// serve runs a real server behind a wrapping handler.
 func serve(t *testing.T, front func(http.Handler) http.Handler) *client.Client {
 	t.Helper()
 	url, key, stop, err := startServer(t.Context(), front)
@@ -51,7 +51,8 @@ func serve(t *testing.T, front func(http.Handler) http.Handler) *client.Client {
 	return c
 }
 
-// startServer begins a server with one graph, inproc:memo, which has somebody sign a memo. stop has to be called.
+// startServer starts a server with one graph, inproc:memo, in which a person signs a memo. stop
+// must be called.
 func startServer(ctx context.Context, front func(http.Handler) http.Handler) (url, key string, stop func() error, err error) {
 	g := graph.New[memo]("memo")
 	g.Node("sign", func(ctx context.Context, m memo) (memo, error) {
@@ -98,7 +99,7 @@ func startServer(ctx context.Context, front func(http.Handler) http.Handler) (ur
 
 func plain(h http.Handler) http.Handler { return h }
 
-// Whatever a state key is made of, its run can be reached.
+// A run is reachable with any state key.
 func TestClient_StartDecideComplete(t *testing.T) {
 	for _, key := range []string{"memo/1 ä?", "...", "a/../b", "a//b", "%2F"} {
 		t.Run(key, func(t *testing.T) { startDecideComplete(t, key) })
@@ -149,13 +150,14 @@ func startDecideComplete(t *testing.T, key string) {
 	}
 }
 
-// A server that is restarted, or a proxy in front of it, loses answers. The client repeats, and everything counts once.
+// A restarting server, or a proxy, loses responses. The client retries, and every call is applied
+// once.
 func TestClient_RetriesUnansweredRequests(t *testing.T) {
 	var calls atomic.Int64
 	c := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch calls.Add(1) % 3 {
-			case 1: // it is done, and nobody hears of it
+			case 1: // it is done, but the response is lost
 				h.ServeHTTP(httptest.NewRecorder(), r)
 				panic(http.ErrAbortHandler)
 			case 2:
@@ -216,7 +218,7 @@ func TestClient_EventsSurviveLostConnections(t *testing.T) {
 	}
 }
 
-// What was seen of the run that had the state key before is no reason to leave something of the new one out.
+// Events seen of an earlier run with the same state key do not hide events of the new one.
 func TestClient_EventsAfterEventOfPreviousRun(t *testing.T) {
 	c := serve(t, plain)
 	first := func(after string) (event client.Event) {
@@ -243,11 +245,12 @@ func TestClient_EventsAfterEventOfPreviousRun(t *testing.T) {
 	}
 }
 
-// A server that is full, or ends, says so in the place of a stream, or in one. It counts once, so it is sent again: after the time that the server said.
+// A server that is full or shutting down returns a problem instead of a stream, or within one. The
+// client repeats the request after the Retry-After delay.
 func TestClient_RejectedStreamIsRetried(t *testing.T) {
 	const unavailable = `{"status":503,"code":"unavailable","title":"Unknown or not done"}`
 	for name, refuse := range map[string]func(w http.ResponseWriter){
-		"in its place": func(w http.ResponseWriter) {
+		"instead of it": func(w http.ResponseWriter) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprint(w, unavailable)
@@ -278,14 +281,14 @@ func TestClient_RejectedStreamIsRetried(t *testing.T) {
 			if _, ok := outcome.(fermata.NeedsInput); !ok || len(at) != 2 {
 				t.Fatalf("%+v after %d connections", outcome, len(at))
 			}
-			if waited := at[1].Sub(at[0]); name == "in its place" && waited < time.Second {
-				t.Errorf("it waited %v, and was told to wait a second", waited)
+			if waited := at[1].Sub(at[0]); name == "instead of it" && waited < time.Second {
+				t.Errorf("it waited %v instead of a second", waited)
 			}
 		})
 	}
 }
 
-// A chat is followed to its outcome, and a lost connection in between is not noticed but for steps and tokens.
+// A chat is followed to its outcome; a lost connection loses only steps and tokens.
 func TestClient_ChatEvents(t *testing.T) {
 	var streams atomic.Int64
 	c := serve(t, func(h http.Handler) http.Handler {
@@ -352,7 +355,7 @@ func TestClient_ChatAsyncReturnsPending(t *testing.T) {
 	}
 }
 
-// cutAfter loses the connection after some messages.
+// cutAfter closes the connection after some messages.
 type cutAfter struct {
 	http.ResponseWriter
 	messages int
@@ -375,7 +378,8 @@ func TestNew_InvalidURLIsAnError(t *testing.T) {
 	}
 }
 
-// JSON has no place for bytes that are no text. Another character in their place would be another key, or another word than a person gave.
+// JSON cannot represent invalid UTF-8. A replacement character would be another key, or another
+// answer.
 func TestClient_SendsNoExtraHeaders(t *testing.T) {
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Error("something was sent")
@@ -400,7 +404,7 @@ func TestClient_SendsNoExtraHeaders(t *testing.T) {
 	}
 }
 
-// fermata cancel "$UNSET": a server that is asked for runs//cancel can only say that there is nothing.
+// fermata cancel "$UNSET": for runs//cancel a server could only answer that there is nothing.
 func TestClient_EmptyIDIsAnError(t *testing.T) {
 	h := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("something was sent") }))
 	defer h.Close()

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// A firewall forgets a connection, and lets nothing through any more, without a word to either side. All calls waited on it until their contexts ended.
+// A firewall forgets a connection and drops all packets silently. All calls used to wait until
+// their contexts ended.
 func TestClient_DeadHTTP2ConnectionIsClosed(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -30,7 +31,7 @@ func TestClient_DeadHTTP2ConnectionIsClosed(t *testing.T) {
 	transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 	transport.TLSClientConfig.RootCAs.AddCert(server.Certificate())
 	if transport.HTTP2.SendPingTimeout != pingTimeout || transport.HTTP2.PingTimeout != pingTimeout {
-		t.Errorf("it is asked after %+v", transport.HTTP2)
+		t.Errorf("it is pinged after %+v", transport.HTTP2)
 	}
 	transport.HTTP2.SendPingTimeout, transport.HTTP2.PingTimeout = 500*time.Millisecond, 500*time.Millisecond
 	if _, err := c.Run(t.Context(), "k"); err != nil {
@@ -40,18 +41,18 @@ func TestClient_DeadHTTP2ConnectionIsClosed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := c.Run(ctx, "k"); err != nil {
-		t.Errorf("the server is there, and there is another way to it: %v", err)
+		t.Errorf("the server is reachable on another connection: %v", err)
 	}
 }
 
-// firewall lets through what it has seen begin, until it forgets.
+// firewall forwards connections that it has seen begin, until it forgets them.
 type firewall struct {
 	listener net.Listener
 	mu       sync.Mutex
 	known    []*pipe
 }
 
-// pipe is a connection through it. A dead one takes everything and passes nothing on.
+// pipe is a connection through it. A dead one accepts data and forwards nothing.
 type pipe struct {
 	mu   sync.Mutex
 	dead bool

@@ -19,20 +19,23 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// Event is something that happened to a run, or happens at this moment, or what it came to. Its Type says which.
+// Event is a stored event, a live step or token, or the outcome of a run, as its Type says.
 type Event struct {
 	api.Event
-	// Outcome is set for the event "outcome", Step and Token for "step" and "token", Interrupt for "interrupt".
+	// Outcome is set for the event "outcome", Step and Token for "step" and "token", Interrupt for
+	// "interrupt".
 	Outcome   fermata.Outcome
 	Step      *api.Step
 	Token     *api.Token
 	Interrupt *fermata.OpenInterrupt
 }
 
-// Events follows a run from behind the event with an id on, until it is over; "" is the beginning. Behind an event of another run, which had the state key
-// before, comes all of this one. If the connection is lost it connects again, and goes on where it was: as soon as the server is there, and for as long as
-// ctx lasts, so give it an end if you do not want to wait. A server that was not there to begin with is an error, after the tries of any other call. Steps
-// and tokens are seen as far as the server that one is connected with executes the run, and once at most.
+// Events follows a run after the event with the id after, until the run ends; "" is the beginning.
+// After an event of an earlier run with the same state key, it returns all events of this run. If
+// the connection is lost, Events reconnects and continues for as long as ctx lasts, so set a
+// deadline if you do not want to wait. If the server cannot be reached at first, it returns an
+// error after the usual retries. Steps and tokens are delivered at most once, and only if the
+// connected replica executes the run.
 func (c *Client) Events(ctx context.Context, stateKey, after string) iter.Seq2[Event, error] {
 	return c.stream(ctx, after, func() request {
 		return request{path: "/runs/" + url.PathEscape(stateKey) + "/events"}
@@ -42,8 +45,9 @@ func (c *Client) Events(ctx context.Context, stateKey, after string) iter.Seq2[E
 	})
 }
 
-// ChatEvents starts or answers a run like [Client.Chat], and shows what happens until there is an outcome, which is the last event. If the
-// connection is lost it sends the same again, which counts once, for as long as [Client.Events] would.
+// ChatEvents starts or answers a run like [Client.Chat], and returns its events until the outcome,
+// which is the last event. If the connection is lost, it repeats the request, which is applied
+// once, for as long as [Client.Events] would.
 func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event, error] {
 	chat = withStateKey(chat)
 	return c.stream(ctx, "", func() request {
@@ -51,10 +55,11 @@ func (c *Client) ChatEvents(ctx context.Context, chat api.Chat) iter.Seq2[Event,
 	}, func(fermata.Outcome) bool { return true })
 }
 
-// stream reads connections, one after the other, until an outcome is the last.
+// stream reads one connection after another until last accepts an outcome.
 func (c *Client) stream(ctx context.Context, after string, next func() request, last func(fermata.Outcome) bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		met := false // the server was there: that it is gone for a while, or a connection breaks while nothing happens, is no reason to give up
+		// after a first connection, an outage or a broken connection is not a reason to give up
+		met := false
 		for lost := 0; ; lost++ {
 			again, err := c.follow(ctx, next(), after, func(e Event) bool {
 				lost, met, after = 0, true, cmp.Or(e.ID, after)
@@ -76,8 +81,8 @@ func (c *Client) stream(ctx context.Context, after string, next func() request, 
 	}
 }
 
-// follow reads one connection, from behind an event on. It returns after which time to make another one: never, if there is no more to read, or nobody who
-// wants it.
+// follow reads one connection, starting after an event. It returns when to reconnect: noRetry, if
+// there is nothing more to read or the consumer has stopped.
 func (c *Client) follow(ctx context.Context, r request, after string, yield func(Event) bool) (again time.Duration, err error) {
 	r.headers = map[string]string{"Accept": "text/event-stream"}
 	if after != "" {
@@ -95,13 +100,14 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 	body := &idleTimeoutReader{response.Body, limit}
 	if response.StatusCode != http.StatusOK {
 		data, err := io.ReadAll(io.LimitReader(body, maxResponse))
-		if err != nil { // half of a refusal has no code; asked again, the server says it
+		if err != nil { // a truncated problem has no code; a retry returns the whole one
 			return 0, cmp.Or(streamIdleCause(ctx), err)
 		}
 		return responseError(response, data)
 	}
 	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {
-		return noRetry, unexpectedResponse(response) // or one would wait for ever for the events of a page
+		// otherwise the client would wait indefinitely for events of an HTML page
+		return noRetry, unexpectedResponse(response)
 	}
 	for kind, data := range parseSSE(body) {
 		if kind == api.EventRun {
@@ -112,7 +118,7 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 			if told, ok := errors.AsType[*api.Problem](err); ok && isRetryable(told.Status) {
 				return 0, err
 			}
-			return noRetry, err // what cannot be read would come again
+			return noRetry, err // an invalid event would be sent again
 		}
 		if !yield(event) {
 			return noRetry, nil
@@ -121,10 +127,11 @@ func (c *Client) follow(ctx context.Context, r request, after string, yield func
 	return 0, nil
 }
 
-// errStreamIdle is why a connection was given up.
-var errStreamIdle = fmt.Errorf("client: the server has said nothing for %v", streamIdleTimeout)
+// errStreamIdle is the cause of a reconnect.
+var errStreamIdle = fmt.Errorf("client: no data received for %v", streamIdleTimeout)
 
-// streamIdleCause is errStreamIdle if that is why a context has ended, and not because whoever called wanted it.
+// streamIdleCause returns errStreamIdle if a context ended because of the idle timeout, and not
+// because of the caller.
 func streamIdleCause(ctx context.Context) error {
 	if context.Cause(ctx) == errStreamIdle {
 		return errStreamIdle
@@ -132,21 +139,21 @@ func streamIdleCause(ctx context.Context) error {
 	return nil
 }
 
-// idleTimeoutReader is a stream that ends if it is silent for too long: what it comes through may be dead without a word, or whoever sends it may stand still. The time that
-// the reader takes for what has come does not count.
+// idleTimeoutReader ends a stream that is silent for too long: the connection may be dead, or the
+// sender may hang. The consumer's processing time does not count.
 type idleTimeoutReader struct {
 	io.Reader
-	limit *time.Timer // ends it
+	limit *time.Timer // ends the stream
 }
 
-// Read reads, and waits so long at most.
+// Read reads, and waits at most the idle timeout.
 func (w *idleTimeoutReader) Read(p []byte) (int, error) {
 	w.limit.Reset(streamIdleTimeout)
 	defer w.limit.Stop()
 	return w.Reader.Read(p)
 }
 
-// readEvent reads one event. A problem in the place of an outcome is an error.
+// readEvent decodes one event. A problem instead of an outcome is an error.
 func readEvent(kind string, data []byte) (event Event, err error) {
 	event.Type = kind
 	switch kind {
@@ -167,12 +174,12 @@ func readEvent(kind string, data []byte) (event Event, err error) {
 		err = json.Unmarshal(data, &event.Event)
 	}
 	if err != nil && !errors.Is(err, ErrPending) {
-		err = fmt.Errorf("client: the server's event %q: %w", kind, err)
+		err = fmt.Errorf("client: decode event %q: %w", kind, err)
 	}
 	return event, err
 }
 
-// parseSSE reads server-sent events.
+// parseSSE parses server-sent events.
 func parseSSE(body io.Reader) iter.Seq2[string, string] {
 	return func(yield func(kind, data string) bool) {
 		var kind, data string

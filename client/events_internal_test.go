@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// handlerTransport is a way to a server without a network, so that hours pass at once.
+// handlerTransport calls a handler without a network, so that the test can use fake time.
 type handlerTransport struct{ http.HandlerFunc }
 
 func (h handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -33,10 +33,11 @@ func newTestClient(t *testing.T, server http.HandlerFunc) *Client {
 	return c
 }
 
-// A run may wait for a month, and a server be away for an hour of it. The events ended two seconds after a server was gone.
+// A run may wait for a month, and a server may be down for an hour of it. Events used to end two
+// seconds after a server was gone.
 func TestEvents_ReconnectAfterLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var from, until time.Time // when the server is gone
+		var from, until time.Time // when the server is down
 		c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case time.Now().Before(from):
@@ -87,7 +88,7 @@ func TestEvents_ContextErrorNamesTheCause(t *testing.T) {
 	})
 }
 
-// Whoever has a wrong address learns it.
+// A wrong address is reported.
 func TestEvents_UnreachableServerIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadGateway) })
@@ -103,7 +104,7 @@ func TestEvents_UnreachableServerIsAnError(t *testing.T) {
 	})
 }
 
-// Nothing is sent, and so nothing is gained by trying again.
+// Nothing was sent, so a retry would be useless.
 func TestClient_InvalidJSONIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })

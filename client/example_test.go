@@ -11,10 +11,11 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// A program starts a run, and another one, for a person, answers what it asks.
+// A program starts a run, and another one, for a person, answers its request.
 func Example() {
 	ctx := context.Background()
-	url, key, stop, err := startServer(ctx, plain) // a server whose graph inproc:memo has somebody sign a memo
+	// a server whose graph inproc:memo lets a person sign a memo
+	url, key, stop, err := startServer(ctx, plain)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func Example() {
 			log.Fatal(err)
 		}
 		fmt.Printf("%s: %s\n", asked.StateKey, asked.Data)
-		// Shown says what the person has seen: if that is not what is asked any more, nothing is decided.
+		// Shown is the digest of what the person saw: if the request has changed, nothing is
+		// decided.
 		outcome, err = c.Decide(ctx, asked.ID, api.Decide{Answer: json.RawMessage(`"Ann"`), Shown: asked.Shown})
 		if err != nil {
 			log.Fatal(err)

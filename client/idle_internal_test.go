@@ -13,7 +13,8 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// A replica stands still, or its machine is gone without a word. Over HTTP/1.1 nobody notices that but whoever misses its heartbeat.
+// A replica hangs, or its machine is gone without closing connections. Over HTTP/1.1 only the
+// missing heartbeat reveals that.
 func TestEvents_IdleStreamIsReopened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries []string
@@ -23,7 +24,7 @@ func TestEvents_IdleStreamIsReopened(t *testing.T) {
 			case 1:
 				return io.MultiReader(strings.NewReader(": hello\n\nid: run_1:1\nevent: created\ndata: {\"id\":\"run_1:1\",\"type\":\"created\"}\n\n"), silentReader{r.Context()})
 			case 2:
-				return nil // not even an answer
+				return nil // not even a response
 			}
 			return strings.NewReader("event: outcome\ndata: {\"status\":\"completed\",\"runId\":\"run_1\"}\n\n")
 		})
@@ -31,12 +32,12 @@ func TestEvents_IdleStreamIsReopened(t *testing.T) {
 			t.Error("there is no outcome")
 		}
 		if len(tries) != 3 || tries[1] != "run_1:1" || tries[2] != "run_1:1" {
-			t.Errorf("it came back behind %q", tries)
+			t.Errorf("it reconnected after %q", tries)
 		}
 	})
 }
 
-// It never was there: that is an error, and says which.
+// A server that never responds is an error that names the cause.
 func TestEvents_ServerThatNeverResponds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, func(*http.Request) io.Reader { return nil })
@@ -82,12 +83,12 @@ func outcomeOf(t *testing.T, c *Client) fermata.Outcome {
 		if event.Outcome != nil {
 			return event.Outcome
 		}
-		time.Sleep(2 * streamIdleTimeout) // whoever reads may take their time
+		time.Sleep(2 * streamIdleTimeout) // the consumer may be slow
 	}
 	return nil
 }
 
-// answers is a server: what it says to a request, or nothing.
+// answers is a server: it returns the response body of a request, or nothing.
 type answers func(*http.Request) io.Reader
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -99,7 +100,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body), Request: r}, nil
 }
 
-// silentReader says nothing until the connection is closed.
+// silentReader blocks until the connection is closed.
 type silentReader struct{ context.Context }
 
 func (s silentReader) Read([]byte) (int, error) {
@@ -107,7 +108,7 @@ func (s silentReader) Read([]byte) (int, error) {
 	return 0, s.Err()
 }
 
-// heartbeatReader says that it is there, now and then.
+// heartbeatReader sends heartbeats.
 type heartbeatReader struct{ remaining int }
 
 func (b *heartbeatReader) Read(p []byte) (int, error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// intermediaries is what somebody who stands between a client and its server may say in the server's place.
+// intermediaries are responses that a proxy may send instead of the server.
 var intermediaries = map[string]http.HandlerFunc{
 	"a page": func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -26,12 +26,12 @@ var intermediaries = map[string]http.HandlerFunc{
 		}
 		http.Redirect(w, r, "/login", http.StatusFound)
 	},
-	"nothing at all":            func(http.ResponseWriter, *http.Request) {},
-	"another place, of no name": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) },
-	"an object, that is no run": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"ok":true}`)) },
+	"nothing at all":              func(http.ResponseWriter, *http.Request) {},
+	"redirect without a location": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) },
+	"object that is not a run":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"ok":true}`)) },
 }
 
-// What does not come from a Fermata server is an error, and never the word that something was done.
+// A response that does not come from a Fermata server is an error, and never success.
 func TestClient_ProxyErrorPageIsAnError(t *testing.T) {
 	for name, says := range intermediaries {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestClient_ProxyErrorPageIsAnError(t *testing.T) {
 				t.Error("a run was cancelled")
 			}
 			if err := c.Retry(ctx, "memo"); err == nil {
-				t.Error("a run was let go on")
+				t.Error("a run was resumed")
 			}
 			if outcome, err := c.Start(ctx, "inproc:memo", "memo", json.RawMessage(`{}`)); err == nil {
 				t.Errorf("a run was started: %#v", outcome)
@@ -58,14 +58,14 @@ func TestClient_ProxyErrorPageIsAnError(t *testing.T) {
 				}
 			}
 			if ctx.Err() != nil {
-				t.Error("events were waited for as long as there was time")
+				t.Error("it waited for events until the timeout")
 			}
 		})
 	}
 }
 
-// Something in between has no patience with silence, and cuts streams on which nothing happens. That is no reason to give up, nor is that the server is not
-// there for a moment after it happened often.
+// A proxy cuts idle streams. The client reconnects, also if the server is unavailable for a moment
+// after many reconnects.
 func TestClient_BrokenIdleStreamIsReopened(t *testing.T) {
 	var streams atomic.Int64
 	c := serve(t, func(h http.Handler) http.Handler {

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// The acts that [Client.Act] takes.
+// The actions that [Client.Act] accepts.
 const (
 	ActionView     = "view"
 	ActionClaim    = "claim"
@@ -26,7 +26,8 @@ const (
 	ActionAbandon  = "escape"
 )
 
-// Act does something with a request that decides nothing, and returns what the request is then. However often it has to be sent, it counts once.
+// Act applies an action other than a decision to a request, and returns the updated request.
+// Retries apply it once.
 func (c *Client) Act(ctx context.Context, id, act string, body api.RequestAction) (asked api.Request, err error) {
 	r := request{
 		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/" + url.PathEscape(act), body: body,
@@ -35,9 +36,11 @@ func (c *Client) Act(ctx context.Context, id, act string, body api.RequestAction
 	return asked, c.call(ctx, r, &asked)
 }
 
-// Answers returns what was settled behind a cursor, in order and each once, and the cursor for the next call: for an agent that asks ([Client.CreateRequest]) and
-// cannot be called. "" is the beginning, and a limit of 0 leaves that to the server. A page may be empty although there is more; there is no more yet if the
-// cursor stays as it is. Keep it only when you have dealt with the page.
+// Answers returns requests that were closed after a cursor, in order and each once, and the cursor
+// for the next call. It is for an agent that creates requests ([Client.CreateRequest]) and has no
+// webhook. The cursor "" is the beginning, and a limit of 0 is the server's default. A page may be
+// empty although there are more; there are no more yet if the cursor has not changed. Store the
+// cursor only after processing the page.
 func (c *Client) Answers(ctx context.Context, cursor string, limit int) (page api.AnswersPage, err error) {
 	query := make(url.Values)
 	if cursor != "" {
@@ -49,8 +52,8 @@ func (c *Client) Answers(ctx context.Context, cursor string, limit int) (page ap
 	return page, c.call(ctx, request{path: "/answers", query: query}, &page)
 }
 
-// Analytics says what came of the requests of so many days. The zone is where people work, as Europe/Zurich; "" is UTC. Who may not see others by name
-// sees them counted.
+// Analytics reports on the requests of the last days. The zone is an IANA time zone for working
+// hours, such as Europe/Zurich; "" is UTC. Callers who may not see other people's names get totals.
 func (c *Client) Analytics(ctx context.Context, days int, zone string) (report analytics.Report, err error) {
 	query := make(url.Values)
 	if days > 0 {
@@ -62,29 +65,30 @@ func (c *Client) Analytics(ctx context.Context, days int, zone string) (report a
 	return report, c.call(ctx, request{path: "/analytics", query: query}, &report)
 }
 
-// ExplainPolicy says what the rules of the server would say of an action, and why; nothing is done. It is the JSON of a policy.Decision, for whoever wants to
-// link that package.
+// ExplainPolicy explains what the server's policy decides for an action, without executing it. The
+// result is the JSON of a policy.Decision, for programs that link that package.
 func (c *Client) ExplainPolicy(ctx context.Context, action api.HypotheticalAction) (decision json.RawMessage, err error) {
 	return decision, c.call(ctx, request{method: http.MethodPost, path: "/policies/explain", body: action}, &decision)
 }
 
-// Policy returns the text of a policy: the one in force, or one by which an action of the account was judged.
+// PolicyText returns the text of a policy: the one in force, or one that decided an action of the
+// account.
 func (c *Client) PolicyText(ctx context.Context, digest string) (text api.PolicyText, err error) {
 	return text, c.call(ctx, request{path: "/policies/" + url.PathEscape(digest)}, &text)
 }
 
-// Rules returns the rules in force. Without any, the digest is "".
+// Policy returns the policy in force. Without one, the digest is "".
 func (c *Client) Policy(ctx context.Context) (rules api.Policy, err error) {
 	return rules, c.call(ctx, request{path: "/policies"}, &rules)
 }
 
-// ReplayPolicy says what other rules would have said of what was ruled; nothing is done. It is the JSON of a replay.HistoryReport, for whoever wants to link that
-// package.
+// ReplayPolicy evaluates past rulings with other rules, without executing anything. The result is
+// the JSON of a replay.Past, for programs that link that package.
 func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (past json.RawMessage, err error) {
 	return past, c.call(ctx, request{method: http.MethodPost, path: "/policies/replay", body: candidate}, &past)
 }
 
-// Remember has an approval of the caller remembered within bounds. However often it has to be sent, one grant is made of it.
+// CreateGrant creates a bounded grant from an approval of the caller. Retries create one grant.
 func (c *Client) CreateGrant(ctx context.Context, id string, terms api.CreateGrant) (made api.Grant, err error) {
 	r := request{
 		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/remember", body: terms,
@@ -93,7 +97,7 @@ func (c *Client) CreateGrant(ctx context.Context, id string, terms api.CreateGra
 	return made, c.call(ctx, r, &made)
 }
 
-// Grants lists what is remembered.
+// Grants lists the grants.
 func (c *Client) Grants(ctx context.Context) ([]api.Grant, error) {
 	var list struct {
 		Items []api.Grant `json:"items"`
@@ -102,7 +106,7 @@ func (c *Client) Grants(ctx context.Context) ([]api.Grant, error) {
 	return list.Items, err
 }
 
-// Revoke takes a grant back. It may be repeated.
+// RevokeGrant revokes a grant. It may be repeated.
 func (c *Client) RevokeGrant(ctx context.Context, grant string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: "/grants/" + url.PathEscape(grant) + "/revoke"}, nil)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// openRequest starts a run that asks, and returns the request.
+// openRequest starts a run that waits, and returns its request.
 func openRequest(t *testing.T, c *client.Client) api.Request {
 	t.Helper()
 	if _, err := c.Start(t.Context(), "inproc:memo", "memo-1", json.RawMessage(`{"text":"by "}`)); err != nil {
@@ -50,11 +50,11 @@ func TestAct_ReturnsUpdatedRequest(t *testing.T) {
 	}
 	_, err := c.Act(t.Context(), id, client.ActionClaim, api.RequestAction{})
 	if problem, ok := errors.AsType[*api.Problem](err); !ok || problem.Status/100 != 4 {
-		t.Errorf("when it is over: %v", err)
+		t.Errorf("after its end: %v", err)
 	}
 }
 
-// Whatever an id or an act is made of, it is one part of the path.
+// An id or action with any characters is one path segment.
 func TestAct_EscapesTheID(t *testing.T) {
 	var path string
 	c := serve(t, func(http.Handler) http.Handler {
@@ -68,9 +68,9 @@ func TestAct_EscapesTheID(t *testing.T) {
 	}
 }
 
-// What was done and not answered is done again, and counts once: none of these may happen twice.
+// An action whose response was lost is repeated and applied once.
 func TestAct_RetryAppliesOnce(t *testing.T) {
-	var lost sync.Map // the paths whose first answer was lost
+	var lost sync.Map // the paths whose first response was lost
 	c := serve(t, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/requests/") {
@@ -83,7 +83,7 @@ func TestAct_RetryAppliesOnce(t *testing.T) {
 		})
 	})
 	id := openRequest(t, c).ID
-	happened := 1 // it was asked
+	happened := 1 // it was created
 	for _, act := range []string{client.ActionComment, client.ActionClarify, client.ActionAbandon} {
 		r, err := c.Act(t.Context(), id, act, api.RequestAction{Text: "so"})
 		if err != nil {
@@ -96,7 +96,7 @@ func TestAct_RetryAppliesOnce(t *testing.T) {
 	paths := 0
 	lost.Range(func(any, any) bool { paths++; return true })
 	if paths != 3 {
-		t.Errorf("lost the answers of %d acts", paths)
+		t.Errorf("lost the responses of %d actions", paths)
 	}
 }
 
@@ -120,10 +120,10 @@ func TestAnalytics_IsRetriedAndDecoded(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if days := report.Until.Sub(report.Since).Hours() / 24; days < 6.9 || days > 7.1 {
-		t.Errorf("it looked back %.1f days", days)
+		t.Errorf("the report covers %.1f days", days)
 	}
 	if _, err := c.Analytics(t.Context(), 0, "Nowhere"); err == nil {
-		t.Error("a zone that is none was taken")
+		t.Error("an invalid zone was accepted")
 	}
 }
 
@@ -135,7 +135,7 @@ func TestExplainPolicy_WithoutPolicyIsAnError(t *testing.T) {
 	}
 }
 
-// An agent that cannot be called reads what was settled page by page, and knows when there is no more.
+// An agent without a webhook reads closed requests page by page, and knows when there are no more.
 func TestAnswers_PollWithCursor(t *testing.T) {
 	c := serve(t, plain)
 	r := openRequest(t, c)

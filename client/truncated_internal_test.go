@@ -12,7 +12,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// A connection that breaks in the middle of an answer is one that broke. The program said "unexpected EOF", and ended as if the call could not simply be made again.
+// A response that breaks off is a broken connection. The program reported "unexpected EOF", as if
+// the call could not be repeated.
 func TestClient_TruncatedResponseIsRetried(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000")
@@ -30,7 +31,8 @@ func TestClient_TruncatedResponseIsRetried(t *testing.T) {
 	}
 }
 
-// A refusal of a stream that was cut off had no code but "http", and the stream was given up; any other call asked again.
+// A truncated problem response of a stream had no code but "http", and the stream was given up;
+// other calls were retried.
 func TestEvents_TruncatedProblemIsRetried(t *testing.T) {
 	const told = `{"status":404,"code":"not_found","title":"Not found"}`
 	calls := 0

@@ -1,8 +1,8 @@
-// Package app is the program fermata, to be built with graphs of your own:
+// Package app is the fermata program as a library, to build it with your own graphs:
 //
 //	func main() { os.Exit(app.Main(app.Graphs(inproc.Flow(refunds, inproc.FlowConfig[Refund]{})))) }
 //
-// Without any it is the command in cmd/fermata.
+// Without options it is the command in cmd/fermata.
 package app
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
-// Option changes what the program can do.
+// Option adds something to the program.
 type Option func(*program)
 
 // Graphs adds graphs and agents that can be run by name, as "inproc:name".
@@ -31,83 +31,84 @@ func Graphs(graphs ...inproc.Graph) Option {
 	return func(p *program) { p.graphs = append(p.graphs, graphs...) }
 }
 
-// Provider adds a provider beside our own engine.
+// Provider adds a provider besides the in-process engine.
 func Provider(other provider.Provider) Option {
 	return func(p *program) { p.others = append(p.others, other) }
 }
 
-// Notify has a function told what people have to be told: that they are asked something, reminded of it, paged. What it fails to tell comes again;
-// what it has told may come once more, under the same key. See [executor.DeskConfig].
+// Notify sets a function that delivers notices to people: new requests, reminders, pages. A failed
+// delivery is retried; a successful one may be repeated with the same key. See [executor.Desk].
 func Notify(tell func(ctx context.Context, account string, notice desk.Notice) error) Option {
 	return func(p *program) { p.notify = tell }
 }
 
-// program is what the commands share.
+// program is the state shared by the commands.
 type program struct {
 	graphs []inproc.Graph
 	others []provider.Provider
 	notify func(context.Context, string, desk.Notice) error
 
 	out, err io.Writer
-	json     bool // programs read what it prints
+	json     bool // the output is JSON
 	parser   *kong.Kong
-	command  string // which it is, as keys create; "" if it is none
-	screen   bool   // the whole terminal is its own
+	command  string // the selected command, such as keys create; "" if there is none
+	screen   bool   // the command uses the whole terminal
 }
 
 // commands is the command line.
 type commands struct {
-	JSON bool `name:"json" help:"Print JSON, for programs: data on standard output, errors on standard error."`
+	JSON bool `name:"json" help:"Print JSON: data on standard output, errors on standard error."`
 
 	Demo  demoCommand  `cmd:"" group:"server" help:"Serve sample graphs on a SQLite file; nothing else to install."`
-	Serve serveCommand `cmd:"" group:"server" help:"Serve."`
+	Serve serveCommand `cmd:"" group:"server" help:"Run the server."`
 
 	Run     runCommand     `cmd:"" group:"people" help:"Start a run."`
 	Runs    runsCommand    `cmd:"" group:"people" help:"List runs."`
-	Graphs  graphsCommand  `cmd:"" group:"people" help:"List what can be run, or draw it, and where a run of it waits."`
-	Watch   watchCommand   `cmd:"" group:"people" help:"Print what happens to a run until it is over."`
-	Cancel  cancelCommand  `cmd:"" group:"people" help:"End a run."`
-	Inbox   inboxCommand   `cmd:"" group:"people" help:"What people are asked, to look at and to decide."`
+	Graphs  graphsCommand  `cmd:"" group:"people" help:"List graphs, or draw one and mark where a run waits."`
+	Watch   watchCommand   `cmd:"" group:"people" help:"Print the events of a run until it ends."`
+	Cancel  cancelCommand  `cmd:"" group:"people" help:"Cancel a run."`
+	Inbox   inboxCommand   `cmd:"" group:"people" help:"Show open requests and decide them."`
 	Show    showCommand    `cmd:"" group:"people" help:"Show a request."`
-	Approve approveCommand `cmd:"" group:"people" help:"Say yes to a request."`
-	Reject  rejectCommand  `cmd:"" group:"people" help:"Say no to a request."`
+	Approve approveCommand `cmd:"" group:"people" help:"Approve a request."`
+	Reject  rejectCommand  `cmd:"" group:"people" help:"Reject a request."`
 	Answer  answerCommand  `cmd:"" group:"people" help:"Answer a request with JSON."`
 	requestCommands
 
-	Config  configCommands `cmd:"" group:"operators" help:"The settings of the server."`
-	Check   checkCommand   `cmd:"" group:"operators" help:"List open runs that this program could not go on with. Before a deploy."`
-	Migrate migrateCommand `cmd:"" group:"operators" help:"Bring the schema of the store up to date."`
-	Keys    keysCommands   `cmd:"" group:"operators" help:"What programs sign in with."`
-	Key     keyCommands    `cmd:"" group:"operators" help:"The key with which everything in the store is sealed."`
-	Store   storeCommands  `cmd:"" group:"operators" help:"What is kept: how much, for how long, of whom."`
+	Config  configCommands `cmd:"" group:"operators" help:"Print and check the server configuration."`
+	Check   checkCommand   `cmd:"" group:"operators" help:"List open runs that this build could not resume. Use it before a deploy."`
+	Migrate migrateCommand `cmd:"" group:"operators" help:"Migrate the schema of the store."`
+	Keys    keysCommands   `cmd:"" group:"operators" help:"Manage API keys."`
+	Key     keyCommands    `cmd:"" group:"operators" help:"Manage the encryption key of the store."`
+	Store   storeCommands  `cmd:"" group:"operators" help:"Show size, vacuum, export, erase and retry on the store."`
 
-	Audit auditCommands `cmd:"" group:"operators" help:"The audit log: verify it, sign it, prove a decision, export it, compare it with what was done."`
+	Audit auditCommands `cmd:"" group:"operators" help:"Verify, sign, prove, export and reconcile the audit log."`
 
-	Help       helpCommand       `cmd:"" group:"more" help:"Show the help of a command, or this."`
-	Completion completionCommand `cmd:"" group:"more" help:"Print a script that lets a shell complete commands and flags."`
-	Complete   completeCommand   `cmd:"" name:"__complete" hidden:"" help:"What could come next on a command line; for the scripts of completion."`
+	Help       helpCommand       `cmd:"" group:"more" help:"Show help for a command."`
+	Completion completionCommand `cmd:"" group:"more" help:"Print a shell completion script."`
+	Complete   completeCommand   `cmd:"" name:"__complete" hidden:"" help:"Print completions; used by the completion scripts."`
 	Version    versionCommand    `cmd:"" group:"more" help:"Print the version."`
 }
 
 var groups = kong.ExplicitGroups([]kong.Group{
-	{Key: "server", Title: "A server"},
-	{Key: "people", Title: "For people, on a server (FERMATA_URL, FERMATA_TOKEN)"},
-	{Key: "rules", Title: "For those who say how it is decided, on files"},
-	{Key: "operators", Title: "For operators, on the store of a server"},
+	{Key: "server", Title: "Server"},
+	{Key: "people", Title: "Client commands (FERMATA_URL, FERMATA_TOKEN)"},
+	{Key: "rules", Title: "Policies and routes, on files"},
+	{Key: "operators", Title: "Operator commands, on the store of a server"},
 	{Key: "more", Title: "More"},
 })
 
-const description = "Lets agents and workflows stop for a person, and go on exactly where they stopped.\n\nNew here? Start with: fermata demo"
+const description = "Lets agents and workflows wait for a person and continue exactly where they stopped.\n\nNew here? Start with: fermata demo"
 
 // Main runs the program with the arguments of this process, and returns its exit code.
 func Main(options ...Option) int {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
-		ends = append(ends, syscall.SIGHUP) // the terminal is gone, or somebody takes it for a reload: what is under way ends well
+		// the terminal was closed, or the signal is meant as a reload: shut down cleanly
+		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	context.AfterFunc(ctx, stop) // who asks twice does not want to wait
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr, options...)
 }
 
@@ -129,12 +130,13 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 	if len(args) == 0 {
 		args = []string{"help"}
 	}
-	// The parser would put other characters in the place of what is no text, and they would be what a person is said to have answered.
+	// The parser would replace invalid UTF-8 by other characters, which would be recorded as a
+	// person's answer.
 	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
 		return p.fail(usage("%q is not UTF-8", args[i]))
 	}
 	parsed, err := parser.Parse(args)
-	if left >= 0 { // it showed a help text
+	if left >= 0 { // it printed a help text
 		return left
 	}
 	if wrong, ok := errors.AsType[*kong.ParseError](err); ok {
@@ -156,15 +158,15 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, options ...O
 
 var numberFlag = regexp.MustCompile(`^unknown flag (-[0-9])`)
 
-// negativeNumberHint says what to do about a number below zero, which is an answer as any other.
+// negativeNumberHint explains how to pass a negative number as an argument.
 func negativeNumberHint(err error) error {
 	if number := numberFlag.FindStringSubmatch(err.Error()); number != nil {
-		return usage("%s… is taken for a flag: put -- before it if it is none", number[1])
+		return usage("%s… is parsed as a flag; put -- before it to pass a value", number[1])
 	}
 	return &usageError{err}
 }
 
-// wantsJSON reports whether errors are for programs, also if the rest of the command line is wrong.
+// wantsJSON reports whether --json is set, even if the rest of the command line is invalid.
 func wantsJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]

@@ -15,26 +15,27 @@ import (
 )
 
 type auditCommands struct {
-	Verify      auditVerify      `cmd:"" help:"Read a log from its first record and say whether it is whole. Exit code 8 if it is not."`
-	Sign        auditSign        `cmd:"" help:"Sign a log as it is now, and print the checkpoint. Keep it where nobody can reach it who can reach the store."`
-	Checkpoints auditCheckpoints `cmd:"" help:"Fetch what a server has signed, to keep it where nobody can reach it who can reach the store."`
+	Verify      auditVerify      `cmd:"" help:"Verify the hash chain of a log. Exit code 8 if it is broken."`
+	Sign        auditSign        `cmd:"" help:"Sign the current state of a log and print the checkpoint. Keep it out of reach of anyone who can write to the store."`
+	Checkpoints auditCheckpoints `cmd:"" help:"Fetch the signed checkpoints of a server, to keep them out of reach of its operators."`
 	Prove       auditProve       `cmd:"" help:"Write a proof that a record is in the log."`
-	Check       auditCheck       `cmd:"" help:"Check a proof, with nothing but the public key."`
-	Export      auditExport      `cmd:"" help:"Write a log, to be verified elsewhere."`
-	Reconcile   auditReconcile   `cmd:"" help:"Compare what the log says with what runs know and what was done. Exit code 8 if something does not agree."`
+	Check       auditCheck       `cmd:"" help:"Check a proof with the public key only."`
+	Export      auditExport      `cmd:"" help:"Export a log, to be verified elsewhere."`
+	Reconcile   auditReconcile   `cmd:"" help:"Reconcile the log with runs and effects. Exit code 8 if there are findings."`
 }
 
 // auditFlags names the log of an account.
 type auditFlags struct {
 	storeFlags
-	Account string `required:"" help:"Whose log."`
+	Account string `required:"" help:"The account."`
 }
 
 func (c auditFlags) with(ctx context.Context, use func(*audit.StoreLog, store.Store) error) error {
 	return c.withStore(ctx, func(s store.Store) error { return use(audit.NewStoreLog(s), s) })
 }
 
-// withLog is with, for an account that has a log: a name that is wrong must not look like a log that is well, or have one from then on.
+// withLog requires that the account has a log: a mistyped name must not look like a valid log, or
+// create one.
 func (c auditFlags) withLog(ctx context.Context, use func(*audit.StoreLog, store.Store) error) error {
 	return c.with(ctx, func(log *audit.StoreLog, s store.Store) error {
 		head, err := log.Head(ctx, c.Account)
@@ -48,16 +49,16 @@ func (c auditFlags) withLog(ctx context.Context, use func(*audit.StoreLog, store
 	})
 }
 
-// trustFlags is whose signatures count.
+// trustFlags are the trusted public keys.
 type trustFlags struct {
-	Pub []string `help:"A public key, or a file with one: fermata audit sign prints it. Without one only the chain is verified, which whoever owns the store could have written anew." placeholder:"KEY"`
+	Pub []string `help:"A public key, or a file with one, as printed by fermata audit sign. Without one only the hash chain is verified, which the owner of the store could have rewritten." placeholder:"KEY"`
 }
 
 func (t trustFlags) trust() (audit.Trust, error) { return parseTrust(t.Pub) }
 
-// requiredTrustFlags are whose signatures count where nothing does without one.
+// requiredTrustFlags are the trusted public keys of a command that needs at least one.
 type requiredTrustFlags struct {
-	Pub []string `required:"" help:"The public key of whoever signed the log, or a file with it: fermata audit sign and fermata audit checkpoints print it." placeholder:"KEY"`
+	Pub []string `required:"" help:"The public key of the signer, or a file with it, as printed by fermata audit sign and fermata audit checkpoints." placeholder:"KEY"`
 }
 
 func (s requiredTrustFlags) trust() (audit.Trust, error) { return parseTrust(s.Pub) }
@@ -72,7 +73,7 @@ func parseTrust(named []string) (audit.Trust, error) {
 	}
 	trust, err := audit.NewTrust(keys...)
 	if err != nil {
-		err = usage("--pub: it is neither a public key nor a file with one; fermata audit sign and fermata audit checkpoints print it: %w", err)
+		err = usage("--pub: neither a public key nor a file with one; fermata audit sign and fermata audit checkpoints print it: %w", err)
 	}
 	return trust, err
 }
@@ -80,8 +81,8 @@ func parseTrust(named []string) (audit.Trust, error) {
 type auditVerify struct {
 	auditFlags
 	trustFlags
-	Kept []string `help:"A checkpoint that was kept elsewhere (and --pub), or a folder of them (audit.sign.dir) with their public keys; the log must extend each." placeholder:"FILE" type:"path"`
-	File string   `help:"An export, in the place of the store." placeholder:"FILE" type:"existingfile"`
+	Kept []string `help:"A checkpoint that was kept elsewhere (needs --pub), or a directory of them (audit.sign.dir) with their public keys; the log must extend each." placeholder:"FILE" type:"path"`
+	File string   `help:"Verify an export instead of the store." placeholder:"FILE" type:"existingfile"`
 }
 
 // Run verifies a log.
@@ -99,8 +100,9 @@ func (c *auditVerify) Run(ctx context.Context, p *program) error {
 	if against.Trust, err = c.trust(); err != nil {
 		return err
 	}
-	if len(against.KnownCheckpoints) > 0 && against.Trust.IsEmpty() { // or a log that is whole would be said not to be
-		return usage("--kept: a checkpoint says nothing without the public key of whoever signed it: say that with --pub; a folder (audit.sign.dir) has it")
+	// otherwise a valid log would be reported as broken
+	if len(against.KnownCheckpoints) > 0 && against.Trust.IsEmpty() {
+		return usage("--kept: a checkpoint needs the public key of its signer: pass it with --pub; a directory (audit.sign.dir) contains it")
 	}
 	out := p.out
 	if p.json {
@@ -125,7 +127,7 @@ func (c *auditVerify) Run(ctx context.Context, p *program) error {
 	}
 	reads := c.withLog
 	if len(against.KnownCheckpoints) > 0 {
-		reads = c.with // a log that is gone is what they are kept for
+		reads = c.with // kept checkpoints must also detect a deleted log
 	}
 	return reads(ctx, func(log *audit.StoreLog, _ store.Store) error {
 		return tell(audit.Verify(ctx, log, c.Account, against, out))
@@ -134,10 +136,10 @@ func (c *auditVerify) Run(ctx context.Context, p *program) error {
 
 type auditSign struct {
 	auditFlags
-	Key string `required:"" help:"The file with the signing key; it is made if it is not there. Keep it apart from the store." placeholder:"FILE"`
+	Key string `required:"" help:"The file with the signing key; it is created if missing. Keep it apart from the store." placeholder:"FILE"`
 }
 
-// checkpointReport is a checkpoint, for programs.
+// checkpointReport is the JSON output of a signature.
 type checkpointReport struct {
 	Size   int64  `json:"size"`
 	Note   string `json:"note"`
@@ -169,7 +171,7 @@ func (c *auditSign) Run(ctx context.Context, p *program) error {
 type auditProve struct {
 	auditFlags
 	requiredTrustFlags
-	What string `arg:"" help:"The number of a record; or the id of a request or a run, or a state key: then the last decision on it is proved."`
+	What string `arg:"" help:"The sequence number of a record; or the id of a request or run, or a state key: then the proof is of its last decision."`
 }
 
 // Run writes a proof.
@@ -190,7 +192,8 @@ func (c *auditProve) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// lastDecision is the number of the record of the last decision about something, or of the last record about it.
+// lastDecision returns the sequence number of the last decision about an object, or of the last
+// record about it.
 func lastDecision(ctx context.Context, log audit.Log, account, id string) (seq int64, err error) {
 	decided := false
 	for record, err := range audit.RecordsAbout(ctx, log, account, id) {
@@ -203,7 +206,7 @@ func lastDecision(ctx context.Context, log audit.Log, account, id string) (seq i
 		}
 	}
 	if seq == 0 {
-		err = fmt.Errorf("%w: no record is about %q", audit.ErrNotFound, id)
+		err = fmt.Errorf("%w: no record about %q", audit.ErrNotFound, id)
 	}
 	return seq, err
 }
@@ -236,12 +239,12 @@ func (c *auditCheck) Run(p *program) error {
 
 type auditExport struct {
 	auditFlags
-	Format string `help:"jsonl, which can be verified; or cloudevents." enum:"jsonl,cloudevents" default:"jsonl"`
+	Format string `help:"jsonl, which can be verified, or cloudevents." enum:"jsonl,cloudevents" default:"jsonl"`
 	From   int64  `help:"The first record." default:"1"`
 	To     int64  `help:"The last record; 0 is the end." default:"0"`
 }
 
-// Run writes a log.
+// Run exports a log.
 func (c *auditExport) Run(ctx context.Context, p *program) error {
 	return c.withLog(ctx, func(log *audit.StoreLog, s store.Store) error {
 		done, err := audit.Export(ctx, log, c.Account, audit.Range{From: c.From, To: c.To}, audit.Format(c.Format), p.out)
@@ -256,10 +259,11 @@ func (c *auditExport) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// operatorActor is somebody who has the store in their hands.
+// operatorActor is the actor of operator commands on the store.
 const operatorActor = "operator"
 
-// operatorAudit is a line for the log of an account about what an operator did. Who that is, only the machine knows.
+// operatorAudit returns an audit record about an operator's action. The operator's identity is not
+// known to the program.
 func operatorAudit(account string, did audit.Body) (store.Writes, error) {
 	actor := audit.Actor{Principal: operatorActor, Kind: audit.ActorSystem, Via: "cli"}
 	if me, err := user.Current(); err == nil && me.Username != "" {
@@ -273,7 +277,7 @@ type auditReconcile struct {
 	auditFlags
 }
 
-// findingRow is a place where the books do not agree, for programs.
+// findingRow is the JSON output of a finding.
 type findingRow struct {
 	Severity string `json:"severity"`
 	Code     string `json:"code"`
@@ -283,9 +287,9 @@ type findingRow struct {
 	Text     string `json:"text"`
 }
 
-var errFindings = fmt.Errorf("%w: the books do not agree", errNeedsAttention)
+var errFindings = fmt.Errorf("%w: there are reconciliation findings", errNeedsAttention)
 
-// Run compares the books.
+// Run reconciles the log with runs and effects.
 func (c *auditReconcile) Run(ctx context.Context, p *program) error {
 	list := []findingRow{}
 	err := c.withExecutor(ctx, p, func(o *openExecutor) error {
@@ -295,7 +299,8 @@ func (c *auditReconcile) Run(ctx context.Context, p *program) error {
 		}
 		return err
 	})
-	if err == nil && len(list) == 0 { // books that are not there agree, too; but runs without a log are a finding
+	// an account without data has no findings; but runs without a log are one
+	if err == nil && len(list) == 0 {
 		err = c.withLog(ctx, func(*audit.StoreLog, store.Store) error { return nil })
 	}
 	if err != nil {
@@ -306,7 +311,7 @@ func (c *auditReconcile) Run(ctx context.Context, p *program) error {
 			fmt.Fprintf(w, "%-5s %-20s %s\n", f.Severity, f.Code, oneLine(f.Text))
 		}
 		if len(list) == 0 {
-			fmt.Fprintln(w, "what the log says, what runs know and what was done agree")
+			fmt.Fprintln(w, "the log, the runs and the effects agree")
 		}
 	})
 	if err == nil && len(list) > 0 {

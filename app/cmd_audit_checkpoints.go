@@ -12,10 +12,11 @@ import (
 
 type auditCheckpoints struct {
 	remote
-	Dir string `help:"Write all of them to this folder, in the form that audit verify --kept takes; those that are there stay as they are." placeholder:"DIR"`
+	Dir string `help:"Write all checkpoints to this directory, in the form that audit verify --kept takes; existing ones are kept unchanged." placeholder:"DIR"`
 }
 
-// Run fetches what the server has signed: for somebody who keeps it where whoever runs the server cannot reach it.
+// Run fetches the signed checkpoints of the server, for an auditor who keeps them out of reach of
+// its operators.
 func (c *auditCheckpoints) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {
@@ -60,7 +61,8 @@ func (c *auditCheckpoints) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// readCheckpoints reads checkpoints that were kept elsewhere: from a file with one, or from a folder, which has the public keys, too.
+// readCheckpoints reads kept checkpoints: from a file with one, or from a directory, which also has
+// the public keys.
 func readCheckpoints(name, account string) (notes [][]byte, keys []string, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -76,7 +78,8 @@ func readCheckpoints(name, account string) (notes [][]byte, keys []string, err e
 	}
 	notes, err = folder.Notes(account)
 	if err == nil && len(notes) == 0 {
-		err = fmt.Errorf("%w: there is none of %q in %s", audit.ErrNotSigned, account, name) // or else a wrong name would look like a good log
+		// otherwise a wrong account name would look like a valid log
+		err = fmt.Errorf("%w: no checkpoint of %q in %s", audit.ErrNotSigned, account, name)
 	}
 	keys, keysErr := folder.PublicKeys(account)
 	return notes, keys, errors.Join(err, keysErr)

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// whoever may read the audit log of an account.
+// auditorOf creates a key for an auditor.
 func auditorOf(t *testing.T, credentials store.Credentials) string {
 	t.Helper()
 	key, kept, err := server.NewKey(demoAccount, "aud", server.RoleAuditor, time.Time{})
@@ -25,7 +25,8 @@ func auditorOf(t *testing.T, credentials store.Credentials) string {
 	return key
 }
 
-// The server signs by itself; an auditor fetches what was signed and keeps it; and a store that is not the one that was signed does not pass.
+// The server signs automatically; an auditor fetches and keeps the checkpoints; and another store
+// does not pass.
 func TestServe_SignsCheckpointsThatAuditorsFetch(t *testing.T) {
 	dir := t.TempDir()
 	outside, fetched, key := filepath.Join(dir, "outside"), filepath.Join(dir, "fetched"), filepath.Join(dir, "sign.key")
@@ -55,7 +56,7 @@ func TestServe_SignsCheckpointsThatAuditorsFetch(t *testing.T) {
 	}
 	r, url := serve("honest.db")
 	at := []string{"--url", r.url, "--token", auditorOf(t, r.store)}
-	until("it is signed", func() bool {
+	until("signed checkpoint", func() bool {
 		code, out, _ := call(t, append([]string{"audit", "checkpoints"}, at...)...)
 		return code == exitOK && strings.Contains(out, "fermata-go.github.io/audit/")
 	})
@@ -71,11 +72,11 @@ func TestServe_SignsCheckpointsThatAuditorsFetch(t *testing.T) {
 		}
 	}
 	if code, _, _ := call(t, "audit", "verify", "--account", "nobody", "--store", url, "--kept", fetched); code == exitOK {
-		t.Error("an account of which nothing was kept passes")
+		t.Error("an account without kept checkpoints passes")
 	}
-	// Another store in the place of the first, with the same key: what was kept outside shows it, to everybody.
+	// Another store instead of the first, with the same key: the kept checkpoints reveal it.
 	forged, url := serve("forged.db")
-	until("it is noticed", func() bool {
+	until("detection", func() bool {
 		seen, err := forged.Overview(t.Context())
 		return err == nil && seen.LastSigning.Invalid == 1 && seen.LastCheck.Invalid == 1
 	})
@@ -86,7 +87,7 @@ func TestServe_SignsCheckpointsThatAuditorsFetch(t *testing.T) {
 	}
 }
 
-// What browsers have is not listed among what programs have.
+// Browser sessions are not listed among API keys.
 func TestKeysList_OmitsSessions(t *testing.T) {
 	c := settingsOf(t)
 	r, _ := startOf(t, c)

@@ -11,7 +11,8 @@ import (
 	"github.com/fermata-go/fermata/executor"
 )
 
-// A year later: an export, a public key and a proof are enough to see that nothing was changed; and what was changed shows.
+// Later, an export, a public key and a proof are enough to verify the log, and changes are
+// detected.
 func TestAudit_VerifyProveAndExport(t *testing.T) {
 	url, e := openServer(t)
 	startMemo(t, e, "acme")
@@ -46,7 +47,8 @@ func TestAudit_VerifyProveAndExport(t *testing.T) {
 	if out := audit(0, "check", proof, "--pub", pub); !strings.Contains(out, "request.decided") {
 		t.Errorf("%s", out)
 	}
-	for _, args := range [][]string{append([]string{"prove", "memo-1"}, at...), {"check", proof}} { // nothing is proved without a key
+	// nothing can be proved without a key
+	for _, args := range [][]string{append([]string{"prove", "memo-1"}, at...), {"check", proof}} {
 		if code, _, errs := call(t, append([]string{"audit"}, args...)...); code != exitUsage || !strings.Contains(errs, "--pub") {
 			t.Errorf("audit %s: %d %s", args[0], code, errs)
 		}
@@ -58,14 +60,14 @@ func TestAudit_VerifyProveAndExport(t *testing.T) {
 
 	exported := audit(0, append([]string{"export"}, at...)...)
 	if strings.Contains(exported, "Ann") {
-		t.Errorf("I7: the log holds an answer: %s", exported)
+		t.Errorf("I7: the log contains an answer: %s", exported)
 	}
 	file := filepath.Join(dir, "log.jsonl")
 	for name, c := range map[string]struct {
 		text string
 		want int
 	}{
-		"as it was": {exported, 0},
+		"unchanged": {exported, 0},
 		"a byte":    {strings.Replace(exported, `"principal":"ann"`, `"principal":"eve"`, 1), exitFindings},
 		"a line":    {strings.Join(strings.SplitAfter(exported, "\n")[1:], ""), exitFindings},
 	} {
@@ -81,12 +83,13 @@ func TestAudit_VerifyProveAndExport(t *testing.T) {
 	}
 }
 
-// A name that is wrong is said to be: it looked like a log that is whole, could be signed, and had a log from its export on.
+// A mistyped account is an error: it used to look like a valid log, could be signed, and had a log
+// after its export.
 func TestAudit_AccountWithoutLog(t *testing.T) {
 	url, e := openServer(t)
 	startMemo(t, e, "acme")
 	key := filepath.Join(t.TempDir(), "audit.key")
-	for range 2 { // none of them makes it a log
+	for range 2 { // none of them creates a log
 		for _, args := range [][]string{{"verify"}, {"verify", "--json"}, {"sign", "--key", key}, {"export"}, {"reconcile"}, {"reconcile", "--json"}} {
 			code, out, errs := call(t, append(append([]string{"audit"}, args...), "--store", url, "--account", "acmee")...)
 			if code != exitNotFound || out != "" || !strings.Contains(errs, "acmee") {
@@ -95,7 +98,7 @@ func TestAudit_AccountWithoutLog(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(key); !os.IsNotExist(err) {
-		t.Errorf("a key was made for nothing: %v", err)
+		t.Errorf("a key was created for nothing: %v", err)
 	}
 	code, out, errs := call(t, "audit", "verify", "--json", "--store", url, "--account", "acme")
 	if code != exitOK || !strings.Contains(out, `"account"`) || !strings.Contains(out, `"to"`) || strings.Contains(out, `"To"`) {
@@ -103,7 +106,8 @@ func TestAudit_AccountWithoutLog(t *testing.T) {
 	}
 }
 
-// Held against a checkpoint without the key of whoever signed it, a log that was whole was said not to be; and a file of keys that is not there was taken for a key.
+// Compared with a checkpoint without the signer's key, a valid log was reported as broken; and a
+// missing key file was taken for a key.
 func TestAudit_CheckpointWithoutPublicKeyIsNotTrusted(t *testing.T) {
 	url, e := openServer(t)
 	startMemo(t, e, "acme")

@@ -10,10 +10,10 @@ import (
 
 type checkCommand struct {
 	storeFlags
-	All bool `help:"Also list the runs that it could go on with."`
+	All bool `help:"Also list the runs that can be resumed."`
 }
 
-// checkRow is an open run, for programs.
+// checkRow is the JSON output for an open run.
 type checkRow struct {
 	Account   string `json:"account"`
 	StateKey  string `json:"stateKey"`
@@ -32,7 +32,7 @@ func checkRowOf(c executor.ResumableCheck) checkRow {
 	return row
 }
 
-// Run looks at all runs that are not over. It changes nothing: not even a schema that this program would have to change first.
+// Run checks all open runs. It changes nothing, not even a schema that needs a migration.
 func (c *checkCommand) Run(ctx context.Context, p *program) error {
 	k, err := c.storeSettings()
 	if err != nil {
@@ -61,17 +61,17 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 			}
 		}
 		if bad > 0 {
-			return fmt.Errorf("%w: of %d open runs, %d could not go on with this program", errNeedsAttention, open, bad)
+			return fmt.Errorf("%w: of %d open runs, this build could not resume %d", errNeedsAttention, open, bad)
 		}
 		if !p.json {
-			fmt.Fprintf(p.out, "all %d open runs could go on with this program\n", open)
+			fmt.Fprintf(p.out, "this build can resume all %d open runs\n", open)
 		}
 		return nil
 	})
 }
 
 func (r checkRow) text(w io.Writer) {
-	why := "could go on"
+	why := "resumable"
 	if !r.Resumable {
 		why = r.Reason
 	}

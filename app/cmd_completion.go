@@ -14,7 +14,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// The scripts ask the program itself what could come next, so that they never grow old.
+// The scripts ask the program itself for completions, so they never get out of date.
 var (
 	//go:embed completion/fermata.bash
 	bashScript string
@@ -35,13 +35,13 @@ type completeCommand struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints what could stand in the place of the last word, a line each, with its help behind a tab.
+// Run prints the completions of the last word, one per line, with the help text after a tab.
 func (c *completeCommand) Run(p *program) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
-	if len(words) > 1 && words[0] == "help" { // whose arguments are commands
+	if len(words) > 1 && words[0] == "help" { // the arguments of help are commands
 		words = words[1:]
 	}
 	if len(words) == 0 {
@@ -55,7 +55,7 @@ func (c *completeCommand) Run(p *program) error {
 
 type suggestion struct{ word, help string }
 
-// suggest follows the words through the commands, and says what could come next and begins like the last one.
+// suggest follows the words through the commands, and returns what could complete the last one.
 func suggest(at *kong.Node, before []string, last string) []suggestion {
 	position := 0 // among the arguments of the command
 	var open *kong.Flag

@@ -17,13 +17,13 @@ import (
 )
 
 type configCommands struct {
-	Example configExample `cmd:"" help:"Print a file with every key, its default and what it is for."`
-	Check   configCheck   `cmd:"" help:"Say what is wrong with a file, and with the environment."`
+	Example configExample `cmd:"" help:"Print an example file with every key, its default and its description."`
+	Check   configCheck   `cmd:"" help:"Check a file and the environment."`
 }
 
 type configExample struct{}
 
-// Run prints the example; for programs, the keys.
+// Run prints the example; with --json, the keys.
 func (configExample) Run(p *program) error {
 	return p.print(config.Describe(), func(w io.Writer) { _, _ = w.Write(config.Example()) })
 }
@@ -32,14 +32,14 @@ type configCheck struct {
 	File string `arg:"" help:"The file."`
 }
 
-// configReport is what a check found, for programs. What is wrong is an error, with mistakes.
+// configReport is the JSON output of a check. Mistakes are returned as an error.
 type configReport struct {
 	File     string   `json:"file"`
 	Valid    bool     `json:"valid"`
 	Warnings []string `json:"warnings"`
 }
 
-// Run checks a file, together with the environment: that is how a server would see it.
+// Run checks a file together with the environment, as a server would load it.
 func (c *configCheck) Run(ctx context.Context, p *program) error {
 	settings, err := config.Load(config.Source{File: c.File, Environ: os.Environ()})
 	if err != nil {
@@ -56,12 +56,12 @@ func (c *configCheck) Run(ctx context.Context, p *program) error {
 		for _, warning := range settings.Warnings {
 			fmt.Fprintln(w, "warning:", warning)
 		}
-		fmt.Fprintf(w, "%s is good\n", c.File)
+		fmt.Fprintf(w, "%s is valid\n", c.File)
 	})
 }
 
-// trial does with settings what a server does before it opens its store, and says all that would keep it from starting: each may be right by
-// itself, and name a file that is not there.
+// tryStart performs the startup checks of a server before it opens its store, and reports all
+// errors: a valid value may name a missing file.
 func (p *program) tryStart(ctx context.Context, c *config.Config) error {
 	noKey := storeSettings{Config: c}.tryKey()
 	_, noProviders := p.providers(c)
@@ -70,7 +70,7 @@ func (p *program) tryStart(ctx context.Context, c *config.Config) error {
 	var wrong []config.Mistake
 	for _, err := range []error{noKey, noProviders, noDesk, noCertificate, tryRedis(c.Store), tryOIDC(c.Auth.OIDC), trySigning(c.Audit.Sign.Key), tryFolder(c.Audit.Sign.Dir)} {
 		if err != nil {
-			wrong = append(wrong, config.Mistake{Message: err.Error()}) // it begins with the key
+			wrong = append(wrong, config.Mistake{Message: err.Error()}) // the text begins with the key
 		}
 	}
 	if wrong == nil {
@@ -79,7 +79,7 @@ func (p *program) tryStart(ctx context.Context, c *config.Config) error {
 	return &config.InvalidError{Mistakes: wrong}
 }
 
-// tryKey opens the key file, if it is there, or has to be there already.
+// tryKey opens the key file, if it exists or must exist.
 func (k storeSettings) tryKey() error {
 	path, err := k.keyFile()
 	if err != nil || k.isNew() && isMissing(path) {
@@ -113,7 +113,8 @@ func tryRedis(c config.Store) error {
 	return client.Close()
 }
 
-// trySigning opens the file with the signing key, or looks for the folder that it would be made in.
+// trySigning opens the file with the signing key, or checks the directory in which it would be
+// created.
 func trySigning(path string) (err error) {
 	if path == "" {
 		return nil
@@ -121,7 +122,7 @@ func trySigning(path string) (err error) {
 	if folder := filepath.Dir(path); !isMissing(path) {
 		_, err = audit.OpenKey(path)
 	} else if isMissing(folder) {
-		err = fmt.Errorf("%w %s: make it first", errNoFolder, folder)
+		err = fmt.Errorf("%w %s: create it first", errNoFolder, folder)
 	}
 	if err != nil {
 		return fmt.Errorf("audit.sign.key: %w", err)
@@ -134,7 +135,7 @@ func isMissing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// tryFolder looks for the folder of checkpoints.
+// tryFolder checks the directory of checkpoints.
 func tryFolder(dir string) error {
 	if dir == "" {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A file was called good that no server could start with: each value was right by itself, and what it names was not.
+// A file used to be reported as valid although no server could start with it: each value was valid,
+// but the files it names were not.
 func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -19,16 +20,16 @@ func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
 		"desk: {policyFile: bad.yaml}":                           "bad.yaml:1",
 		"desk: {routesFile: none.yaml}":                          "desk.routesFile",
 		"desk: {groupsFile: none.yaml}":                          "desk.groupsFile",
-		"desk: {timeZone: Mars}":                                 `desk.timeZone: "Mars" is no time zone`,
+		"desk: {timeZone: Mars}":                                 `desk.timeZone: unknown time zone "Mars"`,
 		"webhooks: {allow: [10.0.0.0/99]}":                       "webhooks.allow",
 		"webhooks: {secrets: [whsec_c2hvcnQ=]}":                  "webhooks.secrets: secret 1 is not whsec_ and the base64 of 24 to 64 bytes",
 		"audit: {sign: {key: sign.key, dir: gone}}":              "audit.sign.dir: stat gone: no such file",
 		"audit: {sign: {key: sign.key, dir: bad.yaml}}":          "audit.sign.dir: bad.yaml is no folder",
 		"store: {redisURL: 'http://x'}":                          "store.redisURL",
-		"store: {redisURL: 'redis://r'}":                         "store.redisURL: Redis stands in front of PostgreSQL",
+		"store: {redisURL: 'redis://r'}":                         "store.redisURL: the Redis cache works with PostgreSQL only",
 		"key: {file: bad.yaml}":                                  "key.file: box: a key is 64 hexadecimal digits",
 		"audit: {sign: {key: bad.yaml}}":                         "audit.sign.key: audit: not a key file",
-		"audit: {sign: {key: gone/sign.key}}":                    "audit.sign.key: there is no folder gone",
+		"audit: {sign: {key: gone/sign.key}}":                    "audit.sign.key: the directory does not exist gone",
 		"store: {url: 'postgres://db/x'}":                        "key.file",
 		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",
 		"store: {url: 'postgres://db/x'}\nkey: {file: none.key}": "key.file: the key file none.key is missing",
@@ -42,12 +43,13 @@ func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
 		if exit, out, errOut := call(t, "config", "check", file); exit != exitUsage || !strings.Contains(errOut, want) || out != "" {
 			t.Errorf("%s: %d %s%s", text, exit, out, errOut)
 		}
-		// A server says the same. It ended with 1, as if something had failed that may go well the next time, and some of it only after it had made a store.
+		// A server reports the same. It used to exit with 1, as if a retry could help, and partly
+		// only after it had created a store.
 		if exit, out, errOut := call(t, "serve", "--config", file); exit != exitUsage || !strings.Contains(errOut, want) || out != "" {
 			t.Errorf("serve with %s: %d %s%s", text, exit, out, errOut)
 		}
 	}
 	if left, _ := filepath.Glob("*"); len(left) != 2 {
-		t.Errorf("a check makes nothing: %v", left)
+		t.Errorf("a check creates nothing: %v", left)
 	}
 }

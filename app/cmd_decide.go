@@ -15,12 +15,12 @@ import (
 
 type inboxList struct {
 	remote
-	All   bool   `help:"Also what is decided or withdrawn."`
+	All   bool   `help:"Include decided and withdrawn requests."`
 	Kind  string `help:"Only this kind." placeholder:"KIND"`
-	Limit int    `help:"How many at most." default:"50"`
+	Limit int    `help:"Maximum number of requests." default:"50"`
 }
 
-// Run lists what people are asked.
+// Run lists requests.
 func (c *inboxList) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *inboxList) Run(ctx context.Context, p *program) error {
 	}
 	return p.printPage(page.Items, page.Next, func(w io.Writer) {
 		if len(page.Items) == 0 {
-			fmt.Fprintln(w, "nothing is open")
+			fmt.Fprintln(w, "no open requests")
 			return
 		}
 		fmt.Fprintln(w, "REQUEST\tRUN\tKIND\tSTATE\tSINCE\tASKS")
@@ -51,7 +51,8 @@ func (c *inboxList) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// maxCellWidth is how much of what others wrote a line of the list has: enough to tell it from others. fermata show has all of it.
+// maxCellWidth is how many characters of user-provided text a list shows. fermata show prints all
+// of it.
 const maxCellWidth = 60
 
 func truncate(text string) string {
@@ -62,15 +63,16 @@ func truncate(text string) string {
 	return string(line[:maxCellWidth-1]) + "…"
 }
 
-// decideFlags are what all decisions take.
+// decideFlags are the flags of all decisions.
 type decideFlags struct {
 	remote
 	ID       string `arg:"" help:"The id of the request."`
-	ResumeID string `help:"Names this decision: repeated with the same id it counts once." placeholder:"ID"`
-	Shown    string `help:"The digest of what you saw, as fermata show prints it: nothing is decided on anything else." placeholder:"DIGEST"`
+	ResumeID string `help:"An id for this decision: repeated with the same id, it is applied once." placeholder:"ID"`
+	Shown    string `help:"The digest of what you saw, as printed by fermata show. If the request has changed, nothing is decided." placeholder:"DIGEST"`
 }
 
-// decide decides on what was shown: if the server shows something else when the decision arrives, nothing is decided.
+// decide decides what was shown: if the request has changed when the decision arrives, nothing is
+// decided.
 func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Request) (any, error)) error {
 	to, err := c.client()
 	if err != nil {
@@ -97,8 +99,9 @@ func (c decideFlags) decide(ctx context.Context, p *program, answer func(api.Req
 	return p.printOutcome(outcome, err)
 }
 
-// checkViewed returns an error if somebody else has edited what is asked, and the person has not looked at it since: who looked before would say yes to something
-// that they never saw. A no does no harm, and to whoever may not decide the server says so.
+// checkViewed returns an error if another person has edited the request since the person viewed it,
+// because they would approve something that they have not seen. A rejection is safe, and the server
+// checks eligibility.
 func checkViewed(ctx context.Context, to *client.Client, r api.Request, answer json.RawMessage) error {
 	var said struct{ Verb string }
 	_ = json.Unmarshal(answer, &said) // or it has no verb
@@ -114,15 +117,15 @@ func checkViewed(ctx context.Context, to *client.Client, r api.Request, answer j
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %s edited it at %s; look at it with fermata show %s, or say with --shown what you saw", errNotViewed, oneLine(r.Activity.Edit.By), formatClock(r.Activity.Edit.At), r.ID)
+	return fmt.Errorf("%w: %s edited it at %s; read it with fermata show %s, or pass the digest of what you saw with --shown", errNotViewed, oneLine(r.Activity.Edit.By), formatClock(r.Activity.Edit.At), r.ID)
 }
 
 type answerCommand struct {
 	decideFlags
-	Answer jsonArg `arg:"" help:"The answer, as JSON; @FILE and - read it from a file and from standard input."`
+	Answer jsonArg `arg:"" help:"The answer as JSON; @FILE and - read it from a file and from standard input."`
 }
 
-// Run gives an answer.
+// Run answers a request.
 func (c *answerCommand) Run(ctx context.Context, p *program) error {
 	said, err := c.Answer.read("the answer")
 	if err != nil {
@@ -133,11 +136,11 @@ func (c *answerCommand) Run(ctx context.Context, p *program) error {
 
 type approveCommand struct {
 	decideFlags
-	Reason string  `help:"Why."`
-	Args   jsonArg `help:"Approve with these arguments in the place of those that were asked for, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
+	Reason string  `help:"The reason."`
+	Args   jsonArg `help:"Approve with these arguments instead of the requested ones, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
 }
 
-// Run says yes.
+// Run approves a request.
 func (c *approveCommand) Run(ctx context.Context, p *program) error {
 	return c.decide(ctx, p, func(r api.Request) (any, error) {
 		if tui.IsHold(r) {
@@ -151,28 +154,28 @@ func (c *approveCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// goOn lets a held run go on as it is.
+// continueHold returns the answer that continues a held run unchanged.
 func (c *approveCommand) continueHold() (any, error) {
 	switch {
 	case c.Reason != "":
-		return nil, usage("an answer to a hold has no room for a reason")
+		return nil, usage("the answer to a hold cannot have a reason")
 	case c.Args != "":
-		return nil, usage("a hold has no arguments; fermata answer takes all of its state, edited")
+		return nil, usage("a hold has no arguments; pass the edited state to fermata answer")
 	}
 	return json.RawMessage("null"), nil
 }
 
 type rejectCommand struct {
 	decideFlags
-	Reason string   `help:"Why, for people."`
-	Code   []string `help:"Why, in a word for programs, as too_expensive; may be given several times." placeholder:"WORD"`
+	Reason string   `help:"The reason, for people."`
+	Code   []string `help:"A reason code for programs, for example too_expensive; may be repeated." placeholder:"WORD"`
 }
 
-// Run says no.
+// Run rejects a request.
 func (c *rejectCommand) Run(ctx context.Context, p *program) error {
 	return c.decide(ctx, p, func(r api.Request) (any, error) {
 		if tui.IsHold(r) {
-			return nil, usage("a hold cannot be answered with reject; fermata cancel ends the run")
+			return nil, usage("a hold cannot be rejected; fermata cancel cancels the run")
 		}
 		said, err := verbAnswer(r, "reject", c.Reason)
 		if err == nil && len(c.Code) > 0 {
@@ -182,7 +185,8 @@ func (c *rejectCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// verbAnswer makes an answer of a yes or a no, if the question is one for that: if its answer has a verb or an action which can be that word.
+// verbAnswer returns an approving or rejecting answer, if the answer schema has a verb or an action
+// with that value.
 func verbAnswer(r api.Request, word, reason string) (map[string]any, error) {
 	var schema struct{ Properties map[string]json.RawMessage }
 	if r.AnswerSchema != nil {
@@ -199,7 +203,7 @@ func verbAnswer(r api.Request, word, reason string) (map[string]any, error) {
 		}
 	}
 	if len(said) == 0 {
-		return nil, usage("%s is no question that can be answered with %s; see fermata show, and use fermata answer", r.Kind, word)
+		return nil, usage("%s cannot be answered with %s; see fermata show, and use fermata answer", r.Kind, word)
 	}
 	if reason == "" {
 		return said, nil
@@ -210,5 +214,5 @@ func verbAnswer(r api.Request, word, reason string) (map[string]any, error) {
 			return said, nil
 		}
 	}
-	return nil, usage("an answer to %s has no room for a reason", r.Kind)
+	return nil, usage("an answer to %s cannot have a reason", r.Kind)
 }

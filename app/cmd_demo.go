@@ -23,25 +23,25 @@ import (
 )
 
 type demoCommand struct {
-	Data string `help:"Where to keep everything; .fermata by default." default:".fermata" placeholder:"DIR"`
-	Addr string `help:"Where to listen; 127.0.0.1:8080 by default, 127.0.0.1:0 takes a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	Data string `help:"The data directory; .fermata by default." default:".fermata" placeholder:"DIR"`
+	Addr string `help:"The listen address; 127.0.0.1:8080 by default, 127.0.0.1:0 uses a free port." default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 }
 
-// demoAccount is whose runs the demo shows, and demoPerson who looks at them.
+// demoAccount is the account of the demo's runs, and demoPerson the person who decides.
 const (
 	demoAccount = "demo"
 	demoPerson  = "you"
 )
 
-// Run serves the samples on a SQLite file, with a fresh key for whoever sees the output.
+// Run serves the samples on a SQLite file, with a new API key that it prints.
 func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
 	}
-	// A demo ends the key of the one before it, so there can be only one at a time.
+	// A demo revokes the key of the previous one, so only one can run at a time.
 	release, err := lockfile.Try(filepath.Join(c.Data, "demo.lock"))
 	if errors.Is(err, lockfile.ErrLocked) {
-		return fmt.Errorf("a demo runs on the folder %s already: use that one, or name another folder with --data", c.Data)
+		return fmt.Errorf("a demo is already running on the directory %s: use that one, or choose another directory with --data", c.Data)
 	}
 	if err != nil {
 		return err
@@ -56,18 +56,20 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	p.graphs, p.others = append(p.graphs, graphs...), append(p.others, press)
-	settings, err := config.Load(config.Source{Flags: map[string]string{ // not of the environment: a demo is the same everywhere
+	// the environment is ignored, so that a demo is the same everywhere
+	settings, err := config.Load(config.Source{Flags: map[string]string{
 		"store.url": config.SQLiteScheme + filepath.Join(c.Data, "fermata.db"), "listen.addr": c.Addr, "metrics.addr": config.Off,
 	}})
 	if err != nil {
 		return err
 	}
-	// One of the samples is parked, which is an error in the log of a server. It is not what a newcomer should see first.
+	// One of the samples is parked, which a server logs as an error. It should not be the first
+	// thing a new user sees.
 	level := new(slog.LevelVar)
 	level.Set(slog.LevelError + 1)
 	r, err := start(ctx, p, settings, slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: level})))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w: --addr 127.0.0.1:0 takes a free port", err)
+		return fmt.Errorf("%w: --addr 127.0.0.1:0 uses a free port", err)
 	}
 	if err != nil {
 		return err
@@ -81,13 +83,13 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	return r.serve(ctx)
 }
 
-// demoReady is what somebody needs to use the demo; the JSON is what programs get.
+// demoReady is what a client needs to use the demo; its JSON is the output for programs.
 type demoReady struct {
 	URL     string `json:"url"`
 	Token   string `json:"token"`
 	Account string `json:"account"`
 
-	signInLink string // that signs a browser in; "" if others could use it
+	signInLink string // signs a browser in; "" if other machines could use it
 }
 
 func (c *demoCommand) prepare(ctx context.Context, r *runningServer) (demoReady, error) {
@@ -103,14 +105,15 @@ func (c *demoCommand) prepare(ctx context.Context, r *runningServer) (demoReady,
 	return ready, demoRuns(ctx, r.Executor)
 }
 
-// demoKey makes a new admin key, and ends that of the demo before: nobody has it any more.
+// demoKey creates a new admin key, and revokes that of the previous demo.
 func demoKey(ctx context.Context, credentials store.Credentials) (string, error) {
 	old, err := credentials.Credentials(ctx, demoAccount)
 	if err != nil {
 		return "", err
 	}
 	for _, c := range old {
-		if c.Name == demoPerson && c.Expires.IsZero() && c.Revoked.IsZero() { // sessions of browsers end by themselves
+		// browser sessions expire by themselves
+		if c.Name == demoPerson && c.Expires.IsZero() && c.Revoked.IsZero() {
 			if err := revokeKey(ctx, credentials, demoAccount, c.ID); err != nil {
 				return "", err
 			}
@@ -123,15 +126,15 @@ func demoKey(ctx context.Context, credentials store.Credentials) (string, error)
 	return key, addKey(ctx, credentials, kept)
 }
 
-// demoRun is a run that is there when the demo begins.
+// demoRun is a run that exists when the demo starts.
 type demoRun struct {
 	key, graph, input string
 	answers           []string // by ann
 	cancelled         bool
-	parked            bool // it comes to nothing by itself
+	parked            bool // it fails by itself
 }
 
-// demoStory is one run in each state in which a run can be found.
+// demoStory has one run in each state that a run can have.
 var demoStory = []demoRun{
 	{key: "article-tea", graph: "inproc:content-review", input: `{"topic":"tea"}`},
 	{key: "article-coffee", graph: "inproc:content-review", input: `{"topic":"coffee"}`, answers: []string{`{"action":"revise","feedback":"a picture"}`}},
@@ -141,13 +144,13 @@ var demoStory = []demoRun{
 	{key: "drop-users", graph: "inproc:drop-table", input: `{"name":"users","rows":48213}`},
 	{key: "drop-sessions", graph: "inproc:drop-table", input: `{"name":"sessions","rows":7}`, answers: []string{`{"verb":"approve"}`}},
 	{key: "drop-invoices", graph: "inproc:drop-table", input: `{"name":"invoices","rows":9120}`, answers: []string{`{"verb":"reject","reason":"we need them"}`}},
-	// The machine does not work: fermata store retry demo poster-sale lets it go on.
+	// The machine does not work: fermata store retry demo poster-sale resumes the run.
 	{key: "poster-sale", graph: "press:poster", input: `{"text":"Everything must go"}`, parked: true},
-	// An agent elsewhere asked, and nobody answers it in time.
+	// An external agent created a request that expires.
 	{key: "refund-4711", graph: "external:request", input: `{"kind":"refund","data":{"order":4711,"amount":20},"answerSchema":{"type":"boolean"},"timeout":1}`},
 }
 
-// demoRuns starts the runs of the story that are not there yet. Whatever became of the others since stays as it is.
+// demoRuns starts the runs of the story that do not exist yet. Existing ones are not changed.
 func demoRuns(ctx context.Context, e *executor.Executor) error {
 	for _, run := range demoStory {
 		_, err := e.GetRun(ctx, demoAccount, run.key)
@@ -158,7 +161,7 @@ func demoRuns(ctx context.Context, e *executor.Executor) error {
 			err = run.play(ctx, e)
 		}
 		if err != nil {
-			return fmt.Errorf("the sample %s: %w", run.key, err)
+			return fmt.Errorf("sample %s: %w", run.key, err)
 		}
 	}
 	return nil
@@ -187,7 +190,7 @@ func (run demoRun) play(ctx context.Context, e *executor.Executor) error {
 	return nil
 }
 
-// rests waits until a run is parked, and the executor has done with it.
+// waitParked waits until a run is parked and its execution has ended.
 func (run demoRun) waitParked(ctx context.Context, e *executor.Executor) error {
 	for {
 		view, err := e.GetRun(ctx, demoAccount, run.key)
@@ -202,7 +205,7 @@ func (run demoRun) waitParked(ctx context.Context, e *executor.Executor) error {
 	}
 }
 
-// answer answers the question that is open.
+// answer answers the open request.
 func (run demoRun) answer(ctx context.Context, e *executor.Executor, id, answer string) error {
 	view, err := e.GetRun(ctx, demoAccount, run.key)
 	if err != nil {
@@ -218,17 +221,17 @@ func (run demoRun) answer(ctx context.Context, e *executor.Executor, id, answer 
 	return err
 }
 
-// announce says that it is ready: for programs on exactly one line.
+// announce prints that the demo is ready; with --json on exactly one line.
 func (d demoReady) announce(p *program, data string) {
 	if p.json {
 		_ = json.NewEncoder(p.out).Encode(d)
 		return
 	}
-	link := "(there is none: others can reach this address)"
+	link := "(none: other machines can reach this address)"
 	if d.signInLink != "" {
 		link = d.signInLink
 	}
-	// What is indented can be typed.
+	// Indented lines can be typed.
 	fmt.Fprintf(p.out, `Fermata is ready at %[1]s; everything is kept in %[3]s. End it with Ctrl-C.
 
 Your browser signs in with this link:
@@ -250,7 +253,8 @@ Or without any client:
 `, d.URL, d.Token, data, link, programName())
 }
 
-// programName is how this program is called in any terminal: by its name if it is on the path, as it is not after make demo.
+// programName returns how to call this program in any terminal: by its name if it is on the path,
+// which it is not after make demo.
 func programName() string {
 	self, err := os.Executable()
 	if err != nil {

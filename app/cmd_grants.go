@@ -16,17 +16,17 @@ import (
 
 type grantsCreate struct {
 	actionFlags
-	For    desk.Duration     `required:"" help:"For how long, as 8h or 30d; the policy may allow less." placeholder:"DURATION"`
-	Uses   int               `required:"" help:"How often it can be used."`
-	Budget string            `help:"How much all uses may come to, of cost as the policy tells it or of a whole number in the arguments: cost=5000, or /cents=5000." placeholder:"OF=MAX"`
-	Relax  map[string]string `help:"Arguments that may differ, by JSON pointer, as JSON: /path='{\"op\":\"prefix\",\"value\":\"s3://b/\"}'." placeholder:"POINTER=JSON"`
+	For    desk.Duration     `required:"" help:"The duration, for example 8h or 30d; the policy may allow less." placeholder:"DURATION"`
+	Uses   int               `required:"" help:"Maximum number of uses."`
+	Budget string            `help:"A budget over all uses, of the policy's cost or of an integer argument: cost=5000, or /cents=5000." placeholder:"OF=MAX"`
+	Relax  map[string]string `help:"Constraints for arguments that may differ, by JSON pointer, as JSON: /path='{\"op\":\"prefix\",\"value\":\"s3://b/\"}'." placeholder:"POINTER=JSON"`
 }
 
-// Run has a yes remembered.
+// Run creates a grant.
 func (c *grantsCreate) Run(ctx context.Context, p *program) error {
 	terms := api.CreateGrant{Seconds: int64(time.Duration(c.For).Seconds()), Uses: c.Uses}
 	if terms.Seconds < 1 || terms.Uses < 1 {
-		return usage("--for and --uses: at least a second, and once")
+		return usage("--for must be at least one second, and --uses at least 1")
 	}
 	var err error
 	if terms.Budget, err = parseBudget(c.Budget); err != nil {
@@ -36,7 +36,7 @@ func (c *grantsCreate) Run(ctx context.Context, p *program) error {
 		relax := make(map[string]json.RawMessage, len(c.Relax))
 		for pointer, text := range c.Relax {
 			if !json.Valid([]byte(text)) {
-				return usage("--relax: what stands behind %s is no JSON", pointer)
+				return usage("--relax: the value of %s is not valid JSON", pointer)
 			}
 			relax[pointer] = json.RawMessage(text)
 		}
@@ -59,27 +59,27 @@ func (c *grantsCreate) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// parseBudget reads what all uses of a grant may come to; "" is no bound.
+// parseBudget parses a budget; "" means none.
 func parseBudget(text string) (*api.Budget, error) {
 	if text == "" {
 		return nil, nil
 	}
-	cut := strings.LastIndex(text, "=") // a pointer may have one in it
+	cut := strings.LastIndex(text, "=") // a pointer may contain one
 	if cut < 1 {
-		return nil, usage("--budget is of something and has an end, as cost=5000 or /cents=5000")
+		return nil, usage("--budget must be FIELD=NUMBER, for example cost=5000 or /cents=5000")
 	}
 	most, err := strconv.ParseInt(text[cut+1:], 10, 64)
 	if err != nil || most < 0 {
-		return nil, usage("--budget: %q is no whole number from 0 on", text[cut+1:])
+		return nil, usage("--budget: %q is not a non-negative integer", text[cut+1:])
 	}
 	of := text[:cut]
 	if of != grant.Cost && !strings.HasPrefix(of, "/") {
-		return nil, usage("--budget: %q is neither cost nor a JSON pointer, as /%s", of, of)
+		return nil, usage("--budget: %q is neither cost nor a JSON pointer, such as /%s", of, of)
 	}
 	return &api.Budget{Field: of, Max: most}, nil
 }
 
-// budgetText says how much of its budget a grant has used up.
+// budgetText describes how much of its budget a grant has used.
 func budgetText(g api.Grant) string {
 	if g.Budget == nil {
 		return ""
@@ -88,13 +88,13 @@ func budgetText(g api.Grant) string {
 }
 
 type grantsCommands struct {
-	List   grantsList   `cmd:"" default:"1" help:"List what is remembered."`
-	Revoke grantsRevoke `cmd:"" help:"Have people asked again."`
+	List   grantsList   `cmd:"" default:"1" help:"List grants."`
+	Revoke grantsRevoke `cmd:"" help:"Revoke a grant."`
 }
 
 type grantsList struct{ remote }
 
-// Run lists what is remembered.
+// Run lists grants.
 func (c *grantsList) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *grantsList) Run(ctx context.Context, p *program) error {
 	}
 	return p.print(list, func(w io.Writer) {
 		if len(list) == 0 {
-			fmt.Fprintln(w, "nothing is remembered")
+			fmt.Fprintln(w, "no grants")
 		}
 		for _, g := range list {
 			state := "until " + g.Until.Format(time.RFC3339)
@@ -126,7 +126,7 @@ type grantsRevoke struct {
 	ID string `arg:"" help:"The id of the grant."`
 }
 
-// Run takes a grant back.
+// Run revokes a grant.
 func (c *grantsRevoke) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {
@@ -135,5 +135,5 @@ func (c *grantsRevoke) Run(ctx context.Context, p *program) error {
 	if err := to.RevokeGrant(ctx, c.ID); err != nil {
 		return err
 	}
-	return p.print(map[string]string{"revoked": c.ID}, func(w io.Writer) { fmt.Fprintln(w, "people are asked again") })
+	return p.print(map[string]string{"revoked": c.ID}, func(w io.Writer) { fmt.Fprintln(w, "the grant is revoked") })
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// A yes that needs two people each time cannot be remembered by one; and what is not there cannot be taken back.
+// An approval that needs two people cannot become a grant of one; and an unknown grant cannot be
+// revoked.
 func TestGrants_ErrorsExplain(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
@@ -18,11 +19,11 @@ func TestGrants_ErrorsExplain(t *testing.T) {
 		want string
 	}{
 		{[]string{"remember", id, "--for", "1h", "--uses", "3"}, exitUsage, "has not approved it"},
-		{[]string{"remember", id, "--for", "0s", "--uses", "3"}, exitUsage, "at least a second"},
+		{[]string{"remember", id, "--for", "0s", "--uses", "3"}, exitUsage, "at least one second"},
 		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--relax", "/x=nothing"}, exitUsage, "no JSON"},
 		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--budget", "5000"}, exitUsage, "as cost=5000"},
-		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--budget", "cost=much"}, exitUsage, `"much" is no whole number`},
-		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--budget", "cents=5"}, exitUsage, "neither cost nor a JSON pointer, as /cents"},
+		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--budget", "cost=much"}, exitUsage, `"much" is not a non-negative integer`},
+		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--budget", "cents=5"}, exitUsage, "neither cost nor a JSON pointer, such as /cents"},
 		{[]string{"remember", id}, exitUsage, "--for"},
 		{[]string{"grants", "revoke", "grt_none"}, exitNotFound, "not_found"},
 	} {
@@ -36,7 +37,7 @@ func TestGrants_ErrorsExplain(t *testing.T) {
 	}
 }
 
-// What a grant may come to, and has, is said wherever it is shown.
+// The budget of a grant and its use are shown everywhere.
 func TestGrants_HaveABudget(t *testing.T) {
 	of, err := parseBudget("/a=b/cents=5000")
 	if err != nil || *of != (api.Budget{Field: "/a=b/cents", Max: 5000}) {

@@ -11,12 +11,12 @@ import (
 
 type graphsCommand struct {
 	remote
-	Graph *string `arg:"" optional:"" help:"Draw this one, as inproc:content-review; without it, all are listed."`
-	Of    *string `name:"run" help:"Draw the graph of this run, and where it waits." placeholder:"KEY"`
-	As    string  `help:"How to draw: ${enum}." enum:"text,mermaid,svg" default:"text" placeholder:"FORM"`
+	Graph *string `arg:"" optional:"" help:"The graph to draw, for example inproc:content-review; without it, all are listed."`
+	Of    *string `name:"run" help:"Draw the graph of this run, and mark where it waits." placeholder:"KEY"`
+	As    string  `help:"Output format: ${enum}." enum:"text,mermaid,svg" default:"text" placeholder:"FORM"`
 }
 
-// Run lists what can be run, or draws one of them.
+// Run lists the graphs, or draws one.
 func (c *graphsCommand) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {
@@ -25,11 +25,11 @@ func (c *graphsCommand) Run(ctx context.Context, p *program) error {
 	var one api.Graph
 	switch {
 	case c.Graph != nil && c.Of != nil:
-		return usage("either a graph or --run: a run has its graph")
+		return usage("pass either a graph or --run, not both")
 	case c.Graph != nil && *c.Graph == "" || c.Of != nil && *c.Of == "":
-		return usage("a name is missing: it is empty")
+		return usage("the name is empty")
 	case p.json && c.As != "text":
-		return usage("--as: --json has everything that a picture needs")
+		return usage("--as cannot be combined with --json, which contains the whole drawing")
 	case c.Of != nil:
 		one, err = to.RunGraph(ctx, *c.Of)
 	case c.Graph != nil:
@@ -45,14 +45,14 @@ func (c *graphsCommand) Run(ctx context.Context, p *program) error {
 
 func (c *graphsCommand) list(ctx context.Context, p *program, to *client.Client) error {
 	if c.As != "text" {
-		return usage("--as: say which graph, or --run")
+		return usage("--as needs a graph or --run")
 	}
 	page, err := to.Graphs(ctx)
 	if err != nil {
 		return err
 	}
 	return p.print(page.Items, func(w io.Writer) {
-		fmt.Fprintln(w, "GRAPH\tWHAT IT IS")
+		fmt.Fprintln(w, "GRAPH\tDESCRIPTION")
 		for _, g := range page.Items {
 			fmt.Fprintf(w, "%s\t%s\n", truncate(g.ID), oneLine(g.Description))
 		}

@@ -15,27 +15,27 @@ func TestGraphs_ListedAndDrawn(t *testing.T) {
 		t.Fatal(errOut)
 	}
 	_, picture, _ := call("graphs", "--run", "article-7", "--as", "svg")
-	golden.Compare(t, "../docs/content-review.svg", picture) // the README shows it
+	golden.Compare(t, "../docs/content-review.svg", picture) // the documentation shows it
 	for what, c := range map[string]struct {
 		args []string
 		exit int
 		says string
 	}{
-		"all of them":         {[]string{"graphs"}, exitOK, "inproc:content-review"},
-		"one":                 {[]string{"graphs", "inproc:content-review"}, exitOK, "human_review → "},
-		"where a run waits":   {[]string{"graphs", "--run", "article-7"}, exitOK, "human_review (waits) → "},
-		"to look at":          {[]string{"graphs", "--run", "article-7", "--as", "svg"}, exitOK, "which waits at human_review"},
-		"for a document":      {[]string{"graphs", "inproc:content-review", "--as", "mermaid"}, exitOK, "flowchart TD\n"},
-		"no such graph":       {[]string{"graphs", "inproc:nothing"}, exitNotFound, "Try: fermata graphs"},
-		"no such run":         {[]string{"graphs", "--run", "nothing"}, exitNotFound, "fermata runs"},
-		"an empty graph":      {[]string{"graphs", ""}, exitUsage, "empty"},
-		"an empty run":        {[]string{"graphs", "--run", ""}, exitUsage, "empty"},
-		"two forms":           {[]string{"graphs", "--run", "article-7", "--as", "svg", "--json"}, exitUsage, "--json"},
-		"nothing to see":      {[]string{"graphs", "external:request"}, exitOK, "nothing is known of what is inside"},
-		"nothing to draw":     {[]string{"graphs", "external:request", "--as", "svg"}, exitNotFound, "nothing is known of what is inside"},
-		"both":                {[]string{"graphs", "inproc:content-review", "--run", "article-7"}, exitUsage, "either"},
-		"a picture of all":    {[]string{"graphs", "--as", "svg"}, exitUsage, "which graph"},
-		"a form that is none": {[]string{"graphs", "inproc:content-review", "--as", "png"}, exitUsage, "text"},
+		"all of them":       {[]string{"graphs"}, exitOK, "inproc:content-review"},
+		"one":               {[]string{"graphs", "inproc:content-review"}, exitOK, "human_review → "},
+		"where a run waits": {[]string{"graphs", "--run", "article-7"}, exitOK, "human_review (waits) → "},
+		"to look at":        {[]string{"graphs", "--run", "article-7", "--as", "svg"}, exitOK, "which waits at human_review"},
+		"for a document":    {[]string{"graphs", "inproc:content-review", "--as", "mermaid"}, exitOK, "flowchart TD\n"},
+		"no such graph":     {[]string{"graphs", "inproc:nothing"}, exitNotFound, "Try: fermata graphs"},
+		"no such run":       {[]string{"graphs", "--run", "nothing"}, exitNotFound, "fermata runs"},
+		"an empty graph":    {[]string{"graphs", ""}, exitUsage, "empty"},
+		"an empty run":      {[]string{"graphs", "--run", ""}, exitUsage, "empty"},
+		"two forms":         {[]string{"graphs", "--run", "article-7", "--as", "svg", "--json"}, exitUsage, "--json"},
+		"nothing to draw":   {[]string{"graphs", "external:request"}, exitOK, "no drawing available"},
+		"nothing to render": {[]string{"graphs", "external:request", "--as", "svg"}, exitNotFound, "no drawing available"},
+		"both":              {[]string{"graphs", "inproc:content-review", "--run", "article-7"}, exitUsage, "either"},
+		"a picture of all":  {[]string{"graphs", "--as", "svg"}, exitUsage, "which graph"},
+		"an unknown format": {[]string{"graphs", "inproc:content-review", "--as", "png"}, exitUsage, "text"},
 	} {
 		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {
 			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)

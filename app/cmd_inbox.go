@@ -6,13 +6,13 @@ import (
 	"github.com/fermata-go/fermata/app/tui"
 )
 
-// inboxCommand is the inbox for people at a terminal, and the list for everything else.
+// inboxCommand is the interactive inbox in a terminal, and a list otherwise.
 type inboxCommand struct {
 	inboxList
 	List bool `help:"Print a list, also in a terminal."`
 }
 
-// Run shows the inbox, or lists what people are asked.
+// Run shows the inbox, or lists the requests.
 func (c *inboxCommand) Run(ctx context.Context, p *program) error {
 	if c.List || p.json || c.All || !tui.IsScreen(p.out) {
 		return c.inboxList.Run(ctx, p)

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/app/tui"
 )
 
-// Where nobody can press keys, and where somebody asks for it, the inbox is a list.
+// Without a terminal, or with --list, the inbox is a list.
 func TestInbox_WithoutTerminalPrintsAList(t *testing.T) {
 	call := demo(t, filepath.Join(t.TempDir(), "data"))
 	for _, args := range [][]string{{"inbox"}, {"inbox", "--list"}, {"inbox", "--kind", "approval"}} {
@@ -19,17 +19,17 @@ func TestInbox_WithoutTerminalPrintsAList(t *testing.T) {
 	}
 }
 
-// A shell in an editor is a terminal that cannot move its cursor: it was drawn on all the same, as a heap of letters.
+// A shell in an editor is a terminal that cannot move its cursor: the screen was drawn as garbage.
 func TestInbox_DumbTerminalPrintsAList(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Fatal("there is no terminal to be had: ", err)
+		t.Fatal("no terminal available: ", err)
 	}
 	defer terminal.Close()
 	for kind, drawn := range map[string]bool{"xterm-256color": true, "": true, "dumb": false} {
 		t.Setenv("TERM", kind)
 		if got := tui.IsScreen(terminal); got != drawn {
-			t.Errorf("on a terminal of the kind %q the inbox is drawn: %v", kind, got)
+			t.Errorf("on a terminal of type %q the inbox is drawn: %v", kind, got)
 		}
 	}
 }

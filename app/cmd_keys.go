@@ -14,26 +14,26 @@ import (
 )
 
 type keysCommands struct {
-	Create keysCreate `cmd:"" help:"Make an API key. It is shown once."`
-	List   keysList   `cmd:"" help:"The API keys of an account."`
-	Revoke keysRevoke `cmd:"" help:"End an API key, at once and for ever."`
+	Create keysCreate `cmd:"" help:"Create an API key. It is shown once."`
+	List   keysList   `cmd:"" help:"List the API keys of an account."`
+	Revoke keysRevoke `cmd:"" help:"Revoke an API key permanently."`
 }
 
 type keysCreate struct {
 	storeFlags
-	Account string        `arg:"" help:"Whose runs it reaches."`
-	Name    string        `arg:"" help:"Who uses it, as it stands in records."`
+	Account string        `arg:"" help:"The account."`
+	Name    string        `arg:"" help:"The principal's name in records."`
 	Role    string        `arg:"" enum:"agent,approver,auditor,admin" help:"agent, approver, auditor or admin."`
-	For     desk.Duration `help:"How long it is good, as 8h or 90d; for ever by default." placeholder:"DURATION"`
+	For     desk.Duration `help:"The validity, for example 8h or 90d; unlimited by default." placeholder:"DURATION"`
 }
 
-// keyRow is an API key for programs.
+// keyRow is the JSON output for an API key.
 type keyRow struct {
 	ID        string     `json:"id"`
 	Account   string     `json:"account"`
 	Name      string     `json:"name"`
 	Role      string     `json:"role"`
-	State     string     `json:"state,omitempty"` // good, revoked or expired
+	State     string     `json:"state,omitempty"` // valid, revoked or expired
 	Key       string     `json:"key,omitempty"`   // shown once
 	CreatedAt *time.Time `json:"createdAt,omitempty"`
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
@@ -57,12 +57,12 @@ func keyRowOf(c store.Credential) keyRow {
 	return row
 }
 
-// Run makes a key.
+// Run creates a key.
 func (c *keysCreate) Run(ctx context.Context, p *program) error {
 	return c.withStore(ctx, func(s store.Store) error {
 		var expires time.Time
-		if c.For < 0 { // it would be good for ever
-			return usage("--for %s is over already", c.For)
+		if c.For < 0 { // it would never expire
+			return usage("--for %s is in the past", c.For)
 		}
 		if c.For > 0 {
 			expires = time.Now().Add(time.Duration(c.For))
@@ -77,14 +77,14 @@ func (c *keysCreate) Run(ctx context.Context, p *program) error {
 		row := keyRowOf(kept)
 		row.Key, row.State = key, ""
 		err = p.print(row, func(w io.Writer) { fmt.Fprintln(w, key) })
-		if err != nil { // it is shown once, and nobody has it, or somebody has half of it
+		if err != nil { // the key was not shown completely, so it is useless or leaked in part
 			err = errors.Join(err, revokeKey(context.WithoutCancel(ctx), s, kept.Account, kept.ID))
 		}
 		return err
 	})
 }
 
-// addKey adds a key, and a line about it to the log of its account.
+// addKey stores a key and its audit record.
 func addKey(ctx context.Context, s store.Credentials, key store.Credential) error {
 	line, err := operatorAudit(key.Account, audit.APIKeyMade{Key: key.ID, Name: key.Name, Role: key.Role, Until: audit.TimestampOf(key.Expires)})
 	if err != nil {
@@ -93,7 +93,7 @@ func addKey(ctx context.Context, s store.Credentials, key store.Credential) erro
 	return s.AddCredential(ctx, key, line)
 }
 
-// revokeKey revokes a key or a session, and adds a line about it to the log of its account.
+// revokeKey revokes a key or a session, and writes its audit record.
 func revokeKey(ctx context.Context, s store.Credentials, account, id string) error {
 	var did audit.Body = audit.APIKeyRevoked{Key: id}
 	if server.IsSession(id) {
@@ -108,8 +108,8 @@ func revokeKey(ctx context.Context, s store.Credentials, account, id string) err
 
 type keysList struct {
 	storeFlags
-	Account  string `arg:"" help:"Whose."`
-	Sessions bool   `help:"The sessions of people who signed in with a browser, in the place of keys."`
+	Account  string `arg:"" help:"The account."`
+	Sessions bool   `help:"List the browser sessions of people instead of API keys."`
 }
 
 // Run lists keys.
@@ -143,16 +143,16 @@ func (c *keysList) Run(ctx context.Context, p *program) error {
 
 type keysRevoke struct {
 	storeFlags
-	Account string `arg:"" help:"Whose."`
-	ID      string `arg:"" help:"The id of the key, or of a session, as fermata keys list shows it."`
+	Account string `arg:"" help:"The account."`
+	ID      string `arg:"" help:"The id of the key or session, as shown by fermata keys list."`
 }
 
-// Run ends a key.
+// Run revokes a key.
 func (c *keysRevoke) Run(ctx context.Context, p *program) error {
 	return c.withStore(ctx, func(s store.Store) error {
 		err := revokeKey(ctx, s, c.Account, c.ID)
 		if errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("%w %q of %s; fermata keys list has the ids", errKeyNotFound, c.ID, c.Account)
+			return fmt.Errorf("%w %q of %s; fermata keys list shows the ids", errKeyNotFound, c.ID, c.Account)
 		}
 		if err != nil {
 			return err

@@ -9,18 +9,18 @@ import (
 
 type migrateCommand struct {
 	storeFlags
-	DryRun bool `help:"Only say what is there and what would be done. With something to do the exit code is 8."`
+	DryRun bool `help:"Only report pending migrations. The exit code is 8 if there are any."`
 }
 
-// schemaRow is how far a schema is, for programs.
+// schemaRow is the JSON output of a migration.
 type schemaRow struct {
 	Version int      `json:"version"` // of the schema, before
 	Target  int      `json:"target"`  // of this program
-	Pending []string `json:"pending"` // what was missing
-	Applied bool     `json:"applied"` // whether it is there now
+	Pending []string `json:"pending"` // pending migrations
+	Applied bool     `json:"applied"` // whether they were applied
 }
 
-// Run brings the schema up to date.
+// Run migrates the schema.
 func (c *migrateCommand) Run(ctx context.Context, p *program) error {
 	k, err := c.storeSettings()
 	if err != nil {
@@ -40,10 +40,11 @@ func (c *migrateCommand) Run(ctx context.Context, p *program) error {
 	if err := p.print(row, row.text); err != nil || !c.DryRun || len(row.Pending) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: %d migrations are missing", errNeedsAttention, len(row.Pending))
+	return fmt.Errorf("%w: %d migrations are pending", errNeedsAttention, len(row.Pending))
 }
 
-// migrate opens the store, which brings it up to date. One that is not there yet is made, with its key, as the first start of a server would.
+// migrate opens the store, which migrates it. A missing store is created with its key, as on the
+// first start of a server.
 func (k storeSettings) migrate(ctx context.Context) error {
 	if k.isNew() {
 		if _, _, err := k.openKeyRing(true); err != nil {
@@ -59,18 +60,18 @@ func (k storeSettings) migrate(ctx context.Context) error {
 
 func (r schemaRow) text(w io.Writer) {
 	if len(r.Pending) == 0 {
-		fmt.Fprintf(w, "the schema is at %d, as this program needs it\n", r.Version)
+		fmt.Fprintf(w, "the schema is at version %d, which is current\n", r.Version)
 		return
 	}
 	verb := "missing"
 	if r.Applied {
 		verb = "applied"
 	}
-	fmt.Fprintf(w, "the schema was at %d, this program needs %d\n", r.Version, r.Target)
+	fmt.Fprintf(w, "the schema was at version %d; this program needs %d\n", r.Version, r.Target)
 	for _, name := range r.Pending {
 		fmt.Fprintf(w, "%s\t%s\n", verb, name)
 	}
 }
 
-// errPendingMigrations says that a command which must change nothing would change the schema.
-var errPendingMigrations = errors.New("the schema of the store is older than this program needs, and a check changes nothing: restore a backup elsewhere, migrate that with this program, and check it there")
+// errPendingMigrations is returned by commands that must not change the schema.
+var errPendingMigrations = errors.New("the schema of the store is older than this program needs, and check must not migrate it: restore a backup elsewhere, migrate it with this program, and check it there")

@@ -20,15 +20,15 @@ import (
 )
 
 type policyCommands struct {
-	Test     policyTest     `cmd:"" help:"Run the cases of a policy."`
-	Lint     policyLint     `cmd:"" help:"Say what is wrong with a policy, and what is probably not meant."`
-	Explain  policyExplain  `cmd:"" help:"Say what a policy says of an action, and why."`
-	Diff     policyDiff     `cmd:"" help:"Say what another policy would change, and where it lets more through."`
-	Simulate policySimulate `cmd:"" help:"Say what a policy would have said of recorded actions."`
-	Show     policyShow     `cmd:"" help:"Show what a policy of the server says, or said."`
+	Test     policyTest     `cmd:"" help:"Run the test cases of a policy."`
+	Lint     policyLint     `cmd:"" help:"Report errors and probable mistakes of a policy."`
+	Explain  policyExplain  `cmd:"" help:"Explain what a policy decides for an action."`
+	Diff     policyDiff     `cmd:"" help:"Compare two policies, and report where the new one is looser."`
+	Simulate policySimulate `cmd:"" help:"Evaluate a policy on recorded actions."`
+	Show     policyShow     `cmd:"" help:"Show a policy of the server."`
 }
 
-// loadPolicy reads a file of rules. One that cannot be loaded is wrong on the command line: nothing has been asked of it.
+// loadPolicy reads a policy file. A file that cannot be loaded is a usage error.
 func loadPolicy(file string, options policy.Options) (*policy.Set, error) {
 	text, err := readFile(file)
 	if err != nil {
@@ -38,7 +38,7 @@ func loadPolicy(file string, options policy.Options) (*policy.Set, error) {
 	return set, fileErrorIn(file, err)
 }
 
-// readFile reads a file that the command line names.
+// readFile reads a file named on the command line.
 func readFile(file string) ([]byte, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -47,17 +47,17 @@ func readFile(file string) ([]byte, error) {
 	return text, nil
 }
 
-// fileError is a file that cannot be read, or what is wrong in it.
+// fileError is an error in a file, or in reading it.
 type fileError struct{ error }
 
-// Is says what it is to those who choose an exit code.
+// Is matches errFile, for the exit code.
 func (*fileError) Is(target error) bool { return target == errFile }
 
 func (e *fileError) Unwrap() error { return e.error }
 
-var errFile = errors.New("a file is wrong")
+var errFile = errors.New("invalid file")
 
-// fileErrorIn says that what stands in a file is wrong. Errors that list places name the file themselves.
+// fileErrorIn adds the file name to an error. Errors with positions name the file themselves.
 func fileErrorIn(file string, err error) error {
 	if err == nil {
 		return nil
@@ -69,19 +69,19 @@ func fileErrorIn(file string, err error) error {
 }
 
 type policyTest struct {
-	Policy string `arg:"" help:"The file of rules."`
-	Cases  string `arg:"" help:"The file of cases."`
+	Policy string `arg:"" help:"The policy file."`
+	Cases  string `arg:"" help:"The file of test cases."`
 }
 
-// testReport is what the cases came to, for programs.
+// testReport is the JSON output of a test.
 type testReport struct {
 	Passed int      `json:"passed"`
 	Failed int      `json:"failed"`
-	Unhit  []string `json:"unhit"` // rules that no case hits
+	Unhit  []string `json:"unhit"` // rules that no case matches
 	Text   string   `json:"text"`
 }
 
-// Run judges every case. One that fails is something to be done.
+// Run evaluates every case. A failed case needs attention.
 func (c *policyTest) Run(p *program) error {
 	set, err := loadPolicy(c.Policy, policy.Options{})
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *policyTest) Run(p *program) error {
 	return nil
 }
 
-// orEmpty is a list for programs, which is there also if it is empty.
+// orEmpty returns a non-nil list for JSON output.
 func orEmpty[T any](items []T) []T {
 	if items == nil {
 		return []T{}
@@ -115,19 +115,19 @@ func orEmpty[T any](items []T) []T {
 }
 
 type policyLint struct {
-	Policy string `arg:"" help:"The file of rules."`
-	Routes string `help:"The file of routes that the rules name." placeholder:"FILE"`
-	Groups string `help:"The file of groups that the rules name." placeholder:"FILE"`
+	Policy string `arg:"" help:"The policy file."`
+	Routes string `help:"The routes file that the policy refers to." placeholder:"FILE"`
+	Groups string `help:"The groups file that the policy refers to." placeholder:"FILE"`
 }
 
-// lintReport is what was found, for programs.
+// lintReport is the JSON output of a check.
 type lintReport struct {
 	File     string           `json:"file"`
-	Loads    bool             `json:"loads"` // if not, the problems are what keeps it from being used
+	Loads    bool             `json:"loads"` // if false, the problems prevent loading
 	Problems []policy.Problem `json:"problems"`
 }
 
-// Run looks at a policy as a server would, and closer.
+// Run checks a policy more strictly than a server does.
 func (c *policyLint) Run(p *program) error {
 	world, err := c.environment()
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *policyLint) Run(p *program) error {
 	case !report.Loads:
 		return &fileError{fmt.Errorf("%s cannot be loaded", c.Policy)}
 	case len(report.Problems) > 0:
-		return fmt.Errorf("%w: %s has %d doubtful places", errNeedsAttention, c.Policy, len(report.Problems))
+		return fmt.Errorf("%w: %s has %d warnings", errNeedsAttention, c.Policy, len(report.Problems))
 	}
 	return nil
 }
@@ -159,11 +159,11 @@ func (r lintReport) text(w io.Writer) {
 		fmt.Fprintln(w, escapeControls(problem.String()))
 	}
 	if len(r.Problems) == 0 {
-		fmt.Fprintf(w, "%s is good\n", r.File)
+		fmt.Fprintf(w, "%s is valid\n", r.File)
 	}
 }
 
-// world is what the rules are compared with, as far as there are files of it.
+// environment returns the groups and routes to check against, as far as files are given.
 func (c *policyLint) environment() (world policy.LintContext, err error) {
 	if c.Groups != "" {
 		groups := &groupsFile{file: c.Groups}
@@ -196,16 +196,16 @@ func (c *policyLint) environment() (world policy.LintContext, err error) {
 
 type policyExplain struct {
 	remote
-	Policy    string  `arg:"" optional:"" help:"The file of rules; without one, the server is asked."`
+	Policy    string  `arg:"" optional:"" help:"The policy file; without one, the server is queried."`
 	Input     string  `arg:"" optional:"" help:"The file with the action, as JSON."`
-	Tool      string  `help:"The action, to ask the server about." placeholder:"NAME"`
-	Args      jsonArg `help:"Its arguments, as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
-	Graph     string  `help:"Where it happens." placeholder:"NAME"`
-	Requester string  `help:"For whom." placeholder:"NAME"`
-	Agent     string  `help:"Who proposes it." placeholder:"NAME"`
+	Tool      string  `help:"The tool of the action, to query the server." placeholder:"NAME"`
+	Args      jsonArg `help:"Its arguments as JSON; @FILE and - read them from a file and from standard input." placeholder:"JSON"`
+	Graph     string  `help:"The graph of the action." placeholder:"NAME"`
+	Requester string  `help:"The requester." placeholder:"NAME"`
+	Agent     string  `help:"The agent that proposes it." placeholder:"NAME"`
 }
 
-// Run explains, from files or by asking a server.
+// Run explains with files, or by querying a server.
 func (c *policyExplain) Run(ctx context.Context, p *program) error {
 	var decision policy.Decision
 	var err error
@@ -213,11 +213,11 @@ func (c *policyExplain) Run(ctx context.Context, p *program) error {
 	case c.Policy == "" && c.Tool != "":
 		decision, err = c.ask(ctx)
 	case c.Tool+string(c.Args)+c.Graph+c.Requester+c.Agent != "":
-		err = usage("either a policy and the file of an input, or --tool to ask the server")
+		err = usage("pass either a policy and an input file, or --tool to query the server")
 	case c.Policy != "" && c.Input != "":
 		decision, err = c.offline()
 	default:
-		err = usage("a policy and the file of an input are needed, or --tool to ask the server")
+		err = usage("pass a policy and an input file, or --tool to query the server")
 	}
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (c *policyExplain) offline() (policy.Decision, error) {
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	in := policy.Input{At: time.Now().UTC().Truncate(time.Second)} // unless the file says another time
+	in := policy.Input{At: time.Now().UTC().Truncate(time.Second)} // unless the file has another time
 	text = bytes.TrimSpace(text)
 	if err := strictjson.Decode(text, &in); err != nil {
 		return policy.Decision{}, fileErrorIn(c.Input, err)
@@ -268,7 +268,8 @@ func (c *policyExplain) offline() (policy.Decision, error) {
 	return decision, fileErrorIn(c.Input, err)
 }
 
-// missingFields are the fields that an action does not tell of itself, and the file does not either: as on a server, they are not taken for none.
+// missingFields returns the fields that neither the input nor the policy defines. As on a server,
+// they are unknown and not zero.
 func missingFields(input []byte) (fields []string) {
 	members, err := strictjson.Members(input)
 	for _, field := range policy.OptionalFields {
@@ -279,7 +280,7 @@ func missingFields(input []byte) (fields []string) {
 	return fields
 }
 
-// withRecorded hands on the inputs of a file, one to a line, as they are read; none if there is no file.
+// withRecorded passes the inputs of a file, one per line; none if there is no file.
 func withRecorded(file string, use func(iter.Seq2[policy.Input, error]) error) error {
 	if file == "" {
 		return use(replay.ReadInputs(strings.NewReader("")))
@@ -293,12 +294,12 @@ func withRecorded(file string, use func(iter.Seq2[policy.Input, error]) error) e
 }
 
 type policyDiff struct {
-	Old    string `arg:"" help:"The file of rules that is in use."`
-	New    string `arg:"" help:"The one that would take its place."`
-	Inputs string `help:"Recorded actions, one to a line, to judge by both." placeholder:"FILE"`
+	Old    string `arg:"" help:"The policy file in use."`
+	New    string `arg:"" help:"The new policy file."`
+	Inputs string `help:"Recorded actions, one per line, to evaluate with both." placeholder:"FILE"`
 }
 
-// Run compares. What gets easier is something that a person has to look at.
+// Run compares. Anything that gets looser needs a review.
 func (c *policyDiff) Run(p *program) error {
 	before, err := loadPolicy(c.Old, policy.Options{})
 	if err != nil {
@@ -325,12 +326,12 @@ func (c *policyDiff) Run(p *program) error {
 		return err
 	}
 	if report.Weakens() {
-		return fmt.Errorf("%w: %s lets more through than %s", errNeedsAttention, c.New, c.Old)
+		return fmt.Errorf("%w: %s allows more than %s", errNeedsAttention, c.New, c.Old)
 	}
 	return nil
 }
 
-// count judges recorded actions of a file.
+// simulateFile evaluates recorded actions of a file.
 func (c *policySimulate) simulateFile(p *program) error {
 	set, err := loadPolicy(c.Policy, policy.Options{})
 	if err != nil {

@@ -16,16 +16,17 @@ import (
 
 type policySimulate struct {
 	remote
-	Policy string `arg:"" help:"The file of rules."`
-	Inputs string `help:"Recorded actions, one to a line." placeholder:"FILE"`
-	Replay string `help:"Judge what the server has ruled for so long, as 30d." placeholder:"SPAN"`
+	Policy string `arg:"" help:"The policy file."`
+	Inputs string `help:"Recorded actions, one per line." placeholder:"FILE"`
+	Replay string `help:"Compare with the rulings of the server over this period, for example 30d." placeholder:"SPAN"`
 }
 
-// Run judges recorded actions: those of a file, which are counted, or those of a server, which are compared with what was ruled.
+// Run evaluates recorded actions: those of a file are counted, those of a server are compared with
+// its rulings.
 func (c *policySimulate) Run(ctx context.Context, p *program) error {
 	switch {
 	case (c.Inputs == "") == (c.Replay == ""):
-		return usage("either --inputs with a file of recorded actions, or --replay to ask the server about its own")
+		return usage("pass either --inputs with a file of recorded actions, or --replay to query the server")
 	case c.Inputs != "":
 		return c.simulateFile(p)
 	}
@@ -35,9 +36,10 @@ func (c *policySimulate) Run(ctx context.Context, p *program) error {
 func (c *policySimulate) replay(ctx context.Context, p *program) error {
 	var span policy.Duration
 	if err := span.UnmarshalText([]byte(c.Replay)); err != nil || time.Duration(span) < time.Second {
-		return usage("--replay %s is no span of time, as 30d or 12h", c.Replay)
+		return usage("--replay: %s is not a duration, such as 30d or 12h", c.Replay)
 	}
-	if _, err := loadPolicy(c.Policy, policy.Options{UnknownFields: policy.OptionalFields}); err != nil { // so that mistakes are told with the name of the file
+	// so that errors name the file
+	if _, err := loadPolicy(c.Policy, policy.Options{UnknownFields: policy.OptionalFields}); err != nil {
 		return err
 	}
 	text, err := readFile(c.Policy)
@@ -64,17 +66,18 @@ func (c *policySimulate) replay(ctx context.Context, p *program) error {
 		return err
 	}
 	if past.Weakens() {
-		return fmt.Errorf("%w: %s would have let more through", errNeedsAttention, c.Policy)
+		return fmt.Errorf("%w: %s would have allowed more", errNeedsAttention, c.Policy)
 	}
 	return nil
 }
 
 type policyShow struct {
 	remote
-	Digest string `arg:"" optional:"" help:"Which policy, as requests and the audit log name it; without one, the policy in force."`
+	Digest string `arg:"" optional:"" help:"The digest of the policy, as in requests and the audit log; defaults to the policy in force."`
 }
 
-// Run shows what a policy said; a file or a pipe gets it byte for byte, so that its digest is the same.
+// Run shows the text of a policy; a file or a pipe gets it byte for byte, so that its digest is the
+// same.
 func (c *policyShow) Run(ctx context.Context, p *program) error {
 	to, err := c.client()
 	if err != nil {

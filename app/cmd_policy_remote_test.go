@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/policy/replay"
 )
 
-// What the server has ruled is judged by another file, from its own history.
+// The server's rulings are compared with those of another file.
 func TestPolicySimulate_ReplaysServerRulings(t *testing.T) {
 	o := openDeskEnv(t)
 	if code, out, errOut := o.as("bot", "run", "inproc:refund", `{"order":17,"cents":4000}`, "--key", "r-1"); code != exitOK {
@@ -38,7 +38,7 @@ func TestPolicySimulate_ReplaysServerRulings(t *testing.T) {
 		code      int
 		want      string
 	}{
-		{"aud", "policy simulate open.yaml --replay soon", exitUsage, "no span of time"},
+		{"aud", "policy simulate open.yaml --replay soon", exitUsage, "is not a duration"},
 		{"aud", "policy simulate open.yaml --replay 30d --inputs inputs.jsonl", exitUsage, "either --inputs"},
 		{"aud", "policy simulate none.yaml --replay 30d", exitUsage, "none.yaml"},
 		{"bob", "policy simulate open.yaml --replay 30d", exitRejected, "forbidden"},
@@ -53,7 +53,7 @@ func TestPolicySimulate_ReplaysServerRulings(t *testing.T) {
 	}
 }
 
-// What a digest stands for can be read, as it was written.
+// A policy text can be read by its digest.
 func TestPolicyShow_PrintsThePolicyText(t *testing.T) {
 	o := openDeskEnv(t)
 	want, err := os.ReadFile("policy.yaml")

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/policy/replay"
 )
 
-// writeFiles writes some into a directory of their own, which is the working one then.
+// files writes files to a temporary working directory.
 func writeFiles(t *testing.T, texts map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -62,13 +62,13 @@ func mailFiles(t *testing.T) {
 	})
 }
 
-// Exit codes are what CI reads.
+// Exit codes are for CI.
 func TestPolicy_TextOutput(t *testing.T) {
 	mailFiles(t)
 	for _, c := range []struct {
 		args string
 		code int
-		want string // in what is printed, or told
+		want string // on standard output or standard error
 	}{
 		{"policy test policy.yaml good.yaml", exitOK, "1 passed, 0 failed"},
 		{"policy test policy.yaml wrong.yaml", exitFindings, "want allow, got ask"},
@@ -76,8 +76,8 @@ func TestPolicy_TextOutput(t *testing.T) {
 		{"policy test policy.yaml policy.yaml", exitUsage, `has no key "rules"`},
 		{"policy test policy.yaml none.yaml", exitUsage, "none.yaml"},
 
-		{"policy lint policy.yaml", exitOK, "policy.yaml is good"},
-		{"policy lint policy.yaml --groups groups.yaml --routes routes.yaml", exitOK, "policy.yaml is good"},
+		{"policy lint policy.yaml", exitOK, "policy.yaml is valid"},
+		{"policy lint policy.yaml --groups groups.yaml --routes routes.yaml", exitOK, "policy.yaml is valid"},
 		{"policy lint policy.yaml --groups nobody.yaml", exitFindings, `policy.yaml:4: rule "mail": nobody is in group:editors`},
 		{"policy lint policy.yaml --routes other.yaml", exitFindings, `route "post": unknown`},
 		{"policy lint policy.yaml --routes heads.yaml", exitFindings, `route "post" widens to group:heads, and no group permits it`},
@@ -87,12 +87,13 @@ func TestPolicy_TextOutput(t *testing.T) {
 
 		{"policy explain policy.yaml input.json", exitOK, "needs 1 of group:editors"},
 		{"policy explain reads.yaml reading.json", exitOK, "allow"},
-		{"policy explain reads.yaml input.json", exitOK, "deny"}, // what is left out is not known, and not none: so it is on a server
+		// omitted fields are unknown, and not empty, as on a server
+		{"policy explain reads.yaml input.json", exitOK, "deny"},
 		{"policy explain policy.yaml", exitUsage, "--tool"},
 		{"policy explain policy.yaml input.json --requester ann", exitUsage, "either"},
 		{"policy explain policy.yaml bad.jsonl", exitUsage, "bad.jsonl"},
 		{"policy explain policy.yaml twice.json", exitUsage, "twice.json"},
-		{"policy explain --tool mail --args {", exitUsage, "--args is no JSON"},
+		{"policy explain --tool mail --args {", exitUsage, "--args is not valid JSON"},
 
 		{"policy simulate policy.yaml --inputs inputs.jsonl", exitOK, "mail 1"},
 		{"policy simulate policy.yaml --inputs bad.jsonl", exitUsage, "line 2"},
@@ -111,7 +112,7 @@ func TestPolicy_TextOutput(t *testing.T) {
 	}
 }
 
-// What is on standard output is data, whether something was found or not.
+// Standard output is data, whether or not there are findings.
 func TestPolicy_JSONOutput(t *testing.T) {
 	mailFiles(t)
 	read := func(v any, want int, args ...string) {
@@ -152,7 +153,7 @@ func TestPolicy_JSONOutput(t *testing.T) {
 	}
 }
 
-// An input without a time is one of now: a rule about the time of the day is judged, and not at the beginning of our era.
+// An input without a time is evaluated now, not at the zero time.
 func TestPolicyExplain_DefaultsToNow(t *testing.T) {
 	writeFiles(t, map[string]string{
 		"policy.yaml": "default: deny\nrules:\n- {id: modern, when: local.year > 2000, then: allow}\n",
@@ -165,7 +166,7 @@ func TestPolicyExplain_DefaultsToNow(t *testing.T) {
 	}
 }
 
-// What a server would say is asked of the server.
+// With --tool the server is queried.
 func TestPolicyExplain_AsksTheServer(t *testing.T) {
 	o := openDeskEnv(t)
 	code, out, errOut := o.as("aud", "policy", "explain", "--tool", "refund", "--args", `{"cents":100}`, "--json")

@@ -13,33 +13,34 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// requestCommands are what people do with requests beside deciding, and what those do who say how it is decided.
+// requestCommands are the actions on requests other than deciding, and the commands for policies
+// and routes.
 type requestCommands struct {
-	Claim    claimCommand    `cmd:"" group:"people" help:"Look after a request; others can still decide."`
-	Release  releaseCommand  `cmd:"" group:"people" help:"Look after a request no longer."`
-	Comment  commentCommand  `cmd:"" group:"people" help:"Say something to all who look at a request."`
-	Ask      clarifyCommand  `cmd:"" group:"people" help:"Ask the run something before you decide; the request stays open."`
-	Reply    replyCommand    `cmd:"" group:"people" help:"Answer what was asked back, for the run."`
-	Delegate delegateCommand `cmd:"" group:"people" help:"Have somebody else decide, who may."`
-	Snooze   snoozeCommand   `cmd:"" group:"people" help:"Leave everybody in peace for a while; the deadline stays."`
-	Extend   extendCommand   `cmd:"" group:"people" help:"Move the deadline of a request."`
-	Escalate escalateCommand `cmd:"" group:"people" help:"Take the next step of the route now."`
-	Escape   abandonCommand  `cmd:"" group:"people" help:"Give up the task that a request is part of: the run is ended."`
-	Remember grantsCreate    `cmd:"" group:"people" help:"Have a yes of yours remembered, within bounds."`
-	Grants   grantsCommands  `cmd:"" group:"people" help:"What is remembered, and how to take it back."`
-	Stats    statsCommand    `cmd:"" group:"people" help:"What came of requests: how long, how often, who, which rule."`
+	Claim    claimCommand    `cmd:"" group:"people" help:"Claim a request. Other approvers can still decide."`
+	Release  releaseCommand  `cmd:"" group:"people" help:"Release your claim on a request."`
+	Comment  commentCommand  `cmd:"" group:"people" help:"Add a comment to a request."`
+	Ask      clarifyCommand  `cmd:"" group:"people" help:"Ask the requester for clarification. The request stays open."`
+	Reply    replyCommand    `cmd:"" group:"people" help:"Reply to a clarification request, for the run."`
+	Delegate delegateCommand `cmd:"" group:"people" help:"Delegate a request to another eligible approver."`
+	Snooze   snoozeCommand   `cmd:"" group:"people" help:"Snooze notifications. The deadline does not change."`
+	Extend   extendCommand   `cmd:"" group:"people" help:"Extend the deadline of a request."`
+	Escalate escalateCommand `cmd:"" group:"people" help:"Escalate a request: run the next step of its route now."`
+	Escape   abandonCommand  `cmd:"" group:"people" help:"Cancel the run that a request belongs to."`
+	Remember grantsCreate    `cmd:"" group:"people" help:"Create a bounded grant from your approval."`
+	Grants   grantsCommands  `cmd:"" group:"people" help:"Create, list and revoke grants."`
+	Stats    statsCommand    `cmd:"" group:"people" help:"Report decision times, counts, approvers and rules."`
 
-	Policy policyCommands `cmd:"" group:"rules" help:"The rules that say what is asked of whom."`
-	Routes routesCommands `cmd:"" group:"rules" help:"The ways on which people are told."`
+	Policy policyCommands `cmd:"" group:"rules" help:"Test, explain and compare approval policies."`
+	Routes routesCommands `cmd:"" group:"rules" help:"Check and simulate notification routes."`
 }
 
-// actionFlags are what all acts take.
+// actionFlags are the flags of all actions.
 type actionFlags struct {
 	remote
 	ID string `arg:"" help:"The id of the request."`
 }
 
-// act does something with the request, and says where it stands then.
+// apply applies an action to the request, and prints its new state.
 func (c actionFlags) apply(ctx context.Context, p *program, act string, body api.RequestAction) error {
 	to, err := c.client()
 	if err != nil {
@@ -63,48 +64,48 @@ func (c actionFlags) apply(ctx context.Context, p *program, act string, body api
 
 type claimCommand struct{ actionFlags }
 
-// Run claims.
+// Run claims the request.
 func (c *claimCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionClaim, api.RequestAction{})
 }
 
 type releaseCommand struct{ actionFlags }
 
-// Run takes a claim back.
+// Run releases the claim.
 func (c *releaseCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionRelease, api.RequestAction{})
 }
 
 type commentCommand struct {
 	actionFlags
-	Text string `arg:"" help:"What you want to say."`
+	Text string `arg:"" help:"The comment."`
 }
 
-// Run comments.
+// Run adds a comment.
 func (c *commentCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionComment, api.RequestAction{Text: c.Text})
 }
 
 type clarifyCommand struct {
 	actionFlags
-	Question string `arg:"" help:"What you want to know."`
+	Question string `arg:"" help:"The question to the requester."`
 }
 
-// Run asks back.
+// Run asks for clarification.
 func (c *clarifyCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionClarify, api.RequestAction{Text: c.Question})
 }
 
 type replyCommand struct {
 	actionFlags
-	Answer string `arg:"" help:"The answer."`
-	To     int    `name:"question" help:"The number of the question; the first that has no answer by default." placeholder:"N"`
+	Answer string `arg:"" help:"The reply."`
+	To     int    `name:"question" help:"The number of the clarification request; defaults to the first one without a reply." placeholder:"N"`
 }
 
-// Run answers what was asked back.
+// Run replies to a clarification request.
 func (c *replyCommand) Run(ctx context.Context, p *program) error {
 	if c.To < 0 {
-		return usage("--question: questions are counted from 1")
+		return usage("--question: clarification requests are numbered from 1")
 	}
 	if c.To == 0 {
 		to, err := c.client()
@@ -122,7 +123,8 @@ func (c *replyCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionReply, api.RequestAction{Text: c.Answer, Clarification: c.To})
 }
 
-// openClarification is the number of the first question without an answer, from 1; 0 if there is none.
+// openClarification returns the number of the first clarification request without a reply, from 1;
+// 0 if there is none.
 func openClarification(life *api.Activity) int {
 	if life == nil {
 		return 0
@@ -137,18 +139,18 @@ func openClarification(life *api.Activity) int {
 
 type delegateCommand struct {
 	actionFlags
-	To     string `arg:"" help:"To whom."`
-	Reason string `help:"Why."`
+	To     string `arg:"" help:"The delegate."`
+	Reason string `help:"The reason."`
 }
 
-// Run delegates.
+// Run delegates the request.
 func (c *delegateCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionDelegate, api.RequestAction{To: c.To, Text: c.Reason})
 }
 
 // untilFlag is a time, or a duration from now.
 type untilFlag struct {
-	Until string `arg:"" help:"For how long from now, as 30m, 4h or 2d; or until when, as 2026-11-16T09:00:00Z."`
+	Until string `arg:"" help:"A duration from now, for example 30m, 4h or 2d; or a time, for example 2026-11-16T09:00:00Z."`
 }
 
 func (u untilFlag) at(now time.Time) (*time.Time, error) {
@@ -157,7 +159,7 @@ func (u untilFlag) at(now time.Time) (*time.Time, error) {
 	}
 	var d desk.Duration
 	if err := d.UnmarshalText([]byte(u.Until)); err != nil || d <= 0 {
-		return nil, usage("%q is neither a time, as 2026-11-16T09:00:00Z, nor a duration, as 30m, 4h or 2d", u.Until)
+		return nil, usage("%q is neither a time, such as 2026-11-16T09:00:00Z, nor a duration, such as 30m, 4h or 2d", u.Until)
 	}
 	at := now.Add(time.Duration(d)).UTC().Truncate(time.Second)
 	return &at, nil
@@ -168,7 +170,7 @@ type snoozeCommand struct {
 	untilFlag
 }
 
-// Run snoozes.
+// Run snoozes the request.
 func (c *snoozeCommand) Run(ctx context.Context, p *program) error {
 	at, err := c.at(time.Now())
 	if err != nil {
@@ -182,7 +184,7 @@ type extendCommand struct {
 	untilFlag
 }
 
-// Run moves the deadline.
+// Run extends the deadline.
 func (c *extendCommand) Run(ctx context.Context, p *program) error {
 	at, err := c.at(time.Now())
 	if err != nil {
@@ -193,34 +195,37 @@ func (c *extendCommand) Run(ctx context.Context, p *program) error {
 
 type escalateCommand struct {
 	actionFlags
-	Reason string `help:"Why."`
+	Reason string `help:"The reason."`
 }
 
-// Run escalates.
+// Run escalates the request.
 func (c *escalateCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionEscalate, api.RequestAction{Text: c.Reason})
 }
 
 type abandonCommand struct {
 	actionFlags
-	Reason string `help:"Why."`
+	Reason string `help:"The reason."`
 }
 
-// Run gives the task up.
+// Run cancels the run.
 func (c *abandonCommand) Run(ctx context.Context, p *program) error {
 	return c.apply(ctx, p, client.ActionAbandon, api.RequestAction{Text: c.Reason})
 }
 
-// looked tells the server that a person sees a request, so that nobody is reminded of what they know and no word counts as said without looking. It is
-// about people: programs have --json. What comes of it is no concern of who looks.
+// markViewed tells the server that a person sees a request. That stops reminders, and a decision
+// without a view is flagged in analytics. Programs with --json do not report views. Errors are
+// ignored.
 func (p *program) markViewed(ctx context.Context, to *client.Client, r api.Request) {
 	if p.json || r.Activity == nil || r.Activity.State != string(desk.StateOpen) || r.Activity.IneligibleReason != "" {
 		return
 	}
-	_, _ = to.Act(ctx, r.ID, client.ActionView, api.RequestAction{Shown: r.Shown}) // whoever may only read is not counted
+	// views of read-only roles do not count
+	_, _ = to.Act(ctx, r.ID, client.ActionView, api.RequestAction{Shown: r.Shown})
 }
 
-// printActivity shows what people did with a request so far, and what they still can do. Nothing is shown of a request without a life.
+// printActivity prints what people did with a request, and which verbs are allowed. It prints
+// nothing for a request without activity.
 func printActivity(w io.Writer, life *api.Activity) {
 	if life == nil {
 		return
@@ -234,10 +239,10 @@ func printActivity(w io.Writer, life *api.Activity) {
 		line("needs", "%s", requirementText(life))
 	}
 	if life.IneligibleReason != "" {
-		line("you", "your word would not count: %s", strings.ReplaceAll(life.IneligibleReason, "_", " "))
+		line("you", "you cannot decide this: %s", strings.ReplaceAll(life.IneligibleReason, "_", " "))
 	}
 	if life.Reason != "" || len(life.Rules) > 0 {
-		line("asked by", "%s%s", cmp.Or(strings.Join(life.Rules, ", "), "the graph"), reasonSuffix(life.Reason))
+		line("requester", "%s%s", cmp.Or(strings.Join(life.Rules, ", "), "the graph"), reasonSuffix(life.Reason))
 	}
 	if life.Risk > 0 {
 		line("risk", "%d", life.Risk)
@@ -247,7 +252,8 @@ func printActivity(w io.Writer, life *api.Activity) {
 		if life.IneligibleReason != "" {
 			who = "others can"
 		}
-		line(who, "%s", strings.ReplaceAll(strings.Join(life.Verbs, ", "), string(desk.VerbRespond), "answer")) // as the command is called
+		// the command's name
+		line(who, "%s", strings.ReplaceAll(strings.Join(life.Verbs, ", "), string(desk.VerbRespond), "answer"))
 	}
 	if e := life.Edit; e != nil {
 		line("edited", "by %s at %s: %s", e.By, formatClock(e.At), strings.Join(e.Fields, ", "))
@@ -260,7 +266,7 @@ func printActivity(w io.Writer, life *api.Activity) {
 		line("comment", "%s at %s: %s", c.By, formatClock(c.At), c.Text)
 	}
 	for i, q := range life.Clarifications {
-		line(fmt.Sprintf("question %d", i+1), "%s at %s: %s", q.By, formatClock(q.At), q.Text)
+		line(fmt.Sprintf("clarification %d", i+1), "%s at %s: %s", q.By, formatClock(q.At), q.Text)
 		if a := q.Reply; a != nil {
 			line("answer", "%s at %s: %s", a.By, formatClock(a.At), a.Text)
 		}
@@ -270,12 +276,13 @@ func printActivity(w io.Writer, life *api.Activity) {
 	}
 }
 
-// oneLine is a text that somebody else wrote in the line of a table: it cannot look like the next one.
+// oneLine puts a text of another person on one line, so that it cannot imitate other lines of a
+// table.
 func oneLine(text string) string {
 	return escapeControls(strings.NewReplacer("\n", " ", "\t", " ").Replace(text))
 }
 
-// requirementText is who has to agree, and how surely it has to be them.
+// requirementText describes who must approve and with which authentication strength.
 func requirementText(life *api.Activity) string {
 	groups := make([]string, 0, len(life.Requirements))
 	for _, n := range life.Requirements {
@@ -283,7 +290,7 @@ func requirementText(life *api.Activity) string {
 	}
 	text := strings.Join(groups, ", and ")
 	if life.MinAuth != "" {
-		text += ", signed in with at least " + life.MinAuth
+		text += ", authenticated with at least " + life.MinAuth
 	}
 	return text
 }

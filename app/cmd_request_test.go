@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// refundFor starts a run that asks, and returns the id of the request.
+// refundFor starts a run that waits, and returns the id of its request.
 func (o *deskEnv) refundFor(order string) string {
 	o.Helper()
 	if code, out, errOut := o.as("bot", "run", "inproc:refund", `{"order":`+order+`,"cents":4000}`, "--key", "refund-"+order); code != exitOK {
@@ -21,7 +21,7 @@ func (o *deskEnv) refundFor(order string) string {
 	return o.last().ID
 }
 
-// life is what the server says of a request to an auditor, who changes nothing by looking.
+// activity returns a request's activity as an auditor sees it, which does not count as a view.
 func (o *deskEnv) activity(id string) *api.Activity { return o.request(id).Activity }
 
 func (o *deskEnv) request(id string) (r api.Request) {
@@ -62,11 +62,11 @@ func TestRequestActions_ErrorsExplain(t *testing.T) {
 		}
 	}
 	if life := o.activity(id); len(life.Comments)+len(life.Votes) != 0 || life.Claim != nil || life.SnoozedUntil != nil {
-		t.Errorf("what was refused changed %+v", life)
+		t.Errorf("the rejected action changed %+v", life)
 	}
 }
 
-// I8: with a key of another account, a request is not there.
+// I8: with a key of another account, the request is not found.
 func TestI8_RequestActionsAreLimitedToTheAccount(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
@@ -92,7 +92,7 @@ func TestRequestActions_JSONOutput(t *testing.T) {
 	}
 }
 
-// Whoever answers need not count: it is the first question without an answer.
+// A reply without a number goes to the first clarification request without a reply.
 func TestReply_AnswersTheFirstOpenClarification(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
@@ -106,7 +106,8 @@ func TestReply_AnswersTheFirstOpenClarification(t *testing.T) {
 	}
 }
 
-// Who looks at a request before they decide is known to have looked; a program that reads it, or somebody who may not decide, is not.
+// A person who shows a request is recorded as a viewer; a program that reads it, or a person who
+// may not decide, is not.
 func TestShow_MarksTheRequestViewed(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
@@ -125,11 +126,11 @@ func TestShow_MarksTheRequestViewed(t *testing.T) {
 	}
 	o.as("bob", "show", id, "--json")
 	if got := seen(); got != nil {
-		t.Errorf("%v are said to have looked", got)
+		t.Errorf("%v are recorded as viewers", got)
 	}
 	o.as("eve", "show", id)
 	if got := seen(); !slices.Equal(got, []string{"eve"}) {
-		t.Errorf("%v are said to have looked", got)
+		t.Errorf("%v are recorded as viewers", got)
 	}
 	o.as("eve", "approve", id)
 	o.as("bob", "approve", id)
@@ -160,7 +161,7 @@ func TestUntil_AcceptsTimeOrDuration(t *testing.T) {
 	}
 }
 
-// What people write cannot pass for what others did.
+// A comment cannot imitate the actions of other people.
 func TestShow_CommentIsOneLine(t *testing.T) {
 	var b bytes.Buffer
 	printActivity(&b, &api.Activity{
@@ -171,7 +172,7 @@ func TestShow_CommentIsOneLine(t *testing.T) {
 	}
 }
 
-// What the rules say of the tool is for whoever decides, in a terminal as well as on the screen.
+// The policy's risk of a tool is shown in the terminal, too.
 func TestShow_PrintsTheRisk(t *testing.T) {
 	var rated, unrated bytes.Buffer
 	printActivity(&rated, &api.Activity{State: "open", Summary: "open", Risk: 2})
@@ -181,7 +182,7 @@ func TestShow_PrintsTheRisk(t *testing.T) {
 	}
 }
 
-// Whose word does not count is not told that it does.
+// An ineligible person is not told that they may decide.
 func TestShow_PrintsAllowedVerbs(t *testing.T) {
 	for mayNot, want := range map[string]string{"": "you can\tapprove, answer\n", "own_request": "others can\tapprove, answer\n"} {
 		var b bytes.Buffer
@@ -200,8 +201,8 @@ func TestShow_RequestWithoutActivity(t *testing.T) {
 	}
 }
 
-// I6: whoever looked, and decides after somebody else has edited what they looked at, says yes to something that they never saw. approve took what the server
-// showed at that moment for what the person had seen.
+// I6: a person who viewed a request, and decides after another person edited it, would approve
+// something that they have not seen. approve used to send the digest of the current version.
 func TestI6_ApproveUsesTheShownDigest(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
@@ -221,17 +222,17 @@ func TestI6_ApproveUsesTheShownDigest(t *testing.T) {
 	}
 	must("eve", exitConflict, "answer", id, `{"verb":"approve"}`)
 	must("eve", exitConflict, "approve", id, "--shown", first.Shown)
-	must("mallory", exitRejected, "approve", id) // the server says why, and writes it down
+	must("mallory", exitRejected, "approve", id) // the server explains and audits it
 	if life := o.activity(id); len(life.Votes) != 1 {
 		t.Fatalf("%+v", life.Votes)
 	}
 	if shown := must("eve", exitOK, "show", id); !strings.Contains(shown, o.request(id).Shown) {
-		t.Errorf("it does not say what is shown: %s", shown)
+		t.Errorf("it does not print the digest: %s", shown)
 	}
 	must("eve", exitOK, "approve", id)
 }
 
-// A program says what it has read: nothing that it reads counts as looking.
+// A program sends the digest of what it has read: reading does not count as a view.
 func TestI6_JSONClientSendsTheShownDigest(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")

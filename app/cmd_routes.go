@@ -11,11 +11,11 @@ import (
 )
 
 type routesCommands struct {
-	Check    routesCheck    `cmd:"" help:"Say what is wrong with a file of routes."`
-	Simulate routesSimulate `cmd:"" help:"Say who would be told when, if nobody did anything."`
+	Check    routesCheck    `cmd:"" help:"Check a routes file."`
+	Simulate routesSimulate `cmd:"" help:"Simulate who is notified when, if no person reacts."`
 }
 
-// loadRoutes reads a file of routes, in its order.
+// loadRoutes reads a routes file in its order.
 func loadRoutes(file string) ([]desk.Route, error) {
 	text, err := readFile(file)
 	if err != nil {
@@ -26,16 +26,16 @@ func loadRoutes(file string) ([]desk.Route, error) {
 }
 
 type routesCheck struct {
-	File string `arg:"" help:"The file of routes."`
+	File string `arg:"" help:"The routes file."`
 }
 
-// routesReport is a file of routes, for programs. What is wrong is an error.
+// routesReport is the JSON output of a check. Mistakes are an error.
 type routesReport struct {
 	File   string       `json:"file"`
 	Routes []desk.Route `json:"routes"`
 }
 
-// Run reads a file, and says everything that is wrong with it at once.
+// Run reads a file, and reports all errors at once.
 func (c *routesCheck) Run(p *program) error {
 	routes, err := loadRoutes(c.File)
 	if err != nil {
@@ -43,33 +43,33 @@ func (c *routesCheck) Run(p *program) error {
 	}
 	return p.print(routesReport{c.File, routes}, func(w io.Writer) {
 		for _, r := range routes {
-			fmt.Fprintf(w, "%s\t%d steps\tends %s after the asking\n", oneLine(r.Name), len(r.Steps), r.Steps[len(r.Steps)-1].At)
+			fmt.Fprintf(w, "%s\t%d steps\tends %s after creation\n", oneLine(r.Name), len(r.Steps), r.Steps[len(r.Steps)-1].At)
 		}
-		fmt.Fprintf(w, "%s is good\n", c.File)
+		fmt.Fprintf(w, "%s is valid\n", c.File)
 	})
 }
 
 type routesSimulate struct {
-	File  string `arg:"" help:"The file of routes."`
-	Route string `arg:"" optional:"" help:"Only this one."`
-	At    string `help:"When it is asked: 2026-11-16T23:00:00Z, or 2026-11-16 23:00 in --zone. Now by default." placeholder:"TIME"`
-	Zone  string `help:"On whose clock times are shown, as Europe/Zurich." default:"Local"`
+	File  string `arg:"" help:"The routes file."`
+	Route string `arg:"" optional:"" help:"Only this route."`
+	At    string `help:"The creation time: 2026-11-16T23:00:00Z, or 2026-11-16 23:00 in --zone. Now by default." placeholder:"TIME"`
+	Zone  string `help:"The IANA time zone of the output, for example Europe/Zurich." default:"Local"`
 }
 
-// planReport is what a route would do, for programs.
+// planReport is the JSON output of a simulation.
 type planReport struct {
 	Route string             `json:"route"`
 	Plan  []desk.PlannedStep `json:"plan"`
 }
 
-// maxPlanned is far more than the steps of a route: one that has more to say is shown up to there.
+// maxPlanned limits the output; it is far more than the steps of a route.
 const maxPlanned = 200
 
-// Run plays routes through on a clock of their own.
+// Run simulates routes with a simulated clock.
 func (c *routesSimulate) Run(p *program) error {
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
-		return usage("--zone: %q is no time zone", c.Zone)
+		return usage("--zone: unknown time zone %q", c.Zone)
 	}
 	at, err := parseTime(c.At, zone)
 	if err != nil {
@@ -95,12 +95,12 @@ func (c *routesSimulate) Run(p *program) error {
 	}
 	return p.print(plans, func(w io.Writer) {
 		for _, one := range plans {
-			fmt.Fprintf(w, "%s, asked on %s\n%s", escapeControls(one.Route), at.In(zone).Format("Mon 2006-01-02 15:04 MST"), escapeControls(desk.FormatPlan(one.Plan, zone)))
+			fmt.Fprintf(w, "%s, created on %s\n%s", escapeControls(one.Route), at.In(zone).Format("Mon 2006-01-02 15:04 MST"), escapeControls(desk.FormatPlan(one.Plan, zone)))
 		}
 	})
 }
 
-// parseTime is a time that somebody wrote; now if they wrote none.
+// parseTime parses a time; now if the text is empty.
 func parseTime(text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Now().Truncate(time.Minute), nil
@@ -110,7 +110,7 @@ func parseTime(text string, zone *time.Location) (time.Time, error) {
 	}
 	at, err := time.ParseInLocation("2006-01-02 15:04", text, zone)
 	if err != nil {
-		return at, usage("%q is no time: write it as 2026-11-16T23:00:00Z, or as %q", text, "2026-11-16 23:00")
+		return at, usage("%q is not a time: write it as 2026-11-16T23:00:00Z, or as %q", text, "2026-11-16 23:00")
 	}
 	return at, nil
 }

@@ -26,14 +26,14 @@ func TestRoutes_Check(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"routes check routes.yaml", exitOK, []string{"day", "2 steps", "ends 12h after the asking", "routes.yaml is good"}},
+		{"routes check routes.yaml", exitOK, []string{"day", "2 steps", "ends 12h after creation", "routes.yaml is valid"}},
 		{"routes check bad.yaml", exitUsage, []string{"bad.yaml", `"nowhere" is no target`, "there twice", "put them in order"}},
 		{"routes check none.yaml", exitUsage, []string{"none.yaml"}},
-		{"routes simulate routes.yaml day --at 2026-11-14T12:00:00Z --zone UTC", exitOK, []string{"day, asked on Sat 2026-11-14 12:00 UTC", "Mon 2026-11-16 08:00 UTC  +44h", "notify  slack:C0CH"}},
+		{"routes simulate routes.yaml day --at 2026-11-14T12:00:00Z --zone UTC", exitOK, []string{"day, created on Sat 2026-11-14 12:00 UTC", "Mon 2026-11-16 08:00 UTC  +44h", "notify  slack:C0CH"}},
 		{"routes simulate routes.yaml night --at 2026-11-14T12:00:00Z --zone Asia/Tokyo", exitOK, []string{"Sat 2026-11-14 23:00 JST  +2h       page    oncall:db"}},
 		{"routes simulate routes.yaml dusk", exitUsage, []string{`no route "dusk"`}},
-		{"routes simulate routes.yaml --at soon", exitUsage, []string{`"soon" is no time`}},
-		{"routes simulate routes.yaml --zone Nowhere", exitUsage, []string{"no time zone"}},
+		{"routes simulate routes.yaml --at soon", exitUsage, []string{`"soon" is not a time`}},
+		{"routes simulate routes.yaml --zone Nowhere", exitUsage, []string{"unknown time zone"}},
 	} {
 		code, out, errOut := call(t, strings.Fields(c.args)...)
 		for _, want := range c.want {
@@ -44,7 +44,7 @@ func TestRoutes_Check(t *testing.T) {
 	}
 }
 
-// A time without a zone is one of the clock that is shown.
+// A time without a zone is in the output zone.
 func TestRoutesSimulate_UsesTheZone(t *testing.T) {
 	writeFiles(t, map[string]string{"routes.yaml": twoRoutes})
 	code, out, errOut := call(t, "routes", "simulate", "routes.yaml", "--at", "2026-11-16 23:00", "--zone", "Asia/Tokyo", "--json")

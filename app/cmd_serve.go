@@ -21,10 +21,10 @@ import (
 
 type serveCommand struct {
 	storeFlags
-	Addr string `help:"Where to listen, in the place of listen.addr." placeholder:"HOST:PORT"`
+	Addr string `help:"The listen address; overrides listen.addr." placeholder:"HOST:PORT"`
 }
 
-// Run serves until somebody ends it.
+// Run serves until it is stopped.
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	settings, err := c.settings("listen.addr", c.Addr)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 
 func logger(p *program, c config.Log) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.Level)) // the settings have only such words
+	_ = level.UnmarshalText([]byte(c.Level)) // the configuration allows only valid values
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(p.err, options))
@@ -55,7 +55,7 @@ func logger(p *program, c config.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.err, options))
 }
 
-// runningServer is a server at work.
+// runningServer is a server with its components.
 type runningServer struct {
 	*executor.Executor
 	settings *config.Config
@@ -70,7 +70,7 @@ type runningServer struct {
 	policyFiles *policyFiles
 }
 
-// start opens everything and listens. Nothing is served yet.
+// start opens all components and listens. It does not serve yet.
 func start(ctx context.Context, p *program, c *config.Config, log *slog.Logger) (*runningServer, error) {
 	k := storeSettings{c, log}
 	if err := k.checkMigrated(ctx); err != nil {
@@ -91,14 +91,14 @@ func start(ctx context.Context, p *program, c *config.Config, log *slog.Logger) 
 	return r, nil
 }
 
-// ready refuses a store whose schema has to be changed, if only fermata migrate may do that.
+// checkMigrated rejects a store that needs a migration, if only fermata migrate may migrate it.
 func (k storeSettings) checkMigrated(ctx context.Context) error {
 	if k.Store.Migrate {
 		return nil
 	}
 	applied, known, err := k.version(ctx)
 	if err == nil && applied < len(known) {
-		err = fmt.Errorf("the schema of the store is at %d, and this program needs %d: run fermata migrate (store.migrate is false)", applied, len(known))
+		err = fmt.Errorf("the schema of the store is at version %d, and this program needs %d: run fermata migrate (store.migrate is false)", applied, len(known))
 	}
 	return err
 }
@@ -112,7 +112,8 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	if r.tracing, err = newTracing(context.Background(), c.Tracing, log); err != nil {
 		return err
 	}
-	// To the executor, 0 is the default: never to expire, and to keep nothing back, are below that.
+	// In the executor's configuration 0 means the default; negative values mean no expiry and no
+	// save delay.
 	timeout, saveDelay := cmp.Or(c.Runs.Timeout, -1), cmp.Or(c.Runs.SaveDelay, -1)
 	files, sitting, err := openPolicyFiles(context.Background(), c.Desk)
 	if err != nil {
@@ -141,7 +142,7 @@ func (r *runningServer) wire(p *program, file *seal.KeyFile, log *slog.Logger) e
 	return r.listen(log)
 }
 
-// auditConfig opens what checkpoints are signed with and written to.
+// auditConfig opens the signing key and the checkpoint directory.
 func auditConfig(c config.Audit) (a executor.AuditConfig, err error) {
 	a.SignEvery, a.CheckEvery = c.Sign.Every, c.Check.Every
 	if c.Sign.Key != "" {
@@ -164,7 +165,7 @@ func serverLimits(l config.Limits) server.Limits {
 	}
 }
 
-// oidcConfig is the identity provider of the settings; nil if there is none.
+// oidcConfig returns the configured identity provider; nil if there is none.
 func oidcConfig(c config.OIDC) *server.OIDC {
 	if c.Issuer == "" {
 		return nil
@@ -185,7 +186,7 @@ func oidcConfig(c config.OIDC) *server.OIDC {
 	}
 }
 
-// listen opens the doors.
+// listen opens the listeners.
 func (r *runningServer) listen(log *slog.Logger) error {
 	c := r.settings
 	main, err := listen("listen.addr", c.Listen.Addr, r.server, c.Listen, log)
@@ -203,15 +204,16 @@ func (r *runningServer) listen(log *slog.Logger) error {
 	switch {
 	case err == nil:
 		r.listeners, r.metricsURL = append(r.listeners, metrics), metrics.url+"/metrics"
-	case c.From("metrics.addr") == "": // nobody asked for it
-		log.Warn("there are no metrics: the default address is taken; say another one, or off", "key", "metrics.addr", "addr", c.Metrics.Addr)
+	case c.From("metrics.addr") == "": // the address is only the default
+		log.Warn("metrics are not served: the default address is in use; set metrics.addr, or off", "key", "metrics.addr", "addr", c.Metrics.Addr)
 	default:
 		return err
 	}
 	return nil
 }
 
-// watched is what operators and their programs look at. It has a door of its own, which they can keep shut for others.
+// operatorHandler serves metrics and health checks. It has its own listener, which can be kept
+// private.
 func (r *runningServer) operatorHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", r.server.Metrics())
@@ -220,7 +222,7 @@ func (r *runningServer) operatorHandler() http.Handler {
 	return mux
 }
 
-// serve serves until ctx ends, and then lets what is under way end.
+// serve serves until ctx ends, and then waits for in-flight work.
 func (r *runningServer) serve(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -237,18 +239,20 @@ func (r *runningServer) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	end()
-	r.log.Info("ending: no new work is taken", "drainTimeout", r.settings.Listen.DrainTimeout)
+	r.log.Info("shutting down", "drainTimeout", r.settings.Listen.DrainTimeout)
 	err = errors.Join(err, r.close(context.WithoutCancel(ctx)))
 	work.Wait()
 	r.log.Info("ended")
 	return err
 }
 
-// close ends everything. The executor first: whoever waits for an outcome gets it, or hears that it is under way.
+// close stops everything, the executor first: callers that wait get an outcome, or a pending
+// result.
 func (r *runningServer) close(ctx context.Context) error {
 	patience, cancel := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout)
 	defer cancel()
-	farewell, gone := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout+time.Second) // for those who hear only now that it is under way
+	// for responses that become pending now
+	farewell, gone := context.WithTimeout(ctx, r.settings.Listen.DrainTimeout+time.Second)
 	defer gone()
 	var errs []error
 	if r.Executor != nil {
@@ -258,10 +262,10 @@ func (r *runningServer) close(ctx context.Context) error {
 		d.close(farewell)
 	}
 	if err := r.tracing.close(patience); err != nil {
-		r.log.Warn("the last traces could not be sent", "err", err)
+		r.log.Warn("flushing traces failed", "err", err)
 	}
 	return errors.Join(append(errs, r.store.Close())...)
 }
 
-// addrOf is where the main door is.
+// mainAddr returns the address of the main listener.
 func (r *runningServer) mainAddr() net.Addr { return r.listeners[0].listener.Addr() }

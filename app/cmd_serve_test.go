@@ -36,7 +36,7 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
-// settingsOf are those of some variables, on free ports and a store of their own.
+// settingsOf loads a configuration from variables, with free ports and its own store.
 func settingsOf(t *testing.T, environ ...string) *config.Config {
 	t.Helper()
 	c, err := config.Load(config.Source{Environ: append([]string{
@@ -97,7 +97,7 @@ func makeCertificate(t *testing.T, dir, name string) (certFile, keyFile string) 
 	return certFile, keyFile
 }
 
-// A certificate that somebody renews counts for the next connection, without a restart.
+// A renewed certificate is used for the next connection, without a restart.
 func TestServe_TLSCertificateIsReloaded(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := makeCertificate(t, dir, "first")
@@ -122,27 +122,27 @@ func TestServe_TLSCertificateIsReloaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := name(); got != "second" {
-		t.Errorf("after it was renewed, the certificate is that of %s", got)
+		t.Errorf("after the renewal, the certificate is that of %s", got)
 	}
 	if err := os.WriteFile(cert, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A renewal that failed for good was told by nobody until the old certificate had expired.
+	// A failed renewal used to go unnoticed until the old certificate had expired.
 	for range 2 {
 		if got := name(); got != "second" {
 			t.Errorf("while it is being written, the certificate is that of %s", got)
 		}
 	}
-	if log := logged.String(); strings.Count(log, "a new certificate cannot be used") != 1 {
-		t.Errorf("it is not told once: %s", log)
+	if log := logged.String(); strings.Count(log, "new certificate cannot be loaded") != 1 {
+		t.Errorf("it is not logged once: %s", log)
 	}
 	makeCertificate(t, dir, "third")
-	if got := name(); got != "third" || !strings.Contains(logged.String(), "the certificate can be used again") {
-		t.Errorf("after it was mended, the certificate is that of %s: %s", got, logged.String())
+	if got := name(); got != "third" || !strings.Contains(logged.String(), "certificate loaded again") {
+		t.Errorf("after the fix, the certificate is that of %s: %s", got, logged.String())
 	}
 }
 
-// What net/http has to say of a connection is in our log, in its form; it once went past it to standard error.
+// Connection errors of net/http are in our log, in its format; they used to go to standard error.
 func TestServe_ConnectionErrorsAreLogged(t *testing.T) {
 	cert, key := makeCertificate(t, t.TempDir(), "here")
 	r, logged := startOf(t, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+cert, "FERMATA_LISTEN_TLS_KEY_FILE="+key))
@@ -156,7 +156,7 @@ func TestServe_ConnectionErrorsAreLogged(t *testing.T) {
 	}
 }
 
-// Anybody can open a connection and say nothing, and so does what looks whether the port is open. That is not a line for each.
+// Any client can open a connection and send nothing, as port checks do. That is not one line each.
 func TestServe_AnonymousClientsCannotFloodTheLog(t *testing.T) {
 	cert, key := makeCertificate(t, t.TempDir(), "here")
 	r, logged := startOf(t, settingsOf(t, "FERMATA_LISTEN_TLS_CERT_FILE="+cert, "FERMATA_LISTEN_TLS_KEY_FILE="+key))
@@ -167,11 +167,11 @@ func TestServe_AnonymousClientsCannotFloodTheLog(t *testing.T) {
 		}
 	}
 	if lines := strings.Count(logged.String(), "TLS handshake error"); lines == 0 || lines > visits/2 {
-		t.Errorf("%d visits are %d lines", visits, lines)
+		t.Errorf("%d connections are %d lines", visits, lines)
 	}
 }
 
-// Strangers who connect and say nothing have a limit, and who asks is served.
+// Silent anonymous connections are limited, and requests are served.
 func TestServe_IdleConnectionsAreLimited(t *testing.T) {
 	r, logged := startOf(t, settingsOf(t, "FERMATA_LIMITS_SILENT=2"))
 	var strangers []net.Conn
@@ -193,7 +193,7 @@ func TestServe_IdleConnectionsAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer.Body.Close()
-	if answer.StatusCode != 200 || !strings.Contains(logged.String(), "to make room for others") {
+	if answer.StatusCode != 200 || !strings.Contains(logged.String(), "idle connection evicted") {
 		t.Errorf("%d, and the log is\n%s", answer.StatusCode, logged.String())
 	}
 }
@@ -209,8 +209,8 @@ func TestServe_InvalidCertificateFailsAtStart(t *testing.T) {
 	}
 }
 
-// Two servers on one machine: the default address of the metrics is taken by the first. Nobody asked for it, so the second serves all the same; one that
-// was asked for must not be missing.
+// Two servers on one machine: the default metrics address is in use. Because it was not configured,
+// the second server starts anyway; a configured one must not be missing.
 func TestServe_DefaultMetricsPortInUseIsNotFatal(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -232,7 +232,7 @@ func TestServe_DefaultMetricsPortInUseIsNotFatal(t *testing.T) {
 	}
 }
 
-// get is a browser's view of a page: the last one it was led to.
+// getPage gets a page like a browser, following redirects.
 func getPage(t *testing.T, browser *http.Client, url string) (status int, at, body string) {
 	t.Helper()
 	response, err := browser.Get(url)
@@ -278,7 +278,7 @@ func TestDemo_TheLinkSignsIn(t *testing.T) {
 	}
 }
 
-// People sign in at the identity provider of the settings, and have the roles of their groups.
+// People sign in at the configured identity provider, and have the roles of their groups.
 func TestServe_PeopleSignInWithOIDC(t *testing.T) {
 	const redirect = "http://127.0.0.1:18471/signin/callback"
 	idp := oidctest.New(t, oidctest.Client{ID: "fermata", Secret: "hush", RedirectURL: redirect})
@@ -291,7 +291,7 @@ func TestServe_PeopleSignInWithOIDC(t *testing.T) {
 	idp.SignIn(oidctest.Claims{"sub": "ann", "groups": []string{"reviewers"}, "acr": "gold"})
 	browser := newBrowser(t)
 	browser.Transport = &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if addr == "127.0.0.1:18471" { // what stands before the server
+		if addr == "127.0.0.1:18471" { // the proxy in front of the server
 			addr = r.mainAddr().String()
 		}
 		return new(net.Dialer).DialContext(ctx, network, addr)
@@ -303,7 +303,8 @@ func TestServe_PeopleSignInWithOIDC(t *testing.T) {
 	}
 }
 
-// PostgreSQL with Redis in front of it, as the settings of a cluster have it: the URL in a file, the schema migrated by hand.
+// PostgreSQL with a Redis cache, as in a cluster: the URL in a file, the schema migrated
+// separately.
 func TestServe_OnPostgreSQLAndRedis(t *testing.T) {
 	dir := t.TempDir()
 	url := filepath.Join(dir, "url")
@@ -323,7 +324,7 @@ func TestServe_OnPostgreSQLAndRedis(t *testing.T) {
 	if code, out, errOut := call(t, "migrate", "--dry-run"); code != exitFindings || !strings.Contains(out, "was at 0") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
-	short, cancel := context.WithTimeout(t.Context(), time.Minute) // if it serves, not for ever
+	short, cancel := context.WithTimeout(t.Context(), time.Minute) // if it serves, not forever
 	defer cancel()
 	var errs syncBuffer
 	if code := run(short, []string{"serve"}, io.Discard, &errs); code != exitError || !strings.Contains(errs.String(), "fermata migrate") {
@@ -346,7 +347,7 @@ func TestServe_OnPostgreSQLAndRedis(t *testing.T) {
 	}
 }
 
-// A program may have providers of its own beside ours.
+// A program may have its own providers.
 func TestProvider_OptionAddsAProvider(t *testing.T) {
 	press, err := sample.Press()
 	if err != nil {
@@ -368,7 +369,7 @@ func callWithGraphs(t *testing.T, graphs []inproc.Graph, args ...string) (code i
 	return code, o.String(), e.String()
 }
 
-// renamedNode is the program of signing after somebody renamed its node.
+// renamedNode is the program of signGraph after its node was renamed.
 func renamedNode(t *testing.T) inproc.Graph {
 	t.Helper()
 	g := graph.New[memo]("memo")
@@ -385,7 +386,8 @@ func renamedNode(t *testing.T) inproc.Graph {
 	return inproc.Flow(flow, inproc.FlowConfig[memo]{})
 }
 
-// Before a deploy: the new program says which runs it could not go on with, and the old one goes on with all of them.
+// Before a deploy: the new program lists the runs it could not resume, and the old one resumes all
+// of them.
 func TestCheck_BeforeADeploy(t *testing.T) {
 	url, e := openServer(t)
 	startMemo(t, e, "acme")
@@ -402,6 +404,6 @@ func TestCheck_BeforeADeploy(t *testing.T) {
 	}
 	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "memo-1", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ann"`)})
 	if _, done := outcome.(fermata.Completed); err != nil || !done {
-		t.Errorf("the old program goes on with %#v, %v", outcome, err)
+		t.Errorf("the old program resumes with %#v, %v", outcome, err)
 	}
 }

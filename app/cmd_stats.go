@@ -13,17 +13,17 @@ import (
 
 type statsCommand struct {
 	remote
-	Days int    `help:"How far to look back." default:"30"`
-	Zone string `help:"Where people work, as Europe/Zurich: it says what is out of hours." default:"UTC"`
+	Days int    `help:"The period of the report, in days." default:"30"`
+	Zone string `help:"The IANA time zone for working hours, for example Europe/Zurich." default:"UTC"`
 }
 
-// Run shows what came of the requests of a while.
+// Run prints a report.
 func (c *statsCommand) Run(ctx context.Context, p *program) error {
 	if c.Days < 1 {
-		return usage("--days: %d is less than one", c.Days)
+		return usage("--days must be at least 1, not %d", c.Days)
 	}
 	if _, err := time.LoadLocation(c.Zone); err != nil {
-		return usage("--zone: %q is no time zone", c.Zone)
+		return usage("--zone: unknown time zone %q", c.Zone)
 	}
 	to, err := c.client()
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *statsCommand) Run(ctx context.Context, p *program) error {
 func printReport(w io.Writer, r analytics.Report) {
 	fmt.Fprintf(w, "%d requests from %s to %s\n", r.All.Requests, r.Since.Format(time.DateOnly), r.Until.Format(time.DateOnly))
 	if r.RetainedSince != nil {
-		fmt.Fprintf(w, "not counted is what was over before %s: it is not kept so long (runs.retention)\n", r.RetainedSince.Format(time.DateTime))
+		fmt.Fprintf(w, "requests closed before %s are not included, because of runs.retention\n", r.RetainedSince.Format(time.DateTime))
 	}
 	if r.All.Requests == 0 {
 		return
@@ -52,7 +52,7 @@ func printReport(w io.Writer, r analytics.Report) {
 	printApprovers(w, "CHANNEL", r.Channels)
 	printApprovers(w, "PERSON", r.People)
 	if r.Hidden > 0 {
-		fmt.Fprintf(w, "\npeople who are not shown: %d (auditors and admins see them)\n", r.Hidden)
+		fmt.Fprintf(w, "\npeople not listed: %d (visible to auditors and admins)\n", r.Hidden)
 	}
 	for i, proposal := range r.Proposals {
 		if i == 0 {
@@ -70,13 +70,13 @@ func printApprovers(w io.Writer, title string, voices []analytics.VoteStats) {
 	printTable(w, title, voices, func(v analytics.VoteStats) string { return v.Name }, approverColumns)
 }
 
-// column is a column of a table; one that says nothing in any row is left out.
+// column is a column of a table; a column without any value is omitted.
 type column[T any] struct {
 	title string
 	value func(T) string
 }
 
-// rowColumns are what is said of requests.
+// rowColumns are the columns for requests.
 var rowColumns = []column[analytics.Row]{
 	{"REQUESTS", func(r analytics.Row) string { return fmt.Sprint(r.Requests) }},
 	{"OPEN", func(r analytics.Row) string { return countOrDash(r.Open) }},
@@ -85,23 +85,24 @@ var rowColumns = []column[analytics.Row]{
 	{"REJECTED", func(r analytics.Row) string { return countOrDash(r.Rejected) }},
 	{"ANSWERED", func(r analytics.Row) string { return countOrDash(r.Answered) }},
 	{"EXPIRED", func(r analytics.Row) string { return countOrDash(r.Expired) }},
-	{"GIVEN UP", func(r analytics.Row) string { return countOrDash(r.Abandoned) }},
+	{"ABANDONED", func(r analytics.Row) string { return countOrDash(r.Abandoned) }},
 	{"WITHDRAWN", func(r analytics.Row) string { return countOrDash(r.Withdrawn) }},
-	{"ASKED BACK", func(r analytics.Row) string { return countOrDash(r.Clarified) }},
+	{"CLARIFIED", func(r analytics.Row) string { return countOrDash(r.Clarified) }},
 	{"PAGED", func(r analytics.Row) string { return countOrDash(r.Paged) }},
-	{"HALF WITHIN", func(r analytics.Row) string { return formatSeconds(r.ToDecide.P50, r.ToDecide.N) }},
-	{"9 OF 10 WITHIN", func(r analytics.Row) string { return formatSeconds(r.ToDecide.P90, r.ToDecide.N) }},
+	{"MEDIAN", func(r analytics.Row) string { return formatSeconds(r.ToDecide.P50, r.ToDecide.N) }},
+	{"P90", func(r analytics.Row) string { return formatSeconds(r.ToDecide.P90, r.ToDecide.N) }},
 	{"OLDEST OPEN", func(r analytics.Row) string { return formatSeconds(r.OldestOpen, r.Open) }},
 }
 
-// approverColumns are what is said of words. Whoever looks like a rubber stamp is marked; that proves nothing.
+// approverColumns are the columns for votes. People who look like rubber stamps are marked, which
+// is not a proof.
 var approverColumns = []column[analytics.VoteStats]{
 	{"WORDS", func(v analytics.VoteStats) string { return fmt.Sprint(v.Votes) }},
 	{"SHARE", func(v analytics.VoteStats) string { return percent(v.Share) }},
 	{"YES", func(v analytics.VoteStats) string { return percent(v.Approvals) }},
-	{"HALF WITHIN", func(v analytics.VoteStats) string { return formatSeconds(v.ToDecide.P50, v.ToDecide.N) }},
-	{"HALF READ IN", func(v analytics.VoteStats) string { return formatSeconds(v.Reading.P50, v.Reading.N) }},
-	{"NOT LOOKED", func(v analytics.VoteStats) string { return countOrDash(v.Unviewed) }},
+	{"MEDIAN", func(v analytics.VoteStats) string { return formatSeconds(v.ToDecide.P50, v.ToDecide.N) }},
+	{"MEDIAN READ", func(v analytics.VoteStats) string { return formatSeconds(v.Reading.P50, v.Reading.N) }},
+	{"NOT VIEWED", func(v analytics.VoteStats) string { return countOrDash(v.Unviewed) }},
 	{"TOO FAST", func(v analytics.VoteStats) string { return percent(v.TooFast) }},
 	{"IN A MINUTE", func(v analytics.VoteStats) string { return countOrDash(v.MaxPerMinute) }},
 	{"OUT OF HOURS", func(v analytics.VoteStats) string { return percent(v.OutOfHours) }},
@@ -130,7 +131,7 @@ func printTable[T any](w io.Writer, title string, rows []T, name func(T) string,
 	}
 }
 
-// countOrDash is how many; a dash for none, so that the others are seen.
+// countOrDash formats a count; a dash for zero.
 func countOrDash(n int) string {
 	if n == 0 {
 		return "-"
@@ -145,7 +146,7 @@ func percent(percent float64) string {
 	return fmt.Sprintf("%.0f%%", percent)
 }
 
-// formatSeconds is a number of seconds for people; a dash if it is the time of none.
+// formatSeconds formats a duration in seconds; a dash if there is no sample.
 func formatSeconds(seconds float64, of int) string {
 	if of == 0 {
 		return "-"
@@ -159,7 +160,7 @@ func formatSeconds(seconds float64, of int) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// formatDuration leaves out the units that are zero: 12h, and not 12h0m0s.
+// formatDuration omits zero units: 12h instead of 12h0m0s.
 func formatDuration(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

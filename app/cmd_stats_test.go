@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/analytics"
 )
 
-// statsServer is a server that has a report, and knows what it was asked.
+// statsServer is a server with a report, which records the query.
 func statsServer(t *testing.T, report analytics.Report) (url string, query *string) {
 	t.Helper()
 	query = new(string)
@@ -43,7 +43,7 @@ func TestStats_PrintsTables(t *testing.T) {
 		t.Fatal(code, errOut, *query)
 	}
 	for _, want := range []string{
-		"31 requests from 2026-11-01 to 2026-11-15", "not counted is what was over before 2026-11-08 00:00:00", "KIND … REQUESTS … OPEN", "approval … 30", "all … 31 … 1 … 28 … 1m15s … 2h1m … 13h", "RULE",
+		"31 requests from 2026-11-01 to 2026-11-15", "requests closed before 2026-11-08 00:00:00", "KIND … REQUESTS … OPEN", "approval … 30", "all … 31 … 1 … 28 … 1m15s … 2h1m … 13h", "RULE",
 		"PERSON … WORDS", "bob … 25 … 100% … 3 … 60% … 9 … SUSPECT", "eve … 5 … 80% … 42s", "CHANNEL", "not shown: 3", "PROPOSALS", "refund was approved 60 times",
 	} {
 		if !shows(out, want) {
@@ -67,7 +67,7 @@ func TestStats_EmptyReport(t *testing.T) {
 	}
 }
 
-// Approvers see themselves by name, and how many others there are.
+// Approvers see their own name, and the number of others.
 func TestStats_NamesAreForAdminsOnly(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
@@ -91,6 +91,6 @@ func TestFormatSeconds_IsReadable(t *testing.T) {
 		}
 	}
 	if got := formatSeconds(0, 0); got != "-" {
-		t.Errorf("the time of none is %s", got)
+		t.Errorf("the duration of no sample is %s", got)
 	}
 }

@@ -20,18 +20,19 @@ import (
 )
 
 type keyCommands struct {
-	Make   keyMake   `cmd:"" help:"Make a key file, for replicas that share it. On SQLite the first start makes one."`
-	Rotate keyRotate `cmd:"" help:"Make a new key, seal everything with it while the server runs, and then forget the old one."`
+	Make   keyMake   `cmd:"" help:"Create a key file for replicas that share it. On SQLite the first start creates one."`
+	Rotate keyRotate `cmd:"" help:"Create a new key, re-encrypt everything while the server runs, and delete the old key."`
 }
 
 type keyMake struct {
-	File string `arg:"" help:"The file to make; it must not be there."`
+	File string `arg:"" help:"The file to create; it must not exist."`
 }
 
-// Run makes a key file, for replicas that share it.
+// Run creates a key file for replicas that share it.
 func (c *keyMake) Run(p *program) error {
-	if _, err := os.Lstat(c.File); err == nil { // a link to nowhere is something, too: no key would be made in its place
-		return usage("the file %s is there already", c.File)
+	// a dangling link exists, too: no key would be created through it
+	if _, err := os.Lstat(c.File); err == nil {
+		return usage("the file %s already exists", c.File)
 	}
 	if err := makeKey(c.File); err != nil {
 		return err
@@ -40,20 +41,21 @@ func (c *keyMake) Run(p *program) error {
 		File string `json:"file"`
 	}{c.File}
 	return p.print(row, func(w io.Writer) {
-		fmt.Fprintf(w, "%s is made; keep a copy, and not where the backups of the store are\n", c.File)
+		fmt.Fprintf(w, "%s created; keep a copy, apart from the backups of the store\n", c.File)
 	})
 }
 
 type keyRotate struct {
 	storeFlags
-	Settle time.Duration `default:"30s" help:"How long to wait, once everything is sealed anew, for processes that stood still with something sealed in their hands, before the old key goes."`
+	Settle time.Duration `default:"30s" help:"How long to keep the old key after re-encryption, for paused processes that may still write values encrypted with it."`
 }
 
-// Run changes the key. Processes that use the key file notice the new key by themselves; until they do, they seal with the old one. So it is
-// gone over everything until there was nothing left to do, twice, with some time in between, and only then the old key goes.
+// Run rotates the key. Processes that use the key file reload it automatically; until then they
+// encrypt with the old key. So everything is re-encrypted until nothing is left, twice, with a
+// pause in between, and only then the old key is deleted.
 func (c *keyRotate) Run(ctx context.Context, p *program) error {
 	if c.Settle < 0 {
-		return usage("--settle: %s is no time to wait", c.Settle)
+		return usage("--settle must not be negative, not %s", c.Settle)
 	}
 	return c.withExecutor(ctx, p, func(o *openExecutor) error {
 		change, err := seal.Rotate(o.file)
@@ -63,27 +65,27 @@ func (c *keyRotate) Run(ctx context.Context, p *program) error {
 		defer change.Close()
 		all, err := c.reencryptAll(ctx, p, o)
 		if err != nil {
-			return fmt.Errorf("%w; the old key is kept: call it again", err)
+			return fmt.Errorf("%w; the old key is kept: run the command again", err)
 		}
 		if err := change.RetireOldKeys(); err != nil {
 			return err
 		}
-		return p.print(rotateReport{all.Seen, all.Changed}, func(w io.Writer) { fmt.Fprintln(w, "the key is changed") })
+		return p.print(rotateReport{all.Seen, all.Changed}, func(w io.Writer) { fmt.Fprintln(w, "the key is rotated") })
 	})
 }
 
-// resealAll goes over everything until nothing was left to do, and again after a while.
+// reencryptAll re-encrypts everything until nothing is left, and once more after a pause.
 func (c *keyRotate) reencryptAll(ctx context.Context, p *program, o *openExecutor) (all executor.ReencryptProgress, err error) {
 	for round, rest := 1, false; ; round++ {
 		pause := 2 * seal.ReloadInterval
 		if rest {
 			pause = max(pause, c.Settle)
-			fmt.Fprintf(p.err, "waiting %s for processes that may have stood still\n", pause)
+			fmt.Fprintf(p.err, "waiting %s for processes that may have been paused\n", pause)
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return all, err
 		}
-		progress, watched := "round %d: %d values seen, %d sealed anew", tui.IsScreen(p.err)
+		progress, watched := "round %d: %d values checked, %d re-encrypted", tui.IsScreen(p.err)
 		sum, err := o.Reencrypt(ctx, func(r executor.ReencryptProgress) {
 			if watched {
 				fmt.Fprintf(p.err, "\r"+progress, round, r.Seen, r.Changed)
@@ -104,7 +106,7 @@ func (c *keyRotate) reencryptAll(ctx context.Context, p *program, o *openExecuto
 	}
 }
 
-// rotateReport is what a change of keys came to, for programs.
+// rotateReport is the JSON output of a rotation.
 type rotateReport struct {
 	Values  int64 `json:"values"`
 	Changed int64 `json:"changed"`
@@ -122,16 +124,16 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 type storeCommands struct {
-	Size   storeSize   `cmd:"" help:"How much there is."`
-	Vacuum storeVacuum `cmd:"" help:"Give the room of what was deleted back."`
-	Export storeExport `cmd:"" help:"Write everything that is known of an account, a run a line, in the clear."`
-	Erase  storeErase  `cmd:"" help:"End all runs of an account and delete everything that is known of them."`
-	Retry  storeRetry  `cmd:"" help:"Let a parked run go on: you have looked at what stopped it."`
+	Size   storeSize   `cmd:"" help:"Show the size of the store."`
+	Vacuum storeVacuum `cmd:"" help:"Reclaim the space of deleted data."`
+	Export storeExport `cmd:"" help:"Export all data of an account in plain text, one run per line."`
+	Erase  storeErase  `cmd:"" help:"Cancel all runs of an account and delete its data."`
+	Retry  storeRetry  `cmd:"" help:"Retry a parked run, after fixing the cause."`
 }
 
 type storeSize struct{ storeFlags }
 
-// sizeRow is the size of a store, for programs.
+// sizeRow is the JSON output of the size.
 type sizeRow struct {
 	Bytes int64            `json:"bytes"`
 	Free  int64            `json:"free"`
@@ -157,13 +159,13 @@ func (c *storeSize) Run(ctx context.Context, p *program) error {
 
 type storeVacuum struct{ storeFlags }
 
-// vacuumReport is what a vacuum came to, for programs.
+// vacuumReport is the JSON output of a vacuum.
 type vacuumReport struct {
 	Before int64 `json:"before"`
 	After  int64 `json:"after"`
 }
 
-// Run makes the store as small as it can be.
+// Run compacts the store.
 func (c *storeVacuum) Run(ctx context.Context, p *program) error {
 	return c.withStore(ctx, func(s store.Store) error {
 		before, err := s.Size(ctx)
@@ -177,17 +179,18 @@ func (c *storeVacuum) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		return p.print(vacuumReport{before.Bytes, after.Bytes}, func(w io.Writer) { fmt.Fprintf(w, "%d bytes, were %d\n", after.Bytes, before.Bytes) })
+		return p.print(vacuumReport{before.Bytes, after.Bytes}, func(w io.Writer) { fmt.Fprintf(w, "%d bytes, before: %d\n", after.Bytes, before.Bytes) })
 	})
 }
 
 type storeExport struct {
 	storeFlags
-	Account string `arg:"" help:"Whose."`
-	Output  string `short:"o" help:"The file to write; it must not be there. Default: standard output." placeholder:"FILE"`
+	Account string `arg:"" help:"The account."`
+	Output  string `short:"o" help:"The file to create; it must not exist. Defaults to standard output." placeholder:"FILE"`
 }
 
-// Run exports an account. What it writes is JSON anyway. A file is there when everything is in it that can be read.
+// Run exports an account. The output is always JSON. A file appears only when the export is
+// complete.
 func (c *storeExport) Run(ctx context.Context, p *program) error {
 	return c.withExecutor(ctx, p, func(o *openExecutor) error {
 		var runs int
@@ -202,11 +205,12 @@ func (c *storeExport) Run(ctx context.Context, p *program) error {
 		if c.Output == "" {
 			err = export(p.out)
 		} else {
-			err = atomicfile.Create(c.Output, 0o600, func(file *os.File) error { return export(file) }) // it is in the clear
+			// it is plain text
+			err = atomicfile.Create(c.Output, 0o600, func(file *os.File) error { return export(file) })
 		}
 		switch {
 		case errors.Is(err, fs.ErrExist):
-			return usage("-o: the file %s is there already", c.Output)
+			return usage("-o: the file %s already exists", c.Output)
 		case err != nil:
 			return err
 		case !p.json:
@@ -218,11 +222,11 @@ func (c *storeExport) Run(ctx context.Context, p *program) error {
 
 type storeErase struct {
 	storeFlags
-	Account string `arg:"" help:"Whose."`
-	Yes     bool   `help:"Do it. Without, it only says what it would do."`
+	Account string `arg:"" help:"The account."`
+	Yes     bool   `help:"Erase. Without this flag the command only reports what it would do."`
 }
 
-// eraseReport is what an erasure came to, for programs.
+// eraseReport is the JSON output of an erasure.
 type eraseReport struct {
 	Account string `json:"account"`
 	Erased  bool   `json:"erased"`
@@ -234,7 +238,7 @@ func (c *storeErase) Run(ctx context.Context, p *program) error {
 	return c.withExecutor(ctx, p, func(o *openExecutor) error {
 		if !c.Yes {
 			return p.print(eraseReport{Account: c.Account}, func(w io.Writer) {
-				fmt.Fprintf(w, "with --yes, all runs of %q are ended and everything that is known of them is deleted\n", c.Account)
+				fmt.Fprintf(w, "with --yes, all runs of %q are cancelled and their data is deleted\n", c.Account)
 			})
 		}
 		n, err := o.EraseAccount(ctx, c.Account)
@@ -244,11 +248,11 @@ func (c *storeErase) Run(ctx context.Context, p *program) error {
 
 type storeRetry struct {
 	storeFlags
-	Account  string `arg:"" help:"Whose."`
+	Account  string `arg:"" help:"The account."`
 	StateKey string `arg:"" help:"The state key of the run."`
 }
 
-// Run lets a parked run go on.
+// Run retries a parked run.
 func (c *storeRetry) Run(ctx context.Context, p *program) error {
 	return c.withExecutor(ctx, p, func(o *openExecutor) error {
 		if err := o.Retry(ctx, c.Account, c.StateKey, desk.From{Actor: desk.Actor{ID: operatorActor, Kind: desk.ActorSystem}, Via: "cli"}); err != nil {
@@ -260,7 +264,7 @@ func (c *storeRetry) Run(ctx context.Context, p *program) error {
 			Status   store.Status `json:"status"`
 		}{c.Account, c.StateKey, store.StatusReady}
 		return p.print(row, func(w io.Writer) {
-			fmt.Fprintf(w, "%s\t%s; a server goes on with it\n", oneLine(c.StateKey), row.Status)
+			fmt.Fprintf(w, "%s\t%s; a server resumes it\n", oneLine(c.StateKey), row.Status)
 		})
 	})
 }

@@ -43,7 +43,7 @@ func signGraph(t *testing.T) inproc.Graph {
 	return inproc.Flow(flow, inproc.FlowConfig[memo]{})
 }
 
-// openServer is a server on a store in a directory, as far as the commands notice one.
+// openServer is a server on a store in a directory, as seen by the commands.
 func openServer(t *testing.T) (url string, e *executor.Executor) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fermata.db")
@@ -110,8 +110,9 @@ func TestKeyRotate_WhileAServerRuns(t *testing.T) {
 	if code != exitOK || !strings.Contains(out, "changed") {
 		t.Fatalf("%d %s %s", code, out, errOut)
 	}
-	if !strings.HasPrefix(errOut, "round 1: ") || strings.Contains(errOut, "\r") { // the log of a job got one line with all of the progress
-		t.Errorf("where nobody watches it says %q", errOut)
+	// a job log used to get all progress in one line
+	if !strings.HasPrefix(errOut, "round 1: ") || strings.Contains(errOut, "\r") {
+		t.Errorf("without a terminal it prints %q", errOut)
 	}
 	after, err := os.ReadFile(file)
 	if err != nil || bytes.Contains(after, bytes.TrimSpace(before)) || len(after) != len(before) {
@@ -119,11 +120,11 @@ func TestKeyRotate_WhileAServerRuns(t *testing.T) {
 	}
 	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "memo-1", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ann"`)})
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || string(done.Output) != `{"text":"by ann"}` {
-		t.Errorf("the server goes on with %#v, %v", outcome, err)
+		t.Errorf("the server resumes with %#v, %v", outcome, err)
 	}
 }
 
-// triggerWriter is a place to write to where somebody waits for a word.
+// triggerWriter calls a function when a text is written.
 type triggerWriter struct {
 	text string
 	then func()
@@ -137,7 +138,8 @@ func (h *triggerWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// A process that stood still writes what it has sealed with the old key when everything else is sealed anew.
+// A paused process writes a value encrypted with the old key after everything else was
+// re-encrypted.
 func TestKeyRotate_WaitsForPausedProcess(t *testing.T) {
 	url, e := openServer(t)
 	path := strings.TrimPrefix(url, "sqlite:")
@@ -166,7 +168,7 @@ func TestKeyRotate_WaitsForPausedProcess(t *testing.T) {
 	}
 	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "memo-1", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ann"`)})
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || string(done.Output) != `{"text":"by ann"}` {
-		t.Errorf("what was written late is lost: %#v, %v", outcome, err)
+		t.Errorf("the late write is lost: %#v, %v", outcome, err)
 	}
 }
 
@@ -212,8 +214,8 @@ func TestStore_SizeVacuumExportErase(t *testing.T) {
 	}
 }
 
-// A file that is there has everything in it: one that ends in the middle looks like an account with fewer runs. What nobody can read any more is no
-// reason to keep the rest from its owner.
+// An export file is complete: a truncated one would look like an account with fewer runs.
+// Unreadable data must not prevent the export of the rest.
 func TestStore_ExportIsAtomic(t *testing.T) {
 	url, e := openServer(t)
 	startMemo(t, e, "acme")
@@ -242,7 +244,7 @@ func TestStore_ExportIsAtomic(t *testing.T) {
 	}
 }
 
-// execSQL does something to a store that no program of ours would.
+// execSQL changes a store in a way that the program would not.
 func execSQL(t *testing.T, url, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", strings.TrimPrefix(url, "sqlite:"))
@@ -267,16 +269,16 @@ func TestStore_ErrorsExplain(t *testing.T) {
 		code int
 		want string
 	}{
-		"no such store":    {[]string{"store", "size", "--store", "sqlite:" + path + "x"}, exitNotFound, "there is no store"},
-		"what is it":       {[]string{"store", "size", "--store", "mysql://root:secret@x"}, exitUsage, "neither"},
-		"unknown command":  {[]string{"stroe"}, exitUsage, "unexpected argument stroe"},
-		"not parked":       {[]string{"store", "retry", "acme", "x", "--store", url}, exitNotFound, "unknown state key"},
-		"no key file":      {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, exitUsage, "put it back. For a new store: fermata key make "},
-		"no time at all":   {[]string{"key", "rotate", "--settle=-1s", "--store", url}, exitUsage, "no time to wait"},
-		"no shared key":    {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitUsage, "key.file) is missing"},
-		"output is there":  {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitUsage, "is there already"},
-		"key is a link":    {[]string{"key", "make", link}, exitUsage, "is there already"},
-		"account required": {[]string{"store", "erase", "--store", url}, exitUsage, "account"},
+		"no such store":     {[]string{"store", "size", "--store", "sqlite:" + path + "x"}, exitNotFound, "the store does not exist"},
+		"what is it":        {[]string{"store", "size", "--store", "mysql://root:secret@x"}, exitUsage, "neither"},
+		"unknown command":   {[]string{"stroe"}, exitUsage, "unexpected argument stroe"},
+		"not parked":        {[]string{"store", "retry", "acme", "x", "--store", url}, exitNotFound, "unknown state key"},
+		"no key file":       {[]string{"store", "export", "acme", "--store", url, "--key-file", path + ".gone"}, exitUsage, "restore it. For a new store: fermata key make "},
+		"negative duration": {[]string{"key", "rotate", "--settle=-1s", "--store", url}, exitUsage, "must not be negative"},
+		"no shared key":     {[]string{"key", "rotate", "--store", "postgres://localhost/x"}, exitUsage, "key.file) is missing"},
+		"output is there":   {[]string{"store", "export", "acme", "--store", url, "-o", path}, exitUsage, "already exists"},
+		"key is a link":     {[]string{"key", "make", link}, exitUsage, "already exists"},
+		"account required":  {[]string{"store", "erase", "--store", url}, exitUsage, "account"},
 	} {
 		code, _, errOut := call(t, c.args...)
 		if code != c.code || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "secret") {

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// version is that of the module, or of the working tree that it was built from.
+// version returns the version of the module, or of the working tree it was built from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -26,7 +26,7 @@ func version() string {
 
 type versionCommand struct{}
 
-// versionRow is the version, for programs.
+// versionRow is the JSON output of the version.
 type versionRow struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Steps and tokens have neither a time nor a request of their own: a watch said "00:00:00 step" of each, and not where.
+// Steps and tokens have no time and no request: watch used to print "00:00:00 step" for each,
+// without the node.
 func TestWatch_PrintsSteps(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -37,7 +38,7 @@ func TestWatch_PrintsSteps(t *testing.T) {
 	}
 	for _, line := range []string{`{"type":"step","address":"node:pay/tool:refund#\u001b[2J","state":"started"}`, `{"type":"token","address":"agent:clerk","agent":"clerk","text":"Hel"}`} {
 		if json := watch("--json"); !strings.Contains(json, line+"\n") {
-			t.Errorf("programs do not see %s, but\n%s", line, json)
+			t.Errorf("the JSON output does not have %s, but\n%s", line, json)
 		}
 	}
 }

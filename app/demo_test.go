@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// demo runs the demo until the test ends, and returns how to call it.
+// demo runs the demo until the test ends, and returns a function that calls the program.
 func demo(t *testing.T, dir string, options ...Option) (call func(args ...string) (int, string, string)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -62,7 +62,7 @@ func inboxOf(t *testing.T, call func(...string) (int, string, string)) map[strin
 	return byKey
 }
 
-// A newcomer, from the first command to the last.
+// A new user, from the first command to the last.
 func TestDemo_DecideRequests(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	call := demo(t, dir)
@@ -102,7 +102,7 @@ func TestDemo_DecideRequests(t *testing.T) {
 	}
 }
 
-// One of the samples is parked, and goes on when somebody says so.
+// One of the samples is parked, and continues after a retry.
 func TestDemo_HasARunThatIsParked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	remote := demo(t, dir)
@@ -119,7 +119,7 @@ func TestDemo_HasARunThatIsParked(t *testing.T) {
 	}
 }
 
-// Ended and started again, everything is as it was, and the key of before is none any more.
+// After a restart everything is unchanged, and the previous key is revoked.
 func TestDemo_RestartKeepsRuns(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	var before func(...string) (int, string, string)
@@ -148,7 +148,8 @@ func TestEscapeControls_ShowsControlCharacters(t *testing.T) {
 	}
 }
 
-// An agent in any language asks over HTTP, a person answers, and the agent pulls the answer.
+// An agent in any language creates a request over HTTP, a person answers, and the agent polls the
+// answer.
 func TestServe_ExternalAgentRequest(t *testing.T) {
 	dir := t.TempDir()
 	place := "sqlite:" + filepath.Join(dir, "f.db")
@@ -176,7 +177,7 @@ func TestServe_ExternalAgentRequest(t *testing.T) {
 		t.Fatalf("%#v, %v", outcome, err)
 	}
 	if _, err := c.Decide(t.Context(), waiting.Interrupts[0].ID, api.Decide{Answer: json.RawMessage(`"yes"`)}); err == nil {
-		t.Error("a wrong answer was taken")
+		t.Error("an invalid answer was accepted")
 	}
 	outcome, err = c.Decide(t.Context(), waiting.Interrupts[0].ID, api.Decide{Answer: json.RawMessage(`true`)})
 	if completed, ok := outcome.(fermata.Completed); err != nil || !ok || !strings.Contains(string(completed.Output), "true") {
@@ -184,7 +185,7 @@ func TestServe_ExternalAgentRequest(t *testing.T) {
 	}
 }
 
-// syncBuffer is what a program wrote so far.
+// syncBuffer is the output so far.
 type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -202,7 +203,7 @@ func (b *syncBuffer) String() string {
 	return b.text.String()
 }
 
-// sleep returns the word behind a mark, once it is there.
+// wait returns the word after a mark, once it is there.
 func (b *syncBuffer) wait(t *testing.T, mark string) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -214,7 +215,7 @@ func (b *syncBuffer) wait(t *testing.T, mark string) string {
 	return ""
 }
 
-// A line of the list is for all who look at it: an agent with long names made every line as wide as its own.
+// Long names of one agent must not widen all lines of the list.
 func TestInbox_LongNamesAreTruncated(t *testing.T) {
 	call := demo(t, t.TempDir())
 	long := strings.Repeat("k", 300)
@@ -232,7 +233,7 @@ func TestInbox_LongNamesAreTruncated(t *testing.T) {
 	}
 }
 
-// What the server says has UTC behind it, and stands beside what the terminal's own clock says: without its zone, one of both is taken for the other.
+// Server times are UTC and local times are in the terminal's zone, so each must name its zone.
 func TestShow_TimesHaveAZone(t *testing.T) {
 	zone, _ := time.Now().Zone()
 	call := demo(t, t.TempDir())
@@ -243,7 +244,7 @@ func TestShow_TimesHaveAZone(t *testing.T) {
 	}
 	for _, row := range []string{"since", "until", "history"} {
 		if !regexp.MustCompile(`(?m)^` + row + ` +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ` + regexp.QuoteMeta(zone)).MatchString(out) {
-			t.Errorf("%s does not say in which zone:\n%s", row, out)
+			t.Errorf("%s has no zone:\n%s", row, out)
 		}
 	}
 }

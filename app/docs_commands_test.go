@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// What the pages tell people to type is there: the commands that they name, and the flags of these. What stands in a block of commands can be typed as it is.
+// The commands and flags named in the documents exist. Command blocks can be typed as they are.
 func TestDocs_CommandsParse(t *testing.T) {
 	parser := model(t)
 	pages, err := filepath.Glob("../docs/*.md")
@@ -31,7 +31,7 @@ func TestDocs_CommandsParse(t *testing.T) {
 					continue
 				}
 				found++
-				line, _, _ = strings.Cut(line, " | ") // what comes behind it is another program
+				line, _, _ = strings.Cut(line, " | ") // the rest of the pipe is another program
 				if _, err := parser.Parse(shellWords(line)[1:]); err != nil {
 					t.Errorf("%s: %s: %v", filepath.Base(page), line, err)
 				}
@@ -47,7 +47,7 @@ func TestDocs_CommandsParse(t *testing.T) {
 	}
 }
 
-// named looks for a command and its flags; what it is to be done with may be left out.
+// named finds a command and its flags; arguments may be omitted.
 func named(t *testing.T, at *kong.Node, page, text string) {
 	t.Helper()
 	words := strings.Fields(text)[1:]
@@ -59,19 +59,19 @@ func named(t *testing.T, at *kong.Node, page, text string) {
 		at, words = at.Children[i], words[1:]
 	}
 	if at.Parent == nil {
-		t.Errorf("%s: %s: there is no such command", page, text)
+		t.Errorf("%s: %s: unknown command", page, text)
 		return
 	}
 	for _, word := range words {
 		name, ok := strings.CutPrefix(strings.Trim(word, "[]"), "--")
 		name, _, _ = strings.Cut(name, "=")
 		if ok && !slices.ContainsFunc(slices.Concat(at.AllFlags(true)...), func(f *kong.Flag) bool { return f.Name == name }) {
-			t.Errorf("%s: %s: there is no --%s", page, text, name)
+			t.Errorf("%s: %s: unknown flag --%s", page, text, name)
 		}
 	}
 }
 
-// What the demo prints can be copied into another terminal, also where the program is not on the path: after make demo it is in bin.
+// The demo's output can be copied to another terminal, also if the program is not on the path.
 func TestDemo_PrintedCommandsParse(t *testing.T) {
 	var out bytes.Buffer
 	demoReady{URL: "http://127.0.0.1:8080", Token: "x"}.announce(&program{out: &out}, ".fermata")

@@ -24,7 +24,7 @@ type refund struct {
 	Receipt string `json:"receipt,omitempty"`
 }
 
-// refunds is a graph that pays back, if people agree.
+// refunds is a graph that pays back after an approval.
 func refunds(t *testing.T) inproc.Graph {
 	t.Helper()
 	type args struct {
@@ -51,7 +51,7 @@ func refunds(t *testing.T) inproc.Graph {
 	return inproc.Flow(flow, inproc.FlowConfig[refund]{Content: func(r refund) string { return r.Receipt }})
 }
 
-// deskEnv is a server with the files of docs/desk.md, in the working directory, and the people who work with it.
+// deskEnv is a server with the files of docs/desk.md, in the working directory, and its people.
 type deskEnv struct {
 	*testing.T
 	url  string
@@ -105,14 +105,14 @@ func (o *deskEnv) as(who string, args ...string) (code int, out, errOut string) 
 	o.Helper()
 	key, ok := o.keys[who]
 	if !ok {
-		o.Fatalf("nobody is called %s", who)
+		o.Fatalf("unknown person %s", who)
 	}
 	o.Setenv("FERMATA_URL", o.url)
 	o.Setenv("FERMATA_TOKEN", key)
 	return call(o.T, args...)
 }
 
-// last is the request that was asked last.
+// last returns the newest request.
 func (o *deskEnv) last() api.Request {
 	o.Helper()
 	code, out, errOut := o.as("ops", "inbox", "--all", "--json")
@@ -125,7 +125,7 @@ func (o *deskEnv) last() api.Request {
 
 type fence struct{ language, text string }
 
-// fenced are the blocks of a text.
+// fenced returns the code blocks of a text.
 func fenced(text string) (blocks []fence) {
 	for i, part := range strings.Split(text, "\n```") {
 		if i%2 == 1 {
@@ -136,7 +136,7 @@ func fenced(text string) (blocks []fence) {
 	return blocks
 }
 
-// step is a command of a text, who gives it, how it ends, and lines that it prints, in their order.
+// step is a command of a text, with its person, exit code and expected output lines in order.
 type step struct {
 	who, command string
 	exit         int
@@ -159,7 +159,7 @@ func steps(t *testing.T, blocks []fence) (all []step) {
 				all = append(all, step{who: found[1], command: found[2], exit: exit})
 			case line == "":
 			case len(all) == 0:
-				t.Fatalf("%q is the output of nothing", line)
+				t.Fatalf("%q has no command", line)
 			default:
 				all[len(all)-1].prints = append(all[len(all)-1].prints, line)
 			}
@@ -168,7 +168,8 @@ func steps(t *testing.T, blocks []fence) (all []step) {
 	return all
 }
 
-// shows reports whether an output has a line of a text. An ellipsis there stands for anything, and so do spaces for spaces.
+// shows reports whether an output contains a line. An ellipsis matches anything, and spaces match
+// spaces.
 func shows(out, line string) bool {
 	parts := strings.Split(line, "…")
 	for i, part := range parts {
@@ -181,7 +182,7 @@ func shows(out, line string) bool {
 	return regexp.MustCompile(strings.Join(parts, `.*`)).MatchString(out)
 }
 
-// Everything that docs/desk.md tells can be done as it says: by two people, on a server with its files.
+// All commands of docs/desk.md work as described: by two people, on a server with its files.
 func TestDocs_DeskCommandsWork(t *testing.T) {
 	text, err := os.ReadFile("../docs/desk.md")
 	if err != nil {
@@ -190,7 +191,7 @@ func TestDocs_DeskCommandsWork(t *testing.T) {
 	o := openDeskEnv(t)
 	all := steps(t, fenced(string(text)))
 	if len(all) < 25 {
-		t.Errorf("only %d commands were found: are they marked as before?", len(all))
+		t.Errorf("only %d commands were found: has the markup changed?", len(all))
 	}
 	for _, s := range all {
 		words := shellWords(s.command)
@@ -211,7 +212,7 @@ func TestDocs_DeskCommandsWork(t *testing.T) {
 	}
 }
 
-// The commands in the table of docs/desk.md are there.
+// The commands in the table of docs/desk.md exist.
 func TestDocs_ActionTableParses(t *testing.T) {
 	text, err := os.ReadFile("../docs/desk.md")
 	if err != nil {

@@ -39,7 +39,7 @@ func main() {
 
 // readme:end
 
-// A server with a graph of its own is the program fermata, with that graph in it.
+// A server with your own graph is the program fermata, built with that graph.
 func Example() {
 	_ = main
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// The exit codes. They do not change any more.
+// The exit codes. They are stable.
 const (
 	exitOK          = 0
 	exitError       = 1
@@ -36,25 +36,25 @@ const (
 	exitInterrupted = 130
 )
 
-// exitCodes is the table in the help and in the README.
+// exitCodes is the table in the help and in the documentation.
 var exitCodes = []struct {
 	code    int
 	meaning string
 }{
-	{exitOK, "It is done."},
-	{exitError, "It did not work, for a reason that has no code of its own."},
-	{exitUsage, "What was said is wrong: the command line, the settings, the JSON of an input or an answer. Nothing was changed."},
-	{exitNotFound, "There is nothing of that name."},
-	{exitRejected, "Refused: no key, a wrong one, or one that may not do this."},
-	{exitConflict, "Too late, or not as it was: already decided, expired, over, not what was shown, an id or a key that is in use."},
-	{exitPending, "It is recorded and under way, or --timeout was over before the end. The same call again is safe."},
-	{exitUnavailable, "The server or the store cannot be reached, or is at its limit. The same call again is safe."},
-	{exitFindings, "Something has to be done or looked at: check found runs, migrate --dry-run migrations, audit something that does not agree."},
-	{exitRunFailed, "The command did its work, but the run has failed or was cancelled."},
-	{exitInterrupted, "Somebody ended the command (Ctrl-C)."},
+	{exitOK, "Success."},
+	{exitError, "Failure without a specific code."},
+	{exitUsage, "Invalid input: the command line, the configuration, or JSON. Nothing was changed."},
+	{exitNotFound, "Not found."},
+	{exitRejected, "Not authenticated, or not allowed."},
+	{exitConflict, "Conflict: already decided, expired, ended, changed since it was shown, or an id or key in use."},
+	{exitPending, "Recorded and in progress, or --timeout elapsed. Repeating the call is safe."},
+	{exitUnavailable, "The server or the store is unreachable or at its limit. Repeating the call is safe."},
+	{exitFindings, "Action required: check found runs, migrate --dry-run found migrations, audit has findings."},
+	{exitRunFailed, "The command succeeded, but the run failed or was cancelled."},
+	{exitInterrupted, "Interrupted (Ctrl-C)."},
 }
 
-// statusExits are the exit codes of what a server answers, by its status.
+// statusExits maps HTTP statuses to exit codes.
 var statusExits = map[int]int{
 	http.StatusBadRequest: exitUsage, http.StatusMethodNotAllowed: exitUsage, http.StatusRequestEntityTooLarge: exitUsage, http.StatusUnsupportedMediaType: exitUsage,
 	http.StatusUnauthorized: exitRejected, http.StatusForbidden: exitRejected,
@@ -65,7 +65,7 @@ var statusExits = map[int]int{
 	http.StatusInternalServerError: exitError,
 }
 
-// usageError is a command line that is wrong.
+// usageError is an invalid command line.
 type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
@@ -73,22 +73,22 @@ func (e *usageError) Unwrap() error { return e.error }
 func usage(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 var (
-	errNoStore         = errors.New("there is no store")
-	errTimeout         = errors.New("it was not over in time")
-	errNeedsAttention  = errors.New("something has to be done")
-	errRunFailed       = errors.New("the run has failed")
-	errPending         = errors.New("it is recorded, and under way")
-	errNoFolder        = errors.New("there is no folder")
-	errNoPolicy        = errors.New("the server has no policy: any one approver is asked about every action")
-	errNoClarification = errors.New("no question waits for an answer")
-	errNotViewed       = errors.New("you have not seen what would be decided")
-	errKeyNotFound     = errors.New("there is no key")
-	errNoLog           = errors.New("there is no log of this account")
-	errNoDrawing       = errors.New("nothing is known of what is inside of it")
-	errNoToken         = errors.New("there is no key: put one into FERMATA_TOKEN, or behind --token; fermata demo prints one, fermata keys create makes one")
+	errNoStore         = errors.New("the store does not exist")
+	errTimeout         = errors.New("timeout")
+	errNeedsAttention  = errors.New("action required")
+	errRunFailed       = errors.New("the run failed")
+	errPending         = errors.New("recorded and in progress")
+	errNoFolder        = errors.New("the directory does not exist")
+	errNoPolicy        = errors.New("the server has no policy: every action needs approval by any one approver")
+	errNoClarification = errors.New("no open clarification request")
+	errNotViewed       = errors.New("you have not seen the current version of the request")
+	errKeyNotFound     = errors.New("no such key")
+	errNoLog           = errors.New("the account has no audit log")
+	errNoDrawing       = errors.New("no drawing available")
+	errNoToken         = errors.New("no API key: set FERMATA_TOKEN or --token; fermata demo prints one, fermata keys create creates one")
 )
 
-// errorExits says which code and which exit an error has. The first that fits counts.
+// errorExits maps errors to problem and exit codes. The first match applies.
 var errorExits = []struct {
 	err  error
 	code string
@@ -129,7 +129,7 @@ var errorExits = []struct {
 	{sqlite.ErrNewer, "schema_newer", exitError},
 }
 
-// listCommands says, by command, which one knows the names that it takes.
+// listCommands names the command that lists the objects that a command takes.
 var listCommands = map[string]string{
 	"watch": "runs", "cancel": "runs", "graphs": "runs", "grants revoke": "grants list",
 	"show": "inbox --all --list", "approve": "inbox --list", "reject": "inbox --list", "answer": "inbox --list",
@@ -137,7 +137,7 @@ var listCommands = map[string]string{
 	"snooze": "inbox --list", "extend": "inbox --list", "escalate": "inbox --list", "escape": "inbox --list", "remember": "inbox --all --list",
 }
 
-// failure is an error for programs. It looks like the problems of the HTTP API.
+// failure is the JSON output of an error. It has the form of an API problem.
 type failure struct {
 	Code     string             `json:"code"`
 	Detail   string             `json:"detail"`
@@ -149,7 +149,7 @@ type failure struct {
 	Mistakes []config.Mistake   `json:"mistakes,omitempty"`
 }
 
-// explain says what an error is.
+// explain converts an error.
 func explain(err error) failure {
 	f := failure{Code: "failed", Exit: exitError, Detail: err.Error()}
 	if problem, ok := errors.AsType[*api.Problem](err); ok {
@@ -157,7 +157,7 @@ func explain(err error) failure {
 		return failure{Code: problem.Code, Exit: exit, Detail: problem.Detail, Status: problem.Status, Title: problem.Title, Fields: problem.Fields, Decided: problem.Decided}
 	}
 	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
-		f.Code, f.Exit, f.Detail, f.Mistakes = "invalid_settings", exitUsage, "the settings are wrong", invalid.Mistakes
+		f.Code, f.Exit, f.Detail, f.Mistakes = "invalid_settings", exitUsage, "invalid configuration", invalid.Mistakes
 		return f
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
@@ -165,7 +165,7 @@ func explain(err error) failure {
 		return f
 	}
 	if errors.Is(err, client.ErrPending) {
-		f.Detail = strings.Replace(f.Detail, client.ErrPending.Error(), errPending.Error(), 1) + "; fermata watch shows what becomes of it"
+		f.Detail = strings.Replace(f.Detail, client.ErrPending.Error(), errPending.Error(), 1) + "; follow it with fermata watch"
 	}
 	for _, known := range errorExits {
 		if errors.Is(err, known.err) {
@@ -175,39 +175,40 @@ func explain(err error) failure {
 	}
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		f.Code, f.Exit = "unavailable", exitUnavailable
-		f.Detail = "the server cannot be reached; --url or FERMATA_URL says where it is: " + f.Detail
+		f.Detail = "the server is unreachable; set its address with --url or FERMATA_URL: " + f.Detail
 	} else if _, ok := errors.AsType[*net.OpError](err); ok {
 		f.Code, f.Exit = "unavailable", exitUnavailable
 	}
 	return f
 }
 
-// fail prints what went wrong, if anything did, and returns the exit code.
+// fail prints an error, if there is one, and returns the exit code.
 func (p *program) fail(err error) int {
 	if err == nil {
 		return exitOK
 	}
 	f := explain(err)
 	if f.Code == "stopped" {
-		f.Detail = "stopped; it can be called again"
+		f.Detail = "interrupted; it is safe to repeat the call"
 	}
 	if p.json {
-		_ = json.NewEncoder(p.err).Encode(f) // there is nobody else to tell
+		_ = json.NewEncoder(p.err).Encode(f) // there is no other place to report it
 		return f.Exit
 	}
 	text := f.Detail
 	switch {
 	case f.Mistakes != nil:
 		text += "\n  " + strings.ReplaceAll(err.Error(), "\n", "\n  ")
-	case f.Status != 0: // a problem says more than its detail
+	case f.Status != 0: // a problem has more than its detail
 		text = err.Error()
 	}
-	fmt.Fprintln(p.err, "fermata:", escapeControls(cmp.Or(text, f.Code))) // some of it others wrote
+	// it may contain text of other people
+	fmt.Fprintln(p.err, "fermata:", escapeControls(cmp.Or(text, f.Code)))
 	if f.Exit == exitUsage && f.Code == "usage" {
 		fmt.Fprintln(p.err, strings.TrimSpace("Try: fermata help "+p.command))
 	}
 	if f.Status == http.StatusUnauthorized {
-		fmt.Fprintln(p.err, "The key in FERMATA_TOKEN, or behind --token, is not good here; fermata keys create makes one, and each start of fermata demo a new one.")
+		fmt.Fprintln(p.err, "The API key in FERMATA_TOKEN or --token is not valid on this server; fermata keys create creates one, and each start of fermata demo prints a new one.")
 	}
 	list := listCommands[p.command]
 	if f.Code == "unknown_graph" {

@@ -22,7 +22,7 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// What somebody meets who does not know the program yet.
+// Tests of what a new user sees first.
 
 func TestFirstUse_OutputSuggestsNextStep(t *testing.T) {
 	call := demo(t, t.TempDir())
@@ -31,18 +31,19 @@ func TestFirstUse_OutputSuggestsNextStep(t *testing.T) {
 		exit int
 		says string
 	}{
-		"a run that waits":       {[]string{"run", "inproc:content-review", `{"topic":"tea"}`}, exitOK, "fermata approve|reject|answer REQUEST"},
+		"a waiting run":          {[]string{"run", "inproc:content-review", `{"topic":"tea"}`}, exitOK, "fermata approve|reject|answer REQUEST"},
 		"a graph without prefix": {[]string{"run", "content-review"}, exitNotFound, "inproc:content-review, inproc:drop-table"},
-		"a request that is none": {[]string{"show", "int_x"}, exitNotFound, "your account has nothing of that name\nTry: fermata inbox --all --list\n"},
-		"a run in its place":     {[]string{"approve", "article-tea"}, exitNotFound, "Try: fermata inbox --list\n"},
+		"not a request":          {[]string{"show", "int_x"}, exitNotFound, "the account has no such object\nTry: fermata inbox --all --list\n"},
+		"a run id instead":       {[]string{"approve", "article-tea"}, exitNotFound, "Try: fermata inbox --list\n"},
 		"no such run":            {[]string{"watch", "article-teh"}, exitNotFound, "Try: fermata runs\n"},
 		"no rules":               {[]string{"policy", "show"}, exitNotFound, "the server has no policy"},
-		"a status that is none":  {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
-		"a run that is ended":    {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
-		"a time that is over":    {[]string{"watch", "article-mud", "--timeout=-1s"}, exitUsage, "Try: fermata help watch"}, // it waited for ever
-		"a wrong flag":           {[]string{"keys", "create", "--x"}, exitUsage, "Try: fermata help keys create"},
-		"a wrong input":          {[]string{"run", "x", "{"}, exitUsage, "Try: fermata help run"},
-		"no command":             {[]string{"stroe"}, exitUsage, "Try: fermata help\n"},
+		"an unknown status":      {[]string{"runs", "--status", "waitng"}, exitUsage, "waiting"},
+		"an ended run":           {[]string{"cancel", "article-tea"}, exitOK, "cancelled  article-tea"},
+		// it used to wait forever
+		"a negative timeout": {[]string{"watch", "article-mud", "--timeout=-1s"}, exitUsage, "Try: fermata help watch"},
+		"a wrong flag":       {[]string{"keys", "create", "--x"}, exitUsage, "Try: fermata help keys create"},
+		"a wrong input":      {[]string{"run", "x", "{"}, exitUsage, "Try: fermata help run"},
+		"no command":         {[]string{"stroe"}, exitUsage, "Try: fermata help\n"},
 	} {
 		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {
 			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
@@ -54,7 +55,7 @@ func TestFirstUse_OutputSuggestsNextStep(t *testing.T) {
 	}
 }
 
-// A terminal that speaks Latin-1 sends bytes which are no text; the word that was given to a run had other characters than what somebody typed.
+// A Latin-1 terminal sends invalid UTF-8; the answer of a run used to differ from what was typed.
 func TestFirstUse_InvalidUTF8IsReported(t *testing.T) {
 	call := demo(t, t.TempDir())
 	id := inboxOf(t, call)["article-tea"].ID
@@ -73,7 +74,7 @@ func TestFirstUse_InvalidUTF8IsReported(t *testing.T) {
 	}
 }
 
-// A list that is not all says so; an empty one does, too.
+// A truncated list says so; an empty one, too.
 func TestFirstUse_TruncatedListIsMarked(t *testing.T) {
 	call := demo(t, t.TempDir())
 	for what, c := range map[string]struct {
@@ -87,20 +88,20 @@ func TestFirstUse_TruncatedListIsMarked(t *testing.T) {
 		"some requests":   {[]string{"inbox", "--limit", "1"}, exitOK, "", true},
 		"very many":       {[]string{"runs", "--limit", "5000"}, exitOK, "article-tea", false},
 		"open ones":       {[]string{"inbox", "--limit", "5000"}, exitOK, "article-tea", false},
-		"no such limit":   {[]string{"runs", "--limit=-1"}, exitUsage, "--limit", false},
+		"invalid limit":   {[]string{"runs", "--limit=-1"}, exitUsage, "--limit", false},
 		"nor of requests": {[]string{"inbox", "--limit=0"}, exitUsage, "--limit", false},
-		"no grants":       {[]string{"grants", "list"}, exitOK, "nothing is remembered", false},
-		"no runs":         {[]string{"runs", "--status", "superseded"}, exitOK, "there are no such runs", false},
-		"no keys":         {[]string{"inbox", "--kind", "none"}, exitOK, "nothing is open", false},
+		"no grants":       {[]string{"grants", "list"}, exitOK, "no grants", false},
+		"no runs":         {[]string{"runs", "--status", "superseded"}, exitOK, "no matching runs", false},
+		"no keys":         {[]string{"inbox", "--kind", "none"}, exitOK, "no open requests", false},
 	} {
 		exit, out, errOut := call(c.args...)
-		if exit != c.exit || !strings.Contains(out+errOut, c.says) || strings.Contains(out, "There are more; --limit shows them.") != c.more {
+		if exit != c.exit || !strings.Contains(out+errOut, c.says) || strings.Contains(out, "There are more; use --limit to show them.") != c.more {
 			t.Errorf("%s: %d\n%s%s", what, exit, out, errOut)
 		}
 	}
-	for _, list := range []string{"runs", "inbox"} { // a program counted fifty, and took them for all
+	for _, list := range []string{"runs", "inbox"} { // a program took fifty items for all of them
 		exit, out, errOut := call(list, "--limit", "1", "--json")
-		if exit != exitOK || !json.Valid([]byte(out)) || !strings.Contains(errOut, "There are more; --limit shows them.") {
+		if exit != exitOK || !json.Valid([]byte(out)) || !strings.Contains(errOut, "There are more; use --limit to show them.") {
 			t.Errorf("%s, for programs: %d\n%s%s", list, exit, out, errOut)
 		}
 		if _, _, errOut := call(list, "--json"); errOut != "" {
@@ -108,31 +109,31 @@ func TestFirstUse_TruncatedListIsMarked(t *testing.T) {
 		}
 	}
 	for _, none := range [][]string{{"runs", "--status", "superseded", "--json"}, {"inbox", "--kind", "none", "--json"}} {
-		if _, out, _ := call(none...); out != "[]\n" { // jq cannot go through null
+		if _, out, _ := call(none...); out != "[]\n" { // jq cannot iterate over null
 			t.Errorf("%s: an empty list is %s", none[0], out)
 		}
 	}
 	if _, out, _ := call("show", inboxOf(t, call)["article-tea"].ID); !strings.Contains(out, "you can  answer, ask") {
-		t.Errorf("it speaks of a command that there is not:\n%s", out)
+		t.Errorf("it names a command that does not exist:\n%s", out)
 	}
 }
 
-// Whoever did not wait for the end hears how to see it.
+// Without waiting for the end, the output names the next command.
 func TestFirstUse_PendingRun(t *testing.T) {
 	got := explain(fmt.Errorf("%w: %q", client.ErrPending, "article-7"))
-	if got.Exit != exitPending || got.Detail != `it is recorded, and under way: "article-7"; fermata watch shows what becomes of it` {
+	if got.Exit != exitPending || got.Detail != `recorded and in progress: "article-7"; follow it with fermata watch` {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestFirstUse_NoServer(t *testing.T) {
 	exit, _, errOut := call(t, "runs", "--token", "x", "--url", "http://127.0.0.1:1")
-	if exit != exitUnavailable || !strings.Contains(errOut, "--url or FERMATA_URL says where it is") {
+	if exit != exitUnavailable || !strings.Contains(errOut, "set its address with --url or FERMATA_URL") {
 		t.Errorf("%d %s", exit, errOut)
 	}
 }
 
-// Whoever starts the demo again has an old key in the other terminal.
+// After a restart of the demo, the other terminal has an old key.
 func TestFirstUse_OldKey(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -141,7 +142,7 @@ func TestFirstUse_OldKey(t *testing.T) {
 	}))
 	defer server.Close()
 	exit, _, errOut := call(t, "runs", "--url", server.URL, "--token", "fermata_old")
-	if exit != exitRejected || !strings.Contains(errOut, "each start of fermata demo a new one") {
+	if exit != exitRejected || !strings.Contains(errOut, "each start of fermata demo prints a new one") {
 		t.Errorf("%d %s", exit, errOut)
 	}
 }
@@ -152,16 +153,17 @@ func TestFirstUse_HelpWithoutCommand(t *testing.T) {
 	}
 }
 
-// Nobody asked, so there is nothing to answer. That is no mistake in the command line.
+// Without an open clarification request there is nothing to reply to. That is not a usage error.
 func TestReply_WithoutClarification(t *testing.T) {
 	call := demo(t, t.TempDir())
 	id := inboxOf(t, call)["drop-users"].ID
-	if exit, _, errOut := call("reply", id, "yes"); exit != exitConflict || !strings.Contains(errOut, "no question waits for an answer: "+id) {
+	if exit, _, errOut := call("reply", id, "yes"); exit != exitConflict || !strings.Contains(errOut, "no open clarification request: "+id) {
 		t.Errorf("%d %s", exit, errOut)
 	}
 }
 
-// What an agent elsewhere calls its run and its question stands in lists. It could end a line and write one of its own, or turn one around.
+// State keys and kinds of external agents appear in lists. They could contain line breaks or change
+// the text direction.
 func TestLists_OneLinePerItem(t *testing.T) {
 	call := demo(t, t.TempDir())
 	const forged = "a\nint_1  payroll"
@@ -180,7 +182,7 @@ func TestLists_OneLinePerItem(t *testing.T) {
 	}
 }
 
-// On a newcomer's machine something is at 8080 already.
+// Port 8080 may be in use.
 func TestFirstUse_PortInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -188,12 +190,12 @@ func TestFirstUse_PortInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	exit, _, errOut := call(t, "demo", "--data", t.TempDir(), "--addr", taken.Addr().String())
-	if exit != exitUnavailable || !strings.Contains(errOut, "--addr 127.0.0.1:0 takes a free port") {
+	if exit != exitUnavailable || !strings.Contains(errOut, "--addr 127.0.0.1:0 uses a free port") {
 		t.Errorf("%d %s", exit, errOut)
 	}
 }
 
-// A missing key is refused as a wrong one is, and where to get one is said.
+// A missing key is rejected like a wrong one, with a hint where to get one.
 func TestFirstUse_NoToken(t *testing.T) {
 	t.Setenv("FERMATA_TOKEN", "")
 	exit, _, errOut := call(t, "runs")
@@ -202,7 +204,7 @@ func TestFirstUse_NoToken(t *testing.T) {
 	}
 }
 
-// A key is shown once. One that was written to a full disk would be good for whoever finds half of it, and nobody would know to end it.
+// A key is shown once. If its output fails, half of it may be visible, so it is revoked.
 func TestKeys_RevokedIfOutputFails(t *testing.T) {
 	at := "sqlite:" + filepath.Join(t.TempDir(), "fermata.db")
 	if exit, _, errOut := call(t, "migrate", "--store", at); exit != exitOK {
@@ -220,7 +222,7 @@ func TestKeys_RevokedIfOutputFails(t *testing.T) {
 	}
 }
 
-// fullDisk is where nothing can be written to.
+// fullDisk rejects all writes.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
@@ -231,14 +233,15 @@ func TestKeys_CreateListRevoke(t *testing.T) {
 		t.Fatal(errOut)
 	}
 	if exit, out, errOut := call(t, "keys", "create", "acme", "bot", "agent", "--for=-1h", "--store", at); exit != exitUsage || out != "" {
-		t.Errorf("a key that is over before it begins, and was good for ever: %d %s%s", exit, out, errOut)
+		t.Errorf("a key with a negative validity never expired: %d %s%s", exit, out, errOut)
 	}
-	for text, want := range map[string]int{"90d": exitOK, "8h": exitOK, "90": exitUsage} { // as in every other place
+	// as everywhere else
+	for text, want := range map[string]int{"90d": exitOK, "8h": exitOK, "90": exitUsage} {
 		if exit, _, errOut := call(t, "keys", "create", "acme", "ann", "approver", "--for", text, "--store", at); exit != want || exit == exitUsage && !strings.Contains(errOut, "30m, 24h or 2d") {
 			t.Errorf("--for %s: %d %s", text, exit, errOut)
 		}
 	}
-	if exit, _, errOut := call(t, "keys", "revoke", "acme", "x", "--store", at); exit != exitNotFound || !strings.Contains(errOut, `there is no key "x" of acme`) {
+	if exit, _, errOut := call(t, "keys", "revoke", "acme", "x", "--store", at); exit != exitNotFound || !strings.Contains(errOut, `no such key "x" of acme`) {
 		t.Errorf("%d %s", exit, errOut)
 	}
 	var made struct{ ID string }
@@ -251,7 +254,7 @@ func TestKeys_CreateListRevoke(t *testing.T) {
 	}
 }
 
-// Who made the key that an agent acts with stands in the log, and who ended it.
+// Creating and revoking a key is audited.
 func TestKeys_AreAudited(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	at := "sqlite:" + path
@@ -263,11 +266,12 @@ func TestKeys_AreAudited(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &made); err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{made.ID, made.ID, "session_1"} { // it ends once, and what there is not does not end
+	// it can be revoked once, and unknown keys cannot
+	for _, id := range []string{made.ID, made.ID, "session_1"} {
 		call(t, "keys", "revoke", "acme", id, "--store", at)
 	}
 	if exit, _, errOut := call(t, "keys", "create", "acme", strings.Repeat("x", 5000), "agent", "--store", at); exit != exitUsage {
-		t.Errorf("a name that is too long for a log: %d %s", exit, errOut)
+		t.Errorf("a name that is too long for the log: %d %s", exit, errOut)
 	}
 	_, out, _ = call(t, "audit", "export", "--account", "acme", "--store", at)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -282,7 +286,7 @@ func TestKeys_AreAudited(t *testing.T) {
 	}
 }
 
-// How to end a session stood in docs/auth.md, and nothing said what it is called.
+// Sessions can be listed, so that they can be revoked.
 func TestKeys_SessionsCanBeListedAndRevoked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	at := "sqlite:" + path
@@ -298,7 +302,7 @@ func TestKeys_SessionsCanBeListedAndRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, out, _ := call(t, "keys", "list", "acme", "--store", at); strings.Contains(out, "session_1") {
-		t.Errorf("it is no key:\n%s", out)
+		t.Errorf("it is not a key:\n%s", out)
 	}
 	if _, out, _ := call(t, "keys", "list", "acme", "--sessions", "--store", at); !strings.Contains(out, "session_1  ann   approver") {
 		t.Errorf("%s", out)
@@ -311,7 +315,7 @@ func TestKeys_SessionsCanBeListedAndRevoked(t *testing.T) {
 	}
 }
 
-// A folder that is not there was told of as a temporary file in it.
+// A missing directory was reported as a missing temporary file.
 func TestStore_MissingDirectory(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "none")
 	for _, args := range [][]string{
@@ -319,25 +323,25 @@ func TestStore_MissingDirectory(t *testing.T) {
 		{"migrate", "--store", "sqlite:" + filepath.Join(folder, "fermata.db")},
 		{"key", "make", filepath.Join(folder, "fermata.key")},
 	} {
-		if exit, _, errOut := call(t, args...); exit != exitNotFound || !strings.Contains(errOut, "there is no folder "+folder+": make it first") {
+		if exit, _, errOut := call(t, args...); exit != exitNotFound || !strings.Contains(errOut, "the directory does not exist "+folder+": create it first") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
 	}
 }
 
-// A store that is not there was told of as a key file that is missing, and somebody who has lost a key is in for a bad night.
+// A missing store was reported as a missing key file, which alarms operators.
 func TestStore_Missing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	for _, args := range [][]string{{"store", "retry", "acme", "x"}, {"check"}, {"store", "size"}, {"key", "rotate"}, {"keys", "list", "acme"}} {
 		exit, _, errOut := call(t, append(args, "--store", "sqlite:"+path)...)
-		if exit != exitNotFound || !strings.Contains(errOut, "there is no store "+path+": --store or --config names another one, fermata migrate makes this one") {
+		if exit != exitNotFound || !strings.Contains(errOut, "the store does not exist "+path+": choose another one with --store or --config, or create it with fermata migrate") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
 	}
 }
 
-// What JSON escapes for browsers is shown to people as it is; what only looks like such an escape stays.
-// To list the keys with a newer program changed the schema under the servers of before, and made one in whatever database the URL named.
+// Listing keys with a newer program used to migrate the schema under running servers, and to create
+// one in any database.
 func TestStore_OnlyMigrateAndServersChangeTheSchema(t *testing.T) {
 	old, err := os.ReadFile("../store/sqlite/testdata/version-1.db")
 	path := filepath.Join(t.TempDir(), "fermata.db")
@@ -347,10 +351,10 @@ func TestStore_OnlyMigrateAndServersChangeTheSchema(t *testing.T) {
 	older, none := "sqlite:"+path, pgtest.New(t)
 	for _, args := range [][]string{{"keys", "list", "acme"}, {"audit", "verify", "--account", "acme"}, {"store", "size"}, {"audit", "reconcile", "--account", "acme"}, {"store", "export", "acme"}} {
 		args = append(args, "--key-file", path+".key", "--store")
-		if exit, _, errOut := call(t, append(args, older)...); exit != exitError || !strings.Contains(errOut, "the schema of the store is at 1, and this program needs") {
+		if exit, _, errOut := call(t, append(args, older)...); exit != exitError || !strings.Contains(errOut, "the schema of the store is at version 1, and this program needs") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
-		if exit, _, errOut := call(t, append(args, none)...); exit != exitNotFound || !strings.Contains(errOut, "there is no store in the schema fermata of that database") {
+		if exit, _, errOut := call(t, append(args, none)...); exit != exitNotFound || !strings.Contains(errOut, "the store does not exist in the schema fermata of that database") {
 			t.Errorf("%v: %d %s", args, exit, errOut)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"The command, as: keys create."`
+	Command []string `arg:"" optional:"" help:"The command, for example: keys create."`
 }
 
 // Run shows the help of a command.
@@ -19,13 +19,13 @@ func (c *helpCommand) Run(p *program) error {
 		return err
 	}
 	if at.Error != nil {
-		p.command = "" // the help of help would not help
+		p.command = "" // show the general help, not that of help
 		return &usageError{at.Error}
 	}
 	return at.PrintUsage(false)
 }
 
-// help prints the help of what was selected; that of the program has the exit codes at its end.
+// help prints the help of the selected command; that of the program ends with the exit codes.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
 		return err
@@ -43,7 +43,7 @@ func printExitCodes(w io.Writer) error {
 	return err
 }
 
-// addDetails gives every command the text that stands behind its help.
+// addDetails adds the detailed help text to every command.
 func addDetails(at *kong.Node) {
 	for _, child := range at.Children {
 		child.Detail = details[child.Path()]
@@ -51,9 +51,9 @@ func addDetails(at *kong.Node) {
 	}
 }
 
-// details are those texts, by command. What is indented is shown as it is.
+// details are those texts, by command. Indented lines are printed unchanged.
 var details = map[string]string{
-	"demo": `Everything is kept in --data, and is there again on the next start; but each start makes a new key, and the one before counts no longer. With --json there is one line on standard output when it is ready:
+	"demo": `All data is kept in --data and used again on the next start. Each start creates a new API key and revokes the previous one. With --json it prints one line on standard output when it is ready:
 {"url":…,"token":…,"account":…}.
 
 Examples:
@@ -61,7 +61,7 @@ Examples:
   fermata demo
   fermata demo --data demo-data --addr 127.0.0.1:0 --json`,
 
-	"serve": `The settings come from a file, the environment and the command line; the later counts. It ends on SIGINT and SIGTERM, after what is under way.
+	"serve": `The configuration comes from a file, the environment and the command line; later sources override earlier ones. On SIGINT and SIGTERM the server finishes in-flight work and exits.
 
 Examples:
 
@@ -70,7 +70,7 @@ Examples:
   fermata serve --store postgres://fermata@db/fermata --key-file fermata.key --addr :8080
   FERMATA_LISTEN_ADDR=:8080 FERMATA_LOG_FORMAT=json fermata serve`,
 
-	"run": `It prints how far the run has come: what it waits for, or what it came to. The same start with the same --key counts once.
+	"run": `It prints the outcome: what the run waits for, or its result. The same start with the same --key is applied once.
 
 Examples:
 
@@ -90,20 +90,20 @@ Examples:
   fermata graphs --run article-7
   fermata graphs --run article-7 --as svg > article-7.svg`,
 
-	"watch": `With --json each event is a line, and what the run came to is the last.
+	"watch": `With --json each event is a line, and the outcome is the last one.
 
 Examples:
 
   fermata watch article-7
   fermata watch article-7 --timeout 10m`,
 
-	"cancel": `What the run asks is withdrawn. What it did stays done.
+	"cancel": `Open requests of the run are withdrawn. Effects that were executed are not undone.
 
 Example:
 
   fermata cancel article-7`,
 
-	"inbox": `In a terminal it is a screen to work with; --list, --json and a pipe get a list.
+	"inbox": `In a terminal it is an interactive screen; with --list, --json or a pipe it prints a list.
 
 Examples:
 
@@ -115,8 +115,8 @@ Examples:
 
   fermata show int_…`,
 
-	"approve": `What is approved is what the server shows at this moment; if it shows something else when the word arrives, nothing is decided.
-A run that is held before or after a node goes on as it is.
+	"approve": `The approval is for the request as the server shows it now; if it has changed when the decision arrives, nothing is decided.
+A run held before or after a node continues unchanged.
 
 Examples:
 
@@ -125,10 +125,10 @@ Examples:
 
 	"reject": `Example:
 
-  fermata reject int_… --reason "too dear"`,
+  fermata reject int_… --reason "too expensive"`,
 
-	"answer": `The answer has to fit the schema that fermata show prints. A wrong one changes nothing.
-A run that is held takes all of its state, edited, or null, to go on as it is.
+	"answer": `The answer must match the schema that fermata show prints. An invalid answer changes nothing.
+For a held run the answer is its edited state, or null to continue unchanged.
 
 Examples:
 
@@ -140,20 +140,20 @@ Examples:
   fermata config example > fermata.yaml
   fermata config check fermata.yaml`,
 
-	"config example": `With --json: every key with its variable, its default and what it is for.
+	"config example": `With --json: every key with its variable, its default and its description.
 
 Example:
 
   fermata config example > fermata.yaml`,
 
-	"config check": `The environment is checked with it, as a server would see both. Everything that is wrong is said at once, each with its line or variable.
+	"config check": `It also checks the environment, as a server would load both. All errors are reported at once, each with its line or variable.
 
 Example:
 
   fermata config check fermata.yaml`,
 
-	"check": `Run it with the new program on the store of the running one: it lists the open runs whose graph, node, state or kind of question is gone.
-It runs and changes nothing. That a node which is still there would ask something else cannot be known before it runs. The exit code is 8 if
+	"check": `Run it with the new build on the store of the running one: it lists the open runs whose graph, node, state or kind no longer exists.
+It executes and changes nothing. It cannot detect that an existing node would ask something else. The exit code is 8 if
 there are such runs.
 
 Examples:
@@ -161,8 +161,8 @@ Examples:
   fermata check --store sqlite:fermata.db
   fermata check --config fermata.yaml --json`,
 
-	"migrate": `A server does so by itself when it starts, unless store.migrate is false. A SQLite file that is not there yet is made,
-with its key. A schema is never brought back to an older one: keep a backup.
+	"migrate": `A server migrates at startup, unless store.migrate is false. A missing SQLite file is created,
+with its key. Migrations cannot be undone: keep a backup.
 
 Examples:
 
@@ -173,14 +173,14 @@ Examples:
 
   fermata keys create acme bot agent`,
 
-	"keys create": `Roles: an agent starts runs and asks, an approver decides, an auditor reads, an admin does everything.
+	"keys create": `Roles: an agent starts runs and creates requests, an approver decides, an auditor reads, an admin does everything.
 
 Examples:
 
   fermata keys create acme bot agent --store sqlite:fermata.db
   fermata keys create acme ann approver --for 30d`,
 
-	"keys list": `fermata keys revoke ends a session as it ends a key.
+	"keys list": `fermata keys revoke also revokes sessions.
 
 Examples:
 
@@ -195,13 +195,13 @@ Examples:
 
   fermata key make fermata.key`,
 
-	"key make": `Keep it safe and apart from the backups of the store: without it nothing in the store can be opened.
+	"key make": `Keep it safe and apart from the backups of the store: without it the data in the store cannot be decrypted.
 
 Example:
 
   fermata key make fermata.key`,
 
-	"key rotate": `Servers that use the file notice the new key by themselves.
+	"key rotate": `Servers that use the file reload it automatically.
 
 Example:
 

@@ -4,9 +4,9 @@ import "maps"
 
 func init() { maps.Copy(details, requestDetails) }
 
-// requestDetails are the texts behind the help of the commands in this part of the program, as in details.
+// requestDetails are the help texts of the commands in this file, as in details.
 var requestDetails = map[string]string{
-	"claim": `Who looks after a request is shown to the others. It binds nobody: whoever may decide still can.
+	"claim": `A claim shows others who is working on a request. It is not exclusive: any eligible approver can still decide.
 
 Example:
 
@@ -20,31 +20,31 @@ Example:
 
   fermata comment int_… "the backup is of last night"`,
 
-	"ask": `The run, or whoever it works for, answers with fermata reply. Until then the request says that it waits for an answer.
+	"ask": `The run, or the person it works for, replies with fermata reply. Until then the request shows an open clarification request.
 
 Example:
 
-  fermata ask int_… "is there a backup?"`,
+  fermata clarify int_… "is there a backup?"`,
 
 	"reply": `Examples:
 
   fermata reply int_… "yes, of last night"
   fermata reply int_… "on the second disk" --question 2`,
 
-	"delegate": `Nobody passes on a right that is not theirs: whoever it is delegated to must be among those who may decide.
+	"delegate": `The delegate must be an eligible approver: a delegation cannot extend rights.
 
 Example:
 
   fermata delegate int_… eve --reason "she knows the table"`,
 
-	"remember": `The same action with the same arguments, at the same place and for the same requester, is allowed without asking again. It needs a request that one person
-can decide, and rules that let it be remembered (remember_max).
+	"remember": `The same action with the same arguments, at the same address and for the same requester, is then allowed without asking again. It needs a request that
+one person can decide, and a policy that allows grants (remember_max).
 
 Examples:
 
-  fermata remember int_… --for 8h --uses 10
-  fermata remember int_… --for 8h --uses 10 --budget cost=5000
-  fermata remember int_… --for 8h --uses 10 --relax /path='{"op":"prefix","value":"s3://b/2026/"}'`,
+  fermata grants create int_… --for 8h --uses 10
+  fermata grants create int_… --for 8h --uses 10 --budget cost=5000
+  fermata grants create int_… --for 8h --uses 10 --relax /path='{"op":"prefix","value":"s3://b/2026/"}'`,
 
 	"grants list": `Example:
 
@@ -54,14 +54,14 @@ Examples:
 
   fermata grants revoke grt_…`,
 
-	"snooze": `Nobody is reminded or paged meanwhile; then the route begins anew. The deadline stays.
+	"snooze": `Until then no reminders or pages are sent; afterwards the route starts again. The deadline does not change.
 
 Examples:
 
   fermata snooze int_… 30m
   fermata snooze int_… 2026-11-16T09:00:00Z`,
 
-	"extend": `Only as far as the cap of the route and the policy permit.
+	"extend": `The route and the policy limit how far a deadline can be extended.
 
 Example:
 
@@ -71,88 +71,89 @@ Example:
 
   fermata escalate int_… --reason "the shop is down"`,
 
-	"escape": `What the run asks is withdrawn, and the run is cancelled. That is neither a yes nor a no: the run does not go on, as it may after a reject.
+	"escape": `The open requests are withdrawn, and the run is cancelled. This is neither an approval nor a rejection: the run does not continue, as it may after a
+rejection.
 
 Example:
 
-  fermata escape int_… --reason "we do it by hand"`,
+  fermata abandon int_… --reason "we do it by hand"`,
 
-	"stats": `People are shown by name to auditors and admins, and to themselves. SUSPECT marks whoever nearly always says yes, and often faster than anybody
-reads: that is no proof. A proposal is a rule that history would bear out; try it with fermata policy simulate.
+	"stats": `Names of other people are shown to auditors and admins only. SUSPECT marks people who approve nearly everything, and often faster than it can be read;
+that is an indication, not a proof. A proposal is a rule that would have matched past decisions; try it with fermata policy simulate.
 
 Examples:
 
   fermata stats
   fermata stats --days 7 --zone Europe/Zurich --json`,
 
-	"policy": `A policy is a file of rules, see docs/policy.md. These commands read files; explain --tool, simulate --replay and show ask a server.
+	"policy": `A policy is a file of rules, see docs/policy.md. These commands read files; explain --tool, simulate --replay and show query a server.
 
 Example:
 
   fermata policy test policy.yaml cases.yaml`,
 
-	"policy test": `The exit code is 8 if a case fails, and 2 if one of the files cannot be loaded.
+	"policy test": `The exit code is 8 if a case fails, and 2 if a file cannot be loaded.
 
 Example:
 
   fermata policy test policy.yaml cases.yaml`,
 
-	"policy lint": `Mistakes, which keep a file from being used, end with 2; what can be loaded but is probably not meant ends with 8. With --groups and --routes it is also
-said which groups are empty, unknown or too small, and which routes are not there. That ends with 8,
-too, because the next file of groups may be better; but a server does not start with these files.
+	"policy lint": `The exit code is 2 for errors that prevent loading, and 8 for rules that can be loaded but are probably wrong. With --groups and --routes it also
+reports groups that are empty, unknown or too small, and missing routes. Those have exit code 8,
+because the next groups file may be correct; but a server does not start with these files.
 
 Examples:
 
   fermata policy lint policy.yaml
   fermata policy lint policy.yaml --groups groups.yaml --routes routes.yaml`,
 
-	"policy explain": `With two files: an input is {"tool": …, "args": …, "account": …, "at": …}, as in docs/policy.md; without "at" it is asked now, and
-"effects", "cost", "risk" and "revision" that are left out are not known, unless the file of rules tells them of the tool. With --tool the server says
-what its own rules would say. Nothing is done in either case.
+	"policy explain": `With two files: an input is {"tool": …, "args": …, "account": …, "at": …}, as in docs/policy.md. "at" defaults to now. Omitted "effects", "cost",
+"risk" and "revision" are unknown, unless the policy file defines them for the tool. With --tool the server evaluates its own policy.
+Nothing is executed in either case.
 
 Examples:
 
   fermata policy explain policy.yaml input.json
   fermata policy explain --tool refund --args '{"cents":2500}' --requester bob`,
 
-	"policy diff": `The exit code is 8 if the new file lets anything through more easily: have a person look at that. Inputs are recorded by whoever calls the
-rules, as lines of JSON. What a server has ruled is asked of it with fermata policy simulate --replay.
+	"policy diff": `The exit code is 8 if the new file allows anything more easily: have a person review that. Inputs are JSON lines recorded by the program that evaluates
+the policy. To compare with the rulings of a server, use fermata policy simulate --replay.
 
 Examples:
 
   fermata policy diff policy.yaml new.yaml
   fermata policy diff policy.yaml new.yaml --inputs inputs.jsonl --json`,
 
-	"policy simulate": `Nothing is done, and nobody is asked. With --inputs what the rules say is counted: inputs are recorded by whoever calls the rules, as lines of JSON. With
---replay the server compares what it has ruled with what this file would have said: how much stays, gets stricter or looser, by which rule, with examples, and without
-arguments. The exit code is 8 if anything would have been easier. It is for auditors and admins.
+	"policy simulate": `Nothing is executed, and no request is created. With --inputs the results are counted; inputs are JSON lines recorded by the program that evaluates the
+policy. With --replay the server compares its past rulings with those of this file: how many are equal, stricter or looser, by rule, with examples, and
+without arguments. The exit code is 8 if anything would have been easier. It is for auditors and admins.
 
 Examples:
 
   fermata policy simulate --replay 30d new.yaml
   fermata policy simulate policy.yaml --inputs inputs.jsonl`,
 
-	"policy show": `The text is that of the file, byte for byte. A server keeps every policy by which an action of your account was judged, so that what a digest in a request or
-in the audit log stands for can be read years later.
+	"policy show": `The text is that of the file, byte for byte. A server keeps every policy that decided an action of your account, so that a digest in a request or in the
+audit log can be resolved years later.
 
 Examples:
 
   fermata policy show
   fermata policy show sha256:4f1c… --json`,
 
-	"routes": `A route says who is told of a request, and when, see docs/routes.md. These commands read files.
+	"routes": `A route defines who is notified of a request and when, see docs/routes.md. These commands read files.
 
 Example:
 
   fermata routes check routes.yaml`,
 
-	"routes check": `Everything that is wrong is said at once, and the exit code is 2.
+	"routes check": `All errors are reported at once, with exit code 2.
 
 Example:
 
   fermata routes check routes.yaml`,
 
-	"routes simulate": `What is sent is taken to arrive at once, and nobody to look at it.
+	"routes simulate": `The simulation assumes that notices arrive at once and that no person reacts.
 
 Examples:
 

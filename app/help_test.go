@@ -30,7 +30,7 @@ func model(t *testing.T) *kong.Kong {
 	return parser
 }
 
-// shellWords takes a line apart as a shell would, as far as our examples need it, up to a redirection.
+// shellWords splits a line as a shell would, as far as the examples need it, up to a redirection.
 func shellWords(line string) (words []string) {
 	var quote rune
 	word, any := "", false
@@ -54,7 +54,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// What the help shows can be typed.
+// The examples in the help can be typed.
 func TestHelp_ExamplesParse(t *testing.T) {
 	parser := model(t)
 	for _, leaf := range parser.Model.Leaves(true) {
@@ -80,7 +80,7 @@ func TestHelp_ExamplesParse(t *testing.T) {
 	}
 	for path := range details {
 		if !slices.ContainsFunc(everything(parser.Model.Node), func(n *kong.Node) bool { return n.Path() == path }) {
-			t.Errorf("there is a text for %q, which is no command", path)
+			t.Errorf("there is a text for %q, which is not a command", path)
 		}
 	}
 }
@@ -109,29 +109,29 @@ func TestExit_EveryProblemCodeHasAnExitCode(t *testing.T) {
 	}
 }
 
-// A name that no call can be about is a mistake on the command line, as a script with an empty variable makes it.
+// An invalid id is a usage error, for example an empty variable in a script.
 func TestExit_UnknownNameIsNotFound(t *testing.T) {
 	t.Setenv("FERMATA_TOKEN", "fermata_key")
 	for _, name := range []string{"", ".", ".."} {
 		if exit, _, errOut := call(t, "cancel", name, "--url", "http://127.0.0.1:1"); exit != exitUsage || !strings.Contains(errOut, "fermata help cancel") {
-			t.Errorf("fermata cancel %q ends with %d: %s", name, exit, errOut)
+			t.Errorf("fermata cancel %q exits with %d: %s", name, exit, errOut)
 		}
 	}
 }
 
-// No limit of the server is out of the operator's reach.
+// Every limit of the server can be configured.
 func TestConfig_LimitsMatchTheServer(t *testing.T) {
 	given := config.Default().Limits
-	given.Concurrency = 1 // by default it goes by the cores
+	given.Concurrency = 1 // the default depends on the cores
 	passed := reflect.ValueOf(serverLimits(given))
 	for i := range passed.NumField() {
 		if name := passed.Type().Field(i).Name; passed.Field(i).IsZero() {
-			t.Errorf("the limit %s is not among the settings, or is not passed on", name)
+			t.Errorf("the limit %s is not a setting, or is not passed on", name)
 		}
 	}
 }
 
-// The table in docs/server.md lists the exit codes of the program.
+// The documented table is that of the program.
 func TestExit_DocsHaveTheTable(t *testing.T) {
 	page, err := os.ReadFile("../docs/server.md")
 	if err != nil {
@@ -146,7 +146,7 @@ func TestExit_DocsHaveTheTable(t *testing.T) {
 	}
 }
 
-// What is recorded and under way is neither done nor failed.
+// A pending result is neither success nor failure.
 func TestExit_Pending(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
@@ -165,7 +165,7 @@ func TestExit_UnknownErrorIsAFailure(t *testing.T) {
 	}
 }
 
-// The words for roles are those of the server.
+// The role names are those of the server.
 func TestConfig_RolesMatchTheServer(t *testing.T) {
 	for _, role := range append([]server.Role{"emperor"}, server.Roles...) {
 		_, err := config.Load(config.Source{Environ: []string{"FERMATA_AUTH_OIDC_ROLES={a: " + string(role) + "}"}})

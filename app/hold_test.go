@@ -13,8 +13,7 @@ type table struct {
 	Name string `json:"name"`
 }
 
-// A run that is held shows its state and has no schema for its answer. Nothing said that null lets it go on: approve sent people to show, and the server
-// refused whatever they tried with answer.
+// A held run shows its state and has no answer schema. Nothing used to say that null continues it.
 func TestHold_ApproveContinuesTheRun(t *testing.T) {
 	g := graph.New[table]("drop")
 	g.Node("drop", func(_ context.Context, s table) (table, error) { return s, nil })
@@ -35,9 +34,9 @@ func TestHold_ApproveContinuesTheRun(t *testing.T) {
 		exit int
 		says string
 	}{
-		"a look":   {[]string{"show", id}, exitOK, "an answer is null, to go on as it is, or all of the state, edited"},
-		"a no":     {[]string{"reject", id}, exitUsage, "fermata cancel ends the run"},
-		"a reason": {[]string{"approve", id, "--reason", "fine"}, exitUsage, "no room for a reason"},
+		"a look":   {[]string{"show", id}, exitOK, "the answer is null, to continue unchanged, or the edited state"},
+		"a no":     {[]string{"reject", id}, exitUsage, "fermata cancel cancels the run"},
+		"a reason": {[]string{"approve", id, "--reason", "fine"}, exitUsage, "cannot have a reason"},
 		"an edit":  {[]string{"approve", id, "--args", "{}"}, exitUsage, "fermata answer"},
 	} {
 		if exit, out, errOut := call(c.args...); exit != c.exit || !strings.Contains(out+errOut, c.says) {

@@ -8,28 +8,29 @@ import (
 	"strings"
 )
 
-// jsonArg is JSON on a command line: itself, or where it is. A command line is short, and others on the machine can read it; a state that was edited is neither
-// short nor for them. No JSON begins with an @ or is a -, so that nothing has to be quoted.
+// jsonArg is a JSON argument: the JSON itself, or a reference to a file or standard input. A
+// command line has a limited length and is visible to other users of the machine. JSON never begins
+// with @ and is never -, so no quoting is needed.
 type jsonArg string
 
-// maxJSONArg is more than a server takes, unless somebody has told it to, and more than a proof has.
+// maxJSONArg is more than the default limit of a server, and more than the size of a proof.
 const maxJSONArg = 64 << 20
 
-// read returns the JSON; what is its name in the errors.
+// read returns the JSON; what is its name in errors.
 func (g jsonArg) read(what string) (json.RawMessage, error) {
 	name, isFile := strings.CutPrefix(string(g), "@")
 	if !isFile && g != "-" {
 		if !json.Valid([]byte(g)) {
-			return nil, usage("%s is no JSON", what)
+			return nil, usage("%s is not valid JSON", what)
 		}
 		return json.RawMessage(g), nil
 	}
 	if name == "" {
-		return nil, usage("%s: behind the @ there is no name of a file", what)
+		return nil, usage("%s: the file name after @ is missing", what)
 	}
 	text, err := readAll(name)
 	if err == nil && !json.Valid(text) {
-		err = fmt.Errorf("%s is no JSON", inputName(name))
+		err = fmt.Errorf("%s is not valid JSON", inputName(name))
 	}
 	if err != nil {
 		return nil, usage("%s: %w", what, err)
@@ -49,12 +50,12 @@ func readAll(name string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxJSONArg+1))
 	if err == nil && len(text) > maxJSONArg {
-		err = fmt.Errorf("%s has more than %d MiB", inputName(name), maxJSONArg>>20)
+		err = fmt.Errorf("%s is larger than %d MiB", inputName(name), maxJSONArg>>20)
 	}
 	return text, err
 }
 
-// inputName is what people call what readAll reads.
+// inputName returns a name for the input of readAll.
 func inputName(name string) string {
 	if name == "-" {
 		return "standard input"

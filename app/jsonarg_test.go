@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What does not fit on a command line, or is nobody else's business, is read from a file; standard input is in cmd/fermata's json.txtar.
+// Long or confidential JSON is read from a file; standard input is tested in cmd/fermata's
+// json.txtar.
 func TestJSONArg_FromFile(t *testing.T) {
 	call := demo(t, t.TempDir())
 	dir := t.TempDir()
@@ -19,7 +20,7 @@ func TestJSONArg_FromFile(t *testing.T) {
 		}
 		return "@" + path
 	}
-	long := strings.Repeat("tea ", 50_000) // Linux takes 128 KiB in a word
+	long := strings.Repeat("tea ", 50_000) // Linux limits an argument to 128 KiB
 	topic, err := json.Marshal(map[string]string{"topic": long})
 	if err != nil {
 		t.Fatal(err)
@@ -28,12 +29,12 @@ func TestJSONArg_FromFile(t *testing.T) {
 		args []string
 		says string
 	}{
-		"no file":             {[]string{"run", "inproc:content-review", "@" + filepath.Join(dir, "none.json")}, "the input: open "},
-		"a folder":            {[]string{"run", "inproc:content-review", "@" + dir}, "is a directory"},
-		"a file, but no JSON": {[]string{"run", "inproc:content-review", write("bad.json", "{")}, "bad.json is no JSON"},
-		"too much":            {[]string{"run", "inproc:content-review", write("huge.json", strings.Repeat(" ", maxJSONArg+1))}, "more than 64 MiB"},
-		"no JSON":             {[]string{"run", "inproc:content-review", "tea"}, "the input is no JSON"},
-		"no name":             {[]string{"run", "inproc:content-review", "@"}, "the input: behind the @ there is no name of a file"},
+		"no file":              {[]string{"run", "inproc:content-review", "@" + filepath.Join(dir, "none.json")}, "the input: open "},
+		"a folder":             {[]string{"run", "inproc:content-review", "@" + dir}, "is a directory"},
+		"a file, but not JSON": {[]string{"run", "inproc:content-review", write("bad.json", "{")}, "bad.json is not valid JSON"},
+		"too much":             {[]string{"run", "inproc:content-review", write("huge.json", strings.Repeat(" ", maxJSONArg+1))}, "larger than 64 MiB"},
+		"no JSON":              {[]string{"run", "inproc:content-review", "tea"}, "the input is not valid JSON"},
+		"no name":              {[]string{"run", "inproc:content-review", "@"}, "the input: the file name after @ is missing"},
 	} {
 		if code, out, errOut := call(c.args...); code != exitUsage || !strings.Contains(errOut, c.says) {
 			t.Errorf("%s: %d\n%s%s", what, code, out, errOut)

@@ -18,18 +18,18 @@ import (
 	"github.com/fermata-go/fermata/internal/logsample"
 )
 
-// httpListener is a listener with what is behind it.
+// httpListener is a listener with its HTTP server.
 type httpListener struct {
 	url      string
 	listener net.Listener
 	http     *http.Server
 }
 
-// maxHeader is how many bytes the headers of a request may have.
+// maxHeader is the maximum size of request headers in bytes.
 const maxHeader = 16 << 10
 
-// listen opens a door, with the patience of a server on the open network: none for those who do not speak. Nothing limits how long an answer
-// takes: event streams last as long as their runs.
+// listen opens a listener with the configured timeouts. Responses have no timeout: event streams
+// last as long as their runs.
 func listen(key, addr string, h http.Handler, c config.Listen, log *slog.Logger) (httpListener, error) {
 	secure, err := certificate(c.TLS, log)
 	if err != nil {
@@ -49,13 +49,14 @@ func listen(key, addr string, h http.Handler, c config.Listen, log *slog.Logger)
 	}}, nil
 }
 
-// connLog takes what net/http has to say. Anybody can open a connection and say nothing that makes sense, so that is not a line each time.
+// connLog receives the log lines of net/http. Any client can cause TLS handshake errors, so they
+// are rate-limited.
 type connLog struct {
 	log        *slog.Logger
 	handshakes logsample.Sampler
 }
 
-// Write takes one line.
+// Write logs one line.
 func (d *connLog) Write(line []byte) (int, error) {
 	text := strings.TrimSuffix(string(line), "\n")
 	if !strings.HasPrefix(text, "http: TLS handshake error") {
@@ -66,7 +67,7 @@ func (d *connLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// browserURL is an address that a browser on this machine can open.
+// browserURL returns a URL that a browser on this machine can open.
 func browserURL(addr net.Addr) string {
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return fmt.Sprintf("localhost:%d", tcp.Port)
@@ -87,7 +88,7 @@ func (d httpListener) serve() error {
 	return err
 }
 
-// close lets nobody in any more, and lets those go who do not go by themselves.
+// close stops accepting requests, and closes connections that do not end in time.
 func (d httpListener) close(ctx context.Context) {
 	if d.http.Shutdown(ctx) != nil {
 		_ = d.http.Close()
@@ -95,7 +96,7 @@ func (d httpListener) close(ctx context.Context) {
 	_ = d.listener.Close() // if it never served
 }
 
-// certificate is how the server proves who it is; nil without files.
+// certificate returns the TLS configuration; nil without files.
 func certificate(c config.TLS, log *slog.Logger) (*tls.Config, error) {
 	if c.CertFile == "" {
 		return nil, nil
@@ -107,7 +108,8 @@ func certificate(c config.TLS, log *slog.Logger) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.current}, nil
 }
 
-// reloadingCert is a certificate that changes when its file does, so that whoever renews it need not end the server.
+// reloadingCert is a certificate that is reloaded when its file changes, so that a renewal needs no
+// restart.
 type reloadingCert struct {
 	files config.TLS
 	log   *slog.Logger
@@ -115,11 +117,12 @@ type reloadingCert struct {
 	mu         sync.Mutex
 	modified   time.Time
 	loaded     *tls.Certificate
-	lastLogged string // what was said last of a file that cannot be used
+	lastLogged string // the last logged error
 }
 
-// current returns the certificate. One that cannot be read, because it is just being written, changes nothing. But it is told: with a renewal that failed for
-// good, the next thing that anybody would notice is that the old one has expired.
+// current returns the certificate. If the new file cannot be read, for example because it is being
+// written, the old certificate stays. The error is logged: otherwise a failed renewal would go
+// unnoticed until the old certificate expires.
 func (r *reloadingCert) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +140,7 @@ func (r *reloadingCert) current(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return r.loaded, nil
 }
 
-// tell logs what is new about the files. It is called with the lock held.
+// logChange logs a new error or a recovery. The lock must be held.
 func (r *reloadingCert) logChange(err error) {
 	text := ""
 	if err != nil {
@@ -146,14 +149,14 @@ func (r *reloadingCert) logChange(err error) {
 	switch {
 	case text == r.lastLogged:
 	case text != "":
-		r.log.Error("a new certificate cannot be used; the old one stays", "key", "listen.tls", "until", expiry(r.loaded), "err", err)
+		r.log.Error("new certificate cannot be loaded; keeping the old one", "key", "listen.tls", "until", expiry(r.loaded), "err", err)
 	default:
-		r.log.Info("the certificate can be used again", "key", "listen.tls", "until", expiry(r.loaded))
+		r.log.Info("certificate loaded again", "key", "listen.tls", "until", expiry(r.loaded))
 	}
 	r.lastLogged = text
 }
 
-// expiry is until when a certificate is good.
+// expiry returns the expiry time of a certificate.
 func expiry(c *tls.Certificate) time.Time {
 	if c.Leaf == nil {
 		return time.Time{}

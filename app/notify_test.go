@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 )
 
-// A program that is built with this package could not be told what people have to be told: only one that does without it could.
+// A program built with this package can receive notices.
 func TestNotify_OptionReceivesNotices(t *testing.T) {
 	told := make(chan desk.Notice, 10)
 	p := new(program)

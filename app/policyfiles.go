@@ -21,20 +21,21 @@ import (
 	"github.com/fermata-go/fermata/server"
 )
 
-// reloadInterval is how often files of rules and groups are looked at for changes.
+// reloadInterval is how often the policy and groups files are checked for changes.
 const reloadInterval = 10 * time.Second
 
-// policyFiles are the files that say how people decide. Rules and groups may change while the server runs: what cannot be loaded changes nothing.
+// policyFiles loads and reloads the policy, routes and groups files. The policy and groups may
+// change while the server runs; a file that cannot be loaded changes nothing.
 type policyFiles struct {
 	settings  config.Desk
 	groups    *groupsFile
-	rules     *policy.LiveSet // nil: there are none
+	rules     *policy.LiveSet // nil: no policy
 	options   policy.Options
-	lastCheck groupCheck // only watch uses it
+	lastCheck groupCheck // used only by watch
 	status    atomic.Pointer[server.PolicyStatus]
 }
 
-// Trouble is what is wrong with the files as they are now.
+// Status returns the problems of the current files.
 func (f *policyFiles) Status() server.PolicyStatus {
 	if now := f.status.Load(); now != nil {
 		return *now
@@ -42,20 +43,20 @@ func (f *policyFiles) Status() server.PolicyStatus {
 	return server.PolicyStatus{}
 }
 
-// groupCheck is what became of holding rules to groups.
+// groupCheck is the result of checking a policy against groups.
 type groupCheck struct {
 	set    *policy.Set
 	groups desk.StaticDirectory
 	err    error
 }
 
-// groupsFile is who is in which group, as a file says it.
+// groupsFile is the directory of groups, read from a file.
 type groupsFile struct {
 	file    string
 	current atomic.Pointer[desk.StaticDirectory]
 }
 
-// Member reports whether somebody is in a group now.
+// Member reports whether a person is in a group now.
 func (d *groupsFile) Member(who, person string) (bool, error) {
 	return d.current.Load().Member(who, person)
 }
@@ -85,7 +86,7 @@ func (d *groupsFile) load() error {
 	return nil
 }
 
-// parseGroups reads a file of groups: {groups: {dba: [ann, bob]}}.
+// parseGroups parses a groups file: {groups: {dba: [ann, bob]}}.
 func parseGroups(text []byte) (desk.StaticDirectory, error) {
 	var file struct {
 		Groups map[string][]string `yaml:"groups"`
@@ -96,14 +97,14 @@ func parseGroups(text []byte) (desk.StaticDirectory, error) {
 	members := desk.StaticDirectory{}
 	for name, people := range file.Groups {
 		if name == "" || slices.Contains(people, "") {
-			return nil, fmt.Errorf("group %q: a name is missing", name)
+			return nil, fmt.Errorf("group %q: empty name", name)
 		}
 		members["group:"+name] = people
 	}
 	return members, nil
 }
 
-// openPolicyFiles reads the files. With a file that cannot be used the server does not start.
+// openPolicyFiles reads the files. If one cannot be used, the server does not start.
 func openPolicyFiles(ctx context.Context, c config.Desk) (*policyFiles, executor.DeskConfig, error) {
 	f := &policyFiles{settings: c, groups: &groupsFile{file: c.GroupsFile}}
 	if err := f.groups.load(); err != nil {
@@ -111,10 +112,10 @@ func openPolicyFiles(ctx context.Context, c config.Desk) (*policyFiles, executor
 	}
 	d := executor.DeskConfig{Directory: f.groups, Environment: c.Environment, DiscardRulings: !c.KeepRulings}
 	var err error
-	if c.TimeZone != "" { // else the rules say it themselves
+	if c.TimeZone != "" { // otherwise the policy defines it
 		d.Zone, err = time.LoadLocation(c.TimeZone)
 		if err != nil || d.Zone == time.Local {
-			return nil, d, fmt.Errorf("desk.timeZone: %q is no time zone", c.TimeZone)
+			return nil, d, fmt.Errorf("desk.timeZone: unknown time zone %q", c.TimeZone)
 		}
 	}
 	if c.RoutesFile != "" {
@@ -154,7 +155,7 @@ func readRoutes(file string) (map[string]desk.Route, error) {
 	return routes, nil
 }
 
-// watch looks for changes of the files until ctx ends.
+// watch reloads changed files until ctx ends.
 func (f *policyFiles) watch(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(reloadInterval)
 	defer tick.Stop()
@@ -177,13 +178,14 @@ func (f *policyFiles) watch(ctx context.Context, log *slog.Logger) {
 		}
 		broken, misfit := f.reload(ctx, log)
 		f.status.Store(&server.PolicyStatus{Rejected: broken != nil, Unsatisfiable: misfit != nil})
-		say("the files of the desk cannot be loaded; what was in force stays", broken)
-		say("the groups have changed, and there are rules that nobody can satisfy; a server would not start with them", misfit)
+		say("policy or groups file cannot be loaded; keeping the previous version", broken)
+		say("groups have changed, and some rules cannot be satisfied; a server would not start with these files", misfit)
 	}
 }
 
-// look reads the files again. broken is what cannot be loaded, and changes nothing. misfit is what the rules ask of groups that do not have it any more: the groups
-// count all the same, because whoever has left has left.
+// reload reads the files again. broken is a load error, and changes nothing. misfit means that
+// rules require more than the new groups can give; the groups still apply, because people who left
+// must lose their rights.
 func (f *policyFiles) reload(ctx context.Context, log *slog.Logger) (broken, misfit error) {
 	broken = f.groups.load()
 	if f.rules == nil {
@@ -191,7 +193,7 @@ func (f *policyFiles) reload(ctx context.Context, log *slog.Logger) (broken, mis
 	}
 	change, err := f.rules.Reload(ctx)
 	if change.Changed() {
-		log.Info("a new policy is in force", "digest", change.After.Digest(), "version", change.After.Version(), "rules", len(change.After.Rules()))
+		log.Info("new policy in force", "digest", change.After.Digest(), "version", change.After.Version(), "rules", len(change.After.Rules()))
 	}
 	now := groupCheck{set: change.After, groups: *f.groups.current.Load()}
 	if f.lastCheck.set == now.set && maps.EqualFunc(f.lastCheck.groups, now.groups, slices.Equal) {

@@ -46,9 +46,9 @@ func TestPolicyFiles_AreLoaded(t *testing.T) {
 	}
 	c.KeepRulings = false
 	if _, quiet, err := openPolicyFiles(t.Context(), c); err != nil || !quiet.DiscardRulings {
-		t.Errorf("rulings are kept though they should not be: %v", err)
+		t.Errorf("rulings are kept: %v", err)
 	}
-	// What changes on disk is in force with the next look; what is broken changes nothing.
+	// Changes on disk are in force after the next reload; broken files change nothing.
 	before := d.Policy.Current().Digest()
 	if err := os.WriteFile(c.PolicyFile, []byte("default: maybe\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -63,12 +63,12 @@ func TestPolicyFiles_AreLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if in, _ := d.Directory.Member("group:dba", "ann"); in {
-		t.Error("ann has left, and still counts")
+		t.Error("ann has left, but is still a member")
 	}
 }
 
-// The last dba leaves. The groups count, and somebody is told that nobody can say yes any more: or every request would wait for its deadline, and the
-// server would not come up the next time.
+// The last dba leaves. The groups apply, and it is logged that no person can approve: otherwise
+// every request would expire, and the server would not restart.
 func TestPolicyFiles_UnsatisfiableRequirementIsLogged(t *testing.T) {
 	c := config.Desk{PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups)}
 	files, d, err := openPolicyFiles(t.Context(), c)
@@ -91,7 +91,7 @@ func TestPolicyFiles_UnsatisfiableRequirementIsLogged(t *testing.T) {
 	}
 }
 
-// A rule was made stricter, with a mistake in it, so the lenient one of before counts. Whoever watches the server has to see that: its log may be read by nobody.
+// A stricter rule contains an error, so the previous one applies. The metrics must show that.
 func TestPolicyFiles_StatusIsInMetrics(t *testing.T) {
 	c := config.Desk{PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups)}
 	files, _, err := openPolicyFiles(t.Context(), c)
@@ -124,7 +124,7 @@ func TestPolicyFiles_StatusIsInMetrics(t *testing.T) {
 	}
 }
 
-// A file of rules says on which clock they are. A server whose settings say nothing of it must not know better.
+// A policy file defines its time zone. A server without a setting must not override it.
 func TestPolicyFiles_TimeZoneIsApplied(t *testing.T) {
 	c := config.Default().Desk
 	c.PolicyFile = write(t, "policy.yaml", "time_zone: Europe/Zurich\ndefault: allow\nrules:\n- {id: night, when: local.hour < 7, then: deny}\n")
@@ -133,11 +133,11 @@ func TestPolicyFiles_TimeZoneIsApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.Zone != nil {
-		t.Errorf("the rules are judged on the clock of %s", d.Zone)
+		t.Errorf("the rules use the time zone %s", d.Zone)
 	}
 }
 
-// A policy that would keep the server from starting is not taken while it runs, either.
+// A policy that would prevent a start is also rejected while the server runs.
 func TestPolicyFiles_NewPolicyIsCheckedAgainstRoutes(t *testing.T) {
 	c := config.Desk{PolicyFile: write(t, "policy.yaml", someRules), GroupsFile: write(t, "groups.yaml", someGroups), RoutesFile: write(t, "routes.yaml", someRoutes)}
 	files, d, err := openPolicyFiles(t.Context(), c)
@@ -146,14 +146,14 @@ func TestPolicyFiles_NewPolicyIsCheckedAgainstRoutes(t *testing.T) {
 	}
 	before := d.Policy.Current().Digest()
 	for name, text := range map[string]string{
-		"of a rule":      strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: bd", 1),
-		"of the default": "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h, route: bd}}\n",
+		"of a rule":       strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: bd", 1),
+		"in the defaults": "default: ask\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h, route: bd}}\n",
 	} {
 		if err := os.WriteFile(c.PolicyFile, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := files.rules.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no route "bd"; did you mean "db"?`) || d.Policy.Current().Digest() != before {
-			t.Errorf("a route that is not there, %s: %v", name, err)
+			t.Errorf("missing route, %s: %v", name, err)
 		}
 	}
 }
@@ -171,8 +171,8 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 		"unknown key":     {config.Desk{GroupsFile: write(t, "g", "group: {}\n")}, `g: line 1: there is no key "group" here`},
 		"an empty file":   {config.Desk{GroupsFile: write(t, "g4", "# later\n")}, "g4: the file is empty"},
 		"nobody's name":   {config.Desk{GroupsFile: write(t, "g2", "groups: {dba: [\"\"]}\n")}, "a name is missing"},
-		"no time zone":    {config.Desk{TimeZone: "Nowhere"}, `"Nowhere" is no time zone`},
-		"anybody's zone":  {config.Desk{TimeZone: "Local"}, `"Local" is no time zone`},
+		"no time zone":    {config.Desk{TimeZone: "Nowhere"}, `unknown time zone "Nowhere"`},
+		"anybody's zone":  {config.Desk{TimeZone: "Local"}, `unknown time zone "Local"`},
 		"two documents":   {config.Desk{GroupsFile: write(t, "g3", someGroups+"---\n"+someGroups)}, "more than one document"},
 		"a broken policy": {config.Desk{PolicyFile: write(t, "p2", "default: maybe\n")}, "desk.policyFile"},
 	} {

@@ -11,7 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Whoever calls a server that has stopped, or is behind a firewall that says nothing, looked at an empty line until they gave up.
+// Without a response, for example behind a firewall that drops packets, the program used to print
+// nothing.
 func TestSlowNotice_PrintedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told bytes.Buffer
@@ -23,14 +24,14 @@ func TestSlowNotice_PrintedOnce(t *testing.T) {
 		trace.GotFirstResponseByte()
 		time.Sleep(time.Hour)
 		if told.Len() > 0 {
-			t.Errorf("of a server that answers: %s", &told)
+			t.Errorf("of a server that responds: %s", &told)
 		}
 		for range 2 {
 			trace.GetConn("127.0.0.1:8080")
 			time.Sleep(slowNoticeAfter)
 			synctest.Wait()
 		}
-		if want := "fermata: no answer of http://127.0.0.1:8080 yet; still waiting (Ctrl-C stops)\n"; told.String() != want {
+		if want := "fermata: no response from http://127.0.0.1:8080 yet; still waiting (Ctrl-C to stop)\n"; told.String() != want {
 			t.Errorf("told %q, want %q", &told, want)
 		}
 		stop()
@@ -50,7 +51,7 @@ func TestSlowNotice_OnlyForRemoteCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := serverOf(parsed); got != want {
-			t.Errorf("%s speaks to %q, want %q", args, got, want)
+			t.Errorf("%s calls %q, want %q", args, got, want)
 		}
 	}
 }

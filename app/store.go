@@ -23,14 +23,14 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// storeFlags is where everything is kept, as a command line says it.
+// storeFlags are the flags that select a store.
 type storeFlags struct {
-	Config  string `short:"c" help:"A file with settings; fermata config example prints one." placeholder:"FILE" env:"FERMATA_CONFIG"`
-	Store   string `help:"Where everything is kept, sqlite:FILE or postgres://…, in the place of store.url." placeholder:"URL"`
-	KeyFile string `help:"The file with the key, in the place of key.file." placeholder:"FILE"`
+	Config  string `short:"c" help:"The configuration file; fermata config example prints one." placeholder:"FILE" env:"FERMATA_CONFIG"`
+	Store   string `help:"The store, sqlite:FILE or postgres://…; overrides store.url." placeholder:"URL"`
+	KeyFile string `help:"The key file; overrides key.file." placeholder:"FILE"`
 }
 
-// settings are those of the file, of the environment and of the command line.
+// settings loads the configuration from the file, the environment and the command line.
 func (p storeFlags) settings(flags ...string) (*config.Config, error) {
 	said := map[string]string{"store.url": p.Store, "key.file": p.KeyFile}
 	for i := 0; i+1 < len(flags); i += 2 {
@@ -39,10 +39,10 @@ func (p storeFlags) settings(flags ...string) (*config.Config, error) {
 	return config.Load(config.Source{File: p.Config, Environ: os.Environ(), Flags: said})
 }
 
-// storeSettings is a store that is named by settings.
+// storeSettings is the configuration of a store.
 type storeSettings struct {
 	*config.Config
-	log *slog.Logger // nil: nobody reads it
+	log *slog.Logger // nil: no logging
 }
 
 func (p storeFlags) storeSettings() (storeSettings, error) {
@@ -50,13 +50,13 @@ func (p storeFlags) storeSettings() (storeSettings, error) {
 	return storeSettings{Config: c}, err
 }
 
-// closableStore is a store that has to be closed.
+// closableStore is a store that must be closed.
 type closableStore interface {
 	store.Store
 	io.Closer
 }
 
-// sqlite returns the path of the file, if it is one.
+// sqlite returns the path of the file, if the store is SQLite.
 func (k storeSettings) sqlite() (path string, ok bool) {
 	return strings.CutPrefix(k.Store.URL.Reveal(), config.SQLiteScheme)
 }
@@ -66,7 +66,8 @@ func (k storeSettings) postgres() postgres.Config {
 	return postgres.Config{Schema: s.Schema, MaxConns: s.MaxConns, Timeout: s.Timeout, LockTimeout: s.LockTimeout}
 }
 
-// open opens the store. A SQLite file must be there if mustExist says so: a mistyped name must not look like an empty store.
+// open opens the store. With mustExist a SQLite file must exist: a mistyped name must not look like
+// an empty store.
 func (k storeSettings) open(ctx context.Context, mustExist bool) (closableStore, error) {
 	if err := config.CheckStore(k.Store.URL); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (k storeSettings) open(ctx context.Context, mustExist bool) (closableStore,
 	return k.withRedis(postgres.Open(ctx, k.Store.URL.Reveal(), k.postgres()))
 }
 
-// cachedStore is a store behind Redis.
+// cachedStore is a store with a Redis cache.
 type cachedStore struct {
 	*redis.Store
 	close func() error
@@ -88,7 +89,7 @@ type cachedStore struct {
 
 func (c *cachedStore) Close() error { return c.close() }
 
-// behindRedis puts Redis in front of a store, if there is one.
+// withRedis adds the Redis cache to a store, if configured.
 func (k storeSettings) withRedis(s closableStore, err error) (closableStore, error) {
 	if err != nil {
 		return nil, newerError(err)
@@ -107,18 +108,19 @@ func (k storeSettings) withRedis(s closableStore, err error) (closableStore, err
 	return &cachedStore{front, func() error { return errors.Join(client.Close(), s.Close()) }}, nil
 }
 
-// tellOfRedis says that Redis went, or came back. Nothing but speed depends on it, so nobody would notice.
+// logRedis logs that Redis became unavailable or available. Only speed depends on it, so it would
+// go unnoticed otherwise.
 func (k storeSettings) logRedis(err error) {
 	switch {
 	case k.log == nil:
 	case err != nil:
-		k.log.Warn("Redis is left alone for now; checkpoints come from the database", "err", err)
+		k.log.Warn("Redis unavailable; reading checkpoints from the database", "err", err)
 	default:
-		k.log.Info("Redis is back")
+		k.log.Info("Redis available again")
 	}
 }
 
-// version says how far the schema is, without touching it.
+// version returns the schema version without changing it.
 func (k storeSettings) version(ctx context.Context) (applied int, known []string, err error) {
 	if path, ok := k.sqlite(); ok {
 		applied, known, err = sqlite.Version(ctx, path)
@@ -128,15 +130,15 @@ func (k storeSettings) version(ctx context.Context) (applied int, known []string
 	return applied, known, newerError(err)
 }
 
-// newerError says what to do about a store that is newer than this program.
+// newerError explains a store that is newer than this program.
 func newerError(err error) error {
 	if errors.Is(err, sqlite.ErrNewer) || errors.Is(err, postgres.ErrNewer) {
-		return fmt.Errorf("the store belongs to a newer fermata than this one (%s): run that one, or go back to a backup from before it (%w)", version(), err)
+		return fmt.Errorf("the store was migrated by a newer version of fermata (%s): use that version, or restore a backup from before (%w)", version(), err)
 	}
 	return err
 }
 
-// keyFile is the file with the key.
+// keyFile returns the path of the key file.
 func (k storeSettings) keyFile() (string, error) {
 	if k.Key.File != "" {
 		return k.Key.File, nil
@@ -144,10 +146,11 @@ func (k storeSettings) keyFile() (string, error) {
 	if path, ok := k.sqlite(); ok {
 		return path + ".key", nil
 	}
-	return "", usage("--key-file (or key.file) is missing: replicas on PostgreSQL share a key; fermata key make makes one")
+	return "", usage("--key-file (or key.file) is missing: replicas on PostgreSQL share a key; create one with fermata key make")
 }
 
-// openBox opens the key file. It is made on the first start only, together with the store: a key that is lost cannot be made anew.
+// openKeyRing opens the key file. It is created on the first start only, together with the store: a
+// lost key cannot be recreated.
 func (k storeSettings) openKeyRing(first bool) (*seal.KeyFile, string, error) {
 	path, err := k.keyFile()
 	if err != nil {
@@ -161,23 +164,23 @@ func (k storeSettings) openKeyRing(first bool) (*seal.KeyFile, string, error) {
 	file, err := seal.OpenKeyFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = &fileError{fmt.Errorf("the key file %s is missing, and without it nothing in the store can be opened: put it back. For a new store: fermata key make %s", filepath.Base(path), path)}
+		err = &fileError{fmt.Errorf("the key file %s is missing, and without it the store cannot be decrypted: restore it. For a new store: fermata key make %s", filepath.Base(path), path)}
 	case err != nil:
 		err = &fileError{err}
 	}
 	return file, path, err
 }
 
-// makeKey makes a key file, if it is not there.
+// makeKey creates a key file, if it is missing.
 func makeKey(path string) error {
 	folder := filepath.Dir(path)
 	if isMissing(folder) {
-		return fmt.Errorf("%w %s: make it first", errNoFolder, folder)
+		return fmt.Errorf("%w %s: create it first", errNoFolder, folder)
 	}
 	return seal.CreateKeyFile(path)
 }
 
-// isNew reports whether there is no store yet.
+// isNew reports whether the store does not exist yet.
 func (k storeSettings) isNew() bool {
 	path, ok := k.sqlite()
 	if !ok {
@@ -186,17 +189,18 @@ func (k storeSettings) isNew() bool {
 	return isMissing(path)
 }
 
-// missing says that there is no store, and what to do about it.
+// missingError explains that the store does not exist.
 func (k storeSettings) missingError() error {
 	path, ok := k.sqlite()
 	if !ok {
 		path = "in the schema " + k.Store.Schema + " of that database"
 	}
-	return fmt.Errorf("%w %s: --store or --config names another one, fermata migrate makes this one", errNoStore, path)
+	return fmt.Errorf("%w %s: choose another one with --store or --config, or create it with fermata migrate", errNoStore, path)
 }
 
-// current refuses a store that is not there, or whose schema would have to be changed first: only migrate and the start of a server may do that. Servers of
-// before may be at work on it, and whoever only looks has to leave it as it is.
+// checkSchema rejects a store that does not exist or that needs a migration: only migrate and a
+// server start may do that. Older servers may use the store, and read-only commands must not change
+// it.
 func (k storeSettings) checkSchema(ctx context.Context) error {
 	applied, known, err := k.version(ctx)
 	switch {
@@ -205,12 +209,12 @@ func (k storeSettings) checkSchema(ctx context.Context) error {
 	case applied == 0:
 		return k.missingError()
 	case applied < len(known):
-		return fmt.Errorf("the schema of the store is at %d, and this program needs %d: run fermata migrate, or the program of the server", applied, len(known))
+		return fmt.Errorf("the schema of the store is at version %d, and this program needs %d: run fermata migrate, or use the version of the server", applied, len(known))
 	}
 	return nil
 }
 
-// providers are those that this program has.
+// providers returns the providers of this program.
 func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
 	own, err := inproc.New(p.graphs...)
 	if err != nil {
@@ -227,7 +231,8 @@ func (p *program) providers(c *config.Config) ([]provider.Provider, error) {
 	return append([]provider.Provider{own, elsewhere}, p.others...), nil
 }
 
-// webhookSecrets says what the webhooks of an account are signed with: its own secrets, or else those that are nobody's.
+// webhookSecrets returns the signing secrets of an account's webhooks: its own, or else the shared
+// ones.
 func webhookSecrets(settings []config.Secret) (of func(ctx context.Context, account string) ([]string, error), err error) {
 	var all []string
 	by := make(map[string][]string)
@@ -244,14 +249,14 @@ func webhookSecrets(settings []config.Secret) (of func(ctx context.Context, acco
 	}, external.CheckSecrets(all)
 }
 
-// openExecutor is a store with the executor that knows its key.
+// openExecutor is a store with an executor that has its key.
 type openExecutor struct {
 	*executor.Executor
-	file  string // with the key
+	file  string // the key file
 	close func() error
 }
 
-// open opens what is there already, for somebody who looks after it; nothing is executed.
+// open opens an existing store for maintenance; nothing is executed.
 func (p storeFlags) open(ctx context.Context, of *program) (*openExecutor, error) {
 	k, err := p.storeSettings()
 	if err != nil {
@@ -260,7 +265,7 @@ func (p storeFlags) open(ctx context.Context, of *program) (*openExecutor, error
 	if _, err := k.keyFile(); err != nil {
 		return nil, err
 	}
-	if err := k.checkSchema(ctx); err != nil { // before somebody looks for its key
+	if err := k.checkSchema(ctx); err != nil { // before the key file is required
 		return nil, err
 	}
 	file, path, err := k.openKeyRing(false)
@@ -284,7 +289,7 @@ func (p storeFlags) open(ctx context.Context, of *program) (*openExecutor, error
 	}}, nil
 }
 
-// withStore opens a store that is there, lets somebody use it, and closes it.
+// withStore opens an existing store, calls use, and closes it.
 func (p storeFlags) withStore(ctx context.Context, use func(store.Store) error) error {
 	k, err := p.storeSettings()
 	if err != nil {
@@ -300,7 +305,7 @@ func (p storeFlags) withStore(ctx context.Context, use func(store.Store) error) 
 	return errors.Join(use(s), s.Close())
 }
 
-// withExecutor opens a store that is there, lets somebody look after it, and closes it.
+// withExecutor opens an existing store with an executor, calls use, and closes it.
 func (p storeFlags) withExecutor(ctx context.Context, of *program, use func(*openExecutor) error) error {
 	o, err := p.open(ctx, of)
 	if err != nil {

@@ -31,15 +31,15 @@ func newTracing(ctx context.Context, c config.Tracing, log *slog.Logger) (tracin
 	if err != nil {
 		return tracing{}, err
 	}
-	// A collector that is away is no reason to end, nor to be silent.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces could not be sent", "err", err) }))
+	// An unavailable collector is logged and does not stop the server.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("sending traces failed", "err", err) }))
 	return tracing{sdk.NewTracerProvider(
 		sdk.WithBatcher(exporter), sdk.WithSampler(sdk.ParentBased(sdk.TraceIDRatioBased(c.Sample))),
 		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", c.Service), attribute.String("service.version", version()))),
 	)}, nil
 }
 
-// tracer draws what runs do; nil if nobody looks.
+// tracer returns the tracer; nil if tracing is off.
 func (t tracing) tracer() trace.Tracer {
 	if t.provider == nil {
 		return nil
@@ -47,10 +47,11 @@ func (t tracing) tracer() trace.Tracer {
 	return t.provider.Tracer("github.com/fermata-go/fermata")
 }
 
-// traceFlushTimeout is how long sending what is left may take: the doors are shut by then, and whoever takes this server's place waits for its store.
+// traceFlushTimeout bounds the final flush: the listeners are closed by then, and a replacement
+// server may wait for the store.
 const traceFlushTimeout = 3 * time.Second
 
-// close sends what is left.
+// close sends the remaining traces.
 func (t tracing) close(ctx context.Context) error {
 	if t.provider == nil {
 		return nil

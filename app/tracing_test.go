@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// collector takes OTLP over HTTP, as far as a test needs one.
+// collector accepts OTLP over HTTP.
 type collector struct {
 	mu   sync.Mutex
 	path string
@@ -27,7 +27,8 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// Traces go to the collector of the settings, the last ones when the server ends; what a run works on is not among them.
+// Traces go to the configured collector, the last ones when the server ends; they contain no run
+// data.
 func TestI7_TracesGoToTheCollector(t *testing.T) {
 	c := new(collector)
 	s := httptest.NewServer(c)
@@ -42,17 +43,17 @@ func TestI7_TracesGoToTheCollector(t *testing.T) {
 		t.Errorf("the collector got %q at %s (%s)", c.body.String(), c.path, c.auth)
 	}
 	if bytes.Contains(c.body.Bytes(), []byte("by ")) { // the text of the memo
-		t.Error("the traces hold what the run works on")
+		t.Error("the traces contain run data")
 	}
 }
 
-// A collector that is away neither keeps a server from starting nor from ending.
+// An unavailable collector does not prevent a server from starting or stopping.
 func TestServe_TraceCollectorDown(t *testing.T) {
 	r, _ := startOf(t, settingsOf(t, "FERMATA_TRACING_ENDPOINT=http://127.0.0.1:1/v1/traces", "FERMATA_LISTEN_DRAIN_TIMEOUT=2s"), signGraph(t))
 	startMemo(t, r.Executor, "acme")
 }
 
-// A collector that takes what it is sent and says nothing does not hold up the end of a server: until then nobody else can have its store.
+// A collector that hangs does not delay the shutdown: until then the store is in use.
 func TestServe_StopsWhenTraceCollectorHangs(t *testing.T) {
 	over := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))

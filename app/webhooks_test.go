@@ -8,7 +8,8 @@ import (
 	"github.com/fermata-go/fermata/provider/external"
 )
 
-// A receiver needs the secret to check a signature, and can sign with it. If all accounts shared one, any of them could answer the agents of the others.
+// A receiver needs the secret to check a signature, and can sign with it. With a shared one, any
+// account could answer the agents of others.
 func TestWebhooks_SignedWithAccountSecrets(t *testing.T) {
 	shared, old, acme, colon := external.NewSecret(), external.NewSecret(), external.NewSecret(), external.NewSecret()
 	secretsOf, err := webhookSecrets([]config.Secret{
@@ -29,6 +30,6 @@ func TestWebhooks_SignedWithAccountSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := secretsOf(t.Context(), "initech"); err != nil || len(got) > 0 {
-		t.Errorf("an account that has none gets %d of another one, %v", len(got), err)
+		t.Errorf("an account without a secret gets %d of another one, %v", len(got), err)
 	}
 }

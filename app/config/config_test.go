@@ -25,7 +25,7 @@ func load(t *testing.T, text string, environ ...string) (*Config, error) {
 	return Load(Source{File: file, Environ: environ})
 }
 
-// mistakesOf are the lines of the error.
+// mistakesOf returns the lines of the error.
 func mistakesOf(t *testing.T, err error) []string {
 	t.Helper()
 	invalid, ok := errors.AsType[*InvalidError](err)
@@ -44,14 +44,14 @@ func TestExample_HasEveryKeyWithItsDefaultAndLoads(t *testing.T) {
 	}
 	for _, key := range Keys() {
 		if c.From(key) == "" {
-			t.Errorf("the example does not say %s", key)
+			t.Errorf("the example does not have %s", key)
 		}
 	}
 	c.from = nil
-	// A list without items and none are the same.
+	// An empty list equals nil.
 	c.Webhooks.Secrets, c.Webhooks.Allow, c.Auth.OIDC.Scopes, c.Auth.OIDC.Roles, c.Auth.OIDC.ACR, c.Tracing.Headers = nil, nil, nil, nil, nil, nil
 	if !reflect.DeepEqual(c, Default()) {
-		t.Errorf("the example says\n%+v, the defaults are\n%+v", c, Default())
+		t.Errorf("the example has\n%+v, the defaults are\n%+v", c, Default())
 	}
 }
 
@@ -88,7 +88,7 @@ log: {format: json}
 		t.Errorf("%+v", c)
 	}
 	if c.Listen.IdleTimeout != Default().Listen.IdleTimeout {
-		t.Error("what is not said is not the default")
+		t.Error("an omitted value is not the default")
 	}
 }
 
@@ -99,31 +99,31 @@ func TestFile_MistakesHaveLineNumbers(t *testing.T) {
 		"in the wrong place":           {"retention: 30d\n", "fermata.yaml:1: retention: unknown key; did you mean runs.retention?"},
 		"other case":                   {"log:\n  Format: json\n", "fermata.yaml:2: log.Format: unknown key; did you mean log.format?"},
 		"like nothing":                 {"qqqqqqqqqqqq: 1\n", "fermata.yaml:1: qqqqqqqqqqqq: unknown key"},
-		"twice":                        {"log:\n  level: info\n  level: warn\n", "fermata.yaml:3: log.level: is said twice, first in line 2"},
-		"section twice":                {"log: {level: info}\nlog: {level: warn}\n", "fermata.yaml:2: log: is said twice, first in line 1"},
-		"not of the enum":              {"log:\n  level: wran\n", `fermata.yaml:2: log.level: "wran" is none of debug, info, warn, error; did you mean warn?`},
-		"no number":                    {"limits: {burst: many}\n", `fermata.yaml:1: limits.burst: "many" is not a whole number`},
-		"no unit":                      {"runs: {wait: 5}\n", `fermata.yaml:1: runs.wait: "5" is not a time with its unit, as 90s, 24h or 30d`},
+		"twice":                        {"log:\n  level: info\n  level: warn\n", "fermata.yaml:3: log.level: is repeated, first in line 2"},
+		"section twice":                {"log: {level: info}\nlog: {level: warn}\n", "fermata.yaml:2: log: is repeated, first in line 1"},
+		"not of the enum":              {"log:\n  level: wran\n", `fermata.yaml:2: log.level: "wran" is not one of debug, info, warn, error; did you mean warn?`},
+		"no number":                    {"limits: {burst: many}\n", `fermata.yaml:1: limits.burst: "many" is not an integer`},
+		"no unit":                      {"runs: {wait: 5}\n", `fermata.yaml:1: runs.wait: "5" is not a duration with a unit, such as 90s, 24h or 30d`},
 		"too small":                    {"runs: {workers: 0}\n", "fermata.yaml:1: runs.workers: 0 is less than 1"},
 		"negative":                     {"runs: {retention: -1h}\n", "fermata.yaml:1: runs.retention: -1h is less than 0s"},
 		"more workers than memory":     {"runs: {workers: 9223372036854775807}\n", "fermata.yaml:1: runs.workers: 9223372036854775807 is more than 10000"},
 		"more places than a sum holds": {"limits: {working: 9223372036854775807}\n", "fermata.yaml:1: limits.working: 9223372036854775807 is more than 1000000"},
 		"no rate":                      {"limits: {rate: .nan}\n", `fermata.yaml:1: limits.rate: ".nan" is not a number`},
 		"another no":                   {"store: {migrate: no}\n", `fermata.yaml:1: store.migrate: "no" is not true or false`},
-		"no value":                     {"listen:\n  addr:\n", `fermata.yaml:2: listen.addr: there is no value; write "" if you mean nothing`},
-		"a section for a key":          {"listen:\n  addr: {a: b}\n", "fermata.yaml:2: listen.addr: a single value is expected"},
-		"a key for a section":          {"listen: :80\n", "fermata.yaml:1: listen: keys with values are expected here"},
-		"no list":                      {"webhooks: {allow: a}\n", "fermata.yaml:1: webhooks.allow: a list is expected, as [a, b]"},
+		"no value":                     {"listen:\n  addr:\n", `fermata.yaml:2: listen.addr: the value is missing; write "" for an empty one`},
+		"a section for a key":          {"listen:\n  addr: {a: b}\n", "fermata.yaml:2: listen.addr: expected a single value"},
+		"a key for a section":          {"listen: :80\n", "fermata.yaml:1: listen: expected a mapping of keys"},
+		"no list":                      {"webhooks: {allow: a}\n", "fermata.yaml:1: webhooks.allow: expected a list, for example [a, b]"},
 		"merged":                       {"a: &a {addr: ':80'}\nlisten: {<<: *a}\n", "fermata.yaml:2: listen.<<: unknown key"},
-		"two documents":                {"log: {level: info}\n---\nlog: {level: info}\n", "fermata.yaml:2: a second document: there can be only one"},
+		"two documents":                {"log: {level: info}\n---\nlog: {level: info}\n", "fermata.yaml:2: a second YAML document is not allowed"},
 		"no YAML":                      {"log:\n\tlevel: info\n", "fermata.yaml:2: found character that cannot start any token"},
 		"no address":                   {"listen:\n  addr: localhost\n", `fermata.yaml:2: listen.addr: "localhost" is not HOST:PORT`},
-		"half a certificate":           {"listen: {tls: {certFile: a.pem}}\n", "fermata.yaml:1: listen.tls.certFile: keyFile is missing: both or none"},
-		"metrics on the main":          {"listen: {addr: ':80'}\nmetrics: {addr: ':80'}\n", "fermata.yaml:2: metrics.addr: is that of the server, and has to be another one"},
-		"no collector":                 {"tracing: {endpoint: 'collector:4318'}\n", `fermata.yaml:1: tracing.endpoint: "collector:4318" is no http or https URL`},
+		"half a certificate":           {"listen: {tls: {certFile: a.pem}}\n", "fermata.yaml:1: listen.tls.certFile: keyFile is missing: set both or none"},
+		"metrics on the main":          {"listen: {addr: ':80'}\nmetrics: {addr: ':80'}\n", "fermata.yaml:2: metrics.addr: must differ from the address of the server"},
+		"no collector":                 {"tracing: {endpoint: 'collector:4318'}\n", `fermata.yaml:1: tracing.endpoint: "collector:4318" is not an http or https URL`},
 		"more than all":                {"tracing: {sample: 2}\n", "fermata.yaml:1: tracing.sample: 2 is more than 1"},
-		"no header":                    {"tracing: {headers: [token]}\n", `fermata.yaml:1: tracing.headers: a header is "Name: value"`},
-		"no secret":                    {"webhooks: {secrets: [hush]}\n", "fermata.yaml:1: webhooks.secrets: a secret begins with whsec_"},
+		"no header":                    {"tracing: {headers: [token]}\n", `fermata.yaml:1: tracing.headers: a header must be "Name: value"`},
+		"no secret":                    {"webhooks: {secrets: [hush]}\n", "fermata.yaml:1: webhooks.secrets: a secret must begin with whsec_"},
 	} {
 		_, err := load(t, c.text)
 		if lines := mistakesOf(t, err); !contains(lines, c.want) {
@@ -145,11 +145,11 @@ func TestRoles_OfGroups(t *testing.T) {
 		t.Errorf("from the environment: %v, %v", c, err)
 	}
 	for text, want := range map[string]string{
-		"    roles: {a: approvr}\n":         `fermata.yaml:7: auth.oidc.roles: the group "a" has the role "approvr", which is none of agent, approver, auditor, admin; did you mean approver?`,
-		"    roles: [a]\n":                  "fermata.yaml:7: auth.oidc.roles: roles by group are expected, as {group: role}",
-		"    roles: {a: admin, a: admin}\n": `fermata.yaml:7: auth.oidc.roles: the group "a" is said twice`,
-		"    roles: {}\n":                   "fermata.yaml:7: auth.oidc.roles: is empty: nobody could sign in",
-		"    accountClaim: x\n":             "fermata.yaml:6: auth.oidc.account: either account or accountClaim has to be said, and not both",
+		"    roles: {a: approvr}\n":         `fermata.yaml:7: auth.oidc.roles: group "a" has role "approvr", which is not one of agent, approver, auditor, admin; did you mean approver?`,
+		"    roles: [a]\n":                  "fermata.yaml:7: auth.oidc.roles: expected roles by group, for example {group: role}",
+		"    roles: {a: admin, a: admin}\n": `fermata.yaml:7: auth.oidc.roles: group "a" is repeated`,
+		"    roles: {}\n":                   "fermata.yaml:7: auth.oidc.roles: is empty, so no sign-in could succeed",
+		"    accountClaim: x\n":             "fermata.yaml:6: auth.oidc.account: set either account or accountClaim, not both",
 		"\n  session: {life: 1s}\n":         "fermata.yaml:8: auth.session.life: 1s is less than 1m",
 		"\n    audience: x\n    isuer: a\n": "fermata.yaml:9: auth.oidc.isuer: unknown key; did you mean auth.oidc.issuer?",
 	} {
@@ -163,7 +163,7 @@ func TestRoles_OfGroups(t *testing.T) {
 	}
 }
 
-// A provider that has classes in place of methods could be told about in a program of one's own only.
+// The classes of a provider can be configured.
 func TestClasses_OfAuthentication(t *testing.T) {
 	const roles = "    roles: {a: approver}\n"
 	want := Classes{"urn:example:gold": "sso_mfa", "2": "hardware"}
@@ -176,11 +176,11 @@ func TestClasses_OfAuthentication(t *testing.T) {
 		t.Errorf("from the environment: %v, %v", c, err)
 	}
 	for text, want := range map[string]string{
-		"    acr: {a: mfa}\n":         `fermata.yaml:8: auth.oidc.acr: the class "a" is worth "mfa", which is none of sso, sso_mfa, hardware`,
-		"    acr: {a: sso-mfa}\n":     `fermata.yaml:8: auth.oidc.acr: the class "a" is worth "sso-mfa", which is none of sso, sso_mfa, hardware; did you mean sso_mfa?`,
-		"    acr: [a]\n":              "fermata.yaml:8: auth.oidc.acr: strengths by class are expected, as {class: sso_mfa}",
-		"    acr: {a: sso, a: sso}\n": `fermata.yaml:8: auth.oidc.acr: the class "a" is said twice`,
-		"    acr: {a: [sso]}\n":       `fermata.yaml:8: auth.oidc.acr: the class "a": a single value is expected`,
+		"    acr: {a: mfa}\n":         `fermata.yaml:8: auth.oidc.acr: class "a" has strength "mfa", which is not one of sso, sso_mfa, hardware`,
+		"    acr: {a: sso-mfa}\n":     `fermata.yaml:8: auth.oidc.acr: class "a" has strength "sso-mfa", which is not one of sso, sso_mfa, hardware; did you mean sso_mfa?`,
+		"    acr: [a]\n":              "fermata.yaml:8: auth.oidc.acr: expected strengths by class, for example {class: sso_mfa}",
+		"    acr: {a: sso, a: sso}\n": `fermata.yaml:8: auth.oidc.acr: class "a" is repeated`,
+		"    acr: {a: [sso]}\n":       `fermata.yaml:8: auth.oidc.acr: class "a": expected a single value`,
 	} {
 		_, err := load(t, idp+roles+text)
 		if lines := mistakesOf(t, err); !contains(lines, want) {
@@ -233,7 +233,7 @@ func TestLoad_LaterSourceOverrides(t *testing.T) {
 	}
 }
 
-// Every key has a variable, and each its own.
+// Every key has its own variable.
 func TestEnv_OverridesEveryKey(t *testing.T) {
 	seen := make(map[string]string)
 	whole := settings(Default())
@@ -272,15 +272,16 @@ func TestEnv_OverridesEveryKey(t *testing.T) {
 
 func TestEnv_MistakesNameTheVariable(t *testing.T) {
 	_, err := Load(Source{Environ: []string{"FERMATA_LIMITS_IN_FLIGHT=lots"}})
-	if lines := mistakesOf(t, err); lines[0] != `FERMATA_LIMITS_IN_FLIGHT: limits.inFlight: "lots" is not a whole number` {
+	if lines := mistakesOf(t, err); lines[0] != `FERMATA_LIMITS_IN_FLIGHT: limits.inFlight: "lots" is not an integer` {
 		t.Errorf("%q", lines)
 	}
 }
 
-// A cluster sets FERMATA_PORT and more for a service of that name: these must not end the server, nor mean anything.
+// Kubernetes sets FERMATA_PORT and more for a service of that name: these must not stop the server,
+// nor have an effect.
 func TestEnv_SimilarUnknownVariableIsAWarning(t *testing.T) {
 	c, err := Load(Source{Environ: []string{"FERMATA_LISTEN_ADR=:1", "FERMATA_PORT=tcp://10.0.0.1:80", "FERMATA_SERVICE_HOST=10.0.0.1", "FERMATA_TOKEN=x", "FERMATA_URL=http://x"}})
-	if err != nil || len(c.Warnings) != 1 || c.Warnings[0] != "FERMATA_LISTEN_ADR is no setting; did you mean FERMATA_LISTEN_ADDR?" {
+	if err != nil || len(c.Warnings) != 1 || c.Warnings[0] != "FERMATA_LISTEN_ADR is not a setting; did you mean FERMATA_LISTEN_ADDR?" {
 		t.Errorf("%v, %v", c, err)
 	}
 }
@@ -299,7 +300,7 @@ func TestSecrets_MayBeInFiles(t *testing.T) {
 	if err != nil || c.Store.URL.Reveal() != "postgres://ann:pw@db/f" || !reflect.DeepEqual(c.Webhooks.Secrets, []Secret{"whsec_new", "whsec_old"}) {
 		t.Errorf("%v, %v", c, err)
 	}
-	// Of a value and a file with it, the later counts like everywhere.
+	// Between a value and a file with it, the later source overrides.
 	c, err = load(t, "store: {url: 'sqlite:x'}\n", "FERMATA_STORE_URL_FILE="+dsn)
 	if err != nil || c.Store.URL.Reveal() != "postgres://ann:pw@db/f" {
 		t.Errorf("a value in the file, a reference in the environment: %v, %v", c, err)
@@ -335,7 +336,7 @@ func TestI7_SecretsAreNotShown(t *testing.T) {
 	if strings.Contains(shown, "hush") {
 		t.Error(shown)
 	}
-	// Nor when they are wrong.
+	// Nor in errors.
 	for _, text := range []string{"store: {url: 'mysql://ann:hush@db'}", "store: {url: [hush]}", "webhooks: {secrets: hush}", "webhooks: {secrets: [hush]}"} {
 		if _, err := load(t, text); err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", text, err)
@@ -343,7 +344,7 @@ func TestI7_SecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// "fermata.yaml: no such file" is of no help to who has FERMATA_CONFIG from somewhere: which fermata.yaml?
+// The error names the path, because FERMATA_CONFIG may be relative.
 func TestLoad_MissingFileNamesThePath(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone", "fermata.yaml")
 	for what, from := range map[string]Source{

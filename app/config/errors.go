@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// InvalidError says everything that is wrong with what was said. Nothing of it holds then.
+// InvalidError lists all mistakes of a configuration. None of it is applied.
 type InvalidError struct{ Mistakes []Mistake }
 
-// Mistake is one thing that is wrong.
+// Mistake is one error in a configuration.
 type Mistake struct {
-	// Where is the file with the line, the variable or the flag; "" if nobody said it.
+	// Where is the file with the line, the variable or the flag; "" if the value is missing.
 	Where string `json:"where,omitempty"`
-	// Key is the key that it is about, if it is about one.
+	// Key is the key, if the mistake is about one.
 	Key     string `json:"key,omitempty"`
 	Message string `json:"message"`
 }
@@ -28,7 +28,7 @@ func (m Mistake) String() string {
 	return text
 }
 
-// Error has a line for each mistake.
+// Error has one line per mistake.
 func (e *InvalidError) Error() string {
 	lines := make([]string, len(e.Mistakes))
 	for i, m := range e.Mistakes {
@@ -37,7 +37,7 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// mistakes collects what is wrong.
+// mistakes collects mistakes.
 type mistakes []Mistake
 
 func (m *mistakes) add(where, key, format string, args ...any) {

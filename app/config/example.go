@@ -18,7 +18,7 @@ const exampleHeader = `# The settings of fermata serve: every key, with its defa
 # A key that is not known is an error: nothing is ignored.
 `
 
-// Example is a file with every key and its default, and what each is for.
+// Example returns a file with every key, its default and its description.
 func Example() []byte {
 	var b bytes.Buffer
 	b.WriteString(exampleHeader)
@@ -43,7 +43,7 @@ func (s setting) write(b *bytes.Buffer, indent string) {
 	}
 }
 
-// text is a value as it is written in a file.
+// text returns the value as written in a file.
 func (s setting) text() string {
 	switch v := s.value.Interface().(type) {
 	case string:
@@ -76,11 +76,11 @@ func wrapped(text string, width int) []string {
 	return append(lines, line)
 }
 
-// KeyInfo is a key, for programs.
+// KeyInfo describes a key, for JSON output.
 type KeyInfo struct {
 	Key     string `json:"key"`
 	Env     string `json:"env"`
-	Default string `json:"default"` // as it is written in a file
+	Default string `json:"default"` // as written in a file
 	Help    string `json:"help"`
 }
 

@@ -12,20 +12,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readFile sets what a file says.
+// readFile applies a file.
 func (c *Config) readFile(name string, data []byte, wrong *mistakes) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, more yaml.Node
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) {
-		return // it says nothing
+		return // it is empty
 	}
 	if err != nil {
 		wrong.add(place(name, lineOf(err)), "", "%s", plain(err))
 		return
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		wrong.add(place(name, more.Line), "", "a second document: there can be only one")
+		wrong.add(place(name, more.Line), "", "a second YAML document is not allowed")
 		return
 	}
 	reader{c, name, wrong}.section(settings(c), document.Content[0])
@@ -51,7 +51,7 @@ func plain(err error) string {
 	return yamlLine.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), "")
 }
 
-// reader goes through a file side by side with the tree of keys.
+// reader walks a file along with the tree of keys.
 type reader struct {
 	config *Config
 	file   string
@@ -65,14 +65,14 @@ func (r reader) section(s setting, n *yaml.Node) {
 		return // a section without keys
 	}
 	if n.Kind != yaml.MappingNode {
-		r.wrong.add(r.at(n), s.path, "keys with values are expected here")
+		r.wrong.add(r.at(n), s.path, "expected a mapping of keys")
 		return
 	}
 	seen := make(map[string]int)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if line, twice := seen[key.Value]; twice {
-			r.wrong.add(r.at(key), join(s.path, key.Value), "is said twice, first in line %d", line)
+			r.wrong.add(r.at(key), join(s.path, key.Value), "is repeated, first in line %d", line)
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -95,7 +95,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// unknown refuses a key, and says which one may be meant: one of its neighbours, or one of that name elsewhere.
+// unknown rejects a key, and suggests one: of the same section, or of that name elsewhere.
 func (r reader) unknown(s setting, key *yaml.Node) {
 	var names, elsewhere []string
 	for _, part := range s.children {
@@ -124,7 +124,7 @@ func (r reader) value(s setting, n *yaml.Node) {
 	r.config.from[s.path] = r.at(n)
 }
 
-// read sets a key to what stands in a file.
+// read sets a key to the value in a file.
 func (s setting) read(n *yaml.Node) error {
 	if t, ok := s.value.Addr().Interface().(mapping); ok {
 		if n.Kind != yaml.MappingNode {
@@ -139,14 +139,14 @@ func (s setting) read(n *yaml.Node) error {
 	return s.set(texts)
 }
 
-// mapping is a value that has names of its own, each with some of the words that are known.
+// mapping is a value with user-defined names, each with allowed values.
 type mapping interface {
 	read(mapping *yaml.Node, known []string) error
-	// expected says how it is written.
+	// expected describes its syntax.
 	expected() string
 }
 
-func (*Roles) expected() string { return "roles by group are expected, as {group: role}" }
+func (*Roles) expected() string { return "expected roles by group, for example {group: role}" }
 
 // read reads roles by group; a group has one, or a list of them.
 func (r *Roles) read(n *yaml.Node, known []string) error {
@@ -154,7 +154,7 @@ func (r *Roles) read(n *yaml.Node, known []string) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		group, value := n.Content[i].Value, n.Content[i+1]
 		if _, twice := (*r)[group]; twice {
-			return fmt.Errorf("the group %q is said twice", group)
+			return fmt.Errorf("group %q is repeated", group)
 		}
 		items := []*yaml.Node{value}
 		if value.Kind == yaml.SequenceNode {
@@ -163,10 +163,10 @@ func (r *Roles) read(n *yaml.Node, known []string) error {
 		for _, item := range items {
 			role, err := scalar(item)
 			if err != nil {
-				return fmt.Errorf("the group %q: %w", group, err)
+				return fmt.Errorf("group %q: %w", group, err)
 			}
 			if !slices.Contains(known, role) {
-				return fmt.Errorf("the group %q has the role %q, which is none of %s%s", group, role, strings.Join(known, ", "), didYouMean(role, known))
+				return fmt.Errorf("group %q has role %q, which is not one of %s%s", group, role, strings.Join(known, ", "), didYouMean(role, known))
 			}
 			(*r)[group] = append((*r)[group], role)
 		}
@@ -174,33 +174,33 @@ func (r *Roles) read(n *yaml.Node, known []string) error {
 	return nil
 }
 
-func (*Classes) expected() string { return "strengths by class are expected, as {class: sso_mfa}" }
+func (*Classes) expected() string { return "expected strengths by class, for example {class: sso_mfa}" }
 
-// read reads what classes of authentication are worth.
+// read reads the strengths of authentication classes.
 func (c *Classes) read(n *yaml.Node, known []string) error {
 	*c = make(Classes)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		class := n.Content[i].Value
 		if _, twice := (*c)[class]; twice {
-			return fmt.Errorf("the class %q is said twice", class)
+			return fmt.Errorf("class %q is repeated", class)
 		}
 		worth, err := scalar(n.Content[i+1])
 		if err != nil {
-			return fmt.Errorf("the class %q: %w", class, err)
+			return fmt.Errorf("class %q: %w", class, err)
 		}
 		if !slices.Contains(known, worth) {
-			return fmt.Errorf("the class %q is worth %q, which is none of %s%s", class, worth, strings.Join(known, ", "), didYouMean(worth, known))
+			return fmt.Errorf("class %q has strength %q, which is not one of %s%s", class, worth, strings.Join(known, ", "), didYouMean(worth, known))
 		}
 		(*c)[class] = worth
 	}
 	return nil
 }
 
-// scalars are the texts of a value: one, or those of a list.
+// scalars returns the texts of a value: one, or those of a list.
 func scalars(s setting, n *yaml.Node) ([]string, error) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return nil, errors.New("no aliases: write the value")
+		return nil, errors.New("aliases are not supported: write the value")
 	case s.list() && n.Kind == yaml.SequenceNode:
 		texts := []string{}
 		for _, item := range n.Content {
@@ -212,7 +212,7 @@ func scalars(s setting, n *yaml.Node) ([]string, error) {
 		}
 		return texts, nil
 	case s.list():
-		return nil, errors.New("a list is expected, as [a, b]")
+		return nil, errors.New("expected a list, for example [a, b]")
 	}
 	text, err := scalar(n)
 	return []string{text}, err
@@ -221,9 +221,9 @@ func scalars(s setting, n *yaml.Node) ([]string, error) {
 func scalar(n *yaml.Node) (string, error) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		return "", errors.New("a single value is expected")
+		return "", errors.New("expected a single value")
 	case n.Tag == "!!null":
-		return "", errors.New(`there is no value; write "" if you mean nothing`)
+		return "", errors.New(`the value is missing; write \"\" for an empty one`)
 	}
 	return n.Value, nil
 }

@@ -11,14 +11,14 @@ import (
 
 // setting is one key of the file, or a section of it.
 type setting struct {
-	path     string // as listen.addr; "" is the whole
+	path     string // for example listen.addr; "" is the root
 	name     string
 	value    reflect.Value
 	tag      reflect.StructTag
 	children []setting // of a section; nil if it is a key
 }
 
-// settings is the tree of all keys, with the values of a config, which can be set through it.
+// settings returns the tree of all keys. It refers to the values of c, which can be set through it.
 func settings(c *Config) setting { return section("", "", reflect.ValueOf(c).Elem(), "") }
 
 func section(path, name string, v reflect.Value, tag reflect.StructTag) setting {
@@ -41,7 +41,7 @@ func section(path, name string, v reflect.Value, tag reflect.StructTag) setting 
 	return s
 }
 
-// all lists the keys below, without the sections.
+// all lists the keys below, without sections.
 func (s setting) all() []setting {
 	if s.children == nil {
 		return []setting{s}
@@ -61,10 +61,11 @@ func (s setting) child(name string) (setting, bool) {
 	return s.children[i], true
 }
 
-// envPrefix begins the name of every variable.
+// envPrefix is the prefix of every variable.
 const envPrefix = "FERMATA_"
 
-// env is the variable that overrides a key: store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE.
+// env returns the variable that overrides a key: store.redisURLFile is
+// FERMATA_STORE_REDIS_URL_FILE.
 func env(key string) string {
 	var b strings.Builder
 	b.WriteString(envPrefix)
@@ -83,7 +84,7 @@ func env(key string) string {
 	return b.String()
 }
 
-// Keys lists every key, as listen.addr, in the order of the example.
+// Keys lists every key, such as listen.addr, in the order of the example.
 func Keys() []string {
 	var list []string
 	whole := settings(Default())
@@ -93,7 +94,7 @@ func Keys() []string {
 	return list
 }
 
-// suggestKey is the word among some that somebody may have meant; "" if none is near.
+// suggestKey returns the word most similar to a misspelled one; "" if none is similar.
 func suggestKey(word string, words []string) string {
 	return suggest.Closest(word, words, max(2, len(word)/3))
 }

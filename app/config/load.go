@@ -16,17 +16,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Source is where settings come from.
+// Source lists the sources of a configuration.
 type Source struct {
-	// File is a file; "" is none.
+	// File is a file; "" means none.
 	File string
-	// Environ is the environment, as os.Environ has it.
+	// Environ is the environment, as returned by os.Environ.
 	Environ []string
-	// Flags are values of the command line, by key. Empty ones say nothing.
+	// Flags are command line values by key. Empty ones are ignored.
 	Flags map[string]string
 }
 
-// Load reads all settings. Whatever is wrong is said in one [*InvalidError].
+// Load reads the configuration. All mistakes are returned in one [*InvalidError].
 func Load(from Source) (*Config, error) {
 	c := Default()
 	c.from = make(map[string]string)
@@ -46,7 +46,8 @@ func Load(from Source) (*Config, error) {
 	return c, wrong.err()
 }
 
-// cause is an error of a file without its path: that is told once, and where a host keeps its files is not for logs that travel.
+// cause removes the path from a file error: it is printed once, and paths of a host should not be
+// in forwarded logs.
 func cause(err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
@@ -54,7 +55,7 @@ func cause(err error) error {
 	return err
 }
 
-// readEnv sets what the environment says. An empty variable says nothing.
+// readEnv applies the environment. Empty variables are ignored.
 func (c *Config) readEnv(environ []string, wrong *mistakes) {
 	whole := settings(c)
 	known := make(map[string]setting)
@@ -69,9 +70,10 @@ func (c *Config) readEnv(environ []string, wrong *mistakes) {
 		}
 		s, ok := known[name]
 		if !ok {
-			// Others begin their variables like this, too: a cluster does for every service named fermata. So only what is nearly one is told.
+			// Other programs may use the prefix: Kubernetes sets such variables for every service
+			// named fermata. So only names similar to a setting are reported.
 			if near := suggest.Closest(name, names, 2); near != "" {
-				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is no setting; did you mean %s?", name, near))
+				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not a setting; did you mean %s?", name, near))
 			}
 			continue
 		}
@@ -88,7 +90,7 @@ func (c *Config) readFlags(flags map[string]string, wrong *mistakes) {
 	}
 }
 
-// say sets a key to one text; that of a list has commas.
+// setText sets a key from one text; list elements are separated by commas.
 func (c *Config) setText(s setting, where, text string, wrong *mistakes) {
 	if err := s.readText(text); err != nil {
 		wrong.add(where, s.path, "%v", err)
@@ -117,10 +119,10 @@ func (s setting) readText(text string) error {
 	return s.set(texts)
 }
 
-// commandLine is where flags are from.
+// commandLine is the source of flags.
 const commandLine = "the command line"
 
-// rank says which of two places is the later one.
+// rank orders the sources.
 func rank(where string) int {
 	switch {
 	case where == "":
@@ -133,7 +135,7 @@ func rank(where string) int {
 	return 1
 }
 
-// readReferences reads secrets that are in files of their own.
+// readSecretFiles reads secrets from their files.
 func (c *Config) readSecretFiles(wrong *mistakes) {
 	refer := func(key, file string, set func(text string)) {
 		fileKey := key + "File"
@@ -144,7 +146,7 @@ func (c *Config) readSecretFiles(wrong *mistakes) {
 		case value > reference:
 			return
 		case value == reference:
-			wrong.add(c.from[fileKey], fileKey, "%s is said, too (%s): only one of them", key, c.from[key])
+			wrong.add(c.from[fileKey], fileKey, "%s is also set (%s): set only one of them", key, c.from[key])
 			return
 		}
 		data, err := os.ReadFile(file)
@@ -175,7 +177,7 @@ func secretLines(text string) (list []Secret) {
 	return list
 }
 
-// check looks at what single values cannot say.
+// check validates combinations of values.
 func (c *Config) check(wrong *mistakes) {
 	bad := func(key, format string, args ...any) { wrong.add(c.from[key], key, format, args...) }
 	if err := checkAddr(c.Listen.Addr); err != nil {
@@ -185,7 +187,7 @@ func (c *Config) check(wrong *mistakes) {
 		if err := checkAddr(c.Metrics.Addr); err != nil {
 			bad("metrics.addr", "%v, nor is it off", err)
 		} else if c.Metrics.Addr == c.Listen.Addr && !strings.HasSuffix(c.Listen.Addr, ":0") {
-			bad("metrics.addr", "is that of the server, and has to be another one")
+			bad("metrics.addr", "must differ from the address of the server")
 		}
 	}
 	if t := c.Listen.TLS; (t.CertFile == "") != (t.KeyFile == "") {
@@ -193,37 +195,37 @@ func (c *Config) check(wrong *mistakes) {
 		if t.CertFile == "" {
 			said, missing = "listen.tls.keyFile", "certFile"
 		}
-		bad(said, "%s is missing: both or none", missing)
+		bad(said, "%s is missing: set both or none", missing)
 	}
 	if err := CheckStore(c.Store.URL); err != nil {
 		bad("store.url", "%v", err)
 	}
 	if strings.HasPrefix(c.Store.URL.Reveal(), SQLiteScheme) && c.Store.RedisURL != "" {
-		bad("store.redisURL", "Redis stands in front of PostgreSQL: a store in a file has no use for it")
+		bad("store.redisURL", "the Redis cache works with PostgreSQL only")
 	}
 	c.checkOIDC(bad)
 	if c.Audit.Sign.Dir != "" && c.Audit.Sign.Key == "" {
 		bad("audit.sign.dir", "key is missing: nothing is signed without it")
 	}
 	if u, err := url.Parse(c.Tracing.Endpoint); c.Tracing.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		bad("tracing.endpoint", "%q is no http or https URL", c.Tracing.Endpoint)
+		bad("tracing.endpoint", "%q is not an http or https URL", c.Tracing.Endpoint)
 	}
 	if c.Tracing.Sample > 1 {
 		bad("tracing.sample", "%v is more than 1", c.Tracing.Sample)
 	}
 	for _, header := range c.Tracing.Headers {
 		if name, value := header.Pair(); name == "" || value == "" {
-			bad("tracing.headers", "a header is \"Name: value\"")
+			bad("tracing.headers", "a header must be \"Name: value\"")
 		}
 	}
 	for _, secret := range c.Webhooks.Secrets {
 		if _, text := secret.Webhook(); !strings.HasPrefix(text, "whsec_") {
-			bad("webhooks.secrets", "a secret begins with whsec_")
+			bad("webhooks.secrets", "a secret must begin with whsec_")
 		}
 	}
 }
 
-// checkOIDC says what is missing; whether it is good shows when somebody signs in.
+// checkOIDC checks that required values are set; they are not verified with the provider.
 func (c *Config) checkOIDC(bad func(key, format string, args ...any)) {
 	o := c.Auth.OIDC
 	if o.Issuer == "" {
@@ -244,10 +246,10 @@ func (c *Config) checkOIDC(bad func(key, format string, args ...any)) {
 		bad("auth.oidc.redirectURL", "%q is not https://HOST/signin/callback", o.RedirectURL)
 	}
 	if len(o.Roles) == 0 {
-		bad("auth.oidc.roles", "is empty: nobody could sign in")
+		bad("auth.oidc.roles", "is empty, so no sign-in could succeed")
 	}
 	if (o.Account == "") == (o.AccountClaim == "") {
-		bad("auth.oidc.account", "either account or accountClaim has to be said, and not both")
+		bad("auth.oidc.account", "set either account or accountClaim, not both")
 	}
 }
 
@@ -262,10 +264,11 @@ func checkAddr(addr string) error {
 	return nil
 }
 
-// SQLiteScheme begins the URL of a store in a file.
+// SQLiteScheme is the URL prefix of a SQLite store.
 const SQLiteScheme = "sqlite:"
 
-// CheckStore says whether a store can be meant. The error does not hold the text: it may have a password in it.
+// CheckStore validates a store URL. The error does not contain the URL, which may contain a
+// password.
 func CheckStore(store Secret) error {
 	if path, ok := strings.CutPrefix(store.Reveal(), SQLiteScheme); ok && path != "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 func (s setting) list() bool { return s.value.Kind() == reflect.Slice }
 
-// words are those that a key takes; nil if it takes any.
+// allowedValues returns the allowed values of a key; nil if any is allowed.
 func (s setting) allowedValues() []string {
 	if words, ok := s.tag.Lookup("enum"); ok {
 		return strings.Split(words, ",")
@@ -20,7 +20,7 @@ func (s setting) allowedValues() []string {
 	return nil
 }
 
-// set reads texts into a key: one, or those of a list. The error does not hold the text of a secret.
+// set parses texts into a key: one, or those of a list. The error does not contain secrets.
 func (s setting) set(texts []string) error {
 	if s.list() {
 		list := reflect.MakeSlice(s.value.Type(), 0, len(texts))
@@ -49,7 +49,7 @@ func (s setting) parse(text string) (value any, err error) {
 	switch s.value.Interface().(type) {
 	case string:
 		if words := s.allowedValues(); words != nil && !slices.Contains(words, text) {
-			return nil, fmt.Errorf("%q is none of %s%s", text, strings.Join(words, ", "), didYouMean(text, words))
+			return nil, fmt.Errorf("%q is not one of %s%s", text, strings.Join(words, ", "), didYouMean(text, words))
 		}
 		return text, nil
 	case Secret:
@@ -59,15 +59,15 @@ func (s setting) parse(text string) (value any, err error) {
 		want = "true or false"
 	case int, int64:
 		value, err = strconv.ParseInt(text, 10, 64)
-		want = "a whole number"
+		want = "an integer"
 	case float64:
 		value, err = strconv.ParseFloat(text, 64)
 		want = "a number"
 	case time.Duration:
 		value, err = parseDuration(text)
-		want = "a time with its unit, as 90s, 24h or 30d"
+		want = "a duration with a unit, such as 90s, 24h or 30d"
 	default:
-		return nil, fmt.Errorf("no value of type %s can be said", s.value.Type())
+		return nil, fmt.Errorf("values of type %s cannot be parsed", s.value.Type())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%q is not %s", text, want)
@@ -98,14 +98,14 @@ func (s setting) below(value any, least string) bool {
 	case int64:
 		return v < limit.(int64)
 	case float64:
-		return !(v >= limit.(float64)) // nor is NaN a rate
+		return !(v >= limit.(float64)) // NaN is not a rate, either
 	case time.Duration:
 		return v < limit.(time.Duration)
 	}
 	return false
 }
 
-// above reports whether a whole number is more than there can be.
+// above reports whether an integer exceeds its maximum.
 func (s setting) above(value any, most string) bool {
 	limit, err := s.parse(most)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s setting) above(value any, most string) bool {
 	return whole && v > limit.(int64)
 }
 
-// parseDuration also takes days, and 0 without a unit.
+// parseDuration also accepts days, and 0 without a unit.
 func parseDuration(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -124,7 +124,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// formatDuration is what parseDuration takes, without what says nothing: 2m and not 2m0s.
+// formatDuration formats a duration for parseDuration, without zero units: 2m instead of 2m0s.
 func formatDuration(d time.Duration) string {
 	if d == 0 {
 		return "0"

@@ -9,19 +9,19 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// table is the state of a drop.
+// table is the state of the graph.
 type table struct {
 	Name    string `json:"name"`
 	Rows    int    `json:"rows,omitempty"`
 	Receipt string `json:"receipt,omitempty"`
 }
 
-// explainTable is what the run says when somebody asks it something before they decide.
+// explainTable replies to clarification requests.
 func explainTable(_ context.Context, t table, back provider.Clarification) (string, error) {
 	return fmt.Sprintf("You asked %q. All I know: the table %s has %d rows, nothing refers to it, and there is no copy.", back.Text, t.Name, t.Rows), nil
 }
 
-// dropTable asks before it acts, and acts once.
+// dropTable asks for approval, and drops the table once.
 func dropTable() (*graph.Flow[table], error) {
 	g := graph.New[table]("drop-table")
 	g.Node("drop", func(ctx context.Context, t table) (table, error) {

@@ -10,20 +10,20 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
-// poster is the state of something to be printed.
+// poster is the state of a print job.
 type poster struct {
 	Text    string `json:"text"`
 	Printed bool   `json:"printed,omitempty"`
 }
 
-// press is a provider that does not work at first: what it is given is parked, until somebody has looked at it and lets it go on.
+// press is a provider that fails the first time: the run is parked until an operator retries it.
 type press struct {
 	provider.Provider
 	mu     sync.Mutex
-	jammed map[string]bool // by run, whether it was tried before
+	jammed map[string]bool // runs that were tried before
 }
 
-// Press prints posters; but each of them only after somebody has looked at the machine.
+// Press returns a provider that prints posters, each only after an operator has retried it.
 func Press() (provider.Provider, error) {
 	g := graph.New[poster]("poster")
 	g.Node("print", func(_ context.Context, p poster) (poster, error) {
@@ -37,15 +37,15 @@ func Press() (provider.Provider, error) {
 		return nil, err
 	}
 	own, err := inproc.New(inproc.Flow(flow, inproc.FlowConfig[poster]{
-		Description: "Prints a poster (not a real one), once somebody has looked after the machine.", Content: func(p poster) string { return "printed: " + p.Text },
+		Description: "Prints a poster (not a real one), after an operator has fixed the machine.", Content: func(p poster) string { return "printed: " + p.Text },
 	}))
 	return &press{Provider: own, jammed: make(map[string]bool)}, err
 }
 
-// Name is the word before the colon.
+// Name is the prefix before the colon.
 func (*press) Name() string { return "press" }
 
-// Execute gives up the first time.
+// Execute fails the first time.
 func (p *press) Execute(ctx context.Context, execution provider.Execution) (provider.Result, error) {
 	p.mu.Lock()
 	known := p.jammed[execution.Run.ID]

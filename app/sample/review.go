@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// article is the state of a review. Only the topic has to be given.
+// article is the state of a review. Only the topic is required.
 type article struct {
 	Topic     string   `json:"topic"`
 	Draft     draft    `json:"draft,omitzero"`
@@ -21,7 +21,7 @@ type article struct {
 	Published bool     `json:"published,omitempty"`
 }
 
-// content is what the review came to, in words.
+// content returns the result of the review as text.
 func (a article) content() string {
 	if a.Rejected != "" {
 		return "Not published: " + a.Rejected
@@ -29,7 +29,7 @@ func (a article) content() string {
 	return a.Draft.Content
 }
 
-// draft is a text in the making.
+// draft is a draft text.
 type draft struct {
 	ID      string `json:"id"`
 	Content string `json:"content"`
@@ -45,7 +45,7 @@ type question struct {
 	SuggestedActions []suggestedAction `json:"suggestedActions"`
 }
 
-// suggestedAction is one of the answers that the reviewer may give, as a button would show it.
+// suggestedAction is a possible answer, shown as a button.
 type suggestedAction struct {
 	ID        string `json:"id"`
 	Label     string `json:"label"`
@@ -53,7 +53,7 @@ type suggestedAction struct {
 	IsPrimary bool   `json:"isPrimary,omitempty"`
 }
 
-// verdict is what the reviewer says.
+// verdict is the reviewer's answer.
 type verdict struct {
 	Action        action `json:"action"`
 	Feedback      string `json:"feedback,omitempty"`
@@ -68,10 +68,10 @@ const (
 	reject  action = "reject"
 )
 
-// Choices lists the actions, so that no other word passes for an answer.
+// Choices lists the allowed actions.
 func (action) Choices() []string { return []string{string(approve), string(revise), string(reject)} }
 
-// maxRevisions is how often a text is revised. Then it is approved, or nothing becomes of it.
+// maxRevisions is how often a text is revised before it must be approved or is rejected.
 const maxRevisions = 5
 
 // contentReview is
@@ -109,7 +109,7 @@ func contentReview() (*graph.Flow[article], error) {
 	return g.Compile()
 }
 
-// write makes the draft of the topic and of what was said about those before it.
+// write writes the draft from the topic and the feedback so far.
 func (a *article) write() {
 	a.Draft = draft{ID: fmt.Sprintf("draft-%d", a.Revisions+1), Content: fmt.Sprintf("Five things about %s.", a.Topic)}
 	for _, wish := range a.Feedback {
@@ -119,7 +119,7 @@ func (a *article) write() {
 	}
 }
 
-// autoCheck does not bother a person with what must not be published anyway.
+// autoCheck rejects drafts that must not be published, before a person reviews them.
 func autoCheck(_ context.Context, a article) (article, error) {
 	a.Warnings = nil
 	if strings.TrimSpace(a.Topic) == "" {
@@ -163,7 +163,7 @@ func routeAfterCheck(a article) string {
 	return "human_review"
 }
 
-// routeAfterReview: only a clear yes leads to finalize.
+// routeAfterReview leads to finalize only for an explicit approval.
 func routeAfterReview(a article) string {
 	switch {
 	case a.Rejected != "":

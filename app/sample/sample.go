@@ -1,9 +1,10 @@
-// Package sample holds the graphs that the demo shows: a text that a person reviews, and a table that an agent would like to drop.
+// Package sample has the graphs of the demo: a text that a person reviews, and an agent that wants
+// to drop a table.
 package sample
 
 import "github.com/fermata-go/fermata/provider/inproc"
 
-// Graphs are all of them.
+// Graphs returns all sample graphs.
 func Graphs() ([]inproc.Graph, error) {
 	review, err := contentReview()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// verb is what a person can do about a request. Each has a key and a word of its own.
+// verb is what a person can do with a request. Each has its own key and label.
 type verb uint8
 
 const (
@@ -19,10 +19,10 @@ const (
 	verbApproveEdited
 	verbReject
 	verbEscalate
-	verbAnswer // with a form of everything that an answer can have
+	verbAnswer // with a form for the whole answer
 )
 
-// verbs is the table of them. None of the keys is the one that confirms.
+// verbs is the table of verbs. None of the keys is the confirmation key.
 var verbs = [...]struct{ key, label, title, done string }{
 	verbApprove:       {"a", "approve", "Approve", "Approved"},
 	verbApproveEdited: {"e", "approve with edits", "Approve with edits", "Approved with edits"},
@@ -31,24 +31,26 @@ var verbs = [...]struct{ key, label, title, done string }{
 	verbAnswer:        {"f", "answer", "Answer", "Answered"},
 }
 
-// An offer is a verb that the answer of a request has room for.
+// An action is a verb that the answer schema of a request allows.
 type action struct {
 	verb verb
-	// base is what the verb alone says, reason the name of the member for a reason; "" if there is no room for one.
+	// base is the answer of the verb alone; reason is the member for a reason, or "" if there is
+	// none.
 	base   []rawMember
 	reason string
-	// act is the name of what is done instead of deciding; "" for a decision.
+	// act is the name of an action other than a decision; "" for a decision.
 	act string
 }
 
-// IsHold reports whether a request is a graph that was stopped before or after a node. It shows the state of the graph, and its answer has no schema: null
-// lets the run go on, and anything else is all of the state, edited.
+// IsHold reports whether a request is a graph held before or after a node. It shows the state of
+// the graph, and its answer has no schema: null continues the run, and any other value is the
+// edited state.
 func IsHold(r api.Request) bool {
 	_, held := heldAt(r)
 	return held
 }
 
-// heldAt is before or after which node a graph was stopped.
+// heldAt returns the node before or after which a graph is held.
 func heldAt(r api.Request) (fermata.Segment, bool) {
 	at, err := fermata.ParseAddress(r.Address)
 	if err != nil || len(at) == 0 || r.AnswerSchema != nil {
@@ -58,10 +60,10 @@ func heldAt(r api.Request) (fermata.Segment, bool) {
 	return last, last.Type == fermata.SegmentHold
 }
 
-// continueAnswer is the answer that lets a held run go on as it is.
+// continueAnswer is the answer that continues a held run unchanged.
 var continueAnswer = json.RawMessage("null")
 
-// says is the answer of the verb alone.
+// answer returns the answer of the verb alone.
 func (o action) answer() json.RawMessage {
 	if o.base == nil {
 		return continueAnswer
@@ -69,25 +71,27 @@ func (o action) answer() json.RawMessage {
 	return writeObject(o.base)
 }
 
-// isSaidBy returns an error if an answer says another word than the verb: in a form the word can be changed, and the screen would ask about one thing and send another.
+// checkVerb returns an error if an answer has another verb: a form allows to change it, and the
+// confirmation would differ from what is sent.
 func (o action) checkVerb(answer json.RawMessage) error {
 	if len(o.base) == 0 {
 		return nil
 	}
-	word := o.base[0] // what comes behind it, as the time, may differ
+	word := o.base[0] // the other members, such as the time, may differ
 	members, _ := rawMembers(answer)
 	if said := get(members, word.name); string(said) != string(word.value) {
-		return fmt.Errorf("%s is %s here, and not %s: go back and choose what you mean", word.name, firstNonEmpty(string(said), "missing"), word.value)
+		return fmt.Errorf("%s is %s, not %s: go back and choose another action", word.name, firstNonEmpty(string(said), "missing"), word.value)
 	}
 	return nil
 }
 
-// actionsOf finds the verbs in the schema of the answer: that is what the server will check. What it has no room for is not offered.
+// actionsOf returns the verbs that the answer schema allows, which is what the server will check.
 func actionsOf(r api.Request, now time.Time) []action {
 	if r.State != statePending {
 		return nil
 	}
-	if r.Activity != nil && r.Activity.IneligibleReason != "" { // nor does the server let them escalate
+	// the server does not let them escalate, either
+	if r.Activity != nil && r.Activity.IneligibleReason != "" {
 		return nil
 	}
 	offers := decisionActions(r, now)
@@ -113,16 +117,18 @@ func decisionActions(r api.Request, now time.Time) []action {
 			offers = append(offers, action{verb: verbApproveEdited, base: offers[0].base})
 		}
 	}
-	if !isApproval || len(offers) == 0 { // the rest of an approval is for the server to fill in
+	if !isApproval || len(offers) == 0 { // the server fills in the rest of an approval
 		offers = append(offers, action{verb: verbAnswer})
 	}
 	return slices.DeleteFunc(offers, func(o action) bool { return !isAllowed(r, o.verb, isApproval) })
 }
 
-// serverVerbs are the words with which the server allows a verb on an action. Every answer to anything else is a response.
+// serverVerbs are the names under which the server allows a verb for an action. Every answer to
+// another question is a response.
 var serverVerbs = map[verb]string{verbApprove: "approve", verbApproveEdited: "edit", verbReject: "reject", verbAnswer: "respond", verbEscalate: "escalate"}
 
-// isAllowed reports whether the rules for this request let people do that. A server that says nothing checks it later.
+// isAllowed reports whether the request allows a verb. If the server does not list verbs, it checks
+// them later.
 func isAllowed(r api.Request, v verb, isApproval bool) bool {
 	if r.Activity == nil || len(r.Activity.Verbs) == 0 {
 		return true
@@ -133,10 +139,10 @@ func isAllowed(r api.Request, v verb, isApproval bool) bool {
 	return slices.Contains(r.Activity.Verbs, serverVerbs[v])
 }
 
-// answerWords are how a verb is written in an answer.
+// answerWords are the values of a verb in an answer.
 var answerWords = map[verb]string{verbApprove: string(fermata.VerbApprove), verbReject: string(fermata.VerbReject), verbEscalate: "escalate"}
 
-// say is the answer that says a verb and nothing else; nil if no answer does.
+// answerFor returns the minimal answer for a verb; nil if there is none.
 func (s formSchema) answerFor(v verb, now time.Time) []rawMember {
 	for _, name := range []string{"verb", "action"} {
 		word := jsonString(answerWords[v])
@@ -151,13 +157,13 @@ func (s formSchema) answerFor(v verb, now time.Time) []rawMember {
 	if v == verbApprove {
 		said[0].value = json.RawMessage("true")
 	}
-	if s.property("approvedAt") != nil { // a gate wants to know when
+	if s.property("approvedAt") != nil { // a gate requires the time
 		said = append(said, rawMember{"approvedAt", jsonString(now.UTC().Format(time.RFC3339))})
 	}
 	return said
 }
 
-// reason is the name of the member for a reason. Why somebody said yes is not asked.
+// reasonField returns the member for a reason. No reason is asked for an approval.
 func (s formSchema) reasonField(v verb) string {
 	if v == verbApprove {
 		return ""

@@ -13,37 +13,38 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// apiCalls are what the model does outside of itself. Each returns at once; what comes of it is a message.
+// apiCalls are the server calls of the model. Each returns at once; the result arrives as a
+// message.
 type apiCalls struct {
-	poll  func(ask pollRequest) tea.Cmd                                     // → polled
-	send  func(id string, decide api.Decide) tea.Cmd                        // → sent
-	act   func(id, act string, body api.RequestAction, name string) tea.Cmd // → sent
-	view  func(id, shown string) tea.Cmd                                    // nothing comes of it
+	poll  func(ask pollRequest) tea.Cmd                                     // → pollResult
+	send  func(id string, decide api.Decide) tea.Cmd                        // → sendResult
+	act   func(id, act string, body api.RequestAction, name string) tea.Cmd // → sendResult
+	view  func(id, shown string) tea.Cmd                                    // without a result
 	after func(after time.Duration, msg tea.Msg) tea.Cmd                    // → msg
 }
 
-// pollRequest is what the inbox wants to know: the list, and what became of the request on the screen; once also for whom it is.
+// pollRequest asks for the list and the open request; the first one also for the principal.
 type pollRequest struct {
 	seq  int
 	open string
 	me   bool
 }
 
-// pollResult is what the server says now.
+// pollResult is the current state of the server.
 type pollResult struct {
-	seq   int // of the question, so that a late answer can be told from the newest
+	seq   int // of the pollRequest, to recognize late results
 	items []api.Request
 	more  bool
-	me    *api.Me // if it was asked for
-	// open is the request on the screen, or why there is none. The list knows less of it.
+	me    *api.Me // if requested
+	// open is the open request, or openErr why there is none. The list has less data.
 	open    *api.Request
 	openErr error
 	err     error
 }
 
-// sendResult is what came of a decision, or of an act.
+// sendResult is the result of a decision or an action.
 type sendResult struct {
-	resumeID string // the name under which it was sent; that of an act is known here only
+	resumeID string // the resume id; that of an action is local
 	outcome  fermata.Outcome
 	err      error
 }
@@ -87,7 +88,8 @@ func newCalls(ctx context.Context, config Config) apiCalls {
 			return func() tea.Msg {
 				ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 				defer cancel()
-				_, _ = config.Server.Act(ctx, id, client.ActionView, api.RequestAction{Shown: shown}) // whoever looks need not know what comes of it
+				// the result does not matter
+				_, _ = config.Server.Act(ctx, id, client.ActionView, api.RequestAction{Shown: shown})
 				return nil
 			}
 		},
@@ -97,11 +99,11 @@ func newCalls(ctx context.Context, config Config) apiCalls {
 	}
 }
 
-// maxPage is how many items a server gives at once; who asks for more is refused.
+// maxPage is the maximum page size of a server; larger ones are rejected.
 const maxPage = 1000
 
-// FetchUpTo asks a list for as many items as a query says. A page of the server has fewer if they are large: whoever looked at one page only would not see what is
-// behind a few of them.
+// FetchUpTo reads as many items of a list as the query's limit. A page of the server has fewer if
+// they are large, so it reads several pages.
 func FetchUpTo[Item any](ctx context.Context, list func(context.Context, client.Query) (api.Page[Item], error), query client.Query) (all api.Page[Item], err error) {
 	all.Items = []Item{}
 	for left := query.Limit; ; {
@@ -119,12 +121,12 @@ func FetchUpTo[Item any](ctx context.Context, list func(context.Context, client.
 	}
 }
 
-// fetchPoll asks for the list, and for the request on the screen.
+// fetchPoll requests the list and the open request.
 func fetchPoll(ctx context.Context, config Config, ask pollRequest) pollResult {
 	page, err := FetchUpTo(ctx, config.Server.Requests, client.Query{State: "pending", Kind: config.Kind, Limit: config.Limit})
 	said := pollResult{seq: ask.seq, items: page.Items, more: page.Next != "", err: err}
 	if err == nil && ask.me {
-		if me, err := config.Server.Me(ctx); err == nil { // or it is only not shown
+		if me, err := config.Server.Me(ctx); err == nil { // otherwise the name is not shown
 			said.me = &me
 		}
 	}

@@ -27,7 +27,7 @@ func (l largePages) Requests(_ context.Context, q client.Query) (page api.Page[a
 	return page, nil
 }
 
-// A few large requests must not hide those behind them.
+// A few large requests must not hide the following ones.
 func TestFetchUpTo_ReturnsRequestedCount(t *testing.T) {
 	for _, c := range []struct {
 		asked, limit, want int
@@ -39,13 +39,13 @@ func TestFetchUpTo_ReturnsRequestedCount(t *testing.T) {
 		}
 		for i, r := range got.Items {
 			if r.ID != strconv.Itoa(i) {
-				t.Errorf("in the place %d is %s", i, r.ID)
+				t.Errorf("at position %d is %s", i, r.ID)
 			}
 		}
 	}
 }
 
-// many is a server that gives no more than a thousand at once, as ours does.
+// many is a server with a maximum page size of a thousand, as ours.
 func many(asked int) func(context.Context, client.Query) (api.Page[api.Request], error) {
 	return func(_ context.Context, q client.Query) (page api.Page[api.Request], err error) {
 		if q.Limit > 1000 {
@@ -60,7 +60,7 @@ func many(asked int) func(context.Context, client.Query) (api.Page[api.Request],
 	}
 }
 
-// With more than a thousand open requests the list said that --limit shows the others, and the server refused every such limit.
+// With more than a thousand open requests the list suggested a --limit that the server rejected.
 func TestFetchUpTo_SpansSeveralPages(t *testing.T) {
 	for _, c := range []struct {
 		limit, want int

@@ -16,13 +16,13 @@ import (
 
 // confirmScreen shows exactly what will be sent, and sends it:
 //
-//	asking ──y──▶ sending ──▶ (recorded or refused: the screen closes)
+//	asking ──y──▶ sending ──▶ (recorded or rejected: the screen closes)
 //	                 ▲  │
-//	                 y  ▼ no answer
+//	                 y  ▼ no response
 //	               unknown
 type confirmScreen struct {
 	d      *detailScreen
-	form   *formScreen // where it came from; nil if there was none
+	form   *formScreen // the form it came from; nil if there was none
 	action action
 	decide api.Decide
 	state  confirmState
@@ -34,10 +34,11 @@ type confirmState uint8
 const (
 	confirmAsking confirmState = iota
 	confirmSending
-	confirmUnknown // nobody knows whether it arrived; sent again with the same id it counts once
+	confirmUnknown // it is unknown whether it arrived; a retry with the same id is applied once
 )
 
-// confirmKey confirms. It is no verb's key, so no key that is held down or pressed twice decides anything.
+// confirmKey confirms. No verb uses it, so a key that is held down or pressed twice does not
+// decide.
 const confirmKey = "y"
 
 func (m *model) confirm(d *detailScreen, form *formScreen, o action, said json.RawMessage) *confirmScreen {
@@ -61,7 +62,7 @@ func (c *confirmScreen) send(m *model) tea.Cmd {
 		return m.calls.send(c.d.r.ID, c.decide)
 	}
 	var body api.RequestAction
-	if err := json.Unmarshal(c.decide.Answer, &body); err != nil { // it was written here
+	if err := json.Unmarshal(c.decide.Answer, &body); err != nil { // it was encoded here
 		return nil
 	}
 	return m.calls.act(c.d.r.ID, c.action.act, body, c.decide.ResumeID)
@@ -79,7 +80,7 @@ func (c *confirmScreen) hints(*model) []hint {
 	case c.state == confirmSending:
 		return []hint{{"…", "sending"}}
 	case c.state == confirmUnknown:
-		return []hint{{confirmKey, "send again, counts once"}, back}
+		return []hint{{confirmKey, "send again, applied once"}, back}
 	case c.d.frozen != "":
 		return []hint{back}
 	}
@@ -108,20 +109,20 @@ func (c *confirmScreen) body(m *model, width, height int) []string {
 	}
 	s.row("request", c.d.r.ID)
 	s.row("run", c.d.r.StateKey)
-	if c.action.act == "" { // an act is on the request, whatever it shows
+	if c.action.act == "" { // an action does not depend on what is shown
 		s.row("digest", c.decide.Shown)
 		s.row("decision", c.decide.ResumeID)
 	}
 	return c.scroll.show(s.lines, height)
 }
 
-// warnings are what somebody who is sure should know.
+// warnings returns what the person should know before confirming.
 func (c *confirmScreen) warnings() (texts []string) {
 	if c.d.frozen != "" {
 		texts = append(texts, c.d.frozen)
 	}
 	if c.state == confirmUnknown {
-		texts = append(texts, "The server did not answer. Nobody knows whether the decision was recorded. Sent again, it counts once.")
+		texts = append(texts, "The server did not respond. It is unknown whether the decision was recorded. Sending it again is safe.")
 	}
 	if !c.d.isSeen() {
 		texts = append(texts, "You have not seen all of the request: some of it was not on the screen yet.")
@@ -130,15 +131,15 @@ func (c *confirmScreen) warnings() (texts []string) {
 		texts = append(texts, fmt.Sprintf("You have not seen all of the request: %s folded (o unfolds).", countOf(c.d.foldedCount(), "value")))
 	}
 	if asked, ok := approvalOf(c.d.r); ok && !digestMatches(asked) {
-		texts = append(texts, "The action's digest is not that of the arguments.")
+		texts = append(texts, "The action's digest does not match the arguments.")
 	}
 	return texts
 }
 
-// approves repeats what a yes would let happen.
+// addApproval repeats what an approval would execute.
 func (c *confirmScreen) addApproval(s *renderer) {
 	if c.action.verb == verbApprove && IsHold(c.d.r) {
-		s.sentence("The run goes on with this state, as it is.")
+		s.sentence("The run continues with this state, unchanged.")
 		s.json(c.d.r.Data)
 		s.blank()
 	}
@@ -146,7 +147,7 @@ func (c *confirmScreen) addApproval(s *renderer) {
 	if !ok || c.action.verb != verbApprove {
 		return
 	}
-	s.add(nil, nil, append(ownText("If you say yes, this happens: ", styleNormal), cells(asked.Action, modeLine, styleStrong)...))
+	s.add(nil, nil, append(ownText("If you approve, this is executed: ", styleNormal), cells(asked.Action, modeLine, styleStrong)...))
 	if args := argsOf(c.d.r); args != nil {
 		s.expanded = c.d.expanded
 		s.json(args)
@@ -155,7 +156,7 @@ func (c *confirmScreen) addApproval(s *renderer) {
 	s.blank()
 }
 
-// changes lists which arguments were edited, and how the action is named with them.
+// addChanges lists the edited arguments.
 func (c *confirmScreen) addChanges(s *renderer) {
 	if c.action.verb != verbApproveEdited || c.form == nil {
 		return
@@ -185,7 +186,7 @@ func (c *confirmScreen) addChanges(s *renderer) {
 func (s *renderer) addChange(label string, value json.RawMessage) {
 	front := ownText(fmt.Sprintf("    %-5s", label), styleFaint)
 	if value == nil {
-		s.add(front, nil, ownText("not there", styleFaint))
+		s.add(front, nil, ownText("missing", styleFaint))
 		return
 	}
 	n, err := parse(value)
@@ -195,7 +196,7 @@ func (s *renderer) addChange(label string, value json.RawMessage) {
 	s.value(front, spaces(9), n)
 }
 
-// settle takes what came of a decision.
+// handleSent processes the result of a decision.
 func (m *model) handleSent(result sendResult) tea.Cmd {
 	i := slices.IndexFunc(m.stack, func(s screen) bool {
 		c, ok := s.(*confirmScreen)
@@ -235,7 +236,8 @@ func (m *model) handleSent(result sendResult) tea.Cmd {
 	return m.poll()
 }
 
-// settleAct takes what came of an act. The request is open as before, and what was typed for a decision stays.
+// handleActResult processes the result of an action. The request stays open, and typed text is
+// kept.
 func (m *model) handleActResult(i int, c *confirmScreen, err error) tea.Cmd {
 	m.stack = m.stack[:i]
 	refusal, final := explain(err, m.now)
@@ -243,16 +245,16 @@ func (m *model) handleActResult(i int, c *confirmScreen, err error) tea.Cmd {
 	case err == nil:
 		maps.DeleteFunc(m.drafts, func(_ draftKey, form *formScreen) bool { return form == c.form })
 		m.stack = m.stack[:i-1]
-		m.notice = notice{text: verbs[c.action.verb].done + ": the next step of its route is taken. The request is still open."}
+		m.notice = notice{text: verbs[c.action.verb].done + ": the next step of its route was run. The request is still open."}
 	case final:
 		m.notice = notice{text: refusal.text, bad: true}
 	default:
-		m.notice = notice{text: "The server did not answer. Nobody knows whether it was done: look at the request before you repeat it.", bad: true}
+		m.notice = notice{text: "The server did not respond. It is unknown whether it was done: check the request before you repeat it.", bad: true}
 	}
 	return m.poll()
 }
 
-// forget drops what was typed for a request that is decided.
+// dropDrafts discards typed text of a decided request.
 func (m *model) dropDrafts(id string) {
 	for key := range m.drafts {
 		if key.id == id {
@@ -261,18 +263,19 @@ func (m *model) dropDrafts(id string) {
 	}
 }
 
-// outcomeText says how far the run has come, and whether the request is settled: others may have to agree, too.
+// outcomeText describes the outcome, and reports whether the request is closed: other votes may be
+// required.
 func outcomeText(outcome fermata.Outcome, r api.Request) (text string, settled bool) {
 	switch o := outcome.(type) {
 	case fermata.Completed:
-		return r.StateKey + " is completed: " + firstNonEmpty(o.Content, string(o.Output)), true
+		return r.StateKey + " completed: " + firstNonEmpty(o.Content, string(o.Output)), true
 	case fermata.Failed:
 		return r.StateKey + " failed: " + o.Code + ": " + o.Message, true
 	case fermata.NeedsInput:
 		if slices.ContainsFunc(o.Interrupts, func(i fermata.OpenInterrupt) bool { return i.ID == r.ID }) {
-			return "Your word counts; others have to agree before " + r.StateKey + " goes on.", false
+			return "Your vote is recorded; more votes are needed before " + r.StateKey + " continues.", false
 		}
-		return r.StateKey + " goes on, and waits for " + countOf(len(o.Interrupts), "answer") + ".", true
+		return r.StateKey + " continued, and waits for " + countOf(len(o.Interrupts), "answer") + ".", true
 	}
-	return "It is recorded; " + r.StateKey + " is under way.", true
+	return "Recorded; " + r.StateKey + " is in progress.", true
 }

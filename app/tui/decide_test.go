@@ -15,11 +15,11 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// sentOne is the one decision that was sent.
+// expectSent checks the one decision that was sent.
 func (b *harness) expectSent(id, answer string) {
 	b.t.Helper()
 	if len(b.sends) != 1 || b.ids[0] != id || string(b.sends[0].Answer) != answer {
-		b.t.Fatalf("sent was %s %s, not %s to %s", b.ids, b.sends, answer, id)
+		b.t.Fatalf("sent %s %s, not %s to %s", b.ids, b.sends, answer, id)
 	}
 }
 
@@ -36,10 +36,10 @@ func TestI6_ADecisionCarriesTheDigestThatWasShown(t *testing.T) {
 	}
 	b.sees("sending")
 	b.answer(fermata.Completed{Content: "the table users is gone"}, nil)
-	b.sees("Approved. drop-users is completed: the table users is gone", "no longer open", "Inbox 0 open")
+	b.sees("Approved. drop-users completed: the table users is gone", "no longer open", "Inbox 0 open")
 }
 
-// Whatever key is held down or pressed twice, wherever: nothing is decided.
+// A key that is held down or pressed twice decides nothing on any screen.
 func TestConfirm_SingleKeyDoesNotDecide(t *testing.T) {
 	keys := []string{"enter", "esc", "tab", "space", "up", "down", "left", "right", "end", "home", "backspace", "ctrl+s", "ctrl+u"}
 	for r := '!'; r <= '~'; r++ {
@@ -79,10 +79,10 @@ func TestConfirm_OneDecisionIsSentOnce(t *testing.T) {
 func TestReject_NeedsAReason(t *testing.T) {
 	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter", "r", "enter")
-	b.sees("this must be filled in")
+	b.sees("required")
 	b.types("  ")
 	b.keys("enter")
-	b.sees("this must be filled in")
+	b.sees("required")
 	b.types("we need <them> & more")
 	b.keys("alt+enter")
 	b.types("ann")
@@ -99,16 +99,16 @@ func TestApproveEdited_SendsExactlyTheEdit(t *testing.T) {
 	b.keys("ctrl+s")
 	b.sees("was  120.50", "is   40.10")
 	b.keys("y")
-	// The order is beyond what a float can hold, and nobody touched it.
+	// The order does not fit into a float, and was not touched.
 	b.expectSent("int_refund", `{"verb":"approve","args":{"order":9007199254740993,"amount":40.10,"note":"sorry"}}`)
 }
 
 func TestApproveEdited_WithoutEditIsRejected(t *testing.T) {
 	b := newHarness(t, 80, 24, refund())
 	b.keys("enter", "e", "ctrl+s")
-	b.sees("nothing is edited")
+	b.sees("nothing was edited")
 	b.keys("end", "1", "backspace", "ctrl+s")
-	b.sees("nothing is edited")
+	b.sees("nothing was edited")
 }
 
 func TestApproveEdited_ErrorIsShownAtTheField(t *testing.T) {
@@ -119,12 +119,12 @@ func TestApproveEdited_ErrorIsShownAtTheField(t *testing.T) {
 	frame := b.frame()
 	_, after, _ := strings.Cut(frame, "▸ amount")
 	if complaint, _, _ := strings.Cut(after, "note"); !strings.Contains(complaint, "! ") || !strings.Contains(complaint, "500") {
-		t.Errorf("no complaint beside the field:\n%s", frame)
+		t.Errorf("no error at the field:\n%s", frame)
 	}
 	b.keys("ctrl+u")
 	b.types("12,5")
 	b.keys("ctrl+s")
-	b.sees("this is no number")
+	b.sees("not a number")
 }
 
 func TestEdit_IsNotOfferedWhereArgumentsAreFixed(t *testing.T) {
@@ -135,7 +135,7 @@ func TestEdit_IsNotOfferedWhereArgumentsAreFixed(t *testing.T) {
 	b.seesNot("Approve with edits")
 }
 
-// What the answer of a request has no room for is not offered.
+// Only verbs that the answer schema allows are offered.
 func TestActions_FollowTheSchema(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{"properties":{"verb":{"enum":["approve","reject","escalate"]},"reason":{"type":"string"}}}`:                                                     "approve reject escalate answer",
@@ -157,12 +157,12 @@ func TestActions_FollowTheSchema(t *testing.T) {
 		}
 		r.State = "decided"
 		if actionsOf(r, start) != nil {
-			t.Errorf("%s: a decided request offers something", schema)
+			t.Errorf("%s: a decided request offers an action", schema)
 		}
 	}
 }
 
-// What the server does not allow is not offered, whatever the answer has room for.
+// Verbs that the server does not allow are not offered, whatever the schema allows.
 func TestActions_FollowAllowedVerbs(t *testing.T) {
 	for _, test := range []struct {
 		r    api.Request
@@ -191,19 +191,19 @@ func TestActions_FollowAllowedVerbs(t *testing.T) {
 	r.Activity = &api.Activity{IneligibleReason: "own_request"}
 	b := newHarness(t, 80, 24, r)
 	b.keys("enter")
-	b.sees("Your word on this would not count: own_request.")
+	b.sees("You are not an eligible approver: own_request.")
 }
 
-// If others have to agree, the request stays.
+// If more votes are needed, the request stays.
 func TestSend_VoteBelowQuorumKeepsRequestOpen(t *testing.T) {
 	b := newHarness(t, 80, 24, dropUsers())
 	b.keys("enter", "a", "y")
 	b.answer(fermata.NeedsInput{StateKey: "drop-users", Interrupts: []fermata.OpenInterrupt{{ID: "int_drop"}}}, nil)
-	b.sees("Your word counts; others have to agree", "Inbox 1 open")
+	b.sees("Your vote is recorded; more votes are needed", "Inbox 1 open")
 	b.seesNot("no longer open")
 }
 
-// To escalate decides nothing: the request stays open, and so does what was typed for a decision.
+// Escalation decides nothing: the request stays open, and typed text is kept.
 func TestEscalate_IsNotADecision(t *testing.T) {
 	r := dropUsers()
 	r.Activity = &api.Activity{Verbs: []string{"approve", "reject", "escalate"}}
@@ -211,25 +211,25 @@ func TestEscalate_IsNotADecision(t *testing.T) {
 	b.keys("enter", "r")
 	b.types("half a reason")
 	b.keys("esc", "x", "enter")
-	b.sees("this must be filled in")
+	b.sees("required")
 	b.types("nobody here knows")
 	b.keys("enter")
 	b.sees("Escalate?", `text: "nobody here knows"`)
 	if len(b.acts) != 0 {
-		t.Fatal("it was done before somebody confirmed")
+		t.Fatal("it was done before the confirmation")
 	}
 	b.keys("y", "y")
 	if len(b.acts) != 1 || b.acts[0] != "escalate int_drop: nobody here knows" || len(b.sends) != 0 {
 		t.Fatalf("%q, %v", b.acts, b.sends)
 	}
 	b.update(sendResult{resumeID: b.actName, err: errors.New("connection reset")})
-	b.sees("Nobody knows whether it was done", "▸ reason", "nobody here knows")
+	b.sees("It is unknown whether it was done", "▸ reason", "nobody here knows")
 	b.keys("enter", "y")
 	if len(b.acts) != 2 {
-		t.Errorf("after the loss it cannot be done again: %q", b.acts)
+		t.Errorf("after the loss it cannot be repeated: %q", b.acts)
 	}
 	b.update(sendResult{resumeID: b.actName, err: &api.Problem{Status: 409, Code: "not_possible", Detail: "there is no further step"}})
-	b.sees("This is not possible now: there is no further step")
+	b.sees("This is not allowed now: there is no further step")
 	b.keys("enter", "y")
 	b.update(sendResult{resumeID: b.actName})
 	b.sees("Escalated", "still open", "[a] approve")
@@ -247,7 +247,7 @@ func TestGate_IsAnsweredWithTheTime(t *testing.T) {
 	b.expectSent(r.ID, `{"approved":false,"approvedAt":"2026-11-15T03:12:44Z","feedback":"no"}`)
 }
 
-// A yes that needs more than the word opens the form with the word in it.
+// An approval that needs more than the verb opens the form with the verb filled in.
 func TestApprove_RequiredFieldsOpenAForm(t *testing.T) {
 	r := review()
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"verb":{"enum":["approve","reject"]},"ticket":{"type":"integer"}},"required":["verb","ticket"]}`)
@@ -260,13 +260,14 @@ func TestApprove_RequiredFieldsOpenAForm(t *testing.T) {
 	b.expectSent(r.ID, `{"verb":"approve","ticket":123456789012345678901}`)
 }
 
-// Whoever chose another word in the form of a yes was asked "Approve?", and pressed "yes, approve"; a no was sent.
+// In the form of an approval another verb could be chosen: the confirmation said "Approve?", and a
+// rejection was sent.
 func TestI6_ApproveFormCannotChangeTheVerb(t *testing.T) {
 	r := review()
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"verb":{"enum":["approve","reject"]},"ticket":{"type":"integer"}},"required":["verb","ticket"]}`)
 	b := newHarness(t, 80, 24, r)
 	b.keys("enter", "a", "right", "tab", "7", "enter")
-	b.sees("(•) reject", `verb is "reject" here, and not "approve": go back and choose what you mean`)
+	b.sees("(•) reject", `verb is "reject", not "approve": go back and choose another action`)
 	b.keys("shift+tab", "left", "ctrl+s", "y")
 	b.expectSent(r.ID, `{"verb":"approve","ticket":7}`)
 }
@@ -277,11 +278,11 @@ func TestRejection_IsExplainedAndListReloaded(t *testing.T) {
 		err  error
 		want string
 	}{
-		"decided":   {decided, "Somebody was faster. reject by bob at 03:12:43."},
+		"decided":   {decided, "Another person decided first. reject by bob at 03:12:43."},
 		"expired":   {&api.Problem{Status: 410, Code: "expired"}, "The deadline has passed"},
-		"changed":   {&api.Problem{Status: 412, Code: "digest_mismatch"}, "is not what you saw"},
-		"withdrawn": {&api.Problem{Status: 410, Code: "superseded"}, "no longer asks this"},
-		"role":      {&api.Problem{Status: 403, Code: "forbidden"}, "Your role may not"},
+		"changed":   {&api.Problem{Status: 412, Code: "digest_mismatch"}, "The request has changed"},
+		"withdrawn": {&api.Problem{Status: 410, Code: "superseded"}, "no longer waits for this"},
+		"role":      {&api.Problem{Status: 403, Code: "forbidden"}, "Your role does not allow"},
 		"strange":   {&api.Problem{Status: 418, Code: "teapot", Title: "Teapot", Detail: "short and stout"}, "Teapot (teapot). short and stout"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +292,7 @@ func TestRejection_IsExplainedAndListReloaded(t *testing.T) {
 			b.answer(nil, test.err)
 			b.sees(test.want, "action   drop-table")
 			if len(b.polls) != polls+1 || b.polls[polls] != "int_drop" {
-				t.Errorf("the server was not asked what became of it: %q", b.polls)
+				t.Errorf("the server was not polled afterwards: %q", b.polls)
 			}
 		})
 	}
@@ -315,13 +316,13 @@ func TestSend_RetryUsesTheSameResumeID(t *testing.T) {
 		b := newHarness(t, 80, 24, dropUsers())
 		b.keys("enter", "a", "y")
 		b.answer(nil, lost)
-		b.sees("Nobody knows whether the decision was recorded", "send again, counts once")
+		b.sees("It is unknown whether the decision was recorded", "send again, applied once")
 		b.keys("y")
 		if len(b.sends) != 2 || b.sends[0].ResumeID != b.sends[1].ResumeID {
 			t.Errorf("%v: sent were %+v", lost, b.sends)
 		}
 		b.answer(nil, client.ErrPending)
-		b.sees("It is recorded; drop-users is under way.")
+		b.sees("Recorded; drop-users is in progress.")
 	}
 }
 
@@ -340,13 +341,13 @@ func TestTypedText_IsKept(t *testing.T) {
 	b.update(pollResult{seq: b.m.pollSeq, items: []api.Request{refund()}, open: &decided})
 	b.sees("because ä", "approve by bob", "can no longer be sent")
 	b.keys("enter")
-	b.sees("because ä") // and there is no way to send it
+	b.sees("because ä") // and it cannot be sent
 	b.keys("ctrl+c")
-	b.sees("Quit?", "You typed something")
+	b.sees("Quit?", "You typed text")
 	b.keys("esc")
 	b.sees("because ä")
 	if b.quit {
-		t.Error("it ended all the same")
+		t.Error("it ended anyway")
 	}
 	b.keys("ctrl+c", "y")
 	if !b.quit {

@@ -13,32 +13,32 @@ import (
 	"github.com/fermata-go/fermata/drawing"
 )
 
-// detailScreen is one request, with everything that somebody needs to decide.
+// detailScreen is one request, with everything needed to decide.
 type detailScreen struct {
-	r      api.Request // what the person looks at: it never changes by itself
-	known  bool        // the server was asked for it; until then it is what the list knows
-	notice string      // of what the server knows that they look at it
+	r      api.Request // the displayed version: it never changes by itself
+	known  bool        // loaded from the server; until then it is the version from the list
+	notice string      // the version that was reported as viewed
 	latest *api.Request
-	// frozen says why nothing can be decided on what is shown; "" if something can.
+	// frozen says why the displayed version cannot be decided; "" if it can.
 	frozen string
 
-	updated  time.Time // when something beside the question changed
+	updated  time.Time // when something other than the question changed
 	scroll   scroller
 	expanded bool
-	question *renderer // what is asked, as it was drawn last: it may be long
+	question *renderer // the question as last rendered: it may be long
 }
 
-// learn takes news about the request.
+// applyPoll processes news about the request.
 func (d *detailScreen) applyPoll(news pollResult, now time.Time) {
 	latest := news.open
 	switch {
 	case news.openErr != nil:
 		d.frozen = "The server no longer knows this request."
-	case latest == nil || latest.ID != d.r.ID: // it was opened after the server was asked
+	case latest == nil || latest.ID != d.r.ID: // it was opened after the poll was sent
 	case !d.known:
 		d.r, d.known, d.question = *latest, true, nil
 	case isSameQuestion(*latest, d.r):
-		// The deadline may have been moved, and others may have said something: that is no part of what is decided.
+		// The deadline and the activity may change: they are not part of the decision.
 		if revision(*latest) != revision(d.r) {
 			d.updated = now
 		}
@@ -78,12 +78,12 @@ func (d *detailScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// isSeen reports whether every line of what is asked was on the screen.
+// isSeen reports whether every line of the question was on the screen.
 func (d *detailScreen) isSeen() bool {
 	return d.question != nil && d.scroll.hasShown(len(d.question.lines))
 }
 
-// folded is how many values are not shown whole.
+// foldedCount returns how many values are folded.
 func (d *detailScreen) foldedCount() int {
 	if d.question == nil {
 		return 0
@@ -91,7 +91,7 @@ func (d *detailScreen) foldedCount() int {
 	return d.question.folded
 }
 
-// renew shows what the server says now.
+// refresh shows the latest version.
 func (d *detailScreen) refresh() {
 	if d.latest == nil {
 		return
@@ -100,7 +100,7 @@ func (d *detailScreen) refresh() {
 	d.question = nil
 }
 
-// offers are the verbs that can be used now.
+// actions returns the actions that are available now.
 func (d *detailScreen) actions(m *model) []action {
 	if d.frozen != "" || !d.known {
 		return nil
@@ -129,10 +129,10 @@ func (d *detailScreen) title(m *model) []cell {
 func (d *detailScreen) hints(m *model) []hint {
 	var hints []hint
 	if !d.known {
-		hints = append(hints, hint{"…", "asking the server"})
+		hints = append(hints, hint{"…", "loading"})
 	}
 	if d.latest != nil {
-		hints = append(hints, hint{"u", "show as it is now"})
+		hints = append(hints, hint{"u", "show the current version"})
 	}
 	for _, o := range d.actions(m) {
 		hints = append(hints, hint{verbs[o.verb].key, verbs[o.verb].label})
@@ -161,18 +161,18 @@ func (d *detailScreen) body(m *model, width, height int) []string {
 	return append(banner, d.scroll.show(s.lines, height-len(banner))...)
 }
 
-// warning says why there is nothing to decide.
+// warning says why the request cannot be decided.
 func (d *detailScreen) warning() string {
 	switch {
 	case d.frozen != "":
-		return d.frozen + " You cannot decide on what is shown here."
+		return d.frozen + " You cannot decide this version."
 	case d.r.State == statePending && d.r.Activity != nil && d.r.Activity.IneligibleReason != "":
-		return "Your word on this would not count: " + d.r.Activity.IneligibleReason + "."
+		return "You are not an eligible approver: " + d.r.Activity.IneligibleReason + "."
 	}
 	return ""
 }
 
-// describe writes everything down: first what is asked, then where it comes from.
+// describe renders everything: first the question, then its origin.
 func (d *detailScreen) describe(m *model, width int) *renderer {
 	if d.question == nil || d.question.width != width || d.question.expanded != d.expanded {
 		d.question = &renderer{width: width, expanded: d.expanded}
@@ -198,11 +198,11 @@ func (d *detailScreen) describe(m *model, width int) *renderer {
 	return s
 }
 
-// pollRequest is what is asked.
+// addQuestion renders the question.
 func (d *detailScreen) addQuestion(s *renderer) {
 	asked, ok := approvalOf(d.r)
 	if !ok {
-		s.heading("What is asked")
+		s.heading("Question")
 		s.json(d.r.Data)
 		return
 	}
@@ -215,18 +215,18 @@ func (d *detailScreen) addQuestion(s *renderer) {
 		s.row("why", reasonText(asked))
 	}
 	s.blank()
-	heading := "Arguments, exactly as asked for"
+	heading := "Arguments, exactly as requested"
 	if asked.Fixed {
 		heading += " (they cannot be edited)"
 	}
 	if edited {
-		heading = "Arguments as asked for"
-		s.add(nil, nil, append(append(ownText("Arguments as ", styleStrong), cells(d.r.Activity.Edit.By, modeLine, styleStrong)...), ownText(" edited them: these will be used", styleStrong)...))
+		heading = "Arguments as requested"
+		s.add(nil, nil, append(append(ownText("Arguments as edited by ", styleStrong), cells(d.r.Activity.Edit.By, modeLine, styleStrong)...), ownText(": these will be used", styleStrong)...))
 		s.json(d.r.Activity.Edit.Args)
 		s.blank()
 	}
 	s.heading(heading)
-	if asked.Summary != "" && edited { // it is about these
+	if asked.Summary != "" && edited { // the summary is about these
 		s.row("says", asked.Summary)
 	}
 	if asked.Args == nil {
@@ -236,14 +236,14 @@ func (d *detailScreen) addQuestion(s *renderer) {
 	}
 	d.addOtherMembers(s)
 	if !digestMatches(asked) {
-		s.add(ownText("! ", styleStrong), spaces(2), ownText("The action's digest is not that of these arguments. Do not approve this.", styleStrong))
+		s.add(ownText("! ", styleStrong), spaces(2), ownText("The action's digest does not match these arguments. Do not approve this.", styleStrong))
 	}
 }
 
-// shownMembers are what an approval's question has a place for.
+// shownMembers are the members of an approval question that are rendered separately.
 var shownMembers = []string{"action", "summary", "args", "argsSchema", "fixed", "digest", "rule", "reason"}
 
-// others shows what else the asker put into the question.
+// addOtherMembers renders the remaining members of the question.
 func (d *detailScreen) addOtherMembers(s *renderer) {
 	members, _ := rawMembers(d.r.Data)
 	members = slices.DeleteFunc(members, func(m rawMember) bool { return slices.Contains(shownMembers, m.name) })
@@ -251,7 +251,7 @@ func (d *detailScreen) addOtherMembers(s *renderer) {
 		return
 	}
 	s.blank()
-	s.heading("Also said")
+	s.heading("Other data")
 	s.json(writeObject(members))
 }
 
@@ -265,7 +265,7 @@ func reasonText(asked fermata.ApprovalRequest) string {
 	return "rule " + asked.Rule + ": " + asked.Reason
 }
 
-// life is what people did with it so far.
+// addActivity renders what people did with the request.
 func (d *detailScreen) addActivity(s *renderer, now time.Time) {
 	life := d.r.Activity
 	if life == nil {
@@ -306,13 +306,13 @@ func revision(r api.Request) int64 {
 	return r.Activity.Revision
 }
 
-// decision is what was decided, if anything was.
+// addDecision renders the decision, if there is one.
 func (d *detailScreen) addDecision(s *renderer, now time.Time) {
 	decision := d.r.Decision
 	if decision == nil {
 		return
 	}
-	s.heading("What was decided")
+	s.heading("Decision")
 	s.row("verdict", decision.Verdict)
 	s.row("by", firstNonEmpty(decision.By, decision.Source))
 	if decision.Via != "" {

@@ -24,13 +24,13 @@ func TestDetail_ChangedRequestDisablesActions(t *testing.T) {
 		says  string
 		after string
 	}{
-		"decided":   {decided, "Decided already: reject by bob at 03:11:44.", "no way"},
-		"expired":   {expired, "Nobody answered in time: it expired at 03:12:44.", "clock"},
-		"withdrawn": {withdrawn, "It is withdrawn: the run no longer asks this.", "drop-table"},
-		"changed":   {changed, "The question has changed since you opened it.", `name: "orders"`},
+		"decided":   {decided, "Already decided: reject by bob at 03:11:44.", "no way"},
+		"expired":   {expired, "Not answered in time: it expired at 03:12:44.", "clock"},
+		"withdrawn": {withdrawn, "It is withdrawn: the run no longer waits for this.", "drop-table"},
+		"changed":   {changed, "The request has changed since you opened it.", `name: "orders"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, before := range [][]string{{}, {"a"}} { // on the request and on the last question
+			for _, before := range [][]string{{}, {"a"}} { // on the request and on the confirmation
 				b := newHarness(t, 80, 24, dropUsers())
 				b.keys("enter")
 				b.keys(before...)
@@ -38,7 +38,7 @@ func TestDetail_ChangedRequestDisablesActions(t *testing.T) {
 				b.sees(test.says, `name: "users"`)
 				b.keys("a", "y")
 				if len(b.sends) != 0 {
-					t.Fatal("a decision on what is no longer so was sent")
+					t.Fatal("a decision on an outdated version was sent")
 				}
 				b.keys("esc")
 			}
@@ -80,7 +80,8 @@ func TestDetail_CountdownUpdates(t *testing.T) {
 	b.sees("! overdue")
 }
 
-// Long values are folded with their exact length, and whoever decides without having seen them is told.
+// Long values are folded with their exact length, and a decision without seeing them shows a
+// warning.
 func TestDetail_LongValuesAreFolded(t *testing.T) {
 	r := review()
 	body := strings.Repeat("ä", 700) + "the end"
@@ -119,7 +120,7 @@ func TestDetail_UnscrolledContentIsAWarning(t *testing.T) {
 	b.seesNot("You have not seen")
 }
 
-// Whoever leapt to the end was told that there was nothing which they had not seen.
+// Jumping to the end skips lines, which do not count as seen.
 func TestDetail_SkippedLinesAreNotSeen(t *testing.T) {
 	r := review()
 	r.Data, _ = json.Marshal(map[string]string{"a": strings.Repeat("line\n", 14), "b": strings.Repeat("line\n", 14), "c": strings.Repeat("line\n", 14), "d": strings.Repeat("line\n", 14)})
@@ -135,12 +136,12 @@ func TestDetail_WrongDigestIsAWarning(t *testing.T) {
 	asked.Args = json.RawMessage(`{"name":"orders"}`)
 	b := newHarness(t, 80, 24, request("int_1", "run", "inproc:g", "approval", asked, dropUsers().AnswerSchema, nil))
 	b.keys("enter")
-	b.sees("The action's digest is not that of these arguments.")
+	b.sees("The action's digest does not match these arguments.")
 	b.keys("a")
-	b.sees("The action's digest is not that of the arguments.")
+	b.sees("The action's digest does not match the arguments.")
 }
 
-// Numbers, the order of members and members that come twice are shown as they were sent.
+// Numbers, the order of members and duplicate members are shown as sent.
 func TestDetail_ShowsJSONAsItIs(t *testing.T) {
 	r := review()
 	r.Data = json.RawMessage(`{"z":1.10,"a":12345678901234567890123,"a":-0.0,"e":1E400,"n":null,"t":true,"o":{},"l":[],"deep":[[1,{"x y":"\"q\"\\"}]]}`)
@@ -150,7 +151,7 @@ func TestDetail_ShowsJSONAsItIs(t *testing.T) {
 	b.sees(want)
 }
 
-// What others did with a request is shown, and changes nothing of what is decided on.
+// The activity is shown, and does not change what is decided.
 func TestDetail_ShowsActivity(t *testing.T) {
 	r := dropUsers()
 	r.Activity = &api.Activity{Revision: 3, Requester: "deploy-bot", Risk: 70, Rules: []string{"big-tables", "prod"}, Reason: "it is production", MinAuth: "mfa", Progress: "1 of 2, needs 1 × dba", Claim: &api.Stamp{By: "carl", At: start},
@@ -168,7 +169,7 @@ func TestDetail_ShowsActivity(t *testing.T) {
 	b.sees("updated 03:12:44", "agreed   2 of 3", "[a] approve")
 }
 
-// A yes after somebody's edit approves the edit: it is what is shown first, and again before anything is sent.
+// An approval after an edit approves the edit: it is shown first, and again before sending.
 func TestI6_PlainApproveUsesThePriorEdit(t *testing.T) {
 	edited := refund()
 	edited.Shown = strings.Repeat("e", 64)
@@ -176,13 +177,13 @@ func TestI6_PlainApproveUsesThePriorEdit(t *testing.T) {
 	b := newHarness(t, 90, 40, refund())
 	b.keys("enter")
 	b.poll(edited)
-	b.sees("The question has changed")
+	b.sees("The request has changed")
 	b.keys("a", "y")
 	if len(b.sends) != 0 {
-		t.Fatal("a decision on what is no longer so was sent")
+		t.Fatal("a decision on an outdated version was sent")
 	}
 	b.keys("u")
-	b.sees("Arguments as bob edited them: these will be used", "amount: 7.00", "Arguments as asked for", "amount: 120.50")
+	b.sees("Arguments as edited by bob: these will be used", "amount: 7.00", "Arguments as requested", "amount: 120.50")
 	b.keys("a")
 	b.sees("amount: 7.00")
 	b.seesNot("120.50")
@@ -192,11 +193,11 @@ func TestI6_PlainApproveUsesThePriorEdit(t *testing.T) {
 	}
 }
 
-// The list may know less than the server does: nothing is decided on what the list says.
+// The list may be outdated: decisions are based on the loaded request.
 func TestDetail_ActionsAppearWhenServerAllows(t *testing.T) {
 	b := newHarness(t, 80, 24, dropUsers())
 	b.update(namedKeys["enter"])
-	b.sees("asking the server")
+	b.sees("loading")
 	b.seesNot("[a] approve")
 	b.keys("a", "y")
 	if len(b.sends) != 0 {
@@ -211,7 +212,7 @@ func TestDetail_ActionsAppearWhenServerAllows(t *testing.T) {
 	}
 }
 
-// Whoever decided in the inbox had never looked, as far as the log and the statistics knew.
+// A person who decided in the inbox was not recorded as a viewer.
 func TestDetail_ViewIsReported(t *testing.T) {
 	open := func(mayNot string) api.Request {
 		r := refund()
@@ -220,32 +221,32 @@ func TestDetail_ViewIsReported(t *testing.T) {
 	}
 	b := newHarness(t, 80, 24, open(""))
 	if len(b.views) != 0 {
-		t.Errorf("the list is no look at a request: %q", b.views)
+		t.Errorf("the list does not count as a view: %q", b.views)
 	}
 	b.keys("enter")
 	b.poll(open(""))
 	if first := "int_refund " + refund().Shown; len(b.views) != 1 || b.views[0] != first {
-		t.Fatalf("the server was told %q", b.views)
+		t.Fatalf("the server received %q", b.views)
 	}
 	edited := open("")
 	edited.Shown, edited.Activity.Revision = "another", 2
 	b.poll(edited)
 	if len(b.views) != 1 {
-		t.Errorf("they see what it was: %q", b.views)
+		t.Errorf("the old version is shown: %q", b.views)
 	}
 	b.keys("u")
 	b.poll(edited)
 	if len(b.views) != 2 || b.views[1] != "int_refund another" {
-		t.Errorf("they see what it is: %q", b.views)
+		t.Errorf("the current version is shown: %q", b.views)
 	}
 	b = newHarness(t, 80, 24, open("not_member"))
 	b.keys("enter")
 	if len(b.views) != 0 {
-		t.Errorf("whoever may not decide is not counted: %q", b.views)
+		t.Errorf("an ineligible person does not count: %q", b.views)
 	}
 }
 
-// What the program says of its action is about the arguments that the program had, and stands with those.
+// A summary is about the requested arguments, and is shown with those.
 func TestI6_SummaryIsShownWithItsArguments(t *testing.T) {
 	edited := dropUsers()
 	edited.Activity = &api.Activity{Revision: 2, Edit: &api.Edit{Stamp: api.Stamp{By: "bob", At: start}, Args: json.RawMessage(`{"name":"orders","rows":7}`)}}
@@ -253,6 +254,6 @@ func TestI6_SummaryIsShownWithItsArguments(t *testing.T) {
 	b.keys("enter")
 	frame := b.frame()
 	if used, says := strings.Index(frame, "name: \"orders\""), strings.Index(frame, "Drop the table users"); used < 0 || says < used {
-		t.Errorf("the summary stands at %d, what will be used at %d:\n%s", says, used, frame)
+		t.Errorf("the summary is at %d, the used arguments at %d:\n%s", says, used, frame)
 	}
 }

@@ -8,18 +8,18 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// editor is a text that a person writes, perhaps beginning with one of somebody else's. It keeps every character as it is, and shows
-// each safely: a widget that draws what it holds would hand what an agent wrote to the terminal.
+// editor edits a text, which may come from an agent. It keeps every character and displays each one
+// safely: a standard widget would send an agent's text to the terminal unchanged.
 type editor struct {
 	text []rune
-	at   int // the cursor stands before this character
+	at   int // the cursor is before this character
 }
 
 func newEditor(text string) editor { return editor{text: []rune(text), at: len([]rune(text))} }
 
 func (e *editor) value() string { return string(e.text) }
 
-// insert puts a text where the cursor is.
+// insert inserts a text at the cursor.
 func (e *editor) insert(text string) {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	added := []rune(text)
@@ -32,7 +32,7 @@ func (e *editor) remove(from, to int) {
 	e.at = from
 }
 
-// moves are the keys that only move the cursor, edits those that remove something.
+// moves are the keys that move the cursor, edits those that delete text.
 var (
 	moves = map[string]func(*editor) int{
 		"left": func(e *editor) int { return e.at - 1 }, "ctrl+b": func(e *editor) int { return e.at - 1 },
@@ -51,7 +51,7 @@ var (
 	}
 )
 
-// key does what a key asks for; false if it means nothing here.
+// key handles a key; it returns false if the key has no meaning here.
 func (e *editor) key(k tea.KeyPressMsg) bool {
 	name := k.String()
 	if move, ok := moves[name]; ok {
@@ -74,7 +74,7 @@ func (e *editor) key(k tea.KeyPressMsg) bool {
 	return true
 }
 
-// up and down move by a line; false if there is none.
+// up and down move by a line; they return false at the end.
 func (e *editor) up() bool {
 	start := e.lineStart()
 	if start == 0 {
@@ -134,7 +134,7 @@ func (e *editor) wordEnd() int {
 	return at
 }
 
-// view shows the text, with the cursor if it is focused, in at most so many lines around it.
+// view renders the text in at most height lines around the cursor, which is shown if focused.
 func (e *editor) view(width, height int, focused bool) []string {
 	var lines [][]cell
 	cursorLine, start := 0, 0
@@ -144,7 +144,7 @@ func (e *editor) view(width, height int, focused bool) []string {
 		last := start+length == len(e.text) && !strings.HasSuffix(line, "\n")
 		at := e.at - start
 		here := at >= 0 && (at < length || last && at == length)
-		if here || last { // room for a cursor behind the last character
+		if here || last { // space for a cursor after the last character
 			shown = append(shown, cell{" ", 1, styleNormal})
 		}
 		if here && focused {
@@ -165,7 +165,7 @@ func (e *editor) view(width, height int, focused bool) []string {
 	return view
 }
 
-// lineOf is the line in which a cell stands after folding.
+// lineOf returns the line of a cell after wrapping.
 func lineOf(folded [][]cell, at int) int {
 	for i, line := range folded {
 		if at -= len(line); at < 0 {

@@ -19,20 +19,21 @@ type field struct {
 	kind              fieldKind
 	required          bool
 	nullable          bool
-	whole             bool       // it is the whole value, and no member of one
-	schema            formSchema // whose part it is
+	whole             bool       // it is the whole value, not a member
+	schema            formSchema // the schema it belongs to
 
 	edit     editor
 	options  []json.RawMessage
-	selected int // which option, or unset
+	selected int // index of the option, or unset
 
-	// before is the value that the form began with; nil if there was none. As long as nobody touches the field it is the value, byte by byte.
+	// original is the initial value; nil if there was none. An untouched field returns it byte for
+	// byte.
 	original json.RawMessage
-	initial  string // what the person saw of it
+	initial  string // its initial text
 	err      string
 }
 
-// unset is the choice of nothing.
+// unset means that no option is selected.
 const unset = -1
 
 type fieldKind uint8
@@ -45,19 +46,19 @@ const (
 	rawField
 )
 
-// fieldKinds says how each kind is called, and how what was typed becomes JSON.
+// fieldKinds defines the name of each kind, and how typed text becomes JSON.
 var fieldKinds = [...]struct {
 	hint string
 	read func(text string) (json.RawMessage, error)
 }{
 	textField:    {"text", func(text string) (json.RawMessage, error) { return jsonString(text), nil }},
-	integerField: {"whole number", literalAs(regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`), "this is no whole number, as 42 or -7")},
-	numberField:  {"number", literalAs(regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`), "this is no number, as 42 or -0.5")},
+	integerField: {"integer", literalAs(regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`), "not an integer, such as 42 or -7")},
+	numberField:  {"number", literalAs(regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`), "not a number, such as 42 or -0.5")},
 	choiceField:  {"", nil},
 	rawField:     {"JSON", readRaw},
 }
 
-// literalAs takes numbers as they are typed: no digit is lost, however many there are.
+// literalAs accepts numbers as typed, without losing digits.
 func literalAs(form *regexp.Regexp, complaint string) func(string) (json.RawMessage, error) {
 	return func(text string) (json.RawMessage, error) {
 		text = strings.TrimSpace(text)
@@ -70,14 +71,14 @@ func literalAs(form *regexp.Regexp, complaint string) func(string) (json.RawMess
 
 func readRaw(text string) (json.RawMessage, error) {
 	if err := strictjson.Check([]byte(text)); err != nil {
-		return nil, fmt.Errorf("this is no JSON: %w", err)
+		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
 	return json.RawMessage(strings.TrimSpace(text)), nil
 }
 
 func (f *field) setOptions(options ...json.RawMessage) { f.kind, f.options = choiceField, options }
 
-// begin fills in the value that the form begins with.
+// setInitial sets the initial value.
 func (f *field) setInitial(value json.RawMessage) {
 	f.original = value
 	var text string
@@ -88,13 +89,13 @@ func (f *field) setInitial(value json.RawMessage) {
 				f.selected = i
 			}
 		}
-		if f.selected == unset { // none of those that are allowed
+		if f.selected == unset { // not one of the options
 			f.kind = rawField
 			f.edit = newEditor(indented(value))
 		}
 	case f.kind == textField && json.Unmarshal(value, &text) == nil:
 		f.edit = newEditor(text)
-	case f.kind == textField: // no text
+	case f.kind == textField: // not a string
 		f.kind = rawField
 		f.edit = newEditor(indented(value))
 	default:
@@ -104,7 +105,7 @@ func (f *field) setInitial(value json.RawMessage) {
 	f.initial = f.state()
 }
 
-// indented is JSON for people to edit. Only the spaces differ.
+// indented formats JSON for editing. Only white space changes.
 func indented(value json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, value, "", "  ") != nil {
@@ -113,7 +114,7 @@ func indented(value json.RawMessage) string {
 	return b.String()
 }
 
-// state is what the person sees in the field.
+// state returns what the person sees in the field.
 func (f *field) state() string {
 	if f.kind == choiceField {
 		return fmt.Sprint(f.selected)
@@ -121,7 +122,7 @@ func (f *field) state() string {
 	return f.edit.value()
 }
 
-// isTouched reports whether somebody wrote something there.
+// isTouched reports whether the field was edited.
 func (f *field) isTouched() bool {
 	if f.original == nil && f.kind == choiceField {
 		return f.selected != unset
@@ -129,7 +130,7 @@ func (f *field) isTouched() bool {
 	return f.state() != f.initial
 }
 
-// value is the field as JSON; nil if it is left out.
+// value returns the field as JSON; nil if it is omitted.
 func (f *field) value() (json.RawMessage, error) {
 	if f.original != nil && !f.isTouched() {
 		return f.original, nil
@@ -160,12 +161,12 @@ func (f *field) read() (json.RawMessage, error) {
 	case f.required && f.kind == choiceField:
 		return nil, errors.New("choose one")
 	case f.required:
-		return nil, errors.New("this must be filled in")
+		return nil, errors.New("required")
 	}
 	return nil, nil
 }
 
-// key does what a key asks for; false if it means nothing here.
+// key handles a key; it returns false if the key has no meaning here.
 func (f *field) key(k tea.KeyPressMsg) bool {
 	if f.kind != choiceField {
 		switch k.String() {
@@ -199,7 +200,7 @@ func (f *field) key(k tea.KeyPressMsg) bool {
 // How many lines of a text are shown in a form.
 const maxFieldLines, maxRawLines = 5, 8
 
-// view shows the field in the form.
+// view renders the field.
 func (f *field) view(s *renderer, focused bool) {
 	mark := "  "
 	if focused {
@@ -233,7 +234,7 @@ func (f *field) view(s *renderer, focused bool) {
 	}
 }
 
-// viewChoice shows all options beside each other if there is room, or else the one that is chosen.
+// viewChoice shows all options in a row if they fit, or else the selected one.
 func (f *field) viewChoice(s *renderer) {
 	all := spaces(2)
 	var chosen []cell
@@ -257,7 +258,7 @@ func (f *field) viewChoice(s *renderer) {
 	s.add(ownText(fmt.Sprintf("  ‹ %d/%d ", f.selected+1, len(f.options)), styleFaint), spaces(4), append(chosen[:len(chosen):len(chosen)], ownText(" ›", styleFaint)...))
 }
 
-// optionCells shows a choice: a word as it is, everything else as JSON.
+// optionCells renders an option: a string as it is, other values as JSON.
 func optionCells(option json.RawMessage) []cell {
 	var text string
 	if json.Unmarshal(option, &text) == nil && isPlainName(text) {

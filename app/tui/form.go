@@ -8,15 +8,16 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// formScreen asks for what a verb needs: a reason, other arguments, or a whole answer. It outlives its place on the screen: what was typed is
-// there again when the same verb is chosen for the same request.
+// formScreen asks for the input of a verb: a reason, edited arguments, or a whole answer. It is
+// kept after it closes, so that typed text is restored when the same verb is chosen for the same
+// request.
 type formScreen struct {
 	d            *detailScreen
 	action       action
 	fields       []*field
 	focus        int
 	scroll       scroller
-	scrollOffset int // how far the person looks below the fields, at what is asked
+	scrollOffset int // how far the question below the fields is scrolled
 	err          string
 }
 
@@ -27,7 +28,7 @@ type draftKey struct {
 	verb   verb
 }
 
-// begin begins a decision: with a form if the verb needs one, else with the question whether the person is sure.
+// openAction starts an action: with a form if the verb needs one, else with the confirmation.
 func (m *model) openAction(d *detailScreen, o action) {
 	if !o.needsForm() && parseSchema(d.r.AnswerSchema).check(o.answer()) == nil {
 		m.push(m.confirm(d, nil, o, o.answer()))
@@ -43,12 +44,12 @@ func (m *model) openAction(d *detailScreen, o action) {
 	m.push(form)
 }
 
-// needsForm reports whether there is something to ask beside the verb.
+// needsForm reports whether the verb needs input.
 func (o action) needsForm() bool {
 	return o.verb == verbAnswer || o.verb == verbApproveEdited || o.reason != ""
 }
 
-// fieldsOf makes the fields of a form.
+// fieldsOf returns the fields of a form.
 func fieldsOf(d *detailScreen, o action) []*field {
 	s := parseSchema(d.r.AnswerSchema)
 	switch {
@@ -65,7 +66,7 @@ func fieldsOf(d *detailScreen, o action) []*field {
 		return []*field{f}
 	}
 	fields := s.fields()
-	for _, f := range fields { // an approve that needs more than the word
+	for _, f := range fields { // an approval that needs more than the verb
 		if value := get(o.base, f.name); value != nil {
 			f.setInitial(value)
 		}
@@ -73,7 +74,8 @@ func fieldsOf(d *detailScreen, o action) []*field {
 	return fields
 }
 
-// argFields are the fields for arguments that there are already. Whatever the schema does not know is a field for JSON.
+// argFields returns the fields for existing arguments. Arguments that the schema does not know
+// become JSON fields.
 func argFields(s formSchema, args json.RawMessage) []*field {
 	members, isObject := rawMembers(args)
 	if !isObject || len(s.properties) == 0 && len(members) == 0 {
@@ -98,7 +100,7 @@ func argFields(s formSchema, args json.RawMessage) []*field {
 	return fields
 }
 
-// scrollStep is how many lines a look further down is.
+// scrollStep is how many lines the question scrolls.
 const scrollStep = 5
 
 func (f *formScreen) isTouched() bool {
@@ -167,13 +169,13 @@ func (f *formScreen) paste(_ *model, text string) {
 	}
 }
 
-// review goes on to the question whether the person is sure, if what they typed fits.
+// review opens the confirmation if the input is valid.
 func (f *formScreen) review(m *model) {
 	value, ok := f.read()
 	if !ok || f.d.frozen != "" {
 		return
 	}
-	for _, o := range f.d.actions(m) { // the word may hold the time
+	for _, o := range f.d.actions(m) { // the answer may contain the time
 		if o.verb == f.action.verb {
 			f.action = o
 		}
@@ -192,7 +194,7 @@ func (f *formScreen) review(m *model) {
 	m.push(m.confirm(f.d, f, f.action, said))
 }
 
-// read reads all fields, and goes to the first with a mistake.
+// read reads all fields, and moves to the first invalid one.
 func (f *formScreen) read() (members []rawMember, ok bool) {
 	f.err, ok = "", true
 	for i, field := range f.fields {
@@ -212,7 +214,7 @@ func (f *formScreen) read() (members []rawMember, ok bool) {
 	return members, ok
 }
 
-// say makes an answer of what the fields hold.
+// buildAnswer builds the answer from the fields.
 func (f *formScreen) buildAnswer(values []rawMember) (json.RawMessage, error) {
 	whole := len(f.fields) == 1 && f.fields[0].whole
 	switch {
@@ -223,14 +225,14 @@ func (f *formScreen) buildAnswer(values []rawMember) (json.RawMessage, error) {
 		}
 		asked, _ := approvalOf(f.d.r)
 		if !f.isTouched() {
-			return nil, fmt.Errorf("nothing is edited: go back and use %s", verbs[verbApprove].label)
+			return nil, fmt.Errorf("nothing was edited: go back and use %s", verbs[verbApprove].label)
 		}
 		return writeObject(append(f.action.base[:len(f.action.base):len(f.action.base)], rawMember{"args", args})), validate(asked.ArgsSchema, args)
 	case whole:
 		return values[0].value, nil
 	case len(f.fields) == 1 && f.fields[0].name == f.action.reason:
 		if strings.TrimSpace(f.fields[0].edit.value()) == "" {
-			f.fields[0].err = "this must be filled in"
+			f.fields[0].err = "required"
 			return nil, fmt.Errorf("say why")
 		}
 		if f.action.act != "" {
@@ -285,7 +287,7 @@ func (f *formScreen) body(_ *model, width, height int) []string {
 	}
 	s.add(nil, nil, ownText(strings.Repeat("╌", width), styleFaint))
 	f.d.addQuestion(s)
-	// The field that is typed in is always on the screen, with the note above if there is room.
+	// The focused field is always on the screen, with the notice above if it fits.
 	if to <= height {
 		f.scroll.top = 0
 	} else {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A form is made of the schema of the answer: which field each property gets, and what becomes of what is typed there.
+// A form is made from the answer schema: the field of each property, and the JSON of typed text.
 func TestForm_FieldsByType(t *testing.T) {
 	for _, test := range []struct{ name, schema, typed, want, complaint string }{
 		{"text", `{"type":"string"}`, "hello", `"hello"`, ""},
@@ -15,24 +15,24 @@ func TestForm_FieldsByType(t *testing.T) {
 		{"integer", `{"type":"integer"}`, " 42 ", `42`, ""},
 		{"integer beyond 2^53", `{"type":"integer"}`, "9007199254740993", `9007199254740993`, ""},
 		{"integer beyond 64 bits", `{"type":"integer"}`, "-123456789012345678901234567890", `-123456789012345678901234567890`, ""},
-		{"no integer", `{"type":"integer"}`, "1.5", "", "this is no whole number"},
-		{"not the digits of elsewhere", `{"type":"integer"}`, "١٢", "", "this is no whole number"},
+		{"no integer", `{"type":"integer"}`, "1.5", "", "not an integer"},
+		{"other digits", `{"type":"integer"}`, "١٢", "", "not an integer"},
 		{"integer too small", `{"type":"integer","minimum":3}`, "2", "", "minimum: it is less than 3\n"},
 		{"number too large", `{"type":"number","maximum":2.5}`, "2.75", "", "maximum: it is greater than 2.5\n"},
 		{"number beyond everything", `{"type":"number"}`, "1e400", "", "a number is too large to be compared"},
 		{"number", `{"type":"number"}`, "-1.50e3", `-1.50e3`, ""},
-		{"no number", `{"type":"number"}`, "NaN", "", "this is no number"},
+		{"no number", `{"type":"number"}`, "NaN", "", "not a number"},
 		{"list", `{"type":"array","items":{"type":"integer"}}`, "[1, 2]", `[1, 2]`, ""},
 		{"list of others", `{"type":"array","items":{"type":"integer"}}`, `["a"]`, "", "integer"},
 		{"object", `{"type":"object"}`, `{"a":12345678901234567890}`, `{"a":12345678901234567890}`, ""},
-		{"no JSON", `{"type":"object"}`, `{"a":`, "", "this is no JSON"},
-		{"twice the same key", `{"type":"object"}`, `{"a":1,"a":2}`, "", "this is no JSON"},
+		{"no JSON", `{"type":"object"}`, `{"a":`, "", "not valid JSON"},
+		{"duplicate key", `{"type":"object"}`, `{"a":1,"a":2}`, "", "not valid JSON"},
 		{"anything", `true`, `null`, `null`, ""},
 		{"two types", `{"type":["string","integer"]}`, `17`, `17`, ""},
 		{"or null", `{"type":["null","string"]}`, `x`, `"x"`, ""},
-		{"elsewhere in the schema", `{"$ref":"#/$defs/n"}`, `7`, `7`, ""},
-		{"in a circle", `{"$ref":"#/$defs/loop"}`, `7`, `7`, ""}, // for the server to judge
-		{"elsewhere in the world", `{"$ref":"https://example.com/x"}`, `7`, `7`, ""},
+		{"reference in the schema", `{"$ref":"#/$defs/n"}`, `7`, `7`, ""},
+		{"in a circle", `{"$ref":"#/$defs/loop"}`, `7`, `7`, ""}, // left to the server
+		{"external reference", `{"$ref":"https://example.com/x"}`, `7`, `7`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			loop := ""
@@ -87,7 +87,7 @@ func TestForm_NonObjectAnswer(t *testing.T) {
 	}
 }
 
-// What no field can check alone is said above the form.
+// An error that concerns no single field is shown above the form.
 func TestForm_WholeAnswerIsValidated(t *testing.T) {
 	r := review()
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"minProperties":2}`)

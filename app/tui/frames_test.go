@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// Every screen in the two sizes that must do. To see them: go test ./app/tui -run TestFrames -update, and look at testdata.
+// Every screen in the two minimum sizes. To update them: go test ./app/tui -run TestFrames -update,
+// and review testdata.
 func TestFrames_MatchGolden(t *testing.T) {
 	for _, size := range []struct{ width, height int }{{80, 24}, {40, 20}} {
 		open := func(t *testing.T, keys ...string) *harness {
@@ -35,7 +36,7 @@ func TestFrames_MatchGolden(t *testing.T) {
 	}
 }
 
-// The pictures in the docs are frames of today, without some of their empty lines.
+// The frames in the documentation are current, without some of their empty lines.
 func TestDocs_FramesMatchGolden(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "inbox.md"))
 	if err != nil {
@@ -50,7 +51,7 @@ func TestDocs_FramesMatchGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(without(string(page)), without(string(frame))) {
-			t.Errorf("docs/inbox.md does not show %s as it is:\n%s", name, frame)
+			t.Errorf("docs/inbox.md does not show the current %s:\n%s", name, frame)
 		}
 	}
 }

@@ -17,22 +17,22 @@ import (
 	"github.com/fermata-go/fermata/internal/golden"
 )
 
-// start is when the tests happen: three in the morning.
+// start is the time of the tests: three in the morning.
 var start = time.Date(2026, 11, 15, 3, 12, 44, 0, time.UTC)
 
-// harness is an inbox without a terminal and without a server: the test is both.
+// harness is an inbox without a terminal and without a server: the test plays both.
 type harness struct {
 	t       *testing.T
 	m       *model
 	now     time.Time
-	polls   []string // which request was open with each poll
+	polls   []string // the open request of each poll
 	sends   []api.Decide
-	ids     []string // of the requests that were decided
+	ids     []string // of the decided requests
 	delays  []time.Duration
 	acts    []string
-	views   []string // what the server was told that somebody looks at
+	views   []string // the reported views
 	actName string
-	items   []api.Request // what the server has
+	items   []api.Request // the server's requests
 	quit    bool
 }
 
@@ -82,7 +82,7 @@ func (b *harness) resize(width, height int) {
 	b.update(tea.WindowSizeMsg{Width: width, Height: height})
 }
 
-// poll answers the last question for news.
+// poll answers the last poll.
 func (b *harness) poll(items ...api.Request) {
 	news := pollResult{seq: b.m.pollSeq, items: items, me: &api.Me{Principal: "ann", Account: "acme"}}
 	for i := range items {
@@ -99,7 +99,7 @@ func (b *harness) advance(d time.Duration) {
 	b.update(tick{})
 }
 
-// verbAnswer is the server's answer to the last decision.
+// answer is the server's response to the last decision.
 func (b *harness) answer(outcome fermata.Outcome, err error) {
 	b.update(sendResult{resumeID: b.sends[len(b.sends)-1].ResumeID, outcome: outcome, err: err})
 }
@@ -125,7 +125,8 @@ func (b *harness) keys(names ...string) {
 			key = tea.KeyPressMsg{Code: r[0], Text: name}
 		}
 		b.update(key)
-		if d := b.m.openDetail(); name == "enter" && d != nil && !d.known { // it was opened, and the server is asked for it
+		// it was opened and is being loaded
+		if d := b.m.openDetail(); name == "enter" && d != nil && !d.known {
 			b.poll(b.items...)
 		}
 	}
@@ -138,7 +139,7 @@ func (b *harness) types(text string) {
 	}
 }
 
-// frame is what the person sees. Whatever it is, it fits the window and holds nothing that a terminal would obey but our own colours.
+// frame returns the screen. It must fit the window and contain only our own escape sequences.
 func (b *harness) frame() string {
 	b.t.Helper()
 	frame := b.m.View().Content
@@ -161,7 +162,7 @@ func (b *harness) frame() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// isDangerous is sanitize.IsHidden again, in other words.
+// isDangerous is an independent implementation of the sanitizer's check.
 func isDangerous(r rune) bool {
 	return r != ' ' && unicode.In(r, unicode.C, unicode.Z) || unicode.Is(unicode.Bidi_Control, r) || strings.ContainsRune("\u034f\u115f\u1160\u2800\u3164\uffa0\ufe0f\ufffd", r)
 }
@@ -177,7 +178,7 @@ func checkSequences(t *testing.T, frame string) {
 		rest = rest[i+1:]
 		end := strings.IndexFunc(rest, func(r rune) bool { return !strings.ContainsRune("[0123456789;", r) })
 		if !strings.HasPrefix(rest, "[") || end < 0 || rest[end] != 'm' {
-			t.Fatalf("an escape sequence got through: %q", rest[:min(len(rest), 20)])
+			t.Fatalf("an escape sequence was not escaped: %q", rest[:min(len(rest), 20)])
 		}
 	}
 }
@@ -202,7 +203,7 @@ func (b *harness) seesNot(parts ...string) {
 	}
 }
 
-// golden compares a frame with the one that somebody looked at and found good.
+// golden compares a frame with the reviewed one.
 func (b *harness) golden(name string) {
 	b.t.Helper()
 	golden.Compare(b.t, filepath.Join("testdata", name+".txt"), b.frame())
@@ -230,7 +231,7 @@ func review() api.Request {
 	return request("int_review", "article-tea", "inproc:content-review", "content-review", data, json.RawMessage(schema), nil)
 }
 
-// approval is a question about an action, named right.
+// approval is an approval question with a correct digest.
 func approval(action, summary, args string) fermata.ApprovalRequest {
 	asked := fermata.ApprovalRequest{Action: action, Summary: summary, Args: json.RawMessage(args)}
 	digest, err := asked.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args})

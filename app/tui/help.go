@@ -2,33 +2,33 @@ package tui
 
 import tea "charm.land/bubbletea/v2"
 
-// helpScreen is all keys.
+// helpScreen lists all keys.
 type helpScreen struct{ scroll scroller }
 
 var helpText = []struct{ key, text string }{
 	{"", "In the list"},
 	{"j k ↓ ↑", "move; g and G go to the first and the last"},
 	{"↵", "open"},
-	{"/", "filter by words in the kind, the run, the graph or what is asked"},
+	{"/", "filter by words in the kind, the run, the graph or the question"},
 	{"", "In a request"},
 	{"j k space b", "scroll"},
-	{"o", "show long values whole, or fold them again"},
-	{"a e r x f", "approve, approve with edits, reject, escalate, answer: what is offered stands below"},
-	{"u", "show the request as it is now, if it has changed"},
+	{"o", "unfold or fold long values"},
+	{"a e r x f", "approve, approve with edits, reject, escalate, answer; the available ones are shown below"},
+	{"u", "show the current version, if the request has changed"},
 	{"", "In a form"},
 	{"tab ⇧tab", "next and previous field"},
 	{"← →", "choose"},
 	{"alt+↵ ^j", "new line"},
-	{"^s", "go on; esc goes back and keeps what you typed"},
+	{"^s", "continue; esc goes back and keeps your text"},
 	{"", "Before something is sent"},
 	{"y", "yes, send exactly this"},
 	{"", "Everywhere"},
 	{"esc", "back"},
-	{"^r", "ask the server now"},
+	{"^r", "refresh now"},
 	{"q ^c", "quit"},
 	{"", ""},
-	{"\\u202e", "a character that cannot be seen or would turn others around, spelled out"},
-	{"│ ┆", "a line of a text; the broken bar goes on with the line above"},
+	{"\\u202e", "an invisible or bidirectional control character, escaped"},
+	{"│ ┆", "a line of a text; the broken bar continues the line above"},
 }
 
 func (h *helpScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
@@ -65,7 +65,7 @@ func (h *helpScreen) body(_ *model, width, height int) []string {
 	return h.scroll.show(s.lines, height)
 }
 
-// quitScreen asks before something is lost.
+// quitScreen asks before unsaved text is lost.
 type quitScreen struct{ unsaved string }
 
 func (l *quitScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {

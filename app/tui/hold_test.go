@@ -7,21 +7,21 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// held is a run that was stopped before a node, and shows its state.
+// held is a run held before a node, which shows its state.
 func held() api.Request {
 	r := request("int_hold", "nightly", "inproc:dataops", "hold", json.RawMessage(`{"table":"users","rows":9007199254740993,"done":[]}`), nil, nil)
 	r.Address = "runnable:dataops;hold:before#drop_table"
 	return r
 }
 
-// Nothing on the screen said that null lets a held run go on: there was a field for JSON, and the server refused whatever people tried.
+// Nothing on the screen used to say that null continues a held run.
 func TestHold_ApproveContinuesUnchanged(t *testing.T) {
 	b := newHarness(t, 80, 24, held())
 	b.sees("held before drop_table: {")
 	b.keys("enter")
 	b.sees("[a] approve", "[f] answer")
 	b.keys("a")
-	b.sees("The run goes on with this state, as it is.", "null")
+	b.sees("The run continues with this state, unchanged.", "null")
 	b.keys("y")
 	if len(b.sends) != 1 || string(b.sends[0].Answer) != "null" {
 		t.Errorf("sent %v", b.sends)
@@ -38,7 +38,7 @@ func TestHold_AnswerIsTheEditedState(t *testing.T) {
 	}
 }
 
-// What an agent elsewhere calls a hold is its own question, and null may mean anything there.
+// A request of an external agent named hold is not a hold, and null may have another meaning.
 func TestHold_OnlyGraphHoldsMatch(t *testing.T) {
 	r := held()
 	r.Address = "runnable:request"

@@ -14,29 +14,29 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// attacks are texts that would do something to a terminal, or to the eyes of whoever reads them.
+// attacks are texts that would control a terminal or mislead its reader.
 var attacks = map[string]string{
-	"clear the screen":    "\x1b[2J\x1b[H",
-	"write the clipboard": "\x1b]52;c;cm0gLXJmIC8=\x07",
-	"set the title":       "\x1b]0;pwned\x1b\\",
-	"answer back":         "\x1b[6n\x1b[c\x1bP$q\"p\x1b\\",
-	"one byte controls":   "\u009b2J\u009d52;c;x\u009c",
-	"raw bytes":           "\x9b2J\xff\xfe",
-	"overwrite the line":  "harmless\rrm -rf /\b\b\b",
-	"bell and delete":     "\a\x7f\x00",
-	"turn around":         "\u202eevil\u202c \u2066x\u2069 \u200f",
-	"hide":                "a\u200bb\u2060c\ufeffd\u00ade\u034ff\u115fg\u3164h\u2800i",
-	"tags":                "\U000e0041\U000e0042",
-	"variations":          "a\ufe0fb\U000e0100",
-	"new lines":           "one\ntwo\u2028three\u2029four\u0085five",
-	"strange spaces":      "a\u00a0b\u3000c\u2003d",
-	"a tower of marks":    "e" + strings.Repeat("\u0301", 40),
-	"a mark at the start": "\u0338equals",
-	"wide":                strings.Repeat("世", 60),
-	"private":             "\ue000\U000f0000\ufffe",
-	"a frame":             "\n──────────\n[y] yes, approve\n",
-	"colours":             "\x1b[31mred\x1b[0m",
-	"a link":              "\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\",
+	"clear the screen":     "\x1b[2J\x1b[H",
+	"write the clipboard":  "\x1b]52;c;cm0gLXJmIC8=\x07",
+	"set the title":        "\x1b]0;pwned\x1b\\",
+	"answer back":          "\x1b[6n\x1b[c\x1bP$q\"p\x1b\\",
+	"one byte controls":    "\u009b2J\u009d52;c;x\u009c",
+	"raw bytes":            "\x9b2J\xff\xfe",
+	"overwrite the line":   "harmless\rrm -rf /\b\b\b",
+	"bell and delete":      "\a\x7f\x00",
+	"turn around":          "\u202eevil\u202c \u2066x\u2069 \u200f",
+	"hide":                 "a\u200bb\u2060c\ufeffd\u00ade\u034ff\u115fg\u3164h\u2800i",
+	"tags":                 "\U000e0041\U000e0042",
+	"variations":           "a\ufe0fb\U000e0100",
+	"new lines":            "one\ntwo\u2028three\u2029four\u0085five",
+	"strange spaces":       "a\u00a0b\u3000c\u2003d",
+	"many combining marks": "e" + strings.Repeat("\u0301", 40),
+	"mark at the start":    "\u0338equals",
+	"wide":                 strings.Repeat("世", 60),
+	"private":              "\ue000\U000f0000\ufffe",
+	"a frame":              "\n──────────\n[y] yes, approve\n",
+	"colours":              "\x1b[31mred\x1b[0m",
+	"a link":               "\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\",
 }
 
 func quote(text string) string {
@@ -47,7 +47,7 @@ func quote(text string) string {
 	return string(data)
 }
 
-// Wherever a text of an agent is shown, on every screen, nothing of it reaches the terminal but what can be seen.
+// Text from an agent reaches the terminal only sanitized, on every screen.
 func TestHostile_TextCannotControlTheTerminal(t *testing.T) {
 	everything := ""
 	for name, attack := range attacks {
@@ -101,7 +101,7 @@ func hostileRequests(attack string) []api.Request {
 	}
 }
 
-// What comes back from the server may be somebody else's text, too.
+// Texts from the server may contain text of other people.
 func TestHostile_ProblemsAndOutcomesAreEscaped(t *testing.T) {
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestHostile_ProblemsAndOutcomesAreEscaped(t *testing.T) {
 	}
 }
 
-// What is shown stands for one text only.
+// The display is unambiguous.
 func TestCells_InvisibleCharactersAreEscaped(t *testing.T) {
 	for _, test := range []struct {
 		text string
@@ -174,14 +174,15 @@ func TestWrap_KeepsAllCellsAndFits(t *testing.T) {
 					again = append(again, line...)
 				}
 				if fmt.Sprint(again) != fmt.Sprint(all) {
-					t.Errorf("%s: folded to %d, something is lost", name, width)
+					t.Errorf("%s: wrapped to %d, something is lost", name, width)
 				}
 			}
 		}
 	}
 }
 
-// A person may edit what an agent wrote. It is shown as safely, and whatever is not touched is kept to the byte.
+// A person may edit an agent's text. It is displayed sanitized, and untouched parts are kept byte
+// for byte.
 func TestEditor_KeepsEveryCharacter(t *testing.T) {
 	for name, attack := range attacks {
 		if !utf8.ValidString(attack) || strings.ContainsRune(attack, '\r') {
@@ -196,7 +197,7 @@ func TestEditor_KeepsEveryCharacter(t *testing.T) {
 			checkSequences(t, line)
 			for _, r := range ansi.Strip(line) {
 				if isDangerous(r) {
-					t.Errorf("%s: %U is shown as it is", name, r)
+					t.Errorf("%s: %U is shown unescaped", name, r)
 				}
 			}
 		}

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// node is a JSON value as it was written: members in their order, also twice the same; numbers digit by digit.
+// node is a JSON value as written: members in order, including duplicates; numbers with all digits.
 type node struct {
 	kind    nodeKind
-	text    string // a string, decoded, or the literal
+	text    string // a decoded string, or the literal
 	members []member
 	items   []node
 }
@@ -29,7 +29,7 @@ const (
 	nodeList
 )
 
-// parse reads a JSON value.
+// parse parses a JSON value.
 func parse(data json.RawMessage) (node, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -38,7 +38,7 @@ func parse(data json.RawMessage) (node, error) {
 		return n, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return n, errors.New("something stands behind the value")
+		return n, errors.New("trailing data after the value")
 	}
 	return n, nil
 }
@@ -97,13 +97,13 @@ func parseList(d *json.Decoder) (node, error) {
 	return n, err
 }
 
-// rawMember is a member of an object whose value is left as it is.
+// rawMember is a member of an object with its raw value.
 type rawMember struct {
 	name  string
 	value json.RawMessage
 }
 
-// rawMembers reads the members of an object in their order; false if it is none.
+// rawMembers parses the members of an object in order; false if it is not an object.
 func rawMembers(data json.RawMessage) ([]rawMember, bool) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -135,7 +135,7 @@ func get(members []rawMember, name string) json.RawMessage {
 	return nil
 }
 
-// writeObject is the opposite of rawMembers.
+// writeObject is the inverse of rawMembers.
 func writeObject(members []rawMember) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -151,7 +151,7 @@ func writeObject(members []rawMember) json.RawMessage {
 	return b.Bytes()
 }
 
-// jsonString is a text as JSON. What people type between < and > is theirs: it is not escaped as for a web page.
+// jsonString encodes a text as JSON, without escaping < and > for HTML.
 func jsonString(text string) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -8,7 +8,8 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// The colours are those of the terminal's own palette, so that they go with its background. Nothing is said by colour alone.
+// The colours are from the terminal's palette, to fit its background. Colour is never the only
+// indication.
 var (
 	keyStyle   = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Cyan)
 	goodStyle  = lipgloss.NewStyle().Foreground(lipgloss.Green)
@@ -20,22 +21,22 @@ var (
 // Below this size nothing useful can be shown.
 const minWidth, minHeight = 30, 12
 
-// frame is the whole screen:
+// render renders the whole screen:
 //
-//	title                      how the connection is
+//	title                           connection state
 //	─────────────────────────────────────────────────
 //	body
 //	─────────────────────────────────────────────────
 //	notice, if there is one
-//	[key] what it does
+//	[key] action
 func (m *model) render() string {
 	if m.tooSmall() {
 		return m.tooSmallText()
 	}
 	s := m.top()
 	note := m.noticeLines()
-	// Which keys there are depends on what fits, and what fits on the lines that the keys need. So first with the least room: what counts
-	// as seen must have been on the screen.
+	// The keys depend on what fits, and what fits depends on the lines of the keys. So the body is
+	// rendered first with the smallest height: only lines that were on the screen count as seen.
 	s.body(m, m.width, m.height-3-len(note)-maxHints)
 	height := m.height - 3 - len(note) - len(hintLines(s.hints(m), m.width))
 	body := s.body(m, m.width, height)
@@ -68,28 +69,29 @@ func (m *model) headLine(s screen) string {
 	return draw(title) + strings.Repeat(" ", gap) + style.Render(text)
 }
 
-// liveTimeout is after which silence the inbox no longer calls itself live.
+// liveTimeout is how long after the last response the inbox is shown as live.
 const liveTimeout = 5 * time.Second
 
-// text says how the connection is, in words.
+// text describes the connection.
 func (l connection) text(m *model) (string, lipgloss.Style) {
 	switch l.state {
 	case connLive:
 		if silent := m.now.Sub(l.at); silent > 3*m.config.Poll+liveTimeout {
-			return "no answer for " + span(silent), warnStyle
+			return "no response for " + span(silent), warnStyle
 		}
 		return "live " + m.now.Format(time.TimeOnly), goodStyle
 	case connLost:
-		return "OFFLINE " + span(m.now.Sub(l.since)) + ", again in " + span(l.next.Sub(m.now)), badStyle
+		return "OFFLINE " + span(m.now.Sub(l.since)) + ", retry in " + span(l.next.Sub(m.now)), badStyle
 	case connRejected:
-		return "REFUSED: " + l.reason, badStyle
+		return "REJECTED: " + l.reason, badStyle
 	case connConnecting:
 	}
 	return "connecting …", warnStyle
 }
 
 func (m *model) noticeLines() []string {
-	if d := m.openDetail(); m.notice.text == "" || d != nil && d.frozen == m.notice.text { // it is said above
+	// it is shown above
+	if d := m.openDetail(); m.notice.text == "" || d != nil && d.frozen == m.notice.text {
 		return nil
 	}
 	style, mark := goodStyle, "✓ "
@@ -109,10 +111,10 @@ func (m *model) noticeLines() []string {
 	return lines
 }
 
-// maxNotice is how many lines a notice may have, maxHints those of the keys.
+// maxNotice is the maximum number of lines of a notice, maxHints of the keys.
 const maxNotice, maxHints = 4, 3
 
-// hintLines puts hints beside each other, on as many lines as it takes.
+// hintLines lays out hints in as few lines as possible.
 func hintLines(hints []hint, width int) []string {
 	lines, used := []string{""}, 0
 	for _, h := range hints {
@@ -134,15 +136,15 @@ func hintLines(hints []hint, width int) []string {
 	return lines
 }
 
-// scroller is which part of a long text is shown.
+// scroller is the visible part of a long text.
 type scroller struct {
 	top  int
-	seen []bool // which lines were on the screen so far: whoever leaps to the end has not seen what lies between
+	seen []bool // the lines that were on the screen so far: jumping to the end skips those in between
 	all  int
 	page int
 }
 
-// show returns the part that is shown.
+// show returns the visible part.
 func (s *scroller) show(lines []string, height int) []string {
 	s.all, s.page = len(lines), max(height, 1)
 	s.top = min(max(s.top, 0), max(s.all-s.page, 0))
@@ -161,7 +163,7 @@ func (s *scroller) hasShown(n int) bool {
 	return len(s.seen) >= n && !slices.Contains(s.seen[:n], false)
 }
 
-// key moves by a key; false if it means something else.
+// key scrolls; it returns false for other keys.
 func (s *scroller) key(name string) bool {
 	switch name {
 	case "j", "down":
@@ -183,5 +185,5 @@ func (s *scroller) key(name string) bool {
 	return true
 }
 
-// more says how much lies below.
+// more returns the number of lines below.
 func (s *scroller) more() int { return max(s.all-s.top-s.page, 0) }

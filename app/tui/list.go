@@ -12,14 +12,14 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// listScreen is what people are asked, the oldest first. The lines stand still while nobody touches a key: what is new comes to the end, and
-// what is no longer open stays where it is, marked, until the person moves or a while has passed.
+// listScreen lists open requests, oldest first. Rows do not move without a key press: new ones are
+// added at the end, and closed ones stay, marked, until the person moves or some time has passed.
 type listScreen struct {
 	rows   []row
 	more   bool // the server has more than are shown
 	loaded bool
 
-	cursor    string // the id of the row that the person is at
+	cursor    string // the id of the selected row
 	top       int    // the first row on the screen
 	filter    editor
 	filtering bool // keys go to the filter
@@ -28,16 +28,16 @@ type listScreen struct {
 type row struct {
 	r        api.Request
 	summary  string
-	closedAt time.Time // since when it is no longer open; zero while it is
+	closedAt time.Time // when it was closed; zero while it is open
 }
 
-// newRow finds the summary once: what is asked may be long, and is drawn often.
+// newRow computes the summary once: the question may be long, and rows are rendered often.
 func newRow(r api.Request) row { return row{r: r, summary: Summary(r)} }
 
-// closedRowTTL is for how long a row stays that is no longer open.
+// closedRowTTL is how long a closed row stays.
 const closedRowTTL = time.Minute
 
-// update takes a new list.
+// update replaces the list.
 func (l *listScreen) update(items []api.Request, more bool, now time.Time) {
 	newest := make(map[string]api.Request, len(items))
 	for _, r := range items {
@@ -67,7 +67,7 @@ func (l *listScreen) update(items []api.Request, more bool, now time.Time) {
 	l.rows, l.more, l.loaded = rows, more, true
 }
 
-// markGone marks a row before the server is asked again.
+// markClosed marks a row before the next poll.
 func (l *listScreen) markClosed(id string, now time.Time) {
 	for i := range l.rows {
 		if l.rows[i].r.ID == id {
@@ -76,12 +76,12 @@ func (l *listScreen) markClosed(id string, now time.Time) {
 	}
 }
 
-// tidy drops the rows that are no longer open, except the one that the person is at.
+// removeClosed removes closed rows, except the selected one.
 func (l *listScreen) removeClosed() {
 	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !r.closedAt.IsZero() && r.r.ID != l.cursor })
 }
 
-// visible are the rows that pass the filter, and which of them the person is at.
+// visible returns the rows that match the filter, and the index of the selected one.
 func (l *listScreen) visible() (rows []row, at int) {
 	for _, r := range l.rows {
 		if matches(r.r, l.filter.value()) {
@@ -123,7 +123,7 @@ func (l *listScreen) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// move moves by a key. From here on, what is gone is gone.
+// move handles a movement key. It also removes closed rows.
 func (l *listScreen) move(key string) {
 	rows, at := l.visible()
 	if len(rows) == 0 {
@@ -135,7 +135,7 @@ func (l *listScreen) move(key string) {
 		return
 	}
 	target := at
-	for range max(step, -step) { // over rows that are gone
+	for range max(step, -step) { // skip closed rows
 		next := target + step/max(step, -step)
 		for next >= 0 && next < len(rows) && !rows[next].closedAt.IsZero() {
 			next += step / max(step, -step)
@@ -156,7 +156,7 @@ func (l *listScreen) enter(m *model) tea.Cmd {
 	}
 	l.cursor = rows[at].r.ID
 	m.push(&detailScreen{r: rows[at].r})
-	return m.poll() // what it is by now
+	return m.poll() // load the latest version
 }
 
 func (l *listScreen) filterKey(k tea.KeyPressMsg) {
@@ -206,7 +206,7 @@ func (l *listScreen) hints(*model) []hint {
 	return append(hints, hint{"?", "help"}, hint{"q", "quit"})
 }
 
-// rowHeight is how many lines a row has, with the empty one behind it.
+// rowHeight is the number of lines of a row, with the empty one after it.
 const rowHeight = 3
 
 func (l *listScreen) body(m *model, width, height int) []string {
@@ -238,23 +238,23 @@ func (l *listScreen) emptyLines(m *model, width int) []string {
 		s.sentence("Nothing matches.")
 	case l.loaded:
 		s.blank()
-		s.sentence("Nobody is asked anything. What comes in appears here.")
+		s.sentence("There are no open requests. New ones appear here.")
 	case m.conn.state == connRejected:
-		s.sentence("The server does not let this key in: check FERMATA_TOKEN and its role.")
+		s.sentence("The server rejects this API key: check FERMATA_TOKEN and its role.")
 	case m.conn.state == connLost:
-		s.sentence("The server does not answer. It is tried again and again; check FERMATA_URL.")
+		s.sentence("The server does not respond. Retrying; check FERMATA_URL.")
 	default:
-		s.sentence("Asking the server …")
+		s.sentence("Loading …")
 	}
 	return s.lines
 }
 
-// wideWidth is from which width on kind and time have columns of their own.
+// wideWidth is the width from which kind and time have their own columns.
 const wideWidth, kindColumn = 64, 18
 
-// rowLines are two lines about a request:
+// rowLines renders the two lines of a request:
 //
-//	▌ kind              what it is about                        23h 12m left
+//	▌ kind              summary                                 23h 12m left
 //	▌                   run · graph                                   4m ago
 func rowLines(m *model, r row, here bool, width int) []string {
 	mark, look := "  ", styleNormal
@@ -285,7 +285,7 @@ func rowLines(m *model, r row, here bool, width int) []string {
 	return []string{spread(head, rest, style, width), spread(second, age, faintStyle, width), ""}
 }
 
-// origin is where a request comes from, and how far people are with it if the server says so.
+// origin describes where a request comes from, and its progress if known.
 func origin(r api.Request) string {
 	parts := []string{r.StateKey, r.GraphID}
 	if life := r.Activity; life != nil {
@@ -297,7 +297,7 @@ func origin(r api.Request) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
 }
 
-// spread puts one text to the left and one to the right.
+// spread puts one text at the left and one at the right.
 func spread(text []cell, right string, style lipgloss.Style, width int) string {
 	text = truncate(text, width-lipgloss.Width(right)-1)
 	gap := width - widthOfCells(text) - lipgloss.Width(right)

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// lineWith is the number of the line of a frame that has a text; -1 if none has.
+// lineWith returns the line of a frame that contains a text; -1 if there is none.
 func (b *harness) lineWith(text string) int {
 	b.t.Helper()
 	for i, line := range strings.Split(b.frame(), "\n") {
@@ -26,13 +26,13 @@ func TestList_RowsDoNotMoveWhileViewed(t *testing.T) {
 	before := b.lineWith("▌ approval          refund")
 	b.poll(refund(), requestNamed("int_new", "brand-new"))
 	if at := b.lineWith("▌ approval          refund"); at != before {
-		t.Errorf("the person was at line %d, now at %d", before, at)
+		t.Errorf("the selection was at line %d, now at %d", before, at)
 	}
 	b.sees("no longer open", "brand-new")
 	if new, old := b.lineWith("brand-new"), b.lineWith("article-tea"); new < old {
-		t.Error("what is new did not come to the end")
+		t.Error("the new row is not at the end")
 	}
-	b.keys("j") // from here on, what is gone is gone
+	b.keys("j") // closed rows are removed now
 	b.seesNot("no longer open", "drop-users", "article-tea")
 	b.keys("enter")
 	b.sees("brand-new")
@@ -108,11 +108,11 @@ func TestConnection_LossIsShownAndStateKept(t *testing.T) {
 	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, maxReconnectDelay, maxReconnectDelay} {
 		b.update(pollResult{seq: b.m.pollSeq, err: errors.New("connection refused")})
 		if got := b.delays[len(b.delays)-1]; got != want {
-			t.Errorf("it is tried again after %s, not %s", got, want)
+			t.Errorf("the retry delay is %s, not %s", got, want)
 		}
 		b.advance(time.Second)
 	}
-	b.sees("OFFLINE 5s, again in 14s", "drop-users")
+	b.sees("OFFLINE 5s, retry in 14s", "drop-users")
 	b.poll(dropUsers())
 	b.sees("live 03:12:49")
 	b.update(pollResult{seq: b.m.pollSeq, err: &api.Problem{Status: 401, Code: "unauthenticated"}})
@@ -122,7 +122,7 @@ func TestConnection_LossIsShownAndStateKept(t *testing.T) {
 func TestConnection_SlowPollIsNotLive(t *testing.T) {
 	b := newHarness(t, 80, 24, dropUsers())
 	b.advance(20 * time.Second)
-	b.sees("no answer for 20s")
+	b.sees("no response for 20s")
 	b.seesNot("live")
 }
 
@@ -165,7 +165,7 @@ func TestResize_TooSmallMessageFits(t *testing.T) {
 	}
 }
 
-// Whoever sees nothing decides nothing: in a window that was too small to show anything, three keys approved.
+// Nothing can be decided in a window that is too small to show anything.
 func TestResize_TooSmallDisablesDecisions(t *testing.T) {
 	b := newHarness(t, minWidth-1, 24, refund())
 	b.keys("enter", "a", "y")
@@ -179,11 +179,11 @@ func TestResize_TooSmallDisablesDecisions(t *testing.T) {
 	b.resize(80, 24)
 	b.keys("y")
 	if len(b.sends) != 1 {
-		t.Errorf("sent %v when it can be seen again", b.sends)
+		t.Errorf("sent %v when it is visible again", b.sends)
 	}
 	b.resize(20, 5)
-	b.keys("ctrl+c", "ctrl+c") // the first asks, because the decision is on its way
+	b.keys("ctrl+c", "ctrl+c") // the first asks, because a decision is being sent
 	if !b.quit {
-		t.Error("nobody gets out")
+		t.Error("it cannot be left")
 	}
 }

@@ -9,53 +9,53 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// screen is one of those that lie on each other. Only the one on top gets keys.
+// screen is one of a stack of screens. Only the top one receives keys.
 type screen interface {
-	// key handles a key, paste a text that was pasted.
+	// key handles a key, paste a pasted text.
 	key(m *model, k tea.KeyPressMsg) tea.Cmd
 	paste(m *model, text string)
-	// title says where the person is, in cells because a part of it may be somebody else's text.
+	// title returns the title as cells, because it may contain text of other people.
 	title(m *model) []cell
-	// body is what is shown, at most so many lines.
+	// body returns at most height lines.
 	body(m *model, width, height int) []string
-	// hints are the keys that can be used now, the most important first.
+	// hints returns the available keys, the most important first.
 	hints(m *model) []hint
 }
 
 type hint struct{ key, label string }
 
-// model is everything that the inbox knows.
+// model is the state of the inbox.
 type model struct {
 	config        Config
 	calls         apiCalls
 	width, height int
 	now           time.Time
 	conn          connection
-	me            string // who decides here, as the server knows them; "" if it did not say
+	me            string // the principal; "" if unknown
 	pollSeq       int    // of the last poll
 	list          *listScreen
-	stack         []screen // what lies on the list, the top last
+	stack         []screen // the screens above the list, the top last
 	drafts        map[draftKey]*formScreen
 	notice        notice
 }
 
-// notice is what the person should know, until the next key.
+// notice is a message that is shown until the next key.
 type notice struct {
 	text string
 	bad  bool
 }
 
-// newModel makes an inbox that has not asked anything yet.
+// newModel returns an inbox that has not polled yet.
 func newModel(config Config, calls apiCalls) *model {
 	return &model{config: config, calls: calls, width: 80, height: 24, now: config.Now(), list: &listScreen{}, drafts: make(map[draftKey]*formScreen)}
 }
 
-// Init asks for the list.
+// Init starts the first poll.
 func (m *model) Init() tea.Cmd {
 	return tea.Batch(m.poll(), m.calls.after(time.Second, tick{}))
 }
 
-// Update takes what happened.
+// Update handles a message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.now = m.config.Now()
 	switch msg := msg.(type) {
@@ -89,13 +89,13 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+r":
 		return m.poll()
 	}
-	if m.tooSmall() { // whoever sees nothing must not decide anything
+	if m.tooSmall() { // decisions need a visible screen
 		return nil
 	}
 	return m.top().key(m, k)
 }
 
-// top is the screen that the person sees.
+// top returns the visible screen.
 func (m *model) top() screen {
 	if len(m.stack) == 0 {
 		return m.list
@@ -111,10 +111,10 @@ func (m *model) pop() {
 	}
 }
 
-// openDetail is the request that is open, whatever lies on it; nil if none is.
+// openDetail returns the open request, even if another screen covers it; nil if there is none.
 func (m *model) openDetail() *detailScreen { return find[*detailScreen](m) }
 
-// find returns the screen of a type, if it lies there.
+// find returns the screen of a type, if it is on the stack.
 func find[S screen](m *model) (found S) {
 	for _, s := range m.stack {
 		if is, ok := s.(S); ok {
@@ -124,7 +124,7 @@ func find[S screen](m *model) (found S) {
 	return found
 }
 
-// poll asks the server for news. Answers to earlier questions no longer count.
+// poll requests the current state. Results of earlier polls are ignored.
 func (m *model) poll() tea.Cmd {
 	m.pollSeq++
 	ask := pollRequest{seq: m.pollSeq, me: m.conn.state != connLive}
@@ -134,7 +134,7 @@ func (m *model) poll() tea.Cmd {
 	return m.calls.poll(ask)
 }
 
-// learn takes news from the server: the list changes, what is open only gets a note.
+// applyPoll processes a poll: the list changes, the open request only gets a notice.
 func (m *model) applyPoll(news pollResult) tea.Cmd {
 	if news.seq != m.pollSeq {
 		return nil
@@ -152,8 +152,8 @@ func (m *model) applyPoll(news pollResult) tea.Cmd {
 	return tea.Batch(m.calls.after(pause, pollDue{m.pollSeq}), m.reportView())
 }
 
-// cellStyles tells the server, once for everything that is shown of a request, that somebody looks at it who may decide: so that nobody is reminded of what
-// they know, and no word counts as said without looking.
+// reportView reports, once per version, that an eligible approver views a request: it stops
+// reminders, and a decision without a view is flagged in analytics.
 func (m *model) reportView() tea.Cmd {
 	d := m.openDetail()
 	if d == nil || !d.known || m.tooSmall() || d.notice == d.r.Shown || d.r.Activity == nil || d.r.Activity.State != "open" || d.r.Activity.IneligibleReason != "" {
@@ -163,7 +163,7 @@ func (m *model) reportView() tea.Cmd {
 	return m.calls.view(d.r.ID, d.notice)
 }
 
-// leave ends the program, but asks first if something would be lost.
+// quit ends the program, after a confirmation if something would be lost.
 func (m *model) quit() tea.Cmd {
 	if find[*quitScreen](m) != nil {
 		return tea.Quit
@@ -177,17 +177,17 @@ func (m *model) quit() tea.Cmd {
 
 func (m *model) unsavedText() string {
 	if c := find[*confirmScreen](m); c != nil && c.state != confirmAsking {
-		return "A decision is on its way. Nobody knows yet whether it was recorded."
+		return "A decision is being sent. It is unknown whether it was recorded."
 	}
 	for _, form := range m.drafts {
 		if form.isTouched() {
-			return "You typed something that was not sent. It is kept only while this program runs."
+			return "You typed text that was not sent. It is kept only while this program runs."
 		}
 	}
 	return ""
 }
 
-// View draws the screen on top.
+// View renders the top screen.
 func (m *model) View() tea.View {
 	v := tea.NewView(m.render())
 	v.AltScreen = true
@@ -195,11 +195,11 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// connection is how the inbox and the server stand.
+// connection is the state of the connection to the server.
 type connection struct {
 	state  connState
-	at     time.Time // when the server answered last
-	since  time.Time // when it began not to
+	at     time.Time // when the server last responded
+	since  time.Time // since when it does not respond
 	next   time.Time
 	reason string
 	tries  int
@@ -210,14 +210,14 @@ type connState uint8
 const (
 	connConnecting connState = iota
 	connLive
-	connLost     // no answer
-	connRejected // an answer, and it is no
+	connLost     // no response
+	connRejected // an error response
 )
 
-// maxReconnectDelay is how long it takes at most until a lost server is tried again.
+// maxReconnectDelay bounds the delay between retries.
 const maxReconnectDelay = 15 * time.Second
 
-// heard takes what came of a poll, and says when to ask again.
+// update processes the result of a poll, and returns the delay until the next one.
 func (l *connection) update(err error, now time.Time, every time.Duration) time.Duration {
 	if err == nil {
 		*l = connection{state: connLive, at: now}
@@ -226,7 +226,7 @@ func (l *connection) update(err error, now time.Time, every time.Duration) time.
 	if l.state == connLive || l.state == connConnecting {
 		l.since, l.tries = now, 0
 	}
-	l.state, l.reason = connLost, "no answer"
+	l.state, l.reason = connLost, "no response"
 	if problem, ok := asProblem(err); ok {
 		l.reason = problem.Code
 		if problem.Status < 500 && problem.Status != 429 {

@@ -6,35 +6,36 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// rejection is why a decision was not taken, for people.
+// rejection explains why a decision was rejected.
 type rejection struct {
 	text string
-	// freezes: on what is shown, nothing can be decided any more.
+	// freezes means that the displayed version cannot be decided any more.
 	freezes bool
 }
 
-// rejections explains the codes of the API. Every other code is shown with what the server says.
+// rejections explains problem codes. Other codes are shown with the server's text.
 var rejections = map[string]struct {
 	text    string
 	freezes bool
 }{
-	"already_decided":  {"Somebody was faster.", true},
+	"already_decided":  {"Another person decided first.", true},
 	"expired":          {"The deadline has passed: nothing was decided.", true},
-	"superseded":       {"The run no longer asks this: nothing was decided.", true},
-	"digest_mismatch":  {"What the server would decide on is not what you saw: nothing was decided. Look again.", true},
-	"not_active":       {"The run is over or waits for nothing: nothing was decided.", true},
+	"superseded":       {"The run no longer waits for this: nothing was decided.", true},
+	"digest_mismatch":  {"The request has changed: nothing was decided. Review it again.", true},
+	"not_active":       {"The run has ended or has no open request: nothing was decided.", true},
 	"not_found":        {"The server no longer knows this request.", true},
-	"bad_answer":       {"The server does not take this answer; the request is still open.", false},
-	"bad_request":      {"The server does not take this; nothing was changed.", false},
+	"bad_answer":       {"The server rejected this answer; the request is still open.", false},
+	"bad_request":      {"The server rejected this; nothing was changed.", false},
 	"too_large":        {"The answer is too large.", false},
-	"resume_id_reused": {"This decision's name belongs to another one. Go back and try again.", false},
-	"not_yours":        {"Your word on this request does not count:", false},
-	"not_possible":     {"This is not possible now:", false},
-	"unauthenticated":  {"The server does not know your key (any more).", false},
-	"forbidden":        {"Your role may not decide this.", false},
+	"resume_id_reused": {"This resume id was used for another decision. Go back and try again.", false},
+	"not_yours":        {"You are not an eligible approver:", false},
+	"not_possible":     {"This is not allowed now:", false},
+	"unauthenticated":  {"The server does not accept your API key.", false},
+	"forbidden":        {"Your role does not allow this decision.", false},
 }
 
-// explain makes of an error what a person needs to know. It is not final if nobody knows whether the decision was taken.
+// explain converts an error for people. It is not final if it is unknown whether the decision was
+// recorded.
 func explain(err error, now time.Time) (why rejection, final bool) {
 	problem, ok := asProblem(err)
 	if !ok || problem.Status >= 500 || problem.Status == 429 {
@@ -47,7 +48,7 @@ func explain(err error, now time.Time) (why rejection, final bool) {
 	return rejection{text: known.text + details(problem, now), freezes: known.freezes}, true
 }
 
-// details are what the server says about this one case.
+// details returns the server's text for this case.
 func details(p *api.Problem, now time.Time) string {
 	if d := p.Decided; d != nil {
 		return " " + d.Verdict + " by " + d.By + " " + clockOf(d.At, now) + "."

@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// renderer is a text in the making, as wide as the screen.
+// renderer builds a text of the screen's width.
 type renderer struct {
 	width    int
-	expanded bool // show long values whole
+	expanded bool // show long values completely
 	lines    []string
-	folded   int // how many values are not shown whole
+	folded   int // number of folded values
 }
 
-// From which size on a value is folded, and how much of it is shown then.
+// The size from which a value is folded, and how much of it is then shown.
 const (
 	foldText, foldedText   = 600, 300 // characters
 	foldLines, foldedLines = 16, 8    // lines of a text
 	foldItems, foldedItems = 60, 30   // items of a list or an object
 )
 
-// add puts cells under each other, the first line behind lead and all others behind rest.
+// add wraps cells into lines, the first one after lead and the others after rest.
 func (s *renderer) add(lead, rest, text []cell) {
 	for i, line := range wrap(text, s.width-max(widthOfCells(lead), widthOfCells(rest))) {
 		front := lead
@@ -35,28 +35,28 @@ func (s *renderer) add(lead, rest, text []cell) {
 
 func (s *renderer) blank() { s.lines = append(s.lines, "") }
 
-// labelWidth is how wide the column of labels is.
+// labelWidth is the width of the label column.
 const labelWidth = 9
 
-// row is a label with a text of somebody.
+// row renders a label with a text of another person.
 func (s *renderer) row(label, text string) { s.rowOf(label, cells(text, modeLine, styleNormal)) }
 
 func (s *renderer) rowOf(label string, text []cell) {
 	s.add(ownText(fmt.Sprintf("%-*s", labelWidth, label), styleFaint), spaces(labelWidth), text)
 }
 
-// heading is a line of ours.
+// heading renders a heading.
 func (s *renderer) heading(text string) { s.add(nil, nil, ownText(text, styleStrong)) }
 
-// say is a sentence of ours.
+// sentence renders a sentence of the program.
 func (s *renderer) sentence(text string) { s.add(nil, nil, ownText(text, styleNormal)) }
 
-// ownText is a text of ours as cells.
+// ownText returns a text of the program as cells.
 func ownText(text string, look cellStyle) []cell { return cells(text, modeLine, look) }
 
 func spaces(n int) []cell { return ownText(strings.Repeat(" ", max(n, 0)), styleNormal) }
 
-// json shows a JSON value as it is, or the bytes if it is none, a little to the right.
+// json renders a JSON value indented, or the bytes if it is invalid.
 func (s *renderer) json(data json.RawMessage) {
 	n, err := parse(data)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *renderer) json(data json.RawMessage) {
 	s.value(front, front, n)
 }
 
-// value shows a value behind lead; what else belongs to it stands behind rest.
+// value renders a value after lead; its remaining lines follow rest.
 func (s *renderer) value(lead, rest []cell, n node) {
 	switch {
 	case n.kind == nodeObject && len(n.members) > 0:
@@ -115,7 +115,8 @@ func (s *renderer) member(lead, rest []cell, m member) {
 	}
 	lead = append(lead[:len(lead):len(lead)], name...)
 	deep := s.indent(rest, "  ")
-	if len(m.value.members)+len(m.value.items) > 0 || widthOfCells(lead) > s.width/2 { // the value gets lines of its own
+	// the value gets its own lines
+	if len(m.value.members)+len(m.value.items) > 0 || widthOfCells(lead) > s.width/2 {
 		s.add(nil, rest, append(lead, ownText(":", styleNormal)...))
 		s.value(deep, deep, m.value)
 		return
@@ -123,7 +124,7 @@ func (s *renderer) member(lead, rest []cell, m member) {
 	s.value(append(lead, ownText(": ", styleNormal)...), deep, m.value)
 }
 
-// deeper indents, but leaves half of the screen for what is indented.
+// indent indents, but leaves half of the screen for the content.
 func (s *renderer) indent(front []cell, by string) []cell {
 	if widthOfCells(front)+len(by) > s.width/2 {
 		return front
@@ -131,7 +132,8 @@ func (s *renderer) indent(front []cell, by string) []cell {
 	return append(front[:len(front):len(front)], ownText(by, styleNormal)...)
 }
 
-// text shows a text with line breaks, with a bar before each line and a broken bar where only the screen is too narrow.
+// text renders a multi-line text, with a bar before each line and a broken bar before wrapped
+// lines.
 func (s *renderer) text(lead, rest []cell, text string) {
 	s.add(lead, rest, ownText("text, "+size(text), styleFaint))
 	lines := strings.Split(text, "\n")
@@ -164,7 +166,7 @@ func (s *renderer) missing(rest []cell, what string) {
 	s.add(rest, rest, ownText("["+what+": o shows all]", styleStrong))
 }
 
-// size is how long a text is, exactly.
+// size returns the exact length of a text.
 func size(text string) string {
 	parts := []string{countOf(utf8.RuneCountInString(text), "character")}
 	if lines := strings.Count(text, "\n") + 1; lines > 1 {

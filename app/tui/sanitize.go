@@ -11,18 +11,18 @@ import (
 	"github.com/fermata-go/fermata/internal/sanitize"
 )
 
-// What agents wrote is shown as cells, one for each character. A character that a terminal would obey, that cannot be seen or that turns
-// others around becomes an escape like \u202e, marked by its look. A backslash that could be taken for the beginning of one is doubled,
-// so what is shown stands for one text only.
+// Text from agents is displayed as cells, one per character. A control character, an invisible one
+// or one that changes the text direction becomes an escape like \u202e in another style. A
+// backslash that could be mistaken for an escape is doubled, so the display is unambiguous.
 
-// cell is one character on its way to the screen.
+// cell is one character on the screen.
 type cell struct {
 	text  string
 	width int
 	style cellStyle
 }
 
-// cellStyle says what a cell looks like.
+// cellStyle is the style of a cell.
 type cellStyle uint8
 
 const (
@@ -33,25 +33,26 @@ const (
 	styleInverse // under the cursor
 )
 
-// escapeMode says how a text is written.
+// escapeMode says how a text is escaped.
 type escapeMode uint8
 
 const (
-	modeLine   escapeMode = iota // line breaks are escapes
-	modeQuoted                   // as a JSON string, with its quotes
-	modeBlock                    // one line of a text with several: line breaks do not come, tabs are drawn
+	modeLine   escapeMode = iota // line breaks are escaped
+	modeQuoted                   // as a JSON string, with quotes
+	// one line of a multi-line text: it has no line breaks, and tabs are expanded
+	modeBlock
 )
 
-// maxMarks is how many marks may stand on one character before they are no writing any more.
+// maxMarks is the maximum number of combining marks on a character; more are escaped.
 const maxMarks = 3
 
-// cells makes a text safe.
+// cells sanitizes a text.
 func cells(text string, how escapeMode, look cellStyle) []cell {
 	out := make([]cell, 0, len(text)+2)
 	if how == modeQuoted {
 		out = append(out, cell{`"`, 1, look})
 	}
-	marks := maxMarks // nothing that a mark could stand on
+	marks := maxMarks // there is no character for a mark yet
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if unicode.Is(unicode.M, r) {
@@ -83,7 +84,7 @@ func cells(text string, how escapeMode, look cellStyle) []cell {
 
 func escape(text string) cell { return cell{text, len(text), styleEscaped} }
 
-// startsEscape reports whether a run of backslashes leads to a letter that an escape of ours has.
+// startsEscape reports whether backslashes are followed by a letter that starts one of our escapes.
 func startsEscape(text string) bool {
 	text = strings.TrimLeft(text, `\`)
 	return text != "" && strings.ContainsRune("uxnrt", rune(text[0]))
@@ -96,7 +97,7 @@ func widthOf(r rune) int {
 	return lipgloss.Width(string(r))
 }
 
-// plain is the text of cells, without looks.
+// plain returns the text of cells without styles.
 func plain(line []cell) string {
 	var b strings.Builder
 	for _, c := range line {
@@ -112,7 +113,8 @@ func widthOfCells(line []cell) (width int) {
 	return width
 }
 
-// wrap breaks cells into lines, behind a space if there is one in the second half of the line. No cell is lost.
+// wrap breaks cells into lines, after a space if there is one in the second half of the line. No
+// cell is lost.
 func wrap(text []cell, width int) [][]cell {
 	width = max(width, 1)
 	var lines [][]cell
@@ -135,7 +137,7 @@ func wrap(text []cell, width int) [][]cell {
 	return append(lines, text[start:])
 }
 
-// truncate shortens cells to a width, with an ellipsis where something is missing.
+// truncate shortens cells to a width, with an ellipsis.
 func truncate(text []cell, width int) []cell {
 	if widthOfCells(text) <= width {
 		return text
@@ -158,7 +160,7 @@ var cellStyles = [...]lipgloss.Style{
 	styleInverse: lipgloss.NewStyle().Reverse(true),
 }
 
-// draw makes a line for the screen of cells.
+// draw renders cells to a terminal line.
 func draw(line []cell) string {
 	var b, part strings.Builder
 	for i, c := range line {

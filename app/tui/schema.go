@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// formSchema is what a form needs to know of a JSON Schema. What it does not understand becomes a field for raw JSON: the schema itself,
-// and the server, have the last word.
+// formSchema is the part of a JSON Schema that a form needs. Other parts become a field for raw
+// JSON; the schema itself and the server validate the result.
 type formSchema struct {
 	raw        json.RawMessage
 	defs       json.RawMessage
@@ -33,13 +33,13 @@ func parseSchema(text json.RawMessage) formSchema {
 	return s
 }
 
-// property is the schema of a member; nil if there is none.
+// property returns the schema of a member; nil if there is none.
 func (s formSchema) property(name string) json.RawMessage { return get(s.properties, name) }
 
-// check says whether a value fits the whole schema.
+// check validates a value against the whole schema.
 func (s formSchema) check(value json.RawMessage) error { return validate(s.raw, value) }
 
-// checkMember says whether the value of one member fits its part of the schema.
+// checkMember validates the value of one member.
 func (s formSchema) checkMember(name string, value json.RawMessage) error {
 	if s.property(name) == nil {
 		return nil
@@ -51,8 +51,8 @@ func (s formSchema) checkMember(name string, value json.RawMessage) error {
 	return validate(writeObject(part), writeObject([]rawMember{{name, value}}))
 }
 
-// validate says what is wrong with a value. It leaves out where in the schema that is: people see where in the form. What a schema that
-// cannot be used here would say is for the server to say.
+// validate returns what is wrong with a value, without the schema path: people see the place in the
+// form. A schema that cannot be used here is left to the server.
 func validate(text, value json.RawMessage) error {
 	if err := strictjson.Check(value); err != nil {
 		return err
@@ -73,7 +73,8 @@ func validate(text, value json.RawMessage) error {
 	return errors.New(schema.ReadableError(strings.Join(parts, ": ")))
 }
 
-// fields makes a form of the schema: a field for each property of an object, else one field for all.
+// fields returns the fields of a form: one for each property of an object, else one for the whole
+// value.
 func (s formSchema) fields() []*field {
 	if len(s.properties) == 0 {
 		return []*field{s.wholeField()}
@@ -87,7 +88,7 @@ func (s formSchema) fields() []*field {
 	return fields
 }
 
-// wholeField is the field of a value that is no object with properties.
+// wholeField returns the field for a value that is not an object with properties.
 func (s formSchema) wholeField() *field {
 	f := s.field("answer", s.raw)
 	f.whole, f.required = true, true
@@ -97,7 +98,7 @@ func (s formSchema) wholeField() *field {
 // maxRefs is how many references a property may follow.
 const maxRefs = 8
 
-// propertySchema is what is read of the schema of a property.
+// propertySchema is the supported part of a property's schema.
 type propertySchema struct {
 	Ref         string            `json:"$ref"`
 	Type        json.RawMessage   `json:"type"`
@@ -112,7 +113,7 @@ func (s formSchema) propertySchema(raw json.RawMessage) propertySchema {
 	about := ""
 	for range maxRefs {
 		p = propertySchema{}
-		if json.Unmarshal(raw, &p) != nil { // true, or something strange
+		if json.Unmarshal(raw, &p) != nil { // true, or something unexpected
 			return propertySchema{}
 		}
 		about = firstNonEmpty(about, p.Description, p.Title)
@@ -136,7 +137,7 @@ func firstNonEmpty(texts ...string) string {
 	return ""
 }
 
-// types are the types that a value may have, null left out.
+// types returns the allowed types without null.
 func (p propertySchema) types() (types []string, nullable bool) {
 	var one string
 	if json.Unmarshal(p.Type, &one) == nil && one != "" {
@@ -162,7 +163,7 @@ func (s formSchema) field(name string, raw json.RawMessage) *field {
 	types, nullable := p.types()
 	f.nullable = nullable
 	switch {
-	case p.Ref != "" && len(types) == 0 && p.Enum == nil: // somewhere else, or in a circle
+	case p.Ref != "" && len(types) == 0 && p.Enum == nil: // external or circular
 	case p.Const != nil:
 		f.setOptions(p.Const)
 	case p.Enum != nil:

@@ -37,11 +37,11 @@ type table struct {
 	Done string `json:"done,omitempty"`
 }
 
-// env is a real server with one graph, which drops tables if it may.
+// env is a real server with one graph, which drops tables after approval.
 type env struct {
 	ann, bob *client.Client
 	dropped  atomic.Int32
-	down     atomic.Bool // nobody is at home
+	down     atomic.Bool // the server is unreachable
 }
 
 func newEnv(t *testing.T) *env {
@@ -125,7 +125,7 @@ func (w *env) start(t *testing.T, key, input string) string {
 	return waiting.Interrupts[0].ID
 }
 
-// terminal is the program at work: keys go in, frames and bytes come out.
+// terminal is the running program: keys go in, frames and bytes come out.
 type terminal struct {
 	t    *testing.T
 	keys io.WriteCloser
@@ -137,7 +137,7 @@ type terminal struct {
 	changed chan struct{}
 }
 
-// recordingModel is a model whose frames the terminal gets.
+// recordingModel passes its frames to the terminal.
 type recordingModel struct {
 	*model
 	seen func(string)
@@ -219,11 +219,12 @@ func (term *terminal) press(keys string) {
 	}
 }
 
-// An agent asks, a person at a terminal looks, approves, and the run completes; what the agent wrote does nothing to the terminal.
+// An agent asks, a person at a terminal approves, and the run completes; the agent's text does not
+// affect the terminal.
 func TestStory_APersonApprovesAndTheRunCompletes(t *testing.T) {
 	w := newEnv(t)
 	term := open(t, w.ann)
-	term.sees("Nobody is asked anything")
+	term.sees("There are no open requests")
 	w.start(t, "drop-users", `{"name":"users\u001b]52;c;eHg=\u0007","rows":9007199254740993}`)
 	term.sees("Inbox 1 open", "drop-users")
 	term.press("\r")
@@ -231,10 +232,10 @@ func TestStory_APersonApprovesAndTheRunCompletes(t *testing.T) {
 	term.press("a")
 	term.sees("This will be sent", `verb: "approve"`)
 	if n := w.dropped.Load(); n != 0 {
-		t.Fatal("the table was dropped before somebody confirmed")
+		t.Fatal("the table was dropped before the confirmation")
 	}
 	term.press("y")
-	term.sees(`Approved. drop-users is completed: gone: users\u001b]52;c;eHg=\u0007`, "Inbox 0 open")
+	term.sees(`Approved. drop-users completed: gone: users\u001b]52;c;eHg=\u0007`, "Inbox 0 open")
 	view, err := w.ann.Run(t.Context(), "drop-users")
 	if err != nil || view.Status != "completed" || view.Requests[0].Decision.By != "ann" || w.dropped.Load() != 1 {
 		t.Errorf("%+v, %v, dropped %d times", view, err, w.dropped.Load())
@@ -244,7 +245,7 @@ func TestStory_APersonApprovesAndTheRunCompletes(t *testing.T) {
 		t.Error(err)
 	}
 	if out := term.out.String(); !strings.Contains(out, "drop-users") || strings.Contains(out, "\x1b]52") || strings.Contains(out, "\x1b[38;") || strings.Contains(out, "\x1b[31m") {
-		t.Errorf("what reached the terminal is %q", out)
+		t.Errorf("the terminal received %q", out)
 	}
 }
 
@@ -261,10 +262,10 @@ func TestStory_AnotherPersonDecidesFirst(t *testing.T) {
 	if _, err := w.bob.Decide(t.Context(), id, api.Decide{Answer: json.RawMessage(`{"verb":"approve"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	term.sees("Decided already: approve by bob", "not today", "can no longer be sent")
+	term.sees("Already decided: approve by bob", "not today", "can no longer be sent")
 }
 
-// The arguments that a person edited are those that are used.
+// The edited arguments are used.
 func TestStory_ApproveWithEdits(t *testing.T) {
 	w := newEnv(t)
 	w.start(t, "drop-users", `{"name":"users","rows":9007199254740993}`)
@@ -280,7 +281,7 @@ func TestStory_ApproveWithEdits(t *testing.T) {
 	term.press("\x13") // ^s
 	term.sees(`was  "users"`, `is   "users_old"`)
 	term.press("y")
-	term.sees("Approved with edits. drop-users is completed: gone: users_old")
+	term.sees("Approved with edits. drop-users completed: gone: users_old")
 }
 
 func TestStory_ServerRestarts(t *testing.T) {
@@ -307,7 +308,7 @@ func TestRun_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-// To escalate decides nothing: the request is open as before.
+// Escalation decides nothing: the request stays open.
 func TestStory_Escalate(t *testing.T) {
 	w := newEnv(t)
 	id := w.start(t, "drop-users", `{"name":"users","rows":3}`)

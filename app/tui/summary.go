@@ -10,10 +10,10 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// The states of a request, as the API names them.
+// The states of a request in the API.
 const statePending = "pending"
 
-// approvalOf returns what is to be approved if the request is about an action; false if it is about something else.
+// approvalOf returns the approval question of a request; false if it is another kind.
 func approvalOf(r api.Request) (fermata.ApprovalRequest, bool) {
 	var asked fermata.ApprovalRequest
 	if r.Kind != fermata.Approval.Name() || json.Unmarshal(r.Data, &asked) != nil || asked.Action == "" {
@@ -22,7 +22,8 @@ func approvalOf(r api.Request) (fermata.ApprovalRequest, bool) {
 	return asked, true
 }
 
-// argsOf are the arguments that a plain yes approves: those that were asked for, or those that somebody who agreed before put in their place.
+// argsOf returns the arguments that a plain approval approves: the requested ones, or those that a
+// previous approver edited.
 func argsOf(r api.Request) json.RawMessage {
 	if r.Activity != nil && r.Activity.Edit != nil {
 		return r.Activity.Edit.Args
@@ -31,7 +32,8 @@ func argsOf(r api.Request) json.RawMessage {
 	return asked.Args
 }
 
-// digestMatches reports whether the digest in an approval is that of the action and the arguments that it shows.
+// digestMatches reports whether the digest in an approval question matches its action and
+// arguments.
 func digestMatches(asked fermata.ApprovalRequest) bool {
 	if asked.Args == nil {
 		return false
@@ -40,13 +42,13 @@ func digestMatches(asked fermata.ApprovalRequest) bool {
 	return err == nil && digest == asked.Digest
 }
 
-// summaryFields are the members of a question that tell in a sentence what it is about, the best first.
+// summaryFields are the members of a question that can serve as a summary, the best first.
 var summaryFields = []string{"summary", "title", "question", "message", "reason", "description", "text"}
 
 // maxSummary is more than fits on a line.
 const maxSummary = 500
 
-// Summary is a line about a request, as its asker put it. It is not safe for a terminal yet.
+// Summary returns a one-line summary of a request. It is not sanitized for a terminal.
 func Summary(r api.Request) string {
 	text := []rune(summaryField(r))
 	return string(text[:min(len(text), maxSummary)])
@@ -54,7 +56,7 @@ func Summary(r api.Request) string {
 
 func summaryField(r api.Request) string {
 	if asked, ok := approvalOf(r); ok {
-		if r.Activity != nil && r.Activity.Edit != nil { // the summary is about something else
+		if r.Activity != nil && r.Activity.Edit != nil { // the summary is about other arguments
 			return asked.Action + " (edited) " + string(argsOf(r))
 		}
 		if asked.Summary != "" {
@@ -78,7 +80,8 @@ func summaryField(r api.Request) string {
 	return string(r.Data)
 }
 
-// extraFields are the short members beside the one that tells: they tell requests with the same sentence apart.
+// extraFields returns the short members besides the summary: they distinguish requests with the
+// same summary.
 func extraFields(members []rawMember, teller string) string {
 	var said []string
 	for _, m := range members {
@@ -93,7 +96,7 @@ func extraFields(members []rawMember, teller string) string {
 	return " (" + strings.Join(said, ", ") + ")"
 }
 
-// matches reports whether a request has a word of the filter in everything that the list tells of it.
+// matches reports whether a list row contains the words of the filter.
 func matches(r api.Request, filter string) bool {
 	if filter == "" {
 		return true
@@ -102,22 +105,23 @@ func matches(r api.Request, filter string) bool {
 	return !slices.ContainsFunc(strings.Fields(strings.ToLower(filter)), func(word string) bool { return !strings.Contains(all, word) })
 }
 
-// isSameQuestion reports whether a decision on a would be one on b: the same question, still open.
+// isSameQuestion reports whether a decision on a would also be valid for b: the same question,
+// still open.
 func isSameQuestion(a, b api.Request) bool {
 	return a.State == b.State && a.Shown == b.Shown && a.Kind == b.Kind && string(a.AnswerSchema) == string(b.AnswerSchema)
 }
 
-// resolutionText says what became of a request.
+// resolutionText describes how a request was closed.
 func resolutionText(r api.Request, now time.Time) string {
 	switch d := r.Decision; {
 	case d != nil && d.Verdict == "expire":
-		return "Nobody answered in time: it expired " + clockOf(d.At, now) + "."
+		return "Not answered in time: it expired " + clockOf(d.At, now) + "."
 	case d != nil && d.By != "":
-		return "Decided already: " + d.Verdict + " by " + d.By + " " + clockOf(d.At, now) + "."
+		return "Already decided: " + d.Verdict + " by " + d.By + " " + clockOf(d.At, now) + "."
 	case d != nil:
-		return "Decided already: " + d.Verdict + " (" + d.Source + ") " + clockOf(d.At, now) + "."
+		return "Already decided: " + d.Verdict + " (" + d.Source + ") " + clockOf(d.At, now) + "."
 	case r.State != statePending:
-		return "It is " + r.State + ": the run no longer asks this."
+		return "It is " + r.State + ": the run no longer waits for this."
 	}
-	return "The question has changed since you opened it."
+	return "The request has changed since you opened it."
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// span is a time in two units: enough to decide, and short.
+// span formats a duration in two units.
 func span(d time.Duration) string {
 	d = d.Truncate(time.Second)
 	hours, minutes, seconds := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
@@ -20,7 +20,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
 }
 
-// ago is how long something is ago, in one unit.
+// ago formats the time since an event in one unit.
 func ago(since, now time.Time) string {
 	d := now.Sub(since)
 	switch {
@@ -34,7 +34,7 @@ func ago(since, now time.Time) string {
 	return fmt.Sprintf("%dd ago", int(d.Hours())/24)
 }
 
-// clockOf is a time of day, with the day if it is another one.
+// clockOf formats a time of day, with the date if it is another day.
 func clockOf(t, now time.Time) string {
 	t = t.In(now.Location())
 	if y, m, d := t.Date(); y == now.Year() && m == now.Month() && d == now.Day() {
@@ -43,10 +43,10 @@ func clockOf(t, now time.Time) string {
 	return "on " + t.Format("Mon 2 Jan 15:04")
 }
 
-// urgentBelow is below which time left a request is marked.
+// urgentBelow is the time left below which a request is highlighted.
 const urgentBelow = 15 * time.Minute
 
-// timeLeft says how much time is left, and whether that is little.
+// timeLeft formats the time until the deadline, and reports whether it is short.
 func timeLeft(deadline *time.Time, now time.Time) (text string, soon bool) {
 	if deadline == nil {
 		return "", false

@@ -1,15 +1,16 @@
-// Package tui is the inbox in a terminal: what people are asked, what exactly, and their word on it.
+// Package tui is the terminal inbox: list open requests, show one in full, and decide it.
 //
 //	err := tui.Run(ctx, tui.Config{Server: client})
 //
-// A screen lies on the one from which it was opened, and the list is at the bottom:
+// Screens are stacked above the list:
 //
 //	list ──↵──▶ detail ──a──▶ confirm ──y──▶ sent, back to the list
 //	              │ e r f ──▶ form ──^s──▶ confirm
 //
-// Three rules hold everywhere. What agents wrote never reaches the terminal as it is: see safe.go. What a person looks at never
-// changes by itself: if the server says something else by now, the buttons are frozen and a note says so. And what a person typed
-// is kept until it is sent or thrown away by that person.
+// Three rules apply everywhere. Text from agents never reaches the terminal unescaped: see
+// sanitize.go. The displayed request never changes by itself: if the server has a newer version,
+// the actions are disabled and a notice is shown. Typed text is kept until the person sends or
+// discards it.
 package tui
 
 import (
@@ -27,32 +28,35 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// Server is what the inbox needs of a server. Its calls may come at once. An [*api.Problem] is the server's own word; any other
-// error means that nobody knows, and that the call can be repeated.
+// Server is the part of the client that the inbox needs. Calls may be concurrent. An [*api.Problem]
+// is an error response of the server; after any other error the result is unknown, and the call can
+// be repeated.
 type Server interface {
 	Requests(ctx context.Context, q client.Query) (api.Page[api.Request], error)
 	Request(ctx context.Context, id string) (api.Request, error)
 	Decide(ctx context.Context, id string, decide api.Decide) (fermata.Outcome, error)
-	// Act does something that decides nothing. It is not repeated: after an error that is no *api.Problem nobody knows whether it was done.
+	// Act applies an action other than a decision. It is not repeated: after an error that is not
+	// an *api.Problem, it is unknown whether it was applied.
 	Act(ctx context.Context, id, act string, body api.RequestAction) (api.Request, error)
 	Me(ctx context.Context) (api.Me, error)
 }
 
 var _ Server = (*client.Client)(nil)
 
-// Config says whose inbox it is and where it is shown. Only the server must be set.
+// Config configures the inbox. Only Server is required.
 type Config struct {
 	Server Server
-	// Kind leaves out all other kinds.
+	// Kind filters by kind.
 	Kind string
-	// Limit is how many requests are shown at most; 50 by default.
+	// Limit is the maximum number of requests. Defaults to 50.
 	Limit int
-	// Poll is how often the server is asked for news; every two seconds by default.
+	// Poll is the polling interval. Defaults to two seconds.
 	Poll time.Duration
-	// In and Out are the terminal; by default standard output, and standard input or, if that is a pipe, the terminal of this process.
+	// In and Out are the terminal. Default to standard output, and standard input or, if that is a
+	// pipe, the process's terminal.
 	In  io.Reader
 	Out io.Writer
-	// Now is the clock, NewID names decisions. Tests have their own.
+	// Now is the clock, NewID creates resume ids. Tests replace them.
 	Now   func() time.Time
 	NewID func() string
 }
@@ -81,14 +85,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run shows the inbox until the person leaves it or ctx ends.
+// Run shows the inbox until the person quits or ctx ends.
 func Run(ctx context.Context, config Config) error {
 	config = config.withDefaults()
 	return run(ctx, config, newModel(config, newCalls(ctx, config)))
 }
 
 func run(ctx context.Context, config Config, m tea.Model, options ...tea.ProgramOption) error {
-	// Signals end ctx, and ^C is a key like any other.
+	// Signals end ctx, and ^C is an ordinary key.
 	options = append(options, tea.WithContext(ctx), tea.WithOutput(config.Out), tea.WithoutSignalHandler())
 	if config.In != nil {
 		options = append(options, tea.WithInput(config.In))
@@ -100,12 +104,12 @@ func run(ctx context.Context, config Config, m tea.Model, options ...tea.Program
 	return err
 }
 
-// IsScreen reports whether the inbox can be drawn there. A terminal that calls itself dumb shows one line after the other, and what moves the cursor as letters.
+// IsScreen reports whether the inbox can be drawn on out. A dumb terminal cannot move its cursor.
 func IsScreen(out io.Writer) bool {
 	return IsTerminal(out) && os.Getenv("TERM") != "dumb"
 }
 
-// IsTerminal reports whether somebody can see what is written there, and answer by keys.
+// IsTerminal reports whether out is an interactive terminal.
 func IsTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
 	return ok && term.IsTerminal(file.Fd())

@@ -1,4 +1,4 @@
-// Command fermata is the server, and what people use it with.
+// Command fermata is the Fermata server and its command-line client.
 package main
 
 import (

@@ -21,22 +21,26 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var update = flag.Bool("update", false, "rewrite what the scripts expect")
+var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"fermata": main}) }
 
-// The scripts in testdata/script are the program as people, scripts and operators see it. Each command is a process of its own.
+// The scripts in testdata/script run the program as users, scripts and operators do. Each command
+// is its own process.
 func TestScripts(t *testing.T) {
-	if signal.Ignored(syscall.SIGHUP) { // by nohup: servers heed that, and one that is ended this way would serve for ever
+	// under nohup servers ignore SIGHUP, and one that is stopped this way would run forever
+	if signal.Ignored(syscall.SIGHUP) {
 		heard := make(chan os.Signal, 1)
-		signal.Notify(heard, syscall.SIGHUP) // what is caught here is not ignored by who is begun here
+		signal.Notify(heard, syscall.SIGHUP) // a signal caught here is not ignored by child processes
 		t.Cleanup(func() { signal.Stop(heard) })
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
-		Deadline: time.Now().Add(15 * time.Minute), // a server that should not have started would serve for ever
+		// a server that should not have started would run forever
+		Deadline: time.Now().Add(15 * time.Minute),
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("FERMATA_METRICS_ADDR", "off") // or servers at the same time would want the same port
+			// otherwise concurrent servers would use the same port
+			env.Setenv("FERMATA_METRICS_ADDR", "off")
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -45,7 +49,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits CODE COMMAND… runs a command that must end with this code.
+// exits CODE COMMAND… runs a command that must exit with this code.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
@@ -55,11 +59,12 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%v", err)
 	}
 	if strconv.Itoa(code) != args[0] {
-		ts.Fatalf("it ended with %d, not with %s", code, args[0])
+		ts.Fatalf("it exited with %d, not with %s", code, args[0])
 	}
 }
 
-// interrupt CODE COMMAND… runs a command, ends it with Ctrl-C once it has said something, and expects the code.
+// interrupt CODE COMMAND… runs a command, sends Ctrl-C after its first output, and expects the
+// code.
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	p := spawn(ts, "stdout", "interrupted.err", args[2:]...)
 	_, err := p.out.ReadString('\n')
@@ -73,7 +78,7 @@ func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// alter FILE STATEMENT changes a database behind everybody's back.
+// alter FILE STATEMENT changes a database directly.
 func alter(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -89,7 +94,7 @@ type process struct {
 	ended bool
 }
 
-// servers is the one of each script, by its directory.
+// servers holds the server of each script, by its directory.
 var servers = make(chan map[string]*process, 1)
 
 func init() { servers <- make(map[string]*process) }
@@ -132,7 +137,7 @@ func spawn(ts *testscript.TestScript, out, errFile string, args ...string) *proc
 	return p
 }
 
-// startDemo starts the demo, on a free port, and lets the client commands use it.
+// startDemo starts the demo on a free port, and configures the client commands for it.
 func startDemo(ts *testscript.TestScript, _ bool, args []string) {
 	p := spawn(ts, "stdout", "demo.err", append([]string{"demo", "--json", "--addr", "127.0.0.1:0"}, args...)...)
 	line, err := p.out.ReadString('\n')
@@ -140,7 +145,7 @@ func startDemo(ts *testscript.TestScript, _ bool, args []string) {
 	var ready map[string]string
 	ts.Check(json.Unmarshal([]byte(line), &ready))
 	if len(ready) != 3 || ready["account"] != "demo" || !strings.HasPrefix(ready["url"], "http://127.0.0.1:") || !strings.HasPrefix(ready["token"], "fermata_") {
-		ts.Fatalf("the demo says %s", line)
+		ts.Fatalf("the demo printed %s", line)
 	}
 	ts.Setenv("FERMATA_URL", ready["url"])
 	ts.Setenv("FERMATA_TOKEN", ready["token"])
@@ -164,7 +169,7 @@ func startServe(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// end INT|TERM|HUP ends the server, which must end well, and must not have said anything more on standard output.
+// end INT|TERM|HUP stops the server, which must exit cleanly without further standard output.
 func end(ts *testscript.TestScript, _ bool, args []string) {
 	all := <-servers
 	p := all[ts.Getenv("WORK")]
@@ -178,11 +183,11 @@ func end(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("it ended with %v", err)
 	}
 	if p.Args[1] == "demo" && len(rest) > 0 {
-		ts.Fatalf("it also said %s", rest)
+		ts.Fatalf("it also printed %s", rest)
 	}
 }
 
-// request speaks HTTP, as curl would.
+// request sends an HTTP request, as curl would.
 func request(ts *testscript.TestScript, method, where, body string, want string) {
 	if strings.HasPrefix(where, "/") {
 		where = ts.Getenv("FERMATA_URL") + where
@@ -201,7 +206,7 @@ func request(ts *testscript.TestScript, method, where, body string, want string)
 	_, err = ts.Stdout().Write(append(data, '\n'))
 	ts.Check(err)
 	if strconv.Itoa(response.StatusCode) != want {
-		ts.Fatalf("%s %s is answered with %s: %s", method, where, response.Status, data)
+		ts.Fatalf("%s %s returned %s: %s", method, where, response.Status, data)
 	}
 }
 
@@ -215,7 +220,7 @@ func get(ts *testscript.TestScript, _ bool, args []string) {
 	request(ts, "GET", args[1], "", args[0])
 }
 
-// grab NAME PATTERN sets a variable to what the pattern finds in the last output.
+// grab NAME PATTERN sets a variable to the match of the pattern in the last output.
 func grab(ts *testscript.TestScript, _ bool, args []string) {
 	found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
 	if found == nil {
@@ -224,7 +229,7 @@ func grab(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], found[len(found)-1])
 }
 
-// masks are what differs from one time to the next.
+// masks are the values that differ each time.
 var masks = []struct{ pattern, with string }{
 	{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`, "TIME"},
 	{`\b(run|int)_[0-9a-z]{26}`, "${1}_ID"},
@@ -236,7 +241,7 @@ var masks = []struct{ pattern, with string }{
 	{`"go":"[^"]*"`, `"go":"GO"`}, {`"os":"[^"]*"`, `"os":"OS"`}, {`"arch":"[^"]*"`, `"arch":"ARCH"`},
 }
 
-// mask FILE NAME copies an output without what differs from one time to the next.
+// mask FILE NAME copies an output without values that differ each time.
 func mask(ts *testscript.TestScript, _ bool, args []string) {
 	text := ts.ReadFile(args[0])
 	for _, m := range masks {
@@ -245,7 +250,7 @@ func mask(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
 }
 
-// until PATTERN COMMAND… runs a command again and again, until it says something.
+// until PATTERN COMMAND… repeats a command until its output matches.
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	wanted := regexp.MustCompile(args[0])
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -254,5 +259,5 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 			return
 		}
 	}
-	ts.Fatalf("it never said %s", args[0])
+	ts.Fatalf("it never printed %s", args[0])
 }

@@ -37,10 +37,10 @@ func TestAgentTask_WaitsForApprovalAndRunsOnce(t *testing.T) {
 				}
 				questions, err := w.start(t.Context(), "run")
 				if err != nil || len(questions) != 1 {
-					t.Fatalf("questions %q, %v; want one", questions, err)
+					t.Fatalf("interrupts %q, %v; want one", questions, err)
 				}
 				if calls, sent := e.modelCalls.Load(), e.sent.Load(); calls != int64(depth+1) || sent != 0 {
-					t.Errorf("while it waits: %d calls of models, %d letters sent; want %d and none", calls, sent, depth+1)
+					t.Errorf("while it waits: %d model calls, %d letters sent; want %d and none", calls, sent, depth+1)
 				}
 				if size, err := w.size(t.Context(), "run"); err != nil || size == 0 {
 					t.Errorf("while it waits %d bytes are stored, %v", size, err)
@@ -63,8 +63,8 @@ func TestAgentTask_WrongResultIsAnError(t *testing.T) {
 		"nothing":              func(*taskResult) {},
 		"not sent":             func(d *taskResult) { d.sent = 0 },
 		"sent twice":           func(d *taskResult) { d.sent = 2 },
-		"a model asked again":  func(d *taskResult) { d.modelCalls++ },
-		"a level not heard of": func(d *taskResult) { d.text = "level0: 0 bytes went to Ada" },
+		"extra model call":     func(d *taskResult) { d.modelCalls++ },
+		"level without result": func(d *taskResult) { d.text = "level0: 0 bytes went to Ada" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := newAgentTask(1, "")
@@ -83,32 +83,33 @@ func TestAgentTask_WrongResultIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := e.send(letter{To: "Ada", Text: "b"}); err == nil {
-		t.Error("another text was sent")
+		t.Error("other text sent")
 	}
 }
 
-// TestAgentTask_ArgumentsAreStoredOncePerDepth is about our side: the agents around the one that waits do not copy what it
-// waits with.
+// TestAgentTask_ArgumentsAreStoredOncePerDepth checks our side: agents around the waiting one do
+// not copy its arguments.
 func TestAgentTask_ArgumentsAreStoredOncePerDepth(t *testing.T) {
 	added := make([]int, maxAgentDepth+1)
 	for depth := range added {
 		added[depth] = total(waitingParts(t, depth, escapedText(4*kib))) - total(waitingParts(t, depth, ""))
 	}
-	const digits = 16    // the run notes how long it was at work, in nanoseconds
-	const names = 2 * 64 // a part that is too large for the pack has its name in full, with a segment more for each level
+	const digits = 16 // the run records its execution time in nanoseconds
+	// a part that is too large to be inlined has its full name, with one more segment per level
+	const names = 2 * 64
 	if slices.Max(added)-slices.Min(added) > digits+maxAgentDepth*names {
-		t.Errorf("4 KiB of arguments add %d bytes at depths 0 to %d, want as many at each but for the names of their parts", added, maxAgentDepth)
+		t.Errorf("4 KiB of arguments add %d bytes at depths 0 to %d, want the same at each except for the names of parts", added, maxAgentDepth)
 	}
 }
 
-// TestAgentTask_Parts shows with -v what is stored at the greatest depth, part by part.
+// TestAgentTask_Parts prints with -v what is stored at the greatest depth, by part.
 func TestAgentTask_Parts(t *testing.T) {
 	parts := waitingParts(t, maxAgentDepth, "")
 	var pack struct{ Parts map[string]json.RawMessage }
 	if err := json.Unmarshal(parts["run"], &pack); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d bytes in %d parts; the part run has %d small ones in it", total(parts), len(parts), len(pack.Parts))
+	t.Logf("%d bytes in %d parts; the part run contains %d small ones", total(parts), len(parts), len(pack.Parts))
 	for name, data := range pack.Parts {
 		parts["run, "+name] = data
 	}
@@ -125,7 +126,7 @@ func total(parts map[string][]byte) int {
 	return sum
 }
 
-// waitingParts is what our side stores while it waits.
+// waitingParts returns what our side stores while it waits.
 func waitingParts(t *testing.T, depth int, text string) map[string][]byte {
 	t.Helper()
 	o, err := newOursAgent(depth, text)
@@ -158,9 +159,9 @@ func TestJudge_AgentGoals(t *testing.T) {
 		"a quarter":      {[]result{row("agent/held", 25, 0)}, "agent/held: at most 1/5 of Eino's CPU", "**NOT met**"},
 		"twice":          {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 4), 1, 200)}, "agent/nested/depth0 → agent/nested/depth4: at most 2 × the stored bytes", "met"},
 		"more than that": {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 4), 1, 201)}, "agent/nested/depth0 → agent/nested/depth4: at most 2 × the stored bytes", "**NOT met**"},
-		"level by level": {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 1), 1, 110), row(nestedName(0, 4), 1, 152)}, "agent/nested/depth0 → agent/nested/depth4: each level adds as many stored bytes as the first (×4)", "met"},
+		"per level":      {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 1), 1, 110), row(nestedName(0, 4), 1, 152)}, "agent/nested/depth0 → agent/nested/depth4: each level adds as many stored bytes as the first (×4)", "met"},
 		"ever more":      {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 1), 1, 110), row(nestedName(0, 4), 1, 153)}, "agent/nested/depth0 → agent/nested/depth4: each level adds as many stored bytes as the first (×4)", "**NOT met**"},
-		"one is missing": {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 4), 1, 152)}, "agent/nested/depth0 → agent/nested/depth4: each level adds as many stored bytes as the first (×4)", "not judged"},
+		"one missing":    {[]result{row(nestedName(0, 0), 1, 100), row(nestedName(0, 4), 1, 152)}, "agent/nested/depth0 → agent/nested/depth4: each level adds as many stored bytes as the first (×4)", "not judged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			verdicts := judge(test.measured, false)

@@ -20,13 +20,14 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
-// The scenarios desk/… ask what rules, routes and more than one person cost: the same graph, an action that a person approves and that is then
-// done once, on three executors that take turns, each with a database of its own. All of them write papers and an audit log: there is no
-// executor without.
+// The scenarios desk/… measure the cost of rules, routes and several approvers: the same graph,
+// with an action that a person approves and that is then executed once, on three executors in
+// alternation, each with its own database. All of them write documents and an audit log.
 const (
-	sideNoRules = "alone"  // no rules and no routes: any one person says yes
-	sideRules   = "rules"  // a hundred rules, one of which asks one of a group; a route of four steps
-	sideQuorum  = "quorum" // the same, and somebody of another group has to agree
+	sideNoRules = "alone" // no rules and no routes: any one person approves
+	// a hundred rules, one of which requires one person of a group; a route of four steps
+	sideRules  = "rules"
+	sideQuorum = "quorum" // the same, and a person of another group must approve
 )
 
 var deskSides = []string{sideNoRules, sideRules, sideQuorum}
@@ -40,10 +41,10 @@ func deskScenarios() (list []holdScenario) {
 	return list
 }
 
-// deskReport is what came of it.
+// deskReport is the result of the scenarios.
 type deskReport struct{ holdReport }
 
-// measureDesk measures scenarios, one ground after the other.
+// measureDesk measures scenarios, one database after the other.
 func (p holdPlan) measureDesk(ctx context.Context, list []holdScenario, progress io.Writer) (found deskReport, err error) {
 	for _, on := range []string{onSQLite, onPostgres} {
 		for _, s := range list {
@@ -128,10 +129,10 @@ func payProvider() (*inproc.Provider, error) {
 	return inproc.New(inproc.Flow(flow, inproc.FlowConfig[payment]{}))
 }
 
-// otherRules is how many rules there are for other tools.
+// otherRules is the number of rules for other tools.
 const otherRules = 99
 
-// payRules ask people of some groups, each of which has to agree.
+// payRules requires approval by each of some groups.
 func payRules(groups ...string) (policy.Source, error) {
 	var text strings.Builder
 	text.WriteString("default: allow\nrules:\n")
@@ -152,11 +153,11 @@ type fixedRules struct{ *policy.Set }
 
 func (r fixedRules) Current() *policy.Set { return r.Set }
 
-// deskRunner is a keeper: an executor, and the people who say yes.
+// deskRunner is a runKeeper: an executor and its approvers.
 type deskRunner struct {
 	*executorSide
 	people []string
-	asked  sync.Map // by the key of a run, the question that it waits for: a decision on an action names it
+	asked  sync.Map // the open interrupt by the key of a run: a decision on an action names it
 }
 
 func newDeskRunner(ctx context.Context, on database, side string) (*deskRunner, error) {
@@ -208,17 +209,18 @@ func (d *deskRunner) start(ctx context.Context, key string) error {
 	}
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok || len(waiting.Interrupts) != 1 {
-		return fmt.Errorf("it does not wait for one answer but came to %T", outcome)
+		return fmt.Errorf("the run should wait for one answer, but its outcome is %T", outcome)
 	}
 	d.asked.Store(key, waiting.Interrupts[0].ID)
 	return nil
 }
 
-// decide lets each of the people say yes. What was to be done is done with the last word, and not before.
+// decide lets each of the people approve. The action is executed with the last vote, and not
+// before.
 func (d *deskRunner) decide(ctx context.Context, key string) error {
 	id, ok := d.asked.LoadAndDelete(key)
 	if !ok {
-		return errors.New("it was not asked")
+		return errors.New("there is no open request")
 	}
 	yes := map[string]executor.Answer{id.(string): {Value: json.RawMessage(`{"verb":"approve"}`)}}
 	for n, who := range d.people {
@@ -229,7 +231,7 @@ func (d *deskRunner) decide(ctx context.Context, key string) error {
 			return err
 		}
 		if done, ok := outcome.(fermata.Completed); ok != (n == len(d.people)-1) || ok && string(done.Output) != payOutput {
-			return fmt.Errorf("after the word of %d people it came to %T", n+1, outcome)
+			return fmt.Errorf("after %d votes the outcome is %T", n+1, outcome)
 		}
 	}
 	return nil

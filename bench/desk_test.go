@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// As many people say a word as have to, each of which is a line of the log, and the payment is made once.
+// Each required person votes, each vote is an audit record, and the payment is made once.
 func TestDesk_EachSideAsksTheRightPeople(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, on database) {
 		for side, words := range map[string]int{sideNoRules: 1, sideRules: 1, sideQuorum: 2} {
@@ -32,7 +32,7 @@ func TestDesk_EachSideAsksTheRightPeople(t *testing.T) {
 				said += bytes.Count(line.Raw, []byte(`"request.decided"`))
 			}
 			if err != nil || said != words {
-				t.Errorf("%s: the log has %d words, %v; want %d", side, said, err, words)
+				t.Errorf("%s: the log has %d votes, %v; want %d", side, said, err, words)
 			}
 		}
 	})
@@ -48,7 +48,7 @@ func TestJudge_DeskGoals(t *testing.T) {
 		row("desk/sqlite/1", opDecide, 200, 100),
 		row("desk/sqlite/4", opDecide, 199, 99),
 	}}}
-	const rules, quorum = ", decide: at least 2/3 of the executor without rules, with rules and a route", ", decide: at least 1/3 of it when two people have to agree"
+	const rules, quorum = ", decide: at least 2/3 of the executor without rules, with rules and a route", ", decide: at least 1/3 of it with two approvers"
 	wantVerdicts(t, report.judge(false), map[string]string{
 		"desk/sqlite/1" + rules: "met", "desk/sqlite/1" + quorum: "met",
 		"desk/sqlite/4" + rules: "**NOT met**", "desk/sqlite/4" + quorum: "**NOT met**",
@@ -57,6 +57,6 @@ func TestJudge_DeskGoals(t *testing.T) {
 		t.Errorf("%d verdicts, want 4", len(verdicts))
 	}
 	if verdicts := report.judge(true); len(verdicts) != 0 {
-		t.Errorf("a quick run is judged: %v", verdicts)
+		t.Errorf("a quick run was judged: %v", verdicts)
 	}
 }

@@ -12,10 +12,11 @@ import (
 )
 
 func init() {
-	schema.RegisterName[doc]("fermata_bench_doc") // Eino cannot save a type that it was not told about
+	schema.RegisterName[doc]("fermata_bench_doc") // Eino can only save registered types
 }
 
-// einoStore is the store that Eino's own examples use: a map. Like store/memory it keeps the bytes that it is given.
+// einoStore is the store of Eino's own examples: a map. Like store/memory it keeps the bytes it is
+// given.
 type einoStore struct {
 	mu   sync.Mutex
 	runs map[string][]byte
@@ -61,7 +62,7 @@ func (e *eino[I, O]) start(ctx context.Context, run string) ([]string, error) {
 	_, err := e.graph.Invoke(ctx, e.input, compose.WithCheckPointID(run))
 	info, waits := compose.ExtractInterruptInfo(err)
 	if !waits {
-		return nil, fmt.Errorf("it does not wait: %w", err)
+		return nil, fmt.Errorf("the graph does not wait: %w", err)
 	}
 	ids := make([]string, len(info.InterruptContexts))
 	for i, interrupt := range info.InterruptContexts {
@@ -71,7 +72,7 @@ func (e *eino[I, O]) start(ctx context.Context, run string) ([]string, error) {
 }
 
 func (e *eino[I, O]) resume(ctx context.Context, run string, answers map[string]any) (O, error) {
-	var ignored I // Eino takes the checkpoint instead
+	var ignored I // Eino uses the checkpoint instead
 	return e.graph.Invoke(compose.BatchResumeWithData(ctx, answers), ignored, compose.WithCheckPointID(run))
 }
 
@@ -88,12 +89,13 @@ func (s *einoStore) delete(_ context.Context, run string) error {
 	return nil
 }
 
-// einoNode is a node that does not ask.
+// einoNode is a node that does not interrupt.
 func einoNode(work func(doc) doc) *compose.Lambda {
 	return compose.InvokableLambda(func(_ context.Context, d doc) (doc, error) { return work(d), nil })
 }
 
-// einoAsk is the form that Eino's documentation gives for a node that asks: Eino does not keep the node's input.
+// einoAsk is a node that interrupts, as in Eino's documentation: Eino does not keep the node's
+// input.
 func einoAsk(ctx context.Context, d doc) (doc, error) {
 	was, _, saved := compose.GetInterruptState[doc](ctx)
 	if !was {
@@ -106,7 +108,7 @@ func einoAsk(ctx context.Context, d doc) (doc, error) {
 	return answered(saved, verdict), nil
 }
 
-// einoLine is a line of ten nodes; the one at ask waits, 0 is none.
+// einoLine is a line of ten nodes; the node at ask interrupts, 0 means none.
 func einoLine(ask int) (*compose.Graph[doc, doc], error) {
 	g := compose.NewGraph[doc, doc]()
 	before := compose.START
@@ -153,7 +155,7 @@ func einoWait(text string) (*engine, error) {
 	return waitingEngine(e, 1, expect(doc{Text: text, Steps: lineLength, Answer: answer})), nil
 }
 
-// einoNest is a graph in a graph in a graph; the innermost one asks.
+// einoNest is a nested graph; the innermost one interrupts.
 func einoNest(depth int, text string, input doc) (*engine, error) {
 	g, err := einoNested(depth, text)
 	if err != nil {
@@ -183,7 +185,8 @@ func einoNested(depth int, text string) (*compose.Graph[doc, doc], error) {
 	return g, errors.Join(errs...)
 }
 
-// einoFan is n nodes side by side. Each puts what it leaves under its own key, which is how Eino joins branches.
+// einoFan has n parallel nodes. Each stores its result under its own key, which is how Eino joins
+// branches.
 func einoFan(n int) (*engine, error) {
 	g := compose.NewGraph[string, map[string]any]()
 	var errs []error

@@ -25,7 +25,7 @@ type einoAgent struct {
 
 var _ waitingRun[taskResult] = (*einoAgent)(nil)
 
-// einoAgentTask is an agent with a held tool, and depth agents around it.
+// einoAgentTask is an agent with a tool that needs approval, and depth agents around it.
 func einoAgentTask(depth int, text string) (*engine, error) {
 	e, err := newEinoAgent(depth, text)
 	if err != nil {
@@ -106,7 +106,7 @@ func (e *einoAgent) resume(ctx context.Context, run string, answers map[string]a
 	return e.task.result(message.Content), nil
 }
 
-// einoQuestion is what the person sees, einoVerdict what they say.
+// einoQuestion is what the person sees, einoVerdict the answer.
 type einoQuestion struct{ Tool, Args, Call string }
 
 type einoVerdict struct {
@@ -114,7 +114,8 @@ type einoVerdict struct {
 	Reason   string
 }
 
-// einoHeld is a tool that asks first, in the form of Eino's own examples: the arguments are the state that it waits with.
+// einoHeld is a tool that asks first, as in Eino's own examples: its interrupt state is the
+// arguments.
 type einoHeld struct{ tool.InvokableTool }
 
 func (h einoHeld) InvokableRun(ctx context.Context, args string, options ...tool.Option) (string, error) {
@@ -127,7 +128,7 @@ func (h einoHeld) InvokableRun(ctx context.Context, args string, options ...tool
 		return h.ask(ctx, saved)
 	}
 	if !verdict.Approved {
-		return "It was refused: " + verdict.Reason, nil
+		return "It was rejected: " + verdict.Reason, nil
 	}
 	return h.InvokableTool.InvokableRun(ctx, saved, options...)
 }
@@ -165,7 +166,7 @@ func (m einoModel) Generate(_ context.Context, messages []*schema.Message, _ ...
 }
 
 func (einoModel) Stream(context.Context, []*schema.Message, ...model.Option) (*schema.StreamReader[*schema.Message], error) {
-	return nil, errors.New("nothing streams here")
+	return nil, errors.New("streaming is not supported here")
 }
 
 func (m einoModel) WithTools([]*schema.ToolInfo) (model.ToolCallingChatModel, error) { return m, nil }

@@ -8,26 +8,27 @@ import (
 
 // engine is one engine, set up for one scenario.
 type engine struct {
-	// do performs one operation, from the start of a run to its end, and fails unless the result is right.
+	// do performs one operation, from the start of a run to its end, and fails unless the result is
+	// correct.
 	do func(ctx context.Context) error
-	// stored returns how many bytes are kept while a run waits. It is nil where nothing is.
+	// stored returns the stored bytes while a run waits. It is nil if nothing is stored.
 	stored func(ctx context.Context) (int, error)
-	// close is nil where there is nothing to close.
+	// close is nil if there is nothing to close.
 	close func() error
 }
 
-// waitingRun is an engine with a graph that waits, as both sides see it.
+// waitingRun is an engine with a graph that waits, as both sides implement it.
 type waitingRun[T any] interface {
-	// start runs until the run waits and returns the ids of the open questions.
+	// start runs until the run waits and returns the ids of the open interrupts.
 	start(ctx context.Context, run string) (questions []string, err error)
-	// resume answers the questions and runs to the end.
+	// resume answers the interrupts and runs to the end.
 	resume(ctx context.Context, run string, answers map[string]any) (T, error)
-	// size is how many bytes are kept of the run, and delete removes them.
+	// size returns the stored bytes of the run, and delete deletes them.
 	size(ctx context.Context, run string) (int, error)
 	delete(ctx context.Context, run string) error
 }
 
-// waitingEngine makes a subject of a graph that waits once, at a number of places.
+// waitingEngine makes an engine of a graph that waits once, at a number of places.
 func waitingEngine[T any](w waitingRun[T], places int, check func(T) error) *engine {
 	runs := 0
 	start := func(ctx context.Context) (run string, questions []string, err error) {

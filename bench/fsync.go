@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// sideFsync is nobody's: what the disk alone takes for as many waits as a decision has transactions. Nobody can be faster who promises to keep what was decided.
+// sideFsync is the lower bound: the time of the disk alone for as many fsyncs as a decision has
+// transactions. No durable implementation can be faster.
 const sideFsync = "disk"
 
 const (
-	fsyncPage         = 8 << 10 // what a transaction writes at least
+	fsyncPage         = 8 << 10 // the minimum size of a transaction's write
 	fsyncsPerDecision = 2       // transactions of a decision
 )
 
-// fsyncAtPace writes pages to a file at the pace of decisions, and waits for the disk each time. There is room for all of them in the file before, as in
-// the log of a database, so that nothing but the pages has to be written.
+// fsyncAtPace writes pages to a file at the rate of decisions, and syncs each time. The file is
+// preallocated, like the log of a database, so that only the pages are written.
 func fsyncAtPace(pace float64, count int) (_ []time.Duration, err error) {
 	f, err := os.CreateTemp("", "fermata-bench-disk-")
 	if err != nil {

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// verdict is how one goal came out. Met means nothing if the goal was not judged.
+// verdict is the result of one goal. Met has no meaning if the goal was not judged.
 type verdict struct {
 	Goal     string `json:"goal"`
 	Measured string `json:"measured"`
@@ -20,13 +20,14 @@ func (v verdict) word() string {
 	return "**NOT met**"
 }
 
-// slack is how much worse than linear is still called linear: caches are finite, and the machine is shared.
+// slack is how much worse than linear still counts as linear: caches are finite, and the machine is
+// shared.
 const slack = 1.3
 
-// results are what was measured, by the name of the scenario. Scenarios may be missing.
+// results are the measurements by scenario name. Scenarios may be missing.
 type results map[string]result
 
-// judge compares what was measured with the goals. Times of a quick run mean nothing.
+// judge compares the measurements with the goals. Times of a quick run are not judged.
 func judge(measured []result, quick bool) []verdict {
 	rs := make(results, len(measured))
 	for _, r := range measured {
@@ -52,7 +53,7 @@ func judge(measured []result, quick bool) []verdict {
 	return append(verdicts, rs.agents(quick)...)
 }
 
-// tenth: at most a tenth of Eino's CPU time.
+// atMostTenth: at most a tenth of Eino's CPU time.
 func (rs results) atMostTenth(name string) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s: at most 1/10 of Eino's CPU", name)}
 	if ratio, ok := rs[name].cpuRatio(); ok {
@@ -61,7 +62,7 @@ func (rs results) atMostTenth(name string) verdict {
 	return v
 }
 
-// once: the state is stored once, however deep it lies.
+// storedOnce: the state is stored once at any depth.
 func (rs results) storedOnce(name string, state int) verdict {
 	limit := state*6/5 + 2*kib
 	v := verdict{Goal: fmt.Sprintf("%s: at most 1.2 × state + 2 KiB stored (%s bytes)", name, grouped(limit))}
@@ -71,7 +72,7 @@ func (rs results) storedOnce(name string, state int) verdict {
 	return v
 }
 
-// linear: factor times as much work costs factor times as much, in every way.
+// growsLinearly: factor times as much work costs factor times as much, in every respect.
 func (rs results) growsLinearly(small, big string, factor float64) []verdict {
 	cpu := verdict{Goal: fmt.Sprintf("%s → %s: CPU no worse than linear (×%g)", small, big, factor)}
 	allocs := verdict{Goal: fmt.Sprintf("%s → %s: allocations no worse than linear (×%g)", small, big, factor)}

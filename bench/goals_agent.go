@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// agents are the goals of the scenarios with agents.
+// agents returns the goals of the scenarios with agents.
 func (rs results) agents(quick bool) []verdict {
 	var verdicts []verdict
 	if !quick {
@@ -14,7 +14,7 @@ func (rs results) agents(quick bool) []verdict {
 		rs.sizePerStep(nestedName(4*kib, 0), nestedName(4*kib, 1), nestedName(4*kib, maxAgentDepth), maxAgentDepth))
 }
 
-// share: at most one nth of Eino's CPU time.
+// atMostShare: at most one nth of Eino's CPU time.
 func (rs results) atMostShare(name string, n int) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s: at most 1/%d of Eino's CPU", name, n)}
 	if ratio, ok := rs[name].cpuRatio(); ok {
@@ -23,7 +23,7 @@ func (rs results) atMostShare(name string, n int) verdict {
 	return v
 }
 
-// within: the big one stores at most factor times what the small one does.
+// sizeWithin: the big one stores at most factor times what the small one does.
 func (rs results) sizeWithin(small, big string, factor float64) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s → %s: at most %g × the stored bytes", small, big, factor)}
 	a, haveSmall := rs[small]
@@ -35,7 +35,7 @@ func (rs results) sizeWithin(small, big string, factor float64) verdict {
 	return v
 }
 
-// steady: what n steps add to the stored bytes is n times what the first one adds.
+// sizePerStep: n steps add n times the stored bytes of the first one.
 func (rs results) sizePerStep(none, one, many string, n int) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s → %s: each level adds as many stored bytes as the first (×%d)", none, many, n)}
 	a, haveNone := rs[none]

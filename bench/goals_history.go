@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxHistoryMemory is how much memory a process may have while it works out a report, whatever it is over.
+// maxHistoryMemory is the maximum memory of a process during a report of any size.
 const maxHistoryMemory = 256 * mib
 
-// judgeHistory says whether a report over many decisions is within bounds. Times of a quick run mean nothing.
+// judgeHistory judges reports over many decisions. Times of a quick run are not judged.
 func judgeHistory(found []historyResult, quick bool) (verdicts []verdict) {
 	if quick {
 		return nil
@@ -31,7 +31,7 @@ func (r *report) history(out *strings.Builder) {
 	if len(r.History) == 0 {
 		return
 	}
-	out.WriteString("\n| report over | database | took | of a tenth | CPU | of a tenth | memory before → most | disk |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
+	out.WriteString("\n| report over | database | duration | of a tenth | CPU | of a tenth | memory before → peak | disk |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, h := range r.History {
 		fmt.Fprintf(out, "| `%s` %s decisions | %s | %.1f s | %.1f s | %.1f s | %.1f s | %s → %s | %s |\n", h.Name, grouped(h.Decisions), h.Database,
 			h.Took.Seconds(), h.TookTenth.Seconds(), h.CPU.Seconds(), h.CPUTenth.Seconds(), mebibytes(h.Idle), mebibytes(h.Peak), mebibytes(h.Bytes))

@@ -2,13 +2,13 @@ package main
 
 import "fmt"
 
-// judge says whether the scenarios hold/… came out as they should. Times of a quick run mean nothing, and sizes of a few runs neither.
+// judge judges the scenarios hold/…. Times of a quick run, and sizes of a few runs, are not judged.
 func (h holdReport) judge(quick bool) (verdicts []verdict) {
 	if quick {
 		return nil
 	}
 	for _, row := range h.Rows {
-		verdicts = append(verdicts, row.fastEnough(sideOurs, sideRawSQL, 0.4, "40 % of bare SQL", percent),
+		verdicts = append(verdicts, row.fastEnough(sideOurs, sideRawSQL, 0.4, "40 % of raw SQL", percent),
 			row.fastEnough(sideOurs, sideLangGraph, 20, "20 × LangGraph", multiple))
 	}
 	for _, s := range h.Sizes {
@@ -21,7 +21,7 @@ func (h holdReport) judge(quick bool) (verdicts []verdict) {
 	return verdicts
 }
 
-// fastEnough: one side has at least so many times as many operations per second as another.
+// fastEnough: one side has at least factor times the rate of another.
 func (r holdRow) fastEnough(side, other string, factor float64, words string, write func(float64, bool) string) verdict {
 	v := verdict{Goal: fmt.Sprintf("%s, %s: at least %s", r.Name, r.Operation, words)}
 	if ratio, ok := r.ratio(side, other); ok {

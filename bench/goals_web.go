@@ -20,14 +20,14 @@ const (
 	maxRecoveryTime = 5 * time.Second
 )
 
-// judge says whether the scenarios http/… came out as they should. A quick run is no measure of anything.
+// judge judges the scenarios http/…. A quick run is not judged.
 func (w webReport) judge(quick bool) (verdicts []verdict) {
 	if quick {
 		return nil
 	}
 	for _, row := range w.Rows {
 		if row.Operation == opDecide {
-			verdicts = append(verdicts, row.fastEnough(sideHTTP, sideRawSQL, minOfRawSQL, "40 % of bare SQL", percent))
+			verdicts = append(verdicts, row.fastEnough(sideHTTP, sideRawSQL, minOfRawSQL, "40 % of raw SQL", percent))
 		}
 	}
 	for _, p := range w.Paced {
@@ -38,20 +38,20 @@ func (w webReport) judge(quick bool) (verdicts []verdict) {
 			Goal: fmt.Sprintf("http/%s: at most 40 KiB for each of %s idle event streams", s.Database, grouped(s.Streams)), Judged: true,
 			Met: s.each() <= maxPerStream, Measured: fmt.Sprintf("%.1f KiB", s.each()/kib),
 		}, verdict{
-			Goal:   fmt.Sprintf("http/%s: beside %s streams, 99 of 100 that follow a run have heard of a decision within 200 ms", s.Database, grouped(s.Streams)),
+			Goal:   fmt.Sprintf("http/%s: with %s streams, 99 %% of followers of a run receive a decision within 200 ms", s.Database, grouped(s.Streams)),
 			Judged: s.DelayP99 > 0, Met: s.DelayP99 <= float64(maxEventDelay), Measured: millis(s.DelayP99) + " ms",
 		})
 	}
 	for _, o := range w.Overloads {
 		sum := o.sum()
 		verdicts = append(verdicts, verdict{
-			Goal:   fmt.Sprintf("http/%s: at least 80 %% of the starts it can do when asked for %d times as many, and nothing but refusals beside", o.Database, overloadFactor),
+			Goal:   fmt.Sprintf("http/%s: at least 80 %% of its capacity in starts at %d times that load, and no failures other than rejections", o.Database, overloadFactor),
 			Judged: sum.Capacity > 0, Met: o.goodput() >= minGoodput && sum.Failed == 0, Measured: fmt.Sprintf("%s, %d failed", percent(o.goodput(), true), sum.Failed),
 		}, verdict{
-			Goal:   fmt.Sprintf("http/%s: 99 of 100 refusals within 50 ms", o.Database),
+			Goal:   fmt.Sprintf("http/%s: 99 %% of rejections within 50 ms", o.Database),
 			Judged: sum.Refused > 0, Met: o.RefusedP99 <= float64(maxRejectTime), Measured: millis(o.RefusedP99) + " ms",
 		}, verdict{
-			Goal:   fmt.Sprintf("http/%s: who comes after that is served within 5 s", o.Database),
+			Goal:   fmt.Sprintf("http/%s: a later request is served within 5 s", o.Database),
 			Judged: o.recoveryTime() > 0, Met: o.recoveryTime() <= maxRecoveryTime, Measured: millis(float64(o.recoveryTime())) + " ms",
 		})
 	}
@@ -61,24 +61,24 @@ func (w webReport) judge(quick bool) (verdicts []verdict) {
 	return verdicts
 }
 
-// undisturbed: whoever shares the server with somebody noisy does not notice. That nobody is let in must not be the way to it.
+// judgeIsolation: a noisy tenant does not slow down a quiet one, and is not locked out completely.
 func (r noisyResult) judgeIsolation() verdict {
 	ratio, known := r.ratio()
 	sum := r.Noise.sum()
 	return verdict{
-		Goal:     fmt.Sprintf("%s: p99 of the quiet tenant at most 1.2 × that alone, none refused, and the noisy one gets done at least half of what the server can", noisyName(r.Database)),
+		Goal:     fmt.Sprintf("%s: p99 of the quiet tenant at most 1.2 × that alone, none rejected, and the noisy tenant gets at least half of the capacity", noisyName(r.Database)),
 		Judged:   known && sum.Capacity > 0,
 		Met:      ratio <= maxSlowdown && r.Refused == 0 && r.Noise.goodput() >= minNoise && sum.Failed == 0,
-		Measured: fmt.Sprintf("%s, %d refused, %s, %d failed", times(ratio, known), r.Refused, percent(r.Noise.goodput(), sum.Capacity > 0), sum.Failed),
+		Measured: fmt.Sprintf("%s, %d rejected, %s, %d failed", times(ratio, known), r.Refused, percent(r.Noise.goodput(), sum.Capacity > 0), sum.Failed),
 	}
 }
 
-// soonEnough: 99 of 100 decisions over HTTP are done soon when as many come as have to be kept up with.
+// judgeLatency: 99 % of decisions over HTTP are fast at the required rate.
 func (p pacedResult) judgeLatency() verdict {
 	side, ok := p.Sides[sideHTTP]
 	return verdict{
-		Goal: fmt.Sprintf("%s: p99 of a decision at most 20 ms at 40 %% of bare SQL's rate, and none refused", pacedName(p.Database)), Judged: ok,
-		Met: side.P99 <= float64(maxP99) && p.Refused == 0, Measured: fmt.Sprintf("%s ms, %d refused", millis(side.P99), p.Refused),
+		Goal: fmt.Sprintf("%s: p99 of a decision at most 20 ms at 40 %% of raw SQL's rate, and none rejected", pacedName(p.Database)), Judged: ok,
+		Met: side.P99 <= float64(maxP99) && p.Refused == 0, Measured: fmt.Sprintf("%s ms, %d rejected", millis(side.P99), p.Refused),
 	}
 }
 
@@ -93,20 +93,20 @@ func (w webReport) markdown(out *strings.Builder) {
 	w.noisyMarkdown(out)
 }
 
-// rowsMarkdown writes all rows but those of the noisy tenant.
+// rowsMarkdown writes all rows except those of the noisy tenant.
 func (w webReport) rowsMarkdown(out *strings.Builder) {
-	out.WriteString("\n| connections | act | over HTTP | the executor alone | bare SQL | HTTP of executor | HTTP of bare |\n|---|---|--:|--:|--:|--:|--:|\n")
+	out.WriteString("\n| connections | operation | over HTTP | executor alone | raw SQL | HTTP / executor | HTTP / raw SQL |\n|---|---|--:|--:|--:|--:|--:|\n")
 	for _, row := range w.Rows {
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Operation, row.pace(sideHTTP), row.pace(sideOurs), row.pace(sideRawSQL),
 			percent(row.ratio(sideHTTP, sideOurs)), percent(row.ratio(sideHTTP, sideRawSQL)))
 	}
 	w.pacedMarkdown(out)
-	out.WriteString("\n| idle event streams | how many | resident before → with them | heap and stacks | each | a decision is heard of after, p50 / p99 |\n|---|--:|--:|--:|--:|--:|\n")
+	out.WriteString("\n| idle event streams | count | resident before → with them | heap and stacks | each | decision received after, p50 / p99 |\n|---|--:|--:|--:|--:|--:|\n")
 	for _, s := range w.Streams {
 		fmt.Fprintf(out, "| %s | %s | %s → %s | %s → %s | %.1f KiB | %s / %s ms |\n", s.Database, grouped(s.Streams), mebibytes(s.Resident[0]), mebibytes(s.Resident[1]),
 			mebibytes(s.Heap[0]), mebibytes(s.Heap[1]), s.each()/kib, millis(s.DelayP50), millis(s.DelayP99))
 	}
-	out.WriteString("\n| too much | starts it can do | asked for | done | refused | failed | goodput | p50 of those done | p99 of a refusal | served again after | CPU per start, as many as it can → too many |\n" +
+	out.WriteString("\n| overload | capacity in starts | offered | done | rejected | failed | goodput | p50 of those done | p99 of a rejection | served again after | CPU per start, at capacity → overloaded |\n" +
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, o := range w.Overloads {
 		sum := o.sum()
@@ -115,7 +115,7 @@ func (w webReport) rowsMarkdown(out *strings.Builder) {
 	}
 }
 
-// pace is a cell without CPU times: those of the server's process are not seen from here.
+// pace formats a cell without CPU times: those of the server's process are not measured here.
 func (r holdRow) pace(side string) string {
 	s, ok := r.Sides[side]
 	if !ok {

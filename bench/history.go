@@ -13,20 +13,23 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// The scenarios history/… ask an executor, in a process of its own, for a report over many decisions, and over a tenth of them. The decisions are
-// papers as the executor writes them, put into the store by its own methods; their runs are not there, which nobody asks for here.
+// The scenarios history/… request a report over many decisions, and over a tenth of them, from an
+// executor in its own process. The decisions are documents as the executor writes them, stored with
+// its own methods; their runs do not exist, because the report does not need them.
 
-// historyResult is what came of it on one kind of database.
+// historyResult is the result on one kind of database.
 type historyResult struct {
 	Name      string `json:"name"`
 	Database  string `json:"database"`
 	Decisions int    `json:"decisions"`
-	// Took is how long the report over all of them took, and TookTenth that over a tenth: the least of the rounds. CPU is that of the process.
+	// Took is the duration of the report over all of them, and TookTenth over a tenth: the minimum
+	// of the rounds. CPU is that of the process.
 	Took      time.Duration `json:"tookNs"`
 	TookTenth time.Duration `json:"tookTenthNs"`
 	CPU       time.Duration `json:"cpuNs"`
 	CPUTenth  time.Duration `json:"cpuTenthNs"`
-	// Idle is the resident memory of the process before, Peak the most that it had while it worked, in bytes.
+	// Idle is the resident memory of the process before, Peak its maximum during the report, in
+	// bytes.
 	Idle   int64         `json:"idle"`
 	Peak   int64         `json:"peak"`
 	Filled time.Duration `json:"filledNs"`
@@ -35,10 +38,10 @@ type historyResult struct {
 
 func historyName(ground string) string { return "history/" + ground }
 
-// historyRounds is how often each report is asked for.
+// historyRounds is how often each report is requested.
 const historyRounds = 3
 
-// minDecided is how many decisions it takes for a report to have something to say of everybody.
+// minDecided is the minimum number of decisions for a meaningful report.
 const minDecided = 1000
 
 func measureHistory(ctx context.Context, name string, decisions int, progress io.Writer) (r historyResult, err error) {
@@ -75,7 +78,7 @@ func measureHistory(ctx context.Context, name string, decisions int, progress io
 	return r, nil
 }
 
-// ask starts the process and asks it for reports.
+// ask starts the process and requests reports.
 func (r *historyResult) ask(ctx context.Context, first childOrder, decisions int, took, cpu *time.Duration, progress io.Writer) (err error) {
 	c, err := newChild(ctx, first)
 	if err != nil {
@@ -94,7 +97,7 @@ func (r *historyResult) ask(ctx context.Context, first childOrder, decisions int
 			return err
 		}
 		if said.Requests != decisions || said.Votes != decisions {
-			return fmt.Errorf("the report is about %d requests and %d words, want %d of each", said.Requests, said.Votes, decisions)
+			return fmt.Errorf("the report covers %d requests and %d votes, want %d of each", said.Requests, said.Votes, decisions)
 		}
 		if round == 0 || said.Latencies[0] < *took {
 			*took = said.Latencies[0]
@@ -110,7 +113,7 @@ func (r *historyResult) ask(ctx context.Context, first childOrder, decisions int
 // historyPage is how many decisions are written in one transaction.
 const historyPage = 500
 
-// writeHistory writes decisions of a year: fifty people, twenty tools, one decision in twenty a no.
+// writeHistory writes decisions of a year: fifty people, twenty tools, one rejection in twenty.
 func writeHistory(ctx context.Context, on database, place string, decisions int) (err error) {
 	kept, err := on.open(ctx, place)
 	if err != nil {

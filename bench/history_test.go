@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A report is about every decision that was written, on both databases: measureHistory fails unless it is.
+// A report covers every written decision, on both databases: measureHistory fails otherwise.
 func TestHistory_AReportIsAboutAllOfIt(t *testing.T) {
 	for _, on := range []string{onSQLite, onPostgres} {
 		t.Run(on, func(t *testing.T) {
@@ -32,6 +32,6 @@ func TestJudge_HistoryGoals(t *testing.T) {
 	wantVerdicts(t, judgeHistory([]historyResult{large}, false), map[string]string{memory: "**NOT met**", cpu: "met"})
 	wantVerdicts(t, judgeHistory([]historyResult{slow}, false), map[string]string{memory: "met", cpu: "**NOT met**"})
 	if verdicts := judgeHistory([]historyResult{good}, true); len(verdicts) != 0 {
-		t.Errorf("a quick run is judged: %v", verdicts)
+		t.Errorf("a quick run was judged: %v", verdicts)
 	}
 }

@@ -10,51 +10,52 @@ import (
 	"time"
 )
 
-// The scenarios hold/… start runs that wait for a person, and decide them: what a server does all day. Each side keeps its runs in a database
-// of its own, on the same server or disk:
+// The scenarios hold/… start runs that wait for a person, and decide them: the main work of a
+// server. Each side has its own database, on the same server or disk:
 //
 //	ours       the executor with the in-process provider
-//	bare       the transactions of the same operations in plain SQL: nobody who keeps as much can be faster
+//	bare       the transactions of the same operations in raw SQL: an upper bound for equal durability
 //	langgraph  LangGraph JS with its saver, in a Node process
 
-// operation is what is measured.
+// operation is a measured operation.
 type operation string
 
 const (
 	opStart  operation = "start"  // from the call until the run waits
-	opDecide operation = "decide" // from a person's word until the run is over
+	opDecide operation = "decide" // from the decision until the run has ended
 )
 
-// loadSpec is how long callers start runs: so long, and at least so many.
+// loadSpec is how long callers start runs: at least this duration, and this many.
 type loadSpec struct {
 	duration time.Duration
 	minRuns  int
 }
 
-// measuredLoad is what callers got done together.
+// measuredLoad is what callers completed together.
 type measuredLoad struct {
 	wall, cpu time.Duration
 	server    time.Duration // CPU of the database server
 	latencies []time.Duration
 }
 
-// loadTarget is one side, with a database of its own.
+// loadTarget is one side, with its own database.
 type loadTarget interface {
-	// starts lets callers start runs, each one after the other. In the end all of them wait.
+	// starts lets callers start runs sequentially. At the end all of them wait.
 	starts(ctx context.Context, callers int, how loadSpec) (measuredLoad, error)
-	// decideStep lets callers decide everything that waits. In the end all of it is over.
+	// decides lets callers decide all waiting runs. At the end all have ended.
 	decides(ctx context.Context, callers int) (measuredLoad, error)
 	close() error
 }
 
-// runKeeper is a side that is in this process. Its methods may be called at once, and fail unless the result is right.
+// runKeeper is a side in this process. Its methods are safe for concurrent use, and fail unless the
+// result is correct.
 type runKeeper interface {
 	start(ctx context.Context, key string) error
 	decide(ctx context.Context, key string) error
 	close() error
 }
 
-// callerPool makes a holder of a keeper.
+// callerPool makes a loadTarget of a runKeeper.
 type callerPool struct {
 	runKeeper
 	runs atomic.Int64
@@ -101,7 +102,8 @@ func (c *callerPool) decides(ctx context.Context, callers int) (measuredLoad, er
 	})
 }
 
-// runCallers lets callers work until each finds nothing more to do, or one fails. The garbage of whoever worked before is gone when it begins.
+// runCallers lets callers work until each has nothing more to do, or one fails. It collects garbage
+// first.
 func runCallers(callers int, next func() func() error) (measuredLoad, error) {
 	runtime.GC()
 	latencies := make([][]time.Duration, callers)

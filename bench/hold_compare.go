@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 )
 
-// holdScenario is some callers on one kind of database.
+// holdScenario is a number of callers on one kind of database.
 type holdScenario struct {
 	database string
 	workload string // in scenarios hold/…
@@ -27,7 +27,7 @@ func (s holdScenario) name() string {
 	return fmt.Sprintf("%s/%s/%d", s.kind, s.database, s.callers)
 }
 
-// holdScenarios lists them in the order of the report. Those of one ground follow each other, and among them those of one piece.
+// holdScenarios lists them in the order of the report, grouped by database and then by workload.
 func holdScenarios() (list []holdScenario) {
 	for _, ground := range []string{onSQLite, onPostgres} {
 		for _, callers := range []int{1, 4, 16, 32} {
@@ -40,7 +40,7 @@ func holdScenarios() (list []holdScenario) {
 	return list
 }
 
-// The sides. The last one is LangGraph with the durability of ours, for those who wonder.
+// The sides. The last one is LangGraph with the same durability as ours.
 const (
 	sideOurs          = "ours"
 	sideRawSQL        = "bare"
@@ -49,14 +49,15 @@ const (
 	sideHTTP          = "http"
 )
 
-// holdPlan says how carefully to measure.
+// holdPlan defines the precision of the measurement.
 type holdPlan struct {
 	rounds int
-	// stretch is how long callers start runs in one round; they decide as many as they have started. 0 is one run each.
+	// stretch is how long callers start runs in one round; they decide as many as they have
+	// started. 0 means one run each.
 	stretch time.Duration
-	// sized is how many runs are stored to see what they take.
+	// sizedRuns is how many runs are stored to measure their size.
 	sizedRuns int
-	// langGraph is whether LangGraph's side is there, web whether the server's is.
+	// langGraph says whether LangGraph's side is included, web whether the server's is.
 	langGraph, web bool
 }
 
@@ -65,7 +66,7 @@ var (
 	holdQuick = holdPlan{rounds: 1, sizedRuns: 5}
 )
 
-// measure measures scenarios, one ground after the other.
+// measure measures scenarios, one database after the other.
 func (p holdPlan) measure(ctx context.Context, list []holdScenario, progress io.Writer) (held holdReport, err error) {
 	if len(list) == 0 {
 		return held, nil
@@ -83,7 +84,7 @@ func (p holdPlan) measure(ctx context.Context, list []holdScenario, progress io.
 	return held, nil
 }
 
-// groupBy cuts a list where something changes from one scenario to the next.
+// groupBy splits a list where a key changes from one scenario to the next.
 func groupBy(list []holdScenario, what func(holdScenario) string) (groups [][]holdScenario) {
 	for len(list) > 0 {
 		n := 1
@@ -134,7 +135,7 @@ func (p holdPlan) measureWorkload(ctx context.Context, on database, list []holdS
 	return err
 }
 
-// newTestComparison makes all sides on a ground, warm.
+// newComparison creates and warms up all sides on a database.
 func (p holdPlan) newComparison(ctx context.Context, on database, plays workload, progress io.Writer) (_ *comparison, err error) {
 	f := &comparison{plan: p, database: on, workload: plays, progress: progress}
 	if f.sealer, err = newSealer(); err != nil {
@@ -149,13 +150,13 @@ func (p holdPlan) newComparison(ctx context.Context, on database, plays workload
 	return f, nil
 }
 
-// comparison is all sides on one ground, with one piece.
+// comparison is all sides on one database, with one workload.
 type comparison struct {
 	plan      holdPlan
 	database  database
 	workload  workload
 	sealer    executor.Sealer
-	saveDelay time.Duration // of our side; 0 is what everybody has
+	saveDelay time.Duration // of our side; 0 is the default
 	script    *script
 	progress  io.Writer
 
@@ -164,7 +165,7 @@ type comparison struct {
 	langGraphVersion string
 }
 
-// sides are those that there are on this ground.
+// sides returns the sides available on this database.
 func (f *comparison) sides() []string {
 	sides := []string{sideOurs, sideRawSQL}
 	if f.plan.web {
@@ -179,7 +180,7 @@ func (f *comparison) sides() []string {
 	return sides
 }
 
-// make makes a side with a new database, and says where that is.
+// make creates a side with a new database, and returns its location.
 func (f *comparison) make(ctx context.Context, side string) (h loadTarget, place string, err error) {
 	if place, err = f.database.create(); err != nil {
 		return nil, "", err
@@ -220,7 +221,7 @@ func (f *comparison) make(ctx context.Context, side string) (h loadTarget, place
 	return &callerPool{runKeeper: e}, place, nil
 }
 
-// fill makes all sides and warms them up: whoever compiles while it runs has time to do so.
+// setUp creates all sides and warms them up, so that JIT compilation is finished.
 func (f *comparison) setUp(ctx context.Context) error {
 	f.targets = make(map[string]loadTarget)
 	for _, side := range f.sides() {
@@ -237,7 +238,7 @@ func (f *comparison) setUp(ctx context.Context) error {
 }
 
 func (f *comparison) warm(ctx context.Context, side string) error {
-	fmt.Fprintf(f.progress, "%s: warming %s up\n", f.database.name(), side)
+	fmt.Fprintf(f.progress, "%s: warming up %s\n", f.database.name(), side)
 	h := f.targets[side]
 	if _, err := h.starts(ctx, 4, loadSpec{duration: 3 * f.plan.stretch, minRuns: 4}); err != nil {
 		return fmt.Errorf("%s: %w", side, err)
@@ -256,7 +257,7 @@ func (f *comparison) close() error {
 	return errors.Join(errs...)
 }
 
-// measure lets the sides take turns.
+// measure lets the sides alternate.
 func (f *comparison) measure(ctx context.Context, s holdScenario) ([]holdRow, error) {
 	found := map[operation]map[string][]measuredLoad{opStart: {}, opDecide: {}}
 	for round := range f.plan.rounds {
@@ -295,7 +296,7 @@ func (f *comparison) round(ctx context.Context, side string, callers int, found 
 	return err
 }
 
-// metered adds what the database server used.
+// metered adds the CPU time of the database server.
 func (f *comparison) metered(do func() (measuredLoad, error)) (measuredLoad, error) {
 	before, err := f.database.cpuTime()
 	if err != nil {
@@ -310,15 +311,15 @@ func (f *comparison) metered(do func() (measuredLoad, error)) (measuredLoad, err
 	return done, err
 }
 
-// sizes stores runs twice: what the first ones leave, free room too, is there already when the second ones come, as in a database that
-// has been in use for a while.
+// sizes stores runs twice: the first ones leave free space, as in a database that has been in use
+// for a while, and the second ones are measured.
 func (f *comparison) sizes(ctx context.Context) (holdSizes, error) {
 	found := holdSizes{Database: f.database.name(), Workload: f.workload.name, Runs: f.plan.sizedRuns, Bytes: map[string]holdSize{}}
 	for _, side := range f.names {
 		if side == sideLangGraphFull {
 			continue // it stores the same
 		}
-		fmt.Fprintf(f.progress, "%s: how much %s stores\n", found.name(), side)
+		fmt.Fprintf(f.progress, "%s: size of %s\n", found.name(), side)
 		size, err := f.size(ctx, side)
 		if err != nil {
 			return found, fmt.Errorf("%s: %w", side, err)

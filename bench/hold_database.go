@@ -16,23 +16,25 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// database is a kind of database: a disk for SQLite's files, or a PostgreSQL server.
+// database is a kind of database: a disk for SQLite files, or a PostgreSQL server.
 type database interface {
 	name() string
 	version(ctx context.Context) (string, error)
-	// room returns the path or the connection string of a new, empty database.
+	// create returns the path or the connection string of a new, empty database.
 	create() (place string, err error)
 	// open opens our store there.
 	open(ctx context.Context, place string) (closableStore, error)
-	// play plays bare SQL there, on the tables of our store.
+	// rawBackend runs raw SQL there, on the tables of our store.
 	rawBackend(ctx context.Context, place string, s *script) (rawBackend, error)
-	// fill makes copies of a run that waits there, until there are so many.
+	// fill copies a waiting run until there are this many.
 	fill(ctx context.Context, place string, t *rowTemplate, runs int) error
-	// expire lets the time of the copies be over, up to what one of them asks, and says how many there were.
+	// expire sets the deadline of the copies to the past, up to a given interrupt, and returns
+	// their number.
 	expire(ctx context.Context, place, last string) (int, error)
-	// size is how many bytes a database takes, after the room of what was deleted or written again was made free for others.
+	// size returns the bytes of a database, after the space of deleted and rewritten data was
+	// reclaimed.
 	size(ctx context.Context, place string) (int64, error)
-	// cpuTime is what the server has used so far; a file has none.
+	// cpuTime returns the CPU time of the server so far; a file has none.
 	cpuTime() (time.Duration, error)
 	close() error
 }
@@ -48,7 +50,7 @@ const (
 	onPostgres = "postgres"
 )
 
-// newDatabase finds a ground by its name.
+// newDatabase finds a database by its name.
 func newDatabase(ctx context.Context, name string) (database, error) {
 	if name == onPostgres {
 		s, err := startServer(ctx)

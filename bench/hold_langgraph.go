@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// langGraph is LangGraph JS in a Node process of its own; langgraph/pieces.mjs says what is spoken.
+// langGraph is LangGraph JS in its own Node process; langgraph/pieces.mjs documents the protocol.
 type langGraph struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -43,11 +43,11 @@ type langGraphReply struct {
 	Micros    []int64 `json:"micros"`
 }
 
-// langGraphDir is where package.json lies: beside this file.
+// langGraphDir returns the directory of package.json, next to this file.
 func langGraphDir() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
-		return "", errors.New("nobody knows where the source is")
+		return "", errors.New("the source directory is unknown")
 	}
 	dir := filepath.Join(filepath.Dir(file), "langgraph")
 	if _, err := os.Stat(filepath.Join(dir, "package-lock.json")); err != nil {
@@ -56,7 +56,8 @@ func langGraphDir() (string, error) {
 	return dir, nil
 }
 
-// langGraphInstalled says whether what the lock file names is there. npm notes what it has installed.
+// langGraphInstalled reports whether the packages of the lock file are installed, according to
+// npm's record.
 func langGraphInstalled(dir string) bool {
 	lock, err := os.Stat(filepath.Join(dir, "package-lock.json"))
 	if err != nil {
@@ -66,18 +67,18 @@ func langGraphInstalled(dir string) bool {
 	return err == nil && !installed.ModTime().Before(lock.ModTime())
 }
 
-// installLangGraph has npm install what the lock file names, unless it is there. A comparison that was not made must not look like one, so
-// there is no way to go on without.
+// installLangGraph installs the packages of the lock file with npm, unless they are installed.
+// There is no way to continue without them: a missing comparison must not look like one.
 func installLangGraph(ctx context.Context, progress io.Writer) error {
 	dir, err := langGraphDir()
 	if err != nil || langGraphInstalled(dir) {
 		return err
 	}
-	fmt.Fprintln(progress, "npm ci in bench/langgraph; where there is no binary of better-sqlite3 to be had it is compiled, which takes a minute or two")
+	fmt.Fprintln(progress, "npm ci in bench/langgraph; without a prebuilt better-sqlite3 binary it is compiled, which takes a minute or two")
 	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, progress, progress
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("LangGraph could not be installed (it needs Node 20, npm and the registry; -scenario can leave hold/… out): %w", err)
+		return fmt.Errorf("LangGraph could not be installed (it needs Node 20, npm and the registry; exclude hold/… with -scenario): %w", err)
 	}
 	return nil
 }
@@ -123,7 +124,7 @@ func (l *langGraph) ask(order langGraphOrder) (reply langGraphReply, err error) 
 	return reply, json.Unmarshal(line, &reply)
 }
 
-// failed says what the process said before it ended.
+// failed adds the process's standard error.
 func (l *langGraph) failed(err error) error {
 	l.in.Close()
 	return fmt.Errorf("LangGraph: %w, %w\n%s", err, l.cmd.Wait(), l.stderr)

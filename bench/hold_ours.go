@@ -26,8 +26,8 @@ type executorSide struct {
 	closing  func() error
 }
 
-// newExecutorSide makes an executor as a server has one: it also looks for work by itself. The config says with which store and box. closing is what
-// comes after it was stopped.
+// newExecutorSide creates an executor as in a server, with workers. The config sets the store and
+// the sealer. closing is called after it was stopped.
 func newExecutorSide(config executor.Config, p workload, closing func() error) (*executorSide, error) {
 	plays, err := p.provider(p.text)
 	if err != nil {
@@ -42,7 +42,7 @@ func newExecutorSide(config executor.Config, p workload, closing func() error) (
 	return &executorSide{executor: e, store: config.Store, workload: p, closing: closing}, nil
 }
 
-// newSealer seals with a key that nobody else has.
+// newSealer encrypts with a new key.
 func newSealer() (*seal.Sealer, error) {
 	key, err := seal.NewKey()
 	if err != nil {

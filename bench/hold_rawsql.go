@@ -10,39 +10,41 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// rawSQL plays the script in plain SQL: no engine, no sealing, no look at anything twice. What a program that promises the same cannot do
-// without is there: the conditions of each change, and the two reads of a decision (what waits, and the checkpoint to go on from).
+// rawSQL executes the script in raw SQL, without an engine, encryption or repeated reads. It has
+// what equal guarantees require: the conditions of each change, and the two reads of a decision
+// (the open interrupt, and the checkpoint).
 type rawSQL struct {
 	script  *script
 	backend rawBackend
 }
 
-// rawBackend is one database's SQL. A change whose condition does not hold is errNotApplied.
+// rawBackend is the SQL of one database. A change whose condition does not hold returns
+// errNotApplied.
 type rawBackend interface {
 	create(ctx context.Context, p *rawRun, n store.NewRun) error
-	// rest also saves the run's state.
+	// endExecution also saves the run's state.
 	endExecution(ctx context.Context, p *rawRun, rest store.ExecutionEnd) error
-	// decide also takes the run, and loads its state.
+	// decide also claims the run, and loads its state.
 	decide(ctx context.Context, p *rawRun, d store.Decision) error
 	// find fills in what waits under a state key.
 	find(ctx context.Context, p *rawRun) error
 	close() error
 }
 
-const notSupported = ": bare SQL has to learn that first"
+const notSupported = ": not supported by raw SQL"
 
-var errNotApplied = errors.New("the database refused: somebody else has changed the run")
+var errNotApplied = errors.New("the change was not applied: the run was changed concurrently")
 
-// rawRun is one run of the script, under names of its own.
+// rawRun is one run of the script, with its own names.
 type rawRun struct {
 	key, run, interrupt string
 	fence               int64
-	events              int64 // it has so many
-	checkpoint          int64 // the id of its checkpoint, where it has one
-	version             int64 // that the checkpoint had when the run was taken
-	bytes               int   // that it had then
-	revision            int64 // of its request when that was looked at
-	documents           int   // bytes that the request and the dossier had then
+	events              int64 // number of events
+	checkpoint          int64 // the id of its checkpoint, if it has one
+	version             int64 // of the checkpoint when the run was claimed
+	bytes               int   // of the checkpoint then
+	revision            int64 // of its request when it was read
+	documents           int   // bytes of the request and the run metadata then
 }
 
 func (b *rawSQL) start(ctx context.Context, key string) error {
@@ -59,10 +61,10 @@ func (b *rawSQL) decide(ctx context.Context, key string) error {
 		return err
 	}
 	if p.version == 0 || p.bytes == 0 {
-		return errors.New("there was no checkpoint to go on from")
+		return errors.New("there is no checkpoint to resume from")
 	}
 	if p.revision == 0 || p.documents == 0 {
-		return errors.New("there was no request to decide on")
+		return errors.New("there is no request to decide")
 	}
 	return nil
 }
@@ -86,24 +88,24 @@ func (b *rawSQL) runStep(ctx context.Context, p *rawRun, one scriptStep) error {
 	case endStep:
 		asks, applies := len(one.end.Open) == 1 && len(one.end.Applied) == 0, len(one.end.Open) == 0 && len(one.end.Applied) == 1
 		if one.end.Checkpoint == nil || !asks && !applies || asks != (one.end.Checkpoint.BaseVersion == 0) || applies != one.end.Checkpoint.Drop {
-			return errors.New("the script rests otherwise than with the first state and a question, or with its answer and the end of the state" + notSupported)
+			return errors.New("the script ends an execution otherwise than with the first state and an interrupt, or with its answer and the deletion of the state" + notSupported)
 		}
 		one.end.Checkpoint = &store.CheckpointSave{BaseVersion: one.end.Checkpoint.BaseVersion, Delta: b.renameParts(p, one.end.Checkpoint.Delta), Drop: one.end.Checkpoint.Drop}
 		one.end.Writes = b.renameWrites(p, one.end.Writes)
 		return b.backend.endExecution(ctx, p, one.end)
 	case decideStep:
 		if one.decision.Claim == nil || len(one.decision.Answers) != 1 {
-			return errors.New("the script decides without taking the run, or something else than one question" + notSupported)
+			return errors.New("the script decides without claiming the run, or something other than one interrupt" + notSupported)
 		}
 		one.decision.Writes = b.renameWrites(p, one.decision.Writes)
 		return b.backend.decide(ctx, p, one.decision)
 	case saveStep, claimStep, amendStep:
-		return errors.New("the script saves, claims or amends in a transaction of its own" + notSupported)
+		return errors.New("the script saves, claims or amends in a separate transaction" + notSupported)
 	}
-	return fmt.Errorf("bare SQL does not know the step %T", one)
+	return fmt.Errorf("raw SQL does not support the step %T", one)
 }
 
-// renamed is a delta with the names that the parts of this run have.
+// renameParts returns a delta with the part names of this run.
 func (b *rawSQL) renameParts(p *rawRun, delta store.Delta) store.Delta {
 	own := store.Delta{Put: make([]store.Part, len(delta.Put)), Delete: make([]string, len(delta.Delete))}
 	for i, put := range delta.Put {
@@ -115,7 +117,8 @@ func (b *rawSQL) renameParts(p *rawRun, delta store.Delta) store.Delta {
 	return own
 }
 
-// beside is what the script writes beside a change, with the names of this run. What is sealed stays as it is: nobody here could tell.
+// renameWrites returns the writes of a change with the names of this run. Encrypted values are not
+// changed.
 func (b *rawSQL) renameWrites(p *rawRun, recorded store.Writes) (own store.Writes) {
 	names := strings.NewReplacer(b.script.run, p.run, b.script.interrupt, p.interrupt, resumeDocument(scriptKey), resumeDocument(p.key), scriptKey, p.key)
 	for _, paper := range recorded.Documents {
@@ -134,5 +137,6 @@ func (b *rawSQL) renameWrites(p *rawRun, recorded store.Writes) (own store.Write
 	return own
 }
 
-// resumeDocument is the paper of a resume id, which says that the store has its answer. Whoever decides has to know that there is none yet.
+// resumeDocument returns the id of the document of a resume id. A decision must check that it does
+// not exist.
 func resumeDocument(key string) string { return ident.Derive("res", benchActor, key) }

@@ -13,9 +13,10 @@ import (
 	"github.com/fermata-go/fermata/store/postgres"
 )
 
-// The SQL of one run, on the tables of store/postgres. Each transaction is one statement, but for a decision, after which the run is taken: the
-// database wants to see it ready in between. All go to the server in one round trip. $1 is the key of the run, where there is one; the arguments
-// of pgWrites come last.
+// The SQL of one run, on the tables of store/postgres. Each transaction is one statement, except
+// for a decision, which is followed by the claim: the database must see the run as ready in
+// between. All are sent in one round trip. $1 is the key of the run, where there is one; the
+// arguments of pgWrites come last.
 var (
 	pgCreate = `
 WITH created AS (
@@ -27,7 +28,8 @@ WITH created AS (
 )
 SELECT ` + pgWrites("created", 10) + ` FROM created`
 
-	// $6 and $7 are the names and the data of the parts of the state. That it is the first is sure: a second one would be refused.
+	// $6 and $7 are the names and the data of the parts of the state. It is the first state: a
+	// second one would be rejected.
 	pgEndWaiting = `
 WITH r AS (` + pgEnded + ` WHERE ` + pgOwned + ` RETURNING account, run, events), c AS (
     INSERT INTO checkpoints (account, run, version, updated_at) SELECT account, run, 1, now() FROM r RETURNING id
@@ -43,7 +45,8 @@ WITH r AS (` + pgEnded + ` WHERE ` + pgOwned + ` RETURNING account, run, events)
 )
 SELECT ` + pgWrites("r", 17) + ` FROM r`
 
-	// The run is given back only if its state, which goes, is the one that was loaded. $6 is its id and $7 its version.
+	// The run is released only if its deleted state is the one that was loaded. $6 is its id and $7
+	// its version.
 	pgEndDone = `
 WITH owner AS (SELECT key FROM runs WHERE ` + pgOwned + ` FOR NO KEY UPDATE), c AS (
     DELETE FROM checkpoints AS c USING owner WHERE c.id = $6 AND c.version = $7 RETURNING c.id
@@ -77,19 +80,20 @@ SELECT ` + pgWrites("r", 12) + ` FROM r CROSS JOIN decided WHERE r.hand <> ''`
 const (
 	pgOwned = `key = $1 AND fence = $2 AND status = 'running'`
 
-	// $5 is how many questions are asked.
+	// $5 is the number of interrupts.
 	pgEnded = `
     UPDATE runs SET status = $3, outcome = $4, rests = rests + 1, attempts = 0, owner = NULL, lease_until = NULL, updated_at = now(),
            places = places + $5, events = events + $5 + 1`
 
-	// pgFind also reads what whoever decides has to know: the request, the dossier, and that this resume id was not counted before.
+	// pgFind also reads what a decision needs: the request, the run metadata, and that this resume
+	// id was not used.
 	pgFind = `
 SELECT r.run, i.id, p.revision, p.body, d.body FROM runs AS r JOIN interrupts AS i ON i.run_key = r.key
 JOIN papers AS p ON p.key = sha256(sha256(i.account) || sha256('request'::bytea) || sha256(i.id))
 JOIN papers AS d ON d.key = sha256(sha256(r.account) || sha256('run'::bytea) || sha256(r.run))
 WHERE NOT EXISTS (SELECT FROM papers WHERE key = $2) AND r.handle = $1 AND r.status IN ('ready', 'running', 'waiting', 'parked') AND NOT i.applied AND i.state = 'pending'`
 
-	// pgClaim takes the run that the statement before it, in the same transaction, has decided.
+	// pgClaim claims the run that the previous statement of the transaction has decided.
 	pgClaim = `
 UPDATE runs SET status = 'running', fence = fence + 1, owner = $2, lease_until = now() + $3 * interval '1 microsecond', updated_at = now()
 WHERE key = $1 AND status = 'ready' AND current_setting('fermata.run', true) <> '' RETURNING fence`
@@ -98,7 +102,7 @@ WHERE key = $1 AND status = 'ready' AND current_setting('fermata.run', true) <> 
 SELECT c.id, c.version, p.data FROM checkpoints AS c JOIN checkpoint_parts AS p ON p.checkpoint = c.id WHERE c.digest = $1`
 )
 
-// rawPostgres plays on a database, over as many connections as the store has, with the store's settings.
+// rawPostgres runs on a database with as many connections and the same settings as the store.
 type rawPostgres struct {
 	pool    *pgxpool.Pool
 	account []byte
@@ -108,7 +112,7 @@ type rawPostgres struct {
 const poolSize = 10
 
 func newRawPostgres(ctx context.Context, connString string) (*rawPostgres, error) {
-	made, err := postgres.Open(ctx, connString, postgres.Config{}) // with its tables
+	made, err := postgres.Open(ctx, connString, postgres.Config{}) // creates the tables
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +142,7 @@ func (b *rawPostgres) close() error {
 	return nil
 }
 
-// digest is the key of a row by what names it.
+// digest returns the key of a row.
 func (b *rawPostgres) digest(names ...string) []byte {
 	sum := sha256.Sum256(b.account)
 	all := slices.Clone(sum[:])
@@ -150,7 +154,7 @@ func (b *rawPostgres) digest(names ...string) []byte {
 	return sum[:]
 }
 
-// exec runs a statement that has to change something.
+// exec executes a statement that must change something.
 func (b *rawPostgres) exec(ctx context.Context, text string, values ...any) error {
 	tag, err := b.pool.Exec(ctx, text, values...)
 	if err != nil {
@@ -194,7 +198,7 @@ func (b *rawPostgres) find(ctx context.Context, p *rawRun) error {
 	return err
 }
 
-// decide decides, takes the run and loads its checkpoint, in one round trip.
+// decide decides, claims the run and loads its checkpoint, in one round trip.
 func (b *rawPostgres) decide(ctx context.Context, p *rawRun, d store.Decision) error {
 	var batch pgx.Batch
 	key, answer := b.digest(p.run), d.Answers[0]

@@ -16,7 +16,8 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// The SQL of one run, on the tables of store/sqlite. ?1 is the account, ?2 the run, where there is one.
+// The SQL of one run, on the tables of store/sqlite. ?1 is the account, ?2 the run, where there is
+// one.
 const (
 	rawCreate = `
 INSERT INTO runs (account, run, state_key, generation, provider, graph, input, input_digest, status, fence, owner, lease_until, created_at, updated_at)
@@ -55,7 +56,8 @@ WHERE account = ?1 AND kind = ?2 AND id = ?3 AND revision = ?4`
 
 	rawAuditLine = `INSERT INTO audit (account, seq, raw, hash) VALUES (?1, ?2, ?3, ?4)`
 
-	// rawFind also reads what whoever decides has to know: the request, the dossier, and that this resume id was not counted before.
+	// rawFind also reads what a decision needs: the request, the run metadata, and that this resume
+	// id was not used.
 	rawFind = `
 SELECT r.run, i.id, (SELECT max(number) FROM events AS e WHERE e.account = r.account AND e.run = r.run), p.revision, p.body, d.body
 FROM runs AS r INDEXED BY runs_alive CROSS JOIN interrupts AS i INDEXED BY interrupts_unapplied ON i.account = r.account AND i.run = r.run
@@ -96,7 +98,8 @@ func rawPut(parts int) string {
 		` ON CONFLICT (account, run, name) DO UPDATE SET data = excluded.data`
 }
 
-// rawSQLite plays on a file. As in the store there is one connection that writes, and its settings are the store's.
+// rawSQLite runs on a file. As in the store there is one writing connection, with the store's
+// settings.
 type rawSQLite struct {
 	writer, readers *sql.DB
 	writing         map[string]*sql.Stmt
@@ -105,7 +108,7 @@ type rawSQLite struct {
 }
 
 func newRawSQLite(ctx context.Context, path string, s *script) (*rawSQLite, error) {
-	made, err := sqlite.Open(path) // with its tables
+	made, err := sqlite.Open(path) // creates the tables
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +165,7 @@ func prepareAll(ctx context.Context, db *sql.DB, texts []string) (map[string]*sq
 	return prepared, nil
 }
 
-// partCounts are the numbers of parts that are saved with a rest.
+// partCounts returns the numbers of parts that are saved at the end of an execution.
 func (s *script) partCounts() (counts []int) {
 	seen := map[int]bool{0: true}
 	for _, steps := range [][]scriptStep{s.start, s.decide} {
@@ -182,7 +185,7 @@ func (s *script) partCounts() (counts []int) {
 
 func (b *rawSQLite) close() error { return errors.Join(b.writer.Close(), b.readers.Close()) }
 
-// rawTx is one transaction of the writer. Each statement has to change something.
+// rawTx is one transaction of the writer. Each statement must change something.
 type rawTx struct {
 	ctx context.Context
 	tx  *sql.Tx
@@ -195,7 +198,7 @@ func (b *rawSQLite) write(ctx context.Context, change func(t rawTx) error) error
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // does nothing after Commit
+	defer tx.Rollback() // no effect after Commit
 	if err := change(rawTx{ctx, tx, b, time.Now().UnixMicro()}); err != nil {
 		return err
 	}
@@ -229,7 +232,7 @@ func (b *rawSQLite) create(ctx context.Context, p *rawRun, n store.NewRun) error
 	})
 }
 
-// save writes the state of a run whose owner this is, or drops it.
+// save writes or deletes the state of an owned run.
 func (t rawTx) save(run []byte, state *store.CheckpointSave) error {
 	if state.Drop {
 		return t.exec(rawDrop, t.b.account, run, state.BaseVersion)
@@ -295,7 +298,7 @@ func (b *rawSQLite) decide(ctx context.Context, p *rawRun, d store.Decision) err
 		if err := t.exec(rawWake, b.account, run, t.now); err != nil {
 			return err
 		}
-		if err := t.writes(d.Writes); err != nil { // before the decision: the database wants to see it
+		if err := t.writes(d.Writes); err != nil { // before the decision, as the database requires
 			return err
 		}
 		err := t.exec(rawDecide, b.account, id, answer.Verdict, []byte(answer.ApprovedDigest), answer.Data, []byte(d.Actor), []byte(d.Via), []byte(p.key), t.now)

@@ -8,8 +8,9 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// pgWrites is the call that writes papers and lines of the log, for the account of a table of the statement. Its arguments begin with that of
-// number first; see besides. The deadline of the question is right from the start.
+// pgWrites returns the call that writes documents and audit records, for the account in a table of
+// the statement. Its arguments start at number first; see withWrites. The deadline of the request
+// is correct from the start.
 func pgWrites(table string, first int) string {
 	text := `write_beside(` + table + `.account`
 	for n := range 7 {
@@ -18,7 +19,7 @@ func pgWrites(table string, first int) string {
 	return text + fmt.Sprintf(`, '{}', $%d)`, first+7)
 }
 
-// withWrites puts the arguments of pgWrites behind those of a statement.
+// withWrites appends the arguments of pgWrites to those of a statement.
 func withWrites(beside store.Writes, values ...any) []any {
 	kinds, ids, runs, bodies := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
 	bases, facts, nexts := []int64{}, []*string{}, []pgtype.Timestamptz{}

@@ -9,7 +9,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// beside writes papers and lines of the log. The deadline of a question needs no change of its own here: it was asked with the right one.
+// writes writes documents and audit records. The deadline of a request needs no separate change
+// here: it is correct from the start.
 func (t rawTx) writes(beside store.Writes) error {
 	for _, p := range beside.Documents {
 		if err := t.document(p); err != nil {
@@ -33,7 +34,8 @@ func (t rawTx) document(p store.DocumentChange) error {
 	return t.exec(rawAmendDocument, t.b.account, string(p.Kind), []byte(p.ID), p.BaseRevision, p.Body, facts, next, t.now)
 }
 
-// record adds lines to the log. Each has the hash of the one before it, so that one has to be read, and nobody else may write meanwhile.
+// record appends audit records. Each contains the hash of the previous one, which must be read
+// under the write lock.
 func (t rawTx) record(lines [][]byte) error {
 	if len(lines) == 0 {
 		return nil

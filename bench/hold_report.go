@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// holdReport is what the scenarios hold/… found out.
+// holdReport is the result of the scenarios hold/….
 type holdReport struct {
 	Databases []string    `json:"databases,omitempty"`
 	LangGraph string      `json:"langgraph,omitempty"`
 	Rounds    int         `json:"rounds,omitempty"`
-	Scripts   []string    `json:"scripts,omitempty"` // of each piece
+	Scripts   []string    `json:"scripts,omitempty"` // of each workload
 	Rows      []holdRow   `json:"rows,omitempty"`
 	Sizes     []holdSizes `json:"sizes,omitempty"`
 }
 
-// holdRow is one act of one scenario.
+// holdRow is one operation of one scenario.
 type holdRow struct {
 	Name      string              `json:"name"`
 	Database  string              `json:"database"`
@@ -27,12 +27,12 @@ type holdRow struct {
 	Sides     map[string]holdSide `json:"sides"`
 }
 
-// holdSide is how one side did.
+// holdSide is the result of one side.
 type holdSide struct {
-	// PerSecond has one value for each round, and Median is the one in their middle.
+	// PerSecond has one value per round; Median is their median.
 	PerSecond []float64 `json:"perSecond"`
 	Median    float64   `json:"median"`
-	// The latencies are those of all rounds together, CPU is per operation, both in nanoseconds.
+	// Latencies cover all rounds, CPU is per operation, both in nanoseconds.
 	P50       float64 `json:"p50Ns"`
 	P99       float64 `json:"p99Ns"`
 	CPU       float64 `json:"cpuNs"`
@@ -40,7 +40,7 @@ type holdSide struct {
 	Ops       int     `json:"ops"`
 }
 
-// holdSizes is what one run takes on the disk, tables and indexes, for each side.
+// holdSizes is the disk space of one run, tables and indexes, for each side.
 type holdSizes struct {
 	Database string              `json:"database"`
 	Workload string              `json:"piece"`
@@ -60,7 +60,7 @@ type holdSize struct {
 	Over    int64 `json:"over"`
 }
 
-// note takes down what the executor does for a piece, once.
+// note records the executor's transactions for a workload, once.
 func (h *holdReport) note(f *comparison) {
 	if text := fmt.Sprintf("%s: %s", f.workload.name, f.script); !slices.Contains(h.Scripts, text) {
 		h.Scripts = append(h.Scripts, text)
@@ -91,7 +91,7 @@ func newHoldSide(rounds []measuredLoad) holdSide {
 	return side
 }
 
-// percentile is the value that so many percent do not exceed. The values are sorted.
+// percentile returns the value that percent % do not exceed. The values are sorted.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -107,10 +107,11 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// times says how many times as fast as another side ours is.
+// times returns how many times as fast as another side ours is.
 func (r holdRow) times(other string) (ratio float64, known bool) { return r.ratio(sideOurs, other) }
 
-// ratio says how many times as fast one side is as another: the median over the rounds, in each of which the two came one after the other.
+// ratio returns how many times as fast one side is as another: the median over the rounds, in each
+// of which the two ran one after the other.
 func (r holdRow) ratio(side, other string) (ratio float64, known bool) {
 	ours, theirs := r.Sides[side].PerSecond, r.Sides[other].PerSecond
 	if len(ours) == 0 || len(ours) != len(theirs) {
@@ -130,15 +131,15 @@ func (h holdReport) markdown(out *strings.Builder) {
 	fmt.Fprintf(out, "\nRuns that wait, on %s; LangGraph %s; %d rounds. A cell is operations per second; p50 / p99; CPU per operation of the process (+ of the database server).\n",
 		strings.Join(h.Databases, " and "), cmp.Or(h.LangGraph, noValue), h.Rounds)
 	for _, script := range h.Scripts {
-		fmt.Fprintf(out, "The executor does for %s.\n", script)
+		fmt.Fprintf(out, "Transactions of the executor for %s.\n", script)
 	}
 	out.WriteString("\n")
-	out.WriteString("| scenario | act | ours | bare SQL | ours of bare | LangGraph | ours × LangGraph | LangGraph, synchronous=FULL |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
+	out.WriteString("| scenario | operation | ours | raw SQL | ours / raw SQL | LangGraph | ours × LangGraph | LangGraph, synchronous=FULL |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, row := range h.Rows {
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", row.Name, row.Operation, row.cell(sideOurs), row.cell(sideRawSQL),
 			percent(row.times(sideRawSQL)), row.cell(sideLangGraph), multiple(row.times(sideLangGraph)), row.cell(sideLangGraphFull))
 	}
-	out.WriteString("\n| bytes on disk per run | ours waiting | LangGraph waiting | ours over | bare SQL over | LangGraph over | ratio |\n|---|--:|--:|--:|--:|--:|--:|\n")
+	out.WriteString("\n| bytes on disk per run | ours waiting | LangGraph waiting | ours ended | raw SQL ended | LangGraph ended | ratio |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, s := range h.Sizes {
 		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", s.name(), bytesStored(int(s.Bytes[sideOurs].Waiting)),
 			bytesStored(int(s.Bytes[sideLangGraph].Waiting)), bytesStored(int(s.Bytes[sideOurs].Over)), bytesStored(int(s.Bytes[sideRawSQL].Over)),
@@ -158,7 +159,7 @@ func (r holdRow) cell(side string) string {
 	return fmt.Sprintf("%.0f/s; %s / %s; %s ms", s.Median, millis(s.P50), millis(s.P99), cpu)
 }
 
-// ratio is what a run takes on our side for each byte on LangGraph's.
+// ratio returns the bytes of a run on our side per byte on LangGraph's.
 func (s holdSizes) ratio() (ratio float64, known bool) {
 	theirs := s.Bytes[sideLangGraph].Over
 	if theirs == 0 {

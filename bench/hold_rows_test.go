@@ -15,17 +15,17 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Bare SQL is no measure unless it leaves in the tables what our side does: as many rows in each table, and in each
-// column as many bytes, or the same words.
+// Raw SQL is a valid bound only if it leaves the same rows as our side: as many rows in each table,
+// and in each column as many bytes, or the same text.
 func TestRawSQL_LeavesTheSameRows(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, on database) {
 		for _, name := range []string{workloadReview, workloadChain} {
 			t.Run(name, func(t *testing.T) {
 				f := newTestComparison(t, on, newWorkload(name))
 				ours, bare := rowsAfter(t, f, sideOurs), rowsAfter(t, f, sideRawSQL)
-				for i, when := range []string{"while it waits", "when it is over"} {
+				for i, when := range []string{"while it waits", "after its end"} {
 					if !slices.Equal(ours[i], bare[i]) {
-						t.Errorf("%s ours alone has\n%s\nand bare SQL alone has\n%s", when, linesOnlyIn(ours[i], bare[i]), linesOnlyIn(bare[i], ours[i]))
+						t.Errorf("%s only ours has\n%s\nand only raw SQL has\n%s", when, linesOnlyIn(ours[i], bare[i]), linesOnlyIn(bare[i], ours[i]))
 					}
 				}
 			})
@@ -33,7 +33,7 @@ func TestRawSQL_LeavesTheSameRows(t *testing.T) {
 	})
 }
 
-// rowsAfter is what a side leaves in its database while a run waits, and when it is over.
+// rowsAfter returns the rows of a side while a run waits, and after its end.
 func rowsAfter(t *testing.T, f *comparison, side string) (shapes [2][]string) {
 	t.Helper()
 	h, place, err := f.make(t.Context(), side)
@@ -56,12 +56,12 @@ func rowsAfter(t *testing.T, f *comparison, side string) (shapes [2][]string) {
 	return shapes
 }
 
-// linesOnlyIn is the lines of a that are not in b.
+// linesOnlyIn returns the lines of a that are not in b.
 func linesOnlyIn(a, b []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(a), func(line string) bool { return slices.Contains(b, line) }), "\n")
 }
 
-// shape describes all rows of a database, sorted, without what is different each time.
+// shape describes all rows of a database, sorted, without values that differ each time.
 func shape(t *testing.T, on database, place string) []string {
 	t.Helper()
 	shapes := map[string]func(context.Context, *testing.T, string) []string{onSQLite: sqliteShape, onPostgres: postgresShape(on)}
@@ -77,13 +77,13 @@ func shape(t *testing.T, on database, place string) []string {
 // heartbeatRow is the heartbeat of the process, which belongs to no run.
 var heartbeatRow = regexp.MustCompile(`^papers: .*facts=\{"at": ?"…"\}`)
 
-// latencyField is how long somebody took, if it was long enough to be told.
+// latencyField is the latency of a decision, which is recorded only if it is long enough.
 var latencyField = regexp.MustCompile(`"latencyMs":\d+,`)
 
-// volatile is what is different each time: times, salts, digests and nonces, ids and keys.
+// volatile matches values that differ each time: times, salts, digests and nonces, ids and keys.
 var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|\b1\d{12}\b|"[A-Za-z0-9+/]{43}="|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b|\b[a-z]+_[0-9a-z]{20,}|\bkey-\d\b`)
 
-// ignoredKind is where an executor leaves what belongs to no run, when it is made.
+// ignoredKind is the kind of documents that belong to no run, created with the executor.
 const ignoredKind = "once"
 
 func sqliteShape(ctx context.Context, t *testing.T, place string) (rows []string) {
@@ -116,7 +116,7 @@ func sqliteShape(ctx context.Context, t *testing.T, place string) (rows []string
 		}
 		parts := []string{`''`}
 		for _, c := range columns {
-			// What is JSON counts as it is. Times are large numbers, and everything else that is a number is small.
+			// JSON is compared as text. Times are large numbers, and all other numbers are small.
 			parts = append(parts, fmt.Sprintf(`'%[1]s=' || CASE typeof(%[1]s)
 				WHEN 'blob' THEN CASE WHEN substr(%[1]s, 1, 2) = x'7b22' AND length(%[1]s) <> 32 THEN CAST(%[1]s AS TEXT) ELSE length(%[1]s) || ' bytes' END
 				WHEN 'integer' THEN CASE WHEN %[1]s > 1000000000 AND '%[1]s' <> 'timeout' THEN 'a time' ELSE %[1]s END ELSE coalesce(%[1]s, 'NULL') END`, c))
@@ -147,8 +147,8 @@ func postgresShape(on database) func(context.Context, *testing.T, string) []stri
 			return lines
 		}
 		for _, table := range list(`SELECT tablename::text FROM pg_tables WHERE schemaname = 'fermata' AND tablename <> '` + ignoredKind + `'`) {
-			// As JSON, bytes are text that begins with \x, and JSON in bytes with \x7b22; what is generated from others, a time or a running
-			// number is of no interest.
+			// As JSON, bytes are text that begins with \x, and JSON in bytes with \x7b22; generated
+			// columns, times and sequence numbers are ignored.
 			for _, row := range list(fmt.Sprintf(`
 SELECT (SELECT string_agg(key || '=' || CASE WHEN value LIKE '\\x7b22%%' AND length(value) <> 66 THEN convert_from(decode(substr(value, 3), 'hex'), 'UTF8')
                                              WHEN value LIKE '\\x%%' THEN length(value) || ' digits'
@@ -162,7 +162,8 @@ FROM fermata.%s AS r`, table)) {
 	}
 }
 
-// What bare SQL writes beside a run speaks of that run, not of the one that was taken down, and its log is a chain as ours is.
+// Documents and audit records of raw SQL name their own run, not the recorded one, and its log is a
+// valid chain.
 func TestRawSQL_UsesItsOwnNames(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, on database) {
 		f := newTestComparison(t, on, reviewWorkload(randomText(kib)))
@@ -190,7 +191,7 @@ func TestRawSQL_UsesItsOwnNames(t *testing.T) {
 		}
 		for _, kind := range []store.DocumentKind{"run", store.RequestDocument, "vote", "resume"} {
 			if papers, err := kept.Documents(t.Context(), benchAccount, kind, store.DocumentFilter{Run: run.ID}); err != nil || len(papers) != 1 {
-				t.Errorf("%d papers of kind %s, %v; want one", len(papers), kind, err)
+				t.Errorf("%d documents of kind %s, %v; want one", len(papers), kind, err)
 			}
 		}
 		lines, err := kept.AuditLines(t.Context(), benchAccount, 0, 0)

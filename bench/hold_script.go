@@ -13,20 +13,22 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// script is what the executor really writes for one run: bare SQL does as much, and no more. It is taken down from the executor itself, so
-// that the two sides stay equal when the executor learns to do with less.
+// script is what the executor writes for one run: raw SQL does exactly the same. It is recorded
+// from the executor itself, so that the two sides stay equal when the executor needs less.
 type script struct {
 	start, decide []scriptStep
-	// reads counts what the executor reads besides, by act and name.
+	// reads counts additional reads of the executor, by operation and name.
 	reads map[operation]map[string]int
-	// run and interrupt are the ids of the run and of its question, as they stand in the names of parts, in papers and in lines of the log.
+	// run and interrupt are the ids of the run and its interrupt, as they occur in part names,
+	// documents and audit records.
 	run, interrupt string
 }
 
-// scriptKey is the state key of the run that is taken down.
+// scriptKey is the state key of the recorded run.
 const scriptKey = "key-0"
 
-// scriptStep is one transaction that writes: one of [createStep], [saveStep], [endStep], [decideStep], [claimStep] and [amendStep].
+// scriptStep is one writing transaction: one of [createStep], [saveStep], [endStep], [decideStep],
+// [claimStep] and [amendStep].
 //
 //sumtype:decl
 type scriptStep interface{ isScriptStep() }
@@ -50,10 +52,11 @@ func (decideStep) isScriptStep() {}
 func (claimStep) isScriptStep()  {}
 func (amendStep) isScriptStep()  {}
 
-// noSaveDelay is for how long an executor keeps saves back that must not have one more because the machine was busy for a moment.
+// noSaveDelay is the save delay during recording, so that a busy machine does not cause an
+// additional save.
 const noSaveDelay = time.Hour
 
-// recordScript lets the executor take a run from its start to its end, in a database of its own.
+// recordScript lets the executor process a run from start to end, in its own database.
 func recordScript(ctx context.Context, on database, sealer executor.Sealer, p workload) (*script, error) {
 	place, err := on.create()
 	if err != nil {
@@ -85,17 +88,18 @@ func recordScript(ctx context.Context, on database, sealer executor.Sealer, p wo
 			if len(one.end.Open) == 1 {
 				s.interrupt = one.end.Open[0].ID
 			}
-		case saveStep, decideStep, claimStep, amendStep: // They name no more than these two did.
+		case saveStep, decideStep, claimStep, amendStep: // They contain no other names.
 		}
 	}
 	if s.run == "" || s.interrupt == "" {
-		return nil, errors.New("the executor has shown no question")
+		return nil, errors.New("the executor has created no request")
 	}
 	s.dropTransient()
 	return s, nil
 }
 
-// leaveOut leaves out what is deleted and was never there: parts that came and went between two saves. Bare SQL has no use for that.
+// dropTransient removes deletions of parts that were created and deleted between two saves. Raw SQL
+// does not need them.
 func (s *script) dropTransient() {
 	there := map[string]bool{}
 	for _, steps := range [][]scriptStep{s.start, s.decide} {
@@ -118,7 +122,7 @@ func (s *script) dropTransient() {
 	}
 }
 
-// String says how many transactions of which kind there are.
+// String returns the number of transactions of each kind.
 func (s *script) String() string {
 	return fmt.Sprintf("start→wait: %s; decide→done: %s", describeSteps(s.start, s.reads[opStart]), describeSteps(s.decide, s.reads[opDecide]))
 }
@@ -157,7 +161,7 @@ func describeSteps(steps []scriptStep, reads map[string]int) string {
 	return fmt.Sprintf("%d transactions (%s) and the reads %s", len(steps), strings.Join(names, ", "), strings.Join(read, ", "))
 }
 
-// recorder takes down what an executor writes, and counts what it reads.
+// recorder records what an executor writes, and counts what it reads.
 type recorder struct {
 	store.Store
 
@@ -190,7 +194,7 @@ func (r *recorder) Create(ctx context.Context, run store.NewRun) (store.Lease, e
 	return r.Store.Create(ctx, run)
 }
 
-// Claim takes down what is for one run; that a worker looks for any is not part of an operation.
+// Claim records claims of one run; polling by a worker is not part of an operation.
 func (r *recorder) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, error) {
 	if claim.Run != "" {
 		r.add(claimStep{claim})
@@ -209,7 +213,7 @@ func (r *recorder) Decide(ctx context.Context, decision store.Decision) (store.D
 }
 
 func (r *recorder) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
-	if account == benchAccount { // what the process does for itself, as its heartbeat, is for no run
+	if account == benchAccount { // documents of the process, such as its heartbeat, belong to no run
 		r.add(amendStep{beside})
 	}
 	return r.Store.CommitWrites(ctx, account, beside)

@@ -14,8 +14,9 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// needLangGraph installs LangGraph, as the program does. That is seconds where there is a binary of better-sqlite3 to be had, and a minute or two of
-// compiling where there is none; make test does it before the tests.
+// needLangGraph installs LangGraph, as the program does. That takes seconds with a prebuilt
+// better-sqlite3 binary, and a minute or two of compiling without; make test does it before the
+// tests.
 func needLangGraph(t *testing.T) {
 	t.Helper()
 	if err := installLangGraph(t.Context(), os.Stderr); err != nil {
@@ -41,7 +42,7 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, on database)) {
 	}
 }
 
-// newTestComparison makes a field without holders, in which nothing is sealed.
+// newTestComparison returns a comparison without targets and without encryption.
 func newTestComparison(t *testing.T, on database, plays workload) *comparison {
 	t.Helper()
 	f := &comparison{database: on, workload: plays, sealer: plainSealer{}, saveDelay: noSaveDelay}
@@ -68,12 +69,13 @@ func TestScript_RecordsEveryTransaction(t *testing.T) {
 			t.Errorf("a decision ends with %T", s.decide[len(s.decide)-1])
 		}
 		if text := s.String(); !strings.Contains(text, fmt.Sprintf("start→wait: %d transactions", len(s.start))) {
-			t.Errorf("it is described as %s", text)
+			t.Errorf("its description is %s", text)
 		}
 	})
 }
 
-// As many steps as a run has, they are two transactions until it waits and two until it is over: more would be felt in every row of the table.
+// A run needs two transactions until it waits and two until its end, for any number of steps: more
+// would affect every row of the table.
 func TestScript_TwoTransactionsPerOperation(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, on database) {
 		for _, name := range []string{workloadReview, workloadChain} {
@@ -84,7 +86,7 @@ func TestScript_TwoTransactionsPerOperation(t *testing.T) {
 	})
 }
 
-// stubKeeper is a keeper that notes what it is asked for.
+// stubKeeper records its calls.
 type stubKeeper struct {
 	decided chan string
 	fails   string
@@ -94,7 +96,7 @@ func (s *stubKeeper) start(context.Context, string) error { return nil }
 
 func (s *stubKeeper) decide(_ context.Context, key string) error {
 	if key == s.fails {
-		return errors.New("it went wrong")
+		return errors.New("test failure")
 	}
 	s.decided <- key
 	return nil
@@ -142,21 +144,21 @@ func TestReview_WrongOutcomesAreErrors(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"it asks":          {checkAsked(asked(`"text"`), "text"), true},
-		"another text":     {checkAsked(asked(`"other"`), "text"), false},
-		"nothing asked":    {checkAsked(fermata.NeedsInput{}, "text"), false},
-		"over too early":   {checkAsked(fermata.Completed{}, "text"), false},
-		"it ends":          {checkPublished(ended(`{"topic":"tea","text":"text","verdict":"approve","status":"published"}`), "text"), true},
-		"text was lost":    {checkPublished(ended(`{"topic":"tea","verdict":"approve","status":"published"}`), "text"), false},
-		"dropped":          {checkPublished(ended(`{"topic":"tea","text":"text","verdict":"approve","status":"dropped"}`), "text"), false},
-		"it asks again":    {checkPublished(asked(`"text"`), "text"), false},
-		"it failed":        {checkPublished(fermata.Failed{}, "text"), false},
-		"failed to begin":  {checkAsked(fermata.Failed{}, "text"), false},
-		"no JSON came out": {checkPublished(ended(`{`), "text"), false},
-		"ten messages":     {checkChain(ended(chainResult(reviewVerdict, "0123456789")), "0123456789"), true},
-		"one is another":   {checkChain(ended(chainResult(reviewVerdict, "0123456780")), "0123456789"), false},
-		"one is lost":      {checkChain(ended(chainResult(reviewVerdict, "012345678")), "0123456789"), false},
-		"not approved":     {checkChain(ended(chainResult("drop", "0123456789")), "0123456789"), false},
+		"it asks":         {checkAsked(asked(`"text"`), "text"), true},
+		"another text":    {checkAsked(asked(`"other"`), "text"), false},
+		"nothing asked":   {checkAsked(fermata.NeedsInput{}, "text"), false},
+		"ended too early": {checkAsked(fermata.Completed{}, "text"), false},
+		"it ends":         {checkPublished(ended(`{"topic":"tea","text":"text","verdict":"approve","status":"published"}`), "text"), true},
+		"text lost":       {checkPublished(ended(`{"topic":"tea","verdict":"approve","status":"published"}`), "text"), false},
+		"dropped":         {checkPublished(ended(`{"topic":"tea","text":"text","verdict":"approve","status":"dropped"}`), "text"), false},
+		"asks again":      {checkPublished(asked(`"text"`), "text"), false},
+		"it failed":       {checkPublished(fermata.Failed{}, "text"), false},
+		"failed at start": {checkAsked(fermata.Failed{}, "text"), false},
+		"no JSON output":  {checkPublished(ended(`{`), "text"), false},
+		"ten messages":    {checkChain(ended(chainResult(reviewVerdict, "0123456789")), "0123456789"), true},
+		"one differs":     {checkChain(ended(chainResult(reviewVerdict, "0123456780")), "0123456789"), false},
+		"one lost":        {checkChain(ended(chainResult(reviewVerdict, "012345678")), "0123456789"), false},
+		"not approved":    {checkChain(ended(chainResult("drop", "0123456789")), "0123456789"), false},
 	} {
 		if (test.err == nil) != test.want {
 			t.Errorf("%s: %v", name, test.err)
@@ -164,17 +166,18 @@ func TestReview_WrongOutcomesAreErrors(t *testing.T) {
 	}
 }
 
-// chainResult is the end of a chain whose messages have a letter each.
+// chainResult is the final state of a chain whose messages have one letter each.
 func chainResult(verdict, letters string) string {
 	state := conversation{Topic: "tea", Verdict: verdict}
 	for _, letter := range letters {
 		state.Messages = append(state.Messages, message{Role: "assistant", Content: string(letter)})
 	}
-	text, _ := json.Marshal(state) // strings alone
+	text, _ := json.Marshal(state) // only strings
 	return string(text)
 }
 
-// What LangGraph's side does when its result is wrong: see the last lines of langgraph/pieces.mjs.
+// The process ends with its error if the result is wrong: see the last lines of
+// langgraph/pieces.mjs.
 func TestLangGraph_InvalidOrderIsAnError(t *testing.T) {
 	needLangGraph(t)
 	l, err := newLangGraph(t.Context(), "sqlite", t.TempDir()+"/x.db", reviewWorkload("text"))
@@ -201,7 +204,7 @@ func TestHost_FatalBecomesAnError(t *testing.T) {
 	}
 	h.Error("it did not stop")
 	if err := h.cleanup(); err == nil || !left {
-		t.Errorf("the error at the end is %v, and it has left: %t", err, left)
+		t.Errorf("the final error is %v, and cleanup ran: %t", err, left)
 	}
 }
 
@@ -238,16 +241,16 @@ func TestJudge_HoldGoals(t *testing.T) {
 		},
 	}
 	wantVerdicts(t, report.judge(false), map[string]string{
-		"hold/sqlite/1, start: at least 40 % of bare SQL":               "met",
+		"hold/sqlite/1, start: at least 40 % of raw SQL":                "met",
 		"hold/sqlite/1, start: at least 20 × LangGraph":                 "met",
-		"hold/sqlite/1, decide: at least 40 % of bare SQL":              "**NOT met**",
+		"hold/sqlite/1, decide: at least 40 % of raw SQL":               "**NOT met**",
 		"hold/sqlite/1, decide: at least 20 × LangGraph":                "**NOT met**",
 		"hold/sqlite/4, start: at least 20 × LangGraph":                 "not judged",
 		"hold/sqlite: at most 1/5 of LangGraph's bytes on disk":         "met",
 		"hold/postgres/chain: at most 1/5 of LangGraph's bytes on disk": "**NOT met**",
 	})
 	if verdicts := report.judge(true); len(verdicts) != 0 {
-		t.Errorf("a quick run is judged: %v", verdicts)
+		t.Errorf("a quick run was judged: %v", verdicts)
 	}
 }
 

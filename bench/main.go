@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// config is what the command line says.
+// config is the command line.
 type config struct {
 	rounds     int
 	scenario   *regexp.Regexp
@@ -26,7 +26,7 @@ type config struct {
 	decided    int
 }
 
-// stretch is long enough for the garbage collector to run many times within it.
+// stretch is long enough for many garbage collections.
 const stretch = 100 * time.Millisecond
 
 func main() {
@@ -51,11 +51,11 @@ func main() {
 func parse(args []string) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.IntVar(&c.rounds, "rounds", 15, "how often the two sides take turns")
+	flags.IntVar(&c.rounds, "rounds", 15, "number of rounds in which the two sides alternate")
 	flags.BoolVar(&c.json, "json", false, "write JSON, with every round, instead of Markdown")
-	flags.BoolVar(&c.quick, "quick", false, "one operation of everything: is it right? Its times mean nothing")
-	flags.IntVar(&c.parked, "parked", 0, "also measure an executor while so many runs wait; a million takes minutes and gigabytes")
-	flags.IntVar(&c.decided, "decided", 0, "also measure a report over so many decisions; a million takes minutes and gigabytes")
+	flags.BoolVar(&c.quick, "quick", false, "run one operation of everything as a correctness check; its times are not judged")
+	flags.IntVar(&c.parked, "parked", 0, "also measure an executor with this many waiting runs; a million takes minutes and gigabytes")
+	flags.IntVar(&c.decided, "decided", 0, "also measure a report over this many decisions; a million takes minutes and gigabytes")
 	flags.StringVar(&c.cpuProfile, "cpuprofile", "", "write a CPU profile to this `file`; samples carry the labels side and scenario")
 	scenario := flags.String("scenario", "", "measure only the scenarios whose name matches this `regexp`")
 	if err := flags.Parse(args); err != nil {
@@ -78,7 +78,7 @@ func parse(args []string) (config, error) {
 	return c, err
 }
 
-// run measures and writes the report to out, and what it is doing to progress.
+// run measures and writes the report to out, and its progress to progress.
 func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	if c.cpuProfile != "" {
 		stop, failed := profile(c.cpuProfile)
@@ -100,7 +100,7 @@ func run(ctx context.Context, c config, out, progress io.Writer) (err error) {
 	return r.markdown(out)
 }
 
-// measure measures what was chosen: the engines, runs that wait, the server before them, and runs that do nothing but wait.
+// measure measures the selected scenarios: the engines, waiting runs, the server, and parked runs.
 func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
 	engines := plan{rounds: c.rounds, duration: stretch}
 	hold, web, park, again := holdFull, webFull, parkedFull, recoveryFull
@@ -121,7 +121,7 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	}
 	breaking := c.scenario.MatchString(recoveryName)
 	if !breaking && len(chosen)+len(holding)+len(deciding)+len(serving)+len(web.noisy)+len(parking)+len(reporting) == 0 {
-		return fmt.Errorf("no scenario is called %s, or it is parked/… or history/… and -parked or -decided does not say how many", c.scenario)
+		return fmt.Errorf("no scenario matches %s, or it is parked/… or history/… and needs -parked or -decided", c.scenario)
 	}
 	for i := range chosen {
 		if c.quick && chosen[i].bulky {
@@ -161,7 +161,7 @@ func (c config) measure(ctx context.Context, r *report, progress io.Writer) (err
 	return err
 }
 
-// matching are the scenarios whose names match.
+// matching returns the scenarios whose names match.
 func matching[S any](pattern *regexp.Regexp, all []S, name func(S) string) []S {
 	return slices.DeleteFunc(all, func(s S) bool { return !pattern.MatchString(name(s)) })
 }

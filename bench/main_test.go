@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be the child that it starts.
+// TestMain lets the test binary act as the child process.
 func TestMain(m *testing.M) {
 	if isChild() {
 		return

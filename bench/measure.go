@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// sample is what one operation cost, on average over a stretch of them.
+// sample is the average cost of an operation.
 type sample struct {
 	CPU    float64 `json:"cpuNs"` // user and system time of the whole process
 	Wall   float64 `json:"wallNs"`
@@ -18,20 +18,20 @@ type sample struct {
 	Bytes  float64 `json:"allocBytes"`
 }
 
-// minimum has the smaller of each value: what disturbs a measurement only adds to it.
+// minimum has the smaller of each value: disturbances only add to a measurement.
 func minimum(a, b sample) sample {
 	return sample{CPU: min(a.CPU, b.CPU), Wall: min(a.Wall, b.Wall), Allocs: min(a.Allocs, b.Allocs), Bytes: min(a.Bytes, b.Bytes)}
 }
 
-// plan says how carefully to measure.
+// plan defines the precision of the measurement.
 type plan struct {
 	rounds int
-	// stretch is the CPU time that one side gets per round. 0 is a single operation.
+	// duration is the CPU time of one side per round. 0 means a single operation.
 	duration time.Duration
 }
 
-// measure runs the scenarios. In each round every scenario gets its turn, and in it both sides: a minute in which the
-// machine is slow falls on all of them.
+// measure runs the scenarios. Each round runs every scenario on both sides, so that a slow minute
+// of the machine affects all of them.
 func (p plan) measure(ctx context.Context, list []scenario, progress func(round int, scenario string)) ([]result, error) {
 	pairs := make([][]*side, len(list))
 	for i, s := range list {
@@ -45,7 +45,7 @@ func (p plan) measure(ctx context.Context, list []scenario, progress func(round 
 			progress(round, list[i].name)
 			order := slices.Clone(sides)
 			if round%2 == 1 {
-				slices.Reverse(order) // who comes second must not be the same one always
+				slices.Reverse(order) // alternate which side is second
 			}
 			for _, s := range order {
 				if err := s.round(ctx, p); err != nil {
@@ -67,12 +67,13 @@ type side struct {
 	name     string
 	make     func() (*engine, error)
 
-	times  int // operations per round; 0 is not known yet
+	times  int // operations per round; 0 means not known yet
 	stored int
 	rounds []sample
 }
 
-// round takes one sample of a subject of its own: what one scenario holds must not weigh on the garbage collection of another.
+// round takes one sample with a new engine: the memory of one scenario must not affect the garbage
+// collection of another.
 func (s *side) round(ctx context.Context, p plan) error {
 	if s.scenario.sizeOnly && s.times > 0 {
 		return nil
@@ -94,7 +95,7 @@ func (s *side) round(ctx context.Context, p plan) error {
 	}
 	if s.scenario.sizeOnly {
 		s.times = 1
-		return subject.do(ctx) // it still has to come out right
+		return subject.do(ctx) // the result must still be correct
 	}
 	if s.times == 0 {
 		if err := s.calibrate(ctx, subject, p.duration); err != nil {
@@ -109,7 +110,7 @@ func (s *side) round(ctx context.Context, p plan) error {
 	return err
 }
 
-// calibrate finds out how many operations fill a stretch.
+// calibrate determines how many operations fill a round.
 func (s *side) calibrate(ctx context.Context, subject *engine, stretch time.Duration) error {
 	s.times = 1
 	if stretch == 0 {
@@ -128,7 +129,7 @@ func (s *side) calibrate(ctx context.Context, subject *engine, stretch time.Dura
 	}
 }
 
-// measureOnce measures one stretch. The garbage of whoever ran before is gone when it begins.
+// measureOnce takes one sample, after a garbage collection.
 func measureOnce(ctx context.Context, subject *engine, times int) (sample, error) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -148,7 +149,7 @@ func measureOnce(ctx context.Context, subject *engine, times int) (sample, error
 	}, nil
 }
 
-// cpuTime is what the process has used so far, all threads together.
+// cpuTime returns the CPU time of the process so far, for all threads.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

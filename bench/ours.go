@@ -39,7 +39,7 @@ func (o *ours[S]) start(ctx context.Context, run string) ([]string, error) {
 	_, err := o.flow.Run(ctx, o.input, append(slices.Clip(o.options), graph.WithRun(run))...)
 	info, waits := fermata.ExtractInterruptInfo(err)
 	if !waits {
-		return nil, fmt.Errorf("it does not wait: %w", err)
+		return nil, fmt.Errorf("the graph does not wait: %w", err)
 	}
 	ids := make([]string, len(info.Interrupts))
 	for i, interrupt := range info.Interrupts {
@@ -52,7 +52,7 @@ func (o *ours[S]) resume(ctx context.Context, run string, answers map[string]any
 	return o.flow.Resume(fermata.BatchResumeWithData(ctx, answers), run, o.options...)
 }
 
-// measuredStore is a store and what is measured of it.
+// measuredStore is a store with its measurements.
 type measuredStore struct{ store.Checkpoints }
 
 func (k measuredStore) size(ctx context.Context, run string) (int, error) {
@@ -68,7 +68,7 @@ func (k measuredStore) delete(ctx context.Context, run string) error {
 	return k.Delete(ctx, store.Key{Run: run})
 }
 
-// saveMode says how often our side saves. Eino saves when it waits and at no other time.
+// saveMode is how often our side saves. Eino saves only when it waits.
 type saveMode []graph.Option
 
 var (
@@ -76,7 +76,7 @@ var (
 	saveEachStep = saveMode{}
 )
 
-// oursNode is a node that does not ask.
+// oursNode is a node that does not interrupt.
 func oursNode(work func(doc) doc) graph.Func[doc] {
 	return func(_ context.Context, d doc) (doc, error) { return work(d), nil }
 }
@@ -89,7 +89,7 @@ func oursAsk(ctx context.Context, d doc) (doc, error) {
 	return answered(d, verdict), nil
 }
 
-// oursLine is a line of ten nodes; the one at ask waits, 0 is none.
+// oursLine is a line of ten nodes; the node at ask interrupts, 0 means none.
 func oursLine(ask int) *graph.Graph[doc] {
 	g := graph.New[doc]("line")
 	before := graph.Start
@@ -148,7 +148,7 @@ func oursSQLite(text string, how saveMode) (*engine, error) {
 	return s, nil
 }
 
-// oursNest is a graph in a graph in a graph; the innermost one asks.
+// oursNest is a nested graph; the innermost one interrupts.
 func oursNest(depth int, text string, input doc, how saveMode) (*engine, error) {
 	g, err := oursNested(depth, text)
 	if err != nil {

@@ -19,7 +19,7 @@ type oursAgent struct {
 
 var _ waitingRun[taskResult] = (*oursAgent)(nil)
 
-// oursAgentTask is an agent with a held tool, and depth agents around it.
+// oursAgentTask is an agent with a tool that needs approval, and depth agents around it.
 func oursAgentTask(depth int, text string) (*engine, error) {
 	o, err := newOursAgent(depth, text)
 	if err != nil {

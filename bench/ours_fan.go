@@ -9,13 +9,13 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// fan is the state of the graphs that wait at many places. Every place leaves its name and its answer.
+// fan is the state of graphs that wait at many places. Each place records its name and its answer.
 type fan struct {
 	Places  []string `json:"places,omitempty"`
 	Answers []string `json:"answers,omitempty"`
 }
 
-// fanAnswer is what one place leaves.
+// fanAnswer is what one place records.
 func fanAnswer(name, answer string) string { return name + "=" + answer }
 
 func oursFanAsk(ctx context.Context, name string) (string, error) {
@@ -26,7 +26,7 @@ func oursFanAsk(ctx context.Context, name string) (string, error) {
 	return fanAnswer(name, verdict), nil
 }
 
-// oursFanNodes is n nodes side by side.
+// oursFanNodes has n parallel nodes.
 func oursFanNodes(n int, how saveMode) (*engine, error) {
 	g := graph.New[fan]("fan")
 	graph.MergeField(g, "answers", graph.Append[[]string])
@@ -46,7 +46,7 @@ func oursFanNodes(n int, how saveMode) (*engine, error) {
 	return oursFan(g, fan{}, n, how)
 }
 
-// oursFanEach is one node that works on n items.
+// oursFanEach has one node that works on n items.
 func oursFanEach(n int, how saveMode) (*engine, error) {
 	g := graph.New[fan]("fan")
 	graph.Each(g, "each", func(f fan) []string { return f.Places }, oursFanAsk,
@@ -56,7 +56,7 @@ func oursFanEach(n int, how saveMode) (*engine, error) {
 	return oursFan(g, fanOver(n), n, how)
 }
 
-// oursFanFlows is one node that runs n graphs, one per item.
+// oursFanFlows has one node that runs n graphs, one per item.
 func oursFanFlows(n int, how saveMode) (*engine, error) {
 	inner := graph.New[item]("item")
 	inner.Node("ask", func(ctx context.Context, i item) (item, error) {
@@ -77,7 +77,7 @@ func oursFanFlows(n int, how saveMode) (*engine, error) {
 	return oursFan(g, fanOver(n), n, how)
 }
 
-// item is the state of the graph that works on one place.
+// item is the state of the graph for one place.
 type item struct {
 	Place  string `json:"place"`
 	Answer string `json:"answer,omitempty"`
@@ -116,16 +116,16 @@ func oursFan(g *graph.Graph[fan], input fan, n int, how saveMode) (*engine, erro
 	return waitingEngine(o, n, func(f fan) error { return checkFan(n, f.Answers) }), nil
 }
 
-// checkFan checks that each of n places left its answer, in any order.
+// checkFan checks that each of n places has an answer, in any order.
 func checkFan(n int, left []string) error {
 	if len(left) != n {
-		return fmt.Errorf("%d places left an answer, want %d", len(left), n)
+		return fmt.Errorf("%d places have an answer, want %d", len(left), n)
 	}
 	seen := make(map[string]bool, n)
 	for _, l := range left {
 		name, verdict, _ := strings.Cut(l, "=")
 		if verdict != answer || seen[name] {
-			return fmt.Errorf("a place left %q", l)
+			return fmt.Errorf("a place has %q", l)
 		}
 		seen[name] = true
 	}

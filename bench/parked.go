@@ -12,14 +12,14 @@ import (
 	"github.com/fermata-go/fermata/executor"
 )
 
-// The scenarios parked/… ask what runs cost that only wait: an executor, in a process of its own, has none, a few, or very many of them in its
-// store while some are decided, one after the other.
+// The scenarios parked/… measure the cost of waiting runs: an executor in its own process has none,
+// a few, or very many of them in its store while some are decided.
 
-// parkedPlan says how many runs wait, and how many of them are decided.
+// parkedPlan has the number of waiting runs, and how many of them are decided.
 type parkedPlan struct {
 	few, many int
 	rounds    int
-	decisions int // in each round, of the few and of the many
+	decisions int // per round, of the few and of the many
 	pages     int // of the inbox
 	pause     time.Duration
 }
@@ -29,22 +29,22 @@ var (
 	parkedQuick = parkedPlan{few: 1000, rounds: 2, decisions: 5, pages: 3}
 )
 
-// parkedText is short: what is asked for is the number of runs, and a million should fit on a disk.
+// parkedText is short: the number of runs matters, and a million should fit on a disk.
 var parkedText = randomText(100)
 
-// parkedResult is what came of it on one kind of database.
+// parkedResult is the result on one kind of database.
 type parkedResult struct {
 	Name     string `json:"name"`
 	Database string `json:"database"`
 	Few      int    `json:"few"`
 	Many     int    `json:"many"`
-	// The resident memory of the process, in bytes: after a garbage collection when nothing happens, and the most that was seen while
-	// runs were decided.
+	// Resident memory of the process in bytes: idle after a garbage collection, and the maximum
+	// while runs were decided.
 	EmptyIdle int64 `json:"emptyIdle"`
 	ManyIdle  int64 `json:"manyIdle"`
 	FewBusy   int64 `json:"fewBusy"`
 	ManyBusy  int64 `json:"manyBusy"`
-	// The latency of a decision, in nanoseconds.
+	// Latency of a decision, in nanoseconds.
 	FewP50    float64       `json:"fewP50Ns"`
 	FewP99    float64       `json:"fewP99Ns"`
 	ManyP50   float64       `json:"manyP50Ns"`
@@ -52,7 +52,7 @@ type parkedResult struct {
 	Decisions int           `json:"decisions"`
 	Filled    time.Duration `json:"filledNs"`
 	Bytes     int64         `json:"bytes"`
-	// Began is how long the process with the many took until it answered.
+	// Began is the startup time of the process with the many runs.
 	Began time.Duration `json:"beganNs"`
 	Inbox inboxResult   `json:"inbox"`
 	Sweep sweepResult   `json:"sweep"`
@@ -93,7 +93,7 @@ func (p parkedPlan) measure(ctx context.Context, name string, progress io.Writer
 	return r, p.observe(ctx, lots[0], lots[1], lots[2], &r, progress)
 }
 
-// observe looks at the processes when nothing happens, while runs are decided and looked at, and when their time is over.
+// observe measures the processes when idle, during decisions and inbox reads, and during expiry.
 func (p parkedPlan) observe(ctx context.Context, empty, few, many *parkedDatabase, r *parkedResult, progress io.Writer) (err error) {
 	for _, l := range []*parkedDatabase{empty, few, many} {
 		begun := time.Now()
@@ -115,12 +115,12 @@ func (p parkedPlan) observe(ctx context.Context, empty, few, many *parkedDatabas
 	if r.Inbox, err = many.inbox(ctx, p.pages); err != nil {
 		return err
 	}
-	fmt.Fprintf(progress, "%s: the time of a part of the runs is over\n", r.Name)
+	fmt.Fprintf(progress, "%s: expiring some of the runs\n", r.Name)
 	r.Sweep, err = many.sweep(ctx, p.pause)
 	return err
 }
 
-// decide lets the few and the many take turns at being decided.
+// decide alternates between decisions of the few and of the many.
 func (p parkedPlan) decide(few, many *parkedDatabase, r *parkedResult, progress io.Writer) error {
 	var found [2][]time.Duration
 	most := [2]*int64{&r.FewBusy, &r.ManyBusy}
@@ -150,7 +150,7 @@ func (p parkedPlan) decide(few, many *parkedDatabase, r *parkedResult, progress 
 	return nil
 }
 
-// parkedDatabase is a database with runs that wait, and the process that has it.
+// parkedDatabase is a database with waiting runs, and its process.
 type parkedDatabase struct {
 	database database
 	place    string
@@ -160,7 +160,7 @@ type parkedDatabase struct {
 	child    *child
 }
 
-// newParkedDatabase fills a new database: one run comes from the executor, and SQL copies it.
+// newParkedDatabase fills a new database: the executor creates one run, and SQL copies it.
 func newParkedDatabase(ctx context.Context, on database, runs int) (*parkedDatabase, error) {
 	place, err := on.create()
 	if err != nil {
@@ -189,7 +189,7 @@ func newParkedDatabase(ctx context.Context, on database, runs int) (*parkedDatab
 	return l, on.fill(ctx, place, t, runs)
 }
 
-// maxParked is how many have a key.
+// maxParked is the number of possible keys.
 const maxParked = 9_999_999
 
 func parkedKey(n int) string { return fmt.Sprintf("key-%07d", n) }
@@ -199,7 +199,7 @@ func (l *parkedDatabase) run(ctx context.Context) (err error) {
 	if l.child, err = newChild(ctx, childOrder{Database: l.database.name(), Place: l.place, Text: parkedText}); err != nil {
 		return err
 	}
-	_, err = l.child.ask(childOrder{}) // it is there
+	_, err = l.child.ask(childOrder{}) // it has started
 	return err
 }
 
@@ -210,17 +210,18 @@ func (l *parkedDatabase) close() error {
 	return l.child.close()
 }
 
-// idle is the resident memory when nothing happens.
+// idle returns the resident memory when idle.
 func (l *parkedDatabase) idle() (int64, error) {
 	reply, err := l.child.ask(childOrder{Collect: true})
 	return reply.Resident, err
 }
 
-// decide decides some of the runs, wherever they are. For each another one is started, so that there are as many as before.
+// decide decides random runs. For each one another is started, so that their number stays the same.
 func (l *parkedDatabase) decide(decisions int, pause time.Duration) (latencies []time.Duration, resident int64, err error) {
 	order := childOrder{Pause: pause}
 	for len(order.Decide) < decisions {
-		n := 1 + expiringRuns(l.runs) + l.random.IntN(l.runs-expiringRuns(l.runs)) // the first ones are for the sweep
+		// the first ones are for the sweep
+		n := 1 + expiringRuns(l.runs) + l.random.IntN(l.runs-expiringRuns(l.runs))
 		if l.decided[n] {
 			if len(l.decided) == l.runs-expiringRuns(l.runs) {
 				return nil, 0, errors.New("all runs are decided")
@@ -234,7 +235,7 @@ func (l *parkedDatabase) decide(decisions int, pause time.Duration) (latencies [
 	return reply.Latencies, reply.Resident, err
 }
 
-// plainSealer seals nothing, so that SQL can copy a run under another name.
+// plainSealer does not encrypt, so that SQL can copy a run under another name.
 type plainSealer struct{}
 
 func (plainSealer) Seal(_ string, data []byte) []byte          { return data }

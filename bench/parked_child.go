@@ -22,41 +22,42 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// childEnv makes this program, or its tests, an executor that does what its input says. What it needs to know comes by the input:
-// there may be a password in it.
+// childEnv makes this program, or its tests, an executor that follows orders on standard input. Its
+// configuration also arrives there, because it may contain a password.
 const childEnv = "FERMATA_BENCH_CHILD"
 
 // childOrder is one line of the input, and childReply one of the output.
 type childOrder struct {
-	// The first one says where the runs are, and whether what they hold is sealed.
+	// The first order names the database, and says whether its data is encrypted.
 	Database, Place, Text string
 	Sealed                bool
 	Lease                 time.Duration // 0 is the default
-	// Serve asks for a server with so many streams at most; see [benchServer].
+	// Serve requests a server with a maximum number of streams; see [benchServer].
 	Serve int
-	// Keys asks for so many keys of an account, to come in with.
+	// Keys requests a number of API keys of an account.
 	Account string
 	Keys    int
-	// Collect asks for the memory after a garbage collection.
+	// Collect requests the memory after a garbage collection.
 	Collect bool
-	// Decide has the keys of runs to be decided, one after the other.
+	// Decide has the keys of runs to be decided sequentially.
 	Decide []string
 	Pause  time.Duration
-	// Expire is how many questions of so many tenants expire meanwhile: then runs are decided for as long as that takes.
+	// Expire is how many requests of how many tenants expire during the order: runs are decided for
+	// as long as that takes.
 	Expire, Tenants int
-	// Report asks for one over all decisions.
+	// Report requests a report over all decisions.
 	Report bool
 }
 
 type childReply struct {
 	Resident  int64
-	Heap      int64 // of Go, and its stacks, after a garbage collection
+	Heap      int64 // of Go, with stacks, after a garbage collection
 	URL, Key  string
 	Keys      []string
 	Latencies []time.Duration
-	// Swept and GoneOn are how long it took until all had expired, and their runs had gone on.
+	// Swept is the time until all had expired, Resumed until their runs had resumed.
 	Swept, Resumed time.Duration
-	// Asked and Words are how many requests and words the report is about, CPU and Peak what it took.
+	// Requests and Votes are the counts in the report, CPU and Peak its cost.
 	Requests, Votes int
 	CPU             time.Duration
 	Peak            int64
@@ -106,7 +107,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// obey does what an order says. n counts the decisions.
+// handle executes an order. n counts the decisions.
 func (web *benchServer) handle(ctx context.Context, order childOrder, n *int) (reply childReply, err error) {
 	if order.Collect {
 		runtime.GC()
@@ -170,14 +171,14 @@ func openChild(ctx context.Context, o childOrder) (*executorSide, error) {
 	return e, nil
 }
 
-// heap is how many bytes Go's heap and stacks have in use.
+// heap returns the bytes in use by Go's heap and stacks.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapInuse + m.StackInuse)
 }
 
-// decideOne decides a run, and starts another one in its place, which is not measured.
+// decideOne decides a run, and starts another one instead, which is not measured.
 func decideOne(ctx context.Context, e *executorSide, key string, n int) (time.Duration, error) {
 	begun := time.Now()
 	if err := e.decide(ctx, key); err != nil {
@@ -187,7 +188,7 @@ func decideOne(ctx context.Context, e *executorSide, key string, n int) (time.Du
 	return latency, e.start(ctx, "new-"+strconv.Itoa(n))
 }
 
-// reportOn asks for the report over everything that was decided.
+// reportOn requests a report over all decisions.
 func reportOn(ctx context.Context, e *executorSide, reply *childReply) error {
 	runtime.GC()
 	begun, cpu := time.Now(), cpuTime()
@@ -204,10 +205,10 @@ func reportOn(ctx context.Context, e *executorSide, reply *childReply) error {
 	return err
 }
 
-// resident is how much memory this process has, in bytes.
+// resident returns the resident memory of this process in bytes.
 func resident() (int64, error) { return memoryOf("VmRSS:") }
 
-// memoryOf reads a line of what the system knows of this process: VmRSS is its memory, VmHWM the most that it has had.
+// memoryOf reads a line of the process status: VmRSS is the resident memory, VmHWM its maximum.
 func memoryOf(name string) (int64, error) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -219,10 +220,10 @@ func memoryOf(name string) (int64, error) {
 			return kilobytes * kib, err
 		}
 	}
-	return 0, errors.New("the system does not say how much memory there is")
+	return 0, errors.New("the system does not report the memory")
 }
 
-// child is the other end.
+// child is the parent's side of a child process.
 type child struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -277,7 +278,7 @@ func (c *child) close() error {
 	}
 	c.in.Close()
 	if err := c.cmd.Wait(); err != nil {
-		return fmt.Errorf("the child: %w\n%s", err, c.stderr)
+		return fmt.Errorf("child process: %w\n%s", err, c.stderr)
 	}
 	return nil
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// rowTemplate is a run that waits, of which SQL makes copies: the same rows with other names. As nothing is sealed, the names can be
-// replaced wherever they stand, in the state too.
+// rowTemplate is a waiting run that SQL copies: the same rows with other names. Because nothing is
+// encrypted, names can be replaced everywhere, also in the state.
 type rowTemplate struct{ key, run, interrupt string }
 
-// read finds out under which names the run is stored.
+// read determines the names of the stored run.
 func (t *rowTemplate) read(ctx context.Context, s store.Store) error {
 	run, err := s.Get(ctx, benchAccount, t.key)
 	if err != nil {
@@ -34,7 +34,8 @@ func (t *rowTemplate) read(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// names are those to be replaced, each with the SQL that makes that of copy n; digits is the SQL that makes seven digits of n.
+// names returns the names to be replaced, each with the SQL for copy n; digits is the SQL for seven
+// digits of n.
 func (t *rowTemplate) names(digits string) [][2]string {
 	return [][2]string{
 		{t.key, `'` + strings.TrimSuffix(t.key, "0000001") + `' || ` + digits},
@@ -43,16 +44,17 @@ func (t *rowTemplate) names(digits string) [][2]string {
 	}
 }
 
-// interruptPrefix begins the names of what copies ask.
+// interruptPrefix is the prefix of the interrupt ids of copies.
 const interruptPrefix = "int_copy"
 
-// interruptCopy is what copy n asks.
+// interruptCopy returns the interrupt id of copy n.
 func interruptCopy(n int) string { return fmt.Sprintf("%s%07d", interruptPrefix, n) }
 
-// runTables are the tables that have rows of a run that waits, those first that others refer to.
+// runTables are the tables with rows of a waiting run, referenced ones first.
 var runTables = []string{"runs", "interrupts", "events", "checkpoints", "checkpoint_parts", "papers"}
 
-// fill copies the template until there are so many runs. What would slow it down, triggers and indexes, is taken away and made again.
+// fill copies the template until there are this many runs. It drops triggers and indexes and
+// recreates them.
 func (g *sqliteDatabase) fill(ctx context.Context, place string, t *rowTemplate, runs int) (err error) {
 	db, err := openSQLite(place)
 	if err != nil {
@@ -69,7 +71,8 @@ func (g *sqliteDatabase) fill(ctx context.Context, place string, t *rowTemplate,
 	if err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, `DELETE FROM papers WHERE length(run) = 0`); err != nil { // what processes keep for themselves has no copies
+	// documents of processes are not copied
+	if _, err := db.ExecContext(ctx, `DELETE FROM papers WHERE length(run) = 0`); err != nil {
 		return err
 	}
 	for _, table := range runTables {
@@ -85,7 +88,7 @@ func (g *sqliteDatabase) fill(ctx context.Context, place string, t *rowTemplate,
 	return nil
 }
 
-// takeAway drops triggers and indexes, and returns the SQL that makes them again: indexes first.
+// dropIndexes drops triggers and indexes, and returns the SQL that recreates them: indexes first.
 func (g *sqliteDatabase) dropIndexes(ctx context.Context, db *sql.DB) (texts []string, err error) {
 	rows, err := db.QueryContext(ctx, `SELECT type, name, sql FROM sqlite_schema WHERE type IN ('trigger', 'index') AND sql IS NOT NULL ORDER BY type`)
 	if err != nil {
@@ -110,7 +113,8 @@ func (g *sqliteDatabase) dropIndexes(ctx context.Context, db *sql.DB) (texts []s
 	return texts, nil
 }
 
-// copyRows makes the rows of the copies 2 and on. Only columns that hold a name have it replaced, which takes time.
+// copyRows creates the rows of copies 2 and up. It replaces names only in columns that contain one,
+// because that takes time.
 func (g *sqliteDatabase) copyRows(ctx context.Context, db *sql.DB, table string, t *rowTemplate, runs int) error {
 	columns, err := g.columns(ctx, db, table)
 	if err != nil {
@@ -142,7 +146,7 @@ INSERT INTO %[1]s (%[2]s) SELECT %[3]s FROM copies CROSS JOIN original WHERE ?1 
 	return err
 }
 
-// columns are those of a table but for its rowid.
+// columns returns the columns of a table except its rowid.
 func (g *sqliteDatabase) columns(ctx context.Context, db *sql.DB, table string) (names []string, err error) {
 	rows, err := db.QueryContext(ctx, `SELECT name FROM pragma_table_info(?) WHERE NOT (pk = 1 AND type = 'INTEGER')`, table)
 	if err != nil {
@@ -159,7 +163,8 @@ func (g *sqliteDatabase) columns(ctx context.Context, db *sql.DB, table string) 
 	return names, rows.Err()
 }
 
-// fill copies the template until there are so many runs. As in a replica that is being filled, triggers and foreign keys rest.
+// fill copies the template until there are this many runs. As in a replica that is being filled,
+// triggers and foreign keys are disabled.
 func (g postgresDatabase) fill(ctx context.Context, place string, t *rowTemplate, runs int) (err error) {
 	conn, err := g.superuser(ctx, place)
 	if err != nil {
@@ -173,7 +178,8 @@ func (g postgresDatabase) fill(ctx context.Context, place string, t *rowTemplate
 	if err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, `DELETE FROM papers WHERE run_key IS NULL`); err != nil { // what processes keep for themselves has no copies
+	// documents of processes are not copied
+	if _, err := conn.Exec(ctx, `DELETE FROM papers WHERE run_key IS NULL`); err != nil {
 		return err
 	}
 	for _, table := range runTables {
@@ -190,7 +196,7 @@ func (g postgresDatabase) fill(ctx context.Context, place string, t *rowTemplate
 	return nil
 }
 
-// takeAway drops the indexes that no constraint needs, and returns the SQL that makes them again.
+// dropIndexes drops the indexes that no constraint needs, and returns the SQL that recreates them.
 func (g postgresDatabase) dropIndexes(ctx context.Context, conn *pgx.Conn) (texts []string, err error) {
 	rows, err := conn.Query(ctx, `
 SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid
@@ -214,7 +220,7 @@ WHERE c.relnamespace = 'fermata'::regnamespace AND NOT EXISTS (SELECT FROM pg_co
 	return texts, nil
 }
 
-// copyRows makes the rows of the copies 2 and on. Ids of checkpoints count on from that of the template.
+// copyRows creates the rows of copies 2 and up. Checkpoint ids continue from that of the template.
 func (g postgresDatabase) copyRows(ctx context.Context, conn *pgx.Conn, table string, t *rowTemplate, runs int) error {
 	rows, err := conn.Query(ctx, `
 SELECT attname::text, CASE WHEN 'bytea'::regtype IN (t.oid, t.typbasetype) THEN 'bytes' WHEN t.oid = 'json'::regtype THEN 'json' ELSE '' END FROM pg_attribute JOIN pg_type AS t ON t.oid = atttypid

@@ -15,30 +15,33 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Beside what waiting runs cost while they wait: what it costs to look at them, and what happens when the time of many is over at once.
+// In addition to the cost of waiting runs: the cost of listing them, and the expiry of many at
+// once.
 
-// The part of the runs that is not decided in time, and how many of those each tenant has who has any: so their logs are many, and all others are in that of
-// one account.
+// The share of runs that expires, and how many of those each tenant has: so they span many audit
+// logs, and all others are in that of one account.
 const (
 	expiringShare = 10
 	perTenant     = 10
 )
 
-// expiringRuns is how many of so many runs are not decided in time, the first ones, and tenants whose they are.
+// expiringRuns returns how many runs expire, the first ones, and tenantCount the number of their
+// tenants.
 func expiringRuns(runs int) int { return runs / expiringShare }
 func tenantCount(runs int) int  { return max(1, expiringRuns(runs)/perTenant) }
 
-// expiringKey is one of them.
+// expiringKey is the account of one of them.
 func expiringKey(n int) string { return fmt.Sprintf("%s%d", tenantPrefix, n) }
 
 const tenantPrefix = "tenant-"
 
-// accountSQL is the account of copy n of so many runs, in SQL; own is the one of the original.
+// accountSQL returns the account of copy n in SQL; own is that of the original.
 func accountSQL(runs int, own string) string {
 	return fmt.Sprintf(`CASE WHEN n <= %d THEN '%s' || (n %% %d) ELSE %s END`, expiringRuns(runs), tenantPrefix, tenantCount(runs), own)
 }
 
-// inboxResult says how long a page of what people are asked takes over HTTP, in nanoseconds: the first one, and one from the middle of a long list.
+// inboxResult has the duration of an inbox page over HTTP, in nanoseconds: the first one, and one
+// from the middle of a long list.
 type inboxResult struct {
 	Pages    int     `json:"pages"`
 	FirstP50 float64 `json:"firstP50Ns"`
@@ -47,22 +50,22 @@ type inboxResult struct {
 	DeepP99  float64 `json:"deepP99Ns"`
 }
 
-// sweepResult is what came of many questions whose time was over at once.
+// sweepResult is the result of many requests that expire at once.
 type sweepResult struct {
 	Requests int `json:"questions"`
-	// Swept is the time until all of them had expired, GoneOn that until their runs had gone on.
+	// Swept is the time until all of them had expired, Resumed until their runs had resumed.
 	Swept   time.Duration `json:"sweptNs"`
 	Resumed time.Duration `json:"goneOnNs"`
-	// Decisions is how many others were decided meanwhile, with these latencies in nanoseconds.
+	// Decisions is how many others were decided during that, with these latencies in nanoseconds.
 	Decisions int     `json:"decisions"`
 	P50       float64 `json:"p50Ns"`
 	P99       float64 `json:"p99Ns"`
 }
 
-// inboxPage is how many requests are on a page.
+// inboxPage is the page size.
 const inboxPage = 50
 
-// inbox looks at pages of an inbox over HTTP, one after the other.
+// inbox reads inbox pages over HTTP, one after the other.
 func (l *parkedDatabase) inbox(ctx context.Context, pages int) (r inboxResult, err error) {
 	reply, err := l.child.ask(childOrder{Serve: 1})
 	if err != nil {
@@ -96,7 +99,7 @@ func (l *parkedDatabase) inbox(ctx context.Context, pages int) (r inboxResult, e
 	}, nil
 }
 
-// middle is the cursor to the middle of the inbox, as somebody has it who has read so far.
+// middleCursor returns the cursor of the middle of the inbox.
 func (l *parkedDatabase) middleCursor(ctx context.Context, at childReply) (cursor string, err error) {
 	const most = 1000
 	for read := 0; read < l.runs/2; read += most {
@@ -132,7 +135,7 @@ func inboxPageAfter(ctx context.Context, at childReply, cursor string, limit int
 	return page, json.Unmarshal(body, &page)
 }
 
-// sweep lets the time of some of the runs be over, and decides others meanwhile.
+// sweep expires some of the runs, and decides others during that.
 func (l *parkedDatabase) sweep(ctx context.Context, pause time.Duration) (r sweepResult, err error) {
 	last := expiringRuns(l.runs)
 	order := childOrder{Pause: pause, Tenants: tenantCount(l.runs)}
@@ -156,15 +159,17 @@ func (l *parkedDatabase) sweep(ctx context.Context, pause time.Duration) (r swee
 	}, nil
 }
 
-// maxDuringSweep is how many are decided while others expire, at most.
+// maxDuringSweep bounds how many are decided while others expire.
 const maxDuringSweep = 10_000
 
-// decideWhileExpiring decides runs, one after the other, until so many questions have expired, and waits for their runs to go on.
+// decideWhileExpiring decides runs sequentially until a number of requests have expired, and waits
+// for their runs to resume.
 func decideWhileExpiring(ctx context.Context, e *executorSide, order childOrder, reply *childReply) error {
 	begun, decided := time.Now(), 0
 	for e.expired() < int64(order.Expire) {
 		if decided < len(order.Decide) {
-			latency, err := decideOne(ctx, e, order.Decide[decided], maxParked+decided) // under a name that is free
+			// under an unused name
+			latency, err := decideOne(ctx, e, order.Decide[decided], maxParked+decided)
 			if err != nil {
 				return fmt.Errorf("%s: %w", order.Decide[decided], err)
 			}
@@ -189,13 +194,13 @@ func decideWhileExpiring(ctx context.Context, e *executorSide, order childOrder,
 	return nil
 }
 
-// expired is how many questions this executor let expire.
+// expired returns how many requests this executor has expired.
 func (e *executorSide) expired() int64 {
 	stats := e.executor.Stats()
 	return stats.ExpiredUndecided + stats.ExpiredOtherwise
 }
 
-// expire lets the time of copies be over, up to one of them, and says how many there were.
+// expire sets the deadline of copies to the past, up to one of them, and returns their number.
 func (g *sqliteDatabase) expire(ctx context.Context, place, last string) (count int, err error) {
 	db, err := openSQLite(place)
 	if err != nil {
@@ -212,7 +217,7 @@ WHERE state = 'pending' AND id BETWEEN ?1 AND ?2`, []byte(interruptCopy(0)), []b
 	return int(rows), err
 }
 
-// expire lets the time of copies be over, up to one of them, and says how many there were.
+// expire sets the deadline of copies to the past, up to one of them, and returns their number.
 func (g postgresDatabase) expire(ctx context.Context, place, last string) (count int, err error) {
 	conn, err := g.superuser(ctx, place)
 	if err != nil {

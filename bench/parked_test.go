@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A copy has the papers of its original, under its own names: whoever decides it changes its request, and says so in the log.
+// A copy has the documents of its original, under its own names: a decision changes its request and
+// is audited.
 func TestFill_CopyHasItsDocuments(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, on database) {
 		l, err := newParkedDatabase(t.Context(), on, 3)
@@ -36,17 +37,18 @@ func TestFill_CopyHasItsDocuments(t *testing.T) {
 		for kind, want := range map[store.DocumentKind]int64{"run": 1, store.RequestDocument: 2, "vote": 1} {
 			papers, err := kept.Documents(t.Context(), benchAccount, kind, store.DocumentFilter{Run: run.ID})
 			if err != nil || len(papers) != 1 || papers[0].Revision != want {
-				t.Errorf("papers of kind %s: %v, %v; want one of revision %d", kind, papers, err, want)
+				t.Errorf("documents of kind %s: %v, %v; want one of revision %d", kind, papers, err, want)
 			}
 		}
 		head, err := kept.AuditHead(t.Context(), benchAccount)
-		if err != nil || head.Seq != 4 || head.Hash == (chain.Head{}).Hash { // two of the original, two of the decision
+		// two of the original, two of the decision
+		if err != nil || head.Seq != 4 || head.Hash == (chain.Head{}).Hash {
 			t.Errorf("the log ends with %d, %v; want 4", head.Seq, err)
 		}
 	})
 }
 
-// What is not decided in time is spread over accounts; each has some.
+// Expiring runs are spread over accounts; each has some.
 func TestFill_ExpiringRunsSpanAccounts(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, on database) {
 		const runs = 300
@@ -62,7 +64,7 @@ func TestFill_ExpiringRunsSpanAccounts(t *testing.T) {
 		for n := range tenantCount(runs) {
 			waiting, err := kept.List(t.Context(), expiringKey(n), store.RunFilter{})
 			want := perTenant
-			if n == 1 { // the first run is the original, and nobody's but ours
+			if n == 1 { // the first run is the original, in our own account
 				want--
 			}
 			if err != nil || len(waiting) != want {
@@ -72,8 +74,8 @@ func TestFill_ExpiringRunsSpanAccounts(t *testing.T) {
 	})
 }
 
-// Ten thousand runs wait, and the process that could decide them is hardly larger than one that has none. That each of the copies can be
-// decided is part of it.
+// With ten thousand waiting runs the process is hardly larger than with none. Each of the copies
+// can be decided.
 func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
 	for _, on := range []string{onSQLite, onPostgres} {
 		t.Run(on, func(t *testing.T) {
@@ -86,10 +88,10 @@ func TestI15_MemoryDoesNotGrowWithParkedRuns(t *testing.T) {
 			t.Logf("%s empty, %s with %d runs, %s while some are decided; the database has %s", mebibytes(found.EmptyIdle), mebibytes(found.ManyIdle),
 				found.Many, mebibytes(found.ManyBusy), mebibytes(found.Bytes))
 			if found.Decisions != plan.rounds*plan.decisions || found.EmptyIdle == 0 || found.ManyIdle == 0 {
-				t.Errorf("%d decisions were seen, and memory of %d and %d bytes", found.Decisions, found.EmptyIdle, found.ManyIdle)
+				t.Errorf("%d decisions, and memory of %d and %d bytes", found.Decisions, found.EmptyIdle, found.ManyIdle)
 			}
 			if found.Inbox.Pages != plan.pages || found.Sweep.Requests < plan.many/expiringShare-plan.many/100 || found.Sweep.Swept == 0 {
-				t.Errorf("the inbox is %+v, and what expired %+v", found.Inbox, found.Sweep)
+				t.Errorf("the inbox is %+v, and the sweep %+v", found.Inbox, found.Sweep)
 			}
 			for _, v := range judgeParked([]parkedResult{found}, true) {
 				if !v.Judged || !v.Met {
@@ -108,10 +110,10 @@ func TestJudge_ParkedGoals(t *testing.T) {
 	const (
 		memory   = "parked/sqlite: 1,000,000 parked runs take at most 50 MiB of memory"
 		latency  = "parked/sqlite: p99 of a decision with 1,000,000 parked runs at most 2 × that with 1,000"
-		page     = "parked/sqlite: p99 of a page of the inbox at most 50 ms with 1,000,000 parked runs"
-		begins   = "parked/sqlite: a process that begins with 1,000,000 parked runs is there within 2 s"
-		sweeps   = "parked/sqlite: 100,000 questions expire at a rate of 100,000 in 60 s"
-		meantime = "parked/sqlite: p99 of a decision while they expire at most 2 × that before"
+		page     = "parked/sqlite: p99 of an inbox page at most 50 ms with 1,000,000 parked runs"
+		begins   = "parked/sqlite: a process starts within 2 s with 1,000,000 parked runs"
+		sweeps   = "parked/sqlite: 100,000 requests expire at a rate of 100,000 in 60 s"
+		meantime = "parked/sqlite: p99 of a decision during expiry at most 2 × that before"
 	)
 	all := func(not string) map[string]string {
 		words := map[string]string{memory: "met", latency: "met", page: "met", begins: "met", sweeps: "met", meantime: "met"}
@@ -136,6 +138,6 @@ func TestJudge_ParkedGoals(t *testing.T) {
 	slow := good
 	slow.ManyP99++
 	if verdicts := judgeParked([]parkedResult{slow}, true); len(verdicts) != 1 {
-		t.Errorf("times of a quick run are judged: %v", verdicts)
+		t.Errorf("times of a quick run were judged: %v", verdicts)
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// The scenarios policy/… ask a set of rules about one action. Each rule is for one tool, of which the action is none of the first; or for one graph,
-// which no index tells apart, so that every rule has to be judged.
+// The scenarios policy/… evaluate a policy for one action. Each rule is for one tool, and only the
+// last one matches; or for one graph, which is not indexed, so that every rule must be evaluated.
 
-// ruleCounts are the sizes of the sets. A goal compares neighbours.
+// ruleCounts are the sizes of the policies. A goal compares neighbours.
 var ruleCounts = []int{10, 100, 1000}
 
 func policyScenarios() (list []scenario) {
 	for _, form := range []struct{ name, field, what string }{
-		{"policy/by-tool/", "req.tool", "each for a tool of its own"},
-		{"policy/any-tool/", "req.graph", "each of which has to be judged"},
+		{"policy/by-tool/", "req.tool", "each for its own tool"},
+		{"policy/any-tool/", "req.graph", "each of which must be evaluated"},
 	} {
 		for _, n := range ruleCounts {
 			list = append(list, scenario{
-				name: fmt.Sprint(form.name, n), description: fmt.Sprintf("one action before %d rules, %s", n, form.what),
+				name: fmt.Sprint(form.name, n), description: fmt.Sprintf("one action with %d rules, %s", n, form.what),
 				ours: func() (*engine, error) { return oursPolicy(form.field, n) },
 			})
 		}
@@ -31,7 +31,7 @@ func policyScenarios() (list []scenario) {
 	return list
 }
 
-// rulesOf is a set of n rules of which the first that holds is the last: it denies.
+// rulesOf returns a policy with n rules, of which only the last one matches: it denies.
 func rulesOf(field string, n int) (*policy.Set, error) {
 	var text strings.Builder
 	text.WriteString("default: allow\nrules:\n")
@@ -54,13 +54,14 @@ func oursPolicy(field string, n int) (*engine, error) {
 	return &engine{do: func(context.Context) error {
 		d, err := set.Decide(in)
 		if err == nil && d.Verdict != policy.Deny {
-			err = fmt.Errorf("the rules say %v, and the last of them should deny it", d.Verdict)
+			err = fmt.Errorf("the policy decides %v, but its last rule should deny", d.Verdict)
 		}
 		return err
 	}}, nil
 }
 
-// maxGrowthByTool is how much more a decision may cost when a hundred times as many tools have rules.
+// maxGrowthByTool is how much more a decision may cost when a hundred times as many tools have
+// rules.
 const maxGrowthByTool = 2
 
 // policies judges how decisions grow with the number of rules.
@@ -83,7 +84,7 @@ func (rs results) policies() (verdicts []verdict) {
 	return verdicts
 }
 
-// cpuGrowth is how many times the CPU of one scenario another one takes on our side.
+// cpuGrowth returns the CPU ratio of two scenarios on our side.
 func (rs results) cpuGrowth(small, big string) (growth float64, known bool) {
 	a, haveSmall := rs[small]
 	b, haveBig := rs[big]

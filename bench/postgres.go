@@ -15,7 +15,8 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-// pgServer is a PostgreSQL server of our own, as the tests of the store have one. It writes to disk as one in production does.
+// pgServer is a PostgreSQL server started by this program, as in the tests of the store. It is
+// durable, as in production.
 type pgServer struct {
 	host    *testHost
 	cluster *pgtest.Cluster
@@ -34,13 +35,13 @@ func startServer(ctx context.Context) (*pgServer, error) {
 	return s, nil
 }
 
-// database makes an empty one and returns its connection string.
+// database creates an empty database and returns its connection string.
 func (s *pgServer) database() (connString string, err error) {
 	err = s.host.try(func() { connString = s.cluster.Database(s.host) })
 	return connString, err
 }
 
-// superuser connects to a database of this server as one who may do anything.
+// superuser connects to a database of this server as superuser.
 func (s *pgServer) superuser(ctx context.Context, connString string) (conn *pgx.Conn, err error) {
 	var all string
 	if err := s.host.try(func() { all = s.cluster.Superuser(s.host, connString) }); err != nil {
@@ -70,7 +71,8 @@ func (s *pgServer) mainProcess(ctx context.Context) (int, error) {
 	return stat.parent, err
 }
 
-// cpuTime is what all processes of the server have used so far. A child that has ended counts as its parent's.
+// cpuTime returns the CPU time of all processes of the server so far. That of an ended child counts
+// for its parent.
 func (s *pgServer) cpuTime() (time.Duration, error) {
 	if s == nil {
 		return 0, nil
@@ -89,17 +91,17 @@ func (s *pgServer) cpuTime() (time.Duration, error) {
 		if err != nil {
 			continue
 		}
-		if stat, err := readStat(pid); err == nil && stat.parent == s.pid { // or it has ended meanwhile
+		if stat, err := readStat(pid); err == nil && stat.parent == s.pid { // or it has ended since
 			sum += stat.own
 		}
 	}
 	return sum, nil
 }
 
-// stat is what the system knows of a process.
+// stat is the process status of the kernel.
 type stat struct {
 	parent        int
-	own, children time.Duration // of CPU
+	own, children time.Duration // CPU time
 }
 
 // tick is the unit of the kernel's times.
@@ -110,7 +112,7 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, err
 	}
-	// The name of the program, in parentheses, may hold anything.
+	// The program name, in parentheses, may contain anything.
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 	if len(fields) < 15 {
 		return stat{}, fmt.Errorf("no fields of process %d in %q", pid, data)
@@ -126,7 +128,7 @@ func readStat(pid int) (stat, error) {
 	}, nil
 }
 
-// testHost stands in for the test that package pgtest works for: this program is none. What pgtest does not call is not there.
+// testHost implements the part of testing.TB that package pgtest uses, outside of a test.
 type testHost struct {
 	testing.TB
 	cleanups []func()
@@ -136,7 +138,7 @@ type testHost struct {
 // fatalError is what try recovers.
 type fatalError struct{ error }
 
-// try runs what may be fatal to a test.
+// try calls a function that may call Fatal.
 func (h *testHost) try(do func()) (err error) {
 	defer func() {
 		switch v := recover().(type) {
@@ -151,7 +153,7 @@ func (h *testHost) try(do func()) (err error) {
 	return nil
 }
 
-// leave does what happens when a test ends.
+// cleanup runs the cleanup functions.
 func (h *testHost) cleanup() error {
 	for len(h.cleanups) > 0 {
 		last := len(h.cleanups) - 1

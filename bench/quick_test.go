@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestQuick_EveryScenarioIsCorrectOnBothSides runs each operation once. It says nothing about time.
+// TestQuick_EveryScenarioIsCorrectOnBothSides runs each operation once. It does not measure time.
 func TestQuick_EveryScenarioIsCorrectOnBothSides(t *testing.T) {
 	c, err := parse([]string{"-quick", "-json"})
 	if err != nil {
@@ -28,16 +28,16 @@ func TestQuick_EveryScenarioIsCorrectOnBothSides(t *testing.T) {
 		t.Errorf("%d results, want %d", got, want)
 	}
 	if got, want := len(r.Hold.Rows), 2*len(holdScenarios()); got != want {
-		t.Errorf("%d rows of runs that wait, want %d", got, want)
+		t.Errorf("%d rows of waiting runs, want %d", got, want)
 	}
 	if got, want := len(r.Desk.Rows), 2*len(deskScenarios()); got != want {
-		t.Errorf("%d rows of decisions at the desk, want %d", got, want)
+		t.Errorf("%d rows of desk decisions, want %d", got, want)
 	}
 	if rows, grounds := len(r.Web.Rows), 2; rows != 2*len(webScenarios()) || len(r.Web.Paced) != grounds || len(r.Web.Streams) != grounds || len(r.Web.Overloads) != grounds {
-		t.Errorf("of the server there are %d rows, %d counts of streams and %d overloads", rows, len(r.Web.Streams), len(r.Web.Overloads))
+		t.Errorf("the server has %d rows, %d stream counts and %d overloads", rows, len(r.Web.Streams), len(r.Web.Overloads))
 	}
 	if len(r.Web.Noisy) != 2 {
-		t.Errorf("%d times somebody was noisy, want 2", len(r.Web.Noisy))
+		t.Errorf("%d noisy tenants, want 2", len(r.Web.Noisy))
 	}
 	for _, n := range r.Web.Noisy {
 		if sum := n.Noise.sum(); n.Ops == 0 || n.Refused != 0 || n.Alone.P99 == 0 || n.WithNoise.P99 == 0 || sum.Good == 0 || sum.Failed != 0 {
@@ -45,9 +45,9 @@ func TestQuick_EveryScenarioIsCorrectOnBothSides(t *testing.T) {
 		}
 	}
 	if len(r.Recovery) != 1 || r.Recovery[0].TakenOver == 0 || r.Recovery[0].Restarted == 0 || r.Recovery[0].Reconnected == 0 {
-		t.Errorf("after what broke: %+v", r.Recovery)
+		t.Errorf("recovery: %+v", r.Recovery)
 	}
-	for _, v := range r.Goals { // only those about stored bytes are judged: they are exact
+	for _, v := range r.Goals { // only stored bytes are judged: they are exact
 		if !v.Judged || !v.Met {
 			t.Errorf("%s: %s, measured %s", v.Goal, v.word(), v.Measured)
 		}
@@ -68,7 +68,7 @@ func TestQuick_EveryScenarioIsCorrectOnBothSides(t *testing.T) {
 	}
 	for _, s := range slices.Concat(holdScenarios(), deskScenarios(), webScenarios()) {
 		if strings.Count(text.String(), "`"+s.name()+"`") != 2 {
-			t.Errorf("the report does not say how %s started and decided", s.name())
+			t.Errorf("the report does not list how %s started and decided", s.name())
 		}
 	}
 }

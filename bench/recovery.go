@@ -12,22 +12,24 @@ import (
 	"time"
 )
 
-// The scenario again/postgres asks how soon there is service again after something broke: a process that dies in the middle of its work, a
-// database that crashes, a network that is gone for a while.
+// The scenario recovery/postgres measures how soon service is available again after a failure: a
+// process that dies during its work, a database crash, a network outage.
 
-// recoveryResult has the longest of all turns.
+// recoveryResult has the longest time of all rounds.
 type recoveryResult struct {
 	Name   string        `json:"name"`
 	Rounds int           `json:"turns"`
 	Lease  time.Duration `json:"leaseNs"`
-	// TakenOver is the time from the death of a process until another one has finished what it was at.
+	// TakenOver is the time from the death of a process until another one has finished its work.
 	TakenOver time.Duration `json:"takenOverNs"`
-	// Restarted is the time from when the database takes connections again until a decision is done, Healed that from when the network is back.
+	// Restarted is the time from when the database accepts connections until a decision is done,
+	// Reconnected the time from when the network is back.
 	Restarted   time.Duration `json:"restartedNs"`
 	Reconnected time.Duration `json:"healedNs"`
 }
 
-// recoveryPlan says how often, for how long the network is gone, and how long a run stays with a process that says nothing.
+// recoveryPlan has the number of rounds, the duration of the network outage, and the lease
+// duration.
 type recoveryPlan struct {
 	rounds int
 	outage time.Duration
@@ -35,13 +37,14 @@ type recoveryPlan struct {
 }
 
 var (
-	recoveryFull  = recoveryPlan{rounds: 3, outage: 3 * time.Second, lease: 15 * time.Second} // which is the executor's default
+	// the executor's default
+	recoveryFull  = recoveryPlan{rounds: 3, outage: 3 * time.Second, lease: 15 * time.Second}
 	recoveryQuick = recoveryPlan{rounds: 1, outage: 100 * time.Millisecond, lease: time.Second}
 )
 
 const recoveryName = "again/" + onPostgres
 
-// measure breaks things, some times each.
+// measure causes each failure several times.
 func (p recoveryPlan) measure(ctx context.Context, progress io.Writer) (r recoveryResult, err error) {
 	r = recoveryResult{Name: recoveryName, Rounds: p.rounds, Lease: p.lease}
 	server, err := startServer(ctx)
@@ -64,8 +67,8 @@ func (p recoveryPlan) measure(ctx context.Context, progress io.Writer) (r recove
 			name string
 			do   func(context.Context) (time.Duration, error)
 			took *time.Duration
-		}{{"a process dies", w.takeOver, &r.TakenOver}, {"the database crashes", w.restart, &r.Restarted}, {"the network is gone", w.disconnect, &r.Reconnected}} {
-			fmt.Fprintf(progress, "%s: turn %d of %d, %s\n", recoveryName, turn+1, p.rounds, broken.name)
+		}{{"process death", w.takeOver, &r.TakenOver}, {"database crash", w.restart, &r.Restarted}, {"network outage", w.disconnect, &r.Reconnected}} {
+			fmt.Fprintf(progress, "%s: round %d of %d, %s\n", recoveryName, turn+1, p.rounds, broken.name)
 			took, err := broken.do(ctx)
 			if err != nil {
 				return r, fmt.Errorf("%s: %w", broken.name, err)
@@ -76,12 +79,12 @@ func (p recoveryPlan) measure(ctx context.Context, progress io.Writer) (r recove
 	return r, nil
 }
 
-// recoveryRig is what is broken: a database, and servers before it.
+// recoveryRig has a database and its servers.
 type recoveryRig struct {
 	database postgresDatabase
 	first    childOrder
 	outage   time.Duration
-	client   *webClient // a server that does not die
+	client   *webClient // a server that survives
 	keys     int
 }
 
@@ -98,7 +101,8 @@ func (w *recoveryRig) start(ctx context.Context, count int) (keys []string, err 
 	return keys, nil
 }
 
-// takeOver kills a process while it has a run in hand, and waits until nobody has. Now and then it dies between two of them.
+// takeOver kills a process while it executes a run, and waits until no run is executing. Sometimes
+// the process dies between two runs.
 func (w *recoveryRig) takeOver(ctx context.Context) (took time.Duration, err error) {
 	for range 20 {
 		left, err := w.kill(ctx)
@@ -116,10 +120,10 @@ func (w *recoveryRig) takeOver(ctx context.Context) (took time.Duration, err err
 			return time.Since(begun), nil
 		}
 	}
-	return 0, errors.New("it never died in the middle of its work")
+	return 0, errors.New("the process never died during a run")
 }
 
-// kill lets a process decide runs, kills it, and says how many it had in hand.
+// kill lets a process decide runs, kills it, and returns how many runs it was executing.
 func (w *recoveryRig) kill(ctx context.Context) (left int, err error) {
 	keys, err := w.start(ctx, 100)
 	if err != nil {
@@ -132,7 +136,7 @@ func (w *recoveryRig) kill(ctx context.Context) (left int, err error) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, _ = dies.ask(childOrder{Decide: keys}) // it does not live to tell
+		_, _ = dies.ask(childOrder{Decide: keys}) // it dies before it can answer
 	}()
 	err = errors.Join(w.waitHeld(ctx, over), dies.cmd.Process.Kill())
 	<-over
@@ -142,7 +146,7 @@ func (w *recoveryRig) kill(ctx context.Context) (left int, err error) {
 	return w.held(ctx)
 }
 
-// untilHeld waits until somebody has a run in hand, or all are over.
+// waitHeld waits until a run is executing, or all have ended.
 func (w *recoveryRig) waitHeld(ctx context.Context, over <-chan struct{}) error {
 	for {
 		if held, err := w.held(ctx); held > 0 || err != nil {
@@ -156,7 +160,7 @@ func (w *recoveryRig) waitHeld(ctx context.Context, over <-chan struct{}) error 
 	}
 }
 
-// held is how many runs somebody has in hand, or should take.
+// held returns how many runs are ready or running.
 func (w *recoveryRig) held(ctx context.Context) (count int, err error) {
 	conn, err := w.database.superuser(ctx, w.first.Place)
 	if err != nil {
@@ -178,7 +182,7 @@ func (w *recoveryRig) restart(ctx context.Context) (took time.Duration, err erro
 	return decideWithRetry(ctx, w.client, keys[0])
 }
 
-// cut lets nothing through between a server and the database for a while.
+// disconnect blocks the network between a server and the database for a while.
 func (w *recoveryRig) disconnect(ctx context.Context) (took time.Duration, err error) {
 	cable, place, err := newFaultProxy(w.first.Place)
 	if err != nil {
@@ -196,7 +200,7 @@ func (w *recoveryRig) disconnect(ctx context.Context) (took time.Duration, err e
 	if err != nil {
 		return 0, err
 	}
-	if err := client.decide(ctx, keys[0]); err != nil { // it works
+	if err := client.decide(ctx, keys[0]); err != nil { // the connection works
 		return 0, err
 	}
 	cable.disconnect()
@@ -205,7 +209,7 @@ func (w *recoveryRig) disconnect(ctx context.Context) (took time.Duration, err e
 	return decideWithRetry(ctx, client, keys[1])
 }
 
-// decideWithRetry decides a run, as often as it takes.
+// decideWithRetry decides a run, with as many retries as necessary.
 func decideWithRetry(ctx context.Context, client *webClient, key string) (time.Duration, error) {
 	begun := time.Now()
 	for {
@@ -218,14 +222,15 @@ func decideWithRetry(ctx context.Context, client *webClient, key string) (time.D
 	}
 }
 
-// The goals: L7 of the targets for the whole.
+// The goals: L7 of the overall targets.
 const (
 	maxBeyondLease = time.Second
 	maxAfterCrash  = 5 * time.Second
 	maxAfterOutage = 2 * time.Second
 )
 
-// judgeRecovery says whether there was service soon enough. Times of a quick run mean nothing.
+// judgeRecovery judges whether service was available soon enough. Times of a quick run are not
+// judged.
 func judgeRecovery(found []recoveryResult, quick bool) (verdicts []verdict) {
 	if quick {
 		return nil
@@ -235,7 +240,7 @@ func judgeRecovery(found []recoveryResult, quick bool) (verdicts []verdict) {
 			goal       string
 			took, most time.Duration
 		}{
-			{"what a dead process was at is finished within its lease and 1 s", r.TakenOver, r.Lease + maxBeyondLease},
+			{"the work of a dead process is finished within its lease and 1 s", r.TakenOver, r.Lease + maxBeyondLease},
 			{"a decision is done within 5 s after the database is back", r.Restarted, maxAfterCrash},
 			{"a decision is done within 2 s after the network is back", r.Reconnected, maxAfterOutage},
 		} {
@@ -249,21 +254,22 @@ func (r *report) recovery(out *strings.Builder) {
 	if len(r.Recovery) == 0 {
 		return
 	}
-	out.WriteString("\n| something broke | turns | what a dead process was at was finished after | a decision was done, after the database was back | after the network was back |\n|---|--:|--:|--:|--:|\n")
+	out.WriteString("\n| recovery | rounds | work of a dead process finished after | decision done after the database is back | after the network is back |\n|---|--:|--:|--:|--:|\n")
 	for _, a := range r.Recovery {
 		fmt.Fprintf(out, "| `%s` | %d | %.2f s, with a lease of %.0f s | %.2f s | %.2f s |\n", a.Name, a.Rounds, a.TakenOver.Seconds(), a.Lease.Seconds(), a.Restarted.Seconds(), a.Reconnected.Seconds())
 	}
 }
 
-// faultProxy leads to a database, and can be pulled out. What is sent meanwhile arrives when it is plugged in again, as on a network that is back.
+// faultProxy forwards connections to a database, and can be disconnected. Data sent during an
+// outage arrives after it, as on a network.
 type faultProxy struct {
 	listener net.Listener
-	mu       sync.RWMutex // whoever forwards something has it for reading
+	mu       sync.RWMutex // forwarding holds it for reading
 	running  sync.WaitGroup
 	conns    sync.Map // the connections
 }
 
-// newFaultProxy returns a cable, and the connection string that leads through it.
+// newFaultProxy returns a proxy, and the connection string that uses it.
 func newFaultProxy(connString string) (*faultProxy, string, error) {
 	at, err := url.Parse(connString)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// report is everything that a run of this program found out.
+// report is the result of a run of this program.
 type report struct {
 	Machine  machine          `json:"machine"`
 	Rounds   int              `json:"rounds"`
@@ -26,7 +26,7 @@ type report struct {
 	Goals    []verdict        `json:"goals"`
 }
 
-// machine is where and with what it was measured.
+// machine describes the machine and the versions.
 type machine struct {
 	Date  time.Time `json:"date"`
 	Go    string    `json:"go"`
@@ -80,7 +80,7 @@ func moduleVersion(path string) string {
 	return unknown
 }
 
-// markdown writes the report for people.
+// markdown writes the report as Markdown.
 func (r *report) markdown(w io.Writer) error {
 	out := &strings.Builder{}
 	m := r.Machine
@@ -141,7 +141,7 @@ func (r *report) alone(out *strings.Builder) {
 	}
 }
 
-// goals leaves out those that the chosen scenarios say nothing about.
+// goals writes the goals, without those of scenarios that were not selected.
 func (r *report) goals(out *strings.Builder) {
 	out.WriteString("\n| goal | measured | verdict |\n|---|--:|---|\n")
 	left := 0
@@ -172,10 +172,10 @@ func noteMark(notes *[]string, note string) string {
 
 func noteSymbol(i int) string { return strings.Repeat("†", i+1) }
 
-// noValue stands where nothing was measured.
+// noValue marks a missing measurement.
 const noValue = "–"
 
-// fraction writes a ratio the way people compare: 1/12 is better than 1/3, ×2 is worse than even.
+// fraction formats a ratio for comparison: 1/12 is better than 1/3, ×2 is worse than equal.
 func fraction(ratio float64, known bool) string {
 	switch {
 	case !known:
@@ -207,7 +207,7 @@ func bytesStored(n int) string {
 	return grouped(n)
 }
 
-// grouped writes a number with a comma after every three digits.
+// grouped formats a number with thousands separators.
 func grouped(n int) string {
 	text := strconv.Itoa(n)
 	for at := len(text) - 3; at > 0; at -= 3 {

@@ -2,14 +2,14 @@ package main
 
 // measured is one side of a scenario.
 type measured struct {
-	// Best has the least of every value over all rounds.
+	// Best has the minimum of every value over all rounds.
 	Best   sample   `json:"best"`
 	Rounds []sample `json:"rounds,omitempty"`
-	// Stored is what is kept while the run waits, in bytes.
+	// Stored is the stored bytes while the run waits.
 	Stored int `json:"stored,omitempty"`
 }
 
-// result is what came out of a scenario.
+// result is the result of a scenario.
 type result struct {
 	Name        string    `json:"name"`
 	Description string    `json:"what"`
@@ -39,7 +39,8 @@ func newMeasured(s *side) measured {
 	return m
 }
 
-// cpuRatio and allocRatio are what ours cost for each unit that Eino cost. known is false where that was not measured.
+// cpuRatio and allocRatio are our cost per unit of Eino's cost. known is false if that was not
+// measured.
 func (r result) cpuRatio() (ratio float64, known bool) {
 	if r.Eino == nil || r.Eino.Best.CPU == 0 {
 		return 0, false

@@ -12,7 +12,8 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
-// The first piece of the scenarios with runs that wait: a draft is written, a person reviews it, it is published.
+// The first workload of the scenarios with waiting runs: a draft is written, reviewed by a person,
+// and published.
 
 // reviewed is its state.
 type reviewed struct {
@@ -64,7 +65,7 @@ func reviewProvider(text string) (*inproc.Provider, error) {
 func checkAsked(outcome fermata.Outcome, text string) error {
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok || len(waiting.Interrupts) != 1 {
-		return fmt.Errorf("it does not wait for one answer but came to %T", outcome)
+		return fmt.Errorf("the run should wait for one answer, but its outcome is %T", outcome)
 	}
 	var shown string
 	if err := json.Unmarshal(waiting.Interrupts[0].Data, &shown); err != nil {
@@ -76,11 +77,11 @@ func checkAsked(outcome fermata.Outcome, text string) error {
 	return nil
 }
 
-// checkPublished fails unless a run has ended as it should.
+// checkPublished fails unless a run has ended correctly.
 func checkPublished(outcome fermata.Outcome, text string) error {
 	done, ok := outcome.(fermata.Completed)
 	if !ok {
-		return fmt.Errorf("it is not completed but came to %T", outcome)
+		return fmt.Errorf("the run should be completed, but its outcome is %T", outcome)
 	}
 	var state reviewed
 	if err := json.Unmarshal(done.Output, &state); err != nil {
@@ -92,7 +93,8 @@ func checkPublished(outcome fermata.Outcome, text string) error {
 	return nil
 }
 
-// randomText is a text of that many bytes that does not repeat itself: whoever compresses what it stores must not look better here than in life.
+// randomText returns a text of that many bytes without repetition, so that compression does not
+// look better than with real data.
 func randomText(size int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	var text strings.Builder

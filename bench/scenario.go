@@ -2,22 +2,23 @@ package main
 
 import "fmt"
 
-// scenario is one comparison, or one measurement of our side alone.
+// scenario is one comparison, or one measurement of our side only.
 type scenario struct {
-	// name is what -scenario matches, what is the row's title.
+	// name is matched by -scenario, description is the row's title.
 	name, description string
 	ours              func() (*engine, error)
-	// eino is nil where Eino has nothing of the kind.
+	// eino is nil if Eino has no equivalent.
 	eino func() (*engine, error)
-	// sizeOnly leaves out time and allocations.
+	// sizeOnly omits time and allocations.
 	sizeOnly bool
-	// bulky leaves Eino out of a quick run, which is also a test: its side takes gigabytes under the race detector.
+	// bulky omits Eino in a quick run, which is also a test: its side needs gigabytes under the
+	// race detector.
 	bulky bool
-	// unequal says what the two sides do not have in common.
+	// unequal says what differs between the two sides.
 	unequal string
 }
 
-// The line has ten nodes, and the fifth of them asks.
+// The line has ten nodes, and the fifth of them interrupts.
 const (
 	lineLength = 10
 	lineAsk    = 5
@@ -26,15 +27,15 @@ const (
 const (
 	noteSavesMore = "our side also saves after every step, which survives a crash between two waits; Eino cannot do that"
 	noteEachItem  = "our side is one node that fans out over a list (graph.Each); Eino has branches only"
-	noteStoresAll = "the text is in the state of every level, not of the innermost alone"
+	noteStoresAll = "the text is in the state of every level, not only of the innermost one"
 )
 
-// nestResult is what comes out of the nested graphs: two nodes per level and the one that asks.
+// nestResult is the result of the nested graphs: two nodes per level and the one that interrupts.
 func nestResult(depth int, text string) doc {
 	return doc{Steps: 2*depth + 1, Answer: answer, Read: len(text)}
 }
 
-// scenarios lists everything that is measured, in the order of the report.
+// scenarios lists all scenarios in the order of the report.
 func scenarios() []scenario {
 	list := []scenario{{name: "line/10", description: "10 nodes in a line, no store, no wait", ours: oursRun, eino: einoRun}}
 	for _, size := range []int{kib, 64 * kib, mib} {
@@ -76,7 +77,7 @@ func fanScenario(prefix string, n int, make oursFanMaker, how saveMode, unequal 
 	}
 }
 
-// nestScenario has the text in the innermost graph alone.
+// nestScenario has the text in the innermost graph only.
 func nestScenario(depth int, sizeOnly bool) scenario {
 	text := escapedText(64 * kib)
 	return scenario{
@@ -87,7 +88,7 @@ func nestScenario(depth int, sizeOnly bool) scenario {
 	}
 }
 
-// nestThrough hands the text down through the states of all levels.
+// nestThrough passes the text through the states of all levels.
 func nestThrough(depth int) scenario {
 	s := nestScenario(depth, true)
 	text := escapedText(64 * kib)
@@ -98,7 +99,7 @@ func nestThrough(depth int) scenario {
 	return s
 }
 
-// oursAlone are the rows that Eino has nothing to set against.
+// oursAlone are the rows without an equivalent in Eino.
 func oursAlone() []scenario {
 	text := escapedText(kib)
 	list := []scenario{

@@ -2,10 +2,12 @@ package main
 
 import "fmt"
 
-// maxAgentDepth is how many agents stand around the innermost one at most: each is a tool of the next.
+// maxAgentDepth is the maximum number of agents around the innermost one: each is a tool of the
+// next.
 const maxAgentDepth = 4
 
-// agentScenarios are the ones with agents. What a depth costs is compared with depth 0 in goals_agent.go.
+// agentScenarios are the scenarios with agents. goals_agent.go compares the cost of a depth with
+// depth 0.
 func agentScenarios() []scenario {
 	held := agentTaskScenario("agent/held", 0, 0)
 	held.description = "an agent waits until its tool call is approved, and ends"

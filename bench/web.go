@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// The scenarios http/… do what hold/… does through the server: each caller has a connection to a server in a process of its own. Beside it,
-// in turns, the executor is called without it, and bare SQL. Then decisions come at a steady pace, event streams are opened, and the server is asked
-// for more than it can do: by the only one there is, and by one of two.
+// The scenarios http/… do the same as hold/… through the server: each caller has a connection to a
+// server in its own process. It alternates with direct calls of the executor, and with raw SQL.
+// Then decisions arrive at a constant rate, event streams are opened, and the server is overloaded:
+// by a single tenant, and by one of two.
 
 // webScenarios lists them in the order of the report.
 func webScenarios() (list []holdScenario) {
@@ -23,14 +24,15 @@ func webScenarios() (list []holdScenario) {
 	return list
 }
 
-// webPlan says how carefully to measure.
+// webPlan defines the precision of the measurement.
 type webPlan struct {
 	holdPlan
-	// streams is how many are opened, paced how long decisions come at a steady pace, overload how long the server is asked for too much.
+	// streams is the number of event streams, paced the duration of the constant rate, overload the
+	// duration of the overload.
 	streams  int
 	paced    time.Duration
 	overload time.Duration
-	// loud are the grounds on which one tenant is noisy, and noisy for how long.
+	// noisy are the databases for the noisy tenant, and noisyDuration how long it is noisy.
 	noisy         []string
 	noisyDuration time.Duration
 }
@@ -40,7 +42,7 @@ var (
 	webQuick = webPlan{holdPlan: holdPlan{rounds: 1}, streams: 100, paced: 100 * time.Millisecond, overload: 100 * time.Millisecond, noisyDuration: 100 * time.Millisecond}
 )
 
-// webReport is what came of it.
+// webReport is the result of the scenarios.
 type webReport struct {
 	holdReport
 	Paced     []pacedResult    `json:"paced,omitempty"`
@@ -100,7 +102,7 @@ func (p webPlan) measureOn(ctx context.Context, name string, list []holdScenario
 	return nil
 }
 
-// measureRows measures all that there is of the server but the noisy tenant.
+// measureRows measures everything except the noisy tenant.
 func (p webPlan) measureRows(ctx context.Context, f *comparison, list []holdScenario, found *webReport) error {
 	bare := 0.0
 	for _, s := range list {

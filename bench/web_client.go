@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// webClient is a crowd's keeper behind a server in a process of its own. Connections are kept open, as many as there are callers.
+// webClient is a runKeeper behind a server in its own process. It keeps as many connections open as
+// there are callers.
 type webClient struct {
 	child *child
 	url   string
@@ -19,7 +20,7 @@ type webClient struct {
 	http  *rawHTTPClient
 }
 
-// maxStreams is how many streams the server lets in.
+// maxStreams is the server's stream limit.
 const maxStreams = 20_000
 
 func newWebClient(ctx context.Context, first childOrder) (*webClient, error) {
@@ -72,27 +73,29 @@ func (c *webClient) decide(ctx context.Context, key string) error {
 		return err
 	}
 	if said.Status != "completed" {
-		return fmt.Errorf("the answer is %q", said.Status)
+		return fmt.Errorf("the response is %q", said.Status)
 	}
 	return checkPublished(fermata.Completed{Output: said.Output}, c.text)
 }
 
-// chatReply is what of an answer is looked at.
+// chatReply is the part of a response that is checked.
 type chatReply struct {
 	Status     string
 	Output     json.RawMessage
 	Interrupts []struct{ Data json.RawMessage }
 }
 
-// statusError is an answer that is none: a refusal, mostly.
+// statusError is an error response, usually a rejection.
 type statusError struct {
 	status int
 	body   string
 }
 
-func (e *statusError) Error() string { return fmt.Sprintf("the server says %d: %s", e.status, e.body) }
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the server returned %d: %s", e.status, e.body)
+}
 
-// refused reports whether the server had no room.
+// isRejection reports whether the server was at its limit.
 func (e *statusError) isRejection() bool {
 	return e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable
 }

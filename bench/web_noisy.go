@@ -10,34 +10,35 @@ import (
 	"time"
 )
 
-// noisyResult is how long the decisions of a quiet tenant take at a slow, steady pace: alone, and while another tenant asks for more than the server can
-// do, with several keys. The two take turns: the machine may be another one a minute later.
+// noisyResult has the latencies of a quiet tenant's decisions at a slow, constant rate: alone, and
+// while another tenant overloads the server with several keys. The two alternate, because the
+// machine's speed varies.
 type noisyResult struct {
 	Database string `json:"database"`
-	// Pace is how many decisions a second come from the quiet tenant, Ops how many came on each side.
+	// Pace is the quiet tenant's decisions per second, Ops the number of decisions on each side.
 	Pace float64 `json:"pace"`
 	Ops  int     `json:"ops"`
-	// Alone and Beside have the latencies, from the moment at which a decision was due.
+	// Alone and WithNoise have the latencies, from the time when a decision was due.
 	Alone     pacedSide `json:"alone"`
 	WithNoise pacedSide `json:"beside"`
-	// Refused is how many decisions of the quiet tenant the server had no room for.
+	// Refused is how many decisions of the quiet tenant were rejected.
 	Refused int `json:"refused"`
-	// Noise is what became of the noisy tenant's requests.
+	// Noise is the result of the noisy tenant's requests.
 	Noise overloadResult `json:"noise"`
 }
 
 const (
-	// noisyPace is slow enough for the quiet tenant not to wait for itself.
+	// noisyPace is slow enough that the quiet tenant does not delay itself.
 	noisyPace = 25
 	// noisyKeys is how many keys the noisy tenant has.
 	noisyKeys = 4
-	// noisyLead is the part of the time by which the noisy tenant begins before the quiet one.
+	// noisyLead is the share of the time by which the noisy tenant starts earlier.
 	noisyLead = 8
 )
 
 func noisyName(ground string) string { return "http/" + ground + "/noisy" }
 
-// ratio is how much later the quiet tenant is beside the noisy one.
+// ratio is the slowdown of the quiet tenant by the noisy one.
 func (r noisyResult) ratio() (p99 float64, known bool) {
 	if r.Alone.P99 == 0 {
 		return 0, false
@@ -45,7 +46,7 @@ func (r noisyResult) ratio() (p99 float64, known bool) {
 	return r.WithNoise.P99 / r.Alone.P99, true
 }
 
-// noisy lets the quiet tenant be alone, and beside the noisy one, in turns.
+// noisy alternates between the quiet tenant alone and with the noisy one.
 func (f *comparison) noisy(ctx context.Context, lasts time.Duration) (r noisyResult, err error) {
 	c := f.targets[sideHTTP].(*callerPool)
 	client := c.runKeeper.(*webClient)
@@ -77,7 +78,7 @@ func (f *comparison) noisy(ctx context.Context, lasts time.Duration) (r noisyRes
 		}
 		took, noise, err := day.decideDuringNoise(ctx, crew, capacity, lasts)
 		if err != nil {
-			return r, fmt.Errorf("beside: %w", err)
+			return r, fmt.Errorf("with noise: %w", err)
 		}
 		beside, refused = append(beside, took...), append(refused, noise.refused...)
 		r.Refused, r.Noise.Rounds = r.Refused+day.refused, append(r.Noise.Rounds, noise)
@@ -92,7 +93,7 @@ func sideOf(latencies []time.Duration) pacedSide {
 	return pacedSide{P50: float64(percentile(latencies, 50)), P99: float64(percentile(latencies, 99))}
 }
 
-// capacity is how many runs a second the server starts when each caller waits for its answer.
+// capacity is how many runs per second the server starts when each caller waits for its response.
 func (c *callerPool) capacity(ctx context.Context, lasts time.Duration) (float64, error) {
 	calm, err := c.starts(ctx, baselineCallers, loadSpec{duration: lasts, minRuns: baselineCallers})
 	if err == nil {
@@ -101,10 +102,10 @@ func (c *callerPool) capacity(ctx context.Context, lasts time.Duration) (float64
 	return float64(len(calm.latencies)) / calm.wall.Seconds(), err
 }
 
-// tenant is a client for each of several keys of an account.
+// tenant has a client for each of several keys of an account.
 type tenant []*webClient
 
-// tenant makes keys for an account.
+// tenant creates keys for an account.
 func (c *webClient) tenant(account string, keys int) (t tenant, err error) {
 	reply, err := c.child.ask(childOrder{Account: account, Keys: keys})
 	if err != nil {
@@ -120,7 +121,7 @@ func (c *webClient) tenant(account string, keys int) (t tenant, err error) {
 	return t, nil
 }
 
-// shout asks for too much, with all keys at the same time.
+// overload overloads the server with all keys at the same time.
 func (t tenant) overload(ctx context.Context, capacity float64, lasts time.Duration) (sum overloadRound) {
 	turns := make([]overloadRound, len(t))
 	var all sync.WaitGroup
@@ -139,7 +140,7 @@ func (t tenant) overload(ctx context.Context, capacity float64, lasts time.Durat
 	return sum
 }
 
-// quietTenant is what a quiet tenant does in one turn: as many decisions alone as beside the noisy one.
+// quietTenant makes as many decisions alone as during the noise.
 type quietTenant struct {
 	*webClient
 	count   int
@@ -147,7 +148,7 @@ type quietTenant struct {
 	refused int
 }
 
-// prepare starts what is decided later.
+// prepare starts the runs to be decided later.
 func (q *quietTenant) prepare(ctx context.Context, turn int) error {
 	for n := range 2 * q.count {
 		key := fmt.Sprintf("quiet-%d-%d", turn, n)
@@ -159,7 +160,7 @@ func (q *quietTenant) prepare(ctx context.Context, turn int) error {
 	return nil
 }
 
-// decide decides half of it at the pace, and counts the refusals.
+// decide decides half of them at the pace, and counts rejections.
 func (q *quietTenant) decide(ctx context.Context) ([]time.Duration, error) {
 	keys := q.keys[:q.count]
 	q.keys = q.keys[q.count:]
@@ -176,7 +177,8 @@ func (q *quietTenant) decide(ctx context.Context) ([]time.Duration, error) {
 	})
 }
 
-// beside decides the other half while somebody else shouts, who has begun before.
+// decideDuringNoise decides the other half while the noisy tenant, which has started before,
+// overloads the server.
 func (q *quietTenant) decideDuringNoise(ctx context.Context, crew tenant, capacity float64, lasts time.Duration) ([]time.Duration, overloadRound, error) {
 	lead := lasts / noisyLead
 	noise := make(chan overloadRound, 1)
@@ -191,7 +193,7 @@ func (w webReport) noisyMarkdown(out io.Writer) {
 	if len(w.Noisy) == 0 {
 		return
 	}
-	fmt.Fprint(out, "\n| a noisy tenant | the quiet one | alone, p50 / p99 | beside it | p99 beside of alone | refused to the quiet one | asked for by the noisy one | of what the server can do it got done | p99 of a refusal |\n"+
+	fmt.Fprint(out, "\n| noisy tenant | quiet tenant | alone, p50 / p99 | with noise | p99 with noise / alone | rejected for the quiet one | offered by the noisy one | share of the capacity it got | p99 of a rejection |\n"+
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, r := range w.Noisy {
 		sum := r.Noise.sum()

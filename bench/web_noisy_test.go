@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The quiet tenant's decisions are counted whatever becomes of them, and what it is refused is no failure, but told.
+// The quiet tenant's decisions are counted regardless of their result, and a rejection is counted
+// and is not a failure.
 func TestQuietTenant_CountsRejections(t *testing.T) {
 	status := http.StatusServiceUnavailable
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -31,7 +32,7 @@ func TestQuietTenant_CountsRejections(t *testing.T) {
 		t.Error("a failure is lost")
 	}
 	if err := day.prepare(t.Context(), 0); err == nil {
-		t.Error("it was prepared with what was not started")
+		t.Error("runs that were not started were counted as prepared")
 	}
 }
 
@@ -55,11 +56,12 @@ func TestJudge_NoisyTenant(t *testing.T) {
 		}
 	}
 	if verdicts := (webReport{Noisy: []noisyResult{later}}).judge(true); len(verdicts) != 0 {
-		t.Errorf("a quick run is judged: %v", verdicts)
+		t.Errorf("a quick run was judged: %v", verdicts)
 	}
 }
 
-// All keys of a tenant shout at the same time; together they ask for what one would. Who comes back later is served.
+// All keys of a tenant send at the same time; together they offer as much as one would. Later
+// requests are served.
 func TestTenant_OverloadsWithAllKeys(t *testing.T) {
 	var crew tenant
 	for range noisyKeys {

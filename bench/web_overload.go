@@ -10,38 +10,42 @@ import (
 	"time"
 )
 
-// overloadResult is what became of more than the server can do. What it can do is measured right before, in each turn: the machine may be another
-// one a minute later.
+// overloadResult is the result of an overload. The capacity is measured immediately before, in each
+// round, because the machine's speed varies.
 type overloadResult struct {
 	Database string          `json:"database"`
 	Rounds   []overloadRound `json:"turns"`
-	// GoodP50 is how long half of those took that were done, RefusedP99 how long it took to be refused, in nanoseconds.
+	// GoodP50 is the median duration of completed requests, RefusedP99 the time until a rejection,
+	// in nanoseconds.
 	GoodP50    float64 `json:"goodP50Ns"`
 	RefusedP99 float64 `json:"refusedP99Ns"`
 }
 
-// overloadRound is one of them.
+// overloadRound is one round.
 type overloadRound struct {
-	// Capacity is how many runs per second the server has started when each caller waited for its answer, Asked how many it was asked for then.
+	// Capacity is how many runs per second the server started when each caller waited for its
+	// response, Offered the rate during the overload.
 	Capacity float64 `json:"capacity"`
 	Offered  float64 `json:"asked"`
-	// Good is how many requests were done, Refused how many the server had no room for (429 and 503), Failed how many ended otherwise.
+	// Good is how many requests were completed, Refused how many were rejected (429 and 503),
+	// Failed how many failed otherwise.
 	Good    int `json:"good"`
 	Refused int `json:"refused"`
 	Failed  int `json:"failed"`
-	// Lasted is the time until the last one was done, Worst one of the failures.
+	// Lasted is the time until the last one ended, Worst one of the failures.
 	Lasted time.Duration `json:"lastedNs"`
 	Worst  string        `json:"worst,omitempty"`
-	// Back is the time from the end of the asking until somebody who comes then is done.
+	// Recovered is the time from the end of the overload until a new request is completed.
 	Recovered time.Duration `json:"backNs"`
-	// CalmCPU is what a start takes of server, database and clients when they are not too many; CPU what it takes then, with all refusals.
+	// BaselineCPU is the CPU time of a start for server, database and clients without overload; CPU
+	// the one during overload, including all rejections.
 	BaselineCPU time.Duration `json:"calmCpuNs"`
 	CPU         time.Duration `json:"cpuNs"`
 
 	good, refused []time.Duration
 }
 
-// goodput is which part of its capacity the server has got done.
+// goodput is the share of its capacity that the server completed.
 func (r overloadRound) goodput() float64 {
 	if r.Capacity == 0 || r.Lasted == 0 {
 		return 0
@@ -49,7 +53,7 @@ func (r overloadRound) goodput() float64 {
 	return float64(r.Good) / r.Lasted.Seconds() / r.Capacity
 }
 
-// goodput is the median of the turns.
+// goodput is the median of the rounds.
 func (r overloadResult) goodput() float64 {
 	var all []float64
 	for _, t := range r.Rounds {
@@ -58,7 +62,7 @@ func (r overloadResult) goodput() float64 {
 	return median(all)
 }
 
-// sum adds the turns up; rates are medians.
+// sum adds up the rounds; rates are medians.
 func (r overloadResult) sum() (sum overloadRound) {
 	var capacity, asked, calm, cpu []float64
 	for _, t := range r.Rounds {
@@ -73,16 +77,16 @@ func (r overloadResult) sum() (sum overloadRound) {
 }
 
 const (
-	// overloadFactor is how many times as much is asked for as there is room for.
+	// overloadFactor is the offered load relative to the capacity.
 	overloadFactor = 5
-	// maxInFlight keeps this side from running out of connections. It is well above what the server takes at once, so whoever is
-	// left out here would have been refused there, and counts as that.
+	// maxInFlight keeps this side from running out of connections. It is well above the server's
+	// limit, so a request that is not sent would have been rejected, and counts as rejected.
 	maxInFlight = 4000
-	// baselineCallers are those who show what the server can do.
+	// baselineCallers is the number of callers that measure the capacity.
 	baselineCallers = 16
 )
 
-// overload asks for too much, in turns with as much as the server can do.
+// overload alternates between the capacity and an overload.
 func (f *comparison) overload(ctx context.Context, turns int, lasts time.Duration) (r overloadResult, err error) {
 	c := f.targets[sideHTTP].(*callerPool)
 	client := c.runKeeper.(*webClient)
@@ -120,7 +124,7 @@ func (f *comparison) overload(ctx context.Context, turns int, lasts time.Duratio
 	return r, nil
 }
 
-// cpuOfAll is what this process, the server and the database have used so far.
+// cpuOfAll returns the CPU time of this process, the server and the database so far.
 func (f *comparison) cpuOfAll(client *webClient) (time.Duration, error) {
 	database, err := f.database.cpuTime()
 	if err != nil {
@@ -130,7 +134,7 @@ func (f *comparison) cpuOfAll(client *webClient) (time.Duration, error) {
 	return cpuTime() + server.own + database, err
 }
 
-// overload starts runs at a steady pace, whatever becomes of those before.
+// overload starts runs at a constant rate, regardless of earlier ones.
 func (c *webClient) overload(ctx context.Context, prefix string, capacity float64, lasts time.Duration) overloadRound {
 	r := overloadRound{Capacity: capacity, Offered: overloadFactor * capacity}
 	defer c.http.closeIdle()
@@ -143,7 +147,7 @@ func (c *webClient) overload(ctx context.Context, prefix string, capacity float6
 		r.count(err, time.Since(begun), took)
 	}
 	total := max(1, int(r.Offered*lasts.Seconds()))
-	_, _ = atPace(r.Offered, total, func(n int) error { // what went wrong is counted
+	_, _ = atPace(r.Offered, total, func(n int) error { // errors are counted
 		from := time.Now()
 		var err error = &statusError{status: 429}
 		if underWay.Add(1) <= maxInFlight {
@@ -157,10 +161,11 @@ func (c *webClient) overload(ctx context.Context, prefix string, capacity float6
 	return r
 }
 
-// maxRecovery is how long somebody tries to get in again.
+// maxRecovery is how long a client tries to be served again.
 const maxRecovery = 30 * time.Second
 
-// back starts a run, as often as it takes, and says how long after a moment that was done.
+// recoveryTime starts a run, with as many retries as necessary, and returns how long after a time
+// that was done.
 func (c *webClient) recoveryTime(ctx context.Context, prefix string, since time.Time) time.Duration {
 	for time.Since(since) < maxRecovery && c.start(ctx, prefix+"-back") != nil {
 		time.Sleep(20 * time.Millisecond)
@@ -168,7 +173,7 @@ func (c *webClient) recoveryTime(ctx context.Context, prefix string, since time.
 	return max(0, time.Since(since))
 }
 
-// back is the longest of the turns.
+// recoveryTime returns the longest of the rounds.
 func (r overloadResult) recoveryTime() (longest time.Duration) {
 	for _, t := range r.Rounds {
 		longest = max(longest, t.Recovered)
@@ -176,7 +181,7 @@ func (r overloadResult) recoveryTime() (longest time.Duration) {
 	return longest
 }
 
-// count notes what became of one request.
+// count counts the result of one request.
 func (r *overloadRound) count(err error, at, took time.Duration) {
 	said, isAnswer := errors.AsType[*statusError](err)
 	switch {

@@ -11,17 +11,19 @@ import (
 	"time"
 )
 
-// pacedResult is how long decisions take when they come at a steady pace, whatever becomes of those before: people do not wait for each other.
-// The pace is the one that the server has to keep, a part of what bare SQL can do; bare SQL and the disk alone have turns at the same pace beside it.
+// pacedResult has the latencies of decisions at a constant rate, regardless of earlier ones: people
+// do not wait for each other. The rate is the one that the server must sustain, a share of raw
+// SQL's; raw SQL and the disk alone are measured at the same rate.
 type pacedResult struct {
 	Database string `json:"database"`
-	// Bare is how many decisions a second bare SQL did with any number of callers, Pace how many come.
+	// RawSQL is how many decisions per second raw SQL did with any number of callers, Pace the
+	// offered rate.
 	RawSQL float64 `json:"bare"`
 	Pace   float64 `json:"pace"`
 	Ops    int     `json:"ops"`
-	// Refused is how many of them the server did not take: it was behind by more than it lets wait.
+	// Refused is how many of them the server rejected because its queue was full.
 	Refused int `json:"refused,omitempty"`
-	// Sides has the latencies, from the moment at which a decision was due.
+	// Sides has the latencies, from the time when a decision was due.
 	Sides map[string]pacedSide `json:"sides"`
 }
 
@@ -32,7 +34,7 @@ type pacedSide struct {
 
 func pacedName(ground string) string { return "http/" + ground + "/paced" }
 
-// paced lets the server and bare SQL take turns at the pace.
+// paced alternates between the server and raw SQL at the rate.
 func (f *comparison) paced(ctx context.Context, bare float64, lasts time.Duration) (pacedResult, error) {
 	r := pacedResult{Database: f.database.name(), RawSQL: bare, Pace: minOfRawSQL * bare, Sides: make(map[string]pacedSide)}
 	count := max(1, int(r.Pace*lasts.Seconds()))
@@ -75,7 +77,8 @@ func (f *comparison) paced(ctx context.Context, bare float64, lasts time.Duratio
 	return r, nil
 }
 
-// atPace does something so many times, so often a second, and returns how long each took from the moment at which it was due.
+// atPace calls a function count times at a rate per second, and returns the latency of each from
+// the time when it was due.
 func atPace(pace float64, count int, do func(n int) error) ([]time.Duration, error) {
 	latencies, errs := make([]time.Duration, count), make([]error, count)
 	var all sync.WaitGroup
@@ -92,9 +95,9 @@ func atPace(pace float64, count int, do func(n int) error) ([]time.Duration, err
 	return latencies, errors.Join(errs...)
 }
 
-// markdown writes the rows of what comes at a steady pace.
+// pacedMarkdown writes the rows of the constant rate.
 func (w webReport) pacedMarkdown(out io.Writer) {
-	fmt.Fprint(out, "\n| at a steady pace | decisions a second | of bare SQL | over HTTP, p50 / p99 | refused | bare SQL at that pace | the disk alone |\n|---|--:|--:|--:|--:|--:|--:|\n")
+	fmt.Fprint(out, "\n| constant rate | decisions a second | of raw SQL | over HTTP, p50 / p99 | rejected | raw SQL at that rate | disk alone |\n|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, p := range w.Paced {
 		fmt.Fprintf(out, "| `%s` | %.0f | %s | %s | %d | %s | %s |\n", pacedName(p.Database), p.Pace, percent(minOfRawSQL, true), p.Sides[sideHTTP], p.Refused, p.Sides[sideRawSQL], p.Sides[sideFsync])
 	}

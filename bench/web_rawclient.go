@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// rawHTTPClient is a client of one server that costs little: it has the same cores. A request is one write and one read in the goroutine of the
-// caller, on a connection that is kept open; net/http's client has two more goroutines for each, and hands everything over twice.
+// rawHTTPClient is a cheap client of one server, because it shares the same cores. A request is one
+// write and one read in the caller's goroutine, on a kept connection; net/http's client has two
+// more goroutines per connection, and two handovers.
 type rawHTTPClient struct {
 	host, head string
 
 	mu   sync.Mutex
-	idle []*rawConn // the last one used comes first: the others may be forgotten
+	idle []*rawConn // the last one used comes first: the others may time out
 }
 
 // rawConn is a connection.
@@ -27,10 +28,10 @@ type rawConn struct {
 	in *bufio.Reader
 }
 
-// rawTimeout is longer than the server takes for anything.
+// rawTimeout is longer than any response of the server takes.
 const rawTimeout = 2 * time.Minute
 
-// newRawHTTPClient is a client that posts JSON to one place.
+// newRawHTTPClient returns a client that posts JSON to one path.
 func newRawHTTPClient(at, path, key string) (*rawHTTPClient, error) {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -40,7 +41,7 @@ func newRawHTTPClient(at, path, key string) (*rawHTTPClient, error) {
 	return &rawHTTPClient{host: u.Host, head: head}, nil
 }
 
-// post sends a body and returns the answer.
+// post sends a body and returns the response.
 func (w *rawHTTPClient) post(ctx context.Context, body []byte) (status int, answer []byte, err error) {
 	l, err := w.take(ctx)
 	if err != nil {
@@ -82,7 +83,7 @@ func (w *rawHTTPClient) take(ctx context.Context) (*rawConn, error) {
 	return &rawConn{Conn: conn, in: bufio.NewReaderSize(conn, 4*kib)}, nil
 }
 
-// last is the connection that was used last of those that are not in use; nil if there is none.
+// last returns the most recently used idle connection; nil if there is none.
 func (w *rawHTTPClient) last() *rawConn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +102,7 @@ func (w *rawHTTPClient) give(l *rawConn) {
 	w.idle = append(w.idle, l)
 }
 
-// hangUp closes what is not in use.
+// closeIdle closes idle connections.
 func (w *rawHTTPClient) closeIdle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,20 +14,21 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// benchServer is the server before an executor, as cmd/fermata has it: API keys, strict JSON, limits, audit, on a port of the loopback device.
+// benchServer is the server in front of an executor, as in cmd/fermata: API keys, strict JSON,
+// limits, audit, on a loopback port.
 type benchServer struct {
 	*executorSide
 	http *http.Server
 }
 
-// unlimited is a limit that nobody reaches. How many requests one principal may send is not asked here, and all come from one; what the server
-// does when it is asked for more than it can do is up to its other limits, which are the defaults.
+// unlimited is a limit that is never reached. All requests come from one principal, so the rate
+// limit would dominate; the other limits have their defaults.
 const unlimited = 1_000_000_000
 
-// maxOpenRequests is more than are left open when the server was asked for too much.
+// maxOpenRequests is more than an overload leaves open.
 const maxOpenRequests = 100_000
 
-// open begins to serve, and returns where, and the key to come in with.
+// open starts serving, and returns the URL and an API key.
 func (s *benchServer) open(ctx context.Context, streams int) (url, key string, err error) {
 	keys, err := s.keys(ctx, benchAccount, 1)
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *benchServer) open(ctx context.Context, streams int) (url, key string, e
 	return "http://" + listener.Addr().String(), keys[0], nil
 }
 
-// keys makes some for an account, each of somebody else.
+// keys creates API keys for an account, each of another principal.
 func (s *benchServer) keys(ctx context.Context, account string, count int) (keys []string, err error) {
 	for n := range count {
 		key, kept, err := server.NewKey(account, fmt.Sprintf("%s-%d", benchActor, n), server.RoleAdmin, time.Time{})

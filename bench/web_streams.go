@@ -14,30 +14,33 @@ import (
 	"time"
 )
 
-// streamResult is what idle event streams cost the server's process, in bytes.
+// streamResult is the memory cost of idle event streams in the server's process, in bytes.
 type streamResult struct {
 	Database string `json:"database"`
 	Streams  int    `json:"streams"`
-	// Resident is the memory of the process, Heap what of it Go's heap and stacks have in use; without streams, and with all of them.
+	// Resident is the memory of the process, Heap the part in use by Go's heap and stacks; without
+	// streams, and with all of them.
 	Resident [2]int64 `json:"resident"`
 	Heap     [2]int64 `json:"heap"`
-	// HeardP50 and HeardP99 are how long after a decision was sent those who follow its run have heard of it, in nanoseconds.
+	// DelayP50 and DelayP99 are the time from sending a decision until followers of its run
+	// received it, in nanoseconds.
 	DelayP50 float64 `json:"heardP50Ns"`
 	DelayP99 float64 `json:"heardP99Ns"`
 }
 
-// volatile is what one takes: the larger of the two growths.
+// each is the cost of one stream: the larger of the two growths.
 func (r streamResult) each() float64 {
 	return float64(max(r.Resident[1]-r.Resident[0], r.Heap[1]-r.Heap[0])) / float64(r.Streams)
 }
 
-// streamedRuns is how many runs the streams show, each the same number of times.
+// streamedRuns is how many runs the streams follow, each the same number of times.
 const streamedRuns = 50
 
-// openers is how many streams are opened at the same time.
+// openers is how many streams are opened concurrently.
 const openers = 16
 
-// streams opens event streams of runs that wait, and reads each until it has told what the run came to. Then nothing happens on it.
+// streams opens event streams of waiting runs, and reads each until the outcome. Then the streams
+// are idle.
 func (c *webClient) streams(ctx context.Context, ground string, count int) (r streamResult, err error) {
 	r = streamResult{Database: ground, Streams: count}
 	for n := range streamedRuns {
@@ -78,7 +81,8 @@ func (c *webClient) streams(ctx context.Context, ground string, count int) (r st
 	return r, err
 }
 
-// heard decides the runs, one after the other, and says how long it took until each of those who follow one had heard of it.
+// eventDelays decides the runs sequentially, and returns how long it took until each follower
+// received the decision.
 func (c *webClient) eventDelays(ctx context.Context, opened []net.Conn) ([]time.Duration, error) {
 	times, errs := make([]time.Duration, len(opened)), make([]error, len(opened))
 	for run := range min(streamedRuns, len(opened)) {
@@ -101,13 +105,14 @@ func (c *webClient) eventDelays(ctx context.Context, opened []net.Conn) ([]time.
 
 func streamKey(n int) string { return fmt.Sprintf("stream-%d", n) }
 
-// memory is that of the server after a garbage collection.
+// memory returns the memory of the server after a garbage collection.
 func (c *webClient) memory() (resident, heap int64, err error) {
 	reply, err := c.child.ask(childOrder{Collect: true})
 	return reply.Resident, reply.Heap, err
 }
 
-// stream opens one. It is no http.Response, so that ten thousand of them cost this side as little as possible.
+// stream opens a stream. It does not use http.Response, so that ten thousand of them cost this side
+// little.
 func (c *webClient) stream(ctx context.Context, key string) (_ net.Conn, err error) {
 	at, err := url.Parse(c.url)
 	if err != nil {
@@ -128,7 +133,7 @@ func (c *webClient) stream(ctx context.Context, key string) (_ net.Conn, err err
 	return conn, nil
 }
 
-// readUntilOutcome reads a stream until it has told what the run came to.
+// readUntilOutcome reads a stream until the outcome of the run.
 func readUntilOutcome(from io.Reader) error {
 	lines := bufio.NewReader(from)
 	first, err := lines.ReadString('\n')
@@ -136,7 +141,7 @@ func readUntilOutcome(from io.Reader) error {
 		return err
 	}
 	if !strings.HasPrefix(first, "HTTP/1.1 200 ") {
-		return fmt.Errorf("there is no stream: %s", strings.TrimSpace(first))
+		return fmt.Errorf("not a stream: %s", strings.TrimSpace(first))
 	}
 	return readUntilEvent(lines, "outcome")
 }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Ten requests at once are no load, but each of them goes all the way, and so does every stream.
+// Ten requests at once are not a load, but each of them passes through all layers, and so does
+// every stream.
 func TestWeb_StreamsAndOverload(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, on database) {
 		f := newTestComparison(t, on, reviewWorkload(randomText(kib)))
@@ -29,12 +30,12 @@ func TestWeb_StreamsAndOverload(t *testing.T) {
 		}
 		over := client.overload(t.Context(), "over", 2, time.Second)
 		if over.Good != 10 || over.Refused != 0 || over.Failed != 0 || over.Lasted == 0 || len(over.good) != 10 {
-			t.Errorf("overload: %+v; want ten that are done", over)
+			t.Errorf("overload: %+v; want ten completed", over)
 		}
 	})
 }
 
-// Whoever is not let in is told so at once, and what was begun before goes on.
+// A rejected request gets an error at once, and earlier runs continue.
 func TestWebClient_DistinguishesRejectionFromFailure(t *testing.T) {
 	status := http.StatusServiceUnavailable
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -59,10 +60,10 @@ func TestWebClient_DistinguishesRejectionFromFailure(t *testing.T) {
 	}
 	status = http.StatusOK
 	if err := client.decide(t.Context(), "k"); err == nil {
-		t.Error("a run that is not over passed as decided")
+		t.Error("a run that has not ended counted as decided")
 	}
 	if err := client.start(t.Context(), "k"); err == nil {
-		t.Error("a run that asks nothing passed as started")
+		t.Error("a run that does not wait counted as started")
 	}
 }
 
@@ -78,7 +79,7 @@ func TestOverload_CountsResults(t *testing.T) {
 		t.Errorf("%+v, goodput %g", r, r.goodput())
 	}
 	if (overloadRound{}).goodput() != 0 || (overloadResult{}).goodput() != 0 {
-		t.Error("nothing done is something")
+		t.Error("nothing done counted as something")
 	}
 	turns := overloadResult{Rounds: []overloadRound{r, {Capacity: 10, Good: 9, Lasted: time.Second}, {Capacity: 30, Good: 30, Lasted: time.Second}}}
 	if sum := turns.sum(); turns.goodput() != 0.9 || sum.Good != 47 || sum.Failed != 2 || sum.Capacity != 10 {
@@ -86,7 +87,7 @@ func TestOverload_CountsResults(t *testing.T) {
 	}
 }
 
-// A decision that waits for one before it is late: its time counts from when it was due.
+// A decision that waits for an earlier one is late: its latency counts from when it was due.
 func TestAtPace_LatencyCountsFromDueTime(t *testing.T) {
 	done := make(chan int, 3)
 	first := make(chan struct{})
@@ -106,7 +107,7 @@ func TestAtPace_LatencyCountsFromDueTime(t *testing.T) {
 	}
 }
 
-// What the disk takes alone is measured on a disk, and leaves nothing there.
+// The disk alone is measured on a real disk, and leaves no files.
 func TestFsync_CleansUp(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -116,7 +117,7 @@ func TestFsync_CleansUp(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", dir+"/nowhere")
 	if _, err := fsyncAtPace(1e6, 1); err == nil {
-		t.Error("it was written nowhere")
+		t.Error("nothing was written")
 	}
 }
 
@@ -127,8 +128,8 @@ func TestStream_ReadUntilOutcome(t *testing.T) {
 		good bool
 	}{
 		"it waits":     {head + "event: outcome\ndata: {}\n\n", true},
-		"it was cut":   {head, false},
-		"it is closed": {"HTTP/1.1 503 Service Unavailable\r\n\r\nevent: outcome\n", false},
+		"truncated":    {head, false},
+		"closed":       {"HTTP/1.1 503 Service Unavailable\r\n\r\nevent: outcome\n", false},
 		"nothing came": {"", false},
 	} {
 		if err := readUntilOutcome(strings.NewReader(test.text)); (err == nil) != test.good {
@@ -141,7 +142,7 @@ func TestJudge_WebGoals(t *testing.T) {
 	row := func(name string, act operation, perSecond float64) holdRow {
 		return holdRow{Name: name, Operation: act, Sides: map[string]holdSide{
 			sideHTTP: {PerSecond: []float64{perSecond}}, sideRawSQL: {PerSecond: []float64{100}},
-			sideOurs: {PerSecond: []float64{1000}}, // is of no account here
+			sideOurs: {PerSecond: []float64{1000}}, // not used here
 		}}
 	}
 	report := webReport{
@@ -164,21 +165,21 @@ func TestJudge_WebGoals(t *testing.T) {
 			{Database: onPostgres, RefusedP99: 50e6 + 1, Rounds: []overloadRound{{Capacity: 10, Good: 8, Refused: 1, Failed: 1, Lasted: time.Second, Recovered: 5*time.Second + 1}}},
 		},
 	}
-	const goodput = "at least 80 % of the starts it can do when asked for 5 times as many, and nothing but refusals beside"
-	const heard = "beside 10 streams, 99 of 100 that follow a run have heard of a decision within 200 ms"
-	const p99 = ": p99 of a decision at most 20 ms at 40 % of bare SQL's rate, and none refused"
+	const goodput = "at least 80 % of its capacity in starts at 5 times that load, and no failures other than rejections"
+	const heard = "with 10 streams, 99 % of followers of a run receive a decision within 200 ms"
+	const p99 = ": p99 of a decision at most 20 ms at 40 % of raw SQL's rate, and none rejected"
 	wantVerdicts(t, report.judge(false), map[string]string{
-		"http/sqlite/1, decide: at least 40 % of bare SQL":  "met",
-		"http/sqlite/4, decide: at least 40 % of bare SQL":  "**NOT met**",
-		"http/sqlite/16, decide: at least 40 % of bare SQL": "not judged",
-		"http/sqlite/paced" + p99:                           "met", "http/postgres/paced" + p99: "**NOT met**",
-		"http/sqlite: 99 of 100 refusals within 50 ms": "met", "http/postgres: 99 of 100 refusals within 50 ms": "**NOT met**",
+		"http/sqlite/1, decide: at least 40 % of raw SQL":  "met",
+		"http/sqlite/4, decide: at least 40 % of raw SQL":  "**NOT met**",
+		"http/sqlite/16, decide: at least 40 % of raw SQL": "not judged",
+		"http/sqlite/paced" + p99:                          "met", "http/postgres/paced" + p99: "**NOT met**",
+		"http/sqlite: 99 % of rejections within 50 ms": "met", "http/postgres: 99 % of rejections within 50 ms": "**NOT met**",
 		"http/sqlite: at most 40 KiB for each of 10 idle event streams":   "met",
 		"http/postgres: at most 40 KiB for each of 10 idle event streams": "**NOT met**",
 		"http/sqlite: " + goodput:   "met",
 		"http/postgres: " + goodput: "**NOT met**",
 		"http/sqlite: " + heard:     "met", "http/postgres: " + heard: "**NOT met**",
-		"http/sqlite: who comes after that is served within 5 s": "met", "http/postgres: who comes after that is served within 5 s": "**NOT met**",
+		"http/sqlite: a later request is served within 5 s": "met", "http/postgres: a later request is served within 5 s": "**NOT met**",
 	})
 	if verdicts := report.judge(false); len(verdicts) != 15 {
 		t.Errorf("%d verdicts, want 15: starts are not judged", len(verdicts))
@@ -186,6 +187,6 @@ func TestJudge_WebGoals(t *testing.T) {
 	report.Overloads[0].Rounds[0].Good, report.Paced[0].Refused = 7, 1
 	wantVerdicts(t, report.judge(false), map[string]string{"http/sqlite: " + goodput: "**NOT met**", "http/sqlite/paced" + p99: "**NOT met**"})
 	if verdicts := report.judge(true); len(verdicts) != 0 {
-		t.Errorf("a quick run is judged: %v", verdicts)
+		t.Errorf("a quick run was judged: %v", verdicts)
 	}
 }

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// The work is the same on both sides: these types and functions are what the nodes of both engines run.
+// The work is the same on both sides: the nodes of both engines use these types and functions.
 
-// doc is the payload that goes from node to node.
+// doc is the payload that passes from node to node.
 type doc struct {
 	Text   string `json:"text,omitempty"`
 	Steps  int    `json:"steps"`
 	Answer string `json:"answer,omitempty"`
-	// Read is how much of the text came back whole after the wait, for the graphs that drop the text at their end.
+	// Read is how much of the text was intact after the wait, for the graphs that drop the text at
+	// their end.
 	Read int `json:"read,omitempty"`
 }
 
@@ -21,19 +22,19 @@ const (
 	answer   = "yes"
 )
 
-// step is what a node does that does not ask.
+// step is the work of a node that does not interrupt.
 func step(d doc) doc {
 	d.Steps++
 	return d
 }
 
-// answered is what a node does that asked.
+// answered is the work of a node that interrupted.
 func answered(d doc, answer string) doc {
 	d.Answer = answer
 	return step(d)
 }
 
-// addText is the first node of the innermost graph: what it adds is known there alone.
+// addText is the first node of the innermost graph: only that graph has the text.
 func addText(text string) func(doc) doc {
 	return func(d doc) doc {
 		d.Text = text
@@ -66,7 +67,8 @@ func outline(d doc) string {
 	return fmt.Sprintf("{%d bytes of text, %d steps, answer %q, %d bytes read}", len(d.Text), d.Steps, d.Answer, d.Read)
 }
 
-// escapedText returns a text of that many bytes. Its quotes and line ends have to be escaped in JSON, as those of real texts have.
+// escapedText returns a text of that many bytes. Its quotes and line ends must be escaped in JSON,
+// as in real texts.
 func escapedText(size int) string {
 	const line = "A fermata holds a note for as long as the conductor likes; \"how long\" is not written down.\n"
 	return strings.Repeat(line, size/len(line)+1)[:size]

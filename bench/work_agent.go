@@ -6,14 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// The agents of both sides are the same ones, too: level0 has a tool that a person must approve, level1 has level0 as its
-// tool, and so on. Their models are scripted; what they say is in this file.
+// The agents of both sides are the same, too: level0 has a tool that a person must approve, level1
+// has level0 as its tool, and so on. Their models are scripted in this file.
 
-// agentTask is the work of one subject: agents in agents, the innermost of which wants to send a letter.
+// agentTask is the work of one engine: nested agents, the innermost of which sends a letter.
 type agentTask struct {
-	// depth is how many agents stand around the innermost.
+	// depth is the number of agents around the innermost one.
 	depth int
-	// text is the body of the letter: the arguments of the held call are the state that the leaf waits with.
+	// text is the body of the letter: the arguments of the waiting call are the state of the
+	// innermost agent.
 	text  string
 	calls []call // by level
 
@@ -28,7 +29,7 @@ const (
 	sendDescription = "Sends a letter by post."
 )
 
-// letter is what the held tool takes.
+// letter is the argument of the tool.
 type letter struct {
 	To   string `json:"to"`
 	Text string `json:"text"`
@@ -41,7 +42,7 @@ func newAgentTask(depth int, text string) (*agentTask, error) {
 	e := &agentTask{depth: depth, text: text}
 	for level := range depth + 1 {
 		c := call{
-			id:   fmt.Sprintf("call_Zq7Rw4tXb9Lc1Vn0Ds8fKm%d", level), // as long as the ids of OpenAI
+			id:   fmt.Sprintf("call_Zq7Rw4tXb9Lc1Vn0Ds8fKm%d", level), // as long as OpenAI's ids
 			tool: sendName,
 		}
 		var args any = letter{To: "Ada", Text: text}
@@ -60,10 +61,10 @@ func newAgentTask(depth int, text string) (*agentTask, error) {
 
 func levelName(level int) string { return fmt.Sprintf("level%d", level) }
 
-// answer is what the model of a level says when its tool has returned a result.
+// answer is the output of a level's model after its tool has returned a result.
 func (*agentTask) answer(level int, result string) string { return levelName(level) + ": " + result }
 
-// What a model says it has used.
+// The token usage that a model reports.
 const (
 	tokensRead    = 40
 	tokensWritten = 10
@@ -80,13 +81,13 @@ func (e *agentTask) send(l letter) (string, error) {
 
 func receipt(size int) string { return fmt.Sprintf("%d bytes went to Ada", size) }
 
-// begin makes the errand ready for another run.
+// reset prepares the task for another run.
 func (e *agentTask) reset() {
 	e.modelCalls.Store(0)
 	e.sent.Store(0)
 }
 
-// held checks that nothing was sent before somebody said so.
+// checkNotSent checks that nothing was sent before the approval.
 func (e *agentTask) checkNotSent() error {
 	if n := e.sent.Load(); n != 0 {
 		return fmt.Errorf("%d letters were sent without approval", n)
@@ -94,7 +95,7 @@ func (e *agentTask) checkNotSent() error {
 	return nil
 }
 
-// taskResult is what an errand came to.
+// taskResult is the result of a task.
 type taskResult struct {
 	text             string
 	modelCalls, sent int64
@@ -104,15 +105,15 @@ func (e *agentTask) result(text string) taskResult {
 	return taskResult{text: text, modelCalls: e.modelCalls.Load(), sent: e.sent.Load()}
 }
 
-// check makes sure that the letter was sent once, that every level heard of it, and that no model was asked more often than it
-// had to be.
+// check checks that the letter was sent once, that every level got the result, and that no model
+// was called more often than necessary.
 func (e *agentTask) check(got taskResult) error {
 	want := taskResult{text: receipt(len(e.text)), modelCalls: 2 * int64(e.depth+1), sent: 1}
 	for level := range e.depth + 1 {
 		want.text = e.answer(level, want.text)
 	}
 	if got != want {
-		return fmt.Errorf("the errand ended as %+v, want %+v", got, want)
+		return fmt.Errorf("the task ended as %+v, want %+v", got, want)
 	}
 	return nil
 }

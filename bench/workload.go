@@ -11,18 +11,18 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
-// workload is a graph whose runs wait for a person once, with what goes in and what has to come out. langgraph/pieces.mjs has the same pieces for
-// LangGraph, under the same names.
+// workload is a graph whose runs wait for a person once, with its input and expected result.
+// langgraph/pieces.mjs has the same workloads for LangGraph, under the same names.
 type workload struct {
 	name      string
 	text      string // that its nodes write
 	graph     string
-	shown     string // what the question shows
+	shown     string // the data of the interrupt
 	provider  func(text string) (*inproc.Provider, error)
-	checkDone func(outcome fermata.Outcome, text string) error // fails unless a run has ended as it should
+	checkDone func(outcome fermata.Outcome, text string) error // fails unless a run has ended correctly
 }
 
-// The names of the pieces.
+// The names of the workloads.
 const (
 	workloadReview = "review"
 	workloadChain  = "chain"
@@ -33,7 +33,7 @@ func reviewWorkload(text string) workload {
 	return workload{name: workloadReview, text: text, graph: reviewGraph, shown: text, provider: reviewProvider, checkDone: checkPublished}
 }
 
-// newWorkload finds a piece by its name, with as much text as it is measured with.
+// newWorkload finds a workload by its name, with the text size of the measurement.
 func newWorkload(name string) workload {
 	if name == workloadChain {
 		return chainWorkload(randomText(lineLength * kib))
@@ -41,7 +41,8 @@ func newWorkload(name string) workload {
 	return reviewWorkload(randomText(kib))
 }
 
-// chainWorkload is what agents do: each of ten steps adds a message of 1 KiB to those before it. The fifth asks about the one before.
+// chainWorkload imitates agents: each of ten steps adds a message of 1 KiB to the previous ones.
+// The fifth asks about the one before.
 func chainWorkload(text string) workload {
 	return workload{
 		name: workloadChain, text: text, graph: inproc.Name + ":" + workloadChain, shown: chainMessage(text, lineAsk-1).Content, provider: chainProvider, checkDone: checkChain,
@@ -93,7 +94,7 @@ func chainProvider(text string) (*inproc.Provider, error) {
 func checkChain(outcome fermata.Outcome, text string) error {
 	done, ok := outcome.(fermata.Completed)
 	if !ok {
-		return fmt.Errorf("it is not completed but came to %T", outcome)
+		return fmt.Errorf("the run should be completed, but its outcome is %T", outcome)
 	}
 	var state conversation
 	if err := json.Unmarshal(done.Output, &state); err != nil {
@@ -104,7 +105,7 @@ func checkChain(outcome fermata.Outcome, text string) error {
 		want = append(want, chainMessage(text, i))
 	}
 	if state.Topic != "tea" || state.Verdict != reviewVerdict || !slices.Equal(state.Messages, want) {
-		return fmt.Errorf("it ended as %q with %d messages, or with others than it should have", state.Verdict, len(state.Messages))
+		return fmt.Errorf("it ended as %q with %d messages, or with wrong ones", state.Verdict, len(state.Messages))
 	}
 	return nil
 }

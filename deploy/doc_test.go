@@ -1,3 +1,3 @@
-// Package deploy holds what operators get against the program: the image, the manifests, the unit, and what docs/operations.md,
-// docs/elsewhere.md and the runbooks tell them to type.
+// Package deploy tests the deployment files against the program: the image, the manifests, the
+// unit, and the commands in docs/operations.md, docs/elsewhere.md and the runbooks.
 package deploy

@@ -16,11 +16,11 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// page is a document with blocks of commands that have names.
+// page is a document with named blocks of commands.
 type page struct {
 	name   string
 	blocks map[string]string
-	used   sync.Map // the names of those that were typed
+	used   sync.Map // the names of executed blocks
 }
 
 func open(t *testing.T, name string) *page {
@@ -36,15 +36,15 @@ func open(t *testing.T, name string) *page {
 	return p
 }
 
-// shell is where the commands of a page are typed.
+// shell is where the commands of a page are executed.
 type shell struct {
 	dir string
 	env []string
-	// places are put where the page has others: /var/lib/fermata and /backup are not ours to write.
+	// places replaces paths of the page: the test cannot write to /var/lib/fermata and /backup.
 	places map[string]string
 }
 
-// types types a block as it stands. Each command must work.
+// runBlock executes a block unchanged. Each command must succeed.
 func (s shell) runBlock(t *testing.T, p *page, block string) string {
 	t.Helper()
 	script, ok := p.blocks[block]
@@ -67,11 +67,11 @@ func (s shell) runBlock(t *testing.T, p *page, block string) string {
 	return string(out)
 }
 
-// typed fails if a block was not: a page that nobody tries is a page that nobody can rely on.
+// allUsed fails if a block was not executed, because an untested block is unreliable.
 func (p *page) allUsed(t *testing.T) {
 	t.Helper()
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
-		return // only a part of them was wanted
+		return // only some of them were selected
 	}
 	var left []string
 	for name := range p.blocks {
@@ -80,12 +80,12 @@ func (p *page) allUsed(t *testing.T) {
 		}
 	}
 	if slices.Sort(left); len(left) > 0 || len(p.blocks) == 0 {
-		t.Errorf("%s: nobody tried %v of %d blocks", p.name, left, len(p.blocks))
+		t.Errorf("%s: %v of %d blocks were not executed", p.name, left, len(p.blocks))
 	}
 }
 
-// tools is a directory with the programs that operators have and a machine for tests may not: PostgreSQL's, which are not always on the
-// path, and a sqlite3 that is this test itself, for its one use here.
+// tools returns a directory with programs that a test machine may lack: PostgreSQL's, which are not
+// always on the path, and a sqlite3 that is this test binary.
 func tools(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func tools(t *testing.T) string {
 		}
 		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 		if len(found) == 0 {
-			t.Fatalf("there is no %s: install PostgreSQL", name)
+			t.Fatalf("%s is missing: install PostgreSQL", name)
 		}
 		if err := os.Symlink(found[len(found)-1], filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -113,7 +113,8 @@ func tools(t *testing.T) string {
 	return dir
 }
 
-// sqlite3 is the program sqlite3, as far as it is needed here: one statement on one file.
+// sqlite3 implements the part of the program sqlite3 that is needed here: one statement on one
+// file.
 func sqlite3(file, statement string) int {
 	db, err := sql.Open("sqlite", file)
 	if err == nil {

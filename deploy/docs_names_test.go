@@ -15,9 +15,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Settings, problems, events and metrics that the pages name are there. A name that is gone sends people looking for it, at night.
+// Settings, problems, events and metrics named in the documents exist.
 func TestDocs_NamesExist(t *testing.T) {
-	metrics, err := os.ReadFile("../docs/metrics.md") // made from what is exported
+	metrics, err := os.ReadFile("../docs/metrics.md") // generated from the exported metrics
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +51,12 @@ func TestDocs_NamesExist(t *testing.T) {
 			case setting.MatchString(word):
 				found++
 				if !slices.Contains(config.Keys(), word) {
-					t.Errorf("%s: there is no setting %s", page, word)
+					t.Errorf("%s: unknown setting %s", page, word)
 				}
 			case name.MatchString(word):
 				found++
 				if !slices.Contains(known, word) {
-					t.Errorf("%s: there is no %s", page, word)
+					t.Errorf("%s: unknown name %s", page, word)
 				}
 			}
 		}
@@ -66,7 +66,8 @@ func TestDocs_NamesExist(t *testing.T) {
 	}
 }
 
-// What should wake somebody, or be looked at the same day, has a rule for Prometheus: whoever copies the rules believes that they are all.
+// Metrics that need attention have a Prometheus rule, because users copy the rules and expect them
+// to be complete.
 func TestDocs_MetricsToWatchHaveARule(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
@@ -105,17 +106,17 @@ func TestDocs_MetricsToWatchHaveARule(t *testing.T) {
 		if when, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | "); strings.HasPrefix(line, "| ") {
 			for _, name := range metric.FindAllString(when, -1) {
 				if !ruled[name] {
-					t.Errorf("%s is to be watched, and has no rule", name)
+					t.Errorf("%s is documented as important, but has no rule", name)
 				}
 			}
 		}
 	}
 	for name := range ruled {
 		if !strings.Contains(string(known), "`"+name+"`") {
-			t.Errorf("a rule looks at %s, which is not exported", name)
+			t.Errorf("a rule uses %s, which is not exported", name)
 		}
 	}
 	if len(ruled) < 12 {
-		t.Errorf("only %d metrics are looked at", len(ruled))
+		t.Errorf("only %d metrics are documented as important", len(ruled))
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// TestExternalAgents does what docs/elsewhere.md says: an agent that knows nothing but curl.
+// TestExternalAgents runs the commands of docs/elsewhere.md: an agent that uses only curl.
 func TestExternalAgents(t *testing.T) {
 	p := open(t, "elsewhere.md")
 	h := setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
@@ -43,7 +43,8 @@ func TestExternalAgents(t *testing.T) {
 	if out := s.runBlock(t, p, "reply"); !strings.Contains(out, "One of two cups") {
 		t.Errorf("%s", out)
 	}
-	approved(t, c, id, `{"action":"pay","why":"It broke.\n\"Twice.\""}`) // a shell may read its line break as one of its own
+	// a shell may interpret its line break
+	approved(t, c, id, `{"action":"pay","why":"It broke.\n\"Twice.\""}`)
 	question(t, c, "refund-18")
 	s.runBlock(t, p, "cancel")
 	if out := s.runBlock(t, p, "pull"); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"why":"It broke.\n\"Twice.\""`) || !strings.Contains(out, `"withdrawn":true`) {
@@ -60,7 +61,8 @@ func TestExternalAgents(t *testing.T) {
 	p.allUsed(t)
 }
 
-// keepsCursor pulls from a server that is not there, in a shell that goes on after an error. Whoever lost the cursor would deal with every answer once more.
+// keepsCursor polls an unreachable server, in a shell that continues after an error. Without the
+// cursor every answer would be processed again.
 func keepsCursor(t *testing.T, s shell, p *page) {
 	t.Helper()
 	cursor := func() string {
@@ -81,7 +83,7 @@ func keepsCursor(t *testing.T, s shell, p *page) {
 	}
 }
 
-// called has an answer sent to a receiver, which puts the body into a file. It returns the headers.
+// called sends an answer to a receiver, which writes the body to a file. It returns the headers.
 func called(t *testing.T, c *client.Client, dir string) (env []string) {
 	t.Helper()
 	got := make(chan []string, 1)

@@ -40,7 +40,7 @@ func testMain(m *testing.M) int {
 
 var built func() (dir string, err error)
 
-// program is one of those that the image would have.
+// program returns one of the image's programs.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := built()
@@ -86,7 +86,7 @@ func demo(t *testing.T, dir string) *process {
 	return p
 }
 
-// serve starts a server with settings.
+// serve starts a server with a configuration.
 func serve(t *testing.T, config string, args ...string) *process {
 	t.Helper()
 	p := launch(t, []string{"FERMATA_LOG_FORMAT=json"}, append([]string{"serve", "--config", config, "--addr", "127.0.0.1:0"}, args...)...)
@@ -94,7 +94,7 @@ func serve(t *testing.T, config string, args ...string) *process {
 	return p
 }
 
-// lines is what a process says.
+// lines is the output of a process.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -131,7 +131,7 @@ func launch(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// await waits until a line says a word, and decodes that line.
+// await waits until a line contains a word, and decodes that line.
 func await(t *testing.T, said *lines, word string, into any) {
 	t.Helper()
 	patience := time.After(time.Minute)
@@ -144,7 +144,7 @@ func await(t *testing.T, said *lines, word string, into any) {
 		select {
 		case <-said.news:
 		case <-patience:
-			t.Fatalf("it does not say %s:\n%s", word, said)
+			t.Fatalf("it did not print %s:\n%s", word, said)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func (p *process) client(t *testing.T) *client.Client {
 	return c
 }
 
-// call runs a command, and returns what it prints.
+// call runs a command, and returns its output.
 func call(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program(t, "fermata"), args...).Output()
@@ -194,7 +194,7 @@ func stderrOf(err error) []byte {
 	return nil
 }
 
-// write writes a file into a directory.
+// write writes a file to a directory.
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// The final image has no C library, so a program that asks for one would not start.
+// The final image has no C library, so a dynamically linked program would not start.
 func TestImage_ProgramsAreStatic(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the image is for Linux")
@@ -28,7 +28,7 @@ func TestImage_ProgramsAreStatic(t *testing.T) {
 		defer file.Close()
 		for _, part := range file.Progs {
 			if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
-				t.Errorf("%s is linked at run time (%s)", name, part.Type)
+				t.Errorf("%s is dynamically linked (%s)", name, part.Type)
 			}
 		}
 	}
@@ -48,19 +48,19 @@ func TestImage_Healthcheck(t *testing.T) {
 		return exec.CommandContext(t.Context(), program(t, "healthcheck"), server.URL+"/readyz").Run()
 	}
 	if err := check(); err != nil {
-		t.Error("a server that is ready:", err)
+		t.Error("a ready server:", err)
 	}
 	down.Store(true)
 	if check() == nil {
-		t.Error("one that is not passes")
+		t.Error("an unready server passes")
 	}
 	server.Close()
 	if check() == nil {
-		t.Error("one that is not there passes")
+		t.Error("a missing server passes")
 	}
 }
 
-// instructions are the lines of the Dockerfile that begin with a word, without it.
+// instructions returns the lines of the Dockerfile that begin with a word, without it.
 func instructions(t *testing.T, word string) (all []string) {
 	t.Helper()
 	data, err := os.ReadFile("Dockerfile")
@@ -74,7 +74,7 @@ func instructions(t *testing.T, word string) (all []string) {
 	return all
 }
 
-// imageEnv is what programs in the image find in their environment.
+// imageEnv returns the environment of programs in the image.
 func imageEnv(t *testing.T) map[string]string {
 	t.Helper()
 	variables := make(map[string]string)
@@ -88,17 +88,17 @@ func TestImage_DockerfileMatchesTheProgram(t *testing.T) {
 	lines := func(instruction string) []string { return instructions(t, instruction) }
 	from := lines("FROM")
 	if len(from) != 2 || !strings.HasPrefix(from[0], "golang:"+goVersion(t)+"-") {
-		t.Errorf("it builds with %v; go.mod says %s", from, goVersion(t))
+		t.Errorf("it builds with %v; go.mod has %s", from, goVersion(t))
 	}
 	for _, image := range from {
 		if !strings.Contains(image, ":") || strings.Contains(image, ":latest") {
-			t.Errorf("%s may be another one tomorrow", image)
+			t.Errorf("%s is not pinned", image)
 		}
 	}
 	if user := lines("USER"); len(user) != 1 || !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user[0]) {
-		t.Errorf("the user is %v, and should be a number that is not 0: Kubernetes cannot tell whether a name is root", user)
+		t.Errorf("the user is %v, and should be a non-zero number: Kubernetes cannot tell whether a name is root", user)
 	}
-	// Whatever else the environment said would count before the file that somebody brings along.
+	// Other variables would override the user's configuration file.
 	if env := imageEnv(t); len(env) != 1 || env["FERMATA_CONFIG"] != "/etc/fermata/fermata.yaml" || !slices.Contains(lines("COPY"), "--from=build /out/fermata.yaml "+env["FERMATA_CONFIG"]) {
 		t.Errorf("the environment is %v, and copied are %q", env, lines("COPY"))
 	}
@@ -108,14 +108,14 @@ func TestImage_DockerfileMatchesTheProgram(t *testing.T) {
 	}
 	healthcheck := lines("HEALTHCHECK")
 	if len(healthcheck) != 1 || !strings.Contains(healthcheck[0], settings.Metrics.Addr+"/readyz") {
-		t.Errorf("it asks %v; readiness is said at %s", healthcheck, settings.Metrics.Addr)
+		t.Errorf("it checks %v; readiness is served at %s", healthcheck, settings.Metrics.Addr)
 	}
 	if expose := lines("EXPOSE"); len(expose) != 1 || expose[0] != strings.TrimPrefix(settings.Listen.Addr, ":")+" "+strings.TrimPrefix(settings.Metrics.Addr, ":") {
 		t.Errorf("it exposes %v", expose)
 	}
 }
 
-// goVersion is the version of Go without the patch.
+// goVersion returns the version of Go without the patch level.
 func goVersion(t *testing.T) string {
 	t.Helper()
 	mod, err := os.ReadFile("../go.mod")

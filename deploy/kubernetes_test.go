@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// object is a Kubernetes object, as far as the tests look at it.
+// object is the part of a Kubernetes object that the tests use.
 type object struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -95,7 +95,7 @@ type probe struct {
 	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
 }
 
-// manifests are all objects, by kind and name. What is said twice in an object is an error of the parser.
+// manifests returns all objects by kind and name. The parser rejects duplicate keys in an object.
 func manifests(t *testing.T) map[string]object {
 	t.Helper()
 	files, err := filepath.Glob("kubernetes/*.yaml")
@@ -118,7 +118,7 @@ func manifests(t *testing.T) map[string]object {
 			}
 			name := o.Kind + "/" + o.Metadata.Name
 			if _, there := all[name]; there || o.Metadata.Name == "" || o.APIVersion == "" {
-				t.Errorf("%s: %s is there twice, or is nothing", file, name)
+				t.Errorf("%s: %s is duplicated or empty", file, name)
 			}
 			if o.Kind != "Namespace" && o.Metadata.Namespace != "fermata" {
 				t.Errorf("%s is in the namespace %q", name, o.Metadata.Namespace)
@@ -147,10 +147,10 @@ func TestKubernetes_SettingsAreValid(t *testing.T) {
 	settings := loaded(t, file, imageEnv(t))
 	server := all["Deployment/fermata"].Spec.Template.Spec
 	if got, want := settings.Store.URL.Reveal(), all["Secret/fermata"].StringData["store-url"]; got != want {
-		t.Errorf("in the image the store is %s, and the secret says %s: the image's environment counts before the file", got, want)
+		t.Errorf("in the image the store is %s, and the secret has %s: the image's environment overrides the file", got, want)
 	}
 	if settings.Store.Migrate {
-		t.Error("replicas migrate by themselves, and the job is for nothing")
+		t.Error("replicas migrate by themselves, so the job is useless")
 	}
 	for _, o := range []object{all["Deployment/fermata"], all["Job/fermata-migrate"]} {
 		for _, c := range o.Spec.Template.Spec.Containers {
@@ -168,11 +168,11 @@ func TestKubernetes_SettingsAreValid(t *testing.T) {
 		ports[p.Name] = fmt.Sprint(":", p.ContainerPort)
 	}
 	if ports["http"] != settings.Listen.Addr || ports["metrics"] != settings.Metrics.Addr {
-		t.Errorf("the ports are %v, the server is at %s and %s", ports, settings.Listen.Addr, settings.Metrics.Addr)
+		t.Errorf("the ports are %v, the server listens on %s and %s", ports, settings.Listen.Addr, settings.Metrics.Addr)
 	}
 	for _, place := range []string{strings.ReplaceAll(settings.Store.URLFile, dir, secrets), settings.Key.File} {
 		if !mounted(server.Containers[0], place) {
-			t.Errorf("nothing is mounted where %s is", place)
+			t.Errorf("nothing is mounted at %s", place)
 		}
 	}
 	secret := all["Secret/fermata"].StringData
@@ -183,7 +183,7 @@ func TestKubernetes_SettingsAreValid(t *testing.T) {
 	}
 	patience := time.Duration(server.TerminationGracePeriodSeconds-server.Containers[0].Lifecycle.PreStop.Sleep.Seconds) * time.Second
 	if patience < settings.Listen.DrainTimeout+stopTimeout {
-		t.Errorf("%s are left for a drain of %s", patience, settings.Listen.DrainTimeout)
+		t.Errorf("the grace period of %s is too short for a drain of %s", patience, settings.Listen.DrainTimeout)
 	}
 }
 
@@ -196,7 +196,8 @@ func mounted(c container, file string) bool {
 	return false
 }
 
-// The commands are run with the settings of the manifests, on files and a database of this machine.
+// The commands run with the configuration of the manifests, on files and a database of this
+// machine.
 func TestKubernetes_CommandsAndProbesWork(t *testing.T) {
 	all := manifests(t)
 	dir := t.TempDir()
@@ -251,7 +252,7 @@ func TestKubernetes_PartsFitTogether(t *testing.T) {
 		"deployment": own.MatchLabels, "budget": budget.MatchLabels, "service": service, "network policy": all["NetworkPolicy/fermata"].Spec.PodSelector.MatchLabels,
 	} {
 		if !has(labels, wanted) {
-			t.Errorf("the %s selects %v, and the pods are %v", name, wanted, labels)
+			t.Errorf("%s selects %v, and the pods have %v", name, wanted, labels)
 		}
 	}
 	migrates := all["Job/fermata-migrate"]
@@ -265,16 +266,17 @@ func TestKubernetes_PartsFitTogether(t *testing.T) {
 		}) bool {
 			return p.Name == port.TargetPort
 		}) {
-			t.Errorf("the service sends to the port %s, which is none", port.TargetPort)
+			t.Errorf("the service sends to the port %s, which does not exist", port.TargetPort)
 		}
 	}
 	if a, b := server.Spec.Template.Spec.Containers[0].Image, migrates.Spec.Template.Spec.Containers[0].Image; a != b {
-		t.Errorf("%s is served after %s migrated", a, b)
+		t.Errorf("%s serves after %s migrated", a, b)
 	}
 }
 
-// What the settings let the server speak to, it reaches at the ports that these usually have: Redis and traces were not let out, and the one makes everything slow, the other is
-// missed by nobody.
+// The network policy allows the usual ports of everything that the configuration lets the server
+// call. Redis and traces were missing: without Redis everything is slow, and missing traces go
+// unnoticed.
 func TestKubernetes_NetworkPolicyAllowsEgress(t *testing.T) {
 	var out []int
 	for _, rule := range manifests(t)["NetworkPolicy/fermata"].Spec.Egress {
@@ -302,13 +304,13 @@ func TestKubernetes_PodsAreRestricted(t *testing.T) {
 		for _, c := range slices.Concat(p.InitContainers, p.Containers) {
 			s := c.SecurityContext
 			if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
-				t.Errorf("%s may do more than it needs: %+v", c.Name, s)
+				t.Errorf("%s has more privileges than it needs: %+v", c.Name, s)
 			}
 			if c.Resources.Requests["memory"] == "" || c.Resources.Limits["memory"] == "" {
-				t.Errorf("%s may take all memory", c.Name)
+				t.Errorf("%s has no memory limit", c.Name)
 			}
 			if !strings.Contains(c.Image, ":") || strings.HasSuffix(c.Image, ":latest") {
-				t.Errorf("%s may be another one tomorrow", c.Image)
+				t.Errorf("%s is not pinned", c.Image)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-// database is an empty one on a real PostgreSQL.
+// database creates an empty database on a real PostgreSQL.
 func database(t *testing.T) string {
 	t.Helper()
 	return pgtest.New(t)
@@ -29,7 +29,7 @@ func run(t *testing.T, words ...string) {
 	}
 }
 
-// waiting starts a review and returns what it asks.
+// waiting starts a review and returns its request id.
 func waiting(t *testing.T, c *client.Client, key string) string {
 	t.Helper()
 	outcome, err := c.Start(t.Context(), "inproc:content-review", key, json.RawMessage(`{"topic":"rain"}`))
@@ -54,7 +54,7 @@ func approved(t *testing.T, c *client.Client, id, answer string) {
 	}
 }
 
-// TestOperations does what docs/operations.md says, block by block.
+// TestOperations runs the commands of docs/operations.md, block by block.
 func TestOperations(t *testing.T) {
 	p := open(t, "operations.md")
 	t.Cleanup(func() { p.allUsed(t) }) // after all of them
@@ -62,18 +62,19 @@ func TestOperations(t *testing.T) {
 	t.Run("backup and restore of PostgreSQL", func(t *testing.T) { postgresBackup(t, p) })
 	t.Run("an auditor keeps checkpoints", func(t *testing.T) { fetchedCheckpoints(t, p) })
 	t.Run("a role for servers", func(t *testing.T) { twoRoles(t, p) })
-	t.Run("the daily round", func(t *testing.T) { maintenance(t, p) })
+	t.Run("maintenance", func(t *testing.T) { maintenance(t, p) })
 	t.Run("rotation of copied keys", func(t *testing.T) { copiedKeys(t, p) })
 }
 
-// A run that waits when the backup is made goes on where the backup is restored; one that began later is not there.
+// A run that waits during the backup continues after a restore; one that was started later does not
+// exist there.
 func sqliteBackup(t *testing.T, p *page) {
 	old, backup, fresh := t.TempDir(), t.TempDir(), t.TempDir()
 	live := demo(t, old)
 	before := waiting(t, live.client(t), "before")
 	shell{places: map[string]string{"/var/lib/fermata": old, "/backup": backup}}.runBlock(t, p, "backup-sqlite")
 	waiting(t, live.client(t), "after")
-	// What a server that was killed leaves behind, in the place where the backup goes.
+	// Left behind by a killed server, where the backup is restored.
 	run(t, "cp", filepath.Join(old, "fermata.db-wal"), fresh)
 	live.stop(t)
 	chownToServer(t, fresh)
@@ -82,11 +83,11 @@ func sqliteBackup(t *testing.T, p *page) {
 	restored := demo(t, fresh).client(t)
 	approved(t, restored, before, `{"action":"approve"}`)
 	if _, err := restored.Run(t.Context(), "after"); err == nil {
-		t.Error("a run that began after the backup is there")
+		t.Error("a run that was started after the backup exists")
 	}
 }
 
-// A server has a user of its own, and root restores: whom it belongs to is what the server can open.
+// A server has its own user, and root restores: the files must be readable for the server.
 const serverUser = "65534"
 
 func chownToServer(t *testing.T, dir string) {
@@ -102,11 +103,11 @@ func checkOwnedByServer(t *testing.T, dir string) {
 		return
 	}
 	if others, err := exec.CommandContext(t.Context(), "find", dir, "!", "-user", serverUser).CombinedOutput(); err != nil || len(others) > 0 {
-		t.Errorf("the server cannot open what belongs to somebody else: %s%v", others, err)
+		t.Errorf("the server cannot open files of another user: %s%v", others, err)
 	}
 }
 
-// testServer is a directory with the settings of a server.
+// testServer is a directory with the configuration of a server.
 type testServer struct {
 	dir, config string
 }
@@ -120,7 +121,7 @@ func setUpServer(t *testing.T, url string) testServer {
 	return testServer{dir: dir, config: write(t, dir, "fermata.yaml", text)}
 }
 
-// serve starts a server there, for somebody with a new key.
+// serve starts a server there, with a new API key.
 func (h testServer) serve(t *testing.T, args ...string) *process {
 	t.Helper()
 	s := serve(t, h.config, args...)
@@ -132,7 +133,7 @@ func (h testServer) shell() shell {
 	return shell{dir: h.dir, env: []string{"FERMATA_CONFIG=" + h.config}, places: map[string]string{"/etc/fermata": h.dir, "/backup": h.dir}}
 }
 
-// question has an agent elsewhere ask.
+// question creates a request of an external agent.
 func question(t *testing.T, c *client.Client, key string) string {
 	t.Helper()
 	outcome, err := c.CreateRequest(t.Context(), api.CreateRequest{StateKey: key, Kind: "refund", Data: json.RawMessage(`{"amount":12}`)})
@@ -146,7 +147,7 @@ func postgresBackup(t *testing.T, p *page) {
 	id := question(t, live.client(t), "refund-1")
 	s := h.shell()
 	s.env = append(s.env, "DATABASE_URL="+from, "NEW_DATABASE_URL="+to)
-	// A role of its own for servers is in the dump, and not in the place where it is restored.
+	// A separate role for servers is in the dump, but not where it is restored.
 	psql := func(statement string) {
 		run(t, "psql", "-q", "-v", "ON_ERROR_STOP=1", "-c", statement, pgtest.Superuser(t, from))
 	}
@@ -164,7 +165,7 @@ func postgresBackup(t *testing.T, p *page) {
 	approved(t, restored.client(t), id, `"yes"`)
 }
 
-// An auditor's folder is filled from afar, and holds the store to it.
+// An auditor fetches checkpoints remotely, and verifies the store against them.
 func fetchedCheckpoints(t *testing.T, p *page) {
 	h, live, _ := signing(t)
 	s := h.shell()
@@ -176,7 +177,7 @@ func fetchedCheckpoints(t *testing.T, p *page) {
 	}
 }
 
-// A server whose role may do no more than the page says does everything, keys and erasure included.
+// A server with only the documented privileges can do everything, including keys and erasure.
 func twoRoles(t *testing.T, p *page) {
 	owner := database(t)
 	lesser, err := url.Parse(owner)
@@ -200,13 +201,13 @@ func twoRoles(t *testing.T, p *page) {
 	call(t, "key", "rotate", "--settle", "1s", "--config", h.config)
 	call(t, "store", "erase", "acme", "--yes", "--config", h.config)
 	if left := call(t, "store", "export", "acme", "--config", h.config); left != "" {
-		t.Errorf("after it was erased: %s", left)
+		t.Errorf("after erasure: %s", left)
 	}
 	live.stop(t)
 }
 
 func maintenance(t *testing.T, p *page) {
-	t.Parallel() // a change of keys waits half a minute
+	t.Parallel() // a key rotation waits half a minute
 	h := setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	live := h.serve(t)
 	id := question(t, live.client(t), "refund-1")
@@ -223,7 +224,7 @@ func maintenance(t *testing.T, p *page) {
 	s.runBlock(t, p, "rotate")
 	after, err := os.ReadFile(filepath.Join(h.dir, "key"))
 	if err != nil || string(before) == string(after) {
-		t.Errorf("the key is as it was, %v", err)
+		t.Errorf("the key has not changed, %v", err)
 	}
 	approved(t, live.client(t), id, `"yes"`)
 
@@ -239,7 +240,7 @@ func maintenance(t *testing.T, p *page) {
 	}
 	s.runBlock(t, p, "revoke")
 	if _, err := live.client(t).Graphs(t.Context()); err == nil {
-		t.Error("a revoked key is good")
+		t.Error("a revoked key is accepted")
 	}
 
 	s.runBlock(t, p, "erase")
@@ -247,13 +248,13 @@ func maintenance(t *testing.T, p *page) {
 		t.Errorf("the export: %s, %v", export, err)
 	}
 	if left := call(t, "store", "export", "acme", "--config", h.config); left != "" {
-		t.Errorf("after it was erased: %s", left)
+		t.Errorf("after erasure: %s", left)
 	}
 }
 
-// Each replica has a copy of the key. At every point of the way each opens what the others sealed.
+// Each replica has a copy of the key. At every step each can decrypt what the others encrypt.
 func copiedKeys(t *testing.T, p *page) {
-	t.Parallel() // a change of keys waits half a minute
+	t.Parallel() // a key rotation waits half a minute
 	h := setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	first := h.serve(t)
 	id := question(t, first.client(t), "refund-1")
@@ -265,11 +266,12 @@ func copiedKeys(t *testing.T, p *page) {
 		}
 		return h.serve(t, "--key-file", filepath.Join(h.dir, key))
 	}
-	// All three rollouts at once: whoever opens, whoever seals, and whoever has only the new key.
+	// All three rollouts at once: replicas that can read the new key, that write with it, and that
+	// have only the new key.
 	opens, seals, last := replica("opens.key"), replica("seals.key"), replica("new.key")
 	if sealed := question(t, seals.client(t), "refund-2"); sealed != "" {
 		if _, err := opens.client(t).Request(t.Context(), sealed); err != nil {
-			t.Error("a replica of the first rollout cannot open what one of the second sealed:", err)
+			t.Error("a replica of the first rollout cannot decrypt what one of the second encrypted:", err)
 		}
 	}
 	approved(t, last.client(t), id, `"yes"`)

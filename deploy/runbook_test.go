@@ -14,7 +14,8 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// TestRunbook does what docs/runbook-stuck-approval.md says, on a server with a run that waits, one that must not go on, and one that is parked.
+// TestRunbook runs the commands of docs/runbook-stuck-approval.md, on a server with a waiting run,
+// one that must not continue, and a parked one.
 func TestRunbook(t *testing.T) {
 	p := open(t, "runbook-stuck-approval.md")
 	h := setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
@@ -35,7 +36,7 @@ func TestRunbook(t *testing.T) {
 		out := s.runBlock(t, p, block)
 		for _, word := range words {
 			if !strings.Contains(out, word) {
-				t.Errorf("%s does not say %q:\n%s", block, word, out)
+				t.Errorf("%s does not print %q:\n%s", block, word, out)
 			}
 		}
 	}
@@ -50,12 +51,12 @@ func TestRunbook(t *testing.T) {
 	says("runbook-follow", "decided", "completed")
 	says("runbook-check")
 	says("runbook-retry")
-	untilParked(t, c, "parked", last) // it was tried again, and there still is no secret
+	untilParked(t, c, "parked", last) // it was retried, and the secret is still missing
 	says("runbook-after", "completed", request, "on-call")
 	p.allUsed(t)
 }
 
-// TestAuditRunbook does what docs/runbook-audit.md says, on a server that signs.
+// TestAuditRunbook runs the commands of docs/runbook-audit.md, on a server that signs.
 func TestAuditRunbook(t *testing.T) {
 	p := open(t, "runbook-audit.md")
 	h, live, kept := signing(t)
@@ -63,13 +64,13 @@ func TestAuditRunbook(t *testing.T) {
 	s.env = append(s.env, "FERMATA_URL="+live.URL, "FERMATA_TOKEN="+live.Token, "ACCOUNT=acme", "CHECKPOINTS="+kept)
 	for block, word := range map[string]string{"audit-look": `"items":[]`, "audit-verify": "Whole", "audit-compare": "agree"} {
 		if out := s.runBlock(t, p, block); !strings.Contains(out, word) {
-			t.Errorf("%s does not say %q:\n%s", block, word, out)
+			t.Errorf("%s does not print %q:\n%s", block, word, out)
 		}
 	}
 	p.allUsed(t)
 }
 
-// signing is a server that has signed the log of an account, and the folder in which it keeps that.
+// signing returns a server that has signed the log of an account, and its checkpoint directory.
 func signing(t *testing.T) (h testServer, live *process, kept string) {
 	t.Helper()
 	h = setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
@@ -96,7 +97,7 @@ func signing(t *testing.T) (h testServer, live *process, kept string) {
 	return h, live, kept
 }
 
-// approval has an agent elsewhere ask for a yes or a no.
+// approval creates an approval request of an external agent.
 func approval(t *testing.T, c *client.Client, key, callback string) string {
 	t.Helper()
 	ask := api.CreateRequest{
@@ -110,8 +111,8 @@ func approval(t *testing.T, c *client.Client, key, callback string) string {
 	return asked(t, outcome, err)
 }
 
-// parked makes a run that is: its answer should be sent, and the secret to sign it with is gone. It returns the server and the id of
-// the event that says so.
+// parked creates a parked run: its answer should be sent, and the signing secret is missing. It
+// returns the server and the id of the event.
 func parked(t *testing.T, h testServer, key string) (*process, string) {
 	t.Helper()
 	settings, err := os.ReadFile(h.config)
@@ -131,7 +132,7 @@ func parked(t *testing.T, h testServer, key string) (*process, string) {
 	return live, untilParked(t, c, key, "")
 }
 
-// untilParked follows a run behind an event until it is parked.
+// untilParked follows a run after an event until it is parked.
 func untilParked(t *testing.T, c *client.Client, key, after string) string {
 	t.Helper()
 	for event, err := range c.Events(t.Context(), key, after) {

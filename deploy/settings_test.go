@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/app/config"
 )
 
-// loaded reads settings as the server would. A key or a variable that it does not know fails the test.
+// loaded reads a configuration as the server would. An unknown key or variable fails the test.
 func loaded(t *testing.T, file string, variables map[string]string) *config.Config {
 	t.Helper()
 	var environ []string
@@ -28,7 +28,7 @@ func loaded(t *testing.T, file string, variables map[string]string) *config.Conf
 	return c
 }
 
-// What the page says about signing in are settings.
+// The documented sign-in settings are valid.
 func TestDocs_SignInIsConfigured(t *testing.T) {
 	page, err := os.ReadFile("../docs/auth.md")
 	if err != nil {

@@ -36,7 +36,7 @@ func unit(t *testing.T, file string) map[string][]string {
 	return all
 }
 
-// stopTimeout is how long a process may need after its drain, beside a database that does not answer.
+// stopTimeout is how long a process may need after its drain if the database does not answer.
 const stopTimeout = 20 * time.Second
 
 func TestSystemd_UnitFitsTheProgram(t *testing.T) {
@@ -44,26 +44,26 @@ func TestSystemd_UnitFitsTheProgram(t *testing.T) {
 	settings := loaded(t, "systemd/fermata.yaml", nil)
 	state := "/var/lib/" + u["Service.StateDirectory"][0]
 	if settings.Store.URL.Reveal() != "sqlite:"+state+"/fermata.db" || u["Service.WorkingDirectory"][0] != state {
-		t.Errorf("the store is not in %s, the only place that can be written", state)
+		t.Errorf("the store is not in %s, the only writable directory", state)
 	}
 	patience, err := time.ParseDuration(u["Service.TimeoutStopSec"][0])
 	if err != nil || patience < settings.Listen.DrainTimeout+stopTimeout {
-		t.Errorf("%s are left for a drain of %s, %v", patience, settings.Listen.DrainTimeout, err)
+		t.Errorf("the stop timeout of %s is too short for a drain of %s, %v", patience, settings.Listen.DrainTimeout, err)
 	}
 	words := strings.Fields(u["Service.ExecStart"][0])
 	if words[0] != "/usr/local/bin/fermata" || !slices.Contains(words, "/etc/fermata/fermata.yaml") {
 		t.Errorf("it starts %v", words)
 	}
 	if hidden := u["Service.ProcSubset"]; hidden != nil {
-		t.Errorf("ProcSubset is %v: Go does not find net.core.somaxconn, and has 128 connections wait, however many streams the server may have (limits.streams)", hidden)
+		t.Errorf("ProcSubset is %v: Go cannot read net.core.somaxconn, and limits the listen backlog to 128, regardless of limits.streams", hidden)
 	}
 	users, err := os.ReadFile("systemd/fermata.sysusers")
 	if err != nil || !strings.HasPrefix(string(users), "u "+u["Service.User"][0]+" ") {
-		t.Errorf("nobody makes the user %v: %s, %v", u["Service.User"], users, err)
+		t.Errorf("the user %v is not created: %s, %v", u["Service.User"], users, err)
 	}
 }
 
-// The command is run with the settings that come with the unit, on files of this machine.
+// The command runs with the configuration of the unit, on files of this machine.
 func TestSystemd_CommandWorks(t *testing.T) {
 	u := unit(t, "systemd/fermata.service")
 	dir := t.TempDir()
@@ -100,10 +100,10 @@ func TestSystemd_UnitIsRestricted(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Log("there is no systemd-analyze here to ask")
+		t.Log("systemd-analyze is not available")
 		return
 	}
-	// 0 is nothing at all, 10 everything; 20 stands for 2.0.
+	// 0 is fully restricted, 10 is unrestricted; 20 means 2.0.
 	if out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", "systemd/fermata.service").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

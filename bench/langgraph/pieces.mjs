@@ -1,10 +1,10 @@
-// LangGraph's side of the scenarios with runs that wait: the same graphs, the same text, the same checks as ours in ../piece.go and ../review.go.
+// LangGraph's side of the scenarios with waiting runs: the same graphs, text and checks as ours in ../workload.go and ../review.go.
 //
-// It reads one JSON object a line from its input, and answers each with one:
+// It reads one JSON object per line from its input, and writes one for each:
 //
-//   {"saver": "sqlite", "place": "file or connection string", "piece": "review", "text": "the draft"}   comes first; {"langgraph": "1.4.18"}
-//   {"act": "start", "callers": 4, "millis": 1000, "least": 8}   for so long, and at least so many; {"wall": ns, "cpu": ns, "micros": [latency, ...]}
-//   {"act": "decide", "callers": 4}                              all that wait; the same
+//   {"saver": "sqlite", "place": "file or connection string", "piece": "review", "text": "the draft"}   first; {"langgraph": "1.4.18"}
+//   {"act": "start", "callers": 4, "millis": 1000, "least": 8}   for this duration, and at least this many; {"wall": ns, "cpu": ns, "micros": [latency, ...]}
+//   {"act": "decide", "callers": 4}                              all waiting runs; the same
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { performance } from "node:perf_hooks";
@@ -15,7 +15,7 @@ import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 
 const verdict = "approve";
 
-// Each piece is a graph, what its question shows, and whether a state is the one that it has to end with.
+// Each workload is a graph, the data of its interrupt, and the check of its final state.
 const pieces = { review, chain };
 
 function review(text) {
@@ -31,7 +31,7 @@ function review(text) {
   return { graph, shown: text, right: (state) => state.text === text && state.verdict === verdict && state.status === "published" };
 }
 
-// Ten steps, each of which adds a message to those before it; the fifth asks.
+// Ten steps, each of which adds a message; the fifth interrupts.
 const steps = 10;
 const asks = 5;
 
@@ -94,7 +94,7 @@ async function decide(key) {
   if (!piece.right(state)) throw new Error(`${key} came to something else`);
 }
 
-// crowd lets callers work until each finds nothing more to do.
+// crowd lets callers work until each has nothing more to do.
 async function crowd(callers, next) {
   const micros = [];
   const cpu = process.cpuUsage();
@@ -139,4 +139,4 @@ async function perform(order) {
 for await (const line of createInterface({ input: process.stdin })) {
   console.log(JSON.stringify(await perform(JSON.parse(line))));
 }
-process.exit(0); // connections of the pool would keep it alive
+process.exit(0); // pooled connections would keep the process alive

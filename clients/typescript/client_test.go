@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestClient_FromNode builds the package, packs it as npm would publish it, installs that, and tells test/story.test.ts to the real program.
+// TestClient_FromNode builds the package, packs it as npm would publish it, installs it, and runs
+// test/story.test.ts against the real program.
 func TestClient_FromNode(t *testing.T) {
 	n, s := open(t), demo(t)
 	tsc := func(project string) { n.run(t, nil, "node", tools+"typescript/bin/tsc", "-p", project) }
@@ -50,7 +51,7 @@ func (n node) pack(t *testing.T) string {
 	return packed[0].Filename
 }
 
-// unpack puts an archive where an import of the package finds it.
+// unpack extracts an archive where an import of the package finds it.
 func (n node) unpack(t *testing.T, archive string) {
 	t.Helper()
 	place := filepath.Join(n.dir, "node_modules", "@fermata-go", "client")
@@ -78,7 +79,7 @@ func TestPackage_HasNoRuntimeDependencies(t *testing.T) {
 	}
 }
 
-// A lock file that names a mirror would send everybody there.
+// A lock file that names a mirror would make all users depend on it.
 func TestPackage_LockNamesNoHost(t *testing.T) {
 	var lock struct {
 		Packages map[string]struct{ Resolved, Integrity string }
@@ -92,7 +93,7 @@ func TestPackage_LockNamesNoHost(t *testing.T) {
 			t.Errorf("%s comes from %s", name, p.Resolved)
 		}
 		if name != "" && p.Integrity == "" {
-			t.Errorf("%s is not held by a digest", name)
+			t.Errorf("%s has no digest", name)
 		}
 	}
 }

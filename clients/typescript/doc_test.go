@@ -1,5 +1,6 @@
-// Package typescript holds the TypeScript client against the server: the types that are made from the server's OpenAPI document, the package
-// that npm would publish, and a story told from Node against the program itself.
+// Package typescript tests the TypeScript client against the server: the types generated from the
+// OpenAPI document, the package that npm would publish, and a scenario that runs in Node against
+// the real program.
 //
-//	go test ./clients/typescript -run Generated -update   makes the types anew
+//	go test ./clients/typescript -run Generated -update   regenerates the types
 package typescript

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/internal/golden"
 )
 
-// document is the server's OpenAPI document; a test of the server holds it against the code.
+// document is the server's OpenAPI document; a test of the server compares it with the code.
 const document = "../../server/openapi.json"
 
 func TestGenerated_TypesMatchOpenAPI(t *testing.T) {

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// node is a directory with the sources of the client. What npm installs for working on them is beside it.
+// node is a directory with the sources of the client. Its node_modules is next to it.
 type node struct {
 	dir string
 }
 
-// tools is where those are, as seen from the directory.
+// tools is the relative path of node_modules.
 const tools = "../node_modules/"
 
-// open copies the sources, so that building them leaves nothing behind here.
+// open copies the sources, so that a build leaves no files here.
 func open(t *testing.T) node {
 	t.Helper()
 	top := t.TempDir()
@@ -54,7 +54,7 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// installed is node_modules as the lock file says, installed once for each lock file that there ever was.
+// installed returns node_modules as defined by the lock file, installed once per lock file.
 func installed(t *testing.T) string {
 	t.Helper()
 	lock, err := os.ReadFile("package-lock.json")
@@ -82,7 +82,7 @@ func installed(t *testing.T) string {
 		copyFile(t, name, filepath.Join(fresh, name))
 	}
 	node{dir: fresh}.run(t, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	if err := os.Rename(fresh, place); err != nil { // somebody else was faster, or it cannot be
+	if err := os.Rename(fresh, place); err != nil { // another process was faster, or the rename failed
 		if _, there := os.Stat(done); there != nil {
 			t.Fatal(err)
 		}

@@ -4,52 +4,52 @@ import type { Outcome } from "./types.js";
 import { expectNames, mayRepeat, pause, type CallOptions, type Transport } from "./transport.js";
 
 /**
- * Something that happened to a run; its id is what `after` takes. Its type is created, asked, decided, expired, withdrawn, effect_begun,
+ * A stored event of a run; `after` takes its id. Its type is created, asked, decided, expired, withdrawn, effect_begun,
  * effect_ended, waiting, parked, completed, failed, cancelled or superseded.
  */
 export type HappenedEvent = components["schemas"]["Event"];
 
-/** How far the run had come when it came to rest. */
+/** The outcome of the run when it waits or has ended. */
 export interface OutcomeEvent {
   type: "outcome";
   outcome: Outcome;
 }
 
-/** A place in the run that was entered or left: told at that moment, and not kept. */
+/** A node was entered or left: sent live and not stored. */
 export type StepEvent = { type: "step" } & components["schemas"]["Step"];
 
-/** A piece of what a model says: told at that moment, and not kept. */
+/** A chunk of a model's output: sent live and not stored. */
 export type TokenEvent = { type: "token" } & components["schemas"]["Token"];
 
 export type RunEvent = HappenedEvent | OutcomeEvent | StepEvent | TokenEvent;
 
-/** Whether an event says how far the run has come. */
+/** Whether an event has the outcome of the run. */
 export function isOutcome(event: RunEvent): event is OutcomeEvent {
   return event.type === "outcome";
 }
 
-/** Whether an event is kept, and has an id. */
+/** Whether an event is stored and has an id. */
 export function happened(event: RunEvent): event is HappenedEvent {
   return "id" in event;
 }
 
 export interface EventsOptions extends CallOptions {
-  /** The id of the last event that was seen; before the first if not said. Behind an event of another run, which had the state key before, comes all of this one. */
+  /** The id of the last event received; by default the beginning. After an event of an earlier run with the same state key, all events of this run follow. */
   after?: string;
 }
 
 /**
- * Follows a run until it is over. If the connection is lost it connects again, and goes on behind the last event that it has handed out: as soon as the
- * server is there, until the signal says that it is enough. A server that was not there to begin with is an error, after the tries of any other call.
+ * Follows a run until it ends. If the connection is lost, it reconnects and continues after the last delivered event, until
+ * the signal aborts. If the server cannot be reached at first, it throws after the usual retries.
  */
 export async function* follow(transport: Transport, stateKey: string, options: EventsOptions = {}): AsyncGenerator<RunEvent, void, undefined> {
   const path = `/runs/${encodeURIComponent(stateKey)}/events`;
   expectNames(path);
   let after = options.after ?? "";
-  let met = false; // the server was there: that it is gone for a while, or a connection breaks while nothing happens, is no reason to give up
+  let met = false; // after a first connection, an outage or a broken connection is not a reason to give up
   for (let lost = 1; ; lost++) {
     let why: unknown;
-    const control = new AbortController(); // ends the connection when whoever reads has enough
+    const control = new AbortController(); // closes the connection when the consumer stops
     const stop = () => control.abort(options.signal?.reason);
     const listen = <T>(word: Promise<T>): Promise<T> => impatient(word, transport.silence, control);
     options.signal?.addEventListener("abort", stop, { once: true });
@@ -60,10 +60,10 @@ export async function* follow(transport: Transport, stateKey: string, options: E
         headers["Last-Event-ID"] = after;
       }
       const response = await listen(transport.send(path, { headers }, undefined, control.signal));
-      expectType(response, "text/event-stream"); // or one would read a proxy's page again and again, and wait for ever
+      expectType(response, "text/event-stream"); // otherwise the client would read a proxy's page again and again
       met = true;
       for await (const message of messages(response, listen)) {
-        lost = 0; // a server that only says hello, and goes, is left in peace for longer each time
+        lost = 0; // back off from a server that closes the stream after the first event
         const event = read(message);
         if (happened(event)) {
           after = event.id;
@@ -87,8 +87,8 @@ export async function* follow(transport: Transport, stateKey: string, options: E
 }
 
 /**
- * Waits for the next word of a stream, and ends it if none comes for too long: what it comes through may be dead without a sign, or whoever sends it may stand
- * still. The time that the reader takes for what has come does not count.
+ * Waits for the next data of a stream, and ends it after the idle timeout: the connection may be dead, or the sender may hang.
+ * The consumer's processing time does not count.
  */
 function impatient<T>(word: Promise<T>, silence: number, control: AbortController): Promise<T> {
   return new Promise<T>((resolve, reject) => {
@@ -101,7 +101,7 @@ function impatient<T>(word: Promise<T>, silence: number, control: AbortControlle
   });
 }
 
-/** Whether a run is over. */
+/** Whether a run has ended. */
 export function isOver(outcome: Outcome): boolean {
   return outcome.status === "completed" || outcome.status === "error";
 }
@@ -124,7 +124,7 @@ function read(message: Message): RunEvent {
   }
 }
 
-/** Reads server-sent events. A message counts when it has ended: half of one, before a connection was lost, is none. */
+/** Parses server-sent events. An incomplete message before a lost connection is ignored. */
 async function* messages(response: Response, listen: <T>(word: Promise<T>) => Promise<T>): AsyncGenerator<Message, void, undefined> {
   if (!response.body) {
     return;
@@ -138,7 +138,7 @@ async function* messages(response: Response, listen: <T>(word: Promise<T>) => Pr
     if (done) {
       return;
     }
-    const lines = (rest + decoder.decode(value, { stream: true })).split(/\r?\n/); // a proxy may have its own ends of lines
+    const lines = (rest + decoder.decode(value, { stream: true })).split(/\r?\n/); // a proxy may change line ends
     rest = lines.pop() ?? "";
     for (const line of lines) {
       if (line === "") {

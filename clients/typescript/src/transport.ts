@@ -1,27 +1,27 @@
 import { expectType, problemOf, Problem } from "./problem.js";
 
-/** Where a server is, who calls, and how patient the caller is. */
+/** The server, the credential and the timeouts. */
 export interface ClientOptions {
-  /** The address of the server, as https://fermata.example. */
+  /** The URL of the server, for example https://fermata.example. */
   url: string;
   /** The API key. */
   token: string;
-  /** How often a call is made before the client gives up; 5 if not said. */
+  /** How often a call is attempted; 5 by default. */
   tries?: number;
-  /** How long one try may take, in milliseconds; 90 seconds if not said. Streams of events are not limited. */
+  /** The timeout of one attempt in milliseconds; 90 seconds by default. Event streams have no timeout. */
   timeout?: number;
   /**
-   * How long a stream of events may be silent before it is left for another one, in milliseconds; a minute if not said. A server says every 15 seconds that it
-   * is there, unless its settings have another `limits.heartbeat`.
+   * How long an event stream may be silent before the client reconnects, in milliseconds; a minute by default. A server
+   * sends a heartbeat every 15 seconds, unless `limits.heartbeat` of its configuration differs.
    */
   silence?: number;
-  /** In the place of the global fetch: for proxies, tracing, tests. */
+  /** Replaces the global fetch: for proxies, tracing, tests. */
   fetch?: typeof globalThis.fetch;
 }
 
-/** What every call takes. */
+/** The options of every call. */
 export interface CallOptions {
-  /** Ends the call. What was sent may count all the same: repeat it with the same ids to know. */
+  /** Aborts the call. It may have been applied nevertheless: repeat it with the same ids to find out. */
   signal?: AbortSignal;
 }
 
@@ -34,7 +34,7 @@ export interface Call extends CallOptions {
 
 const longestPause = 60_000;
 
-/** Makes calls, again and again if need be. The body of a call is made once, so every try carries the same ids. */
+/** Makes calls with retries. The body of a call is created once, so every attempt has the same ids. */
 export class Transport {
   readonly tries: number;
   readonly silence: number;
@@ -44,7 +44,7 @@ export class Transport {
   readonly #fetch: typeof globalThis.fetch;
 
   constructor(options: ClientOptions) {
-    const url = new URL(options.url); // throws if it is none
+    const url = new URL(options.url); // throws if it is invalid
     if (url.protocol !== "http:" && url.protocol !== "https:") {
       throw new TypeError(`${options.url} is no http or https URL`);
     }
@@ -56,7 +56,7 @@ export class Transport {
     this.#fetch = options.fetch ?? globalThis.fetch;
   }
 
-  /** Makes a call and reads its answer. */
+  /** Makes a call and decodes its response. */
   async json<T>(path: string, call: Call = {}): Promise<T> {
     expectNames(path);
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
@@ -86,7 +86,7 @@ export class Transport {
     }
   }
 
-  /** Makes one try. An answer that is none is thrown as a {@link Problem}. */
+  /** Makes one attempt. An error response is thrown as a {@link Problem}. */
   async send(path: string, call: Call, body?: string, signal?: AbortSignal): Promise<Response> {
     const url = new URL(this.#base + path);
     for (const [name, value] of Object.entries(call.query ?? {})) {
@@ -111,7 +111,7 @@ export class Transport {
   }
 }
 
-/** Refuses a path in which a run or a request has an empty name, or one that fetch takes for another folder: the call would be about something else. */
+/** Rejects a path with an empty id, or one that fetch would normalize: the call would be about another object. */
 export function expectNames(path: string): void {
   const bad = path.slice(1).split("/").find((name) => name === "" || name === "." || name === "..");
   if (bad !== undefined) {
@@ -119,7 +119,7 @@ export function expectNames(path: string): void {
   }
 }
 
-/** Whether the same call may work later. What is no problem is a connection: nobody knows whether it arrived, so it is repeated. */
+/** Whether the call may succeed later. Other errors are connection errors: the result is unknown, so the call is repeated. */
 export function mayRepeat(error: unknown, signal?: AbortSignal): boolean {
   if (signal?.aborted || error instanceof SyntaxError) {
     return false;
@@ -127,7 +127,7 @@ export function mayRepeat(error: unknown, signal?: AbortSignal): boolean {
   return error instanceof Problem ? error.again : true;
 }
 
-/** Waits before the next try: longer each time, at least as long as the server said, and not all callers at once. */
+/** Waits before the next attempt, with exponential backoff, jitter, and at least the Retry-After delay. */
 export async function pause(tried: number, error: unknown, signal?: AbortSignal): Promise<void> {
   const asked = error instanceof Problem ? (error.retryAfter ?? 0) * 1000 : 0;
   const least = Math.min(Math.max(asked, 50 * 2 ** Math.min(tried, 7)), longestPause);
@@ -147,7 +147,7 @@ export async function pause(tried: number, error: unknown, signal?: AbortSignal)
   });
 }
 
-/** A signal that comes after a time, or with another one. (AbortSignal.any is not in Node 18.) */
+/** A signal that aborts after a timeout, or with another signal. (AbortSignal.any is not in Node 18.) */
 function limited(timeout: number, outer?: AbortSignal): { signal: AbortSignal; clear: () => void } {
   const control = new AbortController();
   const follow = () => control.abort(outer?.reason);

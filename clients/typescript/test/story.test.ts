@@ -1,4 +1,4 @@
-// Tells the story of a review against a real server, with the package as npm would install it. FERMATA_URL and FERMATA_TOKEN say where.
+// Tests a review against a real server, with the package as npm would install it. FERMATA_URL and FERMATA_TOKEN select the server.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -64,7 +64,7 @@ test("some of several answers, by their ids", async () => {
   assert.equal(done.status, "completed");
 });
 
-test("what a server refuses is a problem with a code", async () => {
+test("an error response is a problem with a code", async () => {
   const fermata = new Client({ url, token });
   const stateKey = `problem-${newId()}`;
   await refused("not_found", fermata.run(stateKey));
@@ -86,7 +86,7 @@ test("what a server refuses is a problem with a code", async () => {
   await refused("unauthenticated", new Client({ url, token: "wrong" }).graphs());
 });
 
-test("an empty id names nothing, and nothing is sent", async () => {
+test("an empty id is rejected, and nothing is sent", async () => {
   const sent: typeof fetch = async (input) => assert.fail(`sent ${String(input)}`);
   const fermata = new Client({ url, token, fetch: sent });
   for (const id of ["", ".", ".."]) {
@@ -103,7 +103,7 @@ test("an empty id names nothing, and nothing is sent", async () => {
   }
 });
 
-test("an answer that was lost on the way is given again with the same id, and counts once", async () => {
+test("a lost response is retried with the same id, and applied once", async () => {
   const stateKey = `retry-${newId()}`;
   const bodies: string[] = [];
   let lose = 2;
@@ -113,7 +113,7 @@ test("an answer that was lost on the way is given again with the same id, and co
       lose--;
       bodies.push(String(init.body));
       if (lose === 1) {
-        throw new TypeError("fetch failed"); // the server has done it, and its answer is gone
+        throw new TypeError("fetch failed"); // the server has applied it, and its response is lost
       }
       return new Response("<html>bad gateway</html>", { status: 502 });
     }
@@ -128,7 +128,7 @@ test("an answer that was lost on the way is given again with the same id, and co
   assert.deepEqual(new Set(bodies).size, 1, "every try is the same");
 });
 
-test("a refusal that was cut off on the way is asked for again: half of it has no code", async () => {
+test("a truncated problem response is retried, because it has no code", async () => {
   let calls = 0;
   const cutting: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
@@ -148,7 +148,7 @@ test("a refusal that was cut off on the way is asked for again: half of it has n
   assert.equal(calls, 2);
 });
 
-test("it gives up after so many tries, and says what the last one came to", async () => {
+test("it gives up after the last attempt, and throws its error", async () => {
   let tries = 0;
   const down: typeof fetch = async () => {
     tries++;
@@ -159,9 +159,9 @@ test("it gives up after so many tries, and says what the last one came to", asyn
   assert.equal(tries, 3);
 });
 
-// A connection is cut behind each of the messages, once: also between the event that a run rests and the outcome that belongs to it.
+// A connection is cut after each of the messages, once: also between the waiting event and its outcome.
 for (let cut = 1; cut <= 7; cut++) {
-  test(`events go on where the connection was lost, after ${cut} messages`, async () => {
+  test(`events resume after a lost connection, after ${cut} messages`, async () => {
     const stateKey = `events-${newId()}`;
     const sent: string[] = [];
     const cutting: typeof fetch = async (input, init) => {
@@ -199,7 +199,7 @@ for (let cut = 1; cut <= 7; cut++) {
   });
 }
 
-test("what was seen of the run that had the state key before leaves nothing of the new one out", async () => {
+test("events of an earlier run with the same state key do not hide those of the new one", async () => {
   const stateKey = `again-${newId()}`;
   const fermata = new Client({ url, token });
   const first = async (after?: string) => {
@@ -240,10 +240,10 @@ function cutAfter(messages: number): TransformStream<Uint8Array, Uint8Array> {
   });
 }
 
-test("connections that break while nothing happens are no reason to give up", async () => {
+test("broken idle connections are reopened", async () => {
   const stateKey = `idle-${newId()}`;
   await new Client({ url, token }).start(review, { topic: "bread" }, { stateKey });
-  let breaks = 4; // something in between has no patience with silence
+  let breaks = 4; // a proxy cuts idle connections
   const breaking: typeof fetch = async (input, init) => {
     if (breaks === 0) {
       return fetch(input, init);
@@ -264,14 +264,14 @@ test("connections that break while nothing happens are no reason to give up", as
   assert.equal(breaks, 0);
 });
 
-test("a stream on which not even a heartbeat comes is left for another one", async () => {
+test("a stream without heartbeats is reopened", async () => {
   const stateKey = `silent-${newId()}`;
   await new Client({ url, token }).start(review, { topic: "tea" }, { stateKey });
   let tries = 0;
   const still: typeof fetch = async (input, init) => {
     tries++;
     if (tries === 1) {
-      return new Promise<Response>(() => {}); // not even an answer
+      return new Promise<Response>(() => {}); // not even a response
     }
     if (tries === 2) {
       const beginning = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode(": hello\n\n")) });
@@ -284,7 +284,7 @@ test("a stream on which not even a heartbeat comes is left for another one", asy
   assert.ok(tries >= 3, `${tries} tries`);
 });
 
-test("a server that is gone for a while is waited for, once it was there", async () => {
+test("an outage after the first connection is waited for", async () => {
   const stateKey = `away-${newId()}`;
   await new Client({ url, token }).start(review, { topic: "bread" }, { stateKey });
   let calls = 0;
@@ -311,17 +311,17 @@ for (const [name, page] of Object.entries({
   "a page": () => new Response("<html>Sign in first</html>", { headers: { "Content-Type": "text/html" } }),
   "nothing at all": () => new Response(""),
 })) {
-  test(`what somebody in between says is no answer: ${name}`, async () => {
+  test(`a response of an intermediary is an error: ${name}`, async () => {
     const between = new Client({ url, token, fetch: async () => page(), tries: 2 });
     const refusedByNobody = async (call: Promise<unknown>) =>
       assert.rejects(call, (error) => error instanceof Problem && error.is("http") && error.status === 200);
     await refusedByNobody(between.cancel("somebody-elses"));
     await refusedByNobody(between.start(review, { topic: "tea" }));
-    await refusedByNobody(between.wait("somebody-elses", { signal: AbortSignal.timeout(60_000) })); // and not read again and again
+    await refusedByNobody(between.wait("somebody-elses", { signal: AbortSignal.timeout(60_000) })); // and not retried forever
   });
 }
 
-test("a wait lasts until the run is over, and can be ended", async () => {
+test("a wait lasts until the run ends, and can be aborted", async () => {
   const fermata = new Client({ url, token });
   const stateKey = `wait-${newId()}`;
   const pending = await fermata.start(review, { topic: "bread" }, { stateKey, wait: 0 });
@@ -339,7 +339,7 @@ test("a wait lasts until the run is over, and can be ended", async () => {
   assert.equal(outcome.status === "error" && outcome.error, "cancelled");
 });
 
-test("an agent elsewhere asks, says more when it is asked back, and pulls the answer", async () => {
+test("an external agent creates a request, replies to a clarification request, and polls the answer", async () => {
   const fermata = new Client({ url, token });
   const stateKey = `refund-${newId()}`;
   const asked = waiting(await fermata.ask({ stateKey, kind: "refund", data: { order: 17 } }));
@@ -383,7 +383,7 @@ test("lists", async () => {
   assert.ok(open.items.every((r) => r.kind === "content-review" && r.state === "pending"));
 });
 
-// What the compiler must refuse; test/tsconfig.json fails if it does not.
+// Code that the compiler must reject; test/tsconfig.json fails otherwise.
 export function neverCalled(fermata: Client, outcome: Outcome): void {
   // @ts-expect-error no such status
   void (outcome.status === "done");
@@ -395,7 +395,7 @@ export function neverCalled(fermata: Client, outcome: Outcome): void {
   void new Problem({ status: 400, code: "bad_request", title: "" }).is("bad_reqest");
 }
 
-test("events through a proxy that ends lines its own way, and cuts them anywhere", async () => {
+test("events through a proxy with other line ends and arbitrary chunks", async () => {
   const stateKey = `story-${newId()}`;
   await new Client({ url, token }).start(review, { topic: "tea" }, { stateKey });
   const through: typeof fetch = async (to, init) => {
@@ -419,7 +419,7 @@ test("events through a proxy that ends lines its own way, and cuts them anywhere
   assert.equal(outcome.status, "needs_input");
 });
 
-test("a server that says hello and goes is not asked all the time", async () => {
+test("a server that closes streams early is not polled in a loop", async () => {
   let asked = 0;
   const short: typeof fetch = async () => {
     asked++;

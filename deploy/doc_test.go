@@ -1,3 +1,3 @@
 // Package deploy tests the deployment files against the program: the image, the manifests, the
-// unit, and the commands in docs/operations.md, docs/elsewhere.md and the runbooks.
+// unit, and the commands in docs/operations.md, docs/external-agents.md and the runbooks.
 package deploy

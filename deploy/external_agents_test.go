@@ -16,9 +16,9 @@ import (
 	"github.com/fermata-go/fermata/client"
 )
 
-// TestExternalAgents runs the commands of docs/elsewhere.md: an agent that uses only curl.
+// TestExternalAgents runs the commands of docs/external-agents.md: an agent that uses only curl.
 func TestExternalAgents(t *testing.T) {
-	p := open(t, "elsewhere.md")
+	p := open(t, "external-agents.md")
 	h := setUpServer(t, "sqlite:"+filepath.Join(t.TempDir(), "fermata.db"))
 	s := h.shell()
 	s.runBlock(t, p, "secret")

@@ -8,7 +8,8 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// route finds out where the tasks lead that have finished. Routes are code of others, and a save need not wait for them.
+// route determines the targets of finished tasks. It runs user code, so it does not hold the lock
+// and saves need not wait for it.
 func (f *instance) route() error {
 	var failure, err error
 	for _, t := range f.tasks {
@@ -21,9 +22,9 @@ func (f *instance) route() error {
 	return failure
 }
 
-// commit brings the results of a step into the state, in the order in which the tasks began, and follows their edges. A
-// task whose result cannot be merged or routed stays finished: a mended program merges it without running it again. It is
-// called with the lock held.
+// mergeStep merges the results of a step into the state, in the order in which the tasks began, and
+// follows their edges. A task whose result cannot be merged or routed stays finished: a fixed
+// program merges it without running it again. The lock must be held.
 func (f *instance) mergeStep() error {
 	var failure error
 	clear(f.mergedFields)
@@ -60,7 +61,7 @@ func (f *instance) mergeTask(t *task) error {
 	return nil
 }
 
-// end marks a task to be taken away. It is called with the lock held.
+// endTask marks a task for removal. The lock must be held.
 func (f *instance) endTask(t *task) {
 	t.status, t.dirty = taskRemoved, false
 	if t.saved {
@@ -69,28 +70,29 @@ func (f *instance) endTask(t *task) {
 	f.markDirty()
 }
 
-// stateUpdate is what somebody made of the state: a node, or a person who edited it.
+// stateUpdate is a change of the state by a node, or by a person who edited it.
 type stateUpdate struct {
 	by string
-	// base and at are the state that was given and its clock, result the state that came back.
+	// base and baseClock are the state that was given and its clock; result is the new state.
 	base      statePtr
 	baseClock int64
 	result    statePtr
-	// changed are the fields in which they differ, data their JSON as far as it is known.
+	// changed are the fields that differ; data is their JSON, as far as it is known.
 	changed []int
 	data    [][]byte
-	// rev is the clock of the change, written tells whether the changed fields are in the store under it.
+	// version is the clock of the change; resultSaved reports whether the changed fields are stored
+	// under it.
 	version     int64
 	resultSaved bool
-	// sole says that nobody else was given a state that has older values.
+	// exclusive reports that no other task was given a state with older values.
 	exclusive bool
 }
 
-// apply puts a contribution into the state: all of it or, if a field cannot be merged, nothing. It is called with the lock
-// held.
+// applyUpdate applies an update to the state: all of it or, if a field cannot be merged, nothing.
+// The lock must be held.
 func (f *instance) applyUpdate(c *stateUpdate) error {
 	next := c.result
-	if c.base != f.state { // otherwise nobody has changed anything since, and the result is the next state
+	if c.base != f.state { // otherwise the state is unchanged since, and the result is the next state
 		next = f.flow.stateType.shallowCopy(f.state)
 		if err := f.applyMerged(next, c); err != nil {
 			return err
@@ -110,7 +112,7 @@ func (f *instance) applyUpdate(c *stateUpdate) error {
 	return nil
 }
 
-// fieldVersion is what the kth changed field becomes if it need not be merged.
+// fieldVersion returns the new version of the kth changed field if it need not be merged.
 func (c *stateUpdate) fieldVersion(k int) fieldVersion {
 	rev := fieldVersion{clock: c.version, saved: c.resultSaved}
 	if c.data != nil {
@@ -119,7 +121,7 @@ func (c *stateUpdate) fieldVersion(k int) fieldVersion {
 	return rev
 }
 
-// applyTo puts a contribution into a state that others have changed, too.
+// applyMerged applies an update to a state that others have also changed.
 func (f *instance) applyMerged(next statePtr, c *stateUpdate) error {
 	revisions := make([]fieldVersion, len(c.changed))
 	for k, i := range c.changed {
@@ -137,15 +139,15 @@ func (f *instance) applyMerged(next statePtr, c *stateUpdate) error {
 		if revisions[k].clock != 0 {
 			f.fields[i].add(revisions[k], c.by)
 		}
-		if c.resultSaved && !revisions[k].saved { // what was written is not what it became; a large one is written again
+		if c.resultSaved && !revisions[k].saved { // the saved value is not the merged one; a large one is saved again
 			f.removeFieldValue(i, c.version)
 		}
 	}
 	return nil
 }
 
-// contribute puts one changed field into next, and returns the revision that this makes: none, with clock 0, if somebody
-// else made the same change before.
+// mergeUpdatedField applies one changed field to next and returns the new version: none, with clock
+// 0, if another node already made the same change.
 func (f *instance) mergeUpdatedField(c *stateUpdate, k int, next statePtr) (fieldVersion, error) {
 	i := c.changed[k]
 	fd := &f.flow.stateType.fields[i]
@@ -173,12 +175,13 @@ var (
 	errSameChange = errors.New("both changed it to the same value")
 )
 
-// mergeValues merges the field of result into that of current; both came from base. The merge function may change the current
-// value in place and return it; own says that this value was made by a merge of the same step, so that nobody else has it.
+// mergeValues merges the field of result into that of current; both are based on base. The merge
+// function may modify the current value in place and return it. own reports that a merge of the
+// same step made this value, so that it is not shared.
 func mergeValues(sh *stateType, f *field, base, current, result statePtr, own bool) (merged reflect.Value, err error) {
 	was := sh.fieldValue(f, reflect.ValueOf(base).Elem())
 	a, b := sh.fieldValue(f, reflect.ValueOf(current).Elem()), sh.fieldValue(f, reflect.ValueOf(result).Elem())
-	if f.merge == nil { // where there is a merge function, two equal values may still be two contributions
+	if f.merge == nil { // with a merge function, two equal values may still be two contributions
 		if equalField(f, a, b) {
 			return merged, errSameChange
 		}
@@ -193,7 +196,7 @@ func mergeValues(sh *stateType, f *field, base, current, result statePtr, own bo
 	return f.merge.apply(was, a, b)
 }
 
-// replace makes this the only value of a field that is still needed. It is called with the lock held.
+// replaceVersions makes newest the only value of a field. The lock must be held.
 func (f *instance) replaceVersions(i int, newest fieldVersion) {
 	revs := &f.fields[i]
 	for _, rev := range revs.versions {
@@ -205,12 +208,12 @@ func (f *instance) replaceVersions(i int, newest fieldVersion) {
 	revs.versions = append(revs.versions[:0], newest)
 }
 
-// removeValue takes the part of a value away. It is called with the lock held.
+// removeFieldValue removes the part of a value. The lock must be held.
 func (f *instance) removeFieldValue(i int, clock int64) {
 	f.removeParts(f.flow.stateType.fields[i].partName(clock, f.location.Place))
 }
 
-// prune forgets the values that neither the state nor a task needs. It is called with the lock held.
+// prune removes the values that neither the state nor a task needs. The lock must be held.
 func (f *instance) prune() {
 	for i := range f.fields {
 		revs := &f.fields[i]

@@ -2,13 +2,13 @@ package graph
 
 import "github.com/fermata-go/fermata"
 
-// stage hands the session everything that changed since the last time, as one batch.
+// stageChanges passes all changes since the last call to the execution as one batch.
 func (f *instance) stageChanges() error {
 	f.lock()
 	defer f.unlock()
 	f.queued = false
 	if f.discarded {
-		return nil // what is left of it has been removed with the visit that it was in
+		return nil // its parts were removed with the activation that contains it
 	}
 	f.addPending()
 	changes := f.pendingChanges
@@ -46,7 +46,7 @@ func (f *instance) stageTask(t *task, changes []partChange) ([]partChange, error
 	return append(changes, partChange{partTask + f.placeOf(t), saved.encode()}), nil
 }
 
-// stageResult stages what a node left that has finished before its siblings.
+// stageResult stages the result of a node that finished before its siblings.
 func (f *instance) stageResult(t *task, saved *savedTask, changes []partChange) ([]partChange, error) {
 	saved.Version = t.version
 	if t.data == nil {
@@ -71,7 +71,8 @@ func (f *instance) unsavable(err error) error {
 	return &fermata.EncodeError{Value: "the state of " + f.location.Address, Err: err}
 }
 
-// stageState stages the frame itself and the values of its fields that are new. Values that nobody needs any more are pending: see prune.
+// stageState stages the instance and the new values of its fields. Removed values are in
+// pendingChanges: see prune.
 func (f *instance) stageState(changes []partChange) ([]partChange, error) {
 	for i := range f.fields {
 		var err error
@@ -89,7 +90,7 @@ func (f *instance) nodeNames(nodes []int) (names []string) {
 	return names
 }
 
-// live counts the tasks that are, or are about to be, in the store.
+// savedTasks counts the tasks that are, or are about to be, in the store.
 func (f *instance) savedTasks() int {
 	n := 0
 	for _, t := range f.tasks {
@@ -100,7 +101,8 @@ func (f *instance) savedTasks() int {
 	return n
 }
 
-// stageField stages the values of a field that are new and large as parts of their own. Small ones stand in the frame's part.
+// stageField stages the new large values of a field as separate parts. Small ones are inline in the
+// instance's part.
 func (f *instance) stageField(i int, changes []partChange) ([]partChange, error) {
 	fd, revs := &f.flow.stateType.fields[i], &f.fields[i]
 	for k := range revs.versions {
@@ -122,7 +124,7 @@ func (f *instance) stageField(i int, changes []partChange) ([]partChange, error)
 	return changes, nil
 }
 
-// having returns a state in which field i has the value of that revision.
+// stateWith returns a state in which field i has the value of that version.
 func (f *instance) stateWith(i int, clock int64) statePtr {
 	revs := &f.fields[i]
 	if clock != revs.newest() {
@@ -135,8 +137,8 @@ func (f *instance) stateWith(i int, clock int64) statePtr {
 	return f.state
 }
 
-// discard makes the frame one that is never staged again. It returns what the frame had yet to stage, and the removal of
-// everything that it has in the store.
+// discard ends the instance; it is not staged again. It returns its pending changes and the removal
+// of everything that it has in the store.
 func (f *instance) discard() []partChange {
 	f.lock()
 	defer f.unlock()

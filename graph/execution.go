@@ -20,27 +20,28 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// execution is one execution of a run, from start or resume to the next rest. All frames of the run share it; it is the only
-// one that writes.
+// execution is one execution of a run, from start or resume until it waits or ends. All instances
+// of the run share it; only the execution writes to the store.
 //
-// Frames and visits stage what changed, in consistent batches; flush writes everything staged in one save. Flushes that
-// meet are joined, so that a thousand nodes that finish together cost a few saves and not a thousand.
+// Instances and activations stage changes in consistent batches; flush writes everything staged in
+// one save. Concurrent flushes are joined, so that a thousand nodes that finish together cost a few
+// saves and not a thousand.
 type execution struct {
 	options
 	naming sync.Once
 	loaded *checkpoint                        // nil for a new run
-	places *smallmap.Map[string, placeStatus] // what was open, and what is answered now, at and below each place
+	places *smallmap.Map[string, placeStatus] // open interrupts, and newly answered ones, at and below each place
 
 	saving sync.Mutex // held during a save
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the fields below
 	head   head
-	// version is that of the last save, ledger what changed since. It is nil without a store.
+	// version is that of the last save, parts the changes since. It is nil without a store.
 	version          int64
 	parts            *partSet
-	instances        []*instance       // at work
-	instancesBuf     [2]*instance      // room for them
-	journalOwners    map[string]string // the visits of journal parts that were written
-	changedInstances []*instance       // of these, the ones that have something to stage
+	instances        []*instance       // active instances
+	instancesBuf     [2]*instance      // backing array
+	journalOwners    map[string]string // activations by journal part
+	changedInstances []*instance       // instances with changes to stage
 	records          *smallmap.Map[string, *activation.Record]
 	badAnswers       []*fermata.AnswerError
 	saveErr          error
@@ -61,7 +62,7 @@ func newExecution(list []Option) *execution {
 	return s
 }
 
-// begin is called when it is known what was loaded: nil for a new run.
+// begin sets the loaded checkpoint; nil for a new run.
 func (s *execution) begin(loaded *checkpoint) {
 	s.loaded = loaded
 	if s.store != nil {
@@ -72,7 +73,7 @@ func (s *execution) begin(loaded *checkpoint) {
 	}
 }
 
-// Run names the run. A run that nobody named and nobody can resume gets a name only if somebody asks for it.
+// Run returns the run id. A run without an id that cannot be resumed gets one on first use.
 func (s *execution) Run() string {
 	s.naming.Do(func() {
 		if s.run == "" {
@@ -86,7 +87,7 @@ func (s *execution) Time() time.Time { return s.clock() }
 func (s *execution) Policy() any     { return s.policy }
 func (s *execution) Ledger() any     { return s.ledger }
 
-// Put keeps one entry of a visit's journal.
+// Put stores one journal entry of an activation.
 func (s *execution) Put(ctx context.Context, v *activation.Activation, part string, data []byte, when activation.Durability) error {
 	s.mu.Lock()
 	if data == nil {
@@ -113,7 +114,8 @@ func (s *execution) HasNewAnswer(place string) bool {
 	return s.places.Get(place).fresh
 }
 
-// survey notes every open interrupt, and every one whose answer nobody has seen yet, under each place that contains it.
+// indexOpen adds every open interrupt, and every one with an unread answer, to each place that
+// contains it.
 func (s *execution) indexOpen() {
 	s.places = new(smallmap.Map[string, placeStatus])
 	open := make([]*activation.Record, 0, s.records.Len())
@@ -129,20 +131,20 @@ func (s *execution) indexOpen() {
 			if r.Status == activation.StatusOpen {
 				a.open = append(a.open, r)
 			} else if r.Kind != KindHold || !activation.Below(place, r.Activation) { //mutate:hold-release-is-no-answer
-				// to the node itself a hold says nothing
+				// the node itself does not see its holds
 				a.fresh = true
 			}
 		}
 	}
 }
 
-// partChange is one part that is new or, with nil data, gone.
+// partChange is a new part or, with nil data, a removed one.
 type partChange struct {
 	part string
 	data []byte
 }
 
-// put stages changes that belong together: a save has all of them or none.
+// stage adds changes that belong together: a save contains all of them or none.
 func (s *execution) stage(changes ...partChange) {
 	if s.store == nil {
 		return
@@ -166,7 +168,7 @@ func (s *execution) addInstance(f *instance) {
 	}
 }
 
-// touch notes that a frame has something to stage.
+// markChanged records that an instance has changes to stage.
 func (s *execution) markChanged(f *instance) {
 	if s.store == nil {
 		return
@@ -190,7 +192,8 @@ func (s *execution) setStatus(status Status, failure error) {
 	s.parts.inlineDirty = true
 }
 
-// keep remembers an interrupt, with what it asks as a Go value if that is known, and returns its stored form.
+// recordInterrupt adds an interrupt, with its info as a Go value if known, and returns its stored
+// form.
 func (s *execution) recordInterrupt(r *activation.Record, info any) partChange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +204,7 @@ func (s *execution) recordInterrupt(r *activation.Record, info any) partChange {
 	return partChange{r.Part(), r.Encode()}
 }
 
-// settle remembers how an interrupt ended, and returns its stored form.
+// settleInterrupt records the final status of an interrupt and returns its stored form.
 func (s *execution) settleInterrupt(r *activation.Record, status activation.Status) partChange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +216,7 @@ func (s *execution) settleInterrupt(r *activation.Record, status activation.Stat
 	return partChange{r.Part(), settled.Encode()}
 }
 
-// remember is called with the lock held.
+// indexInterrupt adds an interrupt to the index. The lock must be held.
 func (s *execution) indexInterrupt(r *activation.Record) {
 	if s.records == nil {
 		s.records = new(smallmap.Map[string, *activation.Record])
@@ -221,14 +224,14 @@ func (s *execution) indexInterrupt(r *activation.Record) {
 	s.records.Set(r.ID, r)
 }
 
-// show remembers what an interrupt asks, as a Go value.
+// setInfo sets the info of an interrupt as a Go value.
 func (s *execution) setInfo(id string, info any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.records.Get(id).Info = info
 }
 
-// refused notes answers that the code which had asked could not use.
+// addBadAnswers records answers that the asking code could not use.
 func (s *execution) addBadAnswers(bad []*activation.BadAnswer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,8 +240,9 @@ func (s *execution) addBadAnswers(bad []*activation.BadAnswer) {
 	}
 }
 
-// flush writes everything staged so far and returns when it is durable. After a failed save nothing is saved any more:
-// whether it was applied is unknown, and a second try could overwrite what somebody else did since.
+// flush writes everything staged so far and returns when it is durable. After a failed save it does
+// not save again: it is unknown whether the save was applied, and a second attempt could overwrite
+// the changes of another execution.
 func (s *execution) flush(ctx context.Context) error {
 	if s.store == nil {
 		return nil
@@ -269,7 +273,7 @@ func (s *execution) flush(ctx context.Context) error {
 //mutate:run-key-has-account
 func (s *execution) key() store.Key { return store.Key{Account: s.account, Run: s.run} }
 
-// take turns what is staged into a delta.
+// takeDelta returns the staged changes as a delta.
 func (s *execution) takeDelta() (store.Delta, error) {
 	s.mu.Lock()
 	changed := s.changedInstances
@@ -285,9 +289,9 @@ func (s *execution) takeDelta() (store.Delta, error) {
 	return s.parts.takeDelta(&s.head), nil
 }
 
-// inside returns the changes that leave nothing in the store of what is inside a visit that is over, and the interrupts there
-// that are still open, and forgets the frames there. ranGraphs says whether there can be any: of thousands of graphs beside each
-// other, most visits have none.
+// removeInside returns the changes that remove everything inside a finished activation from the
+// store, and the open interrupts there, and drops the instances there. ranGraphs reports whether
+// there can be any: with thousands of parallel graphs, most activations have none.
 func (s *execution) removeInside(place string, ranGraphs bool) (changes []partChange, open []*activation.Record) {
 	if !ranGraphs && (s.loaded == nil || len(s.loaded.at(place).below) == 0) {
 		return nil, nil
@@ -303,7 +307,7 @@ func (s *execution) removeInside(place string, ranGraphs bool) (changes []partCh
 	})
 	var parts []string
 	if len(frames) > 0 {
-		for part, owner := range s.journalOwners { // of visits that did not come to their end
+		for part, owner := range s.journalOwners { // of activations that did not finish
 			if owner != place && activation.Below(owner, place) {
 				parts = append(parts, part)
 				delete(s.journalOwners, part)
@@ -317,7 +321,7 @@ func (s *execution) removeInside(place string, ranGraphs bool) (changes []partCh
 	for _, part := range parts {
 		changes = append(changes, partChange{part: part})
 	}
-	for _, f := range frames { // a frame locks itself before the session, never the other way round
+	for _, f := range frames { // lock order: an instance before the execution
 		changes = append(changes, f.discard()...)
 	}
 	if len(changes) == 0 {
@@ -326,7 +330,8 @@ func (s *execution) removeInside(place string, ranGraphs bool) (changes []partCh
 	return changes, s.openBelow(place)
 }
 
-// below lists the open interrupts of visits inside a visit. Those elsewhere are not looked at: the code there may be at work on them.
+// openBelow lists the open interrupts of activations inside an activation. It ignores others,
+// because their code may be using them.
 func (s *execution) openBelow(place string) []*activation.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,8 +344,9 @@ func (s *execution) openBelow(place string) []*activation.Record {
 	return open
 }
 
-// abandoned lists the open interrupts of graphs inside a visit that its node, which waits for these signals, no longer runs,
-// and the parts of those graphs: if the node comes back to one, it begins anew.
+// abandonedBelow lists the open interrupts of graphs inside an activation that its node, which
+// waits for these signals, no longer runs, and the parts of those graphs: if the node runs one
+// again, it starts from the beginning.
 func (s *execution) abandonedBelow(place string, signals []*activation.Signal) (open []*activation.Record, parts []string) {
 	if s.loaded == nil || len(s.loaded.at(place).below) == 0 {
 		return nil, nil
@@ -373,14 +379,14 @@ func (s *execution) abandonedBelow(place string, signals []*activation.Signal) (
 	return open, parts
 }
 
-// checkedAnswer is an interrupt with the answer that it gets, as JSON.
+// checkedAnswer is an interrupt with its validated answer as JSON.
 type checkedAnswer struct {
 	record      *activation.Record
 	answer      json.RawMessage
-	fingerprint string // the form that it was checked against
+	fingerprint string // the schema that it was validated against
 }
 
-// check looks at what the caller gave for each interrupt. Nothing is changed by it.
+// checkAnswers validates the caller's answers. It changes nothing.
 func (s *execution) checkAnswers(root *compiled, given ...map[string]any) ([]checkedAnswer, error) {
 	var checked []checkedAnswer
 	for _, answers := range given {
@@ -411,7 +417,7 @@ func (s *execution) checkAnswer(r *activation.Record, answer any, root *compiled
 			data, err = nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: broken}
 		}
 	}()
-	defer recovery.Recover(&err) // an answer's own methods may panic
+	defer recovery.Recover(&err) // methods of the answer may panic
 	if r.Kind == KindHold {
 		place, err := fermata.ParseAddress(r.Activation)
 		if err != nil {
@@ -437,12 +443,12 @@ func (s *execution) checkAnswer(r *activation.Record, answer any, root *compiled
 	return data, err
 }
 
-// unknownKindText says of a question that this program does not have its kind.
+// unknownKindText describes an interrupt whose kind this program does not have.
 func unknownKindText(r *activation.Record) string {
-	return fmt.Sprintf("a question of the kind %q at %s", r.Kind, r.Address)
+	return fmt.Sprintf("an interrupt of kind %q at %s", r.Kind, r.Address)
 }
 
-// answerFingerprint names the form of answers that the kind of an interrupt has in this program.
+// answerFingerprint returns the fingerprint of the answer schema of an interrupt's kind.
 func answerFingerprint(r *activation.Record) string {
 	if kind, ok := fermata.LookupKind(r.Kind); ok {
 		return kind.AnswerFingerprint()
@@ -467,11 +473,11 @@ func encodePlainAnswer(r *activation.Record, answer any) (json.RawMessage, error
 	return data, nil
 }
 
-// jsonNull is JSON's nil, and an answer without data like it: taken for data, it would be the zero value of whatever type the code
-// that asked expects.
+// jsonNull is an answer without data, like nil. Treated as data, it would decode to the zero value
+// of the expected type.
 var jsonNull = []byte("null")
 
-// accept writes the answers down. They are durable before anything runs on them.
+// saveAnswers saves the answers. They are durable before anything runs on them.
 func (s *execution) saveAnswers(ctx context.Context, answers []checkedAnswer) error {
 	for _, a := range answers {
 		a.record.Status, a.record.Answer, a.record.Undelivered, a.record.AnswerType = activation.StatusAnswered, a.answer, true, a.fingerprint
@@ -486,7 +492,7 @@ func (s *execution) saveAnswers(ctx context.Context, answers []checkedAnswer) er
 	return err
 }
 
-// waiting lists the open interrupts, with the places around them.
+// openInterrupts lists the open interrupts with the places around them.
 func (s *execution) openInterrupts(root *compiled) []*fermata.InterruptCtx {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -505,7 +511,7 @@ func (s *execution) openInterrupts(root *compiled) []*fermata.InterruptCtx {
 	return list
 }
 
-// abandon gives up everything that is not saved.
+// discardUnsaved discards all unsaved changes.
 func (s *execution) discardUnsaved() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

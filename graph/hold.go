@@ -22,8 +22,9 @@ const (
 	holdAfter  = "after"
 )
 
-// hold stops a task before or after its node. The address is that of the graph, whose state it shows, with one segment more:
-// several holds of one graph may be open at once. It is called with the lock held.
+// hold stops a task before or after its node. The address is that of the graph, whose state it
+// shows, with one more segment, because several holds of one graph may be open at once. The lock
+// must be held.
 func (f *instance) hold(t *task, status taskStatus, when string) error {
 	name := f.flow.nodes[t.node].name
 	r := &activation.Record{
@@ -33,7 +34,7 @@ func (f *instance) hold(t *task, status taskStatus, when string) error {
 		Kind: KindHold, Status: activation.StatusOpen,
 	}
 	t.baseClock, t.base = f.clock, f.state
-	clear(f.mergedFields) // from here on somebody else has this state, too
+	clear(f.mergedFields) // from here on the state is shared
 	shown, err := f.flow.stateType.copyValue(t.base)
 	if err != nil {
 		return f.unsavable(err)
@@ -46,7 +47,7 @@ func (f *instance) hold(t *task, status taskStatus, when string) error {
 
 const holdSegment = string(fermata.SegmentHold)
 
-// release goes on with every hold that has been answered.
+// releaseHolds continues every hold that has been answered.
 func (f *instance) releaseHolds() error {
 	for _, t := range f.tasks {
 		if t.status != taskHeldBefore && t.status != taskHeldAfter {
@@ -92,7 +93,7 @@ func (f *instance) releaseTask(t *task, r *activation.Record) error {
 	return nil
 }
 
-// edit merges the state that somebody handed back. It is called with the lock held.
+// applyEdit merges an edited state. The lock must be held.
 func (f *instance) applyEdit(t *task, r *activation.Record) error {
 	edited, err := decodeState(f.flow.stateType, r.Answer)
 	if err != nil {
@@ -106,7 +107,8 @@ func (f *instance) applyEdit(t *task, r *activation.Record) error {
 	return f.applyUpdate(&stateUpdate{by: r.RelPath, base: t.base, baseClock: t.baseClock, result: edited, changed: changed, version: f.nextVersion()})
 }
 
-// editedFields compares by what was shown, which is JSON: a time in another form of the same zone is not an edit.
+// editedFields compares the JSON, which is what was shown: another representation of the same time
+// is not an edit.
 func (f *instance) editedFields(base, edited statePtr) (changed []int, err error) {
 	for i := range f.flow.stateType.fields {
 		fd := &f.flow.stateType.fields[i]
@@ -125,8 +127,8 @@ func (f *instance) editedFields(base, edited statePtr) (changed []int, err error
 	return changed, nil
 }
 
-// reopen leaves a hold open whose answer could not be used, and shows the newest state with it: an edit of that one cannot
-// meet the same conflict again. It is called with the lock held.
+// reopenHold keeps a hold open whose answer could not be used, and shows the newest state: an edit
+// of that state cannot cause the same conflict again. The lock must be held.
 func (f *instance) reopenHold(t *task, r *activation.Record, err error) error {
 	f.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: err}})
 	r.Status, r.Answer, r.Undelivered = activation.StatusOpen, nil, false
@@ -141,7 +143,7 @@ func (f *instance) reopenHold(t *task, r *activation.Record, err error) error {
 	return nil
 }
 
-// decodeState reads a whole state that somebody hands back. A field that is missing would be lost, so it is an error.
+// decodeState decodes a complete state. A missing field would be lost, so it is an error.
 func decodeState(sh *stateType, data []byte) (state statePtr, err error) {
 	defer recovery.Recover(&err) // a type may have JSON methods that panic
 	state = sh.newState()
@@ -162,12 +164,12 @@ func decodeState(sh *stateType, data []byte) (state statePtr, err error) {
 		}
 	}
 	if len(missing) > 0 { //mutate:hold-needs-whole-state
-		return state, fmt.Errorf("the state lacks %s: hand back all of it, edited", strings.Join(missing, ", "))
+		return state, fmt.Errorf("the state lacks %s: return the complete state, edited", strings.Join(missing, ", "))
 	}
 	return state, nil
 }
 
-// encodeState returns the JSON of a state that somebody hands back as a Go value or as JSON.
+// encodeState returns the JSON of a state that is given as a Go value or as JSON.
 func encodeState(sh *stateType, answer any) ([]byte, error) {
 	if answer == nil {
 		return nil, nil

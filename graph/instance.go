@@ -12,10 +12,10 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// instance is one graph at work within a run: the outermost one, or one inside a node.
+// instance is one graph within a run: the outermost one, or one inside a node.
 //
-// Its goroutine alone moves it, from step to step. mu guards what stage reads, because a save may come at any time from
-// a node that is running.
+// Only its own goroutine moves it from step to step. mu guards the data that stageChanges reads,
+// because a running node may trigger a save at any time.
 type instance struct {
 	flow     *compiled
 	exec     *execution
@@ -23,27 +23,29 @@ type instance struct {
 
 	mu                sync.Mutex
 	clock             int64
-	state             statePtr // never changed in place: tasks keep older ones as their base
+	state             statePtr // never modified in place: tasks keep older states as their base
 	fields            []fieldVersions
 	mergedFields      []bool            // fields that were merged in this step
 	extraFields       []savedField      // fields that another program saved
-	activations       []int             // how often each node was visited
-	formerActivations []activationCount // the same of nodes that the graph no longer has
-	triggered         []int             // nodes that something led to
-	nextRound         []int             // first nodes of loops that something led back to
+	activations       []int             // number of activations by node
+	formerActivations []activationCount // the same for nodes that the graph no longer has
+	triggered         []int             // nodes that have been reached
+	nextRound         []int             // first nodes of loops that have been reached by a back edge
 	stepTasks         []*task           // the tasks of the current step
-	freeTask          *task             // firstAlloc that is over, for the next
+	freeTask          *task             // a finished task, for reuse
 	tasks             []*task
 	seq               int64
-	// pending is what else changed together with the tasks: interrupts, and parts that nobody needs any more.
+	// pendingChanges are changes that are saved together with the tasks: interrupts and removed
+	// parts.
 	pendingChanges []partChange
-	// changed and dirty are what stage has to look at; listed is true while the session knows that.
+	// changedTasks and dirty are input of stageChanges; queued is true while the execution has the
+	// instance in its list.
 	changedTasks []*task
 	dirty        bool
 	queued       bool
 	done         bool
-	discarded    bool // the visit that it was in is over
-	// room is for what there is in most frames: few of everything.
+	discarded    bool // the activation that contains it is over
+	// inline avoids allocations for the usual case of one element.
 	inline struct {
 		next  [1]int
 		tasks [3][1]*task
@@ -62,8 +64,8 @@ func newInstance(fl *compiled, s *execution, names activation.Instance) *instanc
 	return f
 }
 
-// lock is for what happens between steps: then nothing but a save that stages the frame can come in between, and without a
-// store there is none. While nodes run, mu itself guards the frame.
+// lock is used between steps. Then only a save can run concurrently, and only if there is a store.
+// While nodes run, mu is used directly.
 func (f *instance) lock() {
 	if f.exec.store != nil {
 		f.mu.Lock()
@@ -76,19 +78,19 @@ func (f *instance) unlock() {
 	}
 }
 
-// touch notes that the frame has changed. It is called with the lock held.
+// markDirty records that the instance has changed. The lock must be held.
 func (f *instance) markDirty() {
 	f.dirty = true
 	f.enqueue()
 }
 
-// touchTask notes that a task has changed. It is called with the lock held.
+// markTaskDirty records that a task has changed. The lock must be held.
 func (f *instance) markTaskDirty(t *task) {
 	if f.exec.store == nil || t.dirty {
 		return
 	}
 	t.dirty = true
-	if !t.queued { // a task that is used again may still be in the list
+	if !t.queued { // a reused task may still be in the list
 		t.queued = true
 		f.changedTasks = append(f.changedTasks, t)
 	}
@@ -102,7 +104,8 @@ func (f *instance) enqueue() {
 	}
 }
 
-// fieldVersions are the values of one field that somebody still needs, the newest last. They are named by the frame's clock.
+// fieldVersions are the values of one field that are still needed, newest last. They are identified
+// by the instance's clock.
 type fieldVersions struct {
 	versions []fieldVersion
 	by       string // the node that wrote the newest
@@ -112,15 +115,16 @@ type fieldVersions struct {
 // reset makes these the only values.
 func (r *fieldVersions) reset(revs ...fieldVersion) { r.versions = append(r.inline[:0], revs...) }
 
-// fieldVersion is one value of a field. data is its JSON if that is known already; saved is true if it has a part of its own in
-// the store. A small value has none: it stands in the frame's part, and its data is kept for the next time that is written.
+// fieldVersion is one value of a field. data is its JSON if already known; saved is true if it has
+// a separate part in the store. A small value has none: it is stored in the instance's part, and
+// its data is kept for the next save of that part.
 type fieldVersion struct {
 	clock int64
 	data  []byte
 	saved bool
 }
 
-// maxInlineValue is up to how many bytes a value stands in the frame's part.
+// maxInlineValue is the maximum size in bytes of a value in the instance's part.
 const maxInlineValue = 64
 
 func (r *fieldVersions) add(rev fieldVersion, by string) {
@@ -130,7 +134,7 @@ func (r *fieldVersions) add(rev fieldVersion, by string) {
 
 func (r *fieldVersions) newest() int64 { return r.versions[len(r.versions)-1].clock }
 
-// at is the revision that the field had at some clock.
+// at returns the version of the field at this clock.
 func (r *fieldVersions) at(clock int64) int64 {
 	found := r.versions[0].clock
 	for _, rev := range r.versions {
@@ -141,36 +145,36 @@ func (r *fieldVersions) at(clock int64) int64 {
 	return found
 }
 
-// task is one visit of a node that is not over.
+// task is one activation of a node that is not over.
 type task struct {
 	node       int
 	activation int
 	seq        int64
-	place      string // spelled out when it is needed first, see placeOf
+	place      string // computed on first use, see placeOf
 	status     taskStatus
 	attempt    int
-	// at and base are the clock and the state that the node was given.
+	// baseClock and base are the clock and the state that the node received.
 	baseClock int64
 	base      statePtr
-	// result, changed, data and rev are what a node that has finished left, until its step is over.
+	// result, changed, data and version are the result of a finished node, until its step is over.
 	result     statePtr
 	changed    []int
-	changedBuf [2]int // room for changed
+	changedBuf [2]int // backing array of changed
 	data       [][]byte
 	version    int64
-	// targets is where the result leads, if routed.
+	// targets are the next nodes, if routed.
 	targets []int
-	// signals are what the task waits for, if it began to in this execution.
+	// signals are the open interrupts of the task, if it raised them in this execution.
 	signals     []*activation.Signal
 	resultSaved bool // the result is in the store
 	routed      bool
 	dirty       bool
-	queued      bool // it is in the frame's list of changed tasks
+	queued      bool // it is in the instance's list of changed tasks
 	saved       bool // the task is, or was, in the store
-	loaded      bool // it was there when this execution began
+	loaded      bool // it was in the store when this execution began
 }
 
-// placeOf is called with the lock held.
+// placeOf returns the place of a task. The lock must be held.
 func (f *instance) placeOf(t *task) string {
 	if t.place == "" {
 		t.place = activation.PlaceOf(f.location.Place, f.flow.segments[t.node], t.activation)
@@ -178,14 +182,14 @@ func (f *instance) placeOf(t *task) string {
 	return t.place
 }
 
-// remove stages the removal of parts. It is called with the lock held.
+// removeParts stages the removal of parts. The lock must be held.
 func (f *instance) removeParts(parts ...string) {
 	for _, part := range parts {
 		f.addPending(partChange{part: part})
 	}
 }
 
-// stageLater notes what the next save has to change. It is called with the lock held.
+// addPending adds changes to the next save. The lock must be held.
 func (f *instance) addPending(changes ...partChange) {
 	if f.pendingChanges == nil {
 		f.pendingChanges = make([]partChange, 0, 4)
@@ -193,7 +197,7 @@ func (f *instance) addPending(changes ...partChange) {
 	f.pendingChanges = append(f.pendingChanges, changes...)
 }
 
-// start puts the frame at its beginning.
+// start initializes a new instance.
 func (f *instance) start(input statePtr) error {
 	state, err := f.flow.stateType.copyIfShared(input)
 	if err != nil {
@@ -213,8 +217,8 @@ func (f *instance) start(input statePtr) error {
 	return f.startReady()
 }
 
-// run moves the frame as far as it gets: to its end (nil), or to where everything left waits (an error that visit.Collect
-// knows), or to a failure.
+// run advances the instance until it ends (nil), until all remaining tasks wait (an error for
+// Scope.Collect), or until it fails.
 func (f *instance) run(ctx context.Context) error {
 	stop := stopChannel(ctx)
 	for steps := 0; ; steps++ {
@@ -235,7 +239,7 @@ func (f *instance) run(ctx context.Context) error {
 		if failure != nil && errors.Is(context.Cause(ctx), ErrStopped) {
 			failure = fmt.Errorf("%w: %w", ErrStopped, failure)
 		}
-		// What finished is saved in any case, and a failure to save is the worse news.
+		// Finished work is saved in any case. A save error is reported first.
 		if err := join(f.save(ctx), failure); err != nil {
 			return err
 		}
@@ -243,8 +247,8 @@ func (f *instance) run(ctx context.Context) error {
 	return f.finishOrWait()
 }
 
-// save makes the step durable, unless the run saves only when it holds. What was left behind by the node around it saves nothing: somebody else may have
-// gone on with the run.
+// save makes the step durable, unless the run saves only when it waits. An instance whose
+// activation is over saves nothing: another execution may own the run.
 func (f *instance) save(ctx context.Context) error {
 	if f.location.Ended() {
 		return activation.ErrEnded
@@ -255,7 +259,7 @@ func (f *instance) save(ctx context.Context) error {
 	return f.exec.flush(ctx)
 }
 
-// join is errors.Join without its garbage where nothing went wrong.
+// join is errors.Join without allocations for nil errors.
 func join(a, b error) error {
 	if a == nil {
 		return b
@@ -266,7 +270,8 @@ func join(a, b error) error {
 	return errors.Join(a, b)
 }
 
-// rest is what remains when nothing can run: the end, or the signals of what is open.
+// finishOrWait is called when no task can run. It ends the instance or returns the signals of the
+// open interrupts.
 func (f *instance) finishOrWait() error {
 	if len(f.tasks) == 0 {
 		f.lock()
@@ -286,17 +291,17 @@ func (f *instance) finishOrWait() error {
 		}
 	}
 	if len(signals) == 0 {
-		return fmt.Errorf("%w: %s has work that neither runs nor waits", ErrCorrupt, f.location.Address)
+		return fmt.Errorf("%w: %s has tasks that neither run nor wait", ErrCorrupt, f.location.Address)
 	}
 	return activation.JoinSignals(signals)
 }
 
-// unmerged reports whether a step was left after some of its nodes had finished.
+// hasUnmerged reports whether a step was interrupted after some of its nodes had finished.
 func (f *instance) hasUnmerged() bool {
 	return slices.ContainsFunc(f.tasks, func(t *task) bool { return t.status == taskFinished })
 }
 
-// nextRev is a clock that no value has yet, those of finished tasks included.
+// nextVersion returns a clock that no value has yet, including those of finished tasks.
 func (f *instance) nextVersion() int64 {
 	rev := f.clock
 	for _, t := range f.tasks {
@@ -305,7 +310,7 @@ func (f *instance) nextVersion() int64 {
 	return rev + 1
 }
 
-// ready lists the tasks that can run now, in the order in which their results will be merged.
+// readyTasks lists the tasks that can run now, in the order in which their results will be merged.
 func (f *instance) readyTasks() []*task {
 	f.stepTasks = f.stepTasks[:0]
 	for _, t := range f.tasks {
@@ -316,8 +321,8 @@ func (f *instance) readyTasks() []*task {
 	return f.stepTasks
 }
 
-// follow lists the nodes that edges and branches lead to from a node that left this state. A route goes by what its own
-// node left, not by what siblings did meanwhile, so that the way of a run does not depend on who was faster.
+// successors returns the nodes that edges and branches lead to. A route uses the result of its own
+// node, not the changes of siblings, so that the path of a run does not depend on timing.
 func (f *instance) successors(from int, state statePtr) ([]int, error) {
 	name, targets := Start, f.flow.plan.startEdges
 	if from != atEnd {
@@ -337,7 +342,7 @@ func (f *instance) successors(from int, state statePtr) ([]int, error) {
 	return targets, nil
 }
 
-// callRoute asks a route, which gets a state of its own, and may panic.
+// callRoute calls a route with its own copy of the state. The route may panic.
 func callRoute(r route, state statePtr, sh *stateType) (to string, err error) {
 	defer recovery.Recover(&err)
 	own, err := sh.copyIfShared(state)
@@ -347,7 +352,7 @@ func callRoute(r route, state statePtr, sh *stateType) (to string, err error) {
 	return r.pick(own), nil
 }
 
-// lead notes that a node that is over, or Start, leads to these nodes.
+// trigger records that a finished node, or Start, leads to these nodes.
 func (f *instance) trigger(from int, targets []int) {
 	for _, to := range targets {
 		if to == atEnd {
@@ -363,8 +368,8 @@ func (f *instance) trigger(from int, targets []int) {
 	}
 }
 
-// advance makes tasks of the nodes that nothing under way can lead to any more. It is called with the lock held, or before
-// anybody else knows the frame.
+// startReady creates tasks for the reached nodes that no active node can still lead to. The lock
+// must be held, or the instance not be shared yet.
 func (f *instance) startReady() error {
 	if len(f.triggered)+len(f.nextRound) == 0 {
 		return nil
@@ -383,7 +388,7 @@ func (f *instance) startReady() error {
 	waiting := slices.Clone(f.nextRound)
 	f.nextRound = slices.DeleteFunc(f.nextRound, func(n int) bool {
 		round := f.flow.plan.loops[n]
-		inner := func(m int) bool { return m != n && round.has(m) } // a loop inside has another round to go
+		inner := func(m int) bool { return m != n && round.has(m) } // an inner loop has another iteration to do
 		return !ahead.has(n) && !under.intersects(round) && !slices.ContainsFunc(waiting, inner) && start(n)
 	})
 	slices.Sort(begun)
@@ -395,12 +400,12 @@ func (f *instance) startReady() error {
 	return nil
 }
 
-// underWay is the set of nodes where something is or is about to be, rounds that have yet to begin aside, and of those that
-// something can still lead to.
+// activeNodes returns the set of nodes that are active or about to be, except for the next
+// iterations, and the set of nodes that they can still lead to.
 func (f *instance) activeNodes() (under, ahead nodeSet) {
 	p := &f.flow.plan
 	under, ahead = newNodeSet(len(f.flow.nodes)), newNodeSet(len(f.flow.nodes))
-	for _, n := range f.nextRound { // the next round is ahead of what comes after the loop, and of nothing in this round
+	for _, n := range f.nextRound { // the next iteration is ahead of the nodes after the loop, and of no node in this iteration
 		ahead.unionExcept(p.ahead[n], p.loops[n])
 	}
 	for _, t := range f.tasks {
@@ -414,7 +419,7 @@ func (f *instance) activeNodes() (under, ahead nodeSet) {
 	return under, ahead
 }
 
-// newTask returns a task for use, perhaps one that is over.
+// newTask returns a task, possibly a reused one.
 func (f *instance) newTask() *task {
 	t := f.freeTask
 	if t == nil {
@@ -424,7 +429,7 @@ func (f *instance) newTask() *task {
 	return t
 }
 
-// begin makes a task. It is called with the lock held.
+// startTask creates a task. The lock must be held.
 func (f *instance) startTask(n int) error {
 	f.activations[n]++
 	f.seq++

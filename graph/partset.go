@@ -10,28 +10,29 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// The pack is the part "run": the head of the run and, as its member "parts", parts that are small. A wait with little
-// state is one part that way, written and read in one go. It is written again whole, so there is a limit to what goes in:
-// a save costs what changed, and a few kilobytes.
+// The part "run" contains the head of the run and, in its member "parts", small parts inline. A
+// waiting run with little state is therefore one part that is written and read at once. The part is
+// always written completely, so its size is limited: a save costs what changed plus a few
+// kilobytes.
 const (
-	maxInlineTotal = 4 << 10 // of everything in it
-	maxInlinePart  = 512     // of one part in it
+	maxInlineTotal = 4 << 10 // of all inline parts
+	maxInlinePart  = 512     // of one inline part
 )
 
-// partSet knows where each part of a run stands, in the pack or alone, and what the next save has to change there. A part that
-// does not fit into the pack any more stands alone from then on.
+// partSet tracks where each part of a run is stored, inline or separate, and the changes for the
+// next save. A part that no longer fits inline stays separate from then on.
 type partSet struct {
 	inline         []store.Part
 	inlineSize     int
-	inlineDirty    bool                         // the pack in the store is not the one here
-	savedInline    []byte                       // the pack in the store
-	separate       smallmap.Map[string, bool]   // the parts that stand alone
-	changes        smallmap.Map[string, []byte] // of those, the ones that the next save changes; nil removes
-	loadedSeparate map[string][]byte            // what stood alone when the run was loaded, until alone has it
-	buf            [3]store.Part                // for what is packed of a run that waits at one place
+	inlineDirty    bool                         // the stored run part is out of date
+	savedInline    []byte                       // the stored run part
+	separate       smallmap.Map[string, bool]   // names of the separate parts
+	changes        smallmap.Map[string, []byte] // changes of separate parts for the next save; nil removes
+	loadedSeparate map[string][]byte            // separate parts at load time, until they are added to separate
+	buf            [3]store.Part                // for the inline parts of a run that waits at one place
 }
 
-// newPartSet begins with what was read from the store, if anything was.
+// newPartSet starts with the loaded checkpoint, if any.
 func newPartSet(read *checkpoint) *partSet {
 	l := new(partSet)
 	l.inline = l.buf[:0]
@@ -49,23 +50,23 @@ func (l *partSet) measureInline() {
 	}
 }
 
-// forget gives up what was not saved.
+// revert discards unsaved changes.
 func (l *partSet) revert() {
 	l.inline, l.inlineDirty = nil, false
 	if l.savedInline != nil {
 		in := jsonlite.NewReader(l.savedInline)
-		_ = new(head).decode(in, func(name string) { // it cannot fail: it was written or read here
+		_ = new(head).decode(in, func(name string) { // cannot fail: this process wrote or read it
 			l.inline = append(l.inline, store.Part{Name: name, Data: in.Raw()})
 		})
 	}
 	l.measureInline()
 	for name := range l.changes.All() {
-		l.separate.Set(name, true) // it may be in the store, and must not be in the pack as well
+		l.separate.Set(name, true) // it may be in the store, and must not be inline as well
 	}
 	l.changes.Clear()
 }
 
-// inlineSizeOf is about what a part takes in the pack, where long names are shortened.
+// inlineSizeOf estimates the size of an inline part; long names are compressed.
 func inlineSizeOf(name string, data []byte) int { return min(len(name), 64) + len(data) }
 
 func (l *partSet) set(c partChange) {
@@ -104,7 +105,8 @@ func (l *partSet) isSeparate(part string) bool {
 	return l.separate.Get(part)
 }
 
-// delta returns what changed since the last time, the pack with this head if anything in it did.
+// takeDelta returns the changes since the last call, including the run part if an inline part
+// changed.
 func (l *partSet) takeDelta(h *head) store.Delta {
 	var delta store.Delta
 	if l.inlineDirty {
@@ -135,16 +137,17 @@ func (l *partSet) encodeInline(h *head) []byte {
 	return o.End()
 }
 
-// nameCompressor spells the names of parts in a pack. Places that are deep inside each other have long names that begin alike, so a
-// name may say how much of the place it shares with the one before: "parked node:agent#1;agent:clerk" and then
-// "parked ^31;tool:book#1" for "parked node:agent#1;agent:clerk;tool:book#1". Without it, names would grow with the square of
-// the depth.
+// nameCompressor shortens the names of inline parts. Nested places have long names with common
+// prefixes, so a name may give the length of the prefix that it shares with the previous place:
+// "parked node:agent#1;agent:clerk" and then "parked ^31;tool:book#1" for "parked
+// node:agent#1;agent:clerk;tool:book#1". Without it, the size of names would grow with the square
+// of the depth.
 type nameCompressor struct {
-	last string // the place of the part before
+	last string // the place of the previous part
 	used []string
 }
 
-// minSharedPrefix is from how many shared bytes on a name is shortened.
+// minSharedPrefix is the number of shared bytes from which a name is shortened.
 const minSharedPrefix = 16
 
 func (s *nameCompressor) write(name string) string {
@@ -158,14 +161,14 @@ func (s *nameCompressor) write(name string) string {
 		return name
 	}
 	short := kind + " ^" + strconv.Itoa(n) + place[n:]
-	if slices.Contains(s.used, short) { // of two places that look alike from where they stand, one is spelled out
+	if slices.Contains(s.used, short) { // if two places have the same short form, the second is written in full
 		return name
 	}
 	s.used = append(s.used, short)
 	return short
 }
 
-// sharedSegments is how many bytes the segments take that both places begin with.
+// sharedSegments returns the length in bytes of the segments that both places begin with.
 func sharedSegments(a, b string) int {
 	whole := 0
 	for n := 0; ; n++ {
@@ -179,7 +182,7 @@ func sharedSegments(a, b string) int {
 	}
 }
 
-// readCheckpoint is the inverse of write. A name that write cannot have written stays as it is, and is none of ours.
+// read is the inverse of write. A name that write cannot have written is returned unchanged.
 func (s *nameCompressor) read(name string) string {
 	kind, place, ok := strings.Cut(name, " ")
 	if !ok {

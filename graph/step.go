@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// step enters the nodes of all ready tasks, waits until each has finished, waits or has failed, merges what finished and
-// finds out what comes next. It returns the failures.
+// step enters the nodes of all ready tasks, waits until each has finished, waits or has failed,
+// merges the results and starts the next tasks. It returns the failures.
 func (f *instance) step(ctx context.Context, ready []*task) error {
 	rev := f.nextVersion()
 	for _, t := range ready {
@@ -32,10 +32,10 @@ func (f *instance) step(ctx context.Context, ready []*task) error {
 	return join(failure, f.startReady())
 }
 
-// enter runs a node and writes down how that ended. With siblings, a result is saved at once: a crash must not repeat it
-// just because another node of the step takes longer.
+// runNode runs a node and records the result. With siblings, a result is saved at once: a crash
+// must not repeat it because another node of the step takes longer.
 func (f *instance) runNode(ctx context.Context, t *task, siblings bool) (failure error) {
-	defer recovery.Recover(&failure) // of whoever watches; what the node does is caught further in
+	defer recovery.Recover(&failure) // for panics of the observer; callNode recovers panics of the node
 	n := f.flow.nodes[t.node]
 	v, out := f.flow.newActivation()
 	v.Init(&f.location, &f.flow.segments[t.node], t.activation, t.attempt)
@@ -73,7 +73,7 @@ func (f *instance) runNode(ctx context.Context, t *task, siblings bool) (failure
 	return nil
 }
 
-// raisedByNode are the interrupts that a node raised itself: that it was held is not its business.
+// raisedByNode returns the interrupts that a node raised itself, without its holds.
 func raisedByNode(records []*activation.Record) []*activation.Record {
 	held := func(r *activation.Record) bool { return r.Kind == KindHold }
 	if !slices.ContainsFunc(records, held) {
@@ -82,7 +82,7 @@ func raisedByNode(records []*activation.Record) []*activation.Record {
 	return slices.DeleteFunc(slices.Clone(records), held)
 }
 
-// call gives the node a state of its own, the time it may take, and a net below it.
+// callNode calls the node with its own copy of the state, its timeout, and panic recovery.
 func (f *instance) callNode(ctx context.Context, n *node, t *task, out statePtr) (err error) {
 	defer recovery.Recover(&err) //mutate:node-panic-recovered
 	own, err := f.flow.stateType.copyIfShared(t.base)
@@ -97,11 +97,11 @@ func (f *instance) callNode(ctx context.Context, n *node, t *task, out statePtr)
 	return n.run(ctx, own, out, f.flow.parallel)
 }
 
-// failed leaves the task ready, to be entered again by the next resume.
+// onFailed leaves the task ready, to be entered again by the next resume.
 func (f *instance) onFailed(t *task, v *activation.Activation, err error) error {
 	//mutate:foreign-interrupt
-	if other, waits := errors.AsType[*fermata.InterruptError](err); waits { // the text alone: or this run would be taken for one that waits, with questions that it does not know
-		err = fmt.Errorf("graph: run %s waits, which is another one: answer it there, or run it without a store, as a part of this one: %v", other.Info.Run, err)
+	if other, waits := errors.AsType[*fermata.InterruptError](err); waits { // only the text: otherwise this run would seem to wait with interrupts that it does not have
+		err = fmt.Errorf("graph: another run %s waits: answer it there, or run it without a store as part of this run: %v", other.Info.Run, err)
 	}
 	bad := v.BadAnswers()
 	f.exec.addBadAnswers(bad)
@@ -123,8 +123,9 @@ func (f *instance) onFailed(t *task, v *activation.Activation, err error) error 
 	return &NodeError{Run: f.exec.Run(), Address: address, Err: errors.Join(err, parseErr)}
 }
 
-// onlyStopped reports whether a node ended because a graph in it was stopped, and for nothing else. That is no failure of the node: entered again, it has to find
-// what it found, or it would try again what has failed, beside what it did instead.
+// onlyStopped reports whether a node ended only because a graph in it was stopped. That is not a
+// failure of the node: on re-entry it must find the same state, or it would retry a failed effect
+// next to the alternative that it chose.
 func onlyStopped(err error) bool {
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:
@@ -136,18 +137,18 @@ func onlyStopped(err error) bool {
 	return err == ErrStopped
 }
 
-// keep stages an interrupt. It is called with the lock held.
+// recordInterrupt stages an interrupt. The lock must be held.
 func (f *instance) recordInterrupt(r *activation.Record, info any) {
 	f.addPending(f.exec.recordInterrupt(r, info))
 }
 
-// settle stages an interrupt that nobody can answer any more. It is called with the lock held.
+// settleInterrupt stages an interrupt that can no longer be answered. The lock must be held.
 func (f *instance) settleInterrupt(r *activation.Record, status activation.Status) {
 	f.addPending(f.exec.settleInterrupt(r, status))
 }
 
-// withdraw stages interrupts of graphs that the node of this frame gave up. What still runs there keeps its own records. It is
-// called with the lock held.
+// withdrawInterrupts stages interrupts of graphs that the node of this instance abandoned. Code
+// that still runs there keeps its own records. The lock must be held.
 func (f *instance) withdrawInterrupts(open []*activation.Record) {
 	for _, r := range open {
 		settled := r.Closed(activation.StatusWithdrawn)
@@ -155,8 +156,8 @@ func (f *instance) withdrawInterrupts(open []*activation.Record) {
 	}
 }
 
-// waits parks a task. Questions that the node asked before and no longer asks are withdrawn; answers that it has seen are
-// no longer fresh.
+// onWaiting makes a task wait. Interrupts that the node raised before and no longer raises are
+// withdrawn; answers that it has read are no longer fresh.
 func (f *instance) onWaiting(t *task, v *activation.Activation, signals []*activation.Signal) error {
 	f.exec.addBadAnswers(v.BadAnswers())
 	left := v.Withdrawable(signals)
@@ -171,9 +172,9 @@ func (f *instance) onWaiting(t *task, v *activation.Activation, signals []*activ
 	for _, s := range signals {
 		r := s.Record
 		if !activation.Below(r.Activation, place) {
-			return fmt.Errorf("graph: an interrupt of %s was raised inside %s: ask with the context that the node was given", r.Address, v.Address())
+			return fmt.Errorf("graph: an interrupt of %s was raised inside %s: use the context that the node received", r.Address, v.Address())
 		}
-		if r.Activation == place || mine[r.Parent] { // the second: a composite of this node around what is inside it
+		if r.Activation == place || mine[r.Parent] { // the second: a composite of this node around inner interrupts
 			mine[r.ID] = true
 			f.recordInterrupt(r, s.Info)
 		}
@@ -186,7 +187,7 @@ func (f *instance) onWaiting(t *task, v *activation.Activation, signals []*activ
 	}
 	for _, r := range v.UnusedAnswers() {
 		if r.Undelivered {
-			f.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: fmt.Errorf("%w: before the answer could be used, the question changed", ErrWithdrawn)}})
+			f.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: fmt.Errorf("%w: the question changed before the answer was used", ErrWithdrawn)}})
 		}
 		f.settleInterrupt(r, activation.StatusWithdrawn)
 	}
@@ -205,8 +206,8 @@ func unansweredError(r *activation.Record) error {
 	return fmt.Errorf("%w: %s at %s", ErrUnanswered, r.ID, r.Address)
 }
 
-// finished keeps the result of a node until the step is over. Its JSON is made here, so that a state which cannot be saved
-// is a failure of the node that made it.
+// onFinished keeps the result of a node until the step is over. It is encoded here, so that a state
+// that cannot be saved is a failure of its node.
 func (f *instance) onFinished(t *task, v *activation.Activation, used bool, out statePtr) error {
 	changed := changedFields(f.flow.stateType, t.base, out, t.changedBuf[:0])
 	var data [][]byte
@@ -231,8 +232,8 @@ func (f *instance) onFinished(t *task, v *activation.Activation, used bool, out 
 	return nil
 }
 
-// forget stages the removal of what a visit that is over remembered. Of its interrupts remains that they are settled. It is
-// called with the lock held.
+// removeActivation stages the removal of a finished activation's journal. Its interrupts remain as
+// settled. The lock must be held.
 func (f *instance) removeActivation(t *task, v *activation.Activation) error {
 	for r := range v.Records() {
 		status, err := finalStatus(r)
@@ -248,8 +249,8 @@ func (f *instance) removeActivation(t *task, v *activation.Activation) error {
 	return nil
 }
 
-// finalStatus is what becomes of an interrupt when its visit is over: a place that only contained others is answered with
-// them, a question that the node no longer needed is withdrawn.
+// finalStatus returns the status of an interrupt when its activation is over: a composite is
+// answered, an unused question is withdrawn.
 func finalStatus(r *activation.Record) (activation.Status, error) {
 	switch {
 	case r.Status != activation.StatusOpen:

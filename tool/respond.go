@@ -14,37 +14,39 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Response is the kind of question that a tool wrapped with [Respond] asks.
+// Response is the kind of the interrupts of tools wrapped with [Respond].
 var Response = fermata.NewKind[ResponseRequest, HumanResponse]("tool-response")
 
-// ResponseRequest is what a person sees who answers in the place of a tool.
+// ResponseRequest is the question to a person who answers instead of a tool.
 type ResponseRequest struct {
 	Tool        string          `json:"tool"`
 	Description string          `json:"description,omitempty"`
 	Args        json.RawMessage `json:"args"`
 }
 
-// HumanResponse is what a person says in the place of a tool.
+// HumanResponse is the answer of a person instead of a tool.
 type HumanResponse struct {
 	Text string `json:"text,omitempty"`
-	// Declined says that the person does not answer; the model is told, with the reason.
+	// Declined reports that the person does not answer. It is reported to the model with the
+	// reason.
 	Declined bool   `json:"declined,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	By       string `json:"by,omitempty"`
 }
 
-// Validate makes an empty answer none.
+// Validate rejects an empty answer.
 func (r HumanResponse) Validate() error {
 	switch {
 	case r.Declined && r.Text != "":
-		return errors.New("it is declined and has a text: which one counts?")
+		return errors.New("declined and text are both set")
 	case !r.Declined && r.Text == "": //mutate:empty-response
-		return errors.New("it has no text; say declined if there is none")
+		return errors.New("text is missing; set declined to give no answer")
 	}
 	return nil
 }
 
-// Respond lets a person answer in the place of the tool: the tool itself is never called. The question is of kind [Response].
+// Respond lets a person answer instead of the tool: the tool itself is never called. The interrupt
+// is of kind [Response].
 func Respond(t *Tool) *Tool {
 	return t.with(func(w *Tool) {
 		w.retry = retryFreely
@@ -61,45 +63,46 @@ func Respond(t *Tool) *Tool {
 	})
 }
 
-// Completion is the kind of question that a tool wrapped with [FollowUp] asks.
+// Completion is the kind of the interrupts of tools wrapped with [FollowUp].
 var Completion = fermata.NewKind[CompletionRequest, CompletedArgs]("tool-follow-up")
 
-// CompletionRequest is what a person sees who is asked for arguments that a model did not know.
+// CompletionRequest asks a person for arguments that a model did not know.
 type CompletionRequest struct {
 	Tool string `json:"tool"`
-	// Args are the arguments so far, Missing what is asked for.
+	// Args are the arguments so far; Missing are the requested ones.
 	Args    json.RawMessage `json:"args"`
 	Missing []Missing       `json:"missing"`
-	// ArgsSchema is what the arguments must fit when the answer is put into them.
+	// ArgsSchema is the JSON Schema of the completed arguments.
 	ArgsSchema json.RawMessage `json:"argsSchema"`
 }
 
-// Missing is an argument that a person has to give.
+// Missing is a requested argument.
 type Missing struct {
-	// Field is its name in JSON.
+	// Field is its JSON name.
 	Field    string `json:"field"`
 	Question string `json:"question"`
 }
 
-// CompletedArgs is a person's answer to a [CompletionRequest].
+// CompletedArgs is the answer to a [CompletionRequest].
 type CompletedArgs struct {
-	// Fields are arguments by name; ones that were not asked for may be among them.
+	// Fields are arguments by name. They may include arguments that were not requested.
 	Fields map[string]json.RawMessage `json:"fields,omitempty"`
-	// Declined says that the person does not answer; the model is told, with the reason.
+	// Declined reports that the person does not answer. It is reported to the model with the
+	// reason.
 	Declined bool   `json:"declined,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	By       string `json:"by,omitempty"`
 }
 
-// ValidateFor puts the answer into the arguments and checks them.
+// ValidateFor merges the answer into the arguments and validates them.
 func (c CompletedArgs) ValidateFor(question CompletionRequest) error {
 	switch {
 	case c.Declined && len(c.Fields) > 0:
-		return errors.New("it is declined and has fields: which counts?")
+		return errors.New("declined and fields are both set")
 	case c.Declined:
 		return nil
 	case len(c.Fields) == 0:
-		return errors.New("it has no fields; say declined if there are none")
+		return errors.New("fields are missing; set declined to give none")
 	}
 	args, err := mergeFields(question.Args, c.Fields)
 	if err != nil {
@@ -109,9 +112,9 @@ func (c CompletedArgs) ValidateFor(question CompletionRequest) error {
 	return schema.CheckData("the completed arguments", question.ArgsSchema, args)
 }
 
-// FollowUp asks a person for what the model did not know, as often as it takes: missing looks at the arguments and says what
-// is still to be asked; when it says nothing, the tool is called. It must go by the arguments alone. The questions are of
-// kind [Completion].
+// FollowUp asks a person for missing arguments until there are none: missing returns the arguments
+// that are still needed; when it returns none, the tool is called. It must depend only on the
+// arguments. The interrupts are of kind [Completion].
 func FollowUp[In any](t *Tool, missing func(In) []Missing) *Tool {
 	return t.with(func(w *Tool) {
 		w.completers = append(slices.Clip(t.completers), func(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
@@ -144,8 +147,8 @@ func (t *Tool) ask(ctx context.Context, args json.RawMessage, open []Missing) (j
 	return mergeFields(args, said.Fields)
 }
 
-// Needs says, for [FollowUp], that each of these arguments has to be there and not be empty: its JSON name and the question
-// to ask for it.
+// Needs returns a function for [FollowUp] that requires each of these arguments to be present and
+// not empty.
 func Needs[In any](fields ...Missing) func(In) []Missing {
 	return func(in In) []Missing {
 		var open []Missing
@@ -176,11 +179,12 @@ func empty(v any) bool {
 	return false
 }
 
-// mergeFields puts fields into a JSON object. The keys come out sorted: the same fields make the same bytes.
+// mergeFields merges fields into a JSON object. The keys are sorted, so that equal fields have
+// equal bytes.
 func mergeFields(args json.RawMessage, fields map[string]json.RawMessage) (json.RawMessage, error) {
 	all := make(map[string]json.RawMessage)
 	if err := json.Unmarshal(args, &all); err != nil {
-		return nil, fmt.Errorf("the arguments so far are no JSON object: %w", err)
+		return nil, fmt.Errorf("the arguments so far are not a JSON object: %w", err)
 	}
 	maps.Copy(all, fields)
 	return json.Marshal(all)

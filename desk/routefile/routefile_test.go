@@ -51,7 +51,7 @@ func TestParse_InvalidFilesAreRefused(t *testing.T) {
 		"good":               {route, nil},
 		"nothing":            {"", []string{"the file is empty"}},
 		"no routes":          {"calendars: {}\n", []string{"no routes"}},
-		"unknown key":        {route + "    stepps: []\n", []string{`line 4: there is no key "stepps" here`}},
+		"unknown key":        {route + "    stepps: []\n", []string{`line 4: unknown key "stepps"`}},
 		"duplicate key":      {route + "    name: b\n", []string{`duplicate key "name"`}},
 		"two documents":      {route + "---\n" + route, []string{"more than one document"}},
 		"a bad duration":     {"routes: [{name: a, steps: [{at: soon, expire: stale}]}]", []string{`invalid duration "soon"`}},

@@ -30,6 +30,7 @@ var layers = []layer{
 	{"store/internal/proxytest", may(), "a network proxy for store tests; independent of the stores"},
 	{"store/storetest", may("store", "store/memory", "internal/..."), "the suite uses a store only through the port and compares it with the reference"},
 	{"store/sqlite", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
+	{"store/encrypted", may("store", "internal/..."), "the encryption decorator knows the port and no implementation"},
 	{"store/postgres", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
 	{"store/redis", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
 

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package box
+package seal
 
 // keepOwner is for systems whose files belong to a user alone.
 func keepOwner(string, string) error { return nil }

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Conform tests what the clients of all vendors promise.
+// Conform tests the behaviour that all vendor clients share.
 func Conform[Q any](t *testing.T, c Client[Q]) {
 	t.Run("Error_StatusAndWordsOfTheService", c.testFailures)
 	t.Run("Error_AnswerThatIsNone", c.testInvalidAnswers)
@@ -109,7 +109,7 @@ func (c *Client[Q]) testKeyLeaks(t *testing.T) {
 	})
 }
 
-// The conversation is for nobody else, nor is the key: Go follows redirects with all headers but a few that it knows.
+// Neither the conversation nor the key may go elsewhere: Go follows redirects with most headers.
 func (c *Client[Q]) testRedirect(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the redirect was followed")

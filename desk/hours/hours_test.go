@@ -149,7 +149,7 @@ func TestCheck_ReportsAllErrors(t *testing.T) {
 		{From: hours.At(9, 0), To: hours.At(18, 0)}, {Days: []hours.Day{9}, From: -1, To: 0},
 	}}
 	text := errors.Join(bad.Check()...).Error()
-	for _, want := range []string{"needs a name", "Mars/Olympus", "have no days", "not a valid time range", "invalid day of the week", `"25.12." is no date`, "never opens"} {
+	for _, want := range []string{"name is missing", "Mars/Olympus", "have no days", "not a valid time range", "invalid day of the week", `invalid date "25.12."`, "never opens"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Check does not report %q: %s", want, text)
 		}

@@ -2,5 +2,5 @@
 
 package seal
 
-// keepOwner is for systems whose files belong to a user alone.
+// keepOwner does nothing where files have no separate owner.
 func keepOwner(string, string) error { return nil }

@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// The types of messages.
+// The message types.
 const (
 	typeAnswered      = "request.answered"
 	typeExpired       = "request.expired"
@@ -32,7 +32,7 @@ const (
 // message is the body of a webhook.
 type message struct {
 	Type string `json:"type"`
-	// Timestamp is when it happened, not when it is sent: the body is the same each time.
+	// Timestamp is the time of the event, not of the delivery: the body is the same each time.
 	Timestamp time.Time   `json:"timestamp"`
 	Data      messageData `json:"data"`
 }
@@ -42,17 +42,17 @@ type messageData struct {
 	Interrupt string          `json:"interrupt"`
 	Kind      string          `json:"kind"`
 	Answer    json.RawMessage `json:"answer,omitempty"`
-	Question  int             `json:"question,omitempty"` // its number, from 1
+	Question  int             `json:"question,omitempty"` // number, from 1
 	Text      string          `json:"text,omitempty"`
 	Reason    string          `json:"reason,omitempty"` // why it was withdrawn
 	By        string          `json:"by,omitempty"`
 	At        time.Time       `json:"at"`
 }
 
-// deliver sends the answer, once. It returns nil only if the receiver has it.
+// deliver sends the answer once. It returns nil only if the receiver accepted it.
 func (p *Provider) deliver(ctx context.Context, e provider.Execution, asked request, answer provider.Answer) error {
 	said := compose(e.Run, asked, answer)
-	// One decision, one id: whoever gets it twice can tell.
+	// One decision has one id, so that receivers can detect duplicates.
 	id := ident.Derive("msg", e.Run.Account, e.Run.ID, answer.InterruptID, said.Type)
 	return retryError(e.Attempt, p.send(ctx, e.Run.Account, asked.Callback.URL, id, said))
 }
@@ -61,7 +61,7 @@ func (p *Provider) deliver(ctx context.Context, e provider.Execution, asked requ
 func (p *Provider) send(ctx context.Context, account, to, id string, said message) error {
 	target, err := p.guard.parse(to)
 	if err != nil { // it was allowed when the run began
-		return fmt.Errorf("%w: the callback is not allowed any more: %w", provider.ErrPark, err)
+		return fmt.Errorf("%w: the callback is no longer allowed: %w", provider.ErrPark, err)
 	}
 	keys, err := p.keys(ctx, account)
 	switch {
@@ -83,7 +83,8 @@ func (p *Provider) send(ctx context.Context, account, to, id string, said messag
 	return p.post(ctx, patience, target, header, body)
 }
 
-// leaves counts a message of an account that is on its way until it is back, and says how long that may take.
+// trackDelivery counts the deliveries in progress of an account and returns the timeout for this
+// one.
 func (p *Provider) trackDelivery(account string) (patience time.Duration, back func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +102,7 @@ func (p *Provider) trackDelivery(account string) (patience time.Duration, back f
 	}
 }
 
-// compose makes the message. It is the same each time, in every process.
+// compose builds the message. It is the same each time, in every process.
 func compose(run provider.Run, asked request, answer provider.Answer) message {
 	at := answer.At.UTC()
 	about := messageData{StateKey: run.StateKey, Interrupt: answer.InterruptID, Kind: asked.Kind, At: at}
@@ -112,48 +113,48 @@ func compose(run provider.Run, asked request, answer provider.Answer) message {
 	return message{Type: typeAnswered, Timestamp: at, Data: about}
 }
 
-// post makes the call. Its error is a *DeliveryError, or that of a context which ended.
+// post makes the call. It returns a *DeliveryError or the error of the context.
 func (p *Provider) post(ctx context.Context, patience time.Duration, target *url.URL, header http.Header, body []byte) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(limited, http.MethodPost, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return &DeliveryError{Host: target.Hostname(), Problem: "it cannot be called", final: true}
+		return &DeliveryError{Host: target.Hostname(), Problem: "the URL cannot be called", final: true}
 	}
 	request.Header = header
 	response, err := p.guard.client(target).Do(request)
 	switch {
 	case err == nil:
-		_ = response.Body.Close() // what a receiver has to say is in the status
+		_ = response.Body.Close() // only the status matters
 		return statusError(target.Hostname(), response)
-	case ctx.Err() != nil: // we were told to stop, and it was nobody's fault
+	case ctx.Err() != nil: // the execution was stopped; this is not a failure of the receiver
 		return ctx.Err()
 	}
 	return connectError(target.Hostname(), err)
 }
 
-// Secrets, as the Standard Webhooks specification has them.
+// Secrets in the form of the Standard Webhooks specification.
 const (
 	secretPrefix         = "whsec_"
 	minSecret, maxSecret = 24, 64 // bytes
 )
 
-var errNoSecret = errors.New("external: this account has no secret to sign with")
+var errNoSecret = errors.New("external: this account has no signing secret")
 
-// NewSecret makes a secret for [Config.Secrets]. Whoever receives webhooks needs it too.
+// NewSecret creates a secret for [Config.Secrets]. The receiver of the webhooks also needs it.
 func NewSecret() string {
 	var key [32]byte
 	rand.Read(key[:]) // never fails: it crashes the program instead
 	return secretPrefix + base64.StdEncoding.EncodeToString(key[:])
 }
 
-// keys are the secrets of an account, ready for use. No error holds one.
+// keys returns the decoded secrets of an account. Errors do not contain secrets.
 func (p *Provider) keys(ctx context.Context, account string) ([][]byte, error) {
 	if p.secrets == nil {
 		return nil, nil
 	}
 	secrets, err := p.secrets(ctx, account)
-	if err != nil { // what it says may hold one
+	if err != nil { // the error text may contain a secret
 		return nil, cmp.Or(ctx.Err(), errors.New("external: the secrets cannot be read"))
 	}
 	keys := make([][]byte, len(secrets))
@@ -167,17 +168,18 @@ func (p *Provider) keys(ctx context.Context, account string) ([][]byte, error) {
 	return keys, nil
 }
 
-// secretForm is what a secret looks like.
+// secretForm describes the form of a secret.
 var secretForm = fmt.Sprintf("%s and the base64 of %d to %d bytes", secretPrefix, minSecret, maxSecret)
 
-// keyOf is the key that a secret stands for.
+// keyOf decodes a secret.
 func keyOf(secret string) (key []byte, ok bool) {
 	text, prefixed := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(text)
 	return key, prefixed && err == nil && len(key) >= minSecret && len(key) <= maxSecret
 }
 
-// CheckSecrets says which of some secrets for [Config.Secrets] is none, without a word of it. A run with a callback could not be answered with it.
+// CheckSecrets returns an error for an invalid secret for [Config.Secrets]. The error does not
+// contain the secret. Answers of runs with a callback could not be signed with it.
 func CheckSecrets(secrets []string) error {
 	for i, secret := range secrets {
 		if _, ok := keyOf(secret); !ok {
@@ -187,7 +189,8 @@ func CheckSecrets(secrets []string) error {
 	return nil
 }
 
-// sign sets the headers by which a receiver knows who sent this, when, and whether it has seen it. There is one signature for each key.
+// sign sets the headers that let a receiver verify the sender, the time and duplicates. There is
+// one signature for each key.
 func sign(header http.Header, keys [][]byte, id string, now time.Time, body []byte) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	signatures := make([]string, len(keys))
@@ -202,8 +205,8 @@ func sign(header http.Header, keys [][]byte, id string, now time.Time, body []by
 	header.Set("webhook-signature", strings.Join(signatures, " "))
 }
 
-// Explain tells the agent what somebody wants to know before they decide. What it says to that, it says by itself: nothing of the response but
-// its status is read.
+// Explain sends the clarification to the agent. The agent replies through the API: only the status
+// of the response is read.
 func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
 	if err := checkGraph(run.Graph); err != nil {
 		return "", err
@@ -220,7 +223,7 @@ func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.
 	return "", retryError(back.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
 }
 
-// Withdrawn tells the agent that nobody will answer: somebody has ended the run.
+// NotifyWithdrawn notifies the agent that the request was withdrawn because its run was ended.
 func (p *Provider) NotifyWithdrawn(ctx context.Context, run provider.Run, gone provider.Withdrawal) error {
 	if err := checkGraph(run.Graph); err != nil {
 		return err

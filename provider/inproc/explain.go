@@ -9,12 +9,13 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// instruction tells a model what it is asked for. A person decides by what it says, so it must not plead.
+// instruction is the system prompt for a clarification. A person decides based on the reply, so the
+// model must not persuade.
 const instruction = `You are the agent whose conversation this is. You have stopped, because a person has to decide on something that you want to do or to know.
 Before they decide they have a question. Answer it from what you know, briefly and in plain text. Say so if you do not know.
 Do not try to persuade them, and promise nothing: whatever you say, they decide.`
 
-// explain has a model say what somebody wants to know, from what the agent began with and what it asks now.
+// explain asks a model for a reply, based on the agent's input and its current question.
 func (g *agentGraph) explain(ctx context.Context, run provider.Run, back provider.Clarification) (text string, err error) {
 	if g.explainer == nil {
 		return "", nil

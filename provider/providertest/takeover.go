@@ -10,13 +10,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// executionResult is how an execution ended.
+// executionResult is the result of an execution.
 type executionResult struct {
 	result provider.Result
 	err    error
 }
 
-// stuck executes in the background until a piece of work does not get on.
+// executeBlocked executes in the background until a piece of work blocks.
 func (d *driver) executeBlocked(ctx context.Context, work string, heeds bool) (old *driver, s *blockPoint, over chan executionResult) {
 	d.t.Helper()
 	s = d.world.blockAt(work, heeds)
@@ -30,12 +30,13 @@ func (d *driver) executeBlocked(ctx context.Context, work string, heeds bool) (o
 	select {
 	case <-s.entered:
 	case end := <-over:
-		d.t.Fatalf("it came to %#v, %v without any %q", end.result.Outcome, end.err, work)
+		d.t.Fatalf("it returned %#v, %v without any %q", end.result.Outcome, end.err, work)
 	}
 	return old, s, over
 }
 
-// late lets an execution that has lost its run go on, and looks whether it changes anything.
+// releaseBlocked lets an execution that has lost its run continue, and checks that it changes
+// nothing.
 func (d *driver) releaseBlocked(old *driver, s *blockPoint, over chan executionResult) {
 	d.t.Helper()
 	unchanged := d.wantUnchanged()
@@ -43,11 +44,12 @@ func (d *driver) releaseBlocked(old *driver, s *blockPoint, over chan executionR
 	end := <-over
 	unchanged("an execution that had lost the run")
 	if _, err := d.store.EndExecution(d.t.Context(), old.lease, store.ExecutionEnd{Status: store.StatusFailed}); !errors.Is(err, store.ErrFenced) {
-		d.t.Errorf("its result %#v, %v could be written down: %v", end.result.Outcome, end.err, err)
+		d.t.Errorf("its result %#v, %v could be saved: %v", end.result.Outcome, end.err, err)
 	}
 }
 
-// testTakenOverAtDraft: an owner that is slow and not dead loses the run. What it writes after that is refused, and the run goes on as the new owner has it.
+// testTakenOverAtDraft: an owner that is slow but alive loses the run. Its later writes are
+// rejected, and the run continues with the new owner.
 func testTakenOverAtDraft(t *testing.T, s Subject) {
 	d := begin(t, s, s.Review.Graph, s.Review.Input)
 	old, stop, over := d.executeBlocked(context.WithoutCancel(t.Context()), workDraft, false)
@@ -69,8 +71,8 @@ func testTakenOverAtPublish(t *testing.T, s Subject) {
 	d.wantDrafted()
 }
 
-// testEffectTakenOver: the new owner cannot know whether the effect of the old one happens, so it asks; and the old one, which has lost the run, can
-// still say that it did.
+// testEffectTakenOver: the new owner cannot know the outcome of the old owner's effect, so it asks;
+// and the old owner, which has lost the run, can still record the end.
 func testEffectTakenOver(t *testing.T, s Subject) {
 	d, q := startDrop(t, s)
 	d.decide(s.Drop.Approve, q)
@@ -88,18 +90,18 @@ func testEffectTakenOver(t *testing.T, s Subject) {
 	}
 	rest := d.answerInDoubt(nil)
 	if _, ok := rest.(provider.Completed); !ok {
-		t.Errorf("it came to %#v", rest)
+		t.Errorf("it returned %#v", rest)
 	}
 	d.wantOnce(workDrop)
 }
 
-// testCancelled ends an execution before it begins, and in the middle. The run is not at fault.
+// testCancelled cancels an execution before it begins, and while it runs. The run must not fail.
 func testCancelled(t *testing.T, s Subject) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	d := begin(t, s, s.Review.Graph, s.Review.Input)
 	if result, err := d.execute(over); err == nil {
-		t.Fatalf("without any time it came to %#v", result.Outcome)
+		t.Fatalf("with a cancelled context it returned %#v", result.Outcome)
 	}
 	d.takeOver(t)
 	d.decide(s.Review.Approve, d.waits(1)[0])
@@ -109,10 +111,10 @@ func testCancelled(t *testing.T, s Subject) {
 	cancel()
 	end := <-ended
 	if end.err == nil {
-		t.Errorf("cancelled, it came to %#v", end.result.Outcome)
+		t.Errorf("cancelled, it returned %#v", end.result.Outcome)
 	}
 	if _, givenTime := errors.AsType[*provider.RetryError](end.err); givenTime || errors.Is(end.err, provider.ErrPark) {
-		t.Errorf("cancelled, it says %v", end.err)
+		t.Errorf("cancelled, it returned the error %v", end.err)
 	}
 	d.wantNotDone(workPublish)
 	d.takeOver(t)

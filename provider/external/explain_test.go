@@ -30,8 +30,8 @@ func TestExplain_SendsTheClarificationToTheAgent(t *testing.T) {
 		t.Fatalf("%d messages in %d attempts", len(taken), tries)
 	}
 	for n, m := range taken {
-		if m.Type != "request.question" || m.Data.StateKey != "refund-17" || m.Data.Interrupt != q.ID || m.Data.Kind != "refund" || m.Data.Answer != nil ||
-			m.Data.Question != n+1 || m.Data.Text != "Was it damaged?" || m.Data.By != "bob" || !m.Data.At.Equal(decidedAt) {
+		if m.Type != "request.clarification" || m.Data.StateKey != "refund-17" || m.Data.Interrupt != q.ID || m.Data.Kind != "refund" || m.Data.Answer != nil ||
+			m.Data.Clarification != n+1 || m.Data.Text != "Was it damaged?" || m.Data.By != "bob" || !m.Data.At.Equal(decidedAt) {
 			t.Errorf("%+v", m)
 		}
 	}

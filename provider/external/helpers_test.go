@@ -117,15 +117,15 @@ type received struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
 	Data      struct {
-		StateKey  string          `json:"stateKey"`
-		Interrupt string          `json:"interrupt"`
-		Kind      string          `json:"kind"`
-		Answer    json.RawMessage `json:"answer,omitempty"`
-		Question  int             `json:"question,omitempty"`
-		Text      string          `json:"text,omitempty"`
-		Reason    string          `json:"reason,omitempty"`
-		By        string          `json:"by,omitempty"`
-		At        time.Time       `json:"at"`
+		StateKey      string          `json:"stateKey"`
+		Interrupt     string          `json:"interrupt"`
+		Kind          string          `json:"kind"`
+		Answer        json.RawMessage `json:"answer,omitempty"`
+		Clarification int             `json:"clarification,omitempty"`
+		Text          string          `json:"text,omitempty"`
+		Reason        string          `json:"reason,omitempty"`
+		By            string          `json:"by,omitempty"`
+		At            time.Time       `json:"at"`
 	} `json:"data"`
 }
 

@@ -26,7 +26,7 @@ const (
 	typeAnswered      = "request.answered"
 	typeExpired       = "request.expired"
 	typeWithdrawn     = "request.withdrawn"
-	typeClarification = "request.question"
+	typeClarification = "request.clarification"
 )
 
 // message is the body of a webhook.
@@ -38,15 +38,15 @@ type message struct {
 }
 
 type messageData struct {
-	StateKey  string          `json:"stateKey"`
-	Interrupt string          `json:"interrupt"`
-	Kind      string          `json:"kind"`
-	Answer    json.RawMessage `json:"answer,omitempty"`
-	Question  int             `json:"question,omitempty"` // number, from 1
-	Text      string          `json:"text,omitempty"`
-	Reason    string          `json:"reason,omitempty"` // why it was withdrawn
-	By        string          `json:"by,omitempty"`
-	At        time.Time       `json:"at"`
+	StateKey      string          `json:"stateKey"`
+	Interrupt     string          `json:"interrupt"`
+	Kind          string          `json:"kind"`
+	Answer        json.RawMessage `json:"answer,omitempty"`
+	Clarification int             `json:"clarification,omitempty"` // number, from 1
+	Text          string          `json:"text,omitempty"`
+	Reason        string          `json:"reason,omitempty"` // why it was withdrawn
+	By            string          `json:"by,omitempty"`
+	At            time.Time       `json:"at"`
 }
 
 // deliver sends the answer once. It returns nil only if the receiver accepted it.
@@ -217,7 +217,7 @@ func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.
 	}
 	at := back.At.UTC()
 	said := message{Type: typeClarification, Timestamp: at, Data: messageData{
-		StateKey: run.StateKey, Interrupt: back.InterruptID, Kind: asked.Kind, Question: back.Number, Text: back.Text, By: back.By, At: at,
+		StateKey: run.StateKey, Interrupt: back.InterruptID, Kind: asked.Kind, Clarification: back.Number, Text: back.Text, By: back.By, At: at,
 	}}
 	id := ident.Derive("msg", run.Account, run.ID, back.InterruptID, said.Type, strconv.Itoa(back.Number))
 	return "", retryError(back.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))

@@ -93,8 +93,8 @@ func (e *ProgramChangedError) Error() string {
 	return fmt.Sprintf("agent: run %s waits at addresses that this program does not have: %s", e.Run, strings.Join(places, ", "))
 }
 
-// OfTheRun marks the error as an error of the run, not of a tool.
-func (e *ProgramChangedError) OfTheRun() {}
+// RunError marks the error as an error of the run, not of a tool.
+func (e *ProgramChangedError) RunError() {}
 
-// OfTheRun marks the error as an error of the run, not of a tool.
-func (e *LimitError) OfTheRun() {}
+// RunError marks the error as an error of the run, not of a tool.
+func (e *LimitError) RunError() {}

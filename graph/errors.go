@@ -186,5 +186,5 @@ func (e *SaveError) Error() string {
 }
 func (e *SaveError) Unwrap() error { return e.Err }
 
-// OfTheRun marks the error as an error of the run, not of the code that was to be saved.
-func (e *SaveError) OfTheRun() {}
+// RunError marks the error as an error of the run, not of the code that was to be saved.
+func (e *SaveError) RunError() {}

@@ -39,7 +39,7 @@ func (fl *compiled) instanceAt(s *execution, names activation.Instance, input st
 type loadError struct{ error }
 
 func (e *loadError) Unwrap() error { return e.error }
-func (e *loadError) OfTheRun()     {}
+func (e *loadError) RunError()     {}
 
 // restore restores the instance and makes answered tasks ready.
 func (f *instance) restore(saved *checkpoint) error {
@@ -463,8 +463,8 @@ func (f *instance) checkListsUnchanged(edited statePtr) (err error) {
 		if err != nil {
 			return err
 		}
-		was, is := n.items(before), n.items(after)
-		if !reflect.DeepEqual(was, is) && !sameJSON(was, is) {
+		before0, after0 := n.items(before), n.items(after)
+		if !reflect.DeepEqual(before0, after0) && !sameJSON(before0, after0) {
 			return fmt.Errorf("node %q is processing a list that would change: change it before the node begins or after it has finished", n.name)
 		}
 	}

@@ -40,8 +40,8 @@ func (e *ProgramChangedError) Error() string {
 	return fmt.Sprintf("tool: a person was asked about this call of %s, but this program does not ask or accepts other arguments: resume with the earlier program", e.Tool)
 }
 
-// OfTheRun marks the error as an error of the run: it is not reported to the model.
-func (e *ProgramChangedError) OfTheRun() {}
+// RunError marks the error as an error of the run: it is not reported to the model.
+func (e *ProgramChangedError) RunError() {}
 
 // declinedError reports that a person declined to answer.
 type declinedError struct{ by, reason string }

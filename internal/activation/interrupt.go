@@ -327,7 +327,7 @@ func (s *Scope) Collect(err error) (signals []*Signal, plain error) {
 func IsRunError(err error) bool {
 	_, ok := errors.AsType[interface {
 		error
-		OfTheRun()
+		RunError()
 	}](err)
 	return ok
 }
@@ -337,8 +337,8 @@ type ControlError string
 
 func (e ControlError) Error() string { return string(e) }
 
-// OfTheRun marks the error for IsRunError.
-func (e ControlError) OfTheRun() {}
+// RunError marks the error for IsRunError.
+func (e ControlError) RunError() {}
 
 // AskedBelow reports whether something was asked in this activation below a child segment with this
 // prefix.

@@ -16,7 +16,7 @@ type Report struct {
 	Until time.Time `json:"until"`
 	// RetainedSince, if set, is later than Since: requests of runs that ended before it may have
 	// been deleted and are not counted.
-	RetainedSince *time.Time `json:"keptSince,omitempty"`
+	RetainedSince *time.Time `json:"retainedSince,omitempty"`
 	// All covers every request created in the period. The rows below divide it by kind, rule and
 	// action.
 	All      Row   `json:"all"`
@@ -42,10 +42,10 @@ type Row struct {
 	Rejected  int    `json:"rejected"`
 	Answered  int    `json:"answered"`
 	Expired   int    `json:"expired"`
-	Abandoned int    `json:"escaped"`
+	Abandoned int    `json:"abandoned"`
 	Withdrawn int    `json:"withdrawn"`
 	// Clarified is the number of requests with a clarification, Paged the number with a page.
-	Clarified int `json:"asked"`
+	Clarified int `json:"clarified"`
 	Paged     int `json:"paged"`
 	// ToView and ToDecide count from the creation. WaitedHours is the total waiting time of runs,
 	// in hours.
@@ -67,9 +67,9 @@ type Percentiles struct {
 // VoteStats has the numbers of the votes of a person or on a channel.
 type VoteStats struct {
 	Name      string  `json:"name"`
-	Votes     int     `json:"words"`
-	Approvals float64 `json:"yesPercent"`   // of approvals and rejections; 0 if there are none
-	Share     float64 `json:"sharePercent"` // of all votes
+	Votes     int     `json:"votes"`
+	Approvals float64 `json:"approvedPercent"` // of approvals and rejections; 0 if there are none
+	Share     float64 `json:"sharePercent"`    // of all votes
 	// ToDecide counts from the creation, Reading from the first view.
 	ToDecide Percentiles `json:"toDecide"`
 	Reading  Percentiles `json:"reading"`
@@ -79,9 +79,9 @@ type VoteStats struct {
 	// MaxPerMinute is the maximum within two consecutive half minutes. It is then never too high,
 	// and at least half of the true value unless there are votes in more than 32768 different half
 	// minutes (a channel: a million).
-	Unviewed     int     `json:"blind"`
+	Unviewed     int     `json:"unviewed"`
 	TooFast      float64 `json:"tooFastPercent"`
-	MaxPerMinute int     `json:"mostInAMinute"`
+	MaxPerMinute int     `json:"maxPerMinute"`
 	// OutOfHours is the share of votes between 20:00 and 7:00 and on weekends, in the zone of the
 	// report.
 	OutOfHours float64 `json:"outOfHoursPercent"`

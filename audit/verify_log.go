@@ -34,7 +34,7 @@ type VerifyReport struct {
 	Signed int64 `json:"signed"`
 	// Checkpoints counts the valid checkpoints, Untrusted those of other keys.
 	Checkpoints int  `json:"checkpoints"`
-	Untrusted   int  `json:"foreign"`
+	Untrusted   int  `json:"untrusted"`
 	Root        Hash `json:"root"`
 	// Problem is the first problem, or nil.
 	Problem *Problem `json:"problem"`

@@ -177,18 +177,18 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 			r.Groups[0].Widen = nil
 			r.Verbs = []string{"reject", "approve"}
 		},
-		"group:n can be added to group:x now":                    func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:m", "group:n", "group:x"} },
+		"group:n can be added to group:x now":                 func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:m", "group:n", "group:x"} },
 		"escape is allowed now":                               func(r *policy.Requirement) { r.Verbs = append(r.Verbs, "escape") },
-		"deadline up from 1h to 2h":                            func(r *policy.Requirement) { r.Deadline *= 2 },
-		"count of group:x down from 2 to 1":                    func(r *policy.Requirement) { r.Groups[0].Count = 1 },
+		"deadline up from 1h to 2h":                           func(r *policy.Requirement) { r.Deadline *= 2 },
+		"count of group:x down from 2 to 1":                   func(r *policy.Requirement) { r.Groups[0].Count = 1 },
 		"2 of group:x, later also group:m no longer required": func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} },
-		"after the deadline it escalates":                        func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
-		"min_auth down from sso to none":                       func(r *policy.Requirement) { r.MinAuth = "" },
-		"remember_max up from 0s to 1h":                        func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
-		"deny_count up from 1 to 2":                            func(r *policy.Requirement) { r.DenyCount = 2 },
-		"requester is no longer excluded":                      func(r *policy.Requirement) { r.Exclude = nil },
-		"plan is no longer required evidence":                               func(r *policy.Requirement) { r.Show = nil },
-		`"/ab" is editable now`:                              func(r *policy.Requirement) { r.Editable = []string{"/ab"} },
+		"after the deadline it escalates":                     func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
+		"min_auth down from sso to none":                      func(r *policy.Requirement) { r.MinAuth = "" },
+		"remember_max up from 0s to 1h":                       func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
+		"deny_count up from 1 to 2":                           func(r *policy.Requirement) { r.DenyCount = 2 },
+		"requester is no longer excluded":                     func(r *policy.Requirement) { r.Exclude = nil },
+		"plan is no longer required evidence":                 func(r *policy.Requirement) { r.Show = nil },
+		`"/ab" is editable now`:                               func(r *policy.Requirement) { r.Editable = []string{"/ab"} },
 	} {
 		after := strict()
 		change(after)

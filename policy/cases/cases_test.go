@@ -62,7 +62,7 @@ func TestRun_ReportsFailures(t *testing.T) {
 		asked + `want: ask, deadline: 1h`:                  "want deadline 1h, got 4h",
 		asked + `want: ask, verbs: [approve]`:              "want verbs [approve], got [approve reject]",
 		asked + `want: ask, min_auth: hardware`:            "want min_auth hardware, got sso",
-		asked + `want: ask, dry_run: deny`:               "want dry_run deny, got ",
+		asked + `want: ask, dry_run: deny`:                 "want dry_run deny, got ",
 		asked + `want: error`:                              "want error, got ask",
 		`input: {tool: mail, args_json: '{'}, want: deny`:  "want deny, got an error: ",
 	} {
@@ -81,12 +81,12 @@ func TestRun_MistakesInTheFile(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":            "the file is empty",
 		"cases: []\n": "there are no cases",
-		base + "- {name: a, input: {tol: x}, want: ask}\n":                `has no key "tol"; did you mean "tool"?`,
-		base + "- {name: a, input: {tool: x}}\n":                          "want is missing",
-		base + "- {name: a, input: {tool: x}, want: maybe}\n":             `"want" cannot be "maybe"`,
-		base + "- {name: a, input: {tool: x, at: noon}, want: ask}\n":     "at must be a time",
-		base + "- {name: a, input: {tool: x, args: {1: x}}, want: ask}\n": "args cannot be encoded as JSON",
-		base + "- {name: a, input: {tool: x}, counters: lots, want: ask}\n":   `"counters" must be a whole number`,
+		base + "- {name: a, input: {tol: x}, want: ask}\n":                  `has no key "tol"; did you mean "tool"?`,
+		base + "- {name: a, input: {tool: x}}\n":                            "want is missing",
+		base + "- {name: a, input: {tool: x}, want: maybe}\n":               `"want" cannot be "maybe"`,
+		base + "- {name: a, input: {tool: x, at: noon}, want: ask}\n":       "at must be a time",
+		base + "- {name: a, input: {tool: x, args: {1: x}}, want: ask}\n":   "args cannot be encoded as JSON",
+		base + "- {name: a, input: {tool: x}, counters: lots, want: ask}\n": `"counters" must be a whole number`,
 	} {
 		var out strings.Builder
 		_, err := cases.Run(&out, set(t), "cases.yaml", []byte(doc))

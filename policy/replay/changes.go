@@ -16,7 +16,7 @@ type RuleChange struct {
 	What string `json:"what"`
 	// Weakenings lists the ways in which the new set is weaker. A changed condition counts, because
 	// its effect is unknown.
-	Weakenings []string `json:"weaker,omitempty"`
+	Weakenings []string `json:"weakenings,omitempty"`
 }
 
 // Changes compares two sets rule by rule, by id.

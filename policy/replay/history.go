@@ -73,18 +73,18 @@ type HistoryReport struct {
 	First *time.Time `json:"first,omitempty"`
 	Last  *time.Time `json:"last,omitempty"`
 	// Truncated reports that there are more rulings after Last than the limit allows.
-	Truncated bool `json:"cutOff"`
+	Truncated bool `json:"truncated"`
 	// Rulings is the number of compared rulings. Each is one of the four that follow. A ruling that
 	// is stricter in one way and looser in another counts as looser.
 	Rulings       int `json:"rulings"`
 	Unchanged     int `json:"unchanged"`
 	Stricter      int `json:"stricter"`
 	Looser        int `json:"looser"`
-	InvalidInputs int `json:"refused"`
+	InvalidInputs int `json:"invalidInputs"`
 	// RuleErrors counts rulings in which a rule of the set failed. DryRunChanges counts rulings
 	// that the dry-run rules would have changed.
-	RuleErrors    int `json:"unjudged"`
-	DryRunChanges int `json:"rehearsed"`
+	RuleErrors    int `json:"ruleErrors"`
+	DryRunChanges int `json:"dryRunChanges"`
 	// Verdicts counts the changes of verdicts, Rules the decisions of each rule. Examples are some
 	// of the differences, looser ones first.
 	Verdicts []VerdictChange `json:"verdicts"`
@@ -120,7 +120,7 @@ type Example struct {
 	// What describes the difference, with the rules. Weakenings lists the ways in which it is
 	// weaker.
 	What       string   `json:"what"`
-	Weakenings []string `json:"weaker,omitempty"`
+	Weakenings []string `json:"weakenings,omitempty"`
 }
 
 // HistoryOptions limits a comparison.

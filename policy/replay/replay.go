@@ -27,11 +27,11 @@ type Summary struct {
 	// Rules counts how often each rule decided. DryRunChanges counts how often the dry-run rules
 	// would have changed the verdict.
 	Rules         map[string]int `json:"rules"`
-	DryRunChanges int            `json:"rehearsed"`
+	DryRunChanges int            `json:"dryRunChanges"`
 	// RuleErrors counts decisions in which a rule failed. InvalidInputs counts inputs that could
 	// not be evaluated.
-	RuleErrors    int `json:"unjudged"`
-	InvalidInputs int `json:"refused"`
+	RuleErrors    int `json:"ruleErrors"`
+	InvalidInputs int `json:"invalidInputs"`
 }
 
 // Summarize evaluates all inputs and counts the decisions.
@@ -80,7 +80,7 @@ type Difference struct {
 	Before, After policy.Decision `json:"-"`
 	// What describes the difference. Weakenings lists the ways in which the new set is weaker.
 	What       string   `json:"what"`
-	Weakenings []string `json:"weaker,omitempty"`
+	Weakenings []string `json:"weakenings,omitempty"`
 }
 
 // Report lists the differences between two sets.
@@ -91,8 +91,8 @@ type Report struct {
 	Inputs      int          `json:"inputs"`
 	// InvalidInputs counts inputs that could not be evaluated. RuleErrors counts inputs for which a
 	// rule of the new set failed.
-	InvalidInputs int `json:"refused"`
-	RuleErrors    int `json:"unjudged"`
+	InvalidInputs int `json:"invalidInputs"`
+	RuleErrors    int `json:"ruleErrors"`
 }
 
 // Diff compares two sets, rule by rule and on the inputs.

@@ -149,6 +149,7 @@ var testSupports = []testSupport{
 	{"internal/oidctest", "an OpenID provider per test that fails the test if a client violates the protocol"},
 	{"internal/pgtest", "a PostgreSQL database per test; fails the test if there is no PostgreSQL"},
 	{"internal/redistest", "a Redis server per test; fails the test if there is no Redis"},
+	{"internal/testtier", "skips a test in the fast tier"},
 	{"internal/testserver", "runs a test in a process that crashes and checks that its servers are gone"},
 	{"store/internal/fixture", "writes test data for the stores"},
 	{"store/internal/proxytest", "a network proxy that ends with the test"},

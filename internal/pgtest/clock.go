@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // ClockCluster is a server whose clock can be set, as that of a machine can be that somebody looks after badly.
@@ -16,6 +18,7 @@ type ClockCluster struct{ *Cluster }
 // libfaketime.
 func StartWithClock(t testing.TB) *ClockCluster {
 	t.Helper()
+	testtier.Needs(t, "PostgreSQL and libfaketime")
 	library, err := findFakeTime()
 	if err != nil {
 		t.Fatal(err)

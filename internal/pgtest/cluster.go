@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/testserver"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // Cluster is one PostgreSQL server with its data. New is enough for most tests.
@@ -48,6 +49,7 @@ func Start(t testing.TB) *Cluster {
 
 func startFor(t testing.TB, prepare func(*Cluster) error) *Cluster {
 	t.Helper()
+	testtier.Needs(t, "PostgreSQL")
 	c, err := start(prepare)
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // shared is the server that New uses. It is started by the first test that needs it.
@@ -54,6 +56,7 @@ func Main(m *testing.M) int {
 
 // New returns the connection string of an empty database, owned by a user without further rights, that is this test's alone until
 // it has ended. If there is no PostgreSQL on this machine the test fails: what was not tested must not look as if it were.
+// With FERMATA_TEST=fast it is skipped.
 func New(t testing.TB) string {
 	t.Helper()
 	return sharedCluster(t).Database(t)
@@ -67,6 +70,7 @@ func Superuser(t testing.TB, connString string) string {
 
 func sharedCluster(t testing.TB) *Cluster {
 	t.Helper()
+	testtier.Needs(t, "PostgreSQL")
 	shared.Lock()
 	defer shared.Unlock()
 	if !shared.started {

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/testserver"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // Server is one Redis server.
@@ -45,6 +46,7 @@ type Server struct {
 // fails: what was not tested must not look as if it were.
 func Start(t testing.TB) *Server {
 	t.Helper()
+	testtier.Needs(t, "Redis")
 	s, err := start()
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ type Host interface {
 	// Ledger returns the fermata.Ledger of the run, or nil, untyped like Policy.
 	Ledger() any
 	// Put stores one part of the activation's journal; nil data removes it.
-	Put(ctx context.Context, v *Activation, part string, data []byte, when Durability) error
+	Put(ctx context.Context, v *Activation, part string, data []byte, durability Durability) error
 	// OpenInterrupts lists the interrupts at or below place that were open when this execution
 	// began.
 	OpenInterrupts(place string) []*Record
@@ -103,8 +103,8 @@ type state struct {
 type recordKey struct{ rel, key string }
 
 // Init initializes a new activation: the nth of a node, which is named by its segment.
-func (v *Activation) Init(frame *Instance, node *string, number, attempt int) {
-	v.Instance, v.node, v.number, v.Attempt = frame, node, int32(number), attempt
+func (v *Activation) Init(instance *Instance, node *string, number, attempt int) {
+	v.Instance, v.node, v.number, v.Attempt = instance, node, int32(number), attempt
 }
 
 // Restore sets the state that an earlier execution saved under place. It is called before Enter.
@@ -156,11 +156,11 @@ func (v *Activation) placeLocked() string {
 }
 
 // PlaceOf returns the place of an activation in an instance.
-func PlaceOf(frame, node string, number int) string {
-	if frame == "" {
+func PlaceOf(instance, node string, number int) string {
+	if instance == "" {
 		return node + "#" + strconv.Itoa(number)
 	}
-	return frame + ";" + node + "#" + strconv.Itoa(number)
+	return instance + ";" + node + "#" + strconv.Itoa(number)
 }
 
 // Address returns the public address of the node.
@@ -385,13 +385,13 @@ func (s *Scope) trackPart(part string) {
 }
 
 // Record stores data about this place under a name.
-func (s *Scope) Record(ctx context.Context, what string, data json.RawMessage, when Durability) error {
+func (s *Scope) Record(ctx context.Context, what string, data json.RawMessage, durability Durability) error {
 	part := s.part(what)
 	before, had, err := s.set(part, data)
 	if err != nil {
 		return err
 	}
-	if err = s.Host.Put(ctx, s.Activation, part, data, when); err != nil {
+	if err = s.Host.Put(ctx, s.Activation, part, data, durability); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if had {

@@ -120,7 +120,7 @@ func TestSealCompressed_VersionIsAuthenticated(t *testing.T) {
 	}
 }
 
-// compressor compresses like the package does, or like an attacker who has the key.
+// compressor compresses like the package does, or like an attacker with the key.
 func compressor(t *testing.T, options ...zstd.EOption) *zstd.Encoder {
 	t.Helper()
 	dictionary, err := os.ReadFile("dictionary-1.txt")

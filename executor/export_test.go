@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// The chores, for tests.
+// The periodic jobs, for tests.
 const (
 	SignChore  = signJob
 	CheckChore = checkJob
@@ -14,7 +14,7 @@ const (
 	ChoreLease = jobLease
 )
 
-// Turn does a chore if it is due, without waiting for the clock. It reports what it came to.
+// Turn runs a periodic job if it is due, without waiting for the clock. It returns the result.
 func (e *Executor) Turn(name string) (JobResult, error) {
 	for _, c := range e.auditJobs() {
 		if c.name == name {
@@ -26,10 +26,10 @@ func (e *Executor) Turn(name string) (JobResult, error) {
 			return pass, err
 		}
 	}
-	return JobResult{}, errors.New("there is no such chore")
+	return JobResult{}, errors.New("no such job")
 }
 
-// Hurry makes a chore due.
+// Hurry makes a periodic job due.
 func (e *Executor) Hurry(name string) error {
 	var pass JobResult
 	paper, err := e.readIndex(e.ctx, "", jobKind, name, &pass)
@@ -43,7 +43,7 @@ func (e *Executor) Hurry(name string) error {
 	return e.updateIndex(e.ctx, &paper, pass, now)
 }
 
-// AtHand reports whether the dossier of a run is in memory, for tests.
+// AtHand reports whether the metadata of a run is in memory, for tests.
 func (e *Executor) AtHand(account, run string) bool {
 	_, ok := e.metaCache.get(store.Key{Account: account, Run: run})
 	return ok

@@ -104,33 +104,33 @@ func (a Approved[T]) By() string { return a.by }
 // rejection is a [*RejectedError]; an expired request is an [*ExpiredError]. One activation can
 // request the same action with the same arguments only once.
 func Approve[T any](ctx context.Context, action Action[T]) (Approved[T], error) {
-	var none Approved[T]
+	var zero Approved[T]
 	scope := activation.FromContext(ctx)
 	if scope == nil {
-		return none, ErrNoRun
+		return zero, ErrNoRun
 	}
 	raw, digest, err := action.encode()
 	if err != nil {
-		return none, &EncodeError{Value: "the arguments of " + action.Name, Err: err}
+		return zero, &EncodeError{Value: "the arguments of " + action.Name, Err: err}
 	}
 	place := scope.Child(Segment{Type: SegmentApprove, ID: action.Name, SubID: digest[:12]}.String())
 	if err := place.Claim("approval"); err != nil {
-		return none, err
+		return zero, err
 	}
-	asked := Approved[T]{activation: scope.Activation, action: action.Name, raw: raw, args: action.Args, digest: digest, requestedDigest: digest, address: place.FullAddress()}
-	asked.id = ident.Derive("apr", scope.Host.Run(), place.Path())
-	ruling, err := asked.evaluatePolicy(ctx, place, action.Policy)
+	approved := Approved[T]{activation: scope.Activation, action: action.Name, raw: raw, args: action.Args, digest: digest, requestedDigest: digest, address: place.FullAddress()}
+	approved.id = ident.Derive("apr", scope.Host.Run(), place.Path())
+	ruling, err := approved.evaluatePolicy(ctx, place, action.Policy)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	switch ruling.Verdict {
 	case Deny:
-		return none, &RejectedError{Action: action.Name, Reason: ruling.Reason, By: decidedByRule(ruling)}
+		return zero, &RejectedError{Action: action.Name, Reason: ruling.Reason, By: decidedByRule(ruling)}
 	case Allow:
-		asked.by, asked.policyDigest = decidedByRule(ruling), ruling.PolicyDigest
-		return asked, nil
+		approved.by, approved.policyDigest = decidedByRule(ruling), ruling.PolicyDigest
+		return approved, nil
 	}
-	return requestApproval(ctx, place, action, asked, ruling)
+	return requestApproval(ctx, place, action, approved, ruling)
 }
 
 // encode returns the arguments as JSON and the digest of the action with them.
@@ -171,15 +171,15 @@ func actionDigest(name string, args json.RawMessage) (string, error) {
 // evaluatePolicy returns the ruling of the policies. The ruling is recorded once per activation and
 // path, because a second evaluation could differ. Policies are not evaluated for an effect that has
 // begun: it was approved before, and the ledger knows it only under that approval.
-func (a Approved[T]) evaluatePolicy(ctx context.Context, place *activation.Scope, own Policy) (Ruling, error) {
+func (a Approved[T]) evaluatePolicy(ctx context.Context, place *activation.Scope, actionPolicy Policy) (Ruling, error) {
 	var ruling Ruling
 	general, _ := place.Host.Policy().(Policy)
 	begun := a.effectBegun()
-	if !begun && general == nil && (own == nil || own == AlwaysAsk) {
+	if !begun && general == nil && (actionPolicy == nil || actionPolicy == AlwaysAsk) {
 		return ruling, nil
 	}
-	if said, ok := place.Recorded(entryRuling); ok {
-		return ruling, json.Unmarshal(said, &ruling)
+	if data, ok := place.Recorded(entryRuling); ok {
+		return ruling, json.Unmarshal(data, &ruling)
 	}
 	if begun { //mutate:begun-effect-keeps-ruling
 		return ruling, nil
@@ -190,47 +190,47 @@ func (a Approved[T]) evaluatePolicy(ctx context.Context, place *activation.Scope
 	}
 	// The run's policy comes last because it may count what it allows. If both ask, its ruling
 	// names the approvers.
-	ruling, err = strictest(0, []Policy{own, general}).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Path: place.Path(), Action: a.action, Args: a.raw, Digest: a.digest})
+	ruling, err = strictest(0, []Policy{actionPolicy, general}).Decide(ctx, ActionRequest{Run: place.Host.Run(), Address: address, Path: place.Path(), Action: a.action, Args: a.raw, Digest: a.digest})
 	if err != nil {
 		return ruling, fmt.Errorf("%w: %s: %w", ErrPolicy, a.action, err) //mutate:policy-error-denies
 	}
-	said, err := json.Marshal(ruling)
+	data, err := json.Marshal(ruling)
 	if err != nil {
 		return ruling, err
 	}
-	return ruling, place.Record(ctx, entryRuling, said, activation.SaveWithNext)
+	return ruling, place.Record(ctx, entryRuling, data, activation.SaveWithNext)
 }
 
 // requestApproval asks a person and returns the approval or the rejection.
-func requestApproval[T any](ctx context.Context, place *activation.Scope, action Action[T], asked Approved[T], ruling Ruling) (Approved[T], error) {
+func requestApproval[T any](ctx context.Context, place *activation.Scope, action Action[T], approved Approved[T], ruling Ruling) (Approved[T], error) {
 	if action.Target == nil {
-		return requestOnce(ctx, place, action, asked, ruling, targetState{})
+		return requestOnce(ctx, place, action, approved, ruling, targetState{})
 	}
-	var seen targetState
+	var target targetState
 	for round := 1; ; round++ {
-		now, err := checkTargetOnce(ctx, place, action, asked.args)
+		now, err := checkTargetOnce(ctx, place, action, approved.args)
 		if err != nil {
 			return Approved[T]{}, err
 		}
-		seen = targetState{current: now, previous: seen.current}
-		yes, err := requestOnce(ctx, place, action, asked, ruling, seen)
+		target = targetState{current: now, previous: target.current}
+		decided, err := requestOnce(ctx, place, action, approved, ruling, target)
 		if err != nil {
-			return yes, err
+			return decided, err
 		}
-		again := place.Child(Segment{Type: "drift", ID: strconv.Itoa(round)}.String())
+		changed := place.Child(Segment{Type: "drift", ID: strconv.Itoa(round)}.String())
 		//mutate:drifted-approval-unused
-		if _, drifted := again.Recorded(entryTarget); !drifted { // a recorded change voids this approval, even if the target has changed back
-			if yes.effectBegun() {
-				return yes, nil // the change may be the result of the effect itself
+		if _, drifted := changed.Recorded(entryTarget); !drifted { // a recorded change voids this approval, even if the target has changed back
+			if decided.effectBegun() {
+				return decided, nil // the change may be the result of the effect itself
 			}
-			if now, err = checkTarget(ctx, action, yes.args); err != nil {
+			if now, err = checkTarget(ctx, action, decided.args); err != nil {
 				return Approved[T]{}, err
 			}
-			if bytes.Equal(now, seen.current) {
-				return yes, nil
+			if bytes.Equal(now, target.current) {
+				return decided, nil
 			}
 		}
-		asked, place = yes, again
+		approved, place = decided, changed
 	}
 }
 
@@ -240,11 +240,11 @@ type targetState struct{ current, previous json.RawMessage }
 
 // checkTarget reads the state of the action's target.
 func checkTarget[T any](ctx context.Context, action Action[T], args T) (json.RawMessage, error) {
-	found, err := action.Target(ctx, args)
+	state, err := action.Target(ctx, args)
 	if err != nil {
 		return nil, fmt.Errorf("fermata: target of %s: %w", action.Name, err)
 	}
-	raw, err := json.Marshal(roundtrip.Addressable(found))
+	raw, err := json.Marshal(roundtrip.Addressable(state))
 	if err == nil {
 		raw, err = strictjson.Canonical(raw)
 	}
@@ -257,8 +257,8 @@ func checkTarget[T any](ctx context.Context, action Action[T], args T) (json.Raw
 // checkTargetOnce reads the target and records the result, so that the question stays the same
 // while it is open.
 func checkTargetOnce[T any](ctx context.Context, place *activation.Scope, action Action[T], args T) (json.RawMessage, error) {
-	if seen, ok := place.Recorded(entryTarget); ok {
-		return seen, nil
+	if recorded, ok := place.Recorded(entryTarget); ok {
+		return recorded, nil
 	}
 	now, err := checkTarget(ctx, action, args)
 	if err == nil {
@@ -270,10 +270,10 @@ func checkTargetOnce[T any](ctx context.Context, place *activation.Scope, action
 // effectBegun reports whether the effect of this approval has begun and may have changed something.
 func (a Approved[T]) effectBegun() bool {
 	scope := &activation.Scope{Activation: a.activation}
-	data, there := scope.Child(effectSegment(a.action, a.id)).Recorded(entryEffect)
+	data, exists := scope.Child(effectSegment(a.action, a.id)).Recorded(entryEffect)
 	var entry effectEntry
-	if !there || json.Unmarshal(data, &entry) != nil {
-		return there
+	if !exists || json.Unmarshal(data, &entry) != nil {
+		return exists
 	}
 	switch {
 	case entry.State == effectNotCalled: // fn raised an interrupt or was not called: nothing was done
@@ -285,65 +285,65 @@ func (a Approved[T]) effectBegun() bool {
 }
 
 // requestOnce asks for approval of the action with the given target state.
-func requestOnce[T any](ctx context.Context, place *activation.Scope, action Action[T], asked Approved[T], ruling Ruling, seen targetState) (Approved[T], error) {
-	var none Approved[T]
+func requestOnce[T any](ctx context.Context, place *activation.Scope, action Action[T], approved Approved[T], ruling Ruling, target targetState) (Approved[T], error) {
+	var zero Approved[T]
 	question := ApprovalRequest{
-		Action: asked.action, Summary: action.Summary, Args: asked.raw, ArgsSchema: action.ArgsSchema, Fixed: action.Fixed, Digest: asked.digest,
-		Rule: ruling.Rule, Reason: ruling.Reason, Target: seen.current, PreviousTarget: seen.previous,
+		Action: approved.action, Summary: action.Summary, Args: approved.raw, ArgsSchema: action.ArgsSchema, Fixed: action.Fixed, Digest: approved.digest,
+		Rule: ruling.Rule, Reason: ruling.Reason, Target: target.current, PreviousTarget: target.previous,
 	}
 	if question.ArgsSchema == nil && !action.Fixed {
 		question.ArgsSchema = schema.TextFor[T]()
 	}
-	if asked.Edited() { // the summary describes the original arguments
+	if approved.Edited() { // the summary describes the original arguments
 		question.Summary = ""
 	}
-	asked.id = ident.Derive("apr", place.Host.Run(), place.Path())
+	approved.id = ident.Derive("apr", place.Host.Run(), place.Path())
 	decide := Approval.askWithID
-	if asked.effectBegun() { // the effect was approved; a newer program may word the question differently
+	if approved.effectBegun() { // the effect was approved; a newer program may word the question differently
 		decide = Approval.askAnswered
 	}
 	decision, id, err := decide(activation.WithScope(ctx, place), question)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
-	asked.by, asked.interruptID = decision.By, id
+	approved.by, approved.interruptID = decision.By, id
 	switch decision.Verb {
 	case VerbApprove:
 		if decision.Args == nil {
-			return asked, nil
+			return approved, nil
 		}
-		return applyEdits(ctx, place, action.Policy, asked, decision, id)
+		return applyEdits(ctx, place, action.Policy, approved, decision, id)
 	case VerbExpire:
-		return none, &ExpiredError{Action: asked.action, Reason: decision.Reason} //mutate:expiry-is-an-error
+		return zero, &ExpiredError{Action: approved.action, Reason: decision.Reason} //mutate:expiry-is-an-error
 	}
-	return none, &RejectedError{Action: asked.action, Reason: decision.Reason, Codes: decision.Codes, By: decision.By}
+	return zero, &RejectedError{Action: approved.action, Reason: decision.Reason, Codes: decision.Codes, By: decision.By}
 }
 
 // applyEdits replaces the requested arguments with the approver's. The policy may still deny them:
 // an approver cannot approve arguments that the policy denies.
-func applyEdits[T any](ctx context.Context, place *activation.Scope, own Policy, asked Approved[T], decision Decision, id string) (Approved[T], error) {
-	var none Approved[T]
-	args, err := asked.decodeEdited(ctx, decision.Args)
+func applyEdits[T any](ctx context.Context, place *activation.Scope, actionPolicy Policy, approved Approved[T], decision Decision, id string) (Approved[T], error) {
+	var zero Approved[T]
+	args, err := approved.decodeEdited(ctx, decision.Args)
 	if err != nil {
 		// The schema accepts the arguments and Go does not. The request stays open and the approver
 		// gets the error.
-		return none, place.Refuse(id, fmt.Errorf("edited arguments: %w", err))
+		return zero, place.Refuse(id, fmt.Errorf("edited arguments: %w", err))
 	}
 	raw := decision.Args // the bytes that were approved, not a Go re-encoding
-	digest, err := actionDigest(asked.action, raw)
+	digest, err := actionDigest(approved.action, raw)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	edit := place.Child(Segment{Type: "edit", ID: digest[:12]}.String())
-	asked.raw, asked.args, asked.digest = raw, args, digest
-	ruling, err := asked.evaluatePolicy(ctx, edit, own)
+	approved.raw, approved.args, approved.digest = raw, args, digest
+	ruling, err := approved.evaluatePolicy(ctx, edit, actionPolicy)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	if ruling.Verdict == Deny { //mutate:policy-checks-edit
-		return none, &RejectedError{Action: asked.action, Reason: ruling.Reason, By: decidedByRule(ruling)}
+		return zero, &RejectedError{Action: approved.action, Reason: ruling.Reason, By: decidedByRule(ruling)}
 	}
-	return asked, nil
+	return approved, nil
 }
 
 // decodeEdited decodes edited arguments. If the effect has begun, the program that began it could

@@ -114,8 +114,8 @@ func roundTrip[T any](result T, data []byte) (T, error) {
 	if !typeInfoOf(reflect.TypeFor[T]()).untyped { //mutate:untyped-result-normalized
 		return result, nil
 	}
-	var kept T
-	return kept, roundtrip.Decode(data, &kept)
+	var stored T
+	return stored, roundtrip.Decode(data, &stored)
 }
 
 // Entry types in the journal of an activation: the first word of a part's name.

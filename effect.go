@@ -32,26 +32,26 @@ import (
 // fn may raise interrupts, but only before it changes anything outside: it is called again after
 // the answer. If the context is done, fn is not called and the next attempt performs the effect.
 func Effect[T, R any](ctx context.Context, approved Approved[T], fn func(ctx context.Context, args T, key string) (R, error), options ...EffectOption) (R, error) {
-	var none R
+	var zero R
 	scope := activation.FromContext(ctx)
 	if scope == nil {
-		return none, ErrNoRun
+		return zero, ErrNoRun
 	}
 	if approved.activation == nil || approved.activation != scope.Activation { //mutate:approval-of-this-activation
-		return none, fmt.Errorf("%w: it was not issued for this activation of %s", ErrNotApproved, scope.FullAddress())
+		return zero, fmt.Errorf("%w: it was not issued for this activation of %s", ErrNotApproved, scope.FullAddress())
 	}
 	if err := checkEncodable(reflect.TypeFor[R]()); err != nil { // check before the call, or the receipt would be lost
-		return none, &EncodeError{Value: "the receipt of " + approved.action, Err: err}
+		return zero, &EncodeError{Value: "the receipt of " + approved.action, Err: err}
 	}
 	// One place per approval, wherever in the activation the effect is called: a second use of an
 	// approval finds the first.
 	e := effect[T, R]{approved: approved, fn: fn}
 	place := (&activation.Scope{Activation: scope.Activation}).Child(e.segment())
 	if err := place.Claim("effect"); err != nil { //mutate:approval-used-once
-		if _, twice := errors.AsType[*DuplicateError](err); twice {
-			return none, fmt.Errorf("%w: the approval of %s was already used", ErrNotApproved, approved.action)
+		if _, duplicate := errors.AsType[*DuplicateError](err); duplicate {
+			return zero, fmt.Errorf("%w: the approval of %s was already used", ErrNotApproved, approved.action)
 		}
-		return none, err
+		return zero, err
 	}
 	for _, option := range options {
 		option(&e.config)
@@ -182,10 +182,10 @@ func effectSegment(action, approval string) string {
 }
 
 func (e *effect[T, R]) run(ctx context.Context) (R, error) {
-	var none R
+	var zero R
 	entry, err := e.loadEntry()
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	if entry != nil { // interrupts about the effect may be settled; do not raise them again
 		activation.FromContext(ctx).Child(e.segment()).Skip()
@@ -194,17 +194,17 @@ func (e *effect[T, R]) run(ctx context.Context) (R, error) {
 	case entry == nil:
 		return e.begin(ctx, 1)
 	case entry.Digest != e.approved.digest:
-		return none, fmt.Errorf("%w: %s was begun with different arguments", ErrNotApproved, e.approved.action)
+		return zero, fmt.Errorf("%w: %s was begun with different arguments", ErrNotApproved, e.approved.action)
 	}
 	if err := e.syncLedger(ctx, entry); err != nil {
-		return none, err
+		return zero, err
 	}
 	switch {
 	case entry.State == effectDone:
 		return e.storedReceipt(entry.Receipt) //mutate:receipt-reused
 	case entry.State == effectFailed && entry.NodeAttempt == e.place.Attempt:
 		// The node handled this error in this attempt; re-entry must return the same error.
-		return none, &EffectError{Action: e.approved.action, Message: entry.Error}
+		return zero, &EffectError{Action: e.approved.action, Message: entry.Error}
 	//mutate:ledger-asked-first
 	case entry.State == effectStarted && e.ledger() != nil: // the ledger may know more than the journal
 		return e.continueFromLedger(ctx, entry)
@@ -233,11 +233,11 @@ func (e *effect[T, R]) intent(entry *effectEntry) Intent {
 // continueFromLedger asks the ledger about an effect that the journal leaves open: it was not
 // begun, it has ended, or it is in doubt.
 func (e *effect[T, R]) continueFromLedger(ctx context.Context, entry *effectEntry) (R, error) {
-	var none R
+	var zero R
 	line, begun, err := e.ledger().Begin(ctx, e.intent(entry))
 	switch {
 	case err != nil:
-		return none, err
+		return zero, err
 	//mutate:effect-of-lost-owner
 	case begun: // the process that wrote the journal entry died before the ledger entry
 		return e.dispatch(ctx, entry)
@@ -279,20 +279,20 @@ func (e *effect[T, R]) loadEntry() (*effectEntry, error) {
 
 // begin records the start of the effect in the journal, and then in the ledger if there is one.
 func (e *effect[T, R]) begin(ctx context.Context, try int) (R, error) {
-	var none R
+	var zero R
 	entry := &effectEntry{
 		State: effectStarted, Digest: e.approved.digest, NodeAttempt: e.place.Attempt, Attempt: try,
 		Key:     ident.Derive("eff", e.place.Host.Run(), e.place.Path(), e.approved.digest),
 		Started: e.place.Host.Time().UTC(), Idempotent: e.config.idempotent, Fenced: e.config.fenced,
 	}
 	if err := e.saveEntry(ctx, *entry); err != nil { //mutate:intent-saved-first
-		return none, err
+		return zero, err
 	}
 	if ledger := e.ledger(); ledger != nil {
 		line, begun, err := ledger.Begin(ctx, e.intent(entry))
 		switch {
 		case err != nil:
-			return none, err
+			return zero, err
 		case !begun && line.State == EffectSucceeded:
 			return e.recordReceipt(ctx, entry, line.Receipt)
 		case !begun && !e.config.idempotent:
@@ -305,14 +305,14 @@ func (e *effect[T, R]) begin(ctx context.Context, try int) (R, error) {
 // dispatch is the only place that calls fn. It decodes the arguments from the approved bytes, so
 // that no code can have changed them since.
 func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, error) {
-	var none R
+	var zero R
 	var args T
 	if err := decodeStored(e.approved.raw, &args); err != nil {
-		return none, fmt.Errorf("fermata: approved arguments of %s cannot be decoded: %w", e.approved.action, err)
+		return zero, fmt.Errorf("fermata: approved arguments of %s cannot be decoded: %w", e.approved.action, err)
 	}
 	if err := ctx.Err(); err != nil { // nothing has happened, so no resolution is needed, whatever fn would return
 		entry.State, entry.Error = effectNotCalled, err.Error()
-		return none, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
+		return zero, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
 	}
 	//mutate:effect-gets-approved-copy
 	result, err := e.fn(e.config.withFence(ctx, entry.Attempt), args, entry.Key)
@@ -320,16 +320,16 @@ func (e *effect[T, R]) dispatch(ctx context.Context, entry *effectEntry) (R, err
 		if signals, plain := e.place.Collect(err); signals != nil && plain == nil {
 			entry.State, entry.Error = effectNotCalled, "raised an interrupt first"
 			if err := e.recordEnd(ctx, entry, EffectFailed); err != nil {
-				return none, err
+				return zero, err
 			}
-			return none, activation.JoinSignals(signals)
+			return zero, activation.JoinSignals(signals)
 		}
 		_, entry.NotDone = errors.AsType[*notDoneError](err)
 		entry.State, entry.Error = effectFailed, err.Error()
-		return none, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
+		return zero, errors.Join(err, e.recordEnd(ctx, entry, EffectFailed))
 	}
 	if entry.Receipt, err = json.Marshal(&result); err != nil {
-		return none, &EncodeError{Value: "the receipt of " + e.approved.action, Err: err}
+		return zero, &EncodeError{Value: "the receipt of " + e.approved.action, Err: err}
 	}
 	entry.State = effectDone
 	result, err = roundTrip(result, entry.Receipt)
@@ -367,7 +367,7 @@ func (e *effect[T, R]) saveEntry(ctx context.Context, entry effectEntry) error {
 }
 
 func (e *effect[T, R]) resolveInDoubt(ctx context.Context, entry *effectEntry) (R, error) {
-	var none R
+	var zero R
 	asking := activation.FromContext(ctx).Child(e.segment()) // below the work that contains the effect, so that both wait together
 	question := InDoubtRequest{
 		Action: e.approved.action, Args: e.approved.raw, Digest: entry.Digest, Key: entry.Key, Started: entry.Started, Error: entry.Error,
@@ -379,17 +379,17 @@ func (e *effect[T, R]) resolveInDoubt(ctx context.Context, entry *effectEntry) (
 			return result, err
 		}
 	}
-	said, id, err := EffectInDoubt.askWithID(activation.WithScope(ctx, asking), question)
+	resolution, id, err := EffectInDoubt.askWithID(activation.WithScope(ctx, asking), question)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
-	if !said.Happened {
+	if !resolution.Happened {
 		return e.begin(ctx, entry.Attempt+1) //mutate:doubt-decision-per-attempt
 	}
-	if _, err := e.decodeReceipt(said.Receipt); err != nil {
-		return none, asking.Refuse(id, err)
+	if _, err := e.decodeReceipt(resolution.Receipt); err != nil {
+		return zero, asking.Refuse(id, err)
 	}
-	return e.recordReceipt(ctx, entry, said.Receipt)
+	return e.recordReceipt(ctx, entry, resolution.Receipt)
 }
 
 // storedReceipt decodes a recorded receipt, which another version of the program may have written.

@@ -13,10 +13,10 @@ import (
 // A target that has not seen a key may still see it later: the first call may be in transit. If
 // lookup finds nothing, the effect is therefore repeated only if the target is also [Fenced];
 // otherwise a person is asked.
-func Lookup[R any](look func(ctx context.Context, key string) (receipt R, found bool, err error)) EffectOption {
+func Lookup[R any](lookup func(ctx context.Context, key string) (receipt R, found bool, err error)) EffectOption {
 	return func(c *effectConfig) {
 		c.lookup = func(ctx context.Context, key string) (json.RawMessage, bool, error) {
-			receipt, found, err := look(ctx, key)
+			receipt, found, err := lookup(ctx, key)
 			if err != nil || !found {
 				return nil, false, err
 			}
@@ -77,11 +77,11 @@ func (e *effect[T, R]) lookUp(ctx context.Context, entry *effectEntry) (lookupRe
 // resolveByLookup resolves an effect in doubt without a person, if the target knows the outcome. It
 // reports whether it did.
 func (e *effect[T, R]) resolveByLookup(ctx context.Context, entry *effectEntry) (result R, cleared bool, err error) {
-	what, receipt := e.lookUp(ctx, entry)
+	outcome, receipt := e.lookUp(ctx, entry)
 	if err := ctx.Err(); err != nil {
 		return result, true, err // this process may have lost the run: do not ask a person
 	}
-	switch what {
+	switch outcome {
 	case lookupDone:
 		if result, err = e.decodeReceipt(receipt); err != nil {
 			return result, true, err

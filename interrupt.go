@@ -180,11 +180,11 @@ func raise(ctx context.Context, info, state any, subs ...*activation.Signal) err
 			return &EncodeError{Value: what, Err: err}
 		}
 	}
-	kept, err := encode(what, state)
+	stateData, err := encode(what, state)
 	if err != nil {
 		return err
 	}
-	signal, err := scope.Interrupt(data, kept, info, subs...)
+	signal, err := scope.Interrupt(data, stateData, info, subs...)
 	if err != nil {
 		return err
 	}

@@ -162,15 +162,15 @@ func (k *Kind[Q, A]) askWithID(ctx context.Context, question Q) (answer A, id st
 	if scope == nil {
 		return answer, "", ErrNoRun
 	}
-	asked := any(question)
-	data, err := roundtrip.Marshal(asked)
+	value := any(question)
+	data, err := roundtrip.Marshal(value)
 	if k.notEncoded != "" {
 		err = errors.New(k.notEncoded)
 	}
 	if err != nil {
 		return answer, "", &EncodeError{Value: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}
-	record, signal, err := scope.Ask(k.name, k.questionKey(data), data, asked)
+	record, signal, err := scope.Ask(k.name, k.questionKey(data), data, value)
 	if err != nil {
 		return answer, "", err
 	}
@@ -309,9 +309,9 @@ func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) 
 }
 
 // mayImplement reports whether an A, or a pointer to it, can implement the interface.
-func mayImplement[A any](word reflect.Type) bool {
+func mayImplement[A any](iface reflect.Type) bool {
 	t := reflect.TypeFor[A]()
-	return t.Kind() == reflect.Interface || t.Implements(word) || reflect.PointerTo(t).Implements(word)
+	return t.Kind() == reflect.Interface || t.Implements(iface) || reflect.PointerTo(t).Implements(iface)
 }
 
 // validate runs the validators of the answer, if it has any.

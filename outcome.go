@@ -157,12 +157,12 @@ func decodeOutcome[T Outcome](data []byte) (T, error) {
 		output = members["output"]
 		delete(members, "output")
 	}
-	rest, err := json.Marshal(members)
+	remaining, err := json.Marshal(members)
 	if err == nil {
-		err = strictjson.Decode(rest, &outcome)
+		err = strictjson.Decode(remaining, &outcome)
 	}
-	if done, ok := any(&outcome).(*Completed); ok {
-		done.Output = output // the output of a run may be any JSON
+	if completed, ok := any(&outcome).(*Completed); ok {
+		completed.Output = output // the output of a run may be any JSON
 	}
 	return outcome, err
 }

@@ -82,11 +82,11 @@ func strictest(by int, policies []Policy) Policy {
 			if policy == nil {
 				continue
 			}
-			seen := action
+			request := action
 			//mutate:policy-gets-copy
-			seen.Args = bytes.Clone(action.Args)                               // a policy that modifies its arguments must not affect the next one
-			seen.Blocked = action.Blocked || !first && strict.Verdict != Allow //mutate:held-action-not-counted
-			ruling, err := policy.Decide(ctx, seen)
+			request.Args = bytes.Clone(action.Args)                               // a policy that modifies its arguments must not affect the next one
+			request.Blocked = action.Blocked || !first && strict.Verdict != Allow //mutate:held-action-not-counted
+			ruling, err := policy.Decide(ctx, request)
 			if err != nil {
 				return Ruling{}, err
 			}

@@ -78,12 +78,12 @@ func NewFunc(name, description string, fn Func) (Agent, error) {
 		if output == nil {
 			output = new(Output)
 		}
-		said := &Output{Messages: slices.Clone(output.Messages), Exit: output.Exit}
-		for i := range said.Messages {
-			said.Messages[i].setAgent(name)
-			scopeOf(ctx).emitWhenSaved(MessageAdded{Message: said.Messages[i]})
+		authored := &Output{Messages: slices.Clone(output.Messages), Exit: output.Exit}
+		for i := range authored.Messages {
+			authored.Messages[i].setAgent(name)
+			scopeOf(ctx).emitWhenSaved(MessageAdded{Message: authored.Messages[i]})
 		}
-		return said, nil
+		return authored, nil
 	})
 }
 

@@ -33,9 +33,9 @@ func NewLoop(name, description string, maxRounds int, agents ...Agent) (Agent, e
 		return nil, err
 	}
 	return newFlow(name, description, maxRounds, agents, func(ctx context.Context, input *Input) (*Output, error) {
-		cast, output := newCallCounts(agents), new(Output)
+		counts, output := newCallCounts(agents), new(Output)
 		for range maxRounds {
-			if _, err := round(ctx, cast, input, output); err != nil {
+			if _, err := round(ctx, counts, input, output); err != nil {
 				return nil, err
 			}
 			if output.Exit {
@@ -55,10 +55,10 @@ func NewParallel(name, description string, agents ...Agent) (Agent, error) {
 		return nil, err
 	}
 	return newFlow(name, description, 1, agents, func(ctx context.Context, input *Input) (*Output, error) {
-		cast := newCallCounts(agents)
+		counts := newCallCounts(agents)
 		times := make([]int, len(agents))
 		for i, a := range agents {
-			times[i] = cast.next(a)
+			times[i] = counts.next(a)
 		}
 		outputs := make([]*Output, len(agents))
 		errs := recovery.Parallel(len(agents), 0, func(i int) (err error) {
@@ -115,12 +115,12 @@ func (c *callCounts) next(a Agent) int {
 func round(ctx context.Context, c *callCounts, input *Input, output *Output) (*Output, error) {
 	for _, a := range c.agents {
 		next := &Input{Messages: slices.Concat(input.Messages, narrate(output.Messages))}
-		said, err := RunNth(ctx, c.next(a), a, next)
+		result, err := RunNth(ctx, c.next(a), a, next)
 		if err != nil {
 			return nil, err
 		}
-		output.Messages = append(output.Messages, said.Messages...)
-		if said.Exit {
+		output.Messages = append(output.Messages, result.Messages...)
+		if result.Exit {
 			output.Exit = true
 			break
 		}

@@ -207,10 +207,10 @@ const entryLimit = "limit"
 
 // askAboutLimits asks a person about each exceeded limit; if there is none, it calls admit. It is
 // part of the work that it precedes, so it is not called again once that is done.
-func (m *meter) askAboutLimits(ctx context.Context, agent string, admit func(), wanted func(Spent) []LimitReached) error {
+func (m *meter) askAboutLimits(ctx context.Context, agent string, admit func(), requested func(Spent) []LimitReached) error {
 	for n := 1; ; n++ {
 		segment := fermata.Segment{Type: "limit", ID: fmt.Sprint(n)}
-		reached, err := m.pendingLimit(ctx, segment, agent, admit, wanted)
+		reached, err := m.pendingLimit(ctx, segment, agent, admit, requested)
 		if err != nil || reached == nil {
 			return err
 		}
@@ -232,13 +232,13 @@ func (m *meter) askAboutLimits(ctx context.Context, agent string, admit func(), 
 
 // pendingLimit returns the exceeded limit. An open or answered question is repeated unchanged, even
 // if the usage or the limits have changed since: a person is looking at it, or has decided.
-func (m *meter) pendingLimit(ctx context.Context, segment fermata.Segment, agent string, admit func(), wanted func(Spent) []LimitReached) (*LimitReached, error) {
+func (m *meter) pendingLimit(ctx context.Context, segment fermata.Segment, agent string, admit func(), requested func(Spent) []LimitReached) (*LimitReached, error) {
 	place := activation.FromContext(ctx).Child(segment.String())
 	if data, ok := place.Recorded(entryLimit); ok {
 		reached := new(LimitReached)
 		return reached, json.Unmarshal(data, reached)
 	}
-	reached := m.firstExceeded(agent, admit, wanted)
+	reached := m.firstExceeded(agent, admit, requested)
 	if reached == nil {
 		return nil, nil
 	}
@@ -251,11 +251,11 @@ func (m *meter) pendingLimit(ctx context.Context, segment fermata.Segment, agent
 
 // firstExceeded returns the first exceeded limit. If there is none, it calls admit while it holds
 // the lock.
-func (m *meter) firstExceeded(agent string, admit func(), wanted func(Spent) []LimitReached) *LimitReached {
+func (m *meter) firstExceeded(agent string, admit func(), requested func(Spent) []LimitReached) *LimitReached {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	spent := m.currentUsage()
-	for _, w := range wanted(spent) {
+	for _, w := range requested(spent) {
 		if w.Max == 0 {
 			continue
 		}

@@ -17,7 +17,7 @@ const segmentModel fermata.SegmentType = "model"
 func (s *agentScope) generate(ctx context.Context, number string, m Model, prepare func(ctx context.Context) (*Request, error), tidy func(*Message) error) (Message, error) {
 	var response *Response
 	segment := fermata.Segment{Type: segmentModel, ID: number}
-	kept, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (savedReply, error) {
+	reply, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (savedReply, error) {
 		if err := s.meter.admitModelCall(ctx, s.agent.Name()); err != nil {
 			return savedReply{}, err
 		}
@@ -38,10 +38,10 @@ func (s *agentScope) generate(ctx context.Context, number string, m Model, prepa
 		response.markCutOff()
 		err = tidy(&response.Message)
 		answered = true
-		said := response.Message
-		return savedReply{said.Text, said.ToolCalls, said.Opaque}, errors.Join(err, s.meter.recordModelCall(ctx, response))
+		message := response.Message
+		return savedReply{message.Text, message.ToolCalls, message.Opaque}, errors.Join(err, s.meter.recordModelCall(ctx, response))
 	})
-	message := Message{Role: RoleAssistant, Agent: s.agent.Name(), Text: kept.Text, ToolCalls: kept.Calls, Opaque: kept.Opaque}
+	message := Message{Role: RoleAssistant, Agent: s.agent.Name(), Text: reply.Text, ToolCalls: reply.Calls, Opaque: reply.Opaque}
 	if err == nil && response != nil {
 		s.emit(MessageAdded{Message: message, Usage: response.Usage, Model: response.Model, FinishReason: response.FinishReason})
 	}

@@ -89,12 +89,12 @@ func (p *PlanExecute) perform(ctx context.Context, input *Input) (*Output, error
 		if step > p.MaxSteps {
 			return nil, &MaxTurnsError{Agent: p.Name, Max: p.MaxSteps}
 		}
-		var said *Output
-		if said, err = RunNth(ctx, step, p.Executor, w.executorInput()); err != nil {
+		var message *Output
+		if message, err = RunNth(ctx, step, p.Executor, w.executorInput()); err != nil {
 			return nil, err
 		}
-		output.Messages = append(output.Messages, said.Messages...)
-		w.done = append(w.done, doneStep{w.steps[0], said.Text()})
+		output.Messages = append(output.Messages, message.Messages...)
+		w.done = append(w.done, doneStep{w.steps[0], message.Text()})
 		answer, err = w.callPlanner(ctx, step, p.Replanner)
 	}
 	if err != nil {

@@ -102,7 +102,7 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 // third person, so that a model does not mistake them for its own.
 func narrate(messages []Message) []Message {
 	calls := make(map[string]ToolCall)
-	var told []Message
+	var narrated []Message
 	for _, m := range messages {
 		name := m.Agent
 		if name == "" {
@@ -110,21 +110,21 @@ func narrate(messages []Message) []Message {
 		}
 		switch m.Role {
 		case RoleUser:
-			told = append(told, m)
+			narrated = append(narrated, m)
 		case RoleAssistant:
 			for _, call := range m.ToolCalls {
 				calls[call.ID] = call
 			}
 			if m.Text != "" {
-				told = append(told, User(fmt.Sprintf("[%s] %s", name, m.Text)))
+				narrated = append(narrated, User(fmt.Sprintf("[%s] %s", name, m.Text)))
 			}
 		case RoleTool:
 			if call := calls[m.CallID]; call.Name != transferName {
-				told = append(told, User(fmt.Sprintf("[%s] called %s with %s and got: %s", name, m.Tool, call.Args, m.Text)))
+				narrated = append(narrated, User(fmt.Sprintf("[%s] called %s with %s and got: %s", name, m.Tool, call.Args, m.Text)))
 			}
 		}
 	}
-	return told
+	return narrated
 }
 
 // Supervisor configures a chat agent that delegates work to workers and gets their answers: each

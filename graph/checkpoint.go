@@ -209,9 +209,9 @@ func (c *checkpoint) readRunPart(run string) error {
 
 // index reads one part and adds it to its place. A separate part has its own reader.
 func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
-	word, place := splitPartName(name)
+	prefix, place := splitPartName(name)
 	var problem error
-	switch word {
+	switch prefix {
 	case partInterrupt:
 		record := c.buf.record.next()
 		record.Decode(name, in)
@@ -249,7 +249,7 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 			return nil // decoded on demand
 		}
 		in.Raw()
-		if _, twice := c.part(name); twice {
+		if _, duplicate := c.part(name); duplicate {
 			problem = errDuplicatePart
 		}
 	}
@@ -272,8 +272,8 @@ func corrupt(part string, err error) error {
 // activation is over, and to the journal of the activation that owns it. An activation removes its
 // own journal itself. indexOwner is called when all tasks are known.
 func (c *checkpoint) indexOwner(name string, data []byte) {
-	word, place := splitPartName(name)
-	switch word {
+	prefix, place := splitPartName(name)
+	switch prefix {
 	case partInterrupt, "":
 		return
 	case partTask:
@@ -313,13 +313,13 @@ func (c *checkpoint) outermostInstance(place, outer string) (frame string) {
 
 // splitPartName returns the word that a part's name begins with, including the space after it, and
 // the place that the part belongs to (for an interrupt its id). Both are "" for other names.
-func splitPartName(name string) (word, place string) {
+func splitPartName(name string) (prefix, place string) {
 	i := strings.IndexByte(name, ' ') + 1
-	word, place = name[:i], name[i:]
-	if word == partField {
+	prefix, place = name[:i], name[i:]
+	if prefix == partField {
 		_, place, _ = strings.Cut(place, " ")
 	}
-	return word, place
+	return prefix, place
 }
 
 // splitPlace splits off the last segment of a place.

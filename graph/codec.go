@@ -96,37 +96,37 @@ type activationCount struct {
 }
 
 // encode returns the part "frame …". The lock must be held.
-func (f *instance) encode() []byte {
+func (inst *instance) encode() []byte {
 	o := jsonlite.NewObject()
-	o.String("graph", f.flow.name)
-	o.String("print", f.flow.fingerprint)
-	o.String("shape", f.flow.stateType.fingerprint)
-	o.Bool("whole", f.flow.stateType.singleField)
-	o.Int("clock", f.clock)
+	o.String("graph", inst.flow.name)
+	o.String("print", inst.flow.fingerprint)
+	o.String("shape", inst.flow.stateType.fingerprint)
+	o.Bool("whole", inst.flow.stateType.singleField)
+	o.Int("clock", inst.clock)
 	o.Open("fields")
-	for i := range f.fields {
-		encodeVersions(o, f.flow.stateType.fields[i].name, f.fields[i].versions, f.fields[i].by)
+	for i := range inst.fields {
+		encodeVersions(o, inst.flow.stateType.fields[i].name, inst.fields[i].versions, inst.fields[i].by)
 	}
-	for _, sf := range f.extraFields {
+	for _, sf := range inst.extraFields {
 		encodeVersions(o, sf.Name, sf.Versions, sf.By)
 	}
 	o.Close()
 	o.Open("visits")
-	for n, times := range f.activations {
+	for n, times := range inst.activations {
 		if times > 0 {
-			o.AnyName(f.flow.nodes[n].name)
+			o.AnyName(inst.flow.nodes[n].name)
 			o.IntValue(int64(times))
 		}
 	}
-	for _, v := range f.formerActivations {
+	for _, v := range inst.formerActivations {
 		o.AnyName(v.Node)
 		o.IntValue(int64(v.Count))
 	}
 	o.Close()
-	o.Strings("next", f.nodeNames(f.triggered))
-	o.Strings("again", f.nodeNames(f.nextRound))
-	o.Int("tasks", int64(f.savedTasks()))
-	o.Bool("done", f.done)
+	o.Strings("next", inst.nodeNames(inst.triggered))
+	o.Strings("again", inst.nodeNames(inst.nextRound))
+	o.Int("tasks", int64(inst.savedTasks()))
+	o.Bool("done", inst.done)
 	return o.End()
 }
 

@@ -10,11 +10,11 @@ import (
 
 // route determines the targets of finished tasks. It runs user code, so it does not hold the lock
 // and saves need not wait for it.
-func (f *instance) route() error {
+func (inst *instance) route() error {
 	var failure, err error
-	for _, t := range f.tasks {
+	for _, t := range inst.tasks {
 		if t.status == taskFinished {
-			t.targets, err = f.successors(t.node, t.result)
+			t.targets, err = inst.successors(t.node, t.result)
 			t.routed = err == nil
 			failure = join(failure, err)
 		}
@@ -25,49 +25,49 @@ func (f *instance) route() error {
 // mergeStep merges the results of a step into the state, in the order in which the tasks began, and
 // follows their edges. A task whose result cannot be merged or routed stays finished: a fixed
 // program merges it without running it again. The lock must be held.
-func (f *instance) mergeStep() error {
+func (inst *instance) mergeStep() error {
 	var failure error
-	clear(f.mergedFields)
-	for _, t := range f.tasks {
+	clear(inst.mergedFields)
+	for _, t := range inst.tasks {
 		if t.status == taskFinished && t.routed {
-			failure = join(failure, f.mergeTask(t))
+			failure = join(failure, inst.mergeTask(t))
 		}
 	}
-	f.tasks = slices.DeleteFunc(f.tasks, func(t *task) bool {
+	inst.tasks = slices.DeleteFunc(inst.tasks, func(t *task) bool {
 		if t.status != taskRemoved {
 			return false
 		}
-		f.freeTask = t
+		inst.freeTask = t
 		return true
 	})
-	f.prune()
+	inst.prune()
 	return failure
 }
 
-func (f *instance) mergeTask(t *task) error {
-	err := f.applyUpdate(&stateUpdate{
-		by: f.flow.nodes[t.node].name, base: t.base, baseClock: t.baseClock, result: t.result, changed: t.changed, data: t.data,
-		version: t.version, resultSaved: t.resultSaved, exclusive: len(f.tasks) == 1,
+func (inst *instance) mergeTask(t *task) error {
+	err := inst.applyUpdate(&stateUpdate{
+		by: inst.flow.nodes[t.node].name, base: t.base, baseClock: t.baseClock, result: t.result, changed: t.changed, data: t.data,
+		version: t.version, resultSaved: t.resultSaved, exclusive: len(inst.tasks) == 1,
 	})
 	if err != nil {
 		return err
 	}
 	t.result, t.changed, t.data, t.resultSaved = nil, nil, nil, false
-	if f.flow.after[t.node] {
-		return f.hold(t, taskHeldAfter, holdAfter)
+	if inst.flow.after[t.node] {
+		return inst.hold(t, taskHeldAfter, holdAfter)
 	}
-	f.endTask(t)
-	f.trigger(t.node, t.targets)
+	inst.endTask(t)
+	inst.trigger(t.node, t.targets)
 	return nil
 }
 
 // endTask marks a task for removal. The lock must be held.
-func (f *instance) endTask(t *task) {
+func (inst *instance) endTask(t *task) {
 	t.status, t.dirty = taskRemoved, false
 	if t.saved {
-		f.removeParts(partTask + f.placeOf(t))
+		inst.removeParts(partTask + inst.placeOf(t))
 	}
-	f.markDirty()
+	inst.markDirty()
 }
 
 // stateUpdate is a change of the state by a node, or by a person who edited it.
@@ -90,25 +90,25 @@ type stateUpdate struct {
 
 // applyUpdate applies an update to the state: all of it or, if a field cannot be merged, nothing.
 // The lock must be held.
-func (f *instance) applyUpdate(c *stateUpdate) error {
+func (inst *instance) applyUpdate(c *stateUpdate) error {
 	next := c.result
-	if c.base != f.state { // otherwise the state is unchanged since, and the result is the next state
-		next = f.flow.stateType.shallowCopy(f.state)
-		if err := f.applyMerged(next, c); err != nil {
+	if c.base != inst.state { // otherwise the state is unchanged since, and the result is the next state
+		next = inst.flow.stateType.shallowCopy(inst.state)
+		if err := inst.applyMerged(next, c); err != nil {
 			return err
 		}
 	} else {
 		for k, i := range c.changed {
 			if c.exclusive {
-				f.replaceVersions(i, c.fieldVersion(k))
-				f.fields[i].by = c.by
+				inst.replaceVersions(i, c.fieldVersion(k))
+				inst.fields[i].by = c.by
 			} else {
-				f.fields[i].add(c.fieldVersion(k), c.by)
+				inst.fields[i].add(c.fieldVersion(k), c.by)
 			}
 		}
 	}
-	f.state, f.clock = next, max(f.clock, c.version)
-	f.markDirty()
+	inst.state, inst.clock = next, max(inst.clock, c.version)
+	inst.markDirty()
 	return nil
 }
 
@@ -122,12 +122,12 @@ func (c *stateUpdate) fieldVersion(k int) fieldVersion {
 }
 
 // applyMerged applies an update to a state that others have also changed.
-func (f *instance) applyMerged(next statePtr, c *stateUpdate) error {
+func (inst *instance) applyMerged(next statePtr, c *stateUpdate) error {
 	revisions := make([]fieldVersion, len(c.changed))
 	for k, i := range c.changed {
-		rev, err := f.mergeUpdatedField(c, k, next)
+		rev, err := inst.mergeUpdatedField(c, k, next)
 		if err != nil {
-			conflict := &ConflictError{Field: f.flow.stateType.fields[i].name, Nodes: [2]string{f.fields[i].by, c.by}}
+			conflict := &ConflictError{Field: inst.flow.stateType.fields[i].name, Nodes: [2]string{inst.fields[i].by, c.by}}
 			if !errors.Is(err, errConflict) {
 				conflict.Err = err
 			}
@@ -137,10 +137,10 @@ func (f *instance) applyMerged(next statePtr, c *stateUpdate) error {
 	}
 	for k, i := range c.changed {
 		if revisions[k].clock != 0 {
-			f.fields[i].add(revisions[k], c.by)
+			inst.fields[i].add(revisions[k], c.by)
 		}
 		if c.resultSaved && !revisions[k].saved { // the saved value is not the merged one; a large one is saved again
-			f.removeFieldValue(i, c.version)
+			inst.removeFieldValue(i, c.version)
 		}
 	}
 	return nil
@@ -148,25 +148,25 @@ func (f *instance) applyMerged(next statePtr, c *stateUpdate) error {
 
 // mergeUpdatedField applies one changed field to next and returns the new version: none, with clock
 // 0, if another node already made the same change.
-func (f *instance) mergeUpdatedField(c *stateUpdate, k int, next statePtr) (fieldVersion, error) {
+func (inst *instance) mergeUpdatedField(c *stateUpdate, k int, next statePtr) (fieldVersion, error) {
 	i := c.changed[k]
-	fd := &f.flow.stateType.fields[i]
-	if f.fields[i].newest() > c.baseClock {
-		merged, err := mergeValues(f.flow.stateType, fd, c.base, next, c.result, f.mergedFields != nil && f.mergedFields[i])
+	fd := &inst.flow.stateType.fields[i]
+	if inst.fields[i].newest() > c.baseClock {
+		merged, err := mergeValues(inst.flow.stateType, fd, c.base, next, c.result, inst.mergedFields != nil && inst.mergedFields[i])
 		if errors.Is(err, errSameChange) {
 			return fieldVersion{}, nil
 		}
 		if err != nil {
 			return fieldVersion{}, err
 		}
-		if f.mergedFields == nil {
-			f.mergedFields = make([]bool, len(f.fields))
+		if inst.mergedFields == nil {
+			inst.mergedFields = make([]bool, len(inst.fields))
 		}
-		f.mergedFields[i] = true
-		f.flow.stateType.fieldValue(fd, reflect.ValueOf(next).Elem()).Set(merged)
+		inst.mergedFields[i] = true
+		inst.flow.stateType.fieldValue(fd, reflect.ValueOf(next).Elem()).Set(merged)
 		return fieldVersion{clock: c.version}, nil
 	}
-	copyField(f.flow.stateType, fd, next, c.result)
+	copyField(inst.flow.stateType, fd, next, c.result)
 	return c.fieldVersion(k), nil
 }
 
@@ -179,7 +179,7 @@ var (
 // function may modify the current value in place and return it. own reports that a merge of the
 // same step made this value, so that it is not shared.
 func mergeValues(sh *stateType, f *field, base, current, result statePtr, own bool) (merged reflect.Value, err error) {
-	was := sh.fieldValue(f, reflect.ValueOf(base).Elem())
+	baseValue := sh.fieldValue(f, reflect.ValueOf(base).Elem())
 	a, b := sh.fieldValue(f, reflect.ValueOf(current).Elem()), sh.fieldValue(f, reflect.ValueOf(result).Elem())
 	if f.merge == nil { // with a merge function, two equal values may still be two contributions
 		if equalField(f, a, b) {
@@ -193,15 +193,15 @@ func mergeValues(sh *stateType, f *field, base, current, result statePtr, own bo
 		}
 	}
 	defer recovery.Recover(&err)
-	return f.merge.apply(was, a, b)
+	return f.merge.apply(baseValue, a, b)
 }
 
 // replaceVersions makes newest the only value of a field. The lock must be held.
-func (f *instance) replaceVersions(i int, newest fieldVersion) {
-	revs := &f.fields[i]
+func (inst *instance) replaceVersions(i int, newest fieldVersion) {
+	revs := &inst.fields[i]
 	for _, rev := range revs.versions {
 		if rev.saved && rev.clock != newest.clock {
-			f.removeFieldValue(i, rev.clock)
+			inst.removeFieldValue(i, rev.clock)
 		}
 	}
 	clear(revs.versions[1:])
@@ -209,31 +209,31 @@ func (f *instance) replaceVersions(i int, newest fieldVersion) {
 }
 
 // removeFieldValue removes the part of a value. The lock must be held.
-func (f *instance) removeFieldValue(i int, clock int64) {
-	f.removeParts(f.flow.stateType.fields[i].partName(clock, f.location.Place))
+func (inst *instance) removeFieldValue(i int, clock int64) {
+	inst.removeParts(inst.flow.stateType.fields[i].partName(clock, inst.location.Place))
 }
 
 // prune removes the values that neither the state nor a task needs. The lock must be held.
-func (f *instance) prune() {
-	for i := range f.fields {
-		revs := &f.fields[i]
+func (inst *instance) prune() {
+	for i := range inst.fields {
+		revs := &inst.fields[i]
 		last := len(revs.versions) - 1
 		if last == 0 {
 			continue
 		}
-		if len(f.tasks) == 0 {
-			f.replaceVersions(i, revs.versions[last])
+		if len(inst.tasks) == 0 {
+			inst.replaceVersions(i, revs.versions[last])
 			continue
 		}
 		needed := func(clock int64) bool {
-			return clock == revs.newest() || slices.ContainsFunc(f.tasks, func(t *task) bool { return revs.at(t.baseClock) == clock })
+			return clock == revs.newest() || slices.ContainsFunc(inst.tasks, func(t *task) bool { return revs.at(t.baseClock) == clock })
 		}
 		revs.versions = slices.DeleteFunc(revs.versions, func(rev fieldVersion) bool {
 			if needed(rev.clock) {
 				return false
 			}
 			if rev.saved {
-				f.removeFieldValue(i, rev.clock)
+				inst.removeFieldValue(i, rev.clock)
 			}
 			return true
 		})

@@ -119,7 +119,7 @@ func (c *compiler) checkNodes() {
 		for _, message := range n.unsavable {
 			c.addMistake(MistakeState, n.name, "%s", message)
 		}
-		if _, twice := c.index[n.name]; twice {
+		if _, duplicate := c.index[n.name]; duplicate {
 			c.addMistake(MistakeDuplicate, n.name, "node %q is defined twice", n.name)
 			continue
 		}

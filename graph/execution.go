@@ -63,63 +63,63 @@ func newExecution(list []Option) *execution {
 }
 
 // begin sets the loaded checkpoint; nil for a new run.
-func (s *execution) begin(loaded *checkpoint) {
-	s.loaded = loaded
-	if s.store != nil {
-		s.parts = newPartSet(loaded)
+func (exec *execution) begin(loaded *checkpoint) {
+	exec.loaded = loaded
+	if exec.store != nil {
+		exec.parts = newPartSet(loaded)
 	}
 	if loaded != nil {
-		s.version, s.head, s.records = loaded.version, loaded.head, &loaded.interrupts
+		exec.version, exec.head, exec.records = loaded.version, loaded.head, &loaded.interrupts
 	}
 }
 
 // Run returns the run id. A run without an id that cannot be resumed gets one on first use.
-func (s *execution) Run() string {
-	s.naming.Do(func() {
-		if s.run == "" {
-			s.run = ident.Random("run")
+func (exec *execution) Run() string {
+	exec.naming.Do(func() {
+		if exec.run == "" {
+			exec.run = ident.Random("run")
 		}
 	})
-	return s.run
+	return exec.run
 }
 
-func (s *execution) Time() time.Time { return s.clock() }
-func (s *execution) Policy() any     { return s.policy }
-func (s *execution) Ledger() any     { return s.ledger }
+func (exec *execution) Time() time.Time { return exec.clock() }
+func (exec *execution) Policy() any     { return exec.policy }
+func (exec *execution) Ledger() any     { return exec.ledger }
 
 // Put stores one journal entry of an activation.
-func (s *execution) Put(ctx context.Context, v *activation.Activation, part string, data []byte, when activation.Durability) error {
-	s.mu.Lock()
+func (exec *execution) Put(ctx context.Context, v *activation.Activation, part string, data []byte, when activation.Durability) error {
+	exec.mu.Lock()
 	if data == nil {
-		delete(s.journalOwners, part)
+		delete(exec.journalOwners, part)
 	} else {
-		if s.journalOwners == nil {
-			s.journalOwners = make(map[string]string)
+		if exec.journalOwners == nil {
+			exec.journalOwners = make(map[string]string)
 		}
-		s.journalOwners[part] = v.Place()
+		exec.journalOwners[part] = v.Place()
 	}
-	s.mu.Unlock()
-	s.stage(partChange{part, data})
-	if when == activation.SaveNow || when == activation.SaveSoon && !s.saveOnWait {
-		return s.flush(ctx)
+	exec.mu.Unlock()
+	exec.stage(partChange{part, data})
+	if when == activation.SaveNow || when == activation.SaveSoon && !exec.saveOnWait {
+		return exec.flush(ctx)
 	}
 	return nil
 }
 
-func (s *execution) OpenInterrupts(place string) []*activation.Record {
-	return s.places.Get(place).open
+func (exec *execution) OpenInterrupts(place string) []*activation.Record {
+	return exec.places.Get(place).open
 }
 
-func (s *execution) HasNewAnswer(place string) bool {
-	return s.places.Get(place).fresh
+func (exec *execution) HasNewAnswer(place string) bool {
+	return exec.places.Get(place).fresh
 }
 
 // indexOpen adds every open interrupt, and every one with an unread answer, to each place that
 // contains it.
-func (s *execution) indexOpen() {
-	s.places = new(smallmap.Map[string, placeStatus])
-	open := make([]*activation.Record, 0, s.records.Len())
-	for _, r := range s.records.All() {
+func (exec *execution) indexOpen() {
+	exec.places = new(smallmap.Map[string, placeStatus])
+	open := make([]*activation.Record, 0, exec.records.Len())
+	for _, r := range exec.records.All() {
 		if r.Status == activation.StatusOpen || r.Undelivered {
 			open = append(open, r)
 		}
@@ -127,7 +127,7 @@ func (s *execution) indexOpen() {
 	slices.SortFunc(open, activation.Compare)
 	for _, r := range open {
 		for place := r.Place(); place != ""; place, _ = splitPlace(place) {
-			a := s.places.GetOrAdd(place)
+			a := exec.places.GetOrAdd(place)
 			if r.Status == activation.StatusOpen {
 				a.open = append(a.open, r)
 			} else if r.Kind != KindHold || !activation.Below(place, r.Activation) { //mutate:hold-release-is-no-answer
@@ -145,178 +145,178 @@ type partChange struct {
 }
 
 // stage adds changes that belong together: a save contains all of them or none.
-func (s *execution) stage(changes ...partChange) {
-	if s.store == nil {
+func (exec *execution) stage(changes ...partChange) {
+	if exec.store == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	for _, c := range changes {
-		s.parts.set(c)
+		exec.parts.set(c)
 	}
 }
 
-func (s *execution) addInstance(f *instance) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.instances == nil {
-		s.instances = s.instancesBuf[:0]
+func (exec *execution) addInstance(inst *instance) {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	if exec.instances == nil {
+		exec.instances = exec.instancesBuf[:0]
 	}
-	s.instances = append(s.instances, f)
-	if s.store != nil {
-		s.changedInstances = append(s.changedInstances, f)
+	exec.instances = append(exec.instances, inst)
+	if exec.store != nil {
+		exec.changedInstances = append(exec.changedInstances, inst)
 	}
 }
 
 // markChanged records that an instance has changes to stage.
-func (s *execution) markChanged(f *instance) {
-	if s.store == nil {
+func (exec *execution) markChanged(inst *instance) {
+	if exec.store == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changedInstances = append(s.changedInstances, f)
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	exec.changedInstances = append(exec.changedInstances, inst)
 }
 
 // setStatus stages the head.
-func (s *execution) setStatus(status Status, failure error) {
-	if s.store == nil {
+func (exec *execution) setStatus(status Status, failure error) {
+	if exec.store == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.head.Status, s.head.Error = status, ""
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	exec.head.Status, exec.head.Error = status, ""
 	if failure != nil {
-		s.head.Error = failure.Error()
+		exec.head.Error = failure.Error()
 	}
-	s.parts.inlineDirty = true
+	exec.parts.inlineDirty = true
 }
 
 // recordInterrupt adds an interrupt, with its info as a Go value if known, and returns its stored
 // form.
-func (s *execution) recordInterrupt(r *activation.Record, info any) partChange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (exec *execution) recordInterrupt(r *activation.Record, info any) partChange {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	if info != nil {
 		r.Info = info
 	}
-	s.indexInterrupt(r)
+	exec.indexInterrupt(r)
 	return partChange{r.Part(), r.Encode()}
 }
 
 // settleInterrupt records the final status of an interrupt and returns its stored form.
-func (s *execution) settleInterrupt(r *activation.Record, status activation.Status) partChange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (exec *execution) settleInterrupt(r *activation.Record, status activation.Status) partChange {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	if r.Status != status {
 		r.Status = status
 	}
-	s.indexInterrupt(r)
+	exec.indexInterrupt(r)
 	settled := r.Closed(status)
 	return partChange{r.Part(), settled.Encode()}
 }
 
 // indexInterrupt adds an interrupt to the index. The lock must be held.
-func (s *execution) indexInterrupt(r *activation.Record) {
-	if s.records == nil {
-		s.records = new(smallmap.Map[string, *activation.Record])
+func (exec *execution) indexInterrupt(r *activation.Record) {
+	if exec.records == nil {
+		exec.records = new(smallmap.Map[string, *activation.Record])
 	}
-	s.records.Set(r.ID, r)
+	exec.records.Set(r.ID, r)
 }
 
 // setInfo sets the info of an interrupt as a Go value.
-func (s *execution) setInfo(id string, info any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.records.Get(id).Info = info
+func (exec *execution) setInfo(id string, info any) {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	exec.records.Get(id).Info = info
 }
 
 // addBadAnswers records answers that the asking code could not use.
-func (s *execution) addBadAnswers(bad []*activation.BadAnswer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (exec *execution) addBadAnswers(bad []*activation.BadAnswer) {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	for _, b := range bad {
-		s.badAnswers = append(s.badAnswers, &fermata.AnswerError{ID: b.ID, Err: b.Err})
+		exec.badAnswers = append(exec.badAnswers, &fermata.AnswerError{ID: b.ID, Err: b.Err})
 	}
 }
 
 // flush writes everything staged so far and returns when it is durable. After a failed save it does
 // not save again: it is unknown whether the save was applied, and a second attempt could overwrite
 // the changes of another execution.
-func (s *execution) flush(ctx context.Context) error {
-	if s.store == nil {
+func (exec *execution) flush(ctx context.Context) error {
+	if exec.store == nil {
 		return nil
 	}
-	s.saving.Lock()
-	defer s.saving.Unlock()
-	if s.saveErr != nil {
-		return s.saveErr
+	exec.saving.Lock()
+	defer exec.saving.Unlock()
+	if exec.saveErr != nil {
+		return exec.saveErr
 	}
-	delta, err := s.takeDelta()
+	delta, err := exec.takeDelta()
 	if err != nil || len(delta.Put)+len(delta.Delete) == 0 {
 		return err
 	}
 	lasting := &saveContext{Context: ctx}
 	defer lasting.close()
-	version, err := s.store.Save(lasting, s.key(), s.version, delta)
+	version, err := exec.store.Save(lasting, exec.key(), exec.version, delta)
 	switch {
 	case errors.Is(err, store.ErrStale): //mutate:stale-save-is-takeover
-		s.saveErr = fmt.Errorf("%w: run %s", ErrTakenOver, s.run)
+		exec.saveErr = fmt.Errorf("%w: run %s", ErrTakenOver, exec.run)
 	case err != nil:
-		s.saveErr = &SaveError{Run: s.run, Err: err}
+		exec.saveErr = &SaveError{Run: exec.run, Err: err}
 	default:
-		s.version = version
+		exec.version = version
 	}
-	return s.saveErr
+	return exec.saveErr
 }
 
 //mutate:run-key-has-account
-func (s *execution) key() store.Key { return store.Key{Account: s.account, Run: s.run} }
+func (exec *execution) key() store.Key { return store.Key{Account: exec.account, Run: exec.run} }
 
 // takeDelta returns the staged changes as a delta.
-func (s *execution) takeDelta() (store.Delta, error) {
-	s.mu.Lock()
-	changed := s.changedInstances
-	s.changedInstances = nil
-	s.mu.Unlock()
+func (exec *execution) takeDelta() (store.Delta, error) {
+	exec.mu.Lock()
+	changed := exec.changedInstances
+	exec.changedInstances = nil
+	exec.mu.Unlock()
 	for _, f := range changed {
 		if err := f.stageChanges(); err != nil {
 			return store.Delta{}, err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.parts.takeDelta(&s.head), nil
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	return exec.parts.takeDelta(&exec.head), nil
 }
 
 // removeInside returns the changes that remove everything inside a finished activation from the
 // store, and the open interrupts there, and drops the instances there. ranGraphs reports whether
 // there can be any: with thousands of parallel graphs, most activations have none.
-func (s *execution) removeInside(place string, ranGraphs bool) (changes []partChange, open []*activation.Record) {
-	if !ranGraphs && (s.loaded == nil || len(s.loaded.at(place).below) == 0) {
+func (exec *execution) removeInside(place string, ranGraphs bool) (changes []partChange, open []*activation.Record) {
+	if !ranGraphs && (exec.loaded == nil || len(exec.loaded.at(place).below) == 0) {
 		return nil, nil
 	}
 	var frames []*instance
-	s.mu.Lock()
-	s.instances = slices.DeleteFunc(s.instances, func(f *instance) bool {
-		if f.location.Place == "" || !activation.Below(f.location.Place, place) {
+	exec.mu.Lock()
+	exec.instances = slices.DeleteFunc(exec.instances, func(inst *instance) bool {
+		if inst.location.Place == "" || !activation.Below(inst.location.Place, place) {
 			return false
 		}
-		frames = append(frames, f)
+		frames = append(frames, inst)
 		return true
 	})
 	var parts []string
 	if len(frames) > 0 {
-		for part, owner := range s.journalOwners { // of activations that did not finish
+		for part, owner := range exec.journalOwners { // of activations that did not finish
 			if owner != place && activation.Below(owner, place) {
 				parts = append(parts, part)
-				delete(s.journalOwners, part)
+				delete(exec.journalOwners, part)
 			}
 		}
 	}
-	s.mu.Unlock()
-	if s.loaded != nil {
-		parts = append(parts, s.loaded.at(place).below...)
+	exec.mu.Unlock()
+	if exec.loaded != nil {
+		parts = append(parts, exec.loaded.at(place).below...)
 	}
 	for _, part := range parts {
 		changes = append(changes, partChange{part: part})
@@ -327,16 +327,16 @@ func (s *execution) removeInside(place string, ranGraphs bool) (changes []partCh
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	return changes, s.openBelow(place)
+	return changes, exec.openBelow(place)
 }
 
 // openBelow lists the open interrupts of activations inside an activation. It ignores others,
 // because their code may be using them.
-func (s *execution) openBelow(place string) []*activation.Record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (exec *execution) openBelow(place string) []*activation.Record {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	var open []*activation.Record
-	for _, r := range s.records.All() {
+	for _, r := range exec.records.All() {
 		if r.Activation != place && activation.Below(r.Activation, place) && r.Status == activation.StatusOpen {
 			open = append(open, r)
 		}
@@ -347,29 +347,29 @@ func (s *execution) openBelow(place string) []*activation.Record {
 // abandonedBelow lists the open interrupts of graphs inside an activation that its node, which
 // waits for these signals, no longer runs, and the parts of those graphs: if the node runs one
 // again, it starts from the beginning.
-func (s *execution) abandonedBelow(place string, signals []*activation.Signal) (open []*activation.Record, parts []string) {
-	if s.loaded == nil || len(s.loaded.at(place).below) == 0 {
+func (exec *execution) abandonedBelow(place string, signals []*activation.Signal) (open []*activation.Record, parts []string) {
+	if exec.loaded == nil || len(exec.loaded.at(place).below) == 0 {
 		return nil, nil
 	}
-	asked := make(map[string]bool, len(signals))
+	waiting := make(map[string]bool, len(signals))
 	for _, signal := range signals {
-		asked[signal.Record.ID] = true
+		waiting[signal.Record.ID] = true
 	}
 	running := make(map[string]bool)
-	s.mu.Lock()
-	for _, f := range s.instances {
+	exec.mu.Lock()
+	for _, f := range exec.instances {
 		running[f.location.Place] = true
 	}
-	s.mu.Unlock()
-	for _, r := range s.openBelow(place) {
-		if asked[r.ID] {
+	exec.mu.Unlock()
+	for _, r := range exec.openBelow(place) {
+		if waiting[r.ID] {
 			continue
 		}
-		frame := s.loaded.outermostInstance(r.Activation, place)
+		frame := exec.loaded.outermostInstance(r.Activation, place)
 		if frame == "" || running[frame] {
 			continue
 		}
-		for _, part := range s.loaded.at(place).below {
+		for _, part := range exec.loaded.at(place).below {
 			if _, at := splitPartName(part); activation.Below(at, frame) {
 				parts = append(parts, part)
 			}
@@ -387,21 +387,21 @@ type checkedAnswer struct {
 }
 
 // checkAnswers validates the caller's answers. It changes nothing.
-func (s *execution) checkAnswers(root *compiled, given ...map[string]any) ([]checkedAnswer, error) {
+func (exec *execution) checkAnswers(root *compiled, given ...map[string]any) ([]checkedAnswer, error) {
 	var checked []checkedAnswer
 	for _, answers := range given {
 		for id, answer := range answers {
-			r := s.records.Get(id)
+			r := exec.records.Get(id)
 			switch {
 			case r == nil:
 				//mutate:unknown-interrupt
-				return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, s.run)
+				return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, exec.run)
 			case r.Status == activation.StatusAnswered: //mutate:answered-once
 				return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
 			case r.Status == activation.StatusWithdrawn:
 				return nil, fmt.Errorf("%w: %s at %s", ErrWithdrawn, id, r.Address)
 			}
-			data, err := s.checkAnswer(r, answer, root)
+			data, err := exec.checkAnswer(r, answer, root)
 			if err != nil {
 				return nil, err
 			}
@@ -411,7 +411,7 @@ func (s *execution) checkAnswers(root *compiled, given ...map[string]any) ([]che
 	return checked, nil
 }
 
-func (s *execution) checkAnswer(r *activation.Record, answer any, root *compiled) (data json.RawMessage, err error) {
+func (exec *execution) checkAnswer(r *activation.Record, answer any, root *compiled) (data json.RawMessage, err error) {
 	defer func() {
 		if broken, ok := errors.AsType[*PanicError](err); ok {
 			data, err = nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: broken}
@@ -434,7 +434,7 @@ func (s *execution) checkAnswer(r *activation.Record, answer any, root *compiled
 	}
 	kind, ok := fermata.LookupKind(r.Kind)
 	if !ok {
-		return nil, root.programChanged(s.run, unknownKindText(r))
+		return nil, root.programChanged(exec.run, unknownKindText(r))
 	}
 	data, err = kind.Check(r.Data, answer) //mutate:answers-checked-first
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
@@ -478,32 +478,32 @@ func encodePlainAnswer(r *activation.Record, answer any) (json.RawMessage, error
 var jsonNull = []byte("null")
 
 // saveAnswers saves the answers. They are durable before anything runs on them.
-func (s *execution) saveAnswers(ctx context.Context, answers []checkedAnswer) error {
+func (exec *execution) saveAnswers(ctx context.Context, answers []checkedAnswer) error {
 	for _, a := range answers {
 		a.record.Status, a.record.Answer, a.record.Undelivered, a.record.AnswerType = activation.StatusAnswered, a.answer, true, a.fingerprint
-		s.stage(s.recordInterrupt(a.record, nil))
+		exec.stage(exec.recordInterrupt(a.record, nil))
 	}
-	s.indexOpen()
-	s.setStatus(StatusRunning, nil)
-	err := s.flush(ctx) //mutate:answers-saved-first
+	exec.indexOpen()
+	exec.setStatus(StatusRunning, nil)
+	err := exec.flush(ctx) //mutate:answers-saved-first
 	if errors.Is(err, ErrTakenOver) {
-		return fmt.Errorf("%w: run %s", ErrRunning, s.run)
+		return fmt.Errorf("%w: run %s", ErrRunning, exec.run)
 	}
 	return err
 }
 
 // openInterrupts lists the open interrupts with the places around them.
-func (s *execution) openInterrupts(root *compiled) []*fermata.InterruptCtx {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (exec *execution) openInterrupts(root *compiled) []*fermata.InterruptCtx {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	var open []*activation.Record
-	for _, r := range s.records.All() {
+	for _, r := range exec.records.All() {
 		if r.Status == activation.StatusOpen && !r.Composite {
 			open = append(open, r)
 		}
 	}
 	slices.SortFunc(open, activation.Compare)
-	view := interruptView{session: s, root: root}
+	view := interruptView{session: exec, root: root}
 	list := make([]*fermata.InterruptCtx, 0, len(open))
 	for _, r := range open {
 		list = append(list, view.interrupt(r))
@@ -512,9 +512,9 @@ func (s *execution) openInterrupts(root *compiled) []*fermata.InterruptCtx {
 }
 
 // discardUnsaved discards all unsaved changes.
-func (s *execution) discardUnsaved() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.instances, s.changedInstances = nil, nil
-	s.parts.revert()
+func (exec *execution) discardUnsaved() {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	exec.instances, exec.changedInstances = nil, nil
+	exec.parts.revert()
 }

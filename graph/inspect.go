@@ -66,8 +66,8 @@ func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error 
 }
 
 // unknownKinds lists the open interrupts whose kind this program does not have.
-func (s *execution) unknownKinds() (missing []string) {
-	for _, r := range s.records.All() {
+func (exec *execution) unknownKinds() (missing []string) {
+	for _, r := range exec.records.All() {
 		if _, known := fermata.LookupKind(r.Kind); !known && r.Kind != "" && r.Kind != KindHold && r.Status == activation.StatusOpen {
 			missing = append(missing, unknownKindText(r))
 		}

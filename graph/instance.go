@@ -53,9 +53,9 @@ type instance struct {
 	}
 }
 
-func newInstance(fl *compiled, s *execution, names activation.Instance) *instance {
-	f := &instance{flow: fl, exec: s, location: names, queued: true}
-	f.location.Host = s
+func newInstance(fl *compiled, exec *execution, names activation.Instance) *instance {
+	f := &instance{flow: fl, exec: exec, location: names, queued: true}
+	f.location.Host = exec
 	f.triggered = f.inline.next[:0]
 	f.tasks, f.stepTasks, f.changedTasks = f.inline.tasks[0][:0], f.inline.tasks[1][:0], f.inline.tasks[2][:0]
 	f.freeTask = &f.inline.task
@@ -66,41 +66,41 @@ func newInstance(fl *compiled, s *execution, names activation.Instance) *instanc
 
 // lock is used between steps. Then only a save can run concurrently, and only if there is a store.
 // While nodes run, mu is used directly.
-func (f *instance) lock() {
-	if f.exec.store != nil {
-		f.mu.Lock()
+func (inst *instance) lock() {
+	if inst.exec.store != nil {
+		inst.mu.Lock()
 	}
 }
 
-func (f *instance) unlock() {
-	if f.exec.store != nil {
-		f.mu.Unlock()
+func (inst *instance) unlock() {
+	if inst.exec.store != nil {
+		inst.mu.Unlock()
 	}
 }
 
 // markDirty records that the instance has changed. The lock must be held.
-func (f *instance) markDirty() {
-	f.dirty = true
-	f.enqueue()
+func (inst *instance) markDirty() {
+	inst.dirty = true
+	inst.enqueue()
 }
 
 // markTaskDirty records that a task has changed. The lock must be held.
-func (f *instance) markTaskDirty(t *task) {
-	if f.exec.store == nil || t.dirty {
+func (inst *instance) markTaskDirty(t *task) {
+	if inst.exec.store == nil || t.dirty {
 		return
 	}
 	t.dirty = true
 	if !t.queued { // a reused task may still be in the list
 		t.queued = true
-		f.changedTasks = append(f.changedTasks, t)
+		inst.changedTasks = append(inst.changedTasks, t)
 	}
-	f.enqueue()
+	inst.enqueue()
 }
 
-func (f *instance) enqueue() {
-	if !f.queued {
-		f.queued = true
-		f.exec.markChanged(f)
+func (inst *instance) enqueue() {
+	if !inst.queued {
+		inst.queued = true
+		inst.exec.markChanged(inst)
 	}
 }
 
@@ -175,88 +175,88 @@ type task struct {
 }
 
 // placeOf returns the place of a task. The lock must be held.
-func (f *instance) placeOf(t *task) string {
+func (inst *instance) placeOf(t *task) string {
 	if t.place == "" {
-		t.place = activation.PlaceOf(f.location.Place, f.flow.segments[t.node], t.activation)
+		t.place = activation.PlaceOf(inst.location.Place, inst.flow.segments[t.node], t.activation)
 	}
 	return t.place
 }
 
 // removeParts stages the removal of parts. The lock must be held.
-func (f *instance) removeParts(parts ...string) {
+func (inst *instance) removeParts(parts ...string) {
 	for _, part := range parts {
-		f.addPending(partChange{part: part})
+		inst.addPending(partChange{part: part})
 	}
 }
 
 // addPending adds changes to the next save. The lock must be held.
-func (f *instance) addPending(changes ...partChange) {
-	if f.pendingChanges == nil {
-		f.pendingChanges = make([]partChange, 0, 4)
+func (inst *instance) addPending(changes ...partChange) {
+	if inst.pendingChanges == nil {
+		inst.pendingChanges = make([]partChange, 0, 4)
 	}
-	f.pendingChanges = append(f.pendingChanges, changes...)
+	inst.pendingChanges = append(inst.pendingChanges, changes...)
 }
 
 // start initializes a new instance.
-func (f *instance) start(input statePtr) error {
-	state, err := f.flow.stateType.copyIfShared(input)
+func (inst *instance) start(input statePtr) error {
+	state, err := inst.flow.stateType.copyIfShared(input)
 	if err != nil {
-		return &fermata.EncodeError{Value: "the input of graph " + f.flow.name, Err: err}
+		return &fermata.EncodeError{Value: "the input of graph " + inst.flow.name, Err: err}
 	}
-	f.state = state
-	f.clock = 1
-	for i := range f.fields {
-		f.fields[i].reset(fieldVersion{clock: 1})
+	inst.state = state
+	inst.clock = 1
+	for i := range inst.fields {
+		inst.fields[i].reset(fieldVersion{clock: 1})
 	}
-	f.markDirty()
-	targets, err := f.successors(atEnd, f.state)
+	inst.markDirty()
+	targets, err := inst.successors(atEnd, inst.state)
 	if err != nil {
 		return err
 	}
-	f.trigger(atEnd, targets)
-	return f.startReady()
+	inst.trigger(atEnd, targets)
+	return inst.startReady()
 }
 
 // run advances the instance until it ends (nil), until all remaining tasks wait (an error for
 // Scope.Collect), or until it fails.
-func (f *instance) run(ctx context.Context) error {
+func (inst *instance) run(ctx context.Context) error {
 	stop := stopChannel(ctx)
 	for steps := 0; ; steps++ {
-		ready := f.readyTasks()
-		if len(ready) == 0 && !f.hasUnmerged() {
+		ready := inst.readyTasks()
+		if len(ready) == 0 && !inst.hasUnmerged() {
 			break
 		}
 		if err := stopRequested(ctx, stop); err != nil {
 			return err
 		}
-		if f.location.Ended() {
+		if inst.location.Ended() {
 			return activation.ErrEnded
 		}
-		if steps == f.flow.maxSteps {
-			return &StepLimitError{Graph: f.flow.name, Limit: f.flow.maxSteps}
+		if steps == inst.flow.maxSteps {
+			return &StepLimitError{Graph: inst.flow.name, Limit: inst.flow.maxSteps}
 		}
-		failure := f.step(ctx, ready)
+		failure := inst.step(ctx, ready)
 		if failure != nil && errors.Is(context.Cause(ctx), ErrStopped) {
 			failure = fmt.Errorf("%w: %w", ErrStopped, failure)
 		}
 		// Finished work is saved in any case. A save error is reported first.
-		if err := join(f.save(ctx), failure); err != nil {
+		if err := join(inst.save(ctx), failure); err != nil {
 			return err
 		}
 	}
-	return f.finishOrWait()
+	return inst.finishOrWait()
 }
 
 // save makes the step durable, unless the run saves only when it waits. An instance whose
 // activation is over saves nothing: another execution may own the run.
-func (f *instance) save(ctx context.Context) error {
-	if f.location.Ended() {
+func (inst *instance) save(ctx context.Context) error {
+	if inst.location.Ended() {
 		return activation.ErrEnded
 	}
-	if f.exec.saveOnWait {
+	if inst.exec.saveOnWait {
 		return nil
 	}
-	return f.exec.flush(ctx)
+	return inst.exec.flush(ctx)
 }
 
 // join is errors.Join without allocations for nil errors.
@@ -272,64 +272,64 @@ func join(a, b error) error {
 
 // finishOrWait is called when no task can run. It ends the instance or returns the signals of the
 // open interrupts.
-func (f *instance) finishOrWait() error {
-	if len(f.tasks) == 0 {
-		f.lock()
-		f.done = true
-		f.markDirty()
-		f.unlock()
+func (inst *instance) finishOrWait() error {
+	if len(inst.tasks) == 0 {
+		inst.lock()
+		inst.done = true
+		inst.markDirty()
+		inst.unlock()
 		return nil
 	}
 	var signals []*activation.Signal
-	for _, t := range f.tasks {
+	for _, t := range inst.tasks {
 		if t.signals != nil {
 			signals = append(signals, t.signals...)
 			continue
 		}
-		for _, r := range f.exec.OpenInterrupts(t.place) { // it was loaded, so its place is known
+		for _, r := range inst.exec.OpenInterrupts(t.place) { // it was loaded, so its place is known
 			signals = append(signals, &activation.Signal{Record: r})
 		}
 	}
 	if len(signals) == 0 {
-		return fmt.Errorf("%w: %s has tasks that neither run nor wait", ErrCorrupt, f.location.Address)
+		return fmt.Errorf("%w: %s has tasks that neither run nor wait", ErrCorrupt, inst.location.Address)
 	}
 	return activation.JoinSignals(signals)
 }
 
 // hasUnmerged reports whether a step was interrupted after some of its nodes had finished.
-func (f *instance) hasUnmerged() bool {
-	return slices.ContainsFunc(f.tasks, func(t *task) bool { return t.status == taskFinished })
+func (inst *instance) hasUnmerged() bool {
+	return slices.ContainsFunc(inst.tasks, func(t *task) bool { return t.status == taskFinished })
 }
 
 // nextVersion returns a clock that no value has yet, including those of finished tasks.
-func (f *instance) nextVersion() int64 {
-	rev := f.clock
-	for _, t := range f.tasks {
+func (inst *instance) nextVersion() int64 {
+	rev := inst.clock
+	for _, t := range inst.tasks {
 		rev = max(rev, t.version)
 	}
 	return rev + 1
 }
 
 // readyTasks lists the tasks that can run now, in the order in which their results will be merged.
-func (f *instance) readyTasks() []*task {
-	f.stepTasks = f.stepTasks[:0]
-	for _, t := range f.tasks {
+func (inst *instance) readyTasks() []*task {
+	inst.stepTasks = inst.stepTasks[:0]
+	for _, t := range inst.tasks {
 		if t.status == taskReady {
-			f.stepTasks = append(f.stepTasks, t)
+			inst.stepTasks = append(inst.stepTasks, t)
 		}
 	}
-	return f.stepTasks
+	return inst.stepTasks
 }
 
 // successors returns the nodes that edges and branches lead to. A route uses the result of its own
 // node, not the changes of siblings, so that the path of a run does not depend on timing.
-func (f *instance) successors(from int, state statePtr) ([]int, error) {
-	name, targets := Start, f.flow.plan.startEdges
+func (inst *instance) successors(from int, state statePtr) ([]int, error) {
+	name, targets := Start, inst.flow.plan.startEdges
 	if from != atEnd {
-		name, targets = f.flow.nodes[from].name, f.flow.plan.edges[from]
+		name, targets = inst.flow.nodes[from].name, inst.flow.plan.edges[from]
 	}
-	for _, r := range f.flow.routes[from+1] {
-		picked, err := callRoute(r, state, f.flow.stateType)
+	for _, r := range inst.flow.routes[from+1] {
+		picked, err := callRoute(r, state, inst.flow.stateType)
 		if err != nil {
 			return nil, err
 		}
@@ -353,14 +353,14 @@ func callRoute(r route, state statePtr, sh *stateType) (to string, err error) {
 }
 
 // trigger records that a finished node, or Start, leads to these nodes.
-func (f *instance) trigger(from int, targets []int) {
+func (inst *instance) trigger(from int, targets []int) {
 	for _, to := range targets {
 		if to == atEnd {
 			continue
 		}
-		list := &f.triggered
-		if from != atEnd && f.flow.plan.isBackEdge(from, to) {
-			list = &f.nextRound
+		list := &inst.triggered
+		if from != atEnd && inst.flow.plan.isBackEdge(from, to) {
+			list = &inst.nextRound
 		}
 		if !slices.Contains(*list, to) {
 			*list = append(*list, to)
@@ -370,30 +370,30 @@ func (f *instance) trigger(from int, targets []int) {
 
 // startReady creates tasks for the reached nodes that no active node can still lead to. The lock
 // must be held, or the instance not be shared yet.
-func (f *instance) startReady() error {
-	if len(f.triggered)+len(f.nextRound) == 0 {
+func (inst *instance) startReady() error {
+	if len(inst.triggered)+len(inst.nextRound) == 0 {
 		return nil
 	}
-	f.markDirty()
-	if len(f.tasks) == 0 && len(f.triggered)+len(f.nextRound) == 1 {
-		n := append(f.triggered, f.nextRound...)[0]
-		f.triggered, f.nextRound = f.triggered[:0], f.nextRound[:0]
-		return f.startTask(n)
+	inst.markDirty()
+	if len(inst.tasks) == 0 && len(inst.triggered)+len(inst.nextRound) == 1 {
+		n := append(inst.triggered, inst.nextRound...)[0]
+		inst.triggered, inst.nextRound = inst.triggered[:0], inst.nextRound[:0]
+		return inst.startTask(n)
 	}
-	under, ahead := f.activeNodes()
+	under, ahead := inst.activeNodes()
 	var begun []int
 	start := func(n int) bool { begun = append(begun, n); return true }
 	//mutate:join-waits
-	f.triggered = slices.DeleteFunc(f.triggered, func(n int) bool { return !ahead.has(n) && start(n) })
-	waiting := slices.Clone(f.nextRound)
-	f.nextRound = slices.DeleteFunc(f.nextRound, func(n int) bool {
-		round := f.flow.plan.loops[n]
+	inst.triggered = slices.DeleteFunc(inst.triggered, func(n int) bool { return !ahead.has(n) && start(n) })
+	waiting := slices.Clone(inst.nextRound)
+	inst.nextRound = slices.DeleteFunc(inst.nextRound, func(n int) bool {
+		round := inst.flow.plan.loops[n]
 		inner := func(m int) bool { return m != n && round.has(m) } // an inner loop has another iteration to do
 		return !ahead.has(n) && !under.intersects(round) && !slices.ContainsFunc(waiting, inner) && start(n)
 	})
 	slices.Sort(begun)
 	for _, n := range slices.Compact(begun) {
-		if err := f.startTask(n); err != nil {
+		if err := inst.startTask(n); err != nil {
 			return err
 		}
 	}
@@ -402,17 +402,17 @@ func (f *instance) startReady() error {
 
 // activeNodes returns the set of nodes that are active or about to be, except for the next
 // iterations, and the set of nodes that they can still lead to.
-func (f *instance) activeNodes() (under, ahead nodeSet) {
-	p := &f.flow.plan
-	under, ahead = newNodeSet(len(f.flow.nodes)), newNodeSet(len(f.flow.nodes))
-	for _, n := range f.nextRound { // the next iteration is ahead of the nodes after the loop, and of no node in this iteration
+func (inst *instance) activeNodes() (under, ahead nodeSet) {
+	p := &inst.flow.plan
+	under, ahead = newNodeSet(len(inst.flow.nodes)), newNodeSet(len(inst.flow.nodes))
+	for _, n := range inst.nextRound { // the next iteration is ahead of the nodes after the loop, and of no node in this iteration
 		ahead.unionExcept(p.ahead[n], p.loops[n])
 	}
-	for _, t := range f.tasks {
+	for _, t := range inst.tasks {
 		under.set(t.node)
 		ahead.union(p.ahead[t.node])
 	}
-	for _, n := range f.triggered {
+	for _, n := range inst.triggered {
 		under.set(n)
 		ahead.union(p.ahead[n])
 	}
@@ -420,25 +420,25 @@ func (f *instance) activeNodes() (under, ahead nodeSet) {
 }
 
 // newTask returns a task, possibly a reused one.
-func (f *instance) newTask() *task {
-	t := f.freeTask
+func (inst *instance) newTask() *task {
+	t := inst.freeTask
 	if t == nil {
 		return new(task)
 	}
-	f.freeTask = nil
+	inst.freeTask = nil
 	return t
 }
 
 // startTask creates a task. The lock must be held.
-func (f *instance) startTask(n int) error {
-	f.activations[n]++
-	f.seq++
-	t := f.newTask()
-	*t = task{node: n, activation: f.activations[n], seq: f.seq, status: taskReady, baseClock: f.clock, base: f.state, queued: t.queued}
-	f.markTaskDirty(t)
-	f.tasks = append(f.tasks, t)
-	if f.flow.before[n] {
-		return f.hold(t, taskHeldBefore, holdBefore)
+func (inst *instance) startTask(n int) error {
+	inst.activations[n]++
+	inst.seq++
+	t := inst.newTask()
+	*t = task{node: n, activation: inst.activations[n], seq: inst.seq, status: taskReady, baseClock: inst.clock, base: inst.state, queued: t.queued}
+	inst.markTaskDirty(t)
+	inst.tasks = append(inst.tasks, t)
+	if inst.flow.before[n] {
+		return inst.hold(t, taskHeldBefore, holdBefore)
 	}
 	return nil
 }

@@ -16,11 +16,11 @@ import (
 
 // instanceAt returns the instance at a place of the run: restored if it was saved, otherwise new
 // with this input.
-func (fl *compiled) instanceAt(s *execution, names activation.Instance, input statePtr) (*instance, error) {
-	f := newInstance(fl, s, names)
+func (fl *compiled) instanceAt(exec *execution, names activation.Instance, input statePtr) (*instance, error) {
+	f := newInstance(fl, exec, names)
 	var err error
-	if s.loaded != nil && s.loaded.at(names.Place).instance != nil {
-		if err = f.restore(s.loaded); err != nil {
+	if exec.loaded != nil && exec.loaded.at(names.Place).instance != nil {
+		if err = f.restore(exec.loaded); err != nil {
 			err = &loadError{err}
 		}
 	} else {
@@ -29,7 +29,7 @@ func (fl *compiled) instanceAt(s *execution, names activation.Instance, input st
 	if err != nil {
 		return nil, err
 	}
-	s.addInstance(f)
+	exec.addInstance(f)
 	return f, nil
 }
 
@@ -42,55 +42,55 @@ func (e *loadError) Unwrap() error { return e.error }
 func (e *loadError) RunError()     {}
 
 // restore restores the instance and makes answered tasks ready.
-func (f *instance) restore(saved *checkpoint) error {
-	sf := saved.at(f.location.Place).instance
-	if sf.Graph != f.flow.name {
-		return fmt.Errorf("%w: %s runs graph %q, not %q", ErrWrongGraph, f.location.Address, sf.Graph, f.flow.name)
+func (inst *instance) restore(saved *checkpoint) error {
+	sf := saved.at(inst.location.Place).instance
+	if sf.Graph != inst.flow.name {
+		return fmt.Errorf("%w: %s runs graph %q, not %q", ErrWrongGraph, inst.location.Address, sf.Graph, inst.flow.name)
 	}
-	if text := f.flow.renamedFields(sf); text != "" {
-		return f.flow.programChanged(f.exec.Run(), text)
+	if text := inst.flow.renamedFields(sf); text != "" {
+		return inst.flow.programChanged(inst.exec.Run(), text)
 	}
-	f.clock, f.done = sf.Clock, sf.Done
-	if sf.Fingerprint != f.flow.fingerprint {
-		f.markDirty() // saves the new fingerprint
+	inst.clock, inst.done = sf.Clock, sf.Done
+	if sf.Fingerprint != inst.flow.fingerprint {
+		inst.markDirty() // saves the new fingerprint
 	}
-	f.restoreActivations(sf.Activations)
-	if err := f.restoreTriggered(sf); err != nil {
+	inst.restoreActivations(sf.Activations)
+	if err := inst.restoreTriggered(sf); err != nil {
 		return err
 	}
-	loader := stateLoader{instance: f, saved: saved, savedInst: sf, changed: sf.StateFingerprint != f.flow.stateType.fingerprint}
+	loader := stateLoader{instance: inst, saved: saved, savedInst: sf, changed: sf.StateFingerprint != inst.flow.stateType.fingerprint}
 	if err := loader.fields(); err != nil {
 		return err
 	}
-	if err := f.restoreTasks(&loader); err != nil {
+	if err := inst.restoreTasks(&loader); err != nil {
 		return err
 	}
-	if f.done {
+	if inst.done {
 		return nil
 	}
-	if err := f.applyModifiers(); err != nil {
+	if err := inst.applyModifiers(); err != nil {
 		return err
 	}
-	if err := f.releaseHolds(); err != nil {
+	if err := inst.releaseHolds(); err != nil {
 		return err
 	}
-	if err := f.applyNewHolds(); err != nil { //mutate:new-hold-applied
+	if err := inst.applyNewHolds(); err != nil { //mutate:new-hold-applied
 		return err
 	}
-	f.attachHeldStates()
-	return f.startReady()
+	inst.attachHeldStates()
+	return inst.startReady()
 }
 
 // applyNewHolds holds before nodes that have a new hold in this program and that were about to be
 // entered when another program last ran, for example after a stop for a deployment.
-func (f *instance) applyNewHolds() error {
-	for _, t := range f.tasks {
-		saved := f.exec.loaded.at(t.place)
+func (inst *instance) applyNewHolds() error {
+	for _, t := range inst.tasks {
+		saved := inst.exec.loaded.at(t.place)
 		entered := t.attempt > 0 || len(saved.journal)+len(saved.records)+len(saved.below) > 0 // its hold is also one of the records
-		if t.status != taskReady || !f.flow.before[t.node] || entered {
+		if t.status != taskReady || !inst.flow.before[t.node] || entered {
 			continue
 		}
-		if err := f.hold(t, taskHeldBefore, holdBefore); err != nil {
+		if err := inst.hold(t, taskHeldBefore, holdBefore); err != nil {
 			return err
 		}
 	}
@@ -98,38 +98,38 @@ func (f *instance) applyNewHolds() error {
 }
 
 // attachHeldStates sets the states that open holds show.
-func (f *instance) attachHeldStates() {
-	for _, t := range f.tasks {
+func (inst *instance) attachHeldStates() {
+	for _, t := range inst.tasks {
 		if t.status != taskHeldBefore && t.status != taskHeldAfter {
 			continue
 		}
-		for _, r := range f.exec.OpenInterrupts(t.place) {
-			f.exec.setInfo(r.ID, f.flow.stateType.valueOf(t.base))
+		for _, r := range inst.exec.OpenInterrupts(t.place) {
+			inst.exec.setInfo(r.ID, inst.flow.stateType.valueOf(t.base))
 		}
 	}
 }
 
-func (f *instance) restoreTriggered(sf *savedInstance) error {
+func (inst *instance) restoreTriggered(sf *savedInstance) error {
 	for i, name := range slices.Concat(sf.Triggered, sf.NextRound) {
-		n, ok := f.flow.find(name)
+		n, ok := inst.flow.find(name)
 		if !ok {
-			return f.flow.programChanged(f.exec.Run(), activation.Join(f.location.Address, nodeSegment(name)))
+			return inst.flow.programChanged(inst.exec.Run(), activation.Join(inst.location.Address, nodeSegment(name)))
 		}
-		if i >= len(sf.Triggered) && f.flow.plan.loops[n] != nil {
-			f.nextRound = append(f.nextRound, n)
+		if i >= len(sf.Triggered) && inst.flow.plan.loops[n] != nil {
+			inst.nextRound = append(inst.nextRound, n)
 		} else {
-			f.triggered = append(f.triggered, n)
+			inst.triggered = append(inst.triggered, n)
 		}
 	}
 	return nil
 }
 
-func (f *instance) restoreActivations(saved []activationCount) {
+func (inst *instance) restoreActivations(saved []activationCount) {
 	for _, v := range saved {
-		if n, ok := f.flow.index[v.Node]; ok {
-			f.activations[n] = v.Count
+		if n, ok := inst.flow.index[v.Node]; ok {
+			inst.activations[n] = v.Count
 		} else {
-			f.formerActivations = append(f.formerActivations, v)
+			inst.formerActivations = append(inst.formerActivations, v)
 		}
 	}
 }
@@ -340,15 +340,15 @@ func (l *stateLoader) migrate(clock int64, changed []string, rev int64) (state s
 	return state, nil
 }
 
-func (f *instance) restoreTasks(loader *stateLoader) error {
-	for _, st := range loader.saved.at(f.location.Place).tasks {
-		n, ok := f.flow.find(st.Node)
+func (inst *instance) restoreTasks(loader *stateLoader) error {
+	for _, st := range loader.saved.at(inst.location.Place).tasks {
+		n, ok := inst.flow.find(st.Node)
 		if !ok {
-			return f.flow.programChanged(f.exec.Run(), activation.Join(f.location.Address, nodeSegment(st.Node)))
+			return inst.flow.programChanged(inst.exec.Run(), activation.Join(inst.location.Address, nodeSegment(st.Node)))
 		}
-		t := f.newTask()
+		t := inst.newTask()
 		*t = task{node: n, activation: st.Activation, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, baseClock: st.BaseClock, saved: true, loaded: true}
-		f.seq = max(f.seq, t.seq)
+		inst.seq = max(inst.seq, t.seq)
 		var err error
 		if t.base, err = loader.stateAt(t.baseClock); err != nil {
 			return err
@@ -356,10 +356,10 @@ func (f *instance) restoreTasks(loader *stateLoader) error {
 		switch t.status {
 		case taskReady, taskHeldBefore, taskHeldAfter:
 		case taskWaiting:
-			if f.exec.HasNewAnswer(t.place) {
+			if inst.exec.HasNewAnswer(t.place) {
 				t.status = taskReady
-				f.markTaskDirty(t)
-			} else if len(f.exec.OpenInterrupts(t.place)) == 0 {
+				inst.markTaskDirty(t)
+			} else if len(inst.exec.OpenInterrupts(t.place)) == 0 {
 				return corrupt(partTask+t.place, errors.New("it waits, but has no open interrupt"))
 			}
 		case taskFinished:
@@ -369,9 +369,9 @@ func (f *instance) restoreTasks(loader *stateLoader) error {
 		default:
 			return fmt.Errorf("%w: %s: unknown status %q", ErrCorrupt, t.place, t.status)
 		}
-		f.tasks = append(f.tasks, t)
+		inst.tasks = append(inst.tasks, t)
 	}
-	slices.SortFunc(f.tasks, func(a, b *task) int { return int(a.seq - b.seq) })
+	slices.SortFunc(inst.tasks, func(a, b *task) int { return int(a.seq - b.seq) })
 	return nil
 }
 
@@ -405,66 +405,66 @@ func (l *stateLoader) taskResult(st *savedTask) (statePtr, error) {
 }
 
 // applyModifiers calls the caller's state modifiers. Waiting nodes also see the changes.
-func (f *instance) applyModifiers() error {
-	if len(f.exec.modifiers) == 0 {
+func (inst *instance) applyModifiers() error {
+	if len(inst.exec.modifiers) == 0 {
 		return nil
 	}
-	address, err := fermata.ParseAddress(f.location.Address)
+	address, err := fermata.ParseAddress(inst.location.Address)
 	if err != nil {
 		return err
 	}
-	edited, err := f.flow.stateType.clone(f.state)
+	edited, err := inst.flow.stateType.clone(inst.state)
 	if err != nil {
-		return f.unsavable(err)
+		return inst.unsavable(err)
 	}
-	for _, modifier := range f.exec.modifiers {
+	for _, modifier := range inst.exec.modifiers {
 		if err := callModifier(modifier, address, edited); err != nil {
-			return fmt.Errorf("graph: modifying the state of %s: %w", f.location.Address, err)
+			return fmt.Errorf("graph: modifying the state of %s: %w", inst.location.Address, err)
 		}
 	}
-	changed := changedFields(f.flow.stateType, f.state, edited, nil)
+	changed := changedFields(inst.flow.stateType, inst.state, edited, nil)
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := f.checkListsUnchanged(edited); err != nil {
-		return fmt.Errorf("graph: modifying the state of %s: %w", f.location.Address, err)
+	if err := inst.checkListsUnchanged(edited); err != nil {
+		return fmt.Errorf("graph: modifying the state of %s: %w", inst.location.Address, err)
 	}
-	err = f.applyUpdate(&stateUpdate{
-		by: "state modifier", base: f.state, baseClock: f.clock, result: edited, changed: changed, version: f.nextVersion(),
+	err = inst.applyUpdate(&stateUpdate{
+		by: "state modifier", base: inst.state, baseClock: inst.clock, result: edited, changed: changed, version: inst.nextVersion(),
 	})
 	if err != nil {
 		return err
 	}
-	for _, t := range f.tasks {
+	for _, t := range inst.tasks {
 		if t.status != taskReady && t.status != taskWaiting {
 			continue // a hold keeps the state that it showed, until its answer is merged
 		}
-		t.baseClock, t.base = f.clock, f.state
-		f.markTaskDirty(t)
+		t.baseClock, t.base = inst.clock, inst.state
+		inst.markTaskDirty(t)
 	}
-	f.prune()
+	inst.prune()
 	return nil
 }
 
 // checkListsUnchanged returns an error if the list of an active fan-out would change: an item could
 // get the result of another one and bypass its interrupt.
-func (f *instance) checkListsUnchanged(edited statePtr) (err error) {
+func (inst *instance) checkListsUnchanged(edited statePtr) (err error) {
 	defer recovery.Recover(&err)
-	for _, t := range f.tasks {
-		n, saved := f.flow.nodes[t.node], f.exec.loaded.at(t.place)
+	for _, t := range inst.tasks {
+		n, saved := inst.flow.nodes[t.node], inst.exec.loaded.at(t.place)
 		if n.items == nil || len(saved.journal)+len(saved.records)+len(saved.below) == 0 {
 			continue
 		}
-		before, err := f.flow.stateType.copyIfShared(t.base)
+		before, err := inst.flow.stateType.copyIfShared(t.base)
 		if err != nil {
 			return err
 		}
-		after, err := f.flow.stateType.copyIfShared(edited)
+		after, err := inst.flow.stateType.copyIfShared(edited)
 		if err != nil {
 			return err
 		}
-		before0, after0 := n.items(before), n.items(after)
-		if !reflect.DeepEqual(before0, after0) && !sameJSON(before0, after0) {
+		oldItems, newItems := n.items(before), n.items(after)
+		if !reflect.DeepEqual(oldItems, newItems) && !sameJSON(oldItems, newItems) {
 			return fmt.Errorf("node %q is processing a list that would change: change it before the node begins or after it has finished", n.name)
 		}
 	}

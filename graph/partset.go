@@ -43,93 +43,93 @@ func newPartSet(read *checkpoint) *partSet {
 	return l
 }
 
-func (l *partSet) measureInline() {
-	l.inlineSize = 0
-	for _, part := range l.inline {
-		l.inlineSize += inlineSizeOf(part.Name, part.Data)
+func (parts *partSet) measureInline() {
+	parts.inlineSize = 0
+	for _, part := range parts.inline {
+		parts.inlineSize += inlineSizeOf(part.Name, part.Data)
 	}
 }
 
 // revert discards unsaved changes.
-func (l *partSet) revert() {
-	l.inline, l.inlineDirty = nil, false
-	if l.savedInline != nil {
-		in := jsonlite.NewReader(l.savedInline)
+func (parts *partSet) revert() {
+	parts.inline, parts.inlineDirty = nil, false
+	if parts.savedInline != nil {
+		in := jsonlite.NewReader(parts.savedInline)
 		_ = new(head).decode(in, func(name string) { // cannot fail: this process wrote or read it
-			l.inline = append(l.inline, store.Part{Name: name, Data: in.Raw()})
+			parts.inline = append(parts.inline, store.Part{Name: name, Data: in.Raw()})
 		})
 	}
-	l.measureInline()
-	for name := range l.changes.All() {
-		l.separate.Set(name, true) // it may be in the store, and must not be inline as well
+	parts.measureInline()
+	for name := range parts.changes.All() {
+		parts.separate.Set(name, true) // it may be in the store, and must not be inline as well
 	}
-	l.changes.Clear()
+	parts.changes.Clear()
 }
 
 // inlineSizeOf estimates the size of an inline part; long names are compressed.
 func inlineSizeOf(name string, data []byte) int { return min(len(name), 64) + len(data) }
 
-func (l *partSet) set(c partChange) {
+func (parts *partSet) set(c partChange) {
 	fits := c.data != nil && inlineSizeOf(c.part, c.data) <= maxInlinePart
-	i := slices.IndexFunc(l.inline, func(p store.Part) bool { return p.Name == c.part })
+	i := slices.IndexFunc(parts.inline, func(p store.Part) bool { return p.Name == c.part })
 	if i >= 0 {
-		l.inlineDirty = true
-		l.inlineSize -= inlineSizeOf(c.part, l.inline[i].Data)
+		parts.inlineDirty = true
+		parts.inlineSize -= inlineSizeOf(c.part, parts.inline[i].Data)
 	}
-	fits = fits && l.inlineSize+inlineSizeOf(c.part, c.data) <= maxInlineTotal
+	fits = fits && parts.inlineSize+inlineSizeOf(c.part, c.data) <= maxInlineTotal
 	switch {
 	case i >= 0 && fits:
-		l.inline[i].Data = c.data
-		l.inlineSize += inlineSizeOf(c.part, c.data)
+		parts.inline[i].Data = c.data
+		parts.inlineSize += inlineSizeOf(c.part, c.data)
 		return
 	case i >= 0:
-		l.inline = slices.Delete(l.inline, i, i+1)
+		parts.inline = slices.Delete(parts.inline, i, i+1)
 		if c.data == nil {
 			return
 		}
-	case fits && !l.isSeparate(c.part):
-		l.inline = append(l.inline, store.Part{Name: c.part, Data: c.data})
-		l.inlineSize += inlineSizeOf(c.part, c.data)
-		l.inlineDirty = true
+	case fits && !parts.isSeparate(c.part):
+		parts.inline = append(parts.inline, store.Part{Name: c.part, Data: c.data})
+		parts.inlineSize += inlineSizeOf(c.part, c.data)
+		parts.inlineDirty = true
 		return
 	}
-	l.separate.Set(c.part, c.data != nil)
-	l.changes.Set(c.part, c.data)
+	parts.separate.Set(c.part, c.data != nil)
+	parts.changes.Set(c.part, c.data)
 }
 
-func (l *partSet) isSeparate(part string) bool {
-	for name := range l.loadedSeparate {
-		l.separate.Set(name, true)
+func (parts *partSet) isSeparate(part string) bool {
+	for name := range parts.loadedSeparate {
+		parts.separate.Set(name, true)
 	}
-	l.loadedSeparate = nil
-	return l.separate.Get(part)
+	parts.loadedSeparate = nil
+	return parts.separate.Get(part)
 }
 
 // takeDelta returns the changes since the last call, including the run part if an inline part
 // changed.
-func (l *partSet) takeDelta(h *head) store.Delta {
+func (parts *partSet) takeDelta(h *head) store.Delta {
 	var delta store.Delta
-	if l.inlineDirty {
-		delta.Put = append(make([]store.Part, 0, 1+l.changes.Len()), store.Part{Name: partRun, Data: l.encodeInline(h)})
-		l.savedInline, l.inlineDirty = delta.Put[0].Data, false
+	if parts.inlineDirty {
+		delta.Put = append(make([]store.Part, 0, 1+parts.changes.Len()), store.Part{Name: partRun, Data: parts.encodeInline(h)})
+		parts.savedInline, parts.inlineDirty = delta.Put[0].Data, false
 	}
-	for part, data := range l.changes.All() {
+	for part, data := range parts.changes.All() {
 		if data == nil {
 			delta.Delete = append(delta.Delete, part)
 		} else {
 			delta.Put = append(delta.Put, store.Part{Name: part, Data: data})
 		}
 	}
-	l.changes.Clear()
+	parts.changes.Clear()
 	return delta
 }
 
-func (l *partSet) encodeInline(h *head) []byte {
+func (parts *partSet) encodeInline(h *head) []byte {
 	o := jsonlite.NewObject()
 	h.encode(o)
 	o.Open("parts")
 	var short nameCompressor
-	for _, part := range l.inline {
+	for _, part := range parts.inline {
 		o.AnyName(short.write(part.Name))
 		o.Value(part.Data)
 	}

@@ -211,11 +211,11 @@ func (p *plan) isBackEdge(from, to int) bool {
 // findEnds computes the nodes from which End can be reached.
 func (p *plan) findEnds() {
 	p.reachesEnd = make([]bool, len(p.targets))
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		for i, ways := range p.targets {
 			if !p.reachesEnd[i] && slices.ContainsFunc(ways, func(to int) bool { return to == atEnd || p.reachesEnd[to] }) {
-				p.reachesEnd[i], again = true, true
+				p.reachesEnd[i], changed = true, true
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func Answer(interruptID string, answer any) Option {
 		if o.answers == nil {
 			o.answers = make(map[string]any)
 		}
-		if _, twice := o.answers[interruptID]; twice {
+		if _, duplicate := o.answers[interruptID]; duplicate {
 			o.duplicates = append(o.duplicates, interruptID)
 		}
 		o.answers[interruptID] = answer
@@ -150,7 +150,7 @@ func (fl *compiled) resume(ctx context.Context, run string, list []Option) (stat
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
 	for id := range targets {
-		if _, twice := s.answers[id]; twice {
+		if _, duplicate := s.answers[id]; duplicate {
 			s.duplicates = append(s.duplicates, id)
 		}
 	}
@@ -195,88 +195,88 @@ func (fl *compiled) open(ctx context.Context, run string, list []Option) (*execu
 }
 
 // execute advances the outermost instance as far as possible and saves the result.
-func (fl *compiled) execute(ctx context.Context, s *execution, input statePtr) (statePtr, error) {
+func (fl *compiled) execute(ctx context.Context, exec *execution, input statePtr) (statePtr, error) {
 	ended := false
 	defer func() {
 		//mutate:goexit-detected
-		if !ended && s.version > 0 { // the goroutine exited (runtime.Goexit): record that the run is not being executed
-			_ = s.saveFailure(ctx, recovery.ErrExited)
+		if !ended && exec.version > 0 { // the goroutine exited (runtime.Goexit): record that the run is not being executed
+			_ = exec.saveFailure(ctx, recovery.ErrExited)
 		}
 	}()
-	state, err := fl.advance(ctx, s, input)
+	state, err := fl.advance(ctx, exec, input)
 	ended = true
 	return state, err
 }
 
-func (fl *compiled) advance(ctx context.Context, s *execution, input statePtr) (statePtr, error) {
-	f, err := fl.instanceAt(s, activation.Instance{Address: fl.address}, input)
-	if err != nil && s.loaded == nil {
+func (fl *compiled) advance(ctx context.Context, exec *execution, input statePtr) (statePtr, error) {
+	f, err := fl.instanceAt(exec, activation.Instance{Address: fl.address}, input)
+	if err != nil && exec.loaded == nil {
 		return nil, err // nothing has begun, and nothing is saved
 	}
-	if err == nil && s.loaded == nil {
+	if err == nil && exec.loaded == nil {
 		err = f.save(ctx) // from here on the run id is taken
 	}
 	if err == nil {
 		err = f.run(ctx)
 	}
 	if err == nil {
-		return fl.finish(ctx, s, f)
+		return fl.finish(ctx, exec, f)
 	}
 	signals, failure := (&activation.Scope{}).Collect(err)
 	switch {
 	case signals != nil && failure == nil:
 		shown, err := fl.stateType.copyValue(f.state)
 		if err != nil {
-			return nil, s.saveFailure(ctx, err)
+			return nil, exec.saveFailure(ctx, err)
 		}
-		return nil, s.saveWaiting(ctx, fl, shown)
+		return nil, exec.saveWaiting(ctx, fl, shown)
 	}
-	return nil, s.saveFailure(ctx, failure)
+	return nil, exec.saveFailure(ctx, failure)
 }
 
-func (fl *compiled) finish(ctx context.Context, s *execution, f *instance) (statePtr, error) {
-	s.setStatus(StatusFinished, nil)
-	if err := s.flush(ctx); err != nil {
-		return nil, s.saveFailure(ctx, err)
+func (fl *compiled) finish(ctx context.Context, exec *execution, inst *instance) (statePtr, error) {
+	exec.setStatus(StatusFinished, nil)
+	if err := exec.flush(ctx); err != nil {
+		return nil, exec.saveFailure(ctx, err)
 	}
-	return fl.stateType.copyIfShared(f.state)
+	return fl.stateType.copyIfShared(inst.state)
 }
 
 // saveWaiting saves the run before it reports that the run waits.
-func (s *execution) saveWaiting(ctx context.Context, root *compiled, state any) error {
-	open := s.openInterrupts(root)
+func (exec *execution) saveWaiting(ctx context.Context, root *compiled, state any) error {
+	open := exec.openInterrupts(root)
 	//mutate:store-required
-	if s.store == nil { // only the text: without a store the interrupts cannot be answered
-		return fmt.Errorf("%w: pass WithStore: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})
+	if exec.store == nil { // only the text: without a store the interrupts cannot be answered
+		return fmt.Errorf("%w: pass WithStore: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: exec.Run(), Interrupts: open}})
 	}
-	s.setStatus(StatusWaiting, nil)
-	if err := s.flush(ctx); err != nil { //mutate:wait-saved-first
-		return s.saveFailure(ctx, err)
+	exec.setStatus(StatusWaiting, nil)
+	if err := exec.flush(ctx); err != nil { //mutate:wait-saved-first
+		return exec.saveFailure(ctx, err)
 	}
 	return &fermata.InterruptError{
-		Info:       &fermata.InterruptInfo{Run: s.Run(), Interrupts: open, State: state},
-		BadAnswers: s.badAnswers,
+		Info:       &fermata.InterruptInfo{Run: exec.Run(), Interrupts: open, State: state},
+		BadAnswers: exec.badAnswers,
 	}
 }
 
 // saveFailure records that the run stopped or failed, if the store allows it.
-func (s *execution) saveFailure(ctx context.Context, failure error) error {
-	if s.saveErr != nil {
+func (exec *execution) saveFailure(ctx context.Context, failure error) error {
+	if exec.saveErr != nil {
 		return failure
 	}
 	status := StatusFailed
 	if errors.Is(failure, ErrStopped) || ctx.Err() != nil {
 		status = StatusStopped
 	}
-	for _, bad := range s.badAnswers {
+	for _, bad := range exec.badAnswers {
 		failure = errors.Join(failure, bad)
 	}
-	s.setStatus(status, failure)
-	err := s.flush(ctx)
+	exec.setStatus(status, failure)
+	err := exec.flush(ctx)
 	if _, unsavable := errors.AsType[*fermata.EncodeError](err); unsavable {
-		s.discardUnsaved() // unsavable changes must not prevent saving the failure
-		s.setStatus(status, failure)
-		err = errors.Join(err, s.flush(ctx))
+		exec.discardUnsaved() // unsavable changes must not prevent saving the failure
+		exec.setStatus(status, failure)
+		err = errors.Join(err, exec.flush(ctx))
 	}
 	return errors.Join(failure, err)
 }

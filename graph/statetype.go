@@ -290,12 +290,12 @@ func sameJSON(a, b any) bool {
 		defer recovery.Recover(&err)
 		return roundtrip.Encode(v)
 	}
-	was, err := encode(a)
+	first, err := encode(a)
 	if err != nil {
 		return false
 	}
-	is, err := encode(b)
-	return err == nil && bytes.Equal(was, is)
+	second, err := encode(b)
+	return err == nil && bytes.Equal(first, second)
 }
 
 // copyField copies one field from one state to another.

@@ -25,8 +25,8 @@ const (
 func OnStep(fn func(Step)) Option { return func(o *options) { o.onStep = fn } }
 
 // reportStep calls the observer, if any.
-func (s *execution) reportStep(v *activation.Activation, state StepState) {
-	if s.onStep != nil {
-		s.onStep(Step{Address: v.Address(), State: state})
+func (exec *execution) reportStep(v *activation.Activation, state StepState) {
+	if exec.onStep != nil {
+		exec.onStep(Step{Address: v.Address(), State: state})
 	}
 }

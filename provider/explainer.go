@@ -13,7 +13,7 @@ type Explainer interface {
 	// Explain returns the reply of the run, or "" if it has none or replies later by itself. It
 	// does not change the run and may be called again with the same clarification. Its errors are
 	// like those of Execute.
-	Explain(ctx context.Context, run Run, back Clarification) (string, error)
+	Explain(ctx context.Context, run Run, clarification Clarification) (string, error)
 }
 
 // Clarification is a question of an approver about an open request.

@@ -11,7 +11,7 @@ import (
 type Withdrawer interface {
 	// NotifyWithdrawn sends the notification. The run has ended and does not change. It may be
 	// called again with the same withdrawal. Its errors are like those of Execute.
-	NotifyWithdrawn(ctx context.Context, run Run, gone Withdrawal) error
+	NotifyWithdrawn(ctx context.Context, run Run, withdrawal Withdrawal) error
 }
 
 // Withdrawal is an interrupt that was open when its run was ended.

@@ -94,11 +94,11 @@ func (t *Tool) callApproved(ctx context.Context, args json.RawMessage) (Result, 
 	}
 	result, err := t.dispatch(ctx, approved)
 	if err == nil && approved.Edited() {
-		who := approved.By()
-		if who == "" {
-			who = "a person"
+		approver := approved.By()
+		if approver == "" {
+			approver = "a person"
 		}
-		result.Text = fmt.Sprintf("(Before the call %s changed the arguments to %s.)\n%s", who, approved.Args(), result.Text)
+		result.Text = fmt.Sprintf("(Before the call %s changed the arguments to %s.)\n%s", approver, approved.Args(), result.Text)
 	}
 	return result, err
 }

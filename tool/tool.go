@@ -234,11 +234,11 @@ func (t *Tool) run(ctx context.Context, args json.RawMessage) (Result, error) {
 	if t.approval != nil || t.completers != nil { //mutate:wrapper-answer
 		ctx = fermata.AppendAddressSegment(ctx, segmentCall, t.name)
 	}
-	said, err := t.call(ctx, args)
+	text, err := t.call(ctx, args)
 	if err != nil {
 		return toResult(t.name, err)
 	}
-	return Result{Text: said}, nil
+	return Result{Text: text}, nil
 }
 
 func (t *Tool) check(args json.RawMessage) error {

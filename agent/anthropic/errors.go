@@ -39,7 +39,7 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 		return cause
 	}
 	failure, ok := modelhttp.StatusFailure(answered, "Request-Id", func(body []byte) string { return decodeError(body).text() })
-	if event, told := errors.AsType[*sdk.Error](err); !ok && told {
+	if event, apiErr := errors.AsType[*sdk.Error](err); !ok && apiErr {
 		failure, ok = decodeError([]byte(event.RawJSON())).failure(), true
 	}
 	if !ok {

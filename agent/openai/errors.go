@@ -27,10 +27,10 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 		return cause
 	}
 	failure, ok := modelhttp.StatusFailure(answered, "X-Request-Id", func(body []byte) string { return decodeError(body).text() })
-	if event, told := errors.AsType[*ssestream.StreamError](err); !ok && told {
+	if event, apiErr := errors.AsType[*ssestream.StreamError](err); !ok && apiErr {
 		failure, ok = decodeError(event.Event.Data).failure(), true
 	}
-	if inside, told := errors.AsType[*inBandError](err); !ok && told {
+	if inside, apiErr := errors.AsType[*inBandError](err); !ok && apiErr {
 		failure, ok = inside.failure(), true
 	}
 	if !ok {

@@ -99,40 +99,40 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 			return p.deliverAnswer(ctx, e, answer)
 		}
 	}
-	asked, err := p.register(ctx, e)
+	req, err := p.register(ctx, e)
 	if wrong, ok := errors.AsType[*InputError](err); ok {
 		return provider.Result{Outcome: provider.Failed{Code: "invalid_input", Message: wrong.Error()}}, nil
 	}
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{asked.question(e.Run)}}}, nil
+	return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{req.question(e.Run)}}}, nil
 }
 
 // register stores the request once. Later versions of this program do not reinterpret the input.
 func (p *Provider) register(ctx context.Context, e provider.Execution) (request, error) {
-	asked, err := loadRequest(ctx, e.Run)
+	req, err := loadRequest(ctx, e.Run)
 	if !errors.Is(err, store.ErrNotFound) {
-		return asked, err
+		return req, err
 	}
-	if asked, err = decodeRequest(e.Input); err != nil {
-		return asked, err
+	if req, err = decodeRequest(e.Input); err != nil {
+		return req, err
 	}
-	if err = p.check(ctx, e.Run.Account, &asked); err != nil {
-		return asked, err
+	if err = p.check(ctx, e.Run.Account, &req); err != nil {
+		return req, err
 	}
 	if e.Run.Ref == "" {
 		if err := e.Owner.SetRef(ctx, ident.Random("ext")); err != nil {
-			return asked, err
+			return req, err
 		}
 	}
-	asked.Callback = nil // it is needed once, and the input contains it
-	data, err := json.Marshal(asked)
+	req.Callback = nil // it is needed once, and the input contains it
+	data, err := json.Marshal(req)
 	if err != nil {
-		return asked, err
+		return req, err
 	}
 	_, err = e.Run.State.Save(ctx, key(e.Run), 0, store.Delta{Put: []store.Part{{Name: partRequest, Data: data}}})
-	return asked, err
+	return req, err
 }
 
 // partRequest is the part of the run's state that contains the request.
@@ -142,15 +142,15 @@ func key(run provider.Run) store.Key { return store.Key{Account: run.Account, Ru
 
 // loadRequest returns the registered request, or store.ErrNotFound.
 func loadRequest(ctx context.Context, run provider.Run) (request, error) {
-	var asked request
+	var req request
 	checkpoint, err := run.State.Load(ctx, key(run))
 	if err != nil {
-		return asked, err
+		return req, err
 	}
-	if err := json.Unmarshal(checkpoint.Parts[partRequest], &asked); err != nil {
-		return asked, errors.New("external: the state of the run does not belong to this provider")
+	if err := json.Unmarshal(checkpoint.Parts[partRequest], &req); err != nil {
+		return req, errors.New("external: the state of the run does not belong to this provider")
 	}
-	return asked, nil
+	return req, nil
 }
 
 // questionID returns the interrupt id of a run. It is always the same for one run.
@@ -167,12 +167,12 @@ func (r *request) question(run provider.Run) provider.Interrupt {
 
 // deliverAnswer delivers the answer to the agent if it has a callback, and ends the run.
 func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answer provider.Answer) (provider.Result, error) {
-	asked, err := decodeRequest(e.Input)
+	req, err := decodeRequest(e.Input)
 	if err != nil {
 		return provider.Result{}, err
 	}
-	if asked.Callback != nil {
-		if err := p.deliver(ctx, e, asked, answer); err != nil {
+	if req.Callback != nil {
+		if err := p.deliver(ctx, e, req, answer); err != nil {
 			return provider.Result{}, err
 		}
 	}
@@ -186,7 +186,7 @@ func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answ
 		Answer json.RawMessage `json:"answer"`
 		By     string          `json:"by,omitempty"`
 		At     time.Time       `json:"at,omitzero"`
-	}{asked.Kind, answer.Data, answer.By, answer.At.UTC()})
+	}{req.Kind, answer.Data, answer.By, answer.At.UTC()})
 	result.Outcome = provider.Completed{Output: output, FinishReason: "answered"}
 	return result, err
 }
@@ -196,19 +196,19 @@ func (p *Provider) CheckAnswer(ctx context.Context, run provider.Run, interrupt 
 	if err := checkGraph(run.Graph); err != nil {
 		return nil, err
 	}
-	asked, err := loadRequest(ctx, run)
+	req, err := loadRequest(ctx, run)
 	if err != nil {
 		return nil, err
 	}
 	if interrupt != questionID(run) {
 		return nil, fmt.Errorf("external: the run has no interrupt %q", interrupt)
 	}
-	checked, err := asked.fits(answer)
+	checked, err := req.fits(answer)
 	if err != nil {
 		if unfit, ok := errors.AsType[*fermata.AnswerError](err); ok {
 			err = unfit.Err
 		}
-		return nil, &fermata.AnswerError{ID: interrupt, Kind: asked.Kind, Err: err}
+		return nil, &fermata.AnswerError{ID: interrupt, Kind: req.Kind, Err: err}
 	}
 	return checked, nil
 }

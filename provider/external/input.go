@@ -150,26 +150,26 @@ func (r *request) checkKind() error {
 // they approve. The digest is optional. Without a schema for edited arguments, editing is not
 // allowed.
 func (r *request) completeApproval() error {
-	var asked fermata.ApprovalRequest
-	if err := strictjson.Decode(r.Data, &asked); err != nil || asked.Action == "" || asked.Args == nil {
+	var question fermata.ApprovalRequest
+	if err := strictjson.Decode(r.Data, &question); err != nil || question.Action == "" || question.Args == nil {
 		return &InputError{"data", "an approval needs an action and its args"}
 	}
-	if isNull(asked.ArgsSchema) {
-		asked.ArgsSchema = nil
+	if isNull(question.ArgsSchema) {
+		question.ArgsSchema = nil
 	}
-	if err := checkSchema("data.argsSchema", asked.ArgsSchema); err != nil {
+	if err := checkSchema("data.argsSchema", question.ArgsSchema); err != nil {
 		return err
 	}
-	digest, err := asked.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args})
+	digest, err := question.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: question.Args})
 	if err != nil {
 		return &InputError{"data", "an approval needs an action and its args"}
 	}
-	if asked.Digest != "" && asked.Digest != digest {
+	if question.Digest != "" && question.Digest != digest {
 		return &InputError{"data.digest", "it does not match the action and its args"}
 	}
-	asked.Digest = digest
-	asked.Fixed = asked.Fixed || asked.ArgsSchema == nil
-	data, err := json.Marshal(asked)
+	question.Digest = digest
+	question.Fixed = question.Fixed || question.ArgsSchema == nil
+	data, err := json.Marshal(question)
 	r.Data = data
 	return err
 }

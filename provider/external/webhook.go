@@ -50,15 +50,15 @@ type messageData struct {
 }
 
 // deliver sends the answer once. It returns nil only if the receiver accepted it.
-func (p *Provider) deliver(ctx context.Context, e provider.Execution, asked request, answer provider.Answer) error {
-	said := compose(e.Run, asked, answer)
+func (p *Provider) deliver(ctx context.Context, e provider.Execution, req request, answer provider.Answer) error {
+	msg := compose(e.Run, req, answer)
 	// One decision has one id, so that receivers can detect duplicates.
-	id := ident.Derive("msg", e.Run.Account, e.Run.ID, answer.InterruptID, said.Type)
-	return retryError(e.Attempt, p.send(ctx, e.Run.Account, asked.Callback.URL, id, said))
+	id := ident.Derive("msg", e.Run.Account, e.Run.ID, answer.InterruptID, msg.Type)
+	return retryError(e.Attempt, p.send(ctx, e.Run.Account, req.Callback.URL, id, msg))
 }
 
 // send makes one call with a signed message.
-func (p *Provider) send(ctx context.Context, account, to, id string, said message) error {
+func (p *Provider) send(ctx context.Context, account, to, id string, msg message) error {
 	target, err := p.guard.parse(to)
 	if err != nil { // it was allowed when the run began
 		return fmt.Errorf("%w: the callback is no longer allowed: %w", provider.ErrPark, err)
@@ -70,7 +70,7 @@ func (p *Provider) send(ctx context.Context, account, to, id string, said messag
 	case len(keys) == 0:
 		return fmt.Errorf("%w: %w", provider.ErrPark, errNoSecret)
 	}
-	body, err := json.Marshal(said)
+	body, err := json.Marshal(msg)
 	if err != nil {
 		return err
 	}
@@ -78,22 +78,22 @@ func (p *Provider) send(ctx context.Context, account, to, id string, said messag
 	header.Set("Content-Type", "application/json")
 	header.Set("User-Agent", "Fermata")
 	sign(header, keys, id, time.Now(), body)
-	patience, back := p.trackDelivery(account)
-	defer back()
-	return p.post(ctx, patience, target, header, body)
+	timeout, done := p.trackDelivery(account)
+	defer done()
+	return p.post(ctx, timeout, target, header, body)
 }
 
 // trackDelivery counts the deliveries in progress of an account and returns the timeout for this
 // one.
-func (p *Provider) trackDelivery(account string) (patience time.Duration, back func()) {
+func (p *Provider) trackDelivery(account string) (timeout time.Duration, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	patience = p.timeout
+	timeout = p.timeout
 	if p.inFlight[account] >= busyThreshold {
-		patience = min(patience, busyTimeout)
+		timeout = min(timeout, busyTimeout)
 	}
 	p.inFlight[account]++
-	return patience, func() {
+	return timeout, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.inFlight[account]--; p.inFlight[account] == 0 {
@@ -103,9 +103,9 @@ func (p *Provider) trackDelivery(account string) (patience time.Duration, back f
 }
 
 // compose builds the message. It is the same each time, in every process.
-func compose(run provider.Run, asked request, answer provider.Answer) message {
+func compose(run provider.Run, req request, answer provider.Answer) message {
 	at := answer.At.UTC()
-	about := messageData{StateKey: run.StateKey, Interrupt: answer.InterruptID, Kind: asked.Kind, At: at}
+	about := messageData{StateKey: run.StateKey, Interrupt: answer.InterruptID, Kind: req.Kind, At: at}
 	if answer.Expired {
 		return message{Type: typeExpired, Timestamp: at, Data: about}
 	}
@@ -114,8 +114,8 @@ func compose(run provider.Run, asked request, answer provider.Answer) message {
 }
 
 // post makes the call. It returns a *DeliveryError or the error of the context.
-func (p *Provider) post(ctx context.Context, patience time.Duration, target *url.URL, header http.Header, body []byte) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
+func (p *Provider) post(ctx context.Context, timeout time.Duration, target *url.URL, header http.Header, body []byte) error {
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(limited, http.MethodPost, target.String(), bytes.NewReader(body))
 	if err != nil {
@@ -207,35 +207,35 @@ func sign(header http.Header, keys [][]byte, id string, now time.Time, body []by
 
 // Explain sends the clarification to the agent. The agent replies through the API: only the status
 // of the response is read.
-func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
+func (p *Provider) Explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error) {
 	if err := checkGraph(run.Graph); err != nil {
 		return "", err
 	}
-	asked, err := decodeRequest(back.Input)
-	if err != nil || asked.Callback == nil {
+	req, err := decodeRequest(clarification.Input)
+	if err != nil || req.Callback == nil {
 		return "", err
 	}
-	at := back.At.UTC()
-	said := message{Type: typeClarification, Timestamp: at, Data: messageData{
-		StateKey: run.StateKey, Interrupt: back.InterruptID, Kind: asked.Kind, Clarification: back.Number, Text: back.Text, By: back.By, At: at,
+	at := clarification.At.UTC()
+	msg := message{Type: typeClarification, Timestamp: at, Data: messageData{
+		StateKey: run.StateKey, Interrupt: clarification.InterruptID, Kind: req.Kind, Clarification: clarification.Number, Text: clarification.Text, By: clarification.By, At: at,
 	}}
-	id := ident.Derive("msg", run.Account, run.ID, back.InterruptID, said.Type, strconv.Itoa(back.Number))
-	return "", retryError(back.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
+	id := ident.Derive("msg", run.Account, run.ID, clarification.InterruptID, msg.Type, strconv.Itoa(clarification.Number))
+	return "", retryError(clarification.Attempt, p.send(ctx, run.Account, req.Callback.URL, id, msg))
 }
 
 // NotifyWithdrawn notifies the agent that the request was withdrawn because its run was ended.
-func (p *Provider) NotifyWithdrawn(ctx context.Context, run provider.Run, gone provider.Withdrawal) error {
+func (p *Provider) NotifyWithdrawn(ctx context.Context, run provider.Run, withdrawal provider.Withdrawal) error {
 	if err := checkGraph(run.Graph); err != nil {
 		return err
 	}
-	asked, err := decodeRequest(gone.Input)
-	if err != nil || asked.Callback == nil {
+	req, err := decodeRequest(withdrawal.Input)
+	if err != nil || req.Callback == nil {
 		return err
 	}
-	at := gone.At.UTC()
-	said := message{Type: typeWithdrawn, Timestamp: at, Data: messageData{
-		StateKey: run.StateKey, Interrupt: gone.InterruptID, Kind: asked.Kind, Reason: gone.Reason, At: at,
+	at := withdrawal.At.UTC()
+	msg := message{Type: typeWithdrawn, Timestamp: at, Data: messageData{
+		StateKey: run.StateKey, Interrupt: withdrawal.InterruptID, Kind: req.Kind, Reason: withdrawal.Reason, At: at,
 	}}
-	id := ident.Derive("msg", run.Account, run.ID, gone.InterruptID, said.Type)
-	return retryError(gone.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
+	id := ident.Derive("msg", run.Account, run.ID, withdrawal.InterruptID, msg.Type)
+	return retryError(withdrawal.Attempt, p.send(ctx, run.Account, req.Callback.URL, id, msg))
 }

@@ -24,11 +24,11 @@ func (p *Provider) CheckResumable(ctx context.Context, run provider.Run) error {
 	if err != nil {
 		return err
 	}
-	look, ok := g.(inspector)
+	insp, ok := g.(inspector)
 	if !ok {
 		return nil
 	}
-	open, err := look.inspect(ctx, run)
+	open, err := insp.inspect(ctx, run)
 	if errors.Is(err, graph.ErrUnknownRun) {
 		return nil // not started
 	}

@@ -16,7 +16,7 @@ Before they decide they have a question. Answer it from what you know, briefly a
 Do not try to persuade them, and promise nothing: whatever you say, they decide.`
 
 // explain asks a model for a reply, based on the agent's input and its current question.
-func (g *agentGraph) explain(ctx context.Context, run provider.Run, back provider.Clarification) (text string, err error) {
+func (g *agentGraph) explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (text string, err error) {
 	if g.explainer == nil {
 		return "", nil
 	}
@@ -31,8 +31,8 @@ func (g *agentGraph) explain(ctx context.Context, run provider.Run, back provide
 	}
 	messages := append([]agent.Message{agent.System(instruction)}, saved.Messages...)
 	messages = append(messages,
-		agent.Assistant(fmt.Sprintf("I have stopped, and asked this (%s):\n%s", back.Kind, back.Data)),
-		agent.User("The person who decides wants to know: "+back.Text))
+		agent.Assistant(fmt.Sprintf("I have stopped, and asked this (%s):\n%s", clarification.Kind, clarification.Data)),
+		agent.User("The person who decides wants to know: "+clarification.Text))
 	response, err := g.explainer.Generate(ctx, &agent.Request{Messages: messages})
 	if err != nil {
 		return "", err

@@ -27,7 +27,7 @@ type FlowConfig[S any] struct {
 	// Explain, if set, replies to clarification requests, based on the saved state. It must have no
 	// side effects, because it may be called again with the same clarification. Without it only the
 	// requester can reply.
-	Explain func(ctx context.Context, state S, back provider.Clarification) (string, error)
+	Explain func(ctx context.Context, state S, clarification provider.Clarification) (string, error)
 	// OnFailure, if set, receives the error of a failed execution: see [FailureFunc].
 	OnFailure FailureFunc
 }
@@ -133,7 +133,7 @@ func (g *flowGraph[S]) answerChecks(ctx context.Context, run provider.Run) (func
 	return g.flow.CheckAnswers(ctx, run.ID, g.options(run)...)
 }
 
-func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
+func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error) {
 	if g.config.Explain == nil {
 		return "", nil
 	}
@@ -141,5 +141,5 @@ func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, back provi
 	if err != nil {
 		return "", err
 	}
-	return g.config.Explain(ctx, saved.State, back)
+	return g.config.Explain(ctx, saved.State, clarification)
 }

@@ -45,7 +45,7 @@ type Graph interface {
 	describe() (provider.Graph, error)
 	execute(ctx context.Context, e provider.Execution) (provider.Result, error)
 	answerChecks(ctx context.Context, run provider.Run) (func(interrupt string, answer any) (json.RawMessage, error), error)
-	explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error)
+	explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error)
 }
 
 // New creates a provider for these graphs. Their names must be unique.
@@ -127,12 +127,12 @@ func (p *Provider) AnswerChecks(ctx context.Context, run provider.Run) (provider
 }
 
 // Explain replies to a clarification request; see [provider.Explainer].
-func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
+func (p *Provider) Explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error) {
 	g, err := p.graph(run.Graph)
 	if err != nil {
 		return "", err
 	}
-	return g.explain(ctx, run, back)
+	return g.explain(ctx, run, clarification)
 }
 
 // Delete does nothing: all data of a run is in its state, which the executor deletes.
@@ -174,7 +174,7 @@ func resumeWith[T any](answers map[string]any, resume func(map[string]any) (T, e
 		if !unfit {                              //mutate:unfit-answer-parks
 			return end, err
 		}
-		if _, given := answers[bad.ID]; !given {
+		if _, ours := answers[bad.ID]; !ours {
 			return end, err
 		}
 		delete(answers, bad.ID) // and nothing has run
@@ -221,7 +221,7 @@ func retryable(err error) bool {
 	if _, unsaved := errors.AsType[*graph.SaveError](err); unsaved {
 		return true
 	}
-	if _, later := errors.AsType[*provider.RetryError](err); later {
+	if _, retry := errors.AsType[*provider.RetryError](err); retry {
 		return true
 	}
 	if model, ok := errors.AsType[*agent.ModelError](err); ok && model.Temporary {

@@ -40,21 +40,21 @@ func (p scenario) runWithCrashes(t *testing.T, s Subject, check func(*driver, pr
 // runWithCrash runs the scenario once.
 func (p scenario) runWithCrash(t *testing.T, s Subject, stage int, f *faults, check func(*driver, provider.Outcome)) {
 	d := begin(t, s, p.graph, p.input)
-	var rest provider.Outcome
+	var outcome provider.Outcome
 	for i := range len(p.actions) + 1 {
 		if i == stage {
-			rest = d.executeThroughOutage(t, f)
+			outcome = d.executeThroughOutage(t, f)
 		} else {
-			rest = d.mustExecute()
+			outcome = d.mustExecute()
 		}
 		if i < len(p.actions) {
 			if len(d.open) == 0 {
-				t.Fatalf("it does not wait: %#v", rest)
+				t.Fatalf("it does not wait: %#v", outcome)
 			}
 			p.actions[i](d)
 		}
 	}
-	check(d, rest)
+	check(d, outcome)
 }
 
 // executeThroughOutage executes until the store is gone, and then again in another process. An
@@ -94,10 +94,10 @@ func (s Subject) reviewScenario() scenario {
 // testCrash: saved work is not repeated. Work that was in progress during the outage may be
 // repeated once.
 func testCrash(t *testing.T, s Subject) {
-	s.reviewScenario().runWithCrashes(t, s, func(d *driver, rest provider.Outcome) {
+	s.reviewScenario().runWithCrashes(t, s, func(d *driver, outcome provider.Outcome) {
 		d.t.Helper()
-		if _, ok := rest.(provider.Completed); !ok {
-			d.t.Errorf("it returned %#v", rest)
+		if _, ok := outcome.(provider.Completed); !ok {
+			d.t.Errorf("it returned %#v", outcome)
 		}
 		if n := d.world.repeated(); n > 1 {
 			d.t.Errorf("%d pieces of work were repeated", n)
@@ -111,10 +111,10 @@ func testCrash(t *testing.T, s Subject) {
 func testPairCrash(t *testing.T, s Subject) {
 	answer := func(d *driver) { d.decide(s.Pair.Answer, d.open[0]) }
 	p := scenario{graph: s.Pair.Graph, input: s.Pair.Input, actions: []func(*driver){answer, answer}}
-	p.runWithCrashes(t, s, func(d *driver, rest provider.Outcome) {
+	p.runWithCrashes(t, s, func(d *driver, outcome provider.Outcome) {
 		d.t.Helper()
-		if _, ok := rest.(provider.Completed); !ok {
-			d.t.Errorf("it returned %#v", rest)
+		if _, ok := outcome.(provider.Completed); !ok {
+			d.t.Errorf("it returned %#v", outcome)
 		}
 		if n := d.world.repeated(); n > 1 {
 			d.t.Errorf("%d pieces of work were repeated", n)
@@ -165,34 +165,34 @@ func testEffectRejected(t *testing.T, s Subject) {
 }
 
 // answerInDoubt answers an interrupt about an effect in doubt, and continues.
-func (d *driver) answerInDoubt(rest provider.Outcome) provider.Outcome {
+func (d *driver) answerInDoubt(outcome provider.Outcome) provider.Outcome {
 	d.t.Helper()
 	for len(d.open) == 1 && d.open[0].Kind == fermata.EffectInDoubt.Name() {
 		answer := fermata.EffectResolution{Happened: d.world.count(workDrop) > 0}
 		if answer.Happened {
 			answer.Receipt = d.subject.Drop.Receipt
 		}
-		said, err := json.Marshal(answer)
+		resolution, err := json.Marshal(answer)
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		d.decide(said, d.open[0])
-		rest = d.mustExecute()
+		d.decide(resolution, d.open[0])
+		outcome = d.mustExecute()
 	}
-	return rest
+	return outcome
 }
 
 // testEffectCrash: an effect is never performed twice. If its outcome is unknown, a person is
 // asked.
 func testEffectCrash(t *testing.T, s Subject) {
 	p := scenario{graph: s.Drop.Graph, input: s.Drop.Input, actions: []func(*driver){func(d *driver) { d.decide(s.Drop.Approve, d.open[0]) }}}
-	p.runWithCrashes(t, s, func(d *driver, rest provider.Outcome) {
+	p.runWithCrashes(t, s, func(d *driver, outcome provider.Outcome) {
 		d.t.Helper()
-		if rest = d.answerInDoubt(rest); len(d.open) > 0 {
+		if outcome = d.answerInDoubt(outcome); len(d.open) > 0 {
 			d.t.Fatalf("it asks %+v", d.open)
 		}
-		if _, ok := rest.(provider.Completed); !ok {
-			d.t.Errorf("it returned %#v", rest)
+		if _, ok := outcome.(provider.Completed); !ok {
+			d.t.Errorf("it returned %#v", outcome)
 		}
 		d.wantOnce(workDrop)
 	})

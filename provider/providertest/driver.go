@@ -99,17 +99,17 @@ func (d *driver) inspect(result provider.Result, err error) {
 		}
 		delete(given, id)
 	}
-	switch rest := result.Outcome.(type) {
+	switch outcome := result.Outcome.(type) {
 	case provider.Completed:
-		if rest.Output != nil && !json.Valid(rest.Output) {
-			d.t.Errorf("the output is not JSON: %s", rest.Output)
+		if outcome.Output != nil && !json.Valid(outcome.Output) {
+			d.t.Errorf("the output is not JSON: %s", outcome.Output)
 		}
 	case provider.Failed:
-		if rest.Code == "" || strings.ToLower(rest.Code) != rest.Code || strings.ContainsAny(rest.Code, " :") {
-			d.t.Errorf("a failure with the code %q", rest.Code)
+		if outcome.Code == "" || strings.ToLower(outcome.Code) != outcome.Code || strings.ContainsAny(outcome.Code, " :") {
+			d.t.Errorf("a failure with the code %q", outcome.Code)
 		}
 	case provider.Waiting:
-		d.inspectQuestions(rest.Interrupts)
+		d.inspectQuestions(outcome.Interrupts)
 	default:
 		d.t.Errorf("neither an error nor a result: %#v", result)
 	}
@@ -161,22 +161,22 @@ func (d *driver) mustExecute() provider.Outcome {
 // endExecution ends the execution with a result.
 func (d *driver) endExecution(result provider.Result) {
 	d.t.Helper()
-	rest := store.ExecutionEnd{Applied: result.Applied, Outcome: []byte("{}")}
+	outcome := store.ExecutionEnd{Applied: result.Applied, Outcome: []byte("{}")}
 	d.open = nil
 	switch r := result.Outcome.(type) {
 	case provider.Completed:
-		rest.Status = store.StatusCompleted
+		outcome.Status = store.StatusCompleted
 	case provider.Failed:
-		rest.Status = store.StatusFailed
+		outcome.Status = store.StatusFailed
 	case provider.Waiting:
-		rest.Status, d.open = store.StatusWaiting, r.Interrupts
+		outcome.Status, d.open = store.StatusWaiting, r.Interrupts
 		for _, q := range r.Interrupts {
 			n := newInterrupt(d.t, q)
 			n.Timeout = d.timeout
-			rest.Open = append(rest.Open, n)
+			outcome.Open = append(outcome.Open, n)
 		}
 	}
-	if _, err := d.store.EndExecution(d.t.Context(), d.lease, rest); err != nil {
+	if _, err := d.store.EndExecution(d.t.Context(), d.lease, outcome); err != nil {
 		d.t.Fatalf("ending the execution: %v", err)
 	}
 	d.attempt = 0
@@ -186,11 +186,11 @@ func newInterrupt(t testing.TB, q provider.Interrupt) store.NewInterrupt {
 	t.Helper()
 	n := store.NewInterrupt{ID: q.ID, Address: q.Address.String(), Kind: q.Kind, Data: q.Data, AnswerSchema: q.AnswerSchema}
 	if q.Kind == fermata.Approval.Name() {
-		var asked fermata.ApprovalRequest
-		if err := json.Unmarshal(q.Data, &asked); err != nil {
+		var interrupt fermata.ApprovalRequest
+		if err := json.Unmarshal(q.Data, &interrupt); err != nil {
 			t.Fatal(err)
 		}
-		n.ActionDigest = asked.Digest
+		n.ActionDigest = interrupt.Digest
 	}
 	return n
 }
@@ -198,10 +198,10 @@ func newInterrupt(t testing.TB, q provider.Interrupt) store.NewInterrupt {
 // waits executes a run that must wait for n interrupts.
 func (d *driver) waits(n int) []provider.Interrupt {
 	d.t.Helper()
-	rest := d.mustExecute()
-	waiting, ok := rest.(provider.Waiting)
+	outcome := d.mustExecute()
+	waiting, ok := outcome.(provider.Waiting)
 	if !ok || len(waiting.Interrupts) != n {
-		d.t.Fatalf("it does not wait for %d interrupts: %#v", n, rest)
+		d.t.Fatalf("it does not wait for %d interrupts: %#v", n, outcome)
 	}
 	return waiting.Interrupts
 }
@@ -209,10 +209,10 @@ func (d *driver) waits(n int) []provider.Interrupt {
 // completes executes a run that must complete.
 func (d *driver) completes() provider.Completed {
 	d.t.Helper()
-	rest := d.mustExecute()
-	done, ok := rest.(provider.Completed)
+	outcome := d.mustExecute()
+	done, ok := outcome.(provider.Completed)
 	if !ok {
-		d.t.Fatalf("it is not completed: %#v", rest)
+		d.t.Fatalf("it is not completed: %#v", outcome)
 	}
 	return done
 }
@@ -244,12 +244,12 @@ func storeAnswer(t testing.TB, q provider.Interrupt, value json.RawMessage) stor
 	if q.Kind != fermata.Approval.Name() {
 		return answer
 	}
-	var asked fermata.ApprovalRequest
-	var said fermata.Decision
-	err := errors.Join(json.Unmarshal(q.Data, &asked), json.Unmarshal(value, &said))
+	var interrupt fermata.ApprovalRequest
+	var decision fermata.Decision
+	err := errors.Join(json.Unmarshal(q.Data, &interrupt), json.Unmarshal(value, &decision))
 	answer.Verdict = store.VerdictReject
 	if err == nil {
-		if answer.ApprovedDigest, err = asked.ApprovedDigest(said); answer.ApprovedDigest != "" {
+		if answer.ApprovedDigest, err = interrupt.ApprovedDigest(decision); answer.ApprovedDigest != "" {
 			answer.Verdict = store.VerdictApprove
 		}
 	}

@@ -103,15 +103,15 @@ func testReview(t *testing.T, s Subject) {
 
 func testRevise(t *testing.T, s Subject) {
 	d, first := startReview(t, s)
-	asked := map[string]bool{first.ID: true}
+	interrupt := map[string]bool{first.ID: true}
 	q := first
 	for range 2 {
 		d.decide(s.Review.Revise, q)
 		q = d.waits(1)[0]
-		if asked[q.ID] {
+		if interrupt[q.ID] {
 			t.Fatalf("another interrupt has the id %s", q.ID)
 		}
-		asked[q.ID] = true
+		interrupt[q.ID] = true
 		d.wantNotDone(workPublish)
 	}
 	d.decide(s.Review.Approve, q)
@@ -127,34 +127,34 @@ func testRepeatedExecution(t *testing.T, s Subject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := d.repeat(t)
-	if !sameQuestions(first, again) {
-		t.Fatalf("first it asks %#v, then %#v", first.Outcome, again.Outcome)
+	second := d.repeat(t)
+	if !sameQuestions(first, second) {
+		t.Fatalf("first it asks %#v, then %#v", first.Outcome, second.Outcome)
 	}
 	d.wantDrafted()
-	d.endExecution(again)
+	d.endExecution(second)
 	q := d.open[0]
 	if !s.Review.SingleQuestion {
 		d.decide(s.Review.Revise, q)
 		if first, err = d.execute(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		again = d.repeat(t)
-		if !sameQuestions(first, again) || !slices.Equal(first.Applied, again.Applied) {
-			t.Fatalf("first it returned %#v, then %#v", first, again)
+		second = d.repeat(t)
+		if !sameQuestions(first, second) || !slices.Equal(first.Applied, second.Applied) {
+			t.Fatalf("first it returned %#v, then %#v", first, second)
 		}
-		d.endExecution(again)
+		d.endExecution(second)
 		q = d.open[0]
 	}
 	d.decide(s.Review.Approve, q)
 	if first, err = d.execute(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	again = d.repeat(t)
+	second = d.repeat(t)
 	was, _ := first.Outcome.(provider.Completed)
-	is, ok := again.Outcome.(provider.Completed)
-	if !ok || !bytes.Equal(was.Output, is.Output) || was.Content != is.Content || !slices.Equal(first.Applied, again.Applied) {
-		t.Errorf("first it returned %#v, then %#v", first, again)
+	is, ok := second.Outcome.(provider.Completed)
+	if !ok || !bytes.Equal(was.Output, is.Output) || was.Content != is.Content || !slices.Equal(first.Applied, second.Applied) {
+		t.Errorf("first it returned %#v, then %#v", first, second)
 	}
 	d.wantDrafted()
 	d.wantOnce(workPublish)

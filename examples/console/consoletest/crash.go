@@ -40,11 +40,11 @@ func (s Scenario) killedAtSaves(t *testing.T) {
 			dir := copyOf(t, asked)
 			p := start(t, dir, fmt.Sprint(when, " ", n))
 			p.Pipe(lines(s.Answers)...)
-			said, code := p.End()
+			output, code := p.End()
 			if code == 0 {
-				t.Fatalf("there is no save number %d, and the effect is not recorded:\n%s", n, said)
+				t.Fatalf("there is no save number %d, and the effect is not recorded:\n%s", n, output)
 			}
-			if !t.Run(fmt.Sprint(when, " save ", n), func(t *testing.T) { last = s.recover(t, dir, said) }) {
+			if !t.Run(fmt.Sprint(when, " save ", n), func(t *testing.T) { last = s.recover(t, dir, output) }) {
 				return // later iterations would fail for the same reason
 			}
 			crashes = append(crashes, last)
@@ -55,9 +55,9 @@ func (s Scenario) killedAtSaves(t *testing.T) {
 
 // recover starts the example after a crash and finishes it as a person would. said is the output of
 // the killed process.
-func (s Scenario) recover(t *testing.T, dir, said string) (c crash) {
+func (s Scenario) recover(t *testing.T, dir, output string) (c crash) {
 	settled := make(map[string]bool)
-	for _, id := range interruptID.FindAllString(said, -1) {
+	for _, id := range interruptID.FindAllString(output, -1) {
 		settled[id] = true
 	}
 	saved := s.saved(t, dir)
@@ -100,7 +100,7 @@ func (s Scenario) answerInDoubt(t testing.TB, dir string) string {
 	return "n"
 }
 
-func (s Scenario) effects(t testing.TB, dir string) (done, again bool) {
+func (s Scenario) effects(t testing.TB, dir string) (done, repeated bool) {
 	t.Helper()
 	n, m, err := s.Effects(Data(dir))
 	if err != nil {

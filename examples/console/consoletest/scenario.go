@@ -26,7 +26,7 @@ type Scenario struct {
 	Reason string
 	// Effects returns how often the effect has happened, according to the files in the data
 	// directory, and how often its target was called again and did nothing.
-	Effects func(data string) (done, again int, err error)
+	Effects func(data string) (done, repeated int, err error)
 	// InDoubt reports that the target has no idempotency keys: after a crash during the effect a
 	// person is asked.
 	InDoubt bool
@@ -54,26 +54,26 @@ func (s Scenario) dialogue(t *testing.T) {
 	dir := t.TempDir()
 	p := Start(t, dir)
 	p.Pipe(lines(s.Answers)...)
-	said, code := p.End()
+	output, code := p.End()
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	Golden(t, "dialogue", interruptID.ReplaceAllString(said, "int_…")) // ids are not part of the comparison
+	Golden(t, "dialogue", interruptID.ReplaceAllString(output, "int_…")) // ids are not part of the comparison
 	s.wantEffects(t, dir, 1)
 	if calls := len(modelCalls(t, dir)); calls != s.ModelCalls {
 		t.Errorf("models were called %d times, want %d", calls, s.ModelCalls)
 	}
-	s.restartFinished(t, dir, said)
+	s.restartFinished(t, dir, output)
 }
 
 // restartFinished starts a program whose run is finished.
-func (s Scenario) restartFinished(t *testing.T, dir, said string) {
+func (s Scenario) restartFinished(t *testing.T, dir, output string) {
 	t.Helper()
 	before := len(modelCalls(t, dir))
-	again, code := Start(t, dir).End()
-	_, end, _ := strings.Cut(said, "\n\n✓ ")
-	if code != 0 || !strings.HasSuffix(again, "\n\n✓ "+end) || !strings.Contains(end, "is finished. Start another one with: go run ./examples/"+s.Example.Name+" -run ") {
-		t.Errorf("started again, exit code %d:\n%s", code, again)
+	repeated, code := Start(t, dir).End()
+	_, end, _ := strings.Cut(output, "\n\n✓ ")
+	if code != 0 || !strings.HasSuffix(repeated, "\n\n✓ "+end) || !strings.Contains(end, "is finished. Start another one with: go run ./examples/"+s.Example.Name+" -run ") {
+		t.Errorf("started again, exit code %d:\n%s", code, repeated)
 	}
 	if calls := len(modelCalls(t, dir)); calls != before {
 		t.Error("a finished run called a model")
@@ -86,8 +86,8 @@ func (s Scenario) refused(t *testing.T) {
 	dir := t.TempDir()
 	p := Start(t, dir)
 	p.Pipe(lines(s.Refusals)...)
-	if said, code := p.End(); code != 0 || !strings.Contains(said, "is finished.") {
-		t.Errorf("exit code %d:\n%s", code, said)
+	if output, code := p.End(); code != 0 || !strings.Contains(output, "is finished.") {
+		t.Errorf("exit code %d:\n%s", code, output)
 	}
 	s.wantEffects(t, dir, 0)
 	calls := modelCalls(t, dir)
@@ -106,33 +106,33 @@ func (s Scenario) killedAtQuestions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := Start(t, dir)
-	said, asks := p.Read()
+	output, asks := p.Read()
 	if !asks {
-		t.Fatalf("nothing was asked:\n%s", said)
+		t.Fatalf("nothing was asked:\n%s", output)
 	}
 	for n := 0; asks; n++ {
 		p.Kill()
 		before := len(modelCalls(t, dir))
 		p = Start(t, dir)
-		again := p.Question()
-		if Asked(again) != Asked(said) {
-			t.Errorf("it asked\n%s\nand now asks\n%s", Asked(said), Asked(again))
+		repeated := p.Question()
+		if Asked(repeated) != Asked(output) {
+			t.Errorf("it asked\n%s\nand now asks\n%s", Asked(output), Asked(repeated))
 		}
-		if saved := s.saved(t, dir); saved.Interrupts[0].ID != idOf(again) {
-			t.Errorf("it asks %s, and waits for %s", idOf(again), saved.Interrupts[0].ID)
+		if saved := s.saved(t, dir); saved.Interrupts[0].ID != idOf(repeated) {
+			t.Errorf("it asks %s, and waits for %s", idOf(repeated), saved.Interrupts[0].ID)
 		}
 		if calls := len(modelCalls(t, dir)); calls != before {
 			t.Errorf("a model was called again for the same question")
 		}
 		s.wantEffects(t, dir, 0)
-		p.Say(s.answer(t, s.Answers, again)...)
-		said, asks = p.Read()
+		p.Say(s.answer(t, s.Answers, repeated)...)
+		output, asks = p.Read()
 		if n > len(s.Answers) {
 			t.Fatal("it never finishes")
 		}
 	}
 	if rest, code := p.End(); code != 0 {
-		t.Errorf("exit code %d:\n%s%s", code, said, rest)
+		t.Errorf("exit code %d:\n%s%s", code, output, rest)
 	}
 	s.wantEffects(t, dir, 1)
 	if calls := len(modelCalls(t, dir)); calls != s.ModelCalls {

@@ -36,15 +36,15 @@ func Open(dir, name string) *Log { return &Log{path: filepath.Join(dir, name+".j
 
 // Do performs an action on every call, also with the same key, like a system without idempotency
 // keys such as a mail server.
-func (b *Log) Do(key string, what any) error {
+func (b *Log) Do(key string, action any) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.add(key, what, false)
+	return b.add(key, action, false)
 }
 
 // DoOnce performs an action once per key, like a system that stores idempotency keys. It returns
 // the number of the action, for example a ticket number: the same for the same key.
-func (b *Log) DoOnce(key string, what any) (number int, err error) {
+func (b *Log) DoOnce(key string, action any) (number int, err error) {
 	if key == "" {
 		return 0, errors.New("target: call without a key")
 	}
@@ -56,9 +56,9 @@ func (b *Log) DoOnce(key string, what any) (number int, err error) {
 	}
 	number = slices.IndexFunc(lines, func(line Entry) bool { return line.Key == key })
 	if number >= 0 {
-		return number + 1, b.add(key, what, true)
+		return number + 1, b.add(key, action, true)
 	}
-	return len(lines) + 1, b.add(key, what, false)
+	return len(lines) + 1, b.add(key, action, false)
 }
 
 // Entries returns all entries, oldest first.
@@ -69,25 +69,25 @@ func (b *Log) Entries() ([]Entry, error) {
 }
 
 // Count returns the number of actions, and the number of repeated calls that did nothing.
-func (b *Log) Count() (done, again int, err error) {
+func (b *Log) Count() (done, repeated int, err error) {
 	lines, err := b.Entries()
 	for _, line := range lines {
 		if line.Repeated {
-			again++
+			repeated++
 		} else {
 			done++
 		}
 	}
-	return done, again, err
+	return done, repeated, err
 }
 
 // add returns when the entry is on disk, so that a crash cannot lose it.
-func (b *Log) add(key string, what any, again bool) error {
-	data, err := json.Marshal(what)
+func (b *Log) add(key string, action any, repeated bool) error {
+	data, err := json.Marshal(action)
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(Entry{Key: key, What: data, Repeated: again})
+	line, err := json.Marshal(Entry{Key: key, What: data, Repeated: repeated})
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,8 @@ func (s *Store) read(ctx context.Context, text string, values ...any) (version i
 	return version, parts, rows.Err()
 }
 
-// Index returns the newest checkpoint with the digests of its parts; see [store.DigestCheckpoints].
+// Digests returns the newest checkpoint with the digests of its parts; see
+// [store.DigestCheckpoints].
 func (s *Store) Digests(ctx context.Context, key store.Key) (store.CheckpointDigests, error) {
 	index := store.CheckpointDigests{Digests: map[string][32]byte{}}
 	err := s.call(ctx, "load from", func(ctx context.Context) error {
@@ -154,7 +155,8 @@ func (s *Store) Digests(ctx context.Context, key store.Key) (store.CheckpointDig
 	return index, nil
 }
 
-// Parts returns some parts of a version; see [store.DigestCheckpoints]. Those that the version does not have are left out.
+// LoadParts returns some parts of a version; see [store.DigestCheckpoints]. Those that the version
+// does not have are left out.
 func (s *Store) LoadParts(ctx context.Context, key store.Key, version int64, names []string) (parts map[string][]byte, err error) {
 	wanted := bytesColumn(names)
 	if len(wanted) == 0 {
@@ -174,7 +176,8 @@ func (s *Store) LoadParts(ctx context.Context, key store.Key, version int64, nam
 	return parts, nil
 }
 
-// Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on the server's disk when Save returns.
+// Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on the
+// server's disk when Save returns.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	return s.saveAs(ctx, nil, key, base, delta)
 }

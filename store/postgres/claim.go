@@ -79,7 +79,7 @@ INSERT INTO events (account, run, number, kind, interrupt, at)
 SELECT account, run, events, 'parked', '', updated_at FROM changed WHERE held`
 )
 
-// Claim takes a run that has something to do; see [store.Runs].
+// Claim takes ownership of a run that has work; see [store.Runs].
 func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, error) {
 	var t txn
 	text, values := claimNextSQL, []any{claim.Owner, micros(claim.Lease)}
@@ -124,7 +124,7 @@ func (s *Store) Renew(ctx context.Context, lease store.Lease, duration time.Dura
 	return s.updateOwned(ctx, "renew a lease in", lease, renewSQL, micros(duration))
 }
 
-// SetRef notes how the provider calls the run; see [store.Runs].
+// SetProviderRef stores the provider's reference of the run; see [store.Runs].
 func (s *Store) SetProviderRef(ctx context.Context, lease store.Lease, ref []byte) error {
 	return s.updateOwned(ctx, "set a reference in", lease, setProviderRefSQL, ref)
 }
@@ -143,7 +143,7 @@ func (s *Store) updateOwned(ctx context.Context, op string, lease store.Lease, t
 	return nil
 }
 
-// Release gives a run back undone; see [store.Runs].
+// Release ends an execution without a result; see [store.Runs].
 func (s *Store) Release(ctx context.Context, lease store.Lease, release store.Release) error {
 	var t txn
 	locked := false

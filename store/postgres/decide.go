@@ -12,7 +12,7 @@ const (
 	// nothing. A twin of this resume id that could not wait for the run, because it named another one, waits where the receipt is inserted; then there
 	// is no row, and the receipt is the one that is there.
 	//
-	// If there is something beside the decision a refusal is not recorded: then there is no row either.
+	// If there is something writes the decision a refusal is not recorded: then there is no row either.
 	//
 	// The order of the refusals is the port's. All answers are judged; of several to one interrupt the last counts.
 	//mutate:postgres-decide-statement
@@ -117,7 +117,7 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.DecisionRec
 	return receipt, nil
 }
 
-// answerColumns are the arguments of decideSQL that hold the answers, and whether there is something beside them. Of several to one interrupt the last
+// answerColumns are the arguments of decideSQL that hold the answers, and whether there is something writes them. Of several to one interrupt the last
 // counts; its place among all is that of the first.
 func answerColumns(d store.Decision) []any {
 	answers := d.Answers
@@ -151,7 +151,7 @@ func (s *Store) receipt(ctx context.Context, account, actor, id string) (receipt
 	var t txn
 	known := false
 	t.queryRow(&known, append([]any{nameScanner{&body}}, receiptDest(&receipt)...), receiptSQL, account, actor, id)
-	if err := s.view(ctx, "look up a resume in", &t); err != nil {
+	if err := s.view(ctx, "read a receipt in", &t); err != nil {
 		return store.DecisionReceipt{}, "", err
 	}
 	if !known {
@@ -161,7 +161,7 @@ func (s *Store) receipt(ctx context.Context, account, actor, id string) (receipt
 	return receipt, body, nil
 }
 
-// Resumed returns the receipt of a resume id; see [store.Runs].
+// Receipt returns the receipt of a resume id; see [store.Runs].
 func (s *Store) Receipt(ctx context.Context, account, actor, resumeID string) (store.DecisionReceipt, error) {
 	receipt, _, err := s.receipt(ctx, account, actor, resumeID)
 	return receipt, err

@@ -22,7 +22,7 @@ const (
 	// requestKey is the key of the request of the interrupt i.
 	requestKey = `sha256(sha256(i.account) || sha256('request'::bytea) || sha256(i.id))`
 
-	// requestCondition are papers p of interrupts i of the account.
+	// requestCondition are documents p of interrupts i of the account.
 	requestCondition = `p.key = sha256(sha256($1) || sha256('request'::bytea) || sha256(i.id)) AND p.account = $1`
 
 	// reviseWithdrawnRequests is for requests whose interrupts are withdrawn: what was prepared on them before is stale. Those that are changed with the
@@ -44,7 +44,7 @@ const (
 SELECT FROM runs WHERE key = ANY (ARRAY(SELECT sha256(sha256($1) || sha256(run)) FROM unnest($2::bytea[]) AS named (run))) AND account = $1
 ORDER BY key FOR KEY SHARE`
 
-	// commitWritesOfRunsSQL writes only if all of the runs are there that new papers belong to.
+	// commitWritesOfRunsSQL writes only if all of the runs are there that new documents belong to.
 	commitWritesOfRunsSQL = commitWritesSQL + `
 WHERE NOT EXISTS (
     SELECT FROM unnest($11::bytea[]) AS named (run)
@@ -118,29 +118,29 @@ func (c intScanner) ScanInt64(n pgtype.Int8) error {
 	return nil
 }
 
-// beside adds what goes with a change that says so when it is made.
-func (t *txn) applyWrites(account string, beside store.Writes) error {
-	return t.applyWritesWith(writesSQL, account, beside)
+// writes adds what goes with a change that says so when it is made.
+func (t *txn) applyWrites(account string, writes store.Writes) error {
+	return t.applyWritesWith(writesSQL, account, writes)
 }
 
 // besideRun adds what goes with a change of the run in hand.
-func (t *txn) applyWritesOfRun(account string, beside store.Writes) error {
-	return t.applyWritesWith(writesOfRunSQL, account, beside)
+func (t *txn) applyWritesOfRun(account string, writes store.Writes) error {
+	return t.applyWritesWith(writesOfRunSQL, account, writes)
 }
 
-func (t *txn) applyWritesWith(text, account string, beside store.Writes, more ...any) error {
-	if err := beside.Validate(); err != nil {
+func (t *txn) applyWritesWith(text, account string, writes store.Writes, more ...any) error {
+	if err := writes.Validate(); err != nil {
 		return err
 	}
-	if beside.IsEmpty() {
+	if writes.IsEmpty() {
 		return nil
 	}
-	papers := slices.SortedFunc(slices.Values(beside.Documents), func(a, b store.DocumentChange) int {
+	documents := slices.SortedFunc(slices.Values(writes.Documents), func(a, b store.DocumentChange) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
 	kinds, ids, runs, bodies := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
 	bases, facts, nexts, deadlines := []int64{}, []*string{}, []pgtype.Timestamptz{}, []pgtype.Timestamptz{}
-	for _, p := range papers {
+	for _, p := range documents {
 		kinds, ids, runs = append(kinds, []byte(p.Kind)), append(ids, []byte(p.ID)), append(runs, []byte(p.Run))
 		bases, bodies = append(bases, p.BaseRevision), append(bodies, p.Body)
 		var known *string
@@ -150,7 +150,7 @@ func (t *txn) applyWritesWith(text, account string, beside store.Writes, more ..
 		}
 		facts, nexts, deadlines = append(facts, known), append(nexts, microsUp(p.DueAt)), append(deadlines, microsUp(p.InterruptDeadline))
 	}
-	lines := beside.Audit
+	lines := writes.Audit
 	if lines == nil {
 		lines = [][]byte{}
 	}
@@ -163,12 +163,12 @@ func microsUp(at time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: at.Add(time.Microsecond - 1).Truncate(time.Microsecond), Valid: !at.IsZero()}
 }
 
-// Paper returns a paper; see [store.Documents].
+// Document returns a document; see [store.Documents].
 func (s *Store) Document(ctx context.Context, account string, kind store.DocumentKind, id string) (p store.Document, err error) {
 	var t txn
 	found := false
 	t.queryRow(&found, documentDest(&p), documentSQL, account, string(kind), id)
-	if err := s.view(ctx, "look up a paper of", &t); err != nil {
+	if err := s.view(ctx, "read a document of", &t); err != nil {
 		return store.Document{}, err
 	}
 	if !found {
@@ -177,35 +177,35 @@ func (s *Store) Document(ctx context.Context, account string, kind store.Documen
 	return p, nil
 }
 
-// Papers returns papers of one kind; see [store.Documents].
-func (s *Store) Documents(ctx context.Context, account string, kind store.DocumentKind, f store.DocumentFilter) (papers []store.Document, err error) {
+// Documents returns documents of one kind; see [store.Documents].
+func (s *Store) Documents(ctx context.Context, account string, kind store.DocumentKind, f store.DocumentFilter) (documents []store.Document, err error) {
 	var t txn
 	text, values := documentsSQL, []any{account, string(kind), f.After, pageSize(f.Limit, 100)}
 	if f.Run != "" {
 		text, values = documentsOfRunByKindSQL, append(values, f.Run)
 	}
-	queryAll(&t, &papers, scanDocument, text, values...)
-	return papers, s.view(ctx, "list papers of", &t)
+	queryAll(&t, &documents, scanDocument, text, values...)
+	return documents, s.view(ctx, "list documents of", &t)
 }
 
-// Due returns papers whose time has come; see [store.Documents].
-func (s *Store) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) (papers []store.Document, err error) {
+// DueDocuments returns documents whose DueAt has passed; see [store.Documents].
+func (s *Store) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) (documents []store.Document, err error) {
 	var t txn
-	queryAll(&t, &papers, scanDocument, dueDocumentsSQL, string(kind), max(limit, 0))
-	return papers, s.view(ctx, "list papers that are due in", &t)
+	queryAll(&t, &documents, scanDocument, dueDocumentsSQL, string(kind), max(limit, 0))
+	return documents, s.view(ctx, "list due documents in", &t)
 }
 
-// Amend writes papers and audit lines; see [store.Documents].
-func (s *Store) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+// CommitWrites writes documents and audit lines; see [store.Documents].
+func (s *Store) CommitWrites(ctx context.Context, account string, writes store.Writes) error {
 	var t txn
 	written := true
-	if runs := bytesColumn(beside.RunsOfNewDocuments()); len(runs) == 0 {
-		if err := t.applyWritesWith(commitWritesSQL, account, beside); err != nil {
+	if runs := bytesColumn(writes.RunsOfNewDocuments()); len(runs) == 0 {
+		if err := t.applyWritesWith(commitWritesSQL, account, writes); err != nil {
 			return err
 		}
 	} else {
 		t.queue(keyShareRunsSQL, account, runs)
-		if err := t.applyWritesWith(commitWritesOfRunsSQL, account, beside, runs); err != nil {
+		if err := t.applyWritesWith(commitWritesOfRunsSQL, account, writes, runs); err != nil {
 			return err
 		}
 		last := t.batch.QueuedQueries[len(t.batch.QueuedQueries)-1]
@@ -214,27 +214,27 @@ func (s *Store) CommitWrites(ctx context.Context, account string, beside store.W
 			return nil
 		})
 	}
-	err := s.update(ctx, "amend papers of", &t)
+	err := s.update(ctx, "write documents of", &t)
 	if err == nil && !written {
 		return store.ErrNotFound
 	}
 	return err
 }
 
-// AuditHead returns the end of an account's chain; see [store.AuditLog].
+// AuditHead returns the head of an account's chain; see [store.AuditLog].
 func (s *Store) AuditHead(ctx context.Context, account string) (head chain.Head, err error) {
 	var t txn
 	var hash []byte
 	found := false
 	t.queryRow(&found, []any{&head.Seq, &hash}, auditHeadSQL, account)
-	if err := s.view(ctx, "look up the audit log of", &t); err != nil {
+	if err := s.view(ctx, "read the audit log of", &t); err != nil {
 		return chain.Head{}, err
 	}
 	copy(head.Hash[:], hash)
 	return head, nil
 }
 
-// AuditAccounts returns the accounts that have a line; see [store.AuditLog].
+// AuditAccounts returns the accounts that have an audit line; see [store.AuditLog].
 func (s *Store) AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error) {
 	behind, err := hex.DecodeString(after)
 	if err != nil {

@@ -70,11 +70,11 @@ INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, r
 RETURNING run, ` + markChanged
 )
 
-// Begin writes down that an effect is about to happen; see [store.Runs].
+// BeginEffect records that an effect is about to be called; see [store.Runs].
 func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, n store.NewEffect) (line store.Effect, begun bool, err error) {
 	var t txn
 	var made string
-	locked, allowed, beside := false, n.Ruling, n.Writes
+	locked, allowed, writes := false, n.Ruling, n.Writes
 	n.Ruling, n.Writes = nil, store.Writes{} // the one is in the interrupt, the other is written below
 	line = store.Effect{Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.EffectStarted}
 	t.lockRun(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
@@ -84,7 +84,7 @@ func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, n store.NewE
 		}
 		t.queryRow(&begun, []any{timeScanner{&line.Started}, &made}, beginEffectSQL, lease.Account, n.Interrupt, n.Attempt, n.ActionDigest, n.IdempotencyKey, allowed != nil)
 	}
-	if err := t.applyWrites(lease.Account, beside); err != nil {
+	if err := t.applyWrites(lease.Account, writes); err != nil {
 		return store.Effect{}, false, err
 	}
 	err = s.update(ctx, "begin an effect in", &t)
@@ -108,7 +108,7 @@ func (s *Store) existingEffect(ctx context.Context, lease store.Lease, n store.N
 	var t txn
 	there, byPolicy := false, false
 	t.queryRow(&there, append([]any{&byPolicy}, effectDest(&line)...), effectSQL, lease.Account, n.Interrupt, n.Attempt)
-	if err := s.view(ctx, "look up an effect in", &t); err != nil {
+	if err := s.view(ctx, "read an effect in", &t); err != nil {
 		return store.Effect{}, err
 	}
 	if !there || line.Run != lease.Run || line.ActionDigest != n.ActionDigest || allowed && !byPolicy {
@@ -117,7 +117,7 @@ func (s *Store) existingEffect(ctx context.Context, lease store.Lease, n store.N
 	return line, nil
 }
 
-// End writes down how an effect ended; see [store.Runs].
+// EndEffect records how an effect ended; see [store.Runs].
 func (s *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
 	var t txn
 	var run, made string

@@ -79,26 +79,26 @@ SELECT ` + interruptColumns + ` FROM interrupts AS i
 WHERE i.run_key = ` + keyOfArgs + ` AND i.account = $1 ORDER BY i.place`
 )
 
-// Rest gives a run back; see [store.Runs].
-func (s *Store) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (status store.Status, err error) {
+// EndExecution ends an execution; see [store.Runs].
+func (s *Store) EndExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (status store.Status, err error) {
 	var t txn
 	locked, rested := false, false
 	t.lockRun(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
-	if err := t.saveCheckpoint(lease, rest.Checkpoint); err != nil {
+	if err := t.saveCheckpoint(lease, end.Checkpoint); err != nil {
 		return "", err
 	}
-	if len(rest.Applied) > 0 {
-		t.queue(markAppliedSQL, lease.Account, bytesColumn(rest.Applied), rest.Outcome != nil)
+	if len(end.Applied) > 0 {
+		t.queue(markAppliedSQL, lease.Account, bytesColumn(end.Applied), end.Outcome != nil)
 	}
-	said := append([]any{lease.Account, rest.Status, rest.Outcome}, interruptArgs(rest.Open, rest.Writes)...)
-	t.queryRow(&rested, []any{(*string)(&status)}, endExecutionSQL, append(said, bytesColumn(rest.Writes.RequestIDs()))...)
-	if err := t.applyWritesOfRun(lease.Account, rest.Writes); err != nil {
+	said := append([]any{lease.Account, end.Status, end.Outcome}, interruptArgs(end.Open, end.Writes)...)
+	t.queryRow(&rested, []any{(*string)(&status)}, endExecutionSQL, append(said, bytesColumn(end.Writes.RequestIDs()))...)
+	if err := t.applyWritesOfRun(lease.Account, end.Writes); err != nil {
 		return "", err
 	}
-	err = s.update(ctx, "rest a run in", &t)
+	err = s.update(ctx, "end an execution in", &t)
 	switch {
 	case violates(err, "interrupts_pkey"):
-		return "", wrap("rest a run in", s.name, ErrInterruptOfAnotherRun)
+		return "", wrap("end an execution in", s.name, ErrInterruptOfAnotherRun)
 	case err != nil:
 		return "", err
 	case !rested:
@@ -128,11 +128,11 @@ func (t *txn) saveCheckpoint(lease store.Lease, state *store.CheckpointSave) err
 
 // interruptArgs are the arguments of endExecutionSQL that hold what is asked. Of several questions with one id the first counts. A request that comes with its
 // question may say until when; then the row is written once, and not again for that.
-func interruptArgs(open []store.NewInterrupt, beside store.Writes) []any {
+func interruptArgs(open []store.NewInterrupt, writes store.Writes) []any {
 	ids, addresses, kinds, data, schemas, shown, actions := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
 	timeouts, whole, deadlines := []int64{}, []int64{}, []pgtype.Timestamptz{}
 	until := make(map[string]time.Time)
-	for _, p := range beside.Documents {
+	for _, p := range writes.Documents {
 		if p.Kind == store.RequestDocument {
 			until[p.ID] = p.InterruptDeadline
 		}

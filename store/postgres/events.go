@@ -40,10 +40,9 @@ func (s *Store) Events(ctx context.Context, account, run string, after int64, li
 	return events, s.view(ctx, "read events of", &t)
 }
 
-// Feed returns events of all runs of an account; see [store.Events].
-//
-// Every transaction in the whole database server that has written something and is not over keeps back what others write after it
-// began. If there is nothing else to return, Feed waits a moment for them.
+// Feed returns the events of all runs of an account; see [store.Events]. Every transaction in the
+// whole database server that has written something and is not over keeps back what others write
+// after it began. If there is nothing else to return, Feed waits a moment for them.
 func (s *Store) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
 	from, err := parseFeedPosition(after)
 	if err != nil {

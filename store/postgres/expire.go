@@ -97,8 +97,9 @@ func scanDue(rows pgx.CollectableRow) (i dueInterrupt, err error) {
 	return i, err
 }
 
-// Expire decides what is over its deadline; see [store.Runs]. After an error it returns what it has done until then, too.
-func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) (expired []store.Interrupt, err error) {
+// Expire expires interrupts whose deadline has passed; see [store.Runs]. After an error it returns
+// what it has done until then, too.
+func (s *Store) Expire(ctx context.Context, until time.Time, limit int, writes func(store.Interrupt, *store.Document) store.Writes) (expired []store.Interrupt, err error) {
 	const op = "expire interrupts of"
 	var t txn
 	var due []dueInterrupt
@@ -107,9 +108,9 @@ func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside f
 	if err := s.view(ctx, op, &t); err != nil || len(due) == 0 {
 		return nil, err
 	}
-	if beside != nil {
+	if writes != nil {
 		for i := range due {
-			due[i].writes = beside(due[i].Interrupt, due[i].request())
+			due[i].writes = writes(due[i].Interrupt, due[i].request())
 		}
 	}
 	expired, whole, err := s.expire(ctx, op, by, due)
@@ -138,16 +139,16 @@ func (s *Store) expireEach(ctx context.Context, op string, by pgtype.Timestamptz
 // expire decides these interrupts, or puts them off: all of them, or none if somebody else is at one of them.
 func (s *Store) expire(ctx context.Context, op string, by pgtype.Timestamptz, due []dueInterrupt) (expired []store.Interrupt, whole bool, err error) {
 	var all, over, runs keyList
-	beside := map[string]store.Writes{}
+	writes := map[string]store.Writes{}
 	for _, i := range due {
 		all.add(i.Account, i.ID)
 		if !i.writes.Postpones(i.ID) { //mutate:postgres-postponed-not-expired
 			over.add(i.Account, i.ID)
 		}
 		runs.addOnce(i.Account, i.Run)
-		with := beside[i.Account]
+		with := writes[i.Account]
 		with.Documents, with.Audit = append(with.Documents, i.writes.Documents...), append(with.Audit, i.writes.Audit...)
-		beside[i.Account] = with
+		writes[i.Account] = with
 	}
 	var t txn
 	var made string
@@ -155,8 +156,8 @@ func (s *Store) expire(ctx context.Context, op string, by pgtype.Timestamptz, du
 	t.lockRun(&locked, lockDueSQL, runs.accounts, runs.ids)
 	t.queryRow(&whole, []any{&made}, stillDueSQL, all.accounts, all.ids, by)
 	queryAll(&t, &expired, scanInterrupt, expireSQL, over.accounts, over.ids, clockActor)
-	for _, account := range slices.Sorted(maps.Keys(beside)) { // nobody waits for another in a circle
-		if err := t.applyWrites(account, beside[account]); err != nil {
+	for _, account := range slices.Sorted(maps.Keys(writes)) { // nobody waits for another in a circle
+		if err := t.applyWrites(account, writes[account]); err != nil {
 			return nil, false, err
 		}
 	}

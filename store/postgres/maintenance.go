@@ -50,15 +50,15 @@ WHERE e.run_key = ` + keyOfArgs + ` AND e.account = $1 ORDER BY e.number`
 // deleteRunSQL deletes everything of the run in hand, in the order that the foreign keys allow.
 var deleteRunSQL = []string{deleteEffectsSQL, deleteInterruptsSQL, deleteResumesSQL, deleteEventsSQL, deleteDocumentsSQL, deleteCheckpointOfRunSQL, deleteRunRowSQL}
 
-// Finished returns runs that were over before a time; see [store.Maintenance].
+// FinishedRuns returns runs that ended before a time; see [store.Maintenance].
 func (s *Store) FinishedRuns(ctx context.Context, from, before time.Time, limit int) (runs []store.Run, err error) {
 	var t txn
 	queryAll(&t, &runs, scanRun, finishedRunsSQL, before, from, pageSize(limit, 1000))
 	return runs, s.view(ctx, "list finished runs of", &t)
 }
 
-// Forget deletes a run that is over; see [store.Maintenance].
-func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
+// DeleteRun deletes a run that has ended; see [store.Maintenance].
+func (s *Store) DeleteRun(ctx context.Context, account, run string, writes store.Writes) error {
 	var t txn
 	var key string
 	found, alive := false, false
@@ -66,10 +66,10 @@ func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store
 	for _, text := range deleteRunSQL {
 		t.queue(text, account)
 	}
-	if err := t.applyWritesOfRun(account, beside); err != nil {
+	if err := t.applyWritesOfRun(account, writes); err != nil {
 		return err
 	}
-	if err := s.update(ctx, "forget a run of", &t); err != nil {
+	if err := s.update(ctx, "delete a run of", &t); err != nil {
 		return err
 	}
 	if alive {
@@ -78,7 +78,7 @@ func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store
 	return nil
 }
 
-// History returns everything that is known of a run; see [store.Maintenance]. All of it is of one moment.
+// History returns everything that is stored about a run; see [store.Maintenance].
 func (s *Store) History(ctx context.Context, account, run string) (h store.History, err error) {
 	var t txn
 	found := false
@@ -104,7 +104,7 @@ func scanResume(rows pgx.CollectableRow) (r store.Resume, err error) {
 	return r, err
 }
 
-// Once keeps a value under a name, unless there is one already; see [store.Maintenance].
+// PutIfAbsent stores a value under a name unless there is one; see [store.Maintenance].
 func (s *Store) PutIfAbsent(ctx context.Context, name string, value []byte) (kept []byte, err error) {
 	if name == "" {
 		return nil, store.ErrInvalid
@@ -116,7 +116,7 @@ func (s *Store) PutIfAbsent(ctx context.Context, name string, value []byte) (kep
 	found := false
 	t.queue(addNamedValueSQL, name, value)
 	t.queryRow(&found, []any{&kept}, namedValueSQL, name) // sees whoever was first, also if the statement above waited for him
-	return kept, s.update(ctx, "keep a value in", &t)
+	return kept, s.update(ctx, "store a value in", &t)
 }
 
 // tables are all that hold what the ports keep.
@@ -146,7 +146,8 @@ func scanTableSize(rows pgx.CollectableRow) (t tableSize, err error) {
 	return t, err
 }
 
-// Size says how much there is; see [store.Maintenance]. The rows of big tables are an estimate.
+// Size returns how much data is stored; see [store.Maintenance]. The rows of big tables are an
+// estimate.
 func (s *Store) Size(ctx context.Context) (store.Size, error) {
 	const op = "measure"
 	var t txn
@@ -174,7 +175,8 @@ func (s *Store) Size(ctx context.Context) (store.Size, error) {
 	return size, nil
 }
 
-// Vacuum gives room back; see [store.Maintenance]. It takes as long as it takes, on a connection of its own. The user must own the tables.
+// Vacuum returns the space of deleted data to the system; see [store.Maintenance]. It takes as long
+// as it takes, on a connection of its own. The user must own the tables.
 func (s *Store) Vacuum(ctx context.Context) error {
 	conn, err := s.connect(ctx, func(config *pgx.ConnConfig) { config.RuntimeParams["statement_timeout"] = "0" })
 	if err == nil {

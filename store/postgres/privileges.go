@@ -41,7 +41,7 @@ func (s *Store) CheckWritable(ctx context.Context) error {
 	for i, table := range tables {
 		rights[i] = requiredPrivileges[table]
 	}
-	return s.call(ctx, "look for the rights in", func(ctx context.Context) error {
+	return s.call(ctx, "check the privileges in", func(ctx context.Context) error {
 		var writes bool
 		var missing string
 		err := s.pool.QueryRow(ctx, privilegesSQL, tables, rights).Scan(&writes, &missing)

@@ -69,8 +69,9 @@ const (
 	reencryptBudget = 32 << 20
 )
 
-// Reseal hands sealed values to a function; see [store.Maintenance]. The function may use the store. Each value is written by a
-// transaction of its own, because whoever works on a run locks its rows in another order.
+// Reencrypt passes sealed values to a function and stores the results; see [store.Maintenance]. The
+// function may use the store. Each value is written by a transaction of its own, because whoever
+// works on a run locks its rows in another order.
 func (s *Store) Reencrypt(ctx context.Context, after string, limit int, reseal func(store.SealedValue) ([]byte, error)) (next string, err error) {
 	from, err := parseReencryptCursor(after)
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Store) Reencrypt(ctx context.Context, after string, limit int, reseal f
 		digest := sha256.Sum256(v.Data)
 		var t txn
 		t.queue(sealedColumns[v.position.column].write, v.position.number, v.position.key, digest[:], anew[i])
-		if err := s.update(ctx, "seal a value anew in", &t); err != nil {
+		if err := s.update(ctx, "re-encrypt a value in", &t); err != nil {
 			return "", err
 		}
 	}

@@ -80,7 +80,7 @@ SELECT ` + runColumns + ` FROM changed AS r`
 	nowSQL = `SELECT clock_timestamp()`
 )
 
-// Create begins a run; see [store.Runs].
+// Create creates a run; see [store.Runs].
 func (s *Store) Create(ctx context.Context, n store.NewRun) (store.Lease, error) {
 	if n.ID == "" || n.StateKey == "" {
 		return store.Lease{}, store.ErrInvalid
@@ -156,19 +156,19 @@ func pageSize(limit, otherwise int) int {
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (s *Store) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
-	return s.updateActive(ctx, "retry a run in", lockParkedSQL, account, run, nil, beside, retrySQL, account)
+func (s *Store) Retry(ctx context.Context, account, run string, writes store.Writes) (store.Run, error) {
+	return s.updateActive(ctx, "retry a run in", lockParkedSQL, account, run, nil, writes, retrySQL, account)
 }
 
-// Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
+// Cancel ends an active run; see [store.Runs].
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, writes store.Writes) (store.Run, error) {
 	//mutate:postgres-cancel-by-run
-	return s.updateActive(ctx, "cancel a run in", lockActiveRunSQL, account, run, waits, beside, cancelSQL, account, as, bytesColumn(beside.RequestIDs()))
+	return s.updateActive(ctx, "cancel a run in", lockActiveRunSQL, account, run, waits, writes, cancelSQL, account, as, bytesColumn(writes.RequestIDs()))
 }
 
 // changeAlive changes a run that is alive, and returns it. lock is how it is found; waits is what it may wait for, nil is anything.
 func (s *Store) updateActive(
-	ctx context.Context, op, lock, account, name string, waits []string, beside store.Writes, text string, values ...any,
+	ctx context.Context, op, lock, account, name string, waits []string, writes store.Writes, text string, values ...any,
 ) (run store.Run, err error) {
 	var t txn
 	locked, surprised, changed := false, false, false
@@ -178,7 +178,7 @@ func (s *Store) updateActive(
 		t.queryRow(&surprised, []any{&dropped}, unlockUnlessWaitingSQL, account, bytesColumn(waits))
 	}
 	t.queryRow(&changed, runDest(&run), text, values...)
-	if err := t.applyWritesOfRun(account, beside); err != nil {
+	if err := t.applyWritesOfRun(account, writes); err != nil {
 		return store.Run{}, err
 	}
 	if err := s.update(ctx, op, &t); err != nil {

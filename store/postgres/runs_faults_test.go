@@ -108,9 +108,9 @@ func endExecutionCall(fence int64, applied ...string) func(context.Context, *Sto
 		for _, id := range applied {
 			ids = append(ids, run+"/"+id)
 		}
-		rest := fixture.WaitingEnd(ids, run+"/yes", run+"/open", run+"/soon")
-		rest.Open[2].Timeout = 50 * time.Millisecond
-		status, err := s.EndExecution(ctx, leaseOf(run, fence), rest)
+		end := fixture.WaitingEnd(ids, run+"/yes", run+"/open", run+"/soon")
+		end.Open[2].Timeout = 50 * time.Millisecond
+		status, err := s.EndExecution(ctx, leaseOf(run, fence), end)
 		return string(status), err
 	}
 }

@@ -44,12 +44,13 @@ func scanSnapshotRow(rows pgx.CollectableRow) (s snapshotRow, err error) {
 	return s, err
 }
 
-// Standing returns where a run stands, all of it as it was at one moment; see [store.Inbox].
+// RunSnapshot returns a run with its open interrupts and documents, read in one transaction; see
+// [store.Inbox].
 func (s *Store) RunSnapshot(ctx context.Context, account, stateKey string, own store.DocumentKind) (store.RunSnapshot, error) {
 	var t txn
 	var rows []snapshotRow
 	queryAll(&t, &rows, scanSnapshotRow, runSnapshotSQL, account, stateKey, string(own))
-	if err := s.view(ctx, "look at a run in", &t); err != nil {
+	if err := s.view(ctx, "read a run in", &t); err != nil {
 		return store.RunSnapshot{}, err
 	}
 	if len(rows) == 0 {

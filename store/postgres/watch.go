@@ -85,10 +85,10 @@ func (h *watchers) close() {
 	h.running.Wait()
 }
 
-// Watch returns hints that something has happened to a run; see [store.Events]. The channel is closed when ctx or the Store ends.
-//
-// The first Watch makes a connection of its own, besides those of [Config.MaxConns], on which the Store listens to others until it is
-// closed. Whenever that connection was made anew, the hint is that it may have been any run.
+// Watch returns hints that a run may have changed; see [store.Events]. The channel is closed when
+// ctx or the Store ends.  The first Watch makes a connection of its own, besides those of
+// [Config.MaxConns], on which the Store listens to others until it is closed. Whenever that
+// connection was made anew, the hint is that it may have been any run.
 func (s *Store) Watch(ctx context.Context) <-chan store.Key {
 	h := s.watch
 	h.mu.Lock()

@@ -69,7 +69,7 @@ func TestFile_DeletedOrReplacedWhileOpenFailsWrites(t *testing.T) {
 	}
 }
 
-// Somebody cleaned up what stood beside the file. The server went on, and said yes to people, with a log that had no name any more: what was in it was gone with the
+// Somebody cleaned up what stood writes the file. The server went on, and said yes to people, with a log that had no name any more: what was in it was gone with the
 // next crash, and a command that opened the file meanwhile saw nothing of it, and wrote to another one.
 func TestFile_WALDeletedWhileOpenFailsWrites(t *testing.T) {
 	for _, side := range []string{"-wal", "-shm"} {

@@ -42,7 +42,7 @@ func TestCrash_PowerFault_AnyFileOperationMayFail(t *testing.T) {
 	}
 }
 
-// Whoever starts a server again on a disk that is full is told so. The file beside the log cannot grow then, and SQLite calls that an I/O error. (Of a write it may come after what was
+// Whoever starts a server again on a disk that is full is told so. The file writes the log cannot grow then, and SQLite calls that an I/O error. (Of a write it may come after what was
 // written is on the disk, so there it does not say that nothing was changed.)
 func TestCrash_PowerFault_FullDiskAtOpenReturnsErrFull(t *testing.T) {
 	trouble := powerloss.Fault{Kinds: []powerloss.Kind{powerloss.Writing, powerloss.Mapping}, Err: syscall.ENOSPC}

@@ -377,9 +377,9 @@ func saveStep(run string, fence, base int64, size int) powerStep {
 	}, repeatResult: store.ErrStale.Error()}
 }
 
-func endExecutionStep(run string, fence int64, rest store.ExecutionEnd) powerStep {
+func endExecutionStep(run string, fence int64, end store.ExecutionEnd) powerStep {
 	return powerStep{name: "Rest", call: func(ctx context.Context, b *powerStore) (string, error) {
-		status, err := b.EndExecution(ctx, powerLease(run, fence), rest)
+		status, err := b.EndExecution(ctx, powerLease(run, fence), end)
 		return string(status), err
 	}, repeatResult: store.ErrFenced.Error()}
 }

@@ -24,7 +24,7 @@ func broken(kind desk.NoticeKind) (*channel, *atomic.Bool) {
 	}}, down
 }
 
-// A failed page is void after its request is snoozed: it does not wake anybody before the morning.
+// A failed page is void after its request is snoozed: it is not sent before the snooze ends.
 func TestI10_UndeliveredStepIsVoidWhenTheRouteRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ch, down := broken(desk.NoticePage)

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// meanwhile is a store that calls a function as soon as the requests of a run were read.
+// meanwhile wraps a store and calls a function as soon as the requests of a run were read.
 type meanwhile struct {
 	store.Store
 	happens func()
@@ -27,8 +27,8 @@ func (m *meanwhile) Documents(ctx context.Context, account string, kind store.Do
 	return papers, err
 }
 
-// Regression: ann approved both of two requests, of which one person may approve only one, at two
-// replicas. The first replica read the approvals before the document that detects such conflicts.
+// Regression: ann approved two requests at two replicas, although one person may approve only one
+// of them. The first replica read the approvals before the document that detects such conflicts.
 // The second replica had changed it by then, so both approvals counted.
 func TestPriorApprover_ConcurrentApprovalsConflict(t *testing.T) {
 	runs := memory.NewStore(nil)

@@ -157,7 +157,7 @@ rules:
 }
 
 // A person who approved the action before its target changed is not a prior approver of it. If all
-// of finance is required, nobody could approve a second time otherwise.
+// members of finance are required, a second approval would be impossible otherwise.
 func TestPriorApprover_OfTheSameActionMayApproveAgain(t *testing.T) {
 	var paid, balance atomic.Int64
 	e := bank(t, memory.NewStore(nil), restless(t, &paid, &balance, "one", "two"), `

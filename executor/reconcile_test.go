@@ -62,7 +62,7 @@ func agree(t *testing.T, e *executor.Executor) {
 	}
 }
 
-// oneWord are rules by which one dba decides on drops and may grant them. Scratch tables need no
+// oneWord are rules that let one dba decide on drops and grant them. Scratch tables need no
 // approval.
 const oneWord = `
 default: allow
@@ -221,7 +221,7 @@ func TestReconcile_CallsWithOneIdempotencyKeyAreOneEffect(t *testing.T) {
 			entered, hold := make(chan struct{}), make(chan struct{})
 			release := sync.OnceFunc(func() { close(hold) })
 			first := executorOf(t, s, posting(t, test.option, func() { entered <- struct{}{}; <-hold }), func(c *executor.Config) { c.Lease = time.Hour })
-			t.Cleanup(release) // before the executor is stopped, which would otherwise wait for ever
+			t.Cleanup(release) // before the executor is stopped, which would otherwise block
 			asked := waits(t, began(t, first, "post-1", "inproc:post", `{"table":"users"}`)).Interrupts[0].ID
 			said := word("ann", "post-1", "1", asked, yes)
 			go func() { _, _ = first.Run(context.Background(), said) }()

@@ -105,7 +105,7 @@ func TestAwait_WithoutAStateKey(t *testing.T) {
 	}
 }
 
-// The log lists only approvers whose vote still counts, including a person who is a member again.
+// The log lists only approvers whose vote still counts, including returned members.
 func TestI12_LogListsApproversWhoseVoteCounts(t *testing.T) {
 	s, members := memory.NewStore(nil), desk.StaticDirectory{"group:dba": {"bob"}, "group:owners": {"eve"}}
 	e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Directory = members })

@@ -140,7 +140,7 @@ func (r *race) ends(byClock bool) {
 	}
 }
 
-// The same vote under the same id is sent to two replicas, of which one read the request before its
+// The same vote under the same id is sent to two replicas. One of them read the request before its
 // end and the other after it. Both return the same result, and so do later calls. Each replica is
 // blocked before its last call.
 func TestI3_OneAnswerAcrossTheEndOfARequest(t *testing.T) {
@@ -252,7 +252,7 @@ func TestI3_LateVoteWhoseDeadlineMoved(t *testing.T) {
 }
 
 // A person leaves a group while a replica that is about to record the deciding vote is suspended.
-// Another replica, with the new directory, gets the vote under the same id meanwhile.
+// Another replica, with the new directory, gets the vote under the same id before that.
 func TestI3_VoteThatNoLongerSettlesWhenItIsRecorded(t *testing.T) {
 	everybody := desk.StaticDirectory{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "eve", "req"}}
 	eveHasLeft := desk.StaticDirectory{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "req"}}

@@ -370,7 +370,7 @@ func TestEvents_AreFollowedToTheEndFromAnotherExecutor(t *testing.T) {
 	}
 }
 
-// A client that follows a run which is erased gets an error, and does not wait for ever.
+// A client that follows a run which is erased gets an error, and its call returns.
 func TestEvents_EndWhenTheRunIsErased(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := executorOf(t, s, spy(t), nil)

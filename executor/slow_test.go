@@ -93,7 +93,7 @@ func TestSlow_RunIsReleasedAfterEndExecutionFails(t *testing.T) {
 }
 
 // Stop waits for a node that ignores its context. Regression: another process took over the run
-// meanwhile, and the node ran twice at once.
+// during that time, and the node ran twice at once.
 func TestSlow_RunOfAStoppedProcessIsNotTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var working, most atomic.Int64

@@ -209,7 +209,7 @@ func TestI2_FullStoreFailsNoRun(t *testing.T) {
 	}
 }
 
-// errandWith runs the errand, and reports whether the store failed meanwhile.
+// errandWith runs the errand, and reports whether the store failed.
 func errandWith(t *testing.T, h *hiccup) (failed bool) {
 	nth := h.left
 	synctest.Test(t, func(t *testing.T) {

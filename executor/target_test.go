@@ -69,7 +69,7 @@ func TestI6_TargetIsCheckedAgainAfterTheEffectAsked(t *testing.T) {
 }
 
 // A request that is asked again needs no fewer approvers. Regression: the first approval was
-// charged, so the rules denied the second request, which anybody could then approve.
+// charged, so the rules denied the second request, which then had no required group.
 func TestTarget_RequestAskedAgainNeedsNoFewerApprovers(t *testing.T) {
 	var paid, balance atomic.Int64
 	e := bank(t, memory.NewStore(nil), restless(t, &paid, &balance, "one"), budgeted)
@@ -82,7 +82,7 @@ func TestTarget_RequestAskedAgainNeedsNoFewerApprovers(t *testing.T) {
 	}
 	_, err = e.Run(t.Context(), word("mallory", "a", "r2", again, yes))
 	if err == nil || paid.Load() != 0 {
-		t.Errorf("asked again, the request needs %v by %v, and mallory, who is in no group, paid %d: %v", doc.Requirement.Groups, doc.Subject.Rules, paid.Load(), err)
+		t.Errorf("asked again, the request needs %v by %v, and mallory, a member of no group, paid %d: %v", doc.Requirement.Groups, doc.Subject.Rules, paid.Load(), err)
 	}
 }
 

@@ -168,8 +168,8 @@ rules:
   then: allow
 `
 
-// Steps in quick succession are saved together, in EndExecution. The run sees them as saved
-// meanwhile.
+// Steps in quick succession are saved together, in EndExecution. The run sees them as saved before
+// that.
 func TestWriteBehind_QuickStepsAreOneTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{Store: memory.NewStore(nil)}

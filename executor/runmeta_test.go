@@ -59,9 +59,8 @@ func (a *asItGoes) Create(ctx context.Context, run store.NewRun) (store.Lease, e
 	return a.Store.Create(ctx, run)
 }
 
-// A run is deleted while its metadata is read, or just after it was created: the metadata does not
-// enter the cache after that.
-func TestMetaCache_RunDeletedMeanwhileIsNotCached(t *testing.T) {
+// A run is deleted while somebody reads its dossier, or has just begun it: what they have in their hands does not come into the cache behind that.
+func TestDossiers_OfARunThatIsDeletedMeanwhile(t *testing.T) {
 	sealed, err := seal.New(seal.Key{1})
 	if err != nil {
 		t.Fatal(err)
@@ -81,17 +80,17 @@ func TestMetaCache_RunDeletedMeanwhileIsNotCached(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := e.metaCache.get(store.Key{Account: "acme", Run: run.ID}); ok {
-		t.Error("the metadata is cached after the start")
+		t.Error("after a start it is at hand")
 	}
 	if d, err := e.metaOf(t.Context(), "acme", run.ID); err != nil || d.Salt == nil {
-		t.Fatalf("metadata %+v, %v", d, err)
+		t.Fatalf("%+v, %v", d, err)
 	}
 	if _, ok := e.metaCache.get(store.Key{Account: "acme", Run: run.ID}); ok {
-		t.Error("the metadata is cached after the read")
+		t.Error("after a look it is at hand")
 	}
 }
 
-// idle is a provider that parks its runs.
+// idle is a provider that gives up.
 type idle struct{ provider.Provider }
 
 func (idle) Name() string { return "idle" }

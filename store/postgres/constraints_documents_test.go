@@ -12,21 +12,21 @@ const immediateConstraints = `SET CONSTRAINTS ALL IMMEDIATE; `
 // forbiddenDocumentWrites are writes that would spoil what people have before them, or the log of what was done.
 var forbiddenDocumentWrites = []forbiddenWrite{
 	// The revision of a paper is its lock.
-	{"paper that begins later", "made with revision 1", documentRow(`'new', 2`)},
-	{"second paper of one name", "papers_pkey", documentRow(`'g', 1`)},
-	{"paper without a name", "papers_id_check", documentRow(`'', 1`)},
-	{"paper without a kind", "papers_kind_check", `UPDATE papers SET kind = '' WHERE false; ` +
+	{"document that begins later", "made with revision 1", documentRow(`'new', 2`)},
+	{"second document of one name", "papers_pkey", documentRow(`'g', 1`)},
+	{"document without a name", "papers_id_check", documentRow(`'', 1`)},
+	{"document without a kind", "papers_kind_check", `UPDATE papers SET kind = '' WHERE false; ` +
 		`INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES ('new', 1, 'acme', '', '', now(), now())`},
-	{"paper of another run", "paper is cannot change", `UPDATE papers SET run = 'second', revision = revision + 1 WHERE id = 'due'`},
-	{"paper under another name", "paper is cannot change", `UPDATE papers SET id = 'other', revision = revision + 1 WHERE id = 'g'`},
-	{"paper of another account", "paper is cannot change", `UPDATE papers SET account = 'other', revision = revision + 1 WHERE id = 'g'`},
-	{"paper that changes under its revision", "with its revision", `UPDATE papers SET facts = '{}' WHERE id = 'g'`},
-	{"paper that is due under its revision", "with its revision", `UPDATE papers SET next_at = now() WHERE id = 'g'`},
-	{"paper that is lost under its revision", "with its revision", `UPDATE papers SET body = NULL WHERE id = 'due'`},
-	{"paper that leaves a revision out", "with its revision", `UPDATE papers SET revision = revision + 2 WHERE id = 'g'`},
-	{"paper that goes back", "with its revision", `UPDATE papers SET revision = revision - 1 WHERE id = 'due'`},
-	{"deleted paper of a run that is alive", "run is alive", `DELETE FROM papers WHERE id = 'due'`},
-	{"deleted paper of no run", "belongs to none", `DELETE FROM papers WHERE id = 'g'`},
+	{"document of another run", "paper is cannot change", `UPDATE papers SET run = 'second', revision = revision + 1 WHERE id = 'due'`},
+	{"document under another name", "paper is cannot change", `UPDATE papers SET id = 'other', revision = revision + 1 WHERE id = 'g'`},
+	{"document of another account", "paper is cannot change", `UPDATE papers SET account = 'other', revision = revision + 1 WHERE id = 'g'`},
+	{"document that changes under its revision", "with its revision", `UPDATE papers SET facts = '{}' WHERE id = 'g'`},
+	{"document that is due under its revision", "with its revision", `UPDATE papers SET next_at = now() WHERE id = 'g'`},
+	{"document that is lost under its revision", "with its revision", `UPDATE papers SET body = NULL WHERE id = 'due'`},
+	{"document that leaves a revision out", "with its revision", `UPDATE papers SET revision = revision + 2 WHERE id = 'g'`},
+	{"document that goes back", "with its revision", `UPDATE papers SET revision = revision - 1 WHERE id = 'due'`},
+	{"deleted document of a run that is active", "run is alive", `DELETE FROM papers WHERE id = 'due'`},
+	{"deleted document of no run", "belongs to none", `DELETE FROM papers WHERE id = 'g'`},
 
 	// What people have before them is decided as it is, and in time.
 	{"decision without its request", "request was not changed", immediateConstraints + decision(`due`, `verdict`, `'reject'`)},
@@ -48,10 +48,10 @@ var forbiddenDocumentWrites = []forbiddenWrite{
 
 // allowedDocumentWrites are the same writes without what is wrong with them.
 var allowedDocumentWrites = map[string]string{
-	"paper":                     documentRow(`'new', 1`),
-	"changed paper":             `UPDATE papers SET revision = revision + 1, facts = '{}', next_at = now(), body = NULL WHERE id = 'due'`,
-	"other bytes of a paper":    `UPDATE papers SET body = 'anew' WHERE id = 'due'`,
-	"paper of nobody's run":     `INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES ('x', 1, 'acme', 'k', 'over', now(), now()); DELETE FROM papers WHERE id = 'x'`,
+	"document":                  documentRow(`'new', 1`),
+	"changed document":          `UPDATE papers SET revision = revision + 1, facts = '{}', next_at = now(), body = NULL WHERE id = 'due'`,
+	"other bytes of a document": `UPDATE papers SET body = 'anew' WHERE id = 'due'`,
+	"document of a missing run": `INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES ('x', 1, 'acme', 'k', 'over', now(), now()); DELETE FROM papers WHERE id = 'x'`,
 	"decision with its request": immediateConstraints + `UPDATE papers SET revision = revision + 1 WHERE id = 'due'; ` + decision(`due`, `verdict`, `'reject'`),
 	"expiry without a change":   immediateConstraints + decision(`due`, `verdict`, `'expire'`, `source`, `'clock'`, `resume`, `NULL`, `decided_at`, `'infinity'`),
 	"moved deadline":            `UPDATE interrupts SET deadline = 'infinity' WHERE id = 'due'`,

@@ -28,7 +28,7 @@ func TestDigests_MatchStoredParts(t *testing.T) {
 	lease := fixture.CreateRun(t, s, demo.Run)
 	owner := s.Fenced(lease).(store.DigestCheckpoints)
 	if _, err := owner.Digests(t.Context(), demo); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("Index: %v; want ErrNotFound", err)
+		t.Errorf("Digests: %v; want ErrNotFound", err)
 	}
 	check := func(when string, version int64) {
 		t.Helper()

@@ -47,8 +47,8 @@ SELECT write_beside('acme', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', arra
 // byConstraints are the questions that foreign keys, triggers and functions ask.
 var byConstraints = map[string]string{
 	"cascade of a checkpoint": `DELETE FROM checkpoint_parts WHERE checkpoint = $1`,
-	"run without questions":   `SELECT FROM interrupts WHERE $1 = run_key FOR KEY SHARE`,
-	"question of a run":       `SELECT FROM runs WHERE key = $1 FOR KEY SHARE`,
+	"run without interrupts":  `SELECT FROM interrupts WHERE $1 = run_key FOR KEY SHARE`,
+	"interrupt of a run":      `SELECT FROM runs WHERE key = $1 FOR KEY SHARE`,
 	"resume without decision": `SELECT FROM interrupts WHERE $1 = resume_key FOR KEY SHARE`,
 	"decision of a resume":    `SELECT FROM resumes WHERE key = $1 FOR KEY SHARE`,
 	"outcome of a receipt":    `SELECT FROM resumes WHERE run_key = $1 AND rest = $2 AND outcome IS NULL`,
@@ -57,7 +57,7 @@ var byConstraints = map[string]string{
 	"anything undone":         `SELECT FROM interrupts WHERE run_key = $1 AND NOT applied AND state = 'decided'`,
 	"line before this one":    `SELECT raw FROM audit WHERE key = $1 AND seq = $2`,
 	"end of a chain":          `SELECT seq, raw FROM audit WHERE key = sha256($1) ORDER BY seq DESC LIMIT 1`,
-	"paper that changes":      `UPDATE papers SET revision = revision + 1 WHERE key = sha256(sha256($1) || sha256($2) || sha256($3)) AND account = $1 AND revision = $4`,
+	"document that changes":   `UPDATE papers SET revision = revision + 1 WHERE key = sha256(sha256($1) || sha256($2) || sha256($3)) AND account = $1 AND revision = $4`,
 	"deadline that moves": `UPDATE interrupts SET deadline = $3 WHERE key = sha256(sha256($1) || sha256($2)) AND account = $1
               AND state IS NOT DISTINCT FROM 'pending' AND deadline IS DISTINCT FROM $3`,
 }

@@ -103,7 +103,7 @@ func TestDecide_WaitsForConcurrentRequestChange(t *testing.T) {
 	r.between(
 		func() {
 			if err := r.slow.CommitWrites(t.Context(), "acme", writesOf("extended", extended)); err != nil {
-				t.Errorf("Amend: %v", err)
+				t.Errorf("CommitWrites: %v", err)
 			}
 		},
 		func() {
@@ -130,7 +130,7 @@ func TestCommitWrites_WaitsForConcurrentDecision(t *testing.T) {
 		r.decides(r.slow, said),
 		func() {
 			if err := r.fast.CommitWrites(t.Context(), "acme", writesOf("extended", extended)); !errors.Is(err, store.ErrStale) {
-				t.Errorf("Amend: %v; want ErrStale", err)
+				t.Errorf("CommitWrites: %v; want ErrStale", err)
 			}
 		},
 	)
@@ -196,7 +196,7 @@ func TestCommitWrites_DoesNotDeadlockWithDecide(t *testing.T) {
 	extended.InterruptDeadline = time.Now().Add(time.Hour)
 	r.calls.Go(func() {
 		if err := r.fast.CommitWrites(t.Context(), "acme", writesOf("extended", extended)); err != nil {
-			t.Errorf("Amend: %v", err)
+			t.Errorf("CommitWrites: %v", err)
 		}
 	})
 	waiting(1)

@@ -101,7 +101,7 @@ func TestI2_EndExecutionSeesADecisionItWaitedFor(t *testing.T) {
 		func() {
 			status, err := r.fast.EndExecution(t.Context(), lease, fixture.WaitingEnd([]string{"i1"}, "i2"))
 			if err != nil || status != store.StatusReady {
-				t.Errorf("Rest: %s, %v; want ready", status, err)
+				t.Errorf("EndExecution: %s, %v; want ready", status, err)
 			}
 		},
 	)
@@ -119,7 +119,7 @@ func TestI2_DecisionWakesARunThatStartedWaiting(t *testing.T) {
 	r.between(
 		func() {
 			if status, err := r.slow.EndExecution(t.Context(), lease, fixture.WaitingEnd([]string{"i1"}, "i2")); err != nil || status != store.StatusWaiting {
-				t.Errorf("Rest: %s, %v", status, err)
+				t.Errorf("EndExecution: %s, %v", status, err)
 			}
 		},
 		r.decides(r.fast, fixture.Decision("r", "2", store.VerdictApprove, "i2")),
@@ -252,7 +252,7 @@ func TestClaim_SeesAnswersAppliedByFormerOwner(t *testing.T) {
 	r.between(
 		func() {
 			if status, err := r.slow.EndExecution(t.Context(), lease, fixture.WaitingEnd([]string{"i1"}, "i2")); err != nil || status != store.StatusReady {
-				t.Errorf("Rest: %s, %v", status, err)
+				t.Errorf("EndExecution: %s, %v", status, err)
 			}
 		},
 		func() {
@@ -290,19 +290,19 @@ func TestI16_OwnerIsFencedByATransactionItWaitedFor(t *testing.T) {
 		"Renew": func(ctx context.Context, s *Store, lease store.Lease) error {
 			return s.Renew(ctx, lease, fixture.LeaseDuration)
 		},
-		"SetRef": func(ctx context.Context, s *Store, lease store.Lease) error { return s.SetProviderRef(ctx, lease, nil) },
+		"SetProviderRef": func(ctx context.Context, s *Store, lease store.Lease) error { return s.SetProviderRef(ctx, lease, nil) },
 		"Release": func(ctx context.Context, s *Store, lease store.Lease) error {
 			return s.Release(ctx, lease, store.Release{})
 		},
-		"Rest": func(ctx context.Context, s *Store, lease store.Lease) error {
+		"EndExecution": func(ctx context.Context, s *Store, lease store.Lease) error {
 			_, err := s.EndExecution(ctx, lease, fixture.WaitingEnd([]string{"i"}, "j"))
 			return err
 		},
-		"Begin": func(ctx context.Context, s *Store, lease store.Lease) error {
+		"BeginEffect": func(ctx context.Context, s *Store, lease store.Lease) error {
 			_, _, err := s.BeginEffect(ctx, lease, store.NewEffect{Interrupt: "i", Attempt: 1, ActionDigest: "action-i"})
 			return err
 		},
-		"Begin what is allowed": func(ctx context.Context, s *Store, lease store.Lease) error {
+		"BeginEffect what is allowed": func(ctx context.Context, s *Store, lease store.Lease) error {
 			_, _, err := s.BeginEffect(ctx, lease, store.NewEffect{Interrupt: "new", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{}})
 			return err
 		},

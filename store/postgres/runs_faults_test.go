@@ -34,20 +34,20 @@ var repeatables = []repeatableCall{
 	{"Renew", func(ctx context.Context, s *Store, run string) (string, error) {
 		return "", s.Renew(ctx, leaseOf(run, 1), fixture.LeaseDuration)
 	}, "", ""},
-	{"SetRef", func(ctx context.Context, s *Store, run string) (string, error) {
+	{"SetProviderRef", func(ctx context.Context, s *Store, run string) (string, error) {
 		return "", s.SetProviderRef(ctx, leaseOf(run, 1), []byte("ref"))
 	}, "", ""},
 	{"Save", saveCall(0), "version 1", store.ErrStale.Error()},
 	{"Save again", saveCall(1), "version 2", store.ErrStale.Error()},
-	{"Begin what is allowed", beginEffectCall(1, "allowed", &store.PolicyRuling{By: "policy"}), "started, begun true", "started, begun false"},
-	{"Rest", endExecutionCall(1), "waiting", store.ErrFenced.Error()},
+	{"BeginEffect what is allowed", beginEffectCall(1, "allowed", &store.PolicyRuling{By: "policy"}), "started, begun true", "started, begun false"},
+	{"EndExecution", endExecutionCall(1), "waiting", store.ErrFenced.Error()},
 	{"Decide", func(ctx context.Context, s *Store, run string) (string, error) {
 		receipt, err := s.Decide(ctx, fixture.Decision(run, run, store.VerdictApprove, run+"/yes"))
 		return fmt.Sprint(receipt.Result, ", replayed ", receipt.Replayed), err
 	}, "accepted, replayed false", "accepted, replayed true"},
 	{"Claim", claimCall, "fence 2 with 1 decided", "nothing"},
-	{"Begin", beginEffectCall(2, "yes", nil), "started, begun true", "started, begun false"},
-	{"End", func(ctx context.Context, s *Store, run string) (string, error) {
+	{"BeginEffect", beginEffectCall(2, "yes", nil), "started, begun true", "started, begun false"},
+	{"EndEffect", func(ctx context.Context, s *Store, run string) (string, error) {
 		return "", s.EndEffect(ctx, store.EffectEnd{Account: "acme", Interrupt: run + "/yes", Attempt: 1, State: store.EffectSucceeded})
 	}, "", ""},
 	{"Release", releaseCall(2, store.Release{}), "", store.ErrFenced.Error()},
@@ -58,7 +58,7 @@ var repeatables = []repeatableCall{
 		return string(retried.Status), err
 	}, "ready", store.ErrNotFound.Error()},
 	{"Claim what was parked", claimCall, "fence 4 with 1 decided", "nothing"},
-	{"Rest with a decision applied", endExecutionCall(4, "yes"), "waiting", store.ErrFenced.Error()},
+	{"EndExecution with a decision applied", endExecutionCall(4, "yes"), "waiting", store.ErrFenced.Error()},
 	{"Expire", func(ctx context.Context, s *Store, run string) (string, error) {
 		for { // the deadline is a moment after the rest
 			asked, err := s.Interrupts(ctx, "acme", run)
@@ -78,11 +78,11 @@ var repeatables = []repeatableCall{
 		cancelled, err := s.Cancel(ctx, "acme", run, store.StatusCancelled, nil, store.Writes{})
 		return string(cancelled.Status), err
 	}, "cancelled", store.ErrNotFound.Error()},
-	{"Once", func(ctx context.Context, s *Store, run string) (string, error) {
+	{"PutIfAbsent", func(ctx context.Context, s *Store, run string) (string, error) {
 		kept, err := s.PutIfAbsent(ctx, run, []byte(run))
 		return string(kept), err
 	}, "", ""},
-	{"Forget", func(ctx context.Context, s *Store, run string) (string, error) {
+	{"DeleteRun", func(ctx context.Context, s *Store, run string) (string, error) {
 		return "", s.DeleteRun(ctx, "acme", run, store.Writes{})
 	}, "", ""},
 }
@@ -135,7 +135,7 @@ func (r repeatableCall) result(ctx context.Context, s *Store, run string) (says 
 	if slices.ContainsFunc(portErrors, func(told error) bool { return errors.Is(err, told) }) {
 		return err.Error(), nil
 	}
-	if r.name == "Once" {
+	if r.name == "PutIfAbsent" {
 		return "", err // what it says is the run
 	}
 	return says, err
@@ -229,20 +229,20 @@ func TestRuns_ClosedStore(t *testing.T) {
 	s.Close()
 	ctx := t.Context()
 	calls := map[string]func() error{
-		"Get":        func() error { _, err := s.Get(ctx, "secret", "secret"); return err },
-		"List":       func() error { _, err := s.List(ctx, "secret", store.RunFilter{}); return err },
-		"Interrupts": func() error { _, err := s.Interrupts(ctx, "secret", "secret"); return err },
-		"Resumed":    func() error { _, err := s.Receipt(ctx, "secret", "secret", "secret"); return err },
-		"Events":     func() error { _, err := s.Events(ctx, "secret", "secret", 0, 0); return err },
-		"Feed":       func() error { _, _, err := s.Feed(ctx, "secret", "", 0); return err },
-		"History":    func() error { _, err := s.History(ctx, "secret", "secret"); return err },
-		"Finished":   func() error { _, err := s.FinishedRuns(ctx, time.Time{}, time.Now(), 0); return err },
-		"Size":       func() error { _, err := s.Size(ctx); return err },
-		"Vacuum":     func() error { return s.Vacuum(ctx) },
-		"Reseal":     func() error { _, err := s.Reencrypt(ctx, "", 0, nil); return err },
-		"Now":        func() error { _, err := s.Now(ctx); return err },
-		"Index":      func() error { _, err := s.Digests(ctx, demo); return err },
-		"Parts":      func() error { _, err := s.LoadParts(ctx, demo, 1, nil); return err },
+		"Get":          func() error { _, err := s.Get(ctx, "secret", "secret"); return err },
+		"List":         func() error { _, err := s.List(ctx, "secret", store.RunFilter{}); return err },
+		"Interrupts":   func() error { _, err := s.Interrupts(ctx, "secret", "secret"); return err },
+		"Receipt":      func() error { _, err := s.Receipt(ctx, "secret", "secret", "secret"); return err },
+		"Events":       func() error { _, err := s.Events(ctx, "secret", "secret", 0, 0); return err },
+		"Feed":         func() error { _, _, err := s.Feed(ctx, "secret", "", 0); return err },
+		"History":      func() error { _, err := s.History(ctx, "secret", "secret"); return err },
+		"FinishedRuns": func() error { _, err := s.FinishedRuns(ctx, time.Time{}, time.Now(), 0); return err },
+		"Size":         func() error { _, err := s.Size(ctx); return err },
+		"Vacuum":       func() error { return s.Vacuum(ctx) },
+		"Reencrypt":    func() error { _, err := s.Reencrypt(ctx, "", 0, nil); return err },
+		"Now":          func() error { _, err := s.Now(ctx); return err },
+		"Digests":      func() error { _, err := s.Digests(ctx, demo); return err },
+		"LoadParts":    func() error { _, err := s.LoadParts(ctx, demo, 1, nil); return err },
 	}
 	for _, r := range repeatables {
 		if r.name != "Expire" { // which the test lets wait

@@ -205,7 +205,7 @@ func wantOldRuns(t *testing.T, s *Store, version int) {
 	lease := fixture.MustClaim(t, s, "demo-1")
 	line, begun, err := s.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "yes", Attempt: 1, ActionDigest: "action"})
 	if err != nil || begun || line.State != store.EffectStarted {
-		t.Errorf("Begin: %+v, %t, %v", line, begun, err)
+		t.Errorf("BeginEffect: %+v, %t, %v", line, begun, err)
 	}
 	fixture.EndExecution(t, s, lease, []string{"yes"}, "open", "new")
 	if events, err := s.Events(t.Context(), "acme", "demo-1", 6, 0); err != nil || len(events) != 2 || events[0].Interrupt != "new" {

@@ -212,7 +212,7 @@ func TestDeskChecks_DetectViolations(t *testing.T) {
 		"a step has two notices":                      {func(q *faultlessRequest) { q.notices = append(q.notices, q.notices[0]) }, oneTimer},
 		"a notice without a step":                     {func(q *faultlessRequest) { q.notices[0].Epoch = 2 }, oneTimer},
 		"the outbox has a duplicate notice":           {func(q *faultlessRequest) { q.notices = append(q.notices, q.notices[0]) }, toldOnce},
-		"nobody is told":                              {func(q *faultlessRequest) { q.tellings = q.tellings[1:] }, toldOnce},
+		"a notice is not delivered":                   {func(q *faultlessRequest) { q.tellings = q.tellings[1:] }, toldOnce},
 		"a notice is never completed":                 {func(q *faultlessRequest) { q.notices[0].paper.DueAt = noon }, toldOnce},
 		"a delivered notice is not in the outbox":     {func(q *faultlessRequest) { q.tellings[0].Notice.Targets = nil }, durable},
 		"a notice is delivered twice without a fault": {func(q *faultlessRequest) { q.tellings = append(q.tellings, q.tellings[0]) }, toldOnce},

@@ -120,7 +120,7 @@ func (s *sink) handleNotice(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if rand.IntN(100) < 3 {
-		http.Error(w, "nobody listens", http.StatusServiceUnavailable)
+		http.Error(w, "unavailable", http.StatusServiceUnavailable)
 		return
 	}
 	t.came = s.clock()

@@ -187,6 +187,6 @@ func (s *processHost) do(request executor.RunRequest) answer {
 		s.close()
 		s.open(point{})
 	}
-	s.t.Fatal("nobody answers")
+	s.t.Fatal("no reply")
 	return answer{}
 }

@@ -96,7 +96,8 @@ func (s *Store) RevokeCredential(ctx context.Context, account, id string, writes
 	return nil
 }
 
-// purgeCredentialsSQL passes over what somebody else forgets at the same time: nobody waits, and nobody waits for each other.
+// purgeCredentialsSQL skips rows that a concurrent call deletes, so that there is no wait and no
+// deadlock.
 const purgeCredentialsSQL = `
 DELETE FROM credentials WHERE id = ANY (ARRAY(
     SELECT c.id FROM credentials AS c

@@ -22,35 +22,40 @@ const (
 	// requestKey is the key of the request of the interrupt i.
 	requestKey = `sha256(sha256(i.account) || sha256('request'::bytea) || sha256(i.id))`
 
-	// requestCondition are documents p of interrupts i of the account.
+	// requestCondition selects the requests p of interrupts i of the account.
 	requestCondition = `p.key = sha256(sha256($1) || sha256('request'::bytea) || sha256(i.id)) AND p.account = $1`
 
-	// reviseWithdrawnRequests is for requests whose interrupts are withdrawn: what was prepared on them before is stale. Those that are changed with the
-	// withdrawal itself move on by that.
+	// reviseWithdrawnRequests gives requests of withdrawn interrupts a new revision, so that
+	// prepared changes become stale. A request that is changed with the withdrawal gets its
+	// revision from that change.
 	reviseWithdrawnRequests = `UPDATE papers AS p SET revision = p.revision + 1, next_at = NULL, updated_at = clock.now`
 
-	// markChanged tells the statements that follow that what they go with was done. It lasts as long as the transaction.
+	// markChanged tells the following statements that the change was made. It lasts until the end
+	// of the transaction.
 	markChanged = `set_config('fermata.made', 'on', true)`
 
-	// writesSQL writes what goes with a change that is made, writesOfRunSQL what goes with one of the run in hand.
+	// writesSQL applies the writes of a change that was made; writesOfRunSQL those of a change of
+	// the locked run.
 	//mutate:postgres-audit-only-of-changes
 	writesSQL = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE current_setting('fermata.made', true) = 'on'`
 	//mutate:postgres-audit-needs-fence
 	writesOfRunSQL  = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE ` + hasLockedRun
 	commitWritesSQL = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
-	// keyShareRunsSQL lets nobody forget these runs before the transaction is over. Whoever has one in hand does not mind.
+	// keyShareRunsSQL prevents the deletion of these runs until the transaction ends. It does not
+	// conflict with other locks of a run.
 	keyShareRunsSQL = `
 SELECT FROM runs WHERE key = ANY (ARRAY(SELECT sha256(sha256($1) || sha256(run)) FROM unnest($2::bytea[]) AS named (run))) AND account = $1
 ORDER BY key FOR KEY SHARE`
 
-	// commitWritesOfRunsSQL writes only if all of the runs are there that new documents belong to.
+	// commitWritesOfRunsSQL writes only if all runs of new documents exist.
 	commitWritesOfRunsSQL = commitWritesSQL + `
 WHERE NOT EXISTS (
     SELECT FROM unnest($11::bytea[]) AS named (run)
     WHERE NOT EXISTS (SELECT FROM runs WHERE key = sha256(sha256($1) || sha256(named.run)) AND account = $1))`
 
-	// staleState is the code by which write_beside refuses, and a decision without its request.
+	// staleState is the SQLSTATE of write_beside for stale writes and for a decision without its
+	// request.
 	staleState = "FM001"
 
 	documentSQL = `
@@ -67,7 +72,7 @@ WHERE p.run_key = sha256(sha256($1) || sha256($5)) AND p.account = $1 AND p.kind
 	documentsOfRunSQL = `
 SELECT ` + documentColumns + ` FROM papers AS p WHERE p.run_key = ` + keyOfArgs + ` AND p.account = $1 ORDER BY p.kind, p.id`
 
-	// dueDocumentsSQL passes over requests that nobody can decide any more.
+	// dueDocumentsSQL skips requests whose interrupt is no longer pending.
 	dueDocumentsSQL = `
 SELECT ` + documentColumns + ` FROM papers AS p
 LEFT JOIN interrupts AS i ON i.key = sha256(sha256(p.account) || sha256(p.id)) AND i.account = p.account AND p.kind = 'request'::bytea
@@ -75,8 +80,8 @@ WHERE p.kind = $1 AND p.next_at <= statement_timestamp() AND (p.kind <> 'request
 ORDER BY p.next_at, p.account, p.id LIMIT $2`
 
 	auditHeadSQL = `SELECT seq, chain_hash(raw) FROM audit WHERE key = sha256($1) AND account = $1 ORDER BY seq DESC LIMIT 1`
-	// auditAccountsSQL is in the order of their hashes: accounts may be longer than what fits into an index. It goes from the first line of an
-	// account to that of the next, and looks at no other.
+	// auditAccountsSQL is ordered by hash, because accounts may be too long for an index. It jumps
+	// from the first line of an account to that of the next.
 	auditAccountsSQL = `
 WITH RECURSIVE found AS (
     (SELECT key, account, 1 AS n FROM audit WHERE key > $1 ORDER BY key LIMIT 1)
@@ -100,7 +105,7 @@ func scanDocument(rows pgx.CollectableRow) (p store.Document, err error) {
 	return p, err
 }
 
-// kindScanner takes a kind of paper.
+// kindScanner scans a document kind.
 type kindScanner struct{ to *store.DocumentKind }
 
 // ScanBytes implements pgtype.BytesScanner.
@@ -109,7 +114,7 @@ func (k kindScanner) ScanBytes(data []byte) error {
 	return nil
 }
 
-// intScanner takes a number; NULL is none.
+// intScanner scans a number; NULL is 0.
 type intScanner struct{ to *int64 }
 
 // ScanInt64 implements pgtype.Int64Scanner.
@@ -118,12 +123,12 @@ func (c intScanner) ScanInt64(n pgtype.Int8) error {
 	return nil
 }
 
-// writes adds what goes with a change that says so when it is made.
+// applyWrites adds the writes of a change that marks itself as made.
 func (t *txn) applyWrites(account string, writes store.Writes) error {
 	return t.applyWritesWith(writesSQL, account, writes)
 }
 
-// besideRun adds what goes with a change of the run in hand.
+// applyWritesOfRun adds the writes of a change of the locked run.
 func (t *txn) applyWritesOfRun(account string, writes store.Writes) error {
 	return t.applyWritesWith(writesOfRunSQL, account, writes)
 }
@@ -158,7 +163,7 @@ func (t *txn) applyWritesWith(text, account string, writes store.Writes, more ..
 	return nil
 }
 
-// microsUp rounds up: nothing is due before its time. No time is NULL.
+// microsUp rounds up, so that nothing is due too early. The zero time is NULL.
 func microsUp(at time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: at.Add(time.Microsecond - 1).Truncate(time.Microsecond), Valid: !at.IsZero()}
 }

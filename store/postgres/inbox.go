@@ -12,11 +12,12 @@ import (
 const (
 	inboxColumns = interruptColumns + `, r.state_key, r.provider, r.graph, ` + documentColumns
 
-	// joinRuns leads from interrupts to their runs and their requests.
+	// joinRuns joins interrupts with their runs and requests.
 	joinRuns = `FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
 LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account`
 
-	// afterPosition is what stands behind a place in the list. The first condition leads to the index, the second is exact.
+	// afterPosition selects what follows a position in the list. The first condition uses the
+	// index, the second is exact.
 	afterPosition = `sha256(i.account) = sha256($1) AND i.account = $1 AND i.created_at >= $2 AND (i.created_at, i.id) > ($2, $3)
   AND ($4::bytea = '' OR i.kind = $4)`
 
@@ -51,7 +52,7 @@ func scanInboxItem(rows pgx.CollectableRow) (a store.InboxItem, err error) {
 	return a, err
 }
 
-// extraDest scans columns behind those that somebody asks for.
+// extraDest scans additional columns after those of a scan function.
 type extraDest struct {
 	pgx.CollectableRow
 	more []any

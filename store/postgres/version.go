@@ -7,8 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Version returns how many migrations the schema has, and the names of all that this build knows. It changes nothing, and needs no right to.
-// A schema that is not there has none; one that is not ours, or newer than this build, is the error that [Open] would return.
+// Version returns the number of migrations of the schema, and the names of all migrations of this
+// build. It changes nothing. A missing schema has none. For a foreign or newer schema it returns
+// the error of [Open].
 func Version(ctx context.Context, connString string, config Config) (applied int, known []string, err error) {
 	steps, err := migrations()
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// forbiddenWrite is a write that the database refuses, and a part of what it says.
+// forbiddenWrite is a write that the database rejects, and a part of the error.
 type forbiddenWrite struct{ name, refusal, write string }
 
-// forbiddenWrites are writes that the database refuses, whoever tries: a bug of ours, another build, somebody with a shell. The book that
-// they meet is that of [populatedStore].
+// forbiddenWrites are writes that the database rejects from any writer: a bug of ours, another
+// build, or a user with a shell. They run on the data of [populatedStore].
 var forbiddenWrites = []forbiddenWrite{
-	// I4: no effect without an approve of exactly this.
+	// I4: no effect without an approval of exactly this action.
 	{"effect before a decision", "approved_exactly", effect(`'acme', 'busy', 'open', 1, 'action-open', 2`)},
 	{"effect of a rejected action", "approved_exactly", effect(`'acme', 'busy', 'no', 1, 'action-no', 2`)},
 	{"effect with other arguments", "approved_exactly", effect(`'acme', 'busy', 'yes', 9, 'action-other', 2`)},
@@ -43,7 +43,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"line that ends twice", "ended cannot change", `UPDATE effects SET state = 'failed' WHERE number = 2`},
 	{"line that begins again", "ended cannot change", `UPDATE effects SET state = 'started', ended_at = NULL, receipt = NULL WHERE number = 2`},
 	{"line that ends at no time", "ended_unless_started", `UPDATE effects SET state = 'failed' WHERE number = 1`},
-	{"line that ends as nobody knows what", "effect_state", `UPDATE effects SET state = 'maybe', ended_at = now() WHERE number = 1`},
+	{"line that ends in an unknown state", "effect_state", `UPDATE effects SET state = 'maybe', ended_at = now() WHERE number = 1`},
 	{"line that loses its receipt", "receipt of an effect stays", `UPDATE effects SET receipt = NULL WHERE number = 2`},
 	{"receipt before the end", "ended_unless_started", `UPDATE effects SET receipt = 'x' WHERE number = 1`},
 	{"line that is deleted", "alive", `DELETE FROM effects WHERE number = 2`},
@@ -64,7 +64,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"interrupt that was decided before it was raised", "becomes visible",
 		`INSERT INTO interrupts (account, id, run, place, address, kind, shown, action, timeout, created_at, state, verdict, final, decided_by, via, source, decided_at, resume)
 		 VALUES ('acme', 'new', 'busy', 9, '', '', '', '', 0, now(), 'decided', 'reject', '', 'ann', '', 'person', now(), '1')`},
-	{"policy that decides for a run that sleeps", "not woken", strings.ReplaceAll(policy(`''`), `'busy'`, `'asleep'`)},
+	{"policy that decides for a waiting run", "not woken", strings.ReplaceAll(policy(`''`), `'busy'`, `'asleep'`)},
 	{"unknown verdict", "interrupt_verdict", decision(`open`, `verdict`, `'perhaps'`)},
 	{"unknown source", "interrupt_source", decision(`open`, `verdict`, `'reject'`, `source`, `'rumour'`, `resume`, `NULL`)},
 	{"unknown state", "interrupt_state", `UPDATE interrupts SET state = 'lost' WHERE id = 'open'`},
@@ -97,7 +97,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"applied before it was decided", "verdict_exactly_when_decided", `UPDATE interrupts SET applied = true WHERE id = 'open'`},
 	{"applied no more", "applied once", `UPDATE interrupts SET applied = false WHERE id = 'was'`},
 
-	// I3: one resume id, one answer.
+	// I3: one resume id, one receipt.
 	{"changed receipt", "receipt cannot change", `UPDATE resumes SET result = 'expired' WHERE id = '1'`},
 	{"changed body", "receipt cannot change", `UPDATE resumes SET body = 'other' WHERE id = '1'`},
 	{"unknown result", "receipt_result", `UPDATE resumes SET result = 'perhaps' WHERE id = '1'`},
@@ -105,7 +105,7 @@ var forbiddenWrites = []forbiddenWrite{
 		VALUES ('acme', 'ann', '1', 'x', 'busy', 'expired', 'yes', now())`},
 	{"outcome that goes", "outcome of a resume stays", `UPDATE resumes SET outcome = NULL WHERE id = '0'`},
 	{"outcome that a receipt needs", "needs the outcome", `UPDATE runs SET outcome = 'x', status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'slept'`},
-	{"execution that was not", "are counted", `UPDATE runs SET rests = rests + 1 WHERE run = 'second'`},
+	{"execution that did not happen", "are counted", `UPDATE runs SET rests = rests + 1 WHERE run = 'second'`},
 	{"execution that was left out", "are counted", `UPDATE runs SET rests = rests + 2, status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'second'`},
 	{"receipt that was applied before it was given", "by a later rest", `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at, rest)
 		VALUES ('acme', 'ann', 'new', 'x', 'busy', 'accepted', '', now(), 2)`},
@@ -132,7 +132,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"end from outside under the old fence", "higher fence", `UPDATE runs SET status = 'cancelled', owner = NULL, lease_until = NULL WHERE run = 'busy'`},
 	{"run that becomes active again", "cannot go", `UPDATE runs SET status = 'ready', ready_no = 1 WHERE run = 'over'`},
 	{"run that is taken while it waits", "cannot go", `UPDATE runs SET status = 'running', fence = 9, owner = 'w', lease_until = now() WHERE run = 'asleep'`},
-	{"run that falls asleep while it is ready", "cannot go", `UPDATE runs SET status = 'waiting' WHERE run = 'ready'`},
+	{"run that waits while it is ready", "cannot go", `UPDATE runs SET status = 'waiting' WHERE run = 'ready'`},
 	{"run that has ended without having run", "cannot go", `UPDATE runs SET status = 'completed', fence = 9 WHERE run = 'asleep'`},
 	{"ready without a place in the order", "ready_in_order", `UPDATE runs SET status = 'ready' WHERE run = 'asleep'`},
 	{"delay of a run that waits", "delayed_only_while_ready", `UPDATE runs SET ready_after = now() WHERE run = 'asleep'`},
@@ -142,7 +142,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"run under another state key", "began with cannot change", `UPDATE runs SET state_key = 'x' WHERE run = 'second'`},
 	{"run of another account", "began with cannot change", `UPDATE runs SET account = 'other' WHERE run = 'second'`},
 	{"input that goes", "given or has come to stays", `UPDATE runs SET input = NULL WHERE run = 'busy'`},
-	{"outcome that goes without a rest", "given or has come to stays", `UPDATE runs SET outcome = NULL WHERE run = 'asleep'`},
+	{"outcome that is lost without an execution", "given or has come to stays", `UPDATE runs SET outcome = NULL WHERE run = 'asleep'`},
 	{"ref that comes without an owner", "given or has come to stays", `UPDATE runs SET ref = 'x' WHERE run = 'asleep'`},
 	{"unknown status", "run_status", `UPDATE runs SET status = 'lost', owner = NULL, lease_until = NULL WHERE run = 'busy'`},
 	{"run without its interrupts", "asked_by_a_run", `DELETE FROM runs WHERE run = 'over'`},
@@ -150,7 +150,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"interrupt of no run", "asked_by_a_run", question(`'acme', 'new', 'unknown', 9`)},
 	{"interrupt of another account's run", "asked_by_a_run", question(`'other', 'new', 'busy', 9`)},
 
-	// What happened, and what is kept once.
+	// Events, and named values.
 	{"changed event", "happened cannot change", `UPDATE events SET kind = 'decided' WHERE run = 'busy' AND number = 1`},
 	{"second event of one number", "events_pkey", `INSERT INTO events (account, run, number, kind, interrupt, at) VALUES ('acme', 'busy', 1, 'created', '', now())`},
 	{"deleted event", "alive", `DELETE FROM events WHERE run = 'busy'`},
@@ -159,7 +159,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"value that goes", "value", `UPDATE once SET value = NULL`},
 	{"deleted value", "kept once stays", `DELETE FROM once`},
 
-	// What programs sign in with.
+	// Credentials.
 	{"a second base of the feed", "feed_base_alone_check", `INSERT INTO feed_base (alone) VALUES (false)`},
 	{"credential without an id", "credentials_id_check", credential(`'', NULL`)},
 	{"credential that was revoked before it was made", "good when it is made", credential(`'new', now()`)},
@@ -187,7 +187,7 @@ func credential(values string) string {
 	return `INSERT INTO credentials (id, revoked_at, account, name, role, hash, created_at) VALUES (` + values + `, 'acme', '', '', '', now())`
 }
 
-// decision is one of Ann's that would be accepted, but for what is different.
+// decision is a valid decision of Ann except for the differences.
 func decision(interrupt string, different ...string) string {
 	values := map[string]string{
 		"state": `'decided'`, "final": `''`, "decided_by": `'ann'`, "via": `''`, "source": `'person'`, "decided_at": `now()`, "resume": `'1'`,
@@ -207,9 +207,9 @@ func undecide(where string) string {
 	        decided_at = NULL, resume = NULL WHERE ` + where
 }
 
-// populatedStore is a book with something of everything. Run busy has an owner, and has begun the first and ended the second effect of
-// what Ann approved; asleep waits; ready has something to do; over has come to its end with a question open; second has an owner and
-// no questions.
+// populatedStore fills a store with data of every kind. Run busy has an owner, has begun the first
+// and ended the second effect that Ann approved; asleep waits; ready has work; over has ended with
+// an open interrupt; second has an owner and no interrupts.
 func populatedStore(t *testing.T, s *Store) {
 	t.Helper()
 	over := fixture.CreateRun(t, s, "over")
@@ -264,7 +264,8 @@ func populatedStore(t *testing.T, s *Store) {
 	addDocuments(t, s)
 }
 
-// try runs a write in a transaction that is not committed. All constraints are checked at once, none with the commit.
+// try runs a write in a transaction that is rolled back. All constraints are checked at once, none
+// at the commit.
 func try(t *testing.T, s *Store, before, write string) (rows int64, err error) {
 	t.Helper()
 	tx, err := s.pool.Begin(t.Context())
@@ -279,7 +280,7 @@ func try(t *testing.T, s *Store, before, write string) (rows int64, err error) {
 	return tag.RowsAffected(), err
 }
 
-// refusal is how the server refused something, or "".
+// refusal returns how the server rejected a write, or "".
 func refusal(err error) string {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -298,7 +299,7 @@ func TestConstraints_ForbiddenWritesAreRejected(t *testing.T) {
 				t.Fatalf("%d rows were written by\n%s", rows, test.write)
 			}
 			said := refusal(err)
-			// 23: an integrity constraint; 428C9: a generated column; FM001: what is stale.
+			// 23: an integrity constraint; 428C9: a generated column; FM001: a stale write.
 			if !strings.HasPrefix(said, "23") && !strings.HasPrefix(said, "428C9") && !strings.HasPrefix(said, staleState) || !strings.Contains(said, test.refusal) {
 				t.Errorf("refused as %q, want something with %q", err, test.refusal)
 			}
@@ -306,7 +307,8 @@ func TestConstraints_ForbiddenWritesAreRejected(t *testing.T) {
 	}
 }
 
-// Every trigger and every check is there for something: without it, one of the forbidden writes passes, or is refused for another reason.
+// Every trigger and every check has a purpose: without it, one of the forbidden writes passes or is
+// rejected for another reason.
 func TestConstraints_EveryGuardRejectsAWrite(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
 	populatedStore(t, s)
@@ -319,12 +321,12 @@ func TestConstraints_EveryGuardRejectsAWrite(t *testing.T) {
 			}
 		}
 		if idle {
-			t.Errorf("nothing that is forbidden passes without %s", name)
+			t.Errorf("every forbidden write is still rejected without %s", name)
 		}
 	}
 }
 
-// guards are what refuses something, and how to get rid of it.
+// guards returns the constraints, and the statements that remove them.
 func guards(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	rows, err := s.pool.Query(t.Context(), `
@@ -347,7 +349,8 @@ WHERE connamespace = current_schema()::regnamespace AND contypid <> 0`)
 	return all
 }
 
-// What the table above forbids must be forbidden for its own reason: without the one thing that is wrong, the write passes.
+// Each forbidden write must be rejected for its own reason: without the one wrong thing, the write
+// passes.
 func TestConstraints_AllowedWritesPass(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
 	populatedStore(t, s)
@@ -379,10 +382,10 @@ func TestConstraints_AllowedWritesPass(t *testing.T) {
 		"deletion of an unused checkpoint":      `DELETE FROM interrupts WHERE id = 'was'`,
 		"next event":                            `INSERT INTO events (account, run, number, kind, interrupt, at) VALUES ('acme', 'busy', 99, 'decided', '', now())`,
 		"events of a run that has ended":        `DELETE FROM events WHERE run = 'over' AND number = 1`,
-		// What is sealed may be sealed anew.
+		// Sealed values may be re-encrypted.
 		"other bytes of an input":         `UPDATE runs SET input = 'anew' WHERE run = 'busy'`,
 		"other bytes of a run's outcome":  `UPDATE runs SET outcome = 'anew' WHERE run = 'over'`,
-		"other bytes of a interrupt":      `UPDATE interrupts SET data = 'anew' WHERE id = 'yes' AND data IS NOT NULL`,
+		"other bytes of a question":       `UPDATE interrupts SET data = 'anew' WHERE id = 'yes' AND data IS NOT NULL`,
 		"other bytes of an answer":        `UPDATE interrupts SET answer = 'anew' WHERE id = 'yes'`,
 		"other bytes of a receipt":        `UPDATE effects SET receipt = 'anew' WHERE number = 2`,
 		"other bytes of a resume outcome": `UPDATE resumes SET outcome = 'anew' WHERE id = '0'`,

@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// malformedServer listens where Redis should be. It greets as an old Redis does, and gives every other command the same answer.
+// malformedServer replaces Redis. It greets like an old Redis and sends the same reply to every
+// other command.
 func malformedServer(t *testing.T, answer string) (url string) {
 	t.Helper()
 	return "redis://" + fakeServer(t, func(conn net.Conn) {
 		lines := bufio.NewScanner(conn)
 		for n := 1; lines.Scan(); n++ {
-			if n%3 != 0 { // how many words, and how long the first is; then comes the first
+			if n%3 != 0 { // the number of words, the length of the first, the first
 				continue
 			}
 			reply := answer
@@ -27,7 +28,7 @@ func malformedServer(t *testing.T, answer string) (url string) {
 	})
 }
 
-// fakeServer has somebody answer where Redis should be, and returns where that is.
+// fakeServer starts a server that replaces Redis and returns its address.
 func fakeServer(t *testing.T, serve func(conn net.Conn)) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,8 +51,9 @@ func fakeServer(t *testing.T, serve func(conn net.Conn)) (address string) {
 	return listener.Addr().String()
 }
 
-// Whatever listens where Redis should be: it is one more Redis that is of no use. The client panicked at a length that no memory has, and
-// one that has the wrong type under each key, even when that was removed, was told to remove it until the time was over.
+// Any server in place of Redis counts as an unavailable Redis. The client panicked on an impossible
+// length, and a server that always reports a wrong type was asked to delete the key until the
+// timeout.
 func TestMalformed_AnyServerIsTreatedAsUnavailable(t *testing.T) {
 	for name, answer := range map[string]string{
 		"a string of any length":     "$9223372036854775000\r\n",
@@ -87,7 +89,7 @@ func TestMalformed_AnyServerIsTreatedAsUnavailable(t *testing.T) {
 				t.Error(err)
 			}
 			if stats := s.Stats(); stats.Hits != 0 || stats.Corrupt > 20 {
-				t.Errorf("counted %+v; want no hits, and one try to clear the way per call at most", stats)
+				t.Errorf("stats %+v; want no hits, and at most one deletion per call", stats)
 			}
 		})
 	}

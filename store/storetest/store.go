@@ -6,8 +6,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Store tests an implementation of [store.Store], all of it: checkpoints, runs, events and keeping. open is called once per test and
-// returns an empty store; what has to be closed is registered with t.Cleanup.
+// Store tests an implementation of the complete [store.Store]. open is called once per test and
+// returns an empty store; it registers its cleanup with t.Cleanup.
 func Store(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Helper()
 	t.Run("Checkpoints", func(t *testing.T) {
@@ -95,13 +95,13 @@ func Store(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// storeTester is a desk with everything else that is kept.
+// storeTester extends runsTester to the complete store.
 type storeTester struct {
 	*runsTester
 	store store.Store
 }
 
-// rest gives a run back.
+// endExecution ends an execution.
 func (h *storeTester) endExecution(lease store.Lease, end store.ExecutionEnd) store.Status {
 	h.t.Helper()
 	status, err := h.store.EndExecution(h.ctx(), lease, end)
@@ -109,7 +109,7 @@ func (h *storeTester) endExecution(lease store.Lease, end store.ExecutionEnd) st
 	return status
 }
 
-// effect begins one of what was approved.
+// beginEffect begins an approved effect.
 func (h *storeTester) beginEffect(lease store.Lease, interrupt string) {
 	h.t.Helper()
 	_, begun, err := h.store.BeginEffect(h.ctx(), lease, store.NewEffect{Interrupt: interrupt, Attempt: 1, ActionDigest: "action-" + interrupt, IdempotencyKey: "k"})
@@ -124,7 +124,7 @@ func (h *storeTester) endEffect(interrupt string, state store.EffectState) {
 	h.must(h.store.EndEffect(h.ctx(), store.EffectEnd{Account: "acme", Interrupt: interrupt, Attempt: 1, State: state, Receipt: []byte("receipt of " + interrupt)}))
 }
 
-// life takes a run through nearly everything, up to its end.
+// fullRun takes a run through nearly every call, up to its end.
 func (h *storeTester) fullRun(id string) {
 	h.t.Helper()
 	lease := h.create(id)

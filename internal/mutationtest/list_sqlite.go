@@ -31,7 +31,7 @@ var sqliteMutants = []mutant{
 	{"I2", "sqlite-settle-sees-decision", "In SQLite, a run waits although a decision arrived during the execution.",
 		condTrue, "./store/sqlite", "TestStore/Runs/EndExecution_Ready"},
 	{"I9", "sqlite-log-files-watched", "In SQLite, an acknowledged write is in a log file that was deleted.",
-		all(element(2, `beside`), element(3, ``)), "./store/sqlite", "TestFile_WALDeletedWhileOpenFailsWrites"},
+		all(element(2, `base`), element(3, ``)), "./store/sqlite", "TestFile_WALDeletedWhileOpenFailsWrites"},
 	{"I9", "sqlite-synchronous", "In SQLite, an acknowledged write is not on disk.",
 		swap(`"FULL"`, `"NORMAL"`), "./store/sqlite", "TestCrash_PowerLoss_I9"},
 	{"I9", "sqlite-immediate", "In SQLite, a transaction that reads first fails when another process writes.",

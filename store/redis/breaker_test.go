@@ -44,7 +44,7 @@ func TestBreaker_OneCallProbesAfterEachPause(t *testing.T) {
 	asks("after the next pause", true)
 	b.succeeded()
 	asks("if that succeeded", true)
-	asks("and everybody else", true)
+	asks("and all other calls", true)
 }
 
 // slowHook is a slow Redis: reads take a given time, writes never end.

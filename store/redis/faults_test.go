@@ -33,8 +33,8 @@ func TestKill_CallsSucceedAndBreakerOpens(t *testing.T) {
 	server, inner := redistest.Start(t), newBaseStore()
 	config := longTimeout
 	config.Pause = time.Hour
-	var told []error // a missing Redis was not reported
-	config.OnStateChange = func(err error) { told = append(told, err) }
+	var errs []error // a missing Redis was not reported
+	config.OnStateChange = func(err error) { errs = append(errs, err) }
 	s, pass := withManualClock(t, inner, mustClient(t, server.URL()), config)
 	mustSave(t, s, demo, 0, parts{"a": "0"}.delta())
 	server.Kill(t)
@@ -57,15 +57,15 @@ func TestKill_CallsSucceedAndBreakerOpens(t *testing.T) {
 	if stats := s.Stats(); stats.Errors != maxFailures+1 || !stats.Unavailable {
 		t.Errorf("after the pause: %+v; want one more probe", stats)
 	}
-	if len(told) != 1 || told[0] == nil {
-		t.Errorf("reported %v; want one reason", told)
+	if len(errs) != 1 || errs[0] == nil {
+		t.Errorf("reported %v; want one reason", errs)
 	}
 	server.Restart(t)
 	pass(time.Hour)
 	wantStored(t, s, demo, parts{"a": "20"}.at(21)) // probes and writes the parts back
 	wantFromRedis(t, s, demo, parts{"a": "20"}.at(21))
-	if len(told) != 2 || told[1] != nil {
-		t.Errorf("reported %v; want one recovery", told)
+	if len(errs) != 2 || errs[1] != nil {
+		t.Errorf("reported %v; want one recovery", errs)
 	}
 }
 
@@ -75,15 +75,15 @@ func TestI7_ReportedErrorsDoNotContainSentData(t *testing.T) {
 		"-NOPERM this user may not HSET CANARY\r\n": "it says NOPERM",
 		"$CANARY\r\n": "malformed reply",
 	} {
-		var told []error
+		var errs []error
 		config := longTimeout
-		config.OnStateChange = func(err error) { told = append(told, err) }
+		config.OnStateChange = func(err error) { errs = append(errs, err) }
 		s := mustNew(t, newBaseStore(), mustClient(t, malformedServer(t, answer)), config)
 		for base := range int64(maxFailures) {
 			mustSave(t, s, demo, base, parts{"a": "b"}.delta())
 		}
-		if len(told) != 1 || told[0].Error() != want {
-			t.Errorf("%q: told %v, want %s", answer, told, want)
+		if len(errs) != 1 || errs[0].Error() != want {
+			t.Errorf("%q: errs %v, want %s", answer, errs, want)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestMalformed_AnyServerIsTreatedAsUnavailable(t *testing.T) {
 		"a map of terabytes":         "%100000000000\r\n",
 		"an array in pushes":         ">2\r\n$1\r\nx\r\n~100000000000\r\n",
 		"arrays without end":         strings.Repeat("*1\r\n", 1000),
-		"a length that is none":      "$-17\r\n",
+		"an invalid length":          "$-17\r\n",
 		"another protocol":           "HTTP/1.1 400 Bad Request\r\n\r\n",
 		"an empty line":              "\r\n",
 		"fewer values than asked":    "*0\r\n",
@@ -77,7 +77,7 @@ func TestMalformed_AnyServerIsTreatedAsUnavailable(t *testing.T) {
 		"a replica that only reads":  "-READONLY You can't write against a read only replica.\r\n",
 		"out of memory":              "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
 		"wrong type, whatever it is": "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
-		"a push that nobody wants":   ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
+		"an unexpected push":         ">2\r\n$7\r\nmessage\r\n$1\r\nx\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mustNew(t, newBaseStore(), mustClient(t, malformedServer(t, answer)), Config{})

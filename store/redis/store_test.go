@@ -238,7 +238,7 @@ type readOnlyStore struct{ *baseStore }
 
 func (readOnlyStore) CheckWritable(context.Context) error { return errLocked }
 
-var errLocked = errors.New("nobody may write")
+var errLocked = errors.New("read-only")
 
 // Readiness must not depend on the cache.
 func TestCheckWritable_AsksTheBaseStore(t *testing.T) {

@@ -137,14 +137,14 @@ func TestLoad_AfterReencryptReturnsNewBytes(t *testing.T) {
 	wantFromRedis(t, s, demo, parts{"a": "sealed once", "b": "sealed once, too"}.at(1))
 	_, err := s.Reencrypt(t.Context(), "", 100, func(value store.SealedValue) ([]byte, error) {
 		if value.Part == "a" {
-			return []byte("sealed anew"), nil
+			return []byte("re-encrypted"), nil
 		}
 		return nil, nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	resealed := parts{"a": "sealed anew", "b": "sealed once, too"}.at(1)
-	wantStored(t, s, demo, resealed)
-	wantFromRedis(t, s, demo, resealed)
+	reencrypted := parts{"a": "re-encrypted", "b": "sealed once, too"}.at(1)
+	wantStored(t, s, demo, reencrypted)
+	wantFromRedis(t, s, demo, reencrypted)
 }

@@ -38,7 +38,7 @@ func testOneWinner(t *testing.T, s store.Checkpoints) {
 			}
 		}
 		if winner < 0 {
-			t.Fatalf("round %d: nobody won", base)
+			t.Fatalf("round %d: no save won", base)
 		}
 		who := fmt.Sprint(winner)
 		wantStored(t, s, demo, parts{"who": who, "also": who}.checkpoint(base+1))

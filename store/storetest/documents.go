@@ -24,8 +24,8 @@ func requestChange(interrupt string, base int64, body string) store.DocumentChan
 func auditLine(text string) []byte { return fmt.Appendf(nil, `{"type":%q}`, text) }
 
 // writesOf returns writes with requests and a line that names the act.
-func writesOf(act string, papers ...store.DocumentChange) store.Writes {
-	return store.Writes{Documents: papers, Audit: [][]byte{auditLine(act)}}
+func writesOf(act string, documents ...store.DocumentChange) store.Writes {
+	return store.Writes{Documents: documents, Audit: [][]byte{auditLine(act)}}
 }
 
 func (h *storeTester) document(kind store.DocumentKind, id string) store.Document {
@@ -102,9 +102,9 @@ func testDocuments(t *testing.T, h *storeTester) {
 func testDocumentsStale(t *testing.T, h *storeTester) {
 	made := store.DocumentChange{Kind: "grant", ID: "g1", Body: []byte("first")}
 	other := store.DocumentChange{Kind: "grant", ID: "g2"}
-	amend := func(want error, papers ...store.DocumentChange) {
+	amend := func(want error, documents ...store.DocumentChange) {
 		t.Helper()
-		h.wantErr(h.store.CommitWrites(h.ctx(), "acme", writesOf("refused", papers...)), want)
+		h.wantErr(h.store.CommitWrites(h.ctx(), "acme", writesOf("refused", documents...)), want)
 	}
 	h.must(h.store.CommitWrites(h.ctx(), "acme", writesOf("made", made)))
 	amend(store.ErrStale, other, made) // it exists
@@ -138,7 +138,7 @@ func testDocumentsDue(t *testing.T, h *storeTester) {
 	h.endWaiting(h.create("r"), "i1", "i2", "i3")
 	h.must(h.store.CommitWrites(h.ctx(), "acme", store.Writes{Documents: []store.DocumentChange{
 		past(store.RequestDocument, "i1", time.Minute), past(store.RequestDocument, "i2", time.Hour), past(store.RequestDocument, "i3", -time.Hour),
-		past(store.RequestDocument, "nobody asked", time.Hour), past("notice", "n1", time.Second),
+		past(store.RequestDocument, "not raised", time.Hour), past("notice", "n1", time.Second),
 	}}))
 	theirs := past("notice", "n2", time.Minute)
 	theirs.Run = "" // they have none

@@ -194,7 +194,7 @@ func testPurgeCredentials(t *testing.T, h *storeTester) {
 		got, err := s.PurgeCredentials(h.ctx(), prefix, before, limit)
 		h.must(err)
 		if got != want {
-			t.Errorf("%d are forgotten, want %d", got, want)
+			t.Errorf("%d were deleted, want %d", got, want)
 		}
 	}
 	forget(past, 10, 0)

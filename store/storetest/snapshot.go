@@ -79,17 +79,17 @@ func testRunSnapshotNewest(t *testing.T, h *storeTester) {
 // testI8RunSnapshot has two accounts with the same names.
 func testI8RunSnapshot(t *testing.T, h *storeTester) {
 	h.waiting("r", "i1")
-	papers := func(body string) store.Writes {
+	documents := func(body string) store.Writes {
 		return store.Writes{Documents: []store.DocumentChange{requestChange("i1", 0, body), {Kind: runDocumentKind, ID: "r", Run: "r", Body: []byte(body)}}}
 	}
-	h.must(h.store.CommitWrites(h.ctx(), "acme", papers("ours")))
+	h.must(h.store.CommitWrites(h.ctx(), "acme", documents("ours")))
 	_, err := h.store.RunSnapshot(h.ctx(), "other", "key-r", runDocumentKind)
 	h.wantErr(err, store.ErrNotFound)
 	theirs := newRun("r")
 	theirs.Account = "other"
 	_, err = h.store.Create(h.ctx(), theirs)
 	h.must(err)
-	h.must(h.store.CommitWrites(h.ctx(), "other", papers("theirs")))
+	h.must(h.store.CommitWrites(h.ctx(), "other", documents("theirs")))
 	for account, want := range map[string]int{"acme": 1, "other": 0} {
 		s, err := h.store.RunSnapshot(h.ctx(), account, "key-r", runDocumentKind)
 		h.must(err)

@@ -62,7 +62,7 @@ type Request struct {
 	CreatedAt    time.Time       `json:"createdAt"`
 	Deadline     *time.Time      `json:"deadline,omitempty"`
 	Decision     *Decision       `json:"decision,omitempty"`
-	Activity     *Activity       `json:"life,omitempty" doc:"What people did with the request."`
+	Activity     *Activity       `json:"activity,omitempty" doc:"What people did with the request."`
 }
 
 // Decision is the decision of a request.

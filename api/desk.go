@@ -11,9 +11,9 @@ type Activity struct {
 	State            string          `json:"state" enum:"open,answered,expired,withdrawn"`
 	Summary          string          `json:"summary" doc:"The current state in one line."`
 	Progress         string          `json:"progress,omitempty" doc:"Who approved and who is still needed."`
-	IneligibleReason string          `json:"mayNot,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
+	IneligibleReason string          `json:"ineligibleReason,omitempty" doc:"Why the caller may not decide this request. Omitted if they may."`
 	Verbs            []string        `json:"verbs" doc:"The verbs that are allowed. It omits approve if the caller may do everything except approve."`
-	Requirements     []Requirement   `json:"need"`
+	Requirements     []Requirement   `json:"requirements"`
 	MinAuth          string          `json:"minAuth,omitempty" doc:"The minimum authentication strength of an approver."`
 	Action           string          `json:"action,omitempty"`
 	Risk             int             `json:"risk,omitempty"`
@@ -23,17 +23,17 @@ type Activity struct {
 	Reason           string          `json:"reason,omitempty"`
 	Route            string          `json:"route"`
 	Claim            *Stamp          `json:"claim,omitempty" doc:"Who has claimed the request."`
-	SnoozedUntil     *time.Time      `json:"snoozed,omitempty"`
+	SnoozedUntil     *time.Time      `json:"snoozedUntil,omitempty"`
 	Edit             *Edit           `json:"edit,omitempty" doc:"Edited arguments that replace the requested ones."`
 	Votes            []Vote          `json:"votes,omitempty"`
 	Comments         []Note          `json:"comments,omitempty"`
-	Clarifications   []Clarification `json:"questions,omitempty" doc:"Clarification requests to the requester and their replies."`
+	Clarifications   []Clarification `json:"clarifications,omitempty" doc:"Clarification requests to the requester and their replies."`
 	History          []HistoryEntry  `json:"history,omitempty" doc:"The history, oldest first."`
 }
 
 // Requirement is how many people of some groups must approve.
 type Requirement struct {
-	Groups []string `json:"from"`
+	Groups []string `json:"groups"`
 	Count  int      `json:"count"`
 }
 
@@ -66,14 +66,14 @@ type Note struct {
 // Clarification is a clarification request and its reply.
 type Clarification struct {
 	Note
-	Reply *Note `json:"answer,omitempty"`
+	Reply *Note `json:"reply,omitempty"`
 }
 
 // HistoryEntry is one event in the history of a request.
 type HistoryEntry struct {
 	Stamp
 	Revision int64  `json:"revision"`
-	Event    string `json:"what"`
+	Event    string `json:"event"`
 	Text     string `json:"text"`
 }
 

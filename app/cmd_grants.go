@@ -88,6 +88,7 @@ func budgetText(g api.Grant) string {
 }
 
 type grantsCommands struct {
+	Create grantsCreate `cmd:"" help:"Create a bounded grant from your approval."`
 	List   grantsList   `cmd:"" default:"1" help:"List grants."`
 	Revoke grantsRevoke `cmd:"" help:"Revoke a grant."`
 }

@@ -18,13 +18,13 @@ func TestGrants_ErrorsExplain(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"remember", id, "--for", "1h", "--uses", "3"}, exitUsage, "has not approved it"},
-		{[]string{"remember", id, "--for", "0s", "--uses", "3"}, exitUsage, "at least one second"},
-		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--relax", "/x=nothing"}, exitUsage, "no JSON"},
-		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--budget", "5000"}, exitUsage, "as cost=5000"},
-		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--budget", "cost=much"}, exitUsage, `"much" is not a non-negative integer`},
-		{[]string{"remember", id, "--for", "1h", "--uses", "1", "--budget", "cents=5"}, exitUsage, "neither cost nor a JSON pointer, such as /cents"},
-		{[]string{"remember", id}, exitUsage, "--for"},
+		{[]string{"grants", "create", id, "--for", "1h", "--uses", "3"}, exitUsage, "has not approved it"},
+		{[]string{"grants", "create", id, "--for", "0s", "--uses", "3"}, exitUsage, "at least one second"},
+		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--relax", "/x=nothing"}, exitUsage, "no JSON"},
+		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--budget", "5000"}, exitUsage, "as cost=5000"},
+		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--budget", "cost=much"}, exitUsage, `"much" is not a non-negative integer`},
+		{[]string{"grants", "create", id, "--for", "1h", "--uses", "1", "--budget", "cents=5"}, exitUsage, "neither cost nor a JSON pointer, such as /cents"},
+		{[]string{"grants", "create", id}, exitUsage, "--for"},
 		{[]string{"grants", "revoke", "grt_none"}, exitNotFound, "not_found"},
 	} {
 		if code, out, errOut := o.as("bob", c.args...); code != c.code || !strings.Contains(errOut, c.want) {

@@ -19,14 +19,13 @@ type requestCommands struct {
 	Claim    claimCommand    `cmd:"" group:"people" help:"Claim a request. Other approvers can still decide."`
 	Release  releaseCommand  `cmd:"" group:"people" help:"Release your claim on a request."`
 	Comment  commentCommand  `cmd:"" group:"people" help:"Add a comment to a request."`
-	Ask      clarifyCommand  `cmd:"" group:"people" help:"Ask the requester for clarification. The request stays open."`
+	Clarify  clarifyCommand  `cmd:"" group:"people" help:"Ask the requester for clarification. The request stays open."`
 	Reply    replyCommand    `cmd:"" group:"people" help:"Reply to a clarification request, for the run."`
 	Delegate delegateCommand `cmd:"" group:"people" help:"Delegate a request to another eligible approver."`
 	Snooze   snoozeCommand   `cmd:"" group:"people" help:"Snooze notifications. The deadline does not change."`
 	Extend   extendCommand   `cmd:"" group:"people" help:"Extend the deadline of a request."`
 	Escalate escalateCommand `cmd:"" group:"people" help:"Escalate a request: run the next step of its route now."`
-	Escape   abandonCommand  `cmd:"" group:"people" help:"Cancel the run that a request belongs to."`
-	Remember grantsCreate    `cmd:"" group:"people" help:"Create a bounded grant from your approval."`
+	Abandon  abandonCommand  `cmd:"" group:"people" help:"Cancel the run that a request belongs to."`
 	Grants   grantsCommands  `cmd:"" group:"people" help:"Create, list and revoke grants."`
 	Stats    statsCommand    `cmd:"" group:"people" help:"Report decision times, counts, approvers and rules."`
 

@@ -42,19 +42,19 @@ func TestRequestActions_ErrorsExplain(t *testing.T) {
 		code int
 		want string
 	}{
-		{"mallory", []string{"claim", id}, exitRejected, "not_yours"},
+		{"mallory", []string{"claim", id}, exitRejected, "not_eligible"},
 		{"bot", []string{"claim", id}, exitRejected, "forbidden"},
 		{"bob", []string{"claim", "int_none"}, exitNotFound, "not_found"},
-		{"bob", []string{"release", id}, exitConflict, "not_possible"},
+		{"bob", []string{"release", id}, exitConflict, "action_not_allowed"},
 		{"bob", []string{"comment", id, ""}, exitUsage, "bad_request"},
 		{"bob", []string{"comment", id}, exitUsage, "<text>"},
 		{"bot", []string{"reply", id, "yes"}, exitConflict, "no question"},
-		{"bot", []string{"reply", id, "yes", "--question", "7"}, exitConflict, "not_possible"},
+		{"bot", []string{"reply", id, "yes", "--question", "7"}, exitConflict, "action_not_allowed"},
 		{"bob", []string{"delegate", id, "bob"}, exitRejected, "themselves"},
 		{"bob", []string{"snooze", id, "a while"}, exitUsage, "neither a time"},
 		{"bob", []string{"snooze", id, "0s"}, exitUsage, "neither a time"},
 		{"bob", []string{"snooze", id, "2020-01-01T00:00:00Z"}, exitUsage, "bad_request"},
-		{"bob", []string{"extend", id, "1h"}, exitUsage, "its deadline is"},
+		{"bob", []string{"extend", id, "1h"}, exitUsage, "the deadline is already"},
 	} {
 		code, out, errOut := o.as(c.who, c.args...)
 		if code != c.code || !strings.Contains(errOut, c.want) || out != "" {
@@ -72,7 +72,7 @@ func TestI8_RequestActionsAreLimitedToTheAccount(t *testing.T) {
 	id := o.refundFor("1")
 	_, key, _ := call(t, "keys", "create", "other", "bob", "admin", "--store", "sqlite:f.db")
 	o.keys["bob"] = strings.TrimSpace(key)
-	for _, act := range [][]string{{"claim", id}, {"comment", id, "x"}, {"escalate", id}, {"escape", id}, {"show", id}} {
+	for _, act := range [][]string{{"claim", id}, {"comment", id, "x"}, {"escalate", id}, {"abandon", id}, {"show", id}} {
 		if code, out, errOut := o.as("bob", act...); code != exitNotFound || out != "" {
 			t.Errorf("%q: %d %s%s", act, code, out, errOut)
 		}
@@ -87,7 +87,7 @@ func TestRequestActions_JSONOutput(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Activity.Claim.By != "bob" {
 		t.Errorf("%d %s%s %v", code, out, errOut, err)
 	}
-	if code, _, errOut := o.as("eve", "claim", id, "--json"); code != exitConflict || !strings.Contains(errOut, `"code":"not_possible"`) {
+	if code, _, errOut := o.as("eve", "claim", id, "--json"); code != exitConflict || !strings.Contains(errOut, `"code":"action_not_allowed"`) {
 		t.Errorf("%d %s", code, errOut)
 	}
 }
@@ -96,7 +96,7 @@ func TestRequestActions_JSONOutput(t *testing.T) {
 func TestReply_AnswersTheFirstOpenClarification(t *testing.T) {
 	o := openDeskEnv(t)
 	id := o.refundFor("1")
-	for _, step := range [][]string{{"bob", "ask", id, "one?"}, {"eve", "ask", id, "two?"}, {"bot", "reply", id, "first"}, {"bot", "reply", id, "second"}} {
+	for _, step := range [][]string{{"bob", "clarify", id, "one?"}, {"eve", "clarify", id, "two?"}, {"bot", "reply", id, "first"}, {"bot", "reply", id, "second"}} {
 		if code, _, errOut := o.as(step[0], step[1:]...); code != exitOK {
 			t.Fatalf("%q: %d %s", step, code, errOut)
 		}

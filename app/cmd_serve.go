@@ -242,7 +242,7 @@ func (r *runningServer) serve(ctx context.Context) error {
 	r.log.Info("shutting down", "drainTimeout", r.settings.Listen.DrainTimeout)
 	err = errors.Join(err, r.close(context.WithoutCancel(ctx)))
 	work.Wait()
-	r.log.Info("ended")
+	r.log.Info("stopped")
 	return err
 }
 

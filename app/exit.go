@@ -109,7 +109,7 @@ var errorExits = []struct {
 	{errNoPolicy, "no_policy", exitNotFound},
 	{errNoDrawing, "not_found", exitNotFound},
 	{errNoLog, "not_found", exitNotFound},
-	{errNoClarification, "not_possible", exitConflict},
+	{errNoClarification, "action_not_allowed", exitConflict},
 	{errNotViewed, "digest_mismatch", exitConflict},
 	{executor.ErrRunNotFound, "not_found", exitNotFound},
 	{audit.ErrNotFound, "not_found", exitNotFound},
@@ -133,8 +133,8 @@ var errorExits = []struct {
 var listCommands = map[string]string{
 	"watch": "runs", "cancel": "runs", "graphs": "runs", "grants revoke": "grants list",
 	"show": "inbox --all --list", "approve": "inbox --list", "reject": "inbox --list", "answer": "inbox --list",
-	"claim": "inbox --list", "release": "inbox --list", "comment": "inbox --list", "ask": "inbox --list", "reply": "inbox --list", "delegate": "inbox --list",
-	"snooze": "inbox --list", "extend": "inbox --list", "escalate": "inbox --list", "escape": "inbox --list", "remember": "inbox --all --list",
+	"claim": "inbox --list", "release": "inbox --list", "comment": "inbox --list", "clarify": "inbox --list", "reply": "inbox --list", "delegate": "inbox --list",
+	"snooze": "inbox --list", "extend": "inbox --list", "escalate": "inbox --list", "abandon": "inbox --list", "grants create": "inbox --all --list",
 }
 
 // failure is the JSON output of an error. It has the form of an API problem.

@@ -20,7 +20,7 @@ Example:
 
   fermata comment int_… "the backup is of last night"`,
 
-	"ask": `The run, or the person it works for, replies with fermata reply. Until then the request shows an open clarification request.
+	"clarify": `The run, or the person it works for, replies with fermata reply. Until then the request shows an open clarification request.
 
 Example:
 
@@ -37,7 +37,7 @@ Example:
 
   fermata delegate int_… eve --reason "she knows the table"`,
 
-	"remember": `The same action with the same arguments, at the same address and for the same requester, is then allowed without asking again. It needs a request that
+	"grants create": `The same action with the same arguments, at the same address and for the same requester, is then allowed without asking again. It needs a request that
 one person can decide, and a policy that allows grants (remember_max).
 
 Examples:
@@ -71,7 +71,7 @@ Example:
 
   fermata escalate int_… --reason "the shop is down"`,
 
-	"escape": `The open requests are withdrawn, and the run is cancelled. This is neither an approval nor a rejection: the run does not continue, as it may after a
+	"abandon": `The open requests are withdrawn, and the run is cancelled. This is neither an approval nor a rejection: the run does not continue, as it may after a
 rejection.
 
 Example:

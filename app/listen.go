@@ -62,7 +62,7 @@ func (d *connLog) Write(line []byte) (int, error) {
 	if !strings.HasPrefix(text, "http: TLS handshake error") {
 		d.log.Warn(text)
 	} else if left, ok := d.handshakes.Allow(); ok {
-		d.log.Warn(text, "leftOut", left)
+		d.log.Warn(text, "suppressed", left)
 	}
 	return len(line), nil
 }
@@ -149,9 +149,9 @@ func (r *reloadingCert) logChange(err error) {
 	switch {
 	case text == r.lastLogged:
 	case text != "":
-		r.log.Error("new certificate cannot be loaded; keeping the old one", "key", "listen.tls", "until", expiry(r.loaded), "err", err)
+		r.log.Error("new certificate cannot be loaded; keeping the old one", "key", "listen.tls", "expires", expiry(r.loaded), "err", err)
 	default:
-		r.log.Info("certificate loaded again", "key", "listen.tls", "until", expiry(r.loaded))
+		r.log.Info("certificate loaded again", "key", "listen.tls", "expires", expiry(r.loaded))
 	}
 	r.lastLogged = text
 }

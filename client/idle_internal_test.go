@@ -116,5 +116,5 @@ func (b *heartbeatReader) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	time.Sleep(15 * time.Second)
-	return copy(p, ": still here\n\n"), nil
+	return copy(p, ": keep-alive\n\n"), nil
 }

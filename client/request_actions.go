@@ -17,13 +17,13 @@ const (
 	ActionClaim    = "claim"
 	ActionRelease  = "release"
 	ActionComment  = "comment"
-	ActionClarify  = "question"
+	ActionClarify  = "clarify"
 	ActionReply    = "reply"
 	ActionDelegate = "delegate"
 	ActionSnooze   = "snooze"
 	ActionExtend   = "extend"
 	ActionEscalate = "escalate"
-	ActionAbandon  = "escape"
+	ActionAbandon  = "abandon"
 )
 
 // Act applies an action other than a decision to a request, and returns the updated request.
@@ -91,7 +91,7 @@ func (c *Client) ReplayPolicy(ctx context.Context, candidate api.ReplayPolicy) (
 // CreateGrant creates a bounded grant from an approval of the caller. Retries create one grant.
 func (c *Client) CreateGrant(ctx context.Context, id string, terms api.CreateGrant) (made api.Grant, err error) {
 	r := request{
-		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/remember", body: terms,
+		method: http.MethodPost, path: "/requests/" + url.PathEscape(id) + "/grant", body: terms,
 		headers: map[string]string{"Idempotency-Key": NewID()},
 	}
 	return made, c.call(ctx, r, &made)

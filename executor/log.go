@@ -35,7 +35,7 @@ func (e *Executor) logRepeated(what string, err error, more ...any) {
 		return
 	}
 	if left > 0 {
-		more = append(more, "leftOut", left)
+		more = append(more, "suppressed", left)
 	}
 	e.config.Log.Error(what, append([]any{"err", err}, more...)...)
 }

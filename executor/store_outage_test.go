@@ -285,7 +285,7 @@ func TestLog_OutageIsLoggedBriefly(t *testing.T) {
 				t.Errorf("%q is logged %d times in ten minutes", what, said)
 			}
 		}
-		if !strings.Contains(log.String(), "leftOut=") {
+		if !strings.Contains(log.String(), "suppressed=") {
 			t.Error("the log does not contain the number of failures")
 		}
 	})

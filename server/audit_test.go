@@ -87,12 +87,12 @@ func TestMetrics_CountOpenRequests(t *testing.T) {
 	s.call("agent@other", "POST", "/api/v1/requests", `{"stateKey":"x","kind":"`+canary+`","data":{}}`)
 	text := s.metrics()
 	for _, want := range []string{
-		`fermata_waiting{kind="content-review"} 1`, `fermata_waiting{kind="other"} 1`, `fermata_waiting{kind="effect-in-doubt"} 0`,
-		`fermata_waiting_oldest_seconds{kind="effect-in-doubt"} 0`, `fermata_notice_overdue_seconds 0`,
+		`fermata_requests_open{kind="content-review"} 1`, `fermata_requests_open{kind="other"} 1`, `fermata_requests_open{kind="effect-in-doubt"} 0`,
+		`fermata_request_oldest_seconds{kind="effect-in-doubt"} 0`, `fermata_notice_overdue_seconds 0`,
 		`fermata_audit_findings{kind="run_not_approved",severity="page"} 0`, `fermata_audit_findings{kind="approved_not_run",severity="warn"} 0`,
 		`fermata_audit_findings{kind="digest_gone",severity="info"} 0`,
-		`fermata_audit_unsound{by="sign"} 0`, `fermata_audit_last_timestamp_seconds{by="check"} 0`,
-		`fermata_expired_total{reason="stale"} 0`, `fermata_notices_failed_total 0`, `fermata_errors_total{where="overview"} 0`,
+		`fermata_audit_invalid{by="sign"} 0`, `fermata_audit_check_timestamp_seconds{by="check"} 0`,
+		`fermata_requests_expired_total{reason="stale"} 0`, `fermata_notices_failed_total 0`, `fermata_errors_total{where="store_metrics"} 0`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("%s is missing", want)
@@ -127,5 +127,7 @@ func TestMetrics_CountExpiredRequests(t *testing.T) {
 	s := openWith(t, nil, func(c *executor.Config) { c.RequestTimeout = time.Millisecond })
 	s.e.StartWorkers()
 	s.chat("agent@acme", startDemo)
-	s.until("it expires", func() bool { return strings.Contains(s.metrics(), `fermata_expired_total{reason="stale"} 1`+"\n") })
+	s.until("it expires", func() bool {
+		return strings.Contains(s.metrics(), `fermata_requests_expired_total{reason="stale"} 1`+"\n")
+	})
 }

@@ -14,7 +14,7 @@ func TestForbidden_MissingRoleIsAudited(t *testing.T) {
 	for path, body := range map[string]string{
 		"/api/v1/requests/" + id + "/decision": `{"resumeId":"r1","answer":{"verb":"approve"}}`,
 		"/api/v1/requests/" + id + "/claim":    `{}`,
-		"/api/v1/requests/" + id + "/remember": `{"seconds":60,"uses":1}`,
+		"/api/v1/requests/" + id + "/grant":    `{"seconds":60,"uses":1}`,
 		"/api/v1/ai/chat":                      fmt.Sprintf(`{"stateKey":"drop-1","resumeId":"r1","resumeTargets":{%q:{"verb":"approve"}}}`, id),
 		"/api/v1/requests/int_of_nobody/claim": `{}`,
 		"/api/v1/requests/" + id + "/view":     `{}`, // a view is not counted, and not rejected

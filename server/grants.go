@@ -32,9 +32,9 @@ type grantInput struct {
 }
 
 func (s *Server) registerGrants() {
-	remember := operation("remember-request", http.MethodPost, api.Prefix+"/requests/{id}/remember", "Create a bounded grant from your approval", RoleApprover)
-	remember.Metadata[actionMetadata] = executor.ActCreateGrant
-	huma.Register(s.api, remember, s.createGrant)
+	create := operation("create-grant", http.MethodPost, api.Prefix+"/requests/{id}/grant", "Create a bounded grant from your approval", RoleApprover)
+	create.Metadata[actionMetadata] = executor.ActCreateGrant
+	huma.Register(s.api, create, s.createGrant)
 	huma.Register(s.api, operation("list-grants", http.MethodGet, api.Prefix+"/grants", "List grants", RoleApprover, RoleAuditor), s.listGrants)
 	huma.Register(s.api, operation("revoke-grant", http.MethodPost, api.Prefix+"/grants/{id}/revoke", "Revoke a grant", RoleApprover), s.revokeGrant)
 }

@@ -138,7 +138,7 @@ func (s *Server) heavyRead(ctx context.Context) (done func(), err error) {
 	done, again := s.heavyReads.acquire(ctx, principalOf(ctx).Account)
 	if done == nil {
 		p := overloaded("too many history reads are running for this account or for others; retry after the Retry-After delay")
-		p.retryAfter, p.limit = again, "reading"
+		p.retryAfter, p.limit = again, "heavy_reads"
 		return nil, p
 	}
 	return done, nil

@@ -107,7 +107,7 @@ func TestHeavyRead_AccountsAreLimited(t *testing.T) {
 		})
 	}
 	others.Wait()
-	if text := s.metrics(); !strings.Contains(text, fmt.Sprintf(`fermata_http_limit_refusals_total{limit="reading"} %d`, len(slowCalls))) {
+	if text := s.metrics(); !strings.Contains(text, fmt.Sprintf(`fermata_http_limit_rejections_total{limit="heavy_reads"} %d`, len(slowCalls))) {
 		t.Error("rejections are not counted")
 	}
 }

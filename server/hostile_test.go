@@ -88,7 +88,7 @@ func TestHostile_OversizeBodyIsRejected(t *testing.T) {
 			t.Errorf("with a content length (%v): %d %s", known, response.StatusCode, text)
 		}
 	}
-	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="body"} 2`) {
+	if !strings.Contains(s.metrics(), `fermata_http_limit_rejections_total{limit="body"} 2`) {
 		t.Error(s.metrics())
 	}
 }
@@ -110,7 +110,7 @@ func TestHostile_SlowBodyTimesOut(t *testing.T) {
 	if got := s.slow(); got.status != 408 || got.field("code") != "timeout" {
 		t.Errorf("%+v", got)
 	}
-	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="sending"} 1`) {
+	if !strings.Contains(s.metrics(), `fermata_http_limit_rejections_total{limit="body_timeout"} 1`) {
 		t.Error(s.metrics())
 	}
 }

@@ -178,7 +178,7 @@ func TestIdempotency_RepeatIgnoresQuota(t *testing.T) {
 			s.until("it is at its limit", func() bool {
 				return s.chat("agent@acme", strings.Replace(start, `/1"`, `/2"`, 1), "Prefer", "respond-async").field("code") == code
 			})
-			if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="`+map[string]string{"too_many_open": "open", "too_many_runs": "runs"}[code]+`"}`) {
+			if !strings.Contains(s.metrics(), `fermata_http_limit_rejections_total{limit="`+map[string]string{"too_many_open": "open_requests", "too_many_runs": "active_runs"}[code]+`"}`) {
 				t.Error(s.metrics())
 			}
 		})

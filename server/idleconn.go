@@ -103,13 +103,13 @@ func (l *idleConnLimiter) configure(silent int, dismissed func(known bool)) {
 
 // connEvicted counts and logs an eviction.
 func (s *Server) connEvicted(known bool) {
-	who := "strangers"
+	client := "anonymous"
 	if known {
-		who = "callers"
+		client = "known"
 	}
-	s.metrics.evictions.WithLabelValues(who).Inc()
+	s.metrics.evictions.WithLabelValues(client).Inc()
 	if left, ok := s.evictionLog.Allow(); ok {
-		s.config.Log.Warn("idle connection evicted", "of", who, "leftOut", left)
+		s.config.Log.Warn("idle connection evicted", "client", client, "suppressed", left)
 	}
 }
 

@@ -114,7 +114,7 @@ func (c *idleSite) get(path string) (status int, reused bool) {
 
 // noneIdle reports whether no connection is idle.
 func (c *idleSite) noneIdle() bool {
-	return c.metric("fermata_http_silent_callers")+c.metric("fermata_http_silent_strangers") == 0
+	return c.metric("fermata_http_idle_known")+c.metric("fermata_http_idle_anonymous") == 0
 }
 
 const startSlow = `{"graphId":"inproc:slow","stateKey":"s","input":1}`
@@ -141,7 +141,7 @@ func TestIdleConns_SilentConnectionIsEvicted(t *testing.T) {
 				conn.Close()
 			}
 		}
-		if !strings.Contains(c.log.String(), "idle connection evicted") || strings.Contains(c.metrics(), `fermata_http_dismissed_total{who="strangers"} 0`) {
+		if !strings.Contains(c.log.String(), "idle connection evicted") || strings.Contains(c.metrics(), `fermata_http_idle_evictions_total{client="anonymous"} 0`) {
 			t.Error("it is not logged")
 		}
 		c.client.CloseIdleConnections()
@@ -156,8 +156,8 @@ func TestIdleConns_KeepAliveBetweenRequests(t *testing.T) {
 			name string
 			most int
 		}{
-			"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n":                                           {"strangers", idleSlots},
-			"GET /api/v1/runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer auditor@acme\r\n\r\n": {"callers", 2 * idleSlots},
+			"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n":                                           {"anonymous", idleSlots},
+			"GET /api/v1/runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer auditor@acme\r\n\r\n": {"known", 2 * idleSlots},
 		} {
 			for range 2 * who.most {
 				response, err := http.ReadResponse(bufio.NewReader(c.connect(says)), nil)
@@ -166,7 +166,7 @@ func TestIdleConns_KeepAliveBetweenRequests(t *testing.T) {
 				}
 			}
 			c.until(fmt.Sprint("there are not too many ", who.name), func() bool {
-				return c.metric(`fermata_http_dismissed_total{who="`+who.name+`"}`) >= who.most && c.metric("fermata_http_silent_"+who.name) <= who.most
+				return c.metric(`fermata_http_idle_evictions_total{client="`+who.name+`"}`) >= who.most && c.metric("fermata_http_idle_"+who.name) <= who.most
 			})
 		}
 	})

@@ -34,7 +34,7 @@ func TestLimits_RateIsPerPrincipal(t *testing.T) {
 			t.Errorf("%s: %+v", other, got)
 		}
 	}
-	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="rate"} 1`) {
+	if !strings.Contains(s.metrics(), `fermata_http_limit_rejections_total{limit="rate"} 1`) {
 		t.Error(s.metrics())
 	}
 }
@@ -54,7 +54,7 @@ func TestLimits_RequestsInFlight(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	s.until("there is a slot again", func() bool { return s.call("agent@acme", "GET", "/api/v1/runs", "").status == 200 })
-	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="in_flight"}`) {
+	if !strings.Contains(s.metrics(), `fermata_http_limit_rejections_total{limit="in_flight"}`) {
 		t.Error(s.metrics())
 	}
 }
@@ -119,7 +119,7 @@ func TestLimits_Concurrency(t *testing.T) {
 	if got := <-done; got.status != 200 {
 		t.Errorf("%+v", got)
 	}
-	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="working"} 3`) {
+	if !strings.Contains(s.metrics(), `fermata_http_limit_rejections_total{limit="concurrency"} 3`) {
 		t.Error(s.metrics())
 	}
 	if got := s.chat("agent@acme", startOf(2)); got.status != 200 {

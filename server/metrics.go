@@ -29,8 +29,8 @@ type metrics struct {
 
 // Counters exist from the start with the value 0: an alert on a missing series would never fire.
 var (
-	limitNames = []string{"body", "depth", "sending", "rate", "in_flight", "working", "streams", "open", "runs", "reading"}
-	errorNames = []string{"panic", "authentication", "overview", "sessions", "operation"}
+	limitNames = []string{"body", "depth", "body_timeout", "rate", "in_flight", "concurrency", "streams", "open_requests", "active_runs", "heavy_reads"}
+	errorNames = []string{"panic", "authentication", "store_metrics", "sessions", "operation"}
 )
 
 func newMetrics(working *fairScheduler, silent *idleConnLimiter) *metrics {
@@ -40,11 +40,11 @@ func newMetrics(working *fairScheduler, silent *idleConnLimiter) *metrics {
 			Name: "fermata_http_request_seconds", Help: "Request duration by method, route and status. Streams count until they end.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"method", "route", "status"}),
-		rejections: counter("fermata_http_refusals_total", "Rejected requests by problem code: unauthenticated, missing role, limits.", "code"),
+		rejections: counter("fermata_http_rejections_total", "Rejected requests by problem code: unauthenticated, missing role, limits.", "code"),
 		problems:   counter("fermata_http_problems_total", "Problem responses of operations by code.", "code"),
-		limits:     counter("fermata_http_limit_refusals_total", "Requests rejected by a limit, by limit.", "limit", limitNames...),
+		limits:     counter("fermata_http_limit_rejections_total", "Requests rejected by a limit, by limit.", "limit", limitNames...),
 		errors:     counter("fermata_errors_total", "Internal errors and errors of dependencies, by component.", "where", errorNames...),
-		evictions:  counter("fermata_http_dismissed_total", "Idle connections closed to make room for others, by client class.", "who", "callers", "strangers"),
+		evictions:  counter("fermata_http_idle_evictions_total", "Idle connections closed to make room for others, by client class.", "client", "known", "anonymous"),
 		streams:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "fermata_http_streams", Help: "Open event streams."}),
 	}
 	for _, c := range Codes {
@@ -57,17 +57,17 @@ func newMetrics(working *fairScheduler, silent *idleConnLimiter) *metrics {
 			taken, _ := working.load()
 			return float64(taken)
 		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_noisy_accounts", Help: "Accounts that send more requests than are completed; anonymous requests count as one account."}, func() float64 {
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_overloaded_accounts", Help: "Accounts that send more requests than are completed; anonymous requests count as one account."}, func() float64 {
 			return float64(working.overloadedAccounts())
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_queued", Help: "Requests that wait for a scheduler permit."}, func() float64 {
 			_, queued := working.load()
 			return float64(queued)
 		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_silent_callers", Help: "Idle connections of known clients."}, func() float64 {
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_idle_known", Help: "Idle connections of known clients."}, func() float64 {
 			return float64(silent.size(true))
 		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_silent_strangers", Help: "Idle anonymous connections."}, func() float64 {
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "fermata_http_idle_anonymous", Help: "Idle anonymous connections."}, func() float64 {
 			return float64(silent.size(false))
 		}))
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -126,20 +126,20 @@ var executorMetrics = []struct {
 	{desc("fermata_takeovers_total", "Executions taken over from an owner whose lease expired."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.TakenOver }},
 	{desc("fermata_executions_unfinished_total", "Executions that failed to finish and are retried."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unfinished }},
 	{desc("fermata_executions_fenced_total", "Executions of this process that another process took over."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Fenced }},
-	{desc("fermata_parked_total", "Runs that were parked until an operator acts."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Parked }},
-	{desc("fermata_unreadable_total", "Values that this process could not decrypt: a key is missing, or the value was changed."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unreadable }},
-	{desc("fermata_key_file_unread", "1 while this process cannot reload its key file; it continues with the loaded keys."), prometheus.GaugeValue, func(s executor.Stats) int64 {
+	{desc("fermata_runs_parked_total", "Runs that were parked until an operator acts."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Parked }},
+	{desc("fermata_decrypt_failures_total", "Values that this process could not decrypt: a key is missing, or the value was changed."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Unreadable }},
+	{desc("fermata_key_file_unreadable", "1 while this process cannot reload its key file; it continues with the loaded keys."), prometheus.GaugeValue, func(s executor.Stats) int64 {
 		if s.KeyReloadFailing {
 			return 1
 		}
 		return 0
 	}},
-	{desc("fermata_notices_told_total", "Notices that this process delivered."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Delivered }},
+	{desc("fermata_notices_delivered_total", "Notices that this process delivered."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.Delivered }},
 	{desc("fermata_notices_failed_total", "Failed delivery attempts of this process; they are retried."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.DeliveryFailed }},
 	{desc("fermata_progress_missed_total", "Steps and tokens that slow event stream clients missed."), prometheus.CounterValue, func(s executor.Stats) int64 { return s.DroppedProgress }},
 }
 
-var expiredDesc = desc("fermata_expired_total", "Requests that this process expired, by reason: stale if not decided in time, other if set by the route.", "reason")
+var expiredDesc = desc("fermata_requests_expired_total", "Requests that this process expired, by reason: stale if not decided in time, other if set by the route.", "reason")
 
 var decisionDesc = desc("fermata_decision_seconds", "Time from creation to decision of requests, by verdict; counted by the process that applied it.", "verdict")
 
@@ -185,8 +185,8 @@ type PolicyStatus struct {
 	Unsatisfiable bool
 }
 
-var policyStatusDesc = desc("fermata_rules_trouble",
-	"1 while the policy or groups files have this problem: rejected if a file cannot be loaded and the previous one stays in force; unsatisfiable if rules require approvals that no group can give.", "trouble")
+var policyStatusDesc = desc("fermata_policy_problem",
+	"1 while the policy or groups files have this problem: rejected if a file cannot be loaded and the previous one stays in force; unsatisfiable if rules require approvals that no group can give.", "problem")
 
 // policyStatusCollector exports the policy status; nil means no problem.
 type policyStatusCollector func() PolicyStatus
@@ -200,7 +200,7 @@ func (look policyStatusCollector) Collect(to chan<- prometheus.Metric) {
 	if look != nil {
 		now = look()
 	}
-	for name, there := range map[string]bool{"refused": now.Rejected, "unsatisfiable": now.Unsatisfiable} {
+	for name, there := range map[string]bool{"rejected": now.Rejected, "unsatisfiable": now.Unsatisfiable} {
 		value := 0.0
 		if there {
 			value = 1

@@ -31,13 +31,13 @@ type storeCollector struct {
 }
 
 var (
-	openRequestsDesc  = desc("fermata_waiting", "Open requests of all accounts by kind, at most 100000. Kinds that this program does not know count as other.", "kind")
-	oldestRequestDesc = desc("fermata_waiting_oldest_seconds", "Age of the oldest open request by kind; 0 if there is none.", "kind")
+	openRequestsDesc  = desc("fermata_requests_open", "Open requests of all accounts by kind, at most 100000. Kinds that this program does not know count as other.", "kind")
+	oldestRequestDesc = desc("fermata_request_oldest_seconds", "Age of the oldest open request by kind; 0 if there is none.", "kind")
 	noticeOverdueDesc = desc("fermata_notice_overdue_seconds", "How long the oldest undelivered notice is overdue; 0 if there is none.")
 	findingsDesc      = desc("fermata_audit_findings", "Reconciliation findings between audit logs, runs and effects of the last check, by code and severity (page, warn, info).", "kind", "severity")
-	auditInvalidDesc  = desc("fermata_audit_unsound", "Accounts whose audit log is broken or contradicts a signed checkpoint, by the job that found it: sign or check.", "by")
-	auditFailedDesc   = desc("fermata_audit_failed", "Accounts whose audit log could not be processed in the last pass, by job: sign or check.", "by")
-	auditLastDesc     = desc("fermata_audit_last_timestamp_seconds", "When the last pass over all accounts finished, by job; 0 if never.", "by")
+	auditInvalidDesc  = desc("fermata_audit_invalid", "Accounts whose audit log is broken or contradicts a signed checkpoint, by the job that found it: sign or check.", "by")
+	auditFailedDesc   = desc("fermata_audit_check_failed", "Accounts whose audit log could not be processed in the last pass, by job: sign or check.", "by")
+	auditLastDesc     = desc("fermata_audit_check_timestamp_seconds", "When the last pass over all accounts finished, by job; 0 if never.", "by")
 
 	storeDescs = []*prometheus.Desc{openRequestsDesc, oldestRequestDesc, noticeOverdueDesc, findingsDesc, auditInvalidDesc, auditFailedDesc, auditLastDesc}
 )

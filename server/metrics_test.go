@@ -61,13 +61,13 @@ func TestMetrics_CountRequestsAndProblems(t *testing.T) {
 		`fermata_http_request_seconds_count{method="POST",route="/api/v1/ai/chat",status="200"} 2`,
 		`fermata_http_request_seconds_count{method="GET",route="/api/v1/runs/{stateKey}",status="404"} 1`,
 		`fermata_http_request_seconds_count{method="other",route="/",status="405"} 1`,
-		`fermata_http_refusals_total{code="unauthenticated"} 1`,
-		`fermata_http_refusals_total{code="forbidden"} 1`,
+		`fermata_http_rejections_total{code="unauthenticated"} 1`,
+		`fermata_http_rejections_total{code="forbidden"} 1`,
 		// rejected requests used to be counted here, too, and twice in the sum of both
 		`fermata_http_problems_total{code="forbidden"} 0`,
 		`fermata_http_problems_total{code="not_found"} 1`,
-		`fermata_http_limit_refusals_total{limit="depth"} 1`,
-		`fermata_http_limit_refusals_total{limit="rate"} 0`,
+		`fermata_http_limit_rejections_total{limit="depth"} 1`,
+		`fermata_http_limit_rejections_total{limit="rate"} 0`,
 		`fermata_errors_total{where="panic"} 0`,
 		`fermata_executions_total 2`,
 		`fermata_executions_running 0`,
@@ -103,10 +103,10 @@ func TestMetrics_CountParkedRunsPanicsAndExtraCollectors(t *testing.T) {
 	}, func(c *executor.Config) { c.Providers[0] = failingProvider{c.Providers[0]} })
 	s.chat("agent@acme", startDemo, "Prefer", "respond-async")
 	s.call("panic", "GET", "/api/v1/runs", "")
-	s.until("it is parked", func() bool { return strings.Contains(s.metrics(), "fermata_parked_total 1\n") })
+	s.until("it is parked", func() bool { return strings.Contains(s.metrics(), "fermata_runs_parked_total 1\n") })
 	for _, want := range []string{
 		"fermata_executions_unfinished_total 1\n", "fermata_deliveries_total 0\n", `fermata_errors_total{where="panic"} 1` + "\n",
-		`fermata_rules_trouble{trouble="refused"} 1` + "\n", `fermata_rules_trouble{trouble="unsatisfiable"} 0` + "\n",
+		`fermata_policy_problem{problem="rejected"} 1` + "\n", `fermata_policy_problem{problem="unsatisfiable"} 0` + "\n",
 	} {
 		if !strings.Contains(s.metrics(), want) {
 			t.Errorf("%s is missing", want)

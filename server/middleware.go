@@ -131,7 +131,7 @@ func (p permits) reassign(account string) *Problem {
 	case p.slot != nil && !p.slot.reassign(account):
 		return limitReached(p.limit, "the account has used its share of the server; nothing was done")
 	case p.permit != nil && !p.permit.reassign(account):
-		return limitReached("working", "the account has used its share of the server; nothing was done")
+		return limitReached("concurrency", "the account has used its share of the server; nothing was done")
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (s *Server) acquire(r *http.Request, account string) (at permits, p *Proble
 	var ok bool
 	if at.permit, ok = s.limits.scheduler.acquire(r.Context(), account); !ok {
 		at.release()
-		return at, limitReached("working", "the server is overloaded; nothing was done")
+		return at, limitReached("concurrency", "the server is overloaded; nothing was done")
 	}
 	return at, nil
 }
@@ -217,7 +217,7 @@ func (s *Server) validateRequest(r *http.Request) *Problem {
 		}
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return problem("unsupported", "compressed request bodies are not supported")
+		return problem("unsupported_media_type", "compressed request bodies are not supported")
 	}
 	if r.ContentLength > s.config.Limits.Body {
 		p := problem("too_large", "the request body is limited to %d bytes", s.config.Limits.Body)
@@ -228,7 +228,7 @@ func (s *Server) validateRequest(r *http.Request) *Problem {
 		return nil
 	}
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); !strings.EqualFold(strings.TrimSpace(kind), "application/json") {
-		return problem("unsupported", "the content type must be application/json")
+		return problem("unsupported_media_type", "the content type must be application/json")
 	}
 	r.Header.Set("Content-Type", "application/json") // the operations accept one spelling
 	return nil
@@ -286,7 +286,7 @@ func (s *Server) authenticate(r *http.Request) (*Principal, *Problem) {
 	case err != nil:
 		s.metrics.errors.WithLabelValues("authentication").Inc()
 		if left, ok := s.authLog.Allow(); ok {
-			s.config.Log.Error("authentication failed", "err", err, "leftOut", left)
+			s.config.Log.Error("authentication failed", "err", err, "suppressed", left)
 		}
 		return nil, overloaded("authentication is temporarily unavailable")
 	}

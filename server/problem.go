@@ -61,7 +61,7 @@ var Codes = []Code{
 	{"bad_answer", 400, "Invalid answer", "The answer does not match the kind's schema. The request is still open."},
 	{"too_large", 413, "Request too large", "Send less data; the detail states the limit."},
 	{"timeout", 408, "Request timeout", "The request body did not arrive in time. Nothing was changed; send it again."},
-	{"unsupported", 415, "Unsupported media type", "Send application/json without a content encoding."},
+	{"unsupported_media_type", 415, "Unsupported media type", "Send application/json without a content encoding."},
 	{"unauthenticated", 401, "Not authenticated", "Send a valid token."},
 	{"forbidden", 403, "Forbidden", "Your role does not allow this operation."},
 	{"not_found", 404, "Not found", "The account has no such object."},
@@ -75,8 +75,8 @@ var Codes = []Code{
 	{"digest_mismatch", 412, "Request changed", "The request differs from what you were shown. Read it again and decide with a new resume id."},
 	{"resume_id_reused", 422, "Resume id reused", "This resume id was used for another decision. Use a new one."},
 	{"idempotency_key_reused", 422, "Idempotency key reused", "This Idempotency-Key was used for another call. Use a new one."},
-	{"not_yours", 403, "Not an eligible approver", "You are not an eligible approver for this request; the detail says why."},
-	{"not_possible", 409, "Action not allowed", "The request does not allow this action now; the detail says why."},
+	{"not_eligible", 403, "Not an eligible approver", "You are not an eligible approver for this request; the detail says why."},
+	{"action_not_allowed", 409, "Action not allowed", "The request does not allow this action now; the detail says why."},
 	{"no_policy", 404, "No policy", "The server has no policy; every action needs approval."},
 	{"rate_limited", 429, "Too many requests", "Retry after the Retry-After delay."},
 	{"too_many_open", 429, "Too many open requests", "The account has too many open requests. Wait until some are decided."},
@@ -131,9 +131,9 @@ var errorCodes = []struct {
 	{executor.ErrNoPolicy, "no_policy"},
 	{executor.ErrIsDecision, "bad_request"},
 	{desk.ErrDecided, "already_decided"}, {desk.ErrExpired, "expired"}, {desk.ErrWithdrawn, "superseded"}, {desk.ErrChanged, "digest_mismatch"},
-	{desk.ErrNotHuman, "not_yours"}, {desk.ErrNotMember, "not_yours"}, {desk.ErrExcluded, "not_yours"}, {desk.ErrWeakAuth, "not_yours"}, {desk.ErrNotPermitted, "not_yours"},
-	{desk.ErrNotAllowed, "not_possible"}, {desk.ErrClaimed, "not_possible"}, {desk.ErrNotClaimed, "not_possible"}, {desk.ErrNoClarification, "not_possible"},
-	{desk.ErrNoStep, "not_possible"}, {desk.ErrTooMany, "not_possible"}, {desk.ErrDenied, "not_possible"},
+	{desk.ErrNotHuman, "not_eligible"}, {desk.ErrNotMember, "not_eligible"}, {desk.ErrExcluded, "not_eligible"}, {desk.ErrWeakAuth, "not_eligible"}, {desk.ErrNotPermitted, "not_eligible"},
+	{desk.ErrNotAllowed, "action_not_allowed"}, {desk.ErrClaimed, "action_not_allowed"}, {desk.ErrNotClaimed, "action_not_allowed"}, {desk.ErrNoClarification, "action_not_allowed"},
+	{desk.ErrNoStep, "action_not_allowed"}, {desk.ErrTooMany, "action_not_allowed"}, {desk.ErrDenied, "action_not_allowed"},
 	{desk.ErrInvalidTime, "bad_request"}, {desk.ErrInvalidText, "bad_request"}, {desk.ErrInvalidValue, "bad_request"}, {desk.ErrInvalidEdit, "bad_request"},
 }
 
@@ -203,14 +203,14 @@ func plainText(err error) string {
 func newError(status int, message string, errs ...error) huma.StatusError {
 	code := map[int]string{
 		http.StatusUnauthorized: "unauthenticated", http.StatusForbidden: "forbidden", http.StatusNotFound: "not_found", http.StatusMethodNotAllowed: "method_not_allowed",
-		http.StatusRequestTimeout: "timeout", http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported", http.StatusTooManyRequests: "rate_limited",
+		http.StatusRequestTimeout: "timeout", http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported_media_type", http.StatusTooManyRequests: "rate_limited",
 		http.StatusInternalServerError: "internal", http.StatusServiceUnavailable: "unavailable",
 	}[status]
 	if code == "" {
 		code = "bad_request"
 	}
 	p := problem(code, "%s", message)
-	p.limit = map[string]string{"too_large": "body", "timeout": "sending"}[code]
+	p.limit = map[string]string{"too_large": "body", "timeout": "body_timeout"}[code]
 	for _, err := range errs {
 		if own, ok := err.(*Problem); ok {
 			return own

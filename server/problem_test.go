@@ -52,14 +52,14 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			first(s)
 			return s.chat("approver@acme", `{"stateKey":"demo-1","resumeId":"1","resumeValue":7}`)
 		}},
-		"too_large":          {plain, func(s *site) answer { return s.chat("agent@acme", `{"graphId":"`+strings.Repeat("x", 3<<20)+`"}`) }},
-		"timeout":            {with(func(c *server.Config) { c.Limits.BodyTimeout = time.Millisecond }), (*site).slow},
-		"unsupported":        {plain, func(s *site) answer { return s.chat("agent@acme", startDemo, "Content-Type", "text/plain") }},
-		"unauthenticated":    {plain, func(s *site) answer { return s.chat("", startDemo) }},
-		"forbidden":          {plain, func(s *site) answer { return s.chat("auditor@acme", startDemo) }},
-		"not_found":          {plain, func(s *site) answer { return s.call("agent@acme", "GET", "/api/v1/runs/unknown", "") }},
-		"unknown_graph":      {plain, func(s *site) answer { return s.chat("agent@acme", `{"graphId":"inproc:unknown","input":{}}`) }},
-		"method_not_allowed": {plain, func(s *site) answer { return s.call("agent@acme", "DELETE", "/api/v1/runs", "") }},
+		"too_large":              {plain, func(s *site) answer { return s.chat("agent@acme", `{"graphId":"`+strings.Repeat("x", 3<<20)+`"}`) }},
+		"timeout":                {with(func(c *server.Config) { c.Limits.BodyTimeout = time.Millisecond }), (*site).slow},
+		"unsupported_media_type": {plain, func(s *site) answer { return s.chat("agent@acme", startDemo, "Content-Type", "text/plain") }},
+		"unauthenticated":        {plain, func(s *site) answer { return s.chat("", startDemo) }},
+		"forbidden":              {plain, func(s *site) answer { return s.chat("auditor@acme", startDemo) }},
+		"not_found":              {plain, func(s *site) answer { return s.call("agent@acme", "GET", "/api/v1/runs/unknown", "") }},
+		"unknown_graph":          {plain, func(s *site) answer { return s.chat("agent@acme", `{"graphId":"inproc:unknown","input":{}}`) }},
+		"method_not_allowed":     {plain, func(s *site) answer { return s.call("agent@acme", "DELETE", "/api/v1/runs", "") }},
 		"state_key_in_use": {plain, func(s *site) answer {
 			first(s)
 			return s.chat("agent@acme", strings.Replace(startDemo, "tea", "coffee", 1))
@@ -90,11 +90,11 @@ func TestProblems_EachCodeIsReachable(t *testing.T) {
 			s.chat("agent@acme", start, "Idempotency-Key", "1")
 			return s.chat("agent@acme", strings.Replace(start, "tea", "coffee", 1), "Idempotency-Key", "1")
 		}},
-		"not_yours": {func(t *testing.T) *site { return openDeskSite(t) }, func(s *site) answer {
+		"not_eligible": {func(t *testing.T) *site { return openDeskSite(t) }, func(s *site) answer {
 			s.chat("agent@acme", startDrop)
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+s.openRequests("acme")[0].ID+"/claim", `{}`)
 		}},
-		"not_possible": {plain, func(s *site) answer {
+		"action_not_allowed": {plain, func(s *site) answer {
 			return s.call("approver@acme", "POST", "/api/v1/requests/"+first(s)+"/release", `{}`)
 		}},
 		"no_policy": {plain, func(s *site) answer {
@@ -173,7 +173,7 @@ func TestI7_PanickingAnswerCheckIsRejectedAndNotLogged(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	s.checkNoCanary("the answer to it", got.body)
-	if log := s.log.String(); !strings.Contains(log, "code panicked") || !strings.Contains(log, "touchy") {
+	if log := s.log.String(); !strings.Contains(log, "code panicked") || !strings.Contains(log, "panickyAnswer") {
 		t.Errorf("the author of the kind does not find the cause: %s", log)
 	}
 }

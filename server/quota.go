@@ -142,14 +142,14 @@ func (s *Server) remainingStarts(ctx context.Context, account string) (more int,
 		return 0, problemOf(err)
 	}
 	if open >= s.config.Limits.OpenRequests {
-		return 0, quotaExceeded("too_many_open", "open", "%d requests are open; the limit is %d", open, s.config.Limits.OpenRequests)
+		return 0, quotaExceeded("too_many_open", "open_requests", "%d requests are open; the limit is %d", open, s.config.Limits.OpenRequests)
 	}
 	runs, err := s.countActive(ctx, account)
 	if err != nil {
 		return 0, problemOf(err)
 	}
 	if runs >= s.config.Limits.ActiveRuns {
-		return 0, quotaExceeded("too_many_runs", "runs", "%d runs are active; the limit is %d", runs, s.config.Limits.ActiveRuns)
+		return 0, quotaExceeded("too_many_runs", "active_runs", "%d runs are active; the limit is %d", runs, s.config.Limits.ActiveRuns)
 	}
 	return min(s.config.Limits.OpenRequests-open, s.config.Limits.ActiveRuns-runs), nil
 }

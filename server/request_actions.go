@@ -22,46 +22,46 @@ const ndjson = "application/x-ndjson"
 
 // activityOf returns the activity of a request for callers who may see the request.
 func (s *Server) activityOf(doc desk.Request, me Principal) *api.Activity {
-	life := &api.Activity{
+	activity := &api.Activity{
 		Revision: doc.Rev, State: string(doc.State), Summary: doc.Summary(time.Now()), Action: doc.Subject.Action, Risk: doc.Subject.Risk, Requester: doc.Subject.Requester,
 		Policy: doc.Subject.Policy, Rules: doc.Subject.Rules, Reason: doc.Subject.Reason, Route: doc.Route.Name, MinAuth: string(doc.Requirement.MinAuth), Verbs: []string{}, Requirements: []api.Requirement{},
 	}
 	verbs := doc.Requirement.Verbs
 	if doc.State == desk.StateOpen {
-		life.Progress = doc.VoteProgress.String()
+		activity.Progress = doc.VoteProgress.String()
 		if may, err := s.config.Executor.AllowedVerbs(doc, me.ID); err != nil {
-			life.IneligibleReason = desk.Code(err)
+			activity.IneligibleReason = desk.Code(err)
 		} else {
 			verbs = may
 		}
 	}
 	for _, verb := range verbs {
-		life.Verbs = append(life.Verbs, string(verb))
+		activity.Verbs = append(activity.Verbs, string(verb))
 	}
 	for _, g := range doc.Requirement.Groups {
-		life.Requirements = append(life.Requirements, api.Requirement{Groups: g.From, Count: max(1, g.Count)})
+		activity.Requirements = append(activity.Requirements, api.Requirement{Groups: g.From, Count: max(1, g.Count)})
 	}
 	if doc.Claim != nil {
-		life.Claim = &api.Stamp{By: doc.Claim.By, At: doc.Claim.At}
+		activity.Claim = &api.Stamp{By: doc.Claim.By, At: doc.Claim.At}
 	}
 	if !doc.Snoozed.IsZero() {
-		life.SnoozedUntil = &doc.Snoozed
+		activity.SnoozedUntil = &doc.Snoozed
 	}
 	if e := doc.Edit; e != nil {
-		life.Edit = &api.Edit{Stamp: api.Stamp{By: e.By, At: e.At}, Args: e.Args, Fields: e.Fields}
+		activity.Edit = &api.Edit{Stamp: api.Stamp{By: e.By, At: e.At}, Args: e.Args, Fields: e.Fields}
 	}
-	addActivity(life, doc)
-	return life
+	addActivity(activity, doc)
+	return activity
 }
 
 // addActivity adds votes, comments, clarifications and history.
-func addActivity(life *api.Activity, doc desk.Request) {
+func addActivity(activity *api.Activity, doc desk.Request) {
 	note := func(n desk.Note) api.Note { return api.Note{Stamp: api.Stamp{By: n.By, At: n.At}, Text: n.Text} }
 	for _, v := range doc.Votes {
-		life.Votes = append(life.Votes, api.Vote{Stamp: api.Stamp{By: v.By, At: v.At}, Verb: string(v.Verb), Reason: v.Reason})
+		activity.Votes = append(activity.Votes, api.Vote{Stamp: api.Stamp{By: v.By, At: v.At}, Verb: string(v.Verb), Reason: v.Reason})
 	}
 	for _, c := range doc.Comments {
-		life.Comments = append(life.Comments, note(c))
+		activity.Comments = append(activity.Comments, note(c))
 	}
 	for _, q := range doc.Clarifications {
 		asked := api.Clarification{Note: note(q.Note)}
@@ -69,10 +69,10 @@ func addActivity(life *api.Activity, doc desk.Request) {
 			answer := note(*q.Answer)
 			asked.Reply = &answer
 		}
-		life.Clarifications = append(life.Clarifications, asked)
+		activity.Clarifications = append(activity.Clarifications, asked)
 	}
 	for _, e := range doc.Log {
-		life.History = append(life.History, api.HistoryEntry{Stamp: api.Stamp{By: e.By, At: e.At}, Revision: e.Rev, Event: string(e.Type), Text: e.Text})
+		activity.History = append(activity.History, api.HistoryEntry{Stamp: api.Stamp{By: e.By, At: e.At}, Revision: e.Rev, Event: string(e.Type), Text: e.Text})
 	}
 }
 
@@ -107,8 +107,16 @@ func (in *actionInput) from(ctx context.Context, act string) desk.From {
 	return from
 }
 
-// idempotencyKeyFor makes a command apply once per key.
+// digestNames are the actions whose name in the digest of an idempotency key differs from the path:
+// digests are stored, so they keep the first names of these actions.
+var digestNames = map[string]string{"clarify": "question", "abandon": "escape"}
+
+// idempotencyKeyFor makes a command apply once per key. The digest is stored, so the JSON names of
+// the body must not change.
 func idempotencyKeyFor(key, act string, body any) desk.IdempotencyKey {
+	if name, ok := digestNames[act]; ok {
+		act = name
+	}
 	text, _ := json.Marshal(body) // was decoded from JSON
 	return desk.IdempotencyKey{Key: key, Digest: ident.Derive("act", act, string(text))}
 }
@@ -126,7 +134,7 @@ var requestActions = []struct {
 	{"claim", "Claim the request", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Claim{From: f} }},
 	{"release", "Release the claim", []Role{RoleApprover}, func(f desk.From, _ api.RequestAction) desk.Command { return desk.Release{From: f} }},
 	{"comment", "Add a comment", []Role{RoleAgent, RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command { return desk.Comment{From: f, Text: b.Text} }},
-	{"question", "Ask the requester for clarification; the request stays open", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
+	{"clarify", "Ask the requester for clarification; the request stays open", []Role{RoleApprover}, func(f desk.From, b api.RequestAction) desk.Command {
 		return desk.AskClarification{From: f, Question: b.Text}
 	}},
 	{"reply", "Reply to a clarification request", []Role{RoleAgent}, func(f desk.From, b api.RequestAction) desk.Command {
@@ -158,9 +166,9 @@ func (s *Server) registerRequestActions() {
 			return s.act(ctx, in.ID, a.act(in.from(ctx, a.name), in.Body))
 		})
 	}
-	escape := operation("escape-request", http.MethodPost, api.Prefix+"/requests/{id}/escape", "Cancel the run that this request belongs to", RoleApprover)
-	escape.Metadata[actionMetadata] = desk.CommandAbandon
-	huma.Register(s.api, escape, s.abandon)
+	abandon := operation("abandon-request", http.MethodPost, api.Prefix+"/requests/{id}/abandon", "Cancel the run that this request belongs to", RoleApprover)
+	abandon.Metadata[actionMetadata] = desk.CommandAbandon
+	huma.Register(s.api, abandon, s.abandon)
 	s.registerPolicies()
 	huma.Register(s.api, operation("list-routes", http.MethodGet, api.Prefix+"/routes", "List the notification routes", RoleApprover, RoleAuditor), s.listRoutes)
 	huma.Register(s.api, operation("analytics", http.MethodGet, api.Prefix+"/analytics", "Report decision times, counts, approvers and rules", RoleApprover, RoleAuditor), s.analytics)
@@ -180,7 +188,7 @@ func (s *Server) act(ctx context.Context, id string, act desk.Command) (*request
 }
 
 func (s *Server) abandon(ctx context.Context, in *actionInput) (*requestOutput, error) {
-	act := desk.Abandon{From: in.from(ctx, "escape"), Reason: in.Body.Text}
+	act := desk.Abandon{From: in.from(ctx, "abandon"), Reason: in.Body.Text}
 	if err := s.config.Executor.Abandon(ctx, principalOf(ctx).Account, in.ID, act); err != nil {
 		return nil, problemOf(err)
 	}

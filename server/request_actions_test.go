@@ -115,8 +115,8 @@ rules:
 		t.Fatalf("the edit: %+v", got)
 	}
 	for who, want := range map[string]string{"bob": "edit,reject", "eve": "approve,edit,reject"} {
-		if life := s.activity(who+"@acme", id).Activity; life.IneligibleReason != "" || strings.Join(life.Verbs, ",") != want {
-			t.Errorf("%s: %q, %v", who, life.IneligibleReason, life.Verbs)
+		if activity := s.activity(who+"@acme", id).Activity; activity.IneligibleReason != "" || strings.Join(activity.Verbs, ",") != want {
+			t.Errorf("%s: %q, %v", who, activity.IneligibleReason, activity.Verbs)
 		}
 	}
 	no := fmt.Sprintf(`{"resumeId":"2","answer":{"verb":"reject","reason":"on second thoughts"},"shown":%q}`, s.activity("bob@acme", id).Shown)
@@ -159,8 +159,8 @@ rules:
 		t.Fatalf("the yes: %+v", got)
 	}
 	for _, c := range []struct{ who, id, want string }{{"bob", one, ""}, {"bob", two, "excluded"}, {"eve", two, ""}} {
-		if life := s.activity(c.who+"@acme", c.id).Activity; life.IneligibleReason != c.want {
-			t.Errorf("%s: %q, want %q", c.who, life.IneligibleReason, c.want)
+		if activity := s.activity(c.who+"@acme", c.id).Activity; activity.IneligibleReason != c.want {
+			t.Errorf("%s: %q, want %q", c.who, activity.IneligibleReason, c.want)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestRequest_QuorumOfTwoOverHTTP(t *testing.T) {
 	if r := s.activity("eve@acme", id); r.Activity.Progress != "1 of 2, needs 1 × owners" || len(r.Activity.Votes) != 1 || r.Activity.Votes[0].By != "bob" {
 		t.Errorf("%+v", r.Activity)
 	}
-	if got := decide("approver", "2"); got.status != 403 || got.field("code") != "not_yours" {
+	if got := decide("approver", "2"); got.status != 403 || got.field("code") != "not_eligible" {
 		t.Errorf("a stranger: %+v", got)
 	}
 	if got := decide("eve", "3"); got.status != 200 || got.field("status") != "completed" {
@@ -208,7 +208,7 @@ func TestRequestActions_EachChangesTheRequest(t *testing.T) {
 	do("bob", "view", `{}`, 200)
 	do("bob", "claim", `{}`, 200)
 	do("eve", "comment", `{"text":"Why now?"}`, 200)
-	do("eve", "question", `{"text":"Is there a backup?"}`, 200)
+	do("eve", "clarify", `{"text":"Is there a backup?"}`, 200)
 	do("agent", "reply", `{"question":1,"text":"Of last night."}`, 200)
 	do("agent", "reply", `{"question":7,"text":"?"}`, 409)
 	do("bob", "release", `{}`, 200)
@@ -220,9 +220,9 @@ func TestRequestActions_EachChangesTheRequest(t *testing.T) {
 	do("bob", "escalate", `{"text":"it is urgent"}`, 200)
 	do("bob", "comment", `{}`, 400)
 	do("mallory", "claim", `{}`, 403)
-	life := s.activity("bob@acme", id).Activity
-	if len(life.Comments) != 1 || len(life.Clarifications) != 1 || life.Clarifications[0].Reply == nil || life.Clarifications[0].Reply.Text != "Of last night." || life.Claim != nil || len(life.History) < 8 {
-		t.Errorf("%+v", life)
+	activity := s.activity("bob@acme", id).Activity
+	if len(activity.Comments) != 1 || len(activity.Clarifications) != 1 || activity.Clarifications[0].Reply == nil || activity.Clarifications[0].Reply.Text != "Of last night." || activity.Claim != nil || len(activity.History) < 8 {
+		t.Errorf("%+v", activity)
 	}
 	if got := s.call("bob@other", "POST", "/api/v1/requests/"+id+"/claim", `{}`); got.status != 404 {
 		t.Errorf("I8: from another account: %+v", got)
@@ -239,8 +239,8 @@ func TestRequestActions_IdempotencyKeyAppliesOnce(t *testing.T) {
 		return s.call(who+"@acme", "POST", "/api/v1/requests/"+id+"/"+act, body, "Idempotency-Key", key)
 	}
 	for _, act := range []struct{ who, name, body string }{
-		{"eve", "comment", `{"text":"Why now?"}`}, {"eve", "question", `{"text":"Is there a backup?"}`}, {"agent", "reply", `{"question":1,"text":"Yes."}`},
-		{"bob", "delegate", `{"to":"eve"}`}, {"bob", "escalate", `{}`}, {"bob", "escape", `{}`},
+		{"eve", "comment", `{"text":"Why now?"}`}, {"eve", "clarify", `{"text":"Is there a backup?"}`}, {"agent", "reply", `{"question":1,"text":"Yes."}`},
+		{"bob", "delegate", `{"to":"eve"}`}, {"bob", "escalate", `{}`}, {"bob", "abandon", `{}`},
 	} {
 		if got := do(act.who, act.name, act.name, act.body); got.status != 200 {
 			t.Fatalf("%s: %+v", act.name, got)
@@ -265,7 +265,7 @@ func TestGrants_CreateUseAndRevoke(t *testing.T) {
 	s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/decision", `{"resumeId":"1","answer":{"verb":"approve"}}`)
 	remember := func(body string) answer {
 		t.Helper()
-		return s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/remember", body, "Idempotency-Key", "k")
+		return s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/grant", body, "Idempotency-Key", "k")
 	}
 	made := remember(`{"seconds":60,"uses":3,"relax":{"/name":{"op":"prefix","value":"us"}}}`)
 	if made.status != 200 || made.field("tool") != "drop-table" {
@@ -291,7 +291,7 @@ func TestGrants_CreateUseAndRevoke(t *testing.T) {
 		t.Errorf("after it was revoked: %+v", got)
 	}
 	for _, bad := range []string{`{"seconds":0,"uses":1}`, `{"seconds":60,"uses":1,"relax":[1]}`, `{"seconds":60,"uses":1,"relax":{"/nothing":{"op":"any"}}}`} {
-		if got := s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/remember", bad); got.status != 400 {
+		if got := s.call("eve@acme", "POST", "/api/v1/requests/"+r.ID+"/grant", bad); got.status != 400 {
 			t.Errorf("%s: %+v", bad, got)
 		}
 	}
@@ -301,13 +301,13 @@ func TestAbandon_CancelsTheRun(t *testing.T) {
 	s := open(t, nil)
 	s.chat("agent@acme", startDemo)
 	id := s.openRequests("acme")[0].ID
-	if got := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/escape", `{"text":"forget it"}`); got.status != 200 || got.field("state") != "withdrawn" {
+	if got := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/abandon", `{"text":"forget it"}`); got.status != 200 || got.field("state") != "withdrawn" {
 		t.Fatalf("%+v", got)
 	}
 	if got := s.call("agent@acme", "GET", "/api/v1/runs/demo-1", ""); !strings.Contains(got.body, `"cancelled"`) {
 		t.Errorf("%+v", got)
 	}
-	if got := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/escape", `{}`); got.status < 400 || got.status >= 500 {
+	if got := s.call("approver@acme", "POST", "/api/v1/requests/"+id+"/abandon", `{}`); got.status < 400 || got.status >= 500 {
 		t.Errorf("again: %+v", got)
 	}
 }
@@ -390,7 +390,7 @@ func TestRequestActions_AgentMayCommentButNotDecide(t *testing.T) {
 	s.chat("agent@acme", startDrop)
 	id := s.openRequests("acme")[0].ID
 	post := func(who, act, body string) answer { return s.call(who, "POST", "/api/v1/requests/"+id+"/"+act, body) }
-	if got := post("bob@acme", "question", `{"text":"why?"}`); got.status != 200 {
+	if got := post("bob@acme", "clarify", `{"text":"why?"}`); got.status != 200 {
 		t.Fatalf("%+v", got)
 	}
 	long := strings.Repeat("a", 4001)
@@ -398,7 +398,7 @@ func TestRequestActions_AgentMayCommentButNotDecide(t *testing.T) {
 		who, act, body string
 		want           []int
 	}{
-		{"agent@acme", "question", `{"text":"may I?"}`, []int{403}},
+		{"agent@acme", "clarify", `{"text":"may I?"}`, []int{403}},
 		{"agent@acme", "decision", `{"resumeId":"1","answer":{"verb":"approve"}}`, []int{403}},
 		{"agent@acme", "extend", `{"until":"2099-01-01T00:00:00Z"}`, []int{403}},
 		{"agent@acme", "reply", `{"question":0,"text":"yes"}`, []int{400, 409}},
@@ -411,7 +411,7 @@ func TestRequestActions_AgentMayCommentButNotDecide(t *testing.T) {
 		{"agent@other", "reply", `{"question":1,"text":"a"}`, []int{404}},
 		{"agent@other", "comment", `{"text":"a"}`, []int{404}},
 		{"bob@acme", "reply", `{"question":1,"text":"I am the run"}`, []int{403}},
-		{"bob@other", "question", `{"text":"what do they do?"}`, []int{404}},
+		{"bob@other", "clarify", `{"text":"what do they do?"}`, []int{404}},
 	} {
 		got := post(attack.who, attack.act, attack.body)
 		good := false
@@ -428,8 +428,8 @@ func TestRequestActions_AgentMayCommentButNotDecide(t *testing.T) {
 	if got := post("agent@acme", "reply", `{"question":1,"text":"and more"}`); got.status != 409 {
 		t.Errorf("a second answer: %+v", got)
 	}
-	if life := s.activity("bob@acme", id).Activity; life.State != "open" || len(life.Votes) != 0 || len(life.Clarifications) != 1 || life.Clarifications[0].Reply.By != "agent" {
-		t.Errorf("%+v", life)
+	if activity := s.activity("bob@acme", id).Activity; activity.State != "open" || len(activity.Votes) != 0 || len(activity.Clarifications) != 1 || activity.Clarifications[0].Reply.By != "agent" {
+		t.Errorf("%+v", activity)
 	}
 }
 

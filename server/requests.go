@@ -86,10 +86,10 @@ func (s *Server) registerRequests() {
 	decide.Responses = s.outcomeResponses()
 	decide.Metadata[actionMetadata] = actionDecide
 	huma.Register(s.api, decide, s.decide)
-	ask := operation("ask", http.MethodPost, api.Prefix+"/requests", "Create a request, from an agent in any language", RoleAgent)
-	ask.MaxBodyBytes = s.config.Limits.Body
-	ask.Responses = s.outcomeResponses()
-	huma.Register(s.api, ask, s.createRequest)
+	create := operation("create-request", http.MethodPost, api.Prefix+"/requests", "Create a request, from an agent in any language", RoleAgent)
+	create.MaxBodyBytes = s.config.Limits.Body
+	create.Responses = s.outcomeResponses()
+	huma.Register(s.api, create, s.createRequest)
 	huma.Register(s.api, operation("list-answers", http.MethodGet, api.Prefix+"/answers", "List answered requests, for agents that poll", RoleAgent, RoleAuditor), s.listAnswers)
 }
 

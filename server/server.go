@@ -100,7 +100,7 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	store := &storeCollector{read: config.Executor.Overview, now: time.Now, onError: func(err error) {
-		s.metrics.errors.WithLabelValues("overview").Inc()
+		s.metrics.errors.WithLabelValues("store_metrics").Inc()
 		config.Log.Error("reading store metrics failed", "err", err)
 	}}
 	for _, c := range slices.Concat(config.Collectors, []prometheus.Collector{executorCollector{config.Executor}, store, policyStatusCollector(config.PolicyStatus)}) {
@@ -222,7 +222,7 @@ func (s *Server) logProblem(p *Problem, operation string) {
 		lines, _ := s.operationLogs.LoadOrStore(operation, new(logsample.Sampler))
 		// a full disk fails every request, and the log may be on the same disk
 		if left, ok := lines.(*logsample.Sampler).Allow(); ok {
-			s.config.Log.Error("request failed", "operation", operation, "err", p.cause, "leftOut", left)
+			s.config.Log.Error("request failed", "operation", operation, "err", p.cause, "suppressed", left)
 		}
 	}
 }

@@ -175,7 +175,7 @@ func (p *sessionManager) openCookie(label, text string, value any) bool {
 	return err == nil && json.Unmarshal(data, value) == nil
 }
 
-func (p *sessionManager) setCookie(w http.ResponseWriter, r *http.Request, name, label string, value any, life time.Duration) error {
+func (p *sessionManager) setCookie(w http.ResponseWriter, r *http.Request, name, label string, value any, lifetime time.Duration) error {
 	text, err := p.sealCookie(label, value)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (p *sessionManager) setCookie(w http.ResponseWriter, r *http.Request, name,
 	if len(text) > maxCookie {
 		return fmt.Errorf("%w: %d bytes", errCookieTooLong, len(text))
 	}
-	http.SetCookie(w, p.cookie(r, name, text, max(int(life.Seconds()), 1)))
+	http.SetCookie(w, p.cookie(r, name, text, max(int(lifetime.Seconds()), 1)))
 	return nil
 }
 

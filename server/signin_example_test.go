@@ -62,7 +62,7 @@ func ExampleServer_DevLink() {
 	fmt.Println(err)
 	// Output:
 	// <nil>
-	// server: signing in for development needs a listener on a loopback address, as 127.0.0.1
+	// server: development sign-in needs a listener on a loopback address, such as 127.0.0.1
 }
 
 // keyFile is shared by all replicas.

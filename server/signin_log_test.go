@@ -15,7 +15,7 @@ func TestLog_AnonymousClientsCannotFloodIt(t *testing.T) {
 			p.browser().get(path)
 		}
 	}
-	if lines := strings.Count(p.log.String(), "a sign-in was refused"); lines == 0 || lines > visits {
+	if lines := strings.Count(p.log.String(), "sign-in rejected"); lines == 0 || lines > visits {
 		t.Errorf("%d anonymous requests are %d lines", 3*visits, lines)
 	}
 	p.idp.Break(true)

@@ -108,7 +108,7 @@ func (s *Server) rejectSignIn(w http.ResponseWriter, r *http.Request, err error)
 func (s *Server) logSignInFailure(p *Problem, err error) {
 	if p.Status < http.StatusInternalServerError {
 		if left, ok := s.rejectionLog.Allow(); ok {
-			s.config.Log.Info("sign-in rejected", "why", p.Detail, "leftOut", left)
+			s.config.Log.Info("sign-in rejected", "reason", p.Detail, "suppressed", left)
 		}
 		return
 	}
@@ -116,7 +116,7 @@ func (s *Server) logSignInFailure(p *Problem, err error) {
 		return
 	}
 	if left, ok := s.failureLog.Allow(); ok {
-		s.config.Log.Error("sign-in failed", "err", err, "leftOut", left)
+		s.config.Log.Error("sign-in failed", "err", err, "suppressed", left)
 	}
 }
 

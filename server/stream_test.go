@@ -28,7 +28,7 @@ func TestEvents_SendHeartbeats(t *testing.T) {
 		if !lines.Scan() {
 			t.Fatal("the stream ended")
 		}
-		if lines.Text() == ": still here" {
+		if lines.Text() == ": keep-alive" {
 			beats++
 		}
 	}
@@ -52,9 +52,9 @@ func TestEvents_HTTP2StreamStaysOpenWhenIdle(t *testing.T) {
 	}
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() && lines.Text() != ": still here" {
+	for lines.Scan() && lines.Text() != ": keep-alive" {
 	}
-	if response.ProtoMajor != 2 || lines.Text() != ": still here" {
+	if response.ProtoMajor != 2 || lines.Text() != ": keep-alive" {
 		t.Errorf("%s: it ended: %v", response.Proto, lines.Err())
 	}
 }
@@ -290,7 +290,7 @@ func TestStreams_AreLimited(t *testing.T) {
 	}
 	first.Body.Close()
 	s.until("there is a slot again", func() bool { return s.chat("agent@acme", startDemo, "Accept", acceptStream).status == 200 })
-	if !strings.Contains(s.metrics(), `fermata_http_limit_refusals_total{limit="streams"}`) {
+	if !strings.Contains(s.metrics(), `fermata_http_limit_rejections_total{limit="streams"}`) {
 		t.Error(s.metrics())
 	}
 }

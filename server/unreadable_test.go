@@ -49,7 +49,7 @@ func TestRequests_UnreadableRequestIsMarked(t *testing.T) {
 					t.Errorf("%+v", r)
 				}
 			}
-			if text := s.metrics(); !strings.Contains(text, "\nfermata_unreadable_total 1\n") {
+			if text := s.metrics(); !strings.Contains(text, "\nfermata_decrypt_failures_total 1\n") {
 				t.Error(text)
 			}
 			for _, got := range []answer{

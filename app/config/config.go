@@ -80,8 +80,8 @@ type Auth struct {
 
 // Session configures browser sessions.
 type Session struct {
-	Lifetime    time.Duration `key:"life" min:"1m" help:"Maximum duration of a session."`
-	IdleTimeout time.Duration `key:"idle" min:"1m" help:"How long an unused session lasts."`
+	Lifetime    time.Duration `key:"lifetime" min:"1m" help:"Maximum duration of a session."`
+	IdleTimeout time.Duration `key:"idleTimeout" min:"1m" help:"How long an unused session lasts."`
 }
 
 // OIDC is an identity provider and the mapping of its claims.
@@ -153,16 +153,16 @@ type Limits struct {
 	Rate         float64 `key:"rate" min:"0.001" help:"Requests per second of one caller in the long run."`
 	Burst        int     `key:"burst" min:"1" help:"Requests of one caller at once."`
 	InFlight     int     `key:"inFlight" min:"1" help:"Requests in flight, without event streams."`
-	Concurrency  int     `key:"working" min:"0" max:"1000000" help:"Requests that execute at the same time. Others wait briefly or are rejected. 0 means 32 per core."`
+	Concurrency  int     `key:"concurrency" min:"0" max:"1000000" help:"Requests that execute at the same time. Others wait briefly or are rejected. 0 means 32 per core."`
 	Streams      int     `key:"streams" min:"1" help:"Open event streams."`
-	IdleConns    int     `key:"silent" min:"1" help:"Idle anonymous connections, at most a quarter of the process's file limit; known clients have twice as many. A new connection evicts the one that has been idle longest."`
-	OpenRequests int     `key:"open" min:"1" help:"Open requests of an account before it cannot start more runs."`
-	ActiveRuns   int     `key:"runs" min:"1" help:"Ready or running runs of an account before it cannot start more."`
+	IdleConns    int     `key:"idleConns" min:"1" help:"Idle anonymous connections, at most a quarter of the process's file limit; known clients have twice as many. A new connection evicts the one that has been idle longest."`
+	OpenRequests int     `key:"openRequests" min:"1" help:"Open requests of an account before it cannot start more runs."`
+	ActiveRuns   int     `key:"activeRuns" min:"1" help:"Ready or running runs of an account before it cannot start more."`
 
-	BodyTimeout  time.Duration `key:"sending" min:"1ms" help:"Timeout for reading a request body."`
-	WriteTimeout time.Duration `key:"patience" min:"1ms" help:"How long a client may take to read sent data before it is disconnected."`
+	BodyTimeout  time.Duration `key:"bodyTimeout" min:"1ms" help:"Timeout for reading a request body."`
+	WriteTimeout time.Duration `key:"writeTimeout" min:"1ms" help:"How long a client may take to read sent data before it is disconnected."`
 	Heartbeat    time.Duration `key:"heartbeat" min:"1s" help:"Interval of keep-alive comments in event streams. Keep it below the idle timeout of proxies, and below one minute, after which Fermata's clients reconnect."`
-	AuthRecheck  time.Duration `key:"recheck" min:"1s" help:"How often the server checks during an event stream that the client is still authorized."`
+	AuthRecheck  time.Duration `key:"authRecheck" min:"1s" help:"How often the server checks during an event stream that the client is still authorized."`
 }
 
 // Webhooks configures the delivery of answers.

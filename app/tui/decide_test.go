@@ -165,9 +165,9 @@ func TestActions_FollowTheSchema(t *testing.T) {
 // Verbs that the server does not allow are not offered, whatever the schema allows.
 func TestActions_FollowAllowedVerbs(t *testing.T) {
 	for _, test := range []struct {
-		r    api.Request
+		r        api.Request
 		activity api.Activity
-		want string
+		want     string
 	}{
 		{refund(), api.Activity{}, "approve approve with edits reject"},
 		{refund(), api.Activity{Verbs: []string{"approve", "reject", "escalate"}}, "approve reject escalate"},
@@ -228,7 +228,7 @@ func TestEscalate_IsNotADecision(t *testing.T) {
 	if len(b.acts) != 2 {
 		t.Errorf("after the loss it cannot be repeated: %q", b.acts)
 	}
-	b.update(sendResult{resumeID: b.actName, err: &api.Problem{Status: 409, Code: "not_possible", Detail: "there is no further step"}})
+	b.update(sendResult{resumeID: b.actName, err: &api.Problem{Status: 409, Code: "action_not_allowed", Detail: "there is no further step"}})
 	b.sees("This is not allowed now: there is no further step")
 	b.keys("enter", "y")
 	b.update(sendResult{resumeID: b.actName})

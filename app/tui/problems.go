@@ -18,20 +18,20 @@ var rejections = map[string]struct {
 	text    string
 	freezes bool
 }{
-	"already_decided":  {"Another person decided first.", true},
-	"expired":          {"The deadline has passed: nothing was decided.", true},
-	"superseded":       {"The run no longer waits for this: nothing was decided.", true},
-	"digest_mismatch":  {"The request has changed: nothing was decided. Review it again.", true},
-	"not_active":       {"The run has ended or has no open request: nothing was decided.", true},
-	"not_found":        {"The server no longer knows this request.", true},
-	"bad_answer":       {"The server rejected this answer; the request is still open.", false},
-	"bad_request":      {"The server rejected this; nothing was changed.", false},
-	"too_large":        {"The answer is too large.", false},
-	"resume_id_reused": {"This resume id was used for another decision. Go back and try again.", false},
-	"not_yours":        {"You are not an eligible approver:", false},
-	"not_possible":     {"This is not allowed now:", false},
-	"unauthenticated":  {"The server does not accept your API key.", false},
-	"forbidden":        {"Your role does not allow this decision.", false},
+	"already_decided":    {"Another person decided first.", true},
+	"expired":            {"The deadline has passed: nothing was decided.", true},
+	"superseded":         {"The run no longer waits for this: nothing was decided.", true},
+	"digest_mismatch":    {"The request has changed: nothing was decided. Review it again.", true},
+	"not_active":         {"The run has ended or has no open request: nothing was decided.", true},
+	"not_found":          {"The server no longer knows this request.", true},
+	"bad_answer":         {"The server rejected this answer; the request is still open.", false},
+	"bad_request":        {"The server rejected this; nothing was changed.", false},
+	"too_large":          {"The answer is too large.", false},
+	"resume_id_reused":   {"This resume id was used for another decision. Go back and try again.", false},
+	"not_eligible":       {"You are not an eligible approver:", false},
+	"action_not_allowed": {"This is not allowed now:", false},
+	"unauthenticated":    {"The server does not accept your API key.", false},
+	"forbidden":          {"Your role does not allow this decision.", false},
 }
 
 // explain converts an error for people. It is not final if it is unknown whether the decision was

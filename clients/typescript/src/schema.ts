@@ -298,7 +298,7 @@ export interface paths {
         get: operations["list-requests"];
         put?: never;
         /** Create a request, from an agent in any language */
-        post: operations["ask"];
+        post: operations["create-request"];
         delete?: never;
         options?: never;
         head?: never;
@@ -322,6 +322,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/requests/{id}/abandon": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel the run that this request belongs to */
+        post: operations["abandon-request"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/requests/{id}/claim": {
         parameters: {
             query?: never;
@@ -333,6 +350,23 @@ export interface paths {
         put?: never;
         /** Claim the request */
         post: operations["claim-request"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/requests/{id}/clarify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ask the requester for clarification; the request stays open */
+        post: operations["clarify-request"];
         delete?: never;
         options?: never;
         head?: never;
@@ -407,23 +441,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/requests/{id}/escape": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Cancel the run that this request belongs to */
-        post: operations["escape-request"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/requests/{id}/extend": {
         parameters: {
             query?: never;
@@ -441,7 +458,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/requests/{id}/question": {
+    "/api/v1/requests/{id}/grant": {
         parameters: {
             query?: never;
             header?: never;
@@ -450,8 +467,8 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ask the requester for clarification; the request stays open */
-        post: operations["question-request"];
+        /** Create a bounded grant from your approval */
+        post: operations["create-grant"];
         delete?: never;
         options?: never;
         head?: never;
@@ -469,23 +486,6 @@ export interface paths {
         put?: never;
         /** Release the claim */
         post: operations["release-request"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/requests/{id}/remember": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Create a bounded grant from your approval */
-        post: operations["remember-request"];
         delete?: never;
         options?: never;
         head?: never;
@@ -707,24 +707,24 @@ export interface components {
             action?: string;
             /** @description Who has claimed the request. */
             claim?: components["schemas"]["Stamp"];
+            /** @description Clarification requests to the requester and their replies. */
+            clarifications?: components["schemas"]["Clarification"][] | null;
             comments?: components["schemas"]["Note"][] | null;
             /** @description Edited arguments that replace the requested ones. */
             edit?: components["schemas"]["Edit"];
             /** @description The history, oldest first. */
             history?: components["schemas"]["HistoryEntry"][] | null;
             /** @description Why the caller may not decide this request. Omitted if they may. */
-            mayNot?: string;
+            ineligibleReason?: string;
             /** @description The minimum authentication strength of an approver. */
             minAuth?: string;
-            need: components["schemas"]["Requirement"][] | null;
             /** @description The digest of the policy that requires the approval. */
             policy?: string;
             /** @description Who approved and who is still needed. */
             progress?: string;
-            /** @description Clarification requests to the requester and their replies. */
-            questions?: components["schemas"]["Clarification"][] | null;
             reason?: string;
             requester?: string;
+            requirements: components["schemas"]["Requirement"][] | null;
             /**
              * Format: int64
              * @description Number of changes.
@@ -735,7 +735,7 @@ export interface components {
             route: string;
             rules?: string[] | null;
             /** Format: date-time */
-            snoozed?: string;
+            snoozedUntil?: string;
             /** @enum {string} */
             state: "open" | "answered" | "expired" | "withdrawn";
             /** @description The current state in one line. */
@@ -818,10 +818,10 @@ export interface components {
             publicKey?: string;
         };
         Clarification: {
-            answer?: components["schemas"]["Note"];
             /** Format: date-time */
             at: string;
             by: string;
+            reply?: components["schemas"]["Note"];
             text: string;
         };
         CreateGrant: {
@@ -991,10 +991,10 @@ export interface components {
             /** Format: date-time */
             at: string;
             by: string;
+            event: string;
             /** Format: int64 */
             revision: number;
             text: string;
-            what: string;
         };
         HistoryReport: {
             /** Format: int64 */
@@ -1201,7 +1201,7 @@ export interface components {
              * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
-            code: "bad_request" | "bad_answer" | "too_large" | "timeout" | "unsupported" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_yours" | "not_possible" | "no_policy" | "rate_limited" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
+            code: "bad_request" | "bad_answer" | "too_large" | "timeout" | "unsupported_media_type" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_eligible" | "action_not_allowed" | "no_policy" | "rate_limited" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
             /** @description The decision that was recorded first, if there is one. */
             decided?: components["schemas"]["PriorDecision"];
             /** @description An explanation for people. */
@@ -1254,6 +1254,8 @@ export interface components {
             until: string;
         };
         Request: {
+            /** @description What people did with the request. */
+            activity?: components["schemas"]["Activity"];
             /** @description The address of the interrupt in the run. */
             address: string;
             answerSchema?: unknown;
@@ -1267,8 +1269,6 @@ export interface components {
             graphId: string;
             id: string;
             kind: string;
-            /** @description What people did with the request. */
-            life?: components["schemas"]["Activity"];
             /** @description Where the run can continue: a list of alternatives, each with the names of the nodes that are entered together; an empty alternative is the end. Only while the request is open, and if the graph is known. */
             next?: (string[] | null)[] | null;
             /** @description The digest of what is shown; send it back with the decision. */
@@ -1300,7 +1300,7 @@ export interface components {
         Requirement: {
             /** Format: int64 */
             count: number;
-            from: string[] | null;
+            groups: string[] | null;
         };
         Row: {
             /** Format: int64 */
@@ -2004,7 +2004,7 @@ export interface operations {
             };
         };
     };
-    ask: {
+    "create-request": {
         parameters: {
             query?: never;
             header?: {
@@ -2084,7 +2084,83 @@ export interface operations {
             };
         };
     };
+    "abandon-request": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Idempotency key: the same action with the same key is applied once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RequestAction"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Request"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     "claim-request": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Idempotency key: the same action with the same key is applied once. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RequestAction"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Request"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "clarify-request": {
         parameters: {
             query?: never;
             header?: {
@@ -2285,44 +2361,6 @@ export interface operations {
             };
         };
     };
-    "escape-request": {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Idempotency key: the same action with the same key is applied once. */
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RequestAction"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Request"];
-                };
-            };
-            /** @description Error */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     "extend-request": {
         parameters: {
             query?: never;
@@ -2361,11 +2399,11 @@ export interface operations {
             };
         };
     };
-    "question-request": {
+    "create-grant": {
         parameters: {
             query?: never;
             header?: {
-                /** @description Idempotency key: the same action with the same key is applied once. */
+                /** @description Idempotency key: the same call with the same key creates one grant. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2375,7 +2413,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RequestAction"];
+                "application/json": components["schemas"]["CreateGrant"];
             };
         };
         responses: {
@@ -2385,7 +2423,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Request"];
+                    "application/json": components["schemas"]["Grant"];
                 };
             };
             /** @description Error */
@@ -2424,44 +2462,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Request"];
-                };
-            };
-            /** @description Error */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    "remember-request": {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Idempotency key: the same call with the same key creates one grant. */
-                "Idempotency-Key"?: string;
-            };
-            path: {
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CreateGrant"];
-            };
-        };
-        responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Grant"];
                 };
             };
             /** @description Error */

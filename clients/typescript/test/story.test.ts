@@ -345,7 +345,7 @@ test("an external agent creates a request, replies to a clarification request, a
   const asked = waiting(await fermata.ask({ stateKey, kind: "refund", data: { order: 17 } }));
   const id = asked.interrupts[0]?.id ?? assert.fail("nothing is open");
 
-  const called = await fetch(`${url}/api/v1/requests/${id}/question`, {
+  const called = await fetch(`${url}/api/v1/requests/${id}/clarify`, {
     method: "POST",
     headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
     body: JSON.stringify({ text: "was it damaged?" }),

@@ -81,13 +81,12 @@ func (e *Executor) interruptAndRequest(ctx context.Context, account, id string) 
 
 // filingFor begins the filing of a change of a request.
 func (e *Executor) workFor(ctx context.Context, asked store.InboxItem) (*unitOfWork, error) {
-	c := &unitOfWork{run: runOfRequest(asked)}
-	var err error
-	if c.meta, err = e.metaOf(ctx, asked.Account, asked.Run); err != nil {
+	meta, err := e.metaOf(ctx, asked.Account, asked.Run)
+	if err != nil {
 		return nil, err
 	}
-	c.now, err = e.store.Now(ctx)
-	return c, err
+	now, err := e.store.Now(ctx)
+	return newTx(runOfRequest(asked), meta, now), err
 }
 
 // runOfRequest is the run that asked a question, as far as the question tells.
@@ -118,10 +117,11 @@ func (e *Executor) endRun(ctx context.Context, run store.Run, by desk.From, as s
 
 // finalState is what is written with the end of a run that waits for these interrupts.
 func (e *Executor) endWrites(ctx context.Context, run store.Run, by desk.From, as store.Status) (waits []string, beside store.Writes, err error) {
-	c := &unitOfWork{run: run}
-	if c.now, err = e.store.Now(ctx); err != nil {
+	now, err := e.store.Now(ctx)
+	if err != nil {
 		return nil, beside, err
 	}
+	c := newTx(run, runMeta{}, now)
 	if waits, err = e.withdrawOpen(ctx, c, "", string(as)); err != nil {
 		return nil, beside, err
 	}

@@ -11,21 +11,26 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// awaitTarget is the run whose outcome a caller waits for. flight is its execution, if that is in this process.
+// awaitTarget is a run whose outcome a caller waits for.
 type awaitTarget struct {
-	run, stateKey string
-	execution     *execution
+	account, run, stateKey string
+	// actor and resumeID name the resume whose outcome is wanted; without them it is that of the start.
+	actor, resumeID string
+	// wait is how long to wait; 0 is Config.Wait, and a negative one does not wait.
+	wait time.Duration
+	// execution is the run's execution, if it is in this process.
+	execution *execution
 }
 
-// Await waits for what becomes of a request that [Executor.Run] took before, and begins nothing: a start that is sent again would be another run, if its state key
-// was taken and is free again. run is the one that was begun or resumed, whatever has its state key by now.
+// Await waits for the outcome of a request that [Executor.Run] took before, and begins nothing. A start that is sent again would begin another run if its state key
+// was taken and is free again. run is the id of the run that was started or resumed, whichever run has its state key now.
 func (e *Executor) Await(ctx context.Context, request RunRequest, run string) (fermata.Outcome, error) {
-	return e.awaitOutcome(ctx, request, awaitTarget{run: run, stateKey: request.StateKey})
+	return e.awaitOutcome(ctx, awaitTarget{account: request.Account, run: run, stateKey: request.StateKey, actor: request.Actor, resumeID: request.ResumeID, wait: request.Wait})
 }
 
 // await waits until a run comes to rest, here or in another process: after a resume until an execution has applied it, after a start until any has ended.
-func (e *Executor) awaitOutcome(ctx context.Context, request RunRequest, t awaitTarget) (fermata.Outcome, error) {
-	deadline := time.NewTimer(max(cmp.Or(request.Wait, e.config.Wait), 0))
+func (e *Executor) awaitOutcome(ctx context.Context, t awaitTarget) (fermata.Outcome, error) {
+	deadline := time.NewTimer(max(cmp.Or(t.wait, e.config.Wait), 0))
 	defer deadline.Stop()
 	pending := &PendingError{Run: t.run, StateKey: t.stateKey}
 	if t.execution != nil {
@@ -40,10 +45,10 @@ func (e *Executor) awaitOutcome(ctx context.Context, request RunRequest, t await
 			return nil, ctx.Err()
 		}
 	}
-	changed, stop := e.watchers.subscribe(e, store.Key{Account: request.Account, Run: t.run})
+	changed, stop := e.watchers.subscribe(e, store.Key{Account: t.account, Run: t.run})
 	defer stop()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, e.config.Poll) {
-		if outcome, err := e.pollOutcome(ctx, request, t); outcome != nil || err != nil {
+		if outcome, err := e.pollOutcome(ctx, t); outcome != nil || err != nil {
 			return outcome, err
 		}
 		timer := time.NewTimer(pause)
@@ -62,46 +67,46 @@ func (e *Executor) awaitOutcome(ctx context.Context, request RunRequest, t await
 }
 
 // outcome is the outcome of the execution that applied a resume or, for a start, that of the run; nil as long as there is none.
-func (e *Executor) pollOutcome(ctx context.Context, request RunRequest, t awaitTarget) (fermata.Outcome, error) {
-	if request.ResumeID == "" {
-		return e.finalOutcome(ctx, request, t)
+func (e *Executor) pollOutcome(ctx context.Context, t awaitTarget) (fermata.Outcome, error) {
+	if t.resumeID == "" {
+		return e.finalOutcome(ctx, t)
 	}
-	if applied, err := e.appliedOutcome(ctx, request, t); applied != nil || err != nil {
+	if applied, err := e.appliedOutcome(ctx, t); applied != nil || err != nil {
 		return applied, err
 	}
-	over, err := e.finalOutcome(ctx, request, t)
+	over, err := e.finalOutcome(ctx, t)
 	if over == nil || err != nil { //mutate:await-outcome-of-resume
 		return nil, err
 	}
 	// Between the two looks the resume may have been applied, and the run gone on to its end, with which others were not answered. Now it changes no more.
-	if applied, err := e.appliedOutcome(ctx, request, t); applied != nil || err != nil {
+	if applied, err := e.appliedOutcome(ctx, t); applied != nil || err != nil {
 		return applied, err
 	}
 	return over, nil
 }
 
 // applied is the outcome of the execution that applied a resume; nil as long as none has.
-func (e *Executor) appliedOutcome(ctx context.Context, request RunRequest, t awaitTarget) (fermata.Outcome, error) {
-	receipt, err := e.store.Receipt(ctx, request.Account, request.Actor, request.ResumeID)
+func (e *Executor) appliedOutcome(ctx context.Context, t awaitTarget) (fermata.Outcome, error) {
+	receipt, err := e.store.Receipt(ctx, t.account, t.actor, t.resumeID)
 	switch {
 	case isNotFound(err): // it was there, and is gone with its run
 		return deletedOutcome(t.run), nil
 	case err != nil || receipt.Outcome == nil:
 		return nil, err
 	}
-	return e.decodeOutcome(request.Account, t.run, receipt.Outcome)
+	return e.decodeOutcome(t.account, t.run, receipt.Outcome)
 }
 
 // became is what the run of a request came to; nil while it goes on. For a resume, a run that waits goes on.
-func (e *Executor) finalOutcome(ctx context.Context, request RunRequest, t awaitTarget) (fermata.Outcome, error) {
-	run, err := e.findRun(ctx, request.Account, t.stateKey)
+func (e *Executor) finalOutcome(ctx context.Context, t awaitTarget) (fermata.Outcome, error) {
+	run, err := e.findRun(ctx, t.account, t.stateKey)
 	switch {
 	case errors.Is(err, ErrRunNotFound), err == nil && run.ID != t.run:
-		return e.RunOutcome(ctx, request.Account, t.run)
+		return e.RunOutcome(ctx, t.account, t.run)
 	case err != nil:
 		return nil, err
 	}
-	return e.currentOutcome(run, request.ResumeID == "")
+	return e.currentOutcome(run, t.resumeID == "")
 }
 
 // Past is what became of a run whose state key another run has by now, or none: it need not have been superseded.
@@ -141,7 +146,7 @@ func (e *Executor) currentOutcome(run store.Run, waitingCounts bool) (fermata.Ou
 }
 
 func (e *Executor) decodeOutcome(account, run string, sealed []byte) (fermata.Outcome, error) {
-	data, err := e.decrypt(account, store.SealedOutcome, run, sealed)
+	data, err := e.store.Outcome(account, run, sealed)
 	if err != nil {
 		return nil, err
 	}

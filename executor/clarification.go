@@ -177,7 +177,7 @@ func (e *Executor) askProvider(ctx context.Context, account string, back runMess
 	if !hears {
 		return "", nil
 	}
-	named, err := e.providerRun(run, e.stateReader())
+	named, err := e.providerRun(run, e.store)
 	if err != nil {
 		return "", err
 	}
@@ -185,10 +185,10 @@ func (e *Executor) askProvider(ctx context.Context, account string, back runMess
 		InterruptID: providerID(asked.ID), Envelope: fermata.Envelope{Kind: asked.Kind},
 		Number: back.Number, Text: question.Text, By: question.By, At: question.At, Attempt: back.Attempts - 1,
 	}
-	if about.Data, err = e.decrypt(account, store.SealedData, asked.ID, asked.Data); err != nil {
+	if about.Data, err = e.store.Data(asked.Interrupt); err != nil {
 		return "", err
 	}
-	if about.Input, err = e.decrypt(account, store.SealedInput, run.ID, run.Input); err != nil {
+	if about.Input, err = e.store.Input(run); err != nil {
 		return "", err
 	}
 	text, err = explainer.Explain(ctx, named, about)

@@ -80,28 +80,25 @@ func (b *chargeReceipt) spentOn(g Grant) int64 { return int64(b.uses(g)) * b.Spe
 func counterID(name string) string { return ident.Derive("cnt", name) }
 
 // count reads the counters that rules ask for, unless they were read before, and what the action itself was charged.
-func (e *Executor) loadCounters(ctx context.Context, c *unitOfWork, demands []policy.CounterQuery) error {
+func (s *policySession) loadCounters(ctx context.Context, key string, demands []policy.CounterQuery) error {
 	for _, d := range demands {
-		if _, err := e.counterFor(ctx, c, d.Counter); err != nil {
+		if _, err := s.counterFor(ctx, d.Counter); err != nil {
 			return err
 		}
 	}
 	if len(demands) == 0 {
 		return nil
 	}
-	_, err := e.receiptFor(ctx, c)
+	_, err := s.receiptFor(ctx, key)
 	return err
 }
 
-func (e *Executor) counterFor(ctx context.Context, c *unitOfWork, name string) (*counter, error) {
-	if c.counters == nil {
-		c.counters = make(counters)
-	}
-	if known := c.counters[name]; known != nil {
+func (s *policySession) counterFor(ctx context.Context, name string) (*counter, error) {
+	if known := s.counters[name]; known != nil {
 		return known, nil
 	}
-	found, err := e.readCounter(ctx, c.run.Account, name)
-	c.counters[name] = found
+	found, err := s.governor.readCounter(ctx, s.tx.run.Account, name)
+	s.counters[name] = found
 	return found, err
 }
 
@@ -113,32 +110,29 @@ func (e *Executor) readCounter(ctx context.Context, account, name string) (c *co
 }
 
 // billed is what the action that is judged was charged before, if it has a name.
-func (e *Executor) receiptFor(ctx context.Context, c *unitOfWork) (b *chargeReceipt, err error) {
-	if known := c.receipts[c.chargeKey]; known != nil {
+func (s *policySession) receiptFor(ctx context.Context, key string) (b *chargeReceipt, err error) {
+	if known := s.receipts[key]; known != nil {
 		return known, nil
 	}
 	b = &chargeReceipt{Charges: make(map[string]charge)}
-	if c.chargeKey != "" {
-		paper, err := e.readIndex(ctx, c.run.Account, chargeKind, c.chargeKey, b)
+	if key != "" {
+		paper, err := s.governor.readIndex(ctx, s.tx.run.Account, chargeKind, key, b)
 		if err != nil {
 			return nil, err
 		}
 		b.revision = paper.Revision
 	}
-	if c.receipts == nil {
-		c.receipts = make(map[string]*chargeReceipt)
-	}
-	c.receipts[c.chargeKey] = b
+	s.receipts[key] = b
 	return b, nil
 }
 
 // numbers are the sums of counters that rules ask for, by demand. What the action itself was charged does not count against it.
-func (c *unitOfWork) history(demands []policy.CounterQuery) map[string]int64 {
+func (s *policySession) sums(key string, demands []policy.CounterQuery) map[string]int64 {
 	numbers := make(map[string]int64, len(demands))
 	for _, d := range demands {
 		sum := int64(0)
-		since := unixMinute(c.now.Add(-time.Duration(d.Window)))
-		for _, ch := range c.counters[d.Counter].without(c.receipts[c.chargeKey].Charges[counterID(d.Counter)]) {
+		since := unixMinute(s.tx.now.Add(-time.Duration(d.Window)))
+		for _, ch := range s.counters[d.Counter].without(s.receipts[key].Charges[counterID(d.Counter)]) {
 			if ch.Minute >= since {
 				sum = saturatingAdd(sum, ch.Amount)
 			}
@@ -157,20 +151,20 @@ func saturatingAdd(a, b int64) int64 {
 }
 
 // charge adds what an action is charged. If it was charged before, that charge is replaced.
-func (e *Executor) addCharges(ctx context.Context, c *unitOfWork, charges []policy.Charge) error {
+func (s *policySession) addCharges(ctx context.Context, key string, charges []policy.Charge) error {
 	if len(charges) == 0 {
 		return nil
 	}
-	bill, err := e.receiptFor(ctx, c)
+	bill, err := s.receiptFor(ctx, key)
 	if err != nil {
 		return err
 	}
 	for _, ch := range charges {
-		counter, err := e.counterFor(ctx, c, ch.Counter)
+		counter, err := s.counterFor(ctx, ch.Counter)
 		if err != nil {
 			return err
 		}
-		id, made := counterID(ch.Counter), charge{Minute: unixMinute(c.now), Amount: ch.Amount}
+		id, made := counterID(ch.Counter), charge{Minute: unixMinute(s.tx.now), Amount: ch.Amount}
 		counter.replaceCharge(bill.Charges[id], made)
 		bill.Charges[id], bill.changed = made, true //mutate:charge-recorded
 	}
@@ -178,17 +172,17 @@ func (e *Executor) addCharges(ctx context.Context, c *unitOfWork, charges []poli
 }
 
 // fileCounters writes what was charged.
-func (c *unitOfWork) addCounters() error {
-	for _, name := range slices.Sorted(maps.Keys(c.counters)) {
-		if counter := c.counters[name]; counter.charged {
-			if err := c.addIndexed(store.DocumentChange{Kind: counterKind, ID: counterID(name), BaseRevision: counter.revision}, counter); err != nil {
+func (s *policySession) addCounters() error {
+	for _, name := range slices.Sorted(maps.Keys(s.counters)) {
+		if counter := s.counters[name]; counter.charged {
+			if err := s.tx.addIndexed(store.DocumentChange{Kind: counterKind, ID: counterID(name), BaseRevision: counter.revision}, counter); err != nil {
 				return err
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.receipts)) {
-		if bill := c.receipts[key]; bill.changed && key != "" {
-			if err := c.addIndexed(store.DocumentChange{Kind: chargeKind, ID: key, Run: c.run.ID, BaseRevision: bill.revision}, bill); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(s.receipts)) {
+		if bill := s.receipts[key]; bill.changed && key != "" {
+			if err := s.tx.addIndexed(store.DocumentChange{Kind: chargeKind, ID: key, Run: s.tx.run.ID, BaseRevision: bill.revision}, bill); err != nil {
 				return err
 			}
 		}

@@ -11,22 +11,9 @@ import (
 
 // A paper has a body, which is sealed, and facts, which are not: those that other processes and analytics look at.
 
-// sealPaper makes the body of a paper.
-func (e *Executor) encryptBody(account string, kind store.DocumentKind, id string, v any) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return e.encryptValue(associatedData(account, store.SealedDocument, id, string(kind)), data), nil
-}
-
-func (e *Executor) decryptBody(p store.Document) ([]byte, error) {
-	return e.decryptPart(p.Account, store.SealedDocument, p.ID, string(p.Kind), p.Body)
-}
-
 // readBody opens the body of a paper into v.
 func (e *Executor) decodeBody(p store.Document, v any) error {
-	data, err := e.decryptBody(p)
+	data, err := e.store.Body(p)
 	if err == nil {
 		err = json.Unmarshal(data, v)
 	}
@@ -72,18 +59,10 @@ func (e *Executor) indexChange(paper store.Document, facts any, next time.Time) 
 	return change, err
 }
 
-// again is the change of a paper that says the same as before. If the key was changed since the paper was read its body is sealed with the new one: written
-// back as it was, nobody could open it once the old key is gone.
+// unchanged returns the change of a document that writes it back as it is. Its body is encrypted again if the key has changed since: written back as it was, it
+// could not be read once the old key is gone.
 func (e *Executor) unchanged(p store.Document) store.DocumentChange {
-	change := store.DocumentChange{Kind: p.Kind, ID: p.ID, BaseRevision: p.Revision, Body: p.Body, Index: p.Index, DueAt: p.DueAt}
-	if p.Body == nil || e.config.Sealer.Current(p.Body) {
-		return change
-	}
-	place := associatedData(p.Account, store.SealedDocument, p.ID, string(p.Kind))
-	if data, err := e.config.Sealer.Open(place, p.Body); err == nil {
-		change.Body = e.encryptValue(place, data)
-	}
-	return change
+	return store.DocumentChange{Kind: p.Kind, ID: p.ID, BaseRevision: p.Revision, Body: p.Body, Stored: true, Index: p.Index, DueAt: p.DueAt}
 }
 
 // amend changes one paper, and nothing beside it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
@@ -15,7 +16,7 @@ import (
 type executionOwner struct {
 	executor *Executor
 	lease    store.Lease
-	work     *unitOfWork // of the execution, for what the audit log says of effects
+	tx       *unitOfWork // of the execution, for what the audit log says of effects
 	state    *checkpointBuffer
 	tracker  beginTracker
 }
@@ -24,8 +25,7 @@ func (o *executionOwner) SetRef(ctx context.Context, ref string) error {
 	if err := o.state.flush(ctx); err != nil {
 		return err
 	}
-	sealed := o.executor.encrypt(o.lease.Account, store.SealedRef, o.lease.Run, []byte(ref))
-	return o.executor.store.SetProviderRef(ctx, o.lease, sealed)
+	return o.executor.store.SetProviderRef(ctx, o.lease, []byte(ref))
 }
 
 func (o *executionOwner) Ledger() fermata.Ledger { return o }
@@ -51,7 +51,8 @@ func (o *executionOwner) Begin(ctx context.Context, intent fermata.Intent) (ferm
 		return fermata.LedgerEntry{}, false, err
 	}
 	known := fermata.LedgerEntry{State: fermata.EffectBegun, Error: line.Error}
-	known.Receipt, err = o.executor.decrypt(o.lease.Account, store.SealedReceipt, effect.Interrupt, line.Receipt)
+	line.Account, line.Interrupt = o.lease.Account, effect.Interrupt
+	known.Receipt, err = o.executor.store.EffectReceipt(line)
 	switch line.State {
 	case store.EffectSucceeded:
 		known.State = fermata.EffectSucceeded
@@ -96,7 +97,7 @@ func (o *executionOwner) policyApproval(intent fermata.Intent) (*store.PolicyRul
 	data, err := json.Marshal(intent.Allowed.Request)
 	return &store.PolicyRuling{
 		Address: intent.Allowed.Address, Kind: fermata.Approval.Name(), By: intent.Allowed.By,
-		Data: o.executor.encrypt(o.lease.Account, store.SealedData, intent.InterruptID, data),
+		Data: data,
 	}, err
 }
 
@@ -132,17 +133,17 @@ func (o *executionOwner) tryEnd(ctx context.Context, intent fermata.Intent, line
 
 // end writes it, and what the audit log says of it, under the same id.
 func (o *executionOwner) endWithAudit(ctx context.Context, end store.EffectEnd, receipt json.RawMessage) (err error) {
-	end.Writes, err = o.auditWrites(end.Interrupt, audit.EffectEnded{Number: end.Attempt, State: audit.EffectState(end.State), Receipt: o.work.digest(string(receipt))})
+	end.Writes, err = o.auditWrites(end.Interrupt, audit.EffectEnded{Number: end.Attempt, State: audit.EffectState(end.State), Receipt: o.tx.digest(string(receipt))})
 	if err != nil {
 		return err
 	}
-	end.Receipt = o.executor.encrypt(end.Account, store.SealedReceipt, end.Interrupt, receipt)
+	end.Receipt = receipt
 	return o.executor.store.EndEffect(ctx, end)
 }
 
 // queue is what the audit log says of an effect.
 func (o *executionOwner) auditWrites(interrupt string, body audit.Body) (store.Writes, error) {
-	c := &unitOfWork{run: o.work.run, meta: o.work.meta}
+	c := newTx(o.tx.run, o.tx.meta, time.Time{})
 	place := c.auditPlace()
 	place.Interrupt = interrupt
 	err := c.addAudit(systemActor, place, body)
@@ -151,7 +152,7 @@ func (o *executionOwner) auditWrites(interrupt string, body audit.Body) (store.W
 
 // action names what is done, for the audit log. The digest of the arguments is empty for a run without a salt.
 func (o *executionOwner) auditAction(intent fermata.Intent) audit.Action {
-	action := audit.Action{Args: o.work.digest(intent.Digest)}
+	action := audit.Action{Args: o.tx.digest(intent.Digest)}
 	if intent.Allowed != nil {
 		action.Name = intent.Allowed.Request.Action
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/policy/grant"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/encrypted"
 )
 
 var (
@@ -42,10 +43,10 @@ var (
 	// ErrAccountActive says that an account could not be erased as it went on starting runs.
 	ErrAccountActive = errors.New("executor: the account goes on starting runs: revoke its keys, and erase it again")
 	// ErrUnreadable says that a value in the store cannot be opened: its key is missing, or it was changed, or it is gone. What is there is kept as it is.
-	ErrUnreadable = errors.New("executor: unreadable")
+	ErrUnreadable = encrypted.ErrUnreadable
 
 	// ErrWrongKey says that the box does not open what is in the store: its key is another one.
-	ErrWrongKey = errors.New("executor: the key is not the one of this store")
+	ErrWrongKey = encrypted.ErrWrongKey
 )
 
 // PendingError says that the start or the decision is recorded and being executed. Repeat the request, with the same start or the same resume id, to

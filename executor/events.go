@@ -95,9 +95,9 @@ func (e *Executor) waitForChange(ctx context.Context, changed <-chan struct{}) b
 
 // SettledRequest is a question that is settled: it was answered, or has expired, or was withdrawn.
 type SettledRequest struct {
-	RunID      string          `json:"runId"`
+	Run        string          `json:"runId"`
 	StateKey   string          `json:"stateKey"`
-	GraphID    string          `json:"graphId"`
+	Graph      string          `json:"graphId"`
 	Interrupt  string          `json:"interrupt"`
 	Kind       string          `json:"kind"`
 	Expired    bool            `json:"expired,omitempty"`
@@ -146,12 +146,12 @@ func (e *Executor) settledRequest(ctx context.Context, event store.Event) (Settl
 		if i.ID != event.Interrupt || i.Source == store.SourcePolicy {
 			continue
 		}
-		settled := SettledRequest{RunID: run.ID, StateKey: run.StateKey, GraphID: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind}
+		settled := SettledRequest{Run: run.ID, StateKey: run.StateKey, Graph: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind}
 		if event.Kind == store.EventWithdrawn {
 			settled.Withdrawn, settled.At = true, event.At
 			return settled, i.State == store.InterruptWithdrawn, nil // or it was asked again since
 		}
-		settled.Answer, err = e.decrypt(i.Account, store.SealedAnswer, i.ID, i.Answer)
+		settled.Answer, err = e.store.Answer(i)
 		settled.Expired, settled.Unreadable, settled.By, settled.At = i.Verdict == store.VerdictExpire, err != nil, i.DecidedBy, i.DecidedAt
 		return settled, true, nil
 	}

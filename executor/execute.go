@@ -29,6 +29,7 @@ type execution struct {
 // preloaded is what the caller has already read of a run that is executed. What is nil is read from the store when it is needed.
 type preloaded struct {
 	meta  *runMeta
+	input json.RawMessage   // in the clear
 	state *store.Checkpoint // which must not be changed
 }
 
@@ -68,19 +69,19 @@ func (e *Executor) goTracked(work func()) bool {
 
 // follow executes the run after a decision, if this process owns the run now. A repeated decision claims the run if nobody else has: the process that
 // recorded the decision may have died.
-func (e *Executor) executeAfterDecision(ctx context.Context, l *runSnapshot, request RunRequest, receipt store.DecisionReceipt) *execution {
+func (e *Executor) executeAfterDecision(ctx context.Context, run store.Run, resumeID, actor string, receipt store.DecisionReceipt, known preloaded) *execution {
 	switch {
 	case receipt.Claimed != nil:
-		return e.launch(ctx, receipt.Claimed, preloaded{meta: l.meta, state: l.reusableState(receipt.Claimed)})
+		return e.launch(ctx, receipt.Claimed, known)
 	case receipt.Replayed:
-		return e.claimDecided(ctx, l.Run, request)
+		return e.claimDecided(ctx, run, resumeID, actor)
 	}
 	return nil // the owner of the run sees the decision when the run comes to rest
 }
 
 // claim takes the run that was decided on, if nobody else has. It returns the execution only if that applies this decision: if the run has come
 // further meanwhile, the execution applies a later decision, and its outcome is not the answer to this one.
-func (e *Executor) claimDecided(ctx context.Context, run store.Run, request RunRequest) *execution {
+func (e *Executor) claimDecided(ctx context.Context, run store.Run, resumeID, actor string) *execution {
 	if e.renewOverdue(ctx) != nil {
 		return nil
 	}
@@ -88,10 +89,10 @@ func (e *Executor) claimDecided(ctx context.Context, run store.Run, request RunR
 	if err != nil || work == nil {
 		return nil // a worker finds it
 	}
-	flight := e.launch(ctx, work, preloaded{})
+	execution := e.launch(ctx, work, preloaded{})
 	for _, i := range work.Decided {
-		if i.ResumeID == request.ResumeID && i.DecidedBy == request.Actor {
-			return flight
+		if i.ResumeID == resumeID && i.DecidedBy == actor {
+			return execution
 		}
 	}
 	return nil
@@ -105,18 +106,18 @@ func (e *Executor) execute(work *store.ClaimedRun, known preloaded) fermata.Outc
 	defer e.stats.noteStarted(work)()
 	stop := e.keepLease(ctx, cancel, work.Lease)
 	defer stop() // coming to rest may take longer than a lease, too
-	c, state := &unitOfWork{run: work.Run}, e.newDraft(work, known.state)
-	result, span, err := e.runProvider(ctx, work, c, known.meta, state)
+	state := e.newDraft(work, known.state)
+	result, meta, span, err := e.runProvider(ctx, work, known, state)
 	end, broken := state.close() //mutate:heartbeat-until-settled
 	var outcome fermata.Outcome
 	if err == nil {
 		err = broken
 	}
 	if err == nil {
-		outcome, err = e.commitExecution(ctx, work, c, result, end)
+		outcome, err = e.commitExecution(ctx, work, meta, result, end)
 	}
 	if err == nil {
-		e.traceWaits(span, work, c.meta, result.Applied)
+		e.traceWaits(span, work, meta, result.Applied)
 	}
 	traceOutcome(span, outcome, err)
 	e.stats.noteEnded(work, result.Applied, err)
@@ -125,7 +126,7 @@ func (e *Executor) execute(work *store.ClaimedRun, known preloaded) fermata.Outc
 	}
 	fenced := errors.Is(err, store.ErrFenced)
 	if !fenced {
-		e.releaseUnfinished(ctx, work, end.encrypted(), err) //mutate:hand-back-after-error
+		e.releaseUnfinished(ctx, work, end.unsaved, err) //mutate:hand-back-after-error
 	}
 	// Whoever takes over goes on from what is saved. The error may hold data of the run, so only its class is logged.
 	e.config.Log.Warn("an execution was not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", errorClass(err))
@@ -133,22 +134,21 @@ func (e *Executor) execute(work *store.ClaimedRun, known preloaded) fermata.Outc
 }
 
 // attempt calls the provider, after the dossier was read, within the span of the execution.
-func (e *Executor) runProvider(ctx context.Context, work *store.ClaimedRun, c *unitOfWork, known *runMeta, state *checkpointBuffer) (provider.Result, trace.Span, error) {
-	if known == nil {
+func (e *Executor) runProvider(ctx context.Context, work *store.ClaimedRun, known preloaded, state *checkpointBuffer) (provider.Result, runMeta, trace.Span, error) {
+	if known.meta == nil {
 		d, err := e.metaOf(ctx, work.Run.Account, work.Run.ID)
 		if err != nil {
-			return provider.Result{}, noop.Span{}, err
+			return provider.Result{}, runMeta{}, noop.Span{}, err
 		}
-		known = &d
+		known.meta = &d
 	}
-	c.meta = *known
-	ctx, span := e.traceExecution(ctx, work, c.meta)
-	result, err := e.callProvider(ctx, work, c, state)
-	return result, span, err
+	ctx, span := e.traceExecution(ctx, work, *known.meta)
+	result, err := e.callProvider(ctx, work, known, state)
+	return result, *known.meta, span, err
 }
 
 // provide hands the run, its input and the new answers to the provider.
-func (e *Executor) callProvider(ctx context.Context, work *store.ClaimedRun, c *unitOfWork, state *checkpointBuffer) (result provider.Result, err error) {
+func (e *Executor) callProvider(ctx context.Context, work *store.ClaimedRun, known preloaded, state *checkpointBuffer) (result provider.Result, err error) {
 	defer recovery.Recover(&err) //mutate:provider-panic-recovered
 	run := work.Run
 	if run.Attempts >= e.config.MaxAttempts { //mutate:max-attempts
@@ -158,12 +158,14 @@ func (e *Executor) callProvider(ctx context.Context, work *store.ClaimedRun, c *
 	if err != nil {
 		return result, err
 	}
-	x := provider.Execution{Owner: &executionOwner{executor: e, lease: work.Lease, work: c, state: state}, Policy: e.executionPolicy(run, c.meta, state), Attempt: run.Attempts, Report: e.progress.reporter(run)}
+	x := provider.Execution{Owner: &executionOwner{executor: e, lease: work.Lease, tx: newTx(run, *known.meta, time.Time{}), state: state}, Policy: e.executionPolicy(run, *known.meta, state.flush), Attempt: run.Attempts, Report: e.progress.reporter(run)}
 	if x.Run, err = e.providerRun(run, state); err != nil {
 		return result, err
 	}
-	if x.Input, err = e.decrypt(run.Account, store.SealedInput, run.ID, run.Input); err != nil {
-		return result, err
+	if x.Input = known.input; x.Input == nil {
+		if x.Input, err = e.store.Input(run); err != nil {
+			return result, err
+		}
 	}
 	for _, i := range work.Decided {
 		answer, err := e.providerAnswer(ctx, i)
@@ -187,22 +189,19 @@ func (e *Executor) providerAnswer(ctx context.Context, i store.Interrupt) (answe
 		answer.Data, answer.Expired = since, false
 		return answer, nil
 	}
-	answer.Data, err = e.decrypt(i.Account, store.SealedAnswer, i.ID, i.Answer)
+	answer.Data, err = e.store.Answer(i)
 	return answer, err
 }
 
 // runOf is a run as its provider sees it.
 func (e *Executor) providerRun(run store.Run, state store.Checkpoints) (provider.Run, error) {
-	ref, err := e.decrypt(run.Account, store.SealedRef, run.ID, run.ProviderRef)
+	ref, err := e.store.Ref(run)
 	return provider.Run{Account: run.Account, ID: run.ID, StateKey: run.StateKey, Ref: string(ref), Graph: run.Graph, State: state}, err
 }
 
-// stateOf is for reading the state of runs that are not being executed here. It has no fence.
-func (e *Executor) stateReader() *encryptedState { return &encryptedState{e.store, e} }
-
 // settle ends the execution in the store: the outcome, the last changes of the state, and which decisions were applied. The state of a completed run is
 // deleted if the provider says that the outcome has all of it.
-func (e *Executor) commitExecution(ctx context.Context, work *store.ClaimedRun, c *unitOfWork, result provider.Result, end finalState) (outcome fermata.Outcome, err error) {
+func (e *Executor) commitExecution(ctx context.Context, work *store.ClaimedRun, meta runMeta, result provider.Result, end finalState) (outcome fermata.Outcome, err error) {
 	defer recovery.Recover(&err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
@@ -211,17 +210,16 @@ func (e *Executor) commitExecution(ctx context.Context, work *store.ClaimedRun, 
 	if done, over := result.Outcome.(provider.Completed); over && done.DiscardState {
 		rest.Checkpoint = end.drop
 	} else {
-		rest.Checkpoint = end.encrypted() //mutate:settle-saves-buffer
+		rest.Checkpoint = end.unsaved //mutate:settle-saves-buffer
 	}
 	for _, i := range work.Decided {
 		if slices.Contains(result.Applied, providerID(i.ID)) { //mutate:applied-by-provider
 			rest.Applied = append(rest.Applied, i.ID)
 		}
 	}
-	outcome, err = e.tryCommit(ctx, work, c, result, rest)
+	outcome, err = e.tryCommit(ctx, work, meta, result, rest, false)
 	for try := 0; errors.Is(err, store.ErrStale) && backOff(ctx, try) == nil; try++ { // or people did something
-		c.mayBePublished = true
-		outcome, err = e.tryCommit(ctx, work, c, result, rest)
+		outcome, err = e.tryCommit(ctx, work, meta, result, rest, true)
 	}
 	if err == nil && len(rest.Applied) < len(work.Decided) {
 		return nil, nil // a decision was not applied yet: this outcome is not the answer to it
@@ -230,10 +228,10 @@ func (e *Executor) commitExecution(ctx context.Context, work *store.ClaimedRun, 
 }
 
 // rest is one try to write the outcome. It returns ErrStale if what the run asks was asked before, or people changed a request meanwhile.
-func (e *Executor) tryCommit(ctx context.Context, work *store.ClaimedRun, c *unitOfWork, result provider.Result, rest store.ExecutionEnd) (fermata.Outcome, error) {
+func (e *Executor) tryCommit(ctx context.Context, work *store.ClaimedRun, meta runMeta, result provider.Result, rest store.ExecutionEnd, retried bool) (fermata.Outcome, error) {
 	run := work.Run
-	c = &unitOfWork{run: run, meta: c.meta, mayBePublished: c.mayBePublished} // emptyIndex that was read or filed for the last try counts
-	outcome, err := e.toOutcome(ctx, c, result.Outcome, &rest)
+	c := newTx(run, meta, time.Time{}) // nothing that was read or added for the last try counts
+	outcome, onFailure, err := e.toOutcome(ctx, c, result.Outcome, &rest, retried)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +239,7 @@ func (e *Executor) tryCommit(ctx context.Context, work *store.ClaimedRun, c *uni
 	case fermata.Completed:
 		rest.Status = store.StatusCompleted
 	case fermata.Failed:
-		rest.Status, rest.Open, c.Writes = store.StatusFailed, nil, c.failureWrites
+		rest.Status, rest.Open, c.Writes = store.StatusFailed, nil, onFailure
 	case fermata.NeedsInput:
 	}
 	if err := e.withdrawDropped(ctx, c, rest); err != nil {
@@ -256,7 +254,7 @@ func (e *Executor) tryCommit(ctx context.Context, work *store.ClaimedRun, c *uni
 			return nil, err
 		}
 	}
-	rest.Outcome, rest.Writes = e.encrypt(run.Account, store.SealedOutcome, run.ID, data), c.Writes
+	rest.Outcome, rest.Writes = data, c.Writes
 	status, err := e.store.EndExecution(ctx, work.Lease, rest)
 	if status == store.StatusReady {
 		e.wakeWorker()
@@ -281,23 +279,23 @@ func (e *Executor) withdrawDropped(ctx context.Context, c *unitOfWork, rest stor
 }
 
 // came is the outcome that a provider's result means for those outside. If the run waits, its questions are added to rest.
-func (e *Executor) toOutcome(ctx context.Context, c *unitOfWork, came provider.Outcome, rest *store.ExecutionEnd) (fermata.Outcome, error) {
+func (e *Executor) toOutcome(ctx context.Context, c *unitOfWork, came provider.Outcome, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
 	run := c.run
 	switch r := came.(type) {
 	case provider.Completed:
-		return fermata.Completed{Run: run.ID, Content: r.Content, Output: r.Output, Usage: r.Usage, FinishReason: r.FinishReason}, nil
+		return fermata.Completed{Run: run.ID, Content: r.Content, Output: r.Output, Usage: r.Usage, FinishReason: r.FinishReason}, onFailure, nil
 	case provider.Failed:
-		return failedOutcome(run, r.Code, r.Message), nil
+		return failedOutcome(run, r.Code, r.Message), onFailure, nil
 	case provider.Waiting:
 		if len(r.Interrupts) == 0 {
-			return failedOutcome(run, codeBadQuestion, "the run waits, and nobody knows for what"), nil
+			return failedOutcome(run, codeBadQuestion, "the run waits, and nobody knows for what"), onFailure, nil
 		}
 		if err := e.setTime(ctx, c); err != nil {
-			return nil, err
+			return nil, onFailure, err
 		}
-		return e.publishQuestions(ctx, c, r.Interrupts, rest)
+		return e.publishQuestions(ctx, c, r.Interrupts, rest, retried)
 	}
-	return failedOutcome(run, "bad_provider", "the provider came back with nothing"), nil
+	return failedOutcome(run, "bad_provider", "the provider came back with nothing"), onFailure, nil
 }
 
 func failedOutcome(run store.Run, code, message string) fermata.Failed {

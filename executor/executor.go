@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
+	"github.com/fermata-go/fermata/store/encrypted"
 )
 
 // Config says how an executor works.
@@ -90,7 +91,7 @@ func (c *Config) setDefaults() error {
 // Executor executes runs. Make one with New; Start lets it look for work, Stop ends it.
 type Executor struct {
 	config         Config
-	store          store.Store
+	store          *encrypted.Store
 	providers      map[string]provider.Provider
 	watchers       watchHub    // hands the store's hints of changes to those who wait for them
 	progress       progressHub // hands the progress of runs that are executed here to those who listen
@@ -104,7 +105,8 @@ type Executor struct {
 	leases                   heldLeases   // the leases of what is executed here
 	storeContact             storeContact // with the store
 	errorLog                 errorLog
-	detachedNow              atomic.Int64               // the executions that have no worker: see aside
+	detachedNow              atomic.Int64 // the executions that have no worker: see aside
+	keyReloadFailing         atomic.Bool
 	lastWriteError           atomic.Pointer[writeError] // what the store did not take last; nil if it took everything
 
 	// life is the context of everything in the background. It ends after the last of it, or when Stop has waited long enough.
@@ -124,7 +126,7 @@ func New(config Config) (*Executor, error) {
 	if err := config.setDefaults(); err != nil {
 		return nil, err
 	}
-	e := &Executor{config: config, store: config.Store, providers: make(map[string]provider.Provider), workReady: make(chan struct{}, 1), stopping: make(chan struct{})}
+	e := &Executor{config: config, store: encrypted.New(config.Store, config.Sealer), providers: make(map[string]provider.Provider), workReady: make(chan struct{}, 1), stopping: make(chan struct{})}
 	for _, p := range config.Providers {
 		if e.providers[p.Name()] != nil {
 			return nil, fmt.Errorf("executor: two providers are named %s", p.Name())
@@ -132,7 +134,8 @@ func New(config Config) (*Executor, error) {
 		e.providers[p.Name()] = p
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	if err := e.verifyKey(e.ctx); err != nil {
+	e.store.SetLogger(config.Log)
+	if err := e.store.CheckKey(e.ctx); err != nil {
 		e.cancel()
 		return nil, err
 	}

@@ -19,9 +19,9 @@ var errNoAuditLine = errors.New("executor: an expiry without a line in the log")
 // because of an outage, or because request or line could not be made, without which nothing expires. otherwise says that it expires for another reason
 // than that nobody decided it in time.
 func (e *Executor) expiryWrites(i store.Interrupt, paper *store.Document, now time.Time, outages []outage) (beside store.Writes, otherwise bool) {
-	c := &unitOfWork{run: store.Run{Account: i.Account, ID: i.Run}, now: i.Deadline}
+	c := newTx(store.Run{Account: i.Account, ID: i.Run}, runMeta{}, i.Deadline)
 	if paper == nil { // it has no request
-		if err := c.addExpiredLine(i.ID, i.Deadline); err != nil {
+		if err := addExpiredLine(c, i.ID, i.Deadline); err != nil {
 			e.config.Log.Error("a question expires without a line in the log", "account", i.Account, "interrupt", i.ID, "err", err)
 		}
 		return c.Writes, false
@@ -52,7 +52,7 @@ func (e *Executor) expiryWrites(i store.Interrupt, paper *store.Document, now ti
 // lapses files the end of a request whose deadline has passed, or its new deadline after an outage.
 func (e *Executor) addExpiry(c *unitOfWork, known *requestDoc, now time.Time, outages []outage) (otherwise bool, err error) {
 	if known.State != desk.StateOpen { // the request is over, and yet the interrupt is pending
-		return known.Decision != nil && known.Decision.Reason != reasonStale, c.addExpiredLine(known.ID, known.Deadline)
+		return known.Decision != nil && known.Decision.Reason != reasonStale, addExpiredLine(c, known.ID, known.Deadline)
 	}
 	changes, err := e.extendForOutages(known.Request, outages, now)
 	if err != nil {
@@ -74,7 +74,7 @@ func (e *Executor) addExpiry(c *unitOfWork, known *requestDoc, now time.Time, ou
 }
 
 // expired adds the audit line of an expiry without a change of a request.
-func (c *unitOfWork) addExpiredLine(interrupt string, deadline time.Time) error {
+func addExpiredLine(c *unitOfWork, interrupt string, deadline time.Time) error {
 	place := c.auditPlace()
 	place.Interrupt = interrupt
 	//mutate:expiry-without-request-audited

@@ -48,7 +48,7 @@ func (e *Executor) IsPriorApprover(ctx context.Context, q RequestView, person st
 	if q.Request == nil || q.Request.State != desk.StateOpen || !slices.Contains(q.Request.Requirement.Exclude, desk.DutyPriorApprover) {
 		return false, nil
 	}
-	prior, err := e.priorApprovers(ctx, &unitOfWork{run: runOfRequest(q.InboxItem)}, &requestDoc{Request: *q.Request})
+	prior, err := e.historyOf(runOfRequest(q.InboxItem)).priorApprovers(ctx, *q.Request, nil)
 	return slices.Contains(prior, person), err
 }
 
@@ -62,11 +62,12 @@ type HypotheticalAction struct {
 
 // Suppose says what the rules would decide on an action, and why. It changes nothing.
 func (e *Executor) ExplainAction(ctx context.Context, s HypotheticalAction) (policy.Decision, error) {
-	c := &unitOfWork{run: store.Run{Account: s.Account, Graph: s.Graph}, meta: runMeta{Requester: s.Requester}}
-	if err := e.setTime(ctx, c); err != nil {
+	now, err := e.store.Now(ctx)
+	if err != nil {
 		return policy.Decision{}, err
 	}
-	j, err := e.evaluateInput(ctx, c, policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent, UnknownFields: policy.OptionalFields})
+	run := store.Run{Account: s.Account, Graph: s.Graph}
+	j, err := e.newSession(newTx(run, runMeta{Requester: s.Requester}, now), e.historyOf(run)).evaluateInput(ctx, "", policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent, UnknownFields: policy.OptionalFields})
 	if errors.Is(err, policy.ErrInput) {
 		err = fmt.Errorf("%w: %w", ErrInvalid, err)
 	}

@@ -85,23 +85,23 @@ func (e *Executor) exportRun(ctx context.Context, run store.Run) (*exportedRun, 
 		}
 		errs = append(errs, err)
 	}
-	open := func(what store.SealedField, id string, sealed *[]byte) []byte {
-		data, err := e.decrypt(run.Account, what, id, *sealed)
+	clear := func(data []byte, err error) []byte {
 		note(err)
-		*sealed = nil
 		return data
 	}
-	x.Run.ProviderRef = nil // internal to the provider
-	x.Input = open(store.SealedInput, run.ID, &x.Run.Input)
-	x.Outcome = open(store.SealedOutcome, run.ID, &x.Run.Outcome)
+	x.Input = clear(e.store.Input(x.Run))
+	x.Outcome = clear(e.store.Outcome(run.Account, run.ID, x.Run.Outcome))
+	x.Run.ProviderRef, x.Run.Input, x.Run.Outcome = nil, nil, nil // the ref is internal to the provider
 	for n := range x.Interrupts {
 		i := &x.Interrupts[n]
-		x.Questions[i.ID] = open(store.SealedData, i.ID, &i.Data)
-		x.Answers[i.ID] = open(store.SealedAnswer, i.ID, &i.Answer)
+		x.Questions[i.ID] = clear(e.store.Data(*i))
+		x.Answers[i.ID] = clear(e.store.Answer(*i))
+		i.Data, i.Answer = nil, nil
 	}
 	for n := range x.Effects {
 		f := &x.Effects[n]
-		x.Receipts[fmt.Sprintf("%s/%d", f.Interrupt, f.Attempt)] = open(store.SealedReceipt, f.Interrupt, &f.Receipt)
+		x.Receipts[fmt.Sprintf("%s/%d", f.Interrupt, f.Attempt)] = clear(e.store.EffectReceipt(*f))
+		f.Receipt = nil
 	}
 	for n := range x.Resumes {
 		x.Resumes[n].Receipt.Outcome = nil // as the run's
@@ -109,8 +109,7 @@ func (e *Executor) exportRun(ctx context.Context, run store.Run) (*exportedRun, 
 	var papers error
 	x.Documents, papers = e.exportDocuments(x.History.Documents)
 	note(papers)
-	state := e.stateReader()
-	checkpoint, err := state.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
+	checkpoint, err := e.store.Load(ctx, store.Key{Account: run.Account, Run: run.ID})
 	if err == nil {
 		x.Checkpoint = checkpoint.Parts
 	} else if !isNotFound(err) {
@@ -146,7 +145,7 @@ func (e *Executor) writeExportedDocuments(ctx context.Context, account string, k
 // exportedPapers opens papers. The salt of a run stays where it is: it must not outlive the run.
 func (e *Executor) exportDocuments(papers []store.Document) (opened []exportedDocument, err error) {
 	for _, p := range papers {
-		body, failure := e.decryptBody(p)
+		body, failure := e.store.Body(p)
 		if failure == nil && p.Kind == runMetaKind {
 			var d runMeta
 			d, failure = e.decodeMeta(p)

@@ -155,7 +155,7 @@ func (e *Executor) narrowestGrant(ctx context.Context, c *unitOfWork, question R
 	if err != nil {
 		return grant.Grant{}, err
 	}
-	j, err := e.evaluate(ctx, c, address, asked.Action, args)
+	j, err := e.newSession(c, e.historyOf(c.run)).evaluate(ctx, "", address, asked.Action, args)
 	if err == nil {
 		err = e.checkGrantable(doc, j.Decision, r)
 	}
@@ -175,7 +175,7 @@ func (e *Executor) narrowestGrant(ctx context.Context, c *unitOfWork, question R
 
 // keepGrant files a grant as it is now.
 func (e *Executor) addGrant(c *unitOfWork, g *Grant) error {
-	body, err := e.encryptBody(c.run.Account, grantKind, g.ID, g)
+	body, err := json.Marshal(g)
 	if err == nil {
 		c.Documents = append(c.Documents, store.DocumentChange{Kind: grantKind, ID: g.ID, BaseRevision: g.revision, Body: body})
 	}
@@ -225,11 +225,12 @@ func (e *Executor) tryRevokeGrant(ctx context.Context, account, id string, by de
 	if err != nil || !g.Revoked.IsZero() {
 		return err
 	}
-	c := &unitOfWork{run: store.Run{Account: account}}
-	if c.now, err = e.store.Now(ctx); err != nil {
+	now, err := e.store.Now(ctx)
+	if err != nil {
 		return err
 	}
-	g.Grant = g.Grant.Revoke(c.now)
+	c := newTx(store.Run{Account: account}, runMeta{}, now)
+	g.Grant = g.Grant.Revoke(now)
 	if err := errors.Join(c.addAudit(auditActor(by), audit.Location{}, audit.GrantRevoked{Grant: id}), e.addGrant(c, &g)); err != nil {
 		return err
 	}
@@ -238,15 +239,15 @@ func (e *Executor) tryRevokeGrant(ctx context.Context, account, id string, by de
 
 // granted turns the verdict "ask" into "allow" if a grant covers the action, of which digest is the digest. The use of the grant is filed with the ruling,
 // and so counted before the action is executed: after a crash in between, the action finds its own use on its bill.
-func (e *Executor) applyGrant(ctx context.Context, c *unitOfWork, in policy.Input, decision policy.Decision, digest string) (policy.Decision, error) {
+func (s *policySession) applyGrant(ctx context.Context, key string, in policy.Input, decision policy.Decision, digest string) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil
 	}
-	all, err := e.ListGrants(ctx, c.run.Account)
+	all, err := s.governor.ListGrants(ctx, s.tx.run.Account)
 	if err != nil || len(all) == 0 {
 		return decision, err
 	}
-	bill, err := e.receiptFor(ctx, c)
+	bill, err := s.receiptFor(ctx, key)
 	if err != nil {
 		return decision, err
 	}
@@ -261,15 +262,15 @@ func (e *Executor) applyGrant(ctx context.Context, c *unitOfWork, in policy.Inpu
 			continue // it does not cover the action
 		}
 		line := audit.GrantUsed{
-			Grant: g.ID, Action: audit.Action{Name: truncateForAudit(in.Tool), Args: c.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID},
+			Grant: g.ID, Action: audit.Action{Name: truncateForAudit(in.Tool), Args: s.tx.digest(digest)}, Ruling: audit.Ruling{Digest: decision.Policy, Rules: decision.Rules, Grant: g.ID},
 		}
 		if bill.uses(g) == 0 {
 			g.Usage.Uses, g.Usage.Amount = g.Usage.Uses+1, g.Usage.Amount+use.Amount
 			bill.Grant, bill.Spent, bill.changed = g.ID, use.Amount, true
-			err = c.addAudit(systemActor, c.auditPlace(), line)
+			err = s.tx.addAudit(systemActor, s.tx.auditPlace(), line)
 		}
 		decision.Verdict, decision.Grant, decision.Requirement = policy.Allow, g.ID, nil
-		return decision, errors.Join(err, e.addGrant(c, &g)) // also one that is used again: it may be revoked at this moment
+		return decision, errors.Join(err, s.governor.addGrant(s.tx, &g)) // also one that is used again: it may be revoked at this moment
 	}
 	return decision, nil
 }

@@ -22,10 +22,7 @@ func (e *Executor) Ready(ctx context.Context) error {
 	if _, err := e.store.CountPending(ctx, "", 1); err != nil { // the time may be that of the host; this is read from what is kept
 		return err
 	}
-	if s, knows := e.store.(store.WriteChecker); knows {
-		return s.CheckWritable(ctx)
-	}
-	return nil
+	return e.store.CheckWritable(ctx)
 }
 
 // writeErrorWindow is how long an executor is not ready after the store did not take something. A store that is full, or may grow no further, still answers who asks, and even

@@ -15,12 +15,12 @@ import (
 
 // asStrong gives a question about an effect in doubt the requirements of the action itself: who answers that it did not happen has it executed again. If
 // a policy allowed the action without asking anybody, any one person may answer.
-func (e *Executor) inheritRequirement(ctx context.Context, ask *desk.RequestSpec, c *unitOfWork, data json.RawMessage) error {
+func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *runHistory, data json.RawMessage) error {
 	var doubt fermata.InDoubtRequest
 	if err := json.Unmarshal(data, &doubt); err != nil {
 		return err
 	}
-	docs, err := e.runRequests(ctx, c)
+	docs, err := history.allRequests(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,41 +62,6 @@ func inheritedNeed(doc desk.Request, asked *desk.Subject) desk.Requirement {
 	return need
 }
 
-// doubted are the requests for the action that a question about an effect in doubt is about. If the same was approved at two places it is unknown which of
-// them it is, and there are none.
-func (e *Executor) requestsOfEffect(ctx context.Context, c *unitOfWork, question store.Interrupt) ([]string, error) {
-	data, err := e.decrypt(question.Account, store.SealedData, question.ID, question.Data)
-	if err != nil {
-		return nil, err
-	}
-	var doubt fermata.InDoubtRequest
-	if err := json.Unmarshal(data, &doubt); err != nil {
-		return nil, err
-	}
-	docs, err := e.runRequests(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	var approved []string
-	var last desk.Request
-	for _, doc := range docs {
-		if doc.Decision == nil || doc.Decision.Outcome != desk.OutcomeApproved || doc.Decision.Digest != doubt.Digest {
-			continue
-		}
-		if approved = append(approved, doc.ID); last.ID == "" || doc.Created.After(last.Created) {
-			last = doc
-		}
-	}
-	if last.ID == "" {
-		return nil, nil
-	}
-	same, err := e.relatedRequests(ctx, c, last)
-	if slices.ContainsFunc(approved, func(id string) bool { return !slices.Contains(same, id) }) {
-		return nil, err
-	}
-	return same, err
-}
-
 // countedBy says which answers count as the same vote; "" if only equal answers do. For an effect in doubt these are answers that agree on whether it
 // happened and with which receipt, whoever gives them and for which reason.
 func (w submission) voteKey() string {
@@ -134,7 +99,7 @@ func (e *Executor) checkAgainstLedger(ctx context.Context, w *submission) error 
 
 // happened reports whether the ledger has the receipt of the effect that a question is about.
 func (e *Executor) ledgerHasReceipt(ctx context.Context, question store.Interrupt) (bool, error) {
-	data, err := e.decrypt(question.Account, store.SealedData, question.ID, question.Data)
+	data, err := e.store.Data(question)
 	if err != nil {
 		return false, err
 	}

@@ -21,7 +21,7 @@ const parkRetryDelay = time.Minute
 // between there is a second line, which is better than a parked run without one. A run that has another owner by now, or is over, has none.
 func (e *Executor) park(ctx context.Context, work *store.ClaimedRun) store.Release {
 	run := work.Run
-	c := &unitOfWork{run: run}
+	c := newTx(run, runMeta{}, time.Time{})
 	if err := e.store.Renew(ctx, work.Lease, e.config.Lease); errors.Is(err, store.ErrFenced) {
 		return store.Release{}
 	}
@@ -77,7 +77,7 @@ func (e *Executor) Retry(ctx context.Context, account, stateKey string, by desk.
 	if run.Status != store.StatusParked {
 		return fmt.Errorf("%w: %q is %s", ErrNotParked, stateKey, run.Status)
 	}
-	c := &unitOfWork{run: run}
+	c := newTx(run, runMeta{}, time.Time{})
 	if err := c.addAudit(actorOrSystem(by), c.auditPlace(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func TestI7_ClassName_SaysWhatKindOfErrorItIs(t *testing.T) {
 		"provider.RetryError":                                              fmt.Errorf("%w: %w: CANARY", provider.ErrPark, inner),
 		"executor.RefusedError":                                            errors.Join(errors.New("CANARY"), &RefusedError{Interrupt: "CANARY"}),
 		"an error without a type":                                          errors.New("CANARY"),
-		"provider.RetryError: executor.countedError":                       &provider.RetryError{Err: &voteCountedError{"CANARY"}},
+		"provider.RetryError: executor.voteCountedError":                       &provider.RetryError{Err: &voteCountedError{"CANARY"}},
 		"provider.RetryError: executor.toldError (127.0.0.1 answered 500)": &provider.RetryError{Err: fmt.Errorf("CANARY: %w", toldError{})},
 	} {
 		if got := errorClass(err); got != want {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/fermata-go/fermata"
@@ -19,7 +18,7 @@ import (
 // rules is the policy for the actions of an execution, or nil if this installation has none. Its rulings are visible to others, in counters and in the audit
 // log. So the state that led to the action is saved before: otherwise a run that is executed again might come to another action, and this one
 // would have been charged for nothing.
-func (e *Executor) executionPolicy(run store.Run, d runMeta, state *checkpointBuffer) fermata.Policy {
+func (e *Executor) executionPolicy(run store.Run, d runMeta, flush func(context.Context) error) fermata.Policy {
 	if e.config.Desk.Policy == nil {
 		return nil
 	}
@@ -29,28 +28,25 @@ func (e *Executor) executionPolicy(run store.Run, d runMeta, state *checkpointBu
 		}
 		var ruling fermata.Ruling
 		err := e.chargeQueue.whileStale(ctx, run.Account, func() (err error) {
-			ruling, err = e.ruleOn(ctx, run, d, state, action)
+			ruling, err = e.ruleOn(ctx, run, d, flush, action)
 			return err
 		})
 		return ruling, retryLater(err, run.Attempts)
 	})
 }
 
-// Segments that the engine adds to the address of an approval: for edited arguments, and for a target that has changed since.
-const (
-	editSegment          = "edit"
-	targetChangedSegment = "drift"
-)
+// policySession evaluates the policy within one unit of work. It reads each counter and each charge once, so that several actions of one transaction are charged together.
+type policySession struct {
+	governor *Executor
+	tx       *unitOfWork
+	history  *runHistory
+	counters counters
+	receipts map[string]*chargeReceipt // what actions were charged, by charge key
+}
 
-// hasSegmentAfterApproval reports whether an address has such a segment after the last approval in it. What stands before that was chosen by the author of the graph.
-func hasSegmentAfterApproval(address fermata.Address, segment string) bool {
-	last := -1
-	for n, s := range address {
-		if s.Type == fermata.SegmentApprove {
-			last = n
-		}
-	}
-	return last >= 0 && slices.ContainsFunc(address[last:], func(s fermata.Segment) bool { return string(s.Type) == segment })
+// newSession begins the evaluation of the policy for a unit of work.
+func (e *Executor) newSession(tx *unitOfWork, history *runHistory) *policySession {
+	return &policySession{governor: e, tx: tx, history: history, counters: make(counters), receipts: make(map[string]*chargeReceipt)}
 }
 
 // retryLater has the execution tried again after an error that is not the run's fault. The more often that was done the longer it takes: a store without room for
@@ -64,53 +60,54 @@ func retryLater(err error, attempts int) error {
 
 // ruling judges an action. If it is allowed, it is charged to the counters of the rules at once, together with the use of a grant. It returns ErrStale if
 // another action was charged since the counters were read.
-func (e *Executor) ruleOn(ctx context.Context, run store.Run, d runMeta, state *checkpointBuffer, action fermata.ActionRequest) (fermata.Ruling, error) {
+func (e *Executor) ruleOn(ctx context.Context, run store.Run, d runMeta, flush func(context.Context) error, action fermata.ActionRequest) (fermata.Ruling, error) {
 	// An earlier attempt may have charged it, or whoever has taken the run over meanwhile.
-	c := &unitOfWork{run: run, meta: d, chargeKey: actionChargeKey(run, action)} //mutate:charge-key-set
-	var err error
-	if c.now, err = e.store.Now(ctx); err != nil {
-		return fermata.Ruling{}, err
-	}
-	j, err := e.evaluate(ctx, c, action.Address, action.Action, action.Args)
+	key := actionChargeKey(run, action) //mutate:charge-key-set
+	now, err := e.store.Now(ctx)
 	if err != nil {
 		return fermata.Ruling{}, err
 	}
-	if action.Blocked && j.Verdict != policy.Deny { // emptyIndex goes ahead: what people say to it is judged, and charged, when they say it
+	s := e.newSession(newTx(run, d, now), e.historyOf(run))
+	j, err := s.evaluate(ctx, key, action.Address, action.Action, action.Args)
+	if err != nil {
+		return fermata.Ruling{}, err
+	}
+	if action.Blocked && j.Verdict != policy.Deny { // nothing goes ahead: what people say to it is judged, and charged, when they say it
 		return j.Ruling(), nil
 	}
-	if j.Decision, err = e.applyGrant(ctx, c, j.ratedInput, j.Decision, action.Digest); err != nil {
+	if j.Decision, err = s.applyGrant(ctx, key, j.ratedInput, j.Decision, action.Digest); err != nil {
 		return j.Ruling(), err
 	}
 	if j.Verdict != policy.Ask { //mutate:ruling-saved-first
-		if err := state.flush(ctx); err != nil {
+		if err := flush(ctx); err != nil {
 			return fermata.Ruling{}, err
 		}
 	}
 	switch j.Verdict {
 	case policy.Allow:
-		err = e.recordAllowed(ctx, c, j)
+		err = s.recordAllowed(ctx, key, j)
 	case policy.Deny:
-		err = e.recordDenial(ctx, c, j, action.Digest) //mutate:denial-audited
+		err = s.recordDenial(ctx, key, j, action.Digest) //mutate:denial-audited
 	case policy.Ask: // it is judged again, and the ruling is filed, when the question is asked
 	}
 	return j.Ruling(), err
 }
 
 // allowed charges an action that the rules allow, and files the ruling.
-func (e *Executor) recordAllowed(ctx context.Context, c *unitOfWork, j *evaluation) error {
+func (s *policySession) recordAllowed(ctx context.Context, key string, j *evaluation) error {
 	known := false
-	err := e.addCharges(ctx, c, j.Charges) //mutate:allowed-action-charged
+	err := s.addCharges(ctx, key, j.Charges) //mutate:allowed-action-charged
 	if err == nil {
-		err = c.addCounters()
+		err = s.addCounters()
 	}
-	if err == nil && c.run.Attempts > 0 { //mutate:ruling-recorded-once
-		known, err = e.hasRuling(ctx, c.run, c.chargeKey)
+	if err == nil && s.tx.run.Attempts > 0 { //mutate:ruling-recorded-once
+		known, err = s.governor.hasRuling(ctx, s.tx.run, key)
 	}
 	if err == nil && !known {
-		err = e.addRuling(ctx, c, j, replay.StageAllowed, c.chargeKey, "")
+		err = s.addRuling(ctx, j, replay.StageAllowed, key, "")
 	}
-	if err == nil && len(c.Documents) > 0 {
-		err = e.store.CommitWrites(ctx, c.run.Account, c.Writes)
+	if err == nil && len(s.tx.Documents) > 0 {
+		err = s.governor.store.CommitWrites(ctx, s.tx.run.Account, s.tx.Writes)
 	}
 	return err
 }
@@ -121,16 +118,11 @@ func actionChargeKey(run store.Run, action fermata.ActionRequest) string {
 	return ident.Derive("c", run.ID, action.Address.String(), action.Path, action.Digest)
 }
 
-// requestChargeKey names a question, however often it was asked: an approval that could not be used is not charged again when it is repeated.
-func requestChargeKey(run store.Run, interrupt string) string {
-	return ident.Derive("c", run.ID, providerID(interrupt))
-}
-
 // describe adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to the rules alone.
-func (e *Executor) fillInput(in *policy.Input, c *unitOfWork) {
-	in.Account, in.Environment, in.Graph, in.Requester, in.At = c.run.Account, e.config.Desk.Environment, c.run.Graph, c.meta.Requester, c.now
-	if e.config.Desk.Zone != nil {
-		in.Zone = e.config.Desk.Zone.String()
+func (s *policySession) fillInput(in *policy.Input) {
+	in.Account, in.Environment, in.Graph, in.Requester, in.At = s.tx.run.Account, s.governor.config.Desk.Environment, s.tx.run.Graph, s.tx.meta.Requester, s.tx.now
+	if s.governor.config.Desk.Zone != nil {
+		in.Zone = s.governor.config.Desk.Zone.String()
 	}
 }
 
@@ -144,23 +136,23 @@ type evaluation struct {
 }
 
 // judge asks the rules about an action of a run.
-func (e *Executor) evaluate(ctx context.Context, c *unitOfWork, address fermata.Address, action string, args json.RawMessage) (*evaluation, error) {
-	return e.evaluateInput(ctx, c, policy.InputOf(fermata.ActionRequest{Run: c.run.ID, Address: address, Action: action, Args: args}))
+func (s *policySession) evaluate(ctx context.Context, key string, address fermata.Address, action string, args json.RawMessage) (*evaluation, error) {
+	return s.evaluateInput(ctx, key, policy.InputOf(fermata.ActionRequest{Run: s.tx.run.ID, Address: address, Action: action, Args: args}))
 }
 
 // judgeInput asks the rules about an action as it is described to them.
-func (e *Executor) evaluateInput(ctx context.Context, c *unitOfWork, in policy.Input) (*evaluation, error) {
-	set := e.CurrentPolicy()
+func (s *policySession) evaluateInput(ctx context.Context, key string, in policy.Input) (*evaluation, error) {
+	set := s.governor.CurrentPolicy()
 	if set == nil {
 		return nil, ErrNoPolicy
 	}
 	j := &evaluation{set: set, input: in}
-	e.fillInput(&j.input, c)
+	s.fillInput(&j.input)
 	demands := set.CounterQueries(j.input)
-	if err := e.loadCounters(ctx, c, demands); err != nil {
+	if err := s.loadCounters(ctx, key, demands); err != nil {
 		return nil, err
 	}
-	j.input.History = c.history(demands)
+	j.input.History = s.sums(key, demands)
 	var err error
 	if j.withoutGrants, err = set.Decide(j.input); err != nil {
 		return nil, err
@@ -170,25 +162,26 @@ func (e *Executor) evaluateInput(ctx context.Context, c *unitOfWork, in policy.I
 }
 
 // demand fills in what the rules require for an action, and returns the routes that they name.
-func (e *Executor) requirementFor(ctx context.Context, ask *desk.RequestSpec, c *unitOfWork, address fermata.Address) (routes []string, err error) {
-	if e.config.Desk.Policy == nil {
+func (s *policySession) requirementFor(ctx context.Context, ask *desk.RequestSpec, address fermata.Address) (routes []string, err error) {
+	if s.governor.config.Desk.Policy == nil {
 		return nil, nil
 	}
-	if c.chargeKey, err = e.chargeKeyFor(ctx, c, address, ask.ID); err != nil {
+	key, err := s.history.chargeKeyFor(ctx, address, ask.ID)
+	if err != nil {
 		return nil, err
 	}
-	j, err := e.evaluate(ctx, c, address, ask.Subject.Action, ask.Args)
+	j, err := s.evaluate(ctx, key, address, ask.Subject.Action, ask.Args)
 	if err != nil {
 		return nil, err
 	}
 	if j.Verdict == policy.Deny {
-		return nil, e.denyRequest(ctx, c, j, ask)
+		return nil, s.denyRequest(ctx, j, ask)
 	}
 	ask.Subject.Risk = j.ratedInput.Risk
 	if hasSegmentAfterApproval(address, targetChangedSegment) { // the same action is asked about again, of the same people
-		return nil, e.requirementOfReplaced(ctx, ask, c, address)
+		return nil, s.requirementOfReplaced(ctx, ask, address)
 	}
-	if err := e.addRuling(ctx, c, j, replay.StageAsked, c.rulingKey(replay.StageAsked, ask.ID, nil), ask.ID); err != nil {
+	if err := s.addRuling(ctx, j, replay.StageAsked, rulingKey(s.tx.run, replay.StageAsked, ask.ID, nil), ask.ID); err != nil {
 		return nil, err
 	}
 	ask.Subject.Policy, ask.Subject.Rules, ask.Subject.Reason = j.Policy, j.Rules, j.Reason
@@ -204,19 +197,36 @@ func (e *Executor) requirementFor(ctx context.Context, ask *desk.RequestSpec, c 
 }
 
 // denyAsking refuses to ask about an action that the rules deny. The run fails with it; the denial is written in any case.
-func (e *Executor) denyRequest(ctx context.Context, c *unitOfWork, j *evaluation, ask *desk.RequestSpec) error {
-	stands := &unitOfWork{run: c.run, meta: c.meta, now: c.now}
-	if err := e.addDenial(ctx, stands, j, c.rulingKey(replay.StageDenied, ask.ID, nil), ask.Subject.ActionDigest, ask.ID); err != nil {
+func (s *policySession) denyRequest(ctx context.Context, j *evaluation, ask *desk.RequestSpec) error {
+	tx := newTx(s.tx.run, s.tx.meta, s.tx.now)
+	if err := s.governor.newSession(tx, s.history).addDenial(ctx, j, rulingKey(tx.run, replay.StageDenied, ask.ID, nil), ask.Subject.ActionDigest, ask.ID); err != nil {
 		return err
 	}
-	c.failureWrites = stands.Writes //mutate:refused-interrupt-audited
-	return &deniedError{j.Reason}
+	return &deniedError{reason: j.Reason, writes: tx.Writes} //mutate:refused-interrupt-audited
 }
 
-// deniedError says that the rules do not let an action be asked about at all.
-type deniedError struct{ reason string }
+// deniedError says that the policy does not let an action be asked about at all.
+type deniedError struct {
+	reason string
+	writes store.Writes // written when the run fails with it
+}
 
 func (e *deniedError) Error() string { return "the rules deny it: " + e.reason }
+
+// demandAgain takes the requirement from the request that this one takes the place of. Whoever edited the arguments there is still their last editor.
+func (s *policySession) requirementOfReplaced(ctx context.Context, ask *desk.RequestSpec, address fermata.Address) error {
+	last, err := s.history.replacedRequest(ctx, address, ask.Subject)
+	if err != nil {
+		return err
+	}
+	if last == nil {
+		return &deniedError{reason: "nobody knows who was asked before"}
+	}
+	//mutate:repeat-keeps-editor
+	ask.Requirement, ask.Route, ask.Subject.Editor = last.Requirement, last.Route, last.LastEditor()
+	ask.Subject.Policy, ask.Subject.Rules, ask.Subject.Reason = last.Subject.Policy, last.Subject.Rules, last.Subject.Reason
+	return nil
+}
 
 // deskRequirement translates a requirement from package policy to package desk.
 func deskRequirement(need policy.Requirement) desk.Requirement {
@@ -236,51 +246,61 @@ func deskRequirement(need policy.Requirement) desk.Requirement {
 	return r
 }
 
-// edited judges the arguments that somebody wants to approve in the place of those that were asked for.
-func (e *Executor) editPolicy(ctx context.Context, c *unitOfWork, address fermata.Address, action string) desk.EditPolicy {
-	if e.config.Desk.Policy == nil {
-		return nil
+// editPolicy evaluates the arguments that an approver wants to approve in the place of those that were asked for. edit returns the last evaluation, or nil.
+func (s *policySession) editPolicy(ctx context.Context, key string, address fermata.Address, action string) (check desk.EditPolicy, edit func() *evaluation) {
+	var last *evaluation
+	edit = func() *evaluation { return last }
+	if s.governor.config.Desk.Policy == nil {
+		return nil, edit
 	}
 	return func(args json.RawMessage) (desk.EditRuling, error) {
-		j, err := e.evaluate(ctx, c, address, action, args)
+		j, err := s.evaluate(ctx, key, address, action, args)
 		if err != nil {
 			return desk.EditRuling{}, err
 		}
-		c.editJudgement = j
+		last = j
 		ruling := desk.EditRuling{Deny: j.Verdict == policy.Deny, Reason: j.Reason}
 		if j.Requirement != nil {
 			need := deskRequirement(*j.Requirement)
 			ruling.Requirement = &need
 		}
 		return ruling, nil
+	}, edit
+}
+
+// addEditRuling adds the ruling on edited arguments.
+func (s *policySession) addEditRuling(ctx context.Context, edit *evaluation, interrupt string) error {
+	if edit == nil {
+		return nil
 	}
+	return s.addRuling(ctx, edit, replay.StageEdited, rulingKey(s.tx.run, replay.StageEdited, interrupt, edit.input.Args), interrupt)
 }
 
 // chargeFor charges an action that people approved to the counters of the rules, in the transaction of the decision. If a limit was used up since the
 // question was asked, the rules deny the action now, and the approval is refused.
-func (e *Executor) chargeApproved(ctx context.Context, c *unitOfWork, w submission, final desk.Decision) error {
-	if e.config.Desk.Policy == nil || final.Outcome != desk.OutcomeApproved {
+func (s *policySession) chargeApproved(ctx context.Context, key string, interrupt store.Interrupt, asked fermata.ApprovalRequest, final desk.Decision) error {
+	if s.governor.config.Desk.Policy == nil || final.Outcome != desk.OutcomeApproved {
 		return nil
 	}
-	address, err := fermata.ParseAddress(w.interrupt.Address)
+	address, err := fermata.ParseAddress(interrupt.Address)
 	if err != nil {
 		return err
 	}
-	args := w.approval.Args
+	args := asked.Args
 	if final.Args != nil {
 		args = final.Args
 	}
-	j, err := e.evaluate(ctx, c, address, w.approval.Action, args)
+	j, err := s.evaluate(ctx, key, address, asked.Action, args)
 	if err != nil {
 		return err
 	}
 	if j.Verdict == policy.Deny {
-		return toRefusedError(w.interrupt, &desk.RefusedError{Command: desk.CommandApprove, Actor: strings.Join(final.By, ", "), Err: desk.ErrDenied, Detail: j.Reason})
+		return &desk.RefusedError{Command: desk.CommandApprove, Actor: strings.Join(final.By, ", "), Err: desk.ErrDenied, Detail: j.Reason}
 	}
-	if final.Args != nil || !hasSegmentAfterApproval(address, targetChangedSegment) { // else it is the ruling on the first yes once more
-		if err := e.addRuling(ctx, c, j, replay.StageApproved, c.rulingKey(replay.StageApproved, w.Interrupt, nil), w.Interrupt); err != nil {
+	if final.Args != nil || !hasSegmentAfterApproval(address, targetChangedSegment) { // else it is the ruling on the first approval once more
+		if err := s.addRuling(ctx, j, replay.StageApproved, rulingKey(s.tx.run, replay.StageApproved, interrupt.ID, nil), interrupt.ID); err != nil {
 			return err
 		}
 	}
-	return e.addCharges(ctx, c, j.Charges) //mutate:approved-action-charged
+	return s.addCharges(ctx, key, j.Charges) //mutate:approved-action-charged
 }

@@ -65,43 +65,44 @@ func visibleID(q provider.Interrupt, open []fermata.OpenInterrupt, applied []str
 }
 
 // ask makes questions visible: it adds them to rest, and puts those that are new before people.
-func (e *Executor) publishQuestions(ctx context.Context, c *unitOfWork, questions []provider.Interrupt, rest *store.ExecutionEnd) (fermata.Outcome, error) {
-	run := c.run
+func (e *Executor) publishQuestions(ctx context.Context, tx *unitOfWork, questions []provider.Interrupt, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
+	run := tx.run
+	session := e.newSession(tx, e.historyOf(run))
 	before, err := e.lastOpenInterrupts(run)
 	if err != nil {
-		return nil, err
+		return nil, store.Writes{}, err
 	}
 	waiting := fermata.NeedsInput{Run: run.ID, StateKey: run.StateKey}
 	for _, q := range questions {
 		if code, problem := normalizeQuestion(&q); code != "" {
-			return failedOutcome(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), nil
+			return failedOutcome(run, code, fmt.Sprintf("the question at %s: %s", q.Address, problem)), store.Writes{}, nil
 		}
 		q.ID = visibleID(q, before, rest.Applied)
-		if c.mayBePublished {
+		if retried {
 			if q.ID, err = e.unusedID(ctx, run, q); err != nil {
-				return nil, err
+				return nil, store.Writes{}, err
 			}
 		}
 		shown, err := e.newInterrupt(run, q)
 		if err != nil {
-			return nil, err
+			return nil, store.Writes{}, err
 		}
 		if !slices.ContainsFunc(before, func(known fermata.OpenInterrupt) bool { return known.ID == q.ID }) {
-			err := e.publishRequest(ctx, c, q, &shown)
+			err := e.publishRequest(ctx, session, q, &shown, retried)
 			if denied, ok := errors.AsType[*deniedError](err); ok {
-				return failedOutcome(run, "denied", denied.Error()), nil
+				return failedOutcome(run, "denied", denied.Error()), denied.writes, nil
 			}
 			if errors.Is(err, desk.ErrInvalid) {
-				return failedOutcome(run, codeBadQuestion, fmt.Sprintf("what %s asks cannot be put before people: %v", q.Address, err)), nil
+				return failedOutcome(run, codeBadQuestion, fmt.Sprintf("what %s asks cannot be put before people: %v", q.Address, err)), store.Writes{}, nil
 			}
 			if err != nil {
-				return nil, err
+				return nil, store.Writes{}, err
 			}
 		}
 		rest.Open = append(rest.Open, shown)
 		waiting.Interrupts = append(waiting.Interrupts, fermata.OpenInterrupt{ID: q.ID, Address: q.Address, Envelope: q.Envelope, AnswerSchema: q.AnswerSchema})
 	}
-	return waiting, nil
+	return waiting, store.Writes{}, nil
 }
 
 // normalizeQuestion compacts the JSON that a question shows, so that its digest is the same each time it is asked. It returns a code and a text if the question
@@ -164,18 +165,18 @@ func (e *Executor) unusedID(ctx context.Context, run store.Run, q provider.Inter
 }
 
 // request makes the request of a question, and sets its deadline.
-func (e *Executor) publishRequest(ctx context.Context, c *unitOfWork, q provider.Interrupt, shown *store.NewInterrupt) error {
-	base := int64(0)
-	if c.mayBePublished {
-		known, err := e.store.Document(ctx, c.run.Account, store.RequestDocument, q.ID)
+func (e *Executor) publishRequest(ctx context.Context, session *policySession, q provider.Interrupt, shown *store.NewInterrupt, retried bool) error {
+	base, tx := int64(0), session.tx
+	if retried {
+		known, err := e.store.Document(ctx, tx.run.Account, store.RequestDocument, q.ID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		base = known.Revision
 	}
-	deadline, err := e.openRequest(ctx, c, q, *shown, base)
-	if shown.Timeout > 0 || deadline.Before(noDeadline(c.now)) {
-		shown.Timeout = max(deadline.Sub(c.now), time.Nanosecond)
+	deadline, err := e.openRequest(ctx, session, q, *shown, base)
+	if shown.Timeout > 0 || deadline.Before(noDeadline(tx.now)) {
+		shown.Timeout = max(deadline.Sub(tx.now), time.Nanosecond)
 	}
 	return err
 }
@@ -185,7 +186,7 @@ func (e *Executor) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, e
 	if run.Outcome == nil {
 		return nil, nil
 	}
-	data, err := e.decrypt(run.Account, store.SealedOutcome, run.ID, run.Outcome)
+	data, err := e.store.Outcome(run.Account, run.ID, run.Outcome)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func (e *Executor) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, e
 func (e *Executor) newInterrupt(run store.Run, q provider.Interrupt) (store.NewInterrupt, error) {
 	shown := store.NewInterrupt{
 		ID: q.ID, Address: q.Address.String(), Kind: q.Kind, AnswerSchema: q.AnswerSchema, ShownDigest: EnvelopeDigest(q.Envelope),
-		Data: e.encrypt(run.Account, store.SealedData, q.ID, q.Data), Timeout: e.requestTimeout(q.Timeout),
+		Data: q.Data, Timeout: e.requestTimeout(q.Timeout),
 	}
 	if q.Kind == fermata.Approval.Name() {
 		var asked fermata.ApprovalRequest

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
@@ -33,7 +34,7 @@ func refusedLine(act desk.CommandName, why audit.Refusal) audit.RequestRefused {
 
 // refusedVerb is the verb of a decision that was refused; "" if nobody can tell. Of one that came too late the question is not read any more, so that goes by
 // the answer: every question about an action has the same.
-func refusedVerb(request RunRequest, refused *RefusedError) audit.Verb {
+func refusedVerb(request DecideRequest, refused *RefusedError) audit.Verb {
 	if by, ok := errors.AsType[*desk.RefusedError](refused.Err); ok {
 		return refusedVerbs[by.Command]
 	}
@@ -74,7 +75,7 @@ func (e *Executor) recordIfRefused(ctx context.Context, asked store.InboxItem, n
 }
 
 func (e *Executor) recordRefusedAct(ctx context.Context, asked store.InboxItem, name desk.CommandName, from desk.From, why audit.Refusal) error {
-	c := &unitOfWork{run: runOfRequest(asked)}
+	c := newTx(runOfRequest(asked), runMeta{}, time.Time{})
 	if err := c.addAudit(auditActor(from), c.requestPlace(asked.ID), refusedLine(name, why)); err != nil {
 		return err
 	}

@@ -66,32 +66,12 @@ func (e *Executor) requestDoc(ctx context.Context, account, id string) (*request
 }
 
 func (e *Executor) decodeRequest(paper store.Document) (*requestDoc, error) {
-	data, err := e.decryptBody(paper)
+	data, err := e.store.Body(paper)
 	if err != nil {
 		return nil, err
 	}
 	doc, err := desk.Decode(data)
 	return &requestDoc{doc, paper.Revision}, err
-}
-
-// requestsOf are all requests of the run that a filing is about. They are read once: a filing may be about thousands of questions.
-func (e *Executor) runRequests(ctx context.Context, c *unitOfWork) ([]desk.Request, error) {
-	if c.requests != nil {
-		return c.requests, nil
-	}
-	docs := []desk.Request{}
-	for paper, err := range e.documents(ctx, c.run.Account, store.RequestDocument, store.DocumentFilter{Run: c.run.ID, Limit: documentsPerPage}) {
-		if err != nil {
-			return nil, err
-		}
-		known, err := e.decodeRequest(paper)
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, known.Request)
-	}
-	c.requests = docs //mutate:requests-read-once
-	return docs, nil
 }
 
 // env is what package desk needs to know to apply an act.
@@ -110,7 +90,7 @@ func (e *Executor) setTime(ctx context.Context, c *unitOfWork) (err error) {
 // file adds a change of a request to a filing: the request, new votes, notices, questions to the run, and audit lines.
 func (e *Executor) addChange(c *unitOfWork, change desk.Change, base int64) error {
 	doc := change.Request
-	body, err := e.encryptBody(c.run.Account, store.RequestDocument, doc.ID, doc)
+	body, err := json.Marshal(doc)
 	if err != nil {
 		return err
 	}
@@ -136,14 +116,14 @@ func (e *Executor) addChange(c *unitOfWork, change desk.Change, base int64) erro
 	if err := e.addClarifications(c, change); err != nil {
 		return err
 	}
-	return c.addAuditLines(change)
+	return addAuditLines(c, change)
 }
 
 // fileAll files several changes of a request, each of which was made on the one before: the request is written once.
 func (e *Executor) addChanges(c *unitOfWork, changes []desk.Change, base int64) error {
 	last := len(changes) - 1
 	for _, change := range changes[:last] {
-		if err := errors.Join(e.addNotices(c, change.Notices, base), c.addAuditLines(change)); err != nil {
+		if err := errors.Join(e.addNotices(c, change.Notices, base), addAuditLines(c, change)); err != nil {
 			return err
 		}
 	}
@@ -157,7 +137,7 @@ func (e *Executor) addNotices(c *unitOfWork, notices []desk.Notice, base int64) 
 	}
 	for _, n := range notices {
 		n.Key = noticeKey(n, base)
-		body, err := e.encryptBody(c.run.Account, noticeKind, n.Key, n)
+		body, err := json.Marshal(n)
 		if err != nil {
 			return err
 		}
@@ -173,7 +153,8 @@ func noticeKey(n desk.Notice, base int64) string { return fmt.Sprintf("%s@%d", n
 func noDeadline(from time.Time) time.Time { return from.AddDate(90, 0, 0) }
 
 // openRequest makes the request of a question: who has to decide, by which route, until when. It returns the deadline.
-func (e *Executor) openRequest(ctx context.Context, c *unitOfWork, q provider.Interrupt, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
+func (e *Executor) openRequest(ctx context.Context, session *policySession, q provider.Interrupt, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
+	c := session.tx
 	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: c.meta.Requester, WordCount: len(bytes.Fields(q.Data))}}
 	ask.Requirement = desk.OnePerson()
 	var routes []string
@@ -187,15 +168,15 @@ func (e *Executor) openRequest(ctx context.Context, c *unitOfWork, q provider.In
 		if asked.Fixed {
 			ask.Requirement.Editable = nil
 		}
-		if routes, err = e.requirementFor(ctx, &ask, c, q.Address); err != nil {
+		if routes, err = session.requirementFor(ctx, &ask, q.Address); err != nil {
 			return time.Time{}, err
 		}
-		if err := e.addInvolved(ctx, &ask, c, q.Address); err != nil {
+		if err := e.addInvolved(ctx, &ask, session, q.Address); err != nil {
 			return time.Time{}, err
 		}
 	}
 	if q.Kind == fermata.EffectInDoubt.Name() {
-		if err := e.inheritRequirement(ctx, &ask, c, q.Data); err != nil {
+		if err := inheritRequirement(ctx, &ask, session.history, q.Data); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -211,17 +192,17 @@ func (e *Executor) openRequest(ctx context.Context, c *unitOfWork, q provider.In
 
 // parts adds to a request who was involved in the run before, beside the requester: the authors of what is asked about and, if they are excluded from
 // deciding, those who approved something else. Authors are added wherever there are rules, because the rules for edited arguments may exclude them.
-func (e *Executor) addInvolved(ctx context.Context, ask *desk.RequestSpec, c *unitOfWork, address fermata.Address) error {
+func (e *Executor) addInvolved(ctx context.Context, ask *desk.RequestSpec, session *policySession, address fermata.Address) error {
 	prior := slices.Contains(ask.Requirement.Exclude, desk.DutyPriorApprover)
 	if e.config.Desk.Policy == nil && !prior {
 		return nil
 	}
-	docs, err := e.runRequests(ctx, c)
+	docs, err := session.history.allRequests(ctx)
 	if err != nil {
 		return err
 	}
-	same, err := e.requestsForAction(ctx, c, address, ask.ID, ask.Subject)
-	ask.Subject.Authors = authors(c.meta.Requester, docs)
+	same, err := session.history.requestsForAction(ctx, address, ask.ID, ask.Subject)
+	ask.Subject.Authors = authors(session.tx.meta.Requester, docs)
 	for _, doc := range docs {
 		if prior && doc.Decision != nil && doc.Decision.Outcome == desk.OutcomeApproved && !slices.Contains(same, doc.ID) {
 			ask.Subject.PriorApprovers = append(ask.Subject.PriorApprovers, doc.Decision.By...)

@@ -74,7 +74,7 @@ func (e *Executor) checkRun(ctx context.Context, run store.Run) error {
 	if err != nil {
 		return err
 	}
-	named, err := e.providerRun(full, e.stateReader())
+	named, err := e.providerRun(full, e.store)
 	if err != nil {
 		return err
 	}

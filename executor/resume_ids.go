@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
@@ -86,7 +87,7 @@ func (e *Executor) deferToStore(ctx context.Context, d store.Decision, before re
 }
 
 // unsettled writes down that a word was counted and settles nothing, or else that it was refused.
-func (e *Executor) recordUndecided(ctx context.Context, run store.Run, request RunRequest, d store.Decision, before resumeRecord, why error) error {
+func (e *Executor) recordUndecided(ctx context.Context, run store.Run, request DecideRequest, d store.Decision, before resumeRecord, why error) error {
 	if !errors.Is(why, errVoteCounted) {
 		return e.recordRefusal(ctx, run, request, before, why)
 	}
@@ -95,7 +96,7 @@ func (e *Executor) recordUndecided(ctx context.Context, run store.Run, request R
 }
 
 // refuse writes down that the rules for people refused a decision: in the audit log, and as the answer of its resume id.
-func (e *Executor) recordRefusal(ctx context.Context, run store.Run, request RunRequest, before resumeRecord, why error) error {
+func (e *Executor) recordRefusal(ctx context.Context, run store.Run, request DecideRequest, before resumeRecord, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if bad, edits := asRefusedEdit(why); edits { // the resume id is not used up: what does not fit can be mended
 		c, err := refusalWork(run, request, &RefusedError{Interrupt: bad.ID, Err: bad.Err})
@@ -147,7 +148,7 @@ func (e *Executor) writeRefusal(ctx context.Context, account string, c *unitOfWo
 // logRefusal writes into the audit log, once, that the store refused a decision. If the process dies before that, the caller had no answer, and repeats
 // the decision. It returns the answer that another process has for the resume id, if it wrote the paper meanwhile: the deadline may have been moved after the
 // word was too late here.
-func (e *Executor) logStoreRefusal(ctx context.Context, run store.Run, request RunRequest, why error) error {
+func (e *Executor) logStoreRefusal(ctx context.Context, run store.Run, request DecideRequest, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if !ok {
 		return nil
@@ -168,13 +169,13 @@ func (e *Executor) logStoreRefusal(ctx context.Context, run store.Run, request R
 }
 
 // newDecision is a decision without answers.
-func newDecision(run store.Run, request RunRequest) store.Decision {
+func newDecision(run store.Run, request DecideRequest) store.Decision {
 	return store.Decision{Account: run.Account, Run: run.ID, Actor: request.Actor, Via: request.Via, ResumeID: request.ResumeID, BodyDigest: resumeDigest(request)}
 }
 
 // refusalWork begins the filing of a refusal, with its audit line.
-func refusalWork(run store.Run, request RunRequest, refused *RefusedError) (*unitOfWork, error) {
-	c := &unitOfWork{run: run}
+func refusalWork(run store.Run, request DecideRequest, refused *RefusedError) (*unitOfWork, error) {
+	c := newTx(run, runMeta{}, time.Time{})
 	actor := auditActor(desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via})
 	return c, c.addAudit(actor, c.requestPlace(refused.Interrupt), audit.RequestRefused{Verb: refusedVerb(request, refused), Why: refused.auditReason(), ResumeID: request.ResumeID})
 }

@@ -73,14 +73,14 @@ func (e *Executor) deleteRun(ctx context.Context, run store.Run, why string) err
 	if err != nil {
 		return err
 	}
-	named, err := e.providerRun(run, e.stateReader())
+	named, err := e.providerRun(run, e.store)
 	if err != nil {
 		return err
 	}
 	if err := p.Delete(ctx, named); err != nil {
 		return fmt.Errorf("executor: deleting %s: %w", run.ID, err)
 	}
-	c := &unitOfWork{run: run}
+	c := newTx(run, runMeta{}, time.Time{})
 	if err := c.addAudit(systemActor, audit.Location{Run: run.ID}, audit.PayloadsErased{Payloads: []string{run.ID}, Order: why}); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (e *Executor) endWithoutMessages(ctx context.Context, run store.Run) error 
 
 // endUnread ends a run with a request that cannot be opened. The store withdraws the question by itself, and the request stays as it is.
 func (e *Executor) endUnreadable(ctx context.Context, run store.Run) error {
-	c := &unitOfWork{run: run}
+	c := newTx(run, runMeta{}, time.Time{})
 	waits, err := e.openInterrupts(ctx, run)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (e *Executor) eraseDocuments(ctx context.Context, account string, kind stor
 		if err != nil || len(papers) == 0 {
 			return err
 		}
-		c := &unitOfWork{run: store.Run{Account: account}}
+		c := newTx(store.Run{Account: account}, runMeta{}, time.Time{})
 		for _, paper := range papers {
 			if paper.Body == nil && string(paper.Index) == emptyIndex {
 				continue

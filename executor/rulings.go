@@ -46,11 +46,11 @@ func rulingTime(at time.Time) string { return at.UTC().Format("20060102T150405.0
 
 // keepRuling files a ruling, and the text of the policy if it is new to the account. With DeskConfig.DiscardRulings only denials are filed, without the
 // arguments: so that each has one audit line.
-func (e *Executor) addRuling(ctx context.Context, c *unitOfWork, j *evaluation, stage replay.Stage, key, request string) error {
-	if err := e.addPolicyText(ctx, c, j.set); err != nil {
+func (s *policySession) addRuling(ctx context.Context, j *evaluation, stage replay.Stage, key, request string) error {
+	if err := s.addPolicyText(ctx, j.set); err != nil {
 		return err
 	}
-	if e.config.Desk.DiscardRulings && stage != replay.StageDenied {
+	if s.governor.config.Desk.DiscardRulings && stage != replay.StageDenied {
 		return nil
 	}
 	ruled := replay.NewRecordedRuling(j.input, j.withoutGrants)
@@ -60,14 +60,14 @@ func (e *Executor) addRuling(ctx context.Context, c *unitOfWork, j *evaluation, 
 		return err
 	}
 	//mutate:ruling-belongs-to-run
-	paper := store.DocumentChange{Kind: rulingKind, ID: rulingID(c.now, stage, key), Run: c.run.ID, Index: facts}
-	if !e.config.Desk.DiscardRulings {
+	paper := store.DocumentChange{Kind: rulingKind, ID: rulingID(s.tx.now, stage, key), Run: s.tx.run.ID, Index: facts}
+	if !s.governor.config.Desk.DiscardRulings {
 		//mutate:ruling-encrypted
-		if paper.Body, err = e.encryptBody(c.run.Account, rulingKind, paper.ID, ruled); err != nil {
+		if paper.Body, err = json.Marshal(ruled); err != nil {
 			return err
 		}
 	}
-	c.Documents = append(c.Documents, paper)
+	s.tx.Documents = append(s.tx.Documents, paper)
 	return nil
 }
 
@@ -82,30 +82,30 @@ func (e *Executor) hasRuling(ctx context.Context, run store.Run, key string) (bo
 }
 
 // deny files a denial and its audit line. digest is that of the action.
-func (e *Executor) addDenial(ctx context.Context, c *unitOfWork, j *evaluation, key, digest, request string) error {
-	if err := e.addRuling(ctx, c, j, replay.StageDenied, key, request); err != nil {
+func (s *policySession) addDenial(ctx context.Context, j *evaluation, key, digest, request string) error {
+	if err := s.addRuling(ctx, j, replay.StageDenied, key, request); err != nil {
 		return err
 	}
-	return c.addAudit(systemActor, c.auditPlace(), audit.PolicyDenied{
-		Action: audit.Action{Name: truncateForAudit(j.input.Tool), Args: c.digest(digest)},
+	return s.tx.addAudit(systemActor, s.tx.auditPlace(), audit.PolicyDenied{
+		Action: audit.Action{Name: truncateForAudit(j.input.Tool), Args: s.tx.digest(digest)},
 		Ruling: audit.Ruling{Digest: j.Policy, Version: truncateForAudit(j.Version), Rules: j.Rules},
 	})
 }
 
 // denied writes the denial of an action, unless it was written before.
-func (e *Executor) recordDenial(ctx context.Context, c *unitOfWork, j *evaluation, digest string) error {
-	if known, err := e.hasRuling(ctx, c.run, c.chargeKey); known || err != nil {
+func (s *policySession) recordDenial(ctx context.Context, key string, j *evaluation, digest string) error {
+	if known, err := s.governor.hasRuling(ctx, s.tx.run, key); known || err != nil {
 		return err
 	}
-	if err := e.addDenial(ctx, c, j, c.chargeKey, digest, ""); err != nil {
+	if err := s.addDenial(ctx, j, key, digest, ""); err != nil {
 		return err
 	}
-	return e.store.CommitWrites(ctx, c.run.Account, c.Writes)
+	return s.governor.store.CommitWrites(ctx, s.tx.run.Account, s.tx.Writes)
 }
 
 // ruledKey names a ruling on a question.
-func (c *unitOfWork) rulingKey(stage replay.Stage, question string, args json.RawMessage) string {
-	return ident.Derive("r", c.run.ID, string(stage), question, string(args))
+func rulingKey(run store.Run, stage replay.Stage, question string, args json.RawMessage) string {
+	return ident.Derive("r", run.ID, string(stage), question, string(args))
 }
 
 // policyCache remembers, by account and digest, which policies are known to be in the store.
@@ -115,30 +115,30 @@ type policyKey struct{ account, digest string }
 
 // keepPolicy files the text of the policy by which an action is judged, with an audit line, if it is new to the account. If several do so at once, one
 // succeeds; the others get ErrStale, and find it when they try again.
-func (e *Executor) addPolicyText(ctx context.Context, c *unitOfWork, set *policy.Set) error {
-	name := policyKey{c.run.Account, set.Digest()}
-	if _, known := e.policies.known.Load(name); known {
+func (s *policySession) addPolicyText(ctx context.Context, set *policy.Set) error {
+	name := policyKey{s.tx.run.Account, set.Digest()}
+	if _, known := s.governor.policies.known.Load(name); known {
 		return nil
 	}
-	for _, p := range c.Documents {
+	for _, p := range s.tx.Documents {
 		if p.Kind == policyKind && p.ID == name.digest {
 			return nil
 		}
 	}
-	_, err := e.store.Document(ctx, name.account, policyKind, name.digest)
+	_, err := s.governor.store.Document(ctx, name.account, policyKind, name.digest)
 	if err == nil {
-		e.policies.known.Store(name, true)
+		s.governor.policies.known.Store(name, true)
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	paper := store.DocumentChange{Kind: policyKind, ID: name.digest}
-	if paper.Body, err = e.encryptBody(name.account, policyKind, name.digest, policyBody{Version: set.Version(), Text: set.Source()}); err != nil {
+	if paper.Body, err = json.Marshal(policyBody{Version: set.Version(), Text: set.Source()}); err != nil {
 		return err
 	}
-	c.Documents = append(c.Documents, paper)
+	s.tx.Documents = append(s.tx.Documents, paper)
 	//mutate:policy-load-audited
-	return c.addAudit(systemActor, audit.Location{}, audit.PolicyLoaded{Ruling: audit.Ruling{Digest: name.digest, Version: truncateForAudit(set.Version())}, Rules: len(set.Rules())})
+	return s.tx.addAudit(systemActor, audit.Location{}, audit.PolicyLoaded{Ruling: audit.Ruling{Digest: name.digest, Version: truncateForAudit(set.Version())}, Rules: len(set.Rules())})
 }
 
 // policyBody is the body of a policy's paper.

@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"sync"
 
@@ -85,10 +86,10 @@ func (e *Executor) metaOf(ctx context.Context, account, run string) (runMeta, er
 }
 
 // newDossier makes the dossier of a run that begins.
-func (e *Executor) newMeta(ctx context.Context, account, run, requester string) (runMeta, store.DocumentChange, error) {
-	d := runMeta{Salt: make([]byte, 32), Requester: requester, Trace: traceParent(ctx)}
+func (e *Executor) newMeta(run, requester, trace string) (runMeta, store.DocumentChange, error) {
+	d := runMeta{Salt: make([]byte, 32), Requester: requester, Trace: trace}
 	rand.Read(d.Salt)
-	body, err := e.encryptBody(account, runMetaKind, run, d)
+	body, err := json.Marshal(d)
 	return d, store.DocumentChange{Kind: runMetaKind, ID: run, Run: run, Body: body}, err
 }
 
@@ -96,7 +97,7 @@ func (e *Executor) newMeta(ctx context.Context, account, run, requester string) 
 func (e *Executor) readMeta(ctx context.Context, account, run string) (d runMeta, err error) {
 	paper, err := e.store.Document(ctx, account, runMetaKind, run)
 	if errors.Is(err, store.ErrNotFound) {
-		d, change, err := e.newMeta(context.Background(), account, run, "")
+		d, change, err := e.newMeta(run, "", "")
 		if err == nil {
 			err = e.writeDocument(ctx, account, change)
 		}

@@ -28,7 +28,7 @@ func (e *Executor) loadSnapshot(ctx context.Context, account, stateKey string) (
 		return runSnapshot{}, err
 	}
 	key := store.Key{Account: stands.Run.Account, Run: stands.Run.ID}
-	return runSnapshot{RunSnapshot: stands, state: &cachedState{encryptedState: e.stateReader(), key: key}}, nil
+	return runSnapshot{RunSnapshot: stands, state: &cachedState{Checkpoints: e.store, key: key}}, nil
 }
 
 // lookAgain reads the same run once more. If another run has its state key by now it is over, and asks nothing any more.
@@ -43,6 +43,25 @@ func (e *Executor) reloadSnapshot(ctx context.Context, l *runSnapshot) error {
 		*l = now
 	}
 	return nil
+}
+
+// loadForDecision reads the run whose requests are answered. Without a state key the requests name it; the state key is set then.
+func (e *Executor) loadForDecision(ctx context.Context, request *DecideRequest) (*runSnapshot, error) {
+	if request.StateKey == "" {
+		for _, id := range slices.Sorted(maps.Keys(request.Targets)) {
+			asked, err := e.store.InboxItem(ctx, request.Account, id)
+			if err != nil {
+				return nil, err
+			}
+			request.StateKey = asked.StateKey
+			break
+		}
+	}
+	l, err := e.loadSnapshot(ctx, request.Account, request.StateKey)
+	if err == nil {
+		err = e.loadOriginalRun(ctx, &l, request.Targets)
+	}
+	return &l, err
 }
 
 // lookBack takes the run that asked in the place of the one that has its state key by now, if an answer is to a question of such a run. It is over: nothing
@@ -72,7 +91,7 @@ func (l *runSnapshot) requestDoc(e *Executor, interrupt string) (*requestDoc, er
 	paper := l.Document(store.RequestDocument, interrupt)
 	if paper == nil {
 		//mutate:request-document-required
-		return nil, e.reportUnreadable(l.Run.Account, string(store.RequestDocument), interrupt, errors.New("it is gone"))
+		return nil, e.store.Report(l.Run.Account, string(store.RequestDocument), interrupt, errors.New("it is gone"))
 	}
 	return e.decodeRequest(*paper)
 }
@@ -107,7 +126,7 @@ func (l *runSnapshot) reusableState(work *store.ClaimedRun) *store.Checkpoint {
 
 // cachedState is the state of a run for checking an answer. It is read once, when it is needed, and can be used for the execution after the decision.
 type cachedState struct {
-	*encryptedState
+	store.Checkpoints
 	key    store.Key
 	loaded atomic.Pointer[store.Checkpoint]
 }
@@ -115,10 +134,10 @@ type cachedState struct {
 // Load returns the state as it was read first.
 func (g *cachedState) Load(ctx context.Context, key store.Key) (store.Checkpoint, error) {
 	if key != g.key {
-		return g.encryptedState.Load(ctx, key)
+		return g.Checkpoints.Load(ctx, key)
 	}
 	if g.loaded.Load() == nil {
-		loaded, err := g.encryptedState.Load(ctx, key)
+		loaded, err := g.Checkpoints.Load(ctx, key)
 		if err != nil {
 			return loaded, err
 		}

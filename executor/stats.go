@@ -49,6 +49,7 @@ func (e *Executor) Stats() Stats {
 	e.stats.mu.Lock()
 	defer e.stats.mu.Unlock()
 	s := e.stats.Stats
+	s.Unreadable, s.KeyReloadFailing = e.store.Unreadable(), e.store.KeyErr() != nil
 	s.DroppedProgress, s.DecisionWaits = e.progress.dropped.Load(), make(map[store.Verdict]WaitHistogram)
 	for verdict, waits := range e.stats.DecisionWaits {
 		waits.Within = slices.Clone(waits.Within)

@@ -11,9 +11,49 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
+
+// DecideRequest records answers to open requests.
+type DecideRequest struct {
+	Account string
+	// StateKey names the run; if it is empty, the requests in Targets do.
+	StateKey string
+	// ResumeID is chosen by the caller. The same request with the same id can be repeated at will, and counts once. It is unique for an actor in the account,
+	// not for each run.
+	ResumeID string
+	// Actor decides. Via is the channel of the request, Auth how strongly the actor was authenticated.
+	Actor, Via string
+	Auth       desk.Auth
+	// Targets answers requests by id. Value answers the one request of the run that is open; a decision on an action needs an id: otherwise somebody who looked
+	// at one action could approve the next one, if the first was decided meanwhile.
+	Targets map[string]Answer
+	Value   json.RawMessage
+	// Wait is how long to wait for the outcome; 0 is Config.Wait, and a negative one does not wait.
+	Wait time.Duration
+}
+
+// Answer is what a person answers to one question.
+type Answer struct {
+	Value json.RawMessage
+	// Shown is the digest of what the person saw; "" if they cannot tell.
+	Shown string
+}
+
+// resumeDigest is the same for all repetitions of a request, and for nothing else.
+func resumeDigest(r DecideRequest) string {
+	body, err := json.Marshal(struct { //mutate:resume-body-compared
+		StateKey string
+		Value    json.RawMessage
+		Targets  map[string]Answer
+	}{r.StateKey, r.Value, r.Targets})
+	if err != nil { // no JSON: its bytes will do, and it will be refused
+		body = append([]byte(r.StateKey), r.Value...)
+	}
+	return hashNamed("resume", body)
+}
 
 // submission is what somebody answers to one question. If others have to agree it is a vote, and decides nothing yet.
 type submission struct {
@@ -28,7 +68,7 @@ type submission struct {
 }
 
 // words checks the answers of a request against the questions. It changes nothing.
-func (e *Executor) submissions(ctx context.Context, l *runSnapshot, request RunRequest) ([]submission, error) {
+func (e *Executor) submissions(ctx context.Context, l *runSnapshot, request DecideRequest) ([]submission, error) {
 	targets := request.Targets
 	if request.Value != nil {
 		var err error
@@ -148,7 +188,7 @@ var errClockOnly = errors.New("only the clock lets a question expire")
 // approval fills in what a decision on an action approves: the digest of the action, perhaps with edited arguments. By is overwritten with the actor.
 func (e *Executor) resolveApproval(actor string, w *submission) error {
 	i := w.interrupt
-	question, err := e.decrypt(i.Account, store.SealedData, i.ID, i.Data)
+	question, err := e.store.Data(i)
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,67 @@ package executor
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
 )
+
+// runHistory reads what a run has asked so far: its requests and its interrupts, each once. A unit of work may concern thousands of interrupts.
+type runHistory struct {
+	docs       *Executor
+	run        store.Run
+	requests   []desk.Request    // nil until they were read
+	interrupts []store.Interrupt // the newest first; nil until they were read
+}
+
+// historyOf returns the history of a run.
+func (e *Executor) historyOf(run store.Run) *runHistory { return &runHistory{docs: e, run: run} }
+
+// requestsOf are all requests of the run that a filing is about. They are read once: a filing may be about thousands of questions.
+func (h *runHistory) allRequests(ctx context.Context) ([]desk.Request, error) {
+	if h.requests != nil {
+		return h.requests, nil
+	}
+	docs := []desk.Request{}
+	for paper, err := range h.docs.documents(ctx, h.run.Account, store.RequestDocument, store.DocumentFilter{Run: h.run.ID, Limit: documentsPerPage}) {
+		if err != nil {
+			return nil, err
+		}
+		known, err := h.docs.decodeRequest(paper)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, known.Request)
+	}
+	h.requests = docs //mutate:requests-read-once
+	return docs, nil
+}
+
+// Segments that the engine adds to the address of an approval: for edited arguments, and for a target that has changed since.
+const (
+	editSegment          = "edit"
+	targetChangedSegment = "drift"
+)
+
+// hasSegmentAfterApproval reports whether an address has such a segment after the last approval in it. What stands before that was chosen by the author of the graph.
+func hasSegmentAfterApproval(address fermata.Address, segment string) bool {
+	last := -1
+	for n, s := range address {
+		if s.Type == fermata.SegmentApprove {
+			last = n
+		}
+	}
+	return last >= 0 && slices.ContainsFunc(address[last:], func(s fermata.Segment) bool { return string(s.Type) == segment })
+}
+
+// requestChargeKey names a question, however often it was asked: an approval that could not be used is not charged again when it is repeated.
+func requestChargeKey(run store.Run, interrupt string) string {
+	return ident.Derive("c", run.ID, providerID(interrupt))
+}
 
 // An action whose target has changed since it was approved is asked about again, at a place of its own below the first: "…;drift:1", "…;drift:1;drift:2".
 
@@ -24,32 +79,32 @@ func originalAddress(address fermata.Address, first bool) fermata.Address {
 }
 
 // chargedAs is the key under which a question is charged. One that is asked again takes the place of the first: what is done once is charged once.
-func (e *Executor) chargeKeyFor(ctx context.Context, c *unitOfWork, address fermata.Address, interrupt string) (string, error) {
+func (h *runHistory) chargeKeyFor(ctx context.Context, address fermata.Address, interrupt string) (string, error) {
 	if !hasSegmentAfterApproval(address, targetChangedSegment) {
-		return requestChargeKey(c.run, interrupt), nil
+		return requestChargeKey(h.run, interrupt), nil
 	}
-	asked, err := e.interruptsAt(ctx, c, originalAddress(address, true))
+	asked, err := h.interruptsAt(ctx, originalAddress(address, true))
 	if err != nil {
 		return "", err
 	}
 	if len(asked) > 0 {
 		interrupt = asked[0]
 	}
-	return requestChargeKey(c.run, interrupt), nil
+	return requestChargeKey(h.run, interrupt), nil
 }
 
-// lastAskedAt are the questions that the run has asked at a place, the last first.
-func (e *Executor) interruptsAt(ctx context.Context, c *unitOfWork, address fermata.Address) ([]string, error) {
-	if c.interrupts == nil {
-		all, err := e.store.Interrupts(ctx, c.run.Account, c.run.ID)
+// interruptsAt returns the ids of the run's interrupts at an address, the newest first.
+func (h *runHistory) interruptsAt(ctx context.Context, address fermata.Address) ([]string, error) {
+	if h.interrupts == nil {
+		all, err := h.docs.store.Interrupts(ctx, h.run.Account, h.run.ID)
 		if err != nil {
 			return nil, err
 		}
 		slices.SortStableFunc(all, func(a, b store.Interrupt) int { return b.Created.Compare(a.Created) })
-		c.interrupts = all
+		h.interrupts = all
 	}
 	var ids []string
-	for _, i := range c.interrupts {
+	for _, i := range h.interrupts {
 		if i.Address == address.String() { //mutate:repeat-same-address
 			ids = append(ids, i.ID)
 		}
@@ -57,30 +112,15 @@ func (e *Executor) interruptsAt(ctx context.Context, c *unitOfWork, address ferm
 	return ids, nil
 }
 
-// demandAgain takes the requirement from the request that this one takes the place of. Whoever edited the arguments there is still their last editor.
-func (e *Executor) requirementOfReplaced(ctx context.Context, ask *desk.RequestSpec, c *unitOfWork, address fermata.Address) error {
-	last, err := e.replacedRequest(ctx, c, address, ask.Subject)
-	if err != nil {
-		return err
-	}
-	if last == nil {
-		return &deniedError{"nobody knows who was asked before"}
-	}
-	//mutate:repeat-keeps-editor
-	ask.Requirement, ask.Route, ask.Subject.Editor = last.Requirement, last.Route, last.LastEditor()
-	ask.Subject.Policy, ask.Subject.Rules, ask.Subject.Reason = last.Subject.Policy, last.Subject.Rules, last.Subject.Reason
-	return nil
-}
-
 // replaced is the last request for the same action at the same place, before its target changed; nil if there is none. The same action elsewhere may have
 // needed less.
-func (e *Executor) replacedRequest(ctx context.Context, c *unitOfWork, address fermata.Address, asked desk.Subject) (*desk.Request, error) {
-	before, err := e.interruptsAt(ctx, c, originalAddress(address, false))
+func (h *runHistory) replacedRequest(ctx context.Context, address fermata.Address, asked desk.Subject) (*desk.Request, error) {
+	before, err := h.interruptsAt(ctx, originalAddress(address, false))
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range before {
-		last, err := e.requestDoc(ctx, c.run.Account, id)
+		last, err := h.docs.requestDoc(ctx, h.run.Account, id)
 		if err != nil {
 			return nil, err
 		}
@@ -92,10 +132,10 @@ func (e *Executor) replacedRequest(ctx context.Context, c *unitOfWork, address f
 }
 
 // sameAction are the requests about one action: this one, and those that it took the place of. Whoever said yes there said yes to nothing else.
-func (e *Executor) requestsForAction(ctx context.Context, c *unitOfWork, address fermata.Address, id string, asked desk.Subject) ([]string, error) {
+func (h *runHistory) requestsForAction(ctx context.Context, address fermata.Address, id string, asked desk.Subject) ([]string, error) {
 	same := []string{id}
 	for ; hasSegmentAfterApproval(address, targetChangedSegment); address = originalAddress(address, false) {
-		before, err := e.replacedRequest(ctx, c, address, asked)
+		before, err := h.replacedRequest(ctx, address, asked)
 		if err != nil || before == nil {
 			return same, err
 		}
@@ -105,18 +145,77 @@ func (e *Executor) requestsForAction(ctx context.Context, c *unitOfWork, address
 }
 
 // aboutTheSame are the requests about the action that a request is about, be it asked for, asked for again, or in doubt.
-func (e *Executor) relatedRequests(ctx context.Context, c *unitOfWork, doc desk.Request) ([]string, error) {
-	question, err := e.store.InboxItem(ctx, c.run.Account, doc.ID)
+func (h *runHistory) relatedRequests(ctx context.Context, doc desk.Request) ([]string, error) {
+	question, err := h.docs.store.InboxItem(ctx, h.run.Account, doc.ID)
 	if err != nil {
 		return nil, err
 	}
 	if doc.Subject.Kind == fermata.EffectInDoubt.Name() {
-		same, err := e.requestsOfEffect(ctx, c, question.Interrupt)
+		same, err := h.requestsOfEffect(ctx, question.Interrupt)
 		return append(same, doc.ID), err
 	}
 	address, err := fermata.ParseAddress(question.Address)
 	if err != nil {
 		return nil, err
 	}
-	return e.requestsForAction(ctx, c, address, doc.ID, doc.Subject)
+	return h.requestsForAction(ctx, address, doc.ID, doc.Subject)
+}
+
+// doubted are the requests for the action that a question about an effect in doubt is about. If the same was approved at two places it is unknown which of
+// them it is, and there are none.
+func (h *runHistory) requestsOfEffect(ctx context.Context, question store.Interrupt) ([]string, error) {
+	data, err := h.docs.store.Data(question)
+	if err != nil {
+		return nil, err
+	}
+	var doubt fermata.InDoubtRequest
+	if err := json.Unmarshal(data, &doubt); err != nil {
+		return nil, err
+	}
+	docs, err := h.allRequests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var approved []string
+	var last desk.Request
+	for _, doc := range docs {
+		if doc.Decision == nil || doc.Decision.Outcome != desk.OutcomeApproved || doc.Decision.Digest != doubt.Digest {
+			continue
+		}
+		if approved = append(approved, doc.ID); last.ID == "" || doc.Created.After(last.Created) {
+			last = doc
+		}
+	}
+	if last.ID == "" {
+		return nil, nil
+	}
+	same, err := h.relatedRequests(ctx, last)
+	if slices.ContainsFunc(approved, func(id string) bool { return !slices.Contains(same, id) }) {
+		return nil, err
+	}
+	return same, err
+}
+
+// approversBeside are those who have approved, or edited and thereby approved, something else in the same run.
+func (h *runHistory) priorApprovers(ctx context.Context, request desk.Request, also []string) ([]string, error) {
+	docs, err := h.allRequests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	same, err := h.relatedRequests(ctx, request)
+	prior := slices.Clone(also)
+	for _, doc := range docs {
+		if slices.Contains(same, doc.ID) {
+			continue
+		}
+		for _, vote := range doc.Votes {
+			if vote.Verb == desk.VerbApprove {
+				prior = append(prior, vote.By)
+			}
+		}
+		if doc.Edit != nil {
+			prior = append(prior, doc.Edit.By)
+		}
+	}
+	return prior, err
 }

@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -94,22 +93,14 @@ func traceOutcome(span trace.Span, outcome fermata.Outcome, err error) {
 	span.End()
 }
 
-// traceDecision begins the span of somebody's word. end is told what became of it.
-func (e *Executor) traceDecision(ctx context.Context, run store.Run, request RunRequest) (context.Context, func(store.DecisionReceipt, error)) {
-	ctx, span := e.tracer().Start(ctx, "fermata.decide", runAttributes(run), trace.WithAttributes(attribute.String("fermata.channel", request.Via)))
-	return ctx, func(receipt store.DecisionReceipt, err error) {
-		outcome := string(receipt.Result)
-		switch {
-		case errors.Is(err, errVoteCounted):
-			outcome = "counted"
-		case err != nil:
-			outcome = "refused"
-			if refused, ok := errors.AsType[*RefusedError](err); ok {
-				outcome = string(refused.Result)
-			}
-			span.SetStatus(codes.Error, outcome)
+// traceDecision begins the span of a decision. end ends it, with the result.
+func (e *Executor) traceDecision(ctx context.Context, run store.Run, via string) (_ context.Context, end func(result string, failed bool)) {
+	ctx, span := e.tracer().Start(ctx, "fermata.decide", runAttributes(run), trace.WithAttributes(attribute.String("fermata.channel", via)))
+	return ctx, func(result string, failed bool) {
+		if failed {
+			span.SetStatus(codes.Error, result)
 		}
-		span.SetAttributes(attribute.String("fermata.outcome", outcome))
+		span.SetAttributes(attribute.String("fermata.outcome", result))
 		if span.IsRecording() {
 			if d, err := e.metaOf(ctx, run.Account, run.ID); err == nil {
 				for _, link := range linkToStart(d.Trace) {

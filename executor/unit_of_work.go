@@ -17,25 +17,18 @@ type unitOfWork struct {
 	store.Writes
 	run      store.Run
 	meta     runMeta
-	now      time.Time
-	resumeID string // the resume id of the decision that it is about, if it is about one
-	// counters that were read, and perhaps charged.
-	counters counters
-	// requests are those of the run, if they were read; questions its interrupts. Neither must be changed.
-	requests   []desk.Request
-	interrupts []store.Interrupt
-	// key, if given, names the action that is judged: its own earlier charge does not count against it. bills are what actions were charged, by key.
-	chargeKey string
-	receipts  map[string]*chargeReceipt
-	// edit is what the rules said of the arguments that somebody wants instead, if somebody does.
-	editJudgement *evaluation
-	// stands is written in the place of the rest if the run fails because of what it asks.
-	failureWrites store.Writes
-	// maybeAsked says that the store may have what the run asks already: a first try to come to rest was stale. Most questions are new, so
-	// that is looked up only then.
-	mayBePublished bool
-	// approved are those who approve something else of the run in this filing.
-	approvedHere []string
+	now      time.Time // zero until setTime was called
+	resumeID string    // the resume id of the decision, if it records one
+}
+
+// newTx begins a unit of work for a run. now may be zero if no document in it needs the time.
+func newTx(run store.Run, meta runMeta, now time.Time) *unitOfWork {
+	return &unitOfWork{run: run, meta: meta, now: now}
+}
+
+// newDecisionTx begins the unit of work of a decision.
+func newDecisionTx(run store.Run, meta runMeta, now time.Time, resumeID string) *unitOfWork {
+	return &unitOfWork{run: run, meta: meta, now: now, resumeID: resumeID}
 }
 
 // hashNamed stands for a text in the audit log. It is made with the run's salt, without which guesses cannot be tested; without a salt it is empty.
@@ -101,12 +94,12 @@ func auditActor(from desk.From) audit.Actor {
 }
 
 // record adds the audit lines of a change.
-func (c *unitOfWork) addAuditLines(change desk.Change) error {
+func addAuditLines(c *unitOfWork, change desk.Change) error {
 	place := c.requestPlace(change.Request.ID)
 	place.Revision = change.Request.Rev
 	begins := len(change.Events) > 0 && change.Events[0].Type == desk.EventAsked
 	for n, event := range change.Events {
-		body := c.lineOf(change, event)
+		body := lineOf(c, change, event)
 		if body == nil || begins && n > 0 { // what the route does at once when it begins has no lines of its own
 			continue
 		}
@@ -131,12 +124,12 @@ func changedLine(change desk.Change, event desk.Event) audit.RequestChanged {
 }
 
 // body is the audit line of an event; nil if another line of the same change has it.
-func (c *unitOfWork) lineOf(change desk.Change, event desk.Event) audit.Body {
+func lineOf(c *unitOfWork, change desk.Change, event desk.Event) audit.Body {
 	doc := change.Request
 	switch event.Type {
 	case desk.EventAsked:
 		return audit.RequestAsked{
-			Kind: doc.Subject.Kind, Action: c.auditAction(doc), Question: c.digest(doc.Subject.ShownDigest), Need: auditNeeds(doc.Requirement), Ruling: auditRuling(doc),
+			Kind: doc.Subject.Kind, Action: auditAction(c, doc), Question: c.digest(doc.Subject.ShownDigest), Need: auditNeeds(doc.Requirement), Ruling: auditRuling(doc),
 			Route: doc.Route.Name, Deadline: audit.TimestampOf(doc.Deadline),
 		}
 	case desk.EventViewed:
@@ -156,17 +149,17 @@ func (c *unitOfWork) lineOf(change desk.Change, event desk.Event) audit.Body {
 	case desk.EventEscalated, desk.EventWidened:
 		return audit.RequestEscalated{To: strings.FieldsFunc(event.Detail["to"], isNewlineRune), Step: event.Text, Reason: c.digest(event.Detail["reason"])}
 	case desk.EventClarificationAsked:
-		word := c.voteLine(change, event, audit.VerbAskClarification)
+		word := voteLine(c, change, event, audit.VerbAskClarification)
 		word.Reason = c.digest(writtenText(doc, event))
 		return word
 	case desk.EventEdited:
-		word := c.voteLine(change, event, audit.VerbApproveWithEdits)
+		word := voteLine(c, change, event, audit.VerbApproveWithEdits)
 		word.Edited = c.digest(event.Detail["args"])
 		return word
 	case desk.EventVoted:
-		return c.voteLine(change, event, auditVerb(event.Detail["verb"]))
+		return voteLine(c, change, event, auditVerb(event.Detail["verb"]))
 	case desk.EventDecided:
-		return c.finalLine(change, event)
+		return finalLine(c, change, event)
 	}
 	return changedLine(change, event)
 }
@@ -197,10 +190,10 @@ func auditVerb(verb string) audit.Verb {
 }
 
 // submission is the audit line of somebody's vote, with what it was based on.
-func (c *unitOfWork) voteLine(change desk.Change, event desk.Event, verb audit.Verb) audit.RequestDecided {
+func voteLine(c *unitOfWork, change desk.Change, event desk.Event, verb audit.Verb) audit.RequestDecided {
 	doc := change.Request
 	decided := audit.RequestDecided{
-		Verb: verb, Settles: change.Decision != nil && event.Type == desk.EventVoted, Action: c.auditAction(doc), ResumeID: c.resumeID,
+		Verb: verb, Settles: change.Decision != nil && event.Type == desk.EventVoted, Action: auditAction(c, doc), ResumeID: c.resumeID,
 		Shown:  audit.Shown{Surface: event.Via, Rendered: c.digest(event.Detail["shown"])},
 		Groups: strings.FieldsFunc(event.Detail["groups"], isNewlineRune), Quorum: audit.Quorum{Need: auditNeeds(doc.Requirement)}, Ruling: auditRuling(doc), Reason: c.digest(event.Detail["reason"]),
 		Timing: audit.Timing{Created: audit.TimestampOf(doc.Created), Decided: audit.TimestampOf(event.At), LatencyMS: event.At.Sub(doc.Created).Milliseconds(), Deadline: audit.TimestampOf(doc.Deadline)},
@@ -228,7 +221,7 @@ func (c *unitOfWork) voteLine(change desk.Change, event desk.Event, verb audit.V
 
 // finalState is the audit line of how a request ended; nil if a vote of the same change ended it, which has its own line. A request can also end by a vote that
 // was cast earlier, when that counts again: then the line is made here.
-func (c *unitOfWork) finalLine(change desk.Change, event desk.Event) audit.Body {
+func finalLine(c *unitOfWork, change desk.Change, event desk.Event) audit.Body {
 	switch change.Decision.Outcome {
 	case desk.OutcomeExpired:
 		return audit.RequestExpired{Deadline: audit.TimestampOf(change.Request.Deadline), Why: change.Decision.Reason}
@@ -241,7 +234,7 @@ func (c *unitOfWork) finalLine(change desk.Change, event desk.Event) audit.Body 
 	if slices.ContainsFunc(change.Events, func(e desk.Event) bool { return e.Type == desk.EventVoted }) {
 		return nil
 	}
-	word := c.voteLine(change, event, outcomeVerbs[change.Decision.Outcome])
+	word := voteLine(c, change, event, outcomeVerbs[change.Decision.Outcome])
 	word.Settles = true
 	return word
 }
@@ -249,7 +242,7 @@ func (c *unitOfWork) finalLine(change desk.Change, event desk.Event) audit.Body 
 // outcomeVerbs are the verbs of the outcomes that people decide.
 var outcomeVerbs = map[desk.Outcome]audit.Verb{desk.OutcomeApproved: audit.VerbApprove, desk.OutcomeRejected: audit.VerbReject, desk.OutcomeAnswered: audit.VerbRespond}
 
-func (c *unitOfWork) auditAction(doc desk.Request) audit.Action {
+func auditAction(c *unitOfWork, doc desk.Request) audit.Action {
 	if doc.Subject.Action == "" {
 		return audit.Action{}
 	}

@@ -109,10 +109,10 @@ func (e *Executor) eachRun(ctx context.Context, account string, filter store.Run
 func (e *Executor) toRequestView(a store.InboxItem) (q RequestView, err error) {
 	q.InboxItem = a
 	q.InboxItem.Data, q.Interrupt.Answer, q.InboxItem.Request = nil, nil, nil
-	if q.Data, err = e.decrypt(a.Account, store.SealedData, a.ID, a.Data); err != nil {
+	if q.Data, err = e.store.Data(a.Interrupt); err != nil {
 		return q, err
 	}
-	if q.Answer, err = e.decrypt(a.Account, store.SealedAnswer, a.ID, a.Interrupt.Answer); err != nil || a.Request == nil {
+	if q.Answer, err = e.store.Answer(a.Interrupt); err != nil || a.Request == nil {
 		return q, err
 	}
 	known, err := e.decodeRequest(*a.Request)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/policy/replay"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -26,9 +25,35 @@ func (e *voteCountedError) Error() string { return errVoteCounted.Error() }
 // Is reports whether target is errVoteCounted.
 func (e *voteCountedError) Is(target error) bool { return target == errVoteCounted }
 
-// decide records what somebody answered. If that settles the question it is recorded as the decision; if others have to agree first it is counted as a vote,
-// and decide returns errVoteCounted.
-func (e *Executor) recordDecision(ctx context.Context, l *runSnapshot, request RunRequest) (store.DecisionReceipt, error) {
+// recordDecision records the answers of a request. If they settle their requests they are recorded as the decision; if others have to agree first they are counted
+// as votes, and recordDecision returns errVoteCounted.
+func (e *Executor) recordDecision(ctx context.Context, l *runSnapshot, request DecideRequest) (store.DecisionReceipt, error) {
+	ctx, end := e.traceDecision(ctx, l.Run, request.Via)
+	receipt, err := e.decideWhileStale(ctx, l, request)
+	end(traceResult(receipt, err), err != nil && !errors.Is(err, errVoteCounted))
+	if err == nil && receipt.Result != store.ResultAccepted {
+		err = e.storeRefusal(ctx, l.Run, receipt)
+		err = cmp.Or(e.logStoreRefusal(ctx, l.Run, request, err), err) // a caller who got the refusal does not repeat the request
+	}
+	return receipt, err
+}
+
+// traceResult is the result of a decision as traces show it.
+func traceResult(receipt store.DecisionReceipt, err error) string {
+	refused, isRefused := errors.AsType[*RefusedError](err)
+	switch {
+	case errors.Is(err, errVoteCounted):
+		return "counted"
+	case isRefused:
+		return string(refused.Result)
+	case err != nil:
+		return "refused"
+	}
+	return string(receipt.Result)
+}
+
+// decideWhileStale tries to decide until neither the run nor a request was changed in between.
+func (e *Executor) decideWhileStale(ctx context.Context, l *runSnapshot, request DecideRequest) (store.DecisionReceipt, error) {
 	for try := 0; ; try++ {
 		receipt, err := e.tryDecide(ctx, l, request)
 		if !errors.Is(err, store.ErrStale) {
@@ -44,7 +69,7 @@ func (e *Executor) recordDecision(ctx context.Context, l *runSnapshot, request R
 }
 
 // weigh is one try. It returns ErrStale if the run or a request was changed meanwhile.
-func (e *Executor) tryDecide(ctx context.Context, l *runSnapshot, request RunRequest) (store.DecisionReceipt, error) {
+func (e *Executor) tryDecide(ctx context.Context, l *runSnapshot, request DecideRequest) (store.DecisionReceipt, error) {
 	run := l.Run
 	decision := newDecision(run, request)
 	words, bad := e.submissions(ctx, l, request)
@@ -84,12 +109,20 @@ func (e *Executor) tryDecide(ctx context.Context, l *runSnapshot, request RunReq
 }
 
 // ballot applies the answers to their requests. Those that settle a question are added to the decision; it returns errVoteCounted if none does.
-func (e *Executor) applySubmissions(ctx context.Context, l *runSnapshot, request RunRequest, words []submission, decision *store.Decision) error {
-	c := &unitOfWork{run: l.Run, now: l.ReadAt, resumeID: request.ResumeID}
-	yeses := 0
+func (e *Executor) applySubmissions(ctx context.Context, l *runSnapshot, request DecideRequest, words []submission, decision *store.Decision) error {
+	approvals := 0
+	var meta runMeta
 	for _, w := range words {
-		yeses += w.approvals()
+		approvals += w.approvals()
+		if w.open && meta.Salt == nil {
+			var err error
+			if meta, err = l.metaOf(ctx, e); err != nil {
+				return err
+			}
+		}
 	}
+	tx := newDecisionTx(l.Run, meta, l.ReadAt, request.ResumeID)
+	session := e.newSession(tx, e.historyOf(l.Run))
 	for n := range words {
 		w := &words[n]
 		if !w.open {
@@ -100,44 +133,42 @@ func (e *Executor) applySubmissions(ctx context.Context, l *runSnapshot, request
 		if err != nil {
 			return err
 		}
-		if c.meta.Salt == nil {
-			if c.meta, err = l.metaOf(ctx, e); err != nil {
-				return err
-			}
+		var approvedHere []string // by the same decision, in whatever order its answers are applied
+		if approvals > w.approvals() {
+			approvedHere = []string{request.Actor}
 		}
-		if c.approvedHere = nil; yeses > w.approvals() {
-			c.approvedHere = []string{request.Actor} // in whatever order they are looked at
-		}
-		if err := e.applySubmission(ctx, c, request, w, known, decision); err != nil {
+		if err := e.applySubmission(ctx, session, request, w, known, approvedHere, decision); err != nil {
 			return err
 		}
 	}
-	if err := c.addCounters(); err != nil {
+	if err := session.addCounters(); err != nil {
 		return err
 	}
-	decision.Writes = c.Writes
+	decision.Writes = tx.Writes
 	if len(decision.Answers) == 0 {
 		return errVoteCounted
 	}
 	return nil
 }
 
-// cast applies one answer to its request.
-func (e *Executor) applySubmission(ctx context.Context, c *unitOfWork, request RunRequest, w *submission, known *requestDoc, decision *store.Decision) error {
-	env := e.deskEnv(c.now)
-	c.editJudgement = nil
+// applySubmission applies one answer to its request. approvedHere are the actors who approve something else of the run in the same decision.
+func (e *Executor) applySubmission(ctx context.Context, session *policySession, request DecideRequest, w *submission, known *requestDoc, approvedHere []string, decision *store.Decision) error {
+	tx := session.tx
+	env := e.deskEnv(tx.now)
+	chargeKey, edit := "", func() *evaluation { return nil }
 	if w.approval != nil {
 		address, err := fermata.ParseAddress(w.interrupt.Address)
 		if err != nil {
 			return err
 		}
-		if c.chargeKey, err = e.chargeKeyFor(ctx, c, address, w.Interrupt); err != nil {
+		if chargeKey, err = session.history.chargeKeyFor(ctx, address, w.Interrupt); err != nil {
 			return err
 		}
-		env.Args, env.Policy = w.approval.Args, e.editPolicy(ctx, c, address, w.approval.Action)
+		env.Args = w.approval.Args
+		env.Policy, edit = session.editPolicy(ctx, chargeKey, address, w.approval.Action)
 	}
 	var err error
-	if env.PriorApprovers, err = e.lockPriorApprovers(ctx, c, known, w.decision != nil && w.decision.Args != nil); err != nil {
+	if env.PriorApprovers, err = e.lockPriorApprovers(ctx, session, known, approvedHere, w.decision != nil && w.decision.Args != nil); err != nil {
 		return err
 	}
 	change, err := desk.Apply(known.Request, w.toAct(request), env)
@@ -153,18 +184,21 @@ func (e *Executor) applySubmission(ctx context.Context, c *unitOfWork, request R
 	if !change.Changed() {
 		return nil // the same vote was cast before
 	}
-	if err := e.addEditRuling(ctx, c, w.Interrupt); err != nil {
+	if err := session.addEditRuling(ctx, edit(), w.Interrupt); err != nil {
 		return err
 	}
-	if err := e.addChange(c, change, known.revision); err != nil {
+	if err := e.addChange(tx, change, known.revision); err != nil {
 		return err
 	}
 	if change.Decision == nil {
 		return nil
 	}
 	answer, err := e.toStoreAnswer(*w, *change.Decision)
-	if err == nil {
-		err = e.chargeApproved(ctx, c, *w, *change.Decision)
+	if err == nil && w.approval != nil {
+		err = session.chargeApproved(ctx, chargeKey, w.interrupt, *w.approval, *change.Decision)
+	}
+	if denied, ok := errors.AsType[*desk.RefusedError](err); ok {
+		err = toRefusedError(w.interrupt, denied)
 	}
 	if err == nil {
 		decision.Answers = append(decision.Answers, answer)
@@ -172,25 +206,17 @@ func (e *Executor) applySubmission(ctx context.Context, c *unitOfWork, request R
 	return err
 }
 
-// keepEdit files the ruling on edited arguments, if there are any.
-func (e *Executor) addEditRuling(ctx context.Context, c *unitOfWork, interrupt string) error {
-	if c.editJudgement == nil {
-		return nil
-	}
-	return e.addRuling(ctx, c, c.editJudgement, replay.StageEdited, c.rulingKey(replay.StageEdited, interrupt, c.editJudgement.input.Args), interrupt)
-}
-
 // elsewhere finds those who have approved something else in the same run, if that excludes them here: also in requests that are still open, and in the same
 // decision. It is needed for edits as well, because the rules for the edited arguments may exclude them.
-func (e *Executor) lockPriorApprovers(ctx context.Context, c *unitOfWork, known *requestDoc, edits bool) ([]string, error) {
+func (e *Executor) lockPriorApprovers(ctx context.Context, session *policySession, known *requestDoc, approvedHere []string, edits bool) ([]string, error) {
 	//mutate:edit-excludes-prior-approver
 	if !edits && !slices.Contains(known.Requirement.Exclude, desk.DutyPriorApprover) {
 		return nil, nil
 	}
-	if err := e.touchApprovers(ctx, c); err != nil { //mutate:prior-approvals-locked-first
+	if err := e.touchApprovers(ctx, session.tx); err != nil { //mutate:prior-approvals-locked-first
 		return nil, err
 	}
-	return e.priorApprovers(ctx, c, known)
+	return session.history.priorApprovers(ctx, known.Request, approvedHere)
 }
 
 // noticeApprovals makes one of two approvals in a run that come at the same moment stale, so that it is weighed again. It has to be called before it is
@@ -211,33 +237,9 @@ func (e *Executor) touchApprovers(ctx context.Context, c *unitOfWork) error {
 func (e *Executor) deskEnvFor(ctx context.Context, c *unitOfWork, known *requestDoc) (env desk.Env, err error) {
 	env = e.deskEnv(c.now)
 	if slices.Contains(known.Requirement.Exclude, desk.DutyPriorApprover) {
-		env.PriorApprovers, err = e.priorApprovers(ctx, c, known)
+		env.PriorApprovers, err = e.historyOf(c.run).priorApprovers(ctx, known.Request, nil)
 	}
 	return env, err
-}
-
-// approversBeside are those who have approved, or edited and thereby approved, something else in the same run.
-func (e *Executor) priorApprovers(ctx context.Context, c *unitOfWork, known *requestDoc) ([]string, error) {
-	docs, err := e.runRequests(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	same, err := e.relatedRequests(ctx, c, known.Request)
-	prior := slices.Clone(c.approvedHere)
-	for _, doc := range docs {
-		if slices.Contains(same, doc.ID) {
-			continue
-		}
-		for _, vote := range doc.Votes {
-			if vote.Verb == desk.VerbApprove {
-				prior = append(prior, vote.By)
-			}
-		}
-		if doc.Edit != nil {
-			prior = append(prior, doc.Edit.By)
-		}
-	}
-	return prior, err
 }
 
 // yeses is 1 if it is a yes to an action that waits for one.
@@ -252,7 +254,7 @@ func (w *submission) approvals() int {
 const unspecifiedReason = "unspecified"
 
 // act is the act of package desk for a word.
-func (w submission) toAct(request RunRequest) desk.Command {
+func (w submission) toAct(request DecideRequest) desk.Command {
 	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest}}
 	switch {
 	case w.decision == nil:
@@ -289,7 +291,7 @@ func (e *Executor) toStoreAnswer(w submission, final desk.Decision) (store.Answe
 	default:
 		return answer, fmt.Errorf("executor: %s is no answer", final.Outcome)
 	}
-	answer.Data = e.encrypt(w.interrupt.Account, store.SealedAnswer, w.Interrupt, value)
+	answer.Data = value
 	return answer, err
 }
 

@@ -37,12 +37,12 @@ func (e *Executor) deliverWithdrawal(ctx context.Context, paper store.Document, 
 	if !hears {
 		return nil
 	}
-	named, err := e.providerRun(history.Run, e.stateReader())
+	named, err := e.providerRun(history.Run, e.store)
 	if err != nil {
 		return err
 	}
 	gone := provider.Withdrawal{InterruptID: providerID(back.Request), Reason: back.Withdrawn, At: paper.Created, Attempt: back.Attempts - 1}
-	if gone.Input, err = e.decrypt(paper.Account, store.SealedInput, history.Run.ID, history.Run.Input); err != nil {
+	if gone.Input, err = e.store.Input(history.Run); err != nil {
 		return err
 	}
 	return withdrawer.NotifyWithdrawn(ctx, named, gone)

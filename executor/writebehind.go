@@ -17,7 +17,8 @@ import (
 // rest. A process that dies before that loses them, as if it had died that much earlier. Nobody can have seen them: questions become visible when the run
 // comes to rest, counters are charged and effects begin after a write, and decisions are stored elsewhere.
 type checkpointBuffer struct {
-	state *encryptedState // fenced
+	state store.Checkpoints // fenced
+	ctx   context.Context   // of the process
 	key   store.Key
 	delay time.Duration // Config.SaveDelay; 0 or less: each save is written at once
 
@@ -49,7 +50,7 @@ var _ store.Checkpoints = (*checkpointBuffer)(nil)
 func (e *Executor) newDraft(work *store.ClaimedRun, known *store.Checkpoint) *checkpointBuffer {
 	d := &checkpointBuffer{
 		//mutate:provider-store-fenced
-		state: &encryptedState{e.store.Fenced(work.Lease), e}, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
+		state: e.store.Fenced(work.Lease), ctx: e.ctx, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
 		delay: e.config.SaveDelay, storeLock: make(chan struct{}, 1),
 	}
 	d.loaded = work.Lease.Fence == 1 // it was created just now: nobody can have saved anything
@@ -186,7 +187,7 @@ func (d *checkpointBuffer) buffer(base int64, delta store.Delta) (version int64,
 
 // due is called by the timer. If the write fails, the next save of the run returns the error.
 func (d *checkpointBuffer) flushDue() {
-	_ = d.flush(d.state.executor.ctx)
+	_ = d.flush(d.ctx)
 }
 
 // write writes what was collected, and returns when it is durable. After an error nothing is written any more: it is unknown whether the store has it,
@@ -249,17 +250,8 @@ func (d *checkpointBuffer) drain() (*store.CheckpointSave, error) {
 // finalState is what can become of the state in the store when the run comes to rest: last is added to it, or it is deleted by spent. Either is nil if there is
 // nothing to do for it.
 type finalState struct {
-	buffer  *checkpointBuffer
-	unsaved *store.CheckpointSave // what was not written yet; not sealed
+	unsaved *store.CheckpointSave // what was not written yet
 	drop    *store.CheckpointSave // deletes what the store has
-}
-
-// sealed seals last. It is not done before it is known to be needed: the state of a completed run mostly is not.
-func (e finalState) encrypted() *store.CheckpointSave {
-	if e.unsaved == nil {
-		return nil
-	}
-	return &store.CheckpointSave{BaseVersion: e.unsaved.BaseVersion, Delta: e.buffer.state.seal(e.buffer.key, e.unsaved.Delta)}
 }
 
 // close ends the draft: later saves of the run are refused. It returns what is not written yet, which the caller has to write.
@@ -267,7 +259,7 @@ func (d *checkpointBuffer) close() (end finalState, err error) {
 	d.storeLock <- struct{}{} // whoever is at the store has a time limit
 	defer d.unlock()
 	d.mu.Lock()
-	d.closed, end.buffer = true, d
+	d.closed = true
 	if d.stored > 0 {
 		end.drop = &store.CheckpointSave{BaseVersion: d.stored, Drop: true}
 	}

@@ -10,21 +10,22 @@ import (
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/retry"
+	"github.com/fermata-go/fermata/executor/internal/storeclock"
 	"github.com/fermata-go/fermata/store"
 )
-
-// ErrIsDecision says that an act is a decision, which has to come with a resume id: see [Executor.Run].
-var ErrIsDecision = errors.New("executor: a decision is made with a resume id")
 
 // Act does something with a request that decides nothing: claim it, say that one looks at it, comment, delegate, snooze, ask back. It
 // returns the request as it is then, store.ErrNotFound if there is none, or an error of package desk.
 func (e *Executor) Act(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
 	switch act.(type) {
 	case desk.Approve, desk.ApproveEdited, desk.Reject, desk.Respond, desk.Abandon, desk.Withdraw:
-		return desk.Request{}, ErrIsDecision
+		return desk.Request{}, errs.ErrIsDecision
 	}
 	var doc desk.Request
-	err := retryWhileStale(ctx, func() (err error) {
+	err := retry.WhileStale(ctx, func() (err error) {
 		doc, err = e.tryAct(ctx, account, id, act)
 		return err
 	})
@@ -58,7 +59,7 @@ func (e *Executor) tryAct(ctx context.Context, account, id string, act desk.Comm
 		return known.Request, e.recordIfRefused(ctx, asked, name, from, err)
 	}
 	if change.Decision != nil {
-		return known.Request, ErrIsDecision
+		return known.Request, errs.ErrIsDecision
 	}
 	if err := e.addChange(c, change, known.revision); err != nil {
 		return desk.Request{}, err
@@ -105,7 +106,7 @@ func (e *Executor) RequestDocument(ctx context.Context, account, id string) (des
 
 // end ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
 func (e *Executor) endRun(ctx context.Context, run store.Run, by desk.From, as store.Status) error {
-	return retryWhileStale(ctx, func() error {
+	return retry.WhileStale(ctx, func() error {
 		waits, beside, err := e.endWrites(ctx, run, by, as)
 		if err == nil {
 			//mutate:cancel-names-interrupts
@@ -131,7 +132,7 @@ func (e *Executor) endWrites(ctx context.Context, run store.Run, by desk.From, a
 
 // Escape gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
 func (e *Executor) Abandon(ctx context.Context, account, id string, act desk.Abandon) error {
-	return retryWhileStale(ctx, func() error { return e.tryAbandon(ctx, account, id, act) })
+	return retry.WhileStale(ctx, func() error { return e.tryAbandon(ctx, account, id, act) })
 }
 
 // escape is one try. It returns ErrStale if the request was changed meanwhile.
@@ -144,7 +145,7 @@ func (e *Executor) tryAbandon(ctx context.Context, account, id string, act desk.
 		return err
 	}
 	if run, err := e.findRun(ctx, account, asked.StateKey); err != nil || run.ID != asked.Run || asked.State != store.InterruptPending {
-		return cmp.Or(err, fmt.Errorf("%w: %q", ErrRunEnded, asked.StateKey))
+		return cmp.Or(err, fmt.Errorf("%w: %q", errs.ErrRunEnded, asked.StateKey))
 	}
 	c, err := e.workFor(ctx, asked)
 	if err != nil {
@@ -171,7 +172,7 @@ func (e *Executor) tryAbandon(ctx context.Context, account, id string, act desk.
 	}
 	_, err = e.store.Cancel(ctx, account, asked.Run, store.StatusCancelled, waits, c.Writes)
 	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("%w: %q", ErrRunEnded, asked.StateKey)
+		err = fmt.Errorf("%w: %q", errs.ErrRunEnded, asked.StateKey)
 	}
 	return err
 }
@@ -234,31 +235,29 @@ const duePerPass = 100
 // tick does what the routes of requests say is due: remind, page, ask more people. It also lets runs answer what people asked them. It does not let
 // requests expire: sweep does.
 func (e *Executor) routeLoop() {
-	var guard clockGuard
-	for !e.isStopping() {
-		e.checkKeyReload()
-		e.logRepeated("the routes of requests", e.runDueSteps(&guard))
-		e.logRepeated("looking for what runs were asked", e.deliverRunMessages())
-		e.sleep(e.config.Poll)
+	var guard storeclock.Guard
+	for !e.background.IsStopping() {
+		e.background.LogRepeated("the routes of requests", e.runDueSteps(&guard))
+		e.background.Sleep(e.config.Poll)
 	}
 }
 
-func (e *Executor) runDueSteps(guard *clockGuard) error {
-	now, err := e.store.Now(e.ctx)
-	if err != nil || !guard.isTrusted(now) {
+func (e *Executor) runDueSteps(guard *storeclock.Guard) error {
+	now, err := e.store.Now(e.background.Ctx)
+	if err != nil || !guard.IsTrusted(now) {
 		return err
 	}
-	due, err := e.store.DueDocuments(e.ctx, store.RequestDocument, duePerPass)
-	var stuck errorCount
+	due, err := e.store.DueDocuments(e.background.Ctx, store.RequestDocument, duePerPass)
+	var stuck background.ErrorCount
 	for _, paper := range due {
 		known, failure := e.decodeRequest(paper)
 		pause := unreadableDelay
 		if failure == nil && now.Before(known.Deadline) {
-			if _, failure = e.tryAct(e.ctx, paper.Account, paper.ID, desk.Tick{}); desk.Code(failure) == "" {
+			if _, failure = e.tryAct(e.background.Ctx, paper.Account, paper.ID, desk.Tick{}); desk.Code(failure) == "" {
 				pause = retryDelay // not an error of the request: perhaps the store was away for a moment
 			}
 		}
-		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, ErrIsDecision) {
+		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, errs.ErrIsDecision) {
 			continue // it was changed meanwhile, or is over: sweep lets it expire
 		}
 		failure = fmt.Errorf("request %s of %s: %w", paper.ID, paper.Account, failure)
@@ -266,17 +265,17 @@ func (e *Executor) runDueSteps(guard *clockGuard) error {
 		case put == nil:
 			err = errors.Join(err, failure)
 		case !errors.Is(put, store.ErrStale): // else it was changed meanwhile, or erased
-			stuck.add(failure)
+			stuck.Add(failure)
 		}
 	}
-	return errors.Join(err, stuck.err())
+	return errors.Join(err, stuck.Err())
 }
 
 // retryLater moves the time at which a paper is due that cannot be worked on now.
 func (e *Executor) postpone(paper store.Document, next time.Time) error {
 	change := e.unchanged(paper)
 	change.DueAt = next
-	return e.writeDocument(e.ctx, paper.Account, change)
+	return e.writeDocument(e.background.Ctx, paper.Account, change)
 }
 
 // How long work on a paper is put off: a paper that cannot be read will hardly be readable soon; other errors may pass.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -32,7 +33,7 @@ func (e *Executor) Await(ctx context.Context, request RunRequest, run string) (f
 func (e *Executor) awaitOutcome(ctx context.Context, t awaitTarget) (fermata.Outcome, error) {
 	deadline := time.NewTimer(max(cmp.Or(t.wait, e.config.Wait), 0))
 	defer deadline.Stop()
-	pending := &PendingError{Run: t.run, StateKey: t.stateKey}
+	pending := &errs.PendingError{Run: t.run, StateKey: t.stateKey}
 	if t.execution != nil {
 		select {
 		case <-t.execution.done:
@@ -45,7 +46,7 @@ func (e *Executor) awaitOutcome(ctx context.Context, t awaitTarget) (fermata.Out
 			return nil, ctx.Err()
 		}
 	}
-	changed, stop := e.watchers.subscribe(e, store.Key{Account: t.account, Run: t.run})
+	changed, stop := e.watchers.subscribe(e.background.Ctx, e.store, store.Key{Account: t.account, Run: t.run})
 	defer stop()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, e.config.Poll) {
 		if outcome, err := e.pollOutcome(ctx, t); outcome != nil || err != nil {
@@ -57,7 +58,7 @@ func (e *Executor) awaitOutcome(ctx context.Context, t awaitTarget) (fermata.Out
 		case <-timer.C:
 		case <-deadline.C:
 			return nil, pending
-		case <-e.ctx.Done(): // this process ends; another one may tell
+		case <-e.background.Ctx.Done(): // this process ends; another one may tell
 			return nil, pending
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -101,7 +102,7 @@ func (e *Executor) appliedOutcome(ctx context.Context, t awaitTarget) (fermata.O
 func (e *Executor) finalOutcome(ctx context.Context, t awaitTarget) (fermata.Outcome, error) {
 	run, err := e.findRun(ctx, t.account, t.stateKey)
 	switch {
-	case errors.Is(err, ErrRunNotFound), err == nil && run.ID != t.run:
+	case errors.Is(err, errs.ErrRunNotFound), err == nil && run.ID != t.run:
 		return e.RunOutcome(ctx, t.account, t.run)
 	case err != nil:
 		return nil, err
@@ -162,9 +163,9 @@ type watchHub struct {
 	waiting map[store.Key]map[chan struct{}]bool
 }
 
-func (h *watchHub) subscribe(e *Executor, key store.Key) (changed <-chan struct{}, stop func()) {
+func (h *watchHub) subscribe(ctx context.Context, s store.Events, key store.Key) (changed <-chan struct{}, stop func()) {
 	h.begin.Do(func() {
-		hints := e.store.Watch(e.ctx)
+		hints := s.Watch(ctx)
 		h.reading.Go(func() {
 			for key := range hints {
 				h.notify(key)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -60,14 +62,22 @@ func (e *Executor) addClarifications(c *unitOfWork, change desk.Change) error {
 	return nil
 }
 
+// runMessageLoop delivers messages to runs until the executor is stopped.
+func (e *Executor) runMessageLoop() {
+	for !e.background.IsStopping() {
+		e.background.LogRepeated("looking for what runs were asked", e.deliverRunMessages())
+		e.background.Sleep(e.config.Poll)
+	}
+}
+
 // explain delivers the messages to runs that are due. Each is claimed by its revision, so that one of several processes delivers it, and delivered in
 // the background, so that a slow run holds up nobody. Of those that may call a model, there are few at the same time.
 func (e *Executor) deliverRunMessages() error {
-	due, err := e.store.DueDocuments(e.ctx, runMessageKind, maxConcurrentClarifications+maxDetached)
+	due, err := e.store.DueDocuments(e.background.Ctx, runMessageKind, maxConcurrentClarifications+maxDetached)
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	now, err := e.store.Now(e.ctx)
+	now, err := e.store.Now(e.background.Ctx)
 	if err != nil {
 		return err
 	}
@@ -83,7 +93,7 @@ func (e *Executor) deliverRunMessages() error {
 		}
 		back.Attempts++
 		if failure == nil {
-			failure = e.updateIndex(e.ctx, &paper, back, now.Add(clarifyLease))
+			failure = e.updateIndex(e.background.Ctx, &paper, back, now.Add(clarifyLease))
 		}
 		switch {
 		case errors.Is(failure, store.ErrStale): // another process has it
@@ -91,7 +101,7 @@ func (e *Executor) deliverRunMessages() error {
 			err = errors.Join(err, failure)
 		default:
 			places.Add(1)
-			e.tasks.Go(func() {
+			e.background.Tasks.Go(func() {
 				defer places.Add(-1)
 				e.deliverRunMessage(paper, back, now)
 			})
@@ -103,7 +113,7 @@ func (e *Executor) deliverRunMessages() error {
 // explainOne delivers one message, and notes what became of it.
 func (e *Executor) deliverRunMessage(paper store.Document, back runMessage, now time.Time) {
 	begun := time.Now()
-	ctx, cancel := context.WithTimeout(e.ctx, clarifyTimeout)
+	ctx, cancel := context.WithTimeout(e.background.Ctx, clarifyTimeout)
 	defer cancel()
 	var err error
 	if back.Withdrawn != "" {
@@ -115,15 +125,15 @@ func (e *Executor) deliverRunMessage(paper store.Document, back runMessage, now 
 	switch {
 	case err == nil:
 		back.Result = delivered
-	case e.ctx.Err() != nil:
+	case e.background.Ctx.Err() != nil:
 		next = now // this process stops, and another one asks
 	default:
 		if back.Result = deliveryFailed; back.Attempts < maxClarifyAttempts && !errors.Is(err, provider.ErrPark) {
 			next = now.Add(time.Since(begun) + clarifyDelay(err, back.Attempts))
 		}
-		e.config.Log.Warn("a run did not hear what it had to be told", "account", paper.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", errorClass(err))
+		e.config.Log.Warn("a run did not hear what it had to be told", "account", paper.Account, "request", back.Request, "tries", back.Attempts, "again", !next.IsZero(), "why", background.ErrorClass(err))
 	}
-	settle, release := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	settle, release := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer release()
 	if err := e.updateIndex(settle, &paper, back, next); err != nil && !errors.Is(err, store.ErrStale) {
 		e.config.Log.Error("noting what became of what a run was asked", "account", paper.Account, "request", back.Request, "err", err)
@@ -182,7 +192,7 @@ func (e *Executor) askProvider(ctx context.Context, account string, back runMess
 		return "", err
 	}
 	about := provider.Clarification{
-		InterruptID: providerID(asked.ID), Envelope: fermata.Envelope{Kind: asked.Kind},
+		InterruptID: ids.ProviderID(asked.ID), Envelope: fermata.Envelope{Kind: asked.Kind},
 		Number: back.Number, Text: question.Text, By: question.By, At: question.At, Attempt: back.Attempts - 1,
 	}
 	if about.Data, err = e.store.Data(asked.Interrupt); err != nil {

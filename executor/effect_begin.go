@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/storeclock"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -67,7 +69,7 @@ func (b *beginTracker) isUnconfirmed(line effectKey) bool {
 // run over finds the line, and a fence in it that is not theirs.
 func (o *executionOwner) tryBegin(ctx context.Context, effect store.NewEffect) (line store.Effect, begun bool, err error) {
 	name, first := effectKey{effect.Interrupt, effect.Attempt}, time.Now()
-	for pause := minStoreBackoff; ; pause = min(2*pause, maxStoreBackoff) {
+	for pause := background.MinBackoff; ; pause = min(2*pause, background.MaxBackoff) {
 		sent := time.Now()
 		line, begun, err = o.executor.store.BeginEffect(ctx, o.lease, effect)
 		begun = begun || err == nil && o.isOwnUnconfirmed(name, effect, line)
@@ -77,7 +79,7 @@ func (o *executionOwner) tryBegin(ctx context.Context, effect store.NewEffect) (
 		if err == nil || isEffectRefusal(err) {
 			break
 		}
-		if o.tracker.markUnconfirmed(name); time.Since(first) > commitTimeout || !o.executor.waitForStore(ctx, pause) {
+		if o.tracker.markUnconfirmed(name); time.Since(first) > background.CommitTimeout || !o.executor.background.WaitForStore(ctx, pause) {
 			break
 		}
 	}
@@ -108,7 +110,7 @@ func isEffectRefusal(err error) bool {
 
 // stillMine makes sure that nobody has taken the run over while the answer was on its way: they may have asked somebody, and been told that nothing happened.
 func (o *executionOwner) checkLease(ctx context.Context, sent time.Time) error {
-	if elapsed(sent, time.Now()) < o.executor.config.Lease/3*2 {
+	if storeclock.Elapsed(sent, time.Now()) < o.executor.config.Lease/3*2 {
 		return nil
 	}
 	return o.executor.store.Renew(ctx, o.lease, o.executor.config.Lease) //mutate:effect-renews-lease

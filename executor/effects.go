@@ -8,6 +8,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -82,7 +84,7 @@ func (o *executionOwner) approvingInterrupt(ctx context.Context, intent fermata.
 		return "", err //mutate:approval-lookup-error
 	}
 	for _, i := range asked {
-		if i.ID != intent.InterruptID && providerID(i.ID) == intent.InterruptID && i.Verdict == store.VerdictApprove && i.ApprovedDigest == intent.Digest {
+		if i.ID != intent.InterruptID && ids.ProviderID(i.ID) == intent.InterruptID && i.Verdict == store.VerdictApprove && i.ApprovedDigest == intent.Digest {
 			return i.ID, nil
 		}
 	}
@@ -105,12 +107,12 @@ func (o *executionOwner) policyApproval(intent fermata.Intent) (*store.PolicyRul
 // Nobody else knows, and a person would be asked what happened.
 func (o *executionOwner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerEntry) error {
 	//mutate:effect-end-ignores-cancel
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()
-	for pause := minStoreBackoff; ; pause = min(2*pause, maxStoreBackoff) {
+	for pause := background.MinBackoff; ; pause = min(2*pause, background.MaxBackoff) {
 		err := o.tryEnd(ctx, intent, line)
 		//mutate:effect-result-retried
-		if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrNotApproved) || !o.executor.waitForStore(ctx, pause) {
+		if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrNotApproved) || !o.executor.background.WaitForStore(ctx, pause) {
 			return err
 		}
 	}

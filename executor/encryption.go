@@ -23,6 +23,14 @@ func (e *Executor) Reencrypt(ctx context.Context, progress func(ReencryptProgres
 	return e.store.ReencryptAll(ctx, progress)
 }
 
+// keyLoop watches whether the keys can be reloaded.
+func (e *Executor) keyLoop() {
+	for !e.background.IsStopping() {
+		e.checkKeyReload()
+		e.background.Sleep(e.config.Poll)
+	}
+}
+
 // checkKeyReload logs when the keys can no longer be reloaded, and when they can again. Until then they must not be changed, and no process may be restarted.
 func (e *Executor) checkKeyReload() {
 	err := e.store.KeyErr()

@@ -9,54 +9,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 	"github.com/fermata-go/fermata/policy/grant"
 	"github.com/fermata-go/fermata/store"
-	"github.com/fermata-go/fermata/store/encrypted"
 )
-
-var (
-	// ErrInvalid says that a request is wrong in itself. Nothing was changed.
-	ErrInvalid = errors.New("executor: invalid request")
-
-	// ErrGraphNotFound says that no provider has this graph.
-	ErrGraphNotFound = errors.New("executor: unknown graph")
-
-	// ErrRunNotFound says that this account has no run of this state key.
-	ErrRunNotFound = errors.New("executor: unknown state key")
-
-	// ErrStateKeyInUse says that the state key belongs to a run that began with something else.
-	ErrStateKeyInUse = errors.New("executor: the state key is in use")
-
-	// ErrRunEnded says that the run is not alive any more.
-	ErrRunEnded = errors.New("executor: the run is over")
-
-	// ErrNotParked says that the run does not wait for an operator: there is nothing to retry.
-	ErrNotParked = errors.New("executor: the run is not parked")
-
-	// ErrResumeIDReused says that a resume id was used for another decision.
-	ErrResumeIDReused = errors.New("executor: the resume id was used for another decision")
-
-	// ErrPending says that the start or the decision is recorded and being executed; see [PendingError].
-	ErrPending = errors.New("executor: under way")
-
-	// ErrClosed says that the executor was stopped.
-	ErrClosed = errors.New("executor: stopped")
-
-	// ErrAccountActive says that an account could not be erased as it went on starting runs.
-	ErrAccountActive = errors.New("executor: the account goes on starting runs: revoke its keys, and erase it again")
-	// ErrUnreadable says that a value in the store cannot be opened: its key is missing, or it was changed, or it is gone. What is there is kept as it is.
-	ErrUnreadable = encrypted.ErrUnreadable
-
-	// ErrWrongKey says that the box does not open what is in the store: its key is another one.
-	ErrWrongKey = encrypted.ErrWrongKey
-)
-
-// PendingError says that the start or the decision is recorded and being executed. Repeat the request, with the same start or the same resume id, to
-// wait for the outcome.
-type PendingError struct{ Run, StateKey string }
-
-func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending, e.StateKey) }
-
-// Is reports whether target is ErrPending.
-func (e *PendingError) Is(target error) bool { return target == ErrPending }
 
 // RefusedError says why a decision was not taken. Nothing was changed by it.
 type RefusedError struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -19,7 +20,7 @@ func (e *Executor) Events(ctx context.Context, account, run string, after int64)
 		events, err = e.store.Events(ctx, account, run, 0, 1)
 	}
 	if err == nil && len(events) == 0 {
-		err = fmt.Errorf("%w: %q", ErrRunNotFound, run)
+		err = fmt.Errorf("%w: %q", errs.ErrRunNotFound, run)
 	}
 	return slices.DeleteFunc(events, func(event store.Event) bool { return event.Seq <= after }), err
 }
@@ -27,11 +28,11 @@ func (e *Executor) Events(ctx context.Context, account, run string, after int64)
 // Changes returns hints that there may be new events of a run, here or in another process. A hint may be lost: look now and then without one.
 // stop has to be called.
 func (e *Executor) WatchRun(account, run string) (changed <-chan struct{}, stop func()) {
-	return e.watchers.subscribe(e, store.Key{Account: account, Run: run})
+	return e.watchers.subscribe(e.background.Ctx, e.store, store.Key{Account: account, Run: run})
 }
 
 // Done is closed when the executor has stopped.
-func (e *Executor) Done() <-chan struct{} { return e.ctx.Done() }
+func (e *Executor) Done() <-chan struct{} { return e.background.Ctx.Done() }
 
 // Deadlines says until when the questions of a run can be answered, by their id. A question without a deadline is not in it.
 func (e *Executor) Deadlines(ctx context.Context, account, run string) (map[string]time.Time, error) {
@@ -88,9 +89,9 @@ func (e *Executor) waitForChange(ctx context.Context, changed <-chan struct{}) b
 	case <-changed:
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-e.ctx.Done():
+	case <-e.background.Ctx.Done():
 	}
-	return ctx.Err() == nil && e.ctx.Err() == nil
+	return ctx.Err() == nil && e.background.Ctx.Err() == nil
 }
 
 // SettledRequest is a question that is settled: it was answered, or has expired, or was withdrawn.

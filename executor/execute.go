@@ -12,13 +12,13 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/ids"
+	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
-
-// commitTimeout is how long writing down the end of an execution may take after everything else is over.
-const commitTimeout = 30 * time.Second
 
 // execution is an execution in this process that a caller may wait for.
 type execution struct {
@@ -37,13 +37,13 @@ type preloaded struct {
 // was claimed; the run is handed back then, so that another process can take it at once.
 func (e *Executor) launch(ctx context.Context, work *store.ClaimedRun, known preloaded) *execution {
 	f := &execution{done: make(chan struct{})}
-	if e.goTracked(func() {
+	if e.background.Go(func() {
 		defer close(f.done)
 		f.outcome = e.execute(work, known)
 	}) {
 		return f
 	}
-	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()
 	_ = e.release(lasting, work.Lease, store.Release{})
 	return nil
@@ -55,16 +55,6 @@ func (e *Executor) release(ctx context.Context, lease store.Lease, how store.Rel
 		e.config.Log.Warn("a run could not be handed back; its lease will end", "account", lease.Account, "run", lease.Run)
 	}
 	return err
-}
-
-// begins calls work in the background and returns true, unless the executor was stopped.
-func (e *Executor) goTracked(work func()) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.stopped {
-		e.tasks.Go(work)
-	}
-	return !e.stopped
 }
 
 // follow executes the run after a decision, if this process owns the run now. A repeated decision claims the run if nobody else has: the process that
@@ -101,9 +91,9 @@ func (e *Executor) claimDecided(ctx context.Context, run store.Run, resumeID, ac
 // execute executes a claimed run until it comes to rest, and saves the result. It returns nil if that could not be finished; the run is tried again
 // then, from its last saved state.
 func (e *Executor) execute(work *store.ClaimedRun, known preloaded) fermata.Outcome {
-	ctx, cancel := context.WithCancel(e.ctx)
+	ctx, cancel := context.WithCancel(e.background.Ctx)
 	defer cancel()
-	defer e.stats.noteStarted(work)()
+	defer e.stats.NoteStarted(work)()
 	stop := e.keepLease(ctx, cancel, work.Lease)
 	defer stop() // coming to rest may take longer than a lease, too
 	state := e.newDraft(work, known.state)
@@ -120,7 +110,7 @@ func (e *Executor) execute(work *store.ClaimedRun, known preloaded) fermata.Outc
 		e.traceWaits(span, work, meta, result.Applied)
 	}
 	traceOutcome(span, outcome, err)
-	e.stats.noteEnded(work, result.Applied, err)
+	e.stats.NoteEnded(work, result.Applied, err)
 	if err == nil {
 		return outcome
 	}
@@ -129,7 +119,7 @@ func (e *Executor) execute(work *store.ClaimedRun, known preloaded) fermata.Outc
 		e.releaseUnfinished(ctx, work, end.unsaved, err) //mutate:hand-back-after-error
 	}
 	// Whoever takes over goes on from what is saved. The error may hold data of the run, so only its class is logged.
-	e.config.Log.Warn("an execution was not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", errorClass(err))
+	e.config.Log.Warn("an execution was not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", background.ErrorClass(err))
 	return nil
 }
 
@@ -158,7 +148,7 @@ func (e *Executor) callProvider(ctx context.Context, work *store.ClaimedRun, kno
 	if err != nil {
 		return result, err
 	}
-	x := provider.Execution{Owner: &executionOwner{executor: e, lease: work.Lease, tx: newTx(run, *known.meta, time.Time{}), state: state}, Policy: e.executionPolicy(run, *known.meta, state.flush), Attempt: run.Attempts, Report: e.progress.reporter(run)}
+	x := provider.Execution{Owner: &executionOwner{executor: e, lease: work.Lease, tx: newTx(run, *known.meta, time.Time{}), state: state}, Policy: e.executionPolicy(run, *known.meta, state.flush), Attempt: run.Attempts, Report: e.progress.Reporter(run)}
 	if x.Run, err = e.providerRun(run, state); err != nil {
 		return result, err
 	}
@@ -180,7 +170,7 @@ func (e *Executor) callProvider(ctx context.Context, work *store.ClaimedRun, kno
 // answerOf is what became of a question, as the provider is told.
 func (e *Executor) providerAnswer(ctx context.Context, i store.Interrupt) (answer provider.Answer, err error) {
 	//mutate:expiry-reaches-provider
-	answer = provider.Answer{InterruptID: providerID(i.ID), Expired: i.Verdict == store.VerdictExpire, By: i.DecidedBy, At: i.DecidedAt}
+	answer = provider.Answer{InterruptID: ids.ProviderID(i.ID), Expired: i.Verdict == store.VerdictExpire, By: i.DecidedBy, At: i.DecidedAt}
 	since, err := e.answerFromLedger(ctx, i)
 	if err != nil {
 		return answer, err
@@ -203,7 +193,7 @@ func (e *Executor) providerRun(run store.Run, state store.Checkpoints) (provider
 // deleted if the provider says that the outcome has all of it.
 func (e *Executor) commitExecution(ctx context.Context, work *store.ClaimedRun, meta runMeta, result provider.Result, end finalState) (outcome fermata.Outcome, err error) {
 	defer recovery.Recover(&err)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()
 	rest := store.ExecutionEnd{Status: store.StatusWaiting}
 	//mutate:checkpoint-dropped-if-spent
@@ -213,12 +203,12 @@ func (e *Executor) commitExecution(ctx context.Context, work *store.ClaimedRun, 
 		rest.Checkpoint = end.unsaved //mutate:settle-saves-buffer
 	}
 	for _, i := range work.Decided {
-		if slices.Contains(result.Applied, providerID(i.ID)) { //mutate:applied-by-provider
+		if slices.Contains(result.Applied, ids.ProviderID(i.ID)) { //mutate:applied-by-provider
 			rest.Applied = append(rest.Applied, i.ID)
 		}
 	}
 	outcome, err = e.tryCommit(ctx, work, meta, result, rest, false)
-	for try := 0; errors.Is(err, store.ErrStale) && backOff(ctx, try) == nil; try++ { // or people did something
+	for try := 0; errors.Is(err, store.ErrStale) && retry.BackOff(ctx, try) == nil; try++ { // or people did something
 		outcome, err = e.tryCommit(ctx, work, meta, result, rest, true)
 	}
 	if err == nil && len(rest.Applied) < len(work.Decided) {
@@ -305,7 +295,7 @@ func failedOutcome(run store.Run, code, message string) fermata.Failed {
 // handBack releases a run whose execution could not be finished, so that it is tried again, here or elsewhere, after a delay that grows with the
 // attempts. last is what of its state was not saved yet. After a stop there is no delay. The time to settle may be over, so it has its own.
 func (e *Executor) releaseUnfinished(ctx context.Context, work *store.ClaimedRun, last *store.CheckpointSave, why error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()
 	if last != nil { //mutate:hand-back-saves-buffer
 		key := store.Key{Account: work.Run.Account, Run: work.Run.ID}
@@ -313,12 +303,12 @@ func (e *Executor) releaseUnfinished(ctx context.Context, work *store.ClaimedRun
 			e.config.Log.Warn("what a run did last could not be saved; it is done again", "account", work.Run.Account, "run", work.Run.ID)
 		}
 	}
-	release := store.Release{Delay: retryDelayAfter(work.Run.Attempts)}
+	release := store.Release{Delay: retry.DelayAfter(work.Run.Attempts)}
 	later, hasTime := errors.AsType[*provider.RetryError](why)
 	switch {
 	case errors.Is(why, provider.ErrPark):
 		release = e.park(ctx, work)
-	case e.ctx.Err() != nil:
+	case e.background.Ctx.Err() != nil:
 		release.Delay = 0
 	case hasTime:
 		release.Delay = later.After
@@ -326,9 +316,4 @@ func (e *Executor) releaseUnfinished(ctx context.Context, work *store.ClaimedRun
 	if err := e.release(ctx, work.Lease, release); err == nil && release.Park {
 		e.noteParked(work.Run, why)
 	}
-}
-
-// retryDelayAfter is how long a run rests that was tried so often before.
-func retryDelayAfter(attempts int) time.Duration {
-	return min(time.Second<<min(attempts, 10), 5*time.Minute)
 }

@@ -12,6 +12,11 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/progress"
+	"github.com/fermata-go/fermata/executor/internal/retry"
+	"github.com/fermata-go/fermata/executor/internal/stats"
+	"github.com/fermata-go/fermata/executor/internal/storeclock"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -93,31 +98,24 @@ type Executor struct {
 	config         Config
 	store          *encrypted.Store
 	providers      map[string]provider.Provider
-	watchers       watchHub    // hands the store's hints of changes to those who wait for them
-	progress       progressHub // hands the progress of runs that are executed here to those who listen
-	stats          statsCounter
+	watchers       watchHub     // hands the store's hints of changes to those who wait for them
+	progress       progress.Hub // hands the progress of runs that are executed here to those who listen
+	stats          stats.Counter
 	loggedFindings findingLog  // findings of audit checks that were logged already
 	policies       policyCache // policyCache that are known to be in the store
 	metaCache      metaCache   // a cache
-	chargeQueue    keyedQueue  // actions that are charged to the counters of an account
+	chargeQueue    retry.Queue // actions that are charged to the counters of an account
 	// explaining counts the messages to runs that are being answered here, sending those that are only sent elsewhere: see explain.
 	answeringNow, sendingNow atomic.Int64
-	leases                   heldLeases   // the leases of what is executed here
-	storeContact             storeContact // with the store
-	errorLog                 errorLog
+	leases                   heldLeases // the leases of what is executed here
+	contact                  *storeclock.Contact
 	detachedNow              atomic.Int64 // the executions that have no worker: see aside
 	keyReloadFailing         atomic.Bool
-	lastWriteError           atomic.Pointer[writeError] // what the store did not take last; nil if it took everything
 
-	// life is the context of everything in the background. It ends after the last of it, or when Stop has waited long enough.
-	ctx       context.Context
-	cancel    context.CancelFunc
-	tasks     sync.WaitGroup
-	workReady chan struct{} // wakes an idle worker
-	stopping  chan struct{} // closed by Stop: no more work is begun
+	background *background.Group
+	workReady  chan struct{} // wakes an idle worker
 
 	mu      sync.Mutex
-	stopped bool
 	started bool
 }
 
@@ -126,17 +124,19 @@ func New(config Config) (*Executor, error) {
 	if err := config.setDefaults(); err != nil {
 		return nil, err
 	}
-	e := &Executor{config: config, store: encrypted.New(config.Store, config.Sealer), providers: make(map[string]provider.Provider), workReady: make(chan struct{}, 1), stopping: make(chan struct{})}
+	e := &Executor{
+		config: config, store: encrypted.New(config.Store, config.Sealer), providers: make(map[string]provider.Provider), background: background.New(config.Log),
+		contact: storeclock.NewContact(config.Store, config.Lease, config.Poll), workReady: make(chan struct{}, 1),
+	}
 	for _, p := range config.Providers {
 		if e.providers[p.Name()] != nil {
 			return nil, fmt.Errorf("executor: two providers are named %s", p.Name())
 		}
 		e.providers[p.Name()] = p
 	}
-	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.store.SetLogger(config.Log)
-	if err := e.store.CheckKey(e.ctx); err != nil {
-		e.cancel()
+	if err := e.store.CheckKey(e.background.Ctx); err != nil {
+		e.background.Cancel()
 		return nil, err
 	}
 	return e, nil
@@ -155,54 +155,32 @@ func (e *Executor) providerOf(run store.Run) (provider.Provider, error) {
 func (e *Executor) StartWorkers() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.started || e.stopped {
+	if e.started || e.background.IsStopping() {
 		return
 	}
 	e.started = true
 	for range e.config.Workers {
-		e.tasks.Go(e.workLoop)
+		e.background.Tasks.Go(e.workLoop)
 	}
-	e.tasks.Go(e.expireLoop)
-	e.tasks.Go(e.routeLoop)
+	e.background.Tasks.Go(e.expireLoop)
+	e.background.Tasks.Go(e.routeLoop)
+	e.background.Tasks.Go(e.runMessageLoop)
+	e.background.Tasks.Go(e.keyLoop)
 	if e.config.Desk.Notify != nil {
-		e.tasks.Go(e.outboxLoop)
+		e.background.Tasks.Go(e.outboxLoop)
 	}
 	if e.config.Retention > 0 {
-		e.tasks.Go(e.retentionLoop)
+		e.background.Tasks.Go(e.retentionLoop)
 	}
 	for _, c := range e.auditJobs() {
-		e.tasks.Go(func() { e.jobLoop(c) })
+		e.background.Tasks.Go(func() { e.jobLoop(c) })
 	}
 }
 
 // Stop begins no more work and waits for what is under way. When ctx ends it cancels the rest, which other processes then take over at once. It
 // may be called several times.
 func (e *Executor) Stop(ctx context.Context) error {
-	e.mu.Lock()
-	if !e.stopped {
-		close(e.stopping)
-	}
-	e.stopped = true
-	e.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		e.tasks.Wait()
-		close(done)
-	}()
-	e.wakeWorker()
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	e.cancel()
-	<-done
+	e.background.Stop(ctx, e.wakeWorker)
 	e.watchers.wait()
 	return nil
-}
-
-// closing reports whether no more work is taken.
-func (e *Executor) isStopping() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.stopped
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata/analytics"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/stats"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -52,7 +53,7 @@ func (e *Executor) expiryWrites(i store.Interrupt, paper *store.Document, now ti
 // lapses files the end of a request whose deadline has passed, or its new deadline after an outage.
 func (e *Executor) addExpiry(c *unitOfWork, known *requestDoc, now time.Time, outages []outage) (otherwise bool, err error) {
 	if known.State != desk.StateOpen { // the request is over, and yet the interrupt is pending
-		return known.Decision != nil && known.Decision.Reason != reasonStale, addExpiredLine(c, known.ID, known.Deadline)
+		return known.Decision != nil && known.Decision.Reason != stats.ReasonStale, addExpiredLine(c, known.ID, known.Deadline)
 	}
 	changes, err := e.extendForOutages(known.Request, outages, now)
 	if err != nil {
@@ -70,7 +71,7 @@ func (e *Executor) addExpiry(c *unitOfWork, known *requestDoc, now time.Time, ou
 		return false, err
 	}
 	final := change.Request.Decision
-	return final != nil && final.Reason != reasonStale, e.addChange(c, change, known.revision)
+	return final != nil && final.Reason != stats.ReasonStale, e.addChange(c, change, known.revision)
 }
 
 // expired adds the audit line of an expiry without a change of a request.

@@ -8,12 +8,10 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/store"
 )
-
-// ErrNoPolicy says that this installation has no policy.
-var ErrNoPolicy = errors.New("executor: there are no rules")
 
 // Rules returns the policy in force, or nil.
 func (e *Executor) CurrentPolicy() *policy.Set {
@@ -69,7 +67,7 @@ func (e *Executor) ExplainAction(ctx context.Context, s HypotheticalAction) (pol
 	run := store.Run{Account: s.Account, Graph: s.Graph}
 	j, err := e.newSession(newTx(run, runMeta{Requester: s.Requester}, now), e.historyOf(run)).evaluateInput(ctx, "", policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent, UnknownFields: policy.OptionalFields})
 	if errors.Is(err, policy.ErrInput) {
-		err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		err = fmt.Errorf("%w: %w", errs.ErrInvalid, err)
 	}
 	if err != nil {
 		return policy.Decision{}, err

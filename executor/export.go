@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -57,12 +58,12 @@ func (e *Executor) ExportAccount(ctx context.Context, account string, w io.Write
 			return count, err
 		}
 		if count++; unread == nil && len(line.Unreadable) > 0 {
-			unread = fmt.Errorf("%w: a part of %s, and perhaps of others: their lines say which", ErrUnreadable, run.ID)
+			unread = fmt.Errorf("%w: a part of %s, and perhaps of others: their lines say which", errs.ErrUnreadable, run.ID)
 		}
 	}
 	for _, kind := range []store.DocumentKind{grantKind, counterKind} {
 		err := e.writeExportedDocuments(ctx, account, kind, out)
-		if err != nil && !errors.Is(err, ErrUnreadable) {
+		if err != nil && !errors.Is(err, errs.ErrUnreadable) {
 			return count, err // and not as if everything else was written
 		}
 		unread = errors.Join(unread, err)
@@ -77,13 +78,13 @@ func (e *Executor) exportRun(ctx context.Context, run store.Run) (*exportedRun, 
 		return nil, err
 	}
 	x := &exportedRun{History: history, Questions: map[string]json.RawMessage{}, Answers: map[string]json.RawMessage{}, Receipts: map[string]json.RawMessage{}}
-	var errs []error
+	var failures []error
 	note := func(err error) {
-		if errors.Is(err, ErrUnreadable) {
+		if errors.Is(err, errs.ErrUnreadable) {
 			x.Unreadable = append(x.Unreadable, err.Error())
 			return
 		}
-		errs = append(errs, err)
+		failures = append(failures, err)
 	}
 	clear := func(data []byte, err error) []byte {
 		note(err)
@@ -115,7 +116,7 @@ func (e *Executor) exportRun(ctx context.Context, run store.Run) (*exportedRun, 
 	} else if !isNotFound(err) {
 		note(err)
 	}
-	return x, errors.Join(errs...)
+	return x, errors.Join(failures...)
 }
 
 // exportPapers writes papers that belong to no run.
@@ -131,7 +132,7 @@ func (e *Executor) writeExportedDocuments(ctx context.Context, account string, k
 			Papers     []exportedDocument
 			Unreadable []string `json:",omitempty"`
 		}
-		if line.Papers, err = e.exportDocuments(papers); err != nil && !errors.Is(err, ErrUnreadable) {
+		if line.Papers, err = e.exportDocuments(papers); err != nil && !errors.Is(err, errs.ErrUnreadable) {
 			return err
 		} else if err != nil {
 			line.Unreadable, unread = []string{err.Error()}, cmp.Or(unread, err)

@@ -22,7 +22,7 @@ func (e *Executor) Turn(name string) (JobResult, error) {
 				return JobResult{}, err
 			}
 			var pass JobResult
-			_, err := e.readIndex(e.ctx, "", jobKind, name, &pass)
+			_, err := e.readIndex(e.background.Ctx, "", jobKind, name, &pass)
 			return pass, err
 		}
 	}
@@ -32,15 +32,15 @@ func (e *Executor) Turn(name string) (JobResult, error) {
 // Hurry makes a chore due.
 func (e *Executor) Hurry(name string) error {
 	var pass JobResult
-	paper, err := e.readIndex(e.ctx, "", jobKind, name, &pass)
+	paper, err := e.readIndex(e.background.Ctx, "", jobKind, name, &pass)
 	if err != nil || paper.Revision == 0 { // then it is due anyway
 		return err
 	}
-	now, err := e.store.Now(e.ctx)
+	now, err := e.store.Now(e.background.Ctx)
 	if err != nil {
 		return err
 	}
-	return e.updateIndex(e.ctx, &paper, pass, now)
+	return e.updateIndex(e.background.Ctx, &paper, pass, now)
 }
 
 // AtHand reports whether the dossier of a run is in memory, for tests.

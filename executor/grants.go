@@ -12,6 +12,8 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/grant"
@@ -56,7 +58,7 @@ func grantID(request string, r GrantRequest) string {
 // is allowed for a while without asking again. It returns ErrInvalid if the rules do not let it be remembered, or it was not approved by
 // whoever wants it, and desk.ErrKeyReused if its key was used for something else.
 func (e *Executor) CreateGrant(ctx context.Context, account, request string, r GrantRequest) (g Grant, err error) {
-	err = retryWhileStale(ctx, func() (err error) {
+	err = retry.WhileStale(ctx, func() (err error) {
 		g, err = e.tryCreateGrant(ctx, account, request, r)
 		return err
 	})
@@ -78,7 +80,7 @@ func (e *Executor) tryCreateGrant(ctx context.Context, account, request string, 
 	doc := *question.Request
 	from := desk.From{Actor: desk.PersonActor(r.By, r.Auth), Via: r.Via}
 	if doc.Decision == nil || doc.Decision.Outcome != desk.OutcomeApproved || !slices.Contains(doc.Decision.By, r.By) {
-		err := fmt.Errorf("%w: %s has not approved it", ErrInvalid, r.By)
+		err := fmt.Errorf("%w: %s has not approved it", errs.ErrInvalid, r.By)
 		return Grant{}, cmp.Or(e.recordRefusedAct(ctx, question.InboxItem, ActCreateGrant, from, audit.RefusedNotAllowed), err)
 	}
 	if r.Idempotency.Key != "" {
@@ -92,7 +94,7 @@ func (e *Executor) tryCreateGrant(ctx context.Context, account, request string, 
 	}
 	made, err := e.narrowestGrant(ctx, c, question, doc, r)
 	if err != nil {
-		return Grant{}, e.recordIfRefused(ctx, question.InboxItem, ActCreateGrant, from, fmt.Errorf("%w: %w", ErrInvalid, err))
+		return Grant{}, e.recordIfRefused(ctx, question.InboxItem, ActCreateGrant, from, fmt.Errorf("%w: %w", errs.ErrInvalid, err))
 	}
 	g := Grant{Grant: made, RequestDigest: r.Idempotency.Digest}
 	scope, err := json.Marshal(made)
@@ -210,7 +212,7 @@ func (e *Executor) decodeGrant(paper store.Document) (Grant, error) {
 
 // Revoke takes a grant back: the next time, people are asked again. It returns store.ErrNotFound if there is none.
 func (e *Executor) RevokeGrant(ctx context.Context, account, id string, by desk.From) error {
-	return retryWhileStale(ctx, func() error { return e.tryRevokeGrant(ctx, account, id, by) })
+	return retry.WhileStale(ctx, func() error { return e.tryRevokeGrant(ctx, account, id, by) })
 }
 
 func (e *Executor) tryRevokeGrant(ctx context.Context, account, id string, by desk.From) error {

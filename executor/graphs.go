@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
@@ -58,7 +59,7 @@ func (e *Executor) RunGraph(ctx context.Context, account, stateKey string) (id s
 func ParseGraphID(id string) (provider, graph string, err error) {
 	provider, graph, ok := strings.Cut(id, ":")
 	if !ok || provider == "" || graph == "" {
-		return "", "", fmt.Errorf("%w: %q is no graph id, as inproc:review", ErrInvalid, id)
+		return "", "", fmt.Errorf("%w: %q is no graph id, as inproc:review", errs.ErrInvalid, id)
 	}
 	return provider, graph, nil
 }
@@ -68,12 +69,12 @@ func (e *Executor) graph(id string) (provider.Provider, provider.Graph, error) {
 	prefix, name, err := ParseGraphID(id)
 	p := e.providers[prefix]
 	if err != nil || p == nil {
-		return nil, provider.Graph{}, fmt.Errorf("%w: %q", ErrGraphNotFound, id)
+		return nil, provider.Graph{}, fmt.Errorf("%w: %q", errs.ErrGraphNotFound, id)
 	}
 	for _, g := range p.Graphs() {
 		if g.Name == name {
 			return p, g, nil
 		}
 	}
-	return nil, provider.Graph{}, fmt.Errorf("%w: %q", ErrGraphNotFound, id)
+	return nil, provider.Graph{}, fmt.Errorf("%w: %q", errs.ErrGraphNotFound, id)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -61,7 +62,7 @@ func (e *Executor) refreshHeartbeat(ctx context.Context, now time.Time, last *he
 		next := e.nextHeartbeat(now, heard)
 		err = e.updateIndex(ctx, &paper, next, time.Time{})
 		if errors.Is(err, store.ErrStale) { // another process wrote one
-			err = backOff(ctx, try)
+			err = retry.BackOff(ctx, try)
 		} else if err == nil {
 			*last = next
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/store"
 )
@@ -79,7 +80,7 @@ func (w submission) voteKey() string {
 	if said.Receipt == nil || err != nil {
 		return "it happened"
 	}
-	return "it happened: " + hashNamed("receipt", receipt)
+	return "it happened: " + ids.Hash("receipt", receipt)
 }
 
 var errEffectSucceeded = errors.New("the ledger has its receipt: it has happened")

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-go/fermata/executor/internal/storeclock"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -50,17 +51,11 @@ func (h *heldLeases) overdue(now time.Time, long time.Duration) (late []*heldLea
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for one := range h.all {
-		if elapsed(one.renewedAt, now) > long { //mutate:lease-age-checked
+		if storeclock.Elapsed(one.renewedAt, now) > long { //mutate:lease-age-checked
 			late = append(late, one)
 		}
 	}
 	return late
-}
-
-// elapsed is how much time has passed at the store, as far as it can be known here: the monotonic clock stands still while the machine sleeps, and the other
-// one may be set.
-func elapsed(since, now time.Time) time.Duration {
-	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
 // renew renews the lease until stop is called, and cancels the execution if the run has another owner. It does not end with ctx: an execution that does

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/store"
 )
@@ -28,23 +30,23 @@ const (
 // if that one dies, another does when the claim has expired.
 func (e *Executor) outboxLoop() {
 	places := make(chan struct{}, duePerPass) // one is taken for each notice that is on its way
-	for !e.isStopping() {
+	for !e.background.IsStopping() {
 		select {
 		case places <- struct{}{}: // there is room
 			<-places
-		case <-e.stopping:
+		case <-e.background.Stopping:
 			return
 		}
 		room := duePerPass - len(places)
-		due, err := e.store.DueDocuments(e.ctx, noticeKind, room)
-		e.logRepeated("looking for what has to be told", err)
+		due, err := e.store.DueDocuments(e.background.Ctx, noticeKind, room)
+		e.background.LogRepeated("looking for what has to be told", err)
 		var told atomic.Int64
-		var unclaimed errorCount
+		var unclaimed background.ErrorCount
 		var group sync.WaitGroup
 		for _, paper := range due {
 			places <- struct{}{}
 			group.Add(1)
-			e.tasks.Go(func() {
+			e.background.Tasks.Go(func() {
 				defer func() { <-places; group.Done() }()
 				if e.deliverNotice(paper, &unclaimed) {
 					told.Add(1)
@@ -52,9 +54,9 @@ func (e *Executor) outboxLoop() {
 			})
 		}
 		waitGroup(&group, batchPatience)
-		e.logRepeated("people could not be told, as nothing can be written", unclaimed.err())
+		e.background.LogRepeated("people could not be told, as nothing can be written", unclaimed.Err())
 		if len(due) < room || told.Load() == 0 {
-			e.sleep(e.config.Poll)
+			e.background.Sleep(e.config.Poll)
 		}
 	}
 }
@@ -75,16 +77,16 @@ func waitGroup(group *sync.WaitGroup, atMost time.Duration) {
 }
 
 // sent claims and sends a notice, and reports whether that went well. It did if another process has it.
-func (e *Executor) deliverNotice(paper store.Document, unclaimed *errorCount) bool {
+func (e *Executor) deliverNotice(paper store.Document, unclaimed *background.ErrorCount) bool {
 	n, err := e.claimNotice(paper)
 	if err != nil {
-		unclaimed.add(fmt.Errorf("notice %s of %s: %w", paper.ID, paper.Account, err))
+		unclaimed.Add(fmt.Errorf("notice %s of %s: %w", paper.ID, paper.Account, err))
 		return false
 	}
 	if n != nil {
 		err = e.sendNotice(n)
 	}
-	if err != nil && e.ctx.Err() == nil { // the error of a channel may hold anything, so it is not logged
+	if err != nil && e.background.Ctx.Err() == nil { // the error of a channel may hold anything, so it is not logged
 		e.config.Log.Error("people could not be told", "account", paper.Account, "notice", paper.ID, "tries", attemptsOf(paper)+1, "again", !errors.Is(err, errNoticeDropped))
 	}
 	return err == nil
@@ -108,10 +110,10 @@ func (n *claimedNotice) nextAttempt(pause time.Duration) time.Time {
 
 // claimNotice returns nil if another process has it.
 func (e *Executor) claimNotice(paper store.Document) (*claimedNotice, error) {
-	now, err := e.store.Now(e.ctx)
+	now, err := e.store.Now(e.background.Ctx)
 	n := &claimedNotice{document: paper, attempts: attemptsOf(paper) + 1, now: now, since: time.Now()}
 	if err == nil {
-		err = e.updateIndex(e.ctx, &n.document, deliveryIndex{Attempts: n.attempts}, now.Add(noticeLease))
+		err = e.updateIndex(e.background.Ctx, &n.document, deliveryIndex{Attempts: n.attempts}, now.Add(noticeLease))
 	}
 	switch {
 	case errors.Is(err, store.ErrStale):
@@ -126,34 +128,34 @@ func (e *Executor) claimNotice(paper store.Document) (*claimedNotice, error) {
 func (e *Executor) sendNotice(n *claimedNotice) error {
 	var notice desk.Notice
 	if err := e.decodeBody(n.document, &notice); err != nil {
-		return errors.Join(err, e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryFailed}, n.nextAttempt(maxNoticeBackoff)))
+		return errors.Join(err, e.updateIndex(e.background.Ctx, &n.document, deliveryIndex{n.attempts, deliveryFailed}, n.nextAttempt(maxNoticeBackoff)))
 	}
-	request, unknown := e.requestDoc(e.ctx, n.document.Account, notice.Request)
+	request, unknown := e.requestDoc(e.background.Ctx, n.document.Account, notice.Request)
 	over := unknown == nil && (request == nil || isRequestOver(request.Request, notice))
 	switch {
 	case over && isInvitation(notice): //mutate:no-page-after-decision
 		if n.attempts > 1 { // a process that died may have sent it
 			return e.recordDelivery(&n.document, notice, deliveryIndex{n.attempts, deliveryObsolete}, unknownRevision)
 		}
-		return e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryObsolete}, time.Time{})
+		return e.updateIndex(e.background.Ctx, &n.document, deliveryIndex{n.attempts, deliveryObsolete}, time.Time{})
 	case unknown == nil && !over && request.IsObsolete(notice): //mutate:no-page-while-snoozed
-		return e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryObsolete}, time.Time{})
+		return e.updateIndex(e.background.Ctx, &n.document, deliveryIndex{n.attempts, deliveryObsolete}, time.Time{})
 	}
 	seen := int64(unknownRevision)
 	if request != nil {
 		seen = request.revision
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, notifyTimeout)
+	ctx, cancel := context.WithTimeout(e.background.Ctx, notifyTimeout)
 	defer cancel()
 	err := e.notify(ctx, n.document.Account, notice)
-	e.stats.noteDelivery(err)
+	e.stats.NoteDelivery(err)
 	if err == nil {
 		return e.recordDelivery(&n.document, notice, deliveryIndex{n.attempts, delivered}, seen)
 	}
 	if over && n.attempts >= maxAttemptsAfterEnd { // or what a channel never takes would be tried for ever
-		return errors.Join(errNoticeDropped, e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryFailed}, time.Time{}))
+		return errors.Join(errNoticeDropped, e.updateIndex(e.background.Ctx, &n.document, deliveryIndex{n.attempts, deliveryFailed}, time.Time{}))
 	}
-	return errors.Join(err, e.updateIndex(e.ctx, &n.document, deliveryIndex{n.attempts, deliveryFailed}, n.nextAttempt(min(time.Second<<min(n.attempts-1, 20), maxNoticeBackoff))))
+	return errors.Join(err, e.updateIndex(e.background.Ctx, &n.document, deliveryIndex{n.attempts, deliveryFailed}, n.nextAttempt(min(time.Second<<min(n.attempts-1, 20), maxNoticeBackoff))))
 }
 
 // isRequestOver reports whether a request is over, or the one that a page was for: its question may have been asked again since.
@@ -218,11 +220,11 @@ func (e *Executor) recordDelivery(paper *store.Document, notice desk.Notice, bec
 		if len(beside.Documents) == 0 {
 			return nil
 		}
-		if err = e.store.CommitWrites(e.ctx, paper.Account, beside); !errors.Is(err, store.ErrStale) {
+		if err = e.store.CommitWrites(e.background.Ctx, paper.Account, beside); !errors.Is(err, store.ErrStale) {
 			return err
 		}
 		// The request was changed; or the claim had expired, and another process has the notice.
-		now, err := e.store.Document(e.ctx, paper.Account, paper.Kind, paper.ID)
+		now, err := e.store.Document(e.background.Ctx, paper.Account, paper.Kind, paper.ID)
 		if err != nil {
 			return err
 		}
@@ -234,7 +236,7 @@ func (e *Executor) recordDelivery(paper *store.Document, notice desk.Notice, bec
 			// It was sent late. The other process may have found the request over, and sent the all-clear before this page, or drawn the end before this copy.
 			name = fmt.Sprintf("-%d", became.Attempts)
 		}
-		if err := backOff(e.ctx, try); err != nil {
+		if err := retry.BackOff(e.background.Ctx, try); err != nil {
 			return err
 		}
 	}
@@ -248,14 +250,14 @@ func (e *Executor) deliveryWrites(account string, notice desk.Notice, name strin
 			return store.Writes{}, err
 		}
 	}
-	asked, err := e.store.InboxItem(e.ctx, account, notice.Request)
+	asked, err := e.store.InboxItem(e.background.Ctx, account, notice.Request)
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Writes{}, nil // its run was forgotten
 	}
 	if err != nil {
 		return store.Writes{}, err
 	}
-	paper, err := e.store.Document(e.ctx, account, store.RequestDocument, notice.Request)
+	paper, err := e.store.Document(e.background.Ctx, account, store.RequestDocument, notice.Request)
 	if err != nil {
 		return store.Writes{}, err
 	}
@@ -264,7 +266,7 @@ func (e *Executor) deliveryWrites(account string, notice desk.Notice, name strin
 		e.config.Log.Error("people were told of a request that cannot be read", "account", account, "request", notice.Request, "err", err)
 		return store.Writes{}, nil
 	}
-	c, err := e.workFor(e.ctx, asked)
+	c, err := e.workFor(e.background.Ctx, asked)
 	if err != nil {
 		return store.Writes{}, err
 	}
@@ -305,7 +307,7 @@ func (e *Executor) isStaleCopy(account string, notice desk.Notice, seen int64) (
 	if !leavesCopy(notice) {
 		return false, nil
 	}
-	now, err := e.store.Document(e.ctx, account, store.RequestDocument, notice.Request)
+	now, err := e.store.Document(e.background.Ctx, account, store.RequestDocument, notice.Request)
 	if isNotFound(err) {
 		return false, nil // its run was forgotten
 	}
@@ -318,7 +320,7 @@ func (e *Executor) addRerender(c *unitOfWork, drawn desk.Notice, now *requestDoc
 	again := desk.Notice{Request: now.ID, Rev: now.Rev, Kind: desk.NoticeRerender, Epoch: now.RouteProgress.Epoch, Cause: drawn.Cause}
 	for n := 1; ; n++ {
 		again.Key = fmt.Sprintf("%s/again%d", url.PathEscape(now.ID), n)
-		paper, err := e.store.Document(e.ctx, c.run.Account, noticeKind, noticeKey(again, now.revision))
+		paper, err := e.store.Document(e.background.Ctx, c.run.Account, noticeKind, noticeKey(again, now.revision))
 		switch {
 		case isNotFound(err):
 			return e.addNotices(c, []desk.Notice{again}, now.revision)

@@ -1,16 +1,15 @@
 package executor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
-	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -38,34 +37,8 @@ func (e *Executor) park(ctx context.Context, work *store.ClaimedRun) store.Relea
 
 // parked counts a run that is parked, and tells operators.
 func (e *Executor) noteParked(run store.Run, why error) {
-	e.stats.noteParked()
-	e.config.Log.Error("a run is parked until somebody looks at it", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", errorClass(why))
-}
-
-// errorClass describes an error by the types in its chain, without those that only hold a text: the texts may hold data of the run, and must not be logged
-// but for those of a [provider.LogError].
-func errorClass(err error) string {
-	var names []string
-	var walk func(error)
-	walk = func(err error) {
-		if name := fmt.Sprintf("%T", err); err != nil && !strings.HasPrefix(name, "*fmt.") && !strings.HasPrefix(name, "*errors.") {
-			name = strings.TrimPrefix(name, "*")
-			if told, ok := err.(provider.LogError); ok {
-				name += " (" + told.ForLog() + ")"
-			}
-			names = append(names, name)
-		}
-		switch inner := err.(type) {
-		case interface{ Unwrap() error }:
-			walk(inner.Unwrap())
-		case interface{ Unwrap() []error }:
-			for _, one := range inner.Unwrap() {
-				walk(one)
-			}
-		}
-	}
-	walk(err)
-	return cmp.Or(strings.Join(names, ": "), "an error without a type")
+	e.stats.NoteParked()
+	e.config.Log.Error("a run is parked until somebody looks at it", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", background.ErrorClass(why))
 }
 
 // Retry lets a parked run go on, on somebody's behalf; the zero From is the system. It returns ErrNotParked if the run is not parked.
@@ -75,14 +48,14 @@ func (e *Executor) Retry(ctx context.Context, account, stateKey string, by desk.
 		return err
 	}
 	if run.Status != store.StatusParked {
-		return fmt.Errorf("%w: %q is %s", ErrNotParked, stateKey, run.Status)
+		return fmt.Errorf("%w: %q is %s", errs.ErrNotParked, stateKey, run.Status)
 	}
 	c := newTx(run, runMeta{}, time.Time{})
 	if err := c.addAudit(actorOrSystem(by), c.auditPlace(), audit.RunRetried{Attempts: run.Attempts}); err != nil {
 		return err
 	}
 	if _, err = e.store.Retry(ctx, account, run.ID, c.Writes); errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%w: %q was, and somebody was faster", ErrNotParked, stateKey)
+		return fmt.Errorf("%w: %q was, and somebody was faster", errs.ErrNotParked, stateKey)
 	}
 	e.wakeWorker()
 	return err

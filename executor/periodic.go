@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -56,24 +57,24 @@ func (p *JobResult) add(f audit.Finding) {
 
 // do does a chore whenever it is due, until the executor is stopped.
 func (e *Executor) jobLoop(c periodicJob) {
-	for !e.isStopping() {
+	for !e.background.IsStopping() {
 		wait, err := e.runIfDue(c)
-		if err != nil && e.ctx.Err() == nil {
-			e.logRepeated("a chore could not be done", err, "chore", c.name)
+		if err != nil && e.background.Ctx.Err() == nil {
+			e.background.LogRepeated("a chore could not be done", err, "chore", c.name)
 			wait = max(wait, e.config.Poll)
 		}
-		e.sleep(min(wait, jobPollInterval))
+		e.background.Sleep(min(wait, jobPollInterval))
 	}
 }
 
 // turn does a chore if it is due and nobody else does it, and returns when to look again.
 func (e *Executor) runIfDue(c periodicJob) (wait time.Duration, err error) {
 	var pass JobResult
-	paper, err := e.readIndex(e.ctx, "", jobKind, c.name, &pass)
+	paper, err := e.readIndex(e.background.Ctx, "", jobKind, c.name, &pass)
 	if err != nil {
 		return 0, err
 	}
-	now, err := e.store.Now(e.ctx)
+	now, err := e.store.Now(e.background.Ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -101,12 +102,12 @@ type jobRun struct {
 func (h *jobRun) extend(next time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.updateIndex(h.ctx, &h.document, h.result, next)
+	return h.updateIndex(h.background.Ctx, &h.document, h.result, next)
 }
 
 // perform visits all accounts, and writes the result.
 func (h *jobRun) perform(c periodicJob) error {
-	ctx, cancel := context.WithCancelCause(h.ctx)
+	ctx, cancel := context.WithCancelCause(h.background.Ctx)
 	defer cancel(nil)
 	var beating sync.WaitGroup
 	over := make(chan struct{})
@@ -118,7 +119,7 @@ func (h *jobRun) perform(c periodicJob) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	now, nowErr := h.store.Now(h.ctx)
+	now, nowErr := h.store.Now(h.background.Ctx)
 	if nowErr != nil {
 		return errors.Join(err, nowErr) // the lease will end
 	}
@@ -126,7 +127,7 @@ func (h *jobRun) perform(c periodicJob) error {
 	switch {
 	case errors.Is(err, store.ErrStale): // somebody else has it
 		return nil
-	case errors.Is(err, ErrClosed):
+	case errors.Is(err, errs.ErrClosed):
 		next, err = now, nil // another process does it
 	case err != nil:
 		next = now.Add(min(jobRetryDelay, c.interval))
@@ -145,11 +146,11 @@ func (h *jobRun) heartbeatLoop(over <-chan struct{}, end context.CancelCauseFunc
 		select {
 		case <-over:
 			return
-		case <-h.stopping:
-			end(ErrClosed)
+		case <-h.background.Stopping:
+			end(errs.ErrClosed)
 			return
 		case <-tick.C:
-			now, err := h.store.Now(h.ctx)
+			now, err := h.store.Now(h.background.Ctx)
 			if err == nil {
 				err = h.extend(now.Add(jobLease))
 			}

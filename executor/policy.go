@@ -8,6 +8,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/replay"
@@ -27,7 +29,7 @@ func (e *Executor) executionPolicy(run store.Run, d runMeta, flush func(context.
 			return fermata.Ruling{}, nil // edited arguments were judged when people approved them
 		}
 		var ruling fermata.Ruling
-		err := e.chargeQueue.whileStale(ctx, run.Account, func() (err error) {
+		err := e.chargeQueue.WhileStale(ctx, run.Account, func() (err error) {
 			ruling, err = e.ruleOn(ctx, run, d, flush, action)
 			return err
 		})
@@ -55,7 +57,7 @@ func retryLater(err error, attempts int) error {
 	if err == nil || errors.Is(err, policy.ErrInput) || errors.Is(err, policy.ErrNoSet) {
 		return err
 	}
-	return &provider.RetryError{After: retryDelayAfter(attempts), Err: err} //mutate:policy-store-error-retried
+	return &provider.RetryError{After: retry.DelayAfter(attempts), Err: err} //mutate:policy-store-error-retried
 }
 
 // ruling judges an action. If it is allowed, it is charged to the counters of the rules at once, together with the use of a grant. It returns ErrStale if
@@ -144,7 +146,7 @@ func (s *policySession) evaluate(ctx context.Context, key string, address fermat
 func (s *policySession) evaluateInput(ctx context.Context, key string, in policy.Input) (*evaluation, error) {
 	set := s.governor.CurrentPolicy()
 	if set == nil {
-		return nil, ErrNoPolicy
+		return nil, errs.ErrNoPolicy
 	}
 	j := &evaluation{set: set, input: in}
 	s.fillInput(&j.input)

@@ -6,58 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
 
-// A provider may ask again under an id that was answered: its code did not like the answer, or uses one id for one question after the other. A
-// decision is final, so a repeated question gets a visible id of its own: "int_1", "int_1~2", "int_1~3". repeatSeparator stands before the number.
-const repeatSeparator = "~"
-
-// providerID is the provider's id of a visible one.
-func providerID(visible string) string {
-	id, number, ok := splitRepeat(visible)
-	if !ok || number < 2 {
-		return visible
-	}
-	return id
-}
-
-// nextVisibleID is what a question is visible as when it is asked once more.
-func nextVisibleID(visible string) string {
-	id, number, ok := splitRepeat(visible)
-	if !ok || number < 2 {
-		id, number = visible, 1
-	}
-	return id + repeatSeparator + strconv.Itoa(number+1)
-}
-
-func splitRepeat(visible string) (id string, number int, ok bool) {
-	i := strings.LastIndex(visible, repeatSeparator)
-	if i < 0 {
-		return "", 0, false
-	}
-	number, err := strconv.Atoi(visible[i+len(repeatSeparator):])
-	return visible[:i], number, err == nil
-}
-
 // visibleID is the visible id of a question. open is what the run waited for before this execution, applied what of it was answered.
 func visibleID(q provider.Interrupt, open []fermata.OpenInterrupt, applied []string) string {
 	for _, known := range open {
-		if providerID(known.ID) != q.ID {
+		if ids.ProviderID(known.ID) != q.ID {
 			continue
 		}
-		if slices.Contains(applied, known.ID) || EnvelopeDigest(known.Envelope) != EnvelopeDigest(q.Envelope) {
+		if slices.Contains(applied, known.ID) || ids.EnvelopeDigest(known.Envelope) != ids.EnvelopeDigest(q.Envelope) {
 			//mutate:new-id-per-repetition
-			return nextVisibleID(known.ID) // it was answered, or shows something else now
+			return ids.Next(known.ID) // it was answered, or shows something else now
 		}
 		return known.ID
 	}
@@ -109,12 +78,12 @@ func (e *Executor) publishQuestions(ctx context.Context, tx *unitOfWork, questio
 // cannot be shown; the run fails with them.
 func normalizeQuestion(q *provider.Interrupt) (code, problem string) {
 	switch {
-	case len(q.ID) > MaxName || !utf8.ValidString(q.ID):
-		return codeBadQuestion, fmt.Sprintf("its id is not a text of %d bytes at most", MaxName)
-	case providerID(q.ID) != q.ID:
+	case len(q.ID) > errs.MaxName || !utf8.ValidString(q.ID):
+		return codeBadQuestion, fmt.Sprintf("its id is not a text of %d bytes at most", errs.MaxName)
+	case ids.ProviderID(q.ID) != q.ID:
 		return codeBadQuestion, "its id is reserved"
-	case len(q.Kind) > MaxName || !utf8.ValidString(q.Kind):
-		return codeBadQuestion, fmt.Sprintf("its kind is not a text of %d bytes at most", MaxName)
+	case len(q.Kind) > errs.MaxName || !utf8.ValidString(q.Kind):
+		return codeBadQuestion, fmt.Sprintf("its kind is not a text of %d bytes at most", errs.MaxName)
 	case len(q.Data) > fermata.MaxDataBytes:
 		return "question_too_large", fmt.Sprintf("what it shows has %d bytes; %d are allowed", len(q.Data), fermata.MaxDataBytes)
 	case q.AnswerSchema != nil && strictjson.CheckValue(q.AnswerSchema) != nil:
@@ -151,14 +120,14 @@ const codeBadQuestion = "bad_question"
 // unused is the visible id of a question that the store may know already. An id that is open, or was withdrawn and showed the same, is used again; for one
 // that was answered, or showed something else, the next is tried.
 func (e *Executor) unusedID(ctx context.Context, run store.Run, q provider.Interrupt) (string, error) {
-	for id := q.ID; ; id = nextVisibleID(id) {
+	for id := q.ID; ; id = ids.Next(id) {
 		known, err := e.store.InboxItem(ctx, run.Account, id)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return id, nil
 		case err != nil:
 			return "", err
-		case known.State == store.InterruptPending, known.State == store.InterruptWithdrawn && known.ShownDigest == EnvelopeDigest(q.Envelope):
+		case known.State == store.InterruptPending, known.State == store.InterruptWithdrawn && known.ShownDigest == ids.EnvelopeDigest(q.Envelope):
 			return id, nil
 		}
 	}
@@ -200,7 +169,7 @@ func (e *Executor) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, e
 // show is a question as it is stored.
 func (e *Executor) newInterrupt(run store.Run, q provider.Interrupt) (store.NewInterrupt, error) {
 	shown := store.NewInterrupt{
-		ID: q.ID, Address: q.Address.String(), Kind: q.Kind, AnswerSchema: q.AnswerSchema, ShownDigest: EnvelopeDigest(q.Envelope),
+		ID: q.ID, Address: q.Address.String(), Kind: q.Kind, AnswerSchema: q.AnswerSchema, ShownDigest: ids.EnvelopeDigest(q.Envelope),
 		Data: q.Data, Timeout: e.requestTimeout(q.Timeout),
 	}
 	if q.Kind == fermata.Approval.Name() {
@@ -212,9 +181,6 @@ func (e *Executor) newInterrupt(run store.Run, q provider.Interrupt) (store.NewI
 	}
 	return shown, nil
 }
-
-// EnvelopeDigest is the digest of what a question shows. An answer that carries it is refused if the question shows something else.
-func EnvelopeDigest(shown fermata.Envelope) string { return hashNamed(shown.Kind, shown.Data) }
 
 // timeout is how long a question may be open: as long as it says itself, but no longer than Config.RequestTimeout.
 func (e *Executor) requestTimeout(own time.Duration) time.Duration {

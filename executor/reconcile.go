@@ -216,7 +216,7 @@ func (r *reconciliation) stateOf(ctx context.Context, run string) (lines runStat
 			State: audit.EffectState(line.State), Begun: line.Started, Ended: line.Ended,
 		})
 	}
-	p := r.providers[history.Run.Provider]
+	p, _ := r.providerOf(history.Run)
 	elsewhere := p != nil && !p.Capabilities().Effects
 	// It was tried at least once: what is ready and was never begun nobody executes, and that is worth a page.
 	onItsWay := elsewhere && (history.Run.Status == store.StatusRunning || history.Run.Status == store.StatusReady && history.Run.Attempts > 0)

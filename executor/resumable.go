@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
@@ -61,7 +62,7 @@ func (e *Executor) checkRun(ctx context.Context, run store.Run) error {
 		return err
 	}
 	if !slices.ContainsFunc(p.Graphs(), func(g provider.Graph) bool { return g.Name == run.Graph }) {
-		return fmt.Errorf("%w: this program has no graph %q", ErrGraphNotFound, run.Provider+":"+run.Graph)
+		return fmt.Errorf("%w: this program has no graph %q", errs.ErrGraphNotFound, run.Provider+":"+run.Graph)
 	}
 	checker, ok := p.(provider.Checker)
 	if !ok {
@@ -84,9 +85,6 @@ func (e *Executor) checkRun(ctx context.Context, run store.Run) error {
 	return e.checkAnswerSchemas(ctx, run)
 }
 
-// ErrAnswerSchemaChanged says that a run waits for an answer of another form than this program would take: whoever answers as it was shown would be refused.
-var ErrAnswerSchemaChanged = errors.New("executor: the answer has another form in this program")
-
 // takesTheAnswers looks whether the open questions of a run are such as this program would ask.
 func (e *Executor) checkAnswerSchemas(ctx context.Context, run store.Run) error {
 	asked, err := e.store.Interrupts(ctx, run.Account, run.ID)
@@ -96,7 +94,7 @@ func (e *Executor) checkAnswerSchemas(ctx context.Context, run store.Run) error 
 	for _, i := range asked {
 		kind, known := fermata.LookupKind(i.Kind)
 		if i.State == store.InterruptPending && known && len(i.AnswerSchema) > 0 && !acceptsAll(kind.AnswerSchema(), i.AnswerSchema) {
-			return fmt.Errorf("%w: %s asks a question of the kind %q", ErrAnswerSchemaChanged, i.Address, i.Kind)
+			return fmt.Errorf("%w: %s asks a question of the kind %q", errs.ErrAnswerSchemaChanged, i.Address, i.Kind)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
 )
@@ -154,7 +155,7 @@ func (e *Executor) logStoreRefusal(ctx context.Context, run store.Run, request D
 		return nil
 	}
 	d := newDecision(run, request)
-	return retryWhileStale(ctx, func() error {
+	return retry.WhileStale(ctx, func() error {
 		kept, err := e.previousAnswer(ctx, d) //mutate:resume-result-of-others
 		if err != nil || kept.Logged {
 			return err

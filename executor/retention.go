@@ -10,6 +10,9 @@ import (
 
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/retry"
+	"github.com/fermata-go/fermata/executor/internal/storeclock"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -20,14 +23,14 @@ const retentionPerPass = 100
 
 // retain deletes runs that ended longer than Config.Retention ago. A run that waits is never among them, however long it does.
 func (e *Executor) retentionLoop() {
-	var guard clockGuard
-	for !e.isStopping() {
-		now, err := e.store.Now(e.ctx)
-		if err == nil && guard.isTrusted(now) { // what is deleted because a clock has jumped does not come back
-			err = e.deleteOldRuns(e.ctx, now.Add(-e.config.Retention)) //mutate:retention-cutoff
+	var guard storeclock.Guard
+	for !e.background.IsStopping() {
+		now, err := e.store.Now(e.background.Ctx)
+		if err == nil && guard.IsTrusted(now) { // what is deleted because a clock has jumped does not come back
+			err = e.deleteOldRuns(e.background.Ctx, now.Add(-e.config.Retention)) //mutate:retention-cutoff
 		}
-		e.logRepeated("forgetting old runs", err)
-		e.sleep(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
+		e.background.LogRepeated("forgetting old runs", err)
+		e.background.Sleep(max(e.config.Poll, min(e.config.Retention/10, time.Minute)))
 	}
 }
 
@@ -35,7 +38,7 @@ func (e *Executor) retentionLoop() {
 func (e *Executor) deleteOldRuns(ctx context.Context, before time.Time) error {
 	var first error
 	left := 0
-	for from := (time.Time{}); !e.isStopping(); {
+	for from := (time.Time{}); !e.background.IsStopping(); {
 		old, err := e.store.FinishedRuns(ctx, from, before, retentionPerPass)
 		if err != nil {
 			return err
@@ -94,7 +97,7 @@ func (e *Executor) deleteRun(ctx context.Context, run store.Run, why string) err
 // deleted, also after an error; it may be called again then. A run that cannot be deleted does not hold up the others. What cannot be opened goes as
 // well, but for a run whose ref at its provider cannot. The audit log stays. It returns ErrAccountActive if the account goes on starting runs meanwhile.
 func (e *Executor) EraseAccount(ctx context.Context, account string) (int, error) {
-	count, failure := 0, ErrAccountActive
+	count, failure := 0, errs.ErrAccountActive
 	for range maxErasePasses {
 		erased, err := e.eraseRuns(ctx, account)
 		count += erased
@@ -131,7 +134,7 @@ func (e *Executor) eraseRuns(ctx context.Context, account string) (count int, er
 
 func (e *Executor) eraseRun(ctx context.Context, run store.Run) error {
 	if run.Status.Active() {
-		if err := retryWhileStale(ctx, func() error { return e.endWithoutMessages(ctx, run) }); err != nil && !isNotFound(err) {
+		if err := retry.WhileStale(ctx, func() error { return e.endWithoutMessages(ctx, run) }); err != nil && !isNotFound(err) {
 			return err
 		}
 	}
@@ -148,7 +151,7 @@ func (e *Executor) eraseRun(ctx context.Context, run store.Run) error {
 // endSilently ends a run, and files no message to whoever asked: it would be deleted a moment later, and some would have heard of it by then.
 func (e *Executor) endWithoutMessages(ctx context.Context, run store.Run) error {
 	waits, beside, err := e.endWrites(ctx, run, desk.From{}, store.StatusCancelled)
-	if errors.Is(err, ErrUnreadable) {
+	if errors.Is(err, errs.ErrUnreadable) {
 		return e.endUnreadable(ctx, run)
 	}
 	if err != nil {
@@ -199,7 +202,7 @@ func (e *Executor) eraseDocuments(ctx context.Context, account string, kind stor
 		}
 		switch err := e.store.CommitWrites(ctx, account, c.Writes); {
 		case errors.Is(err, store.ErrStale): // somebody uses one of them
-			if err := backOff(ctx, try); err != nil {
+			if err := retry.BackOff(ctx, try); err != nil {
 				return err
 			}
 			try++

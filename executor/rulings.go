@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/policy/replay"
@@ -157,7 +158,7 @@ type PolicyText struct {
 // Policy returns the text of a policy by its digest: the one in force, or one by which an action of the account was judged. It returns
 // store.ErrNotFound if there is none.
 func (e *Executor) PolicyByDigest(ctx context.Context, account, digest string) (PolicyText, error) {
-	if digest == "" || len(digest) > MaxName {
+	if digest == "" || len(digest) > errs.MaxName {
 		return PolicyText{}, store.ErrNotFound
 	}
 	paper, err := e.store.Document(ctx, account, policyKind, digest)

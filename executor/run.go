@@ -9,6 +9,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -63,7 +64,7 @@ func (e *Executor) Run(ctx context.Context, request RunRequest) (fermata.Outcome
 // Start starts a run and returns its outcome. If that takes too long it returns a [*PendingError]; the run is started then, and goes on. After an error of any
 // other package it is unknown whether the run was started. Repeat the request: it counts once.
 func (e *Executor) Start(ctx context.Context, request StartRequest) (fermata.Outcome, error) {
-	if e.isStopping() {
+	if e.background.IsStopping() {
 		return nil, ErrClosed
 	}
 	err := validateNames(request.StateKey, name{"account", request.Account}, name{"start id", request.StartID}, name{"actor", request.Actor}, name{"via", request.Via})
@@ -72,10 +73,10 @@ func (e *Executor) Start(ctx context.Context, request StartRequest) (fermata.Out
 	}
 	target, err := e.start(ctx, request)
 	if err != nil {
-		return nil, e.noteWriteError(err)
+		return nil, e.background.NoteWriteError(err)
 	}
 	outcome, err := e.awaitOutcome(ctx, target)
-	return outcome, e.noteWriteError(err)
+	return outcome, e.background.NoteWriteError(err)
 }
 
 // Decide records answers to open requests of a run and returns the outcome of the execution that applies them. If others have to agree first, the answers are votes,
@@ -83,7 +84,7 @@ func (e *Executor) Start(ctx context.Context, request StartRequest) (fermata.Out
 // cannot be accepted is a [*RefusedError], an answer that does not fit its request a [*fermata.AnswerError]. After an error of any other package it is
 // unknown whether the decision was recorded. Repeat the request: it counts once.
 func (e *Executor) Decide(ctx context.Context, request DecideRequest) (fermata.Outcome, error) {
-	if e.isStopping() {
+	if e.background.IsStopping() {
 		return nil, ErrClosed
 	}
 	err := validateNames(request.StateKey, name{"account", request.Account}, name{"resume id", request.ResumeID}, name{"actor", request.Actor}, name{"via", request.Via})
@@ -91,7 +92,7 @@ func (e *Executor) Decide(ctx context.Context, request DecideRequest) (fermata.O
 		return nil, err
 	}
 	outcome, err := e.decide(ctx, request)
-	return outcome, e.noteWriteError(err)
+	return outcome, e.background.NoteWriteError(err)
 }
 
 func (e *Executor) decide(ctx context.Context, request DecideRequest) (fermata.Outcome, error) {
@@ -156,3 +157,6 @@ func validateNames(stateKey string, names ...name) error {
 func IsRepeat(start RunRequest, run store.Run) bool {
 	return run.InputDigest == startDigest(start.toStart())
 }
+
+// EnvelopeDigest returns the digest of what a request shows. An answer that carries it is refused if the request shows something else.
+func EnvelopeDigest(shown fermata.Envelope) string { return ids.EnvelopeDigest(shown) }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/internal/seal"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -72,7 +73,7 @@ func TestDossiers_OfARunThatIsDeletedMeanwhile(t *testing.T) {
 	}
 	defer e.Stop(context.Background())
 	s.happens = func() { e.metaCache.drop(store.Key{Account: "acme", Run: "any"}) }
-	if _, err = e.Run(t.Context(), RunRequest{Account: "acme", StateKey: "k", Graph: "idle:it", Input: []byte(`1`), Wait: -1}); !errors.Is(err, ErrPending) {
+	if _, err = e.Run(t.Context(), RunRequest{Account: "acme", StateKey: "k", Graph: "idle:it", Input: []byte(`1`), Wait: -1}); !errors.Is(err, errs.ErrPending) {
 		t.Fatal(err)
 	}
 	run, err := s.Get(t.Context(), "acme", "k")

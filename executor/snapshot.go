@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -22,7 +23,7 @@ type runSnapshot struct {
 func (e *Executor) loadSnapshot(ctx context.Context, account, stateKey string) (runSnapshot, error) {
 	stands, err := e.store.RunSnapshot(ctx, account, stateKey, runMetaKind)
 	if errors.Is(err, store.ErrNotFound) {
-		return runSnapshot{}, fmt.Errorf("%w: %q", ErrRunNotFound, stateKey)
+		return runSnapshot{}, fmt.Errorf("%w: %q", errs.ErrRunNotFound, stateKey)
 	}
 	if err != nil {
 		return runSnapshot{}, err

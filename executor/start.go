@@ -3,8 +3,6 @@ package executor
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,15 +11,11 @@ import (
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/audit"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/ids"
+	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/internal/ident"
-	"github.com/fermata-go/fermata/internal/strictjson"
 	"github.com/fermata-go/fermata/store"
-)
-
-// Sizes at the border, in bytes.
-const (
-	MaxInput = 1 << 20 // of the JSON that a run may begin with
-	MaxName  = 512     // of a state key, a resume id, an actor
 )
 
 // StartRequest starts a run. The same start can be repeated at will, and counts once.
@@ -59,7 +53,7 @@ func (e *Executor) start(ctx context.Context, request StartRequest) (target awai
 	if err != nil {
 		return target, err
 	}
-	if err := validateJSON("the input", request.Input, MaxInput); err != nil {
+	if err := errs.ValidateJSON("the input", request.Input, errs.MaxInput); err != nil {
 		return target, err
 	}
 	begin := store.NewRun{
@@ -78,8 +72,8 @@ func (e *Executor) start(ctx context.Context, request StartRequest) (target awai
 			target.execution = e.launch(ctx, &store.ClaimedRun{Lease: lease, Run: createdRun(begin, lease)}, preloaded{meta: known, input: request.Input})
 			return target, nil
 		}
-		if errors.Is(err, store.ErrExists) && try == maxStaleTries {
-			err = fmt.Errorf("%w: %q", ErrStateKeyInUse, begin.StateKey)
+		if errors.Is(err, store.ErrExists) && try == retry.MaxTries {
+			err = fmt.Errorf("%w: %q", errs.ErrStateKeyInUse, begin.StateKey)
 		}
 		if !errors.Is(err, store.ErrExists) {
 			return target, err
@@ -137,7 +131,7 @@ func (e *Executor) checkStateKey(ctx context.Context, request StartRequest, begi
 	case !last.Status.Active() && !request.ReserveStateKey:
 		return "", nil
 	case !request.Supersede || request.ReserveStateKey: //mutate:supersede-only-on-request
-		return "", fmt.Errorf("%w: %q", ErrStateKeyInUse, begin.StateKey)
+		return "", fmt.Errorf("%w: %q", errs.ErrStateKeyInUse, begin.StateKey)
 	}
 	if err = e.endRun(ctx, last, request.origin(), store.StatusSuperseded); errors.Is(err, store.ErrNotFound) {
 		return "", nil // it ended by itself
@@ -171,28 +165,10 @@ func (e *Executor) lastOutcome(ctx context.Context, run store.Run) (fermata.Outc
 func (e *Executor) findRun(ctx context.Context, account, stateKey string) (store.Run, error) {
 	run, err := e.store.Get(ctx, account, stateKey)
 	if errors.Is(err, store.ErrNotFound) {
-		return run, fmt.Errorf("%w: %q", ErrRunNotFound, stateKey)
+		return run, fmt.Errorf("%w: %q", errs.ErrRunNotFound, stateKey)
 	}
 	return run, err
 }
 
-// validateJSON refuses what is no JSON, or too much of it.
-func validateJSON(what string, data json.RawMessage, limit int) error {
-	if len(data) > limit {
-		return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrInvalid, what, len(data), limit)
-	}
-	if err := strictjson.CheckValue(data); err != nil { //mutate:answer-strict-json
-		return fmt.Errorf("%w: %s: %w", ErrInvalid, what, err)
-	}
-	return nil
-}
-
-func hashNamed(name string, data []byte) string {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%q\n", name)
-	sum.Write(data)
-	return hex.EncodeToString(sum.Sum(nil))
-}
-
 // startDigest is the same for all repetitions of a start, and for nothing else.
-func startDigest(r StartRequest) string { return hashNamed(r.Graph+"\n"+r.StartID, r.Input) }
+func startDigest(r StartRequest) string { return ids.Hash(r.Graph+"\n"+r.StartID, r.Input) }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 )
@@ -52,7 +54,7 @@ func resumeDigest(r DecideRequest) string {
 	if err != nil { // no JSON: its bytes will do, and it will be refused
 		body = append([]byte(r.StateKey), r.Value...)
 	}
-	return hashNamed("resume", body)
+	return ids.Hash("resume", body)
 }
 
 // submission is what somebody answers to one question. If others have to agree it is a vote, and decides nothing yet.
@@ -77,7 +79,7 @@ func (e *Executor) submissions(ctx context.Context, l *runSnapshot, request Deci
 		}
 	}
 	if len(targets) == 0 {
-		return nil, fmt.Errorf("%w: a resume needs an answer", ErrInvalid)
+		return nil, fmt.Errorf("%w: a resume needs an answer", errs.ErrInvalid)
 	}
 	check := sync.OnceValues(func() (provider.AnswerCheck, error) { return e.answerChecker(ctx, l) })
 	var words []submission
@@ -121,13 +123,13 @@ const gateKind = "approval-gate"
 func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json.RawMessage) (map[string]Answer, error) {
 	switch {
 	case len(targets) > 0:
-		return nil, fmt.Errorf("%w: it has a value and targets: which one counts?", ErrInvalid)
+		return nil, fmt.Errorf("%w: it has a value and targets: which one counts?", errs.ErrInvalid)
 	case len(open) == 0:
 		return nil, &RefusedError{Result: store.ResultWithdrawn}
 	case len(open) > 1: //mutate:ambiguous-answer
-		return nil, fmt.Errorf("%w: %d questions are open: say which one is answered", ErrInvalid, len(open))
+		return nil, fmt.Errorf("%w: %d questions are open: say which one is answered", errs.ErrInvalid, len(open))
 	case open[0].Kind == fermata.Approval.Name() || open[0].Kind == fermata.EffectInDoubt.Name() || open[0].Kind == gateKind:
-		return nil, fmt.Errorf("%w: a decision on an action names its question, in Targets (over HTTP: resumeTargets)", ErrInvalid)
+		return nil, fmt.Errorf("%w: a decision on an action names its question, in Targets (over HTTP: resumeTargets)", errs.ErrInvalid)
 	}
 	return map[string]Answer{open[0].ID: {Value: value}}, nil
 }
@@ -135,12 +137,12 @@ func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json
 // answer checks one answer and fills in the rest of its word.
 func (e *Executor) checkAnswer(ctx context.Context, checks func() (provider.AnswerCheck, error), actor string, said Answer, w *submission) error {
 	i := w.interrupt
-	if err := validateJSON("the answer", said.Value, fermata.MaxAnswerBytes); err != nil {
+	if err := errs.ValidateJSON("the answer", said.Value, fermata.MaxAnswerBytes); err != nil {
 		return err
 	}
 	check, err := checks()
 	if err == nil {
-		w.value, err = check(providerID(i.ID), said.Value) //mutate:answer-checked-by-provider
+		w.value, err = check(ids.ProviderID(i.ID), said.Value) //mutate:answer-checked-by-provider
 	}
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
 		return &fermata.AnswerError{ID: i.ID, Kind: i.Kind, Err: bad.Err}

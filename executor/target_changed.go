@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
 )
@@ -61,7 +62,7 @@ func hasSegmentAfterApproval(address fermata.Address, segment string) bool {
 
 // requestChargeKey names a question, however often it was asked: an approval that could not be used is not charged again when it is repeated.
 func requestChargeKey(run store.Run, interrupt string) string {
-	return ident.Derive("c", run.ID, providerID(interrupt))
+	return ident.Derive("c", run.ID, ids.ProviderID(interrupt))
 }
 
 // An action whose target has changed since it was approved is asked about again, at a place of its own below the first: "…;drift:1", "…;drift:1;drift:2".

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/fermata-go/fermata"
+	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -60,7 +61,7 @@ func (e *Executor) traceExecution(ctx context.Context, work *store.ClaimedRun, d
 func (e *Executor) traceWaits(span trace.Span, work *store.ClaimedRun, d runMeta, applied []string) {
 	ctx, links := trace.ContextWithSpan(context.Background(), span), linkToStart(d.Trace)
 	for _, i := range work.Decided {
-		if !slices.Contains(applied, providerID(i.ID)) {
+		if !slices.Contains(applied, ids.ProviderID(i.ID)) {
 			continue
 		}
 		_, wait := e.tracer().Start(ctx, "fermata.wait", trace.WithTimestamp(i.Created), trace.WithLinks(links...), trace.WithAttributes(

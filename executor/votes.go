@@ -11,6 +11,8 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -59,7 +61,7 @@ func (e *Executor) decideWhileStale(ctx context.Context, l *runSnapshot, request
 		if !errors.Is(err, store.ErrStale) {
 			return receipt, err
 		}
-		if err := backOff(ctx, try); err != nil {
+		if err := retry.BackOff(ctx, try); err != nil {
 			return receipt, err
 		}
 		if err := e.reloadSnapshot(ctx, l); err != nil {
@@ -97,12 +99,12 @@ func (e *Executor) tryDecide(ctx context.Context, l *runSnapshot, request Decide
 		}
 		decision.Answers, decision.Writes = nil, store.Writes{}
 	}
-	if !e.isStopping() { // the run is claimed with the decision, if nobody owns it
+	if !e.background.IsStopping() { // the run is claimed with the decision, if nobody owns it
 		decision.Claim = &store.Claim{Owner: e.config.Owner, Lease: e.config.Lease}
 	}
 	// If the caller hangs up now, the run must not stay claimed without being executed.
 	//mutate:vote-ignores-disconnect
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()
 	// Also for a resume id that is known: the store says whether this is the same decision, and answers the same again.
 	return e.store.Decide(ctx, decision)

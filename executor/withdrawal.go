@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 
+	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/internal/recovery"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
@@ -41,7 +42,7 @@ func (e *Executor) deliverWithdrawal(ctx context.Context, paper store.Document, 
 	if err != nil {
 		return err
 	}
-	gone := provider.Withdrawal{InterruptID: providerID(back.Request), Reason: back.Withdrawn, At: paper.Created, Attempt: back.Attempts - 1}
+	gone := provider.Withdrawal{InterruptID: ids.ProviderID(back.Request), Reason: back.Withdrawn, At: paper.Created, Attempt: back.Attempts - 1}
 	if gone.Input, err = e.store.Input(history.Run); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-go/fermata/executor/internal/background"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -50,7 +51,7 @@ var _ store.Checkpoints = (*checkpointBuffer)(nil)
 func (e *Executor) newDraft(work *store.ClaimedRun, known *store.Checkpoint) *checkpointBuffer {
 	d := &checkpointBuffer{
 		//mutate:provider-store-fenced
-		state: e.store.Fenced(work.Lease), ctx: e.ctx, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
+		state: e.store.Fenced(work.Lease), ctx: e.background.Ctx, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
 		delay: e.config.SaveDelay, storeLock: make(chan struct{}, 1),
 	}
 	d.loaded = work.Lease.Fence == 1 // it was created just now: nobody can have saved anything
@@ -97,7 +98,7 @@ func (d *checkpointBuffer) ensureLoaded(ctx context.Context) error {
 	if d.isLoaded() {
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, commitTimeout) // close waits for it
+	bounded, cancel := context.WithTimeout(ctx, background.CommitTimeout) // close waits for it
 	defer cancel()
 	loaded, err := d.state.Load(bounded, d.key)
 	if err != nil && !isNotFound(err) {
@@ -207,7 +208,7 @@ func (d *checkpointBuffer) flush(ctx context.Context) error {
 		return err
 	}
 	//mutate:buffer-write-ignores-cancel
-	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()
 	version, err := d.state.Save(lasting, d.key, save.BaseVersion, save.Delta)
 	d.mu.Lock()
@@ -283,7 +284,7 @@ func (d *checkpointBuffer) Delete(ctx context.Context, key store.Key) error {
 	if _, err := d.drain(); err != nil {
 		return err
 	}
-	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()
 	err := d.state.Delete(lasting, key)
 	d.mu.Lock()

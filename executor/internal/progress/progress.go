@@ -1,4 +1,5 @@
-package executor
+// Package progress hands the progress of runs to listeners in the same process.
+package progress
 
 import (
 	"sync"
@@ -18,8 +19,8 @@ type Progress struct {
 // progressQueueSize is how much progress a listener may be behind before it misses some.
 const progressQueueSize = 32
 
-// progressHub hands the progress of the runs that this process executes to listeners in this process. A listener whose queue is full misses some.
-type progressHub struct {
+// Hub hands the progress of the runs that this process executes to listeners in this process. A listener whose queue is full misses some.
+type Hub struct {
 	mu        sync.Mutex
 	listeners map[progressKey]map[chan *Progress]struct{}
 	dropped   atomic.Int64
@@ -28,11 +29,11 @@ type progressHub struct {
 // progressKey is what somebody listens to: a state key and not a run, so that one can listen before the run begins.
 type progressKey struct{ account, stateKey string }
 
-// Listen returns the progress of the runs of a state key from now on, as far as this process executes them; of what other processes execute there are
-// only [Executor.Events]. A listener that is too slow misses some of it. The values are shared between listeners and must not be changed. stop has to be
+// Watch returns the progress of the runs of a state key from now on, as far as this process executes them; of what other processes execute there are
+// only events. A listener that is too slow misses some of it. The values are shared between listeners and must not be changed. stop has to be
 // called.
-func (e *Executor) WatchProgress(account, stateKey string) (progress <-chan *Progress, stop func()) {
-	l, key, c := &e.progress, progressKey{account, stateKey}, make(chan *Progress, progressQueueSize)
+func (l *Hub) Watch(account, stateKey string) (progress <-chan *Progress, stop func()) {
+	key, c := progressKey{account, stateKey}, make(chan *Progress, progressQueueSize)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.listeners == nil {
@@ -51,8 +52,8 @@ func (e *Executor) WatchProgress(account, stateKey string) (progress <-chan *Pro
 	}
 }
 
-// reporter is what a provider calls to report the progress of a run.
-func (l *progressHub) reporter(run store.Run) func(provider.Progress) {
+// Reporter is what a provider calls to report the progress of a run.
+func (l *Hub) Reporter(run store.Run) func(provider.Progress) {
 	key := progressKey{run.Account, run.StateKey}
 	return func(p provider.Progress) {
 		l.mu.Lock()
@@ -70,3 +71,6 @@ func (l *progressHub) reporter(run store.Run) func(provider.Progress) {
 		}
 	}
 }
+
+// Dropped returns how many values listeners were too slow for.
+func (l *Hub) Dropped() int64 { return l.dropped.Load() }

@@ -1,8 +1,6 @@
-package executor
+package storeclock
 
 import (
-	"log/slog"
-	"slices"
 	"testing"
 	"time"
 )
@@ -10,7 +8,7 @@ import (
 // The lid of a laptop was closed for a night. Nothing was said, reminded or let expire for an hour after that, and a yes to what was open was too late.
 func TestClockGuard_KnowsHowLongTheMachineSlept(t *testing.T) {
 	begin, night := time.Now(), 10*time.Hour
-	var guard clockGuard
+	var guard Guard
 	if !guard.check(begin.Round(0), begin, time.Minute) || !guard.check(begin.Add(time.Hour+night).Round(0), begin.Add(time.Hour), time.Minute+night) {
 		t.Error("a night is taken for a jump")
 	}
@@ -38,24 +36,12 @@ func TestClockGuard_BelievesAClockThatAgreesWithTheTimeThatPassed(t *testing.T) 
 		"jumps again and again":   {{0, 0, true}, {time.Minute, 25 * time.Hour, false}, {59 * time.Minute, 50 * time.Hour, false}, {90 * time.Minute, 75 * time.Hour, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var guard clockGuard
+			var guard Guard
 			for _, l := range looks {
 				if got := guard.check(at(l.store).Round(0), at(l.here), 0); got != l.trusts {
 					t.Errorf("after %v the store says %v: trusted %v", l.here, l.store, got)
 				}
 			}
 		})
-	}
-}
-
-// Clocks that were wrong leave outages in the future behind. What of them has been stays: questions were asked by such a clock, and were over by the next.
-func TestBeat_CutsOffWhatOfAnOutageIsStillToCome(t *testing.T) {
-	noon := time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
-	at := func(hours time.Duration) time.Time { return noon.Add(hours * time.Hour) }
-	e := &Executor{config: Config{OutageAfter: 2 * time.Minute, Log: slog.New(slog.DiscardHandler)}}
-	next := e.nextHeartbeat(noon, heartbeat{At: at(-1), Outages: []outage{{at(-9), at(-8)}, {at(-7), at(1)}, {at(1), at(2)}}})
-	want := []outage{{at(-9), at(-8)}, {at(-7), noon}, {at(-1), noon}}
-	if !next.At.Equal(noon) || !slices.Equal(next.Outages, want) {
-		t.Errorf("got %+v, want %v", next, want)
 	}
 }

@@ -1,0 +1,83 @@
+// Package errs has the errors and limits that the parts of the executor share.
+package errs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/fermata-go/fermata/internal/strictjson"
+	"github.com/fermata-go/fermata/store/encrypted"
+)
+
+var (
+	// ErrInvalid says that a request is wrong in itself. Nothing was changed.
+	ErrInvalid = errors.New("executor: invalid request")
+
+	// ErrGraphNotFound says that no provider has this graph.
+	ErrGraphNotFound = errors.New("executor: unknown graph")
+
+	// ErrRunNotFound says that this account has no run of this state key.
+	ErrRunNotFound = errors.New("executor: unknown state key")
+
+	// ErrStateKeyInUse says that the state key belongs to a run that began with something else.
+	ErrStateKeyInUse = errors.New("executor: the state key is in use")
+
+	// ErrRunEnded says that the run is not alive any more.
+	ErrRunEnded = errors.New("executor: the run is over")
+
+	// ErrNotParked says that the run does not wait for an operator: there is nothing to retry.
+	ErrNotParked = errors.New("executor: the run is not parked")
+
+	// ErrResumeIDReused says that a resume id was used for another decision.
+	ErrResumeIDReused = errors.New("executor: the resume id was used for another decision")
+
+	// ErrPending says that the start or the decision is recorded and being executed; see [PendingError].
+	ErrPending = errors.New("executor: under way")
+
+	// ErrClosed says that the executor was stopped.
+	ErrClosed = errors.New("executor: stopped")
+
+	// ErrAccountActive says that an account could not be erased as it went on starting runs.
+	ErrAccountActive = errors.New("executor: the account goes on starting runs: revoke its keys, and erase it again")
+	// ErrUnreadable says that a value in the store cannot be opened: its key is missing, or it was changed, or it is gone. What is there is kept as it is.
+	ErrUnreadable = encrypted.ErrUnreadable
+
+	// ErrWrongKey says that the box does not open what is in the store: its key is another one.
+	ErrWrongKey = encrypted.ErrWrongKey
+)
+
+// PendingError says that the start or the decision is recorded and being executed. Repeat the request, with the same start or the same resume id, to
+// wait for the outcome.
+type PendingError struct{ Run, StateKey string }
+
+func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending, e.StateKey) }
+
+// Is reports whether target is ErrPending.
+func (e *PendingError) Is(target error) bool { return target == ErrPending }
+
+// ErrIsDecision says that an act is a decision, which has to come with a resume id: see [Executor.Run].
+var ErrIsDecision = errors.New("executor: a decision is made with a resume id")
+
+// ErrAnswerSchemaChanged says that a run waits for an answer of another form than this program would take: whoever answers as it was shown would be refused.
+var ErrAnswerSchemaChanged = errors.New("executor: the answer has another form in this program")
+
+// ErrNoPolicy says that this installation has no policy.
+var ErrNoPolicy = errors.New("executor: there are no rules")
+
+// Sizes at the border, in bytes.
+const (
+	MaxInput = 1 << 20 // of the JSON that a run may begin with
+	MaxName  = 512     // of a state key, a resume id, an actor
+)
+
+// ValidateJSON refuses what is no JSON, or too much of it.
+func ValidateJSON(what string, data json.RawMessage, limit int) error {
+	if len(data) > limit {
+		return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrInvalid, what, len(data), limit)
+	}
+	if err := strictjson.CheckValue(data); err != nil { //mutate:answer-strict-json
+		return fmt.Errorf("%w: %s: %w", ErrInvalid, what, err)
+	}
+	return nil
+}

@@ -96,9 +96,9 @@ func (e *Executor) waitForChange(ctx context.Context, changed <-chan struct{}) b
 
 // SettledRequest is a question that is settled: it was answered, or has expired, or was withdrawn.
 type SettledRequest struct {
-	Run        string          `json:"runId"`
+	RunID      string          `json:"runId"`
 	StateKey   string          `json:"stateKey"`
-	Graph      string          `json:"graphId"`
+	GraphID    string          `json:"graphId"`
 	Interrupt  string          `json:"interrupt"`
 	Kind       string          `json:"kind"`
 	Expired    bool            `json:"expired,omitempty"`
@@ -147,7 +147,7 @@ func (e *Executor) settledRequest(ctx context.Context, event store.Event) (Settl
 		if i.ID != event.Interrupt || i.Source == store.SourcePolicy {
 			continue
 		}
-		settled := SettledRequest{Run: run.ID, StateKey: run.StateKey, Graph: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind}
+		settled := SettledRequest{RunID: run.ID, StateKey: run.StateKey, GraphID: run.Provider + ":" + run.Graph, Interrupt: i.ID, Kind: i.Kind}
 		if event.Kind == store.EventWithdrawn {
 			settled.Withdrawn, settled.At = true, event.At
 			return settled, i.State == store.InterruptWithdrawn, nil // or it was asked again since

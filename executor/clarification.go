@@ -25,6 +25,7 @@ const (
 	clarifyLease                = 3 * time.Minute  // after which another process tries
 	maxClarifyAttempts          = 10               // how often a message is tried; webhooks are, for three days
 	clarifyBackoff              = 10 * time.Second // the first pause between two tries; each is twice as long as the one before
+	maxConcurrentSends          = 512              // how many messages are only sent elsewhere at the same time
 	maxConcurrentClarifications = 32               // how many messages a process delivers at the same time, beside those that are only sent elsewhere
 )
 
@@ -73,7 +74,7 @@ func (e *Executor) runMessageLoop() {
 // explain delivers the messages to runs that are due. Each is claimed by its revision, so that one of several processes delivers it, and delivered in
 // the background, so that a slow run holds up nobody. Of those that may call a model, there are few at the same time.
 func (e *Executor) deliverRunMessages() error {
-	due, err := e.store.DueDocuments(e.background.Ctx, runMessageKind, maxConcurrentClarifications+maxDetached)
+	due, err := e.store.DueDocuments(e.background.Ctx, runMessageKind, maxConcurrentClarifications+maxConcurrentSends)
 	if err != nil || len(due) == 0 {
 		return err
 	}
@@ -86,7 +87,7 @@ func (e *Executor) deliverRunMessages() error {
 		failure := json.Unmarshal(paper.Index, &back)
 		places, most := &e.answeringNow, int64(maxConcurrentClarifications)
 		if back.Remote {
-			places, most = &e.sendingNow, maxDetached
+			places, most = &e.sendingNow, maxConcurrentSends
 		}
 		if places.Load() >= most {
 			continue // nobody else takes one

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/executor/internal/progress"
 	"github.com/fermata-go/fermata/executor/internal/retry"
 	"github.com/fermata-go/fermata/executor/internal/stats"
@@ -147,7 +148,7 @@ func (e *Executor) providerOf(run store.Run) (provider.Provider, error) {
 	if p := e.providers[run.Provider]; p != nil {
 		return p, nil
 	}
-	return nil, fmt.Errorf("%w: this process has no provider %q", ErrGraphNotFound, run.Provider)
+	return nil, fmt.Errorf("%w: this process has no provider %q", errs.ErrGraphNotFound, run.Provider)
 }
 
 // Start begins the work in the background: it executes runs that are ready or whose owner died, lets questions expire, sends notices, deletes runs

@@ -46,7 +46,7 @@ func (e *Executor) IsPriorApprover(ctx context.Context, q RequestView, person st
 	if q.Request == nil || q.Request.State != desk.StateOpen || !slices.Contains(q.Request.Requirement.Exclude, desk.DutyPriorApprover) {
 		return false, nil
 	}
-	prior, err := e.historyOf(runOfRequest(q.InboxItem)).priorApprovers(ctx, *q.Request, nil)
+	prior, err := newHistory(e, runOfRequest(q.InboxItem)).priorApprovers(ctx, *q.Request, nil)
 	return slices.Contains(prior, person), err
 }
 
@@ -65,7 +65,7 @@ func (e *Executor) ExplainAction(ctx context.Context, s HypotheticalAction) (pol
 		return policy.Decision{}, err
 	}
 	run := store.Run{Account: s.Account, Graph: s.Graph}
-	j, err := e.newSession(newTx(run, runMeta{Requester: s.Requester}, now), e.historyOf(run)).evaluateInput(ctx, "", policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent, UnknownFields: policy.OptionalFields})
+	j, err := e.newSession(newTx(run, runMeta{Requester: s.Requester}, now), newHistory(e, run)).evaluateInput(ctx, "", policy.Input{Tool: s.Tool, Args: s.Args, Node: s.Node, Agent: s.Agent, UnknownFields: policy.OptionalFields})
 	if errors.Is(err, policy.ErrInput) {
 		err = fmt.Errorf("%w: %w", errs.ErrInvalid, err)
 	}

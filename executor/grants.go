@@ -157,7 +157,7 @@ func (e *Executor) narrowestGrant(ctx context.Context, c *unitOfWork, question R
 	if err != nil {
 		return grant.Grant{}, err
 	}
-	j, err := e.newSession(c, e.historyOf(c.run)).evaluate(ctx, "", address, asked.Action, args)
+	j, err := e.newSession(c, newHistory(e, c.run)).evaluate(ctx, "", address, asked.Action, args)
 	if err == nil {
 		err = e.checkGrantable(doc, j.Decision, r)
 	}

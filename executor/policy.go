@@ -69,7 +69,7 @@ func (e *Executor) ruleOn(ctx context.Context, run store.Run, d runMeta, flush f
 	if err != nil {
 		return fermata.Ruling{}, err
 	}
-	s := e.newSession(newTx(run, d, now), e.historyOf(run))
+	s := e.newSession(newTx(run, d, now), newHistory(e, run))
 	j, err := s.evaluate(ctx, key, action.Address, action.Action, action.Args)
 	if err != nil {
 		return fermata.Ruling{}, err

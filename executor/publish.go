@@ -36,7 +36,7 @@ func visibleID(q provider.Interrupt, open []fermata.OpenInterrupt, applied []str
 // ask makes questions visible: it adds them to rest, and puts those that are new before people.
 func (e *Executor) publishQuestions(ctx context.Context, tx *unitOfWork, questions []provider.Interrupt, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
 	run := tx.run
-	session := e.newSession(tx, e.historyOf(run))
+	session := e.newSession(tx, newHistory(e, run))
 	before, err := e.lastOpenInterrupts(run)
 	if err != nil {
 		return nil, store.Writes{}, err

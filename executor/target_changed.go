@@ -20,15 +20,15 @@ type runHistory struct {
 	interrupts []store.Interrupt // the newest first; nil until they were read
 }
 
-// historyOf returns the history of a run.
-func (e *Executor) historyOf(run store.Run) *runHistory { return &runHistory{docs: e, run: run} }
+// newHistory returns the history of a run.
+func newHistory(d *Executor, run store.Run) *runHistory { return &runHistory{docs: d, run: run} }
 
 // requestsOf are all requests of the run that a filing is about. They are read once: a filing may be about thousands of questions.
 func (h *runHistory) allRequests(ctx context.Context) ([]desk.Request, error) {
 	if h.requests != nil {
 		return h.requests, nil
 	}
-	docs := []desk.Request{}
+	all := []desk.Request{}
 	for paper, err := range h.docs.documents(ctx, h.run.Account, store.RequestDocument, store.DocumentFilter{Run: h.run.ID, Limit: documentsPerPage}) {
 		if err != nil {
 			return nil, err
@@ -37,10 +37,10 @@ func (h *runHistory) allRequests(ctx context.Context) ([]desk.Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		docs = append(docs, known.Request)
+		all = append(all, known.Request)
 	}
-	h.requests = docs //mutate:requests-read-once
-	return docs, nil
+	h.requests = all //mutate:requests-read-once
+	return all, nil
 }
 
 // Segments that the engine adds to the address of an approval: for edited arguments, and for a target that has changed since.

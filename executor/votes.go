@@ -124,7 +124,7 @@ func (e *Executor) applySubmissions(ctx context.Context, l *runSnapshot, request
 		}
 	}
 	tx := newDecisionTx(l.Run, meta, l.ReadAt, request.ResumeID)
-	session := e.newSession(tx, e.historyOf(l.Run))
+	session := e.newSession(tx, newHistory(e, l.Run))
 	for n := range words {
 		w := &words[n]
 		if !w.open {
@@ -239,7 +239,7 @@ func (e *Executor) touchApprovers(ctx context.Context, c *unitOfWork) error {
 func (e *Executor) deskEnvFor(ctx context.Context, c *unitOfWork, known *requestDoc) (env desk.Env, err error) {
 	env = e.deskEnv(c.now)
 	if slices.Contains(known.Requirement.Exclude, desk.DutyPriorApprover) {
-		env.PriorApprovers, err = e.historyOf(c.run).priorApprovers(ctx, known.Request, nil)
+		env.PriorApprovers, err = newHistory(e, c.run).priorApprovers(ctx, known.Request, nil)
 	}
 	return env, err
 }

@@ -1,6 +1,8 @@
 package executor
 
-import "github.com/fermata-go/fermata/executor/internal/errs"
+import (
+	"github.com/fermata-go/fermata/executor/internal/errs"
+)
 
 // ErrInvalid says that a request is wrong in itself. Nothing was changed.
 var ErrInvalid = errs.ErrInvalid

@@ -12,13 +12,26 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/admin"
+	"github.com/fermata-go/fermata/executor/internal/await"
 	"github.com/fermata-go/fermata/executor/internal/background"
-	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/decide"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/expiry"
+	"github.com/fermata-go/fermata/executor/internal/govern"
+	"github.com/fermata-go/fermata/executor/internal/outbox"
+	"github.com/fermata-go/fermata/executor/internal/periodic"
 	"github.com/fermata-go/fermata/executor/internal/progress"
-	"github.com/fermata-go/fermata/executor/internal/retry"
+	"github.com/fermata-go/fermata/executor/internal/providers"
+	"github.com/fermata-go/fermata/executor/internal/requests"
 	"github.com/fermata-go/fermata/executor/internal/stats"
 	"github.com/fermata-go/fermata/executor/internal/storeclock"
+	"github.com/fermata-go/fermata/executor/internal/tracing"
+	"github.com/fermata-go/fermata/executor/internal/view"
+	"github.com/fermata-go/fermata/executor/internal/worker"
 	"github.com/fermata-go/fermata/internal/ident"
+	"github.com/fermata-go/fermata/policy"
 	"github.com/fermata-go/fermata/provider"
 	"github.com/fermata-go/fermata/store"
 	"github.com/fermata-go/fermata/store/encrypted"
@@ -94,61 +107,89 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
-// Executor executes runs. Make one with New; Start lets it look for work, Stop ends it.
-type Executor struct {
-	config         Config
-	store          *encrypted.Store
-	providers      map[string]provider.Provider
-	watchers       watchHub     // hands the store's hints of changes to those who wait for them
-	progress       progress.Hub // hands the progress of runs that are executed here to those who listen
-	stats          stats.Counter
-	loggedFindings findingLog  // findings of audit checks that were logged already
-	policies       policyCache // policyCache that are known to be in the store
-	metaCache      metaCache   // a cache
-	chargeQueue    retry.Queue // actions that are charged to the counters of an account
-	// explaining counts the messages to runs that are being answered here, sending those that are only sent elsewhere: see explain.
-	answeringNow, sendingNow atomic.Int64
-	leases                   heldLeases // the leases of what is executed here
-	contact                  *storeclock.Contact
-	detachedNow              atomic.Int64 // the executions that have no worker: see aside
-	keyReloadFailing         atomic.Bool
-
-	background *background.Group
-	workReady  chan struct{} // wakes an idle worker
-
-	mu      sync.Mutex
-	started bool
+// DeskConfig says how people decide on what runs ask. The zero value asks any one person, for as long as [Config.RequestTimeout].
+type DeskConfig struct {
+	// Directory knows who is in which group. Without one, all groups are empty.
+	Directory desk.Directory
+	// Routes say by name whom to notify, remind and page, and when. The one named "default" is for requests for which no rule names one.
+	Routes map[string]desk.Route
+	// Rules, if given, say which actions are allowed, denied or asked about, and of whom.
+	Policy policy.Source
+	// Environment, as "prod", and Zone are what the rules know of this installation. Without a zone theirs counts, and UTC if they have none.
+	Environment string
+	Zone        *time.Location
+	// ForgetRulings does not store what the rules said of actions. Rulings hold the arguments of actions, and live as long as their runs; without them
+	// [Executor.Replay] has nothing to look at.
+	DiscardRulings bool
+	// Notify, if given, sends a notice to people. It is called again after an error, and may be called again for a notice that it has sent.
+	Notify func(ctx context.Context, account string, notice desk.Notice) error
 }
 
-// New makes an executor. It returns ErrWrongKey if the box cannot open what is sealed in the store.
+// Executor executes runs. Make one with New; StartWorkers begins the work in the background, Stop ends it.
+type Executor struct {
+	config     Config
+	store      *encrypted.Store
+	background *background.Group
+	stats      *stats.Counter
+	progress   *progress.Hub
+
+	docs      *docs.Docs
+	providers *providers.Set
+	governor  *govern.Governor
+	requests  *requests.Service
+	outbox    *outbox.Sender
+	expiry    *expiry.Job
+	worker    *worker.Worker
+	decider   *decide.Decider
+	waiter    *await.Waiter
+	views     *view.Reader
+	periodic  *periodic.Runner
+	admin     *admin.Admin
+
+	keyReloadFailing atomic.Bool
+	mu               sync.Mutex
+	started          bool
+}
+
+// New makes an executor. It returns ErrWrongKey if the sealer cannot decrypt what is in the store.
 func New(config Config) (*Executor, error) {
 	if err := config.setDefaults(); err != nil {
 		return nil, err
 	}
-	e := &Executor{
-		config: config, store: encrypted.New(config.Store, config.Sealer), providers: make(map[string]provider.Provider), background: background.New(config.Log),
-		contact: storeclock.NewContact(config.Store, config.Lease, config.Poll), workReady: make(chan struct{}, 1),
-	}
-	for _, p := range config.Providers {
-		if e.providers[p.Name()] != nil {
-			return nil, fmt.Errorf("executor: two providers are named %s", p.Name())
-		}
-		e.providers[p.Name()] = p
-	}
+	e := &Executor{config: config, store: encrypted.New(config.Store, config.Sealer), background: background.New(config.Log), stats: &stats.Counter{}, progress: &progress.Hub{}}
 	e.store.SetLogger(config.Log)
+	e.docs = docs.New(e.store)
+	var err error
+	if e.providers, err = providers.New(e.store, config.Providers); err != nil {
+		return nil, err
+	}
 	if err := e.store.CheckKey(e.background.Ctx); err != nil {
 		e.background.Cancel()
 		return nil, err
 	}
+	contact := storeclock.NewContact(config.Store, config.Lease, config.Poll)
+	tracer := tracing.New(config.Tracer, e.docs)
+	e.governor = govern.New(govern.Config{
+		Policy: config.Desk.Policy, Environment: config.Desk.Environment, Zone: config.Desk.Zone, DiscardRulings: config.Desk.DiscardRulings, Log: config.Log,
+	}, e.store, e.docs)
+	e.requests = requests.New(requests.Config{
+		Directory: config.Desk.Directory, Routes: config.Desk.Routes, Policy: config.Desk.Policy != nil, Notify: config.Desk.Notify != nil,
+		RequestTimeout: config.RequestTimeout, Poll: config.Poll, Log: config.Log,
+	}, e.store, e.docs, e.governor, e.providers, e.background)
+	e.outbox = outbox.New(outbox.Config{Notify: config.Desk.Notify, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.background, e.stats)
+	e.worker = worker.New(worker.Config{
+		Owner: config.Owner, Lease: config.Lease, Poll: config.Poll, SaveDelay: config.SaveDelay, MaxAttempts: config.MaxAttempts, Log: config.Log,
+	}, worker.Deps{
+		Store: e.store, Docs: e.docs, Providers: e.providers, Requests: e.requests, Governor: e.governor, Tracing: tracer, Background: e.background,
+		Contact: contact, Stats: e.stats, Progress: e.progress,
+	})
+	e.expiry = expiry.New(expiry.Config{OutageAfter: config.OutageAfter, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.background, contact, e.stats, e.worker.WakeWorker)
+	e.decider = decide.New(decide.Config{Owner: config.Owner, Lease: config.Lease}, e.store, e.docs, e.requests, e.governor, e.providers, tracer, e.background)
+	e.waiter = await.New(await.Config{Wait: config.Wait, Poll: config.Poll}, e.store, e.docs, e.background)
+	e.views = view.New(config.Poll, e.store, e.docs, e.providers, e.waiter, e.background)
+	e.periodic = periodic.New(config.Poll, e.store, e.docs, e.background)
+	e.admin = admin.New(admin.Config{Retention: config.Retention, Audit: config.Audit, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.periodic, e.background)
 	return e, nil
-}
-
-// providerOf finds the provider of a run.
-func (e *Executor) providerOf(run store.Run) (provider.Provider, error) {
-	if p := e.providers[run.Provider]; p != nil {
-		return p, nil
-	}
-	return nil, fmt.Errorf("%w: this process has no provider %q", errs.ErrGraphNotFound, run.Provider)
 }
 
 // Start begins the work in the background: it executes runs that are ready or whose owner died, lets questions expire, sends notices, deletes runs
@@ -161,27 +202,27 @@ func (e *Executor) StartWorkers() {
 	}
 	e.started = true
 	for range e.config.Workers {
-		e.background.Tasks.Go(e.workLoop)
+		e.background.Tasks.Go(e.worker.WorkLoop)
 	}
-	e.background.Tasks.Go(e.expireLoop)
-	e.background.Tasks.Go(e.routeLoop)
-	e.background.Tasks.Go(e.runMessageLoop)
+	e.background.Tasks.Go(e.expiry.ExpireLoop)
+	e.background.Tasks.Go(e.requests.RouteLoop)
+	e.background.Tasks.Go(e.outbox.RunMessageLoop)
 	e.background.Tasks.Go(e.keyLoop)
 	if e.config.Desk.Notify != nil {
-		e.background.Tasks.Go(e.outboxLoop)
+		e.background.Tasks.Go(e.outbox.OutboxLoop)
 	}
 	if e.config.Retention > 0 {
-		e.background.Tasks.Go(e.retentionLoop)
+		e.background.Tasks.Go(e.admin.RetentionLoop)
 	}
-	for _, c := range e.auditJobs() {
-		e.background.Tasks.Go(func() { e.jobLoop(c) })
+	for _, c := range e.admin.AuditJobs() {
+		e.background.Tasks.Go(func() { e.periodic.JobLoop(c) })
 	}
 }
 
 // Stop begins no more work and waits for what is under way. When ctx ends it cancels the rest, which other processes then take over at once. It
 // may be called several times.
 func (e *Executor) Stop(ctx context.Context) error {
-	e.background.Stop(ctx, e.wakeWorker)
-	e.watchers.wait()
+	e.background.Stop(ctx, e.worker.WakeWorker)
+	e.waiter.Close()
 	return nil
 }

@@ -3,26 +3,29 @@ package executor
 import (
 	"errors"
 
+	"github.com/fermata-go/fermata/executor/internal/admin"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/periodic"
 	"github.com/fermata-go/fermata/store"
 )
 
 // The chores, for tests.
 const (
-	SignChore  = signJob
-	CheckChore = checkJob
-	ChorePaper = jobKind
-	ChoreLease = jobLease
+	SignChore  = admin.SignJob
+	CheckChore = admin.CheckJob
+	ChorePaper = docs.JobKind
+	ChoreLease = periodic.JobLease
 )
 
 // Turn does a chore if it is due, without waiting for the clock. It reports what it came to.
 func (e *Executor) Turn(name string) (JobResult, error) {
-	for _, c := range e.auditJobs() {
-		if c.name == name {
-			if _, err := e.runIfDue(c); err != nil {
+	for _, c := range e.admin.AuditJobs() {
+		if c.Name == name {
+			if _, err := e.periodic.RunIfDue(c); err != nil {
 				return JobResult{}, err
 			}
 			var pass JobResult
-			_, err := e.readIndex(e.background.Ctx, "", jobKind, name, &pass)
+			_, err := e.docs.ReadIndex(e.background.Ctx, "", docs.JobKind, name, &pass)
 			return pass, err
 		}
 	}
@@ -32,7 +35,7 @@ func (e *Executor) Turn(name string) (JobResult, error) {
 // Hurry makes a chore due.
 func (e *Executor) Hurry(name string) error {
 	var pass JobResult
-	paper, err := e.readIndex(e.background.Ctx, "", jobKind, name, &pass)
+	paper, err := e.docs.ReadIndex(e.background.Ctx, "", docs.JobKind, name, &pass)
 	if err != nil || paper.Revision == 0 { // then it is due anyway
 		return err
 	}
@@ -40,11 +43,11 @@ func (e *Executor) Hurry(name string) error {
 	if err != nil {
 		return err
 	}
-	return e.updateIndex(e.background.Ctx, &paper, pass, now)
+	return e.docs.UpdateIndex(e.background.Ctx, &paper, pass, now)
 }
 
 // AtHand reports whether the dossier of a run is in memory, for tests.
 func (e *Executor) AtHand(account, run string) bool {
-	_, ok := e.metaCache.get(store.Key{Account: account, Run: run})
+	_, ok := e.docs.MetaCache.Get(store.Key{Account: account, Run: run})
 	return ok
 }

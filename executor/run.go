@@ -9,7 +9,11 @@ import (
 
 	"github.com/fermata-go/fermata"
 	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/await"
+	"github.com/fermata-go/fermata/executor/internal/decide"
+	"github.com/fermata-go/fermata/executor/internal/docs"
 	"github.com/fermata-go/fermata/executor/internal/ids"
+	"github.com/fermata-go/fermata/executor/internal/worker"
 	"github.com/fermata-go/fermata/store"
 )
 
@@ -71,11 +75,11 @@ func (e *Executor) Start(ctx context.Context, request StartRequest) (fermata.Out
 	if err != nil {
 		return nil, err
 	}
-	target, err := e.start(ctx, request)
+	target, err := e.worker.Start(ctx, request)
 	if err != nil {
 		return nil, e.background.NoteWriteError(err)
 	}
-	outcome, err := e.awaitOutcome(ctx, target)
+	outcome, err := e.waiter.AwaitOutcome(ctx, target)
 	return outcome, e.background.NoteWriteError(err)
 }
 
@@ -96,43 +100,43 @@ func (e *Executor) Decide(ctx context.Context, request DecideRequest) (fermata.O
 }
 
 func (e *Executor) decide(ctx context.Context, request DecideRequest) (fermata.Outcome, error) {
-	_ = e.renewOverdue(ctx) // a decision may claim its run; a process that cannot renew cannot claim, either
-	snapshot, err := e.loadForDecision(ctx, &request)
+	_ = e.worker.RenewOverdue(ctx) // a decision may claim its run; a process that cannot renew cannot claim, either
+	snapshot, err := e.decider.LoadForDecision(ctx, &request)
 	if err != nil {
 		return nil, err
 	}
-	receipt, err := e.recordDecision(ctx, snapshot, request)
+	receipt, err := e.decider.RecordDecision(ctx, snapshot, request)
 	run := snapshot.Run
 	switch {
-	case errors.Is(err, errVoteCounted): // the run waits for more people
-		if before, ok := errors.AsType[*voteCountedError](err); ok {
-			run.ID = before.run
+	case errors.Is(err, decide.ErrVoteCounted): // the run waits for more people
+		if before, ok := errors.AsType[*decide.VoteCountedError](err); ok {
+			run.ID = before.Run
 		}
-		return e.lastOutcome(ctx, run)
+		return e.waiter.LastOutcome(ctx, run)
 	case errors.Is(err, store.ErrResumeIDReused):
 		return nil, ErrResumeIDReused
-	case isNotFound(err): // the run was deleted in the meantime
+	case docs.IsNotFound(err): // the run was deleted in the meantime
 		return nil, fmt.Errorf("%w: %q", ErrRunNotFound, run.StateKey)
 	case err != nil:
 		return nil, err
 	}
-	known := preloaded{meta: snapshot.meta}
+	known := worker.Preloaded{Meta: snapshot.Meta}
 	if receipt.Claimed != nil {
-		known.state = snapshot.reusableState(receipt.Claimed)
+		known.State = snapshot.ReusableState(receipt.Claimed)
 	}
-	return e.awaitOutcome(ctx, awaitTarget{
-		account: request.Account, run: receipt.Run, stateKey: run.StateKey, actor: request.Actor, resumeID: request.ResumeID, wait: request.Wait,
-		execution: e.executeAfterDecision(ctx, run, request.ResumeID, request.Actor, receipt, known),
+	return e.waiter.AwaitOutcome(ctx, await.AwaitTarget{
+		Account: request.Account, Run: receipt.Run, StateKey: run.StateKey, Actor: request.Actor, ResumeID: request.ResumeID, Wait: request.Wait,
+		Execution: e.worker.ExecuteAfterDecision(ctx, run, request.ResumeID, request.Actor, receipt, known),
 	})
 }
 
 // Cancel ends a run, on somebody's behalf; the zero From is the system. Whoever works on it loses it, and what it waits for is withdrawn. It returns ErrRunEnded if the run is over.
 func (e *Executor) Cancel(ctx context.Context, account, stateKey string, by desk.From) error {
-	run, err := e.findRun(ctx, account, stateKey)
+	run, err := e.docs.FindRun(ctx, account, stateKey)
 	if err != nil {
 		return err
 	}
-	if err = e.endRun(ctx, run, by, store.StatusCancelled); errors.Is(err, store.ErrNotFound) {
+	if err = e.requests.EndRun(ctx, run, by, store.StatusCancelled); errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%w: %q is %s", ErrRunEnded, stateKey, run.Status)
 	}
 	return err
@@ -155,7 +159,7 @@ func validateNames(stateKey string, names ...name) error {
 
 // IsRepeat reports whether a start is the one that a run began with. Then it starts nothing, and returns the outcome of that run.
 func IsRepeat(start RunRequest, run store.Run) bool {
-	return run.InputDigest == startDigest(start.toStart())
+	return run.InputDigest == worker.StartDigest(start.toStart())
 }
 
 // EnvelopeDigest returns the digest of what a request shows. An answer that carries it is refused if the request shows something else.

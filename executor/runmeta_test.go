@@ -41,7 +41,7 @@ func TestDossiers_OfARunThatIsDeletedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Stop(context.Background())
-	s.happens = func() { e.metaCache.drop(store.Key{Account: "acme", Run: "any"}) }
+	s.happens = func() { e.docs.MetaCache.Drop(store.Key{Account: "acme", Run: "any"}) }
 	if _, err = e.Run(t.Context(), RunRequest{Account: "acme", StateKey: "k", Graph: "idle:it", Input: []byte(`1`), Wait: -1}); !errors.Is(err, errs.ErrPending) {
 		t.Fatal(err)
 	}
@@ -49,13 +49,13 @@ func TestDossiers_OfARunThatIsDeletedMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := e.metaCache.get(store.Key{Account: "acme", Run: run.ID}); ok {
+	if _, ok := e.docs.MetaCache.Get(store.Key{Account: "acme", Run: run.ID}); ok {
 		t.Error("after a start it is at hand")
 	}
-	if d, err := e.metaOf(t.Context(), "acme", run.ID); err != nil || d.Salt == nil {
+	if d, err := e.docs.MetaOf(t.Context(), "acme", run.ID); err != nil || d.Salt == nil {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	if _, ok := e.metaCache.get(store.Key{Account: "acme", Run: run.ID}); ok {
+	if _, ok := e.docs.MetaCache.Get(store.Key{Account: "acme", Run: run.ID}); ok {
 		t.Error("after a look it is at hand")
 	}
 }

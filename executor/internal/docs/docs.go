@@ -1,0 +1,106 @@
+// Package docs reads and writes documents: stored, revisioned and encrypted records with an index of unencrypted fields.
+package docs
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/fermata-go/fermata/store/encrypted"
+
+	"github.com/fermata-go/fermata/store"
+)
+
+// Docs reads and writes documents.
+type Docs struct {
+	Store     *encrypted.Store
+	MetaCache MetaCache
+}
+
+// New returns the documents in a store.
+func New(store *encrypted.Store) *Docs { return &Docs{Store: store} }
+
+// A paper has a body, which is sealed, and facts, which are not: those that other processes and analytics look at.
+
+// readBody opens the body of a paper into v.
+func (ds *Docs) DecodeBody(p store.Document, v any) error {
+	data, err := ds.Store.Body(p)
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	return err
+}
+
+// readFacts reads a paper, and its facts into facts. One that is not there has the revision 0.
+func (ds *Docs) ReadIndex(ctx context.Context, account string, kind store.DocumentKind, id string, facts any) (store.Document, error) {
+	paper, err := ds.Store.Document(ctx, account, kind, id)
+	if IsNotFound(err) {
+		return store.Document{Account: account, Kind: kind, ID: id}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(paper.Index, facts)
+	}
+	return paper, err
+}
+
+// note writes the facts of a paper and when it is due next; never, if that is zero. It returns ErrStale if another process has changed the paper.
+func (ds *Docs) UpdateIndex(ctx context.Context, paper *store.Document, facts any, next time.Time) error {
+	change, err := ds.IndexChange(*paper, facts, next)
+	if err == nil {
+		err = ds.WriteDocument(ctx, paper.Account, change)
+	}
+	if err == nil {
+		paper.Revision++
+	}
+	return err
+}
+
+func (ds *Docs) IndexChange(paper store.Document, facts any, next time.Time) (change store.DocumentChange, err error) {
+	change = ds.Unchanged(paper)
+	change.DueAt = next
+	change.Index, err = json.Marshal(facts)
+	return change, err
+}
+
+// Unchanged returns the change of a document that writes it back as it is. Its body is encrypted again if the key has changed since: written back as it was, it
+// could not be read once the old key is gone.
+func (ds *Docs) Unchanged(p store.Document) store.DocumentChange {
+	return store.DocumentChange{Kind: p.Kind, ID: p.ID, BaseRevision: p.Revision, Body: p.Body, Stored: true, Index: p.Index, DueAt: p.DueAt}
+}
+
+// amend changes one paper, and nothing beside it.
+func (ds *Docs) WriteDocument(ctx context.Context, account string, change store.DocumentChange) error {
+	return ds.Store.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{change}})
+}
+
+// papers goes through the papers of a kind, in the order of their ids. filter.Limit is how many are read at a time.
+func (ds *Docs) Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) iter.Seq2[store.Document, error] {
+	return paged(filter.Limit, func(last *store.Document) ([]store.Document, error) {
+		if last != nil {
+			filter.After = last.ID
+		}
+		return ds.Store.Documents(ctx, account, kind, filter)
+	})
+}
+
+// paged goes through a list of which next reads the page behind an entry; nil is the beginning.
+func paged[T any](limit int, next func(last *T) ([]T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for page, err := next(nil); ; page, err = next(&page[len(page)-1]) {
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, one := range page {
+				if !yield(one, nil) {
+					return
+				}
+			}
+			if len(page) < limit {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/store"
+)
+
+func (ds *Docs) FindRun(ctx context.Context, account, stateKey string) (store.Run, error) {
+	run, err := ds.Store.Get(ctx, account, stateKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return run, fmt.Errorf("%w: %q", errs.ErrRunNotFound, stateKey)
+	}
+	return run, err
+}
+
+func IsNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
+
+// TraceParent is the place in a trace, as it is kept with a run; "" if nobody traces.
+func TraceParent(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier["traceparent"]
+}

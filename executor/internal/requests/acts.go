@@ -1,0 +1,282 @@
+package requests
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/auditrec"
+	"github.com/fermata-go/fermata/executor/internal/background"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/errs"
+	"github.com/fermata-go/fermata/executor/internal/retry"
+	"github.com/fermata-go/fermata/executor/internal/storeclock"
+	"github.com/fermata-go/fermata/executor/internal/txn"
+	"github.com/fermata-go/fermata/store"
+)
+
+// Act does something with a request that decides nothing: claim it, say that one looks at it, comment, delegate, snooze, ask back. It
+// returns the request as it is then, store.ErrNotFound if there is none, or an error of package desk.
+func (s *Service) Act(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
+	switch act.(type) {
+	case desk.Approve, desk.ApproveEdited, desk.Reject, desk.Respond, desk.Abandon, desk.Withdraw:
+		return desk.Request{}, errs.ErrIsDecision
+	}
+	var doc desk.Request
+	err := retry.WhileStale(ctx, func() (err error) {
+		doc, err = s.tryAct(ctx, account, id, act)
+		return err
+	})
+	return doc, err
+}
+
+// act is one try. It returns ErrStale if the request was changed meanwhile.
+func (s *Service) tryAct(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
+	asked, known, err := s.interruptAndRequest(ctx, account, id)
+	if err != nil {
+		return desk.Request{}, err
+	}
+	if done, err := desk.IsRepeat(known.Request, act); done || err != nil {
+		return known.Request, err
+	}
+	name, from := desk.CommandOrigin(act)
+	if asked.State == store.InterruptWithdrawn && known.State == desk.StateOpen {
+		over := &desk.ClosedError{State: desk.StateWithdrawn, Outcome: desk.OutcomeWithdrawn, At: asked.Created}
+		return known.Request, s.recordIfRefused(ctx, asked, name, from, over)
+	}
+	c, err := s.WorkFor(ctx, asked)
+	if err != nil {
+		return desk.Request{}, err
+	}
+	env, err := s.deskEnvFor(ctx, c, known)
+	if err != nil {
+		return desk.Request{}, err
+	}
+	change, err := desk.Apply(known.Request, act, env)
+	if err != nil || !change.Changed() {
+		return known.Request, s.recordIfRefused(ctx, asked, name, from, err)
+	}
+	if change.Decision != nil {
+		return known.Request, errs.ErrIsDecision
+	}
+	if err := s.AddChange(c, change, known.Revision); err != nil {
+		return desk.Request{}, err
+	}
+	return change.Request, s.store.CommitWrites(ctx, account, c.Writes)
+}
+
+// asked returns a question and its request, as they were at one moment, or store.ErrNotFound.
+func (s *Service) interruptAndRequest(ctx context.Context, account, id string) (store.InboxItem, *docs.Request, error) {
+	asked, err := s.store.InboxItem(ctx, account, id)
+	if err != nil {
+		return store.InboxItem{}, nil, err
+	}
+	if asked.Request == nil {
+		return store.InboxItem{}, nil, store.ErrNotFound
+	}
+	known, err := s.docs.DecodeRequest(*asked.Request)
+	return asked, known, err
+}
+
+// filingFor begins the filing of a change of a request.
+func (s *Service) WorkFor(ctx context.Context, asked store.InboxItem) (*txn.Tx, error) {
+	meta, err := s.docs.MetaOf(ctx, asked.Account, asked.Run)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.store.Now(ctx)
+	return txn.New(runOfRequest(asked), meta, now), err
+}
+
+// runOfRequest is the run that asked a question, as far as the question tells.
+func runOfRequest(asked store.InboxItem) store.Run {
+	return store.Run{Account: asked.Account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}
+}
+
+// RunRequest returns the request of a question: who has voted, commented and so on. It returns store.ErrNotFound if there is none.
+func (s *Service) RequestDocument(ctx context.Context, account, id string) (desk.Request, error) {
+	known, err := s.docs.Request(ctx, account, id)
+	if err != nil || known == nil {
+		return desk.Request{}, cmp.Or(err, store.ErrNotFound)
+	}
+	return known.Request, nil
+}
+
+// end ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
+func (s *Service) EndRun(ctx context.Context, run store.Run, by desk.From, as store.Status) error {
+	return retry.WhileStale(ctx, func() error {
+		waits, beside, err := s.EndWrites(ctx, run, by, as)
+		if err == nil {
+			//mutate:cancel-names-interrupts
+			_, err = s.store.Cancel(ctx, run.Account, run.ID, as, waits, beside)
+		}
+		return err
+	})
+}
+
+// finalState is what is written with the end of a run that waits for these interrupts.
+func (s *Service) EndWrites(ctx context.Context, run store.Run, by desk.From, as store.Status) (waits []string, beside store.Writes, err error) {
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return nil, beside, err
+	}
+	c := txn.New(run, docs.RunMeta{}, now)
+	if waits, err = s.withdrawOpen(ctx, c, "", string(as)); err != nil {
+		return nil, beside, err
+	}
+	err = c.AddAudit(auditrec.ActorOrSystem(by), c.AuditPlace(), audit.RunEnded{Status: string(as)})
+	return waits, c.Writes, err
+}
+
+// Escape gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
+func (s *Service) Abandon(ctx context.Context, account, id string, act desk.Abandon) error {
+	return retry.WhileStale(ctx, func() error { return s.tryAbandon(ctx, account, id, act) })
+}
+
+// escape is one try. It returns ErrStale if the request was changed meanwhile.
+func (s *Service) tryAbandon(ctx context.Context, account, id string, act desk.Abandon) error {
+	asked, known, err := s.interruptAndRequest(ctx, account, id)
+	if err != nil {
+		return err
+	}
+	if done, err := desk.IsRepeat(known.Request, act); done || err != nil {
+		return err
+	}
+	if run, err := s.docs.FindRun(ctx, account, asked.StateKey); err != nil || run.ID != asked.Run || asked.State != store.InterruptPending {
+		return cmp.Or(err, fmt.Errorf("%w: %q", errs.ErrRunEnded, asked.StateKey))
+	}
+	c, err := s.WorkFor(ctx, asked)
+	if err != nil {
+		return err
+	}
+	env, err := s.deskEnvFor(ctx, c, known)
+	if err != nil {
+		return err
+	}
+	change, err := desk.Apply(known.Request, act, env)
+	if err != nil {
+		return s.recordIfRefused(ctx, asked, desk.CommandAbandon, act.From, err)
+	}
+	err = s.AddChange(c, change, known.Revision) // so that it ends this run, and not one that took its state key
+	var waits []string
+	if err == nil {
+		waits, err = s.withdrawOpen(ctx, c, id, string(store.StatusCancelled))
+	}
+	if err == nil {
+		err = c.AddAudit(auditrec.AuditActor(act.From), c.AuditPlace(), audit.RunEnded{Status: string(store.StatusCancelled)})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.store.Cancel(ctx, account, asked.Run, store.StatusCancelled, waits, c.Writes)
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("%w: %q", errs.ErrRunEnded, asked.StateKey)
+	}
+	return err
+}
+
+// withdrawOpen withdraws the open requests of a run, except for one whose end the caller files itself. Whoever asked is told of all of them. It returns
+// what the run waits for: if it waits for something else by the time of its end, this is not all.
+func (s *Service) withdrawOpen(ctx context.Context, c *txn.Tx, but, why string) (waits []string, err error) {
+	waits, err = s.OpenInterrupts(ctx, c.Run)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range waits {
+		if err := s.addWithdrawal(c, id, why); err != nil {
+			return nil, err
+		}
+	}
+	open := slices.DeleteFunc(slices.Clone(waits), func(id string) bool { return id == but })
+	return waits, s.WithdrawRequests(ctx, c, open, why)
+}
+
+// waitsFor returns the questions of a run that nobody has decided; it is never nil.
+func (s *Service) OpenInterrupts(ctx context.Context, run store.Run) ([]string, error) {
+	asked, err := s.store.Interrupts(ctx, run.Account, run.ID)
+	waits := []string{}
+	for _, i := range asked {
+		if i.State == store.InterruptPending {
+			waits = append(waits, i.ID)
+		}
+	}
+	return waits, err
+}
+
+// withdraw files the withdrawal of requests, as far as they are open.
+func (s *Service) WithdrawRequests(ctx context.Context, c *txn.Tx, ids []string, why string) error {
+	for _, id := range ids {
+		if err := s.SetTime(ctx, c); err != nil {
+			return err
+		}
+		known, err := s.docs.Request(ctx, c.Run.Account, id)
+		if err != nil {
+			return err
+		}
+		if known == nil || known.State != desk.StateOpen {
+			continue
+		}
+		change, err := desk.Apply(known.Request, desk.Withdraw{From: desk.From{Actor: desk.SystemActor("executor")}, Reason: why}, s.DeskEnv(c.Now))
+		if err != nil {
+			return err
+		}
+		if err := s.AddChange(c, change, known.Revision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DuePerPass is how many requests or notices are looked at in one go.
+const DuePerPass = 100
+
+// tick does what the routes of requests say is due: remind, page, ask more people. It also lets runs answer what people asked them. It does not let
+// requests expire: sweep does.
+func (s *Service) RouteLoop() {
+	var guard storeclock.Guard
+	for !s.background.IsStopping() {
+		s.background.LogRepeated("the routes of requests", s.runDueSteps(&guard))
+		s.background.Sleep(s.config.Poll)
+	}
+}
+
+func (s *Service) runDueSteps(guard *storeclock.Guard) error {
+	now, err := s.store.Now(s.background.Ctx)
+	if err != nil || !guard.IsTrusted(now) {
+		return err
+	}
+	due, err := s.store.DueDocuments(s.background.Ctx, store.RequestDocument, DuePerPass)
+	var stuck background.ErrorCount
+	for _, paper := range due {
+		known, failure := s.docs.DecodeRequest(paper)
+		pause := docs.UnreadableDelay
+		if failure == nil && now.Before(known.Deadline) {
+			if _, failure = s.tryAct(s.background.Ctx, paper.Account, paper.ID, desk.Tick{}); desk.Code(failure) == "" {
+				pause = docs.RetryDelay // not an error of the request: perhaps the store was away for a moment
+			}
+		}
+		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, errs.ErrIsDecision) {
+			continue // it was changed meanwhile, or is over: sweep lets it expire
+		}
+		failure = fmt.Errorf("request %s of %s: %w", paper.ID, paper.Account, failure)
+		switch put := s.postpone(paper, now.Add(pause)); { // or it would be the first that is due again, for ever
+		case put == nil:
+			err = errors.Join(err, failure)
+		case !errors.Is(put, store.ErrStale): // else it was changed meanwhile, or erased
+			stuck.Add(failure)
+		}
+	}
+	return errors.Join(err, stuck.Err())
+}
+
+// retryLater moves the time at which a paper is due that cannot be worked on now.
+func (s *Service) postpone(paper store.Document, next time.Time) error {
+	change := s.docs.Unchanged(paper)
+	change.DueAt = next
+	return s.docs.WriteDocument(s.background.Ctx, paper.Account, change)
+}

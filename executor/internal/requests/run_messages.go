@@ -1,0 +1,42 @@
+package requests
+
+import (
+	"fmt"
+
+	"github.com/fermata-go/fermata/desk"
+	"github.com/fermata-go/fermata/executor/internal/docs"
+	"github.com/fermata-go/fermata/executor/internal/txn"
+	"github.com/fermata-go/fermata/provider"
+	"github.com/fermata-go/fermata/store"
+)
+
+// RunMessage says which question of which request it is, and how often it was tried.
+type RunMessage struct {
+	DeliveryIndex
+	Request string `json:"request"`
+	Number  int    `json:"number,omitempty"`
+	// Why is set, in the place of the number, if the request was withdrawn because the run was ended.
+	Withdrawn string `json:"why,omitempty"`
+	// Calls says that the provider only has to send it to somebody elsewhere: see [provider.Capabilities].
+	Remote bool `json:"calls,omitempty"`
+}
+
+// askBack files the questions to a run that a change of a request brings, if the run's provider can answer them. The requester is notified as well, and
+// may answer instead.
+func (s *Service) addClarifications(c *txn.Tx, change desk.Change) error {
+	p, err := s.providers.Of(c.Run)
+	if _, hears := p.(provider.Explainer); err != nil || !hears {
+		return nil
+	}
+	for _, event := range change.Events {
+		if event.Type != desk.EventClarificationAsked {
+			continue
+		}
+		back := RunMessage{Request: change.Request.ID, Number: len(change.Request.Clarifications), Remote: p.Capabilities().Remote}
+		id := fmt.Sprintf("%s/%d", change.Request.IncidentKey(), back.Number) // a request that is made anew counts from one again
+		if err := c.AddIndexed(store.DocumentChange{Kind: docs.RunMessageKind, ID: id, Run: c.Run.ID, DueAt: c.Now}, back); err != nil {
+			return err
+		}
+	}
+	return nil
+}

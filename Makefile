@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help demo demo-terminal test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node need-langgraph need-oidc
+.PHONY: help demo demo-terminal check test lint bench fuzz soak mutate cover deadcode tidy clean need-go need-cc need-pg need-redis need-node need-langgraph need-oidc
 
 # Empty to test without the race detector, which needs a C compiler. SQLite, which is C that was translated to Go, is left out: it keeps its memory
 # where the detector does not look, and watching it takes two thirds of the time of all tests.
@@ -23,6 +23,16 @@ MODULES = find . -name go.mod ! -path './tools/*' ! -path './.*' ! -path '*/test
 
 # The longest tests begin first: otherwise a processor has nothing to do in the last minutes.
 LONGEST = ./internal/chaos ./bench ./server ./store/sqlite ./executor ./internal/crashpoint ./store/postgres ./cmd/fermata ./app ./deploy ./store/redis
+
+# Packages that make check leaves out: simulators that run for minutes, and tests of which nearly all need PostgreSQL, Redis, Node or curl.
+# In other packages, tests that need one of those skip with FERMATA_TEST=fast (internal/testtier).
+NOTCHECKED = internal/chaos internal/crashpoint internal/calendarsim store/postgres store/redis internal/pgtest internal/redistest \
+	internal/oidcinterop internal/readmetest clients/typescript deploy
+# Tests that make check leaves out in the other packages, as a regular expression: thousands of power losses.
+NOTCHECKEDTESTS = ^TestCrash_Power
+
+# Prints the packages and times in the go test output that is in a file.
+SLOWEST = awk '($$1 == "ok" || $$1 == "FAIL") && $$3 ~ /^[0-9.]+s$$/ { printf "%9s  %s\n", $$3, $$2 }'
 
 # How programs are built where the race detector is not in them: as the Dockerfile builds them, and a newcomer without a C compiler does. Every test that
 # builds a program does the same, so that nothing is compiled more than twice: once with the detector, and once without.
@@ -56,11 +66,25 @@ test: need-go need-cc need-pg need-redis need-node ## what CI runs: lint, then e
 	make -s lint LINTFLAGS='$(RACE)' || { kill $$peers; exit 1; }; \
 	wait $$peers || exit 1; \
 	if [ -n "$(RACE)" ]; then export CGO_ENABLED=1; fi; \
+	out=$$(mktemp) && trap 'rm -f "$$out" "$$out.code"' EXIT || exit 1; \
 	packages=$$($(MODULES) | sed 's|$$|/...|'); export $(ROOMY); \
-	$(PLAIN) go build -buildvcs=false -o /dev/null ./cmd/... && \
+	{ code=0; { $(PLAIN) go build -buildvcs=false -o /dev/null ./cmd/... && \
 	if [ -n "$(RACE)" ]; then $(PLAIN) go test -ldflags=-w -vet=off -run Property $(TESTFLAGS) ./internal/crashpoint; fi && \
 	go test $(RACE) -exec "env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0 'GOFLAGS=$$(go env GOFLAGS) -trimpath'" \
-		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $(LONGEST) $$packages
+		-ldflags=-w -vet=off -timeout 20m $(TESTFLAGS) $(LONGEST) $$packages; } || code=$$?; echo $$code >$$out.code; } | tee $$out; \
+	echo "the slowest packages:"; $(SLOWEST) $$out | sort -rn | head -n 10; \
+	exit "$$(cat $$out.code)"
+
+# Lint and tests are compiled in the same way, so that this happens once.
+check: lint ## lint and all tests on memory and SQLite in a few minutes; needs only Go
+	@export FERMATA_TEST=fast $(ROOMY) $(PLAIN); \
+	packages=$$(go list ./... | awk -v skip='$(NOTCHECKED)' 'BEGIN { n = split(skip, dirs) } { for (i = 1; i <= n; i++) if ($$0 ~ "/" dirs[i] "$$") next; print }'); \
+	code=0; go test -exec "env -u GOGC -u GOMEMLIMIT" -ldflags=-w -vet=off -short -timeout 5m -skip '$(NOTCHECKEDTESTS)' $(TESTFLAGS) ./server ./store/sqlite ./executor ./app $$packages || code=$$?; \
+	echo "left out, make test runs them:"; \
+	echo "  packages $(NOTCHECKED) and the module bench"; \
+	echo "  tests that match $(NOTCHECKEDTESTS), what -short shortens, and those that need PostgreSQL, Redis or jq"; \
+	echo "  the race detector"; \
+	exit $$code
 
 lint: need-go ## gofmt, go vet, staticcheck, and whether every switch over a sum type has all cases
 	@files=$$(find . -name '*.go' ! -path './.*' ! -path '*/testdata/*' -exec "$$(go env GOROOT)/bin/gofmt" -l {} +) || exit 1; \

@@ -7,24 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// SegmentType says what kind of place a [Segment] names. Beside the ones below, any other may be used.
+// SegmentType is the type of a [Segment]. Programs may use types other than the ones below.
 type SegmentType string
 
-// The segment types that the runtime itself writes, or keeps for the packages to come (tool, agent).
+// The segment types that the runtime and its packages write.
 const (
 	SegmentRunnable SegmentType = "runnable" // a graph
 	SegmentNode     SegmentType = "node"     // a node of a graph
 	SegmentItem     SegmentType = "item"     // one item of a fan-out
-	SegmentDo       SegmentType = "do"       // a piece of work that is done once
-	SegmentApprove  SegmentType = "approve"  // an action that needs a yes
-	SegmentEffect   SegmentType = "effect"   // an action that was begun
+	SegmentDo       SegmentType = "do"       // work that is done once
+	SegmentApprove  SegmentType = "approve"  // an action that needs approval
+	SegmentEffect   SegmentType = "effect"   // an action that has begun
 	SegmentHold     SegmentType = "hold"     // a hold before or after a node
 	SegmentTool     SegmentType = "tool"     // one call of a tool
 	SegmentAgent    SegmentType = "agent"    // an agent
 )
 
-// Segment is one step of an [Address]. SubID tells apart what happens several times under one ID, as two calls of one
-// tool; it is empty where that cannot be.
+// Segment is one step of an [Address]. SubID distinguishes several uses of one ID, for example two
+// calls of one tool. It is empty otherwise.
 type Segment struct {
 	Type  SegmentType
 	ID    string
@@ -52,8 +52,8 @@ func (s Segment) appendTo(b *strings.Builder) {
 // Address is the path of a place inside a run, from the outermost graph or agent inwards.
 type Address []Segment
 
-// String prints the address as "type:id;type:id#subid;…". [ParseAddress] reads it back without loss, whatever bytes the
-// ids hold.
+// String formats the address as "type:id;type:id#subid;…". [ParseAddress] is its inverse for any
+// bytes in the ids.
 func (a Address) String() string {
 	var b strings.Builder
 	for i, segment := range a {
@@ -65,7 +65,7 @@ func (a Address) String() string {
 	return b.String()
 }
 
-// Equal reports whether both are the same path.
+// Equal reports whether both addresses are the same.
 func (a Address) Equal(b Address) bool {
 	if len(a) != len(b) {
 		return false
@@ -83,7 +83,7 @@ func (a Address) HasPrefix(prefix Address) bool {
 	return len(a) >= len(prefix) && a[:len(prefix)].Equal(prefix)
 }
 
-// MarshalText prints the address; it makes addresses strings in JSON.
+// MarshalText formats the address, so that addresses are strings in JSON.
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalText is the inverse of MarshalText.
@@ -96,7 +96,7 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseAddress reads what [Address.String] printed.
+// ParseAddress parses the format of [Address.String].
 func ParseAddress(text string) (Address, error) {
 	if text == "" {
 		return nil, nil
@@ -132,7 +132,8 @@ func parseSegment(text string) (Segment, error) {
 
 const hexDigits = "0123456789ABCDEF"
 
-// escapeTo writes every byte that has a meaning in an address, does not print, or is not UTF-8 as %XX.
+// escapeTo writes as %XX every byte that has a meaning in an address, is not printable, or is not
+// UTF-8.
 func escapeTo(b *strings.Builder, text string) {
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -155,7 +156,7 @@ func escapeTo(b *strings.Builder, text string) {
 	}
 }
 
-// unescape accepts only what escapeTo writes, so that every address has exactly one spelling.
+// unescape accepts only the output of escapeTo, so that every address has exactly one spelling.
 func unescape(text string) (string, error) {
 	if isPlain(text) {
 		return text, nil
@@ -179,7 +180,7 @@ func unescape(text string) (string, error) {
 	return canonicalSpelling(text, b.String())
 }
 
-// isPlain reports whether a text consists of characters that are written as they are, of one byte each.
+// isPlain reports whether text contains only single-byte characters that need no escaping.
 func isPlain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c >= 0x7f || c == '%' || c == ':' || c == ';' || c == '#' {
@@ -193,7 +194,7 @@ func canonicalSpelling(text, raw string) (string, error) {
 	var b strings.Builder
 	escapeTo(&b, raw)
 	if b.String() != text {
-		return "", fmt.Errorf("%q is not how an id is written: %q would be", text, b.String())
+		return "", fmt.Errorf("%q is not a canonical id: want %q", text, b.String())
 	}
 	return raw, nil
 }

@@ -33,7 +33,7 @@ func TestAddress_PrintsAndParses(t *testing.T) {
 func TestParseAddress_InvalidTextReturnsError(t *testing.T) {
 	for _, text := range []string{"node", "node:a;", ";node:a", "node:%4", "node:%zz", "node:%41", "node:%ff", "node:a#", "node:\xff", "node:a\n", "a:b:c", "node:a#b#c"} {
 		if address, err := fermata.ParseAddress(text); err == nil {
-			t.Errorf("%q was read as %#v", text, address)
+			t.Errorf("%q was parsed as %#v", text, address)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestAddress_IsAStringInJSON(t *testing.T) {
 		t.Fatalf("got %v, %v", out, err)
 	}
 	if err := json.Unmarshal([]byte(`{"at":"node"}`), &out); err == nil {
-		t.Error("a bad address must be refused")
+		t.Error("an invalid address must be rejected")
 	}
 }
 
@@ -70,7 +70,7 @@ func FuzzAddress_EverySegmentSurvives(f *testing.F) {
 		address := fermata.Address{{fermata.SegmentType(type1), id1, sub1}, {fermata.SegmentType(type2), id2, sub2}}
 		parsed, err := fermata.ParseAddress(address.String())
 		if err != nil || !parsed.Equal(address) {
-			t.Fatalf("%#v printed as %q, read as %#v, %v", address, address.String(), parsed, err)
+			t.Fatalf("%#v printed as %q, parsed as %#v, %v", address, address.String(), parsed, err)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func FuzzParseAddress_OneSpelling(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		address, err := fermata.ParseAddress(text)
 		if err == nil && address.String() != text {
-			t.Fatalf("%q was read as %#v, which prints as %q", text, address, address.String())
+			t.Fatalf("%q was parsed as %#v, which prints as %q", text, address, address.String())
 		}
 	})
 }

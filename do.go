@@ -12,22 +12,24 @@ import (
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// Do runs fn once per visit of a node and remembers its result: when the node is entered again, after an answer or a
-// crash, Do returns the result without running fn. Put everything into it that must not be repeated or may come out
-// differently: a call of a model, a look at the clock, a random choice.
+// Do runs fn once per activation of a node and stores its result. When the node is entered again,
+// after an answer or a crash, Do returns the stored result without running fn. Use it for work that
+// must not be repeated or is not deterministic: a model call, the current time, a random choice.
 //
-// name must be unique within the visit. fn may ask; then the work stays open, and a later entry runs fn again only when one
-// of its own questions is answered. An error of fn is not remembered.
+// name must be unique within the activation. fn may raise interrupts; then the work stays open, and
+// a later entry runs fn again only when one of its own interrupts is answered. An error of fn is
+// not stored.
 //
-// A result is kept as JSON. A T of which JSON would lose a part (fields that are not exported, interfaces with methods) is an
-// [EncodeError], and fn is not run. Where T is untyped, as a map[string]any, Do returns what JSON makes of the result, the first time, too: a
-// number is a json.Number, exactly as it was, and a struct a map. Give T a type if you look into it. A result that an earlier version of
-// the program has kept, and that is not a T any more, is [ErrProgramChanged].
+// Results are stored as JSON. If JSON cannot represent T completely (unexported fields, interfaces
+// with methods), Do returns an [EncodeError] and does not run fn. If T is untyped, for example
+// map[string]any, Do returns the JSON form of the result also the first time: numbers are
+// json.Number, structs are maps. A stored result that an earlier version of the program wrote and
+// that is not a T returns [ErrProgramChanged].
 func Do[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	return DoAt(ctx, Segment{Type: SegmentDo, ID: name}, fn)
 }
 
-// DoAt is [Do] for work that has an address of its own, as one call of a tool among several.
+// DoAt is [Do] with an explicit address segment, for example for one of several tool calls.
 func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) (T, error)) (T, error) {
 	var zero T
 	outer := activation.FromContext(ctx)
@@ -75,13 +77,13 @@ func DoAt[T any](ctx context.Context, segment Segment, fn func(context.Context) 
 	return result, scope.Complete(ctx, inside, entryResult, data)
 }
 
-// typeInfo is what is known of a type whose values are kept as JSON.
+// typeInfo describes how values of a type are encoded as JSON.
 type typeInfo struct {
-	err     error // a part of a value would be lost
+	err     error // JSON cannot represent a value completely
 	untyped bool
 }
 
-var typeInfos sync.Map // of reflect.Type to keeping
+var typeInfos sync.Map // reflect.Type to typeInfo
 
 func typeInfoOf(t reflect.Type) typeInfo {
 	known, ok := typeInfos.Load(t)
@@ -95,10 +97,10 @@ func typeInfoOf(t reflect.Type) typeInfo {
 	return known.(typeInfo)
 }
 
-// checkEncodable returns an error for a type of which a part would be lost when a result is remembered.
+// checkEncodable returns an error if JSON cannot represent values of t completely.
 func checkEncodable(t reflect.Type) error { return typeInfoOf(t).err }
 
-// decodeStored is [roundtrip.UnmarshalUseNumber], which costs more, where it makes a difference.
+// decodeStored preserves numbers in untyped values. Typed values use the cheaper decoder.
 func decodeStored[T any](data []byte, v *T) error {
 	if typeInfoOf(reflect.TypeFor[T]()).untyped {
 		return roundtrip.UnmarshalUseNumber(data, v)
@@ -106,19 +108,20 @@ func decodeStored[T any](data []byte, v *T) error {
 	return roundtrip.Unmarshal(data, v)
 }
 
-// roundTrip is a result as a later entry of the node gets it. If that were another than what the first entry gets, no test of the first would tell.
+// roundTrip returns the result as a later entry of the node will see it, so that the first entry
+// and re-entries get the same value.
 func roundTrip[T any](result T, data []byte) (T, error) {
 	if !typeInfoOf(reflect.TypeFor[T]()).untyped { //mutate:untyped-result-normalized
 		return result, nil
 	}
-	var kept T
-	return kept, roundtrip.Decode(data, &kept)
+	var stored T
+	return stored, roundtrip.Decode(data, &stored)
 }
 
-// What the journal of a visit holds, by the first word of a part's name.
+// Entry types in the journal of an activation: the first word of a part's name.
 const (
 	entryResult = "do"     // a result of Do
-	entryRuling = "ruling" // what the policy said
-	entryTarget = "target" // what an action would act on
+	entryRuling = "ruling" // the ruling of the policy
+	entryTarget = "target" // the state of an action's target
 	entryEffect = "effect" // an intent, later with its receipt
 )

@@ -21,8 +21,8 @@ type stampedPage struct {
 	Text string
 }
 
-// What a node gets from Do must not depend on whether it is its first entry: a part of a result that is there the first time and
-// not after an answer is found by nobody's tests.
+// The result of Do must be the same on the first entry and on later ones: otherwise code may depend
+// on a part that is lost after an answer, and tests do not find it.
 func TestDo_ResultThatDoesNotRoundTripIsRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		do   func(ctx context.Context, done *calls) error
@@ -31,7 +31,7 @@ func TestDo_ResultThatDoesNotRoundTripIsRejected(t *testing.T) {
 	}{
 		"a field that is not exported": {callDo(page{"a", 1}), "size is not exported", 0},
 		"an interface":                 {callDo[error](nil), "use a concrete type", 0},
-		"JSON of what it embeds":       {callDo([]stampedPage{{Text: "a"}}), "Text would be lost", 0},
+		"JSON of an embedded type":     {callDo([]stampedPage{{Text: "a"}}), "Text would be lost", 0},
 		"text that is not UTF-8":       {callDo("a\xff"), "not valid UTF-8", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,8 +86,9 @@ func TestStatefulInterrupt_UnencodableStateReturnsErrorWithoutInterrupt(t *testi
 	}
 }
 
-// A digest names one action, and an effect gets its arguments from what was approved. Two file names that differ in a byte which JSON cannot hold would have the
-// same digest, and a part that JSON loses would be missing only when somebody has said yes.
+// A digest identifies one action, and an effect gets its arguments from the approved JSON. Two file
+// names that differ in a byte that JSON cannot represent would have the same digest, and a part
+// that JSON omits would be missing only after the approval.
 func TestI6_ArgumentsThatJSONWouldChangeAreRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		approve func(ctx context.Context) error
@@ -95,7 +96,7 @@ func TestI6_ArgumentsThatJSONWouldChangeAreRejected(t *testing.T) {
 	}{
 		"text that is not UTF-8":       {approving(map[string]string{"file": "a\xff"}), "not valid UTF-8"},
 		"a field that is not exported": {approving(page{"a", 1}), "size is not exported"},
-		"JSON that is only written":    {approving([]cents{5}), "cannot read it"},
+		"JSON that cannot be decoded":  {approving([]cents{5}), "cannot read it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newRun(t, func(ctx context.Context) (string, error) { return "", test.approve(ctx) }).start()
@@ -107,7 +108,7 @@ func TestI6_ArgumentsThatJSONWouldChangeAreRejected(t *testing.T) {
 	}
 }
 
-// cents are written for people.
+// cents has a text form for people.
 type cents int
 
 func (c cents) MarshalText() ([]byte, error) { return []byte(strconv.Itoa(int(c)) + " cents"), nil }

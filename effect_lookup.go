@@ -5,16 +5,18 @@ import (
 	"encoding/json"
 )
 
-// Lookup declares that the target can be asked what became of a call: look gets the key that the effect was called with, and
-// is asked in the place of a person when the effect is in doubt. What it finds is the receipt of the effect. If it cannot tell,
-// it returns an error, and a person is asked.
+// Lookup declares that the target can report the outcome of a call. lookup receives the idempotency
+// key of the effect and is called instead of asking a person when the effect is in doubt. The
+// receipt that it finds becomes the receipt of the effect. If it returns an error, a person is
+// asked.
 //
-// That a target has not seen a key does not mean that it will not: the first call may still be on its way. So if look finds
-// nothing, the effect is done again only if the target is [Fenced], too; if it is not, a person is asked.
-func Lookup[R any](look func(ctx context.Context, key string) (receipt R, found bool, err error)) EffectOption {
+// A target that has not seen a key may still see it later: the first call may be in transit. If
+// lookup finds nothing, the effect is therefore repeated only if the target is also [Fenced];
+// otherwise a person is asked.
+func Lookup[R any](lookup func(ctx context.Context, key string) (receipt R, found bool, err error)) EffectOption {
 	return func(c *effectConfig) {
 		c.lookup = func(ctx context.Context, key string) (json.RawMessage, bool, error) {
-			receipt, found, err := look(ctx, key)
+			receipt, found, err := lookup(ctx, key)
 			if err != nil || !found {
 				return nil, false, err
 			}
@@ -24,21 +26,21 @@ func Lookup[R any](look func(ctx context.Context, key string) (receipt R, found 
 	}
 }
 
-// Fenced declares that the target remembers the highest [Fence] that it has seen with a key, in a call or in a look, and
-// refuses a call with a lower one. Together with [Lookup] it lets an effect in doubt be repeated where the target does not know
-// a second call from the first; alone it changes nothing.
+// Fenced declares that the target remembers the highest [Fence] it has seen with a key, in a call
+// or a lookup, and rejects calls with a lower one. Together with [Lookup] it allows repeating an
+// effect in doubt at a target that is not idempotent. Alone it has no effect.
 func Fenced() EffectOption { return func(c *effectConfig) { c.fenced = true } }
 
 type fenceKey struct{}
 
-// Fence returns, in the function of a [Fenced] effect and in its look, what the target has to be told with the key. It rises with each
-// try of the effect. Anywhere else it is 0.
+// Fence returns the fencing token to send with the key, in the function of a [Fenced] effect and in
+// its lookup. It increases with each attempt of the effect. In all other contexts it is 0.
 func Fence(ctx context.Context) int {
 	fence, _ := ctx.Value(fenceKey{}).(int)
 	return fence
 }
 
-// withFence is for what is told to the target on a try.
+// withFence adds the fencing token of an attempt to the context.
 func (c *effectConfig) withFence(ctx context.Context, try int) context.Context {
 	if !c.fenced {
 		return ctx
@@ -46,16 +48,17 @@ func (c *effectConfig) withFence(ctx context.Context, try int) context.Context {
 	return context.WithValue(ctx, fenceKey{}, try)
 }
 
-// lookupResult is what a look at the target came to.
+// lookupResult is the result of a lookup at the target.
 type lookupResult string
 
 const (
 	lookupDone    lookupResult = "done"
-	lookupNotDone lookupResult = "not done" // and what is still on its way will be refused
-	lookupUnknown lookupResult = "nothing"  // that would tell
+	lookupNotDone lookupResult = "not done" // and calls still in transit will be rejected
+	lookupUnknown lookupResult = "nothing"  // the outcome is still unknown
 )
 
-// lookThere asks the target what became of an effect, under the fence of the next try: from then on no earlier call counts.
+// lookUp queries the target with the fence of the next attempt: from then on the target rejects
+// earlier calls.
 func (e *effect[T, R]) lookUp(ctx context.Context, entry *effectEntry) (lookupResult, json.RawMessage) {
 	//mutate:target-check-raises-fence
 	receipt, done, err := e.config.lookup(e.config.withFence(ctx, entry.Attempt+1), entry.Key)
@@ -65,19 +68,20 @@ func (e *effect[T, R]) lookUp(ctx context.Context, entry *effectEntry) (lookupRe
 	case done:
 		return lookupDone, receipt
 	//mutate:fenced-since-begin
-	case e.config.fenced && entry.Fenced: // a call without a fence cannot be refused
+	case e.config.fenced && entry.Fenced: // a call without a fence cannot be rejected
 		return lookupNotDone, nil
 	}
 	return lookupUnknown, nil
 }
 
-// clear settles a doubt without a person, as far as the target can be asked and nobody was faster. It reports whether it did.
+// resolveByLookup resolves an effect in doubt without a person, if the target knows the outcome. It
+// reports whether it did.
 func (e *effect[T, R]) resolveByLookup(ctx context.Context, entry *effectEntry) (result R, cleared bool, err error) {
-	what, receipt := e.lookUp(ctx, entry)
+	outcome, receipt := e.lookUp(ctx, entry)
 	if err := ctx.Err(); err != nil {
-		return result, true, err // nobody is asked by somebody who has lost the run
+		return result, true, err // this process may have lost the run: do not ask a person
 	}
-	switch what {
+	switch outcome {
 	case lookupDone:
 		if result, err = e.decodeReceipt(receipt); err != nil {
 			return result, true, err
@@ -86,7 +90,7 @@ func (e *effect[T, R]) resolveByLookup(ctx context.Context, entry *effectEntry) 
 		return result, true, e.recordEnd(ctx, entry, EffectSucceeded)
 	case lookupNotDone:
 		if ledger := e.ledger(); ledger != nil {
-			if err := ledger.End(ctx, e.intent(entry), LedgerEntry{State: EffectFailed, Error: "the target has not done it"}); err != nil {
+			if err := ledger.End(ctx, e.intent(entry), LedgerEntry{State: EffectFailed, Error: "the target did not perform it"}); err != nil {
 				return result, true, err
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// fakeLookup is a look at a target, and how often and with which fences it was taken.
+// fakeLookup is a lookup that records its calls and fences.
 type fakeLookup struct {
 	receipt string
 	found   bool
@@ -34,17 +34,17 @@ func TestI4_EffectInDoubtFollowsTheLookupResult(t *testing.T) {
 		asks    bool
 	}{
 		{"it is there", fakeLookup{receipt: "dropped, says the target", found: true}, nil, "dropped, says the target", 1, false},
-		{"it is there, and fenced", fakeLookup{receipt: "dropped, says the target", found: true}, []fermata.EffectOption{fermata.Fenced()}, "dropped, says the target", 1, false},
-		{"it is not there, and what is on its way will be refused", fakeLookup{}, []fermata.EffectOption{fermata.Fenced()}, "dropped users", 2, false},
-		{"it is not there yet", fakeLookup{}, nil, "", 1, true},
-		{"nobody can tell", fakeLookup{err: down}, []fermata.EffectOption{fermata.Fenced()}, "", 1, true},
-		{"what it says with an error does not count", fakeLookup{receipt: "x", found: true, err: down}, nil, "", 1, true},
+		{"found, and fenced", fakeLookup{receipt: "dropped, says the target", found: true}, []fermata.EffectOption{fermata.Fenced()}, "dropped, says the target", 1, false},
+		{"not found, and calls in transit will be rejected", fakeLookup{}, []fermata.EffectOption{fermata.Fenced()}, "dropped users", 2, false},
+		{"not found yet", fakeLookup{}, nil, "", 1, true},
+		{"the target cannot tell", fakeLookup{err: down}, []fermata.EffectOption{fermata.Fenced()}, "", 1, true},
+		{"a result with an error does not count", fakeLookup{receipt: "x", found: true, err: down}, nil, "", 1, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var d database
 			r := crashing(t, &d, append(test.options, fermata.Lookup(test.target.lookup))...)
 			if len(test.target.keys) != 0 {
-				t.Fatal("the target is asked about what is in no doubt")
+				t.Fatal("the target is queried about an effect that is not in doubt")
 			}
 			out, err := r.resume(graph.TakeOver())
 			if test.asks {
@@ -55,34 +55,34 @@ func TestI4_EffectInDoubtFollowsTheLookupResult(t *testing.T) {
 				t.Fatalf("got %q, %v, %d calls", out, err, d.n)
 			}
 			if len(test.target.keys) != 1 || test.target.keys[0] != d.keys[0] {
-				t.Errorf("the target was asked for %q, and called with %q", test.target.keys, d.keys)
+				t.Errorf("the target was queried for %q, and called with %q", test.target.keys, d.keys)
 			}
 		})
 	}
 }
 
-// A person who was asked because the target could not tell has the last word: what they say is not held against a target that has come back.
+// A person's resolution takes precedence, even if the target can answer again later.
 func TestI4_PersonsResolutionOverridesLookup(t *testing.T) {
 	var d database
 	target := fakeLookup{err: errors.New("the target is down")}
 	r := crashing(t, &d, fermata.Lookup(target.lookup), fermata.Fenced())
 	_, err := r.resume(graph.TakeOver())
 	ic := waitsFor(t, err)
-	target.err = nil // and it has found nothing, so it would be done again
+	target.err = nil // the lookup finds nothing, so the effect would be repeated
 	out, err := r.resume(graph.Answer(ic.ID, fermata.EffectResolution{Happened: true, Receipt: []byte(`"dropped by hand"`)}))
 	if err != nil || out != "dropped by hand" || d.n != 1 || len(target.keys) != 1 {
-		t.Fatalf("got %q, %v, %d calls, %d looks", out, err, d.n, len(target.keys))
+		t.Fatalf("got %q, %v, %d calls, %d lookups", out, err, d.n, len(target.keys))
 	}
 }
 
-// The look has the fence of the next call: whoever comes late with the first is refused from then on.
+// The lookup has the fence of the next attempt: a late first call is rejected from then on.
 func TestI4_LookupRaisesTheFence(t *testing.T) {
 	var d database
 	var target fakeLookup
 	var fences []int
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		if fermata.Fence(ctx) != 0 {
-			t.Error("there is a fence outside of an effect")
+			t.Error("there is a fence outside an effect")
 		}
 		ok, err := fermata.Approve(ctx, fermata.Action[drop]{Name: "drop-table", Args: drop{Table: "users"}})
 		if err != nil {
@@ -98,7 +98,7 @@ func TestI4_LookupRaisesTheFence(t *testing.T) {
 	if _, err = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove}); err == nil {
 		t.Fatal("the node does not see the error")
 	}
-	if _, err = r.resume(); err == nil { // the second try fails as well
+	if _, err = r.resume(); err == nil { // the second attempt fails as well
 		t.Fatal("the node does not see the error")
 	}
 	d.fail = nil
@@ -106,7 +106,7 @@ func TestI4_LookupRaisesTheFence(t *testing.T) {
 		t.Fatalf("got %q, %v", out, err)
 	}
 	if len(fences) != 3 || fences[0] != 1 || fences[1] != 2 || fences[2] != 3 || len(target.fences) != 2 || target.fences[0] != 2 || target.fences[1] != 3 {
-		t.Errorf("called with %v, looked with %v", fences, target.fences)
+		t.Errorf("called with %v, looked up with %v", fences, target.fences)
 	}
 }
 

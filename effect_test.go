@@ -19,7 +19,7 @@ type drop struct {
 	Rows  int    `json:"rows,omitempty"`
 }
 
-// database is the outside world of these tests.
+// database is the external system of these tests.
 type database struct {
 	calls
 	dropped []drop
@@ -39,7 +39,7 @@ func (d *database) drop(_ context.Context, args drop, key string) (string, error
 	return "dropped " + args.Table, nil
 }
 
-// dropping is a node that drops a table once that is approved.
+// dropping is a node that drops a table after approval.
 func dropping(d *database, options ...fermata.EffectOption) node {
 	return func(ctx context.Context) (string, error) {
 		ok, err := fermata.Approve(ctx, fermata.Action[drop]{Name: "drop-table", Args: drop{Table: "users"}, Summary: "Drop users"})
@@ -63,7 +63,7 @@ func TestI4_NothingHappensBeforeApproval(t *testing.T) {
 		t.Fatalf("got %s", ic.Address)
 	}
 	if d.n != 0 {
-		t.Fatal("something was dropped before anybody said yes")
+		t.Fatal("a table was dropped before the approval")
 	}
 	out, err := r.resume(graph.Answer(ic.ID, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}))
 	if err != nil || out != "dropped users" || d.n != 1 {
@@ -88,7 +88,7 @@ func TestI11_ExpiredIsNotRejectedAndNeverApproves(t *testing.T) {
 	_, err := r.start()
 	_, err = r.answer(err, fermata.Decision{Verb: fermata.VerbExpire, Reason: "stale"})
 	if _, ok := errors.AsType[*fermata.RejectedError](err); ok {
-		t.Fatalf("a lapse is not a refusal: %v", err)
+		t.Fatalf("an expiry is not a rejection: %v", err)
 	}
 	expired, ok := errors.AsType[*fermata.ExpiredError](err)
 	if !ok || expired.Reason != "stale" || d.n != 0 {
@@ -141,8 +141,8 @@ func TestApprove_InvalidEditsAreRejectedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-// The story: a JSON Schema takes 1.0 for an integer, Go does not, and the approved action could neither be done nor asked
-// about again.
+// Regression: JSON Schema accepts 1.0 as an integer, Go does not, and the approved action could
+// neither be performed nor asked about again.
 func TestApprove_EditsThatGoCannotDecodeLeaveTheInterruptOpen(t *testing.T) {
 	type small struct {
 		N int8 `json:"n"`
@@ -249,7 +249,8 @@ func TestPolicy_MayDenyEditedArguments(t *testing.T) {
 	}
 }
 
-// crashing runs an effect whose process dies between intent and receipt, and returns the run as another process finds it.
+// crashing runs an effect whose process dies between intent and receipt, and returns the run as
+// another process finds it.
 func crashing(t *testing.T, d *database, options ...fermata.EffectOption) *run {
 	t.Helper()
 	r := newRun(t, dropping(d, options...))
@@ -264,7 +265,8 @@ func (r *run) crash(d *database) {
 	r.st = faulty
 	_, err := r.start()
 	ic := waitsFor(t, err)
-	// Two saves until the effect is begun: the answer, the task that is ready again … the one after the intent crashes.
+	// Two saves until the effect is begun: the answer, and the ready task. The save after the
+	// intent crashes.
 	d.fail = func() error { faulty.CrashSave(faulty.Saves()+1, storetest.BeforeWrite); return nil }
 	if _, err := r.resume(graph.Answer(ic.ID, fermata.Decision{Verb: fermata.VerbApprove, By: "ann"})); !errors.Is(err, storetest.ErrCrashed) {
 		t.Fatalf("got %v", err)
@@ -401,7 +403,7 @@ func TestI9_WithoutASavedIntentTheEffectDoesNotHappen(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if d.n != 0 {
-		t.Fatal("the effect ran although its intent could not be written down")
+		t.Fatal("the effect ran although its intent could not be saved")
 	}
 	out, err := r.resume(graph.TakeOver())
 	if err != nil || out != "dropped users" || d.n != 1 {
@@ -440,7 +442,7 @@ func TestDo_RunsOncePerActivation(t *testing.T) {
 
 func TestI4_OneResolutionAllowsOneRepeat(t *testing.T) {
 	d := database{fail: func() error { return errors.New("timeout") }}
-	frozen := graph.WithClock(func() time.Time { return time.Unix(0, 0) }) // two tries at the same time are two tries
+	frozen := graph.WithClock(func() time.Time { return time.Unix(0, 0) }) // two concurrent calls are two attempts
 	r := newRun(t, dropping(&d), frozen)
 	_, err := r.start()
 	_, _ = r.answer(err, fermata.Decision{Verb: fermata.VerbApprove})
@@ -475,7 +477,8 @@ func TestEffect_ReceiptThatGoCannotDecodeLeavesTheInterruptOpen(t *testing.T) {
 	}
 }
 
-// Whoever acts on an answer must not find, after a crash, that nobody has given it, and somebody else give another one.
+// After a crash, an answer that was acted on must not be missing, so that another answer could be
+// given.
 func TestI2_AnAnswerIsSavedBeforeAnythingRunsOnIt(t *testing.T) {
 	yes := fermata.NewKind[string, string]("yes")
 	for _, opts := range [][]graph.Option{nil, {graph.SaveOnWait()}} {
@@ -542,7 +545,7 @@ func TestContext_HasAddressAndTime(t *testing.T) {
 		t.Fatalf("got %q, %v", out, err)
 	}
 	if fermata.CurrentAddress(t.Context()) != nil || fermata.Now(t.Context()).IsZero() {
-		t.Error("outside of a run there is no address, and it is now")
+		t.Error("outside a run there is no address, and the time is now")
 	}
 }
 
@@ -550,7 +553,7 @@ type currency string
 
 func (currency) Choices() []string { return []string{"CHF", "EUR"} }
 
-// What a person may put into the place of an argument is what the program itself could have written there.
+// An edited argument must be a value that the program itself could have written.
 func TestApprove_EditsMustMatchTheChoicesOfTheirType(t *testing.T) {
 	type transfer struct {
 		In   currency

@@ -8,38 +8,44 @@ import (
 )
 
 var (
-	// ErrNoRun says that a call which belongs into a run (Ask, Do, Approve, Effect, Interrupt …) was made with a context
-	// that is not part of one. Pass on the context that the node was given.
-	ErrNoRun = errors.New("fermata: the context is not part of a run")
+	// ErrNoRun is returned by calls that belong to a run (Ask, Do, Approve, Effect, Interrupt …) if
+	// ctx is not part of one. Pass the context that the node received.
+	ErrNoRun = errors.New("fermata: context is not part of a run")
 
-	// ErrEnded says that code of a node still ran after the node had returned. A node has to wait for its goroutines.
+	// ErrEnded is returned to code of a node that runs after the node has returned. A node must
+	// wait for its goroutines.
 	ErrEnded = activation.ErrEnded
 
-	// ErrSwallowed says that a node asked, got the interrupt as an error, and did not return it. Nothing the node did since
-	// counts; it must return the error (wrapped or joined with others, if it likes).
+	// ErrSwallowed reports that a node received an interrupt as an error and did not return it. The
+	// work of the node since then is discarded. The node must return the error, possibly wrapped or
+	// joined.
 	ErrSwallowed = activation.ErrSwallowed
 
-	// ErrNotApproved says that an effect was tried with an approval that the runtime did not give for it: a zero value, one
-	// of another run or visit, or one that has been used already. Nothing was done.
-	ErrNotApproved = errors.New("fermata: no approval for this effect")
+	// ErrNotApproved is returned by [Effect] if the approval was not issued for it: a zero value,
+	// one of another run or activation, or one that was already used. Nothing was done.
+	ErrNotApproved = errors.New("fermata: effect is not approved")
 
-	// ErrPolicy wraps the error of a policy that could not decide. Nothing was done; the node may be run again.
-	ErrPolicy = errors.New("fermata: the policy failed")
+	// ErrPolicy wraps the error of a policy that could not decide. Nothing was done; the node may
+	// be run again.
+	ErrPolicy = errors.New("fermata: policy failed")
 
-	// ErrProgramChanged says that what a program has kept for a node, as the result of a [Do] or the receipt of an [Effect], is not of the type that this
-	// program has there: a member of it seems to be renamed, or means something else. The run can go on in a program that has the type.
-	ErrProgramChanged error = activation.ControlError("fermata: kept by another version of the program")
+	// ErrProgramChanged is returned if a stored value of a node, for example the result of a [Do]
+	// or the receipt of an [Effect], does not match the type in this program: a field was renamed
+	// or changed its meaning. The run can continue in a program that has the type.
+	ErrProgramChanged error = activation.ControlError("fermata: value was stored by an incompatible version of the program")
 )
 
-// DuplicateError says that one name or address was used twice in one visit of a node, so that answers and results could
-// not be told apart. Nothing was asked or done for the second one. Give each its own name.
+// DuplicateError reports that a name or address was used twice in one activation of a node, so that
+// answers and results would be ambiguous. The second call had no effect. Use a unique name for
+// each.
 type DuplicateError = activation.DuplicateError
 
-// AnswerError says that an answer does not fit its question. Nothing ran, and the question is still open.
+// AnswerError reports that an answer does not match its interrupt. Nothing ran, and the interrupt
+// is still open.
 type AnswerError struct {
-	// ID is the interrupt, Kind the kind of its question ("" if it has none).
+	// ID is the interrupt id. Kind is the kind of the interrupt; "" if it has none.
 	ID, Kind string
-	// Err says what is wrong with the answer.
+	// Err is the reason.
 	Err error
 }
 
@@ -56,24 +62,25 @@ func (e *AnswerError) Error() string {
 
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// EncodeError says that a value cannot be kept as JSON. What names the value. Change its type, or mark the field with
-// `json:"-"` if it need not outlive the process.
+// EncodeError reports that JSON cannot represent a value. Value describes it. Change its type, or
+// mark the field with `json:"-"` if it need not be stored.
 type EncodeError struct {
 	Value string
 	Err   error
 }
 
 func (e *EncodeError) Error() string {
-	return fmt.Sprintf("fermata: cannot keep %s: %v", e.Value, e.Err)
+	return fmt.Sprintf("fermata: cannot encode %s as JSON: %v", e.Value, e.Err)
 }
 func (e *EncodeError) Unwrap() error { return e.Err }
 
-// RejectedError says that a person or a policy refused an action. It is final: the action must not be done.
+// RejectedError reports that a person or a policy rejected an action. It is final: the action must
+// not be performed.
 type RejectedError struct {
 	Action string
-	// Reason is what the person or the rule gave, By who it was.
+	// Reason is the reason that the person or the rule gave; By is who rejected.
 	Reason, By string
-	// Codes say why in words for programs, if the person gave any.
+	// Codes are the machine-readable reasons of the person, if any.
 	Codes []string
 }
 
@@ -81,8 +88,8 @@ func (e *RejectedError) Error() string {
 	return refusalText("rejected", e.Action, e.By, e.Reason)
 }
 
-// ExpiredError says that nobody decided in time. It is neither a yes nor a no: nothing may be done, and asking again is
-// allowed.
+// ExpiredError reports that no decision was made before the deadline. It is neither an approval nor
+// a rejection: nothing may be done, and the program may ask again.
 type ExpiredError struct {
 	Action, Reason string
 }

@@ -14,7 +14,7 @@ type Refund struct {
 	Cents    int    `json:"cents"`
 }
 
-// A refund is paid only after a person has approved it, with the amount that the person approved.
+// A refund is paid only after a person has approved it, with the approved amount.
 func ExampleApprove() {
 	g := graph.New[string]("refunds")
 	g.Node("pay", func(ctx context.Context, _ string) (string, error) {
@@ -50,7 +50,7 @@ func ExampleApprove() {
 	// paid 2100 cents to c-7 <nil>
 }
 
-// What stands in Do is done once, however often the node is entered.
+// Do runs its function once, however often the node is entered.
 func ExampleDo() {
 	name := fermata.NewKind[string, string]("name")
 	g := graph.New[string]("greeting")

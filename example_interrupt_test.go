@@ -12,7 +12,7 @@ import (
 
 var sure = fermata.NewKind[string, bool]("example-sure")
 
-// A helper that tries again must not do so when the work only wants to wait.
+// A helper that retries must not retry an interrupt.
 func ExampleIsInterrupt() {
 	tries := 0
 	persistently := func(work func() error) (err error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// bank does not know a second transfer from the first, but it can be asked for one by its reference, and it refuses what comes
-// with a lower fence than it has seen with that reference.
+// bank does not detect duplicate transfers, but supports lookup by reference and rejects calls with
+// a lower fence than it has seen with that reference.
 type bank struct {
 	paid   map[string]string
 	fences map[string]int
@@ -23,7 +23,7 @@ func (b *bank) pay(reference string, fence, cents int) (string, error) {
 	}
 	b.fences[reference] = fence
 	b.paid[reference] = fmt.Sprintf("%d cents paid", cents)
-	return "", errors.New("the line went dead") // before the answer came
+	return "", errors.New("the line went dead") // before the answer arrived
 }
 
 func (b *bank) find(reference string, fence int) (string, bool) {
@@ -32,7 +32,8 @@ func (b *bank) find(reference string, fence int) (string, bool) {
 	return receipt, found
 }
 
-// A transfer whose answer was lost is looked up at the bank: nobody is asked, and nothing is paid twice.
+// A transfer whose answer was lost is looked up at the bank: no person is asked, and nothing is
+// paid twice.
 func ExampleLookup() {
 	b := &bank{paid: make(map[string]string), fences: make(map[string]int)}
 	g := graph.New[string]("transfers")

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// The README quotes what stands between the marks; a test keeps the two equal.
+// The README quotes the code between the marks; a test keeps both equal.
 
 // readme:start
 type Order struct{ Item, Answer string }

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// run is one run of a graph that consists of one node.
+// run is one run of a graph with one node.
 type run struct {
 	t    *testing.T
 	flow *graph.Flow[string]
@@ -51,7 +51,7 @@ func (r *run) answer(err error, answer any) (string, error) {
 	return r.resume(graph.Answer(waitsFor(r.t, err).ID, answer))
 }
 
-// waitsFor returns the one open interrupt.
+// waitsFor returns the only open interrupt.
 func waitsFor(t *testing.T, err error) *fermata.InterruptCtx {
 	t.Helper()
 	info, ok := fermata.ExtractInterruptInfo(err)
@@ -61,7 +61,7 @@ func waitsFor(t *testing.T, err error) *fermata.InterruptCtx {
 	return info.Interrupts[0]
 }
 
-// calls counts from any goroutine.
+// calls is a concurrent counter.
 type calls struct {
 	mu sync.Mutex
 	n  int

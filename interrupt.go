@@ -13,26 +13,32 @@ import (
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// InterruptCtx is one place where a run waits, as people and programs see it.
+// InterruptCtx is a place where a run waits.
 type InterruptCtx struct {
-	// ID names the interrupt for [ResumeWithData]. It is the same as long as the question is open, in every process. It is
-	// empty for a place that cannot be answered itself, as the graph around a node that asked.
+	// ID identifies the interrupt for [ResumeWithData]. It is the same in every process while the
+	// interrupt is open. It is empty for a place that cannot be answered itself, such as the graph
+	// around a node.
 	ID      string
 	Address Address
-	// Kind is the name of the question's [Kind], "" for one raised with [Interrupt] ([PlainKind] on a server).
+	// Kind is the name of the [Kind]; "" for an interrupt raised with [Interrupt] ([PlainKind] on a
+	// server).
 	Kind string
-	// Info is what the asking code gave. In the process that asked it is the Go value; read from a store it is what JSON
-	// makes of it ([InfoAs] and [Kind.Question] bridge that). For a hold it is the graph's state.
+	// Info is the value that the asking code passed. In the process that asked it is the Go value;
+	// read from a store it is its JSON form (see [InfoAs] and [Kind.Question]). For a hold it is
+	// the graph's state.
 	Info any
-	// Data is Info as JSON. It is empty where Info is nil, and for a hold, whose state is stored elsewhere.
+	// Data is Info as JSON. It is empty if Info is nil, and for a hold, whose state is stored
+	// separately.
 	Data json.RawMessage
-	// IsRootCause is true for a place that asked, false for one that only contains such places.
+	// IsRootCause is true for a place that asked and false for one that only contains such places.
 	IsRootCause bool
-	// Parent is the composite or the graph that contains this place; nil for the run's outermost graph.
+	// Parent is the composite or graph that contains this place; nil for the outermost graph of the
+	// run.
 	Parent *InterruptCtx
 }
 
-// InfoAs returns what the asking code gave as a T, whether or not the interrupt was raised in this process.
+// InfoAs returns the info of an interrupt as a T, whether or not the interrupt was raised in this
+// process.
 func InfoAs[T any](i *InterruptCtx) (T, error) {
 	if v, ok := i.Info.(T); ok {
 		return v, nil
@@ -49,15 +55,15 @@ func InfoAs[T any](i *InterruptCtx) (T, error) {
 		}
 	}
 	if err := decodeStored(data, &v); err != nil {
-		return v, fmt.Errorf("fermata: the info of %s is not a %T: %w", i.Address, v, err)
+		return v, fmt.Errorf("fermata: info of %s is not a %T: %w", i.Address, v, err)
 	}
 	return v, nil
 }
 
-// InterruptInfo says where a run waits.
+// InterruptInfo lists where a run waits.
 type InterruptInfo struct {
 	Run string
-	// Interrupts are the places that asked, flat; the places around them are reached through Parent.
+	// Interrupts are the places that asked, as a flat list. Parent leads to the places around them.
 	Interrupts []*InterruptCtx
 	// State is the state of the outermost graph.
 	State any
@@ -74,11 +80,11 @@ func (i *InterruptInfo) ByKind(kind string) []*InterruptCtx {
 	return found
 }
 
-// InterruptError is what running a graph returns when the run waits. Everything is saved by then.
+// InterruptError is returned when a run waits. The run is saved before it is returned.
 type InterruptError struct {
 	Info *InterruptInfo
-	// BadAnswers are answers that were given but could not be used by the code that had asked; those questions are still
-	// open. errors.As finds them.
+	// BadAnswers are answers that the asking code could not use; their interrupts are still open.
+	// errors.As finds them.
 	BadAnswers []*AnswerError
 }
 
@@ -92,7 +98,7 @@ func (e *InterruptError) Error() string {
 	}
 	text := fmt.Sprintf("fermata: run %s waits at %s", e.Info.Run, strings.Join(places, ", "))
 	for _, bad := range e.BadAnswers {
-		text += "; not used: " + bad.Error()
+		text += "; rejected: " + bad.Error()
 	}
 	return text
 }
@@ -106,7 +112,7 @@ func (e *InterruptError) Unwrap() []error {
 	return errs
 }
 
-// ExtractInterruptInfo returns where the run waits, if err says that it does.
+// ExtractInterruptInfo returns where the run waits if err is an [InterruptError].
 func ExtractInterruptInfo(err error) (*InterruptInfo, bool) {
 	waiting, ok := errors.AsType[*InterruptError](err)
 	if !ok {
@@ -115,28 +121,31 @@ func ExtractInterruptInfo(err error) (*InterruptInfo, bool) {
 	return waiting.Info, true
 }
 
-// IsInterrupt reports whether err, as code in a run gets it, is nothing but the wish to wait: of Ask, Approve, Do, Interrupt and the
-// like, also wrapped and joined. It is for code between the one that asks and the node, which must neither retry nor log such an error,
-// nor make something else of it, but pass it on. Whoever runs the graph uses [ExtractInterruptInfo].
+// IsInterrupt reports whether err, inside a run, only signals an interrupt: from Ask, Approve, Do,
+// Interrupt and similar calls, also wrapped or joined. It is for code between the asking code and
+// the node, which must pass such an error on and must not retry, log or replace it. Callers that
+// run a graph use [ExtractInterruptInfo].
 func IsInterrupt(err error) bool { return activation.IsWait(err) }
 
-// Interrupt returns an error that makes the run wait at the current address. info is what the person sees. The node has to
-// return the error; after the answer it is entered again and finds the answer with [GetResumeContext].
+// Interrupt returns an error that makes the run wait at the current address. info is shown to the
+// person. The node must return the error. After the answer the node is entered again and reads the
+// answer with [GetResumeContext].
 //
-// [Kind.Ask] is the better call wherever the answer has a type.
+// Prefer [Kind.Ask] if the answer has a type.
 func Interrupt(ctx context.Context, info any) error {
 	return raise(ctx, info, nil)
 }
 
-// StatefulInterrupt is [Interrupt] with a state that comes back through [GetInterruptState].
+// StatefulInterrupt is [Interrupt] with a state that [GetInterruptState] returns later.
 func StatefulInterrupt(ctx context.Context, info, state any) error {
 	return raise(ctx, info, state)
 }
 
-// CompositeInterrupt bundles what several parts of one node returned into one error. Every part needs its own address
-// ([AppendAddressSegment]). The parts stay single places to answer; info and state belong to the node that bundles them.
-// A plain error among errs wins: it is returned, and nobody is asked. nil errors are passed over; if there are no others, no part waits, and it returns nil.
-// Without any errs it is [StatefulInterrupt].
+// CompositeInterrupt combines the errors of several parts of one node. Every part needs its own
+// address ([AppendAddressSegment]). The parts can be answered separately; info and state belong to
+// the node that combines them. If errs contains an error that is not an interrupt, that error is
+// returned and no interrupt is raised. nil errors are ignored; if all are nil, it returns nil.
+// Without errs it is [StatefulInterrupt].
 func CompositeInterrupt(ctx context.Context, info, state any, errs ...error) error {
 	if len(errs) == 0 {
 		return StatefulInterrupt(ctx, info, state)
@@ -171,11 +180,11 @@ func raise(ctx context.Context, info, state any, subs ...*activation.Signal) err
 			return &EncodeError{Value: what, Err: err}
 		}
 	}
-	kept, err := encode(what, state)
+	stateData, err := encode(what, state)
 	if err != nil {
 		return err
 	}
-	signal, err := scope.Interrupt(data, kept, info, subs...)
+	signal, err := scope.Interrupt(data, stateData, info, subs...)
 	if err != nil {
 		return err
 	}
@@ -194,7 +203,7 @@ func encode(what string, v any) (json.RawMessage, error) {
 	return data, nil
 }
 
-// CurrentAddress is the place in the run that ctx stands for; nil outside of a run.
+// CurrentAddress returns the address of ctx in the run; nil outside a run.
 func CurrentAddress(ctx context.Context) Address {
 	scope := activation.FromContext(ctx)
 	if scope == nil {
@@ -207,8 +216,8 @@ func CurrentAddress(ctx context.Context) Address {
 	return address
 }
 
-// Now is the time by the clock of the run that ctx is part of. It moves on between two entries of a node; keep a time that
-// must not with [Do]. Outside of a run it is time.Now.
+// Now returns the time by the clock of the run. It advances between two entries of a node; use [Do]
+// to keep a fixed time. Outside a run it is time.Now.
 func Now(ctx context.Context) time.Time {
 	if scope := activation.FromContext(ctx); scope != nil {
 		return scope.Host.Time()
@@ -216,8 +225,9 @@ func Now(ctx context.Context) time.Time {
 	return time.Now()
 }
 
-// AppendAddressSegment returns a context for a part of the current node: a sub-process, a call, whatever may wait on its
-// own. Interrupts raised with it carry the longer address. Outside of a run it returns ctx.
+// AppendAddressSegment returns a context for a part of the current node that may wait on its own,
+// such as a subprocess or a call. Interrupts raised with it have the longer address. Outside a run
+// it returns ctx.
 func AppendAddressSegment(ctx context.Context, segmentType SegmentType, id string) context.Context {
 	return withSegment(ctx, Segment{Type: segmentType, ID: id})
 }

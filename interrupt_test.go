@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// A run that was told to stop between the approval and the effect left it in doubt, although nothing had been called: a
-// person was asked what had become of it.
+// Regression: a run that was stopped between the approval and the effect left the effect in doubt,
+// although nothing had been called, and a person was asked.
 func TestEffect_NotBegunBeforeStopIsNotInDoubt(t *testing.T) {
 	var paid calls
 	ctx, cancel := context.WithCancel(t.Context())
@@ -33,27 +33,28 @@ func TestEffect_NotBegunBeforeStopIsNotInDoubt(t *testing.T) {
 	_, err := r.start()
 	yes := graph.Answer(waitsFor(t, err).ID, fermata.Decision{Verb: fermata.VerbApprove})
 	if _, err := r.flow.Resume(ctx, "r", graph.WithStore(r.st), yes); !errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v, want a run that was cancelled", err)
+		t.Fatalf("got %v, want a cancelled run", err)
 	}
 
 	out, err := r.resume()
 
 	if err != nil || out != "paid" || paid.n != 1 {
-		t.Errorf("got %q, %v, paid %d times; want it done once and nobody asked", out, err, paid.n)
+		t.Errorf("got %q, %v, paid %d times; want it done once without asking", out, err, paid.n)
 	}
 }
 
-// A kind of that name got states for answers: its own type was refused, and nil was none it could read.
+// Regression: a kind with that name got states as answers: its own type was rejected, and nil could
+// not be read.
 func TestNewKind_HoldNamePanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a kind is named as holds are")
+			t.Error("a kind has the name of holds")
 		}
 	}()
 	fermata.NewKind[string, string](graph.KindHold)
 }
 
-// retry is what libraries do that know nothing of questions.
+// retry behaves like a library that does not know interrupts.
 func retry(times int, fn func() error) (err error) {
 	for range times {
 		if err = fn(); err == nil || fermata.IsInterrupt(err) {
@@ -83,7 +84,7 @@ func TestIsInterrupt_DistinguishesInterruptFromFailure(t *testing.T) {
 	_, err := r.start()
 
 	if info, ok := fermata.ExtractInterruptInfo(err); !ok || len(info.Interrupts) != 2 || tries != 3 {
-		t.Errorf("got %v after %d tries, want two questions after three", err, tries)
+		t.Errorf("got %v after %d tries, want two interrupts after three", err, tries)
 	}
 	for what, err := range map[string]error{
 		"nil":                       nil,
@@ -92,7 +93,7 @@ func TestIsInterrupt_DistinguishesInterruptFromFailure(t *testing.T) {
 		"a run that waits, outside": err,
 	} {
 		if fermata.IsInterrupt(err) {
-			t.Errorf("%s is taken for a question", what)
+			t.Errorf("%s is taken for an interrupt", what)
 		}
 	}
 }

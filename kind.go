@@ -20,42 +20,49 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Kind is a named sort of question: what is asked is a Q, what comes back is an A, and both have a JSON Schema derived from
-// the Go type, from which forms are made and against which answers are checked.
+// Kind is a named pair of types: a question Q and an answer A. Both have a JSON Schema derived from
+// the Go type. Forms are generated from the schemas, and answers are validated against them.
 //
-// The schema goes by what encoding/json writes: a type that is written as a text is a string, one with a MarshalJSON of its own is any JSON unless its
-// fields tell, []byte is base64, and a number in a field with the option ",string" is a string.
+// The schemas describe the output of encoding/json: a type with MarshalText is a string, a type
+// with MarshalJSON is any JSON unless its fields describe it, []byte is base64, and a number in a
+// field with the option ",string" is a string.
 //
-// An answer is an A, or JSON that is one. Untyped numbers in it are json.Number. If A (or a type in it) implements [Choices], only the listed values pass; if A
-// implements [Validator], its Validate has the last word.
+// An answer is an A, or JSON that decodes to one. Untyped numbers in it are json.Number. If A (or a
+// type in it) implements [Choices], only the listed values are valid. If A implements [Validator],
+// its Validate runs last.
 type Kind[Q, A any] struct {
 	name             string
 	question, answer schema.Schema
-	notEncoded       string // what people would not see of a question
-	hasValidator     bool   // an answer may have methods that judge it
+	notEncoded       string // the part of Q that JSON would omit; "" if none
+	hasValidator     bool   // A may implement a validator interface
 }
 
-// Choices is implemented by string types with a fixed set of values. The set becomes an enum in the JSON Schema.
+// Choices is implemented by string types with a fixed set of values. The set becomes an enum in the
+// JSON Schema.
 type Choices interface{ Choices() []string }
 
-// Validator is implemented by answers that a JSON Schema cannot check alone. [ValidatorFor] also sees the question.
+// Validator is implemented by answers that a JSON Schema cannot validate alone. [ValidatorFor] also
+// receives the question.
 type Validator interface{ Validate() error }
 
-// ValidatorFor is implemented by answers that are right or wrong only for what was asked.
+// ValidatorFor is implemented by answers whose validity depends on the question.
 type ValidatorFor[Q any] interface{ ValidateFor(question Q) error }
 
-// AnyKind is a kind whose types are not known where it is used.
+// AnyKind is a [Kind] without its type parameters.
 type AnyKind interface {
 	// Name is unique in a program.
 	Name() string
 	// QuestionSchema and AnswerSchema are JSON Schemas (draft 2020-12).
 	QuestionSchema() json.RawMessage
 	AnswerSchema() json.RawMessage
-	// HumanAnswerSchema is AnswerSchema without what people cannot say: of a [Decision], that nobody decided in time.
+	// HumanAnswerSchema is AnswerSchema without values that people cannot give: for a [Decision],
+	// the verb expire.
 	HumanAnswerSchema() json.RawMessage
-	// AnswerFingerprint is a short text that is another when the answer's schema is; "" if a schema does not tell.
+	// AnswerFingerprint changes when the answer schema changes; "" if the schema is not sufficient
+	// to tell.
 	AnswerFingerprint() string
-	// Check returns the answer as JSON if it fits the question, which is JSON too, and an *AnswerError if it does not.
+	// Check returns the answer as JSON if it matches the question (also JSON), and an *AnswerError
+	// otherwise.
 	Check(question json.RawMessage, answer any) (json.RawMessage, error)
 }
 
@@ -64,18 +71,20 @@ var kinds = struct {
 	byName map[string]AnyKind
 }{byName: make(map[string]AnyKind)}
 
-// PlainKind is what a question that was raised without a kind, as with [Interrupt], is called where each has to have one: on a server. Its answer is any JSON.
+// PlainKind is the kind name on a server for interrupts raised without a kind, as with [Interrupt].
+// The answer is any JSON.
 const PlainKind = "interrupt"
 
-// holdKind is the kind of the holds of graphs. They are not asked by code, and their answers are states of graphs.
+// holdKind is the kind of graph holds. Code does not raise them, and their answers are graph
+// states.
 const holdKind = "hold"
 
-// NewKind makes a kind and registers it under its name, so that an answer which arrives in another process can be checked.
-// It is meant for package variables, and panics if the name is empty, "hold" or "interrupt", or stands for other types already, or if a type has
-// no JSON Schema.
+// NewKind creates a kind and registers its name, so that other processes can validate answers. Use
+// it for package variables. It panics if the name is empty, "hold" or "interrupt", or registered
+// with other types, or if a type has no JSON Schema.
 func NewKind[Q, A any](name string) *Kind[Q, A] {
 	if name == "" || name == holdKind || name == PlainKind || !utf8.ValidString(name) {
-		panic(fmt.Sprintf("fermata: NewKind: a kind cannot be named %q", name))
+		panic(fmt.Sprintf("fermata: NewKind: invalid kind name %q", name))
 	}
 	k := &Kind[Q, A]{name: name, question: schema.MustFor[Q](name + " question"), answer: schema.MustFor[A](name + " answer")}
 	k.notEncoded = roundtrip.BypassedMethods(reflect.TypeFor[Q](), "it")
@@ -86,13 +95,13 @@ func NewKind[Q, A any](name string) *Kind[Q, A] {
 		if same, ok := known.(*Kind[Q, A]); ok {
 			return same
 		}
-		panic(fmt.Sprintf("fermata: NewKind: %q is a %T already, it cannot be a %T too", name, known, k))
+		panic(fmt.Sprintf("fermata: NewKind: %q is already registered as %T, not %T", name, known, k))
 	}
 	kinds.byName[name] = k
 	return k
 }
 
-// LookupKind returns the kind of that name.
+// LookupKind returns the kind with this name.
 func LookupKind(name string) (AnyKind, bool) {
 	kinds.RLock()
 	defer kinds.RUnlock()
@@ -111,17 +120,17 @@ func Kinds() []AnyKind {
 	return all
 }
 
-// Name returns the name under which the kind is known to people and programs.
+// Name returns the registered name.
 func (k *Kind[Q, A]) Name() string { return k.name }
 
 // QuestionSchema returns the JSON Schema of Q.
 func (k *Kind[Q, A]) QuestionSchema() json.RawMessage { return bytes.Clone(k.question.Text) }
 
-// AnswerSchema returns the JSON Schema of A. [Kind.HumanAnswerSchema] is for forms.
+// AnswerSchema returns the JSON Schema of A. For forms use [Kind.HumanAnswerSchema].
 func (k *Kind[Q, A]) AnswerSchema() json.RawMessage { return bytes.Clone(k.answer.Text) }
 
-// HumanAnswerSchema returns the JSON Schema of what a person can answer. It is [Kind.AnswerSchema] but for [Approval], whose answer may also be the word of
-// the clock. Make forms of this one.
+// HumanAnswerSchema returns the JSON Schema of the answers that a person can give. It equals
+// [Kind.AnswerSchema] except for [Approval], whose answers include expiry. Use it for forms.
 func (k *Kind[Q, A]) HumanAnswerSchema() json.RawMessage {
 	if _, decides := any(k).(*Kind[ApprovalRequest, Decision]); decides {
 		return bytes.Replace(k.answer.Text, []byte(`,"`+VerbExpire+`"]`), []byte("]"), 1)
@@ -129,37 +138,39 @@ func (k *Kind[Q, A]) HumanAnswerSchema() json.RawMessage {
 	return k.AnswerSchema()
 }
 
-// AnswerFingerprint is a short text that is another when the answer's schema is; "" for an A that contains itself.
+// AnswerFingerprint changes when the answer schema changes; "" for a recursive A.
 func (k *Kind[Q, A]) AnswerFingerprint() string { return k.answer.Digest }
 
-// Ask asks a person. The first time it returns an error that the node has to return: the run is saved and waits. After the
-// answer the node is entered again, and Ask returns it. A question that differs from what was shown is a new question. An answer
-// that was given to an earlier version of the program, and does not fit the kind any more, is asked for again.
+// Ask asks a person. The first call returns an error that the node must return: the run is saved
+// and waits. After the answer the node is entered again, and Ask returns the answer. If the
+// question differs from the one that was shown, it is a new question. If an answer was given to an
+// earlier version of the program and no longer matches the kind, Ask asks again.
 //
-// Several questions may be open at once: ask them all, then return the errors joined.
+// Several questions may be open at once: ask all of them, then return the joined errors.
 //
-// There is no answer in the place of one that does not come: where an executor or a server lets questions expire, the run fails with the code
-// "expired". [Approve] returns an [*ExpiredError] instead, so that code can go on.
+// Ask has no result for an expired question: if an executor or a server expires it, the run fails
+// with the code "expired". [Approve] returns an [*ExpiredError] instead, so that the program can
+// continue.
 func (k *Kind[Q, A]) Ask(ctx context.Context, question Q) (A, error) {
 	answer, _, err := k.askWithID(ctx, question)
 	return answer, err
 }
 
-// requestApproval also returns the id under which the question is known.
+// askWithID is Ask and also returns the interrupt id.
 func (k *Kind[Q, A]) askWithID(ctx context.Context, question Q) (answer A, id string, err error) {
 	scope := activation.FromContext(ctx)
 	if scope == nil {
 		return answer, "", ErrNoRun
 	}
-	asked := any(question)
-	data, err := roundtrip.Marshal(asked)
+	value := any(question)
+	data, err := roundtrip.Marshal(value)
 	if k.notEncoded != "" {
 		err = errors.New(k.notEncoded)
 	}
 	if err != nil {
 		return answer, "", &EncodeError{Value: fmt.Sprintf("a %s question at %s", k.name, scope.FullAddress()), Err: err}
 	}
-	record, signal, err := scope.Ask(k.name, k.questionKey(data), data, asked)
+	record, signal, err := scope.Ask(k.name, k.questionKey(data), data, value)
 	if err != nil {
 		return answer, "", err
 	}
@@ -169,7 +180,8 @@ func (k *Kind[Q, A]) askWithID(ctx context.Context, question Q) (answer A, id st
 	return k.readAnswer(scope, record, data)
 }
 
-// askedBefore is ask for a question that was answered in this visit, in these words or in others.
+// askAnswered is askWithID for a question that was answered in this activation, possibly with a
+// different wording.
 func (k *Kind[Q, A]) askAnswered(ctx context.Context, question Q) (answer A, id string, err error) {
 	scope := activation.FromContext(ctx)
 	if record := scope.LastAnswered(k.name); record != nil {
@@ -178,7 +190,8 @@ func (k *Kind[Q, A]) askAnswered(ctx context.Context, question Q) (answer A, id 
 	return k.askWithID(ctx, question)
 }
 
-// answerOf is the answer to a question, or the error to wait with if the question is open again because of it.
+// readAnswer returns the answer of a record, or the error to wait with if the answer is rejected
+// and the interrupt is open again.
 func (k *Kind[Q, A]) readAnswer(scope *activation.Scope, record *activation.Record, question json.RawMessage) (answer A, id string, err error) {
 	if answer, err = k.decodeAnswer(record, question); err != nil {
 		err = scope.RefuseAndWait(record.ID, err)
@@ -186,8 +199,8 @@ func (k *Kind[Q, A]) readAnswer(scope *activation.Scope, record *activation.Reco
 	return answer, record.ID, err
 }
 
-// recall reads an answer that was checked when it was given. If that was done by a program with another schema, it says nothing of
-// this one: a no of an earlier form could be a yes in the present one.
+// decodeAnswer decodes an answer that was validated when it was given. If the answer schema has
+// changed since, it is validated again: a "no" in the old form could be a "yes" in the new one.
 func (k *Kind[Q, A]) decodeAnswer(record *activation.Record, question json.RawMessage) (answer A, err error) {
 	if record.AnswerType != "" && record.AnswerType == k.answer.Digest { //mutate:answer-of-old-schema
 		err = decodeStored(record.Answer, &answer)
@@ -196,13 +209,14 @@ func (k *Kind[Q, A]) decodeAnswer(record *activation.Record, question json.RawMe
 	}
 	if err != nil {
 		var zero A
-		return zero, fmt.Errorf("it was given in a form that this program does not have: %w", err)
+		return zero, fmt.Errorf("the answer has a form that this program does not accept: %w", err)
 	}
 	return answer, nil
 }
 
-// checkAgain is validate for an answer that was checked by another program. Of an answer that contains itself nobody can tell whether it was
-// this one; what its own methods said then counts, as they may go by the clock.
+// revalidate validates an answer that another program validated. For a recursive type the schema is
+// not known to be unchanged; then the validators are not run again, because they may depend on the
+// time.
 func (k *Kind[Q, A]) revalidate(record *activation.Record, question json.RawMessage, answer A) error {
 	if record.AnswerType == "" && k.answer.Recursive {
 		return schema.CheckChoices(reflect.ValueOf(&answer).Elem())
@@ -210,13 +224,13 @@ func (k *Kind[Q, A]) revalidate(record *activation.Record, question json.RawMess
 	return k.validate(question, answer) //mutate:old-answer-validated
 }
 
-// answered reports whether the question was answered at a place, without asking it.
+// hasAnswer reports whether the question was answered at this scope, without asking it.
 func (k *Kind[Q, A]) hasAnswer(at *activation.Scope, question Q) bool {
 	data, err := roundtrip.Marshal(question)
 	return err == nil && at.Answered(k.questionKey(data))
 }
 
-// key is the same for the same question of this kind.
+// questionKey returns the same key for equal questions of this kind.
 func (k *Kind[Q, A]) questionKey(question []byte) string {
 	sum := sha256.Sum256(question)
 	key := make([]byte, 0, 64)
@@ -224,7 +238,7 @@ func (k *Kind[Q, A]) questionKey(question []byte) string {
 	return string(hex.AppendEncode(key, sum[:8])) //mutate:request-digest-in-id
 }
 
-// Question returns what an interrupt of this kind asks.
+// Question returns the question of an interrupt of this kind.
 func (k *Kind[Q, A]) Question(i *InterruptCtx) (Q, error) {
 	if i.Kind != k.name {
 		var zero Q
@@ -233,8 +247,9 @@ func (k *Kind[Q, A]) Question(i *InterruptCtx) (Q, error) {
 	return InfoAs[Q](i)
 }
 
-// Check returns the answer as JSON if it is an A, a *A, or something with the JSON of one, and fits the question. Anything
-// else is an *AnswerError; nil is no answer, nor is a value of which JSON would lose a part.
+// Check returns the answer as JSON if it is an A, a *A, or a value with the same JSON, and matches
+// the question. Otherwise it returns an *AnswerError. nil is not an answer, and neither is a value
+// that JSON cannot represent completely.
 func (k *Kind[Q, A]) Check(question json.RawMessage, answer any) (json.RawMessage, error) {
 	data, typed, err := k.decode(answer)
 	if err == nil {
@@ -272,7 +287,7 @@ func (k *Kind[Q, A]) decode(answer any) (json.RawMessage, A, error) {
 	return k.fromJSON(data)
 }
 
-// fromTyped leaves out what the Go type has proved already.
+// fromTyped skips the checks that the Go type guarantees.
 func (k *Kind[Q, A]) fromTyped(answer A) (json.RawMessage, A, error) {
 	data, err := roundtrip.Marshal(answer)
 	if err == nil && k.answer.BeyondType {
@@ -293,13 +308,13 @@ func (k *Kind[Q, A]) fromJSON(data json.RawMessage) (json.RawMessage, A, error) 
 	return bytes.Clone(data), answer, err
 }
 
-// mayImplement reports whether an A, or a pointer to it, can be one of the interface.
-func mayImplement[A any](word reflect.Type) bool {
+// mayImplement reports whether an A, or a pointer to it, can implement the interface.
+func mayImplement[A any](iface reflect.Type) bool {
 	t := reflect.TypeFor[A]()
-	return t.Kind() == reflect.Interface || t.Implements(word) || reflect.PointerTo(t).Implements(word)
+	return t.Kind() == reflect.Interface || t.Implements(iface) || reflect.PointerTo(t).Implements(iface)
 }
 
-// validate asks the answer itself, if it has anything to say.
+// validate runs the validators of the answer, if it has any.
 func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
 	if !k.answer.Recursive && !k.hasValidator {
 		return nil
@@ -307,14 +322,15 @@ func (k *Kind[Q, A]) validate(question json.RawMessage, answer A) error {
 	return k.runValidators(question, answer)
 }
 
-// judge is validate for answers with something to say. A pointer has the methods of its value, too.
+// runValidators runs the choices check and the validator interfaces. A pointer also has the methods
+// of its value.
 func (k *Kind[Q, A]) runValidators(question json.RawMessage, answer A) error {
 	if k.answer.Recursive {
 		if err := schema.CheckChoices(reflect.ValueOf(&answer).Elem()); err != nil {
 			return err
 		}
 	}
-	forms := []any{&answer, answer} // the second for an A that is a pointer itself
+	forms := []any{&answer, answer} // the second for an A that is itself a pointer
 	for _, form := range forms {
 		if v, ok := form.(Validator); ok {
 			if err := v.Validate(); err != nil { //mutate:answer-validates-itself
@@ -330,7 +346,7 @@ func (k *Kind[Q, A]) runValidators(question json.RawMessage, answer A) error {
 		}
 		var q Q
 		if err := decodeStored(question, &q); err != nil {
-			return fmt.Errorf("the question cannot be read: %w", err)
+			return fmt.Errorf("the question cannot be decoded: %w", err)
 		}
 		return v.ValidateFor(q)
 	}

@@ -130,7 +130,7 @@ func TestKind_KeepsNumbersExactly(t *testing.T) {
 
 func TestNewKind_SameNameWithOtherTypesPanics(t *testing.T) {
 	if fermata.NewKind[string, paint]("test-painting") != painting {
-		t.Error("the same kind made twice must be the same kind")
+		t.Error("the same kind created twice must be the same kind")
 	}
 	for name, try := range map[string]func(){
 		"other types":    func() { fermata.NewKind[string, int]("test-painting") },
@@ -147,7 +147,7 @@ func TestNewKind_SameNameWithOtherTypesPanics(t *testing.T) {
 		}()
 	}
 	if _, ok := fermata.LookupKind("test-chan"); ok {
-		t.Error("a kind that could not be made is registered")
+		t.Error("an invalid kind is registered")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestKind_RecursiveTypesAreCheckedByDecoding(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := k.Check(nil, json.RawMessage(`{"label":"a","children":[{"lable":"b"}]}`)); err == nil {
-		t.Error("an unknown member was accepted")
+		t.Error("an unknown field was accepted")
 	}
 }
 
@@ -193,20 +193,21 @@ func TestKinds_AreListedByName(t *testing.T) {
 	}
 }
 
-// A form was made of what the clock says, too, and the server refused it.
+// Regression: the form also offered expire, which the server rejected.
 func TestKind_HumanAnswerSchemaExcludesExpire(t *testing.T) {
 	if schema := string(fermata.Approval.HumanAnswerSchema()); strings.Contains(schema, "expire") || !strings.Contains(schema, `"enum":["approve","reject"]`) {
 		t.Errorf("got %s", schema)
 	}
 	if !strings.Contains(string(fermata.Approval.AnswerSchema()), "expire") {
-		t.Error("the clock has no word")
+		t.Error("the schema lacks expire")
 	}
 	if a, b := painting.HumanAnswerSchema(), painting.AnswerSchema(); string(a) != string(b) {
-		t.Errorf("people are asked for %s, and %s is taken", a, b)
+		t.Errorf("people are asked for %s, and %s is accepted", a, b)
 	}
 }
 
-// The node got what JSON had made of the answer: other characters than the person's. It is no answer, and the question stays open.
+// Regression: the node got other characters than the person's, because JSON had changed the answer.
+// It must be rejected, and the interrupt stay open.
 func TestKind_AnswerThatJSONWouldChangeIsRejected(t *testing.T) {
 	said := fermata.NewKind[string, string]("said-" + t.Name())
 	typed := "gr\xfc\xdfe"
@@ -218,19 +219,20 @@ func TestKind_AnswerThatJSONWouldChangeIsRejected(t *testing.T) {
 		}
 	}
 	if data, err := said.Check(json.RawMessage(`"?"`), "gr\ufffde"); err != nil || string(data) != "\"gr\ufffde\"" {
-		t.Errorf("a character of its own: %s, %v", data, err)
+		t.Errorf("a replacement character: %s, %v", data, err)
 	}
 }
 
 type (
-	// refusalText keeps to itself what was decided, and token is written as stars.
+	// refusal has an unexported field, and token is masked in its text form.
 	refusal struct{ denied bool }
 	token   string
 )
 
 func (token) MarshalText() ([]byte, error) { return []byte("***"), nil }
 
-// A part of an answer that is not in its JSON did not reach the node, and nobody was told: a no that was kept there was none.
+// Regression: a part of an answer that is not in its JSON was lost silently: an unexported denial
+// did not reach the node.
 func TestI13_AnswerThatJSONWouldTruncateIsRejected(t *testing.T) {
 	untyped := fermata.NewKind[string, any]("untyped-" + t.Name())
 	typed := fermata.NewKind[string, refusal]("typed-" + t.Name())
@@ -251,7 +253,8 @@ func TestI13_AnswerThatJSONWouldTruncateIsRejected(t *testing.T) {
 	}
 }
 
-// Two questions that differ in such a byte were one: who had answered the first was not asked the second.
+// Regression: two questions that differ only in such a byte were treated as one, and the second was
+// not asked.
 func TestKind_QuestionThatJSONWouldChangeIsRejected(t *testing.T) {
 	kind := fermata.NewKind[string, string]("asked-" + t.Name())
 	for _, question := range []string{"may I drop \xfc?", "may I drop \xfd?"} {

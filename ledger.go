@@ -5,52 +5,54 @@ import (
 	"encoding/json"
 )
 
-// Ledger is where effects are begun when a run's own journal is not enough: where several processes may work on one run, and the database
-// itself has to see to it that nothing happens without an approval of exactly that. [Effect] uses it beside the journal; a run has one if
-// whoever executes it gives it one.
+// Ledger records effects in addition to the run's journal. It is needed if several processes may
+// execute one run and the database must ensure that no effect happens without its approval.
+// [Effect] uses the ledger that the caller of the run provides, if any.
 type Ledger interface {
-	// Begin writes down that an effect is about to happen. If it was begun before, begun is false and the line says what
-	// is known of it. Any error means that the effect must not happen now.
+	// Begin records that an effect is about to happen. If it was begun before, begun is false and
+	// the entry describes its state. After any error the effect must not happen now.
 	Begin(ctx context.Context, intent Intent) (line LedgerEntry, begun bool, err error)
 
-	// End writes down how it ended. It has to succeed for whoever did it, also when another process owns the run by now.
+	// End records how the effect ended. It must succeed for the process that performed the effect,
+	// even if another process owns the run by now.
 	End(ctx context.Context, intent Intent, line LedgerEntry) error
 }
 
-// Intent is an effect that is about to happen.
+// Intent describes an effect that is about to happen.
 type Intent struct {
-	// Interrupt is the id of the question that was answered with an approve, Try counts the attempts from 1.
+	// InterruptID is the interrupt that was answered with approve. Attempt counts from 1.
 	InterruptID string
 	Attempt     int
-	// Digest names the action with its arguments, Key is what the target knows the effect by.
+	// Digest identifies the action with its arguments. Key is the idempotency key at the target.
 	Digest, Key string
-	// Repeatable says that the target ignores a second call with the same key.
+	// Idempotent reports that the target ignores a second call with the same key.
 	Idempotent bool
-	// AllowedAction is set if a policy allowed it and nobody was asked. Then Interrupt is an id that no question has.
+	// Allowed is set if a policy allowed the action without asking a person. InterruptID then does
+	// not name an interrupt.
 	Allowed *AllowedAction
 }
 
-// AllowedAction is an action that a policy allowed, as a person would have been asked for it.
+// AllowedAction is an action that a policy allowed, in the form of an approval request.
 type AllowedAction struct {
 	Address string
 	Request ApprovalRequest
-	// By is "policy" with the name of the rule, Policy as in [Ruling].
+	// By is "policy" followed by the name of the rule. PolicyDigest is as in [Ruling].
 	By, PolicyDigest string
 }
 
-// LedgerEntry is what a ledger knows of an effect.
+// LedgerEntry is the state of an effect in a ledger.
 type LedgerEntry struct {
 	State   LedgerState
 	Receipt json.RawMessage
 	Error   string
 }
 
-// LedgerState is how an effect ended, or that nobody knows.
+// LedgerState is the outcome of an effect, if it is known.
 type LedgerState string
 
 // The states of an effect in a ledger.
 const (
-	EffectBegun     LedgerState = "begun" // and perhaps done
+	EffectBegun     LedgerState = "begun" // may have been performed
 	EffectSucceeded LedgerState = "succeeded"
-	EffectFailed    LedgerState = "failed" // and perhaps done all the same
+	EffectFailed    LedgerState = "failed" // may still have been performed
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// ledgerByAttempt is a ledger that knows how each try ended, and nothing else.
+// ledgerByAttempt is a ledger that knows only how each attempt ended.
 type ledgerByAttempt map[int]fermata.LedgerEntry
 
 func (l ledgerByAttempt) Begin(_ context.Context, intent fermata.Intent) (fermata.LedgerEntry, bool, error) {
@@ -25,7 +25,7 @@ func (l ledgerByAttempt) End(_ context.Context, intent fermata.Intent, line ferm
 	return nil
 }
 
-// Also a target that would ignore a second call is not called again: it may have forgotten the key by now.
+// An idempotent target is also not called again: it may have forgotten the key.
 func TestI14_EffectEndedInLedgerIsNotRepeated(t *testing.T) {
 	var d database
 	r := newRun(t, dropping(&d, fermata.Idempotent()), graph.WithLedger(make(ledgerByAttempt)))
@@ -36,7 +36,7 @@ func TestI14_EffectEndedInLedgerIsNotRepeated(t *testing.T) {
 	}
 }
 
-// unavailableLedger is a ledger that cannot be told the end of an effect the first times.
+// unavailableLedger is a ledger that fails the first calls of End.
 type unavailableLedger struct {
 	ledgerByAttempt
 	left int
@@ -52,7 +52,8 @@ func (l *unavailableLedger) End(ctx context.Context, intent fermata.Intent, line
 	return l.ledgerByAttempt.End(ctx, intent, line)
 }
 
-// What the journal knows and the ledger does not is told the ledger by whoever comes back to it: else an auditor would find for ever that nobody knows what happened.
+// The journal's end is written to the ledger later: otherwise the audit would report the effect as
+// unknown forever.
 func TestI4_MissedLedgerEndIsWrittenLater(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail error

@@ -7,15 +7,17 @@ import (
 	"github.com/fermata-go/fermata/internal/activation"
 )
 
-// InterruptAndRerun makes the run wait at the node that returns it and enter the node again afterwards. It knows no address
-// and no question; it is here for code that was written for it. [Interrupt] does the same with both.
+// InterruptAndRerun makes the run wait at the node that returns it and enters the node again
+// afterwards. It has no address and no question. It exists for compatibility; use [Interrupt] in
+// new code.
 var InterruptAndRerun error = &activation.Rerun{}
 
-// NewInterruptAndRerunErr is [InterruptAndRerun] with something for the person to see.
+// NewInterruptAndRerunErr is [InterruptAndRerun] with info for the person.
 func NewInterruptAndRerunErr(extra any) error { return &activation.Rerun{Extra: extra} }
 
-// WrapInterruptAndRerunIfNeeded gives a legacy interrupt the address of the part that returned it, one segment below ctx,
-// so that it can be answered on its own. Any other error, nil included, comes back as it is; so do those that it is joined with.
+// WrapInterruptAndRerunIfNeeded gives a legacy interrupt the address of the part that returned it,
+// one segment below ctx, so that it can be answered separately. Other errors, including nil and
+// errors joined with it, are returned unchanged.
 func WrapInterruptAndRerunIfNeeded(ctx context.Context, segment Segment, err error) error {
 	rerun, ok := errors.AsType[*activation.Rerun](err)
 	if !ok {

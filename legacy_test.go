@@ -11,7 +11,7 @@ import (
 
 var part = fermata.Segment{Type: "part", ID: "old"}
 
-// A failure beside a legacy interrupt was lost: the run waited as if nothing else had happened.
+// Regression: a failure joined with a legacy interrupt was lost, and the run waited.
 func TestWrapInterruptAndRerun_KeepsOtherFailure(t *testing.T) {
 	failure := errors.New("the disk is full")
 	_, err := newRun(t, func(ctx context.Context) (string, error) {
@@ -22,7 +22,7 @@ func TestWrapInterruptAndRerun_KeepsOtherFailure(t *testing.T) {
 	}
 }
 
-// Nor does it hide what else asked.
+// It also keeps other interrupts.
 func TestWrapInterruptAndRerun_KeepsOtherInterrupts(t *testing.T) {
 	_, err := newRun(t, func(ctx context.Context) (string, error) {
 		asked := fermata.Interrupt(fermata.AppendAddressSegment(ctx, "part", "new"), "new?")

@@ -8,63 +8,66 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Sizes at the border of a run, in bytes of JSON. What is larger belongs into a store of its own, and its name into the run.
+// Size limits of a run's interface, in bytes of JSON. Store larger values elsewhere and put a
+// reference into the run.
 const (
 	MaxAnswerBytes = 64 << 10  // an answer
-	MaxDataBytes   = 256 << 10 // what a question shows
+	MaxDataBytes   = 256 << 10 // the data of an interrupt
 )
 
-// Outcome is how far a run has come: exactly one of [Completed], [NeedsInput] and [Failed].
+// Outcome is the result of a start or resume: exactly one of [Completed], [NeedsInput] and
+// [Failed].
 //
 //sumtype:decl
 type Outcome interface{ outcome() }
 
-// Completed is a run that is over.
+// Completed is the outcome of a finished run.
 type Completed struct {
 	Run string `json:"runId"`
-	// Content is the result as a text, Output as JSON.
+	// Content is the result as text, Output the result as JSON.
 	Content      string          `json:"content,omitempty"`
 	Output       json.RawMessage `json:"output,omitempty"`
 	Usage        *Usage          `json:"usage,omitempty"`
 	FinishReason string          `json:"finishReason,omitempty"`
 }
 
-// Usage is what the models of a run used.
+// Usage is the token usage of a run's models.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`
 }
 
-// NeedsInput is a run that waits for people.
+// NeedsInput is the outcome of a run that waits for people.
 type NeedsInput struct {
 	Run      string `json:"runId"`
 	StateKey string `json:"stateKey"`
-	// Interrupts are what it waits for; there is at least one.
+	// Interrupts has at least one element.
 	Interrupts []OpenInterrupt `json:"interrupts"`
 }
 
-// OpenInterrupt is one question that a run waits for.
+// OpenInterrupt is an interrupt that a run waits for.
 type OpenInterrupt struct {
 	ID      string  `json:"id"`
 	Address Address `json:"address"`
 	Envelope
-	// AnswerSchema is the JSON Schema of the answer; nil if any JSON is one.
+	// AnswerSchema is the JSON Schema of the answer; nil if any JSON is valid.
 	AnswerSchema json.RawMessage `json:"answerSchema,omitempty"`
-	// RequestID names the request that people see, Deadline says until when they can answer. A server sets both; a deadline is nil if there is none.
+	// RequestID is the id of the request that people see, and Deadline its deadline; nil if there is
+	// no deadline. A server sets both.
 	RequestID string     `json:"requestId,omitempty"`
 	Deadline  *time.Time `json:"deadline,omitempty"`
 }
 
-// Envelope is what leaves a provider: the kind of the question, and the question.
+// Envelope is the part of an interrupt that leaves a provider: its kind and its data.
 type Envelope struct {
 	Kind string          `json:"kind"`
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// Failed is a run that cannot go on by itself.
+// Failed is the outcome of a run that cannot continue by itself.
 type Failed struct {
 	Run string `json:"runId"`
-	// Code is stable, for programs; Message is for people.
+	// Code is stable and meant for programs; Message is meant for people.
 	Code    string `json:"error"`
 	Message string `json:"message,omitempty"`
 }
@@ -73,7 +76,7 @@ func (Completed) outcome()  {}
 func (NeedsInput) outcome() {}
 func (Failed) outcome()     {}
 
-// The values of an outcome's status in JSON.
+// The values of "status" in the JSON form of an outcome.
 const (
 	statusCompleted  = "completed"
 	statusNeedsInput = "needs_input"
@@ -89,7 +92,8 @@ func (c Completed) MarshalJSON() ([]byte, error) {
 	}{statusCompleted, plain(c)})
 }
 
-// MarshalJSON writes the outcome with its status, and the first open question on its own for clients that know only one.
+// MarshalJSON writes the outcome with its status, and the first open interrupt separately for
+// clients that support only one.
 func (n NeedsInput) MarshalJSON() ([]byte, error) {
 	type plain NeedsInput
 	var first *Envelope
@@ -112,7 +116,7 @@ func (f Failed) MarshalJSON() ([]byte, error) {
 	}{statusFailed, plain(f)})
 }
 
-// UnmarshalOutcome reads an outcome back. A field that does not belong to its status is an error.
+// UnmarshalOutcome decodes an outcome. A field that does not belong to its status is an error.
 func UnmarshalOutcome(data []byte) (Outcome, error) {
 	var tag struct {
 		Status string `json:"status"`
@@ -148,17 +152,17 @@ func decodeOutcome[T Outcome](data []byte) (T, error) {
 	var output json.RawMessage
 	switch any(outcome).(type) {
 	case NeedsInput:
-		delete(members, "interrupt") // it repeats the first
+		delete(members, "interrupt") // repeats the first interrupt
 	case Completed:
 		output = members["output"]
 		delete(members, "output")
 	}
-	rest, err := json.Marshal(members)
+	remaining, err := json.Marshal(members)
 	if err == nil {
-		err = strictjson.Decode(rest, &outcome)
+		err = strictjson.Decode(remaining, &outcome)
 	}
-	if done, ok := any(&outcome).(*Completed); ok {
-		done.Output = output // what a run came to is no question that somebody could misread: any JSON will do
+	if completed, ok := any(&outcome).(*Completed); ok {
+		completed.Output = output // the output of a run may be any JSON
 	}
 	return outcome, err
 }

@@ -39,14 +39,14 @@ func TestOutcome_JSONHasStatusAndFields(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(data) != c.json {
-				t.Errorf("it is written as\n%s, not\n%s", data, c.json)
+				t.Errorf("encoded as\n%s, not\n%s", data, c.json)
 			}
 			back, err := fermata.UnmarshalOutcome(data)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !reflect.DeepEqual(back, c.outcome) {
-				t.Errorf("it came back as %#v", back)
+				t.Errorf("decoded as %#v", back)
 			}
 		})
 	}
@@ -62,15 +62,16 @@ func TestUnmarshalOutcome_FieldOfOtherStatusReturnsError(t *testing.T) {
 		"two values":                      `{"status":"completed","runId":"r"} {}`,
 		"a run twice":                     `{"status":"completed","runId":"r","runId":"s"}`,
 		"a run in another case":           `{"status":"completed","runID":"r"}`,
-		"a question of two meanings":      `{"status":"needs_input","runId":"r","stateKey":"s","interrupts":[{"id":"i","kind":"k","data":{"a":1,"a":2}}]}`,
+		"a duplicate member":              `{"status":"needs_input","runId":"r","stateKey":"s","interrupts":[{"id":"i","kind":"k","data":{"a":1,"a":2}}]}`,
 	} {
 		if got, err := fermata.UnmarshalOutcome([]byte(text)); err == nil {
-			t.Errorf("%s was taken for %#v", name, got)
+			t.Errorf("%s was decoded as %#v", name, got)
 		}
 	}
 }
 
-// An outcome that was written could not be read when a map in it had two keys that differ in case only, or a number that is too large for a float.
+// Regression: an outcome could not be decoded if a map in it had two keys that differ only in case,
+// or a number that is too large for a float.
 func TestUnmarshalOutcome_ReadsAnyOutput(t *testing.T) {
 	for _, output := range []string{`{"ETag":"1","etag":"2"}`, `{"n":1e400}`, strings.Repeat("[", 150) + strings.Repeat("]", 150), `null`} {
 		data, err := json.Marshal(fermata.Completed{Run: "r", Output: json.RawMessage(output), FinishReason: "stop"})
@@ -79,7 +80,7 @@ func TestUnmarshalOutcome_ReadsAnyOutput(t *testing.T) {
 		}
 		back, err := fermata.UnmarshalOutcome(data)
 		if done, ok := back.(fermata.Completed); err != nil || !ok || string(done.Output) != output || done.Run != "r" || done.FinishReason != "stop" {
-			t.Errorf("%.30s came back as %+v, %v", output, back, err)
+			t.Errorf("%.30s was decoded as %+v, %v", output, back, err)
 		}
 	}
 }

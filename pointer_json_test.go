@@ -12,15 +12,15 @@ import (
 
 type invoice struct {
 	Payee string  `json:"payee"`
-	Cents big.Int `json:"cents"` // its JSON is written by a method of the pointer
+	Cents big.Int `json:"cents"` // its JSON method has a pointer receiver
 }
 
 func invoiceOf(cents int64) invoice { return invoice{Payee: "acme", Cents: *big.NewInt(cents)} }
 
 var invoices = fermata.NewKind[invoice, invoice]("invoice-by-value")
 
-// A value that is handed over as such has no address, and encoding/json passes methods of a pointer over: people were asked to pay {}, whatever the sum, and
-// what they had approved could not be read.
+// Regression: a value is not addressable, so encoding/json ignores pointer methods: people were
+// asked to pay {}, and the approved arguments could not be decoded.
 func TestI6_PointerMarshalersAreUsedForQuestions(t *testing.T) {
 	paid := ""
 	r := newRun(t, func(ctx context.Context) (string, error) {
@@ -61,7 +61,7 @@ func TestI6_PointerMarshalersAreUsedForQuestions(t *testing.T) {
 
 var tallies = fermata.NewKind[map[string]invoice, string]("invoices-in-a-map")
 
-// What is in a map has no address. It is better not to ask than to show {}.
+// Map values are not addressable. An error is better than showing {}.
 func TestAsk_MapValueWithPointerMarshalerReturnsError(t *testing.T) {
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		return tallies.Ask(ctx, map[string]invoice{"a": invoiceOf(1)})

@@ -6,42 +6,43 @@ import (
 	"encoding/json"
 )
 
-// Policy says of an action whether it may be done at once, must not be done, or needs a person. A run without a policy asks
-// a person about every action.
+// Policy decides whether an action is allowed, denied, or needs a person's approval. A run without
+// a policy asks a person about every action.
 //
-// Decide may be called from several goroutines. An error refuses the action for now ([ErrPolicy]): a policy that cannot
-// decide never lets anything through.
+// Decide may be called concurrently. An error blocks the action for now ([ErrPolicy]): a failing
+// policy never allows anything.
 type Policy interface {
 	Decide(ctx context.Context, action ActionRequest) (Ruling, error)
 }
 
-// ActionRequest is what a policy decides on.
+// ActionRequest describes an action for a policy.
 type ActionRequest struct {
 	Run     string
 	Address Address
-	// Place names where in the run it is. It is another in every round of a loop, and the same when what was interrupted is done again.
+	// Path identifies the call within the run. It differs in every iteration of a loop and is the
+	// same when interrupted work is repeated.
 	Path string
-	// Action is the name, Args the arguments as they would be used.
+	// Action is the name; Args are the arguments that would be used.
 	Action string
 	Args   json.RawMessage
-	// Digest names exactly this action with exactly these arguments.
+	// Digest identifies this action with these arguments.
 	Digest string
-	// Held says that another policy does not let it be done at once. If this one allows it, nothing is done for that: a policy that counts what it lets
-	// through has nothing to count.
+	// Blocked reports that another policy already denies the action or requires approval. An Allow
+	// from this policy will not execute the action, so rate-limiting policies must not count it.
 	Blocked bool
 }
 
-// Ruling is a policy's word. The zero value asks a person.
+// Ruling is the result of a policy. The zero value asks a person.
 type Ruling struct {
 	Verdict Verdict `json:"verdict,omitempty"`
-	// Rule names the rule that decided, Reason says why in words for people.
+	// Rule is the name of the rule that decided; Reason is its explanation for people.
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Policy, if there are versions of it, is the digest of the one that decided.
+	// PolicyDigest identifies the version of the policy that decided, if it is versioned.
 	PolicyDigest string `json:"policy,omitempty"`
 }
 
-// Verdict is what a policy can say. Any other value asks a person, as AskPerson does.
+// Verdict is the result type of a policy. Unknown values ask a person, like AskPerson.
 type Verdict string
 
 // The verdicts of a policy.
@@ -51,7 +52,7 @@ const (
 	Deny      Verdict = "deny"
 )
 
-// PolicyFunc makes a policy of a function.
+// PolicyFunc adapts a function to a [Policy].
 type PolicyFunc func(ctx context.Context, action ActionRequest) (Ruling, error)
 
 // Decide calls f.
@@ -59,19 +60,20 @@ func (f PolicyFunc) Decide(ctx context.Context, action ActionRequest) (Ruling, e
 	return f(ctx, action)
 }
 
-// AlwaysAsk is a policy that has a person asked about everything.
+// AlwaysAsk is a policy that requires a person's approval for every action.
 var AlwaysAsk Policy = alwaysAsk{}
 
 type alwaysAsk struct{}
 
 func (alwaysAsk) Decide(context.Context, ActionRequest) (Ruling, error) { return Ruling{}, nil }
 
-// Strictest makes one policy of several: each is asked, and the word that allows least counts, deny before ask before allow.
-// Of two that say the same the first counts, and each is told if one before it has held the action. If one fails, all have failed. Nil policies are passed
-// over; without any, a person is asked.
+// Strictest combines policies: all are evaluated, and the strictest ruling counts, deny before ask
+// before allow. Of equally strict rulings the first counts. Each policy sees in Blocked whether an
+// earlier one blocks the action. If one fails, the combination fails. Nil policies are skipped;
+// without any policy, a person is asked.
 func Strictest(policies ...Policy) Policy { return strictest(1, policies) }
 
-// strictest is Strictest for policies of which a later one counts if it is stricter by so much.
+// strictest is Strictest where a later ruling counts only if it is stricter by at least this much.
 func strictest(by int, policies []Policy) Policy {
 	return PolicyFunc(func(ctx context.Context, action ActionRequest) (Ruling, error) {
 		var strict Ruling
@@ -80,11 +82,11 @@ func strictest(by int, policies []Policy) Policy {
 			if policy == nil {
 				continue
 			}
-			seen := action
+			request := action
 			//mutate:policy-gets-copy
-			seen.Args = bytes.Clone(action.Args)                               // a policy that changes what it looks at must not blind the next
-			seen.Blocked = action.Blocked || !first && strict.Verdict != Allow //mutate:held-action-not-counted
-			ruling, err := policy.Decide(ctx, seen)
+			request.Args = bytes.Clone(action.Args)                               // a policy that modifies its arguments must not affect the next one
+			request.Blocked = action.Blocked || !first && strict.Verdict != Allow //mutate:held-action-not-counted
+			ruling, err := policy.Decide(ctx, request)
 			if err != nil {
 				return Ruling{}, err
 			}

@@ -12,16 +12,17 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// deploy lets a newer program go on with the run.
+// deploy continues the run with a newer program.
 func (r *run) deploy(n node) { r.flow = flowOf(r.t, n) }
 
-// The target of the earlier program was told no key, so that it knows none: the word of the later one is on its own calls.
+// The earlier program sent no key, so the target does not know it: options of the later program
+// apply only to its own calls.
 func TestI4_EffectBegunWithoutKeyIsNotRepeatedWithOne(t *testing.T) {
 	nothing := func(context.Context, string) (string, bool, error) { return "", false, nil }
 	for name, options := range map[string][]fermata.EffectOption{
-		"a target that knows keys by now":              {fermata.Idempotent()},
-		"a target that can be asked and fenced by now": {fermata.Lookup(nothing), fermata.Fenced()},
-		"a target that can do all of it by now":        {fermata.Lookup(nothing), fermata.Fenced(), fermata.Idempotent()},
+		"a target with keys by now":             {fermata.Idempotent()},
+		"a target with lookup and fence by now": {fermata.Lookup(nothing), fermata.Fenced()},
+		"a target with all options by now":      {fermata.Lookup(nothing), fermata.Fenced(), fermata.Idempotent()},
 	} {
 		for _, ledger := range []fermata.Ledger{nil, &ledgerWithoutEnds{}} {
 			t.Run(fmt.Sprintf("%s, ledger %v", name, ledger != nil), func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestI4_EffectBegunWithoutKeyIsNotRepeatedWithOne(t *testing.T) {
 	}
 }
 
-// ledgerWithoutEnds is a ledger that is not told how effects end: their owner is dead by then.
+// ledgerWithoutEnds is a ledger that does not record ends: the owner has died.
 type ledgerWithoutEnds struct{ begun map[int]bool }
 
 func (l *ledgerWithoutEnds) Begin(_ context.Context, intent fermata.Intent) (fermata.LedgerEntry, bool, error) {
@@ -63,7 +64,7 @@ func (l *ledgerWithoutEnds) End(context.Context, fermata.Intent, fermata.LedgerE
 	return nil
 }
 
-// A failure of the earlier program is as uncertain as its crash.
+// A failure in the earlier program is as uncertain as its crash.
 func TestI4_EffectFailedWithoutKeyIsNotRepeatedWithOne(t *testing.T) {
 	d := database{fail: func() error { return errors.New("timeout") }}
 	r := newRun(t, dropping(&d))
@@ -81,7 +82,8 @@ func TestI4_EffectFailedWithoutKeyIsNotRepeatedWithOne(t *testing.T) {
 	}
 }
 
-// A float64 has room for 53 bits. Whoever approved that row 9007199254740993 is deleted has not approved 9007199254740992.
+// A float64 has 53 bits. Approving the deletion of row 9007199254740993 is not approving
+// 9007199254740992.
 func TestI4_ANumberIsUsedAsItWasApproved(t *testing.T) {
 	const asked, edited = `{"row":9007199254740993}`, `{"row":12345678901234567891}`
 	for answer, want := range map[string]string{"": asked, edited: edited} {
@@ -107,7 +109,8 @@ func TestI4_ANumberIsUsedAsItWasApproved(t *testing.T) {
 	}
 }
 
-// What Do, Effect and StatefulInterrupt keep, in two versions of a program. A no of the first has no place in the second.
+// Values that Do, Effect and StatefulInterrupt store, in two versions of a program. The field for a
+// denial differs between them.
 type (
 	earlierCheck struct {
 		Denied bool   `json:"denied,omitempty"`
@@ -132,7 +135,7 @@ type (
 
 var confirmation = fermata.NewKind[string, string]("test-certain")
 
-// checkThenAsk checks something, asks a person, and says what the check came to.
+// checkThenAsk checks something, asks a person, and returns the result of the check.
 func checkThenAsk[C any](check C, yes func(C) bool) node {
 	return func(ctx context.Context) (string, error) {
 		got, err := fermata.Do(ctx, "check", func(context.Context) ([]C, error) { return []C{check}, nil })
@@ -146,7 +149,7 @@ func checkThenAsk[C any](check C, yes func(C) bool) node {
 	}
 }
 
-// A result of which a part would be lost, and another part made up, is none.
+// A result that would lose one field and default another must be rejected.
 func TestDo_IncompatibleStoredResultReturnsErrProgramChanged(t *testing.T) {
 	r := newRun(t, checkThenAsk(earlierCheck{Denied: true, Note: "sanctions"}, func(c earlierCheck) bool { return !c.Denied }))
 	_, err := r.start()
@@ -179,7 +182,7 @@ func TestDo_ResultWithAddedOrRemovedFieldIsRead(t *testing.T) {
 	}
 }
 
-// effectThenAsk does an approved action, asks a person, and says what the receipt says.
+// effectThenAsk performs an approved action, asks a person, and returns the receipt.
 func effectThenAsk[R any](receipt R) node {
 	return func(ctx context.Context) (string, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[drop]{Name: "check", Policy: allowAll})
@@ -232,7 +235,7 @@ var allowAll = fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (
 	return fermata.Ruling{Verdict: fermata.Allow}, nil
 })
 
-// ledgerByApproval is a ledger that knows an effect by the approval under which it was begun.
+// ledgerByApproval is a ledger that identifies an effect by its approval.
 type ledgerByApproval map[string]fermata.LedgerEntry
 
 func (l ledgerByApproval) Begin(_ context.Context, in fermata.Intent) (fermata.LedgerEntry, bool, error) {
@@ -268,7 +271,8 @@ func dropsAndAsks(done *int, action fermata.Action[drop], fn func() error) node 
 
 func noError() error { return nil }
 
-// Where there had been no policy and now was one, or the other way round, the ledger was asked for an effect of another approval, and had none.
+// Regression: when a policy was added or removed, the ledger was asked for an effect of another
+// approval and had none.
 func TestI4_BegunEffectStaysInDoubtUnderAnotherPolicy(t *testing.T) {
 	for name, policies := range map[string][2]fermata.Policy{
 		"one that came": {nil, allowAll},
@@ -295,7 +299,8 @@ func TestI4_BegunEffectStaysInDoubtUnderAnotherPolicy(t *testing.T) {
 	}
 }
 
-// A person was asked whether to do what had been done, could say no to it, and the answer that had just come was lost.
+// Regression: a person was asked to approve an effect that was already done, could reject it, and
+// the new answer was lost.
 func TestApprove_BegunEffectIsNotAskedAgainWithChangedQuestion(t *testing.T) {
 	done := 0
 	r := newRun(t, dropsAndAsks(&done, fermata.Action[drop]{Summary: "drops it"}, noError))

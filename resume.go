@@ -12,7 +12,8 @@ import (
 
 type targetsKey struct{}
 
-// Resume returns a context that answers these interrupts without data. Pass it to the call that resumes the run.
+// Resume returns a context that answers these interrupts without data. Pass it to the call that
+// resumes the run.
 func Resume(ctx context.Context, interruptIDs ...string) context.Context {
 	targets := make(map[string]any, len(interruptIDs))
 	for _, id := range interruptIDs {
@@ -21,14 +22,14 @@ func Resume(ctx context.Context, interruptIDs ...string) context.Context {
 	return BatchResumeWithData(ctx, targets)
 }
 
-// ResumeWithData returns a context that answers one interrupt. data may be the answer's Go type, a pointer to it,
-// json.RawMessage, or anything that has the same JSON; nil is an answer without data.
+// ResumeWithData returns a context that answers one interrupt. data may be the answer's Go type, a
+// pointer to it, json.RawMessage, or any value with the same JSON; nil is an answer without data.
 func ResumeWithData(ctx context.Context, interruptID string, data any) context.Context {
 	return BatchResumeWithData(ctx, map[string]any{interruptID: data})
 }
 
-// BatchResumeWithData returns a context that answers several interrupts at once, in addition to those that ctx answers
-// already. The map is copied.
+// BatchResumeWithData returns a context that answers several interrupts, in addition to those that
+// ctx already answers. The map is copied.
 func BatchResumeWithData(ctx context.Context, answers map[string]any) context.Context {
 	before, _ := ctx.Value(targetsKey{}).(map[string]any)
 	merged := make(map[string]any, len(before)+len(answers))
@@ -37,8 +38,9 @@ func BatchResumeWithData(ctx context.Context, answers map[string]any) context.Co
 	return context.WithValue(ctx, targetsKey{}, merged)
 }
 
-// TakeResumeTargets returns the answers that ctx carries, by interrupt id (nil if none), and a context without them. It is for
-// engines: what answers one run must not reach another one that a node of it resumes. The map must not be changed.
+// TakeResumeTargets returns the answers in ctx by interrupt id (nil if none), and a context without
+// them. Engines use it, so that the answers for one run do not reach another run that a node
+// resumes. The map must not be modified.
 func TakeResumeTargets(ctx context.Context) (map[string]any, context.Context) {
 	targets, _ := ctx.Value(targetsKey{}).(map[string]any)
 	if targets == nil {
@@ -47,8 +49,9 @@ func TakeResumeTargets(ctx context.Context) (map[string]any, context.Context) {
 	return targets, context.WithValue(ctx, targetsKey{}, nil)
 }
 
-// GetInterruptState tells the code at the current address whether it has waited here in this visit, and gives back the
-// state it left with [StatefulInterrupt] or [CompositeInterrupt]. A state that is not a T is reported as missing.
+// GetInterruptState reports whether the code at the current address has waited in this activation,
+// and returns the state it passed to [StatefulInterrupt] or [CompositeInterrupt]. A state that is
+// not a T is reported as missing.
 func GetInterruptState[T any](ctx context.Context) (wasInterrupted, hasState bool, state T) {
 	scope := activation.FromContext(ctx)
 	if scope == nil {
@@ -65,13 +68,16 @@ func GetInterruptState[T any](ctx context.Context) (wasInterrupted, hasState boo
 	return true, true, state
 }
 
-// GetResumeContext tells the code at the current address whether it may go on: its own interrupt was answered, or one
-// below it was in this resume. hasData is true if its own answer came with data.
+// GetResumeContext reports whether the code at the current address may continue: its own interrupt
+// was answered, or one below it was answered in this resume. hasData is true if its own answer has
+// data.
 //
-// Data that is not a T is not an answer. Then the code is no target, its question stays open under the same id, and
-// whoever answered gets an [AnswerError]; there is no way to take a no in the wrong type for a yes.
+// Data that is not a T is not an answer. The code is then not a target, its interrupt stays open
+// with the same id, and the caller gets an [AnswerError]. A rejection of the wrong type is never
+// taken for an approval.
 //
-// An answer to what the code has asked here with [Kind.Ask] or [Approve] lets it go on with that, and with nothing else: it does not make it a target.
+// An answer to an interrupt that the code raised here with [Kind.Ask] or [Approve] is returned only
+// by that call: it does not make the code a target.
 func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool, data T) {
 	scope := activation.FromContext(ctx)
 	if scope == nil {
@@ -79,7 +85,7 @@ func GetResumeContext[T any](ctx context.Context) (isResumeTarget, hasData bool,
 	}
 	last := scope.Last()
 	if last != nil && last.Status == activation.StatusOpen && !last.Composite { //mutate:own-interrupt-still-open
-		return false, false, data // whatever else was answered here, this was not
+		return false, false, data // its own interrupt is still open
 	}
 	if last == nil || last.Status != activation.StatusAnswered {
 		//mutate:answer-of-other-interrupt

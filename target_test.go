@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// deletes is a node that deletes rows, as many as there are when it looks.
+// deletes is a node that deletes the current rows.
 func deletes(rows, deleted *atomic.Int64, fail *atomic.Bool) node {
 	return func(ctx context.Context) (string, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[string]{
@@ -40,7 +40,7 @@ func question(t *testing.T, err error) fermata.ApprovalRequest {
 	return q
 }
 
-// Whoever said yes to twelve rows is asked again when there are twelve thousand.
+// An approver of twelve rows is asked again when there are twelve thousand.
 func TestI6_ApprovalHoldsForTheTargetThatWasShown(t *testing.T) {
 	var rows, deleted atomic.Int64
 	rows.Store(12)
@@ -73,7 +73,8 @@ func TestTarget_UnchangedTargetIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// An effect that was begun has changed the target itself: that is no drift, and the doubt about it is what people are asked about.
+// A begun effect has changed the target itself: that is not a target change, and the person is
+// asked about the effect in doubt.
 func TestTarget_BegunEffectIsNotATargetChange(t *testing.T) {
 	var rows, deleted atomic.Int64
 	var fail atomic.Bool
@@ -105,7 +106,7 @@ func TestTarget_FailingCheckBlocksTheEffect(t *testing.T) {
 	}
 }
 
-// What certainly did not happen is done again only if it would still do what was approved.
+// An effect that certainly did not happen is repeated only if its target is unchanged.
 func TestI6_RepeatedEffectChecksItsTargetAgain(t *testing.T) {
 	var rows, deleted atomic.Int64
 	var down atomic.Bool
@@ -131,7 +132,7 @@ func TestI6_RepeatedEffectChecksItsTargetAgain(t *testing.T) {
 	if _, waits := fermata.ExtractInterruptInfo(err); waits || err == nil {
 		t.Fatalf("the effect failed, and: %v", err)
 	}
-	_, err = r.resume() // the same rows: it is tried again, and nobody is asked
+	_, err = r.resume() // the same rows: it is repeated without asking
 	if _, waits := fermata.ExtractInterruptInfo(err); waits || err == nil {
 		t.Fatalf("the effect failed again, and: %v", err)
 	}
@@ -146,8 +147,8 @@ func TestI6_RepeatedEffectChecksItsTargetAgain(t *testing.T) {
 	}
 }
 
-// A yes that was asked for again is void, also when the target is by then what it was: somebody else may have said no to it, or it was done by the
-// second yes, and the target is what that left.
+// An approval is void after a target change, even if the target has changed back: the second
+// request may have been rejected, or the second approval performed the effect.
 func TestI4_ApprovalIsVoidAfterTheTargetChanged(t *testing.T) {
 	more := fermata.NewKind[string, string]("more-after-" + t.Name())
 	for verb, times := range map[fermata.Verb]int64{fermata.VerbApprove: 1, fermata.VerbReject: 0} {
@@ -176,7 +177,7 @@ func TestI4_ApprovalIsVoidAfterTheTargetChanged(t *testing.T) {
 			if _, err := more.Question(waitsFor(t, err)); err != nil {
 				t.Fatal(err)
 			}
-			rows.Store(12) // as it was when ann said yes
+			rows.Store(12) // as it was at the first approval
 			if out, err := r.answer(err, "nothing"); err != nil || out != "nothing" || done.Load() != times {
 				t.Errorf("%s, %v, done %d times", out, err, done.Load())
 			}
@@ -184,7 +185,8 @@ func TestI4_ApprovalIsVoidAfterTheTargetChanged(t *testing.T) {
 	}
 }
 
-// Code that went on after an effect that failed goes on in the same way: in that attempt nothing is done again, and so nobody is asked again.
+// Code that continued after a failed effect continues in the same way: in that attempt nothing is
+// repeated, and no one is asked again.
 func TestTarget_IsNotCheckedAgainWithoutRepeat(t *testing.T) {
 	what := fermata.NewKind[string, string]("what-now-" + t.Name())
 	var rows atomic.Int64
@@ -210,8 +212,8 @@ func TestTarget_IsNotCheckedAgainWithoutRepeat(t *testing.T) {
 	}
 }
 
-// Somebody who edits is asked again if their arguments act on something else. The summary was written for the arguments that the program had: beside
-// others it would say that one table is dropped, while another one is.
+// An approver who edits is asked again if the edited arguments have another target. The summary
+// describes the original arguments and would be wrong for the edited ones.
 func TestI6_SummaryIsNotShownWithEditedArguments(t *testing.T) {
 	r := newRun(t, func(ctx context.Context) (string, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[string]{
@@ -229,7 +231,7 @@ func TestI6_SummaryIsNotShownWithEditedArguments(t *testing.T) {
 	if q := question(t, err); q.Summary != "" || string(q.Args) != `"orders"` || string(q.Target) != `"rows of orders"` {
 		t.Fatalf("%+v", q)
 	}
-	if out, err := r.answer(err, edit); err != nil || out != "orders, edited: true" { // a form sends what it shows
+	if out, err := r.answer(err, edit); err != nil || out != "orders, edited: true" { // a form sends all of its fields
 		t.Errorf("%s, %v", out, err)
 	}
 }

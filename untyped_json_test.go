@@ -10,15 +10,15 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// row is what a database driver gives to a program that does not know the table.
+// row is what a database driver returns for an unknown table.
 type row = map[string]any
 
-const large = 9007199254740993 // the next float64 is another number
+const large = 9007199254740993 // float64 cannot represent it
 
 var confirmContinue = fermata.NewKind[string, any]("test-go-on")
 
-// A program that looked at the row 9007199254740993 must not go on with the row 9007199254740992 after an answer; and what goes by the type of a number
-// must not go another way then.
+// A program that read row 9007199254740993 must not continue with row 9007199254740992 after an
+// answer, and code that depends on the type of a number must not take another path.
 func TestI14_AnUntypedResultIsTheSameOnEachEntry(t *testing.T) {
 	for name, look := range map[string]func(ctx context.Context) (any, error){
 		"of Do": func(ctx context.Context) (any, error) {

@@ -13,22 +13,24 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// Agent takes a conversation further. The constructors of this package make the usual ones; write your own as a function
-// ([NewFunc]) or by implementing the interface.
+// Agent continues a conversation. The constructors of this package create the usual agents; write
+// others as a function ([NewFunc]) or implement the interface.
 //
-// Run yields events as they happen. An agent that waits for a person yields the event that [Interrupt] makes, or an error that
-// fermata's own calls returned (Ask, Approve …), and nothing after it. When the answer is there, Run is called again with
-// the same input, or Resume if the agent has it and raised the interrupt itself. What must not be repeated then belongs into
-// [fermata.Do]; other agents are run with [Run]. Events that were shown already are not shown again.
+// Run yields events as they happen. An agent that waits for a person yields the event of
+// [Interrupt], or an error that fermata's calls returned (Ask, Approve …), and nothing after it.
+// After the answer, Run is called again with the same input, or Resume if the agent implements it
+// and raised the interrupt itself. Put work that must not be repeated into [fermata.Do]; run other
+// agents with [Run]. Events that were already shown are not shown again.
 type Agent interface {
-	// Name is unique among the agents that an agent works with: 1 to 64 letters, digits, "_" and "-".
+	// Name is unique among the agents that an agent works with: 1 to 64 letters, digits, "_" and
+	// "-".
 	Name() string
-	// Description tells other agents what this one is good for.
+	// Description describes the agent's purpose to other agents.
 	Description() string
 	Run(ctx context.Context, input *Input) iter.Seq2[*Event, error]
 }
 
-// Resumable is an agent that wants to be told when it goes on after an interrupt of its own.
+// Resumable is an agent with a separate method for resuming after its own interrupt.
 type Resumable interface {
 	Agent
 	Resume(ctx context.Context, info *ResumeInfo) iter.Seq2[*Event, error]
@@ -39,17 +41,17 @@ type Input struct {
 	Messages []Message `json:"messages"`
 }
 
-// UserInput is an input of one message.
+// UserInput returns an input with one user message.
 func UserInput(text string) *Input { return &Input{Messages: []Message{User(text)}} }
 
-// Output is what an agent added to the conversation.
+// Output contains the messages that an agent added to the conversation.
 type Output struct {
 	Messages []Message `json:"messages,omitempty"`
-	// Exit ends the loop that the agent is part of.
+	// Exit ends the loop that contains the agent.
 	Exit bool `json:"exit,omitempty"`
 }
 
-// Text is the last thing that the agent said.
+// Text returns the text of the agent's last message.
 func (o *Output) Text() string {
 	for i := len(o.Messages) - 1; i >= 0; i-- {
 		if m := o.Messages[i]; m.Role == RoleAssistant && m.Text != "" && len(m.ToolCalls) == 0 {
@@ -59,11 +61,11 @@ func (o *Output) Text() string {
 	return ""
 }
 
-// Func is the work of an agent as a function. An error that says that it waits (of Ask, Approve, [Run] …) has to be returned; the
-// function is called again after the answer.
+// Func is an agent as a function. It must return interrupt errors (of Ask, Approve, [Run] …) and is
+// called again after the answer.
 type Func func(ctx context.Context, input *Input) (*Output, error)
 
-// NewFunc makes an agent of a function.
+// NewFunc creates an agent from a function.
 func NewFunc(name, description string, fn Func) (Agent, error) {
 	if fn == nil {
 		return nil, fmt.Errorf("agent: %s has no function", name)
@@ -76,12 +78,12 @@ func NewFunc(name, description string, fn Func) (Agent, error) {
 		if output == nil {
 			output = new(Output)
 		}
-		said := &Output{Messages: slices.Clone(output.Messages), Exit: output.Exit}
-		for i := range said.Messages {
-			said.Messages[i].setAgent(name)
-			scopeOf(ctx).emitWhenSaved(MessageAdded{Message: said.Messages[i]})
+		authored := &Output{Messages: slices.Clone(output.Messages), Exit: output.Exit}
+		for i := range authored.Messages {
+			authored.Messages[i].setAgent(name)
+			scopeOf(ctx).emitWhenSaved(MessageAdded{Message: authored.Messages[i]})
 		}
-		return said, nil
+		return authored, nil
 	})
 }
 
@@ -95,7 +97,7 @@ var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func newBuiltin(name, description string, perform Func) (*builtin, error) {
 	if !validName.MatchString(name) {
-		return nil, fmt.Errorf("agent: an agent cannot be named %q: it takes 1 to 64 letters, digits, _ and -", name)
+		return nil, fmt.Errorf("agent: invalid agent name %q: use 1 to 64 letters, digits, _ and -", name)
 	}
 	return &builtin{name, description, perform}, nil
 }
@@ -103,7 +105,8 @@ func newBuiltin(name, description string, perform Func) (*builtin, error) {
 func (b *builtin) Name() string        { return b.name }
 func (b *builtin) Description() string { return b.description }
 
-// Run is for agents that want to see the events of this one before others do; [Run] is simpler.
+// Run is for agents that process the events of this one before others see them; the function [Run]
+// is simpler.
 func (b *builtin) Run(ctx context.Context, input *Input) iter.Seq2[*Event, error] {
 	return stream(ctx, func(ctx context.Context, emit func(*Event)) error {
 		_, err := Run(withEmit(ctx, emit), b, input)
@@ -115,21 +118,23 @@ func (b *builtin) Run(ctx context.Context, input *Input) iter.Seq2[*Event, error
 	})
 }
 
-// Run runs an agent as a part of the run that ctx belongs to: in another agent, in a tool, in the node of a graph. The agent
-// has its own address there. What it asks is asked by the run as a whole; after the answer Run, called again, goes on where
-// the agent was; and when the agent is done, it is not run again. Its events are events of the run.
+// Run runs an agent as part of the run of ctx: in another agent, in a tool, or in a node of a
+// graph. The agent has its own address. Its interrupts are interrupts of the run. After an answer,
+// calling Run again continues the agent. A finished agent is not run again. Its events are events
+// of the run.
 //
-// To run an agent several times from one place, tell the times apart with [RunNth].
+// To run an agent several times at one address, use [RunNth].
 func Run(ctx context.Context, a Agent, input *Input) (*Output, error) {
 	return RunNth(ctx, 1, a, input)
 }
 
-// RunNth is [Run] for the nth time, counted from 1: in the nth round of a loop, or for the nth item of a list.
+// RunNth is [Run] for the nth time, counted from 1: the nth iteration of a loop, or the nth item of
+// a list.
 func RunNth(ctx context.Context, n int, a Agent, input *Input) (*Output, error) {
 	return run(ctx, n, a, input, false)
 }
 
-// run also says whether the agent takes the conversation over from the one that runs it.
+// run is RunNth; handedOver reports that the agent takes over the conversation from its caller.
 func run(ctx context.Context, n int, a Agent, input *Input, handedOver bool) (*Output, error) {
 	outer, err := scopeFor(ctx)
 	if err != nil {
@@ -160,7 +165,7 @@ func run(ctx context.Context, n int, a Agent, input *Input, handedOver bool) (*O
 	return output, err
 }
 
-// perform lets an agent work at its own place.
+// perform runs an agent in its own scope.
 func perform(ctx context.Context, a Agent, input *Input) (output *Output, err error) {
 	defer recovery.Recover(&err)
 	if b, ok := a.(*builtin); ok {

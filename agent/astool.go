@@ -6,20 +6,21 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// ToolOption changes how an agent works as a tool.
+// ToolOption configures an agent that is used as a tool.
 type ToolOption func(*asTool)
 
 type asTool struct{ conversation bool }
 
-// WithConversation shows the agent the conversation of whoever calls it, before the request.
+// WithConversation passes the caller's conversation to the agent, before the request.
 func WithConversation() ToolOption { return func(a *asTool) { a.conversation = true } }
 
 type request struct {
 	Request string `json:"request" jsonschema:"what the agent is asked to do, with everything it needs to know"`
 }
 
-// AsTool makes an agent a tool of others: it gets a request, works on it on its own, and its last word is the result. It may
-// stop for people like any agent; they see it below the tool call. It panics if the agent's name is none for a tool.
+// AsTool converts an agent to a tool: it receives a request, works on it, and its last message is
+// the result. It may raise interrupts like any agent; their addresses are below the tool call.
+// AsTool panics if the agent's name is not a valid tool name.
 func AsTool(a Agent, options ...ToolOption) *tool.Tool {
 	var config asTool
 	for _, option := range options {
@@ -36,5 +37,5 @@ func AsTool(a Agent, options ...ToolOption) *tool.Tool {
 			return "", err
 		}
 		return output.Text(), nil
-	}, tool.Repeatable()) // what it has done it remembers by itself
+	}, tool.Repeatable()) // the agent records its own progress
 }

@@ -158,7 +158,8 @@ func TestAsTool_AFailureInsideIsOneOfTheRunAndNothingIsRepeated(t *testing.T) {
 	})
 }
 
-// What an agent has done it remembers by itself: one that was approved and failed half-way goes on, and nobody is asked what happened.
+// An agent records its own progress: one that was approved and failed half-way continues, and no
+// one is asked about its outcome.
 func TestAsTool_AnApprovedAgentThatFailedGoesOn(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -186,7 +187,7 @@ type trip struct {
 	Wish, Plan, Approval string
 }
 
-// An agent in the node of a graph: what it asks is asked by the graph, beside the graph's own questions.
+// An agent in a graph node: its interrupts are interrupts of the graph, next to the graph's own.
 func TestRun_AnAgentWorksInTheNodeOfAGraph(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter

@@ -16,7 +16,8 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// callAll calls the tools of a turn, each once. Those that finished are not called again whatever becomes of the others.
+// callAll calls the tools of a turn, each once. Finished calls are not repeated, regardless of the
+// others.
 func (v *conversation) callAll(ctx context.Context, turn int, calls []ToolCall) ([]Message, error) {
 	place := v.activation.Child(fermata.Segment{Type: "tools", ID: strconv.Itoa(turn)}.String())
 	if err := v.scope.meter.admitToolCalls(ctx, place, v.Name, len(calls)); err != nil {
@@ -72,7 +73,7 @@ func (v *conversation) call(ctx context.Context, call ToolCall) (message Message
 	return message, fresh, nil
 }
 
-// dispatch finds what the call is for.
+// dispatch finds the target of the call and calls it.
 func (v *conversation) dispatch(ctx context.Context, call ToolCall) (tool.Result, error) {
 	if call.CutOff {
 		return tool.Result{Failed: true, Text: "The call was not made: the answer was cut off before the call was complete. Call again, and say less before and in it."}, nil

@@ -250,7 +250,7 @@ func TestCalls_EveryCallHasAnIDOfItsOwnWhateverTheModelGave(t *testing.T) {
 					}
 					ic := waits.Interrupts[0]
 					seen = append(seen, ic.Address[1].SubID)
-					// The answer comes back to the call that asked.
+					// The answer is returned to the call that asked.
 					got = p.answer(ic, fmt.Sprint("answer to ", ic.Info))
 					if done, ok := got.events[0].Body.(agent.ToolDone); !ok || done.Call.ID != ic.Address[1].SubID || done.Result.Text != fmt.Sprint("ask heard answer to ", ic.Info) {
 						t.Errorf("%s got %+v", ic.Address, got.events[0].Body)
@@ -267,7 +267,7 @@ func TestCalls_EveryCallHasAnIDOfItsOwnWhateverTheModelGave(t *testing.T) {
 	}
 }
 
-// constant is a model that hands out one and the same response.
+// constant is a model that always returns the same response.
 type constant struct{ response *agent.Response }
 
 func (m constant) Generate(context.Context, *agent.Request) (*agent.Response, error) {
@@ -291,7 +291,7 @@ func TestCalls_ModelMayReturnTheSameResponseTwice(t *testing.T) {
 	}
 }
 
-// A model that would give other ids when asked again is not asked again.
+// A model that would return other ids on a second call is not called again.
 func TestCalls_IDsStayAsTheyWereSaved(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -376,7 +376,7 @@ func TestCalls_PiecesOfAStreamingToolAreShownBeforeItsEnd(t *testing.T) {
 		"clerk output once ", "clerk output upon", "clerk did read: once upon", "clerk says Done.", "clerk finished")
 }
 
-// What a tool asks in several parts of its own is answered part by part.
+// Interrupts that a tool raises in several parts are answered separately.
 func TestCalls_AToolMayBundleQuestions(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -392,7 +392,7 @@ func TestCalls_AToolMayBundleQuestions(t *testing.T) {
 			return chat(&c, "clerk", tools(both), script.Calls(call("both", "x")), script.Say("Done."))
 		}
 		open := p.query("go").waits(t)
-		for _, ic := range open { // the parts are no agents or tools: people see the tool
+		for _, ic := range open { // the parts are not agents or tools: the public view shows the tool
 			if ic.Address.String() != "agent:clerk;tool:both#call_1_1" {
 				t.Errorf("got %s", ic.Address)
 			}
@@ -405,7 +405,8 @@ func TestCalls_AToolMayBundleQuestions(t *testing.T) {
 	})
 }
 
-// A conversation that a run begins with may hold calls. Those of a model that gives them no ids had the same ones, and services refuse two of one id.
+// Regression: the initial conversation of a run may contain calls. Calls of a model without ids got
+// the same ids again, and services reject duplicate ids.
 func TestCalls_IDsDifferFromThoseInTheInput(t *testing.T) {
 	var c counter
 	var ids []string

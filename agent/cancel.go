@@ -10,40 +10,42 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// CancelMode says at which point a run is cancelled.
+// CancelMode selects the point where a run is cancelled.
 type CancelMode int
 
-// The points at which a run can be cancelled. They are looked for in all of its agents, at any depth; the borders between
-// agents count as all of them.
+// The points where a run can be cancelled. They apply to all of its agents, at any depth; the
+// transition between two agents counts as each of them.
 const (
-	// CancelNow cancels the context of whatever is at work. Models and tools that were are called again by the resume.
+	// CancelNow cancels the context of the running work. Interrupted model and tool calls are
+	// repeated by the resume.
 	CancelNow CancelMode = iota
-	// CancelAfterModel waits for an answer of a model. The tools that it wants are called by the resume.
+	// CancelAfterModel waits for the answer of a model. The resume makes its tool calls.
 	CancelAfterModel
-	// CancelAfterTools waits until the tools of a turn are done. Their results are kept.
+	// CancelAfterTools waits until the tool calls of a turn are done. Their results are kept.
 	CancelAfterTools
 )
 
-// CancelOption changes one call of a [CancelFunc].
+// CancelOption configures one call of a [CancelFunc].
 type CancelOption func(*cancelRequest)
 
 type cancelRequest struct{ limit time.Duration }
 
-// Within cancels at once if the point to cancel at has not come by then.
+// Within cancels immediately if the cancel point is not reached within the limit.
 func Within(limit time.Duration) CancelOption {
 	return func(r *cancelRequest) { r.limit = limit }
 }
 
-// CancelFunc cancels a run, and leaves it so that it can be resumed. Further calls add to the first: the run stops at
-// whichever point comes first, and the earliest time limit counts.
+// CancelFunc cancels a run so that it can be resumed. Further calls add to the first: the run stops
+// at the first point that is reached, and the earliest time limit counts.
 type CancelFunc func(mode CancelMode, options ...CancelOption) *Cancellation
 
-// Cancellation is a run that is being cancelled.
+// Cancellation is a requested cancel.
 type Cancellation struct{ c *canceller }
 
-// Wait returns when the run has come to rest: nil if it was cancelled where it should be, [ErrCancelTimeout] if it was
-// cancelled at once because that point did not come in time, [ErrRunEnded] if it was over or waited for a person before.
-// Do not call it where the run's events are read: that is where it comes to rest.
+// Wait returns when the run has stopped: nil if it was cancelled at the requested point,
+// [ErrCancelTimeout] if it was cancelled immediately because the point was not reached in time,
+// [ErrRunEnded] if it had ended or waited for a person before. Do not call it in the loop that
+// reads the run's events: the run stops only when that loop ends.
 func (c *Cancellation) Wait(ctx context.Context) error {
 	select {
 	case <-c.c.settled:
@@ -61,13 +63,13 @@ func (c *Cancellation) Wait(ctx context.Context) error {
 	return nil
 }
 
-// canceller knows whether and how one run is to be cancelled.
+// canceller tracks whether and how one run is to be cancelled.
 //
-//	idle ──first call──▶ requested ──the point comes──▶ stopped
-//	                         └──the time is up──▶ escalated, stopped
+//	idle ──first call──▶ requested ──point reached──▶ stopped
+//	                         └──time limit──▶ escalated, stopped
 type canceller struct {
 	abort   context.CancelCauseFunc
-	settled chan struct{} // closed when the run has come to rest
+	settled chan struct{} // closed when the run has stopped
 	once    sync.Once
 
 	mu        sync.Mutex
@@ -93,8 +95,8 @@ func cancellerOf(ctx context.Context) *canceller {
 	return c
 }
 
-// take is called by whoever begins a run. The first gets the canceller; a run inside a tool of that one is another run, which
-// ends when its context does and does not end the one around it.
+// take is called at the start of a run. The first run gets the canceller. A run inside one of its
+// tools is separate: it ends with its context and does not end the outer run.
 func (c *canceller) take() *canceller {
 	if c == nil {
 		return nil
@@ -127,7 +129,7 @@ func (c *canceller) cancel(mode CancelMode, options ...CancelOption) *Cancellati
 	return &Cancellation{c}
 }
 
-// within is called with the lock held.
+// within sets the time limit. The lock must be held.
 func (c *canceller) within(limit time.Duration) {
 	deadline := time.Now().Add(limit)
 	if c.timer != nil {
@@ -147,8 +149,8 @@ func (c *canceller) within(limit time.Duration) {
 	})
 }
 
-// at returns an error if the run is to be cancelled at this point. At once is every point, for those who did not heed their
-// context. A nil canceller never cancels.
+// checkAt returns an error if the run is to be cancelled at one of these points. CancelNow applies
+// at every point, for code that ignored its context. A nil canceller never cancels.
 func (c *canceller) checkAt(points ...CancelMode) error {
 	if c == nil {
 		return nil
@@ -166,7 +168,7 @@ func (c *canceller) checkAt(points ...CancelMode) error {
 	return nil
 }
 
-// resting reports whether the run has come to rest: then nothing changes any more.
+// isSettled reports whether the run has stopped. After that nothing changes.
 func (c *canceller) isSettled() bool {
 	select {
 	case <-c.settled:
@@ -176,7 +178,7 @@ func (c *canceller) isSettled() bool {
 	}
 }
 
-// before returns an error if a run need not begin, or go on, at all.
+// checkStart returns an error if a run must not begin or continue.
 func (c *canceller) checkStart(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
@@ -187,14 +189,15 @@ func (c *canceller) checkStart(ctx context.Context) error {
 	return nil
 }
 
-// asked reports whether anybody wants the run cancelled.
+// isRequested reports whether a cancel was requested.
 func (c *canceller) isRequested() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.requested) > 0
 }
 
-// atEntry is the point at which an agent begins. Inside a tool call it is only that for at once: the call is to be finished.
+// checkEntry is the cancel point at the start of an agent. Inside a tool call only CancelNow
+// applies, so that the call can finish.
 func (c *canceller) checkEntry(path fermata.Address) error {
 	if n := len(path); n > 0 && path[n-1].Type == fermata.SegmentTool {
 		return c.checkAt()
@@ -202,7 +205,7 @@ func (c *canceller) checkEntry(path fermata.Address) error {
 	return c.checkAt(CancelAfterModel, CancelAfterTools)
 }
 
-// over notes that the run has come to rest, and whether that is because it was cancelled.
+// settle records that the run has stopped, and whether it was because of the cancel.
 func (c *canceller) settle(stopped bool) (escalated bool) {
 	if c == nil {
 		return false

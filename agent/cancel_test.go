@@ -24,10 +24,11 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// Cancelling is always recursive here, and nothing that works is left behind: a tool or a model that does not heed its context
-// is waited for. So there is no test of an orphan that must not panic; there is one that there are no orphans.
+// Cancelling is always recursive, and no work is left running: a tool or a model that ignores its
+// context is waited for. So there is no test of an orphan that must not panic; there is one that
+// there are no orphans.
 
-// wantCancelled checks that the run was cancelled in good order, and says so everywhere.
+// wantCancelled checks that the run was cancelled cleanly, and that all results agree.
 func (x *agentHarness) wantCancelled(p *recording) *agent.CancelError {
 	x.t.Helper()
 	cancelled, ok := errors.AsType[*agent.CancelError](p.err)
@@ -39,7 +40,7 @@ func (x *agentHarness) wantCancelled(p *recording) *agent.CancelError {
 		want = agent.ErrCancelTimeout
 	}
 	if err := x.asked.Wait(x.t.Context()); !errors.Is(err, want) {
-		x.t.Errorf("Wait says %v, want %v", err, want)
+		x.t.Errorf("Wait returns %v, want %v", err, want)
 	}
 	saved, err := x.runner().Inspect(x.t.Context(), "run")
 	if err != nil || saved.Status != graph.StatusStopped {
@@ -52,7 +53,7 @@ func (x *agentHarness) wantCancelled(p *recording) *agent.CancelError {
 func (x *agentHarness) wantEnded() {
 	x.t.Helper()
 	if err := x.asked.Wait(x.t.Context()); !errors.Is(err, agent.ErrRunEnded) {
-		x.t.Errorf("Wait says %v, want %v", err, agent.ErrRunEnded)
+		x.t.Errorf("Wait returns %v, want %v", err, agent.ErrRunEnded)
 	}
 }
 
@@ -65,7 +66,7 @@ func TestCancel_AtOnceWhereverTheRunIs(t *testing.T) {
 		"tool flow":    {"model clerk": 2, "stream clerk": 1, "tool work": 1, "tool flow": 2},
 	} {
 		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // which also sees that nothing is left behind
+			synctest.Test(t, func(t *testing.T) { // which also checks that nothing is left running
 				x := newAgentHarness(t, clerk, func(config *agent.RunnerConfig) { config.EnableStreaming = true })
 				x.cancelAt(what, agent.CancelNow)
 				x.wantCancelled(x.start())
@@ -73,7 +74,7 @@ func TestCancel_AtOnceWhereverTheRunIs(t *testing.T) {
 				if text := end.finished(t).Output.Text(); text != "All done." {
 					t.Errorf("it ended with %q", text)
 				}
-				again["tool flow"] = max(again["tool flow"], min(2, x.c.of("tool flow"))) // beside another it may be cut off
+				again["tool flow"] = max(again["tool flow"], min(2, x.c.of("tool flow"))) // next to another it may be cut off
 				x.c.want(t, again)
 			})
 		})
@@ -92,7 +93,7 @@ func TestCancel_AfterModelKeepsItsAnswerAndLeavesTheToolsToTheResume(t *testing.
 	x.c.want(t, map[string]int{"model clerk": 1})
 	end := x.goOn(nil)
 	if end.finished(t); strings.Contains(strings.Join(end.log(), "\n"), "calls work") {
-		t.Errorf("what was said is said again: %q", end.log())
+		t.Errorf("an earlier message is repeated: %q", end.log())
 	}
 	x.c.want(t, map[string]int{"model clerk": 2, "tool work": 1, "tool flow": 1})
 }
@@ -131,8 +132,8 @@ func TestCancel_IsAtOnceWhenTheTimeIsUp(t *testing.T) {
 		}
 		begun := time.Now()
 		cancelled := x.wantCancelled(x.start())
-		if !cancelled.Escalated || !strings.Contains(cancelled.Error(), "at once") {
-			t.Errorf("it should be said that the time was up: %v", cancelled)
+		if !cancelled.Escalated || !strings.Contains(cancelled.Error(), "immediately") {
+			t.Errorf("it should report the timeout: %v", cancelled)
 		}
 		if passed := time.Since(begun); passed != time.Minute {
 			t.Errorf("it took %v", passed)
@@ -147,12 +148,12 @@ func TestCancel_InTimeIsNotAtOnce(t *testing.T) {
 		x := newAgentHarness(t, clerk)
 		x.cancelAt("model clerk", agent.CancelAfterModel, agent.Within(time.Minute))
 		if x.wantCancelled(x.start()).Escalated {
-			t.Error("the point came in time")
+			t.Error("the point was reached in time")
 		}
-		x.cancel(agent.CancelAfterTools, agent.Within(time.Second)) // nobody is there any more
+		x.cancel(agent.CancelAfterTools, agent.Within(time.Second)) // there is no listener any more
 		time.Sleep(time.Hour)
 		if err := x.asked.Wait(t.Context()); err != nil {
-			t.Errorf("long after it Wait says %v", err)
+			t.Errorf("much later Wait returns %v", err)
 		}
 	})
 }
@@ -171,7 +172,7 @@ func TestCancel_BeforeItBeginsNothingRunsAndNothingIsSaved(t *testing.T) {
 				t.Errorf("mode %d: got %q with %d saves", mode, p.log(), st.Saves()-saves)
 			}
 			if err := x.asked.Wait(t.Context()); err != nil {
-				t.Errorf("mode %d: Wait says %v", mode, err)
+				t.Errorf("mode %d: Wait returns %v", mode, err)
 			}
 			x.c.want(t, did)
 		}
@@ -183,16 +184,16 @@ func TestCancel_BeforeItBeginsNothingRunsAndNothingIsSaved(t *testing.T) {
 		never("run", func(ctx context.Context) iter.Seq2[*agent.Event, error] {
 			return x.runner().ResumeWithParams(ctx, "run", answer(open, yes))
 		})
-		x.goOn(map[string]any{open.ID: yes}).finished(t) // the answer was not taken
+		x.goOn(map[string]any{open.ID: yes}).finished(t) // the answer was not saved
 	}
 }
 
-// A run that could not be saved was not cancelled in good order, whoever wanted that.
+// A run that could not be saved was not cancelled cleanly.
 func TestCancel_AStoreThatFailsIsTheWorseNews(t *testing.T) {
 	st := storetest.NewFaulty(memory.New())
 	x := newAgentHarness(t, clerk, func(config *agent.RunnerConfig) { config.Store = st })
 	x.cancelAt("model clerk", agent.CancelAfterModel)
-	st.FailSave(3, storetest.BeforeWrite, errDisk) // the news that it is stopped
+	st.FailSave(3, storetest.BeforeWrite, errDisk) // the save of the stopped status
 	p := x.start()
 	if _, cancelled := errors.AsType[*agent.CancelError](p.err); cancelled || !errors.Is(p.err, errDisk) {
 		t.Errorf("got %q", p.log())
@@ -223,7 +224,7 @@ func TestCancel_AfterTheEndChangesNothing(t *testing.T) {
 			})
 			x.moment = func(_ context.Context, what string) error {
 				if name != "finished" || x.c.of(what) == 2 {
-					x.asked = x.cancel(agent.CancelAfterTools) // comes too late: in the last turn, or behind question and failure
+					x.asked = x.cancel(agent.CancelAfterTools) // too late: in the last turn, or after an interrupt or a failure
 				}
 				return nil
 			}
@@ -258,7 +259,7 @@ func TestCancel_TheSecondJoinsTheFirst(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		requests  []request
-		stuck     bool // the tool comes to its end only when its context does
+		stuck     bool // the tool ends only when its context does
 		want      map[string]int
 		after     time.Duration
 		escalated bool
@@ -268,7 +269,7 @@ func TestCancel_TheSecondJoinsTheFirst(t *testing.T) {
 		"the earliest limit counts": {[]request{{agent.CancelAfterTools, time.Hour}, {agent.CancelAfterTools, time.Minute}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
 		"a later one does not":      {[]request{{agent.CancelAfterTools, time.Minute}, {agent.CancelAfterTools, time.Hour}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
 		"none does not either":      {[]request{{agent.CancelAfterTools, time.Minute}, {agent.CancelAfterTools, 0}}, true, map[string]int{"model clerk": 1, "tool work": 1, "tool flow": 1}, time.Minute, true},
-		"at once is before all":     {[]request{{agent.CancelAfterTools, time.Minute}, {agent.CancelNow, 0}}, true, map[string]int{"model clerk": 1}, 0, false},
+		"now takes precedence":      {[]request{{agent.CancelAfterTools, time.Minute}, {agent.CancelNow, 0}}, true, map[string]int{"model clerk": 1}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -298,7 +299,7 @@ func TestCancel_TheSecondJoinsTheFirst(t *testing.T) {
 				}
 				for _, c := range all {
 					if err := c.Wait(t.Context()); errors.Is(err, agent.ErrCancelTimeout) != test.escalated {
-						t.Errorf("one of those who cancelled hears %v", err)
+						t.Errorf("one of the callers gets %v", err)
 					}
 				}
 				x.c.want(t, test.want)
@@ -332,7 +333,7 @@ func TestCancel_RepeatedCancelsLoseAndRepeatNothing(t *testing.T) {
 }
 
 func TestCancel_WaitEndsWithItsContext(t *testing.T) {
-	_, cancel := agent.WithCancel(t.Context()) // of a run that never comes
+	_, cancel := agent.WithCancel(t.Context()) // of a run that never starts
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := cancel(agent.CancelAfterModel).Wait(ctx); !errors.Is(err, context.Canceled) {
@@ -340,7 +341,8 @@ func TestCancel_WaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The effect of an approved call that is cancelled may have happened: nobody knows, and so a person is asked.
+// The effect of an approved call that is cancelled may have happened: it is in doubt, and a person
+// is asked.
 func TestCancel_NowDuringApprovedCallLeavesItInDoubt(t *testing.T) {
 	for name, test := range map[string]struct {
 		options []tool.Option
@@ -377,7 +379,8 @@ func TestCancel_NowDuringApprovedCallLeavesItInDoubt(t *testing.T) {
 	}
 }
 
-// Scenario 67. A border between agents is a point for every mode: what is before it is not run again, what is behind it has not begun.
+// Scenario 67. The transition between agents is a cancel point for every mode: agents before it are
+// not run again, agents after it have not begun.
 func TestCancel_BetweenTwoAgents(t *testing.T) {
 	say := func(x *agentHarness, name string) agent.Agent { return x.chat(name, nil, script.Say("I am "+name)) }
 	for name, test := range map[string]struct {
@@ -448,12 +451,12 @@ func TestCancel_ReachesAgentsInTools(t *testing.T) {
 		before  map[string]int
 		another string // what is called twice
 	}{
-		"at once in the deepest model": {"model worker", agent.CancelNow, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, "model worker"},
-		"at once in the deepest tool":  {"tool dig", agent.CancelNow, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, "tool dig"},
-		"after the deepest model":      {"model worker", agent.CancelAfterModel, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, ""},
-		"after the deepest tools":      {"tool dig", agent.CancelAfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
-		"after the first tools":        {"model boss", agent.CancelAfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
-		"after the outer model":        {"model boss", agent.CancelAfterModel, map[string]int{"model boss": 1}, ""},
+		"now, in the deepest model": {"model worker", agent.CancelNow, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, "model worker"},
+		"now, in the deepest tool":  {"tool dig", agent.CancelNow, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, "tool dig"},
+		"after the deepest model":   {"model worker", agent.CancelAfterModel, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1}, ""},
+		"after the deepest tools":   {"tool dig", agent.CancelAfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
+		"after the first tools":     {"model boss", agent.CancelAfterTools, map[string]int{"model boss": 1, "model middle": 1, "model worker": 1, "tool dig": 1}, ""},
+		"after the outer model":     {"model boss", agent.CancelAfterModel, map[string]int{"model boss": 1}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newAgentHarness(t, build)
@@ -486,7 +489,7 @@ func TestCancel_AgentsAtWorkSideBySideAllGoOnWhereTheyWere(t *testing.T) {
 		x.moment = func(_ context.Context, what string) error {
 			if what == "model left" || what == "model right" {
 				both.Done()
-				both.Wait() // both are at work
+				both.Wait() // both are running
 				x.mu.Lock()
 				x.asked = x.cancel(mode)
 				x.mu.Unlock()
@@ -502,7 +505,7 @@ func TestCancel_AgentsAtWorkSideBySideAllGoOnWhereTheyWere(t *testing.T) {
 	}
 }
 
-// In the place of scenario 70.
+// Replaces scenario 70.
 func TestCancel_WhoDoesNotHeedItsContextIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newAgentHarness(t, clerk)
@@ -512,17 +515,17 @@ func TestCancel_WhoDoesNotHeedItsContextIsWaitedFor(t *testing.T) {
 				return nil
 			}
 			x.asked = x.cancel(agent.CancelNow)
-			time.Sleep(time.Hour) // deaf, and busy
+			time.Sleep(time.Hour) // ignores its context
 			ended = true
 			return nil
 		}
 		stopped := x.start()
 		if !ended {
-			t.Error("the run was said to be over while its tool was at work")
+			t.Error("the run was reported as ended while its tool was running")
 		}
 		x.wantCancelled(stopped)
 		x.goOn(nil).finished(t)
-		x.c.want(t, map[string]int{"model clerk": 2, "tool work": 1, "tool flow": min(2, x.c.of("tool flow"))}) // a stream beside it may be cut off
+		x.c.want(t, map[string]int{"model clerk": 2, "tool work": 1, "tool flow": min(2, x.c.of("tool flow"))}) // a parallel stream may be cut off
 	})
 }
 
@@ -553,7 +556,8 @@ func TestCancel_AtOnceStopsAfterAModelThatDoesNotHeedItsContext(t *testing.T) {
 	x.c.want(t, map[string]int{"model clerk": 3, "tool work": 2})
 }
 
-// What somebody was asked before the cancel stays asked, under the same id, and can be answered in whatever resume comes next.
+// An interrupt that was raised before the cancel stays open with the same id, and can be answered
+// in any later resume.
 func TestCancel_WithOpenInterruptInAnotherBranch(t *testing.T) {
 	for name, inTheSameCall := range map[string]bool{"asked again first": false, "answered at once": true} {
 		t.Run(name, func(t *testing.T) {
@@ -582,7 +586,8 @@ func TestCancel_WithOpenInterruptInAnotherBranch(t *testing.T) {
 	}
 }
 
-// In the place of scenario 69: a run of its own inside a tool has a life of its own. Its end is not the end of the run around it.
+// Replaces scenario 69: a separate run inside a tool is independent. Its end is not the end of the
+// outer run.
 func TestCancel_ARunnerInAToolIsAnotherRun(t *testing.T) {
 	build := func(x *agentHarness) agent.Agent {
 		inner := newRunner(t, x.chat("inner", tools(x.tool("dig")), script.Call("dig", "{}"), script.Say("dug")))

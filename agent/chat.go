@@ -11,26 +11,30 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// Chat describes an agent that talks to a model and calls the tools that the model wants called, until the model wants none.
+// Chat configures an agent that calls a model and the tools that the model requests, until the
+// model requests none.
 type Chat struct {
 	Name, Description string
 	// Instruction is the system message.
 	Instruction string
-	// Instruct makes the instruction for a run, e.g. of its session values; it replaces Instruction. It is called before
-	// each call of the model.
+	// InstructionFunc builds the instruction for a run, for example from session values; it
+	// replaces Instruction. It is called before each model call.
 	InstructionFunc func(ctx context.Context) (string, error)
 	Model           Model
 	Tools           []*tool.Tool
-	// MoreTools adds tools for a run, e.g. those that a session value names. It is called whenever the agent is entered, and
-	// has to give the same ones again.
+	// MoreTools adds tools for a run, for example depending on a session value. It is called
+	// whenever the agent is entered and must return the same tools each time.
 	MoreTools func(ctx context.Context) ([]*tool.Tool, error)
-	// Agents are what this agent may hand the conversation over to. Whoever it is handed to may hand it back.
+	// Agents are the agents that this agent may hand the conversation over to. They may hand it
+	// back.
 	Agents []Agent
-	// MaxTurns is how often the model may be called before the agent fails with a [*MaxTurnsError]. The default is 20.
+	// MaxTurns is the maximum number of model calls before the agent fails with a [*MaxTurnsError].
+	// The default is 20.
 	MaxTurns int
-	// OneByOne calls the tools of a turn one after the other, and none behind one that waits. The default is all at once.
+	// Sequential makes the tool calls of a turn one after the other, and stops at one that waits.
+	// The default is concurrent calls.
 	Sequential bool
-	// MaxParallel is how many tools of a turn may be at work at the same time. The default is 32.
+	// MaxParallel is the maximum number of concurrent tool calls of a turn. The default is 32.
 	MaxParallel int
 }
 
@@ -39,7 +43,7 @@ const (
 	defaultParallel = 32
 )
 
-// NewChat makes a chat agent.
+// NewChat creates a chat agent.
 func NewChat(c Chat) (Agent, error) {
 	var errs []error
 	if c.Model == nil {
@@ -64,7 +68,7 @@ func NewChat(c Chat) (Agent, error) {
 	return b, nil
 }
 
-// distinct checks that agents can be told apart by their names.
+// distinct checks that the agents have different names.
 func distinct(owner string, agents []Agent) error {
 	known := make(map[string]bool)
 	var errs []error
@@ -97,19 +101,19 @@ func toolTable(owner string, lists ...[]*tool.Tool) (map[string]*tool.Tool, erro
 	return table, errors.Join(errs...)
 }
 
-// conversation is a chat agent at work. It begins at the start whenever the agent is entered, and comes quickly to where it
-// was: what the model said and the tools returned is remembered.
+// conversation is the execution of a chat agent. It starts from the beginning whenever the agent is
+// entered, and replays recorded model answers and tool results.
 type conversation struct {
 	*Chat
 	scope      *agentScope
 	activation *activation.Scope
 	tools      []*tool.Tool
 	table      map[string]*tool.Tool
-	// history is what the model sees, added what this agent has contributed to it.
+	// history is the conversation that the model sees; added is the part that this agent added.
 	history, added []Message
 	calls          map[string]bool // the ids of all tool calls
-	freshResults   bool            // some results of this turn came in this entry
-	edited         bool            // the run's edit was made in this entry
+	freshResults   bool            // some results of this turn are from this entry
+	edited         bool            // the history edit was made in this entry
 }
 
 func (c *Chat) perform(ctx context.Context, input *Input) (*Output, error) {
@@ -136,7 +140,8 @@ func (c *Chat) perform(ctx context.Context, input *Input) (*Output, error) {
 	return nil, &MaxTurnsError{Agent: c.Name, Max: c.MaxTurns}
 }
 
-// turn is one answer of the model and the tool calls in it. It returns an output when the agent is done.
+// turn handles one answer of the model and its tool calls. It returns an output when the agent is
+// done.
 func (v *conversation) turn(ctx context.Context, turn int) (*Output, error) {
 	if err := v.recallEdit(turn); err != nil {
 		return nil, err
@@ -169,7 +174,7 @@ func (v *conversation) turn(ctx context.Context, turn int) (*Output, error) {
 	return nil, v.scope.cancel.checkAt(CancelAfterTools)
 }
 
-// know notes the calls of messages: no later one gets the same id.
+// recordCallIDs records the call ids of messages: later calls get different ids.
 func (v *conversation) recordCallIDs(messages ...Message) {
 	for _, message := range messages {
 		for _, call := range message.ToolCalls {
@@ -185,7 +190,7 @@ func (v *conversation) add(messages ...Message) {
 
 func (v *conversation) output(exit bool) *Output { return &Output{Messages: v.added, Exit: exit} }
 
-// request is what the model is asked in this turn.
+// request builds the model request of this turn.
 func (v *conversation) request(ctx context.Context, turn int) (*Request, error) {
 	if err := v.applyEdit(ctx, turn); err != nil {
 		return nil, err
@@ -211,7 +216,7 @@ func (v *conversation) request(ctx context.Context, turn int) (*Request, error) 
 	return request, nil
 }
 
-// final is the agent's output if one of these calls ends its work.
+// finalOutput returns the agent's output if one of these calls ends its work.
 func (v *conversation) finalOutput(calls []ToolCall, results []Message) *Output {
 	for i, call := range calls {
 		t := v.table[call.Name]
@@ -231,7 +236,7 @@ func (v *conversation) finalOutput(calls []ToolCall, results []Message) *Output 
 
 const exitName = "exit_loop"
 
-// ExitTool lets a model end the loop that its agent is part of.
+// ExitTool returns a tool that lets a model end the loop that contains its agent.
 func ExitTool() *tool.Tool {
 	type args struct {
 		Reason string `json:"reason,omitempty" jsonschema:"why there is nothing more to do"`

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// scenario 44: one resume answers the tool and changes what the model will see.
+// scenario 44: one resume answers the tool and changes the history of the model.
 func TestChat_OneResumeAnswersTheToolAndEditsTheHistory(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -45,7 +45,7 @@ func TestChat_OneResumeAnswersTheToolAndEditsTheHistory(t *testing.T) {
 	})
 }
 
-// counting is a tool that interrupts with a counter as its state until it is told to stop.
+// counting is a tool that interrupts with a counter as its state until the answer says stop.
 func counting(c *counter, name string) *tool.Tool {
 	return tool.New(name, "Counts.", func(ctx context.Context, in city) (string, error) {
 		was, _, n := fermata.GetInterruptState[int](ctx)
@@ -72,7 +72,7 @@ func TestChat_TwoParallelToolsAreAnsweredOneByOneAndNewCallsStartClean(t *testin
 		if !slices.Equal(infos(open), []string{"t1 a 1?", "t2 a 1?"}) || open[0].Parent != open[1].Parent {
 			t.Fatalf("got %v", infos(open))
 		}
-		again := p.answer(find(t, open, "t1 a 1?"), "more").waits(t) // t1 asks anew, t2 is not entered
+		again := p.answer(find(t, open, "t1 a 1?"), "more").waits(t) // t1 asks again, t2 is not entered
 		if !slices.Equal(infos(again), []string{"t1 a 2?", "t2 a 1?"}) || find(t, again, "t2 a 1?").ID != find(t, open, "t2 a 1?").ID ||
 			find(t, again, "t1 a 2?").ID == find(t, open, "t1 a 1?").ID {
 			t.Fatalf("got %v", infos(again))
@@ -245,7 +245,8 @@ func TestI5_AnswersToUnknownAnsweredAndFinishedQuestionsRunNothing(t *testing.T)
 	})
 }
 
-// What a model's client wants back with a message, as signed reasoning, it gets back, in another process, too.
+// Opaque data of a model client, such as signed reasoning, is returned with the message, also in
+// another process.
 func TestChat_OpaqueDataIsReturnedUnchanged(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -340,7 +341,7 @@ func TestChat_TwentyTurnsIsTheDefault(t *testing.T) {
 	}
 }
 
-// endless is a model that wants the same tool called for ever, under the same id.
+// endless is a model that always calls the same tool with the same id.
 type endless struct{ c *counter }
 
 func (e endless) Generate(context.Context, *agent.Request) (*agent.Response, error) {

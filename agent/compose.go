@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// NewSequential makes an agent that lets others work one after the other. Each gets the conversation and what those before it
-// said.
+// NewSequential creates an agent that runs others one after the other. Each receives the
+// conversation and the messages of the agents before it.
 func NewSequential(name, description string, agents ...Agent) (Agent, error) {
 	agents, err := checkAgents(name, agents)
 	if err != nil {
@@ -22,43 +22,43 @@ func NewSequential(name, description string, agents ...Agent) (Agent, error) {
 	})
 }
 
-// NewLoop makes an agent that lets others work in turn, round after round, until one of them exits ([Exit], [ExitTool]) or
-// maxRounds are over.
+// NewLoop creates an agent that runs others repeatedly in order, until one of them exits ([Exit],
+// [ExitTool]) or after maxRounds iterations.
 func NewLoop(name, description string, maxRounds int, agents ...Agent) (Agent, error) {
 	agents, err := checkAgents(name, agents)
 	if maxRounds < 1 {
-		err = errors.Join(err, fmt.Errorf("agent: %s: a loop of %d rounds", name, maxRounds))
+		err = errors.Join(err, fmt.Errorf("agent: %s: invalid number of loop iterations: %d", name, maxRounds))
 	}
 	if err != nil {
 		return nil, err
 	}
 	return newFlow(name, description, maxRounds, agents, func(ctx context.Context, input *Input) (*Output, error) {
-		cast, output := newCallCounts(agents), new(Output)
+		counts, output := newCallCounts(agents), new(Output)
 		for range maxRounds {
-			if _, err := round(ctx, cast, input, output); err != nil {
+			if _, err := round(ctx, counts, input, output); err != nil {
 				return nil, err
 			}
 			if output.Exit {
 				break
 			}
 		}
-		output.Exit = false // it is this loop that it meant
+		output.Exit = false // the exit applies to this loop only
 		return output, nil
 	})
 }
 
-// NewParallel makes an agent that lets others work at the same time, each on the same conversation. Their words are joined in
-// the order of the agents. If some wait, the others still finish, once.
+// NewParallel creates an agent that runs others concurrently, each on the same conversation. Their
+// messages are joined in the order of the agents. If some wait, the others still finish, once.
 func NewParallel(name, description string, agents ...Agent) (Agent, error) {
 	agents, err := checkAgents(name, agents)
 	if err != nil {
 		return nil, err
 	}
 	return newFlow(name, description, 1, agents, func(ctx context.Context, input *Input) (*Output, error) {
-		cast := newCallCounts(agents)
+		counts := newCallCounts(agents)
 		times := make([]int, len(agents))
 		for i, a := range agents {
-			times[i] = cast.next(a)
+			times[i] = counts.next(a)
 		}
 		outputs := make([]*Output, len(agents))
 		errs := recovery.Parallel(len(agents), 0, func(i int) (err error) {
@@ -77,7 +77,7 @@ func NewParallel(name, description string, agents ...Agent) (Agent, error) {
 	})
 }
 
-// newFlow makes an agent that lets these work, so many times at most.
+// newFlow creates an agent that runs these agents, each at most rounds times.
 func newFlow(name, description string, rounds int, agents []Agent, perform Func) (Agent, error) {
 	return newBuiltin(name, description, func(ctx context.Context, input *Input) (*Output, error) {
 		if err := checkAgentsPresent(activation.FromContext(ctx), rounds, agents...); err != nil {
@@ -97,7 +97,7 @@ func checkAgents(name string, agents []Agent) ([]Agent, error) {
 	return slices.Clone(agents), nil
 }
 
-// callCounts counts how often each agent was called.
+// callCounts counts the calls of each agent.
 type callCounts struct {
 	agents []Agent
 	counts map[string]int
@@ -110,16 +110,17 @@ func (c *callCounts) next(a Agent) int {
 	return c.counts[a.Name()]
 }
 
-// round lets the agents work one after the other, until one exits, and adds what they say to the output.
+// round runs the agents one after the other, until one exits, and adds their messages to the
+// output.
 func round(ctx context.Context, c *callCounts, input *Input, output *Output) (*Output, error) {
 	for _, a := range c.agents {
 		next := &Input{Messages: slices.Concat(input.Messages, narrate(output.Messages))}
-		said, err := RunNth(ctx, c.next(a), a, next)
+		result, err := RunNth(ctx, c.next(a), a, next)
 		if err != nil {
 			return nil, err
 		}
-		output.Messages = append(output.Messages, said.Messages...)
-		if said.Exit {
+		output.Messages = append(output.Messages, result.Messages...)
+		if result.Exit {
 			output.Exit = true
 			break
 		}

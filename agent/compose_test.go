@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/agent/script"
 )
 
-// hearing is a custom agent that says what it got to hear.
+// hearing is a custom agent that repeats its input.
 func hearing(name string) agent.Agent {
 	return &player{name, func(_ context.Context, input *agent.Input, yield yield) {
 		var heard []string
@@ -24,7 +24,7 @@ func hearing(name string) agent.Agent {
 	}}
 }
 
-// texts are the messages of an output.
+// texts returns the texts of an output.
 func texts(output *agent.Output) []string {
 	var list []string
 	for _, m := range output.Messages {
@@ -78,7 +78,7 @@ func TestLoop_FourWaitsInTwoRoundsEachAtItsPlace(t *testing.T) {
 		for range 4 {
 			ic := one(t, got.waits(t))
 			if slices.Contains(seen, ic.ID) {
-				t.Errorf("%s has the id of an earlier question", ic.Address)
+				t.Errorf("%s has the id of an earlier interrupt", ic.Address)
 			}
 			places, seen = append(places, ic.Address.String()), append(seen, ic.ID)
 			got = p.answer(ic, "x")
@@ -91,7 +91,7 @@ func TestLoop_FourWaitsInTwoRoundsEachAtItsPlace(t *testing.T) {
 	})
 }
 
-// exiting is a custom agent that exits in its nth round.
+// exiting is a custom agent that exits in its nth iteration.
 func exiting(c *counter, name string, n int) agent.Agent {
 	return &player{name, func(_ context.Context, _ *agent.Input, yield yield) {
 		c.add(name)
@@ -122,7 +122,7 @@ func TestLoop_AnExitReachesTheInnermostLoopAlone(t *testing.T) {
 	if done.Output.Exit {
 		t.Error("the exit left the loop that it ended")
 	}
-	c.want(t, map[string]int{"a": 11, "b": 10, "c": 2}) // the second inner loop: nobody exits any more, nine rounds
+	c.want(t, map[string]int{"a": 11, "b": 10, "c": 2}) // the second inner loop: no agent exits any more, nine iterations
 }
 
 func TestLoop_AnExitOfOneInParallelEndsIt(t *testing.T) {
@@ -183,7 +183,7 @@ func TestParallel_TwoOfFourWaitAndTheOthersAreShownOnce(t *testing.T) {
 			t.Errorf("got %q", log)
 		}
 		if got := texts(done.finished(t).Output); !slices.Equal(got, []string{"a1 begins", "a1 heard x", "a2 is done", "a3 begins", "a3 heard y at 1", "a4 is done"}) {
-			t.Errorf("the words should come in the order of the agents, not as %q", got)
+			t.Errorf("the messages should be in the order of the agents, not %q", got)
 		}
 		c.want(t, map[string]int{"enter a1": 2, "model a2": 1, "run a3": 1, "resume a3": 1, "model a4": 1})
 	})
@@ -302,7 +302,7 @@ func TestFlows_TwoWaitsAnywhereInATreeOfAgents(t *testing.T) {
 			t.Fatalf("got %q", got)
 		}
 		if find(t, second, "l2?").ID != find(t, open, "l2?").ID || find(t, second, "r2?").ID == find(t, open, "r2?").ID {
-			t.Error("the question that stayed keeps its id, the new one has another")
+			t.Error("the remaining interrupt keeps its id, the new one has another")
 		}
 		third := p.answer(find(t, second, "l2?"), "x")
 		third.wantLog(t, "l2 says l2 heard x", "l3 says l3 is done", "root waits for [r2?]")

@@ -13,41 +13,42 @@ import (
 
 const entryShown = "shown"
 
-// customListener hears the events of an agent that somebody else wrote.
+// customListener receives the events of an agent that is not from this package.
 type customListener struct {
 	scope *agentScope
-	// skip is how many events are still to come that were shown in an earlier entry.
+	// skip is the number of events that were shown in an earlier entry and will be yielded again.
 	skip     int
 	progress customProgress
 }
 
-// customProgress is what is remembered of an agent that did not come to its end. Its work has legs: Run begins the first, and each Resume
-// another one, behind an interrupt of its own. A leg that failed, or asked in another way, begins anew.
+// customProgress is the saved progress of an unfinished agent. Its work consists of segments: Run
+// begins the first, and each Resume after its own interrupt begins another. A segment that failed,
+// or raised an interrupt in another way, starts from its beginning.
 type customProgress struct {
-	// Events is how many were shown, Before how many of them in earlier legs.
+	// Events is the number of events shown, Before the number of those in earlier segments.
 	Events int `json:"events"`
 	Before int `json:"before,omitempty"`
-	// Messages and Exit are of the earlier legs.
+	// Messages and Exit are those of the earlier segments.
 	Messages []Message `json:"messages,omitempty"`
 	Exit     bool      `json:"exit,omitempty"`
 }
 
-// runCustom runs an agent that somebody else wrote, or resumes it.
+// runCustom runs or resumes an agent that is not from this package.
 func runCustom(ctx context.Context, a Agent, input *Input) (*Output, error) {
 	scope := activation.FromContext(ctx)
 	var before customProgress
 	if data, ok := scope.Recorded(entryShown); ok {
 		if err := json.Unmarshal(data, &before); err != nil {
-			return nil, fmt.Errorf("agent: what %s has said cannot be read: %w", scope.FullAddress(), err)
+			return nil, fmt.Errorf("agent: saved progress of %s cannot be decoded: %w", scope.FullAddress(), err)
 		}
 	}
 	l := customListener{scope: scopeOf(ctx)}
 	var events iter.Seq2[*Event, error]
 	if r, ok := a.(Resumable); ok && scope.Last() != nil {
-		l.progress = customProgress{Events: before.Before, Messages: before.Messages, Exit: before.Exit} // it goes on behind that
+		l.progress = customProgress{Events: before.Before, Messages: before.Messages, Exit: before.Exit} // continues after the earlier segments
 		events = r.Resume(ctx, resumeInfo(ctx, input))
 	} else {
-		events = a.Run(ctx, input) // it begins anew, and says it all again
+		events = a.Run(ctx, input) // starts the segment again and repeats its events
 	}
 	l.skip = before.Events - l.progress.Events
 	for event, err := range events {
@@ -58,7 +59,7 @@ func runCustom(ctx context.Context, a Agent, input *Input) (*Output, error) {
 	return &Output{Messages: l.progress.Messages, Exit: l.progress.Exit}, nil
 }
 
-// hear passes an event on. It returns an error when the agent waits or has failed.
+// onEvent forwards an event. It returns an error if the agent waits or has failed.
 func (l *customListener) onEvent(event *Event, err error) error {
 	if err != nil {
 		return err
@@ -66,28 +67,28 @@ func (l *customListener) onEvent(event *Event, err error) error {
 	if event == nil || event.Body == nil {
 		return fmt.Errorf("agent: %s yielded an event without a body", l.scope.agent.Name())
 	}
-	own := event.Path == nil // else of an agent that it runs, which itself sees to it that nothing is shown twice
+	own := event.Path == nil // otherwise it is from an agent that it runs, which does not repeat events itself
 	switch body := event.Body.(type) {
 	case Interrupted:
 		if body.signal == nil {
-			return fmt.Errorf("agent: %s yielded an interrupt that this package did not make: use agent.Interrupt", l.scope.agent.Name())
+			return fmt.Errorf("agent: %s yielded an interrupt that was not created by agent.Interrupt", l.scope.agent.Name())
 		}
 		return body.signal
 	case MessageAdded:
 		if own {
 			body.Message.setAgent(l.scope.agent.Name())
 			l.progress.Messages = append(l.progress.Messages, body.Message)
-			event = &Event{Body: body} // the agent may yield the one that it has again
+			event = &Event{Body: body} // the agent may yield the same event again
 		}
 	case Exit:
 		l.progress.Exit = l.progress.Exit || own
-	case Token, ToolOutput: // pieces of something, which is still to come
+	case Token, ToolOutput: // tokens of a message that is still to come
 		if own && l.skip > 0 {
 			return nil
 		}
 		own = false
 	case Finished:
-		return fmt.Errorf("agent: %s yielded Finished, which is for the runner to say", l.scope.agent.Name())
+		return fmt.Errorf("agent: %s yielded Finished, which only the runner yields", l.scope.agent.Name())
 	case ToolDone, Transferred:
 	default:
 		return fmt.Errorf("agent: %s yielded an event with a %T", l.scope.agent.Name(), body)
@@ -103,7 +104,7 @@ func (l *customListener) onEvent(event *Event, err error) error {
 	return nil
 }
 
-// remember writes down what the agent has said, to be saved together with its question.
+// saveProgress records the events of the agent, to be saved together with its interrupt.
 func (l *customListener) saveProgress(ctx context.Context, scope *activation.Scope, before customProgress, result error) error {
 	now := customProgress{Events: max(l.progress.Events, before.Events), Before: before.Before, Messages: before.Messages, Exit: before.Exit}
 	if last := scope.Last(); activation.IsWait(result) && last != nil && last.Status == activation.StatusOpen {

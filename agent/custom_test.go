@@ -17,7 +17,7 @@ import (
 
 type yield = func(*agent.Event, error) bool
 
-// player is an agent that somebody else wrote.
+// player is a custom agent.
 type player struct {
 	name    string
 	perform func(ctx context.Context, input *agent.Input, yield yield)
@@ -29,7 +29,7 @@ func (a *player) Run(ctx context.Context, input *agent.Input) iter.Seq2[*agent.E
 	return func(yield func(*agent.Event, error) bool) { a.perform(ctx, input, yield) }
 }
 
-// resumer is an player that is told when it goes on.
+// resumer is a player that implements Resumable.
 type resumer struct {
 	player
 	resume func(ctx context.Context, info *agent.ResumeInfo, yield yield)
@@ -45,7 +45,7 @@ func says(text string) *agent.Event {
 	return &agent.Event{Body: agent.MessageAdded{Message: agent.Assistant(text)}}
 }
 
-// asker says something, asks, and says what it heard. It is entered from the start after the answer.
+// asker adds a message, asks, and adds the answer. It is entered from the start after the answer.
 func asker(c *counter, name string) agent.Agent {
 	return &player{name, func(ctx context.Context, _ *agent.Input, yield yield) {
 		c.add("enter " + name)
@@ -61,7 +61,8 @@ func asker(c *counter, name string) agent.Agent {
 	}}
 }
 
-// holder interrupts itself with a state, and says when it is resumed what it was told. It wants to be asked count times.
+// holder interrupts itself with a state, and reports the answer when it is resumed. It asks count
+// times.
 func holder(c *counter, name string, count int) agent.Agent {
 	r := &resumer{player: player{name: name}}
 	r.perform = func(ctx context.Context, _ *agent.Input, yield yield) {
@@ -122,8 +123,8 @@ func TestCustom_ResumeContinuesAfterEarlierEvents(t *testing.T) {
 	})
 }
 
-// The story: Run was called beside Resume, for an iterator that was then dropped; an agent that works before it returns its
-// iterator worked twice.
+// Regression: Run was called in addition to Resume, for an iterator that was then dropped; an agent
+// that works before it returns its iterator worked twice.
 func TestCustom_RunIsNotCalledForAnAgentThatIsResumed(t *testing.T) {
 	var c counter
 	eager := &eagerAgent{holder(&c, "h", 1).(*resumer), &c}
@@ -190,7 +191,7 @@ func TestI13_AResumableAgentThatCannotUseTheAnswerStaysOpenUnderItsID(t *testing
 	})
 }
 
-// The story: what an agent had said in a Resume that failed was shown again, and stood twice in its output.
+// Regression: messages of a failed Resume were shown again, and were twice in the output.
 func TestCustom_RepeatedResumeShowsNoEventTwice(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		fail := true
@@ -285,8 +286,8 @@ func TestCustom_MayAskAndInterruptInTurn(t *testing.T) {
 	})
 }
 
-// The story: events of an agent inside were counted as shown by the one that passed them on; inside they did not come again, and the
-// next things that the outer one said were taken for them and left out.
+// Regression: events of an inner agent were counted as shown by the agent that forwarded them; on
+// re-entry they were not repeated, and the next messages of the outer agent were dropped instead.
 func TestCustom_ForwardedEventsDoNotHideItsOwnMessages(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -316,7 +317,7 @@ func TestCustom_ForwardedEventsDoNotHideItsOwnMessages(t *testing.T) {
 	})
 }
 
-// wrapping is an agent that passes on everything that another one shows, or leaves the interrupts out.
+// wrapping is an agent that forwards all events of another one, or drops the interrupts.
 func wrapping(name string, inner agent.Agent, swallow bool) agent.Agent {
 	return &player{name, func(ctx context.Context, input *agent.Input, yield yield) {
 		for event, err := range inner.Run(ctx, input) {
@@ -367,13 +368,13 @@ func TestCustom_MayYieldTheSameEventInEveryRun(t *testing.T) {
 		p.wantLog(t, "greeter says hello", "greeter says hello", "greeter exits", "greeter finished")
 		for _, event := range p.events[:3] {
 			if event.Run != run || event.Path.String() != "agent:greeter" {
-				t.Errorf("an event of run %s says that it is of %s at %s", run, event.Run, event.Path)
+				t.Errorf("an event of run %s claims to be of %s at %s", run, event.Run, event.Path)
 			}
 		}
 	}
 }
 
-// The story: the pieces of what had been said came again, and nothing after them.
+// Regression: the tokens of earlier messages were repeated, and nothing after them.
 func TestCustom_TokensOfShownMessagesAreNotShownAgain(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		token := func(text string) *agent.Event { return &agent.Event{Body: agent.Token{Text: text}} }
@@ -395,7 +396,7 @@ func TestCustom_TokensOfShownMessagesAreNotShownAgain(t *testing.T) {
 	})
 }
 
-// pair is a custom agent that runs two others by itself and bundles what they wait for.
+// pair is a custom agent that runs two others itself and combines their interrupts.
 func pair(name string, children ...agent.Agent) agent.Agent {
 	r := &resumer{player: player{name: name}}
 	work := func(ctx context.Context, input *agent.Input, yield yield) {
@@ -436,7 +437,8 @@ func eventBody(e *agent.Event) agent.Body {
 	return e.Body
 }
 
-// scenario 37: the event carries ids and addresses as soon as it is made; parents are linked and shared.
+// scenario 37: the event has ids and addresses as soon as it is created; parents are linked and
+// shared.
 func TestCompositeInterrupt_TwoChildrenAreAnsweredOneAfterTheOther(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -546,7 +548,7 @@ func TestCustom_NilEventReturnsError(t *testing.T) {
 func TestCustom_NothingAfterAnInterruptCounts(t *testing.T) {
 	r := newRunner(t, &player{"a", func(ctx context.Context, _ *agent.Input, yield yield) {
 		if yield(agent.Interrupt(ctx, "wait"), nil) {
-			t.Error("the agent was asked for more")
+			t.Error("the agent was called again")
 		}
 	}})
 	record(r.Query(t.Context(), "go")).wantLog(t, "a waits for [wait]")

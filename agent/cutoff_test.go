@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// finishing is a model whose answers with calls end for a reason of their own.
+// finishing is a model whose answers with calls have a configurable finish reason.
 type finishing struct {
 	agent.Model
 	reason agent.FinishReason
@@ -24,7 +24,7 @@ func (f finishing) Generate(ctx context.Context, request *agent.Request) (*agent
 	return response, err
 }
 
-// wiping is a tool that does most harm when it is told least.
+// wiping is a tool that is most harmful without arguments.
 func wiping(c *counter) *tool.Tool {
 	type args struct {
 		Only string `json:"only,omitempty"`
@@ -35,8 +35,8 @@ func wiping(c *counter) *tool.Tool {
 	})
 }
 
-// An answer that ran into a limit ends in the middle of its last call. Some services then give out the arguments that were written so far, as if they
-// were all; some give none. The call was made with those.
+// Regression: an answer that reaches a limit ends inside its last call. Some services then return
+// the arguments so far as if they were complete; some return none. The call was made with those.
 func TestI4_ACallThatWasCutOffIsNotMade(t *testing.T) {
 	for name, test := range map[string]struct {
 		reason agent.FinishReason
@@ -62,17 +62,17 @@ func TestI4_ACallThatWasCutOffIsNotMade(t *testing.T) {
 							return agent.Assistant("Done."), nil
 						}), test.reason}}))
 				}
-				p.answer(one(t, p.query("Go.").waits(t)), "yes").finished(t) // the calls before it are whole, and wait as ever
+				p.answer(one(t, p.query("Go.").waits(t)), "yes").finished(t) // the calls before it are complete, and wait as usual
 				wiped := c.of("wipe ") + c.of("wipe tmp")
 				if c.of("ask done") != 1 || (wiped == 1) != test.made || strings.Contains(told, "cut off") == test.made {
-					t.Errorf("this happened: %v; the model was told %q", c.n, told)
+					t.Errorf("this happened: %v; the model got %q", c.n, told)
 				}
 			})
 		})
 	}
 }
 
-// A plan without its end is none.
+// An incomplete plan is not a plan.
 func TestPlan_ThatWasCutOffIsNotCarriedOut(t *testing.T) {
 	var c counter
 	a := must(agent.NewPlanExecute(agent.PlanExecute{Name: "root", Executor: asker(&c, "a"),

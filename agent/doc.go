@@ -1,5 +1,5 @@
-// Package agent builds agents out of models and tools, and runs them so that they can stop for a person at any depth: in a tool of an
-// agent that is a tool of another one.
+// Package agent builds agents from models and tools, and runs them so that they can stop for a
+// person at any depth, for example in a tool of an agent that is itself a tool of another agent.
 //
 //	clerk, err := agent.NewChat(agent.Chat{
 //		Name:        "clerk",
@@ -24,30 +24,33 @@
 //
 // # How it works
 //
-// A run is one visit of a node of a graph. Agents are ordinary code in it: whatever a model said, a tool returned or an agent
-// came to is remembered under its place with [fermata.DoAt]. After an answer the outermost agent is entered again; what is done returns at once
-// what it returned before, what waits for something else is not entered, and so the code comes straight to the place where the
-// answer is awaited. No model is asked again on the way, and no event is shown again.
+// A run is one activation of a graph node. Agents are ordinary code in it: model answers, tool
+// results and agent outputs are recorded under their address with [fermata.DoAt]. After an answer
+// the outermost agent is entered again. Finished work returns its recorded result, and work that
+// waits for something else is not entered, so the code reaches the answered interrupt directly. No
+// model call is repeated, and no event is shown again.
 //
 //	agent:clerk                    ─ Run ─▶ DoAt ─▶ the agent's code
-//	├─ model:1                       what the model said, kept
-//	├─ tool:search#call_1            its result, kept
-//	├─ tool:book#call_2              waits  ◀── the answer goes straight here
-//	└─ model:2                       not asked yet
+//	├─ model:1                       the model's answer, recorded
+//	├─ tool:search#call_1            its result, recorded
+//	├─ tool:book#call_2              waits  ◀── the answer is delivered here
+//	└─ model:2                       not called yet
 //
-// When an agent is done, what it came to takes the place of everything below it. So the size of a run is that of the words in it,
-// whatever the depth.
+// When an agent is done, its output replaces everything below it. The size of a run is therefore
+// the size of its messages, regardless of the depth.
 //
 // # Agents
 //
-// [NewChat] lets a model call tools and hand over to other agents. [NewSequential], [NewParallel] and [NewLoop] let several agents
-// work; [NewSupervisor] gives work to workers and gets it back; [NewPlanExecute] plans, executes and plans anew; [AsTool] makes any
-// agent a tool. [NewFunc] and the [Agent] interface are for your own. All of them can be parts of each other, of a tool, and of a
-// node of a graph ([Run]).
+// [NewChat] lets a model call tools and hand over to other agents. [NewSequential], [NewParallel]
+// and [NewLoop] run several agents; [NewSupervisor] delegates to workers; [NewPlanExecute] plans,
+// executes and replans; [AsTool] converts any agent to a tool. Use [NewFunc] and the [Agent]
+// interface for your own agents. All of them can contain each other, and can be used in a tool and
+// in a node of a graph ([Run]).
 //
 // # People
 //
-// A tool asks through one of the wrappers of package tool or by itself; an agent asks with a [fermata.Kind] or with [Interrupt]; a run
-// that reaches its [Limits] asks whether to go on. All of it arrives as one [Interrupted] event at the end, saved before anybody
-// sees it. [WithCancel] stops a run from outside, so that it can be resumed.
+// A tool asks a person through one of the wrappers of package tool or directly; an agent asks with
+// a [fermata.Kind] or with [Interrupt]; a run that reaches its [Limits] asks whether to continue.
+// All interrupts are reported in one [Interrupted] event at the end, after the run is saved.
+// [WithCancel] stops a run from outside, so that it can be resumed.
 package agent

@@ -10,22 +10,26 @@ import (
 )
 
 var (
-	// ErrTooDeep says that agents called each other deeper than any sensible arrangement does.
-	ErrTooDeep = errors.New("agent: too many agents below each other")
+	// ErrTooDeep is returned if agents are nested too deeply, for example because they call each
+	// other endlessly.
+	ErrTooDeep = errors.New("agent: agents are nested too deeply")
 
-	// ErrHistory says that an edited history is none that a model accepts, as one with the result of a call that is not in
-	// it. Nothing was sent; the run can be resumed with another edit.
-	ErrHistory = errors.New("agent: the edited history cannot be used")
+	// ErrHistory is returned if a model would not accept an edited history, for example because it
+	// contains a result without its call. Nothing was sent; the run can be resumed with another
+	// edit.
+	ErrHistory = errors.New("agent: edited history is invalid")
 
-	// ErrCancelTimeout says that the point at which a run was to be cancelled did not come in time: it was cancelled at once.
-	ErrCancelTimeout = errors.New("agent: cancelled at once, because the point to cancel at did not come in time")
+	// ErrCancelTimeout is returned if the cancel point was not reached in time and the run was
+	// cancelled immediately.
+	ErrCancelTimeout = errors.New("agent: cancelled immediately because the cancel point was not reached in time")
 
-	// ErrRunEnded says that a run was over, or waited for a person, before it could be cancelled.
-	ErrRunEnded = errors.New("agent: the run came to rest before it could be cancelled")
+	// ErrRunEnded is returned if a run had ended or waited for a person before it could be
+	// cancelled.
+	ErrRunEnded = errors.New("agent: run ended before it could be cancelled")
 )
 
-// MaxTurnsError says that an agent called its model as often as it may and still wants to call tools. The run can be resumed by
-// a program that allows more.
+// MaxTurnsError reports that an agent reached its maximum number of model calls and still requests
+// tool calls. The run can be resumed by a program that allows more.
 type MaxTurnsError struct {
 	Agent string
 	Max   int
@@ -35,7 +39,7 @@ func (e *MaxTurnsError) Error() string {
 	return fmt.Sprintf("agent: %s is not done after %d turns", e.Agent, e.Max)
 }
 
-// LimitError says that the run reached one of its limits and a person said that it should not go on.
+// LimitError reports that the run reached one of its limits and a person decided not to continue.
 type LimitError struct {
 	Reached    LimitReached
 	By, Reason string
@@ -52,28 +56,30 @@ func (e *LimitError) Error() string {
 	return text
 }
 
-// CancelError says that the run was cancelled. It can be resumed; or, if it was cancelled before it began, started again.
+// CancelError reports that the run was cancelled. It can be resumed; if it was cancelled before it
+// began, it can be started again.
 type CancelError struct {
 	Run string
-	// Escalated is true if the point to cancel at did not come in time.
+	// Escalated is true if the cancel point was not reached in time.
 	Escalated bool
-	// Err is what the run reported.
+	// Err is the error that the run returned.
 	Err error
 }
 
 func (e *CancelError) Error() string {
 	if e.Escalated {
-		return fmt.Sprintf("agent: run %s was cancelled at once", e.Run)
+		return fmt.Sprintf("agent: run %s was cancelled immediately", e.Run)
 	}
 	return fmt.Sprintf("agent: run %s was cancelled", e.Run)
 }
 
-// Is makes it a [graph.ErrStopped], whatever the agents made of the end of their context.
+// Is matches [graph.ErrStopped], regardless of how the agents handled the end of their context.
 func (e *CancelError) Is(target error) bool { return target == graph.ErrStopped }
 func (e *CancelError) Unwrap() error        { return e.Err }
 
-// ProgramChangedError says that the run waits at places which the program no longer has, or has an answer for them: an agent or a tool
-// was renamed or removed. Nothing was passed by. Resume with a program that has them; the answer is kept.
+// ProgramChangedError reports that the run waits at addresses that the program no longer has, or
+// has answers for them: an agent or a tool was renamed or removed. Nothing was bypassed. Resume
+// with a program that has them; the answer is kept.
 type ProgramChangedError struct {
 	Run     string
 	Missing []fermata.Address
@@ -84,11 +90,11 @@ func (e *ProgramChangedError) Error() string {
 	for i, place := range e.Missing {
 		places[i] = place.String()
 	}
-	return fmt.Sprintf("agent: run %s waits where the program no longer asks: %s", e.Run, strings.Join(places, ", "))
+	return fmt.Sprintf("agent: run %s waits at addresses that this program does not have: %s", e.Run, strings.Join(places, ", "))
 }
 
-// OfTheRun keeps it from being taken for a tool's error.
-func (e *ProgramChangedError) OfTheRun() {}
+// RunError marks the error as an error of the run, not of a tool.
+func (e *ProgramChangedError) RunError() {}
 
-// OfTheRun keeps it from being taken for a tool's error.
-func (e *LimitError) OfTheRun() {}
+// RunError marks the error as an error of the run, not of a tool.
+func (e *LimitError) RunError() {}

@@ -68,7 +68,7 @@ func Example() {
 
 // readme:end
 
-// An agent is a part of a graph like any other code: its questions are the graph's questions.
+// An agent is part of a graph like any other code: its interrupts are the graph's interrupts.
 func ExampleRun() {
 	critic, err := agent.NewChat(agent.Chat{Name: "critic", Model: script.New(script.Say("Too long."))})
 	if err != nil {

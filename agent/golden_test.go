@@ -17,7 +17,8 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// everything is an agent that can wait in one of each way. Every lane has come some way by then.
+// everything is an agent that can wait in each possible way. Every branch has made some progress by
+// then.
 func everything(c *counter) agent.Agent {
 	desk := chat(c, "desk", tools(booking(c), tool.Approve(asking(c, "pay"))), script.Calls(call("book", "Paris"), call("pay", "Paris")), script.Say("paid"))
 	follow := chat(c, "follow", tools(tool.FollowUp(booking(c), tool.Needs[city](tool.Missing{Field: "to", Question: "Where to?"}))),
@@ -49,7 +50,7 @@ func fixedClock(config *agent.RunnerConfig) {
 	config.Clock = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 }
 
-// park takes a run of everything to where all of it waits, most lanes for the second time.
+// park executes a run of everything until all of it waits, most branches for the second time.
 func park(t *testing.T, st store.Checkpoints) []*fermata.InterruptCtx {
 	t.Helper()
 	var c counter
@@ -72,8 +73,8 @@ func park(t *testing.T, st store.Checkpoints) []*fermata.InterruptCtx {
 
 const fixture = "testdata/checkpoints/format2.json"
 
-// scenario 57. TestFormat_AWaitingRunOfTheSecondFormatStillResumes reads what an earlier build wrote. The file is never written anew; when
-// the format changes, the next one gets a file beside it.
+// scenario 57. TestFormat_AWaitingRunOfTheSecondFormatStillResumes reads a checkpoint of an earlier
+// build. The file is never rewritten; a new format gets an additional file.
 func TestFormat_AWaitingRunOfTheSecondFormatStillResumes(t *testing.T) {
 	if _, err := os.Stat(fixture); *golden.Update && os.IsNotExist(err) {
 		st := memory.New()
@@ -102,7 +103,7 @@ func TestFormat_AWaitingRunOfTheSecondFormatStillResumes(t *testing.T) {
 	open := record(r.Resume(t.Context(), "run")).waits(t)
 	c.want(t, nil)
 	if want := park(t, memory.New()); !slices.Equal(ids(open), ids(want)) || !slices.Equal(addresses(open), addresses(want)) {
-		t.Errorf("it waits for %v at %q; a run of today for %v at %q", infos(open), addresses(open), infos(want), addresses(want))
+		t.Errorf("it waits for %v at %q; a new run for %v at %q", infos(open), addresses(open), infos(want), addresses(want))
 	}
 	answers := make(map[string]any)
 	for _, ic := range open {
@@ -124,7 +125,7 @@ func TestFormat_AWaitingRunOfTheSecondFormatStillResumes(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	if !slices.ContainsFunc(done.events, func(e *agent.Event) bool { _, ok := e.Body.(agent.Token); return ok }) {
-		t.Error("the run streamed when it began, and does no longer")
+		t.Error("the run streamed when it began, and does not any more")
 	}
 	c.want(t, map[string]int{"model desk": 1, "enter pay": 1, "pay done": 1, "model follow": 1, "book Nice": 1, "enter again": 1, "resume hold": 1,
 		"model guest": 1, "enter ask": 1, "ask done": 1, "model plan": 1, "model executor": 1, "book Oslo": 1, "model right": 1, "enter inner": 1})

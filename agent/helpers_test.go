@@ -23,7 +23,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// question is the kind that most tests ask with: any text, any text back.
+// question is the kind of most tests: a string question and a string answer.
 var question = fermata.NewKind[string, string]("test-question")
 
 // must is for set-up code that cannot fail.
@@ -34,7 +34,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// counter counts how often things happened, from any goroutine and across the processes of a test.
+// counter counts events from any goroutine and across the processes of a test.
 type counter struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -55,7 +55,7 @@ func (c *counter) of(what string) int {
 	return c.n[what]
 }
 
-// want compares everything that was counted.
+// want compares all counts.
 func (c *counter) want(t testing.TB, want map[string]int) {
 	t.Helper()
 	c.mu.Lock()
@@ -94,7 +94,8 @@ func booking(c *counter) *tool.Tool {
 	})
 }
 
-// asking is a tool that asks a person and counts its entries as "enter name" and its ends as "name done".
+// asking is a tool that asks a person and counts its entries as "enter name" and its ends as "name
+// done".
 func asking(c *counter, name string) *tool.Tool {
 	return tool.New(name, "Asks.", func(ctx context.Context, in city) (string, error) {
 		c.add("enter " + name)
@@ -109,7 +110,7 @@ func asking(c *counter, name string) *tool.Tool {
 
 func tools(list ...*tool.Tool) []*tool.Tool { return list }
 
-// newRunner makes a runner with a store in memory.
+// newRunner creates a runner with a store in memory.
 func newRunner(t testing.TB, a agent.Agent, changes ...func(*agent.RunnerConfig)) *agent.Runner {
 	t.Helper()
 	config := agent.RunnerConfig{Agent: a, Store: memory.New()}
@@ -123,20 +124,20 @@ func newRunner(t testing.TB, a agent.Agent, changes ...func(*agent.RunnerConfig)
 	return r
 }
 
-// answer makes the params of a resume that answers one interrupt.
+// answer returns the params of a resume that answers one interrupt.
 func answer(ic *fermata.InterruptCtx, data any) *agent.ResumeParams {
 	return &agent.ResumeParams{Targets: map[string]any{ic.ID: data}}
 }
 
 var yes, no = fermata.Decision{Verb: fermata.VerbApprove}, fermata.Decision{Verb: fermata.VerbReject}
 
-// recording is what one start or resume of a run showed.
+// recording contains the events of one start or resume of a run.
 type recording struct {
 	events []*agent.Event
 	err    error
 }
 
-// record collects the events of a run until it comes to rest.
+// record collects the events of a run until it ends or waits.
 func record(events iter.Seq2[*agent.Event, error]) *recording {
 	p := new(recording)
 	for event, err := range events {
@@ -149,7 +150,8 @@ func record(events iter.Seq2[*agent.Event, error]) *recording {
 	return p
 }
 
-// waits returns what the run waits for. The announcement is the last event and the only one of its kind.
+// waits returns the open interrupts. Interrupted must be the last event and the only one of its
+// type.
 func (p *recording) waits(t testing.TB) []*fermata.InterruptCtx {
 	t.Helper()
 	return p.interrupted(t).Interrupts
@@ -162,15 +164,15 @@ func (p *recording) interrupted(t testing.TB) agent.Interrupted {
 	}
 	at := slices.IndexFunc(p.events, func(e *agent.Event) bool { _, ok := e.Body.(agent.Interrupted); return ok })
 	if at < 0 || at != len(p.events)-1 {
-		t.Fatalf("the run should wait, and say so once and last, but: %q", p.log())
+		t.Fatalf("the run should wait, with one Interrupted event at the end, but: %q", p.log())
 	}
 	body := p.events[at].Body.(agent.Interrupted)
 	checkPlaces(t, body.Interrupts)
 	return body
 }
 
-// checkPlaces checks what every view of people keeps to: ids, addresses of agents and tools alone, parents that lead outwards, and
-// one pointer per place.
+// checkPlaces checks the public view: ids, addresses of agents and tools only, parents that lead
+// outwards, and one pointer per place.
 func checkPlaces(t testing.TB, open []*fermata.InterruptCtx) {
 	t.Helper()
 	known := make(map[string]*fermata.InterruptCtx)
@@ -182,7 +184,7 @@ func checkPlaces(t testing.TB, open []*fermata.InterruptCtx) {
 		ids[ic.ID] = true
 		for _, segment := range ic.Address {
 			if segment.Type != fermata.SegmentAgent && segment.Type != fermata.SegmentTool {
-				t.Errorf("people should not see %s in %s", segment, ic.Address)
+				t.Errorf("the public view should not contain %s in %s", segment, ic.Address)
 			}
 		}
 		outer := ic.Address
@@ -190,7 +192,7 @@ func checkPlaces(t testing.TB, open []*fermata.InterruptCtx) {
 			outer = outer[:len(outer)-1]
 			text := parent.Address.String()
 			if text != outer.String() || parent.IsRootCause || known[text] != nil && known[text] != parent {
-				t.Errorf("the parent at %s should be that of %s, shared, and no root cause", text, outer)
+				t.Errorf("the parent at %s should be that of %s, shared, and not a root cause", text, outer)
 			}
 			known[text] = parent
 		}
@@ -200,7 +202,7 @@ func checkPlaces(t testing.TB, open []*fermata.InterruptCtx) {
 	}
 }
 
-// finished returns the end of a run that is over.
+// finished returns the end of a finished run.
 func (p *recording) finished(t testing.TB) agent.Finished {
 	t.Helper()
 	if p.err != nil {
@@ -223,7 +225,7 @@ func (p *recording) finished(t testing.TB) agent.Finished {
 	return done
 }
 
-// log is one line per event, with the agent that it happened in.
+// log returns one line per event, with its agent.
 func (p *recording) log() []string {
 	var lines []string
 	for _, e := range p.events {
@@ -261,7 +263,7 @@ func line(body agent.Body) string {
 	return fmt.Sprintf("%T", body)
 }
 
-// wantLog compares the events with lines as log makes them.
+// wantLog compares the events with lines of log.
 func (p *recording) wantLog(t testing.TB, want ...string) {
 	t.Helper()
 	if got := p.log(); !slices.Equal(got, want) {
@@ -300,26 +302,27 @@ func addresses(open []*fermata.InterruptCtx) []string {
 func one(t testing.TB, open []*fermata.InterruptCtx) *fermata.InterruptCtx {
 	t.Helper()
 	if len(open) != 1 {
-		t.Fatalf("one answer should be waited for, not %v", infos(open))
+		t.Fatalf("want one open interrupt, not %v", infos(open))
 	}
 	return open[0]
 }
 
-// find returns the open interrupt that asks this.
+// find returns the open interrupt with this question.
 func find(t testing.TB, open []*fermata.InterruptCtx, asked string) *fermata.InterruptCtx {
 	t.Helper()
 	i := slices.IndexFunc(open, func(ic *fermata.InterruptCtx) bool { return fmt.Sprint(ic.Info) == asked })
 	if i < 0 {
-		t.Fatalf("nobody asks %q, but: %v", asked, infos(open))
+		t.Fatalf("no interrupt asks %q, but: %v", asked, infos(open))
 	}
 	return open[i]
 }
 
-// processStory is a program that runs an agent and may end and be started again: everything but the store is built anew then.
+// processStory is a program that runs an agent and may end and be started again: everything but the
+// store is then created again.
 type processStory struct {
 	t     testing.TB
 	build func() agent.Agent
-	// change alters the runner's config; nil for the usual one.
+	// change modifies the runner's config; nil for the default.
 	change func(*agent.RunnerConfig)
 	// begin starts a process and returns its store.
 	begin   func() store.Checkpoints
@@ -327,8 +330,8 @@ type processStory struct {
 	now     *agent.Runner
 }
 
-// inEveryStore tells a story twice: in one process with a store in memory, and with a file, where every start and resume is a
-// process of its own.
+// inEveryStore runs a test twice: in one process with a store in memory, and with a file, where
+// every start and resume is a separate process.
 func inEveryStore(t *testing.T, story func(t *testing.T, p *processStory)) {
 	t.Run("memory", func(t *testing.T) {
 		st := memory.New()
@@ -346,8 +349,8 @@ func inEveryStore(t *testing.T, story func(t *testing.T, p *processStory)) {
 	})
 }
 
-// file is a database that all stories share, each with an account of its own. It is opened twice: two processes in a row do
-// not share anything but the file.
+// file is a database that all tests share, each with its own account. It is opened twice: two
+// consecutive processes share only the file.
 var file database
 
 type database struct {
@@ -378,7 +381,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runner is that of the current process; in a file's story it is a new one.
+// runner returns the runner of the current process; with a file it is a new one each time.
 func (p *processStory) runner() *agent.Runner {
 	p.t.Helper()
 	st := p.begin()

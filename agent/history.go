@@ -11,19 +11,19 @@ import (
 	"github.com/fermata-go/fermata/internal/activation"
 )
 
-// HistoryEdit changes what a model gets to see. at is the agent's place in the run, as people see it. What it returns takes
-// the place of the history, from now on and in every later resume; nil leaves it as it is. The messages are copies. Agents that work side
-// by side call it at the same time.
+// HistoryEdit changes the history that a model sees. at is the simplified address of the agent in
+// the run. The result replaces the history from now on, also in later resumes; nil keeps it. The
+// messages are copies. Parallel agents call it concurrently.
 type HistoryEdit func(at fermata.Address, history []Message) ([]Message, error)
 
 const entryHistory = "history"
 
-// editPlace is where an edit made before this turn is kept.
+// editPlace returns the scope where an edit made before this turn is recorded.
 func (v *conversation) editPlace(turn int) *activation.Scope {
 	return v.activation.Child(fermata.Segment{Type: "turn", ID: strconv.Itoa(turn)}.String())
 }
 
-// recallEdit goes on with the history that an edit of an earlier resume left.
+// recallEdit continues with the history that an edit of an earlier resume recorded.
 func (v *conversation) recallEdit(turn int) error {
 	data, ok := v.editPlace(turn).Recorded(entryHistory)
 	if !ok {
@@ -31,14 +31,14 @@ func (v *conversation) recallEdit(turn int) error {
 	}
 	var history []Message
 	if err := json.Unmarshal(data, &history); err != nil {
-		return fmt.Errorf("agent: the edited history of %s cannot be read: %w", v.activation.FullAddress(), err)
+		return fmt.Errorf("agent: edited history of %s cannot be decoded: %w", v.activation.FullAddress(), err)
 	}
 	v.history = history
 	return nil
 }
 
-// edit makes the run's edit, before the first request of this execution. It is kept by the agent and not by the call of the
-// model, which forgets everything but the answer.
+// applyEdit makes the history edit of the run, before the first request of this execution. It is
+// recorded by the agent and not by the model call, which keeps only the answer.
 func (v *conversation) applyEdit(ctx context.Context, turn int) error {
 	if v.scope.edit == nil || v.edited {
 		return nil
@@ -59,7 +59,7 @@ func (v *conversation) applyEdit(ctx context.Context, turn int) error {
 	return v.editPlace(turn).Record(ctx, entryHistory, data, activation.SaveWithNext)
 }
 
-// cloneMessages are messages that others may change.
+// cloneMessages returns copies that others may change.
 func cloneMessages(messages []Message) []Message {
 	own := slices.Clone(messages)
 	for i := range own {
@@ -68,7 +68,7 @@ func cloneMessages(messages []Message) []Message {
 	return own
 }
 
-// checkHistory makes sure that calls and results belong together.
+// checkHistory checks that calls and results belong together.
 func checkHistory(history []Message) error {
 	if len(history) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrHistory)
@@ -76,7 +76,7 @@ func checkHistory(history []Message) error {
 	open := make(map[string]bool)
 	for i, m := range history {
 		if len(open) > 0 && m.Role != RoleTool {
-			return fmt.Errorf("%w: message %d stands between a call and its result", ErrHistory, i+1)
+			return fmt.Errorf("%w: message %d is between a call and its result", ErrHistory, i+1)
 		}
 		switch m.Role {
 		case RoleAssistant:

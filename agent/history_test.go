@@ -18,8 +18,8 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// recordingModel is a model that remembers what it was shown. Its next line is the one after what it has said in this test, not after what
-// it is told that it said.
+// recordingModel is a model that records its requests. Its next line follows the lines it has used
+// in this test, not the history.
 type recordingModel struct {
 	x     *agentHarness
 	name  string
@@ -37,7 +37,7 @@ func (w *recordingModel) Generate(ctx context.Context, r *agent.Request) (*agent
 	return &agent.Response{Message: message}, err
 }
 
-// messageLines is one line per message.
+// messageLines returns one line per message.
 func messageLines(messages []agent.Message) []string {
 	var lines []string
 	for _, m := range messages {
@@ -80,7 +80,7 @@ func TestHistoryEdit_AppliesToLaterModelCalls(t *testing.T) {
 		}
 		really := []string{`assistant ask{"to":"one"}`, "tool ask heard first", `assistant ask{"to":"two"}`, "tool ask heard second", "assistant Done."}
 		if d := cmp.Diff(really, messageLines(end.finished(t).Output.Messages)); d != "" {
-			t.Errorf("what was said is another matter (-want +got):\n%s", d)
+			t.Errorf("the output must not change (-want +got):\n%s", d)
 		}
 	})
 }
@@ -99,8 +99,8 @@ func TestHistoryEdit_TheNextOneBeginsWhereTheLastOneEnded(t *testing.T) {
 	}
 }
 
-// The edit is made before the first request of a resume. What was answered before is not asked again for it, and what follows in the
-// same resume comes on top.
+// The edit is made before the first request of a resume. Earlier answers are not requested again
+// for it, and later messages of the same resume are added to it.
 func TestHistoryEdit_IsMadeOncePerAgentAndResume(t *testing.T) {
 	var seen [][]string
 	x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
@@ -119,7 +119,7 @@ func TestHistoryEdit_IsMadeOncePerAgentAndResume(t *testing.T) {
 	open := one(t, x.start(edit).waits(t))
 	x.goOn(nil, edit).waits(t)
 	if edits != 0 {
-		t.Errorf("it was made %d times before anything was to be asked", edits)
+		t.Errorf("it was made %d times before any model call", edits)
 	}
 	end := x.goOn(map[string]any{open.ID: "yes"}, edit).finished(t)
 	if really := messageLines(end.Output.Messages); len(really) != 7 || really[0] != "assistant work{}" {
@@ -141,7 +141,7 @@ func TestHistoryEdit_NilLeavesItAsItIs(t *testing.T) {
 	for seen, options := range map[*[][]string][]agent.RunOption{
 		&plain: nil,
 		&edited: {agent.WithHistoryEdit(func(_ fermata.Address, history []agent.Message) ([]agent.Message, error) {
-			for i := range history { // what it gets is its own
+			for i := range history { // it gets its own copy
 				history[i].Text = "forged"
 				for j := range history[i].ToolCalls {
 					history[i].ToolCalls[j].Args = "forged"
@@ -163,7 +163,7 @@ func TestHistoryEdit_NilLeavesItAsItIs(t *testing.T) {
 	}
 }
 
-// An edit may go about as it likes with the messages that it gets; what was really said stays said.
+// An edit may modify the messages that it receives; the output does not change.
 func TestHistoryEdit_DoesNotChangeTheOutput(t *testing.T) {
 	var seen [][]string
 	x := newAgentHarness(t, twiceAsking(&seen))
@@ -199,7 +199,7 @@ func TestHistoryEdit_NamesTheAgentByItsPlace(t *testing.T) {
 			}
 			return shortened(at, history)
 		})
-		x.cancelAt("model worker", agent.CancelNow) // the edit is kept although nothing came of it
+		x.cancelAt("model worker", agent.CancelNow) // the edit is kept although the execution failed
 		x.wantCancelled(x.goOn(map[string]any{open.ID: "yes"}, edit))
 		x.goOn(nil, edit).finished(t)
 		want := []string{"agent:boss;tool:worker#call_1_1;agent:worker"}
@@ -224,18 +224,18 @@ func TestHistoryEdit_OneThatNoModelTakesIsRefusedAndNothingIsLost(t *testing.T) 
 		err     error
 		want    error // nil for any
 	}{
-		"a result without a call":    {[]agent.Message{agent.User("x"), result}, nil, agent.ErrHistory},
-		"a result before its call":   {[]agent.Message{result, call}, nil, agent.ErrHistory},
-		"a call without a result":    {[]agent.Message{call}, nil, agent.ErrHistory},
-		"two results of one call":    {[]agent.Message{call, result, result}, nil, agent.ErrHistory},
-		"talk between the two":       {[]agent.Message{call, agent.User("wait"), result}, nil, agent.ErrHistory},
-		"another call between them":  {[]agent.Message{call, agent.Assistant("", agent.ToolCall{ID: "b", Name: "ask", Args: "{}"}), result}, nil, agent.ErrHistory},
-		"the same call twice":        {[]agent.Message{agent.Assistant("", call.ToolCalls[0], call.ToolCalls[0]), result, result}, nil, agent.ErrHistory},
-		"an unknown role":            {[]agent.Message{{Role: "narrator", Text: "x"}}, nil, agent.ErrHistory},
-		"no message at all":          {[]agent.Message{}, nil, agent.ErrHistory},
-		"one that cannot be kept":    {[]agent.Message{{Role: agent.RoleUser, Opaque: json.RawMessage("{")}}, nil, nil},
-		"an edit that fails":         {nil, own, own},
-		"a history beside its error": {[]agent.Message{agent.User("x")}, own, own},
+		"a result without a call":          {[]agent.Message{agent.User("x"), result}, nil, agent.ErrHistory},
+		"a result before its call":         {[]agent.Message{result, call}, nil, agent.ErrHistory},
+		"a call without a result":          {[]agent.Message{call}, nil, agent.ErrHistory},
+		"two results of one call":          {[]agent.Message{call, result, result}, nil, agent.ErrHistory},
+		"talk between the two":             {[]agent.Message{call, agent.User("wait"), result}, nil, agent.ErrHistory},
+		"another call between them":        {[]agent.Message{call, agent.Assistant("", agent.ToolCall{ID: "b", Name: "ask", Args: "{}"}), result}, nil, agent.ErrHistory},
+		"the same call twice":              {[]agent.Message{agent.Assistant("", call.ToolCalls[0], call.ToolCalls[0]), result, result}, nil, agent.ErrHistory},
+		"an unknown role":                  {[]agent.Message{{Role: "narrator", Text: "x"}}, nil, agent.ErrHistory},
+		"no message at all":                {[]agent.Message{}, nil, agent.ErrHistory},
+		"one that cannot be encoded":       {[]agent.Message{{Role: agent.RoleUser, Opaque: json.RawMessage("{")}}, nil, nil},
+		"an edit that fails":               {nil, own, own},
+		"a history together with an error": {[]agent.Message{agent.User("x")}, own, own},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen [][]string
@@ -250,7 +250,7 @@ func TestHistoryEdit_OneThatNoModelTakesIsRefusedAndNothingIsLost(t *testing.T) 
 			if len(seen) != 1 {
 				t.Errorf("it was sent: %q", seen[1])
 			}
-			next := one(t, x.goOn(nil).waits(t)) // the answer counts, and so does what was done with it
+			next := one(t, x.goOn(nil).waits(t)) // the answer counts, and so does the work based on it
 			if x.c.of("ask done") != 1 || next.ID == open.ID || len(seen[1]) != 3 {
 				t.Errorf("%v has happened, and the model saw %q", x.c.n, seen)
 			}
@@ -269,7 +269,7 @@ func TestHistoryEdit_APanicIsAnError(t *testing.T) {
 	x.goOn(nil, agent.WithHistoryEdit(shortened)).waits(t)
 }
 
-// What another agent is told of the conversation is what the one that tells it sees.
+// Another agent receives the history as its caller sees it.
 func TestHistoryEdit_IsPassedToOtherAgents(t *testing.T) {
 	var seen, others [][]string
 	x := newAgentHarness(t, func(x *agentHarness) agent.Agent {
@@ -306,7 +306,7 @@ func TestHistoryEdit_AgentsSideBySide(t *testing.T) {
 	for _, open := range x.start().waits(t) {
 		all[open.ID] = "yes"
 	}
-	var mu sync.Mutex // checkAgents may call it at once
+	var mu sync.Mutex // it may be called concurrently
 	places := make(map[string]int)
 	x.goOn(all, agent.WithHistoryEdit(func(at fermata.Address, history []agent.Message) ([]agent.Message, error) {
 		mu.Lock()

@@ -8,21 +8,21 @@ import (
 	"github.com/fermata-go/fermata/internal/activation"
 )
 
-// Interrupt returns an event that makes the run wait at this agent. info is what the person sees. The agent yields the event
-// and nothing after it.
+// Interrupt returns an event that makes the run wait at this agent. info is shown to the person.
+// The agent yields the event and nothing after it.
 //
-// [fermata.Kind.Ask] is the better call wherever the answer has a type: yield the error that it returns.
+// Prefer [fermata.Kind.Ask] if the answer has a type: yield the error that it returns.
 func Interrupt(ctx context.Context, info any) *Event {
 	return interruptEvent(ctx, fermata.Interrupt(ctx, info))
 }
 
-// StatefulInterrupt is [Interrupt] with a state that comes back in [ResumeInfo].
+// StatefulInterrupt is [Interrupt] with a state that [ResumeInfo] returns later.
 func StatefulInterrupt(ctx context.Context, info, state any) *Event {
 	return interruptEvent(ctx, fermata.StatefulInterrupt(ctx, info, state))
 }
 
-// CompositeInterrupt bundles the interrupts of agents that this one runs by itself, as the events that they yielded, with an
-// info and a state of its own. The bundled ones stay single places to answer.
+// CompositeInterrupt combines the interrupt events of agents that this agent runs itself, with its
+// own info and state. The combined interrupts can be answered separately.
 func CompositeInterrupt(ctx context.Context, info, state any, subs ...*Event) *Event {
 	errs := make([]error, 0, len(subs))
 	for _, sub := range subs {
@@ -41,8 +41,8 @@ func interruptEvent(ctx context.Context, err error) *Event {
 	return e
 }
 
-// interrupted makes of the wish to wait what people see of it. Of an error that is no such wish it makes an interrupt that
-// carries the error: whoever hears it fails with that.
+// interrupted converts an interrupt error to its public form. Another error is carried by the
+// interrupt and returned to the receiver.
 func interrupted(ctx context.Context, err error) Interrupted {
 	i := Interrupted{signal: err}
 	scope := activation.FromContext(ctx)
@@ -75,22 +75,23 @@ func interruptContexts(signals []*activation.Signal) []*fermata.InterruptCtx {
 	return causes
 }
 
-// ResumeInfo tells an agent with what it goes on.
+// ResumeInfo describes the resume of an agent.
 type ResumeInfo struct {
-	// Input is what Run was called with.
+	// Input is the input of Run.
 	Input *Input
-	// EnableStreaming is the mode of the run, as it was when it began.
+	// EnableStreaming is the mode that the run started with.
 	EnableStreaming bool
 	// WasInterrupted is true: only an agent that raised an interrupt is resumed.
 	WasInterrupted bool
-	// InterruptState is what the agent left with [StatefulInterrupt] or [CompositeInterrupt]; nil if nothing.
-	// [fermata.GetInterruptState] gives it as a Go value.
+	// InterruptState is the state that the agent passed to [StatefulInterrupt] or
+	// [CompositeInterrupt]; nil if none. [fermata.GetInterruptState] returns it as a Go value.
 	InterruptState json.RawMessage
-	// IsResumeTarget says that the agent's own interrupt was answered, with ResumeData (nil for an answer without data).
-	// [fermata.GetResumeContext] gives it as a Go value, and keeps the question open if it is not one.
+	// IsResumeTarget reports that the agent's own interrupt was answered, with ResumeData (nil for
+	// an answer without data). [fermata.GetResumeContext] returns it as a Go value, and keeps the
+	// interrupt open if it has the wrong type.
 	IsResumeTarget bool
 	ResumeData     json.RawMessage
-	// AnsweredBelow says that an interrupt which the agent bundled was answered.
+	// AnsweredBelow reports that an interrupt that the agent combined was answered.
 	AnsweredBelow bool
 }
 
@@ -105,8 +106,8 @@ func resumeInfo(ctx context.Context, input *Input) *ResumeInfo {
 	}
 }
 
-// userView shows interrupts the way people think of them: as agents and tool calls. Places that several interrupts share are
-// the same pointer.
+// userView shows interrupts in the simplified form: as agents and tool calls. Places that several
+// interrupts share are the same pointer.
 func userView(full []*fermata.InterruptCtx) []*fermata.InterruptCtx {
 	places := make(map[string]*fermata.InterruptCtx)
 	view := make([]*fermata.InterruptCtx, len(full))
@@ -119,8 +120,9 @@ func userView(full []*fermata.InterruptCtx) []*fermata.InterruptCtx {
 	return view
 }
 
-// parentOf is the agent or tool call that a place of that address is in. inner is the innermost place of the full view that
-// contains it: if the two are the same, the one that people see has the other's id and info.
+// parentOf returns the agent or tool call that contains the address. inner is the innermost place
+// of the full view that contains it: if both are the same place, the simplified one has its id and
+// info.
 func parentOf(places map[string]*fermata.InterruptCtx, inner *fermata.InterruptCtx, address fermata.Address) *fermata.InterruptCtx {
 	if len(address) < 2 {
 		return nil
@@ -141,7 +143,7 @@ func parentOf(places map[string]*fermata.InterruptCtx, inner *fermata.InterruptC
 	return place
 }
 
-// publicAddress is the part of an address that people see.
+// publicAddress returns the agents and tool calls of an address.
 func publicAddress(address fermata.Address) fermata.Address {
 	var path fermata.Address
 	for _, segment := range address {

@@ -12,16 +12,16 @@ import (
 	"github.com/fermata-go/fermata/internal/activation"
 )
 
-// Limits are what one run may use before a person is asked whether it should go on. The zero value of each means no limit.
-// All agents of the run count together, from its start and across its interrupts.
+// Limits is the usage that a run may reach before a person is asked whether to continue. Zero
+// values mean no limit. All agents of the run count together, from its start and across interrupts.
 type Limits struct {
-	// ModelCalls and ToolCalls are numbers of calls.
+	// ModelCalls and ToolCalls limit the number of calls.
 	ModelCalls, ToolCalls int
-	// Tokens are those that models read and wrote.
+	// Tokens limits the sum of input and output tokens.
 	Tokens int64
 	// Cost is in the unit of the Price function.
 	Cost float64
-	// Time is how long the run is at work. Waiting for a person does not count.
+	// Time limits the execution time of the run. Waiting for a person does not count.
 	Time time.Duration
 }
 
@@ -37,41 +37,42 @@ const (
 	LimitTime       Limit = "seconds"
 )
 
-// OverLimit is the kind of question that a run asks which would go over one of its limits.
+// OverLimit is the kind of the interrupt that a run raises before it exceeds one of its limits.
 var OverLimit = fermata.NewKind[LimitReached, LimitDecision]("limit-reached")
 
-// LimitReached is what a person sees who decides whether a run goes on.
+// LimitReached is the question whether a run may exceed a limit.
 type LimitReached struct {
 	Agent string `json:"agent"`
 	Limit Limit  `json:"limit"`
-	// Max is what was allowed, Used what it is or would be now.
+	// Max is the allowed value, Used the current or requested one.
 	Max  float64 `json:"max"`
 	Used float64 `json:"used"`
-	// Everything is the whole account of the run.
+	// Total is the total usage of the run.
 	Total Spent `json:"everything"`
 }
 
-// LimitDecision is a person's word on going on.
+// LimitDecision is the answer to [LimitReached].
 type LimitDecision struct {
 	Continue bool `json:"goOn"`
-	// More is how much more is allowed, with GoOn; 0 means as much again as the limit.
+	// More is the additional amount that is allowed, with Continue; 0 means the amount of the limit
+	// again.
 	More   float64 `json:"more,omitempty"`
 	Reason string  `json:"reason,omitempty"`
 	By     string  `json:"by,omitempty"`
 }
 
-// Validate refuses what would not allow anything.
+// Validate rejects negative amounts and an amount without Continue.
 func (d LimitDecision) Validate() error {
 	switch {
 	case d.More < 0:
-		return fmt.Errorf("more is %g: it cannot be less than nothing", d.More)
+		return fmt.Errorf("more is %g: it must not be negative", d.More)
 	case !d.Continue && d.More > 0:
-		return errors.New("it allows more and does not let the run go on: which one counts?")
+		return errors.New("more is set, but the run may not continue")
 	}
 	return nil
 }
 
-// Spent is what a run has used.
+// Spent is the usage of a run.
 type Spent struct {
 	Usage
 	ModelCalls int           `json:"modelCalls,omitempty"`
@@ -80,10 +81,10 @@ type Spent struct {
 	Time       time.Duration `json:"time,omitempty"`
 }
 
-// Price is what a call of a model costs.
+// Price returns the cost of a model call.
 type Price func(model string, usage Usage) float64
 
-// meter counts what the run uses. What it knows is saved with the next result.
+// meter tracks the usage of the run. It is saved with the next result.
 type meter struct {
 	limits Limits
 	price  Price
@@ -92,12 +93,12 @@ type meter struct {
 
 	mu     sync.Mutex
 	record usageRecord
-	// asking is how many models are being asked. They are not in the book yet, but lanes that work side by side must not take
-	// the same room twice.
+	// inFlight is the number of model calls in progress. They are not recorded yet, but parallel
+	// branches must not use the same remaining amount twice.
 	inFlight int
 }
 
-// usageRecord is what is saved of a meter.
+// usageRecord is the saved form of a meter.
 type usageRecord struct {
 	Spent
 	Granted map[Limit]float64 `json:"granted,omitempty"`
@@ -112,26 +113,26 @@ func newMeter(scope *activation.Scope, limits Limits, price Price) (*meter, erro
 		return m, nil
 	}
 	if err := json.Unmarshal(data, &m.record); err != nil {
-		return nil, fmt.Errorf("agent: what the run has used cannot be read: %w", err)
+		return nil, fmt.Errorf("agent: usage of the run cannot be decoded: %w", err)
 	}
 	return m, nil
 }
 
-// spent is what the run has used until now.
+// spent returns the usage of the run so far.
 func (m *meter) spent() Spent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.currentUsage()
 }
 
-// soFar is called with the lock held.
+// currentUsage is spent with the lock held.
 func (m *meter) currentUsage() Spent {
 	s := m.record.Spent
 	s.Time += m.scope.Host.Time().Sub(m.since)
 	return s
 }
 
-// count adds to the account.
+// addUsage adds to the usage and records it.
 func (m *meter) addUsage(ctx context.Context, add func(*usageRecord)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,7 +147,7 @@ func (m *meter) addUsage(ctx context.Context, add func(*usageRecord)) error {
 	return m.scope.Record(ctx, entryMeter, data, activation.SaveWithNext)
 }
 
-// countModel ends a call that beforeModel let through, and that was answered.
+// recordModelCall ends an admitted model call that was answered.
 func (m *meter) recordModelCall(ctx context.Context, r *Response) error {
 	return m.addUsage(ctx, func(b *usageRecord) {
 		m.inFlight--
@@ -158,15 +159,15 @@ func (m *meter) recordModelCall(ctx context.Context, r *Response) error {
 	})
 }
 
-// noAnswer ends a call that beforeModel let through, and that came to nothing.
+// releaseModelCall ends an admitted model call that failed.
 func (m *meter) releaseModelCall() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.inFlight--
 }
 
-// beforeModel asks a person if another call of a model is over a limit. Price and tokens of the call are not known yet: what
-// is looked at is whether the limit is reached.
+// admitModelCall asks a person if another model call exceeds a limit. The cost and tokens of the
+// call are not known yet, so it checks whether the limit is already reached.
 func (m *meter) admitModelCall(ctx context.Context, agent string) error {
 	return m.askAboutLimits(ctx, agent, func() { m.inFlight++ }, func(s Spent) []LimitReached {
 		return []LimitReached{ //mutate:limit-counts-pending
@@ -180,11 +181,11 @@ func (m *meter) admitModelCall(ctx context.Context, agent string) error {
 
 const entryAdmitted = "admitted"
 
-// beforeTools asks a person if so many more tool calls are over a limit. They count from here on: also while they wait for a
-// person of their own. place is that of the turn.
+// admitToolCalls asks a person if this many tool calls exceed a limit. They count from here on,
+// also while they wait for a person. place is the scope of the turn.
 func (m *meter) admitToolCalls(ctx context.Context, place *activation.Scope, agent string, calls int) error {
 	if _, ok := place.Recorded(entryAdmitted); ok {
-		place.Skip() // what was asked here is settled
+		place.Skip() // the interrupts here are settled
 		return nil
 	}
 	err := m.askAboutLimits(activation.WithScope(ctx, place), agent, func() { m.record.ToolCalls += calls }, func(s Spent) []LimitReached {
@@ -204,12 +205,12 @@ func (m *meter) admitToolCalls(ctx context.Context, place *activation.Scope, age
 
 const entryLimit = "limit"
 
-// check asks a person about each limit that is passed; if none is, it admits. It is part of the work that it stands before: once
-// that is done it is not called again.
-func (m *meter) askAboutLimits(ctx context.Context, agent string, admit func(), wanted func(Spent) []LimitReached) error {
+// askAboutLimits asks a person about each exceeded limit; if there is none, it calls admit. It is
+// part of the work that it precedes, so it is not called again once that is done.
+func (m *meter) askAboutLimits(ctx context.Context, agent string, admit func(), requested func(Spent) []LimitReached) error {
 	for n := 1; ; n++ {
 		segment := fermata.Segment{Type: "limit", ID: fmt.Sprint(n)}
-		reached, err := m.pendingLimit(ctx, segment, agent, admit, wanted)
+		reached, err := m.pendingLimit(ctx, segment, agent, admit, requested)
 		if err != nil || reached == nil {
 			return err
 		}
@@ -229,15 +230,15 @@ func (m *meter) askAboutLimits(ctx context.Context, agent string, admit func(), 
 	}
 }
 
-// reached returns the limit that is passed. What was asked once is asked again as it was, whatever the account and the limits say
-// by then: a person is looking at it, or has decided.
-func (m *meter) pendingLimit(ctx context.Context, segment fermata.Segment, agent string, admit func(), wanted func(Spent) []LimitReached) (*LimitReached, error) {
+// pendingLimit returns the exceeded limit. An open or answered question is repeated unchanged, even
+// if the usage or the limits have changed since: a person is looking at it, or has decided.
+func (m *meter) pendingLimit(ctx context.Context, segment fermata.Segment, agent string, admit func(), requested func(Spent) []LimitReached) (*LimitReached, error) {
 	place := activation.FromContext(ctx).Child(segment.String())
 	if data, ok := place.Recorded(entryLimit); ok {
 		reached := new(LimitReached)
 		return reached, json.Unmarshal(data, reached)
 	}
-	reached := m.firstExceeded(agent, admit, wanted)
+	reached := m.firstExceeded(agent, admit, requested)
 	if reached == nil {
 		return nil, nil
 	}
@@ -248,12 +249,13 @@ func (m *meter) pendingLimit(ctx context.Context, segment fermata.Segment, agent
 	return reached, place.Record(ctx, entryLimit, data, activation.SaveWithNext)
 }
 
-// over returns the first limit that is passed. If none is, it admits before anybody else can look.
-func (m *meter) firstExceeded(agent string, admit func(), wanted func(Spent) []LimitReached) *LimitReached {
+// firstExceeded returns the first exceeded limit. If there is none, it calls admit while it holds
+// the lock.
+func (m *meter) firstExceeded(agent string, admit func(), requested func(Spent) []LimitReached) *LimitReached {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	spent := m.currentUsage()
-	for _, w := range wanted(spent) {
+	for _, w := range requested(spent) {
 		if w.Max == 0 {
 			continue
 		}
@@ -267,8 +269,8 @@ func (m *meter) firstExceeded(agent string, admit func(), wanted func(Spent) []L
 	return nil
 }
 
-// passed reports whether the limit is in the way. Used is with the calls that would come now; of everything else it is what is
-// used up.
+// isExceeded reports whether the limit blocks the work. For calls, Used includes the requested
+// ones; for other limits it is the usage so far.
 func (r *LimitReached) isExceeded() bool {
 	if r.Limit == LimitModelCalls || r.Limit == LimitToolCalls {
 		return r.Used > r.Max

@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// manualClock is a clock that a test moves.
+// manualClock is a clock that a test advances.
 type manualClock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -39,7 +39,7 @@ func (c *manualClock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// meterModel is a model whose every call takes 20 seconds and uses 10 tokens, 8 of them read.
+// meterModel is a model whose calls take 20 seconds and use 10 tokens, 8 of them input.
 type meterModel struct {
 	*scriptedModel
 	clock *manualClock
@@ -54,9 +54,9 @@ func (m meterModel) Generate(ctx context.Context, r *agent.Request) (*agent.Resp
 	return response, err
 }
 
-func (m meterModel) Stream() {} // it has only whole answers
+func (m meterModel) Stream() {} // it does not stream
 
-// limited is a rehearsal with limits, a price of 1.5 per call, and a clock of its own.
+// limited is a harness with limits, a price of 1.5 per call, and its own clock.
 func limited(t testing.TB, limits agent.Limits, build func(x *agentHarness, clock *manualClock) agent.Agent) (*agentHarness, *manualClock) {
 	clock := &manualClock{now: time.Date(2026, 11, 15, 9, 0, 0, 0, time.UTC)}
 	x := newAgentHarness(t, func(x *agentHarness) agent.Agent { return build(x, clock) }, func(config *agent.RunnerConfig) {
@@ -73,7 +73,7 @@ func tireless(x *agentHarness, clock *manualClock) agent.Agent {
 		Model: meterModel{&scriptedModel{x, "clerk", script.New(append(lines, script.Say("Done."))...)}, clock}}))
 }
 
-// reached returns the one question whether to go on.
+// reached returns the only open limit interrupt.
 func reached(t testing.TB, p *recording) (agent.LimitReached, string) {
 	t.Helper()
 	open := one(t, p.waits(t))
@@ -87,7 +87,7 @@ func reached(t testing.TB, p *recording) (agent.LimitReached, string) {
 func TestLimits_EachAsksBeforeMoreIsUsed(t *testing.T) {
 	for name, test := range map[string]struct {
 		limits      agent.Limits
-		first, then agent.LimitReached // then is after as much again
+		first, then agent.LimitReached // then is after the same amount again
 		calls       map[string]int     // when it asks first
 	}{
 		"model calls": {agent.Limits{ModelCalls: 2},
@@ -131,13 +131,13 @@ func TestLimits_EachAsksBeforeMoreIsUsed(t *testing.T) {
 			x.c.want(t, map[string]int{"model clerk": 10, "tool work": 9, "tool more": 9})
 			saved := must(x.runner().Inspect(t.Context(), "run"))
 			if d := cmp.Diff(spent(10, 18), saved.Spent); d != "" {
-				t.Errorf("the account differs (-want +got):\n%s", d)
+				t.Errorf("the usage differs (-want +got):\n%s", d)
 			}
 		})
 	}
 }
 
-// spent is the account after so many calls.
+// spent is the usage after this many calls.
 func spent(models, tools int) agent.Spent {
 	n := int64(models)
 	return agent.Spent{Usage: agent.Usage{InputTokens: 8 * n, OutputTokens: 2 * n}, ModelCalls: models, ToolCalls: tools,
@@ -150,7 +150,7 @@ func TestLimits_MoreIsAsMuchAsThePersonAllows(t *testing.T) {
 	for _, more := range []int{1, 3, 2} {
 		before, id := reached(t, p)
 		if before.Used != float64(x.c.of("model clerk")+1) || before.Max != float64(x.c.of("model clerk")) {
-			t.Errorf("after %d calls it says %+v", x.c.of("model clerk"), before)
+			t.Errorf("after %d calls it reports %+v", x.c.of("model clerk"), before)
 		}
 		calls := x.c.of("model clerk")
 		p = x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: float64(more)}})
@@ -173,7 +173,7 @@ func TestLimits_ARefusalEndsTheRunForGood(t *testing.T) {
 			}
 			for _, part := range []string{"by ann", "it goes in circles", string(asked.Limit)} {
 				if !strings.Contains(got.Error(), part) {
-					t.Errorf("%q does not say %q", got, part)
+					t.Errorf("%q does not contain %q", got, part)
 				}
 			}
 			for name, limits := range map[string]agent.Limits{"the same limits": limits, "others": {ModelCalls: 1000, ToolCalls: 1000}, "no limits": {}} {
@@ -242,12 +242,12 @@ func TestLimits_AllAgentsCountTogetherAcrossResumes(t *testing.T) {
 		x.c.want(t, map[string]int{"model boss": 2, "model worker": 4, "tool dig": 2, "enter ask": 2, "ask done": 1})
 		saved := must(x.runner().Inspect(t.Context(), "run")).Spent
 		if saved.ModelCalls != 6 || saved.ToolCalls != 4 || saved.Time != 2*time.Minute {
-			t.Errorf("the account is %+v", saved) // what was replayed is not counted again
+			t.Errorf("the account is %+v", saved) // replayed calls are not counted again
 		}
 	})
 }
 
-// A call that is under way counts: the worker's first tool call is the run's second.
+// A call in progress counts: the worker's first tool call is the run's second.
 func TestLimits_CallsUnderWayCount(t *testing.T) {
 	x, _ := limited(t, agent.Limits{ToolCalls: 1}, crew)
 	over, _ := reached(t, x.start())
@@ -274,7 +274,7 @@ func TestLimits_TooLittleMoreIsAskedAgain(t *testing.T) {
 	x, _ := limited(t, agent.Limits{Tokens: 20}, tireless)
 	_, id := reached(t, x.start())
 	x.c.want(t, map[string]int{"model clerk": 2, "tool work": 2, "tool more": 2})
-	x.change = func(config *agent.RunnerConfig) { config.Limits.Tokens = 1 } // by now it may use even less
+	x.change = func(config *agent.RunnerConfig) { config.Limits.Tokens = 1 } // the limit may be even lower now
 	again, next := reached(t, x.goOn(map[string]any{id: agent.LimitDecision{Continue: true, More: 5}}))
 	if next == id || again.Max != 6 || again.Used != 20 || x.c.of("model clerk") != 2 {
 		t.Errorf("it asks %+v after %v", again, x.c.n)
@@ -296,7 +296,7 @@ func TestLimits_AnOpenQuestionOutlivesTheLimit(t *testing.T) {
 	}
 }
 
-// Lanes that all find room for one more call would together make more calls than there is room for.
+// Parallel branches that each have room for one more call would together exceed the limit.
 func TestLimits_ParallelLanesDoNotPassItTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, _ := limited(t, agent.Limits{ModelCalls: 2}, func(x *agentHarness, clock *manualClock) agent.Agent {
@@ -306,11 +306,11 @@ func TestLimits_ParallelLanesDoNotPassItTogether(t *testing.T) {
 			}
 			return must(agent.NewParallel("lanes", "", lanes...))
 		})
-		slow := func(context.Context, string) error { time.Sleep(time.Second); return nil } // all lanes get as far as they can meanwhile
+		slow := func(context.Context, string) error { time.Sleep(time.Second); return nil } // all branches continue as far as they can
 		x.moment = slow
 		open := x.start().waits(t)
 		if len(open) != 3 {
-			t.Fatalf("%d lanes ask, want 3", len(open))
+			t.Fatalf("%d branches ask, want 3", len(open))
 		}
 		x.c.want(t, map[string]int{"model lane": 2})
 		x.moment = slow
@@ -354,7 +354,8 @@ func TestLimits_AFailedCallLeavesItsRoomToTheNext(t *testing.T) {
 	}
 }
 
-// A decision counts once, however often the code behind it is entered; and once it has counted nobody complains that it was not used.
+// A decision counts once, however often the code after it is entered; a used decision is not
+// reported as unused.
 func TestLimits_ADecisionCountsOnceWhateverHappensBehindIt(t *testing.T) {
 	failing := func(at string) func(context.Context, string) error {
 		return func(_ context.Context, what string) error {
@@ -384,11 +385,11 @@ func TestLimits_ADecisionCountsOnceWhateverHappensBehindIt(t *testing.T) {
 		t.Fatalf("got %q", p.log())
 	}
 	if waiting := x.goOn(nil).interrupted(t); len(waiting.Interrupts) != 1 || len(waiting.BadAnswers) > 0 {
-		t.Errorf("it waits for %v, and says %v", infos(waiting.Interrupts), waiting.BadAnswers)
+		t.Errorf("it waits for %v, and reports %v", infos(waiting.Interrupts), waiting.BadAnswers)
 	}
 }
 
-// A model that fails in the agent of a tool need not fail the run. Its call takes no room.
+// A failing model in the agent of a tool need not fail the run. Its call is not counted.
 func TestLimits_FailedCallIsNotCounted(t *testing.T) {
 	x, _ := limited(t, agent.Limits{ModelCalls: 3}, func(x *agentHarness, clock *manualClock) agent.Agent {
 		worker := must(agent.NewChat(agent.Chat{Name: "worker", Model: meterModel{&scriptedModel{x, "worker", script.New(script.Fail(errors.New("out of order")))}, clock}}))
@@ -439,7 +440,7 @@ func TestLimits_ACostNeedsAPrice(t *testing.T) {
 	}
 }
 
-// misreporting is a model whose service says of each call that it used so much.
+// misreporting is a model whose service reports this usage for each call.
 type misreporting struct {
 	agent.Model
 	usage agent.Usage
@@ -453,8 +454,8 @@ func (m misreporting) Generate(ctx context.Context, r *agent.Request) (*agent.Re
 	return response, err
 }
 
-// What a service says of itself must not give a run more room than it has: less than nothing is nothing, and no number is so large that the sum begins
-// anew below zero.
+// A wrong usage report must not increase what a run may use: negative values count as zero, and the
+// sum does not overflow.
 func TestLimits_AServiceCannotGiveTokensBack(t *testing.T) {
 	for name, usage := range map[string]agent.Usage{
 		"less than nothing":  {InputTokens: -1000, OutputTokens: 600, CachedTokens: -1},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Role says whose words a message holds.
+// Role is the role of a message's author.
 type Role string
 
 // The roles of messages.
@@ -16,59 +16,62 @@ const (
 	RoleTool      Role = "tool" // the result of one tool call
 )
 
-// Message is one entry of a conversation. It is plain data: it is stored as JSON for as long as a run waits.
+// Message is one entry of a conversation. It is plain data and is stored as JSON while a run waits.
 type Message struct {
 	Role Role   `json:"role"`
 	Text string `json:"text,omitempty"`
-	// Agent is the name of the agent that said it; "" for people and programs.
+	// Agent is the name of the agent that wrote it; "" for people and programs.
 	Agent string `json:"agent,omitempty"`
-	// ToolCalls, with [RoleAssistant], are the calls that the model wants made.
+	// ToolCalls, with [RoleAssistant], are the calls that the model requests.
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
-	// CallID and Tool, with [RoleTool], name the call that the text is the result of. Failed says that it is not what the
-	// tool was called for: the call was refused, its arguments were wrong, the tool is unknown.
+	// CallID and Tool, with [RoleTool], identify the call. Failed reports that the text is not a
+	// regular result: the call was rejected, its arguments were invalid, or the tool is unknown.
 	CallID string `json:"callId,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Failed bool   `json:"failed,omitempty"`
-	// Opaque is what the client of the model wants to get back unchanged with the message, as signed reasoning. Only the
-	// client that wrote it reads it.
+	// Opaque is data that the model client needs back unchanged with the message, for example
+	// signed reasoning. Only the client that wrote it reads it.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
-// ToolCall is a model's wish to have a tool called.
+// ToolCall is a tool call that a model requests.
 type ToolCall struct {
-	// ID is unique within the agent's conversation and the same after every resume, whatever the model gave.
+	// ID is unique within the agent's conversation and the same after every resume, regardless of
+	// the model's id.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Args is the text that the model wrote; it should be a JSON object and need not be.
+	// Args is the text that the model wrote. It should be a JSON object, but need not be.
 	Args string `json:"args"`
-	// CutOff says that the answer may have ended before the call did. It is not made: what looks like all of its arguments may be some.
+	// CutOff reports that the answer may have ended inside the call. The call is not made, because
+	// its arguments may be incomplete.
 	CutOff bool `json:"cutOff,omitempty"`
 }
 
-// User is a message of the person or program that uses the agent.
+// User returns a message of the person or program that uses the agent.
 func User(text string) Message { return Message{Role: RoleUser, Text: text} }
 
-// System is an instruction for the model.
+// System returns an instruction for the model.
 func System(text string) Message { return Message{Role: RoleSystem, Text: text} }
 
-// Assistant is a message of a model.
+// Assistant returns a message of a model.
 func Assistant(text string, calls ...ToolCall) Message {
 	return Message{Role: RoleAssistant, Text: text, ToolCalls: calls}
 }
 
-// ToolResult is the message that answers a tool call.
+// ToolResult returns the message that answers a tool call.
 func ToolResult(call ToolCall, text string) Message {
 	return Message{Role: RoleTool, Text: text, CallID: call.ID, Tool: call.Name}
 }
 
-// by says who said it, if nobody has yet.
+// setAgent sets the author, if it is not set yet.
 func (m *Message) setAgent(agent string) {
 	if m.Agent == "" && m.Role != RoleUser {
 		m.Agent = agent
 	}
 }
 
-// repair replaces what is not UTF-8. JSON would do so, too, but later: after a resume a call would have another id.
+// replaceInvalidUTF8 replaces bytes that are not UTF-8. JSON would also replace them, but later:
+// after a resume a call would have a different id.
 func (m *Message) replaceInvalidUTF8() {
 	m.Text = validUTF8(m.Text)
 	for i := range m.ToolCalls {

@@ -15,9 +15,9 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// What a hostile reviewer found. Each was a hole once.
+// Findings of an adversarial review. Each was a bug.
 
-// eventful is an agent that is one function.
+// eventful is an agent that consists of one function.
 type eventful struct {
 	name string
 	fn   func(ctx context.Context, in *agent.Input, yield func(*agent.Event, error) bool)
@@ -83,7 +83,7 @@ func TestReportErrors_KeepsErrorsOfTheRun(t *testing.T) {
 		}
 		q := one(t, record(build("pay").Query(t.Context(), "hi", agent.WithRun("r"))).waits(t))
 		if p := record(build("pay2").ResumeWithParams(t.Context(), "r", answer(q, yes))); p.err == nil {
-			t.Errorf("an approved question is passed by: %v", p.log())
+			t.Errorf("an approved interrupt is bypassed: %v", p.log())
 		}
 	})
 	t.Run("a limit", func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestI5_AToolThatNoLongerRunsItsAgentIsNoticedBeforeItsResultCounts(t *testi
 	skip = true
 	record(r.ResumeWithParams(t.Context(), "r", answer(q, yes)))
 	if c.of("model a") != 1 {
-		t.Error("the model was asked behind the missing place")
+		t.Error("the model was called after the missing place")
 	}
 	skip = false // the old program is back
 	record(r.Resume(t.Context(), "r")).finished(t)
@@ -207,7 +207,7 @@ func TestLoop_TheExitOfAnInnerLoopIsNotThatOfTheOuter(t *testing.T) {
 	}}
 	record(newRunner(t, must(agent.NewLoop("outer", "", 3, wrap))).Query(t.Context(), "hi")).finished(t)
 	if rounds != 3 {
-		t.Errorf("the outer loop ended after %d rounds", rounds)
+		t.Errorf("the outer loop ended after %d iterations", rounds)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestKey_OfACallIsNotThatOfTheCallsInside(t *testing.T) {
 	q := one(t, record(r.Query(t.Context(), "hi", agent.WithRun("r"))).waits(t))
 	record(r.ResumeWithParams(t.Context(), "r", answer(q, yes))).finished(t)
 	if len(keys) != 2 || keys[0] != "" || keys[1] != "" {
-		t.Errorf("calls that nobody approved have keys: %q", keys)
+		t.Errorf("calls without approval have keys: %q", keys)
 	}
 }
 

@@ -7,76 +7,80 @@ import (
 	"iter"
 )
 
-// Model is a language model. Its methods may be called from several goroutines at once.
+// Model is a language model. Its methods must be safe for concurrent use.
 //
-// Generate returns a [*ModelError] for what the service answered, and the context's error when that ended first.
+// Generate returns a [*ModelError] for errors of the service, and the context's error if the
+// context is done first.
 type Model interface {
 	Generate(ctx context.Context, request *Request) (*Response, error)
 }
 
-// Streamer is a model that can give its answer in pieces. The last piece, and only that one, has the Response: the answer as
-// Generate would have returned it. After an error nothing more comes; a stream that ends without a Response is an error too.
+// Streamer is a model that can stream its answer. The last chunk, and only that one, has the
+// Response: the answer that Generate would have returned. After an error nothing follows; a stream
+// that ends without a Response is an error.
 type Streamer interface {
 	Model
 	Stream(ctx context.Context, request *Request) iter.Seq2[*Chunk, error]
 }
 
-// Request is what a model is asked. Models must not change it.
+// Request is a model request. Models must not modify it.
 type Request struct {
 	// Messages is the conversation, system messages first.
 	Messages []Message
-	// Tools are what the model may call.
+	// Tools are the tools that the model may call.
 	Tools []ToolSpec
-	// MustCall is the name of a tool that the model has to call; "" leaves it to the model.
+	// MustCall is the name of a tool that the model must call; "" lets the model choose.
 	MustCall string
 }
 
-// ToolSpec is a tool as a model sees it.
+// ToolSpec describes a tool to a model.
 type ToolSpec struct {
 	Name, Description string
 	// Schema is the JSON Schema of the arguments: an object.
 	Schema json.RawMessage
 }
 
-// Response is what a model said.
+// Response is the answer of a model.
 type Response struct {
 	Message Message
 	Usage   Usage
-	// Model is the name of the model that answered, as the service reports it.
+	// Model is the name of the model that answered, as reported by the service.
 	Model string
-	// FinishReason says why the model stopped.
+	// FinishReason is the reason why the model stopped.
 	FinishReason FinishReason
 }
 
-// Chunk is one piece of a streamed answer.
+// Chunk is one chunk of a streamed answer.
 type Chunk struct {
 	Text     string
 	Response *Response
 }
 
-// FinishReason says why a model stopped.
+// FinishReason is the reason why a model stopped.
 type FinishReason string
 
-// Why models stop. A service's reason that is none of these is passed on as it is.
+// The reasons why models stop. Other reasons of a service are passed unchanged.
 const (
-	FinishStop          FinishReason = "stop"           // it was done
-	FinishToolCalls     FinishReason = "tool_calls"     // it wants tools called; so it does with any other reason, if the message has calls
-	FinishLength        FinishReason = "length"         // it was cut off, perhaps in its last call
-	FinishContentFilter FinishReason = "content_filter" // the service refused, perhaps in the middle of the last call
+	FinishStop          FinishReason = "stop"           // the answer is complete
+	FinishToolCalls     FinishReason = "tool_calls"     // it requests tool calls; also with any other reason, if the message has calls
+	FinishLength        FinishReason = "length"         // it was cut off, possibly inside its last call
+	FinishContentFilter FinishReason = "content_filter" // the service refused, possibly inside the last call
 )
 
-// markCutOff marks the call that an answer may have ended in. Its arguments do not tell: some services complete them to JSON that can be read.
+// markCutOff marks the call that may be incomplete. Its arguments do not show that: some services
+// complete them to valid JSON.
 func (r *Response) markCutOff() {
 	if calls := r.Message.ToolCalls; len(calls) > 0 && (r.FinishReason == FinishLength || r.FinishReason == FinishContentFilter) {
 		calls[len(calls)-1].CutOff = true //mutate:cut-off-call
 	}
 }
 
-// Usage is what a call of a model cost.
+// Usage is the token usage of a model call.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens,omitempty"`
 	OutputTokens int64 `json:"outputTokens,omitempty"`
-	// CachedTokens are those of the input that the service had seen before; they are part of InputTokens.
+	// CachedTokens are the input tokens that were read from the service's cache; they are part of
+	// InputTokens.
 	CachedTokens int64 `json:"cachedTokens,omitempty"`
 }
 
@@ -85,20 +89,23 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.CachedTokens + v.CachedTokens}
 }
 
-// plausible is what one call can have cost, whatever a service says: or it could make room where a limit is.
+// sanitized limits the reported usage of one call to plausible values, so that a wrong report
+// cannot lower the usage.
 func (u Usage) sanitized() Usage {
 	const most = 1 << 40
 	return Usage{min(max(u.InputTokens, 0), most), min(max(u.OutputTokens, 0), most), min(max(u.CachedTokens, 0), most)}
 }
 
-// ModelError is a service's refusal to answer. The run can be resumed: the model is then asked again.
+// ModelError is an error of a model service. The run can be resumed; the model call is then
+// repeated.
 type ModelError struct {
-	// Model is the name of the model that was asked, Status the HTTP status (0 if none said that it failed).
+	// Model is the requested model; Status is the HTTP status (0 if there is none).
 	Model  string
 	Status int
-	// Temporary says that the same request may succeed later: the service is overloaded, or limits the rate.
+	// Temporary reports that the same request may succeed later: the service is overloaded or
+	// limits the rate.
 	Temporary bool
-	// Err is what the client reported. It never holds the API key.
+	// Err is the client's error. It never contains the API key.
 	Err error
 }
 

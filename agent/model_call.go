@@ -9,15 +9,15 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// segmentModel is the place of one call of a model.
+// segmentModel is the address segment of a model call.
 const segmentModel fermata.SegmentType = "model"
 
-// generate asks a model, once: what it said is remembered under its number. It is saved before anybody hears of it. prepare makes
-// the request if it is needed.
+// generate calls a model once: its answer is recorded under its number and saved before it is
+// shown. prepare builds the request if it is needed.
 func (s *agentScope) generate(ctx context.Context, number string, m Model, prepare func(ctx context.Context) (*Request, error), tidy func(*Message) error) (Message, error) {
 	var response *Response
 	segment := fermata.Segment{Type: segmentModel, ID: number}
-	kept, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (savedReply, error) {
+	reply, err := fermata.DoAt(ctx, segment, func(ctx context.Context) (savedReply, error) {
 		if err := s.meter.admitModelCall(ctx, s.agent.Name()); err != nil {
 			return savedReply{}, err
 		}
@@ -38,26 +38,26 @@ func (s *agentScope) generate(ctx context.Context, number string, m Model, prepa
 		response.markCutOff()
 		err = tidy(&response.Message)
 		answered = true
-		said := response.Message
-		return savedReply{said.Text, said.ToolCalls, said.Opaque}, errors.Join(err, s.meter.recordModelCall(ctx, response))
+		message := response.Message
+		return savedReply{message.Text, message.ToolCalls, message.Opaque}, errors.Join(err, s.meter.recordModelCall(ctx, response))
 	})
-	message := Message{Role: RoleAssistant, Agent: s.agent.Name(), Text: kept.Text, ToolCalls: kept.Calls, Opaque: kept.Opaque}
+	message := Message{Role: RoleAssistant, Agent: s.agent.Name(), Text: reply.Text, ToolCalls: reply.Calls, Opaque: reply.Opaque}
 	if err == nil && response != nil {
 		s.emit(MessageAdded{Message: message, Usage: response.Usage, Model: response.Model, FinishReason: response.FinishReason})
 	}
 	return message, err
 }
 
-// savedReply is what is kept of an answer. Who said it is told by its place.
+// savedReply is the recorded part of an answer. Its address identifies the agent.
 type savedReply struct {
 	Text   string          `json:"text,omitempty"`
 	Calls  []ToolCall      `json:"calls,omitempty"`
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
 
-var errNoResponse = errors.New("agent: the model's stream ended without an answer")
+var errNoResponse = errors.New("agent: model stream ended without an answer")
 
-// ask calls the model in the mode of the run.
+// callModel calls the model in the mode of the run.
 func (s *agentScope) callModel(ctx context.Context, m Model, request *Request) (*Response, error) {
 	streamer, ok := m.(Streamer)
 	if !s.streaming || !ok {
@@ -84,7 +84,7 @@ func (s *agentScope) callModel(ctx context.Context, m Model, request *Request) (
 	return nil, errNoResponse
 }
 
-// cloneResponse makes the response ours: a model may hand out the same one again.
+// cloneResponse copies the response, because a model may return the same one again.
 func cloneResponse(r *Response) *Response {
 	if r == nil {
 		return nil
@@ -95,7 +95,8 @@ func cloneResponse(r *Response) *Response {
 	return &own
 }
 
-// uniqueCalls gives every call an id of its own. Models repeat ids, or leave them out; answers and results are kept by them.
+// uniqueCalls gives every call a unique id. Models repeat or omit ids, and answers and results are
+// stored by id.
 func uniqueCalls(turn int, calls []ToolCall, used map[string]bool) {
 	for i := range calls {
 		id := calls[i].ID

@@ -13,8 +13,8 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// PlanExecute describes an agent that makes a plan, has its first step executed, looks at the result, and plans anew, until
-// there is nothing left to do.
+// PlanExecute configures an agent that makes a plan, executes its first step, and replans with the
+// result, until nothing is left to do.
 type PlanExecute struct {
 	Name, Description string
 	// Planner makes the plan.
@@ -23,11 +23,12 @@ type PlanExecute struct {
 	Replanner Model
 	// Executor executes one step. It sees the task, the plan and the results so far.
 	Executor Agent
-	// MaxSteps is how many steps may be executed before the agent fails with a [*MaxTurnsError]. The default is 20.
+	// MaxSteps is the maximum number of executed steps before the agent fails with a
+	// [*MaxTurnsError]. The default is 20.
 	MaxSteps int
 }
 
-// NewPlanExecute makes a plan-execute-replan agent.
+// NewPlanExecute creates a plan-execute-replan agent.
 func NewPlanExecute(p PlanExecute) (Agent, error) {
 	var errs []error
 	if p.Planner == nil {
@@ -52,7 +53,7 @@ func NewPlanExecute(p PlanExecute) (Agent, error) {
 	return b, nil
 }
 
-// The tools with which the models speak to the agent.
+// The tools that the models call to return a plan or an answer.
 const (
 	planName    = "plan"
 	respondName = "respond"
@@ -65,7 +66,8 @@ var (
 		json.RawMessage(`{"type":"object","properties":{"response":{"type":"string"}},"required":["response"],"additionalProperties":false}`)}
 )
 
-// planRun is the work of a plan-execute agent. Like a conversation it begins at the start whenever the agent is entered.
+// planRun is the execution of a plan-execute agent. Like a conversation it starts from the
+// beginning whenever the agent is entered.
 type planRun struct {
 	*PlanExecute
 	scope *agentScope
@@ -87,12 +89,12 @@ func (p *PlanExecute) perform(ctx context.Context, input *Input) (*Output, error
 		if step > p.MaxSteps {
 			return nil, &MaxTurnsError{Agent: p.Name, Max: p.MaxSteps}
 		}
-		var said *Output
-		if said, err = RunNth(ctx, step, p.Executor, w.executorInput()); err != nil {
+		var message *Output
+		if message, err = RunNth(ctx, step, p.Executor, w.executorInput()); err != nil {
 			return nil, err
 		}
-		output.Messages = append(output.Messages, said.Messages...)
-		w.done = append(w.done, doneStep{w.steps[0], said.Text()})
+		output.Messages = append(output.Messages, message.Messages...)
+		w.done = append(w.done, doneStep{w.steps[0], message.Text()})
 		answer, err = w.callPlanner(ctx, step, p.Replanner)
 	}
 	if err != nil {
@@ -102,7 +104,8 @@ func (p *PlanExecute) perform(ctx context.Context, input *Input) (*Output, error
 	return output, nil
 }
 
-// think has a model make the plan, or after some steps a new plan or the answer. A plain text is an answer, too.
+// callPlanner asks a model for the plan or, after some steps, for a new plan or the answer. Plain
+// text is also an answer.
 func (w *planRun) callPlanner(ctx context.Context, number int, m Model) (answer string, err error) {
 	message, err := w.scope.generate(ctx, strconv.Itoa(number), m, func(context.Context) (*Request, error) {
 		r := &Request{Messages: w.plannerMessages(), Tools: []ToolSpec{planSpec, respondSpec}}
@@ -112,7 +115,7 @@ func (w *planRun) callPlanner(ctx context.Context, number int, m Model) (answer 
 		return r, nil
 	}, func(m *Message) error {
 		_, _, err := w.parsePlan(number, m)
-		return err // it is asked again by the next resume
+		return err // the next resume calls it again
 	})
 	if err != nil {
 		return "", err
@@ -122,11 +125,11 @@ func (w *planRun) callPlanner(ctx context.Context, number int, m Model) (answer 
 	return answer, err
 }
 
-// read finds the answer or the steps in what a planner said.
+// parsePlan returns the answer or the steps in a planner's message.
 func (w *planRun) parsePlan(number int, message *Message) (answer string, steps []string, err error) {
 	if len(message.ToolCalls) == 0 {
 		if number == 0 || message.Text == "" {
-			return "", nil, fmt.Errorf("agent: %s: the planner made no plan", w.Name)
+			return "", nil, fmt.Errorf("agent: %s: the planner returned no plan", w.Name)
 		}
 		return message.Text, nil, nil
 	}
@@ -136,10 +139,10 @@ func (w *planRun) parsePlan(number int, message *Message) (answer string, steps 
 	}
 	call := message.ToolCalls[0]
 	if call.CutOff {
-		return "", nil, fmt.Errorf("agent: %s: the planner was cut off", w.Name)
+		return "", nil, fmt.Errorf("agent: %s: the planner's answer was cut off", w.Name)
 	}
 	if err := strictjson.Decode([]byte(call.Args), &args); err != nil {
-		return "", nil, fmt.Errorf("agent: %s: the planner called %s with arguments that cannot be read: %w", w.Name, call.Name, err)
+		return "", nil, fmt.Errorf("agent: %s: the planner called %s with invalid arguments: %w", w.Name, call.Name, err)
 	}
 	switch {
 	case call.Name == respondName && args.Response != "":
@@ -155,7 +158,7 @@ const (
 	replanInstruction = "Look at the task and at what was done. If nothing is left to do, call respond with the answer for the user. Otherwise call plan with the steps that remain, changed if what was found asks for it; do not repeat what is done."
 )
 
-// situation is what a planner gets to see.
+// plannerMessages returns the messages for a planner.
 func (w *planRun) plannerMessages() []Message {
 	if len(w.done) == 0 {
 		return slices.Concat([]Message{System(planInstruction)}, w.input.Messages)
@@ -163,13 +166,13 @@ func (w *planRun) plannerMessages() []Message {
 	return slices.Concat([]Message{System(replanInstruction)}, w.input.Messages, []Message{User(w.report(w.steps[1:]))})
 }
 
-// task is what the executor gets to see.
+// executorInput returns the input for the executor.
 func (w *planRun) executorInput() *Input {
 	text := w.report(w.steps) + "Do this step now, and only this one: " + w.steps[0]
 	return &Input{Messages: slices.Concat(w.input.Messages, []Message{User(text)})}
 }
 
-// report tells what was done, and what is planned.
+// report lists the finished and the planned steps.
 func (w *planRun) report(planned []string) string {
 	var b strings.Builder
 	for i, d := range w.done {

@@ -13,7 +13,8 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// planning is a line that plans these steps. A planner's requests hold no words of its own, so the script looks at what is done.
+// planning is a line that plans these steps. A planner's requests do not contain its own messages,
+// so the script checks the finished steps.
 func planning(steps ...string) script.Line {
 	args := must(json.Marshal(map[string]any{"steps": steps}))
 	return script.Call("plan", string(args))
@@ -23,18 +24,18 @@ func responding(text string) script.Line {
 	return script.Call("respond", string(must(json.Marshal(map[string]any{"response": text}))))
 }
 
-// byProgress chooses the line by how many steps are done.
+// byProgress chooses the line by the number of finished steps.
 func byProgress(lines ...script.Line) script.Line {
 	return func(r *agent.Request) (agent.Message, error) {
 		done := strings.Count(r.Messages[len(r.Messages)-1].Text, ", done: ")
 		if done >= len(lines) {
-			return agent.Message{}, fmt.Errorf("nothing is planned after %d steps", done)
+			return agent.Message{}, fmt.Errorf("there is no plan after %d steps", done)
 		}
 		return lines[done](r)
 	}
 }
 
-// executor does each step by booking it, once that is approved.
+// executor does each step by booking it, after approval.
 func executor(c *counter) agent.Agent {
 	return chat(c, "executor", tools(tool.Approve(booking(c))), func(r *agent.Request) (agent.Message, error) {
 		_, step, _ := strings.Cut(r.Messages[len(r.Messages)-1].Text, "only this one: ")
@@ -103,7 +104,8 @@ func TestPlanExecute_InASupervisor(t *testing.T) {
 	})
 }
 
-// The story: a step that was planned again under the same words was left out of what the executor was told is still to come.
+// Regression: a step that was planned again with the same text was missing in the executor's list
+// of remaining steps.
 func TestPlanExecute_ExecutorSeesDoneAndRemainingSteps(t *testing.T) {
 	var c counter
 	var told []string
@@ -141,13 +143,13 @@ func TestPlanExecute_ReplannerSeesTaskResultsAndRemainingSteps(t *testing.T) {
 			for _, m := range r.Messages[1:] {
 				saw = append(saw, m.Text)
 			}
-			return script.Say("plain words are an answer, too")(r)
+			return script.Say("plain text is also an answer")(r)
 		})}))
 	done := record(newRunner(t, a).Query(t.Context(), "go")).finished(t)
 	if len(saw) != 2 || saw[0] != "go" || !strings.Contains(saw[1], "Step 1, done: look\nResult: executor heard go") || !strings.HasSuffix(saw[1], "Step 2, planned: leap\n") {
 		t.Errorf("it saw %q", saw)
 	}
-	if done.Output.Text() != "plain words are an answer, too" {
+	if done.Output.Text() != "plain text is also an answer" {
 		t.Errorf("got %q", done.Output.Text())
 	}
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/fermata-go/fermata/internal/activation"
 )
 
-// What agents and tools ask is kept by their places. A program that no longer has such a place must not go on as if nobody
-// had asked there: neither while the question is open nor when its answer has come.
+// Interrupts of agents and tools belong to their addresses. A program that no longer has such an
+// address must not continue as if there were no interrupt, neither while it is open nor after the
+// answer.
 
-// waitingBelow lists the places of agents and tool calls below this one that waited when this execution began, as far as it has not
-// come to them.
+// waitingBelow lists the places of agents and tool calls below this one that waited when this
+// execution began and that it has not reached yet.
 func waitingBelow(scope *activation.Scope) []string {
 	at := scope.Path()
 	if !wasWaiting(scope, at) {
@@ -30,7 +31,7 @@ func waitingBelow(scope *activation.Scope) []string {
 		}
 	}
 	//mutate:failed-agent-gone
-	for _, place := range scope.UnvisitedPending("do") { // one that failed with its answer is not parked any more
+	for _, place := range scope.UnvisitedPending("do") { // a place that failed after its answer is no longer waiting
 		if isCall(place) {
 			places = append(places, place)
 		}
@@ -45,13 +46,14 @@ func isCall(place string) bool {
 	return strings.HasPrefix(last, string(fermata.SegmentAgent)+":") || strings.HasPrefix(last, string(fermata.SegmentTool)+":")
 }
 
-// wasWaiting reports whether something was open at or below a place when this execution began, or has its answer since.
+// wasWaiting reports whether something at or below a place was open when this execution began, or
+// has been answered since.
 func wasWaiting(scope *activation.Scope, place string) bool {
 	return len(scope.Host.OpenInterrupts(place)) > 0 || scope.Host.HasNewAnswer(place)
 }
 
-// checkAgentsPresent returns an error if an agent waits below this place that is none of these. It is called before they begin: those
-// behind it must not work before it has its answer.
+// checkAgentsPresent returns an error if an agent waits below this place that is not one of these.
+// It is called before they begin: later agents must not run before the waiting one has its answer.
 //
 // rounds is how often each of them may be called.
 func checkAgentsPresent(scope *activation.Scope, rounds int, agents ...Agent) error {
@@ -74,13 +76,13 @@ func checkAgentsPresent(scope *activation.Scope, rounds int, agents ...Agent) er
 	})
 }
 
-// checkNotBypassed returns an error if something waits below an agent that has just returned this, and the agent neither finished it nor asks
-// for it any more.
+// checkNotBypassed returns an error if something waits below an agent that returned this result,
+// and the agent neither finished it nor raises its interrupt any more.
 func checkNotBypassed(scope *activation.Scope, result error) error {
 	if result != nil && !activation.IsWait(result) {
-		return nil // it failed, and will come there again
+		return nil // it failed, and will be entered again
 	}
-	asked := make(map[string]bool) // the places that ask, and all around them
+	asked := make(map[string]bool) // the places that raise interrupts, and their parents
 	for _, s := range activation.Flatten(signals(result)) {
 		for place := s.Record.Place(); place != "" && !asked[place]; place = place[:max(0, strings.LastIndexByte(place, ';'))] {
 			asked[place] = true
@@ -89,7 +91,7 @@ func checkNotBypassed(scope *activation.Scope, result error) error {
 	return programChanged(scope, func(place string) bool { return asked[place] })
 }
 
-// programChanged makes an error of the places that wait and are not known.
+// programChanged returns an error for the waiting places that are not known.
 func programChanged(scope *activation.Scope, known func(place string) bool) error {
 	var outermost []string
 	var missing []fermata.Address
@@ -110,7 +112,7 @@ func programChanged(scope *activation.Scope, known func(place string) bool) erro
 	return &ProgramChangedError{Run: scope.Host.Run(), Missing: missing}
 }
 
-// signals lists what an error waits for.
+// signals lists the interrupts in an error.
 func signals(err error) []*activation.Signal {
 	switch e := err.(type) {
 	case *activation.Signal:

@@ -13,12 +13,13 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// wantChanged checks that the run was found to wait where the program no longer asks.
+// wantChanged checks that the run waits where the program no longer asks, and that this is
+// reported.
 func wantChanged(t *testing.T, p *recording, missing ...string) {
 	t.Helper()
 	changed, ok := errors.AsType[*agent.ProgramChangedError](p.err)
 	if !ok {
-		t.Fatalf("the change should be noticed, but: %q", p.log())
+		t.Fatalf("the change should be reported, but: %q", p.log())
 	}
 	var places []string
 	for _, place := range changed.Missing {
@@ -29,8 +30,8 @@ func wantChanged(t *testing.T, p *recording, missing ...string) {
 	}
 }
 
-// A program changes while a question is open. Whether the new one is resumed with or without the answer, it does not pass
-// the question by; the old one, put back, goes on.
+// A program changes while an interrupt is open. With or without the answer, the new program does
+// not bypass the interrupt; the old one continues.
 func TestI5_MissingAskerStopsTheRun(t *testing.T) {
 	clerk := func(c *counter, list ...*tool.Tool) agent.Agent {
 		return chat(c, "clerk", list, script.Calls(call("book", "Paris")), script.Say("Done."))
@@ -63,7 +64,7 @@ func TestI5_MissingAskerStopsTheRun(t *testing.T) {
 			func(c *counter) agent.Agent { return must(agent.NewSequential("root", "", say(c, "A"))) },
 			"x", "runnable:root;node:agent;agent:root;agent:a",
 		},
-		"an agent side by side with others": {
+		"an agent in parallel with others": {
 			func(c *counter) agent.Agent { return must(agent.NewParallel("root", "", asker(c, "a"), say(c, "b"))) },
 			func(c *counter) agent.Agent { return must(agent.NewParallel("root", "", say(c, "b"))) },
 			"x", "runnable:root;node:agent;agent:root;agent:a",
@@ -98,7 +99,7 @@ func TestI5_MissingAskerStopsTheRun(t *testing.T) {
 				before := c.of("model b")
 
 				p.build, p.now = func() agent.Agent { return test.after(&c) }, nil
-				switch without := p.resume(); { // it may say again what it waits for, or that it cannot find it
+				switch without := p.resume(); { // it may report its interrupt again, or that the place is missing
 				case without.err == nil:
 					if one(t, without.waits(t)).ID != ic.ID {
 						t.Error("the id changed")
@@ -109,17 +110,17 @@ func TestI5_MissingAskerStopsTheRun(t *testing.T) {
 				wantChanged(t, p.answer(ic, test.answer), test.missing)
 				wantChanged(t, p.resume(), test.missing)
 				if c.of("model b")+c.of("model A") > before {
-					t.Error("those behind the question went to work")
+					t.Error("agents after the interrupt were run")
 				}
 
 				p.build, p.now = func() agent.Agent { return test.before(&c) }, nil
-				p.resume().finished(t) // the answer is still there
+				p.resume().finished(t) // the answer is still stored
 			})
 		})
 	}
 }
 
-// running is an agent that runs others by itself.
+// running is an agent that runs others itself.
 func running(name string, agents ...agent.Agent) agent.Agent {
 	return must(agent.NewFunc(name, "", func(ctx context.Context, input *agent.Input) (*agent.Output, error) {
 		for _, a := range agents {
@@ -131,8 +132,8 @@ func running(name string, agents ...agent.Agent) agent.Agent {
 	}))
 }
 
-// One of two lanes is gone, and the other gets its answer. Whether the other then is done or waits again, what the lost lane
-// asked stays open until the lane is back.
+// One of two branches is missing, and the other gets its answer. Whether the other finishes or
+// waits again, the interrupt of the missing branch stays open until the branch is back.
 func TestI5_RemainingAgentsDoNotBypassMissingOnes(t *testing.T) {
 	lanes := func(agents ...agent.Agent) agent.Agent {
 		return must(agent.NewFunc("root", "", func(ctx context.Context, input *agent.Input) (*agent.Output, error) {
@@ -168,7 +169,8 @@ func TestI5_RemainingAgentsDoNotBypassMissingOnes(t *testing.T) {
 	}
 }
 
-// A question of several that is no longer needed once another is answered is withdrawn: that is the tool's business.
+// One of several interrupts that is no longer needed after another is answered is withdrawn: the
+// tool decides that.
 func TestCalls_AQuestionThatAToolNoLongerAsksIsWithdrawn(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -180,7 +182,7 @@ func TestCalls_AQuestionThatAToolNoLongerAsksIsWithdrawn(t *testing.T) {
 	})
 }
 
-// both asks two things at once, of which the second matters only if the first is not denied.
+// both asks two questions at once; the second matters only if the first is not denied.
 func both() *tool.Tool {
 	return tool.New("both", "", func(ctx context.Context, _ city) (string, error) {
 		ahead, err := question.Ask(ctx, "go ahead?")
@@ -192,7 +194,7 @@ func both() *tool.Tool {
 	})
 }
 
-// An agent got its answer and failed on it. It is not waiting any more, but nobody has done anything with the answer.
+// An agent got its answer and failed. It is not waiting any more, but the answer is not used.
 func TestI5_AnAgentThatFailedWithItsAnswerIsNotPassedByWhenItIsGone(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -216,7 +218,8 @@ func TestI5_AnAgentThatFailedWithItsAnswerIsNotPassedByWhenItIsGone(t *testing.T
 	})
 }
 
-// The arguments that a person decided on do not fit the tool any more. Neither a yes nor a no is passed by: the program that asked goes on with it.
+// The arguments that a person decided on are no longer valid for the tool. Neither an approval nor
+// a rejection is bypassed: the program that asked continues with it.
 func TestI2_ToolThatNoLongerAcceptsTheDecidedArguments(t *testing.T) {
 	type more struct {
 		To    string `json:"to"`
@@ -241,7 +244,7 @@ func TestI2_ToolThatNoLongerAcceptsTheDecidedArguments(t *testing.T) {
 				p.build, p.now = func() agent.Agent { return clerk(&c, tool.Approve(strict(&c))) }, nil
 				changed := p.answer(ic, test.word)
 				if _, ok := errors.AsType[*tool.ProgramChangedError](changed.err); !ok || c.of("model clerk") != 1 {
-					t.Fatalf("the change should be noticed, but: %q", changed.log())
+					t.Fatalf("the change should be reported, but: %q", changed.log())
 				}
 
 				p.build, p.now = func() agent.Agent { return clerk(&c, tool.Approve(booking(&c))) }, nil
@@ -254,8 +257,9 @@ func TestI2_ToolThatNoLongerAcceptsTheDecidedArguments(t *testing.T) {
 	}
 }
 
-// A tool that runs a graph waits in a node that the program no longer has. With a tool whose errors the model is told, the model was, and the question and its answer were
-// gone.
+// Regression: a tool that runs a graph waits in a node that the program no longer has. With a tool
+// that reports its errors to the model, the model got the error, and the interrupt and its answer
+// were lost.
 func TestI2_GraphInAToolWithoutTheAskingNodeFailsTheRun(t *testing.T) {
 	clerk := func(c *counter, node string) agent.Agent {
 		g := graph.New[string]("inner")
@@ -274,7 +278,7 @@ func TestI2_GraphInAToolWithoutTheAskingNodeFailsTheRun(t *testing.T) {
 		p.build, p.now = func() agent.Agent { return clerk(&c, "wonders") }, nil
 		changed := p.answer(ic, "12A")
 		if _, ok := errors.AsType[*graph.ProgramChangedError](changed.err); !ok {
-			t.Fatalf("the change should be noticed, but: %q", changed.log())
+			t.Fatalf("the change should be reported, but: %q", changed.log())
 		}
 
 		p.build, p.now = func() agent.Agent { return clerk(&c, "asks") }, nil

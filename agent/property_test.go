@@ -24,14 +24,15 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// The property: whatever agents work together and however, wherever they wait, in whatever order and portions people answer, wherever
-// the run is cancelled and wherever it crashes: it ends as if every answer had been there at once, and what is approved is done once.
+// The property: for any combination of agents, any waiting points, any order and portions of
+// answers, any cancels and any crashes, the run ends as if every answer had been available at once,
+// and each approved action is performed once.
 
 // agentSpec is a tree of agents.
 type agentSpec struct {
 	kind, name string
 	children   []*agentSpec
-	turns      [][]string // of a chat: what is called in each turn, a kind of tool or the name of a child
+	turns      [][]string // of a chat: the calls of each turn, a kind of tool or the name of a child
 	ending     string     // of a chat: how it ends
 	rounds     int        // of a loop, or steps of a plan
 	oneByOne   bool
@@ -79,12 +80,12 @@ func drawAgentSpec(t *rapid.T, depth int, budget *int, name string) *agentSpec {
 	return s
 }
 
-// simulation is what the agents of a random cast work on, and the people who answer them.
+// simulation is the environment of random agents, and the simulated people.
 type simulation struct {
-	inline bool // answers are there at once
+	inline bool // all answers are available at once
 	works  counter
 	mu     sync.Mutex
-	paid   map[string]string // what was paid, by idempotency key
+	paid   map[string]string // payments by idempotency key
 	moment atomic.Pointer[func()]
 	tools  []*tool.Tool
 }
@@ -105,7 +106,8 @@ func brief(text string) string { return fmt.Sprintf("%08x", digest(text)) }
 
 func replyTo(question string) string { return "answer to " + question }
 
-// verdict is what people think of a payment. By is spelled as a policy's word is, so that models cannot tell the two apart.
+// verdict is the simulated decision on a payment. By has the form of a policy's, so that models
+// cannot distinguish them.
 func verdict(id string, editable bool) fermata.Decision {
 	switch n := digest(id) % 4; {
 	case n == 0:
@@ -116,7 +118,7 @@ func verdict(id string, editable bool) fermata.Decision {
 	return fermata.Decision{Verb: fermata.VerbApprove, By: "ann"}
 }
 
-// at is a moment at which somebody may cancel.
+// at is a point where the run may be cancelled.
 func (v *simulation) at(what string) {
 	v.works.add(what)
 	if fn := v.moment.Load(); fn != nil {
@@ -151,7 +153,8 @@ func (v *simulation) pay(ctx context.Context, in payment) (string, error) {
 	return "paid " + in.ID, nil
 }
 
-// equip makes the tools of all chat agents. Inline, a policy decides what people would, and edits are made by the tool itself.
+// equip creates the tools of all chat agents. Inline, a policy makes the decisions, and the tool
+// itself makes the edits.
 func (v *simulation) equip() []*tool.Tool {
 	look := tool.New("look", "", func(_ context.Context, in payment) (string, error) {
 		v.at("look " + in.ID)
@@ -190,7 +193,8 @@ func (v *simulation) equip() []*tool.Tool {
 	return []*tool.Tool{look, ask, reply, end, tool.Guard(pay, policy), tool.Guard(fix, policy)}
 }
 
-// simulatedModel is a model that says what its spec wants and, in every word, that it has seen exactly this conversation.
+// simulatedModel is a model that follows its spec and includes a digest of the conversation in each
+// message.
 type simulatedModel struct {
 	v    *simulation
 	spec *agentSpec
@@ -294,7 +298,7 @@ func conversation(input *agent.Input) string {
 	return brief(string(data))
 }
 
-// function is an agent that remembers, keeps a session value, asks twice at once, and runs another.
+// function is an agent that uses Do, a session value, two interrupts at once, and another agent.
 func (v *simulation) function(s *agentSpec, children []agent.Agent) agent.Agent {
 	return must(agent.NewFunc(s.name, "", func(ctx context.Context, input *agent.Input) (*agent.Output, error) {
 		seen := s.name + conversation(input)
@@ -323,7 +327,7 @@ func (v *simulation) function(s *agentSpec, children []agent.Agent) agent.Agent 
 	}))
 }
 
-// monologue speaks, asks, and speaks again.
+// monologue adds a message, asks, and adds another.
 func (v *simulation) monologue(s *agentSpec) func(ctx context.Context, input *agent.Input, yield yield) {
 	return func(ctx context.Context, input *agent.Input, yield yield) {
 		seen := s.name + conversation(input)
@@ -339,7 +343,7 @@ func (v *simulation) monologue(s *agentSpec) func(ctx context.Context, input *ag
 	}
 }
 
-// holding speaks, interrupts itself, and goes on in Resume.
+// holding adds a message, interrupts itself, and continues in Resume.
 func (v *simulation) holding(s *agentSpec) agent.Agent {
 	r := &resumer{player: player{name: s.name}}
 	r.perform = func(ctx context.Context, input *agent.Input, yield yield) {
@@ -364,7 +368,7 @@ func (v *simulation) holding(s *agentSpec) agent.Agent {
 	return r
 }
 
-// decide is what people answer. They know the truth about payments.
+// decide returns the simulated answers. They are truthful about payments.
 func (v *simulation) decide(ic *fermata.InterruptCtx) any {
 	switch ic.Kind {
 	case fermata.Approval.Name():
@@ -386,7 +390,7 @@ func (v *simulation) decide(ic *fermata.InterruptCtx) any {
 	return replyTo(must(fermata.InfoAs[string](ic)))
 }
 
-// payments lists what was paid, and fails if anything was paid twice.
+// payments lists the payments, and fails if one was made twice.
 func (v *simulation) payments(t rapid.TB) []string {
 	var all []string
 	for key, paid := range v.paid {
@@ -399,7 +403,8 @@ func (v *simulation) payments(t rapid.TB) []string {
 	return all
 }
 
-// simulatedRun is one run of a random cast, in as many executions as it takes. Each has a program of its own.
+// simulatedRun is one run of random agents, in as many executions as needed. Each has its own
+// program.
 type simulatedRun struct {
 	*rapid.T
 	ctx    context.Context
@@ -408,7 +413,7 @@ type simulatedRun struct {
 	st     *storetest.Faulty
 	limits agent.Limits
 	stream bool
-	// disturb may let the next execution crash, or cancel it.
+	// disturb may crash or cancel the next execution.
 	disturb func(p *simulatedRun, cancel agent.CancelFunc)
 
 	events   []string
@@ -417,7 +422,7 @@ type simulatedRun struct {
 	answered map[string]bool
 }
 
-// record takes the run to its end.
+// play executes the run to its end.
 func (p *simulatedRun) play() (*agent.Output, agent.Usage) {
 	var targets map[string]any
 	begun, options := false, []agent.RunOption(nil)
@@ -450,7 +455,7 @@ func (p *simulatedRun) play() (*agent.Output, agent.Usage) {
 		case errors.Is(q.err, storetest.ErrCrashed):
 			p.st.Restart()
 			options = append(options, agent.TakeOver())
-			for id := range given { // whether the answers arrived is not known
+			for id := range given { // it is unknown whether the answers were saved
 				delete(p.answered, id)
 				delete(p.open, id)
 			}
@@ -469,10 +474,10 @@ func (p *simulatedRun) play() (*agent.Output, agent.Usage) {
 	return nil, agent.Usage{}
 }
 
-// answers answers some of the questions, and keeps an eye on their ids.
+// answers answers some of the interrupts, and checks their ids.
 func (p *simulatedRun) answers(waiting agent.Interrupted) map[string]any {
 	for _, bad := range waiting.BadAnswers {
-		p.Fatalf("a good answer to %s was refused: %v", p.asked[bad.ID], bad)
+		p.Fatalf("a valid answer to %s was rejected: %v", p.asked[bad.ID], bad)
 	}
 	now := make(map[string]bool)
 	for _, ic := range waiting.Interrupts {
@@ -483,7 +488,7 @@ func (p *simulatedRun) answers(waiting agent.Interrupted) map[string]any {
 	}
 	for id := range p.open {
 		if !now[id] && !p.answered[id] {
-			p.Fatalf("%s is no longer asked", p.asked[id])
+			p.Fatalf("%s is no longer open", p.asked[id])
 		}
 	}
 	p.open = now
@@ -495,7 +500,7 @@ func (p *simulatedRun) answers(waiting agent.Interrupted) map[string]any {
 	return targets
 }
 
-// compare plays a random cast inline and disturbed, and compares the ends.
+// compare runs random agents inline and disturbed, and compares the results.
 func compare(t *testing.T, rt *rapid.T, disturb func(p *simulatedRun, cancel agent.CancelFunc)) (reference, p *simulatedRun, same bool) {
 	budget := 7
 	spec := drawAgentSpec(rt, 0, &budget, "a")
@@ -516,7 +521,7 @@ func compare(t *testing.T, rt *rapid.T, disturb func(p *simulatedRun, cancel age
 	return reference, p, usage == used
 }
 
-// sameEvents checks that everything that happened was shown once.
+// sameEvents checks that every event was shown once.
 func sameEvents(rt *rapid.T, reference, p *simulatedRun) {
 	if d := cmp.Diff(slices.Sorted(slices.Values(reference.events)), slices.Sorted(slices.Values(p.events))); d != "" {
 		rt.Fatalf("the events differ (-inline +disturbed):\n%s", d)
@@ -586,7 +591,7 @@ func TestProperty_CrashesBetweenAnyTwoSavesLoseNothing(t *testing.T) {
 			shown[e]++
 		}
 		for _, e := range p.events {
-			aside := strings.Contains(e, "says Aside") // of an agent that somebody else wrote: it may be shown before it is saved
+			aside := strings.Contains(e, "says Aside") // of a custom agent: it may be shown before it is saved
 			if n, ok := shown[e]; !ok || n == 0 && !aside {
 				rt.Fatalf("%q was shown too often", e)
 			}

@@ -23,7 +23,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// paying is a clerk that pays once, with a yes.
+// paying is a clerk that pays once, after approval.
 func paying(c *counter) agent.Agent {
 	return chat(c, "clerk", tools(tool.Approve(booking(c))), script.Call("book", `{"to":"Paris"}`), script.Say("Done."))
 }
@@ -169,7 +169,8 @@ func TestI13_OneWrongAnswerLeavesAllOpen(t *testing.T) {
 	})
 }
 
-// busy is a clerk whose run has everything that is saved: calls that are done, one that is approved, questions, an agent below.
+// busy is a clerk whose run has everything that is saved: finished calls, an approved one,
+// interrupts, an inner agent.
 func busy(c *counter) agent.Agent {
 	worker := chat(c, "worker", tools(booking(c), asking(c, "ask")),
 		script.Calls(call("book", "Lima"), call("ask", "A")), script.Say("Dug."))
@@ -180,10 +181,11 @@ func busy(c *counter) agent.Agent {
 		script.Calls(call("book", "Rome"), call("pay", "Oslo"), agent.ToolCall{Name: "worker", Args: `{"request":"dig"}`}), script.Say("Done."))
 }
 
-// persist goes on with a run until it ends, whatever the store does in between: answering what is asked, and trying again.
+// persist continues a run until it ends, whatever the store does in between: it answers interrupts
+// and retries.
 func persist(t *testing.T, r *agent.Runner, c *counter, repair func()) (executions int) {
 	t.Helper()
-	shown := make(map[string]int)    // what was said to be done
+	shown := make(map[string]int)    // reported as done
 	asked := make(map[string]string) // ids by place
 	p := record(r.Query(t.Context(), "Go.", agent.WithRun("run")))
 	for executions = 1; executions < 20; executions++ {
@@ -197,17 +199,17 @@ func persist(t *testing.T, r *agent.Runner, c *counter, repair func()) (executio
 		case p.err == nil && strings.HasSuffix(p.log()[len(p.events)-1], "finished"):
 			for what, n := range shown {
 				if n != 1 {
-					t.Errorf("%s was said to be done %d times", what, n)
+					t.Errorf("%s was reported as done %d times", what, n)
 				}
 			}
 			return executions
 		case p.err == nil:
 			targets = make(map[string]any)
 			snapshot, err := r.Inspect(t.Context(), "run")
-			if errors.Is(err, errDisk) { // looking may fail, too
+			if errors.Is(err, errDisk) { // reading may also fail
 				snapshot, err = r.Inspect(t.Context(), "run")
 			}
-			saved := ids(must(snapshot, err).Interrupts) // what is asked is saved
+			saved := ids(must(snapshot, err).Interrupts) // open interrupts are saved
 			for _, ic := range p.waits(t) {
 				if place := ic.Address.String() + ic.Kind; asked[place] != "" && asked[place] != ic.ID {
 					t.Errorf("%s was asked as %s and is now asked as %s", place, asked[place], ic.ID)
@@ -215,7 +217,7 @@ func persist(t *testing.T, r *agent.Runner, c *counter, repair func()) (executio
 					asked[place] = ic.ID
 				}
 				if !slices.Contains(saved, ic.ID) {
-					t.Errorf("%s is asked and was not saved", ic.Address)
+					t.Errorf("%s is open and was not saved", ic.Address)
 				}
 				switch ic.Kind {
 				case fermata.Approval.Name():
@@ -226,7 +228,7 @@ func persist(t *testing.T, r *agent.Runner, c *counter, repair func()) (executio
 					targets[ic.ID] = "yes"
 				}
 			}
-		case errors.Is(p.err, graph.ErrAlreadyAnswered), errors.Is(p.err, graph.ErrRunning): // the failed try had come further than it knew
+		case errors.Is(p.err, graph.ErrAlreadyAnswered), errors.Is(p.err, graph.ErrRunning): // the failed attempt had saved more than it reported
 		case errors.Is(p.err, graph.ErrFinished):
 			return executions
 		case errors.Is(p.err, graph.ErrUnknownRun):
@@ -272,9 +274,9 @@ func (f *faultyLoads) Load(ctx context.Context, key store.Key) (store.Checkpoint
 	return f.Checkpoints.Load(ctx, key)
 }
 
-// Wherever the store fails or the process dies: nobody is asked what is not saved, an approved call happens once, what was said to be
-// done is not done again, and the run goes on. Among the places are that between a question and its save, and that between an answer
-// and its effect.
+// Wherever the store fails or the process dies: no unsaved interrupt is reported, an approved call
+// happens once, work that was reported as done is not repeated, and the run continues. This
+// includes the points between an interrupt and its save, and between an answer and its effect.
 func TestI9_AStoreThatFailsAnywhereLosesAndRepeatsNothing(t *testing.T) {
 	build := func(c *counter, st store.Checkpoints) *agent.Runner {
 		return newRunner(t, busy(c), func(config *agent.RunnerConfig) { config.Store = st })
@@ -312,7 +314,7 @@ func TestI9_AStoreThatFailsAnywhereLosesAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// A person is asked at most once for a run whose store is gone for good: never.
+// A run whose store is gone for good reports no interrupt.
 func TestI9_FailedSaveReportsNoInterrupt(t *testing.T) {
 	var c counter
 	st := storetest.NewFaulty(memory.New())
@@ -325,7 +327,8 @@ func TestI9_FailedSaveReportsNoInterrupt(t *testing.T) {
 	}
 }
 
-// A program that asks something else than the one that was answered does not take that answer for one to its own question.
+// A program that asks something else than the answered question does not use that answer for its
+// own question.
 func TestI5_AnswerToWithdrawnInterruptIsRejected(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -343,11 +346,11 @@ func TestI5_AnswerToWithdrawnInterruptIsRejected(t *testing.T) {
 		next := p.answer(open, yes)
 		completion := one(t, next.waits(t))
 		if completion.Kind != tool.Completion.Name() || len(next.interrupted(t).BadAnswers) != 1 {
-			t.Errorf("it asks %+v, and of the answer it says %v", completion, next.interrupted(t).BadAnswers)
+			t.Errorf("it asks %+v, and reports for the answer %v", completion, next.interrupted(t).BadAnswers)
 		}
 		again := one(t, p.answer(completion, tool.CompletedArgs{Fields: map[string]json.RawMessage{"to": json.RawMessage(`"Rome"`)}}).waits(t))
 		if again.ID == open.ID {
-			t.Error("the yes was to Paris")
+			t.Error("the approval was for Paris")
 		}
 		p.answer(again, yes).finished(t)
 		c.want(t, map[string]int{"model clerk": 2, "book Rome": 1})
@@ -378,7 +381,7 @@ func TestRobust_AThousandQuestionsInOneTurn(t *testing.T) {
 	if len(open) != n {
 		t.Fatalf("%d questions", len(open))
 	}
-	for i, ic := range open { // as the model asked for them
+	for i, ic := range open { // in the model's order
 		if asked := must(fermata.Approval.Question(ic)); asked.Summary != fmt.Sprintf(`{"to":"%d"}`, i) {
 			t.Fatalf("question %d is on %s", i, asked.Summary)
 		}
@@ -386,7 +389,7 @@ func TestRobust_AThousandQuestionsInOneTurn(t *testing.T) {
 	for i := range 3 { // one by one
 		left := record(r.ResumeWithParams(t.Context(), "run", answer(open[i], yes))).waits(t)
 		if want := ids(open[i+1:]); !slices.Equal(ids(left), want) {
-			t.Fatalf("after %d answers %d questions are left", i+1, len(left))
+			t.Fatalf("after %d answers %d interrupts are left", i+1, len(left))
 		}
 	}
 	all := make(map[string]any)
@@ -409,8 +412,8 @@ func TestRobust_AThousandQuestionsInOneTurn(t *testing.T) {
 	}
 }
 
-// What a run keeps while it waits grows with its words and, by a little, with the length of its addresses: never with its depth times
-// what is kept.
+// The stored size of a waiting run grows with its messages and, slightly, with the length of its
+// addresses, but not with depth times stored data.
 func TestRobust_StoredBytesGrowLinearlyWithDepth(t *testing.T) {
 	const payload = 16 << 10
 	size := func(depth int) int {
@@ -469,7 +472,7 @@ func TestRobust_AgentsThatCallEachOtherForEverEnd(t *testing.T) {
 	pong = must(agent.NewChat(agent.Chat{Name: "pong", Model: handOver("ping")}))
 	ping = must(agent.NewChat(agent.Chat{Name: "ping", Model: handOver("pong"), Agents: []agent.Agent{pong}}))
 	p = record(newRunner(t, ping).Query(t.Context(), "Go."))
-	if !errors.Is(p.err, agent.ErrTooDeep) || !strings.Contains(p.err.Error(), "too many agents") {
+	if !errors.Is(p.err, agent.ErrTooDeep) || !strings.Contains(p.err.Error(), "nested too deeply") {
 		t.Errorf("got %v", p.err)
 	}
 }
@@ -491,7 +494,7 @@ func TestRobust_AHugeResultIsKeptOnce(t *testing.T) {
 	}
 }
 
-// Models write what they like. What they call things by is the same before and after a resume.
+// Models may write anything. Names and ids are the same before and after a resume.
 func TestRobust_InvalidUTF8InModelMessages(t *testing.T) {
 	odd := []string{"\xff", "\xfe", "a;b:c#d%e", "", " ", "\x00", "ä\u2028\U0001F600", "int_x", strings.Repeat("long", 300), "\xff", "../..", `"}{`}
 	inEveryStore(t, func(t *testing.T, p *processStory) {

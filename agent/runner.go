@@ -15,28 +15,30 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// RunnerConfig says how a [Runner] runs its agent.
+// RunnerConfig configures a [Runner].
 type RunnerConfig struct {
 	Agent Agent
-	// Store keeps the runs. Without one a run cannot wait.
+	// Store stores the runs. Without one a run cannot wait.
 	Store store.Checkpoints
-	// Account says whose runs these are. The default is "".
+	// Account is the account of the runs. The default is "".
 	Account string
-	// EnableStreaming has models give their answers in pieces, as [Token] events. A run keeps the mode that it began with.
+	// EnableStreaming lets models stream their answers as [Token] events. A run keeps the mode that
+	// it started with.
 	EnableStreaming bool
-	// Policy decides on actions that ask for approval. Without one a person is asked about each.
+	// Policy decides on actions that need approval. Without one a person is asked about each.
 	Policy fermata.Policy
-	// Ledger is where effects are begun, beside the run's own journal; see [fermata.Ledger].
+	// Ledger records effects in addition to the run's journal; see [fermata.Ledger].
 	Ledger fermata.Ledger
-	// Limits are what a run may use before a person is asked.
+	// Limits is the usage that a run may reach before a person is asked.
 	Limits Limits
-	// Price is needed for a limit of the cost.
+	// Price is required for a cost limit.
 	Price Price
 	// Clock replaces time.Now, for tests.
 	Clock func() time.Time
 }
 
-// Runner runs an agent: it starts runs, shows what happens in them, and resumes them. It may be used by several goroutines.
+// Runner starts and resumes runs of an agent and yields their events. It is safe for concurrent
+// use.
 type Runner struct {
 	config  RunnerConfig
 	flow    *graph.Flow[runState]
@@ -52,13 +54,13 @@ type runState struct {
 	Spent     Spent               `json:"spent"`
 }
 
-// NewRunner makes a runner.
+// NewRunner creates a runner.
 func NewRunner(config RunnerConfig) (*Runner, error) {
 	if config.Agent == nil {
 		return nil, errors.New("agent: a runner needs an agent")
 	}
 	if config.Limits.Cost > 0 && config.Price == nil {
-		return nil, errors.New("agent: a limit of the cost needs a Price")
+		return nil, errors.New("agent: a cost limit needs a Price")
 	}
 	r := &Runner{config: config, options: []graph.Option{graph.WithAccount(config.Account)}}
 	if config.Store != nil {
@@ -84,7 +86,7 @@ func NewRunner(config RunnerConfig) (*Runner, error) {
 
 const nodeName = "agent"
 
-// RunOption changes one run, or one resume.
+// RunOption configures one start or resume.
 type RunOption func(*runOptions)
 
 type runOptions struct {
@@ -94,38 +96,39 @@ type runOptions struct {
 	takeOver bool
 }
 
-// WithRun names a new run. The default is a random id, which every event carries.
+// WithRun sets the id of a new run. The default is a random id, which every event carries.
 func WithRun(id string) RunOption { return func(o *runOptions) { o.run = id } }
 
-// WithSessionValues gives the agents values to start with, or new ones to go on with; [Value] reads them.
+// WithSessionValues sets session values for a start or a resume; [Value] reads them.
 func WithSessionValues(values map[string]any) RunOption {
 	return func(o *runOptions) { o.values = values }
 }
 
-// WithHistoryEdit changes, in a resume, what models get to see. The edit is called for each chat agent before it asks its
-// model for the first time in this resume.
+// WithHistoryEdit changes, in a resume, the history that models see. The edit is called for each
+// chat agent before its first model call in this resume.
 func WithHistoryEdit(edit HistoryEdit) RunOption { return func(o *runOptions) { o.edit = edit } }
 
-// TakeOver resumes a run that is marked as being run. Only for a caller who knows that whoever ran it is dead; see [graph.TakeOver].
+// TakeOver resumes a run that is marked as running. Use it only if the other process is known to be
+// dead; see [graph.TakeOver].
 func TakeOver() RunOption { return func(o *runOptions) { o.takeOver = true } }
 
-// ResumeParams are the answers with which a run goes on.
+// ResumeParams contains the answers for a resume.
 type ResumeParams struct {
-	// Targets are the answers by interrupt id. A nil answer is one without data.
+	// Targets are the answers by interrupt id. A nil answer has no data.
 	Targets map[string]any
 }
 
-// Query starts a run with one message of a user.
+// Query starts a run with one user message.
 func (r *Runner) Query(ctx context.Context, text string, options ...RunOption) iter.Seq2[*Event, error] {
 	return r.Run(ctx, []Message{User(text)}, options...)
 }
 
-// Run starts a run when the events are asked for, and yields them as they happen. The last one is [Finished] or [Interrupted];
-// or there is an error, after which the run can be resumed. To stop listening is to cancel the run at once; it can be resumed then,
-// too.
+// Run starts a run when the iteration begins, and yields events as they happen. The last one is
+// [Finished] or [Interrupted], unless there is an error, after which the run can be resumed.
+// Leaving the loop cancels the run immediately; it can be resumed as well.
 func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOption) iter.Seq2[*Event, error] {
 	o := collectOptions(options)
-	// The values that a run begins with are in its state.
+	// The initial session values are part of the state.
 	return r.stream(ctx, execution{run: o.run}, func(ctx context.Context) (runState, error) {
 		values, err := encodeValues(o.values)
 		if err != nil {
@@ -136,13 +139,14 @@ func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOpti
 	})
 }
 
-// Resume goes on with a run: with the answers that ctx carries ([fermata.ResumeWithData]), or with none after a failure, a
-// cancel or a crash. A run that waits and gets no answer says again what it waits for.
+// Resume continues a run with the answers in ctx ([fermata.ResumeWithData]), or without answers
+// after a failure, a cancel or a crash. A run that waits and gets no answer yields its
+// [Interrupted] event again.
 func (r *Runner) Resume(ctx context.Context, run string, options ...RunOption) iter.Seq2[*Event, error] {
 	o := collectOptions(options)
 	return r.stream(ctx, execution{run: run, edit: o.edit, values: o.values}, func(ctx context.Context) (runState, error) {
 		if _, err := encodeValues(o.values); err != nil {
-			return runState{}, err // before any answer is taken
+			return runState{}, err // before any answer is saved
 		}
 		list := slices.Clip(r.options)
 		if o.takeOver {
@@ -152,8 +156,8 @@ func (r *Runner) Resume(ctx context.Context, run string, options ...RunOption) i
 	})
 }
 
-// ResumeWithParams goes on with a run and the given answers. If any of them is wrong, unknown or late, nothing runs and all stays as
-// it is. What is not answered stays open, under the same id.
+// ResumeWithParams continues a run with the given answers. If any of them is invalid, unknown or
+// late, nothing runs and nothing changes. Unanswered interrupts stay open with the same id.
 func (r *Runner) ResumeWithParams(ctx context.Context, run string, params *ResumeParams, options ...RunOption) iter.Seq2[*Event, error] {
 	if params != nil && len(params.Targets) > 0 {
 		ctx = fermata.BatchResumeWithData(ctx, params.Targets)
@@ -169,22 +173,22 @@ func collectOptions(options []RunOption) *runOptions {
 	return o
 }
 
-// Snapshot is a saved run, looked at and not touched.
+// Snapshot is a read-only view of a saved run.
 type Snapshot struct {
 	Run    string
 	Status graph.Status
-	// Error is why it failed or was stopped.
+	// Error is why the run failed or was stopped.
 	Error string
-	// Interrupts are what it waits for, as [Interrupted] has them.
+	// Interrupts are the open interrupts, as in [Interrupted].
 	Interrupts []*fermata.InterruptCtx
-	// Messages is what it began with, Output what the agent added, once it is finished.
+	// Messages is the initial conversation; Output is the agent's output once the run is finished.
 	Messages []Message
 	Output   *Output
-	// Spent is what it used, once it is finished.
+	// Spent is the usage, once the run is finished.
 	Spent Spent
 }
 
-// Inspect looks at a saved run.
+// Inspect reads a saved run.
 func (r *Runner) Inspect(ctx context.Context, run string) (*Snapshot, error) {
 	saved, err := r.flow.Inspect(ctx, run, r.options...)
 	if err != nil {
@@ -196,20 +200,21 @@ func (r *Runner) Inspect(ctx context.Context, run string) (*Snapshot, error) {
 	}, nil
 }
 
-// CheckAnswer says whether an answer would be taken: it returns it as JSON, or the error that a resume would yield. It runs and changes
-// nothing.
+// CheckAnswer validates an answer without running or changing anything. It returns the answer as
+// JSON, or the error that a resume would yield.
 func (r *Runner) CheckAnswer(ctx context.Context, run, interruptID string, answer any) (json.RawMessage, error) {
 	return r.flow.CheckAnswer(ctx, run, interruptID, answer, r.options...)
 }
 
-// CheckAnswers reads a run for checking many answers to it: what it returns does for each what [Runner.CheckAnswer] does, without reading the run again.
+// CheckAnswers loads a run once and returns a function that validates answers to it like
+// [Runner.CheckAnswer].
 func (r *Runner) CheckAnswers(ctx context.Context, run string) (func(interruptID string, answer any) (json.RawMessage, error), error) {
 	return r.flow.CheckAnswers(ctx, run, r.options...)
 }
 
 type executionKey struct{}
 
-// execution is what one start or resume brings along for the node that the agent runs in.
+// execution contains the parameters of one start or resume for the node that runs the agent.
 type execution struct {
 	edit   HistoryEdit
 	values map[string]any
@@ -217,14 +222,14 @@ type execution struct {
 	run    string
 }
 
-// stream runs the graph and yields what happens in it.
+// stream runs the graph and yields its events.
 func (r *Runner) stream(ctx context.Context, x execution, start func(context.Context) (runState, error)) iter.Seq2[*Event, error] {
 	return stream(ctx, func(ctx context.Context, emit func(*Event)) error {
 		own := x // the iterator may be used twice
 		x := &own
 		x.emit = emit
 		c := cancellerOf(ctx).take()
-		defer c.settle(false) // whatever becomes of it, and only if nothing else was said
+		defer c.settle(false) // in any case, unless it was already settled
 		if err := c.checkStart(ctx); err != nil {
 			return cancelled(c, x.run, err)
 		}
@@ -246,7 +251,7 @@ func (r *Runner) stream(ctx context.Context, x execution, start func(context.Con
 	})
 }
 
-// cancelled makes the error of a run that was to be cancelled what it is.
+// cancelled converts the error of a cancelled run.
 func cancelled(c *canceller, run string, err error) error {
 	if c == nil {
 		return err
@@ -260,7 +265,7 @@ func cancelled(c *canceller, run string, err error) error {
 	return &CancelError{Run: run, Escalated: escalated, Err: err}
 }
 
-// work is the node that the agent runs in.
+// runAgent is the function of the node that runs the agent.
 func (r *Runner) runAgent(ctx context.Context, state runState) (runState, error) {
 	x, ok := ctx.Value(executionKey{}).(*execution)
 	if !ok {

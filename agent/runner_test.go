@@ -63,10 +63,11 @@ func TestRunner_AnUnknownRunIsAnErrorAndNothingRuns(t *testing.T) {
 	})
 }
 
-// hidden is a wrapper through which Resume does not show.
+// hidden is a wrapper that hides Resume.
 type hidden struct{ agent.Agent }
 
-// scenario 52: an agent whose Resume is hidden by a wrapper is entered again from the start, and asks; it does not pass.
+// scenario 52: an agent whose Resume is hidden by a wrapper is entered again from the start, and
+// asks; it does not pass.
 func TestRunner_AWrapperThatHidesResumeDoesNotPassTheQuestion(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -75,10 +76,10 @@ func TestRunner_AWrapperThatHidesResumeDoesNotPassTheQuestion(t *testing.T) {
 		second := p.answer(one(t, first.waits(t)), "x")
 		second.wantLog(t, "h waits for [h 1?]")
 		if one(t, second.waits(t)).ID == one(t, first.waits(t)).ID {
-			t.Error("an answered question was asked again under its old id")
+			t.Error("an answered interrupt was raised again with its old id")
 		}
 		c.want(t, map[string]int{"run h": 2})
-		p.build, p.now = func() agent.Agent { return holder(&c, "h", 1) }, nil // without the wrapper it goes on
+		p.build, p.now = func() agent.Agent { return holder(&c, "h", 1) }, nil // without the wrapper it continues
 		p.answer(one(t, second.waits(t)), "y").wantLog(t, "h says h heard y at 1", "h finished")
 	})
 }
@@ -123,7 +124,7 @@ func TestI9_UnsavedInterruptIsNotReported(t *testing.T) {
 		if p.err == nil {
 			p.waits(t)
 			if st.Saves() >= n {
-				t.Errorf("save %d failed, and somebody was asked all the same", n)
+				t.Errorf("save %d failed, but an interrupt was reported", n)
 			}
 			return
 		}

@@ -8,32 +8,34 @@ import (
 	"github.com/fermata-go/fermata/internal/activation"
 )
 
-// maxDepth is how deep agents may call each other. Two agents that hand over to one another for ever end here.
+// maxDepth is the maximum nesting depth of agents. Agents that hand over to each other endlessly
+// fail here.
 const maxDepth = 50
 
-// agentScope is where an agent works: what it shares with all others of the run, and the way that led to it.
+// agentScope is the context of a running agent: the data that all agents of the run share, and the
+// path to the agent.
 type agentScope struct {
 	*runShared
 	agent    Agent
 	outer    *agentScope // nil for the outermost agent
 	path     fermata.Address
-	emitFunc func(*Event) // nil if nobody listens
-	// handedOver says that the outer agent has handed the conversation over to this one.
+	emitFunc func(*Event) // nil without a listener
+	// handedOver reports that the outer agent handed the conversation over to this one.
 	handedOver bool
-	// history is the conversation of the agent, for those that it calls; nil if it has none.
+	// history returns the conversation of the agent for agents that it calls; nil if it has none.
 	history func() []Message
-	// saved is what is shown when the agent's output is saved.
+	// pendingEvents are emitted when the agent's output is saved.
 	pendingEvents []Body
 }
 
-// runShared is what all agents of a run share.
+// runShared is the data that all agents of a run share.
 type runShared struct {
 	run       string
 	streaming bool
-	root      *activation.Scope // where the run's own notes are kept
+	root      *activation.Scope // scope for journal entries of the run
 	values    map[string]rawValue
 	meter     *meter
-	cancel    *canceller // nil if nobody can cancel
+	cancel    *canceller // nil if the run cannot be cancelled
 	edit      HistoryEdit
 }
 
@@ -43,13 +45,13 @@ func withScope(ctx context.Context, s *agentScope) context.Context {
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-// scopeOf is the stage of code that runs in an agent.
+// scopeOf returns the scope of code that runs in an agent.
 func scopeOf(ctx context.Context) *agentScope {
 	s, _ := ctx.Value(scopeKey{}).(*agentScope)
 	return s
 }
 
-// scopeFor is the stage of ctx, or a new one if ctx is part of a run in which no agent is at work yet.
+// scopeFor returns the scope of ctx, or a new one if ctx is part of a run without an active agent.
 func scopeFor(ctx context.Context) (*agentScope, error) {
 	if s := scopeOf(ctx); s != nil {
 		return s, nil
@@ -64,10 +66,10 @@ func scopeFor(ctx context.Context) (*agentScope, error) {
 	return &agentScope{runShared: e, emitFunc: listenerOf(ctx)}, err
 }
 
-// enter is the stage of an agent that is called from this one.
+// enterAgent returns the scope of an agent that is called from this one.
 func (s *agentScope) enterAgent(a Agent, segment fermata.Segment) (*agentScope, error) {
 	if s.depth() >= maxDepth {
-		return nil, fmt.Errorf("%w: %s would be the %dth agent below another: %s", ErrTooDeep, a.Name(), maxDepth, s.path)
+		return nil, fmt.Errorf("%w: %s would be nested %d levels deep: %s", ErrTooDeep, a.Name(), maxDepth, s.path)
 	}
 	inner := &agentScope{runShared: s.runShared, agent: a, path: appended(s.path, segment), emitFunc: s.emitFunc}
 	if s.agent != nil {
@@ -76,7 +78,7 @@ func (s *agentScope) enterAgent(a Agent, segment fermata.Segment) (*agentScope, 
 	return inner, s.cancel.checkEntry(s.path)
 }
 
-// inTool is the stage of a tool that the agent calls.
+// forTool returns the scope of a tool that the agent calls.
 func (s *agentScope) forTool(segment fermata.Segment) *agentScope {
 	inner := *s
 	inner.path = appended(s.path, segment)
@@ -95,19 +97,19 @@ func (s *agentScope) depth() int {
 	return n
 }
 
-// emit shows what happened to whoever listens.
+// emit sends an event to the listener.
 func (s *agentScope) emit(body Body) { s.forward(&Event{Body: body}) }
 
-// emitSaved does so when the agent's output is saved.
+// emitWhenSaved sends an event when the agent's output is saved.
 func (s *agentScope) emitWhenSaved(body Body) { s.pendingEvents = append(s.pendingEvents, body) }
 
-// pass shows an event. One that comes from inside knows where it happened.
+// forward sends an event. An event of an inner agent keeps its own path.
 func (s *agentScope) forward(event *Event) {
 	if s.emitFunc == nil {
 		return
 	}
 	if event.Path == nil {
-		event = &Event{Run: s.run, Path: s.path, Body: event.Body} // a new one: an agent may yield the same again
+		event = &Event{Run: s.run, Path: s.path, Body: event.Body} // a copy: an agent may yield the same event again
 		if s.agent != nil {
 			event.Agent = s.agent.Name()
 		}
@@ -117,8 +119,8 @@ func (s *agentScope) forward(event *Event) {
 
 type eventsKey struct{}
 
-// WithEvents returns a context in which the events of agents that are run with [Run] go to fn: for agents in the nodes of a graph,
-// where there is no [Runner]. Several goroutines may call fn at once.
+// WithEvents returns a context that sends the events of agents run with [Run] to fn, for agents in
+// the nodes of a graph without a [Runner]. fn may be called concurrently.
 func WithEvents(ctx context.Context, fn func(*Event)) context.Context {
 	return context.WithValue(ctx, eventsKey{}, fn)
 }
@@ -128,11 +130,11 @@ func listenerOf(ctx context.Context) func(*Event) {
 	return fn
 }
 
-// withEmit returns a context in which the events of the agents go to emit.
+// withEmit returns a context that sends the events of agents to emit.
 func withEmit(ctx context.Context, emit func(*Event)) context.Context {
 	s, err := scopeFor(ctx)
 	if err != nil {
-		return ctx // whoever runs an agent with it gets the error
+		return ctx // the caller that runs an agent with it gets the error
 	}
 	own := *s
 	own.emitFunc = emit

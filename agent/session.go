@@ -16,8 +16,9 @@ type rawValue = json.RawMessage
 
 const entryValue = "value"
 
-// SetValue keeps a value for all agents and tools of the run, across interrupts and crashes. It is saved with the next save,
-// that is together with the result of the tool or agent that sets it. A value of which JSON would refuse or lose a part is refused here and now.
+// SetValue stores a value for all agents and tools of the run, across interrupts and crashes. It is
+// saved with the next save, together with the result of the tool or agent that sets it. It returns
+// an error for a value that JSON cannot represent completely.
 func SetValue(ctx context.Context, key string, value any) error {
 	stage := scopeOf(ctx)
 	if stage == nil {
@@ -30,8 +31,8 @@ func SetValue(ctx context.Context, key string, value any) error {
 	return stage.valuePlace(key).Record(ctx, entryValue, data, activation.SaveWithNext)
 }
 
-// Value returns what [SetValue] or [WithSessionValues] kept under the key. It is an error if that is not a T. Where T is
-// untyped a number is a json.Number, exactly as it was.
+// Value returns the value that [SetValue] or [WithSessionValues] stored under the key. It returns
+// an error if the value is not a T. In untyped values numbers are json.Number.
 func Value[T any](ctx context.Context, key string) (value T, ok bool, err error) {
 	stage := scopeOf(ctx)
 	if stage == nil {
@@ -45,7 +46,7 @@ func Value[T any](ctx context.Context, key string) (value T, ok bool, err error)
 		return value, false, nil
 	}
 	if err := roundtrip.UnmarshalUseNumber(data, &value); err != nil {
-		return value, true, fmt.Errorf("agent: the session value %q is not a %T: %w", key, value, err)
+		return value, true, fmt.Errorf("agent: session value %q is not a %T: %w", key, value, err)
 	}
 	return value, true, nil
 }

@@ -95,7 +95,7 @@ func TestSession_ValueSetByAToolIsReadInAnotherProcess(t *testing.T) {
 	})
 }
 
-// reads runs a function in an agent, before and after a question, and returns what it said.
+// reads runs a function in an agent, before and after an interrupt, and returns the results.
 func reads(t *testing.T, values map[string]any, first, then func(ctx context.Context) error, more ...agent.RunOption) (start, end *recording) {
 	t.Helper()
 	r := newRunner(t, must(agent.NewFunc("reader", "", func(ctx context.Context, _ *agent.Input) (*agent.Output, error) {
@@ -135,7 +135,7 @@ func TestSession_ValuesToStartAndToGoOnWith(t *testing.T) {
 	end.finished(t)
 }
 
-// Values that came with a start or a resume are set once: they do not come back over what was set since.
+// Values of a start or a resume are set once: they do not overwrite later values.
 func TestSession_ReplayDoesNotSetAgain(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -205,7 +205,7 @@ func TestSession_UnencodableValueOptionReturnsError(t *testing.T) {
 	}
 	refused(record(r.Query(t.Context(), "Go.", agent.WithRun("run"), bad)))
 	if _, err := r.Inspect(t.Context(), "run"); !errors.Is(err, graph.ErrUnknownRun) {
-		t.Errorf("it should not have begun: %v", err)
+		t.Errorf("it should not have started: %v", err)
 	}
 	open := one(t, record(r.Query(t.Context(), "Go.", agent.WithRun("run"))).waits(t))
 	refused(record(r.ResumeWithParams(t.Context(), "run", answer(open, "yes"), bad)))
@@ -289,7 +289,7 @@ func TestSession_ManyMaySetAtTheSameTime(t *testing.T) {
 	log := fmt.Sprint(end.log())
 	for i := range 8 {
 		if !strings.Contains(log, fmt.Sprintf("lane%d=own true", i)) {
-			t.Errorf("the value of lane %d is lost", i)
+			t.Errorf("the value of branch %d is lost", i)
 		}
 	}
 	if strings.Count(log, "shared=lane") != 8 {

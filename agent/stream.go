@@ -8,13 +8,13 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// stream makes an iterator of work that emits events from any number of goroutines. The error of the work comes last. Whoever
-// stops listening cancels the work, and is let go when it has come to rest.
+// stream returns an iterator over the events that work emits from any number of goroutines. The
+// error of the work comes last. Leaving the loop cancels the work and waits until it has ended.
 func stream(ctx context.Context, work func(ctx context.Context, emit func(*Event)) error) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		// events is never closed: somebody who should have ended with the work may still want to say something.
+		// events is never closed: a goroutine that outlives the work may still send to it.
 		events, gone, over := make(chan *Event), make(chan struct{}), make(chan struct{})
 		emit := func(e *Event) {
 			select {
@@ -50,8 +50,8 @@ func stream(ctx context.Context, work func(ctx context.Context, emit func(*Event
 	}
 }
 
-// growStack makes room on the stack of a new goroutine, once. Agents work deep down in calls of calls: the stack would be copied four
-// times on the way there, which was a fifth of what it costs to wait and go on.
+// growStack grows the stack of a new goroutine once. Agents work deep in nested calls: the stack
+// would be copied four times on the way, which took a fifth of the time to wait and resume.
 //
 //go:noinline
 func growStack() byte {

@@ -20,12 +20,13 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// agentHarness is a program in which a test can step in at every moment: whenever a model or a tool is at work. Each start and
-// resume has a runner of its own.
+// agentHarness is a program in which a test can intervene whenever a model or a tool runs. Each
+// start and resume has its own runner.
 type agentHarness struct {
 	*processStory
 	c counter
-	// moment is called with what is at work, for one start or resume. What it returns is what the model or the tool fails with.
+	// moment is called with the name of the running work, for one start or resume. Its result is
+	// the error of the model or the tool.
 	moment func(ctx context.Context, what string) error
 	cancel agent.CancelFunc
 	asked  *agent.Cancellation
@@ -57,7 +58,8 @@ func (x *agentHarness) at(ctx context.Context, what string) error {
 	return x.moment(ctx, what)
 }
 
-// scriptedModel is a scripted model with moments: "model name" when it is called, "stream name" behind its first word.
+// scriptedModel is a scripted model with intervention points: "model name" when it is called,
+// "stream name" after its first word.
 type scriptedModel struct {
 	x      *agentHarness
 	name   string
@@ -97,14 +99,15 @@ func (x *agentHarness) chat(name string, list []*tool.Tool, lines ...script.Line
 	return must(agent.NewChat(agent.Chat{Name: name, Description: "does " + name, Model: &scriptedModel{x, name, script.New(lines...)}, Tools: list}))
 }
 
-// tool is one whose moment is "tool name" and whose result is "name done".
+// tool returns a tool with the intervention point "tool name" and the result "name done".
 func (x *agentHarness) tool(name string) *tool.Tool {
 	return tool.New(name, "Does "+name+".", func(ctx context.Context, _ struct{}) (string, error) {
 		return name + " done", x.at(ctx, "tool "+name)
 	})
 }
 
-// cancelAt cancels the next start or resume when this is at work for the first time. At once means that it notices.
+// cancelAt cancels the next start or resume when this work runs for the first time. With CancelNow
+// the work notices.
 func (x *agentHarness) cancelAt(what string, mode agent.CancelMode, options ...agent.CancelOption) {
 	var once sync.Once
 	x.moment = func(ctx context.Context, now string) (err error) {
@@ -121,7 +124,7 @@ func (x *agentHarness) cancelAt(what string, mode agent.CancelMode, options ...a
 	}
 }
 
-// cancellable returns a context for one start or resume, to be cancelled by what happens in it.
+// cancellable returns a context for one start or resume that events in it can cancel.
 func (x *agentHarness) cancellable() context.Context {
 	var ctx context.Context
 	ctx, x.cancel = agent.WithCancel(x.t.Context())
@@ -138,7 +141,7 @@ func (x *agentHarness) goOn(targets map[string]any, options ...agent.RunOption) 
 	return record(x.runner().ResumeWithParams(x.cancellable(), "run", &agent.ResumeParams{Targets: targets}, options...))
 }
 
-// streamingTool is one whose moment "tool name" is between two pieces.
+// streamingTool returns a tool with the intervention point "tool name" between two chunks.
 func (x *agentHarness) streamingTool(name string) *tool.Tool {
 	return tool.NewStream(name, "Does "+name+".", func(ctx context.Context, _ struct{}) iter.Seq2[string, error] {
 		return func(yield func(string, error) bool) {
@@ -151,14 +154,14 @@ func (x *agentHarness) streamingTool(name string) *tool.Tool {
 	})
 }
 
-// modelFunc is a model that does what a test wants.
+// modelFunc is a model as a function.
 type modelFunc func(ctx context.Context, r *agent.Request) (*agent.Response, error)
 
 func (f modelFunc) Generate(ctx context.Context, r *agent.Request) (*agent.Response, error) {
 	return f(ctx, r)
 }
 
-// clerk calls a tool and then says two words.
+// clerk calls a tool and then adds two words.
 func clerk(x *agentHarness) agent.Agent {
 	return x.chat("clerk", tools(x.tool("work"), x.streamingTool("flow")), script.Calls(
 		agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "flow", Args: "{}"}), script.Say("All done."))
@@ -166,7 +169,7 @@ func clerk(x *agentHarness) agent.Agent {
 
 func streaming(config *agent.RunnerConfig) { config.EnableStreaming = true }
 
-// heldClerk calls a tool, asks a person, and says two words.
+// heldClerk calls a tool, asks a person, and adds two words.
 func heldClerk(x *agentHarness) agent.Agent {
 	return x.chat("clerk", tools(x.tool("work"), x.streamingTool("flow"), tool.Approve(x.tool("pay"))),
 		script.Calls(agent.ToolCall{Name: "work", Args: "{}"}, agent.ToolCall{Name: "flow", Args: "{}"}),
@@ -178,15 +181,16 @@ func TestStream_ARunBeginsWhenItsEventsAreAskedFor(t *testing.T) {
 	events := x.runner().Query(t.Context(), "Go.", agent.WithRun("run"))
 	x.c.want(t, nil)
 	if _, err := x.runner().Inspect(t.Context(), "run"); !errors.Is(err, graph.ErrUnknownRun) {
-		t.Errorf("nobody has asked for events, but: %v", err)
+		t.Errorf("the iteration has not begun, but: %v", err)
 	}
 	record(events).finished(t)
 	if again := record(events); !errors.Is(again.err, graph.ErrRunExists) {
-		t.Errorf("asked for twice it got %q", again.log())
+		t.Errorf("the second iteration got %q", again.log())
 	}
 }
 
-// Whoever stops listening cancels the run at once. Wherever that is, the run goes on from there, and nothing is left behind.
+// Leaving the loop cancels the run immediately. At any point the run can be resumed from there, and
+// nothing is left running.
 func TestStream_BreakingOutAtAnyEventLeavesAResumableRun(t *testing.T) {
 	whole := newAgentHarness(t, heldClerk, streaming)
 	open := whole.start()
@@ -212,7 +216,7 @@ func TestStream_BreakingOutAtAnyEventLeavesAResumableRun(t *testing.T) {
 				x.goOn(map[string]any{ask.ID: yes}).finished(t)
 			} else {
 				listen(x.runner().ResumeWithParams(t.Context(), "run", answer(ask, yes)), n-first)
-				if p := x.goOn(nil); !errors.Is(p.err, graph.ErrFinished) { // it may have been at its end by then
+				if p := x.goOn(nil); !errors.Is(p.err, graph.ErrFinished) { // it may have ended by then
 					p.finished(t)
 				}
 			}
@@ -233,7 +237,7 @@ func TestStream_AListenerThatPanicsLeavesNothingBehind(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("the panic is the listener's own")
+					t.Error("the panic belongs to the listener")
 				}
 			}()
 			for range x.runner().Query(t.Context(), "Go.", agent.WithRun("run")) {
@@ -258,7 +262,7 @@ func TestStream_TheCallersContextEndsTheRunAndNotItsState(t *testing.T) {
 		}
 		stopped := record(x.runner().Query(ctx, "Go.", agent.WithRun("run")))
 		if _, cancelled := errors.AsType[*agent.CancelError](stopped.err); cancelled || !errors.Is(stopped.err, why) {
-			t.Errorf("nobody cancelled, the caller went: %v", stopped.err)
+			t.Errorf("no cancel was requested, the caller left: %v", stopped.err)
 		}
 		x.moment = nil
 		x.goOn(nil).finished(t)
@@ -269,7 +273,7 @@ func TestStream_TheCallersContextEndsTheRunAndNotItsState(t *testing.T) {
 func TestStream_AWholeAnswerFollowsItsPieces(t *testing.T) {
 	x := newAgentHarness(t, heldClerk, streaming)
 	open := x.start()
-	x.change = nil // the run keeps its mode, whatever the program does by now
+	x.change = nil // the run keeps its mode, even if the program has changed it
 	end := x.goOn(map[string]any{one(t, open.waits(t)).ID: yes})
 	end.wantLog(t, "clerk did pay: pay done", "clerk token All ", "clerk token done.", "clerk says All done.", "clerk finished")
 	log := open.log()
@@ -284,7 +288,7 @@ func TestStream_AWholeAnswerFollowsItsPieces(t *testing.T) {
 	}
 }
 
-// Scenario 50. Pieces of an answer that broke off are no part of the conversation.
+// Scenario 50. Tokens of a truncated answer are not part of the conversation.
 func TestStream_TruncatedAnswerIsRetried(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		broken := &agent.ModelError{Model: "actor", Status: 503, Temporary: true, Err: errors.New("overloaded")}
@@ -361,7 +365,7 @@ func TestStream_EventsOfParallelAgentsNameTheirOwnPlaces(t *testing.T) {
 			pieces[e.Path.String()] += body.Text
 		case agent.MessageAdded:
 			if body.Message.Text != pieces[e.Path.String()] || body.Message.Agent != e.Agent {
-				t.Errorf("%s says %q, but its pieces are %q", e.Path, body.Message.Text, pieces[e.Path.String()])
+				t.Errorf("%s has the text %q, but its tokens are %q", e.Path, body.Message.Text, pieces[e.Path.String()])
 			}
 		case agent.ToolOutput, agent.ToolDone, agent.Transferred, agent.Exit, agent.Interrupted, agent.Finished:
 		}
@@ -374,7 +378,7 @@ func TestStream_EventsOfParallelAgentsNameTheirOwnPlaces(t *testing.T) {
 	}
 }
 
-// What was shown is saved: a store that fails, wherever, does not make a run show it again.
+// Shown events are saved: after a store failure at any point they are not shown again.
 func TestI9_EventsAreSavedBeforeTheyAreShown(t *testing.T) {
 	for n := 1; ; n++ {
 		st := storetest.NewFaulty(memory.New())

@@ -12,14 +12,15 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// transferName is the tool with which a model hands the conversation over.
+// transferName is the tool that a model calls to hand the conversation over.
 const transferName = "transfer_to_agent"
 
 type transferArgs struct {
 	Agent string `json:"agent_name"`
 }
 
-// targets are the agents that this one may hand over to: those below it, and the one that handed over to it.
+// targets returns the agents that this one may hand over to: its subagents, and the one that handed
+// over to it.
 func (v *conversation) targets() []Agent {
 	targets := v.Agents
 	if s := v.scope; s.handedOver && s.outer != nil {
@@ -52,17 +53,17 @@ func (v *conversation) transferSpec() (ToolSpec, bool) {
 	}
 	enum, err := json.Marshal(names)
 	if err != nil {
-		return ToolSpec{}, false // strings always have JSON
+		return ToolSpec{}, false // strings always have a JSON form
 	}
 	schema := fmt.Sprintf(`{"type":"object","properties":{"agent_name":{"type":"string","enum":%s}},"required":["agent_name"],"additionalProperties":false}`, enum)
 	return ToolSpec{transferName, text.String(), json.RawMessage(schema)}, true
 }
 
-// accept answers the model's wish to hand over.
+// acceptTransfer answers the model's hand-over call.
 func (v *conversation) acceptTransfer(args json.RawMessage) (tool.Result, error) {
 	var wish transferArgs
 	if err := json.Unmarshal(args, &wish); err != nil {
-		return tool.Result{Text: "These arguments are none: " + err.Error(), Failed: true}, nil
+		return tool.Result{Text: "Invalid arguments: " + err.Error(), Failed: true}, nil
 	}
 	if v.target(wish.Agent) == nil {
 		return tool.Result{Text: fmt.Sprintf("There is no agent %q to hand over to.", wish.Agent), Failed: true}, nil
@@ -70,7 +71,7 @@ func (v *conversation) acceptTransfer(args json.RawMessage) (tool.Result, error)
 	return tool.Result{Text: "Handed over to " + wish.Agent + "."}, nil
 }
 
-// handOver lets another agent take over if one of these calls wishes that. Of several the first counts.
+// handOver runs another agent if one of these calls hands over. The first one counts.
 func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results []Message) (*Output, error) {
 	for i, call := range calls {
 		if call.Name != transferName || results[i].Failed {
@@ -85,7 +86,7 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 			address, err := fermata.ParseAddress(v.activation.Child(fermata.Segment{Type: fermata.SegmentAgent, ID: wish.Agent}.String()).FullAddress())
 			return nil, errors.Join(&ProgramChangedError{Run: v.scope.run, Missing: []fermata.Address{address}}, err)
 		}
-		if v.freshResults { // else it was shown when the last of these calls was done
+		if v.freshResults { // otherwise it was shown when the last of these calls was done
 			v.scope.emit(Transferred{To: wish.Agent})
 		}
 		output, err := run(ctx, 1, target, &Input{Messages: narrate(v.history)}, true)
@@ -97,44 +98,45 @@ func (v *conversation) handOver(ctx context.Context, calls []ToolCall, results [
 	return nil, nil
 }
 
-// narrate is a conversation as another agent gets it: what an agent said or did is told, so that nobody takes it for words of
-// their own.
+// narrate converts a conversation for another agent: messages and calls of agents are told in the
+// third person, so that a model does not mistake them for its own.
 func narrate(messages []Message) []Message {
 	calls := make(map[string]ToolCall)
-	var told []Message
+	var narrated []Message
 	for _, m := range messages {
 		name := m.Agent
 		if name == "" {
-			name = "assistant" // of a conversation that the run began with
+			name = "assistant" // of a conversation that the run started with
 		}
 		switch m.Role {
 		case RoleUser:
-			told = append(told, m)
+			narrated = append(narrated, m)
 		case RoleAssistant:
 			for _, call := range m.ToolCalls {
 				calls[call.ID] = call
 			}
 			if m.Text != "" {
-				told = append(told, User(fmt.Sprintf("[%s] %s", name, m.Text)))
+				narrated = append(narrated, User(fmt.Sprintf("[%s] %s", name, m.Text)))
 			}
 		case RoleTool:
 			if call := calls[m.CallID]; call.Name != transferName {
-				told = append(told, User(fmt.Sprintf("[%s] called %s with %s and got: %s", name, m.Tool, call.Args, m.Text)))
+				narrated = append(narrated, User(fmt.Sprintf("[%s] called %s with %s and got: %s", name, m.Tool, call.Args, m.Text)))
 			}
 		}
 	}
-	return told
+	return narrated
 }
 
-// Supervisor describes a chat agent that gives work to others and gets their answers back: each worker is a tool to it. A
-// worker sees the whole conversation, and the task.
+// Supervisor configures a chat agent that delegates work to workers and gets their answers: each
+// worker is a tool. A worker sees the whole conversation and the task.
 type Supervisor struct {
-	// Chat is the supervisor itself. Its Agents are none of the workers: to those it would hand over for good.
+	// Chat configures the supervisor. Its Agents must not include the workers: the supervisor would
+	// hand the conversation over to them.
 	Chat
 	Workers []Agent
 }
 
-// NewSupervisor makes a supervisor.
+// NewSupervisor creates a supervisor.
 func NewSupervisor(s Supervisor) (Agent, error) {
 	if len(s.Workers) == 0 {
 		return nil, fmt.Errorf("agent: %s has no workers", s.Name)

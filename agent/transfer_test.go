@@ -44,7 +44,8 @@ func TestTransfer_TheOneThatTookOverWaitsAndGetsTheAnswer(t *testing.T) {
 	})
 }
 
-// scenario 47: the scripts are written so that every agent but the one that is asked fails if its model is called again.
+// scenario 47: the scripts are written so that every agent but the asked one fails if its model is
+// called again.
 func TestTransfer_BackAndForthResumesStraightAtTheLast(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, p *processStory) {
 		var c counter
@@ -167,7 +168,7 @@ func TestTransfer_NewAgentGetsTheNarratedHistory(t *testing.T) {
 	}
 }
 
-// Two agents that hand over to each other for ever come to an end.
+// Two agents that hand over to each other endlessly fail.
 func TestTransfer_ForEverIsTooDeep(t *testing.T) {
 	var c counter
 	asB := team(&c, "B", nil, nil, transfer("A"))

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// voteCounter becomes what somebody said, or what was said on a channel.
+// voteCounter counts the votes of a person or on a channel.
 type voteCounter struct {
 	votes, unviewed, tooFast, outOfHours int
-	approved, rejected, tooFastDecisions int // of words on an action or at a gate; hasty are those that were too fast
+	approved, rejected, tooFastDecisions int // of votes on an action or at a gate; tooFastDecisions are the fast ones among them
 	toDecide, reading                    quantiles
 	bursts                               burstCounter
 }
@@ -27,7 +27,7 @@ func (c *voteCounter) add(v VoteIndex, late bool) {
 		c.approved++
 	case "reject":
 		c.rejected++
-	default: // an answer to a question is neither
+	default: // an answer is neither
 		judges = false
 	}
 	if v.Viewed == 0 {
@@ -56,13 +56,13 @@ func (c *voteCounter) stats(name string, ofAll int) VoteStats {
 	return v
 }
 
-// suspect reports whether that looks like a rubber stamp.
+// isSuspect reports whether the votes look like rubber-stamping.
 func (c *voteCounter) isSuspect() bool {
 	judged := c.approved + c.rejected
 	return judged >= minVotes && percent(c.approved, judged) >= suspectApprovals && percent(c.tooFastDecisions, judged) >= suspectFast
 }
 
-// channel is how a word came, without how its giver signed in.
+// channel returns the channel of a vote, without the authentication method.
 func channel(via string) string {
 	name, _, _ := strings.Cut(via, " ")
 	return cmp.Or(name, "direct")

@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// burstCounter knows how many words there were within a minute at most. They come in any order, so that nothing can be forgotten on the way: the times of
-// a few thousand are kept; of more, how many there were in each half minute of the clock. Of those there are only so many, however many words there are.
+// burstCounter finds the maximum number of votes within a minute. Votes come in any order, so it
+// cannot discard times as it goes. It keeps up to a few thousand times. Beyond that it counts the
+// votes per half minute, for a limited number of half minutes.
 type burstCounter struct {
-	maxTimes       int // whose times are kept
+	maxTimes       int // times that are kept
 	maxHalfMinutes int // half minutes that are kept
 	at             []int64
-	halfMinutes    map[int32]int32 // once there are more words
-	evictedMax     int             // the most within a minute when half minutes were last forgotten
+	halfMinutes    map[int32]int32 // used after maxTimes votes
+	evictedMax     int             // the maximum at the last eviction
 }
 
 const (
@@ -44,7 +45,7 @@ func (b *burstCounter) count(at int64) {
 	}
 }
 
-// forget drops the quieter half of the half minutes, of equals the earlier ones.
+// evict removes the quieter half of the half minutes. Of equal ones it removes the earlier.
 func (b *burstCounter) evict() {
 	b.evictedMax = b.max()
 	quiet := slices.SortedFunc(maps.Keys(b.halfMinutes), func(x, y int32) int {
@@ -66,7 +67,7 @@ func (b *burstCounter) max() (most int) {
 	return most
 }
 
-// maxWithin is how many of these times lie within a span at most.
+// maxWithin returns the maximum number of times within a span.
 func maxWithin(times []int64, span int64) (most int) {
 	sorted, first := slices.Sorted(slices.Values(times)), 0
 	for i, at := range sorted {

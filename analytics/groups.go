@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// otherRow is the name of the row in which everything counts that has no row of its own.
+// otherRow is the name of the row for everything that has no row of its own.
 const otherRow = "(all others)"
 
-// groups counts by name, up to so many different names. Names come from graphs, rules and whoever speaks: nobody may fill the memory with them.
+// groups counts by name, up to a limit of different names. Names come from graphs, rules and users,
+// so their number must be limited.
 type groups[T any] struct {
 	byName   map[string]*T
 	limit    int
 	newGroup func() *T
-	reserved string // has a row of its own, however many there are; "" for none
+	reserved string // always has a row of its own; "" for none
 }
 
 func newGroups[T any](most int, empty func() *T, sure ...string) groups[T] {
@@ -24,7 +25,7 @@ func newGroups[T any](most int, empty func() *T, sure ...string) groups[T] {
 	return t
 }
 
-// take counts something under a name. What has no name is left out.
+// add counts a value under a name. Values without a name are ignored.
 func (t *groups[T]) add(name string, count func(*T)) {
 	if name == "" {
 		return
@@ -41,7 +42,7 @@ func (t *groups[T]) add(name string, count func(*T)) {
 	count(one)
 }
 
-// rows are what was counted, in the order of the names.
+// rows returns the rows, sorted by name.
 func rows[T, R any](t groups[T], row func(string, *T) R) []R {
 	all := make([]R, 0, len(t.byName))
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {

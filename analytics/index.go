@@ -1,11 +1,13 @@
-// Package analytics answers questions to the history of decisions: how long they take, how often people say what, who carries the load, what
-// looks like rubber-stamping, and which rule would have saved whom how much time.
+// Package analytics computes reports from the history of decisions: how long decisions take, what
+// people decide, how the load is distributed, signs of rubber-stamping, and which rules would save
+// waiting time.
 //
-// It reads what the executor writes down beside each request and each word on it: facts that can be counted, and nothing of what was asked
-// or said. The answers are the same on every store, because they are worked out here.
+// It reads the index that the executor stores with each request and each vote. The index contains
+// only countable fields and nothing of what was asked or answered. Reports are computed here and
+// not in the store, so they are the same for every store.
 package analytics
 
-// RequestIndex is what may be counted of a request. Times are milliseconds since 1970, 0 for none.
+// RequestIndex is the index of a request. Times are Unix milliseconds, 0 if not set.
 type RequestIndex struct {
 	Kind      string `json:"kind"`
 	Graph     string `json:"graph"`
@@ -14,26 +16,27 @@ type RequestIndex struct {
 	Route     string `json:"route"`
 	Requester string `json:"requester,omitempty"`
 	Risk      int    `json:"risk"`
-	// Words is how many there are to read.
+	// WordCount is the number of words to read.
 	WordCount int    `json:"words"`
 	State     string `json:"state"`
-	// Outcome is approve, reject, answer, expire, escape or withdraw, once there is one; By is whose word settled it.
+	// Outcome is approve, reject, answer, expire, escape or withdraw, once decided. By is the
+	// person whose vote decided.
 	Outcome        string `json:"outcome,omitempty"`
 	By             string `json:"by,omitempty"`
 	Created        int64  `json:"created"`
 	Delivered      int64  `json:"delivered"`
-	Viewed         int64  `json:"viewed"` // by anybody, the first time
+	Viewed         int64  `json:"viewed"` // the first view by any person
 	Decided        int64  `json:"decided"`
 	Deadline       int64  `json:"deadline"`
 	Revision       int64  `json:"revision"`
 	Votes          int    `json:"votes"`
 	Edited         int    `json:"edited"`
-	Clarifications int    `json:"asked"` // how often the run was asked back
-	Steps          int    `json:"steps"` // of the route, that were taken
+	Clarifications int    `json:"asked"` // number of clarification requests
+	Steps          int    `json:"steps"` // route steps that were processed
 	Paged          int    `json:"paged"`
 }
 
-// VoteIndex is what may be counted of one person's word.
+// VoteIndex is the index of one vote.
 type VoteIndex struct {
 	Request   string `json:"request"`
 	Actor     string `json:"actor"`
@@ -45,8 +48,8 @@ type VoteIndex struct {
 	Auth      string `json:"auth,omitempty"`
 	WordCount int    `json:"words"`
 	At        int64  `json:"at"`
-	Created   int64  `json:"created"` // the request
-	Viewed    int64  `json:"viewed"`  // by this person, the first time; 0 if never
+	Created   int64  `json:"created"` // creation of the request
+	Viewed    int64  `json:"viewed"`  // first view by this person; 0 if never
 	Settles   int    `json:"settles"`
 	Edits     int    `json:"edits"`
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A decision leaves a few bytes behind, and not what was said of it.
+// The memory of a collector does not grow with the number of decisions.
 func TestCollector_MemoryDoesNotGrowWithRequests(t *testing.T) {
 	story := generator{Rand: rand.New(rand.NewPCG(1, 2)), people: 50, tools: 20, days: 365}
 	c := NewCollector(Query{}, start)
@@ -29,14 +29,15 @@ func TestCollector_MemoryDoesNotGrowWithRequests(t *testing.T) {
 		c.AddVote(v)
 	}
 	if each := (heap() - before) / decisions; each > 64 {
-		t.Errorf("%d bytes for each decision", each)
+		t.Errorf("%d bytes per decision", each)
 	}
 	if got := c.Report(); got.All.Requests != decisions || len(got.People) != 50 {
 		t.Errorf("%+v", got.All)
 	}
 }
 
-// Whoever makes up names gets a row for all of them together. Nothing is missing in it, and whoever asks finds themselves.
+// Names beyond the limit share one row, which is complete. The person who asks for the report has
+// their own row.
 func TestCollector_LimitsRows(t *testing.T) {
 	c := NewCollector(Query{Person: "me"}, start.Add(time.Hour))
 	const names = 3 * 5000
@@ -59,11 +60,11 @@ func TestCollector_LimitsRows(t *testing.T) {
 		t.Errorf("%+v, and %d more", r.People, r.Hidden)
 	}
 	if len(c.candidates) != 5000 || c.deciders != 5000 {
-		t.Errorf("%d subjects and %d deciders are kept", len(c.candidates), c.deciders)
+		t.Errorf("%d candidates and %d deciders are kept", len(c.candidates), c.deciders)
 	}
 }
 
-// approvedBy has an action approved so often by each of some people, and their words on it.
+// approvedBy adds approvals of an action by each of several people, with their votes.
 func approvedBy(c *Collector, action string, times int, people ...string) {
 	for n := range times {
 		for _, name := range people {
@@ -74,7 +75,7 @@ func approvedBy(c *Collector, action string, times int, people ...string) {
 	}
 }
 
-// Of those who have no row of their own nobody can say that they are no rubber stamps.
+// People without their own row cannot be checked for rubber-stamping.
 func TestPropose_ApproversWithoutOwnRowDoNotCount(t *testing.T) {
 	l := defaultLimits
 	l.names = 2
@@ -85,7 +86,7 @@ func TestPropose_ApproversWithoutOwnRowDoNotCount(t *testing.T) {
 	}
 }
 
-// What there is no room for counts less, and makes room when it is out of the question.
+// Candidates over the limit count less, and free their place when they are ruled out.
 func TestPropose_LimitsDeciders(t *testing.T) {
 	l := defaultLimits
 	l.deciders = 2
@@ -115,13 +116,14 @@ func TestQuantiles_BucketsAreOrderedAndNarrow(t *testing.T) {
 	for _, d := range durations {
 		got := bucketOf(d)
 		if got < last || abs(float64(bucketMiddle(got)-d)) > abs(float64(d))/128 || bucketOf(bucketMiddle(got)) != got {
-			t.Fatalf("%d is of class %d, whose middle is %d; the one before was %d", d, got, bucketMiddle(got), last)
+			t.Fatalf("%d is in bucket %d with middle %d; the one before was %d", d, got, bucketMiddle(got), last)
 		}
 		last = got
 	}
 }
 
-// Of very many words the busiest minute is still found when quiet ones had to be forgotten, wherever it comes.
+// With very many votes, the busiest minute is still found after quiet ones were evicted, wherever
+// it is.
 func TestBurstCounter_EvictsQuietTimes(t *testing.T) {
 	for _, busyAt := range []int{0, 500, 999} {
 		b := burstCounter{maxTimes: 10, maxHalfMinutes: 100}
@@ -142,7 +144,7 @@ func TestBurstCounter_EvictsQuietTimes(t *testing.T) {
 	}
 }
 
-// The busiest time is found even if its words come far apart: it is never among the quiet ones.
+// The busiest time is found even if its votes come far apart: it is never among the quiet ones.
 func TestBurstCounter_KeepsBusyTimes(t *testing.T) {
 	b := burstCounter{maxTimes: 10, maxHalfMinutes: 100}
 	for n := range 1000 {
@@ -154,7 +156,7 @@ func TestBurstCounter_KeepsBusyTimes(t *testing.T) {
 	}
 }
 
-// What was the most once stays it when all its time is forgotten.
+// The maximum is kept when its half minutes are evicted.
 func TestBurstCounter_RemembersMaximum(t *testing.T) {
 	b := burstCounter{maxTimes: 1, maxHalfMinutes: 100}
 	for half := range int64(2) {
@@ -184,7 +186,7 @@ func TestBurstCounter_ChannelKeepsMoreTimes(t *testing.T) {
 	}
 }
 
-// Where all take the same time, so do half of them.
+// If all durations are equal, so is the median.
 func TestQuantiles_StayWithinObservedRange(t *testing.T) {
 	s := quantiles{most: 5}
 	for range 100 {

@@ -11,11 +11,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// smallLimits is so little that whatever is kept one by one soon is not.
+// smallLimits are so small that the limits are soon exceeded.
 var smallLimits = limits{names: 3, channels: 2, durations: 40, voteTimes: 30, halfMinutes: 1 << 20, deciders: 1 << 20}
 
-// A report that keeps no facts says what one says that keeps all of them: the same where there is little to count, and nearly the same where there is
-// more than is kept one by one.
+// A collector gives the same report as the reference, which keeps all data: exactly below the
+// limits, and within the documented error above them.
 func TestProperty_CollectorMatchesReference(t *testing.T) {
 	proposed, folded, crowded := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -39,7 +39,7 @@ func TestProperty_CollectorMatchesReference(t *testing.T) {
 		}
 		got, want := c.Report(), w.report()
 		if again := c.Report(); !reflect.DeepEqual(got, again) {
-			t.Fatalf("asked twice:\n%+v\n%+v", got, again)
+			t.Fatalf("two reports differ:\n%+v\n%+v", got, again)
 		}
 		proposed += len(want.Proposals)
 		if l == smallLimits && got.All.ToDecide.N > l.durations {
@@ -54,13 +54,13 @@ func TestProperty_CollectorMatchesReference(t *testing.T) {
 		}
 	})
 	if proposed == 0 || folded == 0 || crowded == 0 {
-		t.Errorf("the stories are too dull: %d proposals, %d spreads, %d crowds", proposed, folded, crowded)
+		t.Errorf("the generated data is not varied enough: %d proposals, %d quantiles, %d full groups", proposed, folded, crowded)
 	}
 }
 
 var start = time.Date(2026, 11, 9, 10, 0, 0, 0, time.UTC)
 
-// generator makes up decisions.
+// generator generates decisions.
 type generator struct {
 	*rand.Rand
 	people, tools, hasty, spoiled, days int
@@ -73,7 +73,7 @@ func (s generator) next() (RequestIndex, VoteIndex) {
 	tool := s.IntN(s.tools)
 	r := RequestIndex{
 		Kind: fmt.Sprint("k", s.IntN(2)), Action: fmt.Sprint("t", tool), Rule: fmt.Sprint("r", tool/2), By: fmt.Sprint("p", s.IntN(s.people)), WordCount: 50,
-		Created: at, Outcome: "approve", Decided: at + s.about(1000) - 50, // clocks may have been set
+		Created: at, Outcome: "approve", Decided: at + s.about(1000) - 50, // clocks may be adjusted
 	}
 	if s.often(90) {
 		r.Viewed = at + s.about(500)
@@ -111,10 +111,11 @@ func (s generator) next() (RequestIndex, VoteIndex) {
 	return r, v
 }
 
-// about is a duration that is mostly around so many seconds, and now and then much longer.
+// about returns a duration of about the given seconds, sometimes much longer.
 func (s generator) about(seconds float64) int64 { return int64(s.ExpFloat64() * seconds * 1000) }
 
-// compareReports makes two reports the same where they may differ, if they differ by no more than that.
+// compareReports makes two reports equal where they may differ, if the difference is within the
+// allowed error.
 func compareReports(t *rapid.T, l limits, got, want *Report) {
 	nearTimes := func(name string, got *Percentiles, want Percentiles) {
 		if got.N != want.N {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// candidate is what a rule could be about.
+// candidate is the subject of a possible rule.
 type candidate struct{ action, rule string }
 
-// candidateHistory is what came of a subject: approvals by whoever gave them, or nil once something else came of it.
+// candidateHistory has the approvals of a candidate by person. It is nil after any other outcome.
 type candidateHistory struct {
 	by map[string]*approvals
 }
@@ -19,7 +19,8 @@ type approvals struct {
 	waited int64 // milliseconds
 }
 
-// consider notes a request for the proposals. What there is no room for any more is never proposed, or with fewer approvals than it had.
+// addEvidence adds a request to the proposal candidates. Beyond the limits, candidates are ignored
+// or have fewer approvals.
 func (c *Collector) addEvidence(r RequestIndex) {
 	if r.Action == "" || r.Outcome == "" || r.Outcome == "withdraw" {
 		return
@@ -53,8 +54,9 @@ func (c *Collector) addEvidence(r RequestIndex) {
 	by.waited += r.Decided - r.Created
 }
 
-// proposals are actions about which people were asked often, and always said yes without changing anything. Whoever looks like a
-// rubber stamp has no say in it: else they would write the policy. Neither has whoever has no row of their own, and might be one.
+// proposals returns actions that were requested often and always approved without changes.
+// Approvals by people who look like rubber-stamping do not count, or they would write the policy.
+// People without their own row do not count either, because they cannot be checked.
 func (c *Collector) proposals() (all []Proposal) {
 	_, crowded := c.people.byName[otherRow]
 	for about, so := range c.candidates {
@@ -71,7 +73,7 @@ func (c *Collector) proposals() (all []Proposal) {
 			continue
 		}
 		p.WaitedHours = hours(waited)
-		p.Text = fmt.Sprintf("%s was approved %d times by %d people, never edited, refused or asked about; runs waited %.1f hours for it. A rule could allow it; try it on history first (fermata policy simulate).",
+		p.Text = fmt.Sprintf("%s was approved %d times by %d people, and never edited, rejected or clarified; runs waited %.1f hours for it. A rule could allow it; test it on history first (fermata policy simulate).",
 			p.Action, p.Approved, p.Deciders, p.WaitedHours)
 		all = append(all, p)
 	}

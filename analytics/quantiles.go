@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// quantiles knows the percentiles of durations. A few it keeps; of many it counts how many there are of about the same length, in classes whose
-// width is a 64th of their least: a percentile is off by half of that at most, whatever the durations are and in whatever order they come.
+// quantiles computes percentiles of durations. It keeps a limited number of durations. Beyond that
+// it counts them in buckets whose width is 1/64 of their lower bound, so that a percentile is off
+// by at most half of that, for any durations in any order.
 type quantiles struct {
-	most      int // that are kept
+	most      int // durations that are kept
 	n         int
 	low, high int64
 	kept      []int64          // until there are more than most
-	buckets   map[int32]uint32 // then; a report over four billion would take days
+	buckets   map[int32]uint32 // after that; four billion entries are out of reach
 }
 
 func (s *quantiles) add(millis int64) {
@@ -58,14 +59,15 @@ func (s *quantiles) percentiles() Percentiles {
 	return Percentiles{N: s.n, P50: at[0], P90: at[1], P99: at[2]}
 }
 
-// rank is the place of a percentile among n in their order: the first that so many are not above.
+// rank returns the index of a percentile among n sorted values.
 func rank(n, percent int) int { return max(0, (n*percent+99)/100-1) }
 
-// bucketBits is how many classes there are for each doubling, as a power of two.
+// bucketBits is the binary logarithm of the number of buckets per doubling.
 const bucketBits = 6
 
-// bucketOf is the number of a duration's class. They have the order of the durations; those below 128 ms have one each, and a negative one, which clocks
-// that were set can bring about, has that of its opposite with the other sign.
+// bucketOf returns the bucket of a duration. Buckets are ordered like durations. Those below 128 ms
+// have a width of 1 ms. A negative duration, which an adjusted clock can cause, has the negated
+// bucket of its absolute value.
 func bucketOf(millis int64) int32 {
 	size, sign := uint64(millis), int32(1)
 	if millis < 0 {
@@ -75,7 +77,7 @@ func bucketOf(millis int64) int32 {
 	return sign * (int32(shift)<<bucketBits + int32(size>>shift))
 }
 
-// bucketMiddle is the middle of a class.
+// bucketMiddle returns the middle of a bucket.
 func bucketMiddle(class int32) int64 {
 	if class < 0 {
 		return -bucketMiddle(-class)

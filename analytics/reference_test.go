@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// referenceReport makes a report the simple way: it keeps all facts, and goes through them for each number.
+// referenceReport computes a report in the simple way: it keeps all data and scans it for each
+// number.
 type referenceReport struct {
 	query    Query
 	now      time.Time
@@ -43,7 +44,7 @@ func (w *referenceReport) outside(created int64) bool {
 	return at.Before(w.query.Since) || at.After(w.query.Until)
 }
 
-// groupRows makes a row of all that have a name in common. The first names to come have rows of their own.
+// groupRows returns a row for each name. The first names have rows of their own.
 func groupRows[T, R any](all []T, name func(T) string, most int, sure string, row func(string, []T) R) []R {
 	groups := make(map[string][]T)
 	for _, one := range all {
@@ -144,7 +145,7 @@ func (w *referenceReport) voteStats(name string, votes []VoteIndex) VoteStats {
 	return v
 }
 
-// percentiles are the smallest that so many are not above.
+// percentiles computes exact percentiles.
 func percentiles(millis []int64) Percentiles {
 	slices.Sort(millis)
 	at := func(percent int) float64 {
@@ -160,13 +161,13 @@ func percentiles(millis []int64) Percentiles {
 
 func (w *referenceReport) proposals(people []VoteStats) (all []Proposal) {
 	named := make(map[string]bool)
-	no := make(map[string]bool) // have no say
+	no := make(map[string]bool) // do not count
 	for _, p := range people {
 		named[p.Name] = true
 		no[p.Name] = p.Suspect
 	}
 	settled := slices.DeleteFunc(slices.Clone(w.requests), func(r RequestIndex) bool { return r.Action == "" || r.Outcome == "" || r.Outcome == "withdraw" })
-	var subjects []candidate // the first to come
+	var subjects []candidate // the first ones
 	for _, r := range settled {
 		if s := (candidate{r.Action, r.Rule}); !slices.Contains(subjects, s) && len(subjects) < w.limits.names {
 			subjects = append(subjects, s)
@@ -187,7 +188,7 @@ func (w *referenceReport) proposals(people []VoteStats) (all []Proposal) {
 			waited += r.Decided - r.Created
 		}
 		p.Deciders, p.WaitedHours = len(deciders), float64(waited)/1000/3600
-		p.Text = fmt.Sprintf("%s was approved %d times by %d people, never edited, refused or asked about; runs waited %.1f hours for it. A rule could allow it; try it on history first (fermata policy simulate).",
+		p.Text = fmt.Sprintf("%s was approved %d times by %d people, and never edited, rejected or clarified; runs waited %.1f hours for it. A rule could allow it; test it on history first (fermata policy simulate).",
 			p.Action, p.Approved, p.Deciders, p.WaitedHours)
 		if !spoiled && p.Approved >= 50 && p.Deciders >= 2 {
 			all = append(all, p)

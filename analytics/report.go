@@ -5,31 +5,34 @@ import (
 	"time"
 )
 
-// Report is what came of the requests of an account in a while.
+// Report is a report on the requests of an account in a period.
 //
-// Numbers are exact, but for two where there is much to count, so that a report takes no more memory the longer its history is: see [Percentiles]
-// and [VoteStats.MaxPerMinute]. And there are no more than 5000 kinds, rules, actions and people that have a row each (64 channels): what has none
-// counts in a row with the name "(all others)". Of people, whoever asks has one.
+// Numbers are exact, except two that are approximated for large numbers, so that memory does not
+// grow with the history: see [Percentiles] and [VoteStats.MaxPerMinute]. At most 5000 kinds, rules,
+// actions and people (64 channels) have their own rows. Others are counted in a row named "(all
+// others)". The person in the query always has a row.
 type Report struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// KeptSince, if it is given, is later than Since: requests of runs that were over before it may be forgotten, and are not counted.
-	RetainedSince *time.Time `json:"keptSince,omitempty"`
-	// All is every request that was asked in that time; the rows below are the same by kind, rule and action.
+	// RetainedSince, if set, is later than Since: requests of runs that ended before it may have
+	// been deleted and are not counted.
+	RetainedSince *time.Time `json:"retainedSince,omitempty"`
+	// All covers every request created in the period. The rows below divide it by kind, rule and
+	// action.
 	All      Row   `json:"all"`
 	ByKind   []Row `json:"byKind"`
 	ByRule   []Row `json:"byRule"`
 	ByAction []Row `json:"byAction"`
-	// Channels and People are about words and not about requests: several people may have to agree.
+	// Channels and People count votes, not requests: several people may have to agree.
 	Channels []VoteStats `json:"channels"`
 	People   []VoteStats `json:"people"`
-	// Proposals are rules that history would bear out.
+	// Proposals are rules that the history supports.
 	Proposals []Proposal `json:"proposals"`
-	// Hidden is how many rows of people are not shown, because whoever asks may not see them.
+	// Hidden is the number of rows of people that the caller may not see.
 	Hidden int `json:"hidden,omitempty"`
 }
 
-// Row is what came of some requests.
+// Row has the numbers of some requests.
 type Row struct {
 	Name      string `json:"name"`
 	Requests  int    `json:"requests"`
@@ -39,20 +42,21 @@ type Row struct {
 	Rejected  int    `json:"rejected"`
 	Answered  int    `json:"answered"`
 	Expired   int    `json:"expired"`
-	Abandoned int    `json:"escaped"`
+	Abandoned int    `json:"abandoned"`
 	Withdrawn int    `json:"withdrawn"`
-	// Asked is how many were asked back before they were decided, Paged for how many somebody was paged.
-	Clarified int `json:"asked"`
+	// Clarified is the number of requests with a clarification, Paged the number with a page.
+	Clarified int `json:"clarified"`
 	Paged     int `json:"paged"`
-	// ToView and ToDecide count from the asking. Waited is how long runs stood still, all in all, in hours.
+	// ToView and ToDecide count from the creation. WaitedHours is the total waiting time of runs,
+	// in hours.
 	ToView      Percentiles `json:"toView"`
 	ToDecide    Percentiles `json:"toDecide"`
 	WaitedHours float64     `json:"waitedHours"`
-	// OldestOpen is how long the oldest open one has been open, in seconds.
+	// OldestOpen is the age of the oldest open request, in seconds.
 	OldestOpen float64 `json:"oldestOpenSeconds"`
 }
 
-// Percentiles are percentiles, in seconds: the smallest that so many are not above. Of more than 512 they may be off by one part in 128.
+// Percentiles are percentiles in seconds. With more than 512 values they may be off by 1/128.
 type Percentiles struct {
 	N   int     `json:"n"`
 	P50 float64 `json:"p50"`
@@ -60,31 +64,37 @@ type Percentiles struct {
 	P99 float64 `json:"p99"`
 }
 
-// VoteStats is what some people said, or what was said on a channel.
+// VoteStats has the numbers of the votes of a person or on a channel.
 type VoteStats struct {
 	Name      string  `json:"name"`
-	Votes     int     `json:"words"`
-	Approvals float64 `json:"yesPercent"`   // of those that were a yes or a no; 0 if none was
-	Share     float64 `json:"sharePercent"` // of all words
-	// ToDecide counts from the asking, Reading from the first look.
+	Votes     int     `json:"votes"`
+	Approvals float64 `json:"approvedPercent"` // of approvals and rejections; 0 if there are none
+	Share     float64 `json:"sharePercent"`    // of all votes
+	// ToDecide counts from the creation, Reading from the first view.
 	ToDecide Percentiles `json:"toDecide"`
 	Reading  Percentiles `json:"reading"`
-	// Blind is how many were said without looking, TooFast how many faster than anybody reads, Burst the most within a minute. Together they are what
-	// rubber-stamping looks like; none of them alone proves it. Of more than 16384 words, Burst is the most within two half minutes of the clock,
-	// which is never more, and half of it at least unless somebody has words in more than 32768 different half minutes (a channel: a million).
-	Unviewed     int     `json:"blind"`
+	// Unviewed is the number of votes without a view. TooFast is the share of votes that were
+	// faster than reading speed. MaxPerMinute is the maximum within a minute. Together they
+	// indicate rubber-stamping; none of them alone proves it. With more than 16384 votes,
+	// MaxPerMinute is the maximum within two consecutive half minutes. It is then never too high,
+	// and at least half of the true value unless there are votes in more than 32768 different half
+	// minutes (a channel: a million).
+	Unviewed     int     `json:"unviewed"`
 	TooFast      float64 `json:"tooFastPercent"`
-	MaxPerMinute int     `json:"mostInAMinute"`
-	// OutOfHours is the share of words between 20:00 and 7:00 and on weekends, in the zone of the report.
+	MaxPerMinute int     `json:"maxPerMinute"`
+	// OutOfHours is the share of votes between 20:00 and 7:00 and on weekends, in the zone of the
+	// report.
 	OutOfHours float64 `json:"outOfHoursPercent"`
 	Suspect    bool    `json:"suspect"`
 }
 
-// Proposal is a rule that history would bear out: always approved, never edited, by several people who looked.
+// Proposal is a rule that the history supports: always approved, never edited, by several people
+// who read the requests.
 type Proposal struct {
 	Action string `json:"action"`
-	Rule   string `json:"rule,omitempty"` // that has it asked now
-	// Approved is how often, Deciders by how many people, Waited for how many hours all in all.
+	Rule   string `json:"rule,omitempty"` // the rule that asks now
+	// Approved is the number of approvals, Deciders the number of people, WaitedHours the total
+	// waiting time.
 	Approved    int     `json:"approved"`
 	Deciders    int     `json:"deciders"`
 	WaitedHours float64 `json:"waitedHours"`
@@ -92,8 +102,8 @@ type Proposal struct {
 }
 
 const (
-	readingSpeed     = 600 // words a minute: faster than anybody reads
-	minVotes         = 20  // from how many words, yes or no, on somebody can be suspected
+	readingSpeed     = 600 // words per minute: faster than people read
+	minVotes         = 20  // minimum number of approvals and rejections for suspicion
 	suspectApprovals = 98.0
 	suspectFast      = 30.0
 
@@ -101,20 +111,20 @@ const (
 	proposeDeciders = 2
 )
 
-// Query says what a report is about.
+// Query selects the content of a report.
 type Query struct {
-	// Since and Until are about when requests were asked; a zero Until is now.
+	// Since and Until select requests by creation time. A zero Until means now.
 	Since, Until time.Time
-	// Zone is where people work; nil is UTC.
+	// Zone is the time zone of the people. Nil means UTC.
 	Zone *time.Location
-	// Person, if given, is the only one who is shown by name.
+	// Person, if set, is the only person who is shown by name.
 	Person string
-	// Retention is how long requests are kept after their runs are over; 0 is for ever.
+	// Retention is how long requests are kept after their runs end. 0 means without limit.
 	Retention time.Duration
 }
 
-// Collector takes facts, one after the other and in any order, and makes a report of them. It keeps numbers and no facts: its memory goes by how
-// many different names there are, not by how many requests.
+// Collector collects index entries in any order and computes a report. Its memory depends on the
+// number of different names, not on the number of requests.
 type Collector struct {
 	query  Query
 	now    time.Time
@@ -127,23 +137,25 @@ type Collector struct {
 	votes, deciders       int
 }
 
-// limits are how much a collector keeps.
+// limits are the limits of a collector.
 type limits struct {
-	names       int // rows of a kind
+	names       int // rows per group
 	channels    int
-	durations   int // durations that are kept one by one
-	voteTimes   int // times of words that are kept one by one
-	halfMinutes int // half minutes in which somebody said something
-	deciders    int // all in all, of what may be proposed
+	durations   int // durations kept one by one
+	voteTimes   int // vote times kept one by one
+	halfMinutes int // half minutes with votes
+	deciders    int // total, over all candidates
 }
 
-// defaultLimits is what a report over years may take. The texts at [Report], [Percentiles] and [VoteStats] say these numbers.
+// defaultLimits are the limits for reports over years. The documentation of [Report], [Percentiles]
+// and [VoteStats] has these numbers.
 var defaultLimits = limits{names: 5000, channels: 64, durations: 512, voteTimes: 16384, halfMinutes: 32768, deciders: 100_000}
 
-// channelFactor is how many times as many half minutes a channel has as a person: a year has a million.
+// channelFactor is the number of half minutes of a channel relative to a person. A year has a
+// million half minutes.
 const channelFactor = 32
 
-// NewCollector makes a collector for what is asked for; now is when open requests are looked at.
+// NewCollector returns a collector for a query. now is the time for open requests.
 func NewCollector(query Query, now time.Time) *Collector {
 	return newCollector(query, now, defaultLimits)
 }
@@ -168,7 +180,7 @@ func (c *Collector) inRange(created int64) bool {
 	return created >= c.query.Since.UnixMilli() && created <= c.query.Until.UnixMilli()
 }
 
-// Request takes a request.
+// AddRequest adds a request.
 func (c *Collector) AddRequest(r RequestIndex) {
 	if !c.inRange(r.Created) {
 		return
@@ -181,7 +193,7 @@ func (c *Collector) AddRequest(r RequestIndex) {
 	c.addEvidence(r)
 }
 
-// Vote takes somebody's word.
+// AddVote adds a vote.
 func (c *Collector) AddVote(v VoteIndex) {
 	if !c.inRange(v.Created) {
 		return
@@ -192,7 +204,7 @@ func (c *Collector) AddVote(v VoteIndex) {
 	c.people.add(v.Actor, func(to *voteCounter) { to.add(v, late) })
 }
 
-// Report is what has been collected.
+// Report returns the report.
 func (c *Collector) Report() Report {
 	voice := func(name string, v *voteCounter) VoteStats { return v.stats(name, c.votes) }
 	report := Report{

@@ -12,7 +12,7 @@ var monday = time.Date(2026, 11, 9, 10, 0, 0, 0, time.UTC)
 
 func ms(t time.Time) int64 { return t.UnixMilli() }
 
-// decided is a request that was asked at a time and settled after a while.
+// decided returns a request that was created at a time and decided after a duration.
 func decided(at time.Time, after time.Duration, outcome, by string) analytics.RequestIndex {
 	return analytics.RequestIndex{Kind: "approval", Action: "refund", Rule: "refunds", Outcome: outcome, By: by, Created: ms(at), Viewed: ms(at.Add(after / 2)), Decided: ms(at.Add(after)), WordCount: 100}
 }
@@ -41,7 +41,8 @@ func TestReport_CountsOutcomes(t *testing.T) {
 	}
 }
 
-// Whoever always says yes, faster than anybody reads, stands out; and has no say in what is proposed.
+// A person who always approves, faster than reading speed, is flagged and does not count for
+// proposals.
 func TestReport_FlagsRubberStamping(t *testing.T) {
 	c := analytics.NewCollector(analytics.Query{Since: monday}, monday.Add(240*time.Hour))
 	for n := range 60 {
@@ -66,12 +67,12 @@ func TestReport_FlagsRubberStamping(t *testing.T) {
 		t.Errorf("%+v", r.Channels)
 	}
 	if len(r.Proposals) != 0 {
-		t.Errorf("proposed from a rubber stamp: %+v", r.Proposals)
+		t.Errorf("proposed on the basis of rubber-stamping: %+v", r.Proposals)
 	}
 }
 
-// An answer to a question is neither a yes nor a no. It counted as a yes: whoever answered often and refused everything looked as if they refused little, and whoever
-// answered quickly like a rubber stamp.
+// An answer is neither an approval nor a rejection. It must not count as an approval, and a fast
+// answer is not rubber-stamping.
 func TestReport_AnswerIsNotApproval(t *testing.T) {
 	c := analytics.NewCollector(analytics.Query{Since: monday}, monday.Add(240*time.Hour))
 	for n := range 60 {
@@ -80,7 +81,7 @@ func TestReport_AnswerIsNotApproval(t *testing.T) {
 		c.AddVote(analytics.VoteIndex{Actor: "bob", Verb: "respond", WordCount: 100, Created: at, Viewed: at, At: at + 1000})
 		c.AddVote(analytics.VoteIndex{Actor: "bob", Verb: pick(n%4 == 0, "approve", "reject"), WordCount: 100, Created: at, Viewed: at, At: at + 30_000})
 		c.AddVote(analytics.VoteIndex{Actor: "eve", Verb: "respond", WordCount: 100, Created: at, Viewed: at, At: at + 1000})
-		c.AddVote(analytics.VoteIndex{Actor: "eve", Verb: "approve", WordCount: 100, Created: at, Viewed: at, At: at + 30_000}) // who reads what they approve
+		c.AddVote(analytics.VoteIndex{Actor: "eve", Verb: "approve", WordCount: 100, Created: at, Viewed: at, At: at + 30_000}) // reads what they approve
 	}
 	people := c.Report().People
 	if len(people) != 3 || people[0].Votes != 60 || people[0].Approvals != 0 || people[1].Approvals != 25 || people[2].Approvals != 100 {

@@ -1,8 +1,8 @@
 package analytics
 
-// rowCounter becomes a row.
+// rowCounter counts the requests of a row.
 type rowCounter struct {
-	counts           Row   // without its times
+	counts           Row   // without its percentiles
 	waited, oldest   int64 // milliseconds
 	toView, toDecide quantiles
 }

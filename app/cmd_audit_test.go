@@ -129,7 +129,7 @@ func TestAudit_CheckpointWithoutPublicKeyIsNotTrusted(t *testing.T) {
 	if code, out, errs := call(t, append(verify, "--pub", filepath.Join(dir, "audit.pub"))...); code != exitUsage || out != "" || !strings.Contains(errs, "neither a public key nor a file") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
-	if code, out, errs := call(t, append(verify, "--pub", strings.TrimSpace(public))...); code != exitOK || !strings.Contains(out, "Whole.") {
+	if code, out, errs := call(t, append(verify, "--pub", strings.TrimSpace(public))...); code != exitOK || !strings.Contains(out, "Valid.") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 }

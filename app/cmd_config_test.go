@@ -27,13 +27,13 @@ func TestConfigCheck_ReportsStartupErrors(t *testing.T) {
 		"audit: {sign: {key: sign.key, dir: bad.yaml}}":          "audit.sign.dir: bad.yaml is no folder",
 		"store: {redisURL: 'http://x'}":                          "store.redisURL",
 		"store: {redisURL: 'redis://r'}":                         "store.redisURL: the Redis cache works with PostgreSQL only",
-		"key: {file: bad.yaml}":                                  "key.file: box: a key is 64 hexadecimal digits",
+		"key: {file: bad.yaml}":                                  "key.file: seal: a key must have 64 hexadecimal digits",
 		"audit: {sign: {key: bad.yaml}}":                         "audit.sign.key: audit: not a key file",
 		"audit: {sign: {key: gone/sign.key}}":                    "audit.sign.key: the directory does not exist gone",
 		"store: {url: 'postgres://db/x'}":                        "key.file",
 		"listen: {tls: {certFile: none.pem, keyFile: none.key}}": "listen.tls",
 		"store: {url: 'postgres://db/x'}\nkey: {file: none.key}": "key.file: the key file none.key is missing",
-		"store: {url: 'postgres://db/x'}\nkey: {file: bad.yaml}": "key.file: box: a key is 64 hexadecimal digits",
+		"store: {url: 'postgres://db/x'}\nkey: {file: bad.yaml}": "key.file: seal: a key must have 64 hexadecimal digits",
 		"auth: {oidc: {issuer: 'http://idp', clientID: a, redirectURL: 'https://f/signin/callback', account: a, roles: {a: admin}}}": "auth.oidc: OIDC.Issuer must be https",
 	} {
 		file := filepath.Join(dir, "fermata.yaml")

@@ -232,18 +232,18 @@ func (d demoReady) announce(p *program, data string) {
 		link = d.signInLink
 	}
 	// Indented lines can be typed.
-	fmt.Fprintf(p.out, `Fermata is ready at %[1]s; everything is kept in %[3]s. End it with Ctrl-C.
+	fmt.Fprintf(p.out, `Fermata is ready at %[1]s; its data is in %[3]s. Stop it with Ctrl-C.
 
-Your browser signs in with this link:
+Sign in with your browser:
 %[4]s
 
-In another terminal, what people are asked, and one question more:
+In another terminal, list open requests and start one more run:
 
   export FERMATA_URL=%[1]s FERMATA_TOKEN=%[2]s
   %[5]s inbox
   %[5]s run inproc:content-review '{"topic":"tea"}'
 
-Or without any client:
+Or with curl only:
 
   curl -s $FERMATA_URL/api/v1/ai/chat -H "Authorization: Bearer $FERMATA_TOKEN" -H 'Content-Type: application/json' \
     -d '{"graphId":"inproc:content-review","stateKey":"demo-1","input":{"topic":"tea"}}'

@@ -125,11 +125,11 @@ func (c *replyCommand) Run(ctx context.Context, p *program) error {
 
 // openClarification returns the number of the first clarification request without a reply, from 1;
 // 0 if there is none.
-func openClarification(life *api.Activity) int {
-	if life == nil {
+func openClarification(activity *api.Activity) int {
+	if activity == nil {
 		return 0
 	}
-	for i, q := range life.Clarifications {
+	for i, q := range activity.Clarifications {
 		if q.Reply == nil {
 			return i + 1
 		}
@@ -226,52 +226,52 @@ func (p *program) markViewed(ctx context.Context, to *client.Client, r api.Reque
 
 // printActivity prints what people did with a request, and which verbs are allowed. It prints
 // nothing for a request without activity.
-func printActivity(w io.Writer, life *api.Activity) {
-	if life == nil {
+func printActivity(w io.Writer, activity *api.Activity) {
+	if activity == nil {
 		return
 	}
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, oneLine(fmt.Sprintf(format, args...)))
 	}
 	fmt.Fprintln(w)
-	line("stands", "%s", life.Summary)
-	if len(life.Requirements) > 0 && life.State == string(desk.StateOpen) {
-		line("needs", "%s", requirementText(life))
+	line("status", "%s", activity.Summary)
+	if len(activity.Requirements) > 0 && activity.State == string(desk.StateOpen) {
+		line("needs", "%s", requirementText(activity))
 	}
-	if life.IneligibleReason != "" {
-		line("you", "you cannot decide this: %s", strings.ReplaceAll(life.IneligibleReason, "_", " "))
+	if activity.IneligibleReason != "" {
+		line("you", "you cannot decide this: %s", strings.ReplaceAll(activity.IneligibleReason, "_", " "))
 	}
-	if life.Reason != "" || len(life.Rules) > 0 {
-		line("requester", "%s%s", cmp.Or(strings.Join(life.Rules, ", "), "the graph"), reasonSuffix(life.Reason))
+	if activity.Reason != "" || len(activity.Rules) > 0 {
+		line("required by", "%s%s", cmp.Or(strings.Join(activity.Rules, ", "), "the graph"), reasonSuffix(activity.Reason))
 	}
-	if life.Risk > 0 {
-		line("risk", "%d", life.Risk)
+	if activity.Risk > 0 {
+		line("risk", "%d", activity.Risk)
 	}
-	if len(life.Verbs) > 0 && life.State == string(desk.StateOpen) {
+	if len(activity.Verbs) > 0 && activity.State == string(desk.StateOpen) {
 		who := "you can"
-		if life.IneligibleReason != "" {
+		if activity.IneligibleReason != "" {
 			who = "others can"
 		}
 		// the command's name
-		line(who, "%s", strings.ReplaceAll(strings.Join(life.Verbs, ", "), string(desk.VerbRespond), "answer"))
+		line(who, "%s", strings.ReplaceAll(strings.Join(activity.Verbs, ", "), string(desk.VerbRespond), "answer"))
 	}
-	if e := life.Edit; e != nil {
+	if e := activity.Edit; e != nil {
 		line("edited", "by %s at %s: %s", e.By, formatClock(e.At), strings.Join(e.Fields, ", "))
 		fmt.Fprintf(w, "\n%s\n\n", escapeControls(indented(e.Args)))
 	}
-	for _, v := range life.Votes {
+	for _, v := range activity.Votes {
 		line("vote", "%s by %s at %s%s", v.Verb, v.By, formatClock(v.At), reasonSuffix(v.Reason))
 	}
-	for _, c := range life.Comments {
+	for _, c := range activity.Comments {
 		line("comment", "%s at %s: %s", c.By, formatClock(c.At), c.Text)
 	}
-	for i, q := range life.Clarifications {
+	for i, q := range activity.Clarifications {
 		line(fmt.Sprintf("clarification %d", i+1), "%s at %s: %s", q.By, formatClock(q.At), q.Text)
 		if a := q.Reply; a != nil {
-			line("answer", "%s at %s: %s", a.By, formatClock(a.At), a.Text)
+			line("reply", "%s at %s: %s", a.By, formatClock(a.At), a.Text)
 		}
 	}
-	for _, h := range life.History {
+	for _, h := range activity.History {
 		line("history", "%s %s %s", formatClock(h.At), h.By, h.Text)
 	}
 }
@@ -283,14 +283,14 @@ func oneLine(text string) string {
 }
 
 // requirementText describes who must approve and with which authentication strength.
-func requirementText(life *api.Activity) string {
-	groups := make([]string, 0, len(life.Requirements))
-	for _, n := range life.Requirements {
+func requirementText(activity *api.Activity) string {
+	groups := make([]string, 0, len(activity.Requirements))
+	for _, n := range activity.Requirements {
 		groups = append(groups, fmt.Sprintf("%d of %s", n.Count, strings.Join(n.Groups, " or ")))
 	}
 	text := strings.Join(groups, ", and ")
-	if life.MinAuth != "" {
-		text += ", authenticated with at least " + life.MinAuth
+	if activity.MinAuth != "" {
+		text += ", authenticated with at least " + activity.MinAuth
 	}
 	return text
 }

@@ -61,8 +61,8 @@ func TestRequestActions_ErrorsExplain(t *testing.T) {
 			t.Errorf("%s$ fermata %q: %d, no %q in %s%s", c.who, c.args, code, c.want, out, errOut)
 		}
 	}
-	if life := o.activity(id); len(life.Comments)+len(life.Votes) != 0 || life.Claim != nil || life.SnoozedUntil != nil {
-		t.Errorf("the rejected action changed %+v", life)
+	if activity := o.activity(id); len(activity.Comments)+len(activity.Votes) != 0 || activity.Claim != nil || activity.SnoozedUntil != nil {
+		t.Errorf("the rejected action changed %+v", activity)
 	}
 }
 
@@ -223,8 +223,8 @@ func TestI6_ApproveUsesTheShownDigest(t *testing.T) {
 	must("eve", exitConflict, "answer", id, `{"verb":"approve"}`)
 	must("eve", exitConflict, "approve", id, "--shown", first.Shown)
 	must("mallory", exitRejected, "approve", id) // the server explains and audits it
-	if life := o.activity(id); len(life.Votes) != 1 {
-		t.Fatalf("%+v", life.Votes)
+	if activity := o.activity(id); len(activity.Votes) != 1 {
+		t.Fatalf("%+v", activity.Votes)
 	}
 	if shown := must("eve", exitOK, "show", id); !strings.Contains(shown, o.request(id).Shown) {
 		t.Errorf("it does not print the digest: %s", shown)

@@ -61,7 +61,7 @@ func (p *program) printOutcome(outcome fermata.Outcome, err error) error {
 		case fermata.Failed:
 			fmt.Fprintf(w, "failed\t%s: %s\n", o.Code, escapeControls(o.Message))
 		case fermata.NeedsInput:
-			fmt.Fprintf(w, "waits\t%s\n", oneLine(o.StateKey))
+			fmt.Fprintf(w, "waiting\t%s\n", oneLine(o.StateKey))
 			for _, i := range o.Interrupts {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", i.ID, oneLine(i.Kind), oneLine(unescapeHTML(i.Data)))
 			}
@@ -218,10 +218,10 @@ func printRequest(w io.Writer, r api.Request) {
 	fmt.Fprintf(w, "request\t%s\nrun\t%s (%s)\naddress\t%s\nkind\t%s\nstate\t%s\n", r.ID, oneLine(r.StateKey), oneLine(r.GraphID), oneLine(r.Address), oneLine(r.Kind), r.State)
 	fmt.Fprintf(w, "created\t%s (%s)\n", formatClock(r.CreatedAt), ago(r.CreatedAt))
 	if r.Deadline != nil {
-		fmt.Fprintf(w, "until\t%s\n", formatClock(*r.Deadline))
+		fmt.Fprintf(w, "deadline\t%s\n", formatClock(*r.Deadline))
 	}
 	if len(r.Next) > 0 {
-		fmt.Fprintf(w, "then\t%s\n", drawing.FormatNext(r.Next))
+		fmt.Fprintf(w, "next\t%s\n", drawing.FormatNext(r.Next))
 	}
 	if d := r.Decision; d != nil {
 		fmt.Fprintf(w, "decided\t%s by %s at %s\n", d.Verdict, oneLine(d.By), formatClock(d.At))

@@ -168,7 +168,7 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 		"unknown group":   {config.Desk{PolicyFile: policy}, "there is no group:dba"},
 		"unknown route":   {config.Desk{GroupsFile: groups, PolicyFile: write(t, "p", strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: db", 1))}, `rule "drop": there is no route "db"`},
 		"broken routes":   {config.Desk{RoutesFile: write(t, "r", "routes: []\n")}, "desk.routesFile"},
-		"unknown key":     {config.Desk{GroupsFile: write(t, "g", "group: {}\n")}, `g: line 1: there is no key "group" here`},
+		"unknown key":     {config.Desk{GroupsFile: write(t, "g", "group: {}\n")}, `g: line 1: unknown key "group"`},
 		"an empty file":   {config.Desk{GroupsFile: write(t, "g4", "# later\n")}, "g4: the file is empty"},
 		"nobody's name":   {config.Desk{GroupsFile: write(t, "g2", "groups: {dba: [\"\"]}\n")}, "a name is missing"},
 		"no time zone":    {config.Desk{TimeZone: "Nowhere"}, `unknown time zone "Nowhere"`},

@@ -34,7 +34,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// hundredThousand records, of all kinds in turn.
+// hundredThousand returns a log of 100,000 records, of all kinds in turn.
 func hundredThousand(b *testing.B) *audit.Memory {
 	m, all := new(audit.Memory), bodies()
 	for i := range 100_000 {

@@ -15,31 +15,32 @@ import (
 	"github.com/fermata-go/fermata/internal/atomicfile"
 )
 
-// CheckpointDir keeps checkpoints as files, outside of the store: whoever writes the store anew does not reach them, if the folder is where they cannot write.
+// CheckpointDir keeps checkpoints as files outside of the store. Use a directory that people with
+// access to the store cannot write to.
 //
 //	DIR/account-acme/00000000000000001000.note
 //	DIR/account-acme/key.pub
 //
-// Files are only ever added. To keep more of them than the folder does (a copy elsewhere, a git repository), copy them.
+// Files are only added. Copy them to keep more copies elsewhere, for example in a git repository.
 type CheckpointDir struct{ dir string }
 
-// OpenCheckpointDir opens a folder. It does not make one: in the place of a volume that is not mounted, or behind a name with a mistake, there would be nothing
-// that holds anybody to what was signed before, and nobody would notice.
+// OpenCheckpointDir opens an existing directory. It does not create one: if a volume is not mounted
+// or the name is wrong, earlier checkpoints would be ignored without notice.
 func OpenCheckpointDir(dir string) (*CheckpointDir, error) {
 	f := &CheckpointDir{dir}
 	return f, f.checkExists()
 }
 
-// there is nil as long as there is the folder.
+// checkExists returns nil if the directory exists.
 func (f *CheckpointDir) checkExists() error {
 	info, err := os.Stat(f.dir)
 	if err == nil && !info.IsDir() {
-		return fmt.Errorf("%s is no folder", f.dir)
+		return fmt.Errorf("%s is not a directory", f.dir)
 	}
 	return err
 }
 
-// CreateCheckpointDir opens a folder, and makes it if it is not there.
+// CreateCheckpointDir opens a directory and creates it if it does not exist.
 func CreateCheckpointDir(dir string) (*CheckpointDir, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ const (
 	publicKeyFile = "key.pub"
 )
 
-// of is where the files of an account are.
+// accountDir returns the directory of an account.
 func (f *CheckpointDir) accountDir(account string) string {
 	name := url.PathEscape(account)
 	if len(name) > 200 {
@@ -62,7 +63,8 @@ func (f *CheckpointDir) accountDir(account string) string {
 	return filepath.Join(f.dir, "account-"+name)
 }
 
-// Keep adds a checkpoint, with the public key of the log. One of a size that is there already changes nothing.
+// Add adds a checkpoint and the public key of the log. If there is one of the same size, nothing
+// changes.
 func (f *CheckpointDir) Add(account string, c Checkpoint, public string) error {
 	dir := f.accountDir(account)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -84,7 +86,7 @@ func writeBytes(text []byte) func(*os.File) error {
 	}
 }
 
-// Notes returns the checkpoints of an account, by growing size; none if the folder has none.
+// Notes returns the checkpoints of an account, by increasing size, or none.
 func (f *CheckpointDir) Notes(account string) ([][]byte, error) {
 	names, err := f.names(account)
 	var notes [][]byte
@@ -98,7 +100,7 @@ func (f *CheckpointDir) Notes(account string) ([][]byte, error) {
 	return notes, err
 }
 
-// Last returns the checkpoint of an account that signs most; nil if the folder has none.
+// Last returns the largest checkpoint of an account, or nil if there is none.
 func (f *CheckpointDir) Last(account string) ([]byte, error) {
 	names, err := f.names(account)
 	if err != nil || len(names) == 0 {
@@ -108,7 +110,7 @@ func (f *CheckpointDir) Last(account string) ([]byte, error) {
 }
 
 func (f *CheckpointDir) names(account string) (names []string, err error) {
-	files, err := os.ReadDir(f.accountDir(account)) // in the order of their names
+	files, err := os.ReadDir(f.accountDir(account)) // sorted by name
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, f.checkExists()
 	}
@@ -120,7 +122,7 @@ func (f *CheckpointDir) names(account string) (names []string, err error) {
 	return names, err
 }
 
-// Public returns the public keys with which the log of an account was signed; none if the folder has none.
+// PublicKeys returns the public keys of the log of an account, or none.
 func (f *CheckpointDir) PublicKeys(account string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(f.accountDir(account), publicKeyFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +131,7 @@ func (f *CheckpointDir) PublicKeys(account string) ([]string, error) {
 	return strings.Fields(string(text)), err
 }
 
-// addLine adds a line to a file that has not got it: after a change of keys there are two.
+// addLine adds a line to a file unless the file has it. After a key rotation there are two.
 func addLine(path, line string) error {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

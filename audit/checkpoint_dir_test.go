@@ -61,17 +61,18 @@ func TestCheckpointDir_KeepsCheckpointsPerAccount(t *testing.T) {
 	}
 	inside, err := os.ReadDir(filepath.Join(dir, "kept"))
 	if err != nil || len(inside) != len(accounts) {
-		t.Errorf("%d folders for %d accounts, %v", len(inside), len(accounts), err)
+		t.Errorf("%d directories for %d accounts, %v", len(inside), len(accounts), err)
 	}
 	if outside, err := os.ReadDir(dir); err != nil || len(outside) != 1 {
-		t.Errorf("something is where it does not belong: %v, %v", outside, err)
+		t.Errorf("unexpected files: %v, %v", outside, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "kept", "*", "*.part-*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-// A log that does not extend what was kept elsewhere is not signed, even if its own checkpoints say nothing: they were in the store.
+// A log that does not extend a checkpoint that was kept elsewhere is not signed, even if its own
+// checkpoints, which are in the store, do not contradict it.
 func TestCreateCheckpoint_ChecksExternalCheckpoints(t *testing.T) {
 	key := audit.NewKey()
 	honest := memory.NewStore(nil)
@@ -91,15 +92,15 @@ func TestCreateCheckpoint_ChecksExternalCheckpoints(t *testing.T) {
 			t.Errorf("%s: signed %+v, %v", name, c, err)
 		}
 		for range audit.NewStoreLog(forged).Checkpoints(t.Context(), "acme") {
-			t.Errorf("%s: it was kept", name)
+			t.Errorf("%s: it was stored", name)
 		}
 	}
 	if _, err := audit.CreateCheckpoint(t.Context(), audit.NewStoreLog(honest), "acme", key, []byte("torn")); !errors.Is(err, audit.ErrCheckpoint) {
-		t.Errorf("a torn one: %v", err)
+		t.Errorf("a truncated checkpoint: %v", err)
 	}
 }
 
-// After years of signing there are many checkpoints; the last one is found without reading them all, and it is the last one.
+// With many checkpoints, the last one is found without reading all of them.
 func TestStoreLog_FindsLastOfManyCheckpoints(t *testing.T) {
 	key := audit.NewKey()
 	s := memory.NewStore(nil)
@@ -120,7 +121,7 @@ func TestStoreLog_FindsLastOfManyCheckpoints(t *testing.T) {
 			t.Fatalf("of %d: %+v, %v", n+1, again, err)
 		}
 		if read := counted.papers - before; read > 200 {
-			t.Fatalf("of %d: %d papers were read", n+1, read)
+			t.Fatalf("of %d: %d documents were read", n+1, read)
 		}
 	}
 	if c, err := audit.CreateCheckpoint(t.Context(), log, "other", key); !errors.Is(err, audit.ErrEmpty) {
@@ -128,7 +129,7 @@ func TestStoreLog_FindsLastOfManyCheckpoints(t *testing.T) {
 	}
 }
 
-// documentCounter counts the papers that are read.
+// documentCounter counts the documents that are read.
 type documentCounter struct {
 	store.Store
 	papers int
@@ -140,11 +141,12 @@ func (c *documentCounter) Documents(ctx context.Context, account string, kind st
 	return page, err
 }
 
-// A volume that was not mounted, or a name with a mistake, was a new folder: signing began anew there, and what was kept before held nobody to anything.
+// A missing directory is not created: otherwise an unmounted volume or a wrong name would restart
+// the signing, and earlier checkpoints would be ignored.
 func TestCheckpointDir_MissingDirIsNotRecreated(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
 	if _, err := audit.OpenCheckpointDir(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("one that never was: %v", err)
+		t.Errorf("a directory that never existed: %v", err)
 	}
 	f, err := audit.CreateCheckpointDir(dir)
 	if err != nil {
@@ -157,12 +159,12 @@ func TestCheckpointDir_MissingDirIsNotRecreated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last, err := f.Last("acme"); err == nil {
-		t.Errorf("the last of none: %q", last)
+		t.Errorf("the last checkpoint of a missing directory: %q", last)
 	}
 	if keys, err := f.PublicKeys("acme"); err == nil {
-		t.Errorf("the keys of none: %q", keys)
+		t.Errorf("the keys of a missing directory: %q", keys)
 	}
 	if err := f.Add("acme", audit.Checkpoint{Size: 2, Note: []byte("2")}, "key"); err == nil {
-		t.Error("it was made anew")
+		t.Error("the directory was created again")
 	}
 }

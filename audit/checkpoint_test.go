@@ -46,7 +46,7 @@ func TestCheckpoint_IsC2SPSignedNote(t *testing.T) {
 		t.Errorf("the text is %q; want %q", opened.Text, want)
 	}
 	if opened.Sigs[0].Name != head.Origin() {
-		t.Errorf("it is signed as %s; the name of a log's key is its origin", opened.Sigs[0].Name)
+		t.Errorf("it is signed as %s; the key name must be the origin", opened.Sigs[0].Name)
 	}
 	got, err := trustIn(t, key, head).Open(c.Note)
 	if err != nil || got.Origin != head.Origin() || got.Size != 7 || got.Root != head.Root() {
@@ -54,7 +54,8 @@ func TestCheckpoint_IsC2SPSignedNote(t *testing.T) {
 	}
 }
 
-// A checkpoint may be published. It must not say whose it is, not even to somebody who has a list of all customers.
+// A checkpoint may be published. It must not reveal the account, not even to someone with a list of
+// all accounts.
 func TestCheckpoint_OriginDoesNotRevealAccount(t *testing.T) {
 	one, two := memoryLog(t, "acme"), memoryLog(t, "acme")
 	for _, m := range []*audit.Memory{one, two} {
@@ -65,10 +66,10 @@ func TestCheckpoint_OriginDoesNotRevealAccount(t *testing.T) {
 	a, _ := one.Head(t.Context(), "acme")
 	b, _ := two.Head(t.Context(), "acme")
 	if a.Origin() == b.Origin() {
-		t.Error("whoever guesses an account and its first record knows the origin: there is nothing random in it")
+		t.Error("the origin is predictable from the account and the first record")
 	}
 	if strings.Contains(a.Origin(), "acme") {
-		t.Error("the account stands in the origin")
+		t.Error("the origin contains the account")
 	}
 }
 
@@ -89,17 +90,17 @@ func TestTrust_ChangedCheckpointByteIsRefused(t *testing.T) {
 		bad := bytes.Clone(c.Note)
 		bad[i] ^= 1
 		if got, err := trust.Open(bad); err == nil {
-			t.Errorf("byte %d changed, and it was opened as %+v", i, got)
+			t.Errorf("byte %d changed, but it was opened as %+v", i, got)
 		}
 	}
-	last := bytes.LastIndexByte(c.Note, '=') - 1 // some of its bits are of no use, and a decoder that is not strict ignores them
+	last := bytes.LastIndexByte(c.Note, '=') - 1 // some bits are unused, and a lenient decoder ignores them
 	for _, other := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
 		bad := bytes.Clone(c.Note)
 		if bad[last] = other; bytes.Equal(bad, c.Note) {
 			continue
 		}
 		if _, err := trust.Open(bad); err == nil {
-			t.Errorf("the signature ends with %c instead of %c, and is taken for the same", other, c.Note[last])
+			t.Errorf("the signature ends with %c instead of %c, but is accepted", other, c.Note[last])
 		}
 	}
 }
@@ -111,16 +112,16 @@ func TestTrust_UntrustedKeysAreRefused(t *testing.T) {
 	ofEvil, _ := key.Sign(evil)
 	text := fmt.Sprintf("%s\n7\n%s\n", evil.Origin(), evil.Root())
 	for name, signed := range map[string][]byte{
-		"another key":                       signedByOther.Note,
-		"another log with the same key":     ofEvil.Note,
-		"another log, signed as this one":   resign(t, key, acme.Origin(), text),
-		"no checkpoint":                     resign(t, key, acme.Origin(), "hello\n"),
-		"a size with a zero":                resign(t, key, acme.Origin(), fmt.Sprintf("%s\n07\n%s\n", acme.Origin(), acme.Root())),
-		"a negative size":                   resign(t, key, acme.Origin(), fmt.Sprintf("%s\n-7\n%s\n", acme.Origin(), acme.Root())),
-		"a short root":                      resign(t, key, acme.Origin(), fmt.Sprintf("%s\n7\nAAAA\n", acme.Origin())),
-		"not even a note":                   []byte("hello"),
-		"nothing":                           nil,
-		"the text of one, signed by nobody": []byte(text + "\n"),
+		"another key":                         signedByOther.Note,
+		"another log with the same key":       ofEvil.Note,
+		"another log, signed under this name": resign(t, key, acme.Origin(), text),
+		"not a checkpoint":                    resign(t, key, acme.Origin(), "hello\n"),
+		"a size with a leading zero":          resign(t, key, acme.Origin(), fmt.Sprintf("%s\n07\n%s\n", acme.Origin(), acme.Root())),
+		"a negative size":                     resign(t, key, acme.Origin(), fmt.Sprintf("%s\n-7\n%s\n", acme.Origin(), acme.Root())),
+		"a short root":                        resign(t, key, acme.Origin(), fmt.Sprintf("%s\n7\nAAAA\n", acme.Origin())),
+		"not a note":                          []byte("hello"),
+		"nothing":                             nil,
+		"an unsigned text":                    []byte(text + "\n"),
 	} {
 		got, err := trustIn(t, key, acme).Open(signed)
 		if !errors.Is(err, audit.ErrUntrusted) && !errors.Is(err, audit.ErrCheckpoint) {
@@ -134,7 +135,7 @@ func TestTrust_UntrustedKeysAreRefused(t *testing.T) {
 	}
 }
 
-// resign signs any text with a key under the name of a log, as a server that was broken into could.
+// resign signs any text with a key under the name of a log, as a compromised server could.
 func resign(t *testing.T, key *audit.Key, origin, text string) []byte {
 	t.Helper()
 	signer, err := audit.SignerOf(key, origin)
@@ -189,11 +190,11 @@ func TestOpenOrCreateKey_CreatesOwnerOnlyFileOnce(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
-		t.Errorf("something was left behind: %v", files)
+		t.Errorf("left behind: %v", files)
 	}
 }
 
-// Somebody may have signed with it.
+// An existing key may have been used, so it must not be replaced.
 func TestOpenOrCreateKey_NeverReplacesKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.key")
 	first, err := audit.OpenOrCreateKey(path)
@@ -202,7 +203,7 @@ func TestOpenOrCreateKey_NeverReplacesKey(t *testing.T) {
 	}
 	again, err := audit.OpenOrCreateKey(path)
 	if err != nil || *again != *first {
-		t.Errorf("there is another key now (%v)", err)
+		t.Errorf("the key was replaced (%v)", err)
 	}
 }
 
@@ -217,13 +218,13 @@ func TestOpenKey_InvalidFileReturnsErrKeyFile(t *testing.T) {
 	}
 	text, _ := os.ReadFile(good)
 	for name, bad := range map[string]string{
-		"empty":            "",
-		"a key to seal by": strings.Repeat("00", 32),
-		"short":            string(text[:len(text)-3]),
-		"long":             strings.TrimSpace(string(text)) + "00",
-		"no hex":           strings.Repeat("z", 2) + string(text),
-		"two":              string(text) + string(text),
-		"wrong digits":     strings.TrimSpace(string(text))[:len(text)-3] + "zz",
+		"empty":             "",
+		"an encryption key": strings.Repeat("00", 32),
+		"short":             string(text[:len(text)-3]),
+		"long":              strings.TrimSpace(string(text)) + "00",
+		"no hex":            strings.Repeat("z", 2) + string(text),
+		"two":               string(text) + string(text),
+		"wrong digits":      strings.TrimSpace(string(text))[:len(text)-3] + "zz",
 	} {
 		path := filepath.Join(dir, "bad")
 		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
@@ -260,7 +261,7 @@ func TestI7_KeysAreNotPrinted(t *testing.T) {
 	}
 }
 
-// decimal writes hex digits as fmt writes a list of bytes.
+// decimal returns hex digits as fmt prints a list of bytes.
 func decimal(digits string) string {
 	var out strings.Builder
 	for i := 0; i < len(digits); i += 2 {
@@ -280,7 +281,7 @@ func TestCreateCheckpoint_SignsOnlyExtensions(t *testing.T) {
 	}
 	again, err := audit.CreateCheckpoint(ctx, m, "acme", key)
 	if err != nil || !bytes.Equal(again.Note, first.Note) {
-		t.Errorf("nothing was added, and it signed %+v, %v", again, err)
+		t.Errorf("nothing was added, but it signed %+v, %v", again, err)
 	}
 	if _, err := m.Append(ctx, "acme", sample(9, audit.RequestWithdrawn{})); err != nil {
 		t.Fatal(err)
@@ -293,7 +294,7 @@ func TestCreateCheckpoint_SignsOnlyExtensions(t *testing.T) {
 	}
 }
 
-// A log that signs two histories has lied to somebody. Whatever was done to the store, it must not come to that.
+// A log must not sign two histories, whatever was done to the store.
 func TestCreateCheckpoint_ForkReturnsErrFork(t *testing.T) {
 	ctx, key := t.Context(), audit.NewKey()
 	signed := memoryLog(t, "acme", samples(5)...)
@@ -320,7 +321,7 @@ func TestCreateCheckpoint_ForkReturnsErrFork(t *testing.T) {
 			n++
 		}
 		if n != 1 {
-			t.Errorf("%s: %d checkpoints are kept", name, n)
+			t.Errorf("%s: %d checkpoints are stored", name, n)
 		}
 	}
 }

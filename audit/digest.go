@@ -12,40 +12,44 @@ import (
 	"github.com/fermata-go/fermata/internal/ident"
 )
 
-// Hash is the hash of a record, SHA-256 of a zero byte and the bytes that are stored, or of a node of the tree over them.
+// Hash is the hash of a record, SHA-256 of a zero byte and the stored bytes, or of a tree node.
 type Hash = tlog.Hash
 
-// HashOf returns the hash of a stored record. It is the leaf hash of RFC 6962, so the chain and the tree share it.
+// HashOf returns the hash of a stored record. It is the leaf hash of RFC 6962, so the chain and the
+// tree share it.
 func HashOf(raw []byte) Hash { return tlog.RecordHash(raw) }
 
-// Salt makes a digest worthless to whoever does not have it. The zero value is none: it is what is left after an erasure.
+// Salt protects a digest against guessing. The zero value means that the salt was erased.
 type Salt [32]byte
 
-// Payload is what a record speaks of and does not hold: arguments, a rendered view, a reason in somebody's words. A store keeps it apart from
-// the record, sealed, under its id, and can delete it. Salt and data go together: what is left then, the [Digest], says nothing.
+// Payload is data that a record refers to and does not contain: arguments, a rendered view, a
+// person's reason. A store keeps it apart from the record, encrypted, under its id, and can delete
+// it. Salt and data are deleted together. The remaining [Digest] reveals nothing.
 //
-// Records that speak of the same payload show the same digest, so an auditor sees that what ran is what was approved without seeing what it was. What is erased
-// together may share an id and a salt, a run's payloads for instance; then equal data shows as equal. What may be erased alone needs its own.
+// Records about the same payload have the same digest. So an auditor sees that the executed action
+// is the approved one, without seeing its content. Payloads that are erased together, such as those
+// of a run, may share an id and a salt; then equal data has equal digests. A payload that may be
+// erased alone needs its own salt.
 type Payload struct {
 	ID   string
 	Salt Salt
 	Data []byte
 }
 
-// NewPayload gives data an id and a fresh salt.
+// NewPayload returns data with an id and a new salt.
 func NewPayload(data []byte) Payload {
 	p := Payload{ID: ident.Random("pay"), Data: data}
 	rand.Read(p.Salt[:])
 	return p
 }
 
-// Format hides salt and data from logs, whatever verb they use.
+// Format hides salt and data from logs, for every verb.
 func (p Payload) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "audit.Payload(%s)", p.ID) }
 
-// Digest returns what a record says of the payload. It panics if the salt is gone: then there is nothing true to say.
+// Digest returns the digest of the payload. It panics if the salt was erased.
 func (p Payload) Digest() Digest {
 	if p.Salt == (Salt{}) {
-		panic("audit: the digest of a payload without a salt")
+		panic("audit: digest of a payload without a salt")
 	}
 	return Digest{Sum: p.sum(p.Data), Payload: p.ID}
 }
@@ -56,14 +60,14 @@ func (p Payload) sum(data []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Digest stands for a payload in a record: HMAC-SHA-256 of the data under the payload's salt, and the id under which both may still be
-// found. The zero value says that there was nothing.
+// Digest represents a payload in a record: HMAC-SHA-256 of the data with the payload's salt, and
+// the payload id. The zero value means that there was no payload.
 type Digest struct {
 	Sum     string `json:"sum"`
 	Payload string `json:"payload"`
 }
 
-// Confirms reports whether the digest is that of data. Without the payload's salt nothing can be confirmed.
+// Confirms reports whether d is the digest of data. It needs the payload's salt.
 func (d Digest) Confirms(p Payload, data []byte) bool {
 	return p.Salt != (Salt{}) && p.ID == d.Payload && hmac.Equal([]byte(p.sum(data)), []byte(d.Sum))
 }
@@ -73,7 +77,7 @@ func (d Digest) valid() error {
 		return nil
 	}
 	if sum, err := hex.DecodeString(d.Sum); err != nil || len(sum) != sha256.Size || hex.EncodeToString(sum) != d.Sum || d.Payload == "" {
-		return fmt.Errorf("a digest needs a sum in hex and the id of its payload")
+		return fmt.Errorf("a digest needs a hex sum and a payload id")
 	}
 	return nil
 }

@@ -1,17 +1,21 @@
-// Package audit is the record of who decided what, on what they were shown, and what was done: a chain of records per account in which
-// nothing can be changed, left out or put in unnoticed.
+// Package audit is the tamper-evident record of who decided what, what they were shown, and what
+// was executed. Each account has a chain of records, in which a changed, removed or inserted record
+// is detected.
 //
-// Whoever changes something hands the store a line with the change, and the store writes both in one transaction or neither:
+// The caller passes an audit line to the store together with a change. The store writes both in one
+// transaction:
 //
 //	line, err := audit.NewLine(account, actor, place, audit.RequestViewed{Shown: shown})
 //	err = store.Amend(ctx, account, store.Writes{Audit: [][]byte{line}})
 //
-// The store puts the line's number, the hash of the line before and the time in front, and nothing is changed any more. [Append] does the same without a
-// store, and computes what a log has to keep besides. [NewStoreLog] makes a [Log] of a store.
+// The store prefixes the line with its number, the hash of the previous line and the time. [Append]
+// does the same without a store, and also computes the hashes that a log keeps. [NewStoreLog]
+// returns a [Log] for a store.
 //
-// The bytes that are stored are the bytes that are hashed; nobody writes them anew. A record holds the hash of the one before it, so an
-// edited, deleted, repeated or moved record is found with its number. What a chain cannot show, a tail that was cut or a chain that was written anew
-// from the start, shows against a signed checkpoint that was kept elsewhere:
+// The stored bytes are the hashed bytes; they are never encoded again. A record contains the hash
+// of the previous one, so an edited, deleted, repeated or moved record is found with its number. A
+// chain alone does not reveal a truncated tail, or a chain that was rewritten from the start. A
+// signed checkpoint that is kept elsewhere does:
 //
 //	record 1 ◀─prev─ record 2 ◀─prev─ record 3 ◀─ …           the chain: Verifier
 //	    │                │                │
@@ -19,12 +23,16 @@
 //	         node ───────────┬────────────┘                       the tree over the same hashes (RFC 6962)
 //	                       root ──▶ origin, size, root, signature   a Checkpoint: C2SP signed note, Ed25519
 //
-// The tree makes two small proofs possible: that a record is among those that were signed ([Prove], [CheckProof]), and that a later checkpoint
-// only adds to an earlier one ([ProveConsistency], [CheckConsistency]). Both are checked offline, with the public key alone.
+// The tree allows two small proofs: that a record is among the signed ones ([Prove], [CheckProof]),
+// and that a later checkpoint extends an earlier one ([ProveConsistency], [CheckConsistency]). Both
+// are checked offline, with the public key alone.
 //
-// There are no payloads in a record. It says what was shown, asked and answered by [Digest], with a salt that is kept with the payload and erased
-// with it: then nobody can find out by guessing what the digest stood for, and the chain is as whole as before.
+// Records contain no payloads. They contain a [Digest] of what was shown, asked and answered, with
+// a salt that is stored with the payload and erased with it. Then the payload cannot be guessed
+// from the digest, and the chain stays valid.
 //
-// [Log] is what can be read and signed, [StoreLog] that of a store, [Memory] the one to compare with, and package audittest the suite for all of them. [Verify],
-// [VerifyFile], [Prove], [CheckProof] and [Export] are the commands; [Reconcile] holds the record against what the runtime did.
+// [Log] is the interface for reading and signing. [StoreLog] implements it for a store, [Memory] is
+// the reference, and package audittest has the test suite. [Verify], [VerifyFile], [Prove],
+// [CheckProof] and [Export] are the operations for auditors. [Reconcile] compares the records with
+// what the runtime did.
 package audit

@@ -24,7 +24,7 @@ func docPage(t *testing.T) string {
 	return string(text)
 }
 
-// blocks returns the code of a language on the page.
+// blocks returns the code blocks of a language on the page.
 func blocks(text, language string) (all []string) {
 	for _, part := range strings.Split(text, "```"+language+"\n")[1:] {
 		code, _, _ := strings.Cut(part, "```")
@@ -42,7 +42,7 @@ func TestDocs_CodeBlocksRun(t *testing.T) {
 	code, _, ok := strings.Cut(rest, "\n// docs:end")
 	quoted := blocks(docPage(t), "go")
 	if !ok || len(quoted) != 1 || quoted[0] != code {
-		t.Errorf("docs/audit.md does not quote example_test.go as it is:\n%s", code)
+		t.Errorf("docs/audit.md does not quote example_test.go:\n%s", code)
 	}
 }
 
@@ -89,7 +89,7 @@ func constants(t *testing.T, file, typ string) (values []string) {
 	return values
 }
 
-// newAuditorDir is what the auditor has: a directory with an export and a public key.
+// newAuditorDir returns what the auditor has: a directory with an export and a public key.
 func newAuditorDir(t *testing.T) (dir string, export []byte) {
 	t.Helper()
 	var records []audit.Record
@@ -123,7 +123,7 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// A year later: the auditor's program with the two files, and with all that can be done to them.
+// The auditor's program runs with the two files, and with manipulated ones.
 func TestDocs_AuditorProgramWorks(t *testing.T) {
 	dir, good := newAuditorDir(t)
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -138,7 +138,7 @@ func TestDocs_AuditorProgramWorks(t *testing.T) {
 
 func forgeries(good []byte) map[string][]byte {
 	lines := bytes.SplitAfter(good, []byte("\n"))
-	last := len(lines) - 3 // the last record: behind it come the checkpoint and nothing
+	last := len(lines) - 3 // the last record: only the checkpoint follows
 	without := func(from, to int) []byte {
 		return bytes.Join(append(append([][]byte{}, lines[:from]...), lines[to:]...), nil)
 	}
@@ -146,20 +146,20 @@ func forgeries(good []byte) map[string][]byte {
 		return bytes.Join([][]byte{bytes.Join(lines[:i], nil), bytes.Replace(lines[i], []byte("alice"), []byte("mallo"), 1), bytes.Join(lines[i+1:], nil)}, nil)
 	}
 	return map[string][]byte{
-		"a record edited":    edit(6),
-		"the last edited":    edit(last),
-		"the first edited":   edit(0),
-		"a record deleted":   without(6, 7),
-		"the tail cut":       without(last, last+1),
-		"the checkpoint cut": without(last+1, last+2),
+		"a changed record":         edit(6),
+		"the last record changed":  edit(last),
+		"the first record changed": edit(0),
+		"a deleted record":         without(6, 7),
+		"the tail cut":             without(last, last+1),
+		"the checkpoint removed":   without(last+1, last+2),
 	}
 }
 
-// The same by hand, as the page shows it. Each step must stop at what it is there to find.
+// The same steps by hand, as the page shows them. Each step must detect its kind of manipulation.
 func TestDocs_AuditorShellWorks(t *testing.T) {
 	for _, tool := range []string{"bash", "openssl", "jq", "sha256sum", "base64", "paste"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Fatalf("the steps by hand need it (make test installs it): %v", err)
+			t.Fatalf("the manual steps need it (make test installs it): %v", err)
 		}
 	}
 	script := strings.Join(blocks(docPage(t), "sh"), "\n")
@@ -177,7 +177,7 @@ func TestDocs_AuditorShellWorks(t *testing.T) {
 	for name, bad := range forgeries(good) {
 		write(t, filepath.Join(dir, "export.jsonl"), bad)
 		if out, err := run(); err == nil {
-			t.Errorf("%s, and the shell says\n%s", name, out)
+			t.Errorf("%s, but the shell prints\n%s", name, out)
 		}
 	}
 }

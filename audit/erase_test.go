@@ -17,7 +17,7 @@ func TestDigest_ConfirmsOnlyItsPayload(t *testing.T) {
 	p := audit.NewPayload([]byte("reject: wrong customer"))
 	d := p.Digest()
 	if !d.Confirms(p, p.Data) {
-		t.Error("it does not confirm its own payload")
+		t.Error("the digest does not confirm its own payload")
 	}
 	other := audit.NewPayload(p.Data)
 	unsalted := hmac.New(sha256.New, make([]byte, 32))
@@ -26,13 +26,13 @@ func TestDigest_ConfirmsOnlyItsPayload(t *testing.T) {
 	otherID := p
 	otherID.ID = other.ID
 	for name, confirmed := range map[string]bool{
-		"other data":        d.Confirms(p, []byte("reject: right customer")),
-		"another salt":      d.Confirms(audit.Payload{ID: p.ID, Salt: other.Salt}, p.Data),
-		"another id":        d.Confirms(otherID, p.Data),
-		"no salt":           d.Confirms(audit.Payload{ID: p.ID}, p.Data),
-		"a digest unsalted": zero.Confirms(audit.Payload{ID: p.ID}, p.Data),
-		"another digest":    other.Digest().Confirms(p, p.Data),
-		"the digest of all": (audit.Digest{}).Confirms(audit.Payload{}, nil),
+		"other data":           d.Confirms(p, []byte("reject: right customer")),
+		"another salt":         d.Confirms(audit.Payload{ID: p.ID, Salt: other.Salt}, p.Data),
+		"another id":           d.Confirms(otherID, p.Data),
+		"no salt":              d.Confirms(audit.Payload{ID: p.ID}, p.Data),
+		"unsalted digest":      zero.Confirms(audit.Payload{ID: p.ID}, p.Data),
+		"another digest":       other.Digest().Confirms(p, p.Data),
+		"digest of empty data": (audit.Digest{}).Confirms(audit.Payload{}, nil),
 	} {
 		if confirmed {
 			t.Errorf("%s was confirmed", name)
@@ -40,23 +40,23 @@ func TestDigest_ConfirmsOnlyItsPayload(t *testing.T) {
 	}
 }
 
-// The same payload shows the same digest in every record, so that an auditor sees that what ran is what was approved; two payloads never do, even if
-// they are equal.
+// The same payload has the same digest in every record, so that an auditor sees that the executed
+// action is the approved one. Two payloads never have the same digest, even if they are equal.
 func TestDigest_SameForOnePayloadDifferentForTwo(t *testing.T) {
 	one, two := audit.NewPayload([]byte("yes")), audit.NewPayload([]byte("yes"))
 	if again := (audit.Payload{ID: one.ID, Salt: one.Salt, Data: one.Data}); again.Digest() != one.Digest() {
 		t.Error("two digests of one payload")
 	}
 	if one.Digest().Sum == two.Digest().Sum {
-		t.Error("two payloads with one digest: the salt does nothing")
+		t.Error("two payloads with one digest: the salt has no effect")
 	}
 }
 
-// After the payload of a person is erased, the chain is as whole as before, and the record says nothing about what it was: not even to somebody who
-// tries out all that it can have been.
+// After the payload of a person is erased, the chain stays valid, and the record reveals nothing
+// about the payload, not even by trying all possible values.
 func TestErase_ChainStaysValidAndDigestRevealsNothing(t *testing.T) {
 	ctx := t.Context()
-	reasons := []string{"too old", "too young", "wrong sex", "no reason"} // there were only these to choose from
+	reasons := []string{"too old", "too young", "wrong sex", "no reason"} // the only possible values
 	said := audit.NewPayload([]byte(reasons[1]))
 	vault := map[string]audit.Payload{said.ID: said}
 	m := memoryLog(t, "acme", sample(0, audit.RequestDecided{Verb: audit.VerbReject, Settles: true, Reason: said.Digest()}), sample(1, audit.RequestWithdrawn{}))
@@ -92,7 +92,7 @@ func TestErase_ChainStaysValidAndDigestRevealsNothing(t *testing.T) {
 		t.Fatalf("with the salt the record confirms %q", got)
 	}
 
-	delete(vault, said.ID) // the erasure: salt and data together
+	delete(vault, said.ID) // erase salt and data together
 	if _, err := m.Append(ctx, "acme", audit.NewRecord(noon, self, audit.Location{}, audit.PayloadsErased{Payloads: []string{said.ID}, Order: "dsr-17"})); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestErase_ChainStaysValidAndDigestRevealsNothing(t *testing.T) {
 	}
 	for i, raw := range rows(t, m, "acme")[:2] {
 		if !bytes.Equal(raw, before[i]) || bytes.Contains(raw, said.Salt[:]) || bytes.Contains(raw, []byte(hex.EncodeToString(said.Salt[:]))) || bytes.Contains(raw, said.Data) {
-			t.Errorf("record %d was touched, or holds salt or data", i+1)
+			t.Errorf("record %d was changed, or contains salt or data", i+1)
 		}
 	}
 	head, _ := m.Head(ctx, "acme")
@@ -125,7 +125,7 @@ func TestI7_PayloadsAreNotPrinted(t *testing.T) {
 func TestPayload_WithoutSaltDigestPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("an unsalted digest was made: it could be guessed for ever")
+			t.Error("an unsalted digest was made: it could be guessed")
 		}
 	}()
 	t.Log(fmt.Sprint(audit.Payload{ID: "pay_1", Data: []byte("yes")}.Digest()))

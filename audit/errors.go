@@ -3,39 +3,43 @@ package audit
 import "errors"
 
 var (
-	// ErrRecord says that a record must not be written as it is: something is missing, too long or no UTF-8. Nothing was appended.
-	ErrRecord = errors.New("audit: not a record")
+	// ErrRecord reports an invalid record: something is missing, too long or not UTF-8. Nothing was
+	// appended.
+	ErrRecord = errors.New("audit: invalid record")
 
-	// ErrUnreadable says that stored bytes are not a record as Append writes it.
-	ErrUnreadable = errors.New("audit: unreadable")
+	// ErrUnreadable reports stored bytes that are not a record as Append writes it.
+	ErrUnreadable = errors.New("audit: unreadable record")
 
-	// ErrUnknownKind says that a record is of a kind that this version does not know. It may be verified and exported, not parsed.
-	ErrUnknownKind = errors.New("audit: unknown kind of record")
+	// ErrUnknownKind reports a record of a kind that this version does not know. It can be verified
+	// and exported, but not parsed.
+	ErrUnknownKind = errors.New("audit: unknown record kind")
 
-	// ErrHead says that a stored head is none.
-	ErrHead = errors.New("audit: not a head")
+	// ErrHead reports an invalid stored head.
+	ErrHead = errors.New("audit: invalid head")
 
-	// ErrEmpty says that an account has no records yet. There is nothing to sign, and the log has no name.
+	// ErrEmpty reports an account without records. There is nothing to sign, and the log has no
+	// origin.
 	ErrEmpty = errors.New("audit: the log is empty")
 
-	// ErrNotFound says that there is no such record.
-	ErrNotFound = errors.New("audit: no such record")
+	// ErrNotFound reports a missing record.
+	ErrNotFound = errors.New("audit: record not found")
 
-	// ErrNotSigned says that no checkpoint covers what was asked for: make one first.
+	// ErrNotSigned reports that no checkpoint covers the record. Create a checkpoint first.
 	ErrNotSigned = errors.New("audit: not covered by a checkpoint")
 
-	// ErrUntrusted says that no key that the caller trusts has signed this, for this log.
+	// ErrUntrusted reports that no trusted key has signed this, for this log.
 	ErrUntrusted = errors.New("audit: not signed by a trusted key")
 
-	// ErrCheckpoint says that a signed text is no checkpoint.
-	ErrCheckpoint = errors.New("audit: not a checkpoint")
+	// ErrCheckpoint reports an invalid checkpoint.
+	ErrCheckpoint = errors.New("audit: invalid checkpoint")
 
-	// ErrFork says that the log is no longer an extension of what was signed before. A log that signs this lies to somebody; so it is not signed.
+	// ErrFork reports that the log does not extend an earlier checkpoint. Such a log is not signed,
+	// because the two checkpoints would contradict each other.
 	ErrFork = errors.New("audit: the log does not extend its last checkpoint")
 
-	// ErrProof says that a proof does not prove what it says.
-	ErrProof = errors.New("audit: the proof does not hold")
+	// ErrProof reports an invalid proof.
+	ErrProof = errors.New("audit: invalid proof")
 
-	// ErrKeyFile says that a file holds no signing key, or that others may read it.
-	ErrKeyFile = errors.New("audit: not a key file")
+	// ErrKeyFile reports a file without a signing key, or one that others may read.
+	ErrKeyFile = errors.New("audit: invalid key file")
 )

@@ -1,8 +1,8 @@
 package audit
 
-// The life of a request.
+// Events of a request.
 type (
-	// RequestAsked says that a question became visible.
+	// RequestAsked records a new request.
 	RequestAsked struct {
 		Kind     string       `json:"kind"`
 		Action   Action       `json:"action,omitzero"`
@@ -13,7 +13,7 @@ type (
 		Deadline Timestamp    `json:"deadline,omitzero"`
 	}
 
-	// RequestDelivered says what became of one copy of a request on a channel.
+	// RequestDelivered records the delivery of one copy of a request to a channel.
 	RequestDelivered struct {
 		Surface  string        `json:"surface"`
 		Copy     string        `json:"copy"`
@@ -24,63 +24,64 @@ type (
 		Clipped  bool          `json:"clipped,omitempty"`
 	}
 
-	// RequestViewed says that somebody opened a request.
+	// RequestViewed records that a person opened a request.
 	RequestViewed struct {
 		Shown Shown `json:"shown"`
 	}
 
-	// RequestClaimed says that somebody works on a request.
+	// RequestClaimed records a claim.
 	RequestClaimed struct {
 		Until Timestamp `json:"until,omitzero"`
 	}
 
-	// RequestReleased says that whoever claimed a request gave it back.
+	// RequestReleased records the release of a claim.
 	RequestReleased struct {
 		Why string `json:"why,omitempty"` // a code
 	}
 
-	// RequestEscalated says that a request went to others, by somebody's wish or by its route.
+	// RequestEscalated records an escalation, by a person or by the route.
 	RequestEscalated struct {
 		To     []string `json:"to"`
 		Step   string   `json:"step,omitempty"`
 		Reason Digest   `json:"reason,omitzero"`
 	}
 
-	// RequestDelegated says that a request went from one person to another.
+	// RequestDelegated records a delegation to another person.
 	RequestDelegated struct {
 		To     string `json:"to"`
 		Reason Digest `json:"reason,omitzero"`
 	}
 
-	// RequestSnoozed says that somebody wants to be asked later.
+	// RequestSnoozed records a snooze.
 	RequestSnoozed struct {
 		Until Timestamp `json:"until"`
 	}
 
-	// RequestChanged says that a request changed in a way that has no kind of its own: its deadline moved, a step of its route was taken ("step"), left out
-	// ("step_skipped") or made needless by a later one ("step_missed"), an edit needs more people.
+	// RequestChanged records a change that has no kind of its own: a moved deadline, a route step
+	// that fired ("step"), was skipped ("step_skipped") or was made redundant by a later one
+	// ("step_missed"), or an edit that needs more people.
 	RequestChanged struct {
 		What     string    `json:"what"` // a code
 		Deadline Timestamp `json:"deadline,omitzero"`
 	}
 
-	// RequestCommented says that somebody said something.
+	// RequestCommented records a comment.
 	RequestCommented struct {
 		Text Digest `json:"text"`
 	}
 
-	// RequestDecided is somebody's word on a request, and all that it rests on.
+	// RequestDecided records a vote on a request, with its context.
 	RequestDecided struct {
 		Verb Verb `json:"verb"`
-		// Settles says that the request is over with this word; with a quorum the first ones do not.
+		// Settles reports that this vote closed the request. With a quorum, earlier votes do not.
 		Settles bool   `json:"settles"`
 		Action  Action `json:"action,omitzero"`
-		// FaultEdited is the digest of the arguments after an edit; Action has them as they were asked about.
+		// Edited is the digest of the edited arguments. Action has the original ones.
 		Edited Digest `json:"edited,omitzero"`
 		Answer Digest `json:"answer,omitzero"`
 		Reason Digest `json:"reason,omitzero"`
 		Shown  Shown  `json:"shown"`
-		// Groups are those for which the word counts, as the actor was a member at that time.
+		// Groups are the groups for which the vote counts. The actor was a member at that time.
 		Groups   []string `json:"groups,omitempty"`
 		Quorum   Quorum   `json:"quorum,omitzero"`
 		Ruling   Ruling   `json:"ruling,omitzero"`
@@ -90,10 +91,10 @@ type (
 		Trace    Trace    `json:"trace,omitzero"`
 	}
 
-	// RequestRefused is a word that did not count, or something else that somebody was not let do with a request, and why.
+	// RequestRefused records a refused vote or other command, and the reason.
 	RequestRefused struct {
 		Verb Verb `json:"verb,omitempty"`
-		// Act is what they wanted to do, if it was no word: claim, delegate, remember …
+		// Act is the command, if it was not a vote: claim, delegate, remember …
 		Act      string  `json:"act,omitempty"`
 		Why      Refusal `json:"why"`
 		Shown    Shown   `json:"shown,omitzero"`
@@ -103,96 +104,98 @@ type (
 		Trace    Trace   `json:"trace,omitzero"`
 	}
 
-	// RequestExpired says that nobody settled a request in time. It is no rejection.
+	// RequestExpired records that a request was not decided in time. It is not a rejection.
 	RequestExpired struct {
 		Deadline Timestamp `json:"deadline"`
 		Why      string    `json:"why,omitempty"` // a code
 		Timing   Timing    `json:"timing,omitzero"`
 	}
 
-	// RequestWithdrawn says that a run no longer asks.
+	// RequestWithdrawn records that a run no longer asks.
 	RequestWithdrawn struct {
 		Why string `json:"why,omitempty"` // a code
 	}
 )
 
-// What is allowed beforehand.
+// Policy and grant events.
 type (
-	// PolicyLoaded says that actions are judged by a policy that this log has not named before.
+	// PolicyLoaded records the first use of a policy version in this log.
 	PolicyLoaded struct {
 		Ruling   Ruling `json:"ruling"`
-		Previous string `json:"previous,omitempty"` // its digest
+		Previous string `json:"previous,omitempty"` // the digest
 		Rules    int    `json:"rules"`
 	}
 
-	// PolicyDenied says that the rules do not let something be done, and that nobody was asked.
+	// PolicyDenied records that the rules denied an action, without a request.
 	PolicyDenied struct {
 		Action Action `json:"action"`
 		Ruling Ruling `json:"ruling"`
 	}
 
-	// GrantMade says that something is allowed for a while without asking again.
+	// GrantMade records a new grant.
 	GrantMade struct {
 		Grant string    `json:"grant"`
 		Scope Digest    `json:"scope"`
 		Rule  string    `json:"rule,omitempty"`
 		Until Timestamp `json:"until"`
-		Uses  int64     `json:"uses,omitempty"` // 0: as many as there is time for
+		Uses  int64     `json:"uses,omitempty"` // 0 means no limit
 	}
 
-	// GrantUsed says that a grant took the place of a question.
+	// GrantUsed records that a grant replaced an approval.
 	GrantUsed struct {
 		Grant  string `json:"grant"`
 		Action Action `json:"action"`
 		Ruling Ruling `json:"ruling,omitzero"`
 	}
 
-	// GrantRevoked says that a grant is over before its time.
+	// GrantRevoked records that a grant was revoked.
 	GrantRevoked struct {
 		Grant string `json:"grant"`
 		Why   string `json:"why,omitempty"` // a code
 	}
 )
 
-// Who is let in. The id of a key or a session stands in the via of what is done with it; neither can be used by who knows its id.
+// Authentication events. The via of an actor contains the id of the key or session. An id alone
+// does not give access.
 type (
-	// APIKeyMade says that somebody may act under a name.
+	// APIKeyMade records a new API key.
 	APIKeyMade struct {
 		Key   string    `json:"key"`
 		Name  string    `json:"name"`
 		Role  string    `json:"role"`
-		Until Timestamp `json:"until,omitzero"` // without: for ever
+		Until Timestamp `json:"until,omitzero"` // zero means no expiry
 	}
 
-	// APIKeyRevoked says that a key is over before its time.
+	// APIKeyRevoked records that a key was revoked.
 	APIKeyRevoked struct {
 		Key string `json:"key"`
 	}
 
-	// SessionBegun says that a person has signed in.
+	// SessionBegun records that a person signed in.
 	SessionBegun struct {
 		Session string    `json:"session"`
 		Roles   []string  `json:"roles"`
 		Until   Timestamp `json:"until"`
 	}
 
-	// SessionEnded says that a session is over before its time: its person has signed out, or somebody else ended it.
+	// SessionEnded records that a session ended early: the person signed out, or another person
+	// ended it.
 	SessionEnded struct {
 		Session string `json:"session"`
 	}
 )
 
-// What was done.
+// Effect and run events.
 type (
-	// EffectBegun is the intent: written before anything happens outside.
+	// EffectBegun is the intent. It is written before the external call.
 	EffectBegun struct {
 		Number int    `json:"number"`
 		Action Action `json:"action"`
 		Key    string `json:"key"`
-		// Repeatable says that the target ignores a second call with the same key.
+		// Repeatable reports that the target ignores a second call with the same key.
 		Repeatable bool   `json:"repeatable,omitempty"`
 		Fence      int64  `json:"fence,omitempty"`
-		Ruling     Ruling `json:"ruling,omitzero"` // if a policy or a grant allowed it and nobody was asked
+		Ruling     Ruling `json:"ruling,omitzero"` // if a policy or a grant allowed it without a request
 		Trace      Trace  `json:"trace,omitzero"`
 	}
 
@@ -205,33 +208,33 @@ type (
 		Trace   Trace       `json:"trace,omitzero"`
 	}
 
-	// RunStarted says that a run began.
+	// RunStarted records the start of a run.
 	RunStarted struct {
 		Provider   string `json:"provider"`
 		Generation int    `json:"generation,omitempty"`
 		Input      Digest `json:"input,omitzero"`
 	}
 
-	// RunEnded says that a run is over, and how.
+	// RunEnded records the end of a run and its status.
 	RunEnded struct {
 		Status  string `json:"status"`
 		Outcome Digest `json:"outcome,omitzero"`
 	}
 
-	// RunParked says that a run is left alone until somebody looks at what stops it.
+	// RunParked records that a run is parked until an operator acts.
 	RunParked struct {
 		Attempts int `json:"attempts"`
 	}
 
-	// RunRetried says that somebody wants a parked run to go on.
+	// RunRetried records that an operator retried a parked run.
 	RunRetried struct {
-		Attempts int `json:"attempts"` // how often it was tried before
+		Attempts int `json:"attempts"` // the number of attempts before
 	}
 )
 
-// What was done with the record itself.
+// Events of the audit log itself.
 type (
-	// LogExported says that somebody took a copy.
+	// LogExported records an export.
 	LogExported struct {
 		Format string `json:"format"`
 		From   int64  `json:"from"`
@@ -239,13 +242,13 @@ type (
 		SHA256 string `json:"sha256,omitempty"` // of the file
 	}
 
-	// PayloadsErased says that payloads are gone, with their salts.
+	// PayloadsErased records that payloads were erased, with their salts.
 	PayloadsErased struct {
 		Payloads []string `json:"payloads"`
-		Order    string   `json:"order,omitempty"` // why: the id of a request or of a rule, not a person's name
+		Order    string   `json:"order,omitempty"` // the reason: the id of a request or of a rule, not a person's name
 	}
 
-	// LogVerified says that somebody looked whether the record is whole.
+	// LogVerified records a verification of the log.
 	LogVerified struct {
 		From    int64  `json:"from"`
 		To      int64  `json:"to"`
@@ -254,7 +257,7 @@ type (
 		At      int64  `json:"at,omitempty"`
 	}
 
-	// LogSigned says that a checkpoint was signed.
+	// LogSigned records a signed checkpoint.
 	LogSigned struct {
 		Verifier string `json:"verifier"`
 		Size     int64  `json:"size"`
@@ -262,19 +265,19 @@ type (
 	}
 )
 
-// GroupCount is how many people of a group have to agree.
+// GroupCount is the number of people of a group that must agree.
 type GroupCount struct {
 	Group string `json:"group"`
 	Count int    `json:"count"`
 }
 
-// Quorum is how far a request is: what it needs, and whose approvals count.
+// Quorum is the progress of a request: what it needs, and whose approvals count.
 type Quorum struct {
 	Need []GroupCount `json:"need,omitempty"`
 	Have []string     `json:"have,omitempty"`
 }
 
-// DeliveryState is where a copy of a request stands.
+// DeliveryState is the state of a copy of a request.
 type DeliveryState string
 
 // The states of a copy.
@@ -288,10 +291,10 @@ func (s DeliveryState) valid() error {
 	return oneOf(s, DeliveryPosted, DeliveryUpdated, DeliveryFailed)
 }
 
-// Verb is what somebody can say to a request.
+// Verb is a vote or a similar answer to a request.
 type Verb string
 
-// The verbs. Only the two approvals let anything be done.
+// The verbs. Only the two approvals let an action run.
 const (
 	VerbApprove          Verb = "approve"
 	VerbApproveWithEdits Verb = "approve_with_edits"
@@ -305,32 +308,32 @@ func (v Verb) valid() error {
 	return oneOf(v, VerbApprove, VerbApproveWithEdits, VerbReject, VerbRespond, VerbAskClarification, VerbAbandon, "")
 }
 
-// Approves reports whether the verb lets something be done.
+// Approves reports whether the verb lets an action run.
 func (v Verb) Approves() bool { return v == VerbApprove || v == VerbApproveWithEdits }
 
-// Refusal is why a word did not count, or something else could not be done.
+// Refusal is the reason for a refused vote or command.
 type Refusal string
 
-// Why a word may not count.
+// The reasons.
 const (
 	RefusedAlreadyDecided Refusal = "already_decided"
 	RefusedExpired        Refusal = "expired"
 	RefusedSuperseded     Refusal = "superseded"
-	RefusedDigestMismatch Refusal = "digest_mismatch" // not what is asked now
+	RefusedDigestMismatch Refusal = "digest_mismatch" // does not match the current request
 	RefusedNotFound       Refusal = "not_found"
-	RefusedNotAllowed     Refusal = "not_allowed" // not in a group that may
+	RefusedNotAllowed     Refusal = "not_allowed" // not in an approver group
 	RefusedOwnRequest     Refusal = "own_request" // separation of duties
-	RefusedWeakAuth       Refusal = "weak_auth"   // the policy wants a stronger login
-	RefusedNotLinked      Refusal = "not_linked"  // nobody knows who that is
-	RefusedBadAnswer      Refusal = "bad_answer"  // does not fit its kind
+	RefusedWeakAuth       Refusal = "weak_auth"   // the policy requires stronger authentication
+	RefusedNotLinked      Refusal = "not_linked"  // the account is not linked to a person
+	RefusedBadAnswer      Refusal = "bad_answer"  // does not match the kind
 	RefusedBadSignature   Refusal = "bad_signature"
 	RefusedReplayed       Refusal = "replayed"
 	RefusedResumeReused   Refusal = "resume_id_reused"
 	RefusedVerbNotAllowed Refusal = "verb_not_allowed"
 	RefusedAlreadyVoted   Refusal = "already_voted"
 	RefusedByPolicy       Refusal = "policy"
-	RefusedNoRole         Refusal = "no_role"      // nobody whom this is for, whatever the request is
-	RefusedNotPossible    Refusal = "not_possible" // not now, or not so: somebody else looks after it, its deadline cannot be moved so far
+	RefusedNoRole         Refusal = "no_role"      // no role for this operation
+	RefusedNotPossible    Refusal = "not_possible" // not possible now, for example claimed by another person or past the cap
 )
 
 func (r Refusal) valid() error {
@@ -338,10 +341,10 @@ func (r Refusal) valid() error {
 		RefusedBadSignature, RefusedReplayed, RefusedResumeReused, RefusedVerbNotAllowed, RefusedAlreadyVoted, RefusedByPolicy, RefusedNoRole, RefusedNotPossible)
 }
 
-// EffectState is how an effect ended, as far as anybody knows.
+// EffectState is the state of an effect.
 type EffectState string
 
-// How an effect can end. Begun is that of a ledger's line that has no end yet.
+// The states of an effect. EffectStateBegun is the state of a ledger entry without an end.
 const (
 	EffectStateBegun     EffectState = "started"
 	EffectStateSucceeded EffectState = "succeeded"

@@ -12,12 +12,13 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// A store appends in its transactions, signs now and then, and gives an auditor two things: an export and a public key.
+// A store appends in its transactions and signs periodically. It gives an auditor an export and a
+// public key.
 func Example() {
 	ctx := context.Background()
 	store := new(audit.Memory)
 
-	reason := audit.NewPayload([]byte("The invoice is right.")) // memoryLog apart, sealed, and deletable
+	reason := audit.NewPayload([]byte("The invoice is right.")) // stored separately, encrypted, and deletable
 	bob := audit.Actor{Principal: "bob", Kind: audit.ActorPerson, Via: "web", Auth: "sso", MFA: true}
 	where := audit.Location{Run: "run_1", Interrupt: "int_1", Request: "req_1"}
 	said := audit.RequestDecided{Verb: audit.VerbApprove, Settles: true, Reason: reason.Digest()}
@@ -39,15 +40,15 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// The auditor, a year later and somewhere else.
+	// The auditor, later and elsewhere.
 	trust, err := audit.NewTrust(public)
 	if err != nil {
 		log.Fatal(err)
 	}
 	report, err := audit.VerifyFile(&export, "acme", audit.VerifyOptions{Trust: trust}, io.Discard)
-	fmt.Println("whole:", err == nil, "records:", report.To, "signed:", report.Signed)
+	fmt.Println("valid:", err == nil, "records:", report.To, "signed:", report.Signed)
 
-	// One decision alone, for somebody who must not see the others.
+	// A proof of one decision, for someone who must not see the others.
 	if _, err := audit.Prove(ctx, store, "acme", 1, trust, &proof); err != nil {
 		log.Fatal(err)
 	}
@@ -55,13 +56,13 @@ func Example() {
 	fmt.Println("proved:", err == nil, checked.Kind)
 
 	// Output:
-	// whole: true records: 1 signed: 1
+	// valid: true records: 1 signed: 1
 	// proved: true request.decided
 }
 
 // docs:start
 
-// auditor verifies an export with a public key, and with a checkpoint if one was kept.
+// auditor verifies an export with a public key, and with a known checkpoint if there is one.
 func auditor(exportFile, keyFile string, kept ...string) error {
 	public, err := os.ReadFile(keyFile)
 	if err != nil {
@@ -71,21 +72,21 @@ func auditor(exportFile, keyFile string, kept ...string) error {
 	if err != nil {
 		return err
 	}
-	against := audit.VerifyOptions{Trust: trust}
+	options := audit.VerifyOptions{Trust: trust}
 	for _, name := range kept {
 		checkpoint, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		against.KnownCheckpoints = append(against.KnownCheckpoints, checkpoint)
+		options.KnownCheckpoints = append(options.KnownCheckpoints, checkpoint)
 	}
 	export, err := os.Open(exportFile)
 	if err != nil {
 		return err
 	}
 	defer export.Close()
-	_, err = audit.VerifyFile(export, "", against, os.Stdout)
-	return err // nil, or *audit.Problem: the first record that is wrong, and what is wrong with it
+	_, err = audit.VerifyFile(export, "", options, os.Stdout)
+	return err // nil, or *audit.Problem: the first invalid record and its fault
 }
 
 // docs:end

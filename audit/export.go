@@ -10,23 +10,25 @@ import (
 	"io"
 )
 
-// Format is how an export is written.
+// Format is the format of an export.
 type Format string
 
 // The formats of an export.
 const (
-	// JSONL has one stored record a line, byte for byte, with the checkpoints between them: [VerifyFile] needs nothing else but the public key.
-	// Lines of several accounts may be mixed, and those of one taken out by their "account":"…".
+	// JSONL has one stored record per line, byte for byte, with the checkpoints in between.
+	// [VerifyFile] needs only the file and the public key. Lines of several accounts may be mixed,
+	// and can be filtered by their "account":"…".
 	JSONL Format = "jsonl"
-	// CloudEvents has one event of CloudEvents 1.0 a line, in structured JSON, with the stored record as its data.
+	// CloudEvents has one CloudEvents 1.0 event per line, in structured JSON, with the stored
+	// record as its data.
 	CloudEvents Format = "cloudevents"
 )
 
-// Range is which records are wanted, both ends included. 0 is the first, and the last.
+// Range is a range of records, inclusive. 0 means the first and the last.
 type Range struct{ From, To int64 }
 
-// Export writes records to w, and returns what the log should say about it. An export that begins later than with the first record begins with the head
-// that the log had there.
+// Export writes records to w, and returns the audit body that the log should record. An export that
+// begins after the first record starts with the head at that point.
 func Export(ctx context.Context, log Log, account string, wanted Range, format Format, w io.Writer) (LogExported, error) {
 	head, err := log.Head(ctx, account)
 	if err != nil {
@@ -63,7 +65,7 @@ type exporter struct {
 	w       io.Writer
 }
 
-// records calls write for each record, and finds out if one is gone.
+// records calls write for each record, and detects missing ones.
 func (e *exporter) records(ctx context.Context, write func(raw []byte) error) error {
 	next := e.wanted.From
 	for raw, err := range e.log.Records(ctx, e.account, e.wanted.From, e.wanted.To) {
@@ -76,7 +78,7 @@ func (e *exporter) records(ctx context.Context, write func(raw []byte) error) er
 		next++
 	}
 	if next != e.wanted.To+1 {
-		return &Problem{Account: e.account, Seq: next, Fault: FaultMissing, Text: fmt.Sprintf("the store gave %d records of %d", next-e.wanted.From, e.wanted.To-e.wanted.From+1)}
+		return &Problem{Account: e.account, Seq: next, Fault: FaultMissing, Text: fmt.Sprintf("the store returned %d records of %d", next-e.wanted.From, e.wanted.To-e.wanted.From+1)}
 	}
 	return nil
 }
@@ -120,7 +122,7 @@ func (e *exporter) lines(ctx context.Context) error {
 	})
 }
 
-// checkpointLine is a checkpoint in an export. The account is there for whoever takes the lines of one account out.
+// checkpointLine is a checkpoint in an export. The account allows filtering by account.
 type checkpointLine struct {
 	Checkpoint string `json:"checkpoint"`
 	Account    string `json:"account"`
@@ -136,10 +138,11 @@ func (e *exporter) line(v any) error {
 	return err
 }
 
-// eventPrefix makes a CloudEvents type of a kind.
+// eventPrefix is the prefix of a CloudEvents type.
 const eventPrefix = "io.github.fermata-go."
 
-// event is an event of CloudEvents 1.0, with the extensions sequence (which sorts as a text) and recordhash.
+// event is a CloudEvents 1.0 event, with the extensions sequence, which sorts as text, and
+// recordhash.
 type event struct {
 	SpecVersion     string    `json:"specversion"`
 	ID              string    `json:"id"`
@@ -170,14 +173,14 @@ func (e *exporter) event(raw []byte) error {
 	}
 	for _, id := range []string{about.Place.Run, about.Place.Interrupt, about.Place.Request} {
 		if id != "" {
-			out.Subject = id // the narrowest that there is
+			out.Subject = id // the most specific id
 		}
 	}
 	var b bytes.Buffer
 	if err := appendJSON(&b, out); err != nil {
 		return err
 	}
-	b.Truncate(b.Len() - 1) // the brace: the data is put in as it is, not written anew
+	b.Truncate(b.Len() - 1) // remove the brace: the data is inserted unchanged, not encoded again
 	b.WriteString(`,"data":`)
 	b.Write(raw)
 	b.WriteString("}\n")

@@ -13,31 +13,32 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Head is all that is needed to append to the log of an account and to sign it: how long it is, its last hash, and the roots of the complete
-// subtrees. It takes 64 hashes at most, however long the log is. A store keeps it as JSON in one row per account, and locks the row to append.
+// Head is the state that is needed to append to a log and to sign it: its size, its last hash, and
+// the roots of the complete subtrees, at most 64 hashes. A store keeps it as JSON in one row per
+// account, and locks the row to append.
 type Head struct {
 	Account string
 	Size    int64
-	// First and Last are the hashes of the first and the last record; zero as long as there is none.
+	// First and Last are the hashes of the first and the last record, or zero if the log is empty.
 	First, Last Hash
 
-	peaks []Hash // the roots of the complete subtrees, the largest first
+	peaks []Hash // the roots of the complete subtrees, largest first
 }
 
-// EmptyHead is the head of an account without records.
+// EmptyHead returns the head of an account without records.
 func EmptyHead(account string) Head { return Head{Account: account} }
 
-// Entry is a record that was appended, for the store to keep.
+// Entry is an appended record, for the store.
 type Entry struct {
 	Seq int64
-	// Raw is the record. It must be stored as it is: any other spelling is another record.
+	// Raw is the record. It must be stored unchanged: another encoding is another record.
 	Raw []byte
-	// Hashes come behind those that are stored already. See [Log.Hashes].
+	// Hashes are appended to the stored hashes. See [Log.Hashes].
 	Hashes []Hash
 }
 
-// Append makes of a record the next one of a log. It has no effects: the caller stores the entry and the new head, or neither. An error
-// is ErrRecord.
+// Append encodes a record as the next one of a log. It has no side effects: the caller stores both
+// the entry and the new head, or neither. An error is ErrRecord.
 func Append(head Head, r Record) (Entry, Head, error) {
 	r.Account, r.Seq, r.Prev = head.Account, head.Size+1, head.Last
 	raw, err := r.encode()
@@ -48,7 +49,7 @@ func Append(head Head, r Record) (Entry, Head, error) {
 	return Entry{Seq: r.Seq, Raw: raw, Hashes: hashes}, next, nil
 }
 
-// grow adds a leaf, and returns the hashes of all nodes that are complete with it, from the leaf up.
+// appendLeaf adds a leaf and returns the hashes of all nodes that it completes, from the leaf up.
 func (h Head) appendLeaf(leaf Hash) (Head, []Hash) {
 	complete := []Hash{leaf}
 	peaks, node := slices.Clone(h.peaks), leaf
@@ -77,11 +78,12 @@ func (h Head) Root() Hash {
 	return root
 }
 
-// originPrefix makes the names of logs look like URLs without a scheme, as C2SP wants them.
+// originPrefix makes origins look like URLs without a scheme, as C2SP requires.
 const originPrefix = "fermata-go.github.io/audit/"
 
-// Origin is the name of the log in checkpoints: the hash of its first record. It is as good as random to anybody who does not have that record, so a
-// published checkpoint does not say whose it is; and whoever has the record can check the name. The empty log has no name.
+// Origin returns the name of the log in checkpoints: the hash of its first record. It looks random
+// without that record, so a published checkpoint does not reveal the account. With the record, the
+// name can be checked. An empty log has no name.
 func (h Head) Origin() string {
 	if h.Size == 0 {
 		return ""
@@ -97,7 +99,7 @@ type headJSON struct {
 	Peaks   []string `json:"peaks,omitempty"`
 }
 
-// MarshalJSON writes the head for a store.
+// MarshalJSON encodes the head for a store.
 func (h Head) MarshalJSON() ([]byte, error) {
 	out := headJSON{Account: h.Account, Size: h.Size}
 	if h.Size > 0 {
@@ -109,7 +111,7 @@ func (h Head) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads a stored head. An error is ErrHead.
+// UnmarshalJSON decodes a stored head. An error is ErrHead.
 func (h *Head) UnmarshalJSON(data []byte) error {
 	var in headJSON
 	if err := strictjson.Decode(data, &in); err != nil {
@@ -141,22 +143,22 @@ func parseHash(text string) (h Hash, err error) {
 	s := scanner{rest: []byte(text)}
 	s.hex(h[:])
 	if s.failed || len(s.rest) > 0 {
-		return Hash{}, fmt.Errorf("%.70q is no hash", text)
+		return Hash{}, fmt.Errorf("invalid hash %.70q", text)
 	}
 	return h, nil
 }
 
-// sound reports whether the head can be that of a log.
+// isConsistent reports whether the head has the right number of hashes.
 func (h Head) isConsistent() bool { return len(h.peaks) == peakCount(h.Size) }
 
 func peakCount(size int64) int { return bits.OnesCount64(uint64(size)) }
 
-// Is reports whether two heads are the same.
+// Equal reports whether two heads are equal.
 func (h Head) Equal(other Head) bool {
 	return h.Account == other.Account && h.Size == other.Size && h.First == other.First && h.Last == other.Last && slices.Equal(h.peaks, other.peaks)
 }
 
-// headAt makes the head that a log had when it was size records long, from its stored hashes.
+// headAt computes the head that a log had at a size, from its stored hashes.
 func headAt(account string, size int64, hashes tlog.HashReader) (Head, error) {
 	h := Head{Account: account, Size: size}
 	if size == 0 {

@@ -9,10 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// Kind names what a record is about.
+// Kind is the kind of a record.
 type Kind string
 
-// Body is what a record says beyond who, when and where. The types of this package are all there are.
+// Body is the content of a record, in addition to actor, time and location. Only the types of this
+// package implement it.
 //
 //sumtype:decl
 type Body interface{ kind() Kind }
@@ -51,7 +52,7 @@ func (PayloadsErased) kind() Kind   { return "audit.erased" }
 func (LogVerified) kind() Kind      { return "audit.verified" }
 func (LogSigned) kind() Kind        { return "audit.signed" }
 
-// bodyDecoders decodes the body of each kind.
+// bodyDecoders has the decoder of each kind.
 var bodyDecoders = decoderTable(
 	bodyDecoder[RequestAsked], bodyDecoder[RequestDelivered], bodyDecoder[RequestViewed], bodyDecoder[RequestClaimed], bodyDecoder[RequestReleased], bodyDecoder[RequestEscalated], bodyDecoder[RequestDelegated], bodyDecoder[RequestSnoozed],
 	bodyDecoder[RequestChanged], bodyDecoder[RequestCommented], bodyDecoder[RequestDecided], bodyDecoder[RequestRefused], bodyDecoder[RequestExpired], bodyDecoder[RequestWithdrawn], bodyDecoder[PolicyLoaded], bodyDecoder[PolicyDenied], bodyDecoder[GrantMade],
@@ -65,7 +66,7 @@ func bodyDecoder[B Body]() (Kind, decodeFunc) {
 	var none B
 	return none.kind(), func(data []byte) (Body, error) {
 		var b B
-		err := json.Unmarshal(data, &b) // Parse writes it again, and takes one spelling only
+		err := json.Unmarshal(data, &b) // Parse encodes it again and accepts only one encoding
 		return b, err
 	}
 }
@@ -79,15 +80,16 @@ func decoderTable(rows ...func() (Kind, decodeFunc)) map[Kind]decodeFunc {
 	return m
 }
 
-// MaxText is how long a text in a record may be, in bytes. What is longer is a payload.
+// MaxText is the maximum length of a text in a record, in bytes. Longer texts must be payloads.
 const MaxText = 4096
 
-// validator is what a type of this package demands of its values beyond being valid in its parts.
+// validator is implemented by types with additional checks.
 type validator interface{ valid() error }
 
 var validatorType = reflect.TypeFor[validator]()
 
-// checkValue finds what must not be written: texts that JSON could not give back, and values that their types refuse.
+// checkValue finds values that must not be written: texts that do not round-trip through JSON, and
+// values that their types reject.
 func checkValue(v reflect.Value) error {
 	if v.Type().Implements(validatorType) {
 		if err := v.Interface().(validator).valid(); err != nil {
@@ -98,9 +100,9 @@ func checkValue(v reflect.Value) error {
 	case reflect.String:
 		switch text := v.String(); {
 		case len(text) > MaxText:
-			return fmt.Errorf("a text of %d bytes", len(text))
+			return fmt.Errorf("text of %d bytes is too long", len(text))
 		case !utf8.ValidString(text):
-			return errors.New("a text that is no UTF-8")
+			return errors.New("text is not valid UTF-8")
 		}
 	case reflect.Struct:
 		if v.Type() == timestampType {
@@ -108,7 +110,7 @@ func checkValue(v reflect.Value) error {
 		}
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() && strings.Contains(string(v.Type().Field(i).Tag), ",omit") {
-				continue // it will not be written
+				continue // it is omitted
 			}
 			if err := checkValue(v.Field(i)); err != nil {
 				return fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
@@ -131,14 +133,14 @@ func (r RequestRefused) valid() error { return required("Why", r.Why) }
 
 func (e EffectBegun) valid() error {
 	if e.Number < 1 || e.Action.Args == (Digest{}) {
-		return errors.New("an effect needs a number and a digest of what is done")
+		return errors.New("an effect needs a number and a digest of its action")
 	}
 	return nil
 }
 
 func (d PolicyDenied) valid() error {
 	if d.Action.Name == "" || len(d.Ruling.Rules) == 0 {
-		return errors.New("a denial needs the action and the rules that deny it")
+		return errors.New("a denial needs the action and its rules")
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// NewLine is a record as a store takes it: without its place in the chain and its time, which the store puts in front when it writes it, in the
-// transaction of what the record tells of. An error is ErrRecord.
+// NewLine returns a record as a store accepts it: without number, previous hash and time. The store
+// adds them in the transaction of the change. An error is ErrRecord.
 func NewLine(account string, actor Actor, place Location, body Body) ([]byte, error) {
 	r := NewRecord(time.Time{}, actor, place, body)
 	r.Account = account
@@ -18,10 +18,10 @@ func NewLine(account string, actor Actor, place Location, body Body) ([]byte, er
 	return r.encodeContent()
 }
 
-// maxPrefix is more than what a store puts in front of a line.
+// maxPrefix is more than the length of the prefix that a store adds.
 const maxPrefix = 256
 
-// object writes what stands behind the time, as an object of its own.
+// encodeContent returns the part after the time, as a JSON object.
 func (r Record) encodeContent() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"account":`)
@@ -40,7 +40,7 @@ func (r Record) encodeContent() ([]byte, error) {
 	}
 	b.WriteByte('}')
 	if b.Len() > MaxRecord-maxPrefix {
-		return nil, fmt.Errorf("%w: it is %d bytes long", ErrRecord, b.Len())
+		return nil, fmt.Errorf("%w: %d bytes are too long", ErrRecord, b.Len())
 	}
 	return b.Bytes(), nil
 }

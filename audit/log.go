@@ -9,31 +9,33 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Log is a store of records, as those see it who read and sign. Appending is the store's own business: it does so as [Append] does, in the
-// transaction of what it records, with the head of the account locked.
+// Log is an audit log for reading and signing. The store appends records itself, as [Append] does,
+// in the transaction of the change and with the head of the account locked.
 //
-// All methods may be called at once from any goroutine. An account that has no records is an empty log and no error.
+// All methods are safe for concurrent use. An account without records is an empty log and not an
+// error.
 type Log interface {
 	// Head returns the head of an account.
 	Head(ctx context.Context, account string) (Head, error)
 
-	// ParseRecords returns the records of an account with the numbers from to to, both included, as they were stored and in the order of
-	// the place where they are stored, whatever they say themselves. 0 is the first, and the last. The bytes must not be changed.
+	// Records returns the records of an account from number from to number to, inclusive, as
+	// stored, in storage order, whatever their content says. 0 means the first and the last. The
+	// caller must not change the bytes.
 	Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error]
 
-	// Hashes returns hashes of the tree by their index: all Entry.Hashes of an account in the order in which they were appended, from 0.
-	// An index that is not there is ErrNotFound.
+	// Hashes returns hashes of the tree by index: all Entry.Hashes of an account in append order,
+	// from 0. A missing index is ErrNotFound.
 	Hashes(ctx context.Context, account string, indexes []int64) ([]Hash, error)
 
-	// Checkpoints returns the signed notes of an account, by growing size.
+	// Checkpoints returns the signed notes of an account, by increasing size.
 	Checkpoints(ctx context.Context, account string) iter.Seq2[[]byte, error]
 
-	// KeepCheckpoint adds a checkpoint. One of a size that is there already changes nothing.
+	// AddCheckpoint adds a checkpoint. If there is one of the same size, nothing changes.
 	AddCheckpoint(ctx context.Context, account string, checkpoint Checkpoint) error
 }
 
-// RecordsAbout returns the records of an account that are about a run, a state key, a request or an interrupt, for whoever wants to prove one of them. It reads the
-// whole log. Kinds of a newer version are passed over.
+// RecordsAbout returns the records of an account about a run, a state key, a request or an
+// interrupt, for example to prove one of them. It reads the whole log and skips unknown kinds.
 func RecordsAbout(ctx context.Context, log Log, account, id string) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for r, err := range ParseRecords(log.Records(ctx, account, 0, 0)) {
@@ -58,11 +60,11 @@ func hashReader(ctx context.Context, log Log, account string) tlog.HashReader {
 	})
 }
 
-// CreateCheckpoint signs a log as it is now and keeps the checkpoint; or returns the last one, if nothing was added since. If the log is no
-// extension of what was signed last, or of one of the checkpoints of the caller's own that were kept elsewhere, it signs nothing and returns ErrFork:
-// whoever has the older checkpoint could show that the log lied.
+// CreateCheckpoint signs the log and stores the checkpoint. If nothing was added, it returns the
+// last one. If the log does not extend the last checkpoint, or one of the given checkpoints that
+// were kept elsewhere, it signs nothing and returns ErrFork.
 func CreateCheckpoint(ctx context.Context, log Log, account string, key *Key, kept ...[]byte) (Checkpoint, error) {
-	last, lastErr := lastCheckpoint(ctx, log, account) // before the head: so it cannot be longer
+	last, lastErr := lastCheckpoint(ctx, log, account) // read before the head, so that it cannot be longer
 	if lastErr != nil && !errors.Is(lastErr, ErrNotSigned) {
 		return Checkpoint{}, lastErr
 	}
@@ -72,7 +74,7 @@ func CreateCheckpoint(ctx context.Context, log Log, account string, key *Key, ke
 	}
 	next, err := key.Sign(head)
 	if errors.Is(err, ErrEmpty) && (lastErr == nil || len(kept) > 0) {
-		return Checkpoint{}, fmt.Errorf("%w: it is empty", ErrFork)
+		return Checkpoint{}, fmt.Errorf("%w: the log is empty", ErrFork)
 	}
 	if err != nil {
 		return Checkpoint{}, err
@@ -100,7 +102,7 @@ func CreateCheckpoint(ctx context.Context, log Log, account string, key *Key, ke
 
 // lastFinder is a log that finds its last checkpoint without reading all of them.
 type lastFinder interface {
-	lastNote(ctx context.Context, account string) ([]byte, error) // nil: there is none
+	lastNote(ctx context.Context, account string) ([]byte, error) // nil if there is none
 }
 
 func lastCheckpoint(ctx context.Context, log Log, account string) (Checkpoint, error) {

@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// Memory is a log in memory: for tests, and to say what the others have to do. The zero value is empty and ready.
+// Memory is a log in memory, for tests and as the reference implementation. The zero value is an
+// empty log.
 type Memory struct {
 	mu       sync.Mutex
 	accounts map[string]*memoryLog
@@ -37,7 +38,7 @@ func (m *Memory) Append(ctx context.Context, account string, r Record) (Entry, e
 		return Entry{}, err
 	}
 	l.head, l.records, l.hashes = head, append(l.records, entry.Raw), append(l.hashes, entry.Hashes...)
-	entry.Raw = bytes.Clone(entry.Raw) // what is stored is nobody else's
+	entry.Raw = bytes.Clone(entry.Raw) // the caller must not share the stored bytes
 	return entry, nil
 }
 
@@ -59,11 +60,11 @@ func (m *Memory) Head(ctx context.Context, account string) (Head, error) {
 	return m.log(account).head, ctx.Err()
 }
 
-// ParseRecords returns records as they were stored.
+// Records returns records as stored.
 func (m *Memory) Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		m.mu.Lock()
-		records := m.log(account).records // of which nothing changes any more
+		records := m.log(account).records // existing records never change
 		m.mu.Unlock()
 		end := int64(len(records))
 		if to > 0 {
@@ -96,7 +97,7 @@ func (m *Memory) Hashes(ctx context.Context, account string, indexes []int64) ([
 	return hashes, ctx.Err()
 }
 
-// Checkpoints returns the signed notes of an account, by growing size.
+// Checkpoints returns the signed notes of an account, by increasing size.
 func (m *Memory) Checkpoints(ctx context.Context, account string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		m.mu.Lock()
@@ -114,7 +115,7 @@ func (m *Memory) Checkpoints(ctx context.Context, account string) iter.Seq2[[]by
 	}
 }
 
-// KeepCheckpoint adds a checkpoint.
+// AddCheckpoint adds a checkpoint.
 func (m *Memory) AddCheckpoint(ctx context.Context, account string, c Checkpoint) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -12,17 +12,19 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Proof says that a record is the one of its number in a log that was signed. It is all that [CheckProof] needs beside the public key.
+// Proof proves that a record has its number in a signed log. [CheckProof] needs only the proof and
+// the public key.
 type Proof struct {
 	Format string `json:"format"`
-	// Record is the record as it is stored, Checkpoint the signed note, and Hashes the way from the one to the root of the other.
+	// Record is the record as stored, Checkpoint the signed note, and Hashes the path from the
+	// record to the root.
 	Record     string `json:"record"`
 	Checkpoint string `json:"checkpoint"`
 	Hashes     []Hash `json:"hashes"`
 }
 
-// Consistency says that a log which was signed twice only grew between: everything that the older checkpoint signs is in the newer one,
-// unchanged and in the same place.
+// Consistency proves that a log only grew between two checkpoints: everything that the older one
+// signs is unchanged in the newer one.
 type Consistency struct {
 	Format string `json:"format"`
 	Old    string `json:"old"`
@@ -35,8 +37,9 @@ const (
 	consistencyFormat = "fermata-audit-consistency/1"
 )
 
-// Prove writes the proof of a record to w, against the newest checkpoint. What it writes holds: it was checked. Errors are ErrNotFound,
-// ErrNotSigned, ErrUntrusted if nobody trusted has signed the checkpoint, and ErrProof if the stored records are not those that were signed.
+// Prove writes the proof of a record to w, against the newest checkpoint. The proof is checked
+// before it is written. Errors are ErrNotFound, ErrNotSigned, ErrUntrusted if no trusted key has
+// signed the checkpoint, and ErrProof if the stored records are not the signed ones.
 func Prove(ctx context.Context, log Log, account string, seq int64, trust Trust, w io.Writer) (Proof, error) {
 	raw, err := oneRecord(ctx, log, account, seq)
 	if err != nil {
@@ -70,7 +73,7 @@ func oneRecord(ctx context.Context, log Log, account string, seq int64) ([]byte,
 	return nil, fmt.Errorf("%w: number %d", ErrNotFound, seq)
 }
 
-// ProvenRecord is what a proof proves.
+// ProvenRecord is the result of a checked proof.
 type ProvenRecord struct {
 	Account    string
 	Seq        int64
@@ -80,7 +83,8 @@ type ProvenRecord struct {
 	Checkpoint Checkpoint
 }
 
-// CheckProof reads a proof, checks it offline, and says on w what it proves. An error says why it proves nothing: ErrProof or ErrUntrusted.
+// CheckProof checks a proof offline and writes the result to w. Errors are ErrProof and
+// ErrUntrusted.
 func CheckProof(proof []byte, trust Trust, w io.Writer) (ProvenRecord, error) {
 	var p Proof
 	if err := strictjson.Decode(proof, &p); err != nil {
@@ -90,14 +94,14 @@ func CheckProof(proof []byte, trust Trust, w io.Writer) (ProvenRecord, error) {
 	if err != nil {
 		return ProvenRecord{}, err
 	}
-	_, err = fmt.Fprintf(w, "Record %d of account %q (%s, %s) is in the log %s,\nas it was signed when it was %d records long.\n%s\n",
+	_, err = fmt.Fprintf(w, "Record %d of account %q (%s, %s) is in the log %s,\nas signed at a size of %d records.\n%s\n",
 		c.Seq, c.Account, c.Kind, c.Time, c.Checkpoint.Origin, c.Checkpoint.Size, c.Raw)
 	return c, err
 }
 
 func (p Proof) check(trust Trust) (ProvenRecord, error) {
 	if p.Format != proofFormat {
-		return ProvenRecord{}, fmt.Errorf("%w: it is no %s", ErrProof, proofFormat)
+		return ProvenRecord{}, fmt.Errorf("%w: the format is not %s", ErrProof, proofFormat)
 	}
 	signed, err := trust.Open([]byte(p.Checkpoint))
 	if err != nil {
@@ -109,7 +113,7 @@ func (p Proof) check(trust Trust) (ProvenRecord, error) {
 	}
 	hash := HashOf([]byte(p.Record))
 	if err := tlog.CheckRecord(p.Hashes, signed.Size, signed.Root, h.seq-1, hash); err != nil {
-		return ProvenRecord{}, fmt.Errorf("%w: this is not record %d of what was signed: %w", ErrProof, h.seq, err)
+		return ProvenRecord{}, fmt.Errorf("%w: the record does not match record %d of the signed log: %w", ErrProof, h.seq, err)
 	}
 	if first := (Head{Size: 1, First: hash}); h.seq == 1 && first.Origin() != signed.Origin {
 		return ProvenRecord{}, fmt.Errorf("%w: the log %s does not begin with this record", ErrProof, signed.Origin)
@@ -117,8 +121,9 @@ func (p Proof) check(trust Trust) (ProvenRecord, error) {
 	return ProvenRecord{Account: h.account, Seq: h.seq, Kind: h.kind, Time: h.time, Raw: []byte(p.Record), Checkpoint: signed}, nil
 }
 
-// ProveConsistency writes the proof that a log only grew since an older checkpoint, against the newest one. The older one may have been kept anywhere.
-// Errors are ErrUntrusted, ErrNotSigned if there is no newer one, and ErrFork if the log did not only grow.
+// ProveConsistency writes the proof that a log only grew since an older checkpoint, against the
+// newest one. The older one may come from anywhere. Errors are ErrUntrusted, ErrNotSigned if there
+// is no newer one, and ErrFork if the log does not extend it.
 func ProveConsistency(ctx context.Context, log Log, account string, old []byte, trust Trust, w io.Writer) (Consistency, error) {
 	first, err := trust.Open(old)
 	if err != nil {
@@ -143,7 +148,8 @@ func ProveConsistency(ctx context.Context, log Log, account string, old []byte, 
 	return c, writeJSON(w, c)
 }
 
-// CheckConsistency checks such a proof offline and returns the two checkpoints. Errors are as those of Check.
+// CheckConsistency checks such a proof offline and returns the two checkpoints. Errors are those of
+// CheckProof.
 func CheckConsistency(proof []byte, trust Trust, w io.Writer) (first, last Checkpoint, err error) {
 	var c Consistency
 	if err := strictjson.Decode(proof, &c); err != nil {
@@ -158,7 +164,7 @@ func CheckConsistency(proof []byte, trust Trust, w io.Writer) (first, last Check
 
 func (c Consistency) check(trust Trust) (first, last Checkpoint, err error) {
 	if c.Format != consistencyFormat {
-		return first, last, fmt.Errorf("%w: it is no %s", ErrProof, consistencyFormat)
+		return first, last, fmt.Errorf("%w: the format is not %s", ErrProof, consistencyFormat)
 	}
 	if first, err = trust.Open([]byte(c.Old)); err != nil {
 		return first, last, err
@@ -167,7 +173,7 @@ func (c Consistency) check(trust Trust) (first, last Checkpoint, err error) {
 		return first, last, err
 	}
 	if first.Origin != last.Origin {
-		return first, last, fmt.Errorf("%w: these are two logs", ErrProof)
+		return first, last, fmt.Errorf("%w: the checkpoints belong to different logs", ErrProof)
 	}
 	if err := tlog.CheckTree(c.Hashes, last.Size, last.Root, first.Size, first.Root); err != nil {
 		return first, last, fmt.Errorf("%w: %w", ErrProof, err)

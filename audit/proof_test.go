@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// signed is a log of n records with a checkpoint, and the trust in it.
+// signed returns a log of n records with a checkpoint, and the trust in it.
 func signed(t testing.TB, account string, n int) (*audit.Memory, *audit.Key, audit.Trust) {
 	t.Helper()
 	m, key := memoryLog(t, account, samples(n)...), audit.NewKey()
@@ -58,11 +58,11 @@ func TestProve_MissingOrUnsignedRecordFails(t *testing.T) {
 		trust   audit.Trust
 		want    error
 	}{
-		"number 0":           {"acme", 0, trust, audit.ErrNotFound},
-		"behind the end":     {"acme", 7, trust, audit.ErrNotFound},
-		"behind what signed": {"acme", 6, trust, audit.ErrNotSigned},
-		"another account":    {"evil", 1, trust, audit.ErrNotFound},
-		"another key":        {"acme", 1, stranger, audit.ErrUntrusted},
+		"number 0":                  {"acme", 0, trust, audit.ErrNotFound},
+		"after the end":             {"acme", 7, trust, audit.ErrNotFound},
+		"after the last checkpoint": {"acme", 6, trust, audit.ErrNotSigned},
+		"another account":           {"evil", 1, trust, audit.ErrNotFound},
+		"another key":               {"acme", 1, stranger, audit.ErrUntrusted},
 	} {
 		var file bytes.Buffer
 		if _, err := audit.Prove(ctx, m, test.account, test.seq, test.trust, &file); !errors.Is(err, test.want) || file.Len() > 0 {
@@ -71,7 +71,7 @@ func TestProve_MissingOrUnsignedRecordFails(t *testing.T) {
 	}
 	unsigned := memoryLog(t, "acme", samples(2)...)
 	if _, err := audit.Prove(ctx, unsigned, "acme", 1, trust, io.Discard); !errors.Is(err, audit.ErrNotSigned) {
-		t.Errorf("nothing signed: %v", err)
+		t.Errorf("unsigned log: %v", err)
 	}
 	forged := tampered{Memory: m, rows: rows(t, m, "acme")}
 	forged.rows[2] = bytes.Replace(forged.rows[2], []byte("alice"), []byte("mallo"), 1)
@@ -95,7 +95,7 @@ func TestCheckProof_ChangedByteIsRefused(t *testing.T) {
 		bad[i] ^= 1
 		got, err := audit.CheckProof(bad, trust, io.Discard)
 		if err == nil && !bytes.Equal(got.Raw, good.Raw) {
-			t.Errorf("byte %d changed, and it proves %+v", i, got)
+			t.Errorf("byte %d changed, but it proves %+v", i, got)
 		}
 		if err != nil && !errors.Is(err, audit.ErrProof) && !errors.Is(err, audit.ErrUntrusted) && !errors.Is(err, audit.ErrCheckpoint) {
 			t.Errorf("byte %d: %v", i, err)
@@ -127,7 +127,8 @@ func TestCheckProof_OtherRecordIsRefused(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want ErrProof", name, got, err)
 		}
 	}
-	// Another log of the same installation, with the same key: what is in it is no record of this log.
+	// Another log of the same installation, with the same key: its records are not records of this
+	// log.
 	other := memoryLog(t, "evil", samples(8)...)
 	if _, err := audit.CreateCheckpoint(t.Context(), other, "evil", key); err != nil {
 		t.Fatal(err)
@@ -144,7 +145,8 @@ func TestCheckProof_OtherRecordIsRefused(t *testing.T) {
 	}
 }
 
-// The name of a log is the hash of its first record. A checkpoint of another name over the same records was signed by somebody who lies.
+// The name of a log is the hash of its first record. A checkpoint of another name over the same
+// records is refused.
 func TestCheckProof_FirstRecordMustMatchOrigin(t *testing.T) {
 	m, key, trust := signed(t, "acme", 3)
 	proof, err := audit.Prove(t.Context(), m, "acme", 1, trust, io.Discard)
@@ -200,7 +202,7 @@ func TestConsistency_ForkIsRefused(t *testing.T) {
 	if _, err := audit.ProveConsistency(ctx, forged, "acme", old.Note, trust, io.Discard); !errors.Is(err, audit.ErrFork) {
 		t.Errorf("a proof for a fork: %v; want ErrFork", err)
 	}
-	// A proof that somebody made up does not hold either.
+	// A forged proof is refused too.
 	newest, _ := key.Sign(head)
 	good := memoryLog(t, "acme", samples(9)...)
 	if _, err := audit.CreateCheckpoint(ctx, good, "acme", key); err != nil {
@@ -213,7 +215,7 @@ func TestConsistency_ForkIsRefused(t *testing.T) {
 	c.New = string(newest.Note)
 	data, _ := json.Marshal(c)
 	if _, _, err := audit.CheckConsistency(data, trust, io.Discard); !errors.Is(err, audit.ErrProof) {
-		t.Errorf("a made-up proof: %v; want ErrProof", err)
+		t.Errorf("a forged proof: %v; want ErrProof", err)
 	}
 	c.Format = "x"
 	data, _ = json.Marshal(c)

@@ -8,61 +8,69 @@ import (
 	"time"
 )
 
-// ReconcileInput are the sources that have to agree: what the record says, what was done, and what the runs know. Each may be read once.
+// ReconcileInput has the sources that must agree: the audit records, the effects, and the state of
+// the runs. Each is read once.
 type ReconcileInput struct {
-	// Audit are the records of an account, parsed; see [ParseRecords].
+	// Audit are the parsed records of an account; see [ParseRecords].
 	Audit iter.Seq2[Record, error]
-	// Effects is the ledger, Interrupts what the runs know of their questions, Clicks everything that came in by channels.
+	// Effects is the effect ledger, Interrupts the state of the interrupts in the runs, Clicks
+	// everything that channels received.
 	Effects    iter.Seq2[EffectEntry, error]
 	Interrupts iter.Seq2[InterruptEntry, error]
 	Clicks     iter.Seq2[ChannelClick, error]
 
-	// Payload finds a payload that was not erased. Of Data nothing is needed, only the salt.
+	// Payload returns a payload that was not erased. Only the salt is needed, not the data.
 	Payload func(id string) (Payload, bool)
-	// Member says whether somebody was in a group at a time. Without it nobody's membership is looked at.
+	// Member reports whether a person was in a group at a time. If it is nil, memberships are not
+	// checked.
 	Member func(principal, group string, at time.Time) Membership
-	// Now is the time of the reconciliation. What is younger than Grace may still be under way; 0 is 15 minutes.
+	// Now is the time of the reconciliation. Changes younger than Grace may be in progress and are
+	// not reported. The default is 15 minutes.
 	Now   time.Time
 	Grace time.Duration
 }
 
-// EffectEntry is a line of the effects ledger.
+// EffectEntry is an entry of the effect ledger.
 type EffectEntry struct {
 	Run, Interrupt string
 	Number         int
-	// Digest is the plain one of the action with its arguments.
+	// Digest is the plain digest of the action with its arguments.
 	Digest string
-	// Key is what its target knows it by.
+	// Key is the idempotency key.
 	Key          string
 	State        EffectState
 	Begun, Ended time.Time
 }
 
-// InterruptEntry is what a run knows of one of its questions.
+// InterruptEntry is the state of an interrupt in its run.
 type InterruptEntry struct {
 	Run, Interrupt string
-	// Outcome is what was decided; empty as long as nothing is.
+	// Outcome is the decision, or empty if there is none.
 	Outcome Outcome
-	// Applied says that the run has taken the answer, Over that the run no longer asks or is over.
+	// Applied reports that the run has applied the answer. Closed reports that the run no longer
+	// asks or has ended.
 	Applied, Closed bool
-	// Elsewhere says that what is approved is done by somebody who keeps no ledger here, so that none of it is missed.
+	// EffectExternal reports that the effect is executed by a system without a ledger here. Then a
+	// missing effect is not reported.
 	EffectExternal bool
-	// OnItsWay says that the answer is sent again and again to somebody elsewhere who does not take it.
+	// Redelivering reports that the answer is being sent again to an external system that does not
+	// accept it.
 	Redelivering bool
-	// Again says that the run has asked about the same once more, because what it acts on had changed: the yes to that is the one that counts.
+	// AskedAgain reports that the run has asked again because the target changed. The later
+	// approval counts.
 	AskedAgain bool
 }
 
-// ChannelClick is something that came in by a channel.
+// ChannelClick is a message that a channel received.
 type ChannelClick struct {
 	Key, Surface string
 	At           time.Time
 }
 
-// Outcome is how a question can be settled, in the words of the runtime.
+// Outcome is the outcome of an interrupt, as the runtime names it.
 type Outcome string
 
-// How a question can be settled.
+// The outcomes.
 const (
 	OutcomeApprove Outcome = "approve"
 	OutcomeReject  Outcome = "reject"
@@ -70,71 +78,72 @@ const (
 	OutcomeExpire  Outcome = "expire"
 )
 
-// Membership says whether somebody was in a group.
+// Membership reports whether a person was in a group.
 type Membership int
 
-// Whether somebody was in a group. The zero value says that nobody can tell any more.
+// The memberships. The zero value means unknown.
 const (
 	MemberUnknown Membership = iota
 	MemberYes
 	MemberNo
 )
 
-// Severity is how soon somebody should look.
+// Severity is the urgency of a finding.
 type Severity string
 
-// How soon somebody should look.
+// The severities.
 const (
-	SeverityPage Severity = "page" // now
-	SeverityWarn Severity = "warn" // today
+	SeverityPage Severity = "page" // act now
+	SeverityWarn Severity = "warn" // act today
 	SeverityInfo Severity = "info"
 )
 
-// Severities are all of them, the most urgent first.
+// Severities are all severities, most urgent first.
 var Severities = []Severity{SeverityPage, SeverityWarn, SeverityInfo}
 
-// FindingCode names what does not agree.
+// FindingCode is the code of a finding.
 type FindingCode string
 
-// What may not agree.
+// The finding codes.
 const (
 	FindingRunNotApproved     FindingCode = "run_not_approved"    // an effect without an approval
 	FindingApprovedNotRun     FindingCode = "approved_not_run"    // an approval without an effect
-	FindingDigestsDiffer      FindingCode = "digests_differ"      // something else was done than was approved
-	FindingDigestGone         FindingCode = "digest_gone"         // erased: it cannot be compared any more
-	FindingRanTwice           FindingCode = "ran_twice"           // one approval, two effects that succeeded
-	FindingIntentNotRecorded  FindingCode = "intent_not_recorded" // in the ledger and not in the record
+	FindingDigestsDiffer      FindingCode = "digests_differ"      // executed something other than approved
+	FindingDigestGone         FindingCode = "digest_gone"         // erased: cannot be compared any more
+	FindingRanTwice           FindingCode = "ran_twice"           // one approval, two successful effects
+	FindingIntentNotRecorded  FindingCode = "intent_not_recorded" // in the ledger but not in the audit log
 	FindingIntentNotInLedger  FindingCode = "intent_not_in_ledger"
 	FindingReceiptNotRecorded FindingCode = "receipt_not_recorded"
-	FindingEffectInDoubt      FindingCode = "effect_in_doubt"       // begun, and nobody knows how it ended
-	FindingDecisionLost       FindingCode = "decision_lost"         // recorded, and the run does not know it
-	FindingDecisionNotInAudit FindingCode = "decision_not_in_audit" // the run knows it, and the record does not
-	FindingDecidedTwice       FindingCode = "decided_twice"         // two words that settle one question
+	FindingEffectInDoubt      FindingCode = "effect_in_doubt"       // begun, outcome unknown
+	FindingDecisionLost       FindingCode = "decision_lost"         // recorded, but not known to the run
+	FindingDecisionNotInAudit FindingCode = "decision_not_in_audit" // known to the run, but not recorded
+	FindingDecidedTwice       FindingCode = "decided_twice"         // two decisions on one interrupt
 	FindingOutcomesDiffer     FindingCode = "outcomes_differ"
-	FindingRunGone            FindingCode = "run_gone"     // deleted, and no record says that it was erased
+	FindingRunGone            FindingCode = "run_gone"     // deleted without an erasure record
 	FindingClickLost          FindingCode = "click_lost"   // neither a decision nor a refusal
 	FindingNotInGroup         FindingCode = "not_in_group" // at the time of the decision
 	FindingGroupUnknown       FindingCode = "group_unknown"
 )
 
-// FindingCodes are all of them, for those who count.
+// FindingCodes are all finding codes, for metrics.
 var FindingCodes = []FindingCode{
 	FindingRunNotApproved, FindingApprovedNotRun, FindingDigestsDiffer, FindingDigestGone, FindingRanTwice, FindingIntentNotRecorded, FindingIntentNotInLedger, FindingReceiptNotRecorded, FindingEffectInDoubt,
 	FindingDecisionLost, FindingDecisionNotInAudit, FindingDecidedTwice, FindingOutcomesDiffer, FindingRunGone, FindingClickLost, FindingNotInGroup, FindingGroupUnknown,
 }
 
-// Finding is one place where the books do not agree.
+// Finding is one contradiction between the sources.
 type Finding struct {
 	Severity       Severity
 	Code           FindingCode
 	Run, Interrupt string
-	// Seq is the record that it is about; 0 if there is none.
+	// Seq is the number of the audit record, or 0.
 	Seq int64
-	// Text says it to a person.
+	// Text describes the finding for people.
 	Text string
 }
 
-// Reconcile compares the books. An error is one of reading them; what does not agree is a finding, the worst first.
+// Reconcile compares the sources. Contradictions are findings, most severe first. An error means
+// that a source could not be read.
 func Reconcile(books ReconcileInput) ([]Finding, error) {
 	r := reconciler{ReconcileInput: books, evidence: make(map[string]*interruptEvidence), clicks: make(map[string]bool)}
 	r.Grace = cmp.Or(r.Grace, 15*time.Minute)
@@ -156,7 +165,7 @@ func Reconcile(books ReconcileInput) ([]Finding, error) {
 	return r.findings, nil
 }
 
-// CompareFindings orders findings, the worst first.
+// CompareFindings sorts findings, most severe first.
 func CompareFindings(a, b Finding) int {
 	return cmp.Or(cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)), cmp.Compare(a.Run, b.Run), cmp.Compare(a.Interrupt, b.Interrupt),
 		cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Text, b.Text))
@@ -180,11 +189,11 @@ func forEach[T any](all iter.Seq2[T, error], do func(T)) error {
 type reconciler struct {
 	ReconcileInput
 	evidence map[string]*interruptEvidence // by interrupt
-	clicks   map[string]bool               // those that the record knows
+	clicks   map[string]bool               // click keys in the audit log
 	findings []Finding
 }
 
-// interruptEvidence is all that the books say about one interrupt.
+// interruptEvidence is everything that the sources say about one interrupt.
 type interruptEvidence struct {
 	decision *Record // the decision, the expiry or the use of a grant
 	intents  map[int]Record
@@ -215,7 +224,7 @@ func (r *reconciler) addRecord(rec Record) {
 	case RequestExpired:
 		r.addDecision(rec)
 	case GrantUsed:
-		if rec.Location.Interrupt != "" { // else nobody was to be asked yet: the intent says which rule let it happen
+		if rec.Location.Interrupt != "" { // otherwise there was no request: the intent names the rule
 			r.addDecision(rec)
 		}
 	case EffectBegun:
@@ -223,18 +232,18 @@ func (r *reconciler) addRecord(rec Record) {
 	case EffectEnded:
 		r.evidenceFor(rec.Location.Interrupt).receipts[body.Number] = true
 	case RequestAsked, RequestDelivered, RequestViewed, RequestClaimed, RequestReleased, RequestEscalated, RequestDelegated, RequestSnoozed, RequestChanged, RequestCommented, RequestWithdrawn, PolicyLoaded, PolicyDenied,
-		GrantMade, GrantRevoked, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned: // nothing that another book knows too
+		GrantMade, GrantRevoked, APIKeyMade, APIKeyRevoked, SessionBegun, SessionEnded, RunStarted, RunEnded, RunParked, RunRetried, LogExported, PayloadsErased, LogVerified, LogSigned: // not in any other source
 	}
 }
 
 func (r *reconciler) addDecision(rec Record) {
 	k := r.evidenceFor(rec.Location.Interrupt)
-	if k.decision == nil { // the first word counts
+	if k.decision == nil { // the first decision counts
 		k.decision = &rec
 		return
 	}
 	r.addFinding(Finding{Severity: SeverityPage, Code: FindingDecidedTwice, Run: rec.Location.Run, Interrupt: rec.Location.Interrupt, Seq: rec.Seq, Text: fmt.Sprintf(
-		"%s was settled by record %d (%s), and again by record %d (%s).", rec.Location.Interrupt, k.decision.Seq, outcomeOf(k.decision.Body), rec.Seq, outcomeOf(rec.Body))})
+		"%s was decided by record %d (%s), and again by record %d (%s).", rec.Location.Interrupt, k.decision.Seq, outcomeOf(k.decision.Body), rec.Seq, outcomeOf(rec.Body))})
 }
 
 func (r *reconciler) addEffect(e EffectEntry) {
@@ -247,14 +256,14 @@ func (r *reconciler) addInterrupt(line InterruptEntry) { r.evidenceFor(line.Inte
 func (r *reconciler) checkClick(c ChannelClick) {
 	if !r.clicks[c.Key] && r.pastGrace(c.At) {
 		r.addFinding(Finding{Severity: SeverityWarn, Code: FindingClickLost, Text: fmt.Sprintf(
-			"Somebody clicked on %s at %s (delivery %s), and the record holds neither a decision nor a refusal: the click was lost.", c.Surface, TimestampOf(c.At), c.Key)})
+			"A click on %s at %s (delivery %s) was lost: the audit log has no decision and no refusal for it.", c.Surface, TimestampOf(c.At), c.Key)})
 	}
 }
 
 func (r *reconciler) addFinding(f Finding)       { r.findings = append(r.findings, f) }
 func (r *reconciler) pastGrace(t time.Time) bool { return r.Now.Sub(t) > r.Grace }
 
-// membership looks whether a decision counted for groups whose member its actor was.
+// checkMembership checks that a decision counted only for groups of its actor.
 func (r *reconciler) checkMembership(rec Record, d RequestDecided) {
 	if r.Member == nil || rec.Actor.Kind != ActorPerson {
 		return
@@ -262,7 +271,7 @@ func (r *reconciler) checkMembership(rec Record, d RequestDecided) {
 	f := Finding{Run: rec.Location.Run, Interrupt: rec.Location.Interrupt, Seq: rec.Seq}
 	if len(d.Quorum.Need) > 0 && len(d.Groups) == 0 && d.Verb.Approves() {
 		f.Severity, f.Code = SeverityPage, FindingNotInGroup
-		f.Text = fmt.Sprintf("%s approved %s, which needs the word of certain groups, for none of them.", rec.Actor.Principal, rec.Location.Interrupt)
+		f.Text = fmt.Sprintf("%s approved %s, which requires certain groups, for none of them.", rec.Actor.Principal, rec.Location.Interrupt)
 		r.addFinding(f)
 	}
 	for _, group := range d.Groups {
@@ -271,16 +280,16 @@ func (r *reconciler) checkMembership(rec Record, d RequestDecided) {
 			continue
 		case MemberNo:
 			f.Severity, f.Code = SeverityPage, FindingNotInGroup
-			f.Text = fmt.Sprintf("%s decided %s for %s at %s, and was no member then.", rec.Actor.Principal, rec.Location.Interrupt, group, rec.Time)
+			f.Text = fmt.Sprintf("%s decided %s for %s at %s, but was not a member at that time.", rec.Actor.Principal, rec.Location.Interrupt, group, rec.Time)
 		case MemberUnknown:
 			f.Severity, f.Code = SeverityInfo, FindingGroupUnknown
-			f.Text = fmt.Sprintf("Nobody can tell any more whether %s was a member of %s at %s.", rec.Actor.Principal, group, rec.Time)
+			f.Text = fmt.Sprintf("It is no longer known whether %s was a member of %s at %s.", rec.Actor.Principal, group, rec.Time)
 		}
 		r.addFinding(f)
 	}
 }
 
-// ParseRecords parses what a log returns. Kinds of a newer version are passed over.
+// ParseRecords parses the records of a log. It skips unknown kinds.
 func ParseRecords(raw iter.Seq2[[]byte, error]) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for bytes, err := range raw {

@@ -7,7 +7,7 @@ import (
 
 func isUnknownKind(err error) bool { return errors.Is(err, ErrUnknownKind) }
 
-// compare holds the books against each other for one interrupt.
+// checkInterrupt compares the sources for one interrupt.
 func (r *reconciler) checkInterrupt(id string, k *interruptEvidence) {
 	f := Finding{Interrupt: id}
 	switch {
@@ -25,13 +25,13 @@ func (r *reconciler) checkInterrupt(id string, k *interruptEvidence) {
 		r.checkEffect(f, k, e)
 	}
 	if times := k.countExecutions(); times > 1 {
-		r.addFindingf(f, SeverityPage, FindingRanTwice, "%s was approved once, and done %d times.", id, times)
+		r.addFindingf(f, SeverityPage, FindingRanTwice, "%s was approved once and executed %d times.", id, times)
 	}
 	for number, intent := range k.intents {
 		if !k.hasEffect(number) {
 			f := f
 			f.Seq = intent.Seq
-			r.addFindingf(f, SeverityPage, FindingIntentNotInLedger, "The record says that effect %d of %s was begun at %s, and the ledger has no line for it.", number, id, intent.Time)
+			r.addFindingf(f, SeverityPage, FindingIntentNotInLedger, "The audit log says that effect %d of %s was begun at %s, but the ledger has no entry for it.", number, id, intent.Time)
 		}
 	}
 	r.checkOutcome(f, k)
@@ -51,8 +51,8 @@ func (k *interruptEvidence) hasEffect(number int) bool {
 	return false
 }
 
-// done counts how often it was done. Calls with one key of a target that ignores the second one are one effect, however many of them went well; that it
-// does, the intent of each of them says.
+// countExecutions counts the executions. Calls with the same key to a target that ignores
+// duplicates count once; the intent records that property.
 func (k *interruptEvidence) countExecutions() int {
 	times, keys := 0, make(map[string]bool)
 	for _, e := range k.effects {
@@ -69,7 +69,7 @@ func (k *interruptEvidence) countExecutions() int {
 	return times + len(keys)
 }
 
-// allowed returns what a rule allowed, if nobody was asked: the intent says it.
+// allowedByRule returns what a rule allowed without a request, as recorded by the intent.
 func (k *interruptEvidence) allowedByRule(number int) (what Digest, ok bool) {
 	intent, recorded := k.intents[number]
 	if !recorded || k.decision != nil || k.run != nil {
@@ -79,7 +79,7 @@ func (k *interruptEvidence) allowedByRule(number int) (what Digest, ok bool) {
 	return body.Action.Args, len(body.Ruling.Rules) > 0
 }
 
-// approval returns what was approved; ok is false if nothing was.
+// approvedArgs returns the approved arguments; ok is false if there is no approval.
 func (k *interruptEvidence) approvedArgs() (what Digest, ok bool) {
 	if k.decision == nil {
 		return Digest{}, false
@@ -96,7 +96,7 @@ func (k *interruptEvidence) approvedArgs() (what Digest, ok bool) {
 	return Digest{}, false
 }
 
-// compareEffect asks whether something was done that was approved, as it was approved, and on record.
+// checkEffect checks that an effect was approved, with these arguments, and recorded.
 func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry) {
 	what := fmt.Sprintf("Effect %d of %s", e.Number, e.Interrupt)
 	approved, ok := k.approvedArgs()
@@ -105,9 +105,9 @@ func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry)
 	case isAllowed:
 		r.checkDigest(f, byRule, e)
 	case k.decision == nil:
-		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, and the record holds no approval.", what, TimestampOf(e.Begun))
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, but the audit log has no approval.", what, TimestampOf(e.Begun))
 	case !ok:
-		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, and what the record holds is no approval (%s).", what, TimestampOf(e.Begun), outcomeOf(k.decision.Body))
+		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, but the decision is not an approval (%s).", what, TimestampOf(e.Begun), outcomeOf(k.decision.Body))
 	case k.decision.Time.After(e.Begun):
 		r.addFindingf(f, SeverityPage, FindingRunNotApproved, "%s was begun at %s, before it was approved at %s.", what, TimestampOf(e.Begun), k.decision.Time)
 	default:
@@ -116,16 +116,16 @@ func (r *reconciler) checkEffect(f Finding, k *interruptEvidence, e EffectEntry)
 	intent, recorded := k.intents[e.Number]
 	switch {
 	case !recorded:
-		r.addFindingf(f, SeverityPage, FindingIntentNotRecorded, "%s is in the ledger, and the record does not say that it was begun.", what)
+		r.addFindingf(f, SeverityPage, FindingIntentNotRecorded, "%s is in the ledger, but its intent is not in the audit log.", what)
 	case ok && intent.Body.(EffectBegun).Action.Args != approved:
 		f.Seq = intent.Seq
-		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "%s was begun with other arguments than were approved: the record itself says so.", what)
+		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "%s was begun with other arguments than were approved, according to the audit log.", what)
 	}
 	switch {
 	case e.State == EffectStateBegun && r.pastGrace(e.Begun):
-		r.addFindingf(f, SeverityWarn, FindingEffectInDoubt, "%s was begun at %s, and nobody knows how it ended.", what, TimestampOf(e.Begun))
+		r.addFindingf(f, SeverityWarn, FindingEffectInDoubt, "%s was begun at %s, and its outcome is unknown.", what, TimestampOf(e.Begun))
 	case e.State != EffectStateBegun && !k.receipts[e.Number]:
-		r.addFindingf(f, SeverityWarn, FindingReceiptNotRecorded, "%s has ended (%s), and the record does not say so.", what, e.State)
+		r.addFindingf(f, SeverityWarn, FindingReceiptNotRecorded, "%s has ended (%s), but its receipt is not in the audit log.", what, e.State)
 	}
 }
 
@@ -137,13 +137,13 @@ func (r *reconciler) checkDigest(f Finding, approved Digest, e EffectEntry) {
 	}
 	switch {
 	case !found || payload.Salt == (Salt{}):
-		r.addFindingf(f, SeverityInfo, FindingDigestGone, "Whether effect %d of %s was done as approved cannot be told any more: the payload was erased.", e.Number, e.Interrupt)
+		r.addFindingf(f, SeverityInfo, FindingDigestGone, "Whether effect %d of %s was executed as approved is no longer known: the payload was erased.", e.Number, e.Interrupt)
 	case !approved.Confirms(payload, []byte(e.Digest)):
-		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "Effect %d of %s was done with other arguments than were approved.", e.Number, e.Interrupt)
+		r.addFindingf(f, SeverityPage, FindingDigestsDiffer, "Effect %d of %s was executed with other arguments than were approved.", e.Number, e.Interrupt)
 	}
 }
 
-// compareOutcome asks whether what was decided is what the run knows, and whether it came to anything.
+// checkOutcome checks that the run knows the recorded decision and has acted on it.
 func (r *reconciler) checkOutcome(f Finding, k *interruptEvidence) {
 	recorded := Outcome("")
 	if k.decision != nil {
@@ -152,11 +152,11 @@ func (r *reconciler) checkOutcome(f Finding, k *interruptEvidence) {
 	switch {
 	case recorded == "":
 		if k.run != nil && k.run.Outcome != "" {
-			r.addFindingf(f, SeverityPage, FindingDecisionNotInAudit, "The run knows that %s was decided (%s), and the record does not.", f.Interrupt, k.run.Outcome)
+			r.addFindingf(f, SeverityPage, FindingDecisionNotInAudit, "The run knows a decision on %s (%s), but the audit log does not.", f.Interrupt, k.run.Outcome)
 		}
 		return
 	case k.run != nil && k.run.Outcome != "" && k.run.Outcome != recorded:
-		r.addFindingf(f, SeverityPage, FindingOutcomesDiffer, "The record says %s of %s, and the run %s.", recorded, f.Interrupt, k.run.Outcome)
+		r.addFindingf(f, SeverityPage, FindingOutcomesDiffer, "The audit log says %s for %s, but the run says %s.", recorded, f.Interrupt, k.run.Outcome)
 	}
 	if !r.pastGrace(k.decision.Time.Time) || len(k.effects) > 0 || k.run != nil && k.run.Closed && k.run.Outcome == "" {
 		return
@@ -167,19 +167,19 @@ func (r *reconciler) checkOutcome(f Finding, k *interruptEvidence) {
 	over := k.run != nil && k.run.Closed
 	switch {
 	case action && taken && over:
-		r.addFindingf(f, SeverityWarn, FindingApprovedNotRun, "%s was approved at %s and the run took the answer, but is over without having done it.", f.Interrupt, k.decision.Time)
+		r.addFindingf(f, SeverityWarn, FindingApprovedNotRun, "%s was approved at %s and the run applied the answer, but ended without executing it.", f.Interrupt, k.decision.Time)
 	case action && over:
-		r.addFindingf(f, SeverityInfo, FindingApprovedNotRun, "%s was approved at %s, and the run was over before it did anything.", f.Interrupt, k.decision.Time)
+		r.addFindingf(f, SeverityInfo, FindingApprovedNotRun, "%s was approved at %s, but the run ended before it executed anything.", f.Interrupt, k.decision.Time)
 	case action:
-		r.addFindingf(f, SeverityPage, FindingApprovedNotRun, "%s was approved at %s, and nothing was done since.", f.Interrupt, k.decision.Time)
+		r.addFindingf(f, SeverityPage, FindingApprovedNotRun, "%s was approved at %s, but nothing was executed since.", f.Interrupt, k.decision.Time)
 	case !taken && !over && k.run != nil && k.run.Redelivering:
-		r.addFindingf(f, SeverityWarn, FindingDecisionLost, "%s was decided at %s (%s), and its receiver has not taken it; it is sent again.", f.Interrupt, k.decision.Time, recorded)
+		r.addFindingf(f, SeverityWarn, FindingDecisionLost, "%s was decided at %s (%s), but its receiver has not accepted it; it is being sent again.", f.Interrupt, k.decision.Time, recorded)
 	case !taken && !over:
-		r.addFindingf(f, SeverityPage, FindingDecisionLost, "%s was decided at %s (%s), and the run has not taken it.", f.Interrupt, k.decision.Time, recorded)
+		r.addFindingf(f, SeverityPage, FindingDecisionLost, "%s was decided at %s (%s), but the run has not applied it.", f.Interrupt, k.decision.Time, recorded)
 	}
 }
 
-// outcomeOf returns how a record settles its question; empty if it does not.
+// outcomeOf returns the outcome of a record, or "" if it does not decide.
 func outcomeOf(body Body) Outcome {
 	switch body := body.(type) {
 	case RequestExpired:

@@ -11,7 +11,8 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// scenario is a small company with its books. It begins in order: one approval by alice of the group dba, one effect, all on record.
+// scenario has the sources of a small example. It begins consistent: one approval by alice of the
+// group dba, one effect, all recorded.
 type scenario struct {
 	records    []audit.Record
 	effects    []audit.EffectEntry
@@ -46,12 +47,12 @@ func (h *scenario) add(at time.Time, actor audit.Actor, body audit.Body) {
 	h.records = append(h.records, r)
 }
 
-// drop forgets the records of a kind.
+// drop removes the records of a kind.
 func (h *scenario) drop(kind audit.Kind) {
 	h.records = slices.DeleteFunc(h.records, func(r audit.Record) bool { return r.Kind() == kind })
 }
 
-// byRule has the effect allowed by a rule, so that nobody was asked.
+// allowByRule lets a rule allow the effect, without a request.
 func (h *scenario) allowByRule() {
 	h.drop("request.decided")
 	h.interrupts, h.clicks = nil, nil
@@ -60,7 +61,7 @@ func (h *scenario) allowByRule() {
 	h.records[0].Body = intent
 }
 
-// again has the effect succeed a second time.
+// repeatEffect adds a second successful effect.
 func (h *scenario) repeatEffect(key string, repeatable bool) {
 	second := h.effects[0]
 	second.Number, second.Key = 2, key
@@ -103,7 +104,7 @@ func TestReconcile_Findings(t *testing.T) {
 	type want struct {
 		severity audit.Severity
 		code     audit.FindingCode
-		text     string // a part of the sentence
+		text     string // a part of the text
 	}
 	edited := audit.NewPayload([]byte("digest of pay(90)"))
 	for name, test := range map[string]struct {
@@ -111,7 +112,7 @@ func TestReconcile_Findings(t *testing.T) {
 		want   []want
 	}{
 		"effect without a decision": {func(h *scenario) { h.drop("request.decided"); h.interrupts, h.clicks = nil, nil },
-			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "holds no approval"}}},
+			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "has no approval"}}},
 		"effect by a rule": {func(h *scenario) { h.allowByRule() }, nil},
 		"effect by a rule, with other arguments (I6)": {func(h *scenario) { h.allowByRule(); h.effects[0].Digest = "digest of pay(1000)" },
 			[]want{{audit.SeverityPage, audit.FindingDigestsDiffer, "other arguments than were approved"}}},
@@ -119,99 +120,99 @@ func TestReconcile_Findings(t *testing.T) {
 			h.allowByRule()
 			h.interrupts = []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1"}}
 		},
-			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "holds no approval"}}},
+			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "has no approval"}}},
 		"effect after a rejection": {func(h *scenario) {
 			h.decide(func(d *audit.RequestDecided) { d.Verb = audit.VerbReject })
 			h.interrupts[0].Outcome = audit.OutcomeReject
 		},
-			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "is no approval (reject)"}}},
+			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "is not an approval (reject)"}}},
 		"effect after an expiry (I11)": {func(h *scenario) {
 			h.records[0].Body = audit.RequestExpired{Deadline: audit.TimestampOf(noon)}
 			h.interrupts[0].Outcome, h.clicks = audit.OutcomeExpire, nil
 		},
-			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "is no approval (expire)"}}},
+			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "is not an approval (expire)"}}},
 		"effect before the approval": {func(h *scenario) { h.effects[0].Begun = noon.Add(-time.Second) },
 			[]want{{audit.SeverityPage, audit.FindingRunNotApproved, "before it was approved"}}},
-		"one word of two that were needed": {func(h *scenario) { h.decide(func(d *audit.RequestDecided) { d.Settles = false }) },
-			[]want{{audit.SeverityPage, audit.FindingDecisionNotInAudit, "the record does not"}, {audit.SeverityPage, audit.FindingRunNotApproved, "holds no approval"}}},
+		"one vote of two required": {func(h *scenario) { h.decide(func(d *audit.RequestDecided) { d.Settles = false }) },
+			[]want{{audit.SeverityPage, audit.FindingDecisionNotInAudit, "the audit log does not"}, {audit.SeverityPage, audit.FindingRunNotApproved, "has no approval"}}},
 		"other arguments in the ledger (I6)": {func(h *scenario) { h.effects[0].Digest = "digest of pay(1000)" },
 			[]want{{audit.SeverityPage, audit.FindingDigestsDiffer, "other arguments than were approved"}}},
 		"other arguments in the record itself (I6)": {func(h *scenario) {
 			h.decide(func(d *audit.RequestDecided) { d.Edited = edited.Digest() })
 			h.payloads[edited.ID], h.effects[0].Digest = edited, "digest of pay(90)"
 		},
-			[]want{{audit.SeverityPage, audit.FindingDigestsDiffer, "the record itself says so"}}},
+			[]want{{audit.SeverityPage, audit.FindingDigestsDiffer, "according to the audit log"}}},
 		"the payload is erased": {func(h *scenario) { clear(h.payloads) },
 			[]want{{audit.SeverityInfo, audit.FindingDigestGone, "erased"}}},
 		"done twice": {func(h *scenario) { h.repeatEffect("eff_1", false) },
-			[]want{{audit.SeverityPage, audit.FindingRanTwice, "approved once, and done 2 times"}}},
-		"repeated under its key, which the target knows": {func(h *scenario) { h.repeatEffect("eff_1", true) }, nil},
-		"repeated under another key, although the target knows keys": {func(h *scenario) { h.repeatEffect("eff_2", true) },
-			[]want{{audit.SeverityPage, audit.FindingRanTwice, "approved once, and done 2 times"}}},
-		"repeated under no key": {func(h *scenario) { h.effects[0].Key = ""; h.repeatEffect("", true) },
-			[]want{{audit.SeverityPage, audit.FindingRanTwice, "approved once, and done 2 times"}}},
-		"intent not on record (I12)": {func(h *scenario) { h.drop("effect.begun") },
-			[]want{{audit.SeverityPage, audit.FindingIntentNotRecorded, "does not say that it was begun"}}},
-		"receipt not on record (I12)": {func(h *scenario) { h.drop("effect.ended") },
+			[]want{{audit.SeverityPage, audit.FindingRanTwice, "approved once and executed 2 times"}}},
+		"repeated under its key, and the target ignores duplicates": {func(h *scenario) { h.repeatEffect("eff_1", true) }, nil},
+		"repeated under another key, and the target ignores duplicates": {func(h *scenario) { h.repeatEffect("eff_2", true) },
+			[]want{{audit.SeverityPage, audit.FindingRanTwice, "approved once and executed 2 times"}}},
+		"repeated without a key": {func(h *scenario) { h.effects[0].Key = ""; h.repeatEffect("", true) },
+			[]want{{audit.SeverityPage, audit.FindingRanTwice, "approved once and executed 2 times"}}},
+		"intent not recorded (I12)": {func(h *scenario) { h.drop("effect.begun") },
+			[]want{{audit.SeverityPage, audit.FindingIntentNotRecorded, "intent is not in the audit log"}}},
+		"receipt not recorded (I12)": {func(h *scenario) { h.drop("effect.ended") },
 			[]want{{audit.SeverityWarn, audit.FindingReceiptNotRecorded, "has ended (succeeded)"}}},
-		"a line of the ledger is gone": {func(h *scenario) { h.effects = nil; h.interrupts[0].Closed = false },
-			[]want{{audit.SeverityPage, audit.FindingApprovedNotRun, "nothing was done since"}, {audit.SeverityPage, audit.FindingIntentNotInLedger, "the ledger has no line"}}},
-		"nobody knows how it ended": {func(h *scenario) { h.effects[0].State = audit.EffectStateBegun; h.drop("effect.ended") },
-			[]want{{audit.SeverityWarn, audit.FindingEffectInDoubt, "nobody knows how it ended"}}},
-		"approved, and the resume was lost (I2)": {func(h *scenario) {
+		"ledger entry missing": {func(h *scenario) { h.effects = nil; h.interrupts[0].Closed = false },
+			[]want{{audit.SeverityPage, audit.FindingApprovedNotRun, "nothing was executed since"}, {audit.SeverityPage, audit.FindingIntentNotInLedger, "the ledger has no entry"}}},
+		"outcome unknown": {func(h *scenario) { h.effects[0].State = audit.EffectStateBegun; h.drop("effect.ended") },
+			[]want{{audit.SeverityWarn, audit.FindingEffectInDoubt, "outcome is unknown"}}},
+		"approved, but the resume was lost (I2)": {func(h *scenario) {
 			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove}}
 			h.drop("effect.begun")
 			h.drop("effect.ended")
 		},
-			[]want{{audit.SeverityPage, audit.FindingApprovedNotRun, "nothing was done since"}}},
-		"approved, taken, and never done": {func(h *scenario) { h.effects = nil; h.drop("effect.begun"); h.drop("effect.ended") },
-			[]want{{audit.SeverityWarn, audit.FindingApprovedNotRun, "over without having done it"}}},
-		"approved, and done by an agent elsewhere": {func(h *scenario) {
+			[]want{{audit.SeverityPage, audit.FindingApprovedNotRun, "nothing was executed since"}}},
+		"approved and applied, but never executed": {func(h *scenario) { h.effects = nil; h.drop("effect.begun"); h.drop("effect.ended") },
+			[]want{{audit.SeverityWarn, audit.FindingApprovedNotRun, "ended without executing it"}}},
+		"approved, and executed by an external agent": {func(h *scenario) {
 			h.effects = nil
 			h.interrupts[0].EffectExternal = true
 			h.drop("effect.begun")
 			h.drop("effect.ended")
 		}, nil},
-		"approved, and an agent elsewhere never heard of it (I2)": {func(h *scenario) {
+		"approved, but an external agent never got it (I2)": {func(h *scenario) {
 			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove, EffectExternal: true}}
 			h.drop("effect.begun")
 			h.drop("effect.ended")
 		},
-			[]want{{audit.SeverityPage, audit.FindingDecisionLost, "the run has not taken it"}}},
-		"answered, and the receiver of an agent elsewhere does not take it yet": {func(h *scenario) {
+			[]want{{audit.SeverityPage, audit.FindingDecisionLost, "the run has not applied it"}}},
+		"answered, but the receiver has not accepted it yet": {func(h *scenario) {
 			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove, EffectExternal: true, Redelivering: true}}
 			h.drop("effect.begun")
 			h.drop("effect.ended")
 		},
-			[]want{{audit.SeverityWarn, audit.FindingDecisionLost, "it is sent again"}}},
-		"approved, and the run was cancelled": {func(h *scenario) {
+			[]want{{audit.SeverityWarn, audit.FindingDecisionLost, "being sent again"}}},
+		"approved, but the run was cancelled": {func(h *scenario) {
 			h.effects = nil
 			h.interrupts[0].Applied = false
 			h.drop("effect.begun")
 			h.drop("effect.ended")
 		},
-			[]want{{audit.SeverityInfo, audit.FindingApprovedNotRun, "over before it did anything"}}},
+			[]want{{audit.SeverityInfo, audit.FindingApprovedNotRun, "ended before it executed anything"}}},
 		"an answer that the run never got (I2)": {func(h *scenario) {
 			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1"}}
 			h.records = h.records[:1]
 			h.decide(func(d *audit.RequestDecided) { d.Verb = audit.VerbRespond; d.Action = audit.Action{} })
 		},
-			[]want{{audit.SeverityPage, audit.FindingDecisionLost, "has not taken it"}}},
-		"the run knows another verdict (I1)": {func(h *scenario) { h.interrupts[0].Outcome = audit.OutcomeReject },
-			[]want{{audit.SeverityPage, audit.FindingOutcomesDiffer, "The record says approve of int_1, and the run reject."}}},
-		"two words that settle (I1)": {func(h *scenario) {
+			[]want{{audit.SeverityPage, audit.FindingDecisionLost, "has not applied it"}}},
+		"the run has another outcome (I1)": {func(h *scenario) { h.interrupts[0].Outcome = audit.OutcomeReject },
+			[]want{{audit.SeverityPage, audit.FindingOutcomesDiffer, "The audit log says approve for int_1, but the run says reject."}}},
+		"two decisions (I1)": {func(h *scenario) {
 			h.add(noon.Add(time.Hour), clock, audit.RequestExpired{Deadline: audit.TimestampOf(noon)})
 		},
-			[]want{{audit.SeverityPage, audit.FindingDecidedTwice, "settled by record 1 (approve), and again by record 4 (expire)"}}},
-		"a click without a trace": {func(h *scenario) {
+			[]want{{audit.SeverityPage, audit.FindingDecidedTwice, "decided by record 1 (approve), and again by record 4 (expire)"}}},
+		"a lost click": {func(h *scenario) {
 			h.clicks = append(h.clicks, audit.ChannelClick{Key: "click_2", Surface: "slack", At: noon})
 		},
 			[]want{{audit.SeverityWarn, audit.FindingClickLost, "delivery click_2"}}},
-		"not a member any more": {func(h *scenario) { h.members["alice/dba"] = audit.MemberNo },
-			[]want{{audit.SeverityPage, audit.FindingNotInGroup, "was no member then"}}},
-		"nobody knows who was a member": {func(h *scenario) { clear(h.members) },
-			[]want{{audit.SeverityInfo, audit.FindingGroupUnknown, "Nobody can tell"}}},
-		"a word for no group": {func(h *scenario) { h.decide(func(d *audit.RequestDecided) { d.Groups = nil }) },
+		"no longer a member": {func(h *scenario) { h.members["alice/dba"] = audit.MemberNo },
+			[]want{{audit.SeverityPage, audit.FindingNotInGroup, "was not a member at that time"}}},
+		"membership unknown": {func(h *scenario) { clear(h.members) },
+			[]want{{audit.SeverityInfo, audit.FindingGroupUnknown, "no longer known"}}},
+		"a vote without a group": {func(h *scenario) { h.decide(func(d *audit.RequestDecided) { d.Groups = nil }) },
 			[]want{{audit.SeverityPage, audit.FindingNotInGroup, "for none of them"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +228,7 @@ func TestReconcile_Findings(t *testing.T) {
 					t.Errorf("found %+v; want %+v", f, want)
 				}
 				if f.Code != audit.FindingClickLost && (f.Run != "run_1" || f.Interrupt != "int_1") {
-					t.Errorf("%+v does not say where", f)
+					t.Errorf("%+v has no location", f)
 				}
 			}
 		})
@@ -236,25 +237,25 @@ func TestReconcile_Findings(t *testing.T) {
 
 func TestReconcile_WithinGraceHasNoFindings(t *testing.T) {
 	for name, change := range map[string]func(*scenario){
-		"what is young may be under way": func(h *scenario) {
+		"within the grace period": func(h *scenario) {
 			h.now = noon.Add(10 * time.Minute)
 			h.effects, h.interrupts = nil, []audit.InterruptEntry{{Run: "run_1", Interrupt: "int_1", Outcome: audit.OutcomeApprove}}
 			h.records = h.records[:1]
 			h.clicks = append(h.clicks, audit.ChannelClick{Key: "click_2", At: noon})
 		},
-		"an effect under way": func(h *scenario) {
+		"effect in progress": func(h *scenario) {
 			h.now, h.effects[0].State, h.records = noon.Add(2*time.Minute), audit.EffectStateBegun, h.records[:2]
 		},
-		"a refused click is no lost one": func(h *scenario) {
+		"a refused click is not lost": func(h *scenario) {
 			h.clicks = append(h.clicks, audit.ChannelClick{Key: "click_2", At: noon})
 			h.add(noon, alice, audit.RequestRefused{Why: audit.RefusedAlreadyDecided, Click: audit.Click{Key: "click_2"}})
 		},
-		"a grant takes the place of a decision": func(h *scenario) {
+		"a grant replaces a decision": func(h *scenario) {
 			d := h.records[0].Body.(audit.RequestDecided)
 			h.records[0].Body = audit.GrantUsed{Grant: "grt_1", Action: d.Action}
 			h.clicks = nil
 		},
-		"the first try failed": func(h *scenario) {
+		"the first attempt failed": func(h *scenario) {
 			h.effects[0].State = audit.EffectStateFailed
 			second := h.effects[0]
 			second.Number, second.State = 2, audit.EffectStateSucceeded
@@ -264,7 +265,7 @@ func TestReconcile_WithinGraceHasNoFindings(t *testing.T) {
 			h.add(noon.Add(time.Hour), self, begun)
 			h.add(noon.Add(time.Hour), self, audit.EffectEnded{Number: 2, State: audit.EffectStateSucceeded})
 		},
-		"a policy is in no group": func(h *scenario) {
+		"a policy is not in a group": func(h *scenario) {
 			h.records[0].Actor = audit.Actor{Principal: "default", Kind: audit.ActorPolicy}
 			h.members = nil
 		},

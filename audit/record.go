@@ -17,16 +17,19 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// MaxRecord is how long a stored record may be, in bytes. Without payloads no record comes near it.
+// MaxRecord is the maximum length of a stored record, in bytes. Records without payloads are much
+// shorter.
 const MaxRecord = 64 << 10
 
-// Nonce makes the hash of a record unguessable, so that a checkpoint or a proof, which show hashes of records, show nothing else.
+// Nonce makes the hash of a record unpredictable, so that the hashes in checkpoints and proofs
+// reveal nothing about records.
 type Nonce [16]byte
 
-// Record says that something happened. Account, Seq and Prev are set by Append.
+// Record is one audit record. Append sets Account, Seq and Prev.
 type Record struct {
 	Account string
-	// Seq counts the records of an account, from 1 and without a gap. Prev is the hash of the one before; zero for the first.
+	// Seq numbers the records of an account, from 1 without gaps. Prev is the hash of the previous
+	// record, or zero for the first.
 	Seq  int64
 	Prev Hash
 
@@ -37,14 +40,14 @@ type Record struct {
 	Body     Body
 }
 
-// NewRecord makes a record with a fresh nonce, ready to be appended.
+// NewRecord returns a record with a new nonce, ready to be appended.
 func NewRecord(at time.Time, actor Actor, place Location, body Body) Record {
 	r := Record{Time: TimestampOf(at), Actor: actor, Location: place, Body: body}
 	rand.Read(r.Nonce[:])
 	return r
 }
 
-// Kind returns what the record is about.
+// Kind returns the kind of the record.
 func (r Record) Kind() Kind {
 	if r.Body == nil {
 		return ""
@@ -52,7 +55,7 @@ func (r Record) Kind() Kind {
 	return r.Body.kind()
 }
 
-// encode writes the record in its one spelling. What is in front, a store puts there: see [NewLine].
+// encode returns the canonical encoding of the record. The store writes the prefix: see [NewLine].
 //
 //	{"v":1,"seq":7,"prev":"…","time":"…","account":"acme","nonce":"…","kind":"…","actor":{…},"place":{…},"body":{…}}
 func (r Record) encode() ([]byte, error) {
@@ -70,9 +73,9 @@ func (r Record) encode() ([]byte, error) {
 func (r Record) check() error {
 	switch {
 	case r.Nonce == Nonce{}:
-		return fmt.Errorf("a record without a nonce: make it with New")
+		return fmt.Errorf("record has no nonce: use NewRecord")
 	case r.Time.IsZero() || r.Time != TimestampOf(r.Time.Time):
-		return fmt.Errorf("a record without a time in microseconds: make it with New")
+		return fmt.Errorf("record has no time in microseconds: use NewRecord")
 	}
 	if _, err := r.Time.MarshalText(); err != nil {
 		return err
@@ -80,10 +83,10 @@ func (r Record) check() error {
 	return r.checkContent()
 }
 
-// sayable finds what must not be written, whatever comes in front of it.
+// checkContent finds content that must not be written, apart from the prefix.
 func (r Record) checkContent() error {
 	if r.Body == nil {
-		return fmt.Errorf("a record without a body")
+		return fmt.Errorf("record has no body")
 	}
 	for _, part := range []any{r.Account, r.Actor, r.Location, r.Body} {
 		if err := checkValue(reflect.ValueOf(part)); err != nil {
@@ -103,7 +106,8 @@ func appendJSON(b *bytes.Buffer, v any) error {
 	return nil
 }
 
-// Parse reads stored bytes. It takes what Append writes and nothing else: ErrUnreadable, or ErrUnknownKind for a record of a newer version.
+// Parse parses stored bytes. It accepts only the encoding of Append. It returns ErrUnreadable, or
+// ErrUnknownKind for a record of a newer version.
 func Parse(raw []byte) (Record, error) {
 	h, err := readHeader(raw)
 	if err != nil {
@@ -118,7 +122,7 @@ func Parse(raw []byte) (Record, error) {
 		Place Location        `json:"place"`
 		Body  json.RawMessage `json:"body"`
 	}
-	if err := json.Unmarshal(h.content(), &rest); err != nil { // what it is too lenient with is spelled in another way below
+	if err := json.Unmarshal(h.content(), &rest); err != nil { // json is too lenient; the comparison below is strict
 		return Record{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	body, err := read(rest.Body)
@@ -126,16 +130,16 @@ func Parse(raw []byte) (Record, error) {
 		return Record{}, fmt.Errorf("%w: %s: %w", ErrUnreadable, h.kind, err)
 	}
 	r := Record{Account: h.account, Seq: h.seq, Prev: h.prev, Time: h.time, Nonce: h.nonce, Actor: rest.Actor, Location: rest.Place, Body: body}
-	// Written again it must be the same, or there would be two spellings of one record. This is for readers: a chain is verified by the
-	// stored bytes alone.
+	// The record must encode to the same bytes, so that there is only one encoding. This check is
+	// for readers: a chain is verified by the stored bytes alone.
 	if again, err := r.encode(); err != nil || !bytes.Equal(again, raw) {
-		return Record{}, fmt.Errorf("%w: not as records are written (%w)", ErrUnreadable, cmp.Or(err, errors.New("another spelling")))
+		return Record{}, fmt.Errorf("%w: not canonical (%w)", ErrUnreadable, cmp.Or(err, errors.New("another encoding")))
 	}
 	return r, nil
 }
 
-// header is what every record starts with, whatever its kind. To verify a chain it is enough, so that a chain with kinds of a newer
-// version can still be verified.
+// header is the beginning of every record, whatever its kind. It is sufficient for verification, so
+// that chains with kinds of a newer version can be verified.
 type header struct {
 	seq     int64
 	prev    Hash
@@ -143,13 +147,13 @@ type header struct {
 	time    Timestamp
 	nonce   Nonce
 	kind    Kind
-	rest    []byte // actor, place and body, without the opening brace
+	rest    []byte // actor, location and body, without the opening brace
 }
 
-// object returns what comes behind the header as an object of its own.
+// content returns the part after the header as a JSON object.
 func (h header) content() []byte { return append([]byte("{"), h.rest...) }
 
-// readHeader reads the part of a record that has one spelling only, and checks that all of it is one JSON document with one meaning.
+// readHeader parses the header and checks that the record is one unambiguous JSON document.
 func readHeader(raw []byte) (header, error) {
 	h, err := scanHeader(raw)
 	if err == nil {
@@ -163,11 +167,11 @@ func readHeader(raw []byte) (header, error) {
 
 func scanHeader(raw []byte) (h header, err error) {
 	if len(raw) > MaxRecord {
-		return h, fmt.Errorf("it is %d bytes long", len(raw))
+		return h, fmt.Errorf("%d bytes are too long", len(raw))
 	}
 	for i, c := range raw {
 		if c < ' ' {
-			return h, fmt.Errorf("a control character at %d", i) // above all: a record is one line
+			return h, fmt.Errorf("control character at byte %d", i) // a record is one line
 		}
 	}
 	s := scanner{rest: raw}
@@ -185,7 +189,7 @@ func scanHeader(raw []byte) (h header, err error) {
 	h.kind = Kind(s.name())
 	s.expect(`",`)
 	if s.failed {
-		return h, fmt.Errorf("not as records are written, at byte %d", len(raw)-len(s.rest))
+		return h, fmt.Errorf("not canonical at byte %d", len(raw)-len(s.rest))
 	}
 	if !bytes.HasPrefix(s.rest, []byte(`"actor":`)) {
 		return h, fmt.Errorf("no actor after the kind")
@@ -194,7 +198,7 @@ func scanHeader(raw []byte) (h header, err error) {
 	return h, nil
 }
 
-// scanner reads a text from the left. Once something is not as expected it reads no further.
+// scanner scans a text from the left. It stops at the first unexpected input.
 type scanner struct {
 	rest   []byte
 	failed bool
@@ -218,7 +222,7 @@ func (s *scanner) expect(text string) {
 	s.rest = s.rest[len(text):]
 }
 
-// number reads a number of at least 1. That it has no leading zeros follows from being JSON.
+// number scans a number of at least 1. Leading zeros are excluded by the JSON check.
 func (s *scanner) number() int64 {
 	n := 0
 	for n < len(s.rest) && s.rest[n] >= '0' && s.rest[n] <= '9' {
@@ -249,7 +253,7 @@ func (s *scanner) name() string {
 	return string(s.take(bytes.IndexByte(s.rest, '"')))
 }
 
-// text reads a JSON string that is written as Append writes it.
+// text scans a JSON string in the encoding of Append.
 func (s *scanner) text() string {
 	end := 1
 	for end < len(s.rest) && s.rest[end] != '"' {
@@ -274,7 +278,7 @@ func (s *scanner) text() string {
 	return text
 }
 
-// plain reports whether a quoted text has nothing in it that could be spelled in two ways.
+// plain reports whether a quoted text has only one JSON encoding.
 func plain(quoted []byte) bool {
 	if len(quoted) < 2 || quoted[0] != '"' {
 		return false

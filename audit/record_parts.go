@@ -2,12 +2,13 @@ package audit
 
 import "fmt"
 
-// Actor is who did something, and how much that is worth. Principals are ids, not names or addresses of people: they stay in the record.
+// Actor is who did something, and how they were authenticated. Principals are ids, not names or
+// addresses of people: they stay in the record.
 type Actor struct {
 	Principal string    `json:"principal"`
 	Kind      ActorKind `json:"kind"`
-	// Via is the channel, Auth how the actor was authenticated there, Identity who they are there, and Link what makes that identity
-	// the principal's.
+	// Via is the channel. Auth is the authentication there, Identity the identity there, and Link
+	// connects that identity to the principal.
 	Via      string `json:"via,omitempty"`
 	Auth     string `json:"auth,omitempty"`
 	MFA      bool   `json:"mfa,omitempty"`
@@ -17,15 +18,15 @@ type Actor struct {
 
 func (a Actor) valid() error {
 	if a.Principal == "" {
-		return fmt.Errorf("an actor without a principal")
+		return fmt.Errorf("actor has no principal")
 	}
 	return nil
 }
 
-// ActorKind says what an actor is.
+// ActorKind is the kind of an actor.
 type ActorKind string
 
-// What an actor can be.
+// The actor kinds.
 const (
 	ActorPerson ActorKind = "person"
 	ActorPolicy ActorKind = "policy"
@@ -38,7 +39,8 @@ func (k ActorKind) valid() error {
 	return oneOf(k, ActorPerson, ActorPolicy, ActorClock, ActorAgent, ActorSystem)
 }
 
-// Location is where in which run something happened. A record that is about no run has none.
+// Location is the run, interrupt and request of a record. It is empty for records that are not
+// about a run.
 type Location struct {
 	Run       string `json:"run,omitempty"`
 	StateKey  string `json:"stateKey,omitempty"`
@@ -46,14 +48,15 @@ type Location struct {
 	Address   string `json:"address,omitempty"`
 	Interrupt string `json:"interrupt,omitempty"`
 	Request   string `json:"request,omitempty"`
-	// Revision is that of the request.
+	// Revision is the revision of the request.
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// Shown is what a person had before their eyes.
+// Shown is what a person saw.
 type Shown struct {
 	Surface string `json:"surface,omitempty"`
-	// Rendered is the digest of the view as it was rendered, Template what rendered it. Clipped says that a part of it was not visible.
+	// Rendered is the digest of the rendered view, Template what rendered it. Clipped reports that
+	// a part was not visible.
 	Rendered Digest     `json:"rendered,omitzero"`
 	Template string     `json:"template,omitempty"`
 	Clipped  bool       `json:"clipped,omitempty"`
@@ -61,14 +64,14 @@ type Shown struct {
 	At       Timestamp  `json:"at,omitzero"`
 }
 
-// Evidence is something that was shown beside the question, or could be opened from there.
+// Evidence was shown with the request, or could be opened from it.
 type Evidence struct {
 	Name   string `json:"name"`
 	Digest Digest `json:"digest"`
 }
 
-// Action is what is to be done. Args is the digest of the name by which the runtime knows the action with its arguments (its plain
-// digest), under a salt, so that the effects ledger can be held against it without the arguments.
+// Action is the action of a request. Args is the salted digest of the runtime's plain digest of the
+// action with its arguments. So the effect ledger can be compared with it without the arguments.
 type Action struct {
 	Name    string   `json:"name"`
 	Args    Digest   `json:"args"`
@@ -76,7 +79,8 @@ type Action struct {
 	Cost    string   `json:"cost,omitempty"`
 }
 
-// Ruling is the policy that was in force and what it said. Its digest has no salt: a policy is no secret, and an auditor compares it with the file.
+// Ruling is the policy in force and its ruling. Its digest has no salt: a policy is not secret, and
+// an auditor compares it with the file.
 type Ruling struct {
 	Digest     string   `json:"digest,omitempty"`
 	Version    string   `json:"version,omitempty"`
@@ -86,7 +90,7 @@ type Ruling struct {
 	BreakGlass bool     `json:"breakGlass,omitempty"`
 }
 
-// Timing is how long everything took. Reading is the time between the first view and the decision.
+// Timing is the timing of a decision. Reading is the time between the first view and the decision.
 type Timing struct {
 	Created   Timestamp `json:"created,omitzero"`
 	Delivered Timestamp `json:"delivered,omitzero"`
@@ -97,13 +101,14 @@ type Timing struct {
 	Deadline  Timestamp `json:"deadline,omitzero"`
 }
 
-// Click is what came in by a channel. Key is how the channel names the delivery, Raw the digest of the bytes that came.
+// Click is a message from a channel. Key is the channel's delivery id, Raw the digest of the
+// received bytes.
 type Click struct {
 	Key string `json:"key,omitempty"`
 	Raw Digest `json:"raw,omitzero"`
 }
 
-// Trace joins a record with the traces of the runtime.
+// Trace links a record to the runtime's traces.
 type Trace struct {
 	TraceID string `json:"traceId,omitempty"`
 	SpanID  string `json:"spanId,omitempty"`
@@ -115,5 +120,5 @@ func oneOf[T ~string](got T, known ...T) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%.40q is none of %q", got, known)
+	return fmt.Errorf("%.40q is not one of %q", got, known)
 }

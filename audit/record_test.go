@@ -14,7 +14,8 @@ import (
 	"github.com/fermata-go/fermata/internal/golden"
 )
 
-// The format of stored records must not change: they are read for years. A new field is allowed if it is left out when it is empty.
+// The format of stored records must not change, because records are kept for years. A new field
+// must be omitted when empty.
 func TestRecord_GoldenFileOfEachKind(t *testing.T) {
 	head := audit.EmptyHead("acme")
 	kinds := map[audit.Kind]bool{}
@@ -33,7 +34,7 @@ func TestRecord_GoldenFileOfEachKind(t *testing.T) {
 		}
 		r.Account, r.Seq, r.Prev = "acme", int64(i+1), read.Prev
 		if !reflect.DeepEqual(read, r) {
-			t.Errorf("%s was read as\n%+v, and it is\n%+v", r.Kind(), read, r)
+			t.Errorf("%s was parsed as\n%+v, want\n%+v", r.Kind(), read, r)
 		}
 		kinds[r.Kind()] = true
 	}
@@ -43,7 +44,7 @@ func TestRecord_GoldenFileOfEachKind(t *testing.T) {
 	}
 }
 
-// What is filled in nowhere would be missing in the golden files too.
+// A field that no sample sets would be missing in the golden files too.
 func TestRecord_SamplesUseEveryField(t *testing.T) {
 	for _, body := range bodies() {
 		checkFieldsSet(t, string(reflect.TypeOf(body).Name()), reflect.ValueOf(body))
@@ -53,7 +54,7 @@ func TestRecord_SamplesUseEveryField(t *testing.T) {
 func checkFieldsSet(t *testing.T, path string, v reflect.Value) {
 	t.Helper()
 	if v.IsZero() {
-		t.Errorf("%s is not in use", path)
+		t.Errorf("%s is not set", path)
 	}
 	switch v.Kind() {
 	case reflect.Struct:
@@ -69,7 +70,8 @@ func checkFieldsSet(t *testing.T, path string, v reflect.Value) {
 	}
 }
 
-// A payload in a record could not be erased. So there is no type in a body that could hold one: texts are short names, everything else is a digest.
+// A payload in a record could not be erased. So bodies have no type that could hold one: texts are
+// short names, everything else is a digest.
 func TestI7_BodiesHoldNoPayloads(t *testing.T) {
 	for _, body := range bodies() {
 		checkNoPayloadField(t, reflect.TypeOf(body).Name(), reflect.TypeOf(body))
@@ -89,7 +91,7 @@ func checkNoPayloadField(t *testing.T, path string, typ reflect.Type) {
 		}
 	case reflect.Slice:
 		if typ.Elem().Kind() == reflect.Uint8 {
-			t.Errorf("%s has room for a payload", path)
+			t.Errorf("%s can hold a payload", path)
 		}
 		checkNoPayloadField(t, path+"[]", typ.Elem())
 	case reflect.Array:
@@ -97,39 +99,39 @@ func checkNoPayloadField(t *testing.T, path string, typ reflect.Type) {
 			t.Errorf("%s is a %s", path, typ)
 		}
 	default: // maps, interfaces, pointers
-		t.Errorf("%s has room for a payload: %s", path, typ)
+		t.Errorf("%s can hold a payload: %s", path, typ)
 	}
 }
 
 func TestAppend_InvalidRecordReturnsErrRecord(t *testing.T) {
 	good := sample(0, audit.RequestClaimed{})
 	for name, change := range map[string]func(*audit.Record){
-		"no nonce":              func(r *audit.Record) { r.Nonce = audit.Nonce{} },
-		"no time":               func(r *audit.Record) { r.Time = audit.Timestamp{} },
-		"nanoseconds":           func(r *audit.Record) { r.Time = audit.Timestamp{Time: noon} },
-		"another time zone":     func(r *audit.Record) { r.Time = audit.Timestamp{Time: r.Time.In(time.FixedZone("x", 3600))} },
-		"year 10000":            func(r *audit.Record) { r.Time = audit.TimestampOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)) },
-		"no body":               func(r *audit.Record) { r.Body = nil },
-		"no actor":              func(r *audit.Record) { r.Actor = audit.Actor{} },
-		"no principal":          func(r *audit.Record) { r.Actor.Principal = "" },
-		"unknown kind of actor": func(r *audit.Record) { r.Actor.Kind = "ghost" },
-		"no UTF-8":              func(r *audit.Record) { r.Actor.Principal = "al\xffice" },
-		"no UTF-8 in a list":    func(r *audit.Record) { r.Body = audit.RequestEscalated{To: []string{"\xff"}} },
-		"a payload":             func(r *audit.Record) { r.Location.Address = strings.Repeat("x", audit.MaxText+1) },
+		"no nonce":                func(r *audit.Record) { r.Nonce = audit.Nonce{} },
+		"no time":                 func(r *audit.Record) { r.Time = audit.Timestamp{} },
+		"nanoseconds":             func(r *audit.Record) { r.Time = audit.Timestamp{Time: noon} },
+		"another time zone":       func(r *audit.Record) { r.Time = audit.Timestamp{Time: r.Time.In(time.FixedZone("x", 3600))} },
+		"year 10000":              func(r *audit.Record) { r.Time = audit.TimestampOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)) },
+		"no body":                 func(r *audit.Record) { r.Body = nil },
+		"no actor":                func(r *audit.Record) { r.Actor = audit.Actor{} },
+		"no principal":            func(r *audit.Record) { r.Actor.Principal = "" },
+		"unknown actor kind":      func(r *audit.Record) { r.Actor.Kind = "ghost" },
+		"no UTF-8":                func(r *audit.Record) { r.Actor.Principal = "al\xffice" },
+		"invalid UTF-8 in a list": func(r *audit.Record) { r.Body = audit.RequestEscalated{To: []string{"\xff"}} },
+		"a payload":               func(r *audit.Record) { r.Location.Address = strings.Repeat("x", audit.MaxText+1) },
 		"a decision without a verb": func(r *audit.Record) {
 			r.Body = audit.RequestDecided{Settles: true}
 		},
-		"an unknown verb":                func(r *audit.Record) { r.Body = audit.RequestDecided{Verb: "nod"} },
-		"a refusal without a reason":     func(r *audit.Record) { r.Body = audit.RequestRefused{} },
-		"an effect of nothing":           func(r *audit.Record) { r.Body = audit.EffectBegun{Number: 1} },
-		"an effect that ended in no way": func(r *audit.Record) { r.Body = audit.EffectEnded{} },
-		"a delivery in no state":         func(r *audit.Record) { r.Body = audit.RequestDelivered{} },
-		"a digest that is plain text":    func(r *audit.Record) { r.Body = audit.RequestCommented{Text: audit.Digest{Sum: "hello", Payload: "p"}} },
-		"a digest without a payload":     func(r *audit.Record) { r.Body = audit.RequestCommented{Text: audit.Digest{Sum: digest("p", "x").Sum}} },
-		"more than a record may be": func(r *audit.Record) {
+		"an unknown verb":             func(r *audit.Record) { r.Body = audit.RequestDecided{Verb: "nod"} },
+		"a refusal without a reason":  func(r *audit.Record) { r.Body = audit.RequestRefused{} },
+		"an effect without an action": func(r *audit.Record) { r.Body = audit.EffectBegun{Number: 1} },
+		"an unknown effect state":     func(r *audit.Record) { r.Body = audit.EffectEnded{} },
+		"an unknown delivery state":   func(r *audit.Record) { r.Body = audit.RequestDelivered{} },
+		"a plain-text digest":         func(r *audit.Record) { r.Body = audit.RequestCommented{Text: audit.Digest{Sum: "hello", Payload: "p"}} },
+		"a digest without a payload":  func(r *audit.Record) { r.Body = audit.RequestCommented{Text: audit.Digest{Sum: digest("p", "x").Sum}} },
+		"a record that is too long": func(r *audit.Record) {
 			r.Body = audit.PayloadsErased{Payloads: repeatText(20, strings.Repeat("x", audit.MaxText))}
 		},
-		"a moment of year 0 inside the body": func(r *audit.Record) {
+		"year 0 inside the body": func(r *audit.Record) {
 			r.Body = audit.RequestSnoozed{Until: audit.TimestampOf(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC))}
 		},
 	} {
@@ -144,7 +146,7 @@ func TestAppend_InvalidRecordReturnsErrRecord(t *testing.T) {
 		})
 	}
 	if _, _, err := audit.Append(audit.EmptyHead("ac\xffme"), good); !errors.Is(err, audit.ErrRecord) {
-		t.Errorf("an account that is no UTF-8: %v", err)
+		t.Errorf("an account that is not UTF-8: %v", err)
 	}
 	if _, _, err := audit.Append(audit.EmptyHead("acme"), good); err != nil {
 		t.Error(err)
@@ -159,7 +161,7 @@ func repeatText(n int, text string) []string {
 	return all
 }
 
-// Accounts and names come from outside: whatever they are, they are read as they were written.
+// Accounts and names come from outside. They must round-trip unchanged.
 func TestParse_RoundTrips(t *testing.T) {
 	for _, name := range []string{"", "acme", `"quoted"`, `back\slash`, "new\nline", "tab\t", "nul\x00", "<b>&amp;", "\u2028\u2029", "äöü €", "🎼", "\ufffd", `\ufffd`, "\x7f"} {
 		w := &appendedLog{head: audit.EmptyHead(name)}
@@ -172,7 +174,7 @@ func TestParse_RoundTrips(t *testing.T) {
 			continue
 		}
 		if got.Account != name || got.Actor.Principal != name+"?" || got.Body != (audit.RequestDelegated{To: name + "!"}) {
-			t.Errorf("%q was read as %+v", name, got)
+			t.Errorf("%q was parsed as %+v", name, got)
 		}
 		if bytes.ContainsAny(w.raw[0], "\n\r") {
 			t.Errorf("%q: a record of two lines", name)
@@ -198,7 +200,7 @@ func TestParse_AcceptsOneEncodingOnly(t *testing.T) {
 		"upper case hex":         {`ff","kind"`, `FF","kind"`},
 		"short nonce":            {`ff","kind"`, `","kind"`},
 		"another case":           {`"to":"bob"`, `"To":"bob"`},
-		"a member twice":         {`"to":"bob"`, `"to":"bob","to":"eve"`},
+		"a duplicate member":     {`"to":"bob"`, `"to":"bob","to":"eve"`},
 		"an unknown member":      {`"to":"bob"`, `"to":"bob","x":1`},
 		"an empty member":        {`"to":"bob"`, `"to":"bob","reason":{"sum":"","payload":""}`},
 		"an escape":              {`"bob"`, `"b\u006fb"`},
@@ -212,7 +214,7 @@ func TestParse_AcceptsOneEncodingOnly(t *testing.T) {
 		"nanoseconds":            {`123456Z"`, `123456789Z"`},
 		"the 31st of November":   {`2026-11-14`, `2026-11-31`},
 		"broken UTF-8":           {`"bob"`, "\"b\xffb\""},
-		"something behind it":    {`"bob"}}`, `"bob"}}x`},
+		"trailing data":          {`"bob"}}`, `"bob"}}x`},
 		"nothing":                {good, ``},
 		"too long":               {good, good + strings.Repeat(" ", audit.MaxRecord)},
 	} {
@@ -244,18 +246,18 @@ func FuzzParse(f *testing.F) {
 		r, err := audit.Parse(raw)
 		if err != nil {
 			if !errors.Is(err, audit.ErrUnreadable) && !errors.Is(err, audit.ErrUnknownKind) {
-				t.Fatalf("another error: %v", err)
+				t.Fatalf("unexpected error: %v", err)
 			}
 			return
 		}
 		if !json.Valid(raw) {
-			t.Fatalf("%q was accepted and is not JSON", raw)
+			t.Fatalf("%q was accepted but is not JSON", raw)
 		}
 		if bytes.ContainsAny(raw, "\n\r") {
 			t.Fatalf("%q would be two lines of an export", raw)
 		}
 		if r.Seq < 1 || r.Kind() == "" || r.Nonce == (audit.Nonce{}) {
-			t.Fatalf("%q was read as %+v", raw, r)
+			t.Fatalf("%q was parsed as %+v", raw, r)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// noon is when everything in these tests begins.
+// noon is the start time of these tests.
 var noon = time.Date(2026, 11, 14, 12, 0, 0, 123456789, time.UTC)
 
 var (
@@ -18,7 +18,7 @@ var (
 	place = audit.Location{Run: "run_1", StateKey: "demo-1", Graph: "ops", Address: "runnable:ops;node:pay", Interrupt: "int_1", Request: "req_1", Revision: 2}
 )
 
-// payload is one with a salt that everybody knows: for golden files only.
+// payload returns a payload with a public salt, for golden files only.
 func payload(id, data string) audit.Payload {
 	p := audit.Payload{ID: id, Data: []byte(data)}
 	copy(p.Salt[:], "golden salt of "+id)
@@ -27,7 +27,7 @@ func payload(id, data string) audit.Payload {
 
 func digest(id, data string) audit.Digest { return payload(id, data).Digest() }
 
-// bodies has one body of each kind, with every field in use.
+// bodies returns one body of each kind, with every field set.
 func bodies() []audit.Body {
 	at := func(minutes int) audit.Timestamp {
 		return audit.TimestampOf(noon.Add(time.Duration(minutes) * time.Minute))
@@ -88,14 +88,14 @@ func bodies() []audit.Body {
 	}
 }
 
-// sample makes the i-th record of a log that is always the same.
+// sample returns the i-th record of a fixed log.
 func sample(i int, body audit.Body) audit.Record {
 	r := audit.NewRecord(noon.Add(time.Duration(i)*time.Second), alice, place, body)
 	r.Nonce = audit.Nonce{0: byte(i + 1), 15: 0xff}
 	return r
 }
 
-// appendedLog is a log in a test: what a store would have kept.
+// appendedLog is a log in a test, as a store would keep it.
 type appendedLog struct {
 	head   audit.Head
 	raw    [][]byte
@@ -112,7 +112,7 @@ func (w *appendedLog) append(t testing.TB, r audit.Record) {
 	w.head, w.raw, w.hashes, w.heads = head, append(w.raw, entry.Raw), append(w.hashes, entry.Hashes...), append(w.heads, head)
 }
 
-// newLog writes a log of n small records.
+// newLog returns a log of n small records.
 func newLog(t testing.TB, account string, n int) *appendedLog {
 	t.Helper()
 	w := &appendedLog{head: audit.EmptyHead(account)}
@@ -122,7 +122,7 @@ func newLog(t testing.TB, account string, n int) *appendedLog {
 	return w
 }
 
-// memoryLog puts records into a log in memory.
+// memoryLog returns a log in memory with records.
 func memoryLog(t testing.TB, account string, records ...audit.Record) *audit.Memory {
 	t.Helper()
 	m := new(audit.Memory)

@@ -15,7 +15,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// LineStore is what a store has to offer for a log: the lines of its chains, and papers to keep checkpoints and the tree in.
+// LineStore is the part of a store that a log needs: the audit lines, and documents for checkpoints
+// and tiles.
 type LineStore interface {
 	store.AuditLog
 	Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error)
@@ -23,27 +24,28 @@ type LineStore interface {
 	CommitWrites(ctx context.Context, account string, beside store.Writes) error
 }
 
-// CheckpointDocument is the kind of paper in which checkpoints are kept.
+// CheckpointDocument is the document kind of checkpoints.
 const CheckpointDocument store.DocumentKind = "audit-checkpoint"
 
-// StoreLog is the log of a store that keeps nothing but lines. It makes the tree of them when it is asked for, and keeps what is complete of it as papers.
+// StoreLog is the log of a store that keeps only audit lines. It computes the tree on demand and
+// keeps complete tiles as documents.
 type StoreLog struct {
 	lines  LineStore
 	height int
 
 	mu        sync.Mutex
-	tileRoots map[accountTile]Hash // the roots of complete tiles: one for 256 records
+	tileRoots map[accountTile]Hash // the roots of complete tiles, one per 256 records
 }
 
 var _ Log = (*StoreLog)(nil)
 
-// NewStoreLog makes a log of a store.
+// NewStoreLog returns the log of a store.
 func NewStoreLog(lines LineStore) *StoreLog {
 	return &StoreLog{lines: lines, height: tileHeight, tileRoots: make(map[accountTile]Hash)}
 }
 
-// Head returns the head of an account. If the stored lines are not those that the store's own head is about, the head is one that nobody can
-// sign, and [Verify] says what is wrong.
+// Head returns the head of an account. If the stored lines do not match the store's own head, the
+// returned head cannot be signed, and [Verify] reports the problem.
 func (s *StoreLog) Head(ctx context.Context, account string) (Head, error) {
 	end, err := s.lines.AuditHead(ctx, account)
 	if err != nil {
@@ -65,7 +67,7 @@ func (s *StoreLog) Hashes(ctx context.Context, account string, indexes []int64) 
 	return s.tiles(ctx, account, end).ReadHashes(indexes)
 }
 
-// ParseRecords returns the lines as they are stored.
+// Records returns the lines as stored.
 func (s *StoreLog) Records(ctx context.Context, account string, from, to int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		after := max(from, 1) - 1
@@ -94,17 +96,18 @@ func (s *StoreLog) Records(ctx context.Context, account string, from, to int64) 
 	}
 }
 
-// checkpointIndex is what the paper of a checkpoint says. A checkpoint is no secret, so nothing is sealed.
+// checkpointIndex is the index of a checkpoint document. A checkpoint is not secret, so it is not
+// encrypted.
 type checkpointIndex struct {
 	Note string `json:"note"`
 }
 
-// Checkpoints returns the signed notes of an account, by growing size.
+// Checkpoints returns the signed notes of an account, by increasing size.
 func (s *StoreLog) Checkpoints(ctx context.Context, account string) iter.Seq2[[]byte, error] {
 	return s.CheckpointsAfter(ctx, account, 0)
 }
 
-// CheckpointsAfter returns those that sign more records than so many.
+// CheckpointsAfter returns the checkpoints with more than size records.
 func (s *StoreLog) CheckpointsAfter(ctx context.Context, account string, size int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		filter := store.DocumentFilter{After: sizeID(size), Limit: 1000}
@@ -136,13 +139,14 @@ func noteOf(paper store.Document) ([]byte, error) {
 	return []byte(facts.Note), nil
 }
 
-// sizeID names the paper of a checkpoint so that papers are in the order of their sizes.
+// sizeID returns the id of a checkpoint document, so that documents sort by size.
 func sizeID(size int64) string { return fmt.Sprintf("%020d", size) }
 
-// lastNotePage is how many checkpoints are read to find the last one. If there are more, it is searched for.
+// lastNotePage is the number of checkpoints that lastNote reads before it searches.
 const lastNotePage = 100
 
-// lastNote finds the last checkpoint; nil if there is none. After years of signing there are many, so it halves the sizes in which it can be.
+// lastNote returns the last checkpoint, or nil. There can be many, so it uses a binary search over
+// the sizes.
 func (s *StoreLog) lastNote(ctx context.Context, account string) ([]byte, error) {
 	beyond := func(size int64, limit int) ([]store.Document, error) {
 		return s.lines.Documents(ctx, account, CheckpointDocument, store.DocumentFilter{After: sizeID(size), Limit: limit})
@@ -155,7 +159,7 @@ func (s *StoreLog) lastNote(ctx context.Context, account string) ([]byte, error)
 	if len(page) < lastNotePage {
 		return noteOf(last)
 	}
-	low, high := int64(0), int64(math.MaxInt64) // the size of the last one that was found, and one beyond which there is none
+	low, high := int64(0), int64(math.MaxInt64) // the size of the last checkpoint found, and an upper bound
 	for {
 		if low, err = strconv.ParseInt(last.ID, 10, 64); err != nil {
 			return nil, fmt.Errorf("%w: paper %s", ErrCheckpoint, last.ID)
@@ -176,7 +180,7 @@ func (s *StoreLog) lastNote(ctx context.Context, account string) ([]byte, error)
 	}
 }
 
-// KeepCheckpoint adds a checkpoint.
+// AddCheckpoint adds a checkpoint.
 func (s *StoreLog) AddCheckpoint(ctx context.Context, account string, c Checkpoint) error {
 	facts, err := json.Marshal(checkpointIndex{Note: string(c.Note)})
 	if err != nil {
@@ -184,7 +188,7 @@ func (s *StoreLog) AddCheckpoint(ctx context.Context, account string, c Checkpoi
 	}
 	err = s.lines.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{{Kind: CheckpointDocument, ID: sizeID(c.Size), Index: facts}}})
 	if errors.Is(err, store.ErrStale) {
-		return nil // there is one of this size
+		return nil // there is already one of this size
 	}
 	return err
 }

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// tamperingStore is a store whose lines can be changed by somebody who should not.
+// tamperingStore is a store whose lines can be changed by an attacker.
 type tamperingStore struct {
 	audit.LineStore
 	mu      sync.Mutex
@@ -95,7 +95,7 @@ func TestStoreLog_PassesSuite(t *testing.T) {
 	}
 }
 
-// What a fresh process finds in the store is all that it has to go by. It must not sign what is not whole.
+// A new process has only the store. It must not sign an invalid chain.
 func TestStoreLog_DoesNotSignIncompleteChain(t *testing.T) {
 	ctx := t.Context()
 	b := &tamperingStore{LineStore: memory.NewStore(nil), changed: map[string][]store.AuditLine{}}
@@ -126,7 +126,7 @@ func TestStoreLog_DoesNotSignIncompleteChain(t *testing.T) {
 	}
 }
 
-// longLog log of n records in a store, signed every 500.
+// longLog returns a log of n records in a store, signed every 500.
 func longLog(t *testing.T, n int) (*countingStore, audit.Trust) {
 	t.Helper()
 	ctx, s := t.Context(), &countingStore{LineStore: memory.NewStore(nil)}
@@ -154,7 +154,7 @@ func longLog(t *testing.T, n int) (*countingStore, audit.Trust) {
 	return s, trustIn(t, key, head)
 }
 
-// countingStore counts the lines that are read, and can lose papers and change the head.
+// countingStore counts the lines that are read, and can lose documents and change the head.
 type countingStore struct {
 	audit.LineStore
 	lines   int
@@ -183,7 +183,7 @@ func (c *countingStore) Document(ctx context.Context, account string, kind store
 	return c.LineStore.Document(ctx, account, kind, id)
 }
 
-// A log is longer than a page of the store.
+// A log that is longer than a page of the store.
 func TestStoreLog_ReadsInPages(t *testing.T) {
 	s, trust := longLog(t, 2500)
 	report, err := audit.Verify(t.Context(), audit.NewStoreLog(s), "acme", audit.VerifyOptions{Trust: trust}, io.Discard)
@@ -195,7 +195,7 @@ func TestStoreLog_ReadsInPages(t *testing.T) {
 	}
 }
 
-// A process that has just started finds the tree where others left it, and does not read the log again to sign or to prove.
+// A new process uses the stored tiles, and does not read the whole log to sign or to prove.
 func TestStoreLog_StoresTiles(t *testing.T) {
 	ctx := t.Context()
 	s, trust := longLog(t, 1300)
@@ -215,11 +215,11 @@ func TestStoreLog_StoresTiles(t *testing.T) {
 	}
 	s.without = audit.TileDocument
 	if work(); s.lines < 1300 {
-		t.Errorf("without what is kept only %d lines were read: the test does not test anything", s.lines)
+		t.Errorf("without tiles only %d lines were read: the test has no effect", s.lines)
 	}
 }
 
-// Whoever changes what is kept of the tree breaks proofs, and is found.
+// A changed tile breaks proofs and is detected.
 func TestStoreLog_DetectsChangedTile(t *testing.T) {
 	ctx := t.Context()
 	s, trust := longLog(t, 600)
@@ -254,14 +254,14 @@ func TestStoreLog_DetectsChangedTile(t *testing.T) {
 		t.Errorf("signed %+v, %v; want ErrFork", c, err)
 	}
 	for _, torn := range []string{`{}`, `{"hashes":"AAAA"}`, `{"hashes":"?"}`, `{"hashes":1}`} {
-		change(torn) // no tile at all: it is made anew
+		change(torn) // an invalid tile is computed again
 		if _, err := audit.Prove(ctx, audit.NewStoreLog(s), "acme", 7, trust, io.Discard); err != nil {
 			t.Errorf("with the tile %s: %v", torn, err)
 		}
 	}
 }
 
-// Also if the tree is complete and nothing has to be read for it, it must be the tree of what the store's head is about.
+// Even if the tree is complete and no line is read, it must match the store's head.
 func TestStoreLog_DoesNotSignWithWrongHead(t *testing.T) {
 	for _, n := range []int{512, 513} {
 		s, _ := longLog(t, n)
@@ -272,7 +272,7 @@ func TestStoreLog_DoesNotSignWithWrongHead(t *testing.T) {
 	}
 }
 
-// fixedStore is a store with certain lines.
+// fixedStore is a store with given lines.
 type fixedStore struct {
 	audit.LineStore
 	end   chain.Head
@@ -285,7 +285,7 @@ func (f *fixedStore) AuditLines(_ context.Context, _ string, after int64, _ int)
 	return f.lines[min(after, int64(len(f.lines))):], nil
 }
 
-// A chain that is whole may still be the wrong one.
+// A valid chain may still be the wrong one.
 func TestStoreLog_DoesNotSignForeignChain(t *testing.T) {
 	chainOf := func(account string, numbers ...int64) *fixedStore {
 		f := &fixedStore{LineStore: memory.NewStore(nil)}
@@ -309,9 +309,9 @@ func TestStoreLog_DoesNotSignForeignChain(t *testing.T) {
 	short := chainOf("acme", 1, 2, 3)
 	short.end.Seq = 5
 	for name, lines := range map[string]*fixedStore{
-		"of another account":            chainOf("evil", 1, 2, 3),
-		"with another number":           chainOf("acme", 1, 8, 3),
-		"shorter than the head says it": short,
+		"of another account":    chainOf("evil", 1, 2, 3),
+		"with another number":   chainOf("acme", 1, 8, 3),
+		"shorter than the head": short,
 	} {
 		if c, err := audit.CreateCheckpoint(t.Context(), audit.NewStoreLog(lines), "acme", audit.NewKey()); !errors.Is(err, audit.ErrHead) {
 			t.Errorf("%s: signed %+v, %v; want ErrHead", name, c, err)
@@ -319,7 +319,7 @@ func TestStoreLog_DoesNotSignForeignChain(t *testing.T) {
 	}
 }
 
-// What was wrong for a while must not be kept as a part of the tree.
+// A temporary fault must not be stored as a tile.
 func TestStoreLog_StoresNoTileOfIncompleteChain(t *testing.T) {
 	ctx := t.Context()
 	b := &tamperingStore{LineStore: memory.NewStore(nil), changed: map[string][]store.AuditLine{}}
@@ -329,7 +329,7 @@ func TestStoreLog_StoresNoTileOfIncompleteChain(t *testing.T) {
 		}
 	}
 	good := rows(t, audit.NewStoreLog(b), "acme")
-	bad := slices.Clone(good[:4]) // a tile of four, the last of which was changed, and nothing behind it that would know
+	bad := slices.Clone(good[:4]) // a tile of four whose last record was changed, with no record after it
 	bad[3] = bytes.Replace(bad[3], []byte("alice"), []byte("mallo"), 1)
 	b.tamper(t, "acme", bad)
 	if _, err := audit.CreateCheckpoint(ctx, audit.NewStoreLogWithTiles(b, 2), "acme", audit.NewKey()); !errors.Is(err, audit.ErrHead) {

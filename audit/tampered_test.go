@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// tampered is a log whose records somebody changed behind its back.
+// tampered is a log with records that an attacker changed.
 type tampered struct {
 	*audit.Memory
 	rows [][]byte

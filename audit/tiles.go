@@ -14,15 +14,16 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// TileDocument is the kind of paper in which complete tiles of the tree are kept.
+// TileDocument is the document kind of complete tiles.
 const TileDocument store.DocumentKind = "audit-tile"
 
-// tileHeight makes tiles of 256 hashes, as transparency logs have them.
+// tileHeight gives tiles of 256 hashes, as in other transparency logs.
 const tileHeight = 8
 
-// tileTree is the tree over the lines of an account at one moment, cut into tiles: level 0 has the hashes of 256 records in each, level 1 the roots of 256
-// such tiles, and so on. A tile that is complete never changes, so it is kept as a paper; the others are made of the lines behind it. So whatever is
-// asked of the tree costs a few tiles and fewer than 256 lines, after any restart.
+// tileTree is the tree over the lines of an account, divided into tiles. A tile of level 0 has the
+// hashes of 256 records, a tile of level 1 the roots of 256 such tiles, and so on. A complete tile
+// never changes, so it is stored as a document; incomplete ones are computed from the lines. So
+// each access reads a few tiles and fewer than 256 lines, even after a restart.
 type tileTree struct {
 	*StoreLog
 	ctx     context.Context
@@ -31,13 +32,13 @@ type tileTree struct {
 	cache   map[tileAt][]Hash
 }
 
-// tileAt is where a tile is.
+// tileAt is the position of a tile.
 type tileAt struct {
 	level int
 	n     int64
 }
 
-// accountTile is the tile of an account.
+// accountTile is a tile of an account.
 type accountTile struct {
 	account string
 	tileAt
@@ -47,7 +48,8 @@ func (s *StoreLog) tiles(ctx context.Context, account string, end chain.Head) *t
 	return &tileTree{StoreLog: s, ctx: ctx, account: account, end: end, cache: make(map[tileAt][]Hash)}
 }
 
-// ReadHashes lets package tlog read the tree. What is not there, or cannot be made of lines because they are not whole, is ErrNotFound.
+// ReadHashes lets package tlog read the tree. A hash that does not exist, or whose lines are
+// incomplete, is ErrNotFound.
 func (t *tileTree) ReadHashes(indexes []int64) ([]Hash, error) {
 	hashes := make([]Hash, len(indexes))
 	for i, index := range indexes {
@@ -55,7 +57,7 @@ func (t *tileTree) ReadHashes(indexes []int64) ([]Hash, error) {
 			return nil, fmt.Errorf("%w: hash %d", ErrNotFound, index)
 		}
 		level, n := tlog.SplitStoredHashIndex(index)
-		below := level % t.height // how far above the tile's own hashes
+		below := level % t.height // the levels above the tile's own hashes
 		at := tileAt{level / t.height, n << below >> t.height}
 		tile, err := t.tile(at)
 		if err != nil {
@@ -76,7 +78,7 @@ func rootOf(hashes []Hash) Hash {
 	return tlog.NodeHash(rootOf(hashes[:half]), rootOf(hashes[half:]))
 }
 
-// tile returns as much of a tile as there is.
+// tile returns a tile, as far as it is filled.
 func (t *tileTree) tile(at tileAt) ([]Hash, error) {
 	if tile, ok := t.cache[at]; ok {
 		return tile, nil
@@ -103,7 +105,7 @@ func (t *tileTree) tile(at tileAt) ([]Hash, error) {
 	return tile, nil
 }
 
-// roots returns the roots of complete tiles that are side by side.
+// roots returns the roots of adjacent complete tiles.
 func (t *tileTree) roots(first tileAt, count int64) ([]Hash, error) {
 	var roots []Hash
 	for i := range count {
@@ -127,8 +129,9 @@ func (t *tileTree) roots(first tileAt, count int64) ([]Hash, error) {
 	return roots, nil
 }
 
-// leaves returns the hashes of lines behind a number. Each must follow the one before, and the last be the one that the next line, or the store's head, knows:
-// else somebody would sign what nobody wrote.
+// leafHashes returns the hashes of the lines after a number. Each line must follow the previous
+// one, and the last must match the next line or the store's head. Otherwise a checkpoint could sign
+// records that were never written.
 func (t *tileTree) leafHashes(after, count int64) ([]Hash, error) {
 	var prev Hash
 	if after > 0 {
@@ -148,7 +151,7 @@ func (t *tileTree) leafHashes(after, count int64) ([]Hash, error) {
 			return nil, t.incomplete(after + int64(len(leaves)) + 1)
 		}
 		if int64(len(leaves)) == count {
-			return leaves, nil // it was read for its prev alone
+			return leaves, nil // read only for its prev
 		}
 		prev = HashOf(raw)
 		leaves = append(leaves, prev)
@@ -160,10 +163,10 @@ func (t *tileTree) leafHashes(after, count int64) ([]Hash, error) {
 }
 
 func (t *tileTree) incomplete(seq int64) error {
-	return fmt.Errorf("%w: the tree, for the lines are not whole at record %d", ErrNotFound, seq)
+	return fmt.Errorf("%w: the tree is incomplete: the chain is broken at record %d", ErrNotFound, seq)
 }
 
-// tileIndex is what the paper of a tile says. Hashes are no secret, so nothing is sealed.
+// tileIndex is the index of a tile document. Hashes are not secret, so it is not encrypted.
 type tileIndex struct {
 	Hashes string `json:"hashes"`
 }
@@ -172,7 +175,7 @@ func (t *tileTree) documentID(at tileAt) string {
 	return fmt.Sprintf("%d/%d/%d", t.height, at.level, at.n)
 }
 
-// keptTile returns a complete tile that is kept. One that cannot be read is made anew.
+// loadTile returns a stored complete tile, or nil. An unreadable tile is computed again.
 func (t *tileTree) loadTile(at tileAt, complete bool) []Hash {
 	if !complete {
 		return nil
@@ -196,7 +199,7 @@ func (t *tileTree) loadTile(at tileAt, complete bool) []Hash {
 	return tile
 }
 
-// keepTile keeps a complete tile. If that does not work, it is made again the next time.
+// storeTile stores a complete tile. If that fails, it is computed again the next time.
 func (t *tileTree) storeTile(at tileAt, tile []Hash) {
 	var data []byte
 	for _, hash := range tile {

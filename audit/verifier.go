@@ -5,20 +5,21 @@ import (
 	"slices"
 )
 
-// Verifier goes through the records of one account in order. It needs no more memory than a head, whatever the length of the log.
+// Verifier verifies the records of one account in order. Its memory use does not depend on the
+// length of the log.
 type Verifier struct {
 	head     Head
-	start    int64 // the size at which it began
-	signed   int64 // what is beyond doubt: the start, and then the size of the last checkpoint that was right
+	start    int64 // the initial size
+	signed   int64 // the verified size: the start, then the size of the last valid checkpoint
 	expected []Checkpoint
-	// held is a record that does not follow. What exactly is wrong shows when the next one is there.
+	// pending is a record that does not follow. The next record shows what exactly is wrong.
 	pending *scannedRecord
-	// doubt is a checkpoint that was not right. It might be the last record alone: then the next one tells.
+	// suspicion is a checkpoint mismatch. If only the last record is wrong, the next one shows it.
 	suspicion *Problem
 	failure   *Problem
 }
 
-// NewVerifier begins at a head: an empty one, or that of an export which begins later.
+// NewVerifier starts at a head: an empty one, or the head of an export that begins later.
 func NewVerifier(start Head) *Verifier {
 	return &Verifier{head: start, start: start.Size, signed: start.Size}
 }
@@ -26,7 +27,7 @@ func NewVerifier(start Head) *Verifier {
 // Head returns the head of the records so far.
 func (v *Verifier) Head() Head { return v.head }
 
-// Expect adds a checkpoint whose signature was checked already. The records must turn out to be those that it signs.
+// ExpectCheckpoint adds a checkpoint with a verified signature. The records must match it.
 func (v *Verifier) ExpectCheckpoint(c Checkpoint) error {
 	if v.failure != nil {
 		return v.failure
@@ -40,7 +41,8 @@ func (v *Verifier) ExpectCheckpoint(c Checkpoint) error {
 	return nil
 }
 
-// Add takes the next record as it was stored. An error is a *Problem; then the verifier takes no more.
+// Add adds the next record as stored. An error is a *Problem; then the verifier accepts no more
+// records.
 func (v *Verifier) Add(raw []byte) error {
 	if v.failure != nil {
 		return v.failure
@@ -50,7 +52,7 @@ func (v *Verifier) Add(raw []byte) error {
 	case v.pending != nil:
 		return v.preferSuspicion(v.diagnose(v.pending, &next))
 	case next.err != nil:
-		return v.preferSuspicion(v.fail(v.head.Size+1, FaultUnreadable, "these bytes are no record: %v", next.err))
+		return v.preferSuspicion(v.fail(v.head.Size+1, FaultUnreadable, "the bytes are not a record: %v", next.err))
 	case !v.follows(&next):
 		v.pending = &next
 		return nil
@@ -63,7 +65,7 @@ func (v *Verifier) Add(raw []byte) error {
 	return nil
 }
 
-// End says that there are no more records.
+// End reports that there are no more records.
 func (v *Verifier) End() error {
 	switch {
 	case v.failure != nil:
@@ -72,7 +74,7 @@ func (v *Verifier) End() error {
 	case v.suspicion != nil:
 		v.failure = v.suspicion
 	case len(v.expected) > 0:
-		return v.fail(v.head.Size+1, FaultTruncated, "a checkpoint signs %d records, and there are %d", v.expected[len(v.expected)-1].Size, v.head.Size)
+		return v.fail(v.head.Size+1, FaultTruncated, "a checkpoint signs %d records, but there are %d", v.expected[len(v.expected)-1].Size, v.head.Size)
 	}
 	if v.failure != nil {
 		return v.failure
@@ -80,7 +82,7 @@ func (v *Verifier) End() error {
 	return nil
 }
 
-// earlier prefers a doubt about the records before to a problem with the next one.
+// preferSuspicion returns an earlier checkpoint mismatch instead of a problem with the next record.
 func (v *Verifier) preferSuspicion(found *Problem) error {
 	if v.suspicion != nil && found.Seq > v.head.Size {
 		v.failure = v.suspicion
@@ -88,7 +90,7 @@ func (v *Verifier) preferSuspicion(found *Problem) error {
 	return v.failure
 }
 
-// scannedRecord is a record, as far as the chain goes.
+// scannedRecord is the part of a record that the chain needs.
 type scannedRecord struct {
 	header
 	hash Hash
@@ -97,7 +99,7 @@ type scannedRecord struct {
 
 func scanRecord(raw []byte) scannedRecord {
 	h, err := readHeader(raw)
-	h.rest = nil // the bytes are the caller's
+	h.rest = nil // do not keep the caller's bytes
 	return scannedRecord{header: h, hash: HashOf(raw), err: err}
 }
 
@@ -105,7 +107,7 @@ func (v *Verifier) follows(s *scannedRecord) bool {
 	return s.account == v.head.Account && s.seq == v.head.Size+1 && s.prev == v.head.Last
 }
 
-// compare holds the head against the checkpoints of its size.
+// compareCheckpoints compares the head with the checkpoints of its size.
 func (v *Verifier) compareCheckpoints() {
 	for len(v.expected) > 0 && v.expected[0].Size == v.head.Size {
 		c := v.expected[0]
@@ -113,50 +115,51 @@ func (v *Verifier) compareCheckpoints() {
 		switch {
 		case v.suspicion != nil:
 		case c.Origin != v.head.Origin():
-			v.suspicion = v.problem(1, FaultRewritten, "the checkpoint of %d records is one of the log %s, and this is %s", c.Size, c.Origin, v.head.Origin())
+			v.suspicion = v.problem(1, FaultRewritten, "the checkpoint of %d records belongs to the log %s, not to %s", c.Size, c.Origin, v.head.Origin())
 		case c.Root != v.head.Root():
-			v.suspicion = v.problem(v.signed+1, FaultRewritten, "records %d to %d are not those that were signed", v.signed+1, c.Size)
+			v.suspicion = v.problem(v.signed+1, FaultRewritten, "records %d to %d are not the signed ones", v.signed+1, c.Size)
 		default:
 			v.signed = c.Size
 		}
 	}
 }
 
-// judge says what is wrong with a record that does not follow. next is the one behind it, if there is one.
+// diagnose explains why a record does not follow. next is the record after it, if there is one.
 func (v *Verifier) diagnose(s, next *scannedRecord) *Problem {
 	at := v.head.Size + 1
 	knowsNext := next != nil && next.err == nil && next.account == v.head.Account
 	switch {
 	case s.account != v.head.Account:
-		return v.fail(at, FaultWrongAccount, "this record is one of account %q", s.account)
+		return v.fail(at, FaultWrongAccount, "the record belongs to account %q", s.account)
 	case s.seq == at:
 		return v.diagnosePrev(s, next, knowsNext)
 	case s.prev == v.head.Last:
-		return v.fail(at, FaultEdited, "record %d was changed: it follows record %d, and says it is number %d", at, at-1, s.seq)
+		return v.fail(at, FaultEdited, "record %d was changed: it follows record %d but has number %d", at, at-1, s.seq)
 	case s.hash == v.head.Last:
-		return v.fail(at, FaultRepeated, "record %d stands there twice", s.seq)
+		return v.fail(at, FaultRepeated, "record %d occurs twice", s.seq)
 	case s.seq < at:
-		return v.fail(at, FaultMisplaced, "record %d stands in the place of record %d", s.seq, at)
+		return v.fail(at, FaultMisplaced, "record %d is at the position of record %d", s.seq, at)
 	case knowsNext && next.seq != s.seq+1:
-		return v.fail(at, FaultMisplaced, "record %d stands in the place of record %d, and record %d comes next", s.seq, at, next.seq)
+		return v.fail(at, FaultMisplaced, "record %d is at the position of record %d, and record %d comes next", s.seq, at, next.seq)
 	case s.seq == at+1:
 		return v.fail(at, FaultMissing, "record %d is missing", at)
 	}
 	return v.fail(at, FaultMissing, "records %d to %d are missing", at, s.seq-1)
 }
 
-// judgePrev says which of two records was changed: the one that the next one knows was not.
+// diagnosePrev determines which of two records was changed: not the one that the next record
+// confirms.
 func (v *Verifier) diagnosePrev(s, next *scannedRecord, knowsNext bool) *Problem {
 	intact := knowsNext && next.seq == s.seq+1 && next.prev == s.hash
 	switch {
-	case s.seq == v.start+1: // what comes before it is not here
-		return v.fail(s.seq, FaultEdited, "record %d does not begin where it should: it was changed, or the beginning was exchanged", s.seq)
+	case s.seq == v.start+1: // the record before it is not part of the input
+		return v.fail(s.seq, FaultEdited, "record %d does not match the start: it was changed, or the start was replaced", s.seq)
 	case intact:
-		return v.fail(s.seq-1, FaultEdited, "record %d was changed: record %d follows another one", s.seq-1, s.seq)
+		return v.fail(s.seq-1, FaultEdited, "record %d was changed: record %d follows another record", s.seq-1, s.seq)
 	case next != nil:
-		return v.fail(s.seq, FaultEdited, "record %d was changed: neither does it follow record %d nor is it followed by the next one", s.seq, s.seq-1)
+		return v.fail(s.seq, FaultEdited, "record %d was changed: it matches neither record %d nor the next record", s.seq, s.seq-1)
 	}
-	return v.fail(s.seq-1, FaultEdited, "record %d or record %d was changed: the one does not follow the other", s.seq-1, s.seq)
+	return v.fail(s.seq-1, FaultEdited, "record %d or record %d was changed: they do not match", s.seq-1, s.seq)
 }
 
 func (v *Verifier) problem(seq int64, fault Fault, format string, args ...any) *Problem {

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// verify goes through records, held against checkpoints.
+// verify verifies records against checkpoints.
 func verify(account string, records [][]byte, checkpoints ...audit.Checkpoint) error {
 	v := audit.NewVerifier(audit.EmptyHead(account))
 	for _, c := range checkpoints {
@@ -40,7 +40,7 @@ func checkpoint(t testing.TB, head audit.Head) audit.Checkpoint {
 	return c
 }
 
-// problem says what was found, or fails.
+// problem returns the problem, or fails.
 func problem(t *testing.T, what string, err error) *audit.Problem {
 	t.Helper()
 	p, ok := errors.AsType[*audit.Problem](err)
@@ -77,8 +77,8 @@ func TestVerifier_LocatesChangedByte(t *testing.T) {
 				p := problem(t, what, verify("acme", records, signed))
 				switch {
 				case p.Seq == int64(i+1):
-				case i == len(w.raw)-1 && p.Fault == audit.FaultRewritten: // nothing comes behind the last one that would know it
-				case i == len(w.raw)-1 && p.Fault == audit.FaultEdited && p.Seq == int64(i): // its prev was changed: one of the two, and no third to ask
+				case i == len(w.raw)-1 && p.Fault == audit.FaultRewritten: // no record follows the last one
+				case i == len(w.raw)-1 && p.Fault == audit.FaultEdited && p.Seq == int64(i): // prev was changed: either record could be wrong
 				default:
 					t.Errorf("%s: found %v", what, p)
 				}
@@ -96,7 +96,7 @@ func TestVerifier_LocatesSwappedRecords(t *testing.T) {
 			records[i], records[j] = records[j], records[i]
 			what := fmt.Sprintf("%d and %d", i+1, j+1)
 			if p := problem(t, what, verify("acme", records, signed)); p.Seq != int64(i+1) || p.Fault != audit.FaultMisplaced {
-				t.Errorf("%s exchanged: found %v", what, p)
+				t.Errorf("%s swapped: found %v", what, p)
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func TestVerifier_DetectsRepetition(t *testing.T) {
 	for i := range w.raw {
 		for at := i + 1; at <= len(w.raw); at++ {
 			records := slices.Insert(slices.Clone(w.raw), at, w.raw[i])
-			what := fmt.Sprintf("%d again behind %d", i+1, at)
+			what := fmt.Sprintf("%d again after %d", i+1, at)
 			want := audit.FaultMisplaced
 			if at == i+1 {
 				want = audit.FaultRepeated
@@ -155,7 +155,8 @@ func TestVerifier_DetectsRecordsOfAnotherAccount(t *testing.T) {
 	}
 }
 
-// Whoever owns the store can write a whole new chain. Only what was signed and kept elsewhere shows it.
+// An owner of the store can write a whole new chain. Only a checkpoint that was kept elsewhere
+// reveals it.
 func TestVerifier_CheckpointDetectsRewrittenChain(t *testing.T) {
 	w := newLog(t, "acme", 20)
 	at5, at10, at20 := checkpoint(t, w.heads[4]), checkpoint(t, w.heads[9]), checkpoint(t, w.head)
@@ -169,7 +170,7 @@ func TestVerifier_CheckpointDetectsRewrittenChain(t *testing.T) {
 			forged.append(t, sample(i, audit.RequestDelegated{To: "mallory"}))
 		}
 		if err := verify("acme", forged.raw); err != nil {
-			t.Fatalf("the forged chain is not even whole: %v", err)
+			t.Fatalf("the forged chain is not valid: %v", err)
 		}
 		want, origin := int64(11), from == 0
 		switch {
@@ -180,12 +181,12 @@ func TestVerifier_CheckpointDetectsRewrittenChain(t *testing.T) {
 		}
 		p := problem(t, fmt.Sprintf("from %d", from+1), verify("acme", forged.raw, at5, at10, at20))
 		if p.Fault != audit.FaultRewritten || p.Seq != want && !origin {
-			t.Errorf("written anew from %d: found %v; want %d", from+1, p, want)
+			t.Errorf("rewritten from %d: found %v; want %d", from+1, p, want)
 		}
 	}
 }
 
-// The number of the last record is known to no other record, and still must be right.
+// No other record contains the number of the last record, but it must still be right.
 func TestVerifier_DetectsWrongSequenceNumber(t *testing.T) {
 	w := newLog(t, "acme", 3)
 	records := slices.Clone(w.raw)
@@ -201,7 +202,7 @@ func TestVerifier_NamesChangedRecordBeforeCheckpoint(t *testing.T) {
 	records[2] = bytes.Replace(records[2], []byte("alice"), []byte("mallo"), 1)
 	p := problem(t, "edited", verify("acme", records, checkpoint(t, w.heads[2]), checkpoint(t, w.head)))
 	if p.Seq != 3 || p.Fault != audit.FaultEdited {
-		t.Errorf("found %v; want record 3 as edited, though it is the last one before a checkpoint", p)
+		t.Errorf("found %v; want record 3 as edited, although it is the last one before a checkpoint", p)
 	}
 }
 
@@ -228,22 +229,22 @@ func TestVerifier_CheckpointMismatchIsReportedBeforeLaterFaults(t *testing.T) {
 	}
 }
 
-// The last record has no successor that would know it, so at least it has to be written as records are.
+// No record follows the last one, so at least its encoding must be canonical.
 func TestVerifier_LastRecordHasOneEncoding(t *testing.T) {
 	w := newLog(t, "acme", 3)
 	last := string(w.raw[2])
 	_, rest, _ := strings.Cut(last, `"prev":"`)
 	for name, change := range map[string][2]string{
-		"upper case hex":    {rest[:64], strings.ToUpper(rest[:64])},
-		"a member twice":    {`"body":{`, `"body":{"until":"x",`},
-		"broken JSON":       {`"body":{`, `"body":[`},
-		"a leading zero":    {`"seq":3`, `"seq":03`},
-		"a line break":      {`"body":`, "\"body\":\n"},
-		"a tab":             {`"body":`, "\"body\":\t"},
-		"something behind":  {`}}`, `}} ` + "\x00"},
-		"account, escaped":  {`"acme"`, `"\u0061cme"`},
-		"no actor":          {`"actor":`, `"actrix":`},
-		"time, another one": {`Z","account`, `z","account`},
+		"upper case hex":     {rest[:64], strings.ToUpper(rest[:64])},
+		"a duplicate member": {`"body":{`, `"body":{"until":"x",`},
+		"broken JSON":        {`"body":{`, `"body":[`},
+		"a leading zero":     {`"seq":3`, `"seq":03`},
+		"a line break":       {`"body":`, "\"body\":\n"},
+		"a tab":              {`"body":`, "\"body\":\t"},
+		"trailing data":      {`}}`, `}} ` + "\x00"},
+		"account, escaped":   {`"acme"`, `"\u0061cme"`},
+		"no actor":           {`"actor":`, `"actrix":`},
+		"time, another one":  {`Z","account`, `z","account`},
 	} {
 		bad := strings.Replace(last, change[0], change[1], 1)
 		if bad == last {
@@ -273,7 +274,7 @@ func TestVerifier_KeepsFirstProblem(t *testing.T) {
 	}
 }
 
-// A program of last year must be able to verify what one of this year wrote.
+// An older program must be able to verify records of a newer one.
 func TestVerifier_VerifiesUnknownKinds(t *testing.T) {
 	w := newLog(t, "acme", 1)
 	newer := bytes.Replace(w.raw[0], []byte("request.claimed"), []byte("request.dreamed"), 1)
@@ -282,7 +283,7 @@ func TestVerifier_VerifiesUnknownKinds(t *testing.T) {
 	}
 }
 
-// The order of appending is the order of verifying, and the tree is that of RFC 6962, as package tlog makes it.
+// Records verify in append order, and the tree is that of RFC 6962, as in package tlog.
 func TestProperty_AppendedIsVerified(t *testing.T) {
 	all := bodies()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -308,7 +309,7 @@ func TestProperty_AppendedIsVerified(t *testing.T) {
 			want = append(want, hashes...)
 		}
 		if !slices.Equal(w.hashes, want) {
-			rt.Fatal("the hashes are not those of package tlog")
+			rt.Fatal("the hashes differ from those of package tlog")
 		}
 		root, err := tlog.TreeHash(int64(len(order)), stored)
 		if err != nil || w.head.Root() != root {
@@ -317,7 +318,7 @@ func TestProperty_AppendedIsVerified(t *testing.T) {
 		for i, raw := range w.raw {
 			r, err := audit.Parse(raw)
 			if err != nil || r.Seq != int64(i+1) || r.Account != account || r.Kind() != sample(i, all[order[i]]).Kind() {
-				rt.Fatalf("record %d was read as %+v, %v", i+1, r, err)
+				rt.Fatalf("record %d was parsed as %+v, %v", i+1, r, err)
 			}
 		}
 		if err := verify(account, w.raw); err != nil {
@@ -327,7 +328,7 @@ func TestProperty_AppendedIsVerified(t *testing.T) {
 	})
 }
 
-// restart appends to a head that went through a store.
+// restart appends to a head that was stored and loaded.
 func restart(rt *rapid.T, w *appendedLog) {
 	text, err := w.head.MarshalJSON()
 	if err != nil {
@@ -335,12 +336,12 @@ func restart(rt *rapid.T, w *appendedLog) {
 	}
 	var head audit.Head
 	if err := head.UnmarshalJSON(text); err != nil || !head.Equal(w.head) {
-		rt.Fatalf("the head %s came back as another: %v", text, err)
+		rt.Fatalf("the head %s has changed: %v", text, err)
 	}
 	a, _, err := audit.Append(head, sample(99, audit.RequestWithdrawn{}))
 	b, _, err2 := audit.Append(w.head, sample(99, audit.RequestWithdrawn{}))
 	if err != nil || err2 != nil || !bytes.Equal(a.Raw, b.Raw) || !slices.Equal(a.Hashes, b.Hashes) {
-		rt.Fatalf("a head that was stored appends otherwise: %v, %v", err, err2)
+		rt.Fatalf("a stored head appends differently: %v, %v", err, err2)
 	}
 }
 
@@ -351,7 +352,7 @@ func TestAppend_DoesNotChangeGivenHead(t *testing.T) {
 	one, _, _ := audit.Append(before, sample(1, audit.RequestWithdrawn{Why: "one"}))
 	two, _, _ := audit.Append(before, sample(2, audit.RequestWithdrawn{Why: "two"}))
 	if before.Root() != root || one.Seq != 8 || two.Seq != 8 || slices.Equal(one.Hashes, two.Hashes) {
-		t.Error("a transaction that was rolled back has changed the head")
+		t.Error("a rolled back transaction has changed the head")
 	}
 }
 
@@ -361,14 +362,14 @@ func TestHead_InvalidJSONReturnsErrHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string][2]string{
-		"size":            {`"size":3`, `"size":4`},
-		"negative":        {`"size":3`, `"size":-1`},
-		"empty with more": {`"size":3`, `"size":0`},
-		"no last":         {`"last":"`, `"lost":"`},
-		"short hash":      {`"first":"`, `"first":"0`},
-		"long hash":       {`"last":"`, `"last":"00`},
-		"no hex":          {`"peaks":["`, `"peaks":["zz`},
-		"unknown member":  {`{`, `{"x":1,`},
+		"size":              {`"size":3`, `"size":4`},
+		"negative":          {`"size":3`, `"size":-1`},
+		"empty with hashes": {`"size":3`, `"size":0`},
+		"no last":           {`"last":"`, `"lost":"`},
+		"short hash":        {`"first":"`, `"first":"0`},
+		"long hash":         {`"last":"`, `"last":"00`},
+		"no hex":            {`"peaks":["`, `"peaks":["zz`},
+		"unknown member":    {`{`, `{"x":1,`},
 	} {
 		bad := bytes.Replace(good, []byte(change[0]), []byte(change[1]), 1)
 		if err := new(audit.Head).UnmarshalJSON(bad); !errors.Is(err, audit.ErrHead) {
@@ -377,7 +378,7 @@ func TestHead_InvalidJSONReturnsErrHead(t *testing.T) {
 	}
 }
 
-// seq makes what a log returns of a list.
+// seq returns a list as an iterator.
 func seq[T any](all ...T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, one := range all {

@@ -9,11 +9,12 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// maxLine is how long a line of an export may be: a record, or a head or a checkpoint, which are shorter.
+// maxLine is the maximum length of a line in an export: a record, a head or a checkpoint.
 const maxLine = MaxRecord + 1024
 
-// VerifyFile verifies a JSONL export, and says on w what it found. Of a file with several accounts it reads the lines of one; "" is the account of the
-// first line, and then it must be the only one. Errors are as those of [Verify].
+// VerifyFile verifies a JSONL export and writes the result to w. It reads only the lines of
+// account. If account is "", it is the account of the first line, and the file must have no other.
+// Errors are those of [Verify].
 func VerifyFile(r io.Reader, account string, against VerifyOptions, w io.Writer) (VerifyReport, error) {
 	f := fileVerification{verification: verification{VerifyReport: VerifyReport{Account: account}, options: against}, filtered: account != ""}
 	lines := bufio.NewScanner(r)
@@ -37,10 +38,10 @@ func VerifyFile(r io.Reader, account string, against VerifyOptions, w io.Writer)
 	return f.finish(w)
 }
 
-// fileVerification is a verification of an export under way.
+// fileVerification is a verification of an export in progress.
 type fileVerification struct {
 	verification
-	filtered bool // the lines of other accounts are to be passed over
+	filtered bool // ignore the lines of other accounts
 }
 
 func (f *fileVerification) begin(start Head) {
@@ -83,10 +84,10 @@ func (f *fileVerification) headLine(line []byte) {
 	switch {
 	case err == nil && f.filtered && in.Head.Account != f.Account:
 	case f.verifier != nil:
-		f.fail(f.verifier.head.Size+1, FaultUnreadable, "a second beginning in the middle")
+		f.fail(f.verifier.head.Size+1, FaultUnreadable, "a second head in the middle")
 	case err != nil:
 		f.begin(EmptyHead(f.Account))
-		f.fail(1, FaultUnreadable, "the beginning cannot be read: %v", err)
+		f.fail(1, FaultUnreadable, "the head is unreadable: %v", err)
 	default:
 		f.begin(in.Head)
 	}
@@ -103,7 +104,7 @@ func (f *fileVerification) checkpointLine(line []byte) {
 	}
 	switch {
 	case err != nil:
-		f.fail(f.verifier.head.Size+1, FaultBadCheckpoint, "a checkpoint cannot be read: %v", err)
+		f.fail(f.verifier.head.Size+1, FaultBadCheckpoint, "a checkpoint is unreadable: %v", err)
 	case in.Account != f.Account:
 		f.fail(f.verifier.head.Size+1, FaultWrongAccount, "a checkpoint of account %q", in.Account)
 	default:

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// signedLog is a log of n records with a checkpoint after each of the given sizes.
+// signedLog returns a log of n records with a checkpoint at each of the given sizes.
 func signedLog(t testing.TB, account string, n int, sizes ...int64) (*audit.Memory, audit.Trust) {
 	t.Helper()
 	m, key := new(audit.Memory), audit.NewKey()
@@ -81,7 +81,7 @@ func TestExport_RecordsAreByteForByte(t *testing.T) {
 		}
 	}
 	if !slices.EqualFunc(got, rows(t, m, "acme"), bytes.Equal) {
-		t.Error("what was exported is not what is stored")
+		t.Error("the export differs from the stored records")
 	}
 }
 
@@ -97,7 +97,7 @@ func TestExport_ReturnsAuditBody(t *testing.T) {
 		t.Errorf("an empty log: %v; want ErrNotFound", err)
 	}
 	if _, err := audit.Export(t.Context(), m, "acme", audit.Range{From: 6}, audit.JSONL, io.Discard); !errors.Is(err, audit.ErrNotFound) {
-		t.Errorf("behind the end: %v; want ErrNotFound", err)
+		t.Errorf("after the end: %v; want ErrNotFound", err)
 	}
 	if _, err := audit.Export(t.Context(), m, "acme", audit.Range{}, "xml", io.Discard); err == nil {
 		t.Error("an unknown format was accepted")
@@ -120,14 +120,15 @@ func TestVerifyFile_DetectsEveryChangedByte(t *testing.T) {
 			bad := bytes.Clone(good)
 			bad[i] ^= 1
 			if _, err := verifyFile(bad, account, trust); err == nil && !inCheckpointLine(good, i) {
-				t.Errorf("from %d, account %q: byte %d (%q) was changed, and it is whole", wanted.From, account, i, good[i])
+				t.Errorf("from %d, account %q: byte %d (%q) was changed, but it is valid", wanted.From, account, i, good[i])
 			}
 		}
 	}
 }
 
-// inCheckpointLine says whether a byte is one of a checkpoint's line. There a change can make it a checkpoint of somebody else, which is passed over: it
-// is lost, and the records are held against the others.
+// inCheckpointLine reports whether a byte is in the line of a checkpoint. A change there can make
+// it a checkpoint of another key, which is ignored. Then the records are checked against the
+// others.
 func inCheckpointLine(file []byte, at int) bool {
 	start := bytes.LastIndexByte(file[:at], '\n') + 1
 	return bytes.HasPrefix(file[start:], []byte(`{"checkpoint":`))
@@ -146,13 +147,13 @@ func TestVerifyFile_DetectsEveryTruncation(t *testing.T) {
 			case err != nil:
 			case onlyCheckpoints:
 			case backToCheckpoint: // a file that ends with an older checkpoint is an older export; see below
-			case j == len(lines) && report.Signed < report.To: // and so is one with a few unsigned records behind it
+			case j == len(lines) && report.Signed < report.To: // so is one with a few unsigned records after it
 			default:
 				t.Errorf("without lines %d to %d: %+v", i+1, j, report)
 			}
 		}
 	}
-	// Who knows a newer checkpoint sees that it is an older export.
+	// A newer known checkpoint reveals an older export.
 	var newest []byte
 	for signed := range m.Checkpoints(t.Context(), "acme") {
 		newest = signed
@@ -179,7 +180,7 @@ func TestVerifyFile_WithoutCheckpointsFails(t *testing.T) {
 	}
 }
 
-// One file for all accounts of an installation, and everybody gets what is theirs.
+// One file for all accounts of an installation, from which each account can be extracted.
 func TestI8_LinesOfOneAccountCanBeExtracted(t *testing.T) {
 	acme, trustAcme := signedLog(t, "acme", 6, 3, 6)
 	evil, trustEvil := signedLog(t, `ev"il`, 4, 4)
@@ -224,16 +225,16 @@ func TestVerifyFile_InvalidFileFails(t *testing.T) {
 		file  []byte
 		fault audit.Fault
 	}{
-		"nothing":                     {nil, audit.FaultNoRecords},
-		"another file":                {[]byte("hello\n"), audit.FaultUnreadable},
-		"a line without end":          {bytes.Repeat([]byte("x"), 1<<20), audit.FaultUnreadable},
-		"an empty line":               {append([]byte("\n"), whole...), audit.FaultUnreadable},
-		"two exports":                 {append(slices.Clone(whole), later...), audit.FaultUnreadable},
-		"a head that is none":         {[]byte(`{"head":{"account":"acme","size":7}}` + "\n"), audit.FaultUnreadable},
-		"a checkpoint that is none":   {append(slices.Clone(lines[0]), []byte(`{"checkpoint":"x","account":"acme"}`)...), audit.FaultBadCheckpoint},
-		"a checkpoint line of others": {append(slices.Clone(lines[0]), []byte(`{"checkpoint":"x","account":"evil"}`)...), audit.FaultWrongAccount},
-		"a checkpoint too late":       {bytes.Join([][]byte{lines[0], lines[1], lines[3], lines[2]}, nil), audit.FaultLateCheckpoint},
-		"a checkpoint with more":      {append(slices.Clone(lines[0]), []byte(`{"checkpoint":"x","account":"acme","x":1}`)...), audit.FaultBadCheckpoint},
+		"nothing":                           {nil, audit.FaultNoRecords},
+		"another file":                      {[]byte("hello\n"), audit.FaultUnreadable},
+		"an unterminated line":              {bytes.Repeat([]byte("x"), 1<<20), audit.FaultUnreadable},
+		"an empty line":                     {append([]byte("\n"), whole...), audit.FaultUnreadable},
+		"two exports":                       {append(slices.Clone(whole), later...), audit.FaultUnreadable},
+		"an invalid head":                   {[]byte(`{"head":{"account":"acme","size":7}}` + "\n"), audit.FaultUnreadable},
+		"an invalid checkpoint":             {append(slices.Clone(lines[0]), []byte(`{"checkpoint":"x","account":"acme"}`)...), audit.FaultBadCheckpoint},
+		"a checkpoint of another account":   {append(slices.Clone(lines[0]), []byte(`{"checkpoint":"x","account":"evil"}`)...), audit.FaultWrongAccount},
+		"a late checkpoint":                 {bytes.Join([][]byte{lines[0], lines[1], lines[3], lines[2]}, nil), audit.FaultLateCheckpoint},
+		"a checkpoint with an extra member": {append(slices.Clone(lines[0]), []byte(`{"checkpoint":"x","account":"acme","x":1}`)...), audit.FaultBadCheckpoint},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := verifyFile(test.file, "", trust)

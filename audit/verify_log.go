@@ -11,34 +11,36 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// VerifyOptions is what a log is held against.
+// VerifyOptions are the keys and checkpoints to verify with.
 type VerifyOptions struct {
-	// Trust says whose checkpoints count. Without it the chain alone is verified, which whoever owns the store could have written anew.
+	// Trust has the trusted keys. Without it only the chain is verified, which an owner of the
+	// store could have rewritten.
 	Trust Trust
-	// Kept are checkpoints that the caller kept elsewhere. The log must extend each of them. They are worth more than those that come
-	// with the log.
+	// KnownCheckpoints are checkpoints that the caller kept elsewhere. The log must extend each of
+	// them. They are stronger evidence than checkpoints from the log itself.
 	KnownCheckpoints [][]byte
 }
 
-// VerifyReport is what a verification found.
+// VerifyReport is the result of a verification.
 type VerifyReport struct {
 	Account string `json:"account"`
-	// Origin names the log, as checkpoints do.
+	// Origin is the name of the log in checkpoints.
 	Origin string `json:"origin"`
-	// From and To are the first and the last record that were read.
+	// From and To are the first and the last verified record.
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
-	// Signed is the last record that a trusted checkpoint covers. Behind it, and without a checkpoint anywhere, a cut or rewritten tail does not show.
+	// Signed is the last record that a trusted checkpoint covers. Truncated or rewritten records
+	// after it are not detected.
 	Signed int64 `json:"signed"`
-	// Checkpoints counts those that were right, Foreign those of keys that are not trusted.
+	// Checkpoints counts the valid checkpoints, Untrusted those of other keys.
 	Checkpoints int  `json:"checkpoints"`
-	Untrusted   int  `json:"foreign"`
+	Untrusted   int  `json:"untrusted"`
 	Root        Hash `json:"root"`
-	// Problem is the first thing that is wrong; nil if nothing is.
+	// Problem is the first problem, or nil.
 	Problem *Problem `json:"problem"`
 }
 
-// Body returns what the log itself should say about the verification.
+// Body returns the audit body that the log should record.
 func (r VerifyReport) Body() LogVerified {
 	body := LogVerified{From: r.From, To: r.To, Signed: r.Signed}
 	if r.Problem != nil {
@@ -47,11 +49,12 @@ func (r VerifyReport) Body() LogVerified {
 	return body
 }
 
-// Verify reads the log of an account from its first record and says on w what it found. If something is wrong, the error is the *Problem that the
-// report holds too; any other error means that the log could not be read.
+// Verify verifies the log of an account from its first record and writes the result to w. If the
+// log is invalid, the error is the *Problem of the report. Any other error means that the log could
+// not be read.
 func Verify(ctx context.Context, log Log, account string, against VerifyOptions, w io.Writer) (VerifyReport, error) {
 	check := verification{VerifyReport: VerifyReport{Account: account}, options: against, verifier: NewVerifier(EmptyHead(account))}
-	for signed, err := range log.Checkpoints(ctx, account) { // before the head: so none can be longer
+	for signed, err := range log.Checkpoints(ctx, account) { // before the head, so that none can be longer
 		if err != nil {
 			return check.VerifyReport, err
 		}
@@ -87,7 +90,7 @@ func Verify(ctx context.Context, log Log, account string, against VerifyOptions,
 	return check.finish(w)
 }
 
-// verification is a verification under way.
+// verification is a verification in progress.
 type verification struct {
 	VerifyReport
 	options  VerifyOptions
@@ -115,7 +118,7 @@ func (c *verification) add(raw []byte) bool {
 }
 func (c *verification) end() { c.noteProblem(c.verifier.End()) }
 
-// expect takes a checkpoint that came with the log.
+// addCheckpoint adds a checkpoint from the log.
 func (c *verification) addCheckpoint(signed []byte) {
 	if c.options.Trust.IsEmpty() {
 		c.Untrusted++
@@ -127,7 +130,7 @@ func (c *verification) addCheckpoint(signed []byte) {
 		return
 	}
 	if err != nil {
-		c.fail(c.verifier.head.Size+1, FaultBadCheckpoint, "a checkpoint is not what was signed: %v", err)
+		c.fail(c.verifier.head.Size+1, FaultBadCheckpoint, "a checkpoint is invalid: %v", err)
 		return
 	}
 	c.Checkpoints++
@@ -135,16 +138,16 @@ func (c *verification) addCheckpoint(signed []byte) {
 	c.noteProblem(c.verifier.ExpectCheckpoint(opened))
 }
 
-// expectKept takes those that the caller kept. Of these none may be wrong.
+// addKnownCheckpoints adds the checkpoints of the caller. All of them must be valid.
 func (c *verification) addKnownCheckpoints() {
 	for _, signed := range c.options.KnownCheckpoints {
 		opened, err := c.options.Trust.Open(signed)
 		if err != nil {
-			c.fail(c.verifier.head.Size+1, FaultBadCheckpoint, "a kept checkpoint is of no use: %v", err)
+			c.fail(c.verifier.head.Size+1, FaultBadCheckpoint, "a known checkpoint is invalid: %v", err)
 			return
 		}
 		if opened.Size < c.verifier.head.Size {
-			continue // an export that begins later says nothing about it
+			continue // it is before the beginning of the export
 		}
 		c.Checkpoints++
 		c.Signed = max(c.Signed, opened.Size)
@@ -152,26 +155,26 @@ func (c *verification) addKnownCheckpoints() {
 	}
 }
 
-// holdAgainst compares what was read with what a store says about it.
+// compareWithStore compares the verified records with the stored head and tree.
 func (c *verification) compareWithStore(head Head, tree *hashComparer) {
 	got := c.verifier.Head()
 	switch {
 	case c.Problem != nil && c.Problem.Fault == FaultRewritten && tree.firstWrongLeaf > 0:
-		// The tree that the store keeps knows better which one it is.
+		// The stored tree shows which record was changed.
 		c.Problem = &Problem{Account: c.Account, Seq: tree.firstWrongLeaf, Fault: FaultEdited, Text: fmt.Sprintf("record %d is not the one that was written and signed", tree.firstWrongLeaf)}
 	case c.Problem != nil:
 	case got.Size < head.Size:
-		c.fail(got.Size+1, FaultTruncated, "the head is that of %d records, and there are %d", head.Size, got.Size)
+		c.fail(got.Size+1, FaultTruncated, "the head has %d records, but there are %d", head.Size, got.Size)
 	case got.Last != head.Last:
-		c.fail(got.Size, FaultEdited, "record %d was changed: it is not the one that the head knows", got.Size)
+		c.fail(got.Size, FaultEdited, "record %d was changed: it does not match the head", got.Size)
 	case !got.Equal(head):
-		c.fail(got.Size, FaultWrongHead, "the head is not that of the records, though they are whole")
+		c.fail(got.Size, FaultWrongHead, "the head does not match the records, which are valid")
 	case tree.firstWrong > 0:
-		c.fail(tree.firstWrong, FaultWrongHashes, "the stored tree is not that of the records, from record %d on; the records are whole", tree.firstWrong)
+		c.fail(tree.firstWrong, FaultWrongHashes, "the stored tree does not match the records from record %d on; the records are valid", tree.firstWrong)
 	}
 }
 
-// beyond looks for records behind the head, which nobody appended.
+// checkBeyondHead detects records after the head.
 func (c *verification) checkBeyondHead(ctx context.Context, log Log, head Head) error {
 	for _, err := range log.Records(ctx, c.Account, head.Size+1, head.Size+1) {
 		if err != nil {
@@ -182,13 +185,13 @@ func (c *verification) checkBeyondHead(ctx context.Context, log Log, head Head) 
 			return err
 		}
 		if now.Equal(head) {
-			c.fail(head.Size+1, FaultWrongHead, "there is a record behind the head")
+			c.fail(head.Size+1, FaultWrongHead, "there is a record after the head")
 		}
 	}
 	return nil
 }
 
-// finish closes the report and writes it.
+// finish completes the report and writes it.
 func (c *verification) finish(w io.Writer) (VerifyReport, error) {
 	head := c.verifier.Head()
 	c.Origin, c.From, c.To, c.Root = head.Origin(), c.verifier.start+1, head.Size, head.Root()
@@ -212,40 +215,40 @@ func (r VerifyReport) write(w io.Writer) error {
 		}
 	}
 	if r.Problem != nil {
-		say("NOT WHOLE. Account %q, record %d: %s (%s).", r.Account, r.Problem.Seq, r.Problem.Text, r.Problem.Fault)
+		say("INVALID. Account %q, record %d: %s (%s).", r.Account, r.Problem.Seq, r.Problem.Text, r.Problem.Fault)
 		return err
 	}
 	if r.To == 0 {
 		say("Account %q has no records.", r.Account)
 		return err
 	}
-	say("Whole. Account %q, records %d to %d, log %s.", r.Account, r.From, r.To, r.Origin)
+	say("Valid. Account %q, records %d to %d, log %s.", r.Account, r.From, r.To, r.Origin)
 	switch {
 	case r.Checkpoints == 0:
-		say("No signature was checked: whoever owns the store could have cut the end off, or written all of it anew.")
+		say("No signature was checked: an owner of the store could have truncated or rewritten the log.")
 	case r.Signed < r.To:
-		say("Signed up to record %d (checkpoints that were right: %d). The %d records behind it are not signed yet.", r.Signed, r.Checkpoints, r.To-r.Signed)
+		say("Signed up to record %d (valid checkpoints: %d). The %d records after it are not signed yet.", r.Signed, r.Checkpoints, r.To-r.Signed)
 	default:
-		say("Signed up to record %d (checkpoints that were right: %d).", r.Signed, r.Checkpoints)
+		say("Signed up to record %d (valid checkpoints: %d).", r.Signed, r.Checkpoints)
 	}
 	if r.Untrusted > 0 {
-		say("Checkpoints of keys that are not trusted here, and were passed over: %d.", r.Untrusted)
+		say("Ignored checkpoints of untrusted keys: %d.", r.Untrusted)
 	}
 	return err
 }
 
-// hashComparer holds the stored hashes against those that the records have.
+// hashComparer compares the stored hashes with those of the records.
 type hashComparer struct {
 	hashes         tlog.HashReader
 	head           Head
 	want           []Hash
-	owner          []int64 // the record with which each came
-	next           int64   // the index of the first in want
-	firstWrong     int64   // the record of the first hash that is wrong
-	firstWrongLeaf int64   // the first record whose own hash is
+	owner          []int64 // the record that completed each hash
+	next           int64   // the index of want[0]
+	firstWrong     int64   // the record of the first wrong hash
+	firstWrongLeaf int64   // the first record whose own hash is wrong
 }
 
-// compareBatch is how many hashes are read at a time.
+// compareBatch is the number of hashes per read.
 const compareBatch = 1024
 
 func (c *hashComparer) add(leaf Hash) error {

@@ -27,13 +27,13 @@ func TestVerify_ReportsLastSignedRecord(t *testing.T) {
 	if err != nil || report.From != 1 || report.To != 7 || report.Signed != 5 || report.Checkpoints != 1 || report.Origin != head.Origin() || report.Root != head.Root() {
 		t.Errorf("%+v, %v", report, err)
 	}
-	for _, want := range []string{"Whole.", "records 1 to 7", "Signed up to record 5", "The 2 records behind it are not signed yet"} {
+	for _, want := range []string{"Valid.", "records 1 to 7", "Signed up to record 5", "The 2 records after it are not signed yet"} {
 		if !strings.Contains(said.String(), want) {
-			t.Errorf("it does not say %q but\n%s", want, said.String())
+			t.Errorf("it does not print %q but\n%s", want, said.String())
 		}
 	}
 	if body := report.Body(); body != (audit.LogVerified{From: 1, To: 7, Signed: 5}) {
-		t.Errorf("for the log: %+v", body)
+		t.Errorf("body: %+v", body)
 	}
 }
 
@@ -54,7 +54,8 @@ func TestVerify_EmptyLogIsValid(t *testing.T) {
 	}
 }
 
-// Somebody who can write to the database changes one record, and the tree and the head stay. All three know better together than each alone.
+// An attacker with write access to the database changes one record, but not the tree and the head.
+// Together they reveal which record was changed.
 func TestVerify_LocatesEveryChangedByte(t *testing.T) {
 	m, _, trust := signed(t, "acme", 3)
 	all := rows(t, m, "acme")
@@ -66,7 +67,7 @@ func TestVerify_LocatesEveryChangedByte(t *testing.T) {
 			report, err := audit.Verify(t.Context(), changed, "acme", audit.VerifyOptions{Trust: trust}, io.Discard)
 			what := fmt.Sprintf("record %d, byte %d", i+1, at)
 			p := problem(t, what, err)
-			inLast := i == len(all)-1 && p.Seq == int64(i) // the prev of the last one: it, or the one before
+			inLast := i == len(all)-1 && p.Seq == int64(i) // the prev of the last record: it, or the one before
 			if p.Seq != int64(i+1) && !inLast || report.Problem != p {
 				t.Errorf("%s: found %v", what, p)
 			}
@@ -96,19 +97,19 @@ func TestVerify_DetectsStoreTampering(t *testing.T) {
 		fault audit.Fault
 	}{
 		"tail cut":                {tampered{m, all[:4]}, 5, audit.FaultTruncated},
-		"unsigned tail cut":       {tampered{signedTail(t, key), all}, 7, audit.FaultTruncated},
+		"unsigned tail truncated": {tampered{signedTail(t, key), all}, 7, audit.FaultTruncated},
 		"peaks of another head":   {wrongHead{m, otherPeaks(t, m)}, 6, audit.FaultWrongHead},
-		"everything gone":         {tampered{m, nil}, 1, audit.FaultTruncated},
+		"everything deleted":      {tampered{m, nil}, 1, audit.FaultTruncated},
 		"one deleted":             {tampered{m, slices.Delete(slices.Clone(all), 2, 3)}, 3, audit.FaultMissing},
-		"the last one changed":    {tampered{m, append(slices.Clone(all[:5]), bytes.Replace(all[5], []byte("alice"), []byte("mallo"), 1))}, 6, audit.FaultEdited},
-		"a record nobody wrote":   {tampered{m, append(slices.Clone(all), rows(t, longer, "acme")[6])}, 7, audit.FaultWrongHead},
+		"last record changed":     {tampered{m, append(slices.Clone(all[:5]), bytes.Replace(all[5], []byte("alice"), []byte("mallo"), 1))}, 6, audit.FaultEdited},
+		"record inserted":         {tampered{m, append(slices.Clone(all), rows(t, longer, "acme")[6])}, 7, audit.FaultWrongHead},
 		"hashes changed":          {wrongHashes{m}, 4, audit.FaultWrongHashes},
 		"hashes gone":             {noHashes{m}, 1, audit.FaultWrongHashes},
 		"head of another history": {wrongHead{m, newLog(t, "acme", 6).head}, 6, audit.FaultEdited},
-		"head put back":           {wrongHead{m, mustHeadAt(t, samples(3))}, 4, audit.FaultTruncated},
-		"head put back to empty":  {wrongHead{unsigned, audit.EmptyHead("acme")}, 1, audit.FaultWrongHead},
-		"checkpoints gone":        {unsigned, 1, audit.FaultUnsigned},
-		"checkpoints exchanged":   {foreign, 1, audit.FaultUnsigned},
+		"head reset":              {wrongHead{m, mustHeadAt(t, samples(3))}, 4, audit.FaultTruncated},
+		"head reset to empty":     {wrongHead{unsigned, audit.EmptyHead("acme")}, 1, audit.FaultWrongHead},
+		"checkpoints deleted":     {unsigned, 1, audit.FaultUnsigned},
+		"checkpoints swapped":     {foreign, 1, audit.FaultUnsigned},
 		"checkpoint changed":      {broken, 1, audit.FaultBadCheckpoint},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,15 +119,15 @@ func TestVerify_DetectsStoreTampering(t *testing.T) {
 			if p.Seq != test.seq || p.Fault != test.fault {
 				t.Errorf("found %v; want %s at %d", p, test.fault, test.seq)
 			}
-			if !strings.HasPrefix(said.String(), "NOT WHOLE") || !strings.Contains(said.String(), p.Text) {
+			if !strings.HasPrefix(said.String(), "INVALID") || !strings.Contains(said.String(), p.Text) {
 				t.Errorf("it says %q", said.String())
 			}
 		})
 	}
 }
 
-// forgery is what somebody makes of a log who has the store and the signing key: with another line in it, and signed, beside the honest log as it was, and
-// what was signed of that.
+// forgery returns a log that was rewritten by an attacker with the store and the signing key, the
+// original log, and a checkpoint of the original.
 func forgery(t *testing.T, key *audit.Key) (honest, forged *audit.Memory, old audit.Checkpoint) {
 	t.Helper()
 	honest = memoryLog(t, "acme", samples(5)...)
@@ -143,14 +144,15 @@ func forgery(t *testing.T, key *audit.Key) (honest, forged *audit.Memory, old au
 	return honest, forged, old
 }
 
-// Who has the store and the signing key can forge everything but what was taken elsewhere before.
+// An attacker with the store and the signing key can forge everything except checkpoints that were
+// kept elsewhere.
 func TestVerify_KnownCheckpointDetectsForgeryWithSameKey(t *testing.T) {
 	ctx, key := t.Context(), audit.NewKey()
 	honest, forged, old := forgery(t, key)
 	head, _ := forged.Head(ctx, "acme")
 	trust := trustIn(t, key, head)
 	if _, err := audit.Verify(ctx, forged, "acme", audit.VerifyOptions{Trust: trust}, io.Discard); err != nil {
-		t.Fatalf("the forgery is not good enough: %v", err)
+		t.Fatalf("the forgery is not valid: %v", err)
 	}
 	_, err := audit.Verify(ctx, forged, "acme", audit.VerifyOptions{Trust: trust, KnownCheckpoints: [][]byte{old.Note}}, io.Discard)
 	if p := problem(t, "forged", err); p.Fault != audit.FaultRewritten || p.Seq != 1 {
@@ -181,7 +183,7 @@ func mustHeadAt(t *testing.T, records []audit.Record) audit.Head {
 	return head
 }
 
-// signedTail is the same log, with one more record that is not signed.
+// signedTail is the same log with one more, unsigned record.
 func signedTail(t *testing.T, key *audit.Key) *audit.Memory {
 	t.Helper()
 	m := memoryLog(t, "acme", samples(6)...)
@@ -194,7 +196,7 @@ func signedTail(t *testing.T, key *audit.Key) *audit.Memory {
 	return m
 }
 
-// otherPeaks is the head of a log with another tree.
+// otherPeaks returns the head of a log with another tree.
 func otherPeaks(t *testing.T, m *audit.Memory) audit.Head {
 	t.Helper()
 	head, _ := m.Head(t.Context(), "acme")
@@ -219,7 +221,7 @@ type wrongHead struct {
 
 func (l wrongHead) Head(context.Context, string) (audit.Head, error) { return l.head, nil }
 
-// wrongHashes has another hash where the two records 3 and 4 meet.
+// wrongHashes returns a wrong hash for the node over records 3 and 4.
 type wrongHashes struct{ *audit.Memory }
 
 func (l wrongHashes) Hashes(ctx context.Context, account string, indexes []int64) ([]audit.Hash, error) {

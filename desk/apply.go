@@ -10,22 +10,24 @@ import (
 	"unicode/utf8"
 )
 
-// Env is what an act needs to know of the world.
+// Env is the environment of a command.
 type Env struct {
-	// Now is the time by the clock that deadlines are judged by.
+	// Now is the current time of the clock that deadlines use.
 	Now time.Time
-	// Directory knows who is in which group now.
+	// Directory knows the current group members.
 	Directory Directory
-	// Args are the arguments that were asked for. They are needed for [ApproveEdited] alone.
+	// Args are the requested arguments. Only [ApproveEdited] needs them.
 	Args json.RawMessage
-	// EditPolicy says what edited arguments require; nil requires nothing more.
+	// Policy returns what edited arguments require. Nil requires nothing more.
 	Policy EditPolicy
-	// PriorApprovers approve something else in the same run by now, beside those of [Subject]. They are not kept: a yes may be taken back.
+	// PriorApprovers currently approve another action of the same run, in addition to those in
+	// [Subject]. They are not stored, because an approval can be withdrawn.
 	PriorApprovers []string
 }
 
-// Directory knows who is in which group. Who is one of the names that a [Group] has, as group:dba; [PrincipalAnyone], [PrincipalRequester] and
-// user: are not asked for. An error means that nobody knows, and refuses the act with [ErrDirectoryUnavailable].
+// Directory knows the members of groups. The argument who is a name as in [Group], for example
+// group:dba. Apply does not look up [PrincipalAnyone], [PrincipalRequester] and user: names. An
+// error refuses the command with [ErrDirectoryUnavailable].
 type Directory interface {
 	Member(who, person string) (bool, error)
 }
@@ -33,51 +35,54 @@ type Directory interface {
 // StaticDirectory is a directory of lists: group:dba → ann, bob.
 type StaticDirectory map[string][]string
 
-// Member looks into the list.
+// Member reports whether the list of who contains person.
 func (m StaticDirectory) Member(who, person string) (bool, error) {
 	return slices.Contains(m[who], person), nil
 }
 
-// EditPolicy says what other arguments require. An error refuses the edit with [ErrPolicyUnavailable].
+// EditPolicy returns what edited arguments require. An error refuses the edit with
+// [ErrPolicyUnavailable].
 type EditPolicy func(args json.RawMessage) (EditRuling, error)
 
-// EditRuling is a policy's word on edited arguments.
+// EditRuling is the ruling of a policy on edited arguments.
 type EditRuling struct {
-	// Deny refuses the edit, for Reason.
+	// Deny refuses the edit with Reason.
 	Deny   bool
 	Reason string
-	// Need, if there is one, is merged with what is required already.
+	// Requirement, if not nil, is merged with the existing requirement.
 	Requirement *Requirement
 }
 
-// Change is what an act has done. All of it is to be stored together, if the request still has the revision that it had.
+// Change is the result of a command. The caller stores all of it together, and only if the stored
+// request still has the revision that the command was applied to.
 type Change struct {
 	Request Request
-	// NextDue is when the clock has something to do; zero if it has nothing to do any more.
+	// NextDue is when the next timer is due. It is zero if there is none.
 	NextDue time.Time
-	// Notices are for the outbox, Facts for the audit.
+	// Notices are for the outbox, Events for the audit log.
 	Notices []Notice
 	Events  []Event
-	// Decision is set by the act that ended the request.
+	// Decision is set by the command that closed the request.
 	Decision *Decision
 }
 
-// Changed reports whether there is anything to store. Otherwise the request is as it was.
+// Changed reports whether there is anything to store.
 func (c Change) Changed() bool { return len(c.Events) > 0 }
 
-// RequestSpec is what a request is made of.
+// RequestSpec describes a new request.
 type RequestSpec struct {
-	// ID is that of the interrupt.
+	// ID is the id of the interrupt.
 	ID      string
 	Subject Subject
 	// Args are the arguments of the action. They are not stored.
 	Args json.RawMessage
-	// Need, if nothing in it is set, is [OnePerson]; without groups alone, anyone counts. A route without steps is [DefaultRoute].
+	// Requirement defaults to [OnePerson]. If only its groups are missing, anyone counts. A route
+	// without steps defaults to [DefaultRoute].
 	Requirement Requirement
 	Route       Route
 }
 
-// New makes a request of a question that becomes visible, and does what its route says for the beginning.
+// New creates a request and runs the first steps of its route.
 func New(ask RequestSpec, env Env) (Change, error) {
 	now := env.Now.UTC().Round(0)
 	if reflect.DeepEqual(ask.Requirement, Requirement{}) {
@@ -95,7 +100,7 @@ func New(ask RequestSpec, env Env) (Change, error) {
 	if ask.Args != nil {
 		argsDigest, err := canonicalDigest(ask.Args)
 		if err != nil {
-			return Change{}, fmt.Errorf("%w: the arguments: %w", ErrInvalid, err)
+			return Change{}, fmt.Errorf("%w: arguments: %w", ErrInvalid, err)
 		}
 		ask.Subject.ArgsDigest = argsDigest
 	}
@@ -119,12 +124,13 @@ func (a *RequestSpec) check() error {
 		usual = actionVerbs
 	}
 	if a.ID == "" || a.Subject.Kind == "" || (a.Subject.Action == "") != (a.Subject.ActionDigest == "") {
-		return fmt.Errorf("%w: it needs an id, a kind, and for an action a name and a digest", ErrInvalid)
+		return fmt.Errorf("%w: id and kind are required; an action needs a name and a digest", ErrInvalid)
 	}
 	if len(a.Requirement.Verbs) == 0 {
 		a.Requirement.Verbs = slices.Clone(usual)
 	}
-	// Only an action can be approved, and only a question that is none can be answered in any other way.
+	// Only an action can be approved, edited or rejected. Only a request without an action can be
+	// answered.
 	a.Requirement.Verbs = slices.DeleteFunc(slices.Clone(a.Requirement.Verbs), func(v Verb) bool {
 		switch v {
 		case VerbApprove, VerbReject:
@@ -145,16 +151,16 @@ func (a *RequestSpec) check() error {
 	return nil
 }
 
-// Apply does an act, and returns what it changes. The request that is given stays as it is. An error changes nothing; [Code] has
-// a word for it.
-func Apply(r Request, act Command, env Env) (Change, error) {
+// Apply applies a command and returns the change. It does not modify r. An error changes nothing;
+// [Code] returns its code.
+func Apply(r Request, cmd Command, env Env) (Change, error) {
 	if r.V != Version {
 		return Change{}, &VersionError{Version: r.V}
 	}
-	if act == nil {
-		return Change{}, fmt.Errorf("%w: nothing is to be done", ErrInvalid)
+	if cmd == nil {
+		return Change{}, fmt.Errorf("%w: no command", ErrInvalid)
 	}
-	d := &update{r: r.clone(), env: env, now: env.Now.UTC().Round(0), command: act.name(), from: act.from()}
+	d := &update{r: r.clone(), env: env, now: env.Now.UTC().Round(0), command: cmd.name(), from: cmd.from()}
 	rule, ok := permissions[d.command]
 	if !ok {
 		return Change{}, d.refuse(ErrNotAllowed, "")
@@ -169,7 +175,7 @@ func Apply(r Request, act Command, env Env) (Change, error) {
 	if err := d.checkActor(rule); err != nil {
 		return Change{}, err
 	}
-	if err := act.apply(d); err != nil {
+	if err := cmd.apply(d); err != nil {
 		return Change{}, err
 	}
 	if len(d.events) == 0 {
@@ -178,10 +184,11 @@ func Apply(r Request, act Command, env Env) (Change, error) {
 	return d.finish(), nil
 }
 
-// IsRepeat reports whether an act was done before: somebody repeats it because they got no answer. Something else under the same key is [ErrKeyReused]. What is
-// no longer among the latest events is not known any more.
-func IsRepeat(r Request, act Command) (bool, error) {
-	from := act.from()
+// IsRepeat reports whether the command was applied before under its idempotency key. It returns
+// [ErrKeyReused] if the key was used for another command. Events that are no longer in the log are
+// not recognized.
+func IsRepeat(r Request, cmd Command) (bool, error) {
+	from := cmd.from()
 	if from.IdempotencyKey.Key == "" {
 		return false, nil
 	}
@@ -190,14 +197,14 @@ func IsRepeat(r Request, act Command) (bool, error) {
 			continue
 		}
 		if *e.IdempotencyKey != from.IdempotencyKey {
-			return false, &RefusedError{Command: act.name(), Actor: from.Actor.ID, Err: ErrKeyReused}
+			return false, &RefusedError{Command: cmd.name(), Actor: from.Actor.ID, Err: ErrKeyReused}
 		}
 		return true, nil
 	}
 	return false, nil
 }
 
-// update is a request in the middle of an act.
+// update is a request while a command is applied to it.
 type update struct {
 	r        Request
 	env      Env
@@ -209,7 +216,7 @@ type update struct {
 	decision *Decision
 }
 
-// change ends the act.
+// finish returns the change.
 func (d *update) finish() Change {
 	d.r.Rev++
 	if extra := len(d.r.Log) - maxLog; extra > 0 {
@@ -221,14 +228,14 @@ func (d *update) finish() Change {
 	return Change{Request: d.r, NextDue: d.nextDue(), Notices: d.notices, Events: d.events, Decision: d.decision}
 }
 
-// visible reports whether copies of the request look different now.
+// changesDisplay reports whether posted copies of the request look different now.
 func (d *update) changesDisplay() bool {
 	return slices.ContainsFunc(d.events, func(e Event) bool {
 		return e.Type != EventViewed && e.Type != EventDelivered && e.Type != EventRouteStep
 	})
 }
 
-// log notes what has happened.
+// logEvent adds an event.
 func (d *update) logEvent(what EventType, text string, detail map[string]string) {
 	actor := d.from.Actor
 	matters := what == EventEdited || what == EventRequirementRaised || what == EventClarificationAnswered || what == EventVoted && detail["verb"] == string(VerbReject)
@@ -243,10 +250,10 @@ func (d *update) logEvent(what EventType, text string, detail map[string]string)
 	d.r.Log = append(d.r.Log, e)
 }
 
-// tell makes a notice that comes from no step.
+// addNotice adds a notice that does not belong to a step.
 func (d *update) addNotice(kind NoticeKind, about EventType, targets []string) {
 	rev := d.r.Rev
-	if kind != NoticeRerender { // change has not raised it yet
+	if kind != NoticeRerender { // finish has not incremented it yet
 		rev++
 	}
 	n := Notice{
@@ -258,12 +265,12 @@ func (d *update) addNotice(kind NoticeKind, about EventType, targets []string) {
 	d.notices = append(d.notices, n)
 }
 
-// end decides the request.
+// conclude closes the request.
 func (d *update) conclude(f Decision) {
 	f.At = d.now
 	d.r.State, d.r.Decision, d.decision = f.Outcome.State(), &f, &f
 	d.r.Claim, d.r.Snoozed = nil, time.Time{}
-	d.logEvent(EventDecided, "ended it: "+string(f.Outcome), map[string]string{"outcome": string(f.Outcome), "digest": f.Digest, "reason": f.Reason})
+	d.logEvent(EventDecided, "closed it: "+string(f.Outcome), map[string]string{"outcome": string(f.Outcome), "digest": f.Digest, "reason": f.Reason})
 	if len(d.r.RouteProgress.Paged) > 0 {
 		d.addNotice(NoticeResolve, EventDecided, slices.Clone(d.r.RouteProgress.Paged))
 	}
@@ -272,24 +279,25 @@ func (d *update) conclude(f Decision) {
 
 func (d *update) requesterTargets() []string { return d.resolveTargets([]string{TargetRequester}) }
 
-// MaxText is how many characters somebody may write at once.
+// MaxText is the maximum length of a text, in characters.
 const MaxText = 4000
 
-// maxItems is the most that people can add to a list of a document.
+// maxItems is the maximum length of a list in a document that people can add to.
 const maxItems = 200
 
-// text checks what somebody wrote.
+// checkText checks a text from an actor.
 func (d *update) checkText(s string, needed bool) error {
 	if !utf8.ValidString(s) {
-		return d.refuse(ErrInvalidText, "it is no text")
+		return d.refuse(ErrInvalidText, "not valid UTF-8")
 	}
 	if n := utf8.RuneCountInString(s); n > MaxText || needed && n == 0 {
-		return d.refuse(ErrInvalidText, fmt.Sprintf("%d characters are not in 1 to %d", n, MaxText))
+		return d.refuse(ErrInvalidText, fmt.Sprintf("%d characters; allowed are 1 to %d", n, MaxText))
 	}
 	return nil
 }
 
-// room refuses to let a list grow without end. Half of it is for people: an agent must not be able to leave them no place for a word.
+// checkCapacity limits the length of a list. Agents may fill only half of it, so that people can
+// always add entries.
 func (d *update) checkCapacity(n int) error {
 	most := maxItems
 	if d.from.Actor.Kind == ActorAgent {

@@ -11,11 +11,11 @@ func (a Claim) apply(d *update) error {
 	case c == nil:
 	case c.By == a.Actor.ID:
 		return nil
-	case d.isEligible(c.By): // whoever may not decide any more does not look after it either
+	case d.isEligible(c.By): // a person who is no longer eligible loses the claim
 		return d.refuse(ErrClaimed, c.By+" does")
 	}
 	d.r.Claim = &ClaimRecord{By: a.Actor.ID, At: d.now}
-	d.logEvent(EventClaimed, "looks after it", nil)
+	d.logEvent(EventClaimed, "claimed it", nil)
 	return nil
 }
 
@@ -24,13 +24,13 @@ func (a Release) apply(d *update) error {
 		return d.refuse(ErrNotClaimed, "")
 	}
 	d.r.Claim = nil
-	d.logEvent(EventReleased, "does not look after it any more", nil)
+	d.logEvent(EventReleased, "released it", nil)
 	return nil
 }
 
 func (a View) apply(d *update) error {
 	if a.Seen.Digest != "" && a.Seen.Digest != d.r.Digest() {
-		return nil // they have something in front of them that is no longer asked
+		return nil // the view is out of date
 	}
 	i := slices.IndexFunc(d.r.Views, func(v ViewRecord) bool { return v.By == a.Actor.ID })
 	if i < 0 && len(d.r.Views) >= maxItems || i >= 0 && !d.r.Views[i].latest().Before(d.r.RouteProgress.Base) {
@@ -47,7 +47,7 @@ func (a View) apply(d *update) error {
 		d.r.Views[i].LastAt = d.now
 	}
 	d.r.Views[i].Eligible = err == nil
-	d.logEvent(EventViewed, "saw it", map[string]string{"shown": d.r.Digest()})
+	d.logEvent(EventViewed, "viewed it", map[string]string{"shown": d.r.Digest()})
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (a AskClarification) apply(d *update) error {
 		return err
 	}
 	d.r.Clarifications = append(d.r.Clarifications, Clarification{Note: Note{By: a.Actor.ID, At: d.now, Text: a.Question}})
-	d.logEvent(EventClarificationAsked, "asked the run something", map[string]string{"question": fmt.Sprint(len(d.r.Clarifications))})
+	d.logEvent(EventClarificationAsked, "asked for clarification", map[string]string{"question": fmt.Sprint(len(d.r.Clarifications))})
 	d.addNotice(NoticeRequester, EventClarificationAsked, d.requesterTargets())
 	return nil
 }
@@ -73,7 +73,7 @@ func (a AskClarification) apply(d *update) error {
 func (a AnswerClarification) apply(d *update) error {
 	i := a.Number - 1
 	if i == -1 {
-		return d.refuse(ErrNoClarification, "say which one is answered, counted from 1")
+		return d.refuse(ErrNoClarification, "the number of the clarification is required, counted from 1")
 	}
 	if i < 0 || i >= len(d.r.Clarifications) || d.r.Clarifications[i].Answer != nil {
 		return d.refuse(ErrNoClarification, fmt.Sprintf("question %d", a.Number))
@@ -82,7 +82,7 @@ func (a AnswerClarification) apply(d *update) error {
 		return err
 	}
 	d.r.Clarifications[i].Answer = &Note{By: a.Actor.ID, At: d.now, Text: a.Answer}
-	d.logEvent(EventClarificationAnswered, fmt.Sprintf("answered question %d of %s", a.Number, d.r.Clarifications[i].By), map[string]string{"question": fmt.Sprint(a.Number)})
+	d.logEvent(EventClarificationAnswered, fmt.Sprintf("answered clarification %d of %s", a.Number, d.r.Clarifications[i].By), map[string]string{"question": fmt.Sprint(a.Number)})
 	d.addNotice(NoticeNotify, EventClarificationAnswered, []string{"user:" + d.r.Clarifications[i].By})
 	return nil
 }
@@ -95,7 +95,7 @@ func (a Delegate) apply(d *update) error {
 		return err
 	}
 	if a.To == a.Actor.ID {
-		return d.refuse(ErrNotPermitted, "they would delegate to themselves")
+		return d.refuse(ErrNotPermitted, "a person cannot delegate to themselves")
 	}
 	if err := d.checkEligible(a.To, VerbApprove); err != nil {
 		return err
@@ -112,25 +112,25 @@ func (a Delegate) apply(d *update) error {
 func (a Snooze) apply(d *update) error {
 	until := a.Until.UTC().Round(0)
 	if !until.After(d.now) || !until.Before(d.r.Deadline) {
-		return d.refuse(ErrInvalidTime, "it can be left alone until before its deadline, "+formatTime(d.r.Deadline))
+		return d.refuse(ErrInvalidTime, "the snooze must end before the deadline, "+formatTime(d.r.Deadline))
 	}
 	d.restartRoute(until)
 	d.r.Snoozed = until
-	d.logEvent(EventSnoozed, "left it until "+formatTime(until), map[string]string{"until": until.Format(time.RFC3339Nano)})
+	d.logEvent(EventSnoozed, "snoozed it until "+formatTime(until), map[string]string{"until": until.Format(time.RFC3339Nano)})
 	return nil
 }
 
 func (a Extend) apply(d *update) error {
 	until := a.Until.UTC().Round(0)
 	if !until.After(d.r.Deadline) {
-		return d.refuse(ErrInvalidTime, "its deadline is "+formatTime(d.r.Deadline)+" already")
+		return d.refuse(ErrInvalidTime, "the deadline is already "+formatTime(d.r.Deadline)+" already")
 	}
 	last := d.r.Created.Add(time.Duration(d.r.Route.Cap))
 	if limit := d.r.Requirement.maxOpen(); limit > 0 {
 		last = earliest(last, d.r.Created.Add(time.Duration(limit)))
 	}
 	if until.After(last) {
-		return d.refuse(ErrInvalidTime, "it can be extended to "+formatTime(last)+" at most")
+		return d.refuse(ErrInvalidTime, "the deadline can be extended to "+formatTime(last)+" at most")
 	}
 	d.logEvent(EventExtended, "moved the deadline to "+formatTime(until), map[string]string{
 		"from": d.r.Deadline.Format(time.RFC3339Nano), "to": until.Format(time.RFC3339Nano),
@@ -157,12 +157,12 @@ func (a Escalate) apply(d *update) error {
 		return d.refuse(ErrNoStep, "")
 	}
 	d.r.RouteProgress.Escalated++
-	d.logEvent(EventEscalated, "did not want to wait any longer", map[string]string{"reason": a.Reason, "step": fmt.Sprint(next + 1)})
+	d.logEvent(EventEscalated, "escalated it", map[string]string{"reason": a.Reason, "step": fmt.Sprint(next + 1)})
 	d.fireStep(next)
 	return nil
 }
 
-// write checks what somebody adds to a list.
+// checkNote checks a text and the capacity of its list.
 func (d *update) checkNote(text string, length int) error {
 	if err := d.checkCapacity(length); err != nil {
 		return err
@@ -170,5 +170,5 @@ func (d *update) checkNote(text string, length int) error {
 	return d.checkText(text, true)
 }
 
-// formatTime is a time for people.
+// formatTime formats a time for people.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -26,18 +26,18 @@ func TestClaim_DoesNotBlockOthers(t *testing.T) {
 	w.apply(desk.Approve{From: w.from("bob")})
 	w.mustEnd(desk.OutcomeApproved, "bob")
 	if w.request.Claim != nil {
-		t.Error("somebody looks after what is over")
+		t.Error("a closed request has a claim")
 	}
 }
 
-// Whoever left the group could not be asked to give it back, and nobody else could look after it.
+// A claim of a former member can be taken over. The former member could not release it.
 func TestClaim_OfFormerMemberCanBeTakenOver(t *testing.T) {
 	w := open(t, actionSpec())
 	w.apply(desk.Claim{From: w.from("ann")})
 	w.leave("ann")
 	w.apply(desk.Claim{From: w.from("bob")})
 	if c := w.request.Claim; c == nil || c.By != "bob" {
-		t.Errorf("it is claimed by %+v", c)
+		t.Errorf("claim = %+v", c)
 	}
 	w.mustRefuse("claimed", desk.Claim{From: w.from("cleo")})
 }
@@ -47,20 +47,21 @@ func TestAskClarification_ReplyKeepsRequestOpen(t *testing.T) {
 	if to := noticeTargets(w.apply(desk.AskClarification{From: w.from("ann"), Question: "why?"}), desk.NoticeRequester); !slices.Equal(to, []string{"user:rita"}) {
 		t.Errorf("asked %v", to)
 	}
-	w.mustRefuse("not_yours", desk.AnswerClarification{From: w.from("bob"), Number: 1, Answer: "I guess"}) // nobody speaks for the run
+	w.mustRefuse("not_yours", desk.AnswerClarification{From: w.from("bob"), Number: 1, Answer: "I guess"}) // another person cannot answer for the run
 	w.mustRefuse("bad_text", desk.AnswerClarification{From: w.fromRun(), Number: 1})
 	w.mustRefuse("no_question", desk.AnswerClarification{From: w.fromRun(), Number: 2, Answer: "what?"})
 	if to := noticeTargets(w.apply(desk.AnswerClarification{From: w.fromRun(), Number: 1, Answer: "because"}), desk.NoticeNotify); !slices.Equal(to, []string{"user:ann"}) {
 		t.Errorf("told %v", to)
 	}
-	w.mustRefuse("no_question", desk.AnswerClarification{From: w.fromRun(), Number: 1, Answer: "or rather"}) // ann has read the first
+	w.mustRefuse("no_question", desk.AnswerClarification{From: w.fromRun(), Number: 1, Answer: "or rather"}) // ann has seen the first answer
 	if q := w.request.Clarifications; len(q) != 1 || q[0].Text != "why?" || q[0].Answer.Text != "because" {
 		t.Errorf("questions = %+v", q)
 	}
 	w.mustBeOpen()
 }
 
-// Somebody who got no answer does it again, also when it is over by now. What they did counts once.
+// A client that got no reply retries, even if the request is closed by then. The command counts
+// once.
 func TestIsRepeat_RecognizesIdempotencyKey(t *testing.T) {
 	w := open(t, actionSpec())
 	under := func(who, key, digest string) desk.From {
@@ -74,7 +75,7 @@ func TestIsRepeat_RecognizesIdempotencyKey(t *testing.T) {
 	}
 	change := w.apply(first)
 	if change.Events[0].IdempotencyKey != nil {
-		t.Error("the audit is told the digest of a comment")
+		t.Error("the audit event has the digest of a comment")
 	}
 	w.apply(desk.Approve{From: w.from("bob")})
 	for _, test := range []struct {
@@ -86,8 +87,8 @@ func TestIsRepeat_RecognizesIdempotencyKey(t *testing.T) {
 		{"the same", first, true, nil},
 		{"without a key", desk.Comment{From: w.from("ann"), Text: "so"}, false, nil},
 		{"another key", desk.Comment{From: under("ann", "l", "so"), Text: "so"}, false, nil},
-		{"somebody else", desk.Comment{From: under("bob", "k", "so"), Text: "so"}, false, nil},
-		{"something else", desk.Comment{From: under("ann", "k", "not so"), Text: "not so"}, false, desk.ErrKeyReused},
+		{"another person", desk.Comment{From: under("bob", "k", "so"), Text: "so"}, false, nil},
+		{"another text", desk.Comment{From: under("ann", "k", "not so"), Text: "not so"}, false, desk.ErrKeyReused},
 	} {
 		if again, err := desk.IsRepeat(w.request, test.act); again != test.want || !errors.Is(err, test.err) {
 			t.Errorf("%s: %t, %v", test.name, again, err)
@@ -98,7 +99,7 @@ func TestIsRepeat_RecognizesIdempotencyKey(t *testing.T) {
 func TestDelegate_TargetMustBeEligible(t *testing.T) {
 	w := open(t, actionSpec())
 	if err := w.mustRefuse("not_member", desk.Delegate{From: w.from("ann"), To: "eve"}); !strings.HasSuffix(err.Error(), ": eve") {
-		t.Errorf("who is in none of the groups? %v", err) // it sounded as if it were ann
+		t.Errorf("missing membership of the delegate: %v", err) // the error named ann
 	}
 	w.mustRefuse("excluded", desk.Delegate{From: w.from("ann"), To: "rita"})
 	w.mustRefuse("not_yours", desk.Delegate{From: w.from("ann"), To: "ann"})
@@ -107,9 +108,9 @@ func TestDelegate_TargetMustBeEligible(t *testing.T) {
 		t.Errorf("told %v", to)
 	}
 	if w.request.Claim != nil {
-		t.Error("ann still looks after it")
+		t.Error("ann still has the claim")
 	}
-	w.apply(desk.Approve{From: w.from("ann")}) // and can still decide
+	w.apply(desk.Approve{From: w.from("ann")}) // and can still vote
 	w.mustEnd(desk.OutcomeApproved, "ann")
 }
 
@@ -119,13 +120,13 @@ func TestChange_RerendersCopies(t *testing.T) {
 		return slices.ContainsFunc(change.Notices, func(n desk.Notice) bool { return n.Kind == desk.NoticeRerender && n.Rev == change.Request.Rev })
 	}
 	if change := w.apply(desk.Comment{From: w.from("ann"), Text: "hm"}); !rerenders(change) {
-		t.Errorf("a comment is not shown: %+v", change.Notices)
+		t.Errorf("no re-render after a comment: %+v", change.Notices)
 	}
 	if change := w.apply(desk.View{From: w.from("ann")}); rerenders(change) {
-		t.Errorf("a view makes every copy blink: %+v", change.Notices)
+		t.Errorf("a view causes a re-render: %+v", change.Notices)
 	}
 	if change := w.apply(desk.Approve{From: w.from("ann")}); !rerenders(change) {
-		t.Errorf("the end is not shown: %+v", change.Notices)
+		t.Errorf("no re-render after the decision: %+v", change.Notices)
 	}
 	mustHaveUniqueKeys(t, w.notices)
 }
@@ -136,7 +137,7 @@ func TestEventsSince_ReturnsEventsAfterRevision(t *testing.T) {
 	w.apply(desk.Comment{From: w.from("ann"), Text: "hm"})
 	w.apply(desk.Claim{From: w.from("bob")})
 	got := w.request.EventsSince(rev)
-	if len(got) != 2 || got[0].String() != "ann commented" || got[1].String() != "bob looks after it" || len(w.request.EventsSince(w.request.Rev)) != 0 {
-		t.Errorf("since then: %v", got)
+	if len(got) != 2 || got[0].String() != "ann commented" || got[1].String() != "bob claimed it" || len(w.request.EventsSince(w.request.Rev)) != 0 {
+		t.Errorf("events since then: %v", got)
 	}
 }

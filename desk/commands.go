@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Command is something that is done with a request: one of the types below.
+// Command is a command on a request: one of the types below.
 type Command interface {
 	name() CommandName
 	from() From
 	apply(d *update) error
 }
 
-// CommandName names an act.
+// CommandName is the name of a command.
 type CommandName string
 
-// The names of the acts.
+// The names of the commands.
 const (
 	CommandClaim               CommandName = "claim"
 	CommandRelease             CommandName = "release"
@@ -38,26 +38,26 @@ const (
 	CommandRecordOutage        CommandName = "outage"
 )
 
-// From says who acts, on what they saw.
+// From describes who sends a command, and what they saw.
 type From struct {
 	Actor Actor
-	// Seen is what they saw. Whoever does not say is taken to have seen the request as it was asked.
+	// Seen is what the actor saw. The zero value means the original request.
 	Seen Seen
-	// Via is the channel through which they act.
+	// Via is the channel of the command.
 	Via string
-	// IdempotencyKey, if it has a key, says that what is done again under it counts once; see [IsRepeat].
+	// IdempotencyKey, if it has a key, makes the command idempotent; see [IsRepeat].
 	IdempotencyKey IdempotencyKey
 }
 
-// IdempotencyKey names something that somebody does, so that they may repeat it if they got no answer.
+// IdempotencyKey identifies a command, so that a client can retry it.
 type IdempotencyKey struct {
-	// Key is of the actor's choice.
+	// Key is chosen by the client.
 	Key string `json:"key"`
-	// Digest is of what they do. Under the same key it cannot be something else.
+	// Digest is the digest of the command. A key cannot be used for a different command.
 	Digest string `json:"digest"`
 }
 
-// Actor is somebody, as far as we know them. Which groups they are in, the [Directory] says.
+// Actor is the sender of a command. The [Directory] knows the actor's groups.
 type Actor struct {
 	// ID is the name of the principal.
 	ID   string
@@ -65,138 +65,140 @@ type Actor struct {
 	Auth Auth
 }
 
-// ActorKind is what an actor is. The zero value is nobody, who may do nothing.
+// ActorKind is the kind of an actor. The zero value may do nothing.
 type ActorKind string
 
-// The kinds of actors. Only people decide.
+// The actor kinds. Only humans decide.
 const (
 	ActorHuman  ActorKind = "human"
 	ActorAgent  ActorKind = "agent"
 	ActorSystem ActorKind = "system"
 )
 
-// PersonActor is an actor who is a human being.
+// PersonActor returns a human actor.
 func PersonActor(id string, auth Auth) Actor { return Actor{ID: id, Kind: ActorHuman, Auth: auth} }
 
-// SystemActor is an actor who is a part of the system, such as "executor".
+// SystemActor returns an actor for a part of the system, such as "executor".
 func SystemActor(name string) Actor { return Actor{ID: "system:" + name, Kind: ActorSystem} }
 
-// Seen names what somebody saw: the revision, and the [Request.Digest] of then.
+// Seen identifies what an actor saw: the revision, and the [Request.Digest] at that time.
 type Seen struct {
 	Rev    int64
 	Digest string
 }
 
-// Claim says that somebody looks after the request. Others can still decide.
+// Claim assigns the request to the actor. Others can still decide.
 type Claim struct{ From }
 
-// Release takes a claim back.
+// Release gives a claim back.
 type Release struct{ From }
 
-// View says that somebody has the request in front of them. If they say what they see, and it is no longer what is asked, it does not count.
+// View records that the actor sees the request. A view with an outdated digest is ignored.
 type View struct{ From }
 
-// Approve is a yes to what would be done now.
+// Approve approves the current action.
 type Approve struct{ From }
 
-// ApproveEdited is a yes to the same action with other arguments. It takes the place of what was asked, and of all votes so far; the
-// policy is asked again, and may want more people.
+// ApproveEdited approves the action with other arguments. The edit replaces the requested arguments
+// and voids all votes. The policy is evaluated again and may require more people.
 type ApproveEdited struct {
 	From
 	Args json.RawMessage
 }
 
-// Reject is a no.
+// Reject rejects the action.
 type Reject struct {
 	From
-	// Codes are words for programs, Reason is for people and for the agent. One of them is needed.
+	// Codes are for programs, Reason is for people and for the agent. At least one of them is
+	// required.
 	Codes  []string
 	Reason string
-	// Retry says that the agent may try something else; otherwise it must stop.
+	// Retry allows the agent to try something else. Otherwise the agent must stop.
 	Retry bool
 }
 
-// Respond answers a question that is not about an action.
+// Respond answers a request that is not about an action.
 type Respond struct {
 	From
 	Value json.RawMessage
-	// Word is what votes are counted by if several people must agree; by default they must give the same value.
+	// Choice is the key by which votes are counted if several people must agree. By default they
+	// must give the same value.
 	Choice string
 }
 
-// AskClarification asks the run something. The request stays open.
+// AskClarification asks the requester or the run a question. The request stays open.
 type AskClarification struct {
 	From
 	Question string
 }
 
-// AnswerClarification is the run's answer.
+// AnswerClarification replies to a clarification.
 type AnswerClarification struct {
 	From
-	// Clarification is the number of the question, from 1.
+	// Number is the number of the clarification, from 1.
 	Number int
 	Answer string
 }
 
-// Comment is a remark that everybody sees.
+// Comment adds a comment that everyone can see.
 type Comment struct {
 	From
 	Text string
 }
 
-// Delegate asks somebody else to decide. They must be allowed to: nobody passes on a right that is not theirs.
+// Delegate asks another person to decide. That person must be eligible.
 type Delegate struct {
 	From
 	To     string
 	Reason string
 }
 
-// Snooze leaves everybody in peace for a while. Then the route begins anew; the deadline stays.
+// Snooze pauses notices until a time. Then the route restarts. The deadline does not change.
 type Snooze struct {
 	From
 	Until time.Time
 }
 
-// Extend moves the deadline, not further than the cap of the route and the requirement permit. The route begins anew, except
-// that nobody is told what they know.
+// Extend moves the deadline, up to the cap of the route and the limit of the requirement. The route
+// restarts, but first notices that were already sent are not repeated.
 type Extend struct {
 	From
 	Until time.Time
 }
 
-// Escalate takes the next step of the route now.
+// Escalate fires the next step of the route now.
 type Escalate struct {
 	From
 	Reason string
 }
 
-// Withdraw takes the request back: the run no longer asks.
+// Withdraw withdraws the request: the run no longer asks.
 type Withdraw struct {
 	From
 	Reason string
 }
 
-// Abandon gives up the task that the question is part of.
+// Abandon gives up the task that the request belongs to.
 type Abandon struct {
 	From
 	Reason string
 }
 
-// Tick lets the clock do what is due.
+// Tick runs the timers that are due.
 type Tick struct{}
 
-// RecordDelivery says that a channel has reached somebody. Target is as in the notice, At is when.
+// RecordDelivery records that a channel delivered to a target. Target is as in the notice.
 type RecordDelivery struct {
 	Target string
 	At     time.Time
 }
 
-// RecordOutage says that the service was down. A deadline that fell into it is moved, so that people have the grace of the route. It
-// has to come before the first [Tick] after the outage.
+// RecordOutage records that the service was down. A deadline that passed during the outage is moved
+// by the grace period of the route. The command must come before the first [Tick] after the outage.
 type RecordOutage struct{ Start, End time.Time }
 
-// CommandOrigin says what an act is called, and who does it. It is for those who write down what was refused.
-func CommandOrigin(act Command) (CommandName, From) { return act.name(), act.from() }
+// CommandOrigin returns the name and the sender of a command, for records of refused commands.
+func CommandOrigin(cmd Command) (CommandName, From) { return cmd.name(), cmd.from() }
 
 func (f From) from() From         { return f }
 func (Tick) from() From           { return From{Actor: SystemActor("clock")} }

@@ -21,7 +21,7 @@ func (a Reject) apply(d *update) error {
 		return err
 	}
 	if len(a.Codes) > 20 || slices.ContainsFunc(a.Codes, func(c string) bool { return c == "" || len(c) > 100 }) {
-		return d.refuse(ErrInvalidText, "a code is a short word")
+		return d.refuse(ErrInvalidText, "a code must have 1 to 100 characters, and at most 20 codes are allowed")
 	}
 	text := "rejected it"
 	if a.Reason != "" {
@@ -60,13 +60,14 @@ func (a Withdraw) apply(d *update) error {
 	return nil
 }
 
-// vote notes somebody's word, in the place of an earlier one, and ends the request if that was the last that was needed.
+// recordVote records a vote, replaces an earlier vote of the same person, and closes the request if
+// the votes suffice.
 func (d *update) recordVote(v Vote, text string) error {
 	v.By, v.At, v.Rev = d.from.Actor.ID, d.now, d.r.Rev+1
 	v.Auth, v.Via = d.from.Actor.Auth, d.from.Via
 	i := slices.IndexFunc(d.r.Votes, func(old Vote) bool { return old.By == v.By })
 	if i >= 0 && d.r.Votes[i].sameAs(v) {
-		// The same word again: it is enough now if somebody else's counts again.
+		// The same vote again: it may suffice now, if another person's vote counts again.
 		if err := d.decideIfEnough(v); err != nil || d.decision == nil {
 			return err
 		}
@@ -92,7 +93,8 @@ func (d *update) recordVote(v Vote, text string) error {
 	return d.decideIfEnough(v)
 }
 
-// saw is the digest of what whoever votes has seen; "" if they do not say. It is what is asked now, or [update.checkSeen] has refused the vote.
+// seenDigest returns the digest that the voter saw, or "" if unknown. It is the current digest:
+// [update.checkSeen] refuses other votes.
 func (d *update) seenDigest() string {
 	if d.from.Seen == (Seen{}) {
 		return ""
@@ -100,13 +102,14 @@ func (d *update) seenDigest() string {
 	return d.r.Digest()
 }
 
-// says reports whether both are the same word.
+// sameAs reports whether both votes are equal.
 func (v Vote) sameAs(w Vote) bool {
 	return v.Verb == w.Verb && v.Choice == w.Choice && slices.Equal(v.Codes, w.Codes) && v.Reason == w.Reason && v.Retry == w.Retry &&
 		string(v.Value) == string(w.Value) && v.Auth == w.Auth
 }
 
-// settle ends the request if the votes of one word are enough. Everybody who counts is looked up again: this may be the last vote.
+// decideIfEnough closes the request if the votes for one choice suffice. It checks every voter
+// again, because this may be the last vote.
 func (d *update) decideIfEnough(v Vote) error {
 	t, err := d.countVotes(v.Verb, v.Choice)
 	if err != nil {
@@ -132,7 +135,7 @@ func (a ApproveEdited) apply(d *update) error {
 	if err != nil {
 		return err
 	}
-	if edit.Digest == d.r.ActionDigest() { // nothing is edited
+	if edit.Digest == d.r.ActionDigest() { // no changes
 		if err := d.checkEligible(a.Actor.ID, VerbApprove); err != nil {
 			return err
 		}
@@ -145,12 +148,12 @@ func (a ApproveEdited) apply(d *update) error {
 	return d.applyEdit(edit, need)
 }
 
-// edit checks what somebody made of the arguments.
+// checkEdit validates edited arguments.
 func (d *update) checkEdit(args json.RawMessage) (Edit, error) {
 	edit := Edit{By: d.from.Actor.ID, At: d.now, Args: slices.Clone(args)}
 	asked, err := canonicalDigest(d.env.Args)
 	if err != nil || asked != d.r.Subject.ArgsDigest {
-		return edit, d.refuse(ErrInvalid, "the arguments that were asked for are needed to tell what was edited")
+		return edit, d.refuse(ErrInvalid, "the original arguments are required to compute the edit")
 	}
 	if edit.ArgsDigest, err = strictDigest(args); err != nil {
 		return edit, d.refuse(ErrInvalidEdit, err.Error())
@@ -166,7 +169,7 @@ func (d *update) checkEdit(args json.RawMessage) (Edit, error) {
 	return edit, err
 }
 
-// needFor asks the policy about the edit, and returns what is required now.
+// requirementFor asks the policy about the edit and returns the new requirement.
 func (d *update) requirementFor(edit Edit) (Requirement, error) {
 	need := d.r.Requirement
 	if d.env.Policy != nil {
@@ -184,26 +187,26 @@ func (d *update) requirementFor(edit Edit) (Requirement, error) {
 		}
 	}
 	if over := d.r.Created.Add(time.Duration(need.maxOpen())); need.maxOpen() > 0 && !d.now.Before(over) {
-		return need, d.refuse(ErrDenied, "the time that the rules give it was over at "+formatTime(over))
+		return need, d.refuse(ErrDenied, "the rules' deadline for these arguments was "+formatTime(over))
 	}
 	for _, field := range edit.Fields {
 		if !covered(field, need.Editable) {
-			return need, d.refuse(ErrInvalidEdit, fmt.Sprintf("%q cannot be changed", field))
+			return need, d.refuse(ErrInvalidEdit, fmt.Sprintf("%q is not editable", field))
 		}
 	}
 	if !d.from.Actor.Auth.AtLeast(need.MinAuth) {
-		return need, d.refuse(ErrWeakAuth, "this edit needs "+string(need.MinAuth))
+		return need, d.refuse(ErrWeakAuth, "this edit requires "+string(need.MinAuth))
 	}
 	return need, nil
 }
 
-// take puts an edit in the place of what was asked. Who voted before voted on something else, and is asked again.
+// applyEdit replaces the requested arguments. It voids earlier votes and notifies their voters.
 func (d *update) applyEdit(edit Edit, need Requirement) error {
 	before := d.r.Requirement
 	voided := d.r.Votes
 	text := "edited " + strings.Join(edit.Fields, ", ")
 	if len(edit.Fields) == 0 {
-		text = "put back what was asked"
+		text = "restored the original arguments"
 	}
 	d.logEvent(EventEdited, text, map[string]string{"before": d.r.ActionDigest(), "after": edit.Digest, "args": edit.ArgsDigest})
 	d.r.Edit, d.r.Requirement, d.r.Votes = &edit, need, nil
@@ -214,14 +217,14 @@ func (d *update) applyEdit(edit Edit, need Requirement) error {
 		return err
 	}
 	if !reflect.DeepEqual(before.Groups, need.Groups) || before.MinAuth != need.MinAuth {
-		d.logEvent(EventRequirementRaised, "made it need "+d.r.VoteProgress.String(), nil)
+		d.logEvent(EventRequirementRaised, "raised the requirement: "+d.r.VoteProgress.String(), nil)
 	}
 	err := d.checkEligible(edit.By, VerbApprove)
 	switch {
 	case err == nil:
 		err = (Approve{}).apply(d)
 	case errors.Is(err, ErrExcluded):
-		err = nil // the edit stands, and others approve it
+		err = nil // the edit stays, and others approve it
 	}
 	if err != nil || d.r.State != StateOpen {
 		return err
@@ -241,8 +244,8 @@ func (d *update) applyEdit(edit Edit, need Requirement) error {
 	return nil
 }
 
-// newcomers are those who are asked now, and were not before, unless the route tells them when it begins: it was chosen for what was asked, and may know nothing
-// of them.
+// newApprovers returns targets that the new requirement adds, unless the route notifies them when
+// it restarts. The route was chosen for the original arguments and may not include them.
 func (d *update) newApprovers(before Requirement) []string {
 	var told []string
 	for _, s := range d.r.Route.Steps {
@@ -250,7 +253,7 @@ func (d *update) newApprovers(before Requirement) []string {
 			told = append(told, d.resolveTargets(s.Notify)...)
 		}
 	}
-	if slices.Contains(told, TargetInbox) { // everybody looks there
+	if slices.Contains(told, TargetInbox) { // every approver sees the inbox
 		return nil
 	}
 	asked := d.r

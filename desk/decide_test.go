@@ -14,15 +14,15 @@ import (
 func TestQuorum_TwoGroupsNeedTwoPeople(t *testing.T) {
 	w := open(t, specNeeding(group(1, "group:dba"), group(1, "group:finops")))
 	w.mustHaveProgress("0 of 2, needs 1 × dba, needs 1 × finops")
-	w.apply(desk.Approve{From: w.from("ann")}) // performer is in both
+	w.apply(desk.Approve{From: w.from("ann")}) // ann is in both groups
 	w.mustBeOpen()
-	w.apply(desk.Approve{From: w.from("ann")}) // and still one person
+	w.apply(desk.Approve{From: w.from("ann")}) // still one person
 	w.mustBeOpen()
 	w.mustHaveProgress("1 of 2, needs 1 × finops")
 	w.apply(desk.Approve{From: w.from("bob")})
 	w.mustEnd(desk.OutcomeApproved, "ann", "bob")
 	if f := w.last.Decision; f.Digest != actionSpec().Subject.ActionDigest || f.Args != nil {
-		t.Errorf("approved %q with %s, want what was asked", f.Digest, f.Args)
+		t.Errorf("approved %q with %s, want the original arguments", f.Digest, f.Args)
 	}
 }
 
@@ -32,7 +32,7 @@ func TestQuorum_FormerMemberDoesNotCountAtLastVote(t *testing.T) {
 	w.members["group:dba"] = []string{"bob", "cleo"}
 	w.apply(desk.Approve{From: w.from("bob")})
 	w.mustBeOpen()
-	w.mustHaveProgress("1 of 2, needs 1 × dba, the vote of ann does not count any more: has left the group")
+	w.mustHaveProgress("1 of 2, needs 1 × dba, the vote of ann no longer counts: has left the group")
 	w.apply(desk.Approve{From: w.from("cleo")})
 	w.mustEnd(desk.OutcomeApproved, "bob", "cleo")
 }
@@ -60,13 +60,13 @@ func TestQuorum_ChangedVoteCountsOnce(t *testing.T) {
 	w.apply(desk.Reject{From: w.from("bob"), Codes: []string{"too_broad"}, Reason: "indeed", Retry: true})
 	w.mustEnd(desk.OutcomeRejected, "ann", "bob")
 	if f := w.last.Decision; f.Reason != "indeed" || !f.Retry || !slices.Equal(f.Codes, []string{"too_broad"}) {
-		t.Errorf("final = %+v, want the last reason", f)
+		t.Errorf("decision = %+v, want the last reason", f)
 	}
 }
 
 func TestReject_OneIsEnoughUnlessDenialsIsHigher(t *testing.T) {
 	w := open(t, specNeeding(group(3, "group:dba")))
-	w.mustRefuse("bad_text", desk.Reject{From: w.from("bob")}) // a no without a reason helps nobody
+	w.mustRefuse("bad_text", desk.Reject{From: w.from("bob")}) // a rejection needs a reason
 	w.apply(desk.Reject{From: w.from("bob"), Reason: "wrong table"})
 	w.mustEnd(desk.OutcomeRejected, "bob")
 }
@@ -97,7 +97,7 @@ func TestAuth_MustBeStrongEnough(t *testing.T) {
 
 func TestExclude_UnknownDutyExcludesEveryone(t *testing.T) {
 	w := open(t, actionSpec())
-	w.request.Requirement.Exclude = []desk.Duty{"janitor"} // withActor a later version might write it
+	w.request.Requirement.Exclude = []desk.Duty{"janitor"} // as a later version might write it
 	w.mustRefuse("excluded", desk.Approve{From: w.from("ann")})
 }
 
@@ -121,12 +121,12 @@ func TestDirectory_UnavailableRefusesDecisions(t *testing.T) {
 	env.Directory = brokenDirectory{}
 	for _, act := range []desk.Command{desk.Approve{From: w.from("ann")}, desk.Reject{From: w.from("ann"), Reason: "no"}, desk.Claim{From: w.from("ann")}, desk.View{From: w.from("ann")}} {
 		if _, err := desk.Apply(w.request, act, env); !errors.Is(err, desk.ErrDirectoryUnavailable) {
-			t.Errorf("%T: %v, want that nobody knows", act, err)
+			t.Errorf("%T: %v, want ErrDirectoryUnavailable", act, err)
 		}
 	}
 	env.Now = w.request.Deadline
 	if _, err := desk.Apply(w.request, desk.Tick{}, env); err != nil {
-		t.Errorf("the clock needs no directory: %v", err)
+		t.Errorf("a timer must not need the directory: %v", err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestRespond_PeopleMustAgreeOnAnAnswer(t *testing.T) {
 	w.apply(desk.Respond{From: w.from("bob"), Value: json.RawMessage(`{"a":2}`)})
 	w.mustBeOpen()
 	w.mustHaveProgress("1 of 2, needs 1 × dba")
-	w.apply(desk.Respond{From: w.from("bob"), Value: json.RawMessage(` {"a": 1} `)}) // the same, spelt differently
+	w.apply(desk.Respond{From: w.from("bob"), Value: json.RawMessage(` {"a": 1} `)}) // the same value, encoded differently
 	w.mustEnd(desk.OutcomeAnswered, "ann", "bob")
 }
 
@@ -166,7 +166,7 @@ func TestRespond_EqualChoicesCountTogether(t *testing.T) {
 	w.apply(desk.Respond{From: w.from("bob"), Value: json.RawMessage(`{"ok":true}`), Choice: "ok"})
 	w.mustEnd(desk.OutcomeAnswered, "ann", "bob")
 	if got := string(w.last.Decision.Value); got != `{"ok":true}` {
-		t.Errorf("value = %s, want that of the last vote", got)
+		t.Errorf("value = %s, want the value of the last vote", got)
 	}
 }
 
@@ -194,14 +194,14 @@ func TestApply_StaleViewReportsChanges(t *testing.T) {
 	if !ok || changed.Rev != w.request.Rev || changed.Digest != w.request.Digest() || changed.Seen != 1 {
 		t.Fatalf("%+v", changed)
 	}
-	want := "it has changed since they saw it: ann edited /limit; run answered question 1 of bob"
+	want := "request has changed since it was viewed: ann edited /limit; run answered clarification 1 of bob"
 	if err.Error() != want {
 		t.Errorf("%q, want %q", err, want)
 	}
 	again := before
 	again.Seen = desk.Seen{Rev: changed.Rev, Digest: changed.Digest}
 	w.apply(desk.Approve{From: again})
-	w.mustBeOpen() // ann edited, and does not count
+	w.mustBeOpen() // ann is the editor and does not count
 	w.apply(desk.Approve{From: w.from("bob")})
 	w.mustEnd(desk.OutcomeApproved, "cleo", "bob")
 }
@@ -223,11 +223,11 @@ func TestI6_VoteWithoutSeenMeansOriginalRevision(t *testing.T) {
 	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(`{"table":"users","limit":50}`)})
 	w.mustRefuse("changed", desk.Approve{From: silent})
 	for name, seen := range map[string]desk.Seen{
-		"what was asked":     {Digest: "shown"},
-		"something else":     {Rev: w.request.Rev, Digest: "other"},
-		"what is yet to be":  {Rev: w.request.Rev + 1},
-		"an old revision":    {Rev: 1},
-		"old, but right now": {Rev: 1, Digest: w.request.Digest()},
+		"original digest":              {Digest: "shown"},
+		"another digest":               {Rev: w.request.Rev, Digest: "other"},
+		"future revision":              {Rev: w.request.Rev + 1},
+		"old revision":                 {Rev: 1},
+		"old revision, current digest": {Rev: 1, Digest: w.request.Digest()},
 	} {
 		from := silent
 		from.Seen = seen
@@ -238,7 +238,7 @@ func TestI6_VoteWithoutSeenMeansOriginalRevision(t *testing.T) {
 	w.apply(desk.Approve{From: digest})
 	w.mustEnd(desk.OutcomeApproved, "cleo")
 
-	w = open(t, actionSpec()) // nothing has changed: there is nothing that could be missed
+	w = open(t, actionSpec()) // nothing significant has changed
 	w.apply(desk.Approve{From: silent})
 	w.mustEnd(desk.OutcomeApproved, "cleo")
 }
@@ -251,7 +251,7 @@ func TestAbandon_NeedsNoQuorum(t *testing.T) {
 	w.mustEnd(desk.OutcomeAbandoned, "rita")
 }
 
-// A task can be given up where it wants to do something, too, unless that is forbidden.
+// A task can be abandoned if the request is about an action, unless the verb is forbidden.
 func TestAbandon_ActionUnlessVerbIsForbidden(t *testing.T) {
 	w := open(t, specNeeding(group(3, "group:dba")))
 	w.apply(desk.Abandon{From: w.from("ann"), Reason: "never mind"})
@@ -262,7 +262,7 @@ func TestAbandon_ActionUnlessVerbIsForbidden(t *testing.T) {
 	w.mustRefuse("not_allowed", desk.Abandon{From: w.from("ann")})
 }
 
-// Everybody who wrote a part of it is an author, not only the first.
+// Every person with input is an author, not only the first.
 func TestExclude_EachOfTheAuthors(t *testing.T) {
 	ask := actionSpec()
 	ask.Subject.Authors = append(ask.Subject.Authors, "ann", "bob")
@@ -286,14 +286,15 @@ func TestTexts_AreLimited(t *testing.T) {
 		w.apply(desk.Comment{From: agent, Text: "again and again"})
 	}
 	w.mustRefuse("too_many", desk.Comment{From: agent, Text: "again and again"})
-	for range 100 { // there is a place left for people
+	for range 100 { // people have capacity left
 		w.apply(desk.Comment{From: w.from("ann"), Text: "again"})
 	}
 	w.mustRefuse("too_many", desk.Comment{From: w.from("ann"), Text: "again"})
 	if len(w.request.Log) > 200 {
-		t.Errorf("the log has grown to %d", len(w.request.Log))
+		t.Errorf("the log has %d entries", len(w.request.Log))
 	}
-	// The log does not reach back to the beginning any more: nobody can tell what somebody missed who saw only that.
+	// The log no longer reaches back to the creation, so a vote on the original revision is
+	// refused.
 	old := w.from("bob")
 	old.Seen.Rev = 1
 	w.apply(desk.AskClarification{From: w.from("ann"), Question: "one more"})

@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Difference is one place where two JSON documents differ.
+// Difference is one difference between two JSON documents.
 type Difference struct {
-	// Pointer is the place, as a JSON pointer; "" is the whole document.
+	// Pointer is the JSON pointer of the difference; "" is the whole document.
 	Pointer string `json:"pointer"`
-	// Before and After are what is there; nothing if there is nothing.
+	// Before and After are the values. A missing value is empty.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// Diff lists where two JSON documents differ, in the order of their pointers. Lists of different lengths differ as a whole. Numbers
-// differ if they are written differently: 1.0 may not be the same to a tool as 1.
+// Diff returns the differences between two JSON documents, sorted by pointer. Lists of different
+// lengths differ as a whole. Numbers differ if they are written differently, because a tool may
+// treat 1.0 and 1 differently.
 func Diff(before, after json.RawMessage) ([]Difference, error) {
 	var a, b any
 	if err := decodeNumbers(before, &a); err != nil {
@@ -75,7 +76,7 @@ func diffObjects(at string, a, b map[string]any, found *[]Difference) {
 	}
 }
 
-// encode writes what was decoded: it cannot fail.
+// encode encodes a decoded value. It cannot fail.
 func encode(v any) json.RawMessage {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -86,7 +87,7 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// escapePointer writes a name as a part of a JSON pointer.
+// escapePointer escapes a name for a JSON pointer.
 func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

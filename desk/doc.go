@@ -1,23 +1,25 @@
-// Package desk has the rules for questions to people: who must agree, who may not, who is told when, and when it is too late. It
-// stores nothing, sends nothing and has no clock: a request is a document, an act is a value, and [Apply] makes a new document
-// of both.
+// Package desk has the rules for requests to people: who must agree, who is excluded, who is
+// notified and when, and when a request expires. The package stores nothing, sends nothing and has
+// no clock. A request is a document, a command is a value, and [Apply] computes the new document.
 //
-//	change, err := desk.New(desk.RequestSpec{ID: id, Asked: asked, Need: need, Route: route}, desk.Env{Now: now})
+//	change, err := desk.New(desk.RequestSpec{ID: id, Subject: subject, Requirement: requirement, Route: route}, desk.Env{Now: now})
 //	…
 //	change, err = desk.Apply(request, desk.Approve{From: desk.From{Actor: ann, Seen: seen}}, desk.Env{Now: now, Directory: groups})
 //	if changed, ok := errors.AsType[*desk.ChangedError](err); ok {
-//		// ann looked at something else: say what has changed
+//		// ann saw an older revision: show changed.Changes
 //	}
 //
-// Whoever keeps the documents stores a [Change] whole (the document, when the clock is due next, the notices, the facts for the
-// audit, and the final word, if there is one) if the stored document still has the revision that the act was made on. If not,
-// it loads the document and applies the act again.
+// The caller stores a [Change] as a whole: the document, the time of the next timer, the notices,
+// the events for the audit log, and the decision, if there is one. It stores the change only if the
+// stored document still has the revision that the command was applied to. Otherwise it loads the
+// document and applies the command again.
 //
-//	load ──▶ Apply ──▶ store if the revision is the same ──▶ tell people
+//	load ──▶ Apply ──▶ store if the revision is the same ──▶ send notices
 //	  ▲                  │ no
 //	  └──────────────────┘
 //
-// A few rules hold whatever happens. A request has one final word at most. It takes a quorum of different people who may decide at
-// the moment of the last vote. What has expired was not rejected, and is never approved. Nothing is decided once the deadline has
-// passed. A step of a route has its turn once. A vote is for what was seen: when the arguments are edited, everybody votes again.
+// Some rules always hold. A request has at most one decision. A decision needs a quorum of
+// different people who are eligible at the time of the last vote. An expired request was not
+// rejected and is never approved. No decision is made after the deadline. A route step runs once. A
+// vote applies to what the voter saw: an edit of the arguments voids all votes.
 package desk

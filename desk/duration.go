@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Duration is a time span that is written as "30m", "24h" or "2d"; a day has 24 hours.
+// Duration is a duration written as "30m", "24h" or "2d". A day has 24 hours.
 type Duration time.Duration
 
-// String is the duration as it is written: "1d", "2h", "1h30m".
+// String returns the duration as written: "1d", "2h", "1h30m".
 func (d Duration) String() string {
 	const day = Duration(24 * time.Hour)
 	if d > 0 && d%day == 0 && d > day {
@@ -35,14 +35,14 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
 		if err != nil {
-			return fmt.Errorf("%q is no duration: write it as 30m, 24h or 2d", s)
+			return fmt.Errorf("invalid duration %q: use for example 30m, 24h or 2d", s)
 		}
 		*d = Duration(time.Duration(n) * 24 * time.Hour)
 		return nil
 	}
 	parsed, err := time.ParseDuration(s)
 	if err != nil {
-		return fmt.Errorf("%q is no duration: write it as 30m, 24h or 2d", s)
+		return fmt.Errorf("invalid duration %q: use for example 30m, 24h or 2d", s)
 	}
 	*d = Duration(parsed)
 	return nil

@@ -52,10 +52,10 @@ func TestEdit_VoidsEarlierVotes(t *testing.T) {
 	if !slices.ContainsFunc(change.Notices, func(n desk.Notice) bool {
 		return n.Kind == desk.NoticeNotify && slices.Equal(n.Targets, []string{"user:bob"})
 	}) {
-		t.Errorf("bob is not told: %+v", change.Notices)
+		t.Errorf("bob is not notified: %+v", change.Notices)
 	}
 	if got := w.sentTargets(desk.NoticeNotify); len(got) != 3 || got[2][0] != "inbox" || w.request.RouteProgress.Epoch != 2 {
-		t.Errorf("the route does not begin anew: %v", got)
+		t.Errorf("the route does not restart: %v", got)
 	}
 	w.apply(desk.Approve{From: w.from("cleo")})
 	w.mustBeOpen()
@@ -66,19 +66,19 @@ func TestEdit_VoidsEarlierVotes(t *testing.T) {
 func TestEdit_OnlyEditableFields(t *testing.T) {
 	w := open(t, actionSpec())
 	for name, test := range map[string]struct{ args, code string }{
-		"another field":       {`{"table":"orders","limit":100}`, "bad_edit"},
-		"a new field":         {`{"table":"users","limit":100,"force":true}`, "bad_edit"},
-		"a field less":        {`{"limit":100}`, "bad_edit"},
-		"something else":      {`[]`, "bad_edit"},
-		"two fields for one":  {`{"table":"users","limit":1,"limit":2}`, "bad_edit"},
-		"no JSON":             {`{"table":`, "bad_edit"},
-		"a name of that kind": {`{"table":"users","limits":1,"limit":100}`, "bad_edit"},
+		"another field":   {`{"table":"orders","limit":100}`, "bad_edit"},
+		"new field":       {`{"table":"users","limit":100,"force":true}`, "bad_edit"},
+		"removed field":   {`{"limit":100}`, "bad_edit"},
+		"other value":     {`[]`, "bad_edit"},
+		"duplicate field": {`{"table":"users","limit":1,"limit":2}`, "bad_edit"},
+		"invalid JSON":    {`{"table":`, "bad_edit"},
+		"wrong type":      {`{"table":"users","limits":1,"limit":100}`, "bad_edit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.mustRefuse(test.code, desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(test.args)})
 		})
 	}
-	w.args = half // not what was asked
+	w.args = half // not the original arguments
 	w.mustRefuse("invalid", desk.ApproveEdited{From: w.from("ann"), Args: half})
 }
 
@@ -87,7 +87,7 @@ func TestEdit_WithoutChangesIsApproval(t *testing.T) {
 	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(`{ "limit":100, "table":"users" }`)})
 	w.mustEnd(desk.OutcomeApproved, "ann")
 	if w.last.Decision.Args != nil {
-		t.Errorf("it is said to be edited: %s", w.last.Decision.Args)
+		t.Errorf("it is recorded as edited: %s", w.last.Decision.Args)
 	}
 }
 
@@ -113,9 +113,9 @@ func TestEdit_AsksPolicyAgain(t *testing.T) {
 	w.apply(desk.ApproveEdited{From: w.from("bob"), Args: other})
 	w.mustHaveProgress("0 of 2, needs 1 × dba, needs 1 × finops")
 	if want := start.Add(time.Hour); !w.request.Deadline.Equal(want) {
-		t.Errorf("the deadline is %s, want the shorter one, %s", w.request.Deadline, want)
+		t.Errorf("deadline = %s, want the shorter one, %s", w.request.Deadline, want)
 	}
-	// The stricter requirement stays, and with it what may be edited.
+	// The stricter requirement stays, and so do its editable fields.
 	w.mustRefuse("bad_edit", desk.ApproveEdited{From: w.from("ann"), Args: half})
 	w.apply(desk.Approve{From: w.from("fay")})
 	w.mustBeOpen()
@@ -123,7 +123,8 @@ func TestEdit_AsksPolicyAgain(t *testing.T) {
 	w.mustEnd(desk.OutcomeApproved, "fay", "cleo")
 }
 
-// An edit can need people whom the route of what was asked does not tell: they heard of it when it was over. Those whom it tells are told once.
+// An edit can need people who are not on the route. They are notified of the edit. People on the
+// route are notified once.
 func TestEdit_NotifiesNewApprovers(t *testing.T) {
 	for _, tells := range []struct {
 		first string
@@ -143,7 +144,7 @@ func TestEdit_NotifiesNewApprovers(t *testing.T) {
 			}
 		}
 		if !slices.Equal(edited, tells.want) {
-			t.Errorf("the route tells %s, and the edit %v", tells.first, edited)
+			t.Errorf("the route notifies %s, the edit notifies %v", tells.first, edited)
 		}
 	}
 }
@@ -164,7 +165,7 @@ func TestEdit_BackToOriginalArgumentsIsEdit(t *testing.T) {
 	w.apply(desk.Approve{From: w.from("ann")})
 	w.mustEnd(desk.OutcomeApproved, "ann")
 	if w.last.Decision.Digest != actionSpec().Subject.ActionDigest {
-		t.Error("approved is not what was asked")
+		t.Error("approved something other than the original arguments")
 	}
 }
 
@@ -188,11 +189,12 @@ func TestMerge_IsAsStrictAsBoth(t *testing.T) {
 		t.Errorf("merged to %s\nwant      %s", got, want)
 	}
 	if got := a.Merge(desk.OnePerson()).Groups; !slices.EqualFunc(got, a.Groups, func(x, y desk.Group) bool { return text(t, x) == text(t, y) }) {
-		t.Errorf("anyone is among those who are asked anyway, but %+v", got)
+		t.Errorf("anyone must be satisfied by the named groups: %+v", got)
 	}
 }
 
-// Whoever is asked by name is somebody: an edit that needs a dba, of a request that needs any two, needs two people, and needed three.
+// A named group satisfies anyone: an edit that needs a dba, of a request that needs any two people,
+// needs two people, not three.
 func TestMerge_NamedGroupSatisfiesAnyone(t *testing.T) {
 	any2, dba, finops := group(2, desk.PrincipalAnyone), group(1, "group:dba"), group(1, "group:finops")
 	for _, c := range []struct{ a, b, want []desk.Group }{
@@ -210,29 +212,30 @@ func TestMerge_NamedGroupSatisfiesAnyone(t *testing.T) {
 	}
 }
 
-// Who was let in by the route stays, if the other side permits it too; and is no reason to ask the same people twice.
+// Members that the route added stay if the other side permits them too. They do not make it another
+// group.
 func TestMerge_WidenedGroupMatchesOriginal(t *testing.T) {
 	asked := desk.Group{From: []string{"group:a"}, Widen: []string{"group:x", "group:y"}}
 	widened := desk.Group{From: []string{"group:a", "group:x", "group:y"}, Widen: asked.Widen}
 	for name, c := range map[string]struct{ other, want desk.Group }{
-		"the same":          {asked, desk.Group{From: widened.From, Count: 1, Widen: asked.Widen}},
-		"permits one":       {desk.Group{From: asked.From, Widen: []string{"group:y"}}, desk.Group{From: []string{"group:a", "group:y"}, Count: 1, Widen: []string{"group:y"}}},
-		"permits nobody":    {group(2, "group:a"), desk.Group{From: asked.From, Count: 2}},
-		"asks other people": {group(1, "group:x"), widened},
+		"the same":     {asked, desk.Group{From: widened.From, Count: 1, Widen: asked.Widen}},
+		"permits one":  {desk.Group{From: asked.From, Widen: []string{"group:y"}}, desk.Group{From: []string{"group:a", "group:y"}, Count: 1, Widen: []string{"group:y"}}},
+		"permits none": {group(2, "group:a"), desk.Group{From: asked.From, Count: 2}},
+		"other group":  {group(1, "group:x"), widened},
 	} {
 		got := desk.Requirement{Groups: []desk.Group{widened}}.Merge(desk.Requirement{Groups: []desk.Group{c.other}}).Groups
-		if text(t, got[0]) != text(t, c.want) || (len(got) > 1) != (name == "asks other people") {
+		if text(t, got[0]) != text(t, c.want) || (len(got) > 1) != (name == "other group") {
 			t.Errorf("%s: merged to %+v", name, got)
 		}
 	}
 	x, y := desk.Group{From: []string{"group:x"}, Widen: []string{"group:x"}}, desk.Group{From: []string{"group:y"}, Widen: []string{"group:y"}}
 	if got := (desk.Requirement{Groups: []desk.Group{x}}).Merge(desk.Requirement{Groups: []desk.Group{y}}).Groups; len(got) != 2 {
-		t.Errorf("other people, who could be let in to their own group, are the same: %+v", got)
+		t.Errorf("another group with the same widen is treated as the same: %+v", got)
 	}
 }
 
-// The rules give other arguments an hour, and the request has been open for two. Whoever edited it so decided after the deadline that the edit itself
-// had set.
+// The rules give the edited arguments one hour, and the request has been open for two. The edit
+// must not be approved after its own deadline.
 func TestI10_EditIsNotApprovedAfterItsNewDeadline(t *testing.T) {
 	ask := actionSpec()
 	ask.Requirement.Exclude = nil
@@ -244,7 +247,7 @@ func TestI10_EditIsNotApprovedAfterItsNewDeadline(t *testing.T) {
 	}
 	w.advanceTo(2 * time.Hour)
 	w.mustRefuse("denied", desk.ApproveEdited{From: w.from("ann"), Args: json.RawMessage(`{"table":"users","limit":50}`)})
-	w.apply(desk.Approve{From: w.from("ann")}) // what was asked has more time
+	w.apply(desk.Approve{From: w.from("ann")}) // the original arguments have more time
 	w.mustEnd(desk.OutcomeApproved, "ann")
 }
 

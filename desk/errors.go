@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// Why an act is refused. Nothing is changed by an act that is refused.
+// Reasons for refusing a command. A refused command changes nothing.
 var (
-	ErrDecided              = errors.New("it is answered")
-	ErrExpired              = errors.New("it has expired")
-	ErrWithdrawn            = errors.New("it was withdrawn")
-	ErrNotHuman             = errors.New("only a person can do that")
-	ErrNotMember            = errors.New("they are in none of the groups that are asked")
-	ErrExcluded             = errors.New("they have another part in it")
-	ErrWeakAuth             = errors.New("they are not authenticated well enough")
-	ErrNotAllowed           = errors.New("this request does not allow it")
-	ErrNotPermitted         = errors.New("it is not theirs to do")
-	ErrClaimed              = errors.New("somebody else looks after it")
-	ErrNotClaimed           = errors.New("they do not look after it")
-	ErrNoClarification      = errors.New("there is no such open question")
-	ErrNoStep               = errors.New("there is no further step to escalate to")
-	ErrInvalidTime          = errors.New("the time is out of range")
-	ErrInvalidText          = errors.New("the text is missing or too long")
-	ErrTooMany              = errors.New("there are too many already")
-	ErrInvalidValue         = errors.New("the value does not fit")
-	ErrInvalidEdit          = errors.New("these arguments cannot be edited so")
-	ErrDenied               = errors.New("the policy denies what would be done")
-	ErrChanged              = errors.New("it has changed since they saw it")
-	ErrInvalid              = errors.New("the request is invalid")
-	ErrKeyReused            = errors.New("they did something else under this key")
-	ErrDirectoryUnavailable = errors.New("the directory does not answer") // nothing is known: try again
-	ErrPolicyUnavailable    = errors.New("the policy does not answer")    // nothing is known: try again
+	ErrDecided              = errors.New("request already decided")
+	ErrExpired              = errors.New("request expired")
+	ErrWithdrawn            = errors.New("request withdrawn")
+	ErrNotHuman             = errors.New("only a person can do this")
+	ErrNotMember            = errors.New("not a member of an approver group")
+	ErrExcluded             = errors.New("excluded by separation of duties")
+	ErrWeakAuth             = errors.New("authentication is too weak")
+	ErrNotAllowed           = errors.New("not allowed for this request")
+	ErrNotPermitted         = errors.New("not permitted")
+	ErrClaimed              = errors.New("claimed by another person")
+	ErrNotClaimed           = errors.New("not claimed by this person")
+	ErrNoClarification      = errors.New("no such open clarification")
+	ErrNoStep               = errors.New("no further step to escalate to")
+	ErrInvalidTime          = errors.New("time out of range")
+	ErrInvalidText          = errors.New("text is missing or too long")
+	ErrTooMany              = errors.New("too many entries")
+	ErrInvalidValue         = errors.New("invalid value")
+	ErrInvalidEdit          = errors.New("invalid edit of the arguments")
+	ErrDenied               = errors.New("denied by the policy")
+	ErrChanged              = errors.New("request has changed since it was viewed")
+	ErrInvalid              = errors.New("invalid request")
+	ErrKeyReused            = errors.New("idempotency key was used for another command")
+	ErrDirectoryUnavailable = errors.New("directory is unavailable") // temporary: try again
+	ErrPolicyUnavailable    = errors.New("policy is unavailable")    // temporary: try again
 )
 
-// codes are for programs, and never change.
+// codes are the codes for programs. They are stored and never change.
 var codes = []struct {
 	err  error
 	code string
@@ -48,7 +48,7 @@ var codes = []struct {
 	{ErrDirectoryUnavailable, "directory_down"}, {ErrPolicyUnavailable, "policy_down"},
 }
 
-// Code is a stable word for why an act was refused; "" for an error that is none of this package's.
+// Code returns the stable code of an error of this package, or "" for any other error.
 func Code(err error) string {
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
@@ -58,16 +58,16 @@ func Code(err error) string {
 	return ""
 }
 
-// RefusedError says who was refused what, and why. It wraps one of the errors above.
+// RefusedError describes a refused command. It wraps one of the errors above.
 type RefusedError struct {
 	Command CommandName
 	Actor   string
 	Err     error
-	// Detail, if there is one, says more.
+	// Detail is optional.
 	Detail string
 }
 
-// Error is a sentence for the person who was refused.
+// Error returns a sentence for the actor.
 func (e *RefusedError) Error() string {
 	s := fmt.Sprintf("%s by %s: %v", e.Command, e.Actor, e.Err)
 	if e.Detail != "" {
@@ -76,19 +76,21 @@ func (e *RefusedError) Error() string {
 	return s
 }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ClosedError says that a request is over, and how it ended. It wraps [ErrDecided], [ErrExpired] or [ErrWithdrawn].
+// ClosedError reports that a request is closed, and how it ended. It wraps [ErrDecided],
+// [ErrExpired] or [ErrWithdrawn].
 type ClosedError struct {
 	State State
-	// Outcome, By and At say what became of it; the outcome of one whose deadline has just passed is [OutcomeExpired].
+	// Outcome, By and At describe the decision. If the deadline has passed and the request is not
+	// expired yet, the outcome is [OutcomeExpired].
 	Outcome Outcome
 	By      []string
 	At      time.Time
 }
 
-// Error says how it ended.
+// Error describes how the request ended.
 func (e *ClosedError) Error() string {
 	s := fmt.Sprintf("%v: %s at %s", e.Unwrap(), e.Outcome, e.At.UTC().Format(time.RFC3339))
 	if len(e.By) > 0 {
@@ -97,7 +99,7 @@ func (e *ClosedError) Error() string {
 	return s
 }
 
-// Unwrap returns the error of the state.
+// Unwrap returns the error that belongs to the state.
 func (e *ClosedError) Unwrap() error {
 	switch e.State {
 	case StateExpired:
@@ -108,19 +110,20 @@ func (e *ClosedError) Unwrap() error {
 	return ErrDecided
 }
 
-// ChangedError says what has changed since somebody looked. It wraps [ErrChanged].
+// ChangedError reports what has changed since the actor viewed the request. It wraps [ErrChanged].
 type ChangedError struct {
-	// Seen is the revision that they saw, Rev and Digest are what they should see now.
+	// Seen is the revision that the actor saw. Rev and Digest are the current ones.
 	Seen, Rev int64
 	Digest    string
-	// Changes are what matters of what happened since, the oldest first. The list is empty if they saw something that never was.
+	// Changes are the significant events since then, oldest first. The list is empty if the actor
+	// saw a revision or digest that never existed.
 	Changes []Event
 }
 
-// Error says in words what has changed.
+// Error lists the changes.
 func (e *ChangedError) Error() string {
 	if len(e.Changes) == 0 {
-		return ErrChanged.Error() + ": look again"
+		return ErrChanged.Error() + ": reload it"
 	}
 	words := make([]string, len(e.Changes))
 	for i, c := range e.Changes {
@@ -132,10 +135,10 @@ func (e *ChangedError) Error() string {
 // Unwrap returns [ErrChanged].
 func (e *ChangedError) Unwrap() error { return ErrChanged }
 
-// VersionError says that a document is of another version than this program knows.
+// VersionError reports a document version that this program does not support.
 type VersionError struct{ Version int }
 
 // Error names both versions.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the request is a document of version %d; this program knows version %d", e.Version, Version)
+	return fmt.Sprintf("request document has version %d; this program supports version %d", e.Version, Version)
 }

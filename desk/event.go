@@ -5,31 +5,33 @@ import (
 	"time"
 )
 
-// Event is something that happened to a request: for the people who look at it, and for the audit.
+// Event is a change of a request, for the people who see the request and for the audit log.
 type Event struct {
-	// Rev is the revision that it led to.
+	// Rev is the revision after the event.
 	Rev  int64     `json:"rev"`
 	At   time.Time `json:"at"`
 	Type EventType `json:"what"`
-	// By, Kind, Auth and Via say who it was, how well we know that, and through which channel.
+	// By, Kind, Auth and Via describe the actor, the authentication, and the channel.
 	By   string    `json:"by"`
 	Kind ActorKind `json:"kind"`
 	Auth Auth      `json:"auth,omitempty"`
 	Via  string    `json:"via,omitempty"`
-	// Text says in words what was done, as "edited /limit".
+	// Text describes the event for people, for example "edited /limit".
 	Text string `json:"text"`
-	// Matters says that somebody who decides should know: a decision of somebody who did not see it is refused.
+	// Significant reports that approvers must know the event. A vote by someone who has not seen it
+	// is refused.
 	Significant bool `json:"matters,omitempty"`
 	// Detail is for programs.
 	Detail map[string]string `json:"detail,omitempty"`
-	// IdempotencyKey is under which key it was done, if under any. Only the document has it: a digest of what somebody wrote is nothing for an audit.
+	// IdempotencyKey is the key of the command, if it had one. It is kept in the document only: the
+	// digest of a person's text does not belong in the audit log.
 	IdempotencyKey *IdempotencyKey `json:"once,omitempty"`
 }
 
-// EventType is a word for what happened.
+// EventType is the type of an event.
 type EventType string
 
-// EventType can happen to a request.
+// The event types.
 const (
 	EventAsked                 EventType = "asked"
 	EventViewed                EventType = "viewed"
@@ -53,8 +55,8 @@ const (
 	EventDecided               EventType = "decided"
 )
 
-// String says who did what.
+// String returns the actor and the text.
 func (e Event) String() string { return strings.TrimSpace(e.By + " " + e.Text) }
 
-// maxLog is how many events a document keeps. The audit has them all.
+// maxLog is the number of events that a document keeps. The audit log has all of them.
 const maxLog = 200

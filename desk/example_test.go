@@ -8,7 +8,8 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// Two groups must agree before a table is dropped. Whoever keeps the documents stores each change before the next act.
+// Two groups must agree before a table is dropped. The caller stores each change before the next
+// command.
 func Example() {
 	now := time.Date(2026, 11, 16, 10, 0, 0, 0, time.UTC)
 	groups := desk.StaticDirectory{"group:dba": {"ann", "bob"}, "group:finops": {"ann"}}
@@ -46,13 +47,13 @@ func Example() {
 	// Output:
 	// 0 of 2, needs 1 × dba, needs 1 × finops, 24 h left
 	// next: 30m0s told: [inbox]
-	// approve by rita: they have another part in it: rita is its requester
+	// approve by rita: excluded by separation of duties: rita is its requester
 	// 1 of 2, needs 1 × finops, 22 h left
 	// approved by ann, bob
 	// approve d1
 }
 
-// Who would be told of what is asked on a Monday night?
+// Who would be notified of a request that is created on a Monday night?
 func ExampleSimulate() {
 	planned, err := desk.Simulate(desk.DefaultRoute(), time.Date(2026, 11, 16, 23, 0, 0, 0, time.UTC), 10)
 	if err != nil {

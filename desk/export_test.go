@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// NextDue is when the clock has something to do with the request, as things stand at now; zero if never. Outside of tests it comes with each [Change].
+// NextDue returns when the next timer of the request is due at now; zero if never. Outside of tests
+// it is part of each [Change].
 func NextDue(r Request, now time.Time) time.Time {
 	d := &update{r: r, now: now.UTC().Round(0)}
 	return d.nextDue()
 }
 
-// Commands lists the names of all acts.
+// Commands returns the names of all commands.
 func Commands() []CommandName { return slices.Sorted(maps.Keys(permissions)) }

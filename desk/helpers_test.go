@@ -27,7 +27,7 @@ var (
 	dropArgs = json.RawMessage(`{"table":"users","limit":100}`)
 )
 
-// actionSpec is a request for one of the dba; rita asks, and arno wrote what is asked.
+// actionSpec is a request to one dba. rita is the requester, arno is the author.
 func actionSpec() desk.RequestSpec {
 	digest, err := fermata.ApprovalRequest{Action: "drop"}.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: dropArgs})
 	if err != nil {
@@ -44,7 +44,7 @@ func actionSpec() desk.RequestSpec {
 	}
 }
 
-// questionSpec is a request for any answer of one of the dba.
+// questionSpec is a request to one dba for an answer.
 func questionSpec() desk.RequestSpec {
 	ask := actionSpec()
 	ask.Subject.Action, ask.Subject.ActionDigest, ask.Args = "", "", nil
@@ -79,7 +79,7 @@ func (w *fixture) env() desk.Env {
 	return desk.Env{Now: w.now, Directory: w.members, Args: w.args, Policy: w.policy}
 }
 
-// take does what a store does: it keeps the bytes.
+// accept encodes and decodes the document, as a store does.
 func (w *fixture) accept(change desk.Change) {
 	w.t.Helper()
 	text, err := change.Request.Encode()
@@ -93,7 +93,7 @@ func (w *fixture) accept(change desk.Change) {
 	w.notices = append(w.notices, change.Notices...)
 }
 
-// by is somebody who looks at the request as it is.
+// from returns an actor who has seen the current request.
 func (w *fixture) from(person string) desk.From {
 	return desk.From{
 		Actor: desk.PersonActor(person, desk.AuthSSO), Via: "web",
@@ -101,7 +101,7 @@ func (w *fixture) from(person string) desk.From {
 	}
 }
 
-// leaves takes somebody out of the group of the dba.
+// leave removes a person from group:dba.
 func (w *fixture) leave(person string) {
 	w.members["group:dba"] = slices.DeleteFunc(slices.Clone(w.members["group:dba"]), func(p string) bool { return p == person })
 }
@@ -110,7 +110,7 @@ func (w *fixture) fromRun() desk.From {
 	return desk.From{Actor: desk.Actor{ID: "run", Kind: desk.ActorAgent}}
 }
 
-// do applies an act that must succeed.
+// apply applies a command that must succeed.
 func (w *fixture) apply(act desk.Command) desk.Change {
 	w.t.Helper()
 	before := w.text()
@@ -119,7 +119,7 @@ func (w *fixture) apply(act desk.Command) desk.Change {
 		w.t.Fatalf("%T: %v", act, err)
 	}
 	if after := w.text(); after != before {
-		w.t.Fatalf("%T has changed what it was given:\n%s\n%s", act, before, after)
+		w.t.Fatalf("%T has changed its input:\n%s\n%s", act, before, after)
 	}
 	w.accept(change)
 	return change
@@ -134,26 +134,26 @@ func (w *fixture) text() string {
 	return string(text)
 }
 
-// refused applies an act that must be refused.
+// mustRefuse applies a command that must be refused.
 func (w *fixture) mustRefuse(code string, act desk.Command) error {
 	w.t.Helper()
 	change, err := desk.Apply(w.request, act, w.env())
 	if got := desk.Code(err); got != code || err == nil {
-		w.t.Fatalf("%T: %v (%s), want it refused as %s", act, err, got, code)
+		w.t.Fatalf("%T: %v (%s), want it refused with %s", act, err, got, code)
 	}
 	if change.Changed() || change.Decision != nil || len(change.Notices) > 0 {
-		w.t.Fatalf("%T was refused, and has changed something: %+v", act, change)
+		w.t.Fatalf("%T was refused but has changed something: %+v", act, change)
 	}
 	return err
 }
 
-// at moves the clock, tick by tick as the clock wants it, up to a time after the asking.
+// advanceTo moves the clock from timer to timer, up to a time after the creation.
 func (w *fixture) advanceTo(after time.Duration) {
 	w.t.Helper()
 	to := start.Add(after)
 	for n := 0; ; n++ {
 		if n > 100 {
-			w.t.Fatalf("the clock does not get beyond %s", w.now)
+			w.t.Fatalf("the next timer stays at %s", w.now)
 		}
 		next := desk.NextDue(w.request, w.now)
 		if next.IsZero() || next.After(to) {
@@ -176,7 +176,7 @@ func (w *fixture) mustEnd(outcome desk.Outcome, by ...string) {
 	w.t.Helper()
 	f := w.last.Decision
 	if f == nil || f.Outcome != outcome || !slices.Equal(f.By, by) {
-		w.t.Fatalf("final = %+v, want %s by %v", f, outcome, by)
+		w.t.Fatalf("decision = %+v, want %s by %v", f, outcome, by)
 	}
 	if w.request.State != outcome.State() || w.request.Decision == nil {
 		w.t.Fatalf("state = %s after %s", w.request.State, outcome)
@@ -186,7 +186,7 @@ func (w *fixture) mustEnd(outcome desk.Outcome, by ...string) {
 func (w *fixture) mustBeOpen() {
 	w.t.Helper()
 	if w.request.State != desk.StateOpen || w.last.Decision != nil {
-		w.t.Fatalf("it has ended: %+v", w.last.Decision)
+		w.t.Fatalf("it is closed: %+v", w.last.Decision)
 	}
 }
 
@@ -197,7 +197,7 @@ func (w *fixture) mustHaveProgress(want string) {
 	}
 }
 
-// sent lists the notices of a kind, as their targets.
+// sentTargets returns the targets of the notices of a kind.
 func (w *fixture) sentTargets(kind desk.NoticeKind) [][]string {
 	var all [][]string
 	for _, n := range w.notices {

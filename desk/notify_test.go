@@ -11,10 +11,10 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// saturday is a time at which nobody is at work anywhere.
+// saturday is a time at which every region is closed.
 var saturday = time.Date(2026, 11, 14, 12, 0, 0, 0, time.UTC)
 
-// openAt is a request that is asked at another time than the others.
+// openAt creates a request at another time.
 func openAt(t *testing.T, ask desk.RequestSpec, at time.Time) *fixture {
 	t.Helper()
 	w := open(t, actionSpec())
@@ -27,13 +27,14 @@ func openAt(t *testing.T, ask desk.RequestSpec, at time.Time) *fixture {
 	return w
 }
 
-// until lets the clock do what is due up to a time.
+// tickUntil runs the timers up to a time.
 func (w *fixture) tickUntil(t time.Time) {
 	w.t.Helper()
 	w.advanceTo(t.Sub(start))
 }
 
-// The rules give a request less time than the night of a region lasts: it was over before anybody heard of it. Better told at night than never.
+// The rules give a request less time than a region is closed. It is notified at once, at night,
+// because it would expire before the region opens.
 func TestI17_RequestThatExpiresBeforeRegionOpensIsNotifiedAtOnce(t *testing.T) {
 	business := followTheSunRoute()
 	business.Clock, business.DeadlineFrom = desk.BusinessClock, desk.DeadlineFromCreated
@@ -46,11 +47,11 @@ func TestI17_RequestThatExpiresBeforeRegionOpensIsNotifiedAtOnce(t *testing.T) {
 		limit time.Duration
 		want  string
 	}{
-		"a region that sleeps":           {followTheSunRoute(), 24 * hour, "[[slack:apac inbox]] at 0s, paged at 2h"},
-		"a region that wakes in time":    {followTheSunRoute(), 40 * hour, "[[slack:apac inbox]] at 37h, paged at 39h"},
-		"at the moment when it is over":  {followTheSunRoute(), 37 * hour, "[[slack:apac inbox]] at 0s, paged at 2h"},
-		"business hours":                 {business, 24 * hour, "[[inbox]] at 0s, paged at "},
-		"a first step that is not first": {late, 20 * minute, "[[slack:apac inbox]] at 0s, paged at "},
+		"region is closed":             {followTheSunRoute(), 24 * hour, "[[slack:apac inbox]] at 0s, paged at 2h"},
+		"region opens in time":         {followTheSunRoute(), 40 * hour, "[[slack:apac inbox]] at 37h, paged at 39h"},
+		"region opens at the deadline": {followTheSunRoute(), 37 * hour, "[[slack:apac inbox]] at 0s, paged at 2h"},
+		"business hours":               {business, 24 * hour, "[[inbox]] at 0s, paged at "},
+		"first step at a later time":   {late, 20 * minute, "[[slack:apac inbox]] at 0s, paged at "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ask := actionSpec()
@@ -85,7 +86,8 @@ func TestI17_RequestThatExpiresBeforeRegionOpensIsNotifiedAtOnce(t *testing.T) {
 	}
 }
 
-// One rule sends it to a region that sleeps, another one to the inbox, and gives it four hours: whoever reads the inbox hears of it in these hours.
+// One rule routes to a closed region, another to the inbox with a deadline of four hours. The inbox
+// is notified within these hours.
 func TestI17_JoinedRoutesNotifyBeforeShorterExpiry(t *testing.T) {
 	short := desk.Route{Name: "short", Steps: []desk.Step{{Notify: []string{"group:x"}}, {At: dur(hour), Page: []string{"oncall:x"}}, {At: dur(4 * hour), Expire: "stale"}}}
 	for _, routes := range [][]desk.Route{{followTheSunRoute(), short}, {short, followTheSunRoute()}} {
@@ -104,8 +106,8 @@ func TestI17_JoinedRoutesNotifyBeforeShorterExpiry(t *testing.T) {
 	}
 }
 
-// One rule sends it to a region that sleeps, another one to the inbox, and pages: these do not wait for Monday, in whatever order the rules are. It was two days
-// before anybody was told.
+// One rule routes to a closed region, another to the inbox with a page. The inbox step and the page
+// do not wait for Monday, in any order of the rules.
 func TestI17_JoinedRoutesDoNotDelayEachOther(t *testing.T) {
 	first := desk.Route{Name: "inbox", Steps: []desk.Step{{Notify: []string{"group:x"}}, {At: dur(hour), Page: []string{"oncall:x"}}, {At: dur(96 * hour), Expire: "stale"}}}
 	later := first
@@ -132,11 +134,11 @@ func TestI17_JoinedRoutesDoNotDelayEachOther(t *testing.T) {
 		}
 	}
 	if both, err := desk.Join(followTheSunRoute(), followTheSunRoute()); err != nil || both.StartImmediately {
-		t.Errorf("two routes that wait for a region do not: %+v, %v", both, err)
+		t.Errorf("two routes that wait for a region must wait when joined: %+v, %v", both, err)
 	}
 }
 
-// On the business clock a cap is an end, too: it was lost beside a route that has none.
+// On the business clock a cap is also an expiry. Joining with a route without a cap must keep it.
 func TestJoin_EarliestExpiryCountsOnBusinessClock(t *testing.T) {
 	capped := followTheSunRoute()
 	capped.Clock, capped.DeadlineFrom, capped.Cap = desk.BusinessClock, desk.DeadlineFromCreated, dur(50*hour)
@@ -149,7 +151,7 @@ func TestJoin_EarliestExpiryCountsOnBusinessClock(t *testing.T) {
 	}
 }
 
-// A first delivery makes the time short while the region still sleeps.
+// The first delivery shortens the deadline while the region is closed.
 func TestI17_EarlierDeadlineStillNotifiesRegion(t *testing.T) {
 	ask := actionSpec()
 	ask.Route = followTheSunRoute()
@@ -158,11 +160,11 @@ func TestI17_EarlierDeadlineStillNotifiesRegion(t *testing.T) {
 	w.apply(desk.RecordDelivery{Target: "user:bob", At: w.now})
 	w.tickUntil(w.request.Deadline.Add(-1))
 	if got := fmt.Sprint(w.sentTargets(desk.NoticeNotify)); got != "[[user:bob] [slack:apac inbox]]" {
-		t.Errorf("over on %s, told %s", w.request.Deadline, got)
+		t.Errorf("expires on %s, notified %s", w.request.Deadline, got)
 	}
 }
 
-// Shortened so far that nothing of it is left, a route still tells somebody.
+// A route that is shortened to almost nothing still notifies someone.
 func TestWithDeadline_KeepsFirstNotification(t *testing.T) {
 	patient := desk.Route{Name: "patient", Steps: []desk.Step{{At: dur(hour), Notify: []string{"inbox"}}, {At: dur(2 * hour), Page: []string{"oncall:x"}}, {At: dur(3 * hour), Expire: "stale"}}}
 	planned, err := desk.Simulate(patient.WithDeadline(time.Minute), start, 10)
@@ -171,11 +173,12 @@ func TestWithDeadline_KeepsFirstNotification(t *testing.T) {
 	}
 	silent := desk.Route{Name: "silent", Steps: patient.Steps[2:]}
 	if got := silent.WithDeadline(time.Minute).Steps; len(got) != 1 || got[0].Expire != "stale" {
-		t.Errorf("a route that tells nobody has become %+v", got)
+		t.Errorf("a route without notices has become %+v", got)
 	}
 }
 
-// Somebody reads the inbox on Saturday and moves the deadline. That does not tell the region, which sleeps until Monday.
+// An approver extends the deadline on Saturday. The region, which is closed until Monday, is not
+// notified by that.
 func TestExtend_DoesNotNotifyClosedRegion(t *testing.T) {
 	ask := actionSpec()
 	ask.Route = followTheSunRoute()
@@ -193,20 +196,20 @@ func TestExtend_DoesNotNotifyClosedRegion(t *testing.T) {
 			w.apply(desk.Extend{From: w.from("ann"), Until: saturday.Add(96 * hour)})
 			w.tickUntil(monday)
 			if got := fmt.Sprint(w.sentTargets(desk.NoticeNotify)); got != "[[slack:apac inbox]]" {
-				t.Errorf("on Monday: told %s", got)
+				t.Errorf("on Monday: notified %s", got)
 			}
-			w.apply(desk.Snooze{From: w.from("ann"), Until: w.now.Add(hour)}) // which everybody was told of now
+			w.apply(desk.Snooze{From: w.from("ann"), Until: w.now.Add(hour)}) // already notified
 			w.request.Deadline = w.request.Deadline.Add(-hour)
 			w.apply(desk.Extend{From: w.from("ann"), Until: saturday.Add(96 * hour)})
 			w.tickUntil(w.now.Add(minute))
 			if got := len(w.sentTargets(desk.NoticeNotify)); got != 1 {
-				t.Errorf("told %d times: nobody is told what they know", got)
+				t.Errorf("notified %d times; no notice must be repeated", got)
 			}
 		})
 	}
 }
 
-// Whoever looked after it and has left the group is not the one to remind.
+// A claimer who has left the group is not reminded.
 func TestTargetClaimer_FormerMemberFallsBackToApprovers(t *testing.T) {
 	ask := actionSpec()
 	ask.Route = desk.Route{Name: "x", Steps: []desk.Step{
@@ -222,7 +225,8 @@ func TestTargetClaimer_FormerMemberFallsBackToApprovers(t *testing.T) {
 	}
 }
 
-// Two groups of the same people are two people, also after an edit that the rules want one of them for.
+// Two groups of the same people are two people, also after an edit for which the rules require one
+// of them.
 func TestI4_MergeKeepsTwoPeopleRequired(t *testing.T) {
 	one, two := []desk.Group{group(1, "group:dba")}, []desk.Group{{From: []string{"group:dba"}, Widen: []string{"group:managers"}}, group(1, "group:dba")}
 	other := []desk.Group{group(1, "group:finops")}
@@ -250,7 +254,7 @@ func TestI4_MergeKeepsTwoPeopleRequired(t *testing.T) {
 	w.mustEnd(desk.OutcomeApproved, "bob", "cleo")
 }
 
-// EventType is shown of a request that is over is how it ended, and not how it stood before somebody was back.
+// The progress of a closed request is that of the decision, not of an earlier count.
 func TestVoteProgress_IsFinalAfterDecision(t *testing.T) {
 	w := open(t, specNeeding(group(2, "group:dba")))
 	w.apply(desk.Approve{From: w.from("ann")})

@@ -4,48 +4,49 @@ import (
 	"slices"
 )
 
-// permission says of an act who may do it, and what becomes of it in each state.
+// permission defines who may send a command, and how the command is handled in each state.
 //
-//	        ┌─ claim, view, ask back, comment, delegate, snooze, extend, escalate, a vote that is not enough ─┐
-//	        ▼                                                                                                 │
-//	Open ─▶ open ─────────────────────────────────────────────────────────────────────────────────────────────┘
-//	         ├── the vote that makes the quorum, escape ──▶ answered
-//	         ├── the deadline has passed, tick ───────────▶ expired
-//	         └── withdraw ────────────────────────────────▶ withdrawn
+//	        ┌─ claim, view, clarification, comment, delegate, snooze, extend, escalate, vote without quorum ─┐
+//	        ▼                                                                                               │
+//	New ──▶ open ───────────────────────────────────────────────────────────────────────────────────────────┘
+//	         ├── vote that reaches the quorum, abandon ─▶ decided ("answered")
+//	         ├── tick after the deadline ───────────────▶ expired
+//	         └── withdraw ──────────────────────────────▶ withdrawn
 type permission struct {
 	by performer
-	// verb, if there is one, must be among those that the request allows.
+	// verb, if set, must be allowed by the request.
 	verb Verb
-	// late is what becomes of it when the deadline has passed and the clock has not said so yet; over when the request has ended,
-	// in whatever way.
+	// afterDeadline is the handling if the deadline has passed but the request is not expired yet.
+	// afterClose is the handling if the request is closed.
 	afterDeadline, afterClose handling
 }
 
-// performer may do something.
+// performer is the class of actors that may send a command.
 type performer int
 
 const (
-	byAnyone              performer = iota // performer has a name
+	byAnyone              performer = iota // any named actor
 	byHuman                                // a person
-	byApprover                             // a person who may decide
-	byVoter                                // an approver who is authenticated well enough, and saw what there is to decide
-	byRequester                            // the requester, or the system
-	byRequesterOrApprover                  // the requester, or an approver
-	byRequesterOrRun                       // the run, the requester, or the system
+	byApprover                             // an eligible person
+	byVoter                                // an approver with sufficient authentication who saw the current request
+	byRequester                            // the requester or the system
+	byRequesterOrApprover                  // the requester or an approver
+	byRequesterOrRun                       // the run, the requester or the system
 	bySystem                               // the system
 )
 
-// handling is what becomes of an act.
+// handling is how a command is handled.
 type handling int
 
 const (
 	handleRefuse handling = iota
-	handleIgnore          // nothing is changed, and nobody is bothered with an error
+	handleIgnore          // no change and no error
 	handleAllow
 )
 
-// permissions is the state machine: every act has a row. In state open, with the deadline ahead, an act is allowed to those whom the row
-// names, and has to find what it is about: a claim to release, a question to answer, a step to take.
+// permissions is the state machine: every command has a row. In state open, before the deadline, a
+// command is allowed for the performers of its row. It also needs its object: a claim to release, a
+// clarification to answer, a step to fire.
 var permissions = map[CommandName]permission{
 	CommandView:                {by: byHuman, afterDeadline: handleIgnore, afterClose: handleIgnore},
 	CommandComment:             {by: byAnyone},
@@ -68,7 +69,7 @@ var permissions = map[CommandName]permission{
 	CommandRecordOutage:        {by: bySystem, afterDeadline: handleAllow, afterClose: handleIgnore},
 }
 
-// judge says what becomes of an act, by state and deadline alone.
+// handlingOf returns the handling of a command by state and deadline alone.
 func (d *update) handlingOf(r permission) (handling, error) {
 	switch {
 	case d.r.State != StateOpen:
@@ -79,11 +80,11 @@ func (d *update) handlingOf(r permission) (handling, error) {
 	return handleAllow, nil
 }
 
-// may returns why the actor may not do this.
+// checkActor returns why the actor may not send the command.
 func (d *update) checkActor(r permission) error {
 	actor := d.from.Actor
 	if actor.ID == "" || actor.Kind == "" {
-		return d.refuse(ErrNotPermitted, "nobody is named")
+		return d.refuse(ErrNotPermitted, "no actor")
 	}
 	requester := actor.ID == d.r.Subject.Requester
 	switch r.by {
@@ -101,7 +102,7 @@ func (d *update) checkActor(r permission) error {
 		}
 	case byRequesterOrRun:
 		if !requester && actor.Kind == ActorHuman {
-			return d.refuse(ErrNotPermitted, "the run is asked")
+			return d.refuse(ErrNotPermitted, "only the requester or the run can answer")
 		}
 	case bySystem:
 		if actor.Kind != ActorSystem {
@@ -122,16 +123,16 @@ func (d *update) checkActor(r permission) error {
 	return nil
 }
 
-// mayVote checks how well we know who decides, and what they saw.
+// checkVoter checks the authentication of the voter and what they saw.
 func (d *update) checkVoter() error {
 	if !d.from.Actor.Auth.AtLeast(d.r.Requirement.MinAuth) {
-		return d.refuse(ErrWeakAuth, "this needs "+string(d.r.Requirement.MinAuth))
+		return d.refuse(ErrWeakAuth, "requires "+string(d.r.Requirement.MinAuth))
 	}
 	return d.checkSeen()
 }
 
-// fresh returns a [*ChangedError] if the actor has not seen what matters. Who names the digest of what there is to decide now has
-// seen enough if they do not speak of a revision.
+// checkSeen returns a [*ChangedError] if the actor has not seen a significant event. The current
+// digest without a revision is sufficient.
 func (d *update) checkSeen() error {
 	seen := d.from.Seen
 	changed := &ChangedError{Seen: max(1, seen.Rev), Rev: d.r.Rev, Digest: d.r.Digest()}
@@ -139,7 +140,7 @@ func (d *update) checkSeen() error {
 		return nil
 	}
 	for _, e := range d.r.EventsSince(changed.Seen) {
-		// EventType somebody did themselves, they know.
+		// Actors know their own changes.
 		if e.Significant && e.By != d.from.Actor.ID {
 			changed.Changes = append(changed.Changes, e)
 		}
@@ -151,7 +152,7 @@ func (d *update) checkSeen() error {
 	return nil
 }
 
-// forgotten reports whether the log no longer reaches back to what somebody saw.
+// logTruncated reports whether the log no longer reaches back to a revision.
 func (d *update) logTruncated(rev int64) bool {
 	return len(d.r.Log) == maxLog && d.r.Log[0].Rev > rev+1
 }

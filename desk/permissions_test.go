@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// situations are the states of a request, and what can be said of an open one. Ann is the one who acts.
+// situations are the states of a request and the flags of an open one. ann is the actor.
 var situations = map[string]func(w *fixture){
 	"open":      func(*fixture) {},
 	"viewed":    func(w *fixture) { w.apply(desk.View{From: w.from("bob")}) },
@@ -31,7 +31,8 @@ var situations = map[string]func(w *fixture){
 	"withdrawn": func(w *fixture) { w.apply(desk.Withdraw{From: desk.From{Actor: desk.SystemActor("executor")}}) },
 }
 
-// The table: what becomes of each act in each situation. "ok" is done, "-" changes nothing, anything else is the code of the refusal.
+// The result of each command in each situation. "ok" changes the request, "-" changes nothing,
+// anything else is the code of the refusal.
 const table = `
                 open         viewed       mine         bob's        asked        escalated    snoozed      late     answered         expired  withdrawn
 view            ok           ok           ok           ok           ok           ok           ok           -        -                -        -
@@ -55,7 +56,7 @@ delivered       ok           ok           ok           ok           ok          
 outage          -            -            -            -            -            -            -            ok       -                -        -
 `
 
-// allCommands are the rows. Acts on questions that are about no action have a request of their own.
+// allCommands are the rows. Commands for requests without an action have a request of their own.
 func allCommands(w *fixture) map[string]desk.Command {
 	ann := w.from("ann")
 	return map[string]desk.Command{
@@ -76,7 +77,7 @@ func TestPermissions_EveryCommandInEveryState(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(table), "\n")
 	columns := strings.Fields(lines[0])
 	if len(columns) != len(situations) {
-		t.Fatalf("the table has %d situations of %d", len(columns), len(situations))
+		t.Fatalf("the table has %d of %d situations", len(columns), len(situations))
 	}
 	rows := map[string]bool{}
 	for _, line := range lines[1:] {
@@ -110,21 +111,21 @@ func TestPermissions_EveryCommandInEveryState(t *testing.T) {
 	}
 	for name := range allCommands(open(t, actionSpec())) {
 		if !rows[name] {
-			t.Errorf("the table has no row for %s", name)
+			t.Errorf("no row for %s", name)
 		}
 	}
 	for _, name := range desk.Commands() {
 		if !rows[string(name)] {
-			t.Errorf("the table has no row for %s", name)
+			t.Errorf("no row for %s", name)
 		}
 	}
 }
 
 func TestPermissions_EveryCommandByUnauthorizedActor(t *testing.T) {
-	robot := desk.Actor{ID: "ann", Kind: desk.ActorAgent, Auth: desk.AuthHardware} // an agent with the name of somebody who may
+	robot := desk.Actor{ID: "ann", Kind: desk.ActorAgent, Auth: desk.AuthHardware} // an agent with the name of an approver
 	for name, test := range map[string]struct {
 		actor desk.Actor
-		code  map[string]string // by act; "*" for all that are not named
+		code  map[string]string // by command; "*" for all others
 	}{
 		"nobody":        {desk.Actor{}, map[string]string{"*": "not_yours"}},
 		"no kind":       {desk.Actor{ID: "ann"}, map[string]string{"*": "not_yours"}},
@@ -136,7 +137,7 @@ func TestPermissions_EveryCommandByUnauthorizedActor(t *testing.T) {
 	} {
 		for row := range allCommands(open(t, actionSpec())) {
 			if row == "tick" || row == "delivered" || row == "outage" {
-				continue // they come from no actor
+				continue // commands without an actor
 			}
 			t.Run(name+" "+row, func(t *testing.T) {
 				ask := actionSpec()
@@ -160,7 +161,7 @@ func TestPermissions_EveryCommandByUnauthorizedActor(t *testing.T) {
 	}
 }
 
-// withActor puts an actor into an act.
+// withActor sets the actor of a command.
 func withActor(actor desk.Actor, act desk.Command) desk.Command {
 	other := reflect.New(reflect.TypeOf(act)).Elem()
 	other.Set(reflect.ValueOf(act))

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// propertyRun is a random request in a random world, with a book of its own on who said what.
+// propertyRun is a random request in a random environment, with its own record of the votes.
 type propertyRun struct {
 	t       *rapid.T
 	now     time.Time
@@ -22,7 +22,7 @@ type propertyRun struct {
 	next    time.Time
 	finals  int
 	keys    map[string]bool
-	// said is what each person said last of what there is to decide now, in the words of the test.
+	// said is the last choice of each person on the current request, as the test understands it.
 	said map[string]string
 }
 
@@ -71,7 +71,8 @@ func (l *propertyRun) env() desk.Env {
 	return desk.Env{Now: l.now, Directory: l.members, Args: dropArgs}
 }
 
-// act draws an act by somebody who saw the request as it is, or did not say what they saw.
+// randomCommand draws a command from a person who saw the current request or does not say what they
+// saw.
 func (l *propertyRun) randomCommand() desk.Command {
 	who := draw(l.t, "who", people...)
 	from := desk.From{Actor: desk.PersonActor(who, desk.AuthSSO)}
@@ -91,10 +92,10 @@ func (l *propertyRun) randomCommand() desk.Command {
 	)
 }
 
-// step does one thing, and checks what must hold whatever it is.
+// step does one thing and checks the invariants.
 func (l *propertyRun) step() {
 	switch rapid.IntRange(0, 9).Draw(l.t, "what") {
-	case 0: // somebody comes or goes
+	case 0: // a person joins or leaves
 		g, who := draw(l.t, "group", groups...), draw(l.t, "moves", people...)
 		if i := slices.Index(l.members[g], who); i >= 0 {
 			l.members[g] = slices.Delete(slices.Clone(l.members[g]), i, i+1)
@@ -113,7 +114,7 @@ func (l *propertyRun) apply(act desk.Command) {
 	state, rev := l.request.State, l.request.Rev
 	change, err := desk.Apply(l.request, act, l.env())
 	if got := encoded(l.t, l.request); got != before {
-		l.t.Fatalf("%T has changed what it was given:\n%s\n%s", act, before, got)
+		l.t.Fatalf("%T has changed its input:\n%s\n%s", act, before, got)
 	}
 	if err != nil {
 		if desk.Code(err) == "" || change.Changed() || change.Decision != nil {
@@ -123,12 +124,12 @@ func (l *propertyRun) apply(act desk.Command) {
 	}
 	if !change.Changed() {
 		if encoded(l.t, change.Request) != before || len(change.Notices) > 0 || change.Decision != nil {
-			l.t.Fatalf("%T has changed nothing, and yet something", act)
+			l.t.Fatalf("%T reports no change but has changed something", act)
 		}
 		return
 	}
 	if state != desk.StateOpen {
-		l.t.Fatalf("%T after the end, %s", act, state)
+		l.t.Fatalf("%T after the decision, %s", act, state)
 	}
 	if change.Request.Rev != rev+1 {
 		l.t.Fatalf("%T: revision %d after %d", act, change.Request.Rev, rev)
@@ -139,11 +140,11 @@ func (l *propertyRun) apply(act desk.Command) {
 	}
 	l.checkNotices(change)
 	if _, tick := act.(desk.Tick); tick && !l.next.IsZero() && !l.next.After(l.now) {
-		l.t.Fatalf("the clock would run at %s for ever, now is %s", l.next, l.now)
+		l.t.Fatalf("the timer stays at %s, now is %s", l.next, l.now)
 	}
 }
 
-// hear keeps the test's own book.
+// checkChange updates the test's own record.
 func (l *propertyRun) checkChange(act desk.Command, change desk.Change) {
 	subject := func(r desk.Request) string { return "yes " + r.ActionDigest() }
 	switch a := act.(type) {
@@ -161,13 +162,13 @@ func (l *propertyRun) checkChange(act desk.Command, change desk.Change) {
 	}
 }
 
-// judge checks a final word against the book, by trying everything.
+// checkDecision checks a decision against the record, by brute force.
 func (l *propertyRun) checkDecision(act desk.Command, f desk.Decision, edit *desk.Edit) {
 	l.finals++
 	if late := !l.now.Before(l.request.Deadline); late && f.Outcome != desk.OutcomeExpired && f.Outcome != desk.OutcomeWithdrawn {
 		l.t.Fatalf("%s at %s, after the deadline %s", f.Outcome, l.now, l.request.Deadline)
 	} else if !late && f.Outcome == desk.OutcomeExpired {
-		l.t.Fatalf("expired before its time")
+		l.t.Fatalf("expired before the deadline")
 	}
 	switch f.Outcome {
 	case desk.OutcomeApproved:
@@ -175,7 +176,7 @@ func (l *propertyRun) checkDecision(act desk.Command, f desk.Decision, edit *des
 			l.t.Fatalf("approved %s with the edit %+v", f.Args, edit)
 		}
 		if edit != nil && slices.Contains(f.By, edit.By) && slices.Contains(l.request.Requirement.Exclude, desk.DutyLastEditor) {
-			l.t.Fatalf("%s counts for an edit of their own", edit.By)
+			l.t.Fatalf("%s counts for their own edit", edit.By)
 		}
 		l.checkQuorum("yes "+f.Digest, f.By)
 	case desk.OutcomeAnswered:
@@ -192,19 +193,19 @@ func (l *propertyRun) checkDecision(act desk.Command, f desk.Decision, edit *des
 	}
 }
 
-// counts checks that people said something, may say it, and are there once.
+// checkVoters checks that the voters voted so, are eligible, and are listed once.
 func (l *propertyRun) checkVoters(word string, by []string) {
 	for i, who := range by {
 		need := l.request.Requirement
 		switch {
 		case l.said[who] != word:
-			l.t.Fatalf("%s counts for %q and said %q", who, word, l.said[who])
+			l.t.Fatalf("%s counts for %q but voted %q", who, word, l.said[who])
 		case slices.Contains(by[:i], who):
 			l.t.Fatalf("%s counts twice", who)
 		case who == "rita" && slices.Contains(need.Exclude, desk.DutyRequester), who == "arno" && slices.Contains(need.Exclude, desk.DutyAuthor):
-			l.t.Fatalf("%s counts and is excluded by %v", who, need.Exclude)
+			l.t.Fatalf("%s counts but is excluded by %v", who, need.Exclude)
 		case !slices.ContainsFunc(need.Groups, func(g desk.Group) bool { return l.in(g, who) }):
-			l.t.Fatalf("%s counts and is in no group", who)
+			l.t.Fatalf("%s counts but is in no group", who)
 		}
 	}
 }
@@ -222,11 +223,11 @@ func (l *propertyRun) checkQuorum(word string, by []string) {
 		}
 	}
 	if !l.canFill(places, by) {
-		l.t.Fatalf("%v are not enough for %+v with %v", by, l.request.Requirement.Groups, l.members)
+		l.t.Fatalf("%v do not satisfy %+v with %v", by, l.request.Requirement.Groups, l.members)
 	}
 }
 
-// fills tries every way to give each place a person of its own.
+// canFill tries every assignment of people to places.
 func (l *propertyRun) canFill(places []desk.Group, by []string) bool {
 	if len(places) == 0 {
 		return true
@@ -239,24 +240,24 @@ func (l *propertyRun) canFill(places []desk.Group, by []string) bool {
 	return false
 }
 
-// took stores a change as bytes, and checks that nothing is lost by it.
+// checkNotices stores a change as bytes and checks that nothing is lost.
 func (l *propertyRun) checkNotices(change desk.Change) {
 	for _, n := range change.Notices {
 		if l.keys[n.Key] {
-			l.t.Fatalf("a second notice %s", n.Key)
+			l.t.Fatalf("duplicate notice %s", n.Key)
 		}
 		l.keys[n.Key] = true
 	}
 	text := encoded(l.t, change.Request)
 	read, err := desk.Decode([]byte(text))
 	if err != nil || encoded(l.t, read) != text {
-		l.t.Fatalf("%v: %s\nis read as %s", err, text, encoded(l.t, read))
+		l.t.Fatalf("%v: %s\nis decoded as %s", err, text, encoded(l.t, read))
 	}
 	if !reflect.DeepEqual(read.Subject, change.Request.Subject) || !reflect.DeepEqual(read.Route, change.Request.Route) {
-		l.t.Fatal("the asked or the route is not what it was")
+		l.t.Fatal("the subject or the route has changed")
 	}
 	if over := change.NextDue.IsZero(); over != (read.State != desk.StateOpen) || !over && change.NextDue.After(read.Deadline) {
-		l.t.Fatalf("next is %s in state %s with deadline %s", change.NextDue, read.State, read.Deadline)
+		l.t.Fatalf("next due is %s in state %s with deadline %s", change.NextDue, read.State, read.Deadline)
 	}
 	l.request, l.next = read, change.NextDue
 }
@@ -275,19 +276,19 @@ func TestProperties_RandomCommands(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			l.step()
 		}
-		// I17: left alone, it ends; and the clock has something to do until then.
+		// I17: without commands the request expires, and a timer is always due until then.
 		for n := 0; l.request.State == desk.StateOpen; n++ {
 			if n > 100 {
-				t.Fatalf("it does not end: %s", l.request.Summary(l.now))
+				t.Fatalf("it does not expire: %s", l.request.Summary(l.now))
 			}
 			l.now = latest(l.now, desk.NextDue(l.request, l.now))
 			l.apply(desk.Tick{})
 		}
 		if l.finals != 1 {
-			t.Fatalf("%d final words", l.finals)
+			t.Fatalf("%d decisions", l.finals)
 		}
 		if s := l.request.Summary(l.now); s == "" || fmt.Sprint(l.request.Decision) == "" {
-			t.Fatal("nothing can be said of it")
+			t.Fatal("the summary is empty")
 		}
 	})
 }

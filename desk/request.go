@@ -11,28 +11,30 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Version is the version of the documents that this package writes.
+// Version is the document version that this package writes.
 const Version = 1
 
-// Request is the life of a question among people, as one document. It is changed by [Apply] alone.
+// Request is a request to people, as one document. Only [Apply] changes it.
 type Request struct {
 	V int `json:"v"`
-	// ID is that of the interrupt. Rev counts the changes; a store writes a document only over the one of the revision before.
+	// ID is the id of the interrupt. Rev counts the changes. A store accepts a document only if it
+	// follows the stored revision.
 	ID  string `json:"id"`
 	Rev int64  `json:"rev"`
 
 	State   State     `json:"state"`
 	Created time.Time `json:"created"`
-	// Deadline is when it expires: at that time nobody can decide any more.
+	// Deadline is when the request expires. From then on it cannot be decided.
 	Deadline time.Time `json:"deadline"`
 
 	Subject     Subject     `json:"asked"`
 	Requirement Requirement `json:"need"`
-	// Route is as it was when the request was made; later versions of it do not touch this request.
+	// Route is a copy of the route at creation. Later versions of the route do not affect this
+	// request.
 	Route         Route         `json:"route"`
 	RouteProgress RouteProgress `json:"place"`
 
-	// Claim is who looks after it. It keeps nobody else from deciding.
+	// Claim is the person who works on the request. A claim does not prevent others from deciding.
 	Claim          *ClaimRecord    `json:"claim,omitempty"`
 	Views          []ViewRecord    `json:"views,omitempty"`
 	Votes          []Vote          `json:"votes,omitempty"`
@@ -40,21 +42,21 @@ type Request struct {
 	Clarifications []Clarification `json:"questions,omitempty"`
 	Delegations    []Delegation    `json:"delegations,omitempty"`
 	Deliveries     []Delivery      `json:"deliveries,omitempty"`
-	// Edit is what would be done in the place of what was asked.
+	// Edit replaces the arguments that were requested.
 	Edit *Edit `json:"edit,omitempty"`
-	// Snoozed is until when nobody is told anything.
+	// Snoozed is the time until which no notices are sent.
 	Snoozed time.Time `json:"snoozed,omitzero"`
 
 	VoteProgress VoteProgress `json:"progress"`
-	// Log has the latest events, the oldest first.
+	// Log has the latest events, oldest first.
 	Log      []Event   `json:"log,omitempty"`
 	Decision *Decision `json:"final,omitempty"`
 }
 
-// State is where a request stands. While it is open, [Request.Flags] says more.
+// State is the state of a request. While a request is open, [Request.Flags] has more detail.
 type State string
 
-// The states of a request. Expired is not answered: nobody said no.
+// The states of a request. An expired request is not a rejected one.
 const (
 	StateOpen      State = "open"
 	StateDecided   State = "answered"
@@ -62,81 +64,86 @@ const (
 	StateWithdrawn State = "withdrawn"
 )
 
-// Subject is what was asked, without any of the data.
+// Subject describes what the request is about, without the data itself.
 type Subject struct {
 	Kind string `json:"kind"`
-	// Shown is the digest of what people see.
+	// ShownDigest is the digest of what people see.
 	ShownDigest string `json:"shown"`
-	// Action is the name of the action that is to be approved, Digest that of the action with its arguments, Args that of the
-	// arguments alone. All three are empty if no action is asked for.
+	// Action is the name of the action to approve. ActionDigest is the digest of the action with
+	// its arguments, ArgsDigest the digest of the arguments alone. All three are empty if the
+	// request is not about an action.
 	Action       string `json:"action,omitempty"`
 	ActionDigest string `json:"digest,omitempty"`
 	ArgsDigest   string `json:"args,omitempty"`
-	// DutyRequester, Authors and PriorApprovers are people with a part in it, so that they can be kept from deciding. Authors is everybody
-	// whose words the run had when it asked: who began it, who answered it something, who changed the arguments of an action, and who said why not,
-	// for that is what it wrote anew by. Whoever said nothing but yes is no author.
+	// Requester, Authors and PriorApprovers are people who can be excluded from deciding. Authors
+	// are the people whose input shaped the request: the person who started the run, people who
+	// answered or edited something, and people whose rejection reason was used for a revision.
+	// Approving alone does not make a person an author.
 	Requester      string   `json:"requester,omitempty"`
 	Authors        []string `json:"authors,omitempty"`
 	PriorApprovers []string `json:"prior_approvers,omitempty"`
-	// Editor is who changed the arguments before they were asked about again, because what they act on has changed.
+	// Editor changed the arguments before the run asked again because the target had changed.
 	Editor string `json:"editor,omitempty"`
-	// Words is how many there are to read.
+	// WordCount is the number of words to read.
 	WordCount int `json:"words,omitempty"`
 	// Risk is 0 to 3, as the rules rate the tool.
 	Risk int `json:"risk,omitempty"`
-	// EditPolicy names the version of the rules that required this, Rules the rules, Reason says why in words.
+	// Policy is the version of the rules that required this request. Rules are the rule ids, Reason
+	// is their explanation.
 	Policy string   `json:"policy,omitempty"`
 	Rules  []string `json:"rules,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 }
 
-// RouteProgress is where a request stands in its route.
+// RouteProgress is the position of a request in its route.
 type RouteProgress struct {
-	// Epoch counts how often the route was begun. It is part of what keeps a notice from being sent twice.
+	// Epoch counts how often the route was started. It is part of the notice keys, so that a notice
+	// is not sent twice.
 	Epoch int `json:"epoch"`
-	// Base is when it was begun: the times of its steps count from there.
+	// Base is when the route was started. The times of the steps are relative to it.
 	Base time.Time `json:"base"`
-	// StepResult are the steps that have had their turn in this epoch.
+	// DoneSteps are the steps that were processed in this epoch.
 	DoneSteps []StepResult `json:"done,omitempty"`
-	// Paged is who was paged in any epoch, and is owed an all-clear.
+	// Paged lists the targets that were paged in any epoch. They get a resolve notice.
 	Paged []string `json:"paged,omitempty"`
-	// Escalated counts how often somebody did not want to wait for the next step.
+	// Escalated counts the manual and automatic escalations.
 	Escalated int `json:"escalated,omitempty"`
-	// Overdue says that the requirement's own time has passed, and the rest of the route was taken at once.
+	// Overdue reports that the requirement's deadline has passed and the rest of the route was
+	// fired at once.
 	Overdue bool `json:"overdue,omitempty"`
 }
 
-// StepResult is a step that has had its turn.
+// StepResult is a processed step.
 type StepResult struct {
 	Step    int         `json:"step"`
 	At      time.Time   `json:"at"`
 	Outcome StepOutcome `json:"as"`
 }
 
-// StepOutcome is what became of a step.
+// StepOutcome is the result of a step.
 type StepOutcome string
 
-// EventType becomes of a step.
+// The step outcomes.
 const (
 	StepFired   StepOutcome = "fired"
-	StepSkipped StepOutcome = "skipped" // its condition said so
-	StepMissed  StepOutcome = "missed"  // a later step was due too, which says the same
+	StepSkipped StepOutcome = "skipped" // its skip condition held
+	StepMissed  StepOutcome = "missed"  // a later step with the same message was due too
 )
 
-// ClaimRecord is who looks after a request.
+// ClaimRecord is a claim on a request.
 type ClaimRecord struct {
 	By string    `json:"by"`
 	At time.Time `json:"at"`
 }
 
-// ViewRecord is the first time that somebody saw a request.
+// ViewRecord is a person's first view of a request.
 type ViewRecord struct {
 	By  string    `json:"by"`
 	At  time.Time `json:"at"`
 	Rev int64     `json:"rev"`
-	// Again is when they first saw it after the route last began anew, if they had seen it before.
+	// LastAt is the first view after the last restart of the route, if there was an earlier view.
 	LastAt time.Time `json:"again,omitzero"`
-	// May says that they could have decided.
+	// Eligible reports whether the person could have decided.
 	Eligible bool `json:"may,omitempty"`
 }
 
@@ -147,7 +154,7 @@ func (v ViewRecord) latest() time.Time {
 	return v.At
 }
 
-// Vote is one person's word. A person has one; a later one takes its place.
+// Vote is one person's vote. A person has one vote; a later vote replaces it.
 type Vote struct {
 	By   string    `json:"by"`
 	Verb Verb      `json:"verb"`
@@ -155,75 +162,78 @@ type Vote struct {
 	Rev  int64     `json:"rev"`
 	Auth Auth      `json:"auth,omitempty"`
 	Via  string    `json:"via,omitempty"`
-	// Word is what was said: votes of the same word count together. It is the digest of what would be done, or of the answer.
+	// Choice identifies what was voted for. Votes with the same choice count together. It is the
+	// digest of the action or of the answer.
 	Choice string          `json:"word"`
 	Value  json.RawMessage `json:"value,omitempty"`
-	// Codes, Reason and Retry come with a rejection.
+	// Codes, Reason and Retry are set for a rejection.
 	Codes  []string `json:"codes,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 	Retry  bool     `json:"retry,omitempty"`
 }
 
-// Note is something that somebody wrote.
+// Note is a text with its author and time.
 type Note struct {
 	By   string    `json:"by"`
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
 }
 
-// Clarification is what people want to know before they decide, and what the run said to it.
+// Clarification is a question to the requester or the run, and the reply.
 type Clarification struct {
 	Note
-	// Answer is empty while the run owes one.
+	// Answer is nil until there is a reply.
 	Answer *Note `json:"answer,omitempty"`
 }
 
-// Delegation is somebody's wish that somebody else decides.
+// Delegation records that a person asked another person to decide.
 type Delegation struct {
 	By string    `json:"by"`
 	To string    `json:"to"`
 	At time.Time `json:"at"`
 }
 
-// Delivery is the first time that a channel reached somebody.
+// Delivery is the first delivery to a target.
 type Delivery struct {
 	Target string    `json:"target"`
 	At     time.Time `json:"at"`
 }
 
-// Edit is other arguments than the ones that were asked for.
+// Edit holds edited arguments.
 type Edit struct {
 	By   string          `json:"by"`
 	At   time.Time       `json:"at"`
 	Args json.RawMessage `json:"args"`
-	// Digest is that of the action with these arguments, ArgsDigest that of the arguments alone.
+	// Digest is the digest of the action with these arguments, ArgsDigest that of the arguments
+	// alone.
 	Digest     string `json:"digest"`
 	ArgsDigest string `json:"args_digest"`
-	// Fields are the JSON pointers of what differs from what was asked.
+	// Fields are the JSON pointers that differ from the requested arguments.
 	Fields []string `json:"fields,omitempty"`
 }
 
-// Decision is how a request ended. There is one at most.
+// Decision is the final result of a request. There is at most one.
 type Decision struct {
 	Outcome Outcome   `json:"outcome"`
 	At      time.Time `json:"at"`
-	// By are the people whose words made it so; nobody if it was the clock.
+	// By lists the people whose votes decided. It is empty if the request expired.
 	By []string `json:"by,omitempty"`
-	// Digest, of an approve, is that of the action that is approved; Args are its arguments if they were edited.
+	// For an approval, Digest is the digest of the approved action. Args are its arguments if they
+	// were edited.
 	Digest string          `json:"digest,omitempty"`
 	Args   json.RawMessage `json:"args,omitempty"`
-	// Value is the answer, of an answer.
+	// Value is the answer, if the outcome is [OutcomeAnswered].
 	Value json.RawMessage `json:"value,omitempty"`
-	// Codes and Reason say why not. Retry says that the agent may try something else.
+	// Codes and Reason explain a rejection. Retry allows the agent to try something else.
 	Codes  []string `json:"codes,omitempty"`
 	Reason string   `json:"reason,omitempty"`
 	Retry  bool     `json:"retry,omitempty"`
 }
 
-// Outcome is what a request came to.
+// Outcome is the final outcome of a request.
 type Outcome string
 
-// The outcomes. Only the first lets an action happen.
+// The outcomes. Only OutcomeApproved lets an action run.
 const (
 	OutcomeApproved  Outcome = "approve"
 	OutcomeRejected  Outcome = "reject"
@@ -233,7 +243,7 @@ const (
 	OutcomeWithdrawn Outcome = "withdraw"
 )
 
-// State is the state that the outcome leads to.
+// State returns the state that the outcome leads to.
 func (o Outcome) State() State {
 	switch o {
 	case OutcomeExpired:
@@ -244,8 +254,8 @@ func (o Outcome) State() State {
 	return StateDecided
 }
 
-// Decode reads a document. One of another version is a [*VersionError]; one with members that nobody knows is refused, because what
-// they mean would be lost with the next change.
+// Decode reads a document. It returns a [*VersionError] for another version. It rejects unknown
+// members, because the next change would lose them.
 func Decode(data []byte) (Request, error) {
 	if err := strictjson.Check(data); err != nil {
 		return Request{}, err
@@ -254,7 +264,7 @@ func Decode(data []byte) (Request, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(&r)
-	if r.V != Version { // it is the first member, so that it is known even if what follows is not
+	if r.V != Version { // V is the first member, so it is decoded even if a later member is invalid
 		return Request{}, &VersionError{Version: r.V}
 	}
 	if err != nil {
@@ -263,10 +273,11 @@ func Decode(data []byte) (Request, error) {
 	return r, nil
 }
 
-// Encode writes the document.
+// Encode returns the document as JSON.
 func (r Request) Encode() ([]byte, error) { return json.Marshal(r) }
 
-// Digest names what there is to decide on: what is shown, with the edit if there is one. Whoever decides says which they saw.
+// Digest identifies what there is to decide: what is shown, with the edit if there is one. A
+// decision names the digest that the approver saw.
 func (r Request) Digest() string {
 	if r.Edit == nil {
 		return r.Subject.ShownDigest
@@ -274,7 +285,8 @@ func (r Request) Digest() string {
 	return digest([]byte(r.Subject.ShownDigest + "\n" + r.Edit.Digest))
 }
 
-// Subject is the digest of the action that an approve would approve now; "" if no action is asked for.
+// ActionDigest returns the digest of the action that an approval would approve now. It is "" if the
+// request is not about an action.
 func (r Request) ActionDigest() string {
 	if r.Edit != nil {
 		return r.Edit.Digest
@@ -282,7 +294,8 @@ func (r Request) ActionDigest() string {
 	return r.Subject.ActionDigest
 }
 
-// DutyLastEditor is who wrote the arguments as they are now; "" if they are as the run wrote them.
+// LastEditor returns who wrote the current arguments. It is "" if the arguments are those of the
+// run.
 func (r Request) LastEditor() string {
 	if r.Edit != nil {
 		return r.Edit.By
@@ -290,20 +303,20 @@ func (r Request) LastEditor() string {
 	return r.Subject.Editor
 }
 
-// Flag is something that can be said of an open request.
+// Flag is a property of an open request.
 type Flag string
 
-// The marks of an open request. It can have several.
+// The flags of an open request. A request can have several.
 const (
 	FlagViewed            Flag = "viewed"
 	FlagClaimed           Flag = "claimed"
-	FlagClarificationOpen Flag = "asked" // the run owes an answer
+	FlagClarificationOpen Flag = "asked" // a clarification has no reply yet
 	FlagEdited            Flag = "edited"
 	FlagEscalated         Flag = "escalated"
 	FlagSnoozed           Flag = "snoozed"
 )
 
-// Marks lists what can be said of the request.
+// Flags returns the flags of the request.
 func (r Request) Flags() []Flag {
 	var marks []Flag
 	add := func(m Flag, is bool) {
@@ -320,7 +333,7 @@ func (r Request) Flags() []Flag {
 	return marks
 }
 
-// Since lists what has happened after a revision, as far as the log reaches back.
+// EventsSince returns the events after a revision, as far as the log reaches back.
 func (r Request) EventsSince(rev int64) []Event {
 	i := slices.IndexFunc(r.Log, func(e Event) bool { return e.Rev > rev })
 	if i < 0 {
@@ -329,13 +342,13 @@ func (r Request) EventsSince(rev int64) []Event {
 	return slices.Clone(r.Log[i:])
 }
 
-// openQuestion is the first that has no answer, or -1.
+// openClarification returns the index of the first clarification without a reply, or -1.
 func (r Request) openClarification() int {
 	return slices.IndexFunc(r.Clarifications, func(q Clarification) bool { return q.Answer == nil })
 }
 
-// clone makes a copy that can be changed without changing r. What stands behind pointers, and in lists inside of elements, is
-// replaced and never changed in place.
+// clone returns a copy that can be changed without changing r. Values behind pointers and nested
+// lists are replaced, never changed in place.
 func (r Request) clone() Request {
 	r.Views = slices.Clone(r.Views)
 	r.Votes = slices.Clone(r.Votes)
@@ -355,7 +368,7 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonicalDigest is the same for all spellings of the same JSON.
+// canonicalDigest returns the same digest for all encodings of the same JSON.
 func canonicalDigest(data json.RawMessage) (string, error) {
 	canonical, err := strictjson.Canonical(data)
 	if err != nil {
@@ -364,7 +377,7 @@ func canonicalDigest(data json.RawMessage) (string, error) {
 	return digest(canonical), nil
 }
 
-// strictDigest is for JSON that a person wrote: it must have one meaning only.
+// strictDigest is canonicalDigest for JSON from a person. It rejects ambiguous JSON.
 func strictDigest(data json.RawMessage) (string, error) {
 	if err := strictjson.Check(data); err != nil {
 		return "", err

@@ -7,36 +7,39 @@ import (
 	"strings"
 )
 
-// Requirement says who must agree before a request is decided, and what they may do.
+// Requirement defines who must agree before a request is decided, and what people may do.
 type Requirement struct {
 	// Groups must all be satisfied, by different people.
 	Groups []Group `json:"groups"`
-	// Exclude lists the duties that keep somebody from deciding.
+	// Exclude lists the duties that exclude a person from deciding.
 	Exclude []Duty `json:"exclude,omitempty"`
-	// Denials is how many rejections end the request; 0 is 1.
+	// Denials is the number of rejections that close the request. The default is 1.
 	Denials int `json:"denials,omitempty"`
-	// Editable are the JSON pointers below which an approver may change arguments; "" is all of them, none is nothing.
+	// Editable are the JSON pointers of arguments that an approver may change, with everything
+	// below them. "" allows all arguments; an empty list allows none.
 	Editable []string `json:"editable,omitempty"`
-	// MinAuth is how well somebody who decides must be authenticated.
+	// MinAuth is the minimum strength of authentication for a vote.
 	MinAuth Auth `json:"min_auth,omitempty"`
-	// Verbs are what people may do; none given is the usual ones for what is asked.
+	// Verbs are the allowed verbs. The default depends on whether the request is about an action.
 	Verbs []Verb `json:"verbs,omitempty"`
-	// Deadline, counted from the asking, is when the request is over at the latest; 0 leaves it to the route.
+	// Deadline is the maximum time that the request is open, from its creation. 0 leaves it to the
+	// route.
 	Deadline Duration `json:"deadline,omitempty"`
-	// OnTimeout is what happens at that time; by default it expires.
+	// OnTimeout is what happens at the deadline. The default is to expire.
 	OnTimeout OnTimeout `json:"on_timeout,omitempty"`
 }
 
-// OnTimeout is what happens when nobody has decided by the time that a requirement sets. Nothing is ever approved by waiting.
+// OnTimeout is what happens when the deadline of a requirement passes without a decision. Waiting
+// never approves anything.
 type OnTimeout string
 
-// EventType can happen then.
+// The values of OnTimeout.
 const (
 	ExpireOnTimeout   OnTimeout = "expire"
-	EscalateOnTimeout OnTimeout = "escalate" // everything that the route still has to say is said now, and the route's own deadline holds
+	EscalateOnTimeout OnTimeout = "escalate" // the rest of the route fires now, and the route's own deadline applies
 )
 
-// limit is how long the request may be open at most; 0 if the requirement sets no limit.
+// maxOpen returns how long the request may be open, or 0 if the requirement sets no limit.
 func (q Requirement) maxOpen() Duration {
 	if q.OnTimeout == EscalateOnTimeout {
 		return 0
@@ -44,26 +47,27 @@ func (q Requirement) maxOpen() Duration {
 	return q.Deadline
 }
 
-// Group is one of the parties that must agree.
+// Group is a group of people of whom some must agree.
 type Group struct {
-	// From says who is in it, each as group:, user:, role:, oncall: and a name; [PrincipalAnyone]; or [PrincipalRequester].
+	// From lists the members: group:, user:, role: or oncall: and a name, [PrincipalAnyone], or
+	// [PrincipalRequester].
 	From []string `json:"from"`
-	// Count is how many of them must agree; 0 is 1.
+	// Count is the number of members that must agree. The default is 1.
 	Count int `json:"count,omitempty"`
-	// Widen is who may be added by a step of the route.
+	// Widen lists who may be added by a step of the route.
 	Widen []string `json:"widen,omitempty"`
 }
 
-// Who can be named without a directory, beside user:.
+// Principals that need no directory, in addition to user: names.
 const (
 	PrincipalAnyone    = "anyone"
-	PrincipalRequester = "requester" // a confirmation, which is no second pair of eyes
+	PrincipalRequester = "requester" // a confirmation, not a second person
 )
 
-// need is how many people of the group must agree.
+// minCount returns how many people of the group must agree.
 func (g Group) minCount() int { return max(1, g.Count) }
 
-// String names the group for people: "finops", "db-oncall or dba".
+// String returns the group for people: "finops", "db-oncall or dba".
 func (g Group) String() string {
 	names := make([]string, len(g.From))
 	for i, who := range g.From {
@@ -75,28 +79,28 @@ func (g Group) String() string {
 	return strings.Join(names, " or ")
 }
 
-// Duty is a part that somebody already has in a request.
+// Duty is a role that a person already has in a request.
 type Duty string
 
-// The duties that can be kept apart from deciding.
+// The duties that separation of duties can exclude.
 const (
 	DutyRequester Duty = "requester" // on whose behalf the run asks
-	// DutyAuthor is who had a hand in what is to be done: see [Subject.Authors].
+	// DutyAuthor is a person whose input shaped the action: see [Subject.Authors].
 	DutyAuthor     Duty = "author"
-	DutyLastEditor Duty = "last_editor" // performer changed the arguments last: cannot approve, but can still reject
-	// DutyPriorApprover is who approved something before in the same run.
+	DutyLastEditor Duty = "last_editor" // changed the arguments last; cannot approve, but can reject
+	// DutyPriorApprover approved an earlier action of the same run.
 	DutyPriorApprover Duty = "prior_approver"
 )
 
 var duties = []Duty{DutyRequester, DutyAuthor, DutyLastEditor, DutyPriorApprover}
 
-// Auth is how well somebody is authenticated.
+// Auth is the strength of an authentication.
 type Auth string
 
-// The strengths of authentication, the weakest first.
+// The strengths of authentication, weakest first.
 const (
 	AuthNone     Auth = ""
-	AuthLinked   Auth = "slack_linked" // a chat account that was linked to the person
+	AuthLinked   Auth = "slack_linked" // a chat account that is linked to the person
 	AuthToken    Auth = "token"        // an API key
 	AuthSSO      Auth = "sso"
 	AuthMFA      Auth = "sso_mfa"
@@ -105,7 +109,8 @@ const (
 
 var authLevels = []Auth{AuthNone, AuthLinked, AuthToken, AuthSSO, AuthMFA, AuthHardware}
 
-// AtLeast reports whether a is as strong as least. A strength that nobody knows is the weakest, and enough for nothing.
+// AtLeast reports whether a is as strong as least. An unknown strength counts as the weakest, and
+// nothing satisfies it as a minimum.
 func (a Auth) AtLeast(least Auth) bool {
 	want := slices.Index(authLevels, least)
 	return want == 0 || want > 0 && slices.Index(authLevels, a) >= want
@@ -114,7 +119,7 @@ func (a Auth) AtLeast(least Auth) bool {
 // Verb is something that people do with a request.
 type Verb string
 
-// EventType people do. A requirement lists those of them that are allowed.
+// The verbs. A requirement lists the allowed ones.
 const (
 	VerbApprove          Verb = "approve"
 	VerbEdit             Verb = "edit" // approve with edited arguments
@@ -135,37 +140,37 @@ var (
 	allVerbs      = append(slices.Clone(actionVerbs), VerbRespond)
 )
 
-// The most that a requirement may ask for.
+// The limits of a requirement.
 const (
 	maxGroups = 20
 	maxCount  = 50
 )
 
-// OnePerson is what is required where nobody says anything: any one person, who may edit everything.
+// OnePerson is the default requirement: any one person, who may edit all arguments.
 func OnePerson() Requirement {
 	return Requirement{Groups: []Group{{From: []string{PrincipalAnyone}}}, Editable: []string{""}}
 }
 
-// Check returns everything that is wrong with the requirement.
+// Check returns all errors of the requirement.
 func (q Requirement) Check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if len(q.Groups) == 0 {
-		bad("nobody is asked: a requirement needs a group")
+		bad("no groups: a requirement needs at least one group")
 	}
 	if len(q.Groups) > maxGroups {
-		bad("%d groups are more than %d", len(q.Groups), maxGroups)
+		bad("%d groups; the maximum is %d", len(q.Groups), maxGroups)
 	}
 	for i, g := range q.Groups {
 		if len(g.From) == 0 {
-			bad("group %d has nobody in it", i+1)
+			bad("group %d is empty", i+1)
 		}
 		if g.Count < 0 || g.Count > maxCount {
-			bad("group %d: a count of %d is not in 1 to %d", i+1, g.Count, maxCount)
+			bad("group %d: count %d is not between 1 and %d", i+1, g.Count, maxCount)
 		}
 		for _, who := range slices.Concat(g.From, g.Widen) {
 			if !isPrincipal(who) {
-				bad("group %d: %q names nobody: use group:, user:, role: or oncall: and a name, %s or %s", i+1, who, PrincipalAnyone, PrincipalRequester)
+				bad("group %d: unknown principal %q: use group:, user:, role: or oncall: and a name, %s or %s", i+1, who, PrincipalAnyone, PrincipalRequester)
 			}
 		}
 	}
@@ -181,23 +186,23 @@ func (q Requirement) Check() error {
 	}
 	for _, p := range q.Editable {
 		if p != "" && p[0] != '/' {
-			bad("editable: %q is no JSON pointer", p)
+			bad("editable: %q is not a JSON pointer", p)
 		}
 	}
 	if !slices.Contains(authLevels, q.MinAuth) {
-		bad("unknown strength of authentication %q", q.MinAuth)
+		bad("unknown authentication strength %q", q.MinAuth)
 	}
 	if !slices.Contains([]OnTimeout{"", ExpireOnTimeout, EscalateOnTimeout}, q.OnTimeout) {
-		bad("on_timeout is expire or escalate, not %q", q.OnTimeout)
+		bad("on_timeout must be expire or escalate, not %q", q.OnTimeout)
 	}
 	if q.OnTimeout == EscalateOnTimeout && q.Deadline == 0 {
-		bad("on_timeout: escalate needs a deadline")
+		bad("on_timeout: escalate requires a deadline")
 	}
 	if q.Denials < 0 || q.Denials > maxCount {
-		bad("%d denials are not in 1 to %d", q.Denials, maxCount)
+		bad("denials %d is not between 1 and %d", q.Denials, maxCount)
 	}
 	if q.Deadline < 0 {
-		bad("a deadline of %s is in the past", q.Deadline)
+		bad("deadline %s is negative", q.Deadline)
 	}
 	return errors.Join(errs...)
 }
@@ -210,8 +215,8 @@ func isPrincipal(who string) bool {
 	return name != "" && slices.Contains([]string{"group", "user", "role", "oncall"}, kind)
 }
 
-// Merge is the strictest of both: all groups of the one and of the other, the higher strength, the shorter deadline, and only
-// what both allow.
+// Merge returns a requirement that is as strict as both: all groups, the stronger authentication,
+// the shorter deadline, and only what both allow.
 func (q Requirement) Merge(other Requirement) Requirement {
 	q.Groups = mergeGroups(q.Groups, other.Groups)
 	q.Exclude = union(q.Exclude, other.Exclude)
@@ -226,7 +231,7 @@ func (q Requirement) Merge(other Requirement) Requirement {
 	case len(other.Verbs) > 0:
 		q.Verbs = slices.DeleteFunc(slices.Clone(q.Verbs), func(v Verb) bool { return !slices.Contains(other.Verbs, v) })
 	}
-	// A side without a deadline expires with its route, so it has nothing against an escalation.
+	// A side without a deadline expires with its route, so it does not conflict with an escalation.
 	if q.Deadline == 0 || other.Deadline > 0 && q.OnTimeout == EscalateOnTimeout && other.OnTimeout != EscalateOnTimeout {
 		q.OnTimeout = other.OnTimeout
 	}
@@ -236,11 +241,11 @@ func (q Requirement) Merge(other Requirement) Requirement {
 	return q
 }
 
-// mergeGroups joins groups of the same people, with the higher count; two rules that ask for one dba ask for one. Who asks for
-// anyone is content with those whom the other side asks for.
+// mergeGroups joins groups of the same people and keeps the higher count: two rules that need one
+// dba need one dba. Anyone is satisfied by the people that the other side names.
 func mergeGroups(a, b []Group) []Group {
 	merged := slices.Clone(a)
-	joined := make([]bool, len(a)) // each of them once: two groups of the same people on one side want two of them
+	joined := make([]bool, len(a)) // join each group once: two equal groups on one side need two people
 	for _, g := range b {
 		i := 0
 		for i < len(a) && (joined[i] || !sameSet(a[i].original(), g.original())) {
@@ -254,13 +259,14 @@ func mergeGroups(a, b []Group) []Group {
 		m := &merged[i]
 		m.Count = max(m.minCount(), g.minCount())
 		refused := func(who string) bool { return slices.Contains(m.Widen, who) && !slices.Contains(g.Widen, who) }
-		m.From = slices.DeleteFunc(slices.Clone(m.From), refused) // also who was let in already
+		m.From = slices.DeleteFunc(slices.Clone(m.From), refused) // including members that were already added
 		m.Widen = slices.DeleteFunc(slices.Clone(m.Widen), refused)
 	}
 	return reduceAnyone(merged, max(countWithAnyone(a), countWithAnyone(b)))
 }
 
-// reduceAnyone asks for anyone only where not enough people are asked for by name. people is how many a side that asks for anyone wants in all.
+// reduceAnyone keeps a group of anyone only if the named groups have too few people. people is the
+// total that a side with anyone requires.
 func reduceAnyone(groups []Group, people int) []Group {
 	i := slices.IndexFunc(groups, Group.isAnyone)
 	if i < 0 {
@@ -275,7 +281,8 @@ func reduceAnyone(groups []Group, people int) []Group {
 
 func (g Group) isAnyone() bool { return slices.Equal(g.From, []string{PrincipalAnyone}) }
 
-// countWithAnyone is how many people are needed if anyone is among them; 0 if all are asked for by name.
+// countWithAnyone returns the number of required people if anyone is among the groups, and 0 if all
+// groups are named.
 func countWithAnyone(groups []Group) int {
 	if !slices.ContainsFunc(groups, Group.isAnyone) {
 		return 0
@@ -283,7 +290,7 @@ func countWithAnyone(groups []Group) int {
 	return totalCount(groups)
 }
 
-// first are those who were asked before a step of the route let others in.
+// original returns the members before a step of the route added others.
 func (g Group) original() []string {
 	first := slices.DeleteFunc(slices.Clone(g.From), func(who string) bool { return slices.Contains(g.Widen, who) })
 	if len(first) == 0 {
@@ -317,7 +324,7 @@ func union[T comparable](a, b []T) []T {
 	return all
 }
 
-// commonPointers are those that both sides cover.
+// commonPointers returns the pointers that both sides cover.
 func commonPointers(a, b []string) []string {
 	var common []string
 	for _, p := range a {
@@ -333,7 +340,7 @@ func commonPointers(a, b []string) []string {
 	return common
 }
 
-// covered reports whether the pointer is one of those above or the same.
+// covered reports whether a pointer is equal to or below one of the given pointers.
 func covered(pointer string, above []string) bool {
 	return slices.ContainsFunc(above, func(p string) bool { return pointer == p || strings.HasPrefix(pointer, p+"/") })
 }

@@ -9,30 +9,33 @@ import (
 	"github.com/fermata-go/fermata/desk/hours"
 )
 
-// Route says whom to tell of a request, when to remind, to page, to ask more people, and when to give up.
+// Route defines who is notified of a request, when to remind, page and widen, and when the request
+// expires.
 type Route struct {
 	Name    string `json:"name" yaml:"name"`
 	Version string `json:"version,omitempty" yaml:"version,omitempty"`
-	// Regions are the places that take turns; the target "region" is the one that is awake. MinRemaining is how long a region
-	// must still be open to be given something.
+	// Regions take turns ("follow the sun"). The target "region" is the region that is open.
+	// MinRemaining is how long a region must still be open to be chosen.
 	Regions      []hours.Region `json:"regions,omitempty" yaml:"regions,omitempty"`
 	MinRemaining Duration       `json:"min_remaining,omitempty" yaml:"min_remaining,omitempty"`
 	Steps        []Step         `json:"steps" yaml:"steps"`
-	// Clock is how the times of the steps are measured; by default they are wall time.
+	// Clock is the clock of the step times. The default is the wall clock.
 	Clock ClockKind `json:"clock,omitempty" yaml:"clock,omitempty"`
-	// DeadlineFrom is what the time of the last step, expire, counts from; by default the asking.
+	// DeadlineFrom is the start of the time to the last step, expire. The default is the creation.
 	DeadlineFrom DeadlineFrom `json:"deadline_from,omitempty" yaml:"deadline_from,omitempty"`
-	// Cap is how long after the asking the deadline can be at most, however late it was delivered and often extended. Without
-	// one it cannot be extended.
+	// Cap is the maximum time from creation to deadline, including late delivery and extensions.
+	// Without a cap the deadline cannot be extended.
 	Cap Duration `json:"cap,omitempty" yaml:"cap,omitempty"`
-	// Grace is how long people have after an outage of ours in which the deadline fell.
+	// Grace is the minimum time until the deadline after an outage of the service in which the
+	// deadline passed.
 	Grace Duration `json:"grace_after_outage,omitempty" yaml:"grace_after_outage,omitempty"`
-	// AtOnce has the steps count from the asking, also if the first is for a region that sleeps. It is for [Join]: what one route tells a region must not hold up what
-	// another one tells elsewhere.
+	// StartImmediately makes the step times count from the creation, even if the first step is for
+	// a region that is closed. [Join] sets it, so that a region step of one route does not delay
+	// the steps of another.
 	StartImmediately bool `json:"at_once,omitempty" yaml:"-"`
 }
 
-// ClockKind is how time is measured.
+// ClockKind is the kind of clock.
 type ClockKind string
 
 // The clocks. Business time passes only while a region is open.
@@ -41,53 +44,53 @@ const (
 	BusinessClock ClockKind = "business"
 )
 
-// DeadlineFrom is what a deadline counts from.
+// DeadlineFrom is the start of a deadline.
 type DeadlineFrom string
 
-// EventType a deadline can count from.
+// The values of DeadlineFrom.
 const (
 	DeadlineFromCreated   DeadlineFrom = "created"
-	DeadlineFromDelivered DeadlineFrom = "delivered" // so that nobody is timed out by an outage of a channel
+	DeadlineFromDelivered DeadlineFrom = "delivered" // so that an outage of a channel does not use up the time
 )
 
-// Step is something that happens if there is still no decision at its time. It has one of Notify, Remind, Page and Expire;
-// Widen stands alone or with Notify.
+// Step is an action at a time, if the request is still open. It has exactly one of Notify, Remind,
+// Page and Expire. Widen is allowed alone or with Notify.
 type Step struct {
 	At     Duration `json:"at" yaml:"at"`
 	Notify []string `json:"notify,omitempty" yaml:"notify,omitempty"`
 	Remind []string `json:"remind,omitempty" yaml:"remind,omitempty"`
 	Page   []string `json:"page,omitempty" yaml:"page,omitempty"`
-	// Severity goes with a page.
+	// Severity is the severity of a page.
 	Severity string `json:"severity,omitempty" yaml:"severity,omitempty"`
-	// Widen lets more people decide, as far as the requirement permits it.
+	// Widen lets more people decide, as far as the requirement permits.
 	Widen []string `json:"widen,omitempty" yaml:"widen,omitempty"`
-	// Expire ends the request, with this as the reason.
+	// Expire closes the request with this reason.
 	Expire string `json:"expire,omitempty" yaml:"expire,omitempty"`
-	// SkipIf leaves the step out if one of these holds when its time has come.
+	// SkipIf skips the step if one of the conditions holds when it is due.
 	SkipIf []SkipCondition `json:"skip_if,omitempty" yaml:"skip_if,omitempty"`
 }
 
-// SkipCondition is what a step can be left out for.
+// SkipCondition is a condition for skipping a step.
 type SkipCondition string
 
-// The conditions. All but claimed and asked are about the time since the route was begun.
+// The conditions. Viewed and voted count from the start of the route.
 const (
-	SkipIfViewed            SkipCondition = "viewed" // by somebody who may decide
+	SkipIfViewed            SkipCondition = "viewed" // by an eligible approver
 	SkipIfClaimed           SkipCondition = "claimed"
-	SkipIfClarificationOpen SkipCondition = "asked" // the run owes people an answer
+	SkipIfClarificationOpen SkipCondition = "asked" // a clarification has no reply yet
 	SkipIfVoted             SkipCondition = "voted"
 )
 
-// Targets without a name of their own.
+// Targets without a name.
 const (
 	TargetInbox     = "inbox"
-	TargetRegion    = "region"    // the channel of the region that is awake
-	TargetApprovers = "approvers" // everybody who is asked
+	TargetRegion    = "region"    // the channel of the open region
+	TargetApprovers = "approvers" // all approvers
 	TargetRequester = "requester"
-	TargetClaimer   = "claimer" // performer looks after it; everybody who is asked if nobody does who may still decide
+	TargetClaimer   = "claimer" // the person with the claim; all approvers if there is none who is still eligible
 )
 
-// Kind is what kind of notice the step makes.
+// Kind returns the kind of notice that the step sends.
 func (s Step) Kind() NoticeKind {
 	switch {
 	case len(s.Remind) > 0:
@@ -98,13 +101,13 @@ func (s Step) Kind() NoticeKind {
 	return NoticeNotify
 }
 
-// targets are whom the step is for.
+// targets returns the targets of the step.
 func (s Step) targets() []string { return slices.Concat(s.Notify, s.Remind, s.Page) }
 
 func (s Step) targetsRegion() bool { return slices.Contains(s.targets(), TargetRegion) }
 
-// DefaultRoute is for requests that nobody gave a route: in the inbox at once, a reminder after half an hour, a page after
-// two, and over after a day.
+// DefaultRoute returns the route for requests without one: inbox at once, a reminder after 30
+// minutes, a page after 2 hours, expiry after 24 hours.
 func DefaultRoute() Route {
 	hour := Duration(time.Hour)
 	return Route{
@@ -120,7 +123,8 @@ func DefaultRoute() Route {
 	}
 }
 
-// Within is the same route with another time to the end. Steps that would come later are left out; if all would, the first comes at once.
+// WithDeadline returns the route with another time to expiry. Steps that would come later are
+// removed. If none remains, the first step is at once.
 func (r Route) WithDeadline(end time.Duration) Route {
 	first, last := r.Steps[0], r.Steps[r.expiryStep()]
 	first.At, last.At = 0, Duration(end)
@@ -135,51 +139,51 @@ func (r Route) WithDeadline(end time.Duration) Route {
 	return r
 }
 
-// Digest names exactly this version of the route.
+// Digest identifies this version of the route.
 func (r Route) Digest() string {
 	text, err := json.Marshal(r)
 	if err != nil {
-		return "" // it has nothing in it that cannot be written
+		return "" // a route can always be encoded
 	}
 	return digest(text)
 }
 
-// expiry is the index of the last step.
+// expiryStep returns the index of the last step.
 func (r Route) expiryStep() int {
 	return slices.IndexFunc(r.Steps, func(s Step) bool { return s.Expire != "" })
 }
 
-// after is the time d after t, on the clock of the route.
+// addTime returns the time d after t, on the clock of the route.
 func (r Route) addTime(t time.Time, d Duration) time.Time {
 	if r.Clock == BusinessClock {
 		if at, err := hours.Add(r.Regions, t, time.Duration(d)); err == nil {
 			return at.UTC()
 		}
-		// Holidays have used up the hours that a check once found. Wall time is the earlier, and so the safe, end.
+		// The holidays have changed since the check. Wall time ends earlier and is the safe choice.
 	}
 	return t.Add(time.Duration(d))
 }
 
-// awake is the region that gets what comes at t, and when it does. Without regions it is now.
+// activeRegion returns the region that gets a notice at t, and when. Without regions it is t.
 func (r Route) activeRegion(t time.Time) (hours.Region, time.Time) {
 	if len(r.Regions) == 0 {
 		return hours.Region{}, t
 	}
 	region, when, err := hours.PickRegion(r.Regions, t, time.Duration(r.MinRemaining))
 	if err != nil {
-		return r.Regions[0], t // better told at night than never
+		return r.Regions[0], t // a notice at night is better than none
 	}
 	return region, when
 }
 
-// due is when a step of an epoch that began at base has its turn, as things stand at now. The first one does not wait for hours that come when the
-// request is over: better told at night than never.
+// dueAt returns when a step is due, for an epoch that started at base. The first step does not wait
+// for opening hours that are after the deadline: a notice at night is better than none.
 func (r Route) dueAt(step int, base, now, over time.Time) time.Time {
 	s := r.Steps[step]
 	t := r.addTime(base, s.At)
 	if s.targetsRegion() {
 		if t.Before(now) {
-			t = now // it is late: whoever is awake now gets it
+			t = now // late: the region that is open now gets it
 		}
 		_, t = r.activeRegion(t)
 	}
@@ -192,7 +196,8 @@ func (r Route) dueAt(step int, base, now, over time.Time) time.Time {
 	return now
 }
 
-// begin is the time from which the steps count for a request that comes at t: when the first region that is told wakes up, if it is not over by then.
+// startAt returns the time from which the steps count for a request created at t: when the first
+// region opens, unless that is after the deadline.
 func (r Route) startAt(t, over time.Time) time.Time {
 	if r.StartImmediately || len(r.Steps) == 0 || !r.Steps[0].targetsRegion() { //mutate:joined-routes-independent
 		return t
@@ -203,7 +208,7 @@ func (r Route) startAt(t, over time.Time) time.Time {
 	return t
 }
 
-// resolve replaces the targets without a name.
+// resolveTargets replaces the targets without a name.
 func (d *update) resolveTargets(targets []string) []string {
 	r := d.r
 	var resolved []string
@@ -231,7 +236,7 @@ func (d *update) resolveTargets(targets []string) []string {
 	return union(nil, resolved)
 }
 
-// approvers is who is asked. Everybody is nobody in particular: they look into the inbox.
+// approverTargets returns the targets for the approvers. Anyone is the inbox.
 func (r Request) approverTargets() []string {
 	var all []string
 	for _, g := range r.Requirement.Groups {

@@ -58,7 +58,7 @@ Tue 2026-11-17 01:00 UTC  +61h      expire  stale
 
 func TestSimulate_RegionStepWaitsForOpeningHours(t *testing.T) {
 	route := followTheSunRoute()
-	route.Regions = route.Regions[:1] // Zurich alone
+	route.Regions = route.Regions[:1] // Zurich only
 	got := simulated(t, route, "2026-11-16T16:00:00Z")
 	want := `
 Mon 2026-11-16 16:00 UTC  +0s       notify  slack:emea, inbox
@@ -76,15 +76,15 @@ Tue 2026-11-17 16:00 UTC  +1d       expire  stale
 func TestTick_AfterDowntimeNotifiesRegionOpenNow(t *testing.T) {
 	ask := actionSpec()
 	ask.Route = followTheSunRoute()
-	w := open(t, ask) // Monday 10:00, in Zurich
+	w := open(t, ask) // Monday 10:00 in Zurich
 	w.now = time.Date(2026, 11, 16, 23, 30, 0, 0, time.UTC)
-	w.apply(desk.Tick{}) // nobody is at work; the page does not care
+	w.apply(desk.Tick{}) // every region is closed; a page does not wait
 	if got := fmt.Sprint(w.sentTargets(desk.NoticeNotify), w.sentTargets(desk.NoticeRemind), w.sentTargets(desk.NoticePage)); got != "[[slack:emea inbox]] [] [[oncall:dba]]" {
 		t.Errorf("at night: %s", got)
 	}
 	morning := time.Date(2026, 11, 17, 1, 0, 0, 0, time.UTC)
 	if next := desk.NextDue(w.request, w.now); !next.Equal(morning) {
-		t.Errorf("next is %s", next)
+		t.Errorf("next due is %s", next)
 	}
 	w.now = morning
 	w.apply(desk.Tick{})
@@ -111,18 +111,19 @@ Fri 2026-11-20 13:00 UTC  +93h      expire  stale
 	}
 }
 
-// The cap is what it says, on any clock.
+// The cap applies on every clock.
 func TestSimulate_BusinessClockDoesNotGoBeyondTheCap(t *testing.T) {
 	route := followTheSunRoute()
 	route.Clock, route.DeadlineFrom, route.Regions, route.Cap = desk.BusinessClock, desk.DeadlineFromCreated, route.Regions[:1], dur(50*hour)
 	route.Steps[0].Notify = []string{"inbox"}
 	if got := simulated(t, route, "2026-11-16T16:00:00Z"); !strings.Contains(got, "Wed 2026-11-18 18:00 UTC  +50h      expire") {
-		t.Errorf("it would be over after 69 hours, and is\n%s", got)
+		t.Errorf("it must expire after 69 hours:\n%s", got)
 	}
 }
 
 func TestSimulate_MonthsOfRequests(t *testing.T) {
-	// A request every three hours and a bit over the changes of the clocks in spring: each is told to somebody at work, and ends.
+	// A request about every three hours across the spring clock changes. Each one is sent to an
+	// open region and expires.
 	route := followTheSunRoute()
 	for at := start.AddDate(0, 3, 20); at.Before(start.AddDate(0, 5, 0)); at = at.Add(3*time.Hour + 7*time.Minute) {
 		planned, err := desk.Simulate(route, at, 100)
@@ -130,15 +131,15 @@ func TestSimulate_MonthsOfRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(planned) < 3 || planned[len(planned)-1].Action != "expire" || planned[0].Step != 1 {
-			t.Fatalf("asked at %s:\n%s", at, desk.FormatPlan(planned, time.UTC))
+			t.Fatalf("created at %s:\n%s", at, desk.FormatPlan(planned, time.UTC))
 		}
 		for i, p := range planned {
 			if i > 0 && p.At.Before(planned[i-1].At) {
-				t.Fatalf("asked at %s: out of order:\n%s", at, desk.FormatPlan(planned, time.UTC))
+				t.Fatalf("created at %s: out of order:\n%s", at, desk.FormatPlan(planned, time.UTC))
 			}
 			if i := slices.IndexFunc(route.Regions, func(r hours.Region) bool { return slices.Contains(p.Targets, r.Channel) }); i >= 0 {
 				if until, open := route.Regions[i].Open(p.At); !open || until.Sub(p.At) < 30*time.Minute {
-					t.Fatalf("asked at %s: %s is told at %s", at, route.Regions[i].Name, p.At)
+					t.Fatalf("created at %s: %s is notified at %s", at, route.Regions[i].Name, p.At)
 				}
 			}
 		}
@@ -159,16 +160,16 @@ func TestRouteCheck_FindsEverythingAtOnce(t *testing.T) {
 	}
 	err := route.Check()
 	if err == nil {
-		t.Fatal("nothing is wrong with it")
+		t.Fatal("no errors")
 	}
 	for _, want := range []string{
-		"it has no name", "cannot be negative", `unknown clock "sundial"`, `unknown deadline_from "yesterday"`, "Mars/Olympus", `region "a": it never opens`,
-		`region "a" is there twice`, "step 1 needs one of", "step 2 at 0s comes after step 1 at 1h", "step 2 needs one of", `"everybody" is no target`,
-		`skip_if does not know "tired"`, `region "a" has no channel`, "expire cannot be skipped", "only a page has a severity", `"oncall:" is no target`,
-		"widen stands alone or with notify", `"everybody" names nobody`, "it expires 2 times",
+		"name is missing", "cannot be negative", `unknown clock "sundial"`, `unknown deadline_from "yesterday"`, "Mars/Olympus", `region "a": never opens`,
+		`region "a" is defined twice`, "step 1 needs exactly one of", "step 2 at 0s is after step 1 at 1h", "step 2 needs exactly one of", `unknown target "everybody"`,
+		`unknown skip_if condition "tired"`, `region "a" has no channel`, "expire cannot be skipped", "severity is allowed for page only", `unknown target "oncall:"`,
+		"widen is allowed alone or with notify", `"everybody" is not an approver`, "2 expire steps",
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("Check does not say %q:\n%v", want, err)
+			t.Errorf("Check does not report %q:\n%v", want, err)
 		}
 	}
 }
@@ -178,20 +179,20 @@ func TestRouteCheck_FindsSingleSlips(t *testing.T) {
 		slip func(r *desk.Route)
 		want string
 	}{
-		"none":     {func(*desk.Route) {}, ""},
-		"no end":   {func(r *desk.Route) { r.Steps = r.Steps[:4] }, "it never expires"},
-		"no steps": {func(r *desk.Route) { r.Steps = nil }, "it never expires"},
-		"something after the end": {func(r *desk.Route) {
+		"none":           {func(*desk.Route) {}, ""},
+		"no expire step": {func(r *desk.Route) { r.Steps = r.Steps[:4] }, "no expire step"},
+		"no steps":       {func(r *desk.Route) { r.Steps = nil }, "no expire step"},
+		"step after expire": {func(r *desk.Route) {
 			r.Steps = append(r.Steps, desk.Step{At: dur(30 * hour), Page: []string{"oncall:x"}})
-		}, "nothing can happen after step 5"},
-		"over at once":                {func(r *desk.Route) { r.Steps = []desk.Step{{Expire: "stale"}} }, "expires at once"},
-		"never delivered":             {func(r *desk.Route) { r.Cap = 0 }, "needs a cap"},
-		"a cap before the end":        {func(r *desk.Route) { r.Cap = dur(hour) }, "shorter than"},
-		"no hours for business":       {func(r *desk.Route) { r.Regions, r.Clock, r.Steps = nil, desk.BusinessClock, r.Steps[2:] }, "business clock needs a region"},
-		"regions without channels":    {func(r *desk.Route) { r.Regions[0].Channel = "" }, `region "emea" has no channel`},
-		"over before anybody is told": {func(r *desk.Route) { r.DeadlineFrom = desk.DeadlineFromCreated }, "before anybody is told"},
-		"never open for so long":      {func(r *desk.Route) { r.MinRemaining = dur(10 * hour) }, "no region is ever open for 10h"},
-		"too many steps":              {func(r *desk.Route) { r.Steps = slices.Repeat(r.Steps, 11) }, "more than 50"},
+		}, "no step is allowed after step 5"},
+		"expires at once":                 {func(r *desk.Route) { r.Steps = []desk.Step{{Expire: "stale"}} }, "expire at 0s"},
+		"no cap for delivery":             {func(r *desk.Route) { r.Cap = 0 }, "requires a cap"},
+		"cap shorter than expire":         {func(r *desk.Route) { r.Cap = dur(hour) }, "shorter than"},
+		"business clock without hours":    {func(r *desk.Route) { r.Regions, r.Clock, r.Steps = nil, desk.BusinessClock, r.Steps[2:] }, "business clock requires a region"},
+		"regions without channels":        {func(r *desk.Route) { r.Regions[0].Channel = "" }, `region "emea" has no channel`},
+		"expires before the first notice": {func(r *desk.Route) { r.DeadlineFrom = desk.DeadlineFromCreated }, "before the first notice"},
+		"never open long enough":          {func(r *desk.Route) { r.MinRemaining = dur(10 * hour) }, "no region is ever open for 10h"},
+		"too many steps":                  {func(r *desk.Route) { r.Steps = slices.Repeat(r.Steps, 11) }, "the maximum is 50"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			route := followTheSunRoute()
@@ -221,12 +222,12 @@ func TestJoin_KeepsAllStepsAndEarliestExpiry(t *testing.T) {
 	}
 	want := "0s [inbox] [] [] | 30m [] [inbox] [] | 1h [group:x] [] [] | 2h [] [] [oncall:default] | 3h [] [] [oncall:x] | 4h [] [] []late"
 	if got := strings.Join(steps, " | "); got != want || joined.Name != "default+short" || joined.Cap != 0 {
-		t.Errorf("joined to %s, cap %s:\n%s\nwant\n%s", joined.Name, joined.Cap, got, want)
+		t.Errorf("joined %s, cap %s:\n%s\nwant\n%s", joined.Name, joined.Cap, got, want)
 	}
 	apart := followTheSunRoute()
 	apart.Regions = apart.Regions[:1]
 	if _, err := desk.Join(followTheSunRoute(), apart); err == nil {
-		t.Error("routes with different regions are joined")
+		t.Error("routes with different regions were joined")
 	}
 	if both, err := desk.Join(followTheSunRoute(), followTheSunRoute()); err != nil || len(both.Regions) != 3 {
 		t.Errorf("%d regions, %v", len(both.Regions), err)
@@ -244,7 +245,7 @@ func TestWithDeadline_MovesExpiryBothWays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last := planned[len(planned)-1]; time.Duration(last.After) != end || last.Action != "expire" {
-			t.Errorf("within %s it ends after %s", end, last.After)
+			t.Errorf("with deadline %s it expires after %s", end, last.After)
 		}
 	}
 	if n := len(desk.DefaultRoute().Steps); n != 4 {
@@ -259,12 +260,12 @@ func TestDuration_ReadsWhatItWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := second.UnmarshalText([]byte(first.String())); err != nil || second != first {
-			t.Errorf("%s is written as %s and read as %s, %v", text, first, second, err)
+			t.Errorf("%s is encoded as %s and decoded as %s, %v", text, first, second, err)
 		}
 	}
 	for _, bad := range []string{"", "d", "-2d", "1.5d", "2 h", "99999999d"} {
 		if new(desk.Duration).UnmarshalText([]byte(bad)) == nil {
-			t.Errorf("%q is taken for a duration", bad)
+			t.Errorf("%q is accepted as a duration", bad)
 		}
 	}
 }

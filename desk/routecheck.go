@@ -11,7 +11,7 @@ import (
 
 const maxSteps = 50
 
-// Check returns everything that is wrong with the route, all at once.
+// Check returns all errors of the route.
 func (r Route) Check() error {
 	c := r.check()
 	if len(c.errs) == 0 {
@@ -20,17 +20,17 @@ func (r Route) Check() error {
 	return errors.Join(c.errs...)
 }
 
-// check leaves out what takes long: every request has its route checked.
+// check omits the slow checks, because it runs for every request.
 func (r Route) check() *routeCheck {
 	c := &routeCheck{route: r}
 	if r.Name == "" {
-		c.errorf("it has no name")
+		c.errorf("name is missing")
 	}
 	if r.MinRemaining < 0 || r.Cap < 0 || r.Grace < 0 {
 		c.errorf("min_remaining, cap and grace_after_outage cannot be negative")
 	}
 	if len(r.Steps) > maxSteps {
-		c.errorf("%d steps are more than %d", len(r.Steps), maxSteps)
+		c.errorf("%d steps; the maximum is %d", len(r.Steps), maxSteps)
 	}
 	c.checkRegions()
 	for i := range r.Steps {
@@ -57,7 +57,7 @@ func (c *routeCheck) checkRegions() {
 			c.errorf("%w", err)
 		}
 		if slices.Contains(names, region.Name) {
-			c.errorf("region %q is there twice", region.Name)
+			c.errorf("region %q is defined twice", region.Name)
 		}
 		names = append(names, region.Name)
 	}
@@ -67,36 +67,36 @@ func (c *routeCheck) checkStep(i int) {
 	s := c.route.Steps[i]
 	number := i + 1
 	if s.At < 0 {
-		c.errorf("step %d: %s is before the asking", number, s.At)
+		c.errorf("step %d: %s is negative", number, s.At)
 	}
 	if i > 0 && s.At < c.route.Steps[i-1].At {
-		c.errorf("step %d at %s comes after step %d at %s: put them in order", number, s.At, i, c.route.Steps[i-1].At)
+		c.errorf("step %d at %s is after step %d at %s: sort the steps by time", number, s.At, i, c.route.Steps[i-1].At)
 	}
 	if does := countTrue(len(s.Notify) > 0, len(s.Remind) > 0, len(s.Page) > 0, s.Expire != ""); does > 1 || does == 0 && len(s.Widen) == 0 {
-		c.errorf("step %d needs one of notify, remind, page, expire and widen", number)
+		c.errorf("step %d needs exactly one of notify, remind, page, expire and widen", number)
 	}
 	if len(s.Widen) > 0 && countTrue(len(s.Remind) > 0, len(s.Page) > 0, s.Expire != "") > 0 {
-		c.errorf("step %d: widen stands alone or with notify", number)
+		c.errorf("step %d: widen is allowed alone or with notify", number)
 	}
 	if s.Severity != "" && len(s.Page) == 0 {
-		c.errorf("step %d: only a page has a severity", number)
+		c.errorf("step %d: severity is allowed for page only", number)
 	}
 	if s.Expire != "" && len(s.SkipIf) > 0 {
 		c.errorf("step %d: expire cannot be skipped", number)
 	}
 	for _, target := range s.targets() {
 		if !isTarget(target) {
-			c.errorf("step %d: %q is no target: use inbox, region, approvers, requester, claimer, or a kind and a name as in group:dba", number, target)
+			c.errorf("step %d: unknown target %q: use inbox, region, approvers, requester, claimer, or a kind and a name such as group:dba", number, target)
 		}
 	}
 	for _, who := range s.Widen {
 		if !isPrincipal(who) || who == PrincipalRequester {
-			c.errorf("step %d: %q names nobody who could decide", number, who)
+			c.errorf("step %d: %q is not an approver", number, who)
 		}
 	}
 	for _, condition := range s.SkipIf {
 		if !slices.Contains([]SkipCondition{SkipIfViewed, SkipIfClaimed, SkipIfClarificationOpen, SkipIfVoted}, condition) {
-			c.errorf("step %d: skip_if does not know %q", number, condition)
+			c.errorf("step %d: unknown skip_if condition %q", number, condition)
 		}
 	}
 	if s.targetsRegion() {
@@ -106,11 +106,11 @@ func (c *routeCheck) checkStep(i int) {
 
 func (c *routeCheck) checkRegionTarget(number int) {
 	if len(c.route.Regions) == 0 {
-		c.errorf("step %d tells a region, and there is none", number)
+		c.errorf("step %d targets a region, but the route has no regions", number)
 	}
 	for _, region := range c.route.Regions {
 		if !isTarget(region.Channel) || region.Channel == TargetRegion {
-			c.errorf("step %d tells a region, and region %q has no channel", number, region.Name)
+			c.errorf("step %d targets a region, but region %q has no channel", number, region.Name)
 		}
 	}
 }
@@ -124,36 +124,37 @@ func (c *routeCheck) checkExpiry() {
 	}
 	switch {
 	case len(at) == 0:
-		c.errorf("it never expires: the last step must")
+		c.errorf("no expire step: the last step must be expire")
 	case len(at) > 1:
-		c.errorf("it expires %d times", len(at))
+		c.errorf("%d expire steps; only one is allowed", len(at))
 	case at[0] != len(c.route.Steps)-1:
-		c.errorf("nothing can happen after step %d, expire", at[0]+1)
+		c.errorf("no step is allowed after step %d, expire", at[0]+1)
 	case c.route.Steps[at[0]].At == 0:
-		c.errorf("it expires at once")
+		c.errorf("expire at 0s is not allowed")
 	}
 }
 
 func (c *routeCheck) checkClock() {
 	r := c.route
 	if !slices.Contains([]ClockKind{"", WallClock, BusinessClock}, r.Clock) {
-		c.errorf("unknown clock %q: it is wall or business", r.Clock)
+		c.errorf("unknown clock %q: use wall or business", r.Clock)
 	}
 	if r.Clock == BusinessClock && len(r.Regions) == 0 {
-		c.errorf("the business clock needs a region with hours")
+		c.errorf("the business clock requires a region with hours")
 	}
 	if !slices.Contains([]DeadlineFrom{"", DeadlineFromCreated, DeadlineFromDelivered}, r.DeadlineFrom) {
-		c.errorf("unknown deadline_from %q: it is created or delivered", r.DeadlineFrom)
+		c.errorf("unknown deadline_from %q: use created or delivered", r.DeadlineFrom)
 	}
 	if r.DeadlineFrom == DeadlineFromDelivered && r.Cap == 0 {
-		c.errorf("a deadline from delivery needs a cap: what is never delivered must end too")
+		c.errorf("deadline_from: delivered requires a cap, so that undelivered requests expire too")
 	}
 	if i := r.expiryStep(); i >= 0 && r.Cap > 0 && r.Clock != BusinessClock && r.Cap < r.Steps[i].At {
-		c.errorf("the cap of %s is shorter than the %s to expire", r.Cap, r.Steps[i].At)
+		c.errorf("cap %s is shorter than expire at %s", r.Cap, r.Steps[i].At)
 	}
 }
 
-// reachable finds requests that would be over before anybody is told: those that come when every region sleeps.
+// checkReachable finds requests that would expire before anyone is notified, because every region
+// is closed.
 func (c *routeCheck) checkReachable() {
 	r := c.route
 	if !r.Steps[0].targetsRegion() {
@@ -163,7 +164,7 @@ func (c *routeCheck) checkReachable() {
 	bare := r
 	bare.Regions = slices.Clone(r.Regions)
 	for i := range bare.Regions {
-		bare.Regions[i].Holidays = nil // they pass
+		bare.Regions[i].Holidays = nil // ignore holidays: they are temporary
 	}
 	for t := monday; t.Before(monday.AddDate(0, 0, 7)); t = t.Add(30 * time.Minute) {
 		_, told, err := hours.PickRegion(bare.Regions, t, time.Duration(r.MinRemaining))
@@ -172,15 +173,15 @@ func (c *routeCheck) checkReachable() {
 			return
 		}
 		if over := bare.deadline(t, time.Time{}, 0); !over.After(told) {
-			c.errorf("what is asked on %s UTC would be over at %s, before anybody is told at %s",
+			c.errorf("a request created on %s UTC would expire at %s, before the first notice at %s",
 				t.Format("Mon 15:04"), over.Format("Mon 15:04"), told.Format("Mon 15:04"))
 			return
 		}
 	}
 }
 
-// deadline is when a request that was asked at created is over. Delivered is zero if nobody was reached yet; most is the
-// requirement's own limit, or 0.
+// deadline returns the deadline of a request. delivered is zero before the first delivery. most is
+// the requirement's limit, or 0.
 func (r Route) deadline(created, delivered time.Time, most Duration) time.Time {
 	expire := r.Steps[r.expiryStep()].At
 	last := created.Add(time.Duration(r.Cap))
@@ -188,7 +189,7 @@ func (r Route) deadline(created, delivered time.Time, most Duration) time.Time {
 	switch {
 	case r.DeadlineFrom != DeadlineFromDelivered:
 		over = r.addTime(created, expire)
-		if r.Cap > 0 { // business hours may be far away
+		if r.Cap > 0 { // the next business hours may be far away
 			over = earliest(over, last)
 		}
 	case delivered.IsZero():
@@ -202,7 +203,7 @@ func (r Route) deadline(created, delivered time.Time, most Duration) time.Time {
 	return over.UTC()
 }
 
-// earliest is the first of the times that are set.
+// earliest returns the earliest of the times that are set.
 func earliest(times ...time.Time) time.Time {
 	var first time.Time
 	for _, t := range times {

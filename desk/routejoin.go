@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Join makes one route of several, for a request that more than one rule sends on its way: everybody is told whom any of them
-// tells, and the earliest end counts. Routes with different regions or clocks cannot be joined. Whether somebody is always told in time was
-// found out when the routes were loaded, see [Route.Check]: it takes too long for every request.
+// Join combines the routes of several rules for one request. It keeps all steps, and the earliest
+// expiry counts. Routes with different regions or clocks cannot be joined. Join does not check that
+// people are notified before the expiry; [Route.Check] does that when routes are loaded, because it
+// is too slow for every request.
 func Join(routes ...Route) (Route, error) {
 	if len(routes) == 0 {
 		return DefaultRoute(), nil
@@ -35,7 +36,7 @@ func Join(routes ...Route) (Route, error) {
 		joined.Cap, joined.Grace = joined.joinedCap(r), min(joined.Grace, r.Grace)
 		joined.MinRemaining = max(joined.MinRemaining, r.MinRemaining)
 		if r.DeadlineFrom != DeadlineFromDelivered {
-			joined.DeadlineFrom = DeadlineFromCreated // the earlier one
+			joined.DeadlineFrom = DeadlineFromCreated // the earlier deadline
 		}
 		if len(joined.Regions) == 0 {
 			joined.Regions, joined.Clock = r.Regions, r.Clock
@@ -49,19 +50,20 @@ func Join(routes ...Route) (Route, error) {
 	return joined, errors.Join(joined.check().errs...)
 }
 
-// errIncompatibleRoutes says that routes cannot be joined.
-var errIncompatibleRoutes = errors.New("they have different regions or clocks")
+// errIncompatibleRoutes is the reason that routes cannot be joined.
+var errIncompatibleRoutes = errors.New("different regions or clocks")
 
 func (r Route) checkJoinable(other Route) error {
 	regions := len(r.Regions) > 0 && len(other.Regions) > 0 && !reflect.DeepEqual(r.Regions, other.Regions)
 	clock := (r.Clock == BusinessClock) != (other.Clock == BusinessClock)
 	if regions || clock {
-		return fmt.Errorf("routes %q and %q cannot be joined: %w", r.Name, other.Name, errIncompatibleRoutes)
+		return fmt.Errorf("cannot join routes %q and %q: %w", r.Name, other.Name, errIncompatibleRoutes)
 	}
 	return nil
 }
 
-// earlierCap is the cap of two routes. One without any cannot be extended, and so can both not be; but on the business clock a cap is an end, too, which counts.
+// joinedCap returns the cap of two joined routes. A route without a cap cannot be extended, so the
+// joined route cannot be either. On the business clock a cap is also an expiry, so it counts.
 func (r Route) joinedCap(other Route) Duration {
 	if other.Clock == BusinessClock && (r.Cap == 0 || other.Cap == 0) {
 		return max(r.Cap, other.Cap)

@@ -6,20 +6,22 @@ import (
 	"time"
 )
 
-// PlannedStep is something that a route would do if nobody did anything.
+// PlannedStep is a step that a route would take without any action by people.
 type PlannedStep struct {
 	At time.Time `json:"at"`
-	// After is the time since the asking.
+	// After is the time since the creation.
 	After Duration `json:"after"`
-	// Step is the number of the step, from 1; 0 is the deadline of a requirement, which no step of the route has set.
+	// Step is the number of the step, from 1. 0 is the deadline of a requirement, which is not part
+	// of the route.
 	Step    int      `json:"step"`
 	Action  string   `json:"does"`
 	Targets []string `json:"targets,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 }
 
-// Simulate says who would be told when of a request that is asked at created and that nobody looks at: at most n entries, the last of
-// which is the end. What is sent is taken to arrive at once.
+// Simulate returns who would be notified when, for a request created at created that no one acts
+// on. It returns at most n entries; the last one is the expiry. It assumes that notices are
+// delivered at once.
 func Simulate(route Route, created time.Time, n int) ([]PlannedStep, error) {
 	env := Env{Now: created}
 	ask := RequestSpec{ID: "simulated", Subject: Subject{Kind: "simulated", ShownDigest: "-"}, Requirement: OnePerson(), Route: route}
@@ -51,7 +53,7 @@ func Simulate(route Route, created time.Time, n int) ([]PlannedStep, error) {
 	return planned[:min(n, len(planned))], nil
 }
 
-// deliverFirst reports the first notice as delivered.
+// deliverFirst records the first notice as delivered.
 func deliverFirst(change Change, env Env) (Change, error) {
 	for _, notice := range change.Notices {
 		if notice.Step > 0 && len(notice.Targets) > 0 {
@@ -65,7 +67,7 @@ func newPlannedStep(created, at time.Time, step int, does string, targets []stri
 	return PlannedStep{At: at.UTC(), After: Duration(at.Sub(created)), Step: step, Action: does, Targets: targets}
 }
 
-// FormatPlan writes a plan as text, a line for each entry, with times as they are at a place.
+// FormatPlan formats a plan, one line per entry, with times in the given location.
 func FormatPlan(planned []PlannedStep, where *time.Location) string {
 	var text strings.Builder
 	for _, p := range planned {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Summary is one line on where the request stands: "claimed by ann, 1 of 2, needs 1 × finops, 3 h left".
+// Summary returns the state of the request in one line: "claimed by ann, 1 of 2, needs 1 × finops,
+// 3 h left".
 func (r Request) Summary(now time.Time) string {
 	if r.Decision != nil {
 		return r.Decision.String()
@@ -21,7 +22,7 @@ func (r Request) Summary(now time.Time) string {
 		add("claimed by %s", r.Claim.By)
 	}
 	if i := r.openClarification(); i >= 0 {
-		add("%s waits for an answer of the run", r.Clarifications[i].By)
+		add("%s waits for clarification", r.Clarifications[i].By)
 	}
 	if r.Edit != nil {
 		add("edited by %s", r.Edit.By)
@@ -33,15 +34,15 @@ func (r Request) Summary(now time.Time) string {
 	if left := r.Deadline.Sub(now); left > 0 {
 		add("%s left", formatRemaining(left))
 	} else {
-		add("out of time")
+		add("deadline passed")
 	}
 	return strings.Join(parts, ", ")
 }
 
-// String says how a request ended: "approved by ann, bob", "expired: stale".
+// String returns how the request ended: "approved by ann, bob", "expired: stale".
 func (f Decision) String() string {
 	words := map[Outcome]string{
-		OutcomeApproved: "approved", OutcomeRejected: "rejected", OutcomeAnswered: "answered", OutcomeExpired: "expired", OutcomeAbandoned: "given up", OutcomeWithdrawn: "withdrawn",
+		OutcomeApproved: "approved", OutcomeRejected: "rejected", OutcomeAnswered: "answered", OutcomeExpired: "expired", OutcomeAbandoned: "abandoned", OutcomeWithdrawn: "withdrawn",
 	}
 	s := words[f.Outcome]
 	if f.Args != nil {
@@ -56,7 +57,7 @@ func (f Decision) String() string {
 	return s
 }
 
-// formatRemaining rounds a duration down to what people say.
+// formatRemaining rounds a duration down for display.
 func formatRemaining(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
@@ -69,8 +70,8 @@ func formatRemaining(d time.Duration) string {
 	return "less than a minute"
 }
 
-// CheckEligible reports whether somebody's word on the request would count, and why not: an error that [Code] knows. It is for showing
-// the right buttons; [Apply] decides for itself.
+// CheckEligible returns why a person may not decide the request, or nil. [Code] knows the errors.
+// It is for display; [Apply] checks again.
 func CheckEligible(r Request, person string, directory Directory) error {
 	verb := VerbApprove
 	if r.Subject.Action == "" {
@@ -79,8 +80,9 @@ func CheckEligible(r Request, person string, directory Directory) error {
 	return checkEligibleFor(r, person, verb, directory)
 }
 
-// AllowedVerbs are the verbs of a request that are open to somebody. Whoever edited an action last may not say yes to it, but say no, or edit it again. If no word of
-// theirs would count, the error is that of [CheckEligible].
+// AllowedVerbs returns the verbs of a request that a person may use. The last editor may not
+// approve, but may reject or edit again. If the person may not decide at all, the error is that of
+// [CheckEligible].
 func AllowedVerbs(r Request, person string, directory Directory) ([]Verb, error) {
 	err := CheckEligible(r, person, directory)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestSummary_ShowsState(t *testing.T) {
 	w := open(t, specNeeding(group(1, "group:dba"), group(1, "group:finops")))
@@ -28,33 +28,33 @@ func TestSummary_ShowsState(t *testing.T) {
 	says("claimed by ann, 1 of 2, needs 1 × finops, 3 h left")
 	w.apply(desk.AskClarification{From: w.from("ann"), Question: "why?"})
 	w.apply(desk.Snooze{From: w.from("ann"), Until: start.Add(21 * hour)})
-	says("snoozed until 2026-11-17 07:00 UTC, claimed by ann, ann waits for an answer of the run, 1 of 2, needs 1 × finops, 3 h left")
+	says("snoozed until 2026-11-17 07:00 UTC, claimed by ann, ann waits for clarification, 1 of 2, needs 1 × finops, 3 h left")
 	w.advanceTo(24*hour - 30*minute)
-	says("claimed by ann, ann waits for an answer of the run, 1 of 2, needs 1 × finops, 30 min left")
+	says("claimed by ann, ann waits for clarification, 1 of 2, needs 1 × finops, 30 min left")
 	w.apply(desk.Approve{From: w.from("fay")})
 	says("approved by bob, fay")
 
 	w = open(t, actionSpec())
 	w.now = w.request.Deadline
-	says("0 of 1, needs 1 × dba, out of time")
+	says("0 of 1, needs 1 × dba, deadline passed")
 	w.apply(desk.Tick{})
 	says("expired: stale")
 }
 
 func TestDiff_ListsDifferences(t *testing.T) {
 	for name, test := range map[string]struct{ before, after, want string }{
-		"nothing":           {`{"a":1,"b":[1,2]}`, `{ "b":[1,2], "a":1 }`, ``},
-		"a value":           {`{"limit":100}`, `{"limit":50}`, `/limit: 100 → 50`},
-		"deep":              {`{"a":{"b/c":[1,{"~":2}]}}`, `{"a":{"b/c":[1,{"~":3}]}}`, `/a/b~1c/1/~0: 2 → 3`},
-		"one more":          {`{}`, `{"force":true}`, `/force:  → true`},
-		"one less":          {`{"force":null}`, `{}`, `/force: null → `},
-		"null is not gone":  {`{"a":1}`, `{"a":null}`, `/a: 1 → null`},
-		"types":             {`{"a":1}`, `{"a":"1"}`, `/a: 1 → "1"`},
-		"large numbers":     {`{"a":9007199254740993}`, `{"a":9007199254740992}`, `/a: 9007199254740993 → 9007199254740992`},
-		"a longer list":     {`{"a":[1]}`, `{"a":[1,2]}`, `/a: [1] → [1,2]`},
-		"something else":    {`{}`, `[]`, `: {} → []`},
-		"several, in order": {`{"b":1,"a":1}`, `{"a":2,"b":2}`, `/a: 1 → 2; /b: 1 → 2`},
-		"no escapes":        {`{"q":"a<b"}`, `{"q":"a&b"}`, `/q: "a<b" → "a&b"`},
+		"nothing":             {`{"a":1,"b":[1,2]}`, `{ "b":[1,2], "a":1 }`, ``},
+		"a value":             {`{"limit":100}`, `{"limit":50}`, `/limit: 100 → 50`},
+		"deep":                {`{"a":{"b/c":[1,{"~":2}]}}`, `{"a":{"b/c":[1,{"~":3}]}}`, `/a/b~1c/1/~0: 2 → 3`},
+		"one more":            {`{}`, `{"force":true}`, `/force:  → true`},
+		"one less":            {`{"force":null}`, `{}`, `/force: null → `},
+		"null is not missing": {`{"a":1}`, `{"a":null}`, `/a: 1 → null`},
+		"types":               {`{"a":1}`, `{"a":"1"}`, `/a: 1 → "1"`},
+		"large numbers":       {`{"a":9007199254740993}`, `{"a":9007199254740992}`, `/a: 9007199254740993 → 9007199254740992`},
+		"a longer list":       {`{"a":[1]}`, `{"a":[1,2]}`, `/a: [1] → [1,2]`},
+		"something else":      {`{}`, `[]`, `: {} → []`},
+		"several, in order":   {`{"b":1,"a":1}`, `{"a":2,"b":2}`, `/a: 1 → 2; /b: 1 → 2`},
+		"no escapes":          {`{"q":"a<b"}`, `{"q":"a&b"}`, `/q: "a<b" → "a&b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			differences, err := desk.Diff(json.RawMessage(test.before), json.RawMessage(test.after))
@@ -86,7 +86,7 @@ func TestCode_EveryErrorHasUniqueCode(t *testing.T) {
 		seen[code] = err
 	}
 	if desk.Code(os.ErrNotExist) != "" || desk.Code(nil) != "" {
-		t.Error("an error that is none of ours has a code")
+		t.Error("an error of another package has a code")
 	}
 }
 
@@ -102,7 +102,7 @@ func TestCheckEligible_ReportsReason(t *testing.T) {
 	}
 }
 
-// The document of version 1, as it was first written. It must be readable for ever.
+// The golden document of version 1. It must always be readable.
 func TestDecode_Version1(t *testing.T) {
 	const file = "testdata/request.v1.json"
 	if *update {
@@ -119,14 +119,14 @@ func TestDecode_Version1(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := indented(t, r); string(again) != string(golden) {
-		t.Errorf("it is written differently now:\n%s", again)
+		t.Errorf("it is encoded differently now:\n%s", again)
 	}
 	if now := fullRequest(t); string(now) != string(golden) {
-		t.Errorf("the same story makes another document now:\n%s", now)
+		t.Errorf("the same commands make another document now:\n%s", now)
 	}
 }
 
-// fullRequest is a document with something in every member.
+// fullRequest is a document in which every member is set.
 func fullRequest(t *testing.T) []byte {
 	t.Helper()
 	ask := specNeeding(desk.Group{From: []string{"group:dba"}, Count: 2, Widen: []string{"group:managers"}})
@@ -174,7 +174,7 @@ func TestDecode_UnknownFieldsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bad := strings.Replace(string(good), test.old, test.replaced, 1)
 			if _, err := desk.Decode([]byte(bad)); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%v, want an error with %q", err, test.want)
+				t.Errorf("%v, want an error that contains %q", err, test.want)
 			}
 		})
 	}
@@ -182,10 +182,10 @@ func TestDecode_UnknownFieldsAreRefused(t *testing.T) {
 
 func TestApply_UnknownVersionIsRefused(t *testing.T) {
 	if _, err := desk.Apply(desk.Request{}, desk.Tick{}, desk.Env{Now: start}); err == nil || !strings.Contains(err.Error(), "version 0") {
-		t.Errorf("Apply to nothing: %v", err)
+		t.Errorf("Apply to an empty request: %v", err)
 	}
 	if _, err := desk.Apply(open(t, actionSpec()).request, nil, desk.Env{Now: start}); desk.Code(err) != "invalid" {
-		t.Errorf("Apply nothing: %v", err)
+		t.Errorf("Apply without a command: %v", err)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestNew_WithoutRequirementOnePersonDecides(t *testing.T) {
 
 	ask.Requirement = desk.Requirement{Exclude: []desk.Duty{desk.DutyRequester}}
 	w = open(t, ask)
-	w.mustRefuse("not_allowed", desk.ApproveEdited{From: w.from("eve"), Args: other}) // it says what is required, and nothing of edits
+	w.mustRefuse("not_allowed", desk.ApproveEdited{From: w.from("eve"), Args: other}) // it sets a requirement but no editable fields
 	w.mustRefuse("excluded", desk.Approve{From: w.from("rita")})
 	w.apply(desk.Approve{From: w.from("eve")})
 	w.mustEnd(desk.OutcomeApproved, "eve")
@@ -206,20 +206,20 @@ func TestNew_WithoutRequirementOnePersonDecides(t *testing.T) {
 
 func TestNew_IncompleteSpecIsRefused(t *testing.T) {
 	for name, slip := range map[string]func(a *desk.RequestSpec){
-		"no id":                   func(a *desk.RequestSpec) { a.ID = "" },
-		"no kind":                 func(a *desk.RequestSpec) { a.Subject.Kind = "" },
-		"no digest of the action": func(a *desk.RequestSpec) { a.Subject.ActionDigest = "" },
-		"a group of nobody":       func(a *desk.RequestSpec) { a.Requirement.Groups = []desk.Group{{}} },
-		"an unknown who":          func(a *desk.RequestSpec) { a.Requirement.Groups[0].From = []string{"dba"} },
-		"too many":                func(a *desk.RequestSpec) { a.Requirement.Groups[0].Count = 51 },
-		"an unknown duty":         func(a *desk.RequestSpec) { a.Requirement.Exclude = []desk.Duty{"janitor"} },
-		"an unknown verb":         func(a *desk.RequestSpec) { a.Requirement.Verbs = []desk.Verb{"bless"} },
-		"an unknown strength":     func(a *desk.RequestSpec) { a.Requirement.MinAuth = "pinky swear" },
-		"no pointer":              func(a *desk.RequestSpec) { a.Requirement.Editable = []string{"limit"} },
-		"approve on timeout":      func(a *desk.RequestSpec) { a.Requirement.OnTimeout = "approve" },
-		"escalate, but not when":  func(a *desk.RequestSpec) { a.Requirement.OnTimeout = desk.EscalateOnTimeout },
-		"a route without an end":  func(a *desk.RequestSpec) { a.Route.Steps = []desk.Step{{Notify: []string{"inbox"}}} },
-		"arguments that are none": func(a *desk.RequestSpec) { a.Args = json.RawMessage(`{`) },
+		"no id":                       func(a *desk.RequestSpec) { a.ID = "" },
+		"no kind":                     func(a *desk.RequestSpec) { a.Subject.Kind = "" },
+		"no digest of the action":     func(a *desk.RequestSpec) { a.Subject.ActionDigest = "" },
+		"an empty group":              func(a *desk.RequestSpec) { a.Requirement.Groups = []desk.Group{{}} },
+		"an unknown principal":        func(a *desk.RequestSpec) { a.Requirement.Groups[0].From = []string{"dba"} },
+		"too many":                    func(a *desk.RequestSpec) { a.Requirement.Groups[0].Count = 51 },
+		"an unknown duty":             func(a *desk.RequestSpec) { a.Requirement.Exclude = []desk.Duty{"janitor"} },
+		"an unknown verb":             func(a *desk.RequestSpec) { a.Requirement.Verbs = []desk.Verb{"bless"} },
+		"an unknown strength":         func(a *desk.RequestSpec) { a.Requirement.MinAuth = "pinky swear" },
+		"an invalid pointer":          func(a *desk.RequestSpec) { a.Requirement.Editable = []string{"limit"} },
+		"approve on timeout":          func(a *desk.RequestSpec) { a.Requirement.OnTimeout = "approve" },
+		"escalate without a deadline": func(a *desk.RequestSpec) { a.Requirement.OnTimeout = desk.EscalateOnTimeout },
+		"a route without expiry":      func(a *desk.RequestSpec) { a.Route.Steps = []desk.Step{{Notify: []string{"inbox"}}} },
+		"invalid arguments":           func(a *desk.RequestSpec) { a.Args = json.RawMessage(`{`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ask := actionSpec()

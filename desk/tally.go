@@ -8,15 +8,15 @@ import (
 	"github.com/fermata-go/fermata/desk/quorum"
 )
 
-// VoteProgress says how far the votes are from being enough, as it was when somebody voted last.
+// VoteProgress is the progress of the votes towards a decision, as of the last vote.
 type VoteProgress struct {
 	Have int `json:"have"`
 	Need int `json:"need"`
-	// MissingGroup are the groups that are not satisfied.
+	// Missing are the groups that need more votes.
 	Missing []MissingGroup `json:"missing,omitempty"`
-	// OutcomeExpired are people whose votes do not count any more.
+	// Uncounted are votes that no longer count.
 	Uncounted []UncountedVote `json:"lapsed,omitempty"`
-	// Denials of DenyAt have said no.
+	// Rejections of RejectionsNeeded people have rejected.
 	Rejections       int `json:"denials,omitempty"`
 	RejectionsNeeded int `json:"deny_at,omitempty"`
 }
@@ -27,13 +27,13 @@ type MissingGroup struct {
 	Count int    `json:"count"`
 }
 
-// UncountedVote is a vote that does not count any more.
+// UncountedVote is a vote that no longer counts.
 type UncountedVote struct {
 	By     string `json:"by"`
 	Reason string `json:"why"`
 }
 
-// String says it in words: "1 of 2, needs 1 × finops".
+// String returns a summary for people: "1 of 2, needs 1 × finops".
 func (p VoteProgress) String() string {
 	parts := []string{fmt.Sprintf("%d of %d", p.Have, p.Need)}
 	for _, m := range p.Missing {
@@ -43,19 +43,19 @@ func (p VoteProgress) String() string {
 		parts = append(parts, fmt.Sprintf("%d of %d against", p.Rejections, p.RejectionsNeeded))
 	}
 	for _, l := range p.Uncounted {
-		parts = append(parts, fmt.Sprintf("the vote of %s does not count any more: %s", l.By, l.Reason))
+		parts = append(parts, fmt.Sprintf("the vote of %s no longer counts: %s", l.By, l.Reason))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// voteCount is the votes of one word, counted.
+// voteCount is the count of the votes for one choice.
 type voteCount struct {
 	quorum.Result
-	by        []string // performer counts
+	by        []string // the voters that count
 	uncounted []UncountedVote
 }
 
-// member reports whether somebody is in a group of the requirement now.
+// isMember reports whether a person is currently in a group of the requirement.
 func (d *update) isMember(g Group, person string) (bool, error) {
 	for _, who := range g.From {
 		switch {
@@ -75,7 +75,7 @@ func (d *update) isMember(g Group, person string) (bool, error) {
 	return false, nil
 }
 
-// groupsOf names the groups of the requirement that somebody is in now.
+// groupsOf returns the names of the groups that a person is currently in.
 func (d *update) groupsOf(person string) (names []string, err error) {
 	for _, g := range d.r.Requirement.Groups {
 		in, err := d.isMember(g, person)
@@ -89,7 +89,7 @@ func (d *update) groupsOf(person string) (names []string, err error) {
 	return names, nil
 }
 
-// mayDecide returns why somebody's word would not count now: they have another part in the request, or are in none of its groups.
+// checkEligible returns why a person may not decide now: excluded by a duty, or not in any group.
 func (d *update) checkEligible(person string, verb Verb) error {
 	for _, duty := range d.r.Requirement.Exclude {
 		if d.hasDuty(duty, person, verb) {
@@ -105,16 +105,17 @@ func (d *update) checkEligible(person string, verb Verb) error {
 			return nil
 		}
 	}
-	if person != d.from.Actor.ID { // "they" are not the ones who act
+	if person != d.from.Actor.ID { // name the person if it is not the actor
 		return d.refuse(ErrNotMember, person)
 	}
 	return d.refuse(ErrNotMember, "")
 }
 
-// mayStill reports whether somebody could decide now. If nobody knows, they could not: it is better to tell people once too often.
+// isEligible reports whether a person may decide now. If the directory is unavailable, it returns
+// false: an extra notice is better than a missing one.
 func (d *update) isEligible(person string) bool { return d.checkEligible(person, VerbApprove) == nil }
 
-// has reports whether somebody has a duty that stands against the verb.
+// hasDuty reports whether a person has a duty that excludes the verb.
 func (d *update) hasDuty(duty Duty, person string, verb Verb) bool {
 	switch duty {
 	case DutyRequester:
@@ -123,13 +124,13 @@ func (d *update) hasDuty(duty Duty, person string, verb Verb) bool {
 		return slices.Contains(d.r.Subject.Authors, person)
 	case DutyPriorApprover:
 		return slices.Contains(d.r.Subject.PriorApprovers, person) || slices.Contains(d.env.PriorApprovers, person)
-	case DutyLastEditor: // performer edits again takes the place of the last editor, and is then judged as such
+	case DutyLastEditor: // a second editor replaces the last editor and is then checked as such
 		return verb == VerbApprove && person != "" && person == d.r.LastEditor()
 	}
-	return true // a duty that this program does not know excludes everybody
+	return true // an unknown duty excludes everyone
 }
 
-// countTrue matches those who said a word with the groups, as they are now.
+// countVotes assigns the voters for a choice to the groups, with current memberships.
 func (d *update) countVotes(verb Verb, word string) (voteCount, error) {
 	var t voteCount
 	var people []string
@@ -163,22 +164,23 @@ func (d *update) countVotes(verb Verb, word string) (voteCount, error) {
 	return t, nil
 }
 
-// lapse says why a vote does not count any more; "" if it does. Membership is a matter of now, not of when somebody voted. How well
-// they were authenticated is not looked at again: what could ask for more, an edit, voids the votes.
+// uncountedReason returns why a vote no longer counts, or "" if it counts. Membership is checked
+// now, not as of the vote. Authentication is not checked again: only an edit can raise it, and an
+// edit voids the votes.
 func (d *update) uncountedReason(v Vote) (string, error) {
 	err := d.checkEligible(v.By, v.Verb)
 	switch Code(err) {
 	case "":
 		return "", err
 	case "excluded":
-		return "has another part in it", nil
+		return "is excluded by separation of duties", nil
 	case "not_member":
 		return "has left the group", nil //mutate:left-group-reason
 	}
 	return "", err
 }
 
-// progress counts anew what is shown to people: for the word that most stand behind.
+// updateProgress recounts the votes for display, for the choice with the most votes.
 func (d *update) updateProgress() error {
 	p := VoteProgress{Need: totalCount(d.r.Requirement.Groups), RejectionsNeeded: max(1, d.r.Requirement.Denials)}
 	best := voteCount{Result: quorum.Assign(d.groupCounts(), nil)}

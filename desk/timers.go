@@ -29,13 +29,14 @@ func (a RecordDelivery) apply(d *update) error {
 	}
 	at := a.At.UTC().Round(0)
 	if at.Before(d.r.Created) || at.After(d.now) {
-		at = d.now // a channel's clock is not ours
+		at = d.now // do not trust the channel's clock
 	}
 	first := len(d.r.Deliveries) == 0
 	d.r.Deliveries = append(d.r.Deliveries, Delivery{Target: a.Target, At: at})
 	detail := map[string]string{"target": a.Target}
 	if first && d.r.Route.DeadlineFrom == DeadlineFromDelivered {
-		// Nothing but the first delivery shortens the time that was given for want of one; what somebody extended stays.
+		// Only the first delivery shortens the deadline that applied without one. An extended
+		// deadline stays.
 		if open := d.r.Route.deadline(d.r.Created, time.Time{}, d.r.Requirement.maxOpen()); d.r.Deadline.Equal(open) {
 			d.r.Deadline = d.r.Route.deadline(d.r.Created, at, d.r.Requirement.maxOpen())
 			detail["deadline"] = d.r.Deadline.Format(time.RFC3339Nano)
@@ -48,7 +49,7 @@ func (a RecordDelivery) apply(d *update) error {
 func (a RecordOutage) apply(d *update) error {
 	start, end := a.Start.UTC().Round(0), a.End.UTC().Round(0)
 	if end.After(d.now) || start.After(end) {
-		return d.refuse(ErrInvalidTime, "an outage lies in the past")
+		return d.refuse(ErrInvalidTime, "an outage must be in the past")
 	}
 	until := end.Add(time.Duration(d.r.Route.Grace))
 	if d.r.Deadline.Before(start) || !d.r.Deadline.Before(until) || !d.r.Created.Before(end) {
@@ -61,7 +62,8 @@ func (a RecordOutage) apply(d *update) error {
 	return nil
 }
 
-// restart begins the route anew at base, in a new epoch: what the old one still had to do is void, and a snooze is over.
+// restartRoute restarts the route at base, in a new epoch. Pending steps of the old epoch are void,
+// and a snooze ends.
 func (d *update) restartRoute(base time.Time) {
 	d.r.Snoozed = time.Time{}
 	d.r.RouteProgress.Epoch++
@@ -69,8 +71,9 @@ func (d *update) restartRoute(base time.Time) {
 	d.r.RouteProgress.DoneSteps = nil
 }
 
-// known are the steps of the beginning that need not be taken again, because people know: they had their turn in this epoch, or before a snooze that still
-// lasts. One that waits for the hours of a region had not.
+// alreadyNotified returns the initial steps that a restart skips, because they fired in this epoch,
+// or before a snooze that still lasts. A step that waits for the opening hours of a region has not
+// fired.
 func (d *update) alreadyNotified() []StepResult {
 	var known []StepResult
 	for i, s := range d.r.Route.Steps {
@@ -88,13 +91,13 @@ func (d *update) stepDone(step int) bool {
 	return slices.ContainsFunc(d.r.RouteProgress.DoneSteps, func(done StepResult) bool { return done.Step == step })
 }
 
-// due is when a step has its turn.
+// stepDue returns when a step is due.
 func (d *update) stepDue(step int) time.Time {
 	return d.r.Route.dueAt(step, d.r.RouteProgress.Base, d.now, d.r.Deadline)
 }
 
-// run takes the steps that are due. After a time in which nobody took them there may be many: then a reminder is missed if
-// something later is due too.
+// runDueSteps processes the steps that are due. After downtime several may be due at once. Then a
+// reminder is missed if a later step is due too.
 func (d *update) runDueSteps() {
 	var due []int
 	for i, s := range d.r.Route.Steps {
@@ -117,7 +120,8 @@ func (d *update) runDueSteps() {
 	}
 }
 
-// skips reports whether one of the step's conditions holds. What people did who may not decide any more leaves no step out: nobody waits for them.
+// shouldSkip reports whether one of the step's conditions holds. Views, claims and votes of people
+// who are no longer eligible do not count.
 func (d *update) shouldSkip(s Step) bool {
 	return slices.ContainsFunc(s.SkipIf, func(c SkipCondition) bool {
 		switch c {
@@ -136,7 +140,7 @@ func (d *update) shouldSkip(s Step) bool {
 	})
 }
 
-// mark notes that a step has had its turn.
+// recordStep records the outcome of a step.
 func (d *update) recordStep(step int, as StepOutcome) {
 	d.r.RouteProgress.DoneSteps = append(d.r.RouteProgress.DoneSteps, StepResult{Step: step, At: d.now, Outcome: as})
 	s := d.r.Route.Steps[step]
@@ -145,7 +149,7 @@ func (d *update) recordStep(step int, as StepOutcome) {
 	})
 }
 
-// does is a word for what the step does.
+// label returns a word for the step's action.
 func (s Step) label() string {
 	switch {
 	case s.Expire != "":
@@ -156,7 +160,7 @@ func (s Step) label() string {
 	return string(s.Kind())
 }
 
-// fire takes a step.
+// fireStep fires a step.
 func (d *update) fireStep(step int) {
 	s := d.r.Route.Steps[step]
 	d.widen(s.Widen)
@@ -175,8 +179,8 @@ func (d *update) fireStep(step int) {
 	d.recordStep(step, StepFired)
 }
 
-// widen lets more people count for a group, as far as the group permits it. Votes are not counted for it: the clock never decides,
-// and has no use for a directory.
+// widen adds people to the groups that permit it. It does not count votes: a timer never decides,
+// and needs no directory.
 func (d *update) widen(more []string) {
 	var added []string
 	for i, g := range d.r.Requirement.Groups {
@@ -200,7 +204,7 @@ func (d *update) widen(more []string) {
 	}
 }
 
-// overdue is when the rest of the route has to be taken at once; zero if never.
+// overdueAt returns when the rest of the route fires at once. It is zero if never.
 func (d *update) overdueAt() time.Time {
 	if d.r.RouteProgress.Overdue || d.r.Requirement.OnTimeout != EscalateOnTimeout {
 		return time.Time{}
@@ -208,11 +212,11 @@ func (d *update) overdueAt() time.Time {
 	return d.r.Created.Add(time.Duration(d.r.Requirement.Deadline))
 }
 
-// hurry takes all that is left of the route, except for reminders and the end.
+// escalateOverdue fires the rest of the route, except reminders and the expiry.
 func (d *update) escalateOverdue() {
 	d.r.RouteProgress.Overdue = true
 	d.r.RouteProgress.Escalated++
-	d.logEvent(EventEscalated, "escalated it: nobody has decided in time", nil)
+	d.logEvent(EventEscalated, "escalated it: not decided in time", nil)
 	for i := range d.r.Route.Steps {
 		if d.canEscalateTo(i) {
 			d.fireStep(i)
@@ -220,13 +224,13 @@ func (d *update) escalateOverdue() {
 	}
 }
 
-// escalates reports whether the step is one that somebody who does not want to wait can take.
+// canEscalateTo reports whether an escalation can fire the step.
 func (d *update) canEscalateTo(step int) bool {
 	s := d.r.Route.Steps[step]
 	return s.Expire == "" && s.Kind() != NoticeRemind && !d.stepDone(step)
 }
 
-// next is when the clock has something to do.
+// nextDue returns when the next timer is due.
 func (d *update) nextDue() time.Time {
 	if d.r.State != StateOpen {
 		return time.Time{}

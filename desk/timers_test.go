@@ -22,7 +22,7 @@ func dur(t time.Duration) desk.Duration { return desk.Duration(t) }
 func TestDefaultRoute_NotifiesRemindsPagesAndExpires(t *testing.T) {
 	w := open(t, actionSpec())
 	if got := w.sentTargets(desk.NoticeNotify); len(got) != 1 || got[0][0] != "inbox" {
-		t.Errorf("at the beginning: %v", got)
+		t.Errorf("at creation: %v", got)
 	}
 	w.advanceTo(30*minute - 1)
 	if got := w.sentTargets(desk.NoticeRemind); len(got) != 0 {
@@ -41,7 +41,7 @@ func TestDefaultRoute_NotifiesRemindsPagesAndExpires(t *testing.T) {
 		t.Errorf("the page is not resolved: %v", got)
 	}
 	if got := w.sentTargets(desk.NoticeRequester); len(got) != 1 || got[0][0] != "user:rita" {
-		t.Errorf("the requester is not told: %v", got)
+		t.Errorf("the requester is not notified: %v", got)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestI10_NothingIsDecidedAtOrAfterTheDeadline(t *testing.T) {
 	w.mustEnd(desk.OutcomeApproved, "ann")
 	w.now = w.request.Deadline.Add(hour)
 	if w.apply(desk.Tick{}).Changed() {
-		t.Error("the clock acts after the decision")
+		t.Error("a timer acts after the decision")
 	}
 }
 
@@ -81,7 +81,8 @@ func TestI10_RouteStepRunsOnce(t *testing.T) {
 			t.Fatal("the same tick acts again")
 		}
 	}
-	// A second replica that read the row before it was written makes the same notices, and the outbox knows their keys.
+	// A second replica that read the document before the write makes the same notices. The outbox
+	// deduplicates them by key.
 	second, err := desk.Apply(before, desk.Tick{}, w.env())
 	if err != nil || keys(second.Notices) != keys(first.Notices) {
 		t.Errorf("%s, %v; want %s", keys(second.Notices), err, keys(first.Notices))
@@ -116,7 +117,7 @@ func TestTick_AfterDowntimeSendsNoBurstOfOldReminders(t *testing.T) {
 	w.now = start.Add(2 * hour)
 	w.apply(desk.Tick{})
 	if got := fmt.Sprint(w.sentTargets(desk.NoticeRemind), w.sentTargets(desk.NoticePage)); got != "[] [[oncall:x]]" {
-		t.Errorf("after two hours of downtime: %s, want the page alone", got)
+		t.Errorf("after two hours of downtime: %s, want only the page", got)
 	}
 }
 
@@ -126,18 +127,18 @@ func TestRemind_SkipConditions(t *testing.T) {
 		does  func(w *fixture)
 		skips bool
 	}{
-		"nobody did anything":     {desk.SkipIfViewed, func(*fixture) {}, false},
-		"somebody saw it":         {desk.SkipIfViewed, func(w *fixture) { w.apply(desk.View{From: w.from("ann")}) }, true},
-		"the requester saw it":    {desk.SkipIfViewed, func(w *fixture) { w.apply(desk.View{From: w.from("rita")}) }, false},
-		"somebody claimed it":     {desk.SkipIfClaimed, func(w *fixture) { w.apply(desk.Claim{From: w.from("ann")}) }, true},
-		"and gave it back":        {desk.SkipIfClaimed, func(w *fixture) { w.apply(desk.Claim{From: w.from("ann")}); w.apply(desk.Release{From: w.from("ann")}) }, false},
-		"the run owes an answer":  {desk.SkipIfClarificationOpen, func(w *fixture) { w.apply(desk.AskClarification{From: w.from("ann"), Question: "?"}) }, true},
-		"somebody has voted":      {desk.SkipIfVoted, func(w *fixture) { w.apply(desk.Approve{From: w.from("ann")}) }, true},
-		"who claimed it has left": {desk.SkipIfClaimed, func(w *fixture) { w.apply(desk.Claim{From: w.from("ann")}); w.leave("ann") }, false},
-		"who saw it has left":     {desk.SkipIfViewed, func(w *fixture) { w.apply(desk.View{From: w.from("ann")}); w.leave("ann") }, false},
-		"who voted has left":      {desk.SkipIfVoted, func(w *fixture) { w.apply(desk.Approve{From: w.from("ann")}); w.leave("ann") }, false},
+		"no action":               {desk.SkipIfViewed, func(*fixture) {}, false},
+		"viewed by an approver":   {desk.SkipIfViewed, func(w *fixture) { w.apply(desk.View{From: w.from("ann")}) }, true},
+		"viewed by the requester": {desk.SkipIfViewed, func(w *fixture) { w.apply(desk.View{From: w.from("rita")}) }, false},
+		"claimed":                 {desk.SkipIfClaimed, func(w *fixture) { w.apply(desk.Claim{From: w.from("ann")}) }, true},
+		"claimed and released":    {desk.SkipIfClaimed, func(w *fixture) { w.apply(desk.Claim{From: w.from("ann")}); w.apply(desk.Release{From: w.from("ann")}) }, false},
+		"clarification open":      {desk.SkipIfClarificationOpen, func(w *fixture) { w.apply(desk.AskClarification{From: w.from("ann"), Question: "?"}) }, true},
+		"voted":                   {desk.SkipIfVoted, func(w *fixture) { w.apply(desk.Approve{From: w.from("ann")}) }, true},
+		"claimer has left":        {desk.SkipIfClaimed, func(w *fixture) { w.apply(desk.Claim{From: w.from("ann")}); w.leave("ann") }, false},
+		"viewer has left":         {desk.SkipIfViewed, func(w *fixture) { w.apply(desk.View{From: w.from("ann")}); w.leave("ann") }, false},
+		"voter has left":          {desk.SkipIfVoted, func(w *fixture) { w.apply(desk.Approve{From: w.from("ann")}); w.leave("ann") }, false},
 		"claimed is not voted":    {desk.SkipIfVoted, func(w *fixture) { w.apply(desk.Claim{From: w.from("ann")}) }, false},
-		"seen before it was moved": {desk.SkipIfViewed, func(w *fixture) {
+		"viewed before the restart": {desk.SkipIfViewed, func(w *fixture) {
 			w.apply(desk.View{From: w.from("ann")})
 			w.apply(desk.Snooze{From: w.from("ann"), Until: w.now.Add(minute)})
 		}, false},
@@ -157,16 +158,16 @@ func TestRemind_SkipConditions(t *testing.T) {
 	}
 }
 
-// Whoever still has what was asked first in front of them has not seen the edit.
+// A view of the original request is not a view of the edit.
 func TestView_OutdatedDigestIsIgnored(t *testing.T) {
 	w := open(t, specNeeding(group(2, "group:dba")))
 	old := w.from("bob")
 	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: []byte(`{"table":"users","limit":5}`)})
 	if w.apply(desk.View{From: old}).Changed() {
-		t.Error("they saw something else")
+		t.Error("an outdated view was recorded")
 	}
 	if !w.apply(desk.View{From: w.from("bob")}).Changed() {
-		t.Error("now they saw it")
+		t.Error("a current view was not recorded")
 	}
 }
 
@@ -192,7 +193,7 @@ func TestSnooze_EndsWhenRouteRestarts(t *testing.T) {
 	w.apply(desk.Snooze{From: w.from("ann"), Until: start.Add(10 * hour)})
 	w.apply(desk.ApproveEdited{From: w.from("ann"), Args: half})
 	if n := len(w.sentTargets(desk.NoticeNotify)); n != 2 || !w.request.Snoozed.IsZero() {
-		t.Errorf("%d notices, snoozed until %s: people must know of the edit", n, w.request.Snoozed)
+		t.Errorf("%d notices, snoozed until %s: people must be notified of the edit", n, w.request.Snoozed)
 	}
 }
 
@@ -208,7 +209,7 @@ func TestWiden_AddsPermittedApprovers(t *testing.T) {
 	if got := fmt.Sprint(w.sentTargets(desk.NoticeNotify)); got != "[[group:dba group:managers]]" {
 		t.Errorf("told %s", got)
 	}
-	w.mustRefuse("not_member", desk.Approve{From: w.from("fay")}) // the route names finops, the requirement does not
+	w.mustRefuse("not_member", desk.Approve{From: w.from("fay")}) // the route names finops, the requirement does not permit it
 	w.apply(desk.Approve{From: w.from("max")})
 	w.mustEnd(desk.OutcomeApproved, "max")
 }
@@ -225,11 +226,11 @@ func TestSnooze_SilencesThenRestartsRoute(t *testing.T) {
 	}
 	w.advanceTo(5*hour - 1)
 	if n := len(w.sentTargets(desk.NoticeRemind)) + len(w.sentTargets(desk.NoticePage)) + len(w.sentTargets(desk.NoticeNotify)); n != 1 {
-		t.Errorf("%d notices, want the one from before", n)
+		t.Errorf("%d notices, want the earlier one", n)
 	}
 	w.advanceTo(5 * hour)
 	if n := len(w.sentTargets(desk.NoticeNotify)); n != 2 || slices.Contains(w.request.Flags(), desk.FlagSnoozed) {
-		t.Errorf("%d notices after the snooze, marks %v", n, w.request.Flags())
+		t.Errorf("%d notices after the snooze, flags %v", n, w.request.Flags())
 	}
 	w.advanceTo(7 * hour)
 	if n := len(w.sentTargets(desk.NoticePage)); n != 1 {
@@ -256,7 +257,7 @@ func TestExtend_MovesDeadlineUpToCap(t *testing.T) {
 	ask := actionSpec()
 	ask.Requirement.Deadline = dur(hour)
 	w = open(t, ask)
-	w.mustRefuse("bad_time", desk.Extend{From: w.from("ann"), Until: start.Add(2 * hour)}) // what a policy limits, nobody extends
+	w.mustRefuse("bad_time", desk.Extend{From: w.from("ann"), Until: start.Add(2 * hour)}) // a deadline of the policy cannot be extended
 	w.advanceTo(hour)
 	w.mustEnd(desk.OutcomeExpired)
 }
@@ -323,7 +324,7 @@ func TestDeadline_FromDeliveryIsCapped(t *testing.T) {
 	w.apply(desk.RecordDelivery{Target: "mail:b", At: start.Add(3 * hour)})
 	deadline(26 * hour)
 
-	for _, wrong := range []time.Duration{99 * hour, -5 * hour} { // a channel whose clock is wrong
+	for _, wrong := range []time.Duration{99 * hour, -5 * hour} { // a channel with a wrong clock
 		w = open(t, ask)
 		w.advanceTo(2 * hour)
 		w.apply(desk.RecordDelivery{Target: "slack:a", At: start.Add(wrong)})
@@ -335,8 +336,8 @@ func TestDeadline_FromDeliveryIsCapped(t *testing.T) {
 	deadline(30 * hour)
 }
 
-// A pager knows a page and its all-clear by the incident. That of a question that is asked again is another one: an all-clear that comes late must
-// not silence the new page.
+// A pager matches a page and its resolve notice by the incident. A request that is asked again has
+// another incident, so that a late resolve does not silence the new page.
 func TestIncidentKey_DiffersWhenAskedAgain(t *testing.T) {
 	incident := func(asked time.Time) string {
 		w := open(t, actionSpec())
@@ -387,34 +388,35 @@ func TestRecordOutage_ExtendsDeadlineByGrace(t *testing.T) {
 	w = open(t, actionSpec())
 	w.now = start.Add(30 * hour)
 	if w.apply(desk.RecordOutage{Start: start.Add(25 * hour), End: w.now}).Changed() {
-		t.Error("an outage after the deadline moves it")
+		t.Error("an outage after the deadline moved it")
 	}
 	w.apply(desk.Tick{})
 	w.mustEnd(desk.OutcomeExpired)
 	if w.apply(desk.RecordOutage{Start: start, End: w.now}).Changed() {
-		t.Error("an outage opens what is over")
+		t.Error("an outage reopened a closed request")
 	}
 }
 
-// EventType is asked after an outage has the time that it was given: for a quarter of an hour after a long deploy, every shorter deadline was put off.
+// A request created after an outage keeps its own deadline. A long outage must not extend later
+// requests.
 func TestRecordOutage_LaterRequestIsNotExtended(t *testing.T) {
 	w := open(t, actionSpec())
 	w.now = start.Add(24*hour - minute)
 	if w.apply(desk.RecordOutage{Start: start.Add(-hour), End: start}).Changed() {
-		t.Error("an outage that ended before it was asked moves the deadline")
+		t.Error("an outage before the creation moved the deadline")
 	}
 	soon := actionSpec()
 	soon.Requirement.Deadline = desk.Duration(minute)
 	w = open(t, soon)
 	w.now = start.Add(minute)
 	if w.apply(desk.RecordOutage{Start: start.Add(-hour), End: start}).Changed() {
-		t.Error("an outage that ended before it was asked moves a deadline that comes soon")
+		t.Error("an outage before the creation moved a near deadline")
 	}
 	w.apply(desk.Tick{})
 	w.mustEnd(desk.OutcomeExpired)
 }
 
-// followTheSunRoute is a route that follows the sun.
+// followTheSunRoute is a route with three regions.
 func followTheSunRoute() desk.Route {
 	office := func(name, zone, channel string) hours.Region {
 		return hours.Region{Name: name, Zone: zone, Channel: channel, Windows: []hours.Window{{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(18, 0)}}}

@@ -1,5 +1,6 @@
-// Package drawing shows graphs to people: boxes and arrows that are laid out, where a run waits, and the same as SVG, as Mermaid and as text. It knows no engine: whoever
-// has a graph says what stands in which row, and [New] does the rest.
+// Package drawing lays out graphs as boxes and arrows, marks where a run waits, and renders them as
+// SVG, Mermaid and text. It does not depend on an engine: the caller assigns nodes to rows, and
+// [New] computes the layout.
 package drawing
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/internal/sanitize"
 )
 
-// Drawing is a graph laid out for the eye: encoded as JSON it has everything a picture needs, in units of pixels.
+// Drawing is the layout of a graph. Its JSON contains everything needed to draw it, in pixels.
 type Drawing struct {
 	Graph  string `json:"graph"`
 	Width  int    `json:"width"`
@@ -19,13 +20,13 @@ type Drawing struct {
 	Edges  []Edge `json:"edges"`
 }
 
-// What a box can be.
+// The kinds of nodes.
 const (
 	KindStart = "start"
 	KindEnd   = "end"
 	KindNode  = "node"
-	KindGraph = "graph" // it contains a graph
-	KindEach  = "each"  // it works on the items of a list
+	KindGraph = "graph" // contains a graph
+	KindEach  = "each"  // processes the items of a list
 )
 
 // When a hold stops a run.
@@ -42,31 +43,35 @@ type Node struct {
 	Y      int    `json:"y"`
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
-	// Formerly are names that it had in older programs, and that runs may still know it by.
-	Formerly []string `json:"formerly,omitempty" doc:"Names that it had in older programs."`
-	// Waiting is true if a run waits at this node or inside it; Held says that every run stops before or after it.
-	Waiting bool     `json:"waiting,omitempty" doc:"A run waits at this node, or inside it."`
-	Held    []string `json:"held,omitempty" enum:"before,after" doc:"Every run stops there."`
-	// Inner is the graph that the node contains. It lies in the box, with its corner at Inset.
-	Inner *Drawing `json:"inner,omitempty" doc:"The graph inside of it; its corner is 8 to the right of the box's, and 28 below it."`
+	// Formerly are names of the node in older programs; runs may still use them.
+	Formerly []string `json:"formerly,omitempty" doc:"Names of the node in older programs."`
+	// Waiting is true if a run waits at this node or inside it. Held lists whether every run stops
+	// before or after it.
+	Waiting bool     `json:"waiting,omitempty" doc:"Whether a run waits at this node or inside it."`
+	Held    []string `json:"held,omitempty" enum:"before,after" doc:"Where every run stops at this node."`
+	// Inner is the graph that the node contains. It is drawn in the box, with its corner at InsetX
+	// and InsetY.
+	Inner *Drawing `json:"inner,omitempty" doc:"The graph inside the node. Its corner is 8 to the right of and 28 below that of the box."`
 }
 
-// Where the graph inside of a box begins, from the corner of the box.
+// The offset of an inner graph from the corner of its box.
 const (
 	InsetX = 8
 	InsetY = 28
 )
 
-// Edge is an arrow along its points. Branch marks one that a route picks, Back one that closes a loop.
+// Edge is an arrow along its points. Branch marks an edge that a route picks, Back an edge that
+// closes a loop.
 type Edge struct {
 	From   string   `json:"from"`
 	To     string   `json:"to"`
-	Branch bool     `json:"branch,omitempty" doc:"A route picks it, or not."`
-	Back   bool     `json:"back,omitempty" doc:"It closes a loop."`
+	Branch bool     `json:"branch,omitempty" doc:"Whether a route picks the edge."`
+	Back   bool     `json:"back,omitempty" doc:"Whether the edge closes a loop."`
 	Points [][2]int `json:"points"`
 }
 
-// Marked returns the drawing with the nodes marked at which a run waits: those that these addresses lead to. An address begins with the graph itself.
+// Marked returns a copy of the drawing in which the nodes at these addresses are marked as waiting.
+// An address begins with the graph itself.
 func (d *Drawing) Marked(waiting ...fermata.Address) *Drawing {
 	d = d.clone()
 	for _, at := range waiting {
@@ -88,7 +93,7 @@ func (d *Drawing) clone() *Drawing {
 	return &c
 }
 
-// mark follows an address from here on.
+// mark marks the node at an address below this drawing.
 func (d *Drawing) mark(at fermata.Address) {
 	if n, inside := d.findNode(at); n != nil {
 		n.Waiting = true
@@ -98,8 +103,8 @@ func (d *Drawing) mark(at fermata.Address) {
 	}
 }
 
-// Next says where a run can go from the place that an address leads to: what may come, and of each the names of the nodes that are entered together. One without any is the end. It is
-// nil if the drawing does not have the place.
+// Next returns the alternatives after the node at an address. Each lists the nodes that are entered
+// together; an empty list is the end. It returns nil if the drawing does not have the address.
 func (d *Drawing) Next(at fermata.Address) [][]string {
 	if len(at) < 2 {
 		return nil
@@ -107,7 +112,8 @@ func (d *Drawing) Next(at fermata.Address) [][]string {
 	return d.next(at[1:], [][]string{{}})
 }
 
-// next follows an address from here on. Behind the end of this graph comes what is said.
+// next handles an address below this drawing. behind are the alternatives after the end of this
+// graph.
 func (d *Drawing) next(at fermata.Address, behind [][]string) [][]string {
 	n, inside := d.findNode(at)
 	if n == nil {
@@ -125,7 +131,8 @@ func (d *Drawing) next(at fermata.Address, behind [][]string) [][]string {
 	return after
 }
 
-// after is what may come after a node: all that it leads to, and of what a route picks one.
+// after returns the alternatives after a node: all its edges, and one of the edges that a route
+// picks.
 func (d *Drawing) after(id string, behind [][]string) [][]string {
 	always, picks := [][]string{{}}, [][]string{}
 	for _, e := range d.Edges {
@@ -148,11 +155,11 @@ func (d *Drawing) after(id string, behind [][]string) [][]string {
 	return combine(always, picks)
 }
 
-// combine is each of the one with each of the other. It stays within what somebody would read.
+// combine returns each combination of both lists, up to a readable number.
 func combine(one, other [][]string) (both [][]string) {
 	for _, a := range one {
 		for _, b := range other {
-			names := append(append(make([]string, 0, len(a)+len(b)), a...), b...) // never nil: as JSON it is a list
+			names := append(append(make([]string, 0, len(a)+len(b)), a...), b...) // never nil: a list in JSON
 			slices.Sort(names)
 			if names = slices.Compact(names); len(both) < maxNext && !slices.ContainsFunc(both, func(known []string) bool { return slices.Equal(known, names) }) {
 				both = append(both, names)
@@ -164,7 +171,8 @@ func combine(one, other [][]string) (both [][]string) {
 
 const maxNext = 100
 
-// FormatNext is what [Drawing.Next] returned, in words: "mail and pay", "finalize or revise or the end".
+// FormatNext formats the result of [Drawing.Next] as text: "mail and pay", "finalize or revise or
+// the end".
 func FormatNext(next [][]string) string {
 	ways := make([]string, len(next))
 	for i, names := range next {
@@ -179,7 +187,7 @@ func FormatNext(next [][]string) string {
 	return strings.Join(ways, " or ")
 }
 
-// at finds the node to which the first step of an address leads, and what of the address is inside of it.
+// findNode finds the node of the first segment of an address, and returns the rest of the address.
 func (d *Drawing) findNode(at fermata.Address) (n *Node, inside fermata.Address) {
 	switch {
 	case len(at) == 0:

@@ -56,7 +56,7 @@ func TestDrawing_InEveryForm(t *testing.T) {
 	golden.Compare(t, "testdata/review.txt", d.Text())
 }
 
-// Whoever decides wants to know what comes then.
+// An approver wants to know what comes next.
 func TestDrawing_NextListsSuccessors(t *testing.T) {
 	d := review()
 	for address, want := range map[string]string{
@@ -67,10 +67,10 @@ func TestDrawing_NextListsSuccessors(t *testing.T) {
 		"runnable:review;hold:after#publish":                  "plan or the end",
 		"runnable:review;node:research":                       "publish",
 		"runnable:review;node:research;node:search;item:3":    "pick",
-		"runnable:review;node:research;node:pick":             "publish", // it ends, and the one around it goes on
+		"runnable:review;node:research;node:pick":             "publish", // it ends, and the outer graph continues
 		"runnable:review;node:research;hold:after#pick":       "publish",
 		"runnable:review;node:research;tool:x":                "publish",
-		"runnable:review;node:publish_it":                     "plan or the end", // as it was called
+		"runnable:review;node:publish_it":                     "plan or the end", // its former name
 		"runnable:review;node:gone":                           "",
 		"runnable:review;agent:clerk;tool:book_ticket#call_1": "",
 		"runnable:review":                                     "",
@@ -81,7 +81,7 @@ func TestDrawing_NextListsSuccessors(t *testing.T) {
 	}
 }
 
-// Whatever a server sends: nothing of it breaks a line, does something to a terminal, or looks like something else.
+// Whatever a server sends must not break a line, control a terminal, or look like something else.
 func TestDrawing_OfWhateverAServerSends(t *testing.T) {
 	odd := drawing.Drawing{Graph: "g\x1b]0;x\a", Nodes: []drawing.Node{
 		{ID: "of no size", Width: -1, Held: []string{"\x1b]0;pwned\a\nfermata: approved"}},
@@ -104,7 +104,8 @@ func TestDrawing_OfWhateverAServerSends(t *testing.T) {
 	}
 }
 
-// Mermaid takes end for the end of a subgraph where it does not stand in quotes, reads %%{…}%% as settings wherever it stands, and an arrow without an end as no flowchart at all.
+// Mermaid takes an unquoted "end" for the end of a subgraph, reads %%{…}%% as a directive anywhere,
+// and rejects an arrow without a target.
 func TestDrawing_MermaidEscapesKeywords(t *testing.T) {
 	d := drawing.New("g", [][]drawing.Node{{{ID: "end"}, {ID: `%%{init: {"theme": "dark"}}%%`}}, {{ID: "e", Kind: drawing.KindEnd}}}, nil)
 	d.Edges = []drawing.Edge{{From: "end", To: "e"}, {From: "end", To: "gone"}, {From: "gone", To: "e"}}
@@ -113,11 +114,12 @@ func TestDrawing_MermaidEscapesKeywords(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	if got := d.Text(); !strings.HasPrefix(got, "end → end\n") {
-		t.Errorf("an arrow to nowhere:\n%s", got)
+		t.Errorf("an arrow without a target:\n%s", got)
 	}
 }
 
-// Letters of Chinese, Japanese and Korean, and pictures, are as wide as they are high, which is nearly twice as wide as others: what a box says went over those beside it.
+// Regression: East Asian characters and emoji are nearly twice as wide as others, and the text of a
+// box overlapped its neighbours.
 func TestDrawing_WideLettersStayInTheirBox(t *testing.T) {
 	for _, name := range []string{"人間による確認を待っています", "승인", strings.Repeat("審", 100), strings.Repeat("🎼", 30)} {
 		n := drawing.New("g", [][]drawing.Node{{{ID: name}}}, nil).Nodes[0]
@@ -129,7 +131,8 @@ func TestDrawing_WideLettersStayInTheirBox(t *testing.T) {
 	}
 }
 
-// Two ways that are always taken are taken together; and what a route picks comes beside them.
+// Edges that are always followed are followed together; the edge that a route picks is added to
+// them.
 func TestDrawing_NextCombinesParallelEdges(t *testing.T) {
 	rows := [][]drawing.Node{{{ID: "ask"}}, {{ID: "mail"}, {ID: "pay"}, {ID: "tell"}}, {{ID: "e", Kind: drawing.KindEnd}}}
 	d := drawing.New("g", rows, []drawing.Edge{
@@ -145,7 +148,7 @@ func TestDrawing_NextCombinesParallelEdges(t *testing.T) {
 	}
 }
 
-// What the names of others hold must not become markup, and whoever cannot see the picture is told where the run waits.
+// Names must not become markup, and the accessible label must say where the run waits.
 func TestDrawing_ASVGIsWellFormedAndSaysWhereItWaits(t *testing.T) {
 	d := review().Marked(at(t, "runnable:review;node:research;node:pick"), at(t, "runnable:review;node:plan"), at(t, "runnable:review;node:gone"), at(t, "runnable:review"), nil)
 	svg := d.SVG()
@@ -164,7 +167,8 @@ func TestDrawing_ASVGIsWellFormedAndSaysWhereItWaits(t *testing.T) {
 	}
 }
 
-// Whatever the graph: boxes lie apart and inside, an arrow leads from the lower edge of its box to the upper edge of the other, and over no box.
+// For any graph: boxes do not overlap and are inside, an arrow leads from the lower edge of its box
+// to the upper edge of the other, and crosses no box.
 func TestProperty_NothingIsDrawnOverABox(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := [][]drawing.Node{{{ID: "s", Kind: drawing.KindStart}}}
@@ -217,7 +221,7 @@ func TestProperty_NothingIsDrawnOverABox(t *testing.T) {
 	})
 }
 
-// A graph that nobody could look at is drawn all the same, and in a time that does not matter.
+// A graph that is too large to read is still drawn, in reasonable time.
 func TestDrawing_OfALineOfThousandsWithAWayOutOfEach(t *testing.T) {
 	const length = 3_000
 	rows := [][]drawing.Node{{{ID: "s", Kind: drawing.KindStart}}}
@@ -241,7 +245,7 @@ func TestDrawing_OfALineOfThousandsWithAWayOutOfEach(t *testing.T) {
 	}
 }
 
-// straight fails if a piece of an arrow is not straight, or goes over a box or out of the drawing.
+// straight fails if a segment of an arrow is not straight, crosses a box or leaves the drawing.
 func straight(t *rapid.T, d *drawing.Drawing, e drawing.Edge, a, b [2]int) {
 	left, right, top, bottom := min(a[0], b[0]), max(a[0], b[0]), min(a[1], b[1]), max(a[1], b[1])
 	if left != right && top != bottom || left < 0 || right > d.Width || top < 0 || bottom > d.Height {
@@ -249,7 +253,7 @@ func straight(t *rapid.T, d *drawing.Drawing, e drawing.Edge, a, b [2]int) {
 	}
 	for _, n := range d.Nodes {
 		if left < n.X+n.Width && right > n.X && top < n.Y+n.Height && bottom > n.Y {
-			t.Fatalf("%s to %s goes over %s: from %v to %v, %+v", e.From, e.To, n.ID, a, b, n)
+			t.Fatalf("%s to %s crosses %s: from %v to %v, %+v", e.From, e.To, n.ID, a, b, n)
 		}
 	}
 }

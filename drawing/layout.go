@@ -6,30 +6,31 @@ import (
 	"slices"
 )
 
-// The measures of a drawing.
+// Dimensions of a drawing, in pixels.
 const (
 	margin                   = 20
 	boxHeight                = 40
 	dotWidth                 = 72 // of start and end
 	minBoxWidth, maxBoxWidth = 120, 320
-	letterWidth              = 8 // how wide a letter is, more or less, and one of the small ones
+	letterWidth              = 8 // approximate width of a letter, and of a small one
 	smallLetterWidth         = 6
 	gapX, gapY               = 32, 44
-	backArrowOffset          = 8      // how far from the middle of a box arrows are that go back
-	laneGap                  = 12     // between arrows beside each other
-	arrowStart, arrowEnd     = 14, 20 // what an arrow goes straight at its beginning and its end
-	passageWidth             = 12     // the room that an arrow has on its way past boxes
+	backArrowOffset          = 8      // distance of back edges from the middle of a box
+	laneGap                  = 12     // distance between parallel arrows
+	arrowStart, arrowEnd     = 14, 20 // length of the straight part at the start and the end of an arrow
+	passageWidth             = 12     // width reserved for an arrow that passes boxes
 	sweeps                   = 6
 )
 
-// What a drawing that nobody can read costs at most: with more, arrows go over boxes, and cross where they like.
+// Limits for large drawings: beyond them arrows may cross boxes and each other.
 const (
 	maxPassages  = 20_000
 	maxReordered = 2_000
 )
 
-// New lays a graph out from top to bottom: rows says which nodes stand beside each other, and an edge to a row that is not below its own goes back. Only
-// their ids, kinds, holds and inner graphs have to be given, and of edges where they lead.
+// New lays out a graph from top to bottom. rows contains the nodes of each row; an edge to a row
+// that is not below its own is a back edge. Nodes need only ids, kinds, holds and inner graphs, and
+// edges only their ends.
 func New(graph string, rows [][]Node, edges []Edge) *Drawing {
 	l := &layout{rows: make([][]*slot, len(rows)), places: make(map[string]*slot), passages: make(map[passing]*slot)}
 	for y, row := range rows {
@@ -58,7 +59,7 @@ func New(graph string, rows [][]Node, edges []Edge) *Drawing {
 	return d
 }
 
-// setSize says how large a box has to be.
+// setSize sets the size of a box.
 func setSize(n *Node) {
 	switch {
 	case n.Kind == KindStart || n.Kind == KindEnd:
@@ -71,19 +72,19 @@ func setSize(n *Node) {
 	}
 }
 
-// labelWidth is how wide a box has to be for its text, also if a run waits there.
+// labelWidth returns the width of a box for its text, also if a run waits there.
 func labelWidth(n *Node) int {
 	waits := *n
 	waits.Waiting = true
 	name, more := waits.label()
 	text := max(textWidth(name)*letterWidth, textWidth(more)*smallLetterWidth)
-	if n.Inner != nil { // all of it is in one line
+	if n.Inner != nil { // a single line
 		text = textWidth(waits.description()) * letterWidth
 	}
 	return min(max(minBoxWidth, text+2*letterWidth), maxBoxWidth)
 }
 
-// textWidth is how many letters a text has the room of.
+// textWidth returns the width of a text in letters.
 func textWidth(text string) (count int) {
 	for _, r := range text {
 		count += runeWidth(r)
@@ -91,7 +92,8 @@ func textWidth(text string) (count int) {
 	return count
 }
 
-// runeWidth is how many letters a character has the room of, more or less: those of East Asia, which begin here, and the pictures behind them are as wide as they are high.
+// runeWidth returns the approximate width of a character in letters: East Asian characters, which
+// begin here, and emoji are as wide as they are high.
 func runeWidth(r rune) int {
 	if r >= '\u2e80' {
 		return 2
@@ -99,40 +101,42 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// layout is a drawing in the making.
+// layout is a drawing under construction.
 type layout struct {
 	rows     [][]*slot
 	places   map[string]*slot
 	passages map[passing]*slot
 	edges    []*routedEdge
-	bottom   []int            // where each row ends
-	top      int              // where the first one begins
-	tracks   map[*slot][3]int // how far below the row before it each slot's arrows run, by their kind
+	bottom   []int            // bottom of each row
+	top      int              // top of the first row
+	tracks   map[*slot][3]int // offset of each slot's tracks below the previous row, by track kind
 }
 
-// passing is a place in a row that arrows pass on their way to a node. Those to the same node share it.
+// passing identifies the slot of a row that arrows to one node pass through. All arrows to the same
+// node share it.
 type passing struct {
 	to  *slot
 	row int
 }
 
-// What runs from side to side in the gap between two rows: for each slot that does so one line, so that no two arrows seem to be one.
+// The horizontal tracks in the gap between two rows: one per slot, so that two arrows never look
+// like one.
 const (
-	trackLeave  = iota // arrows that go back, from the slot
-	trackTurn          // arrows that go down, from the slot
-	trackArrive        // arrows that go back, to the slot
+	trackLeave  = iota // back edges, from the slot
+	trackTurn          // forward edges, from the slot
+	trackArrive        // back edges, to the slot
 )
 
-// slot is a place in a row: of a box, or of an arrow that passes it on its way.
+// slot is a position in a row: of a box, or of an arrow that passes the row.
 type slot struct {
 	node         Node
 	passage      bool
-	row, at      int // at is its number in the row
+	row, at      int // at is its index in the row
 	x, width     int
-	above, below []*slot // what arrows connect it with
+	above, below []*slot // connected slots
 }
 
-// routedEdge is an edge, and the slots that it goes through, both ends included.
+// routedEdge is an edge with the slots that it passes, including both ends.
 type routedEdge struct {
 	Edge
 	through []*slot
@@ -140,7 +144,8 @@ type routedEdge struct {
 
 func (s *slot) middle() int { return s.x + s.width/2 }
 
-// connect makes a way of an edge. One that goes down by more than a row gets room in those between, so that it goes past boxes and not over them.
+// addEdge adds an edge. An edge that spans several rows gets slots in the rows between, so that it
+// does not cross boxes.
 func (l *layout) addEdge(e Edge) {
 	from, to := l.places[e.From], l.places[e.To]
 	if from == nil || to == nil {
@@ -163,7 +168,7 @@ func (l *layout) addEdge(e Edge) {
 	l.edges = append(l.edges, w)
 }
 
-// pass returns the place where arrows pass a row; nil if there are too many.
+// passageAt returns the slot where arrows pass a row; nil if there are too many.
 func (l *layout) passageAt(where passing) *slot {
 	s := l.passages[where]
 	if s == nil && len(l.passages) < maxPassages {
@@ -174,7 +179,8 @@ func (l *layout) passageAt(where passing) *slot {
 	return s
 }
 
-// untangle orders each row by what its slots are connected with, down and up in turns, and keeps the order in which the fewest arrows cross.
+// reduceCrossings orders each row by the positions of connected slots, alternating downwards and
+// upwards, and keeps the order with the fewest crossings.
 func (l *layout) reduceCrossings() {
 	l.assignPositions()
 	if len(l.places)+len(l.passages)+len(l.edges) > maxReordered {
@@ -197,7 +203,7 @@ func (l *layout) reduceCrossings() {
 	l.assignPositions()
 }
 
-// number tells the slots where they are.
+// assignPositions sets the row and index of all slots.
 func (l *layout) assignPositions() {
 	for _, row := range l.rows {
 		for i, s := range row {
@@ -214,7 +220,7 @@ func (l *layout) order() [][]*slot {
 	return order
 }
 
-// sortRow puts each slot near those that it is connected with.
+// sortRow moves each slot near its connected slots.
 func sortRow(row []*slot, with func(*slot) []*slot) {
 	weight := make(map[*slot]float64, len(row))
 	for i, s := range row {
@@ -233,10 +239,10 @@ func sortRow(row []*slot, with func(*slot) []*slot) {
 	}
 }
 
-// crossings counts the arrows that cross each other between two rows.
+// crossings counts the crossings of arrows between rows.
 func (l *layout) crossings() (count int) {
 	for _, row := range l.rows {
-		var seen []int // the ends, below, of those that begin further to the left
+		var seen []int // lower ends of arrows that begin further to the left
 		for _, s := range row {
 			before := len(seen)
 			for _, to := range s.below {
@@ -252,7 +258,7 @@ func (l *layout) crossings() (count int) {
 	return count
 }
 
-// across gives everything its place from left to right, every row in the middle, and returns how wide it all is.
+// placeColumns sets all horizontal positions, with every row centred, and returns the total width.
 func (l *layout) placeColumns() int {
 	widths := make([]int, len(l.rows))
 	for i, row := range l.rows {
@@ -278,7 +284,7 @@ func (l *layout) placeColumns() int {
 	return inner + 2*margin + back*laneGap
 }
 
-// down gives everything its place from top to bottom, and returns how high it all is.
+// placeRows sets all vertical positions and returns the total height.
 func (l *layout) placeRows() int {
 	l.bottom = make([]int, len(l.rows))
 	l.tracks = make(map[*slot][3]int)
@@ -301,13 +307,13 @@ func (l *layout) placeRows() int {
 	return y + margin
 }
 
-// track is a line from side to side.
+// track is a horizontal line.
 type track struct {
 	slot *slot
 	kind int
 }
 
-// lines are the tracks above the first row, and below each.
+// collectTracks returns the tracks above the first row and below each row.
 func (l *layout) collectTracks() []map[track]bool {
 	lines := make([]map[track]bool, len(l.rows)+1)
 	for i := range lines {
@@ -329,7 +335,8 @@ func (l *layout) collectTracks() []map[track]bool {
 	return lines
 }
 
-// gap says where the lines between two rows run, and how much room they need.
+// placeTracks sets the positions of the tracks between two rows and returns the height that they
+// need.
 func (l *layout) placeTracks(lines map[track]bool, least int) int {
 	if len(lines) == 0 {
 		return least
@@ -346,7 +353,8 @@ func (l *layout) placeTracks(lines map[track]bool, least int) int {
 	return room
 }
 
-// rank orders tracks so that few cross: of those that lead to the right, the one that begins furthest to the right comes first, and the other way round.
+// rank orders tracks to reduce crossings: of those that lead right, the one that begins rightmost
+// comes first; of those that lead left, the leftmost.
 func (t track) rank() int {
 	sum := 0
 	for _, s := range t.slot.below {
@@ -358,7 +366,7 @@ func (t track) rank() int {
 	return t.slot.middle()
 }
 
-// arrows draws the ways.
+// routeEdges computes the points of all edges.
 func (l *layout) routeEdges(width int) []Edge {
 	side, edges := width-margin/2, make([]Edge, 0, len(l.edges))
 	for _, w := range l.edges {
@@ -373,7 +381,7 @@ func (l *layout) routeEdges(width int) []Edge {
 	return edges
 }
 
-// forward goes from row to row, and turns in the gaps.
+// forward routes an edge from row to row, with turns in the gaps.
 func (l *layout) forward(w *routedEdge) [][2]int {
 	first, last := w.through[0], w.through[len(w.through)-1]
 	points := [][2]int{{first.middle(), first.node.Y + first.node.Height}}
@@ -386,7 +394,7 @@ func (l *layout) forward(w *routedEdge) [][2]int {
 	return append(points, [2]int{last.middle(), last.node.Y})
 }
 
-// backward goes around everything, on the right side.
+// backward routes a back edge around all boxes, on the right side.
 func (l *layout) backward(w *routedEdge, side int) [][2]int {
 	from, to := w.through[0], w.through[1]
 	start, end := from.middle()+backArrowOffset, to.middle()+backArrowOffset

@@ -8,7 +8,8 @@ import (
 	"github.com/fermata-go/fermata/internal/sanitize"
 )
 
-// SVG returns the drawing as a picture that stands for itself: it goes with light and dark surroundings, and says in words what it shows in colours.
+// SVG returns the drawing as a standalone image. It supports light and dark themes, and describes
+// in text what it shows in colours.
 func (d *Drawing) SVG() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%s">`+"\n", d.Width, d.Height, escapeXML(d.description()))
@@ -18,7 +19,7 @@ func (d *Drawing) SVG() string {
 	return b.String()
 }
 
-// said is the picture in a sentence, for whoever cannot see it.
+// description describes the image in a sentence, for accessibility.
 func (d *Drawing) description() string {
 	waiting := d.waiting()
 	if len(waiting) == 0 {
@@ -27,7 +28,7 @@ func (d *Drawing) description() string {
 	return fmt.Sprintf("The graph %s, which waits at %s", sanitize.Line(d.Graph), strings.Join(waiting, " and "))
 }
 
-// waiting are the names of the innermost nodes at which a run waits.
+// waiting returns the names of the innermost nodes where a run waits.
 func (d *Drawing) waiting() (names []string) {
 	for _, n := range d.Nodes {
 		if !n.Waiting {
@@ -53,7 +54,7 @@ const svgStyle = `<style>
 </style>
 `
 
-// svg draws one graph, with its corner where it is.
+// svg draws one graph at its origin.
 func (d *Drawing) svg(b *strings.Builder) {
 	b.WriteString(`<g class="f">` + "\n")
 	for _, e := range d.Edges {
@@ -66,7 +67,7 @@ func (d *Drawing) svg(b *strings.Builder) {
 }
 
 func (e *Edge) svg(b *strings.Builder) {
-	if len(e.Points) == 0 { // it comes from a server that says nothing of them
+	if len(e.Points) == 0 { // from a server that does not send them
 		return
 	}
 	class := ""
@@ -77,7 +78,7 @@ func (e *Edge) svg(b *strings.Builder) {
 	for i, p := range e.Points {
 		fmt.Fprintf(&path, "%c%d %d", "ML"[min(i, 1)], p[0], p[1])
 	}
-	end := e.Points[len(e.Points)-1] // every arrow comes from above
+	end := e.Points[len(e.Points)-1] // every arrow arrives from above
 	fmt.Fprintf(b, `<path%s d="%s"/><path class="tip" d="M%d %dl-5 -9h10z"/>`+"\n", class, path.String(), end[0], end[1])
 }
 
@@ -93,7 +94,7 @@ func (n *Node) svg(b *strings.Builder) {
 		class += "w"
 	}
 	fmt.Fprintf(b, `<g><title>%s</title><rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="%d"/>`, escapeXML(n.description()), strings.TrimSpace(class), n.X, n.Y, n.Width, n.Height, round)
-	if n.Kind == KindEach { // a second line at each side, as for a list
+	if n.Kind == KindEach { // a second line on each side marks a list
 		fmt.Fprintf(b, `<path d="M%d %dv%dM%d %[2]dv%[3]d"/>`, n.X+6, n.Y, n.Height, n.X+n.Width-6)
 	}
 	name, more := n.label()
@@ -119,7 +120,7 @@ func (n *Node) svg(b *strings.Builder) {
 	}
 }
 
-// truncate shortens a text to so many letters. All of it is in the title.
+// truncate shortens a text to this many letters. The title has the full text.
 func truncate(text string, most int) string {
 	if textWidth(text) <= most {
 		return text
@@ -134,9 +135,9 @@ func truncate(text string, most int) string {
 	return text[:end] + "…"
 }
 
-// escapeXML makes a text harmless, and what no XML can hold a mark.
+// escapeXML escapes a text and replaces characters that XML cannot represent.
 func escapeXML(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // a builder never fails
 	return b.String()
 }

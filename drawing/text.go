@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-go/fermata/internal/sanitize"
 )
 
-// label is what stands in a box: a name, and what there is to say about it.
+// label returns the text of a box: the name, and additional information.
 func (n *Node) label() (name, more string) {
 	if n.Kind == KindStart || n.Kind == KindEnd {
 		return n.Kind, ""
@@ -25,7 +25,7 @@ func (n *Node) label() (name, more string) {
 	return sanitize.Line(n.ID), strings.Join(words, ", ")
 }
 
-// said is all of it in a line.
+// description returns the label as one line.
 func (n *Node) description() string {
 	name, more := n.label()
 	if more == "" {
@@ -34,7 +34,7 @@ func (n *Node) description() string {
 	return name + " (" + more + ")"
 }
 
-// Mermaid returns the drawing as the text of a Mermaid flowchart.
+// Mermaid returns the drawing as a Mermaid flowchart.
 func (d *Drawing) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
@@ -46,7 +46,7 @@ func (d *Drawing) Mermaid() string {
 	return b.String()
 }
 
-// mermaid writes one graph, with node ids that begin with prefix, and returns the ids of those that wait.
+// mermaid writes one graph, with the prefix for node ids, and returns the ids of waiting nodes.
 func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []string) {
 	ids := make(map[string]string, len(d.Nodes))
 	for i, n := range d.Nodes {
@@ -61,7 +61,7 @@ func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []
 			waiting = append(waiting, n.Inner.mermaid(b, id+"_", indent+"  ")...)
 			fmt.Fprintf(b, "%send\n", indent)
 		case n.Kind == KindStart || n.Kind == KindEnd:
-			fmt.Fprintf(b, "%s%s((%s))\n", indent, id, n.quoted()) // without quotes, end ends a subgraph
+			fmt.Fprintf(b, "%s%s((%s))\n", indent, id, n.quoted()) // without quotes, "end" would end a subgraph
 		case n.Kind == KindEach:
 			fmt.Fprintf(b, "%s%s[[%s]]\n", indent, id, n.quoted())
 		default:
@@ -69,7 +69,7 @@ func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []
 		}
 	}
 	for _, e := range d.Edges {
-		if ids[e.From] == "" || ids[e.To] == "" { // it comes from a server that does not say where it leads
+		if ids[e.From] == "" || ids[e.To] == "" { // from a server that does not send its target
 			continue
 		}
 		arrow := "-->"
@@ -81,16 +81,17 @@ func (d *Drawing) mermaid(b *strings.Builder, prefix, indent string) (waiting []
 	return waiting
 }
 
-// quoted is what stands in the box, in quotes, made harmless: also settings, %%{…}%%, which Mermaid looks for before it reads any quotes.
+// quoted returns the text of the box in quotes and escaped, including directives, %%{…}%%, which
+// Mermaid parses before quotes.
 func (n *Node) quoted() string {
 	plain := *n
-	plain.Waiting = false // its colour says so
+	plain.Waiting = false // the colour shows it
 	text := plain.description()
 	replacer := strings.NewReplacer("&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "`", "#96;", "%", "#37;")
 	return `"` + replacer.Replace(text) + `"`
 }
 
-// Text returns the drawing as lines for a terminal: each node, and where it leads.
+// Text returns the drawing as lines for a terminal: each node and its targets.
 func (d *Drawing) Text() string {
 	var b strings.Builder
 	d.text(&b, "")

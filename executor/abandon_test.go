@@ -20,8 +20,8 @@ type twoAsks struct {
 	B string `json:"b"`
 }
 
-// Whoever gives up a task gives up all that its run asks: the other request is withdrawn, too, for those who look at it.
-func TestEscape_WithdrawsWhatElseTheRunAsks(t *testing.T) {
+// Abandoning a task abandons everything that its run asks: the other request is withdrawn, too.
+func TestAbandon_WithdrawsOtherRequestsOfTheRun(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		kind := fermata.NewKind[string, string]("escape-sibling")
 		g := graph.New[twoAsks]("two")
@@ -48,35 +48,35 @@ func TestEscape_WithdrawsWhatElseTheRunAsks(t *testing.T) {
 		}
 		doc, err := e.RequestDocument(t.Context(), "acme", asked.Interrupts[1].ID)
 		if err != nil || doc.State != desk.StateWithdrawn || doc.Decision == nil {
-			t.Errorf("the other request is %s, %+v, %v", doc.State, doc.Decision, err)
+			t.Errorf("the other request is %s, %+v, %v; want withdrawn", doc.State, doc.Decision, err)
 		}
 	})
 }
 
-// A task can be given up where it wants to do something, by who asks for it and by who would decide it.
-func TestEscape_OfAnActionEndsTheRunAndDoesNothing(t *testing.T) {
+// A task can be abandoned at an action, by its requester and by its approvers.
+func TestAbandon_AtAnActionEndsTheRunWithoutTheEffect(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, nil)
 		id := startAs(t, e, "req").Interrupts[0].ID
 		if err := e.Abandon(t.Context(), "acme", id, desk.Abandon{From: by("mallory")}); !errors.Is(err, desk.ErrNotMember) {
-			t.Errorf("a stranger gives it up: %v", err)
+			t.Errorf("abandon by a person who is not a member: %v", err)
 		}
 		if err := e.Abandon(t.Context(), "acme", id, desk.Abandon{From: by("bob"), Reason: "never mind"}); err != nil {
 			t.Fatal(err)
 		}
 		run, err := s.Get(t.Context(), "acme", "drop-1")
 		if err != nil || run.Status != store.StatusCancelled || d.dropped.Load() != 0 {
-			t.Errorf("it is %s, %v, dropped %d times", run.Status, err, d.dropped.Load())
+			t.Errorf("the run is %s, %v, dropped %d times", run.Status, err, d.dropped.Load())
 		}
 		if _, err := says(t, e, "eve", "late", yes); err == nil {
-			t.Error("somebody approves what was given up")
+			t.Error("an abandoned request was approved")
 		}
 	})
 }
 
-// Giving up an old question does not end the run that took its state key.
-func TestEscape_OfAnOldQuestionDoesNotEndAnotherRun(t *testing.T) {
+// Abandoning an old request does not end the run that took its state key.
+func TestAbandon_OldRequestDoesNotEndTheNewRun(t *testing.T) {
 	s := memory.NewStore(nil)
 	p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
 		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q" + string(rune('0'+n)), Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`1`)}}}}}, nil
@@ -89,6 +89,6 @@ func TestEscape_OfAnOldQuestionDoesNotEndAnotherRun(t *testing.T) {
 	from := by("ann")
 	err := e.Abandon(t.Context(), "acme", old, desk.Abandon{From: from})
 	if run, _ := s.Get(t.Context(), "acme", "x-1"); run.Status != store.StatusWaiting {
-		t.Errorf("the run that took the state key is %s now (%v)", run.Status, err)
+		t.Errorf("the run that took the state key is %s (%v)", run.Status, err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// even is a number of which the schema does not know everything that Go wants.
+// even is a number whose Go validation is stricter than its schema.
 type even int
 
 func (e *even) UnmarshalJSON(data []byte) error {
@@ -38,7 +38,7 @@ type transfer struct {
 	Amount even `json:"amount"`
 }
 
-// transferring moves an amount when a person says so.
+// transferring moves an amount after a person approves it.
 func transferring(t *testing.T, moved *atomic.Int64) provider.Provider {
 	return single(t, "transfer", inproc.FlowConfig[transfer]{}, func(ctx context.Context, s transfer) (transfer, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[transfer]{Name: "transfer", Args: s, ArgsSchema: json.RawMessage(`{"type":"object"}`)})
@@ -57,8 +57,9 @@ func approveWith(id, interrupt, value string) executor.RunRequest {
 	return executor.RunRequest{Account: "acme", StateKey: "t-1", ResumeID: id, Actor: "ann", Targets: map[string]executor.Answer{interrupt: {Value: json.RawMessage(value)}}}
 }
 
-// The answer was accepted, and then the code that asked cannot use it. A decision is for ever; so the question is asked anew.
-func TestAsk_AnAnswerThatTheAskingCodeRefusesIsAskedForAgain(t *testing.T) {
+// The answer was accepted, but the asking code rejects it. A decision is final, so the run asks a
+// new request.
+func TestAsk_AnswerThatTheAskingCodeRejectsIsAskedAgain(t *testing.T) {
 	runs := memory.NewStore(nil)
 	var moved atomic.Int64
 	e := executorOf(t, runs, transferring(t, &moved), nil)
@@ -67,16 +68,16 @@ func TestAsk_AnAnswerThatTheAskingCodeRefusesIsAskedForAgain(t *testing.T) {
 		odd := approveWith(want, strings.TrimSuffix(fmt.Sprintf("%s~%d", first.ID, n+1), "~1"), `{"verb":"approve","args":{"amount":3}}`)
 		again := waits(t, mustRun(t, e, odd)).Interrupts
 		if len(again) != 1 || again[0].ID != want || string(again[0].Data) != string(first.Data) {
-			t.Fatalf("it asks %+v", again)
+			t.Fatalf("the run asks %+v, want the next request", again)
 		}
 	}
 	_, err := e.Run(t.Context(), approveWith("late", first.ID, `{"verb":"reject"}`))
 	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.ResultAlreadyDecided {
-		t.Errorf("a word on the first question: %v", err)
+		t.Errorf("an answer to the first request: %v", err)
 	}
 	outcome := mustRun(t, e, approveWith("good", first.ID+"~3", `{"verb":"approve","args":{"amount":4}}`))
 	if done := completed(t, outcome); string(done.Output) != `{"amount":4}` || moved.Load() != 4 {
-		t.Errorf("it came to %s and moved %d", done.Output, moved.Load())
+		t.Errorf("output %s, moved %d", done.Output, moved.Load())
 	}
 	effects := known(t, runs, "t-1").Effects
 	if len(effects) != 1 || effects[0].Interrupt != first.ID+"~3" || effects[0].State != store.EffectSucceeded {
@@ -84,22 +85,22 @@ func TestAsk_AnAnswerThatTheAskingCodeRefusesIsAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestAsk_APersonCannotLetAQuestionExpireNorSpeakForAnother(t *testing.T) {
+func TestAsk_PersonCannotExpireARequestOrActForAnother(t *testing.T) {
 	runs := memory.NewStore(nil)
 	var moved atomic.Int64
 	e := executorOf(t, runs, transferring(t, &moved), nil)
 	first := waits(t, began(t, e, "t-1", "inproc:transfer", `{"amount":2}`)).Interrupts[0]
 	_, err := e.Run(t.Context(), approveWith("1", first.ID, `{"verb":"expire"}`))
 	if _, bad := errors.AsType[*fermata.AnswerError](err); !bad {
-		t.Errorf("expire: %v", err)
+		t.Errorf("the verb expire: %v", err)
 	}
 	failedWith(t, mustRun(t, e, approveWith("2", first.ID, `{"verb":"reject","by":"bob"}`)), "rejected")
 	if i := known(t, runs, "t-1").Interrupts[0]; i.DecidedBy != "ann" || i.Verdict != store.VerdictReject {
-		t.Errorf("it was decided as %+v", i)
+		t.Errorf("the interrupt was decided as %+v", i)
 	}
 }
 
-func TestI4_WhatAPolicyAllowsIsInTheLedgerAsItsDecision(t *testing.T) {
+func TestI4_PolicyDecisionIsInTheLedger(t *testing.T) {
 	runs := memory.NewStore(nil)
 	var done atomic.Int64
 	policy := fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
@@ -119,11 +120,11 @@ func TestI4_WhatAPolicyAllowsIsInTheLedgerAsItsDecision(t *testing.T) {
 	completed(t, began(t, executorOf(t, runs, p, nil), "s-1", "inproc:spend", `{"text":"tea"}`))
 	history := known(t, runs, "s-1")
 	if done.Load() != 1 || len(history.Effects) != 1 || len(history.Interrupts) != 1 {
-		t.Fatalf("done %d times; %+v", done.Load(), history)
+		t.Fatalf("done %d times, want 1; history %+v", done.Load(), history)
 	}
 	i, f := history.Interrupts[0], history.Effects[0]
 	if i.Source != store.SourcePolicy || i.DecidedBy != "policy small" || i.Verdict != store.VerdictApprove || i.ApprovedDigest != f.ActionDigest || f.Interrupt != i.ID || f.State != store.EffectSucceeded {
-		t.Errorf("%+v\n%+v", i, f)
+		t.Errorf("interrupt %+v\neffect %+v", i, f)
 	}
 }
 
@@ -132,7 +133,7 @@ type words struct {
 	Right string `json:"right"`
 }
 
-// pair asks two people for one word each.
+// pair asks two people for one answer each.
 func pair(t *testing.T) provider.Provider {
 	t.Helper()
 	word := fermata.NewKind[string, string]("word-of-" + t.Name())
@@ -153,12 +154,12 @@ func pair(t *testing.T) provider.Provider {
 	return providing(t, g)
 }
 
-func TestAsk_DifferentPeopleAnswerAtDifferentTimes(t *testing.T) {
+func TestAsk_PeopleAnswerAtDifferentTimes(t *testing.T) {
 	runs := memory.NewStore(nil)
 	e := executorOf(t, runs, pair(t), nil)
 	open := waits(t, began(t, e, "p-1", "inproc:pair", `{"left":"","right":""}`)).Interrupts
 	if len(open) != 2 {
-		t.Fatalf("it asks %+v", open)
+		t.Fatalf("the run asks %+v, want two requests", open)
 	}
 	said := func(who string, i fermata.OpenInterrupt) executor.RunRequest {
 		return executor.RunRequest{Account: "acme", StateKey: "p-1", ResumeID: "of " + who, Actor: who, Targets: map[string]executor.Answer{
@@ -167,27 +168,28 @@ func TestAsk_DifferentPeopleAnswerAtDifferentTimes(t *testing.T) {
 	}
 	one := executor.RunRequest{Account: "acme", StateKey: "p-1", ResumeID: "which", Actor: "ann", Value: json.RawMessage(`"ann"`)}
 	if _, err := e.Run(t.Context(), one); !errors.Is(err, executor.ErrInvalid) {
-		t.Errorf("a value for one of two: %v", err)
+		t.Errorf("one value for two open requests: %v", err)
 	}
 	left := waits(t, mustRun(t, e, said("ann", open[1]))).Interrupts
 	if len(left) != 1 || left[0].ID != open[0].ID {
-		t.Fatalf("then it asks %+v", left)
+		t.Fatalf("the run then asks %+v, want one request", left)
 	}
 	wrong := said("bob", open[0])
 	wrong.Targets[open[0].ID] = executor.Answer{Value: json.RawMessage(`"bob"`), Shown: "something else"}
 	_, err := e.Run(t.Context(), wrong)
 	if refused, ok := errors.AsType[*executor.RefusedError](err); !ok || refused.Result != store.ResultDigestMismatch {
-		t.Errorf("an answer to what was not shown: %v", err)
+		t.Errorf("an answer with another shown digest: %v", err)
 	}
 	seen := said("bob", open[0])
-	seen.ResumeID = "of bob, who looked again"
+	seen.ResumeID = "of bob, with the current digest"
 	if done := completed(t, mustRun(t, e, seen)); string(done.Output) != `{"left":"bob","right":"ann"}` && string(done.Output) != `{"left":"ann","right":"bob"}` {
-		t.Errorf("it came to %s", done.Output)
+		t.Errorf("output %s", done.Output)
 	}
 }
 
-// A gate is a decision: a second click on the first must not pass the second, which nobody saw; nor can anybody sign with another's name.
-func TestI5_AClickOnAGateDoesNotPassTheNextOne(t *testing.T) {
+// A gate is a decision. A second click on the first gate must not pass the second gate, which
+// nobody has seen. Nobody can sign with the name of another person.
+func TestI5_ClickOnAGateDoesNotPassTheNextOne(t *testing.T) {
 	var signed []string
 	p := single(t, "gates", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
 		signed = nil
@@ -201,29 +203,29 @@ func TestI5_AClickOnAGateDoesNotPassTheNextOne(t *testing.T) {
 		return o, nil
 	})
 	e := executorOf(t, memory.NewStore(nil), p, nil)
-	draft := waits(t, began(t, e, "g", "inproc:gates", `{"table":"users"}`)).Interrupts[0].ID // ann and bob look at the draft
+	draft := waits(t, began(t, e, "g", "inproc:gates", `{"table":"users"}`)).Interrupts[0].ID // ann and bob view the draft
 	click := func(who string) (fermata.Outcome, error) {
 		return e.Run(t.Context(), executor.RunRequest{
 			Account: "acme", StateKey: "g", ResumeID: "of " + who, Actor: who, Value: json.RawMessage(`{"approved":true,"approvedAt":"2026-01-01T00:00:00Z","approvedBy":"the boss"}`),
 		})
 	}
 	if _, err := click("carl"); err == nil {
-		t.Error("a click that does not say on what is taken")
+		t.Error("an answer that names no request was accepted")
 	}
 	looked := word("ann", "g", "of ann", draft, `{"approved":true,"approvedAt":"2026-01-01T00:00:00Z","approvedBy":"the boss"}`)
 	waits(t, mustRun(t, e, looked))
 	if outcome, err := e.Run(t.Context(), word("bob", "g", "of bob", draft, `{"approved":true,"approvedAt":"2026-01-01T00:00:00Z"}`)); err == nil {
-		t.Errorf("bob has published what nobody looked at: %T", outcome)
+		t.Errorf("bob's answer to the first gate passed the second: %T", outcome)
 	}
 	for _, who := range signed {
 		if who == "the boss" {
-			t.Errorf("ann signs as %s", who)
+			t.Errorf("ann's decision is signed as %s", who)
 		}
 	}
 }
 
-// An id that was answered before the last rest can be asked again, and answered.
-func TestAsk_AnIDThatWasAnsweredLongAgoCanBeAskedAgain(t *testing.T) {
+// An id that was answered in an earlier execution can be asked and answered again.
+func TestAsk_AnsweredIDCanBeAskedAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		p := asking([]string{"a"}, []string{"b"}, []string{"a"}, nil)
 		e := executorOf(t, s, p, nil)
@@ -232,13 +234,14 @@ func TestAsk_AnIDThatWasAnsweredLongAgoCanBeAskedAgain(t *testing.T) {
 		waits(t, mustRun(t, e, answerTo("a", "r1")))
 		open := waits(t, mustRun(t, e, answerTo("b", "r2"))).Interrupts[0].ID
 		if _, err := e.Run(t.Context(), answerTo(open, "r3")); err != nil {
-			t.Errorf("the run waits for %s, which nobody can answer: %v", open, err)
+			t.Errorf("the run waits for %s, which cannot be answered: %v", open, err)
 		}
 	})
 }
 
-// What is asked again under an old id may be another action: people see the one that they approve.
-func TestI6_WhatIsAskedAgainIsShownAsItIs(t *testing.T) {
+// A request that is asked again under an old id may be another action. Approvers see the action
+// that they approve.
+func TestI6_RequestAskedAgainShowsTheNewAction(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		round := 0
 		approval := func(args string) provider.Interrupt {
@@ -281,17 +284,17 @@ func TestI6_WhatIsAskedAgainIsShownAsItIs(t *testing.T) {
 		}
 		request := word("ann", "x-1", "r3", "a", yes)
 		if _, err := e.Run(t.Context(), request); err != nil {
-			t.Logf("it cannot be approved at all: %v", err)
+			t.Logf("the request cannot be approved: %v", err)
 		}
 		for _, i := range known(t, s, "x-1").Interrupts {
 			if i.ID == "a" && i.ApprovedDigest != "" && i.ApprovedDigest != shown.Digest {
-				t.Errorf("I6: the inbox shows %s (%s), and what is approved is %s", shown.Args, shown.Digest, i.ApprovedDigest)
+				t.Errorf("I6: the inbox shows %s (%s), but the approved digest is %s", shown.Args, shown.Digest, i.ApprovedDigest)
 			}
 		}
 	})
 }
 
-func TestI6_TheInboxShowsWhatTheRunAsksNow(t *testing.T) {
+func TestI6_InboxShowsWhatTheRunAsksNow(t *testing.T) {
 	s := memory.NewStore(nil)
 	round := 0
 	p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
@@ -313,6 +316,6 @@ func TestI6_TheInboxShowsWhatTheRunAsksNow(t *testing.T) {
 	out := waits(t, mustRun(t, e, answerTo("b", "r")))
 	q, _ := e.GetRequest(t.Context(), "acme", out.Interrupts[0].ID)
 	if string(q.Data) != string(out.Interrupts[0].Data) {
-		t.Errorf("the run's outcome shows %s, the inbox %s", out.Interrupts[0].Data, q.Data)
+		t.Errorf("the outcome of the run shows %s, the inbox shows %s", out.Interrupts[0].Data, q.Data)
 	}
 }

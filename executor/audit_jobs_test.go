@@ -18,12 +18,12 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// keeper is an office that looks after its audit logs.
+// keeper is an executor that signs and checks its audit logs.
 func keeper(t *testing.T, s store.Store, a executor.AuditConfig, log io.Writer) *executor.Executor {
 	t.Helper()
 	return office(t, s, new(dropper), func(c *executor.Config) {
 		c.Audit = a
-		c.Poll = time.Minute // emptyIndex here waits for work
+		c.Poll = time.Minute // no worker polls in this test
 		c.Log = slog.New(slog.NewTextHandler(log, nil))
 	})
 }
@@ -61,22 +61,23 @@ func sizes(t *testing.T, e *executor.Executor, account string) (list []int64) {
 	return list
 }
 
-// What was added is signed, in the store and outside of it, and can be verified with the public key. What was not added to is not signed again.
-func TestSigning_SignsWhatWasAdded(t *testing.T) {
+// New audit records are signed, in the store and outside of it, and can be verified with the public
+// key. A log without new records is not signed again.
+func TestSigning_SignsNewRecords(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		outside := folder(t)
 		e := keeper(t, s, executor.AuditConfig{Key: audit.NewKey(), CheckpointDir: outside}, t.Output())
 		if pass := turn(t, e, executor.SignChore); pass.Accounts != 0 || pass.FinishedAt.IsZero() {
-			t.Fatalf("an empty store: %+v", pass)
+			t.Fatalf("signing an empty store: %+v", pass)
 		}
 		startAs(t, e, "req")
-		for range 2 { // the second time nothing was added
+		for range 2 { // the second time there are no new records
 			if pass := turn(t, e, executor.SignChore); pass.Accounts != 1 || pass.Failed+pass.Invalid != 0 {
-				t.Fatalf("%+v", pass)
+				t.Fatalf("signing pass: %+v", pass)
 			}
 		}
 		if got := sizes(t, e, "acme"); len(got) != 1 {
-			t.Fatalf("signed: %v", got)
+			t.Fatalf("signed sizes: %v", got)
 		}
 		if _, err := says(t, e, "bob", "1", yes); err != nil {
 			t.Fatal(err)
@@ -84,10 +85,10 @@ func TestSigning_SignsWhatWasAdded(t *testing.T) {
 		turn(t, e, executor.SignChore)
 		signed, public, err := e.AuditCheckpoints(t.Context(), "acme", 0, 100)
 		if err != nil || len(signed) != 2 {
-			t.Fatalf("%+v, %v", signed, err)
+			t.Fatalf("signed checkpoints: %+v, %v", signed, err)
 		}
 		if others, _, err := e.AuditCheckpoints(t.Context(), "other", 0, 100); err != nil || len(others) != 0 {
-			t.Errorf("I8: %+v, %v", others, err)
+			t.Errorf("I8: checkpoints of another account: %+v, %v", others, err)
 		}
 		trust, err := audit.NewTrust(public)
 		if err != nil {
@@ -95,18 +96,19 @@ func TestSigning_SignsWhatWasAdded(t *testing.T) {
 		}
 		kept, err := outside.Notes("acme")
 		if err != nil || len(kept) != 2 || !bytes.Equal(kept[1], signed[1].Note) {
-			t.Errorf("outside: %q, %v", kept, err)
+			t.Errorf("checkpoints outside the store: %q, %v", kept, err)
 		}
 		report, err := audit.Verify(t.Context(), audit.NewStoreLog(s), "acme", audit.VerifyOptions{Trust: trust, KnownCheckpoints: kept}, t.Output())
 		if err != nil || report.Signed != signed[1].Size || report.Checkpoints != 4 {
-			t.Errorf("%+v, %v", report, err)
+			t.Errorf("verification report: %+v, %v", report, err)
 		}
 	})
 }
 
-// What the server has signed and kept outside it also checks, before and after a change of the signing key. The public key stands in the folder and comes
-// with the signing key, and a key that was there twice was taken for a forged one: with a folder every check was an alarm, and no books were compared.
-func TestChecking_ALogThatWasKeptOutsideIsSound(t *testing.T) {
+// The server checks the checkpoints that it signed and stored outside, before and after a change of
+// the signing key. Regression: the public key is in the directory and also comes with the signing
+// key. A key that was present twice was taken for a forged one, so every check failed.
+func TestChecking_LogWithOutsideCheckpointsIsSound(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		outside := folder(t)
 		for n := range 2 {
@@ -121,8 +123,9 @@ func TestChecking_ALogThatWasKeptOutsideIsSound(t *testing.T) {
 	})
 }
 
-// A log that was written anew is never signed, even if its owner forgot to leave the old checkpoints in: those outside know better.
-func TestI12_ALogThatWasWrittenAnewIsNotSigned(t *testing.T) {
+// A log that was rewritten is never signed, even if the attacker also removed the old checkpoints
+// from the store: the copies outside show it.
+func TestI12_RewrittenLogIsNotSigned(t *testing.T) {
 	key, outside := audit.NewKey(), folder(t)
 	honest := keeper(t, memory.NewStore(nil), executor.AuditConfig{Key: key, CheckpointDir: outside}, t.Output())
 	startAs(t, honest, "req")
@@ -131,28 +134,28 @@ func TestI12_ALogThatWasWrittenAnewIsNotSigned(t *testing.T) {
 	var log bytes.Buffer
 	forged := keeper(t, memory.NewStore(nil), executor.AuditConfig{Key: key, CheckpointDir: outside, CheckEvery: time.Hour}, &log)
 	startAs(t, forged, "mallory")
-	if _, err := says(t, forged, "bob", "1", yes); err != nil { // it may be longer
+	if _, err := says(t, forged, "bob", "1", yes); err != nil { // the forged log may be longer
 		t.Fatal(err)
 	}
 	if pass := turn(t, forged, executor.SignChore); pass.Invalid != 1 {
-		t.Errorf("%+v", pass)
+		t.Errorf("signing pass: %+v", pass)
 	}
 	if got := sizes(t, forged, "acme"); len(got) != 0 {
-		t.Errorf("signed: %v", got)
+		t.Errorf("signed sizes: %v", got)
 	}
 	if pass := turn(t, forged, executor.CheckChore); pass.Invalid != 1 {
-		t.Errorf("the check says %+v", pass)
+		t.Errorf("checking pass: %+v", pass)
 	}
 	if notes, err := outside.Notes("acme"); err != nil || len(notes) != 1 {
-		t.Errorf("outside: %d, %v", len(notes), err)
+		t.Errorf("checkpoints outside the store: %d, %v", len(notes), err)
 	}
 	if text := log.String(); !strings.Contains(text, "not the one that was signed before") || !strings.Contains(text, "account=acme") {
-		t.Errorf("the log says %s", text)
+		t.Errorf("log output: %s", text)
 	}
 }
 
-// A log from which the end was taken is not signed either; the store's own checkpoints show it.
-func TestI12_ALogThatWasCutIsNotSigned(t *testing.T) {
+// A truncated log is not signed either: the checkpoints in the store show it.
+func TestI12_TruncatedLogIsNotSigned(t *testing.T) {
 	key := audit.NewKey()
 	s := memory.NewStore(nil)
 	e := keeper(t, s, executor.AuditConfig{Key: key}, t.Output())
@@ -170,24 +173,25 @@ func TestI12_ALogThatWasCutIsNotSigned(t *testing.T) {
 	turn(t, other, executor.SignChore)
 	signed, _, err := other.AuditCheckpoints(t.Context(), "acme", 0, 1)
 	if err != nil || len(signed) != 1 || signed[0].Size <= head.Size {
-		t.Fatalf("%+v, %v", signed, err)
+		t.Fatalf("signed checkpoints: %+v, %v", signed, err)
 	}
 	if err := audit.NewStoreLog(s).AddCheckpoint(t.Context(), "acme", signed[0]); err != nil {
 		t.Fatal(err)
 	}
 	if pass := turn(t, e, executor.SignChore); pass.Invalid != 1 || len(sizes(t, e, "acme")) != 1 {
-		t.Errorf("%+v, %v", pass, sizes(t, e, "acme"))
+		t.Errorf("signing pass %+v, signed sizes %v", pass, sizes(t, e, "acme"))
 	}
 }
 
-// The check counts what does not agree, says it once, and says nothing of what runs work on.
-func TestChecking_CountsWhatDoesNotAgree(t *testing.T) {
+// The check counts findings, logs each one once, and reports nothing about runs that are being
+// executed.
+func TestChecking_CountsFindings(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var log bytes.Buffer
 		e := keeper(t, s, executor.AuditConfig{CheckEvery: time.Hour}, &log)
 		startAs(t, e, "req")
 		if pass := turn(t, e, executor.CheckChore); len(pass.Findings) != 0 || pass.Accounts != 1 {
-			t.Fatalf("%+v", pass)
+			t.Fatalf("checking pass: %+v", pass)
 		}
 		lease, err := s.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "drop", Owner: "mallory", Lease: time.Hour})
 		if err != nil {
@@ -199,19 +203,19 @@ func TestChecking_CountsWhatDoesNotAgree(t *testing.T) {
 		turn(t, e, executor.CheckChore)
 		pass := turn(t, e, executor.CheckChore)
 		if pass.Findings[audit.SeverityPage][audit.FindingRunNotApproved] != 1 || pass.Findings[audit.SeverityPage][audit.FindingIntentNotRecorded] != 1 {
-			t.Errorf("%+v", pass)
+			t.Errorf("checking pass: %+v", pass)
 		}
 		if n := strings.Count(log.String(), "finding=run_not_approved"); n != 1 || strings.Contains(log.String(), "users") {
-			t.Errorf("said %d times: %s", n, &log)
+			t.Errorf("finding logged %d times: %s", n, &log)
 		}
 		overview, err := e.Overview(t.Context())
 		if err != nil || overview.LastCheck.Findings[audit.SeverityPage][audit.FindingRunNotApproved] != 1 || len(overview.OpenRequests) != 1 || overview.OpenRequests[0].Count != 1 {
-			t.Errorf("%+v, %v", overview, err)
+			t.Errorf("overview: %+v, %v", overview, err)
 		}
 	})
 }
 
-// passes counts how often somebody goes through the accounts.
+// passes counts passes over the accounts.
 type passes struct {
 	store.Store
 	begun atomic.Int64
@@ -227,8 +231,9 @@ func (p *passes) AuditAccounts(ctx context.Context, after string, limit int) ([]
 	return p.Store.AuditAccounts(ctx, after, limit)
 }
 
-// Of several processes one does a chore, once in its time; and another if the first one died over it.
-func TestChores_AreDoneByOneAtATime(t *testing.T) {
+// Of several processes one does a periodic job, once per interval. Another process takes over if
+// the first one died.
+func TestJobs_OneProcessAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &passes{Store: memory.NewStore(nil)}
 		for range 3 {
@@ -239,9 +244,9 @@ func TestChores_AreDoneByOneAtATime(t *testing.T) {
 			if got := s.begun.Load(); got != hour {
 				t.Errorf("in hour %d: %d passes", hour, got)
 			}
-			time.Sleep(time.Hour + time.Minute) // of the bubble
+			time.Sleep(time.Hour + time.Minute) // synctest time
 		}
-		// Somebody holds it, and says nothing any more.
+		// One process holds the job and stops renewing it.
 		synctest.Wait()
 		before := s.begun.Load()
 		paper, err := s.Document(t.Context(), "", executor.ChorePaper, executor.CheckChore)
@@ -256,30 +261,30 @@ func TestChores_AreDoneByOneAtATime(t *testing.T) {
 		time.Sleep(executor.ChoreLease - time.Second)
 		synctest.Wait()
 		if got := s.begun.Load(); got != before {
-			t.Errorf("somebody is at it, and %d others are, too", got-before)
+			t.Errorf("%d other passes began while one was in progress", got-before)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if got := s.begun.Load(); got != before+1 {
-			t.Errorf("nobody took it over: %d passes", got-before)
+			t.Errorf("no takeover: %d passes", got-before)
 		}
 	})
 }
 
-// Whoever is told to end gives a chore back at once.
-func TestChores_AreGivenBackAtTheEnd(t *testing.T) {
+// A process that is stopped releases a periodic job at once.
+func TestJobs_AreReleasedOnStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &passes{Store: memory.NewStore(nil), hold: true}
 		e := keeper(t, s, executor.AuditConfig{CheckEvery: time.Hour}, t.Output())
 		e.StartWorkers()
 		synctest.Wait()
-		time.Sleep(10 * time.Minute) // longer than the lease: it is still at it, and says so
+		time.Sleep(10 * time.Minute) // longer than the lease: the job is still in progress and renews it
 		if other := keeper(t, s, executor.AuditConfig{CheckEvery: time.Hour}, t.Output()); s.begun.Load() != 1 {
 			t.Error(s.begun.Load(), other)
 		}
 		paper, err := s.Document(t.Context(), "", executor.ChorePaper, executor.CheckChore)
 		if err != nil || !paper.DueAt.After(time.Now()) {
-			t.Errorf("it looks as if nobody did it: due at %v, %v", paper.DueAt, err)
+			t.Errorf("the job looks unclaimed: due at %v, %v", paper.DueAt, err)
 		}
 		if err := e.Stop(context.Background()); err != nil {
 			t.Fatal(err)
@@ -291,9 +296,9 @@ func TestChores_AreGivenBackAtTheEnd(t *testing.T) {
 	})
 }
 
-// A chore that was done while the clock was wrong would be due again when the clock has come there once more: in years, perhaps, and until then
-// nothing would be signed, and nobody would notice.
-func TestI12_AClockThatWasWrongDoesNotEndTheChores(t *testing.T) {
+// A job that ran while the clock was wrong would be due again when the clock reaches that time once
+// more, possibly years later. Until then nothing would be signed, without notice.
+func TestI12_WrongClockDoesNotEndTheJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &passes{Store: memory.NewStore(nil)}
 		err := s.CommitWrites(t.Context(), "", store.Writes{Documents: []store.DocumentChange{{
@@ -306,7 +311,7 @@ func TestI12_AClockThatWasWrongDoesNotEndTheChores(t *testing.T) {
 		time.Sleep(3*time.Hour + time.Minute)
 		synctest.Wait()
 		if got := s.begun.Load(); got < 3 || got > 4 {
-			t.Errorf("in three hours there were %d passes", got)
+			t.Errorf("%d passes in three hours", got)
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// The route of what is asked while the clock jumps.
+// The route of requests that are asked while the clock jumps.
 const (
 	jumpsEnd   = 4 * time.Hour
 	jumpsGrace = 30 * time.Minute
@@ -28,7 +28,8 @@ const (
 	jumpsMost  = 12 * time.Hour
 )
 
-// jumping is a service whose store has a clock that is set wrong now and then, also for so long that it is believed.
+// jumping is a set of replicas whose store clock is set wrong now and then, sometimes for so long
+// that it is trusted.
 type jumping struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -40,9 +41,9 @@ type jumping struct {
 	story    []string
 }
 
-// waiting is a question.
+// waiting is an open request.
 type waiting struct {
-	at    time.Time // when it was asked, in truth
+	at    time.Time // true time of the question
 	jumps int       // of the clock since then
 	over  bool
 }
@@ -68,7 +69,7 @@ func (j *jumping) jump(to time.Duration) {
 		w.jumps++
 	}
 	j.tell("the clock jumps")
-	time.Sleep(jumpsPoll + time.Second) // and is looked at: a leap that nobody sees is none
+	time.Sleep(jumpsPoll + time.Second) // until the guard has read the clock: a jump that is not read has no effect
 }
 
 func (j *jumping) ask() {
@@ -78,7 +79,8 @@ func (j *jumping) ask() {
 	j.tell("%s is asked", key)
 }
 
-// decide says yes to something that is open. By a clock that is wrong it may be too late; then it stays open.
+// decide approves an open request. By a wrong clock this may be too late; then the request stays
+// open.
 func (j *jumping) decide(n int) {
 	for _, key := range slices.Sorted(maps.Keys(j.asked)) {
 		w := j.asked[key]
@@ -92,7 +94,7 @@ func (j *jumping) decide(n int) {
 		refused, late := errors.AsType[*executor.RefusedError](err)
 		switch {
 		case late && refused.Result == store.ResultExpired:
-			j.tell("%s: a yes comes too late", key)
+			j.tell("%s: the approval is too late", key)
 		case err != nil:
 			j.t.Fatalf("%s: %v", key, err)
 		default:
@@ -103,7 +105,8 @@ func (j *jumping) decide(n int) {
 	}
 }
 
-// check looks at what has expired: nothing that did not have its time, or at least its grace if the clock has jumped meanwhile.
+// check verifies that nothing expired before its time, or before its grace period if the clock has
+// jumped since.
 func (j *jumping) check() {
 	synctest.Wait()
 	for key, w := range j.asked {
@@ -149,9 +152,9 @@ func (j *jumping) step(n int) {
 	}
 }
 
-// Whatever the clock of the store does, nothing expires that nobody had the time to decide; and when it is right everything does in the end.
-// FERMATA_JUMPS_SEED repeats one story.
-func TestProperty_ClocksThatJump(t *testing.T) {
+// Whatever the store's clock does, no request expires before people had time to decide it. Once the
+// clock is right, every request expires in the end. FERMATA_JUMPS_SEED repeats one sequence.
+func TestProperty_ClockJumps(t *testing.T) {
 	first, seeds := uint64(0), uint64(5)
 	if text := os.Getenv("FERMATA_JUMPS_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
@@ -188,7 +191,7 @@ func jumps(t *testing.T, seed uint64) {
 	j.check()
 	for key, w := range j.asked {
 		if !w.over {
-			t.Errorf("I17: %s is open", key)
+			t.Errorf("I17: %s is still open", key)
 		}
 	}
 }

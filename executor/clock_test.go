@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/postgres"
 )
 
-// runSnapshot is a store that counts how often somebody looked at its clock.
+// looked is a store that counts how often its clock is read.
 type looked struct {
 	store.Store
 	times *atomic.Int64
@@ -25,7 +25,7 @@ func (l looked) Now(ctx context.Context) (time.Time, error) {
 	return l.Store.Now(ctx)
 }
 
-// leaping is a real server whose clock can be set, with replicas that look at it all the time.
+// leaping is a real server whose clock can be set, with replicas that read it continuously.
 type leaping struct {
 	t      *testing.T
 	server *pgtest.ClockCluster
@@ -54,7 +54,7 @@ func (l *leaping) replica() *executor.Executor {
 	return e
 }
 
-// jump sets the clock, and waits until everybody has seen it.
+// jump sets the clock and waits until all replicas have read it.
 func (l *leaping) jump(ahead time.Duration) {
 	l.server.Jump(l.t, ahead)
 	l.manyLooks()
@@ -64,36 +64,37 @@ func (l *leaping) manyLooks() {
 	for from := l.looks.Load(); l.looks.Load() < from+20; {
 		select {
 		case <-l.t.Context().Done():
-			l.t.Fatal("nobody looks at the clock")
+			l.t.Fatal("no replica reads the clock")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
 
-// waits says that the question is open, whatever the clock says.
+// waits checks that the request is open, whatever the clock shows.
 func (l *leaping) waits(e *executor.Executor, ahead time.Duration) {
 	l.t.Helper()
 	view, err := e.GetRun(l.t.Context(), "acme", "drop-1")
 	if err != nil || view.Run.Status != store.StatusWaiting || view.Interrupts[0].State != store.InterruptPending {
-		l.t.Fatalf("I10: %v ahead: it is %+v, %v", ahead, view, err)
+		l.t.Fatalf("I10: %v ahead: the request is %+v, %v", ahead, view, err)
 	}
 }
 
-// The clock of a real server jumps two days ahead, and two back. Nothing expires by it, for no replica, also not for one that comes up meanwhile; what
-// is refused as too late is taken when the clock is right again; and what is done is done once.
-func TestI10_AServerWhoseClockJumpsExpiresNothing(t *testing.T) {
+// The clock of a real server jumps two days ahead, and two back. Nothing expires by it on any
+// replica, including one that starts meanwhile. An answer that is rejected as too late is accepted
+// when the clock is right again, and the effect happens once.
+func TestI10_ClockJumpOfTheServerExpiresNothing(t *testing.T) {
 	l := newLeaping(t)
 	first, second := l.replica(), l.replica()
 	startDrop(t, first)
-	l.manyLooks() // at a clock that is right
+	l.manyLooks() // the clock is right
 	for _, ahead := range []time.Duration{48 * time.Hour, -48 * time.Hour, 25 * time.Hour} {
 		l.jump(ahead)
-		l.replica() // which has never seen it otherwise
+		l.replica() // this replica has never seen another clock
 		l.manyLooks()
 		l.waits(second, ahead)
 	}
 	if _, err := second.Run(t.Context(), addressed(t, second, decision("early", "approve"))); err == nil {
-		t.Error("I10: the server believes that it is too late, and takes it")
+		t.Error("I10: the server believes that it is too late, but accepts the answer")
 	}
 	l.jump(0)
 	completed(t, mustRun(t, second, addressed(t, second, decision("1", "approve"))))
@@ -102,8 +103,8 @@ func TestI10_AServerWhoseClockJumpsExpiresNothing(t *testing.T) {
 	}
 }
 
-// However often the clock of a real server jumps, and wherever to.
-func TestProperty_AServerWhoseClockJumps(t *testing.T) {
+// The clock of a real server jumps many times, to any time.
+func TestProperty_ClockJumpsOfTheServer(t *testing.T) {
 	times := 2
 	if os.Getenv("FERMATA_SOAK") != "" {
 		times = 500

@@ -17,22 +17,23 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// spent is a rest of which all that is in the state is in the output, too.
+// spent is a result whose output contains the complete state.
 var spent = provider.Result{Outcome: provider.Completed{Output: json.RawMessage(`{}`), DiscardState: true}}
 
-// A state of which all is in the outcome goes with the rest that brings the outcome; any other stays.
-func TestRest_AStateThatIsSpentIsNotKept(t *testing.T) {
+// A state that is contained in the outcome is deleted in the transaction that stores the outcome.
+// Any other state is kept.
+func TestEndExecution_StateContainedInTheOutcomeIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
-		early, late []string // steps that are saved before, and that would be saved with the rest
+		early, late []string // steps that are saved before the end, and with the end
 		came        provider.Result
 		want        []string
 	}{
-		"nothing was written yet":     {nil, []string{"a", "b"}, spent, nil},
-		"something was":               {[]string{"a", "b"}, []string{"c"}, spent, nil},
-		"everything was":              {[]string{"a"}, nil, spent, nil},
-		"there is none":               {nil, nil, spent, nil},
-		"it holds more than its end":  {[]string{"a"}, []string{"b"}, done, []string{"a", "b"}},
-		"it failed: somebody may ask": {[]string{"a"}, []string{"b"}, provider.Result{Outcome: provider.Failed{Code: "bad"}}, []string{"a", "b"}},
+		"nothing saved before":            {nil, []string{"a", "b"}, spent, nil},
+		"some steps saved before":         {[]string{"a", "b"}, []string{"c"}, spent, nil},
+		"all steps saved before":          {[]string{"a"}, nil, spent, nil},
+		"no state":                        {nil, nil, spent, nil},
+		"state has more than the outcome": {[]string{"a"}, []string{"b"}, done, []string{"a", "b"}},
+		"the run failed":                  {[]string{"a"}, []string{"b"}, provider.Result{Outcome: provider.Failed{Code: "bad"}}, []string{"a", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,20 +42,20 @@ func TestRest_AStateThatIsSpentIsNotKept(t *testing.T) {
 					if err := savesSteps(t, e, test.early...); err != nil {
 						return provider.Result{}, err
 					}
-					time.Sleep(time.Second) // in which they are written
+					time.Sleep(time.Second) // the steps are saved in this time
 					return test.came, savesSteps(t, e, test.late...)
 				}}
 				mustRun(t, executorOf(t, s, p, nil), scriptedStart())
 				if got := stepsOf(t, s, newest(t, s)); !slices.Equal(got, test.want) {
-					t.Errorf("kept is %q, want %q", got, test.want)
+					t.Errorf("kept %q, want %q", got, test.want)
 				}
 			})
 		})
 	}
 }
 
-// What comes in between the end and its being written down must find the state as it was.
-func TestRest_AStateIsSpentOnlyWithTheEnd(t *testing.T) {
+// An event between the end of an execution and its commit must find the state unchanged.
+func TestEndExecution_StateIsDeletedOnlyWithTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &refusing{Store: memory.NewStore(nil), refusals: 1}
 		p := &scripted{execute: func(attempt int64, e provider.Execution) (provider.Result, error) {
@@ -62,7 +63,7 @@ func TestRest_AStateIsSpentOnlyWithTheEnd(t *testing.T) {
 				return spent, savesSteps(t, e, "a", "b")
 			}
 			if got := stepsOf(t, e.Run.State, store.Run{ID: e.Run.ID}); !slices.Equal(got, []string{"a", "b"}) {
-				t.Errorf("whoever tries again finds %q", got)
+				t.Errorf("a retry finds %q", got)
 			}
 			return spent, nil
 		}}
@@ -70,12 +71,12 @@ func TestRest_AStateIsSpentOnlyWithTheEnd(t *testing.T) {
 		e.StartWorkers()
 		completed(t, mustRun(t, e, scriptedStart()))
 		if got := stepsOf(t, s, newest(t, s)); len(got) > 0 {
-			t.Errorf("kept is %q", got)
+			t.Errorf("kept %q", got)
 		}
 	})
 }
 
-// refusalWork is a store in which nothing can be given back for a while.
+// refusing is a store whose EndExecution fails for a while.
 type refusing struct {
 	store.Store
 	refusals int
@@ -89,8 +90,8 @@ func (r *refusing) EndExecution(ctx context.Context, lease store.Lease, rest sto
 	return r.Store.EndExecution(ctx, lease, rest)
 }
 
-// All of a flow's state is its output. So it is exported once, and forgotten with the run.
-func TestExport_AFlowThatIsOverHasItsStateInItsOutcome(t *testing.T) {
+// The complete state of a flow is its output, so it is exported once and deleted with the run.
+func TestExport_FinishedFlowHasItsStateInTheOutcome(t *testing.T) {
 	s := memory.NewStore(nil)
 	p := single(t, "write", inproc.FlowConfig[note]{}, func(_ context.Context, n note) (note, error) { return n, nil })
 	e := executorOf(t, s, p, nil)
@@ -107,19 +108,19 @@ func TestExport_AFlowThatIsOverHasItsStateInItsOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line.Outcome.Output.Text != "once, and not again" || len(line.Checkpoint) > 0 {
-		t.Errorf("exported is %s", out.String())
+		t.Errorf("exported %s", out.String())
 	}
 }
 
-// What the store is given is packed, if the box can do that.
-func TestSeal_WhatIsKeptIsPacked(t *testing.T) {
+// Stored values are compressed if the sealer supports it.
+func TestSealer_StoredValuesAreCompressed(t *testing.T) {
 	text := strings.Repeat("the same again and ", 200)
 	for name, test := range map[string]struct {
 		box  func(executor.Sealer) executor.Sealer
 		most int
 	}{
-		"a box that packs":         {func(b executor.Sealer) executor.Sealer { return b }, 500},
-		"a box that can only seal": {func(b executor.Sealer) executor.Sealer { return struct{ executor.Sealer }{b} }, 5000},
+		"sealer with compression":    {func(b executor.Sealer) executor.Sealer { return b }, 500},
+		"sealer without compression": {func(b executor.Sealer) executor.Sealer { return struct{ executor.Sealer }{b} }, 5000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := memory.NewStore(nil)
@@ -130,7 +131,7 @@ func TestSeal_WhatIsKeptIsPacked(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := completed(t, began(t, e, "x-1", "inproc:write", string(input))); !bytes.Contains(got.Output, []byte(text)) {
-				t.Errorf("it came to %s", got.Output)
+				t.Errorf("output %s", got.Output)
 			}
 			run := newest(t, s)
 			for what, sealed := range map[string][]byte{"input": run.Input, "outcome": run.Outcome} {

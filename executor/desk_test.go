@@ -35,7 +35,7 @@ rules:
   reason: not that one
 `
 
-// office is an executor whose drops need a dba and an owner.
+// office is an executor whose drops need the approval of a dba and an owner.
 func office(t *testing.T, s store.Store, d *dropper, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	return d.executor(t, s, func(c *executor.Config) {
@@ -47,7 +47,7 @@ func office(t *testing.T, s store.Store, d *dropper, change func(*executor.Confi
 	})
 }
 
-// dropAs is a start that wants to drop the users, on behalf of somebody.
+// dropAs is a request to start a run that drops the table users, on behalf of who.
 func dropAs(who, key string) executor.RunRequest {
 	return executor.RunRequest{Account: "acme", StateKey: key, Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: who}
 }
@@ -57,7 +57,7 @@ func startAs(t *testing.T, e *executor.Executor, who string) fermata.NeedsInput 
 	return waits(t, mustRun(t, e, dropAs(who, "drop-1")))
 }
 
-// says is somebody's word on the open question.
+// says answers the open request as who.
 func says(t *testing.T, e *executor.Executor, who, resume, value string) (fermata.Outcome, error) {
 	t.Helper()
 	request := decision(resume, "approve")
@@ -88,27 +88,27 @@ func lines(t *testing.T, s store.Store) (kinds []string) {
 		kinds = append(kinds, said.Kind)
 	}
 	if end != head {
-		t.Errorf("the chain ends with %v, not %v", head, end)
+		t.Errorf("the chain ends with %v, want %v", head, end)
 	}
 	return kinds
 }
 
 const yes = `{"verb":"approve"}`
 
-func TestDesk_EachGroupHasToAgree(t *testing.T) {
+func TestDesk_EachGroupMustApprove(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, nil)
 		asked := startAs(t, e, "req")
 		first, err := says(t, e, "bob", "r1", yes)
 		if err != nil || len(waits(t, first).Interrupts) != 1 || d.dropped.Load() != 0 {
-			t.Fatalf("one of two: %#v, %v", first, err)
+			t.Fatalf("one of two approvals: %#v, %v", first, err)
 		}
 		if again, err := says(t, e, "bob", "r1", yes); err != nil || waits(t, again).Interrupts[0].ID != asked.Interrupts[0].ID {
-			t.Fatalf("I3: the same again: %#v, %v", again, err)
+			t.Fatalf("I3: the same answer again: %#v, %v", again, err)
 		}
 		if _, err := says(t, e, "bob", "r1", `{"verb":"reject","reason":"no"}`); !errors.Is(err, executor.ErrResumeIDReused) {
-			t.Fatalf("I3: something else under the same id: %v", err)
+			t.Fatalf("I3: another answer under the same resume id: %v", err)
 		}
 		doc, err := e.RequestDocument(t.Context(), "acme", asked.Interrupts[0].ID)
 		if err != nil || doc.VoteProgress.String() != "1 of 2, needs 1 × owners" || !slices.Equal(doc.Subject.Rules, []string{"drop"}) {
@@ -124,18 +124,18 @@ func TestDesk_EachGroupHasToAgree(t *testing.T) {
 		}
 		want := []string{"run.started", "policy.loaded", "request.asked", "request.decided", "request.decided", "effect.begun", "effect.ended", "run.ended"}
 		if got := lines(t, s); !slices.Equal(got, want) {
-			t.Errorf("I12: the log says %q", got)
+			t.Errorf("I12: audit lines: %q", got)
 		}
 		if late, err := says(t, e, "bob", "r1", yes); err != nil || d.dropped.Load() != 1 {
-			t.Errorf("I3: long after: %#v, %v", late, err)
+			t.Errorf("I3: the first answer again, after the end: %#v, %v", late, err)
 		} else {
-			completed(t, late) // it counted, and this is what came of it
+			completed(t, late) // the vote counted, and this is the outcome
 		}
 	})
 }
 
-// One person is not two, whatever groups they are in; and whoever wants it done has no say in it.
-func TestDesk_WhoDoesNotCount(t *testing.T) {
+// One person cannot fill two groups, whatever their memberships. The requester has no vote.
+func TestDesk_ExcludedAndUnknownPeopleHaveNoVote(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, nil)
@@ -144,7 +144,7 @@ func TestDesk_WhoDoesNotCount(t *testing.T) {
 			_, err := says(t, e, who, "by "+who, yes)
 			refused, ok := errors.AsType[*executor.RefusedError](err)
 			if !ok || refused.Result != executor.Forbidden || !errors.Is(err, want) {
-				t.Errorf("%s: %v", who, err)
+				t.Errorf("vote of %s: %v", who, err)
 			}
 		}
 		for _, resume := range []string{"r1", "r2"} {
@@ -154,16 +154,16 @@ func TestDesk_WhoDoesNotCount(t *testing.T) {
 			}
 		}
 		if d.dropped.Load() != 0 {
-			t.Error("it was dropped")
+			t.Error("the table was dropped")
 		}
 		if got := lines(t, s); !slices.Equal(got, []string{"run.started", "policy.loaded", "request.asked", "request.refused", "request.refused", "request.decided"}) {
-			t.Errorf("the log says %q", got)
+			t.Errorf("audit lines: %q", got)
 		}
 	})
 }
 
-// What somebody edits, others have to see; and the policy judges it anew.
-func TestDesk_AnEditIsSeenAndJudgedAnew(t *testing.T) {
+// An edit is shown to the other approvers, and the policy evaluates it again.
+func TestDesk_EditIsShownAndEvaluatedAgain(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, nil)
@@ -182,7 +182,7 @@ func TestDesk_AnEditIsSeenAndJudgedAnew(t *testing.T) {
 		_, err := e.Run(t.Context(), request)
 		changed, ok := errors.AsType[*desk.ChangedError](err)
 		if !ok || !strings.Contains(changed.Error(), "bob edited") {
-			t.Fatalf("I6: a yes to what was asked first: %v", err)
+			t.Fatalf("I6: an approval of the original arguments: %v", err)
 		}
 		request.ResumeID = "r3"
 		request.Targets[asked.ID] = executor.Answer{Value: json.RawMessage(yes), Shown: changed.Digest}
@@ -191,7 +191,7 @@ func TestDesk_AnEditIsSeenAndJudgedAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		if done := completed(t, outcome); !strings.Contains(string(done.Output), "dropped old_users") {
-			t.Errorf("I6: it came to %s", done.Output)
+			t.Errorf("I6: output %s", done.Output)
 		}
 	})
 }
@@ -204,7 +204,7 @@ func TestDesk_PoliciesAllowAndDeny(t *testing.T) {
 		})
 		completed(t, began(t, e, "old", "inproc:drop", `{"table":"old_users"}`))
 		if outcome, ok := began(t, e, "new", "inproc:drop", `{"table":"users"}`).(fermata.Failed); !ok {
-			t.Errorf("what is denied came to %#v", outcome)
+			t.Errorf("a denied action has the outcome %#v", outcome)
 		}
 		if d.dropped.Load() != 1 {
 			t.Errorf("dropped %d times", d.dropped.Load())
@@ -212,7 +212,7 @@ func TestDesk_PoliciesAllowAndDeny(t *testing.T) {
 	})
 }
 
-func TestDesk_ActsThatDecideNothing(t *testing.T) {
+func TestDesk_ActsWithoutADecision(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), nil)
 		id := startAs(t, e, "req").Interrupts[0].ID
@@ -221,10 +221,10 @@ func TestDesk_ActsThatDecideNothing(t *testing.T) {
 			desk.AskClarification{From: by("bob"), Question: "is there a backup?"})
 		doc, err := e.RequestDocument(t.Context(), "acme", id)
 		if err != nil || doc.Claim == nil || doc.Claim.By != "bob" || len(doc.Comments) != 1 || len(doc.Clarifications) != 1 || doc.State != desk.StateOpen {
-			t.Fatalf("%+v, %v", doc, err)
+			t.Fatalf("request %+v, %v", doc, err)
 		}
 		if _, err := e.Act(t.Context(), "acme", id, desk.Claim{From: by("mallory")}); !errors.Is(err, desk.ErrNotMember) {
-			t.Errorf("a stranger claims it: %v", err)
+			t.Errorf("claim by a person who is not a member: %v", err)
 		}
 		if _, err := e.Act(t.Context(), "acme", id, desk.Approve{From: by("bob")}); !errors.Is(err, executor.ErrIsDecision) {
 			t.Errorf("a decision without a resume id: %v", err)
@@ -236,12 +236,13 @@ func TestDesk_ActsThatDecideNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := e.Act(t.Context(), "acme", id, desk.Comment{From: by("bob"), Text: "?"}); !errors.Is(err, desk.ErrWithdrawn) {
-			t.Errorf("after the run was ended: %v", err)
+			t.Errorf("comment after the run was cancelled: %v", err)
 		}
 	})
 }
 
-// Each step of a route is told once, however many look at the clock; and nothing is told of what is decided.
+// Each step of a route is taken once, however many replicas poll. No step is taken for a decided
+// request.
 func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var mu sync.Mutex
@@ -256,7 +257,7 @@ func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if account != "acme" {
-					t.Errorf("told to %s", account)
+					t.Errorf("a notice for account %s", account)
 				}
 				told[string(n.Kind)+" "+n.Key]++
 				if n.Kind == desk.NoticeResolve {
@@ -295,13 +296,13 @@ func TestI10_EachStepOfARouteIsTakenOnce(t *testing.T) {
 			if want := 1; strings.HasPrefix(key, "remind ") && times == 2 {
 				continue // the channel was down the first time
 			} else if times != want {
-				t.Errorf("%s was told %d times", key, times)
+				t.Errorf("%s was delivered %d times", key, times)
 			}
 		}
 	})
 }
 
-func TestI11_WhatNobodyDecidesExpiresWithItsRequest(t *testing.T) {
+func TestI11_UndecidedRequestExpires(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := d.executor(t, s, func(c *executor.Config) { c.RequestTimeout = 30 * time.Millisecond })
@@ -316,10 +317,10 @@ func TestI11_WhatNobodyDecidesExpiresWithItsRequest(t *testing.T) {
 		}
 		eventually(t, func() bool { return view().State != desk.StateOpen })
 		if doc := view(); doc.State != desk.StateExpired || doc.Decision.Outcome != desk.OutcomeExpired {
-			t.Errorf("%+v", doc)
+			t.Errorf("request %+v", doc)
 		}
 		if got := lines(t, s); !slices.Contains(got, "request.expired") || slices.Contains(got, "request.decided") || d.dropped.Load() != 0 {
-			t.Errorf("the log says %q", got)
+			t.Errorf("audit lines: %q", got)
 		}
 	})
 }

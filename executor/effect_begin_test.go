@@ -16,11 +16,11 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// mumbling is a store that takes lines of the ledger, and whose answers are lost, or come late.
+// mumbling is a store that records effects, but whose responses are lost or late.
 type mumbling struct {
 	store.Store
-	lost   atomic.Int64 // so many of the next answers
-	late   func()       // is called before an answer arrives
+	lost   atomic.Int64 // number of the next responses that are lost
+	late   func()       // called before a response arrives
 	renews atomic.Bool  // leases can be renewed
 }
 
@@ -57,8 +57,9 @@ func begins(ctx context.Context, e provider.Execution) (bool, error) {
 	return begun, err
 }
 
-// Somebody was asked what had become of an effect that was certainly not called, because the store's answer to its line was lost.
-func TestBegin_AnAnswerThatIsLostLeavesNoDoubt(t *testing.T) {
+// Regression: an effect that was certainly not called became in doubt, because the store's response
+// to its ledger entry was lost.
+func TestBeginEffect_LostResponseLeavesNoDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hiccup{Store: memory.NewStore(nil), what: "Begin", takes: true}
 		d := new(dropper)
@@ -68,22 +69,23 @@ func TestBegin_AnAnswerThatIsLostLeavesNoDoubt(t *testing.T) {
 		completed(t, mustRun(t, e, word("ann", "drop-1", "1", id, yes)))
 		lines := known(t, h, "drop-1").Effects
 		if d.dropped.Load() != 1 || len(lines) != 1 || lines[0].State != store.EffectSucceeded || !h.failed() {
-			t.Errorf("dropped %d times; the ledger says %+v", d.dropped.Load(), lines)
+			t.Errorf("dropped %d times; the ledger has %+v", d.dropped.Load(), lines)
 		}
 	})
 }
 
-// Who was told that an effect is begun may have called it, whatever answers are lost after that.
-func TestI4_WhatWasBegunIsNotBegunAgainAfterALostAnswer(t *testing.T) {
+// A caller that was told that an effect is begun may have called it, whatever responses are lost
+// after that.
+func TestI4_BegunEffectIsNotBegunAgainAfterALostResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(mumbling)
 		e := d.executor(t, func(x provider.Execution) (provider.Result, error) {
 			if begun, err := begins(t.Context(), x); !begun || err != nil {
-				t.Errorf("the first: %v, %v", begun, err)
+				t.Errorf("the first BeginEffect: %v, %v", begun, err)
 			}
 			d.lost.Store(2)
 			if begun, err := begins(t.Context(), x); begun || err != nil {
-				t.Errorf("the second: %v, %v", begun, err)
+				t.Errorf("the second BeginEffect: %v, %v", begun, err)
 			}
 			return done, nil
 		})
@@ -91,8 +93,9 @@ func TestI4_WhatWasBegunIsNotBegunAgainAfterALostAnswer(t *testing.T) {
 	})
 }
 
-// A line without an answer is its own execution's alone: that of another one may have heard it, and called the effect.
-func TestI4_TheLineOfAnotherExecutionStaysInDoubt(t *testing.T) {
+// A ledger entry without a response belongs to its own execution. Another execution may have
+// received the response and called the effect.
+func TestI4_EntryOfAnotherExecutionStaysInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(mumbling)
 		executed := 0
@@ -101,13 +104,13 @@ func TestI4_TheLineOfAnotherExecutionStaysInDoubt(t *testing.T) {
 				d.lost.Store(1 << 30)
 				begun, err := begins(t.Context(), x)
 				if begun || err == nil {
-					t.Errorf("the first: %v, %v", begun, err)
+					t.Errorf("the first BeginEffect: %v, %v", begun, err)
 				}
 				d.lost.Store(1)
 				return done, &provider.RetryError{Err: err}
 			}
 			if begun, err := begins(t.Context(), x); begun || err != nil {
-				t.Errorf("the second: %v, %v", begun, err)
+				t.Errorf("the second BeginEffect: %v, %v", begun, err)
 			}
 			return done, nil
 		})
@@ -119,8 +122,9 @@ func TestI4_TheLineOfAnotherExecutionStaysInDoubt(t *testing.T) {
 	})
 }
 
-// An answer that comes after the lease was over comes too late, if somebody else has taken the run over: they may have been told that nothing has happened yet.
-func TestI4_NothingBeginsThatWasTakenOverMeanwhile(t *testing.T) {
+// A response that arrives after the lease ended is too late if another worker has taken over the
+// run. That worker may have read that nothing happened yet.
+func TestI4_NothingBeginsAfterATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(mumbling)
 		executed := 0
@@ -134,13 +138,13 @@ func TestI4_NothingBeginsThatWasTakenOverMeanwhile(t *testing.T) {
 				time.Sleep(20 * time.Second)
 				work, err := d.Store.Claim(t.Context(), store.Claim{Owner: "other", Lease: time.Second})
 				if err != nil || work == nil {
-					t.Fatalf("nobody takes it over: %+v, %v", work, err)
+					t.Fatalf("no takeover: %+v, %v", work, err)
 				}
 				d.renews.Store(true)
 			}
 			begun, err := begins(t.Context(), x)
 			if begun || !errors.Is(err, store.ErrFenced) {
-				t.Errorf("it has begun: %v, %v", begun, err)
+				t.Errorf("the effect has begun: %v, %v", begun, err)
 			}
 			return done, err
 		})

@@ -22,11 +22,11 @@ type order struct {
 	Receipt string `json:"receipt,omitempty"`
 }
 
-// dropper drops tables, when a person says so.
+// dropper drops tables after a person approves it.
 type dropper struct {
 	dropped atomic.Int64
-	entered chan struct{} // delivered of each drop, if it is not nil
-	hold    chan struct{} // forEachIndex waits for it then
+	entered chan struct{} // receives a value at each drop, if not nil
+	hold    chan struct{} // each drop then waits for it
 }
 
 func (d *dropper) executor(t *testing.T, runs store.Store, change func(*executor.Config)) *executor.Executor {
@@ -41,7 +41,7 @@ func (d *dropper) executor(t *testing.T, runs store.Store, change func(*executor
 			d.dropped.Add(1)
 			if d.hold != nil {
 				d.entered <- struct{}{}
-				<-d.hold // it does not heed its context: it is in the middle of it
+				<-d.hold // ignores its context, like a call in progress
 			}
 			return "dropped " + table, nil
 		})
@@ -66,7 +66,7 @@ func startDrop(t *testing.T, e *executor.Executor) fermata.NeedsInput {
 	return waits(t, outcome)
 }
 
-func TestI4_AnApprovedEffectIsDoneOnceAndInTheLedger(t *testing.T) {
+func TestI4_ApprovedEffectIsDoneOnceAndInTheLedger(t *testing.T) {
 	runs, d := memory.NewStore(nil), new(dropper)
 	e := d.executor(t, runs, nil)
 	asked := startDrop(t, e)
@@ -75,25 +75,26 @@ func TestI4_AnApprovedEffectIsDoneOnceAndInTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	if done, ok := outcome.(fermata.Completed); !ok || string(done.Output) != `{"table":"users","receipt":"dropped users"}` || d.dropped.Load() != 1 {
-		t.Fatalf("%#v, dropped %d times", outcome, d.dropped.Load())
+		t.Fatalf("outcome %#v, dropped %d times", outcome, d.dropped.Load())
 	}
-	// Only an owner may look, so somebody has to be one. The line is there, and it has ended.
+	// Only an owner can read the ledger entry, so the test claims the run. The entry exists and has
+	// ended.
 	run, err := runs.Get(t.Context(), "acme", "drop-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := runs.BeginEffect(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: run.Fence}, store.NewEffect{Interrupt: asked.Interrupts[0].ID, Attempt: 1, ActionDigest: "another"}); !errors.Is(err, store.ErrFenced) {
-		t.Errorf("a run that is over has effects: %v", err)
+		t.Errorf("a run that has ended can begin effects: %v", err)
 	}
 	if err := runs.EndEffect(t.Context(), store.EffectEnd{Account: "acme", Interrupt: asked.Interrupts[0].ID, Attempt: 2, State: store.EffectSucceeded}); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a second line: %v", err)
+		t.Errorf("a second entry: %v", err)
 	}
 	if err := runs.EndEffect(t.Context(), store.EffectEnd{Account: "acme", Interrupt: asked.Interrupts[0].ID, Attempt: 1, State: store.EffectFailed}); err != nil {
-		t.Errorf("no line: %v", err)
+		t.Errorf("no entry: %v", err)
 	}
 }
 
-func TestI4_ARejectedEffectDoesNotHappen(t *testing.T) {
+func TestI4_RejectedEffectDoesNotHappen(t *testing.T) {
 	d := new(dropper)
 	e := d.executor(t, memory.NewStore(nil), nil)
 	startDrop(t, e)
@@ -103,16 +104,16 @@ func TestI4_ARejectedEffectDoesNotHappen(t *testing.T) {
 	}
 }
 
-func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
+func TestI4_EffectOfALostOwnerIsInDoubt(t *testing.T) {
 	runs := memory.NewStore(nil)
 	lost := &dropper{entered: make(chan struct{}), hold: make(chan struct{})}
 	release := sync.OnceFunc(func() { close(lost.hold) })
 	first := lost.executor(t, runs, func(c *executor.Config) { c.Lease = time.Hour })
-	t.Cleanup(release) // before the executor is stopped, or that would wait for ever
+	t.Cleanup(release) // before the executor is stopped, which would otherwise wait for ever
 	startDrop(t, first)
 	yes := addressed(t, first, decision("1", "approve"))
 	go func() { _, _ = first.Run(context.Background(), yes) }()
-	<-lost.entered // it is in the middle of it
+	<-lost.entered // the effect is in progress
 	expire(t, runs, "drop-1")
 	d := new(dropper)
 	second := d.executor(t, runs, nil)
@@ -123,16 +124,16 @@ func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
 	}
 	doubt := waits(t, outcome)
 	if doubt.Interrupts[0].Kind != fermata.EffectInDoubt.Name() || d.dropped.Load() != 0 {
-		t.Fatalf("it asks %+v, and has dropped %d times", doubt, d.dropped.Load())
+		t.Fatalf("the run asks %+v, dropped %d times", doubt, d.dropped.Load())
 	}
-	release() // it was done after all, by an owner that has lost the run
+	release() // the owner that lost the run completed the effect after all
 	if err := first.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	request := decision("2", "")
 	request.Value = json.RawMessage(`{"happened":true,"receipt":"dropped users"}`)
 	if _, err := second.Run(t.Context(), request); !errors.Is(err, executor.ErrInvalid) {
-		t.Errorf("a word that does not say on what: %v", err)
+		t.Errorf("an answer that names no request: %v", err)
 	}
 	request = addressed(t, second, request)
 	outcome, err = second.Run(t.Context(), request)
@@ -144,7 +145,7 @@ func TestI4_AnEffectInTheHandsOfALostOwnerIsAskedAbout(t *testing.T) {
 	}
 }
 
-func TestI11_AnActionThatNobodyDecidesOnExpiresAndIsNotDone(t *testing.T) {
+func TestI11_UndecidedActionExpiresWithoutTheEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs, d := memory.NewStore(nil), new(dropper)
 		e := d.executor(t, runs, func(c *executor.Config) { c.RequestTimeout, c.Poll = 24*time.Hour, time.Minute })
@@ -153,20 +154,20 @@ func TestI11_AnActionThatNobodyDecidesOnExpiresAndIsNotDone(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		run, err := runs.Get(t.Context(), "acme", "drop-1")
 		if err != nil || run.Status != store.StatusFailed || d.dropped.Load() != 0 {
-			t.Errorf("it is %s, %v, and was done %d times", run.Status, err, d.dropped.Load())
+			t.Errorf("the run is %s, %v, and the effect was done %d times", run.Status, err, d.dropped.Load())
 		}
 		list, err := runs.Interrupts(t.Context(), "acme", asked.Run)
 		if err != nil || list[0].Verdict != store.VerdictExpire || list[0].Source != store.SourceClock {
-			t.Errorf("%+v, %v", list, err)
+			t.Errorf("inbox %+v, %v", list, err)
 		}
 		_, err = e.Run(t.Context(), addressed(t, e, decision("1", "approve")))
 		if r, ok := errors.AsType[*executor.RefusedError](err); !ok || r.Result != store.ResultAlreadyDecided || r.Verdict != store.VerdictExpire {
-			t.Errorf("a late yes: %v", err)
+			t.Errorf("a late approval: %v", err)
 		}
 	})
 }
 
-func TestI10_AClockThatJumpsDoesNotEmptyTheInbox(t *testing.T) {
+func TestI10_ClockJumpDoesNotEmptyTheInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var jump atomic.Int64
 		runs, d := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }), new(dropper)
@@ -175,12 +176,12 @@ func TestI10_AClockThatJumpsDoesNotEmptyTheInbox(t *testing.T) {
 		e.StartWorkers()
 		time.Sleep(time.Hour)
 		jump.Store(int64(48 * time.Hour))
-		time.Sleep(59 * time.Second) // until the next look at the clock, which does not trust it
+		time.Sleep(59 * time.Second) // until the next read of the clock, which is not trusted
 		jump.Store(0)
 		time.Sleep(2 * time.Hour)
 		run, err := runs.Get(t.Context(), "acme", "drop-1")
 		if err != nil || run.Status != store.StatusWaiting {
-			t.Errorf("it is %s, %v", run.Status, err)
+			t.Errorf("the run is %s, %v", run.Status, err)
 		}
 	})
 }

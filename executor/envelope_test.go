@@ -18,23 +18,23 @@ import (
 
 func nested(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
 
-// What a provider asked was looked at for its size alone. People were shown one of two meanings, and the run could not be looked at any more; or it was
-// tried 25 times in vain.
-func TestI13_AQuestionWithTwoMeaningsOrNoneIsNotShown(t *testing.T) {
+// Regression: only the size of a provider's request was checked. Duplicate members showed approvers
+// one of two meanings, and the run became unreadable or was attempted 25 times in vain.
+func TestI13_AmbiguousOrInvalidRequestIsNotShown(t *testing.T) {
 	data := json.RawMessage(`{}`)
 	for name, q := range map[string]provider.Interrupt{
-		"a member twice":            {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{"a":1,"a":2}`)}},
-		"a member in another case":  {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{"a":1,"A":2}`)}},
-		"broken UTF-8":              {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage("\"\xff\"")}},
-		"no JSON":                   {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{`)}},
-		"too deep":                  {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(nested(81))}},
-		"a schema that is no JSON":  {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: data}, AnswerSchema: json.RawMessage(`{`)},
-		"a schema of two meanings":  {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: data}, AnswerSchema: json.RawMessage(`{"type":"string","type":"object"}`)},
-		"an id that is no text":     {ID: "q\xff", Envelope: fermata.Envelope{Kind: "k", Data: data}},
-		"a kind that is no text":    {ID: "q", Envelope: fermata.Envelope{Kind: "k\xff", Data: data}},
-		"a kind that is a novel":    {ID: "q", Envelope: fermata.Envelope{Kind: strings.Repeat("k", 513), Data: data}},
-		"no kind":                   {ID: "q", Envelope: fermata.Envelope{Data: data}},
-		"an empty text as its data": {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage{}}},
+		"duplicate member":               {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{"a":1,"a":2}`)}},
+		"member in another case":         {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{"a":1,"A":2}`)}},
+		"broken UTF-8":                   {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage("\"\xff\"")}},
+		"invalid JSON":                   {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{`)}},
+		"too deep":                       {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(nested(81))}},
+		"schema is not JSON":             {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: data}, AnswerSchema: json.RawMessage(`{`)},
+		"schema with a duplicate member": {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: data}, AnswerSchema: json.RawMessage(`{"type":"string","type":"object"}`)},
+		"id is not UTF-8":                {ID: "q\xff", Envelope: fermata.Envelope{Kind: "k", Data: data}},
+		"kind is not UTF-8":              {ID: "q", Envelope: fermata.Envelope{Kind: "k\xff", Data: data}},
+		"kind is too long":               {ID: "q", Envelope: fermata.Envelope{Kind: strings.Repeat("k", 513), Data: data}},
+		"no kind":                        {ID: "q", Envelope: fermata.Envelope{Data: data}},
+		"empty data":                     {ID: "q", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
@@ -42,18 +42,18 @@ func TestI13_AQuestionWithTwoMeaningsOrNoneIsNotShown(t *testing.T) {
 			}}
 			e := executorOf(t, memory.NewStore(nil), p, nil)
 			start := scriptedStart()
-			start.Wait = time.Minute // and not for what is tried again and again
+			start.Wait = time.Minute // the run is not retried until then
 			failedWith(t, mustRun(t, e, start), "bad_question")
 			if _, err := e.GetRun(t.Context(), "acme", "x-1"); err != nil {
-				t.Errorf("nobody can look at it: %v", err)
+				t.Errorf("the run cannot be read: %v", err)
 			}
 		})
 	}
 }
 
-// A question was another one after its outcome was written and read: with white space in it, or a "<". Whoever answered one of two questions took back the
-// other, and what people had said to it.
-func TestAsk_AnOpenQuestionKeepsItsIDHoweverItsDataIsSpelled(t *testing.T) {
+// Regression: after an outcome with white space or "<" in it was written and read, a request
+// counted as another one. Answering one of two requests then withdrew the other one with its votes.
+func TestAsk_OpenRequestKeepsItsIDForEveryJSONSpelling(t *testing.T) {
 	two := []provider.Interrupt{
 		{ID: "q1", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{ "html": "<b>" }`)}},
 		{ID: "q2", Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`{ "html": "<b>" }`)}},
@@ -68,12 +68,13 @@ func TestAsk_AnOpenQuestionKeepsItsIDHoweverItsDataIsSpelled(t *testing.T) {
 	waits(t, mustRun(t, e, scriptedStart()))
 	one := executor.RunRequest{Account: "acme", StateKey: "x-1", ResumeID: "1", Actor: "ann", Targets: map[string]executor.Answer{"q1": {Value: json.RawMessage(`1`)}}}
 	if left := waits(t, mustRun(t, e, one)); len(left.Interrupts) != 1 || left.Interrupts[0].ID != "q2" {
-		t.Errorf("it asks %+v", left.Interrupts)
+		t.Errorf("the run asks %+v", left.Interrupts)
 	}
 }
 
-// An answer that was taken, and nested nearly as deep as is allowed, made its request and its run unreadable: both hold it some levels further down.
-func TestI13_WhatIsTakenCanBeReadForEver(t *testing.T) {
+// Regression: an accepted answer that was nested nearly as deep as allowed made its request and its
+// run unreadable. Both hold it some levels further down.
+func TestI13_AcceptedAnswerStaysReadable(t *testing.T) {
 	p, err := external.New(external.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func TestI13_WhatIsTakenCanBeReadForEver(t *testing.T) {
 		e := executorOf(t, memory.NewStore(nil), p, nil)
 		start := executor.RunRequest{Account: "acme", StateKey: "d", Graph: "external:request", Input: json.RawMessage(`{"kind":"k","data":` + nested(79) + `}`)}
 		id := waits(t, mustRun(t, e, start)).Interrupts[0].ID
-		waits(t, mustRun(t, e, start)) // as it was written
+		waits(t, mustRun(t, e, start)) // the stored request can be read
 		resume := executor.RunRequest{Account: "acme", StateKey: "d", ResumeID: "r", Actor: "ann", Value: json.RawMessage(said)}
 		_, err := e.Run(t.Context(), resume)
 		if taken && err != nil || !taken && !errors.Is(err, executor.ErrInvalid) {
@@ -90,20 +91,20 @@ func TestI13_WhatIsTakenCanBeReadForEver(t *testing.T) {
 		}
 		if taken {
 			if done := completed(t, mustRun(t, e, resume)); !strings.Contains(string(done.Output), said) {
-				t.Errorf("%.20s came back as %s", said, done.Output)
+				t.Errorf("%.20s was returned as %s", said, done.Output)
 			}
 		}
 		if _, err := e.RequestDocument(t.Context(), "acme", id); err != nil {
-			t.Errorf("%.20s: its request: %v", said, err)
+			t.Errorf("%.20s: read the request: %v", said, err)
 		}
 		if _, err := e.GetRun(t.Context(), "acme", "d"); err != nil {
-			t.Errorf("%.20s: its run: %v", said, err)
+			t.Errorf("%.20s: read the run: %v", said, err)
 		}
 	}
 }
 
-// What a run came to is for programs, and none of our business.
-func TestOutcome_ARunMayComeToAnyJSON(t *testing.T) {
+// The output of a run is not restricted: any JSON is allowed.
+func TestOutcome_AnyJSONIsAllowed(t *testing.T) {
 	type state struct {
 		Headers map[string]string `json:"headers"`
 	}
@@ -115,12 +116,12 @@ func TestOutcome_ARunMayComeToAnyJSON(t *testing.T) {
 	request := executor.RunRequest{Account: "acme", StateKey: "f-1", Graph: "inproc:fetch", Input: json.RawMessage(`{"headers":{}}`)}
 	completed(t, mustRun(t, e, request))
 	if done := completed(t, mustRun(t, e, request)); !strings.Contains(string(done.Output), `"etag"`) {
-		t.Errorf("it came to %s", done.Output)
+		t.Errorf("output %s", done.Output)
 	}
 }
 
-// A provider shows people one action, or none of its arguments, and has them approve the digest of another.
-func TestI6_WhatIsShownIsWhatIsApproved(t *testing.T) {
+// A provider shows one action, or an action without arguments, with the digest of another action.
+func TestI6_ShownActionIsTheApprovedAction(t *testing.T) {
 	other, err := fermata.ApprovalRequest{Action: "drop-table"}.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: json.RawMessage(`"users"`)})
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,9 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// What an account had remembered and counted goes with it. The log stays, and says that the grant ended.
-func TestErase_LeavesNoGrantsAndNoCounters(t *testing.T) {
+// The grants and counters of an account are erased with it. The audit log stays, and records that
+// the grant ended.
+func TestErase_DeletesGrantsAndCounters(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var paid atomic.Int64
 		e := bank(t, s, payer(t, &paid, "pay"), strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
@@ -45,38 +46,39 @@ func TestErase_LeavesNoGrantsAndNoCounters(t *testing.T) {
 		for _, kind := range []store.DocumentKind{"grant", "counter"} {
 			papers, err := s.Documents(t.Context(), "acme", kind, store.DocumentFilter{})
 			if err != nil || len(papers) != 1 || papers[0].Body != nil || string(papers[0].Index) != "{}" {
-				t.Errorf("%s: %+v, %v", kind, papers, err)
+				t.Errorf("%s documents: %+v, %v", kind, papers, err)
 			}
 		}
 		if list, err := e.ListGrants(t.Context(), "acme"); err != nil || len(list) != 0 {
-			t.Errorf("%+v, %v", list, err)
+			t.Errorf("grants %+v, %v", list, err)
 		}
 		papers, err := s.Documents(t.Context(), "acme", "grant", store.DocumentFilter{})
 		if err == nil {
 			err = e.RevokeGrant(t.Context(), "acme", papers[0].ID, by("ann"))
 		}
 		if !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("taking back what is erased: %v", err)
+			t.Errorf("revoke an erased grant: %v", err)
 		}
 		if list, err := e.ListGrants(t.Context(), "other"); err != nil || len(list) != 1 {
-			t.Errorf("I8: that of another account is %+v, %v", list, err)
+			t.Errorf("I8: the grants of another account are %+v, %v", list, err)
 		}
 		log := lines(t, s)
 		if last := log[len(log)-1]; last != "grant.revoked" || !slices.Contains(log, "effect.ended") {
-			t.Errorf("the log says %q", log)
+			t.Errorf("audit lines: %q", log)
 		}
 		if _, err := e.EraseAccount(t.Context(), "acme"); err != nil || len(lines(t, s)) != len(log) {
-			t.Errorf("again: %v, %d lines", err, len(lines(t, s)))
+			t.Errorf("erase again: %v, %d lines", err, len(lines(t, s)))
 		}
-		pays("acme") // and the account begins anew, with its whole budget
+		pays("acme") // the account starts again with its whole budget
 		if paid.Load() != 1800 {
 			t.Errorf("paid %d", paid.Load())
 		}
 	})
 }
 
-// The newest run could not be deleted, because its provider is gone, and everything else of the account stayed with it.
-func TestErase_WhatCannotBeDeletedHoldsUpNothingElse(t *testing.T) {
+// Regression: the newest run could not be deleted, because its provider was missing, and everything
+// else of the account stayed with it.
+func TestErase_RunThatCannotBeDeletedDoesNotBlockOthers(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := executorOf(t, s, spy(t), nil)
 		for i := range 3 {
@@ -88,15 +90,16 @@ func TestErase_WhatCannotBeDeletedHoldsUpNothingElse(t *testing.T) {
 			t.Errorf("%d erased, %v", n, err)
 		}
 		if left, err := s.List(t.Context(), "acme", store.RunFilter{}); err != nil || len(left) != 1 || left[0].StateKey != "x-1" {
-			t.Errorf("left are %+v, %v", left, err)
+			t.Errorf("remaining runs: %+v, %v", left, err)
 		}
 		if n, err := gone.EraseAccount(t.Context(), "acme"); n != 1 || err != nil {
-			t.Errorf("where the provider is: %d, %v", n, err)
+			t.Errorf("erase with the provider: %d, %v", n, err)
 		}
 	})
 }
 
-// hesitant is a store in which a run is forgotten at the very moment when somebody wants to write something of it.
+// hesitant is a store in which a run is deleted at the moment when a caller is about to write to
+// it.
 type hesitant struct {
 	store.Store
 	once  sync.Once
@@ -115,16 +118,16 @@ func (h *hesitant) Decide(ctx context.Context, d store.Decision) (store.Decision
 	return h.Store.Decide(ctx, d)
 }
 
-// Whoever looked at a run before it was forgotten, and wrote after it, left papers and resume ids that nobody would ever have deleted: of every account that
-// was erased while people were at work.
-func TestI15_NothingIsLeftByWhoeverComesTooLate(t *testing.T) {
+// Regression: a caller that read a run before its deletion and wrote after it left documents and
+// resume ids that were never deleted, in every account that was erased while people worked.
+func TestI15_LateWritesLeaveNothing(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		for name, says := range map[string]func(e *executor.Executor, id string) error{
 			"a decision": func(e *executor.Executor, id string) error {
 				_, err := e.Run(t.Context(), word("ann", "drop-1", "r1", id, yes))
 				return err
 			},
-			"a word on what is over": func(e *executor.Executor, _ string) error {
+			"vote on a finished run": func(e *executor.Executor, _ string) error {
 				_, err := e.Run(t.Context(), word("ann", "drop-1", "r2", "int_unknown", yes))
 				return err
 			},
@@ -143,7 +146,7 @@ func TestI15_NothingIsLeftByWhoeverComesTooLate(t *testing.T) {
 			}
 			for _, kind := range []store.DocumentKind{"run", "vote", "notice", "resume", "back", store.RequestDocument} {
 				if left := papersOf(t, s, "acme", kind); len(left) != 0 {
-					t.Errorf("%s: %d papers of the kind %s are left", name, len(left), kind)
+					t.Errorf("%s: %d documents of kind %s are left", name, len(left), kind)
 				}
 			}
 			if size, err := s.Size(t.Context()); err != nil || size.Rows["resumes"] != 0 {
@@ -153,7 +156,8 @@ func TestI15_NothingIsLeftByWhoeverComesTooLate(t *testing.T) {
 	})
 }
 
-// granting is a store in which the account is erased at the very moment when somebody has a yes of it remembered.
+// granting is a store in which the account is erased at the moment when a grant is created from one
+// of its approvals.
 type granting struct {
 	store.Store
 	once  sync.Once
@@ -167,9 +171,10 @@ func (g *granting) CommitWrites(ctx context.Context, account string, beside stor
 	return g.Store.CommitWrites(ctx, account, beside)
 }
 
-// A grant that was made while its account was erased stayed, with the arguments of the action: it belongs to no run with which it could have been deleted, and
-// would have allowed the same action without asking when the account was used again.
-func TestErase_NoGrantIsMadeOfWhatIsErased(t *testing.T) {
+// Regression: a grant that was created while its account was erased stayed, with the arguments of
+// the action. It belongs to no run with which it could have been deleted, and would have allowed
+// the same action when the account was used again.
+func TestErase_GrantIsNotCreatedDuringErasure(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var paid atomic.Int64
 		late := &granting{Store: s}
@@ -183,10 +188,10 @@ func TestErase_NoGrantIsMadeOfWhatIsErased(t *testing.T) {
 		id := waits(t, mustRun(t, e, start)).Interrupts[0].ID
 		completed(t, mustRun(t, e, word("ann", "p-1", "r-1", id, yes)))
 		if g, err := e.CreateGrant(t.Context(), "acme", id, executor.GrantRequest{By: "ann", TTL: time.Hour, MaxUses: 2}); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("remembered is %+v, %v", g, err)
+			t.Errorf("CreateGrant = %+v, %v; want ErrNotFound", g, err)
 		}
 		if left := papersOf(t, s, "acme", "grant"); len(left) != 0 {
-			t.Errorf("left is %+v", left)
+			t.Errorf("remaining grants: %+v", left)
 		}
 		waits(t, mustRun(t, e, start))
 	})
@@ -197,9 +202,9 @@ func (h *hesitant) Load(ctx context.Context, key store.Key) (store.Checkpoint, e
 	return h.Store.Load(ctx, key)
 }
 
-// Whoever answers a question while the account is erased is told that there is no such run any more; it was something that nobody could make sense of, and
-// an invitation to try it again.
-func TestErase_WhoAnswersMeanwhileIsToldThatTheRunIsGone(t *testing.T) {
+// A person who answers a request while the account is erased gets "run not found". Regression: the
+// error was not understandable and invited a retry.
+func TestErase_AnswerDuringErasureReturnsRunNotFound(t *testing.T) {
 	late, d := &hesitant{Store: memory.NewStore(nil), erase: func() {}}, new(dropper)
 	e := d.executor(t, late, nil)
 	id := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
@@ -209,11 +214,12 @@ func TestErase_WhoAnswersMeanwhileIsToldThatTheRunIsGone(t *testing.T) {
 		}
 	}
 	if outcome, err := e.Run(t.Context(), word("ann", "drop-1", "r", id, yes)); !errors.Is(err, executor.ErrRunNotFound) {
-		t.Errorf("told is %#v, %v", outcome, err)
+		t.Errorf("Run = %#v, %v; want run not found", outcome, err)
 	}
 }
 
-// slowest is a store in which a decision is recorded, and the account erased before anybody hears of it.
+// slowest is a store in which a decision is recorded and the account erased before the response
+// arrives.
 type slowest struct {
 	store.Store
 	erase func()
@@ -226,7 +232,7 @@ func (s *slowest) Decide(ctx context.Context, d store.Decision) (store.DecisionR
 	return receipt, err
 }
 
-func TestErase_WhoWaitsForAnOutcomeIsToldThatTheRunIsGone(t *testing.T) {
+func TestErase_WaitForAnOutcomeReturnsRunNotFound(t *testing.T) {
 	slow, d := &slowest{Store: memory.NewStore(nil)}, new(dropper)
 	e := d.executor(t, slow, nil)
 	id := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`)).Interrupts[0].ID
@@ -253,8 +259,9 @@ func (g *growing) DeleteRun(ctx context.Context, account, run string, beside sto
 	return g.Store.DeleteRun(ctx, account, run, beside)
 }
 
-// An account whose keys still work was erased for as long as it started runs: for ever.
-func TestErase_EndsThoughTheAccountGoesOnStartingRuns(t *testing.T) {
+// Regression: erasing an account whose keys still worked did not end while the account started
+// runs.
+func TestErase_EndsWhileTheAccountStartsRuns(t *testing.T) {
 	s, started := &growing{Store: memory.NewStore(nil)}, 0
 	e := executorOf(t, s, spy(t), nil)
 	s.start = func() {
@@ -271,7 +278,8 @@ func TestErase_EndsThoughTheAccountGoesOnStartingRuns(t *testing.T) {
 	}
 }
 
-// tardy is a store in which an account is erased when it is known which of its requests are due, and before anything is done about them.
+// tardy is a store in which an account is erased after its due requests were listed and before they
+// are processed.
 type tardy struct {
 	store.Store
 	erase func()
@@ -285,8 +293,9 @@ func (s *tardy) DueDocuments(ctx context.Context, kind store.DocumentKind, limit
 	return due, err
 }
 
-// Whoever erased an account found errors of its requests in the log, and in the metric that operators look at.
-func TestErase_WhatWasDueOfItIsNoError(t *testing.T) {
+// Regression: erasing an account caused errors about its due requests in the log and in the error
+// metric.
+func TestErase_DueRequestsOfErasedAccountAreNotErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log syncBuffer
 		s, d := &tardy{Store: memory.NewStore(nil)}, new(dropper)
@@ -303,12 +312,12 @@ func TestErase_WhatWasDueOfItIsNoError(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if erased != 1 || log.String() != "" {
-			t.Errorf("%d erased, and the log says\n%s", erased, log.String())
+			t.Errorf("%d erased, log output:\n%s", erased, log.String())
 		}
 	})
 }
 
-// crowded is a store in which another process forgets a run just before this one does.
+// crowded is a store in which another process deletes a run just before this one does.
 type crowded struct {
 	store.Store
 	first func()
@@ -319,8 +328,9 @@ func (c *crowded) DeleteRun(ctx context.Context, account, run string, beside sto
 	return c.Store.DeleteRun(ctx, account, run, beside)
 }
 
-// Of three replicas each found the same runs old enough, and each said in the log that it had deleted them.
-func TestI12_ThatARunWasForgottenIsSaidOnce(t *testing.T) {
+// Regression: three replicas found the same runs to delete, and each one logged that it had deleted
+// them.
+func TestI12_DeletionOfARunIsRecordedOnce(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		late := &crowded{Store: s}
 		one, other := executorOf(t, late, spy(t), nil), executorOf(t, s, spy(t), nil)
@@ -334,7 +344,7 @@ func TestI12_ThatARunWasForgottenIsSaidOnce(t *testing.T) {
 			t.Error(err)
 		}
 		if said := recorded[audit.PayloadsErased](t, s); len(said) != 1 {
-			t.Errorf("the log says it %d times", len(said))
+			t.Errorf("the deletion is recorded %d times", len(said))
 		}
 	})
 }

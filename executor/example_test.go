@@ -23,7 +23,8 @@ type trip struct {
 
 var mayGo = fermata.NewKind[string, bool]("example-may-go")
 
-// A program that has runs survive it, and people decide while several processes work on one store, without a server of ours.
+// A program with durable runs: people decide while several processes work on one store, without a
+// separate server.
 func Example() {
 	dir, err := os.MkdirTemp("", "fermata")
 	if err != nil {
@@ -65,7 +66,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	e.StartWorkers() // accepts over what others left, and lets questions expire
+	e.StartWorkers() // takes over runs of lost owners and expires requests
 	defer e.Stop(ctx)
 
 	outcome, err := e.Run(ctx, executor.RunRequest{Account: "acme", StateKey: "trip-1", Graph: "inproc:trip", Input: json.RawMessage(`{"to":"Paris"}`)})
@@ -75,7 +76,7 @@ func Example() {
 	question := outcome.(fermata.NeedsInput).Interrupts[0]
 	fmt.Println(question.Kind, string(question.Data))
 
-	// The same call again, with the same resume id, counts once.
+	// The same call with the same resume id counts once.
 	outcome, err = e.Run(ctx, executor.RunRequest{
 		Account: "acme", StateKey: "trip-1", ResumeID: "ann-1", Actor: "ann",
 		Targets: map[string]executor.Answer{question.ID: {Value: json.RawMessage(`true`)}},

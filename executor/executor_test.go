@@ -38,16 +38,16 @@ func (v verdict) Validate() error {
 	case "approve", "revise", "reject":
 		return nil
 	}
-	return fmt.Errorf("%q is no action", v.Action)
+	return fmt.Errorf("%q is not an action", v.Action)
 }
 
 var contentReview = fermata.NewKind[string, verdict]("content-review")
 
-// world is what the tests see of the outside.
+// world is the outside world of these tests.
 type world struct {
 	published atomic.Int64
 	entered   atomic.Int64
-	hold      chan struct{} // a publisher waits for it, if it is not nil
+	hold      chan struct{} // if not nil, a publisher waits for it
 }
 
 func reviewFlow(t *testing.T, w *world) *graph.Flow[review] {
@@ -127,7 +127,7 @@ func waits(t *testing.T, outcome fermata.Outcome) fermata.NeedsInput {
 	t.Helper()
 	waiting, ok := outcome.(fermata.NeedsInput)
 	if !ok {
-		t.Fatalf("it does not wait: %#v", outcome)
+		t.Fatalf("the run does not wait: %#v", outcome)
 	}
 	return waiting
 }
@@ -136,13 +136,13 @@ func answer(key, resumeID, action string) executor.RunRequest {
 	return executor.RunRequest{Account: "acme", StateKey: key, ResumeID: resumeID, Actor: "ann", Value: json.RawMessage(fmt.Sprintf(`{"action":%q,"feedback":"shorter"}`, action))}
 }
 
-// The seed's first acceptance check.
+// The first acceptance check of the specification.
 func TestRun_StartInterruptReviseInterruptApproveFinal(t *testing.T) {
 	w := new(world)
 	e := newExecutor(t, memory.NewStore(nil), w, nil)
 	first := start(t, e, "demo-1")
 	if len(first.Interrupts) != 1 || first.StateKey != "demo-1" || first.Interrupts[0].Kind != "content-review" || string(first.Interrupts[0].Data) != `"about tea"` {
-		t.Fatalf("it asks %+v", first)
+		t.Fatalf("the run asks %+v", first)
 	}
 	outcome, err := e.Run(t.Context(), answer("demo-1", "1", "revise"))
 	if err != nil {
@@ -150,19 +150,19 @@ func TestRun_StartInterruptReviseInterruptApproveFinal(t *testing.T) {
 	}
 	second := waits(t, outcome)
 	if string(second.Interrupts[0].Data) != `"about tea, shorter"` || second.Interrupts[0].ID == first.Interrupts[0].ID {
-		t.Fatalf("then it asks %+v", second)
+		t.Fatalf("the run then asks %+v", second)
 	}
 	if outcome, err = e.Run(t.Context(), answer("demo-1", "2", "approve")); err != nil {
 		t.Fatal(err)
 	}
 	done, ok := outcome.(fermata.Completed)
 	if !ok || done.Content != "about tea, shorter" || w.published.Load() != 1 {
-		t.Errorf("it came to %#v, published %d times", outcome, w.published.Load())
+		t.Errorf("outcome %#v, published %d times", outcome, w.published.Load())
 	}
 }
 
-// The seed's second: a resume id is answered once.
-func TestI3_ARepeatedResumeGetsTheSameAnswerAndExecutesNothing(t *testing.T) {
+// The second acceptance check: a resume id is applied once.
+func TestI3_RepeatedResumeReturnsTheSameOutcomeWithoutExecution(t *testing.T) {
 	w := new(world)
 	e := newExecutor(t, memory.NewStore(nil), w, nil)
 	start(t, e, "demo-1")
@@ -173,7 +173,7 @@ func TestI3_ARepeatedResumeGetsTheSameAnswerAndExecutesNothing(t *testing.T) {
 	if _, err := e.Run(t.Context(), answer("demo-1", "2", "approve")); err != nil {
 		t.Fatal(err)
 	}
-	again, err := e.Run(t.Context(), answer("demo-1", "1", "revise")) // long after, another gate was passed
+	again, err := e.Run(t.Context(), answer("demo-1", "1", "revise")) // after another gate was passed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +185,7 @@ func TestI3_ARepeatedResumeGetsTheSameAnswerAndExecutesNothing(t *testing.T) {
 	}
 }
 
-// The seed's third: of two that decide at once, one counts.
-// noClaim is a store on which somebody decides and dies before they go on with the run.
+// noClaim is a store on which a process records a decision and dies before it continues the run.
 type noClaim struct{ *memory.Store }
 
 func (noClaim) Claim(context.Context, store.Claim) (*store.ClaimedRun, error) { return nil, nil }
@@ -196,8 +195,8 @@ func (n noClaim) Decide(ctx context.Context, decision store.Decision) (store.Dec
 	return n.Store.Decide(ctx, decision)
 }
 
-// A client repeats an old resume while the run is ready for something that was decided later.
-func TestI3_ARepeatedResumeHearsWhatItHeardAlsoWhenTheRunHasMoreToDo(t *testing.T) {
+// A client repeats an old resume while the run is ready because of a later decision.
+func TestI3_RepeatedResumeReturnsItsOutcomeWhileTheRunIsReady(t *testing.T) {
 	runs, w := memory.NewStore(nil), new(world)
 	e := newExecutor(t, runs, w, nil)
 	start(t, e, "demo-1")
@@ -209,13 +208,14 @@ func TestI3_ARepeatedResumeHearsWhatItHeardAlsoWhenTheRunHasMoreToDo(t *testing.
 		t.Fatal(err)
 	}
 	if again := waits(t, mustRun(t, e, answer("demo-1", "1", "revise"))); again.Interrupts[0].ID != first.Interrupts[0].ID {
-		t.Errorf("it hears %+v", again)
+		t.Errorf("the repeated resume returns %+v", again)
 	}
-	completed(t, mustRun(t, e, answer("demo-1", "2", "approve"))) // and nothing is lost
+	completed(t, mustRun(t, e, answer("demo-1", "2", "approve"))) // the later decision is not lost
 }
 
-// Somebody waits for what became of a resume, and sleeps after the first look, while the run comes to rest and then to its end. The end is not what became of the resume.
-func TestI3_WhoSleepsBetweenTwoLooksHearsWhatOthersHear(t *testing.T) {
+// A client waits for the outcome of a resume. Between two polls the run ends the execution and then
+// completes. The final outcome is not the outcome of the resume.
+func TestI3_SlowPollReturnsTheOutcomeOfItsResume(t *testing.T) {
 	for name, ends := range map[string]func(*testing.T, *executor.Executor){
 		"completed": func(t *testing.T, e *executor.Executor) {
 			completed(t, mustRun(t, e, answer("demo-1", "2", "approve")))
@@ -248,13 +248,13 @@ func TestI3_WhoSleepsBetweenTwoLooksHearsWhatOthersHear(t *testing.T) {
 			ends(t, e)
 			close(between.open)
 			if late := waits(t, <-heard); late.Interrupts[0].ID != first.Interrupts[0].ID {
-				t.Errorf("it hears %+v, and others heard %+v", late, first)
+				t.Errorf("the slow poll returns %+v, others received %+v", late, first)
 			}
 		})
 	}
 }
 
-func TestI1_OfManyWhoDecideAtOnceOneCounts(t *testing.T) {
+func TestI1_ConcurrentDecisionsOneCounts(t *testing.T) {
 	w := new(world)
 	e := newExecutor(t, memory.NewStore(nil), w, nil)
 	start(t, e, "demo-1")
@@ -280,8 +280,9 @@ func TestI1_OfManyWhoDecideAtOnceOneCounts(t *testing.T) {
 	}
 }
 
-// The seed's fourth, as it should be: what a dead owner left behind is taken over, and whoever wakes up late can do no harm.
-func TestI16_ARunIsTakenOverWhenItsOwnersLeaseIsOver(t *testing.T) {
+// The fourth acceptance check: a run is taken over from a dead owner, and an owner that resumes
+// late can do no harm.
+func TestI16_RunIsTakenOverAfterTheLeaseEnds(t *testing.T) {
 	runs := memory.NewStore(nil)
 	dead := &world{hold: make(chan struct{})}
 	first := newExecutor(t, runs, dead, func(c *executor.Config) { c.Lease, c.Wait = time.Hour, time.Millisecond })
@@ -292,7 +293,7 @@ func TestI16_ARunIsTakenOverWhenItsOwnersLeaseIsOver(t *testing.T) {
 	for {
 		_, err := first.Run(t.Context(), answer("demo-1", "1", "approve"))
 		if errors.Is(err, executor.ErrPending) && dead.entered.Load() == 1 {
-			break // it is stuck in the middle of publishing
+			break // the owner is stuck while it publishes
 		}
 		if time.Now().After(deadline) {
 			t.Fatal(err)
@@ -307,19 +308,19 @@ func TestI16_ARunIsTakenOverWhenItsOwnersLeaseIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := outcome.(fermata.Completed); !ok || w.published.Load() != 1 {
-		t.Errorf("it came to %#v, published %d times", outcome, w.published.Load())
+		t.Errorf("outcome %#v, published %d times", outcome, w.published.Load())
 	}
-	close(dead.hold) // it wakes up
+	close(dead.hold) // the old owner continues
 	if err := first.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	run, err := runs.Get(t.Context(), "acme", "demo-1")
 	if err != nil || run.Status != store.StatusCompleted {
-		t.Errorf("the late owner made it %s, %v", run.Status, err)
+		t.Errorf("the old owner made the run %s, %v", run.Status, err)
 	}
 }
 
-// expire ends the lease of whoever has the run, as the time would.
+// expire ends the lease of the current owner, as the passage of time would.
 func expire(t *testing.T, runs *memory.Store, key string) {
 	t.Helper()
 	run, err := runs.Get(t.Context(), "acme", key)
@@ -331,7 +332,7 @@ func expire(t *testing.T, runs *memory.Store, key string) {
 	}
 }
 
-func TestI13_ABadAnswerChangesNothing(t *testing.T) {
+func TestI13_InvalidAnswerChangesNothing(t *testing.T) {
 	e := newExecutor(t, memory.NewStore(nil), new(world), nil)
 	first := start(t, e, "demo-1")
 	for name, value := range map[string]string{
@@ -352,25 +353,25 @@ func TestI13_ABadAnswerChangesNothing(t *testing.T) {
 	}
 	outcome, err := e.Run(t.Context(), answer("demo-1", "1", "revise"))
 	if err != nil || waits(t, outcome).Interrupts[0].ID == first.Interrupts[0].ID {
-		t.Errorf("after that: %#v, %v", outcome, err)
+		t.Errorf("a valid answer after that: %#v, %v", outcome, err)
 	}
 }
 
-func TestRun_SaysWhatIsWrongWithAStart(t *testing.T) {
+func TestRun_InvalidStartIsRejected(t *testing.T) {
 	e := newExecutor(t, memory.NewStore(nil), new(world), nil)
 	start(t, e, "demo-1")
 	for name, c := range map[string]struct {
 		request executor.RunRequest
 		want    error
 	}{
-		"unknown provider": {executor.RunRequest{Graph: "langgraph:x", Input: json.RawMessage(`{}`)}, executor.ErrGraphNotFound},
-		"unknown graph":    {executor.RunRequest{Graph: "inproc:x", Input: json.RawMessage(`{}`)}, executor.ErrGraphNotFound},
-		"no JSON":          {executor.RunRequest{Graph: "inproc:content-review", Input: json.RawMessage(`{`)}, executor.ErrInvalid},
-		"too large":        {executor.RunRequest{Graph: "inproc:content-review", Input: make([]byte, executor.MaxInput+1)}, executor.ErrInvalid},
-		"in use":           {executor.RunRequest{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`)}, executor.ErrStateKeyInUse},
-		"unknown key":      {answer("demo-2", "1", "approve"), executor.ErrRunNotFound},
-		"foreign key":      {executor.RunRequest{Account: "other", StateKey: "demo-1", ResumeID: "1", Value: json.RawMessage(`{}`)}, executor.ErrRunNotFound},
-		"no answer":        {executor.RunRequest{Account: "acme", StateKey: "demo-1", ResumeID: "1"}, executor.ErrInvalid},
+		"unknown provider":       {executor.RunRequest{Graph: "langgraph:x", Input: json.RawMessage(`{}`)}, executor.ErrGraphNotFound},
+		"unknown graph":          {executor.RunRequest{Graph: "inproc:x", Input: json.RawMessage(`{}`)}, executor.ErrGraphNotFound},
+		"invalid JSON":           {executor.RunRequest{Graph: "inproc:content-review", Input: json.RawMessage(`{`)}, executor.ErrInvalid},
+		"too large":              {executor.RunRequest{Graph: "inproc:content-review", Input: make([]byte, executor.MaxInput+1)}, executor.ErrInvalid},
+		"in use":                 {executor.RunRequest{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`)}, executor.ErrStateKeyInUse},
+		"unknown key":            {answer("demo-2", "1", "approve"), executor.ErrRunNotFound},
+		"key of another account": {executor.RunRequest{Account: "other", StateKey: "demo-1", ResumeID: "1", Value: json.RawMessage(`{}`)}, executor.ErrRunNotFound},
+		"no answer":              {executor.RunRequest{Account: "acme", StateKey: "demo-1", ResumeID: "1"}, executor.ErrInvalid},
 	} {
 		if _, err := e.Run(t.Context(), c.request); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)

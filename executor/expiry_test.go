@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// statusOf is where a run stands when nothing more happens by itself.
+// statusOf returns the status of a run when it no longer changes by itself.
 func statusOf(t *testing.T, s store.Store, key string) store.Status {
 	t.Helper()
 	synctest.Wait()
@@ -29,7 +29,7 @@ func statusOf(t *testing.T, s store.Store, key string) store.Status {
 	return run.Status
 }
 
-// rewrite puts another body into a request.
+// rewrite replaces the body of a request document.
 func rewrite(t *testing.T, s store.Store, id string, body []byte) (before []byte) {
 	t.Helper()
 	paper, err := s.Document(t.Context(), "acme", store.RequestDocument, id)
@@ -44,8 +44,9 @@ func rewrite(t *testing.T, s store.Store, id string, body []byte) (before []byte
 	return paper.Body
 }
 
-// A request that this process cannot read, because a newer one wrote it, does not expire behind people's backs: it is put off until somebody can.
-func TestI12_WhatCannotBeReadDoesNotExpire(t *testing.T) {
+// A request that this process cannot read, because a newer version wrote it, does not expire
+// unnoticed: its expiry is postponed until a process can read it.
+func TestI12_UnreadableRequestDoesNotExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d := memory.NewStore(nil), new(dropper)
 		e := d.executor(t, s, func(c *executor.Config) {
@@ -58,23 +59,23 @@ func TestI12_WhatCannotBeReadDoesNotExpire(t *testing.T) {
 		e.StartWorkers()
 		time.Sleep(3 * time.Hour)
 		if statusOf(t, s, "drop-1") != store.StatusWaiting || statusOf(t, s, "drop-2") != store.StatusFailed {
-			t.Fatalf("%s is %s; %s, which can be read, is %s", id, statusOf(t, s, "drop-1"), other, statusOf(t, s, "drop-2"))
+			t.Fatalf("%s is %s; %s, which is readable, is %s", id, statusOf(t, s, "drop-1"), other, statusOf(t, s, "drop-2"))
 		}
 		rewrite(t, s, id, body)
 		if _, err := e.Run(t.Context(), word("ann", "drop-1", "late", id, yes)); err == nil {
-			t.Error("I10: it was approved after its deadline")
+			t.Error("I10: the request was approved after its deadline")
 		}
 		time.Sleep(10 * time.Minute)
 		doc, err := e.RequestDocument(t.Context(), "acme", id)
 		if err != nil || doc.State != desk.StateExpired || statusOf(t, s, "drop-1") != store.StatusFailed {
-			t.Errorf("it can be read again, and is %s, %v; the run is %s", doc.State, err, statusOf(t, s, "drop-1"))
+			t.Errorf("the request is readable again, and is %s, %v; the run is %s", doc.State, err, statusOf(t, s, "drop-1"))
 		}
 		agree(t, e)
 	})
 }
 
-// An outage that by our clock is not over yet is no reason to let anything expire without a word.
-func TestI12_AnOutageThatIsNotOverPutsOff(t *testing.T) {
+// An outage that has not ended yet by the local clock does not let a request expire unnoticed.
+func TestI12_OngoingOutagePostponesExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d := memory.NewStore(nil), new(dropper)
 		e := d.executor(t, s, func(c *executor.Config) {
@@ -89,18 +90,18 @@ func TestI12_AnOutageThatIsNotOverPutsOff(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		doc, err := e.RequestDocument(t.Context(), "acme", id)
 		if err != nil || doc.State != desk.StateOpen || !doc.Deadline.Equal(now.Add(time.Hour+3*time.Second)) {
-			t.Fatalf("it is %s until %s, %v", doc.State, doc.Deadline, err)
+			t.Fatalf("the request is %s until %s, %v", doc.State, doc.Deadline, err)
 		}
 		time.Sleep(2 * time.Hour)
 		if got := lines(t, s); statusOf(t, s, "drop-1") != store.StatusFailed || !slices.Contains(got, "request.expired") {
-			t.Errorf("the run is %s, and the log says %q", statusOf(t, s, "drop-1"), got)
+			t.Errorf("the run is %s, audit lines %q", statusOf(t, s, "drop-1"), got)
 		}
 		agree(t, e)
 	})
 }
 
-// A question that has no request, or one that is over, expires with a line of its own.
-func TestI12_WhatHasNoRequestExpiresWithALine(t *testing.T) {
+// An interrupt without a request, or with a finished one, expires with its own audit line.
+func TestI12_InterruptWithoutRequestExpiresWithAuditLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewStore(nil)
 		lease, err := s.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "drop", Owner: "old", Lease: time.Hour})
@@ -114,13 +115,13 @@ func TestI12_WhatHasNoRequestExpiresWithALine(t *testing.T) {
 		e.StartWorkers()
 		time.Sleep(2 * time.Minute)
 		if i, err := s.InboxItem(t.Context(), "acme", "i"); err != nil || i.Verdict != store.VerdictExpire || !slices.Contains(lines(t, s), "request.expired") {
-			t.Errorf("%+v, %v, and the log says %q", i, err, lines(t, s))
+			t.Errorf("interrupt %+v, %v, audit lines %q", i, err, lines(t, s))
 		}
 	})
 }
 
-// What expires keeps its graph in the books.
-func TestLapse_WhatExpiresKeepsItsGraph(t *testing.T) {
+// An expired request keeps its graph in the index and in the audit log.
+func TestExpire_RequestKeepsItsGraph(t *testing.T) {
 	s := memory.NewStore(nil)
 	e := executorOf(t, s, asking([]string{"a"}, nil), func(c *executor.Config) { c.RequestTimeout = 20 * time.Millisecond })
 	waits(t, mustRun(t, e, scriptedStart()))
@@ -134,24 +135,24 @@ func TestLapse_WhatExpiresKeepsItsGraph(t *testing.T) {
 	})
 	paper, err := s.Document(t.Context(), "acme", store.RequestDocument, "a")
 	if err != nil || !strings.Contains(string(paper.Index), `"scripted:it"`) {
-		t.Errorf("%s, %v", paper.Index, err)
+		t.Errorf("index %s, %v", paper.Index, err)
 	}
 	kept, _ := s.AuditLines(t.Context(), "acme", 0, 0)
 	for _, l := range kept {
 		if strings.Contains(string(l.Raw), "request.expired") && !strings.Contains(string(l.Raw), "scripted:it") {
-			t.Errorf("%s", l.Raw)
+			t.Errorf("audit line without the graph: %s", l.Raw)
 		}
 	}
 }
 
-// unwritable is a store with questions that are over their deadline, of which nothing can be written.
+// unwritable is a store with expired interrupts to which nothing can be written.
 type unwritable struct {
 	store.Store
 	looks atomic.Int64
 }
 
 func (u *unwritable) Expire(ctx context.Context, _ time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
-	if u.looks.Add(1) > 1000 { // or a loop without a pause would never end here
+	if u.looks.Add(1) > 1000 { // or a loop without a pause would not end
 		<-ctx.Done()
 	}
 	for n := range limit {
@@ -163,9 +164,9 @@ func (u *unwritable) Expire(ctx context.Context, _ time.Time, limit int, beside 
 	return nil, errors.New("the disk is full")
 }
 
-// Questions that were to be put off counted as done, also when nothing could be written: so there was always more to do at once, and the store was asked without a
-// pause for as long as it was full.
-func TestSweep_RestsIfNothingCanBeWritten(t *testing.T) {
+// Regression: postponed interrupts counted as done even if nothing could be written. So there was
+// always more to do at once, and a full store was queried without a pause.
+func TestExpire_PausesIfNothingCanBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &unwritable{Store: memory.NewStore(nil)}
 		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Poll, c.Log = time.Second, slog.New(slog.DiscardHandler) })
@@ -173,7 +174,7 @@ func TestSweep_RestsIfNothingCanBeWritten(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if looks := s.looks.Load(); looks < 10 || looks > 70 {
-			t.Errorf("it looked %d times in a minute, once a second", looks)
+			t.Errorf("%d queries in a minute with an interval of one second", looks)
 		}
 	})
 }

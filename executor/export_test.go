@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// The chores, for tests.
+// The periodic jobs, for tests.
 const (
 	SignChore  = admin.SignJob
 	CheckChore = admin.CheckJob
@@ -17,7 +17,7 @@ const (
 	ChoreLease = periodic.JobLease
 )
 
-// Turn does a chore if it is due, without waiting for the clock. It reports what it came to.
+// Turn runs a periodic job if it is due, without waiting for the clock. It returns the result.
 func (e *Executor) Turn(name string) (JobResult, error) {
 	for _, c := range e.admin.AuditJobs() {
 		if c.Name == name {
@@ -29,10 +29,10 @@ func (e *Executor) Turn(name string) (JobResult, error) {
 			return pass, err
 		}
 	}
-	return JobResult{}, errors.New("there is no such chore")
+	return JobResult{}, errors.New("no such job")
 }
 
-// Hurry makes a chore due.
+// Hurry makes a periodic job due.
 func (e *Executor) Hurry(name string) error {
 	var pass JobResult
 	paper, err := e.docs.ReadIndex(e.background.Ctx, "", docs.JobKind, name, &pass)
@@ -46,7 +46,7 @@ func (e *Executor) Hurry(name string) error {
 	return e.docs.UpdateIndex(e.background.Ctx, &paper, pass, now)
 }
 
-// AtHand reports whether the dossier of a run is in memory, for tests.
+// AtHand reports whether the metadata of a run is in memory, for tests.
 func (e *Executor) AtHand(account, run string) bool {
 	_, ok := e.docs.MetaCache.Get(store.Key{Account: account, Run: run})
 	return ok

@@ -20,7 +20,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// oneDBA is enough for a drop, and may have it remembered for an hour.
+// oneDBA needs one dba for a drop, and allows a grant for an hour.
 const oneDBA = `
 default: allow
 rules:
@@ -30,8 +30,9 @@ rules:
   ask: {groups: [{from: ["group:dba"]}], deadline: 1h, remember_max: 1h}
 `
 
-// A yes can be remembered within bounds: then nobody is asked again for the same, and for nothing else.
-func TestGrants_StandForAYesWithinTheirBounds(t *testing.T) {
+// An approval can be remembered within bounds: then no approval is needed for the same action, and
+// only for it.
+func TestGrants_AllowTheSameActionWithinTheirBounds(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Policy = loadRules(t, oneDBA) })
 		drop := func(key, table string) fermata.Outcome {
@@ -42,27 +43,27 @@ func TestGrants_StandForAYesWithinTheirBounds(t *testing.T) {
 		asked := waits(t, drop("drop-1", "users")).Interrupts[0].ID
 		terms := executor.GrantRequest{By: "bob", TTL: time.Hour, MaxUses: 2}
 		if _, err := e.CreateGrant(t.Context(), "acme", asked, terms); !errors.Is(err, executor.ErrInvalid) {
-			t.Fatalf("what nobody approved: %v", err)
+			t.Fatalf("a grant of an undecided request: %v", err)
 		}
 		if _, err := says(t, e, "bob", "1", yes); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.CreateGrant(t.Context(), "acme", asked, executor.GrantRequest{By: "eve", TTL: time.Hour, MaxUses: 2}); !errors.Is(err, executor.ErrInvalid) {
-			t.Fatalf("by somebody who did not approve it: %v", err)
+			t.Fatalf("a grant by a person who did not approve: %v", err)
 		}
 		g, err := e.CreateGrant(t.Context(), "acme", asked, terms)
 		if err != nil {
 			t.Fatal(err)
 		}
 		completed(t, drop("drop-2", "users"))
-		waits(t, drop("drop-3", "orders")) // something else
+		waits(t, drop("drop-3", "orders")) // another action
 		completed(t, drop("drop-4", "users"))
-		waits(t, drop("drop-5", "users")) // a third time
+		waits(t, drop("drop-5", "users")) // a third use
 		if list, err := e.ListGrants(t.Context(), "acme"); err != nil || len(list) != 1 || list[0].Usage.Uses != 2 {
-			t.Errorf("%+v, %v", list, err)
+			t.Errorf("grants %+v, %v", list, err)
 		}
 		if list, err := e.ListGrants(t.Context(), "other"); err != nil || len(list) != 0 {
-			t.Errorf("I8: %+v, %v", list, err)
+			t.Errorf("I8: grants of another account: %+v, %v", list, err)
 		}
 		wide, err := e.CreateGrant(t.Context(), "acme", asked, executor.GrantRequest{By: "bob", TTL: 48 * time.Hour, MaxUses: 9, Relax: map[string]grant.Constraint{"": grant.HasPrefix("us")}})
 		if err != nil || wide.NotAfter.Sub(wide.Since) != time.Hour {
@@ -74,14 +75,14 @@ func TestGrants_StandForAYesWithinTheirBounds(t *testing.T) {
 		}
 		waits(t, drop("drop-7", "us_older"))
 		if err := e.RevokeGrant(t.Context(), "acme", "unknown", by("eve")); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("an unknown one: %v", err)
+			t.Errorf("revoke an unknown grant: %v", err)
 		}
 		counted := make(map[string]int)
 		for _, kind := range lines(t, s) {
 			counted[kind]++
 		}
 		if counted["grant.made"] != 2 || counted["grant.used"] != 3 || counted["grant.revoked"] != 1 {
-			t.Errorf("%s: the log says %v", g.ID, counted)
+			t.Errorf("%s: audit lines %v", g.ID, counted)
 		}
 	})
 }
@@ -97,8 +98,9 @@ func (a ahead) Now(ctx context.Context) (time.Time, error) {
 	return now.Add(time.Duration(a.by.Load())), err
 }
 
-// Who has no answer wants it again, and gets the grant that was made: two of them could be used twice as often as somebody meant.
-func TestGrants_WhatIsWantedAgainUnderItsKeyIsOneGrant(t *testing.T) {
+// A client that got no response repeats the call and gets the grant that was made. Two grants could
+// be used twice as often as intended.
+func TestGrants_SameIdempotencyKeyIsOneGrant(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Policy = loadRules(t, oneDBA) })
 		asked := waits(t, mustRun(t, e, dropAs("req", "drop-1"))).Interrupts[0].ID
@@ -119,25 +121,25 @@ func TestGrants_WhatIsWantedAgainUnderItsKeyIsOneGrant(t *testing.T) {
 		all.Wait()
 		grants, err := e.ListGrants(t.Context(), "acme")
 		if err != nil || len(grants) != 1 || slices.ContainsFunc(made, func(g executor.Grant) bool { return g.ID != grants[0].ID }) {
-			t.Errorf("%+v, %v; each got %+v", grants, err, made)
+			t.Errorf("grants %+v, %v; the calls returned %+v", grants, err, made)
 		}
 		terms.MaxUses, terms.Idempotency.Digest = 3, "three"
 		if _, err := e.CreateGrant(t.Context(), "acme", asked, terms); !errors.Is(err, desk.ErrKeyReused) {
-			t.Errorf("something else under the same key: %v", err)
+			t.Errorf("another body under the same key: %v", err)
 		}
 		terms.Idempotency = desk.IdempotencyKey{}
 		if _, err := e.CreateGrant(t.Context(), "acme", asked, terms); err != nil {
 			t.Error(err)
 		}
 		if grants, err = e.ListGrants(t.Context(), "acme"); err != nil || len(grants) != 2 {
-			t.Errorf("one without a key is another: %+v, %v", grants, err)
+			t.Errorf("a call without a key makes another grant: %+v, %v", grants, err)
 		}
 	})
 }
 
-// The rules let a yes be remembered for an hour. Whoever gave one could have it remembered anew when the hour was over, again and again, and be asked
-// never more: each grant counted its hour from when it was made, and not from the yes.
-func TestGrants_AYesIsNotRememberedLongerThanTheRulesAllow(t *testing.T) {
+// The rules let an approval be remembered for an hour. Regression: each grant counted its hour from
+// its creation, not from the approval, so an approver could renew it again and again.
+func TestGrants_ApprovalIsNotRememberedLongerThanTheRulesAllow(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		clock := ahead{s, new(atomic.Int64)}
 		e := office(t, clock, new(dropper), func(c *executor.Config) { c.Desk.Policy = loadRules(t, oneDBA) })
@@ -150,18 +152,19 @@ func TestGrants_AYesIsNotRememberedLongerThanTheRulesAllow(t *testing.T) {
 		now, _ := clock.Now(t.Context())
 		late, err := e.CreateGrant(t.Context(), "acme", asked, terms)
 		if err != nil || late.NotAfter.After(now.Add(20*time.Minute)) {
-			t.Errorf("40 minutes after the yes: until %v, %v", late.NotAfter.Sub(now), err)
+			t.Errorf("40 minutes after the approval: until %v, %v", late.NotAfter.Sub(now), err)
 		}
 		clock.by.Store(int64(61 * time.Minute))
 		if g, err := e.CreateGrant(t.Context(), "acme", asked, terms); !errors.Is(err, grant.ErrNotRememberable) {
-			t.Errorf("61 minutes after the yes: until %v, %v", g.NotAfter, err)
+			t.Errorf("61 minutes after the approval: until %v, %v", g.NotAfter, err)
 		}
 		waits(t, mustRun(t, e, dropAs("req", "drop-2")))
 	})
 }
 
-// Whoever has lost the right to decide makes no grant of what they decided then, nor does one speak for two.
-func TestGrants_NeedWhatTheGateNeeds(t *testing.T) {
+// A person who lost the right to decide cannot make a grant from an old decision, and one person
+// cannot stand for two.
+func TestGrants_NeedTheCurrentRequirement(t *testing.T) {
 	members := desk.StaticDirectory{"group:dba": {"bob"}, "group:owners": {"eve"}}
 	e := office(t, memory.NewStore(nil), new(dropper), func(c *executor.Config) {
 		c.Desk.Directory = members
@@ -173,19 +176,19 @@ func TestGrants_NeedWhatTheGateNeeds(t *testing.T) {
 		request.Auth = desk.AuthHardware
 		mustRun(t, e, request)
 	}
-	delete(members, "group:dba") // bob is gone
+	delete(members, "group:dba") // bob is no longer a member
 	if _, err := e.CreateGrant(t.Context(), "acme", asked, executor.GrantRequest{By: "bob", TTL: time.Hour, MaxUses: 1000}); err == nil {
-		t.Error("bob, who is no dba any more, whom nobody authenticated, and without an owner, has had it remembered")
+		t.Error("bob made a grant, though he is no longer a dba, was not authenticated, and no owner approved")
 	}
 }
 
-// Bob approved a drop when one dba was enough. The rules have become stricter since; his old yes must not be made into a grant that stands for the
-// yes of all whom they ask now.
-func TestGrants_AnOldYesIsNoneUnderStricterRules(t *testing.T) {
+// Bob approved a drop when one dba was enough. The rules became stricter since. His old approval
+// must not become a grant that replaces the approvals which are now required.
+func TestGrants_OldApprovalIsNotValidUnderStricterRules(t *testing.T) {
 	for name, stricter := range map[string]string{
-		"more people":    strings.Replace(oneDBA, `[{from: ["group:dba"]}]`, `[{from: ["group:dba"]}, {from: ["group:owners"]}]`, 1),
-		"other people":   strings.Replace(oneDBA, "group:dba", "group:owners", 1),
-		"a stronger key": strings.Replace(oneDBA, "deadline: 1h", "deadline: 1h, min_auth: hardware", 1),
+		"more approvers":          strings.Replace(oneDBA, `[{from: ["group:dba"]}]`, `[{from: ["group:dba"]}, {from: ["group:owners"]}]`, 1),
+		"other approvers":         strings.Replace(oneDBA, "group:dba", "group:owners", 1),
+		"stronger authentication": strings.Replace(oneDBA, "deadline: 1h", "deadline: 1h, min_auth: hardware", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			live, set := liveRules(t, oneDBA)
@@ -195,14 +198,14 @@ func TestGrants_AnOldYesIsNoneUnderStricterRules(t *testing.T) {
 			set(stricter)
 			_, err := e.CreateGrant(t.Context(), "acme", asked, executor.GrantRequest{By: "bob", TTL: time.Hour, MaxUses: 1})
 			if !errors.Is(err, executor.ErrInvalid) {
-				t.Errorf("bob alone has had it remembered: %v", err)
+				t.Errorf("bob alone made a grant: %v", err)
 			}
 		})
 	}
 }
 
-// What is judged again because a counter has moved uses the grant once.
-func TestGrants_AUseIsCountedOnce(t *testing.T) {
+// An action that is evaluated again because a counter has changed uses the grant once.
+func TestGrants_UseIsCountedOnce(t *testing.T) {
 	d := new(dropper)
 	e := office(t, memory.NewStore(nil), d, func(c *executor.Config) {
 		c.Desk.Policy = loadRules(t, oneDBA+`
@@ -227,13 +230,14 @@ func TestGrants_AUseIsCountedOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if d.dropped.Load() != 9 {
-		t.Errorf("of 8 uses %d were of use", d.dropped.Load()-1)
+		t.Errorf("of 8 uses %d allowed a drop", d.dropped.Load()-1)
 	}
 }
 
-// A process died after a grant had allowed an action, and before it was done. Who took over used the grant once more; as it was used up by then, people were to be
-// asked, and the rules denied even that: what was charged for the action counted against it.
-func TestGrants_AUseCountsOnceAlsoIfAProcessDies(t *testing.T) {
+// Regression: a process died after a grant had allowed an action, and before the effect. The next
+// owner used the grant once more. As the grant was used up, approval was needed, and the rules
+// denied that because the charge of the action counted against it.
+func TestGrants_UseIsCountedOnceAfterATakeover(t *testing.T) {
 	runs := memory.NewStore(nil)
 	var paid, entered atomic.Int64
 	dead, hold := make(chan struct{}), make(chan struct{})
@@ -267,7 +271,7 @@ rules:
 	completed(t, mustRun(t, second, request))
 	all, err := second.ListGrants(t.Context(), "acme")
 	if err != nil || len(all) != 1 || all[0].Usage.Uses != 1 || paid.Load() != 800 || chargedIn(t, runs) != 800 {
-		t.Errorf("%d were paid and %d charged, and the grants are %+v, %v", paid.Load(), chargedIn(t, runs), all, err)
+		t.Errorf("paid %d, charged %d, grants %+v, %v", paid.Load(), chargedIn(t, runs), all, err)
 	}
-	waits(t, began(t, second, "c", "inproc:pay", `{"cents":100}`)) // something else
+	waits(t, began(t, second, "c", "inproc:pay", `{"cents":100}`)) // another action
 }

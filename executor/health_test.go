@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// tight is a store that has no room for anything new while it is full, and answers all the same.
+// tight is a store that rejects new data while it is full, but answers reads.
 type tight struct {
 	store.Store
 	why        error
@@ -36,23 +36,23 @@ func (s *tight) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun
 	return s.Store.Claim(ctx, claim)
 }
 
-// silent is a store that tells the time, as SQLite does without a look at its file, and nothing else.
+// silent is a store that answers only Now, as SQLite does without reading its file.
 type silent struct{ store.Store }
 
 func (silent) CountPending(context.Context, string, int) (int, error) { return 0, errSilent }
 
 var errSilent = errors.New("no answer")
 
-func TestReady_AsksForMoreThanTheTime(t *testing.T) {
+func TestReady_ReadsFromTheStore(t *testing.T) {
 	e := executorOf(t, silent{memory.NewStore(nil)}, spy(t), nil)
 	if err := e.Ready(t.Context()); !errors.Is(err, errSilent) {
 		t.Errorf("ready: %v", err)
 	}
 }
 
-// A server on a full disk, or with a quota that was used up, was ready: nothing could be started or decided, and nobody was paged, because it still answered who
-// asked for the time.
-func TestReady_NotWhileTheStoreTakesNothing(t *testing.T) {
+// Regression: a server with a full disk or an exhausted quota was ready, because it still answered
+// Now. No run could be started or decided, and no operator was paged.
+func TestReady_NotWhileTheStoreIsFull(t *testing.T) {
 	for _, why := range []error{store.ErrFull, store.ErrDisk} {
 		t.Run(why.Error(), func(t *testing.T) { notReadyWhile(t, why) })
 	}
@@ -72,29 +72,29 @@ func notReadyWhile(t *testing.T, why error) {
 		}
 		ready(nil)
 		s.full.Store(true)
-		ready(nil) // nobody wanted anything
+		ready(nil) // no write was attempted
 		if _, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "k", Graph: "inproc:spy", Input: []byte(`{"text":"a"}`)}); !errors.Is(err, why) {
 			t.Fatal(err)
 		}
 		ready(why)
 		s.work.Store(true)
 		time.Sleep(time.Hour)
-		ready(why) // as long as there is something that cannot be written
+		ready(why) // while a write cannot succeed
 		s.full.Store(false)
 		time.Sleep(time.Minute)
 		ready(nil)
 	})
 }
 
-// readOnly is a store from which this process can only read.
+// readOnly is a store to which this process cannot write.
 type readOnly struct{ store.Store }
 
 func (readOnly) CheckWritable(context.Context) error { return errReadOnly }
 
 var errReadOnly = errors.New("INSERT on audit")
 
-// A server that had no right to write was ready, and answered every decision with 503.
-func TestReady_NotWhereNothingCanBeWritten(t *testing.T) {
+// Regression: a server without the right to write was ready, and answered every decision with 503.
+func TestReady_NotWithoutWriteAccess(t *testing.T) {
 	e := executorOf(t, readOnly{memory.NewStore(nil)}, spy(t), nil)
 	if err := e.Ready(t.Context()); !errors.Is(err, errReadOnly) {
 		t.Errorf("ready: %v", err)

@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// quick is a route on which a question is over almost at once, with some grace after an outage.
+// quick is a route on which a request expires almost at once, with a grace period after an outage.
 func quick(end, grace time.Duration) func(*executor.Config) {
 	return func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {
@@ -28,7 +28,7 @@ func quick(end, grace time.Duration) func(*executor.Config) {
 	}
 }
 
-// silence is a heartbeat that was last heard some time before now.
+// silence stores a heartbeat that is some time old.
 func silence(t *testing.T, s store.Store, ago time.Duration) {
 	t.Helper()
 	now, err := s.Now(t.Context())
@@ -49,7 +49,7 @@ func heard(t *testing.T, s store.Store, beat map[string]any) {
 	}
 }
 
-// elapsed waits until a time is over by the clock of the store.
+// passed waits until the store's clock is after a time.
 func passed(t *testing.T, s store.Store, at time.Time) {
 	t.Helper()
 	eventually(t, func() bool {
@@ -65,12 +65,12 @@ func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it does not come")
+			t.Fatal("the condition does not become true within a minute")
 		}
 	}
 }
 
-// asksMany begins runs that each wait for somebody, and returns what they ask, by state key.
+// asksMany starts runs that each ask one request, and returns the requests by state key.
 func asksMany(t *testing.T, e *executor.Executor, s store.Store, count int) map[string]string {
 	t.Helper()
 	asked := make(map[string]string)
@@ -88,8 +88,9 @@ func asksMany(t *testing.T, e *executor.Executor, s store.Store, count int) map[
 	return asked
 }
 
-// Whoever could not decide because we were not there gets time for it, however many processes come up at the same moment.
-func TestI10_WhatWasOverInAnOutageStaysOpenForItsGrace(t *testing.T) {
+// People who could not decide during an outage get time for it, however many processes start at the
+// same moment.
+func TestI10_RequestThatExpiredInAnOutageStaysOpenForItsGracePeriod(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		s, d := open(), new(dropper)
 		change := quick(10*time.Millisecond, time.Hour)
@@ -118,21 +119,22 @@ func TestI10_WhatWasOverInAnOutageStaysOpenForItsGrace(t *testing.T) {
 			}
 			outages := slices.DeleteFunc(doc.Log, func(e desk.Event) bool { return e.Type != desk.EventOutage })
 			if len(outages) != 1 {
-				t.Errorf("%s was spared %d times", key, len(outages))
+				t.Errorf("%s got a grace period %d times", key, len(outages))
 			}
 			request := decision("yes to "+key, "approve")
 			request.StateKey = key
 			completed(t, mustRun(t, replicas[1], addressed(t, replicas[1], request)))
 		}
 		if got := lines(t, s); slices.Contains(got, "request.expired") || !slices.Contains(got, "request.changed") {
-			t.Errorf("I12: the log says %q", got)
+			t.Errorf("I12: audit lines %q", got)
 		}
 	})
 }
 
-// The story: a process looked at the clock, and a moment later another one did, which was faster to say that there had been an outage. It ended
-// in the future of the first, who took that for a mistake, and let everything expire.
-func TestI10_AnOutageThatSomebodyElseFoundAMomentLater(t *testing.T) {
+// Regression: a process read the clock, and a moment later another process, which recorded the
+// outage first. That outage ended in the future of the first process, which took it for a mistake
+// and expired everything.
+func TestI10_OutageRecordedByAnotherProcessAMomentLater(t *testing.T) {
 	s, d := memory.NewStore(nil), new(dropper)
 	e := d.executor(t, s, quick(10*time.Millisecond, time.Hour))
 	id := asksMany(t, e, s, 1)["drop-1"]
@@ -142,22 +144,22 @@ func TestI10_AnOutageThatSomebodyElseFoundAMomentLater(t *testing.T) {
 	eventually(t, func() bool {
 		doc, err := e.RequestDocument(t.Context(), "acme", id)
 		if err != nil || doc.State != desk.StateOpen {
-			t.Fatalf("%+v, %v", doc, err)
+			t.Fatalf("request %+v, %v", doc, err)
 		}
 		return doc.Deadline.Equal(later.Add(time.Hour))
 	})
 }
 
-// The grace is for what an outage has covered, and it ends.
-func TestI10_WhatNoOutageCoversExpires(t *testing.T) {
+// The grace period is for requests that an outage has covered, and it ends.
+func TestI10_RequestNotCoveredByAnOutageExpires(t *testing.T) {
 	for name, test := range map[string]struct {
 		grace, silent time.Duration
 		lines         []string
 	}{
-		"somebody was there":         {time.Hour, 0, []string{"request.expired"}},
-		"for a moment nobody was":    {time.Hour, 20 * time.Second, []string{"request.expired"}},
-		"the route has no grace":     {0, time.Hour, []string{"request.expired"}},
-		"the grace is over, as well": {50 * time.Millisecond, time.Hour, []string{"request.changed", "request.expired"}},
+		"no outage":                    {time.Hour, 0, []string{"request.expired"}},
+		"outage too short":             {time.Hour, 20 * time.Second, []string{"request.expired"}},
+		"route without a grace period": {0, time.Hour, []string{"request.expired"}},
+		"grace period is over":         {50 * time.Millisecond, time.Hour, []string{"request.changed", "request.expired"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, d := memory.NewStore(nil), new(dropper)
@@ -168,15 +170,16 @@ func TestI10_WhatNoOutageCoversExpires(t *testing.T) {
 			settles(t, s, "drop-1")
 			got := slices.DeleteFunc(lines(t, s), func(kind string) bool { return kind != "request.expired" && kind != "request.changed" })
 			if !slices.Equal(got, test.lines) || d.dropped.Load() != 0 {
-				t.Errorf("the log says %q", got)
+				t.Errorf("audit lines %q", got)
 			}
 		})
 	}
 }
 
-// The whole story: a service is stopped for a night, and what would have expired in it can still be decided in the morning, for a while. A second
-// outage that comes before people had their time gives them it anew.
-func TestI10_ANightWithoutUs(t *testing.T) {
+// A service is stopped for a night. Requests that would have expired in the night can still be
+// decided in the morning, for the grace period. A second outage before the grace period ended
+// restarts it.
+func TestI10_StoppedOvernight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, d := memory.NewStore(nil), new(dropper)
 		day := func(hours time.Duration) {
@@ -206,22 +209,22 @@ func TestI10_ANightWithoutUs(t *testing.T) {
 		time.Sleep(8 * time.Hour)
 		day(30 * time.Minute)
 		if status() != store.StatusWaiting {
-			t.Fatal("it expired in the night")
+			t.Fatal("the request expired in the night")
 		}
 		time.Sleep(4 * time.Hour)
 		day(59 * time.Minute)
 		if status() != store.StatusWaiting {
-			t.Fatal("it expired in the second outage")
+			t.Fatal("the request expired in the second outage")
 		}
-		day(2 * time.Minute) // which is no outage in between
+		day(2 * time.Minute) // not an outage
 		if status() != store.StatusFailed {
-			t.Errorf("its grace is over, and it is %s", status())
+			t.Errorf("the grace period is over, but the run is %s", status())
 		}
 	})
 }
 
-// What was to be said while nobody was there is said once, by its last word.
-func TestI10_NoStormAfterAnOutage(t *testing.T) {
+// Notices that were due during an outage are sent once, with the last step only.
+func TestI10_NoStormOfNoticesAfterAnOutage(t *testing.T) {
 	s := memory.NewStore(nil)
 	var mu sync.Mutex
 	told := make(map[desk.NoticeKind]int)
@@ -247,16 +250,16 @@ func TestI10_NoStormAfterAnOutage(t *testing.T) {
 	eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return told[desk.NoticeNotify] > 0 && told[desk.NoticePage] > 0 && told[desk.NoticeRerender] > 0 // which come in any order
+		return told[desk.NoticeNotify] > 0 && told[desk.NoticePage] > 0 && told[desk.NoticeRerender] > 0 // in any order
 	})
 	mu.Lock()
 	defer mu.Unlock()
 	if told[desk.NoticeNotify] != 1 || told[desk.NoticePage] != 1 || told[desk.NoticeRemind] != 0 {
-		t.Errorf("told were %v", told)
+		t.Errorf("notices %v", told)
 	}
 }
 
-// outagesOf are the outages that the heartbeat remembers.
+// outagesOf returns the outages in the heartbeat document.
 func outagesOf(t *testing.T, s store.Store) (all []json.RawMessage) {
 	t.Helper()
 	paper, err := s.Document(t.Context(), "", "beat", "clock")
@@ -270,9 +273,10 @@ func outagesOf(t *testing.T, s store.Store) (all []json.RawMessage) {
 	return beat.Outages
 }
 
-// The story: the clock of the store was hours ahead for a while, and whoever came up then noted an outage. The clock was set right, and the outage
-// ended in the future: no rule takes such a one, so that nothing could expire until the clock had come there again.
-func TestI17_AnOutageOfAWrongClockDoesNotKeepQuestionsOpen(t *testing.T) {
+// Regression: the store's clock was hours ahead for a while, and a process that started then
+// recorded an outage. After the clock was corrected, the outage ended in the future and was
+// ignored, so nothing could expire until the clock got there again.
+func TestI17_OutageOfAWrongClockDoesNotKeepRequestsOpen(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"by ten hours": 10 * time.Hour, "by a minute": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			s, d := memory.NewStore(nil), new(dropper)
@@ -287,7 +291,7 @@ func TestI17_AnOutageOfAWrongClockDoesNotKeepQuestionsOpen(t *testing.T) {
 					t.Fatal(err)
 				}
 				if q.Deadline.After(wrong) {
-					t.Fatalf("the outage of a wrong clock gave it time until %v", q.Deadline)
+					t.Fatalf("the outage of a wrong clock extended the deadline to %v", q.Deadline)
 				}
 				return q.State != store.InterruptPending
 			})
@@ -295,9 +299,10 @@ func TestI17_AnOutageOfAWrongClockDoesNotKeepQuestionsOpen(t *testing.T) {
 	}
 }
 
-// The story: the clock of the store was days behind for a few minutes. What was asked meanwhile had a deadline of those days, and when the clock was
-// right again it was over at once: nobody had had the time to look at it.
-func TestI10_WhatIsAskedByAClockThatIsBehindHasItsGrace(t *testing.T) {
+// Regression: the store's clock was days behind for a few minutes. Requests that were asked then
+// had a deadline in those days, and expired as soon as the clock was right, before anybody could
+// see them.
+func TestI10_RequestAskedByAClockThatIsBehindHasItsGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var behind atomic.Int64
 		s := memory.NewStore(func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) })
@@ -317,17 +322,17 @@ func TestI10_WhatIsAskedByAClockThatIsBehindHasItsGrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		behind.Store(0)
-		next := d.executor(t, s, change) // which has not seen the clock otherwise
+		next := d.executor(t, s, change) // this process has not seen the wrong clock
 		next.StartWorkers()
 		time.Sleep(50 * time.Minute)
 		completed(t, mustRun(t, next, addressed(t, next, decision("yes", "approve"))))
 		if got := outagesOf(t, s); len(got) != 1 {
-			t.Errorf("the outages are %s", got)
+			t.Errorf("outages %s", got)
 		}
 	})
 }
 
-// sleepy is a store whose process falls asleep when it is about to read the heartbeat.
+// sleepy is a store whose process is suspended when it is about to read the heartbeat.
 type sleepy struct {
 	store.Store
 	sleeps atomic.Bool
@@ -340,9 +345,9 @@ func (s *sleepy) Document(ctx context.Context, account string, kind store.Docume
 	return s.Store.Document(ctx, account, kind, id)
 }
 
-// A process that wakes up with an old look at the clock must not set the heartbeat back: the others would take its sleep for an outage, and give
-// time to what nobody has missed.
-func TestI10_AProcessThatSleptIsNoOutage(t *testing.T) {
+// A process that resumes with an old clock value must not set the heartbeat back. Other processes
+// would take its sleep for an outage and grant grace periods without need.
+func TestI10_SuspendedProcessIsNotAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewStore(nil)
 		sleeps := &sleepy{Store: s}
@@ -355,10 +360,10 @@ func TestI10_AProcessThatSleptIsNoOutage(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if sleeps.sleeps.Load() {
-			t.Fatal("nobody slept")
+			t.Fatal("no process was suspended")
 		}
 		if got := outagesOf(t, s); len(got) != 0 {
-			t.Errorf("somebody was there all the time, and there were outages: %s", got)
+			t.Errorf("a process was running all the time, but there are outages: %s", got)
 		}
 	})
 }

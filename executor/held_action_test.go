@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// guarded pays what its author wants a person to look at in any case, or lets nobody pay.
+// guarded pays, with a policy of the action and a policy of the graph.
 func guarded(t *testing.T, paid *atomic.Int64, own, ofTheGraph fermata.Policy) provider.Provider {
 	t.Helper()
 	return single(t, "pay", inproc.FlowConfig[payment]{Policy: ofTheGraph}, func(ctx context.Context, p payment) (payment, error) {
@@ -22,9 +22,10 @@ func guarded(t *testing.T, paid *atomic.Int64, own, ofTheGraph fermata.Policy) p
 	})
 }
 
-// What the rules allow is counted when it goes ahead, and not when its author has a person asked all the same: it was counted then and again with the yes, so
-// that a limit of two let one through; and what the person refused had used up the limit as well.
-func TestLimits_DoNotCountWhatIsOnlyAskedAbout(t *testing.T) {
+// An action that the rules allow is charged when it goes ahead, not when its author requires
+// approval anyway. Regression: it was charged then and again with the approval, so a limit of two
+// let one through, and rejected actions used up the limit.
+func TestLimits_ActionThatOnlyAsksIsNotCharged(t *testing.T) {
 	const no = `{"verb":"reject","reason":"not now"}`
 	never := fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
 		return fermata.Ruling{Verdict: fermata.Deny, Rule: "never"}, nil
@@ -64,8 +65,9 @@ rules:
 	}
 }
 
-// A grant stands for a yes. Where its author has a person asked in any case it was used up by that, and the log said that it had let the action through.
-func TestGrants_AreNotUsedByWhatIsAskedAllTheSame(t *testing.T) {
+// A grant replaces an approval. Regression: where the author always requires approval, the request
+// used up the grant, and the log said that the grant had allowed the action.
+func TestGrants_AreNotUsedIfApprovalIsRequiredAnyway(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := bank(t, s, guarded(t, new(atomic.Int64), fermata.AlwaysAsk, nil), `
 default: deny
@@ -84,10 +86,10 @@ rules:
 		}
 		waits(t, began(t, e, "pay-2", "inproc:pay", `{"cents":1}`))
 		if list, err := e.ListGrants(t.Context(), "acme"); err != nil || list[0].Usage.Uses != 0 {
-			t.Errorf("%+v, %v", list, err)
+			t.Errorf("grants %+v, %v", list, err)
 		}
 		if used := recorded[audit.GrantUsed](t, s); len(used) != 0 {
-			t.Errorf("the log says that it was used: %+v", used)
+			t.Errorf("the log has uses of the grant: %+v", used)
 		}
 	})
 }

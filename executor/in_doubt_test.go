@@ -20,12 +20,12 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// doubtful is a run whose effect is in doubt: the process that was in the middle of it has lost the run.
+// doubtful is a run whose effect is in doubt: the process that executed it has lost the run.
 type doubtful struct {
-	again *dropper           // what the others do
-	e     *executor.Executor // of the others
+	again *dropper           // effects of the other process
+	e     *executor.Executor // the other process
 	ask   fermata.OpenInterrupt
-	ends  func() // lets the lost one end what it does
+	ends  func() // lets the lost process complete its effect
 }
 
 // inDoubt brings a drop that bob and eve have approved into doubt.
@@ -42,7 +42,7 @@ func inDoubt(t *testing.T, open func() store.Store, also ...func(*executor.Confi
 	s, lost := open(), &dropper{entered: make(chan struct{}), hold: make(chan struct{})}
 	release := sync.OnceFunc(func() { close(lost.hold) })
 	first := office(t, s, lost, as(time.Hour))
-	t.Cleanup(release) // before the executor is stopped, or that would wait for ever
+	t.Cleanup(release) // before the executor is stopped, which would otherwise wait for ever
 	startAs(t, first, "req")
 	if _, err := says(t, first, "bob", "r1", yes); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func inDoubt(t *testing.T, open func() store.Store, also ...func(*executor.Confi
 	last.Actor = "eve"
 	last = addressed(t, first, last)
 	go func() { _, _ = first.Run(context.Background(), last) }()
-	<-lost.entered // it is in the middle of it
+	<-lost.entered // the effect is in progress
 	run, err := s.Get(t.Context(), "acme", "drop-1")
 	if err == nil {
 		err = s.Renew(t.Context(), store.Lease{Account: "acme", Run: run.ID, Fence: run.Fence}, -time.Second)
@@ -69,12 +69,13 @@ func inDoubt(t *testing.T, open func() store.Store, also ...func(*executor.Confi
 	d.e.StartWorkers()
 	d.ask = waits(t, mustRun(t, d.e, last)).Interrupts[0]
 	if d.ask.Kind != fermata.EffectInDoubt.Name() {
-		t.Fatalf("it asks %+v", d.ask)
+		t.Fatalf("the run asks %+v", d.ask)
 	}
 	return d
 }
 
-// isDoneAgain lets eve say that it did not happen, which settles it, and the drop is done once more.
+// isDoneAgain lets eve answer that the effect did not happen, which settles the doubt and repeats
+// the drop.
 func (d *doubtful) isDoneAgain(t *testing.T) {
 	t.Helper()
 	outcome, err := says(t, d.e, "eve", "d2", notHappened)
@@ -90,8 +91,9 @@ func (d *doubtful) isDoneAgain(t *testing.T) {
 
 const notHappened = `{"happened":false,"reason":"I looked"}`
 
-// Whoever says that it did not happen has it done again. That is a yes, and needs whoever the yes needed.
-func TestI4_ADoubtIsSettledByThoseWhoCanApprove(t *testing.T) {
+// The answer "did not happen" repeats the effect. It is an approval, with the requirement of the
+// original approval.
+func TestI4_DoubtIsSettledByEligibleApprovers(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		d := inDoubt(t, open)
 		for who, want := range map[string]error{"mallory": desk.ErrNotMember, "req": desk.ErrExcluded} {
@@ -110,8 +112,9 @@ func TestI4_ADoubtIsSettledByThoseWhoCanApprove(t *testing.T) {
 	})
 }
 
-// Who approved the action may say whether it has happened, also where one who approved something else may not: nobody else was left to be asked.
-func TestI17_ADoubtIsNotKeptFromThoseWhoApprovedTheAction(t *testing.T) {
+// An approver of the action may settle its doubt, even under a rule that excludes prior approvers.
+// Otherwise nobody would be left to ask.
+func TestI17_ApproversOfTheActionMaySettleTheDoubt(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := inDoubt(t, func() store.Store { return s }, func(c *executor.Config) {
 			c.Desk.Policy = loadRules(t, strings.Replace(twoPeople, "[requester]", "[requester, prior_approver]", 1))
@@ -124,14 +127,15 @@ func TestI17_ADoubtIsNotKeptFromThoseWhoApprovedTheAction(t *testing.T) {
 	})
 }
 
-// The owner that was thought dead has told the ledger. To do it again would be the second time.
-func TestI4_ADoubtCannotBeSettledAgainstTheLedger(t *testing.T) {
+// The owner that was taken for dead has recorded the end in the ledger. Repeating the effect would
+// be the second time.
+func TestI4_DoubtCannotBeSettledAgainstTheLedger(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		d := inDoubt(t, open)
 		d.ends()
 		_, err := says(t, d.e, "bob", "d1", notHappened)
 		if _, bad := errors.AsType[*fermata.AnswerError](err); !bad {
-			t.Fatalf("it happened, and somebody says that it did not: %v", err)
+			t.Fatalf("the effect happened, but \"did not happen\" was accepted: %v", err)
 		}
 		if _, err := says(t, d.e, "bob", "d2", `{"happened":true}`); err != nil {
 			t.Fatal(err)
@@ -146,12 +150,13 @@ func TestI4_ADoubtCannotBeSettledAgainstTheLedger(t *testing.T) {
 	})
 }
 
-// Nobody has answered, and nobody need: the owner that was thought dead has told the ledger meanwhile.
-func TestI17_ADoubtThatTheLedgerSettlesDoesNotExpire(t *testing.T) {
+// No answer is needed: the owner that was taken for dead has recorded the end in the ledger
+// meanwhile.
+func TestI17_DoubtThatTheLedgerSettlesDoesNotExpire(t *testing.T) {
 	for name, test := range map[string]struct {
 		told bool
 		want store.Status
-	}{"the ledger was told": {true, store.StatusCompleted}, "nobody knows": {false, store.StatusFailed}} {
+	}{"ledger has the end": {true, store.StatusCompleted}, "outcome unknown": {false, store.StatusFailed}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := memory.NewStore(nil)
@@ -174,7 +179,8 @@ type plan struct {
 	Table string `json:"table"`
 }
 
-// planning is a run that is told what to drop, copies it, warns of it, waits, and drops it: each with a yes of its own.
+// planning is a run that asks what to drop, copies it, warns, waits, and drops it, each step with
+// its own approval.
 func planning(t *testing.T) provider.Provider {
 	t.Helper()
 	which := fermata.NewKind[string, string]("which-of-" + t.Name())
@@ -187,7 +193,7 @@ func planning(t *testing.T) provider.Provider {
 		for _, action := range []string{"copy", "warn", "wait", "drop-table"} {
 			yes, err := fermata.Approve(ctx, fermata.Action[plan]{Name: action, Args: plan{table}})
 			if errors.As(err, &refused) {
-				continue // then without
+				continue // skip this step
 			}
 			if err != nil {
 				return p, err
@@ -198,8 +204,9 @@ func planning(t *testing.T) provider.Provider {
 	})
 }
 
-// Whoever had a hand in what is to be done is its author, and four eyes are not two of them.
-func TestDesk_AuthorsAreThoseWhoseWordsTheRunHas(t *testing.T) {
+// Everybody who influenced the action is one of its authors, and separation of duties excludes
+// them.
+func TestDesk_AuthorsAreThePeopleWhoseInputTheRunUses(t *testing.T) {
 	const rule = `
 default: ask
 defaults: {ask: {groups: [{from: [anyone]}], editable: [""], deadline: 1h}}
@@ -214,9 +221,9 @@ rules:
 		asked := waits(t, mustRun(t, e, executor.RunRequest{
 			Account: "acme", StateKey: "drop-1", Graph: "inproc:plan", Input: json.RawMessage(`{"table":""}`), Actor: "req",
 		}))
-		for _, said := range []struct{ who, value string }{ // an answer, an edit, and a no that says why
+		for _, said := range []struct{ who, value string }{ // an answer, an edit, and a rejection with a reason
 			{"ann", `"users"`}, {"bob", `{"verb":"approve","args":{"table":"old_users"}}`}, {"dan", `{"verb":"reject","reason":"warn nobody"}`},
-			{"cleo", yes}, // says nothing of her own
+			{"cleo", yes}, // adds no input of her own
 		} {
 			outcome, err := says(t, e, said.who, "by "+said.who, said.value)
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// pagedStore counts the papers that are asked for at once, and ends a report that does not get on.
+// pagedStore records the largest page of documents, and fails a report that makes no progress.
 type pagedStore struct {
 	store.Store
 	most, pages int
@@ -30,7 +30,7 @@ func (p *pagedStore) Documents(ctx context.Context, account string, kind store.D
 	return papers, err
 }
 
-// A report is over everything that there is, and never has all of it in memory.
+// A report covers all documents, but never holds all of them in memory.
 func TestAnalytics_ReadsPageByPage(t *testing.T) {
 	const decisions = 1001
 	s := &pagedStore{Store: memory.NewStore(nil)}
@@ -55,15 +55,15 @@ func TestAnalytics_ReadsPageByPage(t *testing.T) {
 	e := new(dropper).executor(t, s, func(*executor.Config) {})
 	report, err := e.Analytics(t.Context(), "acme", analytics.Query{})
 	if err != nil || report.All.Approved != decisions || len(report.People) != 1 || report.People[0].Votes != decisions {
-		t.Errorf("%+v, %v", report.All, err)
+		t.Errorf("report %+v, %v", report.All, err)
 	}
 	if s.most > 250 {
-		t.Errorf("%d papers at once", s.most)
+		t.Errorf("%d documents in one page", s.most)
 	}
 }
 
-// At a gate people say yes or no, though it is an answer to the run: whoever refuses says no in the figures. It was a yes.
-func TestAnalytics_ANoAtAGateIsANo(t *testing.T) {
+// The answer to a gate is a yes or a no. Regression: a rejection was counted as an approval.
+func TestAnalytics_RejectionAtAGateIsCountedAsRejection(t *testing.T) {
 	p := single(t, "gates", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
 		_, err := gate.Kind.Ask(ctx, gate.Question{Gate: "draft"})
 		return o, err
@@ -76,28 +76,29 @@ func TestAnalytics_ANoAtAGateIsANo(t *testing.T) {
 	}
 	report, err := e.Analytics(t.Context(), "acme", analytics.Query{})
 	if err != nil || report.All.Answered != 4 || len(report.People) != 1 || report.People[0].Votes != 4 || report.People[0].Approvals != 25 {
-		t.Errorf("%+v, %+v, %v", report.All, report.People, err)
+		t.Errorf("all %+v, people %+v, %v", report.All, report.People, err)
 	}
 }
 
-// What was forgotten cannot be counted, and a report that looks further back says so: it looked as if nothing had been asked in that time but what is still open.
-func TestAnalytics_SaysSinceWhenEverythingIsKept(t *testing.T) {
+// Deleted runs cannot be counted. A report that covers an earlier time says since when everything
+// is retained.
+func TestAnalytics_ReportsRetainedSince(t *testing.T) {
 	for name, c := range map[string]struct {
 		retention, since time.Duration
 		says             bool
 	}{
-		"nothing is forgotten":                {0, 720 * time.Hour, false},
-		"it looks back to before":             {24 * time.Hour, 720 * time.Hour, true},
-		"it looks at what is certainly there": {24 * time.Hour, time.Hour, false},
+		"no retention":                       {0, 720 * time.Hour, false},
+		"window starts before the retention": {24 * time.Hour, 720 * time.Hour, true},
+		"window within the retention":        {24 * time.Hour, time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := new(dropper).executor(t, memory.NewStore(nil), func(config *executor.Config) { config.Retention = c.retention })
 			report, err := e.Analytics(t.Context(), "acme", analytics.Query{Since: time.Now().Add(-c.since)})
 			if err != nil || (report.RetainedSince != nil) != c.says {
-				t.Fatalf("%v, %v", report.RetainedSince, err)
+				t.Fatalf("retained since %v, %v", report.RetainedSince, err)
 			}
 			if c.says && report.Until.Sub(*report.RetainedSince) != c.retention {
-				t.Errorf("since %s, until %s", report.RetainedSince, report.Until)
+				t.Errorf("retained since %s, until %s", report.RetainedSince, report.Until)
 			}
 		})
 	}

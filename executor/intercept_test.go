@@ -6,7 +6,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// intruder is a store in which something else happens where a test says so: before a write, or right after a decision or a read.
+// intruder is a store that runs a function of the test before a write, or right after a decision or
+// a read.
 type intruder struct {
 	store.Store
 	amend, rest, forget  func()

@@ -14,9 +14,9 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// A server whose key file was taken away, or given to another user, said nothing: it sealed with a key that others had forgotten by then, or did not
-// come up again after its next restart.
-func TestKeys_AFileThatCannotBeReadAgainIsToldOnce(t *testing.T) {
+// Regression: a server whose key file was removed, or given to another user, did not report it. It
+// encrypted with a key that others no longer had, or did not start again.
+func TestKeys_UnreadableKeyFileIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "key")
 		if err := seal.CreateKeyFile(path); err != nil {

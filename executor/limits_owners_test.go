@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// upTo1000 are rules by which nobody is asked, and no more than 1000 cents are paid a day.
+// upTo1000 are rules that need no approval, with a limit of 1000 cents a day.
 const upTo1000 = `
 default: allow
 rules:
@@ -27,7 +27,7 @@ rules:
   then: deny
 `
 
-// pays pays without asking anybody. behind is called between the approval and the effect.
+// pays pays without approval. behind is called between the approval and the effect.
 func pays(t *testing.T, paid *atomic.Int64, behind func()) provider.Provider {
 	t.Helper()
 	return single(t, "pay", inproc.FlowConfig[payment]{}, func(ctx context.Context, p payment) (payment, error) {
@@ -44,7 +44,8 @@ func pays(t *testing.T, paid *atomic.Int64, behind func()) provider.Provider {
 	})
 }
 
-// diesCharged begins a run that pays 600 cents, in a process that dies as soon as that is charged: its lease is over.
+// diesCharged starts a run that pays 600 cents, in a process that dies as soon as this is charged:
+// its lease has ended.
 func diesCharged(t *testing.T, runs *memory.Store, paid *atomic.Int64, change func(*executor.Config)) (provider.Provider, executor.RunRequest) {
 	t.Helper()
 	var tried atomic.Int64
@@ -64,8 +65,9 @@ func diesCharged(t *testing.T, runs *memory.Store, paid *atomic.Int64, change fu
 	return p, request
 }
 
-// Who takes a run over judges its action again, and knows that it was charged already.
-func TestLimits_WhoTakesOverIsNotDeniedByTheChargeOfTheFirst(t *testing.T) {
+// The process that takes over a run evaluates its action again, and recognises the charge that was
+// made already.
+func TestLimits_TakeoverIsNotDeniedByTheFirstCharge(t *testing.T) {
 	var paid atomic.Int64
 	runs := memory.NewStore(nil)
 	limited := func(c *executor.Config) { c.Desk.Policy = loadRules(t, upTo1000) }
@@ -77,9 +79,10 @@ func TestLimits_WhoTakesOverIsNotDeniedByTheChargeOfTheFirst(t *testing.T) {
 	}
 }
 
-// A run made processes crash behind its approval, until it was parked. Whoever went on after an operator had mended that took what was charged for the
-// action for somebody else's, and the rules denied the action because of itself.
-func TestLimits_ARunThatIsRetriedIsNotDeniedByItsOwnCharge(t *testing.T) {
+// Regression: a run crashed processes after its approval, until it was parked. After an operator
+// fixed the cause, the next execution took the charge of the action for another one, and the rules
+// denied the action because of itself.
+func TestLimits_RetriedRunIsNotDeniedByItsOwnCharge(t *testing.T) {
 	var paid atomic.Int64
 	runs := memory.NewStore(nil)
 	once := func(c *executor.Config) { c.Desk.Policy, c.MaxAttempts = loadRules(t, upTo1000), 1 }
@@ -92,7 +95,7 @@ func TestLimits_ARunThatIsRetriedIsNotDeniedByItsOwnCharge(t *testing.T) {
 	}
 }
 
-// late is a store in which the first charge is on its way for long.
+// late is a store in which the first charge takes long.
 type late struct {
 	store.Store
 	first       atomic.Bool
@@ -108,9 +111,11 @@ func (l *late) CommitWrites(ctx context.Context, account string, beside store.Wr
 	return l.Store.CommitWrites(ctx, account, beside)
 }
 
-// A process stood still while it charged an action. By the time that it went on, another one had taken the run over, charged the action and done it. The
-// first one found the counter changed, judged anew, and charged the action a second time; where that is too much, it wrote that the rules denied it.
-func TestLimits_AnActionIsChargedOnceAlsoByAnOwnerWhoHasLostTheRun(t *testing.T) {
+// Regression: a process paused while it charged an action. Another process took over the run,
+// charged the action and did it. The first process then found the counter changed, evaluated again,
+// and charged the action a second time. If that was too much, it recorded that the rules denied the
+// action.
+func TestLimits_ActionIsChargedOnceAfterATakeover(t *testing.T) {
 	for cents, input := range map[int64]string{400: `{"cents":400}`, 600: `{"cents":600}`} {
 		runs := memory.NewStore(nil)
 		var paid atomic.Int64
@@ -131,12 +136,12 @@ func TestLimits_AnActionIsChargedOnceAlsoByAnOwnerWhoHasLostTheRun(t *testing.T)
 			t.Fatal(err)
 		}
 		if sum := chargedIn(t, runs); sum != cents || paid.Load() != cents || slices.Contains(lines(t, runs), "policy.denied") {
-			t.Errorf("%d were paid and %d charged; the log says %v", paid.Load(), sum, lines(t, runs))
+			t.Errorf("paid %d, charged %d; audit lines %v", paid.Load(), sum, lines(t, runs))
 		}
 	}
 }
 
-// chargedIn is what is charged to all counters.
+// chargedIn returns the sum of all counters.
 func chargedIn(t *testing.T, s store.Store) (sum int64) {
 	t.Helper()
 	for _, p := range papersOf(t, s, "acme", "counter") {

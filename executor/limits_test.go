@@ -23,7 +23,7 @@ type payment struct {
 	Cents int64 `json:"cents"`
 }
 
-// pay pays when that is approved.
+// pay pays after approval.
 func pay(ctx context.Context, paid *atomic.Int64, action fermata.Action[payment]) error {
 	yes, err := fermata.Approve(ctx, action)
 	if err != nil {
@@ -36,7 +36,7 @@ func pay(ctx context.Context, paid *atomic.Int64, action fermata.Action[payment]
 	return err
 }
 
-// budgeted rules have people asked, and nobody may let more than 1000 cents be paid in a day.
+// budgeted are rules that need approval, with a limit of 1000 cents a day.
 const budgeted = `
 default: deny
 rules:
@@ -51,7 +51,7 @@ rules:
   reason: the budget is used up
 `
 
-// payer pays what its node is asked to, in one or in two steps at the same time.
+// payer pays what its node is asked to, in one step or in two concurrent steps.
 func payer(t *testing.T, paid *atomic.Int64, nodes ...string) provider.Provider {
 	t.Helper()
 	g := graph.New[payment]("pay")
@@ -65,7 +65,7 @@ func payer(t *testing.T, paid *atomic.Int64, nodes ...string) provider.Provider 
 	return providing(t, g)
 }
 
-// bank is an executor of payments that goes by some rules.
+// bank is an executor for payments with the given rules.
 func bank(t *testing.T, s store.Store, p provider.Provider, rules string) *executor.Executor {
 	t.Helper()
 	return executorOf(t, s, p, func(c *executor.Config) {
@@ -74,8 +74,8 @@ func bank(t *testing.T, s store.Store, p provider.Provider, rules string) *execu
 	})
 }
 
-// Limits hold also for actions that come at the same time.
-func TestLimits_CountWhatWentAhead(t *testing.T) {
+// Limits hold for concurrent actions.
+func TestLimits_CountExecutedActions(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, func(c *executor.Config) {
@@ -112,8 +112,8 @@ rules:
 	})
 }
 
-// Two that were asked about while both were within the limit do not go beyond it together.
-func TestLimits_HoldForWhatPeopleApprove(t *testing.T) {
+// Two actions that were asked while both were within the limit do not exceed it together.
+func TestLimits_HoldForApprovedActions(t *testing.T) {
 	var paid atomic.Int64
 	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one"), budgeted)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
@@ -121,7 +121,7 @@ func TestLimits_HoldForWhatPeopleApprove(t *testing.T) {
 	_, _ = e.Run(t.Context(), word("ann", "a", "r1", a, yes))
 	_, err := e.Run(t.Context(), word("ann", "b", "r2", b, yes))
 	if paid.Load() > 1000 {
-		t.Errorf("%d cents were paid, and 1000 is what no rule lets anybody go beyond (%v)", paid.Load(), err)
+		t.Errorf("%d cents were paid, the limit is 1000 (%v)", paid.Load(), err)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestLimits_TwoApprovalsInOneResumeAreChargedTogether(t *testing.T) {
 	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one", "two"), budgeted)
 	asked := waits(t, began(t, e, "a", "inproc:pay", `{"cents":100}`)).Interrupts
 	if len(asked) != 2 {
-		t.Fatalf("%+v", asked)
+		t.Fatalf("open requests %+v", asked)
 	}
 	request := word("ann", "a", "r1", asked[0].ID, yes)
 	request.Targets[asked[1].ID] = executor.Answer{Value: json.RawMessage(yes)}
@@ -141,18 +141,18 @@ func TestLimits_TwoApprovalsInOneResumeAreChargedTogether(t *testing.T) {
 	}
 }
 
-// What was edited is judged again by the run, which knows that it was charged already.
-func TestLimits_AnApprovedEditIsNotDeniedByItsOwnCharge(t *testing.T) {
+// An edited action is evaluated again by the run, which recognises its charge.
+func TestLimits_ApprovedEditIsNotDeniedByItsOwnCharge(t *testing.T) {
 	var paid atomic.Int64
 	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one"), budgeted)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":700}`)).Interrupts[0].ID
 	outcome := mustRun(t, e, word("ann", "a", "r1", a, `{"verb":"approve","args":{"cents":600}}`))
 	if paid.Load() != 600 {
-		t.Errorf("600 of 1000 were approved and charged; it came to %#v, and %d were paid", outcome, paid.Load())
+		t.Errorf("600 of 1000 were approved and charged; outcome %#v, paid %d", outcome, paid.Load())
 	}
 }
 
-func TestLimits_AnApprovedEditIsChargedOnce(t *testing.T) {
+func TestLimits_ApprovedEditIsChargedOnce(t *testing.T) {
 	var paid atomic.Int64
 	s := memory.NewStore(nil)
 	e := bank(t, s, payer(t, &paid, "one"), `
@@ -177,8 +177,9 @@ rules:
 	}
 }
 
-// What the asking code could not use was not done, so it is not charged; and the question that comes in its place is not denied for it.
-func TestLimits_WhatIsAskedAgainIsNotDeniedByTheChargeOfWhatWasRefused(t *testing.T) {
+// An answer that the asking code rejected was not executed, so it is not charged. The request that
+// replaces it is not denied because of it.
+func TestLimits_RequestAskedAgainIsNotDeniedByTheRejectedAnswer(t *testing.T) {
 	var moved atomic.Int64
 	e := executorOf(t, memory.NewStore(nil), transferring(t, &moved), func(c *executor.Config) {
 		c.Desk.Policy = loadRules(t, `
@@ -192,7 +193,7 @@ rules:
 	outcome := mustRun(t, e, approveWith("odd", first, `{"verb":"approve","args":{"amount":601}}`))
 	again, ok := outcome.(fermata.NeedsInput)
 	if !ok {
-		t.Fatalf("601 could not be used, nothing was moved, and the run came to %#v", outcome)
+		t.Fatalf("601 was rejected by the asking code and nothing was moved, but the outcome is %#v", outcome)
 	}
 	outcome, err := e.Run(t.Context(), approveWith("even", again.Interrupts[0].ID, yes))
 	if moved.Load() != 600 {
@@ -205,8 +206,9 @@ type rounds struct {
 	N     int   `json:"n"`
 }
 
-// A run that was tried more than once does the same again and again: each time it is another action, and is charged.
-func TestLimits_ARunThatWasTriedAgainIsChargedForEachRound(t *testing.T) {
+// A run that is attempted again repeats an action in a loop. Each repetition is another action and
+// is charged.
+func TestLimits_RunAttemptedAgainIsChargedForEachRound(t *testing.T) {
 	var paid, tries atomic.Int64
 	g := graph.New[rounds]("pay")
 	g.Node("one", func(ctx context.Context, p rounds) (rounds, error) {
@@ -231,12 +233,12 @@ rules:
 	e.StartWorkers()
 	outcome := began(t, e, "a", "inproc:pay", `{"cents":600,"n":0}`)
 	if failed, ok := outcome.(fermata.Failed); !ok || failed.Code != "rejected" || paid.Load() != 600 {
-		t.Errorf("%d cents were paid without asking, of 1000 that may be (%#v)", paid.Load(), outcome)
+		t.Errorf("%d cents were paid without approval, the limit is 1000 (%#v)", paid.Load(), outcome)
 	}
 }
 
-// Amounts so large that their sum has no int64 do not begin anew at zero.
-func TestLimits_AreNotEmptiedByLargeAmounts(t *testing.T) {
+// Amounts whose sum overflows int64 do not wrap around to zero.
+func TestLimits_LargeAmountsDoNotOverflow(t *testing.T) {
 	var paid atomic.Int64
 	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one"), `
 default: allow
@@ -250,12 +252,12 @@ rules:
 	}
 	outcome := began(t, e, "b", "inproc:pay", `{"cents":1000}`)
 	if _, asked := outcome.(fermata.NeedsInput); !asked {
-		t.Errorf("a day of 2^64 cents has room for more: %#v", outcome)
+		t.Errorf("2^64 cents in a day leave room for more: %#v", outcome)
 	}
 }
 
-// So many want the counter that some find it changed 21 times.
-func TestLimits_ManyActionsAtOnceDoNotFailTheirRuns(t *testing.T) {
+// So many actions use the counter that some find it changed 21 times.
+func TestLimits_ManyConcurrentActionsDoNotFailTheirRuns(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, func(c *executor.Config) {
@@ -283,7 +285,7 @@ rules:
 		}
 		wg.Wait()
 		if failed.Load() > 0 {
-			t.Errorf("%d of 64 runs failed for good, dropped %d", failed.Load(), d.dropped.Load())
+			t.Errorf("%d of 64 runs failed, dropped %d", failed.Load(), d.dropped.Load())
 		}
 	})
 }

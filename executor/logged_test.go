@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Operators are woken by a log line, and an id alone leads nowhere: whatever they look it up with wants the account first. A run was parked, and its
-// line did not say whose it was.
-func TestLog_WhatIsAboutARunSaysWhose(t *testing.T) {
+// Operators look up ids from log lines, and every lookup needs the account. Regression: the log
+// line of a parked run did not contain its account.
+func TestLog_LinesAboutARunContainTheAccount(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -29,11 +29,11 @@ func TestLog_WhatIsAboutARunSaysWhose(t *testing.T) {
 				continue
 			}
 			if lines++; !strings.Contains(line, `"account", `) {
-				t.Errorf("%s: %s", file, strings.TrimSpace(line))
+				t.Errorf("%s: no account in: %s", file, strings.TrimSpace(line))
 			}
 		}
 	}
 	if lines < 10 {
-		t.Errorf("there are %d such lines; this test looks for something else", lines)
+		t.Errorf("found %d such lines, want at least 10: the pattern of this test is outdated", lines)
 	}
 }

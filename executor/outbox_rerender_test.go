@@ -17,13 +17,13 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// card is the copy of a request in a channel. It is drawn from the row, as the docs want it.
+// card is the copy of a request in a channel. It is rendered from the request, as documented.
 type card struct {
 	mu    sync.Mutex
 	shows desk.State
-	slow  desk.NoticeKind // of which the first is slow
-	nap   time.Duration   // for so long
-	lost  error           // what it says then, though it has drawn it
+	slow  desk.NoticeKind // the first notice of this kind is slow
+	nap   time.Duration   // duration of the slow delivery
+	lost  error           // error of the slow delivery, though it has rendered
 	slept atomic.Bool
 	read  func(id string) desk.State
 }
@@ -41,19 +41,20 @@ func (c *card) notify(_ context.Context, _ string, n desk.Notice) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.shows == "" && n.Kind == desk.NoticeRerender {
-		return nil // emptyIndex was posted yet
+		return nil // nothing was posted yet
 	}
 	c.shows = state
 	return err
 }
 
-// A channel may be slow: what it drew of a request before it ended comes after what it drew of the end. So may a process be: it wakes up with a copy in its hands when
-// another one has given it up for dead, and told what it had to tell.
-func TestOutbox_ACardShowsTheEnd(t *testing.T) {
+// A channel may be slow: a rendering from before the end may arrive after the rendering of the end.
+// A process may be slow, too: it resumes a delivery after another process has taken it for dead and
+// delivered instead.
+func TestOutbox_CardShowsTheFinalState(t *testing.T) {
 	for _, c := range []*card{
 		{}, {slow: desk.NoticeNotify, nap: 10 * time.Second}, {slow: desk.NoticeNotify, nap: 10 * time.Second, lost: errReset},
 		{slow: desk.NoticeRemind, nap: 10 * time.Second}, {slow: desk.NoticeRerender, nap: 10 * time.Second},
-		{slow: desk.NoticeNotify, nap: 3 * time.Minute}, {slow: desk.NoticeRerender, nap: 3 * time.Minute}, // longer than the notice is left to it
+		{slow: desk.NoticeNotify, nap: 3 * time.Minute}, {slow: desk.NoticeRerender, nap: 3 * time.Minute}, // longer than the claim of the notice
 	} {
 		t.Run(fmt.Sprintf("%s takes %s, %v", c.slow, c.nap, c.lost), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -90,11 +91,11 @@ func TestOutbox_ACardShowsTheEnd(t *testing.T) {
 	}
 }
 
-// blink is a store that cannot read a request once, soon.
+// blink is a store that fails to read a request once.
 type blink struct {
 	store.Store
 	soon  atomic.Bool
-	again bool // as soon as a copy is claimed that is drawn again
+	again bool // as soon as a rerender notice is claimed
 	done  atomic.Bool
 }
 
@@ -114,7 +115,8 @@ func (b *blink) Document(ctx context.Context, account string, kind store.Documen
 	return b.Store.Document(ctx, account, kind, id)
 }
 
-// slowOnce has a request drawn that changes meanwhile, and returns all notices of that. woken is called when it was drawn.
+// slowOnce renders a request that changes meanwhile, and returns all of its notices. woken is
+// called after the rendering.
 func slowOnce(t *testing.T, s store.Store, woken func()) []desk.Notice {
 	var slept atomic.Bool
 	ch := &channel{fail: func(n desk.Notice) error {
@@ -135,14 +137,15 @@ func slowOnce(t *testing.T, s store.Store, woken func()) []desk.Notice {
 	return ch.of(desk.NoticeRerender)
 }
 
-// Nobody knows what was drawn if the request could not be read before. It is drawn once more, under another key than that of the notice in hand: or nothing of it could be
-// noted, and the notice would be sent again.
-func TestOutbox_WhatIsDrawnAgainWithoutALookIsSentOnce(t *testing.T) {
+// If the request could not be read before, the rendered state is unknown. It is rendered once more
+// under a new key. With the key of the current notice, nothing could be recorded, and the notice
+// would be sent again.
+func TestOutbox_RerenderWithoutAReadIsSentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &blink{Store: memory.NewStore(nil), again: true}
 		drawn := slowOnce(t, s, func() {})
 		if !s.done.Load() {
-			t.Fatal("nothing was drawn again")
+			t.Fatal("no rerender notice")
 		}
 		for _, n := range drawn {
 			if what := became(t, s, n.Key); what.Tries != 1 || what.Result != "told" {
@@ -152,19 +155,21 @@ func TestOutbox_WhatIsDrawnAgainWithoutALookIsSentOnce(t *testing.T) {
 	})
 }
 
-// Whether a request has changed since it was drawn cannot be found out, as the store is away for a moment. It is not taken for one that has not.
-func TestOutbox_WhatMayHaveBeenDrawnLateIsDrawnAgain(t *testing.T) {
+// The store is unavailable for a moment, so it is unknown whether a request has changed since it
+// was rendered. It is not taken for unchanged.
+func TestOutbox_PossiblyOutdatedCardIsRerendered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &blink{Store: memory.NewStore(nil)}
 		if drawn := slowOnce(t, s, func() { s.soon.Store(true) }); !s.done.Load() || len(drawn) < 3 {
-			t.Errorf("nothing was drawn after what came late: %+v", drawn)
+			t.Errorf("no rerender after the late delivery: %+v", drawn)
 		}
 	})
 }
 
-// Each copy that was under way when its request changed was followed by one of its own, and that by another if it changed again. A request that changes faster than a
-// channel can draw had all places in the end, and people of other accounts were told nothing.
-func TestOutbox_ARequestThatAlwaysChangesLeavesRoomForOthers(t *testing.T) {
+// Regression: each delivery that was in flight when its request changed was followed by another
+// one. A request that changes faster than a channel renders took all delivery slots, and other
+// accounts got no notices.
+func TestOutbox_RequestThatAlwaysChangesLeavesSlotsForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drawing, most atomic.Int64
 		ch := &channel{fail: func(desk.Notice) error {
@@ -183,8 +188,8 @@ func TestOutbox_ARequestThatAlwaysChangesLeavesRoomForOthers(t *testing.T) {
 			acts(t, e, id, desk.Release{From: by("ann")})
 		}
 		time.Sleep(10 * time.Minute)
-		if drawn := len(ch.of(desk.NoticeRerender)); drawn > 2*120 || most.Load() > 30 { // one for each change, and one for each that came meanwhile
-			t.Errorf("120 changes were drawn %d times, %d at once", drawn, most.Load())
+		if drawn := len(ch.of(desk.NoticeRerender)); drawn > 2*120 || most.Load() > 30 { // one for each change, and one for each change during a delivery
+			t.Errorf("120 changes were rendered %d times, %d at once", drawn, most.Load())
 		}
 	})
 }

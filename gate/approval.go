@@ -8,23 +8,27 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// Approval describes one gate in a graph over the state S.
+// Approval configures one gate in a graph with the state S.
 type Approval[S any] struct {
-	// ID names the gate in questions and records, as "design_approval". It must be set, and be unique in its graph.
+	// ID identifies the gate in requests and records, for example "design_approval". It is required
+	// and must be unique in its graph.
 	ID string
-	// Message tells the person what to look at.
+	// Message tells the approver what to review.
 	Message string
-	// Status says what the person is to decide on: the thing itself, a summary, a digest. It must go by the state alone. A yes
-	// counts only for the status that was shown. The default is an empty status, and then a yes counts for whatever is there.
+	// Status returns what the approver decides on: the item itself, a summary, or a digest. It must
+	// depend only on the state. An approval counts only for the status that was shown. By default
+	// the status is empty, and an approval counts for any state.
 	Status func(state S) string
-	// Decisions returns the place in the state where the trail is kept. It must be set. Gates may share one.
+	// Decisions returns the field of the state that stores the decisions. It is required. Gates may
+	// share one.
 	Decisions func(state *S) *[]Record
-	// Forward is the node after a yes. Backward is the node after a no, and wherever there is no decision.
+	// Forward is the node after an approval. Backward is the node after a rejection or without a
+	// decision.
 	Forward, Backward string
 }
 
-// Add puts the gate into a graph: a node of this name, and the branch after it. It panics if the gate is not fully described,
-// so that a gate which would not hold does not get into a program.
+// Add adds the gate to a graph: a node with this name, and the branch after it. It panics if the
+// gate is incomplete, so that an ineffective gate does not get into a program.
 func (a Approval[S]) Add(g *graph.Graph[S], node string, options ...graph.NodeOption) {
 	if mistake := a.invalid(); mistake != "" {
 		panic(fmt.Sprintf("gate: the gate at node %q %s", node, mistake))
@@ -38,22 +42,22 @@ func (a Approval[S]) invalid() string {
 	case a.ID == "":
 		return "has no ID"
 	case a.Decisions == nil:
-		return "has no Decisions: where in the state is the trail kept?"
+		return "has no Decisions: set the state field that stores the decisions"
 	case a.Forward == "":
-		return "has no Forward: which node comes after a yes?"
+		return "has no Forward: set the node after an approval"
 	case a.Backward == "":
-		return "has no Backward: which node comes after a no?"
+		return "has no Backward: set the node after a rejection"
 	case a.Forward == a.Backward:
-		return fmt.Sprintf("leads to %q after a yes and after a no: it would hold nothing back", a.Forward)
+		return fmt.Sprintf("leads to %q after an approval and after a rejection: it would have no effect", a.Forward)
 	}
 	return ""
 }
 
-// Ask is what the node does, a [graph.Func]: it waits for the decision and writes it down.
+// Ask is the function of the node, a [graph.Func]: it waits for the decision and records it.
 func (a Approval[S]) Ask(ctx context.Context, state S) (S, error) {
 	trail := a.trail(&state)
 	if trail == nil {
-		return state, fmt.Errorf("gate: %q has no place to keep its decision", a.ID)
+		return state, fmt.Errorf("gate: %q: Decisions returns nil", a.ID)
 	}
 	question := Question{Gate: a.ID, Message: a.Message}
 	if a.Status != nil {
@@ -69,7 +73,8 @@ func (a Approval[S]) Ask(ctx context.Context, state S) (S, error) {
 	return state, nil
 }
 
-// Route is where the branch leads, a [graph.Route]: Forward if the last decision of this gate is a yes, else Backward.
+// Route is the route of the branch, a [graph.Route]: Forward if the last decision of this gate is
+// an approval, else Backward.
 func (a Approval[S]) Route(state S) string {
 	if last, ok := a.Last(state); ok && last.Approved {
 		return a.Forward

@@ -13,12 +13,13 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// holdsAt fails the test unless the run still waits at the design's gate, with the same question, and nothing ran meanwhile.
+// holdsAt fails the test unless the run still waits at the design gate, with the same interrupt,
+// and nothing else ran.
 func (j *journey) holdsAt(id string) {
 	j.t.Helper()
 	open, question := j.open()
 	if open.ID != id || question.Gate != "design_approval" {
-		j.t.Errorf("the run waits for %s at %s, want %s at the design's gate", open.ID, question.Gate, id)
+		j.t.Errorf("the run waits for %s at %s, want %s at the design gate", open.ID, question.Gate, id)
 	}
 	if saved := j.saved(); !cmp.Equal(saved.State.Ran, []string{"design"}) {
 		j.t.Errorf("ran %v, want the first design alone", saved.State.Ran)
@@ -37,7 +38,7 @@ func TestI5_ResumeWithoutAnAnswerStaysAtTheGate(t *testing.T) {
 			_, err := j.resume(option)
 			info, waits := fermata.ExtractInterruptInfo(err)
 			if !waits || len(info.Interrupts) != 1 || info.Interrupts[0].ID != open.ID {
-				t.Errorf("got %v, want the same question again", err)
+				t.Errorf("got %v, want the same interrupt again", err)
 			}
 			j.holdsAt(open.ID)
 		})
@@ -68,7 +69,7 @@ func TestI5_AnApprovalInTheInputDoesNotPassTheGate(t *testing.T) {
 	}
 }
 
-// forge appends an approval that nobody gave.
+// forge appends an approval that was not given.
 func forge(_ fermata.Address, state any) error {
 	p := state.(*pipeline)
 	p.Decisions = append(p.Decisions, gate.Record{Gate: "design_approval", Approved: true, At: noon, By: "nobody"})
@@ -112,47 +113,47 @@ func TestI6_ApprovalDoesNotCountForAChangedStatus(t *testing.T) {
 	}))
 	again, question := j.open()
 	if question.Gate != "design_approval" || question.CurrentStatus != "something else" || again.ID == open.ID {
-		t.Errorf("waits for %s with %+v, want a new question about the other design", again.ID, question)
+		t.Errorf("waits for %s with %+v, want a new interrupt about the other design", again.ID, question)
 	}
 	if saved := j.saved(); len(saved.State.Decisions) != 0 {
 		t.Errorf("the trail holds %+v", saved.State.Decisions)
 	}
 	j.answer(yes())
 	if _, question := j.open(); question.Gate != "dag_approval" {
-		t.Errorf("waits at %s after a yes to what was shown, want the next gate", question.Gate)
+		t.Errorf("waits at %s after an approval of what was shown, want the next gate", question.Gate)
 	}
 }
 
 func TestI13_AWrongSignalIsRefusedAndTheGateStaysShut(t *testing.T) {
 	raw := func(text string) any { return json.RawMessage(text) }
 	for name, signal := range map[string]any{
-		"nothing":                       nil,
-		"a nil signal":                  (*gate.Signal)(nil),
-		"no time":                       gate.Signal{Approved: true},
-		"a bare true":                   true,
-		"a word":                        "approved",
-		"a decision of another kind":    fermata.Decision{Verb: fermata.VerbApprove, At: noon},
-		"a record":                      gate.Record{Gate: "design_approval", Approved: true, At: noon},
-		"JSON: nothing":                 raw(``),
-		"JSON: null":                    raw(`null`),
-		"JSON: empty":                   raw(`{}`),
-		"JSON: a list":                  raw(`[{"approved":true,"approvedAt":"2026-01-02T12:00:00Z"}]`),
-		"JSON: no approved":             raw(`{"approvedAt":"2026-01-02T12:00:00Z"}`),
-		"JSON: no approvedAt":           raw(`{"approved":true}`),
-		"JSON: approved null":           raw(`{"approved":null,"approvedAt":"2026-01-02T12:00:00Z"}`),
-		"JSON: approved as text":        raw(`{"approved":"true","approvedAt":"2026-01-02T12:00:00Z"}`),
-		"JSON: approved as number":      raw(`{"approved":1,"approvedAt":"2026-01-02T12:00:00Z"}`),
-		"JSON: approved in other case":  raw(`{"Approved":true,"approvedAt":"2026-01-02T12:00:00Z"}`),
-		"JSON: approved twice":          raw(`{"approved":false,"approved":true,"approvedAt":"2026-01-02T12:00:00Z"}`),
-		"JSON: approved in both cases":  raw(`{"approved":false,"APPROVED":true,"approvedAt":"2026-01-02T12:00:00Z"}`),
-		"JSON: approvedAt null":         raw(`{"approved":true,"approvedAt":null}`),
-		"JSON: approvedAt is no time":   raw(`{"approved":true,"approvedAt":"yesterday"}`),
-		"JSON: approvedAt is zero":      raw(`{"approved":true,"approvedAt":"0001-01-01T00:00:00Z"}`),
-		"JSON: feedback is no text":     raw(`{"approved":true,"approvedAt":"2026-01-02T12:00:00Z","feedback":{}}`),
-		"JSON: something unknown":       raw(`{"approved":true,"approvedAt":"2026-01-02T12:00:00Z","force":true}`),
-		"JSON: something after it":      raw(`{"approved":true,"approvedAt":"2026-01-02T12:00:00Z"} {}`),
-		"a map without approved":        map[string]any{"approvedAt": noon},
-		"a map with approved as a text": map[string]any{"approved": "yes", "approvedAt": noon},
+		"nothing":                         nil,
+		"a nil signal":                    (*gate.Signal)(nil),
+		"no time":                         gate.Signal{Approved: true},
+		"a bare true":                     true,
+		"a word":                          "approved",
+		"a decision of another kind":      fermata.Decision{Verb: fermata.VerbApprove, At: noon},
+		"a record":                        gate.Record{Gate: "design_approval", Approved: true, At: noon},
+		"JSON: nothing":                   raw(``),
+		"JSON: null":                      raw(`null`),
+		"JSON: empty":                     raw(`{}`),
+		"JSON: a list":                    raw(`[{"approved":true,"approvedAt":"2026-01-02T12:00:00Z"}]`),
+		"JSON: no approved":               raw(`{"approvedAt":"2026-01-02T12:00:00Z"}`),
+		"JSON: no approvedAt":             raw(`{"approved":true}`),
+		"JSON: approved null":             raw(`{"approved":null,"approvedAt":"2026-01-02T12:00:00Z"}`),
+		"JSON: approved as text":          raw(`{"approved":"true","approvedAt":"2026-01-02T12:00:00Z"}`),
+		"JSON: approved as number":        raw(`{"approved":1,"approvedAt":"2026-01-02T12:00:00Z"}`),
+		"JSON: approved in other case":    raw(`{"Approved":true,"approvedAt":"2026-01-02T12:00:00Z"}`),
+		"JSON: approved twice":            raw(`{"approved":false,"approved":true,"approvedAt":"2026-01-02T12:00:00Z"}`),
+		"JSON: approved in both cases":    raw(`{"approved":false,"APPROVED":true,"approvedAt":"2026-01-02T12:00:00Z"}`),
+		"JSON: approvedAt null":           raw(`{"approved":true,"approvedAt":null}`),
+		"JSON: approvedAt is not a time":  raw(`{"approved":true,"approvedAt":"yesterday"}`),
+		"JSON: approvedAt is zero":        raw(`{"approved":true,"approvedAt":"0001-01-01T00:00:00Z"}`),
+		"JSON: feedback is not a string":  raw(`{"approved":true,"approvedAt":"2026-01-02T12:00:00Z","feedback":{}}`),
+		"JSON: something unknown":         raw(`{"approved":true,"approvedAt":"2026-01-02T12:00:00Z","force":true}`),
+		"JSON: something after it":        raw(`{"approved":true,"approvedAt":"2026-01-02T12:00:00Z"} {}`),
+		"a map without approved":          map[string]any{"approvedAt": noon},
+		"a map with approved as a string": map[string]any{"approved": "yes", "approvedAt": noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := begin(t)
@@ -164,7 +165,7 @@ func TestI13_AWrongSignalIsRefusedAndTheGateStaysShut(t *testing.T) {
 			}
 			j.holdsAt(open.ID)
 			if after := j.saved().Version; after != before {
-				t.Errorf("a refused answer saved something: version %d became %d", before, after)
+				t.Errorf("a rejected answer saved something: version %d became %d", before, after)
 			}
 		})
 	}
@@ -210,7 +211,7 @@ func TestI5_AnIDThatIsNotOpenDoesNotPassTheGate(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if open, _ := j.open(); open.ID != second.ID {
-			t.Errorf("the good answer was used although the other was refused")
+			t.Errorf("the valid answer was used although the other was rejected")
 		}
 	})
 }

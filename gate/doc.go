@@ -1,4 +1,5 @@
-// Package gate has approval nodes: places where a run waits for a person's yes or no and is led by it, forward or back.
+// Package gate provides approval nodes: a run waits for a person's approval or rejection and
+// continues forward or backward.
 //
 //	approveDesign := gate.Approval[State]{
 //		ID:        "design_approval",
@@ -21,8 +22,8 @@
 //	   ▲              │
 //	   └── rejected ──┘
 //
-// The run stops at the gate with an interrupt of kind "approval-gate". Its question says which gate it is, what to look at
-// and where things stand; its answer is a [Signal], or the JSON of one:
+// The run stops at the gate with an interrupt of kind "approval-gate". Its question contains the
+// gate, the message and the current status; its answer is a [Signal], or its JSON:
 //
 //	_, err := flow.Run(ctx, State{Idea: "…"}, graph.WithStore(st), graph.WithRun("project-123"))
 //	info, _ := fermata.ExtractInterruptInfo(err)
@@ -31,10 +32,10 @@
 //		Approved: false, ApprovedAt: time.Now(), Feedback: "name the risks", ApprovedBy: "alice",
 //	}))
 //
-// # The trail
+// # The decision history
 //
-// Every decision, yes or no, is appended to the state as a [Record]. The branch goes by the last record of its own gate, and
-// the node that has to do its work again finds there what to do better:
+// Every decision is appended to the state as a [Record]. The branch uses the last record of its own
+// gate, and the node that repeats its work finds the feedback there:
 //
 //	func design(ctx context.Context, s State) (State, error) {
 //		if last, ok := approveDesign.Last(s); ok {
@@ -42,15 +43,16 @@
 //		}
 //		…
 //
-// # What cannot happen
+// # Guarantees
 //
-// Nothing but a valid answer to the open question moves a run past a gate: not a resume without one, not an answer without
-// "approved" in it, and not a record that somebody wrote into the state, because the gate's own record comes after it. Where
-// no record is found the branch goes backward. A yes counts for what was shown: if [Approval.Status] would say something else
-// by the time the answer is used, because a state modifier changed the state under the open gate, the gate asks again, and the
-// trail does not have the answer to what is no longer there.
+// Only a valid answer to the open interrupt moves a run past a gate. A resume without an answer
+// does not, nor does an answer without "approved", nor a record that other code wrote into the
+// state, because the gate's own record comes after it. Without a record the branch goes backward.
+// An approval counts for the status that was shown: if [Approval.Status] returns something else
+// when the answer is used, because a state modifier changed the state, the gate asks again and does
+// not record the answer.
 //
-// Gates that run side by side write to the same trail. Tell the graph how to join it:
+// Parallel gates write to the same list. Register a merge function for it:
 //
 //	graph.MergeField(g, "decisions", graph.Append[[]gate.Record])
 package gate

@@ -17,7 +17,7 @@ type Plan struct {
 	Decisions []gate.Record `json:"decisions"`
 }
 
-// A plan is written, looked at, written again with the reviewer's feedback, and then carried out.
+// A plan is written, reviewed, rewritten with the reviewer's feedback, and then executed.
 func ExampleApproval() {
 	approve := gate.Approval[Plan]{
 		ID:        "plan_approval",

@@ -48,7 +48,7 @@ func TestGate_RejectedLoopsBackWithTheFeedback(t *testing.T) {
 		t.Errorf("waits with %+v, want the design again, with the feedback in it", question)
 	}
 	if first.ID == second.ID {
-		t.Error("the second question has the id of the first")
+		t.Error("the second interrupt has the id of the first")
 	}
 	if ran := j.saved().State.Ran; !cmp.Equal(ran, []string{"design", "design"}) {
 		t.Errorf("ran %v, want the design twice and nothing else", ran)
@@ -85,7 +85,7 @@ func TestTrail_HoldsEveryDecisionInOrder(t *testing.T) {
 		t.Errorf("trail (-want +got):\n%s", diff)
 	}
 	if zone := out.Decisions[1].At.Location(); zone != time.UTC {
-		t.Errorf("a time of the trail is in %s, want UTC", zone)
+		t.Errorf("a time in the history is in %s, want UTC", zone)
 	}
 }
 
@@ -105,15 +105,15 @@ func TestRoute_GoesByTheLastDecisionOfItsOwnGate(t *testing.T) {
 		trail []gate.Record
 		want  string
 	}{
-		"no decision":                         {nil, "design"},
-		"approved":                            {[]gate.Record{mine(true)}, "distill"},
-		"rejected":                            {[]gate.Record{mine(false)}, "design"},
-		"approved after a rejection":          {[]gate.Record{mine(false), mine(true)}, "distill"},
-		"rejected after an approval":          {[]gate.Record{mine(true), mine(false)}, "design"},
-		"another gate's approval":             {[]gate.Record{other(true)}, "design"},
-		"another gate approved after mine":    {[]gate.Record{mine(false), other(true)}, "design"},
-		"another gate rejected after mine":    {[]gate.Record{mine(true), other(false)}, "distill"},
-		"a gate whose name only begins alike": {[]gate.Record{{Gate: "design_approval_2", Approved: true}}, "design"},
+		"no decision":                                {nil, "design"},
+		"approved":                                   {[]gate.Record{mine(true)}, "distill"},
+		"rejected":                                   {[]gate.Record{mine(false)}, "design"},
+		"approved after a rejection":                 {[]gate.Record{mine(false), mine(true)}, "distill"},
+		"rejected after an approval":                 {[]gate.Record{mine(true), mine(false)}, "design"},
+		"another gate's approval":                    {[]gate.Record{other(true)}, "design"},
+		"another gate approved after mine":           {[]gate.Record{mine(false), other(true)}, "design"},
+		"another gate rejected after mine":           {[]gate.Record{mine(true), other(false)}, "distill"},
+		"a gate whose name only has the same prefix": {[]gate.Record{{Gate: "design_approval_2", Approved: true}}, "design"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := approveDesign.Route(pipeline{Decisions: test.trail}); got != test.want {
@@ -144,11 +144,11 @@ func TestAsk_WithoutDecisionsFieldReturnsError(t *testing.T) {
 
 func TestAdd_RefusesAGateThatWouldNotHold(t *testing.T) {
 	for want, spoil := range map[string]func(*gate.Approval[pipeline]){
-		"no ID":                      func(a *gate.Approval[pipeline]) { a.ID = "" },
-		"no Decisions":               func(a *gate.Approval[pipeline]) { a.Decisions = nil },
-		"no Forward":                 func(a *gate.Approval[pipeline]) { a.Forward = "" },
-		"no Backward":                func(a *gate.Approval[pipeline]) { a.Backward = "" },
-		"after a yes and after a no": func(a *gate.Approval[pipeline]) { a.Backward = a.Forward },
+		"no ID":        func(a *gate.Approval[pipeline]) { a.ID = "" },
+		"no Decisions": func(a *gate.Approval[pipeline]) { a.Decisions = nil },
+		"no Forward":   func(a *gate.Approval[pipeline]) { a.Forward = "" },
+		"no Backward":  func(a *gate.Approval[pipeline]) { a.Backward = "" },
+		"after an approval and after a rejection": func(a *gate.Approval[pipeline]) { a.Backward = a.Forward },
 	} {
 		t.Run(want, func(t *testing.T) {
 			spoilt := approveDesign
@@ -203,7 +203,7 @@ func TestGate_WaitsInAFileThatIsClosedAndOpenedAgain(t *testing.T) {
 		closeFile = reopen()
 		open, _ := j.open()
 		if i == 0 && open.ID != info.Interrupts[0].ID {
-			t.Errorf("the question is %s after opening the file again, it was %s", open.ID, info.Interrupts[0].ID)
+			t.Errorf("the interrupt is %s after opening the file again, it was %s", open.ID, info.Interrupts[0].ID)
 		}
 		j.answer(signal)
 	}
@@ -242,6 +242,6 @@ func TestGate_SideBySideGatesShareOneTrailAndHoldBackWhatBothLeadTo(t *testing.T
 			graph.Answer(info.Interrupts[0].ID, signals[0]), graph.Answer(info.Interrupts[1].ID, signals[1]))
 	}
 	if want := []string{"start", "start", "end"}; err != nil || len(out.Decisions) != 4 || !cmp.Equal(out.Ran, want) {
-		t.Errorf("got %+v, %v; want four decisions, and the end once, after both said yes", out, err)
+		t.Errorf("got %+v, %v; want four decisions, and the end once, after both approved", out, err)
 	}
 }

@@ -78,14 +78,14 @@ func work(name string, do func(*pipeline)) graph.Func[pipeline] {
 	}
 }
 
-// journey is one run of the pipeline on its way through the gates.
+// journey is one run of the pipeline.
 type journey struct {
 	t    *testing.T
 	flow *graph.Flow[pipeline]
 	kept store.Checkpoints
 }
 
-// begin starts a run, which stops at the design's gate.
+// begin starts a run, which stops at the design gate.
 func begin(t *testing.T) *journey {
 	t.Helper()
 	j := &journey{t: t, flow: newFlow(t), kept: memory.New()}
@@ -100,12 +100,12 @@ func (j *journey) resume(options ...graph.Option) (pipeline, error) {
 	return j.flow.Resume(j.t.Context(), "r", append(options, graph.WithStore(j.kept))...)
 }
 
-// open returns the one question that is open, as the next process would find it.
+// open returns the only open interrupt, as the next process would find it.
 func (j *journey) open() (*fermata.InterruptCtx, gate.Question) {
 	j.t.Helper()
 	saved := j.saved()
 	if saved.Status != graph.StatusWaiting || len(saved.Interrupts) != 1 {
-		j.t.Fatalf("the run is %s with %d open questions; want it to wait for one", saved.Status, len(saved.Interrupts))
+		j.t.Fatalf("the run is %s with %d open interrupts; want it to wait for one", saved.Status, len(saved.Interrupts))
 	}
 	question, err := gate.Kind.Question(saved.Interrupts[0])
 	if err != nil {
@@ -123,7 +123,7 @@ func (j *journey) saved() *graph.Snapshot[pipeline] {
 	return saved
 }
 
-// answer gives a decision to the open question. The run must wait at the next gate, or finish after the last.
+// answer answers the open interrupt. The run must wait at the next gate, or finish after the last.
 func (j *journey) answer(signal gate.Signal) pipeline {
 	j.t.Helper()
 	open, _ := j.open()

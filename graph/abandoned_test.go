@@ -9,10 +9,10 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// What a node leaves behind when it returns must not touch the run any more.
+// Code that a node leaves running when it returns must not affect the run.
 
-// A graph that a node's goroutine ran went on after the node had returned, with everything in it, and saved that into a run which somebody else may have
-// gone on with.
+// Regression: a graph in a goroutine of a node continued after the node had returned, and saved
+// into a run that another process may own.
 func TestEnded_AnInnerGraphThatWasLeftBehindStopsAndSavesNothing(t *testing.T) {
 	var c counter
 	begun, returned, ended := make(chan struct{}), make(chan struct{}), make(chan error)
@@ -59,7 +59,8 @@ func TestEnded_AnInnerGraphThatWasLeftBehindStopsAndSavesNothing(t *testing.T) {
 	c.want(t, map[string]int{"work": 0, "next": 0})
 }
 
-// Code that was left behind opened a question again whose answer it could not use: the run said that it waits for that, and what was saved said that it does not.
+// Regression: late code reopened an interrupt whose answer it could not use: the result reported an
+// open interrupt that was not saved.
 func TestEnded_LateCodeCannotReopenAnInterrupt(t *testing.T) {
 	waits, looked := make(chan struct{}), make(chan struct{})
 	g := graph.New[notes]("left-behind")
@@ -96,7 +97,8 @@ func TestEnded_LateCodeCannotReopenAnInterrupt(t *testing.T) {
 	}
 }
 
-// For the race detector: a node that waits looked at the questions of all others, while their code was at work on them.
+// For the race detector: a waiting node read the interrupts of all others while their code was
+// using them.
 func TestResume_WrongTypeNextToAWaitingInnerGraph(t *testing.T) {
 	for range 10 {
 		var c counter

@@ -13,16 +13,17 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// The saved form of a run. Every part is JSON; a part's name is a word and the place it belongs to:
+// The saved form of a run. Every part is JSON; a part's name is a word followed by the place it
+// belongs to:
 //
-//	run                              the head: format, graph, status; and, as "parts", any of the others that are small
-//	frame PLACE                      one graph at work: its clock, fields, visits; PLACE is "" for the outermost
+//	run                              the head: format, graph, status; and, as "parts", small parts inline
+//	frame PLACE                      one graph instance: its clock, fields, activation counts; PLACE is "" for the outermost
 //	field :NAME#REV PLACE            one value of one field of that graph's state
-//	task PLACE                       one visit that is not over
-//	do|parked|ruling|effect PLACE    what a visit remembers, see internal/visit
+//	task PLACE                       one activation that is not over
+//	do|parked|ruling|effect PLACE    journal entries of an activation, see internal/activation
 //	interrupt ID                     one interrupt, open or settled
 //
-// Parts that this build does not know are left alone.
+// Unknown parts are left unchanged.
 const (
 	partRun       = "run"
 	partInstance  = "frame "
@@ -31,15 +32,16 @@ const (
 	partInterrupt = "interrupt "
 )
 
-// format is the version of all this. It changes when an older build could misread a newer checkpoint.
+// format is the version of the saved form. It changes when an older build could misread a newer
+// checkpoint.
 const format = 2
 
-// Status is where a run stands.
+// Status is the state of a run.
 //
-//	          ┌────────────── resume ──────────────┐
-//	running ──┼─▶ waiting   it asked, people decide ┤
-//	          ├─▶ stopped   it was told to stop ────┤
-//	          ├─▶ failed    a node failed ──────────┘
+//	          ┌──────────────── resume ────────────────┐
+//	running ──┼─▶ waiting   an interrupt is open ──────┤
+//	          ├─▶ stopped   it was asked to stop ──────┤
+//	          ├─▶ failed    a node failed ─────────────┘
 //	          └─▶ finished
 //
 // A run whose process died is still running; see [TakeOver].
@@ -54,7 +56,7 @@ const (
 	StatusFinished Status = "finished"
 )
 
-// taskStatus is where a visit stands.
+// taskStatus is the state of an activation.
 //
 //	held ──answer──▶ ready ──node──▶ finished ──merge──▶ (over) or resting ──answer──▶ (over)
 //	                  ▲  └───node───▶ waiting ──answer──┐
@@ -64,10 +66,10 @@ type taskStatus string
 const (
 	taskHeldBefore taskStatus = "held"     // a hold before the node is open
 	taskReady      taskStatus = "ready"    // the node is to be entered, or was when the process died
-	taskWaiting    taskStatus = "waiting"  // the node asked
-	taskFinished   taskStatus = "finished" // the node is done, its siblings are not
+	taskWaiting    taskStatus = "waiting"  // the node raised an interrupt
+	taskFinished   taskStatus = "finished" // the node has finished, its siblings have not
 	taskHeldAfter  taskStatus = "resting"  // a hold after the node is open
-	taskRemoved    taskStatus = "over"     // to be taken away; never saved
+	taskRemoved    taskStatus = "over"     // to be removed; never saved
 )
 
 // checkpoint is a loaded run, indexed by place.
@@ -75,11 +77,11 @@ type checkpoint struct {
 	version    int64
 	head       head
 	runPart    []byte            // the part "run"
-	inline     []store.Part      // the parts in it
+	inline     []store.Part      // the inline parts in it
 	separate   map[string][]byte // the other parts
 	places     smallmap.Map[string, savedPlace]
 	interrupts smallmap.Map[string, *activation.Record]
-	// room is for what there is in a run of one graph that waits at one place.
+	// buf avoids allocations for a run of one graph that waits at one place.
 	buf struct {
 		frame  firstAlloc[savedInstance]
 		task   firstAlloc[savedTask]
@@ -88,7 +90,7 @@ type checkpoint struct {
 	}
 }
 
-// firstAlloc is room for one of many.
+// firstAlloc holds the first of many values without an allocation.
 type firstAlloc[T any] struct {
 	value T
 	taken bool
@@ -102,19 +104,19 @@ func (o *firstAlloc[T]) next() *T {
 	return &o.value
 }
 
-// savedPlace is what was saved of one place: of the frame or the visit there.
+// savedPlace is the saved data of one place: of the instance or the activation there.
 type savedPlace struct {
 	instance *savedInstance
-	tasks    []*savedTask // of the frame
+	tasks    []*savedTask // of the instance
 	task     *savedTask
-	// journal has the entries of the visit, records its interrupts.
+	// journal has the journal entries of the activation, records its interrupts.
 	journal map[string]json.RawMessage
 	records []*activation.Record
-	// below lists the parts that belong to something inside the visit.
+	// below lists the parts of everything inside the activation.
 	below []string
 }
 
-// at returns what was saved of a place, to be read.
+// at returns the saved data of a place. The result is read-only.
 func (c *checkpoint) at(place string) *savedPlace {
 	if saved := c.places.Ptr(place); saved != nil {
 		return saved
@@ -137,7 +139,7 @@ func (c *checkpoint) part(name string) (data []byte, ok bool) {
 	return nil, false
 }
 
-// readCheckpoint indexes what the store returned. It fails rather than guess.
+// readCheckpoint indexes the data from the store. It returns an error rather than guess.
 func readCheckpoint(run string, saved store.Checkpoint) (*checkpoint, error) {
 	c := &checkpoint{version: saved.Version, separate: saved.Parts}
 	if err := c.readRunPart(run); err != nil {
@@ -158,28 +160,28 @@ func readCheckpoint(run string, saved store.Checkpoint) (*checkpoint, error) {
 	return c, c.checkComplete()
 }
 
-// complete reports parts that are missing. Without them, work would be skipped or done again, and nobody would know.
+// checkComplete reports missing parts. Without them, work would be skipped or repeated unnoticed.
 func (c *checkpoint) checkComplete() error {
 	for place, saved := range c.places.All() {
 		switch {
 		case saved.instance == nil && len(saved.tasks) > 0:
-			return corrupt(partInstance+place, errors.New("it is missing, and its tasks are there"))
+			return corrupt(partInstance+place, errors.New("it is missing, but its tasks exist"))
 		case saved.instance == nil:
 		case saved.instance.Clock < 1:
 			return corrupt(partInstance+place, errors.New("it has no clock"))
 		case saved.instance.Tasks != len(saved.tasks):
-			return corrupt(partInstance+place, fmt.Errorf("it has %d tasks, and %d are there", saved.instance.Tasks, len(saved.tasks)))
+			return corrupt(partInstance+place, fmt.Errorf("it has %d tasks, but %d exist", saved.instance.Tasks, len(saved.tasks)))
 		}
 	}
 	for _, r := range c.interrupts.All() {
 		if r.Status == activation.StatusOpen && c.at(r.Activation).task == nil {
-			return corrupt(partTask+r.Activation, errors.New("it is missing, and an interrupt of it is open"))
+			return corrupt(partTask+r.Activation, errors.New("it is missing, but one of its interrupts is open"))
 		}
 	}
 	return nil
 }
 
-// readPack reads the head and the parts beside it.
+// readRunPart reads the head and the inline parts.
 func (c *checkpoint) readRunPart(run string) error {
 	data, ok := c.separate[partRun]
 	if !ok {
@@ -196,20 +198,20 @@ func (c *checkpoint) readRunPart(run string) error {
 	})
 	switch {
 	case c.head.Format != format && c.head.Format > 0: //mutate:checkpoint-format-newer
-		return fmt.Errorf("%w: run %s has format %d, this build knows %d", ErrFormat, run, c.head.Format, format)
+		return fmt.Errorf("%w: run %s has format %d, this build supports %d", ErrFormat, run, c.head.Format, format)
 	case err != nil:
-		return fmt.Errorf("%w: run %s: its head: %w", ErrCorrupt, run, err)
+		return fmt.Errorf("%w: run %s: head: %w", ErrCorrupt, run, err)
 	case c.head.Format != format || c.head.Run != run: //mutate:checkpoint-format-matches
-		return fmt.Errorf("%w: run %s: its head names run %q, format %d", ErrCorrupt, run, c.head.Run, c.head.Format)
+		return fmt.Errorf("%w: run %s: head names run %q, format %d", ErrCorrupt, run, c.head.Run, c.head.Format)
 	}
 	return failure
 }
 
-// index reads one part and notes it under its place. A part that stands alone has the reader to itself.
+// index reads one part and adds it to its place. A separate part has its own reader.
 func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
-	word, place := splitPartName(name)
+	prefix, place := splitPartName(name)
 	var problem error
-	switch word {
+	switch prefix {
 	case partInterrupt:
 		record := c.buf.record.next()
 		record.Decode(name, in)
@@ -244,10 +246,10 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 		at.tasks = append(at.tasks, task)
 	default:
 		if alone {
-			return nil // it is read when somebody wants it
+			return nil // decoded on demand
 		}
 		in.Raw()
-		if _, twice := c.part(name); twice {
+		if _, duplicate := c.part(name); duplicate {
 			problem = errDuplicatePart
 		}
 	}
@@ -260,17 +262,18 @@ func (c *checkpoint) index(name string, in *jsonlite.Reader, alone bool) error {
 	return nil
 }
 
-var errDuplicatePart = errors.New("it is there twice")
+var errDuplicatePart = errors.New("it exists twice")
 
 func corrupt(part string, err error) error {
 	return fmt.Errorf("%w: part %q: %w", ErrCorrupt, part, err)
 }
 
-// belongs notes a part under every visit that it is in, so that it goes when the visit is over, and with the visit whose
-// journal it is an entry of. A visit removes its own journal itself. It is called when all tasks are known.
+// indexOwner adds a part to every activation that contains it, so that it is removed when the
+// activation is over, and to the journal of the activation that owns it. An activation removes its
+// own journal itself. indexOwner is called when all tasks are known.
 func (c *checkpoint) indexOwner(name string, data []byte) {
-	word, place := splitPartName(name)
-	switch word {
+	prefix, place := splitPartName(name)
+	switch prefix {
 	case partInterrupt, "":
 		return
 	case partTask:
@@ -281,7 +284,7 @@ func (c *checkpoint) indexOwner(name string, data []byte) {
 			place, _ = splitPlace(place)
 		}
 		if place == "" {
-			return // not ours
+			return // unknown part
 		}
 		at := c.places.GetOrAdd(place)
 		if at.journal == nil {
@@ -297,7 +300,8 @@ func (c *checkpoint) indexOwner(name string, data []byte) {
 	}
 }
 
-// outermost is the frame in which a visit is that is nearest to the outer visit around it.
+// outermostInstance returns the instance that contains an activation and is closest to the outer
+// activation.
 func (c *checkpoint) outermostInstance(place, outer string) (frame string) {
 	for place, _ = splitPlace(place); activation.Below(place, outer) && place != ""; place, _ = splitPlace(place) {
 		if c.at(place).instance != nil {
@@ -307,15 +311,15 @@ func (c *checkpoint) outermostInstance(place, outer string) (frame string) {
 	return frame
 }
 
-// splitPartName is the word that a part's name begins with, the space after it included, and the place that the part belongs to:
-// for an interrupt its id. Both are "" for a name that is not of this form.
-func splitPartName(name string) (word, place string) {
+// splitPartName returns the word that a part's name begins with, including the space after it, and
+// the place that the part belongs to (for an interrupt its id). Both are "" for other names.
+func splitPartName(name string) (prefix, place string) {
 	i := strings.IndexByte(name, ' ') + 1
-	word, place = name[:i], name[i:]
-	if word == partField {
+	prefix, place = name[:i], name[i:]
+	if prefix == partField {
 		_, place, _ = strings.Cut(place, " ")
 	}
-	return word, place
+	return prefix, place
 }
 
 // splitPlace splits off the last segment of a place.
@@ -331,7 +335,8 @@ func nodeSegment(name string) string {
 	return fermata.Segment{Type: fermata.SegmentNode, ID: name}.String()
 }
 
-// fieldPart is what the names of a field's parts begin with; the clock and the frame's place follow.
+// fieldPart returns the prefix of the names of a field's parts; the clock and the instance's place
+// follow.
 func fieldPart(field string) string {
 	name := fermata.Segment{ID: field}.String()
 	return partField + strings.ReplaceAll(name, " ", "%20") + "#" // the place begins after the next space

@@ -8,13 +8,13 @@ import (
 	"github.com/fermata-go/fermata/internal/jsonlite"
 )
 
-// head is what the part "run" says of the run itself.
+// head is the metadata of the run in the part "run".
 type head struct {
 	Format int
 	Graph  string
 	Run    string
 	Status Status
-	// Error is what the run failed with.
+	// Error is the failure of the run.
 	Error string
 }
 
@@ -26,7 +26,7 @@ func (h *head) encode(o *jsonlite.Object) {
 	o.String("error", h.Error)
 }
 
-// decode reads the head; part is called for each part that stands beside it, and must read it.
+// decode reads the head. It calls part for each inline part; part must read it.
 func (h *head) decode(in *jsonlite.Reader, part func(name string)) error {
 	var short nameCompressor
 	in.Object(func(name string) {
@@ -53,32 +53,33 @@ func (h *head) decode(in *jsonlite.Reader, part func(name string)) error {
 // savedInstance is the part "frame …".
 type savedInstance struct {
 	Graph string
-	// Print is the fingerprint of the graph's form, Shape that of its state.
+	// Fingerprint identifies the form of the graph, StateFingerprint that of its state type.
 	Fingerprint, StateFingerprint string
-	// Whole says that the state is no struct, and its own only field.
+	// SingleField reports that the state is not a struct and is saved as one field.
 	SingleField bool
-	// Clock numbers the changes of the state. A value of a field is named by the clock of its change.
+	// Clock counts the changes of the state. A field value is identified by the clock of its
+	// change.
 	Clock  int64
 	Fields []savedField
-	// Visits counts the visits of each node.
+	// Activations counts the activations of each node.
 	Activations []activationCount
-	// Next are the nodes that something led to and that have to wait for something under way, Again those of them that begin
-	// the next round of a loop.
+	// Triggered are the nodes that have been reached and wait for active nodes. NextRound are those
+	// of them that begin the next iteration of a loop.
 	Triggered, NextRound []string
-	// Tasks is how many tasks there are.
+	// Tasks is the number of tasks.
 	Tasks int
 	Done  bool
 }
 
-// savedField is what a frame knows of one field: the values that are still needed, the newest last, and the node that wrote
-// the newest.
+// savedField is one field of an instance: the values that are still needed, newest last, and the
+// node that wrote the newest.
 type savedField struct {
 	Name     string
 	Versions []fieldVersion
 	By       string
 }
 
-// at is the revision that the field had at some clock.
+// at returns the version of the field at this clock.
 func (f *savedField) at(clock int64) fieldVersion {
 	found := f.Versions[0]
 	for _, rev := range f.Versions {
@@ -94,43 +95,43 @@ type activationCount struct {
 	Count int
 }
 
-// encode returns the part "frame …". It is called with the lock held.
-func (f *instance) encode() []byte {
+// encode returns the part "frame …". The lock must be held.
+func (inst *instance) encode() []byte {
 	o := jsonlite.NewObject()
-	o.String("graph", f.flow.name)
-	o.String("print", f.flow.fingerprint)
-	o.String("shape", f.flow.stateType.fingerprint)
-	o.Bool("whole", f.flow.stateType.singleField)
-	o.Int("clock", f.clock)
+	o.String("graph", inst.flow.name)
+	o.String("print", inst.flow.fingerprint)
+	o.String("shape", inst.flow.stateType.fingerprint)
+	o.Bool("whole", inst.flow.stateType.singleField)
+	o.Int("clock", inst.clock)
 	o.Open("fields")
-	for i := range f.fields {
-		encodeVersions(o, f.flow.stateType.fields[i].name, f.fields[i].versions, f.fields[i].by)
+	for i := range inst.fields {
+		encodeVersions(o, inst.flow.stateType.fields[i].name, inst.fields[i].versions, inst.fields[i].by)
 	}
-	for _, sf := range f.extraFields {
+	for _, sf := range inst.extraFields {
 		encodeVersions(o, sf.Name, sf.Versions, sf.By)
 	}
 	o.Close()
 	o.Open("visits")
-	for n, times := range f.activations {
+	for n, times := range inst.activations {
 		if times > 0 {
-			o.AnyName(f.flow.nodes[n].name)
+			o.AnyName(inst.flow.nodes[n].name)
 			o.IntValue(int64(times))
 		}
 	}
-	for _, v := range f.formerActivations {
+	for _, v := range inst.formerActivations {
 		o.AnyName(v.Node)
 		o.IntValue(int64(v.Count))
 	}
 	o.Close()
-	o.Strings("next", f.nodeNames(f.triggered))
-	o.Strings("again", f.nodeNames(f.nextRound))
-	o.Int("tasks", int64(f.savedTasks()))
-	o.Bool("done", f.done)
+	o.Strings("next", inst.nodeNames(inst.triggered))
+	o.Strings("again", inst.nodeNames(inst.nextRound))
+	o.Int("tasks", int64(inst.savedTasks()))
+	o.Bool("done", inst.done)
 	return o.End()
 }
 
-// encodeVersions writes one field as a member: the values that stand here, and the clocks of those that have parts of their
-// own.
+// encodeVersions writes one field as a member: its inline values, and the clocks of the values in
+// separate parts.
 func encodeVersions(o *jsonlite.Object, name string, revs []fieldVersion, by string) {
 	o.OpenAny(name)
 	parts := 0
@@ -177,7 +178,7 @@ func (f *savedInstance) decode(in *jsonlite.Reader) {
 			f.Clock = in.Int()
 		case "fields":
 			f.Fields = make([]savedField, 0, 4)
-			revs := make([]fieldVersion, 0, 4) // of all fields: most have one
+			revs := make([]fieldVersion, 0, 4) // shared by all fields: most have one version
 			in.Object(func(name string) {
 				field := savedField{Name: name, Versions: revs[len(revs):]}
 				field.decode(in)
@@ -229,13 +230,13 @@ type savedTask struct {
 	place      string
 	Node       string
 	Activation int
-	// Seq is the order in which the frame's tasks began.
+	// Seq is the order in which the instance's tasks began.
 	Seq int64
-	// At is the clock of the state that the node was given.
+	// BaseClock is the clock of the state that the node received.
 	BaseClock int64
 	Status    taskStatus
 	Attempt   int
-	// Rev and Changed are the result of a finished task that is not merged yet.
+	// Version and Changed are the result of a finished task that is not merged yet.
 	Version int64
 	Changed []string
 }

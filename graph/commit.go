@@ -8,12 +8,13 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// route finds out where the tasks lead that have finished. Routes are code of others, and a save need not wait for them.
-func (f *instance) route() error {
+// route determines the targets of finished tasks. It runs user code, so it does not hold the lock
+// and saves need not wait for it.
+func (inst *instance) route() error {
 	var failure, err error
-	for _, t := range f.tasks {
+	for _, t := range inst.tasks {
 		if t.status == taskFinished {
-			t.targets, err = f.successors(t.node, t.result)
+			t.targets, err = inst.successors(t.node, t.result)
 			t.routed = err == nil
 			failure = join(failure, err)
 		}
@@ -21,96 +22,97 @@ func (f *instance) route() error {
 	return failure
 }
 
-// commit brings the results of a step into the state, in the order in which the tasks began, and follows their edges. A
-// task whose result cannot be merged or routed stays finished: a mended program merges it without running it again. It is
-// called with the lock held.
-func (f *instance) mergeStep() error {
+// mergeStep merges the results of a step into the state, in the order in which the tasks began, and
+// follows their edges. A task whose result cannot be merged or routed stays finished: a fixed
+// program merges it without running it again. The lock must be held.
+func (inst *instance) mergeStep() error {
 	var failure error
-	clear(f.mergedFields)
-	for _, t := range f.tasks {
+	clear(inst.mergedFields)
+	for _, t := range inst.tasks {
 		if t.status == taskFinished && t.routed {
-			failure = join(failure, f.mergeTask(t))
+			failure = join(failure, inst.mergeTask(t))
 		}
 	}
-	f.tasks = slices.DeleteFunc(f.tasks, func(t *task) bool {
+	inst.tasks = slices.DeleteFunc(inst.tasks, func(t *task) bool {
 		if t.status != taskRemoved {
 			return false
 		}
-		f.freeTask = t
+		inst.freeTask = t
 		return true
 	})
-	f.prune()
+	inst.prune()
 	return failure
 }
 
-func (f *instance) mergeTask(t *task) error {
-	err := f.applyUpdate(&stateUpdate{
-		by: f.flow.nodes[t.node].name, base: t.base, baseClock: t.baseClock, result: t.result, changed: t.changed, data: t.data,
-		version: t.version, resultSaved: t.resultSaved, exclusive: len(f.tasks) == 1,
+func (inst *instance) mergeTask(t *task) error {
+	err := inst.applyUpdate(&stateUpdate{
+		by: inst.flow.nodes[t.node].name, base: t.base, baseClock: t.baseClock, result: t.result, changed: t.changed, data: t.data,
+		version: t.version, resultSaved: t.resultSaved, exclusive: len(inst.tasks) == 1,
 	})
 	if err != nil {
 		return err
 	}
 	t.result, t.changed, t.data, t.resultSaved = nil, nil, nil, false
-	if f.flow.after[t.node] {
-		return f.hold(t, taskHeldAfter, holdAfter)
+	if inst.flow.after[t.node] {
+		return inst.hold(t, taskHeldAfter, holdAfter)
 	}
-	f.endTask(t)
-	f.trigger(t.node, t.targets)
+	inst.endTask(t)
+	inst.trigger(t.node, t.targets)
 	return nil
 }
 
-// end marks a task to be taken away. It is called with the lock held.
-func (f *instance) endTask(t *task) {
+// endTask marks a task for removal. The lock must be held.
+func (inst *instance) endTask(t *task) {
 	t.status, t.dirty = taskRemoved, false
 	if t.saved {
-		f.removeParts(partTask + f.placeOf(t))
+		inst.removeParts(partTask + inst.placeOf(t))
 	}
-	f.markDirty()
+	inst.markDirty()
 }
 
-// stateUpdate is what somebody made of the state: a node, or a person who edited it.
+// stateUpdate is a change of the state by a node, or by a person who edited it.
 type stateUpdate struct {
 	by string
-	// base and at are the state that was given and its clock, result the state that came back.
+	// base and baseClock are the state that was given and its clock; result is the new state.
 	base      statePtr
 	baseClock int64
 	result    statePtr
-	// changed are the fields in which they differ, data their JSON as far as it is known.
+	// changed are the fields that differ; data is their JSON, as far as it is known.
 	changed []int
 	data    [][]byte
-	// rev is the clock of the change, written tells whether the changed fields are in the store under it.
+	// version is the clock of the change; resultSaved reports whether the changed fields are stored
+	// under it.
 	version     int64
 	resultSaved bool
-	// sole says that nobody else was given a state that has older values.
+	// exclusive reports that no other task was given a state with older values.
 	exclusive bool
 }
 
-// apply puts a contribution into the state: all of it or, if a field cannot be merged, nothing. It is called with the lock
-// held.
-func (f *instance) applyUpdate(c *stateUpdate) error {
+// applyUpdate applies an update to the state: all of it or, if a field cannot be merged, nothing.
+// The lock must be held.
+func (inst *instance) applyUpdate(c *stateUpdate) error {
 	next := c.result
-	if c.base != f.state { // otherwise nobody has changed anything since, and the result is the next state
-		next = f.flow.stateType.shallowCopy(f.state)
-		if err := f.applyMerged(next, c); err != nil {
+	if c.base != inst.state { // otherwise the state is unchanged since, and the result is the next state
+		next = inst.flow.stateType.shallowCopy(inst.state)
+		if err := inst.applyMerged(next, c); err != nil {
 			return err
 		}
 	} else {
 		for k, i := range c.changed {
 			if c.exclusive {
-				f.replaceVersions(i, c.fieldVersion(k))
-				f.fields[i].by = c.by
+				inst.replaceVersions(i, c.fieldVersion(k))
+				inst.fields[i].by = c.by
 			} else {
-				f.fields[i].add(c.fieldVersion(k), c.by)
+				inst.fields[i].add(c.fieldVersion(k), c.by)
 			}
 		}
 	}
-	f.state, f.clock = next, max(f.clock, c.version)
-	f.markDirty()
+	inst.state, inst.clock = next, max(inst.clock, c.version)
+	inst.markDirty()
 	return nil
 }
 
-// fieldVersion is what the kth changed field becomes if it need not be merged.
+// fieldVersion returns the new version of the kth changed field if it need not be merged.
 func (c *stateUpdate) fieldVersion(k int) fieldVersion {
 	rev := fieldVersion{clock: c.version, saved: c.resultSaved}
 	if c.data != nil {
@@ -119,13 +121,13 @@ func (c *stateUpdate) fieldVersion(k int) fieldVersion {
 	return rev
 }
 
-// applyTo puts a contribution into a state that others have changed, too.
-func (f *instance) applyMerged(next statePtr, c *stateUpdate) error {
+// applyMerged applies an update to a state that others have also changed.
+func (inst *instance) applyMerged(next statePtr, c *stateUpdate) error {
 	revisions := make([]fieldVersion, len(c.changed))
 	for k, i := range c.changed {
-		rev, err := f.mergeUpdatedField(c, k, next)
+		rev, err := inst.mergeUpdatedField(c, k, next)
 		if err != nil {
-			conflict := &ConflictError{Field: f.flow.stateType.fields[i].name, Nodes: [2]string{f.fields[i].by, c.by}}
+			conflict := &ConflictError{Field: inst.flow.stateType.fields[i].name, Nodes: [2]string{inst.fields[i].by, c.by}}
 			if !errors.Is(err, errConflict) {
 				conflict.Err = err
 			}
@@ -135,36 +137,36 @@ func (f *instance) applyMerged(next statePtr, c *stateUpdate) error {
 	}
 	for k, i := range c.changed {
 		if revisions[k].clock != 0 {
-			f.fields[i].add(revisions[k], c.by)
+			inst.fields[i].add(revisions[k], c.by)
 		}
-		if c.resultSaved && !revisions[k].saved { // what was written is not what it became; a large one is written again
-			f.removeFieldValue(i, c.version)
+		if c.resultSaved && !revisions[k].saved { // the saved value is not the merged one; a large one is saved again
+			inst.removeFieldValue(i, c.version)
 		}
 	}
 	return nil
 }
 
-// contribute puts one changed field into next, and returns the revision that this makes: none, with clock 0, if somebody
-// else made the same change before.
-func (f *instance) mergeUpdatedField(c *stateUpdate, k int, next statePtr) (fieldVersion, error) {
+// mergeUpdatedField applies one changed field to next and returns the new version: none, with clock
+// 0, if another node already made the same change.
+func (inst *instance) mergeUpdatedField(c *stateUpdate, k int, next statePtr) (fieldVersion, error) {
 	i := c.changed[k]
-	fd := &f.flow.stateType.fields[i]
-	if f.fields[i].newest() > c.baseClock {
-		merged, err := mergeValues(f.flow.stateType, fd, c.base, next, c.result, f.mergedFields != nil && f.mergedFields[i])
+	fd := &inst.flow.stateType.fields[i]
+	if inst.fields[i].newest() > c.baseClock {
+		merged, err := mergeValues(inst.flow.stateType, fd, c.base, next, c.result, inst.mergedFields != nil && inst.mergedFields[i])
 		if errors.Is(err, errSameChange) {
 			return fieldVersion{}, nil
 		}
 		if err != nil {
 			return fieldVersion{}, err
 		}
-		if f.mergedFields == nil {
-			f.mergedFields = make([]bool, len(f.fields))
+		if inst.mergedFields == nil {
+			inst.mergedFields = make([]bool, len(inst.fields))
 		}
-		f.mergedFields[i] = true
-		f.flow.stateType.fieldValue(fd, reflect.ValueOf(next).Elem()).Set(merged)
+		inst.mergedFields[i] = true
+		inst.flow.stateType.fieldValue(fd, reflect.ValueOf(next).Elem()).Set(merged)
 		return fieldVersion{clock: c.version}, nil
 	}
-	copyField(f.flow.stateType, fd, next, c.result)
+	copyField(inst.flow.stateType, fd, next, c.result)
 	return c.fieldVersion(k), nil
 }
 
@@ -173,12 +175,13 @@ var (
 	errSameChange = errors.New("both changed it to the same value")
 )
 
-// mergeValues merges the field of result into that of current; both came from base. The merge function may change the current
-// value in place and return it; own says that this value was made by a merge of the same step, so that nobody else has it.
+// mergeValues merges the field of result into that of current; both are based on base. The merge
+// function may modify the current value in place and return it. own reports that a merge of the
+// same step made this value, so that it is not shared.
 func mergeValues(sh *stateType, f *field, base, current, result statePtr, own bool) (merged reflect.Value, err error) {
-	was := sh.fieldValue(f, reflect.ValueOf(base).Elem())
+	baseValue := sh.fieldValue(f, reflect.ValueOf(base).Elem())
 	a, b := sh.fieldValue(f, reflect.ValueOf(current).Elem()), sh.fieldValue(f, reflect.ValueOf(result).Elem())
-	if f.merge == nil { // where there is a merge function, two equal values may still be two contributions
+	if f.merge == nil { // with a merge function, two equal values may still be two contributions
 		if equalField(f, a, b) {
 			return merged, errSameChange
 		}
@@ -190,47 +193,47 @@ func mergeValues(sh *stateType, f *field, base, current, result statePtr, own bo
 		}
 	}
 	defer recovery.Recover(&err)
-	return f.merge.apply(was, a, b)
+	return f.merge.apply(baseValue, a, b)
 }
 
-// replace makes this the only value of a field that is still needed. It is called with the lock held.
-func (f *instance) replaceVersions(i int, newest fieldVersion) {
-	revs := &f.fields[i]
+// replaceVersions makes newest the only value of a field. The lock must be held.
+func (inst *instance) replaceVersions(i int, newest fieldVersion) {
+	revs := &inst.fields[i]
 	for _, rev := range revs.versions {
 		if rev.saved && rev.clock != newest.clock {
-			f.removeFieldValue(i, rev.clock)
+			inst.removeFieldValue(i, rev.clock)
 		}
 	}
 	clear(revs.versions[1:])
 	revs.versions = append(revs.versions[:0], newest)
 }
 
-// removeValue takes the part of a value away. It is called with the lock held.
-func (f *instance) removeFieldValue(i int, clock int64) {
-	f.removeParts(f.flow.stateType.fields[i].partName(clock, f.location.Place))
+// removeFieldValue removes the part of a value. The lock must be held.
+func (inst *instance) removeFieldValue(i int, clock int64) {
+	inst.removeParts(inst.flow.stateType.fields[i].partName(clock, inst.location.Place))
 }
 
-// prune forgets the values that neither the state nor a task needs. It is called with the lock held.
-func (f *instance) prune() {
-	for i := range f.fields {
-		revs := &f.fields[i]
+// prune removes the values that neither the state nor a task needs. The lock must be held.
+func (inst *instance) prune() {
+	for i := range inst.fields {
+		revs := &inst.fields[i]
 		last := len(revs.versions) - 1
 		if last == 0 {
 			continue
 		}
-		if len(f.tasks) == 0 {
-			f.replaceVersions(i, revs.versions[last])
+		if len(inst.tasks) == 0 {
+			inst.replaceVersions(i, revs.versions[last])
 			continue
 		}
 		needed := func(clock int64) bool {
-			return clock == revs.newest() || slices.ContainsFunc(f.tasks, func(t *task) bool { return revs.at(t.baseClock) == clock })
+			return clock == revs.newest() || slices.ContainsFunc(inst.tasks, func(t *task) bool { return revs.at(t.baseClock) == clock })
 		}
 		revs.versions = slices.DeleteFunc(revs.versions, func(rev fieldVersion) bool {
 			if needed(rev.clock) {
 				return false
 			}
 			if rev.saved {
-				f.removeFieldValue(i, rev.clock)
+				inst.removeFieldValue(i, rev.clock)
 			}
 			return true
 		})

@@ -14,21 +14,21 @@ import (
 	"github.com/fermata-go/fermata/internal/suggest"
 )
 
-// Flow is a compiled graph. It does not change, and any number of runs may use it at once.
+// Flow is a compiled graph. It is immutable and safe for concurrent use by any number of runs.
 type Flow[S any] struct {
-	_ [0]*S // or Go would convert it to a flow over any other state
+	_ [0]*S // prevents conversion to a flow with another state type
 	*compiled
 }
 
-// compiled is a graph ready to run, whatever its state.
+// compiled is a compiled graph without its state type.
 type compiled struct {
 	name        string
 	address     string // of the graph as the outermost one
 	stateType   *stateType
 	plan        plan
 	nodes       []*node
-	index       map[string]int // of the nodes, by name
-	segments    []string       // of the addresses, by node
+	index       map[string]int // node index by name
+	segments    []string       // address segments by node index
 	routes      [][]route      // by node + 1; Start is 0
 	before      []bool
 	after       []bool
@@ -37,7 +37,7 @@ type compiled struct {
 	maxSteps    int
 	parallel    int
 	fingerprint string
-	// entry makes what entering a node needs, in one piece: the visit, and a state for what comes of it.
+	// newActivation allocates an activation and an output state in one piece.
 	newActivation func() (*activation.Activation, statePtr)
 	drawing       drawingCache
 }
@@ -50,7 +50,7 @@ func allocActivation[S any]() (*activation.Activation, statePtr) {
 	return &e.visit, &e.out
 }
 
-// typedState is the state that a run came to, as what it is.
+// typedState converts the final state of a run to its type.
 func typedState[S any](state statePtr, err error) (S, error) {
 	if err != nil {
 		var zero S
@@ -65,8 +65,9 @@ type route struct {
 	names   []string
 }
 
-// Compile checks the graph and returns it ready to run. If anything is wrong it returns a [*CompileError] that lists
-// everything that is. The graph may be changed and compiled again; what was compiled before stays as it is.
+// Compile checks the graph and returns it ready to run. If the graph is invalid, it returns a
+// [*CompileError] that lists all mistakes. The graph may be changed and compiled again; earlier
+// results do not change.
 func (g *Graph[S]) Compile() (*Flow[S], error) {
 	fl, err := g.compile(reflect.TypeFor[S](), allocActivation[S])
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *compiler) addMistake(code MistakeCode, node, format string, args ...any
 
 func (c *compiler) checkNodes() {
 	if c.name == "" || !utf8.ValidString(c.name) {
-		c.addMistake(MistakeName, "", "the graph cannot be named %q", c.name)
+		c.addMistake(MistakeName, "", "invalid graph name %q", c.name)
 	}
 	if len(c.nodes) == 0 {
 		c.addMistake(MistakeMissing, "", "the graph has no nodes")
@@ -111,27 +112,27 @@ func (c *compiler) checkNodes() {
 	for i, n := range c.nodes {
 		switch {
 		case n.name == "" || n.name == Start || n.name == End || !utf8.ValidString(n.name):
-			c.addMistake(MistakeName, n.name, "a node cannot be named %q", n.name)
+			c.addMistake(MistakeName, n.name, "invalid node name %q", n.name)
 		case n.run == nil:
 			c.addMistake(MistakeMissing, n.name, "node %q has no function", n.name)
 		}
 		for _, message := range n.unsavable {
 			c.addMistake(MistakeState, n.name, "%s", message)
 		}
-		if _, twice := c.index[n.name]; twice {
-			c.addMistake(MistakeDuplicate, n.name, "node %q is there twice", n.name)
+		if _, duplicate := c.index[n.name]; duplicate {
+			c.addMistake(MistakeDuplicate, n.name, "node %q is defined twice", n.name)
 			continue
 		}
 		c.index[n.name] = i
 	}
 	for _, hold := range slices.Concat(c.before, c.after) {
 		if _, ok := c.index[hold]; !ok {
-			c.addMistake(MistakeUnknown, hold, "a hold names node %q, which is not there%s", hold, c.suggestion(hold))
+			c.addMistake(MistakeUnknown, hold, "a hold names unknown node %q%s", hold, c.suggestion(hold))
 		}
 	}
 	for _, old := range slices.Sorted(maps.Keys(c.renames)) {
 		if _, ok := c.index[c.renames[old]]; !ok {
-			c.addMistake(MistakeUnknown, c.renames[old], "a rename names node %q, which is not there%s", c.renames[old], c.suggestion(c.renames[old]))
+			c.addMistake(MistakeUnknown, c.renames[old], "a rename names unknown node %q%s", c.renames[old], c.suggestion(c.renames[old]))
 		}
 	}
 }
@@ -140,7 +141,7 @@ func (c *compiler) checkEdges() {
 	seen := make(map[edge]bool)
 	for _, e := range c.edges {
 		if seen[e] {
-			c.addMistake(MistakeDuplicate, e.from, "the edge from %q to %q is there twice", e.from, e.to)
+			c.addMistake(MistakeDuplicate, e.from, "the edge from %q to %q is defined twice", e.from, e.to)
 		}
 		seen[e] = true
 		c.checkFrom("an edge", e.from)
@@ -162,9 +163,9 @@ func (c *compiler) checkEdges() {
 
 func (c *compiler) checkFrom(what, name string) {
 	if name == End {
-		c.addMistake(MistakeUnknown, name, "%s leads away from End", what)
+		c.addMistake(MistakeUnknown, name, "%s starts at End", what)
 	} else if _, ok := c.index[name]; !ok && name != Start {
-		c.addMistake(MistakeUnknown, name, "%s leads away from %q, which is not there%s", what, name, c.suggestion(name))
+		c.addMistake(MistakeUnknown, name, "%s starts at unknown node %q%s", what, name, c.suggestion(name))
 	}
 }
 
@@ -172,11 +173,11 @@ func (c *compiler) checkTo(what, name string) {
 	if name == Start {
 		c.addMistake(MistakeUnknown, name, "%s leads to Start", what)
 	} else if _, ok := c.index[name]; !ok && name != End {
-		c.addMistake(MistakeUnknown, name, "%s leads to %q, which is not there%s", what, name, c.suggestion(name))
+		c.addMistake(MistakeUnknown, name, "%s leads to unknown node %q%s", what, name, c.suggestion(name))
 	}
 }
 
-// nearest proposes the node that a misspelt name may have meant.
+// suggestion proposes the node that a misspelt name may have meant.
 func (c *compiler) suggestion(name string) string {
 	var names []string
 	for _, n := range c.nodes {
@@ -198,19 +199,19 @@ func (c *compiler) checkState() {
 		m := &c.merges[i]
 		at, ok := c.stateType.byName[m.field]
 		if !ok {
-			c.addMistake(MistakeMerge, m.field, "a merge function is for field %q, which the state does not have", m.field)
+			c.addMistake(MistakeMerge, m.field, "a merge function names unknown state field %q", m.field)
 			continue
 		}
 		f := &c.stateType.fields[at]
 		if f.typ != m.value {
-			c.addMistake(MistakeMerge, m.field, "the merge function of field %q is for %s, the field is of type %s", m.field, m.value, f.typ)
+			c.addMistake(MistakeMerge, m.field, "the merge function of field %q is for %s, but the field is of type %s", m.field, m.value, f.typ)
 			continue
 		}
 		f.merge = m
 	}
 }
 
-// checkWays looks for nodes that no run can get to, or not out of.
+// checkReachability finds nodes that cannot be reached from Start or cannot reach End.
 func (c *compiler) checkReachability() {
 	c.plan = newPlan(len(c.nodes))
 	for _, e := range c.edges {
@@ -228,15 +229,15 @@ func (c *compiler) checkReachability() {
 	c.plan.finish()
 	for i, n := range c.nodes {
 		if c.index[n.name] != i {
-			continue // firstAlloc of two of the same name
+			continue // a duplicate name
 		}
 		switch {
 		case !c.plan.reachable[i]:
-			c.addMistake(MistakeUnreachable, n.name, "no way leads to node %q", n.name)
+			c.addMistake(MistakeUnreachable, n.name, "node %q is not reachable from Start", n.name)
 		case len(c.plan.targets[i]) == 0:
-			c.addMistake(MistakeDeadEnd, n.name, "node %q is a dead end: no edge leads on", n.name)
+			c.addMistake(MistakeDeadEnd, n.name, "node %q is a dead end: it has no outgoing edge", n.name)
 		case !c.plan.reachesEnd[i]:
-			c.addMistake(MistakeDeadEnd, n.name, "node %q is a dead end: no way from it leads to End", n.name)
+			c.addMistake(MistakeDeadEnd, n.name, "node %q is a dead end: no path from it leads to End", n.name)
 		}
 	}
 	if !slices.Contains(c.plan.reachable, true) {
@@ -249,7 +250,8 @@ func (c *compiler) isKnown(name string) bool {
 	return ok || name == Start || name == End
 }
 
-// at is the index of a node; both ends are atEnd, because nothing leads to Start and nothing away from End.
+// nodeIndex returns the index of a node. Both ends are atEnd, because no edge leads to Start or
+// away from End.
 func (c *compiler) nodeIndex(name string) int {
 	if name == Start || name == End {
 		return atEnd
@@ -284,8 +286,8 @@ func (c *compiler) build() *compiled {
 	return f
 }
 
-// fingerprint is the same for graphs of the same form. Functions have no form; a run that waits in a node whose code has
-// changed goes on in the new code.
+// fingerprint is the same for graphs of the same form. Functions are not part of it: a run that
+// waits in a node whose code has changed continues in the new code.
 func (c *compiler) fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "graph %q state %s\n", c.name, c.stateType.fingerprint)

@@ -45,21 +45,21 @@ func TestCompile_ReportsEveryMistakeAtOnceByName(t *testing.T) {
 		node string
 		text string
 	}{
-		{graph.MistakeDuplicate, "draft", `node "draft" is there twice`},
+		{graph.MistakeDuplicate, "draft", `node "draft" is defined twice`},
 		{graph.MistakeMissing, "empty", `node "empty" has no function`},
-		{graph.MistakeName, "__end__", `cannot be named`},
+		{graph.MistakeName, "__end__", `invalid node name`},
 		{graph.MistakeUnknown, "reveiw", `did you mean "review"?`},
-		{graph.MistakeDuplicate, "review", `the edge from "review" to "__end__" is there twice`},
+		{graph.MistakeDuplicate, "review", `the edge from "review" to "__end__" is defined twice`},
 		{graph.MistakeMissing, "draft", `the branch from "draft" has no route`},
 		{graph.MistakeMissing, "draft", `the branch from "draft" has no targets`},
 		{graph.MistakeUnknown, "drat", `did you mean "draft"?`},
-		{graph.MistakeUnknown, "nowhere", `leads to "nowhere"`},
-		{graph.MistakeUnknown, "finalise", `a hold names node "finalise"`},
-		{graph.MistakeUnknown, "reviw", `a hold names node "reviw"`},
-		{graph.MistakeUnknown, "new", `a rename names node "new"`},
-		{graph.MistakeUnreachable, "empty", `no way leads to node "empty"`},
-		{graph.MistakeMerge, "Logs", `field "Logs", which the state does not have`},
-		{graph.MistakeMerge, "N", `is for []string, the field is of type int`},
+		{graph.MistakeUnknown, "nowhere", `leads to unknown node "nowhere"`},
+		{graph.MistakeUnknown, "finalise", `a hold names unknown node "finalise"`},
+		{graph.MistakeUnknown, "reviw", `a hold names unknown node "reviw"`},
+		{graph.MistakeUnknown, "new", `a rename names unknown node "new"`},
+		{graph.MistakeUnreachable, "empty", `node "empty" is not reachable`},
+		{graph.MistakeMerge, "Logs", `unknown state field "Logs"`},
+		{graph.MistakeMerge, "N", `is for []string, but the field is of type int`},
 	} {
 		if !slices.ContainsFunc(mistakes.Mistakes, func(m graph.Mistake) bool {
 			return m.Code == want.code && m.Node == want.node && strings.Contains(m.Message, want.text)
@@ -105,13 +105,13 @@ func TestCompile_FindsNodesWithoutAWay(t *testing.T) {
 
 type base struct{ X string }
 
-// stamped has the JSON of a time, and nothing else.
+// stamped has the JSON of a time and nothing else.
 type stamped struct {
 	time.Time
 	Note string
 }
 
-// dated embeds a time, too, and says itself what its JSON is.
+// dated also embeds a time, but has its own JSON methods.
 type dated struct {
 	time.Time
 	Note string
@@ -122,7 +122,7 @@ func (d *dated) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &d.Note)
 }
 
-// price, level and secret are written for people, and folded is read as something else.
+// price, level and secret have one-way text forms, and folded is decoded to another value.
 type (
 	price  struct{ Cents int }
 	level  int
@@ -141,7 +141,7 @@ func (f *folded) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// sparse leaves out what it can, and is read as any other.
+// sparse omits zero fields and can be decoded.
 type sparse struct{ A, B int }
 
 func (s sparse) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]int{"A": s.A}) }
@@ -162,16 +162,16 @@ func TestCompile_RefusesAStateThatWouldBeLost(t *testing.T) {
 		{"channel", func() error { return compileState[struct{ C chan int }]() }, "chan int"},
 		{"function", func() error { return compileState[struct{ F []func() }]() }, "func()"},
 		{"interface", func() error { return compileState[struct{ E error }]() }, "use a concrete type"},
-		{"interface with JSON of its own", func() error { return compileState[struct{ M []json.Marshaler }]() }, "use a concrete type"},
-		{"JSON that is only written", func() error { return compileState[struct{ P map[string]*price }]() }, "cannot read it"},
-		{"text that is only written", func() error { return compileState[level]() }, "cannot read it"},
-		{"stars that are written in its place", func() error { return compileState[struct{ S secret }]() }, "cannot read it"},
-		{"keys that are only written", func() error { return compileState[struct{ M map[level]string }]() }, "keys would not come back"},
-		{"keys with a text that is only written", func() error { return compileState[struct{ M map[price]string }]() }, "keys would not come back"},
-		{"keys that are read as others", func() error { return compileState[struct{ M map[folded]string }]() }, "keys would not come back"},
-		{"keys that JSON does not have", func() error { return compileState[struct{ M []map[float64]string }]() }, "keys would not come back"},
-		{"JSON of what it embeds", func() error { return compileState[stamped]() }, "Note"},
-		{"JSON of what it embeds, inside", func() error { return compileState[struct{ L []*stamped }]() }, "Note"},
+		{"interface with JSON methods", func() error { return compileState[struct{ M []json.Marshaler }]() }, "use a concrete type"},
+		{"JSON that cannot be decoded", func() error { return compileState[struct{ P map[string]*price }]() }, "cannot read it"},
+		{"text that cannot be decoded", func() error { return compileState[level]() }, "cannot read it"},
+		{"text that is masked", func() error { return compileState[struct{ S secret }]() }, "cannot read it"},
+		{"keys that cannot be decoded", func() error { return compileState[struct{ M map[level]string }]() }, "keys cannot be restored"},
+		{"keys with a text that cannot be decoded", func() error { return compileState[struct{ M map[price]string }]() }, "keys cannot be restored"},
+		{"keys that are decoded to others", func() error { return compileState[struct{ M map[folded]string }]() }, "keys cannot be restored"},
+		{"keys that JSON does not support", func() error { return compileState[struct{ M []map[float64]string }]() }, "keys cannot be restored"},
+		{"JSON of an embedded type", func() error { return compileState[stamped]() }, "Note"},
+		{"JSON of an embedded type, nested", func() error { return compileState[struct{ L []*stamped }]() }, "Note"},
 		{"inside", func() error { return compileState[struct{ M map[string]*inner }]() }, "hidden is not exported"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestCompile_JSONOfOnesOwnIsAllowed(t *testing.T) {
 	}
 }
 
-// choice takes only what it knows, so that nothing can be tried with it.
+// choice accepts only known values, so that trial values cannot be decoded.
 type choice string
 
 func (c *choice) UnmarshalText(text []byte) error {
@@ -243,7 +243,7 @@ func TestCompile_KeysThatComeBackAreAllowed(t *testing.T) {
 	type keys struct {
 		Numbers map[int8]string
 		Words   map[choice]string
-		Secrets map[secret]string // a text is written as it is
+		Secrets map[secret]string // text is written unchanged
 		Times   map[time.Time]string
 		Hosts   map[netip.Addr]string
 	}
@@ -277,7 +277,7 @@ func TestRun_RouteToAnUndeclaredTargetIsAnErrorAndCanBeMended(t *testing.T) {
 	c.want(t, map[string]int{"a": 1, "b": 1})
 }
 
-// What is inside does not know the type of the state, and would find out by a panic.
+// The untyped engine would fail with a panic.
 func TestFlow_IsOfItsStateAndOfNoOther(t *testing.T) {
 	for _, types := range [][2]reflect.Type{
 		{reflect.TypeFor[*graph.Flow[notes]](), reflect.TypeFor[*graph.Flow[string]]()},

@@ -7,12 +7,14 @@ import (
 	"reflect"
 )
 
-// maxCopyDepth is far beyond any state that JSON could hold; deeper is a pointer that leads back to itself.
+// maxCopyDepth is larger than the depth of any state that JSON can represent. A deeper value is
+// cyclic.
 const maxCopyDepth = 1000
 
-var errCyclic = errors.New("it contains itself, which JSON cannot hold")
+var errCyclic = errors.New("it contains itself, which JSON cannot represent")
 
-// deepCopy copies a value and everything it refers to. Types that keep things to themselves are copied through their JSON.
+// deepCopy copies a value and everything it refers to. Types with unexported fields are copied
+// through their JSON.
 func deepCopy(v reflect.Value, depth int) (reflect.Value, error) {
 	if depth > maxCopyDepth {
 		return v, errCyclic
@@ -69,7 +71,7 @@ func copySlice(v reflect.Value, depth int) (reflect.Value, error) {
 	return dup, copyItems(dup, v, depth)
 }
 
-// copyItems copies the items of a list or an array into dup, which has as many.
+// copyItems copies the items of a list or array into dup, which has the same length.
 func copyItems(dup, v reflect.Value, depth int) error {
 	for i := range v.Len() {
 		item, err := deepCopy(v.Index(i), depth+1)
@@ -106,7 +108,7 @@ func copyStruct(v reflect.Value, depth int) (reflect.Value, error) {
 	}
 	for i := range t.NumField() {
 		item := v.Field(i)
-		if t.Field(i).Tag.Get("json") != "-" { // what is not saved may be anything, and is passed along as it is
+		if t.Field(i).Tag.Get("json") != "-" { // fields that are not saved may be anything, and are passed unchanged
 			var err error
 			if item, err = deepCopy(item, depth+1); err != nil {
 				return v, err
@@ -118,10 +120,10 @@ func copyStruct(v reflect.Value, depth int) (reflect.Value, error) {
 }
 
 func copyByJSON(v reflect.Value) (reflect.Value, error) {
-	if v.IsZero() { // it shares nothing with anybody, and may have no JSON
+	if v.IsZero() { // a zero value shares nothing, and may have no JSON form
 		return v, nil
 	}
-	addressable := reflect.New(v.Type()) // the type's own JSON method may be the pointer's
+	addressable := reflect.New(v.Type()) // the JSON method may have a pointer receiver
 	addressable.Elem().Set(v)
 	data, err := json.Marshal(addressable.Interface())
 	if err != nil {
@@ -129,7 +131,7 @@ func copyByJSON(v reflect.Value) (reflect.Value, error) {
 	}
 	dup := reflect.New(v.Type())
 	if err := json.Unmarshal(data, dup.Interface()); err != nil {
-		return v, fmt.Errorf("%s does not read its own JSON: %w", v.Type(), err)
+		return v, fmt.Errorf("%s cannot decode its own JSON: %w", v.Type(), err)
 	}
 	return dup.Elem(), nil
 }

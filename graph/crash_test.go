@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// watched is a store that tells when something was saved.
+// watched is a store that signals when a part was saved.
 type watched struct {
 	store.Checkpoints
 	t     testing.TB
@@ -36,7 +36,7 @@ func (w *watched) Save(ctx context.Context, key store.Key, base int64, delta sto
 	return version, err
 }
 
-// wait returns when the part was saved. It gives up after a while, so that a store that is never told fails the test.
+// wait returns when the part was saved. It times out and fails the test.
 func (w *watched) wait(t *testing.T) {
 	select {
 	case <-w.saved:
@@ -54,9 +54,9 @@ func TestI14_FinishedSiblingIsNotRepeatedAfterACrash(t *testing.T) {
 	g.Node("slow", func(_ context.Context, s notes) (notes, error) {
 		c.add("slow")
 		if c.of("slow") == 1 {
-			st.wait(t) // the other is done, this one is in the middle of its work, and the process dies
+			st.wait(t) // the other is done, this one is running, and the process dies
 			faulty.CrashSave(faulty.Saves()+1, storetest.BeforeWrite)
-			return s, errors.New("nobody will hear of this")
+			return s, errors.New("this error is not reported")
 		}
 		s.B = "slow"
 		return s, nil

@@ -2,97 +2,98 @@ package graph
 
 import "github.com/fermata-go/fermata"
 
-// stage hands the session everything that changed since the last time, as one batch.
-func (f *instance) stageChanges() error {
-	f.lock()
-	defer f.unlock()
-	f.queued = false
-	if f.discarded {
-		return nil // what is left of it has been removed with the visit that it was in
+// stageChanges passes all changes since the last call to the execution as one batch.
+func (inst *instance) stageChanges() error {
+	inst.lock()
+	defer inst.unlock()
+	inst.queued = false
+	if inst.discarded {
+		return nil // its parts were removed with the activation that contains it
 	}
-	f.addPending()
-	changes := f.pendingChanges
+	inst.addPending()
+	changes := inst.pendingChanges
 	var err error
-	for _, t := range f.changedTasks {
+	for _, t := range inst.changedTasks {
 		t.queued = false
 		if !t.dirty {
 			continue
 		}
-		if changes, err = f.stageTask(t, changes); err != nil {
+		if changes, err = inst.stageTask(t, changes); err != nil {
 			return err
 		}
 	}
-	if f.dirty {
-		if changes, err = f.stageState(changes); err != nil {
+	if inst.dirty {
+		if changes, err = inst.stageState(changes); err != nil {
 			return err
 		}
 	}
-	f.exec.stage(changes...)
+	inst.exec.stage(changes...)
 	clear(changes)
-	clear(f.changedTasks)
-	f.pendingChanges, f.changedTasks, f.dirty = changes[:0], f.changedTasks[:0], false
+	clear(inst.changedTasks)
+	inst.pendingChanges, inst.changedTasks, inst.dirty = changes[:0], inst.changedTasks[:0], false
 	return nil
 }
 
-func (f *instance) stageTask(t *task, changes []partChange) ([]partChange, error) {
-	saved := savedTask{Node: f.flow.nodes[t.node].name, Activation: t.activation, Seq: t.seq, BaseClock: t.baseClock, Status: t.status, Attempt: t.attempt}
+func (inst *instance) stageTask(t *task, changes []partChange) ([]partChange, error) {
+	saved := savedTask{Node: inst.flow.nodes[t.node].name, Activation: t.activation, Seq: t.seq, BaseClock: t.baseClock, Status: t.status, Attempt: t.attempt}
 	if t.status == taskFinished {
 		var err error
-		if changes, err = f.stageResult(t, &saved, changes); err != nil {
+		if changes, err = inst.stageResult(t, &saved, changes); err != nil {
 			return nil, err
 		}
 	}
 	t.dirty, t.saved = false, true
-	return append(changes, partChange{partTask + f.placeOf(t), saved.encode()}), nil
+	return append(changes, partChange{partTask + inst.placeOf(t), saved.encode()}), nil
 }
 
-// stageResult stages what a node left that has finished before its siblings.
-func (f *instance) stageResult(t *task, saved *savedTask, changes []partChange) ([]partChange, error) {
+// stageResult stages the result of a node that finished before its siblings.
+func (inst *instance) stageResult(t *task, saved *savedTask, changes []partChange) ([]partChange, error) {
 	saved.Version = t.version
 	if t.data == nil {
 		t.data = make([][]byte, len(t.changed))
 	}
 	for k, i := range t.changed {
-		fd := &f.flow.stateType.fields[i]
+		fd := &inst.flow.stateType.fields[i]
 		if t.data[k] == nil {
 			var err error
-			if t.data[k], err = encodeField(f.flow.stateType, fd, t.result); err != nil {
-				return nil, f.unsavable(err)
+			if t.data[k], err = encodeField(inst.flow.stateType, fd, t.result); err != nil {
+				return nil, inst.unsavable(err)
 			}
 		}
 		saved.Changed = append(saved.Changed, fd.name)
-		changes = append(changes, partChange{fd.partName(t.version, f.location.Place), t.data[k]})
+		changes = append(changes, partChange{fd.partName(t.version, inst.location.Place), t.data[k]})
 	}
 	t.resultSaved = true
 	return changes, nil
 }
 
-func (f *instance) unsavable(err error) error {
-	return &fermata.EncodeError{Value: "the state of " + f.location.Address, Err: err}
+func (inst *instance) unsavable(err error) error {
+	return &fermata.EncodeError{Value: "the state of " + inst.location.Address, Err: err}
 }
 
-// stageState stages the frame itself and the values of its fields that are new. Values that nobody needs any more are pending: see prune.
-func (f *instance) stageState(changes []partChange) ([]partChange, error) {
-	for i := range f.fields {
+// stageState stages the instance and the new values of its fields. Removed values are in
+// pendingChanges: see prune.
+func (inst *instance) stageState(changes []partChange) ([]partChange, error) {
+	for i := range inst.fields {
 		var err error
-		if changes, err = f.stageField(i, changes); err != nil {
+		if changes, err = inst.stageField(i, changes); err != nil {
 			return nil, err
 		}
 	}
-	return append(changes, partChange{partInstance + f.location.Place, f.encode()}), nil
+	return append(changes, partChange{partInstance + inst.location.Place, inst.encode()}), nil
 }
 
-func (f *instance) nodeNames(nodes []int) (names []string) {
+func (inst *instance) nodeNames(nodes []int) (names []string) {
 	for _, n := range nodes {
-		names = append(names, f.flow.nodes[n].name)
+		names = append(names, inst.flow.nodes[n].name)
 	}
 	return names
 }
 
-// live counts the tasks that are, or are about to be, in the store.
-func (f *instance) savedTasks() int {
+// savedTasks counts the tasks that are, or are about to be, in the store.
+func (inst *instance) savedTasks() int {
 	n := 0
-	for _, t := range f.tasks {
+	for _, t := range inst.tasks {
 		if t.status != taskRemoved {
 			n++
 		}
@@ -100,9 +101,10 @@ func (f *instance) savedTasks() int {
 	return n
 }
 
-// stageField stages the values of a field that are new and large as parts of their own. Small ones stand in the frame's part.
-func (f *instance) stageField(i int, changes []partChange) ([]partChange, error) {
-	fd, revs := &f.flow.stateType.fields[i], &f.fields[i]
+// stageField stages the new large values of a field as separate parts. Small ones are inline in the
+// instance's part.
+func (inst *instance) stageField(i int, changes []partChange) ([]partChange, error) {
+	fd, revs := &inst.flow.stateType.fields[i], &inst.fields[i]
 	for k := range revs.versions {
 		rev := &revs.versions[k]
 		if rev.saved {
@@ -110,49 +112,49 @@ func (f *instance) stageField(i int, changes []partChange) ([]partChange, error)
 		}
 		if rev.data == nil {
 			var err error
-			if rev.data, err = encodeField(f.flow.stateType, fd, f.stateWith(i, rev.clock)); err != nil {
-				return nil, f.unsavable(err)
+			if rev.data, err = encodeField(inst.flow.stateType, fd, inst.stateWith(i, rev.clock)); err != nil {
+				return nil, inst.unsavable(err)
 			}
 		}
 		if len(rev.data) > maxInlineValue {
-			changes = append(changes, partChange{fd.partName(rev.clock, f.location.Place), rev.data})
+			changes = append(changes, partChange{fd.partName(rev.clock, inst.location.Place), rev.data})
 			rev.data, rev.saved = nil, true
 		}
 	}
 	return changes, nil
 }
 
-// having returns a state in which field i has the value of that revision.
-func (f *instance) stateWith(i int, clock int64) statePtr {
-	revs := &f.fields[i]
+// stateWith returns a state in which field i has the value of that version.
+func (inst *instance) stateWith(i int, clock int64) statePtr {
+	revs := &inst.fields[i]
 	if clock != revs.newest() {
-		for _, t := range f.tasks {
+		for _, t := range inst.tasks {
 			if revs.at(t.baseClock) == clock {
 				return t.base
 			}
 		}
 	}
-	return f.state
+	return inst.state
 }
 
-// discard makes the frame one that is never staged again. It returns what the frame had yet to stage, and the removal of
-// everything that it has in the store.
-func (f *instance) discard() []partChange {
-	f.lock()
-	defer f.unlock()
-	f.discarded = true
-	changes := append(f.pendingChanges, partChange{part: partInstance + f.location.Place})
-	for i := range f.fields {
-		fd := &f.flow.stateType.fields[i]
-		for _, rev := range f.fields[i].versions {
+// discard ends the instance; it is not staged again. It returns its pending changes and the removal
+// of everything that it has in the store.
+func (inst *instance) discard() []partChange {
+	inst.lock()
+	defer inst.unlock()
+	inst.discarded = true
+	changes := append(inst.pendingChanges, partChange{part: partInstance + inst.location.Place})
+	for i := range inst.fields {
+		fd := &inst.flow.stateType.fields[i]
+		for _, rev := range inst.fields[i].versions {
 			if rev.saved {
-				changes = append(changes, partChange{part: fd.partName(rev.clock, f.location.Place)})
+				changes = append(changes, partChange{part: fd.partName(rev.clock, inst.location.Place)})
 			}
 		}
 	}
-	for _, t := range f.tasks {
-		changes = append(changes, partChange{part: partTask + f.placeOf(t)})
+	for _, t := range inst.tasks {
+		changes = append(changes, partChange{part: partTask + inst.placeOf(t)})
 	}
-	f.pendingChanges = nil
+	inst.pendingChanges = nil
 	return changes
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// besides is a graph of two nodes that run together.
+// besides is a graph of two parallel nodes.
 func besides[S any](first, second graph.Func[S], migrate ...func(graph.Fields) error) *graph.Graph[S] {
 	g := graph.New[S]("besides")
 	g.Node("first", first)
@@ -37,11 +37,12 @@ type (
 	lean  struct{ A, B string }
 	ample struct {
 		A, B string
-		Note string // is new
+		Note string // new
 	}
 )
 
-// crashBeside leaves a run in which the first of two nodes has finished, and the process died in the second.
+// crashBeside leaves a run in which the first of two nodes has finished, and the process died in
+// the second.
 func crashBeside(t *testing.T) store.Checkpoints {
 	st := memory.New()
 	faulty := storetest.NewFaulty(st)
@@ -60,8 +61,9 @@ func crashBeside(t *testing.T) store.Checkpoints {
 	return st
 }
 
-// A program whose state has another field took the result away to write it anew, and wrote it when the step was over: a save in between, as that of a Do,
-// and a crash behind it left a run that nobody could read.
+// Regression: a program with a changed state type removed the saved result and rewrote it only
+// after the step. A save in between, such as that of a Do, followed by a crash left an unreadable
+// run.
 func TestI14_AResultThatWaitsForItsSiblingsSurvivesADeployAndACrash(t *testing.T) {
 	for name, migrate := range map[string][]func(graph.Fields) error{
 		"read as it is": nil,
@@ -79,7 +81,7 @@ func TestI14_AResultThatWaitsForItsSiblingsSurvivesADeployAndACrash(t *testing.T
 				return s, err
 			}, migrate...))
 			h.st = faulty
-			faulty.CrashSave(2, storetest.AfterWrite) // the first says that it runs, the second is that of Do
+			faulty.CrashSave(2, storetest.AfterWrite) // the first sets the status to running, the second is that of Do
 			_, err := h.resume(graph.TakeOver())
 			wantErr(t, err, storetest.ErrCrashed)
 			faulty.Restart()
@@ -99,7 +101,8 @@ type (
 	strict struct{ A int }
 )
 
-// What Resume cannot go on with was found only when the answer was taken, and Check did not find it: a value that only a waiting node has.
+// Regression: Check did not find a value that only a waiting node has, so Resume failed after the
+// answer was saved.
 func TestCheck_FindsIncompatibleStateOfWaitingNode(t *testing.T) {
 	was := besides(func(ctx context.Context, s loose) (loose, error) {
 		_, err := question.Ask(ctx, "ok?")
@@ -133,7 +136,8 @@ func inside[S any](t testing.TB, inner *graph.Graph[S], input S) *graph.Graph[st
 	return g
 }
 
-// goesBack checks that a later program leaves a run alone that it cannot go on with, so that the earlier one can.
+// goesBack checks that a later program leaves a run unchanged that it cannot resume, so that the
+// earlier one can.
 func goesBack[S, T any](t *testing.T, h *harness[S], later *harness[T], text string, err error) {
 	t.Helper()
 	open, before := h.waits(err), h.version()
@@ -147,7 +151,7 @@ func goesBack[S, T any](t *testing.T, h *harness[S], later *harness[T], text str
 	}
 }
 
-// refuses checks that this program does not go on with the run, and says so beforehand.
+// refuses checks that this program does not resume the run, and that Check reports it.
 func (h *harness[S]) refuses(open []*fermata.InterruptCtx, text string) {
 	h.t.Helper()
 	for what, err := range map[string]error{
@@ -160,7 +164,7 @@ func (h *harness[S]) refuses(open []*fermata.InterruptCtx, text string) {
 	}
 }
 
-// The same for a result that has yet to be merged.
+// The same for a result that is not merged yet.
 func TestCheck_FindsAResultInAFieldThatIsGone(t *testing.T) {
 	st := crashBeside(t)
 	h := newHarness(t, besides(fails[struct{ B string }], fails[struct{ B string }]))
@@ -179,8 +183,8 @@ func TestCheck_FindsAResultInAFieldThatIsGone(t *testing.T) {
 	}
 }
 
-// A deploy that was taken back, and made again: what the run had come to in between in an inner graph was not looked at, because the
-// outer one was last saved by the same program.
+// Regression: after a rollback and a second deployment, the changes of an inner graph in between
+// were not checked, because the outer one was last saved by the same program.
 func TestCheck_ChecksInnerGraphsSavedByAnotherProgram(t *testing.T) {
 	var c counter
 	outer := func(nodes ...string) *graph.Flow[notes] {
@@ -220,7 +224,7 @@ func TestCheck_ChecksInnerGraphsSavedByAnotherProgram(t *testing.T) {
 	}
 }
 
-// stopping is a graph that is stopped behind its first node.
+// stopping is a graph that is stopped after its first node.
 func stopping(t testing.TB, c *counter, build func(g *graph.Graph[notes])) (*graph.Graph[notes], context.Context) {
 	ctx, stop := graph.WithStop(t.Context())
 	g := graph.New[notes]("stopping")
@@ -238,7 +242,8 @@ func stopping(t testing.TB, c *counter, build func(g *graph.Graph[notes])) (*gra
 	return g, ctx
 }
 
-// The node was to be entered when the run was stopped for the deploy, and was entered after it without a word.
+// Regression: the node was about to be entered when the run was stopped for the deployment, and was
+// entered after it without the new hold.
 func TestI5_AHoldThatADeployBringsHoldsARunThatWasStoppedBeforeIt(t *testing.T) {
 	var c counter
 	was, ctx := stopping(t, &c, nil)
@@ -255,11 +260,12 @@ func TestI5_AHoldThatADeployBringsHoldsARunThatWasStoppedBeforeIt(t *testing.T) 
 		t.Fatalf("waits at %v, b ran %d times", addresses(open), c.of("b"))
 	}
 	if out, err := h.resume(graph.Answer(open[0].ID, nil)); err != nil || out.A != "b" {
-		t.Errorf("let go: got %+v, %v", out, err)
+		t.Errorf("released: got %+v, %v", out, err)
 	}
 }
 
-// A stop inside a node counted as a failure of the node, behind which an effect that has failed is tried again: beside what the node had done instead.
+// Regression: a stop inside a node counted as a failure of the node, so that a failed effect was
+// repeated next to the alternative that the node had chosen.
 func TestI14_StopInsideANodeDoesNotRetryAFailedEffect(t *testing.T) {
 	var c counter
 	g, ctx := stopping(t, &c, nil)
@@ -303,7 +309,8 @@ func TestI14_StopInsideANodeDoesNotRetryAFailedEffect(t *testing.T) {
 	c.want(t, map[string]int{"mine": 1, "yours": 1, "b": 1})
 }
 
-// eachOf works on two items with results of some type: the first is done at once, the second asks.
+// eachOf processes two items with results of some type: the first finishes at once, the second
+// asks.
 func eachOf[R any](result R) *graph.Graph[notes] {
 	g := graph.New[notes]("each-of")
 	graph.Each(g, "n", func(notes) []int { return []int{0, 1} }, func(ctx context.Context, i int) (R, error) {
@@ -318,8 +325,8 @@ func eachOf[R any](result R) *graph.Graph[notes] {
 	return g
 }
 
-// An item that was done had a result that the later program could not read; the one beside it went to work all the same, and had one that the earlier
-// program could not read. Neither could go on.
+// Regression: the later program could not decode the result of a finished item; the other item ran
+// anyway, and its result could not be decoded by the earlier program. Neither could continue.
 func TestI17_AListWithResultsOfAnotherTypeIsLeftToTheProgramThatBeganIt(t *testing.T) {
 	same := func(notes) []notes { return []notes{{}, {}} }
 	inner := graph.New[notes]("inner")

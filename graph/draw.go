@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/drawing"
 )
 
-// Draw lays the graph out from top to bottom, with the nodes marked at which these interrupts wait.
+// Draw lays out the graph from top to bottom and marks the nodes where these interrupts wait.
 func (fl *Flow[S]) Draw(waiting ...*fermata.InterruptCtx) *drawing.Drawing {
 	places := make([]fermata.Address, len(waiting))
 	for i, ic := range waiting {
@@ -19,14 +19,16 @@ func (fl *Flow[S]) Draw(waiting ...*fermata.InterruptCtx) *drawing.Drawing {
 	return fl.draw().Marked(places...)
 }
 
-// drawingCache is a graph's drawing, and how many boxes are in it: one graph may be inside of many, and is drawn once.
+// drawingCache is the drawing of a graph and its number of boxes. A graph may be part of many
+// others and is drawn once.
 type drawingCache struct {
 	once    sync.Once
 	drawing *drawing.Drawing
 	boxes   int
 }
 
-// maxBoxes is how many boxes a drawing has at most, with those inside of others: beyond that nobody sees anything, and what is inside stays closed.
+// maxBoxes is the maximum number of boxes in a drawing, including inner graphs. Inner graphs beyond
+// that are drawn closed.
 const maxBoxes = 2_000
 
 func (fl *compiled) draw() *drawing.Drawing {
@@ -45,7 +47,8 @@ func (fl *compiled) draw() *drawing.Drawing {
 	return fl.drawing.drawing
 }
 
-// writeType is what a box says. It adds those inside of it to the boxes, if there is room for them.
+// describe returns the box of a node. It adds the boxes of the inner graph if there is room for
+// them.
 func (fl *compiled) describe(name string, boxes *int) drawing.Node {
 	n := drawing.Node{ID: name, Kind: drawing.KindNode}
 	switch name {
@@ -81,14 +84,14 @@ func (fl *compiled) describe(name string, boxes *int) drawing.Node {
 	return n
 }
 
-// rows puts every node one row below the lowest of those that lead to it, loops aside.
+// rows puts every node one row below the lowest of its predecessors, ignoring back edges.
 func (fl *compiled) rows() [][]string {
 	depth := make([]int, len(fl.nodes))
 	order := make([]int, len(fl.nodes))
 	for i := range order {
 		order[i] = i
 	}
-	// Who is ahead of more nodes comes first: along edges that close no loop that is a topological order.
+	// Nodes with more nodes ahead come first: without back edges that is a topological order.
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(fl.plan.ahead[b].count(), fl.plan.ahead[a].count())
 	})
@@ -110,7 +113,7 @@ func (fl *compiled) rows() [][]string {
 	return rows
 }
 
-// drawnEdges lists the arrows, without their points.
+// drawnEdges lists the edges, without their points.
 func (fl *compiled) drawnEdges() []drawing.Edge {
 	var edges []drawing.Edge
 	add := func(from string, always, all []int) {

@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// An edge and a branch from Start to the same node were drawn as two arrows, and a name with a line break of Windows broke the line of
-// the drawing.
+// Regression: an edge and a branch from Start to the same node were drawn as two arrows, and a name
+// with CRLF broke the line of the drawing.
 func TestDraw_OneArrowPerWayAndOneLinePerNode(t *testing.T) {
 	pass := func(_ context.Context, s notes) (notes, error) { return s, nil }
 	odd := "a\r\nb\tc"
@@ -34,7 +34,8 @@ func TestDraw_OneArrowPerWayAndOneLinePerNode(t *testing.T) {
 	}
 }
 
-// A run that waited in an older program, at a node that has another name now, waits where that is; a graph that is inside of many is drawn once, and not for ever.
+// A run that waits at a node that was renamed since is marked at the new name; a graph that is used
+// many times is drawn once.
 func TestDraw_RenamedNodesAndSharedInnerGraphs(t *testing.T) {
 	pass := func(_ context.Context, s notes) (notes, error) { return s, nil }
 	g := graph.New[notes]("renamed")

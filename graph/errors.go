@@ -11,80 +11,88 @@ import (
 )
 
 var (
-	// ErrNoStore says that there is no store: to find a run in, or for a run that wants to wait. Nobody was asked. Pass
-	// [WithStore].
+	// ErrNoStore is returned if there is no store to load a run from, or if a run without a store
+	// raises an interrupt. Pass [WithStore].
 	ErrNoStore = errors.New("graph: no store")
 
-	// ErrRunExists says that a run of this id was started before. Nothing was run. Resume it, or choose another id.
-	ErrRunExists = errors.New("graph: a run of this id exists already")
+	// ErrRunExists is returned if a run with this id already exists. Nothing was run. Resume it, or
+	// choose another id.
+	ErrRunExists = errors.New("graph: run already exists")
 
-	// ErrUnknownRun says that the store holds no run of this id.
+	// ErrUnknownRun is returned if the store has no run with this id.
 	ErrUnknownRun = errors.New("graph: unknown run")
 
-	// ErrFinished says that the run has come to its end. Nothing was run, whatever was answered.
-	ErrFinished = errors.New("graph: the run is finished")
+	// ErrFinished is returned if the run has finished. Nothing was run.
+	ErrFinished = errors.New("graph: run is finished")
 
-	// ErrRunning says that another call is running this run, or was when its process died. Nothing was run. If the other
-	// is known to be dead, resume with [TakeOver].
-	ErrRunning = errors.New("graph: the run is being run (if its process is dead, resume with TakeOver)")
+	// ErrRunning is returned if another call is executing the run, or was when its process died.
+	// Nothing was run. If the other process is known to be dead, resume with [TakeOver].
+	ErrRunning = errors.New("graph: run is being executed (if its process is dead, resume with TakeOver)")
 
-	// ErrTakenOver says that somebody else went on with the run while this call was running it. What this call did since its
-	// last save does not count.
-	ErrTakenOver error = activation.ControlError("graph: the run was taken over")
+	// ErrTakenOver is returned if another execution has taken over the run. The changes of this
+	// call since its last save are discarded.
+	ErrTakenOver error = activation.ControlError("graph: run was taken over")
 
-	// ErrStopped says that the run was asked to stop, with [WithStop], and did at a step's end. It can be resumed.
-	ErrStopped error = activation.ControlError("graph: the run was stopped")
+	// ErrStopped is returned if the run stopped at the end of a step because of [WithStop]. It can
+	// be resumed.
+	ErrStopped error = activation.ControlError("graph: run was stopped")
 
-	// ErrUnknownInterrupt says that the run never raised an interrupt of this id. Nothing was run.
+	// ErrUnknownInterrupt is returned if the run never raised an interrupt with this id. Nothing
+	// was run.
 	ErrUnknownInterrupt = errors.New("graph: unknown interrupt")
 
-	// ErrAlreadyAnswered says that the interrupt has its answer. Nothing was run; the first answer stands.
-	ErrAlreadyAnswered = errors.New("graph: the interrupt is answered already")
+	// ErrAlreadyAnswered is returned if the interrupt was already answered. Nothing was run; the
+	// first answer counts.
+	ErrAlreadyAnswered = errors.New("graph: interrupt is already answered")
 
-	// ErrWithdrawn says that the question was withdrawn: the node that asked no longer does. Nothing was run.
-	ErrWithdrawn = errors.New("graph: the interrupt is no longer asked")
+	// ErrWithdrawn is returned if the interrupt was withdrawn: the node no longer asks. Nothing was
+	// run.
+	ErrWithdrawn = errors.New("graph: interrupt was withdrawn")
 
-	// ErrUnanswered says that a node finished although an interrupt it had raised with Interrupt, StatefulInterrupt or
-	// CompositeInterrupt is still open. Its result does not count. A part that is not a resume target must raise its
-	// interrupt again (or be run with fermata.Do, which sees to that).
-	ErrUnanswered = errors.New("graph: a node finished with an open interrupt")
+	// ErrUnanswered is returned if a node finished while an interrupt that it raised with
+	// Interrupt, StatefulInterrupt or CompositeInterrupt is still open. Its result is discarded. A
+	// part that is not a resume target must raise its interrupt again (or run in fermata.Do, which
+	// does so).
+	ErrUnanswered = errors.New("graph: node finished with an open interrupt")
 
-	// ErrCorrupt says that the saved run cannot be read. Nothing was run or changed.
-	ErrCorrupt = errors.New("graph: the checkpoint cannot be read")
+	// ErrCorrupt is returned if the saved run cannot be decoded. Nothing was run or changed.
+	ErrCorrupt = errors.New("graph: checkpoint cannot be read")
 
-	// ErrFormat says that the run was saved by a newer Fermata in a format that this one does not know.
-	ErrFormat = errors.New("graph: the checkpoint has an unknown format")
+	// ErrFormat is returned if a newer version of Fermata saved the run in a format that this
+	// version does not support.
+	ErrFormat = errors.New("graph: checkpoint has an unknown format")
 
-	// ErrWrongGraph says that the run belongs to another graph. Nothing was run or changed.
-	ErrWrongGraph = errors.New("graph: the run belongs to another graph")
+	// ErrWrongGraph is returned if the run belongs to another graph. Nothing was run or changed.
+	ErrWrongGraph = errors.New("graph: run belongs to another graph")
 )
 
-// CompileError lists every mistake in a graph.
+// CompileError lists all mistakes of a graph.
 type CompileError struct {
 	Graph    string
 	Mistakes []Mistake
 }
 
-// Mistake is one thing that is wrong with a graph.
+// Mistake is one mistake of a graph.
 type Mistake struct {
 	Code MistakeCode
-	// Node is the node (or field, for the codes of the state) that it is about; empty if it is about the graph.
+	// Node is the node (or field, for the codes about the state) that the mistake is about; empty
+	// if it is about the graph.
 	Node    string
 	Message string
 }
 
-// MistakeCode says what sort of mistake it is.
+// MistakeCode is the type of a mistake.
 type MistakeCode string
 
-// The sorts of mistakes that Compile finds.
+// The mistakes that Compile finds.
 const (
 	MistakeName        MistakeCode = "name"        // an empty or reserved name
-	MistakeDuplicate   MistakeCode = "duplicate"   // two nodes of one name, or the same edge twice
-	MistakeUnknown     MistakeCode = "unknown"     // an edge, branch, hold or rename names a node that is not there
-	MistakeUnreachable MistakeCode = "unreachable" // no way from Start leads to the node
-	MistakeDeadEnd     MistakeCode = "dead-end"    // no way from the node leads to End
+	MistakeDuplicate   MistakeCode = "duplicate"   // two nodes with one name, or the same edge twice
+	MistakeUnknown     MistakeCode = "unknown"     // an edge, branch, hold or rename names an unknown node
+	MistakeUnreachable MistakeCode = "unreachable" // the node is not reachable from Start
+	MistakeDeadEnd     MistakeCode = "dead-end"    // End is not reachable from the node
 	MistakeMissing     MistakeCode = "nothing"     // a node without a function, a branch without route or targets
-	MistakeState       MistakeCode = "state"       // the state, or what a fan-out makes, is of a type that cannot be saved
+	MistakeState       MistakeCode = "state"       // the state, or the result of a fan-out, has a type that cannot be saved
 	MistakeMerge       MistakeCode = "merge"       // a merge function for an unknown field or of another type
 )
 
@@ -96,8 +104,9 @@ func (e *CompileError) Error() string {
 	return fmt.Sprintf("graph %q: %s", e.Graph, strings.Join(lines, "; "))
 }
 
-// NodeError says that a node failed: it returned an error, panicked (see [PanicError]), ran into its timeout or was
-// cancelled. Everything that finished is saved, and the run can be resumed: then the node is entered again.
+// NodeError reports that a node failed: it returned an error, panicked (see [PanicError]), exceeded
+// its timeout or was cancelled. Finished work is saved. The run can be resumed; the node is then
+// entered again.
 type NodeError struct {
 	Run     string
 	Address fermata.Address
@@ -112,12 +121,12 @@ func (e *NodeError) Unwrap() error { return e.Err }
 // PanicError is a panic in a node.
 type PanicError = recovery.PanicError
 
-// ConflictError says that two nodes which did not see each other's work changed the same field differently. Register a
-// merge function with [MergeField], or let them write different fields.
+// ConflictError reports that two nodes that did not see each other's changes changed the same field
+// differently. Register a merge function with [MergeField], or let them write different fields.
 type ConflictError struct {
 	Field string
 	Nodes [2]string
-	// Err is set if the field has a merge function and that failed.
+	// Err is set if the merge function of the field failed.
 	Err error
 }
 
@@ -125,55 +134,57 @@ func (e *ConflictError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("graph: cannot merge field %q of nodes %q and %q: %v", e.Field, e.Nodes[0], e.Nodes[1], e.Err)
 	}
-	return fmt.Sprintf("graph: nodes %q and %q both changed field %q: say with MergeField how it is merged", e.Nodes[0], e.Nodes[1], e.Field)
+	return fmt.Sprintf("graph: nodes %q and %q both changed field %q: register a merge function with MergeField", e.Nodes[0], e.Nodes[1], e.Field)
 }
 
 func (e *ConflictError) Unwrap() error { return e.Err }
 
-// RouteError says that a route picked a node that its branch does not declare.
+// RouteError reports that a route returned a node that its branch does not declare.
 type RouteError struct {
 	From, To string
 	Declared []string
 }
 
 func (e *RouteError) Error() string {
-	return fmt.Sprintf("graph: the branch after %q leads to %q, declared are %q", e.From, e.To, e.Declared)
+	return fmt.Sprintf("graph: the branch after %q leads to %q, but declares %q", e.From, e.To, e.Declared)
 }
 
-// StepLimitError says that the graph took more steps without a rest than it may. See [Graph.MaxSteps].
+// StepLimitError reports that the graph exceeded its step limit in one execution. See
+// [Graph.MaxSteps].
 type StepLimitError struct {
 	Graph string
 	Limit int
 }
 
 func (e *StepLimitError) Error() string {
-	return fmt.Sprintf("graph: %q took %d steps without a rest: does it loop? (MaxSteps sets the limit)", e.Graph, e.Limit)
+	return fmt.Sprintf("graph: %q took %d steps in one execution: is it an endless loop? (MaxSteps sets the limit)", e.Graph, e.Limit)
 }
 
-// ProgramChangedError says that a run has what this program does not: it is at nodes that the graph no longer has, its state has
-// fields that seem to be renamed, or it asks a question of a kind that is gone. Nothing was run or changed. Bring them back, or
-// say with [Graph.Rename] and [Graph.MigrateState] what became of nodes and fields.
+// ProgramChangedError reports that the run contains something that this program does not have: a
+// node that was removed, a state field that seems to be renamed, or an interrupt of an unknown
+// kind. Nothing was run or changed. Restore it, or declare the change with [Graph.Rename] and
+// [Graph.MigrateState].
 type ProgramChangedError struct {
 	Run string
-	// Missing are the addresses of the nodes, or the fields, or the questions, that are gone.
+	// Missing lists the addresses of nodes, the fields, or the interrupts that are missing.
 	Missing []string
 }
 
 func (e *ProgramChangedError) Error() string {
-	return fmt.Sprintf("graph: run %s has %s, which this program does not (Rename and MigrateState say what became of them)", e.Run, strings.Join(e.Missing, ", "))
+	return fmt.Sprintf("graph: run %s has %s, which this program does not have (use Rename and MigrateState to declare changes)", e.Run, strings.Join(e.Missing, ", "))
 }
 
-// SaveError says that the store failed. Whether the last save was applied is unknown; what was saved before is there. The
-// run can be resumed (with [TakeOver], because nobody could write down that it stopped).
+// SaveError reports that the store failed. It is unknown whether the last save was applied; earlier
+// saves are stored. The run can be resumed with [TakeOver], because the stop could not be recorded.
 type SaveError struct {
 	Run string
 	Err error
 }
 
 func (e *SaveError) Error() string {
-	return fmt.Sprintf("graph: run %s: saving failed: %v", e.Run, e.Err)
+	return fmt.Sprintf("graph: run %s: save failed: %v", e.Run, e.Err)
 }
 func (e *SaveError) Unwrap() error { return e.Err }
 
-// OfTheRun keeps it from being taken for an error of the code that was to be saved.
-func (e *SaveError) OfTheRun() {}
+// RunError marks the error as an error of the run, not of the code that was to be saved.
+func (e *SaveError) RunError() {}

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// flaky is a graph whose second node fails once with what fail returns.
+// flaky is a graph whose second node fails once with the result of fail.
 func flaky(c *counter, fail func(ctx context.Context, s *notes) error) *graph.Graph[notes] {
 	g := graph.New[notes]("flaky")
 	g.Node("first", write(c, "first", fieldA))
@@ -103,7 +103,7 @@ func TestState_ThatCannotBeEncodedIsNamed(t *testing.T) {
 					t.Fatalf("got %v", err)
 				}
 				if _, waits := fermata.ExtractInterruptInfo(err); waits {
-					t.Fatal("nobody may be asked about what cannot be saved")
+					t.Fatal("no interrupt may be reported for an unsavable state")
 				}
 			}
 		})
@@ -130,7 +130,7 @@ func TestI9_FailedSaveReportsNoInterruptAndStopsTheRun(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 		if _, waits := fermata.ExtractInterruptInfo(err); waits {
-			t.Fatal("somebody was asked about a run that is not saved")
+			t.Fatal("an interrupt was reported for a run that is not saved")
 		}
 		c.want(t, map[string]int{"first": min(n-1, 1), "asks": max(0, min(n-2, 1))})
 		if n == 1 {
@@ -172,7 +172,7 @@ func TestI16_ATakenOverRunCanDoNoMoreHarm(t *testing.T) {
 	g := graph.New[notes]("stolen")
 	g.Node("slow", func(_ context.Context, s notes) (notes, error) {
 		c.add("slow")
-		if steal { // while this node runs, somebody who thinks we are dead goes on with the run
+		if steal { // while this node runs, another process takes the run over
 			steal = false
 			if out, err := h.resume(graph.TakeOver()); err != nil || out.B != "after" {
 				t.Errorf("got %+v, %v", out, err)
@@ -195,7 +195,7 @@ func TestLoad_CorruptForeignAndNewerCheckpointsAreRefused(t *testing.T) {
 	var c counter
 	fresh := func() *harness[notes] {
 		h := newHarness(t, oneNode(ask(&c, "node", fieldA)))
-		_, err := h.start(notes{A: strings.Repeat("large enough for a part of its own ", 10)})
+		_, err := h.start(notes{A: strings.Repeat("large enough for a separate part ", 10)})
 		h.waits(err)
 		return h
 	}
@@ -221,13 +221,13 @@ func TestLoad_CorruptForeignAndNewerCheckpointsAreRefused(t *testing.T) {
 		{"head of another run", "run", `{"format":2,"graph":"one","run":"other","status":"waiting"}`, graph.ErrCorrupt},
 		{"newer format", "run", `{"format":3,"graph":"one","run":"run","status":"waiting"}`, graph.ErrFormat},
 		{"older format", "run", `{"format":1,"graph":"one","run":"run","status":"waiting"}`, graph.ErrFormat},
-		{"a part is there twice", "run", `{"format":2,"graph":"one","run":"run","status":"waiting","parts":{"frame ":{"clock":1}}}`, graph.ErrCorrupt},
-		{"a field is there twice", "run", `{"format":2,"graph":"one","run":"run","status":"waiting","parts":{"field :A#1 ":"x"}}`, graph.ErrCorrupt},
+		{"a part exists twice", "run", `{"format":2,"graph":"one","run":"run","status":"waiting","parts":{"frame ":{"clock":1}}}`, graph.ErrCorrupt},
+		{"a field exists twice", "run", `{"format":2,"graph":"one","run":"run","status":"waiting","parts":{"field :A#1 ":"x"}}`, graph.ErrCorrupt},
 		{"other graph", "run", `{"format":2,"graph":"two","run":"run","status":"waiting"}`, graph.ErrWrongGraph},
 		{"no frame", "frame ", "", graph.ErrCorrupt},
 		{"frame is not JSON", "frame ", "{", graph.ErrCorrupt},
 		{"field is gone", "field :A#1 ", "", graph.ErrCorrupt},
-		{"field is of another type", "field :A#1 ", "{}", graph.ErrCorrupt},
+		{"field has another type", "field :A#1 ", "{}", graph.ErrCorrupt},
 		{"task is not JSON", "task node:node#1", "[]", graph.ErrCorrupt},
 		{"task of unknown status", "task node:node#1", `{"node":"node","visit":1,"seq":1,"at":1,"status":"flying"}`, graph.ErrCorrupt},
 	} {
@@ -265,7 +265,7 @@ func TestChanged_ARenamedNodeIsAnErrorUnlessTheGraphSaysSo(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if err := h.flow.Check(t.Context(), h.run, graph.WithStore(h.st)); err == nil {
-		t.Fatal("Check must say so, too")
+		t.Fatal("Check must also report it")
 	}
 	c.want(t, map[string]int{"asks": 1})
 	g := build("new")
@@ -360,10 +360,10 @@ func TestChanged_StateMigratesAndUnknownFieldsAreKept(t *testing.T) {
 	}
 	_, err = build(false).Resume(t.Context(), "r", graph.WithStore(copied), graph.Answer(info.Interrupts[0].ID, "yes"))
 	if changed, ok := errors.AsType[*graph.ProgramChangedError](err); !ok || !strings.Contains(changed.Error(), "Name") {
-		t.Fatalf("a field that seems to be renamed must be noticed: %v", err)
+		t.Fatalf("a field that seems to be renamed must be reported: %v", err)
 	}
 	if err := build(false).Check(t.Context(), "r", graph.WithStore(copied)); err == nil {
-		t.Fatal("Check must say so, too")
+		t.Fatal("Check must also report it")
 	}
 	fewer := graph.New[fewerFields]("people")
 	fewer.Node("asks", func(ctx context.Context, s fewerFields) (fewerFields, error) {
@@ -378,7 +378,7 @@ func TestChanged_StateMigratesAndUnknownFieldsAreKept(t *testing.T) {
 	saved, _ = copied.Load(t.Context(), storeKey("r"))
 	kept := unpack(t, saved.Parts)
 	if string(kept["field :Kept#1 "]) != `"`+forLater+`"` || !strings.Contains(string(kept["frame "]), `"Name":{"values":{"1":"Ann"}}`) {
-		t.Error("a field that this program does not know was not kept")
+		t.Error("an unknown field was not kept")
 	}
 	out, err := build(true).Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(info.Interrupts[0].ID, "yes"))
 	if err != nil || out.Verdict != "Ann yes" || out.Age != 42 {

@@ -16,7 +16,7 @@ type invoices struct {
 
 var payable = fermata.NewKind[int, bool]("example-payable")
 
-// Every invoice is looked at on its own; only large ones wait for a person.
+// Every invoice is checked separately; only large ones wait for a person.
 func ExampleEach() {
 	g := graph.New[invoices]("invoices")
 	graph.Each(g, "check", func(s invoices) []int { return s.Amounts },
@@ -52,7 +52,7 @@ type cleanup struct {
 	Done  string
 }
 
-// A hold shows the state before a dangerous node and takes it back, edited.
+// A hold shows the state before a dangerous node and accepts it back, edited.
 func ExampleGraph_HoldBefore() {
 	g := graph.New[cleanup]("cleanup")
 	g.Node("drop", func(_ context.Context, s cleanup) (cleanup, error) {
@@ -79,7 +79,7 @@ func ExampleGraph_HoldBefore() {
 	// dropped users_2019
 }
 
-// Sub runs a graph with a state of its own inside a node.
+// Sub runs a graph with its own state inside a node.
 func ExampleSub() {
 	double := graph.New[int]("double")
 	double.Node("add", func(_ context.Context, n int) (int, error) { return n + n, nil })

@@ -20,27 +20,28 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// execution is one execution of a run, from start or resume to the next rest. All frames of the run share it; it is the only
-// one that writes.
+// execution is one execution of a run, from start or resume until it waits or ends. All instances
+// of the run share it; only the execution writes to the store.
 //
-// Frames and visits stage what changed, in consistent batches; flush writes everything staged in one save. Flushes that
-// meet are joined, so that a thousand nodes that finish together cost a few saves and not a thousand.
+// Instances and activations stage changes in consistent batches; flush writes everything staged in
+// one save. Concurrent flushes are joined, so that a thousand nodes that finish together cost a few
+// saves and not a thousand.
 type execution struct {
 	options
 	naming sync.Once
 	loaded *checkpoint                        // nil for a new run
-	places *smallmap.Map[string, placeStatus] // what was open, and what is answered now, at and below each place
+	places *smallmap.Map[string, placeStatus] // open interrupts, and newly answered ones, at and below each place
 
 	saving sync.Mutex // held during a save
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the fields below
 	head   head
-	// version is that of the last save, ledger what changed since. It is nil without a store.
+	// version is that of the last save, parts the changes since. It is nil without a store.
 	version          int64
 	parts            *partSet
-	instances        []*instance       // at work
-	instancesBuf     [2]*instance      // room for them
-	journalOwners    map[string]string // the visits of journal parts that were written
-	changedInstances []*instance       // of these, the ones that have something to stage
+	instances        []*instance       // active instances
+	instancesBuf     [2]*instance      // backing array
+	journalOwners    map[string]string // activations by journal part
+	changedInstances []*instance       // instances with changes to stage
 	records          *smallmap.Map[string, *activation.Record]
 	badAnswers       []*fermata.AnswerError
 	saveErr          error
@@ -61,63 +62,64 @@ func newExecution(list []Option) *execution {
 	return s
 }
 
-// begin is called when it is known what was loaded: nil for a new run.
-func (s *execution) begin(loaded *checkpoint) {
-	s.loaded = loaded
-	if s.store != nil {
-		s.parts = newPartSet(loaded)
+// begin sets the loaded checkpoint; nil for a new run.
+func (exec *execution) begin(loaded *checkpoint) {
+	exec.loaded = loaded
+	if exec.store != nil {
+		exec.parts = newPartSet(loaded)
 	}
 	if loaded != nil {
-		s.version, s.head, s.records = loaded.version, loaded.head, &loaded.interrupts
+		exec.version, exec.head, exec.records = loaded.version, loaded.head, &loaded.interrupts
 	}
 }
 
-// Run names the run. A run that nobody named and nobody can resume gets a name only if somebody asks for it.
-func (s *execution) Run() string {
-	s.naming.Do(func() {
-		if s.run == "" {
-			s.run = ident.Random("run")
+// Run returns the run id. A run without an id that cannot be resumed gets one on first use.
+func (exec *execution) Run() string {
+	exec.naming.Do(func() {
+		if exec.run == "" {
+			exec.run = ident.Random("run")
 		}
 	})
-	return s.run
+	return exec.run
 }
 
-func (s *execution) Time() time.Time { return s.clock() }
-func (s *execution) Policy() any     { return s.policy }
-func (s *execution) Ledger() any     { return s.ledger }
+func (exec *execution) Time() time.Time { return exec.clock() }
+func (exec *execution) Policy() any     { return exec.policy }
+func (exec *execution) Ledger() any     { return exec.ledger }
 
-// Put keeps one entry of a visit's journal.
-func (s *execution) Put(ctx context.Context, v *activation.Activation, part string, data []byte, when activation.Durability) error {
-	s.mu.Lock()
+// Put stores one journal entry of an activation.
+func (exec *execution) Put(ctx context.Context, v *activation.Activation, part string, data []byte, when activation.Durability) error {
+	exec.mu.Lock()
 	if data == nil {
-		delete(s.journalOwners, part)
+		delete(exec.journalOwners, part)
 	} else {
-		if s.journalOwners == nil {
-			s.journalOwners = make(map[string]string)
+		if exec.journalOwners == nil {
+			exec.journalOwners = make(map[string]string)
 		}
-		s.journalOwners[part] = v.Place()
+		exec.journalOwners[part] = v.Place()
 	}
-	s.mu.Unlock()
-	s.stage(partChange{part, data})
-	if when == activation.SaveNow || when == activation.SaveSoon && !s.saveOnWait {
-		return s.flush(ctx)
+	exec.mu.Unlock()
+	exec.stage(partChange{part, data})
+	if when == activation.SaveNow || when == activation.SaveSoon && !exec.saveOnWait {
+		return exec.flush(ctx)
 	}
 	return nil
 }
 
-func (s *execution) OpenInterrupts(place string) []*activation.Record {
-	return s.places.Get(place).open
+func (exec *execution) OpenInterrupts(place string) []*activation.Record {
+	return exec.places.Get(place).open
 }
 
-func (s *execution) HasNewAnswer(place string) bool {
-	return s.places.Get(place).fresh
+func (exec *execution) HasNewAnswer(place string) bool {
+	return exec.places.Get(place).fresh
 }
 
-// survey notes every open interrupt, and every one whose answer nobody has seen yet, under each place that contains it.
-func (s *execution) indexOpen() {
-	s.places = new(smallmap.Map[string, placeStatus])
-	open := make([]*activation.Record, 0, s.records.Len())
-	for _, r := range s.records.All() {
+// indexOpen adds every open interrupt, and every one with an unread answer, to each place that
+// contains it.
+func (exec *execution) indexOpen() {
+	exec.places = new(smallmap.Map[string, placeStatus])
+	open := make([]*activation.Record, 0, exec.records.Len())
+	for _, r := range exec.records.All() {
 		if r.Status == activation.StatusOpen || r.Undelivered {
 			open = append(open, r)
 		}
@@ -125,213 +127,216 @@ func (s *execution) indexOpen() {
 	slices.SortFunc(open, activation.Compare)
 	for _, r := range open {
 		for place := r.Place(); place != ""; place, _ = splitPlace(place) {
-			a := s.places.GetOrAdd(place)
+			a := exec.places.GetOrAdd(place)
 			if r.Status == activation.StatusOpen {
 				a.open = append(a.open, r)
 			} else if r.Kind != KindHold || !activation.Below(place, r.Activation) { //mutate:hold-release-is-no-answer
-				// to the node itself a hold says nothing
+				// the node itself does not see its holds
 				a.fresh = true
 			}
 		}
 	}
 }
 
-// partChange is one part that is new or, with nil data, gone.
+// partChange is a new part or, with nil data, a removed one.
 type partChange struct {
 	part string
 	data []byte
 }
 
-// put stages changes that belong together: a save has all of them or none.
-func (s *execution) stage(changes ...partChange) {
-	if s.store == nil {
+// stage adds changes that belong together: a save contains all of them or none.
+func (exec *execution) stage(changes ...partChange) {
+	if exec.store == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	for _, c := range changes {
-		s.parts.set(c)
+		exec.parts.set(c)
 	}
 }
 
-func (s *execution) addInstance(f *instance) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.instances == nil {
-		s.instances = s.instancesBuf[:0]
+func (exec *execution) addInstance(inst *instance) {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	if exec.instances == nil {
+		exec.instances = exec.instancesBuf[:0]
 	}
-	s.instances = append(s.instances, f)
-	if s.store != nil {
-		s.changedInstances = append(s.changedInstances, f)
+	exec.instances = append(exec.instances, inst)
+	if exec.store != nil {
+		exec.changedInstances = append(exec.changedInstances, inst)
 	}
 }
 
-// touch notes that a frame has something to stage.
-func (s *execution) markChanged(f *instance) {
-	if s.store == nil {
+// markChanged records that an instance has changes to stage.
+func (exec *execution) markChanged(inst *instance) {
+	if exec.store == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changedInstances = append(s.changedInstances, f)
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	exec.changedInstances = append(exec.changedInstances, inst)
 }
 
 // setStatus stages the head.
-func (s *execution) setStatus(status Status, failure error) {
-	if s.store == nil {
+func (exec *execution) setStatus(status Status, failure error) {
+	if exec.store == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.head.Status, s.head.Error = status, ""
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	exec.head.Status, exec.head.Error = status, ""
 	if failure != nil {
-		s.head.Error = failure.Error()
+		exec.head.Error = failure.Error()
 	}
-	s.parts.inlineDirty = true
+	exec.parts.inlineDirty = true
 }
 
-// keep remembers an interrupt, with what it asks as a Go value if that is known, and returns its stored form.
-func (s *execution) recordInterrupt(r *activation.Record, info any) partChange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// recordInterrupt adds an interrupt, with its info as a Go value if known, and returns its stored
+// form.
+func (exec *execution) recordInterrupt(r *activation.Record, info any) partChange {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	if info != nil {
 		r.Info = info
 	}
-	s.indexInterrupt(r)
+	exec.indexInterrupt(r)
 	return partChange{r.Part(), r.Encode()}
 }
 
-// settle remembers how an interrupt ended, and returns its stored form.
-func (s *execution) settleInterrupt(r *activation.Record, status activation.Status) partChange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// settleInterrupt records the final status of an interrupt and returns its stored form.
+func (exec *execution) settleInterrupt(r *activation.Record, status activation.Status) partChange {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	if r.Status != status {
 		r.Status = status
 	}
-	s.indexInterrupt(r)
+	exec.indexInterrupt(r)
 	settled := r.Closed(status)
 	return partChange{r.Part(), settled.Encode()}
 }
 
-// remember is called with the lock held.
-func (s *execution) indexInterrupt(r *activation.Record) {
-	if s.records == nil {
-		s.records = new(smallmap.Map[string, *activation.Record])
+// indexInterrupt adds an interrupt to the index. The lock must be held.
+func (exec *execution) indexInterrupt(r *activation.Record) {
+	if exec.records == nil {
+		exec.records = new(smallmap.Map[string, *activation.Record])
 	}
-	s.records.Set(r.ID, r)
+	exec.records.Set(r.ID, r)
 }
 
-// show remembers what an interrupt asks, as a Go value.
-func (s *execution) setInfo(id string, info any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.records.Get(id).Info = info
+// setInfo sets the info of an interrupt as a Go value.
+func (exec *execution) setInfo(id string, info any) {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	exec.records.Get(id).Info = info
 }
 
-// refused notes answers that the code which had asked could not use.
-func (s *execution) addBadAnswers(bad []*activation.BadAnswer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// addBadAnswers records answers that the asking code could not use.
+func (exec *execution) addBadAnswers(bad []*activation.BadAnswer) {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	for _, b := range bad {
-		s.badAnswers = append(s.badAnswers, &fermata.AnswerError{ID: b.ID, Err: b.Err})
+		exec.badAnswers = append(exec.badAnswers, &fermata.AnswerError{ID: b.ID, Err: b.Err})
 	}
 }
 
-// flush writes everything staged so far and returns when it is durable. After a failed save nothing is saved any more:
-// whether it was applied is unknown, and a second try could overwrite what somebody else did since.
-func (s *execution) flush(ctx context.Context) error {
-	if s.store == nil {
+// flush writes everything staged so far and returns when it is durable. After a failed save it does
+// not save again: it is unknown whether the save was applied, and a second attempt could overwrite
+// the changes of another execution.
+func (exec *execution) flush(ctx context.Context) error {
+	if exec.store == nil {
 		return nil
 	}
-	s.saving.Lock()
-	defer s.saving.Unlock()
-	if s.saveErr != nil {
-		return s.saveErr
+	exec.saving.Lock()
+	defer exec.saving.Unlock()
+	if exec.saveErr != nil {
+		return exec.saveErr
 	}
-	delta, err := s.takeDelta()
+	delta, err := exec.takeDelta()
 	if err != nil || len(delta.Put)+len(delta.Delete) == 0 {
 		return err
 	}
 	lasting := &saveContext{Context: ctx}
 	defer lasting.close()
-	version, err := s.store.Save(lasting, s.key(), s.version, delta)
+	version, err := exec.store.Save(lasting, exec.key(), exec.version, delta)
 	switch {
 	case errors.Is(err, store.ErrStale): //mutate:stale-save-is-takeover
-		s.saveErr = fmt.Errorf("%w: run %s", ErrTakenOver, s.run)
+		exec.saveErr = fmt.Errorf("%w: run %s", ErrTakenOver, exec.run)
 	case err != nil:
-		s.saveErr = &SaveError{Run: s.run, Err: err}
+		exec.saveErr = &SaveError{Run: exec.run, Err: err}
 	default:
-		s.version = version
+		exec.version = version
 	}
-	return s.saveErr
+	return exec.saveErr
 }
 
 //mutate:run-key-has-account
-func (s *execution) key() store.Key { return store.Key{Account: s.account, Run: s.run} }
+func (exec *execution) key() store.Key { return store.Key{Account: exec.account, Run: exec.run} }
 
-// take turns what is staged into a delta.
-func (s *execution) takeDelta() (store.Delta, error) {
-	s.mu.Lock()
-	changed := s.changedInstances
-	s.changedInstances = nil
-	s.mu.Unlock()
+// takeDelta returns the staged changes as a delta.
+func (exec *execution) takeDelta() (store.Delta, error) {
+	exec.mu.Lock()
+	changed := exec.changedInstances
+	exec.changedInstances = nil
+	exec.mu.Unlock()
 	for _, f := range changed {
 		if err := f.stageChanges(); err != nil {
 			return store.Delta{}, err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.parts.takeDelta(&s.head), nil
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	return exec.parts.takeDelta(&exec.head), nil
 }
 
-// inside returns the changes that leave nothing in the store of what is inside a visit that is over, and the interrupts there
-// that are still open, and forgets the frames there. ranGraphs says whether there can be any: of thousands of graphs beside each
-// other, most visits have none.
-func (s *execution) removeInside(place string, ranGraphs bool) (changes []partChange, open []*activation.Record) {
-	if !ranGraphs && (s.loaded == nil || len(s.loaded.at(place).below) == 0) {
+// removeInside returns the changes that remove everything inside a finished activation from the
+// store, and the open interrupts there, and drops the instances there. ranGraphs reports whether
+// there can be any: with thousands of parallel graphs, most activations have none.
+func (exec *execution) removeInside(place string, ranGraphs bool) (changes []partChange, open []*activation.Record) {
+	if !ranGraphs && (exec.loaded == nil || len(exec.loaded.at(place).below) == 0) {
 		return nil, nil
 	}
 	var frames []*instance
-	s.mu.Lock()
-	s.instances = slices.DeleteFunc(s.instances, func(f *instance) bool {
-		if f.location.Place == "" || !activation.Below(f.location.Place, place) {
+	exec.mu.Lock()
+	exec.instances = slices.DeleteFunc(exec.instances, func(inst *instance) bool {
+		if inst.location.Place == "" || !activation.Below(inst.location.Place, place) {
 			return false
 		}
-		frames = append(frames, f)
+		frames = append(frames, inst)
 		return true
 	})
 	var parts []string
 	if len(frames) > 0 {
-		for part, owner := range s.journalOwners { // of visits that did not come to their end
+		for part, owner := range exec.journalOwners { // of activations that did not finish
 			if owner != place && activation.Below(owner, place) {
 				parts = append(parts, part)
-				delete(s.journalOwners, part)
+				delete(exec.journalOwners, part)
 			}
 		}
 	}
-	s.mu.Unlock()
-	if s.loaded != nil {
-		parts = append(parts, s.loaded.at(place).below...)
+	exec.mu.Unlock()
+	if exec.loaded != nil {
+		parts = append(parts, exec.loaded.at(place).below...)
 	}
 	for _, part := range parts {
 		changes = append(changes, partChange{part: part})
 	}
-	for _, f := range frames { // a frame locks itself before the session, never the other way round
+	for _, f := range frames { // lock order: an instance before the execution
 		changes = append(changes, f.discard()...)
 	}
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	return changes, s.openBelow(place)
+	return changes, exec.openBelow(place)
 }
 
-// below lists the open interrupts of visits inside a visit. Those elsewhere are not looked at: the code there may be at work on them.
-func (s *execution) openBelow(place string) []*activation.Record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// openBelow lists the open interrupts of activations inside an activation. It ignores others,
+// because their code may be using them.
+func (exec *execution) openBelow(place string) []*activation.Record {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	var open []*activation.Record
-	for _, r := range s.records.All() {
+	for _, r := range exec.records.All() {
 		if r.Activation != place && activation.Below(r.Activation, place) && r.Status == activation.StatusOpen {
 			open = append(open, r)
 		}
@@ -339,31 +344,32 @@ func (s *execution) openBelow(place string) []*activation.Record {
 	return open
 }
 
-// abandoned lists the open interrupts of graphs inside a visit that its node, which waits for these signals, no longer runs,
-// and the parts of those graphs: if the node comes back to one, it begins anew.
-func (s *execution) abandonedBelow(place string, signals []*activation.Signal) (open []*activation.Record, parts []string) {
-	if s.loaded == nil || len(s.loaded.at(place).below) == 0 {
+// abandonedBelow lists the open interrupts of graphs inside an activation that its node, which
+// waits for these signals, no longer runs, and the parts of those graphs: if the node runs one
+// again, it starts from the beginning.
+func (exec *execution) abandonedBelow(place string, signals []*activation.Signal) (open []*activation.Record, parts []string) {
+	if exec.loaded == nil || len(exec.loaded.at(place).below) == 0 {
 		return nil, nil
 	}
-	asked := make(map[string]bool, len(signals))
+	waiting := make(map[string]bool, len(signals))
 	for _, signal := range signals {
-		asked[signal.Record.ID] = true
+		waiting[signal.Record.ID] = true
 	}
 	running := make(map[string]bool)
-	s.mu.Lock()
-	for _, f := range s.instances {
+	exec.mu.Lock()
+	for _, f := range exec.instances {
 		running[f.location.Place] = true
 	}
-	s.mu.Unlock()
-	for _, r := range s.openBelow(place) {
-		if asked[r.ID] {
+	exec.mu.Unlock()
+	for _, r := range exec.openBelow(place) {
+		if waiting[r.ID] {
 			continue
 		}
-		frame := s.loaded.outermostInstance(r.Activation, place)
+		frame := exec.loaded.outermostInstance(r.Activation, place)
 		if frame == "" || running[frame] {
 			continue
 		}
-		for _, part := range s.loaded.at(place).below {
+		for _, part := range exec.loaded.at(place).below {
 			if _, at := splitPartName(part); activation.Below(at, frame) {
 				parts = append(parts, part)
 			}
@@ -373,29 +379,29 @@ func (s *execution) abandonedBelow(place string, signals []*activation.Signal) (
 	return open, parts
 }
 
-// checkedAnswer is an interrupt with the answer that it gets, as JSON.
+// checkedAnswer is an interrupt with its validated answer as JSON.
 type checkedAnswer struct {
 	record      *activation.Record
 	answer      json.RawMessage
-	fingerprint string // the form that it was checked against
+	fingerprint string // the schema that it was validated against
 }
 
-// check looks at what the caller gave for each interrupt. Nothing is changed by it.
-func (s *execution) checkAnswers(root *compiled, given ...map[string]any) ([]checkedAnswer, error) {
+// checkAnswers validates the caller's answers. It changes nothing.
+func (exec *execution) checkAnswers(root *compiled, given ...map[string]any) ([]checkedAnswer, error) {
 	var checked []checkedAnswer
 	for _, answers := range given {
 		for id, answer := range answers {
-			r := s.records.Get(id)
+			r := exec.records.Get(id)
 			switch {
 			case r == nil:
 				//mutate:unknown-interrupt
-				return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, s.run)
+				return nil, fmt.Errorf("%w %q in run %s", ErrUnknownInterrupt, id, exec.run)
 			case r.Status == activation.StatusAnswered: //mutate:answered-once
 				return nil, fmt.Errorf("%w: %s at %s", ErrAlreadyAnswered, id, r.Address)
 			case r.Status == activation.StatusWithdrawn:
 				return nil, fmt.Errorf("%w: %s at %s", ErrWithdrawn, id, r.Address)
 			}
-			data, err := s.checkAnswer(r, answer, root)
+			data, err := exec.checkAnswer(r, answer, root)
 			if err != nil {
 				return nil, err
 			}
@@ -405,13 +411,13 @@ func (s *execution) checkAnswers(root *compiled, given ...map[string]any) ([]che
 	return checked, nil
 }
 
-func (s *execution) checkAnswer(r *activation.Record, answer any, root *compiled) (data json.RawMessage, err error) {
+func (exec *execution) checkAnswer(r *activation.Record, answer any, root *compiled) (data json.RawMessage, err error) {
 	defer func() {
 		if broken, ok := errors.AsType[*PanicError](err); ok {
 			data, err = nil, &fermata.AnswerError{ID: r.ID, Kind: r.Kind, Err: broken}
 		}
 	}()
-	defer recovery.Recover(&err) // an answer's own methods may panic
+	defer recovery.Recover(&err) // methods of the answer may panic
 	if r.Kind == KindHold {
 		place, err := fermata.ParseAddress(r.Activation)
 		if err != nil {
@@ -428,7 +434,7 @@ func (s *execution) checkAnswer(r *activation.Record, answer any, root *compiled
 	}
 	kind, ok := fermata.LookupKind(r.Kind)
 	if !ok {
-		return nil, root.programChanged(s.run, unknownKindText(r))
+		return nil, root.programChanged(exec.run, unknownKindText(r))
 	}
 	data, err = kind.Check(r.Data, answer) //mutate:answers-checked-first
 	if bad, ok := errors.AsType[*fermata.AnswerError](err); ok {
@@ -437,12 +443,12 @@ func (s *execution) checkAnswer(r *activation.Record, answer any, root *compiled
 	return data, err
 }
 
-// unknownKindText says of a question that this program does not have its kind.
+// unknownKindText describes an interrupt whose kind this program does not have.
 func unknownKindText(r *activation.Record) string {
-	return fmt.Sprintf("a question of the kind %q at %s", r.Kind, r.Address)
+	return fmt.Sprintf("an interrupt of kind %q at %s", r.Kind, r.Address)
 }
 
-// answerFingerprint names the form of answers that the kind of an interrupt has in this program.
+// answerFingerprint returns the fingerprint of the answer schema of an interrupt's kind.
 func answerFingerprint(r *activation.Record) string {
 	if kind, ok := fermata.LookupKind(r.Kind); ok {
 		return kind.AnswerFingerprint()
@@ -467,37 +473,37 @@ func encodePlainAnswer(r *activation.Record, answer any) (json.RawMessage, error
 	return data, nil
 }
 
-// jsonNull is JSON's nil, and an answer without data like it: taken for data, it would be the zero value of whatever type the code
-// that asked expects.
+// jsonNull is an answer without data, like nil. Treated as data, it would decode to the zero value
+// of the expected type.
 var jsonNull = []byte("null")
 
-// accept writes the answers down. They are durable before anything runs on them.
-func (s *execution) saveAnswers(ctx context.Context, answers []checkedAnswer) error {
+// saveAnswers saves the answers. They are durable before anything runs on them.
+func (exec *execution) saveAnswers(ctx context.Context, answers []checkedAnswer) error {
 	for _, a := range answers {
 		a.record.Status, a.record.Answer, a.record.Undelivered, a.record.AnswerType = activation.StatusAnswered, a.answer, true, a.fingerprint
-		s.stage(s.recordInterrupt(a.record, nil))
+		exec.stage(exec.recordInterrupt(a.record, nil))
 	}
-	s.indexOpen()
-	s.setStatus(StatusRunning, nil)
-	err := s.flush(ctx) //mutate:answers-saved-first
+	exec.indexOpen()
+	exec.setStatus(StatusRunning, nil)
+	err := exec.flush(ctx) //mutate:answers-saved-first
 	if errors.Is(err, ErrTakenOver) {
-		return fmt.Errorf("%w: run %s", ErrRunning, s.run)
+		return fmt.Errorf("%w: run %s", ErrRunning, exec.run)
 	}
 	return err
 }
 
-// waiting lists the open interrupts, with the places around them.
-func (s *execution) openInterrupts(root *compiled) []*fermata.InterruptCtx {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// openInterrupts lists the open interrupts with the places around them.
+func (exec *execution) openInterrupts(root *compiled) []*fermata.InterruptCtx {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
 	var open []*activation.Record
-	for _, r := range s.records.All() {
+	for _, r := range exec.records.All() {
 		if r.Status == activation.StatusOpen && !r.Composite {
 			open = append(open, r)
 		}
 	}
 	slices.SortFunc(open, activation.Compare)
-	view := interruptView{session: s, root: root}
+	view := interruptView{session: exec, root: root}
 	list := make([]*fermata.InterruptCtx, 0, len(open))
 	for _, r := range open {
 		list = append(list, view.interrupt(r))
@@ -505,10 +511,10 @@ func (s *execution) openInterrupts(root *compiled) []*fermata.InterruptCtx {
 	return list
 }
 
-// abandon gives up everything that is not saved.
-func (s *execution) discardUnsaved() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.instances, s.changedInstances = nil, nil
-	s.parts.revert()
+// discardUnsaved discards all unsaved changes.
+func (exec *execution) discardUnsaved() {
+	exec.mu.Lock()
+	defer exec.mu.Unlock()
+	exec.instances, exec.changedInstances = nil, nil
+	exec.parts.revert()
 }

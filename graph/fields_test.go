@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// memo is a type with JSON of its own and something beside it that it can make again.
+// memo is a type with custom JSON and a derived cache.
 type memo struct {
 	text  string
 	words []string
@@ -30,7 +30,7 @@ func (m *memo) count() int {
 	return len(m.words)
 }
 
-// unsaved has a part in each field that is not in its JSON.
+// unsaved has in each field a part that is not in its JSON.
 type unsaved struct {
 	Hook struct {
 		Name string
@@ -42,8 +42,9 @@ type unsaved struct {
 	Done  bool
 }
 
-// Each field that had a part which is not saved counted as changed by every node that ran: a function that is passed along is never
-// equal to itself, a cache that was filled is not what it was before, and the zero of a big number has several forms.
+// Regression: each field with an unsaved part counted as changed by every node: a function is never
+// equal to itself, a filled cache differs from an empty one, and the zero of a big number has
+// several forms.
 func TestMerge_UnsavedPartsAreNotChanges(t *testing.T) {
 	g := graph.New[unsaved]("unsaved")
 	g.Node("begins", func(_ context.Context, s unsaved) (unsaved, error) {
@@ -80,7 +81,7 @@ func TestMerge_UnsavedPartsAreNotChanges(t *testing.T) {
 	}
 }
 
-// grade has no JSON before it is given.
+// grade has no JSON form before it is set.
 type grade struct{ mark int }
 
 func (g grade) MarshalJSON() ([]byte, error) {
@@ -91,8 +92,8 @@ func (g grade) MarshalJSON() ([]byte, error) {
 }
 func (g *grade) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &g.mark) }
 
-// What JSON leaves out of a state was saved all the same: a raw message that was not there came back as a null, and a value that must not be written yet
-// kept the run from beginning.
+// Regression: values that JSON omits were saved anyway: a missing raw message came back as null,
+// and a value without a JSON form prevented the start of the run.
 func TestState_OmittedJSONFieldsRoundTrip(t *testing.T) {
 	type state struct {
 		Raw   json.RawMessage `json:",omitempty"`
@@ -133,8 +134,8 @@ type (
 	Other struct{ ID string }
 )
 
-// A field that encoding/json passes over was lost without a word: in what a field holds with every save, in the state itself when a
-// hold was answered with it.
+// Regression: a field that encoding/json omits was lost silently: nested fields with every save,
+// fields of the state itself when a hold was answered.
 func TestCompile_AFieldThatJSONPassesOverIsAMistake(t *testing.T) {
 	type shadowed struct {
 		Base
@@ -187,7 +188,7 @@ func TestCompile_AFieldThatJSONPassesOverIsAMistake(t *testing.T) {
 	}
 }
 
-// compiles compiles a graph over a state.
+// compiles compiles a graph with a state type.
 func compiles[S any]() error {
 	g := graph.New[S]("g")
 	g.Node("n", func(_ context.Context, s S) (S, error) { return s, nil })
@@ -197,7 +198,8 @@ func compiles[S any]() error {
 	return err
 }
 
-// What is in a map has no address, so that encoding/json does not call methods of a pointer for it, when it writes: a run was saved that nobody could read.
+// Regression: map values are not addressable, so encoding/json does not call pointer methods for
+// them: an unreadable run was saved.
 func TestCompile_MapValueWithPointerMarshalerIsAMistake(t *testing.T) {
 	type money struct{ Sum big.Int }
 	for name, c := range map[string]struct {

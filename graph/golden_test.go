@@ -22,7 +22,7 @@ type everything struct {
 	Plain       string   `json:"plain,omitempty"`
 }
 
-// everythingGraph has one of each thing that can be in a checkpoint.
+// everythingGraph contains everything that can be in a checkpoint.
 func everythingGraph(t testing.TB, c *counter) *graph.Graph[everything] {
 	g := graph.New[everything]("everything")
 	sub := compile(t, asking(c))
@@ -74,7 +74,7 @@ func everythingGraph(t testing.TB, c *counter) *graph.Graph[everything] {
 	return g
 }
 
-// park runs everythingGraph to where all of it waits.
+// park runs everythingGraph until all of it waits.
 func park(t *testing.T, c *counter) *harness[everything] {
 	h := newHarness(t, everythingGraph(t, c))
 	_, err := h.start(everything{})
@@ -89,8 +89,8 @@ func park(t *testing.T, c *counter) *harness[everything] {
 
 const fixture = "testdata/checkpoints/format2.json"
 
-// TestFormat_ACheckpointOfTheSecondFormatStillResumes reads what an earlier build wrote. The file is never written anew; when the format
-// changes, the next one gets a file beside it.
+// TestFormat_ACheckpointOfTheSecondFormatStillResumes reads a checkpoint of an earlier build. The
+// file is never rewritten; a new format gets an additional file.
 func TestFormat_ACheckpointOfTheSecondFormatStillResumes(t *testing.T) {
 	if _, err := os.Stat(fixture); *golden.Update && os.IsNotExist(err) {
 		var c counter
@@ -151,7 +151,7 @@ func TestFormat_ACheckpointOfTheSecondFormatStillResumes(t *testing.T) {
 	c.want(t, map[string]int{"once": 0, "paid": 0, "item a": 0, "prepare left": 0})
 }
 
-// TestFormat_IsReadable keeps the form that this build writes in view: a change of it must be meant.
+// TestFormat_IsReadable shows the format that this build writes: changes must be intentional.
 func TestFormat_IsReadable(t *testing.T) {
 	var c counter
 	h := newHarness(t, everythingGraph(t, &c))
@@ -202,7 +202,7 @@ func TestDraw_MermaidAndLayout(t *testing.T) {
 	for _, n := range drawing.Nodes {
 		waiting[n.ID] = n.Waiting
 		if n.X < 0 || n.Y < 0 || n.X+n.Width > drawing.Width || n.Y+n.Height > drawing.Height {
-			t.Errorf("%s lies outside of the drawing", n.ID)
+			t.Errorf("%s is outside the drawing", n.ID)
 		}
 	}
 	if !waiting["human review"] || !waiting["sub"] || waiting["draft"] || waiting["each"] {

@@ -6,28 +6,30 @@ import (
 	"time"
 )
 
-// Start and End are the two ends of every graph. They are no nodes; no node can have these names.
+// Start and End are the two ends of every graph. They are not nodes, and nodes cannot have these
+// names.
 const (
 	Start = "__start__"
 	End   = "__end__"
 )
 
-// Func is what a node does: it gets the state and returns the state that comes after it. It must not keep the state it was
-// given, and it may be entered again after an answer, a crash or a failure, with the same state: what must not be repeated
-// goes into [fermata.Do] or [fermata.Effect].
+// Func is the function of a node. It receives the state and returns the next state. It must not
+// retain the state. It may be called again with the same state after an answer, a crash or a
+// failure: put work that must not be repeated into [fermata.Do] or [fermata.Effect].
 type Func[S any] func(ctx context.Context, state S) (S, error)
 
-// Route picks the next node after a branch. It must go by the state alone, so that the way of a run can be understood from
-// what was saved.
+// Route picks the next node after a branch. It must depend only on the state, so that the path of a
+// run can be derived from the saved data.
 type Route[S any] func(state S) string
 
-// Graph is a graph in the making. Its methods note what is wanted; [Graph.Compile] says what is wrong with it.
+// Graph is a graph under construction. Its methods record the definition; [Graph.Compile] reports
+// mistakes.
 type Graph[S any] struct {
-	_ [0]*S // or Go would convert it to a graph over any other state
+	_ [0]*S // prevents conversion to a graph with another state type
 	definition
 }
 
-// definition is a graph in the making, whatever its state.
+// definition is a graph under construction, without its state type.
 type definition struct {
 	name     string
 	nodes    []*node
@@ -42,17 +44,19 @@ type definition struct {
 	parallel int
 }
 
-// node is a place in the graph. sub is set for a node that contains a graph, fanOut for one that works on a list.
+// node is a node of the graph. sub is set if it contains a graph, fanOut if it processes a list.
 type node struct {
 	name string
-	// run does what the node does: with the state in, of which it takes a copy, it makes out. A fan-out is told how many items may run at once.
+	// run executes the node: it copies the state in and sets out. A fan-out limits its concurrent
+	// items to parallel.
 	run     func(ctx context.Context, in, out statePtr, parallel int) error
 	timeout time.Duration
 	sub     *compiled
 	fanOut  bool
-	// items is the list that a fan-out works on.
+	// items returns the list that a fan-out processes.
 	items func(in statePtr) any
-	// result is the type of the results of a fan-out, unsavable what would be lost of them.
+	// result is the type of a fan-out's results; unsavable lists the parts of it that cannot be
+	// saved.
 	result    reflect.Type
 	unsavable []string
 }
@@ -65,24 +69,26 @@ type branch struct {
 	targets []string
 }
 
-// New returns an empty graph over the state S: a struct with exported fields, whose JSON is what is saved, or any other type
-// that JSON can hold. The name is part of every address and of what is saved.
+// New returns an empty graph with the state type S: a struct with exported fields, which is saved
+// as JSON, or any other type that JSON can represent. The name is part of every address and of the
+// saved data.
 //
-// A node that is entered in another process sees what JSON has kept: where the type is any, a number is a json.Number then and a
-// struct a map. Give such values a type if nodes look into them.
+// A node that is entered in another process sees the JSON form of the state: in fields of type any,
+// numbers are json.Number and structs are maps. Use concrete types for values that nodes inspect.
 func New[S any](name string) *Graph[S] {
 	return &Graph[S]{definition: definition{name: name, maxSteps: DefaultMaxSteps, renames: map[string]string{}}}
 }
 
-// DefaultMaxSteps is how many steps a graph may take without a person's word, unless [Graph.MaxSteps] says otherwise.
+// DefaultMaxSteps is the default step limit of an execution. See [Graph.MaxSteps].
 const DefaultMaxSteps = 1000
 
-// NodeOption changes how a node runs.
+// NodeOption configures a node.
 type NodeOption func(*nodeOptions)
 
 type nodeOptions struct{ timeout time.Duration }
 
-// Timeout cancels the context of a node after d. The node has to heed it; a node cannot be stopped from outside.
+// Timeout cancels the context of a node after d. The node must honour its context; it cannot be
+// stopped otherwise.
 func Timeout(d time.Duration) NodeOption { return func(o *nodeOptions) { o.timeout = d } }
 
 // Node adds a node.
@@ -106,12 +112,13 @@ func (g *definition) add(n *node, options []NodeOption) {
 	g.nodes = append(g.nodes, n)
 }
 
-// Edge leads from one node to the next. Several edges out of one node are followed together. A node that several edges lead
-// to runs when the ways that are under way have all arrived: once for what comes together, again for what comes later.
+// Edge adds an edge between two nodes. Several edges from one node are followed in parallel. A node
+// with several incoming edges runs once when all active branches have arrived, and again for
+// branches that arrive later.
 func (g *Graph[S]) Edge(from, to string) { g.edges = append(g.edges, edge{from, to}) }
 
-// Branch leads from a node to the one target that the route picks. Every possible target must be declared; picking another
-// one is an error of the run.
+// Branch adds edges from a node to targets; the route picks one of them. All possible targets must
+// be declared; another result is an error of the run.
 func (g *Graph[S]) Branch(from string, route Route[S], targets ...string) {
 	b := branch{from: from, targets: targets}
 	if route != nil {
@@ -120,32 +127,36 @@ func (g *Graph[S]) Branch(from string, route Route[S], targets ...string) {
 	g.branches = append(g.branches, b)
 }
 
-// HoldBefore stops every run before it enters one of these nodes, until a person lets it go on. The interrupt is of kind
-// "hold", its Info is the graph's state, and its answer is nil or the edited state.
+// HoldBefore stops every run before it enters one of these nodes, until a person releases it. The
+// interrupt is of kind "hold", its Info is the graph's state, and its answer is nil or the edited
+// state.
 func (g *Graph[S]) HoldBefore(nodes ...string) { g.before = append(g.before, nodes...) }
 
-// HoldAfter stops every run after one of these nodes has finished, before its edges are followed. See [Graph.HoldBefore].
+// HoldAfter stops every run after one of these nodes has finished, before its edges are followed.
+// See [Graph.HoldBefore].
 func (g *Graph[S]) HoldAfter(nodes ...string) { g.after = append(g.after, nodes...) }
 
-// MaxSteps limits the steps that a run may take from start or resume to its next rest. It is the brake for a loop that does
-// not end.
+// MaxSteps limits the number of steps of one execution, from start or resume until the run waits or
+// ends. It protects against endless loops.
 func (g *Graph[S]) MaxSteps(n int) { g.maxSteps = n }
 
-// MaxParallel limits how many nodes of a step, and how many items of a fan-out, run at the same time. The default 0 is no
-// limit.
+// MaxParallel limits how many nodes of a step, and how many items of a fan-out, run concurrently.
+// The default 0 means no limit.
 func (g *Graph[S]) MaxParallel(n int) { g.parallel = n }
 
-// Rename says that a node had another name in an earlier version of the program, so that runs which wait there go on here.
+// Rename declares that a node had another name in an earlier version of the program. Runs that wait
+// at the old name continue at the new one.
 func (g *Graph[S]) Rename(old, now string) { g.renames[old] = now }
 
 // Fields is a saved state: the JSON of each field by its JSON name.
 type Fields = map[string][]byte
 
-// MigrateState registers a function that brings a saved state up to date: it may change, add and remove fields. It is called
-// when a run goes on whose state had other fields, or fields of other types, also inside of these. It may be called for a state
-// that needs nothing done, and for one run several times: look before you change.
+// MigrateState registers a function that updates a saved state: it may change, add and remove
+// fields. It is called when a run is resumed whose state had other fields or field types, at any
+// depth. It may be called for a state that needs no change, and several times for one run, so it
+// must check before it changes anything.
 func (g *Graph[S]) MigrateState(migrate func(fields Fields) error) { g.migrate = migrate }
 
-// KindHold is the kind of the interrupts that [Graph.HoldBefore] and [Graph.HoldAfter] make. Their answer is nil, to go on, or
-// the graph's state, edited.
+// KindHold is the kind of the interrupts of [Graph.HoldBefore] and [Graph.HoldAfter]. Their answer
+// is nil, to continue, or the edited state of the graph.
 const KindHold = "hold"

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// question is the kind that most tests ask with: any text, any text back.
+// question is the kind of most tests: a string question and a string answer.
 var question = fermata.NewKind[string, string]("test-question")
 
 func storeKey(run string) store.Key { return store.Key{Run: run} }
@@ -30,7 +30,7 @@ func compile[S any](t testing.TB, g *graph.Graph[S]) *graph.Flow[S] {
 	return flow
 }
 
-// unpack returns the parts of a run as if each stood alone, which they may.
+// unpack returns the parts of a run as if all were separate.
 func unpack(t testing.TB, stored map[string][]byte) map[string][]byte {
 	t.Helper()
 	parts := maps.Clone(stored)
@@ -52,7 +52,7 @@ func unpack(t testing.TB, stored map[string][]byte) map[string][]byte {
 	return parts
 }
 
-// put is the delta that stores parts.
+// put returns the delta that stores parts.
 func put(parts map[string][]byte) (delta store.Delta) {
 	for name, data := range parts {
 		delta.Put = append(delta.Put, store.Part{Name: name, Data: data})
@@ -60,7 +60,7 @@ func put(parts map[string][]byte) (delta store.Delta) {
 	return delta
 }
 
-// harness runs one run of one flow in one store.
+// harness executes one run of one flow in one store.
 type harness[S any] struct {
 	t    testing.TB
 	flow *graph.Flow[S]
@@ -81,7 +81,7 @@ func (h *harness[S]) resume(options ...graph.Option) (S, error) {
 	return h.flow.Resume(h.t.Context(), h.run, append(options, graph.WithStore(h.st))...)
 }
 
-// waits returns the open interrupts that err announces.
+// waits returns the open interrupts in err.
 func (h *harness[S]) waits(err error) []*fermata.InterruptCtx {
 	h.t.Helper()
 	info, ok := fermata.ExtractInterruptInfo(err)
@@ -91,7 +91,7 @@ func (h *harness[S]) waits(err error) []*fermata.InterruptCtx {
 	return info.Interrupts
 }
 
-// answer resumes with one answer to the open interrupt that asks this.
+// answer resumes with one answer to the open interrupt with this question.
 func (h *harness[S]) answer(open []*fermata.InterruptCtx, asked string, answer any) (S, error) {
 	h.t.Helper()
 	return h.resume(graph.Answer(find(h.t, open, asked).ID, answer))
@@ -101,7 +101,7 @@ func find(t testing.TB, open []*fermata.InterruptCtx, asked string) *fermata.Int
 	t.Helper()
 	i := slices.IndexFunc(open, func(ic *fermata.InterruptCtx) bool { return fmt.Sprint(ic.Info) == asked })
 	if i < 0 {
-		t.Fatalf("nobody asks %q, but: %v", asked, infos(open))
+		t.Fatalf("no interrupt asks %q, but: %v", asked, infos(open))
 	}
 	return open[i]
 }
@@ -123,7 +123,7 @@ func addresses(open []*fermata.InterruptCtx) []string {
 	return list
 }
 
-// counter counts how often things happened, from any goroutine.
+// counter counts events from any goroutine.
 type counter struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -162,7 +162,7 @@ func wantErr(t testing.TB, err, target error) {
 	}
 }
 
-// notes is a state whose fields can be told apart: each node of a test writes its own.
+// notes is a state with a field for each node of a test.
 type notes struct {
 	A, B, C, D string
 	N          int

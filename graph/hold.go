@@ -22,45 +22,46 @@ const (
 	holdAfter  = "after"
 )
 
-// hold stops a task before or after its node. The address is that of the graph, whose state it shows, with one segment more:
-// several holds of one graph may be open at once. It is called with the lock held.
-func (f *instance) hold(t *task, status taskStatus, when string) error {
-	name := f.flow.nodes[t.node].name
+// hold stops a task before or after its node. The address is that of the graph, whose state it
+// shows, with one more segment, because several holds of one graph may be open at once. The lock
+// must be held.
+func (inst *instance) hold(t *task, status taskStatus, when string) error {
+	name := inst.flow.nodes[t.node].name
 	r := &activation.Record{
-		ID:         ident.Derive("int", f.exec.Run(), f.placeOf(t), holdSegment, when),
-		Address:    activation.Join(f.location.Address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
-		Activation: f.placeOf(t), RelPath: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: KindHold,
+		ID:         ident.Derive("int", inst.exec.Run(), inst.placeOf(t), holdSegment, when),
+		Address:    activation.Join(inst.location.Address, fermata.Segment{Type: fermata.SegmentHold, ID: when, SubID: name}.String()),
+		Activation: inst.placeOf(t), RelPath: fermata.Segment{Type: fermata.SegmentHold, ID: when}.String(), Key: KindHold,
 		Kind: KindHold, Status: activation.StatusOpen,
 	}
-	t.baseClock, t.base = f.clock, f.state
-	clear(f.mergedFields) // from here on somebody else has this state, too
-	shown, err := f.flow.stateType.copyValue(t.base)
+	t.baseClock, t.base = inst.clock, inst.state
+	clear(inst.mergedFields) // from here on the state is shared
+	shown, err := inst.flow.stateType.copyValue(t.base)
 	if err != nil {
-		return f.unsavable(err)
+		return inst.unsavable(err)
 	}
-	f.recordInterrupt(r, shown)
+	inst.recordInterrupt(r, shown)
 	t.status, t.signals = status, []*activation.Signal{{Record: r, Info: shown}}
-	f.markTaskDirty(t)
+	inst.markTaskDirty(t)
 	return nil
 }
 
 const holdSegment = string(fermata.SegmentHold)
 
-// release goes on with every hold that has been answered.
-func (f *instance) releaseHolds() error {
-	for _, t := range f.tasks {
+// releaseHolds continues every hold that has been answered.
+func (inst *instance) releaseHolds() error {
+	for _, t := range inst.tasks {
 		if t.status != taskHeldBefore && t.status != taskHeldAfter {
 			continue
 		}
-		for _, r := range f.exec.loaded.at(t.place).records {
+		for _, r := range inst.exec.loaded.at(t.place).records {
 			if r.Kind == KindHold && r.Status == activation.StatusAnswered && isHoldOf(r, t.status) {
-				if err := f.releaseTask(t, r); err != nil {
+				if err := inst.releaseTask(t, r); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	f.tasks = slices.DeleteFunc(f.tasks, func(t *task) bool { return t.status == taskRemoved })
+	inst.tasks = slices.DeleteFunc(inst.tasks, func(t *task) bool { return t.status == taskRemoved })
 	return nil
 }
 
@@ -68,80 +69,81 @@ func isHoldOf(r *activation.Record, status taskStatus) bool {
 	return strings.HasSuffix(r.RelPath, holdAfter) == (status == taskHeldAfter)
 }
 
-func (f *instance) releaseTask(t *task, r *activation.Record) error {
-	f.lock()
-	defer f.unlock()
+func (inst *instance) releaseTask(t *task, r *activation.Record) error {
+	inst.lock()
+	defer inst.unlock()
 	if r.Answer != nil {
-		if err := f.applyEdit(t, r); err != nil {
-			return f.reopenHold(t, r, err) //mutate:hold-conflict-reopens
+		if err := inst.applyEdit(t, r); err != nil {
+			return inst.reopenHold(t, r, err) //mutate:hold-conflict-reopens
 		}
 	}
-	f.settleInterrupt(r, activation.StatusAnswered)
-	t.baseClock, t.base = f.clock, f.state
-	f.markTaskDirty(t)
+	inst.settleInterrupt(r, activation.StatusAnswered)
+	t.baseClock, t.base = inst.clock, inst.state
+	inst.markTaskDirty(t)
 	if t.status == taskHeldBefore {
 		t.status = taskReady
 		return nil
 	}
-	targets, err := f.successors(t.node, f.state)
+	targets, err := inst.successors(t.node, inst.state)
 	if err != nil {
 		return err
 	}
-	f.endTask(t)
-	f.trigger(t.node, targets)
+	inst.endTask(t)
+	inst.trigger(t.node, targets)
 	return nil
 }
 
-// edit merges the state that somebody handed back. It is called with the lock held.
-func (f *instance) applyEdit(t *task, r *activation.Record) error {
-	edited, err := decodeState(f.flow.stateType, r.Answer)
+// applyEdit merges an edited state. The lock must be held.
+func (inst *instance) applyEdit(t *task, r *activation.Record) error {
+	edited, err := decodeState(inst.flow.stateType, r.Answer)
 	if err != nil {
 		return err
 	}
-	changed, err := f.editedFields(t.base, edited)
+	changed, err := inst.editedFields(t.base, edited)
 	if err != nil {
 		return err
 	}
-	clear(f.mergedFields)
-	return f.applyUpdate(&stateUpdate{by: r.RelPath, base: t.base, baseClock: t.baseClock, result: edited, changed: changed, version: f.nextVersion()})
+	clear(inst.mergedFields)
+	return inst.applyUpdate(&stateUpdate{by: r.RelPath, base: t.base, baseClock: t.baseClock, result: edited, changed: changed, version: inst.nextVersion()})
 }
 
-// editedFields compares by what was shown, which is JSON: a time in another form of the same zone is not an edit.
-func (f *instance) editedFields(base, edited statePtr) (changed []int, err error) {
-	for i := range f.flow.stateType.fields {
-		fd := &f.flow.stateType.fields[i]
-		was, err := encodeField(f.flow.stateType, fd, base)
+// editedFields compares the JSON, which is what was shown: another representation of the same time
+// is not an edit.
+func (inst *instance) editedFields(base, edited statePtr) (changed []int, err error) {
+	for i := range inst.flow.stateType.fields {
+		fd := &inst.flow.stateType.fields[i]
+		before, err := encodeField(inst.flow.stateType, fd, base)
 		if err != nil {
 			return nil, err
 		}
-		is, err := encodeField(f.flow.stateType, fd, edited)
+		after, err := encodeField(inst.flow.stateType, fd, edited)
 		if err != nil {
 			return nil, err
 		}
-		if !bytes.Equal(was, is) {
+		if !bytes.Equal(before, after) {
 			changed = append(changed, i)
 		}
 	}
 	return changed, nil
 }
 
-// reopen leaves a hold open whose answer could not be used, and shows the newest state with it: an edit of that one cannot
-// meet the same conflict again. It is called with the lock held.
-func (f *instance) reopenHold(t *task, r *activation.Record, err error) error {
-	f.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: err}})
+// reopenHold keeps a hold open whose answer could not be used, and shows the newest state: an edit
+// of that state cannot cause the same conflict again. The lock must be held.
+func (inst *instance) reopenHold(t *task, r *activation.Record, err error) error {
+	inst.exec.addBadAnswers([]*activation.BadAnswer{{ID: r.ID, Err: err}})
 	r.Status, r.Answer, r.Undelivered = activation.StatusOpen, nil, false
-	t.baseClock, t.base = f.clock, f.state
-	f.markTaskDirty(t)
-	shown, err := f.flow.stateType.copyValue(t.base)
+	t.baseClock, t.base = inst.clock, inst.state
+	inst.markTaskDirty(t)
+	shown, err := inst.flow.stateType.copyValue(t.base)
 	if err != nil {
-		return f.unsavable(err)
+		return inst.unsavable(err)
 	}
 	t.signals = []*activation.Signal{{Record: r, Info: shown}}
-	f.recordInterrupt(r, shown)
+	inst.recordInterrupt(r, shown)
 	return nil
 }
 
-// decodeState reads a whole state that somebody hands back. A field that is missing would be lost, so it is an error.
+// decodeState decodes a complete state. A missing field would be lost, so it is an error.
 func decodeState(sh *stateType, data []byte) (state statePtr, err error) {
 	defer recovery.Recover(&err) // a type may have JSON methods that panic
 	state = sh.newState()
@@ -162,12 +164,12 @@ func decodeState(sh *stateType, data []byte) (state statePtr, err error) {
 		}
 	}
 	if len(missing) > 0 { //mutate:hold-needs-whole-state
-		return state, fmt.Errorf("the state lacks %s: hand back all of it, edited", strings.Join(missing, ", "))
+		return state, fmt.Errorf("the state lacks %s: return the complete state, edited", strings.Join(missing, ", "))
 	}
 	return state, nil
 }
 
-// encodeState returns the JSON of a state that somebody hands back as a Go value or as JSON.
+// encodeState returns the JSON of a state that is given as a Go value or as JSON.
 func encodeState(sh *stateType, answer any) ([]byte, error) {
 	if answer == nil {
 		return nil, nil

@@ -13,7 +13,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// TestHold_TakesBackAStateInEveryFormOfItsType is about states that are no structs, and about the forms in which Go can hand one back.
+// TestHold_TakesBackAStateInEveryFormOfItsType covers states that are not structs, and the Go forms
+// of an answer.
 func TestHold_TakesBackAStateInEveryFormOfItsType(t *testing.T) {
 	type note struct{ Text string }
 	edited := note{"edited"}
@@ -43,8 +44,8 @@ func TestHold_TakesBackAStateInEveryFormOfItsType(t *testing.T) {
 	})
 }
 
-// To let a run go on is null for everybody who is not in the process. To a graph that the code of a node runs it was a state with nothing in it: a struct was
-// asked for again and again, and anything else was emptied.
+// Regression: null from another process releases a hold. For a graph that a node's own code runs it
+// was an empty state: a struct was asked for repeatedly, and any other state was emptied.
 func TestHold_OfAGraphThatANodeRunsGoesOnWithNull(t *testing.T) {
 	goesOnInside(t, notes{A: "draft"})
 	goesOnInside(t, map[string]string{"a": "draft"})
@@ -90,7 +91,7 @@ func refuse[S any](t *testing.T, input S, answers ...any) {
 	for _, answer := range answers {
 		flow, st, id := held(t, input)
 		if got, err := flow.Resume(t.Context(), "r", graph.WithStore(st), graph.Answer(id, answer)); err == nil {
-			t.Errorf("%T %v was taken, and the run ended with %v", answer, answer, got)
+			t.Errorf("%T %v was accepted, and the run ended with %v", answer, answer, got)
 		}
 		if seen, err := flow.Inspect(t.Context(), "r", graph.WithStore(st)); err != nil || len(seen.Interrupts) != 1 {
 			t.Errorf("%T %v: after it the run waits for %d answers, %v", answer, answer, len(seen.Interrupts), err)
@@ -98,7 +99,7 @@ func refuse[S any](t *testing.T, input S, answers ...any) {
 	}
 }
 
-// held is a run that waits before its only node.
+// held returns a run that waits before its only node.
 func held[S any](t *testing.T, input S) (*graph.Flow[S], *memory.Checkpoints, string) {
 	t.Helper()
 	g := graph.New[S]("held")
@@ -119,7 +120,7 @@ func held[S any](t *testing.T, input S) (*graph.Flow[S], *memory.Checkpoints, st
 	return flow, st, info.Interrupts[0].ID
 }
 
-// brittle is a state whose JSON methods are not to be trusted.
+// brittle is a state with unreliable JSON methods.
 type brittle struct{ Text string }
 
 func (s *brittle) UnmarshalJSON(data []byte) error {

@@ -54,7 +54,8 @@ func TestHoldBefore_ShowsTheStateAndTakesItBackEdited(t *testing.T) {
 	c.want(t, map[string]int{"first": 1, "danger": 1, "last": 1})
 }
 
-// The node took the word that lets it begin for a yes to its own question, which nobody had been asked.
+// Regression: the node took the release of its hold for an approval of its own question, which had
+// not been asked.
 func TestI5_ReleasingAHoldDoesNotAnswerTheNodesInterrupt(t *testing.T) {
 	for _, inside := range []bool{false, true} {
 		var c counter
@@ -85,7 +86,8 @@ func TestI5_ReleasingAHoldDoesNotAnswerTheNodesInterrupt(t *testing.T) {
 	}
 }
 
-// Who had let it begin was told that the answer was not used, and from then on that nobody asks that any more.
+// Regression: the person who released the hold was told that the answer was not used, and later
+// that the interrupt was withdrawn.
 func TestHold_OfANodeThatAsksIsAnswered(t *testing.T) {
 	var c counter
 	g := oneNode(ask(&c, "node", fieldA))
@@ -208,7 +210,7 @@ func TestHold_SeveralAtOnceAndInASubgraph(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("got %v", got)
 	}
-	// Another process sees the states, too.
+	// Another process also sees the states.
 	snapshot, err := h.flow.Inspect(t.Context(), h.run, graph.WithStore(h.st))
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +254,7 @@ func TestHold_AnEditThatMeetsAnotherChangeIsAConflict(t *testing.T) {
 	_, err := h.start(notes{})
 	open := h.waits(err)
 	hold := open[slices.IndexFunc(open, func(ic *fermata.InterruptCtx) bool { return ic.Kind == "hold" })]
-	_, err = h.answer(open, "asks?", "changed meanwhile")
+	_, err = h.answer(open, "asks?", "changed in between")
 	h.waits(err)
 	_, err = h.resume(graph.Answer(hold.ID, notes{B: "edited from the old state"}))
 	if conflict, ok := errors.AsType[*graph.ConflictError](err); !ok || conflict.Field != "B" {
@@ -261,11 +263,11 @@ func TestHold_AnEditThatMeetsAnotherChangeIsAConflict(t *testing.T) {
 	c.want(t, map[string]int{"held": 0})
 }
 
-// A graph that a node runs by itself is not known to whoever looks at the run. Its hold showed nothing then, and whoever handed back
-// nothing, edited, emptied its state.
+// Regression: the state type of a graph that a node's own code runs is not known when the run is
+// inspected. Its hold showed nothing, and an unedited answer emptied its state.
 func TestHold_OfAGraphThatANodeRunsShowsItsStateInAnotherProcess(t *testing.T) {
 	var c counter
-	long := strings.Repeat("long ", 100) // it has a part of its own
+	long := strings.Repeat("long ", 100) // it has a separate part
 	inner := graph.New[notes]("inner")
 	inner.Node("next", write(&c, "next", fieldA))
 	inner.HoldBefore("next")
@@ -292,7 +294,8 @@ func TestHold_OfAGraphThatANodeRunsShowsItsStateInAnotherProcess(t *testing.T) {
 	}
 }
 
-// The state of such a graph that is no struct was shown as the only field of one, and became that when it was handed back.
+// Regression: a non-struct state of such a graph was shown as a struct with one field, and became
+// that when it was returned.
 func TestHold_OfAGraphRunByANodeShowsANonStructState(t *testing.T) {
 	type bag = map[string]any
 	inner := graph.New[bag]("inner")

@@ -16,16 +16,16 @@ import (
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// Name is what the graph was called when it was made.
+// Name returns the name of the graph.
 func (fl *Flow[S]) Name() string { return fl.name }
 
-// Snapshot is a saved run, looked at and not touched.
+// Snapshot is a read-only view of a saved run.
 type Snapshot[S any] struct {
 	Run    string
 	Status Status
-	// Error is what the run failed with, if it did.
+	// Error is the failure of the run, if any.
 	Error string
-	// State is that of the outermost graph.
+	// State is the state of the outermost graph.
 	State S
 	// Interrupts are the places where the run waits.
 	Interrupts []*fermata.InterruptCtx
@@ -33,7 +33,7 @@ type Snapshot[S any] struct {
 	Version int64
 }
 
-// Inspect looks at a saved run without running or changing anything.
+// Inspect reads a saved run without running or changing anything.
 func (fl *Flow[S]) Inspect(ctx context.Context, run string, list ...Option) (*Snapshot[S], error) {
 	s, err := fl.open(ctx, run, list)
 	if err != nil {
@@ -48,8 +48,8 @@ func (fl *Flow[S]) Inspect(ctx context.Context, run string, list ...Option) (*Sn
 	}, nil
 }
 
-// Check says whether this build could go on with a saved run: nil, a [*ProgramChangedError], or why the run cannot be read. It
-// runs and changes nothing.
+// Check reports whether this build can resume a saved run. It returns nil, a
+// [*ProgramChangedError], or the reason why the run cannot be read. It runs and changes nothing.
 func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error {
 	s, err := fl.open(ctx, run, list)
 	if err != nil {
@@ -65,9 +65,9 @@ func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error 
 	return err
 }
 
-// unknownKinds are the open questions that nobody could answer in this program.
-func (s *execution) unknownKinds() (missing []string) {
-	for _, r := range s.records.All() {
+// unknownKinds lists the open interrupts whose kind this program does not have.
+func (exec *execution) unknownKinds() (missing []string) {
+	for _, r := range exec.records.All() {
 		if _, known := fermata.LookupKind(r.Kind); !known && r.Kind != "" && r.Kind != KindHold && r.Status == activation.StatusOpen {
 			missing = append(missing, unknownKindText(r))
 		}
@@ -75,8 +75,8 @@ func (s *execution) unknownKinds() (missing []string) {
 	return missing
 }
 
-// CheckAnswer says whether an answer would be taken: it returns it as JSON, or the error that [Flow.Resume] would return. It runs
-// and changes nothing.
+// CheckAnswer validates an answer without running or changing anything. It returns the answer as
+// JSON, or the error that [Flow.Resume] would return.
 func (fl *Flow[S]) CheckAnswer(ctx context.Context, run, interruptID string, answer any, list ...Option) (json.RawMessage, error) {
 	check, err := fl.CheckAnswers(ctx, run, list...)
 	if err != nil {
@@ -85,7 +85,8 @@ func (fl *Flow[S]) CheckAnswer(ctx context.Context, run, interruptID string, ans
 	return check(interruptID, answer)
 }
 
-// CheckAnswers reads a run for checking many answers to it: what it returns does for each what [Flow.CheckAnswer] does, without reading the run again.
+// CheckAnswers loads a run once and returns a function that validates answers to it like
+// [Flow.CheckAnswer].
 func (fl *Flow[S]) CheckAnswers(ctx context.Context, run string, list ...Option) (func(interruptID string, answer any) (json.RawMessage, error), error) {
 	s, err := fl.open(ctx, run, list)
 	if err != nil {
@@ -100,7 +101,7 @@ func (fl *Flow[S]) CheckAnswers(ctx context.Context, run string, list ...Option)
 	}, nil
 }
 
-// savedState reads the state of a frame: the newest, or that of one of its tasks.
+// readState reads the state of an instance: the newest, or that of one of its tasks.
 func (fl *compiled) readState(saved *checkpoint, frameAt string, task *savedTask) (statePtr, error) {
 	loader, err := fl.newStateLoader(saved, frameAt)
 	if err != nil {
@@ -112,7 +113,7 @@ func (fl *compiled) readState(saved *checkpoint, frameAt string, task *savedTask
 	return loader.instance.state, nil
 }
 
-// loader reads the states of a saved frame that nobody goes on with.
+// newStateLoader reads the states of a saved instance without resuming it.
 func (fl *compiled) newStateLoader(saved *checkpoint, frameAt string) (*stateLoader, error) {
 	f := newInstance(fl, nil, activation.Instance{Place: frameAt, Address: fl.name})
 	sf := saved.at(frameAt).instance
@@ -124,7 +125,8 @@ func (fl *compiled) newStateLoader(saved *checkpoint, frameAt string) (*stateLoa
 	return loader, loader.fields()
 }
 
-// down goes one place down: to the graph inside the node that the first segment names, and to what is left of the place.
+// descend returns the graph inside the node that the first segment names, and the rest of the
+// place.
 func (fl *compiled) descend(place fermata.Address) (inner *compiled, first string, rest fermata.Address) {
 	at := place[:1]
 	rest = place[1:]
@@ -141,13 +143,13 @@ func (fl *compiled) descend(place fermata.Address) (inner *compiled, first strin
 func (fl *compiled) checkHold(place fermata.Address, answer any) ([]byte, error) {
 	if raw, ok := answer.(json.RawMessage); ok && bytes.Equal(bytes.TrimSpace(raw), jsonNull) {
 		//mutate:nested-hold-release
-		answer = nil // for whoever is not in this process; it is no state without anything in it
+		answer = nil // null from another process releases the hold; it is not an empty state
 	}
 	if len(place) <= 1 {
 		return encodeState(fl.stateType, answer)
 	}
 	inner, _, rest := fl.descend(place)
-	if inner == nil || len(rest) == 0 { // a graph that a node runs by itself: it checks when it gets the answer
+	if inner == nil || len(rest) == 0 { // a graph that the node's own code runs: it validates the answer itself
 		if answer == nil {
 			return nil, nil
 		}
@@ -178,8 +180,9 @@ func (fl *compiled) heldState(saved *checkpoint, frameAt string, place fermata.A
 	return inner.heldState(saved, activation.Join(frameAt, first), rest)
 }
 
-// resumable returns an error if the run cannot go on in this program. It is asked before an answer is taken, so it has to find
-// everything that loading the frames would: a frame in which nobody was answered may be of a program long ago.
+// checkResumable returns an error if this program cannot resume the run. It is called before an
+// answer is saved, so it must find everything that restoring the instances would find: an instance
+// without an answer may come from a much older program.
 func (fl *compiled) checkResumable(saved *checkpoint) error {
 	missing, err := fl.missing(saved, "")
 	if len(missing) > 0 {
@@ -188,7 +191,8 @@ func (fl *compiled) checkResumable(saved *checkpoint) error {
 	return err
 }
 
-// missing lists what the frame has that the program does not. The error is what else is wrong with it.
+// missing lists the parts of the instance that the program does not have. The error reports other
+// problems.
 func (fl *compiled) missing(saved *checkpoint, frameAt string) (missing []string, err error) {
 	sf := saved.at(frameAt).instance
 	if text := fl.renamedFields(sf); text != "" {
@@ -216,7 +220,8 @@ func (fl *compiled) missing(saved *checkpoint, frameAt string) (missing []string
 	return missing, err
 }
 
-// unreadable is missing for the states of a frame: the newest, and those that its tasks were given and have left.
+// unreadableStates is missing for the states of an instance: the newest one, and the inputs and
+// results of its tasks.
 func (fl *compiled) unreadableStates(saved *checkpoint, frameAt string) ([]string, error) {
 	loader, err := fl.newStateLoader(saved, frameAt)
 	for _, task := range saved.at(frameAt).tasks {
@@ -241,9 +246,9 @@ func (fl *compiled) missingInside(saved *checkpoint, task *savedTask, n *node) (
 		if n.sub == nil || n.fanOut != isItem || n.sub.name != inner.Graph {
 			what := "graph"
 			if isItem {
-				what = "graph for each of a list,"
+				what = "fan-out graph"
 			}
-			return append(missing, fmt.Sprintf("a %s %s, at work in %s (graph %s)", what, inner.Graph, nodeSegment(task.Node), fl.name)), err
+			return append(missing, fmt.Sprintf("a %s %s, active in %s (graph %s)", what, inner.Graph, nodeSegment(task.Node), fl.name)), err
 		}
 		inside, failed := n.sub.missing(saved, frame)
 		missing, err = append(missing, inside...), join(err, failed)
@@ -251,8 +256,8 @@ func (fl *compiled) missingInside(saved *checkpoint, task *savedTask, n *node) (
 	return missing, err
 }
 
-// unlike is missing for the results of a list's items that are none of this program's. Those beside them would go to work, and leave what the program before
-// cannot go on with, either.
+// incompatibleResults is missing for the results of list items that this program cannot decode. The
+// other items would run and leave results that the earlier program cannot use either.
 func (n *node) incompatibleResults(saved *checkpoint, task *savedTask) (missing []string) {
 	if n.result == nil {
 		return nil
@@ -263,7 +268,7 @@ func (n *node) incompatibleResults(saved *checkpoint, task *savedTask) (missing 
 			continue
 		}
 		if err := checkDecodable(data, n.result); err != nil {
-			return []string{fmt.Sprintf("a result of %s in %s that is no %s (%v)", item, nodeSegment(task.Node), n.result, err)}
+			return []string{fmt.Sprintf("a result of %s in %s that is not a %s (%v)", item, nodeSegment(task.Node), n.result, err)}
 		}
 	}
 	return nil
@@ -274,11 +279,11 @@ func checkDecodable(data []byte, as reflect.Type) (err error) {
 	return roundtrip.Decode(data, reflect.New(as).Interface())
 }
 
-// partResult is the word of what fermata.Do keeps.
+// partResult is the part name prefix of fermata.Do results.
 const partResult = "do "
 
-// innerInstances lists the frames right inside a visit: that of a graph in the node, or those of a graph for each item. Graphs that the
-// node's own code runs are not among them.
+// innerInstances lists the instances directly inside an activation: that of a graph in the node, or
+// those of a graph for each item. It does not include graphs that the node's own code runs.
 func innerInstances(saved *checkpoint, place string) []string {
 	var frames []string
 	if saved.at(place).instance != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// instance is one graph at work within a run: the outermost one, or one inside a node.
+// instance is one graph within a run: the outermost one, or one inside a node.
 //
-// Its goroutine alone moves it, from step to step. mu guards what stage reads, because a save may come at any time from
-// a node that is running.
+// Only its own goroutine moves it from step to step. mu guards the data that stageChanges reads,
+// because a running node may trigger a save at any time.
 type instance struct {
 	flow     *compiled
 	exec     *execution
@@ -23,27 +23,29 @@ type instance struct {
 
 	mu                sync.Mutex
 	clock             int64
-	state             statePtr // never changed in place: tasks keep older ones as their base
+	state             statePtr // never modified in place: tasks keep older states as their base
 	fields            []fieldVersions
 	mergedFields      []bool            // fields that were merged in this step
 	extraFields       []savedField      // fields that another program saved
-	activations       []int             // how often each node was visited
-	formerActivations []activationCount // the same of nodes that the graph no longer has
-	triggered         []int             // nodes that something led to
-	nextRound         []int             // first nodes of loops that something led back to
+	activations       []int             // number of activations by node
+	formerActivations []activationCount // the same for nodes that the graph no longer has
+	triggered         []int             // nodes that have been reached
+	nextRound         []int             // first nodes of loops that have been reached by a back edge
 	stepTasks         []*task           // the tasks of the current step
-	freeTask          *task             // firstAlloc that is over, for the next
+	freeTask          *task             // a finished task, for reuse
 	tasks             []*task
 	seq               int64
-	// pending is what else changed together with the tasks: interrupts, and parts that nobody needs any more.
+	// pendingChanges are changes that are saved together with the tasks: interrupts and removed
+	// parts.
 	pendingChanges []partChange
-	// changed and dirty are what stage has to look at; listed is true while the session knows that.
+	// changedTasks and dirty are input of stageChanges; queued is true while the execution has the
+	// instance in its list.
 	changedTasks []*task
 	dirty        bool
 	queued       bool
 	done         bool
-	discarded    bool // the visit that it was in is over
-	// room is for what there is in most frames: few of everything.
+	discarded    bool // the activation that contains it is over
+	// inline avoids allocations for the usual case of one element.
 	inline struct {
 		next  [1]int
 		tasks [3][1]*task
@@ -51,9 +53,9 @@ type instance struct {
 	}
 }
 
-func newInstance(fl *compiled, s *execution, names activation.Instance) *instance {
-	f := &instance{flow: fl, exec: s, location: names, queued: true}
-	f.location.Host = s
+func newInstance(fl *compiled, exec *execution, names activation.Instance) *instance {
+	f := &instance{flow: fl, exec: exec, location: names, queued: true}
+	f.location.Host = exec
 	f.triggered = f.inline.next[:0]
 	f.tasks, f.stepTasks, f.changedTasks = f.inline.tasks[0][:0], f.inline.tasks[1][:0], f.inline.tasks[2][:0]
 	f.freeTask = &f.inline.task
@@ -62,47 +64,48 @@ func newInstance(fl *compiled, s *execution, names activation.Instance) *instanc
 	return f
 }
 
-// lock is for what happens between steps: then nothing but a save that stages the frame can come in between, and without a
-// store there is none. While nodes run, mu itself guards the frame.
-func (f *instance) lock() {
-	if f.exec.store != nil {
-		f.mu.Lock()
+// lock is used between steps. Then only a save can run concurrently, and only if there is a store.
+// While nodes run, mu is used directly.
+func (inst *instance) lock() {
+	if inst.exec.store != nil {
+		inst.mu.Lock()
 	}
 }
 
-func (f *instance) unlock() {
-	if f.exec.store != nil {
-		f.mu.Unlock()
+func (inst *instance) unlock() {
+	if inst.exec.store != nil {
+		inst.mu.Unlock()
 	}
 }
 
-// touch notes that the frame has changed. It is called with the lock held.
-func (f *instance) markDirty() {
-	f.dirty = true
-	f.enqueue()
+// markDirty records that the instance has changed. The lock must be held.
+func (inst *instance) markDirty() {
+	inst.dirty = true
+	inst.enqueue()
 }
 
-// touchTask notes that a task has changed. It is called with the lock held.
-func (f *instance) markTaskDirty(t *task) {
-	if f.exec.store == nil || t.dirty {
+// markTaskDirty records that a task has changed. The lock must be held.
+func (inst *instance) markTaskDirty(t *task) {
+	if inst.exec.store == nil || t.dirty {
 		return
 	}
 	t.dirty = true
-	if !t.queued { // a task that is used again may still be in the list
+	if !t.queued { // a reused task may still be in the list
 		t.queued = true
-		f.changedTasks = append(f.changedTasks, t)
+		inst.changedTasks = append(inst.changedTasks, t)
 	}
-	f.enqueue()
+	inst.enqueue()
 }
 
-func (f *instance) enqueue() {
-	if !f.queued {
-		f.queued = true
-		f.exec.markChanged(f)
+func (inst *instance) enqueue() {
+	if !inst.queued {
+		inst.queued = true
+		inst.exec.markChanged(inst)
 	}
 }
 
-// fieldVersions are the values of one field that somebody still needs, the newest last. They are named by the frame's clock.
+// fieldVersions are the values of one field that are still needed, newest last. They are identified
+// by the instance's clock.
 type fieldVersions struct {
 	versions []fieldVersion
 	by       string // the node that wrote the newest
@@ -112,15 +115,16 @@ type fieldVersions struct {
 // reset makes these the only values.
 func (r *fieldVersions) reset(revs ...fieldVersion) { r.versions = append(r.inline[:0], revs...) }
 
-// fieldVersion is one value of a field. data is its JSON if that is known already; saved is true if it has a part of its own in
-// the store. A small value has none: it stands in the frame's part, and its data is kept for the next time that is written.
+// fieldVersion is one value of a field. data is its JSON if already known; saved is true if it has
+// a separate part in the store. A small value has none: it is stored in the instance's part, and
+// its data is kept for the next save of that part.
 type fieldVersion struct {
 	clock int64
 	data  []byte
 	saved bool
 }
 
-// maxInlineValue is up to how many bytes a value stands in the frame's part.
+// maxInlineValue is the maximum size in bytes of a value in the instance's part.
 const maxInlineValue = 64
 
 func (r *fieldVersions) add(rev fieldVersion, by string) {
@@ -130,7 +134,7 @@ func (r *fieldVersions) add(rev fieldVersion, by string) {
 
 func (r *fieldVersions) newest() int64 { return r.versions[len(r.versions)-1].clock }
 
-// at is the revision that the field had at some clock.
+// at returns the version of the field at this clock.
 func (r *fieldVersions) at(clock int64) int64 {
 	found := r.versions[0].clock
 	for _, rev := range r.versions {
@@ -141,121 +145,121 @@ func (r *fieldVersions) at(clock int64) int64 {
 	return found
 }
 
-// task is one visit of a node that is not over.
+// task is one activation of a node that is not over.
 type task struct {
 	node       int
 	activation int
 	seq        int64
-	place      string // spelled out when it is needed first, see placeOf
+	place      string // computed on first use, see placeOf
 	status     taskStatus
 	attempt    int
-	// at and base are the clock and the state that the node was given.
+	// baseClock and base are the clock and the state that the node received.
 	baseClock int64
 	base      statePtr
-	// result, changed, data and rev are what a node that has finished left, until its step is over.
+	// result, changed, data and version are the result of a finished node, until its step is over.
 	result     statePtr
 	changed    []int
-	changedBuf [2]int // room for changed
+	changedBuf [2]int // backing array of changed
 	data       [][]byte
 	version    int64
-	// targets is where the result leads, if routed.
+	// targets are the next nodes, if routed.
 	targets []int
-	// signals are what the task waits for, if it began to in this execution.
+	// signals are the open interrupts of the task, if it raised them in this execution.
 	signals     []*activation.Signal
 	resultSaved bool // the result is in the store
 	routed      bool
 	dirty       bool
-	queued      bool // it is in the frame's list of changed tasks
+	queued      bool // it is in the instance's list of changed tasks
 	saved       bool // the task is, or was, in the store
-	loaded      bool // it was there when this execution began
+	loaded      bool // it was in the store when this execution began
 }
 
-// placeOf is called with the lock held.
-func (f *instance) placeOf(t *task) string {
+// placeOf returns the place of a task. The lock must be held.
+func (inst *instance) placeOf(t *task) string {
 	if t.place == "" {
-		t.place = activation.PlaceOf(f.location.Place, f.flow.segments[t.node], t.activation)
+		t.place = activation.PlaceOf(inst.location.Place, inst.flow.segments[t.node], t.activation)
 	}
 	return t.place
 }
 
-// remove stages the removal of parts. It is called with the lock held.
-func (f *instance) removeParts(parts ...string) {
+// removeParts stages the removal of parts. The lock must be held.
+func (inst *instance) removeParts(parts ...string) {
 	for _, part := range parts {
-		f.addPending(partChange{part: part})
+		inst.addPending(partChange{part: part})
 	}
 }
 
-// stageLater notes what the next save has to change. It is called with the lock held.
-func (f *instance) addPending(changes ...partChange) {
-	if f.pendingChanges == nil {
-		f.pendingChanges = make([]partChange, 0, 4)
+// addPending adds changes to the next save. The lock must be held.
+func (inst *instance) addPending(changes ...partChange) {
+	if inst.pendingChanges == nil {
+		inst.pendingChanges = make([]partChange, 0, 4)
 	}
-	f.pendingChanges = append(f.pendingChanges, changes...)
+	inst.pendingChanges = append(inst.pendingChanges, changes...)
 }
 
-// start puts the frame at its beginning.
-func (f *instance) start(input statePtr) error {
-	state, err := f.flow.stateType.copyIfShared(input)
+// start initializes a new instance.
+func (inst *instance) start(input statePtr) error {
+	state, err := inst.flow.stateType.copyIfShared(input)
 	if err != nil {
-		return &fermata.EncodeError{Value: "the input of graph " + f.flow.name, Err: err}
+		return &fermata.EncodeError{Value: "the input of graph " + inst.flow.name, Err: err}
 	}
-	f.state = state
-	f.clock = 1
-	for i := range f.fields {
-		f.fields[i].reset(fieldVersion{clock: 1})
+	inst.state = state
+	inst.clock = 1
+	for i := range inst.fields {
+		inst.fields[i].reset(fieldVersion{clock: 1})
 	}
-	f.markDirty()
-	targets, err := f.successors(atEnd, f.state)
+	inst.markDirty()
+	targets, err := inst.successors(atEnd, inst.state)
 	if err != nil {
 		return err
 	}
-	f.trigger(atEnd, targets)
-	return f.startReady()
+	inst.trigger(atEnd, targets)
+	return inst.startReady()
 }
 
-// run moves the frame as far as it gets: to its end (nil), or to where everything left waits (an error that visit.Collect
-// knows), or to a failure.
-func (f *instance) run(ctx context.Context) error {
+// run advances the instance until it ends (nil), until all remaining tasks wait (an error for
+// Scope.Collect), or until it fails.
+func (inst *instance) run(ctx context.Context) error {
 	stop := stopChannel(ctx)
 	for steps := 0; ; steps++ {
-		ready := f.readyTasks()
-		if len(ready) == 0 && !f.hasUnmerged() {
+		ready := inst.readyTasks()
+		if len(ready) == 0 && !inst.hasUnmerged() {
 			break
 		}
 		if err := stopRequested(ctx, stop); err != nil {
 			return err
 		}
-		if f.location.Ended() {
+		if inst.location.Ended() {
 			return activation.ErrEnded
 		}
-		if steps == f.flow.maxSteps {
-			return &StepLimitError{Graph: f.flow.name, Limit: f.flow.maxSteps}
+		if steps == inst.flow.maxSteps {
+			return &StepLimitError{Graph: inst.flow.name, Limit: inst.flow.maxSteps}
 		}
-		failure := f.step(ctx, ready)
+		failure := inst.step(ctx, ready)
 		if failure != nil && errors.Is(context.Cause(ctx), ErrStopped) {
 			failure = fmt.Errorf("%w: %w", ErrStopped, failure)
 		}
-		// What finished is saved in any case, and a failure to save is the worse news.
-		if err := join(f.save(ctx), failure); err != nil {
+		// Finished work is saved in any case. A save error is reported first.
+		if err := join(inst.save(ctx), failure); err != nil {
 			return err
 		}
 	}
-	return f.finishOrWait()
+	return inst.finishOrWait()
 }
 
-// save makes the step durable, unless the run saves only when it holds. What was left behind by the node around it saves nothing: somebody else may have
-// gone on with the run.
-func (f *instance) save(ctx context.Context) error {
-	if f.location.Ended() {
+// save makes the step durable, unless the run saves only when it waits. An instance whose
+// activation is over saves nothing: another execution may own the run.
+func (inst *instance) save(ctx context.Context) error {
+	if inst.location.Ended() {
 		return activation.ErrEnded
 	}
-	if f.exec.saveOnWait {
+	if inst.exec.saveOnWait {
 		return nil
 	}
-	return f.exec.flush(ctx)
+	return inst.exec.flush(ctx)
 }
 
-// join is errors.Join without its garbage where nothing went wrong.
+// join is errors.Join without allocations for nil errors.
 func join(a, b error) error {
 	if a == nil {
 		return b
@@ -266,65 +270,66 @@ func join(a, b error) error {
 	return errors.Join(a, b)
 }
 
-// rest is what remains when nothing can run: the end, or the signals of what is open.
-func (f *instance) finishOrWait() error {
-	if len(f.tasks) == 0 {
-		f.lock()
-		f.done = true
-		f.markDirty()
-		f.unlock()
+// finishOrWait is called when no task can run. It ends the instance or returns the signals of the
+// open interrupts.
+func (inst *instance) finishOrWait() error {
+	if len(inst.tasks) == 0 {
+		inst.lock()
+		inst.done = true
+		inst.markDirty()
+		inst.unlock()
 		return nil
 	}
 	var signals []*activation.Signal
-	for _, t := range f.tasks {
+	for _, t := range inst.tasks {
 		if t.signals != nil {
 			signals = append(signals, t.signals...)
 			continue
 		}
-		for _, r := range f.exec.OpenInterrupts(t.place) { // it was loaded, so its place is known
+		for _, r := range inst.exec.OpenInterrupts(t.place) { // it was loaded, so its place is known
 			signals = append(signals, &activation.Signal{Record: r})
 		}
 	}
 	if len(signals) == 0 {
-		return fmt.Errorf("%w: %s has work that neither runs nor waits", ErrCorrupt, f.location.Address)
+		return fmt.Errorf("%w: %s has tasks that neither run nor wait", ErrCorrupt, inst.location.Address)
 	}
 	return activation.JoinSignals(signals)
 }
 
-// unmerged reports whether a step was left after some of its nodes had finished.
-func (f *instance) hasUnmerged() bool {
-	return slices.ContainsFunc(f.tasks, func(t *task) bool { return t.status == taskFinished })
+// hasUnmerged reports whether a step was interrupted after some of its nodes had finished.
+func (inst *instance) hasUnmerged() bool {
+	return slices.ContainsFunc(inst.tasks, func(t *task) bool { return t.status == taskFinished })
 }
 
-// nextRev is a clock that no value has yet, those of finished tasks included.
-func (f *instance) nextVersion() int64 {
-	rev := f.clock
-	for _, t := range f.tasks {
+// nextVersion returns a clock that no value has yet, including those of finished tasks.
+func (inst *instance) nextVersion() int64 {
+	rev := inst.clock
+	for _, t := range inst.tasks {
 		rev = max(rev, t.version)
 	}
 	return rev + 1
 }
 
-// ready lists the tasks that can run now, in the order in which their results will be merged.
-func (f *instance) readyTasks() []*task {
-	f.stepTasks = f.stepTasks[:0]
-	for _, t := range f.tasks {
+// readyTasks lists the tasks that can run now, in the order in which their results will be merged.
+func (inst *instance) readyTasks() []*task {
+	inst.stepTasks = inst.stepTasks[:0]
+	for _, t := range inst.tasks {
 		if t.status == taskReady {
-			f.stepTasks = append(f.stepTasks, t)
+			inst.stepTasks = append(inst.stepTasks, t)
 		}
 	}
-	return f.stepTasks
+	return inst.stepTasks
 }
 
-// follow lists the nodes that edges and branches lead to from a node that left this state. A route goes by what its own
-// node left, not by what siblings did meanwhile, so that the way of a run does not depend on who was faster.
-func (f *instance) successors(from int, state statePtr) ([]int, error) {
-	name, targets := Start, f.flow.plan.startEdges
+// successors returns the nodes that edges and branches lead to. A route uses the result of its own
+// node, not the changes of siblings, so that the path of a run does not depend on timing.
+func (inst *instance) successors(from int, state statePtr) ([]int, error) {
+	name, targets := Start, inst.flow.plan.startEdges
 	if from != atEnd {
-		name, targets = f.flow.nodes[from].name, f.flow.plan.edges[from]
+		name, targets = inst.flow.nodes[from].name, inst.flow.plan.edges[from]
 	}
-	for _, r := range f.flow.routes[from+1] {
-		picked, err := callRoute(r, state, f.flow.stateType)
+	for _, r := range inst.flow.routes[from+1] {
+		picked, err := callRoute(r, state, inst.flow.stateType)
 		if err != nil {
 			return nil, err
 		}
@@ -337,7 +342,7 @@ func (f *instance) successors(from int, state statePtr) ([]int, error) {
 	return targets, nil
 }
 
-// callRoute asks a route, which gets a state of its own, and may panic.
+// callRoute calls a route with its own copy of the state. The route may panic.
 func callRoute(r route, state statePtr, sh *stateType) (to string, err error) {
 	defer recovery.Recover(&err)
 	own, err := sh.copyIfShared(state)
@@ -347,15 +352,15 @@ func callRoute(r route, state statePtr, sh *stateType) (to string, err error) {
 	return r.pick(own), nil
 }
 
-// lead notes that a node that is over, or Start, leads to these nodes.
-func (f *instance) trigger(from int, targets []int) {
+// trigger records that a finished node, or Start, leads to these nodes.
+func (inst *instance) trigger(from int, targets []int) {
 	for _, to := range targets {
 		if to == atEnd {
 			continue
 		}
-		list := &f.triggered
-		if from != atEnd && f.flow.plan.isBackEdge(from, to) {
-			list = &f.nextRound
+		list := &inst.triggered
+		if from != atEnd && inst.flow.plan.isBackEdge(from, to) {
+			list = &inst.nextRound
 		}
 		if !slices.Contains(*list, to) {
 			*list = append(*list, to)
@@ -363,77 +368,77 @@ func (f *instance) trigger(from int, targets []int) {
 	}
 }
 
-// advance makes tasks of the nodes that nothing under way can lead to any more. It is called with the lock held, or before
-// anybody else knows the frame.
-func (f *instance) startReady() error {
-	if len(f.triggered)+len(f.nextRound) == 0 {
+// startReady creates tasks for the reached nodes that no active node can still lead to. The lock
+// must be held, or the instance not be shared yet.
+func (inst *instance) startReady() error {
+	if len(inst.triggered)+len(inst.nextRound) == 0 {
 		return nil
 	}
-	f.markDirty()
-	if len(f.tasks) == 0 && len(f.triggered)+len(f.nextRound) == 1 {
-		n := append(f.triggered, f.nextRound...)[0]
-		f.triggered, f.nextRound = f.triggered[:0], f.nextRound[:0]
-		return f.startTask(n)
+	inst.markDirty()
+	if len(inst.tasks) == 0 && len(inst.triggered)+len(inst.nextRound) == 1 {
+		n := append(inst.triggered, inst.nextRound...)[0]
+		inst.triggered, inst.nextRound = inst.triggered[:0], inst.nextRound[:0]
+		return inst.startTask(n)
 	}
-	under, ahead := f.activeNodes()
+	under, ahead := inst.activeNodes()
 	var begun []int
 	start := func(n int) bool { begun = append(begun, n); return true }
 	//mutate:join-waits
-	f.triggered = slices.DeleteFunc(f.triggered, func(n int) bool { return !ahead.has(n) && start(n) })
-	waiting := slices.Clone(f.nextRound)
-	f.nextRound = slices.DeleteFunc(f.nextRound, func(n int) bool {
-		round := f.flow.plan.loops[n]
-		inner := func(m int) bool { return m != n && round.has(m) } // a loop inside has another round to go
+	inst.triggered = slices.DeleteFunc(inst.triggered, func(n int) bool { return !ahead.has(n) && start(n) })
+	waiting := slices.Clone(inst.nextRound)
+	inst.nextRound = slices.DeleteFunc(inst.nextRound, func(n int) bool {
+		round := inst.flow.plan.loops[n]
+		inner := func(m int) bool { return m != n && round.has(m) } // an inner loop has another iteration to do
 		return !ahead.has(n) && !under.intersects(round) && !slices.ContainsFunc(waiting, inner) && start(n)
 	})
 	slices.Sort(begun)
 	for _, n := range slices.Compact(begun) {
-		if err := f.startTask(n); err != nil {
+		if err := inst.startTask(n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// underWay is the set of nodes where something is or is about to be, rounds that have yet to begin aside, and of those that
-// something can still lead to.
-func (f *instance) activeNodes() (under, ahead nodeSet) {
-	p := &f.flow.plan
-	under, ahead = newNodeSet(len(f.flow.nodes)), newNodeSet(len(f.flow.nodes))
-	for _, n := range f.nextRound { // the next round is ahead of what comes after the loop, and of nothing in this round
+// activeNodes returns the set of nodes that are active or about to be, except for the next
+// iterations, and the set of nodes that they can still lead to.
+func (inst *instance) activeNodes() (under, ahead nodeSet) {
+	p := &inst.flow.plan
+	under, ahead = newNodeSet(len(inst.flow.nodes)), newNodeSet(len(inst.flow.nodes))
+	for _, n := range inst.nextRound { // the next iteration is ahead of the nodes after the loop, and of no node in this iteration
 		ahead.unionExcept(p.ahead[n], p.loops[n])
 	}
-	for _, t := range f.tasks {
+	for _, t := range inst.tasks {
 		under.set(t.node)
 		ahead.union(p.ahead[t.node])
 	}
-	for _, n := range f.triggered {
+	for _, n := range inst.triggered {
 		under.set(n)
 		ahead.union(p.ahead[n])
 	}
 	return under, ahead
 }
 
-// newTask returns a task for use, perhaps one that is over.
-func (f *instance) newTask() *task {
-	t := f.freeTask
+// newTask returns a task, possibly a reused one.
+func (inst *instance) newTask() *task {
+	t := inst.freeTask
 	if t == nil {
 		return new(task)
 	}
-	f.freeTask = nil
+	inst.freeTask = nil
 	return t
 }
 
-// begin makes a task. It is called with the lock held.
-func (f *instance) startTask(n int) error {
-	f.activations[n]++
-	f.seq++
-	t := f.newTask()
-	*t = task{node: n, activation: f.activations[n], seq: f.seq, status: taskReady, baseClock: f.clock, base: f.state, queued: t.queued}
-	f.markTaskDirty(t)
-	f.tasks = append(f.tasks, t)
-	if f.flow.before[n] {
-		return f.hold(t, taskHeldBefore, holdBefore)
+// startTask creates a task. The lock must be held.
+func (inst *instance) startTask(n int) error {
+	inst.activations[n]++
+	inst.seq++
+	t := inst.newTask()
+	*t = task{node: n, activation: inst.activations[n], seq: inst.seq, status: taskReady, baseClock: inst.clock, base: inst.state, queued: t.queued}
+	inst.markTaskDirty(t)
+	inst.tasks = append(inst.tasks, t)
+	if inst.flow.before[n] {
+		return inst.hold(t, taskHeldBefore, holdBefore)
 	}
 	return nil
 }

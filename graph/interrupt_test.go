@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// oneNode is a graph around one function.
+// oneNode is a graph with one function.
 func oneNode(f fn) *graph.Graph[notes] {
 	g := graph.New[notes]("one")
 	g.Node("node", f)
@@ -64,8 +64,8 @@ func TestInterrupt_ResumeWithoutDataIsASignal(t *testing.T) {
 	}
 }
 
-// processes is a node of three sub-processes that each wait on their own, in the manner of the peers: each part checks
-// whether it is a target and raises its interrupt again if not.
+// processes is a node with three parts that wait separately, in the lower-level style: each part
+// checks whether it is a target and raises its interrupt again if not.
 func processes(c *counter) fn {
 	return func(ctx context.Context, s notes) (notes, error) {
 		c.add("node")
@@ -109,7 +109,7 @@ func TestComposite_PartsAreAnsweredOnTheirOwn(t *testing.T) {
 	_, err = h.resume(graph.Answer(open[0].ID, "zero"), graph.Answer(open[2].ID, nil))
 	again := h.waits(err)
 	if len(again) != 1 || again[0].ID != open[1].ID || again[0].Parent.ID != parent.ID {
-		t.Fatalf("only p1 should still wait, under its old id: %v", addresses(again))
+		t.Fatalf("only p1 should still wait, with its old id: %v", addresses(again))
 	}
 	out, err := h.resume(graph.Answer(open[1].ID, "one"))
 	if err != nil || out.A != "truezero,trueone,false" {
@@ -117,7 +117,8 @@ func TestComposite_PartsAreAnsweredOnTheirOwn(t *testing.T) {
 	}
 }
 
-// A composite may be answered itself. It is raised again while parts of it wait, and what they are shown in is then the new one.
+// A composite may be answered itself. It is raised again while parts of it wait, and the parts then
+// belong to the new one.
 func TestComposite_ThatIsAnsweredItselfIsFollowedByAnother(t *testing.T) {
 	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
 		part := fermata.AppendAddressSegment(ctx, "part", "one")
@@ -134,7 +135,7 @@ func TestComposite_ThatIsAnsweredItselfIsFollowedByAnother(t *testing.T) {
 	open = h.waits(err)
 	again := open[0].Parent
 	if again.ID == first || again.IsRootCause {
-		t.Errorf("the part is shown in %+v, which is answered", again)
+		t.Errorf("the part belongs to %+v, which is answered", again)
 	}
 	if _, err = h.resume(graph.Answer(again.ID, "go on")); len(h.waits(err)) != 1 {
 		t.Errorf("got %v", err)
@@ -175,7 +176,7 @@ func TestComposite_APlainErrorWinsAndFinishedWorkIsSaved(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if _, waits := fermata.ExtractInterruptInfo(err); waits {
-		t.Fatal("nobody may be asked when a plain error wins")
+		t.Fatal("no interrupt may be reported if there is a plain error")
 	}
 	fail = false
 	_, err = h.resume()
@@ -213,7 +214,7 @@ func TestInterrupt_WrappedAndJoinedErrorsStillWait(t *testing.T) {
 	}
 }
 
-// A peer's sequential tools run on after the one that asked.
+// Sequential tools in other frameworks continue after the one that asked.
 func TestInterrupt_SequentialWorkAfterItDoesNotRun(t *testing.T) {
 	var c counter
 	g := graph.New[notes]("sequence")
@@ -273,7 +274,7 @@ func TestInterrupt_DuplicateAddressesAreRefused(t *testing.T) {
 			two := fermata.Interrupt(fermata.AppendAddressSegment(ctx, "process", "p"), 2)
 			return s, fermata.CompositeInterrupt(ctx, nil, nil, one, two)
 		},
-		"two pieces of work of one name": func(ctx context.Context, s notes) (notes, error) {
+		"two calls with one name": func(ctx context.Context, s notes) (notes, error) {
 			for range 2 {
 				if _, err := fermata.Do(ctx, "same", func(context.Context) (int, error) { return 1, nil }); err != nil {
 					return s, err
@@ -328,14 +329,14 @@ func TestLegacy_InterruptAndRerun(t *testing.T) {
 		t.Fatalf("got %+v", open[0])
 	}
 	_, err = h.resume(graph.Answer(open[0].ID, nil))
-	open = h.waits(err) // it asks a second time, which is a new question
+	open = h.waits(err) // it asks a second time, which is a new interrupt
 	out, err := h.resume(graph.Answer(open[0].ID, nil))
 	if err != nil || out.A != "done" {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 	plain := errors.New("plain")
 	if got := fermata.WrapInterruptAndRerunIfNeeded(t.Context(), fermata.Segment{}, plain); got != plain {
-		t.Fatalf("a plain error must come back as it is, got %v", got)
+		t.Fatalf("a plain error must be returned unchanged, got %v", got)
 	}
 }
 
@@ -382,7 +383,7 @@ func TestInfo_IsTheSameInAnotherProcess(t *testing.T) {
 	}
 	generic := there.Info.(map[string]any)
 	if generic["Cents"] != json.Number("9007199254740993") {
-		t.Fatalf("numbers must stay as they were written: %v", generic)
+		t.Fatalf("numbers must keep their spelling: %v", generic)
 	}
 }
 
@@ -421,13 +422,13 @@ func TestInterrupt_LaterChangesToTheDataHaveNoEffect(t *testing.T) {
 		return snapshot.Interrupts[0]
 	}
 	copy(h.waits(err)[0].Data, "XXXXXXX")
-	copy(inspect().Data, "XXXXXXX") // the store may hand out the very bytes that it keeps
+	copy(inspect().Data, "XXXXXXX") // the store may return its own bytes
 	if got := string(inspect().Data); got != `"node?"` {
 		t.Fatalf("the stored question is now %s", got)
 	}
 }
 
-// Whoever bundles what its parts returned need not look first whether one of them waits. Somebody was asked about nothing, when all parts were done.
+// Regression: combining the results of finished parts raised an empty interrupt.
 func TestCompositeInterrupt_WithOnlyFinishedPartsReturnsNil(t *testing.T) {
 	h := newHarness(t, oneNode(func(ctx context.Context, n notes) (notes, error) {
 		part := fermata.AppendAddressSegment(ctx, "part", "one")
@@ -445,7 +446,7 @@ func TestCompositeInterrupt_WithOnlyFinishedPartsReturnsNil(t *testing.T) {
 	}
 }
 
-// The error said that the run waits, and not why it still does.
+// Regression: the error reported that the run waits, but not why.
 func TestInterruptError_SaysThatAnAnswerWasNotUsed(t *testing.T) {
 	h := newHarness(t, oneNode(func(ctx context.Context, n notes) (notes, error) {
 		if target, _, answer := fermata.GetResumeContext[string](ctx); target {
@@ -457,7 +458,7 @@ func TestInterruptError_SaysThatAnAnswerWasNotUsed(t *testing.T) {
 	_, err := h.start(notes{})
 	id := h.waits(err)[0].ID
 	_, err = h.resume(graph.Answer(id, 7))
-	if h.waits(err)[0].ID != id || !strings.Contains(err.Error(), "not used: fermata: answer to "+id) {
+	if h.waits(err)[0].ID != id || !strings.Contains(err.Error(), "rejected: fermata: answer to "+id) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata/internal/smallmap"
 )
 
-// interruptView makes of stored interrupts what people see. Places that several interrupts share are the same pointer.
+// interruptView converts stored interrupts to the public form. Places that several interrupts share
+// are the same pointer.
 type interruptView struct {
 	session *execution
 	root    *compiled
@@ -23,7 +24,7 @@ func (v *interruptView) interrupt(r *activation.Record) *fermata.InterruptCtx {
 	}
 	address, err := fermata.ParseAddress(r.Address)
 	if err != nil {
-		address = nil // a corrupt address does not hide the question
+		address = nil // a corrupt address does not hide the interrupt
 	}
 	ic := &fermata.InterruptCtx{ID: r.ID, Address: address, Kind: r.Kind, Info: r.Info, Data: bytes.Clone(r.Data), IsRootCause: !r.Composite}
 	if ic.Info == nil {
@@ -38,8 +39,8 @@ func (v *interruptView) interrupt(r *activation.Record) *fermata.InterruptCtx {
 	return ic
 }
 
-// stored is what an interrupt of an earlier process shows. It is never the only form: Data has the question, and the state
-// that a hold shows is the run's.
+// storedInfo returns the info of an interrupt of an earlier process. It is never the only form:
+// Data has the question, and a hold shows the run's state.
 func (v *interruptView) storedInfo(r *activation.Record) (info any) {
 	if r.Kind == KindHold {
 		if place, err := fermata.ParseAddress(r.Activation); err == nil {
@@ -63,8 +64,9 @@ func decodeAny(data []byte) (value any) {
 	return value
 }
 
-// heldFields is the state that a hold shows, as JSON makes it, where the type of the state is not known: in a graph that the code of a
-// node runs by itself. Showing nothing would be worse: who edits nothing and hands it back has emptied the state.
+// heldFields returns the state that a hold shows in its JSON form, for a graph that a node's own
+// code runs: its state type is unknown here. Showing nothing would be worse: an unedited answer
+// would empty the state.
 func (c *checkpoint) heldFields(place string) any {
 	outer, _ := splitPlace(place)
 	frame, task := c.at(outer).instance, c.at(place).task
@@ -75,7 +77,7 @@ func (c *checkpoint) heldFields(place string) any {
 	for i := range frame.Fields {
 		sf := &frame.Fields[i]
 		if len(sf.Versions) == 0 {
-			return nil // corrupt: loading says so
+			return nil // corrupt: loading reports it
 		}
 		rev := sf.at(task.BaseClock)
 		if rev.data == nil {
@@ -89,8 +91,8 @@ func (c *checkpoint) heldFields(place string) any {
 	return fields
 }
 
-// around is the graph that a place is in: the address up to the node that holds the graph, or the outermost graph itself. text
-// is the address as a text.
+// parentOf returns the graph that contains a place: the address up to the node that contains the
+// graph, or the outermost graph. text is the address as text.
 func (v *interruptView) parentOf(address fermata.Address, text string) *fermata.InterruptCtx {
 	last := len(address) - 1
 	for last >= 0 && address[last].Type != fermata.SegmentNode && address[last].Type != fermata.SegmentHold {

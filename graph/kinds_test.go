@@ -12,16 +12,17 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// The answer of a kind in two versions of a program. In the first a no is Approved false; in the second it is a word.
+// The answer of a kind in two versions of a program. In the first a denial is Approved false; in
+// the second it is a string.
 type (
 	earlierVerdict struct{ Approved bool }
 	laterVerdict   struct{ Word verdictWord }
-	// laterNote has what the earlier verdict has, and something that may be missing.
+	// laterNote has the fields of the earlier verdict and an optional one.
 	laterNote struct {
 		Approved bool
 		Note     string `json:",omitempty"`
 	}
-	// laterReasons has what the earlier verdict has, and is right only with a reason for each no.
+	// laterReasons has the fields of the earlier verdict, and requires a reason for each denial.
 	laterReasons struct {
 		Approved bool
 		Reason   string `json:",omitempty"`
@@ -36,7 +37,7 @@ func (v laterReasons) Validate() error {
 	return nil
 }
 
-// The names are of one length: newProgram puts one in the place of another.
+// The names have equal length: newProgram replaces one by another.
 var (
 	earlierKind = fermata.NewKind[string, earlierVerdict]("test-verdict-0")
 	laterKind   = fermata.NewKind[string, laterVerdict]("test-verdict-1")
@@ -44,7 +45,8 @@ var (
 	reasonsKind = fermata.NewKind[string, laterReasons]("test-verdict-3")
 )
 
-// twoQuestions asks for a verdict and for one thing more, and keeps what proceeds makes of the verdict.
+// twoQuestions asks for a verdict and for another answer, and stores the result of proceeds for the
+// verdict.
 func twoQuestions[A any](kind *fermata.Kind[string, A], proceeds func(A) bool) *graph.Graph[notes] {
 	g := graph.New[notes]("two-questions")
 	g.Node("asks", func(ctx context.Context, s notes) (notes, error) {
@@ -72,7 +74,7 @@ func later() *graph.Graph[notes] {
 	return twoQuestions(laterKind, func(v laterVerdict) bool { return v.Word != "reject" })
 }
 
-// newProgram goes on with the run in a program in which the earlier kind is another one.
+// newProgram continues the run in a program in which the kind has changed.
 func (h *harness[S]) newProgram(g *graph.Graph[S], kind string) {
 	h.t.Helper()
 	saved, err := h.st.Load(h.t.Context(), storeKey(h.run))
@@ -89,7 +91,8 @@ func (h *harness[S]) newProgram(g *graph.Graph[S], kind string) {
 	}
 }
 
-// A no that was given before a deploy was read as the zero value of the new answer, and that was a yes.
+// Regression: a denial that was given before a deployment was decoded as the zero value of the new
+// answer, which was an approval.
 func TestI13_AnswerGivenInEarlierFormIsAskedAgain(t *testing.T) {
 	h := newHarness(t, earlier())
 	_, err := h.start(notes{})
@@ -101,11 +104,11 @@ func TestI13_AnswerGivenInEarlierFormIsAskedAgain(t *testing.T) {
 
 	reopened := h.waits(err)
 	if len(reopened) != 1 || reopened[0].Kind != laterKind.Name() {
-		t.Fatalf("waits for %v, want the verdict once more", infos(reopened))
+		t.Fatalf("waits for %v, want the verdict again", infos(reopened))
 	}
 	bad, ok := errors.AsType[*fermata.AnswerError](err)
-	if !ok || bad.ID != reopened[0].ID || !strings.Contains(bad.Error(), "a form that this program does not have") {
-		t.Errorf("whoever answered is told %v", bad)
+	if !ok || bad.ID != reopened[0].ID || !strings.Contains(bad.Error(), "a form that this program does not accept") {
+		t.Errorf("the caller gets %v", bad)
 	}
 	if out, err := h.answer(reopened, "deploy?", laterVerdict{"reject"}); err != nil || out.A != "stopped" {
 		t.Errorf("got %+v, %v", out, err)
@@ -145,7 +148,7 @@ func TestResume_AnAnswerThatStillFitsAChangedKindIsNotAskedForAgain(t *testing.T
 	}
 }
 
-// What a kind says of its answers beyond their schema holds for those that were given before, too.
+// Validators of a kind also apply to answers that were given before.
 func TestI13_AnswerOfEarlierFormIsAskedAgainIfRejected(t *testing.T) {
 	reasons := twoQuestions(reasonsKind, func(v laterReasons) bool { return v.Approved })
 	h := newHarness(t, earlier())
@@ -158,7 +161,7 @@ func TestI13_AnswerOfEarlierFormIsAskedAgainIfRejected(t *testing.T) {
 
 	reopened := h.waits(err)
 	if len(reopened) != 1 || reopened[0].Kind != reasonsKind.Name() {
-		t.Fatalf("waits for %v, want the verdict once more", infos(reopened))
+		t.Fatalf("waits for %v, want the verdict again", infos(reopened))
 	}
 	if out, err := h.answer(reopened, "deploy?", laterReasons{Reason: "a freeze"}); err != nil || out.A != "stopped" {
 		t.Errorf("got %+v, %v", out, err)

@@ -14,12 +14,13 @@ import (
 	"github.com/fermata-go/fermata/internal/smallmap"
 )
 
-// frameAt returns the frame at a place of the run: as it was saved, or new with this input.
-func (fl *compiled) instanceAt(s *execution, names activation.Instance, input statePtr) (*instance, error) {
-	f := newInstance(fl, s, names)
+// instanceAt returns the instance at a place of the run: restored if it was saved, otherwise new
+// with this input.
+func (fl *compiled) instanceAt(exec *execution, names activation.Instance, input statePtr) (*instance, error) {
+	f := newInstance(fl, exec, names)
 	var err error
-	if s.loaded != nil && s.loaded.at(names.Place).instance != nil {
-		if err = f.restore(s.loaded); err != nil {
+	if exec.loaded != nil && exec.loaded.at(names.Place).instance != nil {
+		if err = f.restore(exec.loaded); err != nil {
 			err = &loadError{err}
 		}
 	} else {
@@ -28,110 +29,112 @@ func (fl *compiled) instanceAt(s *execution, names activation.Instance, input st
 	if err != nil {
 		return nil, err
 	}
-	s.addInstance(f)
+	exec.addInstance(f)
 	return f, nil
 }
 
-// loadError is the error of a saved frame that cannot be gone on with. It is the run's own business: whoever runs graphs and tells of their errors, as a tool, must
-// not take it for a result, or what was asked there would be passed by.
+// loadError reports that a saved instance cannot be restored. It is an error of the run: code that
+// reports errors of graphs, such as a tool, must not turn it into a result, or the open interrupts
+// there would be bypassed.
 type loadError struct{ error }
 
 func (e *loadError) Unwrap() error { return e.error }
-func (e *loadError) OfTheRun()     {}
+func (e *loadError) RunError()     {}
 
-// load restores the frame and readies what has been answered.
-func (f *instance) restore(saved *checkpoint) error {
-	sf := saved.at(f.location.Place).instance
-	if sf.Graph != f.flow.name {
-		return fmt.Errorf("%w: %s is at work on graph %q, not on %q", ErrWrongGraph, f.location.Address, sf.Graph, f.flow.name)
+// restore restores the instance and makes answered tasks ready.
+func (inst *instance) restore(saved *checkpoint) error {
+	sf := saved.at(inst.location.Place).instance
+	if sf.Graph != inst.flow.name {
+		return fmt.Errorf("%w: %s runs graph %q, not %q", ErrWrongGraph, inst.location.Address, sf.Graph, inst.flow.name)
 	}
-	if text := f.flow.renamedFields(sf); text != "" {
-		return f.flow.programChanged(f.exec.Run(), text)
+	if text := inst.flow.renamedFields(sf); text != "" {
+		return inst.flow.programChanged(inst.exec.Run(), text)
 	}
-	f.clock, f.done = sf.Clock, sf.Done
-	if sf.Fingerprint != f.flow.fingerprint {
-		f.markDirty() // so that the next one knows whose work it is
+	inst.clock, inst.done = sf.Clock, sf.Done
+	if sf.Fingerprint != inst.flow.fingerprint {
+		inst.markDirty() // saves the new fingerprint
 	}
-	f.restoreActivations(sf.Activations)
-	if err := f.restoreTriggered(sf); err != nil {
+	inst.restoreActivations(sf.Activations)
+	if err := inst.restoreTriggered(sf); err != nil {
 		return err
 	}
-	loader := stateLoader{instance: f, saved: saved, savedInst: sf, changed: sf.StateFingerprint != f.flow.stateType.fingerprint}
+	loader := stateLoader{instance: inst, saved: saved, savedInst: sf, changed: sf.StateFingerprint != inst.flow.stateType.fingerprint}
 	if err := loader.fields(); err != nil {
 		return err
 	}
-	if err := f.restoreTasks(&loader); err != nil {
+	if err := inst.restoreTasks(&loader); err != nil {
 		return err
 	}
-	if f.done {
+	if inst.done {
 		return nil
 	}
-	if err := f.applyModifiers(); err != nil {
+	if err := inst.applyModifiers(); err != nil {
 		return err
 	}
-	if err := f.releaseHolds(); err != nil {
+	if err := inst.releaseHolds(); err != nil {
 		return err
 	}
-	if err := f.applyNewHolds(); err != nil { //mutate:new-hold-applied
+	if err := inst.applyNewHolds(); err != nil { //mutate:new-hold-applied
 		return err
 	}
-	f.attachHeldStates()
-	return f.startReady()
+	inst.attachHeldStates()
+	return inst.startReady()
 }
 
-// holdAnew stops before nodes that the program now holds before, and that were about to be entered when another program ran it last, as by a stop for a deploy.
-func (f *instance) applyNewHolds() error {
-	for _, t := range f.tasks {
-		saved := f.exec.loaded.at(t.place)
-		entered := t.attempt > 0 || len(saved.journal)+len(saved.records)+len(saved.below) > 0 // its hold, too, is among the records
-		if t.status != taskReady || !f.flow.before[t.node] || entered {
+// applyNewHolds holds before nodes that have a new hold in this program and that were about to be
+// entered when another program last ran, for example after a stop for a deployment.
+func (inst *instance) applyNewHolds() error {
+	for _, t := range inst.tasks {
+		saved := inst.exec.loaded.at(t.place)
+		entered := t.attempt > 0 || len(saved.journal)+len(saved.records)+len(saved.below) > 0 // its hold is also one of the records
+		if t.status != taskReady || !inst.flow.before[t.node] || entered {
 			continue
 		}
-		if err := f.hold(t, taskHeldBefore, holdBefore); err != nil {
+		if err := inst.hold(t, taskHeldBefore, holdBefore); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// showHolds lets people see the states that open holds stand for.
-func (f *instance) attachHeldStates() {
-	for _, t := range f.tasks {
+// attachHeldStates sets the states that open holds show.
+func (inst *instance) attachHeldStates() {
+	for _, t := range inst.tasks {
 		if t.status != taskHeldBefore && t.status != taskHeldAfter {
 			continue
 		}
-		for _, r := range f.exec.OpenInterrupts(t.place) {
-			f.exec.setInfo(r.ID, f.flow.stateType.valueOf(t.base))
+		for _, r := range inst.exec.OpenInterrupts(t.place) {
+			inst.exec.setInfo(r.ID, inst.flow.stateType.valueOf(t.base))
 		}
 	}
 }
 
-func (f *instance) restoreTriggered(sf *savedInstance) error {
+func (inst *instance) restoreTriggered(sf *savedInstance) error {
 	for i, name := range slices.Concat(sf.Triggered, sf.NextRound) {
-		n, ok := f.flow.find(name)
+		n, ok := inst.flow.find(name)
 		if !ok {
-			return f.flow.programChanged(f.exec.Run(), activation.Join(f.location.Address, nodeSegment(name)))
+			return inst.flow.programChanged(inst.exec.Run(), activation.Join(inst.location.Address, nodeSegment(name)))
 		}
-		if i >= len(sf.Triggered) && f.flow.plan.loops[n] != nil {
-			f.nextRound = append(f.nextRound, n)
+		if i >= len(sf.Triggered) && inst.flow.plan.loops[n] != nil {
+			inst.nextRound = append(inst.nextRound, n)
 		} else {
-			f.triggered = append(f.triggered, n)
+			inst.triggered = append(inst.triggered, n)
 		}
 	}
 	return nil
 }
 
-func (f *instance) restoreActivations(saved []activationCount) {
+func (inst *instance) restoreActivations(saved []activationCount) {
 	for _, v := range saved {
-		if n, ok := f.flow.index[v.Node]; ok {
-			f.activations[n] = v.Count
+		if n, ok := inst.flow.index[v.Node]; ok {
+			inst.activations[n] = v.Count
 		} else {
-			f.formerActivations = append(f.formerActivations, v)
+			inst.formerActivations = append(inst.formerActivations, v)
 		}
 	}
 }
 
-// find returns the node of that name, or the one that it is called now.
+// find returns the node with that name, also if it was renamed.
 func (fl *compiled) find(name string) (int, bool) {
 	for range len(fl.renames) + 1 {
 		if n, ok := fl.index[name]; ok {
@@ -150,8 +153,9 @@ func (fl *compiled) programChanged(run string, missing ...string) error {
 	return &ProgramChangedError{Run: run, Missing: missing}
 }
 
-// renamed says which fields of a saved state seem to be renamed: the state has fields that nobody saved, while fields were
-// saved that it does not have. Taking that for two unrelated changes would silently lose them. "" is nothing.
+// renamedFields reports state fields that seem to be renamed: the state has fields that were not
+// saved, and fields were saved that it does not have. Treating them as unrelated changes would lose
+// data. It returns "" if there are none.
 func (fl *compiled) renamedFields(sf *savedInstance) string {
 	if fl.migrate != nil || sf.StateFingerprint == fl.stateType.fingerprint {
 		return ""
@@ -175,16 +179,16 @@ func (fl *compiled) renamedFields(sf *savedInstance) string {
 	return fmt.Sprintf("state fields %q of graph %s, while %q are new", unknown, fl.name, lacking)
 }
 
-// stateLoader reads the state of a frame as it was at different clocks.
+// stateLoader reads the state of an instance at different clocks.
 type stateLoader struct {
 	instance  *instance
 	saved     *checkpoint
 	savedInst *savedInstance
-	changed   bool // the state had another shape when it was saved
+	changed   bool // the state type was different when the state was saved
 	states    smallmap.Map[int64, statePtr]
 }
 
-// fields sets up the frame's fields. Those that this program does not know are kept for one that does.
+// fields initializes the instance's fields. Unknown fields are kept for a program that knows them.
 func (l *stateLoader) fields() error {
 	f := l.instance
 	for _, sf := range l.savedInst.Fields {
@@ -213,7 +217,7 @@ func (l *stateLoader) fields() error {
 	return err
 }
 
-// saveAnew marks everything for saving in the form that the migration will give it.
+// markForRewrite marks all values to be saved in the migrated form.
 func (l *stateLoader) markForRewrite() {
 	f := l.instance
 	f.markDirty()
@@ -236,7 +240,7 @@ func (l *stateLoader) markForRewrite() {
 	f.extraFields = nil
 }
 
-// at reads the state as it was at that clock.
+// stateAt reads the state at this clock.
 func (l *stateLoader) stateAt(clock int64) (statePtr, error) {
 	if state := l.states.Get(clock); state != nil {
 		return state, nil
@@ -248,7 +252,8 @@ func (l *stateLoader) stateAt(clock int64) (statePtr, error) {
 	return state, err
 }
 
-// value is the saved form of a field at that clock, or of the result of a task if it is among the fields that it changed.
+// fieldData returns the saved JSON of a field at this clock, or from the task's result if the task
+// changed it.
 func (l *stateLoader) fieldData(sf *savedField, clock int64, changed []string, rev int64) ([]byte, error) {
 	part := sf.at(clock)
 	if slices.Contains(changed, sf.Name) {
@@ -271,7 +276,7 @@ func (l *stateLoader) partName(name string, rev int64) string {
 	return (&field{partPrefix: fieldPart(name)}).partName(rev, l.instance.location.Place)
 }
 
-// decode reads the state as it was at that clock, with the fields that a task changed as they are in its result.
+// decode reads the state at this clock, with the fields that a task changed taken from its result.
 func (l *stateLoader) decode(clock int64, changed []string, rev int64) (statePtr, error) {
 	if l.changed && l.instance.flow.migrate != nil {
 		return l.migrate(clock, changed, rev)
@@ -302,7 +307,7 @@ func (l *stateLoader) decodeInto(state statePtr, i int, data []byte) error {
 	}
 	if err != nil {
 		if l.changed {
-			return l.instance.flow.programChanged(l.saved.head.Run, fmt.Sprintf("state field %q of graph %s with a value that is no %s (%v)", fd.name, l.instance.flow.name, fd.typ, err))
+			return l.instance.flow.programChanged(l.saved.head.Run, fmt.Sprintf("state field %q of graph %s with a value that is not a %s (%v)", fd.name, l.instance.flow.name, fd.typ, err))
 		}
 		return fmt.Errorf("%w: %s: field %q: %w", ErrCorrupt, l.instance.location.Address, fd.name, err)
 	}
@@ -318,7 +323,7 @@ func (l *stateLoader) migrate(clock int64, changed []string, rev int64) (state s
 		if err != nil {
 			return nil, err
 		}
-		values[sf.Name] = bytes.Clone(data) // the migration may change it where it stands
+		values[sf.Name] = bytes.Clone(data) // the migration may modify it in place
 	}
 	defer recovery.Recover(&err)
 	if err := l.instance.flow.migrate(values); err != nil {
@@ -335,15 +340,15 @@ func (l *stateLoader) migrate(clock int64, changed []string, rev int64) (state s
 	return state, nil
 }
 
-func (f *instance) restoreTasks(loader *stateLoader) error {
-	for _, st := range loader.saved.at(f.location.Place).tasks {
-		n, ok := f.flow.find(st.Node)
+func (inst *instance) restoreTasks(loader *stateLoader) error {
+	for _, st := range loader.saved.at(inst.location.Place).tasks {
+		n, ok := inst.flow.find(st.Node)
 		if !ok {
-			return f.flow.programChanged(f.exec.Run(), activation.Join(f.location.Address, nodeSegment(st.Node)))
+			return inst.flow.programChanged(inst.exec.Run(), activation.Join(inst.location.Address, nodeSegment(st.Node)))
 		}
-		t := f.newTask()
+		t := inst.newTask()
 		*t = task{node: n, activation: st.Activation, seq: st.Seq, place: st.place, status: st.Status, attempt: st.Attempt, baseClock: st.BaseClock, saved: true, loaded: true}
-		f.seq = max(f.seq, t.seq)
+		inst.seq = max(inst.seq, t.seq)
 		var err error
 		if t.base, err = loader.stateAt(t.baseClock); err != nil {
 			return err
@@ -351,11 +356,11 @@ func (f *instance) restoreTasks(loader *stateLoader) error {
 		switch t.status {
 		case taskReady, taskHeldBefore, taskHeldAfter:
 		case taskWaiting:
-			if f.exec.HasNewAnswer(t.place) {
+			if inst.exec.HasNewAnswer(t.place) {
 				t.status = taskReady
-				f.markTaskDirty(t)
-			} else if len(f.exec.OpenInterrupts(t.place)) == 0 {
-				return corrupt(partTask+t.place, errors.New("it waits, and nothing that it asked is there"))
+				inst.markTaskDirty(t)
+			} else if len(inst.exec.OpenInterrupts(t.place)) == 0 {
+				return corrupt(partTask+t.place, errors.New("it waits, but has no open interrupt"))
 			}
 		case taskFinished:
 			if err := loader.restoreResult(t, st); err != nil {
@@ -364,13 +369,13 @@ func (f *instance) restoreTasks(loader *stateLoader) error {
 		default:
 			return fmt.Errorf("%w: %s: unknown status %q", ErrCorrupt, t.place, t.status)
 		}
-		f.tasks = append(f.tasks, t)
+		inst.tasks = append(inst.tasks, t)
 	}
-	slices.SortFunc(f.tasks, func(a, b *task) int { return int(a.seq - b.seq) })
+	slices.SortFunc(inst.tasks, func(a, b *task) int { return int(a.seq - b.seq) })
 	return nil
 }
 
-// result restores what a node had left when its step was cut off.
+// restoreResult restores the result of a node whose step was interrupted.
 func (l *stateLoader) restoreResult(t *task, st *savedTask) error {
 	f := l.instance
 	var err error
@@ -379,7 +384,7 @@ func (l *stateLoader) restoreResult(t *task, st *savedTask) error {
 	}
 	t.version, t.resultSaved = st.Version, !l.changed
 	t.changed = changedFields(f.flow.stateType, t.base, t.result, nil)
-	if l.changed { // the parts are in a form that is no longer read: those of the new one take their place, in the same save
+	if l.changed { // the saved parts have an old form; the same save replaces them
 		for _, name := range st.Changed {
 			f.removeParts(l.partName(name, st.Version))
 		}
@@ -388,7 +393,7 @@ func (l *stateLoader) restoreResult(t *task, st *savedTask) error {
 	return nil
 }
 
-// left reads what a node had left when its step was cut off.
+// taskResult reads the result of a node whose step was interrupted.
 func (l *stateLoader) taskResult(st *savedTask) (statePtr, error) {
 	fl := l.instance.flow
 	for _, name := range st.Changed {
@@ -399,68 +404,68 @@ func (l *stateLoader) taskResult(st *savedTask) (statePtr, error) {
 	return l.decode(st.BaseClock, st.Changed, st.Version)
 }
 
-// modify lets the caller's state modifiers change the state. What they change is also what waiting nodes will see.
-func (f *instance) applyModifiers() error {
-	if len(f.exec.modifiers) == 0 {
+// applyModifiers calls the caller's state modifiers. Waiting nodes also see the changes.
+func (inst *instance) applyModifiers() error {
+	if len(inst.exec.modifiers) == 0 {
 		return nil
 	}
-	address, err := fermata.ParseAddress(f.location.Address)
+	address, err := fermata.ParseAddress(inst.location.Address)
 	if err != nil {
 		return err
 	}
-	edited, err := f.flow.stateType.clone(f.state)
+	edited, err := inst.flow.stateType.clone(inst.state)
 	if err != nil {
-		return f.unsavable(err)
+		return inst.unsavable(err)
 	}
-	for _, modifier := range f.exec.modifiers {
+	for _, modifier := range inst.exec.modifiers {
 		if err := callModifier(modifier, address, edited); err != nil {
-			return fmt.Errorf("graph: modifying the state of %s: %w", f.location.Address, err)
+			return fmt.Errorf("graph: modifying the state of %s: %w", inst.location.Address, err)
 		}
 	}
-	changed := changedFields(f.flow.stateType, f.state, edited, nil)
+	changed := changedFields(inst.flow.stateType, inst.state, edited, nil)
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := f.checkListsUnchanged(edited); err != nil {
-		return fmt.Errorf("graph: modifying the state of %s: %w", f.location.Address, err)
+	if err := inst.checkListsUnchanged(edited); err != nil {
+		return fmt.Errorf("graph: modifying the state of %s: %w", inst.location.Address, err)
 	}
-	err = f.applyUpdate(&stateUpdate{
-		by: "state modifier", base: f.state, baseClock: f.clock, result: edited, changed: changed, version: f.nextVersion(),
+	err = inst.applyUpdate(&stateUpdate{
+		by: "state modifier", base: inst.state, baseClock: inst.clock, result: edited, changed: changed, version: inst.nextVersion(),
 	})
 	if err != nil {
 		return err
 	}
-	for _, t := range f.tasks {
+	for _, t := range inst.tasks {
 		if t.status != taskReady && t.status != taskWaiting {
 			continue // a hold keeps the state that it showed, until its answer is merged
 		}
-		t.baseClock, t.base = f.clock, f.state
-		f.markTaskDirty(t)
+		t.baseClock, t.base = inst.clock, inst.state
+		inst.markTaskDirty(t)
 	}
-	f.prune()
+	inst.prune()
 	return nil
 }
 
-// keepsLists returns an error if a fan-out that is at work would get another list: an item would come by its question with the result
-// of another one.
-func (f *instance) checkListsUnchanged(edited statePtr) (err error) {
+// checkListsUnchanged returns an error if the list of an active fan-out would change: an item could
+// get the result of another one and bypass its interrupt.
+func (inst *instance) checkListsUnchanged(edited statePtr) (err error) {
 	defer recovery.Recover(&err)
-	for _, t := range f.tasks {
-		n, saved := f.flow.nodes[t.node], f.exec.loaded.at(t.place)
+	for _, t := range inst.tasks {
+		n, saved := inst.flow.nodes[t.node], inst.exec.loaded.at(t.place)
 		if n.items == nil || len(saved.journal)+len(saved.records)+len(saved.below) == 0 {
 			continue
 		}
-		before, err := f.flow.stateType.copyIfShared(t.base)
+		before, err := inst.flow.stateType.copyIfShared(t.base)
 		if err != nil {
 			return err
 		}
-		after, err := f.flow.stateType.copyIfShared(edited)
+		after, err := inst.flow.stateType.copyIfShared(edited)
 		if err != nil {
 			return err
 		}
-		was, is := n.items(before), n.items(after)
-		if !reflect.DeepEqual(was, is) && !sameJSON(was, is) {
-			return fmt.Errorf("node %q is at work on a list, and would get another: change that before it begins or after it has ended", n.name)
+		oldItems, newItems := n.items(before), n.items(after)
+		if !reflect.DeepEqual(oldItems, newItems) && !sameJSON(oldItems, newItems) {
+			return fmt.Errorf("node %q is processing a list that would change: change it before the node begins or after it has finished", n.name)
 		}
 	}
 	return nil

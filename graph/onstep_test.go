@@ -18,7 +18,7 @@ type watchedState struct {
 
 var watchedKind = fermata.NewKind[string, string]("asked-of-watch-test")
 
-// Whoever watches hears of every node that is entered and left, and how.
+// The observer is called for every node that is entered and left, with its state.
 func TestOnStep_ReportsEveryNode(t *testing.T) {
 	g := graph.New[watchedState]("watched")
 	g.Node("draft", func(_ context.Context, s watchedState) (watchedState, error) { return s, nil })
@@ -52,7 +52,8 @@ func TestOnStep_ReportsEveryNode(t *testing.T) {
 	}
 }
 
-// With a node that ran alone, the panic went through to whoever ran the graph, and the run was left as one that is being run.
+// Regression: with a single node, the panic of the observer reached the caller, and the run stayed
+// marked as running.
 func TestI17_APanicOfWhoWatchesIsAnErrorOfTheRun(t *testing.T) {
 	for _, state := range []graph.StepState{graph.StepStarted, graph.StepFinished} {
 		var c counter

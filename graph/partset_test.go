@@ -10,7 +10,7 @@ import (
 func TestShortNames_AreReadBack(t *testing.T) {
 	for _, names := range [][]string{
 		{"run", "frame ", "parked node:agent#1;agent:clerk", "parked node:agent#1;agent:clerk;tool:book#1", "do node:agent#1;agent:clerk;model:1"},
-		{"do node:aaaaaaaaaaaaaaaa;x:1", "do node:aaaaaaaaaaaaaaaa;y:1", "do node:bbbbbbbbbbbbbbbb;x:1", "do node:bbbbbbbbbbbbbbbb;y:1"}, // alike from where they stand
+		{"do node:aaaaaaaaaaaaaaaa;x:1", "do node:aaaaaaaaaaaaaaaa;y:1", "do node:bbbbbbbbbbbbbbbb;x:1", "do node:bbbbbbbbbbbbbbbb;y:1"}, // two places with the same short form
 		{"do node:aaaaaaaaaaaaaaaaaaa;x:1", "do node:aaaaaaaaaaaaaaaaaaa", "do node:aaaaaaaaaaaaaaaaaaa;x:12"},
 	} {
 		checkShortNames(t, names)
@@ -44,7 +44,7 @@ func checkShortNames(t rapid.TB, names []string) {
 	for _, name := range names {
 		short := in.write(name)
 		if slices.Contains(seen, short) {
-			t.Errorf("%q stands twice in %q", short, seen)
+			t.Errorf("%q exists twice in %q", short, seen)
 		}
 		seen = append(seen, short)
 		if back := out.read(short); back != name {

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// atEnd stands for Start as an origin and for End as a target.
+// atEnd represents Start as an origin and End as a target.
 const atEnd = -1
 
-// plan is the form of a graph, without its functions: nodes are indices.
+// plan is the form of a graph without its functions: nodes are indices.
 //
-// It answers the one question of scheduling, whether a node that something led to may run already. It may if nothing that
-// is under way can still lead to it. For a node inside a loop that means within this round: the next round of its own loop
-// does not hold it up. For a node behind the loop it means at all: another round may still lead there. And the next round
-// begins when this one is over.
+// It answers the scheduling question whether a node that has been reached may run. It may run if no
+// active node can still lead to it. For a node inside a loop, only the current iteration counts:
+// the next iteration of its own loop does not delay it. For a node after the loop, all iterations
+// count. The next iteration begins when the current one is over.
 type plan struct {
-	edges        [][]int   // followed always
+	edges        [][]int   // always followed
 	targets      [][]int   // edges and branches
-	startTargets []int     // ways from Start
-	startEdges   []int     // edges from Start
+	startTargets []int     // from Start, edges and branches
+	startEdges   []int     // from Start, edges only
 	reachable    []bool    // from Start
-	reachesEnd   []bool    // a way leads to End
-	ahead        []nodeSet // what a node can still lead to within this round
-	loops        []nodeSet // by the first node of a loop: the nodes of the loop; nil for other nodes
+	reachesEnd   []bool    // End can be reached
+	ahead        []nodeSet // nodes that can still be reached in this iteration
+	loops        []nodeSet // by first node of a loop: the nodes of the loop; nil for other nodes
 }
 
 func newPlan(nodes int) plan {
@@ -60,7 +60,7 @@ func (p *plan) finish() {
 	p.findEnds()
 }
 
-// walk numbers the nodes in the order in which a walk from Start comes to them first.
+// discover returns the nodes in depth-first order from Start.
 func (p *plan) discover() (order []int) {
 	stack := slices.Clone(p.startTargets)
 	slices.Reverse(stack)
@@ -81,9 +81,10 @@ func (p *plan) discover() (order []int) {
 
 const noHeader = -2
 
-// rounds finds what can lead where among these nodes. Nodes that can lead to each other are a loop; what a loop leads to
-// outside of it, every node in it can. Inside a loop, the way back to its first node (the one that the walk comes to first)
-// begins another round: without that way, the loop is looked at again, for smaller ones.
+// findLoops computes which of these nodes can lead to which. Nodes that can reach each other form a
+// loop. Whatever a loop leads to, every node in it can reach. Inside a loop, the edge back to its
+// first node (in discovery order) begins the next iteration: without that edge, the loop is
+// searched again for inner loops.
 func (p *plan) findLoops(nodes []int, header int, order []int) {
 	if len(nodes) < 2 {
 		return
@@ -96,7 +97,7 @@ func (p *plan) findLoops(nodes []int, header int, order []int) {
 		}
 	}
 	reach := make([]nodeSet, len(loops))
-	for i, loop := range loops { // those that lead nowhere come first
+	for i, loop := range loops { // components come in reverse topological order
 		reach[i] = newNodeSet(len(p.targets))
 		for _, node := range loop {
 			for _, to := range p.targets[node] {
@@ -126,8 +127,9 @@ func (p *plan) findLoops(nodes []int, header int, order []int) {
 	}
 }
 
-// loops splits nodes into the sets of those that can lead to each other, without the ways into header. A set comes after
-// all sets that it can lead to (Tarjan's algorithm, with a stack of its own: a graph may be long).
+// components splits nodes into strongly connected components, ignoring edges into header. A
+// component comes after all components that it can reach (Tarjan's algorithm, with an explicit
+// stack because a graph may be long).
 func (p *plan) components(nodes []int, header int) [][]int {
 	t := tarjan{plan: p, header: header, inside: newNodeSet(len(p.targets)), index: make(map[int]int), low: make(map[int]int), onStack: newNodeSet(len(p.targets))}
 	for _, node := range nodes {
@@ -190,7 +192,7 @@ func (t *tarjan) push(node int) {
 	t.onStack.set(node)
 }
 
-// leave takes the loop that node is the first of from the stack.
+// popComponent removes the component whose first node is node from the stack.
 func (t *tarjan) popComponent(node int) {
 	at := slices.Index(t.stack, node)
 	loop := slices.Clone(t.stack[at:])
@@ -201,19 +203,19 @@ func (t *tarjan) popComponent(node int) {
 	t.components = append(t.components, loop)
 }
 
-// isBack reports whether the way between two nodes leads to the next round of a loop.
+// isBackEdge reports whether an edge leads to the next iteration of a loop.
 func (p *plan) isBackEdge(from, to int) bool {
 	return p.loops[to] != nil && p.loops[to].has(from)
 }
 
-// walkBack finds the nodes from which a way leads to End.
+// findEnds computes the nodes from which End can be reached.
 func (p *plan) findEnds() {
 	p.reachesEnd = make([]bool, len(p.targets))
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		for i, ways := range p.targets {
 			if !p.reachesEnd[i] && slices.ContainsFunc(ways, func(to int) bool { return to == atEnd || p.reachesEnd[to] }) {
-				p.reachesEnd[i], again = true, true
+				p.reachesEnd[i], changed = true, true
 			}
 		}
 	}
@@ -241,7 +243,7 @@ func (b nodeSet) union(other nodeSet) {
 	}
 }
 
-// addBut adds what is in one set and not in the other.
+// unionExcept adds the elements of other that are not in without.
 func (b nodeSet) unionExcept(other, without nodeSet) {
 	for i := range b {
 		b[i] |= other[i] &^ without[i]

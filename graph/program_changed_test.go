@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// A graph that waits inside a node cannot go on in a program that has something else there. It began
-// anew, or passed the node with the answer unused.
+// Regression: a graph that waits inside a node cannot continue in a program that has something else
+// there. It started again, or passed the node with the answer unused.
 func TestI5_AGraphAtWorkInANodeThatBecameAnotherIsAnErrorAndNothingRuns(t *testing.T) {
 	var c counter
 	inner := func(name string) *graph.Flow[notes] {
@@ -64,7 +64,7 @@ func TestI5_AGraphAtWorkInANodeThatBecameAnotherIsAnErrorAndNothingRuns(t *testi
 				}
 				h.flow = compile(t, build(was))
 				if out, err := h.answer(open, "asks?", "yes"); err != nil || out.A != "yes" {
-					t.Errorf("brought back: got %+v, %v", out, err)
+					t.Errorf("restored: got %+v, %v", out, err)
 				}
 			})
 		}
@@ -122,7 +122,7 @@ func TestChanged_AFieldOfAnotherTypeIsNamedAndNothingRuns(t *testing.T) {
 	}
 }
 
-// The type of the field has the same name in both programs; only what is in it has changed.
+// The type of the field has the same name in both programs; only its fields have changed.
 func TestChanged_AFieldInsideAFieldMigratesToo(t *testing.T) {
 	type author struct{ Name string }
 	type doc struct {
@@ -152,7 +152,8 @@ func TestChanged_AFieldInsideAFieldMigratesToo(t *testing.T) {
 	}
 }
 
-// A member that is renamed inside a field is lost like a field: the no of an earlier program was the zero value in the later one, and a yes.
+// Regression: a renamed nested field is lost like a top-level one: a denial of the earlier program
+// was the zero value in the later one, and an approval.
 func TestI13_AFieldInsideAFieldThatSeemsToBeRenamedIsNamedAndNothingRuns(t *testing.T) {
 	type verdict struct {
 		Denied bool   `json:"denied,omitempty"`
@@ -182,7 +183,7 @@ func TestI13_AFieldInsideAFieldThatSeemsToBeRenamedIsNamedAndNothingRuns(t *test
 	if h.version() != before {
 		t.Error("the run was changed")
 	}
-	type lawyers struct { // it has more than the earlier one
+	type lawyers struct { // it has more fields than the earlier one
 		Denied bool   `json:"denied,omitempty"`
 		Reason string `json:"reason,omitempty"`
 		By     string `json:"by"`

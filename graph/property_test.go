@@ -20,13 +20,14 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// The property: whatever the graph, wherever it waits, in whatever order and portions people answer, and wherever it
-// crashes, it ends as if every answer had been there at once, and nothing is done more often than it should be.
+// The property: for any graph, any waiting points, any order and portions of answers, and any
+// crashes, the run ends as if every answer had been available at once, and no work is done more
+// often than it should be.
 
 // wide is a state with a field for every node.
 type wide struct {
 	F0, F1, F2, F3, F4, F5, F6, F7 string
-	V0, V1, V2, V3, V4, V5, V6, V7 int // how often each node ran in this round
+	V0, V1, V2, V3, V4, V5, V6, V7 int // activations of each node in this iteration
 	Round                          int
 }
 
@@ -49,9 +50,9 @@ const (
 	eachNode   nodeKind = "each"
 	effectNode nodeKind = "effect"
 	subNode    nodeKind = "sub"
-	runNode    nodeKind = "run" // a graph that the node runs by itself
+	runNode    nodeKind = "run" // a graph that the node's own code runs
 	eachFlow   nodeKind = "each flow"
-	lowLevel   nodeKind = "interrupts" // of the level below Ask
+	lowLevel   nodeKind = "interrupts" // with the lower-level calls
 	askAndLow  nodeKind = "ask and interrupt"
 )
 
@@ -64,9 +65,10 @@ type nodeSpec struct {
 	kind   nodeKind
 	to     []int
 	routes bool // picks one of to instead of following all
-	back   int  // a node that leads here, to which a route may go back; -1 for none
+	back   int  // a predecessor that a route may go back to; -1 for none
 	sub    *graphSpec
-	// held is whether the graph holds before or after the node, fails whether its first entry of every visit does.
+	// held is whether the graph holds before or after the node, fails whether the first entry of
+	// every activation fails.
 	heldBefore, heldAfter, fails bool
 }
 
@@ -99,7 +101,7 @@ func drawGraph(t *rapid.T, depth int, label string) *graphSpec {
 			spec.nodes[j-1].to = append(spec.nodes[j-1].to, j)
 		}
 	}
-	for i := range n - 1 { // loops, each with one way in
+	for i := range n - 1 { // loops, each with one entry
 		if spec.nodes[i].routes && i > 0 && rapid.Bool().Draw(t, fmt.Sprint(label, ".", i, " loops")) {
 			spec.nodes[i].back = spec.header(i)
 		}
@@ -107,7 +109,7 @@ func drawGraph(t *rapid.T, depth int, label string) *graphSpec {
 	return spec
 }
 
-// header is the nearest node that every way to i goes through, the first way in aside.
+// header is the nearest node that every path to i contains, except for the first.
 func (g *graphSpec) header(i int) int {
 	for h := i - 1; h >= 0; h-- {
 		if !g.avoids(0, h, i) {
@@ -117,7 +119,7 @@ func (g *graphSpec) header(i int) int {
 	return 0
 }
 
-// avoids reports whether a way leads from one node to another without going through a third.
+// avoids reports whether a path leads from one node to another without a third.
 func (g *graphSpec) avoids(from, without, to int) bool {
 	if from == without {
 		return false
@@ -125,9 +127,9 @@ func (g *graphSpec) avoids(from, without, to int) bool {
 	return from == to || slices.ContainsFunc(g.nodes[from].to, func(next int) bool { return g.avoids(next, without, to) })
 }
 
-// world is what the nodes of a random graph work on.
+// world is the environment of a random graph's nodes.
 type world struct {
-	inline    bool // answers are there at once
+	inline    bool // all answers are available at once
 	done      counter
 	mu        sync.Mutex
 	performed map[string]int // effects by key
@@ -224,7 +226,7 @@ func (w *world) build(t testing.TB, spec *graphSpec, name string) *graph.Flow[wi
 	return compile(t, g)
 }
 
-// edges lead from node to node, and from the sink back to the first until all rounds are over.
+// edges connects the nodes, and the sink with the first node until all iterations are done.
 func (spec *graphSpec) edges(g *graph.Graph[wide]) {
 	last := len(spec.nodes) - 1
 	for i, n := range spec.nodes {
@@ -258,7 +260,7 @@ func (spec *graphSpec) edges(g *graph.Graph[wide]) {
 	}, "n0", graph.End)
 }
 
-// counted counts the visit and, at the sink, the round.
+// counted counts the activation and, at the sink, the iteration.
 func (g *graphSpec) counted(s wide, i int) wide {
 	*s.visits(i)++
 	if i == len(g.nodes)-1 {
@@ -289,7 +291,7 @@ func hash(text string) int {
 	return int(h.Sum32())
 }
 
-// work is what a node of some kind does with what it saw.
+// work is the function of a node of this kind.
 func (w *world) work(kind nodeKind, name string) func(ctx context.Context, seen string) (string, error) {
 	switch kind {
 	case askNode:
@@ -350,7 +352,7 @@ func (w *world) each(ctx context.Context, seen string) (string, error) {
 	return fmt.Sprint(results), errors.Join(errs...)
 }
 
-// interrupts is two parts of a node that ask on the level below Ask, bundled.
+// interrupts is two parts of a node that use the lower-level calls, combined.
 func (w *world) interrupts(ctx context.Context, seen string) (string, error) {
 	var results [2]string
 	var errs [2]error
@@ -375,7 +377,7 @@ func (w *world) interrupt(ctx context.Context, asked string) (string, error) {
 	case was && target && hasData:
 		return data, nil
 	case target && hasData:
-		return "", fmt.Errorf("%s has an answer and was not asked", asked)
+		return "", fmt.Errorf("%s has an answer but did not ask", asked)
 	}
 	return "", fermata.StatefulInterrupt(ctx, asked, asked)
 }
@@ -405,7 +407,7 @@ func (w *world) effect(ctx context.Context, seen string) (string, error) {
 	})
 }
 
-// decide is what the people of these tests answer. They know the truth about effects.
+// decide returns the simulated answers. They are truthful about effects.
 func (w *world) decide(ic *fermata.InterruptCtx) any {
 	switch ic.Kind {
 	case fermata.Approval.Name():
@@ -435,7 +437,7 @@ func allowAll(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
 	return fermata.Ruling{Verdict: fermata.Allow}, nil
 }
 
-// truth runs the graph with every answer at hand.
+// truth runs the graph with every answer available.
 func truth(t testing.TB, spec *graphSpec) (wide, *world) {
 	w := &world{inline: true, performed: make(map[string]int)}
 	out, err := w.build(t, spec, "g").Run(t.Context(), wide{}, graph.WithPolicy(fermata.PolicyFunc(allowAll)), graph.WithRun("r"))
@@ -445,7 +447,8 @@ func truth(t testing.TB, spec *graphSpec) (wide, *world) {
 	return out, w
 }
 
-// play runs the graph to its end, answering in random portions; crash is called before each execution.
+// play runs the graph to its end, answering in random portions; crash is called before each
+// execution.
 func play(t *rapid.T, tb testing.TB, flow *graph.Flow[wide], w *world, st *storetest.Faulty, options []graph.Option, crash func()) wide {
 	options = append(options, graph.WithStore(st))
 	crash()

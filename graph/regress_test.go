@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// explosive panics while it is written.
+// explosive panics while it is encoded.
 type explosive struct{ N int }
 
 func (e explosive) MarshalJSON() ([]byte, error) {
@@ -32,7 +32,7 @@ func (e *explosive) UnmarshalJSON(data []byte) error { return json.Unmarshal(dat
 
 func TestI17_APanicInAJSONMethodIsAnErrorOfTheRun(t *testing.T) {
 	type state struct{ A, B explosive }
-	for _, nodes := range [][]string{{"spoils"}, {"spoils", "sibling"}} { // firstAlloc runs here, two run in goroutines
+	for _, nodes := range [][]string{{"spoils"}, {"spoils", "sibling"}} { // one runs here, two run in goroutines
 		g := graph.New[state]("panic")
 		for _, name := range nodes {
 			g.Node(name, func(_ context.Context, s state) (state, error) {
@@ -63,7 +63,8 @@ func TestI17_APanicInAJSONMethodIsAnErrorOfTheRun(t *testing.T) {
 	}
 }
 
-// A node that ends its goroutine, as a failed assertion of a test does, left a run that was marked as being run for ever.
+// Regression: a node that ends its goroutine, like a failed test assertion, left a run that was
+// marked as running forever.
 func TestI17_ANodeThatEndsItsGoroutineLeavesARunThatCanBeResumed(t *testing.T) {
 	for _, inside := range []bool{false, true} {
 		var c counter
@@ -95,7 +96,7 @@ func TestI17_ANodeThatEndsItsGoroutineLeavesARunThatCanBeResumed(t *testing.T) {
 	}
 }
 
-// touchy is an answer whose check breaks.
+// touchy is an answer whose validator panics.
 type touchy struct{ Text string }
 
 func (a touchy) Validate() error {
@@ -107,7 +108,8 @@ func (a touchy) Validate() error {
 
 var touching = fermata.NewKind[string, touchy]("test-touching")
 
-// Whoever answers was told of a panic, and not of which answer, nor that the question is still open.
+// Regression: the caller got a panic without the interrupt id, and not that the interrupt is still
+// open.
 func TestI13_AnAnswerWhoseCheckPanicsIsRefusedLikeAnyOther(t *testing.T) {
 	h := newHarness(t, oneNode(func(ctx context.Context, n notes) (notes, error) {
 		a, err := touching.Ask(ctx, "?")
@@ -129,8 +131,8 @@ func TestI13_AnAnswerWhoseCheckPanicsIsRefusedLikeAnyOther(t *testing.T) {
 	}
 }
 
-// besideAHold is a graph with a held node and one that asks; the second has been answered, so that the hold shows a state
-// that is no longer the newest.
+// besideAHold is a graph with a held node and one that asks; the second has been answered, so that
+// the hold shows a state that is no longer the newest.
 func besideAHold(t *testing.T) (*harness[notes], *fermata.InterruptCtx) {
 	var c counter
 	g := graph.New[notes]("beside")
@@ -218,7 +220,7 @@ type tally struct {
 	X string
 }
 
-// A merge function may change the newest value in place; a task that rests on an older one keeps that.
+// A merge function may modify the newest value in place; a task with an older base keeps its value.
 func TestMerge_InPlaceChangeDoesNotReachAHeldState(t *testing.T) {
 	g := graph.New[tally]("tally")
 	for _, name := range []string{"a", "b", "c"} {
@@ -269,7 +271,7 @@ func TestMerge_AnEditAndAnUnmergedResultDoNotGetTheSameClock(t *testing.T) {
 	}
 	h := newHarness(t, build("nowhere"))
 	if _, err := h.start(notes{}); err == nil {
-		t.Fatal("the route leads nowhere") // and so a's result stays unmerged
+		t.Fatal("the route leads nowhere") // so a's result stays unmerged
 	}
 	h.flow = compile(t, build(graph.End))
 	snapshot, err := h.flow.Inspect(t.Context(), h.run, graph.WithStore(h.st))
@@ -285,7 +287,7 @@ func TestMerge_AnEditAndAnUnmergedResultDoNotGetTheSameClock(t *testing.T) {
 	}
 }
 
-// money has its JSON at the pointer.
+// money has pointer JSON methods.
 type money struct{ cents int }
 
 func (m *money) MarshalJSON() ([]byte, error) { return json.Marshal(m.cents) }
@@ -341,7 +343,7 @@ func TestChanged_AResultThatWasNotMergedMigratesToo(t *testing.T) {
 	g1.Node("b", func(_ context.Context, s before) (before, error) {
 		st.wait(t)
 		faulty.CrashSave(faulty.Saves()+1, storetest.BeforeWrite)
-		return s, errors.New("nobody will hear of this")
+		return s, errors.New("this error is not reported")
 	})
 	g2 := graph.New[after]("g")
 	g2.Node("a", func(_ context.Context, s after) (after, error) { return s, errors.New("a runs again") })
@@ -469,8 +471,8 @@ func TestLoad_AMissingTaskOrInterruptIsNoticed(t *testing.T) {
 	c.want(t, map[string]int{"a": 1, "b": 1})
 }
 
-// A node behind an inner loop ran beside it when the outer loop, too, was about to go round: what the outer round contains was taken away from what
-// the inner one still led to, if the inner was noted first.
+// Regression: a node after an inner loop ran next to it when the outer loop was also about to
+// repeat: the nodes of the outer loop were removed from the nodes that the inner one still led to.
 func TestLoop_InnerAndOuterGoRoundAtOnce(t *testing.T) {
 	type state struct {
 		Log          []string
@@ -501,29 +503,29 @@ func TestLoop_InnerAndOuterGoRoundAtOnce(t *testing.T) {
 	g.Edge("right", "sink")
 	g.Branch("inner", func(s state) string {
 		if s.Inner == 1 {
-			return "right" // once more
+			return "right" // again
 		}
 		return "sink"
 	}, "right", "sink")
 	g.Branch("outer", func(s state) string {
 		if s.Outer == 1 {
-			return "start" // once more
+			return "start" // again
 		}
 		return "sink"
 	}, "start", "sink")
-	g.Branch("sink", func(state) string { return graph.End }, "start", graph.End) // it is a part of the outer loop, too
+	g.Branch("sink", func(state) string { return graph.End }, "start", graph.End) // it is also a part of the outer loop
 	out, err := compile(t, g).Run(t.Context(), state{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := out.Log[:slices.Index(out.Log, "sink")]
 	if n := strings.Count(strings.Join(before, " "), "inner"); n != 2 {
-		t.Errorf("the sink ran after %d rounds of the inner loop: %q", n, out.Log)
+		t.Errorf("the sink ran after %d iterations of the inner loop: %q", n, out.Log)
 	}
 }
 
-// A node may have runs of its own, in a store. If one of these waits, this one does not: whoever ran it was told that it waits, with questions that it refused
-// every answer to.
+// Regression: a node may execute separate runs in a store. If one of these waited, the outer run
+// was reported as waiting, with interrupts that it did not have.
 func TestI17_ARunWhoseNodeRanAnotherOneThatWaitsHasFailed(t *testing.T) {
 	st := memory.New()
 	single := func(name string, node fn) *graph.Flow[notes] {
@@ -538,7 +540,7 @@ func TestI17_ARunWhoseNodeRanAnotherOneThatWaitsHasFailed(t *testing.T) {
 		return inner.Run(ctx, s, graph.WithStore(st), graph.WithRun("other"))
 	})
 	_, err := outer.Run(t.Context(), notes{}, graph.WithStore(st), graph.WithRun("this"))
-	if _, waits := fermata.ExtractInterruptInfo(err); waits || err == nil || !strings.Contains(err.Error(), "run other waits, which is another one") {
+	if _, waits := fermata.ExtractInterruptInfo(err); waits || err == nil || !strings.Contains(err.Error(), "another run other waits") {
 		t.Errorf("got %v", err)
 	}
 	if now, err := outer.Inspect(t.Context(), "this", graph.WithStore(st)); err != nil || now.Status != graph.StatusFailed {

@@ -23,7 +23,7 @@ type vote struct {
 
 var voting = fermata.NewKind[string, vote]("test-vote")
 
-// guarded is a node that acts only on a yes.
+// guarded is a node that acts only on an approval.
 func guarded(c *counter) fn {
 	return func(ctx context.Context, s notes) (notes, error) {
 		v, err := voting.Ask(ctx, "delete?")
@@ -77,7 +77,7 @@ func TestI13_AnAnswerOfTheWrongTypeChangesNothing(t *testing.T) {
 	}
 }
 
-// version is how often the run was saved.
+// version returns how often the run was saved.
 func (h *harness[S]) version() int64 {
 	h.t.Helper()
 	saved, err := h.st.Load(h.t.Context(), storeKey(h.run))
@@ -107,7 +107,8 @@ func TestI5_ADenialInAnyFormIsADenial(t *testing.T) {
 	}
 }
 
-// The approval wrapper that a peer ships: it acts when it is a target without data, which is what wrong-typed data looked like.
+// An approval wrapper in the style of other frameworks: it acts when it is a target without data,
+// which is how wrong-typed data looked.
 func peersWrapper(c *counter) fn {
 	return func(ctx context.Context, s notes) (notes, error) {
 		was, _, _ := fermata.GetInterruptState[string](ctx)
@@ -126,7 +127,7 @@ func peersWrapper(c *counter) fn {
 	}
 }
 
-// For encoding/json, null is any struct with nothing in it: here, one that denies nothing.
+// For encoding/json, null is any struct with zero fields: here, one that denies nothing.
 func TestI13_JSONNullIsAnAnswerWithoutData(t *testing.T) {
 	type denial struct{ Denied bool }
 	for _, null := range []any{json.RawMessage("null"), json.RawMessage(" null "), (*denial)(nil), nil} {
@@ -146,7 +147,7 @@ func TestI13_JSONNullIsAnAnswerWithoutData(t *testing.T) {
 	}
 }
 
-// What is not exported is not in the JSON of an answer, and a denial without it denies nothing.
+// Unexported fields are not in the JSON of an answer, and a denial without them denies nothing.
 func TestI13_AnAnswerOfWhichAPartWouldBeLostIsRefused(t *testing.T) {
 	type denial struct{ denied bool }
 	var c counter
@@ -173,7 +174,7 @@ func TestI13_ADenialOfTheWrongTypeIsNotAYesEvenAtTheLowerLevel(t *testing.T) {
 			t.Fatalf("%v: got %v", wrong, err)
 		}
 		if again := h.waits(err); len(again) != 1 || again[0].ID != open[0].ID {
-			t.Fatalf("%v: the question must stay open under its id", wrong)
+			t.Fatalf("%v: the interrupt must stay open with its id", wrong)
 		}
 	}
 	c.want(t, map[string]int{"deleted": 0})
@@ -278,7 +279,7 @@ func TestResume_OnlyTargetsRun(t *testing.T) {
 			t.Errorf("%v has a new id", ic.Info)
 		}
 	}
-	_, err = h.resume() // noSavedPlace answered: nothing runs, the same questions
+	_, err = h.resume() // without an answer nothing runs, and the interrupts are the same
 	if again := h.waits(err); len(again) != 2 {
 		t.Fatalf("got %v", infos(again))
 	}
@@ -415,8 +416,8 @@ func TestWithStateModifier_ChangesTheStateOfTheWaitingNode(t *testing.T) {
 	}
 }
 
-// The story: a state modifier changed what a waiting node asked while its answer came in. The answer was accepted, dropped,
-// and taken again when the state changed back, in the place of a newer one.
+// Regression: a state modifier changed the question of a waiting node while its answer arrived. The
+// answer was accepted, dropped, and used again when the state changed back, instead of a newer one.
 func TestI2_AnAnswerToAQuestionThatChangedIsRefusedAndNeverUsedLater(t *testing.T) {
 	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
 		answer, err := question.Ask(ctx, "delete "+s.B+"?")
@@ -468,21 +469,21 @@ func TestResume_AnswersInsideFinishedWorkStayUsed(t *testing.T) {
 	_, err := h.start(notes{})
 	_, err = h.answer(h.waits(err), "a first?", "1")
 	bFirst := find(t, h.waits(err), "b first?").ID
-	_, err = h.answer(h.waits(err), "b first?", "3") // a is parked now, with an answer inside
+	_, err = h.answer(h.waits(err), "b first?", "3") // a waits now, with an answer inside
 	_, err = h.answer(h.waits(err), "b second?", "4")
 	_, err = h.answer(h.waits(err), "b third?", "5") // now b is done
 	_, err = h.answer(h.waits(err), "a second?", "2")
 	open := h.waits(err)
 	_, err = h.resume(graph.Answer(bFirst, "again"))
-	wantErr(t, err, graph.ErrAlreadyAnswered) // b is done and was not gone into; that takes nothing back
+	wantErr(t, err, graph.ErrAlreadyAnswered) // b is done and was not entered; nothing is withdrawn
 	out, err := h.answer(open, "a third?", "6")
 	if err != nil || out.A != "126" || out.B != "345" {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 }
 
-// Results are kept by the number of the item. With a list that was shortened meanwhile, an item came by its question with the result of
-// the one that had stood there.
+// Regression: results are stored by item number. With a list that was shortened, an item bypassed
+// its interrupt with the result of another item.
 func TestI5_AModifierCannotChangeTheListThatAFanOutIsAtWorkOn(t *testing.T) {
 	type orders struct{ Items, Results []string }
 	g := graph.New[orders]("orders")
@@ -503,12 +504,12 @@ func TestI5_AModifierCannotChangeTheListThatAFanOutIsAtWorkOn(t *testing.T) {
 
 	_, err = h.resume(modify(func(s *orders) { s.Items = s.Items[1:] }))
 
-	if err == nil || !strings.Contains(err.Error(), `node "each" is at work on a list`) {
+	if err == nil || !strings.Contains(err.Error(), `node "each" is processing a list`) {
 		t.Errorf("got %v", err)
 	}
 	_, err = h.resume(modify(func(s *orders) { s.Results = []string{"none of its business"} }))
 	if open := h.waits(err); open[0].ID != id {
-		t.Errorf("waits for %v, want the same question", infos(open))
+		t.Errorf("waits for %v, want the same interrupt", infos(open))
 	}
 	out, err := h.resume(graph.Answer(id, "yes"))
 	if want := []string{"nothing to approve", "yes"}; err != nil || !slices.Equal(out.Results, want) || len(out.Items) != 2 {

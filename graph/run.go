@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Option changes one call of [Flow.Run], [Flow.Resume], [Flow.Inspect] or [Flow.Check].
+// Option configures one call of [Flow.Run], [Flow.Resume], [Flow.Inspect] or [Flow.Check].
 type Option func(*options)
 
 type options struct {
@@ -27,65 +27,72 @@ type options struct {
 	takeOver   bool
 	clock      func() time.Time
 	modifiers  []StateModifier
-	onStep     func(Step) // nil if nobody watches
+	onStep     func(Step) // nil if there is no observer
 	answers    map[string]any
 	duplicates []string // interrupts that were answered more than once
 }
 
-// WithStore keeps the run in a store. Without one a run cannot wait.
+// WithStore sets the store for the run. A run without a store cannot wait.
 func WithStore(s store.Checkpoints) Option { return func(o *options) { o.store = s } }
 
-// WithRun names a new run. The default, and "", is a random id. [Flow.Resume] takes the name as an argument instead.
+// WithRun sets the id of a new run. The default, and "", is a random id. [Flow.Resume] takes the id
+// as an argument instead.
 func WithRun(id string) Option { return func(o *options) { o.run = id } }
 
-// WithAccount says whose run it is. The default is the account "".
+// WithAccount sets the account of the run. The default is "".
 func WithAccount(account string) Option { return func(o *options) { o.account = account } }
 
-// WithPolicy is asked by [fermata.Approve]. The default asks a person about everything.
+// WithPolicy sets the policy for [fermata.Approve]. By default a person is asked about every
+// action.
 func WithPolicy(p fermata.Policy) Option { return func(o *options) { o.policy = p } }
 
-// WithLedger has the effects that people approve begun in a ledger, beside the run's own journal: see [fermata.Ledger].
+// WithLedger records approved effects in a ledger in addition to the run's journal: see
+// [fermata.Ledger].
 func WithLedger(l fermata.Ledger) Option { return func(o *options) { o.ledger = l } }
 
 // WithClock replaces time.Now, for tests.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
 
-// SaveOnWait saves the run only when it waits, ends or begins an effect, and not after every step. It is faster, and a crash
-// loses what happened since; before the first save there is no run to resume.
+// SaveOnWait saves the run only when it waits, ends or begins an effect, and not after every step.
+// It is faster, but a crash loses the work since the last save. Before the first save there is no
+// run to resume.
 func SaveOnWait() Option { return func(o *options) { o.saveOnWait = true } }
 
-// TakeOver resumes a run that is marked as being run. Only for a caller who knows that whoever ran it is dead: if it is not,
-// its next save fails and what it did since the last one is done again.
+// TakeOver resumes a run that is marked as running. Use it only if the other process is known to be
+// dead: if it is not, its next save fails and its work since the last save is repeated.
 func TakeOver() Option { return func(o *options) { o.takeOver = true } }
 
-// Answer answers one interrupt, like [fermata.ResumeWithData]. Answering one twice in one call is an error.
+// Answer answers one interrupt, like [fermata.ResumeWithData]. Answering an interrupt twice in one
+// call is an error.
 func Answer(interruptID string, answer any) Option {
 	return func(o *options) {
 		if o.answers == nil {
 			o.answers = make(map[string]any)
 		}
-		if _, twice := o.answers[interruptID]; twice {
+		if _, duplicate := o.answers[interruptID]; duplicate {
 			o.duplicates = append(o.duplicates, interruptID)
 		}
 		o.answers[interruptID] = answer
 	}
 }
 
-// StateModifier changes the saved state of a graph before a run goes on. state points to it; at is the address of the graph.
+// StateModifier changes the saved state of a graph before a run is resumed. state points to it; at
+// is the address of the graph.
 type StateModifier func(at fermata.Address, state any) error
 
-// WithStateModifier is called for the state of each graph that a resumed run goes on with, the outermost first. It can
-// change what nodes see; it cannot answer anything, nor change the list that a fan-out is at work on.
+// WithStateModifier sets a function that is called for the state of each graph that is resumed,
+// outermost first. It can change the state that nodes see. It cannot answer interrupts or change
+// the list of an active fan-out.
 func WithStateModifier(m StateModifier) Option {
 	return func(o *options) { o.modifiers = append(o.modifiers, m) }
 }
 
-// Run starts a run and takes it as far as it gets. It returns the final state; or a [*fermata.InterruptError] if the run
-// waits, which [fermata.ExtractInterruptInfo] takes apart and which has the state so far; or an error. After an error the
-// run can be resumed.
+// Run starts a run and executes it until it ends or waits. It returns the final state, a
+// [*fermata.InterruptError] if the run waits (see [fermata.ExtractInterruptInfo]), or another
+// error. After an error the run can be resumed.
 //
-// Called with the context of a node and without a store, it runs as a part of that node's run: what it asks is asked there,
-// and when the node is entered again it goes on where it was.
+// With the context of a node and without a store, it runs as part of that node's run: its
+// interrupts belong to that run, and when the node is entered again it continues.
 func (fl *Flow[S]) Run(ctx context.Context, input S, list ...Option) (S, error) {
 	return typedState[S](fl.run(ctx, &input, list))
 }
@@ -96,7 +103,7 @@ func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (sta
 		return fl.runInside(ctx, scope.Child(fl.address), input)
 	}
 	if !utf8.ValidString(s.run) {
-		return nil, fmt.Errorf("graph: a run cannot be named %q: it is not UTF-8", s.run)
+		return nil, fmt.Errorf("graph: invalid run id %q: not UTF-8", s.run)
 	}
 	if s.run == "" && s.store != nil {
 		s.run = ident.Random("run")
@@ -105,7 +112,7 @@ func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (sta
 		case err == nil:
 			return nil, fmt.Errorf("%w: %s", ErrRunExists, s.run)
 		case !errors.Is(err, store.ErrNotFound):
-			return nil, fmt.Errorf("graph: run %s: loading: %w", s.run, err)
+			return nil, fmt.Errorf("graph: run %s: load: %w", s.run, err)
 		}
 	}
 	_, ctx = fermata.TakeResumeTargets(ctx)
@@ -119,9 +126,10 @@ func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (sta
 	return state, err
 }
 
-// Resume goes on with a run: with the answers that the context ([fermata.ResumeWithData]) and the options ([Answer]) carry,
-// or with none after a stop, a failure or a crash. Nothing runs if any answer is wrong, unknown or late. What is not
-// answered stays as it is. It returns what [Flow.Run] does.
+// Resume continues a run with the answers in the context ([fermata.ResumeWithData]) and the options
+// ([Answer]), or without answers after a stop, a failure or a crash. If any answer is invalid,
+// unknown or late, nothing runs. Unanswered interrupts stay open. It returns what [Flow.Run]
+// returns.
 func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, error) {
 	return typedState[S](fl.resume(ctx, run, list))
 }
@@ -142,12 +150,12 @@ func (fl *compiled) resume(ctx context.Context, run string, list []Option) (stat
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
 	for id := range targets {
-		if _, twice := s.answers[id]; twice {
+		if _, duplicate := s.answers[id]; duplicate {
 			s.duplicates = append(s.duplicates, id)
 		}
 	}
 	if len(s.duplicates) > 0 { //mutate:one-answer-per-interrupt
-		return nil, &fermata.AnswerError{ID: s.duplicates[0], Err: errors.New("it is answered twice in one call: which one counts?")}
+		return nil, &fermata.AnswerError{ID: s.duplicates[0], Err: errors.New("it is answered twice in one call")}
 	}
 	checked, err := s.checkAnswers(fl, targets, s.answers)
 	if err != nil {
@@ -163,112 +171,112 @@ func (fl *compiled) resume(ctx context.Context, run string, list []Option) (stat
 func (fl *compiled) open(ctx context.Context, run string, list []Option) (*execution, error) {
 	s := newExecution(list)
 	if s.run = run; s.store == nil {
-		return nil, fmt.Errorf("%w: pass WithStore to say where run %s is kept", ErrNoStore, run)
+		return nil, fmt.Errorf("%w: pass WithStore to load run %s", ErrNoStore, run)
 	}
 	saved, err := s.store.Load(ctx, s.key())
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %s", ErrUnknownRun, run)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("graph: run %s: loading: %w", run, err)
+		return nil, fmt.Errorf("graph: run %s: load: %w", run, err)
 	}
 	loaded, err := readCheckpoint(run, saved)
 	if err != nil {
 		return nil, err
 	}
 	if loaded.head.Graph != fl.name { //mutate:checkpoint-of-this-graph
-		return nil, fmt.Errorf("%w: run %s is of graph %q, not %q", ErrWrongGraph, run, loaded.head.Graph, fl.name)
+		return nil, fmt.Errorf("%w: run %s belongs to graph %q, not %q", ErrWrongGraph, run, loaded.head.Graph, fl.name)
 	}
-	if loaded.at("").instance == nil { // without it the run would begin anew
+	if loaded.at("").instance == nil { // without it the run would start from the beginning
 		return nil, fmt.Errorf("%w: run %s: part %q is missing", ErrCorrupt, run, partInstance)
 	}
 	s.begin(loaded)
 	return s, nil
 }
 
-// execute takes the outermost frame as far as it gets, and writes down how that ended.
-func (fl *compiled) execute(ctx context.Context, s *execution, input statePtr) (statePtr, error) {
+// execute advances the outermost instance as far as possible and saves the result.
+func (fl *compiled) execute(ctx context.Context, exec *execution, input statePtr) (statePtr, error) {
 	ended := false
 	defer func() {
 		//mutate:goexit-detected
-		if !ended && s.version > 0 { // nobody is left to return to, and nobody runs it any more
-			_ = s.saveFailure(ctx, recovery.ErrExited)
+		if !ended && exec.version > 0 { // the goroutine exited (runtime.Goexit): record that the run is not being executed
+			_ = exec.saveFailure(ctx, recovery.ErrExited)
 		}
 	}()
-	state, err := fl.advance(ctx, s, input)
+	state, err := fl.advance(ctx, exec, input)
 	ended = true
 	return state, err
 }
 
-func (fl *compiled) advance(ctx context.Context, s *execution, input statePtr) (statePtr, error) {
-	f, err := fl.instanceAt(s, activation.Instance{Address: fl.address}, input)
-	if err != nil && s.loaded == nil {
-		return nil, err // noSavedPlace has begun, and nothing is saved
+func (fl *compiled) advance(ctx context.Context, exec *execution, input statePtr) (statePtr, error) {
+	f, err := fl.instanceAt(exec, activation.Instance{Address: fl.address}, input)
+	if err != nil && exec.loaded == nil {
+		return nil, err // nothing has begun, and nothing is saved
 	}
-	if err == nil && s.loaded == nil {
-		err = f.save(ctx) // from here on nobody else can start a run of this id
+	if err == nil && exec.loaded == nil {
+		err = f.save(ctx) // from here on the run id is taken
 	}
 	if err == nil {
 		err = f.run(ctx)
 	}
 	if err == nil {
-		return fl.finish(ctx, s, f)
+		return fl.finish(ctx, exec, f)
 	}
 	signals, failure := (&activation.Scope{}).Collect(err)
 	switch {
 	case signals != nil && failure == nil:
 		shown, err := fl.stateType.copyValue(f.state)
 		if err != nil {
-			return nil, s.saveFailure(ctx, err)
+			return nil, exec.saveFailure(ctx, err)
 		}
-		return nil, s.saveWaiting(ctx, fl, shown)
+		return nil, exec.saveWaiting(ctx, fl, shown)
 	}
-	return nil, s.saveFailure(ctx, failure)
+	return nil, exec.saveFailure(ctx, failure)
 }
 
-func (fl *compiled) finish(ctx context.Context, s *execution, f *instance) (statePtr, error) {
-	s.setStatus(StatusFinished, nil)
-	if err := s.flush(ctx); err != nil {
-		return nil, s.saveFailure(ctx, err)
+func (fl *compiled) finish(ctx context.Context, exec *execution, inst *instance) (statePtr, error) {
+	exec.setStatus(StatusFinished, nil)
+	if err := exec.flush(ctx); err != nil {
+		return nil, exec.saveFailure(ctx, err)
 	}
-	return fl.stateType.copyIfShared(f.state)
+	return fl.stateType.copyIfShared(inst.state)
 }
 
-// wait saves the run and only then says that it waits.
-func (s *execution) saveWaiting(ctx context.Context, root *compiled, state any) error {
-	open := s.openInterrupts(root)
+// saveWaiting saves the run before it reports that the run waits.
+func (exec *execution) saveWaiting(ctx context.Context, root *compiled, state any) error {
+	open := exec.openInterrupts(root)
 	//mutate:store-required
-	if s.store == nil { // the text, not the error itself: nobody must take it for a question that can be answered
-		return fmt.Errorf("%w: pass WithStore: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: s.Run(), Interrupts: open}})
+	if exec.store == nil { // only the text: without a store the interrupts cannot be answered
+		return fmt.Errorf("%w: pass WithStore: %v", ErrNoStore, &fermata.InterruptError{Info: &fermata.InterruptInfo{Run: exec.Run(), Interrupts: open}})
 	}
-	s.setStatus(StatusWaiting, nil)
-	if err := s.flush(ctx); err != nil { //mutate:wait-saved-first
-		return s.saveFailure(ctx, err)
+	exec.setStatus(StatusWaiting, nil)
+	if err := exec.flush(ctx); err != nil { //mutate:wait-saved-first
+		return exec.saveFailure(ctx, err)
 	}
 	return &fermata.InterruptError{
-		Info:       &fermata.InterruptInfo{Run: s.Run(), Interrupts: open, State: state},
-		BadAnswers: s.badAnswers,
+		Info:       &fermata.InterruptInfo{Run: exec.Run(), Interrupts: open, State: state},
+		BadAnswers: exec.badAnswers,
 	}
 }
 
-// fail writes down that the run stopped or failed, as far as the store lets it.
-func (s *execution) saveFailure(ctx context.Context, failure error) error {
-	if s.saveErr != nil {
+// saveFailure records that the run stopped or failed, if the store allows it.
+func (exec *execution) saveFailure(ctx context.Context, failure error) error {
+	if exec.saveErr != nil {
 		return failure
 	}
 	status := StatusFailed
 	if errors.Is(failure, ErrStopped) || ctx.Err() != nil {
 		status = StatusStopped
 	}
-	for _, bad := range s.badAnswers {
+	for _, bad := range exec.badAnswers {
 		failure = errors.Join(failure, bad)
 	}
-	s.setStatus(status, failure)
-	err := s.flush(ctx)
+	exec.setStatus(status, failure)
+	err := exec.flush(ctx)
 	if _, unsavable := errors.AsType[*fermata.EncodeError](err); unsavable {
-		s.discardUnsaved() // what cannot be saved must not keep the news of it from being saved
-		s.setStatus(status, failure)
-		err = errors.Join(err, s.flush(ctx))
+		exec.discardUnsaved() // unsavable changes must not prevent saving the failure
+		exec.setStatus(status, failure)
+		err = errors.Join(err, exec.flush(ctx))
 	}
 	return errors.Join(failure, err)
 }

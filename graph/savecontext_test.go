@@ -17,12 +17,12 @@ func TestLastingContext_OutlivesItsParentForAWhile(t *testing.T) {
 		cancel()
 		time.Sleep(saveTimeout - time.Second)
 		if c.Err() != nil || derived.Err() != nil {
-			t.Fatal("a save was cut off with the run's context")
+			t.Fatal("a save was cancelled with the run's context")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if !errors.Is(c.Err(), context.Canceled) || derived.Err() == nil {
-			t.Fatal("a save may not hang for ever")
+			t.Fatal("a save may not hang forever")
 		}
 		c.close()
 	})
@@ -36,7 +36,7 @@ func TestLastingContext_EndsWithTheSave(t *testing.T) {
 		c.close()
 		synctest.Wait()
 		if !errors.Is(c.Err(), context.Canceled) || !errors.Is(derived.Err(), context.Canceled) {
-			t.Fatal("what a store started for a save outlived it")
+			t.Fatal("resources of a save outlived it")
 		}
 	})
 }

@@ -19,20 +19,20 @@ import (
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// statePtr points to a state, which is of whatever type the graph is over. Only the edge of the engine knows the type, [Graph] and [Flow]: if all of it did, every
-// type of state would have a copy of the engine compiled for it, a second's work.
+// statePtr points to a state. Only [Graph] and [Flow] know its type: a generic engine would be
+// compiled for every state type, which takes about a second each.
 type statePtr any
 
-// stateType is what the engine knows of a state type: its fields, which are the unit of saving and merging.
+// stateType describes a state type: its fields are the unit of saving and merging.
 type stateType struct {
 	typ    reflect.Type
 	fields []field
 	byName map[string]int
 	// plain is true if a copy of the state shares nothing with the original.
 	plain bool
-	// whole is true if the state is no struct and so its own only field.
+	// singleField is true if the state is not a struct and is treated as one field.
 	singleField bool
-	// print is the same for states with the same fields.
+	// fingerprint is the same for states with the same fields.
 	fingerprint string
 }
 
@@ -41,20 +41,20 @@ type field struct {
 	index        int
 	typ          reflect.Type
 	plain        bool
-	unsavedParts bool         // values may differ in what is not saved
-	scalar       reflect.Kind // String, Bool or Int if the value is just that, else Invalid
+	unsavedParts bool         // values may differ in parts that are not saved
+	scalar       reflect.Kind // String, Bool or Int for such values, else Invalid
 	optional     bool         // omitempty or omitzero: absent in JSON means zero
-	omitted      omitFunc     // for a type with JSON of its own; nil if it is always written
+	omitted      omitFunc     // for a type with custom JSON methods; nil if it is always written
 	merge        *merge
-	partPrefix   string // what the names of its parts begin with
+	partPrefix   string // prefix of its part names
 }
 
-// partName is the name of the part that holds one value of the field.
+// partName returns the name of the part that holds one value of the field.
 func (f *field) partName(rev int64, frame string) string {
 	return f.partPrefix + strconv.FormatInt(rev, 10) + " " + frame
 }
 
-// scalarKind looks for the types of which most states are made, and that need no encoding/json.
+// scalarKind recognizes common types that do not need encoding/json.
 func scalarKind(t reflect.Type) reflect.Kind {
 	if roundtrip.HasCustomJSON(t) {
 		return reflect.Invalid
@@ -68,10 +68,11 @@ func scalarKind(t reflect.Type) reflect.Kind {
 	return reflect.Invalid
 }
 
-// singleFieldName is the name of the only field of a state that is no struct.
+// singleFieldName is the field name of a state that is not a struct.
 const singleFieldName = "state"
 
-// newStateType looks at the type once, when the graph is compiled. The mistakes say what could not be saved.
+// newStateType inspects the type once, when the graph is compiled. The mistakes list what cannot be
+// saved.
 func newStateType(t reflect.Type) (*stateType, []string) {
 	s, mistakes := inspectFields(t)
 	h := sha256.New()
@@ -84,7 +85,8 @@ func newStateType(t reflect.Type) (*stateType, []string) {
 	return s, mistakes
 }
 
-// writeType writes down what a type is: its name, and what it is made of, because that may change and the name stay.
+// writeType writes a description of a type: its name and its structure, because the structure may
+// change while the name stays the same.
 func writeType(w io.Writer, t reflect.Type, path []reflect.Type) {
 	fmt.Fprintf(w, "%s %s\n", t, t.Kind())
 	if slices.Contains(path, t) || roundtrip.HasCustomJSON(t) {
@@ -174,8 +176,8 @@ func isPlain(t reflect.Type) bool {
 	return false
 }
 
-// hasUnsavedParts reports whether values of a type may have parts that are not in their JSON: what is marked so, and what a type with JSON of its
-// own keeps to itself.
+// hasUnsavedParts reports whether values of a type may have parts that are not in their JSON:
+// fields excluded by a tag, and unexported fields of types with custom JSON methods.
 func hasUnsavedParts(t reflect.Type, path []reflect.Type) bool {
 	if slices.Contains(path, t) {
 		return false
@@ -194,7 +196,7 @@ func hasUnsavedParts(t reflect.Type, path []reflect.Type) bool {
 	return false
 }
 
-// of returns the field's value in a state.
+// fieldValue returns the field's value in a state.
 func (s *stateType) fieldValue(f *field, state reflect.Value) reflect.Value {
 	if s.singleField {
 		return state
@@ -202,13 +204,13 @@ func (s *stateType) fieldValue(f *field, state reflect.Value) reflect.Value {
 	return state.Field(f.index)
 }
 
-// fresh returns a state with nothing in it.
+// newState returns a zero state.
 func (s *stateType) newState() statePtr { return reflect.New(s.typ).Interface() }
 
-// value is the state itself, as people are shown it.
+// valueOf returns the state itself.
 func (s *stateType) valueOf(state statePtr) any { return reflect.ValueOf(state).Elem().Interface() }
 
-// shown is value, and nobody who changes it changes the original.
+// copyValue is valueOf with a copy that the caller may modify.
 func (s *stateType) copyValue(state statePtr) (any, error) {
 	own, err := s.copyIfShared(state)
 	if err != nil {
@@ -217,14 +219,14 @@ func (s *stateType) copyValue(state statePtr) (any, error) {
 	return s.valueOf(own), nil
 }
 
-// pointer makes a state of a value.
+// pointerTo returns a pointer to a copy of value.
 func (s *stateType) pointerTo(value reflect.Value) statePtr {
 	state := reflect.New(s.typ)
 	state.Elem().Set(value)
 	return state.Interface()
 }
 
-// own is the state for somebody who takes it as a value, and may then change everything in it.
+// copyIfShared returns a state that the caller may copy as a value and then modify.
 func (s *stateType) copyIfShared(state statePtr) (statePtr, error) {
 	if s.plain {
 		return state, nil
@@ -232,12 +234,12 @@ func (s *stateType) copyIfShared(state statePtr) (statePtr, error) {
 	return s.clone(state)
 }
 
-// shallow copies a state, but nothing that it refers to.
+// shallowCopy copies a state, but nothing that it refers to.
 func (s *stateType) shallowCopy(state statePtr) statePtr {
 	return s.pointerTo(reflect.ValueOf(state).Elem())
 }
 
-// clone copies the state so that nobody who changes the copy changes the original.
+// clone copies the state so that changes of the copy do not affect the original.
 func (s *stateType) clone(state statePtr) (dup statePtr, err error) {
 	defer recovery.Recover(&err) // a type may have JSON methods that panic
 	dup = s.shallowCopy(state)
@@ -281,19 +283,19 @@ func equalField(f *field, a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface()) || f.unsavedParts && sameJSON(a.Addr().Interface(), b.Addr().Interface())
 }
 
-// sameJSON reports whether two values are the same as far as they are saved. A function that is passed along, a cache that was filled, a
-// zero in another form are no change.
+// sameJSON reports whether two values have the same saved form. Functions, caches and different
+// representations of zero do not count as changes.
 func sameJSON(a, b any) bool {
 	encode := func(v any) (data []byte, err error) {
 		defer recovery.Recover(&err)
 		return roundtrip.Encode(v)
 	}
-	was, err := encode(a)
+	first, err := encode(a)
 	if err != nil {
 		return false
 	}
-	is, err := encode(b)
-	return err == nil && bytes.Equal(was, is)
+	second, err := encode(b)
+	return err == nil && bytes.Equal(first, second)
 }
 
 // copyField copies one field from one state to another.
@@ -312,10 +314,11 @@ func encodeField(sh *stateType, f *field, state statePtr) (data []byte, err erro
 	return data, nil
 }
 
-// omitFunc reports whether encoding/json would leave a value out. Its type may not be able to write it, or not know it again: it is saved as a null.
+// omitFunc reports whether encoding/json would omit a value. Its type may not be able to encode or
+// decode it, so it is saved as null.
 type omitFunc func(value reflect.Value) bool
 
-// omitFuncFor is what the options of a field's tag leave out; nil if they leave nothing out.
+// omitFuncFor returns the omit rule of a field's tag options; nil if nothing is omitted.
 func omitFuncFor(options string, t reflect.Type) omitFunc {
 	switch {
 	case strings.Contains(options, "omitzero"):
@@ -354,7 +357,7 @@ func (f *field) encode(value reflect.Value) ([]byte, error) {
 	return roundtrip.Encode(value.Addr().Interface())
 }
 
-// decodeField reads one field. Numbers in untyped places stay as they were written.
+// decodeField reads one field. Numbers in untyped values keep their spelling.
 func decodeField(sh *stateType, f *field, state statePtr, data []byte) (err error) {
 	defer recovery.Recover(&err)
 	value := sh.fieldValue(f, reflect.ValueOf(state).Elem())

@@ -90,7 +90,7 @@ func TestSteps_JoinInsideALoopWaitsForThisRoundOnly(t *testing.T) {
 	_, err = h.answer(first, "round 1", "one")
 	second := h.waits(err)
 	if first[0].ID == second[0].ID {
-		t.Error("a later visit must have a new id")
+		t.Error("a later activation must have a new id")
 	}
 	out, err := h.answer(second, "round 2", "two")
 	if err != nil || out.A != "two" || out.N != 2 {
@@ -99,7 +99,8 @@ func TestSteps_JoinInsideALoopWaitsForThisRoundOnly(t *testing.T) {
 	c.want(t, map[string]int{"fork": 2, "quick": 2, "join": 2, "asks": 4})
 }
 
-// The story: a text was published because its translation was ready, while the review, having said no, was in its second round.
+// Regression: a text was published because its translation was ready, while the review had rejected
+// it and was in its second iteration.
 func TestI5_AJoinBehindALoopWaitsForTheLoop(t *testing.T) {
 	for _, outer := range []bool{false, true} { // the whole may itself be in a loop
 		var c counter
@@ -141,8 +142,8 @@ func TestI5_AJoinBehindALoopWaitsForTheLoop(t *testing.T) {
 	}
 }
 
-// The story: one branch of a round led back while another still waited, and the node that waited was entered a second time
-// beside itself.
+// Regression: one branch of an iteration led back while another still waited, and the waiting node
+// was entered a second time.
 func TestSteps_TheNextRoundBeginsWhenThisOneIsOver(t *testing.T) {
 	var c counter
 	g := graph.New[notes]("rounds")
@@ -331,7 +332,7 @@ func TestSteps_MaxParallelIsKept(t *testing.T) {
 	close(most)
 	for n := range most {
 		if n > 2 {
-			t.Fatalf("%d nodes ran at once", n)
+			t.Fatalf("%d nodes ran concurrently", n)
 		}
 	}
 }

@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// NoLimit gives the nodes of the running step all the time they need.
+// NoLimit gives the nodes of the running step unlimited time.
 const NoLimit time.Duration = -1
 
-// StopFunc asks the runs of a context to stop. They do when their current step is over. Nodes that have not returned after
-// the limit get their context cancelled, and are entered again when the run is resumed. Called again, it can shorten the limit.
+// StopFunc asks the runs of a context to stop. They stop when their current step is over. The
+// context of nodes that have not returned after the limit is cancelled; those nodes are entered
+// again when the run is resumed. A further call can shorten the limit.
 type StopFunc func(limit time.Duration)
 
 type stopKey struct{}
 
-// WithStop returns a context for running graphs, and a function that stops what runs with it in good order: the call returns
-// an error that is [ErrStopped], and the run can be resumed. A node that does not heed its context is waited for; if it were
-// left behind, it would do its work a second time beside itself. Call the function with 0 in any case when the run is over, to
-// free what the context holds.
+// WithStop returns a context for running graphs, and a function that stops runs with this context
+// gracefully: the call returns an error that is [ErrStopped], and the run can be resumed. The call
+// waits for a node that ignores its context, because otherwise the node could run twice at the same
+// time. Call the function with 0 when the run is over, to release resources.
 func WithStop(parent context.Context) (context.Context, StopFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	requested := make(chan struct{})
@@ -37,7 +38,7 @@ func WithStop(parent context.Context) (context.Context, StopFunc) {
 	return context.WithValue(ctx, stopKey{}, requested), stop
 }
 
-// stopChannel is closed when the runs of this context are asked to stop; nil if nobody can ask.
+// stopChannel returns a channel that is closed when a stop is requested; nil without [WithStop].
 func stopChannel(ctx context.Context) chan struct{} {
 	requested, _ := ctx.Value(stopKey{}).(chan struct{})
 	return requested
@@ -56,7 +57,8 @@ func stopRequested(ctx context.Context, requested chan struct{}) error {
 	return nil
 }
 
-// cancelCause says why the context is over; errors.Is finds both what the context says and its cause.
+// cancelCause returns why the context is done; errors.Is finds both the context error and its
+// cause.
 func cancelCause(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != ctx.Err() {
 		return fmt.Errorf("%w: %w", cause, ctx.Err())
@@ -64,14 +66,15 @@ func cancelCause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// saveTimeout is how long a save may take after the run's own context is gone: what is done has to be written down.
+// saveTimeout limits a save after the run's context is done: finished work must still be saved.
 const saveTimeout = 30 * time.Second
 
-// saveContext outlives the context it is made from by saveTimeout. A store that never looks at it costs nothing.
+// saveContext outlives its parent context by saveTimeout. It allocates nothing if the store does
+// not use Done.
 type saveContext struct {
 	context.Context
 	mu       sync.Mutex
-	extended context.Context // nil until somebody wants to be told when it ends
+	extended context.Context // nil until Done is called
 	release  context.CancelFunc
 }
 
@@ -100,7 +103,7 @@ func (c *saveContext) Err() error {
 	return c.extended.Err()
 }
 
-// end is called when the save has returned.
+// close is called when the save has returned.
 func (c *saveContext) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

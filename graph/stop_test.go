@@ -142,7 +142,7 @@ func TestStop_AnOpenQuestionIsStillAnnounced(t *testing.T) {
 	}
 }
 
-// The first Ctrl-C asks for a good end, the second for a quick one.
+// The first Ctrl-C requests a graceful stop, the second an immediate one.
 func TestStop_ALaterCallCanShortenTheLimitAndNotLengthenIt(t *testing.T) {
 	for _, limits := range [][]time.Duration{{graph.NoLimit, 0}, {time.Hour, 0}, {time.Hour, time.Millisecond}, {0, time.Hour}, {0, graph.NoLimit}} {
 		var c counter
@@ -159,7 +159,7 @@ func TestStop_ALaterCallCanShortenTheLimitAndNotLengthenIt(t *testing.T) {
 	}
 }
 
-// registry is a context that knows how many want to be told of its end.
+// registry is a context that counts its AfterFunc registrations.
 type registry struct {
 	context.Context
 	waiting atomic.Int64
@@ -174,7 +174,7 @@ func (r *registry) AfterFunc(fn func()) (stop func() bool) {
 	}
 }
 
-// A server's context lives as long as the server: what each run leaves there is never freed.
+// A server's context lives as long as the server: registrations of finished runs must be released.
 func TestStop_LeavesNothingWithTheParent(t *testing.T) {
 	for _, limits := range [][]time.Duration{{0}, {graph.NoLimit, 0}, {time.Hour, 0}, {time.Nanosecond}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestStop_LeavesNothingWithTheParent(t *testing.T) {
 			<-ctx.Done()
 			synctest.Wait()
 			if n := parent.waiting.Load(); n != 0 {
-				t.Errorf("%v: %d still wait for the parent's end", limits, n)
+				t.Errorf("%v: %d registrations remain at the parent", limits, n)
 			}
 		})
 	}

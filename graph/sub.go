@@ -13,9 +13,10 @@ import (
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// Sub adds a node that runs another graph. in makes its state of the outer one, out puts its final state back; both must go
-// by their arguments alone. The nodes of the inner graph have addresses below that of the node; what is done in it is not
-// done again, whichever of its questions is answered when.
+// Sub adds a node that runs another graph. in creates its state from the outer one, out merges its
+// final state back; both must depend only on their arguments. The nodes of the inner graph have
+// addresses below that of the node. Finished work in it is not repeated, regardless of the order of
+// answers.
 func Sub[S, T any](g *Graph[S], name string, flow *Flow[T], in func(S) T, out func(S, T) S, options ...NodeOption) {
 	n := &node{name: name}
 	if flow != nil && in != nil && out != nil {
@@ -36,7 +37,7 @@ func (fl *Flow[S]) runInside(ctx context.Context, scope *activation.Scope, input
 	return typedState[S](fl.compiled.runInside(ctx, scope, &input))
 }
 
-// within runs the graph as a part of the visit that scope is in.
+// runInside runs the graph as part of the activation of scope.
 func (fl *compiled) runInside(ctx context.Context, scope *activation.Scope, input statePtr) (statePtr, error) {
 	s, ok := scope.Host.(*execution)
 	if !ok {
@@ -60,9 +61,9 @@ func (fl *compiled) runInside(ctx context.Context, scope *activation.Scope, inpu
 	return fl.stateType.copyIfShared(f.state)
 }
 
-// Each adds a node that does work for every item of a list, all at the same time. Every item has its own address, may ask on
-// its own, and is not worked on again once it is done. collect gets the results in the order of the items. items and
-// collect must go by their arguments alone.
+// Each adds a node that processes every item of a list concurrently. Every item has its own
+// address, can raise interrupts, and is not processed again once it is done. collect receives the
+// results in the order of the items. items and collect must depend only on their arguments.
 func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ctx context.Context, item T) (R, error), collect func(S, []R) S, options ...NodeOption) {
 	n := &node{name: name, fanOut: true, result: reflect.TypeFor[R]()}
 	n.unsavable = roundtrip.Problems(n.result, fmt.Sprintf("a result of node %q", name))
@@ -80,7 +81,7 @@ func Each[S, T, R any](g *Graph[S], name string, items func(S) []T, work func(ct
 	g.add(n, options)
 }
 
-// EachFlow is [Each] with a graph as the work: every item is the state of a graph of its own.
+// EachFlow is [Each] with a graph as the work: every item is the state of its own graph.
 func EachFlow[S, T any](g *Graph[S], name string, items func(S) []T, flow *Flow[T], collect func(S, []T) S, options ...NodeOption) {
 	if flow == nil {
 		g.add(&node{name: name, fanOut: true}, options)

@@ -64,7 +64,7 @@ func twoAsking(t testing.TB, c *counter) *graph.Graph[notes] {
 	return g
 }
 
-// A peer restarts one of the two from its beginning, with an empty input, in every run.
+// Other frameworks restart one of the two from its beginning, with an empty input.
 func TestI14_TwoParallelSubgraphsWaitAndOneIsAnswered(t *testing.T) {
 	var c counter
 	h := newHarness(t, twoAsking(t, &c))
@@ -302,7 +302,7 @@ func TestEachFlow_EveryItemIsAGraph(t *testing.T) {
 	c.want(t, map[string]int{"prepare x": 1, "prepare y": 1, "prepare z": 1})
 }
 
-// Each item that finishes is asked whether it passed over a question: its own, not those of all the others.
+// Each finished item is checked for a swallowed interrupt: only its own, not those of all others.
 func TestSize_AFanOutOfWhichHalfWaitsCostsWhatItsItemsCost(t *testing.T) {
 	type list struct{ Items []int }
 	g := graph.New[list]("fan-out")
@@ -312,7 +312,7 @@ func TestSize_AFanOutOfWhichHalfWaitsCostsWhatItsItemsCost(t *testing.T) {
 		}
 		return "done", nil
 	}, func(s list, _ []string) list { return s })
-	g.MaxParallel(1) // those that wait have asked when the others finish
+	g.MaxParallel(1) // the waiting ones have asked when the others finish
 	g.Edge(graph.Start, "each item of a long list")
 	g.Edge("each item of a long list", graph.End)
 	cost := func(n int) uint64 {
@@ -325,7 +325,7 @@ func TestSize_AFanOutOfWhichHalfWaitsCostsWhatItsItemsCost(t *testing.T) {
 		return after.Mallocs - before.Mallocs
 	}
 	if few, many := cost(400), cost(3200); many > 12*few {
-		t.Errorf("8 times as many items cost %d allocations in the place of %d", many, few)
+		t.Errorf("8 times as many items cost %d allocations instead of %d", many, few)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// A node that is told to wait has to say so. However it learned of it, going on as if nothing had been asked is an error.
+// A node must return an interrupt. Continuing without returning it is an error, regardless of how
+// the node received it.
 func TestI5_NoOneCanSwallowAQuestion(t *testing.T) {
 	inner := compile(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
 		answer, err := question.Ask(ctx, "inner?")
@@ -30,7 +31,7 @@ func TestI5_NoOneCanSwallowAQuestion(t *testing.T) {
 			}
 			return s, nil
 		},
-		"inside of work that is done once": func(ctx context.Context, s notes) (notes, error) {
+		"inside work that is done once": func(ctx context.Context, s notes) (notes, error) {
 			_, err := fermata.Do(ctx, "w", func(ctx context.Context) (string, error) { _, _ = gate(ctx); return "done", nil })
 			return s, err
 		},
@@ -54,7 +55,7 @@ func TestI5_NoOneCanSwallowAQuestion(t *testing.T) {
 
 func TestI5_GetResumeContextDoesNotGoOnWhileItsOwnQuestionIsOpen(t *testing.T) {
 	for name, node := range map[string]func(paid *int) fn{
-		"another question of the node was answered": func(paid *int) fn {
+		"another interrupt of the node was answered": func(paid *int) fn {
 			return func(ctx context.Context, s notes) (notes, error) {
 				_, errB := question.Ask(ctx, "colour?")
 				if target, _, _ := fermata.GetResumeContext[any](ctx); target {
@@ -64,7 +65,7 @@ func TestI5_GetResumeContextDoesNotGoOnWhileItsOwnQuestionIsOpen(t *testing.T) {
 				return s, errors.Join(fermata.Interrupt(ctx, "pay?"), errB)
 			}
 		},
-		"a question that the node asks first was answered": func(paid *int) fn {
+		"an earlier interrupt of the node was answered": func(paid *int) fn {
 			return func(ctx context.Context, s notes) (notes, error) {
 				if _, err := question.Ask(ctx, "colour?"); err != nil {
 					return s, err
@@ -76,7 +77,7 @@ func TestI5_GetResumeContextDoesNotGoOnWhileItsOwnQuestionIsOpen(t *testing.T) {
 				return s, fermata.Interrupt(ctx, "pay?")
 			}
 		},
-		"its answer was refused a moment ago": func(paid *int) fn {
+		"its answer was just rejected": func(paid *int) fn {
 			return func(ctx context.Context, s notes) (notes, error) {
 				if target, _, _ := fermata.GetResumeContext[int](ctx); target {
 					return s, nil
@@ -96,7 +97,7 @@ func TestI5_GetResumeContextDoesNotGoOnWhileItsOwnQuestionIsOpen(t *testing.T) {
 			_, err = h.answer(h.waits(err), "colour?", "no")
 			h.waits(err)
 			if paid > 0 {
-				t.Error("it went on without an answer")
+				t.Error("it continued without an answer")
 			}
 		})
 	}
@@ -118,14 +119,14 @@ func TestI5_GetResumeContextDoesNotGoOnBecauseAnActionWasApproved(t *testing.T) 
 	_, err = h.resume(graph.Answer(h.waits(err)[0].ID, fermata.Decision{Verb: fermata.VerbApprove}))
 	open := h.waits(err)
 	if paid > 0 {
-		t.Error("it went on without an answer")
+		t.Error("it continued without an answer")
 	}
 	if _, err := h.answer(open, "pay?", "yes"); err != nil || paid != 1 {
 		t.Errorf("paid %d times, %v", paid, err)
 	}
 }
 
-// A place above one that was answered is a target, as the seed has it.
+// A place above an answered one is a target.
 func TestGetResumeContext_AComponentAroundTheAnsweredOneIsATarget(t *testing.T) {
 	var targets []bool
 	h := newHarness(t, oneNode(func(ctx context.Context, s notes) (notes, error) {
@@ -140,7 +141,7 @@ func TestGetResumeContext_AComponentAroundTheAnsweredOneIsATarget(t *testing.T) 
 	}
 }
 
-// fallible is an inner graph of which one node asks and the other fails.
+// fallible is an inner graph in which one node asks and the other fails.
 func fallible(t testing.TB) *graph.Flow[notes] {
 	g := graph.New[notes]("fallible")
 	work := func(context.Context) (int, error) { return 1, nil }
@@ -181,7 +182,7 @@ func TestSub_AGraphThatIsGivenUpTakesItsQuestionsAlong(t *testing.T) {
 	_, err := h.start(notes{})
 	open := h.waits(err)
 	if len(open) != 1 {
-		t.Fatalf("a question of nobody is asked: %v", infos(open))
+		t.Fatalf("an unknown interrupt is open: %v", infos(open))
 	}
 	out, err := h.answer(open, "outer?", "yes")
 	if err != nil || out.B != "fallback" {
@@ -238,7 +239,7 @@ func TestAsk_WithTheContextOfAnotherNodeIsRefused(t *testing.T) {
 	}
 }
 
-// parts is what the store holds of the run, each part on its own.
+// parts returns the stored parts of the run, each separately.
 func (h *harness[S]) parts() map[string][]byte {
 	h.t.Helper()
 	saved, err := h.st.Load(h.t.Context(), storeKey(h.run))

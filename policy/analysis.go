@@ -12,21 +12,23 @@ import (
 	"cel.dev/cel-go/parser"
 )
 
-// exprInfo are what can be told from an expression without evaluating it.
+// exprInfo is the static analysis of an expression.
 type exprInfo struct {
-	// tools are the only ones for which the condition can be anything but false; nil if that cannot be told.
+	// tools are the only tools for which the condition can be anything but false. Nil means
+	// unknown.
 	tools []string
-	// conjuncts are the parts that all have to hold, as text.
+	// conjuncts are the operands of the outermost &&, as text.
 	conjuncts []string
-	// uses lists the fields of req that are looked at, paths those of args, as JSON pointers.
+	// requestFields are the fields of req that are used. argPaths are the used paths of args, as
+	// JSON pointers.
 	requestFields, argPaths []string
-	usesArgs                bool // whether args are looked at
-	requestRefs             int  // how often req is named, be it for one of its fields or as a whole
+	usesArgs                bool // whether args is used
+	requestRefs             int  // how often req is used, for one of its fields or as a whole
 	counts                  []queryTemplate
 	misuses                 []misuse
 }
 
-// misuse is a call that CEL lets pass and we do not.
+// misuse is a call that CEL accepts but policies do not.
 type misuse struct {
 	id   int64
 	text string
@@ -70,12 +72,13 @@ func (f *exprInfo) inspect(tree *ast.AST, e ast.Expr) {
 	}
 }
 
-// mayBeUntold reports whether an expression can come to what [Input.UnknownFields] names: by a field, or by the whole request.
+// usesOptionalField reports whether the expression can depend on a field of [Input.UnknownFields],
+// directly or by the whole request.
 func (f exprInfo) usesOptionalField() bool {
 	return f.requestRefs > len(f.requestFields) || len(intersect(f.requestFields, OptionalFields)) > 0
 }
 
-// call checks calls whose arguments must be known when the rules are loaded.
+// checkCall checks calls whose arguments must be literals.
 func (f *exprInfo) checkCall(tree *ast.AST, e ast.Expr) {
 	call := e.AsCall()
 	name, args := call.FunctionName(), call.Args()
@@ -84,27 +87,27 @@ func (f *exprInfo) checkCall(tree *ast.AST, e ast.Expr) {
 	}
 	switch {
 	case slices.Contains(forbiddenFunctions, name):
-		wrong("%s is not for rules: a rule looks at arguments, it makes no texts of them", name)
+		wrong("%s is not allowed in rules, because it builds new texts", name)
 	case slices.Contains(literalPatternFunctions, name):
 		needle := 0
 		if !call.IsMemberFunction() {
 			needle = 1
 		}
 		if _, ok := literal(args[needle]); !ok {
-			wrong("%s needs a plain text to look for, and not one of the arguments: it could take for ever", name)
+			wrong("%s needs a literal pattern, because a pattern from the arguments could take too long", name)
 		}
 	case slices.Contains(literalListFunctions, name):
 		if args[0].Kind() != ast.ListKind && args[1].Kind() != ast.ListKind {
-			wrong("%s needs one list that stands in the rule: with two of the arguments it could take for ever", name)
+			wrong("%s needs at least one literal list, because two lists from the arguments could take too long", name)
 		}
 	case name == funcCount && call.IsMemberFunction() && tree.GetType(call.Target().ID()).String() == historyType.String():
 		f.addCount(args, wrong)
 	case name == funcLocal && call.IsMemberFunction():
 		zone, ok := literal(args[0])
 		if !ok {
-			wrong(`now.local needs the zone as a plain text, as in now.local("Asia/Singapore")`)
+			wrong(`now.local needs a literal zone, as in now.local("Asia/Singapore")`)
 		} else if _, err := loadZone(zone); err != nil {
-			wrong("%q is no time zone that is known here", zone)
+			wrong("unknown time zone %q", zone)
 		}
 	}
 }
@@ -113,7 +116,7 @@ func (f *exprInfo) addCount(args []ast.Expr, wrong func(string, ...any)) {
 	by, ok := literal(args[0])
 	window, good := literal(args[1])
 	if !ok || !good {
-		wrong(`history.count needs plain texts, as in history.count("tool", "1h"): the numbers are fetched before rules are judged`)
+		wrong(`history.count needs literal arguments, as in history.count("tool", "1h"), because counters are read before the evaluation`)
 		return
 	}
 	s, err := parseCountCall(by, window)
@@ -132,7 +135,7 @@ func literal(e ast.Expr) (string, bool) {
 	return string(text), ok
 }
 
-// conjuncts are the operands of the outermost &&.
+// conjuncts returns the operands of the outermost &&.
 func conjuncts(e ast.Expr) []ast.Expr {
 	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.LogicalAnd {
 		var parts []ast.Expr
@@ -144,8 +147,8 @@ func conjuncts(e ast.Expr) []ast.Expr {
 	return []ast.Expr{e}
 }
 
-// toolsOf returns the tools for which e can be anything but false. In CEL false && anything is false, also if the other side
-// is an error: so one conjunct that names the tool is enough, wherever it stands.
+// toolsOf returns the tools for which e can be anything but false. In CEL, false && x is false even
+// if x is an error. So one conjunct that names the tool is sufficient, at any position.
 func toolsOf(e ast.Expr) (tools []string, bound bool) {
 	if e.Kind() != ast.CallKind {
 		return nil, false
@@ -211,7 +214,8 @@ func isTool(e ast.Expr) bool {
 	return operand.Kind() == ast.IdentKind && operand.AsIdent() == varRequest
 }
 
-// argPath returns the JSON pointer of args.a["b"][?"c"], up to the first step that is not plain text.
+// argPath returns the JSON pointer of args.a["b"][?"c"], up to the first step that is not a
+// literal.
 func argPath(e ast.Expr) (string, bool) {
 	switch e.Kind() {
 	case ast.IdentKind:

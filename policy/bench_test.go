@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// rulesByTool is a set of n rules, each for a tool of its own: what a large installation looks like.
+// rulesByTool returns n rules, each for its own tool, as in a large installation.
 func rulesByTool(n int) string {
 	var b strings.Builder
 	b.WriteString("default: allow\nrules:\n")
@@ -18,7 +18,7 @@ func rulesByTool(n int) string {
 	return b.String()
 }
 
-// rulesByGraph is a set of n rules that no tool tells apart: each of them has to be judged.
+// rulesByGraph returns n rules for all tools, so that each must be evaluated.
 func rulesByGraph(n int) string {
 	return strings.ReplaceAll(rulesByTool(n), "req.tool", "req.graph")
 }

@@ -13,14 +13,14 @@ import (
 	"cel.dev/cel-go/ext"
 )
 
-// The cost of a rule is counted in CEL's own units, about one per step and one per ten bytes of text looked at. A rule that
-// wants more than ruleCostLimit is an error, and so is every rule after the whole set has used up setCostLimit.
+// Costs are in CEL units: about one per evaluation step and one per ten bytes of text. A rule fails
+// above ruleCostLimit. After the set has used setCostLimit, all further rules fail.
 const (
 	ruleCostLimit = 10_000
 	setCostLimit  = 1_000_000
 )
 
-// The names under which rules find what they look at.
+// The names of variables and functions in rules.
 const (
 	varRequest = "req"
 	varArgs    = "args"
@@ -33,24 +33,25 @@ const (
 	funcGlob  = "glob"
 )
 
-// The cost of a call is counted when it is over. So no single call may take as long, or need as much memory, as the product
-// of two arguments, which an agent chooses.
+// CEL counts the cost of a call after it returns. So no single call may take time or memory
+// proportional to the product of two arguments that an agent chooses.
 var (
-	// forbiddenFunctions functions make long texts of short ones.
+	// forbiddenFunctions build long texts from short ones.
 	forbiddenFunctions = []string{"replace", "join", "format"}
-	// literalPatternFunctions functions look for a text, which has to stand in the rule.
+	// literalPatternFunctions search for a text, which must be a literal in the rule.
 	literalPatternFunctions = []string{"matches", "indexOf", "lastIndexOf"}
-	// literalListFunctions functions compare each with each, so one of the two lists has to stand in the rule.
+	// literalListFunctions compare all pairs, so one of the two lists must be a literal in the
+	// rule.
 	literalListFunctions = []string{"sets.contains", "sets.intersects", "sets.equivalent"}
 )
 
 var variables = []string{varRequest, varArgs, varNow, varLocal, varHistory}
 
-// environment is the same for all sets: what differs between them comes in through variables.
+// environment is shared by all sets. They differ only in the variables.
 var environment = sync.OnceValues(newEnvironment)
 
 func newEnvironment() (*cel.Env, error) {
-	clock := cel.ObjectType("policy.clockTime")
+	clock := cel.ObjectType("policy.localClock")
 	return cel.NewEnv(
 		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[*request](), reflect.TypeFor[*localClock]()),
 		cel.Variable(varRequest, cel.ObjectType("policy.request")),
@@ -71,7 +72,8 @@ func newEnvironment() (*cel.Env, error) {
 	)
 }
 
-// program makes a compiled expression ready to be evaluated, by several goroutines at once. Only one that guesses heeds what is untold: it takes longer.
+// program builds a program that several goroutines can use at once. Only a partial program supports
+// unknown fields, because it is slower.
 func program(env *cel.Env, ast *cel.Ast, guesses bool) (cel.Program, error) {
 	how := cel.EvalOptions(cel.OptOptimize)
 	if guesses {
@@ -80,7 +82,7 @@ func program(env *cel.Env, ast *cel.Ast, guesses bool) (cel.Program, error) {
 	return env.Program(ast, how, cel.CostLimit(ruleCostLimit), cel.CostTracking(costEstimator{}))
 }
 
-// costEstimator says what our own functions cost; of all others CEL knows it.
+// costEstimator estimates the cost of our own functions. CEL estimates the others.
 type costEstimator struct{}
 
 func (costEstimator) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
@@ -102,12 +104,12 @@ func celGlob(pattern, text ref.Val) ref.Val {
 	return types.Bool(glob(string(p), string(t)))
 }
 
-// glob matches * with any text and ? with one letter, without going back more than one star.
+// glob matches * with any text and ? with one character. It backtracks to the last star only.
 func glob(pattern, text string) bool {
 	p, t, star, mark := 0, 0, -1, 0
 	for t < len(text) {
 		switch {
-		case p < len(pattern) && pattern[p] == '*': // before the letters: a star in the text is a letter
+		case p < len(pattern) && pattern[p] == '*': // check for the star first: the text may contain a literal star
 			star, mark = p, t
 			p++
 		case p < len(pattern) && pattern[p] == '?':
@@ -129,7 +131,7 @@ func glob(pattern, text string) bool {
 	return p == len(pattern)
 }
 
-// runeLen is how many bytes the first letter has.
+// runeLen returns the number of bytes of the first character.
 func runeLen(text string) int {
 	_, size := utf8.DecodeRuneInString(text)
 	return size
@@ -152,12 +154,13 @@ func celLocal(at, zone ref.Val) ref.Val {
 	return native.Adapt(types.DefaultTypeAdapter, newLocalClock(t.In(location)))
 }
 
-// clockTimeType makes a CEL value of a localClock. It is made apart from the environment, which needs it.
+// clockTimeType converts a localClock to a CEL value. It is separate from the environment, which
+// depends on it.
 var clockTimeType = sync.OnceValues(func() (*types.NativeType, error) {
 	return types.NewNativeType(reflect.TypeFor[localClock](), types.ParseStructTags(true))
 })
 
-var zones sync.Map // of *time.Location, by name: reading a zone's file takes longer than all rules together
+var zones sync.Map // of *time.Location by name, because loading a zone is slower than evaluating all rules
 
 func loadZone(name string) (*time.Location, error) {
 	if known, ok := zones.Load(name); ok {
@@ -165,7 +168,7 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	location, err := time.LoadLocation(name)
 	if err == nil && location == time.Local {
-		err = errors.New("the zone of this machine is not the same everywhere")
+		err = errors.New("the local zone of the machine is not allowed")
 	}
 	if err != nil {
 		return nil, err

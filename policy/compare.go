@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Weakenings lists in which ways the second decision lets more through than the first; nothing if it is at least as strict.
+// Weakenings lists the ways in which the second decision is weaker than the first. It is empty if
+// the second is at least as strict.
 func Weakenings(before, after Decision) []string {
 	if after.Verdict.strictness() < before.Verdict.strictness() {
 		return []string{fmt.Sprintf("%s becomes %s", before.Verdict, after.Verdict)}
@@ -17,13 +18,14 @@ func Weakenings(before, after Decision) []string {
 	return RequirementWeakenings(before.Requirement, after.Requirement)
 }
 
-// RequirementWeakenings lists in which ways the second requirement is easier to satisfy, or leaves more open, than the first.
+// RequirementWeakenings lists the ways in which the second requirement is easier to satisfy, or
+// allows more, than the first.
 func RequirementWeakenings(before, after *Requirement) []string {
 	if before == nil {
 		return nil
 	}
 	if after == nil {
-		return []string{"nothing is demanded any more"}
+		return []string{"no requirement any more"}
 	}
 	weaker := groupWeakenings(before.Groups, after.Groups)
 	add := func(is bool, format string, args ...any) {
@@ -32,26 +34,27 @@ func RequirementWeakenings(before, after *Requirement) []string {
 		}
 	}
 	add(after.Deadline > before.Deadline, "deadline up from %s to %s", before.Deadline, after.Deadline)
-	add(before.OnTimeout == Expire && after.OnTimeout != Expire, "after the deadline it goes to others instead of expiring")
+	add(before.OnTimeout == Expire && after.OnTimeout != Expire, "after the deadline it escalates instead of expiring")
 	add(after.MinAuth.requiredLevel() < before.MinAuth.requiredLevel(), "min_auth down from %s to %s", orNone(string(before.MinAuth)), orNone(string(after.MinAuth)))
 	add(after.RememberMax > before.RememberMax, "remember_max up from %s to %s", before.RememberMax, after.RememberMax)
 	add(after.DenyCount > before.DenyCount, "deny_count up from %d to %d", before.DenyCount, after.DenyCount)
 	for _, who := range subtract(before.Exclude, after.Exclude) {
-		add(true, "the yes of %s counts now", who)
+		add(true, "%s is no longer excluded", who)
 	}
 	for _, what := range subtract(before.Show, after.Show) {
-		add(true, "%s need not be shown any more", what)
+		add(true, "%s is no longer required evidence", what)
 	}
 	for _, pointer := range after.Editable {
-		add(!covers(before.Editable, pointer), "%q may be edited now", pointer)
+		add(!covers(before.Editable, pointer), "%q is editable now", pointer)
 	}
 	for _, verb := range subtract(after.allowedVerbs(), before.allowedVerbs()) {
-		add(true, "%s is possible now", verb)
+		add(true, "%s is allowed now", verb)
 	}
 	return weaker
 }
 
-// groupWeakenings finds those of before that no group of after is as strict as: as many people, out of no others, now or later.
+// groupWeakenings finds groups of before for which after has no group that is as strict: as many
+// people, from the same names, now and after widening.
 func groupWeakenings(before, after []Group) []string {
 	var weaker []string
 	for _, old := range before {
@@ -70,20 +73,20 @@ func groupWeakenings(before, after []Group) []string {
 		}
 		switch {
 		case most == 0:
-			weaker = append(weaker, fmt.Sprintf("%s not needed any more", old))
+			weaker = append(weaker, fmt.Sprintf("%s no longer required", old))
 		case most < old.Count:
 			weaker = append(weaker, fmt.Sprintf("count of %s down from %d to %d", strings.Join(old.From, " or "), old.Count, most))
 		case len(later) > 0:
-			weaker = append(weaker, fmt.Sprintf("%s may be let in for %s now", strings.Join(later, " or "), strings.Join(old.From, " or ")))
+			weaker = append(weaker, fmt.Sprintf("%s can be added to %s now", strings.Join(later, " or "), strings.Join(old.From, " or ")))
 		}
 	}
-	if had, has := totalCount(before), totalCount(after); has < had && len(weaker) == 0 { // one group of after is as strict as two of before, and one person is not two
+	if had, has := totalCount(before), totalCount(after); has < had && len(weaker) == 0 { // one group of after is as strict as two of before, but one person does not count twice
 		weaker = append(weaker, fmt.Sprintf("%d different people down to %d", had, has))
 	}
 	return weaker
 }
 
-// subtract returns the words of a that are not in b.
+// subtract returns the elements of a that are not in b.
 func subtract(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(word string) bool { return slices.Contains(b, word) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// compile makes all expressions ready, and reports what is wrong with them.
+// compile compiles all expressions and reports errors.
 func (r *loader) compile(d *document) error {
 	env, err := environment()
 	if err != nil {
@@ -40,21 +40,22 @@ func (r *loader) compile(d *document) error {
 	return nil
 }
 
-// pendingExpr is one that was compiled, and where its program belongs.
+// pendingExpr is a compiled expression and the target of its program.
 type pendingExpr struct {
 	rule, what string
 	node       yamldoc.Node
 	compiled   *cel.Ast
 	target     *cel.Program
-	partial    bool // whether it looks at what may be untold
+	partial    bool // whether it uses a field that may be unknown
 }
 
-// programs makes the expressions ready to be evaluated. It does so after the last was compiled: in between the programs would lie far apart in
-// memory, and every decision walks through all of them.
+// buildPrograms builds the programs of all compiled expressions. It runs after the last
+// compilation, so that the programs are close together in memory: every decision walks through all
+// of them.
 func (r *loader) buildPrograms(env *cel.Env) {
 	for _, e := range r.expressions {
 		ready, err := program(env, e.compiled, e.partial)
-		if err != nil { // a pattern that is none
+		if err != nil { // for example an invalid regular expression
 			r.rule = e.rule
 			e.node.Reportf("%s: %v", e.what, err)
 			continue
@@ -63,7 +64,8 @@ func (r *loader) buildPrograms(env *cel.Env) {
 	}
 }
 
-// add joins what two expressions of a rule look at. Which tools it is for is the condition's word alone.
+// merge adds the analysis of a second expression of a rule. Only the condition determines the
+// tools.
 func (f *exprInfo) merge(more exprInfo) {
 	f.requestFields = append(f.requestFields, more.requestFields...)
 	f.argPaths = union(f.argPaths, more.argPaths)
@@ -71,7 +73,8 @@ func (f *exprInfo) merge(more exprInfo) {
 	f.counts = append(f.counts, more.counts...)
 }
 
-// pendingExpr compiles one text, whose program goes to a place. It reports what is wrong, and then knows nothing of it.
+// expression compiles one expression and registers its target. It reports errors and then returns
+// an empty result.
 func (r *loader) expression(env *cel.Env, node yamldoc.Node, what string, want *cel.Type, place *cel.Program) exprInfo {
 	compiled, issues := env.Compile(node.Text())
 	if issues.Err() != nil {
@@ -93,23 +96,24 @@ func (r *loader) expression(env *cel.Env, node yamldoc.Node, what string, want *
 	return f
 }
 
-// lineInFile is the line in the file of a place in the text of a value.
+// lineInFile returns the line in the file of a location in the text of a value.
 func lineInFile(node yamldoc.Node, at common.Location) int {
 	return node.TextLine() + max(at.Line(), 1) - 1
 }
 
-// typeProblem says what to write where an expression is of another type. An amount may be dyn: it is checked when it is
-// known. A condition may not: a rule that turns out to be a text would be an error with every action.
+// typeProblem explains what to write if an expression has the wrong type. An amount may be dyn,
+// because it is checked at evaluation. A condition may not: otherwise a rule of the wrong type
+// would fail for every action.
 func typeProblem(got, want *cel.Type) string {
 	switch {
 	case got.IsExactType(want), want == cel.IntType && (got.IsExactType(cel.DynType) || got.IsExactType(cel.UintType)):
 		return ""
 	case got.IsExactType(cel.DynType):
-		return "this may come to anything; a condition has to be true or false: compare it, as in … == true"
+		return "the type is not known; a condition must be a bool: compare it, as in … == true"
 	case want == cel.BoolType:
-		return fmt.Sprintf("this is of type %s; a condition has to be true or false", got)
+		return fmt.Sprintf("the type is %s; a condition must be a bool", got)
 	}
-	return fmt.Sprintf("this is of type %s; an amount is a whole number of minor units (cents)", got)
+	return fmt.Sprintf("the type is %s; an amount must be a whole number of minor units (cents)", got)
 }
 
 var (
@@ -117,22 +121,22 @@ var (
 	unknownName  = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
 )
 
-// withSuggestion adds to CEL's messages what was probably meant.
+// withSuggestion adds a suggestion to an error message of CEL.
 func withSuggestion(message string) string {
 	message, _, _ = strings.Cut(message, "\n")
 	if found := unknownField.FindStringSubmatch(message); found != nil {
-		return fmt.Sprintf("there is no field %q%s", found[1], yamldoc.Suggest(found[1], fieldNames()))
+		return fmt.Sprintf("unknown field %q%s", found[1], yamldoc.Suggest(found[1], fieldNames()))
 	}
 	if found := unknownName.FindStringSubmatch(message); found != nil {
 		if near := yamldoc.Nearest(found[1], slices.Concat(variables, commonFunctions)); near != "" {
-			return fmt.Sprintf("there is no %q; did you mean %q?", found[1], near)
+			return fmt.Sprintf("unknown name %q; did you mean %q?", found[1], near)
 		}
-		return fmt.Sprintf("there is no %q%s", found[1], yamldoc.Suggest(found[1], variables))
+		return fmt.Sprintf("unknown name %q%s", found[1], yamldoc.Suggest(found[1], variables))
 	}
 	return message
 }
 
-// commonFunctions are the functions that rules mostly want.
+// commonFunctions are the functions that rules use most.
 var commonFunctions = []string{
 	funcGlob, funcCount, "matches", "startsWith", "endsWith", "contains", "size", "lowerAscii", "upperAscii", "trim", "split",
 	"orValue", "has", "all", "exists", "filter", "map", "duration", "timestamp", "int", "string", "double",
@@ -148,24 +152,24 @@ func fieldNames() []string {
 	return names
 }
 
-// missingKey finds the key in CEL's message about one that is missing.
+// missingKey matches the key in CEL's message about a missing key.
 var missingKey = regexp.MustCompile(`no such key: (\S+)$`)
 
-// ruleErrorText says why a rule could not be judged, without any value of the arguments: traces are stored and shown to
-// people who may not see those.
+// ruleErrorText explains why a rule failed, without any argument values. Traces are stored and
+// shown to people who may not see the arguments.
 func ruleErrorText(err error, source string) string {
 	text := err.Error()
 	if found := missingKey.FindStringSubmatch(text); found != nil && strings.Contains(source, found[1]) {
-		return "there is no " + found[1]
+		return "missing key " + found[1]
 	}
 	for _, known := range []struct{ part, say string }{
-		{"cost limit", "it costs too much to judge"},
-		{"no such key", "a key is missing"},
-		{"index out of", "a list is too short"},
-		{"no such overload", "a value is of another type than the rule expects"},
+		{"cost limit", "evaluation cost limit exceeded"},
+		{"no such key", "missing key"},
+		{"index out of", "list index out of range"},
+		{"no such overload", "a value has a different type than the rule expects"},
 		{errNoCounter.Error(), errNoCounter.Error()},
 		{errUnknownField.Error(), errUnknownField.Error()},
-		{"overflow", "a number is too large"},
+		{"overflow", "number out of range"},
 		{"division by zero", "division by zero"},
 		{"unknown time zone", "unknown time zone"},
 	} {
@@ -176,5 +180,5 @@ func ruleErrorText(err error, source string) string {
 	if wrong, ok := errors.AsType[amountError](err); ok {
 		return string(wrong)
 	}
-	return "it cannot be judged"
+	return "evaluation failed"
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// countingRules is a set of n rules for any tool, each with a limit of its own and a count that all of them share.
+// countingRules returns n rules for all tools, each with its own limit and a shared count.
 func countingRules(n int) string {
 	var b strings.Builder
 	b.WriteString("default: allow\nrules:\n")
@@ -16,8 +16,8 @@ func countingRules(n int) string {
 	return b.String()
 }
 
-// Ten times the rules that look at the past are ten times the work, and not a hundred times. What is counted is what is made on the way: comparing
-// each demand with each made a name for every comparison.
+// Ten times the counting rules cause ten times the work, not a hundred times. The test counts the
+// allocations: comparing all pairs of queries would build a name for every comparison.
 func TestCounterQueries_CostGrowsWithCountingRules(t *testing.T) {
 	work := func(n int) (demanding, deciding float64) {
 		set, in := load(t, countingRules(n)), input("mail", `{}`)
@@ -42,7 +42,7 @@ func TestCounterQueries_CostGrowsWithCountingRules(t *testing.T) {
 	t.Logf("demanding %.0f → %.0f, deciding %.0f → %.0f", fewDemanding, manyDemanding, fewDeciding, manyDeciding)
 }
 
-// Rules that count the same ask for it once, whoever they are.
+// Rules that use the same counter query it once.
 func TestCounterQueries_SharedQueriesAreBuiltOnce(t *testing.T) {
 	shared := func(n int) float64 {
 		set := load(t, strings.ReplaceAll(countingRules(n), ", limit: {", "} #"))

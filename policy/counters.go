@@ -16,50 +16,54 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// MaxWindow is how far back rules can look. Whoever keeps the numbers keeps them for so long; a rule that wants more is not loaded, for it
-// would be told less than there was.
+// MaxWindow is the maximum window of a rule. The store keeps counters for this long. A rule with a
+// longer window is a load error, because it would see incomplete counts.
 const MaxWindow = 31 * 24 * time.Hour
 
-// checkWindow refuses a span of time for which no numbers are kept.
+// checkWindow rejects a window for which no counters are kept.
 func checkWindow(window time.Duration) error {
 	if window > MaxWindow {
-		return fmt.Errorf("a window of %s is too long: rules can look back %s at most", Duration(window), Duration(MaxWindow))
+		return fmt.Errorf("window %s is too long: the maximum is %s", Duration(window), Duration(MaxWindow))
 	}
 	return nil
 }
 
-// Limit makes a rule about how much, or how often, within a span of time. A rule that asks or denies is hit by the action
-// that would go beyond Max; a rule that allows is hit as long as the action stays within.
+// Limit limits an amount or a number of actions within a window. A rule that asks or denies matches
+// an action that would exceed Max. A rule that allows matches while the action stays within Max.
 type Limit struct {
-	// Amount is the CEL expression of what the action adds, in minor units; "" counts actions.
+	// Amount is the CEL expression of the amount that the action adds, in minor units. "" counts
+	// actions.
 	Amount string   `json:"amount,omitempty"`
 	Max    int64    `json:"max"`
 	Window Duration `json:"window"`
-	// By says what is counted apart, beside the account: requester, agent, tool, graph, node, environment, run.
+	// By lists the dimensions of the counter, in addition to the account: requester, agent, tool,
+	// graph, node, environment, run.
 	By []string `json:"by,omitempty"`
 }
 
-// CounterQuery is a number that the rules need from the past: how much was charged to Counter in the Window before now.
+// CounterQuery asks for a counter value that the rules need: the sum of the charges to Counter in
+// the Window before now.
 type CounterQuery struct {
 	Counter string   `json:"counter"`
 	Window  Duration `json:"window"`
-	// Limit is the id of the rule whose limit it is; "" for a count of actions.
+	// Limit is the id of the rule with the limit, or "" for a count of actions.
 	Limit string `json:"limit,omitempty"`
-	// Scope says which actions count, as account and requester.
+	// Scope has the dimensions of the counter, for example account and requester.
 	Scope map[string]string `json:"scope"`
 }
 
-// Key is under what [Input.History] has the number.
+// Key returns the key of the value in [Input.History].
 func (d CounterQuery) Key() string { return d.Counter + " in " + d.Window.String() }
 
-// Charge is what an action adds to a counter when it goes ahead. Whoever keeps the numbers writes it down together with the
-// decision that lets the action go ahead, in one transaction with the reading of the demands: else two actions pass at once.
+// Charge is what an action adds to a counter if it is executed. The caller stores the charge with
+// the decision, in the same transaction in which it reads the counters. Otherwise two concurrent
+// actions can both pass.
 type Charge struct {
 	Counter string `json:"counter"`
 	Amount  int64  `json:"amount"`
 }
 
-// dimensions are what can be counted apart.
+// dimensions are the dimensions of counters.
 var dimensions = map[string]func(*Input) string{
 	"account":     func(in *Input) string { return in.Account },
 	"environment": func(in *Input) string { return in.Environment },
@@ -80,13 +84,14 @@ func dimensionNames() []string {
 	return names
 }
 
-// normalizeDimensions sorts the dimensions, and adds the account: no number is ever shared between accounts.
+// normalizeDimensions sorts the dimensions and adds the account. Counters are never shared between
+// accounts.
 func normalizeDimensions(by []string) ([]string, error) {
 	all := []string{"account"}
 	for _, name := range by {
 		name = strings.TrimSpace(name)
 		if dimensions[name] == nil {
-			return nil, fmt.Errorf("nothing can be counted by %q%s", name, yamldoc.Suggest(name, dimensionNames()))
+			return nil, fmt.Errorf("unknown dimension %q%s", name, yamldoc.Suggest(name, dimensionNames()))
 		}
 		if !slices.Contains(all, name) {
 			all = append(all, name)
@@ -96,17 +101,18 @@ func normalizeDimensions(by []string) ([]string, error) {
 	return all, nil
 }
 
-// queryTemplate is a demand before it is known of whom. Two shapes that differ make two demands of any input: so shapes are told apart, which are few
-// and short, and not the names that are made of them.
+// queryTemplate is a counter query without the values of the input. Different templates give
+// different queries for any input, so the short templates are compared instead of the counter
+// names.
 type queryTemplate struct {
 	counterTemplate
 	window time.Duration
 }
 
-// counterTemplate is a counter before it is known of whom.
+// counterTemplate is a counter without the values of the input.
 type counterTemplate struct {
 	limit string // the id of the rule; "" counts actions
-	by    string // dimensions, as [normalizeDimensions] puts them, with commas
+	by    string // dimensions as [normalizeDimensions] returns them, joined by commas
 }
 
 func newQueryTemplate(limit string, by []string, window time.Duration) queryTemplate {
@@ -121,7 +127,7 @@ func (s queryTemplate) query(in *Input) CounterQuery {
 	return d
 }
 
-// name is that of the counter.
+// name returns the name of the counter.
 func (s counterTemplate) name(in *Input) string {
 	var counter strings.Builder
 	counter.WriteString("actions")
@@ -130,12 +136,12 @@ func (s counterTemplate) name(in *Input) string {
 		counter.WriteString("limit " + strconv.Quote(s.limit))
 	}
 	for name := range strings.SplitSeq(s.by, ",") {
-		counter.WriteString(" " + name + "=" + strconv.Quote(dimensions[name](in))) // quoted, so that no value can pose as two
+		counter.WriteString(" " + name + "=" + strconv.Quote(dimensions[name](in))) // quoted, so that a value cannot look like two
 	}
 	return counter.String()
 }
 
-// parseCountCall is the shape of history.count(by, window).
+// parseCountCall returns the template of history.count(by, window).
 func parseCountCall(by, window string) (queryTemplate, error) {
 	names, err := normalizeDimensions(strings.Split(by, ","))
 	if err != nil {
@@ -151,9 +157,9 @@ func parseCountCall(by, window string) (queryTemplate, error) {
 	return newQueryTemplate("", names, span), checkWindow(span)
 }
 
-var errNoCounter = errors.New("the number from the past was not given")
+var errNoCounter = errors.New("the counter value is missing")
 
-// withCounters returns the number for a demand.
+// counter returns the value for a query.
 func (in *Input) counter(d CounterQuery) (int64, error) {
 	used, ok := in.History[d.Key()]
 	if !ok || used < 0 {
@@ -162,7 +168,7 @@ func (in *Input) counter(d CounterQuery) (int64, error) {
 	return used, nil
 }
 
-// beyond reports whether used and adds together are more than the limit, also where the sum has no int64.
+// exceeded reports whether used + adds is more than the limit, without overflow.
 func (l *Limit) exceeded(used, adds int64) bool {
 	return adds > math.MaxInt64-used || used+adds > l.Max
 }
@@ -173,10 +179,10 @@ type historyVal struct{ in *Input }
 var historyType = types.NewOpaqueType("history")
 
 func (historyVal) ConvertToNative(reflect.Type) (any, error) {
-	return nil, errors.New("history has only counts")
+	return nil, errors.New("history supports only count")
 }
 
-func (historyVal) ConvertToType(ref.Type) ref.Val { return types.NewErr("history has only counts") }
+func (historyVal) ConvertToType(ref.Type) ref.Val { return types.NewErr("history supports only count") }
 
 func (historyVal) Equal(ref.Val) ref.Val { return types.False }
 

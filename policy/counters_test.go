@@ -34,12 +34,12 @@ rules:
   then: allow
 `
 
-// The numbers are what was charged before, to the counters of the rules in their order.
+// The numbers are the earlier charges, to the counters of the rules in order.
 func TestLimit(t *testing.T) {
 	set := load(t, spending)
 	for _, c := range []struct {
 		name, tool, args string
-		past             []int64 // daily and monthly, or rate and a-few-mails; -1 is not given
+		past             []int64 // daily and monthly, or rate and a-few-mails; -1 means missing
 		want             policy.Verdict
 		rules            string
 	}{
@@ -99,7 +99,7 @@ func TestLimit_NegativeCounterIsError(t *testing.T) {
 	}
 }
 
-// What is demanded and what is charged go to the same counters, so that who keeps them needs to know nothing of rules.
+// Queries and charges use the same counters, so that the store needs no knowledge of the rules.
 func TestLimit_ChargesMatchCounterQueries(t *testing.T) {
 	set := load(t, `
 default: allow
@@ -108,7 +108,7 @@ rules:
 - {id: spend, when: 'true', then: deny, limit: {amount: req.cost, max: 10, window: 2h, by: [graph]}}
 - {id: other, when: 'req.tool == "other"', then: deny, limit: {max: 1, window: 1h}}
 `)
-	counters := map[string][]int64{} // what was charged; time stands still
+	counters := map[string][]int64{} // the charges; the clock does not move
 	charge := func(tool string, cost int64) policy.Decision {
 		in := input(tool, `{}`, withCost(cost))
 		in.History = make(map[string]int64)
@@ -141,7 +141,7 @@ rules:
 	}
 }
 
-// No account, and no odd name, can reach the counter of another.
+// No account and no unusual name can reach the counter of another account.
 func TestI8_CountersArePerAccount(t *testing.T) {
 	set := load(t, "default: allow\nrules:\n- {id: l, when: 'true', then: deny, limit: {max: 1, window: 1h, by: [requester]}}\n")
 	key := func(account, requester string) string {

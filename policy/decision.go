@@ -8,58 +8,62 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// Decision is what a set says of an input, and all that is needed to see why. The same set and the same input give the same
-// decision, byte for byte.
+// Decision is the decision of a set on an input, with its explanation. The same set and the same
+// input give the same decision, byte for byte.
 type Decision struct {
 	Verdict Verdict `json:"verdict"`
-	// Rules are the ids of the rules that decided, in the order of the file; only [DefaultRule] if none did.
+	// Rules are the ids of the rules that decided, in file order. If none did, it is only
+	// [DefaultRule].
 	Rules []string `json:"rules"`
-	// Reason says why, in words for the person who is asked and for the agent that is refused.
+	// Reason is the explanation for the approver and for the agent.
 	Reason string `json:"reason"`
-	// Need is what an ask demands; nil with any other verdict.
+	// Requirement is set if the verdict is Ask.
 	Requirement *Requirement `json:"need,omitempty"`
-	// Policy and Version name the set, Input the input, by their digests.
+	// Policy and Input are the digests of the set and of the input. Version is the label of the
+	// set.
 	Policy  string `json:"policy"`
 	Version string `json:"version,omitempty"`
 	Input   string `json:"input"`
-	// Trace has every rule that could have hit, in the order of the file. Elsewhere counts the rules for other tools.
+	// Trace has every rule that could match, in file order. OtherToolRules counts the rules for
+	// other tools.
 	Trace          []Trace `json:"trace"`
 	OtherToolRules int     `json:"elsewhere,omitempty"`
-	// Rehearsed is the verdict as it would be if the dry-run rules counted, where it differs.
+	// DryRunVerdict is the verdict with the dry-run rules, if it differs.
 	DryRunVerdict Verdict `json:"rehearsed,omitempty"`
-	// Charges are what the action adds to the counters if it goes ahead.
+	// Charges are added to the counters if the action is executed.
 	Charges []Charge `json:"charges,omitempty"`
-	// Grant is the id of the grant that lifted an ask, if one did. Rules never set it.
+	// Grant is the id of the grant that replaced the approval, if any. Rules never set it.
 	Grant string `json:"grant,omitempty"`
 }
 
-// RuleOutcome is what became of one rule.
+// RuleOutcome is the outcome of one rule.
 type RuleOutcome string
 
-// The outcomes. A rule that could not be judged counts as a hit if it asks or denies, and as a miss if it allows.
+// The outcomes. A failed rule counts as a hit if it asks or denies, and as a miss if it allows.
 const (
 	RuleHit    RuleOutcome = "hit"
 	RuleMiss   RuleOutcome = "miss"
 	RuleFailed RuleOutcome = "error"
 )
 
-// Trace says what became of one rule.
+// Trace is the evaluation of one rule.
 type Trace struct {
 	Rule string `json:"rule"`
-	// Digest changes when the rule does. A grant holds only for the rules it was given under.
+	// Digest changes when the rule changes. A grant is valid only for the rules under which it was
+	// given.
 	Digest  string      `json:"digest"`
 	Then    Verdict     `json:"then"`
 	Outcome RuleOutcome `json:"outcome"`
-	// Error says why the rule could not be judged. It never holds a value of the arguments.
+	// Error explains why the rule failed. It never contains argument values.
 	Error  string `json:"error,omitempty"`
 	DryRun bool   `json:"dryRun,omitempty"`
-	// Cost is in CEL's units.
+	// Cost is in CEL cost units.
 	Cost uint64 `json:"cost"`
-	// Limit has the numbers, for a rule with a limit that was looked at.
+	// Limit has the numbers of a limit that was evaluated.
 	Limit *LimitTrace `json:"limit,omitempty"`
 }
 
-// LimitTrace has the numbers behind the outcome of a limit.
+// LimitTrace has the numbers of a limit.
 type LimitTrace struct {
 	Used   int64    `json:"used"`
 	Adds   int64    `json:"adds"`
@@ -72,7 +76,7 @@ func (t Trace) counts() bool {
 	return t.Outcome == RuleHit || t.Outcome == RuleFailed && t.Then != Allow
 }
 
-// Ruling is the decision in the words of the root package.
+// Ruling converts the decision to the root package's type.
 func (d Decision) Ruling() fermata.Ruling {
 	return fermata.Ruling{Verdict: d.Verdict.toRoot(), Rule: strings.Join(d.Rules, " "), Reason: d.Reason, PolicyDigest: d.Policy}
 }
@@ -94,12 +98,13 @@ func (d Decision) RuleDigests() map[string]string {
 	return digests
 }
 
-// defaultDigest stands for the default's own demands.
+// defaultDigest is the digest of the default's own requirement.
 func (d Decision) defaultDigest() string {
 	return digestOfRule(Rule{ID: DefaultRule, Then: d.Verdict, Ask: d.Requirement})
 }
 
-// Explain writes the decision for people: the verdict, what it demands, and what became of each rule.
+// Explain writes the decision for people: the verdict, the requirement, and the outcome of each
+// rule.
 func (d Decision) Explain(w io.Writer) error {
 	_, err := io.WriteString(w, d.explanation())
 	return err
@@ -110,24 +115,24 @@ func (d Decision) explanation() string {
 	fmt.Fprintf(&b, "%s: %s\n", d.Verdict, d.Reason)
 	fmt.Fprintf(&b, "  decided by %s\n", strings.Join(d.Rules, ", "))
 	if d.Grant != "" {
-		fmt.Fprintf(&b, "  lifted by grant %s\n", d.Grant)
+		fmt.Fprintf(&b, "  allowed by grant %s\n", d.Grant)
 	}
 	if d.Requirement != nil {
 		d.Requirement.explain(&b)
 	}
 	if d.DryRunVerdict != "" {
-		fmt.Fprintf(&b, "  with the dry-run rules it would be %s\n", d.DryRunVerdict)
+		fmt.Fprintf(&b, "  the dry-run rules would change it to %s\n", d.DryRunVerdict)
 	}
 	b.WriteString("rules:\n")
 	for _, t := range d.Trace {
 		t.explain(&b)
 	}
 	if d.OtherToolRules > 0 {
-		fmt.Fprintf(&b, "  and %d for other tools\n", d.OtherToolRules)
+		fmt.Fprintf(&b, "  %d more rules for other tools\n", d.OtherToolRules)
 	}
 	for i, charge := range d.Charges {
 		if i == 0 {
-			b.WriteString("if it goes ahead:\n")
+			b.WriteString("if executed:\n")
 		}
 		fmt.Fprintf(&b, "  +%d to %s\n", charge.Amount, charge.Counter)
 	}
@@ -144,25 +149,25 @@ func (r *Requirement) explain(b *strings.Builder) {
 		fmt.Fprintf(b, "  needs %s\n", group)
 	}
 	if len(r.Exclude) > 0 {
-		fmt.Fprintf(b, "  the yes of these does not count: %s\n", strings.Join(r.Exclude, ", "))
+		fmt.Fprintf(b, "  excluded by separation of duties: %s\n", strings.Join(r.Exclude, ", "))
 	}
 	fmt.Fprintf(b, "  within %s, then %s\n", r.Deadline, r.OnTimeout)
 	if r.MinAuth != "" {
-		fmt.Fprintf(b, "  signed in with at least %s\n", r.MinAuth)
+		fmt.Fprintf(b, "  authenticated with at least %s\n", r.MinAuth)
 	}
 	if r.DenyCount > 1 {
-		fmt.Fprintf(b, "  %d people have to say no until it is a no\n", r.DenyCount)
+		fmt.Fprintf(b, "  %d rejections close the request\n", r.DenyCount)
 	}
 	for _, list := range []struct {
 		say   string
 		words []string
-	}{{"by way of", r.Routes}, {"may be edited:", r.Editable}, {"must be shown:", r.Show}, {"people may:", r.Verbs}} {
+	}{{"routes:", r.Routes}, {"editable arguments:", r.Editable}, {"required evidence:", r.Show}, {"allowed verbs:", r.Verbs}} {
 		if len(list.words) > 0 {
 			fmt.Fprintf(b, "  %s %s\n", list.say, strings.Join(list.words, ", "))
 		}
 	}
 	if r.RememberMax > 0 {
-		fmt.Fprintf(b, "  may be remembered for %s\n", r.RememberMax)
+		fmt.Fprintf(b, "  can be remembered for %s\n", r.RememberMax)
 	}
 }
 

@@ -9,22 +9,26 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// Directory knows who belongs to what. It is asked when rules are loaded and linted, not when they decide.
+// Directory knows the members of groups. It is used when rules are loaded and linted, not for
+// decisions.
 type Directory interface {
-	// Members returns the people behind group:x, role:x, oncall:x or user:x, and whether there is such a thing at all.
+	// Members returns the people of group:x, role:x, oncall:x or user:x, and whether the name
+	// exists.
 	Members(name string) (people []string, known bool)
 }
 
-// requester in a group is the person for whom the run works: that is a confirmation, and not four eyes.
+// requester in a group is the person for whom the run works. That is a confirmation, not a second
+// person.
 const requester = "requester"
 
-// author in separation_of_duties is the requester, too: a run begins with what the requester wants.
+// author in separation_of_duties includes the requester, because a run begins with the requester's
+// input.
 const author = "author"
 
-// anyone is every person who can decide at all.
+// anyone is any person who may decide at all.
 const anyone = "anyone"
 
-// The most that one rule may ask for: more is a mistake, and the desk would refuse it.
+// The limits of one rule. The desk rejects more.
 const (
 	maxGroups = 20
 	maxCount  = 50
@@ -41,22 +45,22 @@ func (r *loader) parseGroups(node yamldoc.Node) []Group {
 			group.Count = int(fields["count"].Int(1))
 		}
 		if group.Count > maxCount {
-			item.Reportf("a count of %d is more than %d", group.Count, maxCount)
+			item.Reportf("count %d is more than %d", group.Count, maxCount)
 		}
 		if len(group.From) == 0 {
-			item.Reportf("the group names nobody: from is empty")
+			item.Reportf("the group is empty: from has no names")
 		}
 		for _, name := range group.Widen {
 			switch {
 			case name == requester:
-				item.Reportf("the requester cannot be let in later: widen is for more people who can say yes")
+				item.Reportf("widen must not contain the requester: it is for additional approvers")
 			case slices.Contains(group.From, name):
-				item.Reportf("%s is in from already, and need not be let in later", name)
+				item.Reportf("%s is already in from", name)
 			}
 		}
 		r.checkMembers(item, group)
 		if slices.ContainsFunc(groups, func(g Group) bool { return slices.Equal(g.From, group.From) }) {
-			item.Reportf("the same people are in a group above: ask for more of them with count")
+			item.Reportf("duplicate group: use count to require more people")
 		}
 		groups = append(groups, group)
 	}
@@ -66,7 +70,7 @@ func (r *loader) parseGroups(node yamldoc.Node) []Group {
 	return groups
 }
 
-// parseNames reads who is meant, in order.
+// parseNames parses a list of names and sorts it.
 func parseNames(node yamldoc.Node) []string {
 	if node.Missing() {
 		return nil
@@ -83,7 +87,7 @@ func parseNames(node yamldoc.Node) []string {
 
 var placeholder = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// placeholderValues are the fields that can stand in a name, as in group:owners:${req.graph}.
+// placeholderValues are the fields that a name can contain, as in group:owners:${req.graph}.
 var placeholderValues = map[string]func(*Input) string{
 	"req.account": dimensions["account"], "req.environment": dimensions["environment"], "req.graph": dimensions["graph"],
 	"req.node": dimensions["node"], "req.tool": dimensions["tool"], "req.requester": dimensions["requester"], "req.agent": dimensions["agent"],
@@ -97,7 +101,7 @@ func checkName(at yamldoc.Node, name string) {
 			for field := range placeholderValues {
 				known = append(known, field)
 			}
-			at.Reportf("%q cannot be filled in%s", found[0], yamldoc.Suggest(found[1], known))
+			at.Reportf("unknown placeholder %q%s", found[0], yamldoc.Suggest(found[1], known))
 		}
 	}
 	if name == requester || name == anyone {
@@ -105,20 +109,20 @@ func checkName(at yamldoc.Node, name string) {
 	}
 	sort, rest, ok := strings.Cut(name, ":")
 	if !ok || rest == "" {
-		at.Reportf("%q says not what it is; write group:%s, user:…, role:…, oncall:…, requester or anyone", name, name)
+		at.Reportf("%q has no kind; use group:%s, user:…, role:…, oncall:…, requester or anyone", name, name)
 		return
 	}
 	if !slices.Contains(principalKinds, sort) {
-		at.Reportf("%q is of an unknown sort%s", name, yamldoc.Suggest(sort, principalKinds))
+		at.Reportf("%q has an unknown kind%s", name, yamldoc.Suggest(sort, principalKinds))
 	}
 }
 
-// checkMembers finds groups that can never say yes. Names that are filled in later cannot be checked.
+// checkMembers finds groups that can never approve. Names with placeholders cannot be checked.
 func (r *loader) checkMembers(at yamldoc.Node, group Group) {
 	if r.directory == nil {
 		return
 	}
-	unknown := func(name string) { at.Reportf("there is no %s", name) }
+	unknown := func(name string) { at.Reportf("unknown name %s", name) }
 	members(r.directory, group.Widen, unknown)
 	people, open := members(r.directory, group.From, unknown)
 	if open || len(group.From) == 0 {
@@ -126,13 +130,13 @@ func (r *loader) checkMembers(at yamldoc.Node, group Group) {
 	}
 	switch {
 	case len(people) == 0:
-		at.Reportf("nobody is in %s: nobody could ever say yes", strings.Join(group.From, " or "))
+		at.Reportf("%s has no members: no one could ever approve", strings.Join(group.From, " or "))
 	case len(people) < group.Count:
-		at.Reportf("%d people are needed and only %d are in %s", group.Count, len(people), strings.Join(group.From, " or "))
+		at.Reportf("%d people are required, but only %d are in %s", group.Count, len(people), strings.Join(group.From, " or "))
 	}
 }
 
-// members returns the people behind names. It is open if some are known only when an action is judged.
+// members returns the people of names. open reports that some are known only at evaluation.
 func members(directory Directory, names []string, unknown func(name string)) (people []string, open bool) {
 	for _, name := range names {
 		if name == requester || name == anyone || strings.Contains(name, "${") {
@@ -142,30 +146,30 @@ func members(directory Directory, names []string, unknown func(name string)) (pe
 		more, known := directory.Members(name)
 		if !known {
 			unknown(name)
-			open = true // said already; do not also say that it is empty
+			open = true // already reported; do not also report an empty group
 		}
 		people = union(people, more)
 	}
 	return people, open
 }
 
-// complete reports what is still missing once the defaults are filled in.
+// checkComplete reports what is missing after the defaults are applied.
 func (r *loader) checkComplete(at yamldoc.Node, req *Requirement) {
 	if len(req.Groups) == 0 {
-		at.Reportf("nobody is asked: ask.groups is missing, here and in defaults.ask")
+		at.Reportf("ask.groups is missing, here and in defaults.ask")
 	}
 	if req.Deadline == 0 {
-		at.Reportf("deadline is missing, here and in defaults.ask: say how long the request stays open, as deadline: 24h")
+		at.Reportf("deadline is missing, here and in defaults.ask: set it, for example deadline: 24h")
 	}
 	for _, group := range req.Groups {
 		if !slices.Equal(group.From, []string{requester}) {
 			continue
 		}
 		if i := slices.IndexFunc(req.Exclude, func(duty string) bool { return duty == requester || duty == author }); i >= 0 {
-			at.Reportf("the requester is asked, and separation_of_duties does not let the requester's yes count: %s", req.Exclude[i])
+			at.Reportf("the requester is an approver, but separation_of_duties excludes %s", req.Exclude[i])
 		}
 		if group.Count > 1 && len(group.Widen) == 0 {
-			at.Reportf("%d people are needed, and there is one requester", group.Count)
+			at.Reportf("%d people are required, but there is only one requester", group.Count)
 		}
 	}
 	for _, problem := range []string{tooFewPeople(r.directory, req.Groups), cannotReject(r.directory, req)} {
@@ -175,7 +179,8 @@ func (r *loader) checkComplete(at yamldoc.Node, req *Requirement) {
 	}
 }
 
-// cannotReject says why people could never refuse what a requirement asks for; "" if they could, or it is not known. Those that are let in later count, too.
+// cannotReject explains why people could never reject, or returns "" if they could or it is
+// unknown. People that are added later count too.
 func cannotReject(directory Directory, req *Requirement) string {
 	if directory == nil {
 		return ""
@@ -188,22 +193,23 @@ func cannotReject(directory Directory, req *Requirement) string {
 		}
 		asked = union(asked, who)
 	}
-	if len(asked) == 0 || len(asked) >= req.DenyCount { // that nobody is asked was said already
+	if len(asked) == 0 || len(asked) >= req.DenyCount { // empty groups are already reported
 		return ""
 	}
-	return fmt.Sprintf("%d people have to say no until it is a no, and only %d are asked: nobody could ever refuse it", req.DenyCount, len(asked))
+	return fmt.Sprintf("%d rejections are required, but only %d people are asked: no one could ever reject it", req.DenyCount, len(asked))
 }
 
-// tooFewPeople says why groups cannot all be satisfied: they share their people, and one person counts once; "" if they can, or it is not known. Those that are
-// let in later count, too.
+// tooFewPeople explains why the groups cannot all be satisfied, because they overlap and each
+// person counts once. It returns "" if they can or it is unknown. People that are added later count
+// too.
 func tooFewPeople(directory Directory, groups []Group) string {
 	if directory == nil {
 		return ""
 	}
-	var places [][]string // who could take each place
+	var places [][]string // the candidates of each place
 	for _, group := range groups {
 		who, open := members(directory, slices.Concat(group.From, group.Widen), func(string) {})
-		if open || len(who) < group.Count { // it is not known, or was said already
+		if open || len(who) < group.Count { // unknown, or already reported
 			continue
 		}
 		places = append(places, slices.Repeat([][]string{who}, group.Count)...)
@@ -212,10 +218,10 @@ func tooFewPeople(directory Directory, groups []Group) string {
 	if n == len(places) {
 		return ""
 	}
-	return fmt.Sprintf("%d different people are needed, and the groups have only %d together who could say yes: one person counts once", len(places), n)
+	return fmt.Sprintf("%d different people are required, but the groups have only %d together: each person counts once", len(places), n)
 }
 
-// maxAssignment is how many places can be taken at once, each by somebody else.
+// maxAssignment returns how many places can be filled at once with different people.
 func maxAssignment(places [][]string) (n int) {
 	taken := make(map[string]int)
 	var seat func(place int, asked map[string]bool) bool
@@ -241,7 +247,7 @@ func maxAssignment(places [][]string) (n int) {
 	return n
 }
 
-// filled returns the requirement with names filled in.
+// expand returns the requirement with placeholders expanded.
 func (r *Requirement) expand(in *Input) *Requirement {
 	c := r.clone()
 	for i, group := range c.Groups {
@@ -251,7 +257,7 @@ func (r *Requirement) expand(in *Input) *Requirement {
 	return c
 }
 
-// expandNames are names filled in, in order, each once.
+// expandNames expands placeholders, sorts the names and removes duplicates.
 func expandNames(names []string, in *Input) []string {
 	for i, name := range names {
 		names[i] = expandName(name, in)

@@ -1,4 +1,5 @@
-// Package policy judges actions by rules: whether an action may be done, must not be done, or whom to ask, until when.
+// Package policy evaluates rules on actions. A rule set allows an action, denies it, or asks people
+// for approval, with a deadline.
 //
 //	version: "2026-11-14"
 //	default: ask
@@ -13,27 +14,28 @@
 //	  then: deny
 //	  reason: refunds to staff go through payroll
 //
-// Rules are read by [Load], whole or not at all, and judged by [Set.Decide]:
+// [Load] reads a rule file as a whole or not at all. [Set.Decide] evaluates the rules:
 //
 //	set, err := policy.Load("policy.yaml", bytes, policy.Options{})
 //	decision, err := set.Decide(policy.Input{Account: "acme", Tool: "refund", Args: args, At: now})
 //	decision.Explain(os.Stdout)
 //
-// All rules are judged. Deny comes before ask, ask before allow, and the default is for what no rule speaks of. Several
-// rules that ask become one requirement which is as strict as the strictest of each part. A rule that cannot be judged,
-// because an argument is missing or it costs too much, counts as if it had hit if it asks or denies, and not at all if it
-// allows: what goes wrong closes.
+// All rules are evaluated. Deny wins over ask, ask wins over allow, and the default applies if no
+// rule matches. Several rules that ask are merged into one requirement that is at least as strict
+// as each of them. A rule that fails, because an argument is missing or the evaluation costs too
+// much, counts as a match if it asks or denies, and not if it allows: errors never allow an action.
 //
-// Everything here is pure. A set has no clock, reads no file and asks nobody: time, and numbers from the past, come in with
-// the [Input]. [Set.CounterQueries] says which numbers that are. So a decision can be made again from what was recorded:
+// The package is pure. A set has no clock, reads no file and makes no calls. The time and the
+// counter values come with the [Input]. [Set.CounterQueries] returns the counters that the rules
+// need. So a decision can be reproduced from recorded data:
 //
-//	who calls                          policy
-//	   │  Demands(input)  ────────────►  which counters, over which window
-//	   │  numbers from the store
-//	   │  Decide(input + numbers) ────►  Decision: verdict, requirement, trace, charges
-//	   │  keeps decision and charges
+//	caller                             policy
+//	   │  CounterQueries(input) ──────►  which counters, over which window
+//	   │  counter values from the store
+//	   │  Decide(input + counters) ───►  Decision: verdict, requirement, trace, charges
+//	   │  stores decision and charges
 //
-// A [Hook] does this behind [fermata.Approve]; a [LiveSet] exchanges the set while decisions go on. Package grant remembers
-// answers within bounds, package replay compares sets over recorded inputs, package cases runs the tests of a file of rules.
-// The grammar is in docs/policy.md.
+// A [Hook] connects a set to [fermata.Approve]. A [LiveSet] replaces the set while decisions are
+// made. Package grant remembers approvals within bounds, package replay compares sets over recorded
+// inputs, and package cases runs the tests of a rule file. docs/policy.md describes the grammar.
 package policy

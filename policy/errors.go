@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// ErrInput means that an input cannot be judged, as when its arguments are no JSON with one meaning. No rule was asked;
-// whoever calls must not let the action through.
-var ErrInput = errors.New("policy: the input cannot be judged")
+// ErrInput means that an input is invalid, for example because its arguments are ambiguous JSON. No
+// rule was evaluated, and the caller must not execute the action.
+var ErrInput = errors.New("policy: invalid input")
 
-// ErrNoSet means that a [LiveSet] has no rules yet, because none could be loaded. Nothing can be decided.
+// ErrNoSet means that a [LiveSet] has not loaded a set yet. No decision is possible.
 var ErrNoSet = errors.New("policy: no rules are loaded")
 
-// Problem is one thing that is wrong, or doubtful, in a file of rules.
+// Problem is an error or a warning in a rule file.
 type Problem struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
-	// Rule is the id of the rule in which it is; "" if it is in none.
+	// Rule is the id of the rule, or "" outside of rules.
 	Rule string `json:"rule,omitempty"`
 	Text string `json:"text"`
 }
 
-// String is the problem as compilers write it, so that editors find the line.
+// String formats the problem as compilers do, so that editors find the line.
 func (p Problem) String() string {
 	if p.Rule == "" {
 		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
@@ -30,7 +30,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: rule %q: %s", p.File, p.Line, p.Rule, p.Text)
 }
 
-// LoadError lists everything that keeps a file from being loaded. Nothing of the file is in use.
+// LoadError lists all errors of a file that could not be loaded. Nothing of the file is in use.
 type LoadError struct{ Problems []Problem }
 
 func (e *LoadError) Error() string {
@@ -38,5 +38,5 @@ func (e *LoadError) Error() string {
 	for _, p := range e.Problems {
 		lines = append(lines, p.String())
 	}
-	return "policy: not loaded:\n" + strings.Join(lines, "\n")
+	return "policy: load failed:\n" + strings.Join(lines, "\n")
 }

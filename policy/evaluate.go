@@ -11,10 +11,11 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// Decide judges the input by all rules: deny before ask before allow before the default. Rules that ask are merged into one
-// requirement. A rule that cannot be judged counts if it asks or denies, and does not if it allows.
+// Decide evaluates all rules for the input: deny wins over ask, ask over allow, and allow over the
+// default. Rules that ask are merged into one requirement. A rule that fails counts if it asks or
+// denies, and does not count if it allows.
 //
-// An error wraps [ErrInput]: the input is not one that rules can be asked about, and the action must not go ahead.
+// An error wraps [ErrInput]: the input is invalid, and the action must not be executed.
 func (s *Set) Decide(in Input) (Decision, error) {
 	j, err := s.evaluate(in)
 	if err != nil {
@@ -33,7 +34,7 @@ func (s *Set) Decide(in Input) (Decision, error) {
 	return d, nil
 }
 
-// evaluation is the work on one input.
+// evaluation is the evaluation of one input.
 type evaluation struct {
 	in      *Input
 	vars    cel.Activation
@@ -42,7 +43,7 @@ type evaluation struct {
 	rules   []*rule
 	traces  []Trace
 	charges []Charge
-	charged map[counterTemplate]bool // what charges has
+	charged map[counterTemplate]bool // the counters in charges
 }
 
 func (s *Set) evaluate(in Input) (*evaluation, error) {
@@ -74,14 +75,15 @@ func (s *Set) evaluate(in Input) (*evaluation, error) {
 	return j, nil
 }
 
-// vars are what expressions see of an input.
+// vars returns the variables of the expressions.
 func (s *Set) vars(in *Input, args any) (cel.Activation, error) {
 	return cel.PartialVars(map[string]any{
 		varRequest: in.request(), varArgs: args, varNow: in.At, varHistory: historyVal{in: in}, varLocal: localTime(*in, s.zone),
 	}, in.unknownPatterns()...)
 }
 
-// localTime is the time on the account's clock; an error for the rules that look at it if there is no such zone.
+// localTime returns the time in the account's zone. An unknown zone is an error for the rules that
+// use it.
 func localTime(in Input, zone string) any {
 	if in.Zone != "" {
 		zone = in.Zone
@@ -94,8 +96,8 @@ func localTime(in Input, zone string) any {
 }
 
 var (
-	errSetBudget    = errors.New("cost limit of the whole set")
-	errUnknownField = errors.New("what it looks at was not told")
+	errSetBudget    = errors.New("cost limit of the rule set")
+	errUnknownField = errors.New("the rule uses a field whose value is unknown")
 )
 
 func (j *evaluation) evalRule(one *rule) Trace {
@@ -114,7 +116,7 @@ func (j *evaluation) evalRule(one *rule) Trace {
 	return t
 }
 
-// holds evaluates the condition. What is neither true nor false is an error.
+// evalCondition evaluates the condition. A value other than true or false is an error.
 func (j *evaluation) evalCondition(one *rule, t *Trace) (bool, error) {
 	value, err := j.eval(one.when, t)
 	if err != nil {
@@ -122,7 +124,7 @@ func (j *evaluation) evalCondition(one *rule, t *Trace) (bool, error) {
 	}
 	held, ok := value.(types.Bool)
 	if !ok {
-		return false, fmt.Errorf("the condition came to a %s", value.Type().TypeName())
+		return false, fmt.Errorf("the condition returned a %s", value.Type().TypeName())
 	}
 	return bool(held), nil
 }
@@ -142,8 +144,8 @@ func (j *evaluation) eval(program cel.Program, t *Trace) (ref.Val, error) {
 	return value, err
 }
 
-// limit says whether the rule hits, now that its condition holds: to go beyond hits rules that ask or deny, to stay within
-// those that allow.
+// evalLimit reports whether a rule with a limit matches, given that its condition holds. Exceeding
+// the limit matches rules that ask or deny. Staying within it matches rules that allow.
 func (j *evaluation) evalLimit(one *rule, t *Trace) (bool, error) {
 	adds := int64(1)
 	if one.amount != nil {
@@ -168,14 +170,14 @@ func (j *evaluation) evalLimit(one *rule, t *Trace) (bool, error) {
 	return beyond != (one.Then == Allow), nil
 }
 
-// count charges one action to every counter that history.count reads.
+// chargeCounts charges one action to every counter that history.count reads.
 func (j *evaluation) chargeCounts(one *rule) {
 	for _, count := range one.info.counts {
 		j.charge(count.counterTemplate, 1)
 	}
 }
 
-// charge charges a counter, once: rules that look at the same one mean the same action.
+// charge charges a counter once. Rules that use the same counter refer to the same action.
 func (j *evaluation) charge(counter counterTemplate, amount int64) {
 	if !j.charged[counter] {
 		j.charged[counter] = true
@@ -183,7 +185,8 @@ func (j *evaluation) charge(counter counterTemplate, amount int64) {
 	}
 }
 
-// verdict is the strictest of the rules that count, and which those are; the default's if none does.
+// verdict returns the strictest verdict of the rules that count, and their indexes. If none counts,
+// it returns the default.
 func (j *evaluation) verdict(fallback Verdict, rehearse bool) (verdict Verdict, decided []int) {
 	for i, t := range j.traces {
 		if !t.counts() || t.DryRun && !rehearse {
@@ -204,7 +207,7 @@ func (j *evaluation) verdict(fallback Verdict, rehearse bool) (verdict Verdict, 
 
 func (j *evaluation) reasons(decided []int, verdict Verdict) (rules []string, reason string) {
 	if decided == nil {
-		return []string{DefaultRule}, fmt.Sprintf("no rule speaks of this, and the default is to %s", verdict)
+		return []string{DefaultRule}, fmt.Sprintf("no rule matches, and the default is %s", verdict)
 	}
 	var reasons []string
 	said := make(map[string]bool)
@@ -215,7 +218,7 @@ func (j *evaluation) reasons(decided []int, verdict Verdict) (rules []string, re
 			say = "rule " + j.rules[i].ID
 		}
 		if t := j.traces[i]; t.Outcome == RuleFailed {
-			say += " (it could not be judged: " + t.Error + ")"
+			say += " (evaluation failed: " + t.Error + ")"
 		}
 		if !said[say] {
 			said[say] = true

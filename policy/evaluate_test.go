@@ -45,8 +45,8 @@ rules:
   mode: dry_run
 `
 
-// What a policy of everyday rules says: the strictest rule that hits, the default where none does, and whatever a broken
-// argument does to a rule, it closes.
+// A policy of typical rules: the strictest matching rule wins, the default applies if none matches,
+// and a rule that fails never allows.
 func TestDecide_Operations(t *testing.T) {
 	set := load(t, operations)
 	reading := func(in *policy.Input) { in.Effects = nil }
@@ -67,7 +67,7 @@ func TestDecide_Operations(t *testing.T) {
 		{"a word that begins so", input("db.execute", `{"sql":"dropped"}`), policy.Ask, "default"},
 		{"select", input("db.execute", `{"sql":"select 1"}`), policy.Ask, "default"},
 		{"delete in dev", input("db.execute", `{"sql":"delete from users"}`, inEnvironment("dev")), policy.Ask, "default"},
-		{"no sql in dev is no error", input("db.execute", `{}`, inEnvironment("dev")), policy.Ask, "default"},
+		{"missing sql in dev is not an error", input("db.execute", `{}`, inEnvironment("dev")), policy.Ask, "default"},
 		{"no sql in prod closes", input("db.execute", `{}`), policy.Ask, "bulk-delete"},
 		{"sql is null", input("db.execute", `{"sql":null}`), policy.Ask, "bulk-delete"},
 		{"sql is a number", input("db.execute", `{"sql":5}`), policy.Ask, "bulk-delete"},
@@ -114,7 +114,8 @@ func TestDecide_Operations(t *testing.T) {
 	}
 }
 
-// Each line is a condition, arguments, and what becomes of a rule with this condition for each of the three verdicts.
+// Each line is a condition, arguments, and the outcome of a rule with this condition for each of
+// the three verdicts.
 func TestDecide_Conditions(t *testing.T) {
 	const (
 		yes   = policy.RuleHit
@@ -162,7 +163,7 @@ func TestDecide_Conditions(t *testing.T) {
 		{`glob("*.internal", args.host)`, `{"host":"db.internal"}`, yes},
 		{`glob("*.internal", args.host)`, `{"host":"db.internal.evil"}`, no},
 		{`glob("a?c", args.host)`, `{"host":"a*c"}`, yes},
-		{`glob("a?c", args.host)`, `{"host":"aüc"}`, yes}, // a letter, however many bytes it has
+		{`glob("a?c", args.host)`, `{"host":"aüc"}`, yes}, // one character, however many bytes it has
 		{`glob("a??c", args.host)`, `{"host":"aüc"}`, no},
 		{`glob("*?", args.host)`, `{"host":"ü"}`, yes},
 		{`glob("*??", args.host)`, `{"host":"ü"}`, no},
@@ -222,15 +223,15 @@ func TestDecide_TraceHasNoArgumentValues(t *testing.T) {
 func TestDecide_SetHasCostBudget(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString("default: allow\nrules:\n")
-	for i := range 400 { // each costs a few thousand, and none too much by itself
+	for i := range 400 { // each costs a few thousand units, within the limit of a rule
 		doc.WriteString("- {id: r" + string(rune('a'+i%26)) + strings.Repeat("x", i/26) + ", then: deny, when: 'args.l.exists(x, x == 7)'}\n")
 	}
 	d := decide(t, load(t, doc.String()), input("t", `{"l":[`+strings.TrimSuffix(strings.Repeat("1,", 1500), ",")+`]}`))
 	if d.Trace[0].Outcome != policy.RuleMiss {
-		t.Fatalf("the first rule is not even judged: %+v", d.Trace[0])
+		t.Fatalf("the first rule was not evaluated: %+v", d.Trace[0])
 	}
 	if last := d.Trace[len(d.Trace)-1]; last.Outcome != policy.RuleFailed || d.Verdict != policy.Deny {
-		t.Errorf("the last rule was judged for free: %+v; the verdict is %s", last, d.Verdict)
+		t.Errorf("the last rule was evaluated without cost: %+v; the verdict is %s", last, d.Verdict)
 	}
 }
 
@@ -244,7 +245,7 @@ func TestDecide_InvalidInputReturnsErrInput(t *testing.T) {
 	}
 }
 
-// A zone that nobody knows closes the rules that look at the clock, and only those.
+// An unknown zone fails the rules that use local time, and only those.
 func TestDecide_UnknownAccountZone(t *testing.T) {
 	in := input("t", `{}`)
 	in.Zone = "Mars/Olympus"

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// A file of rules stands behind every action of a run.
+// A rule file decides on every action of a run.
 func ExampleHook() {
 	g := graph.New[string]("refunds")
 	g.Node("pay", func(ctx context.Context, _ string) (string, error) {
@@ -32,17 +32,17 @@ func ExampleHook() {
 	// docs:start
 	set, err := policy.Load("policy.yaml", src, policy.Options{})
 	if err != nil {
-		fmt.Println(err) // every mistake, with its line
+		fmt.Println(err) // every error, with its line
 		return
 	}
 	hook := &policy.Hook{
 		Rules: set,
 		FillInput: func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
-			in.Account, in.Requester = "acme", "bob" // whatever the run knows of itself
+			in.Account, in.Requester = "acme", "bob" // values that the run knows
 			return nil
 		},
 		OnDecision: func(_ context.Context, _ policy.Input, d policy.Decision) (policy.Decision, error) {
-			fmt.Println(d.Verdict, d.Rules) // keep it: the requirement for the desk, the trace for the record
+			fmt.Println(d.Verdict, d.Rules) // store it: the requirement for the desk, the trace for the record
 			return d, nil
 		},
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// Two rules ask about one action; whoever decides has to satisfy both.
+// Two rules ask about one action. The approvers must satisfy both.
 func ExampleSet_Decide() {
 	set, err := policy.Load("policy.yaml", []byte(`
 default: deny
@@ -45,7 +45,7 @@ rules:
 	//   needs 1 of group:finance
 	//   needs 1 of group:support
 	//   within 4h, then expire
-	//   signed in with at least sso
+	//   authenticated with at least sso
 	// rules:
 	//   hit   ask   large cost=6
 	//   hit   ask   new-customer cost=6
@@ -53,7 +53,7 @@ rules:
 	// input  sha256:…
 }
 
-// Mistakes are shown all at once, each with its place.
+// All errors are reported at once, each with its line.
 func ExampleLoad() {
 	_, err := policy.Load("policy.yaml", []byte(`default: alow
 rules:
@@ -64,14 +64,14 @@ rules:
 `), policy.Options{})
 	fmt.Println(err)
 	// Output:
-	// policy: not loaded:
+	// policy: load failed:
 	// policy.yaml:1: "default" cannot be "alow"; did you mean "allow"?
-	// policy.yaml:4: rule "night": when: there is no field "hours"; did you mean "hour"?
-	// policy.yaml:6: rule "night": on_timeout: approve is not possible: nothing is approved by waiting. To approve in advance, write a grant
-	// policy.yaml:6: rule "night": deadline is missing, here and in defaults.ask: say how long the request stays open, as deadline: 24h
+	// policy.yaml:4: rule "night": when: unknown field "hours"; did you mean "hour"?
+	// policy.yaml:6: rule "night": on_timeout: approve is not possible: waiting never approves anything. To approve in advance, create a grant
+	// policy.yaml:6: rule "night": deadline is missing, here and in defaults.ask: set it, for example deadline: 24h
 }
 
-// The rules say which numbers they need; the caller looks them up and brings them.
+// The rules name the counters they need. The caller reads them and passes the values.
 func ExampleSet_CounterQueries() {
 	set, err := policy.Load("policy.yaml", []byte(`
 default: allow

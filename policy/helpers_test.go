@@ -30,7 +30,7 @@ func decide(t testing.TB, set *policy.Set, in policy.Input) policy.Decision {
 	return d
 }
 
-// input is an action of acme in production, with some arguments.
+// input returns an action of acme in production.
 func input(tool, args string, changes ...func(*policy.Input)) policy.Input {
 	in := policy.Input{
 		Account: "acme", Environment: "prod", Graph: "ops", Node: "act", Run: "r-1", Tool: tool, Args: json.RawMessage(args),
@@ -50,7 +50,7 @@ func inEnvironment(environment string) func(*policy.Input) {
 
 func withCost(minor int64) func(*policy.Input) { return func(in *policy.Input) { in.Cost = minor } }
 
-// withCounters answers every demand of the set with one number.
+// withCounters sets every counter that the set needs to one value.
 func withCounters(set *policy.Set, in policy.Input, number int64) policy.Input {
 	in.History = make(map[string]int64)
 	for _, d := range set.CounterQueries(in) {
@@ -62,7 +62,7 @@ func withCounters(set *policy.Set, in policy.Input, number int64) policy.Input {
 // askClause is a requirement that any rule can have.
 const askClause = `{groups: [{from: ["group:oncall"]}], deadline: 24h}`
 
-// singleRule is a document with one rule for the tool "t", and a default that the rule's verdict can be told from.
+// singleRule is a document with one rule for the tool "t", and a default with a different verdict.
 func singleRule(then, when string) string {
 	fallback := "ask"
 	if then == "ask" {
@@ -71,7 +71,7 @@ func singleRule(then, when string) string {
 	return "default: " + fallback + "\ndefaults: {ask: " + askClause + "}\nrules:\n- id: it\n  then: " + then + "\n  when: " + quoted(when) + "\n"
 }
 
-// quoted writes a text as YAML, in single quotes.
+// quoted returns a text as a single-quoted YAML string.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 func asJSON(t testing.TB, v any) string {

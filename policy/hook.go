@@ -10,28 +10,33 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// Hook puts rules behind [fermata.Approve]. It fetches what the rules need, asks them, and hands the whole decision on to
-// be kept: the root package only takes allow, ask or deny, and why.
+// Hook connects rules to [fermata.Approve]. It reads the counters that the rules need, evaluates
+// the rules, and passes the full decision to OnDecision. The root package gets only the verdict and
+// the reason.
 type Hook struct {
-	// Rules must be set.
+	// Rules is required.
 	Rules Source
-	// Describe adds what the action itself does not tell: account, requester, environment, the time. The input comes with
-	// tool, arguments, run, graph, node and agent. Without it rules see no more than that, at no time.
+	// FillInput adds what the action itself does not contain: account, requester, environment and
+	// time. The input already has tool, arguments, run, graph, node and agent. Without FillInput,
+	// rules see only these, and no time.
 	//
-	// What it does not say of effects, cost, risk and revision stays [Input.UnknownFields]: it tells one by any other value than the zero, effects also by an empty
-	// list, and a zero by taking the name out of Untold.
+	// Effects, cost, risk and revision stay in [Input.UnknownFields] unless FillInput sets them. A
+	// field counts as set if its value is not zero, effects also if it is an empty list. To set a
+	// zero, remove the name from UnknownFields.
 	FillInput func(ctx context.Context, action fermata.ActionRequest, in *Input) error
-	// Numbers returns a number for each demand, under its Key. Without it rules that look at the past cannot be judged.
+	// ReadCounters returns a value for each query, under its Key. Without it, rules that use
+	// counters fail.
 	ReadCounters func(ctx context.Context, demands []CounterQuery) (map[string]int64, error)
-	// Decided gets every decision before it counts, to keep it. It may make an ask into an allow if a grant covers it; what it
-	// returns is what counts. The input is as it was judged, but for what the file says of its tool: a grant with a budget of the cost needs it as [Set.WithRating]
-	// returns it.
+	// OnDecision gets every decision before it takes effect, for example to store it. It may turn
+	// an ask into an allow if a grant covers the action. The returned decision takes effect. The
+	// input does not include the tool rating of the file; a grant with a cost budget needs it, as
+	// [Set.WithRating] returns it.
 	OnDecision func(ctx context.Context, in Input, decision Decision) (Decision, error)
 }
 
 var _ fermata.Policy = (*Hook)(nil)
 
-// Decide asks the rules. Any error refuses the action.
+// Decide evaluates the rules. Any error refuses the action.
 func (h *Hook) Decide(ctx context.Context, action fermata.ActionRequest) (fermata.Ruling, error) {
 	set := h.Rules.Current()
 	if set == nil {
@@ -42,7 +47,7 @@ func (h *Hook) Decide(ctx context.Context, action fermata.ActionRequest) (fermat
 		if err := h.FillInput(ctx, action, &in); err != nil {
 			return fermata.Ruling{}, fmt.Errorf("policy: %w", err)
 		}
-		in.Tool, in.Args, in.Run = action.Action, action.Args, action.Run // what is judged is what will be done
+		in.Tool, in.Args, in.Run = action.Action, action.Args, action.Run // evaluate exactly what will be executed
 		in.UnknownFields = slices.DeleteFunc(slices.Clone(in.UnknownFields), in.hasValue)
 	}
 	if err := h.readCounters(ctx, set, &in); err != nil {
@@ -65,7 +70,7 @@ func (h *Hook) Decide(ctx context.Context, action fermata.ActionRequest) (fermat
 	return kept.Ruling(), nil
 }
 
-var errDenyOverridden = errors.New("policy: a deny was made into something else; nothing lifts a deny")
+var errDenyOverridden = errors.New("policy: OnDecision changed a deny; a deny cannot be lifted")
 
 func (h *Hook) readCounters(ctx context.Context, set *Set, in *Input) error {
 	demands := set.CounterQueries(*in)
@@ -74,13 +79,14 @@ func (h *Hook) readCounters(ctx context.Context, set *Set, in *Input) error {
 	}
 	numbers, err := h.ReadCounters(ctx, demands)
 	if err != nil {
-		return fmt.Errorf("policy: the numbers from the past: %w", err)
+		return fmt.Errorf("policy: read counters: %w", err)
 	}
 	in.History = maps.Clone(numbers)
 	return nil
 }
 
-// InputOf returns what an action tells of itself: tool, arguments and run, the outermost graph, the innermost node and agent. All else is [Input.UnknownFields].
+// InputOf returns the input that an action defines itself: tool, arguments and run, the outermost
+// graph, the innermost node and agent. All other fields are in [Input.UnknownFields].
 func InputOf(action fermata.ActionRequest) Input {
 	//mutate:unknown-inputs-listed
 	in := Input{Tool: action.Action, Args: action.Args, Run: action.Run, UnknownFields: slices.Clone(OptionalFields)}

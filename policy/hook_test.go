@@ -18,7 +18,7 @@ default: deny
 rules:
 - {id: small, when: 'req.tool == "refund" && args.cents <= 2000 && req.account == "acme" && req.graph == "refunds" && req.node == "pay"', then: allow}
 - {id: large, when: 'req.tool == "refund" && args.cents > 2000', then: ask, reason: a large refund, ask: {groups: [{from: ["group:finance"]}], deadline: 4h}}
-- {id: huge, when: 'req.tool == "refund" && args.cents > 100000', then: deny, reason: nobody refunds that much}
+- {id: huge, when: 'req.tool == "refund" && args.cents > 100000', then: deny, reason: refund is too large}
 - {id: often, when: 'history.count("tool", "1h") >= 3', then: deny, reason: too often}
 `
 
@@ -26,7 +26,7 @@ type refund struct {
 	Cents int `json:"cents"`
 }
 
-// pay runs a graph with one node, which pays if it may.
+// pay runs a graph with one node that pays if allowed.
 func pay(t *testing.T, hook fermata.Policy, cents int) (string, error) {
 	t.Helper()
 	g := graph.New[string]("refunds")
@@ -76,7 +76,7 @@ func TestHook_RulesDecideApprove(t *testing.T) {
 	}
 
 	_, err = pay(t, newHook(t, 0), 100001)
-	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || rejected.Reason != "nobody refunds that much" || rejected.By != "policy huge" {
+	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || rejected.Reason != "refund is too large" || rejected.By != "policy huge" {
 		t.Errorf("huge: %v", err)
 	}
 	_, err = pay(t, newHook(t, 3), 1)
@@ -110,8 +110,8 @@ func TestHook_AnyFailureRefuses(t *testing.T) {
 	hook := newHook(t, 0)
 	hook.ReadCounters = nil
 	_, err := pay(t, hook, 1)
-	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || !strings.Contains(rejected.Reason, "number from the past") {
-		t.Errorf("nobody has the numbers: %v", err)
+	if rejected, ok := errors.AsType[*fermata.RejectedError](err); !ok || !strings.Contains(rejected.Reason, "counter value is missing") {
+		t.Errorf("without counters: %v", err)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestHook_OnDecisionMayLiftAskButNotDeny(t *testing.T) {
 	}
 }
 
-// What is not known is not nothing: a tool that nobody has rated does not pass for one that only reads and costs nothing.
+// Unknown is not zero: an unrated tool does not count as one that only reads and costs nothing.
 func TestHook_UnknownFieldsDoNotAllow(t *testing.T) {
 	for _, c := range []struct {
 		when string
@@ -166,7 +166,7 @@ func TestHook_UnknownFieldsDoNotAllow(t *testing.T) {
 	}
 }
 
-// Describe adds to the action. It cannot put another one in its place.
+// FillInput adds to the action. It cannot replace it.
 func TestI6_HookEvaluatesTheExecutedAction(t *testing.T) {
 	hook := newHook(t, 0)
 	hook.FillInput = func(_ context.Context, _ fermata.ActionRequest, in *policy.Input) error {
@@ -174,7 +174,7 @@ func TestI6_HookEvaluatesTheExecutedAction(t *testing.T) {
 		return nil
 	}
 	if _, err := pay(t, hook, 100001); err == nil || strings.Contains(err.Error(), "default") {
-		t.Errorf("another action was judged: %v", err)
+		t.Errorf("another action was evaluated: %v", err)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestIndex_ToolsOfACondition(t *testing.T) {
 	}
 }
 
-// The index leaves out nothing that could hit: with and without it decisions are the same.
+// The index omits no rule that could match: decisions are the same with and without it.
 func TestIndex_DoesNotChangeDecisions(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }

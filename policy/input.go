@@ -12,43 +12,48 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Input is everything that rules can look at. It is data: the same input and the same rules give the same decision at any
-// time, so that decisions can be explained, replayed and compared.
+// Input is everything that rules can use. It is plain data: the same input and the same rules
+// always give the same decision, so that decisions can be explained, replayed and compared.
 type Input struct {
 	Account     string `json:"account"`
 	Environment string `json:"environment,omitempty"`
 	Graph       string `json:"graph,omitempty"`
 	Node        string `json:"node,omitempty"`
 	Run         string `json:"run,omitempty"`
-	// Tool is what is to be done, the name of a tool or of an action.
+	// Tool is the name of the tool or action.
 	Tool string `json:"tool"`
-	// Args are the arguments, any JSON; none is an empty object.
+	// Args are the arguments as JSON. Empty means an empty object.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Effects says what the tool does to the outside world, in words that the installation chooses; empty for one that only reads.
+	// Effects lists the effects of the tool on the outside world, in words that the installation
+	// chooses. It is empty for a tool that only reads.
 	Effects []string `json:"effects,omitempty"`
-	// Cost is what the action itself is expected to cost, in minor units (cents) of the account's currency.
+	// Cost is the expected cost of the action, in minor units (cents) of the account's currency.
 	Cost int64 `json:"cost,omitempty"`
-	// Requester is the person for whom the run works, Agent what proposes the action.
+	// Requester is the person for whom the run works. Agent is the agent that proposes the action.
 	Requester string `json:"requester,omitempty"`
 	Agent     string `json:"agent,omitempty"`
-	// Risk is 0 to 3, as the installation rates the tool. Revision counts how often the action was changed while it waited.
+	// Risk is 0 to 3, as the installation rates the tool. Revision counts how often the action was
+	// changed while it waited.
 	Risk     int `json:"risk,omitempty"`
 	Revision int `json:"revision,omitempty"`
-	// At is when the question is put. Zone, an IANA name, is the account's; "" takes the one in the rules.
+	// At is the time of the decision. Zone is the account's time zone, an IANA name. "" uses the
+	// zone of the rules.
 	At   time.Time `json:"at"`
 	Zone string    `json:"zone,omitempty"`
-	// History holds a number for every [CounterQuery] of the rules, under its Key. One that is missing is an error for the rules
-	// that need it.
+	// History has the value of every [CounterQuery] of the rules, under its Key. A rule fails if
+	// its value is missing.
 	History map[string]int64 `json:"history,omitempty"`
-	// Untold names those of effects, cost, risk and revision that whoever asks does not know. If the file does not tell it of the tool either, a rule that
-	// depends on it cannot be judged: what is not known is not nothing.
+	// UnknownFields lists those of effects, cost, risk and revision that the caller does not know.
+	// If the file does not rate the tool either, a rule that depends on such a field fails: unknown
+	// is not zero.
 	UnknownFields []string `json:"untold,omitempty"`
 }
 
-// OptionalFields are the fields that [Input.UnknownFields] can name: an action does not tell them of itself.
+// OptionalFields are the fields that [Input.UnknownFields] can list. An action does not define them
+// itself.
 var OptionalFields = []string{"effects", "cost", "risk", "revision"}
 
-// tells reports whether the input has a value for a field that [Input.UnknownFields] can name.
+// hasValue reports whether the input has a value for a field of [Input.UnknownFields].
 func (in *Input) hasValue(field string) bool {
 	switch field {
 	case fieldEffects:
@@ -61,7 +66,7 @@ func (in *Input) hasValue(field string) bool {
 	return in.Revision != 0
 }
 
-// clearOptionalFields are the places that rules cannot look at.
+// unknownPatterns returns the attributes that rules cannot use.
 func (in Input) unknownPatterns() []*cel.AttributePatternType {
 	var places []*cel.AttributePatternType
 	for _, field := range in.UnknownFields {
@@ -79,21 +84,21 @@ func (in Input) digest(canonical []byte) (string, error) {
 	return digestOf(text), nil
 }
 
-// arguments returns the arguments as rules see them, and in their one spelling.
+// arguments returns the arguments as rules see them, and their canonical encoding.
 func (in Input) arguments() (value any, canonical []byte, err error) {
 	raw := in.Args
 	if len(raw) == 0 {
 		raw = json.RawMessage(`{}`)
 	}
 	if err := strictjson.Check(raw); err != nil {
-		return nil, nil, fmt.Errorf("%w: the arguments of %s: %w", ErrInput, in.Tool, err)
+		return nil, nil, fmt.Errorf("%w: arguments of %s: %w", ErrInput, in.Tool, err)
 	}
 	if canonical, err = strictjson.Canonical(raw); err != nil {
-		return nil, nil, fmt.Errorf("%w: the arguments of %s: %w", ErrInput, in.Tool, err)
+		return nil, nil, fmt.Errorf("%w: arguments of %s: %w", ErrInput, in.Tool, err)
 	}
 	value, err = decodeArgs(canonical)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: the arguments of %s: %w", ErrInput, in.Tool, err)
+		return nil, nil, fmt.Errorf("%w: arguments of %s: %w", ErrInput, in.Tool, err)
 	}
 	return value, canonical, nil
 }
@@ -103,7 +108,7 @@ func digestOf(text []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// request is how rules see an input: `req`.
+// request is an input as rules see it: `req`.
 type request struct {
 	Account     string   `cel:"account"`
 	Environment string   `cel:"environment"`
@@ -126,7 +131,7 @@ func (in Input) request() *request {
 	}
 }
 
-// localClock is how rules see a time in a zone: `local`, and `now.local("Asia/Singapore")`.
+// localClock is a local time as rules see it: `local`, and `now.local("Asia/Singapore")`.
 type localClock struct {
 	Year    int64  `cel:"year"`
 	Month   int64  `cel:"month"`

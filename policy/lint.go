@@ -10,32 +10,34 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// LintContext is what lints compare rules with. What is not given is not looked at.
+// LintContext is what Lint compares the rules with. Fields that are not set are not checked.
 type LintContext struct {
-	// Directory knows groups as they are now: one that had members when the rules were loaded may be empty today.
+	// Directory knows the current groups. A group that had members when the rules were loaded may
+	// be empty now.
 	Directory Directory
 	// Requesters are the people for whom runs work.
 	Requesters []string
-	// Tools are those that agents can call, by name.
+	// Tools are the tools that agents can call, by name.
 	Tools map[string]Tool
-	// Route says what is wrong with a route, as that one of its regions never opens; "" if nothing is. It says "unknown" of
-	// a route that is not there.
+	// CheckRoute returns what is wrong with a route, for example that a region never opens, or ""
+	// if nothing is. It returns "unknown" for a missing route.
 	CheckRoute func(name string) (problem string)
-	// Widens names those whom a route lets decide later, as far as the rules permit it.
+	// WidensTo returns who a route adds later, as far as the rules permit.
 	WidensTo func(route string) []string
 }
 
-// Tool is what lints know of a tool.
+// Tool describes a tool for Lint.
 type Tool struct {
-	// ArgsSchema is the JSON Schema of its arguments; nil if it is not known.
+	// ArgsSchema is the JSON Schema of the arguments, or nil if unknown.
 	ArgsSchema json.RawMessage
-	// Effects says whether the outside world notices a call.
+	// Effects reports whether the tool changes the outside world.
 	Effects bool
 }
 
-// Lint lists what is allowed and probably not meant. None of it keeps the set from being used.
-func (s *Set) Lint(world LintContext) []Problem {
-	l := &linter{set: s, context: world}
+// Lint returns warnings: constructs that are valid but probably not intended. They do not prevent
+// the use of the set.
+func (s *Set) Lint(context LintContext) []Problem {
+	l := &linter{set: s, context: context}
 	l.checkRatings()
 	for i, one := range s.rules {
 		l.checkShadowed(i, one)
@@ -65,10 +67,11 @@ func (l *linter) warn(id string, line int, format string, args ...any) {
 	}
 }
 
-// dead finds rules that change nothing: they never hit, or a stricter rule hits wherever they do.
+// checkShadowed finds rules without effect: they never match, or a stricter rule always matches
+// too.
 func (l *linter) checkShadowed(i int, one *rule) {
 	if one.info.tools != nil && len(one.info.tools) == 0 || slices.Contains(one.info.conjuncts, "false") {
-		l.warn(one.ID, one.Line, "this rule never hits: its condition contradicts itself")
+		l.warn(one.ID, one.Line, "this rule never matches: its condition contradicts itself")
 		return
 	}
 	for k, other := range l.set.rules {
@@ -78,14 +81,14 @@ func (l *linter) checkShadowed(i int, one *rule) {
 		stricter := other.Then.strictness() > one.Then.strictness()
 		switch {
 		case stricter:
-			l.warn(one.ID, one.Line, "shadowed by %q in line %d, which hits wherever this rule does and says %s", other.ID, other.Line, other.Then)
+			l.warn(one.ID, one.Line, "shadowed by %q in line %d, which always matches too and says %s", other.ID, other.Line, other.Then)
 		case other.Then == one.Then && k < i && len(other.info.conjuncts) == len(one.info.conjuncts):
-			l.warn(one.ID, one.Line, "the same condition as %q in line %d, and the same verdict", other.ID, other.Line)
+			l.warn(one.ID, one.Line, "same condition and verdict as %q in line %d", other.ID, other.Line)
 		}
 	}
 }
 
-// impliedBy reports whether other surely hits when one does: all it wants, one wants too.
+// impliedBy reports whether other always matches if one does: one has all its conjuncts.
 func impliedBy(other, one *rule) bool {
 	for _, part := range other.info.conjuncts {
 		if part != "true" && !slices.Contains(one.info.conjuncts, part) {
@@ -95,7 +98,7 @@ func impliedBy(other, one *rule) bool {
 	return true
 }
 
-// ratings finds tools that the file speaks of and that are not there.
+// checkRatings finds rated tools that do not exist.
 func (l *linter) checkRatings() {
 	if l.context.Tools == nil {
 		return
@@ -116,11 +119,12 @@ func (l *linter) checkTools(one *rule) {
 
 func (l *linter) checkToolExists(id string, line int, tool string) {
 	if _, known := l.context.Tools[tool]; !known {
-		l.warn(id, line, "there is no tool %q%s", tool, yamldoc.Suggest(tool, slices.Collect(maps.Keys(l.context.Tools))))
+		l.warn(id, line, "unknown tool %q%s", tool, yamldoc.Suggest(tool, slices.Collect(maps.Keys(l.context.Tools))))
 	}
 }
 
-// arguments finds paths that no tool of the rule has. A rule for any tool cannot be checked.
+// checkArguments finds paths that a tool of the rule does not have. A rule for all tools cannot be
+// checked.
 func (l *linter) checkArguments(one *rule) {
 	paths := slices.Clone(one.info.argPaths)
 	if one.Ask != nil {
@@ -141,8 +145,8 @@ func (l *linter) checkArguments(one *rule) {
 	}
 }
 
-// findInSchema follows a path through the properties of a schema. It returns the step that is not there and what is instead;
-// where a schema is not plain properties and items it knows nothing, and finds nothing wrong.
+// findInSchema follows a path through the properties of a schema. It returns the missing step and
+// the known properties. It finds nothing if the schema uses more than plain properties and items.
 func findInSchema(schema json.RawMessage, path string) (known []string, missing string) {
 	if len(schema) == 0 {
 		return nil, ""
@@ -167,7 +171,7 @@ func findInSchema(schema json.RawMessage, path string) (known []string, missing 
 	return nil, ""
 }
 
-// bareAllow finds rules that let a tool with effects do anything.
+// checkBareAllow finds rules that allow a tool with effects for any arguments.
 func (l *linter) checkBareAllow(one *rule) {
 	if one.Then != Allow || one.info.usesArgs || len(intersect(one.info.requestFields, ratingFields)) > 0 || slices.Contains(one.info.conjuncts, "false") {
 		return
@@ -183,7 +187,7 @@ func (l *linter) checkBareAllow(one *rule) {
 		}
 	}
 	if len(open) > 0 {
-		l.warn(one.ID, one.Line, "allows %s with any arguments, and the outside world notices; constrain args", strings.Join(open, ", "))
+		l.warn(one.ID, one.Line, "allows %s with any arguments, although it has effects; constrain args", strings.Join(open, ", "))
 	}
 }
 
@@ -202,17 +206,17 @@ func (l *linter) checkPeople(id string, line int, need *Requirement) {
 	}
 	for _, group := range need.Groups {
 		names := strings.Join(group.From, " or ")
-		unknown := func(name string) { l.warn(id, line, "there is no %s", name) }
+		unknown := func(name string) { l.warn(id, line, "unknown name %s", name) }
 		members(l.context.Directory, group.Widen, unknown)
 		people, open := members(l.context.Directory, group.From, unknown)
 		switch {
 		case open:
 		case len(people) == 0:
-			l.warn(id, line, "nobody is in %s: nobody can say yes", names)
+			l.warn(id, line, "%s has no members: no one can approve", names)
 		case len(people) < group.Count:
-			l.warn(id, line, "%d people are needed and only %d are in %s", group.Count, len(people), names)
+			l.warn(id, line, "%d people are required, but only %d are in %s", group.Count, len(people), names)
 		case len(l.context.Requesters) > 0 && len(subtract(people, l.context.Requesters)) == 0:
-			l.warn(id, line, "everybody in %s is also a requester%s", names, separationNote(need, group, people))
+			l.warn(id, line, "everyone in %s is also a requester%s", names, separationNote(need, group, people))
 		}
 	}
 	for _, problem := range []string{tooFewPeople(l.context.Directory, need.Groups), cannotReject(l.context.Directory, need)} {
@@ -222,7 +226,8 @@ func (l *linter) checkPeople(id string, line int, need *Requirement) {
 	}
 }
 
-// widening finds people whom a route lets in and no group permits, and those whom a group permits and no route lets in.
+// checkWidening finds names that a route adds and no group permits, and names that a group permits
+// and no route adds.
 func (l *linter) checkWidening(id string, line int, need *Requirement) {
 	if l.context.WidensTo == nil || len(need.Routes) == 0 {
 		return
@@ -232,20 +237,20 @@ func (l *linter) checkWidening(id string, line int, need *Requirement) {
 		for _, who := range l.context.WidensTo(route) {
 			let = append(let, who)
 			if !slices.ContainsFunc(need.Groups, func(g Group) bool { return matchesAny(slices.Concat(g.From, g.Widen), who) }) {
-				l.warn(id, line, "route %q widens to %s, and no group permits it: add it to widen of a group", route, who)
+				l.warn(id, line, "route %q widens to %s, but no group permits it: add it to widen of a group", route, who)
 			}
 		}
 	}
 	for _, group := range need.Groups {
 		for _, name := range group.Widen {
 			if !slices.ContainsFunc(let, func(who string) bool { return matchesAny([]string{name}, who) }) {
-				l.warn(id, line, "%s is never let in: no step of %s widens to it", name, strings.Join(need.Routes, " or "))
+				l.warn(id, line, "%s is never added: no step of %s widens to it", name, strings.Join(need.Routes, " or "))
 			}
 		}
 	}
 }
 
-// matchesAny reports whether one of the names is who. One that is filled in later may become whatever begins like it.
+// matchesAny reports whether one of the names is who. A placeholder matches any suffix.
 func matchesAny(names []string, who string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		start, _, open := strings.Cut(name, "${")
@@ -253,13 +258,13 @@ func matchesAny(names []string, who string) bool {
 	})
 }
 
-// separationNote says what that means where the requester's own yes does not count.
+// separationNote explains the consequence if all approvers are requesters.
 func separationNote(need *Requirement, group Group, people []string) string {
 	switch {
 	case !slices.Contains(need.Exclude, requester):
 		return ", and may approve their own requests: add separation_of_duties: [requester]"
 	case len(people) <= group.Count:
-		return ": for their own requests too few are left to say yes"
+		return ": too few people are left to approve their own requests"
 	}
-	return ": they approve one another's requests"
+	return ": they approve each other's requests"
 }

@@ -6,9 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// Source is what a decision is asked of: a [Set], or the [LiveSet] set of the moment.
+// Source returns the set for a decision: a [Set], or a [LiveSet] that can be reloaded.
 type Source interface {
-	// Current returns the set to decide with, from the demands to the decision; nil if there is none.
+	// Current returns the set to use for one decision, including its counter queries, or nil if
+	// there is none.
 	Current() *Set
 }
 
@@ -20,31 +21,31 @@ var (
 // Current returns the set itself.
 func (s *Set) Current() *Set { return s }
 
-// LiveSet holds the set of the moment, and loads a new one while decisions go on. A decision is made by one set or by the
-// other, never by parts of both. A file that cannot be loaded changes nothing: the old set stays.
+// LiveSet holds the current set and loads a new one while decisions are made. A decision uses one
+// set, never parts of two. If a file cannot be loaded, the old set stays.
 type LiveSet struct {
 	read    func(context.Context) (file string, src []byte, err error)
 	options Options
 	current atomic.Pointer[Set]
-	loading sync.Mutex // one load at a time: an older file must not overtake a newer one
+	loading sync.Mutex // one load at a time, so that an older file does not replace a newer one
 }
 
-// NewLiveSet makes a Live that gets its file from read. It holds nothing before the first Reload.
+// NewLiveSet returns a LiveSet that reads its file with read. It is empty until the first Reload.
 func NewLiveSet(read func(context.Context) (file string, src []byte, err error), options Options) *LiveSet {
 	return &LiveSet{read: read, options: options}
 }
 
-// Current returns the set of the moment; nil before the first one was loaded.
+// Current returns the current set, or nil before the first load.
 func (l *LiveSet) Current() *Set { return l.current.Load() }
 
-// Reload is what a load came to: the set before, which may be nil, and the one after.
+// Reload is the result of a reload: the set before, which may be nil, and the set after.
 type Reload struct{ Before, After *Set }
 
-// Changed reports whether it is another set now.
+// Changed reports whether the set has changed.
 func (c Reload) Changed() bool { return c.Before != c.After }
 
-// Reload reads the file and takes its set if it can be loaded. With an error the set of before stays, and stands on both
-// sides of the change. The same bytes are no change.
+// Reload reads the file and replaces the set if it can be loaded. On error the old set stays, and
+// both sides of the result are the old set. The same bytes are not a change.
 func (l *LiveSet) Reload(ctx context.Context) (Reload, error) {
 	l.loading.Lock()
 	defer l.loading.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// file is a file of rules that can be changed, or break.
+// file is a rule file that can be changed, or be invalid.
 type file struct {
 	text atomic.Value
 	err  error
@@ -55,7 +55,7 @@ func TestLiveSet_KeepsOldSetIfLoadFails(t *testing.T) {
 	}
 }
 
-// While files come and go, every decision is wholly of one of them. Run with -race.
+// During reloads, every decision comes from exactly one file. Run with -race.
 func TestLiveSet_ReloadWhileDeciding(t *testing.T) {
 	docs := []string{
 		"version: a\ndefault: allow\nrules:\n- {id: a, when: 'args.x > 0', then: deny}\n",

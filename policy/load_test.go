@@ -18,108 +18,109 @@ func (p staticDirectory) Members(name string) ([]string, bool) {
 	return members, known
 }
 
-// A file with a mistake is not loaded, and the message says file, line and rule, what is wrong and what was probably meant.
+// A file with an error is not loaded. The message has file, line and rule, the error and a
+// suggestion.
 func TestLoad_Mistakes(t *testing.T) {
 	const head = "default: allow\nrules:\n"
 	directory := staticDirectory{"group:oncall": {"ann", "bob"}, "group:empty": {}, "user:ann": {"ann"}}
 	for name, c := range map[string]struct{ doc, want string }{
-		"empty file":           {"", `p.yaml:1: not YAML: the file is empty`},
-		"no YAML":              {"default: allow\nrules: [\n", `p.yaml:2: not YAML: `},
-		"two documents":        {"default: allow\n---\ndefault: deny\n", `p.yaml:2: a second document begins here`},
-		"an anchor":            {"default: allow\ndefaults: &d {}\nrules:\n- *d\n", `p.yaml:4: item 1 of "rules" is an alias`},
-		"no mapping":           {"- default\n", `p.yaml:1: the document has to be a mapping`},
-		"default missing":      {"rules: []\n", `p.yaml:1: default is missing`},
-		"default unknown":      {"default: alow\n", `p.yaml:1: "default" cannot be "alow"; did you mean "allow"?`},
-		"default asks nobody":  {"default: ask\n", `p.yaml:1: default: ask needs defaults.ask`},
-		"key on top":           {"default: allow\nrule: []\n", `p.yaml:2: the document has no key "rule"; did you mean "rules"?`},
-		"key twice":            {"default: allow\ndefault: deny\n", `the document has "default" twice`},
-		"no value":             {"default:\n", `p.yaml:1: "default" has no value`},
-		"zone":                 {"default: allow\ntime_zone: Europe/Zurick\n", `p.yaml:2: "Europe/Zurick" is no time zone`},
-		"key in a rule":        {head + "- id: a\n  wen: 'true'\n  then: deny\n", `p.yaml:4: rule "a": item 1 of "rules" has no key "wen"; did you mean "when"?`},
-		"id after the rest":    {head + "- when: 'tru'\n  then: deny\n  id: a\n", `p.yaml:3: rule "a": when: there is no "tru"`},
-		"id missing":           {head + "- when: 'true'\n  then: deny\n", `p.yaml:3: the rule has no id`},
-		"id twice":             {head + "- {id: a, when: 'true', then: deny}\n- {id: a, when: 'true', then: deny}\n", `p.yaml:4: rule "a": the id is taken already, in line 3`},
-		"id taken by us":       {head + "- {id: default, when: 'true', then: deny}\n", `no rule can be called "default"`},
-		"id too long":          {head + "- {id: " + strings.Repeat("x", 101) + ", when: 'true', then: deny}\n", `p.yaml:3: rule "` + strings.Repeat("x", 100) + `…": the id "` + strings.Repeat("x", 100) + `…" has 101 characters; at most 100 are possible`},
-		"id with a space":      {head + "- when: 'true'\n  then: deny\n  id: a b\n", `p.yaml:5: rule "a b": the id has ' ' (U+0020) in it; letters, digits and - _ . : / @ are possible`},
-		"id nobody sees":       {head + "- {id: \"a\\u200b\", when: 'true', then: deny}\n", `the id has '\u200b' (U+200B) in it`},
-		"version too long":     {"default: allow\nversion: " + strings.Repeat("1", 257) + "\n", `p.yaml:2: the version "` + strings.Repeat("1", 100) + `…" has 257 characters; at most 256 are possible`},
-		"version of two lines": {"default: allow\nversion: \"a\\nb\"\n", `p.yaml:2: the version "a\nb" has U+000A in it, which nobody sees`},
-		"reason too long":      {head + "- {id: a, when: 'true', then: deny, reason: " + strings.Repeat("x", 2001) + "}\n", `has 2001 characters; at most 2000 are possible`},
-		"group too long":       {head + "- id: a\n  when: 'true'\n  then: ask\n  ask:\n    deadline: 1h\n    groups:\n    - from:\n      - anyone\n      - group:" + strings.Repeat("x", 251) + "\n", `p.yaml:11: rule "a": the name "group:` + strings.Repeat("x", 94) + `…" has 257 characters; at most 256 are possible`},
-		"group nobody sees":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [\"group:on\\u200bcall\"]}], deadline: 1h}}\n", `the name "group:on\u200bcall" has U+200B in it, which nobody sees`},
-		"group with a space":   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall ']}], deadline: 1h}}\n", `the name "group:oncall " begins or ends with a space`},
-		"widened too long":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], widen: ['group:" + strings.Repeat("x", 251) + "']}], deadline: 1h}}\n", `has 257 characters; at most 256 are possible`},
-		"route too long":       {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, route: " + strings.Repeat("x", 257) + "}}\n", `the route "` + strings.Repeat("x", 100) + `…" has 257 characters`},
-		"shown too long":       {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, show: [" + strings.Repeat("x", 257) + "]}}\n", `what is shown "` + strings.Repeat("x", 100) + `…" has 257 characters`},
-		"path too long":        {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [/" + strings.Repeat("x", 1024) + "]}}\n", `the path "/` + strings.Repeat("x", 99) + `…" has 1025 characters; at most 1024 are possible`},
-		"when missing":         {head + "- {id: a, then: deny}\n", `p.yaml:3: rule "a": when is missing`},
-		"then missing":         {head + "- {id: a, when: 'true'}\n", `p.yaml:3: rule "a": then is missing`},
-		"then unknown":         {head + "- {id: a, when: 'true', then: permit}\n", `rule "a": "then" cannot be "permit"; known: allow, ask, deny`},
-		"mode unknown":         {head + "- {id: a, when: 'true', then: deny, mode: dryrun}\n", `"mode" cannot be "dryrun"; did you mean "dry_run"?`},
-		"unknown field":        {head + "- {id: a, when: 'req.tol == \"x\"', then: deny}\n", `p.yaml:3: rule "a": when: there is no field "tol"; did you mean "tool"?`},
-		"unknown clock field":  {head + "- {id: a, when: 'local.hours < 3', then: deny}\n", `there is no field "hours"; did you mean "hour"?`},
-		"unknown name":         {head + "- {id: a, when: 'reg.tool == \"x\"', then: deny}\n", `there is no "reg"; did you mean "req"?`},
-		"line in a block":      {head + "- id: a\n  when: |\n    req.tool == \"x\" &&\n    req.grap == \"y\"\n  then: deny\n", `p.yaml:6: rule "a": when: there is no field "grap"; did you mean "graph"?`},
-		"not CEL":              {head + "- {id: a, when: 'req.tool ==', then: deny}\n", `p.yaml:3: rule "a": when: Syntax error`},
-		"a number":             {head + "- {id: a, when: 'req.cost + 1', then: deny}\n", `when: this is of type int; a condition has to be true or false`},
-		"anything":             {head + "- {id: a, when: 'args.x', then: deny}\n", `when: this may come to anything`},
-		"wrong type":           {head + "- {id: a, when: 'req.cost > \"x\"', then: deny}\n", `when: found no matching overload`},
-		"makes texts":          {head + "- {id: a, when: 'args.s.replace(args.a, args.b) == \"\"', then: deny}\n", `when: replace is not for rules`},
-		"makes texts of lists": {head + "- {id: a, when: 'args.l.join(args.s) == \"\"', then: deny}\n", `when: join is not for rules`},
-		"no pattern":           {head + "- {id: b, when: 'true', then: deny}\n- {id: a, when: 'args.s.matches(\"(\")', then: deny}\n- {id: c, when: 'true', then: deny}\n", `p.yaml:4: rule "a": when: error parsing regexp`},
-		"pattern of the agent": {head + "- {id: a, when: 'args.s.matches(args.p)', then: deny}\n", `when: matches needs a plain text to look for`},
-		"pattern, as function": {head + "- {id: a, when: 'matches(args.s, args.p)', then: deny}\n", `when: matches needs a plain text to look for`},
-		"needle of the agent":  {head + "- {id: a, when: 'args.s.indexOf(args.p) > 1', then: deny}\n", `when: indexOf needs a plain text to look for`},
-		"two lists":            {head + "- {id: a, when: 'sets.contains(args.l, args.m)', then: deny}\n", `when: sets.contains needs one list that stands in the rule`},
-		"count of a variable":  {head + "- {id: a, when: 'history.count(req.tool, \"1h\") > 1', then: deny}\n", `when: history.count needs plain texts`},
-		"count by nothing":     {head + "- {id: a, when: 'history.count(\"toll\", \"1h\") > 1', then: deny}\n", `history.count: nothing can be counted by "toll"; did you mean "tool"?`},
-		"count over nothing":   {head + "- {id: a, when: 'history.count(\"tool\", \"0s\") > 1', then: deny}\n", `history.count: the window is empty`},
-		"zone of a variable":   {head + "- {id: a, when: 'now.local(req.graph).hour > 1', then: deny}\n", `now.local needs the zone as a plain text`},
-		"zone unknown":         {head + "- {id: a, when: 'now.local(\"Mars\").hour > 1', then: deny}\n", `"Mars" is no time zone`},
-		"ask with allow":       {head + "- {id: a, when: 'true', then: allow, ask: {deadline: 1h}}\n", `ask belongs to rules with then: ask`},
-		"nobody asked":         {head + "- {id: a, when: 'true', then: ask, ask: {deadline: 1h}}\n", `nobody is asked: ask.groups is missing`},
-		"deadline missing":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}]}}\n", `rule "a": deadline is missing`},
-		"deadline in words":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: soon}}\n", `"deadline": "soon" is no span of time`},
-		"deadline below zero":  {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: -1h}}\n", `cannot be negative`},
-		"approved by waiting":  {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: approve}}\n", `on_timeout: approve is not possible: nothing is approved by waiting`},
-		"denied by waiting":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: deny}}\n", `Write on_timeout: expire`},
-		"min_auth unknown":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, min_auth: mfa}}\n", `"min_auth" cannot be "mfa"; `},
-		"duty unknown":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, separation_of_duties: [requestor]}}\n", `did you mean "requester"?`},
-		"no pointer":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [sql]}}\n", `"sql" is no JSON pointer; write "/sql"`},
-		"group key":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{form: [anyone]}], deadline: 1h}}\n", `has no key "form"; did you mean "from"?`},
-		"group of nobody":      {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{count: 1}], deadline: 1h}}\n", `the group names nobody`},
-		"a group twice":        {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall', 'user:ann']}, {from: ['user:ann', 'group:oncall']}], deadline: 1h}}\n", `the same people are in a group above: ask for more of them with count`},
-		"count zero":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], count: 0}], deadline: 1h}}\n", `"count" has to be a whole number of at least 1`},
-		"count of a crowd":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], count: 51}], deadline: 1h}}\n", `a count of 51 is more than 50`},
-		"sort missing":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [oncall]}], deadline: 1h}}\n", `"oncall" says not what it is; write group:oncall`},
-		"sort unknown":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['gruop:x']}], deadline: 1h}}\n", `"gruop:x" is of an unknown sort; did you mean "group"?`},
-		"name filled in":       {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:${req.grph}']}], deadline: 1h}}\n", `"${req.grph}" cannot be filled in; did you mean "req.graph"?`},
-		"requester excluded":   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester]}], deadline: 1h, separation_of_duties: [requester]}}\n", `the requester is asked, and`},
-		"requester an author":  {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester]}], deadline: 1h, separation_of_duties: [author]}}\n", `does not let the requester's yes count: author`},
-		"two requesters":       {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester], count: 2}], deadline: 1h}}\n", `2 people are needed, and there is one requester`},
-		"widened to no sort":   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], widen: [managers]}], deadline: 1h}}\n", `"managers" says not what it is; write group:managers`},
-		"widened to nobody":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall'], widen: ['group:bosses']}], deadline: 1h}}\n", `rule "a": there is no group:bosses`},
-		"widened to them":      {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall'], widen: ['group:oncall']}], deadline: 1h}}\n", `group:oncall is in from already`},
-		"widened to requester": {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall'], widen: [requester]}], deadline: 1h}}\n", `the requester cannot be let in later`},
-		"verb unknown":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: [approve, reject, snoze]}}\n", `did you mean "snooze"?`},
-		"verb of a question":   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: [approve, reject, respond]}}\n", `cannot be "respond"; known: approve, ask, claim, delegate, edit, escalate, escape, extend, reject, snooze`},
-		"no yes":               {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: [reject, claim]}}\n", `verbs has no approve: `},
-		"no no":                {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: [approve]}}\n", `verbs has no reject: `},
-		"no verb":              {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: []}}\n", `verbs has no approve: `},
-		"no such group":        {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:opcall']}], deadline: 1h}}\n", `rule "a": there is no group:opcall`},
-		"empty group":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:empty']}], deadline: 1h}}\n", `nobody is in group:empty`},
-		"too few":              {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall', 'user:ann'], count: 3}], deadline: 1h}}\n", `3 people are needed and only 2 are in`},
-		"nobody can refuse":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall']}, {from: ['group:oncall', 'user:ann']}], deadline: 1h, deny_count: 3}}\n", `3 people have to say no until it is a no, and only 2 are asked`},
-		"limit without max":    {head + "- {id: a, when: 'true', then: deny, limit: {window: 1h}}\n", `the limit has no max`},
-		"limit for ever":       {head + "- {id: a, when: 'true', then: deny, limit: {max: 1}}\n", `the limit has no window`},
-		"limit in words":       {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: soon}}\n", `"window": "soon" is no span of time`},
-		"limit too far back":   {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 32d}}\n", `p.yaml:3: rule "a": a window of 32d is too long: rules can look back 31d at most`},
-		"count too far back":   {head + "- {id: a, when: 'history.count(\"tool\", \"745h\") > 1', then: deny}\n", `history.count: a window of 745h is too long: rules can look back 31d at most`},
-		"limit by nothing":     {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, by: [user]}}\n", `nothing can be counted by "user"; `},
-		"amount of words":      {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, amount: '\"x\"'}}\n", `amount: this is of type string; an amount is a whole number`},
-		"amount of fractions":  {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, amount: '1.5'}}\n", `amount: this is of type double`},
-		"max below zero":       {head + "- {id: a, when: 'true', then: deny, limit: {max: -1, window: 1h}}\n", `"max" has to be a whole number of at least 0`},
+		"empty file":                   {"", `p.yaml:1: invalid YAML: the file is empty`},
+		"no YAML":                      {"default: allow\nrules: [\n", `p.yaml:2: invalid YAML: `},
+		"two documents":                {"default: allow\n---\ndefault: deny\n", `p.yaml:2: a second document begins here`},
+		"an anchor":                    {"default: allow\ndefaults: &d {}\nrules:\n- *d\n", `p.yaml:4: item 1 of "rules" is an alias`},
+		"no mapping":                   {"- default\n", `p.yaml:1: the document must be a mapping`},
+		"default missing":              {"rules: []\n", `p.yaml:1: default is missing`},
+		"default unknown":              {"default: alow\n", `p.yaml:1: "default" cannot be "alow"; did you mean "allow"?`},
+		"default ask without groups":   {"default: ask\n", `p.yaml:1: default: ask requires defaults.ask`},
+		"key on top":                   {"default: allow\nrule: []\n", `p.yaml:2: the document has no key "rule"; did you mean "rules"?`},
+		"key twice":                    {"default: allow\ndefault: deny\n", `the document has the key "default" twice`},
+		"no value":                     {"default:\n", `p.yaml:1: "default" has no value`},
+		"zone":                         {"default: allow\ntime_zone: Europe/Zurick\n", `p.yaml:2: unknown time zone "Europe/Zurick"`},
+		"key in a rule":                {head + "- id: a\n  wen: 'true'\n  then: deny\n", `p.yaml:4: rule "a": item 1 of "rules" has no key "wen"; did you mean "when"?`},
+		"id after the rest":            {head + "- when: 'tru'\n  then: deny\n  id: a\n", `p.yaml:3: rule "a": when: unknown name "tru"`},
+		"id missing":                   {head + "- when: 'true'\n  then: deny\n", `p.yaml:3: the rule has no id`},
+		"id twice":                     {head + "- {id: a, when: 'true', then: deny}\n- {id: a, when: 'true', then: deny}\n", `p.yaml:4: rule "a": the id is already used in line 3`},
+		"id taken by us":               {head + "- {id: default, when: 'true', then: deny}\n", `the rule id "default" is reserved`},
+		"id too long":                  {head + "- {id: " + strings.Repeat("x", 101) + ", when: 'true', then: deny}\n", `p.yaml:3: rule "` + strings.Repeat("x", 100) + `…": the id "` + strings.Repeat("x", 100) + `…" has 101 characters; the maximum is 100`},
+		"id with a space":              {head + "- when: 'true'\n  then: deny\n  id: a b\n", `p.yaml:5: rule "a b": the id contains ' ' (U+0020); use letters, digits and - _ . : / @`},
+		"invisible character in id":    {head + "- {id: \"a\\u200b\", when: 'true', then: deny}\n", `the id contains '\u200b' (U+200B)`},
+		"version too long":             {"default: allow\nversion: " + strings.Repeat("1", 257) + "\n", `p.yaml:2: the version "` + strings.Repeat("1", 100) + `…" has 257 characters; the maximum is 256`},
+		"version of two lines":         {"default: allow\nversion: \"a\\nb\"\n", `p.yaml:2: the version "a\nb" contains U+000A, which is not printable`},
+		"reason too long":              {head + "- {id: a, when: 'true', then: deny, reason: " + strings.Repeat("x", 2001) + "}\n", `has 2001 characters; the maximum is 2000`},
+		"group too long":               {head + "- id: a\n  when: 'true'\n  then: ask\n  ask:\n    deadline: 1h\n    groups:\n    - from:\n      - anyone\n      - group:" + strings.Repeat("x", 251) + "\n", `p.yaml:11: rule "a": the name "group:` + strings.Repeat("x", 94) + `…" has 257 characters; the maximum is 256`},
+		"invisible character in group": {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [\"group:on\\u200bcall\"]}], deadline: 1h}}\n", `the name "group:on\u200bcall" contains U+200B, which is not printable`},
+		"group with a space":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall ']}], deadline: 1h}}\n", `the name "group:oncall " begins or ends with a space`},
+		"widened too long":             {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], widen: ['group:" + strings.Repeat("x", 251) + "']}], deadline: 1h}}\n", `has 257 characters; the maximum is 256`},
+		"route too long":               {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, route: " + strings.Repeat("x", 257) + "}}\n", `the route "` + strings.Repeat("x", 100) + `…" has 257 characters`},
+		"shown too long":               {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, show: [" + strings.Repeat("x", 257) + "]}}\n", `the evidence "` + strings.Repeat("x", 100) + `…" has 257 characters`},
+		"path too long":                {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [/" + strings.Repeat("x", 1024) + "]}}\n", `the path "/` + strings.Repeat("x", 99) + `…" has 1025 characters; the maximum is 1024`},
+		"when missing":                 {head + "- {id: a, then: deny}\n", `p.yaml:3: rule "a": when is missing`},
+		"then missing":                 {head + "- {id: a, when: 'true'}\n", `p.yaml:3: rule "a": then is missing`},
+		"then unknown":                 {head + "- {id: a, when: 'true', then: permit}\n", `rule "a": "then" cannot be "permit"; known: allow, ask, deny`},
+		"mode unknown":                 {head + "- {id: a, when: 'true', then: deny, mode: dryrun}\n", `"mode" cannot be "dryrun"; did you mean "dry_run"?`},
+		"unknown field":                {head + "- {id: a, when: 'req.tol == \"x\"', then: deny}\n", `p.yaml:3: rule "a": when: unknown field "tol"; did you mean "tool"?`},
+		"unknown clock field":          {head + "- {id: a, when: 'local.hours < 3', then: deny}\n", `unknown field "hours"; did you mean "hour"?`},
+		"unknown name":                 {head + "- {id: a, when: 'reg.tool == \"x\"', then: deny}\n", `unknown name "reg"; did you mean "req"?`},
+		"line in a block":              {head + "- id: a\n  when: |\n    req.tool == \"x\" &&\n    req.grap == \"y\"\n  then: deny\n", `p.yaml:6: rule "a": when: unknown field "grap"; did you mean "graph"?`},
+		"not CEL":                      {head + "- {id: a, when: 'req.tool ==', then: deny}\n", `p.yaml:3: rule "a": when: Syntax error`},
+		"a number":                     {head + "- {id: a, when: 'req.cost + 1', then: deny}\n", `when: the type is int; a condition must be a bool`},
+		"anything":                     {head + "- {id: a, when: 'args.x', then: deny}\n", `when: the type is not known`},
+		"wrong type":                   {head + "- {id: a, when: 'req.cost > \"x\"', then: deny}\n", `when: found no matching overload`},
+		"makes texts":                  {head + "- {id: a, when: 'args.s.replace(args.a, args.b) == \"\"', then: deny}\n", `when: replace is not allowed in rules`},
+		"makes texts of lists":         {head + "- {id: a, when: 'args.l.join(args.s) == \"\"', then: deny}\n", `when: join is not allowed in rules`},
+		"no pattern":                   {head + "- {id: b, when: 'true', then: deny}\n- {id: a, when: 'args.s.matches(\"(\")', then: deny}\n- {id: c, when: 'true', then: deny}\n", `p.yaml:4: rule "a": when: error parsing regexp`},
+		"pattern of the agent":         {head + "- {id: a, when: 'args.s.matches(args.p)', then: deny}\n", `when: matches needs a literal pattern`},
+		"pattern, as function":         {head + "- {id: a, when: 'matches(args.s, args.p)', then: deny}\n", `when: matches needs a literal pattern`},
+		"needle of the agent":          {head + "- {id: a, when: 'args.s.indexOf(args.p) > 1', then: deny}\n", `when: indexOf needs a literal pattern`},
+		"two lists":                    {head + "- {id: a, when: 'sets.contains(args.l, args.m)', then: deny}\n", `when: sets.contains needs at least one literal list`},
+		"count of a variable":          {head + "- {id: a, when: 'history.count(req.tool, \"1h\") > 1', then: deny}\n", `when: history.count needs literal arguments`},
+		"count by nothing":             {head + "- {id: a, when: 'history.count(\"toll\", \"1h\") > 1', then: deny}\n", `history.count: unknown dimension "toll"; did you mean "tool"?`},
+		"count over nothing":           {head + "- {id: a, when: 'history.count(\"tool\", \"0s\") > 1', then: deny}\n", `history.count: the window is empty`},
+		"zone of a variable":           {head + "- {id: a, when: 'now.local(req.graph).hour > 1', then: deny}\n", `now.local needs a literal zone`},
+		"zone unknown":                 {head + "- {id: a, when: 'now.local(\"Mars\").hour > 1', then: deny}\n", `unknown time zone "Mars"`},
+		"ask with allow":               {head + "- {id: a, when: 'true', then: allow, ask: {deadline: 1h}}\n", `ask is allowed only with then: ask`},
+		"no groups":                    {head + "- {id: a, when: 'true', then: ask, ask: {deadline: 1h}}\n", `ask.groups is missing`},
+		"deadline missing":             {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}]}}\n", `rule "a": deadline is missing`},
+		"deadline in words":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: soon}}\n", `"deadline": invalid duration "soon"`},
+		"deadline below zero":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: -1h}}\n", `the duration is negative`},
+		"approved by waiting":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: approve}}\n", `on_timeout: approve is not possible: waiting never approves anything`},
+		"denied by waiting":            {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, on_timeout: deny}}\n", `Use on_timeout: expire`},
+		"min_auth unknown":             {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, min_auth: mfa}}\n", `"min_auth" cannot be "mfa"; `},
+		"duty unknown":                 {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, separation_of_duties: [requestor]}}\n", `did you mean "requester"?`},
+		"no pointer":                   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, editable: [sql]}}\n", `"sql" is not a JSON pointer; use "/sql"`},
+		"group key":                    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{form: [anyone]}], deadline: 1h}}\n", `has no key "form"; did you mean "from"?`},
+		"no members key":               {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{count: 1}], deadline: 1h}}\n", `the group is empty`},
+		"a group twice":                {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall', 'user:ann']}, {from: ['user:ann', 'group:oncall']}], deadline: 1h}}\n", `duplicate group: use count to require more people`},
+		"count zero":                   {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], count: 0}], deadline: 1h}}\n", `"count" must be a whole number of at least 1`},
+		"count of a crowd":             {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], count: 51}], deadline: 1h}}\n", `count 51 is more than 50`},
+		"sort missing":                 {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [oncall]}], deadline: 1h}}\n", `"oncall" has no kind; use group:oncall`},
+		"sort unknown":                 {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['gruop:x']}], deadline: 1h}}\n", `"gruop:x" has an unknown kind; did you mean "group"?`},
+		"name filled in":               {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:${req.grph}']}], deadline: 1h}}\n", `unknown placeholder "${req.grph}"; did you mean "req.graph"?`},
+		"requester excluded":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester]}], deadline: 1h, separation_of_duties: [requester]}}\n", `the requester is an approver, but`},
+		"requester an author":          {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester]}], deadline: 1h, separation_of_duties: [author]}}\n", `excludes author`},
+		"two requesters":               {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [requester], count: 2}], deadline: 1h}}\n", `2 people are required, but there is only one requester`},
+		"widened to no sort":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone], widen: [managers]}], deadline: 1h}}\n", `"managers" has no kind; use group:managers`},
+		"widened to an empty group":    {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall'], widen: ['group:bosses']}], deadline: 1h}}\n", `rule "a": unknown name group:bosses`},
+		"widened to them":              {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall'], widen: ['group:oncall']}], deadline: 1h}}\n", `group:oncall is already in from`},
+		"widened to requester":         {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall'], widen: [requester]}], deadline: 1h}}\n", `widen must not contain the requester`},
+		"verb unknown":                 {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: [approve, reject, snoze]}}\n", `did you mean "snooze"?`},
+		"verb of a question":           {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: [approve, reject, respond]}}\n", `cannot be "respond"; known: approve, ask, claim, delegate, edit, escalate, escape, extend, reject, snooze`},
+		"no approve verb":              {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: [reject, claim]}}\n", `verbs must include approve: `},
+		"no no":                        {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: [approve]}}\n", `verbs must include reject: `},
+		"no verb":                      {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h, verbs: []}}\n", `verbs must include approve: `},
+		"no such group":                {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:opcall']}], deadline: 1h}}\n", `rule "a": unknown name group:opcall`},
+		"empty group":                  {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:empty']}], deadline: 1h}}\n", `group:empty has no members`},
+		"too few":                      {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall', 'user:ann'], count: 3}], deadline: 1h}}\n", `3 people are required, but only 2 are in`},
+		"too few people to reject":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall']}, {from: ['group:oncall', 'user:ann']}], deadline: 1h, deny_count: 3}}\n", `3 rejections are required, but only 2 people are asked`},
+		"limit without max":            {head + "- {id: a, when: 'true', then: deny, limit: {window: 1h}}\n", `the limit has no max`},
+		"limit for ever":               {head + "- {id: a, when: 'true', then: deny, limit: {max: 1}}\n", `the limit has no window`},
+		"limit in words":               {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: soon}}\n", `"window": invalid duration "soon"`},
+		"limit too far back":           {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 32d}}\n", `p.yaml:3: rule "a": window 32d is too long: the maximum is 31d`},
+		"count too far back":           {head + "- {id: a, when: 'history.count(\"tool\", \"745h\") > 1', then: deny}\n", `history.count: window 745h is too long: the maximum is 31d`},
+		"limit by nothing":             {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, by: [user]}}\n", `unknown dimension "user"; `},
+		"amount of words":              {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, amount: '\"x\"'}}\n", `amount: the type is string; an amount must be a whole number`},
+		"amount of fractions":          {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 1h, amount: '1.5'}}\n", `amount: the type is double`},
+		"max below zero":               {head + "- {id: a, when: 'true', then: deny, limit: {max: -1, window: 1h}}\n", `"max" must be a whole number of at least 0`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set, err := policy.Load("p.yaml", []byte(c.doc), policy.Options{Directory: directory})
@@ -142,7 +143,7 @@ func TestLoad_Mistakes(t *testing.T) {
 	}
 }
 
-// Names are as long as people need them, and in any script.
+// Names may be long and in any script.
 func TestLoad_AcceptsReadableNames(t *testing.T) {
 	set := load(t, "default: allow\nversion: 2026-11-15 früh\nrules:\n- id: "+strings.Repeat("é", 100)+"\n  when: 'true'\n  then: ask\n  reason: |\n    two\n    lines\n"+
 		"  ask: {groups: [{from: ['group:Domain Admins', 'user:ann@example.org', 'group:"+strings.Repeat("x", 250)+"', 'group:${req.graph}']}], deadline: 1h, route: Zürich, show: [/a, the plan]}\n"+
@@ -167,7 +168,7 @@ func TestLoad_DigestIsOfTheBytes(t *testing.T) {
 	}
 }
 
-// What a set was made of can be kept, and makes the same set again.
+// The source of a set can be stored and gives the same set again.
 func TestLoad_KeepsSource(t *testing.T) {
 	a := load(t, operations)
 	again, err := policy.Load("elsewhere.yaml", []byte(a.Source()), policy.Options{})
@@ -176,7 +177,7 @@ func TestLoad_KeepsSource(t *testing.T) {
 	}
 }
 
-// As far back as numbers are kept, rules can look.
+// A rule can use the maximum window.
 func TestLoad_AcceptsMaxWindow(t *testing.T) {
 	set := load(t, "default: allow\nrules:\n- {id: a, when: 'history.count(\"tool\", \"31d\") > 1', then: deny, limit: {max: 1, window: 31d}}\n")
 	if demands := set.CounterQueries(input("x", `{}`)); len(demands) != 2 || time.Duration(demands[0].Window) != policy.MaxWindow {
@@ -184,7 +185,7 @@ func TestLoad_AcceptsMaxWindow(t *testing.T) {
 	}
 }
 
-// The digest of a rule is that of its trace, and changes with what the rule says.
+// The digest of a rule equals that of its trace, and changes with the rule.
 func TestSet_RuleDigestMatchesTrace(t *testing.T) {
 	rule := func(limit string) *policy.Set {
 		return load(t, "default: allow\nrules:\n- {id: a, when: 'true', then: deny, limit: {max: "+limit+", window: 1h}}\n")
@@ -195,7 +196,7 @@ func TestSet_RuleDigestMatchesTrace(t *testing.T) {
 	}
 }
 
-// What is handed out is a copy: nobody can change a set that decides.
+// Rules are copies: a caller cannot change a set.
 func TestSet_RulesAreCopies(t *testing.T) {
 	set := load(t, operations)
 	rules := set.Rules()
@@ -215,7 +216,7 @@ func TestSet_RulesAreCopies(t *testing.T) {
 	}
 }
 
-// Each group is large enough, and together they are not: one person counts once.
+// Each group is large enough, but together they are not: each person counts once.
 func TestLoad_OverlappingGroupsNeedEnoughPeople(t *testing.T) {
 	directory := staticDirectory{"group:finance": {"ann", "bob"}, "group:owners": {"ann"}, "user:ann": {"ann"}, "group:board": {"ann", "bob"}}
 	for groups, enough := range map[string]bool{
@@ -224,12 +225,12 @@ func TestLoad_OverlappingGroupsNeedEnoughPeople(t *testing.T) {
 		`{from: ["group:owners"]}, {from: ["user:ann"]}`:                                                   false,
 		`{from: ["group:finance"], count: 2}, {from: ["group:owners"]}`:                                    false,
 		`{from: ["group:finance"]}, {from: ["group:board"]}, {from: ["group:owners"]}`:                     false,
-		`{from: ["group:finance"]}, {from: ["group:board"]}, {from: ["group:of:${req.graph}"]}`:            true, // known later
+		`{from: ["group:finance"]}, {from: ["group:board"]}, {from: ["group:of:${req.graph}"]}`:            true, // known at evaluation
 		`{from: ["group:finance"], count: 2}, {from: ["group:owners"]}, {from: ["group:of:${req.graph}"]}`: false,
 	} {
 		doc := "default: allow\nrules:\n- {id: it, when: 'true', then: ask, ask: {deadline: 1h, groups: [" + groups + "]}}\n"
 		_, err := policy.Load("policy.yaml", []byte(doc), policy.Options{Directory: directory})
-		if enough != (err == nil) || err != nil && !strings.Contains(err.Error(), "different people are needed") {
+		if enough != (err == nil) || err != nil && !strings.Contains(err.Error(), "different people are required") {
 			t.Errorf("%s: %v", groups, err)
 		}
 	}

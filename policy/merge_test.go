@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// merged returns what two rules demand together.
+// merged returns the requirement of two rules together.
 func merged(t *testing.T, first, second string) *policy.Requirement {
 	t.Helper()
 	doc := "default: deny\nrules:\n- {id: a, when: 'true', then: ask, ask: " + first + "}\n- {id: b, when: 'true', then: ask, ask: " + second + "}\n"
@@ -74,7 +74,8 @@ func TestMerge_TakesStrictestParts(t *testing.T) {
 	}
 }
 
-// "A dba, and anyone" are two people, in one rule and together with others; a rule that knows the dba is content with whoever the other one wants.
+// "A dba, and anyone" are two people, in one rule and when merged. A rule with anyone is satisfied
+// by the people that another rule names.
 func TestMerge_GroupsOfOneRuleStaySeparate(t *testing.T) {
 	const dba, fourEyes = `{groups: [{from: ["group:dba"]}], deadline: 1h}`, `{groups: [{from: ["group:dba"]}, {from: [anyone]}], deadline: 1h}`
 	const filled = `{groups: [{from: ["group:${req.graph}"]}, {from: ["group:dba"]}], deadline: 1h}`
@@ -86,7 +87,7 @@ func TestMerge_GroupsOfOneRuleStaySeparate(t *testing.T) {
 		"twice":               {[]string{fourEyes, fourEyes}, 2},
 		"with one of them":    {[]string{fourEyes, dba}, 2},
 		"the other way":       {[]string{dba, fourEyes}, 2},
-		"with somebody else":  {[]string{fourEyes, `{groups: [{from: ["group:finops"]}], deadline: 1h}`}, 2},
+		"with another group":  {[]string{fourEyes, `{groups: [{from: ["group:finops"]}], deadline: 1h}`}, 2},
 		"with anyone":         {[]string{fourEyes, `{groups: [{from: [anyone]}], deadline: 1h}`}, 2},
 		"filled in":           {[]string{filled}, 2},
 		"filled in, and once": {[]string{filled, dba}, 2},
@@ -107,7 +108,7 @@ func TestMerge_GroupsOfOneRuleStaySeparate(t *testing.T) {
 	}
 }
 
-// One group that is left is as strict as each of those before. One person is not two.
+// One remaining group is as strict as each earlier one, but one person does not count twice.
 func TestWeakenings_FewerPeople(t *testing.T) {
 	need := func(groups ...policy.Group) *policy.Requirement { return &policy.Requirement{Groups: groups} }
 	dba, either, anyone := policy.Group{From: []string{"group:dba"}, Count: 1}, policy.Group{From: []string{"group:dba", "group:ops"}, Count: 1}, policy.Group{From: []string{"anyone"}, Count: 1}
@@ -133,7 +134,7 @@ func TestMerge_DefaultsFillMissingFields(t *testing.T) {
 	}
 }
 
-// A name that is filled in comes from the input, and cannot bring a second filling with it.
+// A placeholder value comes from the input and is not expanded again.
 func TestMerge_PlaceholdersAreExpandedOnce(t *testing.T) {
 	set := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:${req.graph}:${req.account}']}], deadline: 1h}}\n")
 	got := decide(t, set, input("t", `{}`, func(in *policy.Input) { in.Graph = "${req.requester}" })).Requirement.Groups[0].From[0]
@@ -142,7 +143,7 @@ func TestMerge_PlaceholdersAreExpandedOnce(t *testing.T) {
 	}
 }
 
-// Who is let in later is filled in as well; whoever is asked from the start then is not let in.
+// Placeholders in widen are expanded too. Names that are already in from are removed.
 func TestMerge_WidenPlaceholdersAreExpanded(t *testing.T) {
 	set := load(t, "default: ask\ndefaults: {ask: {groups: [{from: ['group:dba'], widen: ['group:${req.graph}', 'group:heads:${req.graph}']}], deadline: 1h}}\n")
 	for graph, want := range map[string]string{"ops": "1 of group:dba, later also group:heads:ops or group:ops", "dba": "1 of group:dba, later also group:heads:dba"} {
@@ -153,7 +154,7 @@ func TestMerge_WidenPlaceholdersAreExpanded(t *testing.T) {
 	}
 }
 
-// Names that are filled in can be the same: those who are named twice are as many as before, and not a second group of them.
+// Expanded names can be equal. A duplicate name counts once and does not make a second group.
 func TestMerge_ExpandedNamesAreUnique(t *testing.T) {
 	got := merged(t, "{groups: [{from: ['group:t', 'group:${req.tool}'], widen: ['group:m', 'group:m${req.agent}']}], deadline: 1h}", "{groups: [{from: ['group:t'], widen: ['group:m']}], deadline: 1h}")
 	if want := []policy.Group{{From: []string{"group:t"}, Count: 1, Widen: []string{"group:m"}}}; !cmp.Equal(got.Groups, want) {
@@ -176,18 +177,18 @@ func TestWeakenings_ListsEveryDifference(t *testing.T) {
 			r.Groups[0].Widen = nil
 			r.Verbs = []string{"reject", "approve"}
 		},
-		"group:n may be let in for group:x":                    func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:m", "group:n", "group:x"} },
-		"escape is possible now":                               func(r *policy.Requirement) { r.Verbs = append(r.Verbs, "escape") },
-		"deadline up from 1h to 2h":                            func(r *policy.Requirement) { r.Deadline *= 2 },
-		"count of group:x down from 2 to 1":                    func(r *policy.Requirement) { r.Groups[0].Count = 1 },
-		"2 of group:x, later also group:m not needed any more": func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} },
-		"after the deadline it goes to":                        func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
-		"min_auth down from sso to none":                       func(r *policy.Requirement) { r.MinAuth = "" },
-		"remember_max up from 0s to 1h":                        func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
-		"deny_count up from 1 to 2":                            func(r *policy.Requirement) { r.DenyCount = 2 },
-		"the yes of requester counts now":                      func(r *policy.Requirement) { r.Exclude = nil },
-		"plan need not be shown":                               func(r *policy.Requirement) { r.Show = nil },
-		`"/ab" may be edited now`:                              func(r *policy.Requirement) { r.Editable = []string{"/ab"} },
+		"group:n can be added to group:x now":                 func(r *policy.Requirement) { r.Groups[0].Widen = []string{"group:m", "group:n", "group:x"} },
+		"escape is allowed now":                               func(r *policy.Requirement) { r.Verbs = append(r.Verbs, "escape") },
+		"deadline up from 1h to 2h":                           func(r *policy.Requirement) { r.Deadline *= 2 },
+		"count of group:x down from 2 to 1":                   func(r *policy.Requirement) { r.Groups[0].Count = 1 },
+		"2 of group:x, later also group:m no longer required": func(r *policy.Requirement) { r.Groups[0].From = []string{"group:x", "group:y"} },
+		"after the deadline it escalates":                     func(r *policy.Requirement) { r.OnTimeout = policy.Escalate },
+		"min_auth down from sso to none":                      func(r *policy.Requirement) { r.MinAuth = "" },
+		"remember_max up from 0s to 1h":                       func(r *policy.Requirement) { r.RememberMax = policy.Duration(time.Hour) },
+		"deny_count up from 1 to 2":                           func(r *policy.Requirement) { r.DenyCount = 2 },
+		"requester is no longer excluded":                     func(r *policy.Requirement) { r.Exclude = nil },
+		"plan is no longer required evidence":                 func(r *policy.Requirement) { r.Show = nil },
+		`"/ab" is editable now`:                               func(r *policy.Requirement) { r.Editable = []string{"/ab"} },
 	} {
 		after := strict()
 		change(after)

@@ -8,31 +8,32 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// How many characters names may have. They stand in requests, in the audit log and on the pages of those who are asked; more is a mistake.
+// Maximum lengths of names, in characters. Names are part of requests, audit records and pages.
 const (
 	maxID     = 100  // of a rule
-	maxName   = 256  // of a group, a person, a route, something to show, a version
+	maxName   = 256  // of a group, a person, a route, evidence, a version
 	maxPath   = 1024 // of an argument
 	maxReason = 2000
 )
 
-// idPunctuation are what an id may have beside letters and digits. A space is none of them: lists of ids are written with spaces.
+// idPunctuation lists the characters that an id may have in addition to letters and digits. Spaces
+// are not allowed, because lists of ids are separated by spaces.
 const idPunctuation = "-_.:/@"
 
-// checkID refuses an id that cannot be told from others when it is read, or is more than a name.
+// checkID rejects ids with characters that are hard to distinguish or that are not allowed.
 func checkID(node yamldoc.Node, id string) {
 	if !checkLength(node, "the id", id, maxID) {
 		return
 	}
 	for _, c := range id {
 		if !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune(idPunctuation, c) {
-			node.Reportf("the id has %q (%U) in it; letters, digits and %s are possible", c, c, strings.Join(strings.Split(idPunctuation, ""), " "))
+			node.Reportf("the id contains %q (%U); use letters, digits and %s", c, c, strings.Join(strings.Split(idPunctuation, ""), " "))
 			return
 		}
 	}
 }
 
-// checkLabel refuses a name that people cannot read as it is: what is no character that is seen, or a space where nobody sees it.
+// checkLabel rejects names with invisible characters or surrounding spaces.
 func checkLabel(node yamldoc.Node, what, name string) {
 	if !checkLength(node, what, name, maxName) {
 		return
@@ -43,7 +44,7 @@ func checkLabel(node yamldoc.Node, what, name string) {
 	}
 	for _, c := range name {
 		if !unicode.IsPrint(c) {
-			node.Reportf("%s %q has %U in it, which nobody sees", what, name, c)
+			node.Reportf("%s %q contains %U, which is not printable", what, name, c)
 			return
 		}
 	}
@@ -52,12 +53,12 @@ func checkLabel(node yamldoc.Node, what, name string) {
 func checkLength(node yamldoc.Node, what, text string, most int) bool {
 	n := utf8.RuneCountInString(text)
 	if n > most {
-		node.Reportf("%s %q has %d characters; at most %d are possible", what, truncate(text), n, most)
+		node.Reportf("%s %q has %d characters; the maximum is %d", what, truncate(text), n, most)
 	}
 	return n <= most
 }
 
-// truncate is so much of a text that it can stand in a message.
+// truncate shortens a text for a message.
 func truncate(text string) string {
 	n := 0
 	for at := range text {

@@ -14,8 +14,9 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// decodeArgs makes of JSON what CEL works with. Numbers keep their value: whole ones are int64 or uint64, others double. A
-// number that none of these holds exactly becomes a vast, which no rule can compare: rules that try fail, and so close.
+// decodeArgs converts JSON for CEL. Numbers keep their value: integers become int64 or uint64,
+// others become double. A number that none of these represents exactly becomes an inexactNumber.
+// Rules that use it fail, and so never allow.
 func decodeArgs(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -42,7 +43,7 @@ func convertNumbers(value any) any {
 	return value
 }
 
-// maxExactFloat is up to where a double holds every whole number.
+// maxExactFloat is the limit below which a double represents every integer exactly.
 const maxExactFloat = 1 << 53
 
 func parseNumber(text string) any {
@@ -59,7 +60,8 @@ func parseNumber(text string) any {
 	if math.Abs(f) < maxExactFloat {
 		return f
 	}
-	// Written with a point or an exponent, as 1e18: still a whole number, perhaps. ParseFloat has bounded the exponent.
+	// A number with a point or an exponent, such as 1e18, may still be an integer. ParseFloat has
+	// bounded the exponent.
 	if r, ok := new(big.Rat).SetString(text); ok && r.IsInt() {
 		switch n := r.Num(); {
 		case n.IsInt64():
@@ -71,21 +73,22 @@ func parseNumber(text string) any {
 	return inexactNumber(text)
 }
 
-// inexactNumber is a number that is too large to be compared exactly. It is equal to itself, and anything else that a rule does with
-// it is an error. It is no error itself: in CEL two maps with an error in the same place are equal.
+// inexactNumber is a number that is too large to compare exactly. It is equal to itself, and every
+// other operation on it is an error. It is not a CEL error value, because two maps with an error at
+// the same key compare as equal.
 type inexactNumber string
 
-var inexactNumberType = types.NewOpaqueType("vast number")
+var inexactNumberType = types.NewOpaqueType("inexact number")
 
 func (v inexactNumber) ConvertToNative(reflect.Type) (any, error) {
-	return nil, errors.New("a number is too large for rules")
+	return nil, errors.New("number out of range")
 }
 
 func (v inexactNumber) ConvertToType(t ref.Type) ref.Val {
 	if t == types.TypeType {
 		return inexactNumberType
 	}
-	return types.NewErr("a number is too large for rules")
+	return types.NewErr("number out of range")
 }
 
 func (v inexactNumber) Equal(other ref.Val) ref.Val {
@@ -97,7 +100,7 @@ func (v inexactNumber) Type() ref.Type { return inexactNumberType }
 
 func (v inexactNumber) Value() any { return string(v) }
 
-// toInteger returns the integer that an expression came to: amounts of money and counts are never fractions.
+// toInteger returns the integer value of an expression. Amounts and counts are never fractions.
 func toInteger(value ref.Val) (int64, error) {
 	switch v := value.(type) {
 	case types.Int:
@@ -111,10 +114,10 @@ func toInteger(value ref.Val) (int64, error) {
 			return int64(f), nil
 		}
 	}
-	return 0, amountError(fmt.Sprintf("the amount has to be a whole number of minor units, and this is a %s", value.Type().TypeName()))
+	return 0, amountError(fmt.Sprintf("the amount must be a whole number of minor units, not a %s", value.Type().TypeName()))
 }
 
-// amountError says what is wrong with an amount, without the amount.
+// amountError describes an invalid amount, without its value.
 type amountError string
 
 func (e amountError) Error() string { return string(e) }

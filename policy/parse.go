@@ -8,30 +8,30 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// document is a file of rules before its expressions are compiled.
+// document is a rule file before its expressions are compiled.
 type document struct {
 	version        string
 	defaultVerdict Verdict
 	zone           string
-	defaultAsk     *Requirement // of the default; nil if there is none
+	defaultAsk     *Requirement // of the default; nil if missing
 	ratings        map[string]*compiledRating
 	rules          []*rule
 	nodes          map[*rule]ruleNodes
 }
 
-// ruleNodes says where the texts of a rule stand.
+// ruleNodes are the YAML nodes of a rule's expressions.
 type ruleNodes struct{ when, amount yamldoc.Node }
 
-// loader reads one file.
+// loader loads one file.
 type loader struct {
 	yamldoc.Reader
 	file          string
-	rule          string // the id of the rule that is being read
+	rule          string // the id of the current rule
 	directory     Directory
 	routes        []string
 	unknownFields []string
 	problems      []Problem
-	// expressions are those that await their programs.
+	// expressions are compiled and have no programs yet.
 	expressions []pendingExpr
 }
 
@@ -54,7 +54,7 @@ func (r *loader) parse(src []byte) document {
 	d.zone = r.zone(top["time_zone"])
 	d.defaultVerdict = Verdict(top["default"].Choice(verdicts...))
 	if top["default"].Missing() {
-		root.Reportf("default is missing: say whether an action that no rule speaks of is to be allowed, asked or denied (default: ask)")
+		root.Reportf("default is missing: set it to allow, ask or deny for actions that no rule matches (for example default: ask)")
 	}
 	defaults := top["defaults"].Map("ask")["ask"]
 	base := r.parseAsk(defaults, nil)
@@ -63,7 +63,7 @@ func (r *loader) parse(src []byte) document {
 	}
 	if d.defaultVerdict == Ask {
 		if defaults.Missing() {
-			top["default"].Reportf("default: ask needs defaults.ask, which says who is asked and until when")
+			top["default"].Reportf("default: ask requires defaults.ask with groups and a deadline")
 		} else {
 			r.checkComplete(defaults, base)
 		}
@@ -77,7 +77,7 @@ func (r *loader) parse(src []byte) document {
 	return d
 }
 
-// label reads a name that is for people.
+// label parses a name for display.
 func (r *loader) label(node yamldoc.Node, what string) string {
 	name := node.Text()
 	checkLabel(node, what, name)
@@ -87,7 +87,7 @@ func (r *loader) label(node yamldoc.Node, what string) string {
 func (r *loader) route(node yamldoc.Node) string {
 	name := r.label(node, "the route")
 	if r.routes != nil && !slices.Contains(r.routes, name) {
-		node.Reportf("there is no route %q%s", name, yamldoc.Suggest(name, r.routes))
+		node.Reportf("unknown route %q%s", name, yamldoc.Suggest(name, r.routes))
 	}
 	return name
 }
@@ -95,7 +95,7 @@ func (r *loader) route(node yamldoc.Node) string {
 func (r *loader) zone(node yamldoc.Node) string {
 	name := node.Text()
 	if _, err := loadZone(name); err != nil {
-		node.Reportf("%q is no time zone that is known here; write one such as Europe/Zurich", name)
+		node.Reportf("unknown time zone %q; use a name such as Europe/Zurich", name)
 	}
 	return name
 }
@@ -109,20 +109,20 @@ func (r *loader) parseRule(node yamldoc.Node, d *document, seen map[string]int) 
 	case one.ID == "":
 		node.Reportf("the rule has no id")
 	case one.ID == DefaultRule:
-		node.Reportf("no rule can be called %q: that is what decides when no rule does", DefaultRule)
+		node.Reportf("the rule id %q is reserved for the default", DefaultRule)
 	case repeated:
-		node.Reportf("the id is taken already, in line %d", first)
+		node.Reportf("the id is already used in line %d", first)
 	default:
 		checkID(fields["id"], one.ID)
 	}
 	seen[one.ID] = node.Line()
 	checkLength(fields["reason"], "the reason", one.Reason, maxReason)
 	if strings.TrimSpace(one.When) == "" {
-		node.Reportf("when is missing: say for which actions the rule is; when: \"true\" is for all")
+		node.Reportf("when is missing: set the condition of the rule; when: \"true\" matches all actions")
 	}
 	one.Then = Verdict(fields["then"].Choice(verdicts...))
 	if fields["then"].Missing() {
-		node.Reportf("then is missing: allow, ask or deny")
+		node.Reportf("then is missing: use allow, ask or deny")
 	}
 	one.DryRun = fields["mode"].Choice("enforce", "dry_run") == "dry_run"
 	r.parseRuleAsk(node, fields["ask"], one, d)
@@ -131,7 +131,7 @@ func (r *loader) parseRule(node yamldoc.Node, d *document, seen map[string]int) 
 	d.nodes[one] = ruleNodes{when: fields["when"], amount: amount}
 }
 
-// peekID finds the id before the rest is read, so that every message can name it.
+// peekID returns the id before the rule is parsed, so that every message can name it.
 func peekID(node yamldoc.Node) string {
 	quiet := yamldoc.WithoutReport(node)
 	names, values := quiet.Keys()
@@ -144,7 +144,7 @@ func peekID(node yamldoc.Node) string {
 func (r *loader) parseRuleAsk(node, ask yamldoc.Node, one *rule, d *document) {
 	if one.Then != Ask {
 		if !ask.Missing() {
-			ask.Reportf("ask belongs to rules with then: ask")
+			ask.Reportf("ask is allowed only with then: ask")
 		}
 		return
 	}
@@ -170,7 +170,7 @@ func (r *loader) parseLimit(node yamldoc.Node, one *rule) (amount yamldoc.Node) 
 		node.Reportf("the limit has no max")
 	}
 	if limit.Window == 0 {
-		node.Reportf("the limit has no window: say within which span of time, as window: 24h")
+		node.Reportf("the limit has no window: set it, for example window: 24h")
 	}
 	if err := checkWindow(time.Duration(limit.Window)); err != nil {
 		fields["window"].Reportf("%v", err)
@@ -180,7 +180,7 @@ func (r *loader) parseLimit(node yamldoc.Node, one *rule) (amount yamldoc.Node) 
 	return fields["amount"]
 }
 
-// ask reads who is asked and how. What is not said is taken from base, which may be nil.
+// parseAsk parses a requirement. Missing fields are taken from base, which may be nil.
 func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	req := &Requirement{OnTimeout: Expire, DenyCount: 1}
 	if base != nil {
@@ -215,13 +215,13 @@ func (r *loader) parseAsk(node yamldoc.Node, base *Requirement) *Requirement {
 	if has("deny_count") {
 		req.DenyCount = int(fields["deny_count"].Int(1))
 		if req.DenyCount > maxCount {
-			fields["deny_count"].Reportf("a deny_count of %d is more than %d", req.DenyCount, maxCount)
+			fields["deny_count"].Reportf("deny_count %d is more than %d", req.DenyCount, maxCount)
 		}
 	}
 	if has("show") {
 		req.Show = nil
 		for _, item := range fields["show"].List() {
-			req.Show = append(req.Show, r.label(item, "what is shown"))
+			req.Show = append(req.Show, r.label(item, "the evidence"))
 		}
 	}
 	if has("verbs") {
@@ -238,24 +238,25 @@ func parseChoices(node yamldoc.Node, known ...string) []string {
 	return union(nil, chosen)
 }
 
-// parseVerbs takes what people may do. A yes and a no are always among it, so that rules that are merged leave both.
+// parseVerbs parses the allowed verbs. Approve and reject are required, so that merged rules keep
+// both.
 func parseVerbs(node yamldoc.Node) []string {
 	chosen := parseChoices(node, verbs...)
 	for _, verb := range []string{verbApprove, verbReject} {
 		if !slices.Contains(chosen, verb) {
-			node.Reportf("verbs has no %s: whoever is asked must be able to say yes, and to say no", verb)
+			node.Reportf("verbs must include %s: approvers must be able to approve and to reject", verb)
 		}
 	}
 	return chosen
 }
 
-// parseOnTimeout takes the two things that waiting can come to. The likely wrong ones get an answer of their own.
+// parseOnTimeout parses the two allowed values. Likely mistakes get their own message.
 func parseOnTimeout(node yamldoc.Node) OnTimeout {
 	switch text := node.Text(); text {
 	case "approve", "allow":
-		node.Reportf("on_timeout: %s is not possible: nothing is approved by waiting. To approve in advance, write a grant", text)
+		node.Reportf("on_timeout: %s is not possible: waiting never approves anything. To approve in advance, create a grant", text)
 	case "deny", "reject":
-		node.Reportf("on_timeout: %s is not possible: nobody has decided. Write on_timeout: expire", text)
+		node.Reportf("on_timeout: %s is not possible: a timeout is not a decision. Use on_timeout: expire", text)
 	default:
 		return OnTimeout(node.Choice(string(Expire), string(Escalate)))
 	}
@@ -268,7 +269,7 @@ func parsePointers(node yamldoc.Node) []string {
 		text := item.Text()
 		checkLength(item, "the path", text, maxPath)
 		if text != "" && !strings.HasPrefix(text, "/") {
-			item.Reportf("%q is no JSON pointer; write %q", text, "/"+text)
+			item.Reportf("%q is not a JSON pointer; use %q", text, "/"+text)
 		}
 		all = append(all, text)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// conditions hold, fail and miss in all ways.
+// conditions cover hits, misses and errors.
 var conditions = []string{
 	`true`, `false`, `req.tool == "t"`, `req.tool == "u"`, `args.a > 1`, `args.a == 1`, `args.b.startsWith("x")`, `has(args.a)`, `args.l[0] == 1`,
 	`args[?"a"].orValue(0) > 5`, `args.a == 1 && req.tool == "t"`, `args.l.all(x, x > 0)`, `size(args) > 2`, `int(args.b) == 1`, `args == {"a": 1}`,
@@ -49,8 +49,8 @@ var arguments = []string{
 	`{"a":18446744073709551616}`, `{"a":-5,"b":"x","l":[1,2,3],"c":{}}`, `{"a":9223372036854775807}`,
 }
 
-// Adding a rule that denies never lets more through. Adding one that asks does not either, where a rule has decided before:
-// only a default gives way to it, which is what a default is for.
+// Adding a deny rule never weakens a decision. Adding an ask rule does not either if a rule has
+// decided before. Only a default is replaced by it.
 func TestProperty_AddingAskOrDenyNeverWeakens(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	asked := 0
@@ -85,8 +85,8 @@ func TestProperty_AddingAskOrDenyNeverWeakens(t *testing.T) {
 	}
 }
 
-// An error in a rule never opens anything: with any arguments the verdict is at least as strict as it is with the rules that
-// could be judged.
+// A rule that fails never allows: with any arguments, the verdict is at least as strict as with the
+// other rules alone.
 func TestProperty_RuleErrorsNeverAllow(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	failed := 0
@@ -118,8 +118,7 @@ func TestProperty_RuleErrorsNeverAllow(t *testing.T) {
 	}
 }
 
-// Whatever the arguments are, nothing panics, what is no JSON is no decision, and a rule that looks at them cannot be opened
-// by an error.
+// No arguments cause a panic. Invalid JSON is an error, and a rule that fails never allows.
 func FuzzDecide(f *testing.F) {
 	for _, args := range arguments {
 		f.Add("t", args)

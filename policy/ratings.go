@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// The fields of req that a file can tell of a tool, under tools.
+// The fields of req that a file can set for a tool, under tools.
 const (
 	fieldEffects = "effects"
 	fieldCost    = "cost"
@@ -22,38 +22,39 @@ const (
 
 var ratingFields = []string{fieldEffects, fieldCost, fieldRisk}
 
-// anyTool is for the tools that have no word of their own, and for what the others' leave out.
+// anyTool is the rating of all other tools, and the default for fields that a rating omits.
 const anyTool = "*"
 
-// maxRisk is the highest that a tool is rated.
+// maxRisk is the highest risk.
 const maxRisk = 3
 
-// Rating is what a file says of a tool, as it was written: what no action tells of itself.
+// Rating is the rating of a tool in a file, as written: values that an action does not define
+// itself.
 type Rating struct {
-	// Effects is nil if it does not say.
+	// Effects is nil if it is not set.
 	Effects []string `json:"effects,omitempty"`
 	// Cost and Risk are expressions.
 	Cost string `json:"cost,omitempty"`
 	Risk string `json:"risk,omitempty"`
 }
 
-// compiledRating is a Rating that can be judged by.
+// compiledRating is a compiled Rating.
 type compiledRating struct {
 	Rating
 	line    int
-	effects []string // nil if it does not say
+	effects []string // nil if not set
 	cost    *numberExpr
 	risk    *numberExpr
 }
 
-// numberExpr is a number that comes of the arguments of an action.
+// numberExpr is a number that is computed from the arguments of an action.
 type numberExpr struct {
 	node    yamldoc.Node
 	program cel.Program
 	max     int64
 }
 
-// tells reports whether it says something about a field of req.
+// declares reports whether the rating sets a field of req.
 func (w *compiledRating) declares(field string) bool {
 	switch field {
 	case fieldEffects:
@@ -66,7 +67,7 @@ func (w *compiledRating) declares(field string) bool {
 	return false
 }
 
-// tools reads what the file says of tools.
+// parseRatings parses the ratings of tools.
 func (r *loader) parseRatings(node yamldoc.Node) map[string]*compiledRating {
 	words := make(map[string]*compiledRating)
 	names, nodes := node.Keys()
@@ -83,25 +84,25 @@ func (r *loader) parseRatings(node yamldoc.Node) map[string]*compiledRating {
 		}
 		word.Rating = Rating{Effects: word.effects, Cost: fields[fieldCost].Text(), Risk: fields[fieldRisk].Text()}
 		if at.IsMapping() && !slices.ContainsFunc(ratingFields, word.declares) {
-			at.Reportf("nothing is said of %q: give its effects, cost or risk", name)
+			at.Reportf("the rating of %q is empty: set effects, cost or risk", name)
 		}
 		words[name] = word
 	}
 	return words
 }
 
-// newNumberExpr is the figure at a place; nil if there is none.
+// newNumberExpr returns the expression at a node, or nil if there is none.
 func newNumberExpr(node yamldoc.Node, most int64) *numberExpr {
 	if node.Missing() {
 		return nil
 	}
 	if plain, err := strconv.ParseInt(node.Text(), 10, 64); err == nil && (plain < 0 || plain > most) {
-		node.Reportf("%d is not from 0 to %d", plain, most)
+		node.Reportf("%d is not between 0 and %d", plain, most)
 	}
 	return &numberExpr{node: node, max: most}
 }
 
-// compileTools makes ready what the file says of tools, and of all tools.
+// compileRatings compiles the ratings and applies the rating of all other tools as default.
 func (r *loader) compileRatings(env *cel.Env, words map[string]*compiledRating) {
 	for name, word := range words {
 		r.compileNumberExpr(env, fmt.Sprintf("%s of %q", fieldCost, name), word.cost)
@@ -122,16 +123,17 @@ func (r *loader) compileNumberExpr(env *cel.Env, what string, n *numberExpr) {
 		return
 	}
 	if f := r.expression(env, n.node, what, cel.IntType, &n.program); f.usesOptionalField() || len(f.counts) > 0 {
-		n.node.Reportf("%s: it comes of the arguments, and not of effects, cost, risk or revision, nor of the past", what)
+		n.node.Reportf("%s: the expression must use only the arguments, not effects, cost, risk, revision or history", what)
 	}
 }
 
-// ratingFor is what is said of a tool; nil if that is nothing.
+// ratingFor returns the rating of a tool, or nil.
 func ratingFor(words map[string]*compiledRating, tool string) *compiledRating {
 	return cmp.Or(words[tool], words[anyTool])
 }
 
-// told checks that an expression of a rule looks at nothing that is never told: not with any action, and not in the file of any tool that the rule is for.
+// checkKnownFields checks that an expression uses no field that is always unknown: not set by the
+// caller, and not rated for any tool of the rule.
 func (r *loader) checkKnownFields(d *document, node yamldoc.Node, what string, looked, rule exprInfo) {
 	for _, field := range intersect(r.unknownFields, looked.requestFields) {
 		known := rule.tools == nil && slices.ContainsFunc(slices.Collect(maps.Values(d.ratings)), func(w *compiledRating) bool { return w.declares(field) })
@@ -142,14 +144,15 @@ func (r *loader) checkKnownFields(d *document, node yamldoc.Node, what string, l
 		switch {
 		case known:
 		case slices.Contains(ratingFields, field):
-			node.Reportf(`%s: req.%s is not told here, so the rule could never be judged: say it of the tools, under "tools"`, what, field)
+			node.Reportf(`%s: req.%s is never set here, so the rule would always fail: rate the tools under "tools"`, what, field)
 		default:
-			node.Reportf("%s: req.%s is not told here, so the rule could never be judged", what, field)
+			node.Reportf("%s: req.%s is never set here, so the rule would always fail", what, field)
 		}
 	}
 }
 
-// Ratings returns what the file says of tools, by their names; "*" is for all others, and for what these leave out.
+// Ratings returns the ratings of the file by tool. "*" is for all other tools and for omitted
+// fields.
 func (s *Set) Ratings() map[string]Rating {
 	said := make(map[string]Rating, len(s.ratings))
 	for name, word := range s.ratings {
@@ -158,8 +161,8 @@ func (s *Set) Ratings() map[string]Rating {
 	return said
 }
 
-// Rated returns the input as the rules see it: with what their file says of the tool. Where the file speaks, whoever asks is not heard: how a tool is
-// rated is for those to say who run it.
+// WithRating returns the input as the rules see it, with the rating of the tool. The file overrides
+// the input, because the operator rates the tools.
 func (s *Set) WithRating(in Input) Input {
 	word := ratingFor(s.ratings, in.Tool)
 	if word == nil {
@@ -167,7 +170,7 @@ func (s *Set) WithRating(in Input) Input {
 	}
 	args, _, err := in.arguments()
 	if err != nil {
-		return in // nothing comes of such an input
+		return in // Decide will reject the input
 	}
 	vars, err := s.vars(&in, args)
 	if err != nil {
@@ -177,8 +180,8 @@ func (s *Set) WithRating(in Input) Input {
 	return in
 }
 
-// rate puts into an input what the file says of its tool, and returns what that cost to find out. A number that cannot be told is untold, whatever the
-// input said.
+// apply sets the rating in an input and returns the evaluation cost. A field that cannot be
+// computed becomes unknown, even if the input had a value.
 func (w *compiledRating) apply(in *Input, vars cel.Activation) (spent uint64) {
 	in.UnknownFields = slices.DeleteFunc(slices.Clone(in.UnknownFields), w.declares)
 	if w.effects != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// ratedRule is a document that says something of the tool "t", with one rule.
+// ratedRule is a document with a rating of the tool "t" and one rule.
 func ratedRule(tools, then, when string) string {
 	return "tools: " + tools + "\n" + singleRule(then, when)
 }
 
-// What an action does not tell of itself, the file tells of its tool.
+// The file sets what an action does not define itself.
 func TestRatings_RulesSeeDeclaredValues(t *testing.T) {
 	for _, c := range []struct {
 		tools, args string
@@ -30,11 +30,11 @@ func TestRatings_RulesSeeDeclaredValues(t *testing.T) {
 		{`{t: {cost: args.hours * 420}}`, `{"hours":11}`, "allow", `req.cost <= 5000`, policy.Allow},
 		{`{t: {cost: args.hours * 420}}`, `{"hours":12}`, "allow", `req.cost <= 5000`, policy.Ask},
 		{`{t: {cost: "req.environment == 'prod' ? 9 : 1"}}`, `{}`, "deny", `req.cost == 9`, policy.Deny},
-		// What is not said of the tool is not known.
+		// An omitted field is unknown.
 		{`{t: {risk: 0}}`, `{}`, "allow", `req.effects.size() == 0`, policy.Ask},
 		{`{other: {effects: []}}`, `{}`, "allow", `req.effects.size() == 0`, policy.Ask},
 		{`{other: {risk: 0}}`, `{}`, "deny", `req.risk >= 2`, policy.Deny},
-		// A number that does not come to one within bounds is not known either.
+		// A number that is out of range is unknown too.
 		{`{t: {cost: args.hours * 420}}`, `{}`, "allow", `req.cost <= 5000`, policy.Ask},
 		{`{t: {cost: args.hours * 420}}`, `{"hours":"1"}`, "allow", `req.cost <= 5000`, policy.Ask},
 		{`{t: {cost: args.hours * 420}}`, `{"hours":-1}`, "allow", `req.cost <= 5000`, policy.Ask},
@@ -55,7 +55,8 @@ func TestRatings_RulesSeeDeclaredValues(t *testing.T) {
 	}
 }
 
-// How a tool is rated is for those to say who run it: an input that says otherwise is not heard, and one that cannot be rated is not trusted.
+// The operator rates the tools: the file overrides the input, and a rating that fails makes the
+// field unknown.
 func TestRatings_FileOverridesInput(t *testing.T) {
 	set := load(t, ratedRule(`{t: {effects: [write], risk: 3, cost: args.hours * 420}}`, "allow", `req.effects.size() == 0 || req.risk < 3 || req.cost < 420`))
 	harmless := func(in *policy.Input) { in.Effects, in.Risk, in.Cost = []string{}, 0, 1 }
@@ -73,11 +74,12 @@ func TestRatings_FileOverridesInput(t *testing.T) {
 	}
 	in = set.WithRating(input("t", `{}`, clearOptionalFields))
 	if !slices.Equal(in.UnknownFields, []string{"revision", "cost"}) {
-		t.Errorf("what is untold after all: %v", in.UnknownFields)
+		t.Errorf("unknown after all: %v", in.UnknownFields)
 	}
 }
 
-// A decision can be made again from the input as it came in: its digest is of that, whatever the file says.
+// A decision can be reproduced from the original input: the digest is of the input without the
+// rating.
 func TestRatings_InputDigestExcludesRating(t *testing.T) {
 	in := input("t", `{}`, clearOptionalFields)
 	with, without := decide(t, load(t, ratedRule(`{t: {risk: 3}}`, "deny", `req.risk == 3`)), in), decide(t, load(t, singleRule("deny", `req.risk == 3`)), in)
@@ -88,23 +90,23 @@ func TestRatings_InputDigestExcludesRating(t *testing.T) {
 
 func TestRatings_MistakesAreLoadErrors(t *testing.T) {
 	for name, c := range map[string]struct{ tools, when, want string }{
-		"an unknown key":          {`{t: {efects: []}}`, `true`, `"t" has no key "efects"; did you mean "effects"?`},
-		"nothing":                 {`{t: {}}`, `true`, `nothing is said of "t": give its effects, cost or risk`},
-		"no mapping":              {`{t: 3}`, `true`, `"t" has to be a mapping`},
-		"a risk of 4":             {`{t: {risk: 4}}`, `true`, `4 is not from 0 to 3`},
-		"a negative cost":         {`{t: {cost: -1}}`, `true`, `-1 is not from 0 to`},
-		"a cost that is a text":   {`{t: {cost: "'a'"}}`, `true`, `cost of "t": this is of type string`},
-		"a cost of its own":       {`{t: {cost: req.cost + 1}}`, `true`, `cost of "t": it comes of the arguments`},
-		"a risk of effects":       {`{t: {risk: req.effects.size()}}`, `true`, `risk of "t": it comes of the arguments`},
-		"a risk of the past":      {`{t: {risk: "history.count('tool', '1h')"}}`, `true`, `risk of "t": it comes of the arguments`},
-		"a word nobody sees":      {`{t: {effects: [" write"]}}`, `true`, `the effect " write" begins or ends with a space`},
-		"a field nobody tells":    {`{t: {risk: 1}}`, `req.cost > 5`, `req.cost is not told here, so the rule could never be judged: say it of the tools`},
-		"told of another tool":    {`{u: {cost: 1}}`, `req.tool == "t" && req.cost > 5`, `req.cost is not told here`},
-		"told by no file":         {`{t: {risk: 1}}`, `req.revision > 5`, `req.revision is not told here, so the rule could never be judged`},
-		"told of the tool":        {`{t: {cost: 1}}`, `req.tool == "t" && req.cost > 5`, ``},
-		"told of one of them":     {`{t: {cost: 1}}`, `req.cost > 5`, ``},
-		"told of all":             {`{"*": {cost: 1}}`, `req.tool == "t" && req.cost > 5`, ``},
-		"told of all, and of one": {`{"*": {cost: 1}, t: {risk: 1}}`, `req.tool == "t" && req.cost > 5`, ``},
+		"an unknown key":              {`{t: {efects: []}}`, `true`, `"t" has no key "efects"; did you mean "effects"?`},
+		"nothing":                     {`{t: {}}`, `true`, `the rating of "t" is empty: set effects, cost or risk`},
+		"no mapping":                  {`{t: 3}`, `true`, `"t" must be a mapping`},
+		"a risk of 4":                 {`{t: {risk: 4}}`, `true`, `4 is not between 0 and 3`},
+		"a negative cost":             {`{t: {cost: -1}}`, `true`, `-1 is not between 0 and`},
+		"a cost that is a text":       {`{t: {cost: "'a'"}}`, `true`, `cost of "t": the type is string`},
+		"a cost of its own":           {`{t: {cost: req.cost + 1}}`, `true`, `cost of "t": the expression must use only the arguments`},
+		"a risk of effects":           {`{t: {risk: req.effects.size()}}`, `true`, `risk of "t": the expression must use only the arguments`},
+		"risk from history":           {`{t: {risk: "history.count('tool', '1h')"}}`, `true`, `risk of "t": the expression must use only the arguments`},
+		"invisible character":         {`{t: {effects: [" write"]}}`, `true`, `the effect " write" begins or ends with a space`},
+		"field that cannot be rated":  {`{t: {risk: 1}}`, `req.cost > 5`, `req.cost is never set here, so the rule would always fail: rate the tools`},
+		"rated for another tool":      {`{u: {cost: 1}}`, `req.tool == "t" && req.cost > 5`, `req.cost is never set here`},
+		"not ratable":                 {`{t: {risk: 1}}`, `req.revision > 5`, `req.revision is never set here, so the rule would always fail`},
+		"rated for the tool":          {`{t: {cost: 1}}`, `req.tool == "t" && req.cost > 5`, ``},
+		"rated for one of the tools":  {`{t: {cost: 1}}`, `req.cost > 5`, ``},
+		"rated for all tools":         {`{"*": {cost: 1}}`, `req.tool == "t" && req.cost > 5`, ``},
+		"rated for all tools and one": {`{"*": {cost: 1}, t: {risk: 1}}`, `req.tool == "t" && req.cost > 5`, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := policy.Load("policy.yaml", []byte(ratedRule(c.tools, "deny", c.when)), policy.Options{UnknownFields: policy.OptionalFields})
@@ -118,7 +120,7 @@ func TestRatings_MistakesAreLoadErrors(t *testing.T) {
 	}
 }
 
-// A limit can be one of money though no argument says how much.
+// A limit can be on cost although no argument has the amount.
 func TestRatings_LimitCountsCost(t *testing.T) {
 	doc := strings.Replace(ratedRule(`{t: {cost: args.hours * 420}}`, "ask", `req.tool == "t"`), "  then: ask\n", "  then: ask\n  limit: {amount: req.cost, max: 1000, window: 24h}\n", 1)
 	set := load(t, doc)

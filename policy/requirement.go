@@ -5,42 +5,45 @@ import (
 	"strings"
 )
 
-// Requirement says of whom a decision is asked, until when, and what else must hold. Several rules that ask are merged into
-// one requirement that is at least as strict as each.
+// Requirement defines who must approve, until when, and under which conditions. Several rules that
+// ask are merged into one requirement that is at least as strict as each.
 type Requirement struct {
-	// Groups must all be satisfied, each by its own people: one person counts once.
+	// Groups must all be satisfied, by different people.
 	Groups []Group `json:"groups"`
-	// Exclude names those whose own yes does not count (separation of duties): requester, author, last_editor, prior_approver.
+	// Exclude lists the duties that exclude a person (separation of duties): requester, author,
+	// last_editor, prior_approver.
 	Exclude []string `json:"exclude,omitempty"`
-	// Deadline is how long the request is open, OnTimeout what happens then.
+	// Deadline is how long the request is open. OnTimeout is what happens then.
 	Deadline  Duration  `json:"deadline"`
 	OnTimeout OnTimeout `json:"onTimeout"`
-	// Routes are the ways on which people are told; each of them is used.
+	// Routes are the notification routes. All of them are used.
 	Routes []string `json:"routes,omitempty"`
-	// MinAuth is the least strength of authentication of whoever decides.
+	// MinAuth is the minimum strength of authentication of an approver.
 	MinAuth Auth `json:"minAuth,omitempty"`
-	// Editable lists JSON pointers of arguments that the approver may change, with all that is below them. Empty: none.
+	// Editable lists JSON pointers of arguments that the approver may change, including everything
+	// below them. Empty means none.
 	Editable []string `json:"editable,omitempty"`
-	// RememberMax is for how long the answer may be turned into a grant; zero is never.
+	// RememberMax is how long an approval can be remembered as a grant. Zero means never.
 	RememberMax Duration `json:"rememberMax"`
-	// DenyCount is how many people have to say no until it is a no.
+	// DenyCount is the number of rejections that close the request.
 	DenyCount int `json:"denyCount"`
-	// Show lists what must be shown to the people who decide: JSON pointers of arguments, or names of evidence.
+	// Show lists what must be shown to approvers: JSON pointers of arguments, or names of evidence.
 	Show []string `json:"show,omitempty"`
-	// Verbs are what people may do with the request; none given is all that there is.
+	// Verbs are the allowed verbs. Empty means all.
 	Verbs []string `json:"verbs,omitempty"`
 }
 
-// Group is a number of people out of some: any Count of those that From names.
+// Group requires Count people of those in From.
 type Group struct {
 	// From lists group:x, user:x, role:x, oncall:x, requester or anyone. It is sorted.
 	From  []string `json:"from"`
 	Count int      `json:"count"`
-	// Widen lists who may be let in by a step of the route, if those in From do not decide. It is sorted.
+	// Widen lists who may be added by a step of the route, if the people in From do not decide. It
+	// is sorted.
 	Widen []string `json:"widen,omitempty"`
 }
 
-// String is the group in words: 2 of group:finance or user:ann, later also group:managers.
+// String returns the group for people: 2 of group:finance or user:ann, later also group:managers.
 func (g Group) String() string {
 	text := itoa(g.Count) + " of " + strings.Join(g.From, " or ")
 	if len(g.Widen) > 0 {
@@ -49,16 +52,16 @@ func (g Group) String() string {
 	return text
 }
 
-// The verbs that every request has: nobody can be asked who cannot say yes, or cannot say no.
+// The verbs that every request allows: approvers must be able to approve and to reject.
 const (
 	verbApprove = "approve"
 	verbReject  = "reject"
 )
 
-// verbs are all that people can do with a request to approve an action.
+// verbs are all verbs of a request to approve an action.
 var verbs = []string{verbApprove, "edit", verbReject, "ask", "claim", "delegate", "snooze", "extend", "escalate", "escape"}
 
-// allowed are the verbs that a requirement lets people use.
+// allowedVerbs returns the verbs that the requirement allows.
 func (r *Requirement) allowedVerbs() []string {
 	if len(r.Verbs) == 0 {
 		return verbs
@@ -66,19 +69,19 @@ func (r *Requirement) allowedVerbs() []string {
 	return r.Verbs
 }
 
-// OnTimeout is what happens when nobody has decided in time. Nothing is ever approved by waiting.
+// OnTimeout is what happens at the deadline. Waiting never approves anything.
 type OnTimeout string
 
-// What can happen after the deadline. Expire is the stricter.
+// The values of OnTimeout. Expire is stricter.
 const (
 	Expire   OnTimeout = "expire"
 	Escalate OnTimeout = "escalate"
 )
 
-// Auth is how sure it is who decides; "" is whatever counts at all.
+// Auth is a strength of authentication. "" is any.
 type Auth string
 
-// The strengths of authentication, from the weakest to the strongest.
+// The strengths of authentication, weakest first.
 const (
 	AuthSlackLinked Auth = "slack_linked" // a chat account that is linked to a person
 	AuthToken       Auth = "token"        // an API key
@@ -98,7 +101,7 @@ func (a Auth) requiredLevel() int {
 	return len(auths) + 1
 }
 
-// merge returns what satisfies both.
+// merge returns a requirement that is as strict as both.
 func merge(a, b *Requirement) *Requirement {
 	if a == nil {
 		return b.clone()
@@ -135,8 +138,9 @@ func (r *Requirement) clone() *Requirement {
 	return &c
 }
 
-// addGroups keeps the higher count where two rules ask the same people, and lets in later whom both permit. Two groups of one rule want different people, also
-// if their names were filled in so that they are the same: each is joined with one at most.
+// mergeGroups keeps the higher count for equal groups, and permits widening only to names that both
+// permit. Two groups of one rule need different people, even if their expanded names are equal. So
+// each group is joined at most once.
 func (r *Requirement) mergeGroups(groups []Group) {
 	own := len(r.Groups)
 	joined := make([]bool, own)
@@ -154,10 +158,11 @@ func (r *Requirement) mergeGroups(groups []Group) {
 	}
 }
 
-// settleAnyone asks for anyone only where rules do not ask for enough people by name: they are somebody. people is how many a rule that asks for anyone wants in
-// all: "a dba, and anyone" are two, and the dba is one of them.
+// reduceAnyone keeps a group of anyone only if the named groups have too few people. people is the
+// total that a rule with anyone requires: "a dba, and anyone" are two people, and the dba is one of
+// them.
 func (r *Requirement) reduceAnyone(people int) {
-	i := slices.IndexFunc(r.Groups, Group.isAnyone) // there is one at most: a rule names the same people once
+	i := slices.IndexFunc(r.Groups, Group.isAnyone) // at most one: a rule has no duplicate groups
 	if i < 0 {
 		return
 	}
@@ -170,7 +175,7 @@ func (r *Requirement) reduceAnyone(people int) {
 
 func (g Group) isAnyone() bool { return slices.Equal(g.From, []string{anyone}) }
 
-// totalCount is how many people are needed.
+// totalCount returns the number of required people.
 func totalCount(groups []Group) int {
 	n := 0
 	for _, g := range groups {
@@ -179,7 +184,7 @@ func totalCount(groups []Group) int {
 	return n
 }
 
-// union keeps the order in which words come first.
+// union keeps the order of first occurrence.
 func union(a, b []string) []string {
 	all := slices.Clone(a)
 	for _, word := range b {
@@ -190,7 +195,7 @@ func union(a, b []string) []string {
 	return all
 }
 
-// intersect keeps the words of a that are in b; nil if there are none.
+// intersect returns the elements of a that are in b, or nil.
 func intersect(a, b []string) []string {
 	var common []string
 	for _, word := range a {
@@ -201,14 +206,14 @@ func intersect(a, b []string) []string {
 	return common
 }
 
-// covers reports whether a change at pointer is allowed by one of the pointers: its own, or one above it.
+// covers reports whether a change at pointer is allowed by an equal pointer or one above it.
 func covers(pointers []string, pointer string) bool {
 	return slices.ContainsFunc(pointers, func(p string) bool {
 		return pointer == p || strings.HasPrefix(pointer, p+"/")
 	})
 }
 
-// intersectPointers returns the pointers that are allowed on both sides.
+// intersectPointers returns the pointers that both sides allow.
 func intersectPointers(a, b []string) []string {
 	var both []string
 	for _, p := range a {

@@ -8,36 +8,37 @@ import (
 	"cel.dev/cel-go/cel"
 )
 
-// DefaultRule is how a decision and a grant call what decides when no rule does.
+// DefaultRule is the rule id of the default in decisions and grants.
 const DefaultRule = "default"
 
-// Rule is one rule of a [Set], as it was written.
+// Rule is one rule of a [Set], as written.
 type Rule struct {
 	ID     string  `json:"id"`
 	When   string  `json:"when"`
 	Then   Verdict `json:"then"`
 	Reason string  `json:"reason,omitempty"`
-	// DryRun says that the rule is judged and traced, and does not count.
+	// DryRun reports that the rule is evaluated and traced but does not count.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Ask is what a rule that asks demands, with the defaults filled in.
+	// Ask is the requirement of a rule that asks, including the defaults.
 	Ask *Requirement `json:"ask,omitempty"`
-	// Limit makes it a rule about how much or how often.
+	// Limit makes it a rule about an amount or a number of actions.
 	Limit *Limit `json:"limit,omitempty"`
-	// Line is where it stands in the file.
+	// Line is the line in the file.
 	Line int `json:"-"`
 }
 
-// rule is a Rule that can be judged.
+// rule is a compiled Rule.
 type rule struct {
 	Rule
 	digest        string
 	when          cel.Program
 	amount        cel.Program // nil if actions are counted
 	info          exprInfo
-	limitTemplate queryTemplate // singleRule with a Limit
+	limitTemplate queryTemplate // only with a Limit
 }
 
-// shapes are the numbers that the rule needs: what its expressions count, and then its limit.
+// queryTemplates returns the counters that the rule needs: those of its expressions, then its
+// limit.
 func (r *rule) queryTemplates() iter.Seq[queryTemplate] {
 	return func(yield func(queryTemplate) bool) {
 		for _, count := range r.info.counts {
@@ -63,12 +64,12 @@ func (r Rule) clone() Rule {
 	return r
 }
 
-// digestOfRule changes with everything that a rule says but its words for people.
+// digestOfRule returns a digest of everything in a rule except its reason.
 func digestOfRule(r Rule) string {
 	r.Reason = ""
 	text, err := json.Marshal(r)
 	if err != nil {
-		return "" // cannot happen: a rule is plain data. An empty digest never equals that of a grant.
+		return "" // cannot happen: a rule is plain data; an empty digest never matches a grant
 	}
 	return digestOf(text)[:len("sha256:")+16]
 }

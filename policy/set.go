@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// Options are what [Load] may know beside the file. The zero value works.
+// Options are optional inputs of [Load]. The zero value works.
 type Options struct {
-	// Directory, if given, makes a group that is not there, is empty or too small a load error.
+	// Directory, if set, makes a group that does not exist, is empty or is too small a load error.
 	Directory Directory
-	// Routes, if not nil, are those that there are. To name another one is a load error.
+	// Routes, if not nil, are the known routes. An unknown route is a load error.
 	Routes []string
-	// Untold are fields of req that whoever will ask never tells, as in [Input.UnknownFields]. To look at one that the file does not tell of tools either is a
-	// load error: such a rule could never be judged.
+	// UnknownFields are fields of req that the caller never sets, as in [Input.UnknownFields]. A
+	// rule that uses such a field is a load error, unless the file rates the tool: the rule would
+	// always fail.
 	UnknownFields []string
 }
 
-// Set is a file of rules, loaded and ready to decide. It does not change, and may be used by several goroutines.
+// Set is a loaded rule file. It is immutable and safe for concurrent use.
 type Set struct {
 	file           string
 	version        string
@@ -30,13 +31,13 @@ type Set struct {
 	defaultAsk     *Requirement
 	ratings        map[string]*compiledRating
 	rules          []*rule
-	byTool         map[string][]int  // rules that can only hit for this tool
-	general        []int             // rules that can hit for any
-	sharedCounters []counterTemplate // what rules for single tools count of the actions with all tools
+	byTool         map[string][]int  // rules that can match only for this tool
+	general        []int             // rules that can match for any tool
+	sharedCounters []counterTemplate // counters over all tools that rules for single tools use
 }
 
-// Load makes a set of the bytes of a file. A file with a mistake anywhere is not loaded at all: the error is a [*LoadError]
-// that lists every mistake with its line. The name of the file only serves for messages.
+// Load loads a rule file. A file with any error is not loaded: the error is a [*LoadError] that
+// lists every error with its line. The file name is only for messages.
 func Load(file string, src []byte, options Options) (*Set, error) {
 	r := newLoader(file, options)
 	d := r.parse(src)
@@ -64,7 +65,8 @@ func Load(file string, src []byte, options Options) (*Set, error) {
 	return s, nil
 }
 
-// countAll notes what a rule for some tools counts beside its own: an action with any tool is charged to it, though the rule is not judged then.
+// addSharedCounters adds the counters of a rule that count the actions of all tools. They are
+// charged for every action, even if the rule is not evaluated.
 func (s *Set) addSharedCounters(one *rule) {
 	for _, count := range one.info.counts {
 		if !slices.Contains(strings.Split(count.by, ","), "tool") && !slices.Contains(s.sharedCounters, count.counterTemplate) {
@@ -73,13 +75,13 @@ func (s *Set) addSharedCounters(one *rule) {
 	}
 }
 
-// Digest is the identity of the set: that of the bytes it was loaded from.
+// Digest returns the digest of the file, which identifies the set.
 func (s *Set) Digest() string { return s.digest }
 
-// Source is the file, byte for byte: what [Load] takes to make the same set again.
+// Source returns the file, byte for byte, as [Load] accepts it.
 func (s *Set) Source() string { return s.source }
 
-// RuleDigest changes when what a rule says does; it is that of a [Trace]. It is "" if there is no such rule.
+// RuleDigest returns the digest of a rule, as in [Trace], or "" if there is no such rule.
 func (s *Set) RuleDigest(id string) string {
 	for _, one := range s.rules {
 		if one.ID == id {
@@ -89,13 +91,13 @@ func (s *Set) RuleDigest(id string) string {
 	return ""
 }
 
-// Version is the label in the file, for people.
+// Version returns the version label of the file.
 func (s *Set) Version() string { return s.version }
 
-// File is the name under which the set was loaded.
+// File returns the file name.
 func (s *Set) File() string { return s.file }
 
-// Default is the verdict where no rule speaks, and what it demands if that is to ask.
+// Default returns the verdict if no rule matches, and its requirement if the verdict is Ask.
 func (s *Set) Default() (Verdict, *Requirement) {
 	if s.defaultVerdict != Ask {
 		return s.defaultVerdict, nil
@@ -103,7 +105,7 @@ func (s *Set) Default() (Verdict, *Requirement) {
 	return s.defaultVerdict, s.defaultAsk.clone()
 }
 
-// Rules returns the rules in the order of the file.
+// Rules returns the rules in file order.
 func (s *Set) Rules() []Rule {
 	rules := make([]Rule, 0, len(s.rules))
 	for _, one := range s.rules {
@@ -112,12 +114,12 @@ func (s *Set) Rules() []Rule {
 	return rules
 }
 
-// toolNames are the tools that the file speaks of.
+// toolNames returns the tools that the file rates.
 func (s *Set) toolNames() []string {
 	return subtract(slices.Sorted(maps.Keys(s.ratings)), []string{anyTool})
 }
 
-// candidates are the rules that can hit for a tool, in the order of the file.
+// candidates returns the rules that can match for a tool, in file order.
 func (s *Set) candidates(tool string) iter.Seq[*rule] {
 	return func(yield func(*rule) bool) {
 		own, general := s.byTool[tool], s.general
@@ -135,7 +137,7 @@ func (s *Set) candidates(tool string) iter.Seq[*rule] {
 	}
 }
 
-// Window is the longest of the spans of time that the rules look back; 0 if none does.
+// LongestWindow returns the longest window of the rules, or 0 if no rule uses counters.
 func (s *Set) LongestWindow() (longest time.Duration) {
 	for _, one := range s.rules {
 		for s := range one.queryTemplates() {
@@ -145,7 +147,8 @@ func (s *Set) LongestWindow() (longest time.Duration) {
 	return longest
 }
 
-// Demands lists the numbers from the past that the rules need to judge this input. The caller puts them into its History.
+// CounterQueries returns the counters that the rules need for this input. The caller puts the
+// values into its History.
 func (s *Set) CounterQueries(in Input) []CounterQuery {
 	var demands []CounterQuery
 	seen := make(map[queryTemplate]bool)

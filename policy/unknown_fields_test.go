@@ -11,7 +11,8 @@ func clearOptionalFields(in *policy.Input) {
 	in.Effects, in.Risk, in.UnknownFields = nil, 0, policy.OptionalFields
 }
 
-// What is not known is not nothing: a rule that depends on it cannot be judged, and one that does not is judged as ever.
+// Unknown is not zero: a rule that depends on an unknown field fails, and other rules are not
+// affected.
 func TestUnknownFields_DependentRuleFails(t *testing.T) {
 	for _, c := range []struct {
 		then, when string
@@ -23,7 +24,7 @@ func TestUnknownFields_DependentRuleFails(t *testing.T) {
 		{"allow", `[req].all(r, r.cost <= 5000)`, policy.Ask},
 		{"ask", `req.cost > 5000`, policy.Ask},
 		{"deny", `req.risk >= 2 || req.tool == "other"`, policy.Deny},
-		{"deny", `req.environment == "dev" && req.risk >= 2`, policy.Ask}, // it is not for prod, whatever the risk is
+		{"deny", `req.environment == "dev" && req.risk >= 2`, policy.Ask}, // it does not match prod, whatever the risk is
 		{"allow", `req.environment == "prod" || req.cost == 0`, policy.Allow},
 	} {
 		if got := decide(t, load(t, singleRule(c.then, c.when)), input("t", `{}`, clearOptionalFields)); got.Verdict != c.want {
@@ -34,7 +35,7 @@ func TestUnknownFields_DependentRuleFails(t *testing.T) {
 
 func TestUnknownFields_DependentRuleIsLoadError(t *testing.T) {
 	_, err := policy.Load("policy.yaml", []byte(singleRule("ask", `req.tool == "t" && req.cost > 5`)), policy.Options{UnknownFields: policy.OptionalFields})
-	if err == nil || !strings.Contains(err.Error(), "req.cost is not told here") {
-		t.Errorf("a rule that can never be judged is loaded: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "req.cost is never set here") {
+		t.Errorf("a rule that always fails was loaded: %v", err)
 	}
 }

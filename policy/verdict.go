@@ -7,10 +7,10 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// Verdict is what a rule, or all rules together, say of an action.
+// Verdict is the verdict of a rule, or of all rules together, on an action.
 type Verdict string
 
-// The verdicts, from the mildest to the strictest.
+// The verdicts, mildest first.
 const (
 	Allow Verdict = "allow"
 	Ask   Verdict = "ask"
@@ -19,7 +19,8 @@ const (
 
 var verdicts = []string{string(Allow), string(Ask), string(Deny)}
 
-// strictness orders verdicts. What is no verdict is as strict as a deny: a mistake must not open anything.
+// strictness orders verdicts. An unknown verdict is as strict as deny, so that a mistake never
+// allows an action.
 func (v Verdict) strictness() int {
 	switch v {
 	case Allow:
@@ -30,7 +31,7 @@ func (v Verdict) strictness() int {
 	return 2
 }
 
-// root is the verdict in the words of the root package.
+// toRoot converts the verdict to the root package's type.
 func (v Verdict) toRoot() fermata.Verdict {
 	switch v {
 	case Allow:
@@ -41,10 +42,10 @@ func (v Verdict) toRoot() fermata.Verdict {
 	return fermata.Deny
 }
 
-// Duration is a span of time that is written as people write it, in YAML and in JSON: 90m, 24h, 30d.
+// Duration is a duration in YAML and JSON: 90m, 24h, 30d.
 type Duration time.Duration
 
-// String leaves out what is zero, and counts in days from two days on: 24h, not 24h0m0s, and 2d.
+// String omits zero units and uses days from two days on: 24h, not 24h0m0s, and 2d.
 func (d Duration) String() string {
 	const day = Duration(24 * time.Hour)
 	if d > day && d%day == 0 {
@@ -60,10 +61,10 @@ func (d Duration) String() string {
 	return text
 }
 
-// MarshalText writes what String returns.
+// MarshalText returns the same text as String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses the text of MarshalText.
 func (d *Duration) UnmarshalText(text []byte) error {
 	span, err := yamldoc.ParseDuration(string(text))
 	*d = Duration(span)

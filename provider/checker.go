@@ -5,17 +5,19 @@ import (
 	"encoding/json"
 )
 
-// Checker is a provider that can say beforehand whether this program could go on with a run. It is optional.
+// Checker is an optional interface of providers that can check whether this program can resume a
+// run.
 type Checker interface {
-	// Resumable returns nil, or why this program could not go on with the run: a graph or a place in it that is gone, a question of a
-	// kind that nobody knows, a state that cannot be read. It runs and changes nothing. That a node which is there would ask something
-	// else now cannot be known before it runs.
+	// CheckResumable returns nil, or why this program cannot resume the run: a graph or node is
+	// missing, an interrupt has an unknown kind, or the state cannot be decoded. It runs and
+	// changes nothing. It cannot detect that an existing node would now ask something else.
 	CheckResumable(ctx context.Context, run Run) error
 }
 
-// BatchAnswerChecker is a provider that has to read a run before it can check an answer, and reads it once for many. It is optional.
+// BatchAnswerChecker is an optional interface of providers that must load a run to validate
+// answers. It loads the run once for many answers.
 type BatchAnswerChecker interface {
-	// Checks returns what does for each answer to a run what [Provider.CheckAnswer] does.
+	// AnswerChecks returns a function that validates answers to a run like [Provider.CheckAnswer].
 	AnswerChecks(ctx context.Context, run Run) (AnswerCheck, error)
 }
 

@@ -9,15 +9,15 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// exampleProvider lets people in, if somebody says yes. It needs no state: what it was asked and told is all that it goes by, so that the same call, made
-// again after a crash, comes to the same.
+// exampleProvider lets people in after an approval. It needs no state: its result depends only on
+// the input and the answers, so that a repeated call after a crash returns the same.
 type exampleProvider struct{}
 
 func (exampleProvider) Name() string                        { return "doorman" }
 func (exampleProvider) Graphs() []provider.Graph            { return []provider.Graph{{Name: "let-in"}} }
 func (exampleProvider) Capabilities() provider.Capabilities { return provider.Capabilities{} }
 
-// Execute asks once, under an id that no other run has.
+// Execute asks once, with an id that is unique to the run.
 func (exampleProvider) Execute(_ context.Context, x provider.Execution) (provider.Result, error) {
 	if len(x.Answers) == 0 {
 		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{
@@ -27,12 +27,12 @@ func (exampleProvider) Execute(_ context.Context, x provider.Execution) (provide
 	}
 	answer := x.Answers[0]
 	if answer.Expired {
-		return provider.Result{Applied: []string{answer.InterruptID}, Outcome: provider.Failed{Code: "expired", Message: "nobody answered in time"}}, nil
+		return provider.Result{Applied: []string{answer.InterruptID}, Outcome: provider.Failed{Code: "expired", Message: "the request expired"}}, nil
 	}
 	return provider.Result{Applied: []string{answer.InterruptID}, Outcome: provider.Completed{Output: answer.Data}}, nil
 }
 
-// AnswerCheck takes a yes or a no, and nothing else.
+// CheckAnswer accepts true and false only.
 func (exampleProvider) CheckAnswer(_ context.Context, _ provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
 	var yes bool
 	if err := json.Unmarshal(answer, &yes); err != nil {
@@ -43,8 +43,8 @@ func (exampleProvider) CheckAnswer(_ context.Context, _ provider.Run, interrupt 
 
 func (exampleProvider) Delete(context.Context, provider.Run) error { return nil }
 
-// An engine of your own is six methods. An executor has it in its Config.Providers, a program in app.Provider; package providertest says what else
-// it has to keep.
+// A custom provider has six methods. Pass it to an executor in Config.Providers, or to a program
+// with app.Provider; package providertest tests the other requirements.
 func Example() {
 	var p provider.Provider = exampleProvider{}
 	run := provider.Run{Account: "acme", ID: "run_1", Graph: "let-in"}

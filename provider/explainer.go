@@ -8,24 +8,27 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// Explainer is a provider whose runs can say something to what people want to know before they decide. It is optional.
+// Explainer is an optional interface of providers whose runs can answer clarification requests.
 type Explainer interface {
-	// Explain returns what the run says to it; or "" if it has nothing to say, or says it by itself later. It changes nothing of the run,
-	// and may be called again with the same. Its error is as that of Execute.
-	Explain(ctx context.Context, run Run, back Clarification) (string, error)
+	// Explain returns the reply of the run, or "" if it has none or replies later by itself. It
+	// does not change the run and may be called again with the same clarification. Its errors are
+	// like those of Execute.
+	Explain(ctx context.Context, run Run, clarification Clarification) (string, error)
 }
 
-// Clarification is what somebody wants to know about a question before they decide on it.
+// Clarification is a question of an approver about an open request.
 type Clarification struct {
-	// Interrupt is the id of the question, and the Envelope is what it asks. Input is what the run began with.
+	// InterruptID identifies the interrupt; the Envelope is its question. Input is the input of the
+	// run.
 	InterruptID string
 	fermata.Envelope
 	Input json.RawMessage
-	// Number counts, from 1, what was asked back about the question. Text is what By wants to know, since At.
+	// Number counts the clarifications of the request from 1. Text is the question that By asked at
+	// the time At.
 	Number int
 	Text   string
 	By     string
 	At     time.Time
-	// Attempt counts, from 0, how often the run was asked this.
+	// Attempt counts the calls with this clarification from 0.
 	Attempt int
 }

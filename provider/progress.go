@@ -1,22 +1,22 @@
 package provider
 
-// Progress is something that happens while a run is executed: one of [Step] and [Token]. It is for those who watch the run at that moment.
-// Nothing depends on it, it is not kept, and a slow watcher misses some of it.
+// Progress is an event of a running execution: one of [Step] and [Token]. It is for live observers.
+// It is not stored, and a slow observer misses events.
 //
 //sumtype:decl
 type Progress interface{ progress() }
 
-// Step is a place in the run that was entered or left.
+// Step reports that a place in the run was entered or left.
 type Step struct {
-	// Address is the place.
+	// Address is the address of the place.
 	Address string
 	State   StepState
 }
 
-// StepState is what happened to a place.
+// StepState is the state of a place in a [Step].
 type StepState string
 
-// What can happen to a place. What is finished may be saved only a moment later.
+// The states of a place. A finished place may be saved slightly later.
 const (
 	StepStarted  StepState = "started"
 	StepFinished StepState = "finished"
@@ -24,9 +24,9 @@ const (
 	StepFailed   StepState = "failed"
 )
 
-// Token is a piece of what a model is saying.
+// Token is a part of a model's message.
 type Token struct {
-	// Address is the place of the agent that has it say so, Agent its name.
+	// Address is the address of the agent, Agent its name.
 	Address, Agent string
 	Text           string
 }
@@ -34,7 +34,7 @@ type Token struct {
 func (Step) progress()  {}
 func (Token) progress() {}
 
-// Tell reports progress, if anybody wants to hear of it.
+// ReportProgress calls Report, if it is set.
 func (e Execution) ReportProgress(p Progress) {
 	if e.Report != nil {
 		e.Report(p)

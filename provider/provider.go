@@ -1,8 +1,9 @@
-// Package provider is the port to whatever executes runs and owns their state: our own engine (provider/inproc), another one behind a
-// network, an agent in another language.
+// Package provider is the port to systems that execute runs and own their state: Fermata's own
+// engine (provider/inproc), another engine behind a network, or an agent in another language.
 //
-// A provider is told to execute, and comes back when the run rests: it is over, it has failed, or it waits for people. It keeps
-// nothing in memory between two calls, so any process may make the next one. After a crash the same call is simply made again.
+// The executor calls a provider to execute a run, and the call returns when the run has ended,
+// failed, or waits for people. A provider keeps nothing in memory between two calls, so any process
+// may make the next one. After a crash the same call is repeated.
 package provider
 
 import (
@@ -16,103 +17,110 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Provider executes runs. Its methods may be called at once for different runs; for one run, the executor calls one at a time.
+// Provider executes runs. Its methods may be called concurrently for different runs; for one run,
+// the executor makes one call at a time.
 type Provider interface {
-	// Name is the word before the colon of a graph id, as "inproc" in "inproc:content-review".
+	// Name is the provider part of a graph id, before the colon, for example "inproc" in
+	// "inproc:content-review".
 	Name() string
 
-	// Graphs lists what can be run.
+	// Graphs lists the graphs that can be run.
 	Graphs() []Graph
 
-	// Capabilities says what it cannot do, so that nobody counts on it.
+	// Capabilities declares what the provider supports.
 	Capabilities() Capabilities
 
-	// Execute takes a run as far as it gets: from its start if it has not begun, on from where it is otherwise, with the answers
-	// that are new to it. It may be called again with answers that it has seen; they count once.
+	// Execute advances a run until it ends, fails or waits: from its start if it has not begun,
+	// otherwise from its current state, with new answers. It may be called again with the same
+	// answers; each is applied once.
 	//
-	// An error means that the execution could not be finished and may be tried again: after a while of the executor's choice, or when a
-	// [*RetryError] says, or, with [ErrPark], not before somebody has looked at it. What the run itself came to, a failure too, is
-	// a Result.
+	// An error means that the execution failed and may be retried: after a delay that the executor
+	// chooses, after the delay of a [*RetryError], or, with [ErrPark], only after an operator has
+	// acted. A failure of the run itself is a Result.
 	Execute(ctx context.Context, execution Execution) (Result, error)
 
-	// AnswerCheck returns an answer as it will be delivered, or an error, a *fermata.AnswerError, that says why it does not fit its
-	// question. Nothing is changed by it.
+	// CheckAnswer returns the answer as it will be delivered, or a *fermata.AnswerError if it does
+	// not match its interrupt. It changes nothing.
 	CheckAnswer(ctx context.Context, run Run, interrupt string, answer json.RawMessage) (json.RawMessage, error)
 
-	// Delete forgets a run. To delete one that it does not have is no error.
+	// Delete deletes a run. Deleting an unknown run is not an error.
 	Delete(ctx context.Context, run Run) error
 }
 
-// Capabilities is what a provider can do beyond starting a run and answering its question.
+// Capabilities declares optional abilities of a provider.
 type Capabilities struct {
-	// Parallel: several questions of a run may be open at once, and be answered one by one.
+	// Parallel: several interrupts of a run may be open at once and be answered separately.
 	Parallel bool
-	// Effects: effects are begun in the owner's ledger. Without it, what the run does outside is its own affair.
+	// Effects: effects are recorded in the owner's ledger. Without it, the executor does not
+	// control the effects of a run.
 	Effects bool
-	// Calls: executions do nothing but call somebody elsewhere and wait. The executor has more of them under way than it has workers: those who take long
-	// to answer must not hold up the others.
+	// Remote: executions only make a remote call and wait for it. The executor runs more of them at
+	// once than it has workers, so that slow receivers do not block others.
 	Remote bool
 }
 
-// Run names a run.
+// Run identifies a run.
 type Run struct {
 	Account string
-	// ID is the executor's id of the run, StateKey the handle that its callers use. Ref is the provider's own, as it was given to
+	// ID is the executor's run id, StateKey the handle of its callers. Ref is the provider ref from
 	// [Owner.SetRef]; empty before that.
 	ID, StateKey, Ref string
 	Graph             string
-	// State is where a provider that has no place of its own keeps the run's state. Only the owner of the run can save. In an execution a save is
-	// durable a moment after it returns, and at the latest before a policy allows or denies something, before an effect begins, before
-	// [Owner.SetRef] writes, and together with the rest of the run: so nothing that anybody outside could see is ahead of it.
+	// State stores the state of a run for providers without their own storage. Only the owner of
+	// the run can save. During an execution, saves are buffered: a save is durable at the latest
+	// before a policy decision is returned, before an effect begins, before [Owner.SetRef] writes,
+	// and together with the end of the execution. Nothing that is visible outside is ahead of the
+	// saved state.
 	State store.Checkpoints
 }
 
-// Graph is something that can be run.
+// Graph describes a graph that can be run.
 type Graph struct {
-	// Name is the word behind the colon of a graph id.
+	// Name is the graph part of a graph id, after the colon.
 	Name        string
 	Description string
-	// Input is the JSON Schema of what it begins with; nil if anything will do.
+	// Input is the JSON Schema of the input; nil if any input is valid.
 	Input json.RawMessage
-	// Drawing shows it; nil if there is nothing to see. Nobody changes it.
+	// Drawing is the layout of the graph; nil if there is none. It must not be modified.
 	Drawing *drawing.Drawing
 }
 
-// Execution is one stretch of work on a run.
+// Execution is one execution of a run.
 type Execution struct {
 	Run     Run
 	Input   json.RawMessage
 	Answers []Answer
-	// Attempt counts, from 0, how often it was tried since the run came to rest.
+	// Attempt counts the attempts since the last completed execution, from 0.
 	Attempt int
 	Owner   Owner
-	// Policy, if it is not nil, is asked about actions beside the graph's own; the stricter word counts.
+	// Policy, if not nil, is evaluated in addition to the graph's own; the stricter ruling counts.
 	Policy fermata.Policy
-	// Report, if it is not nil, hears of what happens meanwhile. It never waits, and several goroutines may call it at once.
+	// Report, if not nil, receives progress. It never blocks and may be called concurrently.
 	Report func(Progress)
 }
 
-// Answer is a person's word on one question, or the clock's.
+// Answer is the decision on one interrupt, by a person or by expiry.
 type Answer struct {
-	// Interrupt is the id of the question.
+	// InterruptID identifies the interrupt.
 	InterruptID string
-	// Data is what was said; nil if the question is Expired: nobody said anything in time.
+	// Data is the answer; nil if Expired, that is, the deadline passed without a decision.
 	Data    json.RawMessage
 	Expired bool
-	// By and At say who decided, and when.
+	// By and At are the author and the time of the decision.
 	By string
 	At time.Time
 }
 
-// Owner is the executor's right to the run, for as long as it lasts. The context of the execution ends with it.
+// Owner is the executor's ownership of the run. The context of the execution is cancelled when it
+// is lost.
 type Owner interface {
-	// SetRef writes down how the provider calls the run. It is to be called before anything happens that must not happen twice.
+	// SetRef stores the provider ref. Call it before any work that must not be repeated.
 	SetRef(ctx context.Context, ref string) error
-	// Ledger is where effects are begun.
+	// Ledger returns the effect ledger.
 	Ledger() fermata.Ledger
 }
 
-// RetryError says when an execution may be tried again.
+// RetryError sets the delay before an execution is retried.
 type RetryError struct {
 	After time.Duration
 	Err   error
@@ -120,22 +128,22 @@ type RetryError struct {
 
 func (e *RetryError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// ErrPark says that it makes no sense to try again before somebody has looked at what is wrong.
-var ErrPark = errors.New("provider: given up")
+// ErrPark reports that a retry is useless before an operator has acted. The executor parks the run.
+var ErrPark = errors.New("provider: operator action required")
 
-// LogError is an error that has words for the log of whoever operates the executor: what to look after, and nothing of what a run works on. Of all other
-// errors only the types are logged. It is optional.
+// LogError is an optional interface of errors with a text for the operator's log. The text must not
+// contain data of the run. For other errors only the type is logged.
 type LogError interface {
 	error
 	ForLog() string
 }
 
-// Result is how far an execution has come.
+// Result is the result of an execution.
 type Result struct {
-	// Applied are the ids of the questions whose answers the run has taken.
+	// Applied are the ids of the interrupts whose answers were used.
 	Applied []string
 	Outcome Outcome
 }
@@ -145,33 +153,35 @@ type Result struct {
 //sumtype:decl
 type Outcome interface{ outcome() }
 
-// Completed is a run that is over.
+// Completed is the outcome of a finished run.
 type Completed struct {
 	Content      string
 	Output       json.RawMessage
 	Usage        *fermata.Usage
 	FinishReason string
-	// Spent says that there is nothing in the run's state that is not in Output, too. Then the state is not kept.
+	// DiscardState reports that Output contains everything of the run's state, so that the state
+	// need not be kept.
 	DiscardState bool
 }
 
-// Waiting is a run that waits for people.
+// Waiting is the outcome of a run that waits for people.
 type Waiting struct{ Interrupts []Interrupt }
 
-// Failed is a run that cannot go on by itself. Code is stable, Message is for people and must not hold what the run works on.
+// Failed is the outcome of a run that cannot continue by itself. Code is stable. Message is for
+// people and must not contain data of the run.
 type Failed struct{ Code, Message string }
 
 func (Completed) outcome() {}
 func (Waiting) outcome()   {}
 func (Failed) outcome()    {}
 
-// Interrupt is something that a run waits for.
+// Interrupt is an interrupt that a run waits for.
 type Interrupt struct {
 	ID      string
 	Address fermata.Address
 	fermata.Envelope
-	// AnswerSchema is the JSON Schema of the answer; nil if anything will do.
+	// AnswerSchema is the JSON Schema of the answer; nil if any JSON is valid.
 	AnswerSchema json.RawMessage
-	// Timeout is how long it may be open; 0 leaves that to the executor.
+	// Timeout is how long the interrupt may be open; 0 leaves that to the executor.
 	Timeout time.Duration
 }

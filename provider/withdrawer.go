@@ -6,20 +6,22 @@ import (
 	"time"
 )
 
-// Withdrawer is a provider that can tell whoever asked that nobody will answer: somebody has ended the run. It is optional.
+// Withdrawer is an optional interface of providers that can notify the requester that an interrupt
+// was withdrawn because its run was ended.
 type Withdrawer interface {
-	// Withdrawn tells it. The run is over, and nothing of it changes. It may be called again with the same. Its error is as that of Execute.
-	NotifyWithdrawn(ctx context.Context, run Run, gone Withdrawal) error
+	// NotifyWithdrawn sends the notification. The run has ended and does not change. It may be
+	// called again with the same withdrawal. Its errors are like those of Execute.
+	NotifyWithdrawn(ctx context.Context, run Run, withdrawal Withdrawal) error
 }
 
-// Withdrawal is a question that was open when its run was ended.
+// Withdrawal is an interrupt that was open when its run was ended.
 type Withdrawal struct {
-	// Interrupt is the id of the question. Input is what the run began with.
+	// InterruptID identifies the interrupt. Input is the input of the run.
 	InterruptID string
 	Input       json.RawMessage
-	// Why is "cancelled", or "superseded" if another run took the state key.
+	// Reason is "cancelled", or "superseded" if another run took the state key.
 	Reason string
 	At     time.Time
-	// Attempt counts, from 0, how often it was told.
+	// Attempt counts the notifications from 0.
 	Attempt int
 }

@@ -10,40 +10,42 @@ import (
 	"github.com/fermata-go/fermata/internal/activation"
 )
 
-// approvalConfig is what stands between the arguments of a call and the call.
+// approvalConfig configures the approval before a call.
 type approvalConfig struct {
 	policies []fermata.Policy
 	editable bool
 	summary  func(args json.RawMessage) string
 }
 
-// AskOption changes what the person sees who decides on a call.
+// AskOption configures the approval request of a call.
 type AskOption func(*approvalConfig)
 
-// Summary makes one line of the arguments, for the person who decides. The default is the tool's description.
+// Summary sets a function that summarizes the arguments in one line for the approver. The default
+// is the tool's description.
 func Summary(summary func(args json.RawMessage) string) AskOption {
 	return func(g *approvalConfig) { g.summary = summary }
 }
 
-// Approve makes the tool ask a person before every call. The question is of kind [fermata.Approval]; the answer approves or
-// rejects the call as it is. A rejection reaches the model, with its reason, and so does a lapse.
+// Approve makes the tool ask a person before every call. The interrupt is of kind
+// [fermata.Approval]; the answer approves or rejects the call unchanged. Rejection, with its
+// reason, and expiry are reported to the model.
 //
-// The yes is bound to the tool's name and to exactly these arguments. The call is an effect (see [fermata.Effect]): it
-// happens once, and if a crash leaves open whether it happened, a person is asked unless the tool is [Idempotent] or
-// [Repeatable].
+// The approval is bound to the tool's name and to exactly these arguments. The call is an effect
+// (see [fermata.Effect]): it happens once. If a crash leaves it in doubt, a person is asked unless
+// the tool is [Idempotent] or [Repeatable].
 func Approve(t *Tool, options ...AskOption) *Tool {
 	return t.withApproval(fermata.AlwaysAsk, false, options)
 }
 
-// Review is [Approve] for a person who may also change the arguments. Changed arguments are checked like the model's own,
-// and the model is told of them.
+// Review is [Approve] with editable arguments. Edited arguments are validated like the model's, and
+// are reported to the model.
 func Review(t *Tool, options ...AskOption) *Tool {
 	return t.withApproval(fermata.AlwaysAsk, true, options)
 }
 
-// Guard lets a policy decide on each call: whether it runs, is refused, or a person is asked. Of several policies, that of
-// the run among them, the strictest word counts. A policy that fails lets nothing through. With a nil policy only that of
-// the run is asked; a run without one asks a person.
+// Guard lets a policy decide on each call: allow, deny, or ask a person. The strictest ruling of
+// all policies, including that of the run, counts. A failing policy blocks the call. With a nil
+// policy only the policy of the run is evaluated; a run without one asks a person.
 func Guard(t *Tool, policy fermata.Policy, options ...AskOption) *Tool {
 	return t.withApproval(policy, false, options)
 }
@@ -51,7 +53,7 @@ func Guard(t *Tool, policy fermata.Policy, options ...AskOption) *Tool {
 func (t *Tool) withApproval(policy fermata.Policy, editable bool, options []AskOption) *Tool {
 	return t.with(func(w *Tool) {
 		g := approvalConfig{editable: editable}
-		if t.approval != nil { // one question, however many wrappers want it asked
+		if t.approval != nil { // one request, regardless of the number of wrappers
 			//mutate:wrapper-keeps-policies
 			g = approvalConfig{policies: append([]fermata.Policy(nil), t.approval.policies...), editable: editable || t.approval.editable, summary: t.approval.summary}
 		}
@@ -65,7 +67,7 @@ func (t *Tool) withApproval(policy fermata.Policy, editable bool, options []AskO
 	})
 }
 
-// policy is that of all wrappers.
+// policy returns the combined policy of all wrappers.
 func (g *approvalConfig) policy() fermata.Policy {
 	switch len(g.policies) {
 	case 0:
@@ -76,7 +78,7 @@ func (g *approvalConfig) policy() fermata.Policy {
 	return fermata.Strictest(g.policies...)
 }
 
-// approved asks, and calls the tool with what was approved.
+// callApproved requests approval and calls the tool with the approved arguments.
 func (t *Tool) callApproved(ctx context.Context, args json.RawMessage) (Result, error) {
 	action := fermata.Action[json.RawMessage]{
 		Name: t.name, Args: args, Summary: t.description,
@@ -92,11 +94,11 @@ func (t *Tool) callApproved(ctx context.Context, args json.RawMessage) (Result, 
 	}
 	result, err := t.dispatch(ctx, approved)
 	if err == nil && approved.Edited() {
-		who := approved.By()
-		if who == "" {
-			who = "a person"
+		approver := approved.By()
+		if approver == "" {
+			approver = "a person"
 		}
-		result.Text = fmt.Sprintf("(Before the call %s changed the arguments to %s.)\n%s", who, approved.Args(), result.Text)
+		result.Text = fmt.Sprintf("(Before the call %s changed the arguments to %s.)\n%s", approver, approved.Args(), result.Text)
 	}
 	return result, err
 }

@@ -25,7 +25,7 @@ func TestI4_ApproveAsksWithExactlyTheseArgumentsAndNothingIsDoneBefore(t *testin
 		t.Errorf("got %+v", asked)
 	}
 	if len(r.booked) != 0 {
-		t.Fatal("something was booked before anybody said yes")
+		t.Fatal("something was booked before the approval")
 	}
 	got, err := call.answer(err, yes())
 	wantDone(t, got, err, "booked CDG-ORY")
@@ -36,7 +36,7 @@ func TestI4_ApproveAsksWithExactlyTheseArgumentsAndNothingIsDoneBefore(t *testin
 
 func TestApprove_GivesTheCallAKey(t *testing.T) {
 	var r railway
-	for range 2 { // the same run in the same place has the same key
+	for range 2 { // the same call has the same key
 		call := newRun(t, tool.Approve(r.tool()), `{"to":"ORY"}`)
 		_, err := call.start()
 		if _, err := call.answer(err, yes()); err != nil {
@@ -63,7 +63,7 @@ func TestApprove_ARefusalReachesTheModelWithWhoAndWhy(t *testing.T) {
 	got, err := call.answer(err, fermata.Decision{Verb: fermata.VerbReject, Reason: "too dear", By: "bob"})
 	wantFailed(t, got, err, "book was refused by bob: too dear", "not done")
 	if len(r.booked) != 0 {
-		t.Error("it was booked all the same")
+		t.Error("it was booked anyway")
 	}
 }
 
@@ -72,9 +72,9 @@ func TestI11_ALapseReachesTheModelAsNoRefusal(t *testing.T) {
 	call := newRun(t, tool.Approve(r.tool()), `{"to":"ORY"}`)
 	_, err := call.start()
 	got, err := call.answer(err, fermata.Decision{Verb: fermata.VerbExpire, Reason: "24 hours are over"})
-	wantFailed(t, got, err, "Nobody decided on book in time: 24 hours are over", "not done", "not refused")
+	wantFailed(t, got, err, "book was not decided in time: 24 hours are over", "not done", "not refused")
 	if len(r.booked) != 0 {
-		t.Error("it was booked all the same")
+		t.Error("it was booked anyway")
 	}
 }
 
@@ -89,7 +89,7 @@ func TestApprove_TakesNoEditsAndStaysOpen(t *testing.T) {
 		}
 	}
 	if len(r.booked) != 0 {
-		t.Fatal("an edit was taken for a yes")
+		t.Fatal("an edit was taken for an approval")
 	}
 	got, err := call.resume(graph.Answer(id, yes()))
 	wantDone(t, got, err, "booked -ORY")
@@ -186,7 +186,7 @@ func TestI13_AnEditThatDoesNotFitLeavesTheQuestionOpen(t *testing.T) {
 	wantDone(t, got, err, "booked -ORY")
 }
 
-// ruling is a policy that says the same of everything.
+// ruling is a policy with a fixed ruling.
 func ruling(verdict fermata.Verdict, reason string) fermata.Policy {
 	return fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fermata.Ruling, error) {
 		return fermata.Ruling{Verdict: verdict, Rule: "r1", Reason: reason}, nil
@@ -207,7 +207,7 @@ func TestGuard_DenyIsReportedToTheModelWithoutInterrupt(t *testing.T) {
 	got, err := newRun(t, tool.Guard(r.tool(), ruling(fermata.Deny, "no trains on Sundays")), `{"to":"ORY"}`).start()
 	wantFailed(t, got, err, "book was refused by policy r1: no trains on Sundays")
 	if len(r.booked) != 0 {
-		t.Error("it was booked all the same")
+		t.Error("it was booked anyway")
 	}
 }
 
@@ -243,10 +243,10 @@ func TestGuard_APolicyThatFailsLetsNothingThrough(t *testing.T) {
 	})
 	var r railway
 	for name, wrapped := range map[string]*tool.Tool{
-		"alone":           tool.Guard(r.tool(), failing),
-		"beside another":  tool.Guard(tool.Guard(r.tool(), ruling(fermata.Allow, "")), failing),
-		"before another":  tool.Guard(tool.Guard(r.tool(), failing), ruling(fermata.Allow, "")),
-		"with TellErrors": tool.ReportErrors(tool.Guard(r.tool(), failing)),
+		"alone":             tool.Guard(r.tool(), failing),
+		"beside another":    tool.Guard(tool.Guard(r.tool(), ruling(fermata.Allow, "")), failing),
+		"before another":    tool.Guard(tool.Guard(r.tool(), failing), ruling(fermata.Allow, "")),
+		"with ReportErrors": tool.ReportErrors(tool.Guard(r.tool(), failing)),
 	} {
 		_, err := newRun(t, wrapped, `{"to":"ORY"}`).start()
 		if !errors.Is(err, fermata.ErrPolicy) || !errors.Is(err, down) {
@@ -254,7 +254,7 @@ func TestGuard_APolicyThatFailsLetsNothingThrough(t *testing.T) {
 		}
 	}
 	if len(r.booked) != 0 {
-		t.Error("it was booked all the same")
+		t.Error("it was booked anyway")
 	}
 }
 
@@ -309,11 +309,11 @@ func TestGuard_MayDenyEditedArguments(t *testing.T) {
 	got, err := call.answer(err, edit(`{"to":"LAS"}`))
 	wantFailed(t, got, err, "book was refused by policy no-vegas: not on expenses")
 	if len(r.booked) != 0 {
-		t.Error("it was booked all the same")
+		t.Error("it was booked anyway")
 	}
 }
 
-// A schema does not say all that Go says: that a number is one of 64 bits, or that a text is a time.
+// Go is stricter than a schema, for example about 64-bit numbers and times.
 func TestI13_AnEditThatOnlyGoRefusesLeavesTheQuestionOpen(t *testing.T) {
 	var r railway
 	call := newRun(t, tool.Review(r.tool()), `{"to":"ORY"}`)

@@ -7,22 +7,22 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// Error is a failure that the model should know of and deal with, as "no such file". The run goes on.
+// Error is a failure that is reported to the model, for example "no such file". The run continues.
 type Error struct{ Message string }
 
-// Errorf makes an [Error].
+// Errorf returns a formatted [Error].
 func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
 func (e *Error) Error() string { return e.Message }
 
-// ReportErrors makes every failure of the tool one that the model is told: for tools whose errors it can do more about than
-// whoever operates the run. Waiting for a person and the end of the context are none.
+// ReportErrors reports all failures of the tool to the model: for tools whose errors the model can
+// handle better than the operator. Interrupts and the end of the context are not failures.
 func ReportErrors(t *Tool) *Tool {
 	call := t.call
 	return t.with(func(w *Tool) { w.call = reportErrors(call) })
 }
 
-// argsError says that a model gave arguments which the tool does not take.
+// argsError reports that a model passed arguments that the tool does not accept.
 type argsError struct {
 	tool string
 	err  error
@@ -31,34 +31,36 @@ type argsError struct {
 func (e *argsError) Error() string { return fmt.Sprintf("tool: arguments of %s: %v", e.tool, e.err) }
 func (e *argsError) Unwrap() error { return e.err }
 
-// ProgramChangedError says that a person was asked about a call, and that the program no longer asks, or no longer takes what the person saw: the
-// call is not made, whatever the answer was. Resume with a program that does; the answer is kept.
+// ProgramChangedError reports that a person was asked about a call, and that the program no longer
+// asks, or no longer accepts the arguments that the person saw. The call is not made, regardless of
+// the answer. Resume with a program that does; the answer is kept.
 type ProgramChangedError struct{ Tool string }
 
 func (e *ProgramChangedError) Error() string {
-	return fmt.Sprintf("tool: a person was asked about this call of %s, and the program no longer asks, or takes other arguments: resume with one as it was", e.Tool)
+	return fmt.Sprintf("tool: a person was asked about this call of %s, but this program does not ask or accepts other arguments: resume with the earlier program", e.Tool)
 }
 
-// OfTheRun keeps it from being told to the model.
-func (e *ProgramChangedError) OfTheRun() {}
+// RunError marks the error as an error of the run: it is not reported to the model.
+func (e *ProgramChangedError) RunError() {}
 
-// declinedError says that a person did not want to answer.
+// declinedError reports that a person declined to answer.
 type declinedError struct{ by, reason string }
 
 func (e *declinedError) Error() string { return "tool: declined" + reasonText(e.by, e.reason) }
 
-// toResult makes a result of what the model has to know, and leaves every other error as it is.
+// toResult converts an error that the model should know about to a result. Other errors are
+// returned unchanged.
 func toResult(name string, err error) (Result, error) {
 	var text string
 	switch e := cause(err).(type) {
 	case *Error:
 		text = e.Message
 	case *argsError:
-		text = fmt.Sprintf("%s was not called: its arguments do not fit: %v. Correct them and call again.", name, e.err)
+		text = fmt.Sprintf("%s was not called: its arguments are invalid: %v. Correct them and call again.", name, e.err)
 	case *fermata.RejectedError:
 		text = fmt.Sprintf("%s was refused%s. It was not done. Do not ask for the same again; take another way, or say that it cannot be done.", e.Action, reasonText(e.By, e.Reason))
 	case *fermata.ExpiredError:
-		text = fmt.Sprintf("Nobody decided on %s in time%s. It was not done, and it was not refused either.", e.Action, reasonText("", e.Reason))
+		text = fmt.Sprintf("%s was not decided in time%s. It was not done, and it was not refused either.", e.Action, reasonText("", e.Reason))
 	case *declinedError:
 		text = fmt.Sprintf("%s was not called: the person did not answer%s.", name, reasonText(e.by, e.reason))
 	default:
@@ -67,8 +69,8 @@ func toResult(name string, err error) (Result, error) {
 	return Result{Text: text, Failed: true}, nil
 }
 
-// cause follows a chain of wrapped errors to its end or to one that can be explained. It does not look into joined errors:
-// beside what can be explained there may be what must not be lost.
+// cause follows a chain of wrapped errors to its end or to an explainable error. It does not
+// inspect joined errors: they may contain another error that must not be lost.
 func cause(err error) error {
 	for {
 		if isExplainable(err) {
@@ -90,7 +92,8 @@ func isExplainable(err error) bool {
 	return false
 }
 
-// isAlwaysReported reports whether the model is told of an error even without [ReportErrors], and in better words.
+// isAlwaysReported reports whether an error is reported to the model even without [ReportErrors],
+// with a more specific text.
 func isAlwaysReported(err error) bool { return isExplainable(cause(err)) }
 
 func reasonText(by, reason string) string {

@@ -12,12 +12,13 @@ type booking struct {
 	To   string `json:"to"`
 }
 
-// The schema that a model sees comes from the Go type; a wrapper changes who is asked, and not what the model sees.
+// The schema for the model is derived from the Go type; a wrapper may ask a person, but does not change
+// what the model sees.
 func Example() {
 	book := tool.New("book_ticket", "Books a train ticket.", func(ctx context.Context, b booking) (string, error) {
 		return "booked from " + b.From + " to " + b.To, nil
 	}, tool.Idempotent())
-	held := tool.Review(book) // a person says yes, no, or yes with other arguments
+	held := tool.Review(book) // a person approves, rejects, or approves with edits
 	fmt.Println(held.Name(), string(held.Schema()))
 	// Output: book_ticket {"type":"object","properties":{"from":{"type":"string","description":"IATA code"},"to":{"type":"string"}},"required":["from","to"],"additionalProperties":false}
 }

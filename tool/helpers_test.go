@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// question is the kind that tools of these tests ask with: any text, any text back.
+// question is the kind of the tools of these tests: a string question and a string answer.
 var question = fermata.NewKind[string, string]("test-tool-question")
 
 type ticket struct {
@@ -24,7 +24,7 @@ type ticket struct {
 	Seat int    `json:"seat,omitempty"`
 }
 
-// railway is the outside world of these tests.
+// railway is the external system of these tests.
 type railway struct {
 	mu     sync.Mutex
 	booked []ticket
@@ -82,13 +82,13 @@ func (r *run) resume(opts ...graph.Option) (tool.Result, error) {
 	return r.flow.Resume(r.t.Context(), "r", append(append(opts, r.opts...), graph.WithStore(r.st))...)
 }
 
-// answer resumes with an answer to the one interrupt that err announces.
+// answer resumes with an answer to the only interrupt in err.
 func (r *run) answer(err error, answer any) (tool.Result, error) {
 	r.t.Helper()
 	return r.resume(graph.Answer(waitsFor(r.t, err).ID, answer))
 }
 
-// waitsFor returns the one open interrupt.
+// waitsFor returns the only open interrupt.
 func waitsFor(t *testing.T, err error) *fermata.InterruptCtx {
 	t.Helper()
 	info, ok := fermata.ExtractInterruptInfo(err)
@@ -98,7 +98,7 @@ func waitsFor(t *testing.T, err error) *fermata.InterruptCtx {
 	return info.Interrupts[0]
 }
 
-// approval returns the one open interrupt as a question for approval.
+// approval returns the only open interrupt as an approval request.
 func approval(t *testing.T, err error) fermata.ApprovalRequest {
 	t.Helper()
 	asked, err := fermata.Approval.Question(waitsFor(t, err))
@@ -114,7 +114,7 @@ func edit(args string) fermata.Decision {
 	return fermata.Decision{Verb: fermata.VerbApprove, By: "ann", Args: json.RawMessage(args)}
 }
 
-// wantDone checks that the call went well and what the model is told.
+// wantDone checks that the call succeeded and the result for the model.
 func wantDone(t *testing.T, got tool.Result, err error, text string) {
 	t.Helper()
 	if err != nil || got.Failed || got.Text != text {
@@ -122,15 +122,15 @@ func wantDone(t *testing.T, got tool.Result, err error, text string) {
 	}
 }
 
-// wantFailed checks that the model is told of a failure in words that contain all of these.
+// wantFailed checks that the failure for the model contains all of these words.
 func wantFailed(t *testing.T, got tool.Result, err error, words ...string) {
 	t.Helper()
 	if err != nil || !got.Failed {
-		t.Fatalf("got %+v, %v; want a failure that the model is told", got, err)
+		t.Fatalf("got %+v, %v; want a failure for the model", got, err)
 	}
 	for _, word := range words {
 		if !strings.Contains(got.Text, word) {
-			t.Errorf("the model is told %q, which does not say %q", got.Text, word)
+			t.Errorf("the model gets %q, which does not contain %q", got.Text, word)
 		}
 	}
 }

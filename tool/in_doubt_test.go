@@ -12,8 +12,8 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// crashing makes an approved call whose process dies before the result is saved, and returns the run as another process
-// finds it.
+// crashing makes an approved call whose process dies before the result is saved, and returns the
+// run as another process finds it.
 func crashing(t *testing.T, r *railway, options ...tool.Option) *run {
 	t.Helper()
 	call := newRun(t, tool.Approve(r.tool(options...)), `{"to":"ORY"}`)
@@ -117,7 +117,7 @@ func TestGuard_AnAllowedCallInDoubtIsAskedAbout(t *testing.T) {
 	}
 }
 
-// A person who answers in the tool's place does nothing outside that could be in doubt.
+// A person who answers instead of the tool performs no effect that could be in doubt.
 func TestRespond_BehindAnApprovalIsNeverInDoubt(t *testing.T) {
 	for n := 1; n < 10; n++ {
 		call := newRun(t, tool.Approve(tool.Respond(new(railway).tool())), `{"to":"ORY"}`)

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// held makes a tool of fn twice, as it is and behind an approval: whatever a tool may do on its own it may do there, too.
+// held wraps fn in a tool twice, without and with approval: a tool may do the same in both cases.
 func held(t *testing.T, fn func(ctx context.Context, in ticket) (string, error), test func(t *testing.T, call *run, start func() error)) {
 	plain := tool.New("work", "", fn)
 	for name, tl := range map[string]*tool.Tool{"plain": plain, "approved": tool.Approve(plain), "repeatable": tool.Approve(tool.New("work", "", fn, tool.Repeatable()))} {
@@ -94,8 +94,8 @@ func TestTool_ARefusalOfItsOwnActionReachesTheModel(t *testing.T) {
 	})
 }
 
-// The story: the answer to the approval around it made GetResumeContext tell the tool that it may go on, and what the tool
-// itself wanted to hold for was passed by.
+// Regression: the answer to the outer approval made the tool a resume target, and the tool's own
+// interrupt was bypassed.
 func TestI5_AToolDoesNotTakeTheAnswerToItsWrapperForItsOwn(t *testing.T) {
 	tl := tool.New("work", "", func(ctx context.Context, in ticket) (string, error) {
 		was, _, _ := fermata.GetInterruptState[string](ctx)
@@ -208,7 +208,7 @@ func TestTool_MayRunAGraphThatWaits(t *testing.T) {
 		got, err := call.answer(err, "said")
 		wantDone(t, got, err, "ORY begun said")
 		if began != 1 {
-			t.Errorf("the graph began %d times", began)
+			t.Errorf("the graph started %d times", began)
 		}
 	})
 }

@@ -55,7 +55,7 @@ var (
 	seat = tool.Missing{Field: "seat", Question: "Which seat?"}
 )
 
-// fields makes a completion.
+// fields returns completed arguments.
 func fields(pairs ...string) tool.CompletedArgs {
 	c := tool.CompletedArgs{Fields: make(map[string]json.RawMessage)}
 	for i := 0; i < len(pairs); i += 2 {
@@ -64,7 +64,7 @@ func fields(pairs ...string) tool.CompletedArgs {
 	return c
 }
 
-// completion returns the one open interrupt as a question for arguments.
+// completion returns the only open interrupt as a completion request.
 func completion(t *testing.T, err error) tool.CompletionRequest {
 	t.Helper()
 	asked, err := tool.Completion.Question(waitsFor(t, err))
@@ -132,7 +132,7 @@ func TestFollowUp_ADeclinedAnswerReachesTheModelAndTheToolIsNotCalled(t *testing
 	got, err := call.answer(err, tool.CompletedArgs{Declined: true, Reason: "I stay at home", By: "ann"})
 	wantFailed(t, got, err, "book was not called", "by ann: I stay at home")
 	if len(r.booked) != 0 {
-		t.Error("it was called all the same")
+		t.Error("it was called anyway")
 	}
 }
 
@@ -174,7 +174,7 @@ func TestFollowUp_SeveralAreAskedInTheOrderOfWrapping(t *testing.T) {
 	if asked := completion(t, err); !slices.Equal(asked.Missing, []tool.Missing{seat}) {
 		t.Errorf("got %+v", asked.Missing)
 	}
-	other := newRun(t, second, `{"to":"ORY"}`) // the second wrapper around one tool does not see the first
+	other := newRun(t, second, `{"to":"ORY"}`) // the second wrapper of a tool does not see the first
 	_, err = other.start()
 	got, err := other.answer(err, fields("from", `"CDG"`))
 	wantDone(t, got, err, "booked CDG-ORY")

@@ -16,59 +16,63 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Tool is something that a model can have done. It does not change; wrappers return new ones.
+// Tool is a function that a model can call. It is immutable; wrappers return new tools.
 type Tool struct {
 	name, description string
 	args              schema.Schema
-	// readable says whether Go can read what the schema lets through; nil if there is nothing to read it into.
+	// checkDecodable reports whether Go can decode arguments that the schema accepts; nil if they
+	// are not decoded.
 	checkDecodable func(args json.RawMessage) error
 	call           func(ctx context.Context, args json.RawMessage) (string, error)
 	retry          retryPolicy
 	final          bool
-	// complete asks for what is missing in the arguments, before anybody approves them.
+	// completers ask for missing arguments, before approval.
 	completers []func(ctx context.Context, args json.RawMessage) (json.RawMessage, error)
-	approval   *approvalConfig // nil: nobody is asked
+	approval   *approvalConfig // nil: no approval
 }
 
-// retryPolicy says what may be done about a call of which nobody knows whether it happened.
+// retryPolicy is how a call in doubt is resolved.
 type retryPolicy int
 
 const (
-	retryAskPerson retryPolicy = iota // nothing but asking a person
-	retryWithKey                      // call again with the same key
-	retryFreely                       // call again
+	retryAskPerson retryPolicy = iota // ask a person
+	retryWithKey                      // repeat with the same key
+	retryFreely                       // repeat
 )
 
-// Result is what a call of a tool came to.
+// Result is the result of a tool call.
 type Result struct {
 	Text string `json:"text"`
-	// Failed says that the tool was not called, or could not do what it was called for; Text says why, in words for the model.
+	// Failed reports that the tool was not called or failed; Text is the explanation for the model.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// Option changes how a tool is treated.
+// Option configures a tool.
 type Option func(*Tool)
 
-// Repeatable declares that calling the tool again does no harm, as for one that only reads. A call that a crash interrupted
-// is then repeated. Otherwise an approved call is not: a person is asked what happened (see [fermata.Effect]).
+// Repeatable declares that repeating a call is harmless, as for a read. A call that a crash
+// interrupted is then repeated. Otherwise an approved call is not repeated: a person is asked for
+// its outcome (see [fermata.Effect]).
 func Repeatable() Option { return func(t *Tool) { t.retry = retryFreely } }
 
-// Idempotent declares that the tool's target ignores a second call with the same [Key], so that an approved call which a
-// crash interrupted may be repeated with it.
+// Idempotent declares that the tool's target ignores a second call with the same [Key], so that an
+// approved call that a crash interrupted is repeated with the same key.
 func Idempotent() Option { return func(t *Tool) { t.retry = retryWithKey } }
 
-// Final declares that the tool's result is the agent's answer: the model is not asked again after it.
+// Final declares that the tool's result is the agent's answer: the model is not called again after
+// it.
 func Final() Option { return func(t *Tool) { t.final = true } }
 
-// New makes a tool of a function. The schema of its arguments is derived from In, which has to be a struct or a map with
-// string keys; field tags `json` and `jsonschema` (a description) shape it. A call with arguments that do not fit does not reach fn.
-// The model gets Out as it is if it is a string, and as JSON otherwise.
+// New creates a tool from a function. The schema of its arguments is derived from In, which must be
+// a struct or a map with string keys; the field tags `json` and `jsonschema` (a description)
+// configure it. A call with invalid arguments does not reach fn. The model receives a string Out
+// unchanged, and any other Out as JSON.
 //
-// An error of fn fails the run, which can be resumed and then calls fn again. Return an [Error] for what the model should
-// know and deal with.
+// An error of fn fails the run; a resume calls fn again. Return an [Error] for failures that the
+// model should handle.
 //
-// New is meant for package variables and set-up code. It panics if the name is not one that models accept (letters, digits,
-// "_" and "-", at most 64) or In has no schema.
+// Use New for package variables and set-up code. It panics if models do not accept the name
+// (letters, digits, "_" and "-", at most 64) or In has no schema.
 func New[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error), options ...Option) *Tool {
 	return typed[In](name, description, func(ctx context.Context, in In) (string, error) {
 		out, err := fn(ctx, in)
@@ -79,8 +83,9 @@ func New[In, Out any](name, description string, fn func(ctx context.Context, in 
 	}, options)
 }
 
-// NewStream makes a tool of a function that gives its result in pieces. Who watches the run sees them as they come; the
-// model gets them joined. What comes after the end of its context is no result: the call is made again by the resume.
+// NewStream creates a tool from a function that streams its result. Observers of the run see the
+// chunks as they arrive; the model gets them joined. Output after the end of the context is
+// discarded, and the resume repeats the call.
 func NewStream[In any](name, description string, fn func(ctx context.Context, in In) iter.Seq2[string, error], options ...Option) *Tool {
 	return typed[In](name, description, func(ctx context.Context, in In) (string, error) {
 		var whole strings.Builder
@@ -92,15 +97,15 @@ func NewStream[In any](name, description string, fn func(ctx context.Context, in
 			whole.WriteString(chunk)
 			pass(chunk)
 		}
-		if err := ctx.Err(); err != nil { // it may have stopped because of that, and half a result is none
+		if err := ctx.Err(); err != nil { // the result may be incomplete because of it
 			return "", err
 		}
 		return whole.String(), nil
 	}, options)
 }
 
-// Raw makes a tool whose schema is known only at run time, as one of another server. argsSchema is a JSON Schema of type
-// object.
+// Raw creates a tool whose schema is known only at run time, for example one of another server.
+// argsSchema is a JSON Schema of type object.
 func Raw(name, description string, argsSchema json.RawMessage, fn func(ctx context.Context, args json.RawMessage) (string, error), options ...Option) (*Tool, error) {
 	args, err := schema.Parse(argsSchema)
 	if err != nil {
@@ -121,7 +126,7 @@ func typed[In any](name, description string, fn func(context.Context, In) (strin
 	panic(fmt.Sprintf("tool: New(%q): %v", name, err))
 }
 
-// decoded hands fn its arguments as a Go value. They have passed the schema, but Go may still be stricter.
+// decoded calls fn with decoded arguments. They match the schema, but Go may be stricter.
 func decoded[In any](name string, fn func(context.Context, In) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
 		var in In
@@ -132,7 +137,7 @@ func decoded[In any](name string, fn func(context.Context, In) (string, error)) 
 	}
 }
 
-// segmentCall is the place of a tool behind its wrappers, segmentApproval that of the approval in front of it.
+// segmentCall is the address segment of the tool call, segmentApproval that of its approval.
 const (
 	segmentCall     fermata.SegmentType = "call"
 	segmentApproval fermata.SegmentType = "gate"
@@ -142,11 +147,11 @@ var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func build(name, description string, args schema.Schema, fn func(context.Context, json.RawMessage) (string, error), options []Option) (*Tool, error) {
 	if !validName.MatchString(name) {
-		return nil, fmt.Errorf("tool: no model accepts the name %q: it takes 1 to 64 letters, digits, _ and -", name)
+		return nil, fmt.Errorf("tool: invalid tool name %q: use 1 to 64 letters, digits, _ and -", name)
 	}
 	var form struct{ Type any }
 	if err := json.Unmarshal(args.Text, &form); err != nil || form.Type != "object" {
-		return nil, fmt.Errorf("tool: %s: the arguments of a tool are a JSON object, not %s", name, args.Text)
+		return nil, fmt.Errorf("tool: %s: the arguments of a tool must be a JSON object, not %s", name, args.Text)
 	}
 	t := &Tool{name: name, description: description, args: args, call: fn}
 	for _, option := range options {
@@ -166,22 +171,23 @@ func encodeResult(name string, out any) (string, error) {
 	return string(data), nil
 }
 
-// Name is what a model calls the tool by.
+// Name returns the name that a model calls.
 func (t *Tool) Name() string { return t.name }
 
-// Description tells the model what the tool does.
+// Description returns the description for the model.
 func (t *Tool) Description() string { return t.description }
 
-// Schema is the JSON Schema of the arguments.
+// Schema returns the JSON Schema of the arguments.
 func (t *Tool) Schema() json.RawMessage { return bytes.Clone(t.args.Text) }
 
 // IsFinal reports whether the tool's result is the agent's answer.
 func (t *Tool) IsFinal() bool { return t.final }
 
-// Call checks the arguments, asks whom the wrappers say, and calls the tool. What the model has to know (wrong arguments, a
-// refusal, an [Error] of the tool) is a Result. An error is for the caller: the run waits, or has failed.
+// Call validates the arguments, runs the wrappers, and calls the tool. Failures for the model
+// (invalid arguments, a rejection, an [Error] of the tool) are a Result. An error is for the
+// caller: the run waits or has failed.
 func (t *Tool) Call(ctx context.Context, args json.RawMessage) (Result, error) {
-	if Key(ctx) != "" { // of a call around this one
+	if Key(ctx) != "" { // of an outer call
 		ctx = context.WithValue(ctx, keyKey{}, "")
 	}
 	result, err := t.perform(ctx, args)
@@ -193,7 +199,7 @@ func (t *Tool) Call(ctx context.Context, args json.RawMessage) (Result, error) {
 
 func (t *Tool) perform(ctx context.Context, args json.RawMessage) (Result, error) {
 	if err := t.check(args); err != nil {
-		if wasDecided(ctx) { // they did fit when the person was asked
+		if wasDecided(ctx) { // the arguments were valid when the person was asked
 			return Result{}, &ProgramChangedError{t.name}
 		}
 		return Result{}, err
@@ -219,19 +225,20 @@ func wasDecided(ctx context.Context) bool {
 	return scope != nil && scope.AskedBelow(string(segmentApproval)+":") //mutate:refused-call-remembered
 }
 
-// run calls the tool. What the tool has to tell the model is a result here already, so that an effect's receipt holds it.
+// run calls the tool. Failures for the model are converted to a result here, so that an effect's
+// receipt contains them.
 //
-// What wrappers asked before the call is not the tool's own: the tool stands at a place below, or it would take an answer to
-// them for one to itself.
+// The tool runs at an address below its wrappers. Otherwise it would take answers to the interrupts
+// of the wrappers for its own.
 func (t *Tool) run(ctx context.Context, args json.RawMessage) (Result, error) {
 	if t.approval != nil || t.completers != nil { //mutate:wrapper-answer
 		ctx = fermata.AppendAddressSegment(ctx, segmentCall, t.name)
 	}
-	said, err := t.call(ctx, args)
+	text, err := t.call(ctx, args)
 	if err != nil {
 		return toResult(t.name, err)
 	}
-	return Result{Text: said}, nil
+	return Result{Text: text}, nil
 }
 
 func (t *Tool) check(args json.RawMessage) error {
@@ -257,8 +264,8 @@ func (t *Tool) with(change func(*Tool)) *Tool {
 
 type keyKey struct{}
 
-// Key is the idempotency key of an approved call: the same whenever this very call is made again. It is "" in a call that
-// needed no approval, and in one of a tool that is [Repeatable].
+// Key returns the idempotency key of an approved call. It is the same when the call is repeated. It
+// is "" for a call without approval and for a [Repeatable] tool.
 func Key(ctx context.Context) string {
 	key, _ := ctx.Value(keyKey{}).(string)
 	return key
@@ -266,7 +273,8 @@ func Key(ctx context.Context) string {
 
 type chunksKey struct{}
 
-// WithChunks returns a context in which the pieces of a streaming tool's result are passed to fn as they come.
+// WithChunks returns a context that passes the chunks of a streaming tool's result to fn as they
+// arrive.
 func WithChunks(ctx context.Context, fn func(chunk string)) context.Context {
 	return context.WithValue(ctx, chunksKey{}, fn)
 }

@@ -39,7 +39,7 @@ func TestSchema_IsACopy(t *testing.T) {
 	before := string(book.Schema())
 	clear(book.Schema())
 	if string(book.Schema()) != before {
-		t.Fatal("whoever got the schema could change it")
+		t.Fatal("the caller could modify the schema")
 	}
 }
 
@@ -51,10 +51,10 @@ func TestNew_UncallableToolPanics(t *testing.T) {
 		make func()
 		says string
 	}{
-		"no name":          {func() { tool.New("", "", nothing[ticket]) }, `the name ""`},
-		"a blank":          {func() { tool.New("book ticket", "", nothing[ticket]) }, `the name "book ticket"`},
-		"a foreign sign":   {func() { tool.New("büch", "", nothing[ticket]) }, `the name "büch"`},
-		"a line end":       {func() { tool.New("book\n", "", nothing[ticket]) }, `the name "book\n"`},
+		"no name":          {func() { tool.New("", "", nothing[ticket]) }, `tool name ""`},
+		"a blank":          {func() { tool.New("book ticket", "", nothing[ticket]) }, `tool name "book ticket"`},
+		"a foreign sign":   {func() { tool.New("büch", "", nothing[ticket]) }, `tool name "büch"`},
+		"a line end":       {func() { tool.New("book\n", "", nothing[ticket]) }, `tool name "book\n"`},
 		"65 letters":       {func() { tool.New(strings.Repeat("a", 65), "", nothing[ticket]) }, "1 to 64"},
 		"a string":         {func() { tool.New("book", "", nothing[string]) }, "a JSON object"},
 		"a list":           {func() { tool.New("book", "", nothing[[]ticket]) }, "a JSON object"},
@@ -64,12 +64,12 @@ func TestNew_UncallableToolPanics(t *testing.T) {
 		"a type in itself": {func() { tool.New("book", "", nothing[tree]) }, "a JSON object"},
 		"in a stream, too": {func() {
 			tool.NewStream("a b", "", func(context.Context, ticket) iter.Seq2[string, error] { return nil })
-		}, `the name "a b"`},
+		}, `tool name "a b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if said := fmt.Sprint(recover()); !strings.HasPrefix(said, "tool: New(") || !strings.Contains(said, test.says) {
-					t.Errorf("got %q, want it to say %q", said, test.says)
+					t.Errorf("got %q, want it to contain %q", said, test.says)
 				}
 			}()
 			test.make()
@@ -93,11 +93,11 @@ func TestCall_ArgumentsThatDoNotFitDoNotReachTheTool(t *testing.T) {
 		"said twice":      {`{"to":"ORY","to":"CDG"}`, `"to"`},
 		"twice, folded":   {`{"to":"ORY","TO":"CDG"}`, `"TO"`},
 		"other case":      {`{"To":"ORY"}`, "To"},
-		"two documents":   {`{"to":"ORY"}{}`, "arguments do not fit"},
-		"not JSON":        {`to=ORY`, "arguments do not fit"},
-		"cut off":         {`{"to":`, "arguments do not fit"},
-		"nothing":         {``, "arguments do not fit"},
-		"not UTF-8":       {"{\"to\":\"\xff\"}", "arguments do not fit"},
+		"two documents":   {`{"to":"ORY"}{}`, "arguments are invalid"},
+		"not JSON":        {`to=ORY`, "arguments are invalid"},
+		"cut off":         {`{"to":`, "arguments are invalid"},
+		"nothing":         {``, "arguments are invalid"},
+		"not UTF-8":       {"{\"to\":\"\xff\"}", "arguments are invalid"},
 		"no object":       {`["ORY"]`, "object"},
 		"null":            {`null`, "object"},
 		"null for a text": {`{"to":null}`, "string"},
@@ -161,7 +161,7 @@ func TestCall_AResultThatJSONCannotHoldIsAnError(t *testing.T) {
 	}
 }
 
-// pieces is a tool that gives its result word by word, and fails with err if that is not nil.
+// pieces is a tool that streams its result word by word, and fails with err if it is not nil.
 func pieces(err error) *tool.Tool {
 	return tool.NewStream("read", "", func(_ context.Context, in ticket) iter.Seq2[string, error] {
 		return func(yield func(string, error) bool) {
@@ -186,7 +186,7 @@ func TestNewStream_ShowsThePiecesAndJoinsThemForTheModel(t *testing.T) {
 	if strings.Join(seen, "|") != "to ||ORY|." {
 		t.Errorf("the pieces were %q", seen)
 	}
-	got, err = pieces(nil).Call(t.Context(), json.RawMessage(`{"to":"ORY"}`)) // nobody watches
+	got, err = pieces(nil).Call(t.Context(), json.RawMessage(`{"to":"ORY"}`)) // no observer
 	wantDone(t, got, err, "to ORY.")
 }
 
@@ -287,7 +287,7 @@ func TestCall_JoinedReportedAndUnreportedErrorsFailTheRun(t *testing.T) {
 	}
 }
 
-func TestTellErrors_EveryFailureIsOneForTheModel(t *testing.T) {
+func TestReportErrors_EveryFailureIsReportedToTheModel(t *testing.T) {
 	r := railway{fail: func() error { return errors.New("the line is down") }}
 	got, err := newRun(t, tool.ReportErrors(r.tool()), `{"to":"ORY"}`).start()
 	wantFailed(t, got, err, "the line is down")
@@ -296,7 +296,7 @@ func TestTellErrors_EveryFailureIsOneForTheModel(t *testing.T) {
 	}
 }
 
-func TestTellErrors_LeavesTheEndOfTheContextAlone(t *testing.T) {
+func TestReportErrors_KeepsTheEndOfTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := railway{fail: func() error { cancel(); return ctx.Err() }}
 	if got, err := tool.ReportErrors(r.tool()).Call(ctx, json.RawMessage(`{"to":"ORY"}`)); !errors.Is(err, context.Canceled) {
@@ -304,7 +304,7 @@ func TestTellErrors_LeavesTheEndOfTheContextAlone(t *testing.T) {
 	}
 }
 
-func TestTellErrors_LeavesWaitingAlone(t *testing.T) {
+func TestReportErrors_KeepsInterrupts(t *testing.T) {
 	ask := tool.New("ask", "", func(ctx context.Context, in ticket) (string, error) { return question.Ask(ctx, in.To+"?") })
 	r := newRun(t, tool.ReportErrors(ask), `{"to":"ORY"}`)
 	_, err := r.start()
@@ -312,8 +312,8 @@ func TestTellErrors_LeavesWaitingAlone(t *testing.T) {
 	wantDone(t, got, err, "go")
 }
 
-// The story: with ReportErrors around it, a refusal came as "fermata: pay rejected" instead of the words that tell the model what
-// to make of it.
+// Regression: with ReportErrors, a rejection was reported as "fermata: pay rejected" instead of the
+// text with instructions for the model.
 func TestReportErrors_KeepsErrorsThatAreReportedAnyway(t *testing.T) {
 	pay := tool.New("pay", "", func(ctx context.Context, in ticket) (string, error) {
 		_, err := fermata.Approve(ctx, fermata.Action[ticket]{Name: "pay", Args: in})
@@ -337,7 +337,7 @@ func TestReportErrors_KeepsErrorsThatAreReportedAnyway(t *testing.T) {
 				}
 			}
 			if told[0] != told[1] {
-				t.Errorf("alone it says %q, with TellErrors %q", told[0].Text, told[1].Text)
+				t.Errorf("alone it reports %q, with ReportErrors %q", told[0].Text, told[1].Text)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func orders(list []wrapper, do func([]wrapper)) {
 	arrange(nil, list)
 }
 
-// course answers whatever a call asks, and returns what happened.
+// course answers all interrupts of a call, and returns what happened.
 func course(t *testing.T, r *railway, tl *tool.Tool) string {
 	t.Helper()
 	call := newRun(t, tl, `{"to":"ORY"}`)
@@ -60,7 +60,7 @@ func course(t *testing.T, r *railway, tl *tool.Tool) string {
 			answer = tool.HumanResponse{Text: "by hand"}
 		}
 		if len(r.booked) > 0 {
-			t.Error("it was booked before everybody was asked")
+			t.Error("it was booked before all questions were answered")
 		}
 		got, err = call.answer(err, answer)
 	}
@@ -119,11 +119,11 @@ func TestWrappers_LeaveTheWrappedToolAsItWas(t *testing.T) {
 	wantDone(t, got, err, "booked -ORY")
 	_, err = newRun(t, held, `{"to":"ORY"}`).start()
 	if !approval(t, err).Fixed {
-		t.Error("what was wrapped around it later changed it")
+		t.Error("a later wrapper changed it")
 	}
 }
 
-// Two tools made of one keep out of each other's way, however many wrappers that one has.
+// Two tools derived from one are independent, however many wrappers that one has.
 func TestWrappers_AroundOneToolDoNotShare(t *testing.T) {
 	base := new(railway).tool()
 	for n := range 6 {

@@ -12,34 +12,34 @@ import (
 	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
-// Config says which model to ask and how. Only Model is required.
+// Config configures a model. Only Model is required.
 type Config struct {
-	// Model is the name of the model, as the service knows it.
+	// Model is the service's name of the model.
 	Model string
-	// APIKey is sent as x-api-key. The default is $ANTHROPIC_API_KEY, and none if BaseURL is set.
+	// APIKey is sent as x-api-key. The default is $ANTHROPIC_API_KEY, or none if BaseURL is set.
 	APIKey string
-	// BaseURL is where the service is, without the /v1 that is part of each request's path. It has no user, query or
-	// fragment. The default is Anthropic's.
+	// BaseURL is the URL of the service, without the /v1 of the request paths. It must not contain
+	// a user, query or fragment. The default is Anthropic's.
 	BaseURL string
-	// MaxTokens limits each answer, thinking included. The API requires a limit; the default, for 0, is 8192.
+	// MaxTokens limits each answer, including thinking. The API requires a limit; 0 means 8192.
 	MaxTokens int64
-	// Temperature is the randomness of the answers, from 0 to 1. The default, nil, is the model's own.
+	// Temperature is the randomness of the answers, from 0 to 1. nil means the model's default.
 	Temperature *float64
-	// Extra are further fields of each request's body by name, as "thinking", "output_config" or "cache_control". The
-	// default is none. It cannot hold what this Config or the request says.
+	// Extra contains additional fields of the request body by name, for example "thinking",
+	// "output_config" or "cache_control". It must not contain fields that this Config or the
+	// request sets.
 	Extra map[string]any
-	// Betas are the features in preview that requests may use, by the names that go into the header anthropic-beta. The
-	// default is none.
+	// Betas are the preview features for the header anthropic-beta.
 	Betas []string
-	// MaxRetries is how often a request is repeated after a temporary failure, with growing pauses or those that the
-	// service asks for. The default, nil, is 2.
+	// MaxRetries is the number of retries after a temporary failure, with exponential backoff or
+	// the delay that the service requests. nil means 2.
 	MaxRetries *int
-	// HTTPClient makes the requests. The default waits ten minutes for an answer to begin. Its timeout, if it has one,
-	// covers a stream to its end.
+	// HTTPClient sends the requests. The default waits ten minutes for the start of an answer. Its
+	// timeout, if any, includes the whole stream.
 	HTTPClient *http.Client
 }
 
-// Model is a model behind the Messages API. New makes one; its methods may be called from several goroutines at once.
+// Model is a client of the Messages API. It is safe for concurrent use.
 type Model struct {
 	name        string
 	key         string // for conceal
@@ -47,8 +47,8 @@ type Model struct {
 	maxTokens   int64
 	temperature *float64
 	extra       map[string]any
-	thinking    string // the type of thinking that extra asks for
-	mustStream  bool   // an answer may take too long for a connection without a sign of life
+	thinking    string // the thinking type in extra
+	mustStream  bool   // an answer may take too long for an idle connection
 }
 
 var _ agent.Streamer = (*Model)(nil)
@@ -57,10 +57,10 @@ const defaultMaxTokens = 8192
 
 var vendor = modelhttp.Service{URL: "https://api.anthropic.com", KeyVariable: "ANTHROPIC_API_KEY"}
 
-// reservedFields are the fields of a request that Extra cannot have.
+// reservedFields are the request fields that Extra must not contain.
 var reservedFields = []string{"model", "messages", "system", "tools", "tool_choice", "stream", "max_tokens", "temperature"}
 
-// New returns the model that the Config describes. It does not connect. The Config may be changed afterwards.
+// New returns the model for the Config. It does not connect. The Config may be changed afterwards.
 func New(config Config) (*Model, error) {
 	m, options, err := configure(config)
 	if err != nil {

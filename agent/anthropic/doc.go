@@ -1,4 +1,4 @@
-// Package anthropic asks Claude through Anthropic's Messages API.
+// Package anthropic is a client for Claude through Anthropic's Messages API.
 //
 //	model, err := anthropic.New(anthropic.Config{Model: "claude-sonnet-5"}) // the key is in ANTHROPIC_API_KEY
 //	if err != nil {
@@ -13,14 +13,14 @@
 //
 // # Environment
 //
-// Of the environment only ANTHROPIC_API_KEY is read, by New, and only if the Config has neither a key nor a base URL:
-// Anthropic's key goes to Anthropic. What else the vendor's client would look at (ANTHROPIC_BASE_URL, ANTHROPIC_AUTH_TOKEN,
-// profiles on disk, ANTHROPIC_CUSTOM_HEADERS, …) changes nothing, and its OpenTelemetry spans, which a variable could make
-// carry the conversation, are off.
+// New reads only ANTHROPIC_API_KEY from the environment, and only if the Config has neither a key
+// nor a base URL: Anthropic's key is sent only to Anthropic. Other settings of the vendor's client
+// (ANTHROPIC_BASE_URL, ANTHROPIC_AUTH_TOKEN, profiles on disk, ANTHROPIC_CUSTOM_HEADERS, …) are
+// ignored. Its OpenTelemetry spans, which could contain the conversation, are disabled.
 //
 // # How a conversation is sent
 //
-// The API wants user and assistant to take turns, beginning and ending with the user:
+// The API requires alternating user and assistant turns, beginning and ending with the user:
 //
 //	system, system           ─► the system prompt
 //	user, user               ─► one turn of the user
@@ -28,25 +28,28 @@
 //	assistant, assistant     ─► two turns, with "(continue)" from the user between them
 //	assistant first or last  ─► "(continue)" from the user before or after it
 //
-// Assistants are kept apart, and not merged, so that what is sent before an answer is the same in all later requests: the
-// service's cache and the signatures of newer models' thinking depend on it. Texts of white space alone are left out,
-// since the API refuses them. [agent.Message.Agent] is not sent.
+// Assistant messages are not merged, so that the prefix of a conversation is the same in all later
+// requests: the service's cache and the signatures of newer models' thinking depend on it. Texts
+// that contain only white space are omitted, because the API rejects them. [agent.Message.Agent] is
+// not sent.
 //
-// Arguments of earlier calls that are not a JSON object are sent as {"_raw": "…"}. Ids of calls with characters that the
-// API refuses are replaced by a hash of theirs.
+// Arguments of earlier calls that are not a JSON object are sent as {"_raw": "…"}. Call ids with
+// characters that the API rejects are replaced by a hash.
 //
 // # Thinking
 //
-// How a model thinks is set with the API's own words:
+// Thinking is configured with the API's fields:
 //
 //	Extra: map[string]any{"thinking": map[string]any{"type": "adaptive"}}
 //
-// What it thought, signed or redacted, is kept in [agent.Message.Opaque] with its place in the answer, and sent back
-// unchanged to the same model; another model does not get it, nor does one that shall not think. A request that must call a
-// tool goes without thinking of type "enabled", because the API refuses both together.
+// The thinking, signed or redacted, is kept in [agent.Message.Opaque] with its position in the
+// answer, and sent back unchanged to the same model. It is not sent to other models, or if thinking
+// is disabled. A request that must call a tool is sent without thinking of type "enabled", because
+// the API rejects the combination.
 //
-// Newer models tie their thinking to everything that was sent before it, the system prompt and the tools included. An agent
-// that changes those between turns, or hands over to one with others, should ask the service to drop what no longer fits:
+// Newer models bind their thinking to everything that was sent before it, including the system
+// prompt and the tools. An agent that changes those between turns, or hands over to an agent with
+// different ones, should ask the service to drop thinking that no longer matches:
 //
 //	Betas: []string{"thinking-binding-controls-2026-08-01"},
 //	Extra: map[string]any{"thinking": map[string]any{
@@ -55,8 +58,9 @@
 //
 // # Errors
 //
-// What the service refuses, and every failure of the connection, is an [agent.ModelError] with the service's words. It is
-// temporary for the statuses 408, 409, 429 and 5xx (529 is Anthropic's overload), and for connections that fail or break
-// off. An error inside of a stream has the status that it would have had before it. Requests are repeated as often as
-// [Config.MaxRetries] allows before they fail; a stream is repeated only before its first byte. Redirects are not followed.
+// Errors of the service and of the connection are an [agent.ModelError] with the service's message.
+// They are temporary for the statuses 408, 409, 429 and 5xx (529 is Anthropic's overload), and for
+// connections that fail or break. An error inside a stream has the status of the same error before
+// the stream. Requests are retried up to [Config.MaxRetries] times; a stream is retried only before
+// its first byte. Redirects are not followed.
 package anthropic

@@ -15,10 +15,10 @@ import (
 
 var (
 	errNoMessage       = errors.New("the answer is not a message")
-	errUnexpectedEvent = errors.New("the stream continues a block that it did not begin")
+	errUnexpectedEvent = errors.New("the stream continues a block that was not started")
 )
 
-// statuses are what the kinds of errors are as HTTP statuses. Inside of a stream there is only the kind.
+// statuses maps error types to HTTP statuses. Inside a stream there is only the type.
 var statuses = map[string]int{
 	"invalid_request_error": 400,
 	"authentication_error":  401,
@@ -32,14 +32,14 @@ var statuses = map[string]int{
 	"overloaded_error":      529,
 }
 
-// fail turns what went wrong into what the caller is told. The client's own errors are not passed on if the service
-// answered: they hold the request, and with it the key.
+// fail converts an error for the caller. The vendor client's own errors are not passed on if the
+// service answered: they contain the request and the key.
 func (m *Model) fail(ctx context.Context, answered *http.Response, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return cause
 	}
 	failure, ok := modelhttp.StatusFailure(answered, "Request-Id", func(body []byte) string { return decodeError(body).text() })
-	if event, told := errors.AsType[*sdk.Error](err); !ok && told {
+	if event, apiErr := errors.AsType[*sdk.Error](err); !ok && apiErr {
 		failure, ok = decodeError([]byte(event.RawJSON())).failure(), true
 	}
 	if !ok {
@@ -48,13 +48,13 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	return &agent.ModelError{Model: m.name, Status: failure.Status, Temporary: failure.Temporary, Err: modelhttp.Redact(m.key, failure.Err)}
 }
 
-// apiError are what the service says about an error.
+// apiError is an error message of the service.
 type apiError struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 }
 
-// decodeError finds the words in an error's body. A gateway in between may have sent plain text.
+// decodeError decodes an error body. A gateway may have sent plain text.
 func decodeError(body []byte) apiError {
 	var envelope struct {
 		Error apiError `json:"error"`
@@ -72,7 +72,8 @@ func (w apiError) text() string {
 	return fmt.Sprintf("%s (%s)", w.Message, w.Type)
 }
 
-// failure is one inside of a stream. The service had taken the request, so that it failed later is its own fault unless it says otherwise.
+// failure converts an error inside a stream. The service had accepted the request, so the failure
+// counts as temporary unless it says otherwise.
 func (w apiError) failure() modelhttp.Failure {
 	status := statuses[w.Type]
 	return modelhttp.Failure{Status: status, Temporary: status == 0 || modelhttp.Temporary(status), Err: errors.New(w.text())}

@@ -20,7 +20,7 @@ func ExampleNew() {
 	}))
 	defer server.Close()
 
-	// Without a BaseURL it would be Anthropic, and the key that in ANTHROPIC_API_KEY.
+	// Without a BaseURL it calls Anthropic, with the key in ANTHROPIC_API_KEY.
 	model, err := anthropic.New(anthropic.Config{Model: "claude-sonnet-5", BaseURL: server.URL})
 	if err != nil {
 		log.Fatal(err)
@@ -36,7 +36,7 @@ func ExampleNew() {
 	// Output: Paris 21 1
 }
 
-// The last piece holds the whole answer.
+// The last chunk contains the complete answer.
 func ExampleModel_Stream() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

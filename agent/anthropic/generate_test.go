@@ -69,7 +69,7 @@ func TestGenerate_MustCall_NamesTheTool(t *testing.T) {
 	}
 }
 
-// wholeConversation has everything that an agent's history can hold.
+// wholeConversation contains everything that an agent's history can contain.
 func wholeConversation() *agent.Request {
 	rome := agent.ToolCall{ID: "toolu_1", Name: "weather", Args: `{"why":"asked", "city":"Rome"}`}
 	oslo := agent.ToolCall{ID: "toolu_2", Name: "weather", Args: `{"city":`}
@@ -112,25 +112,26 @@ func TestGenerate_ConversationOnTheWire(t *testing.T) {
 		c.Extra = map[string]any{"cache_control": map[string]any{"type": "ephemeral"}}
 		c.Betas = []string{"one-2026-01-01", "two-2026-02-02"}
 	}), wholeConversation())
-	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t") // services cache prompts by their beginning, so the order of fields counts
+	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t") // services cache prompts by their prefix, so the order of fields matters
 	if got, want := s.Requests()[0].betas, "one-2026-01-01,two-2026-02-02"; got != want {
 		t.Errorf("betas are %q; want %q", got, want)
 	}
 }
 
-// The signature of newer models' thinking, and the service's cache, hold only as long as nothing before them changes.
+// The signatures of newer models' thinking, and the service's cache, are valid only while nothing
+// before them changes.
 func TestGenerate_RequestsAreDeterministic(t *testing.T) {
 	whole := wholeConversation()
 	var before []wireMessage
 	for n := 3; n <= len(whole.Messages); n++ {
 		last := whole.Messages[n-1]
 		if last.Role == agent.RoleTool || len(last.ToolCalls) > 0 {
-			continue // nobody asks in the middle of a turn
+			continue // no request is made in the middle of a turn
 		}
 		s := serve(t, say("Yes."))
 		modeltest.MustGenerate(t, s.model(), &agent.Request{Messages: whole.Messages[:n]})
 		now := s.Requests()[0].Messages
-		// The last turn is the user's, to whom it is open to go on.
+		// The last turn is the user's, and may be extended.
 		for i, message := range before[:max(0, len(before)-1)] {
 			if diff := cmp.Diff(message, now[i]); diff != "" {
 				t.Fatalf("turn %d with %d messages (-before +now):\n%s", i, n, diff)
@@ -148,7 +149,7 @@ func TestGenerate_NothingButASystemPrompt(t *testing.T) {
 	}
 }
 
-// The service refuses to answer at once what may take more than ten minutes.
+// The service rejects non-streaming requests that may take more than ten minutes.
 func TestGenerate_HighLimit_StreamsUnderneath(t *testing.T) {
 	high := func(c *Config) { c.MaxTokens = 64000 }
 	s := serve(t, stream(streamed("A long story")...))
@@ -158,11 +159,12 @@ func TestGenerate_HighLimit_StreamsUnderneath(t *testing.T) {
 	}
 	broken := serve(t, stream(start()))
 	if response, err := broken.model(high).Generate(t.Context(), modeltest.Ask("A story")); err == nil || response != nil {
-		t.Errorf("broken off: got %v, %v", response, err)
+		t.Errorf("truncated: got %v, %v", response, err)
 	}
 }
 
-// The service refused a conversation with a call that the model had made up, and so every resume of the run.
+// Regression: the service rejected a conversation with an invalid call of the model, and so every
+// resume of the run.
 func TestGenerate_ACallThatAModelMadeUpIsTakenBack(t *testing.T) {
 	s := serve(t, say("Sun in Rome."))
 	modeltest.MustGenerate(t, s.model(), modeltest.OddNames())

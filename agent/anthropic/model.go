@@ -10,8 +10,9 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Generate asks the model and waits for its whole answer. Answers that may take more than ten minutes, because of a high
-// MaxTokens, are streamed underneath: the service refuses them otherwise.
+// Generate calls the model and waits for the complete answer. Answers that may take more than ten
+// minutes, because of a high MaxTokens, are streamed internally: the service rejects them
+// otherwise.
 func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Response, error) {
 	if m.mustStream {
 		return last(m.Stream(ctx, request))
@@ -42,8 +43,8 @@ func last(pieces iter.Seq2[*agent.Chunk, error]) (response *agent.Response, err 
 	return response, nil
 }
 
-// Stream asks the model and gives its answer as it comes, without its thinking. The request is made when the loop begins,
-// and anew with each loop; leaving the loop closes the connection.
+// Stream calls the model and yields its answer as it arrives, without thinking. Each iteration
+// sends a new request; leaving the loop closes the connection.
 func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Chunk, error] {
 	return func(yield func(*agent.Chunk, error) bool) {
 		params, err := m.params(request)

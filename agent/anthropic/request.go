@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
-// params is the request on the wire.
+// params builds the request.
 func (m *Model) params(request *agent.Request) (sdk.MessageNewParams, error) {
 	params := sdk.MessageNewParams{Model: sdk.Model(m.name), MaxTokens: m.maxTokens}
 	if m.temperature != nil {
@@ -27,7 +27,7 @@ func (m *Model) params(request *agent.Request) (sdk.MessageNewParams, error) {
 	extra, thinking := m.extra, m.thinking
 	if request.MustCall != "" {
 		params.ToolChoice = sdk.ToolChoiceParamOfTool(request.MustCall)
-		if thinking == thinkingManual { // the API refuses both together
+		if thinking == thinkingManual { // the API rejects the combination
 			extra, thinking = maps.Clone(extra), thinkingOff
 			delete(extra, "thinking")
 		}
@@ -36,7 +36,7 @@ func (m *Model) params(request *agent.Request) (sdk.MessageNewParams, error) {
 		params.SetExtraFields(extra)
 	}
 	var talk conversation
-	if thinking != thinkingOff { // or the API refuses thoughts, too
+	if thinking != thinkingOff { // otherwise the API also rejects the thinking
 		talk.reader = m.name
 	}
 	for i, message := range request.Messages {
@@ -55,15 +55,15 @@ func (m *Model) params(request *agent.Request) (sdk.MessageNewParams, error) {
 	return params, nil
 }
 
-// conversation puts messages into the order that the API wants; the package's documentation shows it. What it makes of a
-// message never depends on a later one.
+// conversation converts messages to the order that the API requires; see the package documentation.
+// The conversion of a message never depends on a later one.
 type conversation struct {
-	reader string // the model that gets its own thoughts back, or "" for none
+	reader string // the model that gets its own thinking back, or "" for none
 	system []sdk.TextBlockParam
 	turns  []sdk.MessageParam
 }
 
-// filler is what the user says where the API wants him to and he said nothing.
+// filler is the user's text where the API requires a user turn and there is none.
 const filler = "(continue)"
 
 func (c *conversation) add(message agent.Message) error {
@@ -91,7 +91,7 @@ func (c *conversation) add(message agent.Message) error {
 	return nil
 }
 
-// atUser says whether the last turn is the user's.
+// lastIsUser reports whether the last turn is the user's.
 func (c *conversation) lastIsUser() bool {
 	return len(c.turns) > 0 && c.turns[len(c.turns)-1].Role == sdk.MessageParamRoleUser
 }
@@ -104,7 +104,8 @@ func (c *conversation) user(block sdk.ContentBlockParamUnion) {
 	turn.Content = append(turn.Content, block)
 }
 
-// ended returns the turns with the user's as the last: the model would take one of its own for the beginning of its answer.
+// endWithUser returns the turns with a user turn at the end: the model would continue its own last
+// turn.
 func (c *conversation) endWithUser() []sdk.MessageParam {
 	if !c.lastIsUser() {
 		c.user(sdk.NewTextBlock(filler))
@@ -116,7 +117,7 @@ func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 func resultToWire(message agent.Message) sdk.ContentBlockParamUnion {
 	text := message.Text
-	if message.Failed && blank(text) { // the API wants words with a failure, and none that are blank
+	if message.Failed && blank(text) { // the API requires a text for a failure, and rejects blank ones
 		text = "failed"
 	}
 	block := sdk.ToolResultBlockParam{ToolUseID: wireID(message.CallID)}
@@ -133,7 +134,7 @@ func callToWire(call agent.ToolCall) sdk.ContentBlockParamUnion {
 	return sdk.NewToolUseBlock(wireID(call.ID), input(call.Args), modelhttp.ToolName(call.Name))
 }
 
-// input makes an object of whatever a model wrote.
+// input converts any model output to an object.
 func input(args string) any {
 	text := bytes.TrimSpace([]byte(args))
 	switch {
@@ -153,7 +154,8 @@ func toolToWire(spec agent.ToolSpec) (sdk.ToolUnionParam, error) {
 	case schema[0] != '{' || !json.Valid(schema):
 		return sdk.ToolUnionParam{}, errors.New("schema is not a JSON object")
 	}
-	// The schema is sent as it is: the order of the properties is the order in which models write them.
+	// The schema is sent unchanged: the order of properties is the order in which models write
+	// them.
 	tool := sdk.ToolParam{Name: spec.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](json.RawMessage(schema))}
 	if spec.Description != "" {
 		tool.Description = sdk.String(spec.Description)
@@ -161,10 +163,10 @@ func toolToWire(spec agent.ToolSpec) (sdk.ToolUnionParam, error) {
 	return sdk.ToolUnionParam{OfTool: &tool}, nil
 }
 
-// takenID is what the API takes back as the id of a call. Conversations may hold others, from other models.
+// takenID matches the call ids that the API accepts. Conversations may contain ids of other models.
 var takenID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// wireID gives the same id for a call and for its result.
+// wireID returns the same id for a call and for its result.
 func wireID(id string) string {
 	if takenID.MatchString(id) {
 		return id

@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
-// responseBuilder puts an answer together, from the events of a stream or at once.
+// responseBuilder assembles an answer, from the events of a stream or at once.
 type responseBuilder struct {
 	model  string
 	usage  sdk.Usage
@@ -20,16 +20,16 @@ type responseBuilder struct {
 	done   bool
 }
 
-// block is a part of an answer. Those of kinds that this package does not know say nothing.
+// block is a part of an answer. Unknown types are ignored.
 type block struct {
 	kind         string
 	content      strings.Builder // the text, the thinking, the redacted data, or the arguments
 	signature    strings.Builder // of thinking
 	id, name     string          // of a call
-	initialInput string          // arguments that a call began with, if no others come
+	initialInput string          // initial arguments of a call, if no others follow
 }
 
-// fromMessage takes a whole answer.
+// fromMessage reads a complete answer.
 func fromMessage(message *sdk.Message) (*responseBuilder, error) {
 	if message == nil || !message.JSON.Content.Valid() {
 		return nil, errNoMessage
@@ -42,7 +42,7 @@ func fromMessage(message *sdk.Message) (*responseBuilder, error) {
 	return a, nil
 }
 
-// add takes an event and returns the text in it.
+// add processes an event and returns the text in it.
 func (a *responseBuilder) add(event sdk.MessageStreamEventUnion) (text string, err error) {
 	switch event.Type {
 	case "message_start":
@@ -63,12 +63,12 @@ func (a *responseBuilder) add(event sdk.MessageStreamEventUnion) (text string, e
 		if !ok {
 			return "", errUnexpectedEvent
 		}
-		delta := event.Delta // only one of its texts is there
+		delta := event.Delta // only one of its texts is set
 		b.content.WriteString(delta.Text + delta.Thinking + delta.PartialJSON)
 		b.signature.WriteString(delta.Signature)
 		text = delta.Text
 	case "message_delta":
-		a.reason = cmp.Or(event.Delta.StopReason, a.reason) // another may follow, which only counts
+		a.reason = cmp.Or(event.Delta.StopReason, a.reason) // another may follow, with usage only
 		a.count(event.Usage)
 	case "message_stop":
 		if a.reason == "" { // gateways send the end also after their own connection broke
@@ -85,7 +85,7 @@ func (a *responseBuilder) begin(b *block, content, signature string) {
 	a.blocks = append(a.blocks, b)
 }
 
-// count takes sums over the whole message; those that are missing are as message_start said.
+// count processes totals of the whole message; missing ones keep the values of message_start.
 func (a *responseBuilder) count(u sdk.MessageDeltaUsage) {
 	a.usage.OutputTokens = u.OutputTokens
 	if u.JSON.InputTokens.Valid() {
@@ -99,7 +99,7 @@ func (a *responseBuilder) count(u sdk.MessageDeltaUsage) {
 	}
 }
 
-// response is the answer, if it is there to its end. asked is the name of the model that was asked.
+// response returns the answer, if it is complete. asked is the name of the requested model.
 func (a *responseBuilder) response(asked string) (*agent.Response, error) {
 	if !a.done {
 		return nil, modelhttp.ErrTruncated
@@ -111,7 +111,7 @@ func (a *responseBuilder) response(asked string) (*agent.Response, error) {
 		case typeText:
 			text.WriteString(b.content.String())
 		case typeCall:
-			// As it was written, even if it was cut off in the middle: nobody should take it for a call without arguments.
+			// Unchanged, even if it was cut off: it must not look like a call without arguments.
 			args := cmp.Or(b.content.String(), b.initialInput, "{}")
 			calls = append(calls, agent.ToolCall{ID: b.id, Name: b.name, Args: args})
 		}
@@ -121,7 +121,7 @@ func (a *responseBuilder) response(asked string) (*agent.Response, error) {
 	return &agent.Response{
 		Message: message,
 		Usage: agent.Usage{
-			// The API counts what it read from its cache, and what it wrote to it, apart from the rest.
+			// The API counts tokens read from and written to its cache separately.
 			InputTokens:  a.usage.InputTokens + a.usage.CacheCreationInputTokens + a.usage.CacheReadInputTokens,
 			OutputTokens: a.usage.OutputTokens,
 			CachedTokens: a.usage.CacheReadInputTokens,

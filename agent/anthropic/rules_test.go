@@ -13,7 +13,8 @@ import (
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
-// The rules of the Messages API, as far as this package can break them. The words of the refusals are Anthropic's.
+// The rules of the Messages API, as far as this package can break them. The error texts are
+// Anthropic's.
 
 type wireRequest struct {
 	Model       string          `json:"model"`
@@ -83,13 +84,13 @@ func invalid(format string, args ...any) *refusal {
 	return &refusal{400, "invalid_request_error", fmt.Sprintf(format, args...)}
 }
 
-// sign is how the service marks its thinking, so that it knows it again.
+// sign simulates the service's signature of thinking.
 func sign(thinking string) string {
 	sum := sha256.Sum256([]byte("the service's secret" + thinking))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// examine returns the request, or why the service refuses it.
+// examine returns the request, or why the service rejects it.
 func examine(r *http.Request, body []byte) (asked wireRequest, no *refusal) {
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/messages" {
 		return asked, &refusal{404, "not_found_error", "Not found"}
@@ -134,7 +135,7 @@ func examine(r *http.Request, body []byte) (asked wireRequest, no *refusal) {
 	return asked, nil
 }
 
-// examineTurns looks at who speaks when, and at each block alone.
+// examineTurns checks the order of roles, and each block separately.
 func examineTurns(asked wireRequest) *refusal {
 	for i, message := range asked.Messages {
 		switch {
@@ -207,7 +208,8 @@ func examineBlock(at, role string, block wireBlock) *refusal {
 	return nil
 }
 
-// examineResults wants the results of all calls of a turn at the beginning of the next one, and no others.
+// examineResults requires the results of all calls of a turn at the beginning of the next one, and
+// no others.
 func examineResults(asked wireRequest) *refusal {
 	var open []string
 	for i, message := range asked.Messages {
@@ -268,7 +270,7 @@ func examineTools(asked wireRequest) *refusal {
 }
 
 func examineThinking(asked wireRequest) *refusal {
-	// Without a word about it, it depends on the model whether it thinks.
+	// By default it depends on the model whether it thinks.
 	if asked.Thinking != nil && asked.Thinking.Type == "disabled" {
 		for i, message := range asked.Messages {
 			for j, block := range message.Content {
@@ -290,7 +292,7 @@ func examineThinking(asked wireRequest) *refusal {
 	if asked.ToolChoice != nil {
 		return invalid("Thinking may not be enabled when tool_choice forces tool use.")
 	}
-	// A turn that went on with tools has to begin with what was thought.
+	// A turn that continued with tools must begin with its thinking.
 	if n := len(asked.Messages); n > 1 && asked.Messages[n-1].Content[0].Type == "tool_result" {
 		if first := asked.Messages[n-2].Content[0].Type; first != "thinking" && first != "redacted_thinking" {
 			return invalid("messages.%d.content.0.type: Expected `thinking` or `redacted_thinking`, but found `%s`.", n-2, first)

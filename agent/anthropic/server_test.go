@@ -8,10 +8,10 @@ import (
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
-// key is what the service takes. No error may ever hold it.
+// key is the valid API key. Errors must not contain it.
 const key = "sk-ant-test-4f9c1d7e2b8a6035"
 
-// service stands in for Anthropic on this machine. What Anthropic refuses, it refuses in the same words.
+// service simulates Anthropic locally, including its errors.
 type service struct {
 	*modeltest.Service[wireRequest]
 	t *testing.T
@@ -36,7 +36,7 @@ func send(status int, header http.Header, body string) reply {
 	return modeltest.Body[wireRequest](status, header, body)
 }
 
-// model is one that asks the service, without retries unless a change says otherwise.
+// model returns a model for the service, without retries unless a change sets them.
 func (s *service) model(changes ...func(*Config)) *Model {
 	s.t.Helper()
 	config := Config{Model: "claude-test", APIKey: key, BaseURL: s.URL, HTTPClient: s.Client(), MaxRetries: new(0)}
@@ -50,7 +50,7 @@ func (s *service) model(changes ...func(*Config)) *Model {
 	return m
 }
 
-// answer is a whole message with this content.
+// answer is a complete message with this content.
 func answer(content, reason, usage string) reply {
 	return send(200, nil, fmt.Sprintf(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-test-20260901","content":%s,
 		"stop_reason":%q,"stop_sequence":null,"usage":%s}`, content, reason, usage))
@@ -73,12 +73,13 @@ func refuse(status int, kind, message string) reply {
 // event is one event of a stream.
 type event struct{ name, data string }
 
-// stream is an answer in events. It is sent a few bytes at a time, so that every line and many a letter arrives in parts.
+// stream is an answer in events. It is sent a few bytes at a time, so that lines and multi-byte
+// characters arrive in parts.
 func stream(all ...event) reply {
 	return func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.SendSlowly(w, frame(all...)) }
 }
 
-// frame makes server-sent events of them, with the pings and comments that may come at any time.
+// frame encodes server-sent events, with the pings and comments that may occur at any time.
 func frame(all ...event) string {
 	text := ": keep-alive\n\n"
 	for _, one := range all {

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
-// echoing answers with what the last message says, whole or streamed as it is asked to.
+// echoing answers with the last message, complete or streamed as requested.
 func echoing(echo func(string) string) reply {
 	return func(w http.ResponseWriter, r *http.Request, asked wireRequest) {
 		text := echo(asked.Messages[len(asked.Messages)-1].Content[0].Text)
@@ -27,7 +27,7 @@ func echoing(echo func(string) string) reply {
 }
 
 func TestStream_TextAndCallsInterleaved(t *testing.T) {
-	// Deltas of blocks may come in turns.
+	// Deltas of blocks may be interleaved.
 	between := []event{
 		begin(1, `{"type":"tool_use","id":"toolu_a","name":"weather","input":{}}`),
 		delta(1, "input_json_delta", "partial_json", `{"city"`),
@@ -68,7 +68,7 @@ func TestStream_UsageAtTheEndReplacesThatOfTheBeginning(t *testing.T) {
 	}
 }
 
-// An agent that took the call for one without arguments would make it.
+// An agent that took it for a call without arguments would make the call.
 func TestStream_CallCutOffByTheLimitKeepsPartialArguments(t *testing.T) {
 	s := serve(t, stream(join([]event{start()}, callBlock(0, "toolu_a", "delete", `{"path":"/tm`), stop("max_tokens"))...))
 	_, response, err := modeltest.Collect(s.model().Stream(t.Context(), modeltest.Ask("Clean up")))
@@ -80,7 +80,8 @@ func TestStream_CallCutOffByTheLimitKeepsPartialArguments(t *testing.T) {
 	}
 }
 
-// A gateway may count once more after the end. Without its reason the last call would not be known to be cut off.
+// A gateway may send usage again after the end. Without its finish reason the last call would not
+// be marked as cut off.
 func TestStream_TheReasonToStopIsKept(t *testing.T) {
 	count := event{"message_delta", `{"type":"message_delta","delta":{"stop_reason":null,"stop_sequence":null},"usage":{"output_tokens":16}}`}
 	end := stop("max_tokens")
@@ -133,7 +134,7 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 		"response ended":                    ended(half),
 		"response ended before the end":     ended(unstopped),
 		"empty":                             ended(""),
-		// A gateway whose own connection broke may still end its stream properly.
+		// A gateway whose own connection broke may still end its stream regularly.
 		"done without a reason to stop": ended(half + frame(stop("end_turn")[1:]...)),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,15 +9,16 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// opaque is what a message keeps besides its text and its calls: what the model thought, and where in the answer. It is
-// stored with runs that wait, so version 1 has to be read for ever.
+// opaque is the part of an answer besides its text and calls: the model's thinking and its
+// position. It is stored with waiting runs, so version 1 must remain readable.
 type opaque struct {
-	Anthropic int          `json:"anthropic"` // the version; nobody else's data has one
-	Model     string       `json:"model"`     // as it was asked for: others cannot read its thinking
+	Anthropic int          `json:"anthropic"` // the version; data of other clients has none
+	Model     string       `json:"model"`     // as requested: other models cannot read its thinking
 	Blocks    []savedBlock `json:"blocks"`
 }
 
-// savedBlock is one block of an answer. Texts and calls are in the message; here is only which comes next, and how long a text is.
+// savedBlock is one block of an answer. Texts and calls are in the message; this is only their
+// order, and the length of a text.
 type savedBlock struct {
 	Type      string `json:"type"`
 	Thinking  string `json:"thinking,omitempty"`
@@ -28,7 +29,7 @@ type savedBlock struct {
 
 const opaqueVersion = 1
 
-// The types of blocks that this package knows.
+// The block types that this package supports.
 const (
 	typeText     = "text"
 	typeThinking = "thinking"
@@ -36,13 +37,13 @@ const (
 	typeCall     = "tool_use"
 )
 
-// The types of thinking that make a difference to this package.
+// The thinking types that this package handles specially.
 const (
 	thinkingManual = "enabled"
 	thinkingOff    = "disabled"
 )
 
-// thinkingType returns the type of thinking that a request's fields ask for, or "".
+// thinkingType returns the thinking type in the request fields, or "".
 func thinkingType(fields map[string]any) string {
 	text, _ := fields["thinking"].(json.RawMessage)
 	var thinking struct {
@@ -54,15 +55,16 @@ func thinkingType(fields map[string]any) string {
 	return thinking.Type
 }
 
-// assistantToWire gives an assistant's message the form that it had when it came. A model that was in the middle of its
-// thoughts when it called a tool has to find them where they were. Only their own model, the reader, gets them.
+// assistantToWire restores the original form of an assistant's message. A model that called a tool
+// while thinking must find its thinking at the same position. Only the model that wrote it, the
+// reader, gets it.
 func assistantToWire(message agent.Message, reader string) []sdk.ContentBlockParamUnion {
 	var was opaque
 	if json.Unmarshal(message.Opaque, &was) != nil || was.Anthropic != opaqueVersion || was.Model != reader {
 		was.Blocks = nil
 	}
 	blocks, ok := was.arrange(message)
-	if !ok { // Somebody changed the message. The thoughts still come before what they led to.
+	if !ok { // The message was changed. The thinking still comes before the text and calls.
 		blocks = nil
 		for _, block := range was.Blocks {
 			if thought, ok := block.toWire(); ok {
@@ -74,14 +76,15 @@ func assistantToWire(message agent.Message, reader string) []sdk.ContentBlockPar
 			blocks = append(blocks, callToWire(call))
 		}
 	}
-	// Thoughts that led to nothing, because the answer was cut off, the API refuses.
+	// The API rejects thinking without a following block, as after a cut-off answer.
 	for n := len(blocks); n > 0 && (blocks[n-1].OfThinking != nil || blocks[n-1].OfRedactedThinking != nil); n-- {
 		blocks = blocks[:n-1]
 	}
 	return blocks
 }
 
-// arrange puts texts and calls between the thoughts. It reports false if they are not those that the message came with.
+// arrange puts texts and calls between the thinking blocks. It reports false if they do not match
+// the message.
 func (o *opaque) arrange(message agent.Message) (blocks []sdk.ContentBlockParamUnion, ok bool) {
 	text, calls := message.Text, message.ToolCalls
 	for _, block := range o.Blocks {
@@ -124,7 +127,7 @@ func appendText(blocks []sdk.ContentBlockParamUnion, text string) []sdk.ContentB
 	return append(blocks, sdk.NewTextBlock(text))
 }
 
-// encodeOpaque is the inverse of assistantToWire. An answer without thinking needs nothing kept.
+// encodeOpaque is the inverse of assistantToWire. An answer without thinking needs no opaque data.
 func encodeOpaque(model string, blocks []*block) json.RawMessage {
 	thought := false
 	was := opaque{Anthropic: opaqueVersion, Model: model}

@@ -19,7 +19,8 @@ func manual(c *Config) {
 	c.Extra = map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 2000}}
 }
 
-// thoughtful is an answer with thinking before, between and after, as models give it that think between calls.
+// thoughtful is an answer with thinking before, between and after, as from models that think
+// between calls.
 var thoughtful = []string{
 	fmt.Sprintf(`{"type":"thinking","thinking":"Größe? \u003c3","signature":%q}`, sign("Größe? <3")),
 	`{"type":"text","text":"Ich sehe "}`,
@@ -86,7 +87,7 @@ func TestThinking_RoundTrips(t *testing.T) {
 		m := s.model(manual)
 		response := mustAsk(t, m, streaming, modeltest.Ask("Rome?"))
 		if got := response.Message.Text; got != "Ich sehe nach: ä" {
-			t.Errorf("text is %q; thinking is none of it", got)
+			t.Errorf("text is %q; thinking is not part of it", got)
 		}
 		if len(response.Message.ToolCalls) != 2 {
 			t.Fatalf("calls are %v", response.Message.ToolCalls)
@@ -112,7 +113,8 @@ func stored(t *testing.T, message agent.Message) agent.Message {
 	return loaded
 }
 
-// thoughtfulMessage has its opaque part from a file, as a run has that waited since the first version.
+// thoughtfulMessage has its opaque part from a file, like a run that has waited since the first
+// version.
 func thoughtfulMessage(t *testing.T) agent.Message {
 	t.Helper()
 	opaque, err := os.ReadFile("testdata/opaque-v1.json")
@@ -131,7 +133,7 @@ func TestThinking_OfTheFirstVersionIsUnderstood(t *testing.T) {
 	wantThoughtful(t, s.Requests()[0].Messages[1].Content, thoughtful...)
 }
 
-// Filters may change what an agent said, and agents give calls ids of their own.
+// Filters may change an agent's messages, and agents assign their own call ids.
 func TestThinking_OfAChangedMessageComesFirst(t *testing.T) {
 	thoughts := []string{thoughtful[0], thoughtful[2], thoughtful[5]}
 	for name, test := range map[string]struct {
@@ -161,7 +163,7 @@ func TestThinking_OfAChangedMessageComesFirst(t *testing.T) {
 	}
 }
 
-// Models cannot read each other's thinking; some refuse it.
+// Models cannot read each other's thinking; some reject it.
 func TestThinking_IsNotForAnotherModel(t *testing.T) {
 	s := serve(t, say("Sunny."))
 	modeltest.MustGenerate(t, s.model(func(c *Config) { c.Model = "claude-other" }), followUp(thoughtfulMessage(t)))
@@ -192,7 +194,7 @@ func TestThinking_NothingIsKeptWithoutIt(t *testing.T) {
 	}
 }
 
-// An answer may be cut off while the model still thinks. The API does not take that back.
+// An answer may be cut off while the model still thinks. The API does not accept that back.
 func TestThinking_ThatLedToNothing_IsNotSentBack(t *testing.T) {
 	s := serve(t, stream(join([]event{
 		start(),
@@ -211,8 +213,8 @@ func TestThinking_ThatLedToNothing_IsNotSentBack(t *testing.T) {
 	}
 }
 
-// The API refuses thinking of type "enabled" together with a forced call, and thoughts without thinking. Adaptive thinking
-// it takes.
+// The API rejects thinking of type "enabled" together with a forced call, and thinking blocks
+// without thinking enabled. It accepts adaptive thinking.
 func TestThinking_AndMustCall(t *testing.T) {
 	for _, test := range []struct {
 		kind string

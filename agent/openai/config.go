@@ -11,40 +11,42 @@ import (
 	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
-// Config says which model to ask and how. Only Model is required.
+// Config configures a model. Only Model is required.
 type Config struct {
-	// Model is the name of the model, as the service knows it.
+	// Model is the service's name of the model.
 	Model string
-	// APIKey is sent as bearer token. The default is $OPENAI_API_KEY, and none if BaseURL is set.
+	// APIKey is sent as bearer token. The default is $OPENAI_API_KEY, or none if BaseURL is set.
 	APIKey string
-	// BaseURL is where the service is, up to and including its version, as in http://localhost:11434/v1. It has no user,
-	// query or fragment. The default is OpenAI's.
+	// BaseURL is the URL of the service including its version, for example
+	// http://localhost:11434/v1. It must not contain a user, query or fragment. The default is
+	// OpenAI's.
 	BaseURL string
-	// Organization and Project are what OpenAI bills. The default is what the key belongs to.
+	// Organization and Project are billed by OpenAI. The default depends on the key.
 	Organization, Project string
-	// MaxTokens limits each answer, reasoning included. The default, 0, is the model's own limit. OpenAI gets it as
-	// max_completion_tokens; a BaseURL gets it as max_tokens, because some compatible servers know only that.
+	// MaxTokens limits each answer, including reasoning. 0 means the model's limit. OpenAI receives
+	// it as max_completion_tokens; a BaseURL receives max_tokens, because some compatible servers
+	// support only that.
 	MaxTokens int64
-	// Temperature is the randomness of the answers, from 0 to 2. The default, nil, is the model's own.
+	// Temperature is the randomness of the answers, from 0 to 2. nil means the model's default.
 	Temperature *float64
-	// Extra are further fields of each request's body by name, as "reasoning_effort" or "seed". The default is none. It
-	// cannot hold the model, the messages, the tools, or how to stream.
+	// Extra contains additional fields of the request body by name, for example "reasoning_effort"
+	// or "seed". It must not contain the model, the messages, the tools, or stream settings.
 	Extra map[string]any
-	// MaxRetries is how often a request is repeated after a temporary failure, with growing pauses or those that the
-	// service asks for. The default, nil, is 2.
+	// MaxRetries is the number of retries after a temporary failure, with exponential backoff or
+	// the delay that the service requests. nil means 2.
 	MaxRetries *int
-	// HTTPClient makes the requests. The default waits ten minutes for an answer to begin. Its timeout, if it has one,
-	// covers a stream to its end.
+	// HTTPClient sends the requests. The default waits ten minutes for the start of an answer. Its
+	// timeout, if any, includes the whole stream.
 	HTTPClient *http.Client
 }
 
-// Model is a model behind chat completions. New makes one; its methods may be called from several goroutines at once.
+// Model is a client of the chat completions API. It is safe for concurrent use.
 type Model struct {
 	name        string
 	key         string // for conceal
 	completions sdk.ChatCompletionService
 	maxTokens   int64
-	modernLimit bool // the service knows max_completion_tokens
+	modernLimit bool // the service supports max_completion_tokens
 	temperature *float64
 	extra       map[string]any
 }
@@ -53,10 +55,10 @@ var _ agent.Streamer = (*Model)(nil)
 
 var vendor = modelhttp.Service{URL: "https://api.openai.com/v1", KeyVariable: "OPENAI_API_KEY"}
 
-// reservedFields are the fields of a request that Extra cannot have.
+// reservedFields are the request fields that Extra must not contain.
 var reservedFields = []string{"model", "messages", "tools", "tool_choice", "stream", "stream_options"}
 
-// New returns the model that the Config describes. It does not connect. The Config may be changed afterwards.
+// New returns the model for the Config. It does not connect. The Config may be changed afterwards.
 func New(config Config) (*Model, error) {
 	m, options, err := configure(config)
 	if err != nil {

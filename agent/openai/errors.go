@@ -17,20 +17,20 @@ import (
 
 var (
 	errNoChoice = errors.New("the answer has no choices")
-	errFailed   = errors.New("the model stopped with an error, of which nothing is said")
+	errFailed   = errors.New("the model stopped with an unspecified error")
 )
 
-// fail turns what went wrong into what the caller is told. The client's own errors are not passed on if the service
-// answered: they hold the request, and with it the key.
+// fail converts an error for the caller. The vendor client's own errors are not passed on if the
+// service answered: they contain the request and the key.
 func (m *Model) fail(ctx context.Context, answered *http.Response, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return cause
 	}
 	failure, ok := modelhttp.StatusFailure(answered, "X-Request-Id", func(body []byte) string { return decodeError(body).text() })
-	if event, told := errors.AsType[*ssestream.StreamError](err); !ok && told {
+	if event, apiErr := errors.AsType[*ssestream.StreamError](err); !ok && apiErr {
 		failure, ok = decodeError(event.Event.Data).failure(), true
 	}
-	if inside, told := errors.AsType[*inBandError](err); !ok && told {
+	if inside, apiErr := errors.AsType[*inBandError](err); !ok && apiErr {
 		failure, ok = inside.failure(), true
 	}
 	if !ok {
@@ -39,15 +39,15 @@ func (m *Model) fail(ctx context.Context, answered *http.Response, err error) er
 	return &agent.ModelError{Model: m.name, Status: failure.Status, Temporary: failure.Temporary, Err: modelhttp.Redact(m.key, failure.Err)}
 }
 
-// apiError are what services say about an error.
+// apiError is an error message of a service.
 type apiError struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
-	Code    any    `json:"code"` // a word at OpenAI, the HTTP status elsewhere
+	Code    any    `json:"code"` // a string at OpenAI, the HTTP status elsewhere
 }
 
-// decodeError finds the words in an error's body. OpenAI has them in an object, other servers have a string there, or leave out
-// the level around it, or send plain text.
+// decodeError decodes an error body. OpenAI sends an object; other servers send a string, omit the
+// outer level, or send plain text.
 func decodeError(body []byte) apiError {
 	var outer struct {
 		Error json.RawMessage `json:"error"`
@@ -79,7 +79,7 @@ func (w apiError) text() string {
 	return w.Message
 }
 
-// status is the HTTP status that an error inside a stream names, or 0.
+// status returns the HTTP status that an error inside a stream names, or 0.
 func (w apiError) status() int {
 	if code, ok := w.Code.(float64); ok && code >= 400 && code < 600 {
 		return int(code)
@@ -87,12 +87,13 @@ func (w apiError) status() int {
 	return 0
 }
 
-// inBandError is an error that came with a status which says that all is well: gateways have begun to answer when their provider fails.
+// inBandError is an error in a response with a success status: gateways may have begun to answer
+// when their provider fails.
 type inBandError struct{ apiError }
 
 func (e *inBandError) Error() string { return e.text() }
 
-// errorIn reads the error that stands in an answer where the API has none; nil if there is none.
+// errorIn returns the error in an answer, where the API does not define one; nil if there is none.
 func errorIn(extra map[string]respjson.Field) error {
 	field, ok := extra["error"]
 	if !ok || field.Raw() == respjson.Null {
@@ -101,7 +102,8 @@ func errorIn(extra map[string]respjson.Field) error {
 	return &inBandError{decodeError([]byte(`{"error":` + field.Raw() + `}`))}
 }
 
-// failure is one inside of an answer. The service had taken the request, so that it failed later is its own fault unless it says otherwise.
+// failure converts an error inside an answer. The service had accepted the request, so the failure
+// counts as temporary unless it says otherwise.
 func (w apiError) failure() modelhttp.Failure {
 	status := w.status()
 	temporary := modelhttp.Temporary(status) || status == 0 && !strings.HasPrefix(w.Type, "invalid_request")

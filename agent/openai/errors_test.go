@@ -9,7 +9,8 @@ import (
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
-// A gateway that has begun to answer says with a status of 200 that its provider failed. What came until then was taken for the answer, with half a call in it.
+// Regression: a gateway that has begun to answer reports the failure of its provider with status
+// 200. The partial answer was used, with an incomplete call in it.
 func TestError_InAnAnswerThatBeganWell(t *testing.T) {
 	const half = `"role":"assistant","content":"I delete","tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"delete","arguments":"{}"}}]`
 	stopped := func(said string) reply {
@@ -32,8 +33,8 @@ func TestError_InAnAnswerThatBeganWell(t *testing.T) {
 		{"the provider's", stopped(`,"error":{"code":502,"message":"Provider disconnected"}`), 502, true, "Provider disconnected"},
 		{"of the request", stopped(`,"error":{"code":400,"message":"too long"}`), 400, false, "too long"},
 		{"in one word", stopped(`,"error":"crashed"`), 0, true, "crashed"},
-		{"null", stopped(`,"error":null`), 0, true, "stopped with an error"},
-		{"without words", stopped(``), 0, true, "stopped with an error"},
+		{"null", stopped(`,"error":null`), 0, true, "unspecified error"},
+		{"without words", stopped(``), 0, true, "unspecified error"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			modeltest.Both(t, func(t *testing.T, streaming bool) {
@@ -41,7 +42,7 @@ func TestError_InAnAnswerThatBeganWell(t *testing.T) {
 			})
 		})
 	}
-	t.Run("in the place of the answer", func(t *testing.T) {
+	t.Run("instead of the answer", func(t *testing.T) {
 		limited := send(200, nil, `{"error":{"code":429,"message":"Slow down.","metadata":{"provider_name":"x"}},"user_id":"u"}`)
 		wantFailure(t, modeltest.Hello(t.Context(), serve(t, limited).model(), false), 429, true, "Slow down.")
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/agent/openai"
 )
 
-// A server on this machine needs no key.
+// A local server needs no key.
 func ExampleNew() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -36,7 +36,7 @@ func ExampleNew() {
 	// Output: Paris 21 1
 }
 
-// The last piece holds the whole answer.
+// The last chunk contains the complete answer.
 func ExampleModel_Stream() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -39,7 +39,7 @@ func TestGenerate_SeveralToolCalls(t *testing.T) {
 	})
 }
 
-// OpenAI says "stop" if the call was forced; for an agent it is a wish to have a tool called all the same.
+// OpenAI sends "stop" if the call was forced; for an agent it is a tool call all the same.
 func TestGenerate_MustCall_NamesTheToolAndFinishesWithCalls(t *testing.T) {
 	s := serve(t, answer(lines(`{"role":"assistant","content":null,"refusal":null,"tool_calls":[`,
 		`{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{}"}}]}`), "stop", noUsage))
@@ -71,7 +71,7 @@ func TestGenerate_OtherReasonsToStopArePassedOn(t *testing.T) {
 	}
 }
 
-// conversation has everything that an agent's history can hold.
+// conversation contains everything that an agent's history can contain.
 func conversation() *agent.Request {
 	rome := agent.ToolCall{ID: "call_1", Name: "weather", Args: `{"why":"asked", "city":"Rome"}`}
 	oslo := agent.ToolCall{ID: "call_2", Name: "weather", Args: `{"city":`}
@@ -108,7 +108,7 @@ func TestGenerate_ConversationOnTheWire(t *testing.T) {
 		c.Temperature = new(0.0)
 		c.Extra = map[string]any{"reasoning_effort": "low", "seed": 7}
 	}), conversation())
-	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t") // services cache prompts by their beginning, so the order of fields counts
+	golden.CompareJSON(t, "testdata/request.json", s.LastBody(), "\t") // services cache prompts by their prefix, so the order of fields matters
 }
 
 func TestGenerate_LimitHasTheNameThatTheServiceKnows(t *testing.T) {
@@ -134,7 +134,8 @@ func TestGenerate_LimitHasTheNameThatTheServiceKnows(t *testing.T) {
 	}
 }
 
-// The service refused a conversation with a call that the model had made up, and so every resume of the run.
+// Regression: the service rejected a conversation with an invalid call of the model, and so every
+// resume of the run.
 func TestGenerate_ACallThatAModelMadeUpIsTakenBack(t *testing.T) {
 	s := serve(t, say("Sun in Rome."))
 	modeltest.MustGenerate(t, s.model(), modeltest.OddNames())

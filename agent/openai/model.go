@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Generate asks the model and waits for its whole answer.
+// Generate calls the model and waits for the complete answer.
 func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Response, error) {
 	params, err := m.params(request)
 	if err != nil {
@@ -29,7 +29,7 @@ func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Re
 	return response, nil
 }
 
-// Stream asks the model and gives its answer as it comes. The request is made when the loop begins, and anew with each loop;
+// Stream calls the model and yields its answer as it arrives. Each iteration sends a new request;
 // leaving the loop closes the connection.
 func (m *Model) Stream(ctx context.Context, request *agent.Request) iter.Seq2[*agent.Chunk, error] {
 	return func(yield func(*agent.Chunk, error) bool) {

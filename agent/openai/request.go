@@ -15,7 +15,8 @@ import (
 	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
-// params is the request on the wire. The same request gives the same bytes, so that the service's cache of prompts works.
+// params builds the request. Equal requests have equal bytes, so that the service's prompt cache
+// works.
 func (m *Model) params(request *agent.Request) (sdk.ChatCompletionNewParams, error) {
 	params := sdk.ChatCompletionNewParams{Model: m.name}
 	if m.temperature != nil {
@@ -67,7 +68,7 @@ func toWire(message agent.Message) (sdk.ChatCompletionMessageParamUnion, error) 
 
 func assistantToWire(message agent.Message) sdk.ChatCompletionMessageParamUnion {
 	var wire sdk.ChatCompletionAssistantMessageParam
-	if message.Text != "" || len(message.ToolCalls) == 0 { // one of the two has to be there
+	if message.Text != "" || len(message.ToolCalls) == 0 { // one of the two is required
 		wire.Content.OfString = sdk.String(message.Text)
 	}
 	for _, call := range message.ToolCalls {
@@ -90,8 +91,8 @@ func toolToWire(spec agent.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
 		function.Description = sdk.String(spec.Description)
 	}
 	if len(bytes.TrimSpace(spec.Schema)) > 0 {
-		// Only the outermost level is taken apart: inside, the order of the properties is the order in which models write
-		// them.
+		// Only the outermost level is decoded: below it, the order of properties is the order in
+		// which models write them.
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(spec.Schema, &fields); err != nil {
 			return sdk.ChatCompletionToolUnionParam{}, fmt.Errorf("schema is not a JSON object: %w", err)
@@ -104,10 +105,11 @@ func toolToWire(spec agent.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
 	return sdk.ChatCompletionFunctionTool(function), nil
 }
 
-// maxID is the longest id of a call that OpenAI takes back. Conversations may hold longer ones, from other models.
+// maxID is the maximum length of a call id that OpenAI accepts. Conversations may contain longer
+// ids of other models.
 const maxID = 40
 
-// wireID gives the same id for a call and for its result.
+// wireID returns the same id for a call and for its result.
 func wireID(id string) string {
 	if len(id) <= maxID {
 		return id

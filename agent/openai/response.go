@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/internal/modelhttp"
 )
 
-// fromCompletion turns a whole answer into a response.
+// fromCompletion converts a complete answer to a response.
 func fromCompletion(completion *sdk.ChatCompletion) (*agent.Response, error) {
 	if completion == nil {
 		return nil, errNoChoice
@@ -34,7 +34,8 @@ func fromCompletion(completion *sdk.ChatCompletion) (*agent.Response, error) {
 	}, nil
 }
 
-// reasonError is some gateways' reason to stop when the model's own service failed. What it said until then is no answer, and a call in it may be half of one.
+// reasonError is the finish reason of some gateways when the model's service failed. The text so
+// far is not an answer, and a call in it may be incomplete.
 const reasonError = "error"
 
 func usage(u sdk.CompletionUsage) agent.Usage {
@@ -45,7 +46,7 @@ func usage(u sdk.CompletionUsage) agent.Usage {
 	}
 }
 
-// finish irons out that "stop" stands for more than the end of the text: it also comes with refusals and with forced calls.
+// finish corrects the finish reason "stop", which servers also send for refusals and forced calls.
 func finish(reason string, refused bool, calls int) agent.FinishReason {
 	switch {
 	case reason != "" && reason != "stop":
@@ -58,15 +59,15 @@ func finish(reason string, refused bool, calls int) agent.FinishReason {
 	return agent.FinishStop
 }
 
-// responseBuilder puts the chunks of a stream together.
+// responseBuilder assembles the chunks of a stream.
 type responseBuilder struct {
 	model   string
 	text    strings.Builder
 	refused bool
 	calls   []*partialCall
-	at      map[int64]int // where in calls an index of the stream is
+	at      map[int64]int // index in calls by stream index
 	reason  string
-	failed  error // that it stopped with
+	failed  error // the error that it stopped with
 	usage   agent.Usage
 }
 
@@ -75,17 +76,17 @@ type partialCall struct {
 	args     strings.Builder
 }
 
-// add takes a chunk and returns the text in it.
+// add processes a chunk and returns the text in it.
 func (a *responseBuilder) add(chunk sdk.ChatCompletionChunk) string {
 	if a.model == "" {
 		a.model = chunk.Model
 	}
-	if chunk.JSON.Usage.Valid() { // the sum so far: most servers send it once, in a last chunk without choices
+	if chunk.JSON.Usage.Valid() { // cumulative: most servers send it once, in a last chunk without choices
 		a.usage = usage(chunk.Usage)
 	}
 	var text string
 	for _, choice := range chunk.Choices {
-		if choice.Index != 0 { // only one was asked for
+		if choice.Index != 0 { // only one was requested
 			continue
 		}
 		text += choice.Delta.Content + choice.Delta.Refusal
@@ -106,7 +107,7 @@ func (a *responseBuilder) add(chunk sdk.ChatCompletionChunk) string {
 
 func (a *responseBuilder) addCall(delta sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	i, known := a.at[delta.Index]
-	// Some servers send every call whole and with index 0; then the id tells them apart.
+	// Some servers send every call complete and with index 0; then the id distinguishes them.
 	if known && delta.ID != "" && a.calls[i].id != "" && delta.ID != a.calls[i].id {
 		known = false
 	}
@@ -119,7 +120,7 @@ func (a *responseBuilder) addCall(delta sdk.ChatCompletionChunkChoiceDeltaToolCa
 		a.calls = append(a.calls, &partialCall{})
 	}
 	call := a.calls[i]
-	// Id and name come whole; some servers repeat them with each chunk.
+	// Id and name are sent complete; some servers repeat them in each chunk.
 	if call.id == "" {
 		call.id = delta.ID
 	}
@@ -129,8 +130,9 @@ func (a *responseBuilder) addCall(delta sdk.ChatCompletionChunkChoiceDeltaToolCa
 	call.args.WriteString(delta.Function.Arguments)
 }
 
-// response is the answer, if the stream held a whole one. The model's reason to stop is what makes it whole: gateways send
-// the end of the stream also after their own connection broke, and some servers never send it.
+// response returns the answer if the stream was complete, that is, if it contained a finish reason:
+// gateways send the end of the stream also after their own connection broke, and some servers never
+// send it.
 func (a *responseBuilder) response() (*agent.Response, error) {
 	if a.failed != nil {
 		return nil, a.failed

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// The rules of chat completions, as far as this package can break them. The words of the refusals are OpenAI's.
+// The rules of chat completions, as far as this package can break them. The error texts are
+// OpenAI's.
 
 type wireRequest struct {
 	Model               string          `json:"model"`
@@ -89,7 +90,7 @@ func invalid(param, format string, args ...any) *refusal {
 
 var wireName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// examine returns the request, or why the service refuses it.
+// examine returns the request, or why the service rejects it.
 func examine(r *http.Request, body []byte) (asked wireRequest, no *refusal) {
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/chat/completions" {
 		return asked, &refusal{status: 404, kind: "invalid_request_error", message: fmt.Sprintf("Invalid URL (%s %s)", r.Method, r.URL.Path)}
@@ -123,7 +124,7 @@ func examine(r *http.Request, body []byte) (asked wireRequest, no *refusal) {
 }
 
 func examineMessages(messages []wireMessage) *refusal {
-	open := map[string]bool{} // calls that wait for their result
+	open := map[string]bool{} // calls without a result yet
 	for i, message := range messages {
 		at := fmt.Sprintf("messages.[%d].role", i)
 		if message.Role != "tool" && len(open) > 0 {

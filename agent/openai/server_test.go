@@ -9,10 +9,10 @@ import (
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
-// key is what the service takes. No error may ever hold it.
+// key is the valid API key. Errors must not contain it.
 const key = "sk-test-4f9c1d7e2b8a6035"
 
-// service stands in for OpenAI on this machine. What OpenAI refuses, it refuses in the same words.
+// service simulates OpenAI locally, including its errors.
 type service struct {
 	*modeltest.Service[wireRequest]
 	t *testing.T
@@ -37,7 +37,7 @@ func send(status int, header http.Header, body string) reply {
 	return modeltest.Body[wireRequest](status, header, body)
 }
 
-// model is one that asks the service, without retries unless a change says otherwise.
+// model returns a model for the service, without retries unless a change sets them.
 func (s *service) model(changes ...func(*Config)) *Model {
 	s.t.Helper()
 	config := Config{Model: "gpt-test", APIKey: key, BaseURL: s.URL + "/v1", HTTPClient: s.Client(), MaxRetries: new(0)}
@@ -51,7 +51,7 @@ func (s *service) model(changes ...func(*Config)) *Model {
 	return m
 }
 
-// answer is a whole completion with this message.
+// answer is a complete completion with this message.
 func answer(message, finish, usage string) reply {
 	return send(200, nil, fmt.Sprintf(`{"id":"chatcmpl-1","object":"chat.completion","created":1790000000,"model":"gpt-test-2026-09-01",
 		"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%q}],"usage":%s,
@@ -72,15 +72,16 @@ func refuse(status int, kind, code, message string) reply {
 	}
 }
 
-// stream is an answer in chunks, to the end. It is sent a few bytes at a time, so that every line and many a letter arrives
-// in parts.
+// stream is a complete answer in chunks. It is sent a few bytes at a time, so that lines and
+// multi-byte characters arrive in parts.
 func stream(chunks ...string) reply {
 	return func(w http.ResponseWriter, _ *http.Request, asked wireRequest) {
 		modeltest.SendSlowly(w, events(append(chunks, "[DONE]")...))
 	}
 }
 
-// events frames chunks as server-sent events, with a comment as gateways send to keep a connection open.
+// events encodes chunks as server-sent events, with a comment as gateways send to keep a connection
+// open.
 func events(chunks ...string) string {
 	text := ": keep-alive\n\n"
 	for _, chunk := range chunks {

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/agent/internal/modeltest"
 )
 
-// echoing answers with what the last message says, whole or streamed as it is asked to.
+// echoing answers with the last message, complete or streamed as requested.
 func echoing(echo func(string) string) reply {
 	return func(w http.ResponseWriter, r *http.Request, asked wireRequest) {
 		text := echo(*asked.Messages[len(asked.Messages)-1].Content)
@@ -53,7 +53,7 @@ func TestStream_TextAndCallsInterleaved(t *testing.T) {
 		FinishReason: agent.FinishToolCalls,
 	})
 	if options := s.Requests()[0].StreamOptions; options == nil || !options.IncludeUsage {
-		t.Error("usage was not asked for")
+		t.Error("usage was not requested")
 	}
 }
 
@@ -68,7 +68,7 @@ func TestStream_WithoutUsage_IsFine(t *testing.T) {
 	}
 }
 
-// Some servers tell the usage so far with each chunk, or once and not at the end.
+// Some servers send the usage so far with each chunk, or once and not at the end.
 func TestStream_UsageBeforeTheEnd_IsNotLost(t *testing.T) {
 	early := strings.Replace(textChunk("Hi"), `"usage":null`, `"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}`, 1)
 	s := serve(t, stream(early, chunk(`{}`, "stop")))
@@ -92,7 +92,7 @@ func TestStream_Refusal_IsTheTextAndFiltered(t *testing.T) {
 	}
 }
 
-// Some servers send every call whole, and all with the index 0.
+// Some servers send every call complete, and all with index 0.
 func TestStream_CallsWithOneIndexAreDistinguishedByID(t *testing.T) {
 	s := serve(t, stream(
 		chunk(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"weather","arguments":"{\"n\":1}"}}]}`, ""),
@@ -143,7 +143,7 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 		},
 		"response ended": func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.SendSlowly(w, half) },
 		"empty":          func(w http.ResponseWriter, _ *http.Request, _ wireRequest) { modeltest.SendSlowly(w, "") },
-		// A gateway whose own connection broke may still end its stream properly.
+		// A gateway whose own connection broke may still end its stream regularly.
 		"done without a reason to stop": stream(textChunk("The answer is 4")),
 		"done without a choice":         stream(usageChunk(noUsage)),
 	} {
@@ -160,7 +160,7 @@ func TestStream_BrokenOff_IsAnError(t *testing.T) {
 	}
 }
 
-// Not all servers send [DONE]. The model has said that it is done, which is what counts.
+// Not all servers send [DONE]. The finish reason is sufficient.
 func TestStream_WithoutDone_IsWholeAfterTheReasonToStop(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ wireRequest) {
 		modeltest.SendSlowly(w, events(textChunk("42"), chunk(`{}`, "stop")))

@@ -1,12 +1,12 @@
-// Package script has a model that says what it was told to say: for tests, and for demos without a network.
+// Package script provides a model with scripted answers, for tests and for demos without a network.
 //
 //	model := script.New(
 //		script.Call("book_ticket", `{"to":"Paris"}`),
 //		script.Say("Your ticket is booked."),
 //	)
 //
-// It has no memory of its own. Which line comes next it sees from the conversation, by counting what was said by the agent that asks,
-// so that it goes on at the right place in another process, too.
+// It has no state. It derives the next line from the conversation, by counting the messages of the
+// asking agent, so that it continues correctly in another process.
 package script
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Line is one answer of the model. It may look at what it is asked.
+// Line is one answer of the model. It may depend on the request.
 type Line func(request *agent.Request) (agent.Message, error)
 
 // Say answers with a text.
 func Say(text string) Line { return Message(agent.Assistant(text)) }
 
-// Call answers with the wish to have one tool called. args is JSON.
+// Call answers with one tool call. args is JSON.
 func Call(tool, args string) Line { return Calls(agent.ToolCall{Name: tool, Args: args}) }
 
-// Calls answers with the wish to have several tools called. Calls without an id get one.
+// Calls answers with several tool calls. Calls without an id get one.
 func Calls(calls ...agent.ToolCall) Line { return Message(agent.Assistant("", calls...)) }
 
 // Message answers with this message.
@@ -36,12 +36,12 @@ func Message(m agent.Message) Line {
 	return func(*agent.Request) (agent.Message, error) { return m, nil }
 }
 
-// Fail fails.
+// Fail returns an error.
 func Fail(err error) Line {
 	return func(*agent.Request) (agent.Message, error) { return agent.Message{}, err }
 }
 
-// Model is a model with a script.
+// Model is a model with scripted answers.
 type Model struct {
 	lines []Line
 	calls atomic.Int64
@@ -49,10 +49,10 @@ type Model struct {
 
 var _ agent.Streamer = (*Model)(nil)
 
-// New makes a model that says these lines, one per call. To be asked for more is an error.
+// New creates a model with these lines, one per call. A further call returns an error.
 func New(lines ...Line) *Model { return &Model{lines: lines} }
 
-// Calls is how often the model was called in this process.
+// Calls returns how often the model was called in this process.
 func (m *Model) Calls() int { return int(m.calls.Load()) }
 
 // Generate answers with the next line.
@@ -68,7 +68,7 @@ func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Re
 		}
 	}
 	if turn >= len(m.lines) {
-		return nil, &agent.ModelError{Model: "script", Err: fmt.Errorf("the script has %d lines, and number %d is asked for", len(m.lines), turn+1)}
+		return nil, &agent.ModelError{Model: "script", Err: fmt.Errorf("the script has %d lines, but line %d was requested", len(m.lines), turn+1)}
 	}
 	message, err := m.lines[turn](request)
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *Model) Generate(ctx context.Context, request *agent.Request) (*agent.Re
 	return &agent.Response{Message: message, Usage: usage(request, message), Model: "script", FinishReason: finish}, nil
 }
 
-// usage counts words: a figure that grows like the real one.
+// usage counts words, as an approximation of tokens.
 func usage(request *agent.Request, answer agent.Message) agent.Usage {
 	var u agent.Usage
 	for _, m := range request.Messages {

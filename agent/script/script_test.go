@@ -18,7 +18,7 @@ func TestModel_SaysTheLineThatTheConversationHasComeTo(t *testing.T) {
 	if err != nil || first.FinishReason != agent.FinishToolCalls || first.Message.Role != agent.RoleAssistant || first.Message.ToolCalls[0].Name != "book" || first.Model != "script" {
 		t.Fatalf("got %+v, %v", first, err)
 	}
-	// It has no memory: the same conversation gets the same line, in this process and in any other.
+	// It has no state: the same conversation gets the same line in any process.
 	for _, m := range []*script.Model{m, script.New(nil, script.Say("Booked."))} {
 		second, err := m.Generate(t.Context(), request(agent.User("book!"), first.Message, agent.ToolResult(agent.ToolCall{ID: "1"}, "ok")))
 		if err != nil || second.Message.Text != "Booked." || second.FinishReason != agent.FinishStop {
@@ -32,7 +32,7 @@ func TestModel_SaysTheLineThatTheConversationHasComeTo(t *testing.T) {
 
 func TestModel_ToBeAskedForMoreIsAnError(t *testing.T) {
 	_, err := script.New(script.Say("x")).Generate(t.Context(), request(agent.User("a"), agent.Assistant("x"), agent.User("b")))
-	if failure, ok := errors.AsType[*agent.ModelError](err); !ok || !strings.Contains(failure.Error(), "the script has 1 lines, and number 2 is asked for") {
+	if failure, ok := errors.AsType[*agent.ModelError](err); !ok || !strings.Contains(failure.Error(), "the script has 1 lines, but line 2 was requested") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-const exampleHeader = `# The settings of fermata serve: every key, with its default. Check a file with: fermata config check FILE
-# The file is named by --config, or by FERMATA_CONFIG.
+const exampleHeader = `# Configuration of fermata serve: every key with its default. Check a file with: fermata config check FILE
+# Select the file with --config or FERMATA_CONFIG.
 #
-# What comes later counts: the default, this file, the environment, the command line. The variable of a key is FERMATA_ and the key in
-# capitals, with _ for each dot and between words: store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE. Lists have commas there.
-# An empty variable says nothing. Names of files are as seen from where the server is started.
+# Later sources override earlier ones: the default, this file, the environment, the command line. The
+# variable of a key is FERMATA_ and the key in capitals, with _ for each dot and between words:
+# store.redisURLFile is FERMATA_STORE_REDIS_URL_FILE. List elements are separated by commas there. Empty
+# variables are ignored. File names are relative to the server's working directory.
 #
-# A key that is not known is an error: nothing is ignored.
+# Unknown keys are errors.
 `
 
 // Example returns a file with every key, its default and its description.
@@ -30,7 +31,7 @@ func Example() []byte {
 }
 
 func (s setting) write(b *bytes.Buffer, indent string) {
-	for _, line := range wrapped(s.tag.Get("help"), 110-len(indent)) {
+	for _, line := range wrapped(s.tag.Get("help"), 96-len(indent)) {
 		fmt.Fprintf(b, "%s# %s\n", indent, line)
 	}
 	if s.children == nil {

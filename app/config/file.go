@@ -223,7 +223,7 @@ func scalar(n *yaml.Node) (string, error) {
 	case n.Kind != yaml.ScalarNode:
 		return "", errors.New("expected a single value")
 	case n.Tag == "!!null":
-		return "", errors.New(`the value is missing; write \"\" for an empty one`)
+		return "", errors.New(`the value is missing; write "" for an empty one`)
 	}
 	return n.Value, nil
 }

@@ -166,7 +166,7 @@ func TestActions_FollowTheSchema(t *testing.T) {
 func TestActions_FollowAllowedVerbs(t *testing.T) {
 	for _, test := range []struct {
 		r    api.Request
-		life api.Activity
+		activity api.Activity
 		want string
 	}{
 		{refund(), api.Activity{}, "approve approve with edits reject"},
@@ -178,13 +178,13 @@ func TestActions_FollowAllowedVerbs(t *testing.T) {
 		{review(), api.Activity{Verbs: []string{"respond", "ask"}}, "approve reject answer"},
 		{review(), api.Activity{Verbs: []string{"ask"}}, ""},
 	} {
-		test.r.Activity = &test.life
+		test.r.Activity = &test.activity
 		var got []string
 		for _, o := range actionsOf(test.r, start) {
 			got = append(got, verbs[o.verb].label)
 		}
 		if strings.Join(got, " ") != test.want {
-			t.Errorf("%s with %+v offers %s", test.r.ID, test.life, got)
+			t.Errorf("%s with %+v offers %s", test.r.ID, test.activity, got)
 		}
 	}
 	r := refund()
@@ -253,7 +253,7 @@ func TestApprove_RequiredFieldsOpenAForm(t *testing.T) {
 	r.AnswerSchema = json.RawMessage(`{"type":"object","properties":{"verb":{"enum":["approve","reject"]},"ticket":{"type":"integer"}},"required":["verb","ticket"]}`)
 	b := newHarness(t, 80, 24, r)
 	b.keys("enter", "a")
-	b.sees("(•) approve", "ticket  (whole number, required)")
+	b.sees("(•) approve", "ticket  (integer, required)")
 	b.keys("tab")
 	b.types("123456789012345678901")
 	b.keys("enter", "y")

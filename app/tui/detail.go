@@ -183,15 +183,15 @@ func (d *detailScreen) describe(m *model, width int) *renderer {
 	s.blank()
 	d.addDecision(s, m.now)
 	s.row("run", d.r.StateKey+"  ("+d.r.GraphID+")")
-	s.row("place", d.r.Address)
+	s.row("address", d.r.Address)
 	if len(d.r.Next) > 0 {
-		s.row("then", drawing.FormatNext(d.r.Next))
+		s.row("next", drawing.FormatNext(d.r.Next))
 	}
 	d.addActivity(s, m.now)
-	s.row("asked", clockOf(d.r.CreatedAt, m.now)+", "+ago(d.r.CreatedAt, m.now))
+	s.row("created", clockOf(d.r.CreatedAt, m.now)+", "+ago(d.r.CreatedAt, m.now))
 	if d.r.Deadline != nil && d.r.State == statePending {
 		rest, _ := timeLeft(d.r.Deadline, m.now)
-		s.row("until", clockOf(*d.r.Deadline, m.now)+", "+rest)
+		s.row("deadline", clockOf(*d.r.Deadline, m.now)+", "+rest)
 	}
 	s.row("digest", d.r.Shown)
 	s.row("request", d.r.ID)
@@ -209,10 +209,10 @@ func (d *detailScreen) addQuestion(s *renderer) {
 	s.rowOf("action", cells(asked.Action, modeLine, styleStrong))
 	edited := d.r.Activity != nil && d.r.Activity.Edit != nil
 	if asked.Summary != "" && !edited {
-		s.row("says", asked.Summary)
+		s.row("summary", asked.Summary)
 	}
 	if asked.Rule != "" || asked.Reason != "" {
-		s.row("why", reasonText(asked))
+		s.row("reason", reasonText(asked))
 	}
 	s.blank()
 	heading := "Arguments, exactly as requested"
@@ -227,7 +227,7 @@ func (d *detailScreen) addQuestion(s *renderer) {
 	}
 	s.heading(heading)
 	if asked.Summary != "" && edited { // the summary is about these
-		s.row("says", asked.Summary)
+		s.row("summary", asked.Summary)
 	}
 	if asked.Args == nil {
 		s.sentence("  none")
@@ -267,31 +267,31 @@ func reasonText(asked fermata.ApprovalRequest) string {
 
 // addActivity renders what people did with the request.
 func (d *detailScreen) addActivity(s *renderer, now time.Time) {
-	life := d.r.Activity
-	if life == nil {
+	activity := d.r.Activity
+	if activity == nil {
 		return
 	}
 	said := func(label string, by api.Stamp, text string) { s.row(label, by.By+" "+clockOf(by.At, now)+": "+text) }
 	for _, fact := range []struct{ label, text string }{
-		{"from", life.Requester}, {"rules", strings.Join(life.Rules, ", ")}, {"because", life.Reason}, {"sign-in", life.MinAuth}, {"agreed", life.Progress},
+		{"from", activity.Requester}, {"rules", strings.Join(activity.Rules, ", ")}, {"reason", activity.Reason}, {"sign-in", activity.MinAuth}, {"progress", activity.Progress},
 	} {
 		if fact.text != "" {
 			s.row(fact.label, fact.text)
 		}
 	}
-	if life.Risk > 0 {
-		s.row("risk", fmt.Sprint(life.Risk))
+	if activity.Risk > 0 {
+		s.row("risk", fmt.Sprint(activity.Risk))
 	}
-	if life.Claim != nil {
-		s.row("claimed", life.Claim.By+" "+clockOf(life.Claim.At, now))
+	if activity.Claim != nil {
+		s.row("claimed", activity.Claim.By+" "+clockOf(activity.Claim.At, now))
 	}
-	for _, v := range life.Votes {
+	for _, v := range activity.Votes {
 		said("vote", v.Stamp, v.Verb+" "+v.Reason)
 	}
-	for _, c := range life.Comments {
+	for _, c := range activity.Comments {
 		said("comment", c.Stamp, c.Text)
 	}
-	for _, q := range life.Clarifications {
+	for _, q := range activity.Clarifications {
 		said("question", q.Stamp, q.Text)
 		if q.Reply != nil {
 			said("reply", q.Reply.Stamp, q.Reply.Text)

@@ -160,13 +160,13 @@ func TestDetail_ShowsActivity(t *testing.T) {
 	b := newHarness(t, 110, 40, r)
 	b.sees("drop-users · inproc:drop-table · deploy-bot · 1 of 2, needs 1 × dba")
 	b.keys("enter")
-	b.sees("from     deploy-bot", "risk     70", "rules    big-tables, prod", "because  it is production", "sign-in  mfa", "agreed   1 of 2, needs 1 × dba", "vote     bob at 03:12:44: approve fine", `comment  bob at 03:12:44: careful\u001b[2J`, "question bob at 03:12:44: why now?", "reply    bot at 03:12:44: disk full", "claimed  carl")
+	b.sees("from     deploy-bot", "risk     70", "rules    big-tables, prod", "reason   it is production", "sign-in  mfa", "progress 1 of 2, needs 1 × dba", "vote     bob at 03:12:44: approve fine", `comment  bob at 03:12:44: careful\u001b[2J`, "question bob at 03:12:44: why now?", "reply    bot at 03:12:44: disk full", "claimed  carl")
 	b.seesNot("updated")
-	life := *r.Activity
-	life.Revision, life.Progress = 4, "2 of 3"
-	r.Activity = &life
+	activity := *r.Activity
+	activity.Revision, activity.Progress = 4, "2 of 3"
+	r.Activity = &activity
 	b.poll(r)
-	b.sees("updated 03:12:44", "agreed   2 of 3", "[a] approve")
+	b.sees("updated 03:12:44", "progress 2 of 3", "[a] approve")
 }
 
 // An approval after an edit approves the edit: it is shown first, and again before sending.

@@ -288,10 +288,10 @@ func rowLines(m *model, r row, here bool, width int) []string {
 // origin describes where a request comes from, and its progress if known.
 func origin(r api.Request) string {
 	parts := []string{r.StateKey, r.GraphID}
-	if life := r.Activity; life != nil {
-		parts = append(parts, life.Requester, life.Progress)
-		if life.Risk > 0 {
-			parts = append(parts, fmt.Sprintf("risk %d", life.Risk))
+	if activity := r.Activity; activity != nil {
+		parts = append(parts, activity.Requester, activity.Progress)
+		if activity.Risk > 0 {
+			parts = append(parts, fmt.Sprintf("risk %d", activity.Risk))
 		}
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")

@@ -116,7 +116,7 @@ func TestConnection_LossIsShownAndStateKept(t *testing.T) {
 	b.poll(dropUsers())
 	b.sees("live 03:12:49")
 	b.update(pollResult{seq: b.m.pollSeq, err: &api.Problem{Status: 401, Code: "unauthenticated"}})
-	b.sees("REFUSED: unauthenticated")
+	b.sees("REJECTED: unauthenticated")
 }
 
 func TestConnection_SlowPollIsNotLive(t *testing.T) {

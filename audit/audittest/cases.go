@@ -14,7 +14,7 @@ import (
 
 func testEmpty(t testing.TB, s Subject) {
 	if h := head(t, s.Log, "acme"); !h.Equal(audit.EmptyHead("acme")) {
-		t.Errorf("the head of nothing is %+v", h)
+		t.Errorf("the head of an empty log is %+v", h)
 	}
 	if got := rows(t, s.Log, "acme", 0, 0); len(got) != 0 {
 		t.Errorf("there are records: %q", got)
@@ -53,7 +53,7 @@ func testCancelled(t testing.TB, s Subject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Append(ctx, "acme", record(3)); err == nil {
-		t.Error("a cancelled append says that it succeeded")
+		t.Error("a cancelled append succeeded")
 	}
 	checkSame(t, s, "acme", 3)
 }
@@ -100,7 +100,7 @@ func testRanges(t testing.TB, s Subject) {
 				want = all[first-1 : last]
 			}
 			if got := rows(t, s.Log, "acme", from, to); !slices.EqualFunc(got, want, bytes.Equal) {
-				t.Errorf("records %d to %d: got %d, want %d, or others", from, to, len(got), len(want))
+				t.Errorf("records %d to %d: got %d, want %d, or different ones", from, to, len(got), len(want))
 			}
 		}
 	}
@@ -122,13 +122,13 @@ func testStop(t testing.TB, s Subject) {
 			got = append(got, bytes.Clone(raw))
 		}
 		if !slices.EqualFunc(got, all[:min(n, 5)], bytes.Equal) {
-			t.Errorf("the first %d records are others when read again", n)
+			t.Errorf("the first %d records differ when read again", n)
 		}
 	}
-	fill(t, s, "acme", 5, 6) // nothing is locked by somebody who stopped
+	fill(t, s, "acme", 5, 6) // a reader that stopped must not hold a lock
 }
 
-// testAccounts fills logs of accounts that could be taken for one another.
+// testAccounts fills logs of accounts with similar names.
 func testAccounts(t testing.TB, s Subject) {
 	accounts := []string{"acme", "ACME", "acme ", "acm", "", "äcme", "acme%", `a"c'me`}
 	for i, account := range accounts {
@@ -164,7 +164,7 @@ func testCheckpoints(t testing.TB, s Subject) {
 	other.Note = append(bytes.Clone(other.Note), "— witness AAAA\n"...)
 	for _, c := range []audit.Checkpoint{made[3], made[1], other, made[0], made[2], made[3]} {
 		if err := s.Log.AddCheckpoint(t.Context(), "acme", c); err != nil {
-			t.Fatalf("keep the checkpoint of %d records: %v", c.Size, err)
+			t.Fatalf("add the checkpoint of %d records: %v", c.Size, err)
 		}
 	}
 	var got [][]byte
@@ -175,7 +175,7 @@ func testCheckpoints(t testing.TB, s Subject) {
 		got = append(got, bytes.Clone(signed))
 	}
 	if !slices.EqualFunc(got, want, bytes.Equal) {
-		t.Errorf("kept are\n%q; want, by size, once each, byte for byte,\n%q", got, want)
+		t.Errorf("stored are\n%q; want, by size, once each, byte for byte,\n%q", got, want)
 	}
 }
 
@@ -194,7 +194,7 @@ func testHashes(t testing.TB, s Subject) {
 		}
 	}
 	if got, err := s.Log.Hashes(t.Context(), "nobody", []int64{0}); !errors.Is(err, audit.ErrNotFound) {
-		t.Errorf("the first hash of nobody is %v, %v; want ErrNotFound", got, err)
+		t.Errorf("the first hash of an unknown account is %v, %v; want ErrNotFound", got, err)
 	}
 }
 
@@ -221,11 +221,12 @@ func testProofs(t testing.TB, s Subject) {
 		}
 	}
 	if _, err := trust.Open(old.Note); err != nil {
-		t.Errorf("the first checkpoint came back as another: %v", err)
+		t.Errorf("the first checkpoint has changed: %v", err)
 	}
 }
 
-// testGrowing verifies while others write: what is under way must not look like damage.
+// testGrowing verifies while another goroutine appends. Appends in progress must not look like
+// damage.
 func testGrowing(t testing.TB, s Subject) {
 	fill(t, s, "acme", 0, 3)
 	_, trust := sign(t, s, "acme")

@@ -1,4 +1,4 @@
-// Package audittest says in tests what an implementation of an audit log must do.
+// Package audittest is the test suite for implementations of an audit log.
 //
 //	func TestLog(t *testing.T) {
 //		audittest.Log(t, func(t *testing.T) audittest.Subject {
@@ -24,16 +24,17 @@ import (
 // Subject is a log under test.
 type Subject struct {
 	Log audit.Log
-	// Append appends a record in a transaction of its own, as the store does it in those of what it records. Time and nonce may be the store's own;
-	// what the record says may not.
+	// Append appends a record in its own transaction, as the store does it with a change. The store
+	// may set its own time and nonce, but must not change the content.
 	Append func(ctx context.Context, account string, r audit.Record) error
-	// Tamper replaces the stored records of an account behind the back of the log: rows[i] as number i+1, and no others. Head, hashes and checkpoints
-	// stay. It is what somebody with the password of the database could do.
+	// Tamper replaces the stored records of an account without the log's knowledge: rows[i] becomes
+	// number i+1. Head, hashes and checkpoints stay. It simulates an attacker with write access to
+	// the database.
 	Tamper func(t testing.TB, account string, rows [][]byte)
 }
 
-// Log tests an implementation of [audit.Log]. open is called once per test and returns an empty log; what has to be closed is registered with
-// t.Cleanup.
+// Log tests an implementation of [audit.Log]. It calls open once per test; open returns an empty
+// log and registers its cleanup with t.Cleanup.
 func Log(t *testing.T, open func(t *testing.T) Subject) {
 	t.Helper()
 	for _, c := range cases {
@@ -41,7 +42,7 @@ func Log(t *testing.T, open func(t *testing.T) Subject) {
 	}
 }
 
-// cases take a testing.TB, so that a test can see them fail.
+// cases use a testing.TB, so that a test can run them and observe failures.
 var cases = []struct {
 	name string
 	run  func(t testing.TB, s Subject)
@@ -65,10 +66,10 @@ var cases = []struct {
 
 var start = time.Date(2026, 11, 14, 12, 0, 0, 0, time.UTC)
 
-// trickyNames are such as databases and encoders like to change.
+// trickyNames are texts that databases and encoders often change.
 var trickyNames = []string{"alice", `"quoted"`, `back\slash`, "<b>&amp;", "\u2028", "äöü", "🎼", "%d ' ; --", "\ufffd", "trailing ", "\x7f", `\u0061`, "\x00nul"}
 
-// record makes the i-th record of a test. But for its nonce it is the same whenever it is made.
+// record returns the i-th record of a test. Only its nonce differs between calls.
 func record(i int) audit.Record {
 	name := trickyNames[i%len(trickyNames)]
 	return audit.NewRecord(start.Add(time.Duration(i)*time.Millisecond), audit.Actor{Principal: name, Kind: audit.ActorPerson},
@@ -105,7 +106,8 @@ func head(t testing.TB, log audit.Log, account string) audit.Head {
 	return h
 }
 
-// reference is a log with the same first n records in memory. What these say and how they are written is checked on the way.
+// reference returns a log in memory with the same first n records. It also checks their content and
+// encoding.
 func reference(t testing.TB, s Subject, account string, n int) *audit.Memory {
 	t.Helper()
 	m := new(audit.Memory)
@@ -140,7 +142,7 @@ func checkSame(t testing.TB, s Subject, account string, n int) {
 	if got := head(t, s.Log, account); !got.Equal(h) {
 		t.Errorf("the head is %+v; want %+v", got, h)
 	}
-	count := 2*n - bits.OnesCount(uint(n)) // so many nodes have the complete subtrees together
+	count := 2*n - bits.OnesCount(uint(n)) // the number of nodes of all complete subtrees
 	for i := range int64(count) {
 		a, err := s.Log.Hashes(t.Context(), account, []int64{i})
 		b, err2 := want.Hashes(t.Context(), account, []int64{i})
@@ -150,7 +152,7 @@ func checkSame(t testing.TB, s Subject, account string, n int) {
 	}
 }
 
-// sign makes a checkpoint and returns the trust in it.
+// sign creates a checkpoint and returns a trust in its key.
 func sign(t testing.TB, s Subject, account string) (audit.Checkpoint, audit.Trust) {
 	t.Helper()
 	key := audit.NewKey()

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// memoryLog is the reference with a back door.
+// memoryLog is the reference with access for tampering.
 type memoryLog struct {
 	*audit.Memory
 	mu      sync.Mutex
@@ -60,7 +60,7 @@ func TestLog_Memory(t *testing.T) {
 	Log(t, func(*testing.T) Subject { s, _ := newSubject(); return s })
 }
 
-// recordingTB notices failures instead of failing.
+// recordingTB records failures instead of failing the test.
 type recordingTB struct {
 	testing.TB
 	mu     sync.Mutex
@@ -102,13 +102,13 @@ func failedCases(t *testing.T, open func() Subject) (failed []string) {
 	return failed
 }
 
-// Each of these is a mistake that somebody could make in a store. The suite must notice.
+// Each of these is a plausible bug of a store. The suite must detect it.
 func TestLog_DetectsFaultyImplementations(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil func(s *Subject, m *memoryLog)
-		by    string // the case that must notice
+		by    string // the case that must fail
 	}{
-		"written anew on the way in": {func(s *Subject, m *memoryLog) {
+		"encodes records again": {func(s *Subject, m *memoryLog) {
 			s.Log = changedLog{memoryLog: m, records: func(raw []byte) []byte {
 				var v map[string]any
 				if json.Unmarshal(raw, &v) != nil {
@@ -127,7 +127,7 @@ func TestLog_DetectsFaultyImplementations(t *testing.T) {
 				return inner(ctx, strings.ToLower(account), r)
 			}
 		}, "I8_AccountsAreApart"},
-		"the last one forgotten": {func(s *Subject, m *memoryLog) {
+		"forgets the last record": {func(s *Subject, m *memoryLog) {
 			s.Log = changedLog{memoryLog: m, bounds: func(from, to int64) (int64, int64) {
 				if to > 1 {
 					to--
@@ -135,7 +135,7 @@ func TestLog_DetectsFaultyImplementations(t *testing.T) {
 				return from, to
 			}}
 		}, "Records_Ranges"},
-		"an append without a lock": {func(s *Subject, m *memoryLog) {
+		"appends without a lock": {func(s *Subject, m *memoryLog) {
 			s.Append = func(ctx context.Context, account string, r audit.Record) error {
 				if strings.HasSuffix(r.Location.Interrupt, "7") {
 					return nil // lost to another writer
@@ -150,9 +150,9 @@ func TestLog_DetectsFaultyImplementations(t *testing.T) {
 				return err
 			}
 		}, "Append_ACancelledOneLeavesNothing"},
-		"unknown hashes are zero":  {func(s *Subject, m *memoryLog) { s.Log = zeroHashLog{m} }, "Hashes_UnknownIsNotFound"},
-		"checkpoints as they come": {func(s *Subject, m *memoryLog) { s.Log = &unsortedLog{memoryLog: m} }, "Checkpoints_BySizeAndOnce"},
-		"repairs what it reads": {func(s *Subject, m *memoryLog) {
+		"unknown hashes are zero": {func(s *Subject, m *memoryLog) { s.Log = zeroHashLog{m} }, "Hashes_UnknownIsNotFound"},
+		"unsorted checkpoints":    {func(s *Subject, m *memoryLog) { s.Log = &unsortedLog{memoryLog: m} }, "Checkpoints_BySizeAndOnce"},
+		"repairs records on read": {func(s *Subject, m *memoryLog) {
 			s.Log = changedLog{memoryLog: m, repair: true}
 		}, "Tamper_AnyByteIsFound"},
 	} {
@@ -163,16 +163,16 @@ func TestLog_DetectsFaultyImplementations(t *testing.T) {
 				return s
 			})
 			if !slices.Contains(failed, test.by) {
-				t.Errorf("noticed by %q; want %s among them", failed, test.by)
+				t.Errorf("detected by %q; want %s among them", failed, test.by)
 			}
 		})
 	}
 	if failed := failedCases(t, func() Subject { s, _ := newSubject(); return s }); len(failed) != 0 {
-		t.Errorf("nothing was wrong, and %q failed", failed)
+		t.Errorf("the correct log fails %q", failed)
 	}
 }
 
-// changedLog is a log that gives back something else.
+// changedLog is a log that returns changed records.
 type changedLog struct {
 	*memoryLog
 	records func([]byte) []byte

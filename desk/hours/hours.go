@@ -1,13 +1,14 @@
-// Package hours knows when people are at work: shifts on the wall clock of a place, holidays, and which of several places
-// is awake ("follow the sun").
+// Package hours computes working hours: shifts in local time, holidays, and which of several
+// regions is open ("follow the sun").
 //
 //	zurich := hours.Region{Name: "emea", Zone: "Europe/Zurich", Windows: []hours.Window{
 //		{Days: hours.Weekdays(), From: hours.At(9, 0), To: hours.At(18, 0)},
 //	}}
 //	region, when, err := hours.PickRegion([]hours.Region{zurich, singapore}, now, 30*time.Minute)
 //
-// A shift that ends no later than it begins goes over midnight and belongs to the day on which it begins. Clock times that
-// a change of the clocks skips are moved forward by the size of the gap; of times that occur twice the first is meant.
+// A shift that does not end after it begins crosses midnight and belongs to the day on which it
+// begins. Local times that a clock change skips are moved forward by the gap. Of times that occur
+// twice, the first is used.
 package hours
 
 import (
@@ -16,33 +17,33 @@ import (
 	"slices"
 	"sync"
 	"time"
-	_ "time/tzdata" // a container often has no zone files
+	_ "time/tzdata" // containers often have no zone files
 )
 
-// ErrNeverOpen says that nobody is at work in any of the next 400 days.
-var ErrNeverOpen = errors.New("it never opens")
+// ErrNeverOpen reports that no region opens within the next 400 days.
+var ErrNeverOpen = errors.New("never opens")
 
-const horizonDays = 400 // days that are looked at before giving up
+const horizonDays = 400 // maximum search range
 
-// Region is a place with its hours.
+// Region is a region with its working hours.
 type Region struct {
 	Name string `json:"name" yaml:"name"`
-	// Zone is the IANA name of its time zone.
+	// Zone is the IANA name of the time zone.
 	Zone     string   `json:"zone" yaml:"zone"`
 	Windows  []Window `json:"hours" yaml:"hours"`
 	Holidays []Date   `json:"holidays,omitempty" yaml:"holidays,omitempty"`
-	// Channel is where the people of the region look.
+	// Channel is the channel of the people in the region.
 	Channel string `json:"channel,omitempty" yaml:"channel,omitempty"`
 }
 
-// Window is a shift on the days that it begins on.
+// Window is a shift and the days on which it begins.
 type Window struct {
 	Days []Day     `json:"days" yaml:"days"`
 	From TimeOfDay `json:"from" yaml:"from"`
 	To   TimeOfDay `json:"to" yaml:"to"`
 }
 
-// zones keeps what was loaded: reading the zone files costs far more than all the rest here.
+// zones caches locations, because loading zone files is slow.
 var zones sync.Map // name → *time.Location
 
 func zone(name string) (*time.Location, error) {
@@ -50,7 +51,7 @@ func zone(name string) (*time.Location, error) {
 		return known.(*time.Location), nil
 	}
 	if name == "" || name == "Local" {
-		return nil, fmt.Errorf("%q is no time zone: it would depend on the machine", name)
+		return nil, fmt.Errorf("invalid time zone %q: use an IANA name such as Europe/Zurich", name)
 	}
 	loaded, err := time.LoadLocation(name)
 	if err != nil {
@@ -60,11 +61,11 @@ func zone(name string) (*time.Location, error) {
 	return loaded, nil
 }
 
-// Check returns everything that is wrong with the region.
+// Check returns all errors of the region.
 func (r Region) Check() []error {
 	var errs []error
 	if r.Name == "" {
-		errs = append(errs, errors.New("a region needs a name"))
+		errs = append(errs, errors.New("region name is missing"))
 	}
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("region %q: "+format, append([]any{r.Name}, args...)...))
@@ -76,14 +77,14 @@ func (r Region) Check() []error {
 	for i, w := range r.Windows {
 		switch {
 		case len(w.Days) == 0:
-			bad("hours %d are on no day", i+1)
+			bad("hours %d have no days", i+1)
 		case w.From < 0 || w.From >= At(24, 0) || w.To < 0 || w.To > At(24, 0):
-			bad("hours %d: %s to %s are no times of a day", i+1, w.From, w.To)
+			bad("hours %d: %s to %s is not a valid time range", i+1, w.From, w.To)
 		default:
 			open = true
 		}
 		if slices.ContainsFunc(w.Days, func(d Day) bool { return d < 0 || d > 6 }) {
-			bad("hours %d: a week has seven days", i+1)
+			bad("hours %d: invalid day of the week", i+1)
 		}
 	}
 	for _, date := range r.Holidays {
@@ -99,7 +100,8 @@ func (r Region) Check() []error {
 
 type span struct{ from, to time.Time }
 
-// spans are the shifts that begin on the local day of t or up to days later, and those of the day before that last into it.
+// spans returns the shifts that begin from the local day of t to days later, and those of the day
+// before, which may last into it.
 func (r Region) spans(t time.Time, days int) ([]span, error) {
 	where, err := zone(r.Zone)
 	if err != nil {
@@ -108,7 +110,7 @@ func (r Region) spans(t time.Time, days int) ([]span, error) {
 	var found []span
 	year, month, today := t.In(where).Date()
 	for d := -1; d <= days; d++ {
-		noon := time.Date(year, month, today+d, 12, 0, 0, 0, where) // some zones skip midnight, none skips noon
+		noon := time.Date(year, month, today+d, 12, 0, 0, 0, where) // some zones skip midnight; none skips noon
 		if slices.Contains(r.Holidays, Date(noon.Format(time.DateOnly))) {
 			continue
 		}
@@ -128,7 +130,7 @@ func (r Region) spans(t time.Time, days int) ([]span, error) {
 	return found, nil
 }
 
-// wallTime is the moment when the clocks show c on the day of noon.
+// wallTime returns the time at which the local clock shows c, on the day of noon.
 func wallTime(noon time.Time, c TimeOfDay) time.Time {
 	year, month, day := noon.Date()
 	t := time.Date(year, month, day, int(c)/60, int(c)%60, 0, 0, noon.Location())
@@ -139,7 +141,7 @@ func wallTime(noon time.Time, c TimeOfDay) time.Time {
 	if gap := wanted.Sub(shown); gap > 0 {
 		return t.Add(gap)
 	}
-	// And of two equal times it takes the first in some and the second in others.
+	// Of two equal local times, time.Date returns the first in some zones and the second in others.
 	_, before := t.Add(-3 * time.Hour).Zone()
 	earlier := t.Add(-time.Duration(before-offset) * time.Second)
 	if _, o := earlier.Zone(); before > offset && o == before {
@@ -148,8 +150,8 @@ func wallTime(noon time.Time, c TimeOfDay) time.Time {
 	return t
 }
 
-// Open reports whether somebody is at work at t, and if so until when. Shifts that meet are one; of a region that never
-// closes it says that it is open for a day at least.
+// Open reports whether the region is open at t, and until when. Adjacent shifts are one. For a
+// region that never closes, until is at least one day later.
 func (r Region) Open(t time.Time) (until time.Time, open bool) {
 	spans, err := r.spans(t, 1)
 	if err != nil {
@@ -165,7 +167,7 @@ func (r Region) Open(t time.Time) (until time.Time, open bool) {
 	return until.UTC(), open
 }
 
-// Next is t if the region is open then, or else when it opens.
+// Next returns t if the region is open at t, and otherwise when it opens next.
 func (r Region) Next(t time.Time) (time.Time, error) {
 	if _, open := r.Open(t); open {
 		return t.UTC(), nil
@@ -188,8 +190,9 @@ func (r Region) Next(t time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("region %q: %w", r.Name, ErrNeverOpen)
 }
 
-// PickRegion says which region gets what comes at t, and when: of those that are open for at least atLeast the one that stays open
-// longest; or else the first one that opens for so long. A region that closes sooner than that is passed over.
+// PickRegion returns the region that gets a notice at t, and when. It prefers the region that stays
+// open longest, if that is at least atLeast. Otherwise it returns the first region that opens for
+// atLeast.
 func PickRegion(regions []Region, t time.Time, atLeast time.Duration) (Region, time.Time, error) {
 	best, left := -1, time.Duration(0)
 	for i, r := range regions {
@@ -213,12 +216,12 @@ func PickRegion(regions []Region, t time.Time, atLeast time.Duration) (Region, t
 	return regions[best], first, nil
 }
 
-// opens is when the region opens next for at least so long.
+// nextOpenFor returns when the region opens next for at least atLeast.
 func (r Region) nextOpenFor(t time.Time, atLeast time.Duration) (time.Time, bool) {
 	if until, open := r.Open(t); open {
 		t = until
 	}
-	for range 50 { // shifts: more than a week has
+	for range 50 { // shifts: more than there are in a week
 		next, err := r.Next(t)
 		if err != nil {
 			return t, false
@@ -232,9 +235,9 @@ func (r Region) nextOpenFor(t time.Time, atLeast time.Duration) (time.Time, bool
 	return t, false
 }
 
-// Add returns when d of open time will have passed since t. Time counts while any of the regions is open.
+// Add returns the time after d of open time since t. Time counts while any of the regions is open.
 func Add(regions []Region, t time.Time, d time.Duration) (time.Time, error) {
-	for range 10_000 { // shifts, so that a slip in a route cannot hang a server
+	for range 10_000 { // shifts: bounds the loop for invalid routes
 		from, until, err := nextShift(regions, t)
 		if err != nil {
 			return time.Time{}, err
@@ -245,10 +248,11 @@ func Add(regions []Region, t time.Time, d time.Duration) (time.Time, error) {
 		d -= until.Sub(from)
 		t = until
 	}
-	return time.Time{}, fmt.Errorf("%s of open time do not come to pass", d)
+	return time.Time{}, fmt.Errorf("not enough open time: %s remain", d)
 }
 
-// nextShift is the next time in which somebody is at work: it begins at t if somebody is at work then.
+// nextShift returns the next time in which a region is open. It begins at t if a region is open at
+// t.
 func nextShift(regions []Region, t time.Time) (from, until time.Time, err error) {
 	err = ErrNeverOpen
 	for _, r := range regions {

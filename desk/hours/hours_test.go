@@ -36,23 +36,23 @@ func at(t *testing.T, s string) time.Time {
 func TestPickRegion_FollowsTheSun(t *testing.T) {
 	sun := []hours.Region{emea, apac, amer}
 	for name, test := range map[string]struct{ now, zone, when string }{
-		"nobody is awake on Monday night": {"2026-11-16T23:00:00Z", apac.Zone, "2026-11-17T01:00:00Z"},
-		"morning in Zurich":               {"2026-11-16T10:30:00Z", emea.Zone, "2026-11-16T10:30:00Z"},
-		"too little of the day is left":   {"2026-11-16T16:45:00Z", amer.Zone, "2026-11-16T16:45:00Z"},
-		"just enough is left, but less":   {"2026-11-16T16:30:00Z", amer.Zone, "2026-11-16T16:30:00Z"},
-		"Singapore alone":                 {"2026-11-16T03:00:00Z", apac.Zone, "2026-11-16T03:00:00Z"},
-		"Saturday":                        {"2026-11-14T12:00:00Z", apac.Zone, "2026-11-16T01:00:00Z"},
-		"Friday evening in New York":      {"2026-11-20T22:45:00Z", apac.Zone, "2026-11-23T01:00:00Z"},
+		"all closed on Monday night":                   {"2026-11-16T23:00:00Z", apac.Zone, "2026-11-17T01:00:00Z"},
+		"morning in Zurich":                            {"2026-11-16T10:30:00Z", emea.Zone, "2026-11-16T10:30:00Z"},
+		"too little time left":                         {"2026-11-16T16:45:00Z", amer.Zone, "2026-11-16T16:45:00Z"},
+		"just enough time left, but less than another": {"2026-11-16T16:30:00Z", amer.Zone, "2026-11-16T16:30:00Z"},
+		"Singapore alone":                              {"2026-11-16T03:00:00Z", apac.Zone, "2026-11-16T03:00:00Z"},
+		"Saturday":                                     {"2026-11-14T12:00:00Z", apac.Zone, "2026-11-16T01:00:00Z"},
+		"Friday evening in New York":                   {"2026-11-20T22:45:00Z", apac.Zone, "2026-11-23T01:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			region, when, err := hours.PickRegion(sun, at(t, test.now), 30*time.Minute)
 			if err != nil || region.Zone != test.zone || !when.Equal(at(t, test.when)) {
-				t.Errorf("Pick = %s at %s, %v; want %s at %s", region.Zone, when, err, test.zone, test.when)
+				t.Errorf("PickRegion = %s at %s, %v; want %s at %s", region.Zone, when, err, test.zone, test.when)
 			}
 		})
 	}
 	if _, _, err := hours.PickRegion(nil, at(t, "2026-11-16T03:00:00Z"), 0); !errors.Is(err, hours.ErrNeverOpen) {
-		t.Errorf("Pick of no region: %v", err)
+		t.Errorf("PickRegion without regions: %v", err)
 	}
 }
 
@@ -62,10 +62,10 @@ func TestPickRegion_WaitsForLongEnoughShift(t *testing.T) {
 	}}
 	_, when, err := hours.PickRegion([]hours.Region{short}, at(t, "2026-11-16T09:00:00Z"), time.Hour)
 	if err != nil || !when.Equal(at(t, "2026-11-18T14:00:00Z")) {
-		t.Errorf("Pick = %s, %v; want Wednesday's two hours", when, err)
+		t.Errorf("PickRegion = %s, %v; want Wednesday's two hours", when, err)
 	}
 	if _, when, err := hours.PickRegion([]hours.Region{short}, at(t, "2026-11-16T09:00:00Z"), 3*time.Hour); !errors.Is(err, hours.ErrNeverOpen) {
-		t.Errorf("Pick = %s, %v; it never opens for three hours", when, err)
+		t.Errorf("PickRegion = %s, %v; it never opens for three hours", when, err)
 	}
 }
 
@@ -76,21 +76,21 @@ func TestOpen_AcrossMidnightAndDaylightSaving(t *testing.T) {
 		at     string
 		until  string // empty: closed
 	}{
-		"a night shift after midnight":              {night, "2026-11-17T03:00:00Z", "2026-11-17T05:00:00Z"},
-		"Friday's runs into Saturday":               {night, "2026-11-21T03:00:00Z", "2026-11-21T05:00:00Z"},
-		"Saturday has none of its own":              {night, "2026-11-21T22:00:00Z", ""},
-		"noon is no night":                          {night, "2026-11-18T11:00:00Z", ""},
-		"it begins on the dot":                      {emea, "2026-11-16T08:00:00Z", "2026-11-16T17:00:00Z"},
-		"it ends on the dot":                        {emea, "2026-11-16T17:00:00Z", ""},
-		"seven hours in spring":                     {shift("Europe/Zurich", hours.At(22, 0), hours.At(6, 0), saturday), "2026-03-28T21:00:00Z", "2026-03-29T04:00:00Z"},
-		"nine hours in autumn":                      {shift("Europe/Zurich", hours.At(22, 0), hours.At(6, 0), saturday), "2026-10-24T20:00:00Z", "2026-10-25T05:00:00Z"},
-		"an end that is skipped, east of Greenwich": {shift("Europe/Zurich", hours.At(1, 0), hours.At(2, 30), 0), "2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"},
-		"an end that is skipped, west of it":        {shift("America/New_York", hours.At(1, 0), hours.At(2, 30), 0), "2026-03-08T06:30:00Z", "2026-03-08T07:30:00Z"},
-		"an end that comes twice, east":             {shift("Europe/Zurich", hours.At(1, 0), hours.At(2, 30), 0), "2026-10-25T00:00:00Z", "2026-10-25T00:30:00Z"},
-		"an end that comes twice, west":             {shift("America/New_York", hours.At(0, 0), hours.At(1, 30), 0), "2026-11-01T05:00:00Z", "2026-11-01T05:30:00Z"},
-		"half an hour, on Lord Howe":                {shift("Australia/Lord_Howe", hours.At(0, 0), hours.At(1, 45), 0), "2026-04-04T14:00:00Z", "2026-04-04T14:45:00Z"},
-		"a day that has no midnight":                {shift("Africa/Cairo", hours.At(0, 0), hours.At(24, 0), 5), "2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z"},
-		"around the clock":                          {shift("UTC", hours.At(0, 0), hours.At(24, 0), 0, 1, 2, 3, 4, 5, 6), "2026-11-16T12:00:00Z", "2026-11-18T00:00:00Z"},
+		"night shift after midnight":        {night, "2026-11-17T03:00:00Z", "2026-11-17T05:00:00Z"},
+		"Friday's runs into Saturday":       {night, "2026-11-21T03:00:00Z", "2026-11-21T05:00:00Z"},
+		"Saturday has no shift":             {night, "2026-11-21T22:00:00Z", ""},
+		"noon is not in the night shift":    {night, "2026-11-18T11:00:00Z", ""},
+		"begins exactly on time":            {emea, "2026-11-16T08:00:00Z", "2026-11-16T17:00:00Z"},
+		"ends exactly on time":              {emea, "2026-11-16T17:00:00Z", ""},
+		"seven hours in spring":             {shift("Europe/Zurich", hours.At(22, 0), hours.At(6, 0), saturday), "2026-03-28T21:00:00Z", "2026-03-29T04:00:00Z"},
+		"nine hours in autumn":              {shift("Europe/Zurich", hours.At(22, 0), hours.At(6, 0), saturday), "2026-10-24T20:00:00Z", "2026-10-25T05:00:00Z"},
+		"end is skipped, east of Greenwich": {shift("Europe/Zurich", hours.At(1, 0), hours.At(2, 30), 0), "2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"},
+		"end is skipped, west of Greenwich": {shift("America/New_York", hours.At(1, 0), hours.At(2, 30), 0), "2026-03-08T06:30:00Z", "2026-03-08T07:30:00Z"},
+		"end occurs twice, east":            {shift("Europe/Zurich", hours.At(1, 0), hours.At(2, 30), 0), "2026-10-25T00:00:00Z", "2026-10-25T00:30:00Z"},
+		"end occurs twice, west":            {shift("America/New_York", hours.At(0, 0), hours.At(1, 30), 0), "2026-11-01T05:00:00Z", "2026-11-01T05:30:00Z"},
+		"half an hour on Lord Howe":         {shift("Australia/Lord_Howe", hours.At(0, 0), hours.At(1, 45), 0), "2026-04-04T14:00:00Z", "2026-04-04T14:45:00Z"},
+		"day without midnight":              {shift("Africa/Cairo", hours.At(0, 0), hours.At(24, 0), 5), "2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z"},
+		"around the clock":                  {shift("UTC", hours.At(0, 0), hours.At(24, 0), 0, 1, 2, 3, 4, 5, 6), "2026-11-16T12:00:00Z", "2026-11-18T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			until, open := test.region.Open(at(t, test.at))
@@ -124,13 +124,13 @@ func TestAdd_CountsOpenHoursOnly(t *testing.T) {
 		d       time.Duration
 		want    string
 	}{
-		"over the weekend":              {[]hours.Region{emea}, "2026-11-13T16:00:00Z", 4 * time.Hour, "2026-11-16T11:00:00Z"},
-		"and a holiday":                 {[]hours.Region{holiday}, "2026-11-13T16:00:00Z", 4 * time.Hour, "2026-11-17T11:00:00Z"},
-		"nothing, while it is closed":   {[]hours.Region{emea}, "2026-11-14T16:00:00Z", 0, "2026-11-16T08:00:00Z"},
-		"within a day":                  {[]hours.Region{emea}, "2026-11-16T10:00:00Z", time.Hour, "2026-11-16T11:00:00Z"},
-		"two regions take turns":        {[]hours.Region{emea, apac}, "2026-11-16T16:00:00Z", 2 * time.Hour, "2026-11-17T02:00:00Z"},
-		"hours that overlap count once": {[]hours.Region{emea, amer}, "2026-11-16T13:00:00Z", 8 * time.Hour, "2026-11-16T21:00:00Z"},
-		"two working days in spring":    {[]hours.Region{emea}, "2026-03-27T08:00:00Z", 18 * time.Hour, "2026-03-30T16:00:00Z"},
+		"over the weekend":             {[]hours.Region{emea}, "2026-11-13T16:00:00Z", 4 * time.Hour, "2026-11-16T11:00:00Z"},
+		"and a holiday":                {[]hours.Region{holiday}, "2026-11-13T16:00:00Z", 4 * time.Hour, "2026-11-17T11:00:00Z"},
+		"zero duration while closed":   {[]hours.Region{emea}, "2026-11-14T16:00:00Z", 0, "2026-11-16T08:00:00Z"},
+		"within a day":                 {[]hours.Region{emea}, "2026-11-16T10:00:00Z", time.Hour, "2026-11-16T11:00:00Z"},
+		"two regions take turns":       {[]hours.Region{emea, apac}, "2026-11-16T16:00:00Z", 2 * time.Hour, "2026-11-17T02:00:00Z"},
+		"overlapping hours count once": {[]hours.Region{emea, amer}, "2026-11-16T13:00:00Z", 8 * time.Hour, "2026-11-16T21:00:00Z"},
+		"two working days in spring":   {[]hours.Region{emea}, "2026-03-27T08:00:00Z", 18 * time.Hour, "2026-03-30T16:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := hours.Add(test.regions, at(t, test.from), test.d)
@@ -140,7 +140,7 @@ func TestAdd_CountsOpenHoursOnly(t *testing.T) {
 		})
 	}
 	if _, err := hours.Add([]hours.Region{{Name: "x", Zone: "UTC"}}, at(t, "2026-11-13T16:00:00Z"), time.Hour); !errors.Is(err, hours.ErrNeverOpen) {
-		t.Errorf("a region that never opens: %v", err)
+		t.Errorf("region that never opens: %v", err)
 	}
 }
 
@@ -149,17 +149,17 @@ func TestCheck_ReportsAllErrors(t *testing.T) {
 		{From: hours.At(9, 0), To: hours.At(18, 0)}, {Days: []hours.Day{9}, From: -1, To: 0},
 	}}
 	text := errors.Join(bad.Check()...).Error()
-	for _, want := range []string{"needs a name", "Mars/Olympus", "on no day", "no times of a day", "seven days", `"25.12." is no date`, "never opens"} {
+	for _, want := range []string{"name is missing", "Mars/Olympus", "have no days", "not a valid time range", "invalid day of the week", `invalid date "25.12."`, "never opens"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("Check does not say %q: %s", want, text)
+			t.Errorf("Check does not report %q: %s", want, text)
 		}
 	}
 	if errs := emea.Check(); len(errs) > 0 {
-		t.Errorf("a good region: %v", errs)
+		t.Errorf("valid region: %v", errs)
 	}
-	for _, zone := range []string{"", "Local"} { // the machine's own zone, and UTC by accident
+	for _, zone := range []string{"", "Local"} { // the zone of the machine, and the default UTC
 		if errs := shift(zone, 0, hours.At(9, 0)).Check(); len(errs) == 0 {
-			t.Errorf("zone %q is taken", zone)
+			t.Errorf("zone %q is accepted", zone)
 		}
 	}
 }
@@ -170,21 +170,21 @@ func TestEncoding_RoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), `"days":["mon","tue","wed","thu","fri"],"from":"22:00","to":"06:00"`) {
-		t.Errorf("written as %s", text)
+		t.Errorf("encoded as %s", text)
 	}
 	var again hours.Region
 	if err := json.Unmarshal(text, &again); err != nil {
 		t.Fatal(err)
 	}
 	if second, _ := json.Marshal(again); string(second) != string(text) {
-		t.Errorf("read as %s, was %s", second, text)
+		t.Errorf("decoded as %s, was %s", second, text)
 	}
 	for _, bad := range []string{`"9:00"`, `"25:00"`, `"09:60"`, `"noon"`, `"24:01"`, `""`} {
 		if json.Unmarshal([]byte(bad), new(hours.TimeOfDay)) == nil {
-			t.Errorf("%s is taken for a time", bad)
+			t.Errorf("%s is accepted as a time", bad)
 		}
 	}
 	if json.Unmarshal([]byte(`"Monday"`), new(hours.Day)) == nil {
-		t.Error("Monday is taken for mon")
+		t.Error("Monday is accepted as mon")
 	}
 }

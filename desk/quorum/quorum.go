@@ -1,18 +1,19 @@
-// Package quorum says whether the people who said yes are enough: so many of each group, and nobody counts twice.
+// Package quorum decides whether the voters satisfy all groups, where each person counts once.
 //
-// Where groups overlap, counting people off against groups one after the other refuses what is enough: if ann is in both
-// groups and bob in the first only, ann has to count for the second. So people are matched with places by augmenting paths.
+// If groups overlap, a greedy assignment can fail although enough people voted: if ann is in both
+// groups and bob only in the first, ann must count for the second. So people are assigned to groups
+// by augmenting paths.
 package quorum
 
-// Result says who counts where, and what is missing.
+// Result is an assignment of people to groups.
 type Result struct {
-	// Of has for each person the group that they count for; -1 for those who are not needed.
+	// GroupOf has the group of each person, or -1 for people who are not needed.
 	GroupOf []int
-	// Missing has for each group how many people it still needs.
+	// Missing has the number of people that each group still needs.
 	Missing []int
 }
 
-// Met reports whether nobody is missing.
+// Met reports whether no one is missing.
 func (r Result) Met() bool {
 	for _, m := range r.Missing {
 		if m > 0 {
@@ -22,7 +23,7 @@ func (r Result) Met() bool {
 	return true
 }
 
-// Have is how many people count.
+// Have returns the number of people that count.
 func (r Result) Have() int {
 	n := 0
 	for _, g := range r.GroupOf {
@@ -33,8 +34,8 @@ func (r Result) Have() int {
 	return n
 }
 
-// Assign puts people into groups. Group g needs counts[g] people, and person p may count for group g if in[p][g]. As many people
-// count as can at all; the first ones count in any case.
+// Assign assigns people to groups. Group g needs counts[g] people, and person p may count for group
+// g if in[p][g]. As many people as possible count; earlier people are preferred.
 func Assign(counts []int, in [][]bool) Result {
 	f := assignment{counts: counts, in: in, groupOf: make([]int, len(in)), filled: make([]int, len(counts))}
 	for p := range f.groupOf {
@@ -57,8 +58,8 @@ type assignment struct {
 	filled  []int
 }
 
-// place finds a group for person p, who has none, and if need be another group for somebody who is in p's way. Each group is
-// tried once.
+// assign finds a group for person p. If necessary, it moves another person to another group. Each
+// group is tried once.
 func (f *assignment) assign(p int, tried []bool) bool {
 	for g := range f.counts {
 		if tried[g] || !f.in[p][g] {
@@ -71,7 +72,7 @@ func (f *assignment) assign(p int, tried []bool) bool {
 			return true
 		}
 		for other, at := range f.groupOf {
-			if at == g && f.assign(other, tried) { // other has moved on, and left its place in g
+			if at == g && f.assign(other, tried) { // other has moved to another group
 				f.groupOf[p] = g
 				return true
 			}

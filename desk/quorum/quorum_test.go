@@ -11,7 +11,8 @@ import (
 )
 
 func TestAssign_ReassignsOverlappingMembers(t *testing.T) {
-	// Both groups need one. Ann is in both, bob in the first only; who counts ann for the first refuses what is enough.
+	// Both groups need one person. Ann is in both, bob only in the first. Counting ann for the
+	// first group fails.
 	r := quorum.Assign([]int{1, 1}, [][]bool{{true, true}, {true, false}})
 	if !r.Met() || !slices.Equal(r.GroupOf, []int{1, 0}) {
 		t.Errorf("%+v, want ann in the second group and bob in the first", r)
@@ -21,7 +22,7 @@ func TestAssign_ReassignsOverlappingMembers(t *testing.T) {
 func TestAssign_OnePersonCountsOnce(t *testing.T) {
 	r := quorum.Assign([]int{1, 1}, [][]bool{{true, true}})
 	if r.Met() || r.Have() != 1 {
-		t.Errorf("%+v: one person fills two places", r)
+		t.Errorf("%+v: one person counts twice", r)
 	}
 }
 
@@ -39,7 +40,7 @@ func TestAssign_MatchesBruteForce(t *testing.T) {
 				continue
 			}
 			if !in[p][g] {
-				t.Fatalf("person %d counts for group %d without being in it", p, g)
+				t.Fatalf("person %d counts for group %d but is not a member", p, g)
 			}
 			missing[g]--
 		}
@@ -52,7 +53,7 @@ func TestAssign_MatchesBruteForce(t *testing.T) {
 	})
 }
 
-// most tries every way to put people into groups.
+// most tries every assignment of people to groups.
 func most(left []int, in [][]bool) int {
 	if len(in) == 0 {
 		return 0
@@ -77,7 +78,7 @@ func sum(counts []int) int {
 }
 
 func ExampleAssign() {
-	// One of the dba (ann, bob) and one of finops (ann).
+	// One of dba (ann, bob) and one of finops (ann).
 	r := quorum.Assign([]int{1, 1}, [][]bool{
 		{true, true},  // ann
 		{true, false}, // bob

@@ -1,4 +1,4 @@
-// Package routefile reads routes from YAML.
+// Package routefile parses routes from YAML.
 //
 //	calendars:
 //	  ch: ["2026-12-25", "2026-12-26"]
@@ -11,7 +11,7 @@
 //	      - {at: 30m, remind: [region], skip_if: [viewed]}
 //	      - {at: 24h, expire: stale}
 //
-// A file is taken whole or not at all.
+// A file is accepted as a whole or not at all.
 package routefile
 
 import (
@@ -24,16 +24,16 @@ import (
 	"github.com/fermata-go/fermata/internal/yamlfile"
 )
 
-// MaxSize is how large a file may be, in bytes.
+// MaxSize is the maximum size of a file, in bytes.
 const MaxSize = 1 << 20
 
 type file struct {
-	// Calendars are lists of holidays, by name. A region names one in its holidays.
+	// Calendars are lists of holidays, by name. A region refers to them in its holidays.
 	Calendars map[string][]hours.Date `yaml:"calendars"`
 	Routes    []desk.Route            `yaml:"routes"`
 }
 
-// Parse reads all routes of a file. The error has everything that is wrong with it.
+// Parse parses all routes of a file. The error lists everything that is wrong.
 func Parse(text []byte) ([]desk.Route, error) {
 	if len(text) > MaxSize {
 		return nil, fmt.Errorf("the file is larger than %d bytes", MaxSize)
@@ -53,7 +53,7 @@ func Parse(text []byte) ([]desk.Route, error) {
 			route.Regions[j].Holidays = f.holidays(route.Regions[j].Holidays)
 		}
 		if slices.Contains(names, route.Name) {
-			errs = append(errs, fmt.Errorf("route %q is there twice", route.Name))
+			errs = append(errs, fmt.Errorf("route %q is defined twice", route.Name))
 		}
 		names = append(names, route.Name)
 		errs = append(errs, route.Check())
@@ -64,7 +64,8 @@ func Parse(text []byte) ([]desk.Route, error) {
 	return f.Routes, nil
 }
 
-// holidays puts the days of a calendar in the place of its name. A name that is none stays, and is found to be no date.
+// holidays replaces the names of calendars by their dates. Unknown names stay and fail the date
+// check.
 func (f file) holidays(named []hours.Date) []hours.Date {
 	var dates []hours.Date
 	for _, name := range named {

@@ -51,14 +51,14 @@ func TestParse_InvalidFilesAreRefused(t *testing.T) {
 		"good":               {route, nil},
 		"nothing":            {"", []string{"the file is empty"}},
 		"no routes":          {"calendars: {}\n", []string{"no routes"}},
-		"an unknown word":    {route + "    stepps: []\n", []string{`line 4: there is no key "stepps" here`}},
-		"a word twice":       {route + "    name: b\n", []string{`"name" is said twice`}},
+		"unknown key":        {route + "    stepps: []\n", []string{`line 4: unknown key "stepps"`}},
+		"duplicate key":      {route + "    name: b\n", []string{`duplicate key "name"`}},
 		"two documents":      {route + "---\n" + route, []string{"more than one document"}},
-		"a bad duration":     {"routes: [{name: a, steps: [{at: soon, expire: stale}]}]", []string{`"soon" is no duration`}},
-		"a bad time":         {"routes: [{name: a, regions: [{name: x, zone: UTC, hours: [{days: [mon], from: \"9\", to: \"18:00\"}]}], steps: []}]", []string{`"9" is no time of day`}},
-		"a bad day":          {"routes: [{name: a, regions: [{name: x, zone: UTC, hours: [{days: [monday], from: \"09:00\", to: \"18:00\"}]}], steps: []}]", []string{`"monday" is no day`}},
-		"an unknown holiday": {"routes: [{name: a, regions: [{name: x, zone: UTC, holidays: [fr], hours: [{days: [mon], from: \"09:00\", to: \"18:00\"}]}], steps: [{at: 1h, expire: stale}]}]", []string{`"fr" is no date`}},
-		"two of a name":      {route + "  - name: a\n    steps: [{at: 1h, notify: [nobody]}]\n", []string{`route "a" is there twice`, `"nobody" is no target`, "never expires"}},
+		"a bad duration":     {"routes: [{name: a, steps: [{at: soon, expire: stale}]}]", []string{`invalid duration "soon"`}},
+		"a bad time":         {"routes: [{name: a, regions: [{name: x, zone: UTC, hours: [{days: [mon], from: \"9\", to: \"18:00\"}]}], steps: []}]", []string{`invalid time of day "9"`}},
+		"a bad day":          {"routes: [{name: a, regions: [{name: x, zone: UTC, hours: [{days: [monday], from: \"09:00\", to: \"18:00\"}]}], steps: []}]", []string{`invalid day "monday"`}},
+		"an unknown holiday": {"routes: [{name: a, regions: [{name: x, zone: UTC, holidays: [fr], hours: [{days: [mon], from: \"09:00\", to: \"18:00\"}]}], steps: [{at: 1h, expire: stale}]}]", []string{`invalid date "fr"`}},
+		"duplicate name":     {route + "  - name: a\n    steps: [{at: 1h, notify: [nobody]}]\n", []string{`route "a" is defined twice`, `unknown target "nobody"`, "no expire step"}},
 		"too large":          {strings.Repeat("#\n", routefile.MaxSize), []string{"larger than"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,14 +74,14 @@ func TestParse_InvalidFilesAreRefused(t *testing.T) {
 			}
 			for _, want := range test.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%v does not say %q", err, want)
+					t.Errorf("%v does not contain %q", err, want)
 				}
 			}
 		})
 	}
 }
 
-// docs/routes.md shows a file and what comes of it.
+// docs/routes.md shows a file and its simulation.
 func TestDocs_RouteExamplesMatchSimulation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/routes.md")
 	if err != nil {
@@ -100,6 +100,6 @@ func TestDocs_RouteExamplesMatchSimulation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := desk.FormatPlan(planned, time.UTC); got != shown {
-		t.Errorf("the docs show\n%s\nit is\n%s", shown, got)
+		t.Errorf("the docs show\n%s\nwant\n%s", shown, got)
 	}
 }

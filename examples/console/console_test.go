@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { consoletest.Main(m, example) }
 
-// example calls the tools that its task names, and reports what they said.
+// example calls the tools that its task names, and reports their results.
 var example = console.Example{
 	Name:  "console",
 	About: "an agent for tests.",
@@ -84,7 +84,7 @@ func tools(kit *console.Kit) []*tool.Tool {
 	}
 }
 
-// dialogue starts the example with a task, types the lines at its prompts, and returns everything that it said.
+// dialogue starts the example with a task, types the lines at its prompts, and returns its output.
 func dialogue(t *testing.T, dir, task string, lines ...string) string {
 	t.Helper()
 	p := consoletest.Start(t, dir, "-task", task)
@@ -103,25 +103,25 @@ func TestForms_BadInputIsAskedAgainAndGoodIsUsed(t *testing.T) {
 		want  []string
 	}{
 		{"approve", []string{"", "maybe", "{", `{"verb":"maybe"}`, `{"verb":"approve","args":{}}`, "e n=2", "y"}, []string{
-			"“” is none of the answers", "“maybe” is none", "expected", "verb", "cannot be edited", "only be approved or refused", `approve said <{"n":1,"text":"one"}>`}},
+			"“” is not a valid answer", "“maybe” is not a valid answer", "expected", "verb", "cannot be edited", "only be approved or refused", `approve said <{"n":1,"text":"one"}>`}},
 		{"approve", []string{"n", "I say so"}, []string{"Why not?", "refused by ann: I say so"}},
 		{"approve", []string{`{"verb":"reject","reason":"by a program"}`}, []string{"by a program"}},
 		{"review", []string{"e", ".", "e m=2", "e n=two", `e n="two"`, "e n=", "e n=2", "e text=a = b", "Y"}, []string{
 			`there is no ""`, `there is no "m"; the fields are n, text`, `"two" is not of type integer`, "edited arguments", "n is empty", "now with n: 2", `{"n":2,"text":"a = b"}`}},
 		{"review", []string{`{"verb":"approve","args":{"n":7,"text":"x"}}`}, []string{`{"n":7,"text":"x"}`}},
-		{"respond", []string{"", "forty-two"}, []string{"it has no text", "respond said <forty-two>"}},
+		{"respond", []string{"", "forty-two"}, []string{"text is missing", "respond said <forty-two>"}},
 		{"respond", []string{"/decline not my business"}, []string{"not my business"}},
 		{"follow", []string{"many", "1.5", "1", "3"}, []string{`"many" is not of type integer`, "1.5", `follow said <{"n":3,"text":"one"}>`}},
 		{"follow", []string{"/decline I cannot count"}, []string{"I cannot count"}},
-		{"number", []string{"seven", `"7"`, "7"}, []string{"that is no JSON", "string", `{"type":"integer"}`, "number said <7>"}},
-		{"plain", []string{"word", `"word"`}, []string{"that is no JSON", "of no kind", `\u001b[2Jsay something`, "plain said <word>"}},
+		{"number", []string{"seven", `"7"`, "7"}, []string{"this is not valid JSON", "string", `{"type":"integer"}`, "number said <7>"}},
+		{"plain", []string{"word", `"word"`}, []string{"this is not valid JSON", "of no kind", `\u001b[2Jsay something`, "plain said <word>"}},
 	} {
 		t.Run(test.task+" "+test.lines[0], func(t *testing.T) {
 			t.Parallel()
 			said := dialogue(t, t.TempDir(), test.task, test.lines...)
 			for _, want := range test.want {
 				if !strings.Contains(said, want) {
-					t.Errorf("it does not say %q:\n%s", want, said)
+					t.Errorf("it does not contain %q:\n%s", want, said)
 				}
 			}
 		})
@@ -133,7 +133,7 @@ func TestForms_SeveralQuestionsAreAnsweredOneByOne(t *testing.T) {
 	for _, want := range []string{"A question, and 2 more after it", "A question, and 1 more after it",
 		`approve said <{"n":1,"text":"one"}>; respond said <hello>; number said <5>`} {
 		if !strings.Contains(said, want) {
-			t.Errorf("it does not say %q:\n%s", want, said)
+			t.Errorf("it does not contain %q:\n%s", want, said)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestForms_ALimitIsAsked(t *testing.T) {
 		p.Say(line)
 		rest, _ := p.End()
 		rest += p.Errors()
-		if !strings.Contains(asked, "over its limit of 1 model calls") || !strings.Contains(asked, "“perhaps” is neither y nor n") || !strings.Contains(asked, "“much” is no number") {
+		if !strings.Contains(asked, "exceed its limit of 1 model calls") || !strings.Contains(asked, "“perhaps” is neither y nor n") || !strings.Contains(asked, "“much” is not a number") {
 			t.Errorf("it asked:\n%s", asked)
 		}
 		if !strings.Contains(rest, want) {
@@ -160,7 +160,8 @@ func TestForms_ALimitIsAsked(t *testing.T) {
 	}
 }
 
-// A call that failed may have done something. The program says how to go on, and then a person is asked what happened.
+// A failed call may have had an effect. The program shows how to continue, and then asks about the
+// effect in doubt.
 func TestForms_AnEffectInDoubtIsAsked(t *testing.T) {
 	for answer, want := range map[string]string{
 		"n":                          "break said <mended>",
@@ -174,7 +175,7 @@ func TestForms_AnEffectInDoubtIsAsked(t *testing.T) {
 			p := consoletest.Start(t, dir, "-task", "break")
 			p.Question()
 			p.Say("y")
-			if rest, code := p.End(); code != console.ExitFailed || !strings.Contains(rest, "did not get on. Try again with: go run ./examples/console") {
+			if rest, code := p.End(); code != console.ExitFailed || !strings.Contains(rest, "failed. Retry with: go run ./examples/console") {
 				t.Errorf("exit code %d:\n%s", code, rest)
 			}
 			p = consoletest.Start(t, dir)

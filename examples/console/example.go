@@ -1,5 +1,6 @@
-// Package console is the terminal that the agent examples share. An example says what its agent is; the rest is here: flags,
-// the model, the store, showing what happens, asking the person, and going on after whatever happened to the process.
+// Package console is the terminal that the agent examples share. An example defines its agent; this
+// package provides flags, the model, the store, the display of events, questions to the person, and
+// resuming after a crash.
 //
 //	func main() { console.Main(console.Example{Name: "ticket", About: "…", Task: "Book me …", Build: build}) }
 //
@@ -7,9 +8,9 @@
 //		return agent.NewChat(agent.Chat{Name: "clerk", Model: kit.Model(script.Say("Hello.")), …})
 //	}
 //
-// A question is shown with who asks, what, with which arguments, and which answers there are. Answers are read line by line,
-// from a person or from a pipe; a line that begins with "{" is the answer as JSON, whatever the kind of the question.
-// [FormFor] adds a kind of the example's own.
+// A question shows the asking agent, the arguments, and the possible answers. Answers are read line
+// by line, from a person or from a pipe; a line that begins with "{" is an answer as JSON, for any
+// kind. [FormFor] adds a form for the example's own kind.
 package console
 
 import (
@@ -34,35 +35,35 @@ import (
 const (
 	ExitFailed      = 1
 	ExitUsage       = 2
-	ExitInterrupted = 130 // as a shell says it
+	ExitInterrupted = 130 // as in a shell
 )
 
-// Example is an agent, with what the terminal around it has to know.
+// Example is an agent and its terminal settings.
 type Example struct {
-	// Name is the directory below examples/. The first run is named after it, too.
+	// Name is the directory below examples/. The first run is also named after it.
 	Name string
-	// About says in one line what happens.
+	// About describes the example in one line.
 	About string
-	// Task is what the agent is told, unless -task says something else.
+	// Task is the default task of the agent; -task overrides it.
 	Task string
-	// Build makes the agent.
+	// Build creates the agent.
 	Build func(kit *Kit) (agent.Agent, error)
-	// Forms are for questions of kinds that only this example has.
+	// Forms are for kinds that only this example has.
 	Forms []Form
 }
 
-// Kit is what an example builds its agent with.
+// Kit provides what an example needs to build its agent.
 type Kit struct {
-	// Data is the directory for what the example keeps beside its runs.
+	// Data is the directory for the example's own data.
 	Data   string
 	model  func(lines []script.Line) agent.Model
 	atExit []func() error
 }
 
-// Model returns the model that the user chose, or one that says these lines.
+// Model returns the model that the user chose, or one with these scripted lines.
 func (k *Kit) Model(lines ...script.Line) agent.Model { return k.model(lines) }
 
-// AtExit has fn called when the program ends in an orderly way: to close what the example has opened.
+// AtExit registers a function that is called when the program ends normally, to close resources.
 func (k *Kit) AtExit(fn func() error) { k.atExit = append(k.atExit, fn) }
 
 func (k *Kit) close() error {
@@ -73,7 +74,7 @@ func (k *Kit) close() error {
 	return errors.Join(errs...)
 }
 
-// TestHooks are where tests reach into a program. The zero value is the program as it is.
+// TestHooks lets tests replace parts of a program. The zero value changes nothing.
 type TestHooks struct {
 	Store func(store.Checkpoints) store.Checkpoints
 	Model func(agent.Model) agent.Model
@@ -87,10 +88,10 @@ type config struct {
 	taskGiven       bool
 }
 
-// Main is the whole program.
+// Main runs the program.
 func Main(e Example) { os.Exit(Run(e, os.Args[1:], os.Stdin, os.Stdout, TestHooks{})) }
 
-// Run is [Main] with everything that it uses. It returns the exit code.
+// Run is [Main] with explicit arguments. It returns the exit code.
 func Run(e Example, args []string, in io.Reader, out io.Writer, seams TestHooks) int {
 	c, err := parse(e, args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -100,7 +101,7 @@ func Run(e Example, args []string, in io.Reader, out io.Writer, seams TestHooks)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second Ctrl-C ends the program at once
+	context.AfterFunc(ctx, stop) // the second Ctrl-C ends the program immediately
 	err = work(ctx, e, c, newScreen(in, out), seams)
 	switch {
 	case err == nil, errors.Is(err, errInputEnded): // then the run waits
@@ -118,25 +119,25 @@ func Run(e Example, args []string, in io.Reader, out io.Writer, seams TestHooks)
 func parse(e Example, args []string) (*config, error) {
 	c := new(config)
 	flags := flag.NewFlagSet(e.Name, flag.ContinueOnError)
-	flags.StringVar(&c.data, "data", ".demo", "keep everything in this `directory`")
-	flags.StringVar(&c.run, "run", e.Name+"-1", "the run's `name`: one that exists goes on, another begins")
-	flags.StringVar(&c.task, "task", e.Task, "what the agent is told, if the run begins")
-	flags.StringVar(&c.model, "model", "", "script, anthropic[/NAME] or openai[/NAME]; by default the one with an API key in the environment, else script")
-	flags.StringVar(&c.url, "url", "", "base `URL` of the model's service, for a server of your own; needs -model")
+	flags.StringVar(&c.data, "data", ".demo", "`directory` for all data")
+	flags.StringVar(&c.run, "run", e.Name+"-1", "run `name`: an existing run continues, a new one starts")
+	flags.StringVar(&c.task, "task", e.Task, "task of the agent, if the run starts")
+	flags.StringVar(&c.model, "model", "", "script, anthropic[/NAME] or openai[/NAME]; the default depends on the API key in the environment, else script")
+	flags.StringVar(&c.url, "url", "", "base `URL` of the model service, for your own server; requires -model")
 	flags.StringVar(&c.by, "by", os.Getenv("USER"), "who answers")
-	flags.IntVar(&c.calls, "calls", 40, "ask before models are called more often than this")
+	flags.IntVar(&c.calls, "calls", 40, "ask before the run exceeds this number of model calls")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		fmt.Fprintf(flags.Output(), "unexpected %q: the task is given with -task\n", flags.Arg(0))
+		fmt.Fprintf(flags.Output(), "unexpected %q: set the task with -task\n", flags.Arg(0))
 		return nil, errors.New("unexpected argument")
 	}
 	flags.Visit(func(f *flag.Flag) { c.taskGiven = c.taskGiven || f.Name == "task" })
 	return c, nil
 }
 
-// work takes one run from where it is to its end, or to where the person leaves.
+// work advances one run until it ends or the person leaves.
 func work(ctx context.Context, e Example, c *config, s *screen, seams TestHooks) (err error) {
 	runner, kit, err := open(e, c, seams)
 	if err != nil {
@@ -152,7 +153,7 @@ func work(ctx context.Context, e Example, c *config, s *screen, seams TestHooks)
 	return d.work(ctx)
 }
 
-// open makes the runner, and opens the store that it keeps its runs in.
+// open creates the runner and opens its store.
 func open(e Example, c *config, seams TestHooks) (*agent.Runner, *Kit, error) {
 	model, err := chooseModel(c, os.Getenv)
 	if err != nil {
@@ -193,7 +194,8 @@ func (k *Kit) runner(e Example, c *config, seams TestHooks) (*agent.Runner, erro
 	})
 }
 
-// Inspect looks at a run that an example keeps in a directory. It must not be called while this process runs it.
+// Inspect reads a run from an example's data directory. It must not be called while this process
+// executes the run.
 func Inspect(ctx context.Context, e Example, data, run string) (saved *agent.Snapshot, err error) {
 	runner, kit, err := open(e, &config{data: data, model: modelScript}, TestHooks{})
 	if err != nil {

@@ -23,12 +23,12 @@ func TestLeave_TheRunWaitsAndTheCommandGoesOn(t *testing.T) {
 			asked := p.Question()
 			test.leave(p)
 			rest, code := p.End()
-			if code != test.code || !strings.Contains(rest, "Run my run is kept. Go on with: go run ./examples/console -run 'my run' -model script\n") {
+			if code != test.code || !strings.Contains(rest, "Run my run is saved. Continue with: go run ./examples/console -run 'my run' -model script\n") {
 				t.Errorf("exit code %d:\n%s", code, rest)
 			}
 			p = consoletest.Start(t, dir, "-run", "my run", "-task", "another")
 			again := p.Question()
-			if !strings.Contains(again, "you: approve\n") || !strings.Contains(again, "This run has its task already.") {
+			if !strings.Contains(again, "you: approve\n") || !strings.Contains(again, "This run already has a task.") {
 				t.Errorf("it does not show its task:\n%s", again)
 			}
 			if consoletest.Asked(asked) != consoletest.Asked(again) {
@@ -67,7 +67,7 @@ func TestTwoTerminals_AnAnswerToAnotherQuestionThanTheOpenOneIsLate(t *testing.T
 	first.Say("5")
 	first.Question()
 	second.Say("6")
-	if said := second.Question(); !strings.Contains(said, "answered already") || !strings.Contains(said, "tool-response") {
+	if said := second.Question(); !strings.Contains(said, "already answered") || !strings.Contains(said, "tool-response") {
 		t.Errorf("the second said:\n%s", said)
 	}
 	second.Say("hello")

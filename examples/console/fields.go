@@ -16,7 +16,8 @@ type field struct {
 	value json.RawMessage
 }
 
-// fieldsOf takes a JSON object apart, in the order in which it was written. Anything else is one field without a name.
+// fieldsOf returns the fields of a JSON object in their order. Any other value is one field without
+// a name.
 func fieldsOf(object json.RawMessage) []field {
 	whole := []field{{value: object}}
 	decoder := json.NewDecoder(bytes.NewReader(object))
@@ -38,7 +39,7 @@ func fieldsOf(object json.RawMessage) []field {
 	return fields
 }
 
-// text is the value as a person writes it: without the quotes of JSON.
+// text returns the value without JSON quotes.
 func (f field) text() string {
 	var text string
 	if json.Unmarshal(f.value, &text) == nil {
@@ -64,14 +65,14 @@ func (d *Dialogue) rows(label string, args json.RawMessage) {
 	d.Row(label, strings.Join(all, "\n"))
 }
 
-// fieldSchema is what of a JSON Schema matters for typing values in.
+// fieldSchema is the part of a JSON Schema that is needed to parse typed values.
 type fieldSchema struct {
 	Type       any                    `json:"type"`
 	Properties map[string]fieldSchema `json:"properties"`
 	Items      *fieldSchema           `json:"items"`
 }
 
-// is reports whether values may be of that type.
+// hasType reports whether values may be of that type.
 func (s fieldSchema) hasType(name string) bool {
 	if list, ok := s.Type.([]any); ok {
 		return slices.Contains(list, any(name))
@@ -79,12 +80,12 @@ func (s fieldSchema) hasType(name string) bool {
 	return s.Type == name
 }
 
-// value makes the value of a field out of what somebody typed: a text as it is, a list of texts with commas between them,
+// value parses the typed value of a field: text unchanged, a list of texts separated by commas,
 // everything else as JSON.
 func value(schema json.RawMessage, name, typed string) (json.RawMessage, error) {
 	var whole fieldSchema
 	if err := json.Unmarshal(schema, &whole); err != nil {
-		return nil, fmt.Errorf("the schema of the arguments cannot be read: %w", err)
+		return nil, fmt.Errorf("the schema of the arguments cannot be decoded: %w", err)
 	}
 	s, known := whole.Properties[name]
 	switch {
@@ -106,11 +107,11 @@ func value(schema json.RawMessage, name, typed string) (json.RawMessage, error) 
 	return json.RawMessage(typed), nil
 }
 
-// with returns the object with a field set, in the order that it has.
+// with returns the object with a field set, in its order.
 func with(object json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
 	fields := fieldsOf(object)
 	if len(fields) == 1 && fields[0].name == "" {
-		return nil, errors.New("this is no object: answer with JSON")
+		return nil, errors.New("this is not an object: answer with JSON")
 	}
 	set := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
 	if set < 0 {

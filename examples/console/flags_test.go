@@ -15,8 +15,8 @@ import (
 func TestFlags_AMistakeIsExplained(t *testing.T) {
 	for args, want := range map[string]string{
 		"-no-such-flag":              "flag provided but not defined",
-		"task":                       "the task is given with -task",
-		"-model abacus":              "it is script, anthropic[/NAME] or openai[/NAME]",
+		"task":                       "set the task with -task",
+		"-model abacus":              "use script, anthropic[/NAME] or openai[/NAME]",
 		"-model script/one":          "no name and no URL",
 		"-url http://localhost:1/v1": "-url needs -model",
 		"-url http://localhost:1/v1 -model script": "no name and no URL",
@@ -41,7 +41,8 @@ func TestModel_ARealOneNeedsAKeyOrAServer(t *testing.T) {
 	}
 }
 
-// service answers as OpenAI's does, with a stream; so would a model on this machine. before is called before each answer.
+// service answers like OpenAI, with a stream, as a local model would. before is called before each
+// answer.
 func service(t *testing.T, before func(r *http.Request)) (flags []string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +73,7 @@ func TestLeave_InTheMiddleOfTheWorkTheRunCanGoOn(t *testing.T) {
 	called, calls := make(chan struct{}), 0
 	flags := service(t, func(r *http.Request) {
 		if calls++; calls == 1 {
-			_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that the caller is gone
+			_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the caller is gone
 			close(called)
 			<-r.Context().Done()
 		}
@@ -81,7 +82,7 @@ func TestLeave_InTheMiddleOfTheWorkTheRunCanGoOn(t *testing.T) {
 	p := consoletest.Start(t, dir, flags...)
 	<-called
 	p.Interrupt()
-	if said, code := p.End(); code != console.ExitInterrupted || !strings.Contains(said, "Run console-1 is kept. Go on with: go run ./examples/console -model openai/mine -url ") {
+	if said, code := p.End(); code != console.ExitInterrupted || !strings.Contains(said, "Run console-1 is saved. Continue with: go run ./examples/console -model openai/mine -url ") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 	if said, code := consoletest.Start(t, dir, flags...).End(); code != 0 || !strings.Contains(said, "tester: Good morning.\n") {

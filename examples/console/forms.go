@@ -16,7 +16,7 @@ import (
 
 const yourAnswer = "Your answer"
 
-// approvalForm: may this be done?
+// approvalForm shows approval requests.
 var approvalForm = FormFor(fermata.Approval,
 	func(d *Dialogue, q fermata.ApprovalRequest) string {
 		d.Row("what", q.Action)
@@ -31,14 +31,14 @@ var approvalForm = FormFor(fermata.Approval,
 		return yourAnswer
 	}, readDecision)
 
-// pending is a decision in the making.
+// pending is an unfinished decision.
 type pending struct {
 	fermata.Decision
 	question fermata.ApprovalRequest
 	args     json.RawMessage // as they would be used now
 }
 
-// readDecision reads on after an edit: what was changed must not be lost by a slip.
+// readDecision continues after an edit, so that an input mistake does not lose the edit.
 func readDecision(ctx context.Context, d *Dialogue, q fermata.ApprovalRequest, line string) (fermata.Decision, error) {
 	p := pending{question: q, args: q.Args}
 	for {
@@ -56,7 +56,7 @@ func readDecision(ctx context.Context, d *Dialogue, q fermata.ApprovalRequest, l
 	}
 }
 
-// read takes a line, and reports whether the decision is made.
+// read processes a line and reports whether the decision is complete.
 func (p *pending) read(ctx context.Context, d *Dialogue, line string) (done bool, err error) {
 	word, rest := firstWord(line)
 	switch word {
@@ -76,15 +76,15 @@ func (p *pending) read(ctx context.Context, d *Dialogue, line string) (done bool
 		d.rows("now with", p.args)
 		return false, nil
 	}
-	return false, fmt.Errorf("“%s” is none of the answers", line)
+	return false, fmt.Errorf("“%s” is not a valid answer", line)
 }
 
-// edit changes one argument. What does not fit changes nothing.
+// edit changes one argument. An invalid value changes nothing.
 func (p *pending) edit(ctx context.Context, d *Dialogue, change string) error {
 	name, typed, direct := strings.Cut(change, "=")
 	name = strings.TrimSpace(name)
 	if p.question.Fixed {
-		return errors.New("this can only be approved or refused as it is")
+		return errors.New("this can only be approved or refused unchanged")
 	}
 	if !direct {
 		var err error
@@ -118,15 +118,15 @@ func severalLines(ctx context.Context, d *Dialogue, name string) (string, error)
 	}
 }
 
-// inDoubtForm: did it happen?
+// inDoubtForm asks about effects in doubt.
 var inDoubtForm = FormFor(fermata.EffectInDoubt,
 	func(d *Dialogue, q fermata.InDoubtRequest) string {
-		d.Row("what", q.Action+" was begun, and nobody knows whether it happened")
+		d.Row("what", q.Action+" was started, and its outcome is unknown")
 		d.rows("with", q.Args)
 		d.Row("error", q.Error)
-		d.Row("look for", "the key "+q.Key+" where it would have happened")
+		d.Row("look for", "the key "+q.Key+" at its target")
 		d.Option("y RECEIPT", "it happened; the agent is told the receipt")
-		d.Option("n", "it did not happen, and is done now")
+		d.Option("n", "it did not happen, and is performed now")
 		return "Did it happen?"
 	},
 	func(ctx context.Context, d *Dialogue, q fermata.InDoubtRequest, line string) (said fermata.EffectResolution, err error) {
@@ -149,7 +149,7 @@ var inDoubtForm = FormFor(fermata.EffectInDoubt,
 		return said, fmt.Errorf("“%s” is neither y nor n", line)
 	})
 
-// receipt makes a receipt of a text, if one can be made: the results of tools have a field for it.
+// receipt converts a text to a receipt, if possible: the results of tools have a field for it.
 func receipt(schema json.RawMessage, typed string) (json.RawMessage, error) {
 	if json.Valid([]byte(typed)) {
 		return json.RawMessage(typed), nil
@@ -163,7 +163,7 @@ func receipt(schema json.RawMessage, typed string) (json.RawMessage, error) {
 
 const decline = "/decline"
 
-// responseForm: a person answers in the place of a tool.
+// responseForm lets a person answer instead of a tool.
 var responseForm = FormFor(tool.Response,
 	func(d *Dialogue, q tool.ResponseRequest) string {
 		d.Row("what", q.Tool)
@@ -180,10 +180,10 @@ var responseForm = FormFor(tool.Response,
 		return tool.HumanResponse{Text: line, By: d.By()}, nil
 	})
 
-// completionForm: what the model did not know.
+// completionForm asks for missing arguments.
 var completionForm = FormFor(tool.Completion,
 	func(d *Dialogue, q tool.CompletionRequest) string {
-		d.Row("what", q.Tool+" needs to know more")
+		d.Row("what", q.Tool+" needs more information")
 		d.rows("so far", q.Args)
 		for _, m := range q.Missing {
 			d.Row("missing", m.Field)
@@ -219,13 +219,13 @@ func readFields(ctx context.Context, d *Dialogue, q tool.CompletionRequest, line
 	return answer, nil
 }
 
-// limitForm: may it go on?
+// limitForm asks whether a run may exceed a limit.
 var limitForm = FormFor(agent.OverLimit,
 	func(d *Dialogue, q agent.LimitReached) string {
-		d.Row("what", fmt.Sprintf("the run would go over its limit of %g %s", q.Max, q.Limit))
+		d.Row("what", fmt.Sprintf("the run would exceed its limit of %g %s", q.Max, q.Limit))
 		d.Row("used", fmt.Sprintf("%d model calls, %d tool calls, %d tokens", q.Total.ModelCalls, q.Total.ToolCalls, q.Total.InputTokens+q.Total.OutputTokens))
-		d.Option("y", "go on, with as much again")
-		d.Option("y NUMBER", "go on, with so much more")
+		d.Option("y", "continue, with the same amount again")
+		d.Option("y NUMBER", "continue, with this much more")
 		d.Option("n REASON", "stop here")
 		return yourAnswer
 	},
@@ -240,7 +240,7 @@ var limitForm = FormFor(agent.OverLimit,
 			}
 			more, err := strconv.ParseFloat(rest, 64)
 			if err != nil {
-				return decision, fmt.Errorf("“%s” is no number", rest)
+				return decision, fmt.Errorf("“%s” is not a number", rest)
 			}
 			decision.More = more
 			return decision, nil

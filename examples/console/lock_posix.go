@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// tryLock locks a file that exists for nothing else. The operating system lets go of the lock when the process ends, however
-// it ends, and the file stays.
+// tryLock locks a dedicated file. The operating system releases the lock when the process ends for
+// any reason; the file remains.
 func tryLock(path string) (release func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

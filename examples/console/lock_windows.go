@@ -7,8 +7,8 @@ import (
 
 const errorSharingViolation syscall.Errno = 32
 
-// tryLock opens a file that exists for nothing else, and shares it with nobody. Windows closes it when the process ends,
-// however it ends.
+// tryLock opens a dedicated file without sharing. Windows closes it when the process ends for any
+// reason.
 func tryLock(path string) (release func(), err error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

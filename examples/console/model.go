@@ -11,25 +11,26 @@ import (
 	"github.com/fermata-go/fermata/agent/script"
 )
 
-// The models that -model can name.
+// The values of -model.
 const (
 	modelScript    = "script"
 	modelAnthropic = "anthropic"
 	modelOpenAI    = "openai"
 )
 
-// What a service is asked for if -model names none of its models.
+// The default models of the services.
 const (
 	defaultAnthropic = "claude-sonnet-5"
 	defaultOpenAI    = "gpt-5-mini"
 )
 
-// modelFlagError says that -model and -url do not fit together.
+// modelFlagError reports an invalid combination of -model and -url.
 type modelFlagError struct{ text string }
 
 func (e *modelFlagError) Error() string { return e.text }
 
-// chooseModel returns what makes the models of an example: a real one for all of its agents, or scripts.
+// chooseModel returns the constructor of an example's models: a real one for all of its agents, or
+// scripts.
 func chooseModel(c *config, getenv func(string) string) (func([]script.Line) agent.Model, error) {
 	service, name, _ := strings.Cut(c.model, "/")
 	if service == "" {
@@ -51,7 +52,7 @@ func chooseModel(c *config, getenv func(string) string) (func([]script.Line) age
 	case modelOpenAI:
 		real, err = openai.New(openai.Config{Model: cmp.Or(name, defaultOpenAI), BaseURL: c.url})
 	default:
-		return nil, &modelFlagError{fmt.Sprintf("-model %s: it is script, anthropic[/NAME] or openai[/NAME]", c.model)}
+		return nil, &modelFlagError{fmt.Sprintf("-model %s: use script, anthropic[/NAME] or openai[/NAME]", c.model)}
 	}
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func chooseModel(c *config, getenv func(string) string) (func([]script.Line) age
 	return func([]script.Line) agent.Model { return real }, nil
 }
 
-// byEnvironment is the service that there is a key for.
+// byEnvironment returns the service with an API key in the environment.
 func byEnvironment(getenv func(string) string) string {
 	switch {
 	case getenv("ANTHROPIC_API_KEY") != "":
@@ -70,7 +71,7 @@ func byEnvironment(getenv func(string) string) string {
 	return modelScript
 }
 
-// Reply is a line of a script that answers with a text to what was said last: the result of a tool, mostly.
+// Reply returns a script line that answers based on the last message, usually a tool result.
 func Reply(text func(last agent.Message) string) script.Line {
 	return func(request *agent.Request) (agent.Message, error) {
 		return agent.Assistant(text(request.Messages[len(request.Messages)-1])), nil

@@ -11,16 +11,16 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// Form shows the questions of one kind and reads the answers. [FormFor] makes one.
+// Form shows the questions of one kind and reads the answers. [FormFor] creates one.
 type Form struct {
 	kind string
 	show func(d *Dialogue, i *fermata.InterruptCtx) (prompt string, err error)
 	read func(ctx context.Context, d *Dialogue, i *fermata.InterruptCtx, line string) (any, error)
 }
 
-// FormFor makes a form for a kind. show shows what is asked and how to answer, and returns the text of the prompt. read makes
-// an answer of the line that was typed there, and may prompt for more. If it returns an error, or an answer that does not
-// fit, the person is told and prompted again.
+// FormFor creates a form for a kind. show shows the question and the possible answers, and returns
+// the prompt. read parses the typed line and may prompt for more. If it returns an error or an
+// invalid answer, the person sees the error and is prompted again.
 func FormFor[Q, A any](kind *fermata.Kind[Q, A], show func(d *Dialogue, question Q) (prompt string), read func(ctx context.Context, d *Dialogue, question Q, line string) (A, error)) Form {
 	return Form{
 		kind: kind.Name(),
@@ -49,12 +49,12 @@ func formsOf(own []Form) map[string]Form {
 	return forms
 }
 
-// anyForm is for questions that nobody has made a form for.
+// anyForm is for kinds without a form.
 var anyForm = Form{
 	show: func(d *Dialogue, i *fermata.InterruptCtx) (string, error) {
 		d.Row("what", string(i.Data))
 		if kind, ok := fermata.LookupKind(i.Kind); ok {
-			d.Row("answer", "JSON that fits "+string(kind.HumanAnswerSchema()))
+			d.Row("answer", "JSON that matches "+string(kind.HumanAnswerSchema()))
 		} else {
 			d.Row("answer", "JSON")
 		}
@@ -62,13 +62,14 @@ var anyForm = Form{
 	},
 	read: func(_ context.Context, _ *Dialogue, _ *fermata.InterruptCtx, line string) (any, error) {
 		if !json.Valid([]byte(line)) {
-			return nil, errors.New("that is no JSON")
+			return nil, errors.New("this is not valid JSON")
 		}
 		return json.RawMessage(line), nil
 	},
 }
 
-// ask shows the first of the open questions and returns its answer, by its id. The others are still there in the next round.
+// ask shows the first open question and returns its answer by id. The others follow in the next
+// iteration.
 func (d *session) ask(ctx context.Context, open []*fermata.InterruptCtx) (map[string]any, error) {
 	i := open[0]
 	form, ok := d.forms[i.Kind]
@@ -103,7 +104,7 @@ func (d *session) ask(ctx context.Context, open []*fermata.InterruptCtx) (map[st
 	}
 }
 
-// check says what is wrong with an answer, as the runtime would.
+// check validates an answer like the runtime.
 func check(i *fermata.InterruptCtx, answer any) error {
 	kind, ok := fermata.LookupKind(i.Kind)
 	if !ok {
@@ -111,32 +112,32 @@ func check(i *fermata.InterruptCtx, answer any) error {
 	}
 	_, err := kind.Check(i.Data, answer)
 	if wrong, ok := errors.AsType[*fermata.AnswerError](err); ok {
-		return wrong.Err // the rest the person knows
+		return wrong.Err // the person knows the rest
 	}
 	return err
 }
 
-// Dialogue is one question, as a [Form] sees it.
+// Dialogue is one question for a [Form].
 type Dialogue struct {
 	screen *screen
 	by     string
 	check  func(answer any) error
 }
 
-// By is who answers; "" if nobody said.
+// By returns who answers; "" if unknown.
 func (d *Dialogue) By() string { return d.by }
 
-// Prompt asks for a line. Its errors are to be returned.
+// Prompt asks for a line. Return its errors.
 func (d *Dialogue) Prompt(ctx context.Context, label string) (string, error) {
 	return d.screen.prompt(ctx, label)
 }
 
-// Complain says what is wrong with an answer.
+// ShowError shows what is wrong with an answer.
 func (d *Dialogue) ShowError(err error) { d.screen.showError(err) }
 
 const labelWidth = 9
 
-// Row shows something that the person has to know. An empty text is not shown.
+// Row shows a line of information. An empty text is not shown.
 func (d *Dialogue) Row(label, text string) {
 	if text == "" {
 		return
@@ -145,12 +146,12 @@ func (d *Dialogue) Row(label, text string) {
 	d.screen.printf("  %s%s%s\n", d.screen.dim(visible(label)), pad, indented(text, strings.Repeat(" ", labelWidth+2)))
 }
 
-// Option shows one way to answer.
+// Option shows one possible answer.
 func (d *Dialogue) Option(typed, meaning string) {
 	d.screen.printf("  %s%s %s\n", d.screen.bold(typed), strings.Repeat(" ", max(0, 16-utf8.RuneCountInString(typed))), meaning)
 }
 
-// header says who asks. Whoever is woken by it must see at once what it is about.
+// header shows the asking agent, so that the person sees immediately what the question is about.
 func (d *Dialogue) header(i *fermata.InterruptCtx, open int) {
 	title := "A question"
 	if open > 1 {
@@ -164,7 +165,7 @@ func (d *Dialogue) header(i *fermata.InterruptCtx, open int) {
 	d.Row("who", place(i.Address))
 }
 
-// place is an address in words: the agents and the calls of tools that lead to a question.
+// place formats an address as text: the agents and tool calls that lead to a question.
 func place(address fermata.Address) string {
 	var steps []string
 	for n, segment := range address {
@@ -173,7 +174,7 @@ func place(address fermata.Address) string {
 		case segment.Type == fermata.SegmentTool:
 			step += " (" + segment.SubID + ")"
 		case n > 0 && address[n-1].Type == fermata.SegmentTool && address[n-1].ID == segment.ID:
-			continue // the agent behind the tool of its name
+			continue // the agent behind the tool with its name
 		case segment.SubID != "":
 			step += " (for the " + segment.SubID + ". time)"
 		}
@@ -182,13 +183,13 @@ func place(address fermata.Address) string {
 	return strings.Join(steps, " ▸ ")
 }
 
-// firstWord cuts a line after its first word.
+// firstWord splits a line after its first word.
 func firstWord(line string) (word, rest string) {
 	word, rest, _ = strings.Cut(line, " ")
 	return strings.ToLower(word), strings.TrimSpace(rest)
 }
 
-// isLeaving says that the person is gone, or wants to be.
+// isLeaving reports that the input has ended or the person wants to leave.
 func isLeaving(ctx context.Context, err error) bool {
 	return errors.Is(err, errInputEnded) || err != nil && ctx.Err() != nil
 }

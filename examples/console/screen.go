@@ -13,17 +13,17 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// screen is a terminal, or two pipes that stand for one.
+// screen is a terminal, or two pipes.
 type screen struct {
 	in     <-chan string
-	echo   bool // nobody sees what is typed, so it is shown
+	echo   bool // the input is not visible, so it is echoed
 	out    io.Writer
 	colour bool
-	greet  bool // what the run was told is on the screen
-	// speaker is whose words the line that is not at its end holds; "" if there is no such line.
+	greet  bool // the task is on the screen
+	// speaker is the author of the unfinished line; "" if there is none.
 	speaker  string
-	streamed bool   // the speaker's words came in pieces
-	said     string // the last thing that an agent said
+	streamed bool   // the message was streamed
+	said     string // the last message of an agent
 }
 
 func newScreen(in io.Reader, out io.Writer) *screen {
@@ -39,7 +39,8 @@ func isTerminal(stream any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// lines reads in the background, so that waiting for a line can be broken off. It ends with its input, or with the program.
+// lines reads in the background, so that waiting for a line can be cancelled. It ends with its
+// input, or with the program.
 func lines(in io.Reader) <-chan string {
 	read := make(chan string)
 	go func() {
@@ -56,7 +57,8 @@ func lines(in io.Reader) <-chan string {
 // promptMark ends every prompt.
 const promptMark = "❯ "
 
-// errInputEnded says that nobody is there to answer. It is not io.EOF, which a broken connection may be, too.
+// errInputEnded reports the end of the input. It is not io.EOF, which may also be a broken
+// connection.
 var errInputEnded = errors.New("the input has ended")
 
 // prompt asks for a line. It returns errInputEnded if there are no more.
@@ -83,16 +85,16 @@ func (s *screen) prompt(ctx context.Context, label string) (string, error) {
 
 func (s *screen) begin(e Example, c *config) {
 	s.printf("%s: %s\n", s.bold("Fermata, "+e.Name), e.About)
-	s.printf("%s\n", s.dim("Leave whenever you like (Ctrl-C, kill -9, power cut): run "+visible(c.run)+" is kept in "+visible(c.data)+"."))
+	s.printf("%s\n", s.dim("You can leave at any time (Ctrl-C, kill -9, power cut): run "+visible(c.run)+" is saved in "+visible(c.data)+"."))
 }
 
-// task shows what the run was told.
+// task shows the task of the run.
 func (s *screen) task(text string) {
 	s.greet = true
 	s.printf("\n%s %s\n", s.bold("you:"), indented(text, "     "))
 }
 
-// welcomeBack shows, once, a run that another process began.
+// welcomeBack shows, once, a run that another process started.
 func (s *screen) welcomeBack(saved *agent.Snapshot, c *config) {
 	if s.greet || len(saved.Messages) == 0 {
 		return
@@ -100,11 +102,11 @@ func (s *screen) welcomeBack(saved *agent.Snapshot, c *config) {
 	told := saved.Messages[len(saved.Messages)-1].Text
 	s.task(told)
 	if c.taskGiven && c.task != told {
-		s.printf("%s This run has its task already. For another one begin another run with -run NAME.\n", s.yellow("!"))
+		s.printf("%s This run already has a task. For another one start another run with -run NAME.\n", s.yellow("!"))
 	}
 }
 
-// event shows what an agent says and does.
+// event shows an event of an agent.
 func (s *screen) event(e *agent.Event) {
 	switch body := e.Body.(type) {
 	case agent.Token:
@@ -112,7 +114,7 @@ func (s *screen) event(e *agent.Event) {
 		s.streamed = true
 	case agent.MessageAdded:
 		if body.Message.Role == agent.RoleUser {
-			return // a person's words, and that person has seen them
+			return // written by the person at this terminal
 		}
 		if !s.streamed && body.Message.Text != "" {
 			s.appendSpeech(e.Agent, body.Message.Text)
@@ -134,11 +136,11 @@ func (s *screen) event(e *agent.Event) {
 	case agent.Transferred:
 		s.endLine()
 		s.printf("  %s %s\n", s.dim(visible(e.Agent)+" hands over to"), visible(body.To))
-	case agent.Exit, agent.Interrupted, agent.Finished: // shown by whoever goes on from there
+	case agent.Exit, agent.Interrupted, agent.Finished: // shown by the agent that continues
 	}
 }
 
-// speak adds to what somebody says. Another speaker begins another line.
+// appendSpeech adds to a message. Another author begins a new line.
 func (s *screen) appendSpeech(who, text string) {
 	if s.speaker != who {
 		s.endLine()
@@ -155,7 +157,7 @@ func (s *screen) endLine() {
 	s.speaker, s.streamed = "", false
 }
 
-// output shows what came of a run, unless that is on the screen already.
+// output shows the output of a run, unless it is already on the screen.
 func (s *screen) output(o *agent.Output) {
 	s.endLine()
 	if o != nil && o.Text() != "" && o.Text() != s.said {
@@ -165,8 +167,7 @@ func (s *screen) output(o *agent.Output) {
 
 func (s *screen) showError(err error) { s.printf("  %s %s\n", s.red("✗"), visible(err.Error())) }
 
-// visible keeps a text from moving the cursor, changing colours or running backwards: what a person sees must be what is
-// done.
+// visible escapes control characters and bidirectional text: the person must see what is done.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) {
@@ -176,7 +177,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// indented is a visible text whose further lines are indented.
+// indented returns visible text with indented continuation lines.
 func indented(text, indent string) string {
 	parts := strings.Split(text, "\n")
 	for i, part := range parts {
@@ -189,7 +190,7 @@ func indented(text, indent string) string {
 	return strings.Join(parts, "\n")
 }
 
-// quoted is a word that a shell takes as one.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	if strings.ContainsFunc(word, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@", r)

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// A model could try to show a person something else than what would be done.
+// A model could try to show a person something other than what would be done.
 func TestScreen_AModelCannotPaintIt(t *testing.T) {
 	var out strings.Builder
 	s := newScreen(strings.NewReader(""), &out)

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// session is where a run and a person meet.
+// session runs an example's run and asks the person.
 type session struct {
 	runner   *agent.Runner
 	screen   *screen
@@ -21,10 +21,10 @@ type session struct {
 	lockFile string
 }
 
-var errLocked = errors.New("another process is at work on this run; start again when it is done")
+var errLocked = errors.New("another process is executing this run; start again when it is done")
 
-// work moves the run on, asks, moves it on with the answer, until it is finished. Nothing is remembered between two rounds
-// but the answer: another process could do every other one.
+// work advances the run, asks, and advances it with the answer, until it is finished. It keeps no
+// state between two iterations except the answer: another process could do the next one.
 func (d *session) work(ctx context.Context) error {
 	var answer map[string]any // by interrupt id
 	for {
@@ -32,7 +32,7 @@ func (d *session) work(ctx context.Context) error {
 		switch {
 		case isRejectedAnswer(err):
 			d.screen.showError(err)
-			answer = nil // and see what is asked now
+			answer = nil // and show the current question
 			continue
 		case err != nil:
 			d.showResume(ctx, err)
@@ -47,17 +47,20 @@ func (d *session) work(ctx context.Context) error {
 	}
 }
 
-// isRejectedAnswer says that an answer was not taken and nothing has changed: it does not fit, or somebody else was faster.
+// isRejectedAnswer reports that an answer was rejected and nothing has changed: it is invalid, or
+// another person was faster.
 func isRejectedAnswer(err error) bool {
 	_, wrong := errors.AsType[*fermata.AnswerError](err)
 	return wrong || errors.Is(err, graph.ErrAlreadyAnswered) || errors.Is(err, graph.ErrWithdrawn)
 }
 
-// move takes the run as far as it gets without a person, and returns what it waits for; nothing if it is finished.
+// advance executes the run until it waits or ends, and returns the open interrupts; none if it is
+// finished.
 //
-// The lock is held while the run is at work, and not while it waits: several people may look at a question, and the first
-// answer counts. Whoever has the lock knows that nobody else is at work. So a run that is marked as running was left by a
-// process that died, and taking it over is safe.
+// The lock is held while the run is executing, and not while it waits: several people may look at a
+// question, and the first answer counts. The holder of the lock knows that no other process is
+// executing the run. So a run that is marked as running was left by a process that died, and taking
+// it over is safe.
 func (d *session) advance(ctx context.Context, answer map[string]any) ([]*fermata.InterruptCtx, error) {
 	release, err := tryLock(d.lockFile)
 	if err != nil {
@@ -83,7 +86,7 @@ func (d *session) advance(ctx context.Context, answer map[string]any) ([]*fermat
 	return d.watch(ctx, d.runner.ResumeWithParams(ctx, d.config.run, &agent.ResumeParams{Targets: answer}, agent.TakeOver()))
 }
 
-// watch shows what happens, up to the end or the next question.
+// watch shows events up to the end or the next question.
 func (d *session) watch(ctx context.Context, events iter.Seq2[*agent.Event, error]) ([]*fermata.InterruptCtx, error) {
 	for event, err := range events {
 		if err != nil {
@@ -103,16 +106,16 @@ func (d *session) watch(ctx context.Context, events iter.Seq2[*agent.Event, erro
 			d.screen.event(event)
 		}
 	}
-	return nil, errors.New("the run ended without a word")
+	return nil, errors.New("the run ended without an event")
 }
 
-// finished says so, and how to begin another run.
+// showFinished reports the end, and how to start another run.
 func (d *session) showFinished(ctx context.Context) error {
 	for n := 2; ; n++ {
 		name := fmt.Sprintf("%s-%d", d.example.Name, n)
 		_, err := d.runner.Inspect(ctx, name)
 		if errors.Is(err, graph.ErrUnknownRun) {
-			d.screen.printf("\n%s Run %s is finished. Begin another one with: %s\n", d.screen.green("✓"), visible(d.config.run), d.command(name))
+			d.screen.printf("\n%s Run %s is finished. Start another one with: %s\n", d.screen.green("✓"), visible(d.config.run), d.command(name))
 			return nil
 		}
 		if err != nil {
@@ -121,19 +124,19 @@ func (d *session) showFinished(ctx context.Context) error {
 	}
 }
 
-// left says how to go on.
+// showResume reports how to continue.
 func (d *session) showResume(ctx context.Context, err error) {
 	d.screen.endLine()
 	switch {
 	case errors.Is(err, errLocked):
 	case isLeaving(ctx, err):
-		d.screen.printf("\nRun %s is kept. Go on with: %s\n", visible(d.config.run), d.command(d.config.run))
+		d.screen.printf("\nRun %s is saved. Continue with: %s\n", visible(d.config.run), d.command(d.config.run))
 	default:
-		d.screen.printf("\n%s Run %s did not get on. Try again with: %s\n", d.screen.red("✗"), visible(d.config.run), d.command(d.config.run))
+		d.screen.printf("\n%s Run %s failed. Retry with: %s\n", d.screen.red("✗"), visible(d.config.run), d.command(d.config.run))
 	}
 }
 
-// command is what to type for a run.
+// command returns the command line for a run.
 func (d *session) command(run string) string {
 	command := "go run ./examples/" + d.example.Name
 	if d.config.data != ".demo" {

@@ -12,10 +12,10 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// MaxRevisions is how often a text may be revised. Whoever wants yet another revision rejects it.
+// MaxRevisions is the maximum number of revisions. A further revision request rejects the text.
 const MaxRevisions = 3
 
-// State is everything the run knows. Its JSON is what is kept while the run waits.
+// State is the state of the run. It is saved as JSON while the run waits.
 type State struct {
 	Topic string `json:"topic"`
 	// File is where an approved text is published.
@@ -24,15 +24,16 @@ type State struct {
 	Warnings  []string `json:"warnings"`
 	Feedback  []string `json:"feedback"`
 	Revisions int      `json:"revisions"`
-	// Verdict is the reviewer's last word.
+	// Verdict is the reviewer's last answer.
 	Verdict Verdict `json:"verdict"`
-	// Rejected says why the text must not be published, Published where it was. One of them is set at the end.
+	// Rejected is why the text must not be published, Published where it was published. One of them
+	// is set at the end.
 	Rejected  string `json:"rejected"`
 	Published string `json:"published"`
 	Trail     []Step `json:"trail"`
 }
 
-// Step is a line in the history of the run.
+// Step is an entry in the history of the run.
 type Step struct {
 	At   time.Time `json:"at"`
 	Node string    `json:"node"`
@@ -93,7 +94,7 @@ func routeAfterCheck(s State) string {
 	return "human_review"
 }
 
-// humanReview is entered twice: to ask, and again with the answer. Between the two lie a second or a month.
+// humanReview is entered twice: to ask, and again with the answer, a second or a month later.
 func humanReview(ctx context.Context, s State) (State, error) {
 	verdict, err := Review.Ask(ctx, question(s))
 	if err != nil {
@@ -125,7 +126,7 @@ func question(s State) Question {
 	}
 }
 
-// routeAfterReview: approve, revise or reject. Only a clear yes leads to finalize.
+// routeAfterReview: approve, revise or reject. Only an approve leads to finalize.
 func routeAfterReview(s State) string {
 	switch {
 	case s.Rejected != "":
@@ -146,13 +147,14 @@ func revise(_ context.Context, s State) (State, error) {
 	return s, nil
 }
 
-// Article is what publishing takes: the policy decides on exactly these values, and exactly these are used.
+// Article is the argument of publishing: the policy decides on exactly these values, and exactly
+// these are used.
 type Article struct {
 	File string `json:"file"`
 	Text string `json:"text"`
 }
 
-// finalize is the only node that the outside world notices.
+// finalize is the only node with an external effect.
 func finalize(ctx context.Context, s State) (State, error) {
 	approved, err := fermata.Approve(ctx, fermata.Action[Article]{
 		Name: "publish", Summary: "Publish " + s.Draft.ID,
@@ -161,7 +163,7 @@ func finalize(ctx context.Context, s State) (State, error) {
 	if err != nil {
 		return s, err
 	}
-	// A process that dies in here writes the same text to the same file when the run goes on.
+	// If the process dies here, the resumed run writes the same text to the same file.
 	s.Published, err = fermata.Effect(ctx, approved, publish, fermata.Idempotent())
 	if err != nil {
 		return s, err
@@ -177,8 +179,8 @@ func publish(_ context.Context, a Article, _ string) (string, error) {
 	return a.File, os.WriteFile(a.File, []byte(a.Text+"\n"), 0o644)
 }
 
-// Reviewed is the policy of the run. It lets publish through without a second question, because only the approve of a person
-// leads to finalize. Without this policy [fermata.Approve] would ask.
+// Reviewed is the policy of the run. It allows publish without a second question, because only a
+// person's approval leads to finalize. Without this policy [fermata.Approve] would ask.
 var Reviewed = fermata.PolicyFunc(func(_ context.Context, a fermata.ActionRequest) (fermata.Ruling, error) {
 	if a.Action == "publish" {
 		return fermata.Ruling{Verdict: fermata.Allow, Rule: "reviewed", Reason: "a person approved this text"}, nil

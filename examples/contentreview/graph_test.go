@@ -63,7 +63,7 @@ func TestRoutes_OnlyAnApproveLeadsToFinalize(t *testing.T) {
 	}
 }
 
-// A text could try to show the reviewer something else than what it says.
+// A text could try to show the reviewer something other than its content.
 func TestVisible_ADraftCannotPaintTheScreen(t *testing.T) {
 	shown := strings.Join(wrap("harmless\x1b[2J\x1b[1;1H \u202eevil\n\nend"), "|")
 	if shown != "harmless\uFFFD[2J\uFFFD[1;1H \uFFFDevil||end" {
@@ -71,7 +71,8 @@ func TestVisible_ADraftCannotPaintTheScreen(t *testing.T) {
 	}
 }
 
-// crashAt begins a run in this process, approves it, and lets the store die at its nth save. It reports whether it got there.
+// crashAt starts a run in this process, approves it, and makes the store fail at its nth save. It
+// reports whether that save was reached.
 func crashAt(t *testing.T, dir string, n int, when storetest.FaultTime) bool {
 	t.Helper()
 	kept, err := sqlite.Open(filepath.Join(dir, "contentreview.db"))
@@ -109,7 +110,7 @@ func TestCrash_AtAnySaveTheNextProcessGoesOn(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s save %d", name, n), func(t *testing.T) {
 				p := start(t, dir, "-topic", "tea", "-run", "review-1")
-				_, _ = io.WriteString(p.in, "a\n") // nobody reads it if the answer was saved already
+				_, _ = io.WriteString(p.in, "a\n") // unused if the answer was already saved
 				rest, code := p.end()
 				if code != 0 || !strings.Contains(rest, "✓ Published") {
 					t.Errorf("exit code %d after:\n%s", code, rest)

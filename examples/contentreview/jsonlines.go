@@ -8,7 +8,8 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// jsonLines is a program that answers: it reads an outcome per line and writes a verdict per line.
+// jsonLines is for programs that answer: it writes an outcome per line and reads a verdict per
+// line.
 type jsonLines struct {
 	in  <-chan string
 	out io.Writer
@@ -31,7 +32,7 @@ type envelope struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// Ask hands the answer on as it is: checking it is the runtime's business.
+// Ask returns the answer unchanged: the runtime validates it.
 func (j *jsonLines) Ask(ctx context.Context, saved *graph.Snapshot[State]) (any, error) {
 	open := saved.Interrupts[0]
 	j.write(outcome{Status: "needs_input", Run: saved.Run, Interrupt: &envelope{ID: open.ID, Kind: open.Kind, Data: open.Data}})
@@ -47,7 +48,8 @@ func (j *jsonLines) Done(saved *graph.Snapshot[State]) {
 
 func (j *jsonLines) Left(string) {}
 
-// write is a line on standard output: if nobody reads it there is nobody to tell.
+// write writes a line to standard output. Errors are ignored: there is no other place to report
+// them.
 func (j *jsonLines) write(o outcome) {
 	encoder := json.NewEncoder(j.out)
 	encoder.SetEscapeHTML(false)

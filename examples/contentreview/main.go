@@ -1,14 +1,15 @@
-// Contentreview drafts a text, stops for your review, and goes on with what you decide. It shows a question with a typed
-// answer ([Review]), a loop that ends, an action on the outside world that waits for a yes, and a run that survives whatever
-// happens to its process.
+// Contentreview drafts a text, stops for your review, and continues with your decision. It shows a
+// question with a typed answer ([Review]), a bounded loop, an action on the outside world that
+// needs approval, and a run that survives crashes of its process.
 //
 //	go run ./examples/contentreview                  # or: make demo-terminal
 //	go run ./examples/contentreview -topic "tea" -run tea
-//	go run ./examples/contentreview -draw            # the graph as Mermaid, with the node that waits
+//	go run ./examples/contentreview -draw            # the graph as Mermaid, with the waiting node
 //	go run ./examples/contentreview -json            # for programs: an answer per line in, an outcome per line out
 //
-// Everything is kept in the directory .demo. Leave at the question with Ctrl-C, kill the process, pull the plug: started
-// again it is at the same question. The graph is in graph.go, and knows nothing of the terminal.
+// All data is in the directory .demo. Leave at the question with Ctrl-C, or kill the process: when
+// started again it shows the same question. The graph is in graph.go and does not depend on the
+// terminal.
 package main
 
 import (
@@ -31,7 +32,7 @@ import (
 const (
 	exitFailed      = 1
 	exitUsage       = 2
-	exitInterrupted = 130 // as a shell says it
+	exitInterrupted = 130 // as in a shell
 )
 
 type config struct {
@@ -45,10 +46,10 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	var c config
 	flags := flag.NewFlagSet("contentreview", flag.ContinueOnError)
-	flags.StringVar(&c.data, "data", ".demo", "keep everything in this `directory`")
-	flags.StringVar(&c.topic, "topic", "agents that wait for people", "write about this, if a new run begins")
-	flags.StringVar(&c.run, "run", "", "the run's `name`; without it the one that waits, or a new one")
-	flags.BoolVar(&c.json, "json", false, "speak JSON, a line at a time")
+	flags.StringVar(&c.data, "data", ".demo", "`directory` for all data")
+	flags.StringVar(&c.topic, "topic", "agents that wait for people", "topic of the text, if a new run starts")
+	flags.StringVar(&c.run, "run", "", "run `name`; the default is the waiting run, or a new one")
+	flags.BoolVar(&c.json, "json", false, "use JSON lines for input and output")
 	flags.BoolVar(&c.draw, "draw", false, "print the graph as Mermaid and exit")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -60,7 +61,7 @@ func run(args []string) int {
 	defer stop()
 	err := review(ctx, c)
 	switch {
-	case errors.Is(err, io.EOF): // nobody is there to answer; the run waits
+	case errors.Is(err, io.EOF): // there is no one to answer; the run waits
 		return 0
 	case ctx.Err() != nil:
 		return exitInterrupted
@@ -71,7 +72,7 @@ func run(args []string) int {
 	return 0
 }
 
-// review takes one run from where it is to its end, or to where the person leaves.
+// review advances one run until it ends or the person leaves.
 func review(ctx context.Context, c config) error {
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
 		return err
@@ -111,13 +112,13 @@ func review(ctx context.Context, c config) error {
 	return err
 }
 
-// reviewer is whoever answers, and how.
+// reviewer asks a person or a program for answers.
 type reviewer interface {
-	// Ask shows the question and returns the answer, or io.EOF if nobody answers any more.
+	// Ask shows the question and returns the answer, or io.EOF if the input has ended.
 	Ask(ctx context.Context, saved *graph.Snapshot[State]) (answer any, err error)
-	// Refused says why an answer was not taken.
+	// Refused shows why an answer was rejected.
 	Refused(err error)
-	// Done shows the end of the run, Left how to go on with one that waits.
+	// Done shows the end of the run, Left how to continue one that waits.
 	Done(saved *graph.Snapshot[State])
 	Left(run string)
 }
@@ -130,7 +131,7 @@ type session struct {
 	reviewer reviewer
 }
 
-// pick returns the first run that is not finished, or the name of a new one.
+// pick returns the first unfinished run, or the name of a new one.
 func (d *session) pick(ctx context.Context) (string, error) {
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("review-%d", n)
@@ -146,8 +147,8 @@ func (d *session) pick(ctx context.Context) (string, error) {
 	}
 }
 
-// work looks where the run stands and takes the next step, until it is finished. Nothing is remembered between two rounds:
-// another process could do every other one.
+// work inspects the run and takes the next step, until it is finished. It keeps no state between
+// two iterations: another process could do the next one.
 func (d *session) work(ctx context.Context) error {
 	for {
 		saved, err := d.flow.Inspect(ctx, d.run, d.options...)
@@ -161,8 +162,9 @@ func (d *session) work(ctx context.Context) error {
 		case saved.Status == graph.StatusWaiting:
 			err = d.ask(ctx, saved)
 		default:
-			// The run stopped, failed, or is marked as running although its process is gone. In this demo one process works
-			// on a run, so whoever had it is dead, and it is safe to take it over. A server would need to know that.
+			// The run stopped, failed, or is marked as running although its process is gone. In
+			// this demo one process executes a run, so the previous one is dead and taking over is
+			// safe. A server would need to check that.
 			_, err = d.flow.Resume(ctx, d.run, append(d.options, graph.TakeOver())...)
 		}
 		if _, waits := fermata.ExtractInterruptInfo(err); err != nil && !waits {
@@ -179,7 +181,7 @@ func (d *session) ask(ctx context.Context, saved *graph.Snapshot[State]) error {
 	_, err = d.flow.Resume(ctx, d.run, append(d.options, graph.Answer(saved.Interrupts[0].ID, answer))...)
 	_, bad := errors.AsType[*fermata.AnswerError](err)
 	if bad || errors.Is(err, graph.ErrAlreadyAnswered) || errors.Is(err, graph.ErrFinished) {
-		d.reviewer.Refused(err) // and the next round asks again, if there is still something to ask
+		d.reviewer.Refused(err) // the next iteration asks again, if there is still an open question
 		return nil
 	}
 	return err

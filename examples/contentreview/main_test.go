@@ -26,7 +26,7 @@ func TestDialogue_ReviseThenApprovePublishesTheLastDraft(t *testing.T) {
 		t.Errorf("the second question does not show the revised draft:\n%s", second)
 	}
 	if published(t, dir, "review-1") != "" {
-		t.Error("something was published before the approve")
+		t.Error("something was published before the approval")
 	}
 	p.say("approve")
 	rest, code := p.end()
@@ -37,7 +37,7 @@ func TestDialogue_ReviseThenApprovePublishesTheLastDraft(t *testing.T) {
 		t.Errorf("published:\n%s", text)
 	}
 	if strings.Contains(first+second+rest, "\x1b") {
-		t.Error("colours although nobody looks")
+		t.Error("colours without a terminal")
 	}
 }
 
@@ -62,14 +62,14 @@ func TestDialogue_BadInputIsAskedAgainAndChangesNothing(t *testing.T) {
 	before := saved(t, dir, "review-1").Version
 	for _, line := range []string{"", "yes", "approved", "ax", "{}"} {
 		p.say(line)
-		if said := p.until(prompt); !strings.Contains(said, "is none of the answers") {
+		if said := p.until(prompt); !strings.Contains(said, "is not a valid answer") {
 			t.Errorf("after %q it said:\n%s", line, said)
 		}
 	}
 	p.say("revise")
 	p.until("What should change? > ")
 	p.say("  ")
-	if said := p.until(prompt); !strings.Contains(said, "feedback must say what should change") {
+	if said := p.until(prompt); !strings.Contains(said, "feedback is required") {
 		t.Errorf("after an empty feedback it said:\n%s", said)
 	}
 	if after := saved(t, dir, "review-1").Version; after != before {
@@ -81,7 +81,8 @@ func TestDialogue_BadInputIsAskedAgainAndChangesNothing(t *testing.T) {
 	}
 }
 
-// leaveAndReturn ends the program at its question, starts it again, and wants to find everything as it was.
+// leaveAndReturn ends the program at its question, starts it again, and checks that everything is
+// unchanged.
 func leaveAndReturn(t *testing.T, leave func(p *program)) {
 	dir := t.TempDir()
 	p := start(t, dir, "-topic", "tea")
@@ -99,7 +100,7 @@ func leaveAndReturn(t *testing.T, leave func(p *program)) {
 	}
 	after := saved(t, dir, "review-1")
 	if after.Version != before.Version || after.Interrupts[0].ID != before.Interrupts[0].ID || len(after.State.Trail) != 5 {
-		t.Errorf("coming back changed the run: version %d, question %s, trail %v; it was version %d, question %s",
+		t.Errorf("returning changed the run: version %d, question %s, trail %v; it was version %d, question %s",
 			after.Version, after.Interrupts[0].ID, after.State.Trail, before.Version, before.Interrupts[0].ID)
 	}
 	p.say("a")
@@ -123,7 +124,7 @@ func TestDialogue_InterruptedAtTheQuestionGoesOnThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		rest, code := p.end()
-		if code != exitInterrupted || !strings.Contains(rest, "Go on at this question with: go run ./examples/contentreview") {
+		if code != exitInterrupted || !strings.Contains(rest, "Continue at this question with: go run ./examples/contentreview") {
 			t.Errorf("exit code %d after:\n%s", code, rest)
 		}
 	})
@@ -192,11 +193,11 @@ func TestDialogue_TheFirstOfTwoReviewersCounts(t *testing.T) {
 	first.end()
 	second.say("a")
 	rest, code := second.end()
-	if code != 0 || !strings.Contains(rest, "somebody else has answered this meanwhile") || !strings.Contains(rest, "Rejected") {
+	if code != 0 || !strings.Contains(rest, "another person has already answered") || !strings.Contains(rest, "Rejected") {
 		t.Errorf("exit code %d after:\n%s", code, rest)
 	}
 	if published(t, dir, "review-1") != "" {
-		t.Error("the late approve published the text")
+		t.Error("the late approval published the text")
 	}
 }
 

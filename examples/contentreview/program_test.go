@@ -36,12 +36,12 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// patience is when a program that says nothing counts as stuck.
+// patience is when a silent program counts as stuck.
 const patience = time.Minute
 
 const prompt = "Your answer (a, r or x) > "
 
-// program is a running one, with pipes for a terminal.
+// program is a running program, with pipes as its terminal.
 type program struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -65,21 +65,21 @@ func start(t *testing.T, dir string, args ...string) *program {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // it must be gone before its directory is removed
+	t.Cleanup(func() { // it must end before its directory is removed
 		cancel()
 		_ = p.cmd.Wait()
 	})
 	return p
 }
 
-// until reads up to and with the text. A prompt has no end of line, so this goes byte by byte.
+// until reads up to and including the text. A prompt has no newline, so this reads byte by byte.
 func (p *program) until(text string) string {
 	p.t.Helper()
 	var read strings.Builder
 	for !strings.HasSuffix(read.String(), text) {
 		b, err := p.out.ReadByte()
 		if err != nil {
-			p.t.Fatalf("the program ended without %q, it said:\n%s", text, read.String())
+			p.t.Fatalf("the program ended without %q; its output:\n%s", text, read.String())
 		}
 		read.WriteByte(b)
 	}
@@ -93,18 +93,18 @@ func (p *program) say(line string) {
 	}
 }
 
-// end waits for the program and returns the rest of what it said, and its exit code.
+// end waits for the program and returns the rest of its output and its exit code.
 func (p *program) end() (string, int) {
 	p.t.Helper()
 	rest, err := io.ReadAll(p.out)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	_ = p.cmd.Wait() // the code says how it ended
+	_ = p.cmd.Wait() // the exit code is sufficient
 	return string(rest), p.cmd.ProcessState.ExitCode()
 }
 
-// saved looks into the file that the program left.
+// saved reads the file that the program left.
 func saved(t *testing.T, dir, run string) *graph.Snapshot[State] {
 	t.Helper()
 	kept, err := sqlite.Open(filepath.Join(dir, "contentreview.db"))
@@ -123,7 +123,7 @@ func saved(t *testing.T, dir, run string) *graph.Snapshot[State] {
 	return snapshot
 }
 
-// published is the file that an approve writes, "" if there is none.
+// published returns the file that an approval writes, "" if there is none.
 func published(t *testing.T, dir, run string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "published", run+".md"))

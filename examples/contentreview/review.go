@@ -7,10 +7,10 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// Review is the kind of the one question that this graph asks.
+// Review is the kind of the only question of this graph.
 var Review = fermata.NewKind[Question, Verdict]("content-review")
 
-// Question is what the reviewer sees.
+// Question is shown to the reviewer.
 type Question struct {
 	Reason           string            `json:"reason"`
 	Draft            Draft             `json:"draft"`
@@ -18,13 +18,13 @@ type Question struct {
 	SuggestedActions []SuggestedAction `json:"suggestedActions"`
 }
 
-// Draft is a text in the making.
+// Draft is an unfinished text.
 type Draft struct {
 	ID      string `json:"id"`
 	Content string `json:"content"`
 }
 
-// SuggestedAction is one of the answers that the reviewer may give, as a button would show it.
+// SuggestedAction is one of the reviewer's possible answers, for example for a button.
 type SuggestedAction struct {
 	ID        string `json:"id"`
 	Label     string `json:"label"`
@@ -39,7 +39,7 @@ type Verdict struct {
 	EditedContent string `json:"editedContent,omitempty"`
 }
 
-// Action is what the reviewer wants to happen.
+// Action is the reviewer's choice.
 type Action string
 
 // The actions of a reviewer.
@@ -49,16 +49,16 @@ const (
 	Reject  Action = "reject"
 )
 
-// Choices lists the actions, so that no other word passes for an answer.
+// Choices lists the actions. Other values are invalid.
 func (Action) Choices() []string { return []string{string(Approve), string(Revise), string(Reject)} }
 
-// Validate checks what the types alone cannot say.
+// Validate checks what the types cannot express.
 func (v Verdict) Validate() error {
 	if v.Action == Revise && strings.TrimSpace(v.Feedback) == "" {
-		return errors.New("to revise, feedback must say what should change")
+		return errors.New("feedback is required to revise")
 	}
 	if v.Action != Approve && v.EditedContent != "" {
-		return errors.New("editedContent goes only with approve")
+		return errors.New("editedContent is allowed only with approve")
 	}
 	return nil
 }

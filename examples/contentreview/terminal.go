@@ -15,13 +15,13 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// terminal is a person at a keyboard.
+// terminal asks a person at a keyboard.
 type terminal struct {
 	in     <-chan string
 	out    io.Writer
 	colour bool
 	config config
-	// shown is how much of the trail is on the screen already.
+	// shown is the number of history entries that are already on the screen.
 	shown int
 }
 
@@ -29,18 +29,19 @@ var _ reviewer = (*terminal)(nil)
 
 func newTerminal(in io.Reader, out *os.File, c config) *terminal {
 	t := &terminal{in: lines(in), out: out, colour: isTerminal(out), config: c}
-	t.printf("%s: an agent drafts a text, you decide what becomes of it.\n", t.bold("Fermata, content review"))
-	t.printf("Leave whenever you like (Ctrl-C, kill -9, power cut): everything is kept in %s.\n", c.data)
+	t.printf("%s: an agent drafts a text, you decide whether it is published.\n", t.bold("Fermata, content review"))
+	t.printf("You can leave at any time (Ctrl-C, kill -9, power cut): everything is saved in %s.\n", c.data)
 	return t
 }
 
-// isTerminal says whether colours are wanted (see no-color.org).
+// isTerminal reports whether colours are wanted (see no-color.org).
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// lines reads in the background, so that waiting for a line can be broken off. It ends with its input, or with the program.
+// lines reads in the background, so that waiting for a line can be cancelled. It ends with its
+// input, or with the program.
 func lines(in io.Reader) <-chan string {
 	read := make(chan string)
 	go func() {
@@ -102,7 +103,7 @@ func (t *terminal) Ask(ctx context.Context, saved *graph.Snapshot[State]) (any, 
 // keys are the short forms of the answers.
 var keys = map[Action]string{Approve: "a", Revise: "r", Reject: "x"}
 
-// read returns what the person wants. More than a word is an answer with its reason: "r make it shorter".
+// read returns the person's answer. Text after the first word is the reason: "r make it shorter".
 func (t *terminal) read(ctx context.Context) (Verdict, error) {
 	for {
 		line, err := t.prompt(ctx, "Your answer (a, r or x)")
@@ -113,7 +114,7 @@ func (t *terminal) read(ctx context.Context) (Verdict, error) {
 		v := Verdict{Action: actionOf(word), Feedback: strings.TrimSpace(feedback)}
 		switch {
 		case v.Action == "":
-			t.Refused(fmt.Errorf("“%s” is none of the answers", line))
+			t.Refused(fmt.Errorf("“%s” is not a valid answer", line))
 			continue
 		case v.Action == Revise && v.Feedback == "":
 			v.Feedback, err = t.prompt(ctx, "What should change?")
@@ -142,7 +143,7 @@ func (t *terminal) prompt(ctx context.Context, text string) (string, error) {
 
 func (t *terminal) Refused(err error) {
 	if errors.Is(err, graph.ErrAlreadyAnswered) || errors.Is(err, graph.ErrFinished) {
-		err = errors.New("somebody else has answered this meanwhile")
+		err = errors.New("another person has already answered")
 	}
 	t.printf("  %s %v\n", t.red("✗"), err)
 }
@@ -159,15 +160,15 @@ func (t *terminal) Done(saved *graph.Snapshot[State]) {
 }
 
 func (t *terminal) Left(run string) {
-	t.printf("The draft waits for you. Go on at this question with: %s\n", t.command(run))
+	t.printf("The draft waits for you. Continue at this question with: %s\n", t.command(run))
 }
 
-// trail prints what happened since the last time, with the times at which it did.
+// trail prints the new history entries with their times.
 func (t *terminal) trail(saved *graph.Snapshot[State]) {
 	if t.shown == 0 {
 		t.printf("\nRun %s, about %s\n", t.bold(visible(saved.Run)), visible(saved.State.Topic))
 		if t.config.topicGiven && t.config.topic != saved.State.Topic {
-			t.printf("  %s it had begun already; for another topic begin another run with -run NAME\n", t.yellow("!"))
+			t.printf("  %s it has already started; for another topic start another run with -run NAME\n", t.yellow("!"))
 		}
 	} else {
 		t.printf("\n")
@@ -207,7 +208,7 @@ func wrap(text string) []string {
 	return wrapped
 }
 
-// visible keeps a text from moving the cursor, changing colours or running backwards: what the reviewer sees must be what is
+// visible escapes control characters and bidirectional text: the reviewer must see what is
 // published.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
@@ -218,7 +219,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// command is what to type to come back.
+// command returns the command line to continue.
 func (t *terminal) command(run string) string {
 	command := "go run ./examples/contentreview"
 	if t.config.data != ".demo" {
@@ -230,7 +231,7 @@ func (t *terminal) command(run string) string {
 	return t.bold(command)
 }
 
-// shortPath is the path as seen from here, if that is shorter.
+// shortPath returns the relative path, if it is shorter.
 func shortPath(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

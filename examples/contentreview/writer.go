@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// compose stands in for the model that would write the text. It is offline and always writes the same for the same input.
+// compose simulates a model that writes the text. It works offline and is deterministic.
 func compose(topic string, feedback []string) string {
 	claim := "It is the best idea of the year: it always works, and nobody needs to think twice."
 	if len(feedback) > 0 {
@@ -33,7 +33,7 @@ func compose(topic string, feedback []string) string {
 
 const callToAction = "Try it this week, and tell us what you found."
 
-// inspect is the automatic check: what a reviewer should look at, and what no reviewer may let through.
+// inspect is the automatic check: warnings for the reviewer, and violations that block the text.
 func inspect(content string) (warnings []string, violation string) {
 	words := strings.FieldsFunc(strings.ToLower(content), func(r rune) bool { return !('a' <= r && r <= 'z') })
 	for _, word := range []string{"confidential", "password", "secret"} {

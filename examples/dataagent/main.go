@@ -1,17 +1,17 @@
-// Dataagent works on a real SQLite database. Reading is free; whatever could change something waits for you. It shows
-// [tool.Guard]: one tool, and a policy that decides per call.
+// Dataagent works on a real SQLite database. Reads run immediately; everything that could change
+// data waits for you. It shows [tool.Guard]: one tool, and a policy that decides per call.
 //
-//	SELECT                                   runs at once, on a connection that cannot write
+//	SELECT                                   runs at once, on a read-only connection
 //	DELETE, DROP, UPDATE, ALTER, INSERT …    asks you, and runs once
-//	what the policy does not know            asks you
-//	two statements in one, BEGIN, COMMIT     refused; the model is told why
+//	statements that the policy does not know ask you
+//	two statements in one, BEGIN, COMMIT     denied; the model gets the reason
 //
 // Try:
 //
 //	go run ./examples/dataagent
-//	go run ./examples/dataagent -model anthropic -task "Delete the products that nobody ordered" -run tidy
+//	go run ./examples/dataagent -model anthropic -task "Delete the products without orders" -run tidy
 //
-// The database is .demo/shop.db; remove it to have a new one.
+// The database is .demo/shop.db; remove it to start with a new one.
 package main
 
 import (
@@ -51,13 +51,13 @@ func build(kit *console.Kit) (agent.Agent, error) {
 	})
 }
 
-// Statement is what the model wants done.
+// Statement is the argument of the tool.
 type Statement struct {
 	SQL string `json:"sql" jsonschema:"one statement"`
 	Why string `json:"why" jsonschema:"what it is for, for the person who may have to approve it"`
 }
 
-// runSQL is idempotent, because the shop writes the key down in the same transaction as the change.
+// runSQL is idempotent, because the shop stores the key in the same transaction as the change.
 func runSQL(shop *Shop) *tool.Tool {
 	return tool.New("run_sql", "Runs one SQL statement.", func(ctx context.Context, s Statement) (string, error) {
 		if classify(s.SQL).reads() {
@@ -67,7 +67,8 @@ func runSQL(shop *Shop) *tool.Tool {
 	}, tool.Idempotent())
 }
 
-// readsOnly is the policy. It goes by what it knows to be harmless: everything else needs a person.
+// readsOnly is the policy. It allows statements that are known to be harmless: everything else
+// needs a person.
 var readsOnly = fermata.PolicyFunc(func(_ context.Context, a fermata.ActionRequest) (fermata.Ruling, error) {
 	var s Statement
 	if err := json.Unmarshal(a.Args, &s); err != nil {
@@ -84,7 +85,7 @@ func summary(args json.RawMessage) string {
 	return fmt.Sprintf("Change the database with %s", classify(s.SQL).verb)
 }
 
-// lines are what the model says when there is none. The second is a mistake that models make.
+// lines is the scripted model. The second line is a typical mistake of models.
 var lines = []script.Line{
 	run("SELECT name, price, discontinued FROM products", "see what there is"),
 	run("BEGIN; UPDATE products SET price = price * 110 / 100 WHERE NOT discontinued; COMMIT", "raise the prices"),

@@ -21,7 +21,7 @@ func TestDataagent(t *testing.T) {
 	})
 }
 
-// raised says how often the prices were raised: the database itself shows it.
+// raised returns how often the prices were raised, according to the database.
 func raised(data string) (done, again int, err error) {
 	shop, err := openShop(filepath.Join(data, "shop.db"))
 	if err != nil {
@@ -73,7 +73,7 @@ func TestShop_AKeyChangesThingsOnce(t *testing.T) {
 
 func TestShop_FailedStatementIsRolledBackAndReportedToTheModel(t *testing.T) {
 	shop := newShop(t)
-	for range 2 { // a key that failed is not used up
+	for range 2 { // a failed call does not use up its key
 		_, err := shop.Change(t.Context(), "UPDATE products SET cost = 1", "k")
 		if err == nil || !strings.Contains(err.Error(), "no such column: cost") {
 			t.Errorf("got %v", err)

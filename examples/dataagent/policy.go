@@ -8,21 +8,22 @@ import (
 	"github.com/fermata-go/fermata"
 )
 
-// statement is what the policy sees in a text.
+// statement is the policy's view of an SQL text.
 type statement struct {
 	// verb is the first word, in upper case; "" if there is none.
 	verb string
-	// count is how many statements the text holds.
+	// count is the number of statements in the text.
 	count int
-	// whole is false if a quotation or a comment does not end.
+	// complete is false if a quotation or a comment is not terminated.
 	complete bool
-	// books is true if it names the table in which the shop keeps its keys.
+	// usesKeysTable is true if it names the table with the shop's idempotency keys.
 	usesKeysTable bool
 }
 
 func (s statement) reads() bool { return s.verb == "SELECT" && s.count == 1 && s.complete }
 
-// ruling says what may be done. It allows what it knows, refuses what no person should have to judge, and asks for the rest.
+// ruling returns the ruling. It allows known reads, denies what is never acceptable, and asks for
+// everything else.
 func (s statement) ruling() fermata.Ruling {
 	switch {
 	case s.count == 0:
@@ -43,7 +44,8 @@ func (s statement) ruling() fermata.Ruling {
 	return fermata.Ruling{Rule: "unknown", Reason: "the policy does not know what it does"}
 }
 
-// classify reads a text as SQLite would, as far as it takes to find where a statement begins and ends.
+// classify tokenizes a text like SQLite, as far as needed to find the beginning and end of
+// statements.
 func classify(text string) statement {
 	s := statement{complete: true, usesKeysTable: strings.Contains(strings.ToLower(text), keysTable)}
 	inside := false // a statement has begun
@@ -75,10 +77,10 @@ const (
 	space tokenKind = iota // or a comment
 	semicolon
 	other
-	unfinished // a quotation without an end
+	unfinished // an unterminated quotation
 )
 
-// token returns the size and the kind of what the text begins with.
+// token returns the size and kind of the first token.
 func token(text string) (size int, kind tokenKind) {
 	switch c := text[0]; {
 	case c == ';':
@@ -89,7 +91,7 @@ func token(text string) (size int, kind tokenKind) {
 		return through(text, "--", "\n"), space
 	case strings.HasPrefix(text, "/*"):
 		return through(text, "/*", "*/"), space
-	case c == '\'' || c == '"' || c == '`': // a doubled quote ends one quotation and begins the next: that comes out the same
+	case c == '\'' || c == '"' || c == '`': // a doubled quote counts as two quotations, with the same result
 		return quotation(text, string(c), string(c))
 	case c == '[':
 		return quotation(text, "[", "]")
@@ -97,7 +99,7 @@ func token(text string) (size int, kind tokenKind) {
 	return max(1, word(text)), other
 }
 
-// through returns how long the text is up to and with the end, or to its own.
+// through returns the length of the text up to and including end, or the whole length.
 func through(text, begin, end string) int {
 	if i := strings.Index(text[len(begin):], end); i >= 0 {
 		return len(begin) + i + len(end)
@@ -112,7 +114,7 @@ func quotation(text, begin, end string) (int, tokenKind) {
 	return through(text, begin, end), other
 }
 
-// word is how long the word is that the text begins with; 0 if it begins with none.
+// word returns the length of the first word; 0 if there is none.
 func word(text string) int {
 	end := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
 	if end < 0 {

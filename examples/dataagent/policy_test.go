@@ -38,7 +38,7 @@ func TestPolicy_OnlyReadsAreAllowedWithoutApproval(t *testing.T) {
 		"/* SELECT */ DELETE FROM products":            ask,
 		"-- SELECT\rDELETE FROM products\nDELETE":      ask,
 		"WITH x AS (SELECT 1) DELETE FROM products":    ask,
-		"WITH x AS (SELECT 1) SELECT * FROM x":         ask, // it could be either, and the policy does not look
+		"WITH x AS (SELECT 1) SELECT * FROM x":         ask, // it could be either, and the policy does not check
 		"PRAGMA writable_schema = 1":                   ask,
 		"ATTACH 'other.db' AS other":                   ask,
 		"VACUUM":                                       ask,
@@ -67,7 +67,7 @@ func TestPolicy_OnlyReadsAreAllowedWithoutApproval(t *testing.T) {
 		"DELETE FROM applied_keys":          deny,
 		"SELECT * FROM \"APPLIED_KEYS\"":    deny,
 		"SELECT 1 --; x\n; DELETE FROM a":   deny,
-		"SELECT 1 /* no end ; DROP TABLE a": allow, // SQLite takes the rest for a comment, too
+		"SELECT 1 /* no end ; DROP TABLE a": allow, // SQLite also treats the rest as a comment
 	} {
 		if got := classify(text).ruling(); got.Verdict != want || got.Rule == "" || got.Reason == "" {
 			t.Errorf("%q: %+v, want %q", text, got, want)
@@ -77,12 +77,13 @@ func TestPolicy_OnlyReadsAreAllowedWithoutApproval(t *testing.T) {
 
 // The driver runs all statements of a text. So the policy and SQLite must agree on where one ends.
 func TestProperty_AllowedActionsGiveTheSameResult(t *testing.T) {
-	conn, err := newShop(t).writer.Conn(t.Context()) // a connection on which it could write
+	conn, err := newShop(t).writer.Conn(t.Context()) // a writable connection
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// The second statement is harmless only where SQLite, too, takes it for a part of a quotation or a comment.
+	// The second statement is harmless only where SQLite also treats it as part of a quotation or a
+	// comment.
 	piece := rapid.SampledFrom([]string{"a", "1", " ", "\n", "\r", ",", "'", "\"", "`", "[", "]", "--", "/*", "*/", "\\", "\x00", "é"})
 	pieces := rapid.Map(rapid.SliceOfN(piece, 0, 6), func(list []string) string { return strings.Join(list, "") })
 	rapid.Check(t, func(r *rapid.T) {
@@ -94,8 +95,8 @@ func TestProperty_AllowedActionsGiveTheSameResult(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		defer tx.Rollback()  // so that a failure can be seen again
-		_, _ = tx.Exec(text) // it may well be wrong
+		defer tx.Rollback()  // so that a failure can be reproduced
+		_, _ = tx.Exec(text) // it may be invalid
 		var products int
 		if err := tx.QueryRow("SELECT count(*) FROM products").Scan(&products); err != nil || products != 3 {
 			r.Errorf("%q was allowed and left %d products, %v", text, products, err)

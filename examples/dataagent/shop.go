@@ -14,15 +14,16 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// Shop is the database. Its methods may be called at once.
+// Shop is the database. It is safe for concurrent use.
 type Shop struct {
 	reader, writer *sql.DB
 }
 
-// keysTable is where the shop remembers what it has done.
+// keysTable stores the idempotency keys.
 const keysTable = "applied_keys"
 
-// schema makes a new shop. calls counts how often a key came: it shows a repeated call that changed nothing.
+// schema creates a new shop. calls counts the calls with a key: it shows repeated calls that
+// changed nothing.
 const schema = `
 CREATE TABLE IF NOT EXISTS ` + keysTable + ` (key TEXT PRIMARY KEY, result TEXT NOT NULL, calls INTEGER NOT NULL DEFAULT 1);
 CREATE TABLE IF NOT EXISTS products (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price INTEGER NOT NULL, discontinued BOOLEAN NOT NULL DEFAULT FALSE);
@@ -39,7 +40,7 @@ func openShop(path string) (*Shop, error) {
 	if err := s.seed(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	// What the policy takes for a read must not write even if the policy is wrong.
+	// A statement that the policy allows as a read must not write, even if the policy is wrong.
 	if s.reader, err = connect(path, "_pragma=query_only(1)"); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -56,7 +57,8 @@ func connect(path, options string) (*sql.DB, error) {
 	return sql.Open("sqlite", name.String())
 }
 
-// furnish fills a new database, and leaves one that has tables alone: somebody may have dropped some with approval.
+// seed fills a new database. It does not change one that has tables: some may have been dropped
+// with approval.
 func (s *Shop) seed() error {
 	var tables int
 	if err := s.writer.QueryRow("SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables > 0 {
@@ -84,10 +86,10 @@ func (s *Shop) Close() error {
 	return errors.Join(errs...)
 }
 
-// maxRows keeps a big table out of the conversation.
+// maxRows limits the size of results in the conversation.
 const maxRows = 50
 
-// Read returns the rows of a query, a line each. What SQLite says against the query is for the model.
+// Read returns the rows of a query, one per line. SQLite errors are reported to the model.
 func (s *Shop) Read(ctx context.Context, query string) (string, error) {
 	rows, err := s.reader.QueryContext(ctx, query)
 	if err != nil {
@@ -123,7 +125,7 @@ func (s *Shop) Read(ctx context.Context, query string) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// Change runs a statement, once per key. The key is written in the same transaction: either both are there, or neither.
+// Change runs a statement once per key. The key is stored in the same transaction.
 func (s *Shop) Change(ctx context.Context, text, key string) (result string, err error) {
 	tx, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
@@ -153,7 +155,7 @@ func (s *Shop) Change(ctx context.Context, text, key string) (result string, err
 	return result, tx.Commit()
 }
 
-// modelError makes SQLite's word one that the model gets to hear.
+// modelError converts an SQLite error to one that is reported to the model.
 func modelError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err

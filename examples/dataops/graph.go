@@ -8,11 +8,11 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// State is the plan, the word of whoever looked at it, and what came of it. It is what a hold shows; handing it back edited is
-// the answer.
+// State is the plan, the approver's decision, and the result. A hold shows it; the answer is the
+// edited state.
 type State struct {
 	Request string `json:"request"`
-	// Operation is the node that would do it; the other fields of the plan are its arguments.
+	// Operation is the node that performs it; the other fields of the plan are its arguments.
 	Operation string `json:"operation"`
 	Where     Where  `json:"where"`
 	Column    string `json:"column"`
@@ -26,16 +26,16 @@ type State struct {
 	Report string   `json:"report"`
 }
 
-// Approval is what the approver said; the zero value is silence.
+// Approval is the approver's decision; the zero value means none.
 type Approval string
 
-// What an approver can say.
+// The decisions of an approver.
 const (
 	Granted Approval = "granted"
 	Denied  Approval = "denied"
 )
 
-// The operations that nobody but a person may let through. Each is a node.
+// The operations that need a person's approval. Each is a node.
 const (
 	destructive = "transform_destructive"
 	mutation    = "schema_mutate"
@@ -65,8 +65,8 @@ func New(w *Warehouse) (*graph.Flow[State], error) {
 	return g.Compile()
 }
 
-// plan stands in for an agent that makes a plan of a request, and a more careful one if the first was escalated. A grant is
-// good for one plan, so the new plan begins without.
+// plan simulates an agent that plans a request, and makes a more careful plan if the first was
+// escalated. A grant applies to one plan, so the new plan starts without one.
 func plan(_ context.Context, s State) (State, error) {
 	again := s.Escalated
 	s.Approval, s.Approver, s.Escalated = "", "", false
@@ -100,21 +100,21 @@ func byOperation(s State) string {
 	return s.Operation
 }
 
-// granted makes a node that does its work if a named person granted it. Everything else, silence included, is a no: a hold
-// that somebody merely lets go is not a grant.
+// granted returns a node that does its work if a named person granted it. Everything else is a
+// denial: releasing a hold is not a grant.
 //
-// A process that dies in here does it again when the run goes on. Deleting, dropping and copying the same twice comes out the
-// same; for what does not, see the package comment.
+// If the process dies here, the resumed run repeats the operation. Deleting, dropping and copying
+// are idempotent; for operations that are not, see the package comment.
 func granted(do func(State) string) graph.Func[State] {
 	return func(_ context.Context, s State) (State, error) {
-		note := "not done: nobody granted it"
+		note := "not done: not granted"
 		switch {
 		case s.Escalated:
 			note = fmt.Sprintf("not done: escalated by %s", s.Approver)
 		case s.Approval == Denied:
 			note = fmt.Sprintf("not done: denied by %s", s.Approver)
 		case s.Approval == Granted && s.Approver == "":
-			note = "not done: granted, but by whom?"
+			note = "not done: the grant names no person"
 		case s.Approval == Granted:
 			note = fmt.Sprintf("%s, granted by %s", do(s), s.Approver)
 		}

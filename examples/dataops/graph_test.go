@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// operation is a run that holds before something that cannot be taken back.
+// operation is a run that holds before an irreversible operation.
 type operation struct {
 	t         *testing.T
 	flow      *graph.Flow[State]
@@ -27,7 +27,7 @@ func begin(t *testing.T, request string) *operation {
 	if o.flow, err = New(o.warehouse); err != nil {
 		t.Fatal(err)
 	}
-	// A grant that somebody puts into the input must not count.
+	// A grant in the input must not count.
 	input := State{Request: request, Approval: Granted, Approver: "nobody"}
 	_, err = o.flow.Run(t.Context(), input, o.kept, graph.WithRun("r"))
 	if _, waits := fermata.ExtractInterruptInfo(err); !waits {
@@ -36,7 +36,7 @@ func begin(t *testing.T, request string) *operation {
 	return o
 }
 
-// held returns the one open hold, and the state that it shows.
+// held returns the only open hold, and the state that it shows.
 func (o *operation) held() (*fermata.InterruptCtx, State) {
 	o.t.Helper()
 	saved, err := o.flow.Inspect(o.t.Context(), "r", o.kept)
@@ -96,12 +96,12 @@ func TestHold_DeniedOperationIsNotDone(t *testing.T) {
 		edit   func(*State)
 		report string
 	}{
-		"denied":                    {func(s *State) { s.Approval, s.Approver = Denied, "ann" }, "denied by ann"},
-		"handed back as it was":     {func(*State) {}, "nobody granted it"},
-		"an approver, but no word":  {func(s *State) { s.Approver = "ann" }, "nobody granted it"},
-		"a word that is none":       {func(s *State) { s.Approval, s.Approver = "Granted", "ann" }, "nobody granted it"},
-		"granted by nobody":         {func(s *State) { s.Approval = Granted }, "by whom?"},
-		"denied with another where": {func(s *State) { s.Approval, s.Approver, s.Where = Denied, "ann", Where{"customer": "7"} }, "denied by ann"},
+		"denied":                         {func(s *State) { s.Approval, s.Approver = Denied, "ann" }, "denied by ann"},
+		"returned unchanged":             {func(*State) {}, "not granted"},
+		"an approver without a decision": {func(s *State) { s.Approver = "ann" }, "not granted"},
+		"an unknown decision":            {func(s *State) { s.Approval, s.Approver = "Granted", "ann" }, "not granted"},
+		"granted without a name":         {func(s *State) { s.Approval = Granted }, "names no person"},
+		"denied with another where":      {func(s *State) { s.Approval, s.Approver, s.Where = Denied, "ann", Where{"customer": "7"} }, "denied by ann"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := begin(t, "forget customer 42")
@@ -120,7 +120,7 @@ func TestHold_ReleasedWithoutApprovalIsNotDone(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	hold, _ := o.held()
 	out, err := o.flow.Resume(fermata.Resume(t.Context(), hold.ID), "r", o.kept)
-	if err != nil || !strings.Contains(out.Report, "nobody granted it") {
+	if err != nil || !strings.Contains(out.Report, "not granted") {
 		t.Errorf("got %+v, %v", out, err)
 	}
 	o.ran()
@@ -174,9 +174,9 @@ func TestHold_TheEditedStateMayComeAsJSONButNotInPart(t *testing.T) {
 func TestEscalate_NewPlanIsHeldAgain(t *testing.T) {
 	o := begin(t, "forget customer 42")
 	first, state := o.held()
-	state.Escalated, state.Approval, state.Approver = true, Granted, "ann" // the grant beside it must not count
+	state.Escalated, state.Approval, state.Approver = true, Granted, "ann" // the grant with it must not count
 	if _, err := o.answer(state); err == nil {
-		t.Fatal("the run went on to its end")
+		t.Fatal("the run continued to its end")
 	}
 	second, state := o.held()
 	if first.ID == second.ID || state.Where.String() != "archived = yes AND customer = 42" || state.Approval != "" || state.Escalated {

@@ -1,20 +1,21 @@
-// Dataops plans an operation on a data warehouse and holds before it does anything that cannot be taken back: deleting,
-// changing the schema, copying data elsewhere. It shows holds: the graph stops before a node, an approver gets to see the whole
-// state, and hands it back with the approval in it, perhaps with a narrower plan too. Nothing runs meanwhile: each of these
-// commands is a process of its own.
+// Dataops plans an operation on a data warehouse and holds before irreversible work: deleting,
+// changing the schema, copying data elsewhere. It shows holds: the graph stops before a node, an
+// approver sees the whole state and returns it with the approval, perhaps with a narrower plan. No
+// process runs while it waits: each of these commands is a separate process.
 //
 //	go run ./examples/dataops -request "forget customer 42"          # plans, and stops
-//	go run ./examples/dataops -answer grant -by ann                  # goes on
+//	go run ./examples/dataops -answer grant -by ann                  # continues
 //	go run ./examples/dataops -answer grant -by ann -where customer=42,archived=yes
 //	go run ./examples/dataops -answer deny -by ann
 //	go run ./examples/dataops -answer escalate -by ann               # back to the planner, for a more careful plan
 //
 // Other requests are "drop column phone" and "export orders to us-east".
 //
-// A hold is the simplest gate: it needs no code in the node, but the node must look for the approval, and a process that dies
-// between the deletion and the next save deletes again. Where that matters, let the node ask with fermata.Approve, which binds
-// the yes to the exact arguments, and do it with fermata.Effect, which writes down what it is about to do; examples/contentreview
-// publishes that way. Package gate has approvals that route the run.
+// A hold is the simplest gate: it needs no code in the node, but the node must check the approval,
+// and a process that dies between the deletion and the next save deletes again. Where that matters,
+// let the node ask with fermata.Approve, which binds the approval to the exact arguments, and act
+// with fermata.Effect, which records the intent first; examples/contentreview publishes that way.
+// Package gate has approvals that route the run.
 package main
 
 import (
@@ -40,12 +41,12 @@ type config struct {
 
 func main() {
 	var c config
-	flag.StringVar(&c.data, "data", ".demo", "keep the run in this `directory`")
-	flag.StringVar(&c.run, "run", "dataops-1", "the run's `name`")
-	flag.StringVar(&c.request, "request", "forget customer 42", "what to do, if the run is new")
-	flag.StringVar(&c.answer, "answer", "", "grant, deny or escalate what the run waits for")
+	flag.StringVar(&c.data, "data", ".demo", "`directory` for the run")
+	flag.StringVar(&c.run, "run", "dataops-1", "run `name`")
+	flag.StringVar(&c.request, "request", "forget customer 42", "request, if the run is new")
+	flag.StringVar(&c.answer, "answer", "", "grant, deny or escalate the waiting operation")
 	flag.StringVar(&c.by, "by", "", "who answers")
-	flag.StringVar(&c.where, "where", "", "do it with this condition instead, as in customer=42,archived=yes")
+	flag.StringVar(&c.where, "where", "", "use this condition instead, for example customer=42,archived=yes")
 	flag.Parse()
 	if err := work(context.Background(), c, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "dataops:", err)
@@ -53,7 +54,7 @@ func main() {
 	}
 }
 
-// work takes the run one move further: to its next hold, or to its end.
+// work advances the run to its next hold, or to its end.
 func work(ctx context.Context, c config, out io.Writer) error {
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
 		return err
@@ -63,7 +64,7 @@ func work(ctx context.Context, c config, out io.Writer) error {
 		return err
 	}
 	defer file.Close()
-	warehouse := NewWarehouse() // each process has its own: it stands for one that would be elsewhere
+	warehouse := NewWarehouse() // each process has its own; it simulates a remote one
 	flow, err := New(warehouse)
 	if err != nil {
 		return err
@@ -94,7 +95,8 @@ func move(ctx context.Context, flow *graph.Flow[State], c config, kept graph.Opt
 	case errors.Is(err, graph.ErrUnknownRun):
 		_, err = flow.Run(ctx, State{Request: c.request}, kept, graph.WithRun(c.run))
 	case err == nil && saved.Status != graph.StatusWaiting && saved.Status != graph.StatusFinished:
-		// Stopped in the middle, perhaps by the death of its process. Only one process at a time works here, so it is gone.
+		// The run was interrupted, perhaps because its process died. Only one process at a time
+		// works here, so taking over is safe.
 		_, err = flow.Resume(ctx, c.run, kept, graph.TakeOver())
 	}
 	if _, waits := fermata.ExtractInterruptInfo(err); waits {
@@ -103,10 +105,10 @@ func move(ctx context.Context, flow *graph.Flow[State], c config, kept graph.Opt
 	return err
 }
 
-// answer hands the state back with the approver's word in it.
+// answer returns the state with the approver's decision.
 func answer(ctx context.Context, flow *graph.Flow[State], c config, held *fermata.InterruptCtx, kept graph.Option) error {
 	if c.by == "" {
-		return errors.New("say who answers, with -by")
+		return errors.New("set the approver with -by")
 	}
 	state, err := fermata.InfoAs[State](held)
 	if err != nil {
@@ -121,7 +123,7 @@ func answer(ctx context.Context, flow *graph.Flow[State], c config, held *fermat
 	case "escalate":
 		state.Escalated = true
 	default:
-		return fmt.Errorf("%q is no answer: grant, deny or escalate", c.answer)
+		return fmt.Errorf("invalid answer %q: use grant, deny or escalate", c.answer)
 	}
 	if c.where != "" {
 		if state.Where, err = parseWhere(c.where); err != nil {
@@ -137,7 +139,7 @@ func parseWhere(text string) (Where, error) {
 	for term := range strings.SplitSeq(text, ",") {
 		column, value, ok := strings.Cut(term, "=")
 		if !ok || column == "" || value == "" {
-			return nil, fmt.Errorf("%q is no condition: want column=value", term)
+			return nil, fmt.Errorf("invalid condition %q: use column=value", term)
 		}
 		where[column] = value
 	}
@@ -147,7 +149,7 @@ func parseWhere(text string) (Where, error) {
 func show(out io.Writer, saved *graph.Snapshot[State]) {
 	s := saved.State
 	if saved.Status == graph.StatusFinished {
-		fmt.Fprintf(out, "Run %s is finished (begin another one with -run NAME):\n%s\n", saved.Run, s.Report)
+		fmt.Fprintf(out, "Run %s is finished (start another one with -run NAME):\n%s\n", saved.Run, s.Report)
 		return
 	}
 	fmt.Fprintf(out, "⏸ Run %s holds before %s\n", saved.Run, s.Operation)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// process runs the program once and returns what it said.
+// process runs the program once and returns its output.
 func process(t *testing.T, dir string, args ...string) (said string, err error) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), binary, append([]string{"-data", dir}, args...)...).CombinedOutput()

@@ -8,15 +8,14 @@ import (
 	"sync"
 )
 
-// Warehouse is a database of one table, small enough for an example. It remembers every statement that changed or copied
-// anything.
+// Warehouse is a database with one table. It records every statement that changed or copied data.
 type Warehouse struct {
 	mu         sync.Mutex
 	orders     []map[string]string
 	statements []string
 }
 
-// NewWarehouse returns one with a few orders in it.
+// NewWarehouse returns a warehouse with a few orders.
 func NewWarehouse() *Warehouse {
 	order := func(customer, archived string) map[string]string {
 		return map[string]string{"customer": customer, "archived": archived, "phone": "555-0100"}
@@ -24,7 +23,7 @@ func NewWarehouse() *Warehouse {
 	return &Warehouse{orders: []map[string]string{order("42", "yes"), order("42", "yes"), order("42", "no"), order("7", "no")}}
 }
 
-// Delete removes the orders that fit. Doing it again removes nothing more.
+// Delete removes the matching orders. Repeating it has no further effect.
 func (w *Warehouse) Delete(where Where) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +52,7 @@ func (w *Warehouse) Export(region string) string {
 	return fmt.Sprintf("copied %d orders to %s", len(w.orders), region)
 }
 
-// Statements lists what was done.
+// Statements lists the recorded statements.
 func (w *Warehouse) Statements() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +68,7 @@ func (c Where) fits(order map[string]string) bool {
 			return false
 		}
 	}
-	return len(c) > 0 // no condition is no reason to delete everything
+	return len(c) > 0 // an empty condition matches nothing, to avoid deleting everything
 }
 
 func (c Where) String() string {

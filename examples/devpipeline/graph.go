@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// State is what the pipeline has made so far, and every decision on the way.
+// State contains the results of the pipeline so far, and every decision.
 type State struct {
 	Idea      string        `json:"idea"`
 	Design    string        `json:"design"`
@@ -56,7 +56,7 @@ func New() (*graph.Flow[State], error) {
 	return g.Compile()
 }
 
-// design stands in for an agent that writes documents.
+// design simulates an agent that writes documents.
 func design(_ context.Context, s State) (State, error) {
 	if last, rejected := approveDesign.Last(s); rejected {
 		s.Design += "\n- changed after review: " + last.Feedback
@@ -66,7 +66,7 @@ func design(_ context.Context, s State) (State, error) {
 	return s, nil
 }
 
-// distill stands in for an agent that makes tasks of a design.
+// distill simulates an agent that derives tasks from a design.
 func distill(_ context.Context, s State) (State, error) {
 	if last, rejected := approveTaskDag.Last(s); rejected {
 		s.Tasks = append(s.Tasks, fmt.Sprintf("%d %s (after %d)", len(s.Tasks)+1, last.Feedback, len(s.Tasks)))
@@ -76,7 +76,7 @@ func distill(_ context.Context, s State) (State, error) {
 	return s, nil
 }
 
-// implement would write the code. No run gets here without a yes at both gates.
+// implement would write the code. It is reached only with an approval at both gates.
 func implement(_ context.Context, s State) (State, error) {
 	for _, task := range s.Tasks {
 		s.Built = append(s.Built, "built: "+task)

@@ -1,11 +1,10 @@
-// Devpipeline takes an idea through a design and a task list to an implementation, with a gate after each of the first two:
-// nothing is distilled from a design, and nothing implemented, that no person approved. A rejected work goes back to where it
-// came from, with the feedback. It shows package gate.
+// Devpipeline takes an idea through a design and a task list to an implementation, with an approval
+// gate after each of the first two. A rejection leads back, with feedback. It shows package gate.
 //
 //	go run ./examples/devpipeline -idea "a todo list"        # you decide
 //	go run ./examples/devpipeline -auto                      # a script decides, and rejects everything once
 //
-// The run is kept in memory here; examples/contentreview shows one that outlives its process.
+// The run is kept in memory; examples/contentreview shows one that survives its process.
 package main
 
 import (
@@ -98,7 +97,7 @@ func report(out io.Writer, s State) {
 	}
 }
 
-// reviewer is whoever stands at the gates.
+// reviewer decides at the gates.
 type reviewer interface {
 	decide(q gate.Question) (gate.Signal, error)
 }
@@ -110,7 +109,7 @@ type person struct {
 	out  io.Writer
 }
 
-var errNoInput = errors.New("nobody decided, so the run still stands at the gate")
+var errNoInput = errors.New("no decision was made; the run still waits at the gate")
 
 func (p *person) decide(gate.Question) (gate.Signal, error) {
 	signal := gate.Signal{ApprovedBy: p.name}
@@ -123,7 +122,7 @@ func (p *person) decide(gate.Question) (gate.Signal, error) {
 		case "y", "yes":
 			signal.Approved = true
 		case "n", "no":
-			if signal.Feedback, err = p.ask("What should be better?"); err != nil {
+			if signal.Feedback, err = p.ask("What should be improved?"); err != nil {
 				return signal, err
 			}
 		default:
@@ -143,7 +142,7 @@ func (p *person) ask(question string) (string, error) {
 	return strings.TrimSpace(p.in.Text()), nil
 }
 
-// script rejects what it sees for the first time.
+// script rejects everything that it sees for the first time.
 type script struct {
 	out  io.Writer
 	seen map[string]bool

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// clock finds the times in a report, which differ from run to run.
+// clock matches the times in a report, which differ from run to run.
 var clock = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
 
 func TestAuto_EachGateRejectsOnceAndTheFeedbackIsUsed(t *testing.T) {
@@ -66,7 +66,7 @@ func TestPerson_InvalidInputIsAskedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"Approve? (y/n) > Approve? (y/n) > What should be better? > ",
+		"Approve? (y/n) > Approve? (y/n) > What should be improved? > ",
 		"changed after review: name the costs",
 		"design_approval rejected by alice: name the costs",
 		"dag_approval    approved by alice",

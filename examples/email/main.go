@@ -1,13 +1,15 @@
-// Email writes to a customer, once you have read what it wrote. It shows [tool.Review]: you may send it, refuse it, or change
-// the recipient, the subject and the text first; the model is told what you changed.
+// Email writes to a customer after you have reviewed the text. It shows [tool.Review]: you may send
+// it, refuse it, or change the recipient, the subject and the text first; the model is told about
+// your changes.
 //
 //	go run ./examples/email
 //	go run ./examples/email -model openai -task "Tell rosa@example.com that her order 7 is late, and why" -run rosa
 //
-// At the question type y, n REASON, "e to=jan@example.com" or "e body" for several lines. What is sent is in .demo/outbox.jsonl.
+// At the question type y, n REASON, "e to=jan@example.com" or "e body" for several lines. Sent
+// mails are in .demo/outbox.jsonl.
 //
-// A mail server knows no idempotency keys. So if the process dies while it sends, nobody knows whether the mail is out, and
-// you are asked: the run neither sends it twice nor loses it.
+// A mail server has no idempotency keys. If the process dies while it sends, the outcome is unknown
+// and you are asked: the run neither sends the mail twice nor loses it.
 package main
 
 import (
@@ -42,18 +44,18 @@ func build(kit *console.Kit) (agent.Agent, error) {
 	})
 }
 
-// Email is what is sent.
+// Email is the argument of the tool.
 type Email struct {
 	To      string `json:"to" jsonschema:"the address of one recipient"`
 	Subject string `json:"subject"`
 	Body    string `json:"body"`
 }
 
-// sendEmail is not idempotent, and does not claim to be.
+// sendEmail is not idempotent, and is not declared so.
 func sendEmail(outbox *target.Log) *tool.Tool {
 	return tool.New("send_email", "Sends an e-mail.", func(ctx context.Context, m Email) (string, error) {
 		if name, host, ok := strings.Cut(m.To, "@"); !ok || name == "" || host == "" {
-			return "", tool.Errorf("%q is no address. Nothing was sent.", m.To)
+			return "", tool.Errorf("%q is not a mail address. Nothing was sent.", m.To)
 		}
 		if err := outbox.Do(tool.Key(ctx), m); err != nil {
 			return "", err
@@ -70,7 +72,7 @@ func summary(args json.RawMessage) string {
 	return fmt.Sprintf("Send “%s” to %s", m.Subject, m.To)
 }
 
-// lines are what the model says when there is none.
+// lines is the scripted model.
 var lines = []script.Line{
 	script.Call("send_email", `{"to":"jan@example.com","subject":"Your lamp","body":"Dear Jan,\n\nthe lamp came broken, and that is our fault. A new one is on its way.\n\nThe lamp shop"}`),
 	console.Reply(func(result agent.Message) string {

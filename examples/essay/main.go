@@ -1,11 +1,12 @@
-// Essay writes a text with you: it shows a draft, takes your feedback, writes the next one, until you are content. Then it is
-// printed. It shows an agent of your own ([agent.NewFunc]) with a question of its own ([Feedback]): a loop in plain Go, which
-// goes on in the right round however often the process dies.
+// Essay writes a text with you: it shows a draft, takes your feedback, and writes the next one,
+// until you accept it. Then it is printed. It shows a custom agent ([agent.NewFunc]) with its own
+// kind ([Feedback]): a loop in plain Go, which continues in the right iteration after any crash.
 //
 //	go run ./examples/essay
 //	go run ./examples/essay -model anthropic -task "Write a short essay about tea." -run tea
 //
-// At the question type what should change, y if you are content, or /stop. What is printed is in .demo/press.jsonl.
+// At the question type what should change, y to accept, or /stop. Printed essays are in
+// .demo/press.jsonl.
 package main
 
 import (
@@ -26,7 +27,7 @@ func main() { console.Main(example) }
 
 var example = console.Example{
 	Name:  "essay",
-	About: "an agent writes an essay, you say what should change, until you are content.",
+	About: "an agent writes an essay, you give feedback until you accept it.",
 	Task:  "Write a short essay about machines that wait for people.",
 	Build: build,
 	Forms: []console.Form{form},
@@ -45,7 +46,7 @@ func build(kit *console.Kit) (agent.Agent, error) {
 	return agent.NewFunc("editor", "Takes an essay from its first draft to print.", e.work)
 }
 
-// maxDrafts is when the editor gives up.
+// maxDrafts is the maximum number of drafts.
 const maxDrafts = 5
 
 type editor struct {
@@ -53,8 +54,8 @@ type editor struct {
 	press  *target.Log
 }
 
-// work is called again from its beginning after every answer. It comes quickly to where it was: a writer that is done is not
-// run again, and a question that is answered returns its answer.
+// work is called again from its beginning after every answer. A finished writer is not run again,
+// and an answered question returns its answer.
 func (e *editor) work(ctx context.Context, input *agent.Input) (*agent.Output, error) {
 	conversation := slices.Clone(input.Messages)
 	for n := 1; n <= maxDrafts; n++ {
@@ -78,8 +79,8 @@ func (e *editor) work(ctx context.Context, input *agent.Input) (*agent.Output, e
 	return say("Nothing was printed: it was still not right after %d drafts.", maxDrafts)
 }
 
-// print is what cannot be taken back. The approval is for exactly this text; nobody is asked a second time, because only a
-// person's word leads here.
+// print is the irreversible step. The approval is for exactly this text; no second question is
+// asked, because only a person's answer leads here.
 func (e *editor) print(ctx context.Context, draft Draft) (*agent.Output, error) {
 	approved, err := fermata.Approve(ctx, fermata.Action[Draft]{Name: "print", Args: draft, Policy: alreadyApproved})
 	if err != nil {
@@ -102,51 +103,51 @@ func say(format string, args ...any) (*agent.Output, error) {
 	return &agent.Output{Messages: []agent.Message{agent.Assistant(fmt.Sprintf(format, args...))}}, nil
 }
 
-// Feedback is the question that is asked about each draft.
+// Feedback is the kind of the question about each draft.
 var Feedback = fermata.NewKind[Draft, Verdict]("essay-feedback")
 
-// Draft is what the person reads.
+// Draft is shown to the person.
 type Draft struct {
 	Number int    `json:"number"`
 	Text   string `json:"text"`
 }
 
-// Verdict is what the person says.
+// Verdict is the person's answer.
 type Verdict struct {
 	Choice Choice `json:"word"`
-	// Text says what should change, or why to stop.
+	// Text is what should change, or why to stop.
 	Text string `json:"text,omitempty"`
 }
 
-// Choice is the short form of a verdict.
+// Choice is the type of a verdict.
 type Choice string
 
-// What a person can say to a draft.
+// The choices for a draft.
 const (
 	Accept Choice = "content"
 	Change Choice = "change"
 	Stop   Choice = "stop"
 )
 
-// Choices lists the words, so that no other one passes for an answer.
+// Choices lists the choices. Other values are invalid.
 func (Choice) Choices() []string { return []string{string(Accept), string(Change), string(Stop)} }
 
-// Validate checks what the types alone cannot say.
+// Validate checks what the types cannot express.
 func (v Verdict) Validate() error {
 	if v.Choice != Accept && strings.TrimSpace(v.Text) == "" {
-		return errors.New("say what should change, or why to stop")
+		return errors.New("text is required: what should change, or why to stop")
 	}
 	return nil
 }
 
-// form shows a draft in the terminal, and makes a verdict of a line.
+// form shows a draft in the terminal, and parses a verdict.
 var form = console.FormFor(Feedback,
 	func(d *console.Dialogue, draft Draft) string {
 		d.Row("what", fmt.Sprintf("draft %d of at most %d", draft.Number, maxDrafts))
 		d.Row("text", draft.Text)
 		d.Option("TEXT", "what should change")
 		d.Option("y", "it is good: print it")
-		d.Option("/stop REASON", "give it up")
+		d.Option("/stop REASON", "stop without printing")
 		return "Your feedback"
 	},
 	func(_ context.Context, _ *console.Dialogue, _ Draft, line string) (Verdict, error) {
@@ -159,7 +160,7 @@ var form = console.FormFor(Feedback,
 		return Verdict{Choice: Change, Text: line}, nil
 	})
 
-// lines are what the model says when there is none.
+// lines is the scripted model.
 var lines = append([]script.Line{
 	script.Say("A machine that never waits never listens. It is quick, and it is quick in the wrong direction, too. The art is to know when to stop, to keep everything in hand, and to ask."),
 }, slices.Repeat([]script.Line{console.Reply(func(feedback agent.Message) string {

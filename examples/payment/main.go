@@ -1,11 +1,12 @@
-// Payment has a supervisor who gives work to others: a clerk finds the invoice, a cashier pays it, and before any money moves
-// you are asked. It shows [agent.NewSupervisor]: the question comes from an agent inside of a tool call of another agent, and
-// the run goes on exactly there; neither the supervisor nor the clerk begins again.
+// Payment has a supervisor who delegates: a clerk finds the invoice, a cashier pays it, and you
+// approve the payment. It shows [agent.NewSupervisor]: the question comes from an agent inside a
+// tool call of another agent, and the run continues exactly there; neither the supervisor nor the
+// clerk starts again.
 //
 //	go run ./examples/payment
 //	go run ./examples/payment -model anthropic -task "Pay what we owe to Brightside" -run brightside
 //
-// What was paid is in .demo/bank.jsonl.
+// Payments are in .demo/bank.jsonl.
 package main
 
 import (
@@ -30,7 +31,7 @@ var example = console.Example{
 	Build: build,
 }
 
-// build makes the office:
+// build creates the agents:
 //
 //	supervisor ─┬─▶ clerk ──▶ find_invoices
 //	            └─▶ cashier ──▶ ⏸ transfer_money
@@ -63,7 +64,7 @@ func build(kit *console.Kit) (agent.Agent, error) {
 	})
 }
 
-// Transfer is what the bank needs to know.
+// Transfer is the argument of the tool.
 type Transfer struct {
 	Invoice  string `json:"invoice"`
 	Account  string `json:"account" jsonschema:"the IBAN of the payee"`
@@ -71,7 +72,7 @@ type Transfer struct {
 	Currency string `json:"currency"`
 }
 
-// transferMoney is idempotent: the bank moves the money of one key once.
+// transferMoney is idempotent: the bank executes one transfer per key.
 func transferMoney(bank *target.Log) *tool.Tool {
 	return tool.New("transfer_money", "Transfers money. It cannot be called back.", func(ctx context.Context, t Transfer) (string, error) {
 		number, err := bank.DoOnce(tool.Key(ctx), t)
@@ -101,7 +102,7 @@ var findInvoices = tool.New("find_invoices", "Lists the open invoices of a payee
 	return "2026-118: 480.00 EUR to DE02 1203 0000 0000 2020 51, due on 30 November", nil
 }, tool.Repeatable())
 
-// The lines are what the models say when there are none. Each agent has a model of its own.
+// The scripted models. Each agent has its own.
 var (
 	supervisorLines = []script.Line{
 		script.Call("clerk", `{"request":"Which invoice of Brightside Lamps is open?"}`),

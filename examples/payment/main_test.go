@@ -21,7 +21,7 @@ func TestPayment(t *testing.T) {
 	})
 }
 
-// Whoever is asked must see on whose behalf the money would move.
+// The approver must see on whose behalf the money would move.
 func TestPayment_TheQuestionNamesTheWayToIt(t *testing.T) {
 	p := consoletest.Start(t, t.TempDir())
 	if asked := p.Question(); !strings.Contains(asked, "supervisor ▸ cashier (call_2_1) ▸ transfer_money (call_1_1)") {

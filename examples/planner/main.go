@@ -1,11 +1,11 @@
-// Planner brings a release to production: it makes a plan, does the first step, looks at the result, plans anew, and stops for
-// you before it deploys. It shows [agent.NewPlanExecute] with an approval inside: the plan, what was done of it, and the step
-// that waits survive the process.
+// Planner brings a release to production: it makes a plan, executes the first step, checks the
+// result, replans, and stops for you before it deploys. It shows [agent.NewPlanExecute] with an
+// approval inside: the plan, the finished steps and the waiting step survive the process.
 //
 //	go run ./examples/planner
 //	go run ./examples/planner -model anthropic -task "Bring release 2.5 to production" -run release-2.5
 //
-// What was done to production is in .demo/production.jsonl.
+// Deployments are in .demo/production.jsonl.
 package main
 
 import (
@@ -48,7 +48,7 @@ func build(kit *console.Kit) (agent.Agent, error) {
 	})
 }
 
-// Release is what the tools work on.
+// Release is the argument of the tools.
 type Release struct {
 	Version string `json:"version" jsonschema:"as 2.4"`
 }
@@ -61,7 +61,7 @@ var migrate = tool.New("migrate_copy", "Tries the migrations of a release on a c
 	return fmt.Sprintf("The migration of %s took 41 seconds on the copy, and can be rolled back.", r.Version), nil
 }, tool.Repeatable())
 
-// deploy is idempotent: production takes the deployment of one key once.
+// deploy is idempotent: production accepts one deployment per key.
 func deploy(production *target.Log) *tool.Tool {
 	return tool.New("deploy", "Deploys a release to production, migrations included.", func(ctx context.Context, r Release) (string, error) {
 		number, err := production.DoOnce(tool.Key(ctx), r)
@@ -80,7 +80,7 @@ func summary(args json.RawMessage) string {
 	return fmt.Sprintf("Deploy release %s to production, with its migrations", r.Version)
 }
 
-// What the models say when there are none.
+// The scripted models.
 var engineerLines = []script.Line{
 	func(request *agent.Request) (agent.Message, error) {
 		for step, name := range map[string]string{"Run the checks": "run_checks", "Try the migration on a copy": "migrate_copy", "Deploy 2.4": "deploy"} {
@@ -97,8 +97,9 @@ func plannerLine(*agent.Request) (agent.Message, error) {
 	return plan("Run the checks", "Deploy 2.4")
 }
 
-// replannerLine finds that the migration was not thought of, puts it before the deployment, and reports at the end. A planner
-// sees no conversation but the task and a report of what was done; the newest result comes last.
+// replannerLine notices that the plan lacks the migration, puts it before the deployment, and
+// reports at the end. A planner sees only the task and a report of finished steps; the newest
+// result comes last.
 func replannerLine(request *agent.Request) (agent.Message, error) {
 	report := last(request)
 	_, result, _ := strings.Cut(report[strings.LastIndex(report, "Result: "):], ": ")

@@ -1,12 +1,13 @@
-// Ticket books a train ticket, once you have seen exactly which one and said yes. It shows [tool.Approve]: looking for trains
-// needs nobody, booking needs a person, and a no reaches the model with its reason.
+// Ticket books a train ticket after you have approved it. It shows [tool.Approve]: searching trains
+// needs no approval, booking needs a person, and a rejection reaches the model with its reason.
 //
 //	go run ./examples/ticket                       # the scripted model, offline
 //	go run ./examples/ticket -model anthropic      # a real one; -model openai, or openai/NAME -url http://localhost:11434/v1
 //	go run ./examples/ticket -task "Book two seats from Vienna to Prague on 5 January 2027" -run prague
 //
-// Leave at the question with Ctrl-C or kill -9, and start it again: it is at the same question. Kill it right after your
-// answer: it goes on without asking again, and the ticket is booked once. The tickets are in .demo/ticket-office.jsonl.
+// Leave at the question with Ctrl-C or kill -9, and start it again: it shows the same question.
+// Kill it right after your answer: it continues without asking again, and the ticket is booked
+// once. The tickets are in .demo/ticket-office.jsonl.
 package main
 
 import (
@@ -40,7 +41,7 @@ func build(kit *console.Kit) (agent.Agent, error) {
 	})
 }
 
-// Booking is what the ticket office needs to know.
+// Booking is the argument of the tool.
 type Booking struct {
 	Train      string `json:"train" jsonschema:"as find_trains names it"`
 	From       string `json:"from"`
@@ -50,12 +51,12 @@ type Booking struct {
 	Price      string `json:"price" jsonschema:"of all tickets, with the currency"`
 }
 
-// bookTicket is idempotent: the office keeps the key of each call, and books one key once. So a call that a crash interrupted
-// may be made again, and nobody has to be asked what happened.
+// bookTicket is idempotent: the office stores the key of each call, and books each key once. A call
+// that a crash interrupted is repeated without asking a person.
 func bookTicket(office *target.Log) *tool.Tool {
 	return tool.New("book_ticket", "Books train tickets. They are paid at once and cannot be returned.", func(ctx context.Context, b Booking) (string, error) {
 		if b.Passengers < 1 {
-			return "", tool.Errorf("A booking for %d passengers is none.", b.Passengers)
+			return "", tool.Errorf("%d is not a valid number of passengers.", b.Passengers)
 		}
 		number, err := office.DoOnce(tool.Key(ctx), b)
 		if err != nil {
@@ -65,7 +66,7 @@ func bookTicket(office *target.Log) *tool.Tool {
 	}, tool.Idempotent())
 }
 
-// summary is the line that whoever is woken for this reads first.
+// summary is the first line that the approver reads.
 func summary(args json.RawMessage) string {
 	var b Booking
 	if err := json.Unmarshal(args, &b); err != nil {
@@ -80,12 +81,12 @@ type search struct {
 	Date string `json:"date" jsonschema:"as 2026-12-31"`
 }
 
-// findTrains only reads, so it asks nobody and may be called again.
+// findTrains only reads, so it needs no approval and may be repeated.
 var findTrains = tool.New("find_trains", "Lists the trains of a day with their prices.", func(_ context.Context, s search) (string, error) {
 	return fmt.Sprintf("%s → %s on %s:\nNJ 424, 18:18 to 10:20 the next day, 89.90 EUR\nICE 9552, 06:05 to 14:01, 119.90 EUR", s.From, s.To, s.Date), nil
 }, tool.Repeatable())
 
-// lines are what the model says when there is none.
+// lines is the scripted model.
 var lines = []script.Line{
 	script.Call("find_trains", `{"from":"Berlin","to":"Paris","date":"2026-12-17"}`),
 	script.Message(agent.Assistant("The night train arrives in time, so I take that one.", agent.ToolCall{

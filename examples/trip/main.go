@@ -1,10 +1,11 @@
-// Trip plans a journey and asks you what it cannot know. It shows [tool.FollowUp]: the model calls the tool with what it has, you
-// are asked for the rest, and again if your answer raises another question; only then is the tool called.
+// Trip plans a journey and asks you for missing details. It shows [tool.FollowUp]: the model calls
+// the tool with what it knows, you are asked for the rest, and again if your answer requires more;
+// only then is the tool called.
 //
 //	go run ./examples/trip
 //	go run ./examples/trip -model openai -task "Plan a long weekend for my family" -run family
 //
-// What was planned is in .demo/calendar.jsonl.
+// Planned trips are in .demo/calendar.jsonl.
 package main
 
 import (
@@ -32,8 +33,8 @@ var example = console.Example{
 
 func build(kit *console.Kit) (agent.Agent, error) {
 	calendar := target.Open(kit.Data, "calendar")
-	// Guard makes an effect of the call: it gets a key, and happens once. The policy lets it through, because whoever is asked
-	// for the details wants the trip.
+	// Guard makes the call an effect: it gets a key, and happens once. The policy allows it,
+	// because the person who gives the details wants the trip.
 	plan := tool.FollowUp(tool.Guard(planTrip(calendar), wanted), missing)
 	return agent.NewChat(agent.Chat{
 		Name:        "planner",
@@ -43,7 +44,7 @@ func build(kit *console.Kit) (agent.Agent, error) {
 	})
 }
 
-// Trip is what has to be known. What the model does not know it leaves out.
+// Trip is the argument of the tool. The model omits what it does not know.
 type Trip struct {
 	City       string   `json:"city"`
 	Start      string   `json:"start,omitempty" jsonschema:"the day of departure, as 2027-05-31, if the user said it"`
@@ -53,11 +54,12 @@ type Trip struct {
 	Interests  []string `json:"interests,omitempty" jsonschema:"if the user said them"`
 }
 
-// missing says what is still to be asked. It looks at the arguments alone, so that it says the same in every process.
+// missing returns the missing details. It depends only on the arguments, so that it returns the
+// same in every process.
 func missing(t Trip) []tool.Missing {
 	open := always(t)
 	if _, err := time.Parse(time.DateOnly, t.Start); t.Start != "" && err != nil {
-		open = append(open, tool.Missing{Field: "start", Question: fmt.Sprintf("“%s” is no day. Which day do you leave, as 2027-05-31?", t.Start)})
+		open = append(open, tool.Missing{Field: "start", Question: fmt.Sprintf("“%s” is not a date. Which day do you leave, as 2027-05-31?", t.Start)})
 	}
 	if t.Travellers > 2 && t.Rooms == 0 {
 		open = append(open, tool.Missing{Field: "rooms", Question: fmt.Sprintf("How many rooms for %d people?", t.Travellers)})
@@ -72,12 +74,12 @@ var always = tool.Needs[Trip](
 	tool.Missing{Field: "interests", Question: "What do you like, with commas between?"},
 )
 
-// planTrip is idempotent, as the calendar keeps the key of each entry.
+// planTrip is idempotent: the calendar stores the key of each entry.
 func planTrip(calendar *target.Log) *tool.Tool {
 	return tool.New("plan_trip", "Plans a trip and puts it into the user's calendar.", func(ctx context.Context, t Trip) (string, error) {
 		start, err := time.Parse(time.DateOnly, t.Start)
 		if err != nil {
-			return "", tool.Errorf("%q is no day.", t.Start)
+			return "", tool.Errorf("%q is not a date.", t.Start)
 		}
 		if _, err := calendar.DoOnce(tool.Key(ctx), t); err != nil {
 			return "", err
@@ -92,7 +94,7 @@ var wanted = fermata.PolicyFunc(func(context.Context, fermata.ActionRequest) (fe
 	return fermata.Ruling{Verdict: fermata.Allow, Rule: "own-calendar", Reason: "the user gave the details"}, nil
 })
 
-// lines are what the model says when there is none.
+// lines is the scripted model.
 var lines = []script.Line{
 	script.Call("plan_trip", `{"city":"Lisbon"}`),
 	console.Reply(func(result agent.Message) string {

@@ -14,7 +14,7 @@ func TestTrip(t *testing.T) {
 	consoletest.Test(t, consoletest.Scenario{
 		Example: example,
 		Answers: []consoletest.Answer{
-			{To: "missing  interests", Lines: []string{"2027-04-09", "4", "some", "3", "tiles, the sea"}}, // “some” is no number
+			{To: "missing  interests", Lines: []string{"2027-04-09", "4", "some", "3", "tiles, the sea"}}, // “some” is not a number
 			{To: "missing  rooms", Lines: []string{"2"}},
 		},
 		Refusals:   []consoletest.Answer{{To: "missing  interests", Lines: []string{"/decline we stay at home"}}},
@@ -30,12 +30,12 @@ func TestMissing_IsAskedAsOftenAsItTakes(t *testing.T) {
 		change func(*Trip)
 		want   string
 	}{
-		"nothing":                   {func(*Trip) {}, ""},
-		"the nights":                {func(t *Trip) { t.Nights = 0 }, "nights"},
-		"all but the city":          {func(t *Trip) { *t = Trip{City: "Lisbon"} }, "start nights travellers interests"},
-		"a day that is none":        {func(t *Trip) { t.Start = "in spring" }, "start"},
-		"the rooms of three people": {func(t *Trip) { t.Travellers = 3 }, "rooms"},
-		"no rooms that are known":   {func(t *Trip) { t.Travellers, t.Rooms = 3, 1 }, ""},
+		"nothing":                {func(*Trip) {}, ""},
+		"the nights":             {func(t *Trip) { t.Nights = 0 }, "nights"},
+		"all but the city":       {func(t *Trip) { *t = Trip{City: "Lisbon"} }, "start nights travellers interests"},
+		"an invalid day":         {func(t *Trip) { t.Start = "in spring" }, "start"},
+		"rooms for three people": {func(t *Trip) { t.Travellers = 3 }, "rooms"},
+		"rooms without a number": {func(t *Trip) { t.Travellers, t.Rooms = 3, 1 }, ""},
 	} {
 		trip := whole
 		test.change(&trip)

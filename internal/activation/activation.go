@@ -1,13 +1,14 @@
-// Package visit holds what a run knows about one stay at one node: which questions were asked there and answered, which
-// work is done, what is parked.
+// Package activation holds the state of one activation: one entry of a run into a node, with its
+// questions, answers, completed work and parked work.
 //
-// It is the ground that both floors of the runtime stand on. The vocabulary (package fermata: Ask, Do, Approve, Effect,
-// Interrupt …) reads and writes a visit that it finds in the context; the engine (package graph) makes visits, saves what
-// they hold and enters the node again after an answer. Places are spelled as address texts, so that nothing here needs to
-// know the types above.
+// The root package and package graph are both built on it. The functions of package fermata (Ask,
+// Do, Approve, Effect, Interrupt …) read and write the activation that they find in the context.
+// Package graph creates activations, saves their state and enters the node again after an answer.
+// Places are encoded as address texts, so this package does not need the types of the packages
+// above.
 //
-//	place of a visit   node:outer#1;node:inner#2      node names with the number of the visit
-//	relative place     tool:search#call_1             what user code appended below the node
+//	place of an activation   node:outer#1;node:inner#2      node names with the number of the activation
+//	relative path            tool:search#call_1             what user code appended below the node
 package activation
 
 import (
@@ -25,55 +26,60 @@ import (
 	"github.com/fermata-go/fermata/internal/smallmap"
 )
 
-// Durability says how soon a journal entry must be durable.
+// Durability is how soon a journal entry must be durable.
 type Durability int
 
 const (
-	// SaveSoon is the step's own rhythm: at once, unless the run trades that for speed.
+	// SaveSoon follows the save mode of the run: at once, unless the run trades that for speed.
 	SaveSoon Durability = iota
-	// SaveNow means before the call returns, whatever the run trades.
+	// SaveNow means before the call returns, in every save mode.
 	SaveNow
 	// SaveWithNext means with the next save.
 	SaveWithNext
 )
 
-// Host is the engine as a visit sees it.
+// Host is the part of the engine that an activation uses.
 type Host interface {
-	// Run is the id of the run.
+	// Run returns the id of the run.
 	Run() string
-	// Time is the run's clock.
+	// Time returns the time of the run's clock.
 	Time() time.Time
-	// Policy is the fermata.Policy of the run, or nil. It is untyped because that type lives above this package.
+	// Policy returns the fermata.Policy of the run, or nil. It is untyped because that type is
+	// defined in a package above this one.
 	Policy() any
-	// Ledger is the fermata.Ledger of the run, or nil, untyped like Policy.
+	// Ledger returns the fermata.Ledger of the run, or nil, untyped like Policy.
 	Ledger() any
-	// Put keeps one part of the visit's journal; nil data removes it.
-	Put(ctx context.Context, v *Activation, part string, data []byte, when Durability) error
-	// StatusOpen lists the interrupts at or below place that were open when this execution began.
+	// Put stores one part of the activation's journal; nil data removes it.
+	Put(ctx context.Context, v *Activation, part string, data []byte, durability Durability) error
+	// OpenInterrupts lists the interrupts at or below place that were open when this execution
+	// began.
 	OpenInterrupts(place string) []*Record
-	// Fresh reports whether this execution brought an answer for something at or below place.
+	// HasNewAnswer reports whether this execution delivered an answer for an interrupt at or below
+	// place.
 	HasNewAnswer(place string) bool
 }
 
-// Instance is a graph at work: who runs it, its place within the run, and its address as people see it.
+// Instance is a running graph: its host, its place within the run, and its public address.
 type Instance struct {
 	Host           Host
 	Place, Address string
-	// Outer is the visit whose code runs it; nil for the outermost.
+	// Outer is the activation whose code runs the graph; nil for the outermost graph.
 	Outer *Activation
 }
 
-// Over reports whether the visit around it has ended: then whoever still works on it was left behind.
+// Ended reports whether the enclosing activation has ended, so that remaining goroutines of the
+// graph must stop.
 func (f *Instance) Ended() bool { return f.Outer != nil && f.Outer.isOver() }
 
-// Activation is one stay of a run at one node. There is one for every node that is entered, so it is kept small.
+// Activation is one entry of a run into a node. There is one for every entered node, so it is kept
+// small.
 type Activation struct {
 	*Instance
-	node  *string // the node's segment, which the flow keeps
+	node  *string // the node's segment, owned by the flow
 	ctx   context.Context
-	state *state // nil while there is nothing to remember: most visits neither ask nor do
+	state *state // nil while there is nothing to store: most activations neither ask nor record
 
-	// Attempt counts how often this visit ended with a plain error.
+	// Attempt counts how often this activation ended with a plain error.
 	Attempt int
 
 	mu     sync.Mutex
@@ -81,27 +87,27 @@ type Activation struct {
 	number int32
 }
 
-// state is what a visit knows, and what its current entry has used of that.
+// state holds what an activation has stored, and what its current entry has used.
 type state struct {
-	place      string // spelled out when somebody wants to know it
+	place      string // computed on first use
 	records    smallmap.Map[recordKey, *Record]
 	journal    map[string]json.RawMessage   // by part name
 	claims     smallmap.Map[recordKey, int] // what was used in this entry, and how often
-	raised     []*Record                    // interrupts that the code of this entry was told about
-	skipped    map[string]bool              // places that this entry did not go into
+	raised     []*Record                    // interrupts that were raised in this entry
+	skipped    map[string]bool              // places that this entry skipped
 	badAnswers []*BadAnswer
-	ranGraphs  bool // the code of this entry runs graphs
+	ranGraphs  bool // the code of this entry ran graphs
 }
 
-// recordKey is where a record or an entry-long claim lives.
+// recordKey identifies a record, or a claim of the current entry.
 type recordKey struct{ rel, key string }
 
-// Init makes a zero Visit one without a past: the nth of a node, which is named by its segment.
-func (v *Activation) Init(frame *Instance, node *string, number, attempt int) {
-	v.Instance, v.node, v.number, v.Attempt = frame, node, int32(number), attempt
+// Init initializes a new activation: the nth of a node, which is named by its segment.
+func (v *Activation) Init(instance *Instance, node *string, number, attempt int) {
+	v.Instance, v.node, v.number, v.Attempt = instance, node, int32(number), attempt
 }
 
-// Restore gives the visit back what an earlier execution saved under place. It is called before Enter.
+// Restore sets the state that an earlier execution saved under place. It is called before Enter.
 func (v *Activation) Restore(place string, records []*Record, journal map[string]json.RawMessage) {
 	m := v.ensureState()
 	m.place, m.journal = place, journal
@@ -110,7 +116,8 @@ func (v *Activation) Restore(place string, records []*Record, journal map[string
 	}
 }
 
-// state is called with the lock held, or before Enter.
+// ensureState returns the state and creates it if needed. The caller holds the lock or has not
+// called Enter yet.
 func (v *Activation) ensureState() *state {
 	if v.state == nil {
 		v.state = new(state)
@@ -126,19 +133,19 @@ func (v *Activation) Enter(ctx context.Context) context.Context {
 	return (*activationContext)(v)
 }
 
-// Root is the place of the node itself.
+// Root returns the scope of the node itself.
 func (v *Activation) Root() *Scope { return &Scope{Activation: v} }
 
-// Place names the visit within the run.
+// Place returns the place of the activation within the run.
 func (v *Activation) Place() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.placeLocked()
 }
 
-// placed is called with the lock held.
+// placeLocked is Place for callers that hold the lock.
 func (v *Activation) placeLocked() string {
-	if v.state == nil && v.ended.Load() { // nothing is to be remembered any more
+	if v.state == nil && v.ended.Load() { // nothing may be stored any more
 		return PlaceOf(v.Instance.Place, *v.node, int(v.number))
 	}
 	m := v.ensureState()
@@ -148,18 +155,18 @@ func (v *Activation) placeLocked() string {
 	return m.place
 }
 
-// PlaceOf is the place of a visit in a frame.
-func PlaceOf(frame, node string, number int) string {
-	if frame == "" {
+// PlaceOf returns the place of an activation in an instance.
+func PlaceOf(instance, node string, number int) string {
+	if instance == "" {
 		return node + "#" + strconv.Itoa(number)
 	}
-	return frame + ";" + node + "#" + strconv.Itoa(number)
+	return instance + ";" + node + "#" + strconv.Itoa(number)
 }
 
-// Address is that of the node, as people see it.
+// Address returns the public address of the node.
 func (v *Activation) Address() string { return Join(v.Instance.Address, *v.node) }
 
-// Parts lists the names of the journal parts that the visit holds.
+// Parts lists the names of the journal parts of the activation.
 func (v *Activation) Parts() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -173,8 +180,9 @@ func (v *Activation) Parts() []string {
 	return names
 }
 
-// End closes the visit to its own code: what a goroutine left behind still calls is refused, and finds nothing. From then on the interrupts are the
-// engine's, which does not lock them. It reports whether the visit has anything to remember.
+// End ends the activation for its own code. Calls of goroutines that are still running are rejected
+// and find nothing. From then on only the engine uses the interrupts, without locking. End reports
+// whether the activation has stored anything.
 func (v *Activation) End() (used bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -182,32 +190,32 @@ func (v *Activation) End() (used bool) {
 	return v.state != nil
 }
 
-// over reports whether the visit, or one around it, has ended.
+// isOver reports whether the activation, or an enclosing one, has ended.
 func (v *Activation) isOver() bool { return v.ended.Load() || v.Instance.Ended() }
 
 // ErrEnded is returned to code that still runs after its node returned.
 var ErrEnded = errors.New("fermata: the node has returned; its context is no longer part of the run")
 
-// Scope is a place within a visit. Contexts carry it; it does not change.
+// Scope is a place within an activation. Contexts carry it; it is immutable.
 type Scope struct {
 	*Activation
-	// Rel is the place below the node, "" for the node itself.
+	// RelPath is the path below the node, "" for the node itself.
 	RelPath string
 
 	work *workItem
 }
 
-// workItem is a piece of work that is done once, and what was written down in the course of it: when the work is done, its result
-// stands for all of that.
+// workItem is a piece of work that runs once, with the journal parts that were recorded during it.
+// When the work is complete, its result replaces those parts.
 type workItem struct {
 	parts  []string
-	outer  *workItem // the work that it is part of
-	raised *Record   // an interrupt that its code, in this entry, was told to wait for
+	outer  *workItem // the enclosing work item
+	raised *Record   // an interrupt that its code raised in this entry
 }
 
 type contextKey struct{}
 
-// scopeContext is a context that stands for a scope.
+// scopeContext is a context that carries a scope.
 type scopeContext struct {
 	context.Context
 	scope *Scope
@@ -220,7 +228,7 @@ func (c *scopeContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// activationContext is a visit as the context of its node's code.
+// activationContext is an activation as the context of its node's code.
 type activationContext Activation
 
 func (e *activationContext) Deadline() (time.Time, bool) { return e.ctx.Deadline() }
@@ -234,10 +242,10 @@ func (e *activationContext) Value(key any) any {
 	return e.ctx.Value(key)
 }
 
-// WithScope returns a context that stands for the scope.
+// WithScope returns a context that carries the scope.
 func WithScope(ctx context.Context, s *Scope) context.Context { return &scopeContext{ctx, s} }
 
-// FromContext returns the scope that the context stands for, or nil outside of a run.
+// FromContext returns the scope of the context, or nil outside a run.
 func FromContext(ctx context.Context) *Scope {
 	s, _ := ctx.Value(contextKey{}).(*Scope)
 	return s
@@ -245,13 +253,14 @@ func FromContext(ctx context.Context) *Scope {
 
 type editKey struct{}
 
-// WithEditCheck returns a context in which arguments that a person edits have to pass a check, beside their schema: those of a tool are any JSON to the code that asks
-// for its approval. nil is no check.
+// WithEditCheck returns a context in which edited arguments must pass a check in addition to their
+// schema. The code that asks for approval of a tool call sees its arguments as any JSON. A nil
+// check is ignored.
 func WithEditCheck(ctx context.Context, check func(args json.RawMessage) error) context.Context {
 	return context.WithValue(ctx, editKey{}, check)
 }
 
-// CheckEdit makes the check that the context demands.
+// CheckEdit runs the check of the context.
 func CheckEdit(ctx context.Context, args json.RawMessage) error {
 	if check, _ := ctx.Value(editKey{}).(func(json.RawMessage) error); check != nil {
 		return check(args)
@@ -259,19 +268,19 @@ func CheckEdit(ctx context.Context, args json.RawMessage) error {
 	return nil
 }
 
-// Child is the scope one segment further down.
+// Child returns the scope one segment below.
 func (s *Scope) Child(segment string) *Scope {
 	return &Scope{Activation: s.Activation, RelPath: Join(s.RelPath, segment), work: s.work}
 }
 
-// Inside is the scope for the course of the work at this place. What is recorded there is forgotten when the result is
-// recorded with [Scope.Complete].
+// Begin returns the scope in which the work at this place runs. Parts recorded there are deleted
+// when the result is recorded with [Scope.Complete].
 func (s *Scope) Begin() *Scope {
 	return &Scope{Activation: s.Activation, RelPath: s.RelPath, work: &workItem{outer: s.work}}
 }
 
-// Done records the result of the work that was done inside, and then forgets its course: never the other way round, or a crash
-// in between would lose both.
+// Complete records the result of the work in inside and then deletes the parts recorded during it.
+// The order matters: otherwise a crash in between would lose both.
 func (s *Scope) Complete(ctx context.Context, inside *Scope, what string, result json.RawMessage) error {
 	if err := s.Record(ctx, what, result, SaveSoon); err != nil {
 		return err
@@ -289,10 +298,10 @@ func (s *Scope) Complete(ctx context.Context, inside *Scope, what string, result
 	return nil
 }
 
-// At is the place of the scope within the run.
+// Path returns the place of the scope within the run.
 func (s *Scope) Path() string { return Join(s.Place(), s.RelPath) }
 
-// FullAddress is the address of the scope as people see it.
+// FullAddress returns the public address of the scope.
 func (s *Scope) FullAddress() string { return Join(s.Address(), s.RelPath) }
 
 // Join appends one address text to another.
@@ -306,8 +315,8 @@ func Join(a, b string) string {
 	return a + ";" + b
 }
 
-// Claim notes that what is used in this entry. The second claim of the same thing fails: two pieces of work at one place
-// would get each other's answers.
+// Claim records the use of a name in this entry. The second claim of the same name fails, because
+// two pieces of work at one place would get each other's answers.
 func (s *Scope) Claim(what string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -334,7 +343,7 @@ func (s *Scope) ClaimGraph() error {
 	return nil
 }
 
-// RanGraphs reports whether the code of this entry ran graphs. It is for after End.
+// RanGraphs reports whether the code of this entry ran graphs. It must be called after End.
 func (v *Activation) RanGraphs() bool { return v.state != nil && v.state.ranGraphs }
 
 func (m *state) count(what recordKey) int {
@@ -343,17 +352,17 @@ func (m *state) count(what recordKey) int {
 	return *times
 }
 
-// DuplicateError says that one place was used twice in one stay at a node.
+// DuplicateError is returned if one place is used twice in one activation.
 type DuplicateError struct{ Address, What string }
 
 func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("fermata: %s at %s is used twice in one visit: give each its own name or address", e.What, e.Address)
+	return fmt.Sprintf("fermata: %s at %s is used twice in one activation: give each its own name or address", e.What, e.Address)
 }
 
-// part is the name under which something of this scope is kept: "do node:a#1;do:charge".
+// part returns the name of the part that stores something of this scope: "do node:a#1;do:charge".
 func (s *Scope) part(what string) string { return what + " " + s.Path() }
 
-// Recall returns what was recorded here.
+// Recorded returns what was recorded here under a name.
 func (s *Scope) Recorded(what string) (json.RawMessage, bool) {
 	part := s.part(what)
 	s.mu.Lock()
@@ -368,21 +377,21 @@ func (s *Scope) Recorded(what string) (json.RawMessage, bool) {
 	return data, ok
 }
 
-// note is called with the lock held.
+// trackPart adds a part to the current work item. The caller holds the lock.
 func (s *Scope) trackPart(part string) {
 	if s.work != nil {
 		s.work.parts = append(s.work.parts, part)
 	}
 }
 
-// Record writes down something about this place.
-func (s *Scope) Record(ctx context.Context, what string, data json.RawMessage, when Durability) error {
+// Record stores data about this place under a name.
+func (s *Scope) Record(ctx context.Context, what string, data json.RawMessage, durability Durability) error {
 	part := s.part(what)
 	before, had, err := s.set(part, data)
 	if err != nil {
 		return err
 	}
-	if err = s.Host.Put(ctx, s.Activation, part, data, when); err != nil {
+	if err = s.Host.Put(ctx, s.Activation, part, data, durability); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if had {
@@ -410,7 +419,7 @@ func (s *Scope) set(part string, data json.RawMessage) (before json.RawMessage, 
 	return before, had, nil
 }
 
-// Forget removes what was recorded here, with the next save.
+// Delete removes what was recorded here, with the next save.
 func (s *Scope) Delete(ctx context.Context, what string) { s.deletePart(ctx, s.part(what)) }
 
 func (s *Scope) deletePart(ctx context.Context, part string) {
@@ -419,12 +428,12 @@ func (s *Scope) deletePart(ctx context.Context, part string) {
 	delete(s.state.journal, part)
 	s.mu.Unlock()
 	if had {
-		_ = s.Host.Put(ctx, s.Activation, part, nil, SaveWithNext) // SaveWithNext only notes it; it cannot fail
+		_ = s.Host.Put(ctx, s.Activation, part, nil, SaveWithNext) // SaveWithNext only stages the change and cannot fail
 	}
 }
 
-// Unseen returns the places below this one, outer ones first, at which work has a question open or an answer that nobody has used, and which
-// this entry has not come to. what is the claim of such work.
+// UnvisitedPending returns the places below this one, outer ones first, that have an open question
+// or an unused answer and that this entry has not visited. what is the claim of such work.
 func (s *Scope) UnvisitedPending(what string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -449,7 +458,8 @@ func (s *Scope) UnvisitedPending(what string) []string {
 	return slices.Compact(places)
 }
 
-// StatusAnswered reports whether a question at this place has its answer, without asking it. key is that of Ask.
+// Answered reports whether a question at this place has an answer, without asking it. key is the
+// key given to Ask.
 func (s *Scope) Answered(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -460,7 +470,8 @@ func (s *Scope) Answered(key string) bool {
 	return r != nil && r.Status == StatusAnswered
 }
 
-// AnsweredAs returns the last question of a kind at this place that has its answer, as if it were asked once more; nil if there is none.
+// LastAnswered returns the last answered question of a kind at this place and marks it as used, as
+// if it were asked again; nil if there is none.
 func (s *Scope) LastAnswered(kind string) *Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -479,12 +490,12 @@ func (s *Scope) LastAnswered(kind string) *Record {
 	return last
 }
 
-// Skip notes that this entry does not go into the work at this place, because it is done or waits: what was asked there is
-// not asked again, and that means nothing.
+// Skip records that this entry does not enter the work at this place, because it is complete or
+// waits. Its questions are not asked again, which has no meaning.
 func (s *Scope) Skip() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isOver() { // what it used is being looked at, without the lock
+	if s.isOver() { // the engine reads the state without the lock
 		return
 	}
 	m := s.ensureState()
@@ -494,7 +505,7 @@ func (s *Scope) Skip() {
 	m.skipped[s.RelPath] = true
 }
 
-// Hand notes that the code at this place is told to wait: it has to pass that on.
+// Raise records that the code at this place got signals, which it must return.
 func (s *Scope) Raise(signals ...*Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -503,8 +514,8 @@ func (s *Scope) Raise(signals ...*Signal) {
 	}
 }
 
-// hand is called with the lock held. Each piece of work keeps what it was told itself: looking through what everybody was told would
-// make a list of a thousand items that wait a million looks.
+// raise records one signal. The caller holds the lock. Each work item keeps its last signal itself:
+// a search through all signals would be quadratic in the number of waiting items.
 func (s *Scope) raise(r *Record) {
 	m := s.ensureState()
 	m.raised = append(m.raised, r)
@@ -513,7 +524,7 @@ func (s *Scope) raise(r *Record) {
 	}
 }
 
-// Finish returns an error if the work whose inside this is was told to wait and ends all the same.
+// Finish returns an error if the code of this work item got a signal and did not return it.
 func (s *Scope) Finish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -525,13 +536,14 @@ func (s *Scope) Finish() error {
 
 const parked = "parked"
 
-// Park notes that the work at this place waits for a person and for nothing else.
+// Park records that the work at this place only waits for a person.
 func (s *Scope) Park(ctx context.Context) {
-	_ = s.Record(ctx, parked, json.RawMessage("true"), SaveWithNext) // SaveWithNext only notes it; it cannot fail
+	_ = s.Record(ctx, parked, json.RawMessage("true"), SaveWithNext) // SaveWithNext only stages the change and cannot fail
 }
 
-// Parked returns the open interrupts of this place if its work waits and none of them was answered: then there is nothing
-// to do here, and the work must not be entered. Otherwise it returns nil and the place is no longer parked.
+// Parked returns the open interrupts of this place if its work waits and none of them was answered.
+// Then the work must not be entered. Otherwise Parked returns nil and the place is no longer
+// parked.
 func (s *Scope) Parked(ctx context.Context) error {
 	if _, ok := s.Recorded(parked); !ok {
 		return nil
@@ -553,7 +565,7 @@ func (s *Scope) Parked(ctx context.Context) error {
 	return JoinSignals(signals)
 }
 
-// ordinalKey makes the key of the nth interrupt of a place: ".1", ".2" …
+// ordinalKey returns the key of the nth interrupt of a place: ".1", ".2" …
 func ordinalKey(n int) string { return "." + strconv.Itoa(n) }
 
 // Below reports whether place is at or below ancestor.

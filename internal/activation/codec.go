@@ -11,7 +11,7 @@ import (
 func (r *Record) Encode() []byte {
 	o := jsonlite.NewObject()
 	o.String("id", r.ID)
-	if node, ok := strings.CutSuffix(r.Address, ";"+r.RelPath); ok { // the rest stands beside it
+	if node, ok := strings.CutSuffix(r.Address, ";"+r.RelPath); ok { // the relative path is stored separately
 		o.String("node", node)
 	} else {
 		o.String("address", r.Address)
@@ -32,7 +32,7 @@ func (r *Record) Encode() []byte {
 	return o.End()
 }
 
-// Decode reads what Encode wrote, from the part of that name. Members it does not know are passed over.
+// Decode reads what Encode wrote from the part of that name. It ignores unknown members.
 func (r *Record) Decode(part string, in *jsonlite.Reader) {
 	r.part = part
 	var node string

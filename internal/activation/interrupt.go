@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/ident"
 )
 
-// Status is where an interrupt stands.
+// Status is the state of an interrupt.
 //
 //	Open ──answer──▶ Answered
 //	  ▲└──the node no longer asks──▶ Withdrawn ──it asks the same again──┐
@@ -26,41 +26,46 @@ const (
 	StatusWithdrawn Status = "withdrawn"
 )
 
-// Valid reports whether it is one of these.
+// Valid reports whether the status is a known one.
 func (s Status) Valid() bool { return s == StatusOpen || s == StatusAnswered || s == StatusWithdrawn }
 
-// Record is an interrupt as it is stored.
+// Record is a stored interrupt.
 type Record struct {
 	ID      string
 	Address string
-	// Activation and Rel are the place that asked, Key what tells apart several questions there.
+	// Activation and RelPath are the place that asked. Key distinguishes several questions of a
+	// place.
 	Activation string
 	RelPath    string
 	Key        string
 	Kind       string
-	// Data is the question, State what the asking code wants back when it goes on.
+	// Data is the question. State is the state of the asking code, which it gets back when it
+	// continues.
 	Data   json.RawMessage
 	State  json.RawMessage
 	Status Status
-	// Seq is the order in which one place asked its questions.
+	// Seq is the order of the questions of one place.
 	Seq int
-	// Answer is nil for an answer without data. Fresh is true until the node that asked has been entered with it.
+	// Answer is nil for an answer without data. Undelivered is true until the asking node has been
+	// entered with the answer.
 	Answer      json.RawMessage
 	Undelivered bool
-	// Fits names the form of answers against which the answer was checked.
+	// AnswerType names the answer type that the answer was checked against.
 	AnswerType string
-	// Composite marks a place that did not ask itself but stands above some that did; Parent is the id of such a place.
+	// Composite marks an interrupt that only bundles those of other places. Parent is the id of
+	// such an interrupt.
 	Composite bool
 	Parent    string
 
-	// What follows is not stored. used tells whether the current entry got the answer, part is what Part returns.
+	// The following fields are not stored. used reports whether the current entry got the answer;
+	// part caches the result of Part.
 	used bool
 	part string
-	// Info is the question as the Go value that was asked, if it was asked in this process.
+	// Info is the question as a Go value, if it was asked in this process.
 	Info any
 }
 
-// Part is the name of the part that the record is kept in. It is for one caller at a time.
+// Part returns the name of the part that stores the record. It is not safe for concurrent use.
 func (r *Record) Part() string {
 	if r.part == "" {
 		r.part = "interrupt " + r.ID
@@ -68,18 +73,18 @@ func (r *Record) Part() string {
 	return r.part
 }
 
-// Place is where the record stands within the run.
+// Place returns the place of the record within the run.
 func (r *Record) Place() string { return Join(r.Activation, r.RelPath) }
 
-// Settled is the record without what only an open one needs: after it is settled it only serves to say so.
+// Closed returns the record with a final status and without the fields that only an open one needs.
 func (r *Record) Closed(status Status) Record {
 	return Record{ID: r.ID, Address: r.Address, Activation: r.Activation, RelPath: r.RelPath, Key: r.Key, Kind: r.Kind, Status: status, Seq: r.Seq, part: r.part}
 }
 
-// Signal is the error that stops a node: the wish to wait here.
+// Signal is the error that stops a node so that it waits here.
 type Signal struct {
 	Record *Record
-	// Info is the question as the Go value that was asked, if it was asked in this process.
+	// Info is the question as a Go value, if it was asked in this process.
 	Info any
 	// Subs are the interrupts that a composite bundles.
 	Subs []*Signal
@@ -92,20 +97,20 @@ func (s *Signal) Error() string {
 	return fmt.Sprintf("fermata: %s waits for an answer", s.Record.Address)
 }
 
-// Rerun is a legacy interrupt, which does not know its address yet.
+// Rerun is a legacy interrupt that does not have an address yet.
 type Rerun struct{ Extra any }
 
 func (r *Rerun) Error() string { return "fermata: interrupt and rerun" }
 
-// BadAnswer says that code found an answer of a type it cannot use.
+// BadAnswer reports that the code got an answer of a type that it cannot use.
 type BadAnswer struct {
 	ID  string
 	Err error
 }
 
-// Ask looks for the answer to a question of some kind at this place. It returns the answered record, or the signal with
-// which the node must stop. key is the same for the same question; asked for the nth time at one place in one visit it is the
-// same interrupt.
+// Ask returns the answered record of a question at this place, or the signal with which the node
+// must stop. key identifies the question. The nth call with the same key at one place in one
+// activation refers to the same interrupt.
 func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, *Signal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +138,7 @@ func (s *Scope) Ask(kind, key string, data json.RawMessage, info any) (*Record, 
 	return nil, &Signal{Record: r, Info: info}, nil
 }
 
-// newRecord is called with the lock held.
+// newRecord creates a record. The caller holds the lock.
 func (s *Scope) newRecord(key, kind string) *Record {
 	place := s.placeLocked()
 	return &Record{
@@ -143,7 +148,7 @@ func (s *Scope) newRecord(key, kind string) *Record {
 	}
 }
 
-// Compare orders interrupts by their places, numbers in them as numbers, and at one place as they were asked.
+// Compare orders interrupts by place, with numbers compared as numbers, and at one place by Seq.
 func Compare(a, b *Record) int {
 	if c := compareNatural(a.Activation, b.Activation); c != 0 {
 		return c
@@ -173,7 +178,7 @@ func compareNatural(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// digits is how many digits s begins with.
+// digits returns the number of leading digits of s.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && isDigit(s[n]) {
@@ -184,8 +189,8 @@ func digits(s string) int {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// Interrupt returns the signal for an interrupt without a kind. As long as the last one at this place is open it is that
-// one again, with the question and state it has now; after an answer it is a new one.
+// Interrupt returns the signal for an interrupt without a kind. While the last one at this place is
+// open, Interrupt reuses it with the new question and state. After an answer it creates a new one.
 func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal) (*Signal, error) {
 	if err := s.Claim("interrupt"); err != nil {
 		return nil, err
@@ -203,14 +208,15 @@ func (s *Scope) Interrupt(data, state json.RawMessage, info any, subs ...*Signal
 	last.Data, last.State, last.Composite = data, state, len(subs) > 0
 	s.raise(last)
 	for _, sub := range subs {
-		if sub.Record.Parent == "" || s.isEarlier(sub.Record.Parent, n) { // one that was answered itself is followed by another
+		if sub.Record.Parent == "" || s.isEarlier(sub.Record.Parent, n) { // an answered parent is replaced by the new one
 			sub.Record.Parent = last.ID
 		}
 	}
 	return &Signal{Record: last, Info: info, Subs: subs}, nil
 }
 
-// raised reports whether it is the id of one of the first n interrupts without a kind at this place. It is called with the lock held.
+// isEarlier reports whether id belongs to one of the first n interrupts without a kind at this
+// place. The caller holds the lock.
 func (s *Scope) isEarlier(id string, n int) bool {
 	for k := 1; k <= n; k++ {
 		if s.state.records.Get(recordKey{s.RelPath, ordinalKey(k)}).ID == id {
@@ -220,7 +226,8 @@ func (s *Scope) isEarlier(id string, n int) bool {
 	return false
 }
 
-// last returns the newest interrupt without a kind at this place, and how many there were. It is called with the lock held.
+// lastLocked returns the newest interrupt without a kind at this place, and their number. The
+// caller holds the lock.
 func (s *Scope) lastLocked() (*Record, int) {
 	var last *Record
 	n := 0
@@ -248,7 +255,7 @@ func (s *Scope) Last() *Record {
 	return &dup
 }
 
-// Interrupted reports whether this very place has asked anything in this visit before.
+// Interrupted reports whether this place has asked anything in this activation before.
 func (s *Scope) Interrupted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,12 +269,12 @@ func (s *Scope) Interrupted() bool {
 	return false
 }
 
-// Refuse opens an answered interrupt again because its answer cannot be used. It returns the error to wait with, or if there
-// is no such interrupt the reason.
+// Refuse reopens an answered interrupt because its answer cannot be used. It returns the error to
+// wait with, or err if there is no such interrupt.
 func (s *Scope) Refuse(id string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isOver() { // it stands as it was saved
+	if s.isOver() { // it stays as it was saved
 		return ErrEnded
 	}
 	for _, r := range s.state.records.All() {
@@ -280,7 +287,8 @@ func (s *Scope) Refuse(id string, err error) error {
 	return err
 }
 
-// RefuseAndWait is Refuse for a question that the code at this place has just asked: it must return the error.
+// RefuseAndWait is Refuse for a question that the code at this place has just asked. The code must
+// return the error.
 func (s *Scope) RefuseAndWait(id string, err error) error {
 	err = s.Refuse(id, err)
 	if signal, ok := err.(*Signal); ok {
@@ -289,7 +297,7 @@ func (s *Scope) RefuseAndWait(id string, err error) error {
 	return err
 }
 
-// BadAnswers returns what was refused in this entry.
+// BadAnswers returns the answers refused in this entry.
 func (v *Activation) BadAnswers() []*BadAnswer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -299,8 +307,9 @@ func (v *Activation) BadAnswers() []*BadAnswer {
 	return v.state.badAnswers
 }
 
-// Collect takes the error that a node returned apart. If every leaf is an interrupt it returns the signals; if any is not,
-// it returns nothing but plain, because a plain error wins. A legacy interrupt becomes one at this place.
+// Collect splits the error that a node returned. If every leaf is an interrupt, it returns the
+// signals. Otherwise it returns only plain, because a plain error wins. A legacy interrupt becomes
+// an interrupt at this place.
 func (s *Scope) Collect(err error) (signals []*Signal, plain error) {
 	signals, failed := s.collect(nil, err)
 	if failed == errPlain {
@@ -312,25 +321,27 @@ func (s *Scope) Collect(err error) (signals []*Signal, plain error) {
 	return signals, nil
 }
 
-// IsRunError reports whether err is, or holds, one that is the run's own business: a stop, a failed save, a program that changed, a
-// person's no to going on. Whoever makes results of errors must let it pass.
+// IsRunError reports whether err is, or wraps, an error about the run itself: a stop, a failed
+// save, a changed program, or a person's refusal to continue. Code that converts errors to results
+// must pass it on.
 func IsRunError(err error) bool {
 	_, ok := errors.AsType[interface {
 		error
-		OfTheRun()
+		RunError()
 	}](err)
 	return ok
 }
 
-// ControlError is a sentinel that is the run's own business.
+// ControlError is a sentinel error about the run itself.
 type ControlError string
 
 func (e ControlError) Error() string { return string(e) }
 
-// IsRunError marks it.
-func (e ControlError) OfTheRun() {}
+// RunError marks the error for IsRunError.
+func (e ControlError) RunError() {}
 
-// AskedBelow reports whether something was asked in this visit below a segment, directly under this place, that begins like this.
+// AskedBelow reports whether something was asked in this activation below a child segment with this
+// prefix.
 func (s *Scope) AskedBelow(segment string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -346,12 +357,13 @@ func (s *Scope) AskedBelow(segment string) bool {
 	return false
 }
 
-// AskedHere reports whether a question of a kind was asked in this visit by the code at this very place, itself or below one of these beginnings of segments.
+// AskedHere reports whether a question with a kind was asked in this activation at this place, or
+// below a child segment with one of these prefixes.
 func (s *Scope) AskedHere(segments ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == nil || s.isOver() {
-		return s.isOver() // whatever was: code that is left behind has nothing to go on with
+		return s.isOver() // code that still runs after the end must not continue
 	}
 	for _, r := range s.state.records.All() {
 		below := func(segment string) bool { return strings.HasPrefix(r.RelPath, Join(s.RelPath, segment)) }
@@ -362,7 +374,7 @@ func (s *Scope) AskedHere(segments ...string) bool {
 	return false
 }
 
-// IsWait reports whether err is nothing but the wish to wait.
+// IsWait reports whether err consists only of signals to wait.
 func IsWait(err error) bool {
 	switch e := err.(type) {
 	case *Signal, *Rerun:
@@ -376,10 +388,10 @@ func IsWait(err error) bool {
 	return false
 }
 
-// errPlain says that an error is not made of interrupts alone.
+// errPlain is returned if an error does not consist of interrupts only.
 var errPlain = errors.New("not an interrupt")
 
-// leaves appends the interrupts that err is made of.
+// collect appends the interrupts that err consists of.
 func (s *Scope) collect(found []*Signal, err error) ([]*Signal, error) {
 	switch e := err.(type) {
 	case *Signal:
@@ -411,13 +423,13 @@ func (s *Scope) rerun(legacy *Rerun) (*Signal, error) {
 	if legacy.Extra != nil {
 		var err error
 		if data, err = json.Marshal(legacy.Extra); err != nil {
-			return nil, fmt.Errorf("fermata: cannot keep the extra of an interrupt at %s: %w", s.FullAddress(), err)
+			return nil, fmt.Errorf("fermata: encode the extra of an interrupt at %s: %w", s.FullAddress(), err)
 		}
 	}
 	return s.Interrupt(data, nil, legacy.Extra)
 }
 
-// JoinSignals is the error that waits for all of the signals.
+// JoinSignals returns an error that waits for all of the signals.
 func JoinSignals(signals []*Signal) error {
 	if len(signals) == 1 {
 		return signals[0]
@@ -450,11 +462,11 @@ func Flatten(signals []*Signal) []*Signal {
 	return flat
 }
 
-// ErrSwallowed says that a node asked and then went on as if it had not.
+// ErrSwallowed is returned if a node got an interrupt and continued instead of returning it.
 var ErrSwallowed = errors.New("fermata: an interrupt was raised but not returned")
 
-// Swallowed returns an error if the code of this entry was told to wait for something that is not among the signals that the
-// node returned.
+// Swallowed returns an error if a signal of this entry is not among the signals that the node
+// returned.
 func (v *Activation) Swallowed(returned []*Signal) error {
 	known := recordsOf(returned)
 	v.mu.Lock()
@@ -468,10 +480,10 @@ func (v *Activation) Swallowed(returned []*Signal) error {
 }
 
 func swallowed(r *Record) error {
-	return fmt.Errorf("%w: %s asked, and whoever gets that error must return it", ErrSwallowed, r.Address)
+	return fmt.Errorf("%w: %s asked; the error of the call must be returned", ErrSwallowed, r.Address)
 }
 
-// recordsOf returns the records of signals as a set, nil for one signal, which among looks at itself.
+// recordsOf returns the records of signals as a set, or nil for a single signal.
 func recordsOf(signals []*Signal) map[*Record]bool {
 	if len(signals) <= 1 {
 		return nil
@@ -487,8 +499,8 @@ func contains(r *Record, signals []*Signal, known map[*Record]bool) bool {
 	return known[r] || len(signals) == 1 && signals[0].Record == r
 }
 
-// Unused returns the answered questions that this entry came by without asking them: what it asks now is something else, and
-// an answer to the old question must not be taken for one to a later.
+// UnusedAnswers returns the answered questions that this entry did not ask. The entry now asks
+// something else, and an answer to an old question must not be used for a later one.
 func (v *Activation) UnusedAnswers() []*Record {
 	var unused []*Record
 	for r := range v.Records() {
@@ -500,7 +512,7 @@ func (v *Activation) UnusedAnswers() []*Record {
 	return unused
 }
 
-// passedBy reports whether this entry did not go into the work that rel is in.
+// isSkipped reports whether this entry skipped the work that contains rel.
 func (v *Activation) isSkipped(rel string) bool {
 	for len(v.state.skipped) > 0 && rel != "" {
 		if v.state.skipped[rel] {
@@ -511,7 +523,7 @@ func (v *Activation) isSkipped(rel string) bool {
 	return false
 }
 
-// Left returns the open records of this visit that the node, which has just returned these signals, did not raise again.
+// Withdrawable returns the open records of this activation that the node did not raise again.
 func (v *Activation) Withdrawable(returned []*Signal) []*Record {
 	known := recordsOf(returned)
 	var left []*Record
@@ -523,7 +535,7 @@ func (v *Activation) Withdrawable(returned []*Signal) []*Record {
 	return left
 }
 
-// Records lists every interrupt of this visit. It is for after End, when no more are added.
+// Records iterates over every interrupt of this activation. It must be called after End.
 func (v *Activation) Records() iter.Seq[*Record] {
 	return func(yield func(*Record) bool) {
 		if v.state == nil {

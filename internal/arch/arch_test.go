@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 )
 
-// repository is the root of the working tree.
+// repository returns the root of the working tree.
 func repository(t *testing.T) fs.FS {
 	t.Helper()
 	root := os.DirFS(filepath.Join("..", ".."))
@@ -43,21 +43,21 @@ func TestLayers_PointDownAndGiveReasons(t *testing.T) {
 		below = append(below, f.pkg)
 		for _, pattern := range f.may {
 			if pattern != anyPublic && pattern != anyPackage && !slices.Contains(below, pattern) {
-				t.Errorf("%s may import %s, which is no row before it", f.pkg, pattern)
+				t.Errorf("%s may import %s, which is not a row before it", f.pkg, pattern)
 			}
 		}
 		if f.why == "" {
-			t.Errorf("floors: %s has no reason", f.pkg)
+			t.Errorf("layers: %s has no reason", f.pkg)
 		}
 	}
 	for _, n := range dependencies {
 		if _, ok := layerOf(n.pkg); !ok || n.why == "" {
-			t.Errorf("needs: %s of %s has no floor or no reason", n.module, n.pkg)
+			t.Errorf("dependencies: %s of %s has no layer or no reason", n.module, n.pkg)
 		}
 	}
 	for _, s := range testSupports {
 		if _, ok := layerOf(s.pkg); !ok || s.why == "" {
-			t.Errorf("testSupports: %s has no floor or no reason", s.pkg)
+			t.Errorf("testSupports: %s has no layer or no reason", s.pkg)
 		}
 	}
 }
@@ -65,12 +65,12 @@ func TestLayers_PointDownAndGiveReasons(t *testing.T) {
 func TestCheck_FindsViolations(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, imports string
-		want          string // part of the one problem; empty for none
+		want          string // part of the one expected problem; empty for none
 	}{
 		"down":                            {"graph/run.go", module + "/store", ""},
 		"down to the root package":        {"graph/run.go", module, ""},
 		"down to a subtree":               {"fermata.go", module + "/internal/ident", ""},
-		"up":                              {"store/store.go", module + "/graph", "store/store.go:3: store must not import graph: the port behind which"},
+		"up":                              {"store/store.go", module + "/graph", "store/store.go:3: store must not import graph: the storage port"},
 		"up to the root package":          {"internal/ident/ident.go", module, "internal/ident must not import .:"},
 		"up out of internal":              {"internal/ident/ident.go", module + "/store", "internal/ident must not import store:"},
 		"sideways":                        {"store/sqlite/sqlite.go", module + "/store/memory", "store/sqlite must not import store/memory:"},
@@ -82,12 +82,12 @@ func TestCheck_FindsViolations(t *testing.T) {
 		"example, public":                 {"examples/hello/main.go", module + "/store/sqlite", ""},
 		"example, internal":               {"examples/hello/main.go", module + "/internal/ident", "examples/hello must not import internal/ident:"},
 		"command":                         {"cmd/fermata/main.go", module + "/internal/ident", ""},
-		"no row":                          {"misc/misc.go", "fmt", "misc: this package has no floor. Add it to floors"},
+		"no row":                          {"misc/misc.go", "fmt", "misc: this package has no layer. Add it to layers"},
 		"third party, needed":             {"store/sqlite/sqlite.go", "modernc.org/sqlite/lib", ""},
-		"third party, not needed":         {"graph/run.go", "modernc.org/sqlite", "graph must not import modernc.org/sqlite: whoever imports Fermata"},
+		"third party, not needed":         {"graph/run.go", "modernc.org/sqlite", "graph must not import modernc.org/sqlite: importers of Fermata"},
 		"third party, name starts alike":  {"store/sqlite/sqlite.go", "modernc.org/sqlite3", "store/sqlite must not import modernc.org/sqlite3:"},
 		"cgo":                             {"store/memory/memory.go", "C", "store/memory must not import C:"},
-		"testing":                         {"graph/run.go", "testing", "graph must not import testing: it is no test"},
+		"testing":                         {"graph/run.go", "testing", "graph must not import testing: it is not a test"},
 		"below testing":                   {"graph/run.go", "testing/synctest", "graph must not import testing/synctest:"},
 		"testing in a suite":              {"store/storetest/suite.go", "testing", ""},
 		"a test":                          {"graph/run_test.go", module + "/store/memory", ""},
@@ -102,7 +102,7 @@ func TestCheck_FindsViolations(t *testing.T) {
 			problems := check(pkgs)
 			if test.want == "" {
 				if len(problems) != 0 {
-					t.Errorf("problems where there are none: %q", problems)
+					t.Errorf("unexpected problems: %q", problems)
 				}
 				return
 			}

@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// A pkg is one directory of this module with the imports of its files, tests left out.
+// A pkg is one directory of this module with the imports of its non-test files.
 type pkg struct {
 	dir     string // "." for the root
 	imports []imported
 }
 
-// An imported is one import and where it stands.
+// An imported is one import and its position.
 type imported struct {
 	path string
 	pos  string // file:line
 }
 
-// load reads the imports of every package below root. Files are read whatever their build constraints are: a rule that
-// holds on one platform only is no rule. Directories with a go.mod of their own are other modules.
+// load reads the imports of every package below root. It ignores build constraints, because the
+// rules apply on every platform. Directories with their own go.mod are other modules.
 func load(root fs.FS) ([]pkg, error) {
 	byDir := map[string]*pkg{}
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -86,7 +86,7 @@ func readImports(root fs.FS, name string) ([]imported, error) {
 	return imports, nil
 }
 
-// isIgnoredDir follows the go command, which builds nothing in these directories.
+// isIgnoredDir follows the go command, which ignores these directories.
 func isIgnoredDir(base string) bool {
 	return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") ||
 		base == "testdata" || base == "vendor" || base == "node_modules"
@@ -101,7 +101,7 @@ func isSource(base string) bool {
 	return strings.HasSuffix(base, ".go") && !strings.HasSuffix(base, "_test.go")
 }
 
-// ignoreGone lets a file vanish during the walk: other tests may be cleaning up.
+// ignoreGone ignores files that disappear during the walk; other tests may be cleaning up.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -109,14 +109,14 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// check returns one sentence for each place where a package leaves the plan.
+// check returns one message for each violation of the rules.
 func check(pkgs []pkg) []string {
 	var problems []string
 	for _, p := range pkgs {
 		rule, ok := layerOf(p.dir)
 		if !ok {
 			problems = append(problems, fmt.Sprintf(
-				"%s: this package has no floor. Add it to floors in internal/arch/rules_test.go, with what it may import and the reason.", p.dir))
+				"%s: this package has no layer. Add it to layers in internal/arch/rules_test.go, with what it may import and the reason.", p.dir))
 			continue
 		}
 		for _, i := range p.imports {
@@ -140,8 +140,8 @@ func checkImport(dir string, rule layer, importPath string) string {
 		return checkThirdParty(dir, importPath)
 	}
 	if isTesting(importPath) && !mayTest(dir) {
-		return fmt.Sprintf("%s must not import %s: it is no test, and a program that links it would carry test flags and helpers. "+
-			"A package that supports tests stands in testSupports in internal/arch/rules_test.go, with the reason.", dir, importPath)
+		return fmt.Sprintf("%s must not import %s: it is not a test, and a program that links it would carry test flags and helpers. "+
+			"A package that supports tests is listed in testSupports in internal/arch/rules_test.go, with the reason.", dir, importPath)
 	}
 	return ""
 }
@@ -160,12 +160,12 @@ func checkThirdParty(dir, importPath string) string {
 	if len(allowed) == 0 {
 		allowed = []string{"the standard library alone"}
 	}
-	return fmt.Sprintf("%s must not import %s: whoever imports Fermata gets its dependencies along, so each is a decision. "+
-		"This package needs %s. If it really needs this one, add it to needs in internal/arch/rules_test.go, with the reason.",
+	return fmt.Sprintf("%s must not import %s: importers of Fermata also get its dependencies.  "+
+		"This package may use %s. If it needs this module, add it to dependencies in internal/arch/rules_test.go, with the reason.",
 		dir, importPath, strings.Join(allowed, ", "))
 }
 
-// layerOf returns the row with the longest pattern that covers dir; its own row comes before any.
+// layerOf returns the row with the longest pattern that covers dir. An exact match wins.
 func layerOf(dir string) (found layer, ok bool) {
 	for _, f := range layers {
 		if f.pkg == dir {
@@ -187,7 +187,7 @@ func mayImport(rule layer, target string) bool {
 	})
 }
 
-// isPrivate says whether no other module could import the package, or would want to.
+// isPrivate reports whether the package is not meant to be imported by other modules.
 func isPrivate(target string) bool {
 	segments := strings.Split(target, "/")
 	return slices.Contains(segments, "internal") || segments[0] == "cmd" || segments[0] == "examples"
@@ -197,7 +197,8 @@ func mayTest(dir string) bool {
 	return slices.ContainsFunc(testSupports, func(s testSupport) bool { return covers(s.pkg, dir) })
 }
 
-// covers says whether pattern names the package: the package itself, or with "/..." also everything below it.
+// covers reports whether pattern matches the package: exactly, or with "/..." also everything
+// below.
 func covers(pattern, target string) bool {
 	if pattern == anyPackage {
 		return true
@@ -215,8 +216,8 @@ func inModule(importPath string) (target string, ok bool) {
 	return strings.CutPrefix(importPath, module+"/")
 }
 
-// isThirdParty follows the go command: the first element of a path outside of the standard library has a dot. Cgo counts
-// as third-party: it costs the static binary.
+// isThirdParty follows the go command: the first element of an import path outside the standard
+// library has a dot. Cgo counts as third-party, because it prevents a static binary.
 func isThirdParty(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return strings.Contains(first, ".") || importPath == "C"

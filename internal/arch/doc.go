@@ -1,6 +1,7 @@
-// Package arch holds the house plan as a test and nothing else.
+// Package arch tests the import rules of the module.
 //
-// rules_test.go says, with a reason per line, which package may import which others, which third-party modules it may
-// use, and which packages may import testing. The test reads the imports of every package of this module and names each
-// one that the tables do not allow. A change to the plan is a change to a table, and the reason stands next to it.
+// rules_test.go lists, with a reason per line, which package may import which others, which
+// third-party modules it may use, and which packages may import testing. The test reads the imports
+// of every package and reports each one that the tables do not allow. To change a rule, change its
+// table row and the reason.
 package arch

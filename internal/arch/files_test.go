@@ -15,11 +15,12 @@ import (
 	"testing/fstest"
 )
 
-// maxLines is where a file holds more than one concern. Most stay below 400.
+// maxLines is the maximum length of a file. Longer files have more than one concern; most have
+// fewer than 400 lines.
 const maxLines = 600
 
-// homePath finds an absolute path into somebody's home or working directory: such a line works on one machine only. What
-// stands before the slash keeps URLs and relative paths out.
+// homePath matches an absolute path into a home or working directory, which exists on one machine
+// only. The characters before the slash exclude URLs and relative paths.
 var homePath = regexp.MustCompile(`(?:^|[^\w.~})\]*>-])(/(?:root|home/[\w.-]+|work)/)`)
 
 func TestFiles_NameNoHomeDirectoryAndStayShort(t *testing.T) {
@@ -33,7 +34,7 @@ func TestFiles_NameNoHomeDirectoryAndStayShort(t *testing.T) {
 }
 
 func TestCheckFiles_FindsViolations(t *testing.T) {
-	const slash = "/" // keeps the examples below from being found in this file
+	const slash = "/" // keeps this file from matching its own examples
 	long := "package p\n" + strings.Repeat("\n", maxLines)
 	for name, test := range map[string]struct {
 		file, text string
@@ -64,7 +65,7 @@ func TestCheckFiles_FindsViolations(t *testing.T) {
 			}
 			if test.want == "" {
 				if len(problems) != 0 {
-					t.Errorf("problems where there are none: %q", problems)
+					t.Errorf("unexpected problems: %q", problems)
 				}
 				return
 			}
@@ -75,7 +76,7 @@ func TestCheckFiles_FindsViolations(t *testing.T) {
 	}
 }
 
-// checkFiles looks at what people write, also in nested modules and testdata.
+// checkFiles checks all written files, also in nested modules and testdata.
 func checkFiles(root fs.FS) ([]string, error) {
 	var problems []string
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -111,7 +112,7 @@ func homePaths(name string, text []byte) []string {
 		number++
 		if found := homePath.FindSubmatch(line); found != nil {
 			problems = append(problems, fmt.Sprintf(
-				"%s:%d: names %s, a directory of one machine; use a relative path or a placeholder", name, number, found[1]))
+				"%s:%d: names %s, a local directory; use a relative path or a placeholder", name, number, found[1]))
 		}
 	}
 	return problems
@@ -125,7 +126,7 @@ func tooLong(name string, text []byte) string {
 	if lines <= maxLines || isGenerated(name, text) {
 		return ""
 	}
-	return fmt.Sprintf("%s: has %d lines, more than %d; give each concern a file of its own", name, lines, maxLines)
+	return fmt.Sprintf("%s: has %d lines, more than %d; split it by concern", name, lines, maxLines)
 }
 
 func isGenerated(name string, text []byte) bool {
@@ -133,7 +134,7 @@ func isGenerated(name string, text []byte) bool {
 	return err == nil && ast.IsGenerated(file)
 }
 
-// hasSourceText leaves out what tools put into the tree: histories, downloads, data of the demo.
+// hasSourceText excludes directories that tools create: histories, downloads, demo data.
 func hasSourceText(base string) bool {
 	return base == ".ci" || !strings.HasPrefix(base, ".") && base != "bin" && base != "vendor" && base != "node_modules"
 }

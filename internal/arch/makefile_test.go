@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What make says by itself is not changed by ?=: the flags of the linters were called AS, which is the assembler, and make lint failed with: non-flag "as".
+// ?= does not change variables that make defines itself. Linter flags in AS, which is the
+// assembler, made "make lint" fail with: non-flag "as".
 func TestMakefile_SettingsDoNotShadowBuiltins(t *testing.T) {
 	own := []string{"AR", "ARFLAGS", "AS", "CC", "CO", "COFLAGS", "CPP", "CTANGLE", "CWEAVE", "CXX", "FC", "GET", "LD", "LEX", "LINT", "M2C", "MAKE", "MAKEINFO",
 		"OBJC", "PC", "RM", "SUFFIXES", "TANGLE", "TEX", "TEXI2DVI", "WEAVE", "YACC"}
@@ -17,11 +18,11 @@ func TestMakefile_SettingsDoNotShadowBuiltins(t *testing.T) {
 	}
 	settings := regexp.MustCompile(`(?m)^([A-Z0-9]+) *\?=`).FindAllSubmatch(text, -1)
 	if len(settings) == 0 {
-		t.Fatal("there are no settings; this test looks for something else")
+		t.Fatal("found no settings; the pattern of this test is wrong")
 	}
 	for _, setting := range settings {
 		if slices.Contains(own, string(setting[1])) {
-			t.Errorf("%s is one of make's own variables: ?= leaves it as it is", setting[1])
+			t.Errorf("%s is a built-in variable of make; ?= does not change it", setting[1])
 		}
 	}
 }

@@ -30,6 +30,7 @@ var layers = []layer{
 	{"store/internal/proxytest", may(), "a network proxy for store tests; independent of the stores"},
 	{"store/storetest", may("store", "store/memory", "internal/..."), "the suite uses a store only through the port and compares it with the reference"},
 	{"store/sqlite", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
+	{"store/encrypted", may("store", "internal/..."), "the encryption decorator knows the port and no implementation"},
 	{"store/postgres", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
 	{"store/redis", may("store", "internal/..."), "an implementation depends on its port, not on another implementation"},
 
@@ -148,6 +149,7 @@ var testSupports = []testSupport{
 	{"internal/oidctest", "an OpenID provider per test that fails the test if a client violates the protocol"},
 	{"internal/pgtest", "a PostgreSQL database per test; fails the test if there is no PostgreSQL"},
 	{"internal/redistest", "a Redis server per test; fails the test if there is no Redis"},
+	{"internal/testtier", "skips a test in the fast tier"},
 	{"internal/testserver", "runs a test in a process that crashes and checks that its servers are gone"},
 	{"store/internal/fixture", "writes test data for the stores"},
 	{"store/internal/proxytest", "a network proxy that ends with the test"},

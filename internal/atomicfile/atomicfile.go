@@ -1,4 +1,5 @@
-// Package wholefile writes files that are there whole, or not at all, whenever the machine stops: beside their place, from where they are moved.
+// Package atomicfile writes files atomically: after a crash a file is either complete or absent. It
+// writes to a temporary file in the same directory and moves it into place.
 package atomicfile
 
 import (
@@ -9,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Create writes a file where there is none. What is there already stays as it is, and the error is [fs.ErrExist].
+// Create writes a new file. If the file exists it is kept, and the error is [fs.ErrExist].
 func Create(path string, mode fs.FileMode, write func(*os.File) error) error {
 	if err := checkAbsent(path); err != nil {
 		return err
@@ -17,28 +18,29 @@ func Create(path string, mode fs.FileMode, write func(*os.File) error) error {
 	return writeAndMove(path, mode, write, func(from, to string) error { return linkOrRename(os.Link, from, to) })
 }
 
-// Replace writes a file in the place of the one that is there, if there is one.
+// Replace writes a file and replaces an existing one.
 func Replace(path string, mode fs.FileMode, write func(*os.File) error) error {
 	return writeAndMove(path, mode, write, os.Rename)
 }
 
-// tempPrefix is the mode of a file that [os.CreateTemp] makes.
-const tempPrefix = 0o600
+// tempMode is the mode of a file created by [os.CreateTemp].
+const tempMode = 0o600
 
-// writeAndMove writes a file beside its place, and has it moved there. If anything fails nothing is left of it: nobody would look after it, and it may hold a secret.
+// writeAndMove writes a temporary file in the same directory and moves it to path. On failure it
+// removes the temporary file, which may contain a secret.
 func writeAndMove(path string, mode fs.FileMode, write func(*os.File) error, move func(from, to string) error) error {
 	dir, name := filepath.Split(path)
 	dir = filepath.Clean(dir)
-	file, err := os.CreateTemp(dir, name+".part-*") // whoever finds one after a crash sees what it was to be
+	file, err := os.CreateTemp(dir, name+".part-*") // the name shows its purpose to an operator who finds it after a crash
 	if err != nil {
 		if wrong, ok := errors.AsType[*fs.PathError](err); ok {
-			wrong.Path = path // whoever asked for it has not heard of the other name
+			wrong.Path = path // the caller does not know the temporary name
 		}
 		return err
 	}
 	defer os.Remove(file.Name())
-	if mode != tempPrefix { // where files have no modes, asking for one fails
-		err = file.Chmod(mode) // before write, which may give it to somebody else
+	if mode != tempMode { // where files have no modes, setting one fails
+		err = file.Chmod(mode) // before write, which may change the owner
 	}
 	if err == nil {
 		err = write(file)
@@ -55,7 +57,7 @@ func writeAndMove(path string, mode fs.FileMode, write func(*os.File) error, mov
 	return syncDir(dir)
 }
 
-// checkAbsent is [fs.ErrExist] if a place is taken.
+// checkAbsent returns [fs.ErrExist] if the path exists.
 func checkAbsent(path string) error {
 	_, err := os.Lstat(path)
 	switch {
@@ -67,8 +69,9 @@ func checkAbsent(path string) error {
 	return err
 }
 
-// linkOrRename gives a file a second name, which no other file has. Where a file has one name only, as on a stick, the name is taken with an empty file first, in whose place it is moved:
-// there alone, whoever stops in between leaves an empty one.
+// linkOrRename gives a file its final name without replacing another file. On file systems without
+// hard links it creates an empty file first and renames over it. Only there can a crash leave an
+// empty file.
 func linkOrRename(link func(from, to string) error, from, to string) error {
 	err := link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -84,8 +87,9 @@ func linkOrRename(link func(from, to string) error, from, to string) error {
 	return nil
 }
 
-// syncDir has it written down that the file is there. Not every folder can be opened by those who may write to it, and not every system does this for folders: there,
-// the system sees to it in time.
+// syncDir makes the directory entry durable. Some directories cannot be opened by users who may
+// write to them, and some systems cannot sync directories. In these cases the system writes the
+// entry later.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err == nil {

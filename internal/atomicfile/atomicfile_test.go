@@ -23,10 +23,10 @@ func text(s string) func(*os.File) error {
 	}
 }
 
-// half writes something, and fails.
+// half writes some bytes and then fails.
 func half(f *os.File) error { return errors.Join(text("hal")(f), errBroken) }
 
-// wantFiles says what a folder has: each file with its mode and text.
+// wantFiles compares the files of a directory, each with its mode and text.
 func wantFiles(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	files, err := os.ReadDir(dir)
@@ -43,7 +43,7 @@ func wantFiles(t *testing.T, dir string, want ...string) {
 		got = append(got, fmt.Sprintf("%s %o %s", file.Name(), info.Mode(), text))
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("there is %q, and should be %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -60,16 +60,17 @@ func TestCreate_ExistingFileIsKept(t *testing.T) {
 	wantFiles(t, dir, "a 640 one")
 	written := false
 	if err := atomicfile.Create(path, 0o640, func(*os.File) error { written = true; return nil }); !errors.Is(err, fs.ErrExist) || written {
-		t.Errorf("again: %v; written for nothing: %t", err, written)
+		t.Errorf("second Create: %v; written: %t", err, written)
 	}
 	late := func(f *os.File) error { return os.WriteFile(filepath.Join(dir, "b"), []byte("other"), 0o600) }
 	if err := atomicfile.Create(filepath.Join(dir, "b"), 0o640, late); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("somebody else's, meanwhile: %v", err)
+		t.Errorf("existing file: %v", err)
 	}
 	wantFiles(t, dir, "a 640 one", "b 600 other")
 }
 
-// A link to nowhere is something, too: behind it somebody would find what they did not ask for.
+// A dangling symbolic link counts as existing, because writing through it would create another
+// file.
 func TestCreate_DanglingLinkCountsAsExisting(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "a")); err != nil {
@@ -114,8 +115,8 @@ func TestReplace_LeavesOldOrNewContent(t *testing.T) {
 	}
 	wantFiles(t, dir, "a 644 two")
 	gone := filepath.Join(dir, "gone", "a")
-	if err := atomicfile.Replace(gone, 0o600, text("x")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), gone+":") { // and not a name that nobody gave it
-		t.Errorf("no folder: %v", err)
+	if err := atomicfile.Replace(gone, 0o600, text("x")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), gone+":") { // and not the temporary name
+		t.Errorf("missing directory: %v", err)
 	}
 	t.Chdir(dir)
 	if err := atomicfile.Replace("a", 0o644, text("here")); err != nil {
@@ -124,10 +125,10 @@ func TestReplace_LeavesOldOrNewContent(t *testing.T) {
 	wantFiles(t, dir, "a 644 here")
 }
 
-// Not everybody who may put a file into a folder may look into it.
+// A user may have write permission without read permission.
 func TestCreate_InUnreadableDirectory(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Log("root may open everything; the file is made in any case")
+		t.Log("root may open everything")
 	}
 	dir := filepath.Join(t.TempDir(), "drop")
 	if err := os.Mkdir(dir, 0o300); err != nil {

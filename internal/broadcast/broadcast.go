@@ -1,4 +1,4 @@
-// Package hint tells those who watch that something has happened.
+// Package broadcast sends values to any number of subscribers without waiting for them.
 package broadcast
 
 import (
@@ -6,74 +6,78 @@ import (
 	"sync"
 )
 
-// backlog is how many hints a watcher may be behind before it only learns that there were more.
+// backlog is the number of values that a subscriber may be behind before values are replaced by a
+// zero value.
 const backlog = 64
 
-// Hub has watchers, and never waits for one. The zero K is the hint that it may have been anything. The zero Board is ready for use.
+// Hub sends values to subscribers and never blocks. The zero K means that values were dropped, so
+// anything may have changed. The zero Hub is ready to use.
 type Hub[K any] struct {
 	mu          sync.Mutex
 	closed      bool
 	subscribers map[chan K]struct{}
 }
 
-// Watch returns the hints that are given until ctx ends, or the Board is closed; then the channel is closed.
-func (b *Hub[K]) Subscribe(ctx context.Context) <-chan K {
-	watcher := make(chan K, backlog)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		close(watcher)
-		return watcher
+// Subscribe returns the values published until ctx ends or the Hub is closed; then the channel is
+// closed.
+func (h *Hub[K]) Subscribe(ctx context.Context) <-chan K {
+	subscriber := make(chan K, backlog)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		close(subscriber)
+		return subscriber
 	}
-	if b.subscribers == nil {
-		b.subscribers = make(map[chan K]struct{})
+	if h.subscribers == nil {
+		h.subscribers = make(map[chan K]struct{})
 	}
-	b.subscribers[watcher] = struct{}{}
+	h.subscribers[subscriber] = struct{}{}
 	context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.end(watcher)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.end(subscriber)
 	})
-	return watcher
+	return subscriber
 }
 
-// end is called with the lock held.
-func (b *Hub[K]) end(watcher chan K) {
-	if _, there := b.subscribers[watcher]; there {
-		delete(b.subscribers, watcher)
-		close(watcher)
+// end removes a subscriber. The caller holds the lock.
+func (h *Hub[K]) end(subscriber chan K) {
+	if _, ok := h.subscribers[subscriber]; ok {
+		delete(h.subscribers, subscriber)
+		close(subscriber)
 	}
 }
 
-// Tell gives hints to all watchers.
-func (b *Hub[K]) Publish(hints ...K) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for watcher := range b.subscribers {
-		for _, hint := range hints {
-			send(watcher, hint)
+// Publish sends values to all subscribers.
+func (h *Hub[K]) Publish(values ...K) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for subscriber := range h.subscribers {
+		for _, value := range values {
+			send(subscriber, value)
 		}
 	}
 }
 
-// send takes the last room of a watcher for the zero hint. When there is no room at all, that one is still to be read, and says what is lost here.
-func send[K any](watcher chan K, hint K) {
-	switch cap(watcher) - len(watcher) {
+// send uses the last free slot of a subscriber for the zero value. If there is no slot left, the
+// zero value is still unread and also covers the value dropped here.
+func send[K any](subscriber chan K, value K) {
+	switch cap(subscriber) - len(subscriber) {
 	case 0:
 	case 1:
 		var anything K
-		watcher <- anything
+		subscriber <- anything
 	default:
-		watcher <- hint
+		subscriber <- value
 	}
 }
 
-// Close ends all watches, and those to come.
-func (b *Hub[K]) Close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	for watcher := range b.subscribers {
-		b.end(watcher)
+// Close ends all subscriptions. Later subscriptions end at once.
+func (h *Hub[K]) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for subscriber := range h.subscribers {
+		h.end(subscriber)
 	}
 }

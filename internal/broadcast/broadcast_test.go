@@ -12,12 +12,12 @@ func TestHub_PublishesToEverySubscriber(t *testing.T) {
 	board.Publish("a", "b")
 	for _, watcher := range []<-chan string{first, second} {
 		if a, b := <-watcher, <-watcher; a != "a" || b != "b" {
-			t.Errorf("told %q, %q", a, b)
+			t.Errorf("got %q, %q", a, b)
 		}
 	}
 }
 
-// Somebody who does not listen holds nobody up, and learns that there was more.
+// A subscriber that does not read blocks no other and gets a zero value.
 func TestHub_SlowSubscriberGetsAZeroValue(t *testing.T) {
 	var board Hub[string]
 	slow := board.Subscribe(t.Context())
@@ -27,11 +27,11 @@ func TestHub_SlowSubscriberGetsAZeroValue(t *testing.T) {
 	last := ""
 	for n := range backlog {
 		if last = <-slow; last != "a" && n != backlog-1 {
-			t.Errorf("hint %d is %q", n, last)
+			t.Errorf("value %d is %q", n, last)
 		}
 	}
 	if last != "" || len(slow) > 0 {
-		t.Errorf("the last hint is %q, with %d behind it", last, len(slow))
+		t.Errorf("the last value is %q, followed by %d", last, len(slow))
 	}
 	board.Publish("b")
 	if hint := <-slow; hint != "b" {
@@ -48,15 +48,15 @@ func TestHub_SubscriptionEndsWithContext(t *testing.T) {
 		synctest.Wait()
 		board.Publish("a")
 		if hint, open := <-cancelled; open {
-			t.Errorf("a watch that was cancelled is told %q", hint)
+			t.Errorf("a cancelled subscription got %q", hint)
 		}
 		board.Close()
 		if hint := <-closed; hint != "a" {
-			t.Errorf("what was told before is %q", hint)
+			t.Errorf("the earlier value is %q", hint)
 		}
 		for _, watcher := range []<-chan string{closed, board.Subscribe(t.Context())} {
 			if hint, open := <-watcher; open {
-				t.Errorf("a board that was closed tells %q", hint)
+				t.Errorf("a closed hub sent %q", hint)
 			}
 		}
 	})

@@ -9,11 +9,11 @@ import (
 	"github.com/fermata-go/fermata/desk/hours"
 )
 
-// span is a while, without its end.
+// span is a period, excluding its end.
 type span struct{ from, to time.Time }
 
-// office is where people work: from one clock time to another, Monday to Friday, except for holidays. The model goes by its spans, which come
-// from looking at each minute of the season; the routes go by its region.
+// office is where people work: between two clock times, Monday to Friday, except on holidays. The
+// model uses its spans, which are computed minute by minute. The routes use its region.
 type office struct {
 	name, zone, channel string
 	from, to            int // hours
@@ -32,7 +32,7 @@ func (p *office) region() hours.Region {
 	return r
 }
 
-// survey walks through a time minute by minute.
+// precompute computes the spans minute by minute.
 func (p *office) precompute(from, to time.Time) error {
 	zone, err := time.LoadLocation(p.zone)
 	if err != nil {
@@ -55,12 +55,12 @@ func (p *office) precompute(from, to time.Time) error {
 	return nil
 }
 
-// next is the first span that ends after t.
+// next returns the spans from the first one that ends after t.
 func (p *office) next(t time.Time) []span {
 	return p.spans[sort.Search(len(p.spans), func(i int) bool { return p.spans[i].to.After(t) }):]
 }
 
-// works is the first moment from t on at which the place is open.
+// openUntil returns the first time from t on at which the office is open.
 func (p *office) openUntil(t time.Time) time.Time {
 	if rest := p.next(t); len(rest) > 0 && rest[0].from.After(t) {
 		return rest[0].from
@@ -68,7 +68,7 @@ func (p *office) openUntil(t time.Time) time.Time {
 	return t
 }
 
-// after is when so much open time has passed since t.
+// after returns when d of open time has passed since t.
 func (p *office) after(t time.Time, d time.Duration) time.Time {
 	for _, s := range p.next(t) {
 		if s.from.After(t) {
@@ -84,7 +84,8 @@ func (p *office) after(t time.Time, d time.Duration) time.Time {
 	return t.Add(d)
 }
 
-// pick is who follows the sun at t: the place that stays open longest of those that do so for half an hour, or else the first that opens.
+// pick returns the office that gets a notice at t: the one that stays open longest, for at least
+// half an hour, or the first that opens.
 func pick(places []*office, t time.Time) (channel string, when time.Time) {
 	best, left := -1, minRemaining-1
 	for i, p := range places {

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// check compares the model with everything that is kept, after the last executor has come to rest; and stops it.
+// check compares the model with all stored data after the last executor is idle, and stops it.
 func (s *simulation) check() {
 	e := s.service.take(s.rng)
 	for ; e == nil; e = s.service.take(s.rng) {
@@ -42,7 +42,7 @@ func (s *simulation) check() {
 	}
 }
 
-// lapse lets everything be over in the model whose time is.
+// expireModel expires requests in the model whose deadline has passed.
 func (s *simulation) expireModel() {
 	for _, a := range s.order {
 		s.ignoreRace(a)
@@ -55,7 +55,8 @@ func (s *simulation) expireModel() {
 	}
 }
 
-// ending: every request has ended, as the model says, by those who were told so.
+// checkDecision checks that every request was decided as the model says, by the people who were
+// told so.
 func (s *simulation) checkDecision(e *instance, a *modelRequest) {
 	doc, err := e.RequestDocument(context.Background(), account, a.id)
 	if err != nil {
@@ -63,7 +64,7 @@ func (s *simulation) checkDecision(e *instance, a *modelRequest) {
 		return
 	}
 	if doc.Decision == nil {
-		s.failRequest(a, "it is still %s, and should be over by %q since %s", doc.State, a.outcome, a.ended)
+		s.failRequest(a, "it is still %s, but must be closed with %q since %s", doc.State, a.outcome, a.ended)
 		return
 	}
 	if a.either && (doc.Decision.Outcome == desk.OutcomeExpired || doc.Decision.Outcome == desk.OutcomeWithdrawn) {
@@ -71,7 +72,7 @@ func (s *simulation) checkDecision(e *instance, a *modelRequest) {
 		return
 	}
 	if doc.Decision.Outcome != a.outcome {
-		s.failRequest(a, "it came to %q by %v at %s, not to %q by %v at %s", doc.Decision.Outcome, doc.Decision.By, doc.Decision.At, a.outcome, a.by, a.ended)
+		s.failRequest(a, "outcome %q by %v at %s, want %q by %v at %s", doc.Decision.Outcome, doc.Decision.By, doc.Decision.At, a.outcome, a.by, a.ended)
 		return
 	}
 	switch a.outcome {
@@ -79,11 +80,11 @@ func (s *simulation) checkDecision(e *instance, a *modelRequest) {
 		s.checkExpiry(e, a, doc)
 	case desk.OutcomeApproved:
 		if !enough(doc.Decision.By, a.need.parties, a.then) || !subset(doc.Decision.By, a.by) || slices.Contains(doc.Decision.By, a.run.requester) {
-			s.failRequest(a, "%v approved it, and the model knows of %v", doc.Decision.By, a.by)
+			s.failRequest(a, "%v approved it, but the model has %v", doc.Decision.By, a.by)
 		}
 	case desk.OutcomeRejected, desk.OutcomeAnswered, desk.OutcomeAbandoned:
 		if !subset(doc.Decision.By, a.by) {
-			s.failRequest(a, "it was ended by %v, not by %v", doc.Decision.By, a.by)
+			s.failRequest(a, "it was closed by %v, want %v", doc.Decision.By, a.by)
 		}
 	}
 	if a.outcome != desk.OutcomeExpired && !doc.Decision.At.Before(a.deadline) && a.outcome != desk.OutcomeWithdrawn {
@@ -91,14 +92,14 @@ func (s *simulation) checkDecision(e *instance, a *modelRequest) {
 	}
 }
 
-// expiry: the clock's word came at its time, not before, and not much later.
+// checkExpiry checks that the expiry came at the deadline, not before and not much later.
 func (s *simulation) checkExpiry(e *instance, a *modelRequest, doc desk.Request) {
 	q, err := e.GetRequest(context.Background(), account, a.id)
 	if err != nil || q.Verdict != store.VerdictExpire || q.Source != store.SourceClock {
-		s.failRequest(a, "it expired, and the run knows %q by %q, %v", q.Verdict, q.Source, err)
+		s.failRequest(a, "it expired, but the run has %q by %q, %v", q.Verdict, q.Source, err)
 	}
 	if !doc.Decision.At.Equal(a.deadline) || q.DecidedAt.Before(a.deadline) || q.DecidedAt.After(s.service.late(a.deadline, 1)) {
-		s.failRequest(a, "it expired at %s, which the run was told at %s, and its deadline was %s", doc.Decision.At, q.DecidedAt, a.deadline)
+		s.failRequest(a, "it expired at %s, the run was told at %s, and its deadline was %s", doc.Decision.At, q.DecidedAt, a.deadline)
 	}
 }
 
@@ -106,7 +107,7 @@ func subset(some, of []string) bool {
 	return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(of, one) })
 }
 
-// outcome: no run stands still, and each knows of its tasks what the model knows.
+// checkOutcome checks that every run has ended, and that its results match the model.
 func (s *simulation) checkOutcome(e *instance, r *run) {
 	view, err := e.GetRun(context.Background(), account, r.key)
 	if err != nil {
@@ -119,7 +120,7 @@ func (s *simulation) checkOutcome(e *instance, r *run) {
 	}
 	for _, i := range view.Interrupts {
 		if i.State == store.InterruptPending {
-			s.fail("run %s is over and still asks %s", r.key, i.ID)
+			s.fail("run %s has ended but still asks %s", r.key, i.ID)
 		}
 	}
 	done, ok := view.Outcome.(fermata.Completed)
@@ -127,7 +128,7 @@ func (s *simulation) checkOutcome(e *instance, r *run) {
 		if !slices.ContainsFunc(r.asks, func(a *modelRequest) bool {
 			return a.outcome == desk.OutcomeWithdrawn || a.question && a.outcome != desk.OutcomeAnswered
 		}) && view.Status != store.StatusCancelled {
-			s.fail("run %s came to %+v", r.key, view.Outcome)
+			s.fail("run %s has the outcome %+v", r.key, view.Outcome)
 		}
 		return
 	}
@@ -139,17 +140,17 @@ func (s *simulation) checkOutcome(e *instance, r *run) {
 	said := append(state.LeftSaid, state.RightSaid...)
 	for n, t := range append(state.Left, state.Right...) {
 		if want := s.expectedResult(r, t); said[n] != want {
-			s.fail("run %s was told of %+v %q, not %q", r.key, t.Order, said[n], want)
+			s.fail("run %s: task %+v has the result %q, want %q", r.key, t.Order, said[n], want)
 		}
 	}
 }
 
-// wanted is what a run should know of a task.
+// expectedResult returns the result of a task according to the model.
 func (s *simulation) expectedResult(r *run, t task) string {
 	i := slices.IndexFunc(r.asks, func(a *modelRequest) bool { return a.asked.ID == t.Order.ID })
 	if i < 0 {
 		_, refused := s.sink.refused[t.Order.ID]
-		if d := requirementOf(t.Order); d.deny || d.unlessOften && refused { // whether it was too often is looked at elsewhere
+		if d := requirementOf(t.Order); d.deny || d.unlessOften && refused { // the rate limit is checked elsewhere
 			return saidRejected
 		}
 		return saidDone
@@ -168,7 +169,8 @@ func (s *simulation) expectedResult(r *run, t task) string {
 	}
 }
 
-// deeds: the sink has seen what was approved and nothing else, once, with exactly those arguments; and what was allowed.
+// checkEffects checks that the sink has seen exactly the approved and allowed actions, once, with
+// exactly those arguments.
 func (s *simulation) checkEffects() {
 	byTask := make(map[string]*modelRequest)
 	for _, a := range s.order {
@@ -181,31 +183,31 @@ func (s *simulation) checkEffects() {
 		case a != nil && a.outcome == desk.OutcomeApproved:
 			want = a.now
 		case a != nil:
-			s.failRequest(a, "it came to %q and was done: %+v", a.outcome, done)
+			s.failRequest(a, "the outcome is %q, but it was executed: %+v", a.outcome, done)
 			continue
 		default:
 			i := slices.IndexFunc(r.tasks, func(t task) bool { return t.Order.ID == id })
 			if want = r.tasks[i].Order; !requirementOf(want).perhapsBySpends && !requirementOf(want).unlessOften {
-				s.fail("%+v was done, and nobody was asked", want)
+				s.fail("%+v was executed without a request", want)
 			}
 		}
 		for n, d := range done {
 			if d.args != want {
-				s.fail("%s was done with %+v, and %+v was approved", id, d.args, want)
+				s.fail("%s was executed with %+v, but %+v was approved", id, d.args, want)
 			}
 			if n > 0 && (d.key != done[0].key || !done[n-1].cut) {
-				s.fail("%s was done twice: %+v", id, done)
+				s.fail("%s was executed twice: %+v", id, done)
 			}
 		}
 	}
 	for _, a := range s.order {
 		if a.outcome == desk.OutcomeApproved && len(s.sink.deeds[a.asked.ID]) == 0 && !a.run.over {
-			s.failRequest(a, "it was approved and never done")
+			s.failRequest(a, "it was approved but never executed")
 		}
 	}
 }
 
-// books: the audit log is whole, and agrees with runs and effects.
+// checkAudit verifies the audit log and reconciles it with runs and effects.
 func (s *simulation) checkAudit(e *instance) {
 	ctx := context.Background()
 	opened, shut, err := s.service.kept.open()
@@ -219,11 +221,11 @@ func (s *simulation) checkAudit(e *instance) {
 	}
 	findings, err := e.Reconcile(ctx, account)
 	if err != nil || len(findings) > 0 {
-		s.fail("the books do not agree: %v %+v", err, findings[:min(3, len(findings))])
+		s.fail("reconciliation: %v %+v", err, findings[:min(3, len(findings))])
 	}
 }
 
-// report: the numbers for people are those of the model.
+// checkReport compares the analytics report with the model.
 func (s *simulation) checkReport(e *instance, told, fired int) {
 	report, err := e.Analytics(context.Background(), account, analytics.Query{})
 	if err != nil {
@@ -253,7 +255,7 @@ func (s *simulation) checkReport(e *instance, told, fired int) {
 	}
 	got := report.All
 	if got.Paged < told || got.Paged > fired {
-		s.fail("the report has %d that somebody was paged for, not %d to %d", got.Paged, told, fired)
+		s.fail("the report has %d paged requests, want %d to %d", got.Paged, told, fired)
 	}
 	want.Paged = got.Paged
 	said := 0
@@ -262,13 +264,13 @@ func (s *simulation) checkReport(e *instance, told, fired int) {
 	}
 	got.Edited, got.ToView, got.ToDecide, got.WaitedHours, got.OldestOpen = 0, analytics.Percentiles{}, analytics.Percentiles{}, 0, 0
 	if got != want || said != words {
-		s.fail("the report has %+v and %d words, not %+v and %d", got, said, want, words)
+		s.fail("the report has %+v and %d votes, want %+v and %d", got, said, want, words)
 	}
 	down := time.Duration(0)
 	for _, d := range s.service.downs {
 		down += d.to.Sub(d.from)
 	}
-	s.t.Logf("seed %d: %d runs, %d requests: %d approved, %d rejected, %d answered, %d expired, %d escaped, %d withdrawn; %d words; %d notices, %d paged; %d starts of executors, down for %s; answers to words: %v",
+	s.t.Logf("seed %d: %d runs, %d requests: %d approved, %d rejected, %d answered, %d expired, %d abandoned, %d withdrawn; %d votes; %d notices, %d paged; %d executor starts, down for %s; replies to votes: %v",
 		s.seed, len(s.runs), want.Requests, want.Approved, want.Rejected, want.Answered, want.Expired, want.Abandoned, want.Withdrawn, words, len(s.told), got.Paged,
 		s.service.events, down.Round(time.Minute), s.tally)
 }

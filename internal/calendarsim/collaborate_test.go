@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// talk is everything that people do with a request and that decides nothing.
+// collaborate runs commands that do not decide.
 func (s *simulation) collaborate(p *person, a *modelRequest, what int) {
 	e := s.service.take(s.rng)
 	if e == nil {
@@ -21,7 +21,7 @@ func (s *simulation) collaborate(p *person, a *modelRequest, what int) {
 	from := s.from(p)
 	nothing := func(time.Time) {}
 	switch what {
-	case 0, 1: // claims it, and forgets it
+	case 0, 1: // claims it and forgets it
 		s.applyCommand(e, a, desk.Claim{From: from}, func(now time.Time) { a.looks = append(a.looks, viewRecord{at: now}) })
 	case 2:
 		s.applyCommand(e, a, desk.AskClarification{From: from, Question: "why " + a.asked.ID + "?"}, func(time.Time) {
@@ -44,7 +44,7 @@ func (s *simulation) collaborate(p *person, a *modelRequest, what int) {
 				most = min(most, a.need.limit)
 			}
 			if until.After(a.created.Add(most)) {
-				s.failRequest(a, "extended to %s, and was made %s", until, a.created)
+				s.failRequest(a, "extended to %s, but created %s", until, a.created)
 			}
 			a.deadline = until
 			told := s.announced(a, now)
@@ -70,7 +70,7 @@ func (s *simulation) answerClarification(a *modelRequest, number int) {
 	s.applyCommand(e, a, desk.AnswerClarification{From: agent, Number: number, Answer: "because"}, func(time.Time) {})
 }
 
-// escape gives up the task that a question is part of, and with it everything else that the run wants.
+// abandon gives up the task of a request, and with it everything else that the run wants.
 func (s *simulation) abandon(p *person, a *modelRequest) {
 	e := s.service.take(s.rng)
 	if e == nil {
@@ -82,13 +82,13 @@ func (s *simulation) abandon(p *person, a *modelRequest) {
 	err := e.Abandon(context.Background(), account, a.id, desk.Abandon{From: s.from(p), Reason: "never mind"})
 	switch {
 	case err == nil && over:
-		s.failRequest(a, "%s escapes what is over", p.name)
+		s.failRequest(a, "%s abandons a closed request", p.name)
 	case err == nil:
 		a.end(desk.OutcomeAbandoned, time.Now(), p.name)
 		s.markWithdrawn(a.run)
 	case over && (errors.Is(err, executor.ErrRunEnded) || desk.Code(err) != ""), isClosedError(err), errors.Is(err, store.ErrStale):
 	default:
-		s.failRequest(a, "%s cannot escape: %v", p.name, err)
+		s.failRequest(a, "%s cannot abandon it: %v", p.name, err)
 	}
 }
 
@@ -107,7 +107,7 @@ func (s *simulation) cancel(r *run) {
 	}
 }
 
-// dropped takes back everything that a run still asks.
+// markWithdrawn withdraws everything that a run still asks.
 func (s *simulation) markWithdrawn(r *run) {
 	for _, a := range r.asks {
 		s.ignoreRace(a)
@@ -117,12 +117,12 @@ func (s *simulation) markWithdrawn(r *run) {
 	r.over = true
 }
 
-// maxNoticeDelay is for how long before an outage nobody may have been heard of: the last look may be that long ago, and may have found the heartbeat
-// fresh enough.
+// maxNoticeDelay is how long before an outage the last poll may have been. The heartbeat may have
+// been fresh then.
 const maxNoticeDelay = poll + poll/2 + time.Minute
 
-// spare moves the deadline of a request that would have expired while all were down. Whether one is moved that ends shortly before or after
-// depends on who looked at the clock when; then the request says it.
+// ignoreRace moves the deadline of a request that would have expired during an outage. Near the
+// limits it depends on the timing whether it is moved; then the stored request decides.
 func (s *simulation) ignoreRace(a *modelRequest) {
 	for _, d := range s.service.outages(a.spared) {
 		a.spared++
@@ -152,7 +152,7 @@ func (s *simulation) ignoreRace(a *modelRequest) {
 	}
 }
 
-// certainty is how sure it is that people were told of the beginning of a route.
+// certainty is how certain it is that people were notified at the start of a route.
 type certainty int
 
 const (
@@ -161,7 +161,8 @@ const (
 	surely
 )
 
-// announced is how sure it is by now. It is left open after a snooze, when what was told before may still be known, and where somebody did not want to wait.
+// announced returns the current certainty. It is unknown after a snooze, when an earlier notice may
+// count, and after an escalation.
 func (s *simulation) announced(a *modelRequest, now time.Time) certainty {
 	last := a.epochs[len(a.epochs)-1]
 	if !last.loose && s.service.late(a.plan.due(0, last), 2).Before(now) {

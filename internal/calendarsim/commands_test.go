@@ -17,20 +17,20 @@ import (
 
 func keys[V any](m map[string]V) func(func(string) bool) { return maps.Keys(m) }
 
-// requestView is what somebody has seen of a request.
+// requestView is what a person has seen of a request.
 type requestView struct {
 	digest string
-	args   order // what would be done
+	args   order // the current action
 	first  bool  // it was not edited
 }
 
-// viewedState is who has seen what.
+// viewedState maps people to what they have seen.
 type viewedState struct {
 	by *person
 	requestView
 }
 
-// viewRecord opens a request, and compares what is shown with what the agent asked and people made of it.
+// viewRequest opens a request, and compares what is shown with the original action and its edits.
 func (s *simulation) viewRequest(e *instance, p *person, a *modelRequest) (requestView, bool) {
 	ctx := context.Background()
 	q, err := e.GetRequest(ctx, account, a.id)
@@ -47,7 +47,7 @@ func (s *simulation) viewRequest(e *instance, p *person, a *modelRequest) (reque
 	if !a.question {
 		var asked fermata.ApprovalRequest
 		if err := json.Unmarshal(q.Data, &asked); err != nil || json.Unmarshal(asked.Args, &seen.args) != nil || seen.args != a.asked {
-			s.failRequest(a, "%s is shown %s, and %+v was asked", p.name, q.Data, a.asked)
+			s.failRequest(a, "%s is shown %s, want %+v", p.name, q.Data, a.asked)
 		}
 	}
 	if doc.Edit != nil {
@@ -56,7 +56,7 @@ func (s *simulation) viewRequest(e *instance, p *person, a *modelRequest) (reque
 		}
 	}
 	if a.outcome == "" && (seen.args != a.now || seen.first != (a.editor == "")) {
-		s.failRequest(a, "%s is shown %+v, and %+v would be done", p.name, seen.args, a.now)
+		s.failRequest(a, "%s is shown %+v, want %+v", p.name, seen.args, a.now)
 	}
 	a.saw = append(a.saw, viewedState{p, seen})
 	if s.rng.IntN(3) > 0 {
@@ -71,7 +71,8 @@ func (s *simulation) from(p *person) desk.From {
 	return desk.From{Actor: desk.PersonActor(p.name, desk.AuthSSO), Via: "season"}
 }
 
-// act does something that decides nothing. If it is taken, the model takes it too; what is over takes nothing.
+// applyCommand sends a command that does not decide. If it is accepted, the model applies it too. A
+// closed request accepts nothing.
 func (s *simulation) applyCommand(e *instance, a *modelRequest, act desk.Command, taken func(now time.Time)) {
 	s.ignoreRace(a)
 	over := a.overAt(time.Now())
@@ -83,17 +84,18 @@ func (s *simulation) applyCommand(e *instance, a *modelRequest, act desk.Command
 		taken(time.Now())
 	case err == nil && over:
 		if _, looked := act.(desk.View); !looked {
-			s.failRequest(a, "%T was taken, and it is over", act)
+			s.failRequest(a, "%T was accepted by a closed request", act)
 		}
 	}
 }
 
-// isClosedError reports whether an error says that a process was stopped: nothing is known then.
+// isClosedError reports whether an error means that the process was stopped, so that the result is
+// unknown.
 func isClosedError(err error) bool {
 	return errors.Is(err, executor.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, executor.ErrPending)
 }
 
-// visitThen is somebody who looks and at once says something.
+// viewThenDecide is a person who views a request and decides at once.
 func (s *simulation) viewThenDecide(p *person, a *modelRequest, w submission) {
 	e := s.service.take(s.rng)
 	if e == nil {
@@ -106,13 +108,13 @@ func (s *simulation) viewThenDecide(p *person, a *modelRequest, w submission) {
 	}
 }
 
-// completeSubmission is a word with who says it, on what they saw.
+// completeSubmission adds the person and what they saw.
 func completeSubmission(w submission, p *person, seen requestView) submission {
 	w.who, w.seen, w.sawOld = p.name, seen.args, seen.first
 	return w
 }
 
-// request is a word as an executor gets it.
+// request returns a submission as an executor accepts it.
 func (s *simulation) request(a *modelRequest, seen requestView, w submission) executor.RunRequest {
 	var value any
 	switch w.verb {
@@ -134,20 +136,21 @@ func (s *simulation) request(a *modelRequest, seen requestView, w submission) ex
 	}
 }
 
-// foretell says whether a word counts that is said now.
+// predict reports whether a submission counts now.
 func (s *simulation) predict(a *modelRequest, w submission) string {
 	s.ignoreRace(a)
 	return a.predict(w, s.staff, time.Now())
 }
 
-// say is somebody's word, through any executor; if that one is stopped in the middle, through another, with the same resume id.
+// submit sends a submission through any executor. If that one stops, it sends it through another
+// with the same resume id.
 func (s *simulation) submit(p *person, a *modelRequest, seen requestView, w submission) {
 	w = completeSubmission(w, p, seen)
 	request := s.request(a, seen, w)
 	want := s.predict(a, w)
 	got, outcome, at := s.send(a, request)
 	s.recordResult(a, w, want, got, at)
-	if w.verb == desk.VerbEdit && got == itCounts { // others still have the old page before them
+	if w.verb == desk.VerbEdit && got == itCounts { // some still have the old page open
 		for _, old := range a.saw {
 			if old.by != p && s.rng.IntN(2) == 0 {
 				s.at(time.Now().Add(patience(s.rng, 20*time.Minute, 0.8)), func() { s.submit(old.by, a, old.requestView, submission{verb: desk.VerbApprove}) })
@@ -157,7 +160,7 @@ func (s *simulation) submit(p *person, a *modelRequest, seen requestView, w subm
 	s.onOutcome(a.run, outcome)
 }
 
-// send delivers a word until somebody answers. at is the last moment at which it was tried.
+// send sends a submission until there is a reply. at is the time of the last attempt.
 func (s *simulation) send(a *modelRequest, request executor.RunRequest) (got string, outcome fermata.Outcome, at time.Time) {
 	for try := 0; ; try++ {
 		e := s.service.take(s.rng)
@@ -174,7 +177,7 @@ func (s *simulation) send(a *modelRequest, request executor.RunRequest) (got str
 		got := refusalCode(err)
 		if got != isUndecided || try > 200 {
 			if got == isUndecided {
-				s.failRequest(a, "%s got no answer: %v", request.Actor, err)
+				s.failRequest(a, "%s got no reply: %v", request.Actor, err)
 			}
 			return got, outcome, at
 		}
@@ -182,7 +185,7 @@ func (s *simulation) send(a *modelRequest, request executor.RunRequest) (got str
 	}
 }
 
-// refusalCode is the model's word for an error.
+// refusalCode returns the model's code for an error.
 func refusalCode(err error) string {
 	var bad *fermata.AnswerError
 	refused, ok := errors.AsType[*executor.RefusedError](err)
@@ -207,25 +210,25 @@ func refusalCode(err error) string {
 	return string(refused.Result)
 }
 
-// settle compares what somebody was told with what was foretold, and takes what counts.
+// recordResult compares the reply with the prediction, and applies a submission that counts.
 func (s *simulation) recordResult(a *modelRequest, w submission, want, got string, at time.Time) {
-	s.ignoreRace(a) // all may have been down before anybody answered
+	s.ignoreRace(a) // all may have been down before the reply
 	if a.question && (want == notAllowed || want == isOver && w.verb != desk.VerbRespond && got == badEdit) {
-		want = badEdit // it does not even fit; also when it would be too late
+		want = badEdit // it is invalid, even if it would also be too late
 	}
 	if want != badEdit && got == isOver && (!at.Before(a.deadline) || s.hasExpiredRequest(a.run, at)) {
-		return // nobody answered before it was too late; or the run has ended by itself, and nobody was told yet
+		return // the reply came too late, or the run has ended and no one was notified yet
 	}
 	s.tally[got]++
 	if want != got {
-		s.failRequest(a, "%s says %s and is told %q, not %q", w.who, w.verb, got, want)
+		s.failRequest(a, "%s submits %s and gets %q, want %q", w.who, w.verb, got, want)
 	}
 	if got == itCounts {
 		a.count(w, s.staff, at)
 	}
 }
 
-// lapsed ends a run that has a question whose time is over: without an answer it cannot go on.
+// hasExpiredRequest ends a run with an expired request. Without an answer it cannot continue.
 func (s *simulation) hasExpiredRequest(r *run, now time.Time) bool {
 	for _, a := range r.asks {
 		s.ignoreRace(a)
@@ -238,7 +241,7 @@ func (s *simulation) hasExpiredRequest(r *run, now time.Time) bool {
 	return false
 }
 
-// clickTwice sends the same at the same moment to two executors: under one id, or under two.
+// clickTwice sends the same submission to two executors at once: with one id or with two.
 func (s *simulation) clickTwice(p *person, a *modelRequest, seen requestView) {
 	w := completeSubmission(submission{verb: desk.VerbApprove}, p, seen)
 	one := s.request(a, seen, w)
@@ -251,12 +254,12 @@ func (s *simulation) clickTwice(p *person, a *modelRequest, seen requestView) {
 	if want != itCounts || got[0].why != itCounts && got[1].why != itCounts {
 		s.recordResult(a, w, want, got[0].why, got[0].at)
 		s.recordResult(a, w, want, got[1].why, got[1].at)
-	} else { // it counts once, and the other finds it counted, or decided
+	} else { // one counts, and the other finds it counted or decided
 		a.count(w, s.staff, got[0].at)
 		for _, g := range got {
 			s.tally[g.why]++
 			if g.why != itCounts && (one.ResumeID == other.ResumeID || g.why != isOver || a.outcome == "") {
-				s.failRequest(a, "%s clicks twice and is told %q and %q", p.name, got[0].why, got[1].why)
+				s.failRequest(a, "%s clicks twice and gets %q and %q", p.name, got[0].why, got[1].why)
 			}
 		}
 	}
@@ -270,7 +273,7 @@ type submitResult struct {
 	at      time.Time
 }
 
-// both sends two words at once.
+// submitBoth sends two submissions at once.
 func (s *simulation) submitBoth(a *modelRequest, one, other executor.RunRequest) [2]submitResult {
 	var got [2]submitResult
 	var group sync.WaitGroup
@@ -288,14 +291,15 @@ func (s *simulation) submitBoth(a *modelRequest, one, other executor.RunRequest)
 	}
 	group.Wait()
 	for n, request := range []executor.RunRequest{one, other} {
-		if got[n].why == isUndecided { // stopped in the middle: again, with the same id
+		if got[n].why == isUndecided { // stopped in the middle: retry with the same id
 			got[n].why, got[n].outcome, got[n].at = s.send(a, request)
 		}
 	}
 	return got
 }
 
-// before reports whose word was taken first, of two that both count: only the desk can know, and it matters if one of them takes a yes back.
+// before reports whose submission was applied first, of two that count. Only the desk knows, and it
+// matters if one of them revokes an approval.
 func (s *simulation) before(a *modelRequest, p, q *person) bool {
 	e := s.anyInstance()
 	defer e.calls.Done()
@@ -314,7 +318,7 @@ func (s *simulation) before(a *modelRequest, p, q *person) bool {
 	return place(p) < place(q)
 }
 
-// together is a yes and somebody else's yes or no at the same moment.
+// submitTogether sends an approval and another person's vote at the same time.
 func (s *simulation) submitTogether(p *person, a *modelRequest, seen requestView) {
 	names := s.staff.members(a.need.parties[len(a.need.parties)-1].from[0])
 	q := s.people[names[s.rng.IntN(len(names))]]
@@ -337,9 +341,9 @@ func (s *simulation) submitTogether(p *person, a *modelRequest, seen requestView
 			a.count(words[n], s.staff, got[n].at)
 		}
 	}
-	for n, w := range words { // and whichever came second may have found it over
+	for n, w := range words { // the second one may find the request closed
 		if got[n].why != want[n] && (got[n].why != isOver || a.outcome == "" && !s.hasExpiredRequest(a.run, got[n].at)) {
-			s.failRequest(a, "%s says %s beside %s and is told %q, not %q", w.who, w.verb, words[1-n].who, got[n].why, want[n])
+			s.failRequest(a, "%s submits %s together with %s and gets %q, want %q", w.who, w.verb, words[1-n].who, got[n].why, want[n])
 		}
 	}
 	s.onOutcome(a.run, got[0].outcome)

@@ -7,10 +7,12 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// slack is how long before it was done something may have been judged, if somebody died in between.
+// slack is how long before the execution an action may have been evaluated, if a process died in
+// between.
 const slack = time.Hour
 
-// modelRequirement is what the rules want of an action at some time. Where it depends on a moment that nobody knows exactly, the request says it.
+// modelRequirement returns what the rules require for an action at a time. If it depends on an
+// unknown time, the stored request decides.
 func (s *simulation) modelRequirement(r *run, o order, now time.Time, need desk.Requirement) modelRequirement {
 	d := requirementOf(o)
 	if o.Action != "mail" {
@@ -25,7 +27,7 @@ func (s *simulation) modelRequirement(r *run, o order, now time.Time, need desk.
 		if age >= time.Minute && age <= mailWindow-time.Minute {
 			surely++
 		}
-		if age >= -time.Minute && age <= mailWindow+slack { // numbers are kept by the minute; and it counts from when a process went on with it
+		if age >= -time.Minute && age <= mailWindow+slack { // counters have a resolution of one minute, and count from when a process continued
 			perhaps++
 		}
 	}
@@ -35,7 +37,7 @@ func (s *simulation) modelRequirement(r *run, o order, now time.Time, need desk.
 	return d
 }
 
-// people is how many have to agree.
+// people returns the number of required people.
 func people(need desk.Requirement) (n int) {
 	for _, g := range need.Groups {
 		n += max(1, g.Count)
@@ -50,7 +52,7 @@ func (d modelRequirement) people() (n int) {
 	return n
 }
 
-// spending is a small amount that went ahead, or may have.
+// spending is a small amount that was executed, or may have been.
 type spending struct {
 	at    time.Time
 	cents int64
@@ -65,8 +67,8 @@ func sum(all []spending, from, to time.Time) (cents int64) {
 	return cents
 }
 
-// spends: what is allowed without asking stays within its limit, in any window, together with what people have approved; and nobody is asked
-// for what is within.
+// checkSpending checks that allowed actions stay within their limit in any window, including
+// approved ones, and that no request is made within the limit.
 func (s *simulation) checkSpending() {
 	var free, approved, perhaps []spending
 	asked := make(map[string]*modelRequest)
@@ -83,7 +85,7 @@ func (s *simulation) checkSpending() {
 			}
 			if done := s.sink.deeds[t.Order.ID]; len(done) > 0 {
 				free = append(free, spending{done[0].at, t.Order.Cents})
-			} else if !r.started.IsZero() { // it was cancelled, perhaps a moment after it was allowed
+			} else if !r.started.IsZero() { // it was cancelled, perhaps just after it was allowed
 				perhaps = append(perhaps, spending{r.started, t.Order.Cents})
 			}
 		}
@@ -91,7 +93,7 @@ func (s *simulation) checkSpending() {
 	for _, one := range free {
 		from := one.at.Add(-smallWindow + slack)
 		if cents := sum(free, from, one.at) + sum(approved, from, one.at.Add(-slack)); cents > smallMost {
-			s.fail("%d were spent within a day before %s, and nobody was asked", cents, one.at)
+			s.fail("%d were spent within a day before %s, without a request", cents, one.at)
 		}
 	}
 	all := slices.Concat(free, approved, perhaps)
@@ -100,12 +102,12 @@ func (s *simulation) checkSpending() {
 			continue
 		}
 		if cents := sum(all, a.created.Add(-smallWindow-slack), a.created.Add(slack)); cents+a.asked.Cents <= smallMost {
-			s.failRequest(a, "it is asked, and only %d were spent within a day", cents)
+			s.failRequest(a, "there is a request, but only %d were spent within a day", cents)
 		}
 	}
 }
 
-// posts: nobody posts more often than the rules allow, and nobody is refused who has not posted as often.
+// checkPosts checks that no one posts more often than allowed, and that no one is refused earlier.
 func (s *simulation) checkPosts() {
 	for _, r := range s.runs {
 		for _, t := range r.tasks {
@@ -114,19 +116,19 @@ func (s *simulation) checkPosts() {
 			}
 			if done := s.sink.deeds[t.Order.ID]; len(done) > 0 {
 				if n := s.countPosts(r.requester, done[0].at.Add(-postWindow+slack), done[0].at); n > postMost {
-					s.fail("run %s: %s is the post of %s number %d within a day", r.key, t.Order.ID, r.requester, n)
+					s.fail("run %s: %s is post number %[4]d of %[3]s within a day", r.key, t.Order.ID, r.requester, n)
 				}
 			}
 			if at, refused := s.sink.refused[t.Order.ID]; refused {
 				if n := s.countPosts(r.requester, at.Add(-postWindow-slack), at); n < postMost {
-					s.fail("run %s: %s was refused, and %s had %d posts within a day", r.key, t.Order.ID, r.requester, n)
+					s.fail("run %s: %s was refused, but %s had %d posts within a day", r.key, t.Order.ID, r.requester, n)
 				}
 			}
 		}
 	}
 }
 
-// posted is how often somebody posted.
+// countPosts returns the number of posts of a person.
 func (s *simulation) countPosts(who string, from, to time.Time) (n int) {
 	for id, done := range s.sink.deeds {
 		if done[0].args.Action == "post" && s.tasks[id].requester == who && done[0].at.After(from) && !done[0].at.After(to) {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// One season and as many as a soak wants; with the same people, rules and mishaps on both kinds of stores.
+// One simulation, or as many as a soak needs, with the same people, rules and faults on both
+// stores.
 
 func TestProperty_MonthsOfApprovalsInMemory(t *testing.T) {
 	runSimulations(t, memoryStorage, workload{racing: scale{40, 14}, usual: scale{450, 42}, soak: scale{500, 56}, total: 95_000})
@@ -21,41 +22,42 @@ func TestProperty_MonthsOfApprovalsInSQLite(t *testing.T) {
 	runSimulations(t, fileStorage, workload{racing: scale{6, 1}, usual: scale{200, 21}, soak: scale{500, 21}, total: 5_000})
 }
 
-// scale is how many requests a season has, and for how many days runs are started.
+// scale is the number of requests of a simulation, and the number of days on which runs are
+// started.
 type scale struct{ requests, days int }
 
-// workload is how long seasons are, and how many requests there are in all seasons of a soak.
+// workload is the scale of a simulation, and the total number of requests of a soak.
 type workload struct {
 	racing, usual, soak scale
 	total               int
 }
 
-// runSimulations plays one season, or in a soak as many as it takes.
+// runSimulations runs one simulation, or in a soak as many as needed.
 func runSimulations(t *testing.T, where func(*testing.T) storage, p workload) {
-	seed := number(t, "FERMATA_SEASON_SEED", int(rand.Uint32()))
+	seed := number(t, "FERMATA_CALENDARSIM_SEED", int(rand.Uint32()))
 	one := p.usual
 	if raceEnabled {
 		one = p.racing
 	}
-	if os.Getenv("FERMATA_SOAK") == "" || os.Getenv("FERMATA_SEASON_SEED") != "" {
-		runSimulation(t, uint64(seed), number(t, "FERMATA_SEASON_SIZE", one.requests), number(t, "FERMATA_SEASON_DAYS", one.days), where)
+	if os.Getenv("FERMATA_SOAK") == "" || os.Getenv("FERMATA_CALENDARSIM_SEED") != "" {
+		runSimulation(t, uint64(seed), number(t, "FERMATA_CALENDARSIM_SIZE", one.requests), number(t, "FERMATA_CALENDARSIM_DAYS", one.days), where)
 		return
 	}
 	var played, requests atomic.Int64
-	begun, total := time.Now(), number(t, "FERMATA_SEASON_TOTAL", p.total)
+	begun, total := time.Now(), number(t, "FERMATA_CALENDARSIM_TOTAL", p.total)
 	for worker := range runtime.GOMAXPROCS(0) {
 		t.Run(fmt.Sprintf("worker %d", worker), func(t *testing.T) {
 			t.Parallel()
 			for requests.Load() < int64(total) && !t.Failed() {
 				n := played.Add(1)
 				all := requests.Add(int64(runSimulation(t, uint64(seed)+uint64(n), p.soak.requests, p.soak.days, where)))
-				fmt.Fprintf(os.Stderr, "%s: %d seasons, %d of %d requests, %s\n", t.Name(), n, all, total, time.Since(begun).Round(time.Second))
+				fmt.Fprintf(os.Stderr, "%s: %d simulations, %d of %d requests, %s\n", t.Name(), n, all, total, time.Since(begun).Round(time.Second))
 			}
 		})
 	}
 }
 
-// number is one from the environment, or another one.
+// number returns a number from the environment, or a default.
 func number(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)

@@ -8,47 +8,48 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// run is a run as the model knows it.
+// run is a run in the model.
 type run struct {
 	key, requester string
 	tasks          []task
 	started        time.Time
 	asks           []*modelRequest
-	over           bool                // it asks nothing any more
-	scene          func(*modelRequest) // plays what somebody thought of, before others come to it; nil if nobody has
+	over           bool                // it no longer asks
+	scene          func(*modelRequest) // runs a scenario before other people see the request; nil if there is none
 }
 
-// modelRequest is a request as the model knows it.
+// modelRequest is a request in the model.
 type modelRequest struct {
 	id       string
 	run      *run
 	asked    order // as the agent wants it
 	question bool
 	need     modelRequirement
-	wants    func(order, time.Time) modelRequirement // what the rules want for other arguments
+	wants    func(order, time.Time) modelRequirement // what the rules require for other arguments
 	plan     plan
 	created  time.Time
 	deadline time.Time
-	// perhaps is another deadline, if it depends on who looked when whether an outage has moved it; spared is how many outages were looked at.
+	// perhaps is another possible deadline, if it depends on timing whether an outage moved it.
+	// spared is the number of outages already considered.
 	perhaps time.Time
 	spared  int
 
-	now    order // what would be done, perhaps edited
+	now    order // the current action, perhaps edited
 	editor string
 	votes  []vote
 	epochs []epoch
 	looks  []viewRecord
 	saw    []viewedState
-	words  int // votes that counted, also those that others took the place of
-	backs  int // questions to the agent
+	words  int // votes that counted, including replaced ones
+	backs  int // clarifications
 	edits  int
 
 	outcome desk.Outcome // "" while it is open
 	ended   time.Time
 	by      []string
 	answer  string
-	then    *directory // who was in which group when it was approved
-	either  bool       // its time was over when it was withdrawn: whoever was faster
+	then    *directory // the group members at the approval
+	either  bool       // the deadline had passed at the withdrawal: either may win
 }
 
 type vote struct {
@@ -56,19 +57,19 @@ type vote struct {
 	verb desk.Verb
 }
 
-// epoch is a time in which the route was begun anew.
+// epoch is a period since a start of the route.
 type epoch struct {
 	base, from, until time.Time
-	over              time.Time // the deadline when it began
-	known             bool      // the steps of the beginning are left out
-	loose             bool      // somebody did not want to wait for a step
+	over              time.Time // the deadline at its start
+	known             bool      // the initial steps are skipped
+	loose             bool      // a step was escalated manually
 }
 
-// viewRecord is somebody's look at a request, or their claim: what keeps a reminder from being sent.
+// viewRecord is a view or claim that suppresses a reminder.
 type viewRecord struct {
 	at  time.Time
 	by  string
-	may bool // surely by somebody who may decide
+	may bool // certainly by an eligible person
 }
 
 func (l viewRecord) String() string { return fmt.Sprintf("%s %t", l.at.Format(time.DateTime), l.may) }
@@ -79,7 +80,7 @@ func (e epoch) String() string {
 
 func newModelRequest(r *run, id string, o order, question bool, plans map[string]plan, created time.Time, wants func(order, time.Time) modelRequirement) *modelRequest {
 	a := &modelRequest{id: id, run: r, asked: o, now: o, question: question, created: created, need: wants(o, created), wants: wants}
-	if question { // anybody answers, and no rule says anything
+	if question { // anyone may answer, and no rule applies
 		a.need = modelRequirement{route: "wall", limit: 0}
 	}
 	a.plan = plans[a.need.route]
@@ -105,7 +106,8 @@ func (p plan) after(t time.Time, d time.Duration) time.Time {
 	return t.Add(d)
 }
 
-// due is when a step has its turn in an epoch. The first does not wait for those who wake when it is over.
+// due returns when a step is due in an epoch. The first step does not wait for a region that opens
+// after the deadline.
 func (p plan) due(step int, e epoch) time.Time {
 	t := p.after(e.base, p.steps[step].at)
 	if p.steps[step].region {
@@ -117,7 +119,7 @@ func (p plan) due(step int, e epoch) time.Time {
 	return t
 }
 
-// begin begins the route anew.
+// begin restarts the route.
 func (a *modelRequest) begin(at, now time.Time) {
 	if n := len(a.epochs); n > 0 {
 		a.epochs[n-1].until = now
@@ -132,7 +134,7 @@ func (a *modelRequest) begin(at, now time.Time) {
 
 func (a *modelRequest) epoch() *epoch { return &a.epochs[len(a.epochs)-1] }
 
-// end ends it. Only the first end counts.
+// end closes the request. Only the first call counts.
 func (a *modelRequest) end(outcome desk.Outcome, at time.Time, by ...string) {
 	if a.outcome == "" {
 		a.outcome, a.ended, a.by = outcome, at, by
@@ -140,12 +142,12 @@ func (a *modelRequest) end(outcome desk.Outcome, at time.Time, by ...string) {
 	}
 }
 
-// overAt reports whether nobody can decide any more.
+// overAt reports whether the request can no longer be decided.
 func (a *modelRequest) overAt(now time.Time) bool {
 	return a.outcome != "" || a.run.over || !now.Before(a.deadline)
 }
 
-// excluded reports whether somebody has another part in it.
+// excluded reports whether a person is excluded by separation of duties.
 func (a *modelRequest) excluded(person string, verb desk.Verb) bool {
 	if a.need.notRequester && person == a.run.requester || a.need.notLastEditor && verb == desk.VerbApprove && a.editor == person {
 		return true
@@ -153,7 +155,7 @@ func (a *modelRequest) excluded(person string, verb desk.Verb) bool {
 	return a.need.notPrior && slices.Contains(a.approvers(), person)
 }
 
-// approvers are those who say yes to something else in the same run, and have not taken it back.
+// approvers returns the people who currently approve another action of the same run.
 func (a *modelRequest) approvers() (all []string) {
 	for _, other := range a.run.asks {
 		if other == a {
@@ -171,7 +173,7 @@ func (a *modelRequest) approvers() (all []string) {
 	return all
 }
 
-// member reports whether somebody is in one of the parties.
+// member reports whether a person is in one of the groups.
 func (a *modelRequest) member(person string, d *directory) bool {
 	return a.question || slices.ContainsFunc(a.need.parties, func(p modelGroup) bool { return p.has(person, d) })
 }
@@ -180,17 +182,17 @@ func (p modelGroup) has(person string, d *directory) bool {
 	return slices.ContainsFunc(p.from, func(group string) bool { return slices.Contains(d.members(group), person) })
 }
 
-// submission is what somebody says, having seen something.
+// submission is a person's decision on what they saw.
 type submission struct {
 	who    string
 	verb   desk.Verb
 	args   order // of an edit
-	seen   order // what they think would be done
-	sawOld bool  // they saw it before it was edited
+	seen   order // the action they believe they decide on
+	sawOld bool  // they saw it before an edit
 	text   string
 }
 
-// The model's own words for why a word does not count.
+// The model's codes for submissions that do not count.
 const (
 	isOver      = "over"
 	notAllowed  = "not_allowed"
@@ -202,7 +204,7 @@ const (
 	isUndecided = "nobody knows"
 )
 
-// foretell says whether a word counts.
+// predict reports whether a submission counts.
 func (a *modelRequest) predict(w submission, d *directory, now time.Time) string {
 	switch {
 	case a.overAt(now):
@@ -221,7 +223,7 @@ func (a *modelRequest) predict(w submission, d *directory, now time.Time) string
 	return itCounts
 }
 
-// editable reports whether an edit changes only what may be changed, of what was asked.
+// editable reports whether an edit changes only editable fields.
 func (a *modelRequest) editable(args order) bool {
 	same := args
 	if slices.Contains(a.need.editable, "cents") {
@@ -231,7 +233,7 @@ func (a *modelRequest) editable(args order) bool {
 	return same == a.asked
 }
 
-// count takes a word that counts.
+// count applies a submission that counts.
 func (a *modelRequest) count(w submission, d *directory, now time.Time) {
 	switch w.verb {
 	case desk.VerbRespond:
@@ -279,7 +281,7 @@ func (a *modelRequest) recordVote(v vote, d *directory, now time.Time) {
 	}
 }
 
-// enough reports whether different people can stand for all places of all parties, by trying everybody on every place.
+// enough reports whether different people can fill all places of all groups, by brute force.
 func enough(people []string, parties []modelGroup, d *directory) bool {
 	var places []modelGroup
 	for _, p := range parties {

@@ -2,5 +2,5 @@
 
 package calendarsim
 
-// raceEnabled says that the race detector is at work, which makes everything ten times as slow.
+// raceEnabled reports whether the race detector is on, which makes everything ten times slower.
 const raceEnabled = false

@@ -10,14 +10,14 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// person is somebody who approves things.
+// person is an approver.
 type person struct {
 	name string
 	home *office
 	away []span // holidays, illness
 }
 
-// free is the first moment from t on at which the person works.
+// free returns the first time from t on at which the person works.
 func (p *person) free(t time.Time) time.Time {
 	for range 50 {
 		before := t
@@ -34,7 +34,7 @@ func (p *person) free(t time.Time) time.Time {
 	return t
 }
 
-// staff makes the people of a season, and the groups that they are in.
+// staff creates the people and their groups.
 func staff(rng *rand.Rand, homes []*office, from, to time.Time) ([]*person, *directory) {
 	var all []*person
 	d := &directory{groups: make(map[string][]string)}
@@ -72,12 +72,12 @@ func staff(rng *rand.Rand, homes []*office, from, to time.Time) ([]*person, *dir
 	return all, d
 }
 
-// patience is how long somebody takes: most are quick, some take very long.
+// patience returns how long a person takes: most are quick, some are very slow.
 func patience(rng *rand.Rand, median time.Duration, sigma float64) time.Duration {
 	return min(time.Duration(float64(median)*math.Exp(sigma*rng.NormFloat64())), 20*24*time.Hour)
 }
 
-// heard lets people know of a notice, and come to it when they come to it.
+// onNotice lets people know of a notice and schedules their reaction.
 func (s *simulation) onNotice(a *modelRequest, n desk.Notice) {
 	if n.Kind != desk.NoticeNotify && n.Kind != desk.NoticeRemind && n.Kind != desk.NoticePage || a.scenarioActive(time.Now()) {
 		return
@@ -91,7 +91,7 @@ func (s *simulation) onNotice(a *modelRequest, n desk.Notice) {
 		}
 	}
 	if len(who) == 0 || s.rng.IntN(100) < 22 {
-		return // everybody thinks that somebody else will
+		return // some wait for another person
 	}
 	for range 1 + s.rng.IntN(2+len(a.need.parties)) {
 		p := s.people[who[s.rng.IntN(len(who))]]
@@ -111,14 +111,14 @@ func cut(s, prefix string) (string, bool) {
 	return s, false
 }
 
-// visit is somebody in front of a request.
+// scheduleView lets a person open a request.
 func (s *simulation) scheduleView(p *person, a *modelRequest, tries int) {
 	if a.outcome != "" && s.rng.IntN(5) > 0 {
-		return // most see that it is over
+		return // most notice that it is closed
 	}
 	e := s.service.take(s.rng)
 	if e == nil {
-		if tries < 8 { // nobody answers: later
+		if tries < 8 { // no reply: retry later
 			s.at(p.free(time.Now().Add(patience(s.rng, time.Hour, 0.7))), func() { s.scheduleView(p, a, tries+1) })
 		}
 		return
@@ -131,7 +131,7 @@ func (s *simulation) scheduleView(p *person, a *modelRequest, tries int) {
 	s.react(p, a, seen)
 }
 
-// react is what somebody does with a request that they have seen.
+// react is a person's reaction to a request.
 func (s *simulation) react(p *person, a *modelRequest, seen requestView) {
 	if a.question {
 		s.reply(p, a, seen)
@@ -145,29 +145,29 @@ func (s *simulation) react(p *person, a *modelRequest, seen requestView) {
 		s.submit(p, a, seen, submission{verb: desk.VerbReject})
 	case roll < 60:
 		s.submit(p, a, seen, submission{verb: desk.VerbEdit, args: s.edit(a, seen)})
-	case roll < 65: // twice at the same moment
+	case roll < 65: // twice at the same time
 		s.clickTwice(p, a, seen)
-	case roll < 72: // the page was open for hours
+	case roll < 72: // with a page that was open for hours
 		later(2*time.Hour, func() { s.submit(p, a, seen, submission{verb: desk.VerbApprove}) })
-	case roll < 75: // and then they change their mind
+	case roll < 75: // then changes their mind
 		s.submit(p, a, seen, submission{verb: desk.VerbApprove})
 		later(time.Hour, func() { s.submit(p, a, seen, submission{verb: desk.VerbReject}) })
 	case roll < 78: // in the last second, or exactly too late
 		at := a.deadline.Add(-time.Duration(s.rng.IntN(2)) * time.Second)
 		s.at(at, func() { s.viewThenDecide(p, a, submission{verb: desk.VerbApprove}) })
-	case roll < 80: // with somebody else, at the same moment
+	case roll < 80: // together with another person
 		s.submitTogether(p, a, seen)
 	case roll < 98:
 		s.collaborate(p, a, s.rng.IntN(9))
 	}
-	if roll := s.rng.IntN(100); roll < 4 { // who has no say in it
+	if roll := s.rng.IntN(100); roll < 4 { // an ineligible person
 		names := slices.Sorted(keys(s.people))
 		stranger := s.people[names[s.rng.IntN(len(names))]]
 		later(time.Hour, func() { s.viewThenDecide(stranger, a, submission{verb: desk.VerbApprove}) })
 	}
 }
 
-// reply is what somebody does with a question.
+// reply is a person's answer to a question.
 func (s *simulation) reply(p *person, a *modelRequest, seen requestView) {
 	switch roll := s.rng.IntN(100); {
 	case roll < 70:
@@ -175,20 +175,20 @@ func (s *simulation) reply(p *person, a *modelRequest, seen requestView) {
 	case roll < 75:
 		s.abandon(p, a)
 	case roll < 80:
-		s.submit(p, a, seen, submission{verb: desk.VerbApprove}) // that is no answer
+		s.submit(p, a, seen, submission{verb: desk.VerbApprove}) // an invalid answer
 	default:
 		s.collaborate(p, a, s.rng.IntN(9))
 	}
 }
 
-// edit is other arguments: more, less, a remark; or something that must not be changed.
+// edit returns other arguments: more, less, a note, or a forbidden change.
 func (s *simulation) edit(a *modelRequest, seen requestView) order {
 	o := seen.args
 	switch s.rng.IntN(6) {
 	case 0:
 		o.To = "elsewhere"
 	case 1:
-		o.Cents = 150000 + int64(s.rng.IntN(1000)) // that needs more people
+		o.Cents = 150000 + int64(s.rng.IntN(1000)) // requires more people
 	case 2:
 		o.Note = fmt.Sprintf("seen %d", s.rng.IntN(1000))
 	default:

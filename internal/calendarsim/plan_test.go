@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/executor"
 )
 
-// plan plans runs that ask about so many things until the end, and people who come and go.
+// plan schedules runs with a number of requests until the end, and changes of group members.
 func (s *simulation) plan(requests int, end time.Time) {
 	while := time.Until(end)
 	for n, asks := 0, 0; asks < requests; n++ {
@@ -37,7 +37,8 @@ func (s *simulation) plan(requests int, end time.Time) {
 	}
 }
 
-// moves lets somebody leave a group, most likely one who has just said yes to something, and come back a day or two later.
+// scheduleTransfers lets people leave a group, preferably after an approval, and return a day or
+// two later.
 func (s *simulation) scheduleTransfers(group string) {
 	names := s.staff.members(group)
 	if len(names) < 4 {
@@ -54,7 +55,7 @@ func (s *simulation) scheduleTransfers(group string) {
 	s.at(time.Now().Add(time.Duration(12+s.rng.IntN(40))*time.Hour), func() { s.staff.join(group, who) })
 }
 
-// taskList makes up what a run wants.
+// newTaskList creates the tasks of a run.
 func (s *simulation) newTaskList(r *run) taskList {
 	var e taskList
 	add := func(lane *[]task) {
@@ -87,7 +88,7 @@ func (s *simulation) newTaskList(r *run) taskList {
 	return e
 }
 
-// start starts a run, now and then twice.
+// start starts a run, sometimes twice.
 func (s *simulation) start(r *run, want taskList) {
 	input, err := json.Marshal(want)
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *simulation) start(r *run, want taskList) {
 		outcome, err := e.Run(context.Background(), request)
 		e.calls.Done()
 		if isClosedError(err) || errors.Is(err, context.DeadlineExceeded) {
-			times++ // stopped in the middle: the same once more
+			times++ // stopped in the middle: retry
 			time.Sleep(time.Minute)
 			continue
 		}
@@ -118,7 +119,7 @@ func (s *simulation) start(r *run, want taskList) {
 	}
 }
 
-// temptations are what requesters try, and sometimes they no longer want it.
+// scheduleMisuse schedules forbidden attempts of requesters, and cancellations.
 func (s *simulation) scheduleMisuse(r *run) {
 	if p := s.people[r.requester]; p != nil && s.rng.IntN(4) == 0 && len(r.asks) > 0 {
 		a := r.asks[s.rng.IntN(len(r.asks))]

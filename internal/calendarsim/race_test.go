@@ -1,6 +1,6 @@
 //go:build race
 
-package season
+package calendarsim
 
-// racing says that the race detector is at work, which makes everything ten times as slow.
+// raceEnabled reports whether the race detector is on, which makes everything ten times slower.
 const racing = true

@@ -13,7 +13,7 @@ import (
 
 const account = "acme"
 
-// rulesText is what the executors go by. The model has the same in Go: see requirementOf.
+// rulesText is the policy of the executors. The model has the same rules in Go: see requirementOf.
 const rulesText = `
 version: season
 default: ask
@@ -84,15 +84,15 @@ type fixedPolicy struct{ *policy.Set }
 
 func (f fixedPolicy) Current() *policy.Set { return f.Set }
 
-// modelGroup is a group that has to agree, as the model has it.
+// modelGroup is a required group in the model.
 type modelGroup struct {
 	from  []string
 	count int
 }
 
-// modelRequirement is what the rules want for an action.
+// modelRequirement is what the rules require for an action.
 type modelRequirement struct {
-	rule            string // "" if none speaks of it
+	rule            string // "" if no rule matches
 	deny            bool
 	parties         []modelGroup
 	notRequester    bool
@@ -102,11 +102,11 @@ type modelRequirement struct {
 	editable        []string
 	limit           time.Duration // the rule's deadline
 	route           string
-	perhapsBySpends bool // allowed, unless so much was spent that it is asked
-	unlessOften     bool // allowed, unless it was done so often that it is denied
+	perhapsBySpends bool // allowed unless the spending limit is exceeded
+	unlessOften     bool // allowed unless the rate limit is exceeded
 }
 
-// requirementOf is the rules once more, by hand.
+// requirementOf is the policy, written in Go.
 func requirementOf(o order) modelRequirement {
 	usual := modelRequirement{parties: []modelGroup{{[]string{"group:ops"}, 1}}, notRequester: true, denials: 1, editable: []string{"note"}, limit: 72 * time.Hour, route: "wall"}
 	pay := modelRequirement{
@@ -135,14 +135,14 @@ func requirementOf(o order) modelRequirement {
 	return usual
 }
 
-// often is what the rules want for a mail by somebody who had one before.
+// often returns what the rules require for a mail if there was one before.
 func (d modelRequirement) often() modelRequirement {
 	d.rule, d.parties = "mails", []modelGroup{{[]string{"group:ops"}, 2}}
 	return d
 }
 
-// merge is the stricter of what is wanted already and what an edit wants. Only pays can be edited in a way that the rules care for; and a mail
-// may have become one of too many meanwhile.
+// merge returns the stricter of the current requirement and that of an edit. Only payments can be
+// edited in a way that the rules use. A mail may have exceeded the rate limit by then.
 func (d modelRequirement) merge(edited modelRequirement) modelRequirement {
 	switch edited.rule {
 	case "large":
@@ -153,13 +153,13 @@ func (d modelRequirement) merge(edited modelRequirement) modelRequirement {
 	return d
 }
 
-// plan is a route in the model's words.
+// plan is a route in the model.
 type plan struct {
 	business  *office
 	follow    []*office
 	steps     []planned
 	expire    time.Duration
-	extension time.Duration // how late the deadline can be at most, from the asking
+	extension time.Duration // the latest deadline, from the creation
 	grace     time.Duration // how long people have after an outage in which it would have expired
 }
 
@@ -227,11 +227,11 @@ func routesOf(all []*office) (map[string]desk.Route, map[string]plan) {
 	return byName, plans
 }
 
-// directory knows who is in which group. People come and go.
+// directory knows the current group members.
 type directory struct {
 	mu     sync.Mutex
 	groups map[string][]string
-	moved  map[string]bool // who has left a group, for a while or for good
+	moved  map[string]bool // people who have left a group, temporarily or permanently
 }
 
 func (d *directory) hasMoved(person string) bool {
@@ -240,7 +240,7 @@ func (d *directory) hasMoved(person string) bool {
 	return d.moved[person]
 }
 
-// Member reports whether somebody is in a group now.
+// Member reports whether a person is in a group now.
 func (d *directory) Member(who, person string) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,28 +9,28 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// Scenes are what chance alone would make too rarely in a short season. They are played by people who know their part, and whoever else is told
-// of it comes later.
+// Scenarios are situations that are too rare by chance in a short simulation. They have assigned
+// people; others see the request later.
 
-// scenarioDuration is how long others stay away.
+// scenarioDuration is how long other people stay away.
 const scenarioDuration = 6 * time.Hour
 
 func (a *modelRequest) scenarioActive(now time.Time) bool {
 	return a.run.scene != nil && now.Before(a.created.Add(scenarioDuration))
 }
 
-// The points that scenes come to.
+// The goals of the scenarios.
 const (
-	pointLeft   = "a yes lapsed before the last one"
-	pointNo     = "a no lapsed before the last one"
+	pointLeft   = "an approval became invalid before the last one"
+	pointNo     = "a rejection became invalid before the last one"
 	pointSpent  = "the spending limit was reached"
-	pointMailed = "the limit of what people approve was reached"
+	pointMailed = "the limit on approved actions was reached"
 	pointPosted = "the rate limit was reached"
 )
 
-// scenes plans them.
+// scheduleScenarios schedules them.
 func (s *simulation) scheduleScenarios(while time.Duration) {
-	for range 4 { // chance may keep one of them from its point
+	for range 4 { // some fail to reach their goal by chance
 		s.leavingVoterScenario(s.someTime(while))
 		s.leavingRejecterScenario(s.someTime(while))
 		s.spendingLimitScenario(s.someTime(while))
@@ -43,7 +43,7 @@ func (s *simulation) someTime(while time.Duration) time.Time {
 	return time.Now().Add(time.Duration(s.rng.Int64N(int64(while))))
 }
 
-// stage plans a run that wants some things, one after the other.
+// scheduleScenario schedules a run with some tasks, one after the other.
 func (s *simulation) scheduleScenario(at time.Time, scene func(*modelRequest), orders ...order) *run {
 	r := &run{key: fmt.Sprintf("scene-%d", len(s.runs)), requester: "robot", scene: scene}
 	for n, o := range orders {
@@ -56,7 +56,8 @@ func (s *simulation) scheduleScenario(at time.Time, scene func(*modelRequest), o
 	return r
 }
 
-// enter lets one of a group say something who has not yet, and is not among others; it returns "" if there is nobody.
+// enter lets a member of a group vote who has not voted and is not excluded by not. It returns ""
+// if there is none.
 func (s *simulation) enter(a *modelRequest, verb desk.Verb, group string, not ...string) (name string) {
 	for _, name := range s.staff.members(group) {
 		if slices.Contains(not, name) || slices.ContainsFunc(a.votes, func(v vote) bool { return v.by == name }) || a.excluded(name, verb) {
@@ -73,7 +74,8 @@ func (s *simulation) enter(a *modelRequest, verb desk.Verb, group string, not ..
 	return ""
 }
 
-// leaver: of those who have to agree the first leaves the group before the last has come. One more has to.
+// leavingVoterScenario: the first of several approvers leaves the group before the last vote. One
+// more is required.
 func (s *simulation) leavingVoterScenario(at time.Time) {
 	s.scheduleScenario(at, func(a *modelRequest) {
 		var first, second string
@@ -91,7 +93,7 @@ func (s *simulation) leavingVoterScenario(at time.Time) {
 	}, order{Action: "pay", Cents: 200_000})
 }
 
-// naysayer: of two who say no the first leaves the group before the second has come.
+// leavingRejecterScenario: the first of two rejecters leaves the group before the second vote.
 func (s *simulation) leavingRejecterScenario(at time.Time) {
 	s.scheduleScenario(at, func(a *modelRequest) {
 		var first string
@@ -111,7 +113,7 @@ func (s *simulation) after(minutes int, do func()) {
 	s.at(time.Now().Add(time.Duration(minutes)*time.Minute), do)
 }
 
-// leaves lets somebody leave a group, and come back on the next day.
+// leaves lets a person leave a group and return the next day.
 func (s *simulation) leaves(group, name string) {
 	if !slices.Contains(s.staff.members(group), name) {
 		return
@@ -120,19 +122,19 @@ func (s *simulation) leaves(group, name string) {
 	s.after(20*60, func() { s.staff.join(group, name) })
 }
 
-// said reports whether all of these have said something, and nothing else since.
+// hasVoted reports whether all of these have voted so, and not changed it since.
 func (a *modelRequest) hasVoted(verb desk.Verb, names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(a.votes, vote{name, verb}) })
 }
 
-// spender: three amounts that together are too much.
+// spendingLimitScenario: three amounts that together exceed the limit.
 func (s *simulation) spendingLimitScenario(at time.Time) {
 	for n := range 3 {
 		s.scheduleScenario(at.Add(time.Duration(n)*10*time.Minute), func(*modelRequest) { s.played[pointSpent]++ }, order{Action: "pay", Cents: 1200})
 	}
 }
 
-// mailer: a mail that somebody approves, and then another, for which that is not enough any more.
+// mailLimitScenario: a mail that is approved, and then another that requires more.
 func (s *simulation) mailLimitScenario(at time.Time) {
 	soon := func(a *modelRequest) {
 		s.at(time.Now().Add(20*time.Minute), func() { s.enter(a, desk.VerbApprove, "group:ops") })
@@ -145,18 +147,19 @@ func (s *simulation) mailLimitScenario(at time.Time) {
 	}, order{Action: "mail"})
 }
 
-// poster: three posts of one run, of which the last is one too many.
+// postLimitScenario: three posts of one run, the last of which is denied.
 func (s *simulation) postLimitScenario(at time.Time) {
 	s.scheduleScenario(at, func(*modelRequest) {}, order{Action: "post"}, order{Action: "post"}, order{Action: "post"})
 }
 
-// points: each scene has come to its point, at least once. A season in which none has would find nothing wrong with a limit that is never charged. Of the
-// hundreds of a soak one may.
+// checkScenarios checks that each scenario has reached its goal at least once. Otherwise a
+// simulation would not detect, for example, a limit that is never charged. In a soak, single
+// simulations may miss a goal.
 func (s *simulation) checkScenarios() {
 	s.played[pointPosted] = len(slices.Collect(s.refusedPosts()))
 	for _, point := range []string{pointLeft, pointNo, pointSpent, pointMailed, pointPosted} {
 		if s.played[point] == 0 && os.Getenv("FERMATA_SOAK") == "" {
-			s.fail("never: %s; the season proves nothing of it", point)
+			s.fail("never: %s; the simulation does not test it", point)
 		}
 	}
 }

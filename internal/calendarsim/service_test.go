@@ -20,10 +20,11 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// poll is how often executors look: what is due comes so much later, and no later than twice that once it has to be sent, too.
+// poll is the polling interval of executors. A timer fires up to this much later, and twice that if
+// a notice must be sent too.
 const poll = 20 * time.Minute
 
-// storage opens the one store of a season, once for each executor.
+// storage opens the store of a simulation, once for each executor.
 type storage interface {
 	open() (store.Store, func() error, error)
 }
@@ -48,10 +49,11 @@ func fileStorage(t *testing.T) storage { return fileStore{filepath.Join(t.TempDi
 
 func memoryStorage(*testing.T) storage { return memoryStore{memory.NewStore(nil)} }
 
-// unwatchedStore is a store whose hints are lost, as hints may be: SQLite looks for them ten times a second, which are many times in months.
+// unwatchedStore is a store whose change notifications are lost, as is allowed. SQLite polls for
+// them ten times a second, which is slow over months.
 type unwatchedStore struct{ *sqlite.Store }
 
-// Watch never says anything.
+// Watch never reports a change.
 func (unwatchedStore) Watch(ctx context.Context) <-chan store.Key {
 	silent := make(chan store.Key)
 	context.AfterFunc(ctx, func() { close(silent) })
@@ -61,19 +63,19 @@ func (unwatchedStore) Watch(ctx context.Context) <-chan store.Key {
 // instance is a process with an executor.
 type instance struct {
 	*executor.Executor
-	calls sync.WaitGroup // of those who are at it
+	calls sync.WaitGroup // calls in progress
 	shut  func() error
 }
 
-// service is all executors that run.
+// service is all running executors.
 type service struct {
 	t      *testing.T
 	kept   storage
 	config executor.Config
 	mu     sync.Mutex
 	live   []*instance
-	since  time.Time // when the last one went down, while all are
-	downs  []span    // in which none was up
+	since  time.Time // when the last one stopped, while all are down
+	downs  []span    // periods in which none was up
 	kills  []time.Time
 	events int
 }
@@ -85,7 +87,7 @@ func newService(t *testing.T, k storage, p provider.Provider, key executor.Seale
 	}}
 }
 
-// up starts one more executor.
+// start starts one more executor.
 func (s *service) start() {
 	config := s.config
 	opened, shut, err := s.kept.open()
@@ -109,7 +111,7 @@ func (s *service) start() {
 	s.events++
 }
 
-// down stops the oldest executor: in good order, or at once.
+// stop stops the oldest executor, gracefully or at once.
 func (s *service) stop(kill bool) {
 	s.mu.Lock()
 	if len(s.live) == 0 {
@@ -135,7 +137,7 @@ func (s *service) stop(kill bool) {
 	}
 }
 
-// take is one of the executors that are up, for a call; nil if none is.
+// take returns a running executor for a call, or nil.
 func (s *service) take(rng *rand.Rand) *instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +149,8 @@ func (s *service) take(rng *rand.Rand) *instance {
 	return e
 }
 
-// operate restarts, kills and adds executors until the end, and lets all be down for hours now and then.
+// operate restarts, kills and adds executors until the end, and sometimes lets all be down for
+// hours.
 func (s *service) operate(rng *rand.Rand, end time.Time) {
 	for {
 		time.Sleep(time.Duration(2+rng.IntN(40))*time.Hour + time.Duration(rng.IntN(3600))*time.Second)
@@ -174,14 +177,15 @@ func (s *service) operate(rng *rand.Rand, end time.Time) {
 			s.stop(what == 5)
 		case what < 8 && running < 3:
 			s.start()
-		default: // a deploy
+		default: // a deployment
 			s.start()
 			s.stop(what == 9)
 		}
 	}
 }
 
-// late is when at the latest something comes that is due at t: executors look now and then, and cannot while they are down.
+// late returns the latest time at which something that is due at t happens, given polling and
+// downtime.
 func (s *service) late(t time.Time, looks int) time.Time {
 	last := t.Add(time.Duration(looks)*poll + 2*time.Minute)
 	for _, d := range s.downs {
@@ -192,17 +196,18 @@ func (s *service) late(t time.Time, looks int) time.Time {
 	return last
 }
 
-// outages are the times so far, after the first n, in which nobody was up for so long that deadlines are moved.
+// outages returns the outages after the first n in which deadlines are moved.
 func (s *service) outages(n int) []span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.downs[n:])
 }
 
-// isOutage says that a time is long enough to be one. The short ones end before, and the long ones after it.
+// isOutage reports whether a period is long enough. The short ones are clearly shorter and the long
+// ones clearly longer.
 func (d span) isOutage() bool { return d.to.Sub(d.from) > 4*poll }
 
-// wasDown reports whether nobody looked for a part of a time.
+// wasDown reports whether no executor was up for a part of a period.
 func (s *service) wasDown(from, to time.Time) bool {
 	for _, d := range s.downs {
 		if d.from.Before(to) && d.to.After(from) {

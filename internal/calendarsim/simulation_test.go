@@ -20,7 +20,7 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// simulation is one of them, at work.
+// simulation is one simulation.
 type simulation struct {
 	t       *testing.T
 	seed    uint64
@@ -36,12 +36,12 @@ type simulation struct {
 
 	queue  queue
 	runs   map[string]*run // by key
-	tasks  map[string]*run // by the id of a task
+	tasks  map[string]*run // by task id
 	asks   map[string]*modelRequest
 	order  []*modelRequest
 	clicks int
-	tally  map[string]int // how words were answered
-	played map[string]int // scenes that came to their point
+	tally  map[string]int // replies to submissions
+	played map[string]int // scenarios that reached their goal
 
 	mu       sync.Mutex
 	told     []deliveredNotice
@@ -51,16 +51,16 @@ type simulation struct {
 	errs     int
 }
 
-// deliveredNotice is a notice that a channel was handed.
+// deliveredNotice is a notice that a channel got.
 type deliveredNotice struct {
 	desk.Notice
 	at time.Time
 }
 
-// event is something that somebody will do.
+// event is a scheduled event.
 type event struct {
 	at time.Time
-	n  int // in the order of planning, if several are at one time
+	n  int // scheduling order for events at the same time
 	do func()
 }
 
@@ -82,14 +82,15 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// at plans something.
+// at schedules an event.
 func (s *simulation) at(t time.Time, do func()) {
 	s.queue.n++
 	heap.Push(&s.queue, event{t, s.queue.n, do})
 }
 
-// runSimulation plays one season of so many requests, about, and returns how many there were. Runs are started for so many days; after that the season
-// lasts until everything must be over.
+// runSimulation runs one simulation with about the given number of requests, and returns their
+// actual number. Runs are started for some days. After that the simulation continues until
+// everything must be closed.
 func runSimulation(t *testing.T, seed uint64, requests, days int, where func(*testing.T) storage) (total int) {
 	t.Helper()
 	k := where(t)
@@ -116,7 +117,7 @@ func newSimulation(t *testing.T, seed uint64, days int) *simulation {
 		tasks: make(map[string]*run), asks: make(map[string]*modelRequest), tally: make(map[string]int), played: make(map[string]int), failures: make(map[string]bool),
 		bell: make(chan struct{}, 1), people: make(map[string]*person),
 	}
-	// Clocks change in spring and in autumn, on other days in other places.
+	// Clocks change in spring and in autumn, on different days in different places.
 	year, month := 2026+s.rng.IntN(4), []time.Month{time.March, time.October}[s.rng.IntN(2)]
 	begin := time.Date(year, month, 1+s.rng.IntN(14), s.rng.IntN(24), s.rng.IntN(60), s.rng.IntN(60), 0, time.UTC)
 	time.Sleep(time.Until(begin))
@@ -146,7 +147,7 @@ func (s *simulation) open(k storage, rules policy.Source) {
 	s.service.start()
 }
 
-// notify is the channels. Now and then one is down, once for each notice.
+// notify is the channels. Sometimes one is down, once for each notice.
 func (s *simulation) notify(_ context.Context, _ string, n desk.Notice) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +163,7 @@ func (s *simulation) notify(_ context.Context, _ string, n desk.Notice) error {
 	return nil
 }
 
-// loop goes from event to event, until everything must be over.
+// loop runs the events until everything must be closed.
 func (s *simulation) loop(end time.Time) {
 	var operator sync.WaitGroup
 	operator.Go(func() { s.service.operate(rand.New(rand.NewPCG(s.seed, 2)), end) })
@@ -193,7 +194,7 @@ func (s *simulation) loop(end time.Time) {
 	operator.Wait()
 }
 
-// last is when everything is over that is known now, and has been told.
+// last returns when everything that is known now must be closed and delivered.
 func (s *simulation) last() time.Time {
 	var last time.Time
 	for _, a := range s.order {
@@ -208,9 +209,9 @@ func (s *simulation) last() time.Time {
 	return last.Add(15 * time.Hour) // and perhaps all are down
 }
 
-// hear passes on what the channels were told, in an order that does not depend on who was faster.
+// processNotices processes the delivered notices, in an order that does not depend on timing.
 func (s *simulation) processNotices() {
-	synctest.Wait() // everybody who has something to say now has said it
+	synctest.Wait() // all pending submissions are sent
 	s.mu.Lock()
 	news := slices.Clone(s.told[s.read:])
 	s.read = len(s.told)
@@ -228,7 +229,7 @@ func (s *simulation) processNotices() {
 		if s.asks[n.Request] != nil {
 			return false
 		}
-		s.fail("a notice of %s, which nobody has asked: %+v", n.Request, n.Notice)
+		s.fail("a notice for an unknown request %s: %+v", n.Request, n.Notice)
 		return true
 	})
 	slices.SortFunc(news, func(a, b deliveredNotice) int {
@@ -237,14 +238,14 @@ func (s *simulation) processNotices() {
 	})
 	for _, n := range news {
 		a := s.asks[n.Request]
-		if n.Kind == desk.NoticeRequester && n.Cause == desk.EventDecided { // the run may have gone on by itself
+		if n.Kind == desk.NoticeRequester && n.Cause == desk.EventDecided { // the run may have continued by itself
 			s.watchRequest(a, a.run.key)
 		}
 		s.onNotice(a, n.Notice)
 	}
 }
 
-// runOf is the state key of the run that asks something.
+// runOf returns the state key of the run of a request.
 func (s *simulation) runOf(id string) string {
 	e := s.anyInstance()
 	defer e.calls.Done()
@@ -255,7 +256,7 @@ func (s *simulation) runOf(id string) string {
 	return q.StateKey
 }
 
-// anybody is an executor, as soon as one is up.
+// anyInstance returns an executor as soon as one is up.
 func (s *simulation) anyInstance() *instance {
 	for {
 		if e := s.service.take(s.rng); e != nil {
@@ -265,7 +266,7 @@ func (s *simulation) anyInstance() *instance {
 	}
 }
 
-// follow looks how far a run has come, of which something has ended.
+// watchRequest follows a run after one of its requests was closed.
 func (s *simulation) watchRequest(a *modelRequest, key string) {
 	e := s.anyInstance()
 	defer e.calls.Done()
@@ -286,7 +287,7 @@ func (s *simulation) watchRequest(a *modelRequest, key string) {
 	s.onOutcome(s.runs[key], view.Outcome)
 }
 
-// came takes what a run has come to.
+// onOutcome records the outcome of a run.
 func (s *simulation) onOutcome(r *run, outcome fermata.Outcome) {
 	switch o := outcome.(type) {
 	case fermata.NeedsInput:
@@ -296,7 +297,7 @@ func (s *simulation) onOutcome(r *run, outcome fermata.Outcome) {
 		}
 	case fermata.Completed:
 		for _, a := range r.asks {
-			s.ignoreRace(a) // an outage may have moved what ended before it was over
+			s.ignoreRace(a) // an outage may have moved the deadline of an expired request
 		}
 		r.over = true
 	case fermata.Failed:
@@ -307,7 +308,7 @@ func (s *simulation) onOutcome(r *run, outcome fermata.Outcome) {
 	}
 }
 
-// discover makes a request of a question that was not known. It must be one that its agent wanted to ask.
+// discover adds a new request to the model. Its agent must have wanted it.
 func (s *simulation) discover(r *run, i fermata.OpenInterrupt) {
 	if s.asks[i.ID] != nil {
 		return
@@ -323,7 +324,7 @@ func (s *simulation) discover(r *run, i fermata.OpenInterrupt) {
 	} else {
 		var q fermata.ApprovalRequest
 		if err := json.Unmarshal(i.Data, &q); err != nil || json.Unmarshal(q.Args, &o) != nil {
-			s.fail("%s is asked as %s", i.ID, i.Data)
+			s.fail("%s is requested as %s", i.ID, i.Data)
 		}
 	}
 	wanted := false
@@ -331,7 +332,7 @@ func (s *simulation) discover(r *run, i fermata.OpenInterrupt) {
 		wanted = wanted || t.Order == o
 	}
 	if !wanted || s.tasks[o.ID] != r {
-		s.fail("run %s is asked about %+v, which it does not want", r.key, o)
+		s.fail("run %s has a request about %+v, which it does not want", r.key, o)
 		return
 	}
 	e := s.anyInstance()
@@ -346,13 +347,13 @@ func (s *simulation) discover(r *run, i fermata.OpenInterrupt) {
 		s.failRequest(a, "it was made at %s", doc.Created)
 	}
 	if !doc.Deadline.Equal(a.deadline) {
-		s.failRequest(a, "it is open until %s, not until %s", doc.Deadline, a.deadline)
+		s.failRequest(a, "its deadline is %s, want %s", doc.Deadline, a.deadline)
 	}
 	if requirementOf(o).deny || requirementOf(o).unlessOften {
-		s.failRequest(a, "the rules say %+v, and it is asked", requirementOf(o))
+		s.failRequest(a, "the rules say %+v, but there is a request", requirementOf(o))
 	}
 	if !question && people(doc.Requirement) != a.need.people() {
-		s.failRequest(a, "%d people are asked, not %d", people(doc.Requirement), a.need.people())
+		s.failRequest(a, "%d people are required, want %d", people(doc.Requirement), a.need.people())
 	}
 	s.asks[i.ID] = a
 	s.order = append(s.order, a)
@@ -362,13 +363,13 @@ func (s *simulation) discover(r *run, i fermata.OpenInterrupt) {
 	}
 }
 
-// bad notes that something is wrong with a request, and tells the story of its run: as the model has it, and as the desk does.
+// failRequest reports an error of a request and logs its run, as the model and the desk have it.
 func (s *simulation) failRequest(a *modelRequest, format string, args ...any) {
 	defer s.logRun(a.run)
 	s.fail("%s (%s, %+v, made %s): %s", a.id, a.need.rule, a.asked, a.created.Format(time.DateTime), fmt.Sprintf(format, args...))
 }
 
-// tell shows what everybody knows of the requests of a run.
+// logRun logs everything that is known of the requests of a run.
 func (s *simulation) logRun(r *run) {
 	if s.errs > maxErrors {
 		return
@@ -380,13 +381,13 @@ func (s *simulation) logRun(r *run) {
 			continue
 		}
 		if doc, err := e.RequestDocument(context.Background(), account, a.id); err == nil {
-			s.t.Logf("  to the desk: %s, %+v; prior %v; edit %+v; deadline %s; final %+v", doc.State, doc.Votes, doc.Subject.PriorApprovers, doc.Edit, doc.Deadline, doc.Decision)
+			s.t.Logf("  desk: %s, %+v; prior %v; edit %+v; deadline %s; decision %+v", doc.State, doc.Votes, doc.Subject.PriorApprovers, doc.Edit, doc.Deadline, doc.Decision)
 			for _, was := range doc.Log {
 				s.t.Logf("    %+v", was)
 			}
 		}
 		if q, err := e.GetRequest(context.Background(), account, a.id); err == nil {
-			s.t.Logf("  to the run: %s by %s at %s, deadline %s", q.Verdict, q.Source, q.DecidedAt, q.Deadline)
+			s.t.Logf("  run: %s by %s at %s, deadline %s", q.Verdict, q.Source, q.DecidedAt, q.Deadline)
 		}
 		e.calls.Done()
 	}
@@ -400,5 +401,5 @@ func (s *simulation) fail(format string, args ...any) {
 	if s.errs > maxErrors {
 		return
 	}
-	s.t.Errorf("FERMATA_SEASON_SEED=%d FERMATA_SEASON_SIZE=%d FERMATA_SEASON_DAYS=%d, %s: %s", s.seed, s.size, s.days, time.Now().UTC().Format(time.DateTime), fmt.Sprintf(format, args...))
+	s.t.Errorf("FERMATA_CALENDARSIM_SEED=%d FERMATA_CALENDARSIM_SIZE=%d FERMATA_CALENDARSIM_DAYS=%d, %s: %s", s.seed, s.size, s.days, time.Now().UTC().Format(time.DateTime), fmt.Sprintf(format, args...))
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// timers compares what the channels were told with what the routes say: each step of each epoch once, at its time, to whom it is for. It
-// returns for how many requests somebody was paged, and for how many that was under way at most: nobody is bothered with what is over.
+// timers compares the delivered notices with the routes: each step of each epoch once, on time, to
+// the right targets. It returns the number of paged requests, and the number for which a page may
+// have been in progress at the end.
 func (s *simulation) timers() (paged, fired int) {
 	byKey := make(map[string][]deliveredNotice)
 	byAsk := make(map[string][]deliveredNotice)
@@ -20,7 +21,7 @@ func (s *simulation) timers() (paged, fired int) {
 	}
 	for key, all := range byKey {
 		if len(all) > 1 && !s.killedNear(all) {
-			s.fail("%s was told %d times: %s and %s", key, len(all), all[0].at, all[1].at)
+			s.fail("%s was delivered %d times: %s and %s", key, len(all), all[0].at, all[1].at)
 		}
 	}
 	for _, a := range s.order {
@@ -37,7 +38,7 @@ func (s *simulation) timers() (paged, fired int) {
 	return paged, fired
 }
 
-// mayPage reports whether a page was due before a request was over, or somebody called for one.
+// mayPage reports whether a page was due before a request was closed, or was escalated.
 func (s *simulation) mayPage(a *modelRequest) bool {
 	return slices.ContainsFunc(a.epochs, func(e epoch) bool {
 		for i, step := range a.plan.steps {
@@ -49,12 +50,12 @@ func (s *simulation) mayPage(a *modelRequest) bool {
 	})
 }
 
-// killedNear reports whether a process was killed when a notice was told: then nobody can know, and it is told again.
+// killedNear reports whether a process was killed while a notice was sent. Then it is sent again.
 func (s *simulation) killedNear(all []deliveredNotice) bool {
 	return slices.ContainsFunc(s.service.kills, func(kill time.Time) bool { return kill.Sub(all[0].at).Abs() <= time.Minute })
 }
 
-// epoch checks the steps of one beginning of a route.
+// checkEpoch checks the steps of one epoch.
 func (s *simulation) checkEpoch(a *modelRequest, number int, notices []deliveredNotice) {
 	e := a.epochs[number-1]
 	for i := range a.plan.steps {
@@ -68,90 +69,92 @@ func (s *simulation) checkEpoch(a *modelRequest, number int, notices []delivered
 		due, last := s.window(a, e, i)
 		switch {
 		case len(at) == 0 && s.needed(a, e, i, due, last):
-			s.failRequest(a, "%s was due at %s and never told; the epoch lasted until %s", what, due, e.until)
+			s.failRequest(a, "%s was due at %s but never delivered; the epoch lasted until %s", what, due, e.until)
 		case len(at) > 0 && e.known && a.plan.steps[i].at == 0 && !e.loose:
-			s.failRequest(a, "%s was told, and everybody knew", what)
+			s.failRequest(a, "%s was delivered, but must be skipped", what)
 		case len(at) > 0:
 			s.checkStep(a, e, i, at[0], what, due, last)
 		}
 	}
 }
 
-// window is from when to when at the latest a step can have its turn.
+// window returns the earliest and latest time of a step.
 func (s *simulation) window(a *modelRequest, e epoch, step int) (due, last time.Time) {
 	due = a.plan.due(step, e)
 	if due.Before(e.from) {
 		due = e.from
 	}
 	last = s.service.late(due, 1)
-	if a.plan.steps[step].region { // it may have been passed on to those who are awake by then
+	if a.plan.steps[step].region { // it may have moved to a region that is open by then
 		_, when := pick(a.plan.follow, last)
 		last = s.service.late(when, 1)
 	}
 	return due, last
 }
 
-// needed reports whether a step must have been told.
+// needed reports whether a step must have been delivered.
 func (s *simulation) needed(a *modelRequest, e epoch, step int, due, last time.Time) bool {
 	plan := a.plan.steps[step]
 	switch {
 	case !s.service.late(last, 4).Before(e.until), !s.service.late(last, 4).Before(a.ended), e.loose, e.known && plan.at == 0:
-		// It was not due for as many looks as it may take: somebody else may have changed it at the moment of the first, then it is found to be told, and then
-		// once more if the channel was down.
+		// A step may need several polls: a conflicting change at the first one, then the step
+		// itself, and a retry if the channel was down.
 		return false
 	case plan.kind != desk.NoticeRemind:
 		return true
 	case s.service.wasDown(due, last):
-		return false // something later may have been due as well
+		return false // a later step may have been due too
 	case plan.unseen && slices.ContainsFunc(a.looks, func(l viewRecord) bool { return l.at.Before(last) }):
 		return false
 	}
 	for other := range a.plan.steps {
 		if from, to := s.window(a, e, other); other != step && !from.After(last) && !to.Before(due) {
-			return false // together with something that says more
+			return false // together with a stronger notice
 		}
 	}
 	return true
 }
 
-// step checks a step that was told.
+// checkStep checks a delivered step.
 func (s *simulation) checkStep(a *modelRequest, e epoch, step int, n deliveredNotice, what string, due, last time.Time) {
 	plan := a.plan.steps[step]
 	if n.Kind != plan.kind {
 		s.failRequest(a, "%s is a %s, not a %s", what, n.Kind, plan.kind)
 	}
-	if e.loose { // somebody called for it
+	if e.loose { // it was escalated
 		return
 	}
 	if n.at.Before(due) {
-		s.failRequest(a, "%s was told at %s, and is due at %s", what, n.at, due)
+		s.failRequest(a, "%s was delivered at %s, but is due at %s", what, n.at, due)
 	}
 	if late := s.service.late(last, 4); n.at.After(late) {
-		s.failRequest(a, "%s was told at %s, and was due at %s", what, n.at, due)
+		s.failRequest(a, "%s was delivered at %s, but was due at %s", what, n.at, due)
 	}
 	if !e.until.IsZero() && due.After(e.until) {
-		s.failRequest(a, "%s was told, due at %s, and was void from %s on", what, due, e.until)
+		s.failRequest(a, "%s was delivered, due at %s, but was void from %s on", what, due, e.until)
 	}
 	if plan.unseen && slices.ContainsFunc(a.looks, func(l viewRecord) bool { return s.viewStillCounts(a, l) && l.at.After(e.base) && l.at.Before(due) }) {
-		s.failRequest(a, "%s was told at %s, and somebody had seen it: %v in %+v", what, n.at, a.looks, e)
+		s.failRequest(a, "%s was delivered at %s, although it was viewed: %v in %+v", what, n.at, a.looks, e)
 	}
 	if !plan.region {
 		if !slices.Equal(n.Targets, plan.targets) {
-			s.failRequest(a, "%s was told to %v, not to %v", what, n.Targets, plan.targets)
+			s.failRequest(a, "%s was delivered to %v, want %v", what, n.Targets, plan.targets)
 		}
 		return
 	}
 	if len(n.Targets) != 1+len(plan.targets) || !s.regionWasOpen(a, n, due) {
-		s.failRequest(a, "%s was told at %s to %v, who sleep", what, n.at, n.Targets)
+		s.failRequest(a, "%s was delivered at %s to %v, which is closed", what, n.at, n.Targets)
 	}
 }
 
-// keeps reports whether a look surely keeps a reminder from being sent: whoever looked could decide all the time.
+// viewStillCounts reports whether a view certainly suppresses a reminder: the viewer was eligible
+// all the time.
 func (s *simulation) viewStillCounts(a *modelRequest, l viewRecord) bool {
 	return l.may && !s.staff.hasMoved(l.by) && !a.excluded(l.by, desk.VerbApprove)
 }
 
-// awake reports whether the region that was told was the one to be told at some moment since the step was due.
+// regionWasOpen reports whether the notified region was the right one at some time since the step
+// was due.
 func (s *simulation) regionWasOpen(a *modelRequest, n deliveredNotice, due time.Time) bool {
 	wakes := func(t time.Time) bool {
 		channel, when := pick(a.plan.follow, t)
@@ -165,14 +168,15 @@ func (s *simulation) regionWasOpen(a *modelRequest, n deliveredNotice, due time.
 	return wakes(n.at)
 }
 
-// ends: the requester is told once how it ended, and whoever was paged that it is over, once and after the page.
+// checkResolveNotices checks that the requester is notified once of the decision, and paged targets
+// once that it is resolved, after the page.
 func (s *simulation) checkResolveNotices(a *modelRequest, notices []deliveredNotice) (paged bool) {
 	decided, lastPage, resolve := 0, -1, -1
-	resolved := make(map[string]int) // by the page that was under way; "" is for all
+	resolved := make(map[string]int) // by the page in progress; "" for all
 	keys := make(map[string]bool)
 	for i, n := range notices {
 		if keys[n.Key] {
-			continue // deliveredNotice once more after a crash
+			continue // delivered again after a crash
 		}
 		keys[n.Key] = true
 		switch {
@@ -184,32 +188,35 @@ func (s *simulation) checkResolveNotices(a *modelRequest, notices []deliveredNot
 		case n.Kind == desk.NoticeRequester && n.Cause == desk.EventDecided:
 			decided++
 			if late := s.service.late(a.ended, 5); a.outcome == desk.OutcomeExpired && !a.either && (n.at.Before(a.deadline) || n.at.After(late)) {
-				s.failRequest(a, "its requester heard at %s that it expired at %s", n.at, a.deadline)
+				s.failRequest(a, "its requester was notified at %s that it expired at %s", n.at, a.deadline)
 			}
 		}
 	}
-	// A page that was under way when it ended may have come after the all-clear, or somebody died who told it: then there is one more.
+	// A page in progress at the decision may have come after the resolve notice, or its sender
+	// died. Then there is one more.
 	for page, times := range resolved {
 		if times > 1 {
-			s.failRequest(a, "%d all-clears of %q", times, page)
+			s.failRequest(a, "%d resolve notices of %q", times, page)
 		}
 	}
 	if paged && len(resolved) == 0 {
-		s.failRequest(a, "it was paged, and there is no all-clear")
+		s.failRequest(a, "it was paged, but there is no resolve notice")
 	}
 	if paged && resolve >= 0 && resolve < lastPage {
-		s.failRequest(a, "the all-clear was told at %s, before the page at %s", notices[resolve].at, notices[lastPage].at)
+		s.failRequest(a, "the resolve notice was delivered at %s, before the page at %s", notices[resolve].at, notices[lastPage].at)
 	}
 	if decided != 1 {
-		s.failRequest(a, "its requester was told %d times how it ended", decided)
+		s.failRequest(a, "its requester was notified %d times of the decision", decided)
 	}
 	return paged
 }
 
-// afterPage is how the key of an all-clear that goes after a page ends: with the try, if it came late, and the revision that it found.
+// afterPage matches the end of the key of a resolve notice that follows a late page: the attempt
+// and the revision.
 var afterPage = regexp.MustCompile(`/resolve(-\d+)?@\d+$`)
 
-// noticeKeyPrefix is the page that an all-clear goes after; "" for the one that comes with the end.
+// noticeKeyPrefix returns the page that a resolve notice follows, or "" for the one with the
+// decision.
 func noticeKeyPrefix(key string) string {
 	if page := afterPage.ReplaceAllString(key, ""); page != key {
 		return page

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/provider/inproc"
 )
 
-// order is what an action is done with. Its id names the task that it belongs to.
+// order has the arguments of an action. Its id is the task.
 type order struct {
 	ID     string `json:"id"`
 	Action string `json:"action"`
@@ -24,14 +24,14 @@ type order struct {
 	Note   string `json:"note"`
 }
 
-// task is one thing that a run wants: an action, or if it has none, something to know.
+// task is one thing that a run wants: an action, or an answer if it has no action.
 type task struct {
 	Order order `json:"order"`
 }
 
 func (t task) question() bool { return t.Order.Action == "" }
 
-// taskList is the state of a run: two lanes that are worked on side by side, each task after the other.
+// taskList is the state of a run: two parallel lanes of sequential tasks.
 type taskList struct {
 	Left      []task   `json:"left"`
 	Right     []task   `json:"right"`
@@ -51,7 +51,7 @@ type reply struct {
 
 var inquiries = fermata.NewKind[inquiry, reply]("season-inquiry")
 
-// agent makes the provider that all executors have.
+// agent returns the provider of all executors.
 func agent(t *testing.T, s *sink) provider.Provider {
 	t.Helper()
 	g := graph.New[taskList]("errand")
@@ -80,7 +80,7 @@ func agent(t *testing.T, s *sink) provider.Provider {
 	return p
 }
 
-// What a run knows of its tasks in the end. An answer stands for itself.
+// The results of tasks in a run. An answer is its own result.
 const (
 	saidDone     = "done"
 	saidRejected = "rejected"
@@ -119,19 +119,20 @@ func (s *sink) do(ctx context.Context, t task) (string, error) {
 	}, fermata.Idempotent())
 }
 
-// effectCall is something that has happened outside.
+// effectCall is an executed call.
 type effectCall struct {
 	args order
 	key  string
 	at   time.Time
-	cut  bool // whoever did it was killed before it could be told
+	cut  bool // its process was killed before it could record the result
 }
 
-// sink is the outside world. It sees everything, and ignores a second call with the same key, as an idempotent target does.
+// sink is the outside world. It records everything and ignores a second call with the same key,
+// like an idempotent target.
 type sink struct {
 	mu      sync.Mutex
 	deeds   map[string][]effectCall // by task
-	refused map[string]time.Time    // by task: when the agent was told for the first time
+	refused map[string]time.Time    // by task: when the agent was told first
 }
 
 func (s *sink) refuse(task string) {
@@ -142,7 +143,7 @@ func (s *sink) refuse(task string) {
 	}
 }
 
-// happen takes a while, so that whoever does it can be killed in the middle.
+// recordEffect takes some time, so that its process can be killed during the call.
 func (s *sink) recordEffect(ctx context.Context, task string, args order, key string) error {
 	s.mu.Lock()
 	s.deeds[task] = append(s.deeds[task], effectCall{args: args, key: key, at: time.Now()})

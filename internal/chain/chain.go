@@ -1,8 +1,8 @@
-// Package chain is the form of an audit log in which each line names the one before: nobody can change, drop or move a line without changing
-// all that follow.
+// Package chain defines the hash chain of an audit log. Each line contains the hash of the previous
+// line, so a line cannot be changed, dropped or moved without changing all later lines.
 //
-// A store makes the lines, in the transactions of what they tell of, so this is all that a store has to know. What the lines say
-// and how they are proved is the business of package audit.
+// A store creates the lines in the transactions of the changes that they record. Package audit
+// defines their content and proofs.
 package chain
 
 import (
@@ -14,20 +14,22 @@ import (
 	"time"
 )
 
-// Head is the end of a chain: the number of the last line, and its hash. The zero value is a chain without lines.
+// Head is the end of a chain: the number of the last line and its hash. The zero value is an empty
+// chain.
 type Head struct {
 	Seq  int64
 	Hash [32]byte
 }
 
-// ErrLine is the error for what cannot be a line: it is no JSON object, or an empty one.
-var ErrLine = errors.New("chain: a line is a JSON object with a member")
+// ErrLine is returned for an object that cannot become a line: it is not a JSON object, or it is
+// empty.
+var ErrLine = errors.New("chain: a line must be a non-empty JSON object")
 
-// timeLayout has always six digits, so that a line has one form.
+// timeLayout always has six fractional digits, so that a line has one encoding.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// Next makes the next line of a chain, from an object in which seq, prev, time and v are missing. They are put in front; the bytes of the object
-// remain as they are.
+// Next returns the next line of a chain. object must not have the members seq, prev, time and v;
+// Next adds them in front and keeps the other bytes of the object.
 func Next(head Head, at time.Time, object []byte) ([]byte, Head, error) {
 	if len(object) < len(`{"":0}`) || object[0] != '{' || object[1] != '"' || !json.Valid(object) {
 		return nil, Head{}, ErrLine
@@ -37,7 +39,7 @@ func Next(head Head, at time.Time, object []byte) ([]byte, Head, error) {
 	return line, Head{Seq: head.Seq + 1, Hash: Hash(line)}, nil
 }
 
-// Hash is that of a line as it is stored.
+// Hash returns the hash of a stored line.
 func Hash(line []byte) [32]byte {
 	sum := sha256.New()
 	sum.Write([]byte{0})

@@ -1,5 +1,5 @@
-// Package golden compares what a test got with a file that somebody has looked at and found good. go test ./the/package -update writes such
-// files anew.
+// Package golden compares test results with reviewed files. go test ./the/package -update rewrites
+// the files.
 package golden
 
 import (
@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// Update says that the test was called with -update.
-var Update = flag.Bool("update", false, "write the golden files anew")
+// Update is set by the flag -update.
+var Update = flag.Bool("update", false, "rewrite the golden files")
 
-// Compare wants the file to be what the test got.
+// Compare reports an error if got differs from the file.
 func Compare[T ~string | ~[]byte](t testing.TB, path string, got T) {
 	t.Helper()
 	if *Update {
@@ -33,10 +33,10 @@ func Compare[T ~string | ~[]byte](t testing.TB, path string, got T) {
 	for n < min(len(was), len(is))-1 && was[n] == is[n] {
 		n++
 	}
-	t.Errorf("%s:%d was\n\t%s\nand is\n\t%s\nIf that is right: go test -update, and look at the difference", path, n+1, was[n], is[n])
+	t.Errorf("%s:%d was\n\t%s\nand is\n\t%s\nIf this is intended, run go test -update and review the difference", path, n+1, was[n], is[n])
 }
 
-// CompareJSON is Compare for JSON that was not written for people. The order of its members counts.
+// CompareJSON is Compare for compact JSON; it indents both sides. The order of members matters.
 func CompareJSON[T ~string | ~[]byte](t testing.TB, path string, got T, indent string) {
 	t.Helper()
 	var indented bytes.Buffer

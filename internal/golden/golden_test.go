@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that notes what is wrong with it.
+// recorder is a testing.TB that records its errors.
 type recorder struct {
 	testing.TB
 	said string

@@ -1,4 +1,4 @@
-// Package ident makes ids: derived ones, which are the same whenever the same thing is named again, and random ones.
+// Package ident creates ids. Derived ids are the same for the same parts; random ids are unique.
 package ident
 
 import (
@@ -8,13 +8,14 @@ import (
 	"encoding/binary"
 )
 
-// encoding has no padding and no upper case, so that ids can be spoken, double-clicked and put into URLs.
+// encoding has no padding and no upper case, so that ids can be read aloud, selected with a double
+// click and used in URLs.
 var encoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 const idBytes = 16
 
-// Derive returns prefix + "_" + 128 bits of the parts' hash. Each part is hashed with its length, so that no two lists of
-// parts run together into the same bytes.
+// Derive returns prefix + "_" + 128 bits of the hash of the parts. Each part is hashed with its
+// length, so that different lists of parts never produce the same bytes.
 func Derive(prefix string, parts ...string) string {
 	buf := make([]byte, 0, 256)
 	for _, part := range parts {

@@ -1,8 +1,9 @@
-// Package jsonlite writes and reads the engine's own small records as JSON.
+// Package jsonlite encodes and decodes the engine's own small records as JSON.
 //
-// encoding/json finds out the form of a value anew for each one. The engine's records have a fixed form and are written
-// several times per wait, where that was most of the cost of a checkpoint. What users hand us goes through encoding/json;
-// what is read here was written here, and anything else is an error.
+// encoding/json derives the form of a value by reflection each time. The engine's records have a
+// fixed form and are written several times per wait, where that was most of the cost of a
+// checkpoint. User data goes through encoding/json. This package reads only what it wrote; anything
+// else is an error.
 package jsonlite
 
 import (
@@ -19,7 +20,7 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// plain are the bytes that stand in a JSON string as they are and mean nothing.
+// plain marks the bytes that need no escape in a JSON string.
 var plain = func() (is [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		is[c] = c != '"' && c != '\\'
@@ -27,8 +28,8 @@ var plain = func() (is [256]bool) {
 	return is
 }()
 
-// allPlain reports whether eight bytes are all plain. A byte that is below ' ', '"' or '\\' borrows from its top bit in one of
-// the differences, and one that is not ASCII has it set.
+// allPlain reports whether eight bytes are all plain. A byte below ' ', '"' or '\\' borrows from
+// its top bit in one of the differences, and a byte that is not ASCII has the top bit set.
 func allPlain(x uint64) bool {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	return ((x-ones*' ')|((x^ones*'"')-ones)|((x^ones*'\\')-ones)|x)&tops == 0
@@ -42,7 +43,7 @@ func AppendString(dst []byte, s string) []byte {
 		c := s[i]
 		if plain[c] {
 			i++
-			for ; i+8 <= len(s); i += 8 { // texts of users are long, and nearly all of their bytes are plain
+			for ; i+8 <= len(s); i += 8 { // user texts are long, and nearly all of their bytes are plain
 				x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 					uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
 				if !allPlain(x) {
@@ -75,20 +76,20 @@ func AppendString(dst []byte, s string) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
-// Object writes one object, member by member. Where a member's name may be any text, the method says so; all other names are
-// words of ours, which need no escapes.
+// Object writes one object, member by member. Methods for arbitrary member names say so; all other
+// names are constants that need no escapes.
 type Object struct{ buf []byte }
 
 var objects = sync.Pool{New: func() any { return &Object{buf: make([]byte, 0, 1<<10)} }}
 
-// NewObject begins an object.
+// NewObject starts an object.
 func NewObject() *Object {
 	o := objects.Get().(*Object)
 	o.buf = append(o.buf[:0], '{')
 	return o
 }
 
-// End returns the finished object. The writer must not be used any more.
+// End returns the finished object. The writer must not be used afterwards.
 func (o *Object) End() []byte {
 	data := make([]byte, len(o.buf)+1)
 	copy(data, o.buf)
@@ -97,7 +98,7 @@ func (o *Object) End() []byte {
 	return data
 }
 
-// next writes what stands between two members or items.
+// next writes the separator between two members or items.
 func (o *Object) next() {
 	if last := o.buf[len(o.buf)-1]; last != '{' && last != '[' {
 		o.buf = append(o.buf, ',')
@@ -109,7 +110,7 @@ func (o *Object) name(name string) {
 	o.buf = append(append(append(o.buf, '"'), name...), '"', ':')
 }
 
-// String writes a member; an empty one is left out.
+// String writes a string member unless it is empty.
 func (o *Object) String(name, value string) {
 	if value != "" {
 		o.name(name)
@@ -117,7 +118,7 @@ func (o *Object) String(name, value string) {
 	}
 }
 
-// Int writes a member; 0 is left out.
+// Int writes a number member unless it is 0.
 func (o *Object) Int(name string, value int64) {
 	if value != 0 {
 		o.name(name)
@@ -125,7 +126,7 @@ func (o *Object) Int(name string, value int64) {
 	}
 }
 
-// Bool writes a member; false is left out.
+// Bool writes a boolean member unless it is false.
 func (o *Object) Bool(name string, value bool) {
 	if value {
 		o.name(name)
@@ -133,7 +134,7 @@ func (o *Object) Bool(name string, value bool) {
 	}
 }
 
-// Raw writes a member that is JSON already; nil is left out.
+// Raw writes a member that is already JSON unless it is nil.
 func (o *Object) Raw(name string, value []byte) {
 	if value != nil {
 		o.name(name)
@@ -141,7 +142,7 @@ func (o *Object) Raw(name string, value []byte) {
 	}
 }
 
-// Strings writes a list; an empty one is left out.
+// Strings writes a list member unless it is empty.
 func (o *Object) Strings(name string, values []string) {
 	if len(values) == 0 {
 		return
@@ -154,7 +155,7 @@ func (o *Object) Strings(name string, values []string) {
 	o.CloseList()
 }
 
-// OpenList begins a list, which Item continues and CloseList ends.
+// OpenList starts a list. Item adds to it and CloseList ends it.
 func (o *Object) OpenList(name string) {
 	o.name(name)
 	o.buf = append(o.buf, '[')
@@ -169,22 +170,22 @@ func (o *Object) Item(value int64) {
 // CloseList ends a list.
 func (o *Object) CloseList() { o.buf = append(o.buf, ']') }
 
-// Open begins a member that is an object itself: what follows are its members, until Close.
+// Open starts a member that is an object. The following members belong to it until Close.
 func (o *Object) Open(name string) {
 	o.name(name)
 	o.buf = append(o.buf, '{')
 }
 
-// OpenAny is Open with a name that may be any text.
+// OpenAny is Open for an arbitrary name.
 func (o *Object) OpenAny(name string) {
 	o.AnyName(name)
 	o.buf = append(o.buf, '{')
 }
 
-// Close ends what Open or OpenAny began.
+// Close ends the object that Open or OpenAny started.
 func (o *Object) Close() { o.buf = append(o.buf, '}') }
 
-// AnyName writes the name of a member, which may be any text; Value writes the rest of it.
+// AnyName writes an arbitrary member name. Value or IntValue writes the value.
 func (o *Object) AnyName(name string) {
 	o.next()
 	o.buf = append(AppendString(o.buf, name), ':')
@@ -196,24 +197,25 @@ func (o *Object) Value(value []byte) { o.buf = append(o.buf, value...) }
 // IntValue writes the value of a member.
 func (o *Object) IntValue(value int64) { o.buf = strconv.AppendInt(o.buf, value, 10) }
 
-// errSyntax says that something is not JSON, or not of the form that was expected.
-var errSyntax = errors.New("not the JSON that was expected")
+// errSyntax is returned for data that is not JSON or does not have the expected form.
+var errSyntax = errors.New("unexpected JSON")
 
-// Reader reads one record. The first error ends it; Err returns it.
+// Reader reads one record. The first error stops it; Err returns it.
 type Reader struct {
 	data []byte
-	text string // data once more if it is small: then the strings in it are parts of one string, and cost nothing
+	text string // a copy of small data, so that its strings share one allocation
 	pos  int
 	err  error
 }
 
-// maxText is up to how much data is made one string. More would keep all of it in memory for the sake of one name in it.
+// maxText is the maximum size of data that is copied into one string. A larger string would keep
+// all data in memory because of one name.
 const maxText = 4 << 10
 
-// NewReader reads data, which it does not copy.
+// NewReader returns a reader of data. It does not copy data.
 func NewReader(data []byte) *Reader { return &Reader{data: data} }
 
-// stringAt returns what stands between two places as a string.
+// stringAt returns the bytes between two positions as a string.
 func (r *Reader) stringAt(start, end int) string {
 	if len(r.data) > maxText {
 		return string(r.data[start:end])
@@ -224,7 +226,7 @@ func (r *Reader) stringAt(start, end int) string {
 	return r.text[start:end]
 }
 
-// Err returns what was wrong, data after the record included.
+// Err returns the first error. Data after the record is an error.
 func (r *Reader) Err() error {
 	if r.space(); r.err == nil && r.pos != len(r.data) {
 		r.Fail()
@@ -232,7 +234,7 @@ func (r *Reader) Err() error {
 	return r.err
 }
 
-// Fail makes the record one that cannot be read.
+// Fail marks the record as invalid.
 func (r *Reader) Fail() {
 	if r.err == nil {
 		r.err = fmt.Errorf("%w at byte %d", errSyntax, r.pos)
@@ -240,13 +242,13 @@ func (r *Reader) Fail() {
 	r.pos = len(r.data)
 }
 
-// Pos is how far the reader is, and Since what it has read from there on.
+// Pos returns the current position, for Since.
 func (r *Reader) Pos() int {
 	r.space()
 	return r.pos
 }
 
-// Since returns the bytes from an earlier Pos to here.
+// Since returns the bytes from an earlier Pos to the current position.
 func (r *Reader) Since(pos int) []byte { return r.data[pos:r.pos:r.pos] }
 
 func (r *Reader) space() {
@@ -260,9 +262,9 @@ func (r *Reader) space() {
 	}
 }
 
-// accept skips c if it comes next.
+// accept skips c if it is the next byte.
 func (r *Reader) accept(c byte) bool {
-	if r.pos < len(r.data) && r.data[r.pos] == c { // what is written here has no spaces
+	if r.pos < len(r.data) && r.data[r.pos] == c { // our own encoder writes no spaces
 		r.pos++
 		return true
 	}
@@ -284,7 +286,7 @@ func (r *Reader) expect(c byte) {
 	}
 }
 
-// Object calls member for each member of the object that comes next; member must read or skip its value.
+// Object calls member for each member of the next object; member must read or skip its value.
 func (r *Reader) Object(member func(name string)) {
 	r.expect('{')
 	if r.accept('}') {
@@ -304,7 +306,7 @@ func (r *Reader) Object(member func(name string)) {
 	}
 }
 
-// Array calls item before each item of the array that comes next; item must read or skip it.
+// Array calls item before each item of the next array; item must read or skip it.
 func (r *Reader) Array(item func()) {
 	r.expect('[')
 	if r.accept(']') {
@@ -335,14 +337,14 @@ func (r *Reader) String() string {
 	if text, ok := unescape(raw, escape); ok {
 		return text
 	}
-	var s string // the rarer escapes, and bytes that are not UTF-8
+	var s string // rare escapes, and bytes that are not UTF-8
 	if json.Unmarshal(r.data[r.pos-len(raw)-2:r.pos], &s) != nil {
 		r.Fail()
 	}
 	return s
 }
 
-// unescape resolves the escapes that AppendString writes, of which the first is at i.
+// unescape resolves the escapes that AppendString writes. The first one is at i.
 func unescape(raw []byte, i int) (string, bool) {
 	if i < 0 {
 		return "", false
@@ -369,8 +371,8 @@ func unescape(raw []byte, i int) (string, bool) {
 	return text.String(), utf8.ValidString(text.String())
 }
 
-// quoted returns what stands between the quotes of the string that comes next, and skips it. It is plain if it means just
-// what is written there.
+// quoted skips the next string and returns the bytes between its quotes. isPlain reports that they
+// contain no escapes.
 func (r *Reader) quoted() (raw []byte, isPlain bool) {
 	r.expect('"')
 	isPlain = true
@@ -431,7 +433,7 @@ func (r *Reader) Bool() bool {
 	return false
 }
 
-// Raw reads any value and returns its JSON, which is checked.
+// Raw reads any value and returns its JSON after checking it.
 func (r *Reader) Raw() []byte {
 	r.space()
 	start := r.pos
@@ -441,7 +443,7 @@ func (r *Reader) Raw() []byte {
 	}
 	raw := r.data[start:r.pos:r.pos]
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
-		return raw // a string without escapes has been looked at already
+		return raw // a string without escapes was checked already
 	}
 	if isWhole(raw) {
 		return raw
@@ -454,7 +456,7 @@ func (r *Reader) Raw() []byte {
 	return raw
 }
 
-// isWhole reports whether raw is a whole number that is not negative, of which the small values in a state are often made.
+// isWhole reports whether raw is a non-negative integer, a common small value.
 func isWhole(raw []byte) bool {
 	for _, c := range raw {
 		if c < '0' || c > '9' {
@@ -464,10 +466,10 @@ func isWhole(raw []byte) bool {
 	return raw[0] != '0' || len(raw) == 1
 }
 
-// maxDepth keeps a hostile record from eating the stack.
+// maxDepth protects the stack from a hostile record.
 const maxDepth = 10_000
 
-// skip passes over a value, roughly: Raw checks it.
+// skip skips a value with a rough check. Raw checks it completely.
 func (r *Reader) skip(depth int) {
 	if depth > maxDepth || r.pos >= len(r.data) {
 		r.Fail()

@@ -82,7 +82,7 @@ func FuzzRead_AcceptsOnlyWhatGoReadsTheSame(f *testing.F) {
 		}
 		var members map[string]json.RawMessage
 		if json.Unmarshal(data, &members) != nil {
-			t.Fatalf("%q is no object", data)
+			t.Fatalf("%q is not an object", data)
 		}
 		var want record
 		if json.Unmarshal(data, &want) == nil && len(members) == countMembers(data) && want.Name != got.Name && members["name"] != nil && string(members["name"]) != "null" {
@@ -91,7 +91,7 @@ func FuzzRead_AcceptsOnlyWhatGoReadsTheSame(f *testing.F) {
 	})
 }
 
-// countMembers counts the members of the outermost object, equal names too.
+// countMembers counts the members of the outermost object, including duplicates.
 func countMembers(data []byte) int {
 	n := 0
 	r := jsonlite.NewReader(data)

@@ -1,7 +1,8 @@
-// Package lockfile lets one process at a time do something. The operating system lets go of a lock when its process ends, however it ends.
+// Package lockfile provides locks between processes. The operating system releases a lock when its
+// process ends.
 package lockfile
 
 import "errors"
 
-// ErrLocked says that another process has the lock, or somebody else in this one.
+// ErrLocked is returned if another process, or another caller in this process, holds the lock.
 var ErrLocked = errors.New("locked")

@@ -2,8 +2,8 @@
 
 package lockfile
 
-// Try locks nothing here: that two are at it is not noticed.
+// Try does nothing on this platform, so concurrent use is not detected.
 func Try(string) (release func(), err error) { return func() {}, nil }
 
-// TryDir locks nothing here, either.
+// TryDir does nothing on this platform.
 func TryDir(string) (release func(), err error) { return func() {}, nil }

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// Try locks a file that exists for nothing else; it is made if it is not there, and stays. It returns ErrLocked if somebody else has it.
+// Try locks a file that is used for nothing else. It creates the file if needed and does not remove
+// it. It returns ErrLocked if the lock is taken.
 func Try(path string) (release func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -17,8 +18,8 @@ func Try(path string) (release func(), err error) {
 	return lock(file)
 }
 
-// TryDir locks a folder, for what is done with a file in it that another one takes the place of. It returns ErrLocked if somebody else has it, and another
-// error also if the file system has no locks for folders.
+// TryDir locks a directory, to protect a file in it that is replaced by renaming. It returns
+// ErrLocked if the lock is taken, and another error if the file system cannot lock directories.
 func TryDir(path string) (release func(), err error) {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/internal/lockfile"
 )
 
-// One has it at a time, and then the next one; a folder and a file in it are two things.
+// One caller holds the lock at a time. A directory and a file in it have separate locks.
 func TestTry_SecondLockReturnsErrLocked(t *testing.T) {
 	dir := t.TempDir()
 	for name, try := range map[string]func() (func(), error){
@@ -23,12 +23,12 @@ func TestTry_SecondLockReturnsErrLocked(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if _, err := try(); !errors.Is(err, lockfile.ErrLocked) {
-			t.Errorf("%s that somebody has: %v", name, err)
+			t.Errorf("%s that is locked: %v", name, err)
 		}
 		release()
 		again, err := try()
 		if err != nil {
-			t.Fatalf("%s that nobody has any more: %v", name, err)
+			t.Fatalf("%s that was released: %v", name, err)
 		}
 		defer again()
 	}

@@ -1,4 +1,5 @@
-// Package sparse keeps those lines of a log few that anybody can cause: a stranger must not fill an operator's disk, nor hide what else is in there.
+// Package logsample limits log lines that unauthenticated clients can trigger, so that they cannot
+// fill the disk or hide other lines.
 package logsample
 
 import (
@@ -6,13 +7,13 @@ import (
 	"time"
 )
 
-// A minute may have so many lines. Who reads them knows by then what is going on; metrics count every one.
+// The limit per minute. A few lines are enough to notice the problem; metrics count every event.
 const (
 	window       = time.Minute
 	maxPerWindow = 10
 )
 
-// Sampler are those of one kind. The zero value is ready for use.
+// Sampler limits the lines of one kind. The zero value is ready to use.
 type Sampler struct {
 	mu      sync.Mutex
 	begun   time.Time
@@ -20,20 +21,20 @@ type Sampler struct {
 	dropped int
 }
 
-// Next reports whether there may be one more line now, and how many were left out since the last one.
-func (l *Sampler) Allow() (left int, ok bool) { return l.allow(time.Now()) }
+// Allow reports whether a line may be written now, and how many were dropped since the last one.
+func (s *Sampler) Allow() (dropped int, ok bool) { return s.allow(time.Now()) }
 
-func (l *Sampler) allow(now time.Time) (left int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Sub(l.begun) >= window {
-		l.begun, l.written = now, 0
+func (s *Sampler) allow(now time.Time) (dropped int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.begun) >= window {
+		s.begun, s.written = now, 0
 	}
-	if l.written >= maxPerWindow {
-		l.dropped++
+	if s.written >= maxPerWindow {
+		s.dropped++
 		return 0, false
 	}
-	l.written++
-	left, l.dropped = l.dropped, 0
-	return left, true
+	s.written++
+	dropped, s.dropped = s.dropped, 0
+	return dropped, true
 }

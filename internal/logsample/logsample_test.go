@@ -13,14 +13,14 @@ func TestSampler_LimitsLinesAndCountsDropped(t *testing.T) {
 		if left, ok := l.allow(now); ok {
 			written++
 			if left != 0 {
-				t.Errorf("%d are missing before line %d", left, written)
+				t.Errorf("%d lines dropped before line %d", left, written)
 			}
 		}
 	}
 	if written != maxPerWindow {
-		t.Errorf("there are %d lines", written)
+		t.Errorf("got %d lines", written)
 	}
 	if left, ok := l.allow(now.Add(window)); !ok || left != 100-maxPerWindow {
-		t.Errorf("in the next minute %d are missing, and it may have one: %v", left, ok)
+		t.Errorf("in the next minute: %d dropped, allowed: %v", left, ok)
 	}
 }

@@ -1,4 +1,5 @@
-// Package migration has the steps by which a database's schema came to be, and compares them with those that the database remembers.
+// Package migration holds the steps of a database schema and compares them with the steps that a
+// database has recorded.
 package migration
 
 import (
@@ -10,24 +11,25 @@ import (
 	"strings"
 )
 
-// What may be wrong with a database's history. The stores have them under their own names.
+// Errors of a database's migration history. The stores export them under their own names.
 var (
-	ErrNewer = errors.New("schema was made by a newer build")
+	ErrNewer = errors.New("schema was created by a newer build")
 	ErrDrift = errors.New("schema history differs from this build's")
 )
 
-// Step is one step of a schema. Once released, its text never changes; a change is a new file.
+// Step is one migration. A released step never changes; a change is a new file.
 type Step struct{ Name, Script, Checksum string }
 
 // New returns the step of a file.
 func New(name, script string) Step {
-	// A checkout with other line endings is still the same migration.
+	// Line endings of a checkout do not change the checksum.
 	script = strings.ReplaceAll(script, "\r\n", "\n")
 	sum := sha256.Sum256([]byte(script))
 	return Step{Name: name, Script: script, Checksum: hex.EncodeToString(sum[:])}
 }
 
-// Read returns the steps in a directory. The version of a step is its place, counted from 1, and its name begins with that.
+// Read returns the steps in a directory. The version of a step is its position, counted from 1, and
+// its name begins with that number.
 func Read(files fs.FS, dir string) ([]Step, error) {
 	files, err := fs.Sub(files, dir)
 	if err != nil {
@@ -51,7 +53,8 @@ func Read(files fs.FS, dir string) ([]Step, error) {
 	return steps, nil
 }
 
-// Compare says what is wrong with a step that a database remembers behind those that it has applied already.
+// Compare checks a recorded step against the steps of this build, after the ones that are already
+// applied.
 func Compare(steps []Step, applied, version int, name, checksum string) error {
 	switch {
 	case version > len(steps): //mutate:newer-schema-rejected
@@ -59,7 +62,7 @@ func Compare(steps []Step, applied, version int, name, checksum string) error {
 	case version != applied+1:
 		return fmt.Errorf("%w: migration %d is missing", ErrDrift, applied+1)
 	case checksum != steps[applied].Checksum:
-		return fmt.Errorf("%w: migration %d was %s with another content", ErrDrift, version, name)
+		return fmt.Errorf("%w: migration %d was %s with different content", ErrDrift, version, name)
 	}
 	return nil
 }

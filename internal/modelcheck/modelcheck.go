@@ -1,8 +1,9 @@
-// Package explore is a small model checker. It visits every state that a protocol can come to within the bounds of its model, the nearest
-// first, so that what it finds is the shortest story of its kind; and it looks from which states the protocol cannot settle any more.
+// Package modelcheck is a small model checker. It visits every reachable state of a bounded model
+// in breadth-first order, so it reports the shortest path to each violation. It also finds states
+// from which the protocol can no longer settle.
 //
-// Tests alone use it: the model of our own protocol is the code of store/memory, that of the protocol which ours replaces is
-// internal/seedmodel.
+// Only tests use it. The model of our protocol is the code of store/memory; the model of the
+// protocol that it replaces is internal/seedmodel.
 package modelcheck
 
 import (
@@ -12,54 +13,56 @@ import (
 	"strings"
 )
 
-// ErrLimit says that a model has more states than its limit, so that nothing is proved.
-var ErrLimit = errors.New("explore: the model is larger than its limit")
+// ErrLimit is returned if a model has more states than its limit, so nothing is proved.
+var ErrLimit = errors.New("modelcheck: the model is larger than its limit")
 
-// Model is a protocol and what it promises. Steps must not change the state that it is given.
+// Model is a protocol and its invariants. Steps must not change the state that it is given.
 type Model[S any, K comparable] struct {
 	Start S
-	// Key is the same for states from which the same can follow. Each is visited once.
+	// Key identifies equivalent states. Each key is visited once.
 	Key func(S) K
-	// Steps is everything that can happen next.
+	// Steps returns every possible next step.
 	Steps func(S) []Step[S]
-	// Broken names the promises that do not hold in this state.
+	// Violated names the invariants that do not hold in a state.
 	Violated func(S) []string
-	// Settled says whether the protocol has come to its end here; nil if it need not come to any.
+	// Settled reports whether the protocol may end in a state; nil if it need not end.
 	Settled func(S) bool
-	// Limit is the number of states that is thought to be enough.
+	// Limit is the maximum number of states.
 	Limit int
-	// All goes on after the first broken promise, for the shortest way to each of them.
+	// CollectAll continues after the first violation, to find the shortest path to each.
 	CollectAll bool
 }
 
-// Step is something that can happen.
+// Step is one possible transition.
 type Step[S any] struct {
 	Name string
-	// Fault marks what the protocol must bear but must not need: a state that can settle only with its help cannot settle.
+	// Fault marks a transition that the protocol must tolerate but must not need: a state that can
+	// settle only through a fault counts as stuck.
 	Fault bool
 	To    S
 }
 
-// Result is what an exploration came to.
+// Result is the result of a check.
 type Result struct {
 	States int
-	// Broken holds the shortest way to each broken promise.
+	// Violations holds the shortest path to each violation.
 	Violations map[string]Path
-	// Stuck counts the states from which the protocol cannot settle; StuckAt is the shortest way to one of them.
+	// Stuck counts the states from which the protocol cannot settle. StuckAt is the shortest path
+	// to one of them.
 	Stuck   int
 	StuckAt Path
 }
 
-// Path is a story: what happened, in order.
+// Path is a sequence of steps.
 type Path []Move
 
-// Move is one step of a story.
+// Move is one step of a path.
 type Move struct {
 	Name  string
 	Fault bool
 }
 
-// Faults counts the faults of the story.
+// Faults counts the faults in the path.
 func (p Path) Faults() int {
 	faults := 0
 	for _, move := range p {
@@ -70,7 +73,7 @@ func (p Path) Faults() int {
 	return faults
 }
 
-// String writes the story with one numbered line per step.
+// String formats the path with one numbered line per step.
 func (p Path) String() string {
 	var text strings.Builder
 	for n, move := range p {
@@ -79,8 +82,8 @@ func (p Path) String() string {
 	return text.String()
 }
 
-// node is a state with the way that led to it first, and the states from which it can be reached without a fault. The state itself
-// is let go once everything is known that can follow: a model has many, and only those at the edge are at work.
+// node is a state with its first path and the states from which it is reachable without a fault.
+// The state itself is released after its expansion, because a model has many states.
 type node[S any] struct {
 	state   S
 	move    Move
@@ -96,7 +99,7 @@ type checker[S any, K comparable] struct {
 	result Result
 }
 
-// Run explores the model. It returns ErrLimit together with what it found so far.
+// Run checks the model. It returns ErrLimit together with the results so far.
 func Run[S any, K comparable](model Model[S, K]) (Result, error) {
 	e := &checker[S, K]{Model: model, known: make(map[K]int), result: Result{Violations: make(map[string]Path)}}
 	e.addState(model.Start, Move{}, -1)
@@ -118,7 +121,7 @@ func Run[S any, K comparable](model Model[S, K]) (Result, error) {
 	return e.result, nil
 }
 
-// visit returns the number of a state, a new one if it was not known.
+// addState returns the number of a state and adds it if it is new.
 func (e *checker[S, K]) addState(state S, move Move, parent int) int {
 	key := e.Key(state)
 	n, known := e.known[key]
@@ -130,7 +133,7 @@ func (e *checker[S, K]) addState(state S, move Move, parent int) int {
 	return n
 }
 
-// look notes what is to be known of a state, and reports whether it breaks a promise.
+// inspect records the properties of a state and reports whether it violates an invariant.
 func (e *checker[S, K]) inspect(n int) bool {
 	e.nodes[n].settled = e.Settled != nil && e.Settled(e.nodes[n].state)
 	broken := e.Violated(e.nodes[n].state)
@@ -153,7 +156,7 @@ func (e *checker[S, K]) expand(n int) {
 	e.nodes[n].state = gone
 }
 
-// findStuck goes backwards from where the protocol has settled. Whatever it does not come to is stuck.
+// findStuck searches backwards from settled states. States that it does not reach are stuck.
 func (e *checker[S, K]) findStuck() {
 	can := make([]bool, len(e.nodes))
 	var queue []int

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/internal/modelcheck"
 )
 
-// ladder counts up to 5 by one or, with a fault, by two; from trap on nothing happens any more.
+// ladder counts up to 5 by one or, with a fault, by two. It stops at trap.
 func ladder(trap int, broken func(int) []string) modelcheck.Model[int, int] {
 	return modelcheck.Model[int, int]{
 		Key:      func(n int) int { return n },
@@ -42,7 +42,7 @@ func run(t *testing.T, model modelcheck.Model[int, int]) modelcheck.Result {
 func TestRun_VisitsEachStateOnce(t *testing.T) {
 	result := run(t, ladder(-1, fine))
 	if result.States != 7 || result.Stuck != 0 || len(result.Violations) != 0 { // 0 to 5, and 6 from 4 by two
-		t.Errorf("%+v, want 7 states that are all right", result)
+		t.Errorf("%+v, want 7 states without violations", result)
 	}
 }
 
@@ -55,14 +55,14 @@ func TestRun_FindsTheShortestPath(t *testing.T) {
 	}))
 	want := modelcheck.Path{{Name: "0 and two", Fault: true}, {Name: "2 and two", Fault: true}}
 	if got := result.Violations["four"]; !slices.Equal(got, want) || got.Faults() != 2 {
-		t.Errorf("the way to four is\n%s(%d faults), want\n%s", got, got.Faults(), want)
+		t.Errorf("the path to four is\n%s(%d faults), want\n%s", got, got.Faults(), want)
 	}
 }
 
 func TestRun_StopsAtFirstViolationUnlessCollectAll(t *testing.T) {
 	model := ladder(-1, func(n int) []string { return []string{fmt.Sprintf("not %d", n)}[:min(n, 1)] })
 	if found := run(t, model).Violations; len(found) != 1 || found["not 1"] == nil {
-		t.Errorf("found %v, want the nearest alone", found)
+		t.Errorf("found %v, want only the nearest", found)
 	}
 	model.CollectAll = true
 	if found := run(t, model).Violations; len(found) != 6 || len(found["not 6"]) != 3 {
@@ -73,7 +73,7 @@ func TestRun_StopsAtFirstViolationUnlessCollectAll(t *testing.T) {
 func TestRun_ReportsViolationInTheFirstState(t *testing.T) {
 	result := run(t, ladder(-1, func(int) []string { return []string{"at once"} }))
 	if path := result.Violations["at once"]; path == nil || len(path) != 0 {
-		t.Errorf("broken: %v, want one without any step", result.Violations)
+		t.Errorf("violations: %v, want one without any step", result.Violations)
 	}
 }
 

@@ -11,15 +11,16 @@ import (
 	"strings"
 )
 
-// Failure is what went wrong with a call, as an agent.ModelError tells it.
+// Failure describes a failed call for an agent.ModelError.
 type Failure struct {
 	Status    int
 	Temporary bool
 	Err       error
 }
 
-// StatusFailure is an answer with an error's status; ok is false for any other. The service's words are found in its body by decode, and the header requestID names the
-// request to its support.
+// StatusFailure returns the failure of a response with an error status; ok is false for other
+// statuses. decode extracts the service's message from the body. requestID is the header with the
+// request id for the service's support.
 func StatusFailure(answered *http.Response, requestID string, decode func(body []byte) string) (_ Failure, ok bool) {
 	if answered == nil || answered.StatusCode < 300 {
 		return Failure{}, false
@@ -29,9 +30,9 @@ func StatusFailure(answered *http.Response, requestID string, decode func(body [
 
 func explain(answered *http.Response, requestID string, decode func(body []byte) string) string {
 	if answered.StatusCode < 400 {
-		return "the service redirects, which is not followed"
+		return "the service sent a redirect, which is not followed"
 	}
-	// The client has read the body and put it back.
+	// The client has read the body and restored it.
 	body, _ := io.ReadAll(io.LimitReader(answered.Body, 64<<10))
 	text := decode(body)
 	if text == "" {
@@ -43,26 +44,27 @@ func explain(answered *http.Response, requestID string, decode func(body []byte)
 	return text
 }
 
-// ErrTruncated is the error of a stream that did not come to the end of the answer.
-var ErrTruncated = fmt.Errorf("the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
+// ErrTruncated is returned if a stream ends before the response is complete.
+var ErrTruncated = fmt.Errorf("the stream ended before the response was complete: %w", io.ErrUnexpectedEOF)
 
-// TransportFailure is a call that did not come to an end: no connection, an answer that broke off, or one that makes no sense. Of the errors that a vendor's package
-// has for the last, senseless are those that are its own.
+// TransportFailure returns the failure of a call without a complete, valid response: no connection,
+// a truncated response, or a malformed one. senseless lists the vendor's errors for malformed
+// responses.
 func TransportFailure(answered *http.Response, err error, senseless ...error) Failure {
 	if answered == nil {
 		_, onTheWay := errors.AsType[*url.Error](err)
 		return Failure{Temporary: onTheWay, Err: err}
 	}
 	if kind := unexpectedContentType(answered); kind != "" {
-		return Failure{Err: fmt.Errorf("the service answered with %s; is the base URL right?", kind)}
+		return Failure{Err: fmt.Errorf("unexpected content type %s; check the base URL", kind)}
 	}
 	if err == ErrTruncated && !isEventStream(answered) {
-		return Failure{Err: errors.New("the service answered at once, and not with a stream: it does not know how to stream, or says what is wrong as no error")}
+		return Failure{Err: errors.New("the response is not a stream: the service does not support streaming or reported an error with status 200")}
 	}
 	return Failure{Temporary: !malformed(err, senseless), Err: err}
 }
 
-// malformed tells an answer that arrived and makes no sense from one that did not arrive.
+// malformed reports whether a complete but invalid response arrived.
 func malformed(err error, senseless []error) bool {
 	for _, known := range senseless {
 		if errors.Is(err, known) {
@@ -83,7 +85,7 @@ func Temporary(status int) bool {
 	return status >= 500
 }
 
-// Redact keeps the key out of an error, whoever put it there.
+// Redact removes the key from an error.
 func Redact(key string, err error) error {
 	if key == "" || !strings.Contains(err.Error(), key) {
 		return err
@@ -91,13 +93,13 @@ func Redact(key string, err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), key, "[API key]"))
 }
 
-// isEventStream reports whether an answer is, or may be, a stream.
+// isEventStream reports whether a response is, or may be, an event stream.
 func isEventStream(answered *http.Response) bool {
 	kind, _, _ := mime.ParseMediaType(answered.Header.Get("Content-Type"))
 	return kind == "" || kind == "text/event-stream"
 }
 
-// unexpectedContentType returns the type of an answer that no model service gives, or "".
+// unexpectedContentType returns a content type that no model service uses, or "".
 func unexpectedContentType(answered *http.Response) string {
 	kind, _, _ := mime.ParseMediaType(answered.Header.Get("Content-Type"))
 	if strings.HasSuffix(kind, "json") || kind == "text/event-stream" {
@@ -106,7 +108,7 @@ func unexpectedContentType(answered *http.Response) string {
 	return kind
 }
 
-// Shorten makes one line of a page that some gateway sent.
+// Shorten returns the text of an error page as one line.
 func Shorten(text string) string {
 	const most = 300
 	text = strings.Join(strings.Fields(text), " ")

@@ -1,5 +1,5 @@
-// Package modelhttp is what the clients of all model services need around their vendor's own: an HTTP client that keeps keys where they belong,
-// and errors that do not hold them.
+// Package modelhttp contains the HTTP code shared by the model clients: a client that does not leak
+// keys, and errors that do not contain them.
 package modelhttp
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// CheckConfig says what is wrong with what every model's Config has.
+// CheckConfig validates the fields that every model Config has.
 func CheckConfig(model string, maxTokens int64, maxRetries *int) error {
 	switch {
 	case strings.TrimSpace(model) == "":
@@ -29,10 +29,11 @@ func CheckConfig(model string, maxTokens int64, maxRetries *int) error {
 	return nil
 }
 
-// Service is where a vendor's models are by default, and which variable of the environment has the key for that.
+// Service holds a vendor's default URL and the environment variable of its API key.
 type Service struct{ URL, KeyVariable string }
 
-// Find returns the address and the key to use: those that were configured, or the vendor's own. A key of the environment is for the vendor alone.
+// Resolve returns the URL and the key to use: the configured ones or the vendor's. A key from the
+// environment is used only for the vendor's URL.
 func (s Service) Resolve(baseURL, apiKey string) (base, key string, err error) {
 	key = strings.TrimSpace(apiKey)
 	if baseURL != "" {
@@ -47,7 +48,8 @@ func (s Service) Resolve(baseURL, apiKey string) (base, key string, err error) {
 	return s.URL, key, nil
 }
 
-// checkBaseURL says what is wrong with the address of a service. It never repeats it: it may hold a password.
+// checkBaseURL validates the URL of a service. Its errors do not contain the URL, which may hold a
+// password.
 func checkBaseURL(base string) error {
 	u, err := url.Parse(base)
 	switch {
@@ -63,15 +65,15 @@ func checkBaseURL(base string) error {
 	return nil
 }
 
-// CopyExtra copies further fields of a request, none of which may be an owned one. It goes through JSON: the copy is deep, and what cannot be
-// sent is found now and not in the middle of a run.
+// CopyExtra copies additional request fields and rejects those in owned. It encodes them as JSON,
+// so the copy is deep and values that cannot be sent are reported now and not during a run.
 func CopyExtra(extra map[string]any, owned []string) (map[string]any, error) {
 	if len(extra) == 0 {
 		return nil, nil
 	}
 	for name := range extra {
 		if slices.Contains(owned, name) {
-			return nil, fmt.Errorf("Config.Extra has %q, which is not its to set", name)
+			return nil, fmt.Errorf("Config.Extra must not set %q", name)
 		}
 	}
 	text, err := json.Marshal(extra)
@@ -89,8 +91,8 @@ func CopyExtra(extra map[string]any, owned []string) (map[string]any, error) {
 	return copied, nil
 }
 
-// Client returns a client that does not follow redirects: neither the key nor the conversation is for another place
-// than the configured one, and Go would send the header x-api-key along.
+// Client returns a client that does not follow redirects. Neither the key nor the conversation may
+// go to another host, and Go would forward the x-api-key header.
 func Client(given *http.Client) *http.Client {
 	if given == nil {
 		return defaultClient()
@@ -104,11 +106,11 @@ func Client(given *http.Client) *http.Client {
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// defaultClient is one for all models, so that they share connections. A service that accepts a request and never answers
-// must not hold a run for ever.
+// defaultClient is shared by all models, so that they share connections. Its timeout ends calls to
+// a service that accepts a request and never responds.
 var defaultClient = sync.OnceValue(func() *http.Client {
 	transport := http.DefaultTransport
-	if standard, ok := transport.(*http.Transport); ok { // somebody may have wrapped it, for tracing
+	if standard, ok := transport.(*http.Transport); ok { // the transport may be wrapped, for example for tracing
 		patient := standard.Clone()
 		patient.ResponseHeaderTimeout = 10 * time.Minute
 		transport = patient
@@ -116,11 +118,12 @@ var defaultClient = sync.OnceValue(func() *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: noRedirect}
 })
 
-// maxName is the longest name of a tool that every service takes.
+// maxName is the longest tool name that every service accepts.
 const maxName = 64
 
-// ToolName is the name of a call as services take it back. Models call tools that there are not, by names that no tool could have, as
-// "multi_tool_use.parallel": whoever sends such a name back is refused, each time.
+// ToolName returns the name of a call in a form that services accept. Models call tools that do not
+// exist, with names such as "multi_tool_use.parallel", and services reject such names in the
+// history.
 func ToolName(name string) string {
 	taken := strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {

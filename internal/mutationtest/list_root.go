@@ -35,7 +35,7 @@ var rootMutants = []mutant{
 	{"I4", "effect-of-lost-owner", "An effect of a lost owner is continued without a decision of a person.",
 		or(`line.State == EffectBegun`), "./executor/...", "TestI4"},
 	{"I11", "expiry-is-an-error", "An expired request counts as approved.",
-		returns(`asked, nil`), ".", "TestI11"},
+		returns(`approved, nil`), ".", "TestI11"},
 	{"I11", "expiry-is-an-error", "An expired request counts as rejected.",
 		swap(`&ExpiredError`, `&RejectedError`), ".", "TestI11"},
 	{"I4", "policy-checks-edit", "A policy cannot deny an action that a person edited.",

@@ -15,15 +15,15 @@ import (
 	"testing"
 )
 
-// browser is somebody's browser, with its cookies.
+// browser is a user's browser with its cookies.
 type browser struct {
 	*testing.T
 	client *http.Client
-	hop    func(*url.URL) // sees every place that it is led to, and may change it
-	forms  []string       // those that it filled in at the provider: login, consent
+	hop    func(*url.URL) // sees every redirect and may change it
+	forms  []string       // the forms filled in at the provider: login, consent
 }
 
-// page is what a browser shows.
+// page is the current page of a browser.
 type page struct {
 	status int
 	url    *url.URL
@@ -34,7 +34,7 @@ type page struct {
 func (s *site) browser(t *testing.T) *browser {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if "http://"+addr == home { // what stands before the server
+		if "http://"+addr == home { // the public address of the server
 			addr = s.addr
 		}
 		return new(net.Dialer).DialContext(ctx, network, addr)
@@ -45,7 +45,7 @@ func (s *site) browser(t *testing.T) *browser {
 	return b.newBrowser()
 }
 
-// another is the browser of somebody else.
+// newBrowser returns the browser of another user.
 func (b *browser) newBrowser() *browser {
 	b.Helper()
 	client := *b.client
@@ -65,13 +65,13 @@ func (b *browser) url(text string) *url.URL {
 	return u
 }
 
-// cookies are those that the server is sent.
+// cookies returns the cookies for the server.
 func (b *browser) cookies() []*http.Cookie { return b.client.Jar.Cookies(b.url(home)) }
 
-// steal puts cookies into this browser.
+// steal sets cookies in this browser.
 func (b *browser) steal(cookies []*http.Cookie) { b.client.Jar.SetCookies(b.url(home), cookies) }
 
-// ask sends one request.
+// send sends one request.
 func (b *browser) send(method, at string, form url.Values, header ...string) page {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), method, at, strings.NewReader(form.Encode()))
@@ -98,7 +98,7 @@ func (b *browser) send(method, at string, form url.Values, header ...string) pag
 	return page{response.StatusCode, r.URL, response.Header, string(body)}
 }
 
-// follow goes where it is led to, until there is a page.
+// follow follows redirects until there is a page.
 func (b *browser) follow(p page) page {
 	b.Helper()
 	for range 20 {
@@ -113,7 +113,7 @@ func (b *browser) follow(p page) page {
 		b.hop(next)
 		p = b.send("GET", next.String(), nil)
 	}
-	b.Fatal("it is led in circles")
+	b.Fatal("redirect loop")
 	return page{}
 }
 
@@ -127,7 +127,7 @@ var (
 	formPrompt = regexp.MustCompile(`name="prompt" value="(\w+)"`)
 )
 
-// fill fills in the forms of the provider as a person would, until there is a page without one.
+// fill submits the forms of the provider like a user, until there is a page without a form.
 func (b *browser) fill(p page, name string) page {
 	b.Helper()
 	for {
@@ -145,16 +145,16 @@ func (b *browser) fill(p page, name string) page {
 	}
 }
 
-// where is the page that people come back to in these tests: it needs no graph and no request.
+// where is the page that users return to in these tests. It needs no graph and no request.
 const where = home + "/api/v1/me"
 
-// signIn goes the whole way, and ends where the server leads to.
+// signIn goes through the whole sign-in and returns the final page.
 func (b *browser) signIn(name string) page {
 	b.Helper()
 	return b.fill(b.open(home+"/signin?return=/api/v1/me"), name)
 }
 
-// me is who one is to the API.
+// me is the identity that the API reports.
 type me struct {
 	Status                           int `json:"-"`
 	Principal, Name, Account, Method string

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// The server starts without its provider and says what is missing to whoever comes, and to the operator. Nobody has to restart it: neither when the provider
-// is there, nor when it comes back with new keys, of another kind too, and has forgotten the old ones.
+// The server starts without its provider and reports the problem to users and to the operator. It
+// needs no restart when the provider becomes available, or when it returns with new keys of another
+// type and without the old ones.
 func TestProvider_OutagesAndNewKeysAreHandled(t *testing.T) {
 	p := newProxy(t)
 	s := serve(t, p.URL)
@@ -21,14 +22,14 @@ func TestProvider_OutagesAndNewKeysAreHandled(t *testing.T) {
 	isIn := func(b *browser, name string, keysAsked int) {
 		t.Helper()
 		if got := b.signIn(name); b.me("").Principal != name || p.hitCount("/jwks") != keysAsked {
-			t.Errorf("%s: %d, keys asked for %d times\n%s", name, got.status, p.hitCount("/jwks"), got.body)
+			t.Errorf("%s: %d, %d key requests\n%s", name, got.status, p.hitCount("/jwks"), got.body)
 		}
 	}
 
 	if ready := ann.open(home + "/readyz"); ready.status != 200 {
 		t.Errorf("API keys count, and yet: %d %s", ready.status, ready.body)
 	}
-	isDown("before its provider ever was there", ann.open(home+"/signin"))
+	isDown("before the provider was available", ann.open(home+"/signin"))
 	s.waitForOutput(t, p.URL+"/.well-known/openid-configuration")
 
 	p.start(usualSettings)
@@ -42,14 +43,14 @@ func TestProvider_OutagesAndNewKeysAreHandled(t *testing.T) {
 			bob.hop = func(*url.URL) {}
 		}
 	}
-	isDown("when the code should become a token", bob.signIn("bob"))
+	isDown("during the token request", bob.signIn("bob"))
 	if who := ann.me(""); who.Principal != "ann" {
-		t.Errorf("who is in is out: %+v", who)
+		t.Errorf("the session ended: %+v", who)
 	}
 
 	p.start(providerConfig{Alg: "RS256", ClaimsInIDToken: true})
 	isIn(bob, "bob", 2)
 	if who := ann.me(""); who.Principal != "ann" {
-		t.Errorf("who is in is out after the keys changed: %+v", who)
+		t.Errorf("the session ended after the keys changed: %+v", who)
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"testing"
 )
 
-// The names that both sides know.
+// Names that both sides use.
 const (
-	clientSecret = "hu+sh%/ :&=!" // a client has to encode it, by the standard twice
+	clientSecret = "hu+sh%/ :&=!" // the client must encode it, by the standard twice
 	home         = "http://127.0.0.1:18472"
 	callback     = home + "/signin/callback"
 )
 
-// providerConfig is how a provider should be; see provider.mjs.
+// providerConfig configures a provider; see provider.mjs.
 type providerConfig struct {
 	Issuer          string `json:"issuer"`
 	Redirect        string `json:"redirect"`
@@ -32,19 +32,19 @@ type providerConfig struct {
 	ClaimsInIDToken bool   `json:"claimsInIDToken"`
 }
 
-// providerProxy is the provider, as others find it.
+// providerProxy is a proxy with the public address of the provider.
 type providerProxy struct {
 	*testing.T
-	URL   string // its issuer
+	URL   string // the issuer
 	Front *httptest.Server
 
 	mu        sync.Mutex
-	target    *provider // nil: it is down
+	target    *provider // nil: the provider is down
 	hits      map[string]int
-	overrides map[string]http.HandlerFunc // who answers in the provider's place, by path
+	overrides map[string]http.HandlerFunc // replaces the provider, by path
 }
 
-// provider is a process.
+// provider is the process of the provider.
 type provider struct {
 	Addr, Version string
 
@@ -53,10 +53,10 @@ type provider struct {
 	stderr bytes.Buffer
 }
 
-// internalHeader is how the door tells the proxy behind it where the provider is now.
+// internalHeader tells the reverse proxy the current address of the provider.
 const internalHeader = "X-Inside"
 
-// newProxy opens a door with nothing behind it.
+// newProxy starts a proxy without a provider.
 func newProxy(t *testing.T) *providerProxy {
 	t.Helper()
 	p := &providerProxy{T: t, hits: make(map[string]int), overrides: make(map[string]http.HandlerFunc)}
@@ -68,7 +68,7 @@ func newProxy(t *testing.T) *providerProxy {
 		inside, other := p.serve(r.URL.Path)
 		switch {
 		case inside == nil:
-			panic(http.ErrAbortHandler) // the connection ends
+			panic(http.ErrAbortHandler) // closes the connection
 		case other != nil:
 			other(w, r)
 			return
@@ -81,7 +81,7 @@ func newProxy(t *testing.T) *providerProxy {
 	return p
 }
 
-// startProxy opens a door with a provider behind it.
+// startProxy starts a proxy with a provider.
 func startProxy(t *testing.T, o providerConfig) *providerProxy {
 	t.Helper()
 	p := newProxy(t)
@@ -96,21 +96,21 @@ func (p *providerProxy) serve(path string) (*provider, http.HandlerFunc) {
 	return p.target, p.overrides[path]
 }
 
-// instead lets somebody else answer at a path: a provider that does what this one never would.
+// override replaces the response of a path, for behaviour that this provider does not have.
 func (p *providerProxy) override(path string, answer http.HandlerFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.overrides[path] = answer
 }
 
-// visited counts how often somebody came to a path.
+// hitCount returns the number of requests for a path.
 func (p *providerProxy) hitCount(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.hits[path]
 }
 
-// start starts a provider, with keys of its own. It ends with the test if nobody stops it before.
+// start starts a provider with new keys. It ends with the test at the latest.
 func (p *providerProxy) start(o providerConfig) {
 	p.Helper()
 	o.Issuer, o.Redirect, o.Secret = p.URL, callback, clientSecret
@@ -120,7 +120,7 @@ func (p *providerProxy) start(o providerConfig) {
 	p.target = started
 }
 
-// stop ends the provider. It forgets everything, its keys too.
+// stop stops the provider, which loses everything including its keys.
 func (p *providerProxy) stop() {
 	p.Helper()
 	p.mu.Lock()
@@ -162,7 +162,7 @@ func startProvider(t *testing.T, o providerConfig) *provider {
 	return p
 }
 
-// stop ends the process, once.
+// stop ends the process once.
 func (p *provider) stop(t *testing.T) {
 	t.Helper()
 	if p.cmd.ProcessState != nil {
@@ -174,25 +174,26 @@ func (p *provider) stop(t *testing.T) {
 	}
 }
 
-// installing is done once, whoever comes first.
+// installing runs the installation once.
 var installing = sync.OnceValue(func() error {
 	lock, err := os.Stat(filepath.Join("provider", "package-lock.json"))
 	if err != nil {
 		return err
 	}
-	done, err := os.Stat(filepath.Join("provider", "node_modules", ".package-lock.json")) // npm notes what it has installed
+	done, err := os.Stat(filepath.Join("provider", "node_modules", ".package-lock.json")) // npm records what it has installed
 	if err == nil && !done.ModTime().Before(lock.ModTime()) {
 		return nil
 	}
 	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	cmd.Dir = "provider"
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm ci (it needs Node 20 with npm, and the registry the first time): %w\n%s", err, out)
+		return fmt.Errorf("npm ci (requires Node 20 with npm, and the registry the first time): %w\n%s", err, out)
 	}
 	return nil
 })
 
-// install has npm install the provider, as the lock file says, unless it is there. Without Node these tests fail; they do not skip.
+// install runs npm ci for the provider unless it is installed. Without Node these tests fail; they
+// do not skip.
 func install(t *testing.T) {
 	t.Helper()
 	if err := installing(); err != nil {
@@ -200,7 +201,8 @@ func install(t *testing.T) {
 	}
 }
 
-// A lock file that names a mirror would send everybody there, and one without digests would take what it is given.
+// A lock file that names a mirror would send every user there, and one without digests would accept
+// any content.
 func TestPackageLock_HasDigestsAndNoHost(t *testing.T) {
 	var lock struct {
 		Packages map[string]struct{ Resolved, Integrity string }
@@ -217,7 +219,7 @@ func TestPackageLock_HasDigestsAndNoHost(t *testing.T) {
 			t.Errorf("%s comes from %s", name, p.Resolved)
 		}
 		if name != "" && p.Integrity == "" {
-			t.Errorf("%s is not held by a digest", name)
+			t.Errorf("%s has no digest", name)
 		}
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// usualSettings is a provider that puts what it tells of people into the ID token.
+// usualSettings is a provider that puts the claims into the ID token.
 var usualSettings = providerConfig{Alg: "ES256", ClaimsInIDToken: true}
 
-// To start a provider and a server takes longer than to sign in, so the stories that leave them as they were have them in common.
+// Starting a provider and a server takes longer than a sign-in, so tests that do not change them
+// share them.
 func TestSignIn(t *testing.T) {
 	p := startProxy(t, usualSettings)
 	s := serve(t, p.URL)
@@ -48,7 +49,7 @@ func signInWorks(t *testing.T, s *site) {
 		t.Fatalf("%d %s %v\n%s", got.status, got.url, b.forms, got.body)
 	}
 	if asked.Get("code_challenge_method") != "S256" || len(asked.Get("code_challenge")) != 43 {
-		t.Errorf("it was asked without PKCE: %v", asked)
+		t.Errorf("authorization request without PKCE: %v", asked)
 	}
 	want := me{Status: 200, Principal: "ann", Name: "Ann Archer", Account: "acme", Method: "oidc", Roles: []string{"approver"}}
 	if who := b.me(""); !who.equal(want) {
@@ -56,7 +57,7 @@ func signInWorks(t *testing.T, s *site) {
 	}
 }
 
-// A client without a secret: the provider knows it by PKCE alone.
+// A client without a secret is authenticated by PKCE only.
 func publicClientWorks(t *testing.T, p *providerProxy) {
 	b := serve(t, p.URL, "clientID: fermata", "clientID: fermata-public", "clientSecretFile:", "# clientSecretFile:").browser(t)
 	if got := b.signIn("bob"); got.url.String() != where || !slices.Equal(b.me("").Roles, []string{"admin"}) {
@@ -64,7 +65,7 @@ func publicClientWorks(t *testing.T, p *providerProxy) {
 	}
 }
 
-// isTold signs somebody in with a browser of their own, who hears why that cannot be, and is not in.
+// wantRejected tries to sign in with a new browser and checks the error page.
 func (s *site) wantRejected(t *testing.T, name string, status int, why string) {
 	t.Helper()
 	b := s.browser(t)
@@ -78,11 +79,11 @@ func noRoleIsRejected(t *testing.T, s *site) {
 	s.wantRejected(t, "nil", 403, "does not say which groups you are in (the claim groups)")
 	b := s.browser(t)
 	if got := b.send("GET", where, nil); got.status != 401 {
-		t.Errorf("nobody: %d %s", got.status, got.body)
+		t.Errorf("user without a role: %d %s", got.status, got.body)
 	}
 }
 
-// People are called by their address only if the provider has verified it.
+// An e-mail address is used as the name only if the provider has verified it.
 func unverifiedAddressIsNotUsed(t *testing.T, p *providerProxy) {
 	s := serve(t, p.URL, "account: acme", "account: acme\n    principalClaim: email")
 	b := s.browser(t)
@@ -93,7 +94,8 @@ func unverifiedAddressIsNotUsed(t *testing.T, p *providerProxy) {
 	s.wantRejected(t, "bob", 403, "has not verified your e-mail address")
 }
 
-// Who signs out is out here, but the provider still knows them, as the page says: the next time it asks nothing.
+// After the sign-out the session is gone, but the provider still knows the user and asks nothing
+// the next time, as the page says.
 func signInAfterSignOut(t *testing.T, s *site) {
 	b := s.browser(t)
 	b.signIn("ann")
@@ -105,7 +107,7 @@ func signInAfterSignOut(t *testing.T, s *site) {
 	thief := b.newBrowser()
 	thief.steal(before)
 	if who := thief.me(""); who.Status != 401 {
-		t.Errorf("the session goes on for whoever kept its cookie: %+v", who)
+		t.Errorf("the session is still valid with its old cookie: %+v", who)
 	}
 	b.forms = nil
 	if b.signIn("ann"); b.me("").Principal != "ann" || len(b.forms) > 0 {
@@ -122,7 +124,7 @@ func missingConsentIsRejected(t *testing.T, s *site) {
 	}
 }
 
-// A server that does not know its issuer by the very name is not let in on a guess; the operator reads both names.
+// A server whose issuer URL does not match exactly is rejected; the log has both URLs.
 func issuerMismatchIsRejected(t *testing.T, p *providerProxy) {
 	s := serve(t, p.URL+"/")
 	if got := s.browser(t).open(home + "/signin"); got.status != 503 {
@@ -131,7 +133,7 @@ func issuerMismatchIsRejected(t *testing.T, p *providerProxy) {
 	s.waitForOutput(t, "did not match the issuer URL returned by provider")
 }
 
-// The provider knows the server by another secret: that is the operator's business, and no mistake of whoever signs in.
+// A wrong client secret is a problem of the operator, not of the user.
 func oldClientSecretIsRejected(t *testing.T, p *providerProxy) {
 	s := serve(t, p.URL, "clientSecretFile:", "clientSecret: wrong #")
 	b := s.browser(t)
@@ -142,7 +144,7 @@ func oldClientSecretIsRejected(t *testing.T, p *providerProxy) {
 	s.waitForOutput(t, "invalid_client")
 }
 
-// change changes one parameter at one place that a browser is led to.
+// change changes one parameter of one redirect.
 func change(path, name string, value func(string) string) func(*url.URL) {
 	return func(at *url.URL) {
 		if at.Path != path {
@@ -160,7 +162,7 @@ func change(path, name string, value func(string) string) func(*url.URL) {
 
 func to(value string) func(string) string { return func(string) string { return value } }
 
-// other is a text as long as another one, with another beginning.
+// other returns a text of the same length with a different start.
 func other(text string) string {
 	if strings.HasPrefix(text, "A") {
 		return "B" + text[1:]
@@ -168,8 +170,8 @@ func other(text string) string {
 	return "A" + text[1:]
 }
 
-// Whoever stands between, or sends somebody a link of theirs, changes what goes there or comes back. Nobody is in after that, neither by our care nor by the
-// provider's.
+// An attacker in between, or the sender of a link, changes parameters. The sign-in must fail, in
+// the server or at the provider.
 func tamperedParametersAreRejected(t *testing.T, s *site) {
 	const there, back = "/auth", "/signin/callback"
 	for name, c := range map[string]struct {
@@ -200,7 +202,7 @@ func tamperedParametersAreRejected(t *testing.T, s *site) {
 	}
 }
 
-// The same answer counts once, in the browser where the sign-in began.
+// A callback is valid once, in the browser where the sign-in began.
 func replayedCallbackIsRejected(t *testing.T, s *site) {
 	b := s.browser(t)
 	victim := b.newBrowser()
@@ -208,18 +210,18 @@ func replayedCallbackIsRejected(t *testing.T, s *site) {
 	b.hop = func(at *url.URL) {
 		if at.Path == "/signin/callback" {
 			answer = at.String()
-			at.Path = "/healthz" // it does not get there
+			at.Path = "/healthz" // keeps the callback from the server
 		}
 	}
 	b.signIn("ann")
 	if got := victim.open(answer); got.status != 400 || victim.me("").Status != 401 {
-		t.Errorf("a browser that began nothing: %d\n%s", got.status, got.body)
+		t.Errorf("a browser without a pending sign-in: %d\n%s", got.status, got.body)
 	}
-	// The code of one sign-in in the answer to another one: it is redeemed with another verifier.
+	// The code of one sign-in in the callback of another is redeemed with the wrong verifier.
 	query := b.url(answer).Query()
 	victim.hop = change("/signin/callback", "code", to(query.Get("code")))
 	if got := victim.signIn("bob"); got.status != 400 || victim.me("").Status != 401 {
-		t.Errorf("the code of somebody else: %d\n%s", got.status, got.body)
+		t.Errorf("the code of another sign-in: %d\n%s", got.status, got.body)
 	}
 
 	b.signIn("ann")
@@ -232,6 +234,6 @@ func replayedCallbackIsRejected(t *testing.T, s *site) {
 	}
 	thief.steal(kept)
 	if got := thief.open(answer); got.status != 400 || thief.me("").Status != 401 {
-		t.Errorf("somebody with the cookies of before: %d\n%s", got.status, got.body)
+		t.Errorf("with the old cookies: %d\n%s", got.status, got.body)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/fermata-go/fermata/app"
 )
 
-// programVariable makes this test binary the program itself, so that what runs is what was built for this test.
-const programVariable = "FERMATA_TEST_OIDCPEER_PROGRAM"
+// programVariable makes this test binary act as the program, so that it runs the code under test.
+const programVariable = "FERMATA_TEST_OIDCINTEROP_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// settings is a file as an operator writes it.
+// settings is a typical settings file.
 const settings = `
 listen: {addr: "127.0.0.1:0"}
 store: {url: "sqlite:%[1]s/fermata.db"}
@@ -49,10 +49,10 @@ auth:
       robots: agent
 `
 
-// audience is what tokens for the API are made for. The provider wants it to be a URI.
+// audience is the audience of API tokens. The provider requires a URI.
 const audience = "https://fermata.example/api"
 
-// site is fermata serve.
+// site is a running fermata serve.
 type site struct {
 	addr    string
 	mu      sync.Mutex
@@ -66,7 +66,7 @@ func newSite() *site {
 	return s
 }
 
-// serve starts the program with the settings, in which pairs of texts are replaced.
+// serve starts the program with the settings after replacing pairs of texts.
 func serve(t *testing.T, issuer string, replace ...string) *site {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +112,7 @@ func serve(t *testing.T, issuer string, replace ...string) *site {
 	return s
 }
 
-// read keeps what the server says, and tells where it listens.
+// read collects the output of the server and reports its address.
 func (s *site) read(errs io.Reader, ready chan<- string) {
 	for lines := bufio.NewScanner(errs); lines.Scan(); {
 		s.mu.Lock()
@@ -128,17 +128,17 @@ func (s *site) read(errs io.Reader, ready chan<- string) {
 	}
 }
 
-// said is what the server said until now.
+// output returns the output of the server so far.
 func (s *site) output() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.String()
 }
 
-// waitTimeout is how long a line of the log may take: it goes through a pipe.
+// waitTimeout is how long a log line may take to arrive.
 const waitTimeout = 30 * time.Second
 
-// says waits until the server has said something, and fails the test if it does not.
+// waitForOutput waits for a text in the output and fails the test if it does not appear.
 func (s *site) waitForOutput(t *testing.T, text string) {
 	t.Helper()
 	late := false
@@ -153,7 +153,7 @@ func (s *site) waitForOutput(t *testing.T, text string) {
 	defer s.mu.Unlock()
 	for !strings.Contains(s.log.String(), text) {
 		if late {
-			t.Errorf("the operator does not hear of %q", text)
+			t.Errorf("%q is not in the log", text)
 			return
 		}
 		s.changed.Wait()

@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// tokens are what the provider gives.
+// tokens are the tokens of the provider.
 type tokens struct {
 	Access string `json:"access_token"`
 	ID     string `json:"id_token"`
 }
 
-// tokenFor is what a program gets from the provider in its own name, for an audience if it is said.
+// tokenFor returns a token for a program by client credentials, with an optional audience.
 func (p *providerProxy) tokenFor(client, audience string) string {
 	p.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}}
@@ -28,7 +28,7 @@ func (p *providerProxy) tokenFor(client, audience string) string {
 	return p.tokens(client, form).Access
 }
 
-// tokensOf is what a program gets in somebody's name, who signs in for that.
+// tokensOf returns the tokens for a user who signs in to a program.
 func (p *providerProxy) tokensOf(b *browser, name string) tokens {
 	p.Helper()
 	verifier := rand.Text() + rand.Text()
@@ -37,7 +37,7 @@ func (p *providerProxy) tokensOf(b *browser, name string) tokens {
 	b.hop = func(at *url.URL) {
 		if at.Path == "/signin/callback" {
 			code = at.Query().Get("code")
-			at.Path = "/healthz" // it is the program's
+			at.Path = "/healthz" // the callback of the program
 		}
 	}
 	defer func() { b.hop = func(*url.URL) {} }()
@@ -69,7 +69,7 @@ func (p *providerProxy) tokens(client string, form url.Values) (got tokens) {
 	return got
 }
 
-// Programs that the provider knows come with its access tokens (JWT), if those were made for our API.
+// The API accepts access tokens (JWT) of the provider if their audience is our API.
 func TestTokens_AccessTokensAuthenticateAtTheAPI(t *testing.T) {
 	p := startProxy(t, providerConfig{Alg: "ES256"})
 	b := serve(t, p.URL).browser(t)
@@ -82,11 +82,11 @@ func TestTokens_AccessTokensAuthenticateAtTheAPI(t *testing.T) {
 		t.Errorf("%+v", who)
 	}
 	for name, token := range map[string]string{
-		"for another API":   p.tokenFor("robot", "https://elsewhere.example/api"),
-		"for no API":        p.tokenFor("robot", ""),
-		"without a group":   p.tokenFor("vagabond", audience),
-		"for who signed in": ann.ID,
-		"that was changed":  good[:len(good)-8] + "AAAAAAAA",
+		"for another API":  p.tokenFor("robot", "https://elsewhere.example/api"),
+		"for no API":       p.tokenFor("robot", ""),
+		"without a group":  p.tokenFor("vagabond", audience),
+		"of a user":        ann.ID,
+		"that was changed": good[:len(good)-8] + "AAAAAAAA",
 	} {
 		if who := b.me(token); who.Status != 401 {
 			t.Errorf("a token %s: %+v", name, who)
@@ -95,13 +95,13 @@ func TestTokens_AccessTokensAuthenticateAtTheAPI(t *testing.T) {
 
 	p.stop()
 	if who := b.me(good); who.Status != 200 {
-		t.Errorf("the keys are known, and yet: %+v", who)
+		t.Errorf("with known keys: %+v", who)
 	}
 	p.start(providerConfig{Alg: "ES256"})
 	if who := b.me(p.tokenFor("robot", audience)); who.Status != 200 {
-		t.Errorf("a token with the provider's new key: %+v", who)
+		t.Errorf("a token with the new key: %+v", who)
 	}
 	if who := b.me(good); who.Status != 401 {
-		t.Errorf("a token with a key that the provider has no more: %+v", who)
+		t.Errorf("a token with a removed key: %+v", who)
 	}
 }

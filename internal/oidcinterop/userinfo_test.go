@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// By the standard (OpenID Connect Core 5.4) a provider that gives an access token need not put more into the ID token than who it is about: the rest is told at
-// its userinfo endpoint. This provider does so unless it is told otherwise.
+// By the standard (OpenID Connect Core 5.4), a provider that issues an access token may leave
+// everything but the subject out of the ID token and return it from the userinfo endpoint. This is
+// the default of this provider.
 func TestUserinfo_GroupsFromUserinfoAreUsed(t *testing.T) {
 	p := startProxy(t, providerConfig{Alg: "ES256"})
 	s := serve(t, p.URL)

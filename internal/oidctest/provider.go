@@ -1,10 +1,11 @@
-// Package oidctest is an OpenID provider for tests, on loopback. It is strict: what the standards tell a client to send it wants, to the letter, and a
-// code is good once.
+// Package oidctest is an OpenID provider for tests, on loopback. It is strict: it requires
+// everything that the standards tell a client to send, and a code can be used once.
 //
 //	idp := oidctest.New(t, oidctest.Client{ID: "fermata", Secret: "s3cret", RedirectURL: url})
-//	idp.SignIn(oidctest.Claims{"sub": "ann", "groups": []string{"approvers"}})   // who sits at the browser
+//	idp.SignIn(oidctest.Claims{"sub": "ann", "groups": []string{"approvers"}})   // the user of the browser
 //
-// A browser that comes to its authorization endpoint is sent back at once, as somebody who is signed in already.
+// The authorization endpoint redirects a browser back at once, as for an already signed-in
+// user.
 package oidctest
 
 import (
@@ -29,15 +30,15 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Claims are what a token says.
+// Claims are the claims of a token.
 type Claims map[string]any
 
-// Client is the one client that the provider knows.
+// Client is the only client of the provider.
 type Client struct{ ID, Secret, RedirectURL string }
 
 // Provider is an OpenID provider.
 type Provider struct {
-	// URL is its issuer.
+	// URL is the issuer.
 	URL string
 
 	t      testing.TB
@@ -55,12 +56,12 @@ type Provider struct {
 	changeToken       func(string) string
 	reuseCodes        bool
 	keyRequests       int
-	path              string // the path that its endpoints are below
-	discoveryRequests int    // how often somebody asked for them
+	path              string // the base path of the endpoints
+	discoveryRequests int    // number of discovery requests
 	codes             map[string]*grant
 }
 
-// grant is what a code stands for.
+// grant holds the data of a code.
 type grant struct {
 	claims    Claims
 	challenge string
@@ -69,7 +70,7 @@ type grant struct {
 	used      bool
 }
 
-// codeLifetime is how long a code is good.
+// codeLifetime is how long a code is valid.
 const codeLifetime = time.Minute
 
 // New starts a provider. It ends with the test.
@@ -94,22 +95,22 @@ func New(t testing.TB, client Client) *Provider {
 	return p
 }
 
-// SignIn says who sits at the browser from now on.
+// SignIn sets the user of the browser.
 func (p *Provider) SignIn(person Claims) { p.change(func() { p.person, p.refusal = person, "" }) }
 
-// Refuse sends whoever comes back with an error, as access_denied.
+// Refuse redirects every browser back with an error such as access_denied.
 func (p *Provider) Refuse(code string) { p.change(func() { p.refusal = code }) }
 
-// Break makes every answer an error of the provider, or mends that.
+// Break makes every response a server error, or ends that.
 func (p *Provider) Break(broken bool) { p.change(func() { p.broken = broken }) }
 
-// Move has the provider's endpoints at another place, and nothing where they were. Its keys are new, too.
+// Move moves the endpoints to another path and creates new keys.
 func (p *Provider) Move(below string) {
 	p.Rotate()
 	p.change(func() { p.path = below })
 }
 
-// moved serves the endpoints where they are now.
+// moved serves the endpoints at their current path.
 func (p *Provider) moved(endpoints http.Handler) http.Handler {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,35 +120,35 @@ func (p *Provider) moved(endpoints http.Handler) http.Handler {
 	return mux
 }
 
-// Spoil changes the claims of ID tokens before they are signed; nil leaves them as they are.
+// ChangeClaims sets a function that changes the claims of ID tokens before signing; nil removes it.
 func (p *Provider) ChangeClaims(spoil func(Claims)) { p.change(func() { p.changeClaims = spoil }) }
 
-// Forge changes ID tokens after they are signed; nil leaves them as they are.
+// ChangeToken sets a function that changes ID tokens after signing; nil removes it.
 func (p *Provider) ChangeToken(forge func(token string) string) {
 	p.change(func() { p.changeToken = forge })
 }
 
-// Careless lets codes be used more than once, as a bad provider would.
+// AllowCodeReuse lets codes be used more than once, like an insecure provider.
 func (p *Provider) AllowCodeReuse() { p.change(func() { p.reuseCodes = true }) }
 
 // Clock sets the provider's clock.
 func (p *Provider) Clock(now func() time.Time) { p.change(func() { p.now = now }) }
 
-// KeysAsked counts how often somebody asked for its keys.
+// KeyRequests returns the number of requests for the keys.
 func (p *Provider) KeyRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.keyRequests
 }
 
-// PlacesAsked counts how often somebody asked for its endpoints.
+// DiscoveryRequests returns the number of discovery requests.
 func (p *Provider) DiscoveryRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.discoveryRequests
 }
 
-// Rotate makes a new key, and forgets the one before.
+// Rotate creates a new key and discards the old one.
 func (p *Provider) Rotate() {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -168,7 +169,7 @@ func (p *Provider) isBroken() bool {
 	return p.broken
 }
 
-// Token signs a token of the provider. Issuer and times are added if they are missing.
+// Token signs a token of the provider. It adds issuer and times if they are missing.
 func (p *Provider) Token(claims Claims) string {
 	p.t.Helper()
 	p.mu.Lock()
@@ -217,7 +218,7 @@ func (p *Provider) jwks(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// authorize is where a browser comes. Mistakes of the client fail the test.
+// authorize handles the browser. Errors of the client fail the test.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	for name, good := range map[string]bool{
@@ -234,7 +235,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		"no secret in the URL":         p.client.Secret == "" || !strings.Contains(r.URL.String(), p.client.Secret),
 	} {
 		if !good {
-			p.t.Errorf("a client came without %s: %s", name, r.URL)
+			p.t.Errorf("authorization request without %s: %s", name, r.URL)
 			http.Error(w, "invalid_request", http.StatusBadRequest)
 			return
 		}
@@ -252,7 +253,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, p.client.RedirectURL+"?"+back.Encode(), http.StatusFound)
 }
 
-// token gives tokens for a code, once.
+// token exchanges a code for tokens, once.
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -288,7 +289,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 }
 
 func refuse(w http.ResponseWriter, status int, code string) {
-	answer(w, status, map[string]any{"error": code, "error_description": fmt.Sprintf("the request is refused: %s", code)})
+	answer(w, status, map[string]any{"error": code, "error_description": fmt.Sprintf("request rejected: %s", code)})
 }
 
 func answer(w http.ResponseWriter, status int, body any) {

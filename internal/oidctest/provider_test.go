@@ -15,7 +15,7 @@ import (
 
 var client = oidctest.Client{ID: "app", Secret: "secret", RedirectURL: "http://127.0.0.1:1/callback"}
 
-// recorder are what the provider would fail a test with.
+// recorder records the errors of the provider.
 type recorder struct {
 	testing.TB
 	list []string
@@ -34,7 +34,7 @@ func authorization() url.Values {
 	}
 }
 
-// authorize is what a browser gets for a query.
+// authorize returns the response to an authorization request.
 func authorize(t *testing.T, p *oidctest.Provider, query url.Values) *http.Response {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -59,7 +59,7 @@ func code(t *testing.T, p *oidctest.Provider) string {
 	return back.Query().Get("code")
 }
 
-// token is what a client gets for a form.
+// token returns the response to a token request.
 func token(t *testing.T, p *oidctest.Provider, form url.Values, secret string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", p.URL+"/token", strings.NewReader(form.Encode()))

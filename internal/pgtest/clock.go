@@ -7,15 +7,18 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
-// ClockCluster is a server whose clock can be set, as that of a machine can be that somebody looks after badly.
+// ClockCluster is a server whose clock can be set, like the clock of a badly maintained machine.
 type ClockCluster struct{ *Cluster }
 
-// StartWithClock makes a server as [Start] does, with a clock that is right until [ClockCluster.Jump] is called. Its processes get their time from
-// libfaketime.
+// StartWithClock starts a server like [Start]. Its clock is correct until [ClockCluster.Jump] is
+// called. Its processes get their time from libfaketime.
 func StartWithClock(t testing.TB) *ClockCluster {
 	t.Helper()
+	testtier.Needs(t, "PostgreSQL and libfaketime")
 	library, err := findFakeTime()
 	if err != nil {
 		t.Fatal(err)
@@ -25,14 +28,14 @@ func StartWithClock(t testing.TB) *ClockCluster {
 		c.Cluster = cluster
 		cluster.env = []string{
 			"LD_PRELOAD=" + library, "FAKETIME_TIMESTAMP_FILE=" + c.file(), "FAKETIME_NO_CACHE=1",
-			"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", // what has passed has passed
+			"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", // the monotonic clock does not jump
 		}
 		return c.set(0)
 	})
 	return c
 }
 
-// Jump sets the clock of the server this far ahead of that of the machine, or behind it.
+// Jump sets the clock of the server ahead of, or behind, the clock of the machine.
 func (c *ClockCluster) Jump(t testing.TB, ahead time.Duration) {
 	t.Helper()
 	if err := c.set(ahead); err != nil {
@@ -47,7 +50,7 @@ func (c *ClockCluster) set(ahead time.Duration) error {
 	if err := os.WriteFile(next, fmt.Appendf(nil, "%+d\n", int64(ahead.Seconds())), 0o644); err != nil {
 		return err
 	}
-	return errors.Join(os.Chmod(next, 0o644), os.Rename(next, c.file())) // nobody reads half of it
+	return errors.Join(os.Chmod(next, 0o644), os.Rename(next, c.file())) // readers must not see half of it
 }
 
 func findFakeTime() (string, error) {
@@ -56,5 +59,5 @@ func findFakeTime() (string, error) {
 			return found[0], nil
 		}
 	}
-	return "", errors.New("pgtest: libfaketime is missing, by which the clock of a server is set: install faketime (apt) or run: make test")
+	return "", errors.New("pgtest: libfaketime is missing: install faketime (apt) or run make test")
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/testserver"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // Cluster is one PostgreSQL server with its data. New is enough for most tests.
@@ -25,22 +26,22 @@ type Cluster struct {
 	bin      string
 	owner    *owner
 	password string // of the superuser postgres
-	port     int    // chosen by the first start and kept, so that connection strings stay good
+	port     int    // chosen by the first start and kept, so that connection strings stay valid
 	guard    *testserver.Guard
-	env      []string // of the server, beside that of the test
+	env      []string // of the server, in addition to that of the test
 
 	server *exec.Cmd
 	exited chan struct{} // closed when server has ended
 	killed bool          // and not started again
 
-	users, databases atomic.Int64 // made so far
+	users, databases atomic.Int64 // created so far
 
 	mu       sync.Mutex
 	used     []string    // databases whose tests have ended
-	prepared []*prepared // of those, the ones that are used as they are
+	prepared []*prepared // those that are used without recreating them
 }
 
-// Start makes a server for this test alone, which may [Cluster.Kill] it. It is gone when the test has ended.
+// Start starts a server for this test, which may [Cluster.Kill] it. It ends with the test.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	return startFor(t, nil)
@@ -48,6 +49,7 @@ func Start(t testing.TB) *Cluster {
 
 func startFor(t testing.TB, prepare func(*Cluster) error) *Cluster {
 	t.Helper()
+	testtier.Needs(t, "PostgreSQL")
 	c, err := start(prepare)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +62,8 @@ func startFor(t testing.TB, prepare func(*Cluster) error) *Cluster {
 	return c
 }
 
-// Kill ends the server's main process as kill -9 does: it can write nothing any more. Its children notice and leave.
+// Kill ends the server's main process like kill -9, so it cannot write anything. Its children
+// notice and exit.
 func (c *Cluster) Kill(t testing.TB) {
 	t.Helper()
 	if err := c.server.Process.Kill(); err != nil {
@@ -82,7 +85,7 @@ func (c *Cluster) Restart(t testing.TB) {
 	}
 }
 
-// start makes a server. prepare, if given, is called when it has its data.
+// start starts a server. prepare, if not nil, is called when its data directory exists.
 func start(prepare func(*Cluster) error) (_ *Cluster, err error) {
 	c := &Cluster{password: rand.Text()}
 	if c.bin, err = find(); err != nil {
@@ -94,7 +97,7 @@ func start(prepare func(*Cluster) error) (_ *Cluster, err error) {
 	if c.dir, err = c.owner.mkdirTemp(); err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	// On SIGQUIT it leaves at once, and takes its children along.
+	// SIGQUIT ends the server and its children at once.
 	if c.guard, err = testserver.NewGuard("QUIT", c.dir, c.owner.prepare); err != nil {
 		return nil, errors.Join(fmt.Errorf("pgtest: %w", err), os.RemoveAll(c.dir))
 	}
@@ -110,10 +113,10 @@ func start(prepare func(*Cluster) error) (_ *Cluster, err error) {
 	return c, nil
 }
 
-// stop ends the server and the guard, which removes the files. Data that nobody will read again is not written out.
+// stop ends the server and the guard, which removes the files. The server does not write out data.
 func (c *Cluster) stop() error {
 	if c.killed {
-		// What it had of the system's shared memory is still there, and goes when the next server on this data does.
+		// A killed server leaves its shared memory; the next server on the same data removes it.
 		if err := c.run(); err != nil {
 			return errors.Join(err, c.guard.Dismiss())
 		}
@@ -139,7 +142,7 @@ func (c *Cluster) initdb() error {
 		return err
 	}
 	var output bytes.Buffer
-	// --no-sync speaks of initdb's own files, which nobody needs after a power failure. The server itself syncs.
+	// --no-sync applies to the files of initdb only. The server itself syncs.
 	cmd := c.command("initdb", "-D", c.data(), "-U", "postgres", "-A", "scram-sha-256", "--pwfile", secret,
 		"-E", "UTF8", "--locale", "C", "--no-sync")
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -152,8 +155,8 @@ func (c *Cluster) initdb() error {
 	return os.Remove(secret)
 }
 
-// run starts the server and waits until it accepts connections. It has to be tried again after a kill: the children of a killed server need a moment to
-// leave the shared memory.
+// run starts the server and waits until it accepts connections. After a kill it must retry, because
+// the children of a killed server need a moment to release the shared memory.
 func (c *Cluster) run() error { return testserver.Run(&c.port, c.tryRun) }
 
 func (c *Cluster) tryRun(deadline time.Time) error {
@@ -195,7 +198,7 @@ func (c *Cluster) tryRun(deadline time.Time) error {
 	return nil
 }
 
-// ready reads where pg_ctl does: the server writes its state to the last line of its pid file.
+// ready checks the pid file like pg_ctl: the server writes its state to the last line.
 func (c *Cluster) ready() bool {
 	data, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
 	lines := strings.Split(string(data), "\n")
@@ -213,8 +216,8 @@ func (c *Cluster) logTail() []byte {
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// command prepares one of PostgreSQL's programs to run as the owner of the data, out of reach of the terminal's Ctrl-C:
-// the guard decides when it ends.
+// command prepares a PostgreSQL program to run as the owner of the data, out of reach of the
+// terminal's Ctrl-C. The guard decides when it ends.
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Dir = c.dir

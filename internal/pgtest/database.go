@@ -15,11 +15,11 @@ import (
 
 // Database returns the connection string of an empty database on this server; see [New].
 //
-// To make a database takes the server ten times as long as to empty one, so those of tests that have ended are used again.
-// Their users are not: whoever of the former test is still there has no right to anything.
+// Creating a database takes ten times as long as emptying one, so databases of earlier tests are
+// reused. Their users are not, so connections of an earlier test have no privileges.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
-	database, connString, err := c.newDatabase(context.Background()) // also from a Cleanup, where the test's own context is over
+	database, connString, err := c.newDatabase(context.Background()) // also called from a Cleanup, after the context of the test has ended
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -31,7 +31,7 @@ func (c *Cluster) Database(t testing.TB) string {
 	return connString
 }
 
-// newDatabase makes a database, or empties one, for a user of its own.
+// newDatabase creates or empties a database for a new user.
 func (c *Cluster) newDatabase(ctx context.Context) (database, connString string, err error) {
 	user, password := fmt.Sprintf("user%d", c.users.Add(1)), rand.Text()
 	database, err = c.reusedDatabase(ctx)
@@ -56,7 +56,7 @@ func (c *Cluster) Superuser(t testing.TB, connString string) string {
 	return c.url("postgres", c.password, config.Database)
 }
 
-// emptied returns a database that a test has left, empty, or "" if there is none.
+// reusedDatabase returns an emptied database of an earlier test, or "" if there is none.
 func (c *Cluster) reusedDatabase(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ const terminateOthersSQL = `SELECT pg_terminate_backend(pid) FROM pg_stat_activi
 
 // exec runs statements as the superuser.
 func (c *Cluster) exec(ctx context.Context, database string, statements ...string) error {
-	// A test may have made its database read-only.
+	// A test may have set its database to read-only.
 	conn, err := pgx.Connect(ctx, c.url("postgres", c.password, database)+"&default_transaction_read_only=off")
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (c *Cluster) url(user, password, database string) string {
 	}).String()
 }
 
-// Restore copies a schema to a database of this server, wherever it comes from: by a dump, as from a backup.
+// Restore copies a schema to a database of this server with a dump, like restoring a backup.
 func (c *Cluster) Restore(t testing.TB, schema, from, to string) {
 	t.Helper()
 	dump, err := c.command("pg_dump", "--no-owner", "--schema="+schema, "--format=custom", from).Output()

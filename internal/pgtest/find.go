@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// errMissing says what to do. The test does not skip: a store that was never tried would look tested.
+// errMissing says what to install. The test fails instead of skipping, because an untested store
+// would look tested.
 var errMissing = errors.New("PostgreSQL is missing: no initdb and postgres in PATH or /usr/lib/postgresql/*/bin. " +
 	"`make test` installs them on Debian and Ubuntu; elsewhere install PostgreSQL's server package. It need not run")
 
-// places are where packages put the server's programs. Most do not put them into PATH.
+// places lists the directories in which packages install the server. Most are not in PATH.
 var places = []string{
 	"/usr/lib/postgresql/*/bin",               // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                        // PGDG on Fedora and Red Hat
@@ -23,7 +24,8 @@ var places = []string{
 	"/usr/local/pgsql/bin", "/usr/local/bin/", // from source
 }
 
-// find returns the directory of initdb and postgres: the one in PATH, or else the newest version installed.
+// find returns the directory of initdb and postgres: from PATH, or else the newest installed
+// version.
 func find() (string, error) {
 	if initdb, err := exec.LookPath("initdb"); err == nil {
 		if resolved, err := filepath.EvalSymlinks(initdb); err == nil && complete(filepath.Dir(resolved)) {

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// owner exists where a process may have to become another user.
+// owner is used where a process may have to change its user.
 type owner struct{}
 
 func findOwner() (*owner, error) { return nil, nil }

@@ -12,12 +12,13 @@ import (
 	"syscall"
 )
 
-// owner is the user whom the server runs as: nil for the one who runs the test.
+// owner is the user that the server runs as; nil for the user of the test.
 type owner struct {
 	uid, gid int
 }
 
-// findOwner returns whom root has to become, because PostgreSQL refuses to run as root.
+// findOwner returns another user if the test runs as root, because PostgreSQL refuses to run as
+// root.
 func findOwner() (*owner, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -37,10 +38,10 @@ func findOwner() (*owner, error) {
 		}
 		return &owner{uid: uid, gid: gid}, nil
 	}
-	return nil, errors.New("pgtest: PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
+	return nil, errors.New("pgtest: PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody")
 }
 
-// prepare makes a command run as the owner, in a session of its own.
+// prepare makes a command run as the owner, in its own session.
 func (o *owner) prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if o != nil {
@@ -48,7 +49,7 @@ func (o *owner) prepare(cmd *exec.Cmd) {
 	}
 }
 
-// own gives a file to the owner.
+// own changes the owner of a file.
 func (o *owner) own(path string) error {
 	if o == nil {
 		return nil
@@ -56,7 +57,7 @@ func (o *owner) own(path string) error {
 	return os.Chown(path, o.uid, o.gid)
 }
 
-// mkdirTemp makes a directory of the owner, at a place that the owner can get to.
+// mkdirTemp creates a directory for the owner in a place that the owner can access.
 func (o *owner) mkdirTemp() (string, error) {
 	parent := os.TempDir()
 	if o != nil && !openToAll(parent) {
@@ -72,7 +73,7 @@ func (o *owner) mkdirTemp() (string, error) {
 	return dir, o.own(dir)
 }
 
-// openToAll says whether any user can reach what is in dir.
+// openToAll reports whether any user can access the files in dir.
 func openToAll(dir string) bool {
 	for {
 		info, err := os.Stat(dir)

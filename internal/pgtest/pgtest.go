@@ -1,4 +1,4 @@
-// Package pgtest gives tests a real PostgreSQL server of their own, and takes it away again however they end.
+// Package pgtest starts a real PostgreSQL server for tests and stops it however they end.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 //
@@ -7,17 +7,19 @@
 //		...
 //	}
 //
-// All tests of a package share one server; [Start] makes a further one for a test that kills it. A server listens on a free
-// port of 127.0.0.1, wants a password, and writes to disk as one in production does (fsync is on). It has nothing to do
-// with a server that may run on the machine already.
+// All tests of a package share one server; [Start] starts another one for a test that kills it. A
+// server listens on a free port of 127.0.0.1, requires a password, and writes to disk as in
+// production (fsync is on). It is independent of any server already running on the machine.
 //
-// Its files are in a new directory of its own. A guard, a small shell process, holds the other end of a pipe from the test process:
+// Its files are in a new directory. A guard, a small shell process, holds the other end of a pipe
+// from the test process:
 //
 //	test process ──starts──► postgres -D dir
 //	     │                      ▲
 //	     └───pipe──► guard ─────┘ when the pipe closes: stops postgres, removes dir
 //
-// so that a panic, a timeout, Ctrl-C and kill -9 leave as little behind as success does. Main merely waits for it.
+// A panic, a timeout, Ctrl-C and kill -9 therefore leave nothing behind, like success. Main waits for
+// the guard.
 //
 // PostgreSQL refuses to run as root; root starts it as the user postgres.
 package pgtest
@@ -27,6 +29,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // shared is the server that New uses. It is started by the first test that needs it.
@@ -37,7 +41,8 @@ var shared struct {
 	err     error
 }
 
-// Main runs the tests of a package and returns the code to exit with. When it returns, the shared server is gone.
+// Main runs the tests of a package and returns the exit code. When it returns, the shared server has
+// ended.
 func Main(m *testing.M) int {
 	code := m.Run()
 	shared.Lock()
@@ -52,8 +57,10 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// New returns the connection string of an empty database, owned by a user without further rights, that is this test's alone until
-// it has ended. If there is no PostgreSQL on this machine the test fails: what was not tested must not look as if it were.
+// New returns the connection string of an empty database, owned by a user without other privileges.
+// It belongs to this test until the test ends. If there is no PostgreSQL on this machine, the test
+// fails, because an untested store would look tested.
+// With FERMATA_TEST=fast it is skipped.
 func New(t testing.TB) string {
 	t.Helper()
 	return sharedCluster(t).Database(t)
@@ -67,6 +74,7 @@ func Superuser(t testing.TB, connString string) string {
 
 func sharedCluster(t testing.TB) *Cluster {
 	t.Helper()
+	testtier.Needs(t, "PostgreSQL")
 	shared.Lock()
 	defer shared.Unlock()
 	if !shared.started {

@@ -42,7 +42,7 @@ func TestNew_DatabasesAndOwnersAreSeparate(t *testing.T) {
 	}
 }
 
-// A database comes back as if it were new, whatever the test before has done to it.
+// A reused database is like a new one, whatever the earlier test did.
 func TestNew_ReusedDatabaseIsEmpty(t *testing.T) {
 	c := Start(t)
 	var before string
@@ -78,20 +78,20 @@ SELECT (SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname !~ '^pg_
 		t.Errorf("schemas %s, %d tables, work_mem %s, %v; want those of a new database", schemas, tables, memory, err)
 	}
 	if _, err := conn.Exec(t.Context(), `CREATE SCHEMA mine`); err != nil {
-		t.Errorf("the database is not its user's: %v", err)
+		t.Errorf("the user does not own the database: %v", err)
 	}
 	if conn.Config().Database != connectConfig(t, before).Database {
-		t.Error("the database was not used again")
+		t.Error("the database was not reused")
 	}
 	if late, err := pgx.Connect(t.Context(), before); err == nil {
 		defer late.Close(t.Context())
 		if _, err := late.Exec(t.Context(), `CREATE SCHEMA late`); err == nil {
-			t.Error("the former test's user may still do something")
+			t.Error("the user of the former test still has privileges")
 		}
 	}
 }
 
-// A prepared database comes back as it was prepared, and nobody of the test before can do anything there.
+// A prepared database is reset to its prepared state, and the former test has no access.
 func TestPrepared_ReusedDatabaseIsReset(t *testing.T) {
 	prepare := func(connString string) error {
 		conn, err := pgx.Connect(t.Context(), connString)
@@ -131,10 +131,10 @@ CREATE TRIGGER never BEFORE DELETE ON mine.notes FOR EACH ROW EXECUTE FUNCTION m
 		t.Errorf("the first note has the number %d, %v", next, err)
 	}
 	if conn.Config().Database != connectConfig(t, before).Database {
-		t.Error("the database was not used again")
+		t.Error("the database was not reused")
 	}
 	if _, err := late.Exec(t.Context(), `SELECT`); err == nil {
-		t.Error("a connection of the former test is still there")
+		t.Error("a connection of the former test is still open")
 	}
 	if again, err := pgx.Connect(t.Context(), before); err == nil {
 		again.Close(t.Context())
@@ -142,7 +142,7 @@ CREATE TRIGGER never BEFORE DELETE ON mine.notes FOR EACH ROW EXECUTE FUNCTION m
 	}
 }
 
-// A killed server leaves a segment of shared memory in the system, of which there are not many.
+// A killed server leaves a shared memory segment; the system has few of them.
 func TestKill_LeavesNoSharedMemory(t *testing.T) {
 	c, err := start(nil)
 	if err != nil {
@@ -159,12 +159,12 @@ func TestKill_LeavesNoSharedMemory(t *testing.T) {
 	}
 	for line := range strings.Lines(string(segments)) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[1] == segment {
-			t.Errorf("segment %s is still there", segment)
+			t.Errorf("segment %s was not removed", segment)
 		}
 	}
 }
 
-// sharedMemory returns the id of the segment that the server has written down.
+// sharedMemory returns the id of the segment that the server recorded.
 func sharedMemory(t *testing.T, c *Cluster) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
@@ -200,7 +200,7 @@ func TestNew_ServerIsAsDurableAsInProduction(t *testing.T) {
 	wrong := strings.Replace(connString, "@127", "x@127", 1)
 	if conn, err := pgx.Connect(t.Context(), wrong); err == nil {
 		conn.Close(t.Context())
-		t.Error("a wrong password was taken")
+		t.Error("a wrong password was accepted")
 	}
 }
 
@@ -219,7 +219,7 @@ func TestVersion_ComparesAsNumbers(t *testing.T) {
 	}
 }
 
-// However the test process ends, no server and no file of it stays.
+// However the test process ends, neither a server nor a file remains.
 func TestGuard_CleansUpAfterTheTestProcess(t *testing.T) {
 	testserver.CheckCleanup(t, func() (int, string) {
 		New(t)

@@ -9,15 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// prepared is a database with tables, and how it becomes again what it was before a test.
+// prepared is a database with tables and the statements that reset it.
 type prepared struct {
 	database, user string
 	empty          []string
 }
 
-// Prepared returns the connection string of a database as prepare leaves an empty one: with its tables, and nothing in them but what it put there. It is
-// this test's alone until it has ended. To make the tables of a store takes ten times as long as to empty them, so databases of tests that have ended are
-// used again. It is for tests that leave the tables themselves as they are; all of a package have the same prepare.
+// Prepared returns the connection string of a database with the tables and rows that prepare
+// creates. It belongs to this test until the test ends. Creating the tables of a store takes ten
+// times as long as emptying them, so databases of earlier tests are reused. Tests must not change
+// the tables themselves; all tests of a package must use the same prepare.
 func Prepared(t testing.TB, prepare func(connString string) error) string {
 	t.Helper()
 	c, ctx := sharedCluster(t), context.Background()
@@ -36,8 +37,8 @@ func Prepared(t testing.TB, prepare func(connString string) error) string {
 	return connString
 }
 
-// usedBefore returns a prepared database that a test has left, as it was prepared; nil if there is none. Whoever of that test is still there is sent away, and does
-// not know the new password.
+// reusedPrepared returns the database of an earlier test after resetting it; nil if there is none.
+// Connections of the earlier test are closed and do not know the new password.
 func (c *Cluster) reusedPrepared(ctx context.Context) (p *prepared, connString string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +52,8 @@ func (c *Cluster) reusedPrepared(ctx context.Context) (p *prepared, connString s
 	return p, c.url(p.user, password, p.database), c.exec(ctx, p.database, statements...)
 }
 
-// prepare makes a database, and finds out how it is emptied: every table that has nothing in it now, past its triggers, and every sequence.
+// prepare creates a database and determines how to reset it: every table that is empty now, without
+// its triggers, and every sequence.
 func (c *Cluster) prepare(ctx context.Context, prepare func(connString string) error) (*prepared, string, error) {
 	database, connString, err := c.newDatabase(ctx)
 	if err == nil {
@@ -81,7 +83,7 @@ func (c *Cluster) prepare(ctx context.Context, prepare func(connString string) e
 	return p, connString, err
 }
 
-// list is what a query finds. It sets err, and finds nothing once there is one.
+// list returns the rows of a query. It sets err, and does nothing if err is set already.
 func list(ctx context.Context, conn *pgx.Conn, err *error, query string) (found []string) {
 	if *err != nil {
 		return nil

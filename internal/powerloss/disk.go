@@ -7,28 +7,29 @@ import (
 	"sync"
 )
 
-// Disk is what was done to the files of one directory, from the first moment on. Its methods may be called at once.
+// Disk records the operations on the files of one directory. Its methods are safe for concurrent
+// use.
 type Disk struct {
 	mu         sync.Mutex
-	base       Image // at the first moment, with the lowest files, sorted by name
+	base       Image // the initial content, with the lowest files, sorted by name
 	log        []change
 	names      map[string]File // the directory as the process sees it
-	files      File            // how many there were
+	files      File            // the number of files
 	operations int
 	unfaulted  bool
 	fault      Fault
 	faultHit   bool
 }
 
-// File is a file of a Disk, whatever its name is by now.
+// File is a file of a Disk, independent of its name.
 type File int
 
-// A change is one that a moment can fall before or after.
+// A change is an operation that power can be lost before or after.
 //
 //sumtype:decl
 type change interface{ isChange() }
 
-// An edit is a change of what is in a file.
+// A contentChange is a change of the content of a file.
 //
 //sumtype:decl
 type contentChange interface{ isEdit() }
@@ -47,7 +48,7 @@ type (
 		file File
 		ok   bool
 	}
-	nameChange struct { // or removed, if the file is none
+	nameChange struct { // file none removes the name
 		name string
 		file File
 	}
@@ -63,17 +64,17 @@ func (syncNamesChange) isChange() {}
 func (writeChange) isEdit()  {}
 func (resizeChange) isEdit() {}
 
-// none is no file.
+// none is not a file.
 const none File = 0
 
-// Moment is how many changes there were so far. Power can be lost at this moment, and at every one before it.
+// Changes returns the number of changes so far. Power can be lost after any number of them.
 func (d *Disk) Changes() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.log)
 }
 
-// NewDisk returns a disk that keeps these files from the first moment on.
+// NewDisk returns a disk with initial files.
 func NewDisk(image Image) *Disk {
 	d := &Disk{names: map[string]File{}, base: image}
 	for _, name := range slices.Sorted(maps.Keys(image)) {
@@ -83,7 +84,7 @@ func NewDisk(image Image) *Disk {
 	return d
 }
 
-// Open returns the file of a name, and makes one if there is none.
+// Open returns the file of a name and creates it if needed.
 func (d *Disk) Open(name string) File {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +97,7 @@ func (d *Disk) Open(name string) File {
 	return d.files
 }
 
-// Delete says that a name was removed. Whoever has the file open can go on with it.
+// Delete records that a name was removed. Processes that have the file open can still use it.
 func (d *Disk) Delete(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,21 +108,22 @@ func (d *Disk) Delete(name string) {
 	d.log = append(d.log, nameChange{name, none})
 }
 
-// Write says that bytes were written. They are copied.
+// Write records a write. It copies the data.
 func (d *Disk) Write(file File, off int64, data []byte) {
 	d.add(writeChange{file, off, slices.Clone(data)})
 }
 
-// Truncate says that a file was cut, or filled with zeros, to a size.
+// Truncate records that a file was cut or extended with zeros.
 func (d *Disk) Truncate(file File, size int64) { d.add(resizeChange{file, size}) }
 
-// Sync says that everything written to a file is kept, but not that its name is.
+// Sync records that everything written to a file is durable, but not its name.
 func (d *Disk) Sync(file File) { d.add(syncChange{file, true}) }
 
-// SyncFailed says that nobody knows what is kept, and that another Sync will not make up for it.
+// SyncFailed records a failed sync: the durable content is unknown, and a later Sync does not
+// repair it.
 func (d *Disk) SyncFailed(file File) { d.add(syncChange{file, false}) }
 
-// SyncNames says that all names are kept as they are, and no name that was removed.
+// SyncNames records that the names in the directory are durable.
 func (d *Disk) SyncNames() { d.add(syncNamesChange{}) }
 
 func (d *Disk) add(c change) {
@@ -130,10 +132,11 @@ func (d *Disk) add(c change) {
 	d.log = append(d.log, c)
 }
 
-// Kind is what an operation does.
+// Kind is the type of an operation.
 type Kind int
 
-// What can be tried. Reading, asking for the size and mapping shared memory change nothing, but can fail.
+// The types of operations. Reading, asking for the size and mapping shared memory change nothing
+// but can fail.
 const (
 	Opening Kind = iota
 	Reading
@@ -150,7 +153,7 @@ func (k Kind) String() string {
 	return [kinds]string{"open", "read", "write", "truncate", "sync", "delete", "size", "map"}[k]
 }
 
-// Kinds are all of them.
+// Kinds returns all types.
 func Kinds() []Kind {
 	all := make([]Kind, kinds)
 	for n := range all {
@@ -159,30 +162,30 @@ func Kinds() []Kind {
 	return all
 }
 
-// Fault is the one operation that will fail. The zero value is none.
+// Fault is one operation that will fail. The zero value injects nothing.
 type Fault struct {
-	// At counts the operations of these kinds from now on, beginning with 1.
+	// At counts the operations of these kinds from now on, starting with 1.
 	At    int
 	Kinds []Kind
-	// Err is how it fails.
+	// Err is the error of the operation.
 	Err error
 }
 
-// Expect makes an operation fail, and forgets the trouble that was expected before.
+// SetFault sets the fault and replaces an earlier one.
 func (d *Disk) SetFault(t Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault, d.operations, d.faultHit = t, 0, false
 }
 
-// Met reports whether the trouble that was expected has come.
+// FaultHit reports whether the fault has occurred.
 func (d *Disk) FaultHit() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.faultHit
 }
 
-// Try asks whether an operation goes well. It returns the error of the trouble that was expected, wrapped, once.
+// Operation is called before each operation. It returns the wrapped error of the fault once.
 func (d *Disk) Operation(kind Kind) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,7 +200,8 @@ func (d *Disk) Operation(kind Kind) error {
 	return fmt.Errorf("%v: %w", kind, d.fault.Err)
 }
 
-// Aside does something that meets no trouble and is not counted: a look at the database that is no part of the test.
+// WithoutFaults runs a function without faults and without counting, for checks that are not part
+// of the test.
 func (d *Disk) WithoutFaults(look func()) {
 	d.setUnfaulted(true)
 	defer d.setUnfaulted(false)

@@ -1,16 +1,17 @@
-// Package plugpull is a disk that remembers what was done to it, so that a test can pull the plug at any moment and see what
-// a real disk might have kept.
+// Package powerloss simulates a disk that records all operations, so that a test can lose power at
+// any moment and see what a real disk might have kept.
 //
 //	database ──write, sync, …──► adapter ──► real files          what the process sees
 //	                                │
-//	                                └──────► Disk.LosePower(moment)   what is there after the power came back
+//	                                └──────► Disk.LosePower(moment)   content after the power loss
 //
-// What was synced is there. Of what was written since, each sector is there or not, or is neither old nor new, whatever the
-// order in which it was written; a file that was made or removed since may be back or gone. That is as much as POSIX
-// promises, and less than most file systems keep.
+// Synced data survives. Of the data written since, each sector survives, is lost, or is corrupt,
+// regardless of the order of the writes. A file that was created or removed since may or may not
+// exist. That is as much as POSIX promises, and less than most file systems do.
 //
-// A Disk can also fail: the n-th operation does not do what it should. A sync that fails may have kept any part of what it
-// should have kept, and takes the rest for written: the next sync does not try again. Linux does so.
+// A Disk can also inject a fault into the nth operation. A failed sync may have stored any part of
+// the data and treats the rest as written, so the next sync does not retry. Linux behaves this way.
 //
-// The package knows no database. An adapter asks Try before each operation and tells what was done after it.
+// The package does not know any database. An adapter calls Operation before each operation and
+// records the result afterwards.
 package powerloss

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Image is what a directory holds, by name.
+// Image is the content of a directory, by name.
 type Image map[string][]byte
 
 // Save writes the files into a directory.
@@ -21,17 +21,18 @@ func (i Image) Save(dir string) error {
 	return nil
 }
 
-// Survival is what becomes of that which was not synced.
+// Survival decides what happens to data that was not synced.
 type Survival struct {
-	// Rand decides for each sector, and each name.
+	// Rand decides for each sector and each name.
 	Rand *rand.Rand
-	// Sector is how many bytes the disk writes at once.
+	// Sector is the number of bytes that the disk writes at once.
 	Sector int
-	// Keep is how likely a sector is kept, Spoil how likely one that is not holds neither what was there nor what was written.
+	// Keep is the probability that a sector is kept. Corrupt is the probability that a lost sector
+	// holds neither the old nor the new content.
 	Keep, Corrupt float64
 }
 
-// RandomSurvival returns some fate: everything kept, nothing, or any part.
+// RandomSurvival returns a random Survival: everything kept, nothing, or any part.
 func RandomSurvival(r *rand.Rand) Survival {
 	pick := func(from ...float64) float64 { return from[r.IntN(len(from))] }
 	return Survival{Rand: r, Sector: []int{512, 4096}[r.IntN(2)], Keep: pick(0, 0.1, 0.5, 0.9, 1), Corrupt: pick(0, 0, 0.2)}
@@ -39,7 +40,7 @@ func RandomSurvival(r *rand.Rand) Survival {
 
 func (f Survival) chance(likely float64) bool { return f.Rand.Float64() < likely }
 
-// Pull returns what is there when power comes back, if it was lost after so many changes.
+// LosePower returns the content after a power loss that happens after a number of changes.
 func (d *Disk) LosePower(moment int, fate Survival) Image {
 	d.mu.Lock()
 	log := d.log[:moment]
@@ -60,7 +61,7 @@ func (d *Disk) LosePower(moment int, fate Survival) Image {
 	return image
 }
 
-// diskState is what is kept for sure, and what may be.
+// diskState holds the durable content and the pending changes.
 type diskState struct {
 	survival Survival
 	kept     map[File][]byte
@@ -84,7 +85,7 @@ func (p *diskState) apply(c change) {
 	}
 }
 
-// flush is the end.
+// flush settles all pending changes.
 func (p *diskState) flush() {
 	for _, file := range slices.Sorted(maps.Keys(p.pending)) {
 		p.settle(file, false)
@@ -92,7 +93,7 @@ func (p *diskState) flush() {
 	p.settleNames(false)
 }
 
-// settle keeps what is pending, all of it or whatever fate says. What is lost is not pending any more.
+// settle applies pending changes: all of them, or those that survive. Lost ones are discarded.
 func (p *diskState) settle(file File, all bool) {
 	data := p.kept[file]
 	for _, e := range p.pending[file] {
@@ -128,13 +129,13 @@ func (p *diskState) writeSector(data []byte, at int64, sector []byte) []byte {
 		return put(data, at, sector)
 	case p.survival.chance(p.survival.Corrupt):
 		return put(data, at, p.corrupt(sector))
-	case p.survival.chance(0.5) && int64(len(data)) < at+int64(len(sector)): // the size was kept, what is there was not
+	case p.survival.chance(0.5) && int64(len(data)) < at+int64(len(sector)): // the size was kept, the content was not
 		return resize(data, at+int64(len(sector)))
 	}
 	return data
 }
 
-// spoil returns a sector that was written up to some byte, or in which nothing is right.
+// corrupt returns a sector that was written partly, or that holds random bytes.
 func (p *diskState) corrupt(sector []byte) []byte {
 	spoilt := slices.Clone(sector)
 	from := p.survival.Rand.IntN(len(spoilt))

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// images pulls the plug many times at the same moment.
+// images loses power many times at the same moment.
 func images(d *Disk, moment int) []Image {
 	var all []Image
 	for seed := range uint64(300) {
@@ -20,7 +20,7 @@ func images(d *Disk, moment int) []Image {
 	return all
 }
 
-// seen counts what a file can hold afterwards; "gone" if it is not there.
+// seen counts the possible contents of a file afterwards; "gone" if it does not exist.
 func seen(d *Disk, moment int, name string) map[string]int {
 	all := map[string]int{}
 	for _, image := range images(d, moment) {
@@ -77,11 +77,11 @@ func TestLosePower_UnsyncedDataMaySurvivePartly(t *testing.T) {
 		}
 	}
 	if old == 0 || fresh == 0 || mixed == 0 || spoilt == 0 {
-		t.Errorf("old %d, new %d, mixed %d, spoilt %d; want some of each", old, fresh, mixed, spoilt)
+		t.Errorf("old %d, new %d, mixed %d, corrupt %d; want some of each", old, fresh, mixed, spoilt)
 	}
 }
 
-// Sectors begin where the disk says, not where a write does.
+// Sectors are aligned to the disk, not to the write.
 func TestLosePower_SectorsAreAlignedToTheDisk(t *testing.T) {
 	d := kept("f", string(page("a")))
 	d.Write(d.Open("f"), 500, page("b")[:100])
@@ -91,7 +91,7 @@ func TestLosePower_SectorsAreAlignedToTheDisk(t *testing.T) {
 		seen[bytes.Count(data, []byte("b"))] = true
 	}
 	if want := map[int]bool{0: true, 12: true, 88: true, 100: true}; !maps.Equal(seen, want) {
-		t.Errorf("so many bytes were kept: %v; want %v", seen, want)
+		t.Errorf("bytes kept: %v; want %v", seen, want)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestLosePower_TruncateMayBeUndone(t *testing.T) {
 	}
 }
 
-// Linux takes what a failed sync could not write for written.
+// Linux treats data that a failed sync could not write as written.
 func TestLosePower_FailedSyncIsNotRepairedByTheNext(t *testing.T) {
 	d := kept("f", "a")
 	file := d.Open("f")
@@ -182,7 +182,7 @@ func TestLosePower_IgnoresLaterChanges(t *testing.T) {
 	moment := d.Changes()
 	data := []byte("b")
 	d.Write(file, 0, data)
-	data[0] = 'c' // whoever wrote it may use the memory again
+	data[0] = 'c' // the caller may reuse its buffer
 	d.Sync(file)
 	if all := seen(d, moment, "f"); all["a"] == 0 || len(all) != 1 {
 		t.Errorf("before the write: %v; want a", all)
@@ -211,7 +211,7 @@ func TestOperation_OneFails(t *testing.T) {
 	}
 	d.SetFault(Fault{At: 1, Kinds: Kinds(), Err: io.EOF})
 	if d.FaultHit() {
-		t.Error("met before it came")
+		t.Error("FaultHit before the fault")
 	}
 	d.WithoutFaults(func() {
 		if err := d.Operation(Writing); err != nil {

@@ -1,3 +1,4 @@
-// Package newcomer is somebody who has never seen Fermata: its tests take a clean copy of the tree, an empty home and nothing in the
-// environment, and do literally what README.md and the program itself tell them to. They fail when the two disagree.
+// Package readmetest follows README.md like a new user: its tests take a clean copy of the tree, an
+// empty home directory and an empty environment, and run the commands that README.md and the
+// program propose. They fail if the two disagree.
 package readmetest

@@ -13,7 +13,7 @@ import (
 // step is one command of a text, without its comment.
 type step string
 
-// steps are the commands in the sh blocks of a text. A line that ends with a backslash goes on in the next.
+// steps returns the commands in the sh blocks of a text. A trailing backslash continues a line.
 func steps(text string) []step {
 	var all []step
 	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```").FindAllStringSubmatch(text, -1) {
@@ -33,8 +33,8 @@ func commands(block string) []step {
 	return all
 }
 
-// handlers says how a newcomer follows commands that cannot be typed just so. The first that fits counts; everything else is typed as it stands,
-// in the copy of the tree, and must end with success.
+// handlers runs commands that cannot be run unchanged. The first match applies. Every other command
+// runs in the copy of the tree and must succeed.
 var handlers = []struct {
 	command *regexp.Regexp
 	do      func(t *testing.T, p *shell, s step)
@@ -42,12 +42,12 @@ var handlers = []struct {
 }{
 	{regexp.MustCompile(`^go get `), getInOwnModule, "for a module of one's own; the version is the copy, not what is published"},
 	{regexp.MustCompile(`^go install \S+@`), installFromTree, "the version is the copy, not what is published"},
-	{regexp.MustCompile(`^make demo$`), runMakeDemo, "it serves until somebody ends it"},
-	{regexp.MustCompile(`^make demo-terminal$`), runTyped, "it asks in the terminal; nobody answers, and the run waits"},
-	{regexp.MustCompile(`^curl `), checkCall, "curl ends well, whatever it gets"},
+	{regexp.MustCompile(`^make demo$`), runMakeDemo, "it serves until it is stopped"},
+	{regexp.MustCompile(`^make demo-terminal$`), runTyped, "it asks in the terminal; without an answer the run waits"},
+	{regexp.MustCompile(`^curl `), checkCall, "curl succeeds for any response"},
 	{regexp.MustCompile(`^make `), checkMakeTarget, "make test is what runs this test"},
-	{regexp.MustCompile(`fermata (demo|serve)( -.*)?$`), serveInBackground, "it serves until somebody ends it"},
-	{regexp.MustCompile(`^(docker|kubectl|npm) `), skipCommand, "needs what a newcomer may not have"},
+	{regexp.MustCompile(`fermata (demo|serve)( -.*)?$`), serveInBackground, "it serves until it is stopped"},
+	{regexp.MustCompile(`^(docker|kubectl|npm) `), skipCommand, "needs a program that may be missing"},
 	{regexp.MustCompile(`^export .*…`), skipCommand, "the values are those that the demo printed"},
 }
 
@@ -62,15 +62,15 @@ func installFromTree(t *testing.T, p *shell, s step) {
 
 func serveInBackground(t *testing.T, p *shell, s step) { p.serve(t, string(s)) }
 
-// runMakeDemo is make demo, which takes flags in its own way.
+// runMakeDemo runs make demo, which takes flags in its own way.
 func runMakeDemo(t *testing.T, p *shell, s step) { p.serve(t, string(s)+" DEMOFLAGS='$FLAGS'") }
 
-// checkCall looks at what a call brought: a server that refuses what README.md proposes does not agree with it.
+// checkCall checks the response of a call: the server must accept what README.md proposes.
 func checkCall(t *testing.T, p *shell, s step) {
 	t.Helper()
 	answer := decode[struct{ Status any }](t, p.run(t, p.tree, string(s)))
 	if answer.Status != "needs_input" && answer.Status != "completed" {
-		t.Errorf("$ %s\nis answered with %v", s, answer.Status)
+		t.Errorf("$ %s\nreturned %v", s, answer.Status)
 	}
 }
 
@@ -82,7 +82,7 @@ func checkMakeTarget(t *testing.T, p *shell, s step) {
 
 func skipCommand(t *testing.T, _ *shell, s step) { t.Log("not followed:", s) }
 
-// proposals are the commands that the demo prints: indented, with what they are for some blanks behind them.
+// proposals returns the commands that the demo prints, indented and followed by a description.
 func proposals(said string) []step {
 	var lines []string
 	for line := range strings.SplitSeq(strings.ReplaceAll(said, "\\\n", " "), "\n") {
@@ -94,7 +94,7 @@ func proposals(said string) []step {
 	return commands(strings.Join(lines, "\n"))
 }
 
-// follow does what a text says.
+// follow runs the commands of a text.
 func (p *shell) follow(t *testing.T, text string) {
 	t.Helper()
 	all := steps(text)
@@ -114,16 +114,16 @@ func (p *shell) followEach(t *testing.T, all []step) {
 				break
 			}
 		}
-		if !strings.HasPrefix(string(s), "export ") { // it has a key in it
+		if !strings.HasPrefix(string(s), "export ") { // it contains a key
 			t.Log("$", s)
 		}
 		do(t, p, s)
 	}
 }
 
-// links are the places in a repository that a text points to.
+// links returns the paths in the repository that a text links to.
 func links(text string) []string {
-	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "") // in code it is something else
+	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "") // code is not a link
 	var all []string
 	for _, match := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllStringSubmatch(text, -1) {
 		all = append(all, match[1])
@@ -139,7 +139,7 @@ func checkLinks(t *testing.T, tree, file string) {
 	}
 	for _, link := range links(string(text)) {
 		if _, err := os.Stat(filepath.Join(tree, filepath.Dir(file), link)); err != nil {
-			t.Errorf("%s points to %s, which is not there", file, link)
+			t.Errorf("%s links to %s, which does not exist", file, link)
 		}
 	}
 }

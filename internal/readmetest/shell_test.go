@@ -19,18 +19,18 @@ import (
 	"time"
 )
 
-// shell is somebody at a terminal: where they are, what they have exported, and a clean copy of the tree.
+// shell is a user's terminal: its directory, environment and a clean copy of the tree.
 type shell struct {
 	home string
 	tree string // the copy
-	own  string // a module of their own
+	own  string // the user's own module
 	env  []string
 
-	quit func() // ends the server that they have started
+	quit func() // stops the server that was started
 }
 
-// newShell gives a newcomer a fresh home with a copy of the tree. Of this machine they have the programs, and what Go has downloaded and
-// built before: with other paths left out of it (-trimpath), it is the same for every copy.
+// newShell creates a new home directory with a copy of the tree. It uses the programs of this
+// machine and Go's caches; with -trimpath these are the same for every copy.
 func newShell(t *testing.T) *shell {
 	t.Helper()
 	home := t.TempDir()
@@ -42,7 +42,8 @@ func newShell(t *testing.T) *shell {
 		}
 	}
 	copyTree(t, p.tree)
-	// Nothing is downloaded: whatever this module needs is there already, and it is not to be taken from elsewhere under its own name.
+	// Nothing is downloaded: all dependencies are in the cache, and this module must not be fetched
+	// under its own name.
 	p.env = []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "GOBIN=" + bin, "GOFLAGS=-trimpath", "CGO_ENABLED=0", "GOPROXY=file://" + filepath.Join(home, "nothing")}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
 		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
@@ -54,13 +55,13 @@ func newShell(t *testing.T) *shell {
 	return p
 }
 
-// copyTree copies what git has or would take: nothing that is ignored, and nothing that only this machine has.
+// copyTree copies the files that git tracks or would add, and nothing that is ignored.
 func copyTree(t *testing.T, to string) {
 	t.Helper()
 	git := func(dir string, args ...string) string {
 		out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...).Output()
 		if err != nil {
-			t.Fatalf("git %v: %v (it needs git, and a clone)", args, err)
+			t.Fatalf("git %v: %v (this test needs git and a clone)", args, err)
 		}
 		return string(out)
 	}
@@ -68,7 +69,7 @@ func copyTree(t *testing.T, to string) {
 	for name := range strings.SplitSeq(git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z"), "\x00") {
 		from := filepath.Join(root, name)
 		info, err := os.Lstat(from)
-		if name == "" || err != nil || !info.Mode().IsRegular() { // deleted, or being written by somebody
+		if name == "" || err != nil || !info.Mode().IsRegular() { // deleted, or being written
 			continue
 		}
 		data, err := os.ReadFile(from)
@@ -84,7 +85,7 @@ func copyTree(t *testing.T, to string) {
 	}
 }
 
-// export sets a variable for everything that follows.
+// export sets an environment variable for later commands.
 func (p *shell) export(name, value string) {
 	p.env = slices.DeleteFunc(p.env, func(s string) bool { return strings.HasPrefix(s, name+"=") })
 	p.env = append(p.env, name+"="+value)
@@ -96,7 +97,7 @@ func (p *shell) command(ctx context.Context, dir, script string) *exec.Cmd {
 	return cmd
 }
 
-// types types a command into a terminal and returns what it prints. It must work.
+// run runs a command and returns its output. The command must succeed.
 func (p *shell) run(t *testing.T, dir, script string) string {
 	t.Helper()
 	cmd := p.command(t.Context(), dir, script)
@@ -108,25 +109,26 @@ func (p *shell) run(t *testing.T, dir, script string) string {
 	return out.String()
 }
 
-// maxWait presses Ctrl-C when the input ends: when this test is gone, however it went.
-const maxWait = "exec 3<&0; { cat <&3; kill -INT 0; } >/dev/null 2>&1 & exec 3<&-; "
+// quitScript sends SIGINT when the input ends, so that the server stops when this test ends.
+const quitScript = "exec 3<&0; { cat <&3; kill -INT 0; } >/dev/null 2>&1 & exec 3<&-; "
 
 var exports = regexp.MustCompile(`export FERMATA_URL=(\S+) FERMATA_TOKEN=(\S+)`)
 
-// serves starts a server in another terminal, exports what it says should be exported, and returns everything that it said.
+// serve starts a server in the background, exports the variables that it proposes, and returns its
+// output.
 func (p *shell) serve(t *testing.T, script string) string {
 	t.Helper()
 	if p.quit != nil {
-		p.quit() // or the next one would have to go elsewhere
+		p.quit() // frees the port for the next one
 	}
-	// On a port of its own: 8080 may be somebody else's here. This is the one thing that is not done to the letter.
+	// The server uses a free port, because 8080 may be taken. Otherwise the command is unchanged.
 	const flags = "--addr 127.0.0.1:0"
 	if with := strings.ReplaceAll(script, "$FLAGS", flags); with != script {
 		script = with
 	} else {
 		script += " " + flags
 	}
-	cmd := p.command(context.Background(), p.tree, maxWait+"exec "+script)
+	cmd := p.command(context.Background(), p.tree, quitScript+"exec "+script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run is two processes
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -145,14 +147,15 @@ func (p *shell) serve(t *testing.T, script string) string {
 	said := readProposals(out)
 	match := exports.FindStringSubmatch(said)
 	if match == nil {
-		t.Fatalf("$ %s\nsays nothing about what to export:\n%s", script, said)
+		t.Fatalf("$ %s\ndoes not propose variables to export:\n%s", script, said)
 	}
 	p.export("FERMATA_URL", match[1])
 	p.export("FERMATA_TOKEN", match[2])
 	return said
 }
 
-// readProposals reads until the last command that the demo proposes, or its end. What comes later is read and dropped, so that it can be written.
+// readProposals reads up to the last command that the demo proposes. It discards later output, so
+// that the server does not block.
 func readProposals(out io.Reader) string {
 	var said strings.Builder
 	lines := bufio.NewScanner(out)
@@ -166,7 +169,8 @@ func readProposals(out io.Reader) string {
 	return said.String()
 }
 
-// stop presses Ctrl-C. What go run makes of that is its own affair; the server has to end, and without a complaint.
+// stop sends SIGINT. The server must end without an error message; the exit code of go run is
+// ignored.
 func stop(t *testing.T, cmd *exec.Cmd, errs *bytes.Buffer) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
 	late := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })

@@ -13,7 +13,8 @@ import (
 	"github.com/fermata-go/fermata/api"
 )
 
-// TestREADME_EveryCommandWorks follows README.md, and then takes a review from its start over a wish for changes to its end, in each of three ways.
+// TestREADME_EveryCommandWorks follows README.md and then runs a review with a change request to
+// its end, in each of three ways.
 func TestREADME_EveryCommandWorks(t *testing.T) {
 	p := newShell(t)
 	readme, err := os.ReadFile(filepath.Join(p.tree, "README.md"))
@@ -40,7 +41,7 @@ func TestREADME_EveryCommandWorks(t *testing.T) {
 	t.Run("curl", func(t *testing.T) { reviewByCurl(t, p) })
 	t.Run("fermata", func(t *testing.T) { reviewByCommands(t, p) })
 	t.Run("Go", func(t *testing.T) { reviewByProgram(t, p) })
-	t.Run("what the demo proposes", func(t *testing.T) {
+	t.Run("commands of the demo", func(t *testing.T) {
 		proposed := proposals(p.serve(t, "fermata demo"))
 		if len(proposed) < 5 {
 			t.Errorf("it proposes %q", proposed)
@@ -49,7 +50,7 @@ func TestREADME_EveryCommandWorks(t *testing.T) {
 	})
 }
 
-// outcome is what all three ways print, as far as the story goes.
+// outcome holds the fields of an outcome that this test reads.
 type outcome struct {
 	Status     string
 	Content    string
@@ -92,7 +93,7 @@ func reviewByCurl(t *testing.T, p *shell) {
 	}
 	start := `{"graphId":"inproc:content-review","stateKey":"by-curl","input":{"topic":"rain"}}`
 	chat(start).asks(t, first)
-	chat(start).asks(t, first) // it counts once
+	chat(start).asks(t, first) // a repeated start counts once
 	chat(`{"stateKey":"by-curl","resumeId":"r1","resumeValue":{"action":"revise","feedback":"umbrellas"}}`).asks(t, second)
 	approve := `{"stateKey":"by-curl","resumeId":"r2","resumeValue":{"action":"approve"}}`
 	chat(approve).completed(t, second)
@@ -111,7 +112,7 @@ func reviewByCommands(t *testing.T, p *shell) {
 				return r.ID
 			}
 		}
-		t.Fatal("nobody is asked")
+		t.Fatal("no request is open")
 		return ""
 	}
 	if shown := p.run(t, p.home, "fermata show "+open()); !strings.Contains(shown, first) {
@@ -127,7 +128,7 @@ func reviewByCommands(t *testing.T, p *shell) {
 	}
 }
 
-// program is what a newcomer writes after a look at go doc.
+// program is a first program of a new user.
 const program = `package main
 
 import (

@@ -1,4 +1,4 @@
-// Package safely runs code that we did not write: what it does wrong becomes an error.
+// Package recovery runs user code and converts its panics to errors.
 package recovery
 
 import (
@@ -22,17 +22,18 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Recover, deferred, turns a panic into an error.
+// Recover converts a panic to an error. It must be deferred.
 func Recover(err *error) {
 	if value := recover(); value != nil {
 		*err = &PanicError{Value: value, Stack: debug.Stack()}
 	}
 }
 
-// ErrExited says that code did not return, and did not panic either.
-var ErrExited = errors.New("fermata: the code ended its goroutine with runtime.Goexit")
+// ErrExited is returned if user code neither returned nor panicked.
+var ErrExited = errors.New("fermata: user code called runtime.Goexit")
 
-// Parallel calls fn for 0 to n-1, at most limit at a time if that is above 0, and returns what each returned.
+// Parallel calls fn for 0 to n-1 and returns the error of each call. It runs at most limit calls at
+// a time if limit is positive.
 func Parallel(n, limit int, fn func(i int) error) []error {
 	errs := make([]error, n)
 	if limit <= 0 {

@@ -5,12 +5,13 @@ import (
 	"os/exec"
 )
 
-// errMissing says what to do. The test does not skip: a store that was never tried would look tested.
+// errMissing says what to install. The test fails instead of skipping, because an untested store
+// would look tested.
 var errMissing = errors.New("no redis-server in PATH. " +
 	"`make test` installs it on Debian and Ubuntu; elsewhere install Redis or Valkey. It need not run")
 
-// names are those that the server's program goes by. The last one is the same program, and the only name that it has where Debian's
-// redis-tools is installed without the service of redis-server.
+// names lists the names of the server program. The last one is the same program, and the only name
+// where Debian's redis-tools is installed without redis-server.
 var names = []string{"redis-server", "valkey-server", "redis-check-rdb"}
 
 func find() (string, error) {

@@ -1,18 +1,19 @@
-// Package redistest gives tests a real Redis server of their own, and takes it away again however they end.
+// Package redistest starts a real Redis server for tests and stops it however they end.
 //
 //	func TestSomething(t *testing.T) {
 //		server := redistest.Start(t) // empty
 //		client, err := redis.NewClient(server.URL())
 //		...
-//		server.Kill(t)    // as kill -9 does
-//		server.Restart(t) // at the same address, and empty again
+//		server.Kill(t)    // like kill -9
+//		server.Restart(t) // at the same address, empty
 //	}
 //
-// A server listens on a free port of 127.0.0.1, wants a password and writes no file. It has nothing to do with a server that may
-// run on the machine already. It starts within milliseconds, so that every test can have its own.
+// A server listens on a free port of 127.0.0.1, requires a password and writes no file. It is
+// independent of any server already running on the machine. It starts within milliseconds, so every
+// test can have its own.
 //
-// As for PostgreSQL (internal/pgtest), a guard holds the other end of a pipe from the test process and ends the server when
-// that closes, so that a panic, a timeout and kill -9 leave as little behind as success does.
+// As in internal/pgtest, a guard holds the other end of a pipe from the test process and stops the
+// server when the pipe closes. A panic, a timeout and kill -9 therefore leave nothing behind.
 package redistest
 
 import (
@@ -28,23 +29,25 @@ import (
 	"time"
 
 	"github.com/fermata-go/fermata/internal/testserver"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 // Server is one Redis server.
 type Server struct {
 	program  string
 	password string
-	port     int // chosen by the first start and kept, so that URLs stay good
+	port     int // chosen by the first start and kept, so that URLs stay valid
 	guard    *testserver.Guard
 
 	process *exec.Cmd
 	exited  chan struct{} // closed when process has ended
 }
 
-// Start makes an empty server for this test alone. It is gone when the test has ended. If there is no Redis on this machine the test
-// fails: what was not tested must not look as if it were.
+// Start starts an empty server for this test. It ends with the test. If there is no Redis on this
+// machine, the test fails, because an untested cache would look tested.
 func Start(t testing.TB) *Server {
 	t.Helper()
+	testtier.Needs(t, "Redis")
 	s, err := start()
 	if err != nil {
 		t.Fatal(err)
@@ -57,16 +60,16 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// URL says how to reach the server, password included.
+// URL returns the URL of the server, including the password.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "redis", User: url.UserPassword("", s.password), Host: s.Addr(), Path: "/0"}
 	return u.String()
 }
 
-// Addr is the server's host and port.
+// Addr returns the server's host and port.
 func (s *Server) Addr() string { return fmt.Sprint("127.0.0.1:", s.port) }
 
-// Kill ends the server as kill -9 does. Its connections are reset, and what it held is gone.
+// Kill ends the server like kill -9. Its connections are reset and its data is lost.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	s.kill()
@@ -115,7 +118,7 @@ func (s *Server) kill() {
 func (s *Server) run() error { return testserver.Run(&s.port, s.tryRun) }
 
 func (s *Server) tryRun(deadline time.Time) error {
-	// Args[0] is what the program decides by whether it is the server.
+	// Args[0] tells the program that it is the server.
 	process := &exec.Cmd{Path: s.program, Args: []string{"redis-server", "-"}, Dir: "/"}
 	process.Stdin = strings.NewReader(s.config())
 	output, err := process.StdoutPipe()
@@ -147,7 +150,7 @@ func (s *Server) tryRun(deadline time.Time) error {
 	}
 }
 
-// config comes in through the input, where no other user of the machine sees the password.
+// config is passed through standard input, where other users cannot see the password.
 func (s *Server) config() string {
 	return strings.Join([]string{
 		"bind 127.0.0.1", fmt.Sprint("port ", s.port), "requirepass " + s.password,
@@ -155,10 +158,10 @@ func (s *Server) config() string {
 	}, "\n")
 }
 
-// tail is the end of what a server has said. It is complete once the server has ended.
+// tail holds the last lines of output. It is complete once the server has ended.
 type tail []string
 
-// read closes ready when the server says that it is.
+// read closes ready when the server reports that it is ready.
 func (l *tail) read(output io.Reader, ready chan<- struct{}) {
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		if ready != nil && strings.Contains(lines.Text(), "Ready to accept connections") {

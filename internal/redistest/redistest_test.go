@@ -33,7 +33,7 @@ func TestStart_ServersAreSeparateAndRequireThePassword(t *testing.T) {
 	}
 	wrong := strings.Replace(first.URL(), "@127", "x@127", 1)
 	if err := connect(t, wrong).Ping(t.Context()).Err(); err == nil {
-		t.Error("a wrong password was taken")
+		t.Error("a wrong password was accepted")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestFind_MissingServerNamesThePackage(t *testing.T) {
 	}
 }
 
-// However the test process ends, no server of it stays.
+// However the test process ends, no server remains.
 func TestGuard_CleansUpAfterTheTestProcess(t *testing.T) {
 	testserver.CheckCleanup(t, func() (int, string) { return Start(t).process.Process.Pid, "" })
 }

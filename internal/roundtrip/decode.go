@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// UnmarshalUseNumber is json.Unmarshal that leaves a number in an untyped place as it was written: a float64 could be another one. data is one JSON value.
+// UnmarshalUseNumber is json.Unmarshal with exact numbers in untyped places; a float64 could change
+// them. data is one JSON value.
 func UnmarshalUseNumber(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() //mutate:number-kept-in-approval
 	return dec.Decode(v)
 }
 
-// Unmarshal is json.Unmarshal.
+// Unmarshal is json.Unmarshal with a fast path for plain strings.
 func Unmarshal(data []byte, v any) error {
 	text, ok := v.(*string)
 	if last := len(data) - 1; ok && last > 0 && data[0] == '"' && data[last] == '"' && isPlainText(data[1:last]) {
@@ -26,9 +27,10 @@ func Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// Decode is [UnmarshalUseNumber] for what a program has kept, which may have been another one. A value that has members which v has no place for, while
-// v has members that the value does not have, is an error: taking a renamed member for two unrelated changes would lose one and make one up, and
-// a no could become a yes. A value that only has more, or less, is read.
+// Decode is [UnmarshalUseNumber] for data that another version of a program may have stored. It is
+// an error if the value has members unknown to v while v has members that the value lacks. A
+// renamed member would otherwise be lost and replaced by a zero value, so a no could become a yes.
+// A value that only has more members, or only fewer, is accepted.
 func Decode(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -49,7 +51,8 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// CheckRenamed returns an error if, in an object of the document, a member seems to be renamed. The document is known to fit the type but for that.
+// CheckRenamed returns an error if a member of an object in the document seems to be renamed. The
+// document is known to fit the type otherwise.
 func CheckRenamed(data []byte, t reflect.Type) error { return checkRenamed(data, t, "it") }
 
 func checkRenamed(data json.RawMessage, t reflect.Type, where string) error {
@@ -64,7 +67,7 @@ func checkRenamed(data json.RawMessage, t reflect.Type, where string) error {
 		return renamedMember(data, t, where)
 	case reflect.Map:
 		var values map[string]json.RawMessage
-		_ = json.Unmarshal(data, &values) // it fits, or is null
+		_ = json.Unmarshal(data, &values) // it fits or is null
 		for name, value := range values {
 			if err := checkRenamed(value, t.Elem(), where+"."+name); err != nil {
 				return err
@@ -72,7 +75,7 @@ func checkRenamed(data json.RawMessage, t reflect.Type, where string) error {
 		}
 	case reflect.Slice, reflect.Array:
 		var items []json.RawMessage
-		_ = json.Unmarshal(data, &items) // it fits, or is null, or bytes as text
+		_ = json.Unmarshal(data, &items) // it fits, is null, or is bytes as text
 		for i, item := range items {
 			if err := checkRenamed(item, t.Elem(), fmt.Sprintf("%s[%d]", where, i)); err != nil {
 				return err
@@ -84,7 +87,7 @@ func checkRenamed(data json.RawMessage, t reflect.Type, where string) error {
 
 func renamedMember(data json.RawMessage, t reflect.Type, where string) error {
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(data, &members) // it fits, or is null
+	_ = json.Unmarshal(data, &members) // it fits or is null
 	if members == nil {
 		return nil
 	}
@@ -110,5 +113,5 @@ func renamedMember(data json.RawMessage, t reflect.Type, where string) error {
 	if len(unknown) == 0 || len(lacking) == 0 { //mutate:stored-value-fields
 		return nil
 	}
-	return fmt.Errorf("%s has a %q, which is unknown to the %s here, while %q is not in it: it seems to be renamed", where, slices.Min(unknown), t, lacking[0].name)
+	return fmt.Errorf("%s has the member %q, which is unknown to %s, and lacks %q: the member seems to be renamed", where, slices.Min(unknown), t, lacking[0].name)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// The key of a question is made of its JSON: what is written without encoding/json must be the same to the byte.
+// The key of a question is derived from its JSON, so the fast path must produce the same bytes as
+// encoding/json.
 func TestPlainText_MatchesEncodingJSON(t *testing.T) {
 	texts := []string{"", "yes", "publish?", `say "no"`, `a\b`, "<b>&</b>", "line\nend", "é", "\u2028", "\x7f", "\x00", "~ "}
 	for c := range 128 {

@@ -1,4 +1,5 @@
-// Package savable says what JSON can keep: of which types a value comes back as it was, and which values do not.
+// Package roundtrip checks whether values survive a round trip through JSON: for which types a
+// value is restored exactly, and which values are not.
 package roundtrip
 
 import (
@@ -22,13 +23,14 @@ var (
 	textUnmarshalType = reflect.TypeFor[interface{ UnmarshalText(text []byte) error }]()
 )
 
-// HasCustomJSON reports whether a type, or a pointer to it, says itself what its JSON is.
+// HasCustomJSON reports whether a type, or a pointer to it, defines its own JSON.
 func HasCustomJSON(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return t.Implements(marshalerType) || p.Implements(marshalerType) || t.Implements(textMarshalType) || p.Implements(textMarshalType)
 }
 
-// Problems lists what in a type JSON would refuse or silently lose. where names the value in the messages.
+// Problems lists the parts of a type that JSON would reject or silently lose. where names the value
+// in the messages.
 func Problems(t reflect.Type, where string) []string { return problems(t, where, nil) }
 
 func problems(t reflect.Type, where string, path []reflect.Type) []string {
@@ -37,12 +39,12 @@ func problems(t reflect.Type, where string, path []reflect.Type) []string {
 			return nil
 		}
 	}
-	if t.Kind() == reflect.Interface && t.NumMethod() > 0 { // whatever its methods are
-		return []string{fmt.Sprintf("%s holds a %s: what it is cannot be known again when it is loaded; use a concrete type", where, t)}
+	if t.Kind() == reflect.Interface && t.NumMethod() > 0 { // regardless of its methods
+		return []string{fmt.Sprintf("%s holds a %s, whose dynamic type is unknown when it is loaded; use a concrete type", where, t)}
 	}
 	if HasCustomJSON(t) {
 		if !readsCustomJSON(t) {
-			return []string{fmt.Sprintf("%s holds a %s, which writes a JSON of its own and cannot read it: give it the other method, too", where, t)}
+			return []string{fmt.Sprintf("%s holds a %s, which writes custom JSON but cannot read it: add the matching unmarshal method", where, t)}
 		}
 		if embedded, lost := promotedJSON(t); lost != "" {
 			return []string{fmt.Sprintf("%s holds a %s, whose JSON is that of the %s it embeds; its field %s would be lost: give the embedded field a name", where, t, embedded, lost)}
@@ -55,7 +57,7 @@ func problems(t reflect.Type, where string, path []reflect.Type) []string {
 		return []string{fmt.Sprintf("%s holds a %s, which cannot be saved", where, t)}
 	case reflect.Map:
 		if !roundTripsKeys(t.Key()) {
-			return []string{fmt.Sprintf("%s holds a %s, whose keys would not come back: use texts or integers, or a type with a MarshalText and an UnmarshalText that reads it", where, t)}
+			return []string{fmt.Sprintf("%s holds a %s, whose keys cannot be restored: use strings or integers, or a type with matching MarshalText and UnmarshalText", where, t)}
 		}
 		if lost := bypassedInMap(t, where); lost != "" {
 			return []string{lost}
@@ -84,7 +86,8 @@ func problems(t reflect.Type, where string, path []reflect.Type) []string {
 	return nil
 }
 
-// BypassedMethods says what of a type is written as something else than its own methods would have it, because it is in a map; "" if nothing is.
+// BypassedMethods describes a type in a map whose JSON methods encoding/json does not call; "" if
+// there is none.
 func BypassedMethods(t reflect.Type, where string) string { return bypassedIn(t, where, nil) }
 
 func bypassedIn(t reflect.Type, where string, path []reflect.Type) (lost string) {
@@ -107,17 +110,18 @@ func bypassedIn(t reflect.Type, where string, path []reflect.Type) (lost string)
 	return lost
 }
 
-// bypassedInMap is Unwritten for the values of a map.
+// bypassedInMap is BypassedMethods for the values of one map.
 func bypassedInMap(t reflect.Type, where string) string {
 	method := bypassedType(t.Elem())
 	if method == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s holds a %s, and what is in a map is not written by methods of a pointer, as *%s has them: use a map of pointers", where, t, method)
+	return fmt.Sprintf("%s holds a %s, but encoding/json does not call the pointer methods of *%s for map values: use a map of pointers", where, t, method)
 }
 
-// bypassedType is a type in the values of a map whose JSON is written by methods of its pointer; nil if there is none. The values have no address, and so
-// encoding/json passes these methods over, but not those that read.
+// bypassedType returns a type in the values of a map whose JSON is written by methods of its
+// pointer; nil if there is none. Map values have no address, so encoding/json does not call these
+// methods for writing, only for reading.
 func bypassedType(t reflect.Type) reflect.Type {
 	p := reflect.PointerTo(t)
 	switch {
@@ -139,8 +143,8 @@ func bypassedType(t reflect.Type) reflect.Type {
 	return nil
 }
 
-// HasUntyped reports whether a value of the type has places of which the type does not say what is there: what JSON makes of those is something else than
-// what was put there, an int a number and a struct a map.
+// HasUntyped reports whether a value of the type has untyped places. JSON changes what is stored
+// there: an int becomes a number and a struct a map.
 func HasUntyped(t reflect.Type) bool { return hasUntyped(t, nil) }
 
 func hasUntyped(t reflect.Type, path []reflect.Type) bool {
@@ -163,8 +167,9 @@ func hasUntyped(t reflect.Type, path []reflect.Type) bool {
 	return false
 }
 
-// promotedJSON looks at a struct that has JSON methods: whether it has them from a type that it embeds, so that nothing else in it
-// is part of its JSON. lost is a field that is not. Reflection does not tell whose method it is, but its JSON does.
+// promotedJSON reports whether the JSON methods of a struct are promoted from an embedded type, so
+// that its other fields are not part of its JSON. lost is such a field. Reflection does not tell
+// whose method it is, but the JSON does.
 func promotedJSON(t reflect.Type) (embedded reflect.Type, lost string) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -189,7 +194,7 @@ func promotedJSON(t reflect.Type) (embedded reflect.Type, lost string) {
 	return embedded, lost
 }
 
-// zeroJSON is the JSON of a type's zero value; nil if it has none.
+// zeroJSON returns the JSON of a type's zero value; nil if it has none.
 func zeroJSON(t reflect.Type) (data []byte) {
 	var err error
 	defer recovery.Recover(&err)
@@ -200,11 +205,11 @@ func zeroJSON(t reflect.Type) (data []byte) {
 	return data
 }
 
-// ErrNotUTF8 is the error of a value that has a text with bytes which are none.
+// ErrNotUTF8 is returned for a value with a string that is not valid UTF-8.
 var ErrNotUTF8 = errors.New("a string in it is not valid UTF-8, which JSON cannot hold; use []byte")
 
-// Addressable is a value as encoding/json has to get it: behind a pointer. Methods that belong to the pointer, as those of a big.Int, are not called for what has
-// no address, and it would write something else: of a big.Int {}, whatever the number.
+// Addressable returns a pointer to the value for encoding/json. Pointer methods, such as those of
+// big.Int, are not called for values without an address; a big.Int would be written as {}.
 func Addressable(v any) any {
 	value := reflect.ValueOf(v)
 	if !value.IsValid() || value.Kind() == reflect.Pointer { //mutate:pointer-methods-shown
@@ -215,8 +220,8 @@ func Addressable(v any) any {
 	return p.Interface()
 }
 
-// Encode is json.Marshal without the HTML escapes, which would make every page of HTML six times as long, and with an
-// error where json.Marshal would quietly replace a byte.
+// Encode is json.Marshal without HTML escapes, which would multiply the size of HTML by six, and
+// with an error where json.Marshal would silently replace a byte.
 func Encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -243,7 +248,8 @@ func Marshal(v any) ([]byte, error) {
 	return data, err
 }
 
-// isPlainText reports whether json.Marshal writes a text as it is, between quotes. Questions and answers are often no more than that.
+// isPlainText reports whether json.Marshal writes a text unchanged between quotes. This is a common
+// case for questions and answers.
 func isPlainText[T string | []byte](text T) bool {
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -254,9 +260,11 @@ func isPlainText[T string | []byte](text T) bool {
 	return true
 }
 
-// hasReplacement reports whether the JSON of a value has a character in the place of a byte.
+// hasReplacement reports whether the JSON of a value has a replacement character for an invalid
+// byte.
 func hasReplacement(data []byte, v any) bool {
-	// encoding/json writes \ufffd, escaped, only for bytes that are not UTF-8: the character itself is written as it is.
+	// encoding/json writes the escape \ufffd only for invalid bytes; the character itself is not
+	// escaped.
 	for rest := data; ; {
 		i := bytes.Index(rest, []byte(`\ufffd`))
 		if i < 0 {
@@ -273,11 +281,11 @@ func hasReplacement(data []byte, v any) bool {
 	}
 }
 
-// maxDepth is far beyond any value that JSON could hold.
+// maxDepth exceeds the depth of any value that JSON can hold.
 const maxDepth = 1000
 
-// findInvalidUTF8 looks for a string that is not UTF-8. It decides where the JSON alone does not: JSON that a value brings along
-// may have the same escape for good.
+// findInvalidUTF8 searches for a string that is not UTF-8. The JSON alone is not sufficient: raw
+// JSON inside a value may contain the same escape legitimately.
 func findInvalidUTF8(v reflect.Value, depth int) bool {
 	if depth > maxDepth {
 		return false

@@ -7,8 +7,9 @@ import (
 	"github.com/fermata-go/fermata/internal/recovery"
 )
 
-// readsCustomJSON reports whether a type that says what its JSON is can be read back from it. One that reads in its own way can; of any other a value
-// tells. One that is written as stars, to keep it out of logs, would come back as stars.
+// readsCustomJSON reports whether a type with custom JSON can be read back. A type with its own
+// unmarshal method can. Other types are tested with a value: one that is written as stars, to hide
+// it from logs, would be read back as stars.
 func readsCustomJSON(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -26,8 +27,8 @@ func readsCustomJSON(t reflect.Type) bool {
 	return true
 }
 
-// roundTripsKeys reports whether the keys of a map come back from JSON, which has rules of its own for them: a text is written as it is, whatever its methods say, and is
-// read by them.
+// roundTripsKeys reports whether the keys of a map are restored from JSON. JSON writes string keys
+// as they are, regardless of their methods, but uses the methods to read them.
 func roundTripsKeys(t reflect.Type) bool {
 	writes, reads := t.Implements(textMarshalType), reflect.PointerTo(t).Implements(textUnmarshalType)
 	key, scalar := sample(t)
@@ -41,12 +42,12 @@ func roundTripsKeys(t reflect.Type) bool {
 	one.SetMapIndex(key, reflect.ValueOf(true))
 	back, written, err := roundTrip(one)
 	if err != nil && reads {
-		return true // it may take only some
+		return true // it may accept only some values
 	}
 	return !written || err == nil && back.MapIndex(key).IsValid()
 }
 
-// sample is a value that is not the zero one, if a type is just a text, a number or a boolean.
+// sample returns a non-zero value of a string, number or boolean type.
 func sample(t reflect.Type) (v reflect.Value, scalar bool) {
 	v = reflect.New(t).Elem()
 	switch {
@@ -66,10 +67,11 @@ func sample(t reflect.Type) (v reflect.Value, scalar bool) {
 	return v, true
 }
 
-// roundTrip writes a value as JSON and reads it back. A type may refuse to write some values, which says nothing of others.
+// roundTrip writes a value as JSON and reads it back. A type may reject some values, which says
+// nothing about others.
 func roundTrip(v reflect.Value) (back reflect.Value, written bool, err error) {
 	defer recovery.Recover(&err)
-	p := reflect.New(v.Type()) // the type's own JSON method may be the pointer's
+	p := reflect.New(v.Type()) // the JSON method may belong to the pointer
 	p.Elem().Set(v)
 	data, err := json.Marshal(p.Interface())
 	if err != nil {

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// Shadowed lists the fields of a struct that encoding/json passes over, because another one has the same name: fields without a tag
-// beside one with it, and fields of what it embeds that are deeper than another, or as deep. Go code has them all the same, and loses them without a word.
+// Shadowed lists the fields of a struct that encoding/json ignores because another field has the
+// same JSON name: fields without a tag next to a tagged one, and embedded fields that are deeper
+// than, or as deep as, another. Their values would be lost silently.
 func Shadowed(t reflect.Type) []string {
 	var lost []string
 	all := jsonFields(t, "", nil)
 	for i, f := range all {
 		if !f.wins(all, i) {
-			lost = append(lost, fmt.Sprintf("field %s would be lost: another one has the JSON name %q, too; give one of them a name of its own", f.goName, f.name))
+			lost = append(lost, fmt.Sprintf("field %s would be lost: another field also has the JSON name %q; rename one of them", f.goName, f.name))
 		}
 	}
 	return lost
@@ -23,15 +24,16 @@ func Shadowed(t reflect.Type) []string {
 // Field is a member of a struct's JSON.
 type Field struct {
 	reflect.StructField
-	// Member is its name there.
+	// Member is its JSON name.
 	Member string
-	// Optional says that it may not be written: it is left out if it is empty, or is in a struct that is embedded by a pointer.
+	// Optional reports that the member may be missing: it is omitted if empty, or is in a struct
+	// embedded by pointer.
 	Optional bool
-	// Quoted says that the JSON of its value is written as a text, by the option ",string".
+	// Quoted reports that the value is written as a string, by the option ",string".
 	Quoted bool
 }
 
-// Fields lists what encoding/json writes of a struct, in the order of its fields.
+// Fields lists the members that encoding/json writes for a struct, in the order of its fields.
 func Fields(t reflect.Type) []Field {
 	var written []Field
 	all := jsonFields(t, "", nil)
@@ -48,7 +50,7 @@ func Fields(t reflect.Type) []Field {
 	return written
 }
 
-// quotable reports whether the option ",string" is heeded for a type.
+// quotable reports whether the option ",string" applies to a type.
 func quotable(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer && t.Name() == "" {
 		t = t.Elem()
@@ -62,14 +64,14 @@ func quotable(t reflect.Type) bool {
 // jsonField is a field as encoding/json sees it from the outermost struct.
 type jsonField struct {
 	name, goName string
-	path         []reflect.Type // of the structs that it is in, by embedding, without the outermost
-	pointed      bool           // one of these may be nil
+	path         []reflect.Type // the embedded structs that contain it, without the outermost
+	pointed      bool           // one of them may be nil
 	tagged       bool
 	typ          reflect.Type
 	field        reflect.StructField
 }
 
-// jsonFields lists the fields of a struct, those of structs that it embeds included.
+// jsonFields lists the fields of a struct, including those of embedded structs.
 func jsonFields(t reflect.Type, goPath string, path []reflect.Type) []jsonField {
 	var all []jsonField
 	for i := range t.NumField() {
@@ -99,7 +101,8 @@ func jsonFields(t reflect.Type, goPath string, path []reflect.Type) []jsonField 
 	return all
 }
 
-// wins reports whether the JSON has this field, the ith of all: it is the least deep of its name or, of several, the only one with a tag.
+// wins reports whether the JSON has this field, the ith of all: it is the least deep with its name
+// or, of several, the only one with a tag.
 func (f jsonField) wins(all []jsonField, i int) bool {
 	for k, other := range all {
 		if k == i || other.name != f.name {

@@ -1,4 +1,4 @@
-// Package inert makes texts that others wrote do nothing but be read: they go to terminals and into pictures.
+// Package sanitize makes untrusted text safe to display in terminals and pictures.
 package sanitize
 
 import (
@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a text that somebody else wrote, for whoever reads it: what a terminal would obey, or nobody would see, is spelled out. Line breaks and tabs stay.
+// Text escapes characters of an untrusted text that a terminal would interpret or not show. It
+// keeps line breaks and tabs.
 func Text(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -26,7 +27,8 @@ func Text(text string) string {
 	return b.String()
 }
 
-// Line is such a text in one line: it cannot look like the next one. Nothing at all is "", in quotes.
+// Line returns the text as a single line, so that it cannot look like several. An empty text
+// becomes "" in quotes.
 func Line(text string) string {
 	if words := strings.Fields(text); len(words) > 0 {
 		return Text(strings.Join(words, " "))
@@ -34,7 +36,7 @@ func Line(text string) string {
 	return `""`
 }
 
-// IsHidden reports whether a character cannot be seen, or does something else than to be seen.
+// IsHidden reports whether a character is invisible or has an effect other than being displayed.
 func IsHidden(r rune) bool {
 	switch {
 	case r >= ' ' && r <= '~':
@@ -45,7 +47,7 @@ func IsHidden(r rune) bool {
 	return !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// Escape is how a hidden character is written, as JSON does where it can.
+// Escape returns the escape sequence of a hidden character, in JSON notation where possible.
 func Escape(r rune) string {
 	switch r {
 	case '\n':

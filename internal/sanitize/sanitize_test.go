@@ -3,7 +3,7 @@ package sanitize
 import "testing"
 
 func TestText_EscapesHiddenCharacters(t *testing.T) {
-	for text, want := range map[string][2]string{ // as it is, and in a line
+	for text, want := range map[string][2]string{ // results of Text and Line
 		"plain":                  {"plain", "plain"},
 		"two\nlines\tand a tab":  {"two\nlines\tand a tab", "two lines and a tab"},
 		"\x1b]0;title\a":         {`\u001b]0;title\u0007`, `\u001b]0;title\u0007`},

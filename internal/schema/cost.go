@@ -6,18 +6,22 @@ import (
 	"regexp/syntax"
 )
 
-// maxCost is how many looks at a value one check may take; each is a few millionths of a second. The check itself cannot be stopped.
+// maxCost is the maximum number of steps of one check; each takes a few microseconds. A running
+// check cannot be stopped.
 const maxCost = 250_000
 
-// patternCost is how much of a pattern (its size, times the length of the text) is as much work as one look.
+// patternCost is the amount of pattern work (pattern size times text length) that counts as one
+// step.
 const patternCost = 80
 
-// sizeCost is how many values that are only compared, looked for or written down are as much work as one look.
+// sizeCost is the number of values that are only compared, searched or printed that count as one
+// step.
 const sizeCost = 8
 
-var errCostly = errors.New("it takes too long to check: it has too many values for its schema, or its texts are too long for a pattern")
+var errCostly = errors.New("validation would take too long: too many values for the schema, or strings too long for a pattern")
 
-// checkCost refuses a check that would take too long. It goes where the check goes, but without doing its work, and as if nothing ended it early.
+// checkCost rejects a check that would take too long. It follows the same path as the check,
+// without its work and without early exits.
 func checkCost(text, data json.RawMessage) error {
 	w := costCounter{left: maxCost, patterns: make(map[string]int)}
 	var value any
@@ -30,14 +34,14 @@ func checkCost(text, data json.RawMessage) error {
 	return nil
 }
 
-// costCounter counts looks at values, down from maxCost. It stops below zero.
+// costCounter counts the steps of a check down from maxCost. It stops below zero.
 type costCounter struct {
 	root     any
 	left     int
 	patterns map[string]int // their sizes
 }
 
-// look is one of a schema at a value, with all that follow from it.
+// count counts one check of a value against a schema, with all checks that follow from it.
 func (w *costCounter) count(schema, value any) {
 	object, ok := schema.(map[string]any)
 	if w.left--; w.left < 0 || !ok {
@@ -58,7 +62,7 @@ func (w *costCounter) count(schema, value any) {
 	}
 }
 
-// same follows the keywords that stay with the value.
+// sameValue follows the keywords that apply to the same value.
 func (w *costCounter) sameValue(name string, child, value any) {
 	switch name {
 	case "$ref", "$dynamicRef", "$recursiveRef":
@@ -72,19 +76,19 @@ func (w *costCounter) sameValue(name string, child, value any) {
 	switch name {
 	case "enum", "const":
 		w.left -= (size(child) + size(value)) / sizeCost
-	case "type": // a no says what the value is, as those above do
+	case "type": // a failure prints the value, like the keywords above
 		w.left -= size(value) / sizeCost
 	case "required", "dependentRequired", "dependencies":
 		w.left -= size(child) / sizeCost
 	}
 }
 
-// members follows the keywords that are about what is in an object.
+// members follows the keywords that apply to the members of an object.
 func (w *costCounter) members(name string, child any, value map[string]any) {
 	switch name {
 	case "properties":
 		if known, ok := child.(map[string]any); ok {
-			w.left -= len(known) / sizeCost // eachSchema is looked for
+			w.left -= len(known) / sizeCost // each name is looked up
 		}
 		w.each(child, func(key string, schema any) {
 			if member, ok := value[key]; ok {
@@ -105,7 +109,7 @@ func (w *costCounter) members(name string, child any, value map[string]any) {
 	}
 }
 
-// items follows the keywords that are about what is in an array.
+// items follows the keywords that apply to the items of an array.
 func (w *costCounter) items(name string, child any, value []any) {
 	schemas, several := child.([]any)
 	switch name {
@@ -127,7 +131,7 @@ func (w *costCounter) items(name string, child any, value []any) {
 	}
 }
 
-// eachSchema calls a function for what is in a list or an object, as long as there is something left.
+// each calls a function for the entries of a list or an object while there are steps left.
 func (w *costCounter) each(of any, call func(key string, child any)) {
 	switch of := of.(type) {
 	case []any:
@@ -156,7 +160,7 @@ func (w *costCounter) match(pattern, text string) {
 	w.left -= 1 + known*len(text)/patternCost
 }
 
-// size counts the values in a value.
+// size counts the values inside a value.
 func size(value any) int {
 	n := 1
 	switch value := value.(type) {
@@ -172,7 +176,8 @@ func size(value any) int {
 	return n
 }
 
-// PatternSize is about how large a regular expression is when its repeats are written out; 0 for what is none.
+// PatternSize returns the approximate size of a regular expression with its repetitions expanded; 0
+// for an invalid one.
 func PatternSize(pattern string) int {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

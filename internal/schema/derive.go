@@ -15,8 +15,9 @@ import (
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// derive makes the schema of a type: of what encoding/json writes of it. The library has such a function, too, and knows neither the option ",string" nor
-// numbers as the keys of maps, nor what becomes of an embedded field that has a name or may be nil.
+// derive returns the schema of what encoding/json writes for a type. The function of the library
+// supports neither the option ",string", nor maps with number keys, nor embedded fields that have a
+// name or may be nil.
 func (k *deriver) derive(t reflect.Type) (*jsonschema.Schema, error) {
 	null := false
 	for t.Kind() == reflect.Pointer {
@@ -29,7 +30,7 @@ func (k *deriver) derive(t reflect.Type) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// orNull lets null pass, too. A schema without a type does already.
+// orNull also allows null. A schema without a type already does.
 func orNull(s *jsonschema.Schema) {
 	if s.Type == "" {
 		return
@@ -69,7 +70,7 @@ func (k *deriver) derivePlain(t reflect.Type) (*jsonschema.Schema, error) {
 func isInt(t reflect.Type) bool  { return t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64 }
 func isUint(t reflect.Type) bool { return t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uintptr }
 
-// integer has the bounds that a float64, which numbers are compared as, can tell.
+// integer returns bounds that a float64 can represent, because numbers are compared as float64.
 func integer(t reflect.Type) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "integer"}
 	bits := t.Bits()
@@ -96,7 +97,7 @@ func (k *deriver) list(t reflect.Type) (*jsonschema.Schema, error) {
 	return &jsonschema.Schema{Types: []string{"null", "array"}, Items: items}, nil
 }
 
-// table is the schema of a map, whose keys are written as texts.
+// table returns the schema of a map, whose keys are strings.
 func (k *deriver) table(t reflect.Type) (*jsonschema.Schema, error) {
 	values, err := k.derive(t.Elem())
 	if err != nil {
@@ -114,14 +115,14 @@ func (k *deriver) table(t reflect.Type) (*jsonschema.Schema, error) {
 	case isUint(key):
 		s.PropertyNames = &jsonschema.Schema{Pattern: uintPattern}
 	default:
-		return nil, fmt.Errorf("JSON has no %s: its keys cannot be written as texts", t)
+		return nil, fmt.Errorf("JSON cannot represent %s: its keys are not strings", t)
 	}
 	return s, nil
 }
 
 var textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 
-// object is the schema of a struct. Nothing may be in it that the struct has no place for.
+// object returns the schema of a struct. It allows no members that the struct does not have.
 func (k *deriver) object(t reflect.Type) (*jsonschema.Schema, error) {
 	s := &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
 	for _, f := range roundtrip.Fields(t) {
@@ -152,25 +153,25 @@ func (k *deriver) member(f roundtrip.Field) (*jsonschema.Schema, error) {
 	description, told := f.Tag.Lookup("jsonschema")
 	switch {
 	case told && description == "":
-		return nil, errors.New("its tag jsonschema, which describes it, is empty")
+		return nil, errors.New("the jsonschema tag, a description, is empty")
 	case keyword.MatchString(description):
-		return nil, fmt.Errorf("its tag jsonschema is a description, and %q is not one", description)
+		return nil, fmt.Errorf("the jsonschema tag must be a description, not %q", description)
 	}
 	s.Description = description
 	return s, nil
 }
 
-// keyword is how other libraries have more in the tag than a description.
+// keyword matches tags of other libraries, which put more than a description into them.
 var keyword = regexp.MustCompile(`^[^ \t\n]*=`)
 
-// What encoding/json writes into a text for a number, and what it reads from one.
+// Patterns of numbers in strings, as encoding/json writes and reads them.
 const (
 	uintPattern  = `^(0|[1-9][0-9]*)$`
 	intPattern   = `^-?(0|[1-9][0-9]*)$`
 	floatPattern = `^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`
 )
 
-// quoted is the schema of a field with the option ",string": a text, in which the JSON of the value is.
+// quoted returns the schema of a field with the option ",string": a string that contains JSON.
 func (k *deriver) quoted(t reflect.Type) *jsonschema.Schema {
 	null := t.Kind() == reflect.Pointer
 	if null {

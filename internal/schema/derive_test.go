@@ -16,7 +16,7 @@ type hidden struct {
 	Colour colour `json:"colour"`
 }
 
-// The option ",string" was not looked at: no answer could be given to a kind with such a field, neither as Go wrote it nor as the schema had it.
+// The option ",string" was ignored, so no answer was valid for a kind with such a field.
 func TestFor_StringOptionGivesAStringSchema(t *testing.T) {
 	type quoted struct {
 		I int         `json:"i,string"`
@@ -44,7 +44,8 @@ func TestFor_StringOptionGivesAStringSchema(t *testing.T) {
 	refuses[quoted](t, `{"i":5,"u":null,"b":"true","s":"\"\"","c":"\"red\"","n":"0","id":"00000000","l":null}`)
 }
 
-// Maps with numbers for keys had no schema, and nobody could ask with one; keys with choices could be anything.
+// Maps with number keys had no schema and could not be used in a question. Keys with choices were
+// not checked.
 func TestFor_MapKeysAreChecked(t *testing.T) {
 	fits(t, map[int]string{-1: "a"}, `{"type":"object","additionalProperties":{"type":"string"},"propertyNames":{"pattern":"^-?(0|[1-9][0-9]*)$"}}`)
 	fits(t, map[uint8]string{1: "a"}, `{"type":"object","additionalProperties":{"type":"string"},"propertyNames":{"pattern":"^(0|[1-9][0-9]*)$"}}`)
@@ -54,7 +55,7 @@ func TestFor_MapKeysAreChecked(t *testing.T) {
 	refuses[map[int]string](t, `{"one":"a"}`)
 }
 
-// An embedded struct is part of the one around it, unless it has a name; then it is a member like any other.
+// The members of an embedded struct belong to the outer one, unless the embedded field has a name.
 func TestFor_EmbeddedStructsFollowEncodingJSON(t *testing.T) {
 	const name = `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`
 	type flat struct{ named }
@@ -69,13 +70,13 @@ func TestFor_EmbeddedStructsFollowEncodingJSON(t *testing.T) {
 	fits(t, maybe{}, optional)
 	fits(t, maybe{&Named{"a"}}, optional)
 	type outer struct {
-		Name int `json:"name"` // is nearer
+		Name int `json:"name"` // less deep, so it wins
 		Named
 	}
 	fits(t, outer{}, `{"type":"object","properties":{"name":{"type":"integer"}},"required":["name"],"additionalProperties":false}`)
 }
 
-// What a struct that is not exported embeds into another one is written all the same. Its choices were not looked at: any text was one of them.
+// Fields of an embedded unexported struct are part of the JSON. Their choices were not checked.
 func TestFor_ChoicesOfEmbeddedStructsApply(t *testing.T) {
 	type answer struct{ hidden }
 	fits(t, answer{hidden{"red"}}, `{"type":"object","properties":{"colour":{"type":"string","enum":["red","blue"]}},"required":["colour"],"additionalProperties":false}`)

@@ -8,11 +8,13 @@ import (
 	"strings"
 )
 
-// maxSteps is how many places a look at one value may visit before it goes on to what is inside that value.
+// maxSteps is the maximum number of schema places that the check of one value may visit before it
+// goes to a nested value.
 const maxSteps = 10_000
 
-// checkLoops refuses a schema of which the check would not end, or hardly: one that leads back to itself for the same value. A schema that
-// refers to itself for a value inside, as that of a tree, is fine: values end.
+// checkLoops rejects a schema whose check would not end: one that refers back to itself for the
+// same value. A schema that refers to itself for a nested value, such as a tree, is fine, because
+// values are finite.
 func checkLoops(text json.RawMessage) error {
 	var root any
 	if err := json.Unmarshal(text, &root); err != nil {
@@ -46,7 +48,7 @@ func eachObject(node any, look func(any) error) error {
 	return nil
 }
 
-// loopWalk goes where the check of one value goes.
+// loopWalk follows the same path as the check of one value.
 type loopWalk struct {
 	root      any
 	following map[string]bool
@@ -55,7 +57,7 @@ type loopWalk struct {
 
 func (w *loopWalk) visit(node any) error {
 	if w.steps++; w.steps > maxSteps {
-		return errors.New("the schema is too large, counted with everything that it refers to")
+		return errors.New("the schema is too large, including its references")
 	}
 	object, ok := node.(map[string]any)
 	if !ok {
@@ -69,13 +71,13 @@ func (w *loopWalk) visit(node any) error {
 	return nil
 }
 
-// keyword follows those keywords that stay with the value.
+// keyword follows the keywords that apply to the same value.
 func (w *loopWalk) keyword(name string, child any) error {
 	switch name {
 	case "$ref", "$dynamicRef", "$recursiveRef":
 		ref, _ := child.(string)
 		if w.following[ref] {
-			return errors.New("the schema refers to itself without end")
+			return errors.New("the schema refers to itself infinitely")
 		}
 		w.following[ref] = true
 		defer delete(w.following, ref)
@@ -100,7 +102,8 @@ func (w *loopWalk) keyword(name string, child any) error {
 	return nil
 }
 
-// find goes to where a reference points; nil if there is nothing, which others refuse. An anchor may be anywhere, so it counts as the whole.
+// find resolves a reference; nil if there is nothing, which is rejected elsewhere. An anchor may be
+// anywhere, so it counts as the whole schema.
 func find(root any, ref string) any {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok || pointer != "" && !strings.HasPrefix(pointer, "/") {

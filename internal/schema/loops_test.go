@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/internal/schema"
 )
 
-// A check that does not end overflows the stack, which brings the whole process down.
+// An infinite check overflows the stack and ends the process.
 func TestParse_InfiniteRecursionReturnsError(t *testing.T) {
 	doubling := `{"$defs":{`
 	for i := range 20 {
@@ -35,8 +35,8 @@ func TestParse_InfiniteRecursionReturnsError(t *testing.T) {
 	}
 }
 
-// otherCase writes the keywords of a schema in another case, which Go's decoder takes for the same: what looked for "$ref" did not see "$Ref", and the check
-// followed it all the same.
+// otherCase changes the case of the keywords of a schema. Go's decoder ignores case, so the check
+// followed "$Ref" while the search for "$ref" did not see it.
 func otherCase(text string) string {
 	return strings.NewReplacer(`"$ref":`, `"$Ref":`, `"$dynamicRef":`, `"$dynamicref":`, `"allOf":`, `"allof":`, `"anyOf":`, `"ANYOF":`, `"oneOf":`, `"OneOf":`, `"not":`, `"Not":`,
 		`"if":`, `"IF":`, `"then":`, `"Then":`, `"prefixItems":`, `"prefixitemſ":`, `"properties":`, `"Properties":`, `"patternProperties":`, `"patternproperties":`,

@@ -11,13 +11,13 @@ import (
 	"github.com/fermata-go/fermata/internal/roundtrip"
 )
 
-// deriver are the types within a type whose JSON is not what their Go form tells.
+// deriver collects the types within a type whose JSON differs from their Go form.
 type deriver struct {
 	schemas    map[reflect.Type]*jsonschema.Schema
 	restricted bool // one of them lists its values
 }
 
-// collect finds them within t, and says whether t contains itself.
+// collect finds these types within t, and reports whether t contains itself.
 func (k *deriver) collect(t reflect.Type, path []reflect.Type) (recursive bool) {
 	if slices.Contains(path, t) {
 		return true
@@ -39,7 +39,7 @@ func (k *deriver) collect(t reflect.Type, path []reflect.Type) (recursive bool) 
 	}
 	recursive = k.inside(t, append(path, t))
 	if roundtrip.HasCustomJSON(t) && (recursive || !k.reflectsGoForm(t)) {
-		k.schemas[t] = &jsonschema.Schema{} // any JSON; reading it says what is wrong with it
+		k.schemas[t] = &jsonschema.Schema{} // any JSON; decoding reports errors
 		if !t.Implements(marshaler) && !reflect.PointerTo(t).Implements(marshaler) {
 			k.schemas[t].Type = "string"
 		}
@@ -70,8 +70,8 @@ func (k *deriver) inside(t reflect.Type, path []reflect.Type) (recursive bool) {
 	return recursive
 }
 
-// tells reports whether the Go form of a type that has JSON of its own tells that JSON, as it does if the type only looks at what it reads. Its zero
-// value is asked; null would say nothing.
+// reflectsGoForm reports whether the custom JSON of a type matches its Go form, as for types that
+// only validate on reading. It compares the zero value; null proves nothing.
 func (k *deriver) reflectsGoForm(t reflect.Type) bool {
 	form, err := k.derive(t)
 	if err != nil {
@@ -85,7 +85,7 @@ func (k *deriver) reflectsGoForm(t reflect.Type) bool {
 	return zero != nil && resolved.Validate(zero) == nil
 }
 
-// zeroOf is the JSON of a type's zero value; nil if it has none, or it is null.
+// zeroOf returns the JSON of a type's zero value; nil if it has none or is null.
 func zeroOf(t reflect.Type) (value any) {
 	var err error
 	defer recovery.Recover(&err)
@@ -96,7 +96,8 @@ func zeroOf(t reflect.Type) (value any) {
 	return value
 }
 
-// allOptional lets every member be left out, or be what a Go program writes that leaves it out.
+// allOptional makes every member optional and allows the zero value that a Go program writes for
+// it.
 func allOptional(root *jsonschema.Schema) {
 	eachSchema(root, func(s *jsonschema.Schema) {
 		s.Required = nil

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/internal/schema"
 )
 
-// id is what most programs have: bytes that are written as a text.
+// id is a common case: bytes that are written as a string.
 type id [4]byte
 
 func (i id) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, i[:]), nil }
@@ -21,7 +21,7 @@ func (i *id) UnmarshalText(text []byte) error {
 	return err
 }
 
-// price is written as an array, which its fields do not tell.
+// price is written as an array, unlike its fields.
 type price struct{ cents int }
 
 func (p price) MarshalJSON() ([]byte, error)     { return json.Marshal([]int{p.cents}) }
@@ -29,7 +29,8 @@ func (p *price) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &
 
 type body []byte
 
-// What a Go value is written as must fit the schema of its type: nobody could answer with it otherwise, but for a test that hands over the Go value.
+// The encoding of a Go value must match the schema of its type; otherwise clients could not send
+// it.
 func TestFor_EncodedValueMatchesItsSchema(t *testing.T) {
 	fits(t, []byte("a"), `{"type":["null","string"],"contentEncoding":"base64"}`)
 	fits(t, []byte(nil), `{"type":["null","string"],"contentEncoding":"base64"}`)

@@ -7,7 +7,8 @@ import (
 	"github.com/fermata-go/fermata/internal/schema"
 )
 
-// Somebody who typed 11 read "11/1 is greater than 10.000000", and for 1e400 about Go's float64.
+// The library printed "11/1 is greater than 10.000000" for 11, and an error about float64 for
+// 1e400.
 func TestReadableError_PrintsPlainNumbers(t *testing.T) {
 	for _, c := range []struct{ schema, value, want string }{
 		{`{"maximum":10}`, `11`, "validating root: maximum: it is greater than 10"},

@@ -1,5 +1,5 @@
-// Package schema derives JSON Schemas from Go types and checks JSON against them. Questions, answers and the arguments of
-// tools all go through it, so that a form, a model and the runtime agree on what fits.
+// Package schema derives JSON Schemas from Go types and validates JSON against them. Questions,
+// answers and tool arguments use it, so that forms, models and the runtime apply the same rules.
 package schema
 
 import (
@@ -20,39 +20,41 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Schema is a JSON Schema that is ready for use.
+// Schema is a JSON Schema that is ready to use.
 type Schema struct {
-	// Text is the schema itself.
+	// Text is the JSON of the schema.
 	Text json.RawMessage
-	// BeyondType is true if the schema says more than the Go type, as the values of a type with choices.
+	// BeyondType is true if the schema restricts more than the Go type, such as the values of a
+	// type with choices.
 	BeyondType bool
-	// Recursive is true for a type that contains itself. Its schema allows anything; decoding and [CheckChoices] do the rest.
+	// Recursive is true for a type that contains itself. Its schema allows anything; decoding and
+	// [CheckChoices] check the value.
 	Recursive bool
-	// Print is the same for as long as the schema is. It is empty if the type is Recursive: then the schema does not tell.
+	// Digest identifies the schema. It is empty for a Recursive type, whose schema allows anything.
 	Digest string
 
 	resolved *jsonschema.Resolved
-	read     json.RawMessage // the schema as the check reads it; only if it was parsed
+	read     json.RawMessage // the normalized schema; only for a parsed schema
 }
 
 // choices is implemented by string types with a fixed set of values; it is fermata.Choices.
 type choices interface{ Choices() []string }
 
-// For derives the schema of a Go type. JSON cannot hold every type: that is the error.
+// For derives the schema of a Go type. It returns an error if JSON cannot represent the type.
 func For[T any]() (Schema, error) { return cachedSchema(schemaKey{reflect.TypeFor[T](), false}) }
 
-// ForPart is [For] for a T of which anything may be left out: it is zero then.
+// ForPart is [For] for a type whose members are all optional.
 func ForPart[T any]() (Schema, error) { return cachedSchema(schemaKey{reflect.TypeFor[T](), true}) }
 
-// schemaKey is what a schema is derived for: a type, or any part of it.
+// schemaKey identifies a derived schema: a type, with or without optional members.
 type schemaKey struct {
 	of   reflect.Type
 	part bool
 }
 
-var schemas sync.Map // of wanted to the Schema that was derived, which nobody changes
+var schemas sync.Map // schemaKey to Schema; values are immutable
 
-// cachedSchema derives a schema once: a type stays what it is.
+// cachedSchema derives the schema of a type once.
 func cachedSchema(w schemaKey) (Schema, error) {
 	if s, ok := schemas.Load(w); ok {
 		return s.(Schema), nil
@@ -76,7 +78,7 @@ func deriveText(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error)
 		reflect.TypeFor[slog.Level]():      {Type: "string"},
 	}}
 	recursive := special.collect(t, nil)
-	form := &jsonschema.Schema{} // anything: a schema cannot be derived for a type that contains itself
+	form := &jsonschema.Schema{} // anything: the library cannot derive a schema for a recursive type
 	if !recursive {
 		var err error
 		if form, err = special.derive(t); err != nil {
@@ -84,7 +86,7 @@ func deriveText(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error)
 		}
 	}
 	if t.Kind() == reflect.Map && form.Types != nil {
-		form.Type, form.Types = "object", nil // a map that is asked for is there
+		form.Type, form.Types = "object", nil // a top-level map must not be null
 	}
 	if change != nil {
 		change(form)
@@ -105,7 +107,7 @@ func deriveText(t reflect.Type, change func(*jsonschema.Schema)) (Schema, error)
 	return s, nil
 }
 
-// MustFor is [For] for package variables: it panics, and says what the type is for.
+// MustFor is [For] for package variables. It panics with the purpose of the type.
 func MustFor[T any](what string) Schema {
 	s, err := For[T]()
 	if err != nil {
@@ -114,7 +116,7 @@ func MustFor[T any](what string) Schema {
 	return s
 }
 
-// Parse makes a schema of its text.
+// Parse parses a schema.
 func Parse(text json.RawMessage) (Schema, error) {
 	var parsed jsonschema.Schema
 	if err := json.Unmarshal(text, &parsed); err != nil {
@@ -134,7 +136,8 @@ func Parse(text json.RawMessage) (Schema, error) {
 	return Schema{Text: text, resolved: resolved, read: read}, nil
 }
 
-// Normalize is a schema as its check reads it. To that, "$Ref" is "$ref": whoever looks whether a check would end has to look at this, and not at the text.
+// Normalize returns a schema as the validator reads it, which treats "$Ref" as "$ref". Checks for
+// loops must use this form and not the text.
 func Normalize(text json.RawMessage) (json.RawMessage, error) {
 	var parsed jsonschema.Schema
 	if err := json.Unmarshal(text, &parsed); err != nil {
@@ -143,11 +146,11 @@ func Normalize(text json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(parsed)
 }
 
-// Validate says what in data does not fit the schema.
+// Validate returns an error if data does not match the schema.
 func (s Schema) Validate(data json.RawMessage) error {
 	var instance any
 	if err := json.Unmarshal(data, &instance); err != nil {
-		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // into any, that can only be one
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // decoding into any can fail only for a number
 			return errHuge
 		}
 		return err
@@ -157,13 +160,14 @@ func (s Schema) Validate(data json.RawMessage) error {
 
 var errHuge = errors.New("a number is too large to be compared")
 
-// bound is what the library says of a number that is out of bounds, as "11/1 is greater than 10.000000".
+// bound matches the library's messages about numbers, such as "11/1 is greater than 10.000000".
 var bound = regexp.MustCompile(`: \S+ (is (?:less|greater|not)[a-z ]* -?[0-9]+)(\.[0-9]*[1-9])?\.?0*$`)
 
-// ReadableError is what is wrong with a value, with the bounds of numbers as people write them.
+// ReadableError rewrites bounds of numbers in an error to plain notation.
 func ReadableError(text string) string { return bound.ReplaceAllString(text, ": it $1$2") }
 
-// TextFor is the JSON Schema of T for people and programs elsewhere; nil if T has none, and then only decoding checks it.
+// TextFor returns the JSON Schema of T for other programs; nil if T has none, and then only
+// decoding checks it.
 func TextFor[T any]() json.RawMessage {
 	s, err := For[T]()
 	if err != nil || s.Recursive {
@@ -172,7 +176,8 @@ func TextFor[T any]() json.RawMessage {
 	return s.Text
 }
 
-// CheckData checks data that came from outside against a schema that was part of the question; no schema fits all.
+// CheckData validates data from outside against a schema that was part of the question. An empty
+// schema accepts everything.
 func CheckData(what string, text, data json.RawMessage) error {
 	if err := strictjson.Check(data); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -193,11 +198,11 @@ func CheckData(what string, text, data json.RawMessage) error {
 	return nil
 }
 
-// CheckChoices looks through a value for strings that are none of their type's choices.
+// CheckChoices searches a value for strings that are not among the choices of their type.
 func CheckChoices(v reflect.Value) error {
 	if v.Kind() == reflect.String && v.CanInterface() {
 		if c, ok := v.Interface().(choices); ok && !slices.Contains(c.Choices(), v.String()) {
-			return fmt.Errorf("%q is none of %q", v.String(), c.Choices())
+			return fmt.Errorf("%q is not one of %q", v.String(), c.Choices())
 		}
 		return nil
 	}

@@ -11,7 +11,8 @@ import (
 
 var typeNames = []string{"null", "boolean", "object", "array", "number", "string", "integer"}
 
-// CheckTypes reports whether a schema has a type that is none. Nothing fits such a place, and the check of an answer says so only when it is too late to mend the schema.
+// CheckTypes returns an error if a schema has an unknown type. No value matches such a place, and
+// validation would report that only when the answer arrives.
 func CheckTypes(text json.RawMessage) error {
 	var parsed jsonschema.Schema
 	if err := json.Unmarshal(text, &parsed); err != nil {
@@ -26,10 +27,10 @@ func checkTypes(s *jsonschema.Schema) error {
 	}
 	for _, name := range append(slices.Clone(s.Types), s.Type) {
 		if name != "" && !slices.Contains(typeNames, name) {
-			return errors.New("it has a type that is none; there are null, boolean, object, array, number, string and integer")
+			return errors.New("unknown type; the types are null, boolean, object, array, number, string and integer")
 		}
 	}
-	// Every keyword with schemas below it is a field of one of three types.
+	// Every keyword with nested schemas is a field of one of three types.
 	fields := reflect.ValueOf(s).Elem()
 	for i := range fields.NumField() {
 		if !fields.Type().Field(i).IsExported() {

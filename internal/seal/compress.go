@@ -9,43 +9,47 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrTooLarge says that a value would be larger than any that was ever packed. Only who has the key can have made it.
-var ErrTooLarge = errors.New("box: the value would be too large when unpacked")
+// ErrTooLarge is returned if a value would decompress to more than the maximum size. Only an owner
+// of the key can create such a value.
+var ErrTooLarge = errors.New("seal: decompressed value is too large")
 
 const (
-	minCompress     = 128      // bytes; less is hardly ever made smaller
-	maxDecompressed = 16 << 20 // bytes; more is sealed as it is, and what says that it unpacks to more is refused
+	minCompress     = 128      // bytes; smaller values hardly ever compress
+	maxDecompressed = 16 << 20 // bytes; larger values are not compressed, and a value that decompresses to more is rejected
 )
 
-// dictionary is what most values have in common: the keys and shapes of papers, outcomes and states. Its bytes belong to the format, as a packed
-// value refers to them: they never change. A better one gets a number and a version of its own.
+// dictionary holds byte sequences that most values share: the keys and shapes of documents,
+// outcomes and states. Compressed values refer to its bytes, so they are part of the format and
+// never change. A better dictionary needs a new number and a new version.
 //
 //go:embed dictionary-1.txt
 var dictionary []byte
 
-// dictionaryID is written into each packed value.
+// dictionaryID is written into each compressed value.
 const dictionaryID = 1
 
-// maxCompressors is how many values can be packed or unpacked at the same time. Each that packs holds about 800 KiB from its first value on.
+// maxCompressors is the number of values that can be compressed or decompressed at the same time.
+// Each compressor keeps about 800 KiB after its first value.
 func maxCompressors() int { return min(runtime.GOMAXPROCS(0), 4) }
 
-// compressor and unpacker are shared by all boxes. They work on the goroutine of their caller and start none. They are made when the program begins, because
-// they hold channels: one that is made in the bubble of a test (testing/synctest) is of no use outside.
+// compressor and decompressor are shared by all sealers. They run on the goroutine of the caller
+// and start none. They are created at program start because they contain channels: a channel
+// created in a testing/synctest bubble cannot be used outside.
 var compressor, decompressor = newCompressor(), newDecompressor()
 
 func newCompressor() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil,
 		zstd.WithEncoderDictRaw(dictionaryID, dictionary),
 		zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithAllLitEntropyCompression(true), // texts without a repetition are packed, too
+		zstd.WithAllLitEntropyCompression(true), // also compresses texts without repetitions
 		zstd.WithWindowSize(128<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderConcurrency(maxCompressors()),
-		zstd.WithSingleSegment(true), // so that each value says how long it is
-		zstd.WithEncoderCRC(false),   // the seal is a better one
+		zstd.WithSingleSegment(true), // so that each value contains its length
+		zstd.WithEncoderCRC(false),   // the authentication tag is a better check
 	)
 	if err != nil {
-		panic(err) // the options are all constant
+		panic(err) // all options are constants
 	}
-	e.EncodeAll(nil, nil) // makes the channel
+	e.EncodeAll(nil, nil) // creates the channel
 	return e
 }
 
@@ -61,7 +65,7 @@ func newDecompressor() *zstd.Decoder {
 	return d
 }
 
-// compress makes data smaller, or says that it cannot.
+// compress compresses data, or reports that it does not become smaller.
 func compress(data []byte) (packed []byte, smaller bool) {
 	if len(data) < minCompress || len(data) > maxDecompressed {
 		return nil, false
@@ -70,7 +74,7 @@ func compress(data []byte) (packed []byte, smaller bool) {
 	return packed, len(packed) < len(data)
 }
 
-// decompress undoes pack. It takes as much memory as the value says it is long, and that must not be too much.
+// decompress reverses compress. It allocates the size that the value claims, up to a maximum.
 func decompress(packed []byte) ([]byte, error) {
 	var head zstd.Header
 	switch err := head.Decode(packed); {

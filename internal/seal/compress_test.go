@@ -20,14 +20,14 @@ import (
 	"github.com/fermata-go/fermata/internal/seal"
 )
 
-// documentBody is what a paper looks like.
+// documentBody returns a typical document.
 func documentBody() []byte {
 	return fmt.Appendf(nil, `{"v":1,"id":"int_wpbc2py0n5ewy6910rj2zntqrm","rev":1,"state":"open","created":"2026-11-15T21:39:16.835122Z",`+
 		`"asked":{"kind":"approval","shown":"b7e3565640d477c3752f174dd0ce40f290fa0d0ab2a8814ffe658ca6abbe195e","words":%d},`+
 		`"need":{"groups":[{"from":["anyone"]}],"editable":[""],"verbs":["approve","edit","reject","ask","claim","delegate","snooze"]}}`, 162)
 }
 
-// letters is a text of which no part comes twice, so that only its alphabet is small.
+// letters returns a text without repetitions and with a small alphabet.
 func letters(size int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	text := make([]byte, size)
@@ -51,15 +51,15 @@ func TestSealCompressed_ShrinksCompressibleData(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		data []byte
-		most int // bytes, beside the overhead
+		most int // bytes, in addition to the overhead
 	}{
 		{"nothing", []byte{}, 0},
-		{"a short value stays as it is", []byte(`{"verb":"approve"}`), 18},
-		{"noise stays as it is", noise(1000), 1000},
-		{"a paper, by the dictionary", documentBody(), len(documentBody()) / 2},
+		{"a short value is not compressed", []byte(`{"verb":"approve"}`), 18},
+		{"noise is not compressed", noise(1000), 1000},
+		{"a document, by the dictionary", documentBody(), len(documentBody()) / 2},
 		{"a text without a repetition", letters(1 << 10), 700},
 		{"a long text", bytes.Repeat(letters(100), 5000), 5000},
-		{"as large as can be packed", make([]byte, 16<<20), 10_000},
+		{"the maximum size", make([]byte, 16<<20), 10_000},
 		{"larger", make([]byte, 16<<20+1), 16<<20 + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +77,8 @@ func TestSealCompressed_ShrinksCompressibleData(t *testing.T) {
 	}
 }
 
-// Cookies are sealed: their length must not tell what is in them, however alike that is to what the caller chose.
+// Cookies are sealed. Their length must not reveal how similar the secret is to data that the
+// caller chose.
 func TestSeal_LengthDependsOnlyOnDataLength(t *testing.T) {
 	b := newSealer(t, key(t))
 	for _, data := range [][]byte{documentBody(), make([]byte, 1<<12), letters(100)} {
@@ -102,12 +103,13 @@ func TestOpen_ChangedOrMovedCompressedValueReturnsError(t *testing.T) {
 	}
 }
 
-// Who can write to the database must not be able to have a text taken for a packed one, or the other way round.
+// An attacker with write access to the database must not be able to pass plain text off as
+// compressed data, or the other way round.
 func TestSealCompressed_VersionIsAuthenticated(t *testing.T) {
 	b := newSealer(t, key(t))
 	packed := b.SealCompressed("a", documentBody())
-	inside := compressor(t).EncodeAll(documentBody(), nil) // whoever writes a text that looks packed
-	for name, sealed := range map[string][]byte{"packed as a text": packed, "a text as packed": b.Seal("a", inside)} {
+	inside := compressor(t).EncodeAll(documentBody(), nil) // a plain text that looks compressed
+	for name, sealed := range map[string][]byte{"compressed as text": packed, "text as compressed": b.Seal("a", inside)} {
 		for _, version := range []byte{0, 1, 2, 3, 255} {
 			changed := bytes.Clone(sealed)
 			changed[0] = version
@@ -118,7 +120,7 @@ func TestSealCompressed_VersionIsAuthenticated(t *testing.T) {
 	}
 }
 
-// compressor packs as the package does, or as somebody does who has the key and means no good.
+// compressor compresses like the package does, or like an attacker with the key.
 func compressor(t *testing.T, options ...zstd.EOption) *zstd.Encoder {
 	t.Helper()
 	dictionary, err := os.ReadFile("dictionary-1.txt")
@@ -134,7 +136,7 @@ func compressor(t *testing.T, options ...zstd.EOption) *zstd.Encoder {
 	return e
 }
 
-// forge seals what is in a packed value by hand.
+// forge seals compressed content by hand.
 func forge(t *testing.T, k seal.Key, label string, inside []byte) []byte {
 	t.Helper()
 	block, err := aes.NewCipher(k[:])
@@ -159,7 +161,7 @@ func TestOpen_OversizedCompressedValueReturnsErrTooLarge(t *testing.T) {
 	}
 	fits := compressor(t).EncodeAll(documentBody(), nil)
 	if got, err := b.Open("a", forge(t, k, "a", fits)); err != nil || !bytes.Equal(got, documentBody()) {
-		t.Errorf("forged with the right size: %v", err) // or the test above shows nothing
+		t.Errorf("forged with the right size: %v", err) // otherwise the test above proves nothing
 	}
 }
 
@@ -184,8 +186,8 @@ func TestOpen_MalformedCompressedValueReturnsError(t *testing.T) {
 	}
 }
 
-// What is packed refers to the dictionary: if a byte of it changes, values that are stored cannot be read any more. A better one needs
-// a version of its own.
+// Compressed values refer to the dictionary. If a byte of it changes, stored values cannot be read.
+// A better dictionary needs a new version.
 func TestDictionary_IsUnchanged(t *testing.T) {
 	dictionary, err := os.ReadFile("dictionary-1.txt")
 	if err != nil {
@@ -193,11 +195,11 @@ func TestDictionary_IsUnchanged(t *testing.T) {
 	}
 	const want = "74e82da7bee771c38204f1cb219df820726882f03bda4107dbb97a1654706361"
 	if got := fmt.Sprintf("%x", sha256.Sum256(dictionary)); got != want {
-		t.Errorf("the dictionary has the digest %s, and had %s when values were packed with it", got, want)
+		t.Errorf("the dictionary has digest %s, want %s", got, want)
 	}
 }
 
-// These values were sealed when their version was new. They open for ever.
+// These values were sealed by the first build with each version. They must always open.
 func TestOpen_GoldenValuesOfEveryVersion(t *testing.T) {
 	k, err := seal.ParseKey(strings.Repeat("0123456789abcdef", 4))
 	if err != nil {
@@ -234,7 +236,8 @@ func TestSealCompressed_Concurrent(t *testing.T) {
 	all.Wait()
 }
 
-// FuzzOpen: whatever stands under a seal, it is given back, or refused with one of the errors that the package names, and costs no more memory than it may.
+// FuzzOpen checks that any sealed content is either returned or rejected with an error of the
+// package, and that memory use is bounded.
 func FuzzOpen(f *testing.F) {
 	k := seal.Key{1}
 	f.Add([]byte(nil), false)
@@ -257,12 +260,12 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("%d bytes came of %d", len(got), len(data))
 		}
 		if _, err := b.Open("a", data); data != nil && err == nil {
-			t.Errorf("%q opens, and nobody sealed it", data)
+			t.Errorf("%q opens but was never sealed", data)
 		}
 	})
 }
 
-// Whoever packs first may do so in a bubble, and the next one outside of it.
+// The first compression may happen inside a synctest bubble and the next one outside.
 func TestSealCompressed_InsideAndOutsideSynctest(t *testing.T) {
 	b := newSealer(t, key(t))
 	var sealed []byte

@@ -15,11 +15,11 @@ import (
 	"github.com/fermata-go/fermata/internal/atomicfile"
 )
 
-// ReloadInterval is how often a File looks whether the keys have changed.
+// ReloadInterval is how often a KeyFile checks whether the file has changed.
 const ReloadInterval = time.Second
 
-// KeyFile is a box with the keys of a file: one a line, the first to seal with, all to open with. Processes that use the file notice when it
-// changes, so that keys can be changed while they run: see [Rotate].
+// KeyFile is a sealer with the keys of a file, one per line. The first key seals; all keys open.
+// Processes that use the file notice changes, so keys can be rotated while they run; see [Rotate].
 type KeyFile struct {
 	path string
 
@@ -30,7 +30,8 @@ type KeyFile struct {
 	reloadErr error // see Err
 }
 
-// stamp tells versions of a file apart. Who may read it counts, too: a file that the next start cannot read should be noticed before.
+// stamp identifies a version of the file. It includes the permissions, so that a file that the next
+// start would reject is noticed early.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -39,7 +40,7 @@ type stamp struct {
 
 func stampOf(info fs.FileInfo) stamp { return stamp{info.ModTime(), info.Size(), info.Mode()} }
 
-// OpenKeyFile opens a key file. Nobody but its owner may read it.
+// OpenKeyFile opens a key file. Only its owner may have read permission.
 func OpenKeyFile(path string) (*KeyFile, error) {
 	f := &KeyFile{path: path}
 	if err := f.reload(); err != nil {
@@ -48,18 +49,18 @@ func OpenKeyFile(path string) (*KeyFile, error) {
 	return f, nil
 }
 
-// Seal closes data under a label. Nil stays nil.
+// Seal encrypts data under a label. Nil stays nil.
 func (f *KeyFile) Seal(label string, data []byte) []byte { return f.current().Seal(label, data) }
 
-// Pack closes data under a label, and makes it smaller before; see [Sealer.SealCompressed].
+// SealCompressed compresses and encrypts data under a label; see [Sealer.SealCompressed].
 func (f *KeyFile) SealCompressed(label string, data []byte) []byte {
 	return f.current().SealCompressed(label, data)
 }
 
-// Open opens what Seal or Pack closed under the same label, here or in another process.
+// Open decrypts a value that was sealed under the same label, in this or another process.
 func (f *KeyFile) Open(label string, sealed []byte) ([]byte, error) {
 	data, err := f.current().Open(label, sealed)
-	if errors.Is(err, ErrUnknownKey) { // somebody has a newer key
+	if errors.Is(err, ErrUnknownKey) { // another process has a newer key
 		if f.reload() == nil {
 			return f.current().Open(label, sealed)
 		}
@@ -70,8 +71,8 @@ func (f *KeyFile) Open(label string, sealed []byte) ([]byte, error) {
 // Current reports whether a value is sealed with the key that Seal uses now.
 func (f *KeyFile) Current(sealed []byte) bool { return f.current().Current(sealed) }
 
-// fresh returns the keys, after a look at the file if the last one is a while ago. A file that cannot be read changes nothing: the keys that
-// are known remain good.
+// current returns the keys and reloads the file if ReloadInterval has passed. If the file cannot be
+// read, the known keys stay in use.
 func (f *KeyFile) current() *Sealer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,8 +87,8 @@ func (f *KeyFile) current() *Sealer {
 	return f.sealer
 }
 
-// Err says why the file could not be read the last time it was looked at. Until it can, this process uses the keys that it knows, which may not be
-// those that others use, and the next process does not start.
+// Err returns the error of the last reload. Until a reload succeeds, this process uses the known
+// keys, which may differ from those of other processes, and new processes fail to start.
 func (f *KeyFile) Err() error {
 	f.current()
 	f.mu.Lock()
@@ -120,7 +121,7 @@ func readKeyFile(path string) ([]Key, stamp, error) {
 		return nil, stamp{}, err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 { //mutate:key-file-mode
-		return nil, stamp{}, fmt.Errorf("box: others may read the key file %s (mode %o): run chmod 600, and if they might have, change the key", filepath.Base(path), mode)
+		return nil, stamp{}, fmt.Errorf("seal: key file %s is readable by other users (mode %o): run chmod 600, and rotate the key if they may have read it", filepath.Base(path), mode)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -133,12 +134,12 @@ func readKeyFile(path string) ([]Key, stamp, error) {
 		}
 		k, err := ParseKey(line)
 		if err != nil {
-			return nil, stamp{}, fmt.Errorf("%w, and line %d of the file %s holds something else", err, len(keys)+1, filepath.Base(path))
+			return nil, stamp{}, fmt.Errorf("%w: line %d of file %s", err, len(keys)+1, filepath.Base(path))
 		}
 		keys = append(keys, k)
 	}
 	if len(keys) == 0 {
-		return nil, stamp{}, fmt.Errorf("box: there is no key in the file %s", filepath.Base(path))
+		return nil, stamp{}, fmt.Errorf("seal: key file %s contains no key", filepath.Base(path))
 	}
 	return keys, stampOf(info), nil
 }
@@ -149,7 +150,8 @@ func replaceKeyFile(path string, keys []Key) error {
 	})
 }
 
-// CreateKeyFile makes a key file with a new key, unless it is there. Of two that do so at the same time one wins, and both have its key.
+// CreateKeyFile creates a key file with a new key, unless the file exists. Of two concurrent calls
+// one wins, and both have its key.
 func CreateKeyFile(path string) error {
 	err := atomicfile.Create(path, 0o600, func(file *os.File) error {
 		k, err := NewKey()

@@ -35,7 +35,7 @@ func openKeyFile(t *testing.T, path string) *seal.KeyFile {
 func TestCreateKeyFile_OnceAndReadableByOwnerOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	if _, err := seal.OpenKeyFile(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("a file that is not there: %v", err)
+		t.Fatalf("a missing file: %v", err)
 	}
 	files := make([]*seal.KeyFile, 8)
 	var all sync.WaitGroup
@@ -51,7 +51,7 @@ func TestCreateKeyFile_OnceAndReadableByOwnerOnly(t *testing.T) {
 	sealed := files[0].Seal("here", []byte("secret"))
 	for _, f := range files {
 		if data, err := f.Open("here", sealed); err != nil || string(data) != "secret" {
-			t.Fatalf("two starts have two keys: %q, %v", data, err)
+			t.Fatalf("two starts have different keys: %q, %v", data, err)
 		}
 	}
 	info, err := os.Stat(path)
@@ -86,7 +86,7 @@ func TestOpenKeyFile_ReportsErrors(t *testing.T) {
 	}
 }
 
-// Two processes, one of which was told nothing.
+// Two processes use the file; one of them rotates the key.
 func TestRotate_OtherProcessesReloadTheKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := keyFile(t)
@@ -96,43 +96,43 @@ func TestRotate_OtherProcessesReloadTheKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		change.Close() // as when the process dies
+		change.Close() // as if the process crashed
 		rotating := openKeyFile(t, path)
 		sealed := rotating.Seal("here", []byte("new"))
 		if rotating.Current(old) || !rotating.Current(sealed) {
 			t.Error("the old key is still the current one")
 		}
 		if data, err := running.Open("here", sealed); err != nil || string(data) != "new" {
-			t.Errorf("whoever was running opens %q, %v", data, err)
+			t.Errorf("the running process opens %q, %v", data, err)
 		}
-		if change, err = seal.Rotate(path); err != nil { // while one is under way
+		if change, err = seal.Rotate(path); err != nil { // while a rotation is in progress
 			t.Fatal(err)
 		}
 		defer change.Close()
 		if data, err := openKeyFile(t, path).Open("here", old); err != nil || string(data) != "old" || !openKeyFile(t, path).Current(sealed) {
-			t.Errorf("a second rotation lost a key, or made one: %q, %v", data, err)
+			t.Errorf("the second rotation lost or added a key: %q, %v", data, err)
 		}
 		time.Sleep(2 * seal.ReloadInterval)
 		if !rotating.Current(running.Seal("here", []byte("newer"))) {
-			t.Error("whoever was running still seals with the old key")
+			t.Error("the running process still seals with the old key")
 		}
 		if err := change.RetireOldKeys(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := openKeyFile(t, path).Open("here", old); !errors.Is(err, seal.ErrUnknownKey) {
-			t.Errorf("the old key is still there: %v", err)
+			t.Errorf("the old key was not removed: %v", err)
 		}
 	})
 }
 
-// A folder that hosts share has no lock that both know of.
+// A directory that two hosts share has no common lock.
 func TestRotate_RetireKeepsKeysOfALaterRotation(t *testing.T) {
 	path := keyFile(t)
 	second, err := seal.Rotate(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second.Close() // so that nobody knows of it
+	second.Close() // releases the lock without removing a key
 	first, err := seal.Rotate(path)
 	if err != nil {
 		t.Fatal(err)
@@ -149,10 +149,10 @@ func TestRotate_RetireKeepsKeysOfALaterRotation(t *testing.T) {
 	}
 	defer third.Close()
 	if err := second.RetireOldKeys(); !errors.Is(err, seal.ErrChanged) {
-		t.Errorf("the second one is done: %v", err)
+		t.Errorf("second rotation: %v", err)
 	}
 	if _, err := openKeyFile(t, path).Open("here", sealed); err != nil {
-		t.Errorf("the key with which everything was sealed: %v", err)
+		t.Errorf("the key in use: %v", err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestKeyFile_MissingOrBrokenFileKeepsLoadedKeys(t *testing.T) {
 			func() error { return os.Remove(path) },
 			func() error { return os.WriteFile(path, nil, 0o600) },
 			func() error {
-				return errors.Join(os.WriteFile(path, good, 0o600), os.Chmod(path, 0o644)) // the next start would refuse it
+				return errors.Join(os.WriteFile(path, good, 0o600), os.Chmod(path, 0o644)) // the next start would reject it
 			},
 		} {
 			if err := spoil(); err != nil {
@@ -183,9 +183,9 @@ func TestKeyFile_MissingOrBrokenFileKeepsLoadedKeys(t *testing.T) {
 			if data, err := f.Open("here", sealed); err != nil || string(data) != "secret" {
 				t.Errorf("%q, %v", data, err)
 			}
-			// It said nothing about it, and the first who heard of it was the next start.
+			// Without Err only the next start would report the problem.
 			if f.Err() == nil {
-				t.Error("a file that cannot be read is no error")
+				t.Error("Err() = nil for an unreadable file")
 			}
 		}
 		if err := os.Chmod(path, 0o600); err != nil {
@@ -193,7 +193,7 @@ func TestKeyFile_MissingOrBrokenFileKeepsLoadedKeys(t *testing.T) {
 		}
 		time.Sleep(2 * seal.ReloadInterval)
 		if err := f.Err(); err != nil {
-			t.Errorf("after it was mended: %v", err)
+			t.Errorf("after the repair: %v", err)
 		}
 	})
 }

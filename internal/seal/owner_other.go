@@ -1,6 +1,6 @@
 //go:build !unix
 
-package box
+package seal
 
-// keepOwner is for systems whose files belong to a user alone.
+// keepOwner does nothing where files have no separate owner.
 func keepOwner(string, string) error { return nil }

@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file to whom the one belongs that it takes the place of. Keys are changed by an administrator, and read by the user of
-// the server: one who cannot read the new file would go on sealing with a key that nobody has any more.
+// keepOwner gives a new file the owner of the file that it replaces. An administrator rotates keys,
+// and the user of the server reads them. A server that cannot read the new file would keep sealing
+// with a key that is removed later.
 func keepOwner(name, old string) error {
 	is, err := os.Stat(name)
 	if err != nil {
@@ -26,7 +27,7 @@ func keepOwner(name, old string) error {
 		return nil
 	}
 	if err := os.Chown(name, int(to.Uid), int(to.Gid)); err != nil {
-		return fmt.Errorf("box: the key file %s belongs to another user, who could not read a new one: change the key as that user, or as root: %w", filepath.Base(old), err)
+		return fmt.Errorf("seal: key file %s belongs to another user, who could not read a new file: rotate the key as that user or as root: %w", filepath.Base(old), err)
 	}
 	return nil
 }

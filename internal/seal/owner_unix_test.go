@@ -12,12 +12,12 @@ import (
 	"github.com/fermata-go/fermata/internal/seal"
 )
 
-// An administrator changed the key of a server that runs as a user of its own. The new file was root's, the server went on sealing with the key
-// that it knew, and what it wrote then could be opened by nobody.
+// After an administrator rotated the key, the new file belonged to root. The server, which runs as
+// another user, kept sealing with its known key, and those values could not be opened later.
 func TestRotate_KeepsTheFileOwner(t *testing.T) {
 	server, group := uint32(os.Geteuid()), uint32(os.Getegid())
 	path := keyFile(t)
-	if server == 0 { // who can give a file away; all others change their own
+	if server == 0 { // only root can change the owner; other users rotate their own files
 		server, group = 65534, 65534
 		if err := os.Chown(path, int(server), int(group)); err != nil {
 			t.Fatal(err)
@@ -39,12 +39,12 @@ func TestRotate_KeepsTheFileOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		if owner := info.Sys().(*syscall.Stat_t); owner.Uid != server || owner.Gid != group || info.Mode().Perm() != 0o600 {
-			t.Errorf("after %s it is of %d:%d, mode %o", what, owner.Uid, owner.Gid, info.Mode().Perm())
+			t.Errorf("after %s: owner %d:%d, mode %o", what, owner.Uid, owner.Gid, info.Mode().Perm())
 		}
 	}
 }
 
-// On a full disk each try left a file behind that may have held half of a key, and that nobody looked after.
+// On a full disk each attempt left a file that may have contained half of a key.
 func TestKeyFile_FailedWriteLeavesNoFile(t *testing.T) {
 	path := keyFile(t)
 	var before syscall.Rlimit
@@ -70,8 +70,9 @@ func TestKeyFile_FailedWriteLeavesNoFile(t *testing.T) {
 	openKeyFile(t, path)
 }
 
-// Two that change keys at once each put a key in front that the other did not see, and processes that had sealed with the one of them that was written over
-// could open nothing of that any more. And the one that was done first let a third begin, whose predecessor the second then forgot.
+// Two concurrent rotations each added a key that the other did not see, and values sealed with the
+// overwritten key could not be opened. When the first rotation ended, a third could begin, and the
+// second then removed its key.
 func TestRotate_ConcurrentRotationIsRejected(t *testing.T) {
 	path := keyFile(t)
 	first, err := seal.Rotate(path)
@@ -79,7 +80,7 @@ func TestRotate_ConcurrentRotationIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := seal.Rotate(path); !errors.Is(err, seal.ErrRotationInProgress) {
-		t.Errorf("a second one begins: %v", err)
+		t.Errorf("second rotation: %v", err)
 	}
 	if err := first.RetireOldKeys(); err != nil {
 		t.Fatal(err)
@@ -87,7 +88,7 @@ func TestRotate_ConcurrentRotationIsRejected(t *testing.T) {
 	first.Close()
 	third, err := seal.Rotate(path)
 	if err != nil {
-		t.Fatalf("after the first one: %v", err)
+		t.Fatalf("after the first rotation: %v", err)
 	}
 	third.Close()
 }

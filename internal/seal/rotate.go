@@ -7,32 +7,34 @@ import (
 	"github.com/fermata-go/fermata/internal/lockfile"
 )
 
-// What keeps two from changing the keys of a file at once. Each would take the other's new key for an old one, or not see it at all, and forget it: and
-// processes may have sealed with it by then.
+// Errors that prevent concurrent rotations of one key file. Each rotation could remove the new key
+// of the other while processes already use it.
 var (
-	// ErrRotationInProgress says that somebody else is at it, with this file or another one in its folder. Nothing was changed.
-	ErrRotationInProgress = errors.New("box: somebody else changes keys in this folder at the moment; wait until that is done")
+	// ErrRotationInProgress is returned if another rotation is running for this file or for another
+	// file in its directory. Nothing was changed.
+	ErrRotationInProgress = errors.New("seal: another key rotation is in progress in this directory; retry when it is done")
 
-	// ErrChanged says that the key in front is another one than the one that the change began with, so that nobody knows what the others are still needed for.
-	// None was removed.
-	ErrChanged = errors.New("box: somebody else has changed the keys of this file meanwhile, and all of them are kept")
+	// ErrChanged is returned if the first key is not the one that the rotation added, so the other
+	// keys may still be in use. No key was removed.
+	ErrChanged = errors.New("seal: the key file was changed by another process; all keys are kept")
 )
 
-// Rotation is a change of the keys of a file that is under way.
+// Rotation is a key rotation in progress.
 type Rotation struct {
 	path   string
-	key    Key // in front
+	key    Key // the first key
 	unlock func()
 }
 
-// Rotate puts a new key in front of those of a file. If there is more than one already, a change of keys was under way, and goes on. Nobody else on this host
-// can begin one before Close, or the end of the process.
+// Rotate adds a new key as the first key of a file. If the file has more than one key, an
+// interrupted rotation continues. No other process on this host can begin a rotation until Close or
+// the end of the process.
 func Rotate(path string) (_ *Rotation, err error) {
 	unlock, err := lockfile.TryDir(filepath.Dir(path))
 	if errors.Is(err, lockfile.ErrLocked) { //mutate:rotation-locked
 		return nil, ErrRotationInProgress
 	}
-	if err != nil { // there is no folder, as readKeyFile will say, or it cannot be locked here
+	if err != nil { // the directory does not exist, as readKeyFile will report, or cannot be locked
 		unlock = func() {}
 	}
 	defer func() {
@@ -57,18 +59,19 @@ func Rotate(path string) (_ *Rotation, err error) {
 	return &Rotation{path, keys[0], unlock}, nil
 }
 
-// Retire removes all keys but the first. What is sealed with the others cannot be opened any more.
+// RetireOldKeys removes all keys but the first. Values sealed with the other keys cannot be opened
+// afterwards.
 func (r *Rotation) RetireOldKeys() error {
 	keys, _, err := readKeyFile(r.path)
 	if err != nil {
 		return err
 	}
 	//mutate:rotation-still-current
-	if keys[0] != r.key { // on another host there is no lock
+	if keys[0] != r.key { // locks do not work across hosts
 		return ErrChanged
 	}
 	return replaceKeyFile(r.path, keys[:1])
 }
 
-// Close lets others change the keys.
+// Close ends the rotation and allows others.
 func (r *Rotation) Close() { r.unlock() }

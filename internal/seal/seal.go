@@ -1,14 +1,18 @@
-// Package box seals what must not be readable in a database: AES-256-GCM, with the id of the key in front of each value, so that keys
-// can be changed while the program runs.
+// Package seal encrypts values for storage with AES-256-GCM. Each value starts with the id of its
+// key, so that keys can be rotated while the program runs.
 //
 //	value:  version (1 byte) · key id (8 bytes) · nonce and ciphertext
 //
-// A value is bound to a label, which says where it belongs. Put somewhere else, it does not open.
+// A value is bound to a label that names its location. It does not open under another label.
 //
-// Version 1 is sealed as it is; Seal makes it. Version 2 was packed before, with zstd and the dictionary of this package; Pack makes it, where that is
-// smaller. The version is under the seal, too. Whoever can see packed values learns from their lengths not only how long the values are, but how
-// much they resemble themselves and the dictionary: somebody who can put words beside a secret, and measure again and again, could guess it bit by bit. So Pack
-// is for what stays in a database that few can read; what is handed out, as cookies are, is for Seal.
+// Version 1 holds the plain data and is created by Seal. Version 2 holds data compressed with zstd
+// and the dictionary of this package; SealCompressed creates it if it is smaller. The version is
+// authenticated.
+//
+// The length of a compressed value reveals how repetitive the data is and how similar to the
+// dictionary. An attacker who can add text next to a secret and measure lengths repeatedly could
+// guess the secret. Use SealCompressed only for values that stay in the database. Use Seal for
+// values that leave it, such as cookies.
 package seal
 
 import (
@@ -30,56 +34,57 @@ const (
 )
 
 var (
-	// ErrUnknownKey says that a value was sealed with a key that this box does not have.
-	ErrUnknownKey = errors.New("box: the key of this value is not here")
+	// ErrUnknownKey is returned for a value that was sealed with a key that this sealer does not
+	// have.
+	ErrUnknownKey = errors.New("seal: value was sealed with an unknown key")
 
-	// ErrCorrupt says that a value cannot be opened: it was changed, or belongs elsewhere.
-	ErrCorrupt = errors.New("box: the value was changed or belongs elsewhere")
+	// ErrCorrupt is returned for a value that was changed or is bound to another label.
+	ErrCorrupt = errors.New("seal: value was changed or belongs to another location")
 )
 
 // Key is a secret of 32 bytes.
 type Key [keySize]byte
 
-// NewKey makes a key.
+// NewKey creates a random key.
 func NewKey() (Key, error) {
 	var k Key
 	_, err := rand.Read(k[:])
 	return k, err
 }
 
-// id tells keys apart without telling anything about them.
+// id identifies the key without revealing anything about it.
 func (k Key) id() [idSize]byte {
 	sum := sha256.Sum256(append([]byte("fermata key id\n"), k[:]...))
 	return [idSize]byte(sum[:idSize])
 }
 
-// String keeps the key out of logs.
+// String hides the key from logs.
 //
 //mutate:key-not-printed
 func (k Key) String() string { id := k.id(); return "key " + hex.EncodeToString(id[:]) }
 
-// GoString keeps the key out of logs.
+// GoString hides the key from logs.
 func (k Key) GoString() string { return k.String() }
 
-// ParseKey reads a key that is written as 64 hexadecimal digits.
+// ParseKey parses a key of 64 hexadecimal digits.
 func ParseKey(text string) (Key, error) {
 	var k Key
 	data, err := hex.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(data) != keySize {
 		//mutate:bad-key-not-printed
-		return k, fmt.Errorf("box: a key is %d hexadecimal digits", 2*keySize) // without the text: it may be one nearly
+		return k, fmt.Errorf("seal: a key must have %d hexadecimal digits", 2*keySize) // without the text, which may be almost a key
 	}
 	copy(k[:], data)
 	return k, nil
 }
 
-// Sealer seals with one key and opens with several.
+// Sealer encrypts with one key and decrypts with several.
 type Sealer struct {
 	current [idSize]byte
 	ciphers map[[idSize]byte]cipher.AEAD
 }
 
-// New makes a box that seals with the first key and opens what any of them sealed.
+// New returns a sealer that encrypts with the first key and decrypts with all of them.
 func New(current Key, older ...Key) (*Sealer, error) {
 	b := &Sealer{current: current.id(), ciphers: make(map[[idSize]byte]cipher.AEAD)}
 	for _, k := range append([]Key{current}, older...) {
@@ -94,7 +99,7 @@ func New(current Key, older ...Key) (*Sealer, error) {
 	return b, nil
 }
 
-// Seal closes data under a label, which is a text. Nil stays nil.
+// Seal encrypts data under a label. Nil stays nil.
 func (b *Sealer) Seal(label string, data []byte) []byte {
 	if data == nil {
 		return nil
@@ -102,7 +107,8 @@ func (b *Sealer) Seal(label string, data []byte) []byte {
 	return b.seal(version, label, data) //mutate:seal-without-compression
 }
 
-// Pack closes data under a label as Seal does, and makes it smaller before if it can: see what that tells in the comment on the package.
+// SealCompressed encrypts data like Seal but compresses it first if that makes it smaller. The
+// package comment describes what the length reveals.
 func (b *Sealer) SealCompressed(label string, data []byte) []byte {
 	if packed, smaller := compress(data); smaller {
 		return b.seal(compressedVersion, label, packed)
@@ -116,8 +122,9 @@ func (b *Sealer) seal(version byte, label string, data []byte) []byte {
 	return b.ciphers[b.current].Seal(head, nil, data, associatedData(version, label)) //mutate:seal-bound-to-label
 }
 
-// associatedData is what a value is bound to. For all versions but the first it begins with a byte that is in no text, and the version: so nothing that is sealed under one version opens
-// under another.
+// associatedData returns the data that a value is bound to. For all versions but the first it
+// begins with a byte that cannot occur in a label, and the version, so a value does not open under
+// another version.
 func associatedData(as byte, label string) []byte {
 	if as == version {
 		return []byte(label)
@@ -125,7 +132,7 @@ func associatedData(as byte, label string) []byte {
 	return append([]byte{0xff, as}, label...) //mutate:compression-flag-sealed
 }
 
-// Open opens what Seal or Pack closed under the same label.
+// Open decrypts a value that Seal or SealCompressed created under the same label.
 func (b *Sealer) Open(label string, sealed []byte) ([]byte, error) {
 	if sealed == nil {
 		return nil, nil
@@ -148,7 +155,7 @@ func (b *Sealer) Open(label string, sealed []byte) ([]byte, error) {
 	return data, nil
 }
 
-// Current reports whether a value is sealed with the key that Seal uses now.
+// Current reports whether a value is sealed with the current key.
 func (b *Sealer) Current(sealed []byte) bool {
 	return len(sealed) > idSize && [idSize]byte(sealed[1:1+idSize]) == b.current
 }

@@ -37,11 +37,11 @@ func TestOpen_ReturnsSealedData(t *testing.T) {
 			t.Errorf("%d bytes came back as %d: %v", len(data), len(got), err)
 		}
 		if len(data) > 0 && bytes.Contains(sealed, data) {
-			t.Error("the sealed value shows what it holds")
+			t.Error("the sealed value contains the plain text")
 		}
 	}
 	if bytes.Equal(b.Seal("a", []byte("x")), b.Seal("a", []byte("x"))) {
-		t.Error("equal values look equal when sealed")
+		t.Error("equal values have equal ciphertexts")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestKeys_OldValuesOpenAfterRotation(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if b.Current(sealed) || !b.Current(b.Seal("a", []byte("x"))) {
-		t.Error("it cannot tell which values are to be sealed anew")
+		t.Error("Current is wrong")
 	}
 	if _, err := newSealer(t, fresh).Open("a", sealed); !errors.Is(err, seal.ErrUnknownKey) {
 		t.Errorf("without the old key: %v", err)

@@ -1,16 +1,19 @@
-// Package seedmodel holds the protocol that ours replaces, as a table, with tests that refute it, and nothing else.
+// Package seedmodel contains the protocol that was replaced, as a table, with tests that refute it.
 //
-// The first design of Fermata kept one row per run, with a lock that is good for 30 seconds, the last resume id and its
-// outcome. A resume looks whether its id is the last one, takes the lock, has the provider go on, and frees the lock:
+// The first design of Fermata kept one row per run, with a lock that is valid for 30 seconds, the
+// last resume id and its outcome. A resume checks whether its id is the last one, takes the lock,
+// lets the provider continue, and frees the lock:
 //
 //	received ──▶ checked ──▶ locked ──▶ loaded ──▶ acted ──▶ saved ──▶ released ──▶ answered
 //	    └▶ answered   └▶ conflicted (409)
 //
-// It looks right, and it is not. Each test here is named for one flaw and has the shortest story of it found by exploring every order
-// of events; run it with -v to read the story. Most need no fault at all. The same promises, and more, are explored for
-// the protocol that took its place in store/memory, on the very code that runs.
+// It looks right but is not. Each test is named after one flaw and has the shortest trace that
+// exploring every order of events found; run it with -v to print the trace. Most need no fault at
+// all. The same invariants, and more, are explored for the current protocol in store/memory, on the
+// production code.
 //
-// The provider is as kind as the design lets it be: it saves its state at once with each gate, and nobody but the lock holds
-// it back. What is no matter of order is not here: that now() is the start of a transaction, and that the cached outcome has no
-// owner and lies there in plain text.
+// The provider is as simple as the design allows: it saves its state at once with each gate, and
+// only the lock protects it. Flaws that do not depend on the order of events are not covered: that
+// now() is the start of a transaction, and that the cached outcome has no owner and is stored in
+// plain text.
 package seedmodel

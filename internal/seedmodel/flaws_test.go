@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-go/fermata/internal/modelcheck"
 )
 
-// scenario is what people do, and what else may happen.
+// scenario is what people do, and which faults may happen.
 type scenario struct {
 	gates    int
 	requests []request
@@ -40,7 +40,7 @@ func exploreAll(t *testing.T, s scenario) modelcheck.Result {
 	return result
 }
 
-// mustHold says that nothing can go wrong in the story.
+// mustHold checks that the scenario breaks no invariant.
 func mustHold(t *testing.T, s scenario) {
 	t.Helper()
 	result := exploreAll(t, s)
@@ -48,12 +48,13 @@ func mustHold(t *testing.T, s scenario) {
 		t.Errorf("%s:\n%s", promise, path)
 	}
 	if result.Stuck > 0 {
-		t.Errorf("%d of %d states cannot settle, as:\n%s", result.Stuck, result.States, result.StuckAt)
+		t.Errorf("%d of %d states cannot settle, for example:\n%s", result.Stuck, result.States, result.StuckAt)
 	}
-	t.Logf("%d states, and each promise holds in all of them", result.States)
+	t.Logf("%d states, and each invariant holds in all of them", result.States)
 }
 
-// mustRefute says that the story can break a promise, and how many faults the shortest way to it has.
+// mustRefute checks that the scenario can break an invariant, and how many faults the shortest
+// trace has.
 func mustRefute(t *testing.T, s scenario, promise string, faults int) {
 	t.Helper()
 	result := exploreAll(t, s)
@@ -67,7 +68,8 @@ func mustRefute(t *testing.T, s scenario, promise string, faults int) {
 	t.Logf("%s, after %d steps, %d of them faults (%d states):\n%s", promise, len(path), path.Faults(), result.States, path)
 }
 
-// mustLoseDecision says that the story can come to a point from which somebody's word can never count.
+// mustLoseDecision checks that the scenario can reach a state from which a decision can never
+// count.
 func mustLoseDecision(t *testing.T, s scenario, faults int) {
 	t.Helper()
 	result := exploreAll(t, s)
@@ -77,7 +79,7 @@ func mustLoseDecision(t *testing.T, s scenario, faults int) {
 	if got := result.StuckAt.Faults(); got != faults {
 		t.Errorf("lost with %d faults, want %d", got, faults)
 	}
-	t.Logf("I2: what was said can never count, after %d steps (%d states):\n%s", len(result.StuckAt), result.States, result.StuckAt)
+	t.Logf("I2: a decision can never count, after %d steps (%d states):\n%s", len(result.StuckAt), result.States, result.StuckAt)
 }
 
 // The first five show that the checker does not refute everything.
@@ -134,7 +136,7 @@ func TestSeed_ACrashAfterTheCheckpointPassesTheNextGate(t *testing.T) {
 }
 
 func TestSeed_OnlyTheLastResumeIDIsRemembered(t *testing.T) {
-	// The first click of ann is sent once more by a proxy, when all is long over; two gates further on it is an approval.
+	// A proxy sends ann's first click again much later. Two gates later it is an approval.
 	s := scenario{gates: 3, requests: []request{
 		submit("ann", "a", approve, 1), submit("bob", "b", approve, 2).whenAnswered(0), submit("ann again", "a", approve, 1).whenAnswered(1),
 	}}
@@ -166,7 +168,8 @@ func TestSeed_ADecisionDiesWithItsRequest(t *testing.T) {
 }
 
 func TestSeed_ADecisionThatFindsTheLockTakenIsLost(t *testing.T) {
-	// Both questions are open. Bob's word comes while Ann's is at work, and nobody will ever ask him again.
+	// Both questions are open. Bob's decision arrives while Ann's is being applied, and Bob is
+	// never asked again.
 	s := scenario{gates: 2, requests: []request{submit("ann", "a", approve, 1), submit("bob", "b", approve, 2)}, chances: faultBudget{atOnce: true}}
 	mustLoseDecision(t, s, 0)
 }

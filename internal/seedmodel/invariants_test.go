@@ -1,19 +1,19 @@
 package seedmodel
 
-// What the design promises, with the numbers under which our own protocol has to keep it.
+// The invariants, with the numbers of the current protocol.
 const (
-	noConflict   = "I1: two opposite words on one gate were both told to be final"
+	noConflict   = "I1: two opposite decisions on one gate were both reported as final"
 	noTwoAnswers = "I3: one resume id got two answers"
 	once         = "I4: an effect happened twice"
-	onlyApproved = "I4: an effect happened that nobody approved"
-	noBypass     = "I5: a gate was decided by a word on another gate"
-	noLateEffect = "I11: an effect happened although its gate was told to be expired"
-	overIsOver   = "I11: a run that had expired became completed"
+	onlyApproved = "I4: an effect happened without an approval"
+	noBypass     = "I5: a gate was decided by a decision on another gate"
+	noLateEffect = "I11: an effect happened although its gate was reported as expired"
+	overIsOver   = "I11: an expired run became completed"
 	oneOwner     = "I16: two requests work on the run at the same time"
 	ownLock      = "I16: a request freed the lock of another"
 )
 
-// brokenInvariants names the promises that do not hold.
+// brokenInvariants returns the invariants that do not hold.
 func brokenInvariants(w world) []string {
 	var list []string
 	check := func(promise string, holds bool) {
@@ -37,7 +37,7 @@ func brokenInvariants(w world) []string {
 	return list
 }
 
-// said is what people mean, whatever becomes of it.
+// said returns what people decided, whether or not it was applied.
 func (w world) said() (said [maxQuestions]decision) {
 	for _, r := range w.requests {
 		said[r.question] |= r.decision
@@ -55,7 +55,7 @@ func (w world) owners() int {
 	return owners
 }
 
-// twoAnswers reports whether one resume id was told that it counts, and that somebody else's does.
+// twoAnswers reports whether one resume id was told that it counts, and also that another one does.
 func (w world) twoAnswers() bool {
 	for _, a := range w.requests {
 		for _, b := range w.requests {
@@ -67,7 +67,7 @@ func (w world) twoAnswers() bool {
 	return false
 }
 
-// settled reports whether the run is over, or everything that was said about it counts.
+// settled reports whether the run has ended, or all decisions on it count.
 func settled(w world) bool {
 	if w.row.status != active || w.provider.stopped {
 		return true

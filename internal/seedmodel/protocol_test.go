@@ -7,12 +7,13 @@ import (
 	"github.com/fermata-go/fermata/internal/modelcheck"
 )
 
-// transition is one row of the protocol: what a request does at a stage. # stands for the gate that its provider has loaded.
+// transition is one row of the protocol: what a request does at a stage. # is the gate that its
+// provider has loaded.
 type transition struct {
 	at    stage
 	what  string
 	when  func(w world, r request) bool // nil: always
-	do    func(w *world, n int)         // nil: nothing but the stage changes
+	do    func(w *world, n int)         // nil: only the stage changes
 	to    stage
 	fault bool
 }
@@ -27,23 +28,23 @@ var protocol = append([]transition{
 	{at: checked, what: "cannot take the lock: 409", when: not(lockable), to: conflicted},
 
 	{at: locked, what: "the provider waits at gate #", when: providerWaits, do: load, to: loaded},
-	{at: locked, what: "the provider waits for nothing", when: not(providerWaits), do: load, to: saved},
+	{at: locked, what: "the provider does not wait", when: not(providerWaits), do: load, to: saved},
 	{at: loaded, what: "the effect behind gate # happens", when: approves, do: happen, to: acted},
 	{at: loaded, what: "gate # is rejected, nothing happens", when: not(approves), to: acted},
 	{at: acted, what: "the provider saves that gate # is passed", when: approves, do: save, to: saved},
 	{at: acted, what: "the provider saves that it was stopped at gate #", when: not(approves), do: save, to: saved},
 
 	{at: saved, what: "frees the lock and caches the outcome", when: lockHasItsID, do: freeLock, to: released},
-	{at: saved, what: "frees no lock, for it is not its own any more; nobody notices", when: not(lockHasItsID), to: released},
+	{at: saved, what: "does not free the lock, which it no longer owns; this is not detected", when: not(lockHasItsID), to: released},
 	{at: released, what: "is told 200", do: tell, to: answered},
 
-	{at: locked, what: "the provider fails for a moment", when: mayFail, do: fail, to: failing, fault: true},
+	{at: locked, what: "the provider fails temporarily", when: mayFail, do: fail, to: failing, fault: true},
 	{at: failing, what: "frees the lock and caches the error", when: lockHasItsID, do: freeLock, to: failed},
-	{at: failing, what: "frees no lock, for it is not its own any more", when: not(lockHasItsID), to: failed},
+	{at: failing, what: "does not free the lock, which it no longer owns", when: not(lockHasItsID), to: failed},
 
-	{at: conflicted, what: "tries again with the same id", when: persistent, to: received},
-	{at: failed, what: "tries again with the same id", when: persistent, to: received},
-	{at: dead, what: "had no answer and tries again with the same id", when: persistent, to: received},
+	{at: conflicted, what: "retries with the same id", when: persistent, to: received},
+	{at: failed, what: "retries with the same id", when: persistent, to: received},
+	{at: dead, what: "got no answer and retries with the same id", when: persistent, to: received},
 }, crashes()...)
 
 // crashes lets a process die wherever it holds something.
@@ -70,7 +71,8 @@ func all(conditions ...condition) condition {
 
 func not(c condition) condition { return func(w world, r request) bool { return !c(w, r) } }
 
-// shown: nobody answers what they have not seen, and some answer only when another has been answered.
+// shown: people answer only what they have seen, and some answer only after another request was
+// answered.
 func shown(w world, r request) bool {
 	current := w.provider.generation*maxGates + w.provider.gate
 	return (w.left.atOnce || r.question <= current) && (r.after == nobody || w.requests[r.after-1].stage == answered)
@@ -132,7 +134,7 @@ func die(w *world, n int) {
 	}
 }
 
-// event is what happens to a run without a request.
+// event is something that happens to a run without a request.
 type event struct {
 	what  string
 	when  func(world) bool
@@ -141,10 +143,10 @@ type event struct {
 }
 
 var events = []event{
-	{what: "30 seconds pass, and whoever took the lock is still at work", fault: true,
+	{what: "30 seconds pass, and the lock holder is still working", fault: true,
 		when: func(w world) bool { return w.ages() && w.row.holder != nobody && w.left.lapses > 0 },
 		do:   func(w *world) { w.row.stale = true; w.left.lapses-- }},
-	{what: "30 seconds pass, and whoever took the lock is dead",
+	{what: "30 seconds pass, and the lock holder is dead",
 		when: func(w world) bool { return w.ages() && w.row.holder == nobody },
 		do:   func(w *world) { w.row.stale = true }},
 	{what: "the deadline passes: the run is set to expired",
@@ -172,7 +174,7 @@ func restart(w *world) {
 	w.provider = provider{gates: w.provider.gates, generation: w.provider.generation + 1}
 }
 
-// steps is everything that can happen next.
+// steps returns everything that can happen next.
 func steps(w world) []modelcheck.Step[world] {
 	var list []modelcheck.Step[world]
 	for n, r := range w.requests {

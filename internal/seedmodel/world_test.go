@@ -2,8 +2,8 @@ package seedmodel
 
 import "fmt"
 
-// The bounds of the model. A question is a gate of one generation of the run: when a run is started again under its state
-// key, its gates ask anew.
+// The bounds of the model. A question is a gate of one generation of the run: if a run is restarted
+// under its state key, its gates ask again.
 const (
 	maxRequests  = 3
 	maxGates     = 3
@@ -11,7 +11,8 @@ const (
 	noQuestion   = maxQuestions
 )
 
-// world is one state of the row, the provider, the requests and the outside. Two of the same value are the same state.
+// world is one state of the row, the provider, the requests and the outside world. Equal values are
+// equal states.
 type world struct {
 	row      row
 	provider provider
@@ -20,18 +21,18 @@ type world struct {
 	outside  externalWorld
 }
 
-// row is what the design keeps of a run in its table.
+// row is what the design stores of a run.
 type row struct {
 	status    status
-	lock      string // a resume id, "" if nobody has it
+	lock      string // a resume id, or "" if it is free
 	stale     bool   // it was taken more than 30 seconds ago
 	last      string // the last resume id
-	lastError bool   // what is cached for it is an error
+	lastError bool   // the cached result is an error
 
-	holder party // took the lock; nobody, if it died. The design does not know it; the promises do.
+	holder party // the holder of the lock, or nobody if it died; the design does not store it, but the invariants use it
 }
 
-// party names one of the requests, or nobody.
+// party is one of the requests, or nobody.
 type party int
 
 const nobody party = 0
@@ -46,17 +47,18 @@ const (
 	expired
 )
 
-// provider is the graph's own state: gates that are passed one after the other, until the last or a no.
+// provider is the graph's own state: gates that are passed one after the other, until the last one
+// or a rejection.
 type provider struct {
 	gates      int
-	gate       int // at which it waits; gates if it is through
+	gate       int // the gate at which it waits; gates if it has passed all
 	stopped    bool
 	generation int
 }
 
 func (p provider) waits() bool { return !p.stopped && p.gate < p.gates }
 
-// question is the one that is open, or noQuestion.
+// question returns the open question, or noQuestion.
 func (p provider) question() int {
 	if !p.waits() {
 		return noQuestion
@@ -64,16 +66,16 @@ func (p provider) question() int {
 	return p.generation*maxGates + p.gate
 }
 
-// request is a call with a person's word in it. The zero value is none.
+// request is a call with a person's decision. The zero value is not a request.
 type request struct {
 	person, id string
 	decision   decision
-	question   int   // what the person saw when they decided
-	after      party // the request that was answered before this one is sent; nobody: it need not wait
-	persistent bool  // sends it again until it is answered with 200
+	question   int   // what the person saw
+	after      party // the request that must be answered before this one is sent, or nobody
+	persistent bool  // it is sent again until it is answered with 200
 
 	stage  stage
-	loaded int // the question that the provider took the word for
+	loaded int // the question for which the provider used the decision
 }
 
 type decision int
@@ -81,7 +83,7 @@ type decision int
 const (
 	approve decision = 1 << iota
 	reject
-	expire // the clock's
+	expire // by the clock
 )
 
 func (w decision) String() string {
@@ -92,7 +94,7 @@ func (r request) String() string {
 	return fmt.Sprintf("%s (resume %s, %s gate %s)", r.person, r.id, r.decision, name(r.question))
 }
 
-// name is how people call a question.
+// name returns the display name of a question.
 func name(question int) string {
 	if question >= maxGates {
 		return fmt.Sprintf("%d of the new run", question-maxGates+1)
@@ -100,7 +102,7 @@ func name(question int) string {
 	return fmt.Sprintf("%d", question+1)
 }
 
-// stage is how far a request has come.
+// stage is the progress of a request.
 type stage int
 
 const (
@@ -118,24 +120,24 @@ const (
 	dead
 )
 
-// inside reports whether the request believes that it alone works on the run.
+// inside reports whether the request assumes that it alone works on the run.
 func (r request) inside() bool { return r.person != "" && r.stage >= locked && r.stage <= saved }
 
-// faultBudget bound what can happen besides requests.
+// faultBudget limits the faults and events.
 type faultBudget struct {
 	crashes  int  // a process dies
-	lapses   int  // 30 seconds pass under a holder who is alive
-	errors   int  // the provider fails for a moment
-	sweeps   int  // the deadline passes and the sweep comes
-	restarts int  // a run that is over is started again under its state key
-	atOnce   bool // all gates are shown at once, as parallel interrupts are
+	lapses   int  // 30 seconds pass although the holder is alive
+	errors   int  // the provider fails temporarily
+	sweeps   int  // the deadline passes and the sweep runs
+	restarts int  // an ended run is restarted under its state key
+	atOnce   bool // all gates are shown at once, like parallel interrupts
 }
 
-// externalWorld is what people were told and what happened, which no table knows.
+// externalWorld is what people were told and what happened, which is not stored.
 type externalWorld struct {
 	happened [maxQuestions]int
 	decided  [maxQuestions]decision
 	told     [maxQuestions]decision
-	robbed   bool // somebody freed the lock of another
-	revived  bool // a run that was over became something else
+	robbed   bool // a request freed the lock of another
+	revived  bool // an ended run changed its status
 }

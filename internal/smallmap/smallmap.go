@@ -1,20 +1,20 @@
-// Package few holds a map for what is nearly always a handful and may be thousands.
+// Package smallmap provides a map that is optimized for a few entries and also works for thousands.
 //
-// Most nodes ask one question, and most runs wait at one place. A map of Go costs two allocations and a few hundred bytes
-// to hold that; there were a dozen of them in a wait.
+// Most nodes ask one question, and most runs wait at one place. A Go map needs two allocations and
+// a few hundred bytes for that, and a wait needed a dozen of them.
 package smallmap
 
 import "iter"
 
-// indexThreshold is from how many entries on a list is slower to look through than a map.
+// indexThreshold is the number of entries from which a Go map is faster than a linear search.
 const indexThreshold = 9
 
-// Map is a map that keeps the order in which keys came. The zero value is empty and ready for use; once it was used it must
-// not be copied. A nil map can be read, and is empty.
+// Map is a map that keeps insertion order. The zero value is empty and ready to use. It must not be
+// copied after first use. A nil Map can be read and is empty.
 type Map[K comparable, V any] struct {
 	entries []entry[K, V]
-	inline  [2]entry[K, V] // for the first entries
-	index   map[K]int      // nil as long as there are few
+	inline  [2]entry[K, V] // storage of the first entries
+	index   map[K]int      // nil while there are only a few entries
 }
 
 type entry[K comparable, V any] struct {
@@ -22,7 +22,7 @@ type entry[K comparable, V any] struct {
 	value V
 }
 
-// Len is how many there are.
+// Len returns the number of entries.
 func (m *Map[K, V]) Len() int {
 	if m == nil {
 		return 0
@@ -54,7 +54,7 @@ func (m *Map[K, V]) Get(key K) V {
 	return value
 }
 
-// Lookup returns the value of a key and whether it is there.
+// Lookup returns the value of a key and whether the key exists.
 func (m *Map[K, V]) Lookup(key K) (value V, ok bool) {
 	if i := m.find(key); i >= 0 {
 		return m.entries[i].value, true
@@ -62,7 +62,8 @@ func (m *Map[K, V]) Lookup(key K) (value V, ok bool) {
 	return value, false
 }
 
-// Find returns where the value of a key is kept, until the next call that changes the map, or nil.
+// Ptr returns a pointer to the value of a key, or nil. It is valid until the next change of the
+// map.
 func (m *Map[K, V]) Ptr(key K) *V {
 	if i := m.find(key); i >= 0 {
 		return &m.entries[i].value
@@ -70,7 +71,8 @@ func (m *Map[K, V]) Ptr(key K) *V {
 	return nil
 }
 
-// At returns where the value of a key is kept, until the next call that changes the map. A key that is not there is added.
+// GetOrAdd returns a pointer to the value of a key, and adds the key if needed. It is valid until
+// the next change of the map.
 func (m *Map[K, V]) GetOrAdd(key K) *V {
 	if i := m.find(key); i >= 0 {
 		return &m.entries[i].value
@@ -91,10 +93,10 @@ func (m *Map[K, V]) GetOrAdd(key K) *V {
 	return &m.entries[i].value
 }
 
-// Set gives a key its value.
+// Set sets the value of a key.
 func (m *Map[K, V]) Set(key K, value V) { *m.GetOrAdd(key) = value }
 
-// Delete removes a key. The last one takes its place in the order.
+// Delete removes a key. The last entry takes its position.
 func (m *Map[K, V]) Delete(key K) {
 	i := m.find(key)
 	if i < 0 {
@@ -110,13 +112,14 @@ func (m *Map[K, V]) Delete(key K) {
 	m.entries = m.entries[:last]
 }
 
-// Clear removes everything.
+// Clear removes all entries.
 func (m *Map[K, V]) Clear() {
 	clear(m.entries)
 	m.entries, m.index = m.entries[:0], nil
 }
 
-// All lists keys and values in the order in which the keys came. The map must not be changed meanwhile.
+// All iterates over the entries in insertion order. The map must not be changed during the
+// iteration.
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i := range m.Len() {

@@ -11,10 +11,10 @@ import (
 func TestMap_NilIsEmpty(t *testing.T) {
 	var m *smallmap.Map[int, int]
 	for range m.All() {
-		t.Error("there is something in it")
+		t.Error("the map is not empty")
 	}
 	if m.Len() != 0 || m.Get(1) != 0 || m.Ptr(1) != nil {
-		t.Error("it is not empty")
+		t.Error("the map is not empty")
 	}
 }
 
@@ -44,11 +44,11 @@ func TestMap_BehavesLikeAMapAtAnySize(t *testing.T) {
 			t.Fatalf("got the order %v, want %v", keys, order)
 		}
 		if value, ok := m.Lookup(-1); ok || value != 0 {
-			t.Fatalf("a key that nobody set has the value %d", value)
+			t.Fatalf("a missing key has the value %d", value)
 		}
 		m.Clear()
 		if m.Len() != 0 || m.Get(0) != 0 {
-			t.Fatal("it is not empty after Clear")
+			t.Fatal("the map is not empty after Clear")
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestMap_DeleteAtAnySize(t *testing.T) {
 				t.Fatalf("of %d, without %d: got %v, want %v", size, key, got, want)
 			}
 			if _, ok := m.Lookup(key); ok {
-				t.Fatalf("%d is still there", key)
+				t.Fatalf("%d was not deleted", key)
 			}
 		}
 		m.Set(3, 4)

@@ -1,7 +1,8 @@
-// Package strictjson reads JSON the way an approval has to be read: one document, one meaning.
+// Package strictjson decodes JSON without ambiguity, as needed for approvals.
 //
-// encoding/json is lenient where that is dangerous. It takes the last of two equal keys, takes "Verdict" for "verdict",
-// replaces broken UTF-8 and halves of surrogate pairs, and ignores members it does not know. Here each of these is an error that names the place.
+// encoding/json is lenient: it takes the last of two equal keys, accepts "Verdict" for "verdict",
+// replaces invalid UTF-8 and unpaired surrogates, and ignores unknown members. Here each of these
+// is an error that names the position.
 package strictjson
 
 import (
@@ -18,19 +19,20 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep arrays and objects may nest. Nobody approves anything deeper, and the limit keeps a hostile
-// document from eating the stack.
+// MaxDepth is the maximum nesting of arrays and objects. It protects the stack from hostile
+// documents.
 const MaxDepth = 100
 
-// MaxValueDepth is how deep a value may nest that others hand in. It is kept in documents of ours, some levels down, and what was taken must be readable
-// as long as they are.
+// MaxValueDepth is the maximum nesting of a value from outside. Such values are stored inside other
+// documents, which must stay within MaxDepth.
 const MaxValueDepth = MaxDepth - 20
 
-// Check returns nil if data is exactly one JSON value in valid UTF-8, no escape in it is half of a surrogate pair, no object in it has two members whose names are
-// equal or differ only in case, and it is not nested deeper than MaxDepth.
+// Check returns nil if data is exactly one JSON value in valid UTF-8 without unpaired surrogate
+// escapes, no object has two members whose names are equal or differ only in case, and the nesting
+// is at most MaxDepth.
 func Check(data []byte) error { return check(data, MaxDepth) }
 
-// CheckValue is Check for what others hand in: it is not nested deeper than MaxValueDepth.
+// CheckValue is Check with the limit MaxValueDepth, for values from outside.
 func CheckValue(data []byte) error { return check(data, MaxValueDepth) }
 
 func check(data []byte, limit int) error {
@@ -42,14 +44,15 @@ func check(data []byte, limit int) error {
 		return cmp.Or(json.Unmarshal(data, &none), errors.New("not JSON"))
 	}
 	if !checkSurrogates(data) {
-		return errors.New("half of a surrogate pair: it is no character")
+		return errors.New("unpaired surrogate")
 	}
 	w := walker{data: data, limit: limit}
 	return w.value(0)
 }
 
-// checkSurrogates reports whether each surrogate that stands in a document, as an escape, has its other half. Readers make of one alone what they like, most of them
-// U+FFFD: then two texts that differ look the same, and have the same digest. The document is known to be JSON.
+// checkSurrogates reports whether each surrogate escape of a document has its other half. Decoders
+// replace an unpaired surrogate, usually by U+FFFD; then different texts look the same and have the
+// same digest. The document is known to be valid JSON.
 func checkSurrogates(data []byte) bool {
 	for {
 		at := bytes.IndexByte(data, '\\')
@@ -68,7 +71,7 @@ func checkSurrogates(data []byte) bool {
 	}
 }
 
-// escaped is the character that the text begins with, if it is written by its number; 0 if not.
+// escaped returns the character of a \u escape at the start of the text, or 0.
 func escaped(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0
@@ -80,7 +83,7 @@ func escaped(text []byte) rune {
 	return rune(number)
 }
 
-// Members takes an object apart. Its own names are as strict as those that Check looks at; what they name may be any JSON.
+// Members splits an object. Its own names are checked like in Check; the values may be any JSON.
 func Members(data []byte) (map[string]json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -93,8 +96,8 @@ func Members(data []byte) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// Decode checks data and decodes it into v. A member that v has no field for, or has only under a name in another case,
-// is an error.
+// Decode checks data and decodes it into v. A member is an error if v has no field for it, or only
+// under a name in another case.
 func Decode(data []byte, v any) error {
 	if err := Check(data); err != nil {
 		return err
@@ -108,8 +111,9 @@ func Decode(data []byte, v any) error {
 	return checkNames(data, v)
 }
 
-// checkNames catches what DisallowUnknownFields lets through, a member that reached a field only by ignoring case: what
-// was decoded is written again, and each name in the input must occur there with the same spelling or not at all.
+// checkNames finds members that matched a field only by ignoring case, which DisallowUnknownFields
+// accepts. It encodes the decoded value again and requires each name of the input to occur there
+// with the same spelling, or not at all.
 func checkNames(data []byte, v any) error {
 	again, err := json.Marshal(v)
 	if err != nil {
@@ -126,7 +130,7 @@ func checkNames(data []byte, v any) error {
 	return compareNames(in, out, "")
 }
 
-// decodeAny reads whatever JSON there is, with numbers of any size.
+// decodeAny decodes any JSON and keeps numbers of any size.
 func decodeAny(data []byte) (v any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -168,15 +172,15 @@ func compareNames(in, out any, path string) error {
 	return nil
 }
 
-// walker goes through a document that is known to be JSON, and looks at the names in its objects.
+// walker walks a valid JSON document and checks the names of members.
 type walker struct {
 	data    []byte
 	at      int
-	limit   int  // how deep it may go
-	shallow bool // only the names of the outermost object count
+	limit   int  // the maximum depth
+	shallow bool // check only the names of the outermost object
 }
 
-// next skips white space and returns the byte there.
+// next skips white space and returns the next byte.
 func (w *walker) next() byte {
 	for {
 		switch c := w.data[w.at]; c {
@@ -197,7 +201,7 @@ func (w *walker) value(depth int) error {
 		return w.members(depth)
 	case '"':
 		w.text()
-	default: // a number or a word: it ends where it must
+	default: // a number or a literal
 		for w.at < len(w.data) && strings.IndexByte(",]} \t\r\n", w.data[w.at]) < 0 {
 			w.at++
 		}
@@ -205,12 +209,12 @@ func (w *walker) value(depth int) error {
 	return nil
 }
 
-// members goes through an object or an array.
+// members walks an object or an array.
 func (w *walker) members(depth int) error {
 	object := w.data[w.at] == '{'
 	var names names
 	for {
-		w.at++ // past the opening or the comma
+		w.at++ // past the opening bracket or the comma
 		if c := w.next(); c == '}' || c == ']' {
 			break // it is empty
 		}
@@ -234,7 +238,7 @@ func (w *walker) members(depth int) error {
 	return nil
 }
 
-// text goes past a string, and returns it with its quotes.
+// text skips a string and returns it with its quotes.
 func (w *walker) text() []byte {
 	start := w.at
 	for w.at++; w.data[w.at] != '"'; w.at++ {
@@ -246,11 +250,11 @@ func (w *walker) text() []byte {
 	return w.data[start:w.at]
 }
 
-// names are those of one object: few of them in a list, many in a map.
+// names holds the names of one object: a few in a list, more in a map.
 type names struct {
 	list  [8][]byte
 	n     int
-	index map[string]string // by what Go takes for the same name
+	index map[string]string // by case-folded name
 }
 
 func (s *names) add(quoted []byte) error {
@@ -287,10 +291,10 @@ func (s *names) add(quoted []byte) error {
 }
 
 func errDuplicate(name, first []byte) error {
-	return fmt.Errorf("member %q stands beside %q: which one counts?", name, first)
+	return fmt.Errorf("members %q and %q are ambiguous", name, first)
 }
 
-// folded is the same for all names that Go's decoder takes for one another.
+// folded maps names that Go's decoder treats as equal to the same text.
 func folded(name []byte) string {
 	return string(bytes.Map(func(r rune) rune {
 		least := r
@@ -301,8 +305,8 @@ func folded(name []byte) string {
 	}, name))
 }
 
-// Canonical returns the one spelling of a JSON document that all equal documents share: members sorted by name, no white
-// space, numbers as they were written. Digests are made of it.
+// Canonical returns the canonical encoding of a JSON document: members sorted by name, no white
+// space, numbers as written. Equal documents have equal encodings. Digests are computed from it.
 func Canonical(data []byte) ([]byte, error) {
 	v, err := decodeAny(data) // a float64 would merge numbers beyond 2^53
 	if err != nil {

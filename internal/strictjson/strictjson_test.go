@@ -31,7 +31,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A half of a surrogate pair is no character. encoding/json makes U+FFFD of each, so that different texts were the same state key, and had one digest.
+// An unpaired surrogate is not a character. encoding/json replaces each by U+FFFD, so different
+// texts became the same state key and had the same digest.
 func TestCheck_UnpairedSurrogateReturnsError(t *testing.T) {
 	for _, good := range []string{`"\ud83d\ude00"`, `"\uD83D\uDE00\ud83d\ude00x"`, `"\\ud83d"`, `"\\\\ud83d"`, `"\ufffd\ud7ff\ue000"`, `{"\ud83d\ude00":"\u00e9\n"}`} {
 		if err := strictjson.Check([]byte(good)); err != nil {
@@ -45,7 +46,7 @@ func TestCheck_UnpairedSurrogateReturnsError(t *testing.T) {
 	}
 }
 
-// many is an object with n members and one more.
+// many returns an object with n members and one more.
 func many(n int, name string) string {
 	var b strings.Builder
 	for i := range n {
@@ -89,7 +90,7 @@ func TestCanonical_OneSpelling(t *testing.T) {
 	}
 }
 
-// slow is the same check, by way of Go's decoder.
+// slow implements the same check with Go's decoder.
 func slow(data []byte) error {
 	if !utf8.Valid(data) {
 		return errors.New("invalid UTF-8")
@@ -160,17 +161,17 @@ func FuzzCheck_AcceptsOnlyWhatGoReadsToo(f *testing.F) {
 	})
 }
 
-// What is kept inside of documents has to leave room for them.
+// Values stored inside documents must leave depth for the enclosing document.
 func TestCheckValue_LeavesDepthForTheEnclosingDocument(t *testing.T) {
 	deep := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	if err := strictjson.CheckValue(deep(strictjson.MaxValueDepth)); err != nil {
 		t.Error(err)
 	}
 	if strictjson.CheckValue(deep(strictjson.MaxValueDepth+1)) == nil || strictjson.MaxValueDepth >= strictjson.MaxDepth {
-		t.Error("there is no room")
+		t.Error("the enclosing document is too deep")
 	}
 	if strictjson.CheckValue([]byte(`{"a":1,"A":2}`)) == nil {
-		t.Error("it has two meanings")
+		t.Error("an ambiguous value was accepted")
 	}
 }
 
@@ -187,7 +188,7 @@ func TestMembers_NamesAreStrictAndValuesAreNot(t *testing.T) {
 	}
 }
 
-// A number that no machine has was a mistake of the one who compares names, and of nobody else.
+// The name comparison must accept numbers of any size.
 func TestDecode_AcceptsNumbersOfAnySize(t *testing.T) {
 	var v struct {
 		N json.RawMessage `json:"n"`

@@ -1,9 +1,10 @@
-// Package nearest finds what somebody may have meant who wrote a word that nobody knows.
+// Package suggest finds the known word that is closest to a misspelled one.
 package suggest
 
 import "strings"
 
-// Closest returns the known word that is nearest, or "" if none is within so many letters. Upper and lower case are the same.
+// Closest returns the known word with the smallest edit distance, or "" if none is within the
+// limit. It ignores case.
 func Closest(word string, known []string, within int) string {
 	best, least := "", within+1
 	for _, k := range known {
@@ -14,7 +15,7 @@ func Closest(word string, known []string, within int) string {
 	return best
 }
 
-// distance is how many letters have to be added, dropped, replaced or swapped with their neighbour.
+// distance returns the number of letters to insert, delete, replace or swap with a neighbour.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > 64 || len(y) > 64 {

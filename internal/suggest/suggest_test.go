@@ -9,7 +9,7 @@ import (
 func TestClosest(t *testing.T) {
 	for word, want := range map[string]string{"adr": "addr", "ADDR": "addr", "zzzz": "", "readTimout": "readTimeout", "raedTimeotu": "readTimeout", "": ""} {
 		if got := suggest.Closest(word, []string{"addr", "tls", "readTimeout"}, 2); got != want {
-			t.Errorf("%q is near to %q, want %q", word, got, want)
+			t.Errorf("Closest(%q) = %q, want %q", word, got, want)
 		}
 	}
 }

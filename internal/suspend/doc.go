@@ -1,3 +1,4 @@
-// Package awake tells time that passed from time that a clock left out: how long this machine has slept. The monotonic clock of a Go program stands
-// still meanwhile, as when the lid of a laptop is closed, and afterwards every other clock seems to have jumped.
+// Package suspend reports how long the machine has been suspended. The monotonic clock of a Go
+// program stops during suspend, for example while the lid of a laptop is closed. Afterwards every
+// other clock seems to have jumped.
 package suspend

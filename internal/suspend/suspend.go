@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Total is how long the machine has slept since it was started; 0 if nobody knows.
+// Total returns how long the machine has been suspended since boot, or 0 if that is unknown.
 func Total() time.Duration {
 	var without, with unix.Timespec
 	if unix.ClockGettime(clockWithoutSuspend, &without) != nil || unix.ClockGettime(clockWithSuspend, &with) != nil {

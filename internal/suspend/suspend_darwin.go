@@ -1,5 +1,5 @@
-package awake
+package suspend
 
 import "golang.org/x/sys/unix"
 
-const withoutSleep, withSleep = unix.CLOCK_UPTIME_RAW, unix.CLOCK_MONOTONIC
+const clockWithoutSuspend, clockWithSuspend = unix.CLOCK_UPTIME_RAW, unix.CLOCK_MONOTONIC

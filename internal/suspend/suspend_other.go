@@ -1,8 +1,8 @@
 //go:build !linux && !darwin
 
-package awake
+package suspend
 
 import "time"
 
-// Slept is how long the machine has slept since it was started. Nobody knows here.
-func Slept() time.Duration { return 0 }
+// Total returns 0, because the suspend time is unknown on this platform.
+func Total() time.Duration { return 0 }

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// A test process that has to end badly is told how in this variable.
+// ending is the environment variable that tells a test process how to crash.
 const ending = "FERMATA_TESTSERVER_ENDING"
 
-// CheckCleanup starts the test that calls it again, in processes that end badly after start has made a server, and wants the server to be gone after
-// each of them, and its directory, unless that is "".
+// CheckCleanup runs the calling test again in processes that crash after start has created a
+// server. It checks that the server and its directory, unless that is "", are gone afterwards.
 func CheckCleanup(t *testing.T, start func() (pid int, dir string)) {
 	if how := os.Getenv(ending); how != "" {
 		pid, dir := start()
@@ -40,7 +40,7 @@ func CheckCleanup(t *testing.T, start func() (pid int, dir string)) {
 	}
 }
 
-// runAndCrash runs a test in a process that ends badly, and returns the server that it has told of.
+// runAndCrash runs a test in a process that crashes, and returns the server that it reported.
 func runAndCrash(t *testing.T, test, how string) (pid int, dir string) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -60,7 +60,7 @@ func runAndCrash(t *testing.T, test, how string) (pid int, dir string) {
 		fmt.Sscanf(lines.Text(), "server %d in %q", &pid, &dir)
 	}
 	if err := child.Wait(); err == nil || pid == 0 {
-		t.Fatalf("the child ended well, or told nothing: %v, %d", err, pid)
+		t.Fatalf("the child did not crash or reported nothing: %v, %d", err, pid)
 	}
 	return pid, dir
 }
@@ -69,12 +69,12 @@ func wantGone(t *testing.T, pid int, dir string) {
 	t.Helper()
 	for deadline := time.Now().Add(StartTimeout); running(pid) || exists(dir); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the server runs: %t; its directory is there: %t", running(pid), exists(dir))
+			t.Fatalf("server running: %t; directory exists: %t", running(pid), exists(dir))
 		}
 	}
 }
 
-// running says whether a process is there and does something: an entry that its new parent has not collected does nothing.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
 		return false

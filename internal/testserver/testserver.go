@@ -1,5 +1,5 @@
-// Package testserver has what the servers that tests start have in common (internal/pgtest, internal/redistest): a guard that ends them
-// however the tests end, and a port of their own.
+// Package testserver contains code shared by internal/pgtest and internal/redistest: a guard
+// process that stops a server however the tests end, and the choice of a port.
 package testserver
 
 import (
@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// StartTimeout is how long a server may take to start or to stop. Both take a fraction of a second unless the machine is overloaded.
+// StartTimeout is the time in which a server must start or stop. Both take a fraction of a second
+// unless the machine is overloaded.
 const StartTimeout = time.Minute
 
-// guardScript reads the id of the process to end, if there is one, from each line of its input. Its input ends when the test
-// process closes it or is gone, whatever ended it. It waits for a while and not for ever, because the entry of a process
-// whose parent is gone may stay if nobody collects it.
+// guardScript reads the id of the process to stop, if any, from each line of its input. The input
+// ends when the test process closes it or ends. The script waits a limited time, because the entry
+// of a process without a parent may stay.
 const guardScript = `
 trap '' HUP INT QUIT TERM
 pid=0
@@ -27,21 +28,22 @@ fi
 if [ -n "$2" ]; then rm -rf "$2"; fi
 `
 
-// Guard is a process that outlives the test process, ends the server that it watches and removes its directory.
+// Guard is a process that outlives the test process, stops the server that it watches and removes
+// its directory.
 type Guard struct {
 	cmd   *exec.Cmd
 	input io.WriteCloser
 }
 
-// NewGuard starts a guard that ends a server with a signal, by its name without SIG. dir is removed, unless it is "". prepare, if it is not nil, may
-// change as whom the guard runs.
+// NewGuard starts a guard that stops a server with a signal, given without SIG. It removes dir
+// unless that is "". prepare, if not nil, may change the user of the guard.
 func NewGuard(signal, dir string, prepare func(*exec.Cmd)) (*Guard, error) {
 	cmd := exec.Command("/bin/sh", "-c", guardScript, "testserver-guard", signal, dir)
 	cmd.Dir = "/"
 	if prepare != nil {
 		prepare(cmd)
 	}
-	// Of its own output it gets none of ours: go test waits until whoever has it is gone.
+	// The guard must not inherit the output: go test waits until it is closed.
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
@@ -52,7 +54,7 @@ func NewGuard(signal, dir string, prepare func(*exec.Cmd)) (*Guard, error) {
 	return &Guard{cmd: cmd, input: input}, nil
 }
 
-// Watch names the process that has to end; 0 for none.
+// Watch sets the process to stop; 0 for none.
 func (g *Guard) Watch(pid int) error {
 	if _, err := fmt.Fprintln(g.input, pid); err != nil {
 		return fmt.Errorf("guard: %w", err)
@@ -60,7 +62,7 @@ func (g *Guard) Watch(pid int) error {
 	return nil
 }
 
-// Dismiss lets the guard do its work and waits for it.
+// Dismiss stops the guarded process and waits for the guard to end.
 func (g *Guard) Dismiss() error {
 	g.input.Close()
 	if err := g.cmd.Wait(); err != nil {
@@ -69,8 +71,8 @@ func (g *Guard) Dismiss() error {
 	return nil
 }
 
-// Run starts a server with try, and again if that gives up before the deadline: somebody else may have taken the port. A port that is 0 is
-// chosen anew each time; one that is there is kept, so that addresses stay good.
+// Run starts a server with try, and retries until the deadline, because another process may have
+// taken the port. If port is 0, each attempt chooses a new one; otherwise the port is kept.
 func Run(port *int, try func(deadline time.Time) error) error {
 	fixed := *port != 0
 	deadline := time.Now().Add(StartTimeout)

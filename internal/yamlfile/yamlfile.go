@@ -1,6 +1,6 @@
-// Package yamlfile reads small YAML files that people write into structs, and says what is wrong with them in words for those people.
+// Package yamlfile decodes small YAML files into structs, with error messages for their authors.
 //
-//	err := yamlfile.Decode(text, &file) // line 3: there is no key "stepps" here
+//	err := yamlfile.Decode(text, &file) // line 3: unknown key "stepps"
 package yamlfile
 
 import (
@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Decode reads the one document of a file. A key that into does not have is an error, and so is a file that says nothing.
+// Decode decodes the only document of a file. An unknown key and an empty file are errors.
 func Decode(text []byte, into any) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
@@ -27,7 +27,7 @@ func Decode(text []byte, into any) error {
 	return nil
 }
 
-// withoutGoTypes is an error of the library without the names of Go types, which say nothing to whoever wrote the file.
+// withoutGoTypes removes the names of Go types from an error of the library.
 func withoutGoTypes(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file is empty")
@@ -43,7 +43,7 @@ func withoutGoTypes(err error) error {
 	return errors.Join(errs...)
 }
 
-// What the library says of a document that does not fit.
+// Patterns of the library's error messages.
 var (
 	unknownKey   = regexp.MustCompile(`^(line \d+): field (.*) not found in type .*$`)
 	duplicateKey = regexp.MustCompile(`^(line \d+): mapping key (.*) already defined at (line \d+)$`)
@@ -52,10 +52,10 @@ var (
 
 func sentence(text string) string {
 	if m := unknownKey.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s: there is no key %q here", m[1], m[2])
+		return fmt.Sprintf("%s: unknown key %q", m[1], m[2])
 	}
 	if m := duplicateKey.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s: %s is said twice, first in %s", m[1], m[2], m[3])
+		return fmt.Sprintf("%s: duplicate key %s, first in %s", m[1], m[2], m[3])
 	}
 	m := typeMismatch.FindStringSubmatch(text)
 	if m == nil {
@@ -66,7 +66,7 @@ func sentence(text string) string {
 		found = fmt.Sprintf("%q", m[3])
 	}
 	if strings.HasPrefix(m[4], "[]") {
-		return fmt.Sprintf("%s: a list is expected here, not %s", m[1], found)
+		return fmt.Sprintf("%s: expected a list, not %s", m[1], found)
 	}
-	return fmt.Sprintf("%s: %s cannot stand here", m[1], found)
+	return fmt.Sprintf("%s: %s is not allowed here", m[1], found)
 }

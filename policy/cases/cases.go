@@ -1,5 +1,5 @@
-// Package cases runs the tests of a file of rules: a table of inputs, and what the rules should say of them. It stands next
-// to the rules and is checked before they are put to use.
+// Package cases runs the tests of a rule file: a table of inputs and the expected decisions. The
+// case file is kept next to the rules and is checked before the rules are used.
 //
 //	input: {account: acme, environment: prod, at: 2026-11-16T10:00:00Z}   # what all cases start from
 //	cases:
@@ -9,7 +9,7 @@
 //	  rules: [small-refunds]
 //	- name: the fourth refund in an hour is for a person
 //	  input: {tool: refund, args: {cents: 500}}
-//	  past: {tool/1h: 3}
+//	  counters: {tool/1h: 3}
 //	  want: ask
 //	  needs: ["1 of group:finance"]
 //	  deadline: 4h
@@ -24,15 +24,16 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// Result is what a run of the cases came to.
+// Result is the result of a run.
 type Result struct {
 	Passed, Failed int
-	// Unhit are the rules that no case hits: nobody has shown what they are for.
+	// UncoveredRules are the rules that no case matches.
 	UncoveredRules []string
 }
 
-// Run judges every case and writes what came of it, one line for a case that passed and the whole explanation for one that
-// did not. The error is a [*policy.LoadError] if the file of cases cannot be read, and else that of w.
+// Run evaluates every case and writes one line for a case that passed, and the full explanation for
+// one that failed. The error is a [*policy.LoadError] if the case file cannot be parsed, and
+// otherwise an error of w.
 func Run(w io.Writer, set *policy.Set, file string, src []byte) (Result, error) {
 	all, err := parse(file, src)
 	if err != nil {
@@ -61,13 +62,13 @@ func Run(w io.Writer, set *policy.Set, file string, src []byte) (Result, error) 
 	}
 	fmt.Fprintf(&b, "%d passed, %d failed\n", result.Passed, result.Failed)
 	if len(result.UncoveredRules) > 0 {
-		fmt.Fprintf(&b, "no case hits: %s\n", strings.Join(result.UncoveredRules, ", "))
+		fmt.Fprintf(&b, "not covered by any case: %s\n", strings.Join(result.UncoveredRules, ", "))
 	}
 	_, err = io.WriteString(w, b.String())
 	return result, err
 }
 
-// testCase is a case.
+// testCase is one case.
 type testCase struct {
 	name          string
 	line          int
@@ -82,7 +83,7 @@ type testCase struct {
 	dryRunVerdict policy.Verdict
 }
 
-// wantError is what a case wants of an input that cannot be judged.
+// wantError expects an invalid input.
 const wantError = "error"
 
 func (c testCase) check(set *policy.Set) (policy.Decision, []string) {
@@ -126,17 +127,18 @@ func (c testCase) check(set *policy.Set) (policy.Decision, []string) {
 		differ("verbs ", c.verbs, need.Verbs)
 	}
 	if c.dryRunVerdict != "" && c.dryRunVerdict != d.DryRunVerdict {
-		differ("rehearsed ", c.dryRunVerdict, d.DryRunVerdict)
+		differ("dry_run ", c.dryRunVerdict, d.DryRunVerdict)
 	}
 	return d, problems
 }
 
-// sameElements reports whether both have the same words, in any order.
+// sameElements reports whether both lists have the same elements, in any order.
 func sameElements(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// history answers the demands of the rules with the numbers of the case. What it has no number for stays unanswered.
+// history returns the counter values of the case for the queries of the rules. Counters without a
+// value are left out.
 func (c testCase) history(demands []policy.CounterQuery) map[string]int64 {
 	numbers := make(map[string]int64)
 	for _, d := range demands {
@@ -150,7 +152,8 @@ func (c testCase) history(demands []policy.CounterQuery) map[string]int64 {
 	return numbers
 }
 
-// counterName is how a case calls a demand: by the id of the limit, or as history.count is called.
+// counterName returns the name of a counter query in a case: the id of the limit, or the arguments
+// of history.count.
 func counterName(d policy.CounterQuery) string {
 	if d.Limit != "" {
 		return d.Limit

@@ -35,25 +35,25 @@ const base = "input: {account: acme, environment: prod, at: 2026-11-16T10:00:00Z
 func TestRun(t *testing.T) {
 	var out strings.Builder
 	result, err := cases.Run(&out, set(t), "cases.yaml", []byte(base+`
-- {name: small, input: {tool: refund, args: {cents: 500}}, past: 0, want: allow, rules: [small]}
-- {name: too often, input: {tool: refund, args: {cents: 500}}, past: {tool/1h: 3, daily: 0}, want: ask, rules: [often], needs: ["1 of group:finance"], deadline: 4h, min_auth: sso, verbs: [reject, approve]}
-- {name: enough for today, input: {tool: refund, args: {cents: 500}}, past: {tool/1h: 0, daily: 9501}, want: deny, rules: [daily]}
-- {name: exact, input: {tool: refund, args_json: '{"cents": 2000.0}'}, past: 0, want: allow}
-- {name: no number, input: {tool: refund, args: {cents: 1}}, past: {tool/1h: 0}, want: deny}
+- {name: small, input: {tool: refund, args: {cents: 500}}, counters: 0, want: allow, rules: [small]}
+- {name: too often, input: {tool: refund, args: {cents: 500}}, counters: {tool/1h: 3, daily: 0}, want: ask, rules: [often], needs: ["1 of group:finance"], deadline: 4h, min_auth: sso, verbs: [reject, approve]}
+- {name: enough for today, input: {tool: refund, args: {cents: 500}}, counters: {tool/1h: 0, daily: 9501}, want: deny, rules: [daily]}
+- {name: exact, input: {tool: refund, args_json: '{"cents": 2000.0}'}, counters: 0, want: allow}
+- {name: no number, input: {tool: refund, args: {cents: 1}}, counters: {tool/1h: 0}, want: deny}
 - {name: twice the key, input: {tool: refund, args_json: '{"a":1,"a":2}'}, want: error}
-- {name: on a sunday, input: {tool: refund, args: {cents: 5}, at: 2026-11-15T10:00:00Z}, past: 0, want: allow, rehearsed: deny}
+- {name: on a sunday, input: {tool: refund, args: {cents: 5}, at: 2026-11-15T10:00:00Z}, counters: 0, want: allow, dry_run: deny}
 `))
 	if err != nil || result.Passed != 7 || result.Failed != 0 || !slices.Equal(result.UncoveredRules, []string{"never"}) {
 		t.Errorf("%+v, %v\n%s", result, err, &out)
 	}
-	if !strings.HasPrefix(out.String(), "ok    small\n") || !strings.HasSuffix(out.String(), "7 passed, 0 failed\nno case hits: never\n") {
+	if !strings.HasPrefix(out.String(), "ok    small\n") || !strings.HasSuffix(out.String(), "7 passed, 0 failed\nnot covered by any case: never\n") {
 		t.Error(out.String())
 	}
 }
 
-// Each of these cases is wrong in one point, and the output says which.
+// Each of these cases has one error, and the output names it.
 func TestRun_ReportsFailures(t *testing.T) {
-	const asked = `input: {tool: mail}, past: 0, `
+	const asked = `input: {tool: mail}, counters: 0, `
 	for line, want := range map[string]string{
 		asked + `want: allow`:                              "want allow, got ask",
 		asked + `want: ask, rules: [often]`:                "want rules [often], got [default]",
@@ -62,7 +62,7 @@ func TestRun_ReportsFailures(t *testing.T) {
 		asked + `want: ask, deadline: 1h`:                  "want deadline 1h, got 4h",
 		asked + `want: ask, verbs: [approve]`:              "want verbs [approve], got [approve reject]",
 		asked + `want: ask, min_auth: hardware`:            "want min_auth hardware, got sso",
-		asked + `want: ask, rehearsed: deny`:               "want rehearsed deny, got ",
+		asked + `want: ask, dry_run: deny`:                 "want dry_run deny, got ",
 		asked + `want: error`:                              "want error, got ask",
 		`input: {tool: mail, args_json: '{'}, want: deny`:  "want deny, got an error: ",
 	} {
@@ -81,12 +81,12 @@ func TestRun_MistakesInTheFile(t *testing.T) {
 	for doc, want := range map[string]string{
 		"":            "the file is empty",
 		"cases: []\n": "there are no cases",
-		base + "- {name: a, input: {tol: x}, want: ask}\n":                `has no key "tol"; did you mean "tool"?`,
-		base + "- {name: a, input: {tool: x}}\n":                          "the case does not say what it wants",
-		base + "- {name: a, input: {tool: x}, want: maybe}\n":             `"want" cannot be "maybe"`,
-		base + "- {name: a, input: {tool: x, at: noon}, want: ask}\n":     "at has to be a time",
-		base + "- {name: a, input: {tool: x, args: {1: x}}, want: ask}\n": "args cannot be written as JSON",
-		base + "- {name: a, input: {tool: x}, past: lots, want: ask}\n":   `"past" has to be a whole number`,
+		base + "- {name: a, input: {tol: x}, want: ask}\n":                  `has no key "tol"; did you mean "tool"?`,
+		base + "- {name: a, input: {tool: x}}\n":                            "want is missing",
+		base + "- {name: a, input: {tool: x}, want: maybe}\n":               `"want" cannot be "maybe"`,
+		base + "- {name: a, input: {tool: x, at: noon}, want: ask}\n":       "at must be a time",
+		base + "- {name: a, input: {tool: x, args: {1: x}}, want: ask}\n":   "args cannot be encoded as JSON",
+		base + "- {name: a, input: {tool: x}, counters: lots, want: ask}\n": `"counters" must be a whole number`,
 	} {
 		var out strings.Builder
 		_, err := cases.Run(&out, set(t), "cases.yaml", []byte(doc))

@@ -21,7 +21,7 @@ func fences(text string) (blocks [][2]string) {
 	return blocks
 }
 
-// What docs/policy.md shows can be loaded, and its cases pass.
+// The policies in docs/policy.md can be loaded, and their cases pass.
 func TestDocs_ExamplesHold(t *testing.T) {
 	text, err := os.ReadFile("../../docs/policy.md")
 	if err != nil {
@@ -54,11 +54,11 @@ func TestDocs_ExamplesHold(t *testing.T) {
 		}
 	}
 	if policies < 2 || tables < 2 || conditions < 8 {
-		t.Errorf("found %d policies, %d tables and %d conditions: are they marked as before?", policies, tables, conditions)
+		t.Errorf("found %d policies, %d tables and %d conditions: has their markup changed?", policies, tables, conditions)
 	}
 }
 
-// The tutorial in the package's documentation is a policy, too.
+// The example in the package documentation is a valid policy.
 func TestDocs_PackageExample(t *testing.T) {
 	text, err := os.ReadFile("../doc.go")
 	if err != nil {
@@ -82,7 +82,7 @@ cases:
 	}
 }
 
-// The messages that docs/policy.md shows are those that somebody gets.
+// docs/policy.md shows the actual load messages.
 func TestDocs_LoadMessages(t *testing.T) {
 	const broken = `
 version: "1"
@@ -111,7 +111,7 @@ rules:
 	}
 }
 
-// The program that docs/policy.md shows is the one that runs as an example.
+// docs/policy.md quotes the program of the runnable example.
 func TestDocs_QuoteExampleFile(t *testing.T) {
 	source, err := os.ReadFile("../example_hook_test.go")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/policy/internal/yamldoc"
 )
 
-// parse reads a file of cases, whole or not at all.
+// parse parses a case file as a whole or not at all.
 func parse(file string, src []byte) ([]testCase, error) {
 	var problems []policy.Problem
 	name := ""
@@ -22,13 +22,13 @@ func parse(file string, src []byte) ([]testCase, error) {
 	parseInput(top["input"], &base)
 	var all []testCase
 	for _, node := range top["cases"].List() {
-		fields := node.Map("name", "input", "past", "want", "rules", "needs", "deadline", "min_auth", "verbs", "rehearsed")
+		fields := node.Map("name", "input", "counters", "want", "rules", "needs", "deadline", "min_auth", "verbs", "dry_run")
 		name = fields["name"].Text()
-		c := testCase{name: name, line: node.Line(), input: base, counters: parseCounters(fields["past"])}
+		c := testCase{name: name, line: node.Line(), input: base, counters: parseCounters(fields["counters"])}
 		parseInput(fields["input"], &c.input)
 		c.want = fields["want"].Choice(string(policy.Allow), string(policy.Ask), string(policy.Deny), wantError)
 		if fields["want"].Missing() {
-			node.Reportf("the case does not say what it wants")
+			node.Reportf("want is missing")
 		}
 		if !fields["rules"].Missing() {
 			c.rules = fields["rules"].Texts()
@@ -41,7 +41,7 @@ func parse(file string, src []byte) ([]testCase, error) {
 		}
 		c.deadline = policy.Duration(fields["deadline"].Duration())
 		c.minAuth = policy.Auth(fields["min_auth"].Text())
-		c.dryRunVerdict = policy.Verdict(fields["rehearsed"].Text())
+		c.dryRunVerdict = policy.Verdict(fields["dry_run"].Text())
 		all = append(all, c)
 		name = ""
 	}
@@ -54,8 +54,8 @@ func parse(file string, src []byte) ([]testCase, error) {
 	return all, nil
 }
 
-// parseInput puts what a node says into the input, and leaves the rest as it is. What no node says of effects, cost, risk and revision is untold, as it is on a
-// server.
+// parseInput sets the fields of a node in the input and keeps the others. Effects, cost, risk and
+// revision are unknown if no node sets them, as on a server.
 func parseInput(node yamldoc.Node, in *policy.Input) {
 	texts := map[string]*string{
 		"account": &in.Account, "environment": &in.Environment, "graph": &in.Graph, "node": &in.Node, "run": &in.Run, "tool": &in.Tool,
@@ -87,14 +87,15 @@ func parseInput(node yamldoc.Node, in *policy.Input) {
 	if at := fields["at"]; !at.Missing() {
 		t, err := time.Parse(time.RFC3339, at.Text())
 		if err != nil {
-			at.Reportf("at has to be a time such as 2026-11-16T10:00:00Z")
+			at.Reportf("at must be a time such as 2026-11-16T10:00:00Z")
 		}
 		in.At = t
 	}
 	parseArgs(fields["args"], fields["args_json"], in)
 }
 
-// parseArgs takes them as YAML, or as JSON for what YAML cannot say, such as 5.0 or a key twice.
+// parseArgs reads the arguments as YAML, or as JSON for what YAML cannot express, such as 5.0 or a
+// duplicate key.
 func parseArgs(args, text yamldoc.Node, in *policy.Input) {
 	if !text.Missing() {
 		in.Args = json.RawMessage(text.Text())
@@ -108,11 +109,11 @@ func parseArgs(args, text yamldoc.Node, in *policy.Input) {
 		in.Args, err = json.Marshal(value)
 	}
 	if err != nil {
-		args.Reportf("args cannot be written as JSON: %v", err)
+		args.Reportf("args cannot be encoded as JSON: %v", err)
 	}
 }
 
-// parseCounters reads one number for everything, or a mapping.
+// parseCounters reads one value for all counters, or a mapping.
 func parseCounters(node yamldoc.Node) map[string]int64 {
 	if node.Missing() {
 		return nil

@@ -18,41 +18,43 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// Op is how a leaf is compared.
+// Op is a comparison of a leaf.
 type Op string
 
-// The comparisons. A leaf of another JSON type never passes, also not with Any.
+// The comparisons. A leaf of another JSON type never matches, not even with Any.
 const (
 	Eq     Op = "eq"     // exactly this value
-	Prefix Op = "prefix" // a text that begins like this, and goes on without tricks
-	Le     Op = "le"     // a number from 0 to this
-	Ge     Op = "ge"     // a number from this on
+	Prefix Op = "prefix" // a text with this prefix and only safe characters after it
+	Le     Op = "le"     // a number from 0 to this value
+	Ge     Op = "ge"     // a number of at least this value
 	In     Op = "in"     // one of these values
-	Any    Op = "any"    // whatever there is
+	Any    Op = "any"    // any value
 )
 
-// Constraint is what one leaf of the arguments has to fulfil.
+// Constraint is the constraint on one leaf of the arguments.
 type Constraint struct {
 	Op Op `json:"op"`
-	// Type is the JSON type of what was approved: string, number, boolean, null, object or array; the last two are empty ones.
+	// Type is the JSON type of the approved value: string, number, boolean, null, or an empty
+	// object or array.
 	Type string `json:"type"`
-	// Above are the objects and lists around it, from the outside in: "{[" is an item of a list in an object.
+	// Containers are the objects and arrays around the leaf, outermost first: "{[" is an item of an
+	// array in an object.
 	Containers string `json:"above,omitempty"`
-	// Value is what to compare with; with In a list, with Any nothing.
+	// Value is the value to compare with: an array for In, empty for Any.
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// AtMost lets a number be anything from 0 to most.
+// AtMost allows any number from 0 to most.
 func AtMost(most int64) Constraint {
 	return Constraint{Op: Le, Value: json.RawMessage(strconv.FormatInt(most, 10))}
 }
 
-// AtLeast lets a number be anything from least on.
+// AtLeast allows any number of at least least.
 func AtLeast(least int64) Constraint {
 	return Constraint{Op: Ge, Value: json.RawMessage(strconv.FormatInt(least, 10))}
 }
 
-// HasPrefix lets a text go on differently after a prefix: without "..", white space and anything that a shell would act on.
+// HasPrefix allows any text with the prefix, without "..", white space and shell metacharacters.
 func HasPrefix(prefix string) Constraint {
 	raw, err := json.Marshal(prefix)
 	if err != nil {
@@ -61,7 +63,7 @@ func HasPrefix(prefix string) Constraint {
 	return Constraint{Op: Prefix, Value: raw}
 }
 
-// OneOf lets a leaf be one of some JSON values.
+// OneOf allows one of several JSON values.
 func OneOf(values ...json.RawMessage) Constraint {
 	return Constraint{Op: In, Value: append(append([]byte{'['}, bytes.Join(asBytes(values), []byte{','})...), ']')}
 }
@@ -74,10 +76,10 @@ func asBytes(values []json.RawMessage) [][]byte {
 	return all
 }
 
-// Anything lets a leaf be any value of the type that was approved.
+// Anything allows any value of the approved type.
 func Anything() Constraint { return Constraint{Op: Any} }
 
-// check says what is wrong with a constraint, of which the type is known.
+// check returns what is wrong with a constraint whose type is known.
 func (c Constraint) check() error {
 	switch c.Op {
 	case Any:
@@ -85,34 +87,34 @@ func (c Constraint) check() error {
 	case Prefix:
 		var prefix string
 		if json.Unmarshal(c.Value, &prefix) != nil || prefix == "" {
-			return errors.New("a prefix has to be a text, and not an empty one")
+			return errors.New("a prefix must be a non-empty string")
 		}
 		if _, host, ok := strings.Cut(prefix, "://"); ok && !strings.Contains(host, "/") {
-			return errors.New("a prefix of an address has to name the whole host: end it with a slash")
+			return errors.New("a prefix of a URL must include the whole host: end it with a slash")
 		}
 		return nil
 	case Le, Ge:
 		if bound, ok := rational(c.Value); !ok || bound.Sign() < 0 {
-			return errors.New("a bound has to be a number, and not a negative one")
+			return errors.New("a bound must be a non-negative number")
 		}
 		return nil
 	case In:
 		var values []json.RawMessage
 		if strictjson.Check(c.Value) != nil || json.Unmarshal(c.Value, &values) != nil || len(values) == 0 {
-			return errors.New("a choice has to be among some JSON values")
+			return errors.New("a choice must be a non-empty list of JSON values")
 		}
 		return nil
 	}
-	return fmt.Errorf("a leaf cannot be relaxed to %q", c.Op)
+	return fmt.Errorf("unknown constraint %q", c.Op)
 }
 
-// refuses says why a leaf does not pass; "" if it does. It never repeats the value.
+// reject explains why a leaf does not match, or returns "" if it does. It never contains the value.
 func (c Constraint) reject(l leaf) string {
 	if l.kind != c.Type {
 		return fmt.Sprintf("is a %s and not a %s", l.kind, c.Type)
 	}
 	if l.containers != c.Containers {
-		return "is in something else"
+		return "is in a different object or array"
 	}
 	switch c.Op {
 	case Any:
@@ -121,18 +123,18 @@ func (c Constraint) reject(l leaf) string {
 		if bytes.Equal(l.raw, c.Value) {
 			return ""
 		}
-		return "is another"
+		return "differs from the approved value"
 	case In:
 		if c.containsValue(l) {
 			return ""
 		}
-		return "is none of those that were granted"
+		return "is not one of the granted values"
 	case Prefix:
 		return c.rejectText(l)
 	case Le, Ge:
 		return c.rejectNumber(l)
 	}
-	return "has a constraint that is not known"
+	return "has an unknown constraint"
 }
 
 func (c Constraint) containsValue(l leaf) bool {
@@ -149,28 +151,29 @@ func (c Constraint) containsValue(l leaf) bool {
 func (c Constraint) rejectText(l leaf) string {
 	var prefix, text string
 	if json.Unmarshal(c.Value, &prefix) != nil || prefix == "" || json.Unmarshal(l.raw, &text) != nil {
-		return "is no text"
+		return "is not a string"
 	}
 	rest, ok := strings.CutPrefix(text, prefix)
 	plain, known := unescaped(text)
 	switch {
 	case !ok:
-		return "does not begin with what was granted"
+		return "does not have the granted prefix"
 	case !known, strings.Contains(plain, ".."), strings.ContainsAny(plain, dotLookalikes):
-		return "climbs out with \"..\""
+		return "contains \"..\""
 	case strings.ContainsFunc(rest, isUnsafeRune), strings.ContainsFunc(plain, unicode.IsControl):
-		return "goes on with a character that a shell would act on"
+		return "contains a shell metacharacter"
 	}
 	return ""
 }
 
-// dotLookalikes are characters that some systems take for one dot, or for several.
+// dotLookalikes are characters that some systems treat as one or more dots.
 const dotLookalikes = "․‥…﹒．"
 
 var percentEscape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
 
-// unescaped is what stands behind percent signs, also behind those that stand behind others: %252e is %2e once more. It is not known if that does not come
-// to an end soon, or is no text: two bytes that are none can be a dot to somebody.
+// unescaped decodes percent escapes repeatedly: %252e is %2e and then a dot. known is false if the
+// decoding does not end soon, or if the result is not valid UTF-8, because some systems decode
+// invalid bytes as a dot.
 func unescaped(text string) (plain string, known bool) {
 	for range 4 {
 		before := text
@@ -185,7 +188,7 @@ func unescaped(text string) (plain string, known bool) {
 	return text, false
 }
 
-// isUnsafeRune are the characters with which a text can become a second command, another word or something unseen.
+// isUnsafeRune reports whether a character can start a second command or word, or is invisible.
 func isUnsafeRune(r rune) bool {
 	return strings.ContainsRune(";&|`$(){}[]<>'\"\\*?!#~", r) || unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar
 }
@@ -195,7 +198,7 @@ func (c Constraint) rejectNumber(l leaf) string {
 	number, good := rational(l.raw)
 	switch {
 	case !ok || !good:
-		return "is no number that can be compared"
+		return "is not a comparable number"
 	case number.Sign() < 0:
 		return "is negative"
 	case bound.IsInt() && !number.IsInt():
@@ -208,8 +211,8 @@ func (c Constraint) rejectNumber(l leaf) string {
 	return ""
 }
 
-// rational reads a number exactly. One whose exponent would fill the memory is no number here: ParseFloat refuses it upwards,
-// and SetString downwards.
+// rational parses a number exactly. A number with an extreme exponent is rejected, because it would
+// need too much memory: ParseFloat rejects large ones and SetString small ones.
 func rational(raw json.RawMessage) (*big.Rat, bool) {
 	var text json.Number
 	if len(raw) > 400 || json.Unmarshal(raw, &text) != nil || bytes.HasPrefix(raw, []byte{'"'}) {
@@ -227,7 +230,7 @@ func (b Budget) amount(in policy.Input, leaves map[string]leaf) (int64, error) {
 	}
 	if b.Of == Cost {
 		if slices.Contains(in.UnknownFields, Cost) {
-			return 0, errors.New("the cost is not told")
+			return 0, errors.New("the cost is unknown")
 		}
 		if in.Cost < 0 {
 			return 0, errors.New("the cost is negative")
@@ -236,7 +239,7 @@ func (b Budget) amount(in policy.Input, leaves map[string]leaf) (int64, error) {
 	}
 	number, ok := rational(leaves[b.Of].raw)
 	if !ok || !number.IsInt() || !number.Num().IsInt64() || number.Sign() < 0 {
-		return 0, fmt.Errorf("argument %s is no whole amount", b.Of)
+		return 0, fmt.Errorf("argument %s is not a whole amount", b.Of)
 	}
 	return number.Num().Int64(), nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/policy/grant"
 )
 
-// Ann approves a report, and lets its number of rows vary for eight hours.
+// Ann approves a report and allows the number of rows to vary for eight hours.
 func ExampleNarrowest() {
 	set, err := policy.Load("policy.yaml", []byte(`
 default: ask
@@ -43,6 +43,6 @@ defaults: {ask: {groups: [{from: ["group:data"]}], deadline: 1h, remember_max: 8
 	// Output:
 	// {"table": "sales", "rows": 900} <nil>
 	// {"table": "sales", "rows": 1001} grant: no match: argument /rows is more than was granted
-	// {"table": "salaries", "rows": 1} grant: no match: argument /table is another
+	// {"table": "salaries", "rows": 1} grant: no match: argument /table differs from the approved value
 	// {"table": "sales", "rows": 1, "to": "x"} grant: no match: argument /to is new
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// Scope is where a grant holds. Every field has to be the same.
+// Scope is where a grant is valid. Every field must be equal.
 type Scope struct {
 	Account     string `json:"account"`
 	Environment string `json:"environment,omitempty"`
@@ -20,71 +20,74 @@ type Scope struct {
 	Tool        string `json:"tool"`
 }
 
-// ScopeOf is where an input would be done.
+// ScopeOf returns the scope of an input.
 func ScopeOf(in policy.Input) Scope {
 	return Scope{Account: in.Account, Environment: in.Environment, Graph: in.Graph, Requester: in.Requester, Tool: in.Tool}
 }
 
-// Grant is a remembered yes. It is plain data; its methods return new ones.
+// Grant is a remembered approval. It is plain data; its methods return copies.
 type Grant struct {
 	ID    string `json:"id"`
 	Scope Scope  `json:"scope"`
-	// Args has a constraint for every leaf of the arguments, under its JSON pointer.
+	// Args has a constraint for every leaf of the arguments, by JSON pointer.
 	Args map[string]Constraint `json:"args"`
-	// Rules are the rules that asked, with their digests. A rule that is new, or has changed since, is not covered.
+	// Rules are the rules that asked, with their digests. A new or changed rule is not covered.
 	Rules map[string]string `json:"rules"`
-	// Need is what they demanded. The same rule may demand it of others elsewhere, as group:owners:${req.node} does.
+	// Requirement is what the rules required. The same rule may require other people elsewhere, as
+	// group:owners:${req.node} does.
 	Requirement *policy.Requirement `json:"need"`
-	// By is who gave it, From the request that was approved.
+	// By is the approver, Request the approved request.
 	By      string `json:"by"`
 	Request string `json:"from,omitempty"`
-	// Since, when the yes was given, and NotAfter bound it in time: it holds before NotAfter.
+	// Since is the time of the approval. The grant is valid from Since until before NotAfter.
 	Since    time.Time `json:"since"`
 	NotAfter time.Time `json:"notAfter"`
-	// MaxUses is how often it can be used. Zero is never.
+	// MaxUses is how often it can be used. Zero means never.
 	MaxUses int `json:"maxUses"`
-	// Budget bounds the sum over all uses; nil bounds nothing.
+	// Budget limits the sum over all uses. Nil means no limit.
 	Budget *Budget `json:"budget,omitempty"`
-	// Revoked is when it was taken back; zero if it was not.
+	// Revoked is when the grant was revoked, or zero.
 	Revoked time.Time `json:"revoked,omitzero"`
 }
 
-// Budget is how much all uses of a grant may come to.
+// Budget limits the total amount of all uses.
 type Budget struct {
-	// Of is the JSON pointer of a whole number in the arguments, or [Cost].
+	// Of is the JSON pointer of an integer in the arguments, or [Cost].
 	Of  string `json:"of"`
 	Max int64  `json:"max"`
 }
 
-// Cost as [Budget.Of] is what the action costs, as the input says: see [policy.Set.WithRating].
+// Cost as [Budget.Of] is the cost of the action in the input: see [policy.Set.WithRating].
 const Cost = "cost"
 
-// Terms are what a person adds to a yes to have it remembered.
+// Terms are the terms under which an approval is remembered.
 type Terms struct {
 	ID, By, Request string
-	// Now is when the grant is made, Given when the yes was given; zero is Now.
+	// Now is the creation time of the grant. ApprovedAt is the time of the approval; zero means
+	// Now.
 	Now, ApprovedAt time.Time
-	// TTL is for how long from now. The policy's remember_max counts from the yes: whoever gave one must not prolong it by having it remembered again.
+	// TTL is the validity from now. The policy's remember_max counts from the approval, so that a
+	// repeated grant does not prolong it.
 	TTL     time.Duration
 	MaxUses int
 	Budget  *Budget
 }
 
-// ErrNotRememberable means that the decision is none that a grant can stand for: it did not ask, or its rules forbid to
-// remember the answer.
-var ErrNotRememberable = errors.New("grant: this cannot be remembered")
+// ErrNotRememberable means that a grant cannot be made from the decision: the rules did not ask, or
+// they do not allow grants.
+var ErrNotRememberable = errors.New("grant: the approval cannot be remembered")
 
-// Narrowest makes the grant that matches what was approved, and no other arguments.
+// Narrowest returns the grant that matches exactly the approved arguments.
 func Narrowest(in policy.Input, decision policy.Decision, terms Terms) (Grant, error) {
 	if decision.Verdict != policy.Ask || decision.Requirement == nil {
-		return Grant{}, fmt.Errorf("%w: nobody was asked, the verdict was %s", ErrNotRememberable, decision.Verdict)
+		return Grant{}, fmt.Errorf("%w: no approval was requested, the verdict was %s", ErrNotRememberable, decision.Verdict)
 	}
 	longest := time.Duration(decision.Requirement.RememberMax)
 	if longest <= 0 {
 		return Grant{}, fmt.Errorf("%w: remember_max is 0 in %v", ErrNotRememberable, decision.Rules)
 	}
 	if terms.TTL <= 0 || terms.MaxUses <= 0 || terms.Now.IsZero() {
-		return Grant{}, fmt.Errorf("%w: it needs a time, a span and a number of uses", ErrNotRememberable)
+		return Grant{}, fmt.Errorf("%w: time, TTL and number of uses are required", ErrNotRememberable)
 	}
 	since := terms.Now
 	if !terms.ApprovedAt.IsZero() {
@@ -92,7 +95,7 @@ func Narrowest(in policy.Input, decision policy.Decision, terms Terms) (Grant, e
 	}
 	until := since.Add(longest)
 	if !terms.Now.Before(until) {
-		return Grant{}, fmt.Errorf("%w: the yes is older than the rules let it be remembered, %s", ErrNotRememberable, decision.Requirement.RememberMax)
+		return Grant{}, fmt.Errorf("%w: the approval is older than remember_max, %s", ErrNotRememberable, decision.Requirement.RememberMax)
 	}
 	if wanted := terms.Now.Add(terms.TTL); wanted.Before(until) {
 		until = wanted
@@ -118,20 +121,20 @@ func Narrowest(in policy.Input, decision policy.Decision, terms Terms) (Grant, e
 	return g, nil
 }
 
-// Usage is how far a grant is used up.
+// Usage is how much of a grant is used.
 type Usage struct {
 	Uses   int
 	Amount int64
 }
 
-// Use is what one use adds.
+// Use is one use of a grant.
 type Use struct {
 	Grant  string `json:"grant"`
 	Amount int64  `json:"amount,omitempty"`
 }
 
-// Match says whether the grant stands for a person's yes to this input, of which the rules have just said the decision. The
-// error is a [*Mismatch].
+// Match reports whether the grant replaces an approval of this input, given the current decision of
+// the rules. The error is a [*Mismatch].
 func (g Grant) Match(in policy.Input, decision policy.Decision, usage Usage, now time.Time) (Use, error) {
 	if err := g.checkUsable(usage, now); err != nil {
 		return Use{}, err
@@ -144,7 +147,7 @@ func (g Grant) Match(in policy.Input, decision policy.Decision, usage Usage, now
 	}
 	leaves, err := leavesOf(in.Args)
 	if err != nil {
-		return Use{}, newMismatch(MismatchArgument, "the arguments cannot be read")
+		return Use{}, newMismatch(MismatchArgument, "invalid arguments")
 	}
 	if err := g.checkArguments(leaves); err != nil {
 		return Use{}, err
@@ -157,7 +160,7 @@ func (g Grant) Match(in policy.Input, decision policy.Decision, usage Usage, now
 		return Use{}, newMismatch(MismatchAmount, "%v", err)
 	}
 	if usage.Amount < 0 || use.Amount > g.Budget.Max-usage.Amount {
-		return Use{}, newMismatch(MismatchAmount, "%d more would go beyond the %d that were granted", use.Amount, g.Budget.Max)
+		return Use{}, newMismatch(MismatchAmount, "%d more would exceed the granted total of %d", use.Amount, g.Budget.Max)
 	}
 	return use, nil
 }
@@ -167,7 +170,7 @@ func (g Grant) checkUsable(usage Usage, now time.Time) error {
 	case !g.Revoked.IsZero():
 		return newMismatch(MismatchRevoked, "the grant was revoked")
 	case now.Before(g.Since):
-		return newMismatch(MismatchExpired, "the grant is not yet good")
+		return newMismatch(MismatchExpired, "the grant is not valid yet")
 	case !now.Before(g.NotAfter):
 		return newMismatch(MismatchExpired, "the grant has expired")
 	case usage.Uses < 0 || usage.Uses >= g.MaxUses:
@@ -176,25 +179,25 @@ func (g Grant) checkUsable(usage Usage, now time.Time) error {
 	return nil
 }
 
-// covers compares the rules that ask now with those that asked then.
+// checkRules compares the rules that ask now with the rules of the approval.
 func (g Grant) checkRules(decision policy.Decision, now time.Time) error {
 	if decision.Verdict != policy.Ask || decision.Requirement == nil {
-		return newMismatch(MismatchVerdict, "the rules say %s, and a grant only stands for an answer", decision.Verdict)
+		return newMismatch(MismatchVerdict, "the rules say %s, and a grant replaces only an ask", decision.Verdict)
 	}
 	if now.Sub(g.Since) >= time.Duration(decision.Requirement.RememberMax) {
-		return newMismatch(MismatchRule, "the rules let an answer be remembered for %s at most", decision.Requirement.RememberMax)
+		return newMismatch(MismatchRule, "the rules allow a grant for at most %s", decision.Requirement.RememberMax)
 	}
 	digests := decision.RuleDigests()
 	for _, id := range slices.Sorted(maps.Keys(digests)) {
 		switch given, known := g.Rules[id]; {
 		case !known:
-			return newMismatch(MismatchRule, "rule %s was not part of what was approved", id)
+			return newMismatch(MismatchRule, "rule %s was not part of the approval", id)
 		case given != digests[id]:
-			return newMismatch(MismatchRule, "rule %s has changed since", id)
+			return newMismatch(MismatchRule, "rule %s has changed since the approval", id)
 		}
 	}
 	if less := policy.RequirementWeakenings(decision.Requirement, g.Requirement); len(less) > 0 {
-		return newMismatch(MismatchRule, "the rules demand more here than where it was approved: %s", strings.Join(less, ", "))
+		return newMismatch(MismatchRule, "the rules require more here than at the approval: %s", strings.Join(less, ", "))
 	}
 	return nil
 }
@@ -229,28 +232,29 @@ func (g Grant) checkArguments(leaves map[string]leaf) error {
 	return nil
 }
 
-// Relax returns the grant with another constraint for one leaf. It has to hold for what was approved, too.
+// Relax returns the grant with another constraint for one leaf. The approved value must still
+// match.
 func (g Grant) Relax(pointer string, c Constraint) (Grant, error) {
 	old, named := g.Args[pointer]
 	if !named {
-		return g, fmt.Errorf("grant: there is no argument %s", pointer)
+		return g, fmt.Errorf("grant: no argument %s", pointer)
 	}
 	if old.Op != Eq {
-		return g, fmt.Errorf("grant: argument %s was relaxed already", pointer)
+		return g, fmt.Errorf("grant: argument %s is already relaxed", pointer)
 	}
 	c.Type, c.Containers = old.Type, old.Containers
 	if err := c.check(); err != nil {
 		return g, fmt.Errorf("grant: argument %s: %w", pointer, err)
 	}
 	if why := c.reject(leaf{kind: old.Type, containers: old.Containers, raw: old.Value}); why != "" {
-		return g, fmt.Errorf("grant: argument %s: what was approved %s", pointer, why)
+		return g, fmt.Errorf("grant: argument %s: the approved value %s", pointer, why)
 	}
 	g.Args = maps.Clone(g.Args)
 	g.Args[pointer] = c
 	return g, nil
 }
 
-// Revoke returns the grant taken back.
+// Revoke returns the grant as revoked.
 func (g Grant) Revoke(now time.Time) Grant {
 	if g.Revoked.IsZero() {
 		g.Revoked = now

@@ -10,15 +10,16 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// leaf is a value of the arguments that has nothing below it, in its one spelling.
+// leaf is a value without children, in canonical encoding.
 type leaf struct {
 	kind string
-	// above are the objects and lists around it, from the outside in, as "{[": /a/0 is not the same in a list and in an object.
+	// containers are the objects and arrays around the leaf, outermost first, as "{[". /a/0 in an
+	// array is not /a/0 in an object.
 	containers string
 	raw        json.RawMessage
 }
 
-// leavesOf returns all leaves by their JSON pointers. Empty objects and lists are leaves.
+// leavesOf returns all leaves by JSON pointer. Empty objects and arrays are leaves.
 func leavesOf(args json.RawMessage) (map[string]leaf, error) {
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)

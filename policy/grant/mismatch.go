@@ -2,22 +2,22 @@ package grant
 
 import "fmt"
 
-// MismatchReason is the sort of reason for which a grant does not match.
+// MismatchReason is the reason that a grant does not match.
 type MismatchReason string
 
-// The reasons. They can be counted; the text of a [Mismatch] is for people.
+// The reasons, for statistics. The text of a [Mismatch] is for people.
 const (
 	MismatchRevoked  MismatchReason = "revoked"
 	MismatchExpired  MismatchReason = "expired"
 	MismatchUsedUp   MismatchReason = "used_up"
-	MismatchVerdict  MismatchReason = "verdict"  // the rules do not ask: they deny, or allow anyway
-	MismatchRule     MismatchReason = "rule"     // a rule asks that is new or has changed
+	MismatchVerdict  MismatchReason = "verdict"  // the rules deny or allow, and do not ask
+	MismatchRule     MismatchReason = "rule"     // a rule that asks is new or has changed
 	MismatchScope    MismatchReason = "scope"    // another account, environment, graph, requester or tool
 	MismatchArgument MismatchReason = "argument" // an argument is new, missing, of another type or outside its constraint
-	MismatchAmount   MismatchReason = "amount"   // the sum would be too high
+	MismatchAmount   MismatchReason = "amount"   // the budget would be exceeded
 )
 
-// Mismatch says why a grant does not stand for a person's yes. Its text holds no value of the arguments.
+// Mismatch explains why a grant does not replace an approval. Its text contains no argument values.
 type Mismatch struct {
 	Reason MismatchReason
 	Text   string

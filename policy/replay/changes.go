@@ -9,15 +9,17 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// RuleChange is a rule that is new, gone or changed between two sets; "default" is what holds where no rule speaks, "tools: NAME" what is said of a tool.
+// RuleChange is a rule that was added, removed or changed between two sets. "default" is the
+// default, "tools: NAME" is the rating of a tool.
 type RuleChange struct {
 	Rule string `json:"rule"`
 	What string `json:"what"`
-	// Weaker says in which ways more gets through. A condition that changed counts, as nobody can tell.
-	Weakenings []string `json:"weaker,omitempty"`
+	// Weakenings lists the ways in which the new set is weaker. A changed condition counts, because
+	// its effect is unknown.
+	Weakenings []string `json:"weakenings,omitempty"`
 }
 
-// Changes compares two sets rule by rule, by the ids.
+// Changes compares two sets rule by rule, by id.
 func Changes(before, after *policy.Set) []RuleChange {
 	var changes []RuleChange
 	old := make(map[string]policy.Rule)
@@ -43,7 +45,8 @@ func Changes(before, after *policy.Set) []RuleChange {
 	return slices.Concat(changes, compareRatings(before.Ratings(), after.Ratings()), compareDefaults(before, after))
 }
 
-// compareRatings compares what is said of tools. That any of it is other counts as weaker, as nobody can tell: rules may hold for less by it, or allow more.
+// compareRatings compares tool ratings. Any change counts as weaker, because its effect is unknown:
+// rules may match less often, or allow more.
 func compareRatings(before, after map[string]policy.Rating) (changes []RuleChange) {
 	both := maps.Clone(before)
 	maps.Copy(both, after)
@@ -57,10 +60,10 @@ func compareRatings(before, after map[string]policy.Rating) (changes []RuleChang
 		case !old:
 			what = "is new"
 		case !known:
-			what = "is gone"
+			what = "was removed"
 		}
 		changes = append(changes, RuleChange{
-			Rule: "tools: " + tool, What: what, Weakenings: []string{"rules that look at its effects, cost or risk may hold for less, or allow more"},
+			Rule: "tools: " + tool, What: what, Weakenings: []string{"rules that use its effects, cost or risk may match less often or allow more"},
 		})
 	}
 	return changes
@@ -75,7 +78,7 @@ func addedRule(now policy.Rule) RuleChange {
 }
 
 func removedRule(was policy.Rule) RuleChange {
-	c := RuleChange{Rule: was.ID, What: fmt.Sprintf("is gone: %s", was.Then)}
+	c := RuleChange{Rule: was.ID, What: fmt.Sprintf("was removed: %s", was.Then)}
 	if was.Then != policy.Allow && !was.DryRun {
 		c.Weakenings = []string{fmt.Sprintf("%s removed", was.Then)}
 	}
@@ -89,11 +92,11 @@ func compareRules(was, now policy.Rule) (RuleChange, bool) {
 		return c, false
 	}
 	if was.DryRun && now.DryRun {
-		return c, true // it counts neither before nor after
+		return c, true // it does not count before or after
 	}
 	if now.DryRun {
 		if was.Then != policy.Allow {
-			c.Weakenings = append(c.Weakenings, fmt.Sprintf("%s is only rehearsed now", was.Then))
+			c.Weakenings = append(c.Weakenings, fmt.Sprintf("%s is only a dry run now", was.Then))
 		}
 		return c, true
 	}
@@ -105,22 +108,22 @@ func compareRules(was, now policy.Rule) (RuleChange, bool) {
 	}
 	c.Weakenings = append(c.Weakenings, policy.Weakenings(policy.Decision{Verdict: was.Then, Requirement: was.Ask}, policy.Decision{Verdict: now.Then, Requirement: now.Ask})...)
 	if was.When != now.When {
-		c.Weakenings = append(c.Weakenings, "the condition is another; it may hold for less, or allow more")
+		c.Weakenings = append(c.Weakenings, "the condition has changed; it may match less often or allow more")
 	}
 	c.Weakenings = append(c.Weakenings, limitWeakenings(was, now)...)
 	return c, true
 }
 
-// limitWeakenings compares limits. For a rule that allows, more room is weaker too.
+// limitWeakenings compares limits. For a rule that allows, a higher limit is weaker too.
 func limitWeakenings(was, now policy.Rule) []string {
 	old, limit := was.Limit, now.Limit
 	switch {
 	case old == nil && limit == nil:
 		return nil
 	case old == nil && now.Then != policy.Allow:
-		return []string{"it holds only beyond a limit now"}
+		return []string{"it applies only above a limit now"}
 	case limit == nil && was.Then == policy.Allow:
-		return []string{"the limit of the allow is gone"}
+		return []string{"the allow has no limit any more"}
 	case old == nil || limit == nil:
 		return nil
 	}

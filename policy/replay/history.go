@@ -10,32 +10,36 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// Stage says at which point of an action's life the rules were asked.
+// Stage is the stage of an action at which the rules were evaluated.
 type Stage string
 
-// The stages. What was allowed or approved went ahead, and is charged to the counters of the rules.
+// The stages. Allowed and approved actions were executed and are charged to the counters.
 const (
-	StageAllowed  Stage = "allowed"  // nobody was asked
-	StageDenied   Stage = "denied"   // nobody was asked
-	StageAsked    Stage = "asked"    // people were
-	StageEdited   Stage = "edited"   // one of them wants other arguments
-	StageApproved Stage = "approved" // they have said yes, perhaps to other arguments
+	StageAllowed  Stage = "allowed"  // without a request
+	StageDenied   Stage = "denied"   // without a request
+	StageAsked    Stage = "asked"    // people were asked
+	StageEdited   Stage = "edited"   // an approver edited the arguments
+	StageApproved Stage = "approved" // approved, perhaps with edited arguments
 )
 
 // RecordedRuling is a ruling as it was recorded.
 type RecordedRuling struct {
-	// Key names what was judged. Of rulings with the same key one counts: whoever takes over from somebody who died may judge once more.
+	// Key identifies what was evaluated. Rulings with the same key count once: after a takeover
+	// another process may evaluate again.
 	Key     string       `json:"key"`
 	Stage   Stage        `json:"stage"`
 	Input   policy.Input `json:"input"`
-	Request string       `json:"request,omitempty"` // the id of the request, if people were asked
-	// Said is what the rules said then. Its verdict is theirs also where a grant took the place of the people.
+	Request string       `json:"request,omitempty"` // the id of the request, if there was one
+	// Decision is the decision at that time. Its verdict is that of the rules, even if a grant
+	// replaced the approval.
 	Decision policy.Decision `json:"said"`
-	// Limits are the digests of the rules that looked at a number from the past. Such a number is good for the same rule only.
+	// Limits are the digests of the rules that used a counter. A recorded counter is valid only for
+	// the same rule.
 	Limits map[string]string `json:"limits,omitempty"`
 }
 
-// NewRecordedRuling is the record of a decision, without what can be made again by asking the rules.
+// NewRecordedRuling returns the record of a decision, without what can be reproduced from the
+// rules.
 func NewRecordedRuling(in policy.Input, d policy.Decision) RecordedRuling {
 	r := RecordedRuling{Input: in, Decision: policy.Decision{
 		Verdict: d.Verdict, Rules: d.Rules, Reason: d.Reason, Requirement: d.Requirement, Policy: d.Policy, Version: d.Version, Input: d.Input, DryRunVerdict: d.DryRunVerdict, Grant: d.Grant,
@@ -51,47 +55,52 @@ func NewRecordedRuling(in policy.Input, d policy.Decision) RecordedRuling {
 	return r
 }
 
-// ahead reports whether the action went ahead with this ruling.
+// executed reports whether the action was executed after this ruling.
 func (r RecordedRuling) executed() bool { return r.Stage == StageAllowed || r.Stage == StageApproved }
 
-// asks reports whether the ruling is compared. What was approved was compared when it was asked, or edited.
+// isCompared reports whether the ruling is compared. An approval was already compared when it was
+// asked or edited.
 func (r RecordedRuling) isCompared() bool { return r.Stage != StageApproved }
 
-// HistoryReport is what a set would have said of what was ruled. It has no arguments.
+// HistoryReport compares a set with recorded rulings. It contains no arguments.
 type HistoryReport struct {
-	// Policy and Version name the set.
+	// Policy and Version identify the set.
 	Policy  string `json:"policy"`
 	Version string `json:"version,omitempty"`
-	// Since is from when on rulings are compared. First and Last are when the first and the last of them was made, if there was one.
+	// Since is the start of the comparison. First and Last are the times of the first and last
+	// compared ruling, if any.
 	Since time.Time  `json:"since"`
 	First *time.Time `json:"first,omitempty"`
 	Last  *time.Time `json:"last,omitempty"`
-	// CutOff says that there is more behind Last than is looked at in one go.
-	Truncated bool `json:"cutOff"`
-	// Rulings is how many were compared. Each is one of the four that follow: one that is both, stricter here and looser there, is looser;
-	// one that could not be judged at all is refused.
+	// Truncated reports that there are more rulings after Last than the limit allows.
+	Truncated bool `json:"truncated"`
+	// Rulings is the number of compared rulings. Each is one of the four that follow. A ruling that
+	// is stricter in one way and looser in another counts as looser.
 	Rulings       int `json:"rulings"`
 	Unchanged     int `json:"unchanged"`
 	Stricter      int `json:"stricter"`
 	Looser        int `json:"looser"`
-	InvalidInputs int `json:"refused"`
-	// Unjudged counts those in which a rule of the set could not be judged, Rehearsed those that its dry-run rules would have changed.
-	RuleErrors    int `json:"unjudged"`
-	DryRunChanges int `json:"rehearsed"`
-	// Verdicts counts what became of what, Rules what each rule of the set decided. Examples are some of what differs, the looser ones first.
+	InvalidInputs int `json:"invalidInputs"`
+	// RuleErrors counts rulings in which a rule of the set failed. DryRunChanges counts rulings
+	// that the dry-run rules would have changed.
+	RuleErrors    int `json:"ruleErrors"`
+	DryRunChanges int `json:"dryRunChanges"`
+	// Verdicts counts the changes of verdicts, Rules the decisions of each rule. Examples are some
+	// of the differences, looser ones first.
 	Verdicts []VerdictChange `json:"verdicts"`
 	Rules    []RuleStats     `json:"rules"`
 	Examples []Example       `json:"examples"`
 }
 
-// VerdictChange counts rulings by what they were and what they would have been.
+// VerdictChange counts rulings by old and new verdict.
 type VerdictChange struct {
 	Before policy.Verdict `json:"before"`
 	After  policy.Verdict `json:"after"`
 	Count  int            `json:"count"`
 }
 
-// RuleStats says how often a rule was among those that decided, and how often what it decided differs from what was said.
+// RuleStats counts the decisions of a rule, and how many of them are stricter or looser than the
+// recorded ones.
 type RuleStats struct {
 	Rule     string `json:"rule"`
 	Decided  int    `json:"decided"`
@@ -99,7 +108,7 @@ type RuleStats struct {
 	Looser   int    `json:"looser"`
 }
 
-// Example is one ruling that would have been another.
+// Example is one ruling that would be different.
 type Example struct {
 	At      time.Time      `json:"at"`
 	Run     string         `json:"run,omitempty"`
@@ -108,24 +117,27 @@ type Example struct {
 	Stage   Stage          `json:"stage"`
 	Before  policy.Verdict `json:"before"`
 	After   policy.Verdict `json:"after"`
-	// What says what differs, with the rules, Weaker in which ways more would have got through.
+	// What describes the difference, with the rules. Weakenings lists the ways in which it is
+	// weaker.
 	What       string   `json:"what"`
-	Weakenings []string `json:"weaker,omitempty"`
+	Weakenings []string `json:"weakenings,omitempty"`
 }
 
-// HistoryOptions bounds a look at the past.
+// HistoryOptions limits a comparison.
 type HistoryOptions struct {
-	// Since is from when on rulings are compared. Those before it are only counted, for limits that look back.
+	// Since is the start of the comparison. Earlier rulings only count for limits.
 	Since time.Time
-	// Most is how many rulings are looked at; 0 is all. Examples is how many examples are kept of each sort; 0 is 20.
+	// MaxRulings is the maximum number of rulings; 0 means all. MaxExamples is the number of
+	// examples of each kind; 0 means 20.
 	MaxRulings, MaxExamples int
 }
 
-// CompareHistory compares what was ruled, the oldest first, with what a set would have said.
+// CompareHistory compares recorded rulings, oldest first, with the decisions of a set.
 //
-// A number from the past is the recorded one if the rule that needs it was the same rule then. Otherwise it is counted anew, from what went ahead:
-// what was allowed, and what people approved. So it says what the set would have said of what happened, and not what would have happened:
-// what it would have denied is still counted where it went ahead.
+// A recorded counter is used if the rule that needs it has not changed. Otherwise the counter is
+// computed from the executed actions: those that were allowed or approved. So the report shows what
+// the set would have decided on what happened, not what would have happened: an action that the set
+// denies is still counted if it was executed.
 func CompareHistory(set *policy.Set, rulings iter.Seq2[RecordedRuling, error], scope HistoryOptions) (HistoryReport, error) {
 	l := &historyComparison{
 		set: set, options: scope, charged: make(counterHistory), seen: make(map[string]bool), rules: make(map[string]*RuleStats), verdictChanges: make(map[VerdictChange]int),
@@ -149,7 +161,7 @@ func CompareHistory(set *policy.Set, rulings iter.Seq2[RecordedRuling, error], s
 	return l.finish(), nil
 }
 
-// historyComparison is the work on one past.
+// historyComparison is one comparison.
 type historyComparison struct {
 	HistoryReport
 	set              *policy.Set
@@ -157,7 +169,7 @@ type historyComparison struct {
 	charged          counterHistory
 	seen             map[string]bool // keys
 	rules            map[string]*RuleStats
-	verdictChanges   map[VerdictChange]int // without counts
+	verdictChanges   map[VerdictChange]int // Count is not set
 	looser, stricter []Example
 }
 
@@ -182,7 +194,7 @@ func (l *historyComparison) add(r RecordedRuling) {
 	}
 }
 
-// numbers are what the rules want to know of the past.
+// counters returns the counter values that the rules need.
 func (l *historyComparison) counters(r RecordedRuling) map[string]int64 {
 	numbers := make(map[string]int64)
 	for _, d := range l.set.CounterQueries(r.Input) {
@@ -238,7 +250,7 @@ func boolToInt(is bool) int {
 	return 0
 }
 
-// done puts everything in order.
+// finish sorts the results.
 func (l *historyComparison) finish() HistoryReport {
 	l.Verdicts, l.Rules = []VerdictChange{}, []RuleStats{}
 	for turn, count := range l.verdictChanges {
@@ -255,13 +267,13 @@ func (l *historyComparison) finish() HistoryReport {
 	return l.HistoryReport
 }
 
-// Weakens reports whether anything would have been easier.
+// Weakens reports whether any ruling would be looser.
 func (p HistoryReport) Weakens() bool { return p.Looser > 0 }
 
-// counterHistory are what went ahead, by counter.
+// counterHistory has the charges of executed actions, by counter.
 type counterHistory map[string]*counterSeries
 
-// counterSeries is what was charged to one counter: by minute, as those who keep numbers do, the oldest first, with the sum of all up to it.
+// counterSeries has the charges to one counter by minute, oldest first, with cumulative sums.
 type counterSeries struct{ minutes, sums []int64 }
 
 func minute(at time.Time) int64 { return at.Unix() / 60 }
@@ -281,7 +293,7 @@ func (t counterHistory) add(at time.Time, charges []policy.Charge) {
 	}
 }
 
-// sum is what was charged in the window before now.
+// sum returns the charges in the window before now.
 func (t counterHistory) sum(d policy.CounterQuery, now time.Time) int64 {
 	one := t[d.Counter]
 	if one == nil {

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Print writes the past for people. It shows no arguments.
+// Print writes the report for people. It shows no arguments.
 func (p HistoryReport) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d rulings since %s: %d unchanged, %d stricter, %d looser\n", p.Rulings, formatTime(p.Since), p.Unchanged, p.Stricter, p.Looser)
 	if p.Truncated {
-		say := "there are more than can be looked at"
+		say := "more rulings than the limit"
 		if p.Last != nil {
-			say = "those after " + formatTime(*p.Last) + " were not looked at: there are too many"
+			say = "rulings after " + formatTime(*p.Last) + " were not compared: more than the limit"
 		}
-		fmt.Fprintf(&b, "CUT OFF: %s\n", say)
+		fmt.Fprintf(&b, "TRUNCATED: %s\n", say)
 	}
 	if len(p.Verdicts) > 0 {
-		b.WriteString("what was, and would have been\n")
+		b.WriteString("recorded verdict, new verdict, count\n")
 	}
 	for _, turn := range p.Verdicts {
 		fmt.Fprintf(&b, "  %-5s %-5s %d\n", turn.Before, turn.After, turn.Count)
@@ -38,8 +38,8 @@ func (p HistoryReport) Print(w io.Writer) error {
 		count int
 		say   string
 	}{
-		{p.DryRunChanges, "would be decided differently with the dry-run rules"}, {p.RuleErrors, "have a rule that cannot be judged"},
-		{p.InvalidInputs, "cannot be judged at all"},
+		{p.DryRunChanges, "would change with the dry-run rules"}, {p.RuleErrors, "had a rule that failed"},
+		{p.InvalidInputs, "had an invalid input"},
 	} {
 		if line.count > 0 {
 			fmt.Fprintf(&b, "%d %s\n", line.count, line.say)

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/policy/replay"
 )
 
-// ruling is a ruling that was made by the rules of before, at an hour.
+// ruling is a ruling by the old rules, at an hour.
 func ruling(t *testing.T, key string, stage replay.Stage, args string, hour int) replay.RecordedRuling {
 	t.Helper()
 	in := recorded("refund", args, hour)
@@ -57,7 +57,7 @@ func TestCompareHistory_SeparatesStricterFromLooser(t *testing.T) {
 	}
 	one := compareHistory(t, strings.Replace(before, "count: 2", "count: 1", 1), replay.HistoryOptions{}, rulings...)
 	if one.Looser != 1 || one.Unchanged != 2 || one.Examples[0].Run != "run-b" || !strings.Contains(one.Examples[0].Weakenings[0], "down from 2 to 1") {
-		t.Errorf("one person less: %+v", one)
+		t.Errorf("one person fewer: %+v", one)
 	}
 	three := compareHistory(t, strings.Replace(before, "count: 2", "count: 3", 1), replay.HistoryOptions{}, rulings...)
 	if three.Stricter != 1 || three.Looser != 0 || len(three.Examples) != 1 {
@@ -69,7 +69,8 @@ func TestCompareHistory_SeparatesStricterFromLooser(t *testing.T) {
 	}
 }
 
-// A ruling that was made twice, as somebody died after the first, counts once; and once it is charged.
+// A ruling that was recorded twice, because a process died after the first, counts once and is
+// charged once.
 func TestCompareHistory_CountsEachKeyOnce(t *testing.T) {
 	twice := ruling(t, "a", replay.StageAllowed, `{"cents":500,"staff":false}`, 8)
 	later := ruling(t, "b", replay.StageAllowed, `{"cents":500,"staff":false}`, 9)
@@ -79,7 +80,7 @@ func TestCompareHistory_CountsEachKeyOnce(t *testing.T) {
 	}
 }
 
-// What was before the span is not compared, and counted: a limit looks back beyond it.
+// Rulings before Since are not compared but count for limits.
 func TestCompareHistory_CountsEarlierRulings(t *testing.T) {
 	early, late := ruling(t, "a", replay.StageAllowed, `{"cents":500,"staff":false}`, 8), ruling(t, "b", replay.StageAllowed, `{"cents":500,"staff":false}`, 10)
 	limited := func(window string) string {
@@ -93,11 +94,12 @@ func TestCompareHistory_CountsEarlierRulings(t *testing.T) {
 		t.Errorf("out of the window: %+v", past)
 	}
 	if past := compareHistory(t, limited("2h"), scope, ruling(t, "a", replay.StageAsked, `{"cents":5000,"staff":false}`, 8), late); past.Unchanged != 1 {
-		t.Errorf("what never went ahead is counted: %+v", past)
+		t.Errorf("an action that was not executed is counted: %+v", past)
 	}
 }
 
-// The recorded number is the right one for the rule that it was recorded for. For another rule of that name it says nothing.
+// A recorded counter is valid for the rule it was recorded for. It is not valid for a changed rule
+// with the same id.
 func TestCompareHistory_UsesRecordedCounterOfSameRule(t *testing.T) {
 	const limited = "default: allow\nrules:\n- {id: day, when: 'true', then: deny, limit: {amount: args.cents, max: 1000, window: 24h}}\n"
 	set := load(t, limited)
@@ -127,7 +129,7 @@ func TestCompareHistory_ReportsTruncation(t *testing.T) {
 		t.Errorf("nothing was left out: %+v", past)
 	}
 	var text strings.Builder
-	if err := past.Print(&text); err != nil || !strings.Contains(text.String(), "CUT OFF: those after 2026-11-16 08:00") {
+	if err := past.Print(&text); err != nil || !strings.Contains(text.String(), "TRUNCATED: rulings after 2026-11-16 08:00") {
 		t.Errorf("%s, %v", text.String(), err)
 	}
 }
@@ -139,7 +141,7 @@ func TestCompareHistory_StopsAtFirstError(t *testing.T) {
 	}
 }
 
-// What is told holds no arguments, and an empty past has lists for programs.
+// The report contains no arguments, and its lists are not null if empty.
 func TestCompareHistory_ShowsNoArguments(t *testing.T) {
 	r := ruling(t, "a", replay.StageDenied, `{"cents":77731,"staff":true}`, 8)
 	past := compareHistory(t, "default: allow\n", replay.HistoryOptions{Since: time.Time{}}, r)

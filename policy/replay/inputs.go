@@ -14,11 +14,11 @@ import (
 	"github.com/fermata-go/fermata/policy"
 )
 
-// maxLine is how long the JSON of one input may be.
+// maxLine is the maximum length of one input.
 const maxLine = 16 << 20
 
-// ReadInputs reads recorded inputs, each a line of JSON as [policy.Input] is written. Empty lines are passed over. A line that
-// cannot be read ends the inputs with an error that has its number.
+// ReadInputs reads recorded inputs, one JSON encoded [policy.Input] per line. Empty lines are
+// skipped. An invalid line ends the inputs with an error that has the line number.
 func ReadInputs(r io.Reader) iter.Seq2[policy.Input, error] {
 	return func(yield func(policy.Input, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -60,8 +60,8 @@ func (s Summary) Print(w io.Writer) error {
 		count int
 		say   string
 	}{
-		{s.DryRunChanges, "would be decided differently with the dry-run rules"}, {s.RuleErrors, "had a rule that could not be judged"},
-		{s.InvalidInputs, "could not be judged at all"},
+		{s.DryRunChanges, "would change with the dry-run rules"}, {s.RuleErrors, "had a rule that failed"},
+		{s.InvalidInputs, "were invalid"},
 	} {
 		if line.count > 0 {
 			fmt.Fprintf(&b, "%d %s\n", line.count, line.say)

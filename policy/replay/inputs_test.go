@@ -59,7 +59,7 @@ func TestSummary_Print(t *testing.T) {
 	if err := s.Print(&text); err != nil {
 		t.Fatal(err)
 	}
-	want := "6 inputs\n  deny  1\n  ask   3\n  allow 1\ndecided by\n  default 2\n  night 1\n  small 1\n  staff 1\n1 could not be judged at all\n"
+	want := "6 inputs\n  deny  1\n  ask   3\n  allow 1\ndecided by\n  default 2\n  night 1\n  small 1\n  staff 1\n1 were invalid\n"
 	if text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", &text, want)
 	}

@@ -1,14 +1,14 @@
-// Package replay asks rules about the past: what they would say of inputs that were recorded, and what would change if
-// another set took the place of the one in use.
+// Package replay evaluates rules on recorded inputs, and compares a new set with the current one.
 //
 //	report, err := replay.Diff(old, new, inputs)   // inputs: an iter.Seq2[policy.Input, error]
 //	report.Print(os.Stdout)
 //	if report.Weakens() { … }                      // a change for a person to approve
 //
-// It runs nothing and asks nobody. Numbers from the past are the recorded ones; a rule that needs one which was not recorded
-// cannot be judged, and the report says how often that was.
+// The package executes nothing. Counters are the recorded ones; a rule that needs a counter that
+// was not recorded fails, and the report counts such failures.
 //
-// Whoever keeps rulings, and not just inputs, has [CompareHistory]: it compares with what was said then, and counts anew what was not recorded.
+// [CompareHistory] works on recorded rulings instead of inputs. It compares with the recorded
+// decisions, and computes missing counters.
 package replay
 
 import (
@@ -24,15 +24,17 @@ import (
 type Summary struct {
 	Inputs   int                    `json:"inputs"`
 	Verdicts map[policy.Verdict]int `json:"verdicts"`
-	// Rules says how often each rule was among those that decided, Rehearsed how often the dry-run rules would have changed the verdict.
+	// Rules counts how often each rule decided. DryRunChanges counts how often the dry-run rules
+	// would have changed the verdict.
 	Rules         map[string]int `json:"rules"`
-	DryRunChanges int            `json:"rehearsed"`
-	// Unjudged counts the decisions in which a rule could not be judged, Refused the inputs that were none.
-	RuleErrors    int `json:"unjudged"`
-	InvalidInputs int `json:"refused"`
+	DryRunChanges int            `json:"dryRunChanges"`
+	// RuleErrors counts decisions in which a rule failed. InvalidInputs counts inputs that could
+	// not be evaluated.
+	RuleErrors    int `json:"ruleErrors"`
+	InvalidInputs int `json:"invalidInputs"`
 }
 
-// Summarize simulates and counts.
+// Summarize evaluates all inputs and counts the decisions.
 func Summarize(set *policy.Set, inputs iter.Seq2[policy.Input, error]) (Summary, error) {
 	s := Summary{Verdicts: make(map[policy.Verdict]int), Rules: make(map[string]int)}
 	for in, err := range inputs {
@@ -72,27 +74,28 @@ func hasRuleError(d policy.Decision) bool {
 	return false
 }
 
-// Difference is one input of which two sets say different things.
+// Difference is an input on which two sets decide differently.
 type Difference struct {
 	Input         policy.Input    `json:"input"`
 	Before, After policy.Decision `json:"-"`
-	// What says what differs, Weaker in which ways the new set lets more through.
+	// What describes the difference. Weakenings lists the ways in which the new set is weaker.
 	What       string   `json:"what"`
-	Weakenings []string `json:"weaker,omitempty"`
+	Weakenings []string `json:"weakenings,omitempty"`
 }
 
-// Report is what would change.
+// Report lists the differences between two sets.
 type Report struct {
-	// Rules are the changes in the file itself, Differences those in decisions on the inputs.
+	// Rules are the changes of the rules, Differences the changed decisions.
 	Rules       []RuleChange `json:"rules"`
 	Differences []Difference `json:"differences"`
 	Inputs      int          `json:"inputs"`
-	// Refused counts inputs that neither set could judge, Unjudged those in which a rule of the new set could not be judged.
-	InvalidInputs int `json:"refused"`
-	RuleErrors    int `json:"unjudged"`
+	// InvalidInputs counts inputs that could not be evaluated. RuleErrors counts inputs for which a
+	// rule of the new set failed.
+	InvalidInputs int `json:"invalidInputs"`
+	RuleErrors    int `json:"ruleErrors"`
 }
 
-// Diff compares two sets, rule by rule and over the inputs.
+// Diff compares two sets, rule by rule and on the inputs.
 func Diff(before, after *policy.Set, inputs iter.Seq2[policy.Input, error]) (Report, error) {
 	report := Report{Rules: Changes(before, after)}
 	for in, err := range inputs {
@@ -120,19 +123,20 @@ func Diff(before, after *policy.Set, inputs iter.Seq2[policy.Input, error]) (Rep
 	return report, nil
 }
 
-// describeDifference says in one line what is another; "" if who is asked, and for what, stays the same.
+// describeDifference describes a difference in one line. It returns "" if the verdict and the
+// requirement are equal.
 func describeDifference(old, now policy.Decision) string {
 	from, to := strings.Join(old.Rules, ", "), strings.Join(now.Rules, ", ")
 	switch {
 	case old.Verdict != now.Verdict:
 		return fmt.Sprintf("%s (%s) becomes %s (%s)", old.Verdict, from, now.Verdict, to)
 	case len(policy.RequirementWeakenings(old.Requirement, now.Requirement)) > 0 || len(policy.RequirementWeakenings(now.Requirement, old.Requirement)) > 0:
-		return fmt.Sprintf("still %s, with other demands (%s, then %s)", now.Verdict, from, to)
+		return fmt.Sprintf("still %s, with another requirement (%s, then %s)", now.Verdict, from, to)
 	}
 	return ""
 }
 
-// Weakens reports whether anything gets easier: by a rule that changed, or for one of the inputs.
+// Weakens reports whether anything is weaker: a changed rule, or the decision on an input.
 func (r Report) Weakens() bool {
 	for _, c := range r.Rules {
 		if len(c.Weakenings) > 0 {
@@ -160,10 +164,10 @@ func (r Report) Print(w io.Writer) error {
 		printWeakenings(&b, d.Weakenings)
 	}
 	if r.InvalidInputs > 0 {
-		fmt.Fprintf(&b, "%d inputs could not be judged at all\n", r.InvalidInputs)
+		fmt.Fprintf(&b, "%d inputs were invalid\n", r.InvalidInputs)
 	}
 	if r.RuleErrors > 0 {
-		fmt.Fprintf(&b, "with %d inputs a rule could not be judged, perhaps because a number was not recorded\n", r.RuleErrors)
+		fmt.Fprintf(&b, "for %d inputs a rule failed, perhaps because a counter was not recorded\n", r.RuleErrors)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

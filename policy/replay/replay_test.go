@@ -54,7 +54,7 @@ func all(inputs ...policy.Input) iter.Seq2[policy.Input, error] {
 	}
 }
 
-var errRead = errors.New("the record cannot be read")
+var errRead = errors.New("the recording cannot be read")
 
 func broken(inputs ...policy.Input) iter.Seq2[policy.Input, error] {
 	return func(yield func(policy.Input, error) bool) {
@@ -106,7 +106,7 @@ func TestDiff_ListsWhatWouldChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `small has changed
-    WEAKER: the condition is another; it may hold for less, or allow more
+    WEAKER: the condition has changed; it may match less often or allow more
 no-mail is new: deny
 night has changed
     WEAKER: count of group:oncall down from 2 to 1
@@ -115,20 +115,20 @@ default has changed: ask, then ask
 6 inputs, 3 decided differently
   acme refund at 2026-11-16 10:00: ask (default) becomes allow (small)
     WEAKER: ask becomes allow
-  acme mail at 2026-11-16 03:00: still ask, with other demands (night, then night)
+  acme mail at 2026-11-16 03:00: still ask, with another requirement (night, then night)
     WEAKER: count of group:oncall down from 2 to 1
   acme mail at 2026-11-16 12:00: ask (default) becomes deny (no-mail)
-1 inputs could not be judged at all
+1 inputs were invalid
 `
 	if text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", &text, want)
 	}
 	if !report.Weakens() {
-		t.Error("it weakens")
+		t.Error("a stricter set weakens")
 	}
 	back, err := replay.Diff(load(t, after), load(t, before), all(inputs[1], inputs[3]))
 	if err != nil || len(back.Differences) != 2 || len(back.Differences[0].Weakenings)+len(back.Differences[1].Weakenings) != 0 {
-		t.Errorf("back again, which is stricter: %+v, %v", back, err)
+		t.Errorf("back to the stricter set: %+v, %v", back, err)
 	}
 }
 
@@ -136,38 +136,38 @@ func TestChanges_FlagsWeakenings(t *testing.T) {
 	const head = "default: deny\ndefaults: {ask: {groups: [{from: [anyone]}], deadline: 1h}}\nrules:\n- {id: base, when: 'false', then: deny}\n"
 	rule := func(text string) string { return head + "- {id: a, " + text + "}\n" }
 	for name, c := range map[string]struct{ before, after, want string }{
-		"allow added":           {head, rule("when: 'true', then: allow"), "allow added"},
-		"deny added":            {head, rule("when: 'true', then: deny"), ""},
-		"ask added":             {head, rule("when: 'true', then: ask"), ""},
-		"allow in rehearsal":    {head, rule("when: 'true', then: allow, mode: dry_run"), ""},
-		"deny removed":          {rule("when: 'true', then: deny"), head, "deny removed"},
-		"ask removed":           {rule("when: 'true', then: ask"), head, "ask removed"},
-		"allow removed":         {rule("when: 'true', then: allow"), head, ""},
-		"rehearsal removed":     {rule("when: 'true', then: deny, mode: dry_run"), head, ""},
-		"milder":                {rule("when: 'true', then: deny"), rule("when: 'true', then: ask"), "deny becomes ask"},
-		"stricter":              {rule("when: 'true', then: ask"), rule("when: 'true', then: deny"), ""},
-		"only rehearsed":        {rule("when: 'true', then: deny"), rule("when: 'true', then: deny, mode: dry_run"), "deny is only rehearsed now"},
-		"in earnest":            {rule("when: 'true', then: deny, mode: dry_run"), rule("when: 'true', then: deny"), ""},
-		"an allow in earnest":   {rule("when: 'true', then: allow, mode: dry_run"), rule("when: 'true', then: allow"), "allow added"},
-		"condition":             {rule("when: 'true', then: deny"), rule("when: 'req.risk > 1', then: deny"), "the condition is another"},
-		"deadline up":           {rule("when: 'true', then: ask"), rule("when: 'true', then: ask, ask: {deadline: 2h}"), "deadline up from 1h to 2h"},
-		"deadline down":         {rule("when: 'true', then: ask"), rule("when: 'true', then: ask, ask: {deadline: 30m}"), ""},
-		"another risk":          {"tools: {t: {risk: 3}}\n" + head, "tools: {t: {risk: 1}}\n" + head, "may hold for less, or allow more"},
-		"no risk any more":      {"tools: {t: {risk: 3, cost: 1}}\n" + head, "tools: {t: {cost: 1}}\n" + head, "may hold for less, or allow more"},
-		"other effects":         {"tools: {t: {effects: [write]}}\n" + head, "tools: {t: {effects: []}}\n" + head, "may hold for less, or allow more"},
-		"a tool is rated":       {head, "tools: {'*': {risk: 0}}\n" + head, "may hold for less, or allow more"},
-		"a rating is gone":      {"tools: {t: {risk: 3}}\n" + head, head, "may hold for less, or allow more"},
-		"reason":                {rule("when: 'true', then: deny"), rule("when: 'true', then: deny, reason: because"), ""},
-		"limit up":              {rule("when: 'true', then: deny, limit: {max: 1, window: 1h}"), rule("when: 'true', then: deny, limit: {max: 2, window: 1h}"), "limit up from 1 to 2"},
-		"limit down":            {rule("when: 'true', then: deny, limit: {max: 2, window: 1h}"), rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), ""},
-		"window down":           {rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), rule("when: 'true', then: deny, limit: {max: 1, window: 1h}"), "window down from 2h to 1h"},
-		"counts something else": {rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), rule("when: 'true', then: deny, limit: {max: 1, window: 2h, by: [run]}"), "the limit counts something else"},
-		"deny gets a limit":     {rule("when: 'true', then: deny"), rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), "it holds only beyond a limit now"},
-		"deny loses its limit":  {rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), rule("when: 'true', then: deny"), ""},
-		"allow loses its limit": {rule("when: 'true', then: allow, limit: {max: 1, window: 2h}"), rule("when: 'true', then: allow"), "the limit of the allow is gone"},
-		"allow gets a limit":    {rule("when: 'true', then: allow"), rule("when: 'true', then: allow, limit: {max: 1, window: 2h}"), ""},
-		"default":               {head, strings.Replace(head, "default: deny", "default: ask", 1), "deny becomes ask"},
-		"default, stricter":     {strings.Replace(head, "default: deny", "default: allow", 1), head, ""},
+		"allow added":               {head, rule("when: 'true', then: allow"), "allow added"},
+		"deny added":                {head, rule("when: 'true', then: deny"), ""},
+		"ask added":                 {head, rule("when: 'true', then: ask"), ""},
+		"allow as dry run":          {head, rule("when: 'true', then: allow, mode: dry_run"), ""},
+		"deny removed":              {rule("when: 'true', then: deny"), head, "deny removed"},
+		"ask removed":               {rule("when: 'true', then: ask"), head, "ask removed"},
+		"allow removed":             {rule("when: 'true', then: allow"), head, ""},
+		"dry run removed":           {rule("when: 'true', then: deny, mode: dry_run"), head, ""},
+		"milder":                    {rule("when: 'true', then: deny"), rule("when: 'true', then: ask"), "deny becomes ask"},
+		"stricter":                  {rule("when: 'true', then: ask"), rule("when: 'true', then: deny"), ""},
+		"becomes a dry run":         {rule("when: 'true', then: deny"), rule("when: 'true', then: deny, mode: dry_run"), "deny is only a dry run now"},
+		"deny no longer a dry run":  {rule("when: 'true', then: deny, mode: dry_run"), rule("when: 'true', then: deny"), ""},
+		"allow no longer a dry run": {rule("when: 'true', then: allow, mode: dry_run"), rule("when: 'true', then: allow"), "allow added"},
+		"condition":                 {rule("when: 'true', then: deny"), rule("when: 'req.risk > 1', then: deny"), "the condition has changed"},
+		"deadline up":               {rule("when: 'true', then: ask"), rule("when: 'true', then: ask, ask: {deadline: 2h}"), "deadline up from 1h to 2h"},
+		"deadline down":             {rule("when: 'true', then: ask"), rule("when: 'true', then: ask, ask: {deadline: 30m}"), ""},
+		"other risk":                {"tools: {t: {risk: 3}}\n" + head, "tools: {t: {risk: 1}}\n" + head, "match less often or allow more"},
+		"risk removed":              {"tools: {t: {risk: 3, cost: 1}}\n" + head, "tools: {t: {cost: 1}}\n" + head, "match less often or allow more"},
+		"other effects":             {"tools: {t: {effects: [write]}}\n" + head, "tools: {t: {effects: []}}\n" + head, "match less often or allow more"},
+		"a tool is rated":           {head, "tools: {'*': {risk: 0}}\n" + head, "match less often or allow more"},
+		"rating removed":            {"tools: {t: {risk: 3}}\n" + head, head, "match less often or allow more"},
+		"reason":                    {rule("when: 'true', then: deny"), rule("when: 'true', then: deny, reason: because"), ""},
+		"limit up":                  {rule("when: 'true', then: deny, limit: {max: 1, window: 1h}"), rule("when: 'true', then: deny, limit: {max: 2, window: 1h}"), "limit up from 1 to 2"},
+		"limit down":                {rule("when: 'true', then: deny, limit: {max: 2, window: 1h}"), rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), ""},
+		"window down":               {rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), rule("when: 'true', then: deny, limit: {max: 1, window: 1h}"), "window down from 2h to 1h"},
+		"counts something else":     {rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), rule("when: 'true', then: deny, limit: {max: 1, window: 2h, by: [run]}"), "the limit counts something else"},
+		"deny gets a limit":         {rule("when: 'true', then: deny"), rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), "it applies only above a limit now"},
+		"deny loses its limit":      {rule("when: 'true', then: deny, limit: {max: 1, window: 2h}"), rule("when: 'true', then: deny"), ""},
+		"allow loses its limit":     {rule("when: 'true', then: allow, limit: {max: 1, window: 2h}"), rule("when: 'true', then: allow"), "the allow has no limit any more"},
+		"allow gets a limit":        {rule("when: 'true', then: allow"), rule("when: 'true', then: allow, limit: {max: 1, window: 2h}"), ""},
+		"default":                   {head, strings.Replace(head, "default: deny", "default: ask", 1), "deny becomes ask"},
+		"default, stricter":         {strings.Replace(head, "default: deny", "default: allow", 1), head, ""},
 	} {
 		changes := replay.Changes(load(t, c.before), load(t, c.after))
 		if len(changes) != 1 {
@@ -192,7 +192,7 @@ func TestDiff_ReportsMissingCounters(t *testing.T) {
 	}
 }
 
-// A rule that asks takes the place of a default that denies. The rule alone does not show it; the inputs do.
+// A rule that asks replaces a default that denies. The rule alone does not show it; the inputs do.
 func TestDiff_WeakensByInputsAlone(t *testing.T) {
 	const closed = "default: deny\n"
 	open := closed + "rules:\n- {id: ask, when: 'true', then: ask, ask: {groups: [{from: [anyone]}], deadline: 1h}}\n"

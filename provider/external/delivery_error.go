@@ -13,28 +13,30 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// retrySchedule is how long to wait after each attempt that failed. It is the one of the Standard Webhooks specification, and spans three days.
+// retrySchedule is the delay after each failed attempt. It is that of the Standard Webhooks
+// specification, and spans three days.
 var retrySchedule = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// maxDelay is how long a receiver can have us wait.
+// maxDelay limits the delay that a receiver can request.
 const maxDelay = 24 * time.Hour
 
-// DeliveryError says why a webhook did not arrive. It holds nothing that came from the receiver but the status, and of the URL only the host.
+// DeliveryError reports why a webhook was not delivered. It contains only the status and the host
+// of the URL, and no other data of the receiver.
 type DeliveryError struct {
 	Host string
-	// Status is what the receiver said; 0 if there is none, and then Problem says why.
+	// Status is the HTTP status; 0 if there is none, and then Problem is the reason.
 	Status  int
 	Problem string
 
-	after time.Duration // how long the receiver wants us to wait
-	final bool          // it makes no sense to try again
+	after time.Duration // the delay that the receiver requested
+	final bool          // a retry is useless
 }
 
 func (e *DeliveryError) Error() string { return "external: " + e.ForLog() }
 
-// ForLog is what an operator may read; see [provider.LogError].
+// ForLog returns the text for the operator's log; see [provider.LogError].
 func (e *DeliveryError) ForLog() string {
 	if e.Status != 0 {
 		return fmt.Sprintf("%s answered %d", e.Host, e.Status)
@@ -44,7 +46,7 @@ func (e *DeliveryError) ForLog() string {
 
 var _ provider.LogError = (*DeliveryError)(nil)
 
-// statusError is nil if the receiver took the message.
+// statusError returns nil if the receiver accepted the message.
 func statusError(host string, response *http.Response) error {
 	if response.StatusCode >= 200 && response.StatusCode < 300 {
 		return nil
@@ -55,7 +57,7 @@ func statusError(host string, response *http.Response) error {
 	}
 }
 
-// retryAfter reads the header of that name: seconds, or a date. What cannot be read is 0.
+// retryAfter parses the Retry-After header: seconds, or a date. It returns 0 for other values.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil {
 		return time.Duration(min(max(seconds, 0), int64(maxDelay/time.Second))) * time.Second
@@ -66,7 +68,8 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// connectError says in our own words why there is no response: those of the net package may hold what the other side sent.
+// connectError describes why there is no response. It does not include the texts of the net
+// package, which may contain data of the receiver.
 func connectError(host string, err error) error {
 	e := &DeliveryError{Host: host, Problem: "the connection failed"}
 	if errors.Is(err, errForbidden) {
@@ -82,12 +85,12 @@ func connectError(host string, err error) error {
 		return e
 	}
 	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() {
-		e.Problem = "it took too long"
+		e.Problem = "it timed out"
 	}
 	return e
 }
 
-// retryError says when to try again, if at all.
+// retryError returns the error with the delay of the next attempt, if any.
 func retryError(attempt int, err error) error {
 	failed, ok := errors.AsType[*DeliveryError](err)
 	switch {
@@ -97,6 +100,6 @@ func retryError(attempt int, err error) error {
 		return fmt.Errorf("%w: %w", provider.ErrPark, err)
 	}
 	delay := retrySchedule[max(attempt, 0)]
-	delay += rand.N(delay / 5) // so that what failed together does not come back together
+	delay += rand.N(delay / 5) // jitter, so that simultaneous failures are not retried simultaneously
 	return &provider.RetryError{After: max(delay, failed.after), Err: err}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// An agent in any language asks for a decision, and is called when it is there.
+// An agent in any language asks for a decision, and is called with the answer.
 func Example() {
 	ctx := context.Background()
 	secret := external.NewSecret()
@@ -31,7 +31,7 @@ func Example() {
 	}
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || hook.Verify(body, r.Header) != nil { // and keep r.Header's webhook-id: it may come twice
+		if err != nil || hook.Verify(body, r.Header) != nil { // and store r.Header's webhook-id: it may arrive twice
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

@@ -55,7 +55,8 @@ func answer(key, value string) executor.RunRequest {
 	return executor.RunRequest{Account: "acme", StateKey: key, ResumeID: "1 " + key, Actor: "ann", Value: json.RawMessage(value)}
 }
 
-// A receiver that is gone gets nothing more until somebody has looked at it; then it gets the same message.
+// A receiver that is gone gets nothing more until an operator retries; then it gets the same
+// message.
 func TestExecutor_ParkedDeliveryIsSentAfterRetry(t *testing.T) {
 	var back atomic.Bool
 	r := receive(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -68,7 +69,7 @@ func TestExecutor_ParkedDeliveryIsSentAfterRetry(t *testing.T) {
 	waiting := ask(t, e, "refund-17", asking(r.URL))
 	request := answer("refund-17", `{"action":"approve"}`)
 	request.Wait = time.Millisecond
-	_, _ = e.Run(t.Context(), request) // it is recorded, and goes on
+	_, _ = e.Run(t.Context(), request) // it is recorded, and continues
 	e.StartWorkers()
 	for event, err := range e.FollowEvents(t.Context(), "acme", "refund-17", store.Event{}) {
 		if err != nil {
@@ -92,7 +93,7 @@ func TestExecutor_ParkedDeliveryIsSentAfterRetry(t *testing.T) {
 	}
 }
 
-// An agent that cannot be called asks for what is new, with the cursor of its last call, and gets each answer once.
+// An agent without a callback polls with the cursor of its last call, and gets each answer once.
 func TestExecutor_AnAgentPullsEachAnswerOnce(t *testing.T) {
 	e := newExecutor(t, memory.NewStore(nil), newProvider(t, nil), nil)
 	const free = `{"kind":"refund","data":{"order":17}}`
@@ -137,7 +138,7 @@ func TestI11_PollingAgentSeesExpiry(t *testing.T) {
 	})
 }
 
-// The executor keeps what people approve by its digest, also for agents that run elsewhere.
+// The executor stores approvals by digest, also for agents that run elsewhere.
 func TestI6_AnApprovalForAnAgentElsewhereIsAnApproval(t *testing.T) {
 	s := memory.NewStore(nil)
 	e := newExecutor(t, s, newProvider(t, nil), nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// asksBack asks the agent something, as an executor would.
+// asksBack sends the agent a clarification, as an executor would.
 func (o *owner) asksBack(q provider.Interrupt, number, attempt int) (string, error) {
 	return o.provider.Explain(o.t.Context(), o.run, provider.Clarification{
 		InterruptID: q.ID, Input: json.RawMessage(o.input), Number: number, Text: "Was it damaged?", By: "bob", At: decidedAt, Attempt: attempt,
@@ -27,11 +27,11 @@ func TestExplain_SendsTheClarificationToTheAgent(t *testing.T) {
 	}
 	taken, tries := r.got()
 	if len(taken) != 2 || tries != 3 {
-		t.Fatalf("%d messages in %d tries", len(taken), tries)
+		t.Fatalf("%d messages in %d attempts", len(taken), tries)
 	}
 	for n, m := range taken {
-		if m.Type != "request.question" || m.Data.StateKey != "refund-17" || m.Data.Interrupt != q.ID || m.Data.Kind != "refund" || m.Data.Answer != nil ||
-			m.Data.Question != n+1 || m.Data.Text != "Was it damaged?" || m.Data.By != "bob" || !m.Data.At.Equal(decidedAt) {
+		if m.Type != "request.clarification" || m.Data.StateKey != "refund-17" || m.Data.Interrupt != q.ID || m.Data.Kind != "refund" || m.Data.Answer != nil ||
+			m.Data.Clarification != n+1 || m.Data.Text != "Was it damaged?" || m.Data.By != "bob" || !m.Data.At.Equal(decidedAt) {
 			t.Errorf("%+v", m)
 		}
 	}

@@ -5,8 +5,8 @@ import "time"
 // For tests that cannot wait that long.
 func (p *Provider) SetTimeout(d time.Duration) { p.timeout = d }
 
-// Schedule is how long to wait after each attempt.
+// Schedule is the delay after each attempt.
 var Schedule = retrySchedule
 
-// Crowd is how many messages of an account may be on their way before it is waited for less.
+// Crowd is the number of deliveries of an account in progress from which the timeout is shorter.
 const Crowd = busyThreshold

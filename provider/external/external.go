@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Name is the word before the colon of a graph id.
+// Name is the provider part of a graph id, before the colon.
 const Name = "external"
 
-// graphName is the only graph: one question.
+// graphName is the only graph: one request.
 const graphName = "request"
 
 var (
@@ -29,34 +29,37 @@ var (
 	_ provider.Withdrawer = (*Provider)(nil)
 )
 
-// Config says how answers reach agents. The zero value works: then they pull.
+// Config configures the delivery of answers. With the zero value agents must poll.
 type Config struct {
-	// Secrets returns what the webhooks of an account are signed with, the newest first: several while one takes the place of another. [NewSecret]
-	// makes one. Without it, or for an account that has none, a request cannot have a callback.
+	// Secrets returns the signing secrets for the webhooks of an account, newest first; several
+	// during a rotation. [NewSecret] creates one. Without secrets, requests of the account cannot
+	// have a callback.
 	Secrets func(ctx context.Context, account string) ([]string, error)
 
-	// Allow lists host names, addresses and prefixes, as "receiver.internal" and "10.1.0.0/16", that may be called although they are not public, at
-	// any port and without TLS. Whoever names a host trusts everybody who can start a run to call it.
+	// Allow lists host names, addresses and prefixes, for example "receiver.internal" and
+	// "10.1.0.0/16", that may be called although they are not public, at any port and without TLS.
+	// Everyone who can start a run can call these hosts.
 	Allow []string
 
-	// Roots are the authorities that certificates may come from; the default is those of the system.
+	// Roots are the certificate authorities for receivers. The default is those of the system.
 	Roots *x509.CertPool
 
-	// Resolver finds the addresses of hosts; the default is that of the system.
+	// Resolver resolves host names. The default is that of the system.
 	Resolver *net.Resolver
 }
 
-// Provider keeps a question open for an agent that runs elsewhere, and brings it the answer. It keeps nothing of it in memory.
+// Provider keeps requests open for agents that run elsewhere, and delivers the answers. It keeps no
+// state of a run in memory.
 type Provider struct {
 	secrets func(ctx context.Context, account string) ([]string, error)
 	guard   *ssrfGuard
-	timeout time.Duration // with a receiver
+	timeout time.Duration // for a receiver
 
 	mu       sync.Mutex
-	inFlight map[string]int // how many messages of an account are on their way
+	inFlight map[string]int // number of deliveries in progress by account
 }
 
-// New makes a provider.
+// New creates a provider.
 func New(config Config) (*Provider, error) {
 	guard, err := newSSRFGuard(config)
 	if err != nil {
@@ -65,16 +68,17 @@ func New(config Config) (*Provider, error) {
 	return &Provider{secrets: config.Secrets, guard: guard, timeout: totalTimeout, inFlight: make(map[string]int)}, nil
 }
 
-// Name is "external".
+// Name returns "external".
 func (p *Provider) Name() string { return Name }
 
-// Capabilities are next to none: a request is one question, and what comes after the answer is the agent's affair.
+// Capabilities returns only Remote: a request is one interrupt, and the agent handles everything
+// after the answer.
 func (p *Provider) Capabilities() provider.Capabilities { return provider.Capabilities{Remote: true} }
 
 // Graphs lists the one graph.
 func (p *Provider) Graphs() []provider.Graph {
 	return []provider.Graph{{
-		Name: graphName, Description: "Asks people on behalf of an agent that runs elsewhere, and brings it the answer.", Input: schema.TextFor[request](),
+		Name: graphName, Description: "Asks people on behalf of an agent that runs elsewhere, and delivers the answer.", Input: schema.TextFor[request](),
 	}}
 }
 
@@ -85,7 +89,7 @@ func checkGraph(graph string) error {
 	return nil
 }
 
-// Execute asks, or brings the answer to whoever asked; see [provider.Provider].
+// Execute registers the request, or delivers the answer to the agent; see [provider.Provider].
 func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
 	if err := checkGraph(e.Run.Graph); err != nil {
 		return provider.Result{}, err
@@ -95,61 +99,61 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 			return p.deliverAnswer(ctx, e, answer)
 		}
 	}
-	asked, err := p.register(ctx, e)
+	req, err := p.register(ctx, e)
 	if wrong, ok := errors.AsType[*InputError](err); ok {
 		return provider.Result{Outcome: provider.Failed{Code: "invalid_input", Message: wrong.Error()}}, nil
 	}
 	if err != nil {
 		return provider.Result{}, err
 	}
-	return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{asked.question(e.Run)}}}, nil
+	return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{req.question(e.Run)}}}, nil
 }
 
-// register writes the request down, once. From then on it is what it was, whatever a later version of this program would make of the input.
+// register stores the request once. Later versions of this program do not reinterpret the input.
 func (p *Provider) register(ctx context.Context, e provider.Execution) (request, error) {
-	asked, err := loadRequest(ctx, e.Run)
+	req, err := loadRequest(ctx, e.Run)
 	if !errors.Is(err, store.ErrNotFound) {
-		return asked, err
+		return req, err
 	}
-	if asked, err = decodeRequest(e.Input); err != nil {
-		return asked, err
+	if req, err = decodeRequest(e.Input); err != nil {
+		return req, err
 	}
-	if err = p.check(ctx, e.Run.Account, &asked); err != nil {
-		return asked, err
+	if err = p.check(ctx, e.Run.Account, &req); err != nil {
+		return req, err
 	}
 	if e.Run.Ref == "" {
 		if err := e.Owner.SetRef(ctx, ident.Random("ext")); err != nil {
-			return asked, err
+			return req, err
 		}
 	}
-	asked.Callback = nil // it is needed once, and the input has it
-	data, err := json.Marshal(asked)
+	req.Callback = nil // it is needed once, and the input contains it
+	data, err := json.Marshal(req)
 	if err != nil {
-		return asked, err
+		return req, err
 	}
 	_, err = e.Run.State.Save(ctx, key(e.Run), 0, store.Delta{Put: []store.Part{{Name: partRequest, Data: data}}})
-	return asked, err
+	return req, err
 }
 
-// partRequest is the part of the run's state that holds what is asked.
+// partRequest is the part of the run's state that contains the request.
 const partRequest = "request"
 
 func key(run provider.Run) store.Key { return store.Key{Account: run.Account, Run: run.ID} }
 
-// loadRequest is the request as it was registered, or store.ErrNotFound.
+// loadRequest returns the registered request, or store.ErrNotFound.
 func loadRequest(ctx context.Context, run provider.Run) (request, error) {
-	var asked request
+	var req request
 	checkpoint, err := run.State.Load(ctx, key(run))
 	if err != nil {
-		return asked, err
+		return req, err
 	}
-	if err := json.Unmarshal(checkpoint.Parts[partRequest], &asked); err != nil {
-		return asked, errors.New("external: the state of the run is not one of this provider")
+	if err := json.Unmarshal(checkpoint.Parts[partRequest], &req); err != nil {
+		return req, errors.New("external: the state of the run does not belong to this provider")
 	}
-	return asked, nil
+	return req, nil
 }
 
-// questionID is the same for one run at all times.
+// questionID returns the interrupt id of a run. It is always the same for one run.
 func questionID(run provider.Run) string {
 	return ident.Derive("int", run.Account, run.ID, Name)
 }
@@ -161,20 +165,20 @@ func (r *request) question(run provider.Run) provider.Interrupt {
 	}
 }
 
-// answered brings the answer to the agent if it wants to be called, and ends the run.
+// deliverAnswer delivers the answer to the agent if it has a callback, and ends the run.
 func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answer provider.Answer) (provider.Result, error) {
-	asked, err := decodeRequest(e.Input)
+	req, err := decodeRequest(e.Input)
 	if err != nil {
 		return provider.Result{}, err
 	}
-	if asked.Callback != nil {
-		if err := p.deliver(ctx, e, asked, answer); err != nil {
+	if req.Callback != nil {
+		if err := p.deliver(ctx, e, req, answer); err != nil {
 			return provider.Result{}, err
 		}
 	}
 	result := provider.Result{Applied: []string{answer.InterruptID}}
 	if answer.Expired {
-		result.Outcome = provider.Failed{Code: "expired", Message: "nobody answered in time"}
+		result.Outcome = provider.Failed{Code: "expired", Message: "the request expired"}
 		return result, nil
 	}
 	output, err := json.Marshal(struct {
@@ -182,32 +186,32 @@ func (p *Provider) deliverAnswer(ctx context.Context, e provider.Execution, answ
 		Answer json.RawMessage `json:"answer"`
 		By     string          `json:"by,omitempty"`
 		At     time.Time       `json:"at,omitzero"`
-	}{asked.Kind, answer.Data, answer.By, answer.At.UTC()})
+	}{req.Kind, answer.Data, answer.By, answer.At.UTC()})
 	result.Outcome = provider.Completed{Output: output, FinishReason: "answered"}
 	return result, err
 }
 
-// Check looks at an answer; see [provider.Provider].
+// CheckAnswer validates an answer; see [provider.Provider].
 func (p *Provider) CheckAnswer(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
 	if err := checkGraph(run.Graph); err != nil {
 		return nil, err
 	}
-	asked, err := loadRequest(ctx, run)
+	req, err := loadRequest(ctx, run)
 	if err != nil {
 		return nil, err
 	}
 	if interrupt != questionID(run) {
-		return nil, fmt.Errorf("external: the run has no question %q", interrupt)
+		return nil, fmt.Errorf("external: the run has no interrupt %q", interrupt)
 	}
-	checked, err := asked.fits(answer)
+	checked, err := req.fits(answer)
 	if err != nil {
 		if unfit, ok := errors.AsType[*fermata.AnswerError](err); ok {
 			err = unfit.Err
 		}
-		return nil, &fermata.AnswerError{ID: interrupt, Kind: asked.Kind, Err: err}
+		return nil, &fermata.AnswerError{ID: interrupt, Kind: req.Kind, Err: err}
 	}
 	return checked, nil
 }
 
-// Delete has nothing to do: whatever is known of a run is in its state, which goes with it.
+// Delete does nothing: all data of a run is in its state, which the executor deletes.
 func (p *Provider) Delete(context.Context, provider.Run) error { return nil }

@@ -42,12 +42,12 @@ func TestRequest_IsOneQuestionHoweverOftenAndWhereverItIsExecuted(t *testing.T) 
 	other := begin(t, o.provider, refund)
 	other.run.ID = "run_2"
 	if other.asks().ID == first.ID {
-		t.Error("two runs have one question")
+		t.Error("two runs have one interrupt id")
 	}
 	other = begin(t, o.provider, refund)
 	other.run.Account = "globex"
 	if other.asks().ID == first.ID {
-		t.Error("two accounts have one question")
+		t.Error("two accounts have one interrupt id")
 	}
 }
 
@@ -64,7 +64,8 @@ func TestRequest_ThatWasNotWrittenDownIsNotAsked(t *testing.T) {
 	}
 }
 
-// What was asked stays what it was, also when a later version of the program or its config would not take it any more.
+// A registered request does not change, even if a later version of the program or its config would
+// reject it.
 func TestRequest_StaysAsItWasAccepted(t *testing.T) {
 	r := receive(t, nil)
 	o := begin(t, newProvider(t, nil), asking(r.URL))
@@ -74,14 +75,14 @@ func TestRequest_StaysAsItWasAccepted(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	if _, err := o.execute(says(q, `1`)); !errors.Is(err, provider.ErrPark) {
-		t.Errorf("a callback that is not allowed any more: %v", err)
+		t.Errorf("a callback that is no longer allowed: %v", err)
 	}
 	if _, tries := r.got(); tries != 0 {
 		t.Error("it was called")
 	}
 }
 
-// A callback's URL may hold a secret, so it is kept in one place only.
+// A callback URL may contain a secret, so it is stored in one place only.
 func TestI7_TheCallbackIsNotInTheState(t *testing.T) {
 	o := begin(t, newProvider(t, nil), asking("https://example.com/CANARY"))
 	o.asks()
@@ -119,25 +120,25 @@ func TestI13_AnAnswerHasToFitItsSchemaAndItsKind(t *testing.T) {
 		input, answer string
 		fits          bool
 	}{
-		"fits":                    {refund, `{"action":"approve"}`, true},
-		"no such choice":          {refund, `{"action":"maybe"}`, false},
-		"one too many":            {refund, `{"action":"approve","admin":true}`, false},
-		"another type":            {refund, `"approve"`, false},
-		"two of one name":         {refund, `{"action":"reject","Action":"approve"}`, false},
-		"no JSON":                 {refund, `{`, false},
-		"nothing":                 {refund, ``, false},
-		"no schema, any JSON":     {`{"kind":"free","data":1}`, `["what","ever"]`, true},
-		"no schema, no JSON":      {`{"kind":"free","data":1}`, `what`, false},
-		"a kind of this program":  {`{"kind":"external-test-triage","data":{"title":"x"}}`, `{"level":3}`, true},
-		"its schema":              {`{"kind":"external-test-triage","data":{"title":"x"}}`, `{"level":"high"}`, false},
-		"its own check":           {`{"kind":"external-test-triage","data":{"title":"x"}}`, `{"level":4}`, false},
-		"and the agent's schema":  {`{"kind":"external-test-triage","data":{"title":"x"},"answerSchema":{"properties":{"level":{"maximum":2}}}}`, `{"level":3}`, false},
-		"approval":                {approval, `{"verb":"approve"}`, true},
-		"approval with edits":     {approval, `{"verb":"approve","args":{"table":"tmp"}}`, true},
-		"edits that do not fit":   {approval, `{"verb":"approve","args":{}}`, false},
-		"the clock's word":        {approval, `{"verb":"expire"}`, false},
-		"edits without a schema":  {`{"kind":"approval","data":{"action":"drop","args":{"table":"users"}}}`, `{"verb":"approve","args":{"table":"tmp"}}`, false},
-		"a plain yes without one": {`{"kind":"approval","data":{"action":"drop","args":{"table":"users"}}}`, `{"verb":"approve"}`, true},
+		"fits":                   {refund, `{"action":"approve"}`, true},
+		"no such choice":         {refund, `{"action":"maybe"}`, false},
+		"one too many":           {refund, `{"action":"approve","admin":true}`, false},
+		"another type":           {refund, `"approve"`, false},
+		"two of one name":        {refund, `{"action":"reject","Action":"approve"}`, false},
+		"no JSON":                {refund, `{`, false},
+		"nothing":                {refund, ``, false},
+		"no schema, any JSON":    {`{"kind":"free","data":1}`, `["what","ever"]`, true},
+		"no schema, no JSON":     {`{"kind":"free","data":1}`, `what`, false},
+		"a kind of this program": {`{"kind":"external-test-triage","data":{"title":"x"}}`, `{"level":3}`, true},
+		"its schema":             {`{"kind":"external-test-triage","data":{"title":"x"}}`, `{"level":"high"}`, false},
+		"its own check":          {`{"kind":"external-test-triage","data":{"title":"x"}}`, `{"level":4}`, false},
+		"and the agent's schema": {`{"kind":"external-test-triage","data":{"title":"x"},"answerSchema":{"properties":{"level":{"maximum":2}}}}`, `{"level":3}`, false},
+		"approval":               {approval, `{"verb":"approve"}`, true},
+		"approval with edits":    {approval, `{"verb":"approve","args":{"table":"tmp"}}`, true},
+		"invalid edits":          {approval, `{"verb":"approve","args":{}}`, false},
+		"the clock's word":       {approval, `{"verb":"expire"}`, false},
+		"edits without a schema": {`{"kind":"approval","data":{"action":"drop","args":{"table":"users"}}}`, `{"verb":"approve","args":{"table":"tmp"}}`, false},
+		"an approve without one": {`{"kind":"approval","data":{"action":"drop","args":{"table":"users"}}}`, `{"verb":"approve"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := begin(t, newProvider(t, nil), c.input)
@@ -156,7 +157,7 @@ func TestI13_AnAnswerHasToFitItsSchemaAndItsKind(t *testing.T) {
 			}
 			after, err := o.run.State.Load(t.Context(), store.Key{Account: "acme", Run: "run_1"})
 			if err != nil || after.Version != before.Version {
-				t.Errorf("a look changed it: %v", err)
+				t.Errorf("a check changed it: %v", err)
 			}
 		})
 	}
@@ -165,7 +166,7 @@ func TestI13_AnAnswerHasToFitItsSchemaAndItsKind(t *testing.T) {
 func TestCheck_KnowsItsOwnQuestionOnly(t *testing.T) {
 	o := begin(t, newProvider(t, nil), refund)
 	if _, err := o.provider.CheckAnswer(t.Context(), o.run, "int_1", json.RawMessage(`1`)); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("before it is asked: %v", err)
+		t.Errorf("before it is registered: %v", err)
 	}
 	o.asks()
 	_, err := o.provider.CheckAnswer(t.Context(), o.run, "int_1", json.RawMessage(`{"action":"approve"}`))
@@ -174,7 +175,7 @@ func TestCheck_KnowsItsOwnQuestionOnly(t *testing.T) {
 	}
 }
 
-// What people approve is a digest. It has to be that of the action which they see.
+// People approve a digest. It must match the action that they see.
 func TestI6_AnApprovalIsBoundToTheActionThatIsShown(t *testing.T) {
 	o := begin(t, newProvider(t, nil), `{"kind":"approval","data":{"action":"drop","args":{"b":1,"a":2}}}`)
 	q := o.asks()
@@ -187,12 +188,12 @@ func TestI6_AnApprovalIsBoundToTheActionThatIsShown(t *testing.T) {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	for name, data := range map[string]string{
-		"a digest of something else": `{"action":"drop","args":{"a":2},"digest":"` + shown.Digest + `"}`,
+		"a digest of another action": `{"action":"drop","args":{"a":2},"digest":"` + shown.Digest + `"}`,
 		"no args":                    `{"action":"drop"}`,
 		"no action":                  `{"args":{}}`,
 		"something else":             `"drop"`,
 		"an unknown member":          `{"action":"drop","args":{},"safe":true}`,
-		"a schema in a circle":       `{"action":"drop","args":{},"argsSchema":{"$ref":"#"}}`,
+		"a circular schema":          `{"action":"drop","args":{},"argsSchema":{"$ref":"#"}}`,
 	} {
 		result, err := begin(t, newProvider(t, nil), `{"kind":"approval","data":`+data+`}`).execute()
 		if failed, ok := result.Outcome.(provider.Failed); err != nil || !ok || failed.Code != "invalid_input" {
@@ -203,30 +204,30 @@ func TestI6_AnApprovalIsBoundToTheActionThatIsShown(t *testing.T) {
 
 func TestInput_InvalidInputReturnsInputError(t *testing.T) {
 	for name, c := range map[string]struct{ input, want string }{
-		"no JSON":             {`{`, "the input:"},
-		"nothing":             {``, "the input:"},
+		"no JSON":             {`{`, "input:"},
+		"nothing":             {``, "input:"},
 		"null":                {`null`, "kind: it is missing"},
 		"no kind":             {`{"data":1}`, "kind: it is missing"},
 		"no data":             {`{"kind":"x"}`, "data: it is missing"},
 		"null data":           {`{"kind":"x","data":null}`, "data: it is missing"},
 		"unknown member":      {`{"kind":"x","data":1,"secret":"CANARY"}`, `unknown field "secret"`},
 		"in another case":     {`{"Kind":"x","data":1}`, `"Kind"`},
-		"twice":               {`{"kind":"x","kind":"y","data":1}`, "which one counts?"},
-		"a long kind":         {`{"kind":"` + strings.Repeat("x", 129) + `","data":1}`, "kind: a kind is a name of at most 128 bytes"},
+		"twice":               {`{"kind":"x","kind":"y","data":1}`, `"kind"`},
+		"a long kind":         {`{"kind":"` + strings.Repeat("x", 129) + `","data":1}`, "kind: it must be a name of at most 128 bytes"},
 		"a kind in two lines": {`{"kind":"x\ny","data":1}`, "kind:"},
 		"our own kind":        {`{"kind":"effect-in-doubt","data":{}}`, "kind: only Fermata itself"},
 		"data of a kind":      {`{"kind":"external-test-triage","data":{"name":"CANARY"}}`, "data: it is not a question of kind external-test-triage"},
 		"much data":           {`{"kind":"x","data":"` + strings.Repeat("x", fermata.MaxDataBytes) + `"}`, "data: it has 262146 bytes"},
-		"much":                {`{"kind":"x","data":1}` + strings.Repeat(" ", 2*fermata.MaxDataBytes), "the input: it has"},
+		"much":                {`{"kind":"x","data":1}` + strings.Repeat(" ", 2*fermata.MaxDataBytes), "input: it has"},
 		"a long schema":       {`{"kind":"x","data":1,"answerSchema":{"title":"` + strings.Repeat("x", 64<<10) + `"}}`, "answerSchema: it has"},
-		"no schema":           {`{"kind":"x","data":1,"answerSchema":[]}`, "answerSchema: a JSON Schema is an object"},
+		"no schema":           {`{"kind":"x","data":1,"answerSchema":[]}`, "answerSchema: a JSON Schema must be an object"},
 		"a broken schema":     {`{"kind":"x","data":1,"answerSchema":{"pattern":"("}}`, "answerSchema: it is not a JSON Schema"},
-		"a type that is none": {`{"kind":"x","data":1,"answerSchema":{"properties":{"why":{"type":"text"}}}}`, "answerSchema: it has a type that is none"},
+		"an invalid type":     {`{"kind":"x","data":1,"answerSchema":{"properties":{"why":{"type":"text"}}}}`, "answerSchema: unknown type"},
 		"a circle":            {`{"kind":"x","data":1,"answerSchema":{"$ref":"#"}}`, "answerSchema: it refers to itself"},
-		"a fraction":          {`{"kind":"x","data":1,"timeout":1.5}`, "timeout: it is of the wrong type"},
-		"a time with a unit":  {`{"kind":"x","data":1,"timeout":"1h"}`, "timeout: it is of the wrong type"},
-		"a negative time":     {`{"kind":"x","data":1,"timeout":-1}`, "timeout: it is 1 to"},
-		"a long time":         {`{"kind":"x","data":1,"timeout":99999999}`, "timeout: it is 1 to"},
+		"a fraction":          {`{"kind":"x","data":1,"timeout":1.5}`, "timeout: it has the wrong type"},
+		"a time with a unit":  {`{"kind":"x","data":1,"timeout":"1h"}`, "timeout: it has the wrong type"},
+		"a negative time":     {`{"kind":"x","data":1,"timeout":-1}`, "timeout: it must be 1 to"},
+		"a long time":         {`{"kind":"x","data":1,"timeout":99999999}`, "timeout: it must be 1 to"},
 		"no URL":              {`{"kind":"x","data":1,"callback":{}}`, "callback.url: it is missing"},
 		"http":                {asking("http://example.com/CANARY"), "callback.url: only https is allowed"},
 		"ftp":                 {asking("ftp://example.com/CANARY"), "callback.url: only https is allowed"},
@@ -246,7 +247,7 @@ func TestInput_InvalidInputReturnsInputError(t *testing.T) {
 				t.Errorf("%#v, %v", result, err)
 			}
 			if _, err := o.run.State.Load(t.Context(), store.Key{Account: "acme", Run: "run_1"}); !errors.Is(err, store.ErrNotFound) || o.refs != 0 {
-				t.Errorf("something was written down: %v, %d refs", err, o.refs)
+				t.Errorf("something was saved: %v, %d refs", err, o.refs)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// What is sent and what is stored is read by programs that we do not know, and by later versions of this one.
+// Sent and stored forms are read by unknown programs, and by later versions of this one.
 func TestGolden_SentAndStoredForms(t *testing.T) {
 	for name, say := range map[string]func(provider.Interrupt) provider.Answer{
 		"answered": func(q provider.Interrupt) provider.Answer { return says(q, `{"action":"approve"}`) },

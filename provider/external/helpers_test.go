@@ -26,7 +26,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// A proxy from the environment would connect in our place. There is none at this address: whoever asks it fails.
+// A proxy from the environment would bypass the guard. There is none at this address: using it
+// fails.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		_ = os.Setenv(name, "http://127.0.0.1:1")
@@ -60,7 +61,7 @@ type owner struct {
 	input    string
 	attempt  int
 	refs     int
-	setRef   error // what the store says to a ref
+	setRef   error // the store's result for SetRef
 }
 
 func begin(t *testing.T, p *external.Provider, input string) *owner {
@@ -86,7 +87,7 @@ func (o *owner) execute(answers ...provider.Answer) (provider.Result, error) {
 	})
 }
 
-// asks starts the run, which has to wait for one question.
+// asks starts the run, which must wait for one interrupt.
 func (o *owner) asks() provider.Interrupt {
 	o.t.Helper()
 	result, err := o.execute()
@@ -100,7 +101,7 @@ func (o *owner) asks() provider.Interrupt {
 	return waiting.Interrupts[0]
 }
 
-// decidedAt is told in the time zone of whoever read it from a store.
+// decidedAt has the time zone of the process that read it from a store.
 var decidedAt = time.Date(2026, 8, 21, 12, 0, 0, 0, time.FixedZone("CEST", 2*3600))
 
 func says(q provider.Interrupt, answer string) provider.Answer {
@@ -111,32 +112,33 @@ func lapses(q provider.Interrupt) provider.Answer {
 	return provider.Answer{InterruptID: q.ID, Expired: true, By: "clock", At: decidedAt}
 }
 
-// received is a webhook as its receiver reads it.
+// received is a webhook as decoded by its receiver.
 type received struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
 	Data      struct {
-		StateKey  string          `json:"stateKey"`
-		Interrupt string          `json:"interrupt"`
-		Kind      string          `json:"kind"`
-		Answer    json.RawMessage `json:"answer,omitempty"`
-		Question  int             `json:"question,omitempty"`
-		Text      string          `json:"text,omitempty"`
-		Reason    string          `json:"reason,omitempty"`
-		By        string          `json:"by,omitempty"`
-		At        time.Time       `json:"at"`
+		StateKey      string          `json:"stateKey"`
+		Interrupt     string          `json:"interrupt"`
+		Kind          string          `json:"kind"`
+		Answer        json.RawMessage `json:"answer,omitempty"`
+		Clarification int             `json:"clarification,omitempty"`
+		Text          string          `json:"text,omitempty"`
+		Reason        string          `json:"reason,omitempty"`
+		By            string          `json:"by,omitempty"`
+		At            time.Time       `json:"at"`
 	} `json:"data"`
 }
 
-// receiver is a strict one: it takes nothing that the specification does not allow, and each message once.
+// receiver is a strict receiver: it accepts only messages that the specification allows, and each
+// message once.
 type receiver struct {
 	*httptest.Server
 	t       *testing.T
 	secrets []string
-	reply   http.HandlerFunc // in the place of 204
+	reply   http.HandlerFunc // instead of 204
 
 	mu    sync.Mutex
-	tries []string // the id of each message that came
+	tries []string // the ids of received messages
 	taken []received
 }
 
@@ -201,7 +203,7 @@ func (r *receiver) read(request *http.Request) (id string, message received, err
 	return id, message, strictjson.Decode(body, &message)
 }
 
-// got is what the receiver has taken, each message once, and how often it was called.
+// got returns the accepted messages, each once, and the number of calls.
 func (r *receiver) got() (taken []received, tries int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +214,7 @@ func asking(url string) string {
 	return fmt.Sprintf(`{"kind":"refund","data":{"order":17},"callback":{"url":%q}}`, url)
 }
 
-// names is a resolver that knows one host, and what it is called.
+// names is a resolver that knows one host.
 func names(t *testing.T, host, address string) *net.Resolver {
 	t.Helper()
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
@@ -234,7 +236,7 @@ func names(t *testing.T, host, address string) *net.Resolver {
 	}}
 }
 
-// resolve answers a DNS query (RFC 1035) of one question.
+// resolve answers a DNS query (RFC 1035) with one question.
 func resolve(query []byte, host string, address netip.Addr) []byte {
 	const header = 12
 	end := header

@@ -14,49 +14,50 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// Sizes of a request.
+// Limits of a request.
 const (
 	maxKind    = 128                       // bytes
 	maxSchema  = 64 << 10                  // bytes
 	maxTimeout = 366 * 24 * 3600           // seconds
-	maxInput   = fermata.MaxDataBytes << 1 // bytes, of the whole
+	maxInput   = fermata.MaxDataBytes << 1 // bytes, in total
 )
 
-// request is what a run begins with.
+// request is the input of a run.
 type request struct {
-	Kind         string          `json:"kind" jsonschema:"names the sort of question; the inbox chooses the form by it"`
-	Data         json.RawMessage `json:"data" jsonschema:"what people see"`
-	AnswerSchema json.RawMessage `json:"answerSchema,omitempty" jsonschema:"the JSON Schema that an answer must fit; references only within it, and never in a circle"`
-	Callback     *callback       `json:"callback,omitempty" jsonschema:"where the answer is sent; without it the agent pulls"`
-	Timeout      int64           `json:"timeout,omitempty" jsonschema:"how long the question may be open, in seconds"`
+	Kind         string          `json:"kind" jsonschema:"name of the request kind; the inbox uses it to choose the form"`
+	Data         json.RawMessage `json:"data" jsonschema:"data shown to people"`
+	AnswerSchema json.RawMessage `json:"answerSchema,omitempty" jsonschema:"JSON Schema of the answer; references must be internal and not circular"`
+	Callback     *callback       `json:"callback,omitempty" jsonschema:"where the answer is sent; without it the agent polls"`
+	Timeout      int64           `json:"timeout,omitempty" jsonschema:"maximum time that the request may be open, in seconds"`
 }
 
 type callback struct {
 	URL string `json:"url" jsonschema:"https, on port 443 of a public address"`
 }
 
-// InputError says what is wrong with a request. Nobody was asked.
+// InputError reports what is wrong with a request. No request was created.
 type InputError struct {
-	// Field is the member that is wrong, as "callback.url"; "" is the whole.
+	// Field is the invalid member, for example "callback.url"; "" is the whole input.
 	Field, Problem string
 }
 
 func (e *InputError) Error() string {
 	if e.Field == "" {
-		return "external: the input: " + e.Problem
+		return "external: input: " + e.Problem
 	}
 	return fmt.Sprintf("external: %s: %s", e.Field, e.Problem)
 }
 
-// decodeRequest reads a request. What it says does not depend on this process, so that what was accepted once can be read for ever.
+// decodeRequest decodes a request. It does not depend on settings of this process, so that a stored
+// request can always be decoded.
 func decodeRequest(input json.RawMessage) (request, error) {
 	var r request
 	if len(input) > maxInput {
 		return r, &InputError{"", fmt.Sprintf("it has %d bytes; %d are allowed", len(input), maxInput)}
 	}
 	if err := strictjson.Decode(input, &r); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text would show a value
-			return r, &InputError{wrong.Field, "it is of the wrong type"}
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // the error text would contain a value
+			return r, &InputError{wrong.Field, "it has the wrong type"}
 		}
 		return r, &InputError{"", err.Error()}
 	}
@@ -67,13 +68,13 @@ func decodeRequest(input json.RawMessage) (request, error) {
 	case r.Kind == "":
 		return r, &InputError{"kind", "it is missing"}
 	case len(r.Kind) > maxKind || strings.ContainsFunc(r.Kind, unicode.IsControl):
-		return r, &InputError{"kind", fmt.Sprintf("a kind is a name of at most %d bytes", maxKind)}
+		return r, &InputError{"kind", fmt.Sprintf("it must be a name of at most %d bytes", maxKind)}
 	case len(r.Data) == 0 || isNull(r.Data):
 		return r, &InputError{"data", "it is missing"}
 	case len(r.Data) > fermata.MaxDataBytes:
 		return r, &InputError{"data", fmt.Sprintf("it has %d bytes; %d are allowed", len(r.Data), fermata.MaxDataBytes)}
 	case r.Timeout < 0 || r.Timeout > maxTimeout:
-		return r, &InputError{"timeout", fmt.Sprintf("it is 1 to %d seconds", maxTimeout)}
+		return r, &InputError{"timeout", fmt.Sprintf("it must be 1 to %d seconds", maxTimeout)}
 	case r.Callback != nil && r.Callback.URL == "":
 		return r, &InputError{"callback.url", "it is missing"}
 	}
@@ -82,7 +83,7 @@ func decodeRequest(input json.RawMessage) (request, error) {
 
 func isNull(data json.RawMessage) bool { return bytes.Equal(data, []byte("null")) }
 
-// check looks at a new request with everything that this process knows, and completes it.
+// check validates a new request with the settings of this process, and completes it.
 func (p *Provider) check(ctx context.Context, account string, r *request) error {
 	if err := checkSchema("answerSchema", r.AnswerSchema); err != nil {
 		return err
@@ -97,8 +98,8 @@ func (p *Provider) check(ctx context.Context, account string, r *request) error 
 		return &InputError{"callback.url", err.Error()}
 	}
 	keys, err := p.keys(ctx, account)
-	if err == nil && len(keys) == 0 { // or a person would decide, and nobody would hear of it
-		return &InputError{"callback", "this account has no secret to sign with"}
+	if err == nil && len(keys) == 0 { // otherwise the decision could not be delivered
+		return &InputError{"callback", "this account has no signing secret"}
 	}
 	return err
 }
@@ -122,11 +123,11 @@ func checkSchema(field string, text json.RawMessage) error {
 	return nil
 }
 
-// checkKind sees to it that a question of a kind that this program knows is one, as those who answer rely on it.
+// checkKind validates the data of a known kind, because approvers rely on it.
 func (r *request) checkKind() error {
 	switch r.Kind {
 	case fermata.EffectInDoubt.Name():
-		return &InputError{"kind", "only Fermata itself asks about effects in doubt"}
+		return &InputError{"kind", "only Fermata itself can ask about effects in doubt"}
 	case fermata.Approval.Name():
 		if err := r.completeApproval(); err != nil {
 			return err
@@ -136,7 +137,7 @@ func (r *request) checkKind() error {
 	if !ok {
 		return nil
 	}
-	if err := schema.CheckData("data", kind.QuestionSchema(), r.Data); err != nil { // its text would show the data
+	if err := schema.CheckData("data", kind.QuestionSchema(), r.Data); err != nil { // the error text would contain the data
 		return &InputError{"data", "it is not a question of kind " + r.Kind}
 	}
 	if r.AnswerSchema == nil {
@@ -145,29 +146,30 @@ func (r *request) checkKind() error {
 	return nil
 }
 
-// completeApproval makes sure that the digest is that of the action which people see: it is what they approve. An agent need not give one, and
-// one that does not say what edited arguments must fit cannot have them edited.
+// completeApproval checks that the digest matches the action that people see, because that is what
+// they approve. The digest is optional. Without a schema for edited arguments, editing is not
+// allowed.
 func (r *request) completeApproval() error {
-	var asked fermata.ApprovalRequest
-	if err := strictjson.Decode(r.Data, &asked); err != nil || asked.Action == "" || asked.Args == nil {
+	var question fermata.ApprovalRequest
+	if err := strictjson.Decode(r.Data, &question); err != nil || question.Action == "" || question.Args == nil {
 		return &InputError{"data", "an approval needs an action and its args"}
 	}
-	if isNull(asked.ArgsSchema) {
-		asked.ArgsSchema = nil
+	if isNull(question.ArgsSchema) {
+		question.ArgsSchema = nil
 	}
-	if err := checkSchema("data.argsSchema", asked.ArgsSchema); err != nil {
+	if err := checkSchema("data.argsSchema", question.ArgsSchema); err != nil {
 		return err
 	}
-	digest, err := asked.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: asked.Args})
+	digest, err := question.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: question.Args})
 	if err != nil {
 		return &InputError{"data", "an approval needs an action and its args"}
 	}
-	if asked.Digest != "" && asked.Digest != digest {
-		return &InputError{"data.digest", "it is not that of this action with these args"}
+	if question.Digest != "" && question.Digest != digest {
+		return &InputError{"data.digest", "it does not match the action and its args"}
 	}
-	asked.Digest = digest
-	asked.Fixed = asked.Fixed || asked.ArgsSchema == nil
-	data, err := json.Marshal(asked)
+	question.Digest = digest
+	question.Fixed = question.Fixed || question.ArgsSchema == nil
+	data, err := json.Marshal(question)
 	r.Data = data
 	return err
 }
@@ -190,7 +192,7 @@ func (r *request) fits(answer json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	if decision.Verb == fermata.VerbExpire {
-		return nil, fmt.Errorf("%q is the word of the clock", fermata.VerbExpire)
+		return nil, fmt.Errorf("%q is reserved for expiry", fermata.VerbExpire)
 	}
 	return checked, nil
 }

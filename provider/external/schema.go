@@ -12,13 +12,15 @@ import (
 	"github.com/fermata-go/fermata/internal/schema"
 )
 
-// maxSchemaNodes is how many places of a schema one look at an answer may visit, with everything that references lead to.
+// maxSchemaNodes limits the number of schema nodes that validating an answer may visit, including
+// references.
 const maxSchemaNodes = 5_000
 
-// checkSafeSchema says why a schema that a stranger wrote cannot be used. Checking an answer against one that leads back to itself would not end, and
-// against one that refers to the same place twice, ten levels deep, hardly: so references stay within the schema, go to places that are
-// written there, never lead in a circle, and everything that they lead to is counted. That is looked for in the text, and in what the check reads in it: there
-// a keyword may be written in any case.
+// checkSafeSchema returns why an untrusted schema cannot be used. Validation against a circular
+// schema would not end, and against one with nested repeated references it would take exponential
+// time. So references must be internal, point to existing places and not be circular, and all
+// referenced nodes are counted. Both the text and the parsed form are checked, because the
+// validator matches keywords case-insensitively.
 func checkSafeSchema(text json.RawMessage) error {
 	if err := checkSafeAsWritten(text); err != nil {
 		return err
@@ -38,21 +40,21 @@ func checkSafeAsWritten(text json.RawMessage) error {
 	switch root.(type) {
 	case bool, map[string]any:
 	default:
-		return errors.New("a JSON Schema is an object, true or false")
+		return errors.New("a JSON Schema must be an object, true or false")
 	}
 	w := schemaWalk{root: root, known: make(map[string]int)}
 	_, err := w.countNodes(root)
 	return err
 }
 
-// schemaWalk counts. References are remembered by their text: -1 is one that is being followed.
+// schemaWalk counts nodes. Counts of references are cached by their text: -1 is one in progress.
 type schemaWalk struct {
 	root  any
 	known map[string]int
 }
 
-// visits counts the places of a schema. It does not tell schemas from the values in them, so it may refuse what is harmless; never the other way
-// round.
+// countNodes counts the nodes of a schema. It does not distinguish schemas from values in them, so
+// it may reject a harmless schema, but never accepts a harmful one.
 func (w *schemaWalk) countNodes(node any) (int, error) {
 	total := 1
 	var err error
@@ -81,12 +83,12 @@ func (w *schemaWalk) countNodes(node any) (int, error) {
 		}
 	}
 	if err == nil && total > maxSchemaNodes {
-		err = errors.New("it is too large, counted with everything that it refers to")
+		err = errors.New("it is too large, including everything that it refers to")
 	}
 	return min(total, maxSchemaNodes+1), err
 }
 
-// keyword looks at those keywords that change where evaluation goes on.
+// keyword checks the keywords that change where evaluation continues.
 func (w *schemaWalk) keyword(name, value string) (int, error) {
 	switch name {
 	case "$ref":
@@ -94,12 +96,12 @@ func (w *schemaWalk) keyword(name, value string) (int, error) {
 	case "pattern":
 		return patternCost(value), nil
 	case "$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor":
-		return 0, fmt.Errorf("it has the keyword %s; references are written as $ref to #/…", name)
+		return 0, fmt.Errorf("it has the keyword %s; references must be $ref to #/…", name)
 	}
 	return 0, nil
 }
 
-// patternCost is how much a pattern counts: ten characters of it can stand for a thousand that it is compiled to.
+// patternCost returns the cost of a pattern: ten characters can compile to a thousand.
 func patternCost(pattern string) int { return schema.PatternSize(pattern) / 4 }
 
 func (w *schemaWalk) follow(ref string) (int, error) {
@@ -119,15 +121,15 @@ func (w *schemaWalk) follow(ref string) (int, error) {
 	return n, err
 }
 
-// find goes to where a reference points: "#" and a JSON pointer.
+// find returns the target of a reference: "#" and a JSON pointer.
 func (w *schemaWalk) find(ref string) (any, error) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok || pointer != "" && !strings.HasPrefix(pointer, "/") {
-		return nil, errors.New("it refers to something outside of it; references are written as $ref to #/…")
+		return nil, errors.New("it has an external reference; references must be $ref to #/…")
 	}
 	pointer, err := url.PathUnescape(pointer)
 	if err != nil {
-		return nil, errors.New("it has a reference that cannot be read")
+		return nil, errors.New("it has an invalid reference")
 	}
 	node := w.root
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -146,7 +148,7 @@ func (w *schemaWalk) find(ref string) (any, error) {
 			}
 		}
 		if !found {
-			return nil, errors.New("it refers to a place that it does not have")
+			return nil, errors.New("it has a reference to a missing place")
 		}
 	}
 	return node, nil

@@ -9,7 +9,8 @@ import (
 	"github.com/fermata-go/fermata/internal/schema"
 )
 
-// A schema that leads back to itself took the process down with it: checking an answer overflowed the stack, which nothing can catch.
+// Regression: validating an answer against a circular schema overflowed the stack, which crashes
+// the process.
 func TestCheckSafeSchema_RejectsEndlessSchemas(t *testing.T) {
 	for name, text := range map[string]string{
 		"itself":                `{"$ref":"#"}`,
@@ -44,7 +45,7 @@ func TestCheckSafeSchema_RejectsEndlessSchemas(t *testing.T) {
 	}
 }
 
-// doubling is a small schema that takes 2ⁿ steps to check.
+// doubling is a small schema whose validation takes 2ⁿ steps.
 func doubling(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
@@ -72,7 +73,8 @@ func TestCheckSafeSchema_AcceptsGeneratedSchemas(t *testing.T) {
 	}
 }
 
-// FuzzTame looks for a schema that is taken and cannot be used: whatever is taken has to come to an end, or this process does.
+// FuzzTame searches for an accepted schema that cannot be used: validation must end, or this
+// process does.
 func FuzzTame(f *testing.F) {
 	for _, seed := range []string{
 		`{"$ref":"#"}`, `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"type":"string"}}}`, doubling(3), `{"properties":{"a":{"$ref":"#/properties/b"},"b":{"const":1}}}`,
@@ -88,7 +90,8 @@ func FuzzTame(f *testing.F) {
 	})
 }
 
-// FuzzDecode looks for an input that is taken and breaks its own limits, or is read differently the second time.
+// FuzzDecode searches for an accepted input that exceeds its limits, or is decoded differently the
+// second time.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind":"refund","data":{"order":17},"answerSchema":{"type":"object"},"callback":{"url":"https://example.com/"},"timeout":60}`,
@@ -109,7 +112,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		same, err := decodeRequest(again)
-		if err != nil && len(again) <= maxInput && len(r.Data) < len(again) { // writing < as \u003c may make it too long
+		if err != nil && len(again) <= maxInput && len(r.Data) < len(again) { // encoding < as \u003c may make it too long
 			t.Fatalf("%s: %v", again, err)
 		}
 		if err == nil && (same.Kind != r.Kind || same.Timeout != r.Timeout || (same.Callback == nil) != (r.Callback == nil)) {
@@ -118,7 +121,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Whoever is public is called: what the guard lets through is not tried out here, but it has to let something through.
+// Public hosts are accepted: the guard is not tested by calling them, but it must accept something.
 func TestControl_LetsPublicAddressesThrough(t *testing.T) {
 	g, err := newSSRFGuard(Config{})
 	if err != nil {
@@ -131,7 +134,7 @@ func TestControl_LetsPublicAddressesThrough(t *testing.T) {
 	}
 	for network, address := range map[string]string{"udp4": "8.8.8.8:443", "unix": "/run/docker.sock", "tcp4": "8.8.8.8"} {
 		if err := g.control(network, address, nil); err == nil {
-			t.Errorf("%s %s is let through", network, address)
+			t.Errorf("%s %s is accepted", network, address)
 		}
 	}
 }

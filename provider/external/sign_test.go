@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The example that the libraries of the Standard Webhooks specification share.
+// The example shared by the libraries of the Standard Webhooks specification.
 func TestSign_AsEverybodyElseDoes(t *testing.T) {
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {

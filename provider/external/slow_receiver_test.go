@@ -15,8 +15,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// Receivers that take a message and say nothing are waited for. Whoever else has something to do does not wait for them, too, however many there are: with
-// six hundred, a server did nothing by itself for minutes, for whatever account.
+// Regression: slow receivers must not block other work, however many there are: with six hundred
+// hanging receivers, a server did no background work for minutes, for all accounts.
 func TestExecutor_HangingReceiversDoNotBlockOthers(t *testing.T) {
 	over := make(chan struct{})
 	hung := receive(t, func(http.ResponseWriter, *http.Request) { <-over })
@@ -36,16 +36,17 @@ func TestExecutor_HangingReceiversDoNotBlockOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if event.Kind == store.EventFailed { // nobody answered, and the agent has heard of it
+		if event.Kind == store.EventFailed { // the request expired, and the agent was notified
 			break
 		}
 	}
 	if took := time.Since(begun); took > time.Minute {
-		t.Errorf("it took %v until a receiver heard that nobody answered", took)
+		t.Errorf("it took %v until a receiver was notified of the expiry", took)
 	}
 }
 
-// Who has many messages on their way gets less time for each. Nobody else does.
+// An account with many deliveries in progress gets a shorter timeout for each. Other accounts do
+// not.
 func TestDeliver_WhoHasManyOnTheirWayIsWaitedForLess(t *testing.T) {
 	over := make(chan struct{})
 	var come atomic.Int64
@@ -81,9 +82,9 @@ func TestDeliver_WhoHasManyOnTheirWayIsWaitedForLess(t *testing.T) {
 	wait("they do not come", func() bool { return come.Load() == external.Crowd })
 	send("acme", "run_more", &hurried)
 	send("beta", "run_1", &others)
-	wait("one more of the same account is waited for as long", func() bool { return hurried.Load() == 1 })
+	wait("one more of the same account has the full timeout", func() bool { return hurried.Load() == 1 })
 	if patient.Load()+others.Load() > 0 {
-		t.Errorf("%d and %d others were not waited for", patient.Load(), others.Load())
+		t.Errorf("%d and %d others have a shorter timeout", patient.Load(), others.Load())
 	}
 	close(over)
 	all.Wait()

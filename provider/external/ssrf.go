@@ -14,24 +14,25 @@ import (
 	"time"
 )
 
-// What a receiver gets of our time and memory.
+// Time and memory limits of a delivery.
 const (
 	connectTimeout = 3 * time.Second
 	totalTimeout   = 15 * time.Second
-	busyTimeout    = 3 * time.Second // if the account has a crowd on its way: those who take long would hold up all others
+	busyTimeout    = 3 * time.Second // if the account has many deliveries in progress: slow receivers would block all others
 	busyThreshold  = 32
-	maxResponse    = 64 << 10 // bytes of the head; the body is not read
+	maxResponse    = 64 << 10 // bytes of the header; the body is not read
 	maxURL         = 2048     // bytes
 )
 
-// errForbidden says that a connection to this address is not to be made.
+// errForbidden reports that connecting to an address is forbidden.
 var errForbidden = errors.New("the address is not public")
 
-// ssrfGuard decides whom we call. An agent that is under somebody else's control must not reach with our hands what it cannot reach itself.
+// ssrfGuard decides which hosts may be called. A compromised agent must not use Fermata to reach
+// hosts that it cannot reach itself (SSRF).
 type ssrfGuard struct {
 	names    map[string]bool
 	prefixes []netip.Prefix
-	strict   *http.Client // looks at each address before it connects
+	strict   *http.Client // checks each address before it connects
 	trusting *http.Client // for the hosts that are allowed by name
 }
 
@@ -43,7 +44,7 @@ func newSSRFGuard(config Config) (*ssrfGuard, error) {
 		} else if address, err := netip.ParseAddr(entry); err == nil {
 			g.prefixes = append(g.prefixes, netip.PrefixFrom(address, address.BitLen()))
 		} else if entry == "" || strings.ContainsAny(entry, ":/@?#* ") {
-			return nil, fmt.Errorf("external: Config.Allow: %q is no host name, address or prefix", entry)
+			return nil, fmt.Errorf("external: Config.Allow: %q is not a host name, address or prefix", entry)
 		} else {
 			g.names[hostName(entry)] = true
 		}
@@ -55,11 +56,12 @@ func newSSRFGuard(config Config) (*ssrfGuard, error) {
 	return g, nil
 }
 
-// client makes an HTTP client that does one thing only. It keeps no connections: the address is looked at for each delivery.
+// client creates an HTTP client for deliveries. It keeps no connections, so that the address is
+// checked for each delivery.
 func client(dialer *net.Dialer, config Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:                  nil, // one from the environment would connect in our place, to wherever it likes
+			Proxy:                  nil, // a proxy from the environment would bypass the address check
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        &tls.Config{RootCAs: config.Roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    connectTimeout,
@@ -71,10 +73,11 @@ func client(dialer *net.Dialer, config Config) *http.Client {
 	}
 }
 
-// hostName is the one spelling of a host's name.
+// hostName returns the canonical spelling of a host name.
 func hostName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// parse reads the URL of a callback, or says what is wrong with it. It never repeats it: it may hold a secret.
+// parse parses a callback URL or returns what is wrong with it. The error never contains the URL,
+// which may hold a secret.
 func (g *ssrfGuard) parse(text string) (*url.URL, error) {
 	if len(text) > maxURL {
 		return nil, fmt.Errorf("it has %d bytes; %d are allowed", len(text), maxURL)
@@ -102,13 +105,13 @@ func (g *ssrfGuard) parse(text string) (*url.URL, error) {
 	return target, checkHost(target.Hostname())
 }
 
-// trusts reports whether a host, as it stands in a URL, is allowed by the config.
+// trusts reports whether the config allows a host, as spelled in a URL.
 func (g *ssrfGuard) trusts(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return g.names[hostName(host)] || err == nil && g.allows(address)
 }
 
-// checkHost refuses what can be refused without asking anybody for its address.
+// checkHost rejects hosts that can be rejected without resolving them.
 func checkHost(host string) error {
 	if address, err := netip.ParseAddr(host); err == nil {
 		if !isPublic(address) {
@@ -118,13 +121,13 @@ func checkHost(host string) error {
 	}
 	name := hostName(host)
 	last := name[strings.LastIndexByte(name, '.')+1:]
-	if last == name || last == "" || last[0] >= '0' && last[0] <= '9' { // resolvers know more ways to write 127.0.0.1 than anybody remembers
+	if last == name || last == "" || last[0] >= '0' && last[0] <= '9' { // resolvers accept many spellings of 127.0.0.1
 		return errors.New("its host is not a public name")
 	}
 	return nil
 }
 
-// client returns what a URL that parse let through is called with.
+// client returns the HTTP client for a URL that parse accepted.
 func (g *ssrfGuard) client(target *url.URL) *http.Client {
 	if g.names[hostName(target.Hostname())] {
 		return g.trusting
@@ -132,7 +135,8 @@ func (g *ssrfGuard) client(target *url.URL) *http.Client {
 	return g.strict
 }
 
-// control is asked before each connection, with the address that it will go to: whatever a name meant before does not count.
+// control is called before each connection, with the resolved address: earlier resolutions do not
+// count.
 func (g *ssrfGuard) control(network, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
@@ -149,13 +153,14 @@ func (g *ssrfGuard) allows(address netip.Addr) bool {
 	return slices.ContainsFunc(g.prefixes, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// global6 is all that has been given out of the IPv6 addresses. It leaves out loopback, unique local and link-local addresses, those that a
-// NAT64 turns into IPv4, and whatever will be invented.
+// global6 contains all allocated global IPv6 addresses. It excludes loopback, unique local and
+// link-local addresses, NAT64 addresses, and future allocations.
 var global6 = netip.MustParsePrefix("2000::/3")
 
-// reservedPrefixes are the addresses that look public and are not: those that only one network knows, and those that are tunnelled to another one.
+// reservedPrefixes are addresses that look public but are not: local to one network, or tunnelled
+// to another.
 var reservedPrefixes = prefixes(
-	"0.0.0.0/8",       // this network
+	"0.0.0.0/8",       // local network
 	"100.64.0.0/10",   // carrier-grade NAT
 	"192.0.0.0/24",    // protocol assignments
 	"192.0.2.0/24",    // documentation
@@ -178,7 +183,8 @@ func prefixes(list ...string) []netip.Prefix {
 	return parsed
 }
 
-// isPublic reports whether everybody can reach the address. One with a zone, or an IPv4 address that is written as an IPv6 one, is in no prefix.
+// isPublic reports whether an address is publicly reachable. An address with a zone, or an IPv4
+// address written as IPv6, is in no prefix.
 func isPublic(address netip.Addr) bool {
 	switch {
 	case !address.IsGlobalUnicast() || address.IsPrivate():

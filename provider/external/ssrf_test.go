@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/provider/external"
 )
 
-// inside are addresses that a stranger must not reach with our hands.
+// inside are addresses that an untrusted caller must not reach through Fermata.
 var inside = map[string]string{
 	"loopback":              "127.0.0.1",
 	"loopback, elsewhere":   "127.8.8.8",
@@ -74,11 +74,11 @@ func TestGuard_AnAddressThatIsNotPublicIsRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-// The address counts that the connection would go to, not the one that a name had before.
+// The resolved address of the connection counts, not an earlier resolution.
 func TestGuard_ANameThatLeadsInsideIsRefusedWhenTheConnectionIsMade(t *testing.T) {
 	for name, address := range inside {
 		if address == "::ffff:8.8.8.8" {
-			continue // as an answer to a query it is 8.8.8.8, which is public
+			continue // as a DNS answer it is 8.8.8.8, which is public
 		}
 		t.Run(name, func(t *testing.T) {
 			p := newProvider(t, func(c *external.Config) {
@@ -133,14 +133,15 @@ func TestAllow_APrefix(t *testing.T) {
 	}
 }
 
-// A name that leads into an allowed prefix is called, but with TLS and at port 443 like any other: only the address was allowed.
+// A name that resolves into an allowed prefix is called, but with TLS and at port 443: only the
+// address was allowed.
 func TestAllow_ANameInAnAllowedPrefix(t *testing.T) {
 	p := newProvider(t, func(c *external.Config) {
 		c.Allow = []string{"127.0.0.0/8"}
 		c.Resolver = names(t, "receiver.example", "127.0.0.1")
 	})
 	o := begin(t, p, asking("https://receiver.example/"))
-	_, err := o.execute(says(o.asks(), `1`)) // nobody need be there
+	_, err := o.execute(says(o.asks(), `1`)) // nothing needs to listen there
 	if failed, ok := errors.AsType[*external.DeliveryError](err); !ok || failed.Problem == "the address is not public" {
 		t.Errorf("%v", err)
 	}
@@ -150,7 +151,7 @@ func TestAllow_ANameInAnAllowedPrefix(t *testing.T) {
 	}
 }
 
-// The account's secret signs what goes to the account's agents, and nothing else.
+// The account's secret signs only messages to the account's agents.
 func TestI8_SecretsAreThoseOfTheAccount(t *testing.T) {
 	asked := make(map[string]bool)
 	p := newProvider(t, func(c *external.Config) {

@@ -16,20 +16,22 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// publisher is an agent that runs elsewhere: it publishes when it hears that it may, and once, however often it hears it.
+// publisher is an agent that runs elsewhere: it publishes when it receives the approval, once for
+// all deliveries of a message.
 type publisher struct {
 	mu    sync.Mutex
 	world *providertest.World
 	heard map[string]*hearing
 }
 
-// hearing is what becomes of a message.
+// hearing is the result of a message.
 type hearing struct {
 	over   chan struct{}
 	failed bool
 }
 
-// patience is how long somebody who hears a message again waits for what the first time comes to. Whoever called then may have hung up, and it fails.
+// patience is how long a duplicate delivery waits for the result of the first. The caller may have
+// closed the connection, and then it fails.
 const patience = 2 * time.Second
 
 func (p *publisher) ServeHTTP(w http.ResponseWriter, request *http.Request) {
@@ -49,7 +51,7 @@ func (p *publisher) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 				return
 			}
 			world, mine, before = p.begin(request.Header.Get("webhook-id"))
-		case <-time.After(patience): // it is at it
+		case <-time.After(patience): // in progress
 			return
 		}
 	}
@@ -63,7 +65,7 @@ func (p *publisher) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// begin returns what became of a message before, or what becomes of it now.
+// begin returns the earlier result of a message, or starts processing it.
 func (p *publisher) begin(id string) (world *providertest.World, mine, before *hearing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +76,7 @@ func (p *publisher) begin(id string) (world *providertest.World, mine, before *h
 	return p.world, mine, before
 }
 
-// in says which world it publishes in. Another world has never heard of anything.
+// in returns the world that it publishes in. Each world starts without messages.
 func (p *publisher) in(world *providertest.World) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

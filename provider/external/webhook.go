@@ -21,47 +21,47 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// The types of messages.
+// The message types.
 const (
 	typeAnswered      = "request.answered"
 	typeExpired       = "request.expired"
 	typeWithdrawn     = "request.withdrawn"
-	typeClarification = "request.question"
+	typeClarification = "request.clarification"
 )
 
 // message is the body of a webhook.
 type message struct {
 	Type string `json:"type"`
-	// Timestamp is when it happened, not when it is sent: the body is the same each time.
+	// Timestamp is the time of the event, not of the delivery: the body is the same each time.
 	Timestamp time.Time   `json:"timestamp"`
 	Data      messageData `json:"data"`
 }
 
 type messageData struct {
-	StateKey  string          `json:"stateKey"`
-	Interrupt string          `json:"interrupt"`
-	Kind      string          `json:"kind"`
-	Answer    json.RawMessage `json:"answer,omitempty"`
-	Question  int             `json:"question,omitempty"` // its number, from 1
-	Text      string          `json:"text,omitempty"`
-	Reason    string          `json:"reason,omitempty"` // why it was withdrawn
-	By        string          `json:"by,omitempty"`
-	At        time.Time       `json:"at"`
+	StateKey      string          `json:"stateKey"`
+	Interrupt     string          `json:"interrupt"`
+	Kind          string          `json:"kind"`
+	Answer        json.RawMessage `json:"answer,omitempty"`
+	Clarification int             `json:"clarification,omitempty"` // number, from 1
+	Text          string          `json:"text,omitempty"`
+	Reason        string          `json:"reason,omitempty"` // why it was withdrawn
+	By            string          `json:"by,omitempty"`
+	At            time.Time       `json:"at"`
 }
 
-// deliver sends the answer, once. It returns nil only if the receiver has it.
-func (p *Provider) deliver(ctx context.Context, e provider.Execution, asked request, answer provider.Answer) error {
-	said := compose(e.Run, asked, answer)
-	// One decision, one id: whoever gets it twice can tell.
-	id := ident.Derive("msg", e.Run.Account, e.Run.ID, answer.InterruptID, said.Type)
-	return retryError(e.Attempt, p.send(ctx, e.Run.Account, asked.Callback.URL, id, said))
+// deliver sends the answer once. It returns nil only if the receiver accepted it.
+func (p *Provider) deliver(ctx context.Context, e provider.Execution, req request, answer provider.Answer) error {
+	msg := compose(e.Run, req, answer)
+	// One decision has one id, so that receivers can detect duplicates.
+	id := ident.Derive("msg", e.Run.Account, e.Run.ID, answer.InterruptID, msg.Type)
+	return retryError(e.Attempt, p.send(ctx, e.Run.Account, req.Callback.URL, id, msg))
 }
 
 // send makes one call with a signed message.
-func (p *Provider) send(ctx context.Context, account, to, id string, said message) error {
+func (p *Provider) send(ctx context.Context, account, to, id string, msg message) error {
 	target, err := p.guard.parse(to)
 	if err != nil { // it was allowed when the run began
-		return fmt.Errorf("%w: the callback is not allowed any more: %w", provider.ErrPark, err)
+		return fmt.Errorf("%w: the callback is no longer allowed: %w", provider.ErrPark, err)
 	}
 	keys, err := p.keys(ctx, account)
 	switch {
@@ -70,7 +70,7 @@ func (p *Provider) send(ctx context.Context, account, to, id string, said messag
 	case len(keys) == 0:
 		return fmt.Errorf("%w: %w", provider.ErrPark, errNoSecret)
 	}
-	body, err := json.Marshal(said)
+	body, err := json.Marshal(msg)
 	if err != nil {
 		return err
 	}
@@ -78,21 +78,22 @@ func (p *Provider) send(ctx context.Context, account, to, id string, said messag
 	header.Set("Content-Type", "application/json")
 	header.Set("User-Agent", "Fermata")
 	sign(header, keys, id, time.Now(), body)
-	patience, back := p.trackDelivery(account)
-	defer back()
-	return p.post(ctx, patience, target, header, body)
+	timeout, done := p.trackDelivery(account)
+	defer done()
+	return p.post(ctx, timeout, target, header, body)
 }
 
-// leaves counts a message of an account that is on its way until it is back, and says how long that may take.
-func (p *Provider) trackDelivery(account string) (patience time.Duration, back func()) {
+// trackDelivery counts the deliveries in progress of an account and returns the timeout for this
+// one.
+func (p *Provider) trackDelivery(account string) (timeout time.Duration, done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	patience = p.timeout
+	timeout = p.timeout
 	if p.inFlight[account] >= busyThreshold {
-		patience = min(patience, busyTimeout)
+		timeout = min(timeout, busyTimeout)
 	}
 	p.inFlight[account]++
-	return patience, func() {
+	return timeout, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.inFlight[account]--; p.inFlight[account] == 0 {
@@ -101,10 +102,10 @@ func (p *Provider) trackDelivery(account string) (patience time.Duration, back f
 	}
 }
 
-// compose makes the message. It is the same each time, in every process.
-func compose(run provider.Run, asked request, answer provider.Answer) message {
+// compose builds the message. It is the same each time, in every process.
+func compose(run provider.Run, req request, answer provider.Answer) message {
 	at := answer.At.UTC()
-	about := messageData{StateKey: run.StateKey, Interrupt: answer.InterruptID, Kind: asked.Kind, At: at}
+	about := messageData{StateKey: run.StateKey, Interrupt: answer.InterruptID, Kind: req.Kind, At: at}
 	if answer.Expired {
 		return message{Type: typeExpired, Timestamp: at, Data: about}
 	}
@@ -112,48 +113,48 @@ func compose(run provider.Run, asked request, answer provider.Answer) message {
 	return message{Type: typeAnswered, Timestamp: at, Data: about}
 }
 
-// post makes the call. Its error is a *DeliveryError, or that of a context which ended.
-func (p *Provider) post(ctx context.Context, patience time.Duration, target *url.URL, header http.Header, body []byte) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
+// post makes the call. It returns a *DeliveryError or the error of the context.
+func (p *Provider) post(ctx context.Context, timeout time.Duration, target *url.URL, header http.Header, body []byte) error {
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(limited, http.MethodPost, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return &DeliveryError{Host: target.Hostname(), Problem: "it cannot be called", final: true}
+		return &DeliveryError{Host: target.Hostname(), Problem: "the URL cannot be called", final: true}
 	}
 	request.Header = header
 	response, err := p.guard.client(target).Do(request)
 	switch {
 	case err == nil:
-		_ = response.Body.Close() // what a receiver has to say is in the status
+		_ = response.Body.Close() // only the status matters
 		return statusError(target.Hostname(), response)
-	case ctx.Err() != nil: // we were told to stop, and it was nobody's fault
+	case ctx.Err() != nil: // the execution was stopped; this is not a failure of the receiver
 		return ctx.Err()
 	}
 	return connectError(target.Hostname(), err)
 }
 
-// Secrets, as the Standard Webhooks specification has them.
+// Secrets in the form of the Standard Webhooks specification.
 const (
 	secretPrefix         = "whsec_"
 	minSecret, maxSecret = 24, 64 // bytes
 )
 
-var errNoSecret = errors.New("external: this account has no secret to sign with")
+var errNoSecret = errors.New("external: this account has no signing secret")
 
-// NewSecret makes a secret for [Config.Secrets]. Whoever receives webhooks needs it too.
+// NewSecret creates a secret for [Config.Secrets]. The receiver of the webhooks also needs it.
 func NewSecret() string {
 	var key [32]byte
 	rand.Read(key[:]) // never fails: it crashes the program instead
 	return secretPrefix + base64.StdEncoding.EncodeToString(key[:])
 }
 
-// keys are the secrets of an account, ready for use. No error holds one.
+// keys returns the decoded secrets of an account. Errors do not contain secrets.
 func (p *Provider) keys(ctx context.Context, account string) ([][]byte, error) {
 	if p.secrets == nil {
 		return nil, nil
 	}
 	secrets, err := p.secrets(ctx, account)
-	if err != nil { // what it says may hold one
+	if err != nil { // the error text may contain a secret
 		return nil, cmp.Or(ctx.Err(), errors.New("external: the secrets cannot be read"))
 	}
 	keys := make([][]byte, len(secrets))
@@ -167,17 +168,18 @@ func (p *Provider) keys(ctx context.Context, account string) ([][]byte, error) {
 	return keys, nil
 }
 
-// secretForm is what a secret looks like.
+// secretForm describes the form of a secret.
 var secretForm = fmt.Sprintf("%s and the base64 of %d to %d bytes", secretPrefix, minSecret, maxSecret)
 
-// keyOf is the key that a secret stands for.
+// keyOf decodes a secret.
 func keyOf(secret string) (key []byte, ok bool) {
 	text, prefixed := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(text)
 	return key, prefixed && err == nil && len(key) >= minSecret && len(key) <= maxSecret
 }
 
-// CheckSecrets says which of some secrets for [Config.Secrets] is none, without a word of it. A run with a callback could not be answered with it.
+// CheckSecrets returns an error for an invalid secret for [Config.Secrets]. The error does not
+// contain the secret. Answers of runs with a callback could not be signed with it.
 func CheckSecrets(secrets []string) error {
 	for i, secret := range secrets {
 		if _, ok := keyOf(secret); !ok {
@@ -187,7 +189,8 @@ func CheckSecrets(secrets []string) error {
 	return nil
 }
 
-// sign sets the headers by which a receiver knows who sent this, when, and whether it has seen it. There is one signature for each key.
+// sign sets the headers that let a receiver verify the sender, the time and duplicates. There is
+// one signature for each key.
 func sign(header http.Header, keys [][]byte, id string, now time.Time, body []byte) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	signatures := make([]string, len(keys))
@@ -202,37 +205,37 @@ func sign(header http.Header, keys [][]byte, id string, now time.Time, body []by
 	header.Set("webhook-signature", strings.Join(signatures, " "))
 }
 
-// Explain tells the agent what somebody wants to know before they decide. What it says to that, it says by itself: nothing of the response but
-// its status is read.
-func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
+// Explain sends the clarification to the agent. The agent replies through the API: only the status
+// of the response is read.
+func (p *Provider) Explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error) {
 	if err := checkGraph(run.Graph); err != nil {
 		return "", err
 	}
-	asked, err := decodeRequest(back.Input)
-	if err != nil || asked.Callback == nil {
+	req, err := decodeRequest(clarification.Input)
+	if err != nil || req.Callback == nil {
 		return "", err
 	}
-	at := back.At.UTC()
-	said := message{Type: typeClarification, Timestamp: at, Data: messageData{
-		StateKey: run.StateKey, Interrupt: back.InterruptID, Kind: asked.Kind, Question: back.Number, Text: back.Text, By: back.By, At: at,
+	at := clarification.At.UTC()
+	msg := message{Type: typeClarification, Timestamp: at, Data: messageData{
+		StateKey: run.StateKey, Interrupt: clarification.InterruptID, Kind: req.Kind, Clarification: clarification.Number, Text: clarification.Text, By: clarification.By, At: at,
 	}}
-	id := ident.Derive("msg", run.Account, run.ID, back.InterruptID, said.Type, strconv.Itoa(back.Number))
-	return "", retryError(back.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
+	id := ident.Derive("msg", run.Account, run.ID, clarification.InterruptID, msg.Type, strconv.Itoa(clarification.Number))
+	return "", retryError(clarification.Attempt, p.send(ctx, run.Account, req.Callback.URL, id, msg))
 }
 
-// Withdrawn tells the agent that nobody will answer: somebody has ended the run.
-func (p *Provider) NotifyWithdrawn(ctx context.Context, run provider.Run, gone provider.Withdrawal) error {
+// NotifyWithdrawn notifies the agent that the request was withdrawn because its run was ended.
+func (p *Provider) NotifyWithdrawn(ctx context.Context, run provider.Run, withdrawal provider.Withdrawal) error {
 	if err := checkGraph(run.Graph); err != nil {
 		return err
 	}
-	asked, err := decodeRequest(gone.Input)
-	if err != nil || asked.Callback == nil {
+	req, err := decodeRequest(withdrawal.Input)
+	if err != nil || req.Callback == nil {
 		return err
 	}
-	at := gone.At.UTC()
-	said := message{Type: typeWithdrawn, Timestamp: at, Data: messageData{
-		StateKey: run.StateKey, Interrupt: gone.InterruptID, Kind: asked.Kind, Reason: gone.Reason, At: at,
+	at := withdrawal.At.UTC()
+	msg := message{Type: typeWithdrawn, Timestamp: at, Data: messageData{
+		StateKey: run.StateKey, Interrupt: withdrawal.InterruptID, Kind: req.Kind, Reason: withdrawal.Reason, At: at,
 	}}
-	id := ident.Derive("msg", run.Account, run.ID, gone.InterruptID, said.Type)
-	return retryError(gone.Attempt, p.send(ctx, run.Account, asked.Callback.URL, id, said))
+	id := ident.Derive("msg", run.Account, run.ID, withdrawal.InterruptID, msg.Type)
+	return retryError(withdrawal.Attempt, p.send(ctx, run.Account, req.Callback.URL, id, msg))
 }

@@ -33,7 +33,7 @@ func TestDeliver_BringsTheAnswerSignedAndCompletesOnlyThen(t *testing.T) {
 	o := begin(t, newProvider(t, nil), asking(r.URL+"/hook?token=1"))
 	q := o.asks()
 	if _, tries := r.got(); tries != 0 {
-		t.Fatal("it was called before anybody answered")
+		t.Fatal("it was called before the answer")
 	}
 	result, err := o.execute(says(q, `{"action":"approve"}`))
 	if err != nil {
@@ -54,7 +54,7 @@ func TestDeliver_BringsTheAnswerSignedAndCompletesOnlyThen(t *testing.T) {
 	}
 }
 
-// Whoever waits for an answer has to hear that there will be none; and nobody may take that for a no, or for a yes.
+// A requester must learn about an expiry, and must not take it for a rejection or an approval.
 func TestI11_ALapseIsDeliveredAsALapseAndTheRunFails(t *testing.T) {
 	r := receive(t, nil)
 	o := begin(t, newProvider(t, nil), asking(r.URL))
@@ -62,7 +62,7 @@ func TestI11_ALapseIsDeliveredAsALapseAndTheRunFails(t *testing.T) {
 	result, err := o.execute(lapses(q))
 	failed, ok := result.Outcome.(provider.Failed)
 	if err != nil || !ok || failed.Code != "expired" || !slices.Equal(result.Applied, []string{q.ID}) {
-		t.Errorf("it came to %#v, %v", result, err)
+		t.Errorf("it returned %#v, %v", result, err)
 	}
 	if taken, _ := r.got(); len(taken) != 1 || taken[0].Type != "request.expired" || taken[0].Data.Answer != nil || taken[0].Data.By != "" {
 		t.Errorf("%+v", taken)
@@ -75,7 +75,7 @@ func TestDeliver_RepeatedMessageHasTheSameIDAndBody(t *testing.T) {
 	p := newProvider(t, nil)
 	o := begin(t, p, asking(r.URL))
 	q := o.asks()
-	for range 3 { // as after a crash between the delivery and writing it down
+	for range 3 { // as after a crash between the delivery and recording it
 		if _, err := o.execute(says(q, `{"action":"approve"}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestDeliver_RepeatedMessageHasTheSameIDAndBody(t *testing.T) {
 		bodies = append(bodies, m.Type)
 	}
 	if taken, tries := r.got(); len(taken) != 1 || tries != 3 {
-		t.Errorf("%d tries, and what was new: %v", tries, bodies)
+		t.Errorf("%d attempts, and new messages: %v", tries, bodies)
 	}
 	another := begin(t, p, asking(r.URL))
 	another.run.ID = "run_2"
@@ -99,7 +99,7 @@ func TestDeliver_RepeatedMessageHasTheSameIDAndBody(t *testing.T) {
 func TestDeliver_EachSecretSigns(t *testing.T) {
 	old, fresh := external.NewSecret(), external.NewSecret()
 	r := receive(t, nil)
-	r.secrets = []string{old, fresh} // one that was told already, one that was not, and each alone is enough
+	r.secrets = []string{old, fresh} // a secret that is known, one that is not; each alone is sufficient
 	p := newProvider(t, func(c *external.Config) {
 		c.Secrets = func(_ context.Context, account string) ([]string, error) {
 			return map[string][]string{"acme": {fresh, old}}[account], nil
@@ -130,9 +130,9 @@ func TestDeliver_RetriesByTheSchedule(t *testing.T) {
 	if _, err := o.execute(says(q, `1`)); !errors.Is(err, provider.ErrPark) {
 		t.Errorf("after the last attempt: %v", err)
 	}
-	o.attempt, r.reply = 0, nil // somebody has looked at it
+	o.attempt, r.reply = 0, nil // an operator has acted
 	if result, err := o.execute(says(q, `1`)); err != nil {
-		t.Errorf("from the dead letters: %#v, %v", result, err)
+		t.Errorf("after parking: %#v, %v", result, err)
 	}
 }
 
@@ -144,20 +144,20 @@ func TestDeliver_FollowsTheReceiversStatus(t *testing.T) {
 		givesUp    bool
 		after, max time.Duration
 	}{
-		"200":                     {reply: status(200), delivered: true},
-		"204":                     {reply: status(204), delivered: true},
-		"299":                     {reply: status(299), delivered: true},
-		"redirect":                {reply: status(302, "Location", "http://127.0.0.1:1/"), after: 5 * time.Second, max: 6 * time.Second},
-		"not modified":            {reply: status(304), after: 5 * time.Second, max: 6 * time.Second},
-		"not found":               {reply: status(404), after: 5 * time.Second, max: 6 * time.Second},
-		"gone":                    {reply: status(410), givesUp: true},
-		"429":                     {reply: status(429, "Retry-After", "90"), after: 90 * time.Second, max: 90 * time.Second},
-		"503 with a date":         {reply: status(503, "Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), after: 59 * time.Minute, max: time.Hour},
-		"sooner than we like":     {reply: status(429, "Retry-After", "0"), after: 5 * time.Second, max: 6 * time.Second},
-		"later than we like":      {reply: status(429, "Retry-After", "99999999999"), after: day, max: day},
-		"a date in the far":       {reply: status(503, "Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"), after: day, max: day},
-		"a time that is none":     {reply: status(429, "Retry-After", "soon"), after: 5 * time.Second, max: 6 * time.Second},
-		"a time before the start": {reply: status(429, "Retry-After", "-5"), after: 5 * time.Second, max: 6 * time.Second},
+		"200":                          {reply: status(200), delivered: true},
+		"204":                          {reply: status(204), delivered: true},
+		"299":                          {reply: status(299), delivered: true},
+		"redirect":                     {reply: status(302, "Location", "http://127.0.0.1:1/"), after: 5 * time.Second, max: 6 * time.Second},
+		"not modified":                 {reply: status(304), after: 5 * time.Second, max: 6 * time.Second},
+		"not found":                    {reply: status(404), after: 5 * time.Second, max: 6 * time.Second},
+		"gone":                         {reply: status(410), givesUp: true},
+		"429":                          {reply: status(429, "Retry-After", "90"), after: 90 * time.Second, max: 90 * time.Second},
+		"503 with a date":              {reply: status(503, "Retry-After", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)), after: 59 * time.Minute, max: time.Hour},
+		"sooner than we like":          {reply: status(429, "Retry-After", "0"), after: 5 * time.Second, max: 6 * time.Second},
+		"later than we like":           {reply: status(429, "Retry-After", "99999999999"), after: day, max: day},
+		"a date in the distant future": {reply: status(503, "Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"), after: day, max: day},
+		"an invalid time":              {reply: status(429, "Retry-After", "soon"), after: 5 * time.Second, max: 6 * time.Second},
+		"a time before the start":      {reply: status(429, "Retry-After", "-5"), after: 5 * time.Second, max: 6 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := receive(t, c.reply)
@@ -197,7 +197,7 @@ func TestDeliver_FollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// A connection that is kept would go to an address which was looked at long ago.
+// A kept connection would use an address that was checked long ago.
 func TestDeliver_EachOverAConnectionOfItsOwn(t *testing.T) {
 	var connections atomic.Int64
 	r := &receiver{t: t, secrets: []string{secret}}
@@ -256,12 +256,12 @@ func TestDeliver_AReceiverThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
 	o := begin(t, p, asking(r.URL))
 	_, err := o.execute(says(o.asks(), `1`))
 	failed, ok := errors.AsType[*external.DeliveryError](err)
-	if _, retries := errors.AsType[*provider.RetryError](err); !ok || !retries || failed.Problem != "it took too long" {
+	if _, retries := errors.AsType[*provider.RetryError](err); !ok || !retries || failed.Problem != "it timed out" {
 		t.Errorf("%v", err)
 	}
 }
 
-// A run that is lost to another owner is not at fault, and nothing is counted.
+// A run that is lost to another owner must not fail, and the attempt is not counted.
 func TestDeliver_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	release := make(chan struct{})
@@ -330,7 +330,7 @@ func TestDeliver_WithoutASecretNothingIsSentUnsigned(t *testing.T) {
 	}
 }
 
-// Whatever the other side sends, and whatever we know, an error holds neither.
+// An error contains neither data of the receiver nor secrets.
 func TestI7_ErrorsHoldNothingOfTheMessageTheSecretOrTheURL(t *testing.T) {
 	garbage, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// withdraws tells the agent that its run was ended, as an executor would.
+// withdraws notifies the agent that its run was ended, as an executor would.
 func (o *owner) withdraws(q provider.Interrupt, attempt int) error {
 	return o.provider.NotifyWithdrawn(o.t.Context(), o.run, provider.Withdrawal{
 		InterruptID: q.ID, Input: json.RawMessage(o.input), Reason: "cancelled", At: decidedAt, Attempt: attempt,
@@ -28,14 +28,14 @@ func TestNotifyWithdrawn_SendsTheReason(t *testing.T) {
 	r := receive(t, nil)
 	o := begin(t, newProvider(t, nil), asking(r.URL))
 	q := o.asks()
-	for range 2 { // once more, as after a crash
+	for range 2 { // again, as after a crash
 		if err := o.withdraws(q, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 	taken, tries := r.got()
 	if len(taken) != 1 || tries != 2 {
-		t.Fatalf("%d messages in %d tries", len(taken), tries)
+		t.Fatalf("%d messages in %d attempts", len(taken), tries)
 	}
 	m := taken[0]
 	if m.Type != "request.withdrawn" || !m.Timestamp.Equal(decidedAt) || m.Data.StateKey != "refund-17" || m.Data.Interrupt != q.ID || m.Data.Kind != "refund" ||
@@ -56,7 +56,7 @@ func TestNotifyWithdrawn_UnreachableReceiverIsRetried(t *testing.T) {
 	}
 	pulls := begin(t, newProvider(t, nil), refund)
 	if err := pulls.withdraws(pulls.asks(), 0); err != nil {
-		t.Errorf("an agent that pulls: %v", err)
+		t.Errorf("an agent that polls: %v", err)
 	}
 }
 
@@ -76,7 +76,8 @@ func TestGolden_WithdrawnMessage(t *testing.T) {
 	golden.Compare(t, "testdata/withdrawn.id.txt", id+"\n")
 }
 
-// Somebody ends a run, or another one takes its state key: whoever waits for the answer hears that there will be none, by webhook and by pulling.
+// A run is ended, or another one takes its state key: the requester learns that there will be no
+// answer, by webhook and by polling.
 func TestExecutor_AnAgentHearsThatItsRunWasEnded(t *testing.T) {
 	r := receive(t, nil)
 	e := newExecutor(t, memory.NewStore(nil), newProvider(t, nil), nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// Agent makes an agent that can be run by name. Store, Account and Ledger of the config are set for each run. Its input is a query or a
-// conversation, its output the messages that the agent added.
+// Agent registers an agent. Store, Account and Ledger of the config are set for each run. The input
+// is a query or a conversation; the output is the messages that the agent added.
 func Agent(config agent.RunnerConfig, options ...AgentOption) Graph {
 	g := &agentGraph{config: config}
 	for _, option := range options {
@@ -25,14 +25,15 @@ func Agent(config agent.RunnerConfig, options ...AgentOption) Graph {
 	return g
 }
 
-// AgentOption is a further setting of [Agent].
+// AgentOption configures [Agent].
 type AgentOption func(*agentGraph)
 
-// Explain has a model say what people want to know about a question of the agent before they decide on it. It sees the conversation that the run
-// began with and what is asked, and has no tools. Without it nobody but the one for whom the run runs can answer.
+// Explain lets a model reply to clarification requests about the agent's interrupts. It sees the
+// initial conversation of the run and the question, and has no tools. Without it only the requester
+// can reply.
 func Explain(model agent.Model) AgentOption { return func(g *agentGraph) { g.explainer = model } }
 
-// OnFailure has a function told what ended an execution before its end: see [FailureFunc].
+// OnFailure sets a function that receives the error of a failed execution: see [FailureFunc].
 func OnFailure(failed FailureFunc) AgentOption { return func(g *agentGraph) { g.onFailure = failed } }
 
 type agentGraph struct {
@@ -41,7 +42,7 @@ type agentGraph struct {
 	onFailure FailureFunc
 }
 
-// agentInput is what an agent begins with.
+// agentInput is the input of an agent.
 type agentInput struct {
 	Query    string          `json:"query,omitempty" jsonschema:"what the user says"`
 	Messages []agent.Message `json:"messages,omitempty" jsonschema:"a conversation to go on with, before the query"`
@@ -74,7 +75,7 @@ func (g *agentGraph) execute(ctx context.Context, e provider.Execution) (provide
 	})
 }
 
-// advance starts the run, or goes on with it.
+// advance starts or resumes the run.
 func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provider.Execution) (agent.Finished, error) {
 	saved, err := runner.Inspect(ctx, e.Run.ID)
 	switch {
@@ -87,12 +88,12 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 			input.Messages = append(input.Messages, agent.User(input.Query))
 		}
 		if len(input.Messages) == 0 {
-			return agent.Finished{}, fmt.Errorf("%w: nobody says anything", errInput)
+			return agent.Finished{}, fmt.Errorf("%w: the conversation has no message", errInput)
 		}
 		return lastEvent(e, runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
 	case err != nil:
 		return agent.Finished{}, err
-	case saved.Status == graph.StatusFinished: // whoever finished it died before it could say so
+	case saved.Status == graph.StatusFinished: // the process that finished it died before it could report the result
 		return agent.Finished{Output: saved.Output, Usage: saved.Spent.Usage}, nil
 	}
 	answers, err := openAnswers(e.Answers, saved.Interrupts)
@@ -100,11 +101,11 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 		return agent.Finished{}, err
 	}
 	return resumeWith(answers, func(answers map[string]any) (agent.Finished, error) {
-		return lastEvent(e, runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence says that it may
+		return lastEvent(e, runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence permits it
 	})
 }
 
-// lastEvent is what the events came to. Whoever watches hears of them.
+// lastEvent returns the final event. All events are reported as progress.
 func lastEvent(e provider.Execution, events iter.Seq2[*agent.Event, error]) (end agent.Finished, err error) {
 	for event, failure := range events {
 		if failure != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// Agents whose tools are held have the same questions as graphs, in other words: what a model wants done is approved, or refused with a reason.
+// Agents with approved tools have the same interrupts as graphs in another form: a tool call is
+// approved, or rejected with a reason.
 func TestAgent_PassesTheSuite(t *testing.T) {
 	query := json.RawMessage(`{"query":"about tea"}`)
 	approve := json.RawMessage(`{"verb":"approve"}`)
@@ -45,7 +46,7 @@ func texts(list ...string) []json.RawMessage {
 	return all
 }
 
-// model is a scripted one that works before it speaks for the first time.
+// model is a scripted model that works before its first message.
 type model struct {
 	*script.Model
 	world *providertest.World
@@ -80,7 +81,7 @@ func chat(t *testing.T, c agent.Chat) inproc.Graph {
 	return inproc.Agent(agent.RunnerConfig{Agent: a})
 }
 
-// writer wants its draft published, and tries again with another one when it is refused.
+// writer wants to publish its draft, and tries another one after a rejection.
 func writer(t *testing.T, world *providertest.World) inproc.Graph {
 	t.Helper()
 	var lines []script.Line
@@ -113,7 +114,7 @@ func dropper(t *testing.T, world *providertest.World) inproc.Graph {
 	})
 }
 
-// keeper is an owner that can keep nothing but the state.
+// keeper is an owner that stores only the state.
 type keeper struct{}
 
 func (keeper) SetRef(context.Context, string) error { return nil }
@@ -142,7 +143,8 @@ func TestAgent_CompletesWithTextAndUsage(t *testing.T) {
 	}
 }
 
-// A model that is overloaded says nothing about the run: it may be tried again. One that refuses the request would refuse it again.
+// An overloaded model says nothing about the run: it is retried. A model that rejects the request
+// would reject it again.
 func TestAgent_OverloadedModelIsRetried(t *testing.T) {
 	temporary := true
 	busy := func(*agent.Request) (agent.Message, error) {
@@ -162,7 +164,7 @@ func TestAgent_OverloadedModelIsRetried(t *testing.T) {
 
 func TestNew_NeedsAnAgentAndNamesOfTheirOwn(t *testing.T) {
 	if _, err := inproc.New(inproc.Agent(agent.RunnerConfig{})); err == nil {
-		t.Error("an agent that is none is taken")
+		t.Error("an invalid agent is accepted")
 	}
 	world := new(providertest.World)
 	if _, err := inproc.New(pairFlow(t, world), pairFlow(t, world)); err == nil {

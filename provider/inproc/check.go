@@ -12,30 +12,30 @@ import (
 
 var _ provider.Checker = (*Provider)(nil)
 
-// inspector is a graph that can look at a run.
+// inspector is a graph that can read a run.
 type inspector interface {
-	// inspect returns what the run waits for, or why it cannot go on.
+	// inspect returns the open interrupts of the run, or why it cannot be resumed.
 	inspect(ctx context.Context, run provider.Run) ([]*fermata.InterruptCtx, error)
 }
 
-// Resumable says whether this program could go on with a run; see [provider.Checker].
+// CheckResumable reports whether this program can resume a run; see [provider.Checker].
 func (p *Provider) CheckResumable(ctx context.Context, run provider.Run) error {
 	g, err := p.graph(run.Graph)
 	if err != nil {
 		return err
 	}
-	look, ok := g.(inspector)
+	insp, ok := g.(inspector)
 	if !ok {
 		return nil
 	}
-	open, err := look.inspect(ctx, run)
+	open, err := insp.inspect(ctx, run)
 	if errors.Is(err, graph.ErrUnknownRun) {
-		return nil // it has not begun
+		return nil // not started
 	}
 	errs := []error{err}
 	for _, ic := range open {
 		if _, known := fermata.LookupKind(ic.Kind); !known && ic.Kind != "" && ic.Kind != graph.KindHold {
-			errs = append(errs, fmt.Errorf("inproc: %s asks a question of the kind %q, which this program does not have", ic.Address, ic.Kind))
+			errs = append(errs, fmt.Errorf("inproc: %s has an interrupt of kind %q, which this program does not have", ic.Address, ic.Kind))
 		}
 	}
 	return errors.Join(errs...)
@@ -52,7 +52,8 @@ func (g *flowGraph[S]) inspect(ctx context.Context, run provider.Run) ([]*fermat
 	return saved.Interrupts, nil
 }
 
-// inspect looks at the run of an agent. Its graph has one node; which agents and tools are within shows when it goes on.
+// inspect reads the run of an agent. Its graph has one node; its agents and tools are known only
+// when it runs.
 func (g *agentGraph) inspect(ctx context.Context, run provider.Run) ([]*fermata.InterruptCtx, error) {
 	runner, err := g.runner(run, nil, nil)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// counting is a graph that counts how often it has to describe itself.
+// counting is a graph that counts its describe calls.
 type counting struct {
 	Graph
 	times int
@@ -17,7 +17,7 @@ func (c *counting) describe() (provider.Graph, error) {
 	return provider.Graph{Name: "it"}, nil
 }
 
-// A schema takes time to make, and every start asks what graphs there are.
+// Deriving a schema takes time, and every start lists the graphs.
 func TestGraphs_AreDescribedOnce(t *testing.T) {
 	g := new(counting)
 	p, err := New(g)

@@ -13,7 +13,7 @@ type note struct {
 	Text string `json:"text"`
 }
 
-// A graph gets a name by which it can be run, "inproc:shout", and a schema of what it begins with.
+// A graph gets a name, "inproc:shout", and a schema of its input.
 func Example() {
 	g := graph.New[note]("shout")
 	g.Node("shout", func(_ context.Context, n note) (note, error) { return note{n.Text + "!"}, nil })

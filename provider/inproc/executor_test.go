@@ -19,11 +19,11 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// office is an agent that books tickets, when a person says so.
+// office is an agent that books tickets after approval.
 type office struct {
 	booked  atomic.Int64
-	entered chan struct{} // told of each booking, if it is not nil
-	hold    chan struct{} // each waits for it then, and does not heed its context: it is in the middle of it
+	entered chan struct{} // receives each booking, if not nil
+	hold    chan struct{} // each booking waits for it, ignoring its context
 }
 
 type trip struct {
@@ -60,7 +60,7 @@ func start(t *testing.T, e *executor.Executor, input string) fermata.Outcome {
 	return outcome
 }
 
-// decision is a word on one of the questions that were asked, the first or the last.
+// decision decides one of the open interrupts, the first or the last.
 func decision(t *testing.T, e *executor.Executor, which func([]executor.RequestView) executor.RequestView, id, value string) executor.RunRequest {
 	t.Helper()
 	view, err := e.GetRun(t.Context(), "acme", "trip-1")
@@ -74,7 +74,7 @@ func decision(t *testing.T, e *executor.Executor, which func([]executor.RequestV
 func first(asked []executor.RequestView) executor.RequestView { return asked[0] }
 func last(asked []executor.RequestView) executor.RequestView  { return asked[len(asked)-1] }
 
-// asks is a run that waits for one answer.
+// asks returns a run that waits for one answer.
 func asks(t *testing.T, outcome fermata.Outcome, kind string) fermata.OpenInterrupt {
 	t.Helper()
 	waiting, ok := outcome.(fermata.NeedsInput)
@@ -94,7 +94,7 @@ func TestExecutor_AHeldToolIsCalledWhenAPersonSaysSo(t *testing.T) {
 	}
 	_, err := e.Run(t.Context(), decision(t, e, first, "1", `{"verb":"approve","args":{"to":"Rome"}}`))
 	if _, unfit := errors.AsType[*fermata.AnswerError](err); !unfit || o.booked.Load() != 0 {
-		t.Errorf("arguments that nobody may change: %v, booked %d times", err, o.booked.Load())
+		t.Errorf("fixed arguments: %v, booked %d times", err, o.booked.Load())
 	}
 	outcome, err := e.Run(t.Context(), decision(t, e, last, "2", `{"verb":"approve"}`))
 	if done, ok := outcome.(fermata.Completed); err != nil || !ok || done.Content != "Have a nice trip!" || done.Usage == nil || o.booked.Load() != 1 {
@@ -122,12 +122,12 @@ func TestExecutor_InvalidConversationFailsTheRun(t *testing.T) {
 	}
 }
 
-// What is wrong with an input is said, but nothing of the input.
+// The error says what is wrong with an input, but contains nothing of the input.
 func TestExecutor_InvalidInputErrorNamesTheField(t *testing.T) {
 	for input, want := range map[string]string{
-		`{"query":"CANARY","CANARY":1}`: "it has a member that the graph does not know",
-		`{"query":4711}`:                "query should be a string",
-		`{"Query":"CANARY"}`:            "it has a member that the graph does not know",
+		`{"query":"CANARY","CANARY":1}`: "it has an unknown field",
+		`{"query":4711}`:                "query must be of type string",
+		`{"Query":"CANARY"}`:            "it has an unknown field",
 	} {
 		outcome := start(t, new(office).executor(t, newStore(t)), input)
 		failed, ok := outcome.(fermata.Failed)
@@ -137,13 +137,14 @@ func TestExecutor_InvalidInputErrorNamesTheField(t *testing.T) {
 	}
 }
 
-// lost is an agent in a process that does not get on: it is in the middle of booking, and its lease is over. wake lets it go on, to its end.
+// lost is an agent in a stalled process: it is booking, and its lease has expired. wake lets it
+// continue to its end.
 func lost(t *testing.T, s store.Store, options ...tool.Option) (o *office, wake func()) {
 	t.Helper()
 	o = &office{entered: make(chan struct{}), hold: make(chan struct{})}
 	release := sync.OnceFunc(func() { close(o.hold) })
 	e := o.executor(t, s, options...)
-	t.Cleanup(release) // before the executor is stopped, or that would wait for ever
+	t.Cleanup(release) // before the executor is stopped, which would wait forever
 	start(t, e, `{"query":"To Paris, please."}`)
 	yes := decision(t, e, first, "1", `{"verb":"approve"}`)
 	go func() { _, _ = e.Run(context.Background(), yes) }()
@@ -163,7 +164,8 @@ func lost(t *testing.T, s store.Store, options ...tool.Option) (o *office, wake 
 	}
 }
 
-// A call that may have happened is not made again: a person is asked. Whoever made it can still say so, and changes nothing else.
+// A call that may have happened is not repeated: a person is asked. The late process can still
+// record the end, and changes nothing else.
 func TestI16_ASecondExecutorTakesAnAgentOverAndAsksAboutItsCall(t *testing.T) {
 	s := newStore(t)
 	dead, wake := lost(t, s)

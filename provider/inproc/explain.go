@@ -9,13 +9,14 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// instruction tells a model what it is asked for. A person decides by what it says, so it must not plead.
+// instruction is the system prompt for a clarification. A person decides based on the reply, so the
+// model must not persuade.
 const instruction = `You are the agent whose conversation this is. You have stopped, because a person has to decide on something that you want to do or to know.
 Before they decide they have a question. Answer it from what you know, briefly and in plain text. Say so if you do not know.
 Do not try to persuade them, and promise nothing: whatever you say, they decide.`
 
-// explain has a model say what somebody wants to know, from what the agent began with and what it asks now.
-func (g *agentGraph) explain(ctx context.Context, run provider.Run, back provider.Clarification) (text string, err error) {
+// explain asks a model for a reply, based on the agent's input and its current question.
+func (g *agentGraph) explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (text string, err error) {
 	if g.explainer == nil {
 		return "", nil
 	}
@@ -30,8 +31,8 @@ func (g *agentGraph) explain(ctx context.Context, run provider.Run, back provide
 	}
 	messages := append([]agent.Message{agent.System(instruction)}, saved.Messages...)
 	messages = append(messages,
-		agent.Assistant(fmt.Sprintf("I have stopped, and asked this (%s):\n%s", back.Kind, back.Data)),
-		agent.User("The person who decides wants to know: "+back.Text))
+		agent.Assistant(fmt.Sprintf("I have stopped, and asked this (%s):\n%s", clarification.Kind, clarification.Data)),
+		agent.User("The person who decides wants to know: "+clarification.Text))
 	response, err := g.explainer.Generate(ctx, &agent.Request{Messages: messages})
 	if err != nil {
 		return "", err

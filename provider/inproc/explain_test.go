@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// clerk is an agent that wants to drop something, and has a model for what people ask about it.
+// clerk is an agent that wants to drop something, and has a model for clarifications.
 func clerk(t *testing.T, options ...inproc.AgentOption) *inproc.Provider {
 	t.Helper()
 	a, err := agent.NewChat(agent.Chat{
@@ -25,7 +25,7 @@ func clerk(t *testing.T, options ...inproc.AgentOption) *inproc.Provider {
 	return newProvider(t, inproc.Agent(agent.RunnerConfig{Agent: a}, options...))
 }
 
-// asksBack has an agent wait, and asks it something.
+// asksBack makes an agent wait, and sends it a clarification.
 func asksBack(t *testing.T, p *inproc.Provider) (string, error) {
 	t.Helper()
 	e := execution(t, "clerk", `{"query":"Clean up."}`)
@@ -44,7 +44,7 @@ func asksBack(t *testing.T, p *inproc.Provider) (string, error) {
 }
 
 func TestExplain_ModelAnswersTheClarification(t *testing.T) {
-	said := script.Say("that it has stopped") // what the conversation has from the agent
+	said := script.Say("that it has stopped") // the agent's part of the conversation
 	p := clerk(t, inproc.Explain(script.New(said, func(request *agent.Request) (agent.Message, error) {
 		var all strings.Builder
 		for _, m := range request.Messages {
@@ -52,7 +52,7 @@ func TestExplain_ModelAnswersTheClarification(t *testing.T) {
 		}
 		for _, part := range []string{"user: Clean up.", `"users"`, "Is there a copy?"} {
 			if !strings.Contains(all.String(), part) {
-				t.Errorf("the model does not hear %q in\n%s", part, all.String())
+				t.Errorf("the model does not get %q in\n%s", part, all.String())
 			}
 		}
 		if len(request.Tools) > 0 {

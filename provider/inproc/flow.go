@@ -15,24 +15,25 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// FlowConfig says how a graph is run by name.
+// FlowConfig configures a graph.
 type FlowConfig[S any] struct {
-	// Name is what it is called by; by default that of the graph.
+	// Name is the public name. The default is the name of the graph.
 	Name        string
 	Description string
-	// Content makes the text of the outcome; by default there is none.
+	// Content returns the text of the outcome. By default there is none.
 	Content func(S) string
-	// Policy decides on actions that ask for approval; without one a person is asked about each.
+	// Policy decides on actions that need approval. Without one a person is asked about each.
 	Policy fermata.Policy
-	// Explain, if given, says what people want to know about a question before they decide on it, from the state as it is saved. It must do
-	// nothing else: it may be asked the same again. Without it nobody but the one for whom the run runs can answer.
-	Explain func(ctx context.Context, state S, back provider.Clarification) (string, error)
-	// OnFailure, if given, is told what ended an execution before its end: see [FailureFunc].
+	// Explain, if set, replies to clarification requests, based on the saved state. It must have no
+	// side effects, because it may be called again with the same clarification. Without it only the
+	// requester can reply.
+	Explain func(ctx context.Context, state S, clarification provider.Clarification) (string, error)
+	// OnFailure, if set, receives the error of a failed execution: see [FailureFunc].
 	OnFailure FailureFunc
 }
 
-// Flow makes a graph that can be run by name. Its input is the state's JSON, of which anything may be left out and is zero then; its output is that of
-// the final state.
+// Flow registers a graph. The input is the JSON of the state, where missing fields are zero; the
+// output is the JSON of the final state.
 func Flow[S any](flow *graph.Flow[S], config FlowConfig[S]) Graph {
 	if config.Name == "" {
 		config.Name = flow.Name()
@@ -47,7 +48,7 @@ func Flow[S any](flow *graph.Flow[S], config FlowConfig[S]) Graph {
 type flowGraph[S any] struct {
 	flow   *graph.Flow[S]
 	config FlowConfig[S]
-	input  *schema.Schema // nil if only decoding can check it
+	input  *schema.Schema // nil if only decoding can validate it
 }
 
 func (g *flowGraph[S]) describe() (provider.Graph, error) {
@@ -58,10 +59,10 @@ func (g *flowGraph[S]) describe() (provider.Graph, error) {
 	return d, nil
 }
 
-// begin reads what a run begins with.
+// decodeInput decodes the input of a run.
 func (g *flowGraph[S]) decodeInput(input json.RawMessage) (state S, err error) {
 	if err = strictjson.Decode(input, &state); g.input != nil && (err == nil || inputProblem(err) == "") {
-		err = cmp.Or(g.input.Validate(input), err) // it says where
+		err = cmp.Or(g.input.Validate(input), err) // the error names the field
 	}
 	if err != nil {
 		return state, fmt.Errorf("%w: %w", errInput, err)
@@ -91,7 +92,8 @@ func (g *flowGraph[S]) execute(ctx context.Context, e provider.Execution) (provi
 	})
 }
 
-// policyOf is whom an execution asks about actions: the graph's own policy, that of the execution, or the stricter of both.
+// policyOf returns the policy of an execution: that of the graph, that of the execution, or the
+// stricter of both.
 func policyOf(own fermata.Policy, e provider.Execution) fermata.Policy {
 	switch {
 	case e.Policy == nil:
@@ -102,7 +104,7 @@ func policyOf(own fermata.Policy, e provider.Execution) fermata.Policy {
 	return fermata.Strictest(own, e.Policy)
 }
 
-// advance starts the run, or goes on with it.
+// advance starts or resumes the run.
 func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, options []graph.Option) (S, error) {
 	var state S
 	saved, err := g.flow.Inspect(ctx, e.Run.ID, options...)
@@ -114,14 +116,14 @@ func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, option
 		return g.flow.Run(ctx, state, append(options, graph.WithRun(e.Run.ID))...)
 	case err != nil:
 		return state, err
-	case saved.Status == graph.StatusFinished: // whoever finished it died before it could say so
+	case saved.Status == graph.StatusFinished: // the process that finished it died before it could report the result
 		return saved.State, nil
 	}
 	answers, err := openAnswers(e.Answers, saved.Interrupts)
 	if err != nil {
 		return state, err
 	}
-	options = append(options, graph.TakeOver()) // the executor's fence says that it may
+	options = append(options, graph.TakeOver()) // the executor's fence permits it
 	return resumeWith(answers, func(answers map[string]any) (S, error) {
 		return g.flow.Resume(fermata.BatchResumeWithData(ctx, answers), e.Run.ID, options...)
 	})
@@ -131,7 +133,7 @@ func (g *flowGraph[S]) answerChecks(ctx context.Context, run provider.Run) (func
 	return g.flow.CheckAnswers(ctx, run.ID, g.options(run)...)
 }
 
-func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
+func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error) {
 	if g.config.Explain == nil {
 		return "", nil
 	}
@@ -139,5 +141,5 @@ func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, back provi
 	if err != nil {
 		return "", err
 	}
-	return g.config.Explain(ctx, saved.State, back)
+	return g.config.Explain(ctx, saved.State, clarification)
 }

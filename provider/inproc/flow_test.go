@@ -52,7 +52,7 @@ func (v verdict) Validate() error {
 	case "approve", "revise":
 		return nil
 	}
-	return fmt.Errorf("%q is no action", v.Action)
+	return fmt.Errorf("%q is not an action", v.Action)
 }
 
 var contentReview = fermata.NewKind[string, verdict]("content-review")
@@ -138,7 +138,7 @@ func dropFlow(t *testing.T, world *providertest.World) inproc.Graph {
 	return compiled(t, g)
 }
 
-// cut is a state that can be saved so often and no more.
+// cut is a state store that fails after a number of saves.
 type cut struct {
 	store.Checkpoints
 	saves int
@@ -151,7 +151,7 @@ func (c *cut) Save(ctx context.Context, key store.Key, base int64, delta store.D
 	return c.Checkpoints.Save(ctx, key, base, delta)
 }
 
-// A node may say in words of its own that something could not be written down. It is not the run that has failed, all the same.
+// A node may hide a store failure in its own error. The run must not fail.
 func TestFlow_ANodeThatHidesAnErrorOfTheStoreIsNotAtFault(t *testing.T) {
 	g := graph.New[order]("careless")
 	g.Node("only", func(ctx context.Context, o order) (order, error) {
@@ -165,7 +165,7 @@ func TestFlow_ANodeThatHidesAnErrorOfTheStoreIsNotAtFault(t *testing.T) {
 	p := newProvider(t, compiled(t, g))
 	e := execution(t, "careless", `{"table":"users"}`)
 	whole := e.Run.State
-	e.Run.State = &cut{whole, 1} // the run can begin, and that is all
+	e.Run.State = &cut{whole, 1} // the run can start, and no more
 	if result, err := p.Execute(t.Context(), e); err == nil {
 		t.Errorf("it came to %#v", result.Outcome)
 	}
@@ -189,7 +189,7 @@ func (strict) End(context.Context, fermata.Intent, fermata.LedgerEntry) error {
 	return store.ErrNotFound
 }
 
-// What the ledger does not approve would not be approved the next time either: the run has failed, and nothing was done.
+// An effect that the ledger rejects would be rejected again: the run fails, and nothing is done.
 func TestI4_ARunWhoseEffectTheLedgerRefusesHasFailed(t *testing.T) {
 	done := false
 	g := graph.New[order]("drop")

@@ -1,7 +1,8 @@
-// Package inproc is the provider that executes runs with our own engine, in this process: graphs and agents.
+// Package inproc is the provider that executes graphs and agents in this process, with Fermata's
+// own engine.
 //
 //	p, err := inproc.New(
-//		inproc.Flow(review, inproc.FlowConfig[Review]{Description: "Has a draft reviewed."}),
+//		inproc.Flow(review, inproc.FlowConfig[Review]{Description: "Reviews a draft."}),
 //		inproc.Agent(agent.RunnerConfig{Agent: clerk}),
 //	)
 package inproc
@@ -24,7 +25,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// Name is the word before the colon of a graph id.
+// Name is the provider part of a graph id, before the colon.
 const Name = "inproc"
 
 var (
@@ -33,21 +34,21 @@ var (
 	_ provider.BatchAnswerChecker = (*Provider)(nil)
 )
 
-// Provider executes runs with our own engine. A run's ref is the executor's id of the run: there is nothing to map.
+// Provider executes runs with Fermata's engine. The provider ref of a run is its run id.
 type Provider struct {
 	graphs map[string]Graph
-	list   []provider.Graph // what they say of themselves: a schema takes time to make
+	list   []provider.Graph // cached descriptions: deriving a schema takes time
 }
 
-// Graph is a graph or an agent that can be run by name; [Flow] and [Agent] make one.
+// Graph is a graph or an agent that can be run by name; see [Flow] and [Agent].
 type Graph interface {
 	describe() (provider.Graph, error)
 	execute(ctx context.Context, e provider.Execution) (provider.Result, error)
 	answerChecks(ctx context.Context, run provider.Run) (func(interrupt string, answer any) (json.RawMessage, error), error)
-	explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error)
+	explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error)
 }
 
-// New makes a provider of graphs, each with a name of its own.
+// New creates a provider for these graphs. Their names must be unique.
 func New(graphs ...Graph) (*Provider, error) {
 	p := &Provider{graphs: make(map[string]Graph)}
 	var errs []error
@@ -64,15 +65,15 @@ func New(graphs ...Graph) (*Provider, error) {
 	return p, errors.Join(errs...)
 }
 
-// Name is "inproc".
+// Name returns "inproc".
 func (p *Provider) Name() string { return Name }
 
-// Capabilities are all that there are.
+// Capabilities returns all capabilities.
 func (p *Provider) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Parallel: true, Effects: true}
 }
 
-// Graphs lists the graphs, in the order in which they were given.
+// Graphs lists the graphs in the order of New.
 func (p *Provider) Graphs() []provider.Graph { return slices.Clone(p.list) }
 
 func (p *Provider) graph(name string) (Graph, error) {
@@ -82,7 +83,7 @@ func (p *Provider) graph(name string) (Graph, error) {
 	return nil, fmt.Errorf("inproc: this program has no graph %q", name)
 }
 
-// Execute takes a run as far as it gets; see [provider.Provider].
+// Execute starts or resumes a run; see [provider.Provider].
 func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
 	g, err := p.graph(e.Run.Graph)
 	if err != nil {
@@ -92,12 +93,12 @@ func (p *Provider) Execute(ctx context.Context, e provider.Execution) (provider.
 	e.Run.State, e.Owner = seen, seen
 	result, err := g.execute(ctx, e)
 	if _, failed := result.Outcome.(provider.Failed); failed && seen.failure() != nil {
-		return provider.Result{}, seen.failure() // whatever the run made of it
+		return provider.Result{}, seen.failure() // regardless of the run's result
 	}
 	return result, err
 }
 
-// Check looks at an answer; see [provider.Provider].
+// CheckAnswer validates an answer; see [provider.Provider].
 func (p *Provider) CheckAnswer(ctx context.Context, run provider.Run, interrupt string, answer json.RawMessage) (json.RawMessage, error) {
 	check, err := p.AnswerChecks(ctx, run)
 	if err != nil {
@@ -106,7 +107,7 @@ func (p *Provider) CheckAnswer(ctx context.Context, run provider.Run, interrupt 
 	return check(interrupt, answer)
 }
 
-// Checks looks at many answers; see [provider.BatchAnswerChecker].
+// AnswerChecks validates many answers; see [provider.BatchAnswerChecker].
 func (p *Provider) AnswerChecks(ctx context.Context, run provider.Run) (provider.AnswerCheck, error) {
 	g, err := p.graph(run.Graph)
 	if err != nil {
@@ -119,31 +120,32 @@ func (p *Provider) AnswerChecks(ctx context.Context, run provider.Run) (provider
 	return func(interrupt string, answer json.RawMessage) (json.RawMessage, error) {
 		checked, err := check(interrupt, answer)
 		if err == nil && checked == nil {
-			return json.RawMessage("null"), nil // an answer without data, as the one that lets a hold go on, is an answer
+			return json.RawMessage("null"), nil // an answer without data, for example to release a hold, is valid
 		}
 		return checked, err
 	}, nil
 }
 
-// Explain has a graph say what somebody wants to know; see [provider.Explainer].
-func (p *Provider) Explain(ctx context.Context, run provider.Run, back provider.Clarification) (string, error) {
+// Explain replies to a clarification request; see [provider.Explainer].
+func (p *Provider) Explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error) {
 	g, err := p.graph(run.Graph)
 	if err != nil {
 		return "", err
 	}
-	return g.explain(ctx, run, back)
+	return g.explain(ctx, run, clarification)
 }
 
-// Delete has nothing to do: whatever is known of a run is in its state, which goes with it.
+// Delete does nothing: all data of a run is in its state, which the executor deletes.
 func (p *Provider) Delete(context.Context, provider.Run) error { return nil }
 
-// errExpired says that a run waited for an answer which did not come, and has no way to go on without.
-var errExpired = errors.New("inproc: nobody answered in time")
+// errExpired reports that an interrupt expired and the run cannot continue without its answer.
+var errExpired = errors.New("inproc: interrupt expired")
 
-// errInput says that a run cannot begin with what it was given.
-var errInput = errors.New("inproc: the input does not fit the graph")
+// errInput reports that the input of a run is invalid.
+var errInput = errors.New("inproc: the input does not match the graph")
 
-// openAnswers keeps those answers whose questions are open. The others were taken by an execution that died before it could say so.
+// openAnswers returns the answers whose interrupts are open. The others were used by an execution
+// that died before it could report that.
 func openAnswers(answers []provider.Answer, waiting []*fermata.InterruptCtx) (map[string]any, error) {
 	targets := make(map[string]any)
 	for _, answer := range answers {
@@ -161,24 +163,26 @@ func openAnswers(answers []provider.Answer, waiting []*fermata.InterruptCtx) (ma
 	return targets, nil
 }
 
-// resumeWith goes on with these answers, without those that this program does not take: another one did, before a deploy or beside this one. Their questions stay
-// open, and are asked again. What code refuses comes beside something else, or with the questions, and the other answers are taken then.
+// resumeWith resumes with these answers, without those that this program rejects: another version
+// of the program accepted them, before a deployment or in another replica. Their interrupts stay
+// open. Answers that node code rejects are reported together with other results or with the
+// interrupts; the other answers are then used.
 func resumeWith[T any](answers map[string]any, resume func(map[string]any) (T, error)) (T, error) {
 	for {
 		end, err := resume(answers)
-		bad, unfit := err.(*fermata.AnswerError) // not one inside of another
+		bad, unfit := err.(*fermata.AnswerError) // not one inside another error
 		if !unfit {                              //mutate:unfit-answer-parks
 			return end, err
 		}
-		if _, given := answers[bad.ID]; !given {
+		if _, ours := answers[bad.ID]; !ours {
 			return end, err
 		}
 		delete(answers, bad.ID) // and nothing has run
 	}
 }
 
-// answerPayload is an answer as it is delivered. The clock's word on an action is that nobody decided in time, which is neither a yes nor a no; on any
-// other question there is none that could be given in the place of an answer.
+// answerPayload returns an answer as it is delivered. For an approval, expiry is a decision with
+// the verb expire, neither an approval nor a rejection. Other kinds have no answer for expiry.
 func answerPayload(answer provider.Answer, kind string) (json.RawMessage, error) {
 	if !answer.Expired {
 		return answer.Data, nil
@@ -189,7 +193,7 @@ func answerPayload(answer provider.Answer, kind string) (json.RawMessage, error)
 	return json.Marshal(fermata.Decision{Verb: fermata.VerbExpire, Reason: "stale", By: answer.By, At: answer.At})
 }
 
-// toResult says how far an execution has come.
+// toResult converts the end of an execution to a result.
 func toResult(e provider.Execution, err error, completed func() (provider.Completed, error)) (provider.Result, error) {
 	var result provider.Result
 	for _, answer := range e.Answers {
@@ -217,7 +221,7 @@ func retryable(err error) bool {
 	if _, unsaved := errors.AsType[*graph.SaveError](err); unsaved {
 		return true
 	}
-	if _, later := errors.AsType[*provider.RetryError](err); later {
+	if _, retry := errors.AsType[*provider.RetryError](err); retry {
 		return true
 	}
 	if model, ok := errors.AsType[*agent.ModelError](err); ok && model.Temporary {
@@ -231,7 +235,8 @@ func retryable(err error) bool {
 	return isProgramMismatch(err) //mutate:missing-node-parks
 }
 
-// isProgramMismatch reports whether the program is not one for the run: another replica may have the one, or whoever deploys brings it back.
+// isProgramMismatch reports whether this program cannot execute the run: another replica, or a
+// later deployment, may have the right program.
 func isProgramMismatch(err error) bool {
 	_, place := errors.AsType[*graph.ProgramChangedError](err)
 	_, call := errors.AsType[*agent.ProgramChangedError](err)
@@ -239,7 +244,7 @@ func isProgramMismatch(err error) bool {
 	return place || call || gate || errors.Is(err, fermata.ErrProgramChanged) || errors.Is(err, graph.ErrFormat) || errors.Is(err, graph.ErrWrongGraph)
 }
 
-// failureCode names what went wrong, for programs.
+// failureCode returns the machine-readable code of an error.
 func failureCode(err error) string {
 	if errors.Is(err, errInput) {
 		return "invalid_input"
@@ -259,7 +264,8 @@ func failureCode(err error) string {
 	return "node_failed"
 }
 
-// failureMessage is the error for people. What a node's own error says may hold anything, so only its place is told.
+// failureMessage returns the message for people. A node's error may contain any data, so only its
+// address is included.
 func failureMessage(err error) string {
 	if node, ok := errors.AsType[*graph.NodeError](err); ok {
 		return "the run failed at " + node.Address.String()
@@ -272,29 +278,30 @@ func failureMessage(err error) string {
 	return "the run failed"
 }
 
-// inputProblem says what is wrong with an input, as far as that can be said without anything of it.
+// inputProblem describes why an input is invalid, without any data of the input.
 func inputProblem(err error) string {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && bad.Field != "" {
-		return fmt.Sprintf(": %s should be a %s", bad.Field, bad.Type)
+		return fmt.Sprintf(": %s must be of type %s", bad.Field, bad.Type)
 	}
 	if text := err.Error(); strings.Contains(text, "unknown field") || strings.Contains(text, "unknown member") {
-		return ": it has a member that the graph does not know"
+		return ": it has an unknown field"
 	}
 	if places := invalidInput.FindStringSubmatch(err.Error()); places != nil {
-		return fmt.Sprintf(": it does not fit %s of its input schema", places[1])
+		return fmt.Sprintf(": it does not match %s of the input schema", places[1])
 	}
 	return ""
 }
 
-// invalidInput finds the place in a schema that a value does not fit. What comes behind it may show the value.
+// invalidInput finds the schema location of a validation error. The text after it may contain the
+// value.
 var invalidInput = regexp.MustCompile(`^[^/]*validating root: (?:validating /\S+: )*validating (/\S+): `)
 
-// toInterrupts is what people are asked.
+// toInterrupts converts open interrupts for the executor.
 func toInterrupts(waiting []*fermata.InterruptCtx) ([]provider.Interrupt, error) {
 	list := make([]provider.Interrupt, 0, len(waiting))
 	for _, ic := range waiting {
 		q := provider.Interrupt{ID: ic.ID, Address: ic.Address, Envelope: fermata.Envelope{Kind: cmp.Or(ic.Kind, fermata.PlainKind), Data: ic.Data}}
-		if q.Data == nil && ic.Info != nil { // a hold shows the state, which is stored elsewhere
+		if q.Data == nil && ic.Info != nil { // a hold shows the state, which is stored separately
 			data, err := json.Marshal(roundtrip.Addressable(ic.Info))
 			if err != nil {
 				return nil, err

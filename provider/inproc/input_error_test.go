@@ -19,7 +19,8 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// The names are of one length: a checkpoint with one in the place of the other is that of a program which has the other.
+// The names have equal length: a checkpoint with one replaced by the other is that of a program
+// which has the other.
 var (
 	whereTo  = fermata.NewKind[string, string]("unfit-where-to")
 	howMany  = fermata.NewKind[string, int]("unfit-how-many")
@@ -58,12 +59,12 @@ func asked(t *testing.T, p provider.Provider, e provider.Execution) []provider.I
 	return waiting.Interrupts
 }
 
-// A state was handed back to the program before a deploy, or to a replica that has not been replaced yet, and lacked the field that the deploy brought: the run was
-// over, it had failed.
+// Regression: a state was returned to the program before a deployment, or to a replica that was not
+// replaced yet, and lacked the field that the deployment added: the run failed.
 func TestI13_AnswerThatOnlyAnotherProgramAcceptsIsAskedAgain(t *testing.T) {
 	type before struct{ Text string }
 	type after struct{ Text, More string }
-	run := provider.Execution{Run: provider.Run{Account: "acme", ID: "run_1", Graph: "held", State: memory.New()}, Input: json.RawMessage(`{}`), Owner: nobody{}}
+	run := provider.Execution{Run: provider.Run{Account: "acme", ID: "run_1", Graph: "held", State: memory.New()}, Input: json.RawMessage(`{}`), Owner: noOwner{}}
 	open := asked(t, newProvider(t, heldTwice[before](t)), run)
 	run.Answers = []provider.Answer{{InterruptID: open[0].ID, Data: json.RawMessage(`{"Text":"edited"}`)}, {InterruptID: open[1].ID, Data: json.RawMessage(`null`)}}
 	now := newProvider(t, heldTwice[after](t))
@@ -78,7 +79,7 @@ func TestI13_AnswerThatOnlyAnotherProgramAcceptsIsAskedAgain(t *testing.T) {
 	}
 }
 
-// The same for an agent, whose tool asks for something else by now.
+// The same for an agent whose tool now asks something else.
 func TestI13_AnswerThatOnlyAnotherProgramAcceptsIsAskedAgainByAnAgent(t *testing.T) {
 	run, s := asking(t, whereTo.Name())
 	become(t, s, whereTo.Name(), howMany.Name())
@@ -88,7 +89,8 @@ func TestI13_AnswerThatOnlyAnotherProgramAcceptsIsAskedAgainByAnAgent(t *testing
 	}
 }
 
-// A replica from before a deploy, or behind one that was taken back, does not have the kind of a question. It ended the run.
+// Regression: a replica from before a deployment, or after a rollback, does not have the kind of an
+// interrupt. It failed the run.
 func TestI2_AnAnswerOfAKindThatTheProgramLacksIsKept(t *testing.T) {
 	run, s := asking(t, whereTo.Name())
 	become(t, s, whereTo.Name(), kindGone)
@@ -106,11 +108,11 @@ func TestI2_AnAnswerOfAKindThatTheProgramLacksIsKept(t *testing.T) {
 	}
 }
 
-// asking is an agent's run that waits for an answer of this kind, and is about to get it.
+// asking returns an agent's run that waits for an answer of this kind, and the answer.
 func asking(t *testing.T, kind string) (provider.Execution, *memory.Checkpoints) {
 	t.Helper()
 	s := memory.New()
-	run := provider.Execution{Run: provider.Run{Account: "acme", ID: "run_1", Graph: "clerk", State: s}, Input: json.RawMessage(`{"query":"Go."}`), Owner: nobody{}}
+	run := provider.Execution{Run: provider.Run{Account: "acme", ID: "run_1", Graph: "clerk", State: s}, Input: json.RawMessage(`{"query":"Go."}`), Owner: noOwner{}}
 	open := asked(t, clerkWhoAsks(t), run)
 	if len(open) != 1 || open[0].Kind != kind {
 		t.Fatalf("it asks %+v", open)
@@ -131,7 +133,7 @@ func clerkWhoAsks(t *testing.T) *inproc.Provider {
 	return newProvider(t, inproc.Agent(agent.RunnerConfig{Agent: a}))
 }
 
-// become puts one kind in the place of another in a checkpoint.
+// become replaces one kind by another in a checkpoint.
 func become(t *testing.T, s *memory.Checkpoints, old, now string) {
 	t.Helper()
 	key := store.Key{Account: "acme", Run: "run_1"}
@@ -148,7 +150,8 @@ func become(t *testing.T, s *memory.Checkpoints, old, now string) {
 	}
 }
 
-// An answer that the code refused, beside something that is to be tried again, is no reason to deliver the others once more: they are taken.
+// An answer that node code rejects, together with a retryable error, is no reason to deliver the
+// others again: they are applied.
 func TestExecute_AnAnswerThatCodeRefusesDoesNotHaveTheOthersDeliveredTwice(t *testing.T) {
 	type travel struct{ To, Many, Done string }
 	g := graph.New[travel]("trip")
@@ -182,7 +185,7 @@ func TestExecute_AnAnswerThatCodeRefusesDoesNotHaveTheOthersDeliveredTwice(t *te
 		t.Fatal(err)
 	}
 	p := newProvider(t, inproc.Flow(flow, inproc.FlowConfig[travel]{}))
-	run := provider.Execution{Run: provider.Run{Account: "acme", ID: "run_1", Graph: "trip", State: memory.New()}, Input: json.RawMessage(`{}`), Owner: nobody{}}
+	run := provider.Execution{Run: provider.Run{Account: "acme", ID: "run_1", Graph: "trip", State: memory.New()}, Input: json.RawMessage(`{}`), Owner: noOwner{}}
 	for _, q := range asked(t, p, run) {
 		run.Answers = append(run.Answers, provider.Answer{InterruptID: q.ID, Data: json.RawMessage(`"Paris"`)})
 	}

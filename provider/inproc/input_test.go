@@ -39,7 +39,7 @@ func printer(t *testing.T) *inproc.Provider {
 	return p
 }
 
-// What a graph says of its input is true: whatever fits its schema begins, and nothing else does.
+// The input schema of a graph is exact: inputs that match it start a run, and no others.
 func TestExecutor_InputMustMatchTheGraphSchema(t *testing.T) {
 	p := printer(t)
 	said, err := schema.Parse(p.Graphs()[0].Input)
@@ -49,7 +49,7 @@ func TestExecutor_InputMustMatchTheGraphSchema(t *testing.T) {
 	for input, want := range map[string]bool{
 		`{"size":"m","text":"hi"}`: true, `{"text":"hi"}`: true, `{}`: true, `{"count":null}`: true,
 		`{"price":"7"}`: true, `{"price":7}`: false,
-		`{"size":"","text":"","count":null}`: true, // as a Go program writes a shirt of which it says nothing
+		`{"size":"","text":"","count":null}`: true, // as a Go program encodes a zero shirt
 		`{"size":"xxl"}`:                     false, `{"text":7}`: false, `{"colour":"red"}`: false, `[]`: false,
 	} {
 		result, err := p.Execute(t.Context(), provider.Execution{
@@ -62,19 +62,19 @@ func TestExecutor_InputMustMatchTheGraphSchema(t *testing.T) {
 	}
 }
 
-// Where an input does not fit is said, but nothing of the input.
+// The error says where an input is invalid, but contains nothing of the input.
 func TestFlow_SaysWhereAnInputDoesNotFit(t *testing.T) {
 	p := printer(t)
 	for input, want := range map[string]string{
-		`{"price":7}`:       "it does not fit /properties/price of its input schema",
-		`{"size":"CANARY"}`: "it does not fit /properties/size of its input schema",
-		`{"size":"validating /properties/CANARY: "}`: "it does not fit /properties/size of its input schema",
+		`{"price":7}`:       "it does not match /properties/price of the input schema",
+		`{"size":"CANARY"}`: "it does not match /properties/size of the input schema",
+		`{"size":"validating /properties/CANARY: "}`: "it does not match /properties/size of the input schema",
 	} {
 		result, err := p.Execute(t.Context(), provider.Execution{
 			Run: provider.Run{Account: "acme", ID: "run_1", Graph: "print", State: newStore(t)}, Input: json.RawMessage(input), Owner: keeper{},
 		})
 		failed, ok := result.Outcome.(provider.Failed)
-		if err != nil || !ok || failed.Message != "the input does not fit the graph: "+want {
+		if err != nil || !ok || failed.Message != "the input does not match the graph: "+want {
 			t.Errorf("%s: %+v, %v", input, result.Outcome, err)
 		}
 	}

@@ -8,12 +8,15 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// FailureFunc is told the error that ended an execution: what a node or an agent returned, a [*graph.PanicError] with its stack, a program that is not one for the
-// run. Nobody else is: such an error may hold anything that the run works on, so outcomes and logs have no more than its place. After some of them the run is
-// executed again, and so it may be told the same again; an execution that was only asked to stop is told, too. Executions wait for it.
+// FailureFunc receives the error that ended an execution: the error of a node or agent, a
+// [*graph.PanicError] with its stack, or a program that does not match the run. The error may
+// contain any data of the run, so outcomes and logs contain only its address. The run may be
+// executed again after some errors, so the function may receive the same error again. It is also
+// called for an execution that was asked to stop. Executions wait for it.
 type FailureFunc func(ctx context.Context, account, stateKey string, err error)
 
-// reportEvent calls it, if there is one, and something has failed. What it does wrong is not the run's.
+// call calls the function, if it is set and there is an error. A panic of the function does not
+// affect the run.
 func (f FailureFunc) call(ctx context.Context, e provider.Execution, err error) {
 	if _, waits := fermata.ExtractInterruptInfo(err); f == nil || err == nil || waits {
 		return

@@ -18,12 +18,13 @@ import (
 
 var errRefused = errors.New("smtp: refused")
 
-// An outcome says where a run failed, and a log less. Whoever wrote the node had no way to find out why.
+// An outcome contains only the address of a failure, and a log less. OnFailure gives the author of
+// the node the full error.
 func TestOnFailure_ReceivesTheFullError(t *testing.T) {
 	var told error
 	failed := func(_ context.Context, account, stateKey string, err error) {
 		if account != "acme" || stateKey != "trip-1" {
-			t.Errorf("it is told of %s of %s", stateKey, account)
+			t.Errorf("it receives %s of %s", stateKey, account)
 		}
 		told = err
 		panic("and breaks")
@@ -65,7 +66,7 @@ func TestOnFailure_ReceivesTheFullError(t *testing.T) {
 		e := deployed(t, memory.NewStore(nil), test.graph, func(*executor.Config) {})
 		outcome := start(t, e, test.input)
 		if failed, ok := outcome.(fermata.Failed); !ok || strings.Contains(failed.Message, "refused") || !test.is(told) {
-			t.Errorf("%s: it is told %v, and everybody %+v", test.input, told, outcome)
+			t.Errorf("%s: it receives %v, and the outcome is %+v", test.input, told, outcome)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// outageDetector stands between an execution and what its owner keeps for it, and notes when that could not be reached. The engine makes of that an error like
-// any other, and a node gets to see it and fails; but it is the execution that has failed then, and not the run. Of a save that failed the engine
-// says so itself.
+// outageDetector wraps the store and the owner of an execution and records when they cannot be
+// reached. The engine treats such an error like any other, and a node that sees it fails; but then
+// the execution has failed, and not the run. The engine reports failed saves itself.
 type outageDetector struct {
 	store.Checkpoints
 	provider.Owner
@@ -22,14 +22,14 @@ type outageDetector struct {
 	firstErr error
 }
 
-// failure is the first error of those that say nothing about the run.
+// failure returns the first recorded error, which says nothing about the run.
 func (w *outageDetector) failure() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.firstErr
 }
 
-// note keeps an error, unless it is an answer.
+// record records an error, unless it is one of the expected answers.
 func (w *outageDetector) record(err error, answers ...error) error {
 	for _, answer := range answers {
 		if errors.Is(err, answer) {
@@ -49,7 +49,7 @@ func (w *outageDetector) Load(ctx context.Context, key store.Key) (store.Checkpo
 	return checkpoint, w.record(err, store.ErrNotFound)
 }
 
-// Ledger is the owner's, if it has one.
+// Ledger returns the owner's ledger, if it has one.
 func (w *outageDetector) Ledger() fermata.Ledger {
 	if w.ledger == nil {
 		return nil

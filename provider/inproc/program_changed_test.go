@@ -23,7 +23,7 @@ import (
 	"github.com/fermata-go/fermata/tool"
 )
 
-// deployed is an executor as one version of a program has it.
+// deployed is an executor with one version of a program.
 func deployed(t *testing.T, s store.Store, g inproc.Graph, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	sealer, err := seal.New(seal.Key{1})
@@ -46,7 +46,7 @@ func deployed(t *testing.T, s store.Store, g inproc.Graph, change func(*executor
 
 func nothing(context.Context) error { return nil }
 
-// does is something that is done once.
+// does is work that is done once.
 func does[T any](result T) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := fermata.Do(ctx, "look", func(context.Context) (T, error) { return result, nil })
@@ -54,8 +54,9 @@ func does[T any](result T) func(context.Context) error {
 	}
 }
 
-// A program that lacks what a run waits at was deployed for an hour, and every run that was answered in that hour was over: it had failed, with its yes.
-// It is the program that fails; the run is there for the one that has it, with its answer.
+// Regression: a program that lacked the waiting place was deployed for an hour, and every run that
+// was answered in that hour failed, with its approval. The program fails, not the run: the run
+// continues with its answer in a program that has the place.
 func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 	once := func(c *executor.Config) { c.MaxAttempts = 1 }
 	var booked atomic.Int64
@@ -98,7 +99,7 @@ func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 			func(t *testing.T) inproc.Graph { return clerk(t, tool.Approve(book)) }, func(t *testing.T) inproc.Graph { return clerk(t, book) }},
 		"a node is gone": {`{"to":"Paris"}`,
 			func(t *testing.T) inproc.Graph { return flow(t, "booking", nothing) }, func(t *testing.T) inproc.Graph { return flow(t, "reserving", nothing) }},
-		"what was done before has another form": {`{"to":"Paris"}`,
+		"a saved result has another form": {`{"to":"Paris"}`,
 			func(t *testing.T) inproc.Graph {
 				return flow(t, "booking", does(struct{ Full bool }{true}))
 			}, func(t *testing.T) inproc.Graph {
@@ -124,7 +125,7 @@ func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 
 			old.StartWorkers()
 			for event, err := range old.FollowEvents(t.Context(), "acme", "trip-1", store.Event{}) {
-				if err == nil && event.Kind == store.EventParked { // it was tried once; by default it is 25 times
+				if err == nil && event.Kind == store.EventParked { // it was tried once; the default is 25 times
 					err = old.Retry(t.Context(), "acme", "trip-1", desk.From{Actor: desk.PersonActor("ops", "")})
 				}
 				if err != nil {
@@ -139,7 +140,8 @@ func TestI2_AnAnswerThatMetAProgramWithoutItsPlaceIsNotLost(t *testing.T) {
 	}
 }
 
-// The same for a run that a newer Fermata has saved: this one is an older replica, and will be gone soon.
+// The same for a run that a newer Fermata has saved: this one is an older replica that will be
+// replaced soon.
 func TestExecute_AFormatThatItDoesNotKnowIsNotTheRunsFailure(t *testing.T) {
 	p, s := newProvider(t, reviewFlow(t, new(providertest.World))), memory.New()
 	run := provider.Run{Account: "acme", ID: "run_1", Graph: "content-review", State: s}
@@ -147,14 +149,14 @@ func TestExecute_AFormatThatItDoesNotKnowIsNotTheRunsFailure(t *testing.T) {
 	if _, err := s.Save(t.Context(), store.Key{Account: "acme", Run: "run_1"}, 0, store.Delta{Put: []store.Part{head}}); err != nil {
 		t.Fatal(err)
 	}
-	result, err := p.Execute(t.Context(), provider.Execution{Run: run, Input: json.RawMessage(`{}`), Owner: nobody{}})
+	result, err := p.Execute(t.Context(), provider.Execution{Run: run, Input: json.RawMessage(`{}`), Owner: noOwner{}})
 	if !errors.Is(err, graph.ErrFormat) || result.Outcome != nil {
 		t.Errorf("%#v, %v", result, err)
 	}
 }
 
-// nobody is an owner who keeps nothing.
-type nobody struct{}
+// noOwner is an owner that records nothing.
+type noOwner struct{}
 
-func (nobody) SetRef(context.Context, string) error { return nil }
-func (nobody) Ledger() fermata.Ledger               { return nil }
+func (noOwner) SetRef(context.Context, string) error { return nil }
+func (noOwner) Ledger() fermata.Ledger               { return nil }

@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// stepOption has the steps of a graph reported.
+// stepOption reports the steps of a graph as progress.
 func stepOption(e provider.Execution) graph.Option {
 	if e.Report == nil {
 		return graph.OnStep(nil)
@@ -17,7 +17,7 @@ func stepOption(e provider.Execution) graph.Option {
 	})
 }
 
-// reportEvent reports what an agent does: what its model says, and the ends of the calls of its tools.
+// reportEvent reports events of an agent as progress: tokens of its model and finished tool calls.
 func reportEvent(e provider.Execution, event *agent.Event) {
 	switch body := event.Body.(type) {
 	case agent.Token:

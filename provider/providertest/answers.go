@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// unchanged returns a function that says whether anything was written for the run since.
+// wantUnchanged returns a function that fails the test if the run was written since.
 func (d *driver) wantUnchanged() func(what string) {
 	d.t.Helper()
 	checkpoint, run := d.loadSaved()
@@ -36,19 +36,19 @@ func testWrongAnswers(t *testing.T, s Subject) {
 		}
 	}
 	if _, err := d.provider.CheckAnswer(t.Context(), d.run(d.store), "int_unknown", s.Review.Approve); err == nil {
-		t.Error("an answer to a question that nobody asked fits")
+		t.Error("an answer to an unknown interrupt is accepted")
 	}
 	checked, err := d.provider.CheckAnswer(t.Context(), d.run(d.store), q.ID, s.Review.Approve)
 	if err != nil || !json.Valid(checked) {
-		t.Errorf("the right answer: %s, %v", checked, err)
+		t.Errorf("the valid answer: %s, %v", checked, err)
 	}
-	unchanged("looking at answers")
+	unchanged("checking answers")
 	d.decide(s.Review.Approve, q)
 	d.completes()
 	d.wantOnce(workPublish)
 }
 
-// testExpired lets the time of a question run out. That is neither a yes nor a no.
+// testExpired lets an interrupt expire. That is neither an approval nor a rejection.
 func testExpired(t *testing.T, s Subject) {
 	d := begin(t, s, s.Review.Graph, s.Review.Input)
 	d.timeout = time.Millisecond
@@ -61,7 +61,7 @@ func testExpired(t *testing.T, s Subject) {
 		if len(expired) == 1 && expired[0].ID == q.ID {
 			break
 		}
-		runtime.Gosched() // it has a millisecond, by the clock of the store
+		runtime.Gosched() // one millisecond by the clock of the store
 	}
 	d.claim("first")
 	result, err := d.execute(t.Context())
@@ -69,7 +69,7 @@ func testExpired(t *testing.T, s Subject) {
 		t.Fatal(err)
 	}
 	if len(result.Applied) != 1 {
-		t.Errorf("the lapse was not taken: %#v", result)
+		t.Errorf("the expiry was not applied: %#v", result)
 	}
 	if failed, ok := result.Outcome.(provider.Failed); ok && failed.Code != "expired" {
 		t.Errorf("it failed with %q", failed.Code)
@@ -96,7 +96,7 @@ func testAccounts(t *testing.T, s Subject) {
 	}
 }
 
-// startPair is a run that waits for two answers.
+// startPair returns a run that waits for two answers.
 func startPair(t *testing.T, s Subject) (*driver, []provider.Interrupt) {
 	t.Helper()
 	d := begin(t, s, s.Pair.Graph, s.Pair.Input)
@@ -111,7 +111,7 @@ func testPair(t *testing.T, s Subject) {
 	d.wantOnce(workLeft, workRight)
 }
 
-// testPairInParts answers one after the other, and each of them first.
+// testPairInParts answers one after the other, in both orders.
 func testPairInParts(t *testing.T, s Subject) {
 	for first := range 2 {
 		d, questions := startPair(t, s)
@@ -119,19 +119,19 @@ func testPairInParts(t *testing.T, s Subject) {
 		d.decide(s.Pair.Answer, answered)
 		waiting := d.waits(1)
 		if !sameQuestion(other, waiting[0]) {
-			t.Errorf("it waited for %+v, and now for %+v", other, waiting[0])
+			t.Errorf("it waited for %+v, and now waits for %+v", other, waiting[0])
 		}
 		if n := d.world.count(workLeft) + d.world.count(workRight); n != 1 {
 			t.Errorf("%d pieces of work were done for one answer", n)
 		}
 		if _, err := d.provider.CheckAnswer(t.Context(), d.run(d.store), answered.ID, s.Pair.Answer); err == nil {
-			t.Error("a second answer to the same question fits")
+			t.Error("a second answer to the same interrupt is accepted")
 		}
 		d.decide(s.Pair.Answer, other)
 		d.completes()
 		d.wantOnce(workLeft, workRight)
 		if n := d.world.repeated(); n != 0 {
-			t.Errorf("%d pieces of work were done again", n)
+			t.Errorf("%d pieces of work were repeated", n)
 		}
 	}
 }

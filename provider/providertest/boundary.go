@@ -32,17 +32,17 @@ func testNames(t *testing.T, s Subject) {
 	}
 }
 
-// testUnknownGraph: another process may have it, so the run is not at fault.
+// testUnknownGraph: another process may have the graph, so the run must not fail.
 func testUnknownGraph(t *testing.T, s Subject) {
 	d := begin(t, s, "no-such-graph", s.Review.Input)
 	unchanged := d.wantUnchanged()
 	if result, err := d.execute(t.Context()); err == nil {
-		t.Errorf("it came to %#v", result.Outcome)
+		t.Errorf("it returned %#v", result.Outcome)
 	}
 	if _, err := d.provider.CheckAnswer(t.Context(), d.run(d.store), "int_1", s.Review.Approve); err == nil {
-		t.Error("an answer to it fits")
+		t.Error("an answer to it is accepted")
 	}
-	unchanged("a graph that nobody has")
+	unchanged("an unknown graph")
 }
 
 func testBadInput(t *testing.T, s Subject) {
@@ -51,14 +51,14 @@ func testBadInput(t *testing.T, s Subject) {
 		result, err := d.execute(t.Context())
 		failed, ok := result.Outcome.(provider.Failed)
 		if err != nil || !ok || failed.Code != "invalid_input" {
-			t.Errorf("%s: it came to %#v, %v", input, result.Outcome, err)
+			t.Errorf("%s: it returned %#v, %v", input, result.Outcome, err)
 			continue
 		}
 		if strings.Contains(failed.Message, "CANARY") {
-			t.Errorf("%s: what it works on is in %q", input, failed.Message)
+			t.Errorf("%s: run data is in %q", input, failed.Message)
 		}
 		if _, err := d.store.Load(t.Context(), d.storeKey()); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%s: something was kept: %v", input, err)
+			t.Errorf("%s: something was saved: %v", input, err)
 		}
 		d.wantNotDone(workDraft, workPublish)
 	}
@@ -76,11 +76,11 @@ func testDelete(t *testing.T, s Subject) {
 	unknown := d.run(d.store)
 	unknown.ID, unknown.Ref = "run_unknown", ""
 	if err := d.provider.Delete(t.Context(), unknown); err != nil {
-		t.Errorf("one that it does not have: %v", err)
+		t.Errorf("an unknown run: %v", err)
 	}
 }
 
-// testGoroutines: what an execution began has ended when it returns, or soon after.
+// testGoroutines checks that an execution leaves no goroutines behind.
 func testGoroutines(t *testing.T, s Subject) {
 	first, q := startReview(t, s)
 	first.decide(s.Review.Approve, q)
@@ -94,7 +94,7 @@ func testGoroutines(t *testing.T, s Subject) {
 		d.completes()
 	}
 	deadline := time.Now().Add(time.Minute)
-	for runtime.NumGoroutine() > before+5 { // nobody says when a connection has gone
+	for runtime.NumGoroutine() > before+5 { // the end of a connection is not signalled
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("%d goroutines, then %d:\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])

@@ -10,17 +10,18 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// scenario is a run from its start to its end: after each execution but the last comes a move.
+// scenario is a run from its start to its end: after each execution but the last comes an action.
 type scenario struct {
 	graph   string
 	input   json.RawMessage
 	actions []func(*driver)
 }
 
-// maxCalls is more than any execution calls the store.
+// maxCalls is more than the store calls of any execution.
 const maxCalls = 500
 
-// crashes has a play cut off from the store at each call of each of its executions, and looks how it ends.
+// runWithCrashes repeats a scenario with a store outage at each store call of each execution, and
+// checks how it ends.
 func (p scenario) runWithCrashes(t *testing.T, s Subject, check func(*driver, provider.Outcome)) {
 	t.Helper()
 	for stage := range len(p.actions) + 1 {
@@ -36,28 +37,29 @@ func (p scenario) runWithCrashes(t *testing.T, s Subject, check func(*driver, pr
 	}
 }
 
-// crash plays once.
+// runWithCrash runs the scenario once.
 func (p scenario) runWithCrash(t *testing.T, s Subject, stage int, f *faults, check func(*driver, provider.Outcome)) {
 	d := begin(t, s, p.graph, p.input)
-	var rest provider.Outcome
+	var outcome provider.Outcome
 	for i := range len(p.actions) + 1 {
 		if i == stage {
-			rest = d.executeThroughOutage(t, f)
+			outcome = d.executeThroughOutage(t, f)
 		} else {
-			rest = d.mustExecute()
+			outcome = d.mustExecute()
 		}
 		if i < len(p.actions) {
 			if len(d.open) == 0 {
-				t.Fatalf("it does not wait: %#v", rest)
+				t.Fatalf("it does not wait: %#v", outcome)
 			}
 			p.actions[i](d)
 		}
 	}
-	check(d, rest)
+	check(d, outcome)
 }
 
-// survives executes until the store is gone, and then again in another process. Whoever cannot write has come to nothing; only if a single call
-// failed may the provider have got over it, and even then the run is not at fault.
+// executeThroughOutage executes until the store is gone, and then again in another process. An
+// execution that cannot write must return an error. Only if a single call failed may the provider
+// have recovered, and then the run must not fail either.
 func (d *driver) executeThroughOutage(t *testing.T, f *faults) provider.Outcome {
 	t.Helper()
 	d.faults = f
@@ -68,7 +70,7 @@ func (d *driver) executeThroughOutage(t *testing.T, f *faults) provider.Outcome 
 	if err == nil {
 		_, failed := result.Outcome.(provider.Failed)
 		if f.hit && (failed || !f.once) {
-			t.Errorf("it could not write, and came to %#v", result.Outcome)
+			t.Errorf("it could not write, but returned %#v", result.Outcome)
 		}
 		if !f.hit || f.once && !failed {
 			d.faults = nil
@@ -89,15 +91,16 @@ func (s Subject) reviewScenario() scenario {
 	return p
 }
 
-// testCrash: what was done and written down is not done again. What was under way when the store was gone may be, once.
+// testCrash: saved work is not repeated. Work that was in progress during the outage may be
+// repeated once.
 func testCrash(t *testing.T, s Subject) {
-	s.reviewScenario().runWithCrashes(t, s, func(d *driver, rest provider.Outcome) {
+	s.reviewScenario().runWithCrashes(t, s, func(d *driver, outcome provider.Outcome) {
 		d.t.Helper()
-		if _, ok := rest.(provider.Completed); !ok {
-			d.t.Errorf("it came to %#v", rest)
+		if _, ok := outcome.(provider.Completed); !ok {
+			d.t.Errorf("it returned %#v", outcome)
 		}
 		if n := d.world.repeated(); n > 1 {
-			d.t.Errorf("%d pieces of work were done again", n)
+			d.t.Errorf("%d pieces of work were repeated", n)
 		}
 		if d.world.count(workPublish) == 0 {
 			d.t.Error("it was not published")
@@ -108,13 +111,13 @@ func testCrash(t *testing.T, s Subject) {
 func testPairCrash(t *testing.T, s Subject) {
 	answer := func(d *driver) { d.decide(s.Pair.Answer, d.open[0]) }
 	p := scenario{graph: s.Pair.Graph, input: s.Pair.Input, actions: []func(*driver){answer, answer}}
-	p.runWithCrashes(t, s, func(d *driver, rest provider.Outcome) {
+	p.runWithCrashes(t, s, func(d *driver, outcome provider.Outcome) {
 		d.t.Helper()
-		if _, ok := rest.(provider.Completed); !ok {
-			d.t.Errorf("it came to %#v", rest)
+		if _, ok := outcome.(provider.Completed); !ok {
+			d.t.Errorf("it returned %#v", outcome)
 		}
 		if n := d.world.repeated(); n > 1 {
-			d.t.Errorf("%d pieces of work were done again", n)
+			d.t.Errorf("%d pieces of work were repeated", n)
 		}
 	})
 }
@@ -124,13 +127,13 @@ func startDrop(t *testing.T, s Subject) (*driver, provider.Interrupt) {
 	d := begin(t, s, s.Drop.Graph, s.Drop.Input)
 	q := d.waits(1)[0]
 	if q.Kind != fermata.Approval.Name() {
-		t.Fatalf("it does not ask for an approval: %+v", q)
+		t.Fatalf("it does not request an approval: %+v", q)
 	}
 	d.wantNotDone(workDrop)
 	return d, q
 }
 
-// ledger is what is known of the effects of the run.
+// ledger returns the recorded effects of the run.
 func (d *driver) ledger() []store.Effect {
 	d.t.Helper()
 	history, err := d.store.History(d.t.Context(), d.account, d.id)
@@ -161,34 +164,35 @@ func testEffectRejected(t *testing.T, s Subject) {
 	}
 }
 
-// tell answers whoever asks whether the effect happened, and goes on.
-func (d *driver) answerInDoubt(rest provider.Outcome) provider.Outcome {
+// answerInDoubt answers an interrupt about an effect in doubt, and continues.
+func (d *driver) answerInDoubt(outcome provider.Outcome) provider.Outcome {
 	d.t.Helper()
 	for len(d.open) == 1 && d.open[0].Kind == fermata.EffectInDoubt.Name() {
 		answer := fermata.EffectResolution{Happened: d.world.count(workDrop) > 0}
 		if answer.Happened {
 			answer.Receipt = d.subject.Drop.Receipt
 		}
-		said, err := json.Marshal(answer)
+		resolution, err := json.Marshal(answer)
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		d.decide(said, d.open[0])
-		rest = d.mustExecute()
+		d.decide(resolution, d.open[0])
+		outcome = d.mustExecute()
 	}
-	return rest
+	return outcome
 }
 
-// testEffectCrash: an effect is never done twice. If nobody can know whether it was, a person is asked.
+// testEffectCrash: an effect is never performed twice. If its outcome is unknown, a person is
+// asked.
 func testEffectCrash(t *testing.T, s Subject) {
 	p := scenario{graph: s.Drop.Graph, input: s.Drop.Input, actions: []func(*driver){func(d *driver) { d.decide(s.Drop.Approve, d.open[0]) }}}
-	p.runWithCrashes(t, s, func(d *driver, rest provider.Outcome) {
+	p.runWithCrashes(t, s, func(d *driver, outcome provider.Outcome) {
 		d.t.Helper()
-		if rest = d.answerInDoubt(rest); len(d.open) > 0 {
+		if outcome = d.answerInDoubt(outcome); len(d.open) > 0 {
 			d.t.Fatalf("it asks %+v", d.open)
 		}
-		if _, ok := rest.(provider.Completed); !ok {
-			d.t.Errorf("it came to %#v", rest)
+		if _, ok := outcome.(provider.Completed); !ok {
+			d.t.Errorf("it returned %#v", outcome)
 		}
 		d.wantOnce(workDrop)
 	})

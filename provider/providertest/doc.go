@@ -1,42 +1,46 @@
-// Package providertest is the suite that every provider passes. A provider's own test calls it:
+// Package providertest is the conformance suite for providers. A provider's own test calls it:
 //
 //	func TestProvider(t *testing.T) {
 //		providertest.Run(t, providertest.Subject{
 //			New:   func(t *testing.T, world *providertest.World) provider.Provider { … },
-//			Store: func(*testing.T) store.Store { return memory.NewStore(nil) },
+//			Store: func(*testing.T) store.Store { return memory.NewRuns(nil) },
 //		})
 //	}
 //
-// It sees a provider only through the port, and stands where an executor would: it creates runs in a store, has the provider execute them, shows
-// what they ask, decides, loses the run to another owner, cuts the provider off from the store at each of its writes, and looks whether
-// everything that was done was done once.
+// It uses a provider only through the port and acts as the executor: it creates runs in a store,
+// lets the provider execute them, reads their interrupts, decides, hands the run to another owner,
+// simulates store outages at each write, and checks that all work was done once.
 //
 // # The graphs
 //
-// A subject offers three graphs, which do their work by calling [World.Work] and nothing else. They are described here by what goes in and what
-// comes out, so that any engine can have them. The inputs and answers are defaults: an engine whose questions have another form gives its own.
+// A subject provides three graphs, which do their work by calling [World.Work] and nothing else.
+// They are described by their input and output, so that any engine can implement them. The inputs
+// and answers are defaults: an engine with another form sets its own.
 //
 //	content-review   {"topic":"tea"}
-//	                 does "draft", and asks one question
-//	                 {"action":"revise","feedback":"shorter"}    asks again, under another id
-//	                 {"action":"approve"}                        does "publish", and is completed
+//	                 does "draft", and raises one interrupt
+//	                 {"action":"revise","feedback":"shorter"}    raises another one, with another id
+//	                 {"action":"approve"}                        does "publish", and completes
 //
 //	pair             {"topic":"tea"}
-//	                 asks two questions at once
-//	                 {"action":"approve"} to one of them         does "left" or "right", and waits for the other under the same id
-//	                 {"action":"approve"} to both                is completed
+//	                 raises two interrupts at once
+//	                 {"action":"approve"} to one of them         does "left" or "right", and waits for the other with the same id
+//	                 {"action":"approve"} to both                completes
 //
 //	drop             {"table":"users"}
-//	                 asks for an approval (fermata.Approval)
-//	                 {"verb":"approve"}                          does "drop" as an effect with the receipt "dropped", and is completed
+//	                 requests an approval (fermata.Approval)
+//	                 {"verb":"approve"}                          does "drop" as an effect with the receipt "dropped", and completes
 //	                 {"verb":"reject"}                           does not
 //
-// The first is for every provider. A provider that does not declare the capability Parallel need not have the second, and one without Effects not the
-// third; what is left out is logged. A provider whose runs are one question by nature says so with [Review.SingleQuestion].
+// Every provider needs the first graph. A provider without the capability Parallel need not have
+// the second, and one without Effects not the third; skipped parts are logged. A provider whose
+// runs have exactly one interrupt sets [Review.SingleQuestion].
 //
-// # What is asked of a provider
+// # Requirements
 //
-// A result is well-formed: a run that waits has questions, each with an id of its own, JSON for people and a place. What cannot be finished is an
-// error, never a run that has failed: a store that is down says nothing about the run. Input that no run can begin with is a run that has failed with the
-// code "invalid_input", and one that cannot go on because nobody answered in time has failed with "expired". The ref that a provider gave its run is in no result, no question and no error.
+// A result is well-formed: a waiting run has interrupts, each with a unique id, JSON data and an
+// address. An execution that cannot finish returns an error, not a failed run: a store outage says
+// nothing about the run. Invalid input is a failed run with the code "invalid_input"; a run that
+// cannot continue after an expiry fails with "expired". The provider ref does not appear in
+// results, interrupts or errors.
 package providertest

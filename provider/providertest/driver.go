@@ -17,10 +17,10 @@ import (
 
 const (
 	account = "acme"
-	lease   = time.Hour // nobody loses a run here unless the test takes it away
+	lease   = time.Hour // no lease expires unless the test takes the run over
 )
 
-// driver stands where an executor would: it has one run executed, shows what it asks, and decides.
+// driver acts as the executor: it lets one run be executed, reads its interrupts, and decides.
 type driver struct {
 	t        testing.TB
 	subject  Subject
@@ -37,12 +37,12 @@ type driver struct {
 	attempt int
 	ref     string
 	resumes int
-	faults  *faults       // of the execution to come; nil if there are none
-	timeout time.Duration // of what is asked
+	faults  *faults       // of the next execution; nil if there are none
+	timeout time.Duration // of interrupts
 	open    []provider.Interrupt
 }
 
-// begin creates a run of a graph, and owns it.
+// begin creates a run of a graph and owns it.
 func begin(t *testing.T, s Subject, graph string, input json.RawMessage) *driver {
 	t.Helper()
 	world := newWorld()
@@ -64,12 +64,12 @@ func (d *driver) create() {
 
 func (d *driver) storeKey() store.Key { return store.Key{Account: d.account, Run: d.id} }
 
-// run names the run as the provider gets to see it.
+// run returns the run as the provider sees it.
 func (d *driver) run(state store.Checkpoints) provider.Run {
 	return provider.Run{Account: d.account, ID: d.id, StateKey: d.key, Ref: d.ref, Graph: d.graph, State: state}
 }
 
-// execute has the provider work, and looks at what it says.
+// execute calls the provider and checks its result.
 func (d *driver) execute(ctx context.Context) (provider.Result, error) {
 	d.t.Helper()
 	owner := &owner{driver: d, lease: d.lease, faults: d.faults}
@@ -79,7 +79,7 @@ func (d *driver) execute(ctx context.Context) (provider.Result, error) {
 	return result, err
 }
 
-// inspect says what is wrong with a result in itself.
+// inspect checks that a result is well-formed.
 func (d *driver) inspect(result provider.Result, err error) {
 	d.t.Helper()
 	d.checkRefHidden(fmt.Sprintf("%#v", result), fmt.Sprint(err))
@@ -95,21 +95,21 @@ func (d *driver) inspect(result provider.Result, err error) {
 	}
 	for _, id := range result.Applied {
 		if !given[id] {
-			d.t.Errorf("an answer to %s was taken that nobody gave", id)
+			d.t.Errorf("an answer to %s was applied that was not given", id)
 		}
 		delete(given, id)
 	}
-	switch rest := result.Outcome.(type) {
+	switch outcome := result.Outcome.(type) {
 	case provider.Completed:
-		if rest.Output != nil && !json.Valid(rest.Output) {
-			d.t.Errorf("the output is no JSON: %s", rest.Output)
+		if outcome.Output != nil && !json.Valid(outcome.Output) {
+			d.t.Errorf("the output is not JSON: %s", outcome.Output)
 		}
 	case provider.Failed:
-		if rest.Code == "" || strings.ToLower(rest.Code) != rest.Code || strings.ContainsAny(rest.Code, " :") {
-			d.t.Errorf("a failure whose code is %q", rest.Code)
+		if outcome.Code == "" || strings.ToLower(outcome.Code) != outcome.Code || strings.ContainsAny(outcome.Code, " :") {
+			d.t.Errorf("a failure with the code %q", outcome.Code)
 		}
 	case provider.Waiting:
-		d.inspectQuestions(rest.Interrupts)
+		d.inspectQuestions(outcome.Interrupts)
 	default:
 		d.t.Errorf("neither an error nor a result: %#v", result)
 	}
@@ -121,13 +121,13 @@ func (d *driver) inspectQuestions(questions []provider.Interrupt) {
 	for _, q := range questions {
 		switch {
 		case q.ID == "" || seen[q.ID] || strings.Contains(q.ID, "~"):
-			d.t.Errorf("a question with the id %q", q.ID)
+			d.t.Errorf("an interrupt with the id %q", q.ID)
 		case len(q.Address) == 0:
-			d.t.Errorf("question %s has no place", q.ID)
+			d.t.Errorf("interrupt %s has no address", q.ID)
 		case !json.Valid(q.Data) || len(q.Data) > fermata.MaxDataBytes:
-			d.t.Errorf("question %s shows what is no JSON, or %d bytes", q.ID, len(q.Data))
+			d.t.Errorf("interrupt %s has data that is not JSON, or %d bytes", q.ID, len(q.Data))
 		case q.AnswerSchema != nil && !json.Valid(q.AnswerSchema):
-			d.t.Errorf("question %s has a schema that is no JSON", q.ID)
+			d.t.Errorf("interrupt %s has a schema that is not JSON", q.ID)
 		}
 		d.checkRefHidden(string(q.Data), q.ID, q.Address.String(), q.Kind, string(q.AnswerSchema))
 		seen[q.ID] = true
@@ -137,7 +137,7 @@ func (d *driver) inspectQuestions(questions []provider.Interrupt) {
 	}
 }
 
-// keepsRef looks for the provider's name of the run where it must not be (I7).
+// checkRefHidden checks that the provider ref is not in the texts (I7).
 func (d *driver) checkRefHidden(texts ...string) {
 	d.t.Helper()
 	for _, text := range texts {
@@ -147,7 +147,7 @@ func (d *driver) checkRefHidden(texts ...string) {
 	}
 }
 
-// mustExecute executes, which has to come to a result, and gives the run back.
+// mustExecute executes, requires a result, and ends the execution.
 func (d *driver) mustExecute() provider.Outcome {
 	d.t.Helper()
 	result, err := d.execute(d.t.Context())
@@ -158,26 +158,26 @@ func (d *driver) mustExecute() provider.Outcome {
 	return result.Outcome
 }
 
-// rest gives the run back with what it came to.
+// endExecution ends the execution with a result.
 func (d *driver) endExecution(result provider.Result) {
 	d.t.Helper()
-	rest := store.ExecutionEnd{Applied: result.Applied, Outcome: []byte("{}")}
+	outcome := store.ExecutionEnd{Applied: result.Applied, Outcome: []byte("{}")}
 	d.open = nil
 	switch r := result.Outcome.(type) {
 	case provider.Completed:
-		rest.Status = store.StatusCompleted
+		outcome.Status = store.StatusCompleted
 	case provider.Failed:
-		rest.Status = store.StatusFailed
+		outcome.Status = store.StatusFailed
 	case provider.Waiting:
-		rest.Status, d.open = store.StatusWaiting, r.Interrupts
+		outcome.Status, d.open = store.StatusWaiting, r.Interrupts
 		for _, q := range r.Interrupts {
 			n := newInterrupt(d.t, q)
 			n.Timeout = d.timeout
-			rest.Open = append(rest.Open, n)
+			outcome.Open = append(outcome.Open, n)
 		}
 	}
-	if _, err := d.store.EndExecution(d.t.Context(), d.lease, rest); err != nil {
-		d.t.Fatalf("giving the run back: %v", err)
+	if _, err := d.store.EndExecution(d.t.Context(), d.lease, outcome); err != nil {
+		d.t.Fatalf("ending the execution: %v", err)
 	}
 	d.attempt = 0
 }
@@ -186,38 +186,38 @@ func newInterrupt(t testing.TB, q provider.Interrupt) store.NewInterrupt {
 	t.Helper()
 	n := store.NewInterrupt{ID: q.ID, Address: q.Address.String(), Kind: q.Kind, Data: q.Data, AnswerSchema: q.AnswerSchema}
 	if q.Kind == fermata.Approval.Name() {
-		var asked fermata.ApprovalRequest
-		if err := json.Unmarshal(q.Data, &asked); err != nil {
+		var interrupt fermata.ApprovalRequest
+		if err := json.Unmarshal(q.Data, &interrupt); err != nil {
 			t.Fatal(err)
 		}
-		n.ActionDigest = asked.Digest
+		n.ActionDigest = interrupt.Digest
 	}
 	return n
 }
 
-// waits executes a run that has to wait for so many questions.
+// waits executes a run that must wait for n interrupts.
 func (d *driver) waits(n int) []provider.Interrupt {
 	d.t.Helper()
-	rest := d.mustExecute()
-	waiting, ok := rest.(provider.Waiting)
+	outcome := d.mustExecute()
+	waiting, ok := outcome.(provider.Waiting)
 	if !ok || len(waiting.Interrupts) != n {
-		d.t.Fatalf("it does not wait for %d questions: %#v", n, rest)
+		d.t.Fatalf("it does not wait for %d interrupts: %#v", n, outcome)
 	}
 	return waiting.Interrupts
 }
 
-// completes executes a run that has to be over then.
+// completes executes a run that must complete.
 func (d *driver) completes() provider.Completed {
 	d.t.Helper()
-	rest := d.mustExecute()
-	done, ok := rest.(provider.Completed)
+	outcome := d.mustExecute()
+	done, ok := outcome.(provider.Completed)
 	if !ok {
-		d.t.Fatalf("it is not completed: %#v", rest)
+		d.t.Fatalf("it is not completed: %#v", outcome)
 	}
 	return done
 }
 
-// decide answers questions, and claims the run.
+// decide answers interrupts and claims the run.
 func (d *driver) decide(answer json.RawMessage, questions ...provider.Interrupt) {
 	d.t.Helper()
 	d.resumes++
@@ -226,7 +226,7 @@ func (d *driver) decide(answer json.RawMessage, questions ...provider.Interrupt)
 	for _, q := range questions {
 		value, err := d.provider.CheckAnswer(d.t.Context(), d.run(d.store), q.ID, answer)
 		if err != nil {
-			d.t.Fatalf("an answer that fits: %v", err)
+			d.t.Fatalf("a valid answer: %v", err)
 		}
 		decision.Answers = append(decision.Answers, storeAnswer(d.t, q, value))
 	}
@@ -237,19 +237,19 @@ func (d *driver) decide(answer json.RawMessage, questions ...provider.Interrupt)
 	d.claim("first")
 }
 
-// storeAnswer is what an answer says.
+// storeAnswer converts an answer for the store.
 func storeAnswer(t testing.TB, q provider.Interrupt, value json.RawMessage) store.Answer {
 	t.Helper()
 	answer := store.Answer{Interrupt: q.ID, Verdict: store.VerdictAnswer, Data: value}
 	if q.Kind != fermata.Approval.Name() {
 		return answer
 	}
-	var asked fermata.ApprovalRequest
-	var said fermata.Decision
-	err := errors.Join(json.Unmarshal(q.Data, &asked), json.Unmarshal(value, &said))
+	var interrupt fermata.ApprovalRequest
+	var decision fermata.Decision
+	err := errors.Join(json.Unmarshal(q.Data, &interrupt), json.Unmarshal(value, &decision))
 	answer.Verdict = store.VerdictReject
 	if err == nil {
-		if answer.ApprovedDigest, err = asked.ApprovedDigest(said); answer.ApprovedDigest != "" {
+		if answer.ApprovedDigest, err = interrupt.ApprovedDigest(decision); answer.ApprovedDigest != "" {
 			answer.Verdict = store.VerdictApprove
 		}
 	}
@@ -259,7 +259,7 @@ func storeAnswer(t testing.TB, q provider.Interrupt, value json.RawMessage) stor
 	return answer
 }
 
-// claim takes the run, with everything that was decided.
+// claim claims the run, with all decisions.
 func (d *driver) claim(owner string) {
 	d.t.Helper()
 	work, err := d.store.Claim(d.t.Context(), store.Claim{Owner: owner, Lease: lease, Account: d.account, Run: d.id})
@@ -272,7 +272,7 @@ func (d *driver) claim(owner string) {
 	}
 }
 
-// takeOver takes the run from whoever has it, in a new process.
+// takeOver claims the run from its owner, in a new process.
 func (d *driver) takeOver(t *testing.T) {
 	t.Helper()
 	if err := d.store.Renew(t.Context(), d.lease, -time.Second); err != nil {
@@ -282,7 +282,7 @@ func (d *driver) takeOver(t *testing.T) {
 	d.claim("second")
 }
 
-// saved is what is kept of the run.
+// loadSaved returns the stored data of the run.
 func (d *driver) loadSaved() (store.Checkpoint, store.Run) {
 	d.t.Helper()
 	checkpoint, err := d.store.Load(d.t.Context(), d.storeKey())

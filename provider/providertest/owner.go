@@ -11,15 +11,16 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// errCut is what a process gets to hear that is cut off from its store.
-var errCut = errors.New("providertest: the store cannot be reached")
+// errCut is the error of store calls during an outage.
+var errCut = errors.New("providertest: store is unreachable")
 
-// faults cuts a process off from its store, from one of its calls on or for one of them. The call itself may still have got through.
+// faults simulates a store outage, from one call on or for one call. The call itself may still be
+// executed.
 type faults struct {
 	mu   sync.Mutex
 	at   int  // the number of the first call that fails, from 0
-	late bool // that one is carried out, and fails all the same
-	once bool // it is the only one that fails
+	late bool // that call is executed, and fails all the same
+	once bool // only that call fails
 	seen int
 	hit  bool
 }
@@ -30,12 +31,12 @@ func (f *faults) String() string {
 		text = fmt.Sprintf("call %d", f.at+1)
 	}
 	if f.late {
-		text += ", which is carried out"
+		text += ", which is executed"
 	}
 	return text
 }
 
-// cut says of a call whether it is carried out, and whether it fails.
+// cut reports whether a call is executed, and whether it fails.
 func (f *faults) cut() (carriedOut, fails bool) {
 	if f == nil {
 		return true, false
@@ -51,7 +52,7 @@ func (f *faults) cut() (carriedOut, fails bool) {
 	return f.late && number == f.at, true
 }
 
-// call carries out one call of the store.
+// call makes one call of the store.
 func call(f *faults, fn func() error) error {
 	carriedOut, fails := f.cut()
 	if carriedOut {
@@ -65,7 +66,7 @@ func call(f *faults, fn func() error) error {
 	return nil
 }
 
-// faultyState is where the provider keeps the run.
+// faultyState is the state store of the provider, with faults.
 type faultyState struct {
 	store.Checkpoints
 	faults *faults
@@ -87,7 +88,7 @@ func (s *faultyState) Save(ctx context.Context, key store.Key, base int64, delta
 	return version, err
 }
 
-// owner is the right to the run, with a lease of its own: it may be lost while the provider works.
+// owner is the ownership of the run, with its own lease: it may be lost while the provider runs.
 type owner struct {
 	driver *driver
 	lease  store.Lease

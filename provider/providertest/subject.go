@@ -11,50 +11,51 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Subject is a provider that is tested.
+// Subject is a provider under test.
 type Subject struct {
-	// New makes the provider, as a new process would. What its graphs do outside goes to the world.
+	// New creates the provider, as a new process would. The effects of its graphs go to the world.
 	New func(t *testing.T, world *World) provider.Provider
-	// Store makes an empty store.
+	// Store creates an empty store.
 	Store func(t *testing.T) store.Store
 
-	// The graphs, if they differ from what the package's documentation says.
+	// The graphs, if they differ from the package documentation.
 	Review Review
 	Pair   Pair
 	Drop   Drop
 }
 
-// Review is how a subject spells the content review.
+// Review describes the subject's content review.
 type Review struct {
 	Graph string
 	Input json.RawMessage
-	// BadInputs are some that no run can begin with. Where one holds the text CANARY, that must not be seen again.
+	// BadInputs are invalid inputs. If one contains the text CANARY, it must not appear in results.
 	BadInputs []json.RawMessage
-	// Revise and Approve are answers; Wrong are some that do not fit.
+	// Revise and Approve are answers; Wrong are invalid ones.
 	Revise, Approve json.RawMessage
 	Wrong           []json.RawMessage
-	// Once says that a run of this provider asks one question, ever. Then there is no revising.
+	// SingleQuestion reports that a run of this provider has exactly one interrupt. Then there is
+	// no revision.
 	SingleQuestion bool
-	// NoDraft says that nothing is done before the question.
+	// NoDraft reports that no work is done before the interrupt.
 	NoDraft bool
 }
 
-// Pair is how a subject spells the two questions.
+// Pair describes the subject's graph with two interrupts.
 type Pair struct {
 	Graph         string
 	Input, Answer json.RawMessage
 }
 
-// Drop is how a subject spells the approved effect.
+// Drop describes the subject's approved effect.
 type Drop struct {
 	Graph           string
 	Input           json.RawMessage
 	Approve, Reject json.RawMessage
-	// Receipt is what a person says who has to tell whether the effect happened.
+	// Receipt is the answer of a person about the effect in doubt.
 	Receipt json.RawMessage
 }
 
-// The work that the graphs do.
+// The work of the graphs.
 const (
 	workDraft   = "draft"
 	workPublish = "publish"
@@ -99,26 +100,27 @@ func list(texts ...string) []json.RawMessage {
 	return all
 }
 
-// World is the outside of the runs. It sees how often each piece of work was done, and can stop one in the middle.
+// World is the outside world of the runs. It counts how often each piece of work was done, and can
+// block one.
 type World struct {
 	mu          sync.Mutex
 	begun, done map[string]int
 	blockPoints map[string]*blockPoint
 }
 
-// blockPoint is where a piece of work waits.
+// blockPoint is where a piece of work blocks.
 type blockPoint struct {
-	heedsContext bool // the end of its context
+	heedsContext bool // returns when its context is done
 	entered      chan struct{}
 	release      chan struct{}
 }
 
-// Work does a piece of work, by name. It fails only if the context ends before.
+// Work does a piece of work, by name. It fails only if the context ends first.
 func (w *World) Work(ctx context.Context, name string) error {
 	w.mu.Lock()
 	w.begun[name]++
 	stop := w.blockPoints[name]
-	delete(w.blockPoints, name) // whoever comes next is not stopped
+	delete(w.blockPoints, name) // only the next call blocks
 	w.mu.Unlock()
 	if stop != nil {
 		close(stop.entered)
@@ -142,7 +144,7 @@ func newWorld() *World {
 	return &World{begun: make(map[string]int), done: make(map[string]int), blockPoints: make(map[string]*blockPoint)}
 }
 
-// stopAt has the next piece of work of a name wait in the middle.
+// blockAt blocks the next piece of work with this name.
 func (w *World) blockAt(name string, heeds bool) *blockPoint {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,14 +153,14 @@ func (w *World) blockAt(name string, heeds bool) *blockPoint {
 	return s
 }
 
-// count is how often a piece of work was done to the end.
+// count returns how often a piece of work was completed.
 func (w *World) count(name string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.done[name]
 }
 
-// repeated is how often anything was begun after the first time.
+// repeated returns how often work was started after the first time.
 func (w *World) repeated() (sum int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

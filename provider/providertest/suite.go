@@ -9,14 +9,14 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// Run tests a provider. A part is left out only if the provider declares that it cannot do it.
+// Run tests a provider. It skips a part only if the provider does not declare the capability.
 func Run(t *testing.T, subject Subject) {
 	s := subject.complete()
 	can := s.New(t, newWorld()).Capabilities()
 	run := func(name string, able bool, fn func(*testing.T, Subject)) {
 		t.Run(name, func(t *testing.T) {
 			if !able {
-				t.Skip("the provider declares that it cannot")
+				t.Skip("the provider does not declare the capability")
 			}
 			fn(t, s)
 		})
@@ -48,7 +48,7 @@ func Run(t *testing.T, subject Subject) {
 	run("I16 effect taken over", can.Effects, testEffectTakenOver)
 }
 
-// startReview is a run of the content review that waits for the first time.
+// startReview returns a run of the content review that waits for the first time.
 func startReview(t *testing.T, s Subject) (*driver, provider.Interrupt) {
 	t.Helper()
 	d := begin(t, s, s.Review.Graph, s.Review.Input)
@@ -73,7 +73,7 @@ func (d *driver) wantNotDone(names ...string) {
 	}
 }
 
-// drafted checks the work before the first question.
+// wantDrafted checks the work before the first interrupt.
 func (d *driver) wantDrafted() {
 	d.t.Helper()
 	if !d.subject.Review.NoDraft {
@@ -91,11 +91,11 @@ func testReview(t *testing.T, s Subject) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(result.Applied, []string{q.ID}) {
-		t.Errorf("the answer was not taken: %v", result.Applied)
+		t.Errorf("the answer was not applied: %v", result.Applied)
 	}
 	d.endExecution(result)
 	if _, ok := result.Outcome.(provider.Completed); !ok {
-		t.Errorf("it came to %#v", result.Outcome)
+		t.Errorf("it returned %#v", result.Outcome)
 	}
 	d.wantDrafted()
 	d.wantOnce(workPublish)
@@ -103,15 +103,15 @@ func testReview(t *testing.T, s Subject) {
 
 func testRevise(t *testing.T, s Subject) {
 	d, first := startReview(t, s)
-	asked := map[string]bool{first.ID: true}
+	interrupt := map[string]bool{first.ID: true}
 	q := first
 	for range 2 {
 		d.decide(s.Review.Revise, q)
 		q = d.waits(1)[0]
-		if asked[q.ID] {
-			t.Fatalf("another question has the id %s", q.ID)
+		if interrupt[q.ID] {
+			t.Fatalf("another interrupt has the id %s", q.ID)
 		}
-		asked[q.ID] = true
+		interrupt[q.ID] = true
 		d.wantNotDone(workPublish)
 	}
 	d.decide(s.Review.Approve, q)
@@ -119,50 +119,51 @@ func testRevise(t *testing.T, s Subject) {
 	d.wantOnce(workPublish)
 }
 
-// testRepeatedExecution executes again what was executed, as after a crash between the end of an execution and writing it down.
+// testRepeatedExecution repeats an execution, as after a crash between the end of an execution and
+// saving its result.
 func testRepeatedExecution(t *testing.T, s Subject) {
 	d := begin(t, s, s.Review.Graph, s.Review.Input)
 	first, err := d.execute(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := d.repeat(t)
-	if !sameQuestions(first, again) {
-		t.Fatalf("first it asks %#v, then %#v", first.Outcome, again.Outcome)
+	second := d.repeat(t)
+	if !sameQuestions(first, second) {
+		t.Fatalf("first it asks %#v, then %#v", first.Outcome, second.Outcome)
 	}
 	d.wantDrafted()
-	d.endExecution(again)
+	d.endExecution(second)
 	q := d.open[0]
 	if !s.Review.SingleQuestion {
 		d.decide(s.Review.Revise, q)
 		if first, err = d.execute(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		again = d.repeat(t)
-		if !sameQuestions(first, again) || !slices.Equal(first.Applied, again.Applied) {
-			t.Fatalf("first it comes to %#v, then to %#v", first, again)
+		second = d.repeat(t)
+		if !sameQuestions(first, second) || !slices.Equal(first.Applied, second.Applied) {
+			t.Fatalf("first it returned %#v, then %#v", first, second)
 		}
-		d.endExecution(again)
+		d.endExecution(second)
 		q = d.open[0]
 	}
 	d.decide(s.Review.Approve, q)
 	if first, err = d.execute(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	again = d.repeat(t)
+	second = d.repeat(t)
 	was, _ := first.Outcome.(provider.Completed)
-	is, ok := again.Outcome.(provider.Completed)
-	if !ok || !bytes.Equal(was.Output, is.Output) || was.Content != is.Content || !slices.Equal(first.Applied, again.Applied) {
-		t.Errorf("first it comes to %#v, then to %#v", first, again)
+	is, ok := second.Outcome.(provider.Completed)
+	if !ok || !bytes.Equal(was.Output, is.Output) || was.Content != is.Content || !slices.Equal(first.Applied, second.Applied) {
+		t.Errorf("first it returned %#v, then %#v", first, second)
 	}
 	d.wantDrafted()
 	d.wantOnce(workPublish)
 	if n := d.world.repeated(); n != 0 {
-		t.Errorf("%d pieces of work were done again", n)
+		t.Errorf("%d pieces of work were repeated", n)
 	}
 }
 
-// repeat executes once more in a new process, with the answers of before.
+// repeat executes once more in a new process, with the same answers.
 func (d *driver) repeat(t *testing.T) provider.Result {
 	t.Helper()
 	d.takeOver(t)
@@ -173,7 +174,7 @@ func (d *driver) repeat(t *testing.T) provider.Result {
 	return result
 }
 
-// sameQuestions compares what people see.
+// sameQuestions compares the public parts.
 func sameQuestions(a, b provider.Result) bool {
 	was, ok := a.Outcome.(provider.Waiting)
 	is, also := b.Outcome.(provider.Waiting)
@@ -202,7 +203,7 @@ func testManyAtOnce(t *testing.T, s Subject) {
 		d.create()
 		q := d.waits(1)[0]
 		if other := ids[q.ID]; other != "" {
-			t.Fatalf("%s and %s ask under one id", other, d.id)
+			t.Fatalf("%s and %s have the same id", other, d.id)
 		}
 		ids[q.ID] = d.id
 		d.decide(s.Review.Approve, q)

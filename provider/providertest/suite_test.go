@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// broken names, for a process that is started for it, how the toy is broken.
+// broken names the defect of the toy, for a child process.
 const broken = "FERMATA_TOY_BROKEN"
 
 func TestToy(t *testing.T) {
@@ -28,7 +28,7 @@ func TestToy(t *testing.T) {
 	})
 }
 
-// Each part of the suite finds what it is there for.
+// Each part of the suite finds its defect.
 func TestRun_NoticesEachWayToBeWrong(t *testing.T) {
 	for way, parts := range map[string][]string{
 		"a name with a colon":                  {"Names"},

@@ -10,50 +10,52 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// executionResult is how an execution ended.
+// executionResult is the result of an execution.
 type executionResult struct {
 	result provider.Result
 	err    error
 }
 
-// stuck executes in the background until a piece of work does not get on.
-func (d *driver) executeBlocked(ctx context.Context, work string, heeds bool) (old *driver, s *blockPoint, over chan executionResult) {
+// executeBlocked executes in the background until a piece of work blocks.
+func (d *driver) executeBlocked(ctx context.Context, work string, heeds bool) (old *driver, s *blockPoint, results chan executionResult) {
 	d.t.Helper()
 	s = d.world.blockAt(work, heeds)
-	over = make(chan executionResult, 1)
+	results = make(chan executionResult, 1)
 	copied := *d
 	old = &copied
 	go func() {
 		result, err := old.execute(ctx)
-		over <- executionResult{result, err}
+		results <- executionResult{result, err}
 	}()
 	select {
 	case <-s.entered:
-	case end := <-over:
-		d.t.Fatalf("it came to %#v, %v without any %q", end.result.Outcome, end.err, work)
+	case end := <-results:
+		d.t.Fatalf("it returned %#v, %v without any %q", end.result.Outcome, end.err, work)
 	}
-	return old, s, over
+	return old, s, results
 }
 
-// late lets an execution that has lost its run go on, and looks whether it changes anything.
-func (d *driver) releaseBlocked(old *driver, s *blockPoint, over chan executionResult) {
+// releaseBlocked lets an execution that has lost its run continue, and checks that it changes
+// nothing.
+func (d *driver) releaseBlocked(old *driver, s *blockPoint, results chan executionResult) {
 	d.t.Helper()
 	unchanged := d.wantUnchanged()
 	close(s.release)
-	end := <-over
+	end := <-results
 	unchanged("an execution that had lost the run")
 	if _, err := d.store.EndExecution(d.t.Context(), old.lease, store.ExecutionEnd{Status: store.StatusFailed}); !errors.Is(err, store.ErrFenced) {
-		d.t.Errorf("its result %#v, %v could be written down: %v", end.result.Outcome, end.err, err)
+		d.t.Errorf("its result %#v, %v could be saved: %v", end.result.Outcome, end.err, err)
 	}
 }
 
-// testTakenOverAtDraft: an owner that is slow and not dead loses the run. What it writes after that is refused, and the run goes on as the new owner has it.
+// testTakenOverAtDraft: an owner that is slow but alive loses the run. Its later writes are
+// rejected, and the run continues with the new owner.
 func testTakenOverAtDraft(t *testing.T, s Subject) {
 	d := begin(t, s, s.Review.Graph, s.Review.Input)
-	old, stop, over := d.executeBlocked(context.WithoutCancel(t.Context()), workDraft, false)
+	old, stop, results := d.executeBlocked(context.WithoutCancel(t.Context()), workDraft, false)
 	d.takeOver(t)
 	q := d.waits(1)[0]
-	d.releaseBlocked(old, stop, over)
+	d.releaseBlocked(old, stop, results)
 	d.decide(s.Review.Approve, q)
 	d.completes()
 	d.wantOnce(workPublish)
@@ -62,44 +64,44 @@ func testTakenOverAtDraft(t *testing.T, s Subject) {
 func testTakenOverAtPublish(t *testing.T, s Subject) {
 	d, q := startReview(t, s)
 	d.decide(s.Review.Approve, q)
-	old, stop, over := d.executeBlocked(context.WithoutCancel(t.Context()), workPublish, false)
+	old, stop, results := d.executeBlocked(context.WithoutCancel(t.Context()), workPublish, false)
 	d.takeOver(t)
 	d.completes()
-	d.releaseBlocked(old, stop, over)
+	d.releaseBlocked(old, stop, results)
 	d.wantDrafted()
 }
 
-// testEffectTakenOver: the new owner cannot know whether the effect of the old one happens, so it asks; and the old one, which has lost the run, can
-// still say that it did.
+// testEffectTakenOver: the new owner cannot know the outcome of the old owner's effect, so it asks;
+// and the old owner, which has lost the run, can still record the end.
 func testEffectTakenOver(t *testing.T, s Subject) {
 	d, q := startDrop(t, s)
 	d.decide(s.Drop.Approve, q)
-	_, stop, over := d.executeBlocked(context.WithoutCancel(t.Context()), workDrop, false)
+	_, stop, results := d.executeBlocked(context.WithoutCancel(t.Context()), workDrop, false)
 	d.takeOver(t)
 	doubt := d.waits(1)[0]
 	if doubt.Kind != fermata.EffectInDoubt.Name() {
 		t.Fatalf("it asks %+v", doubt)
 	}
 	close(stop.release)
-	<-over
+	<-results
 	lines := d.ledger()
 	if len(lines) != 1 || lines[0].State != store.EffectSucceeded {
 		t.Errorf("the ledger has %+v", lines)
 	}
-	rest := d.answerInDoubt(nil)
-	if _, ok := rest.(provider.Completed); !ok {
-		t.Errorf("it came to %#v", rest)
+	outcome := d.answerInDoubt(nil)
+	if _, ok := outcome.(provider.Completed); !ok {
+		t.Errorf("it returned %#v", outcome)
 	}
 	d.wantOnce(workDrop)
 }
 
-// testCancelled ends an execution before it begins, and in the middle. The run is not at fault.
+// testCancelled cancels an execution before it begins, and while it runs. The run must not fail.
 func testCancelled(t *testing.T, s Subject) {
-	over, cancel := context.WithCancel(t.Context())
+	results, cancel := context.WithCancel(t.Context())
 	cancel()
 	d := begin(t, s, s.Review.Graph, s.Review.Input)
-	if result, err := d.execute(over); err == nil {
-		t.Fatalf("without any time it came to %#v", result.Outcome)
+	if result, err := d.execute(results); err == nil {
+		t.Fatalf("with a cancelled context it returned %#v", result.Outcome)
 	}
 	d.takeOver(t)
 	d.decide(s.Review.Approve, d.waits(1)[0])
@@ -109,10 +111,10 @@ func testCancelled(t *testing.T, s Subject) {
 	cancel()
 	end := <-ended
 	if end.err == nil {
-		t.Errorf("cancelled, it came to %#v", end.result.Outcome)
+		t.Errorf("cancelled, it returned %#v", end.result.Outcome)
 	}
 	if _, givenTime := errors.AsType[*provider.RetryError](end.err); givenTime || errors.Is(end.err, provider.ErrPark) {
-		t.Errorf("cancelled, it says %v", end.err)
+		t.Errorf("cancelled, it returned the error %v", end.err)
 	}
 	d.wantNotDone(workPublish)
 	d.takeOver(t)

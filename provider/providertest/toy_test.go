@@ -16,16 +16,17 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// toy is the smallest provider that passes the suite: a state of a few fields, saved after each step. Each way to break it, by name, must be noticed.
+// toy is the smallest provider that passes the suite: a state of a few fields, saved after each
+// step. The suite must find each of its named defects.
 type toy struct {
 	world  *providertest.World
-	raw    store.Store // nobody has this but a broken one
+	raw    store.Store // only a broken one has this
 	broken string
 	memory map[string]toyState
 	gone   map[string]bool
 }
 
-// toyState is how far a run has come.
+// toyState is the progress of a run.
 type toyState struct {
 	version int64
 	Round   int      `json:"round"`
@@ -97,7 +98,7 @@ func (p *toy) save(ctx context.Context, run provider.Run, s *toyState) error {
 	return err
 }
 
-// step does a piece of work once, as far as anybody can.
+// step does a piece of work once, as far as possible.
 func (p *toy) step(ctx context.Context, run provider.Run, s *toyState, name string) error {
 	if slices.Contains(s.Done, name) && !p.is("does it again") {
 		return nil
@@ -109,7 +110,7 @@ func (p *toy) step(ctx context.Context, run provider.Run, s *toyState, name stri
 	return p.save(ctx, run, s)
 }
 
-var errInput = errors.New("the input does not fit")
+var errInput = errors.New("the input is invalid")
 
 func (p *toy) Execute(ctx context.Context, e provider.Execution) (provider.Result, error) {
 	if p.is("leaves goroutines behind") {
@@ -123,7 +124,7 @@ func (p *toy) Execute(ctx context.Context, e provider.Execution) (provider.Resul
 	result.Outcome, err = p.rest(ctx, e)
 	switch {
 	case errors.Is(err, errInput) && !p.is("bad input is an error"):
-		result.Outcome = provider.Failed{Code: "invalid_input", Message: "the input does not fit"}
+		result.Outcome = provider.Failed{Code: "invalid_input", Message: "the input is invalid"}
 		if p.is("the input is in the message") {
 			result.Outcome = provider.Failed{Code: "invalid_input", Message: string(e.Input)}
 		}
@@ -187,7 +188,7 @@ func (p *toy) begin(ctx context.Context, e provider.Execution) (toyState, error)
 	return s, p.save(ctx, e.Run, &s)
 }
 
-// question makes one whose id says what it is about.
+// question returns an interrupt whose id describes it.
 func (p *toy) question(run provider.Run, about, kind string, data any) (provider.Interrupt, error) {
 	text, err := json.Marshal(data)
 	id := ident.Derive("int", run.ID, about)
@@ -258,7 +259,7 @@ type toyAnswer struct {
 }
 
 func said(data json.RawMessage) (answer toyAnswer) {
-	_ = json.Unmarshal(data, &answer) // Check has seen it
+	_ = json.Unmarshal(data, &answer) // CheckAnswer has accepted it
 	return answer
 }
 
@@ -338,7 +339,8 @@ func (p *toy) drop(ctx context.Context, e provider.Execution, s toyState) (provi
 	return provider.Completed{}, p.save(ctx, e.Run, &s)
 }
 
-// effect does it if nobody has, and asks if somebody may have. It returns nil if the next try may begin, or it is over.
+// effect performs the effect if it was not begun, and asks if it is in doubt. It returns nil if the
+// next attempt may begin, or it is done.
 func (p *toy) effect(ctx context.Context, e provider.Execution, s *toyState, intent fermata.Intent, asked fermata.ApprovalRequest) (provider.Outcome, error) {
 	ledger := e.Owner.Ledger()
 	line, begun, err := fermata.LedgerEntry{}, true, error(nil)
@@ -388,7 +390,7 @@ func (p *toy) CheckAnswer(ctx context.Context, run provider.Run, interrupt strin
 	}
 	i := slices.IndexFunc(open, func(q provider.Interrupt) bool { return q.ID == interrupt })
 	if i < 0 {
-		return nil, errors.New("nobody asked that")
+		return nil, errors.New("unknown interrupt")
 	}
 	if p.is("a look writes") {
 		_, err := p.raw.Save(ctx, p.key(run), s.version, store.Delta{Put: []store.Part{{Name: "looked", Data: []byte("1")}}})
@@ -414,7 +416,7 @@ func (p *toy) CheckAnswer(ctx context.Context, run provider.Run, interrupt strin
 	return answer, nil
 }
 
-// open lists what a run may wait for.
+// open lists the possible interrupts of a run.
 func (p *toy) open(run provider.Run, s toyState) ([]provider.Interrupt, error) {
 	review, err1 := p.roundQuestion(run, s)
 	left, err2 := p.question(run, "left", "toy-review", "left")

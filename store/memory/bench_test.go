@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// fiveParts is about what one step of a small graph changes.
+// fiveParts is a typical change of one step of a small graph.
 func fiveParts() store.Delta {
 	data := bytes.Repeat([]byte("x"), 64)
 	return store.Delta{Put: []store.Part{

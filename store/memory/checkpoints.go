@@ -1,15 +1,16 @@
-// Package memory keeps everything in the memory of the process: for tests, benchmarks and programs whose runs need
-// not outlive them.
+// Package memory stores everything in the memory of the process: for tests, benchmarks and programs
+// whose runs need not outlive them.
 //
 //	checkpoints := memory.New()
 //	version, err := checkpoints.Save(ctx, store.Key{Run: "demo-1"}, 0, store.Delta{
 //		Put: []store.Part{{Name: "run", Data: head}},
 //	})
 //
-// New is for checkpoints alone, which is all that a graph needs; NewStore is everything that an executor keeps, [store.Store].
+// New stores only checkpoints, which is enough for a graph. NewStore implements the complete
+// [store.Store] of an executor.
 //
-// It behaves in every way like the stores that write to disk (it passes the same suite, store/storetest), except that
-// everything is gone with the process. Use store/sqlite where a person may be waited for longer than a deploy.
+// The stores behave like those that write to disk and pass the same suite, store/storetest. They
+// are lost with the process. Use store/sqlite if a run may wait longer than the process lives.
 package memory
 
 import (
@@ -24,19 +25,19 @@ import (
 
 var _ store.Checkpoints = (*Checkpoints)(nil)
 
-// Checkpoints keeps checkpoints in a map. Make one with New.
+// Checkpoints stores checkpoints in a map. Use New to create one.
 type Checkpoints struct {
 	mu   sync.Mutex
 	runs map[store.Key]*checkpoint
 }
 
-// checkpoint is one checkpoint.
+// checkpoint is the stored form of a checkpoint.
 type checkpoint struct {
 	version int64
 	parts   smallmap.Map[string, []byte]
 }
 
-// New returns an empty store.
+// New returns an empty checkpoint store.
 func New() *Checkpoints {
 	return &Checkpoints{runs: make(map[store.Key]*checkpoint)}
 }
@@ -70,7 +71,7 @@ func (s *Checkpoints) Save(ctx context.Context, key store.Key, base int64, delta
 	return s.save(key, base, delta)
 }
 
-// save is called with the lock held.
+// save applies a delta. The caller holds the lock.
 func (s *Checkpoints) save(key store.Key, base int64, delta store.Delta) (int64, error) {
 	r, ok := s.runs[key]
 	switch {
@@ -84,13 +85,13 @@ func (s *Checkpoints) save(key store.Key, base int64, delta store.Delta) (int64,
 		r.parts.Delete(name)
 	}
 	for _, part := range delta.Put {
-		r.parts.Set(part.Name, slices.Clip(part.Data)) // so that nobody who appends to it writes where others read
+		r.parts.Set(part.Name, slices.Clip(part.Data)) // a caller that appends must not write into shared memory
 	}
 	r.version++
 	return r.version, nil
 }
 
-// version is that of a checkpoint, 0 if there is none. It is called with the lock held.
+// version returns the version of a checkpoint, or 0 if there is none. The caller holds the lock.
 func (s *Checkpoints) version(key store.Key) int64 {
 	if r := s.runs[key]; r != nil {
 		return r.version
@@ -98,7 +99,7 @@ func (s *Checkpoints) version(key store.Key) int64 {
 	return 0
 }
 
-// Delete forgets the checkpoint, if there is one.
+// Delete removes the checkpoint, if there is one.
 func (s *Checkpoints) Delete(ctx context.Context, key store.Key) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -10,16 +10,16 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// AddCredential keeps a new credential; see [store.Credentials].
-func (r *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Writes) error {
+// AddCredential stores a new credential; see [store.Credentials].
+func (r *Store) AddCredential(ctx context.Context, c store.Credential, writes store.Writes) error {
 	_, err := update(ctx, r, func(b *tables, now time.Time) (struct{}, error) {
-		if c.ID == "" || beside.Validate() != nil {
+		if c.ID == "" || writes.Validate() != nil {
 			return struct{}{}, store.ErrInvalid
 		}
 		if _, known := b.credentials[c.ID]; known {
 			return struct{}{}, store.ErrExists
 		}
-		write, err := b.prepareWrites(now, c.Account, beside)
+		write, err := b.prepareWrites(now, c.Account, writes)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -45,7 +45,7 @@ func (r *Store) Credential(ctx context.Context, id string) (store.Credential, er
 	})
 }
 
-// Credentials lists those of an account; see [store.Credentials].
+// Credentials lists the credentials of an account; see [store.Credentials].
 func (r *Store) Credentials(ctx context.Context, account string) ([]store.Credential, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) ([]store.Credential, error) {
 		var list []store.Credential
@@ -61,10 +61,10 @@ func (r *Store) Credentials(ctx context.Context, account string) ([]store.Creden
 	})
 }
 
-// RevokeCredential ends a credential; see [store.Credentials].
-func (r *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
+// RevokeCredential revokes a credential; see [store.Credentials].
+func (r *Store) RevokeCredential(ctx context.Context, account, id string, writes store.Writes) error {
 	_, err := update(ctx, r, func(b *tables, now time.Time) (struct{}, error) {
-		if err := beside.Validate(); err != nil {
+		if err := writes.Validate(); err != nil {
 			return struct{}{}, err
 		}
 		c, known := b.credentials[id]
@@ -74,7 +74,7 @@ func (r *Store) RevokeCredential(ctx context.Context, account, id string, beside
 		if !c.Revoked.IsZero() {
 			return struct{}{}, nil
 		}
-		write, err := b.prepareWrites(now, account, beside)
+		write, err := b.prepareWrites(now, account, writes)
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -86,7 +86,7 @@ func (r *Store) RevokeCredential(ctx context.Context, account, id string, beside
 	return err
 }
 
-// ForgetCredentials deletes those that were over before a time; see [store.Credentials].
+// PurgeCredentials deletes credentials that ended before a time; see [store.Credentials].
 func (r *Store) PurgeCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) (forgotten int, err error) {
 		for id, c := range b.credentials {

@@ -23,10 +23,10 @@ type auditChain struct {
 	lines []store.AuditLine
 }
 
-// beside looks whether what is to be written beside a change is stale; whether it can be written at all was looked at. What it returns writes
-// it, and cannot fail.
-func (b *tables) prepareWrites(now time.Time, account string, beside store.Writes) (write func(), err error) {
-	for _, p := range beside.Documents {
+// prepareWrites returns ErrStale if a document is stale. Otherwise it returns a function that
+// applies the writes and cannot fail. The caller has validated the writes.
+func (b *tables) prepareWrites(now time.Time, account string, writes store.Writes) (write func(), err error) {
+	for _, p := range writes.Documents {
 		revision := int64(0)
 		if kept := b.documents[documentKey{account, p.Kind, p.ID}]; kept != nil {
 			revision = kept.Revision
@@ -35,11 +35,11 @@ func (b *tables) prepareWrites(now time.Time, account string, beside store.Write
 			return nil, store.ErrStale
 		}
 	}
-	return func() { b.applyWrites(now, account, beside) }, nil
+	return func() { b.applyWrites(now, account, writes) }, nil
 }
 
-func (b *tables) applyWrites(now time.Time, account string, beside store.Writes) {
-	for _, p := range beside.Documents {
+func (b *tables) applyWrites(now time.Time, account string, writes store.Writes) {
+	for _, p := range writes.Documents {
 		key := documentKey{account, p.Kind, p.ID}
 		kept := b.documents[key]
 		if kept == nil {
@@ -52,7 +52,7 @@ func (b *tables) applyWrites(now time.Time, account string, beside store.Writes)
 		}
 		kept.Revision, kept.Body, kept.Index, kept.DueAt, kept.Updated = p.BaseRevision+1, p.Body, p.Index, p.DueAt, now
 	}
-	if len(beside.Audit) == 0 { //mutate:memory-audit-written
+	if len(writes.Audit) == 0 { //mutate:memory-audit-written
 		return
 	}
 	log := b.audit[account]
@@ -60,17 +60,18 @@ func (b *tables) applyWrites(now time.Time, account string, beside store.Writes)
 		log = new(auditChain)
 		b.audit[account] = log
 	}
-	for _, line := range beside.Audit {
+	for _, line := range writes.Audit {
 		raw, next, err := chain.Next(log.head, now, line)
 		if err != nil {
-			panic(err) // it was checked
+			panic(err) // it was validated
 		}
 		log.head, log.lines = next, append(log.lines, store.AuditLine{Seq: next.Seq, Raw: raw})
 	}
 }
 
-// moveOn tells the request of an interrupt that it was withdrawn: what was prepared on it before is stale. One that is changed with the
-// withdrawal itself moves on by that.
+// reviseWithdrawnRequest gives the request of a withdrawn interrupt a new revision, so that
+// prepared changes become stale. A request that is changed with the withdrawal gets its revision
+// from that change.
 func (b *tables) reviseWithdrawnRequest(now time.Time, i *store.Interrupt) {
 	if request := b.documents[documentKey{i.Account, store.RequestDocument, i.ID}]; request != nil {
 		request.Revision++ //mutate:memory-withdrawal-touches-request
@@ -88,7 +89,7 @@ func (b *tables) request(i *store.Interrupt) *store.Document {
 	return &request
 }
 
-// brings reports whether a decision has the change of each request that it decides.
+// changesRequests reports whether a decision changes the request of each interrupt that it decides.
 func (b *tables) changesRequests(d store.Decision) bool {
 	changed := d.Writes.RequestIDs()
 	for _, answer := range d.Answers {
@@ -116,7 +117,7 @@ func (b *tables) due(now time.Time, kind store.DocumentKind, limit int) []store.
 	return due[:min(len(due), max(limit, 0))]
 }
 
-// papersOf are papers that a function wants, by kind and id.
+// documentsWhere returns the documents that match, ordered by kind and id.
 func (b *tables) documentsWhere(want func(*store.Document) bool) []store.Document {
 	var list []store.Document
 	for p := range maps.Values(b.documents) {
@@ -128,7 +129,7 @@ func (b *tables) documentsWhere(want func(*store.Document) bool) []store.Documen
 	return list
 }
 
-// Paper returns a paper; see [store.Documents].
+// Document returns a document; see [store.Documents].
 func (r *Store) Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) (store.Document, error) {
 		if p := b.documents[documentKey{account, kind, id}]; p != nil {
@@ -138,7 +139,7 @@ func (r *Store) Document(ctx context.Context, account string, kind store.Documen
 	})
 }
 
-// Papers returns papers of one kind; see [store.Documents].
+// Documents returns documents of one kind; see [store.Documents].
 func (r *Store) Documents(ctx context.Context, account string, kind store.DocumentKind, f store.DocumentFilter) ([]store.Document, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) ([]store.Document, error) {
 		list := b.documentsWhere(func(p *store.Document) bool {
@@ -148,23 +149,23 @@ func (r *Store) Documents(ctx context.Context, account string, kind store.Docume
 	})
 }
 
-// Due returns papers whose time has come; see [store.Documents].
+// DueDocuments returns documents whose DueAt has passed; see [store.Documents].
 func (r *Store) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) ([]store.Document, error) {
 	return update(ctx, r, func(b *tables, now time.Time) ([]store.Document, error) { return b.due(now, kind, limit), nil })
 }
 
-// Amend writes papers and audit lines; see [store.Documents].
-func (r *Store) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+// CommitWrites writes documents and audit lines; see [store.Documents].
+func (r *Store) CommitWrites(ctx context.Context, account string, writes store.Writes) error {
 	_, err := update(ctx, r, func(b *tables, now time.Time) (struct{}, error) {
-		if err := beside.Validate(); err != nil {
+		if err := writes.Validate(); err != nil {
 			return struct{}{}, err
 		}
-		for _, run := range beside.RunsOfNewDocuments() {
+		for _, run := range writes.RunsOfNewDocuments() {
 			if b.runs[store.Key{Account: account, Run: run}] == nil {
 				return struct{}{}, store.ErrNotFound
 			}
 		}
-		write, err := b.prepareWrites(now, account, beside)
+		write, err := b.prepareWrites(now, account, writes)
 		if err == nil {
 			write()
 		}
@@ -173,7 +174,7 @@ func (r *Store) CommitWrites(ctx context.Context, account string, beside store.W
 	return err
 }
 
-// AuditHead returns the end of an account's chain; see [store.AuditLog].
+// AuditHead returns the head of an account's chain; see [store.AuditLog].
 func (r *Store) AuditHead(ctx context.Context, account string) (chain.Head, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) (head chain.Head, err error) {
 		if log := b.audit[account]; log != nil {
@@ -183,7 +184,7 @@ func (r *Store) AuditHead(ctx context.Context, account string) (chain.Head, erro
 	})
 }
 
-// AuditAccounts returns the accounts that have a line; see [store.AuditLog].
+// AuditAccounts returns the accounts that have an audit line; see [store.AuditLog].
 func (r *Store) AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error) {
 	accounts, err = update(ctx, r, func(b *tables, _ time.Time) ([]string, error) {
 		all := slices.Sorted(maps.Keys(b.audit))

@@ -20,11 +20,11 @@ func Example() {
 	}})
 	fmt.Println(version, err)
 
-	// The next step changed one part; the other is not sent again.
+	// The next step changed one part; the other is not written again.
 	version, err = checkpoints.Save(ctx, key, version, store.Delta{Put: []store.Part{{Name: "run", Data: []byte("done")}}})
 	fmt.Println(version, err)
 
-	// Somebody who still works on version 1 is told so.
+	// A save that was prepared on version 1 is rejected.
 	_, err = checkpoints.Save(ctx, key, 1, store.Delta{Delete: []string{"node/draft"}})
 	fmt.Println(errors.Is(err, store.ErrStale))
 

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Asked returns interrupts of all runs of an account; see [store.Inbox].
+// InboxItems returns interrupts of all runs of an account; see [store.Inbox].
 func (r *Store) InboxItems(ctx context.Context, account string, filter store.InboxFilter) ([]store.InboxItem, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) ([]store.InboxItem, error) {
 		all := b.inboxItems(account, func(i *store.Interrupt) bool {
@@ -20,7 +20,7 @@ func (r *Store) InboxItems(ctx context.Context, account string, filter store.Inb
 	})
 }
 
-// Question returns one interrupt; see [store.Inbox].
+// InboxItem returns one interrupt; see [store.Inbox].
 func (r *Store) InboxItem(ctx context.Context, account, id string) (store.InboxItem, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) (store.InboxItem, error) {
 		all := b.inboxItems(account, func(i *store.Interrupt) bool { return i.ID == id })
@@ -31,7 +31,8 @@ func (r *Store) InboxItem(ctx context.Context, account, id string) (store.InboxI
 	})
 }
 
-// Standing returns where a run stands; see [store.Inbox].
+// RunSnapshot returns a run with its open interrupts and documents, read in one transaction; see
+// [store.Inbox].
 func (r *Store) RunSnapshot(ctx context.Context, account, stateKey string, own store.DocumentKind) (store.RunSnapshot, error) {
 	return update(ctx, r, func(b *tables, now time.Time) (store.RunSnapshot, error) {
 		run := b.newest(account, stateKey)
@@ -56,14 +57,14 @@ func (r *Store) RunSnapshot(ctx context.Context, account, stateKey string, own s
 	})
 }
 
-// Pending counts the interrupts of an account that are open; see [store.Inbox].
+// CountPending counts the open interrupts of an account; see [store.Inbox].
 func (r *Store) CountPending(ctx context.Context, account string, limit int) (int, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) (int, error) {
 		return min(limit, len(b.inboxItems(account, func(i *store.Interrupt) bool { return i.State == store.InterruptPending }))), nil
 	})
 }
 
-// inbox lists interrupts of an account, the oldest first.
+// inboxItems lists the matching interrupts of an account, oldest first.
 func (b *tables) inboxItems(account string, wanted func(*store.Interrupt) bool) []store.InboxItem {
 	var all []store.InboxItem
 	for key, run := range b.runs {
@@ -82,7 +83,7 @@ func (b *tables) inboxItems(account string, wanted func(*store.Interrupt) bool) 
 	return all
 }
 
-// Waits counts the interrupts of all accounts that are open; see [store.Inbox].
+// PendingByKind counts the open interrupts of all accounts by kind; see [store.Inbox].
 func (r *Store) PendingByKind(ctx context.Context, limit int) ([]store.PendingCount, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) ([]store.PendingCount, error) {
 		var open []*store.Interrupt

@@ -15,7 +15,7 @@ func (r *Store) Events(ctx context.Context, account, run string, after int64, li
 	})
 }
 
-// Feed returns events of all runs of an account; see [store.Events].
+// Feed returns the events of all runs of an account; see [store.Events].
 func (r *Store) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
 	events, err = update(ctx, r, func(b *tables, _ time.Time) (list []store.Event, err error) {
 		list, next, err = b.feed(account, after, pageSize(limit, 1000))
@@ -24,22 +24,22 @@ func (r *Store) Feed(ctx context.Context, account, after string, limit int) (eve
 	return events, next, err
 }
 
-// Watch returns hints that something has happened to a run; see [store.Events].
+// Watch returns hints that a run may have changed; see [store.Events].
 func (r *Store) Watch(ctx context.Context) <-chan store.Key { return r.hints.Subscribe(ctx) }
 
-// Finished returns runs that were over before a time; see [store.Maintenance].
+// FinishedRuns returns runs that ended before a time; see [store.Maintenance].
 func (r *Store) FinishedRuns(ctx context.Context, from, before time.Time, limit int) ([]store.Run, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) ([]store.Run, error) { return b.finishedRuns(from, before, limit), nil })
 }
 
-// Forget deletes a run that is over; see [store.Maintenance].
-func (r *Store) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
-	if err := beside.Validate(); err != nil {
+// DeleteRun deletes a run that has ended; see [store.Maintenance].
+func (r *Store) DeleteRun(ctx context.Context, account, run string, writes store.Writes) error {
+	if err := writes.Validate(); err != nil {
 		return err
 	}
 	_, err := update(ctx, r, func(b *tables, now time.Time) (struct{}, error) {
-		forgotten, err := b.deleteRun(now, account, run, beside)
-		if forgotten {
+		deleted, err := b.deleteRun(now, account, run, writes)
+		if deleted {
 			delete(r.Checkpoints.runs, store.Key{Account: account, Run: run})
 		}
 		return struct{}{}, err
@@ -47,15 +47,15 @@ func (r *Store) DeleteRun(ctx context.Context, account, run string, beside store
 	return err
 }
 
-// History returns everything that is known of a run; see [store.Maintenance].
+// History returns everything that is stored about a run; see [store.Maintenance].
 func (r *Store) History(ctx context.Context, account, run string) (store.History, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) (store.History, error) { return b.history(account, run) })
 }
 
-// Vacuum has nothing to do: what was deleted is the garbage collector's.
+// Vacuum does nothing; the garbage collector frees deleted data.
 func (r *Store) Vacuum(ctx context.Context) error { return ctx.Err() }
 
-// Once keeps a value under a name, unless there is one already; see [store.Maintenance].
+// PutIfAbsent stores a value under a name unless there is one; see [store.Maintenance].
 func (r *Store) PutIfAbsent(ctx context.Context, name string, value []byte) ([]byte, error) {
 	if name == "" {
 		return nil, store.ErrInvalid

@@ -12,40 +12,42 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// The model check explores every order in which people decide, workers work, processes die and clocks run out, on the very code
-// of the book. It is exhaustive within its bounds: one run with two gates, two workers, three people of whom two decide at once and one
-// clicks twice, one crash, two leases that end under a worker which goes on, one deadline, one worker that gives up.
+// The model check explores every interleaving of decisions, workers, crashes and timeouts on the
+// code of tables. It is exhaustive within its bounds: one run with two gates, two workers, three
+// people of whom two decide at once and one clicks twice, one crash, two leases that expire under a
+// running worker, one deadline, one worker that gives up.
 
-// at is the time of the model. It stands still; what time does is done by actions.
+// at is the time of the model. It does not advance; actions simulate the effects of time.
 var at = time.Unix(1_000_000, 0)
 
 var gates = []string{"gate1", "gate2"}
 
-// world is one state of the world.
+// world is one state of the model.
 type world struct {
 	tables  tables
 	workers [2]worker
 	clicks  []submission
-	// taken is the provider's checkpoint: how many gates it has behind it. happened is what the outside world saw.
+	// applied is the provider's checkpoint: the number of gates that are passed. effects counts the
+	// calls that the target has seen.
 	applied       int
 	effects       map[string]int
 	faults        faultBudget
-	lateDecisions bool // somebody has decided what nobody else would
+	lateDecisions bool // the late decision was made
 }
 
 type faultBudget struct{ crashes, leaseExpiries, deadlines, releases int }
 
-// submission is a request of a person, and what it was answered.
+// submission is a decision of a person and its result.
 type submission struct {
 	decision store.Decision
-	answer   store.DecisionResult // "" as long as there is none
+	answer   store.DecisionResult // "" until there is one
 }
 
-// worker is a process at work on the run.
+// worker is a process that executes the run.
 type worker struct {
 	step  step
 	lease store.Lease
-	todo  store.Interrupt // the decision it works on
+	todo  store.Interrupt // the decision that it applies
 }
 
 type step int
@@ -53,10 +55,10 @@ type step int
 const (
 	idle    step = iota
 	claimed      // has the run
-	began        // has written down the intent
-	called       // the target has done it
-	ended        // has written down that it is done
-	taken        // the provider has saved that the gate is behind it
+	began        // has recorded the intent
+	called       // the target was called
+	ended        // has recorded the end of the effect
+	taken        // the provider has saved that the gate is passed
 )
 
 func (s *world) clone() *world {
@@ -86,7 +88,7 @@ func (s *world) clone() *world {
 
 func (s *world) run() *runRow { return s.tables.runs[store.Key{Account: "a", Run: "r"}] }
 
-// print is the same for states from which the same can follow.
+// fingerprint identifies equivalent states.
 func (s *world) fingerprint() string {
 	b := make([]byte, 0, 128)
 	put := func(v ...int) {
@@ -143,7 +145,7 @@ func opening(f faultBudget) *world {
 	}
 	s.clicks = []submission{
 		word("ann", "1", "gate1", store.VerdictApprove), word("ann", "1", "gate1", store.VerdictApprove), // twice
-		word("bob", "2", "gate1", store.VerdictReject), // at the same time
+		word("bob", "2", "gate1", store.VerdictReject), // concurrently
 		word("cat", "3", "gate2", store.VerdictApprove),
 	}
 	return s
@@ -153,7 +155,7 @@ func gate(n int) []store.NewInterrupt {
 	return []store.NewInterrupt{{ID: gates[n], ActionDigest: "digest of " + gates[n], Timeout: time.Hour}}
 }
 
-// action is something that can happen. Faults are what must not be needed for a run to settle.
+// action is one possible transition. A run must be able to settle without faults.
 type action struct {
 	name  string
 	fault bool
@@ -186,7 +188,7 @@ func (s *world) actions() []action {
 	r := s.run()
 	if r.Status == store.StatusRunning && r.LeaseUntil.After(at) {
 		owned := slices.ContainsFunc(s.workers[:], func(w worker) bool { return w.step != idle && w.lease.Fence == r.Fence })
-		if !owned || s.faults.leaseExpiries > 0 { // of a dead owner it always ends
+		if !owned || s.faults.leaseExpiries > 0 { // the lease of a dead owner always expires
 			add(owned, "the lease ends", func(s *world) {
 				if owned {
 					s.faults.leaseExpiries--
@@ -213,7 +215,7 @@ func (s *world) actions() []action {
 	switch {
 	case r.Status == store.StatusParked && s.inDoubt():
 		add(false, "somebody looks what happened", func(s *world) { s.reconcile() })
-	case r.Status == store.StatusParked: // claimedBefore, it could be retried, and parked because it is in doubt, for ever
+	case r.Status == store.StatusParked: // before that, the run could be retried and parked again forever
 		add(false, "somebody wants it to be tried again", func(s *world) {
 			if _, err := s.tables.retry(at, "a", r.ID, store.Writes{}); err != nil {
 				panic(err)
@@ -223,10 +225,10 @@ func (s *world) actions() []action {
 	return list
 }
 
-// giveUp is a worker that gives the run back undone, wherever it is with it.
+// release is a worker that gives up the run at any point.
 func (s *world) release(n int, how store.Release) {
 	s.faults.releases--
-	_ = s.tables.release(at, s.workers[n].lease, how) // refused: somebody else has it
+	_ = s.tables.release(at, s.workers[n].lease, how) // rejected if the run has another owner
 	s.workers[n] = worker{}
 }
 
@@ -238,7 +240,7 @@ func (s *world) decide(n int) {
 	s.clicks[n].answer = receipt.Result
 }
 
-// decideLate is somebody who comes when all others have been there, so that a run always has a chance.
+// decideLate is a last decision after all others, so that a run can always continue.
 func (s *world) decideLate(gate string) {
 	answer := store.Answer{Interrupt: gate, Verdict: store.VerdictApprove, ApprovedDigest: "digest of " + gate}
 	if _, err := s.tables.decide(at, store.Decision{Account: "a", Run: "r", ResumeID: "late " + gate, Actor: "dan", Answers: []store.Answer{answer}}); err != nil {
@@ -247,7 +249,7 @@ func (s *world) decideLate(gate string) {
 	s.lateDecisions = true
 }
 
-// work is one step of a worker. Whatever it writes may be refused, because it has lost the run without knowing.
+// work is one step of a worker. Its writes may be rejected, because it may have lost the run.
 func (s *world) work(n int) {
 	w := &s.workers[n]
 	gate := w.todo.ID
@@ -262,7 +264,7 @@ func (s *world) work(n int) {
 	case claimed:
 		s.begin(w)
 	case began:
-		s.effects[gate]++ // no fence can hold back a call that is on its way
+		s.effects[gate]++ // no fence can stop a call that is already sent
 		w.step = called
 	case called:
 		if err := s.tables.endEffect(at, store.EffectEnd{Account: "a", Interrupt: gate, Attempt: 1, State: store.EffectSucceeded}); err != nil {
@@ -278,7 +280,7 @@ func (s *world) work(n int) {
 
 func (s *world) begin(w *worker) {
 	if w.todo.ID == "" || w.todo.Verdict != store.VerdictApprove {
-		w.step = ended // there is nothing to do outside
+		w.step = ended // there is no effect to call
 		return
 	}
 	line, begun, err := s.tables.beginEffect(at, w.lease, store.NewEffect{Interrupt: w.todo.ID, Attempt: 1, ActionDigest: "digest of " + w.todo.ID})
@@ -289,16 +291,16 @@ func (s *world) begin(w *worker) {
 		w.step = began
 	case line.State == store.EffectSucceeded:
 		w.step = ended
-	case line.State == store.EffectFailed: // somebody looked, and it had not happened: give up. To try again is a person's word to give.
+	case line.State == store.EffectFailed: // a person checked that it had not happened: give up; only a person may order a retry
 		_, _ = s.tables.endExecution(at, w.lease, store.ExecutionEnd{Status: store.StatusFailed, Applied: []string{w.todo.ID}})
 		*w = worker{}
-	default: // nobody knows: leave it to somebody who can look
+	default: // unknown: a person must check
 		_ = s.tables.release(at, w.lease, store.Release{Park: true})
 		*w = worker{}
 	}
 }
 
-// open is what the provider waits for.
+// open returns the interrupts that the provider waits for.
 func (s *world) open() []store.NewInterrupt {
 	if s.applied < len(gates) {
 		return gate(s.applied)
@@ -306,7 +308,7 @@ func (s *world) open() []store.NewInterrupt {
 	return nil
 }
 
-// save is the provider's checkpoint, which is refused to a former owner.
+// save saves the provider's checkpoint, which is rejected for a former owner.
 func (s *world) save(w *worker) {
 	if _, err := s.tables.owned(w.lease); err != nil {
 		*w = worker{}
@@ -319,21 +321,21 @@ func (s *world) save(w *worker) {
 }
 
 func (s *world) endExecution(w *worker) {
-	rest := store.ExecutionEnd{Status: store.StatusWaiting, Outcome: []byte("o"), Open: s.open()}
+	end := store.ExecutionEnd{Status: store.StatusWaiting, Outcome: []byte("o"), Open: s.open()}
 	if w.todo.ID != "" {
-		rest.Applied = []string{w.todo.ID}
+		end.Applied = []string{w.todo.ID}
 		if w.todo.Verdict != store.VerdictApprove {
-			rest.Status, rest.Open = store.StatusFailed, nil
+			end.Status, end.Open = store.StatusFailed, nil
 		}
 	}
 	if s.applied == len(gates) {
-		rest.Status = store.StatusCompleted
+		end.Status = store.StatusCompleted
 	}
-	_, _ = s.tables.endExecution(at, w.lease, rest) // refused: somebody else has it
+	_, _ = s.tables.endExecution(at, w.lease, end) // rejected if the run has another owner
 	*w = worker{}
 }
 
-// doubtful reports whether nobody knows of an effect whether it happened.
+// inDoubt reports whether the outcome of an effect is unknown.
 func (s *world) inDoubt() bool {
 	for _, line := range s.tables.effects {
 		if line.State == store.EffectStarted {
@@ -343,7 +345,7 @@ func (s *world) inDoubt() bool {
 	return false
 }
 
-// reconcile is a person who looks at the target.
+// reconcile is a person who checks the target.
 func (s *world) reconcile() {
 	for key, line := range s.tables.effects {
 		if line.State == store.EffectStarted {
@@ -358,7 +360,7 @@ func (s *world) reconcile() {
 	}
 }
 
-// broken says which promise does not hold in this state.
+// violated names the invariants that do not hold in this state.
 func (s *world) violated() []string {
 	r := s.run()
 	for _, i := range r.interrupts {
@@ -395,7 +397,7 @@ func (s *world) violated() []string {
 	return nil
 }
 
-// steps are the states that can follow.
+// steps returns the possible next states.
 func (s *world) steps() []modelcheck.Step[*world] {
 	var list []modelcheck.Step[*world]
 	for _, a := range s.actions() {

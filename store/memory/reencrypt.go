@@ -12,14 +12,14 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// sealedSlot is a place that holds a sealed value.
+// sealedSlot is a location of a sealed value.
 type sealedSlot struct {
 	store.SealedValue
-	key string // the same for this place as long as it is there, and no other's
+	key string // a unique, stable key of the location
 	set func([]byte)
 }
 
-// slots are all places, in an order that does not depend on what is in them.
+// sealedSlots returns all locations in an order that does not depend on their content.
 func (r *Store) sealedSlots() []sealedSlot {
 	var all []sealedSlot
 	add := func(account string, what store.SealedField, id, part string, value []byte, put func([]byte), more ...any) {
@@ -60,7 +60,8 @@ func (r *Store) sealedSlots() []sealedSlot {
 	return all
 }
 
-// Reseal hands sealed values to a function, and keeps what it returns; see [store.Maintenance]. The function may use the store.
+// Reencrypt passes sealed values to a function and stores the results; see [store.Maintenance]. The
+// function may use the store.
 func (r *Store) Reencrypt(ctx context.Context, after string, limit int, reseal func(store.SealedValue) ([]byte, error)) (string, error) {
 	from, err := base64.RawURLEncoding.DecodeString(after)
 	if err != nil {
@@ -103,7 +104,8 @@ func (r *Store) Reencrypt(ctx context.Context, after string, limit int, reseal f
 
 type replacement struct{ from, to []byte }
 
-// Size says how much there is; see [store.Maintenance]. Bytes counts what is sealed, which is most of it.
+// Size returns how much data is stored; see [store.Maintenance]. Bytes counts what is sealed, which
+// is most of it.
 func (r *Store) Size(ctx context.Context) (store.Size, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) (store.Size, error) {
 		size := store.Size{Rows: map[string]int64{

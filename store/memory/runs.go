@@ -10,15 +10,15 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// Store keeps the runs of an executor in memory, with their checkpoints and everything else. Make one with NewStore.
+// Store implements [store.Store] in memory. Use NewStore to create one.
 type Store struct {
 	*Checkpoints
 	clock  func() time.Time
-	tables tables // guarded by the lock of Store
+	tables tables // guarded by the lock of Checkpoints
 	hints  broadcast.Hub[store.Key]
 }
 
-// NewStore returns an empty store of runs, which is all of [store.Store]. A nil clock is time.Now.
+// NewStore returns an empty store. A nil clock means time.Now.
 func NewStore(clock func() time.Time) *Store {
 	if clock == nil {
 		clock = time.Now
@@ -26,7 +26,8 @@ func NewStore(clock func() time.Time) *Store {
 	return &Store{Checkpoints: New(), clock: clock, tables: newTables()}
 }
 
-// update runs one transaction. Nothing of a failed one is left: the book checks before it writes.
+// update runs one transaction. A failed one changes nothing, because tables checks before it
+// writes.
 func update[T any](ctx context.Context, r *Store, fn func(b *tables, now time.Time) (T, error)) (T, error) {
 	if err := ctx.Err(); err != nil {
 		var none T
@@ -40,7 +41,7 @@ func update[T any](ctx context.Context, r *Store, fn func(b *tables, now time.Ti
 	return result, err
 }
 
-// Create begins a run; see [store.Runs].
+// Create creates a run; see [store.Runs].
 func (r *Store) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
 	if err := run.Writes.Validate(); err != nil {
 		return store.Lease{}, err
@@ -63,7 +64,7 @@ func (r *Store) List(ctx context.Context, account string, filter store.RunFilter
 	return update(ctx, r, func(b *tables, _ time.Time) ([]store.Run, error) { return b.list(account, filter), nil })
 }
 
-// Claim takes a run that has something to do; see [store.Runs].
+// Claim takes ownership of a run that has work; see [store.Runs].
 func (r *Store) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, error) {
 	return update(ctx, r, func(b *tables, now time.Time) (*store.ClaimedRun, error) { return b.claim(now, claim), nil })
 }
@@ -73,7 +74,7 @@ func (r *Store) Renew(ctx context.Context, lease store.Lease, duration time.Dura
 	return r.owned(ctx, lease, func(now time.Time, run *runRow) { run.LeaseUntil = now.Add(duration) })
 }
 
-// SetRef notes how the provider calls the run; see [store.Runs].
+// SetProviderRef stores the provider's reference of the run; see [store.Runs].
 func (r *Store) SetProviderRef(ctx context.Context, lease store.Lease, ref []byte) error {
 	return r.owned(ctx, lease, func(_ time.Time, run *runRow) { run.ProviderRef = ref })
 }
@@ -89,41 +90,41 @@ func (r *Store) owned(ctx context.Context, lease store.Lease, change func(time.T
 	return err
 }
 
-// Rest gives a run back; see [store.Runs].
-func (r *Store) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
-	if err := rest.Writes.Validate(); err != nil {
+// EndExecution ends an execution; see [store.Runs].
+func (r *Store) EndExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (store.Status, error) {
+	if err := end.Writes.Validate(); err != nil {
 		return "", err
 	}
 	key := store.Key{Account: lease.Account, Run: lease.Run}
-	if rest.Checkpoint != nil && !validNames(key, rest.Checkpoint.Delta) {
+	if end.Checkpoint != nil && !validNames(key, end.Checkpoint.Delta) {
 		return "", store.ErrInvalid
 	}
 	return update(ctx, r, func(b *tables, now time.Time) (store.Status, error) {
-		if rest.Checkpoint != nil && (rest.Checkpoint.BaseVersion != r.version(key) || rest.Checkpoint.Drop && rest.Checkpoint.BaseVersion == 0) {
+		if end.Checkpoint != nil && (end.Checkpoint.BaseVersion != r.version(key) || end.Checkpoint.Drop && end.Checkpoint.BaseVersion == 0) {
 			return "", store.ErrFenced
 		}
-		status, err := b.endExecution(now, lease, rest)
-		if err == nil && rest.Checkpoint != nil && rest.Checkpoint.Drop {
+		status, err := b.endExecution(now, lease, end)
+		if err == nil && end.Checkpoint != nil && end.Checkpoint.Drop {
 			delete(r.runs, key)
-		} else if err == nil && rest.Checkpoint != nil {
-			_, err = r.save(key, rest.Checkpoint.BaseVersion, rest.Checkpoint.Delta)
+		} else if err == nil && end.Checkpoint != nil {
+			_, err = r.save(key, end.Checkpoint.BaseVersion, end.Checkpoint.Delta)
 		}
 		return status, err
 	})
 }
 
-// Release gives a run back undone; see [store.Runs].
+// Release ends an execution without a result; see [store.Runs].
 func (r *Store) Release(ctx context.Context, lease store.Lease, release store.Release) error {
 	_, err := update(ctx, r, func(b *tables, now time.Time) (struct{}, error) { return struct{}{}, b.release(now, lease, release) })
 	return err
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (r *Store) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
-	if err := beside.Validate(); err != nil {
+func (r *Store) Retry(ctx context.Context, account, run string, writes store.Writes) (store.Run, error) {
+	if err := writes.Validate(); err != nil {
 		return store.Run{}, err
 	}
-	return update(ctx, r, func(b *tables, now time.Time) (store.Run, error) { return b.retry(now, account, run, beside) })
+	return update(ctx, r, func(b *tables, now time.Time) (store.Run, error) { return b.retry(now, account, run, writes) })
 }
 
 // Decide records a decision; see [store.Runs].
@@ -134,7 +135,7 @@ func (r *Store) Decide(ctx context.Context, decision store.Decision) (store.Deci
 	return update(ctx, r, func(b *tables, now time.Time) (store.DecisionReceipt, error) { return b.decide(now, decision) })
 }
 
-// Resumed returns the receipt of a resume id; see [store.Runs].
+// Receipt returns the receipt of a resume id; see [store.Runs].
 func (r *Store) Receipt(ctx context.Context, account, actor, resumeID string) (store.DecisionReceipt, error) {
 	return update(ctx, r, func(b *tables, _ time.Time) (store.DecisionReceipt, error) {
 		if known := b.resumes[resumeKey{account, actor, resumeID}]; known != nil {
@@ -157,7 +158,7 @@ func (r *Store) Interrupts(ctx context.Context, account, run string) ([]store.In
 	})
 }
 
-// Begin writes down that an effect is about to happen; see [store.Runs].
+// BeginEffect records that an effect is about to be called; see [store.Runs].
 func (r *Store) BeginEffect(ctx context.Context, lease store.Lease, effect store.NewEffect) (line store.Effect, begun bool, err error) {
 	if err := effect.Writes.Validate(); err != nil {
 		return store.Effect{}, false, err
@@ -169,7 +170,7 @@ func (r *Store) BeginEffect(ctx context.Context, lease store.Lease, effect store
 	return line, begun, err
 }
 
-// End writes down how an effect ended; see [store.Runs].
+// EndEffect records how an effect ended; see [store.Runs].
 func (r *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
 	if err := end.Writes.Validate(); err != nil {
 		return err
@@ -178,22 +179,22 @@ func (r *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
 	return err
 }
 
-// Expire decides what is over its deadline; see [store.Runs].
-func (r *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
-	return update(ctx, r, func(b *tables, now time.Time) ([]store.Interrupt, error) { return b.expire(now, until, limit, beside) })
+// Expire expires interrupts whose deadline has passed; see [store.Runs].
+func (r *Store) Expire(ctx context.Context, until time.Time, limit int, writes func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
+	return update(ctx, r, func(b *tables, now time.Time) ([]store.Interrupt, error) { return b.expire(now, until, limit, writes) })
 }
 
-// Cancel ends a run that is alive; see [store.Runs].
-func (r *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
-	if err := beside.Validate(); err != nil {
+// Cancel ends an active run; see [store.Runs].
+func (r *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, writes store.Writes) (store.Run, error) {
+	if err := writes.Validate(); err != nil {
 		return store.Run{}, err
 	}
 	return update(ctx, r, func(b *tables, now time.Time) (store.Run, error) {
-		return b.cancel(now, account, run, as, waits, beside)
+		return b.cancel(now, account, run, as, waits, writes)
 	})
 }
 
-// Now is the time of the clock.
+// Now returns the time of the clock.
 func (r *Store) Now(context.Context) (time.Time, error) { return r.clock(), nil }
 
 // Fenced returns the checkpoints of a run for its owner; see [store.Runs].

@@ -18,12 +18,12 @@ func TestStore(t *testing.T) {
 	storetest.Store(t, func(*testing.T) store.Store { return memory.NewStore(nil) })
 }
 
-// The reference is the same as itself: this is a test of the comparison.
+// The reference must match itself: this tests the comparison.
 func TestReference_MatchesItself(t *testing.T) {
 	storetest.Reference(t, func(_ *testing.T, clock func() time.Time) store.Store { return memory.NewStore(clock) })
 }
 
-// A cursor that this store never had is one of another.
+// A cursor that this store never returned belongs to another store.
 func TestFeed_UnknownCursorReturnsErrInvalid(t *testing.T) {
 	runs := memory.NewStore(nil)
 	for _, after := range []string{"1", "0", "-1", "+1", "01"} {

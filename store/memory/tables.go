@@ -8,14 +8,14 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// tables is the protocol of [store.Runs] without locks, clocks and disks: what the SQL of the other stores has to come to. The
-// model check explores this very code.
+// tables implements the protocol of [store.Runs] without locks, clocks and disks. It is the
+// reference for the SQL of the other stores. The model check explores this code.
 type tables struct {
 	runs        map[store.Key]*runRow
 	resumes     map[resumeKey]*resumeRow
 	effects     map[effectKey]*store.Effect
 	named       map[string][]byte
-	readyCount  int64 // counts how often a run became ready, for the order of claims
+	readyCount  int64 // number of transitions to ready, for the order of claims
 	events      eventLog
 	credentials map[string]store.Credential
 	documents   map[documentKey]*store.Document
@@ -26,8 +26,8 @@ type runRow struct {
 	store.Run
 	interrupts []*store.Interrupt // in the order in which they became visible
 	readyAt    int64
-	notBefore  time.Time // it is ready, but not before that
-	events     int64     // how many it has
+	notBefore  time.Time // ready, but not to be claimed before
+	events     int64     // number of events
 }
 
 type resumeKey struct{ account, actor, id string }
@@ -55,7 +55,7 @@ func newTables() tables {
 	}
 }
 
-// newest is the newest run of a state key, or nil.
+// newest returns the newest run of a state key, or nil.
 func (b *tables) newest(account, stateKey string) *runRow {
 	var newest *runRow
 	for key, run := range b.runs {
@@ -133,7 +133,8 @@ func claimable(run *runRow, now time.Time) bool {
 	return run.Status == store.StatusReady && !run.notBefore.After(now) || run.Status == store.StatusRunning && !run.LeaseUntil.After(now)
 }
 
-// claimedBefore says which of two runs is claimed first: the ready ones, the longest ready first; then those whose lease is over.
+// claimedBefore orders claims: ready runs first, the longest ready one first; then runs whose lease
+// expired.
 func claimedBefore(a, b *runRow) bool {
 	if a.Status != b.Status {
 		return a.Status == store.StatusReady
@@ -144,7 +145,7 @@ func claimedBefore(a, b *runRow) bool {
 	return a.LeaseUntil.Before(b.LeaseUntil) || a.LeaseUntil.Equal(b.LeaseUntil) && cmp.Less(a.ID, b.ID)
 }
 
-// owned returns the run of a lease that is still good.
+// owned returns the run of a lease that is still valid.
 func (b *tables) owned(lease store.Lease) (*runRow, error) {
 	run := b.runs[store.Key{Account: lease.Account, Run: lease.Run}]
 	if run == nil || run.Status != store.StatusRunning || run.Fence != lease.Fence { //mutate:memory-lease-fence
@@ -153,36 +154,37 @@ func (b *tables) owned(lease store.Lease) (*runRow, error) {
 	return run, nil
 }
 
-func (b *tables) endExecution(now time.Time, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
+func (b *tables) endExecution(now time.Time, lease store.Lease, end store.ExecutionEnd) (store.Status, error) {
 	run, err := b.owned(lease)
 	if err != nil {
 		return "", err
 	}
-	write, err := b.prepareWrites(now, run.Account, rest.Writes)
+	write, err := b.prepareWrites(now, run.Account, end.Writes)
 	if err != nil {
 		return "", err
 	}
 	for _, i := range run.interrupts {
 		//mutate:memory-applied-by-provider
-		if slices.Contains(rest.Applied, i.ID) && i.State == store.InterruptDecided && !i.Applied {
+		if slices.Contains(end.Applied, i.ID) && i.State == store.InterruptDecided && !i.Applied {
 			i.Applied = true
 			for key, resume := range b.resumes {
 				//mutate:memory-first-outcome
 				if key.account == run.Account && key.id == i.ResumeID && key.actor == i.DecidedBy && resume.Outcome == nil {
-					resume.Outcome = rest.Outcome // the first stands: a resume id has one answer
+					resume.Outcome = end.Outcome // the first outcome is kept: a resume id has one receipt
 				}
 			}
 		}
 	}
-	b.showInterrupts(now, run, rest.Open, rest.Writes.RequestIDs())
-	run.Outcome, run.Attempts = rest.Outcome, 0
-	b.addEvent(now, run, store.EventKind(rest.Status), "")
-	b.releaseOwner(now, run, rest.Status)
+	b.showInterrupts(now, run, end.Open, end.Writes.RequestIDs())
+	run.Outcome, run.Attempts = end.Outcome, 0
+	b.addEvent(now, run, store.EventKind(end.Status), "")
+	b.releaseOwner(now, run, end.Status)
 	write()
 	return run.Status, nil
 }
 
-// show makes what is asked visible, and withdraws what is asked no longer. changed are requests that are changed with it.
+// showInterrupts makes open interrupts visible and withdraws the others. changed lists the requests
+// that are changed in the same transaction.
 func (b *tables) showInterrupts(now time.Time, run *runRow, open []store.NewInterrupt, changed []string) {
 	for _, i := range run.interrupts {
 		still := slices.ContainsFunc(open, func(n store.NewInterrupt) bool { return n.ID == i.ID })
@@ -211,7 +213,7 @@ func (b *tables) showInterrupts(now time.Time, run *runRow, open []store.NewInte
 	}
 }
 
-// settle takes the run from its owner. What was decided and not applied is still to be done.
+// releaseOwner removes the owner. The run becomes ready if it has a decision that was not applied.
 func (b *tables) releaseOwner(now time.Time, run *runRow, status store.Status) {
 	unapplied := slices.ContainsFunc(run.interrupts, func(i *store.Interrupt) bool { return i.State == store.InterruptDecided && !i.Applied })
 	run.Owner, run.LeaseUntil, run.Updated = "", time.Time{}, now
@@ -246,12 +248,12 @@ func (b *tables) release(now time.Time, lease store.Lease, r store.Release) erro
 	return nil
 }
 
-func (b *tables) retry(now time.Time, account, id string, beside store.Writes) (store.Run, error) {
+func (b *tables) retry(now time.Time, account, id string, writes store.Writes) (store.Run, error) {
 	run := b.runs[store.Key{Account: account, Run: id}]
 	if run == nil || run.Status != store.StatusParked {
 		return store.Run{}, store.ErrNotFound
 	}
-	write, err := b.prepareWrites(now, account, beside)
+	write, err := b.prepareWrites(now, account, writes)
 	if err != nil {
 		return store.Run{}, err
 	}
@@ -299,13 +301,13 @@ func (b *tables) decide(now time.Time, d store.Decision) (store.DecisionReceipt,
 		}
 		for _, answer := range d.Answers {
 			i := run.interrupt(answer.Interrupt)
-			if i.State != store.InterruptDecided { // or it is the second answer to the same, of which the last counts
+			if i.State != store.InterruptDecided { // otherwise it is a second answer to the same interrupt; the last one counts
 				b.addEvent(now, run, store.EventDecided, i.ID)
 			}
 			i.State, i.Verdict, i.ApprovedDigest, i.Answer = store.InterruptDecided, answer.Verdict, answer.ApprovedDigest, answer.Data
 			i.DecidedBy, i.DecidedVia, i.Source, i.DecidedAt, i.ResumeID = d.Actor, d.Via, store.SourcePerson, now, d.ResumeID
 		}
-		write()                                // what is decided has no deadline any more that could move
+		write()                                // a decided interrupt has no deadline that could move
 		if run.Status == store.StatusWaiting { //mutate:memory-decision-wakes
 			b.wake(now, run)
 		}
@@ -317,7 +319,8 @@ func (b *tables) decide(now time.Time, d store.Decision) (store.DecisionReceipt,
 	return receipt, nil
 }
 
-// vague reports whether a decision approves an action and does not say which. Of two answers to one interrupt the last counts.
+// lacksActionDigest reports whether a decision approves an action without its digest. Of two
+// answers to one interrupt the last counts.
 func (run *runRow) lacksActionDigest(d store.Decision) bool {
 	said := make(map[string]bool)
 	for _, answer := range slices.Backward(d.Answers) {
@@ -342,7 +345,7 @@ func (run *runRow) interrupt(id string) *store.Interrupt {
 	return nil
 }
 
-// refusal says why an answer cannot be taken, or Accepted.
+// check returns why an answer cannot be accepted, or ResultAccepted.
 func (run *runRow) check(now time.Time, answer store.Answer) store.DecisionResult {
 	i := run.interrupt(answer.Interrupt)
 	switch {
@@ -375,15 +378,15 @@ func (b *tables) expire(now, until time.Time, limit int, with func(store.Interru
 	for _, i := range due[:min(limit, len(due))] {
 		write := func() {}
 		if with != nil {
-			beside := with(*i, b.request(i))
-			err := beside.Validate()
+			writes := with(*i, b.request(i))
+			err := writes.Validate()
 			if err != nil {
 				return expired, err
 			}
-			if write, err = b.prepareWrites(now, i.Account, beside); err != nil {
+			if write, err = b.prepareWrites(now, i.Account, writes); err != nil {
 				continue
 			}
-			if beside.Postpones(i.ID) { //mutate:memory-postponed-not-expired
+			if writes.Postpones(i.ID) { //mutate:memory-postponed-not-expired
 				write()
 				continue
 			}
@@ -401,7 +404,7 @@ func (b *tables) expire(now, until time.Time, limit int, with func(store.Interru
 	return expired, nil
 }
 
-// waitsFor reports whether these are the interrupts that a run waits for.
+// waitsFor reports whether ids are exactly the pending interrupts of the run.
 func (r *runRow) waitsFor(ids []string) bool {
 	var pending []string
 	for _, i := range r.interrupts {
@@ -413,7 +416,7 @@ func (r *runRow) waitsFor(ids []string) bool {
 	return slices.Equal(pending, slices.Sorted(slices.Values(ids)))
 }
 
-func (b *tables) cancel(now time.Time, account, id string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
+func (b *tables) cancel(now time.Time, account, id string, as store.Status, waits []string, writes store.Writes) (store.Run, error) {
 	run := b.runs[store.Key{Account: account, Run: id}]
 	if run == nil || !run.Status.Active() {
 		return store.Run{}, store.ErrNotFound
@@ -421,11 +424,11 @@ func (b *tables) cancel(now time.Time, account, id string, as store.Status, wait
 	if waits != nil && !run.waitsFor(waits) { //mutate:memory-cancel-knows-interrupts
 		return store.Run{}, store.ErrStale
 	}
-	write, err := b.prepareWrites(now, account, beside)
+	write, err := b.prepareWrites(now, account, writes)
 	if err != nil {
 		return store.Run{}, err
 	}
-	b.showInterrupts(now, run, nil, beside.RequestIDs())
+	b.showInterrupts(now, run, nil, writes.RequestIDs())
 	write()
 	run.Status, run.Owner, run.LeaseUntil, run.Updated = as, "", time.Time{}, now
 	run.Fence++ //mutate:memory-cancel-raises-fence

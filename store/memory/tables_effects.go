@@ -16,7 +16,7 @@ func (b *tables) beginEffect(now time.Time, lease store.Lease, n store.NewEffect
 		known := b.interrupt(run.Account, n.Interrupt)
 		switch {
 		//mutate:memory-policy-cannot-override
-		case known == nil && n.ActionDigest == "", known != nil && known.Source != store.SourcePolicy: // what people were asked is theirs to decide
+		case known == nil && n.ActionDigest == "", known != nil && known.Source != store.SourcePolicy: // people decide what they were asked
 			return store.Effect{}, false, store.ErrNotApproved
 		case known == nil && stale != nil:
 			return store.Effect{}, false, stale
@@ -24,7 +24,7 @@ func (b *tables) beginEffect(now time.Time, lease store.Lease, n store.NewEffect
 			b.recordRuling(now, run, n) //mutate:memory-policy-allows
 		}
 	}
-	n.Ruling, n.Writes = nil, store.Writes{} // the one is in the interrupt, the other is written below
+	n.Ruling, n.Writes = nil, store.Writes{} // the ruling is in the interrupt; the writes are applied below
 	i := run.interrupt(n.Interrupt)
 	//mutate:memory-effect-approved
 	if i == nil || i.State != store.InterruptDecided || i.Verdict != store.VerdictApprove || i.ApprovedDigest == "" || i.ApprovedDigest != n.ActionDigest {
@@ -44,7 +44,7 @@ func (b *tables) beginEffect(now time.Time, lease store.Lease, n store.NewEffect
 	return *line, true, nil
 }
 
-// allow writes down the word of a policy.
+// recordRuling records the ruling of a policy as a decided interrupt.
 func (b *tables) recordRuling(now time.Time, run *runRow, n store.NewEffect) {
 	run.interrupts = append(run.interrupts, &store.Interrupt{
 		Account: run.Account, Run: run.ID,
@@ -54,7 +54,7 @@ func (b *tables) recordRuling(now time.Time, run *runRow, n store.NewEffect) {
 	b.addEvent(now, run, store.EventDecided, n.Interrupt)
 }
 
-// asked is the interrupt of this id, whichever run asked it.
+// interrupt returns the interrupt with an id, of any run of the account.
 func (b *tables) interrupt(account, id string) *store.Interrupt {
 	for key, run := range b.runs {
 		if key.Account == account {

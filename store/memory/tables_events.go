@@ -8,14 +8,14 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// eventLog is what happened to all runs.
+// eventLog holds the events of all runs.
 type eventLog struct {
 	entries      []loggedEvent
-	lastPosition int64       // the place of the newest line, whether or not it was forgotten
-	touched      []store.Key // runs to which something happened in this transaction
+	lastPosition int64       // the position of the newest entry, even if it was deleted
+	touched      []store.Key // runs that were changed in this transaction
 }
 
-// loggedEvent is an event and its place among those of all runs.
+// loggedEvent is an event and its position among those of all runs.
 type loggedEvent struct {
 	store.Event
 	position int64
@@ -25,7 +25,7 @@ func (c *eventLog) touch(run *runRow) {
 	c.touched = append(c.touched, store.Key{Account: run.Account, Run: run.ID})
 }
 
-// note writes down what happened to a run.
+// addEvent adds an event of a run.
 func (b *tables) addEvent(now time.Time, run *runRow, kind store.EventKind, interrupt string) {
 	run.events++
 	b.events.lastPosition++

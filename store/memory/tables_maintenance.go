@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// list returns copies of runs without what is sealed in them.
+// list returns copies of runs without their sealed values.
 func (b *tables) list(account string, f store.RunFilter) []store.Run {
 	var list []store.Run
 	for key, run := range b.runs {
@@ -40,7 +40,7 @@ func withoutSealed(run store.Run) store.Run {
 	return run
 }
 
-// pageSize is how many are returned at most.
+// pageSize returns the maximum number of results.
 func pageSize(limit, otherwise int) int {
 	if limit <= 0 {
 		return otherwise
@@ -63,8 +63,8 @@ func (b *tables) finishedRuns(from, before time.Time, limit int) []store.Run {
 	return list[:min(len(list), pageSize(limit, 1000))]
 }
 
-// forget reports whether the run was there.
-func (b *tables) deleteRun(now time.Time, account, id string, beside store.Writes) (bool, error) {
+// deleteRun reports whether the run existed.
+func (b *tables) deleteRun(now time.Time, account, id string, writes store.Writes) (bool, error) {
 	key := store.Key{Account: account, Run: id}
 	run := b.runs[key]
 	switch {
@@ -73,7 +73,7 @@ func (b *tables) deleteRun(now time.Time, account, id string, beside store.Write
 	case run.Status.Active(): //mutate:memory-live-run-kept
 		return false, store.ErrRunActive
 	}
-	write, err := b.prepareWrites(now, account, beside)
+	write, err := b.prepareWrites(now, account, writes)
 	if err != nil {
 		return false, err
 	}

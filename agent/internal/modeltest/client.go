@@ -7,34 +7,41 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Client is the package of one vendor as the suite sees it: everything in which one differs from another. Q is a request on the vendor's wire.
+// Client describes the client package of one vendor: everything that differs between vendors. Q is
+// a request in the vendor's wire format.
 type Client[Q any] struct {
-	// Package is what errors of New begin with, Key what the service takes, KeyVariable where the environment has it.
+	// Package is the prefix of errors of New, Key a valid API key, KeyVariable its environment
+	// variable.
 	Package, Key, KeyVariable string
-	// Home is where a request goes if nothing else is said, and Path what it adds to a base URL. Base is what a base URL adds to a server's address.
+	// Home is the default URL of a request; Path is the path that is added to a base URL. Base is
+	// the path that a base URL adds to a server's address.
 	Home, Path, Base string
-	// KeyHeader is the header that has the key, behind KeyScheme. RequestID is the header that names a request to the vendor's support.
+	// KeyHeader is the header with the key, after KeyScheme. RequestID is the header with the
+	// vendor's request id.
 	KeyHeader, KeyScheme, RequestID string
-	// New makes a model.
+	// New creates a model.
 	New func(Settings) (agent.Streamer, error)
-	// Examine is how the service looks at a request.
+	// Examine validates a request like the service.
 	Examine func(*http.Request, []byte) (Q, Refusal)
-	// Refuse is an error in the vendor's form, Say a whole answer, Open a streamed one that has begun with the text Well.
+	// Refuse returns an error in the vendor's form, Say a complete answer. Open starts a streamed
+	// answer with the text Well.
 	Refuse func(status int, message string) Reply[Q]
 	Say    func(text string) Reply[Q]
 	Open   func(http.ResponseWriter)
-	// Echo answers with what is made of the last message, whole or streamed as it is asked to.
+	// Echo answers with a function of the last message, complete or streamed as requested.
 	Echo func(echo func(string) string) Reply[Q]
-	// Failures are further ways to refuse a request, Senseless answers that are none, and Leaks answers that hold the key.
+	// Failures are further error replies, InvalidAnswers invalid answers, and Leaks answers that
+	// contain the key.
 	Failures       map[string]Failure[Q]
 	InvalidAnswers map[string]Failure[Q]
 	Leaks          map[string]Reply[Q]
-	// Owned are the fields of a request that the package sets itself, Extra some that it does not know and the service does.
+	// Owned are the request fields that the package sets; Extra are fields that it does not know
+	// but the service does.
 	Owned []string
 	Extra map[string]any
 }
 
-// Settings are what every vendor's Config has.
+// Settings are the settings that every vendor's Config has.
 type Settings struct {
 	Model, APIKey, BaseURL string
 	MaxTokens              int64
@@ -43,7 +50,7 @@ type Settings struct {
 	HTTPClient             *http.Client
 }
 
-// Failure is an answer, and the error that it makes.
+// Failure is a reply and the expected error.
 type Failure[Q any] struct {
 	reply     Reply[Q]
 	status    int
@@ -51,12 +58,12 @@ type Failure[Q any] struct {
 	says      string
 }
 
-// Fails is an answer that makes an error with this status, which may be temporary, and says this.
+// Fails returns a reply with the expected status, temporary flag and error text.
 func Fails[Q any](reply Reply[Q], status int, temporary bool, says string) Failure[Q] {
 	return Failure[Q]{reply, status, temporary, says}
 }
 
-// Body is an answer with this status, these headers and this body.
+// Body returns a reply with this status, header and body.
 func Body[Q any](status int, header http.Header, body string) Reply[Q] {
 	return func(w http.ResponseWriter, _ *http.Request, _ Q) { Send(w, status, header, body) }
 }
@@ -69,7 +76,7 @@ func (c *Client[Q]) serve(t *testing.T, replies ...Reply[Q]) *Service[Q] {
 	return Serve(t, c.Examine, replies...)
 }
 
-// model is one that asks the service, without retries unless a change says otherwise.
+// model returns a model for the service, without retries unless a change sets them.
 func (c *Client[Q]) model(t *testing.T, s *Service[Q], changes ...func(*Settings)) agent.Streamer {
 	t.Helper()
 	settings := Settings{Model: modelName, APIKey: c.Key, BaseURL: s.URL + c.Base, HTTPClient: s.Client(), MaxRetries: new(0)}
@@ -83,7 +90,7 @@ func (c *Client[Q]) model(t *testing.T, s *Service[Q], changes ...func(*Settings
 	return m
 }
 
-// wants asks the service in one way, and wants this failure.
+// wantFailure calls the service once and checks the failure.
 func (c *Client[Q]) wantFailure(t *testing.T, want Failure[Q], streaming bool) {
 	t.Helper()
 	err := Hello(t.Context(), c.model(t, c.serve(t, want.reply)), streaming)

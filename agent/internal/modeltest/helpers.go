@@ -10,13 +10,13 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Both tells a story of both ways to ask, since nothing but the pieces may depend on it.
+// Both runs a test for both ways to call a model, because only the chunks may differ.
 func Both(t *testing.T, do func(t *testing.T, streaming bool)) {
 	t.Run("Generate", func(t *testing.T) { do(t, false) })
 	t.Run("Stream", func(t *testing.T) { do(t, true) })
 }
 
-// Get asks one way or the other.
+// Get calls the model in one of the two ways.
 func Get(ctx context.Context, m agent.Streamer, streaming bool, request *agent.Request) (*agent.Response, error) {
 	if !streaming {
 		return m.Generate(ctx, request)
@@ -31,8 +31,8 @@ func Hello(ctx context.Context, m agent.Streamer, streaming bool) error {
 	return err
 }
 
-// wantStreamsEnd wants a stream to end with whoever reads it. open makes a model whose answer begins with the text Well, after which nothing comes
-// until the client is gone; then gone is closed.
+// wantStreamsEnd checks that a stream ends when its reader does. open creates a model whose answer
+// begins with the text Well and then blocks until the client is gone; then gone is closed.
 func wantStreamsEnd(t *testing.T, open func(t *testing.T, gone chan<- struct{}) agent.Streamer) {
 	t.Run("its context is cancelled", func(t *testing.T) {
 		gone := make(chan struct{})
@@ -44,7 +44,7 @@ func wantStreamsEnd(t *testing.T, open func(t *testing.T, gone chan<- struct{}) 
 				cancel()
 			}
 		}
-		if last != context.Canceled { // and not an error of the model's
+		if last != context.Canceled { // and not an error of the model
 			t.Fatalf("stream ended with %v; want context.Canceled", last)
 		}
 		<-gone
@@ -57,7 +57,7 @@ func wantStreamsEnd(t *testing.T, open func(t *testing.T, gone chan<- struct{}) 
 			}
 			break
 		}
-		<-gone // or the test ends by its time limit
+		<-gone // otherwise the test ends by its time limit
 	})
 }
 
@@ -68,7 +68,7 @@ func (headerLeakingTransport) RoundTrip(r *http.Request) (*http.Response, error)
 	return nil, fmt.Errorf("cannot send %v", r.Header)
 }
 
-// OddNames is a conversation in which a model called tools by names that no tool can have, and was told so.
+// OddNames returns a conversation with tool calls to invalid tool names and the error results.
 func OddNames() *agent.Request {
 	request := Ask("Rome?")
 	request.Tools = []agent.ToolSpec{Weather}

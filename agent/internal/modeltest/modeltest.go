@@ -1,5 +1,6 @@
-// Package modeltest is a model service on this machine, for the tests of the clients of real ones: what it refuses is said by the tests of each
-// client, in the words of its vendor; what is left gets the next of the replies that a test has given it.
+// Package modeltest is a local model service for testing the clients of real ones. The tests of
+// each client define which requests it rejects, as the vendor does; accepted requests get the next
+// reply of the test.
 package modeltest
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Service is the service, Q a request on its wire.
+// Service is the service. Q is a request in its wire format.
 type Service[Q any] struct {
 	*httptest.Server
 	t        *testing.T
@@ -29,13 +30,13 @@ type Service[Q any] struct {
 	bodies   []string
 }
 
-// Refusal writes why a request is not taken; nil if it is.
+// Refusal writes the rejection of a request; nil accepts it.
 type Refusal func(http.ResponseWriter)
 
-// Reply answers a request that was taken.
+// Reply answers an accepted request.
 type Reply[Q any] func(w http.ResponseWriter, r *http.Request, asked Q)
 
-// Serve starts a service, which ends with the test. It is an error to ask it more often than there are replies.
+// Serve starts a service that ends with the test. More requests than replies are an error.
 func Serve[Q any](t *testing.T, examine func(*http.Request, []byte) (Q, Refusal), replies ...Reply[Q]) *Service[Q] {
 	t.Helper()
 	s := &Service[Q]{t: t, examine: examine, replies: replies}
@@ -63,28 +64,28 @@ func (s *Service[Q]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	if next == nil {
-		s.t.Errorf("the service was asked once more than expected: %s", body)
+		s.t.Errorf("unexpected request after the last reply: %s", body)
 		w.WriteHeader(http.StatusNotImplemented)
 		return
 	}
 	next(w, r, asked)
 }
 
-// Requests are those that the service had nothing against.
+// Requests returns the accepted requests.
 func (s *Service[Q]) Requests() []Q {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accepted
 }
 
-// LastBody is that of the last of them.
+// LastBody returns the body of the last accepted request.
 func (s *Service[Q]) LastBody() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bodies[len(s.bodies)-1]
 }
 
-// Send writes an answer with this status, these headers and this body.
+// Send writes an answer with this status, header and body.
 func Send(w http.ResponseWriter, status int, header http.Header, body string) {
 	w.Header().Set("Content-Type", "application/json")
 	for name, values := range header {
@@ -94,7 +95,8 @@ func Send(w http.ResponseWriter, status int, header http.Header, body string) {
 	io.WriteString(w, body)
 }
 
-// SendSlowly writes a stream a few bytes at a time, so that every line and many a letter arrives in parts.
+// SendSlowly writes a stream a few bytes at a time, so that lines and multi-byte characters arrive
+// in parts.
 func SendSlowly(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	for len(text) > 0 {
@@ -105,7 +107,7 @@ func SendSlowly(w http.ResponseWriter, text string) {
 	}
 }
 
-// Quote writes a text as JSON.
+// Quote encodes a text as JSON.
 func Quote(text string) string {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -114,7 +116,7 @@ func Quote(text string) string {
 	return string(quoted)
 }
 
-// Ask is a request with one message.
+// Ask returns a request with one message.
 func Ask(text string) *agent.Request {
 	return &agent.Request{Messages: []agent.Message{agent.User(text)}}
 }
@@ -126,7 +128,7 @@ var Weather = agent.ToolSpec{
 	Schema:      json.RawMessage(`{"type":"object","properties":{"why":{"type":"string"},"city":{"type":"string"}},"required":["why","city"]}`),
 }
 
-// WantResponse compares all of a response.
+// WantResponse compares complete responses.
 func WantResponse(t *testing.T, got, want *agent.Response) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -134,7 +136,7 @@ func WantResponse(t *testing.T, got, want *agent.Response) {
 	}
 }
 
-// MustGenerate asks a model that has to answer.
+// MustGenerate calls a model that must answer.
 func MustGenerate(t *testing.T, m agent.Model, request *agent.Request) *agent.Response {
 	t.Helper()
 	response, err := m.Generate(t.Context(), request)
@@ -144,14 +146,14 @@ func MustGenerate(t *testing.T, m agent.Model, request *agent.Request) *agent.Re
 	return response
 }
 
-// Collect reads a stream to its end: the texts of its pieces, and the response, which comes last.
+// Collect reads a stream to its end: the texts of its chunks, and the response, which comes last.
 func Collect(stream iter.Seq2[*agent.Chunk, error]) (texts []string, response *agent.Response, err error) {
 	for piece, err := range stream {
 		if err != nil {
 			return texts, response, err
 		}
 		if response != nil {
-			return texts, response, errors.New("a piece came after the response")
+			return texts, response, errors.New("a chunk came after the response")
 		}
 		if piece.Text != "" {
 			texts = append(texts, piece.Text)
@@ -161,7 +163,7 @@ func Collect(stream iter.Seq2[*agent.Chunk, error]) (texts []string, response *a
 	return texts, response, nil
 }
 
-// WantFailure wants an error to be that of a model, and to say this.
+// WantFailure checks that err is this ModelError and contains the text.
 func WantFailure(t *testing.T, err error, want agent.ModelError, says string) {
 	t.Helper()
 	failure, ok := errors.AsType[*agent.ModelError](err)
@@ -172,11 +174,11 @@ func WantFailure(t *testing.T, err error, want agent.ModelError, says string) {
 		t.Errorf("got %+v; want model %s, status %d, temporary %v", failure, want.Model, want.Status, want.Temporary)
 	}
 	if !strings.Contains(err.Error(), says) {
-		t.Errorf("%q does not say %q", err, says)
+		t.Errorf("%q does not contain %q", err, says)
 	}
 }
 
-// WantNoKey wants an error, and no form of it to hold the key.
+// WantNoKey checks that err is an error and does not contain the key in any form.
 func WantNoKey(t *testing.T, err error, key string) {
 	t.Helper()
 	if err == nil {
@@ -185,7 +187,7 @@ func WantNoKey(t *testing.T, err error, key string) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		for _, form := range []string{"%v", "%+v", "%#v"} {
 			if text := fmt.Sprintf(form, err); strings.Contains(text, key) {
-				t.Errorf("%T as %s holds the key: %s", err, form, text)
+				t.Errorf("%T as %s contains the key: %s", err, form, text)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// Conform tests what the clients of all vendors promise.
+// Conform tests the behaviour that all vendor clients share.
 func Conform[Q any](t *testing.T, c Client[Q]) {
 	t.Run("Error_StatusAndWordsOfTheService", c.testFailures)
 	t.Run("Error_AnswerThatIsNone", c.testInvalidAnswers)
@@ -45,7 +45,7 @@ func (c *Client[Q]) testFailures(t *testing.T) {
 		"page of a gateway": {Body[Q](502, http.Header{"Content-Type": {"text/html"}}, page), 502, true, "<html> <body> upstream ä"},
 		"no words":          {Body[Q](503, nil, ""), 503, true, "Service Unavailable"},
 		"no known words":    {Body[Q](422, nil, `{"detail":[{"msg":"field required"}]}`), 422, false, "field required"},
-		"redirect":          {Body[Q](307, http.Header{"Location": {"/v1/elsewhere"}}, ""), 307, false, "redirects"},
+		"redirect":          {Body[Q](307, http.Header{"Location": {"/v1/elsewhere"}}, ""), 307, false, "redirect"},
 	}
 	for _, list := range []map[string]Failure[Q]{all, c.Failures} {
 		for name, want := range list {
@@ -57,7 +57,7 @@ func (c *Client[Q]) testFailures(t *testing.T) {
 }
 
 func (c *Client[Q]) testInvalidAnswers(t *testing.T) {
-	page := Failure[Q]{Body[Q](200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, `<html>Welcome</html>`), 0, false, "text/html; is the base URL right?"}
+	page := Failure[Q]{Body[Q](200, http.Header{"Content-Type": {"text/html; charset=utf-8"}}, `<html>Welcome</html>`), 0, false, "text/html; check the base URL"}
 	cutOff := func(w http.ResponseWriter, _ *http.Request, _ Q) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", "1000")
@@ -65,7 +65,7 @@ func (c *Client[Q]) testInvalidAnswers(t *testing.T) {
 	}
 	t.Run("cut off", func(t *testing.T) { c.wantFailure(t, Failure[Q]{cutOff, 0, true, "unexpected EOF"}, false) })
 	t.Run("a web page", func(t *testing.T) { Both(t, func(t *testing.T, streaming bool) { c.wantFailure(t, page, streaming) }) })
-	t.Run("an answer instead of a stream", func(t *testing.T) { c.wantFailure(t, Failure[Q]{c.Say("Hi"), 0, false, "not with a stream"}, true) })
+	t.Run("an answer instead of a stream", func(t *testing.T) { c.wantFailure(t, Failure[Q]{c.Say("Hi"), 0, false, "not a stream"}, true) })
 	for name, want := range c.InvalidAnswers {
 		t.Run(name, func(t *testing.T) { c.wantFailure(t, want, false) })
 	}
@@ -109,14 +109,14 @@ func (c *Client[Q]) testKeyLeaks(t *testing.T) {
 	})
 }
 
-// The conversation is for nobody else, nor is the key: Go follows redirects with all headers but a few that it knows.
+// Neither the conversation nor the key may go elsewhere: Go follows redirects with most headers.
 func (c *Client[Q]) testRedirect(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the redirect was followed")
 	}))
 	defer elsewhere.Close()
 	Both(t, func(t *testing.T, streaming bool) {
-		c.wantFailure(t, Failure[Q]{Body[Q](307, http.Header{"Location": {elsewhere.URL}}, ""), 307, false, "redirects"}, streaming)
+		c.wantFailure(t, Failure[Q]{Body[Q](307, http.Header{"Location": {elsewhere.URL}}, ""), 307, false, "redirect"}, streaming)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/agent"
 )
 
-// capture is a transport that keeps the request and answers nothing.
+// capture is a transport that records the request and sends nothing.
 type capture struct{ request *http.Request }
 
 func (c *capture) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -17,7 +17,7 @@ func (c *capture) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("captured")
 }
 
-// Sent returns the request that a model makes with a client, which does not send it.
+// Sent returns the request that a model makes, without sending it.
 func Sent(t *testing.T, open func(*http.Client) (agent.Streamer, error)) *http.Request {
 	t.Helper()
 	var transport capture
@@ -47,7 +47,7 @@ func (c *Client[Q]) testEnvironment(t *testing.T) {
 		settings        Settings
 		wantURL, wantIn string
 	}{
-		{"is for the vendor", c.Key + "\n", Settings{}, c.Home, own}, // a line's end, as files have it
+		{"is for the vendor", c.Key + "\n", Settings{}, c.Home, own}, // a trailing newline, as in files
 		{"comes after that of the config", "sk-other", Settings{APIKey: c.Key}, c.Home, own},
 		{"goes nowhere else", c.Key, Settings{BaseURL: "http://localhost:4000/models/"}, "http://localhost:4000/models" + c.Path, ""},
 	} {
@@ -72,18 +72,18 @@ func (c *Client[Q]) testConfigErrors(t *testing.T) {
 		says     string
 	}
 	all := map[string]mistake{
-		"no model":          {Settings{APIKey: c.Key}, "Config.Model is empty"},
-		"blank model":       {Settings{APIKey: c.Key, Model: " "}, "Config.Model is empty"},
-		"no key":            {Settings{Model: "m"}, c.KeyVariable},
-		"base URL is none":  {at("http://a b/"), "not a URL"},
-		"no scheme":         {at("localhost:4000"), "http://"},
-		"other scheme":      {at("ftp://localhost"), "http://"},
-		"no host":           {at("http:///v1"), "no host"},
-		"password":          {at("http://me:secret@localhost"), "user"},
-		"query":             {at("http://localhost?key=secret"), "query"},
-		"negative limit":    {Settings{Model: "m", APIKey: c.Key, MaxTokens: -1}, "MaxTokens"},
-		"negative retries":  {Settings{Model: "m", APIKey: c.Key, MaxRetries: new(-1)}, "MaxRetries"},
-		"extra is not JSON": {Settings{Model: "m", APIKey: c.Key, Extra: map[string]any{"f": func() {}}}, "Config.Extra"},
+		"no model":            {Settings{APIKey: c.Key}, "Config.Model is empty"},
+		"blank model":         {Settings{APIKey: c.Key, Model: " "}, "Config.Model is empty"},
+		"no key":              {Settings{Model: "m"}, c.KeyVariable},
+		"base URL is invalid": {at("http://a b/"), "not a URL"},
+		"no scheme":           {at("localhost:4000"), "http://"},
+		"other scheme":        {at("ftp://localhost"), "http://"},
+		"no host":             {at("http:///v1"), "no host"},
+		"password":            {at("http://me:secret@localhost"), "user"},
+		"query":               {at("http://localhost?key=secret"), "query"},
+		"negative limit":      {Settings{Model: "m", APIKey: c.Key, MaxTokens: -1}, "MaxTokens"},
+		"negative retries":    {Settings{Model: "m", APIKey: c.Key, MaxRetries: new(-1)}, "MaxRetries"},
+		"extra is not JSON":   {Settings{Model: "m", APIKey: c.Key, Extra: map[string]any{"f": func() {}}}, "Config.Extra"},
 	}
 	for _, owned := range c.Owned {
 		all["extra "+owned] = mistake{Settings{Model: "m", APIKey: c.Key, Extra: map[string]any{owned: nil}}, `"` + owned + `"`}
@@ -92,10 +92,10 @@ func (c *Client[Q]) testConfigErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, err := c.New(test.settings)
 			if err == nil || m != nil {
-				t.Fatalf("New gave %v, %v; want an error", m, err)
+				t.Fatalf("New returned %v, %v; want an error", m, err)
 			}
 			if text := err.Error(); !strings.HasPrefix(text, c.Package+": ") || !strings.Contains(text, test.says) || strings.Contains(text, "secret") {
-				t.Errorf("the error is %q; want it to say %q", text, test.says)
+				t.Errorf("the error is %q; want it to contain %q", text, test.says)
 			}
 		})
 	}

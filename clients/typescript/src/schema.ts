@@ -14,10 +14,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Start a run, or answer what it asks
-         * @description A request with a resumeId answers, and needs the role approver; one without starts, and needs the role agent. Both can be repeated at will, and count once.
+         * Start a run or answer its open request
+         * @description A body with a resumeId answers and needs the role approver. A body without one starts a run and needs the role agent. Both are idempotent.
          *
-         *     As a stream, the events are: run (what was asked for is recorded), the run's own events with their ids, step and token (as they happen, see run-events), interrupt (once for each open question), and at last outcome, or problem in its place. To lose the connection changes nothing: send the same again, or follow the run's events.
+         *     As a stream, the events are: run (the request is recorded), the run's own events with their ids, step and token (see run-events), interrupt (once for each open interrupt), and finally outcome, or problem. Losing the connection changes nothing: send the same request again, or follow the run's events.
          */
         post: operations["chat"];
         delete?: never;
@@ -33,7 +33,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What came of requests: how long, how often, who, which rule */
+        /** Report decision times, counts, approvers and rules */
         get: operations["analytics"];
         put?: never;
         post?: never;
@@ -50,7 +50,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was answered, for agents that rather ask than be called */
+        /** List answered requests, for agents that poll */
         get: operations["list-answers"];
         put?: never;
         post?: never;
@@ -67,7 +67,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The audit log of the account, as it is stored: one line each */
+        /** Export the audit log of the account as stored, one record per line */
         get: operations["read-audit"];
         put?: never;
         post?: never;
@@ -85,8 +85,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was signed of the audit log of the account
-         * @description Keep them: the log must extend each of them for ever. fermata audit verify --kept holds a log against what was kept.
+         * List the signed checkpoints of the audit log
+         * @description Keep them outside the server: the log must extend each of them. fermata audit verify --kept compares a log with kept checkpoints.
          */
         get: operations["list-checkpoints"];
         put?: never;
@@ -105,8 +105,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where the audit log, the runs and what was done do not agree
-         * @description It is found out now: the log and all runs of the account are read, which takes a while if there is much. One such call of an account is served at a time; after one that took long, the next may have to wait for up to a minute (503, Retry-After).
+         * Reconcile the audit log, the runs and the effects
+         * @description The result is computed on request from the log and all runs of the account, which can take a while. One such call per account runs at a time. After a long one, the next call may be rejected for up to a minute (503, Retry-After).
          */
         get: operations["audit-findings"];
         put?: never;
@@ -124,7 +124,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What is remembered */
+        /** List grants */
         get: operations["list-grants"];
         put?: never;
         post?: never;
@@ -143,7 +143,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Have people asked again */
+        /** Revoke a grant */
         post: operations["revoke-grant"];
         delete?: never;
         options?: never;
@@ -158,7 +158,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What can be run */
+        /** List the graphs and agents */
         get: operations["list-graphs"];
         put?: never;
         post?: never;
@@ -175,7 +175,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What can be run, with a drawing */
+        /** Get a graph with its drawing */
         get: operations["get-graph"];
         put?: never;
         post?: never;
@@ -192,7 +192,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What can be asked */
+        /** List the interrupt kinds */
         get: operations["list-kinds"];
         put?: never;
         post?: never;
@@ -209,7 +209,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who you are here, how that is known, and until when */
+        /** Get the authenticated principal */
         get: operations["me"];
         put?: never;
         post?: never;
@@ -226,7 +226,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The rules in force */
+        /** Get the policy rules in force */
         get: operations["get-policy"];
         put?: never;
         post?: never;
@@ -245,7 +245,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What the rules say of an action, and why */
+        /** Explain what the policy decides for an action */
         post: operations["explain-policy"];
         delete?: never;
         options?: never;
@@ -262,7 +262,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What other rules would have said of what was ruled */
+        /** Replay past rulings with other rules */
         post: operations["replay-policy"];
         delete?: never;
         options?: never;
@@ -277,7 +277,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The text of a policy: the one in force, or one by which an action of the account was judged */
+        /** Get the text of a policy: the one in force, or one that decided an action of the account */
         get: operations["get-policy-text"];
         put?: never;
         post?: never;
@@ -294,10 +294,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What people are asked, the oldest first */
+        /** List requests, oldest first */
         get: operations["list-requests"];
         put?: never;
-        /** Ask for a decision, as an agent in any language */
+        /** Create a request, from an agent in any language */
         post: operations["ask"];
         delete?: never;
         options?: never;
@@ -312,7 +312,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One request */
+        /** Get a request */
         get: operations["get-request"];
         put?: never;
         post?: never;
@@ -331,7 +331,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Look after it */
+        /** Claim the request */
         post: operations["claim-request"];
         delete?: never;
         options?: never;
@@ -348,7 +348,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say something to all who look at it */
+        /** Add a comment */
         post: operations["comment-request"];
         delete?: never;
         options?: never;
@@ -365,7 +365,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Decide on a request */
+        /** Decide a request */
         post: operations["decide"];
         delete?: never;
         options?: never;
@@ -382,7 +382,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Have somebody else decide */
+        /** Delegate the decision to another person */
         post: operations["delegate-request"];
         delete?: never;
         options?: never;
@@ -399,7 +399,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Take the next step of the route now */
+        /** Escalate: run the next step of the route now */
         post: operations["escalate-request"];
         delete?: never;
         options?: never;
@@ -416,7 +416,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Give up the task that the question is part of: the run is ended */
+        /** Cancel the run that this request belongs to */
         post: operations["escape-request"];
         delete?: never;
         options?: never;
@@ -433,7 +433,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Move the deadline */
+        /** Extend the deadline */
         post: operations["extend-request"];
         delete?: never;
         options?: never;
@@ -450,7 +450,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Ask the run something; the request stays open */
+        /** Ask the requester for clarification; the request stays open */
         post: operations["question-request"];
         delete?: never;
         options?: never;
@@ -467,7 +467,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Look after it no longer */
+        /** Release the claim */
         post: operations["release-request"];
         delete?: never;
         options?: never;
@@ -484,7 +484,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Have a yes of yours remembered within bounds */
+        /** Create a bounded grant from your approval */
         post: operations["remember-request"];
         delete?: never;
         options?: never;
@@ -501,7 +501,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Answer a question that people asked back */
+        /** Reply to a clarification request */
         post: operations["reply-request"];
         delete?: never;
         options?: never;
@@ -518,7 +518,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Leave everybody in peace for a while */
+        /** Snooze notifications; the deadline does not change */
         post: operations["snooze-request"];
         delete?: never;
         options?: never;
@@ -535,7 +535,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say that you look at it */
+        /** Mark the request as viewed */
         post: operations["view-request"];
         delete?: never;
         options?: never;
@@ -550,7 +550,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The ways on which people are told */
+        /** List the notification routes */
         get: operations["list-routes"];
         put?: never;
         post?: never;
@@ -567,7 +567,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The runs of the account, the newest first */
+        /** List runs, newest first */
         get: operations["list-runs"];
         put?: never;
         post?: never;
@@ -584,7 +584,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A run, with what it came to and what it asked */
+        /** Get a run with its outcome and its requests */
         get: operations["get-run"];
         put?: never;
         post?: never;
@@ -603,7 +603,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** End a run; what it asks is withdrawn */
+        /** Cancel a run and withdraw its open requests */
         post: operations["cancel-run"];
         delete?: never;
         options?: never;
@@ -619,8 +619,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happens to a run, as it happens (server-sent events)
-         * @description Last-Event-ID goes on behind an event of the run; behind one of another run, which had the same state key before, comes all of this one. When the run waits or is over, the event outcome says what it came to; then, if it is over, the stream ends. The events step and token have no id: they are told as they happen, are not kept, and come only from runs that this very server executes; a slow reader misses some. A comment now and then keeps the connection alive. A client that does not read is cut off, and goes on with its Last-Event-ID.
+         * Stream the events of a run (server-sent events)
+         * @description Last-Event-ID resumes after an event of the run. After an event of an earlier run with the same state key, all events of this run are sent. When the run waits or ends, the event outcome carries its outcome; after the end of the run the stream closes. The events step and token have no id: they are sent live, not stored, and only for runs that this replica executes; a slow client misses some. Comments keep the connection alive. A client that does not read is disconnected and can resume with Last-Event-ID.
          */
         get: operations["run-events"];
         put?: never;
@@ -638,7 +638,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The graph of a run, with the nodes marked at which it waits */
+        /** Get the graph of a run, with its waiting nodes marked */
         get: operations["get-run-graph"];
         put?: never;
         post?: never;
@@ -657,7 +657,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Let a parked run go on */
+        /** Retry a parked run */
         post: operations["retry-run"];
         delete?: never;
         options?: never;
@@ -672,7 +672,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the process is alive */
+        /** Report whether the process is alive */
         get: operations["healthz"];
         put?: never;
         post?: never;
@@ -689,7 +689,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether it can serve: the store answers and can be written to, and it is not about to end */
+        /** Report whether the server can serve: the store is reachable and writable, and the server is not shutting down */
         get: operations["readyz"];
         put?: never;
         post?: never;
@@ -703,125 +703,164 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Act: {
+        Activity: {
+            action?: string;
+            /** @description Who has claimed the request. */
+            claim?: components["schemas"]["Stamp"];
+            comments?: components["schemas"]["Note"][] | null;
+            /** @description Edited arguments that replace the requested ones. */
+            edit?: components["schemas"]["Edit"];
+            /** @description The history, oldest first. */
+            history?: components["schemas"]["HistoryEntry"][] | null;
+            /** @description Why the caller may not decide this request. Omitted if they may. */
+            mayNot?: string;
+            /** @description The minimum authentication strength of an approver. */
+            minAuth?: string;
+            need: components["schemas"]["Requirement"][] | null;
+            /** @description The digest of the policy that requires the approval. */
+            policy?: string;
+            /** @description Who approved and who is still needed. */
+            progress?: string;
+            /** @description Clarification requests to the requester and their replies. */
+            questions?: components["schemas"]["Clarification"][] | null;
+            reason?: string;
+            requester?: string;
             /**
              * Format: int64
-             * @description With reply: which question, counted from 1. It has to be said.
+             * @description Number of changes.
              */
-            question?: number;
-            /** @description With view: the digest of what you see. If something else is asked by now, you have not looked at that. */
-            shown?: string;
-            /** @description A comment, a question, an answer, or a reason. */
-            text?: string;
-            /** @description With delegate: to whom. */
-            to?: string;
-            /**
-             * Format: date-time
-             * @description With snooze and extend: until when.
-             */
-            until?: string;
+            revision: number;
+            /** Format: int64 */
+            risk?: number;
+            route: string;
+            rules?: string[] | null;
+            /** Format: date-time */
+            snoozed?: string;
+            /** @enum {string} */
+            state: "open" | "answered" | "expired" | "withdrawn";
+            /** @description The current state in one line. */
+            summary: string;
+            /** @description The verbs that are allowed. It omits approve if the caller may do everything except approve. */
+            verbs: string[] | null;
+            votes?: components["schemas"]["Vote"][] | null;
         };
-        Answered: {
+        AnsweredRequest: {
             answer?: unknown;
             /** Format: date-time */
             at: string;
             by?: string;
-            /** @description Nobody answered in time: neither a yes nor a no. */
+            /** @description The request expired without an answer, which is neither approval nor rejection. */
             expired?: boolean;
             graphId: string;
             interrupt: string;
             kind: string;
             runId: string;
             stateKey: string;
-            /** @description There is an answer, and it cannot be opened: its key is missing, or it was changed. It is kept as it is. */
+            /** @description The answer cannot be decrypted: its key is missing, or it was changed. It is kept unchanged. */
             unreadable?: boolean;
-            /** @description The run was ended while it asked: nobody will answer. */
+            /** @description The run ended while the request was open. */
             withdrawn?: boolean;
         };
         AnswersPage: {
-            items: components["schemas"]["Answered"][] | null;
-            /** @description The cursor for the next call. A page may be empty although there is more: there is no more yet if the cursor stays as it is. */
+            items: components["schemas"]["AnsweredRequest"][] | null;
+            /** @description The cursor for the next call. A page may be empty although there are more; there are no more yet if the cursor has not changed. */
             next: string;
-        };
-        Ask: {
-            /** @description The JSON Schema of the answer. */
-            answerSchema?: unknown;
-            /** @description Where the answer is sent, as a signed webhook. Without one the agent pulls. */
-            callback?: components["schemas"]["Callback"];
-            /** @description What is shown to people. */
-            data: unknown;
-            kind: string;
-            stateKey?: string;
-            /**
-             * Format: int64
-             * @description How long it may be open, in seconds; the server decides if it is 0.
-             */
-            timeout?: number;
         };
         Budget: {
             /** Format: int64 */
             max: number;
-            /** @description The JSON pointer of a whole number in the arguments, or cost. */
+            /** @description The JSON pointer of an integer argument, or cost. */
             of: string;
         };
         Callback: {
-            /** @description https, on port 443 of a public address, unless the settings of the server allow it. */
+            /** @description An https URL on port 443 of a public address, unless the server's configuration allows others. */
             url: string;
         };
         Chat: {
-            /** @description What to run, as inproc:content-review. For a start. */
+            /** @description The graph to run, for example inproc:content-review. For a start. */
             graphId?: string;
-            /** @description What the run begins with. */
+            /** @description The input of the run. */
             input?: unknown;
-            /** @description Chosen by the caller. The same request with the same id counts once. */
+            /** @description Chosen by the caller. The same body with the same id is applied once. */
             resumeId?: string;
-            /** @description Answers by the id of their question. */
+            /** @description Answers by interrupt id. */
             resumeTargets?: {
                 [key: string]: unknown;
             };
-            /** @description The answer to the one question that is open. */
+            /** @description The answer to the only open interrupt. */
             resumeValue?: unknown;
-            /** @description By the id of the question, the digest of what was shown to whoever answers. */
+            /** @description Digests of what was shown to the approver, by interrupt id. */
             shown?: {
                 [key: string]: string;
             };
-            /** @description Tells this start from another one of the same graph with the same input. */
+            /** @description Distinguishes this start from another start of the same graph with the same input. */
             startId?: string;
-            /** @description The handle of the run. A start without one makes one. */
+            /** @description The handle of the run. Generated if a start has none. */
             stateKey?: string;
-            /** @description End the run that has the state key, if it began with something else. */
+            /** @description Supersede the run that has the state key, if it was started with other input. */
             supersede?: boolean;
         };
         Checkpoint: {
-            /** @description The signed note, to be kept byte for byte where nobody who can write to the store can reach it. */
+            /** @description The signed note. Keep it byte for byte, out of reach of anyone who can write to the store. */
             note: string;
             /** Format: int64 */
             size: number;
         };
         Checkpoints: {
-            /** @description By growing size. */
+            /** @description In order of growing size. */
             items: components["schemas"]["Checkpoint"][] | null;
             /**
              * Format: int64
-             * @description What to say as after for the next page; not there if this is the last.
+             * @description The value of after for the next page; omitted on the last page.
              */
             next?: number;
-            /** @description With which this server signs; not there if it does not. An auditor gets it on another way, too. */
+            /** @description The public key of this server's signatures; omitted if it does not sign. An auditor should also get it over another channel. */
             publicKey?: string;
         };
-        Decide: {
-            /** @description As the answerSchema of the request says. */
-            answer: unknown;
-            /** @description Chosen by the caller. The same decision with the same id counts once. */
-            resumeId: string;
-            /** @description The digest of what was shown. A decision on something else is refused. */
-            shown?: string;
-        };
-        Decided: {
+        Clarification: {
+            answer?: components["schemas"]["Note"];
             /** Format: date-time */
             at: string;
             by: string;
-            verdict: string;
+            text: string;
+        };
+        CreateGrant: {
+            budget?: components["schemas"]["Budget"];
+            /** @description Constraints by JSON pointer for arguments that may differ: {"/path": {"op": "prefix", "value": "s3://b/2026/"}}. All others must be equal. */
+            relax?: unknown;
+            /**
+             * Format: int64
+             * @description The duration in seconds. The policy may allow less.
+             */
+            seconds: number;
+            /**
+             * Format: int64
+             * @description Maximum number of uses.
+             */
+            uses: number;
+        };
+        CreateRequest: {
+            /** @description The JSON Schema of the answer. */
+            answerSchema?: unknown;
+            /** @description Where the answer is sent, as a signed webhook. Without one the agent polls. */
+            callback?: components["schemas"]["Callback"];
+            /** @description The data to show to people. */
+            data: unknown;
+            kind: string;
+            stateKey?: string;
+            /**
+             * Format: int64
+             * @description Time until the request expires, in seconds; 0 means the server's default.
+             */
+            timeout?: number;
+        };
+        Decide: {
+            /** @description The answer, as defined by answerSchema of the request. */
+            answer: unknown;
+            /** @description Chosen by the caller. The same decision with the same id is applied once. */
+            resumeId: string;
+            /** @description The digest of what was shown. If the request has changed, the decision is rejected. */
+            shown?: string;
         };
         Decision: {
             answer?: unknown;
@@ -844,9 +883,9 @@ export interface components {
             width: number;
         };
         Edge: {
-            /** @description It closes a loop. */
+            /** @description Whether the edge closes a loop. */
             back?: boolean;
-            /** @description A route picks it, or not. */
+            /** @description Whether a route picks the edge. */
             branch?: boolean;
             from: string;
             points: (number[] | null)[] | null;
@@ -857,17 +896,29 @@ export interface components {
             /** Format: date-time */
             at: string;
             by: string;
-            /** @description The JSON pointers of what differs. */
+            /** @description JSON pointers of the changed values. */
             fields?: string[] | null;
         };
         Event: {
             /** Format: date-time */
             createdAt: string;
-            /** @description Names the event among those of all runs: what Last-Event-ID takes. */
+            /** @description Unique among all runs; use it as Last-Event-ID. */
             id: string;
-            /** @description The request that it is about. */
+            /** @description The id of the request that the event is about. */
             request?: string;
             type: string;
+        };
+        Example: {
+            after: string;
+            /** Format: date-time */
+            at: string;
+            before: string;
+            request?: string;
+            run?: string;
+            stage: string;
+            tool: string;
+            weakenings?: string[] | null;
+            what: string;
         };
         Field: {
             location?: string;
@@ -879,26 +930,26 @@ export interface components {
             runId?: string;
             /**
              * Format: int64
-             * @description The record that it is about.
+             * @description The sequence number of the audit record.
              */
             seq?: number;
             /**
-             * @description How soon somebody should look.
+             * @description The severity: how soon an operator should act.
              * @enum {string}
              */
             severity: "page" | "warn" | "info";
             text: string;
         };
         Findings: {
-            /** @description How many there are, by code. */
+            /** @description Number of findings by code. */
             count: {
                 [key: string]: number;
             };
-            /** @description The worst first; 1000 at most. */
+            /** @description The most severe first, at most 1000. */
             items: components["schemas"]["Finding"][] | null;
         };
         Grant: {
-            /** @description What each argument has to be. */
+            /** @description The constraint of each argument. */
             args: unknown;
             budget?: components["schemas"]["Budget"];
             by: string;
@@ -926,12 +977,17 @@ export interface components {
         };
         Graph: {
             description?: string;
-            /** @description Boxes and arrows, laid out in pixels; of a run, with the nodes marked at which it waits. Not in lists, and not if there is nothing to see. */
+            /** @description Boxes and arrows with pixel coordinates; for a run, with its waiting nodes marked. Not in lists, and omitted if there is nothing to draw. */
             drawing?: components["schemas"]["Drawing"];
             id: string;
             inputSchema?: unknown;
         };
-        Happened: {
+        Health: {
+            /** @enum {string} */
+            status: "ok";
+            version: string;
+        };
+        HistoryEntry: {
             /** Format: date-time */
             at: string;
             by: string;
@@ -940,109 +996,89 @@ export interface components {
             text: string;
             what: string;
         };
-        Health: {
-            /** @enum {string} */
-            status: "ok";
-            version: string;
+        HistoryReport: {
+            /** Format: int64 */
+            dryRunChanges: number;
+            examples: components["schemas"]["Example"][] | null;
+            /** Format: date-time */
+            first?: string;
+            /** Format: int64 */
+            invalidInputs: number;
+            /** Format: date-time */
+            last?: string;
+            /** Format: int64 */
+            looser: number;
+            policy: string;
+            /** Format: int64 */
+            ruleErrors: number;
+            rules: components["schemas"]["RuleStats"][] | null;
+            /** Format: int64 */
+            rulings: number;
+            /** Format: date-time */
+            since: string;
+            /** Format: int64 */
+            stricter: number;
+            truncated: boolean;
+            /** Format: int64 */
+            unchanged: number;
+            verdicts: components["schemas"]["VerdictChange"][] | null;
+            version?: string;
+        };
+        HypotheticalAction: {
+            agent?: string;
+            args?: unknown;
+            graph?: string;
+            node?: string;
+            requester?: string;
+            tool: string;
         };
         Kind: {
             answerSchema: unknown;
             name: string;
             questionSchema: unknown;
         };
-        Life: {
-            action?: string;
-            /** @description Who looks after it. */
-            claim?: components["schemas"]["Mark"];
-            comments?: components["schemas"]["Note"][] | null;
-            /** @description What would be done in the place of what was asked. */
-            edit?: components["schemas"]["Edit"];
-            /** @description What has happened, the oldest first. */
-            history?: components["schemas"]["Happened"][] | null;
-            /** @description Why the word of whoever asks would not count; not there if it would. */
-            mayNot?: string;
-            /** @description How well whoever decides must be authenticated. */
-            minAuth?: string;
-            need: components["schemas"]["Need"][] | null;
-            /** @description The digest of the rules that have it asked. */
-            policy?: string;
-            /** @description Who agreed and who is still needed. */
-            progress?: string;
-            /** @description What the run was asked back. */
-            questions?: components["schemas"]["Question"][] | null;
-            reason?: string;
-            requester?: string;
-            /**
-             * Format: int64
-             * @description Counts the changes.
-             */
-            revision: number;
-            /** Format: int64 */
-            risk?: number;
-            route: string;
-            rules?: string[] | null;
-            /** Format: date-time */
-            snoozed?: string;
-            /** @enum {string} */
-            state: "open" | "answered" | "expired" | "withdrawn";
-            /** @description Where it stands, in one line. */
-            summary: string;
-            /** @description What people may do; without approve for whoever asks, if of their words only a yes would not count. */
-            verbs: string[] | null;
-            votes?: components["schemas"]["Vote"][] | null;
-        };
-        Mark: {
-            /** Format: date-time */
-            at: string;
-            by: string;
-        };
         Me: {
             account: string;
-            /** @description How sure the identity provider is. */
+            /** @description Authentication class of the identity provider. */
             acr?: string;
-            /** @description How the identity provider made sure (RFC 8176). */
+            /** @description Authentication methods of the identity provider (RFC 8176). */
             amr?: string[] | null;
             /**
              * Format: date-time
-             * @description When you were asked for a proof last.
+             * @description When you last authenticated.
              */
             at?: string;
             /**
-             * @description How you proved who you are.
+             * @description How you were authenticated.
              * @enum {string}
              */
             method?: "key" | "oidc" | "token" | "dev";
-            /** @description What people call you. */
+            /** @description Your display name. */
             name?: string;
-            /** @description Who you are in records. */
+            /** @description Your id in records. */
             principal: string;
             roles: string[] | null;
-            /** @description What that is worth to policies. */
+            /** @description The authentication strength for policies. */
             strength?: string;
             /**
              * Format: date-time
-             * @description When this ends by itself. A session that is not used ends before.
+             * @description When the credential expires. An unused session ends earlier.
              */
             until?: string;
         };
-        Need: {
-            /** Format: int64 */
-            count: number;
-            from: string[] | null;
-        };
         Node: {
-            /** @description Names that it had in older programs. */
+            /** @description Names of the node in older programs. */
             formerly?: string[] | null;
             /** Format: int64 */
             height: number;
-            /** @description Every run stops there. */
+            /** @description Where every run stops at this node. */
             held?: ("before" | "after")[] | null;
             id: string;
-            /** @description The graph inside of it; its corner is 8 to the right of the box's, and 28 below it. */
+            /** @description The graph inside the node. Its corner is 8 to the right of and 28 below that of the box. */
             inner?: components["schemas"]["Drawing"];
             /** @enum {string} */
             kind: "start" | "end" | "node" | "graph" | "each";
-            /** @description A run waits at this node, or inside it. */
+            /** @description Whether a run waits at this node or inside it. */
             waiting?: boolean;
             /** Format: int64 */
             width: number;
@@ -1063,12 +1099,12 @@ export interface components {
             data?: unknown;
             /**
              * Format: date-time
-             * @description Until when it can be answered; not there if for ever.
+             * @description The deadline for an answer; omitted if there is none.
              */
             deadline?: string;
             id: string;
             kind: string;
-            /** @description The request that people see. */
+            /** @description The id of the request that people see. */
             requestId: string;
         };
         Outcome: {
@@ -1106,67 +1142,37 @@ export interface components {
         };
         PageGraph: {
             items: components["schemas"]["Graph"][] | null;
-            /** @description The cursor of the next page; not there if this is the last. */
+            /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
         };
         PageKind: {
             items: components["schemas"]["Kind"][] | null;
-            /** @description The cursor of the next page; not there if this is the last. */
+            /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
         };
         PageRequest: {
             items: components["schemas"]["Request"][] | null;
-            /** @description The cursor of the next page; not there if this is the last. */
+            /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
         };
         PageRun: {
             items: components["schemas"]["Run"][] | null;
-            /** @description The cursor of the next page; not there if this is the last. */
+            /** @description The cursor of the next page; omitted on the last page. */
             next?: string;
-        };
-        Past: {
-            cutOff: boolean;
-            examples: components["schemas"]["PastExample"][] | null;
-            /** Format: date-time */
-            first?: string;
-            /** Format: date-time */
-            last?: string;
-            /** Format: int64 */
-            looser: number;
-            policy: string;
-            /** Format: int64 */
-            refused: number;
-            /** Format: int64 */
-            rehearsed: number;
-            rules: components["schemas"]["RuleInPast"][] | null;
-            /** Format: int64 */
-            rulings: number;
-            /** Format: date-time */
-            since: string;
-            /** Format: int64 */
-            stricter: number;
-            /** Format: int64 */
-            unchanged: number;
-            /** Format: int64 */
-            unjudged: number;
-            verdicts: components["schemas"]["Turn"][] | null;
-            version?: string;
-        };
-        PastExample: {
-            after: string;
-            /** Format: date-time */
-            at: string;
-            before: string;
-            request?: string;
-            run?: string;
-            stage: string;
-            tool: string;
-            weaker?: string[] | null;
-            what: string;
         };
         Pending: {
             runId?: string;
             stateKey: string;
+        };
+        Percentiles: {
+            /** Format: int64 */
+            n: number;
+            /** Format: double */
+            p50: number;
+            /** Format: double */
+            p90: number;
+            /** Format: double */
+            p99: number;
         };
         Policy: {
             digest: string;
@@ -1177,31 +1183,37 @@ export interface components {
             digest: string;
             /**
              * Format: date-time
-             * @description When an action of the account was judged by it for the first time; not there if none was.
+             * @description When it first decided an action of the account; omitted if it never did.
              */
             since?: string;
             /** @description The file, byte for byte: its SHA-256 is the digest. */
             text: string;
             version?: string;
         };
+        PriorDecision: {
+            /** Format: date-time */
+            at: string;
+            by: string;
+            verdict: string;
+        };
         Problem: {
             /**
-             * @description What is wrong, for programs; see the table of codes.
+             * @description The problem code for programs; see the table of codes.
              * @enum {string}
              */
             code: "bad_request" | "bad_answer" | "too_large" | "timeout" | "unsupported" | "unauthenticated" | "forbidden" | "not_found" | "unknown_graph" | "method_not_allowed" | "state_key_in_use" | "already_decided" | "not_active" | "expired" | "superseded" | "digest_mismatch" | "resume_id_reused" | "idempotency_key_reused" | "not_yours" | "not_possible" | "no_policy" | "rate_limited" | "too_many_open" | "too_many_runs" | "unreadable" | "internal" | "unavailable";
-            /** @description Who decided, when and how, if somebody did before. */
-            decided?: components["schemas"]["Decided"];
-            /** @description What is wrong here, for people. */
+            /** @description The decision that was recorded first, if there is one. */
+            decided?: components["schemas"]["PriorDecision"];
+            /** @description An explanation for people. */
             detail?: string;
-            /** @description What is wrong with which part of the request. */
+            /** @description The invalid parts of the request. */
             errors?: components["schemas"]["Field"][] | null;
             /**
              * Format: int64
              * @description The HTTP status.
              */
             status: number;
-            /** @description What is wrong, in a word. */
+            /** @description A short title. */
             title: string;
         };
         Proposal: {
@@ -1215,34 +1227,12 @@ export interface components {
             /** Format: double */
             waitedHours: number;
         };
-        Question: {
-            answer?: components["schemas"]["Note"];
-            /** Format: date-time */
-            at: string;
-            by: string;
-            text: string;
-        };
-        Remember: {
-            budget?: components["schemas"]["Budget"];
-            /** @description By JSON pointer, arguments that may differ: {"/path": {"op": "prefix", "value": "s3://b/2026/"}}. All others have to be the same. */
-            relax?: unknown;
-            /**
-             * Format: int64
-             * @description For how long. The policy may allow less.
-             */
-            seconds: number;
-            /**
-             * Format: int64
-             * @description How often it can be used.
-             */
-            uses: number;
-        };
         ReplayPolicy: {
-            /** @description The text of the rules. */
+            /** @description The policy text. */
             policy: string;
             /**
              * Format: int64
-             * @description How far to look back.
+             * @description The period to replay, in seconds before now.
              */
             seconds: number;
         };
@@ -1251,25 +1241,25 @@ export interface components {
             byAction: components["schemas"]["Row"][] | null;
             byKind: components["schemas"]["Row"][] | null;
             byRule: components["schemas"]["Row"][] | null;
-            channels: components["schemas"]["Voices"][] | null;
+            channels: components["schemas"]["VoteStats"][] | null;
             /** Format: int64 */
             hidden?: number;
-            /** Format: date-time */
-            keptSince?: string;
-            people: components["schemas"]["Voices"][] | null;
+            people: components["schemas"]["VoteStats"][] | null;
             proposals: components["schemas"]["Proposal"][] | null;
+            /** Format: date-time */
+            retainedSince?: string;
             /** Format: date-time */
             since: string;
             /** Format: date-time */
             until: string;
         };
         Request: {
-            /** @description The place in the run that asks. */
+            /** @description The address of the interrupt in the run. */
             address: string;
             answerSchema?: unknown;
             /** Format: date-time */
             createdAt: string;
-            /** @description What is shown. */
+            /** @description The data to show. */
             data?: unknown;
             /** Format: date-time */
             deadline?: string;
@@ -1277,29 +1267,52 @@ export interface components {
             graphId: string;
             id: string;
             kind: string;
-            /** @description What people did with it so far. */
-            life?: components["schemas"]["Life"];
-            /** @description Where the run can go from there: what may come, and of each the names of the nodes that are entered together; one without any is the end. Only while the question is open, and if something is known of the graph. */
+            /** @description What people did with the request. */
+            life?: components["schemas"]["Activity"];
+            /** @description Where the run can continue: a list of alternatives, each with the names of the nodes that are entered together; an empty alternative is the end. Only while the request is open, and if the graph is known. */
             next?: (string[] | null)[] | null;
             /** @description The digest of what is shown; send it back with the decision. */
             shown: string;
             /** @enum {string} */
             state: "pending" | "decided" | "withdrawn";
             stateKey: string;
-            /** @description Something of it cannot be opened: a key is missing, or it was changed. It is kept as it is. */
+            /** @description Some data cannot be decrypted: a key is missing, or the data was changed. It is kept unchanged. */
             unreadable?: boolean;
         };
+        RequestAction: {
+            /**
+             * Format: int64
+             * @description With reply: the number of the clarification request, from 1. Required.
+             */
+            question?: number;
+            /** @description With view: the digest of what was shown. If the request has changed since, it does not count as viewed. */
+            shown?: string;
+            /** @description A comment, clarification request, reply, or reason. */
+            text?: string;
+            /** @description With delegate: the delegate. */
+            to?: string;
+            /**
+             * Format: date-time
+             * @description With snooze and extend: the end time.
+             */
+            until?: string;
+        };
+        Requirement: {
+            /** Format: int64 */
+            count: number;
+            from: string[] | null;
+        };
         Row: {
+            /** Format: int64 */
+            abandoned: number;
             /** Format: int64 */
             answered: number;
             /** Format: int64 */
             approved: number;
             /** Format: int64 */
-            asked: number;
+            clarified: number;
             /** Format: int64 */
             edited: number;
-            /** Format: int64 */
-            escaped: number;
             /** Format: int64 */
             expired: number;
             name: string;
@@ -1313,14 +1326,14 @@ export interface components {
             rejected: number;
             /** Format: int64 */
             requests: number;
-            toDecide: components["schemas"]["Times"];
-            toView: components["schemas"]["Times"];
+            toDecide: components["schemas"]["Percentiles"];
+            toView: components["schemas"]["Percentiles"];
             /** Format: double */
             waitedHours: number;
             /** Format: int64 */
             withdrawn: number;
         };
-        RuleInPast: {
+        RuleStats: {
             /** Format: int64 */
             decided: number;
             /** Format: int64 */
@@ -1332,14 +1345,14 @@ export interface components {
         Run: {
             /**
              * Format: int64
-             * @description How often it was tried since it came to rest last.
+             * @description Execution attempts since the run last waited.
              */
             attempts: number;
             /** Format: date-time */
             createdAt: string;
             /**
              * Format: int64
-             * @description Counts the runs that had this state key.
+             * @description Number of runs that had this state key, including this one.
              */
             generation: number;
             graphId: string;
@@ -1353,20 +1366,20 @@ export interface components {
         RunView: {
             /**
              * Format: int64
-             * @description How often it was tried since it came to rest last.
+             * @description Execution attempts since the run last waited.
              */
             attempts: number;
             /** Format: date-time */
             createdAt: string;
             /**
              * Format: int64
-             * @description Counts the runs that had this state key.
+             * @description Number of runs that had this state key, including this one.
              */
             generation: number;
             graphId: string;
-            /** @description What it came to, or waits for. Not there while it is under way. */
+            /** @description The outcome, or what the run waits for. Omitted while the run is active. */
             outcome?: components["schemas"]["Outcome"];
-            /** @description Everything that it asked. */
+            /** @description All requests of the run. */
             requests: components["schemas"]["Request"][] | null;
             runId: string;
             stateKey: string;
@@ -1375,62 +1388,29 @@ export interface components {
             /** Format: date-time */
             updatedAt: string;
         };
+        Stamp: {
+            /** Format: date-time */
+            at: string;
+            by: string;
+        };
         Step: {
-            /** @description The place in the run. */
+            /** @description The address in the run. */
             address: string;
             /** @enum {string} */
             state: "started" | "finished" | "waits" | "failed";
         };
-        Supposed: {
-            agent?: string;
-            args?: unknown;
-            graph?: string;
-            node?: string;
-            requester?: string;
-            tool: string;
-        };
-        Times: {
-            /** Format: int64 */
-            n: number;
-            /** Format: double */
-            p50: number;
-            /** Format: double */
-            p90: number;
-            /** Format: double */
-            p99: number;
-        };
         Token: {
-            /** @description The place in the run. */
+            /** @description The address in the run. */
             address?: string;
-            /** @description The agent whose model speaks. */
+            /** @description The name of the agent whose model produced it. */
             agent?: string;
             text: string;
         };
-        Turn: {
+        VerdictChange: {
             after: string;
             before: string;
             /** Format: int64 */
             count: number;
-        };
-        Voices: {
-            /** Format: int64 */
-            blind: number;
-            /** Format: int64 */
-            mostInAMinute: number;
-            name: string;
-            /** Format: double */
-            outOfHoursPercent: number;
-            reading: components["schemas"]["Times"];
-            /** Format: double */
-            sharePercent: number;
-            suspect: boolean;
-            toDecide: components["schemas"]["Times"];
-            /** Format: double */
-            tooFastPercent: number;
-            /** Format: int64 */
-            words: number;
-            /** Format: double */
-            yesPercent: number;
         };
         Vote: {
             /** Format: date-time */
@@ -1438,6 +1418,26 @@ export interface components {
             by: string;
             reason?: string;
             verb: string;
+        };
+        VoteStats: {
+            /** Format: double */
+            approvedPercent: number;
+            /** Format: int64 */
+            maxPerMinute: number;
+            name: string;
+            /** Format: double */
+            outOfHoursPercent: number;
+            reading: components["schemas"]["Percentiles"];
+            /** Format: double */
+            sharePercent: number;
+            suspect: boolean;
+            toDecide: components["schemas"]["Percentiles"];
+            /** Format: double */
+            tooFastPercent: number;
+            /** Format: int64 */
+            unviewed: number;
+            /** Format: int64 */
+            votes: number;
         };
     };
     responses: never;
@@ -1452,13 +1452,13 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description respond-async does not wait for the outcome: the answer is 202, and Location says where to look. wait=N waits N seconds, and is 202 after that. */
+                /** @description respond-async returns 202 without waiting for the outcome; Location names the run. wait=N waits up to N seconds, then returns 202. */
                 Prefer?: string;
-                /** @description text/event-stream shows the run as it goes on, and ends with the outcome. */
+                /** @description text/event-stream streams the run's events and ends with the outcome. */
                 Accept?: string;
-                /** @description For a start without a stateKey: the same start with the same key counts once. */
+                /** @description Idempotency key for a start without a stateKey. The same start with the same key is executed once. */
                 "Idempotency-Key"?: string;
-                /** @description With a stream that was lost: the id of the last event that was seen. */
+                /** @description When reconnecting to a lost stream: the id of the last event received. */
                 "Last-Event-ID"?: string;
             };
             path?: never;
@@ -1470,7 +1470,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How far the run has come. */
+            /** @description The current outcome of the run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1480,10 +1480,10 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description It is recorded, and under way. */
+            /** @description The request is recorded and in progress. */
             202: {
                 headers: {
-                    /** @description Where to look for the outcome. */
+                    /** @description URL of the run, to read the outcome later. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -1505,9 +1505,9 @@ export interface operations {
     analytics: {
         parameters: {
             query?: {
-                /** @description How far to look back. */
+                /** @description How many days the report covers. */
                 days?: number;
-                /** @description Where people work, as Europe/Zurich; UTC if not said. */
+                /** @description IANA time zone for working hours, for example Europe/Zurich. UTC by default. */
                 zone?: string;
             };
             header?: never;
@@ -1571,9 +1571,9 @@ export interface operations {
     "read-audit": {
         parameters: {
             query?: {
-                /** @description The number of the last line that is known. */
+                /** @description The sequence number of the last record already read. */
                 after?: number;
-                /** @description How many lines; 1000 if not said. */
+                /** @description Page size, 1000 by default. */
                 limit?: number;
             };
             header?: never;
@@ -1582,7 +1582,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Lines, each a JSON object. Whoever changes a byte of one breaks the chain. */
+            /** @description One JSON object per line. Changing any byte breaks the hash chain. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1605,9 +1605,9 @@ export interface operations {
     "list-checkpoints": {
         parameters: {
             query?: {
-                /** @description Only those that sign more records. */
+                /** @description Return only checkpoints that cover more records than this. */
                 after?: number;
-                /** @description How many; 100 if not said. */
+                /** @description Page size, 100 by default. */
                 limit?: number;
             };
             header?: never;
@@ -1879,7 +1879,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Supposed"];
+                "application/json": components["schemas"]["HypotheticalAction"];
             };
         };
         responses: {
@@ -1922,7 +1922,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Past"];
+                    "application/json": components["schemas"]["HistoryReport"];
                 };
             };
             /** @description Error */
@@ -1941,7 +1941,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description As requests and the audit log name it: sha256:… */
+                /** @description The digest as in requests and the audit log: sha256:… */
                 digest: string;
             };
             cookie?: never;
@@ -1973,9 +1973,9 @@ export interface operations {
             query?: {
                 state?: "pending" | "decided" | "withdrawn" | "all";
                 kind?: string;
-                /** @description Where the page before ended. */
+                /** @description The cursor of the next page. */
                 cursor?: string;
-                /** @description How many at most; 100 if not said. A page has fewer if they are large. */
+                /** @description Page size, 100 by default. A page has fewer items if they are large. */
                 limit?: number;
             };
             header?: never;
@@ -2010,7 +2010,7 @@ export interface operations {
             header?: {
                 /** @description As for chat. */
                 Prefer?: string;
-                /** @description For a question without a stateKey: the same question with the same key counts once. */
+                /** @description Idempotency key for a request without a stateKey. The same request with the same key is created once. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -2018,11 +2018,11 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Ask"];
+                "application/json": components["schemas"]["CreateRequest"];
             };
         };
         responses: {
-            /** @description How far the run has come. */
+            /** @description The current outcome of the run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2031,10 +2031,10 @@ export interface operations {
                     "application/json": components["schemas"]["Outcome"];
                 };
             };
-            /** @description It is recorded, and under way. */
+            /** @description The request is recorded and in progress. */
             202: {
                 headers: {
-                    /** @description Where to look for the outcome. */
+                    /** @description URL of the run, to read the outcome later. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -2088,7 +2088,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2098,7 +2098,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2126,7 +2126,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2136,7 +2136,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2178,7 +2178,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description How far the run has come. */
+            /** @description The current outcome of the run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2187,10 +2187,10 @@ export interface operations {
                     "application/json": components["schemas"]["Outcome"];
                 };
             };
-            /** @description It is recorded, and under way. */
+            /** @description The request is recorded and in progress. */
             202: {
                 headers: {
-                    /** @description Where to look for the outcome. */
+                    /** @description URL of the run, to read the outcome later. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -2213,7 +2213,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2223,7 +2223,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2251,7 +2251,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2261,7 +2261,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2289,7 +2289,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2299,7 +2299,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2327,7 +2327,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2337,7 +2337,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2365,7 +2365,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2375,7 +2375,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2403,7 +2403,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2413,7 +2413,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2441,7 +2441,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same wish with the same key is one grant. */
+                /** @description Idempotency key: the same call with the same key creates one grant. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2451,7 +2451,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Remember"];
+                "application/json": components["schemas"]["CreateGrant"];
             };
         };
         responses: {
@@ -2479,7 +2479,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2489,7 +2489,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2517,7 +2517,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2527,7 +2527,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2555,7 +2555,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The same act with the same key counts once. */
+                /** @description Idempotency key: the same action with the same key is applied once. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2565,7 +2565,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Act"];
+                "application/json": components["schemas"]["RequestAction"];
             };
         };
         responses: {
@@ -2621,12 +2621,12 @@ export interface operations {
     "list-runs": {
         parameters: {
             query?: {
-                /** @description Only those; several are separated by commas. */
+                /** @description Filter by status; separate several with commas. */
                 status?: ("ready" | "running" | "waiting" | "parked" | "completed" | "failed" | "cancelled" | "superseded")[] | null;
                 graphId?: string;
-                /** @description Where the page before ended. */
+                /** @description The cursor of the next page. */
                 cursor?: string;
-                /** @description How many; 100 if not said. */
+                /** @description Page size, 100 by default. */
                 limit?: number;
             };
             header?: never;
@@ -2719,7 +2719,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The id of the last event that was seen. */
+                /** @description The id of the last event received. */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -2729,7 +2729,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The stream. */
+            /** @description The event stream. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -9,27 +9,28 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// crash is what a process that died left, and what became of it.
+// crash describes what a killed process left behind, and how the run ended.
 type crash struct {
-	accepted bool // an answer was saved, and nothing is asked
+	accepted bool // an answer was saved, and no interrupt is open
 	done     bool // the effect had happened
 	repeated bool // its target was called again, and did nothing
-	inDoubt  bool // a person was asked whether it had happened
+	inDoubt  bool // a person was asked about the effect in doubt
 }
 
-// written says that the effect is known to have happened: whoever goes on does not come to it again.
+// isRecorded reports that the effect is known to have happened: later processes do not repeat it.
 func (c crash) isRecorded() bool { return c.done && !c.repeated && !c.inDoubt }
 
-// killedAtSaves kills the process on both sides of every save from the first answer to where the effect is written down: right
-// after the answer was saved, right after the intent to act, after the act and before its receipt. The next process must
-// finish the run, must not ask what was answered, and the effect must have happened once.
+// killedAtSaves kills the process before and after every save from the first answer until the
+// effect is recorded: right after the answer was saved, right after the intent, after the effect
+// and before its receipt. The next process must finish the run and must not ask again, and the
+// effect must have happened once.
 func (s Scenario) killedAtSaves(t *testing.T) {
 	t.Parallel()
 	asked := t.TempDir()
 	p := Start(t, asked)
 	p.Pipe()
 	first, code := p.End()
-	if code != 0 || !strings.Contains(first, "is kept. Go on with: go run ./examples/"+s.Example.Name) {
+	if code != 0 || !strings.Contains(first, "is saved. Continue with: go run ./examples/"+s.Example.Name) {
 		t.Fatalf("exit code %d:\n%s", code, first)
 	}
 	var crashes []crash
@@ -39,12 +40,12 @@ func (s Scenario) killedAtSaves(t *testing.T) {
 			dir := copyOf(t, asked)
 			p := start(t, dir, fmt.Sprint(when, " ", n))
 			p.Pipe(lines(s.Answers)...)
-			said, code := p.End()
+			output, code := p.End()
 			if code == 0 {
-				t.Fatalf("there is no save number %d, and the effect is not written down:\n%s", n, said)
+				t.Fatalf("there is no save number %d, and the effect is not recorded:\n%s", n, output)
 			}
-			if !t.Run(fmt.Sprint(when, " save ", n), func(t *testing.T) { last = s.recover(t, dir, said) }) {
-				return // what follows would fail for the same reason
+			if !t.Run(fmt.Sprint(when, " save ", n), func(t *testing.T) { last = s.recover(t, dir, output) }) {
+				return // later iterations would fail for the same reason
 			}
 			crashes = append(crashes, last)
 		}
@@ -52,10 +53,11 @@ func (s Scenario) killedAtSaves(t *testing.T) {
 	s.wantCovered(t, crashes)
 }
 
-// recover starts the example after a crash, and takes it to its end as a person would. said is what the dead process said.
-func (s Scenario) recover(t *testing.T, dir, said string) (c crash) {
+// recover starts the example after a crash and finishes it as a person would. said is the output of
+// the killed process.
+func (s Scenario) recover(t *testing.T, dir, output string) (c crash) {
 	settled := make(map[string]bool)
-	for _, id := range interruptID.FindAllString(said, -1) {
+	for _, id := range interruptID.FindAllString(output, -1) {
 		settled[id] = true
 	}
 	saved := s.saved(t, dir)
@@ -88,7 +90,8 @@ func (s Scenario) recover(t *testing.T, dir, said string) (c crash) {
 	return c
 }
 
-// look is what an honest person says of an effect in doubt: that person looks whether it has happened.
+// answerInDoubt returns the truthful answer about an effect in doubt: it checks whether the effect
+// has happened.
 func (s Scenario) answerInDoubt(t testing.TB, dir string) string {
 	t.Helper()
 	if done, _ := s.effects(t, dir); done {
@@ -97,7 +100,7 @@ func (s Scenario) answerInDoubt(t testing.TB, dir string) string {
 	return "n"
 }
 
-func (s Scenario) effects(t testing.TB, dir string) (done, again bool) {
+func (s Scenario) effects(t testing.TB, dir string) (done, repeated bool) {
 	t.Helper()
 	n, m, err := s.Effects(Data(dir))
 	if err != nil {
@@ -106,7 +109,7 @@ func (s Scenario) effects(t testing.TB, dir string) (done, again bool) {
 	return n > 0, m > 0
 }
 
-// covered makes sure that the crashes hit what they were aimed at.
+// wantCovered checks that the crashes hit the intended points.
 func (s Scenario) wantCovered(t *testing.T, crashes []crash) {
 	t.Helper()
 	for what, hit := range map[string]func(crash) bool{
@@ -121,9 +124,9 @@ func (s Scenario) wantCovered(t *testing.T, crashes []crash) {
 	asked := slices.ContainsFunc(crashes, func(c crash) bool { return c.inDoubt })
 	repeated := slices.ContainsFunc(crashes, func(c crash) bool { return c.repeated })
 	if s.InDoubt && (!afterIntent || repeated) {
-		t.Errorf("its target knows no keys, so a person must be asked and nothing repeated: %+v", crashes)
+		t.Errorf("its target has no idempotency keys, so a person must be asked and nothing repeated: %+v", crashes)
 	}
 	if !s.InDoubt && (asked || !repeated) {
-		t.Errorf("its target knows keys, so it must be repeated and nobody asked: %+v", crashes)
+		t.Errorf("its target has idempotency keys, so the effect must be repeated without asking: %+v", crashes)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// testHooks is what a program under test has in the place of its own parts.
+// testHooks returns the hooks of a program under test.
 func testHooks(kill string) console.TestHooks {
 	calls := target.Open(".", callsLog)
 	s := console.TestHooks{Model: func(m agent.Model) agent.Model { return &recordedModel{m.(agent.Streamer), calls} }}
@@ -28,7 +28,7 @@ func testHooks(kill string) console.TestHooks {
 
 const callsLog = "model-calls"
 
-// recordedModel is a model whose calls are written down.
+// recordedModel is a model whose calls are recorded.
 type recordedModel struct {
 	agent.Streamer
 	calls *target.Log
@@ -51,7 +51,7 @@ func (w *recordedModel) Stream(ctx context.Context, request *agent.Request) iter
 	}
 }
 
-// modelCalls is what models were asked by programs in this directory: the conversation of each call.
+// modelCalls returns the conversation of each model call of programs in this directory.
 func modelCalls(t testing.TB, dir string) [][]agent.Message {
 	t.Helper()
 	lines, err := target.Open(dir, callsLog).Entries()
@@ -67,13 +67,13 @@ func modelCalls(t testing.TB, dir string) [][]agent.Message {
 	return calls
 }
 
-// On which side of a save a process dies.
+// Whether a process is killed before or after a save.
 const (
-	before = "before" // what the save holds is lost
-	after  = "after"  // it is kept, but nobody knows yet
+	before = "before" // the save is lost
+	after  = "after"  // the save is stored, but not confirmed
 )
 
-// killingStore is a store whose process dies at a save.
+// killingStore is a store that kills its process at a save.
 type killingStore struct {
 	store.Checkpoints
 	when  string
@@ -101,7 +101,7 @@ func (k *killingStore) Save(ctx context.Context, key store.Key, base int64, delt
 	return version, err
 }
 
-// die is kill -9 from the inside: nothing that is deferred runs.
+// die is kill -9 from inside: deferred calls do not run.
 func die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill()
@@ -109,7 +109,7 @@ func die() {
 	select {}
 }
 
-// copyOf is a copy of a directory that no program works in.
+// copyOf returns a copy of a directory that no program uses.
 func copyOf(t testing.TB, dir string) string {
 	t.Helper()
 	dup := filepath.Join(t.TempDir(), "copy")

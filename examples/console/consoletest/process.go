@@ -1,11 +1,11 @@
-// Package consoletest tells the story of an example in real processes, over a real SQLite file: to its end, and with the
-// process killed at every point where that could hurt.
+// Package consoletest runs the scenario of an example in real processes, with a real SQLite file:
+// to its end, and with the process killed at every critical point.
 //
 //	func TestMain(m *testing.M) { consoletest.Main(m, example) }
 //
-//	func TestTicket(t *testing.T) { consoletest.Test(t, story) }
+//	func TestTicket(t *testing.T) { consoletest.Test(t, scenario) }
 //
-// The program under test is the test binary itself, started again: [Main] makes it the example.
+// The program under test is the test binary itself, started again: [Main] runs the example in it.
 package consoletest
 
 import (
@@ -23,13 +23,13 @@ import (
 	"github.com/fermata-go/fermata/examples/console"
 )
 
-// What the test tells the process that it starts.
+// Environment variables for the child process.
 const (
-	envChild = "FERMATA_EXAMPLE"      // be the example
-	envKill  = "FERMATA_EXAMPLE_KILL" // when to die
+	envChild = "FERMATA_EXAMPLE"      // run the example
+	envKill  = "FERMATA_EXAMPLE_KILL" // when to exit
 )
 
-// Main runs the tests, or is the example if a test started it.
+// Main runs the tests, or the example if a test started the process.
 func Main(m *testing.M, e console.Example) {
 	if os.Getenv(envChild) == "" {
 		os.Exit(m.Run())
@@ -37,10 +37,10 @@ func Main(m *testing.M, e console.Example) {
 	os.Exit(console.Run(e, os.Args[1:], os.Stdin, os.Stdout, testHooks(os.Getenv(envKill))))
 }
 
-// timeout is when a program that says nothing counts as stuck.
+// timeout is when a silent program counts as stuck.
 const timeout = time.Minute
 
-// Program is a running example, with pipes for a terminal.
+// Program is a running example, with pipes as its terminal.
 type Program struct {
 	t   testing.TB
 	cmd *exec.Cmd
@@ -49,7 +49,7 @@ type Program struct {
 	err bytes.Buffer // complete when the program has ended
 }
 
-// Start starts the example in a directory. Its data are in .demo there, as they would be.
+// Start starts the example in a directory. Its data is in .demo there, as usual.
 func Start(t testing.TB, dir string, args ...string) *Program { return start(t, dir, "", args...) }
 
 func start(t testing.TB, dir, kill string, args ...string) *Program {
@@ -57,7 +57,7 @@ func start(t testing.TB, dir, kill string, args ...string) *Program {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	p := &Program{t: t, cmd: exec.CommandContext(ctx, os.Args[0], append([]string{"-by", "ann"}, args...)...)}
 	p.cmd.Dir = dir
-	// The race detector would let each process sleep for a second before it ends.
+	// The race detector would make each process sleep for a second before it ends.
 	p.cmd.Env = append(withoutKeys(os.Environ()), envChild+"=1", envKill+"="+kill, "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.err
 	out, err := p.cmd.StdoutPipe()
@@ -71,7 +71,7 @@ func start(t testing.TB, dir, kill string, args ...string) *Program {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // it must be gone before its directory is removed
+	t.Cleanup(func() { // it must end before its directory is removed
 		cancel()
 		_ = p.cmd.Wait()
 		if t.Failed() && p.err.Len() > 0 {
@@ -81,7 +81,7 @@ func start(t testing.TB, dir, kill string, args ...string) *Program {
 	return p
 }
 
-// withoutKeys keeps a test from talking to a real model.
+// withoutKeys keeps a test from calling a real model.
 func withoutKeys(environment []string) []string {
 	var kept []string
 	for _, variable := range environment {
@@ -94,11 +94,12 @@ func withoutKeys(environment []string) []string {
 
 const promptMark = "❯ "
 
-// Read reads up to and with the next prompt. At the end of the program it returns the rest, and false.
+// Read reads up to and including the next prompt. At the end of the program it returns the rest,
+// and false.
 func (p *Program) Read() (text string, prompted bool) {
 	p.t.Helper()
 	var read strings.Builder
-	for !strings.HasSuffix(read.String(), promptMark) { // a prompt has no end of line
+	for !strings.HasSuffix(read.String(), promptMark) { // a prompt has no newline
 		b, err := p.out.ReadByte()
 		if err == io.EOF {
 			return read.String(), false
@@ -116,7 +117,7 @@ func (p *Program) Question() string {
 	p.t.Helper()
 	text, prompted := p.Read()
 	if !prompted {
-		p.t.Fatalf("the program ended without a question, it said:\n%s", text)
+		p.t.Fatalf("the program ended without a question; its output:\n%s", text)
 	}
 	return text
 }
@@ -134,7 +135,7 @@ func (p *Program) Say(lines ...string) {
 	}
 }
 
-// Pipe types lines, all at once, and ends the input.
+// Pipe types all lines at once and ends the input.
 func (p *Program) Pipe(lines ...string) {
 	for _, line := range lines {
 		if _, err := io.WriteString(p.in, line+"\n"); err != nil {
@@ -144,7 +145,7 @@ func (p *Program) Pipe(lines ...string) {
 	p.in.Close()
 }
 
-// Kill kills the program as kill -9 does.
+// Kill kills the program like kill -9.
 func (p *Program) Kill() {
 	p.t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -161,19 +162,20 @@ func (p *Program) Interrupt() {
 	}
 }
 
-// End waits for the program, and returns the rest of what it said and its exit code; -1 if it was killed.
+// End waits for the program, and returns the rest of its output and its exit code; -1 if it was
+// killed.
 func (p *Program) End() (string, int) {
 	p.t.Helper()
 	rest, err := io.ReadAll(p.out)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	_ = p.cmd.Wait() // the code says how it ended
+	_ = p.cmd.Wait() // the exit code is sufficient
 	return string(rest), p.cmd.ProcessState.ExitCode()
 }
 
-// Errors is what the program wrote to standard error. Call it after End.
+// Errors returns the standard error output. Call it after End.
 func (p *Program) Errors() string { return p.err.String() }
 
-// Data is where a program started in a directory keeps everything.
+// Data returns the data directory of a program started in dir.
 func Data(dir string) string { return filepath.Join(dir, ".demo") }

@@ -15,64 +15,65 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Scenario is what happens in an example.
+// Scenario describes the expected behaviour of an example.
 type Scenario struct {
 	Example console.Example
-	// Answers are what a person says to the questions, in their order, so that the effect happens.
+	// Answers are a person's answers to the questions, in order, so that the effect happens.
 	Answers []Answer
-	// Refusals are what a person says so that it does not.
+	// Refusals are a person's answers so that it does not.
 	Refusals []Answer
-	// Reason is part of a refusal; the model must get to hear it.
+	// Reason is part of a refusal; it must reach the model.
 	Reason string
-	// Effects says how often the effect has happened, by the files in the directory of the data, and how often its target was called
-	// again and did nothing.
-	Effects func(data string) (done, again int, err error)
-	// InDoubt says that the target does not know keys: after a crash in the effect a person is asked.
+	// Effects returns how often the effect has happened, according to the files in the data
+	// directory, and how often its target was called again and did nothing.
+	Effects func(data string) (done, repeated int, err error)
+	// InDoubt reports that the target has no idempotency keys: after a crash during the effect a
+	// person is asked.
 	InDoubt bool
-	// ModelCalls is how often models are called from the start to the end.
+	// ModelCalls is the number of model calls from start to end.
 	ModelCalls int
 }
 
-// Answer is what a person says to one question.
+// Answer is a person's answer to one question.
 type Answer struct {
-	To    string // a part of the question, in no other one
+	To    string // a unique part of the question
 	Lines []string
 }
 
-// Test tests the example.
+// Test runs the scenario.
 func Test(t *testing.T, s Scenario) {
-	t.Run("the dialogue reads well", s.dialogue)
-	t.Run("refused, nothing happens and the model is told why", s.refused)
-	t.Run("killed at a question, it is asked again and nothing else is", s.killedAtQuestions)
-	t.Run("killed at any save between the answer and the effect, it happens once", s.killedAtSaves)
+	t.Run("dialogue matches the golden file", s.dialogue)
+	t.Run("a refusal has no effect and its reason reaches the model", s.refused)
+	t.Run("killed at a question, the same question is asked again", s.killedAtQuestions)
+	t.Run("killed at any save between the answer and the effect, the effect happens once", s.killedAtSaves)
 }
 
-// dialogue compares what a person sees with a file that people can read.
+// dialogue compares the terminal output with a golden file.
 func (s Scenario) dialogue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := Start(t, dir)
 	p.Pipe(lines(s.Answers)...)
-	said, code := p.End()
+	output, code := p.End()
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	Golden(t, "dialogue", interruptID.ReplaceAllString(said, "int_…")) // how ids come about is the runtime's business
+	Golden(t, "dialogue", interruptID.ReplaceAllString(output, "int_…")) // ids are not part of the comparison
 	s.wantEffects(t, dir, 1)
 	if calls := len(modelCalls(t, dir)); calls != s.ModelCalls {
 		t.Errorf("models were called %d times, want %d", calls, s.ModelCalls)
 	}
-	s.restartFinished(t, dir, said)
+	s.restartFinished(t, dir, output)
 }
 
-// finishedSaysSo starts a program whose run is over.
-func (s Scenario) restartFinished(t *testing.T, dir, said string) {
+// restartFinished starts a program whose run is finished.
+func (s Scenario) restartFinished(t *testing.T, dir, output string) {
 	t.Helper()
 	before := len(modelCalls(t, dir))
-	again, code := Start(t, dir).End()
-	_, end, _ := strings.Cut(said, "\n\n✓ ")
-	if code != 0 || !strings.HasSuffix(again, "\n\n✓ "+end) || !strings.Contains(end, "is finished. Begin another one with: go run ./examples/"+s.Example.Name+" -run ") {
-		t.Errorf("started again, exit code %d:\n%s", code, again)
+	repeated, code := Start(t, dir).End()
+	_, end, _ := strings.Cut(output, "\n\n✓ ")
+	if code != 0 || !strings.HasSuffix(repeated, "\n\n✓ "+end) || !strings.Contains(end, "is finished. Start another one with: go run ./examples/"+s.Example.Name+" -run ") {
+		t.Errorf("started again, exit code %d:\n%s", code, repeated)
 	}
 	if calls := len(modelCalls(t, dir)); calls != before {
 		t.Error("a finished run called a model")
@@ -85,8 +86,8 @@ func (s Scenario) refused(t *testing.T) {
 	dir := t.TempDir()
 	p := Start(t, dir)
 	p.Pipe(lines(s.Refusals)...)
-	if said, code := p.End(); code != 0 || !strings.Contains(said, "is finished.") {
-		t.Errorf("exit code %d:\n%s", code, said)
+	if output, code := p.End(); code != 0 || !strings.Contains(output, "is finished.") {
+		t.Errorf("exit code %d:\n%s", code, output)
 	}
 	s.wantEffects(t, dir, 0)
 	calls := modelCalls(t, dir)
@@ -96,42 +97,42 @@ func (s Scenario) refused(t *testing.T) {
 	if !slices.ContainsFunc(slices.Concat(calls...), func(m agent.Message) bool {
 		return m.Role != agent.RoleAssistant && strings.Contains(m.Text, s.Reason)
 	}) {
-		t.Errorf("no model was told %q; the last one saw %+v", s.Reason, calls[len(calls)-1])
+		t.Errorf("no model received %q; the last one saw %+v", s.Reason, calls[len(calls)-1])
 	}
 }
 
-// killedAtQuestions kills the process at each question, and wants the next one to ask the same.
+// killedAtQuestions kills the process at each question, and checks that the next one asks the same.
 func (s Scenario) killedAtQuestions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := Start(t, dir)
-	said, asks := p.Read()
+	output, asks := p.Read()
 	if !asks {
-		t.Fatalf("nothing was asked:\n%s", said)
+		t.Fatalf("nothing was asked:\n%s", output)
 	}
 	for n := 0; asks; n++ {
 		p.Kill()
 		before := len(modelCalls(t, dir))
 		p = Start(t, dir)
-		again := p.Question()
-		if Asked(again) != Asked(said) {
-			t.Errorf("it asked\n%s\nand now asks\n%s", Asked(said), Asked(again))
+		repeated := p.Question()
+		if Asked(repeated) != Asked(output) {
+			t.Errorf("it asked\n%s\nand now asks\n%s", Asked(output), Asked(repeated))
 		}
-		if saved := s.saved(t, dir); saved.Interrupts[0].ID != idOf(again) {
-			t.Errorf("it asks %s, and waits for %s", idOf(again), saved.Interrupts[0].ID)
+		if saved := s.saved(t, dir); saved.Interrupts[0].ID != idOf(repeated) {
+			t.Errorf("it asks %s, and waits for %s", idOf(repeated), saved.Interrupts[0].ID)
 		}
 		if calls := len(modelCalls(t, dir)); calls != before {
-			t.Errorf("a model was called again to ask the same")
+			t.Errorf("a model was called again for the same question")
 		}
 		s.wantEffects(t, dir, 0)
-		p.Say(s.answer(t, s.Answers, again)...)
-		said, asks = p.Read()
+		p.Say(s.answer(t, s.Answers, repeated)...)
+		output, asks = p.Read()
 		if n > len(s.Answers) {
-			t.Fatal("it asks and asks")
+			t.Fatal("it never finishes")
 		}
 	}
 	if rest, code := p.End(); code != 0 {
-		t.Errorf("exit code %d:\n%s%s", code, said, rest)
+		t.Errorf("exit code %d:\n%s%s", code, output, rest)
 	}
 	s.wantEffects(t, dir, 1)
 	if calls := len(modelCalls(t, dir)); calls != s.ModelCalls {
@@ -139,7 +140,7 @@ func (s Scenario) killedAtQuestions(t *testing.T) {
 	}
 }
 
-// saved looks into the file that a program left, or waits with.
+// saved reads the run from the file of a program.
 func (s Scenario) saved(t testing.TB, dir string) *agent.Snapshot {
 	t.Helper()
 	saved, err := console.Inspect(t.Context(), s.Example, Data(dir), s.Example.Name+"-1")
@@ -149,7 +150,7 @@ func (s Scenario) saved(t testing.TB, dir string) *agent.Snapshot {
 	return saved
 }
 
-// happened fails the test unless the effect happened so often.
+// wantEffects fails the test unless the effect happened want times.
 func (s Scenario) wantEffects(t testing.TB, dir string, want int) {
 	t.Helper()
 	if done, _, err := s.Effects(Data(dir)); done != want || err != nil {
@@ -157,7 +158,7 @@ func (s Scenario) wantEffects(t testing.TB, dir string, want int) {
 	}
 }
 
-// answer is what the person says to the question at the end of a text.
+// answer returns the person's answer to the question at the end of a text.
 func (s Scenario) answer(t testing.TB, answers []Answer, text string) []string {
 	t.Helper()
 	for _, a := range answers {
@@ -165,11 +166,11 @@ func (s Scenario) answer(t testing.TB, answers []Answer, text string) []string {
 			return a.Lines
 		}
 	}
-	t.Fatalf("nobody has an answer to:\n%s", Asked(text))
+	t.Fatalf("no answer for:\n%s", Asked(text))
 	return nil
 }
 
-// Asked is the last question of a text, with its id and its prompt.
+// Asked returns the last question of a text, with its id and its prompt.
 func Asked(text string) string {
 	return text[max(0, strings.LastIndex(text, "── ")):]
 }

@@ -1,5 +1,6 @@
-// Package outside stands in for the world that the examples act on: the ticket office, the mail server, the bank. Each is a
-// [Log], a file to which a line is added for everything that happens, so that anybody can count it afterwards.
+// Package target simulates the external systems of the examples: the ticket office, the mail
+// server, the bank. Each is a [Log], a file with one line per action, so that actions can be
+// counted.
 package target
 
 import (
@@ -15,36 +16,37 @@ import (
 	"sync"
 )
 
-// Log is what one place of the outside world has done. Its methods may be called at once from any goroutine.
+// Log contains the actions of one external system. It is safe for concurrent use.
 type Log struct {
 	path string
 	mu   sync.Mutex
 }
 
-// Entry is one thing that was done.
+// Entry is one action.
 type Entry struct {
 	// Key is the idempotency key of the call.
 	Key  string          `json:"key"`
 	What json.RawMessage `json:"what"`
-	// Again marks a call whose key was known: it did nothing.
+	// Repeated marks a call with a known key: it did nothing.
 	Repeated bool `json:"again,omitempty"`
 }
 
-// Open returns the book of that name in a directory. The file comes with its first line.
+// Open returns the log with that name in a directory. The file is created with its first entry.
 func Open(dir, name string) *Log { return &Log{path: filepath.Join(dir, name+".jsonl")} }
 
-// Do does something, however often it is called with one key: so is a place that knows nothing of keys, as a mail server.
-func (b *Log) Do(key string, what any) error {
+// Do performs an action on every call, also with the same key, like a system without idempotency
+// keys such as a mail server.
+func (b *Log) Do(key string, action any) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.add(key, what, false)
+	return b.add(key, action, false)
 }
 
-// DoOnce does something once per key: so is a place that keeps the keys of its callers, as a good bank. It returns the number
-// of what was done, as a ticket or a receipt carries one: the same for the same key.
-func (b *Log) DoOnce(key string, what any) (number int, err error) {
+// DoOnce performs an action once per key, like a system that stores idempotency keys. It returns
+// the number of the action, for example a ticket number: the same for the same key.
+func (b *Log) DoOnce(key string, action any) (number int, err error) {
 	if key == "" {
-		return 0, errors.New("outside: a call without a key")
+		return 0, errors.New("target: call without a key")
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,38 +56,38 @@ func (b *Log) DoOnce(key string, what any) (number int, err error) {
 	}
 	number = slices.IndexFunc(lines, func(line Entry) bool { return line.Key == key })
 	if number >= 0 {
-		return number + 1, b.add(key, what, true)
+		return number + 1, b.add(key, action, true)
 	}
-	return len(lines) + 1, b.add(key, what, false)
+	return len(lines) + 1, b.add(key, action, false)
 }
 
-// Lines returns everything, oldest first.
+// Entries returns all entries, oldest first.
 func (b *Log) Entries() ([]Entry, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.read()
 }
 
-// Count returns how much was done, and how many calls were repeated and did nothing.
-func (b *Log) Count() (done, again int, err error) {
+// Count returns the number of actions, and the number of repeated calls that did nothing.
+func (b *Log) Count() (done, repeated int, err error) {
 	lines, err := b.Entries()
 	for _, line := range lines {
 		if line.Repeated {
-			again++
+			repeated++
 		} else {
 			done++
 		}
 	}
-	return done, again, err
+	return done, repeated, err
 }
 
-// add is back when the line is on the disk: what has happened cannot be forgotten by a crash.
-func (b *Log) add(key string, what any, again bool) error {
-	data, err := json.Marshal(what)
+// add returns when the entry is on disk, so that a crash cannot lose it.
+func (b *Log) add(key string, action any, repeated bool) error {
+	data, err := json.Marshal(action)
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(Entry{Key: key, What: data, Repeated: again})
+	line, err := json.Marshal(Entry{Key: key, What: data, Repeated: repeated})
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (b *Log) read() ([]Entry, error) {
 	for scanner.Scan() {
 		var line Entry
 		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-			return nil, fmt.Errorf("outside: %s, line %d: %w", filepath.Base(b.path), len(lines)+1, err)
+			return nil, fmt.Errorf("target: %s, line %d: %w", filepath.Base(b.path), len(lines)+1, err)
 		}
 		lines = append(lines, line)
 	}

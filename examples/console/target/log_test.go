@@ -20,7 +20,7 @@ func TestBook_AKnownKeyDoesNothingButIsSeen(t *testing.T) {
 		t.Errorf("done %d, again %d, %v; want 2, 2", done, again, err)
 	}
 	if _, err := b.DoOnce("", "10 EUR"); err == nil {
-		t.Error("a call without a key was taken")
+		t.Error("a call without a key was accepted")
 	}
 }
 

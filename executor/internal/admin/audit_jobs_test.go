@@ -7,7 +7,8 @@ import (
 	"github.com/fermata-go/fermata/audit"
 )
 
-// What was wrong once, of runs that come and go, is not remembered for as long as a process lives; what still is wrong is not told again.
+// Findings that no longer exist are not kept in memory. A finding that still exists is not logged
+// again.
 func TestI15_FindingsAreRememberedWhileTheyAreFound(t *testing.T) {
 	var told findingLog
 	stays := audit.Finding{Code: audit.FindingRunNotApproved, Run: "stays", Text: "for 1 h"}
@@ -19,19 +20,19 @@ func TestI15_FindingsAreRememberedWhileTheyAreFound(t *testing.T) {
 			want = 2
 		}
 		if news := told.newFindings("acme", []audit.Finding{stays, goes}); len(news) != want {
-			t.Fatalf("pass %d tells %+v", n, news)
+			t.Fatalf("pass %d logs %+v", n, news)
 		}
 	}
 	if got := len(told.logged["acme"]); got != 2 {
 		t.Errorf("%d findings are remembered", got)
 	}
 	if news := told.newFindings("other", []audit.Finding{stays}); len(news) != 1 {
-		t.Errorf("another account is told %+v", news)
+		t.Errorf("findings of another account: %+v", news)
 	}
 	if told.newFindings("acme", nil); len(told.logged) != 1 {
 		t.Errorf("accounts without findings are remembered: %v", told.logged)
 	}
 	if news := told.newFindings("acme", []audit.Finding{stays}); len(news) != 1 {
-		t.Errorf("what is wrong again is told %+v", news)
+		t.Errorf("a finding that occurs again: %+v", news)
 	}
 }

@@ -6,15 +6,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// minutes is a time in minutes: what is added up from counters has no other.
+// minutes converts minutes to a time; counters have minute resolution.
 const (
 	hour = int64(60)
 	day  = 24 * hour
 )
 
-// A counter never says less than was charged within a window, and what it says too much is of the hour before a window of more than a day. What was charged
-// is taken back whole, when it is charged anew.
-func TestProperty_ACounterForgetsNothingWithinAWindow(t *testing.T) {
+// A counter never returns less than was charged within a window. It returns too much by at most the
+// hour before a window of more than a day. A charge is taken back completely when it is charged
+// anew.
+func TestProperty_CounterIsCompleteWithinAWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c counter
 		var made []charge
@@ -41,7 +42,7 @@ func TestProperty_ACounterForgetsNothingWithinAWindow(t *testing.T) {
 				}
 			}
 			if got := c.since(now - window); got < low || got > high {
-				t.Fatalf("within %d minutes it says %d, and %d to %d were charged: %v of %v", window, got, low, high, c.Charges, made)
+				t.Fatalf("within %d minutes the counter is %d, but %d to %d were charged: %v of %v", window, got, low, high, c.Charges, made)
 			}
 		}
 	})
@@ -56,7 +57,7 @@ func (c *counter) since(minute int64) (sum int64) {
 	return sum
 }
 
-// However much is charged, for however long: whoever charges next reads and writes all of it.
+// The size of a counter is bounded, because each charge reads and writes all of it.
 func TestCounter_StaysSmall(t *testing.T) {
 	var c counter
 	now, total := int64(30_000_000), int64(0)
@@ -68,11 +69,11 @@ func TestCounter_StaysSmall(t *testing.T) {
 			total += 2
 		}
 	}
-	spend(40*24*2, hour/2)        // for longer than rules can look back
+	spend(40*24*2, hour/2)        // for longer than a rule can look back
 	spend(2*day/5, 5)             // and then more often
 	kept := int64(len(c.Charges)) // one for each of the last minutes, and one for an hour before
 	if most := (day+hour)/5 + 31*24 + 2; kept > most {
-		t.Errorf("%d sums are kept of %d charges, and not at most %d", kept, total, most)
+		t.Errorf("%d sums are kept of %d charges, want at most %d", kept, total, most)
 	}
 	if sum := c.since(now - 30*day); sum < 2*(2*day/5+28*48) || sum >= total {
 		t.Errorf("%d of %d charges are kept", sum, total)

@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// The lid of a laptop was closed for a night. Nothing was said, reminded or let expire for an hour after that, and a yes to what was open was too late.
-func TestClockGuard_KnowsHowLongTheMachineSlept(t *testing.T) {
+// Regression: after a laptop was asleep for a night, nothing was notified, reminded or expired for
+// an hour, and an approval of an open request was too late.
+func TestClockGuard_SleepIsNotAJump(t *testing.T) {
 	begin, night := time.Now(), 10*time.Hour
 	var guard Guard
 	if !guard.check(begin.Round(0), begin, time.Minute) || !guard.check(begin.Add(time.Hour+night).Round(0), begin.Add(time.Hour), time.Minute+night) {
-		t.Error("a night is taken for a jump")
+		t.Error("a night of sleep is taken for a clock jump")
 	}
 	if guard.check(begin.Add(time.Hour+2*night).Round(0), begin.Add(time.Hour), time.Minute+night) {
-		t.Error("a jump is taken for a night")
+		t.Error("a clock jump is taken for sleep")
 	}
 }
 
-func TestClockGuard_BelievesAClockThatAgreesWithTheTimeThatPassed(t *testing.T) {
+func TestClockGuard_TrustsAClockThatAgreesWithElapsedTime(t *testing.T) {
 	begin := time.Now()
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
 	type look struct {
-		here, store time.Duration // since the beginning
+		here, store time.Duration // since the start
 		trusts      bool
 	}
 	for name, looks := range map[string][]look{
@@ -39,7 +40,7 @@ func TestClockGuard_BelievesAClockThatAgreesWithTheTimeThatPassed(t *testing.T) 
 			var guard Guard
 			for _, l := range looks {
 				if got := guard.check(at(l.store).Round(0), at(l.here), 0); got != l.trusts {
-					t.Errorf("after %v the store says %v: trusted %v", l.here, l.store, got)
+					t.Errorf("after %v the store's clock shows %v: trusted %v", l.here, l.store, got)
 				}
 			}
 		})

@@ -8,12 +8,13 @@ import (
 	"github.com/fermata-go/fermata/internal/suggest"
 )
 
-// Nearest returns the known word that a misspelt one was probably meant to be, or "".
+// Nearest returns the known word that is closest to a misspelt one, or "".
 func Nearest(word string, known []string) string {
 	return suggest.Closest(word, known, len(word)/3+1)
 }
 
-// Suggest ends a message about an unknown word: with the nearest known one, or with all of them if none is near.
+// Suggest returns the end of a message about an unknown word: the closest known word, or all of
+// them if none is close.
 func Suggest(word string, known []string) string {
 	if near := Nearest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)

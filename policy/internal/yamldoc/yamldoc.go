@@ -1,8 +1,8 @@
-// Package yamldoc reads the YAML that people write rules in, and tells them where they went wrong.
+// Package yamldoc parses rule files in YAML and reports errors with line numbers and suggestions.
 //
-// The decoder of the YAML library fills structs, and says of a wrong key which Go type does not have it. Whoever writes a
-// rule needs the line, and the key that was meant. So documents are read here node by node. What is surprising in YAML is
-// left out: anchors, several documents, a key twice, a value that turns into another type.
+// The YAML library decodes into structs and reports an unknown key by the Go type. Authors of rules
+// need the line and the intended key, so documents are read node by node. Surprising features of
+// YAML are rejected: anchors, several documents, duplicate keys, and implicit type conversion.
 package yamldoc
 
 import (
@@ -16,26 +16,27 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxBytes is more than anybody writes by hand.
+// maxBytes is the maximum size of a file.
 const maxBytes = 4 << 20
 
-// Reader reads nodes and reports what is wrong with them; it goes on after a mistake, so that one load shows them all.
+// Reader reads nodes and reports errors. It continues after an error, so that one load reports all
+// of them.
 type Reader struct {
-	// Report is told of every mistake.
+	// Report is called for every error.
 	Report func(line int, text string)
 }
 
-// Node is a value in a document; the zero value is one that is not there.
+// Node is a value in a document. The zero value is a missing one.
 type Node struct {
 	reader *Reader
 	yaml   *yaml.Node
-	label  string // how messages call it
+	label  string // the name in messages
 }
 
-// Document returns the one document in src.
+// Document returns the only document in src.
 func (r *Reader) Document(src []byte) Node {
 	if len(src) > maxBytes {
-		r.Report(1, fmt.Sprintf("the file has %d bytes; at most %d are read", len(src), maxBytes))
+		r.Report(1, fmt.Sprintf("the file has %d bytes; the maximum is %d", len(src), maxBytes))
 		return Node{}
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(string(src)))
@@ -45,7 +46,7 @@ func (r *Reader) Document(src []byte) Node {
 		return Node{}
 	}
 	if err := decoder.Decode(&more); err == nil {
-		r.Report(more.Line, "a second document begins here; one file is one document")
+		r.Report(more.Line, "a second document begins here; only one is allowed")
 		return Node{}
 	}
 	return Node{reader: r, yaml: document.Content[0], label: "the document"}
@@ -53,7 +54,7 @@ func (r *Reader) Document(src []byte) Node {
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): (.*)$`)
 
-// syntax reports what the library says of a text that is no YAML.
+// syntax reports a YAML syntax error.
 func (r *Reader) syntax(err error) {
 	text, line := err.Error(), 1
 	if text == "EOF" {
@@ -63,13 +64,13 @@ func (r *Reader) syntax(err error) {
 		line, _ = strconv.Atoi(found[1])
 		text = found[2]
 	}
-	r.Report(line, "not YAML: "+strings.TrimPrefix(text, "yaml: "))
+	r.Report(line, "invalid YAML: "+strings.TrimPrefix(text, "yaml: "))
 }
 
-// Missing reports whether there is no such value.
+// Missing reports whether the value is missing.
 func (n Node) Missing() bool { return n.yaml == nil }
 
-// Line is where the value stands.
+// Line returns the line of the value.
 func (n Node) Line() int {
 	if n.yaml == nil {
 		return 0
@@ -77,7 +78,8 @@ func (n Node) Line() int {
 	return n.yaml.Line
 }
 
-// TextLine is where the text of a value begins: for a block, one line below its mark.
+// TextLine returns the line where the text of a value begins. For a block scalar, it is the line
+// after the indicator.
 func (n Node) TextLine() int {
 	if n.yaml != nil && n.yaml.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return n.yaml.Line + 1
@@ -85,24 +87,24 @@ func (n Node) TextLine() int {
 	return n.Line()
 }
 
-// Wrong reports a mistake at this value.
+// Reportf reports an error at this value.
 func (n Node) Reportf(format string, args ...any) {
 	n.reader.Report(n.Line(), fmt.Sprintf(format, args...))
 }
 
 func (n Node) isMap() bool {
 	if n.yaml.Kind == yaml.AliasNode {
-		n.Reportf("%s is an alias; anchors and aliases are not read here, write it out", n.label)
+		n.Reportf("%s is an alias; anchors and aliases are not supported", n.label)
 		return false
 	}
 	if n.yaml.Kind != yaml.MappingNode {
-		n.Reportf("%s has to be a mapping of keys to values", n.label)
+		n.Reportf("%s must be a mapping", n.label)
 		return false
 	}
 	return true
 }
 
-// Map returns the values of a mapping. A key that is not known is reported with the nearest one that is.
+// Map returns the values of a mapping. An unknown key is reported with a suggestion.
 func (n Node) Map(known ...string) map[string]Node {
 	values := make(map[string]Node)
 	if n.Missing() || !n.isMap() {
@@ -114,9 +116,9 @@ func (n Node) Map(known ...string) map[string]Node {
 		_, twice := values[key.Value]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			at.Reportf("%s has a key that is no plain word", n.label)
+			at.Reportf("%s has a key that is not a string", n.label)
 		case twice:
-			at.Reportf("%s has %q twice", n.label, key.Value)
+			at.Reportf("%s has the key %q twice", n.label, key.Value)
 		case !contains(known, key.Value):
 			at.Reportf("%s has no key %q%s", n.label, key.Value, Suggest(key.Value, known))
 		case value.Tag == "!!null":
@@ -128,7 +130,7 @@ func (n Node) Map(known ...string) map[string]Node {
 	return values
 }
 
-// Keys returns the values of a mapping whose keys are free, in their order.
+// Keys returns the keys and values of a mapping with arbitrary keys, in order.
 func (n Node) Keys() (names []string, values []Node) {
 	if n.Missing() || !n.isMap() {
 		return nil, nil
@@ -137,7 +139,7 @@ func (n Node) Keys() (names []string, values []Node) {
 	for i := 0; i+1 < len(n.yaml.Content); i += 2 {
 		key, value := n.yaml.Content[i], n.yaml.Content[i+1]
 		if seen[key.Value] || key.Kind != yaml.ScalarNode {
-			Node{reader: n.reader, yaml: key}.Reportf("%s has %q twice, or as a key that is no plain word", n.label, key.Value)
+			Node{reader: n.reader, yaml: key}.Reportf("%s has the key %q twice, or it is not a string", n.label, key.Value)
 			continue
 		}
 		seen[key.Value] = true
@@ -153,7 +155,7 @@ func (n Node) List() []Node {
 		return nil
 	}
 	if n.yaml.Kind != yaml.SequenceNode {
-		n.Reportf("%s has to be a list", n.label)
+		n.Reportf("%s must be a list", n.label)
 		return nil
 	}
 	items := make([]Node, 0, len(n.yaml.Content))
@@ -163,19 +165,19 @@ func (n Node) List() []Node {
 	return items
 }
 
-// Text returns a scalar as it was written: no "on" becomes a truth, no 1.10 a 1.1.
+// Text returns a scalar as written: "on" does not become a bool, and 1.10 does not become 1.1.
 func (n Node) Text() string {
 	if n.Missing() {
 		return ""
 	}
 	if n.yaml.Kind != yaml.ScalarNode || n.yaml.Tag == "!!null" {
-		n.Reportf("%s has to be a text", n.label)
+		n.Reportf("%s must be a string", n.label)
 		return ""
 	}
 	return n.yaml.Value
 }
 
-// Texts returns a list of texts.
+// Texts returns a list of strings.
 func (n Node) Texts() []string {
 	items := n.List()
 	texts := make([]string, 0, len(items))
@@ -185,7 +187,7 @@ func (n Node) Texts() []string {
 	return texts
 }
 
-// Choice returns one of the choices, or "" after a report.
+// Choice returns one of the choices, or reports an error and returns "".
 func (n Node) Choice(choices ...string) string {
 	text := n.Text()
 	if n.Missing() || contains(choices, text) {
@@ -195,20 +197,20 @@ func (n Node) Choice(choices ...string) string {
 	return ""
 }
 
-// Int returns a whole number of at least least.
+// Int returns an integer of at least least.
 func (n Node) Int(least int64) int64 {
 	if n.Missing() {
 		return 0
 	}
 	number, err := strconv.ParseInt(strings.ReplaceAll(n.Text(), "_", ""), 10, 64)
 	if err != nil || number < least {
-		n.Reportf("%s has to be a whole number of at least %d", n.label, least)
+		n.Reportf("%s must be a whole number of at least %d", n.label, least)
 		return least
 	}
 	return number
 }
 
-// Duration returns a span of time such as 90m, 24h or 30d.
+// Duration returns a duration such as 90m, 24h or 30d.
 func (n Node) Duration() time.Duration {
 	if n.Missing() {
 		return 0
@@ -220,7 +222,7 @@ func (n Node) Duration() time.Duration {
 	return span
 }
 
-// Any returns the value as Go's JSON would have it, for parts of a document that are data.
+// Any returns the value as encoding/json would decode it, for parts of a document that are data.
 func (n Node) Any() (any, error) {
 	if n.Missing() {
 		return nil, nil
@@ -234,7 +236,7 @@ func (n Node) Any() (any, error) {
 
 var days = regexp.MustCompile(`^(\d{1,4})d$`)
 
-// ParseDuration reads what [time.ParseDuration] does, and days. A span is not negative.
+// ParseDuration parses the format of [time.ParseDuration], and days. Negative durations are errors.
 func ParseDuration(text string) (time.Duration, error) {
 	if found := days.FindStringSubmatch(text); found != nil {
 		count, _ := strconv.Atoi(found[1])
@@ -242,10 +244,10 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 	span, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no span of time; write 90m, 24h or 30d", text)
+		return 0, fmt.Errorf("invalid duration %q; use for example 90m, 24h or 30d", text)
 	}
 	if span < 0 {
-		return 0, errors.New("a span of time cannot be negative")
+		return 0, errors.New("the duration is negative")
 	}
 	return span, nil
 }
@@ -259,7 +261,7 @@ func contains(words []string, word string) bool {
 	return false
 }
 
-// WithoutReport returns the node with nobody to report to.
+// WithoutReport returns the node without error reports.
 func WithoutReport(n Node) Node {
 	n.reader = &Reader{Report: func(int, string) {}}
 	return n

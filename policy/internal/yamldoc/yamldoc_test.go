@@ -38,7 +38,7 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// Scalars stay as they were written: YAML's own ideas of truth and numbers have no place in rules.
+// Scalars stay as written. Rules do not use YAML's implicit booleans and numbers.
 func TestNode_TextIsVerbatim(t *testing.T) {
 	r := yamldoc.Reader{Report: func(line int, text string) { t.Errorf("%d: %s", line, text) }}
 	top := r.Document([]byte("a: on\nb: 1.10\nc: 0x10\nd: 2026-11-14\ne: |\n  two\n  lines\n")).Map("a", "b", "c", "d", "e")
@@ -48,6 +48,6 @@ func TestNode_TextIsVerbatim(t *testing.T) {
 		}
 	}
 	if top["d"].TextLine() != 4 || top["e"].Line() != 5 || top["e"].TextLine() != 6 {
-		t.Error("lines are wrong")
+		t.Error("wrong line numbers")
 	}
 }

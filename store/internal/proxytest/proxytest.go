@@ -1,4 +1,4 @@
-// Package proxytest stands between a store and its server and does what networks do, when a test says so.
+// Package proxytest simulates network failures between a store and its server.
 package proxytest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Proxy is such a network.
+// Proxy forwards connections to a server.
 type Proxy struct {
 	listener net.Listener
 	server   string // address
@@ -15,10 +15,11 @@ type Proxy struct {
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
-	frozen chan struct{} // while it is open, nothing is forwarded
+	frozen chan struct{} // while it is not closed, nothing is forwarded
 }
 
-// ForwardFunc forwards what comes from one side to the other, until one of them ends or it has had enough. It calls HearSilence before it writes.
+// ForwardFunc forwards data from one side to the other until one side closes or it stops by itself.
+// It calls WaitUnfrozen before it writes.
 type ForwardFunc func(p *Proxy, to, from net.Conn)
 
 // Start returns a proxy, which ends with the test, and its address.
@@ -62,17 +63,17 @@ func (p *Proxy) serve(requests, answers ForwardFunc) {
 	}
 }
 
-// Refuse takes no connection any more.
+// Refuse stops accepting connections.
 func (p *Proxy) Refuse() { p.listener.Close() }
 
-// Hush lets nothing through any more, and tells nobody.
+// Freeze stops forwarding without closing connections.
 func (p *Proxy) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.frozen = make(chan struct{})
 }
 
-// Speak ends a hush.
+// Unfreeze continues forwarding.
 func (p *Proxy) Unfreeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +83,7 @@ func (p *Proxy) Unfreeze() {
 	}
 }
 
-// HearSilence waits for the end of a hush.
+// WaitUnfrozen waits until the proxy is not frozen.
 func (p *Proxy) WaitUnfrozen() {
 	p.mu.Lock()
 	silence := p.frozen

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.opentelemetry.io/otel/propagation"
-
 	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/store"
 )
@@ -20,10 +18,3 @@ func (ds *Docs) FindRun(ctx context.Context, account, stateKey string) (store.Ru
 }
 
 func IsNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
-
-// TraceParent is the place in a trace, as it is kept with a run; "" if nobody traces.
-func TraceParent(ctx context.Context) string {
-	carrier := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, carrier)
-	return carrier["traceparent"]
-}

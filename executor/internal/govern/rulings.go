@@ -57,7 +57,6 @@ func (s *Session) addRuling(ctx context.Context, j *Evaluation, stage replay.Sta
 	//mutate:ruling-belongs-to-run
 	paper := store.DocumentChange{Kind: docs.RulingKind, ID: rulingID(s.Tx.Now, stage, key), Run: s.Tx.Run.ID, Index: facts}
 	if !s.governor.config.DiscardRulings {
-		//mutate:ruling-encrypted
 		if paper.Body, err = json.Marshal(ruled); err != nil {
 			return err
 		}

@@ -106,3 +106,10 @@ func (t *Tracer) TraceDecision(ctx context.Context, run store.Run, via string) (
 		span.End(trace.WithTimestamp(time.Now()))
 	}
 }
+
+// TraceParent is the place in a trace, as it is kept with a run; "" if nobody traces.
+func TraceParent(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier["traceparent"]
+}

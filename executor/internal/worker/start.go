@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-go/fermata/executor/internal/errs"
 	"github.com/fermata-go/fermata/executor/internal/ids"
 	"github.com/fermata-go/fermata/executor/internal/retry"
+	"github.com/fermata-go/fermata/executor/internal/tracing"
 	"github.com/fermata-go/fermata/executor/internal/txn"
 	"github.com/fermata-go/fermata/internal/ident"
 	"github.com/fermata-go/fermata/store"
@@ -106,7 +107,7 @@ func (w *Worker) tryCreate(ctx context.Context, request StartRequest, begin *sto
 
 // beginState is what is written in the transaction that creates a run.
 func (w *Worker) startWrites(ctx context.Context, request StartRequest, begin store.NewRun) (*txn.Tx, *docs.RunMeta, error) {
-	known, paper, err := w.docs.NewMeta(begin.ID, request.Actor, docs.TraceParent(ctx))
+	known, paper, err := w.docs.NewMeta(begin.ID, request.Actor, tracing.TraceParent(ctx))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,27 +1,17 @@
 package executor
 
 import (
-	"context"
-
 	"github.com/fermata-go/fermata/store/encrypted"
 )
 
 // Sealer encrypts values. A value can be decrypted only under the label that it was encrypted with.
 type Sealer = encrypted.Sealer
 
-// ReencryptProgress counts the values that a re-encryption has seen and changed.
-type ReencryptProgress = encrypted.ReencryptProgress
-
 // OpenKeyFile opens a key file: see [encrypted.OpenKeyFile].
 func OpenKeyFile(path string) (Sealer, error) { return encrypted.OpenKeyFile(path) }
 
 // CreateKeyFile creates a key file with a new key, unless the file exists: see [encrypted.CreateKeyFile].
 func CreateKeyFile(path string) error { return encrypted.CreateKeyFile(path) }
-
-// Reencrypt encrypts everything in the store with the current key: see [encrypted.Store.ReencryptAll].
-func (e *Executor) Reencrypt(ctx context.Context, progress func(ReencryptProgress)) (ReencryptProgress, error) {
-	return e.store.ReencryptAll(ctx, progress)
-}
 
 // keyLoop watches whether the keys can be reloaded.
 func (e *Executor) keyLoop() {

@@ -127,6 +127,10 @@ type DeskConfig struct {
 
 // Executor executes runs. Make one with New; StartWorkers begins the work in the background, Stop ends it.
 type Executor struct {
+	Reads
+	Policies
+	Maintenance
+
 	config     Config
 	store      *encrypted.Store
 	background *background.Group
@@ -189,6 +193,9 @@ func New(config Config) (*Executor, error) {
 	e.views = view.New(config.Poll, e.store, e.docs, e.providers, e.waiter, e.background)
 	e.periodic = periodic.New(config.Poll, e.store, e.docs, e.background)
 	e.admin = admin.New(admin.Config{Retention: config.Retention, Audit: config.Audit, Poll: config.Poll, Log: config.Log}, e.store, e.docs, e.requests, e.providers, e.periodic, e.background)
+	e.Reads = Reads{views: e.views, requests: e.requests, providers: e.providers, waiter: e.waiter}
+	e.Policies = Policies{governor: e.governor, requests: e.requests}
+	e.Maintenance = Maintenance{admin: e.admin, store: e.store}
 	return e, nil
 }
 

@@ -17,6 +17,12 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
+// StartRequest starts a run. It can be repeated and counts once.
+type StartRequest = worker.StartRequest
+
+// DecideRequest answers open requests. It can be repeated with the same resume id and counts once.
+type DecideRequest = decide.DecideRequest
+
 // RunRequest starts a run, or resumes it if it has a resume id. It has the fields of the chat endpoint; [StartRequest] and [DecideRequest] are its two halves.
 type RunRequest struct {
 	Account string
@@ -61,6 +67,9 @@ func (r RunRequest) toDecide() DecideRequest {
 func (e *Executor) Run(ctx context.Context, request RunRequest) (fermata.Outcome, error) {
 	if request.ResumeID == "" {
 		return e.Start(ctx, request.toStart())
+	}
+	if request.StateKey == "" { // the state key names the run here, and not the requests
+		return nil, fmt.Errorf("%w: %q", ErrRunNotFound, request.StateKey)
 	}
 	return e.Decide(ctx, request.toDecide())
 }
@@ -130,18 +139,6 @@ func (e *Executor) decide(ctx context.Context, request DecideRequest) (fermata.O
 	})
 }
 
-// Cancel ends a run, on somebody's behalf; the zero From is the system. Whoever works on it loses it, and what it waits for is withdrawn. It returns ErrRunEnded if the run is over.
-func (e *Executor) Cancel(ctx context.Context, account, stateKey string, by desk.From) error {
-	run, err := e.docs.FindRun(ctx, account, stateKey)
-	if err != nil {
-		return err
-	}
-	if err = e.requests.EndRun(ctx, run, by, store.StatusCancelled); errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%w: %q is %s", ErrRunEnded, stateKey, run.Status)
-	}
-	return err
-}
-
 // name is a name in a request, with the word for it in errors.
 type name struct{ what, value string }
 
@@ -164,3 +161,9 @@ func IsRepeat(start RunRequest, run store.Run) bool {
 
 // EnvelopeDigest returns the digest of what a request shows. An answer that carries it is refused if the request shows something else.
 func EnvelopeDigest(shown fermata.Envelope) string { return ids.EnvelopeDigest(shown) }
+
+// Await waits for the outcome of a request that [Executor.Run] took before, and begins nothing. A start that is sent again would begin another run if its state key
+// was taken and is free again. run is the id of the run that was started or resumed, whichever run has its state key now.
+func (e *Executor) Await(ctx context.Context, request RunRequest, run string) (fermata.Outcome, error) {
+	return e.waiter.AwaitOutcome(ctx, await.AwaitTarget{Account: request.Account, Run: run, StateKey: request.StateKey, Actor: request.Actor, ResumeID: request.ResumeID, Wait: request.Wait})
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -221,17 +220,6 @@ func (m *simulatedModel) Generate(ctx context.Context, r *agent.Request) (*agent
 		message = agent.Assistant("", agent.ToolCall{Name: "respond", Args: `{"response":"` + seen + `"}`})
 	}
 	return &agent.Response{Message: message, Usage: agent.Usage{InputTokens: int64(len(r.Messages)), OutputTokens: 1}}, nil
-}
-
-func (m *simulatedModel) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.Chunk, error] {
-	return func(yield func(*agent.Chunk, error) bool) {
-		response, err := m.Generate(ctx, r)
-		if err != nil {
-			yield(nil, err)
-		} else if yield(&agent.Chunk{Text: "um"}, nil) {
-			yield(&agent.Chunk{Response: response}, nil)
-		}
-	}
 }
 
 func (m *simulatedModel) line(seen string, turn int) agent.Message {
@@ -521,13 +509,6 @@ func compare(t *testing.T, rt *rapid.T, disturb func(p *simulatedRun, cancel age
 	return reference, p, usage == used
 }
 
-// sameEvents checks that every event was shown once.
-func sameEvents(rt *rapid.T, reference, p *simulatedRun) {
-	if d := cmp.Diff(slices.Sorted(slices.Values(reference.events)), slices.Sorted(slices.Values(p.events))); d != "" {
-		rt.Fatalf("the events differ (-inline +disturbed):\n%s", d)
-	}
-}
-
 func TestProperty_RandomPartialAnswersEndLikeInlineOnes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		reference, p, used := compare(t, rt, nil)
@@ -598,4 +579,11 @@ func TestProperty_CrashesBetweenAnyTwoSavesLoseNothing(t *testing.T) {
 			shown[e] = max(0, shown[e]-1)
 		}
 	})
+}
+
+// sameEvents checks that every event was shown once.
+func sameEvents(rt *rapid.T, reference, p *simulatedRun) {
+	if d := cmp.Diff(slices.Sorted(slices.Values(reference.events)), slices.Sorted(slices.Values(p.events))); d != "" {
+		rt.Fatalf("the events differ (-inline +disturbed):\n%s", d)
+	}
 }

@@ -144,25 +144,41 @@ func (r *Runner) Run(ctx context.Context, messages []Message, options ...RunOpti
 // [Interrupted] event again.
 func (r *Runner) Resume(ctx context.Context, run string, options ...RunOption) iter.Seq2[*Event, error] {
 	o := collectOptions(options)
+	return r.resume(ctx, run, o, func(ctx context.Context) (*graph.LoadedRun[runState], error) { return r.load(ctx, run, o) })
+}
+
+func (r *Runner) resume(ctx context.Context, run string, o *runOptions, load func(context.Context) (*graph.LoadedRun[runState], error)) iter.Seq2[*Event, error] {
 	return r.stream(ctx, execution{run: run, edit: o.edit, values: o.values}, func(ctx context.Context) (runState, error) {
 		if _, err := encodeValues(o.values); err != nil {
 			return runState{}, err // before any answer is saved
 		}
-		list := slices.Clip(r.options)
-		if o.takeOver {
-			list = append(list, graph.TakeOver())
+		saved, err := load(ctx)
+		if err != nil {
+			return runState{}, err
 		}
-		return r.flow.Resume(ctx, run, list...)
+		return saved.Resume(ctx)
 	})
+}
+
+func (r *Runner) load(ctx context.Context, run string, o *runOptions) (*graph.LoadedRun[runState], error) {
+	list := slices.Clip(r.options)
+	if o.takeOver {
+		list = append(list, graph.TakeOver())
+	}
+	return r.flow.Load(ctx, run, list...)
 }
 
 // ResumeWithParams continues a run with the given answers. If any of them is invalid, unknown or
 // late, nothing runs and nothing changes. Unanswered interrupts stay open with the same id.
 func (r *Runner) ResumeWithParams(ctx context.Context, run string, params *ResumeParams, options ...RunOption) iter.Seq2[*Event, error] {
-	if params != nil && len(params.Targets) > 0 {
-		ctx = fermata.BatchResumeWithData(ctx, params.Targets)
+	return r.Resume(withTargets(ctx, params), run, options...)
+}
+
+func withTargets(ctx context.Context, params *ResumeParams) context.Context {
+	if params == nil || len(params.Targets) == 0 {
+		return ctx
 	}
-	return r.Resume(ctx, run, options...)
+	return fermata.BatchResumeWithData(ctx, params.Targets)
 }
 
 func collectOptions(options []RunOption) *runOptions {
@@ -188,28 +204,62 @@ type Snapshot struct {
 	Spent Spent
 }
 
-// Inspect reads a saved run.
-func (r *Runner) Inspect(ctx context.Context, run string) (*Snapshot, error) {
-	saved, err := r.flow.Inspect(ctx, run, r.options...)
+// LoadedRun is a saved run in memory. The checkpoint is loaded and decoded once, by [Runner.Load],
+// for all methods. It is not safe for concurrent use.
+type LoadedRun struct {
+	runner  *Runner
+	run     string
+	options *runOptions
+	saved   *graph.LoadedRun[runState]
+}
+
+// Load loads a saved run without running or changing anything. The options are those of
+// [Runner.Resume].
+func (r *Runner) Load(ctx context.Context, run string, options ...RunOption) (*LoadedRun, error) {
+	o := collectOptions(options)
+	saved, err := r.load(ctx, run, o)
+	if err != nil {
+		return nil, err
+	}
+	return &LoadedRun{runner: r, run: run, options: o, saved: saved}, nil
+}
+
+// Inspect returns a view of the run as it was loaded.
+func (l *LoadedRun) Inspect() (*Snapshot, error) {
+	saved, err := l.saved.Inspect()
 	if err != nil {
 		return nil, err
 	}
 	return &Snapshot{
-		Run: run, Status: saved.Status, Error: saved.Error, Interrupts: userView(saved.Interrupts),
+		Run: l.run, Status: saved.Status, Error: saved.Error, Interrupts: userView(saved.Interrupts),
 		Messages: saved.State.Messages, Output: saved.State.Output, Spent: saved.State.Spent,
 	}, nil
+}
+
+// CheckAnswer validates an answer; see [Runner.CheckAnswer].
+func (l *LoadedRun) CheckAnswer(interruptID string, answer any) (json.RawMessage, error) {
+	return l.saved.CheckAnswer(interruptID, answer)
+}
+
+// ResumeWithParams continues the run; see [Runner.ResumeWithParams]. After an event stream that ended
+// with a [*fermata.AnswerError] it may be called again with other answers, otherwise once.
+func (l *LoadedRun) ResumeWithParams(ctx context.Context, params *ResumeParams) iter.Seq2[*Event, error] {
+	return l.runner.resume(withTargets(ctx, params), l.run, l.options, func(context.Context) (*graph.LoadedRun[runState], error) { return l.saved, nil })
+}
+
+// Inspect reads a saved run.
+func (r *Runner) Inspect(ctx context.Context, run string) (*Snapshot, error) {
+	loaded, err := r.Load(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return loaded.Inspect()
 }
 
 // CheckAnswer validates an answer without running or changing anything. It returns the answer as
 // JSON, or the error that a resume would yield.
 func (r *Runner) CheckAnswer(ctx context.Context, run, interruptID string, answer any) (json.RawMessage, error) {
 	return r.flow.CheckAnswer(ctx, run, interruptID, answer, r.options...)
-}
-
-// CheckAnswers loads a run once and returns a function that validates answers to it like
-// [Runner.CheckAnswer].
-func (r *Runner) CheckAnswers(ctx context.Context, run string) (func(interruptID string, answer any) (json.RawMessage, error), error) {
-	return r.flow.CheckAnswers(ctx, run, r.options...)
 }
 
 type executionKey struct{}

@@ -408,3 +408,43 @@ func TestI9_EventsAreSavedBeforeTheyAreShown(t *testing.T) {
 		}
 	}
 }
+
+// wantCancelled checks that the run was cancelled cleanly, and that all results agree.
+func (x *agentHarness) wantCancelled(p *recording) *agent.CancelError {
+	x.t.Helper()
+	cancelled, ok := errors.AsType[*agent.CancelError](p.err)
+	if !ok || cancelled.Run != "run" || !errors.Is(p.err, graph.ErrStopped) {
+		x.t.Fatalf("the run should be cancelled, but: %q", p.log())
+	}
+	var want error
+	if cancelled.Escalated {
+		want = agent.ErrCancelTimeout
+	}
+	if err := x.asked.Wait(x.t.Context()); !errors.Is(err, want) {
+		x.t.Errorf("Wait returns %v, want %v", err, want)
+	}
+	saved, err := x.runner().Inspect(x.t.Context(), "run")
+	if err != nil || saved.Status != graph.StatusStopped {
+		x.t.Errorf("it should be saved as stopped, but: %+v, %v", saved, err)
+	}
+	return cancelled
+}
+
+// wantEnded checks that a cancel came too late.
+func (x *agentHarness) wantEnded() {
+	x.t.Helper()
+	if err := x.asked.Wait(x.t.Context()); !errors.Is(err, agent.ErrRunEnded) {
+		x.t.Errorf("Wait returns %v, want %v", err, agent.ErrRunEnded)
+	}
+}
+
+func (m *simulatedModel) Stream(ctx context.Context, r *agent.Request) iter.Seq2[*agent.Chunk, error] {
+	return func(yield func(*agent.Chunk, error) bool) {
+		response, err := m.Generate(ctx, r)
+		if err != nil {
+			yield(nil, err)
+		} else if yield(&agent.Chunk{Text: "um"}, nil) {
+			yield(&agent.Chunk{Response: response}, nil)
+		}
+	}
+}

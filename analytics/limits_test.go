@@ -36,8 +36,8 @@ func TestCollector_MemoryDoesNotGrowWithRequests(t *testing.T) {
 	}
 }
 
-// Names beyond the limit share one row, which is complete. The person who asks for the report has
-// their own row.
+// Names beyond the limit share one row, which is complete. The person in the query has their own
+// row.
 func TestCollector_LimitsRows(t *testing.T) {
 	c := NewCollector(Query{Person: "me"}, start.Add(time.Hour))
 	const names = 3 * 5000

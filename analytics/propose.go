@@ -25,30 +25,30 @@ func (c *Collector) addEvidence(r RequestIndex) {
 	if r.Action == "" || r.Outcome == "" || r.Outcome == "withdraw" {
 		return
 	}
-	about := candidate{r.Action, r.Rule}
-	so := c.candidates[about]
-	if so == nil {
+	key := candidate{r.Action, r.Rule}
+	history := c.candidates[key]
+	if history == nil {
 		if len(c.candidates) >= c.limits.names {
 			return
 		}
-		so = &candidateHistory{by: make(map[string]*approvals)}
-		c.candidates[about] = so
+		history = &candidateHistory{by: make(map[string]*approvals)}
+		c.candidates[key] = history
 	}
 	if r.Outcome != "approve" || r.Edited > 0 || r.Clarifications > 0 {
-		c.deciders -= len(so.by)
-		so.by = nil
+		c.deciders -= len(history.by)
+		history.by = nil
 	}
-	if so.by == nil {
+	if history.by == nil {
 		return
 	}
-	by := so.by[r.By]
+	by := history.by[r.By]
 	if by == nil {
 		if c.deciders >= c.limits.deciders {
 			return
 		}
 		c.deciders++
 		by = new(approvals)
-		so.by[r.By] = by
+		history.by[r.By] = by
 	}
 	by.n++
 	by.waited += r.Decided - r.Created
@@ -59,10 +59,10 @@ func (c *Collector) addEvidence(r RequestIndex) {
 // People without their own row do not count either, because they cannot be checked.
 func (c *Collector) proposals() (all []Proposal) {
 	_, crowded := c.people.byName[otherRow]
-	for about, so := range c.candidates {
-		p, waited := Proposal{Action: about.action, Rule: about.rule}, int64(0)
-		for name, by := range so.by {
-			if voice := c.people.byName[name]; voice == nil && crowded || voice != nil && voice.isSuspect() {
+	for key, history := range c.candidates {
+		p, waited := Proposal{Action: key.action, Rule: key.rule}, int64(0)
+		for name, by := range history.by {
+			if stats := c.people.byName[name]; stats == nil && crowded || stats != nil && stats.isSuspect() {
 				continue
 			}
 			p.Deciders++

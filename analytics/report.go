@@ -117,7 +117,7 @@ type Query struct {
 	Since, Until time.Time
 	// Zone is the time zone of the people. Nil means UTC.
 	Zone *time.Location
-	// Person, if set, is the only person who is shown by name.
+	// Person, if set, is the only person whose name is shown.
 	Person string
 	// Retention is how long requests are kept after their runs end. 0 means without limit.
 	Retention time.Duration
@@ -206,14 +206,14 @@ func (c *Collector) AddVote(v VoteIndex) {
 
 // Report returns the report.
 func (c *Collector) Report() Report {
-	voice := func(name string, v *voteCounter) VoteStats { return v.stats(name, c.votes) }
+	stats := func(name string, v *voteCounter) VoteStats { return v.stats(name, c.votes) }
 	report := Report{
 		Since: c.query.Since.UTC(), Until: c.query.Until.UTC(), All: c.all.row(""),
 		ByKind: rows(c.kinds, newRow), ByRule: rows(c.rules, newRow), ByAction: rows(c.actions, newRow),
-		Channels: rows(c.channels, voice), People: rows(c.people, voice),
+		Channels: rows(c.channels, stats), People: rows(c.people, stats),
 	}
-	if kept := c.now.Add(-c.query.Retention).UTC(); c.query.Retention > 0 && kept.After(c.query.Since) {
-		report.RetainedSince = &kept
+	if retained := c.now.Add(-c.query.Retention).UTC(); c.query.Retention > 0 && retained.After(c.query.Since) {
+		report.RetainedSince = &retained
 	}
 	report.Proposals = c.proposals()
 	if c.query.Person != "" {

@@ -78,9 +78,9 @@ func TestPolicy_TextOutput(t *testing.T) {
 
 		{"policy lint policy.yaml", exitOK, "policy.yaml is valid"},
 		{"policy lint policy.yaml --groups groups.yaml --routes routes.yaml", exitOK, "policy.yaml is valid"},
-		{"policy lint policy.yaml --groups nobody.yaml", exitFindings, `policy.yaml:4: rule "mail": nobody is in group:editors`},
+		{"policy lint policy.yaml --groups nobody.yaml", exitFindings, `policy.yaml:4: rule "mail": group:editors has no members`},
 		{"policy lint policy.yaml --routes other.yaml", exitFindings, `route "post": unknown`},
-		{"policy lint policy.yaml --routes heads.yaml", exitFindings, `route "post" widens to group:heads, and no group permits it`},
+		{"policy lint policy.yaml --routes heads.yaml", exitFindings, `route "post" widens to group:heads, but no group permits it`},
 		{"policy lint broken.yaml", exitUsage, `broken.yaml:5: rule "mail"`},
 		{"policy lint policy.yaml --groups policy.yaml", exitUsage, "policy.yaml"},
 		{"policy lint policy.yaml --routes groups.yaml", exitUsage, "groups.yaml"},

@@ -27,7 +27,7 @@ func TestRoutes_Check(t *testing.T) {
 		want []string
 	}{
 		{"routes check routes.yaml", exitOK, []string{"day", "2 steps", "ends 12h after creation", "routes.yaml is valid"}},
-		{"routes check bad.yaml", exitUsage, []string{"bad.yaml", `"nowhere" is no target`, "there twice", "put them in order"}},
+		{"routes check bad.yaml", exitUsage, []string{"bad.yaml", `unknown target "nowhere"`, "defined twice", "sort the steps by time"}},
 		{"routes check none.yaml", exitUsage, []string{"none.yaml"}},
 		{"routes simulate routes.yaml day --at 2026-11-14T12:00:00Z --zone UTC", exitOK, []string{"day, created on Sat 2026-11-14 12:00 UTC", "Mon 2026-11-16 08:00 UTC  +44h", "notify  slack:C0CH"}},
 		{"routes simulate routes.yaml night --at 2026-11-14T12:00:00Z --zone Asia/Tokyo", exitOK, []string{"Sat 2026-11-14 23:00 JST  +2h       page    oncall:db"}},

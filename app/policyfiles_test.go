@@ -76,7 +76,7 @@ func TestPolicyFiles_UnsatisfiableRequirementIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ groups, want string }{
-		{someGroups, ""}, {"groups: {dba: []}\n", "nobody is in group:dba"}, {"groups: {dba: []}\n", "nobody is in group:dba"}, {"groups: {ops: [ann]}\n", "there is no group:dba"}, {someGroups, ""},
+		{someGroups, ""}, {"groups: {dba: []}\n", "group:dba has no members"}, {"groups: {dba: []}\n", "group:dba has no members"}, {"groups: {ops: [ann]}\n", "unknown name group:dba"}, {someGroups, ""},
 	} {
 		if err := os.WriteFile(c.GroupsFile, []byte(step.groups), 0o600); err != nil {
 			t.Fatal(err)
@@ -152,7 +152,7 @@ func TestPolicyFiles_NewPolicyIsCheckedAgainstRoutes(t *testing.T) {
 		if err := os.WriteFile(c.PolicyFile, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := files.rules.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no route "bd"; did you mean "db"?`) || d.Policy.Current().Digest() != before {
+		if _, err := files.rules.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `unknown route "bd"; did you mean "db"?`) || d.Policy.Current().Digest() != before {
 			t.Errorf("missing route, %s: %v", name, err)
 		}
 	}
@@ -165,8 +165,8 @@ func TestPolicyFiles_ErrorsNameTheFile(t *testing.T) {
 		want     string
 	}{
 		"no such file":    {config.Desk{PolicyFile: "nowhere.yaml"}, "desk.policyFile: open nowhere.yaml"},
-		"unknown group":   {config.Desk{PolicyFile: policy}, "there is no group:dba"},
-		"unknown route":   {config.Desk{GroupsFile: groups, PolicyFile: write(t, "p", strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: db", 1))}, `rule "drop": there is no route "db"`},
+		"unknown group":   {config.Desk{PolicyFile: policy}, "unknown name group:dba"},
+		"unknown route":   {config.Desk{GroupsFile: groups, PolicyFile: write(t, "p", strings.Replace(someRules, "deadline: 1h", "deadline: 1h, route: db", 1))}, `rule "drop": unknown route "db"`},
 		"broken routes":   {config.Desk{RoutesFile: write(t, "r", "routes: []\n")}, "desk.routesFile"},
 		"unknown key":     {config.Desk{GroupsFile: write(t, "g", "group: {}\n")}, `g: line 1: unknown key "group"`},
 		"an empty file":   {config.Desk{GroupsFile: write(t, "g4", "# later\n")}, "g4: the file is empty"},

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/fermata-go/fermata/audit"
+	"github.com/fermata-go/fermata/internal/testtier"
 )
 
 func docPage(t *testing.T) string {
@@ -157,6 +158,7 @@ func forgeries(good []byte) map[string][]byte {
 
 // The same steps by hand, as the page shows them. Each step must detect its kind of manipulation.
 func TestDocs_AuditorShellWorks(t *testing.T) {
+	testtier.Needs(t, "jq and openssl")
 	for _, tool := range []string{"bash", "openssl", "jq", "sha256sum", "base64", "paste"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Fatalf("the manual steps need it (make test installs it): %v", err)

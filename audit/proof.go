@@ -122,8 +122,8 @@ func (p Proof) check(trust Trust) (ProvenRecord, error) {
 }
 
 // ProveConsistency writes the proof that a log only grew since an older checkpoint, against the
-// newest one. The older one may come from anywhere. Errors are ErrUntrusted, ErrNotSigned if there
-// is no newer one, and ErrFork if the log does not extend it.
+// newest one. The older one may come from anywhere. It returns ErrUntrusted, ErrNotSigned without a
+// newer checkpoint, and ErrFork if the log does not extend the older one.
 func ProveConsistency(ctx context.Context, log Log, account string, old []byte, trust Trust, w io.Writer) (Consistency, error) {
 	first, err := trust.Open(old)
 	if err != nil {

@@ -21,7 +21,7 @@ type LineStore interface {
 	store.AuditLog
 	Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error)
 	Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) ([]store.Document, error)
-	CommitWrites(ctx context.Context, account string, beside store.Writes) error
+	CommitWrites(ctx context.Context, account string, writes store.Writes) error
 }
 
 // CheckpointDocument is the document kind of checkpoints.
@@ -117,12 +117,12 @@ func (s *StoreLog) CheckpointsAfter(ctx context.Context, account string, size in
 				yield(nil, err)
 				return
 			}
-			for _, paper := range page {
-				note, err := noteOf(paper)
+			for _, doc := range page {
+				note, err := noteOf(doc)
 				if !yield(note, err) || err != nil {
 					return
 				}
-				filter.After = paper.ID
+				filter.After = doc.ID
 			}
 			if len(page) < filter.Limit {
 				return
@@ -131,12 +131,12 @@ func (s *StoreLog) CheckpointsAfter(ctx context.Context, account string, size in
 	}
 }
 
-func noteOf(paper store.Document) ([]byte, error) {
-	var facts checkpointIndex
-	if err := strictjson.Decode(bytes.TrimSpace(paper.Index), &facts); err != nil {
-		return nil, fmt.Errorf("%w: paper %s: %w", ErrCheckpoint, paper.ID, err)
+func noteOf(doc store.Document) ([]byte, error) {
+	var index checkpointIndex
+	if err := strictjson.Decode(bytes.TrimSpace(doc.Index), &index); err != nil {
+		return nil, fmt.Errorf("%w: document %s: %w", ErrCheckpoint, doc.ID, err)
 	}
-	return []byte(facts.Note), nil
+	return []byte(index.Note), nil
 }
 
 // sizeID returns the id of a checkpoint document, so that documents sort by size.
@@ -162,7 +162,7 @@ func (s *StoreLog) lastNote(ctx context.Context, account string) ([]byte, error)
 	low, high := int64(0), int64(math.MaxInt64) // the size of the last checkpoint found, and an upper bound
 	for {
 		if low, err = strconv.ParseInt(last.ID, 10, 64); err != nil {
-			return nil, fmt.Errorf("%w: paper %s", ErrCheckpoint, last.ID)
+			return nil, fmt.Errorf("%w: document %s", ErrCheckpoint, last.ID)
 		}
 		for page = nil; low < high && len(page) == 0; {
 			middle := low + (high-low)/2
@@ -182,11 +182,11 @@ func (s *StoreLog) lastNote(ctx context.Context, account string) ([]byte, error)
 
 // AddCheckpoint adds a checkpoint.
 func (s *StoreLog) AddCheckpoint(ctx context.Context, account string, c Checkpoint) error {
-	facts, err := json.Marshal(checkpointIndex{Note: string(c.Note)})
+	index, err := json.Marshal(checkpointIndex{Note: string(c.Note)})
 	if err != nil {
 		return err
 	}
-	err = s.lines.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{{Kind: CheckpointDocument, ID: sizeID(c.Size), Index: facts}}})
+	err = s.lines.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{{Kind: CheckpointDocument, ID: sizeID(c.Size), Index: index}}})
 	if errors.Is(err, store.ErrStale) {
 		return nil // there is already one of this size
 	}

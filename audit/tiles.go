@@ -180,15 +180,15 @@ func (t *tileTree) loadTile(at tileAt, complete bool) []Hash {
 	if !complete {
 		return nil
 	}
-	paper, err := t.lines.Document(t.ctx, t.account, TileDocument, t.documentID(at))
+	doc, err := t.lines.Document(t.ctx, t.account, TileDocument, t.documentID(at))
 	if err != nil {
 		return nil
 	}
-	var facts tileIndex
-	if strictjson.Decode(bytes.TrimSpace(paper.Index), &facts) != nil {
+	var index tileIndex
+	if strictjson.Decode(bytes.TrimSpace(doc.Index), &index) != nil {
 		return nil
 	}
-	data, err := base64.StdEncoding.DecodeString(facts.Hashes)
+	data, err := base64.StdEncoding.DecodeString(index.Hashes)
 	if err != nil || len(data) != tlog.HashSize<<t.height {
 		return nil
 	}
@@ -205,8 +205,8 @@ func (t *tileTree) storeTile(at tileAt, tile []Hash) {
 	for _, hash := range tile {
 		data = append(data, hash[:]...)
 	}
-	facts, err := json.Marshal(tileIndex{Hashes: base64.StdEncoding.EncodeToString(data)})
+	index, err := json.Marshal(tileIndex{Hashes: base64.StdEncoding.EncodeToString(data)})
 	if err == nil {
-		_ = t.lines.CommitWrites(t.ctx, t.account, store.Writes{Documents: []store.DocumentChange{{Kind: TileDocument, ID: t.documentID(at), Index: facts}}})
+		_ = t.lines.CommitWrites(t.ctx, t.account, store.Writes{Documents: []store.DocumentChange{{Kind: TileDocument, ID: t.documentID(at), Index: index}}})
 	}
 }

@@ -25,9 +25,9 @@ type Env struct {
 	PriorApprovers []string
 }
 
-// Directory knows the members of groups. The argument who is a name as in [Group], for example
-// group:dba. Apply does not look up [PrincipalAnyone], [PrincipalRequester] and user: names. An
-// error refuses the command with [ErrDirectoryUnavailable].
+// Directory knows the members of groups. Member gets a name as in [Group], for example group:dba.
+// Apply does not look up [PrincipalAnyone], [PrincipalRequester] and user: names. An error refuses
+// the command with [ErrDirectoryUnavailable].
 type Directory interface {
 	Member(who, person string) (bool, error)
 }
@@ -119,15 +119,15 @@ func New(ask RequestSpec, env Env) (Change, error) {
 }
 
 func (a *RequestSpec) check() error {
-	usual := questionVerbs
+	defaults := questionVerbs
 	if a.Subject.Action != "" {
-		usual = actionVerbs
+		defaults = actionVerbs
 	}
 	if a.ID == "" || a.Subject.Kind == "" || (a.Subject.Action == "") != (a.Subject.ActionDigest == "") {
 		return fmt.Errorf("%w: id and kind are required; an action needs a name and a digest", ErrInvalid)
 	}
 	if len(a.Requirement.Verbs) == 0 {
-		a.Requirement.Verbs = slices.Clone(usual)
+		a.Requirement.Verbs = slices.Clone(defaults)
 	}
 	// Only an action can be approved, edited or rejected. Only a request without an action can be
 	// answered.

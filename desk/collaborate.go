@@ -11,7 +11,7 @@ func (a Claim) apply(d *update) error {
 	case c == nil:
 	case c.By == a.Actor.ID:
 		return nil
-	case d.isEligible(c.By): // a person who is no longer eligible loses the claim
+	case d.isEligible(c.By): // an ineligible person loses the claim
 		return d.refuse(ErrClaimed, c.By+" does")
 	}
 	d.r.Claim = &ClaimRecord{By: a.Actor.ID, At: d.now}

@@ -121,8 +121,8 @@ type Reject struct {
 type Respond struct {
 	From
 	Value json.RawMessage
-	// Choice is the key by which votes are counted if several people must agree. By default they
-	// must give the same value.
+	// Choice groups equal votes if several people must agree. By default they must give the same
+	// value.
 	Choice string
 }
 

@@ -31,17 +31,17 @@ func (a Reject) apply(d *update) error {
 }
 
 func (a Respond) apply(d *update) error {
-	word, err := strictDigest(a.Value)
+	choice, err := strictDigest(a.Value)
 	if err != nil {
 		return d.refuse(ErrInvalidValue, err.Error())
 	}
 	if a.Choice != "" {
-		word = "word:" + a.Choice
+		choice = "word:" + a.Choice
 	}
 	if err := d.checkText(a.Choice, false); err != nil {
 		return err
 	}
-	return d.recordVote(Vote{Verb: VerbRespond, Choice: word, Value: slices.Clone(a.Value)}, "answered")
+	return d.recordVote(Vote{Verb: VerbRespond, Choice: choice, Value: slices.Clone(a.Value)}, "answered")
 }
 
 func (a Abandon) apply(d *update) error {
@@ -158,8 +158,8 @@ func (d *update) checkEdit(args json.RawMessage) (Edit, error) {
 	if edit.ArgsDigest, err = strictDigest(args); err != nil {
 		return edit, d.refuse(ErrInvalidEdit, err.Error())
 	}
-	question := fermata.ApprovalRequest{Action: d.r.Subject.Action}
-	if edit.Digest, err = question.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: args}); err != nil {
+	approval := fermata.ApprovalRequest{Action: d.r.Subject.Action}
+	if edit.Digest, err = approval.ApprovedDigest(fermata.Decision{Verb: fermata.VerbApprove, Args: args}); err != nil {
 		return edit, d.refuse(ErrInvalidEdit, err.Error())
 	}
 	differences, err := Diff(d.env.Args, args)
@@ -186,8 +186,8 @@ func (d *update) requirementFor(edit Edit) (Requirement, error) {
 			need = need.Merge(*ruling.Requirement)
 		}
 	}
-	if over := d.r.Created.Add(time.Duration(need.maxOpen())); need.maxOpen() > 0 && !d.now.Before(over) {
-		return need, d.refuse(ErrDenied, "the rules' deadline for these arguments was "+formatTime(over))
+	if deadline := d.r.Created.Add(time.Duration(need.maxOpen())); need.maxOpen() > 0 && !d.now.Before(deadline) {
+		return need, d.refuse(ErrDenied, "the rules' deadline for these arguments was "+formatTime(deadline))
 	}
 	for _, field := range edit.Fields {
 		if !covered(field, need.Editable) {
@@ -229,15 +229,15 @@ func (d *update) applyEdit(edit Edit, need Requirement) error {
 	if err != nil || d.r.State != StateOpen {
 		return err
 	}
-	var again []string
+	var targets []string
 	for _, v := range voided {
 		if v.By != edit.By {
-			again = append(again, "user:"+v.By)
+			targets = append(targets, "user:"+v.By)
 		}
 	}
-	again = append(again, d.newApprovers(before)...)
-	if len(again) > 0 {
-		d.addNotice(NoticeNotify, EventEdited, again)
+	targets = append(targets, d.newApprovers(before)...)
+	if len(targets) > 0 {
+		d.addNotice(NoticeNotify, EventEdited, targets)
 	}
 	d.restartRoute(d.now)
 	d.runDueSteps()
@@ -247,17 +247,17 @@ func (d *update) applyEdit(edit Edit, need Requirement) error {
 // newApprovers returns targets that the new requirement adds, unless the route notifies them when
 // it restarts. The route was chosen for the original arguments and may not include them.
 func (d *update) newApprovers(before Requirement) []string {
-	var told []string
+	var notified []string
 	for _, s := range d.r.Route.Steps {
 		if s.At == 0 {
-			told = append(told, d.resolveTargets(s.Notify)...)
+			notified = append(notified, d.resolveTargets(s.Notify)...)
 		}
 	}
-	if slices.Contains(told, TargetInbox) { // every approver sees the inbox
+	if slices.Contains(notified, TargetInbox) { // every approver sees the inbox
 		return nil
 	}
 	asked := d.r
 	asked.Requirement = before
-	known := append(told, asked.approverTargets()...)
+	known := append(notified, asked.approverTargets()...)
 	return slices.DeleteFunc(d.r.approverTargets(), func(who string) bool { return slices.Contains(known, who) })
 }

@@ -1,6 +1,6 @@
-// Package desk has the rules for requests to people: who must agree, who is excluded, who is
-// notified and when, and when a request expires. The package stores nothing, sends nothing and has
-// no clock. A request is a document, a command is a value, and [Apply] computes the new document.
+// Package desk has the rules for requests to people: the required approvers, separation of duties,
+// notifications, reminders and expiry. The package stores nothing, sends nothing and has no clock.
+// A request is a document, a command is a value, and [Apply] computes the new document.
 //
 //	change, err := desk.New(desk.RequestSpec{ID: id, Subject: subject, Requirement: requirement, Route: route}, desk.Env{Now: now})
 //	…

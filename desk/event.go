@@ -18,8 +18,8 @@ type Event struct {
 	Via  string    `json:"via,omitempty"`
 	// Text describes the event for people, for example "edited /limit".
 	Text string `json:"text"`
-	// Significant reports that approvers must know the event. A vote by someone who has not seen it
-	// is refused.
+	// Significant reports that approvers must know the event. A vote that is based on an earlier
+	// revision is refused.
 	Significant bool `json:"matters,omitempty"`
 	// Detail is for programs.
 	Detail map[string]string `json:"detail,omitempty"`

@@ -9,8 +9,8 @@ import (
 	"github.com/fermata-go/fermata/desk/hours"
 )
 
-// Route defines who is notified of a request, when to remind, page and widen, and when the request
-// expires.
+// Route defines the notification targets of a request, the times of reminders, pages and widening,
+// and the expiry.
 type Route struct {
 	Name    string `json:"name" yaml:"name"`
 	Version string `json:"version,omitempty" yaml:"version,omitempty"`
@@ -87,7 +87,7 @@ const (
 	TargetRegion    = "region"    // the channel of the open region
 	TargetApprovers = "approvers" // all approvers
 	TargetRequester = "requester"
-	TargetClaimer   = "claimer" // the person with the claim; all approvers if there is none who is still eligible
+	TargetClaimer   = "claimer" // the person with the claim; all approvers if there is none or it is no longer eligible
 )
 
 // Kind returns the kind of notice that the step sends.
@@ -178,7 +178,7 @@ func (r Route) activeRegion(t time.Time) (hours.Region, time.Time) {
 
 // dueAt returns when a step is due, for an epoch that started at base. The first step does not wait
 // for opening hours that are after the deadline: a notice at night is better than none.
-func (r Route) dueAt(step int, base, now, over time.Time) time.Time {
+func (r Route) dueAt(step int, base, now, deadline time.Time) time.Time {
 	s := r.Steps[step]
 	t := r.addTime(base, s.At)
 	if s.targetsRegion() {
@@ -188,9 +188,9 @@ func (r Route) dueAt(step int, base, now, over time.Time) time.Time {
 		_, t = r.activeRegion(t)
 	}
 	switch {
-	case step > 0 || t.Before(over): //mutate:step-before-end
+	case step > 0 || t.Before(deadline): //mutate:step-before-end
 		return t
-	case base.Before(over):
+	case base.Before(deadline):
 		return base
 	}
 	return now
@@ -198,11 +198,11 @@ func (r Route) dueAt(step int, base, now, over time.Time) time.Time {
 
 // startAt returns the time from which the steps count for a request created at t: when the first
 // region opens, unless that is after the deadline.
-func (r Route) startAt(t, over time.Time) time.Time {
+func (r Route) startAt(t, deadline time.Time) time.Time {
 	if r.StartImmediately || len(r.Steps) == 0 || !r.Steps[0].targetsRegion() { //mutate:joined-routes-independent
 		return t
 	}
-	if _, when := r.activeRegion(t); when.Before(over) {
+	if _, when := r.activeRegion(t); when.Before(deadline) {
 		return when
 	}
 	return t

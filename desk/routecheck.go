@@ -167,14 +167,14 @@ func (c *routeCheck) checkReachable() {
 		bare.Regions[i].Holidays = nil // ignore holidays: they are temporary
 	}
 	for t := monday; t.Before(monday.AddDate(0, 0, 7)); t = t.Add(30 * time.Minute) {
-		_, told, err := hours.PickRegion(bare.Regions, t, time.Duration(r.MinRemaining))
+		_, notified, err := hours.PickRegion(bare.Regions, t, time.Duration(r.MinRemaining))
 		if err != nil {
 			c.errorf("no region is ever open for %s", r.MinRemaining)
 			return
 		}
-		if over := bare.deadline(t, time.Time{}, 0); !over.After(told) {
+		if deadline := bare.deadline(t, time.Time{}, 0); !deadline.After(notified) {
 			c.errorf("a request created on %s UTC would expire at %s, before the first notice at %s",
-				t.Format("Mon 15:04"), over.Format("Mon 15:04"), told.Format("Mon 15:04"))
+				t.Format("Mon 15:04"), deadline.Format("Mon 15:04"), notified.Format("Mon 15:04"))
 			return
 		}
 	}

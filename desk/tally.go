@@ -131,12 +131,12 @@ func (d *update) hasDuty(duty Duty, person string, verb Verb) bool {
 }
 
 // countVotes assigns the voters for a choice to the groups, with current memberships.
-func (d *update) countVotes(verb Verb, word string) (voteCount, error) {
+func (d *update) countVotes(verb Verb, choice string) (voteCount, error) {
 	var t voteCount
 	var people []string
 	var in [][]bool
 	for _, v := range d.r.Votes {
-		if v.Verb != verb || v.Choice != word {
+		if v.Verb != verb || v.Choice != choice {
 			continue
 		}
 		why, err := d.uncountedReason(v)

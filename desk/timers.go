@@ -77,10 +77,10 @@ func (d *update) restartRoute(base time.Time) {
 func (d *update) alreadyNotified() []StepResult {
 	var known []StepResult
 	for i, s := range d.r.Route.Steps {
-		told := func(e Event) bool {
+		fired := func(e Event) bool {
 			return e.Type == EventRouteStep && e.Detail["as"] == string(StepFired) && e.Detail["step"] == fmt.Sprint(i+1)
 		}
-		if s.At == 0 && (d.stepDone(i) || !d.r.Snoozed.IsZero() && slices.ContainsFunc(d.r.Log, told)) {
+		if s.At == 0 && (d.stepDone(i) || !d.r.Snoozed.IsZero() && slices.ContainsFunc(d.r.Log, fired)) {
 			known = append(known, StepResult{Step: i, At: d.now, Outcome: StepSkipped})
 		}
 	}
@@ -105,12 +105,12 @@ func (d *update) runDueSteps() {
 			due = append(due, i)
 		}
 	}
-	told := slices.ContainsFunc(due, func(i int) bool { return len(d.r.Route.Steps[i].Notify) > 0 })
+	notified := slices.ContainsFunc(due, func(i int) bool { return len(d.r.Route.Steps[i].Notify) > 0 })
 	for n, i := range due {
 		s := d.r.Route.Steps[i]
 		last := n == len(due)-1
 		switch {
-		case s.Kind() == NoticeRemind && (!last || told):
+		case s.Kind() == NoticeRemind && (!last || notified):
 			d.recordStep(i, StepMissed)
 		case d.shouldSkip(s):
 			d.recordStep(i, StepSkipped)

@@ -60,7 +60,7 @@ func TestAbandon_AtAnActionEndsTheRunWithoutTheEffect(t *testing.T) {
 		e := office(t, s, d, nil)
 		id := startAs(t, e, "req").Interrupts[0].ID
 		if err := e.Abandon(t.Context(), "acme", id, desk.Abandon{From: by("mallory")}); !errors.Is(err, desk.ErrNotMember) {
-			t.Errorf("abandon by a person who is not a member: %v", err)
+			t.Errorf("abandon by a non-member: %v", err)
 		}
 		if err := e.Abandon(t.Context(), "acme", id, desk.Abandon{From: by("bob"), Reason: "never mind"}); err != nil {
 			t.Fatal(err)

@@ -187,8 +187,8 @@ func TestAsk_PeopleAnswerAtDifferentTimes(t *testing.T) {
 	}
 }
 
-// A gate is a decision. A second click on the first gate must not pass the second gate, which
-// nobody has seen. Nobody can sign with the name of another person.
+// A gate is a decision. A second click on the first gate must not pass the second gate, which has
+// not been viewed. A decision cannot be signed with the name of another person.
 func TestI5_ClickOnAGateDoesNotPassTheNextOne(t *testing.T) {
 	var signed []string
 	p := single(t, "gates", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {

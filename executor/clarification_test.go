@@ -279,7 +279,7 @@ func (explains) Explain(context.Context, provider.Run, provider.Clarification) (
 	return "because", nil
 }
 
-// A request that was withdrawn and is asked again under its id starts anew: approvers can ask for
+// A request that was withdrawn and is asked again under its id starts again: approvers can ask for
 // clarification again.
 func TestClarification_OfARequestThatIsAskedAgain(t *testing.T) {
 	p := explains{asking([]string{"a", "b"}, []string{"c"}, []string{"a"}, nil)}

@@ -224,7 +224,7 @@ func TestDesk_ActsWithoutADecision(t *testing.T) {
 			t.Fatalf("request %+v, %v", doc, err)
 		}
 		if _, err := e.Act(t.Context(), "acme", id, desk.Claim{From: by("mallory")}); !errors.Is(err, desk.ErrNotMember) {
-			t.Errorf("claim by a person who is not a member: %v", err)
+			t.Errorf("claim by a non-member: %v", err)
 		}
 		if _, err := e.Act(t.Context(), "acme", id, desk.Approve{From: by("bob")}); !errors.Is(err, executor.ErrIsDecision) {
 			t.Errorf("a decision without a resume id: %v", err)

@@ -109,7 +109,7 @@ func TestI4_EffectOfALostOwnerIsInDoubt(t *testing.T) {
 	lost := &dropper{entered: make(chan struct{}), hold: make(chan struct{})}
 	release := sync.OnceFunc(func() { close(lost.hold) })
 	first := lost.executor(t, runs, func(c *executor.Config) { c.Lease = time.Hour })
-	t.Cleanup(release) // before the executor is stopped, which would otherwise wait for ever
+	t.Cleanup(release) // before the executor is stopped, which would otherwise block
 	startDrop(t, first)
 	yes := addressed(t, first, decision("1", "approve"))
 	go func() { _, _ = first.Run(context.Background(), yes) }()

@@ -300,8 +300,8 @@ func TestI17_OutageOfAWrongClockDoesNotKeepRequestsOpen(t *testing.T) {
 }
 
 // Regression: the store's clock was days behind for a few minutes. Requests that were asked then
-// had a deadline in those days, and expired as soon as the clock was right, before anybody could
-// see them.
+// had a deadline in those days, and expired as soon as the clock was right, without any time for a
+// decision.
 func TestI10_RequestAskedByAClockThatIsBehindHasItsGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var behind atomic.Int64

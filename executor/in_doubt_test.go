@@ -42,7 +42,7 @@ func inDoubt(t *testing.T, open func() store.Store, also ...func(*executor.Confi
 	s, lost := open(), &dropper{entered: make(chan struct{}), hold: make(chan struct{})}
 	release := sync.OnceFunc(func() { close(lost.hold) })
 	first := office(t, s, lost, as(time.Hour))
-	t.Cleanup(release) // before the executor is stopped, which would otherwise wait for ever
+	t.Cleanup(release) // before the executor is stopped, which would otherwise block
 	startAs(t, first, "req")
 	if _, err := says(t, first, "bob", "r1", yes); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestI4_DoubtIsSettledByEligibleApprovers(t *testing.T) {
 }
 
 // An approver of the action may settle its doubt, even under a rule that excludes prior approvers.
-// Otherwise nobody would be left to ask.
+// Otherwise there could be no eligible approver.
 func TestI17_ApproversOfTheActionMaySettleTheDoubt(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := inDoubt(t, func() store.Store { return s }, func(c *executor.Config) {
@@ -150,8 +150,7 @@ func TestI4_DoubtCannotBeSettledAgainstTheLedger(t *testing.T) {
 	})
 }
 
-// No answer is needed: the owner that was taken for dead has recorded the end in the ledger
-// meanwhile.
+// No answer is needed: the owner that was taken for dead has recorded the end in the ledger by now.
 func TestI17_DoubtThatTheLedgerSettlesDoesNotExpire(t *testing.T) {
 	for name, test := range map[string]struct {
 		told bool
@@ -204,8 +203,7 @@ func planning(t *testing.T) provider.Provider {
 	})
 }
 
-// Everybody who influenced the action is one of its authors, and separation of duties excludes
-// them.
+// All people who influenced the action are its authors, and separation of duties excludes them.
 func TestDesk_AuthorsAreThePeopleWhoseInputTheRunUses(t *testing.T) {
 	const rule = `
 default: ask

@@ -115,7 +115,7 @@ func (b *blink) Document(ctx context.Context, account string, kind store.Documen
 	return b.Store.Document(ctx, account, kind, id)
 }
 
-// slowOnce renders a request that changes meanwhile, and returns all of its notices. woken is
+// slowOnce renders a request that changes during the delivery, and returns all of its notices. woken is
 // called after the rendering.
 func slowOnce(t *testing.T, s store.Store, woken func()) []desk.Notice {
 	var slept atomic.Bool

@@ -20,11 +20,11 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// channel is a place where people are told something, as far as it works.
+// channel is a notification channel that records deliveries and can fail.
 type channel struct {
 	mu   sync.Mutex
 	told []desk.Notice
-	fail func(desk.Notice) error // if it is not nil
+	fail func(desk.Notice) error // called if not nil
 }
 
 func (ch *channel) notify(_ context.Context, _ string, n desk.Notice) error {
@@ -53,7 +53,8 @@ func (ch *channel) of(kind desk.NoticeKind) (all []desk.Notice) {
 	return all
 }
 
-// on is a config with a channel and a route of these steps, after which a question is open for an hour more.
+// on returns a config with the channel and a route of these steps, after which a request is open
+// for one more hour.
 func (ch *channel) on(steps ...desk.Step) func(*executor.Config) {
 	return func(c *executor.Config) {
 		c.Desk.Routes = map[string]desk.Route{"default": {
@@ -64,7 +65,7 @@ func (ch *channel) on(steps ...desk.Step) func(*executor.Config) {
 	}
 }
 
-// became is what the facts of a notice say.
+// became returns the index of a notice.
 func became(t *testing.T, s store.Store, key string) (facts struct {
 	Tries  int
 	Result string
@@ -82,8 +83,8 @@ func became(t *testing.T, s store.Store, key string) (facts struct {
 
 var inboxAndChat = desk.Step{Notify: []string{"inbox", "slack:C1"}}
 
-// A deadline that counts from delivery counts from when people were really told.
-func TestDelivered_TheDeadlineCountsFromThere(t *testing.T) {
+// A deadline that counts from delivery starts when the notice was delivered.
+func TestDelivered_DeadlineCountsFromDelivery(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var tries atomic.Int64
 		ch := &channel{fail: func(desk.Notice) error {
@@ -95,7 +96,7 @@ func TestDelivered_TheDeadlineCountsFromThere(t *testing.T) {
 		e := new(dropper).executor(t, s, ch.on(inboxAndChat))
 		id := startDrop(t, e).Interrupts[0].ID
 		if doc, err := e.RequestDocument(t.Context(), "acme", id); err != nil || !doc.Deadline.Equal(doc.Created.Add(5*time.Hour)) {
-			t.Fatalf("before anybody is told: %v, %v", doc.Deadline, err)
+			t.Fatalf("deadline before the delivery: %v, %v", doc.Deadline, err)
 		}
 		e.StartWorkers()
 		var doc desk.Request
@@ -107,28 +108,28 @@ func TestDelivered_TheDeadlineCountsFromThere(t *testing.T) {
 			return len(doc.Deliveries) == 2
 		})
 		if !doc.Deadline.Equal(doc.Deliveries[0].At.Add(time.Hour)) || doc.Deliveries[0].Target != "inbox" || doc.Deliveries[1].Target != "slack:C1" {
-			t.Errorf("delivered %+v, over at %v", doc.Deliveries, doc.Deadline)
+			t.Errorf("delivered %+v, deadline %v", doc.Deliveries, doc.Deadline)
 		}
 		if q, err := s.InboxItem(t.Context(), "acme", id); err != nil || q.Deadline.Sub(doc.Deadline).Abs() > time.Millisecond {
-			t.Errorf("the question is over at %v, %v", q.Deadline, err)
+			t.Errorf("the interrupt's deadline is %v, %v", q.Deadline, err)
 		}
 		if told := recorded[audit.RequestDelivered](t, s); len(told) != 2 || told[0].Surface != "inbox" || told[1].Surface != "slack:C1" {
-			t.Errorf("the log says that it was told to %+v", told)
+			t.Errorf("deliveries in the log: %+v", told)
 		}
 		if moved := recorded[audit.RequestChanged](t, s); len(moved) != 1 || !moved[0].Deadline.Equal(audit.TimestampOf(doc.Deadline).Time) {
-			t.Errorf("the log says that the deadline is %+v", moved)
+			t.Errorf("deadline changes in the log: %+v", moved)
 		}
 		if got := became(t, s, ch.of(desk.NoticeNotify)[0].Key); got.Tries != 2 || got.Result != "told" {
-			t.Errorf("the notice says %+v", got)
+			t.Errorf("the index of the notice is %+v", got)
 		}
 		if stats := e.Stats(); stats.Delivered != 1 || stats.DeliveryFailed != 1 {
-			t.Errorf("counted are %d and %d", stats.Delivered, stats.DeliveryFailed)
+			t.Errorf("counted %d delivered and %d failed", stats.Delivered, stats.DeliveryFailed)
 		}
 	})
 }
 
-// Nobody is timed out by a channel that reaches nobody; but the cap holds.
-func TestDelivered_AChannelThatReachesNobodyLeavesTheCap(t *testing.T) {
+// A request does not expire because its channel fails. The cap of the route holds.
+func TestDelivered_FailingChannelLeavesTheCap(t *testing.T) {
 	s := memory.NewStore(nil)
 	ch := &channel{fail: func(desk.Notice) error { return errors.New("the channel is down") }}
 	e := new(dropper).executor(t, s, ch.on(inboxAndChat))
@@ -137,11 +138,11 @@ func TestDelivered_AChannelThatReachesNobodyLeavesTheCap(t *testing.T) {
 	eventually(t, func() bool { return e.Stats().DeliveryFailed > 0 })
 	doc, err := e.RequestDocument(t.Context(), "acme", id)
 	if err != nil || !doc.Deadline.Equal(doc.Created.Add(5*time.Hour)) || len(doc.Deliveries) > 0 {
-		t.Errorf("over at %v, delivered %v, %v", doc.Deadline, doc.Deliveries, err)
+		t.Errorf("deadline %v, delivered %v, %v", doc.Deadline, doc.Deliveries, err)
 	}
 }
 
-// meddler lets somebody else change a request in the moment before it is noted that people were told.
+// meddler lets another caller change a request just before a delivery is recorded.
 type meddler struct {
 	store.Store
 	meddle func()
@@ -155,7 +156,7 @@ func (m *meddler) CommitWrites(ctx context.Context, account string, beside store
 	return m.Store.CommitWrites(ctx, account, beside)
 }
 
-func TestDelivered_IsNotedAlsoIfSomebodyActsAtTheSameMoment(t *testing.T) {
+func TestDelivered_IsRecordedDespiteAConcurrentAct(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		s, ch, d := open(), new(channel), new(dropper)
 		asking := d.executor(t, s, ch.on(inboxAndChat))
@@ -174,13 +175,14 @@ func TestDelivered_IsNotedAlsoIfSomebodyActsAtTheSameMoment(t *testing.T) {
 			return len(doc.Deliveries) == 2 && doc.Claim != nil
 		})
 		if told := ch.of(desk.NoticeNotify); len(told) != 1 {
-			t.Errorf("told were %+v", told)
+			t.Errorf("deliveries %+v", told)
 		}
 	})
 }
 
-// A pager goes by the keys of notices. What is asked again is told again, under keys of its own.
-func TestNotices_HaveKeysOfTheirOwnAlsoIfAQuestionIsAskedAgain(t *testing.T) {
+// A pager uses the keys of notices for deduplication. A request that is asked again is notified
+// again, with new keys.
+func TestNotices_RequestAskedAgainHasNewKeys(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		ch := new(channel)
 		p := asking([]string{"a", "b"}, []string{"c"}, []string{"a"}, nil)
@@ -200,14 +202,14 @@ func TestNotices_HaveKeysOfTheirOwnAlsoIfAQuestionIsAskedAgain(t *testing.T) {
 		waits(t, mustRun(t, e, answerTo("c", "r2")))
 		eventually(t, func() bool { return len(of("a")) == 2 })
 		if keys := of("a"); keys[0] == keys[1] {
-			t.Errorf("both are %s", keys[0])
+			t.Errorf("both keys are %s", keys[0])
 		}
 		completed(t, mustRun(t, e, answerTo("a", "r3")))
 	})
 }
 
-// Nobody is paged for what is decided.
-func TestI10_APageThatFailedIsNotRepeatedAfterTheDecision(t *testing.T) {
+// No page is sent for a decided request.
+func TestI10_FailedPageIsNotRepeatedAfterTheDecision(t *testing.T) {
 	s := memory.NewStore(nil)
 	var key atomic.Value
 	ch := &channel{fail: func(n desk.Notice) error {
@@ -223,16 +225,17 @@ func TestI10_APageThatFailedIsNotRepeatedAfterTheDecision(t *testing.T) {
 	eventually(t, func() bool { return key.Load() != nil })
 	completed(t, mustRun(t, e, addressed(t, e, decision("1", "approve"))))
 	ch.mu.Lock()
-	ch.fail = nil // it works again
+	ch.fail = nil // the pager works again
 	ch.mu.Unlock()
 	eventually(t, func() bool { return became(t, s, key.Load().(string)).Result == "moot" })
 	if pages := ch.of(desk.NoticePage); len(pages) > 0 {
-		t.Errorf("paged: %+v", pages)
+		t.Errorf("pages: %+v", pages)
 	}
 }
 
-// A page that was under way when the request was decided may reach the pager after the all-clear. So there is another one.
-func TestI10_APageThatWasUnderWayIsFollowedByAnAllClear(t *testing.T) {
+// A page that was in flight when the request was decided may reach the pager after the all-clear.
+// So a second all-clear is sent.
+func TestI10_PageInFlightIsFollowedByAnAllClear(t *testing.T) {
 	s := memory.NewStore(nil)
 	entered, release := make(chan struct{}), make(chan struct{})
 	ch := &channel{fail: func(n desk.Notice) error {
@@ -247,7 +250,7 @@ func TestI10_APageThatWasUnderWayIsFollowedByAnAllClear(t *testing.T) {
 	startDrop(t, e)
 	e.StartWorkers()
 	<-entered
-	other := new(dropper).executor(t, s, change) // the first is busy with its page
+	other := new(dropper).executor(t, s, change) // the first process is busy with its page
 	other.StartWorkers()
 	completed(t, mustRun(t, other, addressed(t, other, decision("1", "approve"))))
 	eventually(t, func() bool { return len(ch.of(desk.NoticeResolve)) == 1 })
@@ -255,18 +258,19 @@ func TestI10_APageThatWasUnderWayIsFollowedByAnAllClear(t *testing.T) {
 	eventually(t, func() bool { return len(ch.of(desk.NoticeResolve)) == 2 })
 	page, clear := ch.of(desk.NoticePage)[0], ch.of(desk.NoticeResolve)
 	if page.Incident == "" || clear[0].Incident != page.Incident || clear[1].Incident != page.Incident || clear[0].Key == clear[1].Key {
-		t.Errorf("%+v\n%+v", page, clear)
+		t.Errorf("page %+v\nall-clears %+v", page, clear)
 	}
 }
 
-// A process that sleeps with a page in its hands may wake up when another one has given it up for dead, found the request over, and told the all-clear.
-func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
+// A process that is suspended while it delivers a page may continue after another process has taken
+// over, found the request finished, and sent the all-clear.
+func TestI10_PageAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewStore(nil)
 		var asleep atomic.Bool
 		ch := &channel{fail: func(n desk.Notice) error {
 			if n.Kind == desk.NoticePage && asleep.CompareAndSwap(false, true) {
-				time.Sleep(3 * time.Minute) // longer than the notice is left to it
+				time.Sleep(3 * time.Minute) // longer than the claim of the notice
 			}
 			return nil
 		}}
@@ -277,14 +281,14 @@ func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 		e.StartWorkers()
 		time.Sleep(10 * time.Second)
 		if !asleep.Load() {
-			t.Fatal("nobody is paged")
+			t.Fatal("no page was sent")
 		}
 		other := new(dropper).executor(t, s, change)
 		other.StartWorkers()
 		completed(t, mustRun(t, other, addressed(t, other, decision("1", "approve"))))
 		time.Sleep(2 * time.Minute)
 		if pages, clear := ch.of(desk.NoticePage), ch.of(desk.NoticeResolve); len(pages) != 0 || len(clear) != 2 {
-			t.Fatalf("before it wakes up there are the pages %+v and the all-clears %+v", pages, clear)
+			t.Fatalf("before the process continues there are the pages %+v and the all-clears %+v", pages, clear)
 		}
 		time.Sleep(2 * time.Minute)
 		pages, clear := ch.of(desk.NoticePage), ch.of(desk.NoticeResolve)
@@ -294,7 +298,7 @@ func TestI10_APageThatComesAfterItsAllClearIsFollowedByAnother(t *testing.T) {
 	})
 }
 
-func TestI7_WhatAChannelSaysIsNotLogged(t *testing.T) {
+func TestI7_ErrorTextOfAChannelIsNotLogged(t *testing.T) {
 	var log syncBuffer
 	told := make(chan struct{}, 100)
 	e := executorOf(t, memory.NewStore(nil), asking([]string{"a"}, nil), func(c *executor.Config) {
@@ -309,11 +313,11 @@ func TestI7_WhatAChannelSaysIsNotLogged(t *testing.T) {
 	<-told
 	<-told
 	if strings.Contains(log.String(), "s3cr3t") {
-		t.Errorf("I7: %s", log.String())
+		t.Errorf("I7: the log contains the error text: %s", log.String())
 	}
 }
 
-func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
+func TestNotices_DeadChannelDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan time.Duration, 1)
 		begin := time.Now()
@@ -329,7 +333,7 @@ func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
 					}
 					return nil
 				}
-				<-ctx.Done() // the channel of this account is dead
+				<-ctx.Done() // the channel of this account hangs
 				return ctx.Err()
 			}
 		})
@@ -339,7 +343,7 @@ func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
 		waits(t, mustRun(t, e, r))
 		e.StartWorkers()
 		if d := <-told; d > time.Minute {
-			t.Errorf("another account is told after %v", d)
+			t.Errorf("the notice of another account is delivered after %v", d)
 		}
 		stop := time.Now()
 		if err := e.Stop(context.Background()); err != nil {
@@ -351,7 +355,7 @@ func TestNotices_ADeadChannelDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-// full is a store that takes nothing more once it is on.
+// full is a store that rejects all writes once it is on.
 type full struct {
 	store.Store
 	on    atomic.Bool
@@ -372,7 +376,7 @@ func (f *full) CommitWrites(ctx context.Context, account string, b store.Writes)
 	return f.Store.CommitWrites(ctx, account, b)
 }
 
-func TestNotices_AreNotTriedWithoutPauseWhenNothingCanBeWritten(t *testing.T) {
+func TestNotices_AreNotRetriedWithoutPauseIfNothingCanBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &full{Store: memory.NewStore(nil)}
 		e := executorOf(t, s, crowd(100), func(c *executor.Config) {
@@ -386,13 +390,13 @@ func TestNotices_AreNotTriedWithoutPauseWhenNothingCanBeWritten(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := s.looks.Load(); n == 0 || n > 3 {
-			t.Errorf("it looked %d times in a second, with an hour between two looks", n)
+			t.Errorf("%d polls in a second, with an interval of an hour", n)
 		}
 	})
 }
 
-// A channel that hangs holds up nothing that comes later, either.
-func TestNotices_OneThatHangsHoldsUpNothingThatComesAfterIt(t *testing.T) {
+// A channel that hangs does not delay later notices either.
+func TestNotices_HangingChannelDoesNotDelayLaterNotices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan time.Time, 1)
 		e := executorOf(t, memory.NewStore(nil), crowd(1), func(c *executor.Config) {
@@ -415,13 +419,13 @@ func TestNotices_OneThatHangsHoldsUpNothingThatComesAfterIt(t *testing.T) {
 		r.Account = "other"
 		waits(t, mustRun(t, e, r))
 		if d := (<-told).Sub(asked); d > 3*time.Second {
-			t.Errorf("another account is told after %v", d)
+			t.Errorf("the notice of another account is delivered after %v", d)
 		}
 	})
 }
 
-// However long a channel takes to fail, it has its pauses.
-func TestNotices_AChannelThatFailsSlowlyIsLeftAloneInBetween(t *testing.T) {
+// The pause between attempts does not depend on how long a channel takes to fail.
+func TestNotices_SlowlyFailingChannelIsRetriedWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var failed time.Time
@@ -446,24 +450,25 @@ func TestNotices_AChannelThatFailsSlowlyIsLeftAloneInBetween(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(pauses) < 4 {
-			t.Errorf("there were the pauses %v", pauses)
+			t.Errorf("pauses %v", pauses)
 		}
 		for n, pause := range pauses {
 			if want := time.Second << n; pause < want {
-				t.Errorf("pause %d is %v, not %v", n+1, pause, want)
+				t.Errorf("pause %d is %v, want %v", n+1, pause, want)
 			}
 		}
 	})
 }
 
-// What is told of a request that is over, and that no channel will ever take, is not tried for as long as its run is kept.
-func TestNotices_WhatNoChannelTakesIsGivenUpSomeTimeAfterTheRequestIsOver(t *testing.T) {
+// A notice of a finished request that no channel accepts is not retried for as long as its run is
+// kept.
+func TestNotices_UndeliverableNoticeIsDroppedAfterTheRequestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log syncBuffer
 		var tries atomic.Int64
 		ch := &channel{fail: func(desk.Notice) error {
 			tries.Add(1)
-			return errors.New("there is no such channel")
+			return errors.New("no such channel")
 		}}
 		route := ch.on(inboxAndChat)
 		e := new(dropper).executor(t, memory.NewStore(nil), func(c *executor.Config) {
@@ -479,10 +484,10 @@ func TestNotices_WhatNoChannelTakesIsGivenUpSomeTimeAfterTheRequestIsOver(t *tes
 		last := tries.Load()
 		time.Sleep(24 * time.Hour)
 		if now := tries.Load(); soon < 20 || last <= soon || now != last {
-			t.Errorf("it was tried %d times in two days, %d in ten and %d in eleven", soon, last, now)
+			t.Errorf("%d attempts in two days, %d in ten and %d in eleven", soon, last, now)
 		}
 		if !strings.Contains(log.String(), "again=false") {
-			t.Error("nobody is told that it was given up")
+			t.Error("no log line says that the notice was dropped")
 		}
 	})
 }

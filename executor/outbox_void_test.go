@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// broken is a channel that takes no notices of one kind while it is down, as it is at first.
+// broken is a channel that rejects notices of one kind while it is down, as it is at first.
 func broken(kind desk.NoticeKind) (*channel, *atomic.Bool) {
 	down := new(atomic.Bool)
 	down.Store(true)
@@ -24,30 +24,30 @@ func broken(kind desk.NoticeKind) (*channel, *atomic.Bool) {
 	}}, down
 }
 
-// Whoever leaves a request until the morning is not woken for it at night, by a page that the pager did not take before.
-func TestI10_AStepThatWasNotToldIsVoidWhenTheRouteIsBegunAnew(t *testing.T) {
+// A failed page is void after its request is snoozed: it is not sent before the snooze ends.
+func TestI10_UndeliveredStepIsVoidWhenTheRouteRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ch, down := broken(desk.NoticePage)
 		route := ch.on(inboxAndChat, desk.Step{At: desk.Duration(time.Minute), Page: []string{"oncall:dba"}})
 		e := new(dropper).executor(t, memory.NewStore(nil), func(c *executor.Config) { route(c); c.Poll = time.Second })
 		id := startDrop(t, e).Interrupts[0].ID
 		e.StartWorkers()
-		time.Sleep(90 * time.Second) // it was tried, and failed
+		time.Sleep(90 * time.Second) // the delivery was attempted, and failed
 		acts(t, e, id, desk.Snooze{From: by("ann"), Until: time.Now().Add(30 * time.Minute)})
 		down.Store(false)
 		time.Sleep(29 * time.Minute)
 		if pages := ch.of(desk.NoticePage); len(pages) > 0 {
-			t.Errorf("the request is left alone, and somebody was paged: %+v", pages)
+			t.Errorf("the request is snoozed, but a page was sent: %+v", pages)
 		}
 		time.Sleep(4 * time.Minute)
 		if pages := ch.of(desk.NoticePage); len(pages) != 1 || pages[0].Epoch != 2 {
-			t.Errorf("afterwards there are the pages %+v", pages)
+			t.Errorf("pages after the snooze: %+v", pages)
 		}
 	})
 }
 
-// Whoever extends a deadline does not take back that people are told of the request at all.
-func TestI10_WhatNobodyWasToldYetIsToldAlsoIfTheDeadlineWasExtended(t *testing.T) {
+// Extending a deadline does not drop the first notice of the request.
+func TestI10_UndeliveredNoticeIsSentAfterTheDeadlineIsExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ch, down := broken(desk.NoticeNotify)
 		route := ch.on(inboxAndChat)
@@ -63,13 +63,14 @@ func TestI10_WhatNobodyWasToldYetIsToldAlsoIfTheDeadlineWasExtended(t *testing.T
 		down.Store(false)
 		time.Sleep(10 * time.Minute)
 		if told := ch.of(desk.NoticeNotify); len(told) != 1 || told[0].Epoch != 1 {
-			t.Errorf("told was %+v", told)
+			t.Errorf("notices %+v", told)
 		}
 	})
 }
 
-// A page that the pager did not take, of a question that was withdrawn and is asked again, is for an incident that has had its all-clear.
-func TestI10_EveryIncidentEndsWithAnAllClearAlsoIfAQuestionIsAskedAgain(t *testing.T) {
+// A failed page of a request that was withdrawn and is asked again belongs to an incident that
+// already has its all-clear.
+func TestI10_EveryIncidentEndsWithAnAllClearIfARequestIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ch, down := broken(desk.NoticePage)
 		route := ch.on(desk.Step{Page: []string{"oncall:dba"}})
@@ -77,9 +78,9 @@ func TestI10_EveryIncidentEndsWithAnAllClearAlsoIfAQuestionIsAskedAgain(t *testi
 		e := executorOf(t, memory.NewStore(nil), p, func(c *executor.Config) { route(c); c.Poll = time.Second })
 		e.StartWorkers()
 		waits(t, mustRun(t, e, scriptedStart()))
-		time.Sleep(20 * time.Second) // the next try is some seconds away
+		time.Sleep(20 * time.Second) // the next attempt is some seconds away
 		waits(t, mustRun(t, e, answerTo("b", "r1")))
-		time.Sleep(2 * time.Second) // the all-clear is told
+		time.Sleep(2 * time.Second) // the all-clear is sent
 		waits(t, mustRun(t, e, answerTo("c", "r2")))
 		down.Store(false)
 		time.Sleep(10 * time.Minute)
@@ -94,11 +95,11 @@ func TestI10_EveryIncidentEndsWithAnAllClearAlsoIfAQuestionIsAskedAgain(t *testi
 			}
 		}
 		if len(open) == 0 {
-			t.Error("nobody was paged")
+			t.Error("no page was sent")
 		}
 		for incident, still := range open {
 			if still {
-				t.Errorf("%s is open for ever", incident)
+				t.Errorf("incident %s stays open", incident)
 			}
 		}
 	})

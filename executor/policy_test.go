@@ -13,8 +13,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// A rule for one tool that looks at all actions of a requester counts those with other tools, too.
-func TestRules_WhatOneCountsIsNotOnlyWhatItIsFor(t *testing.T) {
+// A rule for one tool that counts all actions of a requester counts those with other tools, too.
+func TestRules_HistoryCountsActionsOfOtherTools(t *testing.T) {
 	var paid atomic.Int64
 	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one"), `
 default: allow
@@ -25,7 +25,7 @@ rules:
 `)
 	for _, key := range []string{"a", "b", "c", "d"} {
 		if _, done := began(t, e, key, "inproc:pay", `{"cents":1}`).(fermata.Completed); !done {
-			t.Fatal("it was not paid")
+			t.Fatal("the payment was not made")
 		}
 	}
 	d, err := e.ExplainAction(t.Context(), executor.HypotheticalAction{Account: "acme", Tool: "delete"})
@@ -34,21 +34,21 @@ rules:
 	}
 }
 
-// Nobody tells the executor what a tool does to the outside world, what an action costs, or how risky it is. Rules that look at it must not find that it
-// has no effects and costs nothing: that opens every door that docs/policy.md teaches to close.
-func TestRules_WhatNobodyTellsOpensNothing(t *testing.T) {
+// The executor does not know the effects, cost or risk of an undeclared tool. Rules that use them
+// must not see "no effects" or "no cost": that would allow what docs/policy.md says they prevent.
+func TestRules_UndeclaredValuesAllowNothing(t *testing.T) {
 	for name, rule := range map[string]string{
-		"it only reads":        `{id: it, when: req.effects.size() == 0, then: allow}`,
-		"it costs little":      `{id: it, when: req.cost <= 5000, then: allow}`,
-		"it costs much":        `{id: it, when: req.cost > 5000, then: ask}`,
-		"it is risky":          `{id: it, when: req.risk >= 2, then: ask}`,
-		"it was never changed": `{id: it, when: req.revision == 0, then: allow}`,
-		"a budget of costs":    `{id: it, when: 'true', limit: {amount: req.cost, max: 100, window: 1h}, then: allow}`,
-		"by another name":      `{id: it, when: '[req].exists(r, r.cost > 5000)', then: ask}`,
+		"no effects":         `{id: it, when: req.effects.size() == 0, then: allow}`,
+		"low cost":           `{id: it, when: req.cost <= 5000, then: allow}`,
+		"high cost":          `{id: it, when: req.cost > 5000, then: ask}`,
+		"high risk":          `{id: it, when: req.risk >= 2, then: ask}`,
+		"revision zero":      `{id: it, when: req.revision == 0, then: allow}`,
+		"budget of costs":    `{id: it, when: 'true', limit: {amount: req.cost, max: 100, window: 1h}, then: allow}`,
+		"under another name": `{id: it, when: '[req].exists(r, r.cost > 5000)', then: ask}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var paid atomic.Int64
-			fallback := "ask" // what the rule's own word can be told from
+			fallback := "ask" // distinguishes the rule's verdict from the default
 			if strings.HasSuffix(rule, "then: ask}") {
 				fallback = "allow"
 			}
@@ -56,14 +56,15 @@ func TestRules_WhatNobodyTellsOpensNothing(t *testing.T) {
 				"default: "+fallback+"\ndefaults: {ask: {groups: [{from: [\"group:finance\"]}], deadline: 1h}}\nrules:\n- "+rule)
 			outcome := began(t, e, "a", "inproc:pay", `{"cents":1000000}`)
 			if _, asked := outcome.(fermata.NeedsInput); !asked || paid.Load() != 0 {
-				t.Errorf("nobody was asked: %#v; paid %d", outcome, paid.Load())
+				t.Errorf("no approval was needed: %#v; paid %d", outcome, paid.Load())
 			}
 		})
 	}
 }
 
-// What the file of rules says of a tool, rules go by; people see how risky it is rated; and a remembered yes can be worth so much money and no more.
-func TestRules_WhatTheFileSaysOfATool(t *testing.T) {
+// Rules use the values that the policy file declares for a tool. Requests show the declared risk,
+// and a grant can have a cost limit.
+func TestRules_DeclaredValuesOfATool(t *testing.T) {
 	var paid atomic.Int64
 	e := bank(t, memory.NewStore(nil), payer(t, &paid, "one"), `
 default: deny

@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// meanwhile is a store in which something happens as soon as the requests of a run were read.
+// meanwhile wraps a store and calls a function as soon as the requests of a run were read.
 type meanwhile struct {
 	store.Store
 	happens func()
@@ -27,9 +27,10 @@ func (m *meanwhile) Documents(ctx context.Context, account string, kind store.Do
 	return papers, err
 }
 
-// Ann approves both of two questions, of which nobody may approve more than one, at two replicas. The first of them looked at what was approved, and at the
-// paper by which such approvals notice each other only then: when the second had changed it. So both counted.
-func TestPriorApprover_TwoApprovalsAtOnceNoticeEachOther(t *testing.T) {
+// Regression: ann approved two requests at two replicas, although one person may approve only one
+// of them. The first replica read the approvals before the document that detects such conflicts.
+// The second replica had changed it by then, so both approvals counted.
+func TestPriorApprover_ConcurrentApprovalsConflict(t *testing.T) {
 	runs := memory.NewStore(nil)
 	var paid atomic.Int64
 	p := payer(t, &paid, "one", "two")
@@ -46,6 +47,6 @@ rules:
 	asked := waits(t, began(t, here, "a", "inproc:pay", `{"cents":1}`)).Interrupts
 	slow.happens = func() { mustRun(t, there, word("ann", "a", "r1", asked[1].ID, yes)) }
 	if outcome, err := here.Run(t.Context(), word("ann", "a", "r2", asked[0].ID, yes)); !errors.Is(err, desk.ErrExcluded) || paid.Load() != 1 {
-		t.Errorf("ann has approved both: %#v, %v; paid %d", outcome, err, paid.Load())
+		t.Errorf("ann approved both: %#v, %v; paid %d", outcome, err, paid.Load())
 	}
 }

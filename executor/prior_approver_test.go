@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// finance is an executor whose run wants to pay twice at once.
+// finance is an executor whose run pays twice concurrently.
 func finance(t *testing.T, paid *atomic.Int64, text string) (e *executor.Executor, one, two string) {
 	t.Helper()
 	e = executorOf(t, memory.NewStore(nil), payer(t, paid, "one", "two"), func(c *executor.Config) {
@@ -25,8 +25,8 @@ func finance(t *testing.T, paid *atomic.Int64, text string) (e *executor.Executo
 	return e, asked[0].ID, asked[1].ID
 }
 
-// Who approved something before in the same run does not count for what comes after it.
-func TestPriorApprover_DoesNotCountAgain(t *testing.T) {
+// A person who approved an earlier action of the same run has no vote on a later one.
+func TestPriorApprover_HasNoVoteOnLaterActions(t *testing.T) {
 	p := single(t, "two", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
 		for _, name := range []string{"prepare", "commit"} {
 			if _, err := fermata.Approve(ctx, fermata.Action[string]{Name: name, Args: o.Table}); err != nil {
@@ -49,12 +49,13 @@ rules:
 	first := waits(t, began(t, e, "two-1", "inproc:two", `{"table":"users"}`)).Interrupts[0].ID
 	second := waits(t, mustRun(t, e, word("ann", "two-1", "r1", first, yes))).Interrupts[0].ID
 	if outcome, err := e.Run(t.Context(), word("ann", "two-1", "r2", second, yes)); err == nil {
-		t.Errorf("ann has approved both: %#v", outcome)
+		t.Errorf("ann approved both: %#v", outcome)
 	}
 }
 
-// Who approved before in the same run does not count, also if both were asked at the same time; and not with both in one resume.
-func TestPriorApprover_OfOneOfTwoDoesNotCountForTheOther(t *testing.T) {
+// A prior approver has no vote even if both requests were asked at the same time, and cannot
+// approve both in one resume.
+func TestPriorApprover_OfOneRequestHasNoVoteOnTheOther(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		var paid atomic.Int64
 		e, one, two := finance(t, &paid, `
@@ -71,14 +72,15 @@ rules:
 			_, _ = e.Run(t.Context(), word("ann", "a", "r2", two, yes))
 		}
 		if paid.Load() > 1 {
-			t.Errorf("together %v: ann alone has paid both", together)
+			t.Errorf("together %v: ann alone approved both payments", together)
 		}
 	}
 }
 
-// Who says yes to both in one resume has approved the other one, whichever of the two is looked at first: where one of them alone minds that, it depended on
-// the order, which nobody had chosen.
-func TestPriorApprover_OfTheOtherInOneResumeIsOneInAnyOrder(t *testing.T) {
+// Approving both requests in one resume makes the person a prior approver of the other one, in any
+// order. Regression: if only one of the rules excludes prior approvers, the result depended on the
+// order.
+func TestPriorApprover_InOneResumeDoesNotDependOnTheOrder(t *testing.T) {
 	for range 20 {
 		var paid atomic.Int64
 		e, one, two := finance(t, &paid, `
@@ -90,13 +92,14 @@ rules:
 		request := word("ann", "a", "r1", one, yes)
 		request.Targets[two] = executor.Answer{Value: json.RawMessage(yes)}
 		if _, err := e.Run(t.Context(), request); !errors.Is(err, desk.ErrExcluded) || paid.Load() != 0 {
-			t.Fatalf("ann alone has paid %d: %v", paid.Load(), err)
+			t.Fatalf("ann alone paid %d: %v", paid.Load(), err)
 		}
 	}
 }
 
-// Whoever approves something else in the run does not count here, for as long as that yes stands; and has no other say in it either.
-func TestPriorApprover_CountsAgainWhenTheOtherYesIsVoid(t *testing.T) {
+// An approver of another request in the run has no vote here while that approval is valid, and
+// cannot claim the request either.
+func TestPriorApprover_MayVoteAgainWhenTheOtherApprovalIsVoid(t *testing.T) {
 	var paid atomic.Int64
 	e, one, two := finance(t, &paid, `
 default: deny
@@ -110,23 +113,23 @@ rules:
 	mustRun(t, e, word("ann", "a", "r1", one, yes))
 	mustRun(t, e, word("bob", "a", "r2", two, yes))
 	if _, err := e.Run(t.Context(), word("ann", "a", "r3", two, yes)); !errors.Is(err, desk.ErrExcluded) {
-		t.Fatalf("her yes to the other one stands: %v", err)
+		t.Fatalf("vote while her other approval is valid: %v", err)
 	}
 	if _, err := e.Act(t.Context(), "acme", two, claim); !errors.Is(err, desk.ErrExcluded) {
-		t.Errorf("and she looks after it: %v", err)
+		t.Errorf("claim while her other approval is valid: %v", err)
 	}
-	mustRun(t, e, word("carl", "a", "r4", one, `{"verb":"approve","args":{"cents":7}}`)) // ann said yes to something else
+	mustRun(t, e, word("carl", "a", "r4", one, `{"verb":"approve","args":{"cents":7}}`)) // voids ann's approval
 	if _, err := e.Act(t.Context(), "acme", two, claim); err != nil {
-		t.Errorf("her yes is void: %v", err)
+		t.Errorf("claim after her other approval became void: %v", err)
 	}
 	mustRun(t, e, word("ann", "a", "r5", two, yes))
 	if paid.Load() != 1 {
-		t.Errorf("two have said yes, and %d cents are paid", paid.Load())
+		t.Errorf("two approvals, and %d cents are paid", paid.Load())
 	}
 }
 
-// Other arguments may need people who have approved nothing else, where those that were asked for did not.
-func TestPriorApprover_AnEditCanMakeItMatter(t *testing.T) {
+// Edited arguments may exclude prior approvers where the original ones did not.
+func TestPriorApprover_EditCanExcludePriorApprovers(t *testing.T) {
 	var paid atomic.Int64
 	e, one, two := finance(t, &paid, `
 default: ask
@@ -137,11 +140,11 @@ rules:
 	mustRun(t, e, word("ann", "a", "r1", one, yes))
 	waits(t, mustRun(t, e, word("ann", "a", "r2", two, `{"verb":"approve","args":{"cents":1000}}`)))
 	if paid.Load() != 1 {
-		t.Fatalf("ann alone has paid %d cents", paid.Load())
+		t.Fatalf("ann alone paid %d cents", paid.Load())
 	}
 	doc, err := e.RequestDocument(t.Context(), "acme", two)
 	if err != nil || doc.Edit == nil {
-		t.Fatalf("her edit stands for others: %+v, %v", doc, err)
+		t.Fatalf("her edit is shown to others: %+v, %v", doc, err)
 	}
 	request := word("bob", "a", "r3", two, yes)
 	answer := request.Targets[two]
@@ -153,8 +156,9 @@ rules:
 	}
 }
 
-// Who approved the action before its target changed has approved this one, and nothing else. With all of finance needed, nobody could say yes a second time.
-func TestPriorApprover_OfTheSameActionCountsWhenItIsAskedAgain(t *testing.T) {
+// A person who approved the action before its target changed is not a prior approver of it. If all
+// members of finance are required, a second approval would be impossible otherwise.
+func TestPriorApprover_OfTheSameActionMayApproveAgain(t *testing.T) {
 	var paid, balance atomic.Int64
 	e := bank(t, memory.NewStore(nil), restless(t, &paid, &balance, "one", "two"), `
 default: deny
@@ -170,15 +174,15 @@ rules:
 		id = waits(t, mustRun(t, e, word("bob", "a", "b"+round, id, yes))).Interrupts[0].ID
 	}
 	if paid.Load() != 5 {
-		t.Fatalf("both have approved it, again and again, and %d cents are paid", paid.Load())
+		t.Fatalf("both approved it each time, and %d cents are paid", paid.Load())
 	}
 	if _, err := e.Run(t.Context(), word("ann", "a", "other", id, yes)); !errors.Is(err, desk.ErrExcluded) {
-		t.Errorf("this one is another action: %v", err)
+		t.Errorf("a vote on another action: %v", err)
 	}
 }
 
-// The target has changed, and the arguments are still those of the one who edited them.
-func TestTarget_AskedAgainItIsNotApprovedByItsLastEditor(t *testing.T) {
+// The target has changed, and the arguments are still those of the last editor.
+func TestTarget_RequestAskedAgainExcludesItsLastEditor(t *testing.T) {
 	var paid, balance atomic.Int64
 	e := bank(t, memory.NewStore(nil), restless(t, &paid, &balance, "one"), `
 default: deny
@@ -200,7 +204,7 @@ rules:
 		balance.Add(1)
 		id = waits(t, mustRun(t, e, seen("bob", resume, id, yes))).Interrupts[0].ID
 		if outcome, err := e.Run(t.Context(), seen("ann", "own "+resume, id, yes)); !errors.Is(err, desk.ErrExcluded) || paid.Load() != 0 {
-			t.Fatalf("ann approves what she has made of it, and %d cents are paid: %#v, %v", paid.Load(), outcome, err)
+			t.Fatalf("ann approved her own edit, and %d cents are paid: %#v, %v", paid.Load(), outcome, err)
 		}
 	}
 	completed(t, mustRun(t, e, seen("bob", "r4", id, yes)))

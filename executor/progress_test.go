@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// talkative is a provider that reports a lot before it is done.
+// talkative is a provider that reports many events before it completes.
 type talkative struct {
 	provider.Provider
 	words int
@@ -25,8 +25,9 @@ func (p talkative) Execute(ctx context.Context, e provider.Execution) (provider.
 
 type nothing struct{}
 
-// What happens in a run is heard by those who listen to it, and by nobody else; and nobody who does not listen holds it up.
-func TestListen_HearsTheRunAndHoldsNobodyUp(t *testing.T) {
+// Progress of a run is delivered to its listeners only. A listener that does not read does not
+// block the run.
+func TestListen_ReceivesProgressWithoutBlockingTheRun(t *testing.T) {
 	plain := single(t, "quiet", inproc.FlowConfig[nothing]{}, func(_ context.Context, n nothing) (nothing, error) { return n, nil })
 	e := executorOf(t, memory.NewStore(nil), talkative{plain, 1000}, nil)
 	mine, stop := e.WatchProgress("acme", "a")
@@ -38,18 +39,18 @@ func TestListen_HearsTheRunAndHoldsNobodyUp(t *testing.T) {
 	done := completed(t, began(t, e, "a", "inproc:quiet", `{}`))
 	first := <-mine
 	if token, ok := first.Progress.(provider.Token); !ok || token.Text != "a" || first.Run != done.Run {
-		t.Errorf("it heard %+v", first)
+		t.Errorf("received %+v", first)
 	}
 	if len(foreign) != 0 || len(gone) != 0 {
-		t.Errorf("others heard %d and %d", len(foreign), len(gone))
+		t.Errorf("other listeners received %d and %d", len(foreign), len(gone))
 	}
 	if stats := e.Stats(); len(mine) >= 999 || stats.DroppedProgress+int64(len(mine))+1 < 1000 || stats.Executions != 1 || stats.Running != 0 {
-		t.Errorf("%d are left to hear; %+v", len(mine), stats)
+		t.Errorf("%d events are buffered; %+v", len(mine), stats)
 	}
 }
 
-// Ten thousand may listen, most of them to nothing: what one of them takes is little.
-func TestListen_TakesLittle(t *testing.T) {
+// Ten thousand clients may listen, most of them without events, so a listener must be small.
+func TestListen_UsesLittleMemory(t *testing.T) {
 	plain := single(t, "quiet", inproc.FlowConfig[nothing]{}, func(_ context.Context, n nothing) (nothing, error) { return n, nil })
 	e := executorOf(t, memory.NewStore(nil), plain, nil)
 	const listeners = 10_000
@@ -61,6 +62,6 @@ func TestListen_TakesLittle(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / listeners; each > 900 {
-		t.Errorf("each takes %d bytes", each)
+		t.Errorf("each listener uses %d bytes", each)
 	}
 }

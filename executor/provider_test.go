@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// scripted is a provider that does what a test says.
+// scripted is a provider whose execution is a function of the test.
 type scripted struct {
 	provider.Provider
 	executed atomic.Int64
@@ -49,7 +49,7 @@ func scriptedStart() executor.RunRequest {
 	return executor.RunRequest{Account: "acme", StateKey: "x-1", Graph: "scripted:it", Input: json.RawMessage(`{}`), Wait: 1000 * time.Hour}
 }
 
-// asking is a provider that asks what a list says, one after the other.
+// asking is a provider that asks the requests of a list, one after the other.
 func asking(rounds ...[]string) *scripted {
 	seen := make(map[time.Time]bool)
 	return &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
@@ -57,7 +57,7 @@ func asking(rounds ...[]string) *scripted {
 		for _, a := range e.Answers {
 			result.Applied, seen[a.At] = append(result.Applied, a.InterruptID), true
 		}
-		n := len(seen) + 1 // the same again if it is tried again
+		n := len(seen) + 1 // the same one if it is attempted again
 		var questions []provider.Interrupt
 		for _, id := range rounds[n-1] {
 			questions = append(questions, provider.Interrupt{ID: id, Envelope: fermata.Envelope{Kind: "k", Data: json.RawMessage(`"` + id + `"`)}})
@@ -78,7 +78,7 @@ func answerTo(id, resume string) executor.RunRequest {
 	return r
 }
 
-// crowd is a provider that asks so many questions at once.
+// crowd is a provider that asks n requests at once.
 func crowd(n int) *scripted {
 	return &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
 		var questions []provider.Interrupt
@@ -89,14 +89,14 @@ func crowd(n int) *scripted {
 	}}
 }
 
-func TestExecute_AProviderSaysWhenToTryAgain(t *testing.T) {
+func TestExecute_ProviderDeterminesTheRetryDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tried []time.Duration
 		begin := time.Now()
 		p := &scripted{execute: func(n int64, e provider.Execution) (provider.Result, error) {
 			tried = append(tried, time.Since(begin))
 			if int64(e.Attempt) != n-1 {
-				t.Errorf("attempt %d is told to be %d", n-1, e.Attempt)
+				t.Errorf("attempt %d is reported as %d", n-1, e.Attempt)
 			}
 			if n < 3 {
 				return provider.Result{}, &provider.RetryError{After: time.Hour, Err: errors.New("not now")}
@@ -107,12 +107,12 @@ func TestExecute_AProviderSaysWhenToTryAgain(t *testing.T) {
 		e.StartWorkers()
 		completed(t, mustRun(t, e, scriptedStart()))
 		if len(tried) != 3 || tried[1] < time.Hour || tried[1] > time.Hour+2*time.Minute || tried[2] < 2*time.Hour {
-			t.Errorf("it was tried after %v", tried)
+			t.Errorf("attempts at %v", tried)
 		}
 	})
 }
 
-func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
+func TestExecute_ParkedRunWaitsForAnOperator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewStore(nil)
 		p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
@@ -130,21 +130,21 @@ func TestExecute_WhatIsGivenUpIsParkedUntilSomebodyLooks(t *testing.T) {
 			t.Fatalf("%v, executed %d times", err, p.executed.Load())
 		}
 		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.StatusParked {
-			t.Errorf("it is %s, %v", run.Status, err)
+			t.Errorf("the run is %s, %v", run.Status, err)
 		}
 		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); err != nil {
 			t.Fatal(err)
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
 		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotParked) {
-			t.Errorf("once more: %v", err)
+			t.Errorf("a second retry: %v", err)
 		}
 	})
 }
 
-// A run that brings its process down every time must not bring down one after the other for ever.
-// A run that was ended while its provider was about to give up was said to be parked: the log had it behind the end, and the metric woke somebody, who found nothing.
-func TestExecute_WhatIsOverIsNotSaidToBeParked(t *testing.T) {
+// Regression: a run that was cancelled while its provider was about to park it was reported as
+// parked. The log had it after the end, and the metric paged an operator without need.
+func TestExecute_EndedRunIsNotReportedAsParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs, hold := memory.NewStore(nil), make(chan struct{})
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
@@ -155,7 +155,7 @@ func TestExecute_WhatIsOverIsNotSaidToBeParked(t *testing.T) {
 		request := scriptedStart()
 		request.Wait = time.Second
 		if _, err := e.Run(t.Context(), request); err == nil {
-			t.Fatal("it came to something")
+			t.Fatal("the run has an outcome")
 		}
 		if err := e.Cancel(t.Context(), "acme", "x-1", by("ann")); err != nil {
 			t.Fatal(err)
@@ -163,12 +163,12 @@ func TestExecute_WhatIsOverIsNotSaidToBeParked(t *testing.T) {
 		close(hold)
 		synctest.Wait()
 		if got := lines(t, runs); slices.Contains(got, "run.parked") || e.Stats().Parked != 0 || statusOf(t, runs, "x-1") != store.StatusCancelled {
-			t.Errorf("the run is %s, %d were counted as parked, and the log says %q", statusOf(t, runs, "x-1"), e.Stats().Parked, got)
+			t.Errorf("the run is %s, %d were counted as parked, audit lines %q", statusOf(t, runs, "x-1"), e.Stats().Parked, got)
 		}
 	})
 }
 
-func TestExecute_ARunThatIsTakenOverAgainAndAgainIsParked(t *testing.T) {
+func TestExecute_RunThatIsTakenOverRepeatedlyIsParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewStore(nil)
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}
@@ -185,12 +185,12 @@ func TestExecute_ARunThatIsTakenOverAgainAndAgainIsParked(t *testing.T) {
 		e.StartWorkers()
 		time.Sleep(time.Minute)
 		if run, err := runs.Get(t.Context(), "acme", "x-1"); err != nil || run.Status != store.StatusParked || p.executed.Load() != 0 {
-			t.Errorf("it is %s after %d more executions, %v", run.Status, p.executed.Load(), err)
+			t.Errorf("the run is %s after %d more executions, %v", run.Status, p.executed.Load(), err)
 		}
 	})
 }
 
-func TestExecute_APanicOfAProviderIsTriedAgain(t *testing.T) {
+func TestExecute_PanicOfAProviderIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &scripted{execute: func(n int64, _ provider.Execution) (provider.Result, error) {
 			if n == 1 {
@@ -204,7 +204,7 @@ func TestExecute_APanicOfAProviderIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestExecute_SaysWhatIsWrongWithWhatAProviderAsks(t *testing.T) {
+func TestExecute_InvalidRequestsOfAProviderAreReported(t *testing.T) {
 	ask := func(q provider.Interrupt) provider.Result {
 		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{q}}}
 	}
@@ -223,8 +223,8 @@ func TestExecute_SaysWhatIsWrongWithWhatAProviderAsks(t *testing.T) {
 	failedWith(t, mustRun(t, executorOf(t, memory.NewStore(nil), p, nil), scriptedStart()), "bad_question")
 }
 
-// A question may have a deadline of its own, but no longer one than all.
-func TestExecute_TheShorterDeadlineCounts(t *testing.T) {
+// A request may have its own deadline, but not a longer one than the maximum.
+func TestExecute_ShorterDeadlineApplies(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{0: 24 * time.Hour, time.Hour: time.Hour, 48 * time.Hour: 24 * time.Hour} {
 		runs := memory.NewStore(nil)
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
@@ -232,13 +232,13 @@ func TestExecute_TheShorterDeadlineCounts(t *testing.T) {
 		}}
 		waits(t, mustRun(t, executorOf(t, runs, p, nil), scriptedStart()))
 		if i := known(t, runs, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != want {
-			t.Errorf("%v of its own: %v", own, i.Deadline.Sub(i.Created))
+			t.Errorf("own deadline %v: %v", own, i.Deadline.Sub(i.Created))
 		}
 	}
 }
 
-// A question's own, shorter time holds also where a default route has a longer one.
-func TestExecute_AQuestionsOwnTimeHoldsOnAnyRoute(t *testing.T) {
+// The shorter timeout of a request applies even if the default route has a longer one.
+func TestExecute_OwnTimeoutAppliesOnAnyRoute(t *testing.T) {
 	s := memory.NewStore(nil)
 	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
 		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: time.Minute}}}}, nil
@@ -248,14 +248,15 @@ func TestExecute_AQuestionsOwnTimeHoldsOnAnyRoute(t *testing.T) {
 	})
 	waits(t, mustRun(t, e, scriptedStart()))
 	if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != time.Minute {
-		t.Errorf("it asked for a minute, the installation for 24 h at most, and has %v", i.Deadline.Sub(i.Created))
+		t.Errorf("the request has a timeout of a minute, the installation a maximum of 24 h; the deadline is %v", i.Deadline.Sub(i.Created))
 	}
 }
 
-// The limit of the installation is one of business hours on a route that counts these, whatever the cap. With a cap, a route that is longer than the limit had
-// that many hours of the wall clock: what was asked on a Friday evening was over on Saturday, before anybody was at work.
-func TestExecute_TheLimitOfTheInstallationIsOnTheClockOfTheRoute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // it begins on a Saturday at midnight
+// The maximum of the installation counts in business hours on a route that counts these, whatever
+// the cap. Regression: with a cap, a route longer than the maximum had that many hours of wall
+// time. A request of Friday evening expired on Saturday.
+func TestExecute_MaximumTimeoutUsesTheClockOfTheRoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // synctest starts on a Saturday at midnight
 		s := memory.NewStore(nil)
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
 			return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}}}}}, nil
@@ -269,13 +270,14 @@ func TestExecute_TheLimitOfTheInstallationIsOnTheClockOfTheRoute(t *testing.T) {
 		})
 		waits(t, mustRun(t, e, scriptedStart()))
 		if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != 4*24*time.Hour+15*time.Hour {
-			t.Errorf("24 business hours are over after %v, want Wednesday at 15:00", i.Deadline.Sub(i.Created))
+			t.Errorf("24 business hours end after %v, want Wednesday at 15:00", i.Deadline.Sub(i.Created))
 		}
 	})
 }
 
-// As long as nobody was reached, a deadline that counts from delivery is the cap. Whoever asked for an hour does not wait for days because a channel is down.
-func TestExecute_AQuestionsOwnTimeHoldsWithoutADelivery(t *testing.T) {
+// Without a delivery, a deadline that counts from delivery is the cap. A request with a timeout of
+// an hour does not wait for days because a channel is down.
+func TestExecute_OwnTimeoutAppliesWithoutADelivery(t *testing.T) {
 	s := memory.NewStore(nil)
 	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
 		return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: time.Hour}}}}, nil
@@ -289,14 +291,15 @@ func TestExecute_AQuestionsOwnTimeHoldsWithoutADelivery(t *testing.T) {
 	})
 	waits(t, mustRun(t, e, scriptedStart()))
 	if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != time.Hour {
-		t.Errorf("it asked for an hour, and has %v", i.Deadline.Sub(i.Created))
+		t.Errorf("the timeout is an hour, the deadline %v", i.Deadline.Sub(i.Created))
 	}
 }
 
-// Business hours may be days away. Whoever asked for an hour does not wait for them; the limit of the installation is one of business hours.
-func TestExecute_AQuestionsOwnTimeHoldsOutsideBusinessHours(t *testing.T) {
+// Business hours may be days away. A request with a timeout of an hour does not wait for them. The
+// maximum of the installation counts in business hours.
+func TestExecute_OwnTimeoutAppliesOutsideBusinessHours(t *testing.T) {
 	for own, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 0: 57*time.Hour + 30*time.Minute} {
-		synctest.Test(t, func(t *testing.T) { // it begins on a Saturday at midnight
+		synctest.Test(t, func(t *testing.T) { // synctest starts on a Saturday at midnight
 			s := memory.NewStore(nil)
 			p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
 				return provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q", Envelope: fermata.Envelope{Kind: "k"}, Timeout: own}}}}, nil
@@ -310,7 +313,7 @@ func TestExecute_AQuestionsOwnTimeHoldsOutsideBusinessHours(t *testing.T) {
 			})
 			waits(t, mustRun(t, e, scriptedStart()))
 			if i := known(t, s, "x-1").Interrupts[0]; i.Deadline.Sub(i.Created).Round(time.Second) != want {
-				t.Errorf("asked for %v: it has %v, want %v", own, i.Deadline.Sub(i.Created), want)
+				t.Errorf("timeout %v: the deadline is %v, want %v", own, i.Deadline.Sub(i.Created), want)
 			}
 		})
 	}

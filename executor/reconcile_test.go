@@ -23,8 +23,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// What the log says, what runs know and what was done agree; and where the log was not told, it shows.
-func TestReconcile_FindsWhatDoesNotAgree(t *testing.T) {
+// The audit log, the runs and the effect ledger agree. A write that bypasses the log is found.
+func TestReconcile_FindsDifferences(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, nil)
@@ -35,12 +35,12 @@ func TestReconcile_FindsWhatDoesNotAgree(t *testing.T) {
 			}
 		}
 		if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
-			t.Fatalf("%+v, %v", found, err)
+			t.Fatalf("findings %+v, %v; want none", found, err)
 		}
 		if _, err := audit.Verify(t.Context(), audit.NewStoreLog(s), "acme", audit.VerifyOptions{}, t.Output()); err != nil {
 			t.Fatal(err)
 		}
-		// An effect of which the log knows nothing, by somebody who writes to the store without it.
+		// An effect that is not in the log, by someone who writes to the store directly.
 		lease, err := s.Create(t.Context(), store.NewRun{Account: "acme", ID: "r", StateKey: "r", Provider: "inproc", Graph: "drop", Owner: "mallory", Lease: 1e12})
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestReconcile_FindsWhatDoesNotAgree(t *testing.T) {
 		}
 		found, err := e.Reconcile(t.Context(), "acme")
 		if err != nil || !slices.ContainsFunc(found, func(f audit.Finding) bool { return f.Severity == audit.SeverityPage }) {
-			t.Errorf("%+v, %v", found, err)
+			t.Errorf("findings %+v, %v", found, err)
 		}
 	})
 }
@@ -58,11 +58,12 @@ func TestReconcile_FindsWhatDoesNotAgree(t *testing.T) {
 func agree(t *testing.T, e *executor.Executor) {
 	t.Helper()
 	if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
-		t.Errorf("the books do not agree: %+v, %v", found, err)
+		t.Errorf("findings %+v, %v; want none", found, err)
 	}
 }
 
-// oneWord are rules by which one dba decides on drops, and can have the yes remembered; but for scratch tables, which anybody may drop.
+// oneWord are rules that let one dba decide on drops and grant them. Scratch tables need no
+// approval.
 const oneWord = `
 default: allow
 rules:
@@ -72,8 +73,9 @@ rules:
   ask: {groups: [{from: ["group:dba"]}], deadline: 1h, remember_max: 1h}
 `
 
-// What nobody was asked about has no approval on record, but the rule or the grant, with the intent.
-func TestReconcile_WhatRulesAndGrantsAllowedIsInOrder(t *testing.T) {
+// An effect without a request has no approval on record, but the rule or the grant is recorded with
+// the intent.
+func TestReconcile_AllowedByRulesAndGrantsIsNotAFinding(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Policy = loadRules(t, oneWord) })
 		drop := func(key, table string) fermata.Outcome {
@@ -93,8 +95,9 @@ func TestReconcile_WhatRulesAndGrantsAllowedIsInOrder(t *testing.T) {
 	})
 }
 
-// A run that was kept long enough, or was erased with its account, is not missed: the log says so.
-func TestReconcile_WhatWasForgottenIsNotMissed(t *testing.T) {
+// A run that was deleted by retention or erased with its account is not a finding: the log records
+// the deletion.
+func TestReconcile_DeletedRunIsNotAFinding(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := dropped(t, s)
 		agree(t, e)
@@ -105,7 +108,7 @@ func TestReconcile_WhatWasForgottenIsNotMissed(t *testing.T) {
 	})
 }
 
-// dropped is an office in which bob and eve have approved what a run asked, and it is over.
+// dropped is an executor in which bob and eve have approved the request of a run, which has ended.
 func dropped(t *testing.T, s store.Store) *executor.Executor {
 	t.Helper()
 	e := office(t, s, new(dropper), nil)
@@ -118,8 +121,9 @@ func dropped(t *testing.T, s store.Store) *executor.Executor {
 	return e
 }
 
-// Somebody who can write to the database deletes all rows of a run, and with them what was done. The check of the books took it for one that had been kept long enough.
-func TestReconcile_WhatWasMadeToDisappearIsMissed(t *testing.T) {
+// Regression: someone with write access to the database deletes all rows of a run. The
+// reconciliation took it for a run that was deleted by retention.
+func TestReconcile_RowsDeletedInTheDatabaseAreAFinding(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := dropped(t, s)
 		id := known(t, s, "drop-1").Run.ID
@@ -128,23 +132,23 @@ func TestReconcile_WhatWasMadeToDisappearIsMissed(t *testing.T) {
 		}
 		missed(t, e, id)
 	})
-	t.Run("while it waits", func(t *testing.T) {
+	t.Run("waiting run", func(t *testing.T) {
 		s := memory.NewStore(nil)
 		startAs(t, office(t, s, new(dropper), nil), "req")
 		missed(t, office(t, deleted{s}, new(dropper), nil), known(t, s, "drop-1").Run.ID)
 	})
 }
 
-// missed fails unless the one thing that does not agree is that a run is gone.
+// missed fails unless the only finding is a missing run.
 func missed(t *testing.T, e *executor.Executor, run string) {
 	t.Helper()
 	found, err := e.Reconcile(t.Context(), "acme")
 	if err != nil || len(found) != 1 || found[0].Code != audit.FindingRunGone || found[0].Severity != audit.SeverityPage || found[0].Run != run {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf("findings %+v, %v; want one missing run", found, err)
 	}
 }
 
-// deleted is a store in which all rows of runs are gone.
+// deleted is a store in which all rows of runs are missing.
 type deleted struct{ store.Store }
 
 func (deleted) List(context.Context, string, store.RunFilter) ([]store.Run, error) { return nil, nil }
@@ -153,7 +157,8 @@ func (deleted) History(context.Context, string, string) (store.History, error) {
 	return store.History{}, store.ErrNotFound
 }
 
-// blinking is a store in which a look at some books shows less than there is: as if what is missing were written a moment later.
+// blinking is a store in which some reads return less than is stored, as if the rest were written a
+// moment later.
 type blinking struct {
 	store.Store
 	lines, histories int
@@ -177,8 +182,8 @@ func (b *blinking) History(ctx context.Context, account, run string) (store.Hist
 	return history, err
 }
 
-// Runs go on while the books are compared: what is written between two looks is no difference.
-func TestReconcile_WhatChangesMeanwhileIsNoFinding(t *testing.T) {
+// Runs continue during the reconciliation. A write between two reads is not a finding.
+func TestReconcile_ConcurrentWritesAreNotFindings(t *testing.T) {
 	s := memory.NewStore(nil)
 	e := office(t, s, new(dropper), nil)
 	startAs(t, e, "req")
@@ -188,38 +193,39 @@ func TestReconcile_WhatChangesMeanwhileIsNoFinding(t *testing.T) {
 		}
 	}
 	for name, store := range map[string]*blinking{
-		"the log is behind":         {Store: s, lessLines: func(look int) bool { return look == 1 }},
-		"a run is behind":           {Store: s, lessEffects: func(look int) bool { return look == 1 }},
-		"a run that never is still": {Store: s, lessEffects: func(look int) bool { return look%2 == 1 }},
+		"log is behind":             {Store: s, lessLines: func(look int) bool { return look == 1 }},
+		"run is behind":             {Store: s, lessEffects: func(look int) bool { return look == 1 }},
+		"run changes at every read": {Store: s, lessEffects: func(look int) bool { return look%2 == 1 }},
 	} {
 		t.Log(name)
 		agree(t, office(t, store, new(dropper), nil))
 	}
 	always := &blinking{Store: s, lessEffects: func(int) bool { return true }}
 	if found, err := office(t, always, new(dropper), nil).Reconcile(t.Context(), "acme"); err != nil || len(found) == 0 {
-		t.Errorf("what is always missing: %+v, %v", found, err)
+		t.Errorf("an effect that is always missing: %+v, %v", found, err)
 	}
 }
 
-// Calls of a target that knows keys are one effect, however many owners made one; of a target that does not, each is one.
-func TestReconcile_WhatIsRepeatedUnderItsKeyIsDoneOnce(t *testing.T) {
+// Repeated calls of a target that supports idempotency keys are one effect, from any number of
+// owners. Without such support each call is one effect.
+func TestReconcile_CallsWithOneIdempotencyKeyAreOneEffect(t *testing.T) {
 	for name, test := range map[string]struct {
 		option fermata.EffectOption
 		found  audit.FindingCode
 	}{
-		"a target that knows keys":               {fermata.Idempotent(), ""},
-		"one of which somebody knew it, wrongly": {fermata.Lookup(func(context.Context, string) (string, bool, error) { return "", false, nil }), audit.FindingRanTwice},
+		"idempotent target":          {fermata.Idempotent(), ""},
+		"lookup with a wrong result": {fermata.Lookup(func(context.Context, string) (string, bool, error) { return "", false, nil }), audit.FindingRanTwice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := memory.NewStore(nil)
 			entered, hold := make(chan struct{}), make(chan struct{})
 			release := sync.OnceFunc(func() { close(hold) })
 			first := executorOf(t, s, posting(t, test.option, func() { entered <- struct{}{}; <-hold }), func(c *executor.Config) { c.Lease = time.Hour })
-			t.Cleanup(release) // before the executor is stopped, or that would wait for ever
+			t.Cleanup(release) // before the executor is stopped, which would otherwise block
 			asked := waits(t, began(t, first, "post-1", "inproc:post", `{"table":"users"}`)).Interrupts[0].ID
 			said := word("ann", "post-1", "1", asked, yes)
 			go func() { _, _ = first.Run(context.Background(), said) }()
-			<-entered // it is in the middle of it
+			<-entered // the effect is in progress
 			expire(t, s, "post-1")
 			second := executorOf(t, s, posting(t, test.option, func() {}), nil)
 			second.StartWorkers()
@@ -231,17 +237,17 @@ func TestReconcile_WhatIsRepeatedUnderItsKeyIsDoneOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if line := known(t, s, "post-1").Effects; len(line) != 2 || line[0].State != store.EffectSucceeded || line[1].State != store.EffectSucceeded {
-				t.Fatalf("the ledger says %+v", line)
+				t.Fatalf("ledger entry %+v", line)
 			}
 			found, err := second.Reconcile(t.Context(), "acme")
 			if err != nil || test.found == "" && len(found) > 0 || test.found != "" && (len(found) != 1 || found[0].Code != test.found) {
-				t.Errorf("%+v, %v", found, err)
+				t.Errorf("findings %+v, %v", found, err)
 			}
 		})
 	}
 }
 
-// posting is a graph with one effect, which somebody approves.
+// posting is a graph with one effect that needs approval.
 func posting(t *testing.T, option fermata.EffectOption, inside func()) provider.Provider {
 	return single(t, "post", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: "post", Args: o.Table})
@@ -256,8 +262,9 @@ func posting(t *testing.T, option fermata.EffectOption, inside func()) provider.
 	})
 }
 
-// What an agent elsewhere asks a yes for, it does by itself, and no ledger of ours has a line of it. Each such yes was a finding from the next minute on, for as long as its run is kept.
-func TestReconcile_WhatIsApprovedForAnAgentElsewhereIsNotMissed(t *testing.T) {
+// An external agent performs the approved action itself, without an entry in this ledger.
+// Regression: each such approval was a finding for as long as its run was kept.
+func TestReconcile_ApprovalForAnExternalAgentIsNotAFinding(t *testing.T) {
 	var ahead atomic.Int64
 	s := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	p, err := external.New(external.Config{})
@@ -277,9 +284,10 @@ func TestReconcile_WhatIsApprovedForAnAgentElsewhereIsNotMissed(t *testing.T) {
 	agree(t, e)
 }
 
-// What an agent elsewhere is to be told is sent again and again, for days. A quarter of an hour after the first time it was a decision that is lost, and the rules of the page woke
-// somebody because the receiver of somebody else was down.
-func TestReconcile_WhatAReceiverDoesNotTakeYetIsNotLost(t *testing.T) {
+// A notification of an external agent is retried for days. Regression: after a quarter of an hour
+// the decision was reported as lost, and the alert paged an operator because the receiver of
+// another team was down.
+func TestReconcile_PendingDeliveryToAReceiverIsNotAFinding(t *testing.T) {
 	var ahead atomic.Int64
 	s := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
@@ -304,12 +312,13 @@ func TestReconcile_WhatAReceiverDoesNotTakeYetIsNotLost(t *testing.T) {
 	ahead.Store(int64(time.Hour))
 	found, err := e.Reconcile(t.Context(), "acme")
 	if err != nil || len(found) != 1 || found[0].Code != audit.FindingDecisionLost || found[0].Severity != audit.SeverityWarn {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf("findings %+v, %v", found, err)
 	}
 }
 
-// A yes whose edited arguments only Go refuses is asked for again, under another id: "int_1~2". The ledger has the effect under that id, and so has the log.
-func TestReconcile_WhatWasAskedAgainIsInOrder(t *testing.T) {
+// An approval whose edited arguments the Go code rejects is asked again under another id,
+// "int_1~2". The ledger and the log have the effect under that id.
+func TestReconcile_RequestAskedAgainIsNotAFinding(t *testing.T) {
 	type rows struct{ N int }
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := executorOf(t, s, single(t, "purge", inproc.FlowConfig[rows]{}, func(ctx context.Context, _ rows) (rows, error) {
@@ -325,15 +334,16 @@ func TestReconcile_WhatWasAskedAgainIsInOrder(t *testing.T) {
 		}
 		asked = waits(t, say("r1", "100000000000000000000"))
 		if done := completed(t, say("r2", "4")); string(done.Output) != `{"N":4}` {
-			t.Errorf("%s", done.Output)
+			t.Errorf("output %s", done.Output)
 		}
 		agree(t, e)
 	})
 }
 
-// A yes is void when what it was for has changed: the run asks again, and does it with the next yes. The first one was a finding that wakes somebody for as long as
-// the next was awaited, and a warning ever after.
-func TestReconcile_WhatIsAskedAgainForAnotherTargetIsNotMissed(t *testing.T) {
+// An approval is void when its target has changed: the run asks again and continues with the next
+// approval. Regression: the first approval was a finding that paged an operator while the next one
+// was pending, and a warning ever after.
+func TestReconcile_VoidApprovalOfAChangedTargetIsNotAFinding(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var paid, balance, hour atomic.Int64
 		hour.Store(int64(time.Hour))

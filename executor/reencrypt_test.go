@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// turning is a box whose keys are changed while it is used, as those of a file are.
+// turning is a sealer whose keys change while it is used, like those of a key file.
 type turning struct{ now atomic.Pointer[seal.Sealer] }
 
 func (b *turning) Seal(label string, data []byte) []byte { return b.now.Load().Seal(label, data) }
@@ -22,9 +22,10 @@ func (b *turning) Open(label string, sealed []byte) ([]byte, error) {
 }
 func (b *turning) Current(sealed []byte) bool { return b.now.Load().Current(sealed) }
 
-// A channel took its time to take a notice, and the key was changed meanwhile. What was read of the notice before was written back as it was, sealed with the
-// old key, after everything was sealed anew: nobody could open it once that key was gone.
-func TestReseal_WhatIsWrittenBackIsSealedWithTheNewKey(t *testing.T) {
+// Regression: the key changed during a slow delivery. The notice was then written back as it had
+// been read, encrypted with the old key, after the re-encryption. It was unreadable once the old
+// key was deleted.
+func TestReencrypt_DocumentWrittenBackIsEncryptedWithTheNewKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, keys := memory.NewStore(nil), new(turning)
 		keys.now.Store(boxOf(t, 1))
@@ -34,7 +35,7 @@ func TestReseal_WhatIsWrittenBackIsSealedWithTheNewKey(t *testing.T) {
 			c.Desk.Notify = func(context.Context, string, desk.Notice) error {
 				select {
 				case asked <- struct{}{}:
-				default: // another one
+				default: // another notice
 				}
 				<-taken
 				return nil
@@ -51,7 +52,7 @@ func TestReseal_WhatIsWrittenBackIsSealedWithTheNewKey(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if papers := papersOf(t, s, "acme", "notice"); len(papers) == 0 || papers[0].Revision < 3 {
-			t.Fatalf("nobody was told: %+v", papers)
+			t.Fatalf("no notice was delivered: %+v", papers)
 		}
 		if sum, err := e.Reencrypt(t.Context(), nil); err != nil || sum.Changed != 0 {
 			t.Errorf("%d values had the old key again, %v", sum.Changed, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// refusalReasons are the refusals in the log, as "who what why".
+// refusals returns the refusals in the log, as "actor verb reason".
 func refusals(t *testing.T, s store.Store) (all []string) {
 	t.Helper()
 	kept, err := s.AuditLines(t.Context(), "acme", 0, 1000)
@@ -35,15 +35,15 @@ func refusals(t *testing.T, s store.Store) (all []string) {
 			continue
 		}
 		if said.Place.Run == "" || said.Place.Request == "" || said.Actor.Via == "" {
-			t.Errorf("a refusal that does not say where it was, or through which channel: %s", l.Raw)
+			t.Errorf("a refusal without its run, request or channel: %s", l.Raw)
 		}
 		all = append(all, said.Actor.Principal+" "+said.Body.Verb+said.Body.Act+" "+said.Body.Why)
 	}
 	return all
 }
 
-// A claim, a delegation and everything else that the desk refused left no trace, and a refused word did.
-func TestRefused_WhateverPeopleAreNotLetDoIsInTheLog(t *testing.T) {
+// Regression: refused claims, delegations and other acts were not in the log; refused votes were.
+func TestRefused_EveryRefusedActIsInTheLog(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), nil)
 		id := startAs(t, e, "req").Interrupts[0].ID
@@ -59,7 +59,7 @@ func TestRefused_WhateverPeopleAreNotLetDoIsInTheLog(t *testing.T) {
 			{desk.Snooze{From: by("req"), Until: soon}, desk.ErrExcluded},
 			{desk.Extend{From: by("bob"), Until: soon.AddDate(1, 0, 0)}, desk.ErrInvalidTime},
 			{desk.Release{From: by("bob")}, desk.ErrNotClaimed},
-			{desk.Comment{From: by("bob")}, desk.ErrInvalidText}, // a mistake, and no refusal
+			{desk.Comment{From: by("bob")}, desk.ErrInvalidText}, // invalid, not refused
 		} {
 			if _, err := e.Act(t.Context(), "acme", id, step.act); !errors.Is(err, step.want) {
 				t.Errorf("%T: %v", step.act, err)
@@ -73,13 +73,13 @@ func TestRefused_WhateverPeopleAreNotLetDoIsInTheLog(t *testing.T) {
 			"bob extend not_possible", "bob release not_possible", "mallory escape not_allowed",
 		}
 		if got := refusals(t, s); !slices.Equal(got, want) {
-			t.Errorf("the log has the refusals\n%s", strings.Join(got, "\n"))
+			t.Errorf("refusals in the log:\n%s", strings.Join(got, "\n"))
 		}
 		lines(t, s)
 	})
 }
 
-// An act that comes too late is refused, and is in the log like a word that comes too late. To look is none.
+// An act that is too late is refused and logged, like a vote that is too late. Viewing is allowed.
 func TestRefused_TooLate(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), nil)
@@ -94,13 +94,14 @@ func TestRefused_TooLate(t *testing.T) {
 			t.Error(err)
 		}
 		if got := refusals(t, s); !slices.Equal(got, []string{"bob comment superseded"}) {
-			t.Errorf("the log has the refusals %q", got)
+			t.Errorf("refusals in the log: %q", got)
 		}
 	})
 }
 
-// A word that is too late says what it would have been: whoever comes a year later wants to know whether somebody was for it or against it.
-func TestRefused_AWordThatIsTooLateSaysWhatItWas(t *testing.T) {
+// The log line of a late vote contains the verb, so that an auditor can see whether the person was
+// for or against.
+func TestRefused_LateVoteIsLoggedWithItsVerb(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), nil)
 		id := startAs(t, e, "req").Interrupts[0].ID
@@ -116,20 +117,21 @@ func TestRefused_AWordThatIsTooLateSaysWhatItWas(t *testing.T) {
 		}
 		for who, value := range map[string]string{"ann": yes, "eve": `{"verb":"approve","args":"others"}`, "req": `{"verb":"reject","reason":"no"}`} {
 			if _, ok := errors.AsType[*executor.RefusedError](say(who, value)); !ok {
-				t.Errorf("%s is not refused", who)
+				t.Errorf("the vote of %s is not refused", who)
 			}
 		}
 		got := refusals(t, s)
 		slices.Sort(got)
 		if want := []string{"ann approve already_decided", "eve approve_with_edits already_decided", "req reject already_decided"}; !slices.Equal(got, want) {
-			t.Errorf("the log has the refusals %q", got)
+			t.Errorf("refusals in the log: %q", got)
 		}
 	})
 }
 
-// The line of a refusal could not be written, because the database was busy for too long, and the one who was refused was told so all the same: nobody repeats
-// a word after that, and the log never had it.
-func TestRefused_NobodyIsToldBeforeItIsInTheLog(t *testing.T) {
+// Regression: the line of a refusal could not be written, because the database was busy, but the
+// refusal was returned anyway. The client does not repeat the vote after that, so the log never had
+// the line.
+func TestRefused_IsReturnedOnlyAfterItIsLogged(t *testing.T) {
 	for nth := range 3 {
 		s := &hiccup{Store: memory.NewStore(nil), what: "Amend"}
 		e := office(t, s, new(dropper), nil)
@@ -143,11 +145,11 @@ func TestRefused_NobodyIsToldBeforeItIsInTheLog(t *testing.T) {
 		for range 2 {
 			_, err := e.Run(t.Context(), late)
 			if _, told := errors.AsType[*executor.RefusedError](err); told && len(refusals(t, s)) == 0 {
-				t.Errorf("write %d fails: he is told, and there is no line", nth+1)
+				t.Errorf("write %d fails: the refusal is returned without a line", nth+1)
 			}
 		}
 		if got := refusals(t, s); !slices.Equal(got, []string{"bob approve superseded"}) {
-			t.Errorf("write %d fails: the log has the refusals %q", nth+1, got)
+			t.Errorf("write %d fails: refusals in the log: %q", nth+1, got)
 		}
 	}
 }
@@ -164,8 +166,8 @@ rules:
     deadline: 1h
 `
 
-// Whoever changes what nobody may change is told that it does not fit. It was not in the log, and whoever wants to know what somebody tried looks there.
-func TestRefused_AnEditOfWhatMustNotBeEdited(t *testing.T) {
+// Regression: an edit of a field that is not editable was rejected, but not logged.
+func TestRefused_EditOfAFieldThatIsNotEditable(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Policy = loadRules(t, fixedTable) })
 		id := startAs(t, e, "req").Interrupts[0].ID
@@ -176,7 +178,7 @@ func TestRefused_AnEditOfWhatMustNotBeEdited(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := refusals(t, s); !slices.Equal(got, []string{"bob approve_with_edits bad_answer"}) {
-			t.Errorf("the log has the refusals %q", got)
+			t.Errorf("refusals in the log: %q", got)
 		}
 		request.Targets[id] = executor.Answer{Value: json.RawMessage(yes)}
 		if outcome, err := e.Run(t.Context(), request); err != nil {
@@ -187,8 +189,8 @@ func TestRefused_AnEditOfWhatMustNotBeEdited(t *testing.T) {
 	})
 }
 
-// The log says what somebody was shown if they said so, and not because it was there to be seen.
-func TestAudit_WhatWasShownIsWhatSomebodySaysThatTheySaw(t *testing.T) {
+// The log contains a shown digest only if the client sent it.
+func TestAudit_ShownDigestIsTheOneThatTheClientSent(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := office(t, s, new(dropper), nil)
 		asked := startAs(t, e, "req").Interrupts[0]
@@ -211,7 +213,7 @@ func TestAudit_WhatWasShownIsWhatSomebodySaysThatTheySaw(t *testing.T) {
 			if strings.Contains(string(l.Raw), `"kind":"request.decided"`) {
 				said[string(l.Raw)] = strings.Contains(string(l.Raw), `"rendered":`)
 				if strings.Contains(string(l.Raw), `"principal":"eve"`) != said[string(l.Raw)] {
-					t.Errorf("who said what they saw? %s", l.Raw)
+					t.Errorf("unexpected shown digest: %s", l.Raw)
 				}
 			}
 		}

@@ -11,8 +11,9 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A no may say why in words for programs: they are kept with the request, and the run gets them.
-func TestDecide_ANoHasCodes(t *testing.T) {
+// A rejection may have machine-readable codes. They are stored with the request and passed to the
+// run.
+func TestDecide_RejectionHasCodes(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		e := office(t, s, d, nil)
@@ -28,11 +29,11 @@ func TestDecide_ANoHasCodes(t *testing.T) {
 		}
 		doc, err := e.RequestDocument(t.Context(), "acme", id)
 		if err != nil || doc.State != desk.StateDecided || !slices.Equal(doc.Decision.Codes, []string{"too_big", "no_copy"}) {
-			t.Errorf("the request: %+v, %v", doc.Decision, err)
+			t.Errorf("decision of the request: %+v, %v", doc.Decision, err)
 		}
 		answers, _, err := e.ListSettled(t.Context(), "acme", "", 10)
 		if err != nil || len(answers) != 1 {
-			t.Fatalf("%+v, %v", answers, err)
+			t.Fatalf("answers %+v, %v", answers, err)
 		}
 		var said fermata.Decision
 		if err := json.Unmarshal(answers[0].Answer, &said); err != nil || !slices.Equal(said.Codes, []string{"too_big", "no_copy"}) {

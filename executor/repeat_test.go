@@ -15,9 +15,10 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// The story: bob said yes and left, so eve's yes was not enough; he came back, and eve said hers once more. That ended it, and the log did not say so: a
-// word that is said again is none that it had not.
-func TestI12_AWordSaidAgainThatSettlesHasALine(t *testing.T) {
+// Regression: bob approved and left the group, so eve's approval was not enough. Bob came back, and
+// eve approved again, which settled the request without a line in the log: a repeated vote had no
+// line.
+func TestI12_RepeatedVoteThatSettlesHasAnAuditLine(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		d := new(dropper)
 		members := desk.StaticDirectory{"group:dba": {"bob"}, "group:owners": {"eve"}}
@@ -33,19 +34,19 @@ func TestI12_AWordSaidAgainThatSettlesHasALine(t *testing.T) {
 		members["group:dba"] = nil
 		say("eve", "r2")
 		if d.dropped.Load() != 0 {
-			t.Fatal("one of two is enough")
+			t.Fatal("one of two approvals is enough")
 		}
 		members["group:dba"] = []string{"bob"}
 		say("eve", "r3")
 		if d.dropped.Load() != 1 {
-			t.Fatal("both agree, and nothing is done")
+			t.Fatal("both approved, but the effect did not happen")
 		}
 		agree(t, e)
 	})
 }
 
-// The same word under a second resume id is taken, and binds that id as well.
-func TestI3_AnIDOfAWordThatWasSaidBeforeIsBoundToo(t *testing.T) {
+// The same vote under a second resume id is accepted, and binds that id as well.
+func TestI3_ResumeIDOfARepeatedVoteIsBound(t *testing.T) {
 	d := new(dropper)
 	e := office(t, memory.NewStore(nil), d, nil)
 	startAs(t, e, "req")
@@ -55,12 +56,12 @@ func TestI3_AnIDOfAWordThatWasSaidBeforeIsBoundToo(t *testing.T) {
 		}
 	}
 	if _, err := says(t, e, "bob", "r2", `{"verb":"reject","reason":"no"}`); !errors.Is(err, executor.ErrResumeIDReused) {
-		t.Errorf("I3: r2 was an accepted yes, and is a no now: %v", err)
+		t.Errorf("I3: r2 was accepted as an approval, and is now accepted as a rejection: %v", err)
 	}
 }
 
-// A word that counted for a run is not answered, when it is repeated, with the state of another run.
-func TestI3_ARepeatedWordIsNotAnsweredWithAnotherRun(t *testing.T) {
+// A repeated vote that counted for one run does not return the state of another run.
+func TestI3_RepeatedVoteDoesNotReturnAnotherRun(t *testing.T) {
 	d := new(dropper)
 	e := office(t, memory.NewStore(nil), d, nil)
 	asked := startAs(t, e, "req")
@@ -71,12 +72,12 @@ func TestI3_ARepeatedWordIsNotAnsweredWithAnotherRun(t *testing.T) {
 	waits(t, mustRun(t, e, other))
 	outcome, err := e.Run(t.Context(), vote)
 	if waiting, ok := outcome.(fermata.NeedsInput); ok && waiting.Run != asked.Run {
-		t.Errorf("bob's word on %s is answered with run %s, which asks %s (%v)", asked.Run, waiting.Run, waiting.Interrupts[0].Data, err)
+		t.Errorf("bob's vote on %s returns run %s, which asks %s (%v)", asked.Run, waiting.Run, waiting.Interrupts[0].Data, err)
 	}
 }
 
-// Who repeats a word that was counted hears what became of the run, and not that it still waits.
-func TestAgain_AWordThatWasCountedOnARunThatIsOver(t *testing.T) {
+// A repeated vote that was counted returns the outcome of the run, not that it still waits.
+func TestRepeat_CountedVoteOfAnEndedRunReturnsTheOutcome(t *testing.T) {
 	e := office(t, memory.NewStore(nil), new(dropper), nil)
 	vote := word("bob", "drop-1", "r1", startAs(t, e, "req").Interrupts[0].ID, yes)
 	waits(t, mustRun(t, e, vote))
@@ -86,11 +87,11 @@ func TestAgain_AWordThatWasCountedOnARunThatIsOver(t *testing.T) {
 	failedWith(t, mustRun(t, e, vote), "cancelled")
 	other := dropAs("req", "drop-1")
 	other.Input = json.RawMessage(`{"table":"others"}`)
-	waits(t, mustRun(t, e, other)) // another run has its state key
+	waits(t, mustRun(t, e, other)) // another run has the state key
 	failedWith(t, mustRun(t, e, vote), "cancelled")
 }
 
-// Who began a run and does not know the state key that it was given can wait for it all the same.
+// A client that started a run without a state key can wait for it: Await gets the id of the run.
 func TestAwait_WithoutAStateKey(t *testing.T) {
 	e := office(t, memory.NewStore(nil), new(dropper), nil)
 	start := dropAs("req", "")
@@ -100,12 +101,12 @@ func TestAwait_WithoutAStateKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := waits(t, outcome); again.Run != begun.Run || again.Interrupts[0].ID != begun.Interrupts[0].ID {
-		t.Errorf("%+v", again)
+		t.Errorf("outcome %+v", again)
 	}
 }
 
-// Whose yes does not count any more is not among those who had approved, as the log has it; who is back is.
-func TestI12_TheLogSaysWhoseYesCounts(t *testing.T) {
+// The log lists only approvers whose vote still counts, including returned members.
+func TestI12_LogListsApproversWhoseVoteCounts(t *testing.T) {
 	s, members := memory.NewStore(nil), desk.StaticDirectory{"group:dba": {"bob"}, "group:owners": {"eve"}}
 	e := office(t, s, new(dropper), func(c *executor.Config) { c.Desk.Directory = members })
 	startAs(t, e, "req")
@@ -120,13 +121,14 @@ func TestI12_TheLogSaysWhoseYesCounts(t *testing.T) {
 		}
 		said := recorded[audit.RequestDecided](t, s)
 		if got := fmt.Sprint(said[len(said)-1].Quorum.Have); got != step.want {
-			t.Errorf("after the word of %s the log has %s, not %s", step.who, got, step.want)
+			t.Errorf("after the vote of %s the log has %s, want %s", step.who, got, step.want)
 		}
 	}
 }
 
-// An operator lets a run go on that was ended a moment ago. Another one has its state key, and is parked, too: of that the operator knows nothing.
-func TestRetry_OfARunThatHasItsStateKeyNoMore(t *testing.T) {
+// An operator retries a run that ended a moment ago. Another run has its state key and is parked,
+// too. The retry does not apply to it.
+func TestRetry_OfARunThatLostItsStateKey(t *testing.T) {
 	s := memory.NewStore(nil)
 	p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return provider.Result{}, provider.ErrPark }}
 	slept := bar(s, "Retry")
@@ -153,9 +155,9 @@ func TestRetry_OfARunThatHasItsStateKeyNoMore(t *testing.T) {
 	parks(first)
 	close(slept.open)
 	if err := <-retried; !errors.Is(err, executor.ErrNotParked) {
-		t.Errorf("%v", err)
+		t.Errorf("Retry: %v", err)
 	}
 	if now, err := s.Get(t.Context(), "acme", "x-1"); err != nil || now.Status != store.StatusParked || len(recorded[audit.RunRetried](t, s)) > 0 {
-		t.Errorf("the other one is %s, %v", now.Status, err)
+		t.Errorf("the other run is %s, %v", now.Status, err)
 	}
 }

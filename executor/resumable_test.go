@@ -26,7 +26,8 @@ type letter struct {
 
 var sealKind = fermata.NewKind[string, string]("seal-of-check-test")
 
-// build is a program: a graph named letter whose one node is called so, and an agent if it has one.
+// build returns a provider with a graph named letter that has one node with the given name, and
+// with other graphs.
 func build(t *testing.T, node string, others ...inproc.Graph) provider.Provider {
 	t.Helper()
 	g := graph.New[letter]("letter")
@@ -57,7 +58,7 @@ func clerk(t *testing.T) inproc.Graph {
 	return inproc.Agent(agent.RunnerConfig{Agent: a})
 }
 
-// unresumable checks everything in a store, and returns why which run could not go on.
+// unresumable checks all runs in a store, and returns the errors by run.
 func unresumable(t *testing.T, e *executor.Executor) (seen int, why map[string]error) {
 	t.Helper()
 	why = make(map[string]error)
@@ -72,14 +73,14 @@ func unresumable(t *testing.T, e *executor.Executor) (seen int, why map[string]e
 	return seen, why
 }
 
-// Before a deploy: which open runs could the new program not go on with?
-func TestCheck_NamesWhatAProgramCouldNotResume(t *testing.T) {
+// Before a deployment: lists the open runs that the new program cannot resume.
+func TestCheck_ListsRunsThatAProgramCannotResume(t *testing.T) {
 	s := memory.NewStore(nil)
 	old := executorOf(t, s, build(t, "sign", clerk(t)), nil)
 	for _, account := range []string{"acme", "other"} {
 		began := mustRun(t, old, executor.RunRequest{Account: account, StateKey: "letter", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
 		if _, waits := began.(fermata.NeedsInput); !waits {
-			t.Fatalf("%#v", began)
+			t.Fatalf("outcome %#v", began)
 		}
 	}
 	mustRun(t, old, executor.RunRequest{Account: "acme", StateKey: "chat", Graph: "inproc:clerk", Input: json.RawMessage(`{"query":"post it"}`)})
@@ -93,21 +94,22 @@ func TestCheck_NamesWhatAProgramCouldNotResume(t *testing.T) {
 	}
 	seen, why := unresumable(t, executorOf(t, s, build(t, "seal", clerk(t)), nil))
 	if _, changed := errors.AsType[*graph.ProgramChangedError](why["acme/letter"]); seen != 3 || len(why) != 2 || !changed || !strings.Contains(why["other/letter"].Error(), "node:sign") {
-		t.Errorf("a node is gone: %d seen, %v", seen, why)
+		t.Errorf("without a node: %d seen, %v", seen, why)
 	}
 	if _, why := unresumable(t, executorOf(t, s, build(t, "sign"), nil)); len(why) != 1 || !errors.Is(why["acme/chat"], executor.ErrGraphNotFound) {
-		t.Errorf("a graph is gone: %v", why)
+		t.Errorf("without a graph: %v", why)
 	}
 	none := executorOf(t, s, build(t, "sign"), func(c *executor.Config) { c.Providers = nil })
 	if _, why := unresumable(t, none); len(why) != 3 || !errors.Is(why["acme/letter"], executor.ErrGraphNotFound) {
-		t.Errorf("the provider is gone: %v", why)
+		t.Errorf("without the provider: %v", why)
 	}
-	// And nothing has happened to the runs.
+	// The check did not change the runs.
 	outcome := mustRun(t, old, executor.RunRequest{Account: "acme", StateKey: "letter", ResumeID: "1", Actor: "ann", Value: json.RawMessage(`"ok"`)})
 	completed(t, outcome)
 }
 
-// sealedOtherwise is a store in which the open questions were asked by another program, whose answers had another form.
+// sealedOtherwise is a store whose open requests were asked by another program with another answer
+// schema.
 type sealedOtherwise struct {
 	store.Store
 	form string
@@ -121,8 +123,9 @@ func (s sealedOtherwise) Interrupts(ctx context.Context, account, run string) ([
 	return asked, err
 }
 
-// A question that is still asked, but whose answer has changed: whoever answers what they were shown would be refused.
-func TestCheck_SeesThatAnswersHaveAnotherForm(t *testing.T) {
+// A request is still asked, but its answer schema has changed: an answer to the shown request would
+// be rejected.
+func TestCheck_ReportsChangedAnswerSchema(t *testing.T) {
 	s := memory.NewStore(nil)
 	e := executorOf(t, s, build(t, "sign"), nil)
 	mustRun(t, e, executor.RunRequest{Account: "acme", StateKey: "letter", Graph: "inproc:letter", Input: json.RawMessage(`{"text":"x"}`)})
@@ -131,13 +134,13 @@ func TestCheck_SeesThatAnswersHaveAnotherForm(t *testing.T) {
 	}
 	other := executorOf(t, sealedOtherwise{s, `{"type":"integer"}`}, build(t, "sign"), nil)
 	if _, why := unresumable(t, other); !errors.Is(why["acme/letter"], executor.ErrAnswerSchemaChanged) {
-		t.Errorf("%v", why)
+		t.Errorf("another answer schema: %v", why)
 	}
 }
 
-// An answer that the older program would have taken is taken by this one as well if fields were only added that may be left out. It was called another form: with
-// the codes of a rejection all open approvals, which could go on.
-func TestCheck_AFormThatOnlyTakesMoreIsNoOtherForm(t *testing.T) {
+// A schema that adds optional fields accepts every answer that the old one accepted. Regression:
+// such a change was reported for all open approvals when rejection codes were added.
+func TestCheck_SchemaThatAcceptsMoreIsCompatible(t *testing.T) {
 	s := memory.NewStore(nil)
 	d := new(dropper)
 	startDrop(t, d.executor(t, s, nil))
@@ -151,22 +154,22 @@ func TestCheck_AFormThatOnlyTakesMoreIsNoOtherForm(t *testing.T) {
 		form  string
 		other bool
 	}{
-		"a field was added":             {fmt.Sprintf(written, verb+","+rest, strict), false},
-		"a choice was added":            {fmt.Sprintf(written, `"verb":{"type":"string","enum":["reject"]},`+rest, strict), false},
-		"a field need not be there":     {fmt.Sprintf(`{"type":"object","properties":{%s},"required":["verb","reason"],%s}`, verb+","+rest, strict), false},
-		"it is described otherwise":     {fmt.Sprintf(written, verb+`,"reason":{"type":"string","description":"why not"}`, strict), false},
-		"a field is gone":               {fmt.Sprintf(written, verb+`,"retry":{"type":"boolean"},`+rest, strict), true},
-		"a choice is gone":              {fmt.Sprintf(written, `"verb":{"type":"string","enum":["approve","later"]},`+rest, strict), true},
-		"a field has to be there":       {fmt.Sprintf(`{"type":"object","properties":{%s},%s}`, verb+","+rest, strict), true},
-		"a field has another type":      {fmt.Sprintf(written, verb+`,"reason":{"type":"integer"}`, strict), true},
-		"the new field was anything":    {fmt.Sprintf(written, verb+","+rest, `"additionalProperties":true`), true},
-		"any choice was good":           {fmt.Sprintf(written, `"verb":{"type":"string"},`+rest, strict), true},
-		"it was something else, a text": {`{"type":"string"}`, true},
+		"field added":                  {fmt.Sprintf(written, verb+","+rest, strict), false},
+		"choice added":                 {fmt.Sprintf(written, `"verb":{"type":"string","enum":["reject"]},`+rest, strict), false},
+		"field became optional":        {fmt.Sprintf(`{"type":"object","properties":{%s},"required":["verb","reason"],%s}`, verb+","+rest, strict), false},
+		"description changed":          {fmt.Sprintf(written, verb+`,"reason":{"type":"string","description":"why not"}`, strict), false},
+		"field removed":                {fmt.Sprintf(written, verb+`,"retry":{"type":"boolean"},`+rest, strict), true},
+		"choice removed":               {fmt.Sprintf(written, `"verb":{"type":"string","enum":["approve","later"]},`+rest, strict), true},
+		"field became required":        {fmt.Sprintf(`{"type":"object","properties":{%s},%s}`, verb+","+rest, strict), true},
+		"type of a field changed":      {fmt.Sprintf(written, verb+`,"reason":{"type":"integer"}`, strict), true},
+		"new field had no restriction": {fmt.Sprintf(written, verb+","+rest, `"additionalProperties":true`), true},
+		"choices had no restriction":   {fmt.Sprintf(written, `"verb":{"type":"string"},`+rest, strict), true},
+		"schema was a string":          {`{"type":"string"}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, why := unresumable(t, d.executor(t, sealedOtherwise{s, c.form}, nil))
 			if got := errors.Is(why["acme/drop-1"], executor.ErrAnswerSchemaChanged); got != c.other {
-				t.Errorf("another form: %v, %v", got, why)
+				t.Errorf("incompatible: %v, %v", got, why)
 			}
 		})
 	}

@@ -17,12 +17,13 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// barred is a store that holds up the first call of a name, as if its process slept just before it.
+// barred is a store that blocks the first call of a method, as if its process were suspended just
+// before it.
 type barred struct {
 	store.Store
 	what    string
 	once    sync.Once
-	reached chan struct{} // closed when somebody stands before it
+	reached chan struct{} // closed when a caller is blocked
 	open    chan struct{}
 }
 
@@ -85,7 +86,8 @@ func (b *barred) Create(ctx context.Context, run store.NewRun) (store.Lease, err
 	return b.Store.Create(ctx, run)
 }
 
-// race is one word under one id at several replicas, before and after the end of its request.
+// race is one vote under one resume id at several replicas, before and after the end of its
+// request.
 type race struct {
 	t       *testing.T
 	s       store.Store
@@ -95,10 +97,10 @@ type race struct {
 	answers []string
 }
 
-// says has a replica be told the word, and waits until it is held up, or has answered.
+// says sends the vote to a replica, and waits until it is blocked or has answered.
 func (r *race) says(s store.Store) { r.saysWith(s, nil) }
 
-// saysWith is says at a replica that knows other people.
+// saysWith is says at a replica with another directory.
 func (r *race) saysWith(s store.Store, people desk.StaticDirectory) {
 	e := office(r.t, s, new(dropper), func(c *executor.Config) {
 		if people != nil {
@@ -122,7 +124,7 @@ func (r *race) saysWith(s store.Store, people desk.StaticDirectory) {
 	synctest.Wait()
 }
 
-// ends ends the request, by people or by the clock.
+// ends ends the request, by votes or by its deadline.
 func (r *race) ends(byClock bool) {
 	e := office(r.t, r.s, new(dropper), func(c *executor.Config) { c.Log, c.Poll = slog.New(slog.DiscardHandler), time.Minute })
 	if byClock {
@@ -138,14 +140,15 @@ func (r *race) ends(byClock bool) {
 	}
 }
 
-// The same word under the same id, at two replicas of which one knows the request as it was before its end and the other as it is: both say the same,
-// and so does whoever is asked later. The one that is held up stands before its last call.
+// The same vote under the same id is sent to two replicas. One of them read the request before its
+// end and the other after it. Both return the same result, and so do later calls. Each replica is
+// blocked before its last call.
 func TestI3_OneAnswerAcrossTheEndOfARequest(t *testing.T) {
 	for _, test := range []struct {
 		who            string
-		before, after  string // where the replicas are held up that come before the end, and after it
-		beforeGoes     bool   // that one goes on before the end
-		byClock, first bool   // the one before the end is let go first
+		before, after  string // where the replicas are blocked: the one before the end, and the one after it
+		beforeGoes     bool   // that one continues before the end
+		byClock, first bool   // the one before the end is released first
 		want           string
 	}{
 		{who: "mallory", before: "Amend", after: "Decide", first: true, want: string(store.ResultAlreadyDecided)},
@@ -179,15 +182,16 @@ func TestI3_OneAnswerAcrossTheEndOfARequest(t *testing.T) {
 				r.says(s)
 				r.all.Wait()
 				if want := []string{test.want, test.want, test.want}; !slices.Equal(r.answers, want) {
-					t.Errorf("told were %q, not %q", r.answers, want)
+					t.Errorf("results %q, want %q", r.answers, want)
 				}
 			})
 		})
 	}
 }
 
-// Whoever looks at a request after its end, and at the answers before it, would not see that the word was counted in between.
-func TestI3_AWordThatWasCountedWhileAnotherReplicaSlept(t *testing.T) {
+// A replica that reads the request after its end, and the resume ids before it, would not see a
+// vote that was counted in between.
+func TestI3_VoteCountedWhileAnotherReplicaIsBlocked(t *testing.T) {
 	for _, who := range []string{"bob", "mallory"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := memory.NewStore(nil)
@@ -200,18 +204,19 @@ func TestI3_AWordThatWasCountedWhileAnotherReplicaSlept(t *testing.T) {
 			close(asleep.open)
 			r.all.Wait()
 			if len(r.answers) != 2 || r.answers[0] != r.answers[1] {
-				t.Errorf("%s was told %q", who, r.answers)
+				t.Errorf("%s got %q", who, r.answers)
 			}
 		})
 	}
 }
 
-// A replica found a word too late, and slept before it said so to the store. The deadline had fallen into an outage, and was moved; another replica, which was
-// told the same word, counted or refused it; and then the request was decided.
-func TestI3_AWordThatWasTooLateUntilTheDeadlineMoved(t *testing.T) {
+// A replica found a vote too late, and was suspended before it recorded this. The deadline was in
+// an outage and was moved. Another replica got the same vote and counted or refused it, and then
+// the request was decided.
+func TestI3_LateVoteWhoseDeadlineMoved(t *testing.T) {
 	for _, test := range []struct {
 		who, want string
-		others    []string // who decide it then
+		others    []string // these people decide the request then
 	}{{"mallory", string(executor.Forbidden), []string{"bob", "eve"}}, {"bob", "taken", []string{"eve"}}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := memory.NewStore(nil)
@@ -240,30 +245,30 @@ func TestI3_AWordThatWasTooLateUntilTheDeadlineMoved(t *testing.T) {
 			r.says(s)
 			r.all.Wait()
 			if want := []string{test.want, test.want, test.want}; !slices.Equal(r.answers, want) {
-				t.Errorf("%s was told %q", test.who, r.answers)
+				t.Errorf("%s got %q", test.who, r.answers)
 			}
 		})
 	}
 }
 
-// Somebody leaves a group while a replica sleeps that was about to record a word which settles the request; another one, which knows, is told the word
-// under the same id meanwhile.
-func TestI3_AWordThatSettledNothingAnyMoreWhenItWasRecorded(t *testing.T) {
+// A person leaves a group while a replica that is about to record the deciding vote is suspended.
+// Another replica, with the new directory, gets the vote under the same id before that.
+func TestI3_VoteThatNoLongerSettlesWhenItIsRecorded(t *testing.T) {
 	everybody := desk.StaticDirectory{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "eve", "req"}}
 	eveHasLeft := desk.StaticDirectory{"group:dba": {"ann", "bob", "req"}, "group:owners": {"ann", "req"}}
 	bobHasLeft := desk.StaticDirectory{"group:dba": {"ann", "req"}, "group:owners": {"ann", "eve", "req"}}
 	for _, test := range []struct {
 		name         string
-		first        desk.StaticDirectory // what the one knows that sleeps
-		at           string               // before which call
-		second       desk.StaticDirectory // what the other one knows
-		ends         bool                 // the request ends before the first goes on
+		first        desk.StaticDirectory // directory of the suspended replica
+		at           string               // the call before which it is suspended
+		second       desk.StaticDirectory // directory of the other replica
+		ends         bool                 // the request ends before the first replica continues
 		want, status string
 	}{
-		{"counted elsewhere, and over", everybody, "Decide", eveHasLeft, true, "taken", "completed"},
-		{"counted elsewhere, and open", everybody, "Decide", eveHasLeft, false, "taken", "waiting"},
-		{"refused elsewhere, and over", everybody, "Decide", bobHasLeft, true, string(executor.Forbidden), "completed"},
-		{"refused elsewhere, and open", everybody, "Decide", bobHasLeft, false, string(executor.Forbidden), "waiting"},
+		{"counted elsewhere, ended", everybody, "Decide", eveHasLeft, true, "taken", "completed"},
+		{"counted elsewhere, open", everybody, "Decide", eveHasLeft, false, "taken", "waiting"},
+		{"refused elsewhere, ended", everybody, "Decide", bobHasLeft, true, string(executor.Forbidden), "completed"},
+		{"refused elsewhere, open", everybody, "Decide", bobHasLeft, false, string(executor.Forbidden), "waiting"},
 		{"settled elsewhere, about to be counted", eveHasLeft, "Amend", everybody, false, "taken", "completed"},
 		{"settled elsewhere, about to be refused", bobHasLeft, "Amend", everybody, false, "taken", "completed"},
 	} {
@@ -290,7 +295,7 @@ func TestI3_AWordThatSettledNothingAnyMoreWhenItWasRecorded(t *testing.T) {
 				r.all.Wait()
 				synctest.Wait()
 				if want := []string{test.want, test.want, test.want}; !slices.Equal(r.answers, want) {
-					t.Errorf("told were %q, not %q", r.answers, want)
+					t.Errorf("results %q, want %q", r.answers, want)
 				}
 				if run, err := s.Get(t.Context(), "acme", "drop-1"); err != nil || string(run.Status) != test.status {
 					t.Errorf("the run is %s, %v", run.Status, err)

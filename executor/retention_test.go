@@ -24,10 +24,11 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// secret is in everything that a run of spy works on.
+// secret is in every value of a run of spy.
 const secret = "canary-4711"
 
-// spy is a graph in which everything is secret: what it begins with, keeps, asks, is told, does and comes to.
+// spy is a graph whose values all contain the secret: input, state, request, answer, receipt and
+// output.
 func spy(t *testing.T) provider.Provider {
 	return single(t, "spy", inproc.FlowConfig[note]{Content: func(n note) string { return n.Text }}, func(ctx context.Context, n note) (note, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[note]{Name: "send", Args: n})
@@ -48,7 +49,7 @@ func approveSpy(key string) executor.RunRequest {
 	return executor.RunRequest{Account: "acme", StateKey: key, ResumeID: key, Actor: "ann", Value: json.RawMessage(`{"verb":"approve","reason":"` + secret + `"}`)}
 }
 
-func TestI7_NothingSecretIsReadableInTheStoreOrTheLog(t *testing.T) {
+func TestI7_NoPlaintextInTheStoreOrTheLog(t *testing.T) {
 	var log syncBuffer
 	runs := memory.NewStore(nil)
 	e := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -63,20 +64,20 @@ func TestI7_NothingSecretIsReadableInTheStoreOrTheLog(t *testing.T) {
 		text := fmt.Sprintf("%+v %+v", history, checkpoint) // bytes as numbers
 		raw := fmt.Sprint([]byte(secret))
 		if strings.Contains(text, secret) || strings.Contains(text, strings.Trim(raw, "[]")) {
-			t.Errorf("%s it can be read: %s", when, text)
+			t.Errorf("%s the secret is readable: %s", when, text)
 		}
 	}
 	look("while it waits", nil)
 	if done := completed(t, mustRun(t, e, addressed(t, e, approveSpy("spy-1")))); done.Content != secret+" receipt" {
-		t.Errorf("it came to %q", done.Content)
+		t.Errorf("content %q", done.Content)
 	}
-	look("after it", store.ErrNotFound) // all of its state is in the outcome
+	look("after it", store.ErrNotFound) // the outcome contains the complete state
 	if strings.Contains(log.String(), secret) {
-		t.Errorf("it is in the log: %s", log.String())
+		t.Errorf("the secret is in the log: %s", log.String())
 	}
 }
 
-func TestKeys_AnotherKeyThanThatOfTheStoreIsRefused(t *testing.T) {
+func TestKeys_OtherKeyThanThatOfTheStoreIsRejected(t *testing.T) {
 	runs := memory.NewStore(nil)
 	executorOf(t, runs, spy(t), nil)
 	_, err := executor.New(executor.Config{Store: runs, Sealer: boxOf(t, 2)})
@@ -84,11 +85,11 @@ func TestKeys_AnotherKeyThanThatOfTheStoreIsRefused(t *testing.T) {
 		t.Errorf("another key: %v", err)
 	}
 	if _, err := executor.New(executor.Config{Store: runs, Sealer: boxOf(t, 2, 1)}); err != nil {
-		t.Errorf("a new key beside the old one: %v", err)
+		t.Errorf("a new key together with the old one: %v", err)
 	}
 }
 
-func TestKeys_AreChangedWhileRunsWait(t *testing.T) {
+func TestKeys_RotationWhileRunsWait(t *testing.T) {
 	runs := memory.NewStore(nil)
 	startSpy(t, executorOf(t, runs, spy(t), nil), "waits")
 	old := executorOf(t, runs, spy(t), nil)
@@ -99,16 +100,16 @@ func TestKeys_AreChangedWhileRunsWait(t *testing.T) {
 	var told []executor.ReencryptProgress
 	sum, err := both.Reencrypt(t.Context(), func(r executor.ReencryptProgress) { told = append(told, r) })
 	if err != nil || sum.Changed == 0 || sum.Changed != sum.Seen || len(told) == 0 {
-		t.Fatalf("%+v, %v", sum, err)
+		t.Fatalf("Reencrypt: %+v, %v", sum, err)
 	}
 	if again, err := both.Reencrypt(t.Context(), nil); err != nil || again.Changed != 0 || again.Seen != sum.Seen {
-		t.Errorf("again: %+v, %v", again, err)
+		t.Errorf("Reencrypt again: %+v, %v", again, err)
 	}
 
 	fresh := executorOf(t, runs, spy(t), func(c *executor.Config) { c.Sealer = boxOf(t, 2) }) // the old key is gone
 	completed(t, mustRun(t, fresh, addressed(t, fresh, approveSpy("waits"))))
 	if done := completed(t, mustRun(t, fresh, addressed(t, fresh, approveSpy("over")))); done.Content != secret+" receipt" {
-		t.Errorf("the outcome of before is %q", done.Content)
+		t.Errorf("the outcome from before the rotation is %q", done.Content)
 	}
 	var out bytes.Buffer
 	if n, err := fresh.ExportAccount(t.Context(), "acme", &out); err != nil || n != 2 {
@@ -116,8 +117,9 @@ func TestKeys_AreChangedWhileRunsWait(t *testing.T) {
 	}
 }
 
-// A value that a process had written too late, after its key was forgotten, kept all that came behind it from being sealed with another key, for ever.
-func TestKeys_WhatCannotBeOpenedKeepsNothingElseFromBeingSealedAnew(t *testing.T) {
+// Regression: a value that a process had written too late, after its key was deleted, stopped the
+// re-encryption of all values after it.
+func TestKeys_UnreadableValueDoesNotStopReencryption(t *testing.T) {
 	runs := memory.NewStore(nil)
 	startSpy(t, executorOf(t, runs, spy(t), nil), "first")
 	startSpy(t, executorOf(t, runs, spy(t), func(c *executor.Config) { c.Sealer = boxOf(t, 3, 1) }), "lost")
@@ -132,7 +134,7 @@ func TestKeys_WhatCannotBeOpenedKeepsNothingElseFromBeingSealedAnew(t *testing.T
 	}
 }
 
-func TestKeep_RetentionForgetsWhatIsOverAndNothingElse(t *testing.T) {
+func TestRetention_DeletesOnlyEndedRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewStore(nil)
 		e := executorOf(t, runs, spy(t), func(c *executor.Config) {
@@ -146,20 +148,20 @@ func TestKeep_RetentionForgetsWhatIsOverAndNothingElse(t *testing.T) {
 		known(t, runs, "over")
 		time.Sleep(2 * 24 * time.Hour)
 		if _, err := runs.Get(t.Context(), "acme", "over"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("what was over: %v", err)
+			t.Errorf("the ended run: %v", err)
 		}
 		if _, err := runs.Receipt(t.Context(), "acme", "ann", "over"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("its resume: %v", err)
+			t.Errorf("its resume id: %v", err)
 		}
 		time.Sleep(365 * 24 * time.Hour)
 		if _, err := e.Run(t.Context(), addressed(t, e, approveSpy("waits"))); err != nil {
-			t.Errorf("after a year: %v", err)
+			t.Errorf("the waiting run after a year: %v", err)
 		}
 	})
 }
 
-// Whatever people and rules said of a run goes with it: questions back, rulings, resume ids, notices.
-func TestI15_NothingOfARunStaysWhenItIsForgotten(t *testing.T) {
+// All documents of a run are deleted with it: clarifications, rulings, resume ids, notices.
+func TestI15_DeletedRunLeavesNoDocuments(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		p := single(t, "refund", inproc.FlowConfig[refund]{Explain: func(context.Context, refund, provider.Clarification) (string, error) { return "it was", nil }},
 			func(ctx context.Context, s refund) (refund, error) {
@@ -175,7 +177,7 @@ func TestI15_NothingOfARunStaysWhenItIsForgotten(t *testing.T) {
 		e.StartWorkers()
 		request := wondering(t, e, "was it damaged?")
 		replied(t, e, request, 1)
-		seen := func(who, resume string) executor.RunRequest { // and not what it was before the run answered
+		seen := func(who, resume string) executor.RunRequest { // with the digest after the reply of the run
 			doc, err := e.RequestDocument(t.Context(), "acme", request)
 			if err != nil {
 				t.Fatal(err)
@@ -185,14 +187,14 @@ func TestI15_NothingOfARunStaysWhenItIsForgotten(t *testing.T) {
 			return said
 		}
 		if _, err := e.Run(t.Context(), seen("eve", "r0")); err == nil {
-			t.Fatal("eve is nobody")
+			t.Fatal("the vote of eve was accepted")
 		}
 		waits(t, mustRun(t, e, seen("ann", "r1")))
 		completed(t, mustRun(t, e, seen("bob", "r2")))
 		kinds := []store.DocumentKind{"run", "vote", "notice", "approvers", "resume", "back", "ruling", store.RequestDocument}
 		for _, kind := range kinds {
 			if kind != "approvers" && len(papersOf(t, s, "acme", kind)) == 0 {
-				t.Errorf("there was no %s to be forgotten", kind)
+				t.Errorf("there was no %s to delete", kind)
 			}
 		}
 		if err := e.Stop(t.Context()); err != nil {
@@ -209,18 +211,19 @@ func TestI15_NothingOfARunStaysWhenItIsForgotten(t *testing.T) {
 		})
 		for _, kind := range kinds {
 			if left := papersOf(t, s, "acme", kind); len(left) != 0 {
-				t.Errorf("%d papers of the kind %s are left: %+v", len(left), kind, left[0])
+				t.Errorf("%d documents of kind %s are left: %+v", len(left), kind, left[0])
 			}
 		}
 	})
 }
 
-// A run whose provider is gone, or cannot be reached, was the first to be forgotten, every time, and everything behind it stayed for ever.
-func TestKeep_WhatCannotBeForgottenHoldsUpNothingElse(t *testing.T) {
+// Regression: a run whose provider is missing or unreachable was always the first to be deleted,
+// and blocked the deletion of all others.
+func TestRetention_RunThatCannotBeDeletedDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewStore(nil)
 		gone := executorOf(t, runs, &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return done, nil }}, nil)
-		for i := range 250 { // more than a page, and all in one moment
+		for i := range 250 { // more than a page, all at the same time
 			start := scriptedStart()
 			start.StateKey = fmt.Sprint("x-", i)
 			completed(t, mustRun(t, gone, start))
@@ -232,16 +235,17 @@ func TestKeep_WhatCannotBeForgottenHoldsUpNothingElse(t *testing.T) {
 		e.StartWorkers()
 		time.Sleep(2 * time.Hour)
 		if _, err := runs.Get(t.Context(), "acme", "over"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("what was over: %v", err)
+			t.Errorf("the ended run: %v", err)
 		}
 		if _, err := runs.Get(t.Context(), "acme", "x-0"); err != nil {
-			t.Errorf("what another provider may know more of: %v", err)
+			t.Errorf("the run of the missing provider: %v", err)
 		}
 	})
 }
 
-// The clock of a server jumps a year ahead, and back. What was forgotten by it would not come back.
-func TestKeep_AClockThatJumpsForgetsNothing(t *testing.T) {
+// The clock of a server jumps a year ahead, and back. Runs that were deleted because of it would be
+// lost.
+func TestRetention_ClockJumpDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
 		runs := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
@@ -257,12 +261,12 @@ func TestKeep_AClockThatJumpsForgetsNothing(t *testing.T) {
 		known(t, runs, "over")
 		time.Sleep(12 * time.Hour)
 		if _, err := runs.Get(t.Context(), "acme", "over"); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("when its time has come: %v", err)
+			t.Errorf("after its retention: %v", err)
 		}
 	})
 }
 
-func TestKeep_EraseEndsAndDeletesTheRunsOfOneAccount(t *testing.T) {
+func TestErase_EndsAndDeletesTheRunsOfOneAccount(t *testing.T) {
 	runs := memory.NewStore(nil)
 	e := executorOf(t, runs, spy(t), nil)
 	for i := range 130 { // more than a page
@@ -275,15 +279,15 @@ func TestKeep_EraseEndsAndDeletesTheRunsOfOneAccount(t *testing.T) {
 		t.Errorf("%d erased, %v", n, err)
 	}
 	if list, err := runs.List(t.Context(), "acme", store.RunFilter{}); err != nil || len(list) != 0 {
-		t.Errorf("left are %v, %v", list, err)
+		t.Errorf("remaining runs: %v, %v", list, err)
 	}
 	waits(t, mustRun(t, e, other))
 	if _, err := e.Run(t.Context(), approveSpy("spy-1")); !errors.Is(err, executor.ErrRunNotFound) {
-		t.Errorf("a word on what is erased: %v", err)
+		t.Errorf("a vote on an erased run: %v", err)
 	}
 }
 
-func TestKeep_ExportIsEverythingInTheClearButTheRef(t *testing.T) {
+func TestExport_ContainsEverythingInPlaintextExceptTheRef(t *testing.T) {
 	runs := memory.NewStore(nil)
 	e := executorOf(t, runs, spy(t), nil)
 	for i := range 101 {
@@ -298,16 +302,17 @@ func TestKeep_ExportIsEverythingInTheClearButTheRef(t *testing.T) {
 	last := lines[len(lines)-1] // the oldest
 	for _, want := range []string{`"Input":{"text":"canary-4711"}`, `"verb":"approve"`, `canary-4711 receipt`, `"spy-0"`, `"effect_ended"`} {
 		if !strings.Contains(last, want) {
-			t.Errorf("there is no %s in %s", want, last)
+			t.Errorf("no %s in %s", want, last)
 		}
 	}
 	if n, err := e.ExportAccount(t.Context(), "other", &out); err != nil || n != 0 {
-		t.Errorf("another account has %d, %v", n, err)
+		t.Errorf("another account exported %d, %v", n, err)
 	}
 }
 
-// What people said of a run was exported as it is sealed, and nobody could read it; what an account had remembered and counted was not in it.
-func TestKeep_AnExportHasWhatPeopleSaidInTheClear(t *testing.T) {
+// Regression: documents of a run were exported encrypted, and grants and counters of the account
+// were missing.
+func TestExport_ContainsDocumentsInPlaintext(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var paid atomic.Int64
 		e := bank(t, s, payer(t, &paid, "pay"), strings.NewReplacer("deadline: 1h}", "deadline: 1h, remember_max: 1h}", "max: 1000", "max: 1200").Replace(budgeted))
@@ -324,20 +329,20 @@ func TestKeep_AnExportHasWhatPeopleSaidInTheClear(t *testing.T) {
 		}
 		for _, want := range []string{`what a price`, `"requester":"req"`, `"Kind":"grant"`, `"Kind":"counter"`, `"Kind":"vote"`} {
 			if !strings.Contains(out.String(), want) {
-				t.Errorf("there is no %s in %s", want, out.String())
+				t.Errorf("no %s in %s", want, out.String())
 			}
 		}
 		if strings.Contains(out.String(), `"salt"`) {
-			t.Error("I7: the salt of the run is in it")
+			t.Error("I7: the export contains the salt of the run")
 		}
 		out.Reset()
 		if _, err := e.ExportAccount(t.Context(), "other", &out); err != nil || out.Len() != 0 {
-			t.Errorf("I8: another account has %s, %v", out.String(), err)
+			t.Errorf("I8: another account exported %s, %v", out.String(), err)
 		}
 	})
 }
 
-func TestEvents_AreFollowedToTheEndAlsoFromAnotherExecutor(t *testing.T) {
+func TestEvents_AreFollowedToTheEndFromAnotherExecutor(t *testing.T) {
 	runs := memory.NewStore(nil)
 	e := executorOf(t, runs, spy(t), nil)
 	startSpy(t, e, "spy-1")
@@ -356,17 +361,17 @@ func TestEvents_AreFollowedToTheEndAlsoFromAnotherExecutor(t *testing.T) {
 	following.Wait()
 	want := []store.EventKind{store.EventCreated, store.EventAsked, store.EventWaiting, store.EventDecided, store.EventEffectBegun, store.EventEffectEnded, store.EventCompleted}
 	if fmt.Sprint(kinds) != fmt.Sprint(want) {
-		t.Errorf("it saw %v", kinds)
+		t.Errorf("events %v", kinds)
 	}
 	for _, err := range e.FollowEvents(t.Context(), "other", "spy-1", store.Event{}) {
 		if !errors.Is(err, executor.ErrRunNotFound) {
-			t.Errorf("somebody else's: %v", err)
+			t.Errorf("events of another account: %v", err)
 		}
 	}
 }
 
-// Whoever follows a run that is erased hears of it, and does not wait for ever for what will never happen.
-func TestEvents_OfARunThatIsErasedEnd(t *testing.T) {
+// A client that follows a run which is erased gets an error, and its call returns.
+func TestEvents_EndWhenTheRunIsErased(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		e := executorOf(t, s, spy(t), nil)
 		startSpy(t, e, "spy-1")
@@ -381,12 +386,12 @@ func TestEvents_OfARunThatIsErasedEnd(t *testing.T) {
 			}
 		}
 		if !errors.Is(told, executor.ErrRunNotFound) {
-			t.Errorf("told: %v", told)
+			t.Errorf("errors: %v", told)
 		}
 	})
 }
 
-func TestEvents_AnswersArePulledEachOnce(t *testing.T) {
+func TestEvents_EachAnswerIsPulledOnce(t *testing.T) {
 	runs := memory.NewStore(nil)
 	e := executorOf(t, runs, spy(t), nil)
 	for i := range 5 {
@@ -402,7 +407,7 @@ func TestEvents_AnswersArePulledEachOnce(t *testing.T) {
 			}
 			for _, a := range list {
 				if a.By != "ann" || !strings.Contains(string(a.Answer), `"verb":"approve"`) || a.GraphID != "inproc:spy" {
-					t.Errorf("it pulled %+v", a)
+					t.Errorf("pulled %+v", a)
 				}
 				seen = append(seen, a.StateKey)
 			}
@@ -418,6 +423,6 @@ func TestEvents_AnswersArePulledEachOnce(t *testing.T) {
 		pull()
 	}
 	if fmt.Sprint(seen) != "[spy-3 spy-1 spy-4]" {
-		t.Errorf("it pulled %v", seen)
+		t.Errorf("pulled %v", seen)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// distant is a store that is some way off, and counts what is brought there.
+// distant is a store with latency that counts writes.
 type distant struct {
 	store.Store
 	amends atomic.Int64
@@ -26,9 +26,10 @@ func (d *distant) CommitWrites(ctx context.Context, account string, beside store
 	return d.Store.CommitWrites(ctx, account, beside)
 }
 
-// Actions that are charged to one counter at the same moment: one of them is first, and each of the others is charged at its second try. When all of them
-// tried again at random, it was a dozen tries each, and they took seconds.
-func TestLimits_WhoLosesARaceWaitsForATurn(t *testing.T) {
+// Concurrent actions are charged to one counter. One of them is first, and each of the others
+// succeeds at its second attempt. Regression: with random retries each action needed a dozen
+// attempts, which took seconds.
+func TestLimits_ConflictingChargeSucceedsAtTheSecondAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const actions = 32
 		s, d := &distant{Store: memory.NewStore(nil)}, new(dropper)
@@ -48,7 +49,7 @@ rules:
 			t.Errorf("%d went ahead, want %d", n, actions)
 		}
 		if tries := s.amends.Load(); tries > 2*actions {
-			t.Errorf("%d tries to charge %d actions", tries, actions)
+			t.Errorf("%d attempts to charge %d actions", tries, actions)
 		}
 	})
 }

@@ -38,7 +38,7 @@ rules:
 - {id: never, when: 'req.tool == "pay" && args.cents > 1000', then: deny, reason: too much}
 `
 
-// cashier pays by the rules of spending, or by others.
+// cashier is an executor for payments under the rules of spending, unless change sets others.
 func cashier(t *testing.T, s store.Store, change func(*executor.Config)) *executor.Executor {
 	t.Helper()
 	var paid atomic.Int64
@@ -51,14 +51,15 @@ func cashier(t *testing.T, s store.Store, change func(*executor.Config)) *execut
 	})
 }
 
-// spend lets an account do what the rules have something to say about: one is allowed, one approved, one denied, one edited and approved.
+// spend makes the rules decide: one payment is allowed, one approved, one denied, one edited and
+// approved.
 func spend(t *testing.T, e *executor.Executor) {
 	t.Helper()
 	completed(t, began(t, e, "a", "inproc:pay", `{"cents":50}`))
 	b := waits(t, began(t, e, "b", "inproc:pay", `{"cents":500}`)).Interrupts[0].ID
 	completed(t, mustRun(t, e, word("ann", "b", "r1", b, yes)))
 	if outcome, ok := began(t, e, "c", "inproc:pay", `{"cents":77731}`).(fermata.Failed); !ok {
-		t.Fatalf("what is denied came to %#v", outcome)
+		t.Fatalf("a denied payment has the outcome %#v", outcome)
 	}
 	d := waits(t, began(t, e, "d", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
 	completed(t, mustRun(t, e, word("ann", "d", "r2", d, `{"verb":"approve","args":{"cents":550}}`)))
@@ -82,41 +83,43 @@ func replayed(t *testing.T, e *executor.Executor, account, text string) replay.H
 	return past
 }
 
-// What the rules have said is compared with what others would have said: from the store, by any replica, and for one account.
-func TestReplay_SaysWhatOtherRulesWouldHaveSaid(t *testing.T) {
+// A replay compares the recorded rulings with those of other rules: from the store, by any replica,
+// and for one account.
+func TestReplay_ComparesRulingsWithOtherRules(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		s := open()
 		spend(t, cashier(t, s, nil))
 		e := cashier(t, open(), nil) // another process
 		if same := replayed(t, e, "acme", spending); same.Rulings != 5 || same.Unchanged != 5 || same.Truncated {
-			t.Errorf("by the same rules: %+v", same)
+			t.Errorf("with the same rules: %+v", same)
 		}
 		wide := replayed(t, e, "acme", "default: allow\nrules: []\n")
 		if wide.Looser != 4 || wide.Unchanged != 1 || len(wide.Examples) != 4 || len(wide.Rules) != 1 || wide.Rules[0].Decided != 5 {
-			t.Errorf("by open rules: %+v", wide)
+			t.Errorf("with rules that allow everything: %+v", wide)
 		}
 		closed := replayed(t, e, "acme", "default: deny\nrules: []\n")
 		if closed.Stricter != 4 || closed.Unchanged != 1 || closed.Weakens() {
-			t.Errorf("by closed rules: %+v", closed)
+			t.Errorf("with rules that deny everything: %+v", closed)
 		}
 		first := wide.Examples[0]
 		if first.Run == "" || first.Request == "" || first.Tool != "pay" || first.Before != policy.Ask || first.After != policy.Allow || first.Stage != replay.StageAsked {
 			t.Errorf("an example: %+v", first)
 		}
 		if text, err := json.Marshal(wide); err != nil || strings.Contains(string(text), "77731") {
-			t.Errorf("I7: it tells arguments: %s, %v", text, err)
+			t.Errorf("I7: the report contains arguments: %s, %v", text, err)
 		}
 		if other := replayed(t, e, "other", "default: allow\nrules: []\n"); other.Rulings != 0 {
 			t.Errorf("I8: another account: %+v", other)
 		}
 		if late, err := e.Replay(t.Context(), "acme", loadRules(t, spending), time.Now().Add(time.Hour)); err != nil || late.Rulings != 0 {
-			t.Errorf("of a time to come: %+v, %v", late, err)
+			t.Errorf("a time range in the future: %+v, %v", late, err)
 		}
 	})
 }
 
-// A limit that nobody had is counted anew from what went ahead: 50 that were allowed and 500 that were approved stand before 600 that are asked about.
-func TestReplay_CountsAnewWhatWentAhead(t *testing.T) {
+// A new limit is counted from the executed actions: 50 allowed and 500 approved cents precede a
+// request for 600.
+func TestReplay_CountsExecutedActions(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		e := cashier(t, open(), nil)
 		spend(t, e)
@@ -124,31 +127,31 @@ func TestReplay_CountsAnewWhatWentAhead(t *testing.T) {
 			return replayed(t, e, "acme", spending+fmt.Sprintf("- {id: day, when: 'req.tool == \"pay\" && args.cents <= 1000', then: deny, limit: {amount: args.cents, max: %d, window: 24h}}\n", most))
 		}
 		if past := limited(1150); past.Stricter != 0 || past.Unchanged != 5 {
-			t.Errorf("room for all: %+v", past)
+			t.Errorf("a limit that allows all: %+v", past)
 		}
 		if past := limited(1149); past.Stricter != 1 || past.Examples[0].After != policy.Deny {
-			t.Errorf("a cent too little: %+v", past)
+			t.Errorf("a limit that is one cent too low: %+v", past)
 		}
 	})
 }
 
-// What was kept is sealed, and goes with its run.
-func TestI7_RulingsAreSealedAndForgottenWithTheirRun(t *testing.T) {
+// Rulings are encrypted, and deleted with their run.
+func TestI7_RulingsAreEncryptedAndDeletedWithTheirRun(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		s := open()
 		e := cashier(t, s, nil)
 		spend(t, e)
 		papers := papersOf(t, s, "acme", "ruling")
-		if len(papers) != 7 { // five, and twice that people said yes
+		if len(papers) != 7 { // five, and two approvals
 			t.Errorf("%d rulings", len(papers))
 		}
 		for _, p := range papers {
 			var facts struct{ Verdict, Stage, Policy, Tool string }
 			if err := json.Unmarshal(p.Index, &facts); err != nil || facts.Verdict == "" || facts.Stage == "" || facts.Policy == "" || facts.Tool != "pay" {
-				t.Errorf("its facts: %s, %v", p.Index, err)
+				t.Errorf("index %s, %v", p.Index, err)
 			}
 			if bytes.Contains(p.Body, []byte("cents")) || bytes.Contains(p.Index, []byte("cents")) {
-				t.Errorf("arguments in the clear: %s %s", p.Index, p.Body)
+				t.Errorf("arguments in plaintext: %s %s", p.Index, p.Body)
 			}
 		}
 		if _, err := e.EraseAccount(t.Context(), "acme"); err != nil {
@@ -160,21 +163,22 @@ func TestI7_RulingsAreSealedAndForgottenWithTheirRun(t *testing.T) {
 	})
 }
 
-// Who wants no arguments kept has no past to look at; what was denied is told all the same, once.
-func TestReplay_NothingIsKeptIfNothingShallBe(t *testing.T) {
+// With DiscardRulings there is nothing to replay. A denial is still recorded, once and without a
+// body.
+func TestReplay_NothingIsRecordedIfTurnedOff(t *testing.T) {
 	s := memory.NewStore(nil)
 	e := cashier(t, s, func(c *executor.Config) { c.Desk.DiscardRulings = true })
 	spend(t, e)
 	papers := papersOf(t, s, "acme", "ruling")
 	if len(papers) != 1 || papers[0].Body != nil || !strings.Contains(string(papers[0].Index), "denied") {
-		t.Errorf("%+v", papers)
+		t.Errorf("documents %+v", papers)
 	}
 	if past := replayed(t, e, "acme", spending); past.Rulings != 0 {
-		t.Errorf("%+v", past)
+		t.Errorf("replay %+v", past)
 	}
 }
 
-// leaving is a store whose caller goes away as soon as it has found the rulings.
+// leaving is a store whose caller cancels as soon as it has read the rulings.
 type leaving struct {
 	store.Store
 	leave context.CancelFunc
@@ -188,7 +192,7 @@ func (l *leaving) Documents(ctx context.Context, account string, kind store.Docu
 	return papers, err
 }
 
-// Rules may take long for each ruling, and nobody may be there any more to hear what they would have said.
+// Rules may take long for each ruling, so the replay ends when its caller cancels.
 func TestReplay_EndsWithItsCaller(t *testing.T) {
 	s := &leaving{Store: memory.NewStore(nil)}
 	e := cashier(t, s, nil)
@@ -196,12 +200,13 @@ func TestReplay_EndsWithItsCaller(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	s.leave = leave
 	if past, err := e.Replay(ctx, "acme", loadRules(t, spending), time.Now().Add(-time.Hour)); !errors.Is(err, context.Canceled) {
-		t.Errorf("it went on: %+v, %v", past, err)
+		t.Errorf("the replay continued: %+v, %v", past, err)
 	}
 }
 
-// Every policy by which an account's actions were judged has one line in its log, however many are judged at once, and its text is kept.
-func TestI12_EveryPolicyHasOneLineAndItsTextIsKept(t *testing.T) {
+// Every policy that was applied in an account has one line in its log, however many actions are
+// evaluated concurrently, and its text is stored.
+func TestI12_EveryPolicyHasOneLineAndItsTextIsStored(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		s := open()
 		replicas := []*executor.Executor{cashier(t, open(), nil), cashier(t, open(), nil)}
@@ -219,23 +224,23 @@ func TestI12_EveryPolicyHasOneLineAndItsTextIsKept(t *testing.T) {
 		all.Wait()
 		kinds := lines(t, s)
 		if n := count(kinds, "policy.loaded"); n != 1 {
-			t.Errorf("%d lines of a policy: %v", n, kinds)
+			t.Errorf("%d lines for a policy: %v", n, kinds)
 		}
 		after := cashier(t, s, func(c *executor.Config) { c.Desk.Policy = loadRules(t, openSpending) })
 		old, now := loadRules(t, spending).Digest(), loadRules(t, openSpending).Digest()
 		if text, err := after.PolicyByDigest(t.Context(), "acme", old); err != nil || text.Text != spending || text.Version != "1" || text.Since.IsZero() {
-			t.Errorf("what was in force: %+v, %v", text, err)
+			t.Errorf("the earlier policy: %+v, %v", text, err)
 		}
 		if text, err := after.PolicyByDigest(t.Context(), "acme", now); err != nil || text.Text != openSpending || !text.Since.IsZero() {
-			t.Errorf("what is in force: %+v, %v", text, err)
+			t.Errorf("the current policy: %+v, %v", text, err)
 		}
 		if text, err := after.PolicyByDigest(t.Context(), "other", old); !errors.Is(err, store.ErrNotFound) {
-			t.Errorf("I8: what another account was judged by: %+v, %v", text, err)
+			t.Errorf("I8: the policy of another account: %+v, %v", text, err)
 		}
 		completed(t, began(t, after, "z", "inproc:pay", `{"cents":1}`))
 		completed(t, began(t, after, "y", "inproc:pay", `{"cents":2}`))
 		if n := count(lines(t, s), "policy.loaded"); n != 2 {
-			t.Errorf("%d lines of two policies", n)
+			t.Errorf("%d lines for two policies", n)
 		}
 	})
 }
@@ -251,21 +256,22 @@ func count(kinds []string, kind string) (n int) {
 	return n
 }
 
-// What the rules deny before anybody is asked is in the log: with the rules, and without the arguments.
-func TestI12_WhatIsDeniedHasALine(t *testing.T) {
+// An action that the rules deny without a request is in the log, with the rules and without the
+// arguments.
+func TestI12_DeniedActionHasALine(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		s := open()
 		e := cashier(t, s, nil)
 		began(t, e, "c", "inproc:pay", `{"cents":77731}`)
 		if kinds := lines(t, s); !slices.Equal(kinds, []string{"run.started", "policy.loaded", "policy.denied", "run.ended"}) {
-			t.Errorf("the log says %v", kinds)
+			t.Errorf("audit lines %v", kinds)
 		}
 		raw := rawLines(t, s)
 		if !strings.Contains(raw, `"never"`) || !strings.Contains(raw, loadRules(t, spending).Digest()) || strings.Contains(raw, "77731") {
-			t.Errorf("the log says %s", raw)
+			t.Errorf("audit line %s", raw)
 		}
 		if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
-			t.Errorf("the books do not agree: %+v, %v", found, err)
+			t.Errorf("reconciliation findings: %+v, %v", found, err)
 		}
 	})
 }
@@ -283,8 +289,9 @@ func rawLines(t *testing.T, s store.Store) string {
 	return all.String()
 }
 
-// A provider that asks by itself finds out when it asks. Its run fails, and that it was denied is told with that.
-func TestI12_WhatAProviderMayNotAskHasALine(t *testing.T) {
+// A provider that asks requests itself gets the denial when it asks. Its run fails, and the denial
+// is logged with that.
+func TestI12_DeniedRequestOfAProviderHasALine(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		p, err := external.New(external.Config{})
 		if err != nil {
@@ -298,15 +305,15 @@ func TestI12_WhatAProviderMayNotAskHasALine(t *testing.T) {
 		input := `{"kind":"approval","data":{"action":"drop-table","args":"audit","digest":"` + digest + `"}}`
 		failedWith(t, began(t, e, "x", "external:request", input), "denied")
 		if kinds := lines(t, s); !slices.Equal(kinds, []string{"run.started", "policy.loaded", "policy.denied", "run.ended"}) {
-			t.Errorf("the log says %v", kinds)
+			t.Errorf("audit lines %v", kinds)
 		}
 		if past := replayed(t, e, "acme", "default: allow\nrules: []\n"); past.Rulings != 1 || past.Looser != 1 || past.Examples[0].Stage != replay.StageDenied {
-			t.Errorf("it is not kept: %+v", past)
+			t.Errorf("the ruling is not recorded: %+v", past)
 		}
 	})
 }
 
-// deaf is a store that writes what it is told, and loses its answer once.
+// deaf is a store that applies a write and loses its response once.
 type deaf struct {
 	store.Store
 	loses atomic.Int64
@@ -320,8 +327,8 @@ func (d *deaf) CommitWrites(ctx context.Context, account string, beside store.Wr
 	return err
 }
 
-// Who takes over judges once more, and what was said is there once.
-func TestI14_ARulingIsKeptOnceThoughItIsMadeTwice(t *testing.T) {
+// The process that takes over evaluates again, and the ruling is recorded once.
+func TestI14_RulingThatIsMadeTwiceIsRecordedOnce(t *testing.T) {
 	for name, cents := range map[string]string{"allowed": "50", "denied": "77731"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -330,10 +337,10 @@ func TestI14_ARulingIsKeptOnceThoughItIsMadeTwice(t *testing.T) {
 				e := cashier(t, s, nil)
 				e.StartWorkers()
 				if outcome := began(t, e, "a", "inproc:pay", `{"cents":`+cents+`}`); outcome == nil {
-					t.Fatal("it came to nothing")
+					t.Fatal("the run has no outcome")
 				}
 				if s.loses.Load() > 0 {
-					t.Fatal("no answer was lost")
+					t.Fatal("no response was lost")
 				}
 				if n := len(papersOf(t, s, "acme", "ruling")); n != 1 {
 					t.Errorf("%d rulings", n)
@@ -346,7 +353,7 @@ func TestI14_ARulingIsKeptOnceThoughItIsMadeTwice(t *testing.T) {
 	}
 }
 
-// That a run is left alone, and who lets it go on, is in the log.
+// Parking and retrying a run are in the log, with the operator.
 func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewStore(nil)
@@ -366,13 +373,13 @@ func TestI12_ParkingAndRetryingHaveALine(t *testing.T) {
 		}
 		completed(t, mustRun(t, e, scriptedStart()))
 		if kinds := lines(t, s); !slices.Equal(kinds, []string{"run.started", "run.parked", "run.retried", "run.ended"}) {
-			t.Errorf("the log says %v", kinds)
+			t.Errorf("audit lines %v", kinds)
 		}
 		if raw := rawLines(t, s); !strings.Contains(raw, `"principal":"ops"`) {
-			t.Errorf("nobody can tell who: %s", raw)
+			t.Errorf("the line does not name the operator: %s", raw)
 		}
 		if err := e.Retry(t.Context(), "acme", "x-1", by("ops")); !errors.Is(err, executor.ErrNotParked) || count(lines(t, s), "run.retried") != 1 {
-			t.Errorf("once more: %v", err)
+			t.Errorf("retry again: %v", err)
 		}
 	})
 }
@@ -390,8 +397,9 @@ func (s together) Get(ctx context.Context, account, stateKey string) (store.Run,
 	return run, err
 }
 
-// Several who let a run go on at the same moment, at several replicas, had a line each, as if it had been parked as often.
-func TestI12_OfManyWhoLetARunGoOnOneHasALine(t *testing.T) {
+// Regression: concurrent retries of a run at several replicas had a line each, as if the run had
+// been parked as often.
+func TestI12_ConcurrentRetriesHaveOneLine(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) { return provider.Result{}, provider.ErrPark }}
 		request := scriptedStart()
@@ -415,13 +423,14 @@ func TestI12_OfManyWhoLetARunGoOnOneHasALine(t *testing.T) {
 		}
 		all.Wait()
 		if n := count(lines(t, s), "run.retried"); n != 1 || went.Load() != 1 {
-			t.Errorf("%d have let it go on, and there are %d lines", went.Load(), n)
+			t.Errorf("%d retries succeeded, with %d lines", went.Load(), n)
 		}
 	})
 }
 
-// All who begin at once in an account that is new see its policy for the first time. One of them files it; none of them fails over that.
-func TestRulings_ManyFileAPolicyAtOnce(t *testing.T) {
+// Concurrent first runs of a new account all store its policy. One of them succeeds, and none of
+// the runs fails because of it.
+func TestRulings_ConcurrentStoresOfAPolicy(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func() store.Store) {
 		s := open()
 		replicas := []*executor.Executor{cashier(t, s, nil), cashier(t, open(), nil)}
@@ -442,23 +451,24 @@ func TestRulings_ManyFileAPolicyAtOnce(t *testing.T) {
 					_, good = outcome.(fermata.Failed)
 				}
 				if err != nil || !good {
-					t.Errorf("%d cents came to %#v, %v", cents, outcome, err)
+					t.Errorf("%d cents: %#v, %v", cents, outcome, err)
 				}
 			})
 		}
 		all.Wait()
 		if got := len(papersOf(t, s, "acme", "policy")); got != 1 {
-			t.Errorf("%d policies are kept", got)
+			t.Errorf("%d policies are stored", got)
 		}
 		if got := len(papersOf(t, s, "acme", "ruling")); got != 12 {
-			t.Errorf("%d rulings are kept", got)
+			t.Errorf("%d rulings are stored", got)
 		}
 	})
 }
 
-// An agent calls its action what it likes. That must not keep a denial from being filed, and nobody from counting, in any store.
-func TestRulings_AnActionMayHaveAnyName(t *testing.T) {
-	for name, action := range map[string]string{"NUL": "pay\u0000", "a path": "../../pay/2/c_1", "long": string(make([]rune, 300)), "turned": "\u202eyap@1~2"} {
+// An agent can give its action any name. In every store, the denial is recorded, and reports and
+// replays work.
+func TestRulings_ActionMayHaveAnyName(t *testing.T) {
+	for name, action := range map[string]string{"NUL": "pay\u0000", "a path": "../../pay/2/c_1", "long": string(make([]rune, 300)), "right-to-left": "\u202eyap@1~2"} {
 		t.Run(name, func(t *testing.T) {
 			onStores(t, func(t *testing.T, s store.Store) {
 				p, err := external.New(external.Config{})
@@ -479,17 +489,17 @@ func TestRulings_AnActionMayHaveAnyName(t *testing.T) {
 						t.Errorf("%d is asked: %t", n, waits)
 					}
 					if err != nil || !waits && !over || over && failed.Code != "denied" && failed.Code != "bad_question" && failed.Code != "invalid_input" {
-						t.Fatalf("%d came to %#v, %v", n, outcome, err)
+						t.Fatalf("%d has the outcome %#v, %v", n, outcome, err)
 					}
 				}
 				if _, err := e.Replay(t.Context(), "acme", loadRules(t, rules), time.Now().Add(-time.Hour)); err != nil {
-					t.Errorf("the past cannot be replayed: %v", err)
+					t.Errorf("replay: %v", err)
 				}
 				if _, err := e.Analytics(t.Context(), "acme", analytics.Query{Since: time.Now().Add(-time.Hour)}); err != nil {
-					t.Errorf("nothing can be counted: %v", err)
+					t.Errorf("analytics: %v", err)
 				}
 				if _, err := e.Reconcile(t.Context(), "acme"); err != nil {
-					t.Errorf("the books cannot be compared: %v", err)
+					t.Errorf("reconciliation: %v", err)
 				}
 			})
 		})

@@ -8,9 +8,9 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// The salt of a run makes the digests in the log worth something. It must not stay in memory because somebody did something with the run while it
-// was being forgotten.
-func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
+// The salt of a run protects the digests in the log. It must not stay in memory because of a call
+// during the deletion of the run.
+func TestI7_SaltIsDroppedWithTheRun(t *testing.T) {
 	s := &intruder{Store: memory.NewStore(nil)}
 	e := new(dropper).executor(t, s, nil)
 	asked := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
@@ -24,15 +24,15 @@ func TestI7_TheSaltOfARunGoesWithIt(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	if !looked {
-		t.Fatal("nobody looked at it in between")
+		t.Fatal("the comment did not read the run during the erasure")
 	}
 	if e.AtHand("acme", asked.Run) {
-		t.Error("its salt is still there")
+		t.Error("the salt is still in memory")
 	}
 }
 
-// What somebody has looked at before it was erased is no reason to remember it.
-func TestI7_TheSaltOfARunIsNotKeptByWhoLookedBeforeItWent(t *testing.T) {
+// A call that read a run before its erasure does not keep it in memory.
+func TestI7_SaltIsNotKeptByACallThatReadItBeforeTheErasure(t *testing.T) {
 	s := &intruder{Store: memory.NewStore(nil)}
 	e := new(dropper).executor(t, s, nil)
 	asked := waits(t, began(t, e, "drop-1", "inproc:drop", `{"table":"users"}`))
@@ -42,9 +42,9 @@ func TestI7_TheSaltOfARunIsNotKeptByWhoLookedBeforeItWent(t *testing.T) {
 		}
 	})
 	if outcome, err := e.Run(t.Context(), word("ann", "drop-1", "r1", asked.Interrupts[0].ID, yes)); err == nil {
-		t.Errorf("a run that is erased came to %+v", outcome)
+		t.Errorf("an erased run has the outcome %+v", outcome)
 	}
 	if e.AtHand("acme", asked.Run) {
-		t.Error("its salt is still there")
+		t.Error("the salt is still in memory")
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// slow is a store in which it takes its time to bring a run to rest, so many times.
+// slow is a store whose EndExecution takes long, for a number of calls.
 type slow struct {
 	store.Store
 	takes time.Duration
@@ -36,7 +36,7 @@ func (s *slow) EndExecution(ctx context.Context, lease store.Lease, rest store.E
 	return s.Store.EndExecution(ctx, lease, rest)
 }
 
-// two makes two executors on one store, which look for work every second.
+// two returns two executors on one store that poll every second.
 func two(t *testing.T, s store.Store, p provider.Provider) (first, second *executor.Executor) {
 	t.Helper()
 	poll := func(c *executor.Config) { c.Poll, c.Lease = time.Second, 15*time.Second }
@@ -52,9 +52,10 @@ func startSlowly() executor.RunRequest {
 	return request
 }
 
-// A run that asked a great deal was taken over by another process while it came to rest, which took longer than a lease: the lease was not renewed any more.
-// The other process was no faster, and so for ever.
-func TestSlow_ARunThatComesToRestIsNotTakenOver(t *testing.T) {
+// Regression: a run with many requests was taken over by another process during EndExecution, which
+// took longer than a lease, because the lease was no longer renewed. The other process was no
+// faster, and so on.
+func TestSlow_RunIsNotTakenOverDuringEndExecution(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{Store: memory.NewStore(nil), takes: 25 * time.Second}
 		s.times.Store(100)
@@ -62,14 +63,14 @@ func TestSlow_ARunThatComesToRestIsNotTakenOver(t *testing.T) {
 		first, _ := two(t, s, p)
 		completed(t, mustRun(t, first, startSlowly()))
 		if n := p.executed.Load(); n != 1 {
-			t.Errorf("it was executed %d times", n)
+			t.Errorf("the run was executed %d times", n)
 		}
 	})
 }
 
-// The time in which a run has to come to rest was also that in which it was handed back if it did not. So what it had done last was lost, and nobody went on before
-// the lease was over.
-func TestSlow_ARunThatDidNotComeToRestIsHandedBack(t *testing.T) {
+// Regression: one timeout covered EndExecution and the release after its failure. So the last steps
+// were lost, and the run did not continue before the lease ended.
+func TestSlow_RunIsReleasedAfterEndExecutionFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{Store: memory.NewStore(nil), takes: time.Hour}
 		s.times.Store(1)
@@ -78,7 +79,7 @@ func TestSlow_ARunThatDidNotComeToRestIsHandedBack(t *testing.T) {
 				return done, savesSteps(t, e, "a", "b")
 			}
 			if got := stepsOf(t, e.Run.State, store.Run{ID: e.Run.ID}); !slices.Equal(got, []string{"a", "b"}) {
-				t.Errorf("whoever tries again finds %q", got)
+				t.Errorf("the next attempt finds %q", got)
 			}
 			return done, nil
 		}}
@@ -86,13 +87,14 @@ func TestSlow_ARunThatDidNotComeToRestIsHandedBack(t *testing.T) {
 		begin := time.Now()
 		completed(t, mustRun(t, first, startSlowly()))
 		if took := time.Since(begin); took > 35*time.Second {
-			t.Errorf("it was tried again after %v", took)
+			t.Errorf("the next attempt was after %v", took)
 		}
 	})
 }
 
-// A node that does not heed the end of its process is waited for. Another process took the run over meanwhile, and the node was at work twice.
-func TestSlow_WhatAStoppedProcessWaitsForIsNotTakenOver(t *testing.T) {
+// Stop waits for a node that ignores its context. Regression: another process took over the run
+// during that time, and the node ran twice at once.
+func TestSlow_RunOfAStoppedProcessIsNotTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var working, most atomic.Int64
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
@@ -111,7 +113,7 @@ func TestSlow_WhatAStoppedProcessWaitsForIsNotTakenOver(t *testing.T) {
 		}
 		completed(t, mustRun(t, second, startSlowly()))
 		if most.Load() != 1 {
-			t.Errorf("it was at work %d times at once", most.Load())
+			t.Errorf("the node ran %d times at once", most.Load())
 		}
 	})
 }
@@ -134,9 +136,9 @@ func (r *reader) Interrupts(ctx context.Context, account, run string) ([]store.I
 	return r.Store.Interrupts(ctx, account, run)
 }
 
-// For each question that a run asked, all that it had ever asked was read. A few hundred at once could not be asked in the time that there is for it: the run
-// did not come to rest, was tried again, and could not be helped.
-func TestSlow_ManyQuestionsAreAskedWithOneLookAtThoseBefore(t *testing.T) {
+// Regression: for each new request of a run all of its requests were read. A few hundred at once
+// exceeded the time limit, and every retry failed as well.
+func TestSlow_ManyRequestsAreAskedWithOneRead(t *testing.T) {
 	s := &reader{Store: memory.NewStore(nil)}
 	const items = 20
 	g := graph.New[note]("many")
@@ -161,28 +163,28 @@ rules:
 	})
 	outcome := began(t, e, "a", "inproc:many", `{}`)
 	for round, value := range []string{yes, `{"verb":"approve","args":"edited"}`, yes} {
-		target.Store(int64(min(round, 1))) // so that all is asked about again
+		target.Store(int64(min(round, 1))) // so that everything is asked again
 		request := executor.RunRequest{Account: "acme", StateKey: "a", ResumeID: fmt.Sprint(round), Actor: fmt.Sprint("nr", round), Targets: make(map[string]executor.Answer)}
 		for _, i := range waits(t, outcome).Interrupts {
 			request.Targets[i.ID] = executor.Answer{Value: []byte(value)}
 		}
 		s.read.Store(0)
 		if outcome = mustRun(t, e, request); s.read.Load() > 6 {
-			t.Errorf("round %d: all was read %d times for %d answers", round, s.read.Load(), len(request.Targets))
+			t.Errorf("round %d: all requests were read %d times for %d answers", round, s.read.Load(), len(request.Targets))
 		}
 	}
 }
 
-// For each of the answers in one call the whole state of the run was read again. Fifteen hundred of them took minutes. What is counted is memory, because
-// time depends on what else the machine does.
-func TestSlow_FourTimesAsManyAnswersInOneCallCostFourTimesAsMuch(t *testing.T) {
+// Regression: for each answer in one call the complete state of the run was read again, and 1500
+// answers took minutes. The test measures memory, because time depends on the load of the machine.
+func TestSlow_CostOfAnswersInOneCallIsLinear(t *testing.T) {
 	few, many := costOfAnswers(t, 50), costOfAnswers(t, 200)
 	if many > 6*few {
 		t.Errorf("50 answers took %d bytes, 200 took %d", few, many)
 	}
 }
 
-// costOfAnswers is how much memory it takes to answer all questions of a run in one call.
+// costOfAnswers returns the bytes that are allocated to answer all requests of a run in one call.
 func costOfAnswers(t *testing.T, questions int) uint64 {
 	t.Helper()
 	g := graph.New[note]("many")

@@ -11,10 +11,11 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// Whoever decides has seen the state of the run when the answer was checked, and executes the run next. If somebody else had the run in between, or
-// when it was looked at, that state is not the one to go on from.
-func TestI16_AStateThatWasSeenBeforeAnotherOwnerIsNotGoneOnFrom(t *testing.T) {
-	for name, whileExecuted := range map[string]bool{"looked at before the other had it": false, "looked at while the other had it": true} {
+// A decision checks the answer against the state of the run, and then executes the run from that
+// state. If another worker owned the run since, or at the time of the check, that state must not be
+// used.
+func TestI16_StateReadBeforeAnotherOwnerIsNotUsed(t *testing.T) {
+	for name, whileExecuted := range map[string]bool{"read before the other owner": false, "read during the other execution": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, p := memory.NewStore(nil), pair(t)
@@ -49,7 +50,7 @@ func TestI16_AStateThatWasSeenBeforeAnotherOwnerIsNotGoneOnFrom(t *testing.T) {
 				close(anns.open)
 				all.Wait()
 				if got := completed(t, outcomes[0]); string(got.Output) != `{"left":"ann","right":"bob"}` {
-					t.Errorf("it came to %s", got.Output)
+					t.Errorf("output %s", got.Output)
 				}
 			})
 		})

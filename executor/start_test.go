@@ -22,7 +22,7 @@ type note struct {
 	Text string `json:"text"`
 }
 
-// counting is a graph that is over at once, and counts how often it ran.
+// counting is a graph that completes at once and counts its executions.
 func counting(t *testing.T, ran *atomic.Int64) provider.Provider {
 	return single(t, "count", inproc.FlowConfig[note]{}, func(_ context.Context, n note) (note, error) {
 		ran.Add(1)
@@ -34,24 +34,24 @@ func countStart(text string) executor.RunRequest {
 	return executor.RunRequest{Account: "acme", StateKey: "count-1", Graph: "inproc:count", Input: json.RawMessage(`{"text":"` + text + `"}`)}
 }
 
-func TestStart_TheSameAgainIsTheSameRunAlsoAfterItIsOver(t *testing.T) {
+func TestStart_RepeatedStartReturnsTheSameRunAfterItsEnd(t *testing.T) {
 	var ran atomic.Int64
 	e := executorOf(t, memory.NewStore(nil), counting(t, &ran), nil)
 	first := completed(t, mustRun(t, e, countStart("a")))
 	if again := completed(t, mustRun(t, e, countStart("a"))); again.Run != first.Run || ran.Load() != 1 {
-		t.Errorf("the same start made %s after %s, and ran %d times", again.Run, first.Run, ran.Load())
+		t.Errorf("the same start made %s after %s, executed %d times", again.Run, first.Run, ran.Load())
 	}
 	if other := completed(t, mustRun(t, e, countStart("b"))); other.Run == first.Run || ran.Load() != 2 {
-		t.Errorf("another start made %s, and there were %d runs", other.Run, ran.Load())
+		t.Errorf("another start made %s, %d executions", other.Run, ran.Load())
 	}
 	anew := countStart("b")
 	anew.StartID = "once more"
 	if third := completed(t, mustRun(t, e, anew)); third.Run == first.Run || ran.Load() != 3 {
-		t.Errorf("a start with an id of its own made %s, and there were %d runs", third.Run, ran.Load())
+		t.Errorf("a start with its own id made %s, %d executions", third.Run, ran.Load())
 	}
 }
 
-func TestStart_ManyOfTheSameAtOnceAreOneRun(t *testing.T) {
+func TestStart_ConcurrentIdenticalStartsAreOneRun(t *testing.T) {
 	for range 50 {
 		var ran atomic.Int64
 		runs := memory.NewStore(nil)
@@ -66,24 +66,25 @@ func TestStart_ManyOfTheSameAtOnceAreOneRun(t *testing.T) {
 		}
 		all.Wait()
 		if ran.Load() != 1 {
-			t.Fatalf("it ran %d times", ran.Load())
+			t.Fatalf("executed %d times", ran.Load())
 		}
 	}
 }
 
-func TestStart_SupersedesOnlyWhatBeganWithSomethingElse(t *testing.T) {
+func TestStart_SupersedesOnlyARunWithAnotherInput(t *testing.T) {
 	runs := memory.NewStore(nil)
 	e := newExecutor(t, runs, new(world), nil)
 	old := start(t, e, "demo-1")
 	request := executor.RunRequest{Account: "acme", StateKey: "demo-1", Graph: "inproc:content-review", Input: json.RawMessage(`{"topic":"coffee"}`), Supersede: true}
 	next := waits(t, mustRun(t, e, request))
 	if next.Run == old.Run {
-		t.Fatal("it is the old run")
+		t.Fatal("the start returned the old run")
 	}
 	if again := waits(t, mustRun(t, e, request)); again.Run != next.Run {
-		t.Errorf("the same start again superseded itself: %s after %s", again.Run, next.Run)
+		t.Errorf("the same start superseded its own run: %s after %s", again.Run, next.Run)
 	}
-	// An approval of the old one, from an inbox that was not reloaded, must not reach the new one.
+	// An approval of the old run, from an inbox that was not reloaded, must not apply to the new
+	// run.
 	late := executor.RunRequest{Account: "acme", StateKey: "demo-1", ResumeID: "late", Actor: "ann", Targets: map[string]executor.Answer{
 		old.Interrupts[0].ID: {Value: json.RawMessage(`{"action":"approve"}`)},
 	}}
@@ -92,11 +93,11 @@ func TestStart_SupersedesOnlyWhatBeganWithSomethingElse(t *testing.T) {
 		t.Errorf("a late answer: %v", err)
 	}
 	if got := waits(t, mustRun(t, e, request)); got.Interrupts[0].ID != next.Interrupts[0].ID {
-		t.Errorf("the new run was changed by it: %+v", got)
+		t.Errorf("the late answer changed the new run: %+v", got)
 	}
 }
 
-func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
+func TestCancel_EndsARunForWaitingCallers(t *testing.T) {
 	runs, w := memory.NewStore(nil), &world{hold: make(chan struct{})}
 	e := newExecutor(t, runs, w, nil)
 	start(t, e, "demo-1")
@@ -108,7 +109,7 @@ func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
 		}
 		outcome <- o
 	}()
-	for w.entered.Load() == 0 { // until it is at work
+	for w.entered.Load() == 0 { // until the node runs
 		runtime.Gosched()
 	}
 	if err := e.Cancel(t.Context(), "acme", "demo-1", by("ann")); err != nil {
@@ -118,17 +119,17 @@ func TestCancel_EndsARunForWhoeverWaitsForIt(t *testing.T) {
 	close(w.hold)
 	failedWith(t, <-outcome, "cancelled")
 	if run, err := runs.Get(t.Context(), "acme", "demo-1"); err != nil || run.Status != store.StatusCancelled {
-		t.Errorf("it is %s, %v", run.Status, err)
+		t.Errorf("the run is %s, %v", run.Status, err)
 	}
 	if err := e.Cancel(t.Context(), "acme", "demo-1", by("ann")); !errors.Is(err, executor.ErrRunEnded) {
-		t.Errorf("once more: %v", err)
+		t.Errorf("cancel again: %v", err)
 	}
 	if err := e.Cancel(t.Context(), "other", "demo-1", by("ann")); !errors.Is(err, executor.ErrRunNotFound) {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("cancel from another account: %v", err)
 	}
 }
 
-// nobodyOwns checks that nobody has a lease on the run.
+// nobodyOwns checks that the run has no lease.
 func nobodyOwns(t *testing.T, s store.Store, key string) {
 	t.Helper()
 	run, err := s.Get(t.Context(), "acme", key)
@@ -142,8 +143,9 @@ func nobodyOwns(t *testing.T, s store.Store, key string) {
 	}
 }
 
-// Somebody starts another run under the same state key a moment earlier, and it is over by now. That one's outcome is no answer to this start.
-func TestStart_WhoeverWasFasterWithSomethingElseIsNotTheAnswer(t *testing.T) {
+// Another start under the same state key was a moment earlier, and its run has ended by now. Its
+// outcome is not the result of this start.
+func TestStart_OutcomeOfAFasterStartIsNotReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewStore(nil)
 		held := bar(s, "Create")
@@ -165,13 +167,14 @@ func TestStart_WhoeverWasFasterWithSomethingElseIsNotTheAnswer(t *testing.T) {
 		close(held.open)
 		all.Wait()
 		if got := completed(t, outcome); got.Content != "mine" {
-			t.Errorf("it is told of %q", got.Content)
+			t.Errorf("the start returned %q", got.Content)
 		}
 	})
 }
 
-// The run that had the state key is over, and is forgotten while the next one is about to begin. Then nobody has the key.
-func TestStart_WhatHadTheStateKeyIsForgottenMeanwhile(t *testing.T) {
+// The run that had the state key has ended, and is deleted while the next one is about to start.
+// Then the key is free.
+func TestStart_PreviousRunIsDeletedMeanwhile(t *testing.T) {
 	var ran atomic.Int64
 	s := memory.NewStore(nil)
 	p := counting(t, &ran)
@@ -182,12 +185,13 @@ func TestStart_WhatHadTheStateKeyIsForgottenMeanwhile(t *testing.T) {
 		}
 	})}, p, nil)
 	if second := completed(t, mustRun(t, e, countStart("b"))); string(second.Output) != `{"text":"b"}` || ran.Load() != 2 {
-		t.Errorf("it came to %s, and there were %d runs", second.Output, ran.Load())
+		t.Errorf("output %s, %d executions", second.Output, ran.Load())
 	}
 }
 
-// A start comes again, and before it is answered another run takes the state key. That one's outcome is no answer to it; what its own run came to is.
-func TestStartAgain_WhoTookTheStateKeyMeanwhileIsNotTheAnswer(t *testing.T) {
+// A start is repeated, and before it returns another run takes the state key. The start returns the
+// outcome of its own run.
+func TestStart_RepeatedStartReturnsItsOwnRunAfterTheStateKeyMoved(t *testing.T) {
 	var ran atomic.Int64
 	s := memory.NewStore(nil)
 	p := counting(t, &ran)
@@ -195,12 +199,12 @@ func TestStartAgain_WhoTookTheStateKeyMeanwhileIsNotTheAnswer(t *testing.T) {
 	first := completed(t, mustRun(t, other, countStart("a")))
 	e := executorOf(t, &intruder{Store: s, got: sync.OnceFunc(func() { completed(t, mustRun(t, other, countStart("b"))) })}, p, nil)
 	if again := completed(t, mustRun(t, e, countStart("a"))); again.Run != first.Run || string(again.Output) != `{"text":"a"}` {
-		t.Errorf("it is told of %+v", again)
+		t.Errorf("the start returned %+v", again)
 	}
 }
 
-// Two who supersede a run with the same start end one run, and begin one.
-func TestStart_ATwinThatSupersedesDoesNotEndTheOther(t *testing.T) {
+// Two identical starts that supersede a run end one run, and create one.
+func TestStart_IdenticalSupersedingStartsMakeOneRun(t *testing.T) {
 	s := memory.NewStore(nil)
 	p := single(t, "ask", inproc.FlowConfig[note]{}, func(ctx context.Context, n note) (note, error) {
 		_, err := sealKind.Ask(ctx, n.Text)

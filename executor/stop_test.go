@@ -15,7 +15,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// slowly is a store under load, which gives up with whoever waits for it.
+// slowly simulates a store under load that observes the context of its caller.
 func slowly(ctx context.Context) error {
 	select {
 	case <-time.After(5 * time.Second):
@@ -25,14 +25,14 @@ func slowly(ctx context.Context) error {
 	}
 }
 
-// A process that is asked to end gives what it works on to another one at once, and not when its lease is over. Whoever waits for it there hears that it is
-// under way; they were kept waiting until their connection was cut.
-func TestStop_HandsOverWhatIsUnderWay(t *testing.T) {
+// A process that is stopped releases its runs to another process at once, not when the lease ends.
+// Callers that wait get a PendingError. Regression: they waited until their connection was closed.
+func TestStop_ReleasesExecutingRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewStore(nil)
 		slow, w := &world{hold: make(chan struct{})}, new(world)
 		leaving := newExecutor(t, runs, slow, func(c *executor.Config) { c.Lease = time.Hour })
-		staying := newExecutor(t, runs, w, func(c *executor.Config) { c.Poll = 3 * time.Second }) // not when the other one ends
+		staying := newExecutor(t, runs, w, func(c *executor.Config) { c.Poll = 3 * time.Second }) // not at the moment when the other one stops
 		staying.StartWorkers()
 		start(t, leaving, "demo-1")
 		waited := make(chan error)
@@ -43,27 +43,27 @@ func TestStop_HandsOverWhatIsUnderWay(t *testing.T) {
 			_, err := leaving.Run(context.Background(), request)
 			waited <- err
 		}()
-		synctest.Wait() // it publishes, and that takes for ever
+		synctest.Wait() // the node publishes, which does not return
 		patience, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if err := leaving.Stop(patience); err != nil {
 			t.Fatal(err)
 		}
 		if pending, ok := errors.AsType[*executor.PendingError](<-waited); !ok || pending.StateKey != "demo-1" || time.Since(begin) > 10*time.Second {
-			t.Errorf("who waited heard %v after %v", pending, time.Since(begin))
+			t.Errorf("the waiting caller got %v after %v", pending, time.Since(begin))
 		}
 		completed(t, mustRun(t, staying, request))
 		if took := time.Since(begin); w.published.Load() != 1 || slow.published.Load() != 0 || took > 15*time.Second {
 			t.Errorf("published %d times there and %d here, after %v", w.published.Load(), slow.published.Load(), took)
 		}
 		if _, err := leaving.Run(t.Context(), answer("demo-1", "1", "approve")); err != executor.ErrClosed {
-			t.Errorf("after its end: %v", err)
+			t.Errorf("Run after Stop: %v", err)
 		}
 	})
 }
 
-// Who is asked to end while something is being written waits for that, as for the rest of what it writes last.
-func TestDraft_I17_AStopDoesNotTearAWrite(t *testing.T) {
+// A stop during a write waits for it, like for the last writes of an execution.
+func TestWriteBehind_I17_StopDoesNotInterruptAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &intruder{Store: memory.NewStore(nil), save: slowly}
 		p := &scripted{}
@@ -79,9 +79,9 @@ func TestDraft_I17_AStopDoesNotTearAWrite(t *testing.T) {
 		request := scriptedStart()
 		request.Wait = -1
 		if _, err := e.Run(t.Context(), request); err == nil {
-			t.Fatal("it is done")
+			t.Fatal("the run is complete")
 		}
-		time.Sleep(time.Second) // what it saved is being written
+		time.Sleep(time.Second) // the saved steps are being written
 		impatient, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := e.Stop(impatient); err != nil {
@@ -91,13 +91,14 @@ func TestDraft_I17_AStopDoesNotTearAWrite(t *testing.T) {
 			t.Errorf("the run is %s", run.Status)
 		}
 		if steps := stepsOf(t, s, newest(t, s)); !slices.Equal(steps, []string{"a"}) {
-			t.Errorf("handed over is %q", steps)
+			t.Errorf("released with the steps %q", steps)
 		}
 	})
 }
 
-// A process that is stopped between a decision and its execution does not sit on the run until the lease is over.
-func TestDraft_I17_WhoIsStoppedWhileItDecidesGivesTheRunBack(t *testing.T) {
+// A process that is stopped between a decision and its execution does not keep the run until the
+// lease ends.
+func TestWriteBehind_I17_StopDuringADecisionReleasesTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &intruder{Store: memory.NewStore(nil)}
 		p := &scripted{execute: func(int64, provider.Execution) (provider.Result, error) {
@@ -113,7 +114,7 @@ func TestDraft_I17_WhoIsStoppedWhileItDecidesGivesTheRunBack(t *testing.T) {
 		}
 		request := executor.RunRequest{Account: "acme", StateKey: "x-1", ResumeID: "1", Actor: "ann", Value: []byte(`1`), Wait: -1}
 		if _, err := leaving.Run(t.Context(), request); err == nil {
-			t.Fatal("it is done")
+			t.Fatal("the run is complete")
 		}
 		if run := newest(t, s); run.Status != store.StatusReady {
 			t.Errorf("the run is %s", run.Status)
@@ -121,7 +122,7 @@ func TestDraft_I17_WhoIsStoppedWhileItDecidesGivesTheRunBack(t *testing.T) {
 	})
 }
 
-// hangsUp is a store to which a caller is gone as soon as it is asked to decide.
+// hangsUp is a store whose caller cancels during Decide.
 type hangsUp struct {
 	store.Store
 	gone context.CancelFunc
@@ -135,8 +136,9 @@ func (h hangsUp) Decide(ctx context.Context, d store.Decision) (store.DecisionRe
 	return h.Store.Decide(ctx, d)
 }
 
-// A decision that is under way does not end with whoever made it: the run that it takes would be nobody's until its lease is over.
-func TestDraft_I17_WhoHangsUpLeavesNoRunBehind(t *testing.T) {
+// A decision in progress does not end with its caller. Otherwise the claimed run would have no
+// worker until its lease ends.
+func TestWriteBehind_I17_CancelledCallerLeavesNoClaimedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs, d := memory.NewStore(nil), new(dropper)
 		ctx, gone := context.WithCancel(t.Context())
@@ -149,7 +151,7 @@ func TestDraft_I17_WhoHangsUpLeavesNoRunBehind(t *testing.T) {
 		synctest.Wait()
 		run, err := runs.Get(t.Context(), "acme", "drop-1")
 		if err != nil || run.Status != store.StatusCompleted || d.dropped.Load() != 1 {
-			t.Errorf("it is %s, dropped %d times, %v", run.Status, d.dropped.Load(), err)
+			t.Errorf("the run is %s, dropped %d times, %v", run.Status, d.dropped.Load(), err)
 		}
 	})
 }

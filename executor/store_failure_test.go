@@ -22,15 +22,16 @@ import (
 
 var errReset = errors.New("the connection was reset")
 
-// hiccup is a store that fails once: at the n-th call of a name. It takes effect or not, and the caller does not know.
+// hiccup is a store that fails once, at the n-th call of a method. The call takes effect or not,
+// and the caller does not know which.
 type hiccup struct {
 	store.Store
 	what  string
 	takes bool
-	why   error // errReset if it is nil
+	why   error // errReset if nil
 
 	mu   sync.Mutex
-	left int // calls until it fails; 0 if it has
+	left int // calls until the failure; 0 after it
 }
 
 // now makes a call, or fails.
@@ -55,7 +56,7 @@ func (h *hiccup) now(what string, call func() error) error {
 	return why
 }
 
-// failedOutcome reports whether it came to that.
+// failed reports whether the failure has occurred.
 func (h *hiccup) failed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +142,8 @@ func (s *hiccupState) Delete(ctx context.Context, key store.Key) error {
 	return s.Checkpoints.Delete(ctx, key)
 }
 
-// errand notes something, which the rules allow a few times a day, and then pays, which people are asked about. Its targets know keys.
+// errand makes a note, which the rules allow a few times a day, and then a payment, which needs
+// approval. Its targets support idempotency keys.
 func errand(t *testing.T, done map[string]int) provider.Provider {
 	act := func(ctx context.Context, name string, o order) (order, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: name, Args: o.Table})
@@ -163,7 +165,7 @@ func errand(t *testing.T, done map[string]int) provider.Provider {
 	})
 }
 
-// delivered repeats a request until there is an answer, as its caller would.
+// told repeats a request until there is an answer, as its caller would.
 func told(t *testing.T, e *executor.Executor, request executor.RunRequest) fermata.Outcome {
 	t.Helper()
 	for range 10 {
@@ -175,13 +177,13 @@ func told(t *testing.T, e *executor.Executor, request executor.RunRequest) ferma
 			t.Fatal(err)
 		}
 	}
-	t.Fatal("nobody gets an answer")
+	t.Fatal("no answer after 10 attempts")
 	return nil
 }
 
-// A store that fails for a moment fails nothing for good, whichever call it is, and whether it took effect: the run completes, everything was done under
-// one key, and the books agree.
-func TestI2_AStoreThatFailsOnceFailsNoRun(t *testing.T) {
+// A store that fails once fails no run, whichever call it is, and whether or not it took effect:
+// the run completes, each effect has one key, and the reconciliation has no findings.
+func TestI2_StoreThatFailsOnceFailsNoRun(t *testing.T) {
 	for _, what := range []string{"Begin", "End", "Paper", "Papers", "Now", "Standing", "Amend", "Decide", "Rest", "Load", "Save"} {
 		for _, takes := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, taking effect %v", what, takes), func(t *testing.T) {
@@ -190,15 +192,16 @@ func TestI2_AStoreThatFailsOnceFailsNoRun(t *testing.T) {
 					tried++
 				}
 				if tried == 0 {
-					t.Error("it was never called")
+					t.Error("the method was never called")
 				}
 			})
 		}
 	}
 }
 
-// What has no room is not sent again at once: the execution ends, and the run goes on later.
-func TestI2_AStoreThatFailsForWantOfRoomFailsNoRun(t *testing.T) {
+// A write that fails because the store is full is not repeated at once: the execution ends, and the
+// run continues later.
+func TestI2_FullStoreFailsNoRun(t *testing.T) {
 	for n := 1; n <= 2; n++ { // there are two effects
 		if !errandWith(t, &hiccup{what: "Begin", why: fmt.Errorf("memory: %w", store.ErrFull), left: n}) {
 			t.Errorf("effect %d was never begun", n)
@@ -206,14 +209,14 @@ func TestI2_AStoreThatFailsForWantOfRoomFailsNoRun(t *testing.T) {
 	}
 }
 
-// errandWith sends somebody on the errand, and reports whether the store failed meanwhile.
+// errandWith runs the errand, and reports whether the store failed.
 func errandWith(t *testing.T, h *hiccup) (failed bool) {
 	nth := h.left
 	synctest.Test(t, func(t *testing.T) {
 		h.Store = memory.NewStore(nil)
 		done := make(map[string]int)
 		left := h.left
-		h.left = 0 // until it has come up
+		h.left = 0 // until the executor has started
 		e := executorOf(t, h, errand(t, done), func(c *executor.Config) {
 			c.Log, c.Poll, c.Lease = slog.New(slog.DiscardHandler), 10*time.Minute, 30*time.Second
 			c.Desk.Policy = loadRules(t, `
@@ -237,21 +240,21 @@ rules:
 			return
 		}
 		if _, ok := outcome.(fermata.Completed); !ok {
-			t.Errorf("call %d: it came to %#v", nth, outcome)
+			t.Errorf("call %d: outcome %#v", nth, outcome)
 		}
 		if len(done) != 2 {
-			t.Errorf("call %d: done were %v", nth, done)
+			t.Errorf("call %d: effects %v", nth, done)
 		}
 		ended := make(map[string]bool)
 		for _, line := range known(t, h, "e").Effects {
 			ended[line.IdempotencyKey] = ended[line.IdempotencyKey] || line.State == store.EffectSucceeded
 		}
 		if len(ended) != 2 || slices.Contains(slices.Collect(maps.Values(ended)), false) {
-			t.Errorf("call %d: the ledger says %v", nth, ended)
+			t.Errorf("call %d: ledger %v", nth, ended)
 		}
 		found, err := e.Reconcile(t.Context(), "acme")
 		if err != nil || len(found) > 0 {
-			t.Errorf("call %d: the books do not agree: %+v, %v", nth, found, err)
+			t.Errorf("call %d: reconciliation findings %+v, %v", nth, found, err)
 		}
 	})
 	return failed

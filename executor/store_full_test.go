@@ -17,8 +17,9 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// A disk that is full often has the log on it, too. Each second each request that was due, and each notice, had a line of its own in it, which said nothing new.
-func TestLog_AFullStoreIsNotToldOncePerRequest(t *testing.T) {
+// A full disk often holds the log, too. Regression: each second each due request and each notice
+// had its own line in it.
+func TestLog_FullStoreIsNotLoggedPerRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log syncBuffer
 		var told atomic.Int64
@@ -31,26 +32,27 @@ func TestLog_AFullStoreIsNotToldOncePerRequest(t *testing.T) {
 			waits(t, began(t, e, fmt.Sprint("drop-", n), "inproc:drop", `{"table":"users"}`))
 		}
 		s.on.Store(true)
-		time.Sleep(31 * time.Minute) // there is something to say of each, and each is to be reminded of
+		time.Sleep(31 * time.Minute) // each request is due, and each has a reminder
 		e.StartWorkers()
 		time.Sleep(100 * time.Second)
 		synctest.Wait()
 		text := log.String()
 		if lines := strings.Count(text, "\n"); !strings.Contains(text, "the disk is full") || lines > 100 || len(text) > 20_000 {
-			t.Errorf("in ten looks the log got %d lines, %d bytes, as\n%.1500s", lines, len(text), text)
+			t.Errorf("in ten polls the log got %d lines, %d bytes:\n%.1500s", lines, len(text), text)
 		}
 		s.on.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := told.Load(); n < 50 {
-			t.Errorf("%d notices were sent when there was room again, want one for each request at least", n)
+			t.Errorf("%d notices were sent when there was room again, want at least one for each request", n)
 		}
 	})
 }
 
-// What the rules allow is charged, and that could not be written. It was tried again each second, so that a database that was full for half a minute left runs
-// parked, each of which somebody had to let go on.
-func TestRules_AStoreThatIsFullForAWhileParksNothing(t *testing.T) {
+// Regression: an action that the rules allow is charged, and this could not be written. It was
+// retried each second, so a database that was full for half a minute left parked runs that an
+// operator had to retry.
+func TestRules_StoreThatIsFullForAWhileParksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paid atomic.Int64
 		s := &full{Store: memory.NewStore(nil)}
@@ -68,12 +70,12 @@ func TestRules_AStoreThatIsFullForAWhileParksNothing(t *testing.T) {
 		time.Sleep(15 * time.Minute)
 		synctest.Wait()
 		if run, err := s.Get(t.Context(), "acme", "p-1"); err != nil || run.Status != store.StatusCompleted || paid.Load() != 600 {
-			t.Errorf("it is %s after %d attempts, paid %d, %v", run.Status, run.Attempts, paid.Load(), err)
+			t.Errorf("the run is %s after %d attempts, paid %d, %v", run.Status, run.Attempts, paid.Load(), err)
 		}
 	})
 }
 
-// allowing rules let everything be done, and count it.
+// allowing are rules that allow and count everything.
 const allowing = `
 default: allow
 rules:

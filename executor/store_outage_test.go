@@ -19,7 +19,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// away is a store that cannot be reached until some time, as one that is restarted.
+// away is a store that is unreachable until some time, like one that is restarted.
 type away struct {
 	store.Store
 	until atomic.Pointer[time.Time]
@@ -95,7 +95,8 @@ func (s *awayState) Save(ctx context.Context, key store.Key, base int64, delta s
 	return s.Checkpoints.Save(ctx, key, base, delta)
 }
 
-// paying pays what somebody approves, and the store goes away meanwhile. A second payment would be one too many.
+// paying makes an approved payment, during which the store becomes unreachable. A second payment
+// would be an error.
 func paying(t *testing.T, a *away, long time.Duration, paid *atomic.Int64) provider.Provider {
 	return single(t, "pay", inproc.FlowConfig[order]{}, func(ctx context.Context, o order) (order, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[string]{Name: "pay", Args: o.Table})
@@ -111,9 +112,9 @@ func paying(t *testing.T, a *away, long time.Duration, paid *atomic.Int64) provi
 	})
 }
 
-// A process that lives knows what it has done. A store that was restarted at that moment had people asked whether each payment that was under way had
-// happened: the process had its receipt, and gave up after one try to write it down.
-func TestI4_NobodyIsAskedWhatHappenedBecauseTheStoreWasAway(t *testing.T) {
+// A live process knows the result of its effect. Regression: it tried to record the receipt only
+// once, so a restart of the store at that moment brought every payment in progress into doubt.
+func TestI4_StoreOutageDoesNotCauseDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paid atomic.Int64
 		a := &away{Store: memory.NewStore(nil)}
@@ -129,10 +130,11 @@ func TestI4_NobodyIsAskedWhatHappenedBecauseTheStoreWasAway(t *testing.T) {
 	})
 }
 
-// A process whose leases were not renewed, because the store was away or it stood still itself, took its own runs over: each was executed twice at the same time
-// in one process, and people were asked what had become of its effects.
-func TestI16_NobodyTakesARunFromThemselves(t *testing.T) {
-	for name, workers := range map[string]bool{"a worker finds it": true, "a decision is repeated": false} {
+// Regression: a process whose leases were not renewed, because of an outage of the store or a pause
+// of the process, took over its own runs. Each run was executed twice at once in one process, and
+// its effects became in doubt.
+func TestI16_ProcessDoesNotTakeOverItsOwnRun(t *testing.T) {
+	for name, workers := range map[string]bool{"claimed by a worker": true, "repeated decision": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &away{Store: memory.NewStore(nil)}
@@ -153,21 +155,22 @@ func TestI16_NobodyTakesARunFromThemselves(t *testing.T) {
 				if _, err := e.Run(t.Context(), request); !errors.Is(err, executor.ErrPending) {
 					t.Fatal(err)
 				}
-				time.Sleep(21 * time.Second) // its lease is over, the store is back, and it is not yet time to renew
+				time.Sleep(21 * time.Second) // the lease has ended, the store is back, and the next renewal is not due yet
 				request.Wait = time.Hour
 				completed(t, mustRun(t, e, request))
 				if n := p.executed.Load(); n != 2 {
-					t.Errorf("it was executed %d times", n)
+					t.Errorf("the run was executed %d times", n)
 				}
 			})
 		})
 	}
 }
 
-// Nobody could renew a lease while the store was away, so those of all runs that were executed were over when it came back: whichever process was first took
-// them from the others, and all was done twice. One that has died is still taken over, a little later.
-func TestI16_AfterAnOutageEachProcessKeepsWhatItExecutes(t *testing.T) {
-	for name, dies := range map[string]bool{"it lives": false, "it has died": true} {
+// Regression: no lease could be renewed during an outage, so all leases had ended after it. The
+// first process took the runs of the others, and everything was done twice. A run of a dead process
+// is still taken over, a little later.
+func TestI16_ProcessKeepsItsRunsAfterAnOutage(t *testing.T) {
+	for name, dies := range map[string]bool{"live process": false, "dead process": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &away{Store: memory.NewStore(nil)}
@@ -185,17 +188,17 @@ func TestI16_AfterAnOutageEachProcessKeepsWhatItExecutes(t *testing.T) {
 				time.Sleep(time.Second)
 				begin := time.Now()
 				go func() { _, _ = first.Run(context.Background(), startSlowly()) }()
-				time.Sleep(time.Second) // now it has the run
+				time.Sleep(time.Second) // now it owns the run
 				completed(t, mustRun(t, second, startSlowly()))
 				if n, took := p.executed.Load(), time.Since(begin); dies && (n != 2 || took > 30*time.Second) || !dies && n != 1 {
-					t.Errorf("it was executed %d times, and over after %s", n, took)
+					t.Errorf("the run was executed %d times, and completed after %s", n, took)
 				}
 			})
 		})
 	}
 }
 
-// mute is a store of a process that renews nothing, if it is dead.
+// mute is the store of a process that renews no lease if it is dead.
 type mute struct {
 	store.Store
 	dead bool
@@ -208,8 +211,8 @@ func (m *mute) Renew(ctx context.Context, lease store.Lease, long time.Duration)
 	return m.Store.Renew(ctx, lease, long)
 }
 
-// Who has to end at once does not wait for a store that is away.
-func TestStop_DoesNotWaitForAStoreThatIsAway(t *testing.T) {
+// A process that must stop at once does not wait for an unreachable store.
+func TestStop_DoesNotWaitForAnUnreachableStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paid atomic.Int64
 		a := &away{Store: memory.NewStore(nil)}
@@ -218,19 +221,20 @@ func TestStop_DoesNotWaitForAStoreThatIsAway(t *testing.T) {
 		request := word("ann", "k", "1", id, yes)
 		request.Wait = time.Second
 		if _, err := e.Run(t.Context(), request); err == nil {
-			t.Fatal("it is done")
+			t.Fatal("the run is complete")
 		}
 		begin := time.Now()
 		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := e.Stop(impatient); err != nil || time.Since(begin) > 2*time.Second {
-			t.Errorf("it took %s: %v", time.Since(begin), err)
+			t.Errorf("Stop took %s: %v", time.Since(begin), err)
 		}
 	})
 }
 
-// An approval that cannot be looked up is not one that is missing: the run fails no more than by anything else that the store cannot do for a moment.
-func TestI2_AnApprovalThatCannotBeLookedUpFailsNoRun(t *testing.T) {
+// A failed lookup of an approval does not mean that the approval is missing: like other store
+// failures it does not fail the run.
+func TestI2_FailedLookupOfAnApprovalFailsNoRun(t *testing.T) {
 	type rows struct{ N int }
 	purge := func(ctx context.Context, _ rows) (rows, error) {
 		approved, err := fermata.Approve(ctx, fermata.Action[rows]{Name: "purge", Args: rows{1}})
@@ -250,20 +254,21 @@ func TestI2_AnApprovalThatCannotBeLookedUpFailsNoRun(t *testing.T) {
 					value := `{"verb":"approve","args":{"N":` + n + `}}`
 					return told(t, e, word("ann", "k", resume, asked.Interrupts[0].ID, value))
 				}
-				asked = waits(t, say("r1", "100000000000000000000")) // no such number: it is asked again, under another id
+				asked = waits(t, say("r1", "100000000000000000000")) // not a valid number: it is asked again, under another id
 				h.mu.Lock()
 				h.left = nth
 				h.mu.Unlock()
 				if done := completed(t, say("r2", "4")); string(done.Output) != `{"N":4}` {
-					t.Errorf("%s", done.Output)
+					t.Errorf("output %s", done.Output)
 				}
 			})
 		})
 	}
 }
 
-// A night without a database was hundreds of thousands of lines in the log of every replica, all of which said the same.
-func TestLog_OfAnOutageIsShort(t *testing.T) {
+// Regression: a night without a database produced hundreds of thousands of identical log lines in
+// every replica.
+func TestLog_OutageIsLoggedBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log syncBuffer
 		a := &away{Store: memory.NewStore(nil)}
@@ -277,11 +282,11 @@ func TestLog_OfAnOutageIsShort(t *testing.T) {
 		for _, what := range []string{"claiming work", "expiring questions"} {
 			said := strings.Count(log.String(), what)
 			if said == 0 || said > 110 {
-				t.Errorf("%q is there %d times in ten minutes", what, said)
+				t.Errorf("%q is logged %d times in ten minutes", what, said)
 			}
 		}
 		if !strings.Contains(log.String(), "leftOut=") {
-			t.Error("nobody can tell how often it failed")
+			t.Error("the log does not contain the number of failures")
 		}
 	})
 }

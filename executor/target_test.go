@@ -18,12 +18,12 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// number is a target: something outside that can be counted.
+// number is a target check that returns a number.
 func number[A any](n *atomic.Int64) func(context.Context, A) (any, error) {
 	return func(context.Context, A) (any, error) { return n.Load(), nil }
 }
 
-// restless pays at one place after the other, and looks at a balance that changes.
+// restless pays at one node after the other, with a balance as target that changes.
 func restless(t *testing.T, paid, balance *atomic.Int64, nodes ...string) provider.Provider {
 	t.Helper()
 	g := graph.New[payment]("pay")
@@ -39,8 +39,8 @@ func restless(t *testing.T, paid, balance *atomic.Int64, nodes ...string) provid
 	return providing(t, g)
 }
 
-// An effect that asked before it did anything was not begun, so what it acts on is looked at again.
-func TestI6_ATargetIsLookedAtAgainWhenTheEffectAskedFirst(t *testing.T) {
+// An effect that asked before it did anything was not begun, so its target is checked again.
+func TestI6_TargetIsCheckedAgainAfterTheEffectAsked(t *testing.T) {
 	var rows, dropped atomic.Int64
 	rows.Store(3)
 	kind := fermata.NewKind[string, string]("pin-" + t.Name())
@@ -68,8 +68,9 @@ func TestI6_ATargetIsLookedAtAgainWhenTheEffectAskedFirst(t *testing.T) {
 	}
 }
 
-// What was asked of people is asked again of no fewer. The first approval was charged, so the rules denied the second question, and it was anyone's.
-func TestTarget_AskedAgainItNeedsNoLess(t *testing.T) {
+// A request that is asked again needs no fewer approvers. Regression: the first approval was
+// charged, so the rules denied the second request, which then had no required group.
+func TestTarget_RequestAskedAgainNeedsNoFewerApprovers(t *testing.T) {
 	var paid, balance atomic.Int64
 	e := bank(t, memory.NewStore(nil), restless(t, &paid, &balance, "one"), budgeted)
 	a := waits(t, began(t, e, "a", "inproc:pay", `{"cents":600}`)).Interrupts[0].ID
@@ -81,12 +82,13 @@ func TestTarget_AskedAgainItNeedsNoLess(t *testing.T) {
 	}
 	_, err = e.Run(t.Context(), word("mallory", "a", "r2", again, yes))
 	if err == nil || paid.Load() != 0 {
-		t.Errorf("asked again, it needs %v by %v, and mallory of no group has paid %d: %v", doc.Requirement.Groups, doc.Subject.Rules, paid.Load(), err)
+		t.Errorf("asked again, the request needs %v by %v, and mallory, a member of no group, paid %d: %v", doc.Requirement.Groups, doc.Subject.Rules, paid.Load(), err)
 	}
 }
 
-// What is asked again because its target has changed needs the people of the same action, not of another one that has the same name.
-func TestTarget_AskedAgainItNeedsThePeopleOfThisAction(t *testing.T) {
+// A request that is asked again because its target has changed needs the approvers of the same
+// action, not of another one with the same name.
+func TestTarget_RequestAskedAgainNeedsTheApproversOfItsAction(t *testing.T) {
 	var paid, rows atomic.Int64
 	kind := fermata.NewKind[string, string]("word-of-" + t.Name())
 	g := graph.New[payment]("pay")
@@ -121,7 +123,7 @@ rules:
 			question = i.ID
 		}
 	}
-	waits(t, mustRun(t, e, word("carl", "a", "r0", question, `"yes"`))) // the small one is asked now
+	waits(t, mustRun(t, e, word("carl", "a", "r0", question, `"yes"`))) // the small payment is asked now
 	rows.Add(1)
 	waits(t, mustRun(t, e, word("ann", "a", "r1", big, yes)))
 	var again string
@@ -137,8 +139,9 @@ rules:
 	}
 }
 
-// Who is asked again are those who were asked about it at this place, and not those who were asked about the same action at another.
-func TestTarget_TheSameActionElsewhereDoesNotChooseWhoIsAskedAgain(t *testing.T) {
+// The approvers of a request that is asked again are those of the same node, not those of the same
+// action at another node.
+func TestTarget_SameActionElsewhereDoesNotChooseTheApprovers(t *testing.T) {
 	var balance atomic.Int64
 	g := graph.New[payment]("pay")
 	for _, name := range []string{"strict", "loose"} {
@@ -169,13 +172,14 @@ rules:
 			want = "group:finance"
 		}
 		if got := q.Request.Requirement.Groups[0].From; !slices.Equal(got, []string{want}) {
-			t.Errorf("%s is asked of %v, and was asked of %s", place, got, want)
+			t.Errorf("%s needs %v, and needed %s before", place, got, want)
 		}
 	}
 }
 
-// Who is asked again, because the target has changed, can no more approve what the rules deny by now than who is asked first.
-func TestTarget_WhatTheRulesDenyIsNotApprovedTheSecondTime(t *testing.T) {
+// A request that is asked again because its target has changed cannot be approved if the rules deny
+// it by now.
+func TestTarget_ActionDeniedByNowIsNotApprovedTheSecondTime(t *testing.T) {
 	var paid, balance atomic.Int64
 	live, set := liveRules(t, budgeted)
 	e := executorOf(t, memory.NewStore(nil), restless(t, &paid, &balance, "one"), func(c *executor.Config) {
@@ -187,12 +191,12 @@ func TestTarget_WhatTheRulesDenyIsNotApprovedTheSecondTime(t *testing.T) {
 	set("default: deny\n")
 	outcome, err := e.Run(t.Context(), word("ann", "a", "r2", again.ID, yes))
 	if err == nil || paid.Load() != 0 {
-		t.Errorf("the rules deny everything, and %d cents were paid: %#v", paid.Load(), outcome)
+		t.Errorf("the rules deny everything, but %d cents were paid: %#v", paid.Load(), outcome)
 	}
 }
 
-// Who is asked again may change the arguments, and the limits know what was paid, once.
-func TestTarget_WhatIsEditedTheSecondTimeIsCharged(t *testing.T) {
+// The arguments may be edited when a request is asked again, and the payment is charged once.
+func TestTarget_EditInTheSecondRequestIsCharged(t *testing.T) {
 	var paid, balance atomic.Int64
 	e := bank(t, memory.NewStore(nil), restless(t, &paid, &balance, "one"), budgeted)
 	for _, key := range []string{"a", "b"} {
@@ -206,12 +210,12 @@ func TestTarget_WhatIsEditedTheSecondTimeIsCharged(t *testing.T) {
 	}
 	first := waits(t, began(t, e, "c", "inproc:pay", `{"cents":99}`)).Interrupts[0]
 	if _, err := e.Run(t.Context(), word("ann", "c", "c1", first.ID, yes)); err != nil || paid.Load() != 999 {
-		t.Errorf("900 and 99 cents are within a budget of 1000 (what was asked twice is charged once): %v; paid %d", err, paid.Load())
+		t.Errorf("900 and 99 cents are within a budget of 1000 (a request that is asked twice is charged once): %v; paid %d", err, paid.Load())
 	}
 }
 
-// However long it takes people to look at it again: what is done once is charged once.
-func TestTarget_AskedAgainHoursLaterItIsChargedOnce(t *testing.T) {
+// However long the second approval takes, an action that is done once is charged once.
+func TestTarget_RequestAskedAgainHoursLaterIsChargedOnce(t *testing.T) {
 	var paid, balance, ahead atomic.Int64
 	runs := memory.NewStore(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	e := bank(t, runs, restless(t, &paid, &balance, "one"), strings.Replace(budgeted, "deadline: 1h", "deadline: 8h", 1))

@@ -18,8 +18,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// In a trace one sees the start, the wait and what came after it, and how they belong together; and nothing of what the run works on.
-func TestTrace_TheWaitIsVisibleAndTheResumeLinksToTheStart(t *testing.T) {
+// A trace shows the start, the wait and the resume with their links, and no data of the run.
+func TestTrace_WaitIsVisibleAndTheResumeLinksToTheStart(t *testing.T) {
 	drawn := tracetest.NewSpanRecorder()
 	tracer := sdk.NewTracerProvider(sdk.WithSpanProcessor(drawn)).Tracer("test")
 	d := new(dropper)
@@ -31,12 +31,12 @@ func TestTrace_TheWaitIsVisibleAndTheResumeLinksToTheStart(t *testing.T) {
 		byName[span.Name()] = append(byName[span.Name()], span)
 		for _, a := range append(span.Attributes(), attribute.String("status", span.Status().Description)) {
 			if text := a.Value.String(); strings.Contains(text, "users") || strings.Contains(text, "drop-1") {
-				t.Errorf("I7: %s says %s", span.Name(), text)
+				t.Errorf("I7: span %s contains %s", span.Name(), text)
 			}
 		}
 	}
 	if len(byName["fermata.start"]) != 1 || len(byName["fermata.execute"]) != 2 || len(byName["fermata.wait"]) != 1 || len(byName["fermata.decide"]) != 1 {
-		t.Fatalf("drawn: %v", byName)
+		t.Fatalf("spans: %v", byName)
 	}
 	begun := byName["fermata.start"][0].SpanContext().SpanID()
 	for _, name := range []string{"fermata.execute", "fermata.wait", "fermata.decide"} {
@@ -47,15 +47,16 @@ func TestTrace_TheWaitIsVisibleAndTheResumeLinksToTheStart(t *testing.T) {
 	}
 	asks, goesOn, wait := byName["fermata.execute"][0], byName["fermata.execute"][1], byName["fermata.wait"][0]
 	if len(asks.Events()) != 1 || asks.Events()[0].Name != "fermata.asked" {
-		t.Errorf("what asks: %v", asks.Events())
+		t.Errorf("events of the asking span: %v", asks.Events())
 	}
 	if wait.StartTime().Before(asks.StartTime()) || wait.EndTime().After(goesOn.EndTime()) || wait.Parent().SpanID() != goesOn.SpanContext().SpanID() {
 		t.Errorf("the wait is from %v to %v", wait.StartTime(), wait.EndTime())
 	}
 }
 
-// A wait was drawn with each try of the execution that followed it: a webhook that was taken at the tenth looked as if people had been asked ten times.
-func TestTrace_AnExecutionThatIsTriedAgainDrawsTheWaitOnce(t *testing.T) {
+// Regression: each attempt of the following execution recorded the wait again. A webhook that
+// succeeded at the tenth attempt looked like ten requests.
+func TestTrace_RetriedExecutionRecordsTheWaitOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		drawn := tracetest.NewSpanRecorder()
 		p := &scripted{execute: func(n int64, e provider.Execution) (provider.Result, error) {
@@ -75,13 +76,13 @@ func TestTrace_AnExecutionThatIsTriedAgainDrawsTheWaitOnce(t *testing.T) {
 		answer := answerTo(asked.Interrupts[0].ID, "1")
 		answer.Wait = time.Hour
 		completed(t, mustRun(t, e, answer))
-		synctest.Wait() // the outcome is told before its span ends
+		synctest.Wait() // the outcome is returned before its span ends
 		counts := make(map[string]int)
 		for _, span := range drawn.Ended() {
 			counts[span.Name()]++
 		}
 		if counts["fermata.execute"] != 4 || counts["fermata.wait"] != 1 {
-			t.Errorf("drawn: %v", counts)
+			t.Errorf("spans: %v", counts)
 		}
 	})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// looted is a store from which the requests of open questions are gone: somebody has deleted them, past the executor.
+// looted is a store from which the documents of open requests are missing, because someone deleted
+// them directly.
 type looted struct {
 	store.Store
 	gone bool
@@ -26,27 +27,28 @@ func (l *looted) RunSnapshot(ctx context.Context, account, stateKey string, own 
 	return stands, err
 }
 
-// Whose word counts is written in the request. Without it one person's yes would do where two are wanted, and so would a stranger's.
-func TestI4_WithoutItsRequestNobodyDecidesAQuestion(t *testing.T) {
+// The request document contains the requirement. Without it one approval would be enough where two
+// are needed, and so would that of a person without the right to decide.
+func TestI4_RequestWithoutItsDocumentCannotBeDecided(t *testing.T) {
 	kept, d := &looted{Store: memory.NewStore(nil)}, new(dropper)
 	e := office(t, kept, d, func(c *executor.Config) { c.Log = slog.New(slog.DiscardHandler) })
 	startAs(t, e, "req")
 	kept.gone = true
 	for _, who := range []string{"bob", "mallory"} {
 		if _, err := says(t, e, who, who+" agrees", yes); !errors.Is(err, executor.ErrUnreadable) {
-			t.Errorf("%s is answered with %v, want ErrUnreadable", who, err)
+			t.Errorf("%s gets %v, want ErrUnreadable", who, err)
 		}
 	}
 	if e.Stats().Unreadable == 0 {
-		t.Error("no operator hears of it")
+		t.Error("the unreadable request is not counted")
 	}
 	if d.dropped.Load() != 0 {
-		t.Fatal("the users are dropped, and nobody may say who has to agree")
+		t.Fatal("the users are dropped without a known requirement")
 	}
 	kept.gone = false
-	for _, who := range []string{"bob", "eve"} { // the same ids: what could not be weighed was not answered
+	for _, who := range []string{"bob", "eve"} { // the same resume ids: a vote that could not be evaluated was not answered
 		if _, err := says(t, e, who, who+" agrees", yes); err != nil {
-			t.Fatalf("the request is there again, and %s gets %v", who, err)
+			t.Fatalf("the request document is back, and %s gets %v", who, err)
 		}
 	}
 	if n := d.dropped.Load(); n != 1 {

@@ -22,10 +22,10 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// forgetful is a box that has lost the key of some values.
+// forgetful is a sealer that has lost the key of some values.
 type forgetful struct {
 	*seal.Sealer
-	lost string // what their labels have in common
+	lost string // substring of their labels
 }
 
 func (f *forgetful) Open(label string, sealed []byte) ([]byte, error) {
@@ -35,8 +35,9 @@ func (f *forgetful) Open(label string, sealed []byte) ([]byte, error) {
 	return f.Sealer.Open(label, sealed)
 }
 
-// One answer that nobody can open any more stopped the pulling of its whole account, for ever: the cursor never got past it.
-func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
+// Regression: one unreadable answer stopped the pulling of its whole account, because the cursor
+// never got past it.
+func TestAnswers_UnreadableAnswerIsMarkedAndSkipped(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		var log syncBuffer
 		keys := &forgetful{Sealer: testBox(t)}
@@ -57,7 +58,7 @@ func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 			for _, a := range list {
 				seen = append(seen, a.StateKey)
 				if a.Unreadable != (a.Interrupt == lost) || (a.Answer == nil) != a.Unreadable || a.By != "ann" || a.At.IsZero() || a.Expired {
-					t.Errorf("it pulled %+v", a)
+					t.Errorf("pulled %+v", a)
 				}
 			}
 			if next == cursor {
@@ -66,13 +67,13 @@ func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 			cursor = next
 		}
 		if !slices.Equal(seen, []string{"spy-0", "spy-1", "spy-2"}) {
-			t.Errorf("it pulled %v", seen)
+			t.Errorf("pulled %v", seen)
 		}
 		if n := e.Stats().Unreadable; n != 1 || !strings.Contains(log.String(), lost) {
-			t.Errorf("operators hear of %d: %s", n, log.String())
+			t.Errorf("%d unreadable values are reported: %s", n, log.String())
 		}
 
-		keys.lost = "" // somebody found the key
+		keys.lost = "" // the key is back
 		list, _, err := e.ListSettled(t.Context(), "acme", "", 100)
 		if err != nil || len(list) != 3 || list[1].Unreadable || list[1].Answer == nil {
 			t.Errorf("with the key: %+v, %v", list, err)
@@ -80,8 +81,8 @@ func TestAnswers_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 	})
 }
 
-// The same in the list of what people are asked: they see that it is there, and all the others.
-func TestQuestions_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
+// The same in the inbox: an unreadable request is listed as such, with all others.
+func TestListRequests_UnreadableRequestIsMarkedAndListed(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		keys := &forgetful{Sealer: testBox(t)}
 		e := executorOf(t, s, spy(t), func(c *executor.Config) { c.Sealer, c.Log = keys, slog.New(slog.DiscardHandler) })
@@ -92,26 +93,27 @@ func TestQuestions_OneThatCannotBeOpenedIsMarkedAndPassed(t *testing.T) {
 		keys.lost = fmt.Sprintf("%q/%s/", lost, store.SealedData)
 		list, err := e.ListRequests(t.Context(), "acme", store.InboxFilter{})
 		if err != nil || len(list) != 3 {
-			t.Fatalf("%+v, %v", list, err)
+			t.Fatalf("inbox %+v, %v", list, err)
 		}
 		for _, q := range list {
 			if q.Unreadable != (q.ID == lost) || (q.Data == nil) != q.Unreadable {
-				t.Errorf("it lists %+v", q)
+				t.Errorf("listed %+v", q)
 			}
 		}
 		if n := e.Stats().Unreadable; n != 1 {
-			t.Errorf("operators hear of %d", n)
+			t.Errorf("%d unreadable values are reported", n)
 		}
 		yes := approveSpy("spy-1")
 		yes.Targets, yes.Value = map[string]executor.Answer{lost: {Value: yes.Value}}, nil
 		if outcome, err := e.Run(t.Context(), yes); err == nil {
-			t.Errorf("I6: what nobody can see was approved: %#v", outcome)
+			t.Errorf("I6: an unreadable request was approved: %#v", outcome)
 		}
 	})
 }
 
-// One value that nobody can open any more ended an export: nothing that came behind it was in the file. It is said what is missing.
-func TestExport_WhatCannotBeOpenedHoldsUpNothingElse(t *testing.T) {
+// Regression: one unreadable value ended an export, and the values after it were missing. The
+// export names the unreadable values.
+func TestExport_UnreadableValueDoesNotStopTheExport(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		keys := &forgetful{Sealer: testBox(t)}
 		e := office(t, s, new(dropper), func(c *executor.Config) { c.Sealer, c.Log = keys, slog.New(slog.DiscardHandler) })
@@ -138,7 +140,7 @@ func TestExport_WhatCannotBeOpenedHoldsUpNothingElse(t *testing.T) {
 	})
 }
 
-// unlisted is a store that cannot list papers of a kind.
+// unlisted is a store that cannot list documents of a kind.
 type unlisted struct {
 	store.Store
 	kind store.DocumentKind
@@ -151,8 +153,9 @@ func (u unlisted) Documents(ctx context.Context, account string, kind store.Docu
 	return u.Store.Documents(ctx, account, kind, filter)
 }
 
-// ErrUnreadable says that everything else was written. An export that ends before that does not say so, whatever it could not open on its way.
-func TestExport_OneThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+// ErrUnreadable means that everything else was exported. An export that fails earlier does not
+// return it, whatever it could not decrypt before.
+func TestExport_IncompleteExportIsNotReportedAsComplete(t *testing.T) {
 	for _, kind := range []store.DocumentKind{"grant", "counter"} {
 		s := memory.NewStore(nil)
 		keys := &forgetful{Sealer: testBox(t)}
@@ -161,13 +164,14 @@ func TestExport_OneThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 		keys.lost = fmt.Sprintf("%q/%s/", known(t, s, "drop-1").Interrupts[0].ID, store.SealedData)
 		e := office(t, unlisted{s, kind}, new(dropper), change)
 		if _, err := e.ExportAccount(t.Context(), "acme", io.Discard); !errors.Is(err, errReset) || errors.Is(err, executor.ErrUnreadable) {
-			t.Errorf("without each %s: %v", kind, err)
+			t.Errorf("without %s documents: %v", kind, err)
 		}
 	}
 }
 
-// An account whose key is lost is erased all the same: a run with a request that nobody could open was never ended, and stayed.
-func TestErase_WhatCannotBeOpenedGoesAsWell(t *testing.T) {
+// An account whose key is lost can be erased. Regression: a run with an unreadable request was
+// never ended, and stayed.
+func TestErase_UnreadableRequestIsErased(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		keys := &forgetful{Sealer: testBox(t)}
 		e := office(t, s, new(dropper), func(c *executor.Config) { c.Sealer, c.Log = keys, slog.New(slog.DiscardHandler) })
@@ -177,20 +181,20 @@ func TestErase_WhatCannotBeOpenedGoesAsWell(t *testing.T) {
 			t.Errorf("%d erased, %v", n, err)
 		}
 		if left, err := s.List(t.Context(), "acme", store.RunFilter{}); err != nil || len(left) != 0 {
-			t.Errorf("left are %+v, %v", left, err)
+			t.Errorf("remaining %+v, %v", left, err)
 		}
 		log := lines(t, s)
 		if want := []string{"request.withdrawn", "run.ended", "audit.erased"}; !slices.Equal(log[len(log)-3:], want) {
-			t.Errorf("the log ends with %q", log)
+			t.Errorf("the audit log ends with %q", log)
 		}
 		if found, err := e.Reconcile(t.Context(), "acme"); err != nil || len(found) != 0 {
-			t.Errorf("the books: %+v, %v", found, err)
+			t.Errorf("reconciliation findings: %+v, %v", found, err)
 		}
 	})
 }
 
-// One grant that cannot be read does not stop all that is asked.
-func TestGrants_OneThatCannotBeReadFailsNoRun(t *testing.T) {
+// One unreadable grant does not fail runs.
+func TestGrants_UnreadableGrantFailsNoRun(t *testing.T) {
 	s := memory.NewStore(nil)
 	if err := s.CommitWrites(t.Context(), "acme", store.Writes{Documents: []store.DocumentChange{{Kind: "grant", ID: "grt_x", Body: []byte("?")}}}); err != nil {
 		t.Fatal(err)
@@ -198,12 +202,12 @@ func TestGrants_OneThatCannotBeReadFailsNoRun(t *testing.T) {
 	e := office(t, s, new(dropper), nil)
 	outcome, err := e.Run(t.Context(), executor.RunRequest{Account: "acme", StateKey: "d", Graph: "inproc:drop", Input: json.RawMessage(`{"table":"users"}`), Actor: "req"})
 	if _, ok := outcome.(fermata.NeedsInput); !ok {
-		t.Errorf("%#v, %v", outcome, err)
+		t.Errorf("outcome %#v, %v", outcome, err)
 	}
 }
 
-// A hundred requests that cannot be read do not keep the clock from all others.
-func TestRequests_ThoseThatCannotBeReadDoNotStarveOthers(t *testing.T) {
+// A hundred unreadable requests do not delay the steps of all others.
+func TestRequests_UnreadableRequestsDoNotStarveOthers(t *testing.T) {
 	s := memory.NewStore(nil)
 	told := make(chan desk.Notice, 10)
 	route := map[string]desk.Route{"default": {Name: "default", Steps: []desk.Step{
@@ -226,7 +230,7 @@ func TestRequests_ThoseThatCannotBeReadDoNotStarveOthers(t *testing.T) {
 	bad := scriptedStart()
 	bad.StateKey = "bad"
 	waits(t, mustRun(t, e, bad))
-	for n := range 100 { // a newer version of the program has written them, say
+	for n := range 100 { // as if a newer version of the program had written them
 		id := fmt.Sprint("bad-", n)
 		paper, err := s.Document(t.Context(), "acme", store.RequestDocument, id)
 		if err == nil {
@@ -243,6 +247,6 @@ func TestRequests_ThoseThatCannotBeReadDoNotStarveOthers(t *testing.T) {
 	select {
 	case <-told:
 	case <-time.After(time.Minute):
-		t.Error("nobody is reminded of the one that can be read")
+		t.Error("no reminder of the readable request")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// onePage counts the reads of single papers: a page of an inbox would need one for each of its rows.
+// onePage counts the reads of single documents: a page of the inbox must not need one for each row.
 type onePage struct {
 	store.Store
 	papers int
@@ -20,7 +20,7 @@ func (s *onePage) Document(ctx context.Context, account string, kind store.Docum
 	return s.Store.Document(ctx, account, kind, id)
 }
 
-func TestQuestions_APageIsOneRead(t *testing.T) {
+func TestListRequests_PageIsOneRead(t *testing.T) {
 	kept := &onePage{Store: memory.NewStore(nil)}
 	e := office(t, kept, new(dropper), nil)
 	asked := startAs(t, e, "req").Interrupts[0].ID
@@ -30,15 +30,15 @@ func TestQuestions_APageIsOneRead(t *testing.T) {
 	kept.papers = 0
 	list, err := e.ListRequests(t.Context(), "acme", store.InboxFilter{State: store.InterruptPending})
 	if err != nil || len(list) != 1 || list[0].ID != asked {
-		t.Fatalf("the inbox has %+v, %v", list, err)
+		t.Fatalf("inbox %+v, %v", list, err)
 	}
 	if r := list[0].Request; r == nil || r.State != desk.StateOpen || len(r.Votes) != 1 || r.Votes[0].By != "bob" {
-		t.Errorf("the request says %+v, and bob has approved it", r)
+		t.Errorf("the request is %+v, want bob's approval", r)
 	}
 	if list[0].InboxItem.Request != nil {
-		t.Error("what is sealed is handed out")
+		t.Error("the encrypted document is returned")
 	}
 	if kept.papers != 0 {
-		t.Errorf("%d papers were read one by one", kept.papers)
+		t.Errorf("%d documents were read one by one", kept.papers)
 	}
 }

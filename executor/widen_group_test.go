@@ -14,8 +14,9 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// Where nobody of those who are asked decides, a step of the route lets in whom the rules permit, and nobody else.
-func TestWiden_AManagersYesCountsOnceTheRouteLetsThemIn(t *testing.T) {
+// If the asked people do not decide, a step of the route adds the groups that the rules permit, and
+// no others.
+func TestWiden_ManagersVoteCountsAfterTheRouteAddsTheGroup(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		let := make(chan struct{})
 		once := sync.OnceFunc(func() { close(let) })
@@ -44,12 +45,12 @@ rules:
 		})
 		startAs(t, e, "req")
 		if _, err := says(t, e, "max", "early", yes); !errors.Is(err, desk.ErrNotMember) {
-			t.Fatalf("before it is his turn: %v", err)
+			t.Fatalf("a vote before the step: %v", err)
 		}
-		e.StartWorkers() // the clock takes the steps that are due
+		e.StartWorkers() // takes the due steps
 		<-let
 		if _, err := says(t, e, "ian", "never", yes); !errors.Is(err, desk.ErrNotMember) {
-			t.Fatalf("somebody whom the route lets in, and the rules do not: %v", err)
+			t.Fatalf("a vote of a group that the route adds, but the rules do not permit: %v", err)
 		}
 		outcome, err := says(t, e, "max", "now", yes)
 		if err != nil {
@@ -62,8 +63,8 @@ rules:
 	})
 }
 
-// The rules name what people may do with a request.
-func TestVerbs_WhatTheRulesDoNotNameIsRefused(t *testing.T) {
+// The rules can restrict the verbs of a request.
+func TestVerbs_VerbThatTheRulesDoNotAllowIsRefused(t *testing.T) {
 	d := new(dropper)
 	e := office(t, memory.NewStore(nil), d, func(c *executor.Config) {
 		c.Desk.Policy = loadRules(t, `
@@ -84,13 +85,13 @@ rules:
 		}
 	}
 	if err := e.Abandon(t.Context(), "acme", id, desk.Abandon{From: from}); !errors.Is(err, desk.ErrNotAllowed) {
-		t.Errorf("giving up: %v", err)
+		t.Errorf("abandon: %v", err)
 	}
 	if _, err := says(t, e, "ann", "r1", `{"verb":"approve","args":"other"}`); !errors.Is(err, desk.ErrNotAllowed) {
-		t.Errorf("other arguments: %v", err)
+		t.Errorf("approve with edits: %v", err)
 	}
 	if _, err := e.Act(t.Context(), "acme", id, desk.Claim{From: from}); err != nil {
-		t.Errorf("a claim, which they name: %v", err)
+		t.Errorf("claim, which the rules allow: %v", err)
 	}
 	outcome, err := says(t, e, "ann", "r2", yes)
 	if err != nil {

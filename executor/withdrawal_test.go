@@ -22,11 +22,11 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// mourned is a provider whose runs ask two things, and that tells somebody when they are ended.
+// mourned is a provider whose runs ask two requests, and that records withdrawals.
 type mourned struct {
 	scripted
 	mu    sync.Mutex
-	fails int // how often it cannot be told
+	fails int // number of failing withdrawals
 	told  []string
 }
 
@@ -64,8 +64,9 @@ func newMourned() *mourned {
 	return m
 }
 
-// Of several processes one tells it, until it is heard; and nobody is told of what was decided.
-func TestWithdrawn_WhoeverAskedIsToldOnceThatTheRunWasEnded(t *testing.T) {
+// Of several processes one reports the withdrawal, until it succeeds. Decided requests are not
+// reported.
+func TestWithdrawn_ProviderIsToldOnceThatTheRunEnded(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		m := newMourned()
 		m.fails = 1
@@ -82,17 +83,17 @@ func TestWithdrawn_WhoeverAskedIsToldOnceThatTheRunWasEnded(t *testing.T) {
 			told[line] = true
 		}
 		if len(told) != 3 || !(told["q1 cancelled {} 0"] && told["q2 cancelled {} 0"]) || !(told["q1 cancelled {} 1"] || told["q2 cancelled {} 1"]) {
-			t.Errorf("it heard %q", m.heard())
+			t.Errorf("reported %q", m.heard())
 		}
 		papers, err := s.Documents(t.Context(), "acme", "back", store.DocumentFilter{})
 		if err != nil || len(papers) != 2 {
-			t.Errorf("%+v, %v", papers, err)
+			t.Errorf("documents %+v, %v", papers, err)
 		}
 	})
 }
 
-// Whoever decided first has decided: the end of the run takes back nothing that was said.
-func TestWithdrawn_NobodyIsToldOfWhatWasDecided(t *testing.T) {
+// A decision before the end of the run stays valid, and its request is not reported as withdrawn.
+func TestWithdrawn_DecidedRequestIsNotReported(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		m := newMourned()
 		e := executorOf(t, s, m, nil)
@@ -111,13 +112,13 @@ func TestWithdrawn_NobodyIsToldOfWhatWasDecided(t *testing.T) {
 		eventually(t, func() bool { return len(m.heard()) >= 1 })
 		papers, err := s.Documents(t.Context(), "acme", "back", store.DocumentFilter{})
 		if err != nil || len(papers) != 1 || m.heard()[0] != "q2 cancelled {} 0" {
-			t.Errorf("%+v, %v, heard %q", papers, err, m.heard())
+			t.Errorf("documents %+v, %v, reported %q", papers, err, m.heard())
 		}
 	})
 }
 
-// Who was paged hears an all-clear when the run ends, and the books do not say that the request is open for ever.
-func TestWithdrawn_IsToldAndCounted(t *testing.T) {
+// A page gets its all-clear when the run ends, and analytics do not count the request as open.
+func TestWithdrawn_IsNotifiedAndCounted(t *testing.T) {
 	s := memory.NewStore(nil)
 	var mu sync.Mutex
 	told := make(map[desk.NoticeKind]int)
@@ -139,21 +140,21 @@ func TestWithdrawn_IsToldAndCounted(t *testing.T) {
 	}
 	report, err := e.Analytics(t.Context(), "acme", analytics.Query{})
 	if err != nil || report.All.Open != 0 || report.All.Withdrawn != 1 {
-		t.Errorf("the run is over, and the report says %d open, %d withdrawn (%v)", report.All.Open, report.All.Withdrawn, err)
+		t.Errorf("the run has ended, but the report has %d open, %d withdrawn (%v)", report.All.Open, report.All.Withdrawn, err)
 	}
 	if got := lines(t, s); !slices.Contains(got, "request.withdrawn") {
-		t.Errorf("I12: the log says %q", got)
+		t.Errorf("I12: audit lines %q", got)
 	}
 	papers, err := s.Documents(t.Context(), "acme", "notice", store.DocumentFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(papers) < 2 {
-		t.Errorf("somebody was paged, and %d notices are all that there will ever be: no all-clear", len(papers))
+		t.Errorf("a page was sent, and there are only %d notices: no all-clear", len(papers))
 	}
 }
 
-// beginUnconfirmed is a provider that tells somebody elsewhere when its runs are ended, who says nothing to what one account has to tell.
+// unheard is a provider whose receiver does not respond to the withdrawals of one account.
 type unheard struct {
 	*scripted
 	told chan time.Time
@@ -173,8 +174,8 @@ func (d *unheard) NotifyWithdrawn(ctx context.Context, run provider.Run, _ provi
 	return nil
 }
 
-// Many that nobody takes are no reason to let others wait.
-func TestWithdrawn_ThoseWhoDoNotListenHoldUpNobody(t *testing.T) {
+// Many withdrawals that fail do not delay others.
+func TestWithdrawn_FailingReceiverDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &unheard{crowd(100), make(chan time.Time, 1)}
 		e := executorOf(t, memory.NewStore(nil), d, func(c *executor.Config) { c.Poll, c.Log = time.Second, slog.New(slog.DiscardHandler) })
@@ -192,12 +193,12 @@ func TestWithdrawn_ThoseWhoDoNotListenHoldUpNobody(t *testing.T) {
 		ended := time.Now()
 		end("other")
 		if after := (<-d.told).Sub(ended); after > 3*time.Second {
-			t.Errorf("another account hears of its run after %v", after)
+			t.Errorf("the withdrawal of another account is reported after %v", after)
 		}
 	})
 }
 
-// dying is the store of a process that does not live to write anything after the end of a run.
+// dying is the store of a process that ends before it writes anything after the end of a run.
 type dying struct {
 	store.Store
 	dead bool
@@ -205,14 +206,15 @@ type dying struct {
 
 func (d dying) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
 	if d.dead {
-		return errors.New("it is dead")
+		return errors.New("the process is dead")
 	}
 	return d.Store.CommitWrites(ctx, account, beside)
 }
 
-// A run that comes to rest just before somebody ends it has asked something that whoever ends it does not know of: people were told of a request that stayed
-// open for ever, and whoever asked was never told that nobody will answer.
-func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
+// Regression: an execution that ended just before its run was cancelled had asked a request that
+// the cancelling call did not know. The request stayed open, and the provider was never told that
+// it will not be answered.
+func TestWithdrawn_RequestAskedJustBeforeTheEnd(t *testing.T) {
 	ends := map[string]func(ctx context.Context, e *executor.Executor) error{
 		"cancelled": func(ctx context.Context, e *executor.Executor) error { return e.Cancel(ctx, "acme", "x-1", by("ops")) },
 		"erased": func(ctx context.Context, e *executor.Executor) error {
@@ -244,28 +246,29 @@ func TestWithdrawn_AlsoWhatWasAskedAtTheLastMoment(t *testing.T) {
 				close(ending.open)
 				all.Wait()
 				if lines := recorded[audit.RequestWithdrawn](t, s); len(lines) != 2 {
-					t.Errorf("I12: the log has %d lines of what was withdrawn", len(lines))
+					t.Errorf("I12: the log has %d lines of withdrawals", len(lines))
 				}
 				if how == "erased" {
 					return
 				}
 				for _, id := range []string{"q1", "q2"} {
 					if request, err := other.RequestDocument(t.Context(), "acme", id); err != nil || request.State != desk.StateWithdrawn {
-						t.Errorf("the request of %s is %s, %v", id, request.State, err)
+						t.Errorf("the request %s is %s, %v", id, request.State, err)
 					}
 				}
 				executorOf(t, s, m, nil).StartWorkers()
 				time.Sleep(time.Second)
 				if heard := m.heard(); len(heard) != 2 {
-					t.Errorf("whoever asked has heard %q", heard)
+					t.Errorf("reported %q", heard)
 				}
 			})
 		})
 	}
 }
 
-// Somebody decides while somebody else ends the run. Whoever asked was told both, that there is an answer and that there will be none, and had acted on it by then.
-func TestI1_WhatIsDecidedWhileItsRunIsEndedIsNotToldAsWithdrawn(t *testing.T) {
+// Regression: a request was decided while its run was cancelled. The provider was told both that
+// there is an answer and that there will be none.
+func TestI1_RequestDecidedDuringTheCancelIsNotReportedAsWithdrawn(t *testing.T) {
 	onStores(t, func(t *testing.T, s store.Store) {
 		m := newMourned()
 		between := &intruder{Store: s}
@@ -295,12 +298,12 @@ func TestI1_WhatIsDecidedWhileItsRunIsEndedIsNotToldAsWithdrawn(t *testing.T) {
 		}
 		papers, err := s.Documents(t.Context(), "acme", "back", store.DocumentFilter{Limit: 10})
 		if err != nil || len(withdrawn) != 1 || len(papers) != 1 || papers[0].ID != withdrawn[0]+"/withdrawn" {
-			t.Errorf("%v was withdrawn, and told is %+v, %v", withdrawn, papers, err)
+			t.Errorf("%v was withdrawn, documents %+v, %v", withdrawn, papers, err)
 		}
 	})
 }
 
-// hesitating is a store that takes its time to delete a run.
+// hesitating is a store whose DeleteRun takes long.
 type hesitating struct{ store.Store }
 
 func (s hesitating) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
@@ -308,8 +311,9 @@ func (s hesitating) DeleteRun(ctx context.Context, account, run string, beside s
 	return s.Store.DeleteRun(ctx, account, run, beside)
 }
 
-// Nobody hears of what is erased. Some did, of questions that were withdrawn: those whom a process had told before the run was deleted.
-func TestErase_WhoeverAskedHearsNothing(t *testing.T) {
+// Erased requests are not reported. Regression: withdrawals that a process sent before the run was
+// deleted were reported.
+func TestErase_WithdrawalIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMourned()
 		e := executorOf(t, hesitating{memory.NewStore(nil)}, m, func(c *executor.Config) { c.Poll = time.Second })
@@ -319,7 +323,7 @@ func TestErase_WhoeverAskedHearsNothing(t *testing.T) {
 			t.Error(n, err)
 		}
 		if heard := m.heard(); len(heard) != 0 {
-			t.Errorf("heard is %q", heard)
+			t.Errorf("reported %q", heard)
 		}
 	})
 }

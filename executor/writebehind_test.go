@@ -17,13 +17,13 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// writtenText is a store that notes what is written of runs, in order.
+// written is a store that records the writes of runs, in order.
 type written struct {
 	store.Store
 	mu    sync.Mutex
 	calls []string
-	last  *store.CheckpointSave // that went with a rest
-	fail  error                 // of the next save, which takes effect
+	last  *store.CheckpointSave // part of EndExecution
+	fail  error                 // error of the next save, which takes effect
 }
 
 func (w *written) note(call string) {
@@ -32,7 +32,7 @@ func (w *written) note(call string) {
 	w.calls = append(w.calls, call)
 }
 
-// since returns what was written, and forgets it.
+// since returns the recorded writes and clears them.
 func (w *written) since() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *writtenState) Delete(ctx context.Context, key store.Key) error {
 	return s.Checkpoints.Delete(ctx, key)
 }
 
-// savesSteps saves n steps of a run, each in a part of its own, after those that are there.
+// savesSteps saves steps of a run, each in its own part, after those that exist.
 func savesSteps(t *testing.T, e provider.Execution, steps ...string) error {
 	t.Helper()
 	key := store.Key{Account: e.Run.Account, Run: e.Run.ID}
@@ -115,14 +115,14 @@ func savesSteps(t *testing.T, e provider.Execution, steps ...string) error {
 			return err
 		}
 		if version != base+1 {
-			t.Errorf("version %d comes after %d", version, base)
+			t.Errorf("version %d follows %d", version, base)
 		}
 		base = version
 	}
 	return nil
 }
 
-// stepsOf are the steps that an execution finds saved.
+// stepsOf returns the saved steps that an execution finds.
 func stepsOf(t *testing.T, state store.Checkpoints, run store.Run) []string {
 	t.Helper()
 	saved, err := state.Load(t.Context(), store.Key{Account: "acme", Run: run.ID})
@@ -140,7 +140,7 @@ func stepsOf(t *testing.T, state store.Checkpoints, run store.Run) []string {
 func wantCalls(t *testing.T, w *written, want ...string) {
 	t.Helper()
 	if got := w.since(); !slices.Equal(got, want) {
-		t.Errorf("written is %q, not %q", got, want)
+		t.Errorf("writes %q, want %q", got, want)
 	}
 }
 
@@ -153,7 +153,7 @@ func newest(t *testing.T, s store.Store) store.Run {
 	return run
 }
 
-// soonStart waits for no second execution.
+// soonStart does not wait for a second execution.
 func soonStart() executor.RunRequest {
 	request := scriptedStart()
 	request.Wait = time.Minute
@@ -168,8 +168,9 @@ rules:
   then: allow
 `
 
-// Steps that follow each other quickly are saved together, with the rest of the run; and the run sees them as saved meanwhile.
-func TestDraft_QuickStepsAreOneTransaction(t *testing.T) {
+// Steps in quick succession are saved together, in EndExecution. The run sees them as saved before
+// that.
+func TestWriteBehind_QuickStepsAreOneTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{Store: memory.NewStore(nil)}
 		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
@@ -182,13 +183,13 @@ func TestDraft_QuickStepsAreOneTransaction(t *testing.T) {
 		completed(t, mustRun(t, executorOf(t, w, p, nil), scriptedStart()))
 		wantCalls(t, w, "rest", "with state")
 		if steps := stepsOf(t, w, newest(t, w)); !slices.Equal(steps, []string{"a", "b", "c"}) {
-			t.Errorf("kept is %q", steps)
+			t.Errorf("stored %q", steps)
 		}
 	})
 }
 
-// Whoever decides has the run at once, reads its state once, and writes it once.
-func TestDraft_ADecisionIsTwoTransactions(t *testing.T) {
+// A decision claims the run at once, reads its state once, and writes it once.
+func TestWriteBehind_DecisionIsTwoTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{Store: memory.NewStore(nil)}
 		asks := provider.Result{Outcome: provider.Waiting{Interrupts: []provider.Interrupt{{ID: "q"}}}}
@@ -198,7 +199,7 @@ func TestDraft_ADecisionIsTwoTransactions(t *testing.T) {
 				return asks, savesSteps(t, e, "a", "b")
 			}
 			if steps := stepsOf(t, e.Run.State, store.Run{ID: e.Run.ID}); !slices.Equal(steps, []string{"a", "b"}) {
-				t.Errorf("it goes on from %q", steps)
+				t.Errorf("the run continues from %q", steps)
 			}
 			end := done
 			end.Applied = []string{"q"}
@@ -212,8 +213,8 @@ func TestDraft_ADecisionIsTwoTransactions(t *testing.T) {
 	})
 }
 
-// What a run has done is safe after a moment, however long its next step takes.
-func TestDraft_I17_ALongStepKeepsNothingBack(t *testing.T) {
+// The steps of a run are saved after a short time, however long its next step takes.
+func TestWriteBehind_I17_LongStepDoesNotDelaySaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{Store: memory.NewStore(nil)}
 		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
@@ -221,11 +222,11 @@ func TestDraft_I17_ALongStepKeepsNothingBack(t *testing.T) {
 				return done, err
 			}
 			if steps := stepsOf(t, w, newest(t, w)); len(steps) > 0 {
-				t.Errorf("it is saved at once: %q", steps)
+				t.Errorf("saved at once: %q", steps)
 			}
 			time.Sleep(time.Second)
 			if steps := stepsOf(t, w, newest(t, w)); !slices.Equal(steps, []string{"a", "b"}) {
-				t.Errorf("after a second %q is saved", steps)
+				t.Errorf("saved after a second: %q", steps)
 			}
 			err := savesSteps(t, e, "c")
 			time.Sleep(time.Second)
@@ -236,7 +237,7 @@ func TestDraft_I17_ALongStepKeepsNothingBack(t *testing.T) {
 	})
 }
 
-func TestDraft_EachStepAtOnceIfWanted(t *testing.T) {
+func TestWriteBehind_EachStepAtOnceIfConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{Store: memory.NewStore(nil)}
 		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) { return done, savesSteps(t, e, "a", "b") }}
@@ -245,8 +246,9 @@ func TestDraft_EachStepAtOnceIfWanted(t *testing.T) {
 	})
 }
 
-// What led to an effect is saved before it begins, and before the provider's own name of the run is written down.
-func TestDraft_I4_WhatLedToAnEffectIsSavedBefore(t *testing.T) {
+// The steps that led to an effect are saved before it begins, and before the provider ref is
+// stored.
+func TestWriteBehind_I4_StepsAreSavedBeforeTheEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := &written{Store: memory.NewStore(nil)}, new(dropper)
 		e := d.executor(t, w, func(c *executor.Config) { c.SaveDelay = time.Hour })
@@ -254,7 +256,7 @@ func TestDraft_I4_WhatLedToAnEffectIsSavedBefore(t *testing.T) {
 		wantCalls(t, w, "rest", "with state")
 		completed(t, mustRun(t, e, addressed(t, e, decision("1", "approve"))))
 		if got := w.since(); !slices.Equal(got, []string{"decide", "save", "begin", "rest", "with state"}) {
-			t.Errorf("written is %q", got)
+			t.Errorf("writes %q", got)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -267,8 +269,8 @@ func TestDraft_I4_WhatLedToAnEffectIsSavedBefore(t *testing.T) {
 	})
 }
 
-// An execution that is not finished is taken up where it was, and not where it was last written.
-func TestDraft_I17_WhatWasDoneIsHandedBack(t *testing.T) {
+// The next execution continues from the last step, not from the last write.
+func TestWriteBehind_I17_StepsAreSavedOnRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewStore(nil)
 		p := &scripted{execute: func(attempt int64, e provider.Execution) (provider.Result, error) {
@@ -276,7 +278,7 @@ func TestDraft_I17_WhatWasDoneIsHandedBack(t *testing.T) {
 				return provider.Result{}, errors.Join(savesSteps(t, e, "a", "b"), errors.New("not now"))
 			}
 			if steps := stepsOf(t, e.Run.State, store.Run{ID: e.Run.ID}); !slices.Equal(steps, []string{"a", "b"}) {
-				t.Errorf("the next one goes on from %q", steps)
+				t.Errorf("the next execution continues from %q", steps)
 			}
 			return done, nil
 		}}
@@ -286,8 +288,9 @@ func TestDraft_I17_WhatWasDoneIsHandedBack(t *testing.T) {
 	})
 }
 
-// After a write of which nobody knows whether it took effect, the execution ends: what it would write next may not be on top of what is there.
-func TestDraft_I16_AfterAnUnknownWriteNothingIsWritten(t *testing.T) {
+// After a write with an unknown result the execution ends: its next write may not be based on the
+// stored state.
+func TestWriteBehind_I16_NothingIsWrittenAfterAnUnknownResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{Store: memory.NewStore(nil), fail: errors.New("reset")}
 		p := &scripted{execute: func(attempt int64, e provider.Execution) (provider.Result, error) {
@@ -297,26 +300,26 @@ func TestDraft_I16_AfterAnUnknownWriteNothingIsWritten(t *testing.T) {
 			if err := savesSteps(t, e, "a"); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(time.Second) // the write fails behind its back
+			time.Sleep(time.Second) // the background write fails
 			if err := savesSteps(t, e, "b"); err == nil || err.Error() != "reset" {
-				t.Errorf("the next save hears %v", err)
+				t.Errorf("the next save returns %v", err)
 			}
-			return done, nil // it takes no notice
+			return done, nil // ignores the error
 		}}
 		e := executorOf(t, w, p, nil)
 		e.StartWorkers()
 		completed(t, mustRun(t, e, scriptedStart()))
 		if p.executed.Load() != 2 {
-			t.Errorf("it was executed %d times", p.executed.Load())
+			t.Errorf("the run was executed %d times", p.executed.Load())
 		}
 		if calls := w.since(); calls[0] != "save" || calls[1] != "claim" {
-			t.Errorf("written is %q", calls)
+			t.Errorf("writes %q", calls)
 		}
 	})
 }
 
-// What somebody saves who should have stopped long ago is refused, and does not come with the next write.
-func TestDraft_I16_NothingIsSavedAfterTheEnd(t *testing.T) {
+// A save after the end of the execution is rejected, and is not part of the next write.
+func TestWriteBehind_I16_NothingIsSavedAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := memory.NewStore(nil)
 		var late provider.Execution
@@ -326,17 +329,17 @@ func TestDraft_I16_NothingIsSavedAfterTheEnd(t *testing.T) {
 		}}
 		completed(t, mustRun(t, executorOf(t, runs, p, nil), scriptedStart()))
 		if err := savesSteps(t, late, "b"); !errors.Is(err, store.ErrFenced) {
-			t.Errorf("who is late hears %v", err)
+			t.Errorf("a late save returns %v", err)
 		}
 		time.Sleep(time.Second)
 		if steps := stepsOf(t, runs, newest(t, runs)); !slices.Equal(steps, []string{"a"}) {
-			t.Errorf("kept is %q", steps)
+			t.Errorf("stored %q", steps)
 		}
 	})
 }
 
-// The version is the only lock, as in a store: of two who save on the same one, one is refused.
-func TestDraft_I16_AnOldVersionIsRefused(t *testing.T) {
+// The version is the only lock, as in a store: of two saves on the same version one is rejected.
+func TestWriteBehind_I16_OldVersionIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
 			key := store.Key{Account: e.Run.Account, Run: e.Run.ID}
@@ -356,7 +359,7 @@ func TestDraft_I16_AnOldVersionIsRefused(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := e.Run.State.Load(t.Context(), key); !errors.Is(err, store.ErrNotFound) {
-				t.Errorf("what is deleted is %v", err)
+				t.Errorf("a deleted checkpoint: %v", err)
 			}
 			return done, save(0)
 		}}
@@ -364,8 +367,9 @@ func TestDraft_I16_AnOldVersionIsRefused(t *testing.T) {
 	})
 }
 
-// What came and went before it was written was never there; what was written has to be deleted.
-func TestDraft_WhatWasNeverWrittenIsNotDeleted(t *testing.T) {
+// A part that was put and deleted before the write is not written. A part that was written must be
+// deleted.
+func TestWriteBehind_UnwrittenPartIsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{Store: memory.NewStore(nil)}
 		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
@@ -383,17 +387,18 @@ func TestDraft_WhatWasNeverWrittenIsNotDeleted(t *testing.T) {
 		}}
 		completed(t, mustRun(t, executorOf(t, w, p, nil), scriptedStart()))
 		if w.last == nil || !slices.Equal(w.last.Delta.Delete, []string{"written"}) || len(w.last.Delta.Put) > 0 {
-			t.Errorf("with the rest goes %+v", w.last)
+			t.Errorf("EndExecution saves %+v", w.last)
 		}
 		if steps := stepsOf(t, w, newest(t, w)); !slices.Equal(steps, []string{"stays"}) {
-			t.Errorf("kept is %q", steps)
+			t.Errorf("stored %q", steps)
 		}
 	})
 }
 
-// What the rules said of an action is charged and told at once. If the model's word that led to it could be lost after that, the run would come
-// to another action, be charged for it as well, and the log tell of one that never was.
-func TestDraft_I9_WhatLedToARulingIsSavedBefore(t *testing.T) {
+// A ruling is charged and reported at once. If the model response that led to it could be lost
+// after that, the run could come to another action and be charged for it as well, and the log would
+// contain an action that was never done.
+func TestWriteBehind_I9_StepsAreSavedBeforeTheRuling(t *testing.T) {
 	for _, action := range []string{"tea", "coffee"} {
 		t.Run(action, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -401,7 +406,7 @@ func TestDraft_I9_WhatLedToARulingIsSavedBefore(t *testing.T) {
 				told := 0
 				s.amend = func() {
 					if steps := stepsOf(t, s, newest(t, s)); !slices.Equal(steps, []string{"the model says"}) {
-						t.Errorf("it is told while %q is saved", steps)
+						t.Errorf("the ruling is reported while %q is saved", steps)
 					}
 					told++
 				}
@@ -416,15 +421,15 @@ func TestDraft_I9_WhatLedToARulingIsSavedBefore(t *testing.T) {
 					c.SaveDelay, c.Desk.Policy = time.Hour, loadRules(t, allowsTea)
 				}), soonStart()))
 				if told != 1 {
-					t.Errorf("it is told %d times", told)
+					t.Errorf("the ruling is reported %d times", told)
 				}
 			})
 		})
 	}
 }
 
-// A node that outlives its execution cannot begin an effect on top of a state that is not saved yet, and may never be.
-func TestDraft_I4_NothingBeginsAfterTheEnd(t *testing.T) {
+// A node that outlives its execution cannot begin an effect based on a state that is not saved.
+func TestWriteBehind_I4_NothingBeginsAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &intruder{Store: memory.NewStore(nil)}
 		var late *provider.Execution
@@ -450,13 +455,13 @@ func TestDraft_I4_NothingBeginsAfterTheEnd(t *testing.T) {
 		}}
 		completed(t, mustRun(t, executorOf(t, s, p, func(c *executor.Config) { c.SaveDelay = time.Hour }), soonStart()))
 		if !tried {
-			t.Error("nobody tried")
+			t.Error("the node did not try")
 		}
 	})
 }
 
-// One node that runs out of time while its effect begins does not take along what the others have done.
-func TestDraft_I14_AnImpatientNodeBreaksNothing(t *testing.T) {
+// A node whose context ends while its effect begins does not lose the steps of other nodes.
+func TestWriteBehind_I14_CancelledNodeBreaksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &intruder{Store: memory.NewStore(nil), save: slowly}
 		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {
@@ -475,8 +480,9 @@ func TestDraft_I14_AnImpatientNodeBreaksNothing(t *testing.T) {
 	})
 }
 
-// What is kept back is bounded: thousands of saves, or a large state, must not become one transaction that no store takes.
-func TestDraft_I15_MuchIsNotKeptBack(t *testing.T) {
+// The buffer is bounded: thousands of saves, or a large state, must not become one transaction that
+// exceeds the limits of a store.
+func TestWriteBehind_I15_BufferIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &written{Store: memory.NewStore(nil)}
 		p := &scripted{execute: func(_ int64, e provider.Execution) (provider.Result, error) {

@@ -35,34 +35,21 @@ type Snapshot[S any] struct {
 
 // Inspect reads a saved run without running or changing anything.
 func (fl *Flow[S]) Inspect(ctx context.Context, run string, list ...Option) (*Snapshot[S], error) {
-	s, err := fl.open(ctx, run, list)
+	loaded, err := fl.Load(ctx, run, list...)
 	if err != nil {
 		return nil, err
 	}
-	state, err := fl.readState(s.loaded, "", nil)
-	if err != nil {
-		return nil, err
-	}
-	return &Snapshot[S]{
-		Run: run, Status: s.head.Status, Error: s.head.Error, State: *state.(*S), Interrupts: s.openInterrupts(fl.compiled), Version: s.version,
-	}, nil
+	return loaded.Inspect()
 }
 
 // Check reports whether this build can resume a saved run. It returns nil, a
 // [*ProgramChangedError], or the reason why the run cannot be read. It runs and changes nothing.
 func (fl *Flow[S]) Check(ctx context.Context, run string, list ...Option) error {
-	s, err := fl.open(ctx, run, list)
+	loaded, err := fl.Load(ctx, run, list...)
 	if err != nil {
 		return err
 	}
-	if err := fl.checkResumable(s.loaded); err != nil {
-		return err
-	}
-	if missing := s.unknownKinds(); len(missing) > 0 {
-		return fl.programChanged(run, missing...)
-	}
-	_, err = fl.readState(s.loaded, "", nil)
-	return err
+	return loaded.Check()
 }
 
 // unknownKinds lists the open interrupts whose kind this program does not have.
@@ -76,29 +63,14 @@ func (exec *execution) unknownKinds() (missing []string) {
 }
 
 // CheckAnswer validates an answer without running or changing anything. It returns the answer as
-// JSON, or the error that [Flow.Resume] would return.
+// JSON, or the error that [Flow.Resume] would return. To validate several answers, or to resume with
+// them, use [Flow.Load].
 func (fl *Flow[S]) CheckAnswer(ctx context.Context, run, interruptID string, answer any, list ...Option) (json.RawMessage, error) {
-	check, err := fl.CheckAnswers(ctx, run, list...)
+	loaded, err := fl.Load(ctx, run, list...)
 	if err != nil {
 		return nil, err
 	}
-	return check(interruptID, answer)
-}
-
-// CheckAnswers loads a run once and returns a function that validates answers to it like
-// [Flow.CheckAnswer].
-func (fl *Flow[S]) CheckAnswers(ctx context.Context, run string, list ...Option) (func(interruptID string, answer any) (json.RawMessage, error), error) {
-	s, err := fl.open(ctx, run, list)
-	if err != nil {
-		return nil, err
-	}
-	return func(interruptID string, answer any) (json.RawMessage, error) {
-		checked, err := s.checkAnswers(fl.compiled, map[string]any{interruptID: answer})
-		if err != nil {
-			return nil, err
-		}
-		return checked[0].answer, nil
-	}, nil
+	return loaded.CheckAnswer(interruptID, answer)
 }
 
 // readState reads the state of an instance: the newest, or that of one of its tasks.

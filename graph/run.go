@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -131,14 +132,17 @@ func (fl *compiled) run(ctx context.Context, input statePtr, list []Option) (sta
 // unknown or late, nothing runs. Unanswered interrupts stay open. It returns what [Flow.Run]
 // returns.
 func (fl *Flow[S]) Resume(ctx context.Context, run string, list ...Option) (S, error) {
-	return typedState[S](fl.resume(ctx, run, list))
+	loaded, err := fl.Load(ctx, run, list...)
+	if err != nil {
+		var zero S
+		return zero, err
+	}
+	return loaded.Resume(ctx)
 }
 
-func (fl *compiled) resume(ctx context.Context, run string, list []Option) (statePtr, error) {
-	s, err := fl.open(ctx, run, list)
-	if err != nil {
-		return nil, err
-	}
+// resume continues a loaded run. An AnswerError means that nothing has run or changed.
+func (fl *compiled) resume(ctx context.Context, s *execution) (statePtr, error) {
+	run := s.run
 	switch {
 	case s.head.Status == StatusFinished:
 		return nil, fmt.Errorf("%w: %s", ErrFinished, run)
@@ -149,13 +153,14 @@ func (fl *compiled) resume(ctx context.Context, run string, list []Option) (stat
 		return nil, err
 	}
 	targets, ctx := fermata.TakeResumeTargets(ctx)
+	duplicates := s.duplicates
 	for id := range targets {
 		if _, duplicate := s.answers[id]; duplicate {
-			s.duplicates = append(s.duplicates, id)
+			duplicates = append(slices.Clip(duplicates), id)
 		}
 	}
-	if len(s.duplicates) > 0 { //mutate:one-answer-per-interrupt
-		return nil, &fermata.AnswerError{ID: s.duplicates[0], Err: errors.New("it is answered twice in one call")}
+	if len(duplicates) > 0 { //mutate:one-answer-per-interrupt
+		return nil, &fermata.AnswerError{ID: duplicates[0], Err: errors.New("it is answered twice in one call")}
 	}
 	checked, err := s.checkAnswers(fl, targets, s.answers)
 	if err != nil {

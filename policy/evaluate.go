@@ -59,8 +59,8 @@ func (s *Set) evaluate(in Input) (*evaluation, error) {
 	if j.vars, err = s.vars(&in, args); err != nil {
 		return nil, err
 	}
-	if word := ratingFor(s.ratings, in.Tool); word != nil { //mutate:policy-rates-tool
-		j.cost += word.apply(&in, j.vars)
+	if rating := ratingFor(s.ratings, in.Tool); rating != nil { //mutate:policy-rates-tool
+		j.cost += rating.apply(&in, j.vars)
 		if j.vars, err = s.vars(&in, args); err != nil {
 			return nil, err
 		}

@@ -182,7 +182,7 @@ func (l *linter) checkBareAllow(one *rule) {
 	}
 	var open []string
 	for _, tool := range tools {
-		if word := ratingFor(l.set.ratings, tool); l.context.Tools[tool].Effects || word != nil && len(word.effects) > 0 {
+		if rating := ratingFor(l.set.ratings, tool); l.context.Tools[tool].Effects || rating != nil && len(rating.effects) > 0 {
 			open = append(open, tool)
 		}
 	}

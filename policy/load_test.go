@@ -113,7 +113,7 @@ func TestLoad_Mistakes(t *testing.T) {
 		"too few":                      {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall', 'user:ann'], count: 3}], deadline: 1h}}\n", `3 people are required, but only 2 are in`},
 		"too few people to reject":     {head + "- {id: a, when: 'true', then: ask, ask: {groups: [{from: ['group:oncall']}, {from: ['group:oncall', 'user:ann']}], deadline: 1h, deny_count: 3}}\n", `3 rejections are required, but only 2 people are asked`},
 		"limit without max":            {head + "- {id: a, when: 'true', then: deny, limit: {window: 1h}}\n", `the limit has no max`},
-		"limit for ever":               {head + "- {id: a, when: 'true', then: deny, limit: {max: 1}}\n", `the limit has no window`},
+		"limit without window":         {head + "- {id: a, when: 'true', then: deny, limit: {max: 1}}\n", `the limit has no window`},
 		"limit in words":               {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: soon}}\n", `"window": invalid duration "soon"`},
 		"limit too far back":           {head + "- {id: a, when: 'true', then: deny, limit: {max: 1, window: 32d}}\n", `p.yaml:3: rule "a": window 32d is too long: the maximum is 31d`},
 		"count too far back":           {head + "- {id: a, when: 'history.count(\"tool\", \"745h\") > 1', then: deny}\n", `history.count: window 745h is too long: the maximum is 31d`},

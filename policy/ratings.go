@@ -69,26 +69,26 @@ func (w *compiledRating) declares(field string) bool {
 
 // parseRatings parses the ratings of tools.
 func (r *loader) parseRatings(node yamldoc.Node) map[string]*compiledRating {
-	words := make(map[string]*compiledRating)
+	ratings := make(map[string]*compiledRating)
 	names, nodes := node.Keys()
 	for i, name := range names {
 		at := nodes[i]
 		checkLabel(at, "the tool", name)
 		fields := at.Map(ratingFields...)
-		word := &compiledRating{line: at.Line(), cost: newNumberExpr(fields[fieldCost], math.MaxInt64), risk: newNumberExpr(fields[fieldRisk], maxRisk)}
+		rating := &compiledRating{line: at.Line(), cost: newNumberExpr(fields[fieldCost], math.MaxInt64), risk: newNumberExpr(fields[fieldRisk], maxRisk)}
 		if !fields[fieldEffects].Missing() {
-			word.effects = []string{}
+			rating.effects = []string{}
 			for _, item := range fields[fieldEffects].List() {
-				word.effects = append(word.effects, r.label(item, "the effect"))
+				rating.effects = append(rating.effects, r.label(item, "the effect"))
 			}
 		}
-		word.Rating = Rating{Effects: word.effects, Cost: fields[fieldCost].Text(), Risk: fields[fieldRisk].Text()}
-		if at.IsMapping() && !slices.ContainsFunc(ratingFields, word.declares) {
+		rating.Rating = Rating{Effects: rating.effects, Cost: fields[fieldCost].Text(), Risk: fields[fieldRisk].Text()}
+		if at.IsMapping() && !slices.ContainsFunc(ratingFields, rating.declares) {
 			at.Reportf("the rating of %q is empty: set effects, cost or risk", name)
 		}
-		words[name] = word
+		ratings[name] = rating
 	}
-	return words
+	return ratings
 }
 
 // newNumberExpr returns the expression at a node, or nil if there is none.
@@ -103,16 +103,16 @@ func newNumberExpr(node yamldoc.Node, most int64) *numberExpr {
 }
 
 // compileRatings compiles the ratings and applies the rating of all other tools as default.
-func (r *loader) compileRatings(env *cel.Env, words map[string]*compiledRating) {
-	for name, word := range words {
-		r.compileNumberExpr(env, fmt.Sprintf("%s of %q", fieldCost, name), word.cost)
-		r.compileNumberExpr(env, fmt.Sprintf("%s of %q", fieldRisk, name), word.risk)
+func (r *loader) compileRatings(env *cel.Env, ratings map[string]*compiledRating) {
+	for name, rating := range ratings {
+		r.compileNumberExpr(env, fmt.Sprintf("%s of %q", fieldCost, name), rating.cost)
+		r.compileNumberExpr(env, fmt.Sprintf("%s of %q", fieldRisk, name), rating.risk)
 	}
-	if rest := words[anyTool]; rest != nil {
-		for _, word := range words {
-			word.cost, word.risk = cmp.Or(word.cost, rest.cost), cmp.Or(word.risk, rest.risk)
-			if word.effects == nil {
-				word.effects = rest.effects
+	if rest := ratings[anyTool]; rest != nil {
+		for _, rating := range ratings {
+			rating.cost, rating.risk = cmp.Or(rating.cost, rest.cost), cmp.Or(rating.risk, rest.risk)
+			if rating.effects == nil {
+				rating.effects = rest.effects
 			}
 		}
 	}
@@ -128,8 +128,8 @@ func (r *loader) compileNumberExpr(env *cel.Env, what string, n *numberExpr) {
 }
 
 // ratingFor returns the rating of a tool, or nil.
-func ratingFor(words map[string]*compiledRating, tool string) *compiledRating {
-	return cmp.Or(words[tool], words[anyTool])
+func ratingFor(ratings map[string]*compiledRating, tool string) *compiledRating {
+	return cmp.Or(ratings[tool], ratings[anyTool])
 }
 
 // checkKnownFields checks that an expression uses no field that is always unknown: not set by the
@@ -138,8 +138,8 @@ func (r *loader) checkKnownFields(d *document, node yamldoc.Node, what string, l
 	for _, field := range intersect(r.unknownFields, looked.requestFields) {
 		known := rule.tools == nil && slices.ContainsFunc(slices.Collect(maps.Values(d.ratings)), func(w *compiledRating) bool { return w.declares(field) })
 		for _, tool := range rule.tools {
-			word := ratingFor(d.ratings, tool)
-			known = known || word != nil && word.declares(field)
+			rating := ratingFor(d.ratings, tool)
+			known = known || rating != nil && rating.declares(field)
 		}
 		switch {
 		case known:
@@ -155,8 +155,8 @@ func (r *loader) checkKnownFields(d *document, node yamldoc.Node, what string, l
 // fields.
 func (s *Set) Ratings() map[string]Rating {
 	said := make(map[string]Rating, len(s.ratings))
-	for name, word := range s.ratings {
-		said[name] = word.Rating
+	for name, rating := range s.ratings {
+		said[name] = rating.Rating
 	}
 	return said
 }
@@ -164,8 +164,8 @@ func (s *Set) Ratings() map[string]Rating {
 // WithRating returns the input as the rules see it, with the rating of the tool. The file overrides
 // the input, because the operator rates the tools.
 func (s *Set) WithRating(in Input) Input {
-	word := ratingFor(s.ratings, in.Tool)
-	if word == nil {
+	rating := ratingFor(s.ratings, in.Tool)
+	if rating == nil {
 		return in
 	}
 	args, _, err := in.arguments()
@@ -176,7 +176,7 @@ func (s *Set) WithRating(in Input) Input {
 	if err != nil {
 		return in
 	}
-	word.apply(&in, vars)
+	rating.apply(&in, vars)
 	return in
 }
 

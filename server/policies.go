@@ -111,7 +111,7 @@ func (s *Server) replayPolicy(ctx context.Context, in *replayInput) (*struct{ Bo
 
 // formatMistakes formats the first mistakes of a policy.
 func formatMistakes(broken *policy.LoadError) string {
-	text := "policy: not loaded:"
+	text := "policy: load failed:"
 	for _, p := range broken.Problems[:min(len(broken.Problems), maxMistakes)] {
 		line := p.String()
 		if len(line) > maxMistakeBytes {

@@ -47,21 +47,21 @@ var cases = []struct {
 	name string
 	run  func(t testing.TB, s Subject)
 }{
-	{"Empty_IsNoError", testEmpty},
-	{"Append_KeepsWhatTheReferenceKeeps", testReference},
-	{"Append_ARefusedRecordLeavesNothing", testRefused},
-	{"Append_ACancelledOneLeavesNothing", testCancelled},
-	{"I12_AppendsAtOnceMakeOneChain", testConcurrent},
+	{"Empty_IsNotAnError", testEmpty},
+	{"Append_MatchesReference", testReference},
+	{"Append_RefusedRecordLeavesNothing", testRefused},
+	{"Append_CancelledLeavesNothing", testCancelled},
+	{"I12_ConcurrentAppendsMakeOneChain", testConcurrent},
 	{"Records_Ranges", testRanges},
-	{"Records_StopAnywhereAndReadAgain", testStop},
-	{"I8_AccountsAreApart", testAccounts},
-	{"Checkpoints_BySizeAndOnce", testCheckpoints},
+	{"Records_CanStopAndRestart", testStop},
+	{"I8_AccountsAreSeparate", testAccounts},
+	{"Checkpoints_AreSortedAndUnique", testCheckpoints},
 	{"Hashes_UnknownIsNotFound", testHashes},
 	{"Proofs_HoldForEveryRecord", testProofs},
-	{"Verify_WhileItGrows", testGrowing},
-	{"Tamper_AnyByteIsFound", testBytes},
-	{"Tamper_AnyOrderIsFound", testOrder},
-	{"Tamper_AnyCutIsFound", testCut},
+	{"Verify_DuringAppends", testGrowing},
+	{"Tamper_DetectsChangedBytes", testBytes},
+	{"Tamper_DetectsReordering", testOrder},
+	{"Tamper_DetectsTruncation", testCut},
 }
 
 var start = time.Date(2026, 11, 14, 12, 0, 0, 0, time.UTC)

@@ -117,16 +117,16 @@ func TestLog_DetectsFaultyImplementations(t *testing.T) {
 				again, _ := json.Marshal(v)
 				return again
 			}}
-		}, "Append_KeepsWhatTheReferenceKeeps"},
+		}, "Append_MatchesReference"},
 		"zero bytes cut off": {func(s *Subject, m *memoryLog) {
 			s.Log = changedLog{memoryLog: m, records: func(raw []byte) []byte { return bytes.ReplaceAll(raw, []byte(`\u0000`), nil) }}
-		}, "Append_KeepsWhatTheReferenceKeeps"},
+		}, "Append_MatchesReference"},
 		"accounts that differ in case": {func(s *Subject, m *memoryLog) {
 			inner := s.Append
 			s.Append = func(ctx context.Context, account string, r audit.Record) error {
 				return inner(ctx, strings.ToLower(account), r)
 			}
-		}, "I8_AccountsAreApart"},
+		}, "I8_AccountsAreSeparate"},
 		"forgets the last record": {func(s *Subject, m *memoryLog) {
 			s.Log = changedLog{memoryLog: m, bounds: func(from, to int64) (int64, int64) {
 				if to > 1 {
@@ -143,18 +143,18 @@ func TestLog_DetectsFaultyImplementations(t *testing.T) {
 				_, err := m.Append(ctx, account, r)
 				return err
 			}
-		}, "I12_AppendsAtOnceMakeOneChain"},
+		}, "I12_ConcurrentAppendsMakeOneChain"},
 		"appends after cancel": {func(s *Subject, m *memoryLog) {
 			s.Append = func(ctx context.Context, account string, r audit.Record) error {
 				_, err := m.Append(context.WithoutCancel(ctx), account, r)
 				return err
 			}
-		}, "Append_ACancelledOneLeavesNothing"},
+		}, "Append_CancelledLeavesNothing"},
 		"unknown hashes are zero": {func(s *Subject, m *memoryLog) { s.Log = zeroHashLog{m} }, "Hashes_UnknownIsNotFound"},
-		"unsorted checkpoints":    {func(s *Subject, m *memoryLog) { s.Log = &unsortedLog{memoryLog: m} }, "Checkpoints_BySizeAndOnce"},
+		"unsorted checkpoints":    {func(s *Subject, m *memoryLog) { s.Log = &unsortedLog{memoryLog: m} }, "Checkpoints_AreSortedAndUnique"},
 		"repairs records on read": {func(s *Subject, m *memoryLog) {
 			s.Log = changedLog{memoryLog: m, repair: true}
-		}, "Tamper_AnyByteIsFound"},
+		}, "Tamper_DetectsChangedBytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := failedCases(t, func() Subject {

@@ -201,7 +201,7 @@ const (
 	hasChanged  = "changed"
 	badEdit     = "bad_edit"
 	itCounts    = ""
-	isUndecided = "nobody knows"
+	isUndecided = "unknown"
 )
 
 // predict reports whether a submission counts.

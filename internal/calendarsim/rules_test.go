@@ -167,9 +167,9 @@ type plan struct {
 type planned struct {
 	at      time.Duration
 	kind    desk.NoticeKind
-	region  bool // to whoever is awake
+	region  bool // to the region that is open
 	targets []string
-	unseen  bool // left out if somebody has seen or claimed it
+	unseen  bool // skipped if viewed or claimed
 }
 
 // routesOf are the routes for the executors, and the same for the model.

@@ -13,8 +13,9 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// faultlessRun is the evidence and the book of one order that went well: charge was approved by ann, and bob was told that he came too late; nobody decided on notify
-// in time; reserve was rejected; blue was picked; ship was approved with another amount.
+// faultlessRun is the evidence and the stored data of one order without faults: ann approved
+// charge, and bob was told that he was too late; notify expired; reserve was rejected; blue was
+// picked; ship was approved with another amount.
 type faultlessRun struct {
 	evidence
 	run    store.History
@@ -50,7 +51,7 @@ func newFaultlessRun() *faultlessRun {
 	return p
 }
 
-// next is the time of the next thing that happens.
+// next returns the time of the next event.
 func (p *faultlessRun) next() time.Duration {
 	return time.Duration(len(p.run.Events)+2*len(p.attempts)) * time.Millisecond
 }
@@ -74,7 +75,7 @@ func (p *faultlessRun) ask(gate string, amount int) {
 	p.look()
 }
 
-// look is what somebody sees.
+// look is a view by a person.
 func (p *faultlessRun) look() {
 	v := &view{Run: "run", Status: store.StatusWaiting}
 	for _, i := range p.run.Interrupts {
@@ -93,7 +94,7 @@ func (p *faultlessRun) interrupt(id string) *store.Interrupt {
 	return &p.run.Interrupts[slices.IndexFunc(p.run.Interrupts, func(i store.Interrupt) bool { return i.ID == id })]
 }
 
-// replyKind is a decision of a person, with what they mean.
+// said is a decision of a person, with its intended meaning.
 func (p *faultlessRun) said(gate, by string, verdict store.Verdict, amount int) *attempt {
 	kind, _ := questionText(gate, 0)
 	meant := intendedVote{Interrupt: gate, Kind: kind, Gate: gate}
@@ -174,12 +175,12 @@ func (p *faultlessRun) check() []violation {
 	return newStoreCheck(p.evidence, runs).check()
 }
 
-// decision is the attempt that was made under an id.
+// decision returns the attempt with an id.
 func (p *faultlessRun) decision(id string) *attempt {
 	return p.attempts[slices.IndexFunc(p.attempts, func(a *attempt) bool { return a.ResumeID == id })]
 }
 
-// again repeats a decision and changes something about it.
+// again repeats a decision with a change.
 func (p *faultlessRun) again(id string, change func(*attempt)) {
 	repeated := *p.decision(id)
 	change(&repeated)
@@ -198,29 +199,29 @@ func TestChecks_DetectViolations(t *testing.T) {
 		spoil func(p *faultlessRun)
 		want  invariant
 	}{
-		"an effect is done twice":                                       {func(p *faultlessRun) { p.deeds = append(p.deeds, p.deeds[0]) }, onceOnly},
-		"an effect is done before anybody approved it":                  {func(p *faultlessRun) { p.deeds[0].at = 0 }, noBypass},
-		"an effect is done with other arguments than the approved ones": {func(p *faultlessRun) { p.deeds[2].Action.Amount = 5 }, noBypass},
-		"the gate was rejected and is done":                             {func(p *faultlessRun) { p.do(reserve, 5) }, approvedOnly},
-		"the gate is expired and is done":                               {func(p *faultlessRun) { p.do(notify, 5) }, approvedOnly},
-		"what is done is not in the ledger":                             {func(p *faultlessRun) { p.run.Effects = p.run.Effects[1:] }, approvedOnly},
-		"what is in the ledger was not done":                            {func(p *faultlessRun) { p.deeds = p.deeds[1:] }, approvedOnly},
-		"an effect begins before the decision":                          {func(p *faultlessRun) { e := p.run.Events; e[2].Kind, e[3].Kind = e[3].Kind, e[2].Kind }, approvedOnly},
+		"an effect is executed twice":                              {func(p *faultlessRun) { p.deeds = append(p.deeds, p.deeds[0]) }, onceOnly},
+		"an effect is executed before the approval":                {func(p *faultlessRun) { p.deeds[0].at = 0 }, noBypass},
+		"an effect is executed with other arguments than approved": {func(p *faultlessRun) { p.deeds[2].Action.Amount = 5 }, noBypass},
+		"a rejected gate is executed":                              {func(p *faultlessRun) { p.do(reserve, 5) }, approvedOnly},
+		"an expired gate is executed":                              {func(p *faultlessRun) { p.do(notify, 5) }, approvedOnly},
+		"an executed effect is not in the ledger":                  {func(p *faultlessRun) { p.run.Effects = p.run.Effects[1:] }, approvedOnly},
+		"an effect in the ledger was not executed":                 {func(p *faultlessRun) { p.deeds = p.deeds[1:] }, approvedOnly},
+		"an effect begins before the decision":                     {func(p *faultlessRun) { e := p.run.Events; e[2].Kind, e[3].Kind = e[3].Kind, e[2].Kind }, approvedOnly},
 		"an effect has two keys": {func(p *faultlessRun) {
 			second := p.run.Effects[0]
 			second.Attempt, second.IdempotencyKey = 2, "another"
 			second.State = store.EffectFailed
 			p.run.Effects = append(p.run.Effects, second)
 		}, onceOnly},
-		"two are told that theirs counts": {func(p *faultlessRun) { p.decision(bobCharge).answer = answer{Kind: saidPending} }, oneVerdict},
+		"two people are told that they decided": {func(p *faultlessRun) { p.decision(bobCharge).answer = answer{Kind: saidPending} }, oneVerdict},
 		"an accepted decision is lost": {func(p *faultlessRun) {
 			*p.interrupt(ship) = store.Interrupt{State: store.InterruptPending, NewInterrupt: p.interrupt(ship).NewInterrupt}
 		}, oneVerdict},
 		"an accepted decision is overwritten": {func(p *faultlessRun) { p.interrupt(charge).DecidedBy = "bob"; p.interrupt(charge).ResumeID = bobCharge }, oneVerdict},
-		"the verdict is another one":          {func(p *faultlessRun) { p.interrupt(reserve).Verdict = store.VerdictAnswer }, oneVerdict},
-		"nobody made the decision":            {func(p *faultlessRun) { p.interrupt(pick).ResumeID = "made up" }, oneVerdict},
+		"the verdict differs":                 {func(p *faultlessRun) { p.interrupt(reserve).Verdict = store.VerdictAnswer }, oneVerdict},
+		"no person made the decision":         {func(p *faultlessRun) { p.interrupt(pick).ResumeID = "made up" }, oneVerdict},
 		"the refusal names another winner":    {func(p *faultlessRun) { p.decision(bobCharge).answer.By = "carl" }, oneVerdict},
-		"the refusal is about nothing":        {func(p *faultlessRun) { p.decision(bobCharge).answer.Interrupt = "nothing" }, oneVerdict},
+		"the refusal has no reason":           {func(p *faultlessRun) { p.decision(bobCharge).answer.Interrupt = "nothing" }, oneVerdict},
 		"it is decided twice":                 {func(p *faultlessRun) { p.event(store.EventDecided, charge) }, oneVerdict},
 		"a decision is not applied":           {func(p *faultlessRun) { p.interrupt(ship).Applied = false }, decisionCounts},
 		"a repeated id is refused": {func(p *faultlessRun) {
@@ -229,40 +230,40 @@ func TestChecks_DetectViolations(t *testing.T) {
 		"a repeated id gets another outcome": {func(p *faultlessRun) {
 			p.again(annCharge, func(a *attempt) { a.answer.Outcome = json.RawMessage(`{}`) })
 		}, oneAnswer},
-		"a repeated id is suddenly unfit":   {func(p *faultlessRun) { p.again(annCharge, func(a *attempt) { a.answer = answer{Kind: saidUnfit} }) }, oneAnswer},
-		"a refused id is suddenly accepted": {func(p *faultlessRun) { p.again(bobCharge, func(a *attempt) { a.answer = answer{Kind: saidPending} }) }, oneAnswer},
-		"something else is taken under the same id": {func(p *faultlessRun) {
+		"a repeated id becomes invalid": {func(p *faultlessRun) { p.again(annCharge, func(a *attempt) { a.answer = answer{Kind: saidUnfit} }) }, oneAnswer},
+		"a refused id becomes accepted": {func(p *faultlessRun) { p.again(bobCharge, func(a *attempt) { a.answer = answer{Kind: saidPending} }) }, oneAnswer},
+		"another decision is accepted under the same id": {func(p *faultlessRun) {
 			p.again(annShip, func(a *attempt) { a.Targets = map[string]json.RawMessage{ship: json.RawMessage(`{"verb":"reject"}`)} })
 		}, oneAnswer},
-		"a gate was never asked": {func(p *faultlessRun) {
+		"a gate was never requested": {func(p *faultlessRun) {
 			p.run.Interrupts = slices.DeleteFunc(p.run.Interrupts, func(i store.Interrupt) bool { return i.ID == notify })
 		}, noBypass},
-		"a gate is asked before the one before it is decided": {func(p *faultlessRun) { e := p.run.Events; e[2].Interrupt, e[1].Interrupt = reserve, reserve }, noBypass},
+		"a gate is requested before an earlier one is decided": {func(p *faultlessRun) { e := p.run.Events; e[2].Interrupt, e[1].Interrupt = reserve, reserve }, noBypass},
 		"a rejected gate counts as done": {func(p *faultlessRun) {
 			p.finish(order{Key: "order-1", Charge: "done receipt-charge", Reserve: "done receipt-charge", Notify: wasExpired, Pick: "blue", Stamp: "done receipt-stamp", Ship: "done receipt-ship"})
 		}, noBypass},
 		"an expired gate counts as rejected": {func(p *faultlessRun) {
 			p.finish(order{Key: "order-1", Charge: "done receipt-charge", Reserve: wasRejected, Notify: wasRejected, Pick: "blue", Stamp: "done receipt-stamp", Ship: "done receipt-ship"})
 		}, noBypass},
-		"another account is let in": {func(p *faultlessRun) {
+		"another account gets access": {func(p *faultlessRun) {
 			p.again(annCharge, func(a *attempt) {})
 			p.attempts[len(p.attempts)-1].Account = "other"
 		}, noTrespass},
-		"what was shown is not in the book":         {func(p *faultlessRun) { p.attempts[1].answer.View.Questions[0].ID = "lost" }, durable},
-		"what was shown is not what is in the book": {func(p *faultlessRun) { p.interrupt(pick).Data = boxed(`{"order":"order-2","gate":"pick"}`) }, durable},
-		"an acknowledged start made no run":         {func(p *faultlessRun) { p.run.Run.StateKey = "order-2" }, durable},
-		"a start made two runs":                     {func(p *faultlessRun) { p.double = true }, oneAnswer},
-		"an acknowledged cancel did nothing":        {func(p *faultlessRun) { p.attempt(&attempt{verb: doCancel, answer: answer{Kind: saidDone}}) }, durable},
-		"an event is missing":                       {func(p *faultlessRun) { p.run.Events = slices.Delete(p.run.Events, 4, 5) }, durable},
-		"it is decided after its deadline":          {func(p *faultlessRun) { p.interrupt(reserve).DecidedAt = noon }, oneTimer},
-		"it expires before its deadline":            {func(p *faultlessRun) { p.interrupt(notify).DecidedAt = noon.Add(-1) }, oneTimer},
-		"the clock approves":                        {func(p *faultlessRun) { p.interrupt(notify).Verdict = store.VerdictApprove }, expiredIsNoNo},
-		"nonsense is accepted":                      {func(p *faultlessRun) { p.decision(annCharge).aims[0].Nonsense = true }, badIsNothing},
-		"half of a decision is accepted":            {func(p *faultlessRun) { p.decision(annCharge).aims = nil }, badIsNothing},
-		"an effect begins after the end":            {func(p *faultlessRun) { p.event(store.EventEffectBegun, charge) }, fenced},
-		"a run ends twice":                          {func(p *faultlessRun) { p.event(store.EventFailed, "") }, fenced},
-		"a run does not end":                        {func(p *faultlessRun) { p.run.Run.Status = store.StatusReady }, settles},
-		"a decision is not to be seen any more": {func(p *faultlessRun) {
+		"a shown question is not stored":               {func(p *faultlessRun) { p.attempts[1].answer.View.Questions[0].ID = "lost" }, durable},
+		"a shown question differs from the stored one": {func(p *faultlessRun) { p.interrupt(pick).Data = boxed(`{"order":"order-2","gate":"pick"}`) }, durable},
+		"an acknowledged start created no run":         {func(p *faultlessRun) { p.run.Run.StateKey = "order-2" }, durable},
+		"a start created two runs":                     {func(p *faultlessRun) { p.double = true }, oneAnswer},
+		"an acknowledged cancel had no effect":         {func(p *faultlessRun) { p.attempt(&attempt{verb: doCancel, answer: answer{Kind: saidDone}}) }, durable},
+		"an event is missing":                          {func(p *faultlessRun) { p.run.Events = slices.Delete(p.run.Events, 4, 5) }, durable},
+		"a decision after the deadline":                {func(p *faultlessRun) { p.interrupt(reserve).DecidedAt = noon }, oneTimer},
+		"an expiry before the deadline":                {func(p *faultlessRun) { p.interrupt(notify).DecidedAt = noon.Add(-1) }, oneTimer},
+		"the clock approves":                           {func(p *faultlessRun) { p.interrupt(notify).Verdict = store.VerdictApprove }, expiredIsNoNo},
+		"an invalid answer is accepted":                {func(p *faultlessRun) { p.decision(annCharge).aims[0].Nonsense = true }, badIsNothing},
+		"a partial decision is accepted":               {func(p *faultlessRun) { p.decision(annCharge).aims = nil }, badIsNothing},
+		"an effect begins after the end of the run":    {func(p *faultlessRun) { p.event(store.EventEffectBegun, charge) }, fenced},
+		"a run ends twice":                             {func(p *faultlessRun) { p.event(store.EventFailed, "") }, fenced},
+		"a run does not end":                           {func(p *faultlessRun) { p.run.Run.Status = store.StatusReady }, settles},
+		"a decision is no longer visible": {func(p *faultlessRun) {
 			p.attempts[len(p.attempts)-1].answer.View.Questions[0] = p.attempts[1].answer.View.Questions[0]
 		}, linearizable},
 	} {

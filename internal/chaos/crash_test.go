@@ -15,7 +15,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// The tests kill 500 replicas together, and twenty times as many in a soak: in rounds, each with a world of its own.
+// The tests kill 500 replicas in total, and twenty times as many in a soak: in rounds, each with
+// its own world.
 const (
 	soakRounds = 20
 	cyclesOne  = 100 // with one process on SQLite
@@ -24,8 +25,8 @@ const (
 	worldsPG   = 2
 )
 
-// settleTimeout is how long everything may take to settle when nothing is disturbed any more. What could not be finished because of
-// faults is tried again later and later, so this is much longer than it takes as a rule.
+// settleTimeout is how long everything may take to settle without faults. Failed work is retried
+// with increasing delays, so this is much longer than usually needed.
 const settleTimeout = 2 * time.Minute
 
 func TestCrash_OneProcessOnSQLite(t *testing.T) {
@@ -50,8 +51,9 @@ func TestCrash_ThreeReplicasOnPostgreSQL(t *testing.T) {
 	})
 }
 
-// A replica that is built with the race detector takes twenty times as long to start, and nearly all of the time of these tests is starts. So
-// under it a tenth of the cycles is run here, and all of them in a process without it, at the same time.
+// With the race detector a replica takes twenty times as long to start, and these tests mostly
+// start replicas. So a tenth of the cycles runs with it, and all of them run in a process without
+// it at the same time.
 func TestCrash_AllCyclesWithoutTheRaceDetector(t *testing.T) {
 	if !raceDetector || testing.Short() {
 		return // they run by themselves
@@ -89,7 +91,8 @@ func onSQLite(t *testing.T, processes, cycles int) {
 	crashLoop(t, w, newNemesis(w), file, cycles)
 }
 
-// onPostgreSQL gives each replica a way of its own to the database, so that one of them can be cut off.
+// onPostgreSQL gives each replica its own connection to the database, so that one of them can be
+// cut off.
 func onPostgreSQL(t *testing.T, replicas, cycles int) {
 	cluster := pgtest.Start(t)
 	database := cluster.Database(t)
@@ -100,7 +103,8 @@ func onPostgreSQL(t *testing.T, replicas, cycles int) {
 	crashLoop(t, w, n, database, cycles)
 }
 
-// crashLoop lets people work while replicas are killed, waits until all is settled, and then compares what everybody knows.
+// crashLoop lets people work while replicas are killed, waits until everything has settled, and
+// then compares all sources.
 func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 	t.Helper()
 	if testing.Short() || raceDetector {
@@ -108,7 +112,7 @@ func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 	}
 	settled := w.populate(6)
 	n.run(cycles)
-	t.Logf("%6.1fs  %s; now it settles", w.now().Seconds(), n)
+	t.Logf("%6.1fs  %s; settling", w.now().Seconds(), n)
 	n.settle(settled, settleTimeout)
 	w.fleet.killAll()
 	s, err := openStore(t.Context(), name)
@@ -123,15 +127,15 @@ func crashLoop(t *testing.T, w *world, n *nemesis, name string, cycles int) {
 	found := newStoreCheck(evidence{w.history.all(), w.sink.log()}, runs).check()
 	w.report(found, runs, func() { t.Log(w.summary(n, len(found))) })
 	for _, missing := range n.missing(cycles, runs) {
-		t.Errorf("that nothing was found means nothing: %s", missing)
+		t.Errorf("the result is not significant: %s", missing)
 	}
 }
 
-// missing says what should have happened in a test of so many cycles and did not.
+// missing lists what should have happened in so many cycles and did not.
 func (n *nemesis) missing(cycles int, runs []store.History) (list []string) {
 	want := func(what string, got, least int) {
 		if got < least {
-			list = append(list, fmt.Sprintf("%d %s, at least %d are expected", got, what, least))
+			list = append(list, fmt.Sprintf("%d %s, want at least %d", got, what, least))
 		}
 	}
 	want("replicas killed", n.all, cycles)
@@ -140,8 +144,8 @@ func (n *nemesis) missing(cycles int, runs []store.History) (list []string) {
 	}
 	want("stops", int(n.stops.Load()), cycles/50)
 	if n.cluster != nil {
-		want("disturbances of the network", int(n.disturbed.Load()), cycles/50)
-		want("crashes of the database", n.crashes, cycles/200)
+		want("network faults", int(n.disturbed.Load()), cycles/50)
+		want("database crashes", n.crashes, cycles/200)
 	}
 	verdicts, doubts := make(map[store.Verdict]int), 0
 	for _, h := range runs {
@@ -161,8 +165,8 @@ func (n *nemesis) missing(cycles int, runs []store.History) (list []string) {
 	return list
 }
 
-// The same people and the same checks find out the protocol that Fermata's replaces, without a single kill. If they did not, what they say of Fermata's
-// would be worth nothing.
+// The same people and checks refute the protocol that was replaced, without a single kill.
+// Otherwise their result for the current protocol would not be significant.
 func TestCrash_SeedProtocolIsRefuted(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "seed.db")
@@ -186,7 +190,7 @@ func TestCrash_SeedProtocolIsRefuted(t *testing.T) {
 		t.Error(fault)
 	}
 	if count[noBypass]+count[onceOnly] == 0 {
-		t.Errorf("nothing found within a minute; the choices were made with FERMATA_CHAOS_SEED=%d", w.seed)
+		t.Errorf("nothing found within a minute; repeat with FERMATA_CHAOS_SEED=%d", w.seed)
 	}
 	t.Log(w.summary(newNemesis(w), count[noBypass]+count[onceOnly]))
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// faultlessRequest is the docket of a payment that went well: dee commented on it, ann and bob approved it after a page, and cid was told that he came too late.
+// faultlessRequest is the record of a payment without faults: dee commented on it, ann and bob
+// approved it after a page, and cid was told that he was too late.
 type faultlessRequest struct {
 	*requestRecord
 	faultLog
@@ -73,7 +74,7 @@ func (q *faultlessRequest) result(result string) {
 	q.run.Run.Outcome = boxed(string(outcome))
 }
 
-// take makes a change, and has it told.
+// take applies a change and delivers its notices.
 func (q *faultlessRequest) take(change desk.Change, err error) {
 	q.t.Helper()
 	if err != nil {
@@ -95,7 +96,7 @@ func (q *faultlessRequest) apply(at int, act desk.Command) desk.Change {
 	return change
 }
 
-// replyKind is a decision and its answer.
+// said is a decision and its reply.
 func (q *faultlessRequest) said(by string, reply answer) {
 	q.attempts = append(q.attempts, &attempt{
 		verb: doDecide, request: request{Account: account, Key: "order-1", Actor: by, ResumeID: "id of " + by, Targets: map[string]json.RawMessage{"int": nil}},
@@ -122,12 +123,12 @@ func (q *faultlessRequest) comment(at int, by string) {
 	})
 }
 
-// of is the attempt of somebody.
+// of returns the attempt of a person.
 func (q *faultlessRequest) of(by string) *attempt {
 	return q.attempts[slices.IndexFunc(q.attempts, func(a *attempt) bool { return a.Actor == by })]
 }
 
-// decided changes what a line of the log says.
+// decided changes an audit record.
 func (q *faultlessRequest) decided(line int, change func(*audit.RequestDecided)) {
 	body := q.lines[line].Body.(audit.RequestDecided)
 	change(&body)
@@ -155,80 +156,80 @@ func TestDeskChecks_DetectViolations(t *testing.T) {
 		spoil func(q *faultlessRequest)
 		want  invariant
 	}{
-		"the run goes on":                       {func(q *faultlessRequest) { q.run.Run.Status = store.StatusWaiting }, settles},
-		"the request is open":                   {func(q *faultlessRequest) { q.doc.State, q.doc.Decision = desk.StateOpen, nil }, oneEnd},
-		"the store says that it expired":        {func(q *faultlessRequest) { q.interrupt.Verdict = store.VerdictExpire }, oneEnd},
-		"two events end it":                     {func(q *faultlessRequest) { q.run.Events = append(q.run.Events, q.run.Events[0]) }, oneEnd},
-		"the log does not settle it":            {func(q *faultlessRequest) { q.decided(1, func(d *audit.RequestDecided) { d.Settles = false }) }, chained},
-		"the log settles it twice":              {func(q *faultlessRequest) { q.line("system:clock", audit.RequestExpired{}) }, chained},
-		"the log counts a word after the end":   {func(q *faultlessRequest) { q.lines = append(q.lines, q.lines[0]) }, oneEnd},
-		"the run thinks that it was rejected":   {func(q *faultlessRequest) { q.result(wasRejected) }, noBypass},
-		"it is decided after its deadline":      {func(q *faultlessRequest) { q.interrupt.DecidedAt = q.interrupt.Deadline }, oneTimer},
-		"the desk decides after the deadline":   {func(q *faultlessRequest) { q.doc.Decision.At = q.doc.Deadline }, oneTimer},
-		"there are two deadlines":               {func(q *faultlessRequest) { q.interrupt.Deadline = q.interrupt.Deadline.Add(early) }, oneTimer},
-		"it expires before its deadline":        {func(q *faultlessRequest) { q.doc.Decision.Outcome = desk.OutcomeExpired }, oneTimer},
-		"a counted word is not in the log":      {func(q *faultlessRequest) { q.lines = q.lines[1:] }, wordCounts},
-		"a word is counted twice":               {func(q *faultlessRequest) { q.lines = append(q.lines[:1:1], q.lines...) }, wordCounts},
-		"a refused word is in the log":          {func(q *faultlessRequest) { q.of("ann").answer = q.of("cid").answer }, wordCounts},
-		"nobody said what is in the log":        {func(q *faultlessRequest) { q.lines[0].Actor.Principal = "eve" }, wordCounts},
-		"nonsense is in the log":                {func(q *faultlessRequest) { q.of("ann").aims[0].Nonsense = true }, wordCounts},
-		"the log has a no where a yes was said": {func(q *faultlessRequest) { q.decided(0, func(d *audit.RequestDecided) { d.Verb = audit.VerbReject }) }, asMeant},
-		"a vote is not in the request":          {func(q *faultlessRequest) { q.doc.Votes = q.doc.Votes[1:] }, wordCounts},
-		"a vote of the request is not in the log": {func(q *faultlessRequest) {
+		"the run continues":                              {func(q *faultlessRequest) { q.run.Run.Status = store.StatusWaiting }, settles},
+		"the request is open":                            {func(q *faultlessRequest) { q.doc.State, q.doc.Decision = desk.StateOpen, nil }, oneEnd},
+		"the store says that it expired":                 {func(q *faultlessRequest) { q.interrupt.Verdict = store.VerdictExpire }, oneEnd},
+		"two events end it":                              {func(q *faultlessRequest) { q.run.Events = append(q.run.Events, q.run.Events[0]) }, oneEnd},
+		"the audit log does not decide it":               {func(q *faultlessRequest) { q.decided(1, func(d *audit.RequestDecided) { d.Settles = false }) }, chained},
+		"the audit log decides it twice":                 {func(q *faultlessRequest) { q.line("system:clock", audit.RequestExpired{}) }, chained},
+		"the audit log counts a vote after the decision": {func(q *faultlessRequest) { q.lines = append(q.lines, q.lines[0]) }, oneEnd},
+		"the run says that it was rejected":              {func(q *faultlessRequest) { q.result(wasRejected) }, noBypass},
+		"a decision after the deadline":                  {func(q *faultlessRequest) { q.interrupt.DecidedAt = q.interrupt.Deadline }, oneTimer},
+		"the desk decides after the deadline":            {func(q *faultlessRequest) { q.doc.Decision.At = q.doc.Deadline }, oneTimer},
+		"there are two deadlines":                        {func(q *faultlessRequest) { q.interrupt.Deadline = q.interrupt.Deadline.Add(early) }, oneTimer},
+		"an expiry before the deadline":                  {func(q *faultlessRequest) { q.doc.Decision.Outcome = desk.OutcomeExpired }, oneTimer},
+		"a counted vote is not in the audit log":         {func(q *faultlessRequest) { q.lines = q.lines[1:] }, wordCounts},
+		"a vote is counted twice":                        {func(q *faultlessRequest) { q.lines = append(q.lines[:1:1], q.lines...) }, wordCounts},
+		"a refused vote is in the audit log":             {func(q *faultlessRequest) { q.of("ann").answer = q.of("cid").answer }, wordCounts},
+		"no person made a recorded vote":                 {func(q *faultlessRequest) { q.lines[0].Actor.Principal = "eve" }, wordCounts},
+		"an invalid vote is in the audit log":            {func(q *faultlessRequest) { q.of("ann").aims[0].Nonsense = true }, wordCounts},
+		"an approval is recorded as a rejection":         {func(q *faultlessRequest) { q.decided(0, func(d *audit.RequestDecided) { d.Verb = audit.VerbReject }) }, asMeant},
+		"a vote is not in the request":                   {func(q *faultlessRequest) { q.doc.Votes = q.doc.Votes[1:] }, wordCounts},
+		"a vote of the request is not in the audit log": {func(q *faultlessRequest) {
 			q.doc.Votes = append(q.doc.Votes, desk.Vote{By: "eve", Verb: desk.VerbApprove})
 		}, wordCounts},
-		"the first of two words is enough": {func(q *faultlessRequest) { q.lines = q.lines[1:] }, twoPayers},
-		"two words are not enough": {func(q *faultlessRequest) {
+		"the first of two votes is sufficient": {func(q *faultlessRequest) { q.lines = q.lines[1:] }, twoPayers},
+		"two votes are not sufficient": {func(q *faultlessRequest) {
 			q.lines = append(q.lines[:1:1], q.lines...)
 			q.lines[1].Actor.Principal = "cid"
 		}, wordCounts},
-		"the requester counts":    {func(q *faultlessRequest) { q.doc.Subject.Requester = "ann" }, twoPayers},
-		"one who has left counts": {func(q *faultlessRequest) { q.lines[0].Actor.Principal = tempUntil(noon.Add(250 * time.Millisecond)) }, twoPayers},
-		"one person approves":     {func(q *faultlessRequest) { q.doc.Decision.By = []string{"bob", "bob"} }, twoPayers},
-		"somebody is bound to what they did not mean": {func(q *faultlessRequest) {
+		"the requester counts":   {func(q *faultlessRequest) { q.doc.Subject.Requester = "ann" }, twoPayers},
+		"a former member counts": {func(q *faultlessRequest) { q.lines[0].Actor.Principal = tempUntil(noon.Add(250 * time.Millisecond)) }, twoPayers},
+		"one person approves":    {func(q *faultlessRequest) { q.doc.Decision.By = []string{"bob", "bob"} }, twoPayers},
+		"a voter approved something else": {func(q *faultlessRequest) {
 			q.of("ann").aims[0].Approve = &action{Order: "order-1", Gate: pay, Amount: 6}
 		}, asMeant},
-		"the store approves something else":   {func(q *faultlessRequest) { q.interrupt.ApprovedDigest = "another" }, asMeant},
-		"something else is done":              {func(q *faultlessRequest) { q.deeds[0].Action.Amount = 6 }, asMeant},
-		"it is done twice":                    {func(q *faultlessRequest) { q.deeds = append(q.deeds, q.deeds[0]) }, onceOnly},
-		"it is not done":                      {func(q *faultlessRequest) { q.deeds = nil }, decisionCounts},
-		"it is done and was rejected":         {func(q *faultlessRequest) { q.interrupt.Verdict = store.VerdictReject }, approvedOnly},
-		"the refusal names another winner":    {func(q *faultlessRequest) { q.of("cid").answer.By = "eve" }, wordCounts},
-		"the refusal has no reason":           {func(q *faultlessRequest) { q.of("cid").answer.Result = store.ResultExpired }, wordCounts},
-		"a payer is told to be none":          {func(q *faultlessRequest) { q.of("cid").answer.Result = "forbidden" }, wordCounts},
-		"an edit is told that there was none": {func(q *faultlessRequest) { q.of("cid").answer.Result = store.ResultDigestMismatch }, wordCounts},
+		"the store approves something else":          {func(q *faultlessRequest) { q.interrupt.ApprovedDigest = "another" }, asMeant},
+		"something else is executed":                 {func(q *faultlessRequest) { q.deeds[0].Action.Amount = 6 }, asMeant},
+		"it is executed twice":                       {func(q *faultlessRequest) { q.deeds = append(q.deeds, q.deeds[0]) }, onceOnly},
+		"it is not done":                             {func(q *faultlessRequest) { q.deeds = nil }, decisionCounts},
+		"it is executed although rejected":           {func(q *faultlessRequest) { q.interrupt.Verdict = store.VerdictReject }, approvedOnly},
+		"the refusal names another winner":           {func(q *faultlessRequest) { q.of("cid").answer.By = "eve" }, wordCounts},
+		"the refusal has no reason":                  {func(q *faultlessRequest) { q.of("cid").answer.Result = store.ResultExpired }, wordCounts},
+		"a payer is told that they are not eligible": {func(q *faultlessRequest) { q.of("cid").answer.Result = "forbidden" }, wordCounts},
+		"an editor is told that there was no edit":   {func(q *faultlessRequest) { q.of("cid").answer.Result = store.ResultDigestMismatch }, wordCounts},
 		"a repeated id is refused": {func(q *faultlessRequest) {
 			again := *q.of("ann")
 			again.answer, again.got = q.of("cid").answer, again.got+1
 			q.attempts = append(q.attempts, &again)
 		}, oneAnswer},
-		"an acknowledged comment is lost":   {func(q *faultlessRequest) { q.doc.Comments = nil }, durable},
-		"a comment is there twice":          {func(q *faultlessRequest) { q.doc.Comments = append(q.doc.Comments, q.doc.Comments[0]) }, durable},
-		"a step is taken twice":             {func(q *faultlessRequest) { q.doc.Log = append(q.doc.Log[:2:2], q.doc.Log[1:]...) }, oneTimer},
-		"a step is taken after the end":     {func(q *faultlessRequest) { q.doc.Log = append(q.doc.Log, q.doc.Log[2]) }, oneTimer},
-		"a step is taken before its time":   {func(q *faultlessRequest) { q.doc.Log[2].At = noon.Add(79 * early) }, oneTimer},
-		"a step has no notice":              {func(q *faultlessRequest) { q.notices = q.notices[1:] }, oneTimer},
-		"a step has two notices":            {func(q *faultlessRequest) { q.notices = append(q.notices, q.notices[0]) }, oneTimer},
-		"a notice is of no step":            {func(q *faultlessRequest) { q.notices[0].Epoch = 2 }, oneTimer},
-		"the outbox has a notice twice":     {func(q *faultlessRequest) { q.notices = append(q.notices, q.notices[0]) }, toldOnce},
-		"nobody is told":                    {func(q *faultlessRequest) { q.tellings = q.tellings[1:] }, toldOnce},
-		"a notice is never done with":       {func(q *faultlessRequest) { q.notices[0].paper.DueAt = noon }, toldOnce},
-		"people are told what was never so": {func(q *faultlessRequest) { q.tellings[0].Notice.Targets = nil }, durable},
-		"people are told twice for nothing": {func(q *faultlessRequest) { q.tellings = append(q.tellings, q.tellings[0]) }, toldOnce},
-		"there is no all-clear": {func(q *faultlessRequest) {
+		"an acknowledged comment is lost":             {func(q *faultlessRequest) { q.doc.Comments = nil }, durable},
+		"a duplicate comment":                         {func(q *faultlessRequest) { q.doc.Comments = append(q.doc.Comments, q.doc.Comments[0]) }, durable},
+		"a step fires twice":                          {func(q *faultlessRequest) { q.doc.Log = append(q.doc.Log[:2:2], q.doc.Log[1:]...) }, oneTimer},
+		"a step fires after the decision":             {func(q *faultlessRequest) { q.doc.Log = append(q.doc.Log, q.doc.Log[2]) }, oneTimer},
+		"a step fires too early":                      {func(q *faultlessRequest) { q.doc.Log[2].At = noon.Add(79 * early) }, oneTimer},
+		"a step has no notice":                        {func(q *faultlessRequest) { q.notices = q.notices[1:] }, oneTimer},
+		"a step has two notices":                      {func(q *faultlessRequest) { q.notices = append(q.notices, q.notices[0]) }, oneTimer},
+		"a notice without a step":                     {func(q *faultlessRequest) { q.notices[0].Epoch = 2 }, oneTimer},
+		"the outbox has a duplicate notice":           {func(q *faultlessRequest) { q.notices = append(q.notices, q.notices[0]) }, toldOnce},
+		"a notice is not delivered":                   {func(q *faultlessRequest) { q.tellings = q.tellings[1:] }, toldOnce},
+		"a notice is never completed":                 {func(q *faultlessRequest) { q.notices[0].paper.DueAt = noon }, toldOnce},
+		"a delivered notice is not in the outbox":     {func(q *faultlessRequest) { q.tellings[0].Notice.Targets = nil }, durable},
+		"a notice is delivered twice without a fault": {func(q *faultlessRequest) { q.tellings = append(q.tellings, q.tellings[0]) }, toldOnce},
+		"no resolve notice": {func(q *faultlessRequest) {
 			n := q.notice(desk.NoticeResolve)
 			q.notices = slices.Delete(q.notices, n, n+1)
 		}, allClear},
-		"there are two all-clears":             {func(q *faultlessRequest) { q.notices = append(q.notices, q.notices[q.notice(desk.NoticeResolve)]) }, allClear},
-		"somebody else gets the all-clear":     {func(q *faultlessRequest) { q.notices[q.notice(desk.NoticeResolve)].Targets = []string{"oncall:boss"} }, allClear},
-		"the last that is told is a page":      {func(q *faultlessRequest) { q.tellings[q.notice(desk.NoticePage)].at = time.Hour }, allClear},
-		"the all-clear is of another incident": {func(q *faultlessRequest) { q.notices[q.notice(desk.NoticeResolve)].Incident = "another" }, allClear},
-		"what was for nothing is an all-clear": {func(q *faultlessRequest) {
+		"two resolve notices":                     {func(q *faultlessRequest) { q.notices = append(q.notices, q.notices[q.notice(desk.NoticeResolve)]) }, allClear},
+		"another target gets the resolve notice":  {func(q *faultlessRequest) { q.notices[q.notice(desk.NoticeResolve)].Targets = []string{"oncall:boss"} }, allClear},
+		"the last delivery is a page":             {func(q *faultlessRequest) { q.tellings[q.notice(desk.NoticePage)].at = time.Hour }, allClear},
+		"the resolve notice has another incident": {func(q *faultlessRequest) { q.notices[q.notice(desk.NoticeResolve)].Incident = "another" }, allClear},
+		"a skipped notice is a resolve notice": {func(q *faultlessRequest) {
 			n := q.notice(desk.NoticeResolve)
 			q.notices[n].paper.Index = []byte(`{"result":"moot"}`)
 			q.tellings = slices.Delete(q.tellings, n, n+1)
 		}, toldOnce},
-		"a page is forgotten": {func(q *faultlessRequest) { q.doc.RouteProgress.Paged = nil }, allClear},
+		"a page is not recorded": {func(q *faultlessRequest) { q.doc.RouteProgress.Paged = nil }, allClear},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newFaultlessRequest(t)
@@ -241,23 +242,24 @@ func TestDeskChecks_DetectViolations(t *testing.T) {
 	}
 }
 
-// What is told twice is excused by a death or a cut between the two, and by nothing that comes later.
+// A duplicate delivery is excused by a crash or a cut between the two, and by nothing that comes
+// later.
 func TestDeskChecks_ExcuseKilledReplicasAndCutConnections(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault func(q *faultlessRequest)
 		want  string
 	}{
-		"nothing happened":              {func(q *faultlessRequest) {}, ""},
-		"it died":                       {func(q *faultlessRequest) { q.ends[1] = exitState{0, noon.Add(2 * time.Second)} }, "died"},
-		"it died afterwards":            {func(q *faultlessRequest) { q.ends[1] = exitState{0, noon.Add(4 * time.Second)} }, ""},
-		"it was cut off":                {func(q *faultlessRequest) { q.cuts = []cut{{0, 0, 2 * time.Second}} }, "cut off"},
-		"it says that it failed":        {func(q *faultlessRequest) { q.failed = func(int64, string) bool { return true } }, ""},
-		"it says so, and others follow": {func(q *faultlessRequest) { q.rest, q.failed = 2, func(int64, string) bool { return true } }, "could not note it"},
-		"it died meanwhile":             {func(q *faultlessRequest) { q.ends[1] = exitState{0, noon.Add(time.Second - 1)} }, "died"},
-		"it was cut off long before":    {func(q *faultlessRequest) { q.cuts = []cut{{0, -time.Minute, -2 * time.Second}} }, ""},
-		"another was cut off":           {func(q *faultlessRequest) { q.cuts = []cut{{1, 0, 2 * time.Second}} }, ""},
-		"the database was gone":         {func(q *faultlessRequest) { q.cuts = []cut{{everywhere, 0, 2 * time.Second}} }, "cut off"},
-		"it was cut off too late":       {func(q *faultlessRequest) { q.cuts = []cut{{0, 4 * time.Second, 5 * time.Second}} }, ""},
+		"no fault":                               {func(q *faultlessRequest) {}, ""},
+		"it died":                                {func(q *faultlessRequest) { q.ends[1] = exitState{0, noon.Add(2 * time.Second)} }, "died"},
+		"it crashed afterwards":                  {func(q *faultlessRequest) { q.ends[1] = exitState{0, noon.Add(4 * time.Second)} }, ""},
+		"it was cut off":                         {func(q *faultlessRequest) { q.cuts = []cut{{0, 0, 2 * time.Second}} }, "cut off"},
+		"it logged a failure":                    {func(q *faultlessRequest) { q.failed = func(int64, string) bool { return true } }, ""},
+		"it logged a failure, and others follow": {func(q *faultlessRequest) { q.rest, q.failed = 2, func(int64, string) bool { return true } }, "could not note it"},
+		"it crashed in between":                  {func(q *faultlessRequest) { q.ends[1] = exitState{0, noon.Add(time.Second - 1)} }, "died"},
+		"it was cut off long before":             {func(q *faultlessRequest) { q.cuts = []cut{{0, -time.Minute, -2 * time.Second}} }, ""},
+		"another one was cut off":                {func(q *faultlessRequest) { q.cuts = []cut{{1, 0, 2 * time.Second}} }, ""},
+		"the database was down":                  {func(q *faultlessRequest) { q.cuts = []cut{{everywhere, 0, 2 * time.Second}} }, "cut off"},
+		"it was cut off too late":                {func(q *faultlessRequest) { q.cuts = []cut{{0, 4 * time.Second, 5 * time.Second}} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newFaultlessRequest(t)
@@ -273,20 +275,20 @@ func TestDeskChecks_ExcuseKilledReplicasAndCutConnections(t *testing.T) {
 	}
 }
 
-// One who is told something else under an id, whoever keeps it, and a page that is told last, are found.
+// The checks detect a different reply under the same id, and a page that is delivered last.
 func TestDeskChecks_CheckEveryField(t *testing.T) {
 	q := newFaultlessRequest(t)
 	q.of("ann").answer = q.of("cid").answer
 	q.run.Resumes = []store.Resume{{Actor: "ann", ID: "id of ann"}}
 	q.run.Documents = []store.Document{{Kind: "resume", ID: ident.Derive("res", "ann", "id of ann")}}
 	if len(q.check()) == 0 {
-		t.Error("two answers are on record")
+		t.Error("two replies are recorded")
 	}
 	q = newFaultlessRequest(t)
 	last := q.notice(desk.NoticePage)
 	q.tellings[last].at = time.Hour
 	q.notices[last].paper.Index = []byte(`{"tries":2,"result":"moot"}`)
 	if len(q.check()) == 0 {
-		t.Error("a page that is told last stays open")
+		t.Error("a page that is delivered last is not detected")
 	}
 }

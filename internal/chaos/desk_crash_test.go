@@ -13,16 +13,17 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// How many replicas are killed while people decide against the clock. In a soak it is twenty times as many.
+// The number of replicas that are killed while people decide against the clock. In a soak it is
+// twenty times as many.
 const (
 	cyclesDeskPG     = 30
 	cyclesDeskSQLite = 20
 )
 
-// deskAccounts are whose payments they are.
+// deskAccounts are the accounts of the payments.
 var deskAccounts = []string{account, "globex"}
 
-// The worlds of the desk have the machine to themselves: their clocks are the matter here, and twelve processes are enough for two cores.
+// The desk tests run alone: they depend on timing, and twelve processes are enough for two cores.
 func TestCrash_DeskOfFourProcessesOnSQLite(t *testing.T) {
 	forEachSeed(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "fermata.db")
@@ -39,7 +40,8 @@ func TestCrash_DeskOfEightReplicasOnPostgreSQL(t *testing.T) {
 	})
 }
 
-// fewerReplicas is how many replicas there are under the race detector: it is there for the races inside of them, and those among them are for the others to find.
+// fewerReplicas reduces the number of replicas under the race detector, which finds races inside of
+// replicas.
 func fewerReplicas(replicas int) int {
 	if raceDetector {
 		return 1 + replicas/4
@@ -47,7 +49,8 @@ func fewerReplicas(replicas int) int {
 	return replicas
 }
 
-// deskLoop lets people decide against the clock while replicas are killed, waits until all is settled and told, and then compares what everybody knows.
+// deskLoop lets people decide against the clock while replicas are killed, waits until everything
+// has settled and is delivered, and then compares all sources.
 func deskLoop(t *testing.T, p plan, with *nemesis, name string, cycles int) {
 	t.Helper()
 	if testing.Short() || raceDetector {
@@ -58,18 +61,18 @@ func deskLoop(t *testing.T, p plan, with *nemesis, name string, cycles int) {
 	n := newNemesis(w)
 	n.cluster, n.proxies, n.calm = with.cluster, with.proxies, lease/2
 	for slot := range w.fleet.slots {
-		<-w.fleet.current(slot).ready // they begin at the same moment, and that takes a while
+		<-w.fleet.current(slot).ready // they start at the same time, which takes a while
 	}
 	settled := w.populateDesk(p.errands + 2)
 	n.run(cycles)
-	deadline := time.Now().Add(settleTimeout) // on a slow machine not all that is to be seen has happened yet
+	deadline := time.Now().Add(settleTimeout) // on a slow machine some outcomes may not have occurred yet
 	for !w.board.hasSeen(least(cycles), desk.OutcomeApproved, desk.OutcomeRejected, desk.OutcomeExpired) || !w.board.hasSeen(leastLeft(cycles), outcomeHadLeft) {
 		if time.Now().After(deadline) {
 			break
 		}
 		time.Sleep(lease)
 	}
-	t.Logf("%6.1fs  %s; now it settles", w.now().Seconds(), n)
+	t.Logf("%6.1fs  %s; settling", w.now().Seconds(), n)
 	n.settle(settled, settleTimeout)
 	w.fleet.killAll()
 	s, err := openStore(t.Context(), name)
@@ -82,34 +85,36 @@ func deskLoop(t *testing.T, p plan, with *nemesis, name string, cycles int) {
 	w.checkDesk(n, s, rest, cycles)
 }
 
-// outcomeHadLeft is seen where somebody's vote did not count any more, whatever the end. Under the race detector there may be too few requests for that.
+// outcomeHadLeft counts requests in which a vote no longer counted, whatever the outcome. Under the
+// race detector there may be too few requests for that.
 const outcomeHadLeft desk.Outcome = "had left"
 
 func leastLeft(cycles int) int { return min(1, cycles/cyclesDeskSQLite) }
 
-// least is how often everything should happen in so many cycles.
+// least returns how often everything should happen in so many cycles.
 func least(cycles int) int { return 1 + cycles/10 }
 
-// tellTheRest has everything told that is left to be told. Whoever dies with a notice in hand keeps it for a minute; nobody waits for that here: all are
-// dead, so the notices can be let go of. It returns the life that tells them.
+// drainNotices delivers all remaining notices. A crashed replica holds a notice for a minute. The
+// test does not wait for that: all replicas are dead, so it releases the notices. It returns the
+// replica that delivers them.
 func (w *world) drainNotices(s store.Store) int64 {
 	w.t.Helper()
-	if !w.sink.isIdle(settleTimeout) { // the minute is longer than anybody takes to be told; without it, that has to be waited for
-		w.t.Errorf("the dead are still telling after %s", settleTimeout)
+	if !w.sink.isIdle(settleTimeout) { // the minute is longer than any delivery; without it, the test must wait for that
+		w.t.Errorf("deliveries of dead replicas are still in progress after %s", settleTimeout)
 	}
 	left := w.releaseParked(s)
-	w.t.Logf("%6.1fs  %d notices were in the hands of the dead", w.now().Seconds(), left)
+	w.t.Logf("%6.1fs  %d notices were held by dead replicas", w.now().Seconds(), left)
 	l := w.fleet.boot(0)
 	for deadline := time.Now().Add(settleTimeout); left > 0; time.Sleep(lease / 4) {
 		if left = len(w.undeliveredNotices(s)); time.Now().After(deadline) {
-			w.fault("I17: %d notices are not told after %s without faults", left, settleTimeout)
+			w.fault("I17: %d notices are not delivered after %s without faults", left, settleTimeout)
 			break
 		}
 	}
 	return l.number
 }
 
-// untold are the notices that are left to be told.
+// undeliveredNotices returns the notices that are not delivered yet.
 func (w *world) undeliveredNotices(s store.Store) (list []store.Document) {
 	w.t.Helper()
 	for _, account := range deskAccounts {
@@ -131,7 +136,7 @@ func (w *world) undeliveredNotices(s store.Store) (list []store.Document) {
 	return list
 }
 
-// letGo makes all notices due that the dead have in hand, and returns how many there are.
+// releaseParked makes all notices due that dead replicas hold, and returns their number.
 func (w *world) releaseParked(s store.Store) int {
 	w.t.Helper()
 	list := w.undeliveredNotices(s)
@@ -148,7 +153,7 @@ func (w *world) releaseParked(s store.Store) int {
 	return len(list)
 }
 
-// closeBooks reads everything and checks it.
+// checkDesk reads everything and checks it.
 func (w *world) checkDesk(n *nemesis, s store.Store, rest int64, cycles int) {
 	w.t.Helper()
 	e := evidence{w.history.all(), w.sink.log()}
@@ -187,11 +192,11 @@ func (w *world) checkDesk(n *nemesis, s store.Store, rest int64, cycles int) {
 		w.t.Log(tally)
 	})
 	for _, missing := range tally.missing(n, cycles) {
-		w.t.Errorf("that nothing was found means nothing: %s", missing)
+		w.t.Errorf("the result is not significant: %s", missing)
 	}
 }
 
-// tellDockets shows what is known of the first requests that something is wrong with.
+// logRequestRecords logs the first requests with violations.
 func (w *world) logRequestRecords(found []violation, all []*requestRecord) {
 	shown := make(map[string]bool)
 	for _, v := range found {
@@ -204,7 +209,7 @@ func (w *world) logRequestRecords(found []violation, all []*requestRecord) {
 	}
 }
 
-// deskTally is what happened, in numbers.
+// deskTally has the numbers of a test.
 type deskTally struct {
 	requests, steps, papers, tellings, pages, left int
 	ends                                           map[desk.Outcome]int
@@ -214,7 +219,7 @@ type deskTally struct {
 	missedSteps                                    []string
 }
 
-// muchTooLate is how long a step may be overdue when its request ends without anybody asking why.
+// muchTooLate is how long a step may be overdue at the decision without being reported.
 const muchTooLate = 500 * time.Millisecond
 
 func (w *world) deskTally(all []*requestRecord, told []receivedNotice, excused map[string]int) deskTally {
@@ -245,23 +250,23 @@ func (w *world) deskTally(all []*requestRecord, told []receivedNotice, excused m
 }
 
 func (t deskTally) String() string {
-	return fmt.Sprintf("    %d requests: %v, %d of them decided within 50 ms before the deadline; refused words: %v; %d votes of people who had left\n    %d steps, %d never taken although overdue by %s; %d notices, told %d times, again because of %v; %d paged",
+	return fmt.Sprintf("    %d requests: %v, %d of them decided within 50 ms before the deadline; refused votes: %v; %d votes of former members\n    %d steps, %d never fired although overdue by %s; %d notices, delivered %d times, again because of %v; %d paged",
 		t.requests, t.ends, t.close, t.refused, t.left, t.steps, len(t.missedSteps), muchTooLate, t.papers, t.tellings, t.excused, t.pages)
 }
 
-// missing says what should have happened and did not.
+// missing lists what should have happened and did not.
 func (t deskTally) missing(n *nemesis, cycles int) (list []string) {
 	want := func(what string, got, least int) {
 		if got < least {
-			list = append(list, fmt.Sprintf("%d %s, at least %d are expected", got, what, least))
+			list = append(list, fmt.Sprintf("%d %s, want at least %d", got, what, least))
 		}
 	}
 	want("replicas killed", n.all, cycles)
 	for _, outcome := range []desk.Outcome{desk.OutcomeApproved, desk.OutcomeRejected, desk.OutcomeExpired} {
-		want("requests that ended with "+string(outcome), t.ends[outcome], least(cycles))
+		want("requests with outcome "+string(outcome), t.ends[outcome], least(cycles))
 	}
-	want("words that came too late", t.refused[store.ResultExpired]+t.refused[store.ResultAlreadyDecided], least(cycles))
-	want("votes of people who had left", t.left, leastLeft(cycles))
+	want("votes that were too late", t.refused[store.ResultExpired]+t.refused[store.ResultAlreadyDecided], least(cycles))
+	want("votes of former members", t.left, leastLeft(cycles))
 	want("people paged", t.pages, least(cycles))
 	want("notices told", t.tellings, 5*cycles)
 	return list

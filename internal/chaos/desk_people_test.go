@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// payday lets people pay, who have to ask others. What it returns is as of populate.
+// populateDesk lets people request payments. It returns a function like that of populate.
 func (w *world) populateDesk(people int) (wait func()) {
 	var working sync.WaitGroup
 	for n := range people {
@@ -23,7 +23,7 @@ func (w *world) populateDesk(people int) (wait func()) {
 	return working.Wait
 }
 
-// workAtDesk wants one payment after the other, and has others decide on it against the clock.
+// workAtDesk requests one payment after the other, and lets others decide on it against the clock.
 func (p *person) workAtDesk() {
 	for {
 		e, todo := p.board.take(p.rng)
@@ -45,16 +45,16 @@ func (p *person) workAtDesk() {
 	}
 }
 
-// deskVisit is a payment that people are asked about.
+// deskVisit is a payment request with its people.
 type deskVisit struct {
-	*person // who wants it
+	*person // the requester
 	e       *task
-	id      string       // of the question
-	args    action       // as asked
-	doc     desk.Request // as it was when somebody looked last
+	id      string       // the id of the interrupt
+	args    action       // as requested
+	doc     desk.Request // at the last view
 }
 
-// look sees how things stand; false if there is nothing to decide.
+// lookAtDesk views the request; false if there is nothing to decide.
 func (p *person) lookAtDesk(e *task) (s *deskVisit, status store.Status) {
 	reply := p.askUntilAnswered(p.rng, doLook, request{Account: e.account, Key: e.key, Actor: p.name}, nil)
 	if reply.View == nil {
@@ -64,14 +64,14 @@ func (p *person) lookAtDesk(e *task) (s *deskVisit, status store.Status) {
 		var asked fermata.ApprovalRequest
 		s = &deskVisit{person: p, e: e, id: q.ID, doc: reply.View.Requests[q.ID]}
 		if json.Unmarshal(q.Data, &asked) != nil || json.Unmarshal(asked.Args, &s.args) != nil {
-			p.fault("question %s cannot be read: %s", q.ID, q.Data)
+			p.fault("invalid question %s: %s", q.ID, q.Data)
 			return nil, ""
 		}
 	}
 	return s, reply.View.Status
 }
 
-// pace is how slow the machine is just now: what a word takes, twice over, should pass before anything happens.
+// pace returns how slow the machine is: twice the duration of a decision should pass before a step.
 func (h *history) pace() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,7 +83,7 @@ func (h *history) pace() int {
 	return paces - 1
 }
 
-// stage begins a payment and has people act on it, at moments when the clock does, too.
+// stage starts a payment and lets people act on it, at times when timers fire too.
 func (p *person) stage(e *task) {
 	r := request{Account: e.account, Key: e.key, Amount: e.amount + p.history.pace()*million, Actor: p.name}
 	p.twice(20, func(p *person) { p.askUntilAnswered(p.rng, doStart, r, nil) })
@@ -100,7 +100,7 @@ func (p *person) stage(e *task) {
 	}
 }
 
-// pause waits, unless the world is over.
+// pause waits, unless the test has ended.
 func (p *person) pause(d time.Duration) {
 	select {
 	case <-p.over.Done():
@@ -108,7 +108,7 @@ func (p *person) pause(d time.Duration) {
 	}
 }
 
-// play is some rounds in which people come at the same moment.
+// run runs some rounds in which people act at the same time.
 func (s *deskVisit) run() {
 	if s.percent(25) {
 		s.visitor()
@@ -144,10 +144,11 @@ func (s *deskVisit) run() {
 	}
 }
 
-// moment is when people come: at once, or about when the route does something, most of all when it ends.
+// arrivalTime returns when people act: at once, or about when a route step is due, most often at
+// the deadline.
 func (s *deskVisit) arrivalTime() time.Time {
 	s.deadlines([]question{{Deadline: s.doc.Deadline}})
-	early := time.Duration(s.rng.IntN(80)-20) * time.Millisecond // what they say needs a moment to get there
+	early := time.Duration(s.rng.IntN(80)-20) * time.Millisecond // their requests take some time
 	switch dice := s.rng.IntN(100); {
 	case dice < 40:
 		return time.Now()
@@ -160,7 +161,8 @@ func (s *deskVisit) arrivalTime() time.Time {
 	return s.doc.Deadline.Add(-early)
 }
 
-// visitor is a payer who says yes and is none any more a moment later. Often somebody comes right then, whose yes would have been enough.
+// visitor is a payer who approves and leaves the group a moment later. Often another person votes
+// just then, whose vote would have been sufficient.
 func (s *deskVisit) visitor() {
 	leaves := time.Now().Add(time.Duration(80+s.rng.IntN(200)) * time.Millisecond << s.history.pace())
 	temp := s.another(tempUntil(leaves))
@@ -178,7 +180,7 @@ func (s *deskVisit) visitor() {
 	}
 }
 
-// voter is mostly somebody who may decide.
+// voter returns a person, mostly an eligible one.
 func (s *deskVisit) voter() string {
 	switch dice := s.rng.IntN(100); {
 	case dice < 4:
@@ -189,15 +191,15 @@ func (s *deskVisit) voter() string {
 	return permanent[s.rng.IntN(len(permanent))]
 }
 
-// word is what a voter says to what they saw, and what they mean by it.
+// newDecision returns a voter's decision on what they saw, and its meaning.
 func (s *deskVisit) newDecision(voter *person) (decision, bool) {
 	d := decision{request: request{Account: s.e.account, Key: s.e.key, Actor: voter.name, ResumeID: voter.nextID(), Shown: s.doc.Digest()}}
 	args := s.args
 	if s.doc.Edit != nil && json.Unmarshal(s.doc.Edit.Args, &args) != nil {
-		s.fault("the edit of %s cannot be read: %s", s.id, s.doc.Edit.Args)
+		s.fault("invalid edit of %s: %s", s.id, s.doc.Edit.Args)
 		return d, false
 	}
-	if voter.percent(30) { // whoever does not say what they saw means what was asked
+	if voter.percent(30) { // a decision without a digest means the original request
 		d.Shown, args = "", s.args
 	}
 	meant, value := intendedVote{Interrupt: s.id, Kind: fermata.Approval.Name(), Gate: pay}, ""
@@ -221,7 +223,7 @@ func (s *deskVisit) newDecision(voter *person) (decision, bool) {
 	return d, true
 }
 
-// effectCall is something that decides nothing.
+// newCommand returns a command that does not decide.
 func (s *deskVisit) newCommand(actor *person) request {
 	a := &commandBody{Request: s.id, Name: []desk.CommandName{
 		desk.CommandClaim, desk.CommandRelease, desk.CommandView, desk.CommandComment, desk.CommandComment, desk.CommandDelegate, desk.CommandSnooze, desk.CommandExtend, desk.CommandEscalate,
@@ -239,7 +241,8 @@ func (s *deskVisit) newCommand(actor *person) request {
 	return request{Account: s.e.account, Key: s.e.key, Actor: actor.name, Act: a}
 }
 
-// seeOut looks whether a payment is over. Sometimes somebody says something again that was said before, or comes too late.
+// finishTask checks whether a payment has ended. Sometimes a person repeats an earlier decision, or
+// is too late.
 func (p *person) finishTask(e *task) {
 	s, status := p.lookAtDesk(e)
 	if status == "" {

@@ -18,27 +18,27 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// The invariants, as far as they are about the desk.
+// The invariants of the desk.
 const (
-	oneEnd     invariant = "I1: each request has one end, and all books agree about it"
-	wordCounts invariant = "I2: who is told that their word counts is counted, and who is told that it does not is not"
-	twoPayers  invariant = "I4: nothing is approved but by two payers who do not ask for it themselves"
-	asMeant    invariant = "I6: what they meant is what is approved, and what is done"
-	toldOnce   invariant = "I10: each notice is told, and again only if whoever told it died or was cut off"
-	allClear   invariant = "I10: whoever was paged gets one all-clear"
-	chained    invariant = "I12: the audit log verifies, and has one line that settles each request"
+	oneEnd     invariant = "I1: each request has one decision, and all sources agree on it"
+	wordCounts invariant = "I2: an accepted vote is counted, and a refused one is not"
+	twoPayers  invariant = "I4: an approval needs two payers other than the requester"
+	asMeant    invariant = "I6: what people approved is what is recorded and executed"
+	toldOnce   invariant = "I10: each notice is delivered, and again only after a crash or a cut"
+	allClear   invariant = "I10: paged targets get one resolve notice"
+	chained    invariant = "I12: the audit log verifies, and has one deciding record per request"
 )
 
 // requestRecord is everything that is known of one request.
 type requestRecord struct {
 	account   string
-	world     time.Time // when it began
+	world     time.Time // the start time
 	run       store.History
 	interrupt store.Interrupt
 	doc       desk.Request
 	notices   []noticeRecord
 	lines     []audit.Record   // about it, in order
-	attempts  []*attempt       // decisions on it, and acts
+	attempts  []*attempt       // decisions and commands
 	deeds     []effectCall     // of its run
 	tellings  []receivedNotice // about it
 }
@@ -49,10 +49,10 @@ type noticeRecord struct {
 	paper store.Document
 }
 
-// key names it in reports.
+// key is its name in reports.
 func (d *requestRecord) key() string { return d.run.Run.StateKey }
 
-// readRequestRecords reads everything that the store knows of an account, and finds what others know of it.
+// readRequestRecords reads everything in the store of an account, and adds the other sources.
 func readRequestRecords(ctx context.Context, s store.Store, account string, e evidence, told []receivedNotice) (list []*requestRecord, err error) {
 	runs, err := readRuns(ctx, s, account)
 	if err != nil {
@@ -102,7 +102,7 @@ func readRequestRecords(ctx context.Context, s store.Store, account string, e ev
 	return list, nil
 }
 
-// The kinds of papers that are read here. They are the executor's own words, and old ones stay readable.
+// The document kinds that are read here. They belong to the executor, and old ones stay readable.
 const noticeDocument store.DocumentKind = "notice"
 
 func (d *requestRecord) readDocuments() (err error) {
@@ -128,7 +128,7 @@ func (d *requestRecord) readDocuments() (err error) {
 	return nil
 }
 
-// check holds what is known of a request against itself.
+// check compares all sources of a request.
 func (d *requestRecord) check() (found []violation) {
 	for _, check := range []func(reportFunc){
 		d.checkDecision, d.checkDeadline, d.checkVotes, d.checkReplies, d.recount, d.checkDigests, d.checkEffect, d.checkCommands, d.checkSteps, d.checkDeliveries, d.checkPages, d.checkResolved,
@@ -140,10 +140,10 @@ func (d *requestRecord) check() (found []violation) {
 	return found
 }
 
-// reportFunc notes what must not be.
+// reportFunc reports a violation.
 type reportFunc func(broken invariant, format string, args ...any)
 
-// outcomeResults are how the store, the desk and the log speak of the same end.
+// outcomeResults are the names of the same outcome in the store, the desk and the audit log.
 var outcomeResults = map[desk.Outcome]struct {
 	state   store.InterruptState
 	verdict store.Verdict
@@ -156,7 +156,7 @@ var outcomeResults = map[desk.Outcome]struct {
 	desk.OutcomeWithdrawn: {store.InterruptWithdrawn, "", "", ""},
 }
 
-// settling is how a line of the log ends a request; "" if it does not.
+// settling returns the outcome of an audit record that decides a request, or "".
 func settling(line audit.Record) desk.Outcome {
 	switch body := line.Body.(type) {
 	case audit.RequestExpired:
@@ -171,25 +171,26 @@ func settling(line audit.Record) desk.Outcome {
 		default:
 			return desk.OutcomeApproved
 		}
-	default: // it says something else
+	default: // it has another kind
 	}
 	return ""
 }
 
-// ended: the run is over, the request has one end, and the run, the store, the request and the log say the same of it.
+// checkDecision checks that the run has ended, the request has one decision, and run, store,
+// request and audit log agree.
 func (d *requestRecord) checkDecision(complain reportFunc) {
 	if d.run.Run.Status.Active() {
 		complain(settles, "it is %s after %d attempts", d.run.Run.Status, d.run.Run.Attempts)
 	}
 	if d.doc.State == desk.StateOpen || d.doc.Decision == nil {
-		complain(oneEnd, "the request is %s, the store has %s", d.doc.State, describe(&d.interrupt))
+		complain(oneEnd, "the request is %s, but the store has %s", d.doc.State, describe(&d.interrupt))
 		return
 	}
 	outcome := d.doc.Decision.Outcome
 	end, known := outcomeResults[outcome]
 	i := d.interrupt
 	if !known || i.State != end.state || i.Verdict != end.verdict || i.Source != end.source {
-		complain(oneEnd, "the request ended with %s, the store has %s by %q", outcome, describe(&i), i.Source)
+		complain(oneEnd, "the request was decided with %s, but the store has %s by %q", outcome, describe(&i), i.Source)
 	}
 	var settled []desk.Outcome
 	for _, line := range d.lines {
@@ -198,7 +199,7 @@ func (d *requestRecord) checkDecision(complain reportFunc) {
 		}
 	}
 	if len(settled) != 1 || settled[0] != outcome {
-		complain(chained, "the log settles it with %q, the request with %s", settled, outcome)
+		complain(chained, "the audit log has %q, but the request has %s", settled, outcome)
 	}
 	count := 0
 	for _, e := range d.run.Events {
@@ -207,14 +208,14 @@ func (d *requestRecord) checkDecision(complain reportFunc) {
 		}
 	}
 	if count != 1 {
-		complain(oneEnd, "%d events end it", count)
+		complain(oneEnd, "%d deciding events", count)
 	}
 	if d.run.Run.Status == store.StatusCompleted && !strings.HasPrefix(d.result(), end.result) {
-		complain(noBypass, "the request ended with %s, the run with %q", outcome, d.result())
+		complain(noBypass, "the request has the outcome %s, but the run has %q", outcome, d.result())
 	}
 }
 
-// result is what came of the payment, as its run has it.
+// result returns the result of the payment in its run.
 func (d *requestRecord) result() string {
 	outcome, err := fermata.UnmarshalOutcome(unseal(d.run.Run.Outcome))
 	done, ok := outcome.(fermata.Completed)
@@ -225,47 +226,48 @@ func (d *requestRecord) result() string {
 	return p.Result
 }
 
-// inTime: people decide before the deadline, the clock after it, and there is one deadline.
+// checkDeadline checks that people decide before the deadline and the clock after it, and that
+// there is one deadline.
 func (d *requestRecord) checkDeadline(complain reportFunc) {
 	i, final := d.interrupt, d.doc.Decision
 	if final == nil {
 		return
 	}
 	if late := i.Deadline.Sub(d.doc.Deadline); late < 0 || late > time.Microsecond {
-		complain(oneTimer, "the deadline of the request is %s, that of the store %s", d.doc.Deadline, i.Deadline)
+		complain(oneTimer, "the deadline of the request is %s, but that of the store is %s", d.doc.Deadline, i.Deadline)
 	}
 	switch final.Outcome {
 	case desk.OutcomeExpired:
 		if i.DecidedAt.Before(i.Deadline) || final.At.Before(d.doc.Deadline) {
-			complain(oneTimer, "expired before its time: at %s, by the desk at %s; %s", i.DecidedAt, final.At, describe(&i))
+			complain(oneTimer, "expired before the deadline: at %s, by the desk at %s; %s", i.DecidedAt, final.At, describe(&i))
 		}
 	case desk.OutcomeApproved, desk.OutcomeRejected:
 		if !i.DecidedAt.Before(i.Deadline) || !final.At.Before(d.doc.Deadline) {
-			complain(oneTimer, "decided after its deadline: at %s, by the desk at %s; %s", i.DecidedAt, final.At, describe(&i))
+			complain(oneTimer, "decided after the deadline: at %s, by the desk at %s; %s", i.DecidedAt, final.At, describe(&i))
 		}
 	case desk.OutcomeWithdrawn, desk.OutcomeAbandoned, desk.OutcomeAnswered:
 	}
 }
 
-// effect: what was approved is done once, and nothing else is.
+// checkEffect checks that exactly the approved action is executed, once.
 func (d *requestRecord) checkEffect(complain reportFunc) {
 	approved := d.interrupt.Verdict == store.VerdictApprove
 	switch {
 	case !approved && len(d.deeds) > 0:
-		complain(approvedOnly, "it was done %d times; %s", len(d.deeds), describe(&d.interrupt))
+		complain(approvedOnly, "it was executed %d times; %s", len(d.deeds), describe(&d.interrupt))
 	case len(d.deeds) > 1:
-		complain(onceOnly, "it was done %d times", len(d.deeds))
+		complain(onceOnly, "it was executed %d times", len(d.deeds))
 	case approved && len(d.deeds) == 0 && d.run.Run.Status == store.StatusCompleted:
-		complain(decisionCounts, "it was approved and not done; %s", describe(&d.interrupt))
+		complain(decisionCounts, "it was approved but not executed; %s", describe(&d.interrupt))
 	}
 	for _, deed := range d.deeds {
 		if digest := digestOf(pay, deed.Action); approved && digest != d.interrupt.ApprovedDigest {
-			complain(asMeant, "done was %+v; %s", deed.Action, describe(&d.interrupt))
+			complain(asMeant, "executed was %+v; %s", deed.Action, describe(&d.interrupt))
 		}
 	}
 }
 
-// acts: what somebody was told to have done with the request is there, once.
+// checkCommands checks that every acknowledged command has taken effect once.
 func (d *requestRecord) checkCommands(complain reportFunc) {
 	for _, a := range d.attempts {
 		if a.Act == nil || a.Act.Name != desk.CommandComment {
@@ -278,12 +280,12 @@ func (d *requestRecord) checkCommands(complain reportFunc) {
 			}
 		}
 		if count > 1 || a.got != 0 && (a.answer.Kind == saidDone) != (count == 1) {
-			complain(durable, "%s\n        but the comment is there %d times", a, count)
+			complain(durable, "%s\n        but the comment is stored %d times", a, count)
 		}
 	}
 }
 
-// audited: the log of an account verifies, and agrees with all that the store knows.
+// audited verifies the audit log of an account and reconciles it.
 func audited(ctx context.Context, s store.Store, account string, dockets []*requestRecord) (found []violation, err error) {
 	if report, err := audit.Verify(ctx, audit.NewStoreLog(s), account, audit.VerifyOptions{}, io.Discard); err != nil {
 		found = append(found, violation{chained, account, fmt.Sprintf("%v: %+v", err, report)})
@@ -303,7 +305,7 @@ func audited(ctx context.Context, s store.Store, account string, dockets []*requ
 	return found, err
 }
 
-// sortedAttempts are those that were answered, in the order of their answers.
+// sortedAttempts returns the attempts with a reply, in the order of the replies.
 func sortedAttempts(list []*attempt) []*attempt {
 	answered := slices.DeleteFunc(slices.Clone(list), func(a *attempt) bool { return a.got == 0 })
 	slices.SortFunc(answered, func(a, b *attempt) int { return int(a.got - b.got) })

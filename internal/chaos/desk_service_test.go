@@ -21,7 +21,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// payment is the state of a run that asks two people for one thing. What it asks for is an action, as of orders.
+// payment is the state of a run that asks two people for one action, as of orders.
 type payment struct {
 	Key    string `json:"key"`
 	Amount int    `json:"amount"`
@@ -30,7 +30,7 @@ type payment struct {
 
 const (
 	paymentName = "payment"
-	pay         = "pay" // known by its idempotency key
+	pay         = "pay" // deduplicated by its idempotency key
 )
 
 func newPayments(w *outside) (*graph.Flow[payment], error) {
@@ -47,10 +47,11 @@ func newPayments(w *outside) (*graph.Flow[payment], error) {
 	return g.Compile()
 }
 
-// quorum is how many payers have to agree.
+// quorum is the number of payers that must agree.
 const quorum = 2
 
-// deskRules ask two payers, and not the one who wants to pay. The amount says on which route they are told; an edit does not change that.
+// deskRules require two payers other than the requester. The amount selects the route; an edit does
+// not change it.
 const deskRules = `
 version: "1"
 default: deny
@@ -68,20 +69,20 @@ func loadRules() (*policy.Set, error) {
 	return policy.Load("payments.yaml", []byte(text), policy.Options{})
 }
 
-// Routes are as slow as the machine: people who wait for every answer as long as a request is open can decide nothing. Whoever asks says with the amount how
-// slow they found it, in millions.
+// Routes are adapted to the speed of the machine, because people need time for every request. The
+// requester encodes the measured slowness in the amount, in millions.
 const (
 	million = 1_000_000
 	paces   = 4 // each twice as slow as the one before
 )
 
-// paced is a route, and the amounts for which it is.
+// paced is a route and its range of amounts.
 type paced struct {
 	desk.Route
 	when string
 }
 
-// deskRoutes are the routes in all paces, by name.
+// deskRoutes returns the routes for all paces, by name.
 func deskRoutes() map[string]paced {
 	all := make(map[string]paced)
 	for pace := range paces {
@@ -101,7 +102,7 @@ func deskRoutes() map[string]paced {
 
 const ms = desk.Duration(time.Millisecond)
 
-// quickRoutes have everything that a route can do happen within one or two seconds.
+// quickRoutes do everything that a route can do within one or two seconds.
 var quickRoutes = []desk.Route{
 	{Name: "brisk", Cap: 2000 * ms, Steps: []desk.Step{
 		{At: 0, Notify: []string{desk.TargetInbox, "group:payers"}},
@@ -118,7 +119,7 @@ var quickRoutes = []desk.Route{
 		{At: 700 * ms, Page: []string{"oncall:payments"}, Severity: "error"},
 		{At: 1500 * ms, Expire: "stale"},
 	}},
-	// It pages when it is nearly over.
+	// It pages shortly before the deadline.
 	{Name: "tight", Steps: []desk.Step{
 		{At: 0, Notify: []string{desk.TargetApprovers}},
 		{At: 760 * ms, Page: []string{"oncall:payments"}, Severity: "error"},
@@ -127,7 +128,7 @@ var quickRoutes = []desk.Route{
 	}},
 }
 
-// payers are who may pay. Those who want to pay are among them, and so are temps, until the moment that their name says.
+// payers is the directory. It includes the requesters, and temps until the time in their name.
 type payers struct{}
 
 var permanent = []string{"ann", "bob", "cid", "dee", "eve"}
@@ -143,7 +144,7 @@ func (payers) Member(who, person string) (bool, error) {
 	return who == "group:payers" && payerAt(person, time.Now()), nil
 }
 
-// payerAt reports whether somebody is a payer at a moment.
+// payerAt reports whether a person is a payer at a time.
 func payerAt(person string, at time.Time) bool {
 	if leaves, temp := strings.CutPrefix(person, temps); temp {
 		micros, err := strconv.ParseInt(leaves, 10, 64)
@@ -152,7 +153,7 @@ func payerAt(person string, at time.Time) bool {
 	return slices.Contains(permanent, person) || strings.HasPrefix(person, requesters)
 }
 
-// tempUntil is somebody who is a payer until a moment.
+// tempUntil returns a person who is a payer until a time.
 func tempUntil(at time.Time) string { return fmt.Sprintf("%s%d", temps, at.UnixMicro()) }
 
 // deskService is an executor with a desk.
@@ -184,7 +185,7 @@ func openDesk(config replicaConfig) (service, error) {
 	return deskService{&fermataService{executor: e, store: s}}, nil
 }
 
-// tell has the sink tell people.
+// tell sends a notice to the sink.
 func (w *outside) tell(ctx context.Context, account string, notice desk.Notice) error {
 	var reply string
 	return w.post(ctx, noticePath, receivedNotice{Account: account, Notice: notice, Life: w.life}, &reply)
@@ -200,7 +201,7 @@ func (d deskService) start(ctx context.Context, r request) (answer, error) {
 	}))
 }
 
-// look shows the requests, too.
+// look also returns the requests.
 func (d deskService) look(ctx context.Context, r request) (answer, error) {
 	reply, err := d.fermataService.look(ctx, r)
 	if err != nil || reply.View == nil {
@@ -238,7 +239,7 @@ func (d deskService) act(ctx context.Context, r request) (answer, error) {
 	case desk.CommandEscalate:
 		act = desk.Escalate{From: from}
 	default:
-		return answer{}, fmt.Errorf("nobody does %q here", r.Act.Name)
+		return answer{}, fmt.Errorf("unknown command %q", r.Act.Name)
 	}
 	_, err := d.executor.Act(ctx, r.Account, r.Act.Request, act)
 	switch {

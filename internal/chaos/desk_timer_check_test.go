@@ -14,20 +14,20 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// routeStep is a step of a route, in one of the times that the route was begun.
+// routeStep is a step of a route in one epoch.
 type routeStep struct{ epoch, step string }
 
-// stepNotice is the key of the notice of a step.
+// stepNotice returns the key of the notice of a step.
 func (d *requestRecord) stepNotice(t routeStep) string {
 	return fmt.Sprintf("%s/e%s/s%s", d.doc.ID, t.epoch, t.step)
 }
 
-// steps: each step has its turn once, not before its time and not after the end. Those that were taken and have somebody to tell have a
-// notice each; no other notice comes from a step.
+// checkSteps checks that each step is processed once, not too early and not after the decision.
+// Each step that fired for a target has one notice; no other notice comes from a step.
 func (d *requestRecord) checkSteps(complain reportFunc) {
 	seen, ended := make(map[routeStep]bool), false
 	wanted := make(map[string]bool)
-	hurried := make(map[int64]bool) // revisions in which somebody did not want to wait
+	hurried := make(map[int64]bool) // revisions with a manual escalation
 	for _, e := range d.doc.Log {
 		switch e.Type {
 		case desk.EventEscalated:
@@ -37,12 +37,12 @@ func (d *requestRecord) checkSteps(complain reportFunc) {
 		case desk.EventRouteStep:
 			t := routeStep{e.Detail["epoch"], e.Detail["step"]}
 			if seen[t] || ended {
-				complain(oneTimer, "step %s of epoch %s has its turn again, or after the end, at %s", t.step, t.epoch, e.At)
+				complain(oneTimer, "step %s of epoch %s is processed again, or after the decision, at %s", t.step, t.epoch, e.At)
 			}
 			seen[t] = true
 			step := d.step(t)
 			if due := d.doc.Created.Add(time.Duration(step.At)); e.At.Before(due) && !hurried[e.Rev] {
-				complain(oneTimer, "step %s of epoch %s is taken at %s, it is due at %s", t.step, t.epoch, e.At, due)
+				complain(oneTimer, "step %s of epoch %s fired at %s, but is due at %s", t.step, t.epoch, e.At, due)
 			}
 			if e.Detail["as"] == string(desk.StepFired) && len(step.Notify)+len(step.Remind)+len(step.Page) > 0 {
 				wanted[d.stepNotice(t)] = true
@@ -55,18 +55,18 @@ func (d *requestRecord) checkSteps(complain reportFunc) {
 			key := d.stepNotice(routeStep{fmt.Sprint(n.Epoch), fmt.Sprint(n.Step)})
 			have[key]++
 			if !wanted[key] {
-				complain(oneTimer, "there is a notice of step %d of epoch %d, which was not taken", n.Step, n.Epoch)
+				complain(oneTimer, "there is a notice of step %d of epoch %d, which did not fire", n.Step, n.Epoch)
 			}
 		}
 	}
 	for key := range wanted {
 		if have[key] != 1 {
-			complain(oneTimer, "%d notices are there of %s", have[key], key)
+			complain(oneTimer, "%d notices of %s", have[key], key)
 		}
 	}
 }
 
-// step is what a turn is about.
+// step returns the step of the route.
 func (d *requestRecord) step(t routeStep) desk.Step {
 	var n int
 	if _, err := fmt.Sscan(t.step, &n); err != nil || n < 1 || n > len(d.doc.Route.Steps) {
@@ -75,8 +75,8 @@ func (d *requestRecord) step(t routeStep) desk.Step {
 	return d.doc.Route.Steps[n-1]
 }
 
-// missed are the steps that never had their turn, although it was over for so long when the request ended. A process that died or was cut off
-// may make a step late; it is for the whole of a test to say how many may be.
+// missed returns the steps that were never processed, although they were overdue by so much at the
+// decision. A crash or a cut may delay a step; the test as a whole limits their number.
 func (d *requestRecord) missed(by time.Duration) (list []string) {
 	if d.doc.Decision == nil || !d.doc.Snoozed.IsZero() {
 		return nil
@@ -84,19 +84,19 @@ func (d *requestRecord) missed(by time.Duration) (list []string) {
 	for n, step := range d.doc.Route.Steps {
 		done := slices.ContainsFunc(d.doc.RouteProgress.DoneSteps, func(done desk.StepResult) bool { return done.Step == n })
 		if due := d.doc.RouteProgress.Base.Add(time.Duration(step.At)); step.Expire == "" && !done && d.doc.Decision.At.Sub(due) > by {
-			list = append(list, fmt.Sprintf("%s: step %d was due %s before the end", d.key(), n+1, d.doc.Decision.At.Sub(due)))
+			list = append(list, fmt.Sprintf("%s: step %d was due %s before the decision", d.key(), n+1, d.doc.Decision.At.Sub(due)))
 		}
 	}
 	return list
 }
 
-// moot reports whether a notice was for nothing: it would have had people look at a request that was over.
+// isObsolete reports whether a notice was dropped because its request was closed.
 func (n noticeRecord) isObsolete() bool {
 	invites := n.Kind == desk.NoticeNotify || n.Kind == desk.NoticeRemind || n.Kind == desk.NoticePage
 	return invites && n.deliveryState().Result == "moot"
 }
 
-// delivery is what became of a notice, in the words of the executor.
+// delivery is the delivery state of a notice, as the executor stores it.
 type delivery struct {
 	Tries  int    `json:"tries"`
 	Result string `json:"result"`
@@ -109,7 +109,8 @@ func (n noticeRecord) deliveryState() (d delivery) {
 	return d
 }
 
-// posts: each notice is in the outbox once and was told as it is there; nothing is left to be told, and nothing was told that is not there.
+// checkDeliveries checks that each notice is in the outbox once and was delivered as stored, that
+// nothing is left, and that nothing else was delivered.
 func (d *requestRecord) checkDeliveries(complain reportFunc) {
 	known := make(map[string]desk.Notice)
 	told := make(map[string]int)
@@ -122,15 +123,15 @@ func (d *requestRecord) checkDeliveries(complain reportFunc) {
 		}
 		known[n.Key] = n.Notice
 		if told[n.Key] == 0 && !n.isObsolete() {
-			complain(toldOnce, "nobody was told of %s: %s", n.Key, n.paper.Index)
+			complain(toldOnce, "%s was not delivered: %s", n.Key, n.paper.Index)
 		}
 		if !n.paper.DueAt.IsZero() {
-			complain(toldOnce, "the notice %s is not done with: %s, due %s", n.Key, n.paper.Index, n.paper.DueAt)
+			complain(toldOnce, "the notice %s is not completed: %s, due %s", n.Key, n.paper.Index, n.paper.DueAt)
 		}
 	}
 	for _, t := range d.tellings {
 		if n, ok := known[t.Notice.Key]; !ok || !sameJSON(n, t.Notice) {
-			complain(durable, "people were told %+v at %.3fs by life %d, and the outbox has %+v", t.Notice, t.at.Seconds(), t.Life, n)
+			complain(durable, "delivered %+v at %.3fs by replica %d, but the outbox has %+v", t.Notice, t.at.Seconds(), t.Life, n)
 		}
 	}
 }
@@ -141,10 +142,12 @@ func sameJSON(a, b any) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// afterPage is how the key of an all-clear that goes after a page ends: with the try, if it came late, and the revision that it found.
+// afterPage matches the end of the key of a resolve notice that follows a late page: the attempt
+// and the revision.
 var afterPage = regexp.MustCompile(`/resolve(-\d+)?@\d+$`)
 
-// pages: whoever was paged gets one all-clear when it is over, and one more for each page that was under way then; nobody else gets one.
+// checkPages checks that paged targets get one resolve notice at the decision, and one more for
+// each page in progress then; no other target gets one.
 func (d *requestRecord) checkPages(complain reportFunc) {
 	var paged []string
 	resolved := 0
@@ -167,21 +170,22 @@ func (d *requestRecord) checkPages(complain reportFunc) {
 		}
 		for _, page := range pages {
 			if n.Incident != page.Incident || !slices.Equal(n.Targets, targets) {
-				complain(allClear, "%q were paged for %s, and the all-clear is %+v", targets, page.Incident, n.Notice)
+				complain(allClear, "%q were paged for %s, but the resolve notice is %+v", targets, page.Incident, n.Notice)
 			}
 		}
 	}
 	slices.Sort(paged)
 	paged = slices.Compact(paged)
 	if known := slices.Sorted(slices.Values(d.doc.RouteProgress.Paged)); !slices.Equal(paged, known) {
-		complain(allClear, "the request has paged %q, the outbox %q", known, paged)
+		complain(allClear, "the request has paged %q, but the outbox %q", known, paged)
 	}
 	if want := min(1, len(paged)); resolved != want {
-		complain(allClear, "%q were paged, and there are %d all-clears", paged, resolved)
+		complain(allClear, "%q were paged, but there are %d resolve notices", paged, resolved)
 	}
 }
 
-// cleared: an all-clear is the last that those hear who were paged. If not, an incident stays open for a request that is over.
+// checkResolved checks that the last delivery to paged targets is a resolve notice. Otherwise an
+// incident stays open for a closed request.
 func (d *requestRecord) checkResolved(complain reportFunc) {
 	last := make(map[string]receivedNotice) // by incident
 	for _, t := range d.tellings {
@@ -191,33 +195,34 @@ func (d *requestRecord) checkResolved(complain reportFunc) {
 	}
 	for incident, t := range last {
 		if t.Notice.Kind != desk.NoticeResolve {
-			complain(allClear, "the last that was told of %s is %s, at %.3fs by life %d", incident, t.Notice.Key, t.at.Seconds(), t.Life)
+			complain(allClear, "the last delivery of %s is %s, at %.3fs by replica %d", incident, t.Notice.Key, t.at.Seconds(), t.Life)
 		}
 	}
 }
 
-// faultLog are what was done to replicas, as far as it makes them tell something twice.
+// faultLog has the faults of replicas that explain duplicate deliveries.
 type faultLog struct {
 	ends map[int64]exitState // all are gone
 	cuts []cut
-	// rest is the first life that told what others had in hand and did not note; failed says whether a life has complained that it could not note it.
+	// rest is the first replica that delivered notices of dead ones. failed reports whether a
+	// replica logged that it could not record a delivery.
 	rest   int64
 	failed func(life int64, key string) bool
 }
 
-// noticeLease is how long a notice stays with whoever has it in hand, in the executor.
+// noticeLease is how long the executor leases a notice.
 const noticeLease = time.Minute
 
-// noticeTimeout is how long after telling something a replica that is well has noted that it did, however slow the sink and the machine are.
+// noticeTimeout is how long a healthy replica takes to record a delivery at most.
 const noticeTimeout = 10 * time.Second
 
-// staleConns is how long a replica may not have noticed that a connection was cut.
+// staleConns is how long a replica may not notice a cut connection.
 const staleConns = 2 * time.Second
 
-// excuse says why something that a life told may be told again later; "" if nothing had happened to it by then that would excuse that.
+// excuse returns why a delivery may be repeated later, or "" if no fault explains it.
 func (f *faultLog) excuse(t, later receivedNotice, began time.Time) string {
 	until := min(t.at+noticeTimeout, later.came)
-	if end, gone := f.ends[t.Life]; gone && end.at.Sub(began) <= until { // perhaps when this was on its way
+	if end, gone := f.ends[t.Life]; gone && end.at.Sub(began) <= until { // perhaps during the delivery
 		return "died"
 	}
 	slot := f.ends[t.Life].slot
@@ -232,7 +237,7 @@ func (f *faultLog) excuse(t, later receivedNotice, began time.Time) string {
 	return ""
 }
 
-// twice finds what was told again without an excuse, and counts what was told again with one.
+// twice finds duplicate deliveries without an excuse, and counts those with one.
 func (f *faultLog) twice(dockets []*requestRecord) (excused map[string]int, found []violation) {
 	excused = make(map[string]int)
 	for _, d := range dockets {
@@ -247,7 +252,7 @@ func (f *faultLog) twice(dockets []*requestRecord) (excused map[string]int, foun
 			}
 			why := f.excuse(before, t, d.world)
 			if excused[why]++; why == "" {
-				found = append(found, violation{toldOnce, d.key(), fmt.Sprintf("%s was told at %.3fs by life %d and at %.3fs by life %d, and nothing had happened to the first",
+				found = append(found, violation{toldOnce, d.key(), fmt.Sprintf("%s was delivered at %.3fs by replica %d and at %.3fs by replica %d, without a fault of the first",
 					t.Notice.Key, before.at.Seconds(), before.Life, t.at.Seconds(), t.Life)})
 			}
 		}
@@ -255,23 +260,23 @@ func (f *faultLog) twice(dockets []*requestRecord) (excused map[string]int, foun
 	return excused, found
 }
 
-// tell is what can be told of a docket.
+// describe returns everything that is known of a request.
 func (d *requestRecord) describe() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "request %s is %s, revision %d, asked for by %s, from %s to %s\n", d.doc.ID, d.doc.State, d.doc.Rev, d.doc.Subject.Requester,
+	fmt.Fprintf(&text, "request %s is %s, revision %d, requested by %s, from %s to %s\n", d.doc.ID, d.doc.State, d.doc.Rev, d.doc.Subject.Requester,
 		d.doc.Created.Format("15:04:05.000000"), d.doc.Deadline.Format("15:04:05.000000"))
 	for _, e := range d.doc.Log {
 		fmt.Fprintf(&text, "  revision %d at %s: %s %s %v\n", e.Rev, e.At.Format("15:04:05.000000"), e.Type, e, e.Detail)
 	}
 	for _, line := range d.lines {
-		body, _ := json.Marshal(line.Body) // what cannot be shown is left out
-		fmt.Fprintf(&text, "  line %d at %s: %s %s %s\n", line.Seq, line.Time.Format("15:04:05.000000"), line.Kind(), line.Actor.Principal, brief(body))
+		body, _ := json.Marshal(line.Body) // details that cannot be encoded are omitted
+		fmt.Fprintf(&text, "  record %d at %s: %s %s %s\n", line.Seq, line.Time.Format("15:04:05.000000"), line.Kind(), line.Actor.Principal, brief(body))
 	}
 	for _, n := range d.notices {
 		fmt.Fprintf(&text, "  notice %s: %s %q, %s, next %s\n", n.paper.ID, n.Kind, n.Targets, n.paper.Index, n.paper.DueAt.Format("15:04:05.000000"))
 	}
 	for _, t := range d.tellings {
-		fmt.Fprintf(&text, "  told %9.3fs by life %d: %s\n", t.at.Seconds(), t.Life, t.Notice.Key)
+		fmt.Fprintf(&text, "  delivered %9.3fs by replica %d: %s\n", t.at.Seconds(), t.Life, t.Notice.Key)
 	}
 	return text.String()
 }

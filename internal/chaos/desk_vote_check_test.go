@@ -12,15 +12,16 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// submissionRecord is what somebody said under one id, and the answer that they got in the end.
+// submissionRecord is a submission under one id and its final reply.
 type submissionRecord struct {
 	id     decisionID
 	meant  intendedVote
-	answer *attempt // the first; nil if nobody knows
+	answer *attempt // the first; nil if unknown
 	all    []*attempt
 }
 
-// sayings are what was said to a request, by id. What is said under an id that stands for something else is not among it.
+// submissions returns the submissions on a request, by id. It excludes an id that was used for
+// something else.
 func (d *requestRecord) submissions() map[decisionID]*submissionRecord {
 	list := make(map[decisionID]*submissionRecord)
 	for _, a := range d.attempts {
@@ -40,13 +41,13 @@ func (d *requestRecord) submissions() map[decisionID]*submissionRecord {
 	return list
 }
 
-// voteOf is somebody's word in a line of the log.
+// voteOf returns the vote in an audit record.
 func voteOf(line audit.Record) (id decisionID, decided audit.RequestDecided, ok bool) {
 	decided, ok = line.Body.(audit.RequestDecided)
 	return decisionID{line.Actor.Principal, decided.ResumeID}, decided, ok
 }
 
-// verb is the last that the log has of what somebody said.
+// verb returns the last recorded verb of a submission.
 func (s *submissionRecord) verb() audit.Verb {
 	if s.meant.Approve == nil {
 		return audit.VerbReject
@@ -54,8 +55,8 @@ func (s *submissionRecord) verb() audit.Verb {
 	return audit.VerbApprove
 }
 
-// words: every word in the log was said by somebody who meant it and was not told otherwise; every word that somebody was told to count is in the
-// log, once, or says what they had said before.
+// checkVotes checks that every recorded vote was submitted with that meaning and not refused, and
+// that every accepted vote is recorded once, or equals an earlier one.
 func (d *requestRecord) checkVotes(complain reportFunc) {
 	all := d.submissions()
 	count, verbs := make(map[decisionID]int), make(map[string][]audit.Verb)
@@ -67,12 +68,12 @@ func (d *requestRecord) checkVotes(complain reportFunc) {
 		s := all[id]
 		switch {
 		case s == nil || s.meant.Nonsense:
-			complain(wordCounts, "nobody said %s as %v under %q", decided.Verb, id.actor, id.id)
+			complain(wordCounts, "no one submitted %s as %v under %q", decided.Verb, id.actor, id.id)
 			continue
 		case s.answer != nil && !s.answer.answer.accepted():
-			complain(wordCounts, "%s\n        but the log has it in line %d", s.answer, line.Seq)
+			complain(wordCounts, "%s\n        but it is in audit record %d", s.answer, line.Seq)
 		case decided.Verb != s.verb() && (decided.Verb != audit.VerbApproveWithEdits || !s.meant.Edited):
-			complain(asMeant, "%v meant %+v under %q, and the log has %s", id.actor, s.meant, id.id, decided.Verb)
+			complain(asMeant, "%v meant %+v under %q, but the audit log has %s", id.actor, s.meant, id.id, decided.Verb)
 		}
 		if decided.Verb != audit.VerbApproveWithEdits {
 			count[id]++
@@ -84,12 +85,13 @@ func (d *requestRecord) checkVotes(complain reportFunc) {
 		case count[id] > 1:
 			complain(wordCounts, "%v is counted %d times for %q", id.actor, count[id], id.id)
 		case s.answer != nil && s.answer.answer.accepted() && count[id] == 0 && !slices.Contains(verbs[id.actor], s.verb()):
-			complain(wordCounts, "%s\n        but the log does not have it", s.answer)
+			complain(wordCounts, "%s\n        but it is not in the audit log", s.answer)
 		}
 	}
 }
 
-// answers: whoever asks again under the same id is told the same, and why somebody's word does not count is so.
+// checkReplies checks that a repeated submission gets the same reply, and that refusals are
+// justified.
 func (d *requestRecord) checkReplies(complain reportFunc) {
 	for _, s := range d.submissions() {
 		for _, a := range sortedAttempts(s.all) {
@@ -112,7 +114,7 @@ func (d *requestRecord) checkReplies(complain reportFunc) {
 	}
 }
 
-// refusedFor reports whether a refusal can be explained by what became of the request.
+// refusedFor reports whether a refusal can be explained by the state of the request.
 func (d *requestRecord) refusedFor(s *submissionRecord, a *attempt) bool {
 	edited := slices.ContainsFunc(d.doc.Log, func(e desk.Event) bool { return e.Type == desk.EventEdited })
 	switch a.answer.Result {
@@ -126,15 +128,15 @@ func (d *requestRecord) refusedFor(s *submissionRecord, a *attempt) bool {
 	return refusedFor(a.answer.Result, &d.interrupt)
 }
 
-// deadline is when a replica had answered at the latest: whoever is a payer then was one before.
+// deadline returns the latest time of the reply: a payer at that time was one before.
 func (d *requestRecord) deadline(a *attempt) time.Time { return d.world.Add(a.got) }
 
-// unfit reports whether somebody's word never counts here.
+// isIneligible reports whether a person is never eligible here.
 func (d *requestRecord) isIneligible(person string) bool {
 	return person == d.doc.Subject.Requester || person == outsider
 }
 
-// voteSet is the votes as the log has them.
+// voteSet is the votes in the audit log.
 type voteSet struct {
 	yes, no map[string]decisionID
 }
@@ -153,7 +155,8 @@ func (b voteSet) put(id decisionID, verb audit.Verb) {
 	}
 }
 
-// count is how many of them count at a moment, whatever is the matter with the others. Who counts only until later is left out if sure is true.
+// count returns how many votes count at a time. If sure is true, voters who leave later are
+// excluded.
 func (b voteSet) count(d *requestRecord, at time.Time, sure bool) (n int) {
 	for person := range b.yes {
 		if !d.isIneligible(person) && payerAt(person, at) && (!sure || slices.Contains(permanent, person)) {
@@ -163,7 +166,8 @@ func (b voteSet) count(d *requestRecord, at time.Time, sure bool) (n int) {
 	return n
 }
 
-// recount: counted again by the log alone, the request was decided by the first word that was enough, and by no other. The document has the same votes.
+// recount checks, by the audit log alone, that the request was decided by the first sufficient
+// vote. The document must have the same votes.
 func (d *requestRecord) recount(complain reportFunc) {
 	box, over := newVoteSet(), false
 	for _, line := range d.lines {
@@ -172,9 +176,9 @@ func (d *requestRecord) recount(complain reportFunc) {
 			continue
 		}
 		if over {
-			complain(oneEnd, "line %d counts a word of %s after the end", line.Seq, id.actor)
+			complain(oneEnd, "record %d counts a vote of %s after the decision", line.Seq, id.actor)
 		}
-		if decided.Verb == audit.VerbApproveWithEdits { // what the others said was about something else
+		if decided.Verb == audit.VerbApproveWithEdits { // earlier votes were about something else
 			box = newVoteSet()
 			continue
 		}
@@ -182,36 +186,36 @@ func (d *requestRecord) recount(complain reportFunc) {
 		at := decided.Timing.Decided.Time
 		switch {
 		case decided.Verb == audit.VerbReject && !decided.Settles:
-			complain(wordCounts, "line %d: the rejection of %s does not end it", line.Seq, id.actor)
+			complain(wordCounts, "record %d: the rejection of %s does not decide", line.Seq, id.actor)
 		case decided.Verb == audit.VerbReject && (d.isIneligible(id.actor) || !payerAt(id.actor, at)):
-			complain(twoPayers, "line %d: %s has no say in it", line.Seq, id.actor)
+			complain(twoPayers, "record %d: %s is not eligible", line.Seq, id.actor)
 		case decided.Verb == audit.VerbApprove && decided.Settles && box.count(d, at, false) < quorum:
-			complain(twoPayers, "line %d approves it at %s with the votes of %v; %s asks for it", line.Seq, at, box.yes, d.doc.Subject.Requester)
+			complain(twoPayers, "record %d approves it at %s with the votes of %v; the requester is %s", line.Seq, at, box.yes, d.doc.Subject.Requester)
 		case decided.Verb == audit.VerbApprove && !decided.Settles && box.count(d, at, true) >= quorum:
-			complain(wordCounts, "line %d does not approve it, with the votes of %v", line.Seq, box.yes)
+			complain(wordCounts, "record %d does not approve it, with the votes of %v", line.Seq, box.yes)
 		}
 		over = decided.Settles
 	}
 	for _, vote := range d.doc.Votes {
 		from := map[desk.Verb]map[string]decisionID{desk.VerbApprove: box.yes, desk.VerbReject: box.no}[vote.Verb]
 		if _, counted := from[vote.By]; !counted {
-			complain(wordCounts, "the request has a vote of %s, %s, and the log does not", vote.By, vote.Verb)
+			complain(wordCounts, "the request has a vote of %s, %s, but the audit log does not", vote.By, vote.Verb)
 		}
 		delete(from, vote.By)
 	}
 	if len(box.yes)+len(box.no) > 0 {
-		complain(wordCounts, "the votes %v and %v are in the log, and not in the request", box.yes, box.no)
+		complain(wordCounts, "the votes %v and %v are in the audit log, but not in the request", box.yes, box.no)
 	}
 }
 
-// binding: all those by whose word something is approved meant exactly that.
+// checkDigests checks that all voters of an approval approved exactly this action.
 func (d *requestRecord) checkDigests(complain reportFunc) {
 	final, all := d.doc.Decision, d.submissions()
 	if final == nil || final.Outcome != desk.OutcomeApproved {
 		return
 	}
 	if final.Digest != d.interrupt.ApprovedDigest {
-		complain(asMeant, "the request approves %s, the store %s", final.Digest, d.interrupt.ApprovedDigest)
+		complain(asMeant, "the request approves %s, but the store %s", final.Digest, d.interrupt.ApprovedDigest)
 	}
 	last := make(map[string]*submissionRecord)
 	for _, line := range d.lines {
@@ -226,7 +230,7 @@ func (d *requestRecord) checkDigests(complain reportFunc) {
 	for _, person := range people {
 		s := last[person]
 		if s == nil || s.meant.Approve == nil || digestOf(pay, *s.meant.Approve) != final.Digest {
-			complain(asMeant, "%s is among those who approve %s, and said %+v", person, final.Digest, s)
+			complain(asMeant, "%s is a voter for %s, but submitted %+v", person, final.Digest, s)
 		}
 	}
 }

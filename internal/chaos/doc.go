@@ -1,31 +1,35 @@
-// Package chaos kills what it can while people work with it, and then compares what the outside world saw with what everybody was told.
-// It holds tests only.
+// Package chaos injects faults while simulated people work, and then compares what the outside
+// world saw with the replies that people got. It contains only tests.
 //
 //	people ──start, decide, look, cancel──▶ replica ×n ──▶ proxy ×n ──▶ database
 //	   ▲        (every answer is kept)        │  ▲              ▲           ▲
 //	   │                                      │  │              │           │
 //	   └────────── look things up ────── sink ◀  └── kill -9, stop, term, cut, kill -9 ── nemesis
 //
-// A replica is a process: this test binary, started again. The sink is the outside world; it writes down whatever is done to it. One of its
-// targets knows idempotency keys, the other does what it is told as often as it is told. People click twice, contradict each other, send
-// old decisions again, change their mind, answer half of what is asked, talk nonsense, and repeat a request under the same id until they
-// get an answer.
+// A replica is a process: this test binary, started again. The sink is the outside world; it
+// records every call. One of its targets supports idempotency keys, the other executes every call.
+// People click twice, contradict each other, repeat old decisions, change their minds, answer only
+// some questions, send invalid answers, and repeat a request under the same id until they get a
+// reply.
 //
-// In the end the faults stop, everything settles, and the checks begin: those that need nothing but the sink and the people (outside_test.go),
-// those that read the store (book_test.go), and whether there is an order of everything that was said to each question in which every
-// answer makes sense (register_test.go).
+// At the end the faults stop, everything settles, and the checks run: those that need only the sink
+// and the people (external_check_test.go), those that read the store (store_check_test.go), and
+// whether the submissions to each interrupt are linearizable (register_test.go).
 //
-// A second kind of world is about the desk (desk_*_test.go): payments that two people have to approve, within a second or two, on routes that notify, remind,
-// page, widen and expire in the meantime, told over HTTP to the sink. People come at the moment at which the clock does something, several at once, at
-// several replicas, and say it again until they are answered; some may not decide, some have left the group when the last vote is cast, some edit what is
-// asked, some only claim, comment, delegate, snooze, extend. In the end each request is held against itself: the request, the run, the store, the
-// audit log, the outbox, the sink and what everybody was told have to agree on one end, on who was counted, on what was meant and done, on each step of the route
-// and on each notice (desk_book_test.go, desk_words_test.go, desk_clock_test.go). How slow the routes are goes by how slow the machine is. What is known
-// to go wrong, and is passed over, is listed in desk_known_test.go.
+// A second kind of test is about the desk (desk_*_test.go): payments that two people must approve
+// within a second or two, on routes that notify, remind, page, widen and expire, with HTTP delivery
+// to the sink. People act when timers fire, several at once, at several replicas, and retry until
+// they get a reply. Some are not eligible, some have left the group by the last vote, some edit,
+// some only claim, comment, delegate, snooze or extend. At the end all sources of each request are
+// compared: the request, the run, the store, the audit log, the outbox, the sink and the replies
+// must agree on one decision, on the counted votes, on the executed action, on each route step and
+// on each notice (desk_request_check_test.go, desk_vote_check_test.go, desk_timer_check_test.go).
+// The routes are adapted to the speed of the machine.
 //
-// The same people, sink and checks also meet the protocol with one lock per run, which Fermata's design replaces (seed_test.go). There they must find
-// something, or nobody should believe them when they find nothing.
+// The same people, sink and checks are also run against the protocol with one lock per run that was
+// replaced (seed_test.go). There they must find violations; otherwise their result for the current
+// protocol would not be significant.
 //
-// FERMATA_SOAK=1 runs twenty times as many cycles. FERMATA_CHAOS_SEED repeats the choices of a run that failed, as far as
-// processes and networks let themselves be repeated.
+// FERMATA_SOAK=1 runs twenty times as many cycles. FERMATA_CHAOS_SEED repeats the random choices of
+// a failed run, as far as processes and networks are repeatable.
 package chaos

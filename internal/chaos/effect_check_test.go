@@ -9,7 +9,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// deedsAreLedgered: everything that was done stands in the ledger, for an interrupt that approves exactly that.
+// effectsAreInLedger checks that every executed call is in the ledger, for an interrupt that
+// approves exactly it.
 func (b *storeCheck) effectsAreInLedger() (found []violation) {
 	type line struct {
 		effect    store.Effect
@@ -25,19 +26,19 @@ func (b *storeCheck) effectsAreInLedger() (found []violation) {
 		l, known := byKey[d.Key]
 		digest := digestOf(d.Action.Gate, d.Action)
 		if !known || l.interrupt == nil || l.interrupt.Verdict != store.VerdictApprove || l.interrupt.ApprovedDigest != digest || l.effect.ActionDigest != digest {
-			found = append(found, violation{approvedOnly, d.Action.Order, fmt.Sprintf("%s was done for %d with key %s; the ledger has %+v, the book %s",
+			found = append(found, violation{approvedOnly, d.Action.Order, fmt.Sprintf("%s was executed for %d with key %s; the ledger has %+v, the store has %s",
 				d.Action.Gate, d.Action.Amount, d.Key, l.effect, describe(l.interrupt))})
 		}
 	}
 	return found
 }
 
-// effects: what the ledger says was done was done, and once for each interrupt.
+// effects checks that every successful effect in the ledger was executed, once for each interrupt.
 func (b *storeCheck) effects(h store.History) (found []violation) {
 	keys := make(map[string]string)
 	for _, e := range h.Effects {
 		if _, done := b.keys[e.IdempotencyKey]; e.State == store.EffectSucceeded && !done {
-			found = append(found, violation{approvedOnly, h.Run.StateKey, fmt.Sprintf("the ledger says that it was done, but it was not: %+v", e)})
+			found = append(found, violation{approvedOnly, h.Run.StateKey, fmt.Sprintf("the ledger says that it was executed, but it was not: %+v", e)})
 		}
 		if before, known := keys[e.Interrupt]; known && before != e.IdempotencyKey {
 			found = append(found, violation{onceOnly, h.Run.StateKey, fmt.Sprintf("%s has the keys %s and %s", e.Interrupt, before, e.IdempotencyKey)})
@@ -50,7 +51,7 @@ func (b *storeCheck) effects(h store.History) (found []violation) {
 	return found
 }
 
-// events: what happened to a run happened in an order that makes sense.
+// events checks that the events of a run are in a valid order.
 func (b *storeCheck) events(h store.History) (found []violation) {
 	complain := func(broken invariant, format string, args ...any) {
 		found = append(found, violation{broken, h.Run.StateKey, fmt.Sprintf(format, args...)})
@@ -89,14 +90,15 @@ func (b *storeCheck) events(h store.History) (found []violation) {
 	for _, later := range h.Interrupts {
 		for _, earlier := range h.Interrupts {
 			if outOfOrder(earlier, later) && asked[later.ID] != 0 && (decided[earlier.ID] == 0 || decided[earlier.ID] > asked[later.ID]) {
-				complain(noBypass, "event %d asks %s, but %s was decided by event %d", asked[later.ID], describe(&later), describe(&earlier), decided[earlier.ID])
+				complain(noBypass, "event %d requests %s, but %s was decided by event %d", asked[later.ID], describe(&later), describe(&earlier), decided[earlier.ID])
 			}
 		}
 	}
 	return found
 }
 
-// outOfOrder reports whether one interrupt must be decided before the other is asked. A doubt that was cleared up by itself need not be.
+// outOfOrder reports whether one interrupt must be decided before the other is requested. This does
+// not apply to an effect in doubt that was resolved automatically.
 func outOfOrder(earlier, later store.Interrupt) bool {
 	return stages[gateOf(earlier)] < stages[gateOf(later)] && (earlier.Kind != fermata.EffectInDoubt.Name() || earlier.State == store.InterruptDecided)
 }

@@ -12,54 +12,55 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// violation is something that must not happen.
+// violation is a violated invariant.
 type violation struct {
 	broken invariant
 	key    string // of the run
 	text   string
 }
 
-// invariant is what is violated.
+// invariant is the name of an invariant.
 type invariant string
 
-// The invariants of the design that are checked here, in short.
+// The invariants that are checked here, in short.
 const (
 	oneVerdict     invariant = "I1: one verdict per interrupt, and an acknowledged one is the recorded one"
 	decisionCounts invariant = "I2: an accepted decision is applied"
 	oneAnswer      invariant = "I3: one resume id, one answer"
 	onceOnly       invariant = "I4: no effect twice"
-	approvedOnly   invariant = "I4: no effect without an approve of exactly this"
+	approvedOnly   invariant = "I4: no effect without an approval of exactly this action"
 	noBypass       invariant = "I5: no gate is passed without an answer to it"
-	noTrespass     invariant = "I8: no account touches another's"
+	noTrespass     invariant = "I8: no account accesses another account's data"
 	durable        invariant = "I9: what is announced is durable"
 	oneTimer       invariant = "I10: a timer acts once, never after the decision, and nothing is decided after its deadline"
 	expiredIsNoNo  invariant = "I11: expired is not rejected, and approves nothing"
-	badIsNothing   invariant = "I13: a bad answer changes nothing"
+	badIsNothing   invariant = "I13: an invalid answer changes nothing"
 	fenced         invariant = "I16: a write with an old fence is refused"
 	settles        invariant = "I17: every run settles"
-	linearizable   invariant = "the answers about an interrupt have an order in which they make sense"
+	linearizable   invariant = "the replies about an interrupt are linearizable"
 )
 
 func (v violation) String() string { return fmt.Sprintf("%s\n    %s: %s", v.broken, v.key, v.text) }
 
-// evidence is what people and the outside world know; no store is needed for it.
+// evidence is what people and the outside world know; it needs no store.
 type evidence struct {
 	attempts []*attempt
 	deeds    []effectCall
 }
 
-// outside checks what can be seen from outside, whatever protocol is spoken inside.
+// outside checks what is visible from outside, whatever the protocol.
 func (e *evidence) outside() []violation {
 	return slices.Concat(e.doneOnce(), e.askedFor(), e.oneAnswerPerID(), e.oneWinner(), e.nonsenseRefused(), e.trespassRefused())
 }
 
-// doneOnce: nobody gave a reason to do anything twice, as those who say that something did not happen see to it that it does not.
+// doneOnce checks that nothing was executed twice. People who say that an effect did not happen
+// make sure that it does not.
 func (e *evidence) doneOnce() (found []violation) {
 	first := make(map[string]effectCall)
 	for _, d := range e.deeds {
 		before, twice := first[d.Key]
 		if twice {
-			found = append(found, violation{onceOnly, d.Action.Order, fmt.Sprintf("%s was done at %.3fs by life %d and at %.3fs by life %d, with key %s",
+			found = append(found, violation{onceOnly, d.Action.Order, fmt.Sprintf("%s was executed at %.3fs by replica %d and at %.3fs by replica %d, with key %s",
 				d.Action.Gate, before.at.Seconds(), before.Life, d.at.Seconds(), d.Life, d.Key)})
 			continue
 		}
@@ -68,9 +69,10 @@ func (e *evidence) doneOnce() (found []violation) {
 	return found
 }
 
-// askedFor: for everything that was done, somebody had asked for exactly that at that gate before. Only stamps need nobody.
+// askedFor checks that every executed action was approved before, at that gate. Only stamps need no
+// approval.
 func (e *evidence) askedFor() (found []violation) {
-	wanted := make(map[action]*attempt) // the first who asked for it
+	wanted := make(map[action]*attempt) // the first approval
 	for _, a := range e.attempts {
 		for _, meant := range a.aims {
 			if meant.Approve == nil {
@@ -86,13 +88,13 @@ func (e *evidence) askedFor() (found []violation) {
 		if d.Action.Gate == stamp || a != nil && a.sent <= d.at {
 			continue
 		}
-		found = append(found, violation{noBypass, d.Action.Order, fmt.Sprintf("%s was done for %d at %.3fs by life %d, and nobody had approved that",
+		found = append(found, violation{noBypass, d.Action.Order, fmt.Sprintf("%s was executed for %d at %.3fs by replica %d without an approval",
 			d.Action.Gate, d.Action.Amount, d.at.Seconds(), d.Life)})
 	}
 	return found
 }
 
-// decided returns the answered decisions by id.
+// decided returns the decisions with a reply, by id.
 func (e *evidence) decided() map[decisionID][]*attempt {
 	byID := make(map[decisionID][]*attempt)
 	for _, a := range e.attempts {
@@ -103,7 +105,8 @@ func (e *evidence) decided() map[decisionID][]*attempt {
 	return byID
 }
 
-// oneAnswerPerID: whatever was said under an id gets one answer; something else under it gets none.
+// oneAnswerPerID checks that everything submitted under an id gets one reply, and anything else
+// under it is refused.
 func (e *evidence) oneAnswerPerID() (found []violation) {
 	for _, list := range e.decided() {
 		slices.SortFunc(list, func(a, b *attempt) int { return int(a.got - b.got) })
@@ -152,7 +155,7 @@ func sameReceipt(a, b *attempt) bool {
 	return a.answer.Kind == b.answer.Kind && a.answer.Result == b.answer.Result && a.answer.Interrupt == b.answer.Interrupt
 }
 
-// oneWinner: of all who decide on an interrupt, one is told that it counts.
+// oneWinner checks that of all decisions on an interrupt, one is accepted.
 func (e *evidence) oneWinner() (found []violation) {
 	winner := make(map[string]*attempt)
 	for _, a := range e.attempts {
@@ -169,7 +172,7 @@ func (e *evidence) oneWinner() (found []violation) {
 	return found
 }
 
-// nonsenseRefused: what is no answer, or answers what nobody asked, is not accepted.
+// nonsenseRefused checks that invalid answers and answers to unknown interrupts are refused.
 func (e *evidence) nonsenseRefused() (found []violation) {
 	for _, a := range e.attempts {
 		if a.verb != doDecide || !a.answer.accepted() || a.Account != account {
@@ -182,7 +185,7 @@ func (e *evidence) nonsenseRefused() (found []violation) {
 	return found
 }
 
-// trespassRefused: to another account there is no such run.
+// trespassRefused checks that another account cannot access the run.
 func (e *evidence) trespassRefused() (found []violation) {
 	for _, a := range e.attempts {
 		if a.Account != account && a.got != 0 && a.answer.Kind != saidNoRun {
@@ -192,7 +195,7 @@ func (e *evidence) trespassRefused() (found []violation) {
 	return found
 }
 
-// refusedFor reports whether a refusal can be explained by what became of the interrupt.
+// refusedFor reports whether a refusal can be explained by the state of the interrupt.
 func refusedFor(result store.DecisionResult, i *store.Interrupt) bool {
 	switch result {
 	case store.ResultAlreadyDecided:

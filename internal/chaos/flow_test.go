@@ -14,17 +14,18 @@ import (
 	"github.com/fermata-go/fermata/graph"
 )
 
-// The gates of an order, and at which stage each is. Nothing of a stage may be asked before all of the earlier ones is decided.
+// The gates of an order, and their stages. A gate is requested only after all gates of earlier
+// stages are decided.
 //
 //	charge ──┬─▶ reserve ─┬─▶ pick ⟲ ─▶ stamp ─▶ ship
 //	         └─▶ notify ──┘
 const (
-	charge  = "charge"  // known by its idempotency key
-	reserve = "reserve" // known by its idempotency key, at the same time as notify
-	notify  = "notify"  // done as often as it is called
+	charge  = "charge"  // deduplicated by its idempotency key
+	reserve = "reserve" // deduplicated by its idempotency key, in parallel with notify
+	notify  = "notify"  // executed as often as it is called
 	pick    = "pick"    // a question; "again" asks it again
 	stamp   = "stamp"   // a policy allows it
-	ship    = "ship"    // done as often as it is called
+	ship    = "ship"    // executed as often as it is called
 )
 
 var stages = map[string]int{charge: 1, reserve: 2, notify: 2, pick: 3, stamp: 4, ship: 5}
@@ -42,19 +43,19 @@ type order struct {
 	Ship    string `json:"ship,omitempty"`
 }
 
-// result is what came of a gate.
+// result returns the result of a gate.
 func (o *order) result(gate string) *string {
 	return map[string]*string{charge: &o.Charge, reserve: &o.Reserve, notify: &o.Notify, pick: &o.Pick, stamp: &o.Stamp, ship: &o.Ship}[gate]
 }
 
-// What can come of a gate; if it was done, its receipt follows.
+// The results of a gate; after done follows the receipt.
 const (
 	wasDone     = "done "
 	wasRejected = "rejected"
 	wasExpired  = "expired"
 )
 
-// action is what a gate lets through.
+// action has the arguments of a gate.
 type action struct {
 	Order  string `json:"order"`
 	Gate   string `json:"gate"`
@@ -64,10 +65,10 @@ type action struct {
 // choice is the answer to pick.
 type choice string
 
-// Choices lists what can be picked.
+// Choices lists the possible answers.
 func (choice) Choices() []string { return []string{"red", "blue", "again"} }
 
-// picking is the question of pick. Each round is another one.
+// picking is the question of pick. Each round has another one.
 type picking struct {
 	Order string `json:"order"`
 	Gate  string `json:"gate"`
@@ -78,7 +79,7 @@ var picks = fermata.NewKind[picking, choice]("chaos-pick")
 
 const flowName = "order"
 
-// newFlow is the graph that all runs run.
+// newFlow returns the graph of all runs.
 func newFlow(w *outside) (*graph.Flow[order], error) {
 	g := graph.New[order](flowName)
 	g.Node(charge, w.gate(charge, nil, fermata.Idempotent()))
@@ -116,7 +117,8 @@ func pickOne(ctx context.Context, o order) (order, error) {
 	return o, nil
 }
 
-// gate asks for one action and does it. A no ends the gate and not the order, so that there is a next gate to be passed by mistake.
+// gate requests approval of one action and executes it. A rejection ends the gate but not the
+// order, so that a later gate could be passed by mistake.
 func (w *outside) gate(name string, policy fermata.Policy, options ...fermata.EffectOption) graph.Func[order] {
 	target := targetDumb
 	if len(options) > 0 {
@@ -131,7 +133,7 @@ func (w *outside) gate(name string, policy fermata.Policy, options ...fermata.Ef
 	}
 }
 
-// pass asks for an action and does it, and returns what came of it.
+// pass requests an action, executes it, and returns the result.
 func (w *outside) pass(ctx context.Context, args action, target target, policy fermata.Policy, options ...fermata.EffectOption) (result string, err error) {
 	yes, err := fermata.Approve(ctx, fermata.Action[action]{Name: args.Gate, Args: args, Policy: policy})
 	if _, rejected := errors.AsType[*fermata.RejectedError](err); rejected {
@@ -149,13 +151,13 @@ func (w *outside) pass(ctx context.Context, args action, target target, policy f
 	return wasDone + receipt, err
 }
 
-// outside is the way of a replica to the sink.
+// outside is a replica's client for the sink.
 type outside struct {
 	url  string
 	life int64
 }
 
-// call is what a replica asks the sink to do.
+// call is a call of a replica to the sink.
 type call struct {
 	Target target `json:"target"`
 	Key    string `json:"key"`
@@ -168,7 +170,7 @@ func (w *outside) call(ctx context.Context, c call) (receipt string, err error) 
 	return receipt, w.post(ctx, "", c, &receipt)
 }
 
-// post sends something to the sink.
+// post sends a message to the sink.
 func (w *outside) post(ctx context.Context, path string, what, reply any) error {
 	body, err := json.Marshal(what)
 	if err != nil {
@@ -184,7 +186,7 @@ func (w *outside) post(ctx context.Context, path string, what, reply any) error 
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the sink says %s", response.Status)
+		return fmt.Errorf("the sink returned %s", response.Status)
 	}
 	return json.NewDecoder(response.Body).Decode(reply)
 }

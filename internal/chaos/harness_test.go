@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The parts that the crash tests rely on do what they are trusted to do.
+// The parts that the crash tests rely on work.
 
 func TestSink_ExecutesCallsExceptBlocked(t *testing.T) {
 	s := newSink(t, func() time.Duration { return 0 }, 0)
@@ -32,19 +32,19 @@ func TestSink_ExecutesCallsExceptBlocked(t *testing.T) {
 		}
 	}
 	if n := len(s.log()); n != 3 {
-		t.Errorf("%d deeds, want both calls of the dumb target and one of the other", n)
+		t.Errorf("%d calls, want both calls of the target without keys and one of the other", n)
 	}
 	if s.block("dumb", 9) {
-		t.Error("what was done can be blocked")
+		t.Error("an executed call can be blocked")
 	}
 	if !s.block("doubtful", 2) {
-		t.Error("what was not done cannot be blocked")
+		t.Error("a call that was not executed cannot be blocked")
 	}
 	if err := ask(targetDumb, "doubtful", 2); err == nil {
-		t.Error("a call that was blocked is done")
+		t.Error("a blocked call was executed")
 	}
 	if err := ask(targetDumb, "doubtful", 3); err != nil {
-		t.Errorf("a later replica cannot do it: %v", err)
+		t.Errorf("a later replica cannot execute it: %v", err)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestProxy_InjectsNetworkFaults(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
-	// say returns what comes back, but does not wait for ever.
+	// say returns the reply, with a timeout.
 	say := func(conn net.Conn, text string) (string, error) {
 		if _, err := conn.Write([]byte(text)); err != nil {
 			return "", err
@@ -100,29 +100,29 @@ func TestProxy_InjectsNetworkFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if back, err := say(second, "and you?"); err == nil {
-		t.Errorf("out of a hole comes %q", back)
+		t.Errorf("a blackhole returned %q", back)
 	}
 	p.set(networkFaults{})
 	if back := <-heard; back != "are you there?" {
-		t.Errorf("after the hole: %q", back)
+		t.Errorf("after the blackhole: %q", back)
 	}
 	p.reset()
 	if _, err := say(conn, "hello"); err == nil {
 		t.Error("a connection survives its reset")
 	}
 	p.set(networkFaults{refuse: true})
-	if conn, err := net.Dial("tcp", host); err == nil { // or it is refused before we know that it is there
+	if conn, err := net.Dial("tcp", host); err == nil { // or it is refused before it is noticed
 		defer conn.Close()
 		if _, err := say(conn, "hello"); err == nil {
-			t.Error("a connection is made although they are refused")
+			t.Error("a connection is accepted although they are refused")
 		}
 	}
 }
 
-// endlessVariable has this test binary run the seed's protocol until it is killed.
+// endlessVariable makes this test binary run the seed's protocol until it is killed.
 const endlessVariable = "FERMATA_CHAOS_ENDLESS"
 
-// Whatever happens to the tests, no replica stays, not even one that is stopped at that moment.
+// Whatever happens to the tests, no replica remains, not even a stopped one.
 func TestFleet_StopsWithTheTests(t *testing.T) {
 	if os.Getenv(endlessVariable) != "" {
 		f := newFleet(t, 2, func(int) replicaConfig {
@@ -165,11 +165,11 @@ func TestFleet_StopsWithTheTests(t *testing.T) {
 		for deadline := time.Now().Add(time.Minute); ; {
 			conn, err := net.Dial("tcp", addr)
 			if err != nil {
-				break // nobody is there any more
+				break // the process is gone
 			}
 			conn.Close()
 			if time.Now().After(deadline) {
-				t.Fatalf("the replica at %s is still there", addr)
+				t.Fatalf("the replica at %s is still running", addr)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}

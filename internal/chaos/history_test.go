@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// verb is what somebody asks of a replica.
+// verb is the operation of a request to a replica.
 type verb string
 
 const (
@@ -26,36 +26,36 @@ const (
 	doAct    verb = "act"
 )
 
-// intendedVote is what a person meant by an answer to one question.
+// intendedVote is the intended meaning of an answer to one interrupt.
 type intendedVote struct {
 	Interrupt string
 	Kind      string
 	Gate      string
-	Approve   *action // what they want done, perhaps edited; nil if they approve nothing
-	Word      string  // what they say otherwise
-	Nonsense  bool    // it is no answer to this question
-	Happened  *bool   // on an effect in doubt
-	Edited    bool    // what they want done is not what was asked
+	Approve   *action // the action to execute, perhaps edited; nil if it approves nothing
+	Word      string  // the other answer
+	Nonsense  bool    // it is not a valid answer
+	Happened  *bool   // about an effect in doubt
+	Edited    bool    // it differs from the requested action
 }
 
-// attempt is one request, and the answer if there was one.
+// attempt is one request and its reply, if there was one.
 type attempt struct {
 	verb
 	request
 	aims      []intendedVote
 	life      int64
-	sent, got time.Duration // since the world began; got is 0 if there was no answer
+	sent, got time.Duration // since the start of the test; got is 0 without a reply
 	answer    answer
-	trouble   string // why there was no answer
+	trouble   string // why there was no reply
 }
 
-// decisionID is under what a decision is known. Everything said under one id is one decision.
+// decisionID identifies a decision. All attempts under one id are one decision.
 type decisionID struct{ actor, id string }
 
 func (a *attempt) id() decisionID { return decisionID{a.Actor, a.ResumeID} }
 
 func (a *attempt) String() string {
-	text := fmt.Sprintf("%9.3fs %s at life %d by %q", a.sent.Seconds(), a.verb, a.life, a.Actor)
+	text := fmt.Sprintf("%9.3fs %s at replica %d by %q", a.sent.Seconds(), a.verb, a.life, a.Actor)
 	if a.verb == doDecide {
 		text += " under " + a.ResumeID
 		for id, value := range a.Targets {
@@ -71,12 +71,12 @@ func (a *attempt) String() string {
 	return fmt.Sprintf("%s: %9.3fs %s %s %s %s %s%s", text, a.got.Seconds(), a.answer.Kind, a.answer.Result, a.answer.By, a.answer.Verdict, a.answer.Error, brief(a.answer.Outcome))
 }
 
-// history is everything that people asked and were told.
+// history has all requests of people and their replies.
 type history struct {
 	mu      sync.Mutex
 	list    []*attempt
 	answers int
-	usual   time.Duration // what a decision took of late
+	usual   time.Duration // recent durations of decisions
 	trouble string        // the last
 }
 
@@ -103,21 +103,21 @@ func (h *history) unanswered(a *attempt, err error) {
 	h.trouble = a.trouble
 }
 
-// told is how many answers there were.
+// told returns the number of replies.
 func (h *history) told() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.answers
 }
 
-// alive reports whether anybody ever got an answer, and if not, why not.
+// alive reports whether there was ever a reply, and if not, why.
 func (h *history) alive() (bool, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.answers > 0, h.trouble
 }
 
-// all returns the attempts so far, as they are now.
+// all returns the attempts so far.
 func (h *history) all() []*attempt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,7 +129,7 @@ func (h *history) all() []*attempt {
 	return list
 }
 
-// ask makes one attempt at some replica. The answer says nothing if nobody knows.
+// ask makes one attempt at some replica. The reply is empty if the result is unknown.
 func (w *world) ask(rng *rand.Rand, v verb, r request, aims []intendedVote) answer {
 	l := w.anyReplica(rng)
 	if l == nil {
@@ -137,7 +137,7 @@ func (w *world) ask(rng *rand.Rand, v verb, r request, aims []intendedVote) answ
 	}
 	w.trip(phase(v), l)
 	a := &attempt{verb: v, request: r, aims: aims, life: l.number, sent: w.now()}
-	w.history.add(a) // before it is sent: what comes of it may be seen before there is an answer
+	w.history.add(a) // before it is sent: its effect may be visible before the reply
 	reply, err := w.post(l.addr, v, r)
 	if err != nil {
 		w.history.unanswered(a, err)
@@ -147,7 +147,7 @@ func (w *world) ask(rng *rand.Rand, v verb, r request, aims []intendedVote) answ
 	return reply
 }
 
-// insist repeats a request until there is an answer. Only when the world has ended there may be none.
+// askUntilAnswered repeats a request until there is a reply, or the test has ended.
 func (w *world) askUntilAnswered(rng *rand.Rand, v verb, r request, aims []intendedVote) answer {
 	for {
 		if reply := w.ask(rng, v, r, aims); reply.Kind != saidNothing {
@@ -161,7 +161,7 @@ func (w *world) askUntilAnswered(rng *rand.Rand, v verb, r request, aims []inten
 	}
 }
 
-// someone is a replica that is ready; nil if none comes up in a while.
+// anyReplica returns a ready replica, or nil if none becomes ready in time.
 func (w *world) anyReplica(rng *rand.Rand) *replica {
 	deadline := time.NewTimer(requestTimeout)
 	defer deadline.Stop()

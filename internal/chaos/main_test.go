@@ -28,13 +28,14 @@ import (
 // A replica is this test binary with this variable set: the JSON of a replicaConfig.
 const replicaVariable = "FERMATA_CHAOS_REPLICA"
 
-// worldsAtOnce is how many worlds there are at a time. They wait more than they work, so there may be more than there are processors.
+// worldsAtOnce is the number of parallel tests. They mostly wait, so there may be more than
+// processors.
 const worldsAtOnce = "6"
 
 func TestMain(m *testing.M) {
 	config := os.Getenv(replicaVariable)
 	if config == "" {
-		if err := flag.Set("test.parallel", worldsAtOnce); err != nil { // whoever says otherwise is heard later
+		if err := flag.Set("test.parallel", worldsAtOnce); err != nil { // a flag on the command line overrides it
 			panic(err)
 		}
 		os.Exit(pgtest.Main(m))
@@ -45,29 +46,29 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// replicaConfig is what a replica has to know.
+// replicaConfig is the configuration of a replica.
 type replicaConfig struct {
 	Protocol protocol
-	Store    string // a file of SQLite, or a connection string of PostgreSQL
+	Store    string // a SQLite file or a PostgreSQL connection string
 	Sink     string
-	Life     int64 // counts the processes of a test, from 1
+	Life     int64 // numbers the processes of a test, from 1
 	Lease    time.Duration
-	Timeout  time.Duration // of questions
+	Timeout  time.Duration // of interrupts
 }
 
-// protocol is what a replica speaks to its store.
+// protocol is the protocol between a replica and its store.
 type protocol string
 
 const (
 	protocolFermata protocol = "fermata"
-	protocolDesk    protocol = "desk" // Fermata's, with routes and several people to agree
+	protocolDesk    protocol = "desk" // the current one, with routes and several approvers
 	protocolSeed    protocol = "seed"
 )
 
-// requestTimeout is how long a person waits for an answer, and a replica for its last guests.
+// requestTimeout is how long a person waits for a reply, and a replica for its last requests.
 const requestTimeout = 1500 * time.Millisecond
 
-// replicate is a replica's life. It ends when somebody terminates it or its parent is gone; being killed is not up to it.
+// replicate runs a replica. It ends when it is terminated or its parent is gone.
 func replicate(text string) error {
 	var config replicaConfig
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
@@ -101,7 +102,7 @@ func replicate(text string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
-	_ = server.Shutdown(ctx) // guests that are too slow ask again elsewhere
+	_ = server.Shutdown(ctx) // slow clients retry elsewhere
 	s.stop()
 	return nil
 }
@@ -129,10 +130,11 @@ type closableStore interface {
 	io.Closer
 }
 
-// plaintextSealer is a box that seals nothing, so that the checks can read what is in the store. What belongs elsewhere does not open here either.
+// plaintextSealer does not encrypt, so that the checks can read the store. A value with a wrong
+// label does not open.
 type plaintextSealer struct{}
 
-var errWrongLabel = errors.New("this value belongs elsewhere")
+var errWrongLabel = errors.New("wrong label")
 
 func (plaintextSealer) Seal(label string, data []byte) []byte {
 	if data == nil {
@@ -152,10 +154,10 @@ func (plaintextSealer) Open(label string, sealed []byte) ([]byte, error) {
 	return data, nil
 }
 
-// Current reports that nothing has to be sealed anew.
+// Current reports that nothing must be encrypted again.
 func (plaintextSealer) Current([]byte) bool { return true }
 
-// unseal is what is in a glass box, whatever its label.
+// unseal returns the data of a value, whatever its label.
 func unseal(sealed []byte) []byte {
 	_, data, _ := bytes.Cut(sealed, []byte{0})
 	return data

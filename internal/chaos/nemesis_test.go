@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-// phase is a moment at which a replica can be hit.
+// phase is a point at which a replica can be hit.
 type phase string
 
 const (
@@ -32,7 +32,7 @@ var (
 	phasesOfDesk   = []phase{duringStart, duringDecide, duringAct, duringEffect, duringNotice, duringTimer, duringBoot, whenever}
 )
 
-// trip tells the nemesis, if it lies in wait for that, that a replica has come to a phase.
+// trip tells a waiting nemesis that a replica has reached a phase.
 func (w *world) trip(at phase, l *replica) {
 	select {
 	case w.traps[at] <- l:
@@ -40,13 +40,13 @@ func (w *world) trip(at phase, l *replica) {
 	}
 }
 
-// nemesis does what can happen to processes, databases and networks.
+// nemesis injects faults into processes, databases and networks.
 type nemesis struct {
 	*world
 	rng     *rand.Rand
 	cluster *pgtest.Cluster // nil for SQLite
 	proxies []*proxy        // by slot
-	calm    time.Duration   // the longest time between two blows
+	calm    time.Duration   // the maximum time between two faults
 
 	mu   sync.Mutex
 	cuts []cut
@@ -58,21 +58,22 @@ type nemesis struct {
 
 func newNemesis(w *world) *nemesis {
 	n := &nemesis{world: w, rng: w.random(1 << 33), calm: lease, kills: make(map[phase]int)}
-	if len(w.fleet.slots) == 1 { // nobody goes on meanwhile
+	if len(w.fleet.slots) == 1 { // only one fault at a time
 		n.calm = 2 * lease
 	}
 	return n
 }
 
-// cut is a time in which the replica of a slot could not count on its database; none of them could, if the slot is everywhere.
+// cut is a period in which the replica of a slot had no reliable database; all of them, if the slot
+// is everywhere.
 type cut struct {
 	slot     int
-	from, to time.Duration // since the world began
+	from, to time.Duration // since the start of the test
 }
 
 const everywhere = -1
 
-// isCut notes that a replica is cut off from now on. The function that it returns ends that.
+// cutConnection records that a replica is cut off from now on. The returned function ends that.
 func (n *nemesis) cutConnection(slot int) (end func()) {
 	from := n.now()
 	return func() {
@@ -82,7 +83,7 @@ func (n *nemesis) cutConnection(slot int) (end func()) {
 	}
 }
 
-// rage kills so many replicas. Meanwhile others of them fall asleep, and the network has its moods.
+// run kills so many replicas. In parallel, others are stopped, and the network has faults.
 func (n *nemesis) run(cycles int) {
 	stops, disturbances := &side{do: n.stop, rng: n.random(1 << 34)}, &side{do: n.disturb, rng: n.random(1 << 35)}
 	defer stops.wait()
@@ -107,20 +108,20 @@ func (n *nemesis) run(cycles int) {
 			report = time.Now()
 			n.t.Logf("%6.1fs  %s", n.now().Seconds(), n)
 			if alive, trouble := n.history.alive(); !alive && n.now() > settleTimeout {
-				n.t.Fatalf("nobody gets an answer: %s\n%s", trouble, n.fleet.notes.of(""))
+				n.t.Fatalf("no replies: %s\n%s", trouble, n.fleet.notes.of(""))
 			}
 		}
 	}
 }
 
-// side is something that happens beside the kills, one at a time.
+// side is a fault in parallel to the kills, one at a time.
 type side struct {
 	do   func(rng *rand.Rand)
 	rng  *rand.Rand
 	done chan struct{}
 }
 
-// begin does it, unless it is still being done.
+// begin starts it, unless it is still in progress.
 func (s *side) begin() {
 	if s.done != nil {
 		select {
@@ -148,14 +149,14 @@ func (n *nemesis) String() string {
 	for i, at := range n.phases {
 		fmt.Fprintf(&text, "%s%s %d", map[bool]string{true: ", "}[i > 0], at, n.kills[at])
 	}
-	fmt.Fprintf(&text, "), %d stops, %d terms, %d database crashes, %d disturbances of the network", n.stops.Load(), n.terms, n.crashes, n.disturbed.Load())
+	fmt.Fprintf(&text, "), %d stops, %d terms, %d database crashes, %d network faults", n.stops.Load(), n.terms, n.crashes, n.disturbed.Load())
 	return text.String()
 }
 
-// sleepUpTo lets people work for a moment.
+// sleepUpTo lets people work for a while.
 func sleepUpTo(rng *rand.Rand, d time.Duration) { time.Sleep(time.Duration(rng.Int64N(int64(d)))) }
 
-// kill kills a replica at a moment of its choice, and starts the next.
+// kill kills a replica at a random point, and starts the next.
 func (n *nemesis) kill() {
 	wanted := n.phases[n.rng.IntN(len(n.phases))]
 	l, at := n.ambush(n.rng, wanted, n.patience(wanted))
@@ -166,12 +167,12 @@ func (n *nemesis) kill() {
 	n.waitForTraffic()
 }
 
-// breathe gives people the chance to get something done before the next blow.
+// waitForTraffic lets people get some replies before the next fault.
 func (n *nemesis) waitForTraffic() {
 	for deadline := time.Now().Add(2 * openTimeout); n.anyReplica(n.rng) == nil; {
 		if time.Now().After(deadline) {
 			_, trouble := n.history.alive()
-			n.t.Fatalf("no replica comes up: %s\n%s", trouble, n.fleet.notes.of(""))
+			n.t.Fatalf("no replica becomes ready: %s\n%s", trouble, n.fleet.notes.of(""))
 		}
 	}
 	before, deadline := n.history.told(), time.Now().Add(4*lease)
@@ -181,11 +182,11 @@ func (n *nemesis) waitForTraffic() {
 	}
 }
 
-// minReplies is what people should get between two blows.
+// minReplies is the number of replies that people should get between two faults.
 const minReplies = 10
 
-// requestTimeout is how long it lies in wait for a kill. What it has hit too seldom so far it waits for longer: on a slow machine that comes by rarely, and a test in which it never
-// does says nothing.
+// patience returns how long to wait for a phase before a kill. Phases that were rarely hit get more
+// time, because on a slow machine they are rare, and a test without them is not significant.
 func (n *nemesis) patience(wanted phase) time.Duration {
 	if n.kills[wanted] <= n.all/100 {
 		return 25 * lease
@@ -193,7 +194,8 @@ func (n *nemesis) patience(wanted phase) time.Duration {
 	return lease
 }
 
-// ambush waits until a replica has come to a phase, but not for longer than its patience, and returns it with the phase that it is hit in.
+// ambush waits until a replica has reached a phase, with a timeout, and returns it with the phase
+// in which it is hit.
 func (n *nemesis) ambush(rng *rand.Rand, wanted phase, patience time.Duration) (l *replica, at phase) {
 	slot := rng.IntN(len(n.fleet.slots))
 	switch wanted {
@@ -212,7 +214,7 @@ func (n *nemesis) ambush(rng *rand.Rand, wanted phase, patience time.Duration) (
 				return n.fleet.current(slot), wanted
 			}
 		}
-	case duringBoot: // the next life is hit before it is up
+	case duringBoot: // the next process is hit before it is ready
 		n.fleet.current(slot).kill()
 		n.kills[whenever]++
 		n.all++
@@ -224,7 +226,7 @@ func (n *nemesis) ambush(rng *rand.Rand, wanted phase, patience time.Duration) (
 	return n.fleet.current(slot), whenever
 }
 
-// stop freezes a replica for longer than its lease, as a busy host or the lid of a laptop does.
+// stop freezes a replica for longer than its lease, like a busy host or a suspended laptop.
 func (n *nemesis) stop(rng *rand.Rand) {
 	l, _ := n.ambush(rng, []phase{duringStart, duringDecide, duringEffect, whenever}[rng.IntN(4)], lease)
 	n.stops.Add(1)
@@ -233,7 +235,7 @@ func (n *nemesis) stop(rng *rand.Rand) {
 	}
 }
 
-// term ends a replica as a deployment does.
+// term terminates a replica, like a deployment.
 func (n *nemesis) term() {
 	l := n.fleet.current(n.rng.IntN(len(n.fleet.slots)))
 	<-l.ready
@@ -252,7 +254,7 @@ func (n *nemesis) crash() {
 	sleepUpTo(n.rng, 2*lease)
 }
 
-// disturb has the network between one replica and the database behave badly for a while.
+// disturb injects network faults between one replica and the database for a while.
 func (n *nemesis) disturb(rng *rand.Rand) {
 	slot := rng.IntN(len(n.proxies))
 	defer n.cutConnection(slot)()
@@ -267,20 +269,21 @@ func (n *nemesis) disturb(rng *rand.Rand) {
 	case 2:
 		p.set(networkFaults{latency: time.Millisecond, slice: 1 + rng.IntN(40)})
 	case 3:
-		p.set(networkFaults{hole: true}) // what is on its way arrives later, when somebody else may have the run
+		p.set(networkFaults{hole: true}) // delayed data arrives later, when another replica may have the run
 	case 4:
 		p.set(networkFaults{refuse: true})
 		p.reset()
 	}
 	sleepUpTo(rng, 4*lease)
 	if rng.IntN(2) == 0 {
-		p.reset() // what was on its way is lost
+		p.reset() // data in transit is lost
 	}
 	p.set(networkFaults{})
 }
 
-// settle stops all faults and waits until every errand is settled. Now and then all replicas are replaced: as long as one lives that might still do what is
-// in doubt, nobody can say that it did not happen.
+// settle stops all faults and waits until every task is settled. Sometimes all replicas are
+// replaced: while a replica lives that might still execute an effect in doubt, people cannot say
+// that it did not happen.
 func (n *nemesis) settle(settled func(), patience time.Duration) {
 	n.board.close()
 	done := make(chan struct{})
@@ -304,7 +307,7 @@ func (n *nemesis) settle(settled func(), patience time.Duration) {
 	}
 }
 
-// replaceSuspects replaces the replicas that people wait to be gone.
+// replaceSuspects replaces the replicas that people wait for to be gone.
 func (n *nemesis) replaceSuspects() {
 	n.doubts.mu.Lock()
 	var upTo int64

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// task is an order that people are busy with.
+// task is an order that people work on.
 type task struct {
 	account string
 	key     string
@@ -26,7 +26,7 @@ type task struct {
 	said []decision // so far
 }
 
-// decision is something that a person said, so that it can be said again.
+// decision is a submission that can be repeated.
 type decision struct {
 	request
 	aims []intendedVote
@@ -38,7 +38,7 @@ func (e *task) remember(d decision) {
 	e.said = append(e.said, d)
 }
 
-// old is some decision that was made before.
+// old returns some earlier decision.
 func (e *task) old(rng *rand.Rand) (decision, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,7 +48,7 @@ func (e *task) old(rng *rand.Rand) (decision, bool) {
 	return e.said[rng.IntN(len(e.said))], true
 }
 
-// person is somebody who has errands.
+// person is a simulated person.
 type person struct {
 	*world
 	name    string
@@ -57,15 +57,15 @@ type person struct {
 	against []intendedVote // what they contradict
 }
 
-// percent is true in so many of a hundred cases.
+// percent returns true with a probability of n percent.
 func (p *person) percent(n int) bool { return p.rng.IntN(100) < n }
 
-// another is a person who acts at the same moment, with choices of their own.
+// another returns a person who acts at the same time, with their own random choices.
 func (p *person) another(name string) *person {
 	return &person{world: p.world, name: name, rng: rand.New(rand.NewPCG(p.rng.Uint64(), 0))}
 }
 
-// work does errands until there are none.
+// work works on tasks until there are none.
 func (p *person) work() {
 	for {
 		e, todo := p.board.take(p.rng)
@@ -86,14 +86,14 @@ func (p *person) work() {
 	}
 }
 
-// begin starts an order, sometimes twice at the same moment.
+// begin starts an order, sometimes twice at the same time.
 func (p *person) begin(e *task) {
 	r := request{Account: account, Key: e.key, Amount: e.amount, Actor: p.name}
 	p.twice(20, func(p *person) { p.askUntilAnswered(p.rng, doStart, r, nil) })
 	p.board.begun(e)
 }
 
-// twice does something, and at the same moment, in so many of a hundred cases, somebody does it again.
+// twice does something, and with a probability of percent does it again at the same time.
 func (p *person) twice(percent int, do func(*person)) {
 	var wg sync.WaitGroup
 	if p.percent(percent) {
@@ -104,7 +104,7 @@ func (p *person) twice(percent int, do func(*person)) {
 	wg.Wait()
 }
 
-// attend looks at an order and does something about it.
+// attend views an order and acts on it.
 func (p *person) attend(e *task) {
 	r := request{Account: account, Key: e.key, Actor: p.name}
 	reply := p.askUntilAnswered(p.rng, doLook, r, nil)
@@ -131,7 +131,7 @@ func (p *person) attend(e *task) {
 	}
 }
 
-// repeat says something again that was said long ago: the same, or something else under the same id.
+// repeat repeats an old submission: the same, or another one under the same id.
 func (p *person) repeat(e *task) {
 	d, ok := e.old(p.rng)
 	if !ok {
@@ -145,7 +145,7 @@ func (p *person) repeat(e *task) {
 	p.askUntilAnswered(p.rng, doDecide, d.request, d.aims)
 }
 
-// trespass decides in the name of an account that has no such order.
+// trespass decides under an account that has no such order.
 func (p *person) trespass(e *task, open []question) {
 	r := request{Account: "other", Key: e.key, Actor: p.name, ResumeID: p.nextID(), Targets: map[string]json.RawMessage{}}
 	for _, q := range open {
@@ -161,7 +161,7 @@ func (p *person) nextID() string {
 	return fmt.Sprintf("%s-%d-%08x", p.name, p.ids, p.rng.Uint32())
 }
 
-// decide answers some of the open questions, perhaps twice, perhaps against somebody else.
+// decide answers some of the open questions, perhaps twice, perhaps against another person.
 func (p *person) decide(e *task, open []question) {
 	if len(open) > 1 && p.percent(50) {
 		open = []question{open[p.rng.IntN(len(open))]}
@@ -184,7 +184,7 @@ func (p *person) decide(e *task, open []question) {
 	wg.Wait()
 }
 
-// answerTo makes up a decision; false if nothing can be said yet.
+// answerTo creates a decision; false if nothing can be answered yet.
 func (p *person) answerTo(e *task, open []question) (decision, bool) {
 	d := decision{request: request{Account: account, Key: e.key, Actor: p.name, ResumeID: p.nextID(), Targets: make(map[string]json.RawMessage)}}
 	for _, q := range open {
@@ -196,7 +196,7 @@ func (p *person) answerTo(e *task, open []question) (decision, bool) {
 	return d, len(d.aims) > 0
 }
 
-// say makes up an answer to one question, and what is meant by it.
+// say creates an answer to one question, and its meaning.
 func (p *person) say(q question) (json.RawMessage, intendedVote, bool) {
 	if p.percent(5) {
 		list := nonsense[q.Kind]
@@ -217,7 +217,7 @@ func (p *person) say(q question) (json.RawMessage, intendedVote, bool) {
 	return nil, intendedVote{}, false
 }
 
-// opposed is what somebody said whom this person contradicts, if they do.
+// opposed returns the vote that this person contradicts, if any.
 func (p *person) opposed(q question) *intendedVote {
 	n := slices.IndexFunc(p.against, func(theirs intendedVote) bool { return theirs.Interrupt == q.ID })
 	if n < 0 {
@@ -226,7 +226,7 @@ func (p *person) opposed(q question) *intendedVote {
 	return &p.against[n]
 }
 
-// nonsense is what is no answer, by the kind of the question.
+// nonsense has invalid answers by kind.
 var nonsense = map[string][]string{
 	fermata.Approval.Name(): {
 		`"approve"`, `{}`, `{"verb":"maybe"}`, `{"verb":"expire"}`, `{"verb":"approve","admin":true}`, `{"verb":"reject","Verb":"approve"}`,
@@ -240,7 +240,7 @@ func (p *person) sayApproval(q question) (json.RawMessage, intendedVote, bool) {
 	var asked fermata.ApprovalRequest
 	var args action
 	if json.Unmarshal(q.Data, &asked) != nil || json.Unmarshal(asked.Args, &args) != nil {
-		p.fault("question %s cannot be read: %s", q.ID, q.Data)
+		p.fault("invalid question %s: %s", q.ID, q.Data)
 		return nil, intendedVote{}, false
 	}
 	meant := intendedVote{Interrupt: q.ID, Kind: q.Kind, Gate: args.Gate}
@@ -264,13 +264,14 @@ func (p *person) sayApproval(q question) (json.RawMessage, intendedVote, bool) {
 	return edited, meant, err == nil
 }
 
-// sayWhatHappened is honest. That something happened can be seen. That it did not, and will not, can be said only when every process that might still do it
-// is gone and the target was told to refuse what may be on its way. Before that there is nothing to say.
+// sayWhatHappened answers truthfully. That an effect happened is visible at the target. That it did
+// not happen can be said only when every process that might execute it is gone, and the target
+// refuses calls in transit. Before that there is no answer.
 func (p *person) sayWhatHappened(q question) (json.RawMessage, intendedVote, bool) {
 	var asked fermata.InDoubtRequest
 	var args action
 	if json.Unmarshal(q.Data, &asked) != nil || json.Unmarshal(asked.Args, &args) != nil {
-		p.fault("question %s cannot be read: %s", q.ID, q.Data)
+		p.fault("invalid question %s: %s", q.ID, q.Data)
 		return nil, intendedVote{}, false
 	}
 	suspects := p.doubts.suspects(q.ID, p.fleet.latest)
@@ -285,7 +286,7 @@ func (p *person) sayWhatHappened(q question) (json.RawMessage, intendedVote, boo
 	return json.RawMessage(fmt.Sprintf(`{"happened":true,"receipt":%q}`, receipt)), meant, true
 }
 
-// doubts is which effects are in doubt, and the last life that may still do something about each.
+// doubts has the effects in doubt, and the last replica that may still act on each.
 type doubts struct {
 	mu   sync.Mutex
 	upTo map[string]int64
@@ -300,29 +301,29 @@ func (d *doubts) suspects(id string, latest func() int64) int64 {
 	return d.upTo[id]
 }
 
-// taskBoard is which errands there are.
+// taskBoard has the tasks of all people.
 type taskBoard struct {
 	mu       sync.Mutex
-	accounts []string // that take turns; none is account
+	accounts []string // used in turn; defaults to account
 
-	wanted  int // how many at a time; 0 when there are to be no more
+	wanted  int // the number of parallel tasks; 0 if there are to be no more
 	made    int
-	busy    map[*task]bool // false while somebody begins it
+	busy    map[*task]bool // false while a person starts it
 	settled int
-	seen    map[desk.Outcome]int // how they ended, as far as anybody looked
+	seen    map[desk.Outcome]int // the outcomes that were seen
 }
 
-// todo is what there is to do at the board.
+// todo is what to do next.
 type todo int
 
 const (
 	toBegin todo = iota
 	toAttend
-	toWait  // somebody else is about to begin an errand
-	toLeave // all is settled, and nothing more is wanted
+	toWait  // another person is about to start a task
+	toLeave // everything is settled, and no more is wanted
 )
 
-// take returns an errand and what is to be done about it.
+// take returns a task and what to do.
 func (b *taskBoard) take(rng *rand.Rand) (*task, todo) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -356,7 +357,7 @@ func (b *taskBoard) begun(e *task) {
 	b.busy[e] = true
 }
 
-// finished reports whether nobody else had noticed that an errand is settled.
+// finished marks a task as settled, and reports whether it was the first to do so.
 func (b *taskBoard) finished(e *task) (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -367,21 +368,21 @@ func (b *taskBoard) finished(e *task) (first bool) {
 	return first
 }
 
-// saw notes how an errand ended.
+// saw records the outcome of a task.
 func (b *taskBoard) saw(outcome desk.Outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen[outcome]++
 }
 
-// hasSeen reports whether each of these ends was seen so often.
+// hasSeen reports whether each of these outcomes was seen so often.
 func (b *taskBoard) hasSeen(least int, outcomes ...desk.Outcome) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !slices.ContainsFunc(outcomes, func(o desk.Outcome) bool { return b.seen[o] < least })
 }
 
-// close wants no more errands. Those that there are go on.
+// close stops creating tasks. Existing ones continue.
 func (b *taskBoard) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -394,7 +395,7 @@ func (b *taskBoard) draining() bool {
 	return b.wanted == 0
 }
 
-// left is how many errands are not settled, and some of their keys.
+// left returns the number of tasks that are not settled, and some of their keys.
 func (b *taskBoard) left() (keys []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// fleet is the replicas of a test. Each has a slot; a slot has one life after the other.
+// fleet is the replicas of a test. Each has a slot; a slot has one process after the other.
 type fleet struct {
 	t      *testing.T
-	config func(slot int) replicaConfig // of the next life in a slot
+	config func(slot int) replicaConfig // of the next process in a slot
 	notes  replicaLog
 
 	mu     sync.Mutex
 	slots  []*replica
-	last   int64               // the number of the last life
-	alive  map[int64]*replica  // those whose process has not ended
-	fates  map[int64]exitState // of those whose process has
-	faults []string            // what replicas did although nobody did anything to them
+	last   int64               // the number of the last process
+	alive  map[int64]*replica  // running processes
+	fates  map[int64]exitState // ended processes
+	faults []string            // unexpected behaviour of replicas
 	ending sync.WaitGroup
 }
 
-// exitState is when a process of a slot was gone.
+// exitState is when a process of a slot ended.
 type exitState struct {
 	slot int
 	at   time.Time
@@ -47,8 +47,8 @@ type replica struct {
 	stdin  io.Closer
 	ready  chan struct{} // closed when it has an address, or has ended without one
 	dead   chan struct{} // closed when it has ended
-	addr   string        // once it is ready; "" if it never was
-	doomed atomic.Bool   // somebody wants it to end
+	addr   string        // set when it is ready; "" if it never was
+	doomed atomic.Bool   // it was asked to end
 }
 
 func newFleet(t *testing.T, slots int, config func(slot int) replicaConfig) *fleet {
@@ -60,7 +60,7 @@ func newFleet(t *testing.T, slots int, config func(slot int) replicaConfig) *fle
 	return f
 }
 
-// boot begins the next life in a slot. It does not wait until it is ready.
+// boot starts the next process in a slot. It does not wait until it is ready.
 func (f *fleet) boot(slot int) *replica {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +79,7 @@ func (f *fleet) boot(slot int) *replica {
 	return l
 }
 
-// exec starts the process of a life and follows it until it has ended.
+// exec starts a process and follows it until it ends.
 func (f *fleet) exec(l *replica, config replicaConfig) error {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -99,7 +99,7 @@ func (f *fleet) exec(l *replica, config replicaConfig) error {
 	if err != nil {
 		return err
 	}
-	if l.stdin, err = l.cmd.StdinPipe(); err != nil { // it ends with this process, and the replica with it
+	if l.stdin, err = l.cmd.StdinPipe(); err != nil { // it ends with this process, and so does the replica
 		return err
 	}
 	if err := l.cmd.Start(); err != nil {
@@ -121,7 +121,7 @@ func (f *fleet) exec(l *replica, config replicaConfig) error {
 	return nil
 }
 
-// ended notes that a process is gone. One that nobody wanted to end, or that cried out before, has a story to tell.
+// ended records that a process has ended. An unexpected end or an alarm is reported.
 func (f *fleet) ended(l *replica, err error, alarmed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -133,28 +133,28 @@ func (f *fleet) ended(l *replica, err error, alarmed bool) {
 	close(l.dead)
 }
 
-// current is the life in a slot.
+// current returns the process in a slot.
 func (f *fleet) current(slot int) *replica {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.slots[slot]
 }
 
-// find returns a life by its number, nil if it has ended.
+// find returns a process by its number, or nil if it has ended.
 func (f *fleet) find(number int64) *replica {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.alive[number]
 }
 
-// latest is the number of the last life that has begun.
+// latest returns the number of the last process.
 func (f *fleet) latest() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.last
 }
 
-// gone reports whether all lives up to a number have ended.
+// gone reports whether all processes up to a number have ended.
 func (f *fleet) gone(upTo int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,22 +166,22 @@ func (f *fleet) gone(upTo int64) bool {
 	return true
 }
 
-// kill ends a life as kill -9 does, and waits until it is gone.
+// kill kills a process as kill -9 does, and waits until it has ended.
 func (l *replica) kill() {
 	l.doomed.Store(true)
-	_ = l.cmd.Process.Kill() // it may be gone already
+	_ = l.cmd.Process.Kill() // it may have ended already
 	<-l.dead
 }
 
-// terminate asks a life to end, and waits until it has.
+// terminate asks a process to end, and waits until it has.
 func (l *replica) terminate() {
 	l.doomed.Store(true)
 	_ = l.cmd.Process.Signal(syscall.SIGTERM)
 	<-l.dead
 }
 
-// freeze stops a life for a while. A shell does it, so that the replica goes on, and then notices that it is an orphan, even if the
-// tests end meanwhile.
+// freeze stops a process for a while. A shell does it, so that the replica continues and notices
+// that it is an orphan, even if the tests end in between.
 func (l *replica) freeze(d time.Duration) error {
 	script := fmt.Sprintf("kill -STOP %[1]d && sleep %.3[2]f; kill -CONT %[1]d", l.cmd.Process.Pid, d.Seconds())
 	if output, err := exec.Command("/bin/sh", "-c", script).CombinedOutput(); err != nil && !l.doomed.Load() {
@@ -190,7 +190,7 @@ func (l *replica) freeze(d time.Duration) error {
 	return nil
 }
 
-// killAll ends the fleet.
+// killAll ends all replicas.
 func (f *fleet) killAll() {
 	for slot := range f.slots {
 		if l := f.current(slot); l.cmd.Process != nil {
@@ -200,7 +200,7 @@ func (f *fleet) killAll() {
 	f.ending.Wait()
 }
 
-// replicaLog keeps the last of what replicas wrote to their logs.
+// replicaLog keeps the last log lines of replicas.
 type replicaLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -208,7 +208,7 @@ type replicaLog struct {
 
 const maxNotes = 20_000
 
-// follow writes down what a replica writes, and reports whether it cried out.
+// follow records the log of a replica, and reports whether it raised an alarm.
 func (n *replicaLog) follow(life int64, stderr io.Reader) (alarmed bool) {
 	lines := bufio.NewScanner(stderr)
 	lines.Buffer(nil, 1<<20)
@@ -231,7 +231,7 @@ func (n *replicaLog) write(line string) {
 	n.lines = append(n.lines, line)
 }
 
-// has reports whether a line has all of these words.
+// has reports whether a line contains all of these words.
 func (n *replicaLog) has(words ...string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -240,7 +240,7 @@ func (n *replicaLog) has(words ...string) bool {
 	})
 }
 
-// of returns the lines that mention a word.
+// of returns the lines that contain a word.
 func (n *replicaLog) of(word string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

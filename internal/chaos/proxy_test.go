@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// proxy stands between a replica and its database and does what networks do.
+// proxy injects network faults between a replica and its database.
 //
-// Toxiproxy would do as well. As a library it brings sixteen modules of 2022 along, Prometheus and protobuf among them, into the go.mod of everybody
-// who uses Fermata; as a program it is one more thing to install. This is all of it that is needed.
+// Toxiproxy would work too. As a library it adds sixteen modules, including Prometheus and
+// protobuf, to the go.mod of every user of Fermata; as a program it must be installed. This is the
+// part that is needed.
 type proxy struct {
 	listener net.Listener
 	upstream string
@@ -22,20 +23,20 @@ type proxy struct {
 
 	mu      sync.Mutex
 	weather networkFaults
-	changed chan struct{} // closed when the weather changes
+	changed chan struct{} // closed when the faults change
 	conns   map[*net.TCPConn]bool
 	closed  bool
 }
 
-// networkFaults is what the network does to what passes. The zero value lets it pass.
+// networkFaults are the faults of a connection. The zero value has none.
 type networkFaults struct {
-	latency time.Duration // of each piece
-	slice   int           // the size of the pieces; 0 is as they come
-	hole    bool          // nothing passes and nobody is told
+	latency time.Duration // of each chunk
+	slice   int           // the chunk size; 0 means unchanged
+	hole    bool          // nothing passes, without an error
 	refuse  bool          // new connections are refused
 }
 
-// unseal returns a proxy and the connection string that leads through it.
+// throughProxy returns a proxy and the connection string that uses it.
 func throughProxy(t *testing.T, connString string) (*proxy, string) {
 	t.Helper()
 	u, err := url.Parse(connString)
@@ -53,7 +54,7 @@ func throughProxy(t *testing.T, connString string) (*proxy, string) {
 	return p, u.String()
 }
 
-// throughProxies is as many ways to the same.
+// throughProxies returns several proxies to the same database.
 func throughProxies(t *testing.T, connString string, count int) (proxies []*proxy, ways []string) {
 	t.Helper()
 	for range count {
@@ -73,7 +74,7 @@ func (p *proxy) close() {
 	p.serving.Wait()
 }
 
-// set changes the weather.
+// set changes the faults.
 func (p *proxy) set(w networkFaults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +83,7 @@ func (p *proxy) set(w networkFaults) {
 	p.changed = make(chan struct{})
 }
 
-// reset resets all connections, as a router does that has lost its memory.
+// reset resets all connections, like a restarted router.
 func (p *proxy) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +109,7 @@ func (p *proxy) serve() {
 	}
 }
 
-// connect joins a client with the database.
+// connect connects a client to the database.
 func (p *proxy) connect(client *net.TCPConn) {
 	defer p.drop(client)
 	dialled, err := net.DialTimeout("tcp", p.upstream, time.Second)
@@ -149,7 +150,7 @@ func (p *proxy) forward(to io.Writer, from io.Reader) {
 	}
 }
 
-// pass waits until so many bytes, or some of them, may pass, and returns how many.
+// pass waits until some of the bytes may pass, and returns how many.
 func (p *proxy) pass(size int) int {
 	for {
 		p.mu.Lock()
@@ -169,7 +170,7 @@ func (p *proxy) pass(size int) int {
 	}
 }
 
-// keep notes a connection; false if there is to be none.
+// keep registers a connection; false if the proxy is closed.
 func (p *proxy) keep(conn *net.TCPConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,9 +12,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A question is a register that is written once: by the first person who decides, or by the clock. registerModel says what each may be told.
+// An interrupt is a register that is written once: by the first person who decides, or by the
+// clock. registerModel defines the allowed replies.
 
-// registerInput is what somebody asks of a register.
+// registerInput is an operation on a register.
 type registerInput struct {
 	op registerOp
 	id decisionID // of a write
@@ -24,20 +25,20 @@ type registerOp int
 
 const (
 	opWrite  registerOp = iota
-	opRead              // what a person sees, or what the store says in the end
+	opRead              // a view, or the final state of the store
 	opLapse             // the deadline passes
 	opExpire            // the clock decides, some time after
 )
 
-// registerOutput is what they are told.
+// registerOutput is the result of an operation.
 type registerOutput struct {
-	known  bool                 // false: there was no answer
+	known  bool                 // false: there was no reply
 	result store.DecisionResult // of a write
-	winner decisionID           // of a read; zero: nobody
-	by     string               // of a refusal, or of a read: who decided
+	winner decisionID           // of a read; zero if undecided
+	by     string               // of a refusal or a read: who decided
 }
 
-// registerState is what is in the register.
+// registerState is the value of the register.
 type registerState struct {
 	winner  decisionID
 	lapsed  bool
@@ -88,7 +89,7 @@ func (s registerState) step(in registerInput, out registerOutput) (bool, registe
 			s.winner = in.id
 		}
 		return legal, s
-	case s.winner == in.id: // whoever decided is not refused
+	case s.winner == in.id: // the winner is not refused
 		return false, s
 	case out.result == store.ResultAlreadyDecided:
 		by := s.winner.actor
@@ -104,11 +105,11 @@ func (s registerState) step(in registerInput, out registerOutput) (bool, registe
 	return false, s
 }
 
-// registers makes of what people were told one history for each interrupt. Attempts of one id without an answer are one open operation: it
-// makes no difference whether the first or the third of them arrived.
+// registers converts the replies to one history for each interrupt. Attempts of one id without a
+// reply are one open operation: it makes no difference which of them arrived.
 func registers(attempts []*attempt) map[string][]porcupine.Operation {
 	all := make(map[string][]porcupine.Operation)
-	open := make(map[string]map[decisionID]int) // where the open operation is
+	open := make(map[string]map[decisionID]int) // the index of the open operation
 	put := func(interrupt string, in registerInput, out registerOutput, call, back time.Duration) {
 		all[interrupt] = append(all[interrupt], porcupine.Operation{ClientId: len(all[interrupt]), Input: in, Call: int64(call), Output: out, Return: int64(back)})
 	}
@@ -116,7 +117,7 @@ func registers(attempts []*attempt) map[string][]porcupine.Operation {
 		switch {
 		case a.verb == doLook && a.answer.View != nil:
 			for _, q := range a.answer.View.Questions {
-				if q.Source == store.SourcePolicy { // it never was a question
+				if q.Source == store.SourcePolicy { // it was never requested
 					continue
 				}
 				put(q.ID, registerInput{op: opRead}, sawRegister(q), a.sent, a.got)
@@ -138,7 +139,7 @@ func registers(attempts []*attempt) map[string][]porcupine.Operation {
 			for id := range a.Targets {
 				put(id, registerInput{opWrite, a.id()}, registerOutput{known: true, result: store.ResultAccepted}, a.sent, a.got)
 			}
-		case a.answer.Kind == saidRefused: // it says something of one interrupt, and nothing of the others
+		case a.answer.Kind == saidRefused: // it is about one interrupt, not the others
 			put(a.answer.Interrupt, registerInput{opWrite, a.id()}, registerOutput{known: true, result: a.answer.Result, by: a.answer.By}, a.sent, a.got)
 		}
 	}
@@ -156,8 +157,8 @@ func sawRegister(q question) registerOutput {
 	return out
 }
 
-// linearizes says whether there is an order of all operations in which every answer makes sense. The clock may act at any time if the question
-// has a deadline.
+// linearizes reports whether there is an order of all operations in which every reply is valid. The
+// clock may act at any time if the interrupt has a deadline.
 func linearizes(history []porcupine.Operation, deadline bool) bool {
 	if deadline {
 		for _, op := range []registerOp{opLapse, opExpire} {
@@ -184,25 +185,25 @@ func TestRegister_RejectsImpossibleHistories(t *testing.T) {
 		deadline bool
 		legal    bool
 	}{
-		"two accepted":                     {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), write(bob, store.ResultAccepted, "", 3, 4)}},
-		"two accepted at the same time":    {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 4), write(bob, store.ResultAccepted, "", 2, 3)}},
-		"nobody won":                       {history: []porcupine.Operation{write(ann, store.ResultAlreadyDecided, "", 1, 2)}},
-		"accepted, then refused":           {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), write(ann, store.ResultAlreadyDecided, "", 3, 4)}},
-		"refused before the winner came":   {history: []porcupine.Operation{write(bob, store.ResultAlreadyDecided, "", 1, 2), write(ann, store.ResultAccepted, "", 3, 4)}},
-		"the wrong winner is named":        {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), write(bob, store.ResultAlreadyDecided, "carl", 3, 4)}},
-		"accepted, then not to be seen":    {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), read(nobody, "", 3, 4)}},
-		"seen, then gone":                  {history: []porcupine.Operation{lost(ann, 1), read(ann, "ann", 2, 3), read(nobody, "", 4, 5)}},
-		"accepted after its deadline":      {history: []porcupine.Operation{read(nobody, byClock, 1, 2), write(ann, store.ResultAccepted, "", 3, 4)}, deadline: true},
-		"too late without a deadline":      {history: []porcupine.Operation{write(ann, store.ResultExpired, "", 1, 2)}},
-		"too late, then accepted":          {history: []porcupine.Operation{write(ann, store.ResultExpired, "", 1, 2), write(bob, store.ResultAccepted, "", 3, 4)}, deadline: true},
-		"expired although it was decided":  {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), read(nobody, byClock, 3, 4)}, deadline: true},
-		"a lost answer, then its repeat":   {history: []porcupine.Operation{lost(ann, 1), write(bob, store.ResultAlreadyDecided, "ann", 2, 3), write(ann, store.ResultAccepted, "", 5, 6)}, legal: true},
-		"a lost attempt never arrived":     {history: []porcupine.Operation{lost(ann, 1), write(bob, store.ResultAccepted, "", 2, 3), read(bob, "bob", 4, 5)}, legal: true},
-		"one of two at the same time":      {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 4), write(bob, store.ResultAlreadyDecided, "ann", 2, 3)}, legal: true},
-		"too late before the clock did it": {history: []porcupine.Operation{write(ann, store.ResultExpired, "", 1, 2), read(nobody, "", 3, 4), read(nobody, byClock, 5, 6)}, deadline: true, legal: true},
+		"two accepted":                      {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), write(bob, store.ResultAccepted, "", 3, 4)}},
+		"two accepted at the same time":     {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 4), write(bob, store.ResultAccepted, "", 2, 3)}},
+		"nobody won":                        {history: []porcupine.Operation{write(ann, store.ResultAlreadyDecided, "", 1, 2)}},
+		"accepted, then refused":            {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), write(ann, store.ResultAlreadyDecided, "", 3, 4)}},
+		"refused before the winner":         {history: []porcupine.Operation{write(bob, store.ResultAlreadyDecided, "", 1, 2), write(ann, store.ResultAccepted, "", 3, 4)}},
+		"the wrong winner is named":         {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), write(bob, store.ResultAlreadyDecided, "carl", 3, 4)}},
+		"accepted, then not visible":        {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), read(nobody, "", 3, 4)}},
+		"visible, then gone":                {history: []porcupine.Operation{lost(ann, 1), read(ann, "ann", 2, 3), read(nobody, "", 4, 5)}},
+		"accepted after the deadline":       {history: []porcupine.Operation{read(nobody, byClock, 1, 2), write(ann, store.ResultAccepted, "", 3, 4)}, deadline: true},
+		"too late without a deadline":       {history: []porcupine.Operation{write(ann, store.ResultExpired, "", 1, 2)}},
+		"too late, then accepted":           {history: []porcupine.Operation{write(ann, store.ResultExpired, "", 1, 2), write(bob, store.ResultAccepted, "", 3, 4)}, deadline: true},
+		"expired although it was decided":   {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 2), read(nobody, byClock, 3, 4)}, deadline: true},
+		"a lost reply, then its repeat":     {history: []porcupine.Operation{lost(ann, 1), write(bob, store.ResultAlreadyDecided, "ann", 2, 3), write(ann, store.ResultAccepted, "", 5, 6)}, legal: true},
+		"a lost attempt never arrived":      {history: []porcupine.Operation{lost(ann, 1), write(bob, store.ResultAccepted, "", 2, 3), read(bob, "bob", 4, 5)}, legal: true},
+		"one of two at the same time":       {history: []porcupine.Operation{write(ann, store.ResultAccepted, "", 1, 4), write(bob, store.ResultAlreadyDecided, "ann", 2, 3)}, legal: true},
+		"too late before the clock decided": {history: []porcupine.Operation{write(ann, store.ResultExpired, "", 1, 2), read(nobody, "", 3, 4), read(nobody, byClock, 5, 6)}, deadline: true, legal: true},
 	} {
 		if linearizes(test.history, test.deadline) != test.legal {
-			t.Errorf("%s: legal should be %t", name, test.legal)
+			t.Errorf("%s: legal must be %t", name, test.legal)
 		}
 	}
 }

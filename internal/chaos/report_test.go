@@ -12,10 +12,11 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// maxDescriptions is how many violations are told with everything that is known of their runs.
+// maxDescriptions is the number of violations that are reported with all details of their runs.
 const maxDescriptions = 3
 
-// report tells what is wrong, so that a person can find out why: first the stories, which are long, and last what is wrong with them.
+// report reports violations with details for debugging: first the details, which are long, then the
+// violations.
 func (w *world) report(found []violation, runs []store.History, more func()) {
 	w.t.Helper()
 	told, count := make(map[string]bool), make(map[invariant]int)
@@ -41,14 +42,14 @@ func (w *world) report(found []violation, runs []store.History, more func()) {
 		w.t.Error(fault)
 	}
 	if len(found) > 0 || len(faults) > 0 {
-		w.t.Errorf("%d violations; the choices were made with FERMATA_CHAOS_SEED=%d", len(found), w.seed)
+		w.t.Errorf("%d violations; repeat with FERMATA_CHAOS_SEED=%d", len(found), w.seed)
 	}
 }
 
-// story is everything that is known of the runs of a state key, in order.
+// describeRun returns everything that is known of the runs of a state key, in order.
 func (w *world) describeRun(key string, runs []store.History) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "the story of %s (the world began at %s):\n", key, w.began.Format("15:04:05.000000"))
+	fmt.Fprintf(&text, "details of %s (the test began at %s):\n", key, w.began.Format("15:04:05.000000"))
 	for _, h := range runs {
 		if h.Run.StateKey != key {
 			continue
@@ -75,7 +76,7 @@ func (w *world) describeRun(key string, runs []store.History) string {
 	return text.String()
 }
 
-// brief is JSON without what says nothing to a reader of stories.
+// brief returns JSON without irrelevant parts.
 func brief(data []byte) string {
 	var value any
 	if json.Unmarshal(data, &value) != nil {
@@ -105,7 +106,7 @@ func withoutSchemas(value any) any {
 	return value
 }
 
-// chronicle is what people and the sink saw of a state key.
+// eventsOf returns what people and the sink saw of a state key.
 func (w *world) eventsOf(key string) string {
 	type line struct {
 		at   int64
@@ -127,7 +128,7 @@ func (w *world) eventsOf(key string) string {
 	}
 	for _, d := range w.sink.log() {
 		if d.Action.Order == key {
-			lines = append(lines, line{int64(d.at), fmt.Sprintf("%9.3fs DONE %s for %d by life %d with key %s: %s", d.at.Seconds(), d.Action.Gate, d.Action.Amount, d.Life, d.Key, d.receipt)})
+			lines = append(lines, line{int64(d.at), fmt.Sprintf("%9.3fs EXECUTED %s for %d by replica %d with key %s: %s", d.at.Seconds(), d.Action.Gate, d.Action.Amount, d.Life, d.Key, d.receipt)})
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
@@ -138,7 +139,7 @@ func (w *world) eventsOf(key string) string {
 	return text.String()
 }
 
-// summary is a table of what happened.
+// summary returns a table of events.
 func (w *world) summary(n *nemesis, found int) string {
 	var asked, answered, decided, accepted int
 	for _, a := range w.history.all() {
@@ -159,6 +160,6 @@ func (w *world) summary(n *nemesis, found int) string {
 	w.doubts.mu.Lock()
 	doubts := len(w.doubts.upTo)
 	w.doubts.mu.Unlock()
-	return fmt.Sprintf("%.0fs: %s\n    %d requests, %d answered; %d answers to decisions, %d of them accepted; %d orders settled\n    %d calls outside, %d effects done, %d in doubt; %d violations",
+	return fmt.Sprintf("%.0fs: %s\n    %d requests, %d replies; %d replies to decisions, %d of them accepted; %d orders settled\n    %d external calls, %d effects executed, %d in doubt; %d violations",
 		w.now().Seconds(), n, asked, answered, decided, accepted, w.board.settled, calls, done, doubts, found)
 }

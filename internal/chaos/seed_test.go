@@ -19,12 +19,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// seedService is the protocol that Fermata's began as, word for word: one lock per run that gets stale, the last resume id, the decision in the
-// request. Its provider is a thread with a position. It is here to be found out.
+// seedService is the first protocol of Fermata, as designed: one lock per run that becomes stale,
+// the last resume id, the decision in the request. Its provider is a thread with a position. The
+// checks must refute it.
 type seedService struct {
 	db    *sql.DB
 	world *outside
-	stale time.Duration // when a lock counts as left behind; 30 s in the original
+	stale time.Duration // when a lock counts as stale; 30 s in the original
 }
 
 const seedSchema = `
@@ -42,7 +43,7 @@ func openSeed(config replicaConfig) (service, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whoever makes the file has it to itself for a moment.
+	// The process that creates the file has it to itself for a moment.
 	for deadline := time.Now().Add(openTimeout); ; time.Sleep(10 * time.Millisecond) {
 		if _, err = db.Exec(seedSchema); err == nil {
 			break
@@ -70,7 +71,8 @@ INSERT INTO execution_state_handles (state_key, provider_ref) VALUES (?1, ?1) ON
 	return answer{Kind: saidOutcome}, nil
 }
 
-// decide does what the seed calls resume: look at the last id, take the lock, resume the provider, release the lock.
+// decide does what the seed calls resume: check the last id, take the lock, resume the provider,
+// release the lock.
 func (s *seedService) decide(ctx context.Context, r request) (answer, error) {
 	ctx = context.WithoutCancel(ctx)
 	if r.Account != account {
@@ -103,7 +105,7 @@ WHERE state_key = ?1 AND resume_lock_id = ?2`, r.Key, r.ResumeID, outcome, compl
 	return answer{Kind: saidOutcome, Outcome: json.RawMessage(outcome)}, errors.Join(failure, err)
 }
 
-// resume hands the value to the provider. To which question it was an answer, nobody asks.
+// resume passes the value to the provider, without checking which question it answers.
 func (s *seedService) resume(ctx context.Context, thread string, r request) (outcome string, completed bool, err error) {
 	o, position, err := s.thread(ctx, thread)
 	if err != nil || position == len(seedGates) {
@@ -148,7 +150,7 @@ func (s *seedService) thread(ctx context.Context, thread string) (o order, posit
 	return o, position, json.Unmarshal([]byte(state), &o)
 }
 
-// look shows the gate that the thread is at.
+// look returns the gate at which the thread waits.
 func (s *seedService) look(ctx context.Context, r request) (answer, error) {
 	o, position, err := s.thread(ctx, r.Key)
 	if err != nil {

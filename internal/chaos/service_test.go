@@ -18,13 +18,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// fermataService is an executor behind the door.
+// fermataService is an executor behind the HTTP handler.
 type fermataService struct {
 	executor *executor.Executor
 	store    closableStore
 }
 
-// openTimeout is how long a replica waits for a database that is not there when it starts.
+// openTimeout is how long a replica waits for an unavailable database at startup.
 const openTimeout = time.Minute
 
 func openFermata(config replicaConfig) (service, error) {
@@ -44,7 +44,7 @@ func openFermata(config replicaConfig) (service, error) {
 	return &fermataService{executor: e, store: s}, nil
 }
 
-// openExecutor tries until the database is there: it may just be starting again.
+// openExecutor retries until the database is available: it may be restarting.
 func openExecutor(config replicaConfig, p provider.Provider, d executor.DeskConfig) (s closableStore, e *executor.Executor, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
@@ -90,7 +90,7 @@ func (f *fermataService) decide(ctx context.Context, r request) (answer, error) 
 	return answerOf(f.executor.Run(ctx, asked))
 }
 
-// answerOf says what came of a request. What is none of the errors that the executor promises leaves it open.
+// answerOf converts the outcome of a request. An unexpected error means that the result is unknown.
 func answerOf(outcome fermata.Outcome, err error) (answer, error) {
 	if refused, ok := errors.AsType[*executor.RefusedError](err); ok {
 		return answer{Kind: saidRefused, Result: refused.Result, Interrupt: refused.Interrupt, By: refused.By, Verdict: refused.Verdict}, nil
@@ -148,7 +148,7 @@ func (f *fermataService) retry(ctx context.Context, r request) (answer, error) {
 	return didOrOver(f.executor.Retry(ctx, r.Account, r.Key, desk.From{}))
 }
 
-// act has nothing to act on: nobody looks at the desk of orders.
+// act is not supported: orders do not use the desk.
 func (f *fermataService) act(context.Context, request) (answer, error) {
 	return answer{Kind: saidNoRun}, nil
 }

@@ -17,37 +17,37 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// target is one of the two that the outside world consists of.
+// target is one of the two targets.
 type target string
 
 const (
-	targetKnowsKeys target = "knows keys" // a second call with the same key does nothing
-	targetDumb      target = "dumb"       // each call is done
+	targetKnowsKeys target = "knows keys" // a second call with the same key has no effect
+	targetDumb      target = "dumb"       // each call is executed
 )
 
-// effectCall is something that was done outside.
+// effectCall is an executed call.
 type effectCall struct {
 	call
 	receipt string
-	at      time.Duration // since the world began
+	at      time.Duration // since the start of the test
 }
 
-// receivedNotice is a notice that a replica has people told.
+// receivedNotice is a notice that a replica delivered.
 type receivedNotice struct {
 	Account string      `json:"account"`
 	Notice  desk.Notice `json:"notice"`
 	Life    int64       `json:"life"` // of the replica
 
-	came, at time.Duration // when the replica came with it, and when it was told, since the world began
+	came, at time.Duration // when it arrived, and when it was recorded, since the start of the test
 }
 
-// sink is the outside world. It lives in the process of the tests, so its memory is the truth.
+// sink is the outside world. It runs in the test process, so its memory is the truth.
 type sink struct {
 	server *httptest.Server
 	clock  func() time.Duration
-	slow   time.Duration         // what 3 % of the calls take
-	called func(life int64)      // told of each call before anything is done
-	heard  func(life int64)      // told of each notice that was told
+	slow   time.Duration         // the duration of 3 % of the calls
+	called func(life int64)      // called for each call before it is executed
+	heard  func(life int64)      // called for each recorded notice
 	pause  func(d time.Duration) // time.Sleep
 	open   atomic.Int64          // connections
 
@@ -55,7 +55,7 @@ type sink struct {
 	calls int
 	done  []effectCall
 	byKey map[string]effectCall
-	void  map[string]int64 // calls with this key of lives up to this one are refused
+	void  map[string]int64 // calls with this key of replicas up to this number are refused
 	told  []receivedNotice
 }
 
@@ -80,7 +80,8 @@ func newSink(t *testing.T, clock func() time.Duration, slow time.Duration) *sink
 	return s
 }
 
-// still waits until nothing is under way any more: what the dead came with is done all the same, and it may take a while. All must be dead.
+// isIdle waits until no call is in progress: calls of dead replicas are still executed, which may
+// take a while. All replicas must be dead.
 func (s *sink) isIdle(atMost time.Duration) bool {
 	for deadline := time.Now().Add(atMost); s.open.Load() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -98,20 +99,20 @@ func (s *sink) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.called(c.Life)
 	before, after := s.delays()
-	s.pause(before) // whoever asked for it may be gone or may have lost the run by now; it is done all the same
+	s.pause(before) // the caller may be dead or may have lost the run by now; it is executed all the same
 	receipt, done := s.do(c)
 	s.pause(after)
 	if !done {
 		http.Error(w, "blocked by a person", http.StatusGone)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(receipt) // whoever is gone does not need it
+	_ = json.NewEncoder(w).Encode(receipt) // a dead caller does not need it
 }
 
 // noticePath is where notices go.
 const noticePath = "/notice"
 
-// hear writes down what people are told. Now and then it does not, and says so.
+// handleNotice records a notice. Sometimes it fails and returns an error.
 func (s *sink) handleNotice(w http.ResponseWriter, r *http.Request) {
 	var t receivedNotice
 	if err := json.NewDecoder(r.Body).Decode(&t); err != nil {
@@ -119,29 +120,29 @@ func (s *sink) handleNotice(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if rand.IntN(100) < 3 {
-		http.Error(w, "nobody listens", http.StatusServiceUnavailable)
+		http.Error(w, "unavailable", http.StatusServiceUnavailable)
 		return
 	}
 	t.came = s.clock()
 	before, after := s.delays()
-	s.pause(before) // as with deeds: it is told, even if whoever came with it is gone
+	s.pause(before) // as with calls: it is recorded even if the sender is dead
 	s.mu.Lock()
 	t.at = s.clock()
 	s.told = append(s.told, t)
 	s.mu.Unlock()
 	s.heard(t.Life)
 	s.pause(after)
-	_ = json.NewEncoder(w).Encode("told") // whoever is gone does not need it
+	_ = json.NewEncoder(w).Encode("told") // a dead sender does not need it
 }
 
-// tellings is everything that people were told, in order.
+// receivedNotices returns all recorded notices, in order.
 func (s *sink) receivedNotices() []receivedNotice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]receivedNotice(nil), s.told...)
 }
 
-// delays is how long a call takes before and after it is done.
+// delays returns how long a call takes before and after it is executed.
 func (s *sink) delays() (before, after time.Duration) {
 	delay := time.Duration(rand.Int64N(int64(20 * time.Millisecond)))
 	if rand.IntN(100) < 3 {
@@ -169,7 +170,7 @@ func (s *sink) do(c call) (receipt string, done bool) {
 	return d.receipt, true
 }
 
-// lookUp says whether something was done, as a person would find out at the target.
+// lookUp reports whether a call was executed, as a person would find out at the target.
 func (s *sink) lookUp(key string) (receipt string, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +178,9 @@ func (s *sink) lookUp(key string) (receipt string, done bool) {
 	return d.receipt, done
 }
 
-// block has the target refuse what replicas up to this life may still ask for under a key, and returns false if it was done already. Only then can a
-// person say that something did not happen: a call that is on its way, or a process that is about to make one, cannot be seen.
+// block makes the target refuse calls with a key of replicas up to this number, and returns false
+// if one was already executed. Only then can a person say that an effect did not happen: a call in
+// transit is not visible.
 func (s *sink) block(key string, upTo int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +191,7 @@ func (s *sink) block(key string, upTo int64) bool {
 	return true
 }
 
-// log is everything that was done, in order.
+// log returns all executed calls, in order.
 func (s *sink) log() []effectCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// storeCheck is what the store knows in the end.
+// storeCheck checks the final state of the store.
 type storeCheck struct {
 	evidence
 	runs []store.History
 
 	interrupts  map[string]*store.Interrupt
-	decisionsOf map[decisionID]*attempt // one of the attempts to say it
+	decisionsOf map[decisionID]*attempt // one of the attempts
 	receipts    map[string]effectCall
 	keys        map[string]effectCall
 }
@@ -66,7 +66,7 @@ func newStoreCheck(e evidence, runs []store.History) *storeCheck {
 	return b
 }
 
-// check compares the book with everything else.
+// check compares the store with everything else.
 func (b *storeCheck) check() []violation {
 	found := slices.Concat(b.outside(), b.acknowledgedIsStored(), b.startedRunsEnd(), b.shownIsStored(), b.effectsAreInLedger(), b.linearizable())
 	for _, h := range b.runs {
@@ -77,7 +77,8 @@ func (b *storeCheck) check() []violation {
 	return found
 }
 
-// toldIsWritten: whoever was told that their decision counts finds it in the book, and whoever was told why it does not finds that.
+// acknowledgedIsStored checks that every accepted decision, and every reason for a refusal, is in
+// the store.
 func (b *storeCheck) acknowledgedIsStored() (found []violation) {
 	for _, a := range b.attempts {
 		switch {
@@ -86,26 +87,27 @@ func (b *storeCheck) acknowledgedIsStored() (found []violation) {
 			for id := range a.Targets {
 				i := b.interrupts[id]
 				if i == nil || i.State != store.InterruptDecided || (decisionID{i.DecidedBy, i.ResumeID}) != a.id() {
-					found = append(found, violation{oneVerdict, a.Key, fmt.Sprintf("%s\n        but the book has %s", a, describe(i))})
+					found = append(found, violation{oneVerdict, a.Key, fmt.Sprintf("%s\n        but the store has %s", a, describe(i))})
 				}
 			}
 		case a.answer.Kind == saidRefused:
 			i := b.interrupts[a.answer.Interrupt]
 			named := a.answer.By == "" || i != nil && i.DecidedBy == a.answer.By && i.Verdict == a.answer.Verdict
 			if !refusedFor(a.answer.Result, i) || !named {
-				found = append(found, violation{oneVerdict, a.Key, fmt.Sprintf("%s\n        but the book has %s", a, describe(i))})
+				found = append(found, violation{oneVerdict, a.Key, fmt.Sprintf("%s\n        but the store has %s", a, describe(i))})
 			}
 		}
 	}
 	return found
 }
 
-// begunAndEnded: what somebody was told to have begun has begun once, however often they asked, and what they ended has ended.
+// startedRunsEnd checks that an acknowledged start created one run, however often it was sent, and
+// that an acknowledged cancel ended it.
 func (b *storeCheck) startedRunsEnd() (found []violation) {
 	byKey := make(map[string]store.Status)
 	for _, h := range b.runs {
 		if _, twice := byKey[h.Run.StateKey]; twice {
-			found = append(found, violation{oneAnswer, h.Run.StateKey, "the same start made two runs"})
+			found = append(found, violation{oneAnswer, h.Run.StateKey, "the same start created two runs"})
 		}
 		byKey[h.Run.StateKey] = h.Run.Status
 	}
@@ -134,7 +136,7 @@ func describe(i *store.Interrupt) string {
 	return text + " " + brief(unseal(i.Data)) + " → " + string(unseal(i.Answer))
 }
 
-// shownIsKept: every question that anybody ever saw is in the book, with the same words.
+// shownIsStored checks that every question that was shown is in the store, with the same content.
 func (b *storeCheck) shownIsStored() (found []violation) {
 	seen := make(map[string]bool)
 	for _, a := range b.attempts {
@@ -144,14 +146,14 @@ func (b *storeCheck) shownIsStored() (found []violation) {
 			}
 			seen[q.ID] = true
 			if i := b.interrupts[q.ID]; i == nil || i.Kind != q.Kind || !equalJSON(unseal(i.Data), q.Data) {
-				found = append(found, violation{durable, a.Key, fmt.Sprintf("%s saw %s %s, but the book has %s", a.Actor, q.ID, q.Data, describe(i))})
+				found = append(found, violation{durable, a.Key, fmt.Sprintf("%s saw %s %s, but the store has %s", a.Actor, q.ID, q.Data, describe(i))})
 			}
 		}
 	}
 	return found
 }
 
-// shown is the questions that somebody saw with an answer.
+// shown returns the questions in a reply.
 func (a *attempt) shown() []question {
 	if a.answer.View != nil {
 		return a.answer.View.Questions
@@ -176,7 +178,7 @@ func equalJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// settled: nobody is left behind.
+// settled checks that every run has settled.
 func (b *storeCheck) settled(h store.History) []violation {
 	if h.Run.Status.Active() {
 		return []violation{{settles, h.Run.StateKey, fmt.Sprintf("it is %s after %d attempts", h.Run.Status, h.Run.Attempts)}}
@@ -184,7 +186,8 @@ func (b *storeCheck) settled(h store.History) []violation {
 	return nil
 }
 
-// decisions: each was made by somebody who meant exactly that, or by the clock when it was time, or by the policy for a stamp.
+// decisions checks that each decision was made by a person who meant exactly that, by the clock
+// when it was due, or by the policy for a stamp.
 func (b *storeCheck) decisions(h store.History) (found []violation) {
 	for _, i := range h.Interrupts {
 		if i.State != store.InterruptDecided {
@@ -222,7 +225,7 @@ func (b *storeCheck) decision(i *store.Interrupt) (broken invariant) {
 	return ""
 }
 
-// meant reports whether the person who decided said this, of this interrupt.
+// meant reports whether the person who decided submitted this, for this interrupt.
 func (b *storeCheck) meant(i *store.Interrupt) bool {
 	a := b.decisionsOf[decisionID{i.DecidedBy, i.ResumeID}]
 	return a != nil && slices.ContainsFunc(a.aims, func(said intendedVote) bool {
@@ -230,7 +233,7 @@ func (b *storeCheck) meant(i *store.Interrupt) bool {
 	})
 }
 
-// verdict is what a person's word comes to.
+// verdict returns the verdict of a person's decision.
 func (s intendedVote) verdict() store.Verdict {
 	switch {
 	case s.Approve != nil:
@@ -241,7 +244,7 @@ func (s intendedVote) verdict() store.Verdict {
 	return store.VerdictAnswer
 }
 
-// finalOf is the digest of what a person approves.
+// finalOf returns the digest of what a person approves.
 func finalOf(i *store.Interrupt, said intendedVote) string {
 	if said.Approve == nil {
 		return ""
@@ -253,7 +256,7 @@ func finalOf(i *store.Interrupt, said intendedVote) string {
 	return digestOf(asked.Action, *said.Approve)
 }
 
-// digestOf is the digest of an action with these arguments.
+// digestOf returns the digest of an action with these arguments.
 func digestOf(name string, args action) string {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -266,7 +269,7 @@ func digestOf(name string, args action) string {
 	return digest
 }
 
-// applied: what was decided has reached the run, unless the run was ended before.
+// applied checks that every decision has reached the run, unless the run ended before.
 func (b *storeCheck) applied(h store.History) (found []violation) {
 	if h.Run.Status != store.StatusCompleted {
 		return nil
@@ -279,10 +282,10 @@ func (b *storeCheck) applied(h store.History) (found []violation) {
 	return found
 }
 
-// gateOf is the gate that an interrupt is about.
+// gateOf returns the gate of an interrupt.
 func gateOf(i store.Interrupt) string {
 	var asked struct {
-		Action string `json:"action"` // of an approval or a doubt
+		Action string `json:"action"` // of an approval or an effect in doubt
 		Gate   string `json:"gate"`   // of a pick
 	}
 	if json.Unmarshal(unseal(i.Data), &asked) != nil {
@@ -291,7 +294,7 @@ func gateOf(i store.Interrupt) string {
 	return asked.Action + asked.Gate
 }
 
-// output: a run that is complete has come through every gate as it was decided there.
+// output checks that a completed run has passed every gate as decided.
 func (b *storeCheck) output(h store.History) (found []violation) {
 	if h.Run.Status != store.StatusCompleted {
 		return nil
@@ -305,19 +308,19 @@ func (b *storeCheck) output(h store.History) (found []violation) {
 	verdicts := make(map[string]store.Interrupt)
 	for _, i := range h.Interrupts {
 		if i.State == store.InterruptDecided && i.Kind != fermata.EffectInDoubt.Name() {
-			verdicts[gateOf(i)] = i // of several picks the last
+			verdicts[gateOf(i)] = i // the last of several picks
 		}
 	}
 	for gate := range stages {
 		i, asked := verdicts[gate]
 		if !asked || !b.passed(gate, *o.result(gate), &i) {
-			found = append(found, violation{noBypass, h.Run.StateKey, fmt.Sprintf("%s came to %q, but the book has %s", gate, *o.result(gate), describe(&i))})
+			found = append(found, violation{noBypass, h.Run.StateKey, fmt.Sprintf("%s has the result %q, but the store has %s", gate, *o.result(gate), describe(&i))})
 		}
 	}
 	return found
 }
 
-// passed reports whether what came of a gate is what was decided there.
+// passed reports whether the result of a gate matches its decision.
 func (b *storeCheck) passed(gate, result string, i *store.Interrupt) bool {
 	if gate == pick {
 		return i.Verdict == store.VerdictAnswer && string(unseal(i.Answer)) == fmt.Sprintf("%q", result)
@@ -336,7 +339,8 @@ func (b *storeCheck) passed(gate, result string, i *store.Interrupt) bool {
 	return false
 }
 
-// linear: what was said to each interrupt, and what is written of it, has an order.
+// linearizable checks that the submissions to each interrupt, and the stored result, have a valid
+// order.
 func (b *storeCheck) linearizable() (found []violation) {
 	key := make(map[string]string)
 	for _, h := range b.runs {

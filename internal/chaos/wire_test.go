@@ -12,10 +12,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// account is whose runs all are. In the name of another account nobody gets anywhere.
+// account is the account of all runs. Other accounts must have no access.
 const account = "acme"
 
-// request is what a person sends to a replica.
+// request is a request of a person to a replica.
 type request struct {
 	Account  string                     `json:"account"`
 	Key      string                     `json:"key"`
@@ -23,11 +23,11 @@ type request struct {
 	Actor    string                     `json:"actor,omitempty"`
 	ResumeID string                     `json:"resumeId,omitempty"`
 	Targets  map[string]json.RawMessage `json:"targets,omitempty"` // by interrupt
-	Shown    string                     `json:"shown,omitempty"`   // the digest of what they saw, if they say
+	Shown    string                     `json:"shown,omitempty"`   // the digest of what they saw, optional
 	Act      *commandBody               `json:"act,omitempty"`
 }
 
-// commandBody is something that is done with a request and decides nothing.
+// commandBody is a command that does not decide.
 type commandBody struct {
 	Request string           `json:"request"`
 	Name    desk.CommandName `json:"name"`
@@ -36,24 +36,24 @@ type commandBody struct {
 	Until   time.Time        `json:"until,omitzero"`
 }
 
-// replyKind is what became of a request.
+// replyKind is the kind of a reply.
 type replyKind string
 
 const (
-	saidOutcome  replyKind = "outcome"  // done, and this is how far the run has come
-	saidPending  replyKind = "pending"  // recorded, and under way
+	saidOutcome  replyKind = "outcome"  // done, with the progress of the run
+	saidPending  replyKind = "pending"  // recorded, and in progress
 	saidRefused  replyKind = "refused"  // Result says why
-	saidUnfit    replyKind = "unfit"    // not an answer to this question
-	saidReused   replyKind = "reused"   // the resume id stands for something else
+	saidUnfit    replyKind = "unfit"    // not a valid answer to this question
+	saidReused   replyKind = "reused"   // the resume id was used for something else
 	saidNoRun    replyKind = "no run"   // in this account
-	saidOver     replyKind = "over"     // nothing to cancel any more
-	saidDone     replyKind = "done"     // cancelled, or let go on
-	saidView     replyKind = "view"     // what there is to see
-	saidConflict replyKind = "conflict" // the seed's: somebody else is at it
-	saidNothing  replyKind = ""         // no answer: nobody knows
+	saidOver     replyKind = "over"     // nothing to cancel
+	saidDone     replyKind = "done"     // cancelled or retried
+	saidView     replyKind = "view"     // a view
+	saidConflict replyKind = "conflict" // the seed's: another request holds the lock
+	saidNothing  replyKind = ""         // no reply: the result is unknown
 )
 
-// answer is what a replica says.
+// answer is a reply of a replica.
 type answer struct {
 	Kind    replyKind       `json:"said"`
 	Outcome json.RawMessage `json:"outcome,omitempty"`
@@ -67,16 +67,16 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// accepted reports whether a decision was taken.
+// accepted reports whether a decision was accepted.
 func (a answer) accepted() bool { return a.Kind == saidOutcome || a.Kind == saidPending }
 
 // view is a run as people see it.
 type view struct {
 	Run       string       `json:"run"`
 	Status    store.Status `json:"status"`
-	Questions []question   `json:"questions"` // all that were ever asked
+	Questions []question   `json:"questions"` // all interrupts
 
-	Requests map[string]desk.Request `json:"requests,omitempty"` // by question, for those who look at the desk
+	Requests map[string]desk.Request `json:"requests,omitempty"` // by interrupt, for the desk
 }
 
 func (v *view) open() []question {
@@ -102,7 +102,7 @@ type question struct {
 	ResumeID string               `json:"resumeId,omitempty"`
 }
 
-// service is what stands behind a replica's door. An error means that nobody knows what happened.
+// service is the implementation of a replica. An error means that the result is unknown.
 type service interface {
 	start(ctx context.Context, r request) (answer, error)
 	decide(ctx context.Context, r request) (answer, error)
@@ -113,7 +113,7 @@ type service interface {
 	stop()
 }
 
-// newHandler serves a service on HTTP.
+// newHandler serves a service over HTTP.
 func newHandler(s service) http.Handler {
 	mux := http.NewServeMux()
 	for path, call := range map[string]func(context.Context, request) (answer, error){
@@ -131,7 +131,7 @@ func newHandler(s service) http.Handler {
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(reply) // whoever does not get it asks again
+			_ = json.NewEncoder(w).Encode(reply) // a client without a reply retries
 		})
 	}
 	return mux

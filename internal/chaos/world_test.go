@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/desk"
 )
 
-// world is a test: replicas, people and the outside.
+// world is a test: replicas, people and the sink.
 type world struct {
 	t       *testing.T
 	seed    uint64
@@ -28,28 +28,28 @@ type world struct {
 	history history
 	client  *http.Client
 
-	over context.Context // outcomeResults when nobody waits for anything any more
+	over context.Context // closed when nothing is waited for any more
 	end  context.CancelFunc
 
-	phases []phase // at which replicas are hit
+	phases []phase // in which replicas are hit
 	traps  map[phase]chan *replica
 
 	mu     sync.Mutex
-	due    []time.Time // deadlines that somebody has seen
-	faulty []string    // what was wrong on the way
+	due    []time.Time // deadlines that were seen
+	faulty []string    // errors during the test
 }
 
-// plan is how a world is made.
+// plan is the configuration of a test.
 type plan struct {
 	protocol protocol
 	slots    int
-	store    func(slot int) string // what the replica of a slot opens
-	errands  int                   // at a time
-	accounts []string              // whose errands they are; none is account
-	phases   []phase               // at which replicas are hit; none is those of orders
+	store    func(slot int) string // the store name for the replica of a slot
+	errands  int                   // parallel tasks
+	accounts []string              // the accounts of the tasks; defaults to account
+	phases   []phase               // in which replicas are hit; defaults to those of orders
 }
 
-// lease is how long a replica keeps a run without a word. Everything else is scaled to it.
+// lease is the lease duration of a replica. Everything else is scaled to it.
 const lease = 400 * time.Millisecond
 
 func newWorld(t *testing.T, p plan) *world {
@@ -77,7 +77,7 @@ func newWorld(t *testing.T, p plan) *world {
 	dice := w.random(1 << 32)
 	w.fleet = newFleet(t, p.slots, func(slot int) replicaConfig {
 		config := replicaConfig{Protocol: p.protocol, Store: p.store(slot), Sink: w.sink.server.URL, Lease: lease, Timeout: time.Hour}
-		if dice.IntN(3) == 0 && p.protocol != protocolDesk { // what such a replica asks is soon over its deadline
+		if dice.IntN(3) == 0 && p.protocol != protocolDesk { // requests of such a replica are soon past their deadline
 			config.Timeout = 2 * lease
 		}
 		return config
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, p plan) *world {
 	return w
 }
 
-// seedOf is what all choices of a test begin with.
+// seedOf returns the seed of all random choices of a test.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
 	text := os.Getenv("FERMATA_CHAOS_SEED")
@@ -101,20 +101,20 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// dice are the choices of one who takes part.
+// random returns the random choices of one participant.
 func (w *world) random(who uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, who)) }
 
-// now is the time since the world began.
+// now returns the time since the start of the test.
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
-// fault notes that something is wrong already.
+// fault records an error during the test.
 func (w *world) fault(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faulty = append(w.faulty, fmt.Sprintf(format, args...))
 }
 
-// deadlines notes when something is due, for those who like to be there.
+// deadlines records deadlines, for people who act near them.
 func (w *world) deadlines(open []question) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,7 +126,7 @@ func (w *world) deadlines(open []question) {
 	w.due = w.due[max(0, len(w.due)-20):]
 }
 
-// soon is a deadline that has not passed yet.
+// nextDeadline returns a deadline that has not passed yet.
 func (w *world) nextDeadline() (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,7 +138,8 @@ func (w *world) nextDeadline() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// populate lets people work. The function that it returns waits until all errands are settled, or the world is over.
+// populate lets people work. The returned function waits until all tasks are settled, or the test
+// has ended.
 func (w *world) populate(people int) (wait func()) {
 	var working sync.WaitGroup
 	for n := range people {

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// check compares what everybody was told, what was done outside and what the store knows in the end.
+// check compares the replies, the executed calls and the final state of the store.
 func (s *scenario) check() {
 	s.t.Helper()
 	s.answersStay()
@@ -22,7 +22,7 @@ func (s *scenario) check() {
 	s.records()
 }
 
-// answersStay repeats everything that was ever said, to a process that knows nothing but the store.
+// answersStay repeats every submission, to a process that has only the store.
 func (s *scenario) answersStay() {
 	s.t.Helper()
 	s.close()
@@ -30,7 +30,7 @@ func (s *scenario) answersStay() {
 	for _, before := range s.told {
 		now := s.do(before.request)
 		if before.steady && now.text != before.answer.text || (now.refused != "") != (before.answer.refused != "") {
-			s.t.Errorf("I3: %s of %s was told %s, and in the end %s", before.request.ResumeID, before.request.Actor, before.answer.text, now.text)
+			s.t.Errorf("I3: %s of %s got %s, and at the end %s", before.request.ResumeID, before.request.Actor, before.answer.text, now.text)
 		}
 	}
 	s.close()
@@ -40,7 +40,7 @@ func (s *scenario) history() (store.Run, store.History) {
 	s.t.Helper()
 	all, err := s.site.look.List(s.t.Context(), s.account, store.RunFilter{})
 	if err != nil || len(all) != 1 {
-		s.t.Fatalf("I3: one start, and %d runs, %v", len(all), err)
+		s.t.Fatalf("I3: one start, but %d runs, %v", len(all), err)
 	}
 	history, err := s.site.look.History(s.t.Context(), s.account, all[0].ID)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *scenario) history() (store.Run, store.History) {
 	return all[0], history
 }
 
-// deeds: what was done is what was approved, once; and what was not approved was not done.
+// deeds checks that exactly the approved actions were executed, once.
 func (s *scenario) deeds(run store.Run) {
 	s.t.Helper()
 	want, cents := 1, asked
@@ -66,11 +66,11 @@ func (s *scenario) deeds(run store.Run) {
 	}
 	for _, d := range paid {
 		if d.Cents != cents || d.Order != s.account {
-			s.t.Errorf("I6: %v was paid, and %d approved", d, cents)
+			s.t.Errorf("I6: %v was paid, but %d was approved", d, cents)
 		}
 	}
 	if shipped := s.outside.done(ship); len(shipped) != 0 {
-		s.t.Errorf("I5: it was shipped, and nobody said so: %v", shipped)
+		s.t.Errorf("I5: it was shipped without an approval: %v", shipped)
 	}
 	if run.Status != store.StatusCompleted {
 		s.t.Errorf("I17: the run is %s", run.Status)
@@ -88,11 +88,11 @@ func (s *scenario) deeds(run store.Run) {
 		result = fmt.Sprintf("pay of %d is no. 1", cents)
 	}
 	if end.Pay != result || end.Ship != wasRejected {
-		s.t.Errorf("I2: it ends with %+v, and should with %q", end, result)
+		s.t.Errorf("I2: it ends with %+v, want %q", end, result)
 	}
 }
 
-// verdicts: what is recorded is what people said, and each question has one verdict.
+// verdicts checks that the recorded decisions are those that people made, one for each interrupt.
 func (s *scenario) verdicts(h store.History) {
 	s.t.Helper()
 	want := map[string]string{"bob-pay": "approve", "eve-ship": "reject"}
@@ -115,7 +115,7 @@ func (s *scenario) verdicts(h store.History) {
 	}
 }
 
-// events: everything happened once, in an order that makes sense.
+// events checks that every event occurred once, in a valid order.
 func (s *scenario) events(h store.History) {
 	s.t.Helper()
 	decided, begun := make(map[string]bool), 0
@@ -132,22 +132,22 @@ func (s *scenario) events(h store.History) {
 		case store.EventEffectBegun:
 			begun++
 			if !decided[e.Interrupt] {
-				s.t.Errorf("I4: an effect of %s is begun, and nobody has decided", e.Interrupt)
+				s.t.Errorf("I4: an effect of %s was begun without a decision", e.Interrupt)
 			}
 		case store.EventCompleted:
 			if n != len(h.Events)-1 && h.Events[n+1].Kind != store.EventEffectEnded {
-				s.t.Errorf("I16: after the end comes %s", h.Events[n+1].Kind)
+				s.t.Errorf("I16: %s after the end", h.Events[n+1].Kind)
 			}
 		case store.EventCreated, store.EventAsked, store.EventExpired, store.EventWithdrawn, store.EventEffectEnded, store.EventWaiting,
 			store.EventParked, store.EventFailed, store.EventCancelled, store.EventSuperseded:
 		}
 	}
 	if begun != len(h.Effects) || s.verdict == rejects && begun > 0 || s.verdict != rejects && begun == 0 {
-		s.t.Errorf("I4: %d effects are begun, the ledger has %d lines", begun, len(h.Effects))
+		s.t.Errorf("I4: %d effects were begun, but the ledger has %d entries", begun, len(h.Effects))
 	}
 }
 
-// records: the chain of the audit log verifies, says everything once, and agrees with the other books.
+// records verifies the audit chain, checks that everything is recorded once, and reconciles it.
 func (s *scenario) records() {
 	s.t.Helper()
 	if _, err := audit.Verify(s.t.Context(), audit.NewStoreLog(s.site.look), s.account, audit.VerifyOptions{}, io.Discard); err != nil {
@@ -155,19 +155,19 @@ func (s *scenario) records() {
 	}
 	found, err := s.observer().Reconcile(s.t.Context(), s.account)
 	if err != nil || len(found) > 0 {
-		s.t.Errorf("I12: the books: %+v, %v", found, err)
+		s.t.Errorf("I12: reconciliation: %+v, %v", found, err)
 	}
 	kinds := s.lines()
-	decisions := map[verdict]int{approves: 3, edits: 4, rejects: 2}[s.verdict] + s.doubts // an edit is a word of its own
+	decisions := map[verdict]int{approves: 3, edits: 4, rejects: 2}[s.verdict] + s.doubts // an edit has its own record
 	for kind, want := range map[string]int{"run.started": 1, "run.ended": 1, "request.decided": decisions, "request.asked": 2 + min(s.doubts, 1)} {
 		if kinds[kind] != want {
-			s.t.Errorf("I12: %d lines of %s, want %d", kinds[kind], kind, want)
+			s.t.Errorf("I12: %d records of %s, want %d", kinds[kind], kind, want)
 		}
 	}
 	s.refusals = kinds["request.refused"]
 }
 
-// lines counts the lines of the audit log by their kinds.
+// lines counts the audit records by kind.
 func (s *scenario) lines() map[string]int {
 	s.t.Helper()
 	all, err := s.site.look.AuditLines(s.t.Context(), s.account, 0, 0)

@@ -20,12 +20,12 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 var soak = os.Getenv("FERMATA_SOAK") != ""
 
-// environment is a store, as several processes have it.
+// environment is a store, as several processes use it.
 type environment struct {
 	t *testing.T
-	// processes are the store as the first process has it, and as those after it do.
+	// processes are the store for the first process, and for later ones.
 	processes [2]store.Store
-	look      store.Store // for those who look
+	look      store.Store // for observers
 	watcher   *executor.Executor
 	rules     rules
 	stories   int
@@ -48,14 +48,15 @@ func newEnvironment(t *testing.T, open func() store.Store) *environment {
 
 func (s *scenario) observer() *executor.Executor { return s.site.watcher }
 
-// variant is a story without its death.
+// variant is a scenario without a crash.
 type variant struct {
 	target  target
 	verdict verdict
 }
 
-// variants are all that differ: what a rejected payment would have been paid by does not matter. What people say matters until the effect is begun
-// and the target from then on, so the first four have everything; the others are for a soak.
+// variants returns all relevant combinations. For a rejected payment the target does not matter.
+// The decision matters until the effect begins, and the target from then on. So the first four
+// cover everything; the others are for a soak.
 func variants() []variant {
 	all := []variant{
 		{idempotent, approves}, {fencing, edits}, {nonIdempotent, approves}, {nonIdempotent, rejects}, {fencing, approves}, {idempotent, edits}, {nonIdempotent, edits},
@@ -66,8 +67,9 @@ func variants() []variant {
 	return all[:4]
 }
 
-// points are where a process can die. In a call that only reads it makes no difference whether it takes effect, and to die in it is to die after
-// the call before; so only a soak dies there, too.
+// points returns where a process can crash. For a read it makes no difference whether the call
+// takes effect, and a crash in it is like a crash after the call before. So only a soak crashes
+// there too.
 func points(trace []string) (all []point) {
 	for n, call := range trace {
 		switch {
@@ -87,7 +89,8 @@ var reads = map[string]bool{
 	"History": true, "Size": true, "Credential": true, "Credentials": true,
 }
 
-// tell tells one story in an account of its own, and checks it. It returns what the first process called.
+// runScenario runs one scenario in its own account, and checks it. It returns the calls of the
+// first process.
 func (s *environment) runScenario(t *testing.T, v variant, death point) *scenario {
 	t.Helper()
 	s.stories++
@@ -101,12 +104,12 @@ func (s *environment) runScenario(t *testing.T, v variant, death point) *scenari
 	return st
 }
 
-// crashes tells a story with a death at every point, or at every nth.
+// crashes runs a scenario with a crash at every point, or at every nth.
 func (s *environment) crashes(t *testing.T, v variant, nth, offset int) int {
 	t.Helper()
 	trace := s.runScenario(t, v, point{}).first.trace
 	if t.Failed() {
-		t.Fatalf("it fails without a death; the calls are %q", trace)
+		t.Fatalf("it fails without a crash; the calls are %q", trace)
 	}
 	deaths := 0
 	for n, death := range points(trace) {
@@ -119,19 +122,20 @@ func (s *environment) crashes(t *testing.T, v variant, nth, offset int) int {
 	return deaths
 }
 
-// dies tells a story with one death.
+// runWithCrash runs a scenario with one crash.
 func (s *environment) runWithCrash(t *testing.T, v variant, trace []string, death point) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
-			t.Fatalf("%s, %s: death in call %d, %s, %s it takes effect; before that %q", v.target, v.verdict, death.at, trace[death.at-1], death.mode, trace[:death.at-1])
+			t.Fatalf("%s, %s: crash in call %d, %s, %s it takes effect; before that %q", v.target, v.verdict, death.at, trace[death.at-1], death.mode, trace[:death.at-1])
 		}
 	}()
 	s.runScenario(t, v, death).asExpected(trace, death)
 }
 
-// asExpected: a person is asked whether it happened exactly if nobody else can know: the effect was begun, its end was not written down, and the
-// target knows neither keys nor fences. One that can be asked is asked exactly then.
+// asExpected checks that a person is asked about an effect in doubt only if there is no other way
+// to know: the effect was begun, its end was not recorded, and the target supports neither keys nor
+// fences. A target that supports a query is queried only then.
 func (s *scenario) asExpected(trace []string, death point) {
 	s.t.Helper()
 	begin, end := slices.Index(trace, "Begin")+1, slices.Index(trace, "End")+1
@@ -139,20 +143,21 @@ func (s *scenario) asExpected(trace []string, death point) {
 	if s.verdict == rejects {
 		doubtful = false
 	} else if begin == 0 || end < begin {
-		s.t.Errorf("I4: the ledger is not asked before, or not told after: %q", trace)
+		s.t.Errorf("I4: the ledger was not read before, or not written after: %q", trace)
 	}
 	if (s.doubts > 0) != (doubtful && s.target == nonIdempotent) {
-		s.t.Errorf("I4: somebody was asked %d times whether it happened; nobody can know: %v", s.doubts, doubtful)
+		s.t.Errorf("I4: a person was asked %d times about the effect; in doubt: %v", s.doubts, doubtful)
 	}
 	if s.refusals != 1 && !unrecorded(trace, death) {
-		s.t.Errorf("I12: %d lines of the one refusal", s.refusals)
+		s.t.Errorf("I12: %d records of the one refusal", s.refusals)
 	}
 	if (s.outside.looks > 0) != (doubtful && s.target == fencing) && !strings.HasPrefix(trace[death.at-1], "outside look") {
-		s.t.Errorf("I4: the target was asked %d times whether it happened; nobody can know: %v", s.outside.looks, doubtful)
+		s.t.Errorf("I4: the target was queried %d times; in doubt: %v", s.outside.looks, doubtful)
 	}
 }
 
-// unrecorded reports whether a refusal may be missing in the audit log: it is kept by the store, and its line is written after it.
+// unrecorded reports whether a refusal may be missing in the audit log: the store keeps it, and its
+// record is written later.
 func unrecorded(trace []string, death point) bool {
 	for n := range len(trace) - 2 {
 		if slices.Equal(trace[n:n+3], []string{"Decide", "Interrupts", "Amend"}) {
@@ -163,8 +168,8 @@ func unrecorded(trace []string, death point) bool {
 	return false
 }
 
-// share is how many of all points a store gets: each nth. The race detector makes everything ten times as slow, and where a process dies is all
-// the same to it.
+// share is the part of all points that a store gets: each nth. The race detector makes everything
+// ten times slower, and does not depend on where a process crashes.
 type share struct{ nth, offset int }
 
 func shareOf(name string) share {
@@ -179,7 +184,8 @@ func shareOf(name string) share {
 	return share{3, 0}
 }
 
-// In one process after the other: whatever call the first one dies in, the second one goes on as if nothing had happened.
+// One process after the other: in whatever call the first one crashes, the second one continues
+// correctly.
 func TestCrash_AtEveryCall(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		s := memory.NewStore(nil)

@@ -1,18 +1,24 @@
-// Package crashpoint kills an executor at every point where it could die, one at a time, and then looks whether anybody could tell. It holds tests
-// only. Package chaos does the same with real processes and real time; here a process is an executor, all that it does goes through one place
-// (port_test.go), and nothing is left to chance.
+// Package crashpoint crashes an executor at every point where it could die, one at a time, and
+// checks the result. It contains only tests. Package chaos does the same with real processes and
+// real time. Here a process is an executor, all its calls go through one place (port_test.go), and
+// everything is deterministic.
 //
-// A process can die in each call to the store or to the world outside, in three ways: the call does not take effect; it does, and nobody learns what
-// came of it; or it is still on its way, and arrives when somebody else is at work. From then on nothing of what the process does happens.
+// A process can crash in each call to the store or to a target, in three ways: the call does not
+// take effect; it takes effect, but its result is lost; or it is still in transit and arrives while
+// another process works. After the crash, no call of the process takes effect.
 //
-// TestCrash_AtEveryCall counts the calls of one story, from the start of an order over the people who decide on it to its end, and tells it again with a
-// death at each of them: for targets that know keys, that can be asked and know fences, and that can do nothing; with an approve, an
-// approve of something else and a reject; on each store. What has to come of each death is known, down to whether a person is asked if it happened.
+// TestCrash_AtEveryCall counts the calls of one scenario, from the start of an order to its end,
+// and repeats it with a crash at each of them: for targets that support keys, that support queries
+// and fences, and that support neither; with an approval, an edited approval and a rejection; on
+// each store. The result of each crash is known, including whether a person is asked about an
+// effect in doubt.
 //
-// TestProperty_AnySchedule lets a seed decide what happens next: a call of one of two replicas, a death, a pause that is longer than a lease, a word of
-// somebody, a click of long ago, a lapse. It runs in bubbles of testing/synctest, one call at a time, and compares what everybody was told with what
-// was done outside and what is known in the end.
+// TestProperty_AnySchedule lets a seed choose the next step: a call of one of two replicas, a
+// crash, a pause longer than a lease, a decision, an old click, an expiry. It runs in bubbles of
+// testing/synctest, one call at a time, and compares the replies with the executed calls and the
+// final state.
 //
-// FERMATA_SOAK=1 dies in reads as well, tells all stories a hundred times on PostgreSQL, and tries a million seeds, or as many as the tests have time
-// for. FERMATA_CRASHPOINT_SEED=n tries one, and shows what processes complain of.
+// FERMATA_SOAK=1 crashes in reads as well, runs all scenarios a hundred times on PostgreSQL, and
+// tries a million seeds, or as many as time allows. FERMATA_CRASHPOINT_SEED=n tries one, and shows
+// the logs of the processes.
 package crashpoint

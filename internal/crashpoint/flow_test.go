@@ -20,8 +20,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// An order is paid, and then shipped; each only if people say so. A no ends the gate and not the order, so that there is a next gate to be
-// passed by mistake.
+// An order is paid and then shipped, each after an approval. A rejection ends the gate but not the
+// order, so that a later gate could be passed by mistake.
 //
 //	pay ──▶ ship
 type order struct {
@@ -31,7 +31,7 @@ type order struct {
 	Ship  string `json:"ship,omitempty"`
 }
 
-// The gates, and what can come of one beside its receipt.
+// The gates, and the possible results in addition to a receipt.
 const (
 	pay  = "pay"
 	ship = "ship"
@@ -40,15 +40,17 @@ const (
 	wasExpired  = "expired"
 )
 
-// effectClient are how one process reaches the world outside: through its passage, as it reaches the store.
+// effectClient is how one process calls targets: through its passage, like the store.
 type effectClient struct {
 	outside *externalTarget
 	way     passage
-	// looked, if given, is called when a target was asked, and called when it was called: what is still on its way may come now.
+	// looked, if set, is called after a target was queried, and called after it was called, so that
+	// a late call can arrive at that point.
 	looked, called func()
 }
 
-// act does something at a target. What comes of a call that arrives late is nobody's: so it has a place of its own.
+// act calls a target. A late call has no receiver for its result, so the result has its own
+// variable.
 func (h *effectClient) act(of target, what, key string, try int, p payment) (string, error) {
 	var receipt string
 	var err error
@@ -61,7 +63,7 @@ func (h *effectClient) act(of target, what, key string, try int, p payment) (str
 	return receipt, err
 }
 
-// look asks a target.
+// look queries a target.
 func (h *effectClient) look(ctx context.Context, key string) (string, bool, error) {
 	var receipt string
 	var found bool
@@ -75,7 +77,7 @@ func (h *effectClient) look(ctx context.Context, key string) (string, bool, erro
 	return receipt, found, nil
 }
 
-// options are what an effect declares of a target.
+// options returns the effect options of a target.
 func (h *effectClient) options(of target) []fermata.EffectOption {
 	switch of {
 	case idempotent:
@@ -87,7 +89,7 @@ func (h *effectClient) options(of target) []fermata.EffectOption {
 	return nil
 }
 
-// gate asks for one action and does it.
+// gate asks for approval of one action and executes it.
 func (h *effectClient) gate(name string, of target, result func(*order) *string) graph.Func[order] {
 	return func(ctx context.Context, o order) (order, error) {
 		yes, err := fermata.Approve(ctx, fermata.Action[payment]{Name: name, Args: payment{o.Key, o.Cents}})
@@ -109,8 +111,8 @@ func (h *effectClient) gate(name string, of target, result func(*order) *string)
 	}
 }
 
-// flows has the order for each kind of target: inproc:idem, inproc:fence_query, inproc:none. What is shipped is shipped by one that does
-// what it is told.
+// flows returns the order graph for each kind of target: inproc:idem, inproc:fence_query,
+// inproc:none. Shipping uses a target that is not idempotent.
 func (h *effectClient) flows(t testing.TB) provider.Provider {
 	var flows []inproc.Graph
 	for _, of := range targets {
@@ -133,15 +135,15 @@ func (h *effectClient) flows(t testing.TB) provider.Provider {
 	return p
 }
 
-// groupMembers are who is in which group.
+// groupMembers are the members of groups.
 var groupMembers = desk.StaticDirectory{"group:cashiers": {"ann", "req"}, "group:owners": {"bob", "eve", "req"}}
 
-// rules are a policy that is always the same.
+// rules is a fixed policy.
 type rules struct{ *policy.Set }
 
 func (r rules) Current() *policy.Set { return r.Set }
 
-// twoPeople are the rules of the shop: two people for money, one for goods.
+// twoPeople is a policy: two people for payments, one for shipping.
 const twoPeople = `
 default: deny
 rules:
@@ -156,7 +158,7 @@ rules:
   ask: {groups: [{from: ["group:owners"]}], separation_of_duties: [requester], deadline: 24h}
 `
 
-// anyone are rules by which one person is enough.
+// anyone is a policy for which one person is sufficient.
 const anyone = `
 default: deny
 rules:
@@ -171,7 +173,7 @@ func loadRules(t testing.TB, text string) rules {
 	return rules{set}
 }
 
-// config is that of every process here.
+// config returns the configuration of every process.
 func config(t testing.TB, s store.Store, p provider.Provider) executor.Config {
 	key, err := seal.New(seal.Key{1})
 	if err != nil {
@@ -179,12 +181,13 @@ func config(t testing.TB, s store.Store, p provider.Provider) executor.Config {
 	}
 	return executor.Config{
 		Store: s, Providers: []provider.Provider{p}, Sealer: key, Workers: 1, Lease: time.Hour, Poll: 20 * time.Millisecond, Wait: time.Minute,
-		SaveDelay: time.Hour, // as long as anything may be kept back, and never by the clock
+		SaveDelay: time.Hour, // longer than any test
 		Log:       slog.New(slog.NewTextHandler(logTo(), nil)),
 	}
 }
 
-// logTo is where processes complain, which they have every reason to. Whoever repeats one schedule wants to read it.
+// logTo returns the target for process logs, which are noisy. They are shown if one schedule is
+// repeated.
 func logTo() io.Writer {
 	if os.Getenv(seedVariable) != "" {
 		return os.Stderr

@@ -17,27 +17,27 @@ import (
 
 const account = "acme"
 
-// op is something that somebody wants, and what they were told. It is repeated until there is an answer.
+// op is a submission and its replies. It is repeated until there is a reply.
 type op struct {
 	request executor.RunRequest
-	// What it says, if it is about a question.
+	// The content, if it answers an interrupt.
 	interrupt string
 	verb      fermata.Verb
-	paid      payment // what an approve approves
+	paid      payment // what an approval approves
 	sent      time.Time
-	under     int      // how many are under way
-	told      []string // each answer; empty: nobody knows
-	heard     []string // what came of it, by those who waited for that
+	under     int      // calls in progress
+	told      []string // each reply; empty if unknown
+	heard     []string // the results, for callers that waited
 }
 
 // people are the people of a simulation.
 type people struct {
 	sim    *sim
 	ops    []*op
-	looker *executor.Executor // for those who look
+	looker *executor.Executor // for observers
 }
 
-// somebody does something.
+// act does one random thing.
 func (c *people) act() {
 	s := c.sim
 	dice := s.rng.IntN(100)
@@ -50,13 +50,13 @@ func (c *people) act() {
 	case dice < 11:
 		c.cancel()
 	case dice < 20:
-		c.send(c.ops[s.rng.IntN(len(c.ops))]) // once more, long after
+		c.send(c.ops[s.rng.IntN(len(c.ops))]) // again, much later
 	default:
 		c.answer()
 	}
 }
 
-// start starts an order; perhaps one in the place of another.
+// start starts an order, perhaps one that supersedes another.
 func (c *people) start() {
 	s := c.sim
 	o := order{Key: fmt.Sprint("order-", len(c.ops)), Cents: 100 * (1 + s.rng.IntN(5))}
@@ -83,7 +83,7 @@ func (c *people) cancel() {
 	go func() { _ = e.Cancel(s.t.Context(), account, key, desk.From{Actor: desk.PersonActor("eve", "")}) }()
 }
 
-// asked are the questions of all runs, the open ones first.
+// asked returns the interrupts of all runs, open ones first.
 func (c *people) asked() (open, all []store.InboxItem) {
 	all, err := c.sim.store.InboxItems(c.sim.t.Context(), account, store.InboxFilter{Limit: 1000})
 	if err != nil {
@@ -97,7 +97,8 @@ func (c *people) asked() (open, all []store.InboxItem) {
 	return open, all
 }
 
-// answer answers a question, mostly an open one; perhaps twice at the same moment, perhaps with another word under an old id.
+// answer answers an interrupt, mostly an open one; perhaps twice at the same time, perhaps with
+// another answer under an old id.
 func (c *people) answer() {
 	s := c.sim
 	open, all := c.asked()
@@ -109,7 +110,7 @@ func (c *people) answer() {
 	}
 	o := c.newSubmission(open[s.rng.IntN(len(open))])
 	if s.rng.IntN(25) == 0 && len(c.ops) > 0 {
-		o.request.ResumeID = cmp.Or(c.ops[s.rng.IntN(len(c.ops))].request.ResumeID, o.request.ResumeID) // somebody else's, or used before
+		o.request.ResumeID = cmp.Or(c.ops[s.rng.IntN(len(c.ops))].request.ResumeID, o.request.ResumeID) // another person's, or used before
 	}
 	c.sendLater(o)
 	if s.rng.IntN(4) == 0 {
@@ -117,7 +118,7 @@ func (c *people) answer() {
 	}
 }
 
-// answerOne repeats what somebody has no answer to, or else answers the oldest open question.
+// answerOne repeats a submission without a reply, or else answers the oldest open interrupt.
 func (c *people) answerOne() {
 	if again := c.unanswered(); len(again) > 0 {
 		c.send(again[0])
@@ -126,7 +127,7 @@ func (c *people) answerOne() {
 	}
 }
 
-// word is what somebody says to a question.
+// newSubmission returns an answer to an interrupt.
 func (c *people) newSubmission(i store.InboxItem) *op {
 	s := c.sim
 	o := &op{interrupt: i.ID, request: executor.RunRequest{
@@ -147,7 +148,7 @@ func (c *people) newSubmission(i store.InboxItem) *op {
 	return o
 }
 
-// decision is a yes, a no, or a yes to something else.
+// decision is an approval, a rejection, or an edited approval.
 func (c *people) decision(o *op, question json.RawMessage) string {
 	s := c.sim
 	var asked struct {
@@ -172,8 +173,9 @@ func (c *people) decision(o *op, question json.RawMessage) string {
 	return `{"verb":"approve"}`
 }
 
-// truth is what somebody says who has looked; and if it did not happen, has seen to it that it does not happen by itself. Not if somebody has answered: what is on its way
-// then is the next try, which that answer allows.
+// truth returns whether an effect happened, for a person who has checked the target. If it did not
+// happen, they have made sure that a late call does not arrive. That does not apply after an
+// answer: then the call in transit is the next attempt, which that answer allows.
 func (c *people) truth(question json.RawMessage, open bool) string {
 	s := c.sim
 	var asked fermata.InDoubtRequest
@@ -193,7 +195,7 @@ func (c *people) truth(question json.RawMessage, open bool) string {
 	return `{"happened":false}`
 }
 
-// reader is for those who look.
+// reader returns an executor for observers.
 func (c *people) reader() *executor.Executor {
 	if c.looker == nil {
 		e, err := executor.New(config(c.sim.t, c.sim.store, (&effectClient{}).flows(c.sim.t)))
@@ -205,13 +207,13 @@ func (c *people) reader() *executor.Executor {
 	return c.looker
 }
 
-// sends is the first time that something is sent.
+// sendLater sends a submission for the first time.
 func (c *people) sendLater(o *op) {
 	c.ops = append(c.ops, o)
 	c.send(o)
 }
 
-// send sends something to one of the replicas.
+// send sends a submission to one of the replicas.
 func (c *people) send(o *op) {
 	s := c.sim
 	alive := s.alive()
@@ -233,7 +235,7 @@ func (c *people) send(o *op) {
 	}()
 }
 
-// hears takes an answer.
+// recordReply records a reply.
 func (o *op) recordReply(t *testing.T, outcome fermata.Outcome, err error) {
 	if text := summarize(outcome, err); text != "" {
 		o.told = append(o.told, text)
@@ -243,14 +245,14 @@ func (o *op) recordReply(t *testing.T, outcome fermata.Outcome, err error) {
 	}
 }
 
-// The answers that people get, as far as they have to stay the same.
+// The replies, as far as they must stay the same.
 const (
 	taken  = "taken"
 	reused = "reused"
 	inUse  = "in use"
 )
 
-// summarize is an answer in a word, and empty if nobody knows.
+// summarize returns a reply in one word, or "" if the result is unknown.
 func summarize(outcome fermata.Outcome, err error) string {
 	refused, isRefused := errors.AsType[*executor.RefusedError](err)
 	switch {
@@ -265,10 +267,10 @@ func summarize(outcome fermata.Outcome, err error) string {
 	case errors.Is(err, executor.ErrStateKeyInUse):
 		return inUse
 	}
-	return "" // any other error says that nobody knows
+	return "" // the result is unknown after any other error
 }
 
-// untold is what nobody has an answer to yet, and nobody waits for.
+// unanswered returns the submissions without a reply and without a call in progress.
 func (c *people) unanswered() (all []*op) {
 	c.sim.mu.Lock()
 	defer c.sim.mu.Unlock()
@@ -280,14 +282,14 @@ func (c *people) unanswered() (all []*op) {
 	return all
 }
 
-// underWay reports whether somebody waits for an answer.
+// underWay reports whether a call is in progress.
 func (c *people) underWay() bool {
 	c.sim.mu.Lock()
 	defer c.sim.mu.Unlock()
 	return slices.ContainsFunc(c.ops, func(o *op) bool { return o.under > 0 })
 }
 
-// allTold reports whether everybody has an answer.
+// allAnswered reports whether every submission has a reply.
 func (c *people) allAnswered() bool {
 	c.sim.mu.Lock()
 	defer c.sim.mu.Unlock()

@@ -9,29 +9,29 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// errDead is what a process gets that is dead: nothing of what it wants happens.
+// errDead is the error for calls of a dead process: they do not take effect.
 var errDead = errors.New("crashpoint: the process is dead")
 
-// passage is the way out of one process, for whatever it does to the store or to the world outside.
+// passage is the only way for one process to call the store or a target.
 type passage interface {
-	// pass makes a call, now or never. It returns errDead if whoever wants it does not live to see what came of it.
+	// pass makes a call. It returns errDead if the process dies before it gets the result.
 	do(what string, call func()) error
 }
 
-// port is a store as one process has it: every call goes through its passage. It has all methods by name, so that one which is added to the
-// port of the executor does not compile here until somebody has thought of it.
+// port is a store for one process: every call goes through its passage. It lists all methods, so
+// that a method that is added to the store interface does not compile here until it is considered.
 type port struct {
 	inner store.Store
 	way   passage
-	// lease, if it is not 0, is how long leases are in truth, whatever the process believes.
+	// lease, if not 0, is the real duration of leases, whatever the process requests.
 	lease time.Duration
-	// claimed, if given, is called when the process has got a run.
+	// claimed, if set, is called when the process has claimed a run.
 	claimed func()
 }
 
 var _ store.Store = (*port)(nil)
 
-// through makes a call with a result. A call that is under way is not called back because its caller is gone.
+// through makes a call with a result. A call in progress is not cancelled when its caller dies.
 func through[T any](ctx context.Context, p *port, what string, call func(ctx context.Context) (T, error)) (T, error) {
 	var none, result T
 	if err := ctx.Err(); err != nil {
@@ -164,7 +164,7 @@ func (p *port) Fenced(lease store.Lease) store.Checkpoints {
 	return &fenced{p, p.inner.Fenced(lease)}
 }
 
-// fenced are the checkpoints of a run as its owner has them.
+// fenced are the checkpoints of a run for its lease holder.
 type fenced struct {
 	port        *port
 	checkpoints store.Checkpoints
@@ -199,13 +199,13 @@ func (p *port) Feed(ctx context.Context, account, after string, limit int) ([]st
 		next = cursor
 		return events, err
 	})
-	if err != nil { // it may still be on its way, and next is its own
+	if err != nil { // it may still be in transit; next is a copy
 		return nil, "", err
 	}
 	return events, next, nil
 }
 
-// Watch passes hints on. They change nothing, so a dead process may have them.
+// Watch passes notifications on. They change nothing, so a dead process may get them.
 func (p *port) Watch(ctx context.Context) <-chan store.Key { return p.inner.Watch(ctx) }
 
 func (p *port) InboxItems(ctx context.Context, account string, filter store.InboxFilter) ([]store.InboxItem, error) {
@@ -259,7 +259,7 @@ func (p *port) AuditAccounts(ctx context.Context, after string, limit int) ([]st
 		next = cursor
 		return accounts, err
 	})
-	if err != nil { // it may still be on its way, and next is its own
+	if err != nil { // it may still be in transit; next is a copy
 		return nil, "", err
 	}
 	return accounts, next, nil

@@ -13,31 +13,31 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// mode is what becomes of the call in which a process dies.
+// mode is what happens to the call in which a process crashes.
 type mode string
 
 const (
 	before mode = "before" // it does not take effect
-	after  mode = "after"  // it does, and nobody learns what came of it
-	late   mode = "late"   // it is on its way, and arrives when somebody else is at work
+	after  mode = "after"  // it takes effect, but its result is lost
+	late   mode = "late"   // it is in transit and arrives while another process works
 )
 
 var modes = []mode{before, after, late}
 
-// point is where a process dies: in its nth call, from 1. The zero point is nowhere.
+// point is where a process crashes: in its nth call, from 1. The zero point is nowhere.
 type point struct {
 	at   int
 	mode mode
 }
 
-// crashGate is the passage of a process that dies at a point.
+// crashGate is the passage of a process that crashes at a point.
 type crashGate struct {
 	mu    sync.Mutex
 	death point
-	trace []string // what it called
+	trace []string // its calls
 	dead  bool
-	late  func() // what is still on its way
-	dies  func() // ends the executor, which would try for half a minute to write down what it did; nil while there is none
+	late  func() // calls in transit
+	dies  func() // stops the executor, which would retry for half a minute; nil while there is none
 }
 
 func (l *crashGate) do(what string, call func()) error {
@@ -65,21 +65,21 @@ func (l *crashGate) do(what string, call func()) error {
 	return errDead
 }
 
-// of says whose life it is.
+// of sets the executor of the gate.
 func (l *crashGate) of(t *testing.T, e *executor.Executor) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dies = func() { stop(t, e) }
 }
 
-// gone reports whether it is over.
+// isDead reports whether the process has crashed.
 func (l *crashGate) isDead() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dead
 }
 
-// arrive lets what is still on its way arrive, once.
+// arrive lets the calls in transit arrive, once.
 func (l *crashGate) arrive() {
 	l.mu.Lock()
 	call := l.late
@@ -90,39 +90,39 @@ func (l *crashGate) arrive() {
 	}
 }
 
-// lateOutside reports whether it died in a call to the world outside that is still on its way.
+// lateOutside reports whether it crashed in a call to a target that is still in transit.
 func (l *crashGate) lateOutside() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.late != nil && strings.HasPrefix(l.trace[len(l.trace)-1], "outside")
 }
 
-// process is an executor and the life that it has.
+// process is an executor with its crash gate.
 type process struct {
 	*executor.Executor
 	*crashGate
 }
 
-// processHost is where processes come and go, one after the other.
+// processHost runs processes one after the other.
 type processHost struct {
 	t       *testing.T
-	inner   func(n int) store.Store // of the nth process
+	inner   func(n int) store.Store // for the nth process
 	outside *externalTarget
 	rules   rules
 	target  target
 	born    int
 	now     *process
-	first   *crashGate // of the one that dies
+	first   *crashGate // of the one that crashes
 }
 
-// open starts the next process. Only the first one dies; those after it look for work that it has left.
+// open starts the next process. Only the first one crashes; later ones continue its work.
 func (s *processHost) open(death point) {
 	s.t.Helper()
 	l := &crashGate{death: death}
 	h := &effectClient{outside: s.outside, way: l}
 	p := &port{inner: storetest.Audited(s.t, s.inner(s.born)), way: l}
 	if s.first == nil {
-		s.first, p.lease = l, time.Microsecond // so that nobody has to wait for its leases to end
+		s.first, p.lease = l, time.Microsecond // so that no one waits for its leases to expire
 	} else {
 		s.awaitLate(p, h)
 	}
@@ -144,8 +144,8 @@ func (s *processHost) open(death point) {
 	}
 }
 
-// awaitLate lets what the first process has left on its way arrive at the worst moment: when the next one has got the run; or, if it is a call to a
-// target that could be asked, just after that has said what it knows.
+// awaitLate lets calls of the first process that are in transit arrive at the worst time: when the
+// next one has claimed the run, or just after the target was queried.
 func (s *processHost) awaitLate(p *port, h *effectClient) {
 	h.called = s.first.arrive
 	switch {
@@ -156,7 +156,7 @@ func (s *processHost) awaitLate(p *port, h *effectClient) {
 	}
 }
 
-// close ends the process that is there.
+// close stops the current process.
 func (s *processHost) close() {
 	s.t.Helper()
 	if s.now == nil {
@@ -168,7 +168,7 @@ func (s *processHost) close() {
 	s.now = nil
 }
 
-// do has a request answered: by the process that is there, or by the next one if that one dies of it.
+// do sends a request to the current process, or to the next one if that one crashes.
 func (s *processHost) do(request executor.RunRequest) answer {
 	s.t.Helper()
 	for range 10 {
@@ -177,7 +177,8 @@ func (s *processHost) do(request executor.RunRequest) answer {
 			return answered(s.t, outcome, err)
 		}
 		if err == nil || errors.Is(err, executor.ErrPending) {
-			// It was told before the end; whoever asked does not know that the process is dead, and has no reason to ask again.
+			// The reply came before the crash. The client does not know of the crash and has no
+			// reason to retry.
 			told := answered(s.t, outcome, err)
 			s.close()
 			s.open(point{})
@@ -186,6 +187,6 @@ func (s *processHost) do(request executor.RunRequest) answer {
 		s.close()
 		s.open(point{})
 	}
-	s.t.Fatal("nobody answers")
+	s.t.Fatal("no reply")
 	return answer{}
 }

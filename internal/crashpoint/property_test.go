@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// seedVariable names the one schedule that is to be repeated.
+// seedVariable is the environment variable for repeating one schedule.
 const seedVariable = "FERMATA_CRASHPOINT_SEED"
 
-// seeds is which schedules are tried: as many as there is time for. A soak begins where no other did.
+// seeds returns the range of seeds: as many as time allows. A soak starts at a new seed.
 func seeds(t *testing.T) (first, count uint64) {
 	if text := os.Getenv(seedVariable); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -36,8 +36,8 @@ func seeds(t *testing.T) (first, count uint64) {
 	return 0, 10_000
 }
 
-// Whatever order things happen in, and whatever dies, sleeps or fails in between: what people were told, what was done and what is known agree.
-// FERMATA_CRASHPOINT_SEED repeats one schedule.
+// In any order of events, with any crashes, pauses and errors, the replies, the executed calls and
+// the final state agree. FERMATA_CRASHPOINT_SEED repeats one schedule.
 func TestProperty_AnySchedule(t *testing.T) {
 	first, count := seeds(t)
 	rules := loadRules(t, anyone)
@@ -69,7 +69,7 @@ func TestProperty_AnySchedule(t *testing.T) {
 	}
 }
 
-// outOfTime reports whether the tests have to end soon.
+// outOfTime reports whether the tests must end soon.
 func outOfTime(t *testing.T) bool {
 	deadline, ok := t.Deadline()
 	return ok && time.Until(deadline) < time.Minute

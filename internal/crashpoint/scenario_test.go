@@ -10,10 +10,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// answer is what somebody was told, so that it can be compared.
+// answer is a reply in a comparable form.
 type answer struct {
 	outcome fermata.Outcome
-	text    string // the same for the same answer
+	text    string // equal for equal replies
 	refused store.DecisionResult
 }
 
@@ -23,7 +23,7 @@ func answered(t *testing.T, outcome fermata.Outcome, err error) answer {
 		return answer{refused: refused.Result, text: refused.Error()}
 	}
 	if err != nil {
-		t.Fatalf("an answer that nobody expects: %v", err)
+		t.Fatalf("unexpected error: %v", err)
 	}
 	data, err := json.Marshal(outcome)
 	if err != nil {
@@ -32,7 +32,7 @@ func answered(t *testing.T, outcome fermata.Outcome, err error) answer {
 	return answer{outcome: outcome, text: string(data)}
 }
 
-// verdict is what people say about the payment.
+// verdict is the decision on the payment.
 type verdict string
 
 const (
@@ -46,27 +46,28 @@ const (
 	changed = 2100
 )
 
-// scenario is one order, from the start to the end, with a death in the middle.
+// scenario is one order, from start to end, with a crash in between.
 type scenario struct {
 	site *environment
 	*processHost
 	account string
 	verdict verdict
 	told    []reply
-	doubts  int // how many people said whether it happened
-	// refusals is how many lines the audit log has of words that were not taken.
+	doubts  int // how many people resolved the effect in doubt
+	// refusals is the number of audit records of refused submissions.
 	refusals int
 }
 
-// reply is what was said, and what the first answer to it was.
+// reply is a submission and its first reply.
 type reply struct {
 	request executor.RunRequest
 	answer  answer
-	// steady says that the answer is the same for ever. That of a word which was only counted says how far the run has come.
+	// steady reports that the reply never changes. The reply to a vote that only counted depends on
+	// the progress of the run.
 	steady bool
 }
 
-// say says something.
+// send sends a submission.
 func (s *scenario) send(steady bool, request executor.RunRequest) answer {
 	s.t.Helper()
 	first := s.do(request)
@@ -74,7 +75,7 @@ func (s *scenario) send(steady bool, request executor.RunRequest) answer {
 	return first
 }
 
-// word is somebody's word on a question.
+// newSubmission returns a person's answer to an interrupt.
 func (s *scenario) newSubmission(who, id, question, value string) executor.RunRequest {
 	return executor.RunRequest{
 		Account: s.account, StateKey: "order", ResumeID: id, Actor: who,
@@ -82,7 +83,7 @@ func (s *scenario) newSubmission(who, id, question, value string) executor.RunRe
 	}
 }
 
-// open is the one question that the run waits for, and what it is about.
+// open returns the one open interrupt of the run.
 func (s *scenario) open(kind, action string) string {
 	s.t.Helper()
 	view, err := s.observer().GetRun(s.t.Context(), s.account, "order")
@@ -103,7 +104,7 @@ func (s *scenario) open(kind, action string) string {
 	return ""
 }
 
-// tell tells the story.
+// run runs the scenario.
 func (s *scenario) run(death point) {
 	s.t.Helper()
 	s.processHost.open(death)
@@ -116,7 +117,7 @@ func (s *scenario) run(death point) {
 	s.clear()
 	shipping := s.open(fermata.Approval.Name(), ship)
 	if shipping == "" {
-		s.t.Fatal("nobody is asked whether to ship")
+		s.t.Fatal("no request to ship")
 	}
 	end := s.send(true, s.newSubmission("eve", "eve-ship", shipping, `{"verb":"reject","reason":"out of stock"}`))
 	if _, done := end.outcome.(fermata.Completed); !done {
@@ -125,12 +126,12 @@ func (s *scenario) run(death point) {
 	s.first.arrive()
 }
 
-// decide has people decide on the payment, and one of them too late.
+// decide lets people decide on the payment, one of them too late.
 func (s *scenario) decide() {
 	s.t.Helper()
 	paying := s.open(fermata.Approval.Name(), pay)
 	if paying == "" {
-		s.t.Fatal("nobody is asked whether to pay")
+		s.t.Fatal("no request to pay")
 	}
 	against := `{"verb":"reject","reason":"I would not"}`
 	switch s.verdict {
@@ -148,18 +149,18 @@ func (s *scenario) decide() {
 			s.t.Fatal(err)
 		}
 		yes := s.newSubmission("bob", "bob-pay", paying, `{"verb":"approve"}`)
-		yes.Targets[paying] = executor.Answer{Value: yes.Targets[paying].Value, Shown: doc.Digest()} // to what it is by now
+		yes.Targets[paying] = executor.Answer{Value: yes.Targets[paying].Value, Shown: doc.Digest()} // about the current request
 		s.send(true, yes)
 	case rejects:
 		s.send(true, s.newSubmission("ann", "ann-pay", paying, `{"verb":"reject","reason":"too much"}`))
 		against = `{"verb":"approve"}`
 	}
 	if too := s.send(true, s.newSubmission("eve", "eve-pay", paying, against)); too.refused != store.ResultAlreadyDecided {
-		s.t.Errorf("I1: a word against what is decided is told %s", too.text)
+		s.t.Errorf("I1: a vote against the decision gets %s", too.text)
 	}
 }
 
-// clear has people say whether the payment happened, if they are asked: as many as had to approve it.
+// clear lets people resolve the effect in doubt, if they are asked: as many as had to approve it.
 func (s *scenario) clear() {
 	s.t.Helper()
 	for _, who := range []string{"bob", "ann"} {
@@ -171,7 +172,7 @@ func (s *scenario) clear() {
 	}
 }
 
-// truth is what somebody says who was asked whether the payment happened, and has looked.
+// truth returns whether the payment happened, for a person who has checked.
 func (s *scenario) truth() string {
 	for _, d := range s.outside.done(pay) {
 		if receipt, known := s.outside.receipt(d.key); known {

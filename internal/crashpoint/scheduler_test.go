@@ -17,10 +17,10 @@ import (
 	"github.com/fermata-go/fermata/store/memory"
 )
 
-// errConnectionLost is what a call returns of which nobody knows whether it took effect.
-var errConnectionLost = errors.New("crashpoint: the line went dead")
+// errConnectionLost is the error of a call with an unknown result.
+var errConnectionLost = errors.New("crashpoint: connection lost")
 
-// call is something that a replica wants of the store or of the world outside, and waits for.
+// call is a call of a replica to the store or a target that waits for the scheduler.
 type call struct {
 	by   *replica
 	what string
@@ -28,14 +28,15 @@ type call struct {
 	done chan error
 }
 
-// replica is the passage of one process in a simulation: what it wants waits until the scheduler lets it happen.
+// replica is the passage of one process in a simulation: its calls wait until the scheduler
+// executes them.
 type replica struct {
 	sim    *sim
 	number int
 	slot   int
 	exec   *executor.Executor // nil until it has started; guarded by sim.mu
 	dead   bool               // guarded by sim.mu
-	asleep time.Time          // until when nothing of it happens
+	asleep time.Time          // no calls are executed until then
 }
 
 func (r *replica) do(what string, make_ func()) error {
@@ -50,11 +51,11 @@ func (r *replica) do(what string, make_ func()) error {
 	return <-c.done
 }
 
-// sim is a simulation: replicas on one store, people, and a scheduler that does one thing after the other, as the seed says. It lives in a bubble
-// of package synctest, so time passes only when everybody waits, and a day takes no longer than a second.
+// sim is a simulation: replicas on one store, people, and a scheduler that does one step at a time,
+// as the seed says. It runs in a synctest bubble, so time passes only when all goroutines wait.
 //
-// Between two calls the code of a replica runs alone with what it has; so what a seed leaves open is the order of calls of the same name that one
-// replica makes at the same moment.
+// Between two calls the code of a replica runs alone. A seed does not determine the order of calls
+// with the same name that one replica makes at the same time.
 type sim struct {
 	t       *testing.T
 	rules   rules
@@ -66,9 +67,9 @@ type sim struct {
 
 	mu      sync.Mutex
 	waiting []*call
-	late    []*call // of dead processes, and still on their way
+	late    []*call // of dead processes, in transit
 	log     []string
-	tally   map[string]int // of what happened
+	tally   map[string]int // of events
 
 	people
 }
@@ -83,7 +84,7 @@ func newSim(t *testing.T, rules rules, seed uint64) *sim {
 	return s
 }
 
-// note writes down what happens, for the story of a seed that fails.
+// note logs an event, for the report of a failing seed.
 func (s *sim) note(words ...string) { s.log = append(s.log, strings.Join(words, " ")) }
 
 // boot starts a new process.
@@ -101,7 +102,7 @@ func (s *sim) boot(slot int) {
 			e, err = executor.New(c)
 		}
 		if err != nil {
-			return // it died of it
+			return // it crashed at startup
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -112,7 +113,7 @@ func (s *sim) boot(slot int) {
 	}()
 }
 
-// kill ends a process. What it waits for does not happen, but for one call that may still be on its way.
+// kill kills a process. Its waiting calls do not take effect, except one that may be in transit.
 func (s *sim) kill(r *replica, last *call, how mode) {
 	s.mu.Lock()
 	r.dead = true
@@ -136,7 +137,7 @@ func (s *sim) kill(r *replica, last *call, how mode) {
 	}
 }
 
-// stop ends an executor in the background: whatever it waits for has to be told first that it is dead.
+// stop stops an executor in the background: its waiting calls must first learn that it is dead.
 func stop(t *testing.T, e *executor.Executor) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -147,7 +148,7 @@ func stop(t *testing.T, e *executor.Executor) {
 	}()
 }
 
-// ready are the calls that may happen now, in an order that goes by what they are.
+// ready returns the calls that can be executed now, in a deterministic order.
 func (s *sim) ready() []*call {
 	synctest.Wait()
 	s.mu.Lock()
@@ -164,21 +165,22 @@ func (s *sim) ready() []*call {
 	return all
 }
 
-// take removes a call from those that wait.
+// removeWaiting removes a call from the waiting ones.
 func (s *sim) removeWaiting(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = slices.DeleteFunc(s.waiting, func(other *call) bool { return other == c })
 }
 
-// let makes a call happen.
+// executeCall executes a call.
 func (s *sim) executeCall(c *call) {
 	s.removeWaiting(c)
 	c.make()
 	c.done <- nil
 }
 
-// hiccup has a call to the store fail: it takes effect or not, and whoever made it does not know. An effect that fails is up to the author.
+// failCall fails a call to the store: it takes effect or not, and the caller does not know. A
+// failing effect is up to the author.
 func (s *sim) failCall(c *call) {
 	if strings.HasPrefix(c.what, "outside") {
 		return
@@ -192,7 +194,7 @@ func (s *sim) failCall(c *call) {
 	c.done <- errConnectionLost
 }
 
-// alive are the replicas that can be spoken to.
+// alive returns the running replicas.
 func (s *sim) alive() (all []*replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,10 +206,10 @@ func (s *sim) alive() (all []*replica) {
 	return all
 }
 
-// maxFaults is how long faults go on, in steps of the scheduler.
+// maxFaults is the number of scheduler steps with faults.
 const maxFaults = 200
 
-// run lets a simulation happen: first with everything that can go wrong, then without, until everything has come to an end.
+// run runs a simulation: first with faults, then without, until everything has ended.
 func (s *sim) run() {
 	defer s.shutDown()
 	for range maxFaults {
@@ -217,7 +219,7 @@ func (s *sim) run() {
 	s.verify()
 }
 
-// end ends everything that is left.
+// shutDown stops everything that is left.
 func (s *sim) shutDown() {
 	for _, r := range s.slots {
 		s.kill(r, nil, before)
@@ -225,10 +227,10 @@ func (s *sim) shutDown() {
 	if s.looker != nil {
 		stop(s.t, s.looker)
 	}
-	time.Sleep(time.Hour) // some pause before they try again, and only then find out that they are dead
+	time.Sleep(time.Hour) // some wait before a retry and only then learn that they are dead
 }
 
-// step does one thing.
+// step does one step.
 func (s *sim) step() {
 	ready := s.ready()
 	dice := s.rng.IntN(100)
@@ -240,7 +242,7 @@ func (s *sim) step() {
 	case dice < 9:
 		r := ready[s.rng.IntN(len(ready))].by
 		r.asleep = time.Now().Add(time.Duration(s.rng.IntN(120)) * time.Second)
-		s.note("a replica sleeps")
+		s.note("a replica pauses")
 		s.tally["sleeps"]++
 	case dice < 14 && len(s.late) > 0:
 		s.arrive(s.rng.IntN(len(s.late)))
@@ -249,9 +251,9 @@ func (s *sim) step() {
 	}
 }
 
-// next lets a call happen, if all goes well. The worse the moment, the more often it does not.
+// next executes a call, unless a fault is injected. Faults are more likely at critical calls.
 func (s *sim) next(c *call) {
-	risk := 6 // of a hundred
+	risk := 6 // percent
 	switch {
 	case reads[c.what]:
 		risk = 1
@@ -264,14 +266,14 @@ func (s *sim) next(c *call) {
 	case dice < risk+2:
 		s.failCall(c)
 	case dice < risk+4 && !reads[c.what]:
-		c.by.asleep = time.Now().Add(40 * time.Second) // just before it, and for longer than its lease
+		c.by.asleep = time.Now().Add(40 * time.Second) // just before the call, for longer than its lease
 		s.tally["sleeps"]++
 	default:
 		s.executeCall(c)
 	}
 }
 
-// dies has a process die in a call, and starts another one in its place.
+// crashDuring crashes a process in a call, and starts another one.
 func (s *sim) crashDuring(c *call, how mode) {
 	s.note("death", string(how), c.what)
 	s.tally["deaths"]++
@@ -282,7 +284,7 @@ func (s *sim) crashDuring(c *call, how mode) {
 	s.boot(c.by.slot)
 }
 
-// pause lets time pass: moments, leases, or more than anybody waits for an answer.
+// pause lets time pass: moments, leases, or more than a request timeout.
 func (s *sim) pause() {
 	pauses := []time.Duration{time.Second, 5 * time.Second, 20 * time.Second, 35 * time.Second, 35 * time.Second, 40 * time.Second, 8 * time.Minute, 21 * time.Minute}
 	time.Sleep(pauses[s.rng.IntN(len(pauses))])
@@ -297,7 +299,8 @@ func (s *sim) arrive(n int) {
 	c.make()
 }
 
-// block sees to it that a call of a key that is still on its way does not arrive. Whoever says that something did not happen has done that.
+// block makes sure that a call with a key that is in transit does not arrive. A person who says
+// that an effect did not happen has done this.
 func (s *sim) block(key string) {
 	s.late = slices.DeleteFunc(s.late, func(c *call) bool { return strings.HasSuffix(c.what, key) })
 	synctest.Wait()
@@ -312,10 +315,11 @@ func (s *sim) block(key string) {
 	})
 }
 
-// maxQuietSteps is how many steps it may take until everything has come to an end, once nothing goes wrong any more.
+// maxQuietSteps is the maximum number of steps without faults until everything has ended.
 const maxQuietSteps = 5000
 
-// calm lets everything come to an end: everybody is awake, and people answer what is asked.
+// runUntilQuiet runs without faults until everything has ended: all replicas work, and people
+// answer.
 func (s *sim) runUntilQuiet() {
 	for len(s.late) > 0 {
 		s.arrive(0)
@@ -331,7 +335,7 @@ func (s *sim) runUntilQuiet() {
 			s.executeCall(ready[0])
 		case s.settled():
 			return
-		case answered: // and what came of it did not take everybody further, as if it was too late
+		case answered: // and the run did not continue, as if it was too late
 			answered = false
 			time.Sleep(20 * time.Second)
 		default:
@@ -339,10 +343,10 @@ func (s *sim) runUntilQuiet() {
 			s.answerOne()
 		}
 	}
-	s.t.Errorf("I17: it does not come to an end: %+v", s.runs())
+	s.t.Errorf("I17: it does not end: %+v", s.runs())
 }
 
-// quiet reports whether every run waits for people, or is over, and nobody has said anything that is under way.
+// quiet reports whether every run waits for people or has ended, and no submission is in progress.
 func (s *sim) quiet() bool {
 	if s.underWay() {
 		return false
@@ -355,7 +359,7 @@ func (s *sim) quiet() bool {
 	return true
 }
 
-// runs are all that there are.
+// runs returns all runs.
 func (s *sim) runs() []store.Run {
 	all, err := s.store.List(s.t.Context(), account, store.RunFilter{Limit: 1000})
 	if err != nil {
@@ -364,7 +368,7 @@ func (s *sim) runs() []store.Run {
 	return all
 }
 
-// settled reports whether every run is over, and everybody has their answer.
+// settled reports whether every run has ended and every submission has a reply.
 func (s *sim) settled() bool {
 	for _, run := range s.runs() {
 		if run.Status.Active() {

@@ -6,39 +6,39 @@ import (
 	"sync"
 )
 
-// target is what the world outside can do about a call that comes twice.
+// target is how a target handles duplicate calls.
 type target string
 
 const (
-	idempotent    target = "idem"        // knows a key that it has seen
-	fencing       target = "fence_query" // refuses a call below the highest fence, and can be asked; does the same twice if it is told to
-	nonIdempotent target = "none"        // does what it is told, as often as it is told
+	idempotent    target = "idem"        // ignores a key that it has seen
+	fencing       target = "fence_query" // refuses a call below the highest fence, and supports queries; repeats a call if told to
+	nonIdempotent target = "none"        // executes every call
 )
 
 var targets = []target{idempotent, fencing, nonIdempotent}
 
-// payment is what is done outside.
+// payment is an external action.
 type payment struct {
 	Order string `json:"order"`
 	Cents int    `json:"cents"`
 }
 
-// effectCall is something that was done outside.
+// effectCall is an executed call.
 type effectCall struct {
 	what string
 	key  string
 	payment
 }
 
-// externalTarget is the world outside. It writes down whatever is done to it.
+// externalTarget is the outside world. It records every call.
 type externalTarget struct {
 	mu       sync.Mutex
 	deeds    []effectCall
 	receipts map[string]string // by key
-	fences   map[string]int    // the highest, by key
+	fences   map[string]int    // the highest fence by key
 	calls    int
 	looks    int
-	// watch, if given, sees each deed when it is done.
+	// watch, if set, is called for each executed call.
 	watch func(effectCall)
 }
 
@@ -46,9 +46,9 @@ func newExternalTarget() *externalTarget {
 	return &externalTarget{receipts: make(map[string]string), fences: make(map[string]int)}
 }
 
-var errRefused = errors.New("the target refuses it: there was a later try")
+var errRefused = errors.New("refused: there was a later attempt")
 
-// do is a call to a target. try is which try of the effect it is; only a target that is fenced in goes by it.
+// do is a call to a target. try is the attempt of the effect; only a fencing target uses it.
 func (o *externalTarget) do(of target, what, key string, try int, p payment) (string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,7 +74,7 @@ func (o *externalTarget) do(of target, what, key string, try int, p payment) (st
 	return o.receipts[key], nil
 }
 
-// look says whether the target has done what the key names, and raises the fence.
+// look reports whether the target has executed the call with a key, and raises the fence.
 func (o *externalTarget) look(key string, fence int) (string, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,7 +84,7 @@ func (o *externalTarget) look(key string, fence int) (string, bool) {
 	return receipt, known
 }
 
-// done is what was done, by the name of the action.
+// done returns the executed calls of an action.
 func (o *externalTarget) done(what string) (all []effectCall) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,7 +96,7 @@ func (o *externalTarget) done(what string) (all []effectCall) {
 	return all
 }
 
-// receipt is what somebody finds out there who looks for a key.
+// receipt returns the receipt of a key, as a person finds it.
 func (o *externalTarget) receipt(key string) (string, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// sees looks at a deed at the moment when it is done: somebody must have said yes to exactly that.
+// onEffect checks an executed call at once: there must be an approval of exactly this action.
 func (c *people) onEffect(d effectCall) {
 	if !slices.ContainsFunc(c.ops, func(o *op) bool { return o.verb == fermata.VerbApprove && o.paid == d.payment }) {
-		c.sim.t.Errorf("I4: %v is done, and nobody said so", d)
+		c.sim.t.Errorf("I4: %v was executed without an approval", d)
 	}
 }
 
-// verify compares what everybody was told, what was done outside and what the store knows in the end. It goes by the people and the world outside,
-// and knows nothing of how the store comes to what it knows.
+// verify compares the replies, the executed calls and the final state of the store. It uses only
+// the people and the targets, and no knowledge of the store.
 func (s *sim) verify() {
 	s.answersAgree()
 	lines := make(map[string]store.Effect)
@@ -44,7 +44,8 @@ func (s *sim) verify() {
 	s.reconcile()
 }
 
-// reconcile: the books agree. It takes as long as the rest of a simulation, so not every one is asked.
+// reconcile runs the reconciliation. It takes as long as the rest of a simulation, so it is not run
+// for every seed.
 func (s *sim) reconcile() {
 	if s.rng.IntN(4) != 0 {
 		return
@@ -55,17 +56,18 @@ func (s *sim) reconcile() {
 	}
 	for _, f := range found {
 		if f.Severity == audit.SeverityPage {
-			s.t.Errorf("I12: the books: %+v", f)
+			s.t.Errorf("I12: reconciliation: %+v", f)
 		}
 	}
 }
 
-// answersAgree: whoever says the same under the same id is told the same, and of those who say different things under one id one is taken.
+// answersAgree checks that the same submission under the same id gets the same reply, and that of
+// different submissions under one id only one is accepted.
 func (s *sim) answersAgree() {
 	taker := make(map[string]*op)
 	for _, o := range s.ops {
 		if o.request.ResumeID == "" {
-			continue // how far a run has come changes
+			continue // the progress of a run changes
 		}
 		if slices.Contains(o.told, taken) {
 			outcome, err := s.reader().Run(s.t.Context(), o.request)
@@ -73,7 +75,7 @@ func (s *sim) answersAgree() {
 		}
 		for _, all := range [][]string{o.told, o.heard} {
 			if len(slices.Compact(slices.Clone(all))) > 1 {
-				s.t.Errorf("I3: %s of %s was told %q", o.request.ResumeID, o.request.Actor, all)
+				s.t.Errorf("I3: %s of %s got %q", o.request.ResumeID, o.request.Actor, all)
 			}
 		}
 		if len(o.told) == 0 || o.told[0] != taken {
@@ -81,13 +83,14 @@ func (s *sim) answersAgree() {
 		}
 		name := o.request.Actor + " " + o.request.ResumeID
 		if other := taker[name]; other != nil && other.interrupt != o.interrupt {
-			s.t.Errorf("I3: %s was taken on %s and on %s", name, other.interrupt, o.interrupt)
+			s.t.Errorf("I3: %s was accepted for %s and for %s", name, other.interrupt, o.interrupt)
 		}
 		taker[name] = o
 	}
 }
 
-// verdict: what is recorded of a question is what somebody said in time, or that nobody did; and nobody else was told that they had decided it.
+// verdict checks that the recorded decision of an interrupt is one that a person made in time, or
+// the expiry, and that no other person was told that they decided it.
 func (s *sim) verdict(i store.Interrupt) {
 	var by *op
 	for _, o := range s.ops {
@@ -99,27 +102,28 @@ func (s *sim) verdict(i store.Interrupt) {
 			by = o
 		}
 		if len(o.told) > 0 && o.told[0] == taken && !mine {
-			s.t.Errorf("I1: %s of %s was taken on %s, which is %s by %s with %s", o.request.ResumeID, o.request.Actor, i.ID, i.Verdict, i.DecidedBy, i.ResumeID)
+			s.t.Errorf("I1: %s of %s was accepted for %s, which is %s by %s with %s", o.request.ResumeID, o.request.Actor, i.ID, i.Verdict, i.DecidedBy, i.ResumeID)
 		}
 	}
 	switch {
 	case i.State == store.InterruptWithdrawn:
 	case i.State == store.InterruptPending:
-		s.t.Errorf("I17: %s is open, and the run is over", i.ID)
+		s.t.Errorf("I17: %s is open, but the run has ended", i.ID)
 	case i.Source == store.SourceClock:
 		if i.Verdict != store.VerdictExpire || i.DecidedAt.Before(i.Deadline) {
-			s.t.Errorf("I10, I11: the clock says %s to %s at %s; the deadline was %s", i.Verdict, i.ID, i.DecidedAt, i.Deadline)
+			s.t.Errorf("I10, I11: the clock decided %s for %s at %s; the deadline was %s", i.Verdict, i.ID, i.DecidedAt, i.Deadline)
 		}
 	case by == nil:
-		s.t.Errorf("I5: %s is %s by %q with %q, and nobody said that", i.ID, i.Verdict, i.DecidedBy, i.ResumeID)
+		s.t.Errorf("I5: %s is %s by %q with %q, which no one submitted", i.ID, i.Verdict, i.DecidedBy, i.ResumeID)
 	case !i.DecidedAt.Before(i.Deadline):
 		s.t.Errorf("I10: %s was decided at %s; the deadline was %s", i.ID, i.DecidedAt, i.Deadline)
 	case by.verb != "" && (by.verb == fermata.VerbApprove) != (i.Verdict == store.VerdictApprove):
-		s.t.Errorf("I1: %s was said to %s, and %s is recorded", by.verb, i.ID, i.Verdict)
+		s.t.Errorf("I1: %s was submitted for %s, but %s is recorded", by.verb, i.ID, i.Verdict)
 	}
 }
 
-// inOrder: each question is decided once, and nothing is asked or begun that something undecided stands before.
+// inOrder checks that each interrupt is decided once, and that no interrupt or effect precedes an
+// undecided one.
 func (s *sim) inOrder(h store.History) {
 	decided := make(map[string]bool)
 	ended := false
@@ -134,7 +138,7 @@ func (s *sim) inOrder(h store.History) {
 			}
 			decided[e.Interrupt] = true
 		case e.Kind == store.EventEffectBegun && (!decided[e.Interrupt] || ended):
-			s.t.Errorf("I4: an effect of %s is begun; decided %v, over %v", e.Interrupt, decided[e.Interrupt], ended)
+			s.t.Errorf("I4: an effect of %s was begun; decided %v, ended %v", e.Interrupt, decided[e.Interrupt], ended)
 		case e.Kind.Final():
 			if ended {
 				s.t.Errorf("I16: the run %s ends twice", h.Run.ID)
@@ -144,17 +148,18 @@ func (s *sim) inOrder(h store.History) {
 	}
 }
 
-// deedsAreApproved: what was done stands in the ledger, for a question that was answered with an approve of exactly that; and once.
+// deedsAreApproved checks that executed calls are in the ledger, for an approval of exactly that
+// action, once.
 func (s *sim) deedsAreApproved(lines map[string]store.Effect) {
 	once := make(map[string]bool)
 	for _, d := range s.outside.deeds {
 		if once[d.key] {
-			s.t.Errorf("I4: %v is done twice", d)
+			s.t.Errorf("I4: %v was executed twice", d)
 		}
 		once[d.key] = true
 		line, known := lines[d.key]
 		if !known {
-			s.t.Errorf("I4: %v is done, and the ledger has no line of it", d)
+			s.t.Errorf("I4: %v was executed, but has no ledger entry", d)
 			continue
 		}
 		i, err := s.store.InboxItem(s.t.Context(), account, line.Interrupt)
@@ -164,12 +169,12 @@ func (s *sim) deedsAreApproved(lines map[string]store.Effect) {
 		if !slices.ContainsFunc(s.ops, func(o *op) bool {
 			return o.interrupt == i.ID && o.request.ResumeID == i.ResumeID && o.request.Actor == i.DecidedBy && o.verb == fermata.VerbApprove && o.paid == d.payment
 		}) {
-			s.t.Errorf("I6: %v is done, and %s (%s by %s) is no approve of that", d, i.ID, i.Verdict, i.DecidedBy)
+			s.t.Errorf("I6: %v was executed, but %s (%s by %s) does not approve it", d, i.ID, i.Verdict, i.DecidedBy)
 		}
 	}
 }
 
-// outcome: a run that is completed says what was decided and done.
+// outcome checks that the output of a completed run matches the decisions and effects.
 func (s *sim) outcome(h store.History) {
 	switch h.Run.Status {
 	case store.StatusCompleted:
@@ -179,7 +184,7 @@ func (s *sim) outcome(h store.History) {
 		if !slices.ContainsFunc(h.Interrupts, func(i store.Interrupt) bool {
 			return i.Kind == fermata.EffectInDoubt.Name() && i.Verdict == store.VerdictExpire
 		}) {
-			s.t.Errorf("I2: a run failed, and nobody can say why: %+v", h.Interrupts)
+			s.t.Errorf("I2: a run failed without a known reason: %+v", h.Interrupts)
 		}
 		return
 	default:
@@ -192,7 +197,7 @@ func (s *sim) outcome(h store.History) {
 	}
 	var asked fermata.ApprovalRequest
 	if err := json.Unmarshal(view.Data, &asked); err != nil || asked.Action != pay {
-		s.t.Fatalf("I5: the first question is about %q, %v", asked.Action, err)
+		s.t.Fatalf("I5: the first interrupt is about %q, %v", asked.Action, err)
 	}
 	for _, i := range h.Interrupts {
 		if i.Verdict != store.VerdictApprove {
@@ -206,18 +211,18 @@ func (s *sim) outcome(h store.History) {
 			ended = ended || e.Interrupt == i.ID && e.State == store.EffectSucceeded
 		}
 		if !ended && !slices.ContainsFunc(h.Interrupts, func(i store.Interrupt) bool { return i.Kind == fermata.EffectInDoubt.Name() && i.Applied }) {
-			s.t.Errorf("I4: the run goes on after %s, and the ledger does not say that it was done: %+v", i.ID, h.Effects)
+			s.t.Errorf("I4: the run continued after %s, but the ledger does not record its success: %+v", i.ID, h.Effects)
 		}
 		if done == 0 {
-			s.t.Errorf("I2: %s was approved, the run is completed, and it was not done", i.ID)
+			s.t.Errorf("I2: %s was approved and the run is completed, but it was not executed", i.ID)
 		}
 	}
 }
 
-// count counts what happened, to see that something does.
+// count counts events, to make sure that the simulation does something.
 func (s *sim) count() {
 	s.tally["deeds"] += len(s.outside.deeds)
-	s.tally["looks at a target"] += s.outside.looks
+	s.tally["queries a target"] += s.outside.looks
 	s.tally["words"] += len(s.ops)
 	for _, run := range s.runs() {
 		s.tally["runs "+string(run.Status)]++

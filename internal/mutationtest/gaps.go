@@ -21,7 +21,7 @@ var gaps = []gap{
 		element(2, `false`), "./executor/...", "TestI11"},
 		"The action of a run expires. The code of its outcome must say so, and must differ from that of an invalid answer."},
 	{mutant{"I1", "actor-from-session", "A person submits a decision in the name of another.",
-		swap(`decision.By, decision.At = actor,`, `decision.At =`), "./executor/...", "TestAsk_APersonCannot"},
+		swap(`decision.By, decision.At = actor,`, `decision.At =`), "./executor/...", "TestAsk_PersonCannotExpireARequestOrActForAnother"},
 		"Ann sends a rejection with \"by\":\"bob\". The RejectedError that the run sees must name Ann."},
 	{mutant{"I7", "label-has-account", "A sealed value is not bound to its account.",
 		arg(2, `""`), "./executor/...", "TestKeys|TestI7"},

@@ -3,11 +3,11 @@
 //
 //	input: {account: acme, environment: prod, at: 2026-11-16T10:00:00Z}   # what all cases start from
 //	cases:
-//	- name: a small refund needs nobody
+//	- name: a small refund is allowed
 //	  input: {tool: refund, args: {cents: 500}}
 //	  want: allow
 //	  rules: [small-refunds]
-//	- name: the fourth refund in an hour is for a person
+//	- name: the fourth refund in an hour needs approval
 //	  input: {tool: refund, args: {cents: 500}}
 //	  counters: {tool/1h: 3}
 //	  want: ask

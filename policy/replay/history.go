@@ -138,18 +138,18 @@ type HistoryOptions struct {
 // computed from the executed actions: those that were allowed or approved. So the report shows what
 // the set would have decided on what happened, not what would have happened: an action that the set
 // denies is still counted if it was executed.
-func CompareHistory(set *policy.Set, rulings iter.Seq2[RecordedRuling, error], scope HistoryOptions) (HistoryReport, error) {
+func CompareHistory(set *policy.Set, rulings iter.Seq2[RecordedRuling, error], options HistoryOptions) (HistoryReport, error) {
 	l := &historyComparison{
-		set: set, options: scope, charged: make(counterHistory), seen: make(map[string]bool), rules: make(map[string]*RuleStats), verdictChanges: make(map[VerdictChange]int),
-		HistoryReport: HistoryReport{Policy: set.Digest(), Version: set.Version(), Since: scope.Since},
+		set: set, options: options, charged: make(counterHistory), seen: make(map[string]bool), rules: make(map[string]*RuleStats), verdictChanges: make(map[VerdictChange]int),
+		HistoryReport: HistoryReport{Policy: set.Digest(), Version: set.Version(), Since: options.Since},
 	}
-	l.options.MaxExamples = cmp.Or(scope.MaxExamples, 20)
-	looked := 0
+	l.options.MaxExamples = cmp.Or(options.MaxExamples, 20)
+	compared := 0
 	for r, err := range rulings {
 		if err != nil {
 			return l.HistoryReport, err
 		}
-		if looked++; scope.MaxRulings > 0 && looked > scope.MaxRulings {
+		if compared++; options.MaxRulings > 0 && compared > options.MaxRulings {
 			l.Truncated = true
 			break
 		}
@@ -253,9 +253,9 @@ func boolToInt(is bool) int {
 // finish sorts the results.
 func (l *historyComparison) finish() HistoryReport {
 	l.Verdicts, l.Rules = []VerdictChange{}, []RuleStats{}
-	for turn, count := range l.verdictChanges {
-		turn.Count = count
-		l.Verdicts = append(l.Verdicts, turn)
+	for change, count := range l.verdictChanges {
+		change.Count = count
+		l.Verdicts = append(l.Verdicts, change)
 	}
 	slices.SortFunc(l.Verdicts, func(a, b VerdictChange) int {
 		return cmp.Or(cmp.Compare(a.Before, b.Before), cmp.Compare(a.After, b.After))

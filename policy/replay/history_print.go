@@ -12,17 +12,17 @@ func (p HistoryReport) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d rulings since %s: %d unchanged, %d stricter, %d looser\n", p.Rulings, formatTime(p.Since), p.Unchanged, p.Stricter, p.Looser)
 	if p.Truncated {
-		say := "more rulings than the limit"
+		text := "more rulings than the limit"
 		if p.Last != nil {
-			say = "rulings after " + formatTime(*p.Last) + " were not compared: more than the limit"
+			text = "rulings after " + formatTime(*p.Last) + " were not compared: more than the limit"
 		}
-		fmt.Fprintf(&b, "TRUNCATED: %s\n", say)
+		fmt.Fprintf(&b, "TRUNCATED: %s\n", text)
 	}
 	if len(p.Verdicts) > 0 {
 		b.WriteString("recorded verdict, new verdict, count\n")
 	}
-	for _, turn := range p.Verdicts {
-		fmt.Fprintf(&b, "  %-5s %-5s %d\n", turn.Before, turn.After, turn.Count)
+	for _, change := range p.Verdicts {
+		fmt.Fprintf(&b, "  %-5s %-5s %d\n", change.Before, change.After, change.Count)
 	}
 	if len(p.Rules) > 0 {
 		b.WriteString("decided by\n")
@@ -36,13 +36,13 @@ func (p HistoryReport) Print(w io.Writer) error {
 	}
 	for _, line := range []struct {
 		count int
-		say   string
+		text  string
 	}{
 		{p.DryRunChanges, "would change with the dry-run rules"}, {p.RuleErrors, "had a rule that failed"},
 		{p.InvalidInputs, "had an invalid input"},
 	} {
 		if line.count > 0 {
-			fmt.Fprintf(&b, "%d %s\n", line.count, line.say)
+			fmt.Fprintf(&b, "%d %s\n", line.count, line.text)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

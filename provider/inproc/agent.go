@@ -77,23 +77,18 @@ func (g *agentGraph) execute(ctx context.Context, e provider.Execution) (provide
 
 // advance starts or resumes the run.
 func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provider.Execution) (agent.Finished, error) {
-	saved, err := runner.Inspect(ctx, e.Run.ID)
-	switch {
-	case errors.Is(err, graph.ErrUnknownRun):
-		var input agentInput
-		if err := strictjson.Decode(e.Input, &input); err != nil {
-			return agent.Finished{}, fmt.Errorf("%w: %w", errInput, err)
-		}
-		if input.Query != "" {
-			input.Messages = append(input.Messages, agent.User(input.Query))
-		}
-		if len(input.Messages) == 0 {
-			return agent.Finished{}, fmt.Errorf("%w: the conversation has no message", errInput)
-		}
-		return lastEvent(e, runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
-	case err != nil:
+	loaded, err := runner.Load(ctx, e.Run.ID, agent.TakeOver()) // the executor's fence permits it
+	if errors.Is(err, graph.ErrUnknownRun) {
+		return g.start(ctx, runner, e)
+	}
+	if err != nil {
 		return agent.Finished{}, err
-	case saved.Status == graph.StatusFinished: // the process that finished it died before it could report the result
+	}
+	saved, err := loaded.Inspect()
+	if err != nil {
+		return agent.Finished{}, err
+	}
+	if saved.Status == graph.StatusFinished { // the process that finished it died before it could report the result
 		return agent.Finished{Output: saved.Output, Usage: saved.Spent.Usage}, nil
 	}
 	answers, err := openAnswers(e.Answers, saved.Interrupts)
@@ -101,8 +96,23 @@ func (g *agentGraph) advance(ctx context.Context, runner *agent.Runner, e provid
 		return agent.Finished{}, err
 	}
 	return resumeWith(answers, func(answers map[string]any) (agent.Finished, error) {
-		return lastEvent(e, runner.ResumeWithParams(ctx, e.Run.ID, &agent.ResumeParams{Targets: answers}, agent.TakeOver())) // the executor's fence permits it
+		return lastEvent(e, loaded.ResumeWithParams(ctx, &agent.ResumeParams{Targets: answers}))
 	})
+}
+
+// start starts the run with its input.
+func (g *agentGraph) start(ctx context.Context, runner *agent.Runner, e provider.Execution) (agent.Finished, error) {
+	var input agentInput
+	if err := strictjson.Decode(e.Input, &input); err != nil {
+		return agent.Finished{}, fmt.Errorf("%w: %w", errInput, err)
+	}
+	if input.Query != "" {
+		input.Messages = append(input.Messages, agent.User(input.Query))
+	}
+	if len(input.Messages) == 0 {
+		return agent.Finished{}, fmt.Errorf("%w: the conversation has no message", errInput)
+	}
+	return lastEvent(e, runner.Run(ctx, input.Messages, agent.WithRun(e.Run.ID)))
 }
 
 // lastEvent returns the final event. All events are reported as progress.
@@ -128,5 +138,9 @@ func (g *agentGraph) answerChecks(ctx context.Context, run provider.Run) (func(s
 	if err != nil {
 		return nil, err
 	}
-	return runner.CheckAnswers(ctx, run.ID)
+	loaded, err := runner.Load(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	return loaded.CheckAnswer, nil
 }

@@ -42,10 +42,14 @@ func (p *Provider) CheckResumable(ctx context.Context, run provider.Run) error {
 }
 
 func (g *flowGraph[S]) inspect(ctx context.Context, run provider.Run) ([]*fermata.InterruptCtx, error) {
-	if err := g.flow.Check(ctx, run.ID, g.options(run)...); err != nil {
+	loaded, err := g.flow.Load(ctx, run.ID, g.options(run)...)
+	if err != nil {
 		return nil, err
 	}
-	saved, err := g.flow.Inspect(ctx, run.ID, g.options(run)...)
+	if err := loaded.Check(); err != nil {
+		return nil, err
+	}
+	saved, err := loaded.Inspect()
 	if err != nil {
 		return nil, err
 	}

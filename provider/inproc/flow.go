@@ -107,30 +107,39 @@ func policyOf(own fermata.Policy, e provider.Execution) fermata.Policy {
 // advance starts or resumes the run.
 func (g *flowGraph[S]) advance(ctx context.Context, e provider.Execution, options []graph.Option) (S, error) {
 	var state S
-	saved, err := g.flow.Inspect(ctx, e.Run.ID, options...)
-	switch {
-	case errors.Is(err, graph.ErrUnknownRun):
+	options = append(options, graph.TakeOver()) // the executor's fence permits it
+	loaded, err := g.flow.Load(ctx, e.Run.ID, options...)
+	if errors.Is(err, graph.ErrUnknownRun) {
 		if state, err = g.decodeInput(e.Input); err != nil {
 			return state, err
 		}
 		return g.flow.Run(ctx, state, append(options, graph.WithRun(e.Run.ID))...)
-	case err != nil:
+	}
+	if err != nil {
 		return state, err
-	case saved.Status == graph.StatusFinished: // the process that finished it died before it could report the result
+	}
+	saved, err := loaded.Inspect()
+	if err != nil {
+		return state, err
+	}
+	if saved.Status == graph.StatusFinished { // the process that finished it died before it could report the result
 		return saved.State, nil
 	}
 	answers, err := openAnswers(e.Answers, saved.Interrupts)
 	if err != nil {
 		return state, err
 	}
-	options = append(options, graph.TakeOver()) // the executor's fence permits it
 	return resumeWith(answers, func(answers map[string]any) (S, error) {
-		return g.flow.Resume(fermata.BatchResumeWithData(ctx, answers), e.Run.ID, options...)
+		return loaded.Resume(fermata.BatchResumeWithData(ctx, answers))
 	})
 }
 
 func (g *flowGraph[S]) answerChecks(ctx context.Context, run provider.Run) (func(string, any) (json.RawMessage, error), error) {
-	return g.flow.CheckAnswers(ctx, run.ID, g.options(run)...)
+	loaded, err := g.flow.Load(ctx, run.ID, g.options(run)...)
+	if err != nil {
+		return nil, err
+	}
+	return loaded.CheckAnswer, nil
 }
 
 func (g *flowGraph[S]) explain(ctx context.Context, run provider.Run, clarification provider.Clarification) (string, error) {

@@ -30,8 +30,8 @@ func New(inner store.Store, sealer Sealer) *Store { return &Store{Store: inner, 
 // default is slog.Default().
 func (s *Store) SetLogger(log *slog.Logger) { s.log.CompareAndSwap(nil, log) }
 
-// Writable reports whether this process may write to the store. It returns nil if the inner store
-// cannot tell.
+// CheckWritable returns nil if this process may write to the store, or if the inner store cannot
+// tell.
 func (s *Store) CheckWritable(ctx context.Context) error {
 	if w, ok := s.Store.(store.WriteChecker); ok {
 		return w.CheckWritable(ctx)

@@ -10,7 +10,7 @@ import (
 
 // The methods below encrypt copies: callers retry with the values that they passed.
 
-// Create encrypts ref and input.
+// Create encrypts the provider ref and the input.
 func (s *Store) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
 	run.ProviderRef = s.seal(run.Account, store.SealedRef, run.ID, "", run.ProviderRef)
 	run.Input = s.seal(run.Account, store.SealedInput, run.ID, "", run.Input)
@@ -18,31 +18,31 @@ func (s *Store) Create(ctx context.Context, run store.NewRun) (store.Lease, erro
 	return s.Store.Create(ctx, run)
 }
 
-// SetRef encrypts the provider ref.
+// SetProviderRef encrypts the provider ref.
 func (s *Store) SetProviderRef(ctx context.Context, lease store.Lease, ref []byte) error {
 	return s.Store.SetProviderRef(ctx, lease, s.seal(lease.Account, store.SealedRef, lease.Run, "", ref))
 }
 
-// Rest encrypts the outcome, the data of new interrupts and the state.
-func (s *Store) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
-	rest.Outcome = s.seal(lease.Account, store.SealedOutcome, lease.Run, "", rest.Outcome)
-	rest.Open = slices.Clone(rest.Open)
-	for i := range rest.Open {
-		open := &rest.Open[i]
+// EndExecution encrypts the outcome, the data of new interrupts and the checkpoint.
+func (s *Store) EndExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (store.Status, error) {
+	end.Outcome = s.seal(lease.Account, store.SealedOutcome, lease.Run, "", end.Outcome)
+	end.Open = slices.Clone(end.Open)
+	for i := range end.Open {
+		open := &end.Open[i]
 		open.Data = s.seal(lease.Account, store.SealedData, open.ID, "", open.Data)
 	}
-	if rest.Checkpoint != nil {
-		state := *rest.Checkpoint
+	if end.Checkpoint != nil {
+		state := *end.Checkpoint
 		state.Delta = s.delta(store.Key{Account: lease.Account, Run: lease.Run}, state.Delta)
-		rest.Checkpoint = &state
+		end.Checkpoint = &state
 	}
-	rest.Writes = s.writes(lease.Account, rest.Writes)
-	return s.Store.EndExecution(ctx, lease, rest)
+	end.Writes = s.writes(lease.Account, end.Writes)
+	return s.Store.EndExecution(ctx, lease, end)
 }
 
 // Retry encrypts the writes.
-func (s *Store) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
-	return s.Store.Retry(ctx, account, run, s.writes(account, beside))
+func (s *Store) Retry(ctx context.Context, account, run string, writes store.Writes) (store.Run, error) {
+	return s.Store.Retry(ctx, account, run, s.writes(account, writes))
 }
 
 // Decide encrypts the answers.
@@ -56,8 +56,7 @@ func (s *Store) Decide(ctx context.Context, decision store.Decision) (store.Deci
 	return s.Store.Decide(ctx, decision)
 }
 
-// Begin encrypts the data of an effect that is allowed without a person. The returned line is as
-// stored.
+// BeginEffect encrypts the data of an effect that a policy allows. The returned entry is as stored.
 func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, effect store.NewEffect) (store.Effect, bool, error) {
 	if effect.Ruling != nil {
 		allowed := *effect.Ruling
@@ -68,7 +67,7 @@ func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, effect store
 	return s.Store.BeginEffect(ctx, lease, effect)
 }
 
-// End encrypts the receipt.
+// EndEffect encrypts the receipt.
 func (s *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
 	end.Receipt = s.seal(end.Account, store.SealedReceipt, end.Interrupt, "", end.Receipt)
 	end.Writes = s.writes(end.Account, end.Writes)
@@ -76,38 +75,38 @@ func (s *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
 }
 
 // Expire encrypts the writes that the function returns.
-func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
+func (s *Store) Expire(ctx context.Context, until time.Time, limit int, writes func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
 	return s.Store.Expire(ctx, until, limit, func(i store.Interrupt, p *store.Document) store.Writes {
-		return s.writes(i.Account, beside(i, p))
+		return s.writes(i.Account, writes(i, p))
 	})
 }
 
 // Cancel encrypts the writes.
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
-	return s.Store.Cancel(ctx, account, run, as, waits, s.writes(account, beside))
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, writes store.Writes) (store.Run, error) {
+	return s.Store.Cancel(ctx, account, run, as, waits, s.writes(account, writes))
 }
 
-// Amend encrypts the writes.
-func (s *Store) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
-	return s.Store.CommitWrites(ctx, account, s.writes(account, beside))
+// CommitWrites encrypts the writes.
+func (s *Store) CommitWrites(ctx context.Context, account string, writes store.Writes) error {
+	return s.Store.CommitWrites(ctx, account, s.writes(account, writes))
 }
 
-// Forget encrypts the writes.
-func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
-	return s.Store.DeleteRun(ctx, account, run, s.writes(account, beside))
+// DeleteRun encrypts the writes.
+func (s *Store) DeleteRun(ctx context.Context, account, run string, writes store.Writes) error {
+	return s.Store.DeleteRun(ctx, account, run, s.writes(account, writes))
 }
 
 // AddCredential encrypts the writes. A credential holds a hash, which is stored as it is.
-func (s *Store) AddCredential(ctx context.Context, credential store.Credential, beside store.Writes) error {
-	return s.Store.AddCredential(ctx, credential, s.writes(credential.Account, beside))
+func (s *Store) AddCredential(ctx context.Context, credential store.Credential, writes store.Writes) error {
+	return s.Store.AddCredential(ctx, credential, s.writes(credential.Account, writes))
 }
 
 // RevokeCredential encrypts the writes.
-func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
-	return s.Store.RevokeCredential(ctx, account, id, s.writes(account, beside))
+func (s *Store) RevokeCredential(ctx context.Context, account, id string, writes store.Writes) error {
+	return s.Store.RevokeCredential(ctx, account, id, s.writes(account, writes))
 }
 
-// Once encrypts the value and decrypts the one that it returns.
+// PutIfAbsent encrypts the value and decrypts the one that it returns.
 func (s *Store) PutIfAbsent(ctx context.Context, name string, value []byte) ([]byte, error) {
 	kept, err := s.Store.PutIfAbsent(ctx, name, s.seal("", store.SealedNamedValue, name, "", value))
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// BenchmarkGate takes runs from question to question: decided, claimed, an effect begun and ended, given back. Five transactions.
+// BenchmarkGate takes runs from interrupt to interrupt: decided, claimed, an effect begun and
+// ended, execution ended. Five transactions.
 func BenchmarkGate(b *testing.B) {
 	for _, runs := range []int{1, 8} {
 		b.Run(fmt.Sprint(runs, " runs"), func(b *testing.B) {

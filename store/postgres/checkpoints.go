@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// checkpointCondition is found by account and run.
+	// checkpointCondition selects a checkpoint by account and run.
 	checkpointCondition = `c.digest = ` + keyOfArgs + ` AND c.account = $1`
 
-	// One statement is one snapshot: version and parts always belong together, without a transaction around them.
+	// One statement is one snapshot, so version and parts are consistent without a transaction.
 	loadCheckpointSQL = `
 SELECT c.version, p.name, p.data
 FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id
@@ -29,20 +29,22 @@ FROM checkpoints AS c CROSS JOIN unnest($4::bytea[]) AS wanted (name)
 LEFT JOIN checkpoint_parts AS p ON p.checkpoint = c.id AND p.digest = sha256(wanted.name)
 WHERE ` + checkpointCondition + ` AND c.version = $3`
 
-	// createSQL and advanceSQL begin with the compare-and-set, which locks the row of the checkpoint. Everything else joins its
-	// result: no row, no change.
+	// createSQL and advanceSQL begin with the compare-and-set, which locks the row of the
+	// checkpoint. Everything else joins its result: without a row nothing changes.
 	//
-	// All of it sees the snapshot from before a wait for that lock. That is enough: whoever held the lock and has committed has
-	// changed the version, and then the compare, which is done again on the newest row, fails. So parts are
-	// written only if nobody has changed them since the snapshot.
+	// All of it sees the snapshot from before a wait for that lock. That is sufficient: a former
+	// holder of the lock that committed has changed the version, and the comparison, which is
+	// repeated on the newest row, fails. So parts are written only if they have not changed since
+	// the snapshot.
 	createSQL  = `WITH checkpoint AS (` + createCheckpoint + createParts + savedVersion
 	advanceSQL = `WITH checkpoint AS (` + advanceCheckpoint + advanceParts + savedVersion
 
-	// For the owner of a run the same is done only if the transaction has that run in hand.
+	// For the owner of a run, the save happens only if the transaction has locked that run.
 	createOwnedSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + hasLockedRun + createParts + savedVersion
 	advanceOwnedSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + hasLockedRun + advanceParts + savedVersion
 
-	// With a rest, the run goes out of hand if the save fails: then nothing that follows changes anything.
+	// With the end of an execution, a failed save releases the locked run, so that the following
+	// statements change nothing.
 	createEndingSQL  = `WITH checkpoint AS (` + createCheckpoint + ` WHERE ` + hasLockedRun + createParts + lockOwnedRun
 	advanceEndingSQL = `WITH checkpoint AS (` + advanceCheckpoint + ` AND ` + hasLockedRun + advanceParts + lockOwnedRun
 
@@ -83,8 +85,9 @@ SELECT set_config('fermata.run', coalesce((SELECT current_setting('fermata.run',
     ON CONFLICT (checkpoint, digest) DO UPDATE SET data = excluded.data
 )`
 
-	// deleteCheckpointSQL takes the parts along by the foreign key's cascade. A second DELETE would not see those that a save has added
-	// while this statement waited for its lock; the cascade does.
+	// deleteCheckpointSQL also deletes the parts, by the cascade of the foreign key. A second
+	// DELETE would not see parts that a save added while this statement waited for its lock; the
+	// cascade does.
 	deleteCheckpointSQL = `DELETE FROM checkpoints AS c WHERE ` + checkpointCondition
 )
 
@@ -109,7 +112,7 @@ func (s *Store) load(ctx context.Context, key store.Key) (store.Checkpoint, erro
 	return store.Checkpoint{Version: version, Parts: parts}, nil
 }
 
-// read returns the version of a checkpoint, or 0 if there is none, and something of its parts by name.
+// read returns the version of a checkpoint, or 0 if there is none, and a value per part name.
 func (s *Store) read(ctx context.Context, text string, values ...any) (version int64, parts map[string][]byte, err error) {
 	rows, err := s.pool.Query(ctx, text, values...)
 	if err != nil {
@@ -118,20 +121,21 @@ func (s *Store) read(ctx context.Context, text string, values ...any) (version i
 	defer rows.Close()
 	parts = map[string][]byte{}
 	for rows.Next() {
-		var name pgtype.DriverBytes // good until the next row
+		var name pgtype.DriverBytes // valid until the next row
 		var data []byte
 		if err := rows.Scan(&version, &name, &data); err != nil {
 			return 0, nil, err
 		}
 		if name == nil {
-			continue // the left join's row where there is no part
+			continue // the row of the left join without a part
 		}
 		parts[string(name)] = data
 	}
 	return version, parts, rows.Err()
 }
 
-// Index returns the newest checkpoint with the digests of its parts; see [store.DigestCheckpoints].
+// Digests returns the newest checkpoint with the digests of its parts; see
+// [store.DigestCheckpoints].
 func (s *Store) Digests(ctx context.Context, key store.Key) (store.CheckpointDigests, error) {
 	index := store.CheckpointDigests{Digests: map[string][32]byte{}}
 	err := s.call(ctx, "load from", func(ctx context.Context) error {
@@ -154,11 +158,12 @@ func (s *Store) Digests(ctx context.Context, key store.Key) (store.CheckpointDig
 	return index, nil
 }
 
-// Parts returns some parts of a version; see [store.DigestCheckpoints]. Those that the version does not have are left out.
+// LoadParts returns some parts of a version; see [store.DigestCheckpoints]. Parts that the version
+// does not have are left out.
 func (s *Store) LoadParts(ctx context.Context, key store.Key, version int64, names []string) (parts map[string][]byte, err error) {
 	wanted := bytesColumn(names)
 	if len(wanted) == 0 {
-		wanted = [][]byte{{}} // no part is called that; without a row there would be no version
+		wanted = [][]byte{{}} // no part has this name; without a row there would be no version
 	}
 	err = s.call(ctx, "load from", func(ctx context.Context) (err error) {
 		var found int64
@@ -174,12 +179,13 @@ func (s *Store) LoadParts(ctx context.Context, key store.Key, version int64, nam
 	return parts, nil
 }
 
-// Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on the server's disk when Save returns.
+// Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on the
+// server's disk when Save returns.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	return s.saveAs(ctx, nil, key, base, delta)
 }
 
-// saveAs saves for the owner of a run, or for anybody if there is no lease.
+// saveAs saves for the owner of a run, or without a lease.
 func (s *Store) saveAs(ctx context.Context, lease *store.Lease, key store.Key, base int64, delta store.Delta) (int64, error) {
 	if err := validateSave(key, delta); err != nil {
 		return 0, err
@@ -206,7 +212,7 @@ func (s *Store) saveAs(ctx context.Context, lease *store.Lease, key store.Key, b
 	return version, nil
 }
 
-// saveStatement is the statement of a save, with its arguments.
+// saveStatement returns the statement of a save with its arguments.
 func saveStatement(create, advance string, key store.Key, save store.CheckpointSave) (text string, values []any) {
 	names, data, gone := deltaColumns(save.Delta)
 	values = []any{key.Account, key.Run, names, data}
@@ -223,7 +229,7 @@ func (s *Store) Delete(ctx context.Context, key store.Key) error {
 	return s.update(ctx, "delete from", &t)
 }
 
-// validateSave refuses what must not reach the database.
+// validateSave rejects arguments that must not reach the database.
 func validateSave(key store.Key, delta store.Delta) error {
 	if key.Run == "" {
 		return store.ErrInvalid
@@ -241,8 +247,8 @@ func validateSave(key store.Key, delta store.Delta) error {
 	return nil
 }
 
-// deltaColumns turns a delta into the arrays of a statement. A statement must not touch a row twice, so of a name that is put twice
-// the last one stays, and a name that is put is not deleted.
+// deltaColumns converts a delta to array arguments. A statement must not change a row twice, so the
+// last value of a name wins, and a name that is put is not deleted.
 func deltaColumns(delta store.Delta) (names, data, gone [][]byte) {
 	put := make(map[string]int, len(delta.Put))
 	names, data = make([][]byte, 0, len(delta.Put)), make([][]byte, 0, len(delta.Put))

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// endDelaysSQL puts runs whose delay is over among those that have none. Each is touched once, so that the claims after an
-	// outage need not sort all that were delayed again and again.
+	// endDelaysSQL clears the delay of runs whose delay is over. Each run is changed once, so that
+	// claims after an outage need not sort all delayed runs repeatedly.
 	endDelaysSQL = `
 WITH over AS (
     SELECT key FROM runs WHERE status = 'ready' AND ready_after <= statement_timestamp()
@@ -17,8 +17,8 @@ WITH over AS (
 )
 UPDATE runs AS r SET ready_after = NULL FROM over WHERE r.key = over.key`
 
-	// claimNextSQL finds the run that a claim gets. Whoever else claims meanwhile passes it by. Runs are taken over only if none is
-	// ready, and then the second search is not even begun.
+	// claimNextSQL claims the next run. Concurrent claims skip locked runs. Runs are taken over
+	// only if none is ready; otherwise the second search does not run.
 	claimNextSQL = `
 WITH ready AS (
     SELECT key, status FROM runs WHERE status = 'ready' AND ready_after IS NULL
@@ -29,7 +29,7 @@ WITH ready AS (
     ORDER BY lease_until, run LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 ), found AS (SELECT * FROM ready UNION ALL SELECT * FROM overdue)` + claimRun
 
-	// claimRunSQL waits for whoever has the run in hand. What it is after the wait counts.
+	// claimRunSQL waits for the lock of the run and uses its state after the wait.
 	claimRunSQL = `
 WITH found AS (
     SELECT key, status FROM runs
@@ -38,7 +38,8 @@ WITH found AS (
     FOR NO KEY UPDATE
 )` + claimRun
 
-	// claimDecidedSQL takes the run in hand, if what goes before is made. What it is now counts.
+	// claimDecidedSQL claims the locked run if the preceding change was made. It uses the current
+	// state.
 	claimDecidedSQL = `
 WITH found AS (
     SELECT key, status FROM runs
@@ -54,17 +55,19 @@ UPDATE runs AS r SET status = 'running', fence = r.fence + 1, owner = $1, lease_
 FROM found WHERE r.key = found.key
 RETURNING set_config('fermata.run', encode(r.key, 'hex'), true), found.status = 'running', ` + runColumns
 
-	// unappliedSQL lists what was decided and not applied, as it is now that the run is in hand. The statement that took the run may have
-	// begun before the last owner had done his work.
+	// unappliedSQL lists the decisions that were not applied, now that the run is locked. The
+	// claiming statement may have begun before the last owner finished.
 	unappliedSQL = `
 SELECT ` + interruptColumns + ` FROM interrupts AS i
 WHERE i.run_key = ` + lockedRunKey + ` AND NOT i.applied AND i.state = 'decided' ORDER BY i.place`
 
-	// These change nothing but the row that they look at, and what it is after a wait for its lock counts.
+	// These statements change only the row that they check, with its state after a wait for the
+	// lock.
 	renewSQL          = `UPDATE runs SET lease_until = clock_timestamp() + $4::bigint * interval '1 microsecond' WHERE ` + ownedCondition
 	setProviderRefSQL = `UPDATE runs SET ref = $4 WHERE ` + ownedCondition
 
-	// releaseSQL: every run that is parked is held. The schema knows of another way to be parked, for the end of an effect, that nobody came to use.
+	// releaseSQL sets held for every parked run. The schema has another reason to park, for the end
+	// of an effect, which is not used.
 	releaseSQL = `
 WITH ` + clockCTE + `,
 changed AS (
@@ -79,7 +82,7 @@ INSERT INTO events (account, run, number, kind, interrupt, at)
 SELECT account, run, events, 'parked', '', updated_at FROM changed WHERE held`
 )
 
-// Claim takes a run that has something to do; see [store.Runs].
+// Claim takes ownership of a run that has work; see [store.Runs].
 func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, error) {
 	var t txn
 	text, values := claimNextSQL, []any{claim.Owner, micros(claim.Lease)}
@@ -95,13 +98,13 @@ func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun
 	return taken.claimedRun(), nil
 }
 
-// claimResult is what became of a claim.
+// claimResult is the result of a claim.
 type claimResult struct {
 	found bool
 	store.ClaimedRun
 }
 
-// take adds the statements that take a run, and say what is to be done.
+// claim adds the statements that claim a run and list its unapplied decisions.
 func (t *txn) claim(text string, values ...any) *claimResult {
 	var key string
 	w := new(claimResult)
@@ -110,7 +113,7 @@ func (t *txn) claim(text string, values ...any) *claimResult {
 	return w
 }
 
-// work is the run that was taken, or nil.
+// claimedRun returns the claimed run, or nil.
 func (w *claimResult) claimedRun() *store.ClaimedRun {
 	if !w.found {
 		return nil
@@ -124,12 +127,12 @@ func (s *Store) Renew(ctx context.Context, lease store.Lease, duration time.Dura
 	return s.updateOwned(ctx, "renew a lease in", lease, renewSQL, micros(duration))
 }
 
-// SetRef notes how the provider calls the run; see [store.Runs].
+// SetProviderRef stores the provider's reference of the run; see [store.Runs].
 func (s *Store) SetProviderRef(ctx context.Context, lease store.Lease, ref []byte) error {
 	return s.updateOwned(ctx, "set a reference in", lease, setProviderRefSQL, ref)
 }
 
-// changeOwned changes the row of the run of a lease that is still good.
+// updateOwned changes the row of the run of a valid lease.
 func (s *Store) updateOwned(ctx context.Context, op string, lease store.Lease, text string, value any) error {
 	var t txn
 	changed := false
@@ -143,7 +146,7 @@ func (s *Store) updateOwned(ctx context.Context, op string, lease store.Lease, t
 	return nil
 }
 
-// Release gives a run back undone; see [store.Runs].
+// Release ends an execution without a result; see [store.Runs].
 func (s *Store) Release(ctx context.Context, lease store.Lease, release store.Release) error {
 	var t txn
 	locked := false

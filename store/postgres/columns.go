@@ -9,11 +9,12 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// runColumns are what runDest takes; r is the table.
+// runColumns are the columns for runDest; r is the table.
 const runColumns = `r.account, r.run, r.state_key, r.generation, r.provider, r.graph, r.ref, r.input, r.outcome, r.input_digest,
        r.status, r.fence, r.owner, r.lease_until, r.attempts, r.created_at, r.updated_at`
 
-// unsealedRunColumns are the same without what is sealed, and refRunColumns without what is sealed but the ref.
+// unsealedRunColumns leaves out the sealed columns; refRunColumns leaves out all of them but the
+// provider ref.
 const (
 	unsealedRunColumns = `r.account, r.run, r.state_key, r.generation, r.provider, r.graph, NULL::bytea, NULL::bytea, NULL::bytea, r.input_digest,
        r.status, r.fence, r.owner, r.lease_until, r.attempts, r.created_at, r.updated_at`
@@ -33,7 +34,7 @@ func scanRun(rows pgx.CollectableRow) (r store.Run, err error) {
 	return r, err
 }
 
-// interruptColumns are what interruptDest takes; i is the table.
+// interruptColumns are the columns for interruptDest; i is the table.
 const interruptColumns = `i.account, i.run, i.id, i.address, i.kind, i.data, i.answer_schema, i.shown, i.action, i.timeout,
        i.created_at, i.deadline, i.state, i.verdict, i.final, i.answer, i.decided_by, i.via, i.source, i.decided_at, i.resume, i.applied`
 
@@ -49,7 +50,7 @@ func scanInterrupt(rows pgx.CollectableRow) (i store.Interrupt, err error) {
 	return i, err
 }
 
-// effectColumns are what effectDest takes; e is the table.
+// effectColumns are the columns for effectDest; e is the table.
 const effectColumns = `e.account, e.run, e.interrupt, e.number, e.digest, e.target_key, e.fence, e.state, e.receipt, e.error, e.started_at, e.ended_at`
 
 func effectDest(e *store.Effect) []any {
@@ -63,8 +64,10 @@ func scanEffect(rows pgx.CollectableRow) (e store.Effect, err error) {
 	return e, err
 }
 
-// receiptColumns are what receiptDest takes; p is the table. The outcome of a resume is that of the rest which applied it: with the run as long as there was
-// no other, with the resume since. newReceiptColumns are those of a resume that nothing can have come of yet.
+// receiptColumns are the columns for receiptDest; p is the table. The outcome of a resume is the
+// outcome of the execution that applied it. It is stored with the run until the next execution
+// ends, and with the resume afterwards. newReceiptColumns are for a new resume, which has no
+// outcome yet.
 const (
 	//mutate:postgres-resume-outcome
 	receiptColumns = `p.run, p.result, p.interrupt, p.created_at, coalesce(p.outcome,
@@ -76,7 +79,7 @@ func receiptDest(r *store.DecisionReceipt) []any {
 	return []any{nameScanner{&r.Run}, (*string)(&r.Result), nameScanner{&r.Interrupt}, timeScanner{&r.At}, &r.Outcome}
 }
 
-// eventColumns are what eventDest takes; e is the table.
+// eventColumns are the columns for eventDest; e is the table.
 const eventColumns = `e.account, e.run, e.number, e.kind, e.interrupt, e.at`
 
 func eventDest(e *store.Event) []any {
@@ -88,7 +91,7 @@ func scanEvent(rows pgx.CollectableRow) (e store.Event, err error) {
 	return e, err
 }
 
-// nameScanner takes what a caller has chosen, as the bytes that the tables keep; NULL is empty.
+// nameScanner scans a string from a caller, which the tables store as bytes; NULL is empty.
 type nameScanner struct{ to *string }
 
 // ScanBytes implements pgtype.BytesScanner.
@@ -97,7 +100,7 @@ func (n nameScanner) ScanBytes(data []byte) error {
 	return nil
 }
 
-// textScanner takes a word of the port; NULL is none.
+// textScanner scans a string type of the port; NULL is empty.
 type textScanner[T ~string] struct{ to *T }
 
 // ScanText implements pgtype.TextScanner.
@@ -106,7 +109,7 @@ func (w textScanner[T]) ScanText(text pgtype.Text) error {
 	return nil
 }
 
-// timeScanner takes a time; NULL is none.
+// timeScanner scans a time; NULL is the zero time.
 type timeScanner struct{ to *time.Time }
 
 // ScanTimestamptz implements pgtype.TimestamptzScanner.
@@ -118,7 +121,7 @@ func (m timeScanner) ScanTimestamptz(at pgtype.Timestamptz) error {
 	return nil
 }
 
-// micros rounds up: nothing ends earlier than it was said to.
+// micros rounds up, so that nothing ends too early.
 func micros(d time.Duration) int64 {
 	whole := d.Microseconds()
 	if time.Duration(whole)*time.Microsecond < d {
@@ -127,7 +130,7 @@ func micros(d time.Duration) int64 {
 	return whole
 }
 
-// bytesColumn makes a column of what callers have chosen.
+// bytesColumn converts strings from callers to a column.
 func bytesColumn(texts []string) [][]byte {
 	column := make([][]byte, len(texts))
 	for i, text := range texts {

@@ -19,20 +19,23 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config says how a Store uses its database. The zero value is good for most. It holds no secret.
+// Config configures a Store. The zero value is suitable for most uses. It contains no secret.
 type Config struct {
-	// Schema is the name of the schema that holds Fermata's tables, and nothing else. Default: fermata.
+	// Schema is the name of the schema for Fermata's tables, which must hold nothing else. Defaults
+	// to fermata.
 	Schema string
 
-	// MaxConns limits the connections of this Store. Default: pool_max_conns of the connection string, or else 10. Watch has one more, and
-	// Vacuum one more while it works.
+	// MaxConns limits the connections of this Store. Defaults to pool_max_conns of the connection
+	// string, or else 10. Watch uses one more, and Vacuum one more while it runs.
 	MaxConns int
 
-	// Timeout is how long the server may work on one call. A call ends soon after twice that time at the latest, the wait for a free
-	// connection and for an answer that never comes included. Default: 30 seconds.
+	// Timeout is how long the server may work on one call. A call ends soon after twice that time
+	// at the latest, including the wait for a free connection and for a lost reply. Defaults to 30
+	// seconds.
 	Timeout time.Duration
 
-	// LockTimeout is how long a call waits for the lock of another transaction. Default: 2 seconds.
+	// LockTimeout is how long a call waits for the lock of another transaction. Defaults to 2
+	// seconds.
 	LockTimeout time.Duration
 }
 
@@ -44,14 +47,16 @@ const (
 
 	maxTimeout = 24 * time.Hour
 
-	// connectTimeout is for a host that does not even refuse.
+	// connectTimeout applies to a host that does not respond at all.
 	connectTimeout = 5 * time.Second
 
-	// idleTimeout is how long a transaction may hold its locks while its client, stopped or cut off, says nothing.
+	// idleTimeout is how long a transaction may hold its locks while its client is silent, stopped
+	// or disconnected.
 	idleTimeout = 10 * time.Second
 
-	// cancelWait is how long a call whose context has ended waits for the server to say what became of it.
-	cancelWait = 2 * time.Second
+	// cancelTimeout is how long a call whose context has ended waits for the result from the
+	// server.
+	cancelTimeout = 2 * time.Second
 )
 
 func (c Config) withDefaults() Config {
@@ -70,20 +75,20 @@ func (c Config) withDefaults() Config {
 func (c Config) check() error {
 	switch {
 	case len(c.Schema) > 63:
-		return fmt.Errorf("%w: the schema's name is longer than 63 bytes, and PostgreSQL would cut it off", ErrConfig)
+		return fmt.Errorf("%w: schema name is longer than 63 bytes, which PostgreSQL would truncate", ErrConfig)
 	case strings.ContainsRune(c.Schema, 0) || !utf8.ValidString(c.Schema):
-		return fmt.Errorf("%w: the schema's name is no text that PostgreSQL takes", ErrConfig)
+		return fmt.Errorf("%w: schema name is not valid text for PostgreSQL", ErrConfig)
 	case strings.HasPrefix(c.Schema, "pg_") || c.Schema == "$user":
-		return fmt.Errorf("%w: the schema's name %s means something else to PostgreSQL", ErrConfig, c.Schema)
+		return fmt.Errorf("%w: schema name %s is reserved by PostgreSQL", ErrConfig, c.Schema)
 	case c.MaxConns < 0 || c.MaxConns > 1<<15:
 		return fmt.Errorf("%w: %d connections", ErrConfig, c.MaxConns)
 	case c.Timeout < time.Millisecond || c.LockTimeout < time.Millisecond || max(c.Timeout, c.LockTimeout) > maxTimeout:
-		return fmt.Errorf("%w: timeouts are between a millisecond and %s", ErrConfig, maxTimeout)
+		return fmt.Errorf("%w: timeouts must be between one millisecond and %s", ErrConfig, maxTimeout)
 	}
 	return nil
 }
 
-// poolConfig joins the connection string and the configuration, which must be complete.
+// poolConfig combines the connection string and the configuration, which must be complete.
 func poolConfig(connString string, config Config) (*pgxpool.Config, error) {
 	pool, err := parse(connString)
 	if err != nil {
@@ -94,15 +99,17 @@ func poolConfig(connString string, config Config) (*pgxpool.Config, error) {
 		conn.ConnectTimeout = connectTimeout
 	}
 	if conn.ValidateConnect == nil {
-		// Of several hosts the one that takes writes; after a failover it may be another one.
+		// Of several hosts, the one that accepts writes is used; after a failover it may be another
+		// one.
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	// The driver would cut the connection, and nobody would know what became of the statement.
+	// By default the driver would close the connection, and the outcome of the statement would be
+	// unknown.
 	conn.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelTimeout}
 	}
 	conn.OnNotice = func(c *pgconn.PgConn, notice *pgconn.Notice) {
-		if notice.Routine == "SyncRepWaitForLSN" { // the text may be in any language
+		if notice.Routine == "SyncRepWaitForLSN" { // the message may be in any language
 			c.CustomData()[notReplicatedWarning] = true
 		}
 	}
@@ -122,17 +129,19 @@ func poolConfig(connString string, config Config) (*pgxpool.Config, error) {
 	return pool, nil
 }
 
-// requiredSettings are settings without which a store would not do what it says: it would write to other tables, lose what it has acknowledged, misjudge what it waited
-// for, or wait for ever. Without the others it is slow.
+// requiredSettings are settings without which the store would be incorrect: it would use other
+// tables, lose acknowledged writes, read inconsistent data, or wait forever. Without the other
+// settings it is only slow.
 var requiredSettings = []string{
 	"search_path", "synchronous_commit", "default_transaction_isolation", "standard_conforming_strings", "client_encoding",
 	"lock_timeout", "idle_in_transaction_session_timeout",
 }
 
-// plainValue is a name that means the same without quotes, as ALTER ROLE leaves it.
+// plainValue matches a name that needs no quotes, as ALTER ROLE stores it.
 var plainValue = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// checkSettings refuses a connection on which not all that is vital is as it was asked for. A server heeds what it is sent; but a pooler may be told to ignore it.
+// checkSettings rejects a connection without the required settings. A server applies what it is
+// sent, but a pooler may be configured to ignore it.
 func checkSettings(validate pgconn.ValidateConnectFunc, sent map[string]string) pgconn.ValidateConnectFunc {
 	query := `SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN ('` + strings.Join(requiredSettings, "', '") + `')`
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
@@ -155,20 +164,20 @@ func checkSettings(validate pgconn.ValidateConnectFunc, sent map[string]string) 
 			}
 		}
 		if len(ignored) > 0 {
-			return fmt.Errorf("%w: what was to be set on the connection is not (%s); a pooler has to be in session mode and pass startup parameters on, "+
-				"or else the user needs these settings, by ALTER ROLE", ErrConfig, strings.Join(ignored, ", "))
+			return fmt.Errorf("%w: required connection settings were not applied (%s); a pooler must use session mode and forward startup parameters, "+
+				"or set them for the user with ALTER ROLE", ErrConfig, strings.Join(ignored, ", "))
 		}
 		return nil
 	}
 }
 
-// setRuntimeParams adds what the server has to set for each connection. What is sent at the start counts more than what an
-// administrator has set for the user or the database, and a pooler that could mix connections up refuses it.
+// setRuntimeParams adds the settings for each connection. Startup parameters override the settings
+// of the user and the database, and poolers in transaction mode reject them.
 func setRuntimeParams(params map[string]string, config Config) error {
 	if params["application_name"] == "" {
 		params["application_name"] = "fermata"
 	}
-	// A change is on disk when it is acknowledged.
+	// An acknowledged change must be on disk.
 	switch params["synchronous_commit"] {
 	case "":
 		params["synchronous_commit"] = "on" //mutate:postgres-synchronous-commit
@@ -179,23 +188,24 @@ func setRuntimeParams(params map[string]string, config Config) error {
 	for name, value := range map[string]string{
 		// Statements name their tables without a schema.
 		"search_path": pgx.Identifier{config.Schema}.Sanitize(),
-		// Who finds the version changed after a wait must see that, and not a serialization failure.
+		// A statement that finds a changed version after a wait must see it, not a serialization
+		// failure.
 		"default_transaction_isolation": "read committed",
-		// As the texts are that the driver sends.
+		// The encoding that the driver sends.
 		"client_encoding": "UTF8",
-		// A backslash is one, as in the bytes that the schema's triggers know.
+		// A backslash is literal, as in the triggers of the schema.
 		"standard_conforming_strings": "on",
-		// Every statement finds its rows by keys, and has one good plan for all arguments and all sizes of the tables. The
-		// server, which may still take a table for empty when it makes the plan, need not think about it.
+		// Every statement finds its rows by key, and has one good plan for all arguments and table
+		// sizes. The server, whose statistics may still show an empty table, need not choose one.
 		"plan_cache_mode":  "force_generic_plan",
 		"enable_seqscan":   "off",
 		"enable_hashjoin":  "off",
 		"enable_mergejoin": "off",
 		"jit":              "off",
-		// And reads no more than the first rows that are wanted, in the order of an index: not all of them, to sort them.
+		// Statements read only the first rows in index order, and never sort all rows.
 		"enable_sort":       "off",
 		"enable_bitmapscan": "off",
-		// To start a second process takes longer than to read a page.
+		// Starting a parallel worker takes longer than reading a page.
 		"max_parallel_workers_per_gather": "0",
 
 		"statement_timeout":                   milliseconds(config.Timeout),
@@ -209,14 +219,14 @@ func setRuntimeParams(params map[string]string, config Config) error {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// parse reads a connection string. Its errors tell nothing of what is in it: in a malformed one any piece may belong to the
-// password.
+// parse parses a connection string. Its errors do not contain it: in a malformed one any piece may
+// belong to the password.
 func parse(connString string) (*pgxpool.Config, error) {
-	const advice = "the connection string is not shown, since it may hold a password; want postgres://user@host:port/database " +
+	const advice = "the connection string is not shown, because it may contain a password; expected postgres://user@host:port/database " +
 		"with special characters of the password percent-encoded, or keyword=value pairs"
 	pool, err := pgxpool.ParseConfig(connString)
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, fmt.Errorf("%w: a file that the connection string names: %w (%s)", ErrConfig, pathErr.Err, advice)
+		return nil, fmt.Errorf("%w: file named in the connection string: %w (%s)", ErrConfig, pathErr.Err, advice)
 	}
 	if err != nil || hasMisreadPassword(connString, pool) {
 		return nil, fmt.Errorf("%w: %s", ErrConfig, advice) //mutate:postgres-dsn-hidden
@@ -231,8 +241,8 @@ func parse(connString string) (*pgxpool.Config, error) {
 	return pool, nil
 }
 
-// hasMisreadPassword says whether a piece of the password has become something that the server or the resolver would quote: a
-// password with an @ or a / that is not encoded ends up in the name of the host or of the database.
+// hasMisreadPassword reports whether a piece of the password was parsed as the host or the
+// database, which errors would quote. This happens if the password contains an unencoded @ or /.
 func hasMisreadPassword(connString string, pool *pgxpool.Config) bool {
 	if scheme, rest, ok := strings.Cut(connString, "://"); ok && (scheme == "postgres" || scheme == "postgresql") {
 		if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-// errorDetails returns all that can be found in an error: the text, and the fields of whatever it wraps.
+// errorDetails returns everything in an error: the text, and the fields of every wrapped error.
 func errorDetails(err error) string {
 	text := fmt.Sprintf("%v\n%+v\n%#v\n", err, err, err)
 	switch wrapper := err.(type) {
@@ -32,15 +32,15 @@ func errorDetails(err error) string {
 func wantSecret(t *testing.T, err error, password string) {
 	t.Helper()
 	if found := errorDetails(err); strings.Contains(found, password) {
-		t.Errorf("the error tells the password:\n%s", found)
+		t.Errorf("the error contains the password:\n%s", found)
 	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		t.Errorf("the error carries the driver's configuration, with the password: %v", err)
+		t.Errorf("the error contains the driver's configuration with the password: %v", err)
 	}
 }
 
-// In a malformed connection string any piece may belong to the password, and the driver, the resolver and the server quote
-// what they do not understand.
+// In a malformed connection string any piece may belong to the password, and the driver, the
+// resolver and the server quote what they do not understand.
 func TestI7_OpenErrorsDoNotContainThePassword(t *testing.T) {
 	server := strings.Split(strings.Split(pgtest.New(t), "@")[1], "/")[0]
 	for _, connString := range []string{
@@ -80,7 +80,7 @@ func TestI7_OpenErrorsDoNotContainThePassword(t *testing.T) {
 		}
 		wantSecret(t, err, "hunter2")
 		if !strings.HasPrefix(err.Error(), "postgres: open ") {
-			t.Errorf("the error of %q does not say what was done: %v", connString, err)
+			t.Errorf("the error of %q does not name the operation: %v", connString, err)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestI7_LostServerErrorsDoNotContainThePassword(t *testing.T) {
 	s := mustOpen(t, connString, Config{})
 	network.Refuse()
 	network.Reset()
-	for range 3 { // the connection is lost; then no new one is to be had
+	for range 3 { // the connection is lost, and no new one can be opened
 		_, err := s.Load(t.Context(), demo)
 		if !errors.Is(err, ErrUnavailable) {
 			t.Errorf("Load: %v; want ErrUnavailable", err)
@@ -108,8 +108,8 @@ func TestOpen_BadConfig(t *testing.T) {
 		hint       string
 	}{
 		"long schema":        {nowhere, Config{Schema: strings.Repeat("x", 64)}, "63 bytes"},
-		"zero byte":          {nowhere, Config{Schema: "a\x00b"}, "no text"},
-		"no UTF-8":           {nowhere, Config{Schema: "\xff"}, "no text"},
+		"zero byte":          {nowhere, Config{Schema: "a\x00b"}, "not valid text"},
+		"no UTF-8":           {nowhere, Config{Schema: "\xff"}, "not valid text"},
 		"PostgreSQL's own":   {nowhere, Config{Schema: "pg_catalog"}, "pg_catalog"},
 		"a variable":         {nowhere, Config{Schema: "$user"}, "$user"},
 		"connections":        {nowhere, Config{MaxConns: -1}, "-1 connections"},
@@ -127,7 +127,7 @@ func TestOpen_BadConfig(t *testing.T) {
 	}
 }
 
-// settings asks one connection of the pool.
+// settings reads the settings of n connections of the pool.
 func settings(t *testing.T, s *Store, n int) []map[string]string {
 	t.Helper()
 	var all []map[string]string
@@ -153,14 +153,14 @@ func settings(t *testing.T, s *Store, n int) []map[string]string {
 	return all
 }
 
-// What an administrator has set for the database may make saves volatile, or make them fail where they should be stale.
+// Settings of the database may make saves volatile, or fail with another error than ErrStale.
 func TestOpen_SettingsApplyToEveryConnection(t *testing.T) {
 	connString := pgtest.New(t)
 	admin := raw(t, pgtest.Superuser(t, connString))
 	for _, setting := range []string{
 		"synchronous_commit = off", "default_transaction_isolation = serializable", "search_path = public",
 		"statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0",
-		"standard_conforming_strings = off", // nothing could be migrated, "invalid byte sequence"
+		"standard_conforming_strings = off", // the migration would fail with "invalid byte sequence"
 	} {
 		mustExec(t, admin, `ALTER DATABASE `+admin.Config().Database+` SET `+setting)
 	}
@@ -211,7 +211,7 @@ func TestOpen_UsesConnectionStringAndConfig(t *testing.T) {
 	}
 }
 
-// A pooler that was told to ignore startup parameters, as its users are told to where it refuses them, let the tables be made in the schema public, and
+// A pooler that ignores startup parameters let the tables be created in the schema public, and
 // decisions be acknowledged that were not on disk.
 func TestOpen_PoolerIgnoringRequiredSettingsIsRejected(t *testing.T) {
 	for _, name := range requiredSettings {

@@ -6,29 +6,29 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// immediateConstraints looks at what is otherwise looked at with the commit.
+// immediateConstraints checks constraints at once that are otherwise checked at the commit.
 const immediateConstraints = `SET CONSTRAINTS ALL IMMEDIATE; `
 
-// forbiddenDocumentWrites are writes that would spoil what people have before them, or the log of what was done.
+// forbiddenDocumentWrites are writes that would corrupt requests or the audit log.
 var forbiddenDocumentWrites = []forbiddenWrite{
-	// The revision of a paper is its lock.
-	{"paper that begins later", "made with revision 1", documentRow(`'new', 2`)},
-	{"second paper of one name", "papers_pkey", documentRow(`'g', 1`)},
-	{"paper without a name", "papers_id_check", documentRow(`'', 1`)},
-	{"paper without a kind", "papers_kind_check", `UPDATE papers SET kind = '' WHERE false; ` +
+	// The revision of a document is its lock.
+	{"document that begins later", "made with revision 1", documentRow(`'new', 2`)},
+	{"second document of one name", "papers_pkey", documentRow(`'g', 1`)},
+	{"document without a name", "papers_id_check", documentRow(`'', 1`)},
+	{"document without a kind", "papers_kind_check", `UPDATE papers SET kind = '' WHERE false; ` +
 		`INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES ('new', 1, 'acme', '', '', now(), now())`},
-	{"paper of another run", "paper is cannot change", `UPDATE papers SET run = 'second', revision = revision + 1 WHERE id = 'due'`},
-	{"paper under another name", "paper is cannot change", `UPDATE papers SET id = 'other', revision = revision + 1 WHERE id = 'g'`},
-	{"paper of another account", "paper is cannot change", `UPDATE papers SET account = 'other', revision = revision + 1 WHERE id = 'g'`},
-	{"paper that changes under its revision", "with its revision", `UPDATE papers SET facts = '{}' WHERE id = 'g'`},
-	{"paper that is due under its revision", "with its revision", `UPDATE papers SET next_at = now() WHERE id = 'g'`},
-	{"paper that is lost under its revision", "with its revision", `UPDATE papers SET body = NULL WHERE id = 'due'`},
-	{"paper that leaves a revision out", "with its revision", `UPDATE papers SET revision = revision + 2 WHERE id = 'g'`},
-	{"paper that goes back", "with its revision", `UPDATE papers SET revision = revision - 1 WHERE id = 'due'`},
-	{"deleted paper of a run that is alive", "run is alive", `DELETE FROM papers WHERE id = 'due'`},
-	{"deleted paper of no run", "belongs to none", `DELETE FROM papers WHERE id = 'g'`},
+	{"document of another run", "paper is cannot change", `UPDATE papers SET run = 'second', revision = revision + 1 WHERE id = 'due'`},
+	{"document under another name", "paper is cannot change", `UPDATE papers SET id = 'other', revision = revision + 1 WHERE id = 'g'`},
+	{"document of another account", "paper is cannot change", `UPDATE papers SET account = 'other', revision = revision + 1 WHERE id = 'g'`},
+	{"document that changes under its revision", "with its revision", `UPDATE papers SET facts = '{}' WHERE id = 'g'`},
+	{"document that is due under its revision", "with its revision", `UPDATE papers SET next_at = now() WHERE id = 'g'`},
+	{"document that is lost under its revision", "with its revision", `UPDATE papers SET body = NULL WHERE id = 'due'`},
+	{"document that leaves a revision out", "with its revision", `UPDATE papers SET revision = revision + 2 WHERE id = 'g'`},
+	{"document that goes back", "with its revision", `UPDATE papers SET revision = revision - 1 WHERE id = 'due'`},
+	{"deleted document of a run that is active", "run is alive", `DELETE FROM papers WHERE id = 'due'`},
+	{"deleted document of no run", "belongs to none", `DELETE FROM papers WHERE id = 'g'`},
 
-	// What people have before them is decided as it is, and in time.
+	// A request is decided as it was shown, and in time.
 	{"decision without its request", "request was not changed", immediateConstraints + decision(`due`, `verdict`, `'reject'`)},
 	{"deadline that moves after the decision", "deadline to move", `UPDATE interrupts SET deadline = 'infinity' WHERE id = 'no'`},
 	{"deadline that goes", "deadline to move", `UPDATE interrupts SET deadline = NULL WHERE id = 'due'`},
@@ -46,12 +46,12 @@ var forbiddenDocumentWrites = []forbiddenWrite{
 	{"log that is emptied", "recorded is kept", `TRUNCATE audit`},
 }
 
-// allowedDocumentWrites are the same writes without what is wrong with them.
+// allowedDocumentWrites are the same writes without the error.
 var allowedDocumentWrites = map[string]string{
-	"paper":                     documentRow(`'new', 1`),
-	"changed paper":             `UPDATE papers SET revision = revision + 1, facts = '{}', next_at = now(), body = NULL WHERE id = 'due'`,
-	"other bytes of a paper":    `UPDATE papers SET body = 'anew' WHERE id = 'due'`,
-	"paper of nobody's run":     `INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES ('x', 1, 'acme', 'k', 'over', now(), now()); DELETE FROM papers WHERE id = 'x'`,
+	"document":                  documentRow(`'new', 1`),
+	"changed document":          `UPDATE papers SET revision = revision + 1, facts = '{}', next_at = now(), body = NULL WHERE id = 'due'`,
+	"other bytes of a document": `UPDATE papers SET body = 'anew' WHERE id = 'due'`,
+	"document of a missing run": `INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES ('x', 1, 'acme', 'k', 'over', now(), now()); DELETE FROM papers WHERE id = 'x'`,
 	"decision with its request": immediateConstraints + `UPDATE papers SET revision = revision + 1 WHERE id = 'due'; ` + decision(`due`, `verdict`, `'reject'`),
 	"expiry without a change":   immediateConstraints + decision(`due`, `verdict`, `'expire'`, `source`, `'clock'`, `resume`, `NULL`, `decided_at`, `'infinity'`),
 	"moved deadline":            `UPDATE interrupts SET deadline = 'infinity' WHERE id = 'due'`,
@@ -59,7 +59,8 @@ var allowedDocumentWrites = map[string]string{
 	"first line of a new log":   `INSERT INTO audit (account, seq, raw) VALUES ('new', 1, chain_link(0, chain_hash(NULL)))`,
 }
 
-// auditRow is one of some number that names another one, by number and by what it says, with the last one at hand.
+// auditRow is a row with a chosen number that names another row by number and content; the last row
+// is available as a table.
 func auditRow(seq, named, raw string) string {
 	return `INSERT INTO audit (account, seq, raw) SELECT account, ` + seq + `, chain_link(` + named + `, chain_hash(` + raw + `)) FROM audit ORDER BY seq DESC LIMIT 1`
 }
@@ -68,7 +69,7 @@ func documentRow(values string) string {
 	return `INSERT INTO papers (id, revision, account, kind, run, created_at, updated_at) VALUES (` + values + `, 'acme', 'grant', '', now(), now())`
 }
 
-// addDocuments puts the request of a question before people, and a paper that belongs to no run.
+// addDocuments adds the request of an interrupt, and a document without a run.
 func addDocuments(t *testing.T, s *Store) {
 	t.Helper()
 	for range 2 {
@@ -84,7 +85,7 @@ func addDocuments(t *testing.T, s *Store) {
 	}
 }
 
-// revision is that of a paper; 0 if there is none.
+// revision returns the revision of a document, or 0 if there is none.
 func revision(t testing.TB, s *Store, kind store.DocumentKind, id string) int64 {
 	t.Helper()
 	p, err := s.Document(t.Context(), "acme", kind, id)

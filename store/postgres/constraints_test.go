@@ -16,13 +16,13 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// forbiddenWrite is a write that the database refuses, and a part of what it says.
+// forbiddenWrite is a write that the database rejects, and a part of the error.
 type forbiddenWrite struct{ name, refusal, write string }
 
-// forbiddenWrites are writes that the database refuses, whoever tries: a bug of ours, another build, somebody with a shell. The book that
-// they meet is that of [populatedStore].
+// forbiddenWrites are writes that the database rejects from any writer: a bug of ours, another
+// build, or a user with a shell. They run on the data of [populatedStore].
 var forbiddenWrites = []forbiddenWrite{
-	// I4: no effect without an approve of exactly this.
+	// I4: no effect without an approval of exactly this action.
 	{"effect before a decision", "approved_exactly", effect(`'acme', 'busy', 'open', 1, 'action-open', 2`)},
 	{"effect of a rejected action", "approved_exactly", effect(`'acme', 'busy', 'no', 1, 'action-no', 2`)},
 	{"effect with other arguments", "approved_exactly", effect(`'acme', 'busy', 'yes', 9, 'action-other', 2`)},
@@ -30,7 +30,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"effect of another run", "approved_exactly", effect(`'acme', 'second', 'yes', 9, 'action-yes', 1`)},
 	{"effect of another account", "approved_exactly", effect(`'other', 'busy', 'yes', 9, 'action-yes', 2`)},
 	{"effect of a former owner", "only the owner", effect(`'acme', 'busy', 'yes', 9, 'action-yes', 1`)},
-	{"effect of a run that is over", "only the owner", effect(`'acme', 'over', 'was', 1, 'action-was', 2`)},
+	{"effect of a run that has ended", "only the owner", effect(`'acme', 'over', 'was', 1, 'action-was', 2`)},
 	{"effect before its number", "effects_number_check", effect(`'acme', 'busy', 'yes', 0, 'action-yes', 2`)},
 	{"effect that chooses its approval", "approval", `UPDATE effects SET approval = sha256('x') WHERE number = 1`},
 	{"second line of one effect", "effects_pkey", effect(`'acme', 'busy', 'yes', 1, 'action-yes', 2`)},
@@ -43,7 +43,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"line that ends twice", "ended cannot change", `UPDATE effects SET state = 'failed' WHERE number = 2`},
 	{"line that begins again", "ended cannot change", `UPDATE effects SET state = 'started', ended_at = NULL, receipt = NULL WHERE number = 2`},
 	{"line that ends at no time", "ended_unless_started", `UPDATE effects SET state = 'failed' WHERE number = 1`},
-	{"line that ends as nobody knows what", "effect_state", `UPDATE effects SET state = 'maybe', ended_at = now() WHERE number = 1`},
+	{"line that ends in an unknown state", "effect_state", `UPDATE effects SET state = 'maybe', ended_at = now() WHERE number = 1`},
 	{"line that loses its receipt", "receipt of an effect stays", `UPDATE effects SET receipt = NULL WHERE number = 2`},
 	{"receipt before the end", "ended_unless_started", `UPDATE effects SET receipt = 'x' WHERE number = 1`},
 	{"line that is deleted", "alive", `DELETE FROM effects WHERE number = 2`},
@@ -57,14 +57,14 @@ var forbiddenWrites = []forbiddenWrite{
 	{"answer that goes", "asked or answered stays", `UPDATE interrupts SET answer = NULL WHERE id = 'yes'`},
 	{"reopened decision", "was decided", undecide(`id = 'no'`)},
 	{"withdrawn decision", "was decided", strings.Replace(undecide(`id = 'no'`), "'pending'", "'withdrawn'", 1)},
-	{"second question of one id", "interrupts_pkey", question(`'acme', 'no', 'busy', 9`)},
+	{"second interrupt of one id", "interrupts_pkey", question(`'acme', 'no', 'busy', 9`)},
 	{"deleted decision", "alive", `DELETE FROM interrupts WHERE id = 'no'`},
-	{"deleted question", "alive", `DELETE FROM interrupts WHERE id = 'open'`},
+	{"deleted interrupt", "alive", `DELETE FROM interrupts WHERE id = 'open'`},
 	{"decision on what was withdrawn", "withdrawn", decision(`gone`, `verdict`, `'reject'`)},
-	{"question that was decided before it was asked", "becomes visible",
+	{"interrupt that was decided before it was raised", "becomes visible",
 		`INSERT INTO interrupts (account, id, run, place, address, kind, shown, action, timeout, created_at, state, verdict, final, decided_by, via, source, decided_at, resume)
 		 VALUES ('acme', 'new', 'busy', 9, '', '', '', '', 0, now(), 'decided', 'reject', '', 'ann', '', 'person', now(), '1')`},
-	{"policy that decides for a run that sleeps", "not woken", strings.ReplaceAll(policy(`''`), `'busy'`, `'asleep'`)},
+	{"policy that decides for a waiting run", "not woken", strings.ReplaceAll(policy(`''`), `'busy'`, `'asleep'`)},
 	{"unknown verdict", "interrupt_verdict", decision(`open`, `verdict`, `'perhaps'`)},
 	{"unknown source", "interrupt_source", decision(`open`, `verdict`, `'reject'`, `source`, `'rumour'`, `resume`, `NULL`)},
 	{"unknown state", "interrupt_state", `UPDATE interrupts SET state = 'lost' WHERE id = 'open'`},
@@ -72,7 +72,7 @@ var forbiddenWrites = []forbiddenWrite{
 	// I6: shown = approved.
 	{"changed shown digest", "asked cannot change", `UPDATE interrupts SET shown = 'other' WHERE id = 'open'`},
 	{"changed action", "asked cannot change", `UPDATE interrupts SET action = 'other' WHERE id = 'open'`},
-	{"question that goes", "asked or answered stays", `UPDATE interrupts SET data = NULL WHERE id = 'open'`},
+	{"interrupt that goes", "asked or answered stays", `UPDATE interrupts SET data = NULL WHERE id = 'open'`},
 	{"approve that does not say what", "approve_says_what", decision(`open`, `verdict`, `'approve'`)},
 	{"policy that does not say what", "approve_says_what", policy(`'action'`)},
 
@@ -91,13 +91,13 @@ var forbiddenWrites = []forbiddenWrite{
 	{"decision of a person without a resume", "receipt_for_a_person", decision(`open`, `verdict`, `'reject'`, `resume`, `NULL`)},
 	{"decision of a person without a receipt", "decided_with_a_receipt", decision(`open`, `verdict`, `'reject'`, `resume`, `'never'`)},
 	{"decision with the receipt of another", "decided_with_a_receipt", decision(`open`, `verdict`, `'reject'`, `decided_by`, `'bob'`)},
-	{"decision that wakes nobody", "not woken", decision(`asleep`, `verdict`, `'reject'`)},
-	{"decision for a run that is over", "is over", decision(`late`, `verdict`, `'reject'`)},
-	{"sleep over a decision", "cannot wait", `UPDATE runs SET status = 'waiting', owner = NULL, lease_until = NULL WHERE run = 'busy'`},
+	{"decision that does not wake its run", "not woken", decision(`asleep`, `verdict`, `'reject'`)},
+	{"decision for a run that has ended", "is over", decision(`late`, `verdict`, `'reject'`)},
+	{"waiting with an unapplied decision", "cannot wait", `UPDATE runs SET status = 'waiting', owner = NULL, lease_until = NULL WHERE run = 'busy'`},
 	{"applied before it was decided", "verdict_exactly_when_decided", `UPDATE interrupts SET applied = true WHERE id = 'open'`},
 	{"applied no more", "applied once", `UPDATE interrupts SET applied = false WHERE id = 'was'`},
 
-	// I3: one resume id, one answer.
+	// I3: one resume id, one receipt.
 	{"changed receipt", "receipt cannot change", `UPDATE resumes SET result = 'expired' WHERE id = '1'`},
 	{"changed body", "receipt cannot change", `UPDATE resumes SET body = 'other' WHERE id = '1'`},
 	{"unknown result", "receipt_result", `UPDATE resumes SET result = 'perhaps' WHERE id = '1'`},
@@ -105,20 +105,20 @@ var forbiddenWrites = []forbiddenWrite{
 		VALUES ('acme', 'ann', '1', 'x', 'busy', 'expired', 'yes', now())`},
 	{"outcome that goes", "outcome of a resume stays", `UPDATE resumes SET outcome = NULL WHERE id = '0'`},
 	{"outcome that a receipt needs", "needs the outcome", `UPDATE runs SET outcome = 'x', status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'slept'`},
-	{"rest that was not", "are counted", `UPDATE runs SET rests = rests + 1 WHERE run = 'second'`},
-	{"rest that was left out", "are counted", `UPDATE runs SET rests = rests + 2, status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'second'`},
+	{"execution that did not happen", "are counted", `UPDATE runs SET rests = rests + 1 WHERE run = 'second'`},
+	{"execution that was left out", "are counted", `UPDATE runs SET rests = rests + 2, status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'second'`},
 	{"receipt that was applied before it was given", "by a later rest", `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at, rest)
 		VALUES ('acme', 'ann', 'new', 'x', 'busy', 'accepted', '', now(), 2)`},
-	{"receipt of another rest", "applied once", `UPDATE resumes SET rest = 3 WHERE id = 'slept'`},
-	{"refusal that was applied", "applied_if_accepted", `UPDATE resumes SET rest = 2 WHERE id = 'refused'`},
-	{"outcome of a refusal", "accepted_or_refused", `UPDATE resumes SET outcome = 'x' WHERE id = 'refused'`},
-	{"refusal in an acceptance", "accepted_or_refused", `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
+	{"receipt of another execution", "applied once", `UPDATE resumes SET rest = 3 WHERE id = 'slept'`},
+	{"rejection that was applied", "applied_if_accepted", `UPDATE resumes SET rest = 2 WHERE id = 'refused'`},
+	{"outcome of a rejection", "accepted_or_refused", `UPDATE resumes SET outcome = 'x' WHERE id = 'refused'`},
+	{"rejection in an acceptance", "accepted_or_refused", `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
 		VALUES ('acme', 'ann', 'new', 'x', 'busy', 'accepted', 'yes', now())`},
 	{"deleted receipt", "decided_with_a_receipt", `DELETE FROM resumes WHERE id = '1'`},
-	{"deleted refusal", "alive", `DELETE FROM resumes WHERE id = 'refused'`},
+	{"deleted rejection", "alive", `DELETE FROM resumes WHERE id = 'refused'`},
 
 	// I16 and the states of a run.
-	{"second run alive", "runs_alive", run(`'acme', 'new', 'key-busy', 9`)},
+	{"second active run", "runs_alive", run(`'acme', 'new', 'key-busy', 9`)},
 	{"second run of one id", "runs_pkey", run(`'acme', 'busy', 'key-new', 1`)},
 	{"second of a generation", "runs_generations", run(`'acme', 'new', 'key-over', 1`)},
 	{"run without an id", "identifier", run(`'acme', '', 'key-new', 1`)},
@@ -130,10 +130,10 @@ var forbiddenWrites = []forbiddenWrite{
 	{"new owner under the old fence", "higher fence", `UPDATE runs SET owner = 'thief' WHERE run = 'busy'`},
 	{"owner of a ready run under the old fence", "higher fence", `UPDATE runs SET status = 'running', owner = 'w', lease_until = now() WHERE run = 'ready'`},
 	{"end from outside under the old fence", "higher fence", `UPDATE runs SET status = 'cancelled', owner = NULL, lease_until = NULL WHERE run = 'busy'`},
-	{"run that comes back to life", "cannot go", `UPDATE runs SET status = 'ready', ready_no = 1 WHERE run = 'over'`},
+	{"run that becomes active again", "cannot go", `UPDATE runs SET status = 'ready', ready_no = 1 WHERE run = 'over'`},
 	{"run that is taken while it waits", "cannot go", `UPDATE runs SET status = 'running', fence = 9, owner = 'w', lease_until = now() WHERE run = 'asleep'`},
-	{"run that falls asleep while it is ready", "cannot go", `UPDATE runs SET status = 'waiting' WHERE run = 'ready'`},
-	{"run that is over without having run", "cannot go", `UPDATE runs SET status = 'completed', fence = 9 WHERE run = 'asleep'`},
+	{"run that waits while it is ready", "cannot go", `UPDATE runs SET status = 'waiting' WHERE run = 'ready'`},
+	{"run that has ended without having run", "cannot go", `UPDATE runs SET status = 'completed', fence = 9 WHERE run = 'asleep'`},
 	{"ready without a place in the order", "ready_in_order", `UPDATE runs SET status = 'ready' WHERE run = 'asleep'`},
 	{"delay of a run that waits", "delayed_only_while_ready", `UPDATE runs SET ready_after = now() WHERE run = 'asleep'`},
 	{"hold on a run that is not parked", "held_only_while_parked", `UPDATE runs SET held = true WHERE run = 'asleep'`},
@@ -142,15 +142,15 @@ var forbiddenWrites = []forbiddenWrite{
 	{"run under another state key", "began with cannot change", `UPDATE runs SET state_key = 'x' WHERE run = 'second'`},
 	{"run of another account", "began with cannot change", `UPDATE runs SET account = 'other' WHERE run = 'second'`},
 	{"input that goes", "given or has come to stays", `UPDATE runs SET input = NULL WHERE run = 'busy'`},
-	{"outcome that goes without a rest", "given or has come to stays", `UPDATE runs SET outcome = NULL WHERE run = 'asleep'`},
+	{"outcome that is lost without an execution", "given or has come to stays", `UPDATE runs SET outcome = NULL WHERE run = 'asleep'`},
 	{"ref that comes without an owner", "given or has come to stays", `UPDATE runs SET ref = 'x' WHERE run = 'asleep'`},
 	{"unknown status", "run_status", `UPDATE runs SET status = 'lost', owner = NULL, lease_until = NULL WHERE run = 'busy'`},
-	{"run without its questions", "asked_by_a_run", `DELETE FROM runs WHERE run = 'over'`},
+	{"run without its interrupts", "asked_by_a_run", `DELETE FROM runs WHERE run = 'over'`},
 	{"deleted run", "alive", `DELETE FROM runs WHERE run = 'second'`},
-	{"question of no run", "asked_by_a_run", question(`'acme', 'new', 'unknown', 9`)},
-	{"question of another account's run", "asked_by_a_run", question(`'other', 'new', 'busy', 9`)},
+	{"interrupt of no run", "asked_by_a_run", question(`'acme', 'new', 'unknown', 9`)},
+	{"interrupt of another account's run", "asked_by_a_run", question(`'other', 'new', 'busy', 9`)},
 
-	// What happened, and what is kept once.
+	// Events, and named values.
 	{"changed event", "happened cannot change", `UPDATE events SET kind = 'decided' WHERE run = 'busy' AND number = 1`},
 	{"second event of one number", "events_pkey", `INSERT INTO events (account, run, number, kind, interrupt, at) VALUES ('acme', 'busy', 1, 'created', '', now())`},
 	{"deleted event", "alive", `DELETE FROM events WHERE run = 'busy'`},
@@ -159,7 +159,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"value that goes", "value", `UPDATE once SET value = NULL`},
 	{"deleted value", "kept once stays", `DELETE FROM once`},
 
-	// What programs sign in with.
+	// Credentials.
 	{"a second base of the feed", "feed_base_alone_check", `INSERT INTO feed_base (alone) VALUES (false)`},
 	{"credential without an id", "credentials_id_check", credential(`'', NULL`)},
 	{"credential that was revoked before it was made", "good when it is made", credential(`'new', now()`)},
@@ -187,7 +187,7 @@ func credential(values string) string {
 	return `INSERT INTO credentials (id, revoked_at, account, name, role, hash, created_at) VALUES (` + values + `, 'acme', '', '', '', now())`
 }
 
-// decision is one of Ann's that would be accepted, but for what is different.
+// decision is a valid decision of Ann except for the differences.
 func decision(interrupt string, different ...string) string {
 	values := map[string]string{
 		"state": `'decided'`, "final": `''`, "decided_by": `'ann'`, "via": `''`, "source": `'person'`, "decided_at": `now()`, "resume": `'1'`,
@@ -207,9 +207,9 @@ func undecide(where string) string {
 	        decided_at = NULL, resume = NULL WHERE ` + where
 }
 
-// populatedStore is a book with something of everything. Run busy has an owner, and has begun the first and ended the second effect of
-// what Ann approved; asleep waits; ready has something to do; over has come to its end with a question open; second has an owner and
-// no questions.
+// populatedStore fills a store with data of every kind. Run busy has an owner, has begun the first
+// and ended the second effect that Ann approved; asleep waits; ready has work; over has ended with
+// an open interrupt; second has an owner and no interrupts.
 func populatedStore(t *testing.T, s *Store) {
 	t.Helper()
 	over := fixture.CreateRun(t, s, "over")
@@ -264,7 +264,8 @@ func populatedStore(t *testing.T, s *Store) {
 	addDocuments(t, s)
 }
 
-// try runs a write in a transaction that is not committed. All constraints are checked at once, none with the commit.
+// try runs a write in a transaction that is rolled back. All constraints are checked at once, none
+// at the commit.
 func try(t *testing.T, s *Store, before, write string) (rows int64, err error) {
 	t.Helper()
 	tx, err := s.pool.Begin(t.Context())
@@ -279,7 +280,7 @@ func try(t *testing.T, s *Store, before, write string) (rows int64, err error) {
 	return tag.RowsAffected(), err
 }
 
-// refusal is how the server refused something, or "".
+// refusal returns how the server rejected a write, or "".
 func refusal(err error) string {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -298,7 +299,7 @@ func TestConstraints_ForbiddenWritesAreRejected(t *testing.T) {
 				t.Fatalf("%d rows were written by\n%s", rows, test.write)
 			}
 			said := refusal(err)
-			// 23: an integrity constraint; 428C9: a generated column; FM001: what is stale.
+			// 23: an integrity constraint; 428C9: a generated column; FM001: a stale write.
 			if !strings.HasPrefix(said, "23") && !strings.HasPrefix(said, "428C9") && !strings.HasPrefix(said, staleState) || !strings.Contains(said, test.refusal) {
 				t.Errorf("refused as %q, want something with %q", err, test.refusal)
 			}
@@ -306,7 +307,8 @@ func TestConstraints_ForbiddenWritesAreRejected(t *testing.T) {
 	}
 }
 
-// Every trigger and every check is there for something: without it, one of the forbidden writes passes, or is refused for another reason.
+// Every trigger and every check has a purpose: without it, one of the forbidden writes passes or is
+// rejected for another reason.
 func TestConstraints_EveryGuardRejectsAWrite(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
 	populatedStore(t, s)
@@ -319,12 +321,12 @@ func TestConstraints_EveryGuardRejectsAWrite(t *testing.T) {
 			}
 		}
 		if idle {
-			t.Errorf("nothing that is forbidden passes without %s", name)
+			t.Errorf("every forbidden write is still rejected without %s", name)
 		}
 	}
 }
 
-// guards are what refuses something, and how to get rid of it.
+// guards returns the constraints, and the statements that remove them.
 func guards(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	rows, err := s.pool.Query(t.Context(), `
@@ -347,39 +349,40 @@ WHERE connamespace = current_schema()::regnamespace AND contypid <> 0`)
 	return all
 }
 
-// What the table above forbids must be forbidden for its own reason: without the one thing that is wrong, the write passes.
+// Each forbidden write must be rejected for its own reason: without the one wrong thing, the write
+// passes.
 func TestConstraints_AllowedWritesPass(t *testing.T) {
 	s := mustOpen(t, pgtest.New(t), Config{})
 	populatedStore(t, s)
 	for name, write := range map[string]string{
-		"effect of what was approved":          effect(`'acme', 'busy', 'yes', 9, 'action-yes', 2`),
-		"end of an effect":                     `UPDATE effects SET state = 'failed', ended_at = now(), receipt = 'r' WHERE number = 1`,
-		"question":                             question(`'acme', 'new', 'busy', 9`),
-		"rejection":                            decision(`open`, `verdict`, `'reject'`),
-		"approval":                             decision(`open`, `verdict`, `'approve'`, `final`, `'action-open'`),
-		"rejection before the deadline":        decision(`due`, `verdict`, `'reject'`),
-		"expiry after the deadline":            decision(`due`, `verdict`, `'expire'`, `source`, `'clock'`, `resume`, `NULL`, `decided_at`, `'infinity'`),
-		"word of a policy":                     decision(`open`, `verdict`, `'reject'`, `source`, `'policy'`, `resume`, `NULL`),
-		"word of a policy on a new question":   policy(`''`),
-		"question that is asked again":         `UPDATE interrupts SET state = 'pending' WHERE id = 'gone'`,
-		"applied":                              `UPDATE interrupts SET applied = true WHERE id = 'yes'`,
-		"outcome":                              `UPDATE resumes SET outcome = 'x' WHERE id = '1'`,
-		"outcome that is handed over":          `UPDATE resumes SET outcome = 'x' WHERE id = 'slept'`,
-		"outcome that is sealed anew":          `UPDATE runs SET outcome = 'x' WHERE run = 'slept'`,
-		"receipt of the next rest":             `UPDATE resumes SET rest = 2 WHERE id = '1'`,
-		"rest that is counted":                 `UPDATE runs SET rests = rests + 1, outcome = 'x', status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'busy'`,
-		"refusal":                              `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at) VALUES ('acme', 'ann', 'new', 'x', 'busy', 'expired', 'yes', now())`,
-		"new run":                              run(`'acme', 'new', 'key-new', 1`),
-		"next generation":                      run(`'acme', 'new', 'key-over', 2`),
-		"run that is given back":               `UPDATE runs SET status = 'parked', held = true, owner = NULL, lease_until = NULL WHERE run = 'busy'`,
-		"run that is woken":                    `UPDATE runs SET status = 'ready', ready_no = 1, ready_after = now() WHERE run = 'asleep'`,
-		"run that is taken":                    `UPDATE runs SET status = 'running', owner = 'w', lease_until = now(), fence = fence + 1 WHERE run = 'ready'`,
-		"end from outside":                     `UPDATE runs SET status = 'cancelled', fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = 'busy'`,
-		"takeover":                             `UPDATE runs SET owner = 'other', fence = fence + 1 WHERE run = 'busy'`,
-		"deletion of what nobody goes on with": `DELETE FROM interrupts WHERE id = 'was'`,
-		"next event":                           `INSERT INTO events (account, run, number, kind, interrupt, at) VALUES ('acme', 'busy', 99, 'decided', '', now())`,
-		"events of a run that is over":         `DELETE FROM events WHERE run = 'over' AND number = 1`,
-		// What is sealed may be sealed anew.
+		"effect of what was approved":           effect(`'acme', 'busy', 'yes', 9, 'action-yes', 2`),
+		"end of an effect":                      `UPDATE effects SET state = 'failed', ended_at = now(), receipt = 'r' WHERE number = 1`,
+		"interrupt":                             question(`'acme', 'new', 'busy', 9`),
+		"rejection":                             decision(`open`, `verdict`, `'reject'`),
+		"approval":                              decision(`open`, `verdict`, `'approve'`, `final`, `'action-open'`),
+		"rejection before the deadline":         decision(`due`, `verdict`, `'reject'`),
+		"expiry after the deadline":             decision(`due`, `verdict`, `'expire'`, `source`, `'clock'`, `resume`, `NULL`, `decided_at`, `'infinity'`),
+		"ruling of a policy":                    decision(`open`, `verdict`, `'reject'`, `source`, `'policy'`, `resume`, `NULL`),
+		"ruling of a policy on a new interrupt": policy(`''`),
+		"interrupt that is raised again":        `UPDATE interrupts SET state = 'pending' WHERE id = 'gone'`,
+		"applied":                               `UPDATE interrupts SET applied = true WHERE id = 'yes'`,
+		"outcome":                               `UPDATE resumes SET outcome = 'x' WHERE id = '1'`,
+		"outcome that is copied":                `UPDATE resumes SET outcome = 'x' WHERE id = 'slept'`,
+		"outcome that is re-encrypted":          `UPDATE runs SET outcome = 'x' WHERE run = 'slept'`,
+		"receipt of the next execution":         `UPDATE resumes SET rest = 2 WHERE id = '1'`,
+		"execution that is counted":             `UPDATE runs SET rests = rests + 1, outcome = 'x', status = 'parked', owner = NULL, lease_until = NULL WHERE run = 'busy'`,
+		"receipt of a rejection":                `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at) VALUES ('acme', 'ann', 'new', 'x', 'busy', 'expired', 'yes', now())`,
+		"new run":                               run(`'acme', 'new', 'key-new', 1`),
+		"next generation":                       run(`'acme', 'new', 'key-over', 2`),
+		"run that is released":                  `UPDATE runs SET status = 'parked', held = true, owner = NULL, lease_until = NULL WHERE run = 'busy'`,
+		"run that is woken":                     `UPDATE runs SET status = 'ready', ready_no = 1, ready_after = now() WHERE run = 'asleep'`,
+		"run that is taken":                     `UPDATE runs SET status = 'running', owner = 'w', lease_until = now(), fence = fence + 1 WHERE run = 'ready'`,
+		"end from outside":                      `UPDATE runs SET status = 'cancelled', fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = 'busy'`,
+		"takeover":                              `UPDATE runs SET owner = 'other', fence = fence + 1 WHERE run = 'busy'`,
+		"deletion of an unused checkpoint":      `DELETE FROM interrupts WHERE id = 'was'`,
+		"next event":                            `INSERT INTO events (account, run, number, kind, interrupt, at) VALUES ('acme', 'busy', 99, 'decided', '', now())`,
+		"events of a run that has ended":        `DELETE FROM events WHERE run = 'over' AND number = 1`,
+		// Sealed values may be re-encrypted.
 		"other bytes of an input":         `UPDATE runs SET input = 'anew' WHERE run = 'busy'`,
 		"other bytes of a run's outcome":  `UPDATE runs SET outcome = 'anew' WHERE run = 'over'`,
 		"other bytes of a question":       `UPDATE interrupts SET data = 'anew' WHERE id = 'yes' AND data IS NOT NULL`,

@@ -21,7 +21,7 @@ func generation(version int64) store.Delta {
 	for i := range 5 {
 		delta.Put = append(delta.Put, store.Part{Name: fmt.Sprint("part ", i), Data: []byte(text)})
 	}
-	// One part per version comes and goes, so that a half applied save shows.
+	// One part per version is added and removed, so that a partial save is detected.
 	delta.Put = append(delta.Put, store.Part{Name: "only " + text, Data: []byte(text)})
 	delta.Delete = []string{"only " + strconv.FormatInt(version-1, 10)}
 	return delta
@@ -41,7 +41,8 @@ func wantConsistent(t *testing.T, checkpoint store.Checkpoint) {
 	}
 }
 
-// saveUntil saves one version after the other until one fails, and returns the last that was acknowledged.
+// saveUntil saves one version after the other until one fails, and returns the last acknowledged
+// one.
 func saveUntil(s *Store, key store.Key, version int64, acknowledged func()) (int64, error) {
 	for {
 		next, err := s.Save(context.Background(), key, version, generation(version+1))
@@ -55,7 +56,7 @@ func saveUntil(s *Store, key store.Key, version int64, acknowledged func()) (int
 
 func TestCrash_KilledServerKeepsAcknowledgedSaves(t *testing.T) {
 	const runs, rounds, perRound = 4, 2, 60
-	t.Parallel() // it has a server of its own
+	t.Parallel() // it has its own server
 	cluster := pgtest.Start(t)
 	s := mustOpen(t, cluster.Database(t), Config{})
 	var versions [runs]int64
@@ -108,10 +109,10 @@ func TestCrash_KilledServerKeepsAcknowledgedSaves(t *testing.T) {
 	}
 }
 
-// I2: a decision that was accepted is there after the server was killed, and a run that it woke is still awake.
+// I2: an accepted decision survives a kill of the server, and the run that it woke is still ready.
 func TestI2_KilledServerKeepsAcceptedDecisions(t *testing.T) {
 	const people, enough = 4, 40
-	t.Parallel() // it has a server of its own
+	t.Parallel() // it has its own server
 	cluster := pgtest.Start(t)
 	s := mustOpen(t, cluster.Database(t), Config{})
 	accepted := make(chan string)
@@ -160,10 +161,10 @@ func TestI2_KilledServerKeepsAcceptedDecisions(t *testing.T) {
 	}
 }
 
-// A server with a synchronous standby acknowledges a commit when the standby has it. A commit whose wait is cancelled is
-// reported as a success, too, but it is gone if the standby takes over.
+// A server with a synchronous standby acknowledges a commit when the standby has it. A commit whose
+// wait is cancelled is also reported as a success, but it is lost if the standby takes over.
 func TestSave_CancelledDuringStandbyWaitReturnsError(t *testing.T) {
-	t.Parallel() // it has a server of its own
+	t.Parallel() // it has its own server
 	cluster := pgtest.Start(t)
 	connString := cluster.Database(t)
 	s := mustOpen(t, connString, Config{})
@@ -186,7 +187,7 @@ func TestSave_CancelledDuringStandbyWaitReturnsError(t *testing.T) {
 			err, waited := cancelSaveAtStandby(t, admin, saved, func() { cancelBy(cancel) })
 			cancel()
 			if !waited && err == nil {
-				continue // the server had not yet read its new configuration
+				continue // the server had not read its new configuration yet
 			}
 			if err == nil || errors.Is(err, store.ErrStale) {
 				t.Errorf("cancelled by %s: Save: %v; want an error that leaves the outcome open", name, err)
@@ -199,7 +200,8 @@ func TestSave_CancelledDuringStandbyWaitReturnsError(t *testing.T) {
 	}
 }
 
-// cancelSaveAtStandby cancels a save when it waits for the standby, and returns what the save returned and whether it waited.
+// cancelSaveAtStandby cancels a save when it waits for the standby, and returns the result of the
+// save and whether it waited.
 func cancelSaveAtStandby(t *testing.T, admin *pgx.Conn, saved <-chan error, cancel func()) (err error, waited bool) {
 	t.Helper()
 	for {

@@ -33,8 +33,8 @@ func scanCredential(rows pgx.CollectableRow) (c store.Credential, err error) {
 	return c, err
 }
 
-// AddCredential keeps a new credential; see [store.Credentials].
-func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Writes) error {
+// AddCredential stores a new credential; see [store.Credentials].
+func (s *Store) AddCredential(ctx context.Context, c store.Credential, writes store.Writes) error {
 	if c.ID == "" {
 		return store.ErrInvalid
 	}
@@ -43,7 +43,7 @@ func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside st
 	var made string
 	expires := pgtype.Timestamptz{Time: c.Expires, Valid: !c.Expires.IsZero()}
 	t.queryRow(&added, []any{&made}, addCredentialSQL, c.Account, c.ID, c.Name, c.Role, c.Hash, expires)
-	if err := t.applyWrites(c.Account, beside); err != nil {
+	if err := t.applyWrites(c.Account, writes); err != nil {
 		return err
 	}
 	if err := s.update(ctx, "add a credential to", &t); err != nil {
@@ -60,7 +60,7 @@ func (s *Store) Credential(ctx context.Context, id string) (store.Credential, er
 	var t txn
 	var found []store.Credential
 	queryAll(&t, &found, scanCredential, credentialSQL, id)
-	if err := s.view(ctx, "look up a credential in", &t); err != nil {
+	if err := s.view(ctx, "read a credential in", &t); err != nil {
 		return store.Credential{}, err
 	}
 	if len(found) == 0 {
@@ -69,21 +69,21 @@ func (s *Store) Credential(ctx context.Context, id string) (store.Credential, er
 	return found[0], nil
 }
 
-// Credentials lists those of an account; see [store.Credentials].
+// Credentials lists the credentials of an account; see [store.Credentials].
 func (s *Store) Credentials(ctx context.Context, account string) (all []store.Credential, err error) {
 	var t txn
 	queryAll(&t, &all, scanCredential, credentialsOfSQL, account)
 	return all, s.view(ctx, "list credentials of", &t)
 }
 
-// RevokeCredential ends a credential; see [store.Credentials].
-func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
+// RevokeCredential revokes a credential; see [store.Credentials].
+func (s *Store) RevokeCredential(ctx context.Context, account, id string, writes store.Writes) error {
 	var t txn
 	var one int
 	var made string
 	known, revoked := false, false
 	t.queryRow(&revoked, []any{&made}, revokeCredentialSQL, id, account)
-	if err := t.applyWrites(account, beside); err != nil { //mutate:postgres-key-revoked-once
+	if err := t.applyWrites(account, writes); err != nil { //mutate:postgres-key-revoked-once
 		return err
 	}
 	t.queryRow(&known, []any{&one}, credentialOfAccountSQL, id, account)
@@ -96,14 +96,15 @@ func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside
 	return nil
 }
 
-// purgeCredentialsSQL passes over what somebody else forgets at the same time: nobody waits, and nobody waits for each other.
+// purgeCredentialsSQL skips rows that a concurrent call deletes, so that there is no wait and no
+// deadlock.
 const purgeCredentialsSQL = `
 DELETE FROM credentials WHERE id = ANY (ARRAY(
     SELECT c.id FROM credentials AS c
     WHERE c.id >= $1 AND substring(c.id FROM 1 FOR octet_length($1)) = $1 AND (c.expires_at < $2 OR c.revoked_at < $2)
     LIMIT $3 FOR UPDATE SKIP LOCKED))`
 
-// ForgetCredentials deletes those that were over before a time; see [store.Credentials].
+// PurgeCredentials deletes credentials that ended before a time; see [store.Credentials].
 func (s *Store) PurgeCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
 	var t txn
 	forgotten := 0
@@ -111,6 +112,6 @@ func (s *Store) PurgeCredentials(ctx context.Context, prefix string, before time
 		forgotten = int(tag.RowsAffected())
 		return nil
 	})
-	err := s.update(ctx, "forget credentials of", &t)
+	err := s.update(ctx, "purge credentials of", &t)
 	return forgotten, err
 }

@@ -8,13 +8,15 @@ import (
 )
 
 const (
-	// decideSQL judges a decision, gives the receipt, and does what it says. The run is in hand, so what it reads stays true; if there is none, it does
-	// nothing. A twin of this resume id that could not wait for the run, because it named another one, waits where the receipt is inserted; then there
-	// is no row, and the receipt is the one that is there.
+	// decideSQL checks a decision, inserts the receipt and applies the decision. The run is locked,
+	// so what it reads stays valid; without a locked run it does nothing. A concurrent call with
+	// the same resume id for another run waits at the insert of the receipt. Then there is no row,
+	// and the existing receipt is returned.
 	//
-	// If there is something beside the decision a refusal is not recorded: then there is no row either.
+	// If the decision has writes, a rejection is not recorded, and there is no row either.
 	//
-	// The order of the refusals is the port's. All answers are judged; of several to one interrupt the last counts.
+	// The order of the reasons is defined by the port. All answers are checked; of several to one
+	// interrupt the last counts.
 	//mutate:postgres-decide-statement
 	decideSQL = `
 WITH ` + clockCTE + `,
@@ -58,7 +60,7 @@ answer AS MATERIALIZED (
 )
 SELECT ` + newReceiptColumns + `, set_config('fermata.made', CASE p.result WHEN 'accepted' THEN 'on' ELSE '' END, true) FROM receipt AS p`
 
-	// wakeRun makes a run ready that waits.
+	// wakeRun makes a waiting run ready.
 	//mutate:postgres-wake-statement
 	wakeRun = `status = CASE r.status WHEN 'waiting' THEN 'ready' ELSE r.status END,
            ready_no = CASE r.status WHEN 'waiting' THEN nextval('ready_numbers') ELSE r.ready_no END,
@@ -89,7 +91,8 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.DecisionRec
 	if d.Claim != nil {
 		work = t.claim(claimDecidedSQL, d.Claim.Owner, micros(d.Claim.Lease), d.Account)
 	}
-	// Last: it takes the lock of the account's log, for which all its other decisions wait until this one is committed.
+	// Last, because it takes the lock of the account's audit log, for which all other decisions of
+	// the account wait until the commit.
 	if err := t.applyWrites(d.Account, d.Writes); err != nil {
 		return store.DecisionReceipt{}, err
 	}
@@ -117,8 +120,8 @@ func (s *Store) Decide(ctx context.Context, d store.Decision) (store.DecisionRec
 	return receipt, nil
 }
 
-// answerColumns are the arguments of decideSQL that hold the answers, and whether there is something beside them. Of several to one interrupt the last
-// counts; its place among all is that of the first.
+// answerColumns returns the arguments of decideSQL for the answers, and whether there are writes.
+// Of several answers to one interrupt the last counts, at the position of the first.
 func answerColumns(d store.Decision) []any {
 	answers := d.Answers
 	interrupts, verdicts := make([][]byte, len(answers)), make([]string, len(answers))
@@ -137,7 +140,7 @@ func answerColumns(d store.Decision) []any {
 	return []any{interrupts, verdicts, shown, finals, data, counts, places, len(last), !d.Writes.IsEmpty()}
 }
 
-// replay returns the receipt of a resume id that was answered before.
+// replay returns the existing receipt of a resume id.
 func (s *Store) replay(ctx context.Context, d store.Decision) (store.DecisionReceipt, error) {
 	receipt, body, err := s.receipt(ctx, d.Account, d.Actor, d.ResumeID)
 	if err == nil && body != d.BodyDigest { //mutate:postgres-resume-id-conflict
@@ -146,12 +149,12 @@ func (s *Store) replay(ctx context.Context, d store.Decision) (store.DecisionRec
 	return receipt, err
 }
 
-// resume returns the receipt of a resume id and the digest of what was said.
+// receipt returns the receipt of a resume id and the digest of its body.
 func (s *Store) receipt(ctx context.Context, account, actor, id string) (receipt store.DecisionReceipt, body string, err error) {
 	var t txn
 	known := false
 	t.queryRow(&known, append([]any{nameScanner{&body}}, receiptDest(&receipt)...), receiptSQL, account, actor, id)
-	if err := s.view(ctx, "look up a resume in", &t); err != nil {
+	if err := s.view(ctx, "read a receipt in", &t); err != nil {
 		return store.DecisionReceipt{}, "", err
 	}
 	if !known {
@@ -161,7 +164,7 @@ func (s *Store) receipt(ctx context.Context, account, actor, id string) (receipt
 	return receipt, body, nil
 }
 
-// Resumed returns the receipt of a resume id; see [store.Runs].
+// Receipt returns the receipt of a resume id; see [store.Runs].
 func (s *Store) Receipt(ctx context.Context, account, actor, resumeID string) (store.DecisionReceipt, error) {
 	receipt, _, err := s.receipt(ctx, account, actor, resumeID)
 	return receipt, err

@@ -22,35 +22,40 @@ const (
 	// requestKey is the key of the request of the interrupt i.
 	requestKey = `sha256(sha256(i.account) || sha256('request'::bytea) || sha256(i.id))`
 
-	// requestCondition are papers p of interrupts i of the account.
+	// requestCondition selects the requests p of interrupts i of the account.
 	requestCondition = `p.key = sha256(sha256($1) || sha256('request'::bytea) || sha256(i.id)) AND p.account = $1`
 
-	// reviseWithdrawnRequests is for requests whose interrupts are withdrawn: what was prepared on them before is stale. Those that are changed with the
-	// withdrawal itself move on by that.
+	// reviseWithdrawnRequests gives requests of withdrawn interrupts a new revision, so that
+	// prepared changes become stale. A request that is changed with the withdrawal gets its
+	// revision from that change.
 	reviseWithdrawnRequests = `UPDATE papers AS p SET revision = p.revision + 1, next_at = NULL, updated_at = clock.now`
 
-	// markChanged tells the statements that follow that what they go with was done. It lasts as long as the transaction.
+	// markChanged tells the following statements that the change was made. It lasts until the end
+	// of the transaction.
 	markChanged = `set_config('fermata.made', 'on', true)`
 
-	// writesSQL writes what goes with a change that is made, writesOfRunSQL what goes with one of the run in hand.
+	// writesSQL applies the writes of a change that was made; writesOfRunSQL those of a change of
+	// the locked run.
 	//mutate:postgres-audit-only-of-changes
 	writesSQL = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE current_setting('fermata.made', true) = 'on'`
 	//mutate:postgres-audit-needs-fence
 	writesOfRunSQL  = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) WHERE ` + hasLockedRun
 	commitWritesSQL = `SELECT write_beside($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
-	// keyShareRunsSQL lets nobody forget these runs before the transaction is over. Whoever has one in hand does not mind.
+	// keyShareRunsSQL prevents the deletion of these runs until the transaction ends. It does not
+	// conflict with other locks of a run.
 	keyShareRunsSQL = `
 SELECT FROM runs WHERE key = ANY (ARRAY(SELECT sha256(sha256($1) || sha256(run)) FROM unnest($2::bytea[]) AS named (run))) AND account = $1
 ORDER BY key FOR KEY SHARE`
 
-	// commitWritesOfRunsSQL writes only if all of the runs are there that new papers belong to.
+	// commitWritesOfRunsSQL writes only if all runs of new documents exist.
 	commitWritesOfRunsSQL = commitWritesSQL + `
 WHERE NOT EXISTS (
     SELECT FROM unnest($11::bytea[]) AS named (run)
     WHERE NOT EXISTS (SELECT FROM runs WHERE key = sha256(sha256($1) || sha256(named.run)) AND account = $1))`
 
-	// staleState is the code by which write_beside refuses, and a decision without its request.
+	// staleState is the SQLSTATE of write_beside for stale writes and for a decision without its
+	// request.
 	staleState = "FM001"
 
 	documentSQL = `
@@ -67,7 +72,7 @@ WHERE p.run_key = sha256(sha256($1) || sha256($5)) AND p.account = $1 AND p.kind
 	documentsOfRunSQL = `
 SELECT ` + documentColumns + ` FROM papers AS p WHERE p.run_key = ` + keyOfArgs + ` AND p.account = $1 ORDER BY p.kind, p.id`
 
-	// dueDocumentsSQL passes over requests that nobody can decide any more.
+	// dueDocumentsSQL skips requests whose interrupt is no longer pending.
 	dueDocumentsSQL = `
 SELECT ` + documentColumns + ` FROM papers AS p
 LEFT JOIN interrupts AS i ON i.key = sha256(sha256(p.account) || sha256(p.id)) AND i.account = p.account AND p.kind = 'request'::bytea
@@ -75,8 +80,8 @@ WHERE p.kind = $1 AND p.next_at <= statement_timestamp() AND (p.kind <> 'request
 ORDER BY p.next_at, p.account, p.id LIMIT $2`
 
 	auditHeadSQL = `SELECT seq, chain_hash(raw) FROM audit WHERE key = sha256($1) AND account = $1 ORDER BY seq DESC LIMIT 1`
-	// auditAccountsSQL is in the order of their hashes: accounts may be longer than what fits into an index. It goes from the first line of an
-	// account to that of the next, and looks at no other.
+	// auditAccountsSQL is ordered by hash, because accounts may be too long for an index. It jumps
+	// from the first line of an account to that of the next.
 	auditAccountsSQL = `
 WITH RECURSIVE found AS (
     (SELECT key, account, 1 AS n FROM audit WHERE key > $1 ORDER BY key LIMIT 1)
@@ -100,7 +105,7 @@ func scanDocument(rows pgx.CollectableRow) (p store.Document, err error) {
 	return p, err
 }
 
-// kindScanner takes a kind of paper.
+// kindScanner scans a document kind.
 type kindScanner struct{ to *store.DocumentKind }
 
 // ScanBytes implements pgtype.BytesScanner.
@@ -109,7 +114,7 @@ func (k kindScanner) ScanBytes(data []byte) error {
 	return nil
 }
 
-// intScanner takes a number; NULL is none.
+// intScanner scans a number; NULL is 0.
 type intScanner struct{ to *int64 }
 
 // ScanInt64 implements pgtype.Int64Scanner.
@@ -118,29 +123,29 @@ func (c intScanner) ScanInt64(n pgtype.Int8) error {
 	return nil
 }
 
-// beside adds what goes with a change that says so when it is made.
-func (t *txn) applyWrites(account string, beside store.Writes) error {
-	return t.applyWritesWith(writesSQL, account, beside)
+// applyWrites adds the writes of a change that marks itself as made.
+func (t *txn) applyWrites(account string, writes store.Writes) error {
+	return t.applyWritesWith(writesSQL, account, writes)
 }
 
-// besideRun adds what goes with a change of the run in hand.
-func (t *txn) applyWritesOfRun(account string, beside store.Writes) error {
-	return t.applyWritesWith(writesOfRunSQL, account, beside)
+// applyWritesOfRun adds the writes of a change of the locked run.
+func (t *txn) applyWritesOfRun(account string, writes store.Writes) error {
+	return t.applyWritesWith(writesOfRunSQL, account, writes)
 }
 
-func (t *txn) applyWritesWith(text, account string, beside store.Writes, more ...any) error {
-	if err := beside.Validate(); err != nil {
+func (t *txn) applyWritesWith(text, account string, writes store.Writes, more ...any) error {
+	if err := writes.Validate(); err != nil {
 		return err
 	}
-	if beside.IsEmpty() {
+	if writes.IsEmpty() {
 		return nil
 	}
-	papers := slices.SortedFunc(slices.Values(beside.Documents), func(a, b store.DocumentChange) int {
+	documents := slices.SortedFunc(slices.Values(writes.Documents), func(a, b store.DocumentChange) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
 	kinds, ids, runs, bodies := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
 	bases, facts, nexts, deadlines := []int64{}, []*string{}, []pgtype.Timestamptz{}, []pgtype.Timestamptz{}
-	for _, p := range papers {
+	for _, p := range documents {
 		kinds, ids, runs = append(kinds, []byte(p.Kind)), append(ids, []byte(p.ID)), append(runs, []byte(p.Run))
 		bases, bodies = append(bases, p.BaseRevision), append(bodies, p.Body)
 		var known *string
@@ -150,7 +155,7 @@ func (t *txn) applyWritesWith(text, account string, beside store.Writes, more ..
 		}
 		facts, nexts, deadlines = append(facts, known), append(nexts, microsUp(p.DueAt)), append(deadlines, microsUp(p.InterruptDeadline))
 	}
-	lines := beside.Audit
+	lines := writes.Audit
 	if lines == nil {
 		lines = [][]byte{}
 	}
@@ -158,17 +163,17 @@ func (t *txn) applyWritesWith(text, account string, beside store.Writes, more ..
 	return nil
 }
 
-// microsUp rounds up: nothing is due before its time. No time is NULL.
+// microsUp rounds up, so that nothing is due too early. The zero time is NULL.
 func microsUp(at time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: at.Add(time.Microsecond - 1).Truncate(time.Microsecond), Valid: !at.IsZero()}
 }
 
-// Paper returns a paper; see [store.Documents].
+// Document returns a document; see [store.Documents].
 func (s *Store) Document(ctx context.Context, account string, kind store.DocumentKind, id string) (p store.Document, err error) {
 	var t txn
 	found := false
 	t.queryRow(&found, documentDest(&p), documentSQL, account, string(kind), id)
-	if err := s.view(ctx, "look up a paper of", &t); err != nil {
+	if err := s.view(ctx, "read a document of", &t); err != nil {
 		return store.Document{}, err
 	}
 	if !found {
@@ -177,35 +182,35 @@ func (s *Store) Document(ctx context.Context, account string, kind store.Documen
 	return p, nil
 }
 
-// Papers returns papers of one kind; see [store.Documents].
-func (s *Store) Documents(ctx context.Context, account string, kind store.DocumentKind, f store.DocumentFilter) (papers []store.Document, err error) {
+// Documents returns documents of one kind; see [store.Documents].
+func (s *Store) Documents(ctx context.Context, account string, kind store.DocumentKind, f store.DocumentFilter) (documents []store.Document, err error) {
 	var t txn
 	text, values := documentsSQL, []any{account, string(kind), f.After, pageSize(f.Limit, 100)}
 	if f.Run != "" {
 		text, values = documentsOfRunByKindSQL, append(values, f.Run)
 	}
-	queryAll(&t, &papers, scanDocument, text, values...)
-	return papers, s.view(ctx, "list papers of", &t)
+	queryAll(&t, &documents, scanDocument, text, values...)
+	return documents, s.view(ctx, "list documents of", &t)
 }
 
-// Due returns papers whose time has come; see [store.Documents].
-func (s *Store) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) (papers []store.Document, err error) {
+// DueDocuments returns documents whose DueAt has passed; see [store.Documents].
+func (s *Store) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) (documents []store.Document, err error) {
 	var t txn
-	queryAll(&t, &papers, scanDocument, dueDocumentsSQL, string(kind), max(limit, 0))
-	return papers, s.view(ctx, "list papers that are due in", &t)
+	queryAll(&t, &documents, scanDocument, dueDocumentsSQL, string(kind), max(limit, 0))
+	return documents, s.view(ctx, "list due documents in", &t)
 }
 
-// Amend writes papers and audit lines; see [store.Documents].
-func (s *Store) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
+// CommitWrites writes documents and audit lines; see [store.Documents].
+func (s *Store) CommitWrites(ctx context.Context, account string, writes store.Writes) error {
 	var t txn
 	written := true
-	if runs := bytesColumn(beside.RunsOfNewDocuments()); len(runs) == 0 {
-		if err := t.applyWritesWith(commitWritesSQL, account, beside); err != nil {
+	if runs := bytesColumn(writes.RunsOfNewDocuments()); len(runs) == 0 {
+		if err := t.applyWritesWith(commitWritesSQL, account, writes); err != nil {
 			return err
 		}
 	} else {
 		t.queue(keyShareRunsSQL, account, runs)
-		if err := t.applyWritesWith(commitWritesOfRunsSQL, account, beside, runs); err != nil {
+		if err := t.applyWritesWith(commitWritesOfRunsSQL, account, writes, runs); err != nil {
 			return err
 		}
 		last := t.batch.QueuedQueries[len(t.batch.QueuedQueries)-1]
@@ -214,27 +219,27 @@ func (s *Store) CommitWrites(ctx context.Context, account string, beside store.W
 			return nil
 		})
 	}
-	err := s.update(ctx, "amend papers of", &t)
+	err := s.update(ctx, "write documents of", &t)
 	if err == nil && !written {
 		return store.ErrNotFound
 	}
 	return err
 }
 
-// AuditHead returns the end of an account's chain; see [store.AuditLog].
+// AuditHead returns the head of an account's chain; see [store.AuditLog].
 func (s *Store) AuditHead(ctx context.Context, account string) (head chain.Head, err error) {
 	var t txn
 	var hash []byte
 	found := false
 	t.queryRow(&found, []any{&head.Seq, &hash}, auditHeadSQL, account)
-	if err := s.view(ctx, "look up the audit log of", &t); err != nil {
+	if err := s.view(ctx, "read the audit log of", &t); err != nil {
 		return chain.Head{}, err
 	}
 	copy(head.Hash[:], hash)
 	return head, nil
 }
 
-// AuditAccounts returns the accounts that have a line; see [store.AuditLog].
+// AuditAccounts returns the accounts that have an audit line; see [store.AuditLog].
 func (s *Store) AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error) {
 	behind, err := hex.DecodeString(after)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// recordRulingSQL writes down the word of a policy, unless the question is there already.
+	// recordRulingSQL records the ruling of a policy unless the interrupt exists.
 	recordRulingSQL = `
 WITH ` + clockCTE + `,
 allowed AS (
@@ -24,8 +24,9 @@ allowed AS (
 )
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'decided', id, decided_at FROM changed`
 
-	// beginEffectSQL fails by its foreign key unless this interrupt of this run was approved with exactly this digest. What a policy allows
-	// is not begun if people were asked. Without a row the line is there already.
+	// beginEffectSQL fails by its foreign key unless this interrupt of this run was approved with
+	// exactly this digest. An effect that a policy allows is not begun if people were asked.
+	// Without a row the entry exists already.
 	beginEffectSQL = `
 WITH line AS (
     INSERT INTO effects (account, run, interrupt, number, digest, target_key, fence, started_at)
@@ -43,7 +44,7 @@ WITH line AS (
 INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, run, events, 'effect_begun', interrupt, started_at FROM changed
 RETURNING at, ` + markChanged
 
-	// effectSQL returns a line, and whether it was begun by the word of a policy.
+	// effectSQL returns an entry, and whether it was begun by the ruling of a policy.
 	effectSQL = `
 SELECT i.source = 'policy', ` + effectColumns + ` FROM effects AS e JOIN interrupts AS i ON i.key = e.interrupt_key AND i.account = $1
 WHERE e.interrupt_key = ` + keyOfArgs + ` AND e.number = $3 AND e.account = $1`
@@ -70,21 +71,21 @@ INSERT INTO events (account, run, number, kind, interrupt, at) SELECT account, r
 RETURNING run, ` + markChanged
 )
 
-// Begin writes down that an effect is about to happen; see [store.Runs].
+// BeginEffect records that an effect is about to be called; see [store.Runs].
 func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, n store.NewEffect) (line store.Effect, begun bool, err error) {
 	var t txn
 	var made string
-	locked, allowed, beside := false, n.Ruling, n.Writes
-	n.Ruling, n.Writes = nil, store.Writes{} // the one is in the interrupt, the other is written below
+	locked, allowed, writes := false, n.Ruling, n.Writes
+	n.Ruling, n.Writes = nil, store.Writes{} // the ruling is in the interrupt; the writes are applied below
 	line = store.Effect{Account: lease.Account, Run: lease.Run, NewEffect: n, Fence: lease.Fence, State: store.EffectStarted}
 	t.lockRun(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
-	if n.ActionDigest != "" { // which approves nothing, even where an approve says the same
+	if n.ActionDigest != "" { // an empty digest approves nothing, even if an approval has it
 		if allowed != nil {
 			t.queue(recordRulingSQL, lease.Account, n.Interrupt, n.ActionDigest, allowed.Address, allowed.Kind, allowed.Data, allowed.By)
 		}
 		t.queryRow(&begun, []any{timeScanner{&line.Started}, &made}, beginEffectSQL, lease.Account, n.Interrupt, n.Attempt, n.ActionDigest, n.IdempotencyKey, allowed != nil)
 	}
-	if err := t.applyWrites(lease.Account, beside); err != nil {
+	if err := t.applyWrites(lease.Account, writes); err != nil {
 		return store.Effect{}, false, err
 	}
 	err = s.update(ctx, "begin an effect in", &t)
@@ -103,12 +104,13 @@ func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, n store.NewE
 	return line, false, err
 }
 
-// begun returns the line that is there already. One of another run, or of something else, could not be there if this were approved.
+// existingEffect returns the existing entry. An entry of another run or action could not exist if
+// this were approved.
 func (s *Store) existingEffect(ctx context.Context, lease store.Lease, n store.NewEffect, allowed bool) (line store.Effect, err error) {
 	var t txn
 	there, byPolicy := false, false
 	t.queryRow(&there, append([]any{&byPolicy}, effectDest(&line)...), effectSQL, lease.Account, n.Interrupt, n.Attempt)
-	if err := s.view(ctx, "look up an effect in", &t); err != nil {
+	if err := s.view(ctx, "read an effect in", &t); err != nil {
 		return store.Effect{}, err
 	}
 	if !there || line.Run != lease.Run || line.ActionDigest != n.ActionDigest || allowed && !byPolicy {
@@ -117,7 +119,7 @@ func (s *Store) existingEffect(ctx context.Context, lease store.Lease, n store.N
 	return line, nil
 }
 
-// End writes down how an effect ended; see [store.Runs].
+// EndEffect records how an effect ended; see [store.Runs].
 func (s *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
 	var t txn
 	var run, made string
@@ -144,13 +146,13 @@ func (s *Store) Fenced(lease store.Lease) store.Checkpoints { return fenced{s, l
 
 var _ store.DigestCheckpoints = fenced{}
 
-// fenced is a Store in the hands of an owner.
+// fenced is a Store for the owner of a run.
 type fenced struct {
 	*Store
 	lease store.Lease
 }
 
-// Save has the run in hand while it saves: nobody can take it over in between.
+// Save locks the run while it saves, so that no takeover can happen in between.
 func (f fenced) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	return f.saveAs(ctx, &f.lease, key, base, delta)
 }

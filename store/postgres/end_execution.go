@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// markAppliedSQL notes that the provider has taken answers, and with the resumes that brought them, if there is an outcome, that it is that of the rest which
-	// is about to be. The first one stands.
+	// markAppliedSQL records that the provider has taken answers. If there is an outcome, it links
+	// their resumes to the ending execution. The first execution counts.
 	markAppliedSQL = `
 WITH applied AS (
     UPDATE interrupts AS i SET applied = true
@@ -22,11 +22,13 @@ WITH applied AS (
 UPDATE resumes AS p SET rest = r.rests + 1 FROM runs AS r CROSS JOIN (SELECT DISTINCT resume_key FROM applied) AS a
 WHERE $3 AND r.key = ` + lockedRunKey + ` AND r.account = $1 AND p.key = a.resume_key AND p.account = $1 AND p.rest IS NULL AND p.outcome IS NULL`
 
-	// endExecutionSQL makes visible what is asked, withdraws what is asked no longer, hands the last outcome to the resumes that came to it, and gives the run
-	// back. What the run becomes is judged by other tables; nobody else can change them for this run, and the statement began after the lock was taken. (In
-	// the statement that waits for the lock the same question would be answered from before the wait, and a decision be slept over.)
+	// endExecutionSQL makes open interrupts visible, withdraws the others, copies the last outcome
+	// to the resumes that it belongs to, and releases the run. The new status depends on other
+	// tables. No other transaction can change them for this run, and the statement began after the
+	// lock was taken. (The statement that waits for the lock would see the state before the wait,
+	// and miss a decision.)
 	//
-	// The id of another run's question is a unique violation.
+	// An interrupt id of another run is a unique violation.
 	//mutate:postgres-settle-statement
 	endExecutionSQL = `
 WITH ` + clockCTE + `,
@@ -79,26 +81,26 @@ SELECT ` + interruptColumns + ` FROM interrupts AS i
 WHERE i.run_key = ` + keyOfArgs + ` AND i.account = $1 ORDER BY i.place`
 )
 
-// Rest gives a run back; see [store.Runs].
-func (s *Store) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (status store.Status, err error) {
+// EndExecution ends an execution; see [store.Runs].
+func (s *Store) EndExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (status store.Status, err error) {
 	var t txn
 	locked, rested := false, false
 	t.lockRun(&locked, lockOwnedSQL, lease.Account, lease.Run, lease.Fence)
-	if err := t.saveCheckpoint(lease, rest.Checkpoint); err != nil {
+	if err := t.saveCheckpoint(lease, end.Checkpoint); err != nil {
 		return "", err
 	}
-	if len(rest.Applied) > 0 {
-		t.queue(markAppliedSQL, lease.Account, bytesColumn(rest.Applied), rest.Outcome != nil)
+	if len(end.Applied) > 0 {
+		t.queue(markAppliedSQL, lease.Account, bytesColumn(end.Applied), end.Outcome != nil)
 	}
-	said := append([]any{lease.Account, rest.Status, rest.Outcome}, interruptArgs(rest.Open, rest.Writes)...)
-	t.queryRow(&rested, []any{(*string)(&status)}, endExecutionSQL, append(said, bytesColumn(rest.Writes.RequestIDs()))...)
-	if err := t.applyWritesOfRun(lease.Account, rest.Writes); err != nil {
+	said := append([]any{lease.Account, end.Status, end.Outcome}, interruptArgs(end.Open, end.Writes)...)
+	t.queryRow(&rested, []any{(*string)(&status)}, endExecutionSQL, append(said, bytesColumn(end.Writes.RequestIDs()))...)
+	if err := t.applyWritesOfRun(lease.Account, end.Writes); err != nil {
 		return "", err
 	}
-	err = s.update(ctx, "rest a run in", &t)
+	err = s.update(ctx, "end an execution in", &t)
 	switch {
 	case violates(err, "interrupts_pkey"):
-		return "", wrap("rest a run in", s.name, ErrInterruptOfAnotherRun)
+		return "", wrap("end an execution in", s.name, ErrInterruptOfAnotherRun)
 	case err != nil:
 		return "", err
 	case !rested:
@@ -108,7 +110,8 @@ func (s *Store) EndExecution(ctx context.Context, lease store.Lease, rest store.
 	return status, nil
 }
 
-// saveState adds the save of the state of a run that rests, or its end. Nobody but its owner can have changed it, so if somebody has, there is another owner.
+// saveCheckpoint adds the save or the deletion of the checkpoint of a run whose execution ends.
+// Only its owner can have changed it, so a stale version means that there is another owner.
 func (t *txn) saveCheckpoint(lease store.Lease, state *store.CheckpointSave) error {
 	if state == nil {
 		return nil
@@ -126,13 +129,14 @@ func (t *txn) saveCheckpoint(lease store.Lease, state *store.CheckpointSave) err
 	return nil
 }
 
-// interruptArgs are the arguments of endExecutionSQL that hold what is asked. Of several questions with one id the first counts. A request that comes with its
-// question may say until when; then the row is written once, and not again for that.
-func interruptArgs(open []store.NewInterrupt, beside store.Writes) []any {
+// interruptArgs returns the arguments of endExecutionSQL for the open interrupts. Of several with
+// one id the first counts. A request that is created with its interrupt may set the deadline; then
+// the row is written once.
+func interruptArgs(open []store.NewInterrupt, writes store.Writes) []any {
 	ids, addresses, kinds, data, schemas, shown, actions := [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}, [][]byte{}
 	timeouts, whole, deadlines := []int64{}, []int64{}, []pgtype.Timestamptz{}
 	until := make(map[string]time.Time)
-	for _, p := range beside.Documents {
+	for _, p := range writes.Documents {
 		if p.Kind == store.RequestDocument {
 			until[p.ID] = p.InterruptDeadline
 		}

@@ -14,60 +14,68 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// What can go wrong besides the errors of package store. They come wrapped with the operation and the names of database and
-// schema; test for them with errors.Is. None of them holds the password.
+// Errors in addition to those of package store. They are wrapped with the operation and the names
+// of database and schema; test for them with errors.Is. None of them contains the password.
 var (
-	// ErrConfig says that Open was given something that cannot work, or that a pooler on the way does not pass on what a connection has to have. Nothing was
-	// changed.
-	ErrConfig = errors.New("bad configuration")
+	// ErrConfig is returned by Open for an invalid configuration, or if a pooler does not forward
+	// required settings. Nothing was changed.
+	ErrConfig = errors.New("invalid configuration")
 
-	// ErrDenied says that the server refuses this user: an unknown name, a wrong password, or a right that is missing.
-	// Nothing was changed.
+	// ErrDenied is returned if the server rejects the user: an unknown name, a wrong password, or a
+	// missing privilege. Nothing was changed.
 	ErrDenied = errors.New("access denied")
 
-	// ErrForeign says that the schema is there but was not made by Fermata. Nothing was changed; choose another name.
+	// ErrForeign is returned for a schema that was not created by Fermata. Nothing was changed;
+	// choose another name.
 	ErrForeign = errors.New("not a schema of Fermata")
 
-	// ErrNewer says that a newer build of Fermata has already changed the schema. Run that build, or restore a backup from
-	// before the upgrade.
+	// ErrNewer is returned if a newer build of Fermata has changed the schema. Use that build, or
+	// restore a backup from before the upgrade.
 	ErrNewer = migration.ErrNewer
 
-	// ErrDrift says that a migration which the database remembers is not the one this build carries: the two come from
-	// different sources. Nothing was changed; find out which build made the schema.
+	// ErrDrift is returned if a migration recorded in the database differs from that of this build,
+	// so the two come from different sources. Nothing was changed. Find out which build created the
+	// schema.
 	ErrDrift = migration.ErrDrift
 
-	// ErrLocked says that somebody else kept a lock for longer than Config.LockTimeout, or waits for one of ours. Nothing was changed;
-	// trying again later is safe.
+	// ErrLocked is returned if another transaction held a lock for longer than Config.LockTimeout,
+	// or after a deadlock. Nothing was changed; a retry is safe.
 	ErrLocked = errors.New("locked by another transaction")
 
-	// ErrTimeout says that there was no answer within the time that Config.Timeout allows. Usually the server has given up and changed
-	// nothing, but the answer may also have been lost on the way.
-	ErrTimeout = errors.New("no answer in time")
+	// ErrTimeout is returned if there was no response within the time that Config.Timeout allows.
+	// Usually the server has given up and changed nothing, but the response may also have been
+	// lost.
+	ErrTimeout = errors.New("timeout")
 
-	// ErrFull says that the server has no room for the write. Nothing was changed; it will succeed once there is room.
+	// ErrFull is returned if the server has no space for the write. Nothing was changed; it
+	// succeeds once there is space.
 	ErrFull = store.ErrFull
 
-	// ErrDisk says that the disk of the server fails. Whether a write was done is not known. (Of a quota that is used up PostgreSQL says no more than that something is wrong.)
+	// ErrDisk is returned if the disk of the server fails. The outcome of the write is unknown.
+	// (PostgreSQL reports an exhausted quota as an unspecific error.)
 	ErrDisk = store.ErrDisk
 
-	// ErrTooLarge says that something is larger than PostgreSQL takes in one message. Nothing was changed.
-	ErrTooLarge = errors.New("too big")
+	// ErrTooLarge is returned for a value larger than PostgreSQL accepts in one message. Nothing
+	// was changed.
+	ErrTooLarge = errors.New("value is too large")
 
-	// ErrInterruptOfAnotherRun says that an interrupt of this id was asked by another run of the account. Nothing was changed.
-	ErrInterruptOfAnotherRun = errors.New("another run has an interrupt of this id")
+	// ErrInterruptOfAnotherRun is returned if another run of the account has an interrupt with this
+	// id. Nothing was changed.
+	ErrInterruptOfAnotherRun = errors.New("another run has an interrupt with this id")
 
-	// ErrUnavailable says that the server cannot be reached, is starting or stopping, takes no writes, or that the
-	// connection was lost. Whether a save was applied is unknown.
+	// ErrUnavailable is returned if the server cannot be reached, is starting or stopping, accepts
+	// no writes, or if the connection was lost. The outcome of a save is unknown.
 	ErrUnavailable = errors.New("database is not available")
 
-	// ErrClosed says that the Store was closed.
+	// ErrClosed is returned if the Store was closed.
 	ErrClosed = errors.New("store is closed")
 )
 
-// wrap says what was being done to which schema.
+// wrap adds the operation and the name of the schema.
 func wrap(op, name string, err error) error {
 	kind := classify(err)
-	// The error of a failed connect carries the whole configuration, with the password; its cause does not.
+	// The error of a failed connection contains the whole configuration, with the password; its
+	// cause does not.
 	if connectErr, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = connectErr.Unwrap() //mutate:postgres-password-hidden
 	}
@@ -77,7 +85,7 @@ func wrap(op, name string, err error) error {
 	return fmt.Errorf("postgres: %s %s: %w", op, name, err)
 }
 
-// classify returns the error of this package that an error of the driver stands for, or nil.
+// classify returns the error of this package for an error of the driver, or nil.
 func classify(err error) error {
 	switch state := sqlState(err); state {
 	case "":
@@ -114,19 +122,19 @@ func sqlState(err error) string {
 	return ""
 }
 
-// violates says whether the server refused something by a constraint of this name.
+// violates reports whether the server rejected a statement by a constraint with this name.
 func violates(err error, constraint string) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && refusal.ConstraintName == constraint
 }
 
-// isBroken says whether a connection could not be made or was lost.
+// isBroken reports whether a connection could not be opened or was lost.
 func isBroken(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false // the latter looks like an error of the network
+		return false // a context error looks like a network error
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
@@ -139,14 +147,14 @@ func isBroken(err error) bool {
 	return false
 }
 
-// withContext makes sure that a call which failed because its context ended says so and nothing else: the server reports a
-// cancelled statement, the driver a lost connection.
+// withContext makes a call that failed because its context ended return only the error of the
+// context. The server reports a cancelled statement, the driver a lost connection.
 func withContext(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, ErrTimeout) {
-		return fmt.Errorf("%w: %v", cause, err) // %v: that a context has ended is our business, not the caller's
+		return fmt.Errorf("%w: %v", cause, err) // %v, because the internal context is not the caller's
 	}
 	return fmt.Errorf("%w: %v", ctx.Err(), err)
 }

@@ -16,21 +16,23 @@ const (
 SELECT ` + eventColumns + ` FROM events AS e
 WHERE e.run_key = ` + keyOfArgs + ` AND e.account = $1 AND e.number > $3 ORDER BY e.number LIMIT $4`
 
-	// feedSQL shows no event as long as a transaction is under way that may write one with a lower number: it would come too late for
-	// whoever has read on.
+	// feedSQL returns no event while a transaction is open that may write one with a lower number,
+	// which later readers would miss.
 	feedSQL = `
 SELECT e.xid, e.id, ` + eventColumns + ` FROM events AS e
 WHERE sha256(e.account) = sha256($1) AND e.account = $1
   AND (e.xid, e.id) > ($2, $3) AND e.xid < feed_number(pg_snapshot_xmin(pg_current_snapshot()))
 ORDER BY e.xid, e.id LIMIT $4`
 
-	// horizonSQL returns a number that no transaction has had yet, and whether there are events that feedSQL would not show yet.
+	// horizonSQL returns a number that no transaction has had yet, and whether there are events
+	// that feedSQL does not return yet.
 	horizonSQL = `
 SELECT feed_number(pg_snapshot_xmax(pg_current_snapshot())), EXISTS (
     SELECT FROM events WHERE sha256(account) = sha256($1) AND account = $1 AND xid >= feed_number(pg_snapshot_xmin(pg_current_snapshot())))`
 )
 
-// feedWait is how long Feed waits for transactions that keep back what it has. Ours last for milliseconds.
+// feedWait is how long Feed waits for transactions that hold back events. Ours last for
+// milliseconds.
 const feedWait = time.Second
 
 // Events returns the events of a run; see [store.Events].
@@ -40,10 +42,9 @@ func (s *Store) Events(ctx context.Context, account, run string, after int64, li
 	return events, s.view(ctx, "read events of", &t)
 }
 
-// Feed returns events of all runs of an account; see [store.Events].
-//
-// Every transaction in the whole database server that has written something and is not over keeps back what others write after it
-// began. If there is nothing else to return, Feed waits a moment for them.
+// Feed returns the events of all runs of an account; see [store.Events]. Every open transaction of
+// the database server that has written something holds back later events. If there is nothing else
+// to return, Feed waits a moment for them.
 func (s *Store) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
 	from, err := parseFeedPosition(after)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *Store) Feed(ctx context.Context, account, after string, limit int) (eve
 	}
 }
 
-// feed reports also whether something was there that it does not show, before it looked.
+// feed also reports whether there were events that it holds back.
 func (s *Store) feed(ctx context.Context, account string, from feedPosition, limit int) (found []feedEvent, keptBack bool, err error) {
 	var t txn
 	var unused uint64
@@ -76,23 +77,23 @@ func (s *Store) feed(ctx context.Context, account string, from feedPosition, lim
 		return nil, false, err
 	}
 	if from.xid >= unused {
-		return nil, false, store.ErrInvalid // of another server
+		return nil, false, store.ErrInvalid // a cursor of another server
 	}
 	return found, keptBack, nil
 }
 
-// feedPosition is where an event stands among those of all runs.
+// feedPosition is the position of an event among those of all runs.
 type feedPosition struct {
 	xid uint64 // of the transaction
 	id  int64
 }
 
-// String is the cursor behind the event.
+// String returns the cursor after the event.
 func (p feedPosition) String() string {
 	return strconv.FormatUint(p.xid, 10) + ":" + strconv.FormatInt(p.id, 10)
 }
 
-// parseFeedPosition takes nothing but what String returns; "" is the beginning.
+// parseFeedPosition accepts only what String returns; "" is the beginning.
 func parseFeedPosition(cursor string) (p feedPosition, err error) {
 	if cursor == "" {
 		return feedPosition{}, nil

@@ -28,7 +28,8 @@ func feedEvents(t *testing.T, s *Store, after string) (runs []string, next strin
 	}
 }
 
-// A transaction that began first and commits last would have its events at a place that a follower has passed.
+// A transaction that began first and commits last must not have its events before a position that a
+// reader has passed.
 func TestFeed_IncludesLateCommits(t *testing.T) {
 	r := newRace(t)
 	fixture.CreateRun(t, r.fast, "early")
@@ -40,24 +41,24 @@ func TestFeed_IncludesLateCommits(t *testing.T) {
 	fixture.CreateRun(t, r.fast, "fast")
 	runs, next := feedEvents(t, r.fast, "")
 	if want := []string{"early 1"}; !slices.Equal(runs, want) {
-		t.Errorf("while one is on its way the feed has %q, want %q", runs, want)
+		t.Errorf("during an open transaction the feed has %q, want %q", runs, want)
 	}
 	r.resume()
 	runs, _ = feedEvents(t, r.fast, next)
 	if want := []string{"slow 1", "fast 1"}; !slices.Equal(runs, want) {
-		t.Errorf("then it has %q, want %q", runs, want)
+		t.Errorf("afterwards it has %q, want %q", runs, want)
 	}
 }
 
-// Whoever waits for a run that somebody else has in hand gets his number afterwards: the events of one run are in one order, by their
-// numbers and by their transactions.
+// A transaction that waits for a locked run gets its number afterwards: the events of one run are
+// in the same order by their numbers and by their transactions.
 func TestFeed_EventsOfARunAreInTransactionOrder(t *testing.T) {
 	r := newRace(t)
 	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i", "j")
 	r.between(
 		r.decides(r.slow, fixture.Decision("r", "1", store.VerdictApprove, "i")),
 		func() {
-			// A transaction with a number of its own, in between.
+			// A transaction with its own number in between.
 			if _, err := r.fast.Create(t.Context(), fixture.NewRun("other")); err != nil {
 				t.Error(err)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store/postgres"
 )
 
-// Any replica goes on where another one has stopped.
+// Any replica continues where another one has stopped.
 func ExampleOpen() {
 	ctx := context.Background()
 	checkpoints, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Config{

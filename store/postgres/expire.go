@@ -13,24 +13,25 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Those that are over their deadline expire many at a time, all of them or none: it is the commit that takes the time, not what is said in it. So several
-// runs are in hand at once. What is asked of a run in hand holds for each of them: nobody else writes events of any of them when the transaction gets its
-// number.
+// Interrupts expire in batches, all of a batch or none, because the commit is the expensive part.
+// So several runs are locked at once. The rule for a locked run holds for each of them: no other
+// transaction writes events of any of them when the transaction gets its number.
 const (
-	// dueInterruptsSQL goes from what is due to its run, and never from the runs to what they ask.
+	// dueInterruptsSQL joins from due interrupts to their runs, never from runs to interrupts.
 	dueInterruptsSQL = `
 SELECT ` + interruptColumns + `, ` + documentColumns + ` FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
 LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account
 WHERE i.state = 'pending' AND i.deadline <= least(statement_timestamp(), $2::timestamptz) AND r.` + activeCondition + `
 ORDER BY i.deadline LIMIT $1`
 
-	// keysOfArgs are those of runs or interrupts, by their accounts and ids.
+	// keysOfArgs returns the keys of runs or interrupts by account and id.
 	keysOfArgs = `ARRAY(SELECT sha256(sha256(named.account) || sha256(named.id)) FROM unnest($1::bytea[], $2::bytea[]) AS named (account, id))`
 
-	// isActive says it in words that do not lead to the index of all that are.
+	// isActive is written so that the planner does not use the index of active runs.
 	isActive = `coalesce(` + activeCondition + `, false)`
 
-	// lockDueSQL takes all of these runs, or none if somebody has one of them in hand. It is its turn with all of them before it locks the first.
+	// lockDueSQL locks all of these runs, or none if one of them is locked. It has the event locks
+	// of all of them before it locks the first row.
 	//mutate:postgres-expiry-waits-for-lock
 	lockDueSQL = `
 WITH turns AS MATERIALIZED (
@@ -42,11 +43,13 @@ WITH turns AS MATERIALIZED (
 )
 SELECT set_config('fermata.run', string_agg(encode(key, 'hex'), ','), true) FROM locked HAVING count(*) = cardinality($2)`
 
-	// dueKeys are interrupts of the runs in hand that nobody has decided. It is said in words that lead to no index but that of their keys.
+	// dueKeys selects pending interrupts of the locked runs. It is written so that the planner uses
+	// only the index of their keys.
 	dueKeys = `i.key = ANY (` + keysOfArgs + `) AND i.account = ANY ($1) AND i.state IS NOT DISTINCT FROM 'pending'
   AND encode(i.run_key, 'hex') = ANY (string_to_array(current_setting('fermata.run', true), ','))`
 
-	// stillDueSQL says whether all of them are over their deadline, which is the condition for what follows.
+	// stillDueSQL reports whether all of them are past their deadline, which is the condition for
+	// what follows.
 	//mutate:postgres-expiry-still-due
 	stillDueSQL = `
 WITH ` + clockCTE + `
@@ -54,7 +57,8 @@ SELECT ` + markChanged + ` FROM clock CROSS JOIN interrupts AS i
 WHERE ` + dueKeys + ` AND i.deadline <= least(clock.now, $3::timestamptz)
 HAVING count(*) = cardinality($2)`
 
-	// expireSQL is the same compare-and-set as that of a person: whoever finds an interrupt pending has decided it.
+	// expireSQL is the same compare-and-set as for a person: the first writer that finds an
+	// interrupt pending decides it.
 	expireSQL = `
 WITH ` + clockCTE + `,
 expired AS (
@@ -75,10 +79,11 @@ changed AS (
 SELECT ` + interruptColumns + ` FROM expired AS i`
 )
 
-// clockActor is who decided what was over its deadline.
+// clockActor is the actor of expired interrupts.
 const clockActor = "clock"
 
-// dueInterrupt is one that is over its deadline, with its request, if it has one, and what is written when it expires.
+// dueInterrupt is an interrupt past its deadline, with its request, if any, and the writes of its
+// expiry.
 type dueInterrupt struct {
 	store.Interrupt
 	document store.Document
@@ -97,8 +102,9 @@ func scanDue(rows pgx.CollectableRow) (i dueInterrupt, err error) {
 	return i, err
 }
 
-// Expire decides what is over its deadline; see [store.Runs]. After an error it returns what it has done until then, too.
-func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) (expired []store.Interrupt, err error) {
+// Expire expires interrupts whose deadline has passed; see [store.Runs]. With an error it also
+// returns the interrupts that expired before it.
+func (s *Store) Expire(ctx context.Context, until time.Time, limit int, writes func(store.Interrupt, *store.Document) store.Writes) (expired []store.Interrupt, err error) {
 	const op = "expire interrupts of"
 	var t txn
 	var due []dueInterrupt
@@ -107,14 +113,14 @@ func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside f
 	if err := s.view(ctx, op, &t); err != nil || len(due) == 0 {
 		return nil, err
 	}
-	if beside != nil {
+	if writes != nil {
 		for i := range due {
-			due[i].writes = beside(due[i].Interrupt, due[i].request())
+			due[i].writes = writes(due[i].Interrupt, due[i].request())
 		}
 	}
 	expired, whole, err := s.expire(ctx, op, by, due)
 	if len(due) > 1 && (err != nil || !whole) { //mutate:postgres-expiry-falls-back
-		expired, err = s.expireEach(ctx, op, by, due) // one of them holds up no other
+		expired, err = s.expireEach(ctx, op, by, due) // one of them must not block the others
 	}
 	slices.SortFunc(expired, func(a, b store.Interrupt) int { return a.Deadline.Compare(b.Deadline) })
 	for _, i := range expired {
@@ -123,7 +129,7 @@ func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside f
 	return expired, err
 }
 
-// expireEach decides each of them in a transaction of its own.
+// expireEach expires each of them in its own transaction.
 func (s *Store) expireEach(ctx context.Context, op string, by pgtype.Timestamptz, due []dueInterrupt) (expired []store.Interrupt, err error) {
 	for i := range due {
 		done, _, err := s.expire(ctx, op, by, due[i:i+1])
@@ -135,19 +141,19 @@ func (s *Store) expireEach(ctx context.Context, op string, by pgtype.Timestamptz
 	return expired, nil
 }
 
-// expire decides these interrupts, or puts them off: all of them, or none if somebody else is at one of them.
+// expire expires or postpones these interrupts: all of them, or none if one of them is locked.
 func (s *Store) expire(ctx context.Context, op string, by pgtype.Timestamptz, due []dueInterrupt) (expired []store.Interrupt, whole bool, err error) {
 	var all, over, runs keyList
-	beside := map[string]store.Writes{}
+	writes := map[string]store.Writes{}
 	for _, i := range due {
 		all.add(i.Account, i.ID)
 		if !i.writes.Postpones(i.ID) { //mutate:postgres-postponed-not-expired
 			over.add(i.Account, i.ID)
 		}
 		runs.addOnce(i.Account, i.Run)
-		with := beside[i.Account]
+		with := writes[i.Account]
 		with.Documents, with.Audit = append(with.Documents, i.writes.Documents...), append(with.Audit, i.writes.Audit...)
-		beside[i.Account] = with
+		writes[i.Account] = with
 	}
 	var t txn
 	var made string
@@ -155,13 +161,13 @@ func (s *Store) expire(ctx context.Context, op string, by pgtype.Timestamptz, du
 	t.lockRun(&locked, lockDueSQL, runs.accounts, runs.ids)
 	t.queryRow(&whole, []any{&made}, stillDueSQL, all.accounts, all.ids, by)
 	queryAll(&t, &expired, scanInterrupt, expireSQL, over.accounts, over.ids, clockActor)
-	for _, account := range slices.Sorted(maps.Keys(beside)) { // nobody waits for another in a circle
-		if err := t.applyWrites(account, beside[account]); err != nil {
+	for _, account := range slices.Sorted(maps.Keys(writes)) { // a fixed order avoids deadlocks
+		if err := t.applyWrites(account, writes[account]); err != nil {
 			return nil, false, err
 		}
 	}
 	switch err := s.update(ctx, op, &t); {
-	case errors.Is(err, store.ErrStale): // somebody was at it; the next look will find it, if it is still due
+	case errors.Is(err, store.ErrStale): // another call was faster; the next call finds it if it is still due
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
@@ -169,7 +175,7 @@ func (s *Store) expire(ctx context.Context, op string, by pgtype.Timestamptz, du
 	return expired, whole, nil
 }
 
-// keyList are runs or interrupts.
+// keyList holds the keys of runs or interrupts.
 type keyList struct{ accounts, ids [][]byte }
 
 func (n *keyList) add(account, id string) {

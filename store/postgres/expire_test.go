@@ -9,7 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// overdue starts runs with two questions each, both of which are over their deadline when the next call comes.
+// overdue creates runs with two interrupts each, both past their deadline at the next call.
 func overdue(t *testing.T, s *Store, runs ...string) {
 	t.Helper()
 	for _, run := range runs {
@@ -21,7 +21,8 @@ func overdue(t *testing.T, s *Store, runs ...string) {
 	}
 }
 
-// expires says which questions expire. Each leaves a line; meanwhile is what happens after they were found, and before they expire.
+// expires checks which interrupts expire. Each leaves an audit line. meanwhile runs after they were
+// found and before they expire.
 func expires(t *testing.T, s *Store, meanwhile func(), want ...string) {
 	t.Helper()
 	first := true
@@ -50,7 +51,7 @@ func expires(t *testing.T, s *Store, meanwhile func(), want ...string) {
 
 func nothing() {}
 
-// Many expire in one transaction; whoever has one of their runs in hand holds up that one and no other.
+// Many interrupts expire in one transaction; a locked run only delays its own.
 func TestExpire_LockedRunDoesNotBlockOthers(t *testing.T) {
 	r := newRace(t)
 	overdue(t, r.fast, "a", "b", "c")
@@ -66,8 +67,8 @@ func TestExpire_LockedRunDoesNotBlockOthers(t *testing.T) {
 	r.wantStatus("b", store.StatusCancelled)
 }
 
-// Whoever is about to write events of a run, and has not locked it yet, may have a lower number by then than those who come after: the feed would show
-// what happened in another order.
+// A transaction that is about to write events of a run may have a lower number than a later one
+// although it has not locked the run yet. The feed would then be out of order.
 func TestExpire_WaitsForTheEventLockOfEachRun(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	overdue(t, s, "a", "b", "c")
@@ -78,7 +79,7 @@ func TestExpire_WaitsForTheEventLockOfEachRun(t *testing.T) {
 	expires(t, s, nothing, "1 of b", "2 of b")
 }
 
-// All in one transaction, one after the other in their runs.
+// All in one transaction, in order within their runs.
 func TestExpire_ManyAtOnce(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	overdue(t, s, "a", "b", "c")
@@ -96,7 +97,7 @@ SELECT count(DISTINCT xid), array_agg(number || ': ' || convert_from(interrupt, 
 	}
 }
 
-// What others have done since they were found, they have done: what is decided by then or put off does not expire with the rest.
+// Interrupts that were decided or postponed after they were found do not expire.
 func TestExpire_SkipsInterruptsNoLongerDue(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	overdue(t, s, "a", "b", "c")

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// raw connects like any other program would.
+// raw connects like another program.
 func raw(t *testing.T, connString string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), connString)
@@ -28,7 +28,7 @@ func raw(t *testing.T, connString string) *pgx.Conn {
 	return conn
 }
 
-// acquire takes n connections out of the pool.
+// acquire takes n connections from the pool.
 func acquire(t *testing.T, s *Store, n int) (conns []*pgxpool.Conn) {
 	t.Helper()
 	for range n {
@@ -50,10 +50,11 @@ func mustExec(t *testing.T, conn *pgx.Conn, statements ...string) {
 	}
 }
 
-// shortTimeouts is a timeout that is long enough for a slow machine and short enough for a test.
+// shortTimeouts is long enough for a slow machine and short enough for a test.
 const shortTimeouts = 300 * time.Millisecond
 
-// lockRun lets another transaction hold the row of the demo run until the returned function is called.
+// lockRun lets another transaction hold the row of the demo run until the returned function is
+// called.
 func lockRun(t *testing.T, connString string) (release func()) {
 	t.Helper()
 	conn := raw(t, connString)
@@ -91,8 +92,8 @@ func TestSave_TimeoutReturnsErrTimeout(t *testing.T) {
 	mustSave(t, s, 1, "no longer locked")
 }
 
-// A save that waits for a lock ends with its context, and it is certain that it has changed nothing: the server was asked
-// to stop, and has.
+// A save that waits for a lock ends with its context and has certainly changed nothing, because the
+// server confirmed the cancellation.
 func TestSave_CancelledDuringLockWaitChangesNothing(t *testing.T) {
 	connString := pgtest.New(t)
 	config := longTimeouts
@@ -109,20 +110,20 @@ func TestSave_CancelledDuringLockWaitChangesNothing(t *testing.T) {
 	waitFor(t, raw(t, connString), waitingQuery)
 	cancel()
 	if err := <-saved; !errors.Is(err, context.Canceled) || errors.Is(err, ErrTimeout) {
-		t.Errorf("Save: %v; want context.Canceled and nothing else", err)
+		t.Errorf("Save: %v; want only context.Canceled", err)
 	}
 	connections := s.pool.Stat().NewConnsCount()
 	release()
 	mustSave(t, s, 1, "free again")
 	if now := s.pool.Stat().NewConnsCount(); now != connections {
-		t.Errorf("%d connections were made after the cancel; want none: the one that was there is still good", now-connections)
+		t.Errorf("%d new connections after the cancel; want none, because the old one is still valid", now-connections)
 	}
 }
 
-// waitingQuery asks whether some transaction of this database waits for another one.
+// waitingQuery reports whether a transaction of this database waits for another one.
 const waitingQuery = `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`
 
-// waitFor asks the server until it says yes.
+// waitFor queries the server until the result is true.
 func waitFor(t *testing.T, conn *pgx.Conn, question string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -134,8 +135,9 @@ func waitFor(t *testing.T, conn *pgx.Conn, question string) {
 	}
 }
 
-// The server's messages of one save are the row, the end of the statement, and that it is ready for the next: only then has
-// it committed. Whoever takes the end of the statement for success acknowledges what may never have happened.
+// The server's messages of a save are the row, the end of the statement, and ready for query: only
+// then has it committed. A client that takes the end of the statement for success acknowledges an
+// uncommitted save.
 func TestSave_ConnectionLostBeforeCommitReplyReturnsError(t *testing.T) {
 	direct := pgtest.New(t)
 	for name, message := range map[string]byte{"before the row": 'D', "before the end of the statement": 'C', "before ready": 'Z'} {
@@ -143,13 +145,14 @@ func TestSave_ConnectionLostBeforeCommitReplyReturnsError(t *testing.T) {
 			network, connString := newProxy(t, direct)
 			s := mustOpen(t, connString, Config{Schema: name, MaxConns: 1})
 			mustSave(t, s, 0, "created")
-			mustSave(t, s, 1, "kept") // the connection knows the statement now, and there is one answer to it
+			mustSave(t, s, 1, "kept") // the statement is prepared now and has one reply
 			network.cut(message)
 			version, err := s.Save(t.Context(), demo, 2, putRun("unknown"))
 			if !errors.Is(err, ErrUnavailable) || version != 0 {
 				t.Fatalf("Save = %d, %v; want ErrUnavailable", version, err)
 			}
-			// The server had all that it needs and commits, but only after ready is that certain.
+			// The server has all that it needs and commits, but this is certain only after it is
+			// ready.
 			for checkpoint := (store.Checkpoint{Version: 2}); checkpoint.Version == 2 && message != 'Z'; {
 				if checkpoint, err = s.Load(t.Context(), demo); err != nil {
 					t.Fatal(err)
@@ -164,8 +167,8 @@ func TestSave_ConnectionLostBeforeCommitReplyReturnsError(t *testing.T) {
 	}
 }
 
-// After a restart of the server or the network all connections are dead. The first call finds out; the caller who then loads
-// again, as the port says, must not run into the next one.
+// After a restart of the server or the network all connections are dead. The first call fails; the
+// Load that follows must not fail on the next dead connection.
 func TestLoad_RecoversAfterConnectionReset(t *testing.T) {
 	network, connString := newProxy(t, pgtest.New(t))
 	s := mustOpen(t, connString, Config{MaxConns: 4})
@@ -180,7 +183,7 @@ func TestLoad_RecoversAfterConnectionReset(t *testing.T) {
 	wantRun(t, s, 1, "kept")
 }
 
-// A network that swallows everything gives no error. Neither does the server, which knows of nothing.
+// A network that drops everything gives no error, and the server notices nothing.
 func TestSave_SilentNetworkTimesOut(t *testing.T) {
 	t.Parallel() // it only waits
 	network, connString := newProxy(t, pgtest.New(t))
@@ -188,10 +191,10 @@ func TestSave_SilentNetworkTimesOut(t *testing.T) {
 	network.Freeze()
 	_, err := s.Save(t.Context(), demo, 0, putRun("lost"))
 	if !errors.Is(err, ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Save: %v; want ErrTimeout, and no word of a context that the caller has not ended", err)
+		t.Errorf("Save: %v; want ErrTimeout and no context error", err)
 	}
 	network.Unfreeze()
-	// On a slow machine even a new connection may take longer than this test's timeout.
+	// On a slow machine even a new connection may take longer than the timeout of this test.
 	_, err = s.Load(t.Context(), demo)
 	for errors.Is(err, ErrTimeout) {
 		_, err = s.Load(t.Context(), demo)
@@ -237,7 +240,7 @@ func TestOpen_MissingDatabaseReturnsError(t *testing.T) {
 	}
 }
 
-// restrictedUser adds a user without rights to a database and returns its connection string.
+// restrictedUser adds a user without privileges to a database and returns its connection string.
 func restrictedUser(t *testing.T, connString string) string {
 	t.Helper()
 	u, err := url.Parse(connString)
@@ -259,7 +262,7 @@ func TestOpen_MissingPrivilegesReturnErrDenied(t *testing.T) {
 			t.Errorf("%s: Open = %v, %v; want ErrDenied", when, s, err)
 		}
 	}
-	denied("no schema, and no right to make one")
+	denied("no schema and no privilege to create one")
 	mustSave(t, mustOpen(t, connString, Config{}), 0, "kept")
 	denied("somebody else's schema")
 	owner, role := raw(t, connString), raw(t, restricted).Config().User
@@ -267,16 +270,16 @@ func TestOpen_MissingPrivilegesReturnErrDenied(t *testing.T) {
 	s := mustOpen(t, restricted, Config{})
 	wantRun(t, s, 1, "kept")
 	if _, err := s.Save(t.Context(), demo, 1, putRun("y")); !errors.Is(err, ErrDenied) {
-		t.Errorf("Save with the right to read: %v; want ErrDenied", err)
+		t.Errorf("Save with read privileges: %v; want ErrDenied", err)
 	}
 	mustExec(t, owner, `GRANT INSERT, UPDATE, DELETE ON fermata.checkpoints, fermata.checkpoint_parts TO `+role)
-	mustSave(t, s, 1, "written") // what changes rows need not be able to change tables
+	mustSave(t, s, 1, "written") // writing rows needs no privilege to change tables
 	if err := s.Delete(t.Context(), demo); err != nil {
 		t.Error(err)
 	}
 }
 
-// An administrator may make the schema for a user who must not make schemas.
+// An administrator may create the schema for a user who must not create schemas.
 func TestOpen_SchemaCreatedByAdministrator(t *testing.T) {
 	connString := pgtest.New(t)
 	restricted := restrictedUser(t, connString)

@@ -8,14 +8,17 @@ import (
 )
 
 const (
-	// thisServerSQL is a number that no other server has, but for copies of all of its files.
+	// thisServerSQL returns an id that is unique to a server, except for copies of all of its
+	// files.
 	thisServerSQL = `SELECT system_identifier FROM pg_control_system()`
 
-	// sameServerSQL reports whether the numbers of the feed were looked at on this very server. Where nobody may know which it is, they never were.
+	// sameServerSQL reports whether the numbers of the feed were checked on this server. If the id
+	// is not readable, it is false.
 	sameServerSQL = `SELECT server IS NOT NULL AND server IS NOT DISTINCT FROM $1::bigint FROM feed_base`
 
-	// advanceFeedSQL moves the numbers of the feed if there are events that have not happened yet by the numbers of this server. Somebody may have read on
-	// where they came from: so what happens next is far behind.
+	// advanceFeedSQL shifts the numbers of the feed if there are events with numbers that this
+	// server has not reached. Readers may have cursors beyond the backup, so new events get much
+	// higher numbers.
 	//mutate:postgres-feed-base
 	advanceFeedSQL = `
 UPDATE feed_base SET server = $1::bigint, base = coalesce((
@@ -25,7 +28,8 @@ UPDATE feed_base SET server = $1::bigint, base = coalesce((
     WHERE newest.xid >= feed_number(here.next)), base)`
 )
 
-// settle sees to it that the feed goes on on a server on which a backup was restored. Most starts do no more than look.
+// advanceFeedIfRestored lets the feed continue on a server where a backup was restored. Usually it
+// only reads.
 func (s *Store) advanceFeedIfRestored(ctx context.Context, schema string) error {
 	var server *int64
 	if err := s.pool.QueryRow(ctx, thisServerSQL).Scan(&server); err != nil && !errors.Is(classify(err), ErrDenied) {
@@ -36,7 +40,7 @@ func (s *Store) advanceFeedIfRestored(ctx context.Context, schema string) error 
 		return err
 	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, noTimeoutSQL); err != nil { // it looks at all events
+		if _, err := tx.Exec(ctx, noTimeoutSQL); err != nil { // it reads all events
 			return err
 		}
 		if _, err := tx.Exec(ctx, lockSQL, schema); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// Another server counts its transactions from the beginning. Whoever follows the feed notices nothing of it: neither who has read up to the backup, nor who
-// has read on while the old server lived.
+// Another server counts its transactions from the beginning. Readers of the feed continue, with
+// cursors from before and after the backup.
 func TestFeed_ContinuesOnAnotherServer(t *testing.T) {
 	old, other := pgtest.New(t), pgtest.Start(t)
 	mustExec(t, raw(t, old), `DO $$ BEGIN FOR n IN 1 .. 5000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
@@ -24,7 +24,7 @@ func TestFeed_ContinuesOnAnotherServer(t *testing.T) {
 	fixture.CreateRun(t, there, "lost")
 	_, ahead := feedEvents(t, there, atBackup)
 
-	for range 2 { // at the second time there is nothing to move
+	for range 2 { // the second time there is nothing to shift
 		here := mustOpen(t, moved, Config{})
 		if runs, _ := feedEvents(t, here, ""); len(runs) == 0 || runs[0] != "before 1" {
 			t.Errorf("from the beginning the feed has %q", runs)
@@ -34,7 +34,7 @@ func TestFeed_ContinuesOnAnotherServer(t *testing.T) {
 	fixture.CreateRun(t, here, "after")
 	for place, after := range map[string]string{"the backup": atBackup, "what is lost": ahead} {
 		if runs, _ := feedEvents(t, here, after); !slices.Equal(runs, []string{"after 1"}) {
-			t.Errorf("behind %s the feed has %q", place, runs)
+			t.Errorf("after %s the feed has %q", place, runs)
 		}
 	}
 }

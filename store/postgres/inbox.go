@@ -12,11 +12,12 @@ import (
 const (
 	inboxColumns = interruptColumns + `, r.state_key, r.provider, r.graph, ` + documentColumns
 
-	// joinRuns leads from interrupts to their runs and their requests.
+	// joinRuns joins interrupts with their runs and requests.
 	joinRuns = `FROM interrupts AS i JOIN runs AS r ON r.key = i.run_key
 LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account`
 
-	// afterPosition is what stands behind a place in the list. The first condition leads to the index, the second is exact.
+	// afterPosition selects what follows a position in the list. The first condition uses the
+	// index, the second is exact.
 	afterPosition = `sha256(i.account) = sha256($1) AND i.account = $1 AND i.created_at >= $2 AND (i.created_at, i.id) > ($2, $3)
   AND ($4::bytea = '' OR i.kind = $4)`
 
@@ -51,7 +52,7 @@ func scanInboxItem(rows pgx.CollectableRow) (a store.InboxItem, err error) {
 	return a, err
 }
 
-// extraDest scans columns behind those that somebody asks for.
+// extraDest scans additional columns after those of a scan function.
 type extraDest struct {
 	pgx.CollectableRow
 	more []any
@@ -59,7 +60,7 @@ type extraDest struct {
 
 func (w extraDest) Scan(dest ...any) error { return w.CollectableRow.Scan(append(dest, w.more...)...) }
 
-// Asked returns interrupts of all runs of an account; see [store.Inbox].
+// InboxItems returns interrupts of all runs of an account; see [store.Inbox].
 func (s *Store) InboxItems(ctx context.Context, account string, f store.InboxFilter) (asked []store.InboxItem, err error) {
 	after := pgtype.Timestamptz{Time: f.After.Created, Valid: true}
 	if f.After == (store.InboxPosition{}) {
@@ -72,15 +73,15 @@ func (s *Store) InboxItems(ctx context.Context, account string, f store.InboxFil
 		text, values = inboxItemsSQL, append(values, f.State)
 	}
 	queryAll(&t, &asked, scanInboxItem, text, values...)
-	return asked, s.view(ctx, "list what is asked in", &t)
+	return asked, s.view(ctx, "list interrupts in", &t)
 }
 
-// Question returns one interrupt; see [store.Inbox].
+// InboxItem returns one interrupt; see [store.Inbox].
 func (s *Store) InboxItem(ctx context.Context, account, id string) (store.InboxItem, error) {
 	var t txn
 	var found []store.InboxItem
 	queryAll(&t, &found, scanInboxItem, inboxItemSQL, account, id)
-	if err := s.view(ctx, "look up what is asked in", &t); err != nil {
+	if err := s.view(ctx, "read an interrupt in", &t); err != nil {
 		return store.InboxItem{}, err
 	}
 	if len(found) == 0 {
@@ -89,20 +90,20 @@ func (s *Store) InboxItem(ctx context.Context, account, id string) (store.InboxI
 	return found[0], nil
 }
 
-// Pending counts the interrupts of an account that are open; see [store.Inbox].
+// CountPending counts the open interrupts of an account; see [store.Inbox].
 func (s *Store) CountPending(ctx context.Context, account string, limit int) (count int, err error) {
 	var t txn
 	found := false
 	t.queryRow(&found, []any{&count}, countPendingSQL, account, limit)
-	return count, s.view(ctx, "count what is asked in", &t)
+	return count, s.view(ctx, "count pending interrupts in", &t)
 }
 
-// Waits counts the interrupts of all accounts that are open; see [store.Inbox].
+// PendingByKind counts the open interrupts of all accounts by kind; see [store.Inbox].
 func (s *Store) PendingByKind(ctx context.Context, limit int) (waits []store.PendingCount, err error) {
 	var t txn
 	queryAll(&t, &waits, func(rows pgx.CollectableRow) (w store.PendingCount, err error) {
 		err = rows.Scan(nameScanner{&w.Kind}, &w.Count, timeScanner{&w.Oldest})
 		return w, err
 	}, pendingByKindSQL, max(limit, 0))
-	return waits, s.view(ctx, "count what waits in", &t)
+	return waits, s.view(ctx, "count pending interrupts by kind in", &t)
 }

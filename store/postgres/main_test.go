@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// runChild is a replica that saves its run, or, without one, a worker.
+// runChild is a replica that saves its run or, without one, a worker.
 func runChild(connString, run string) error {
 	s, err := Open(context.Background(), connString, Config{})
 	if err != nil {

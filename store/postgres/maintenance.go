@@ -16,7 +16,7 @@ SELECT ` + refRunColumns + ` FROM runs AS r
 WHERE r.status IN ('completed', 'failed', 'cancelled', 'superseded') AND r.updated_at < $1 AND r.updated_at >= $2
 ORDER BY r.updated_at, r.account, r.run LIMIT $3`
 
-	// lockFinishedSQL says whether the run is alive, and has nothing in hand then.
+	// lockFinishedSQL reports whether the run is active; then it does not lock it.
 	lockFinishedSQL = `
 WITH locked AS (SELECT key, ` + activeCondition + ` AS alive FROM runs WHERE key = ` + keyOfArgs + ` AND account = $1 FOR UPDATE)
 SELECT set_config('fermata.run', CASE WHEN alive THEN '' ELSE encode(key, 'hex') END, true), alive FROM locked`
@@ -47,18 +47,18 @@ WHERE e.run_key = ` + keyOfArgs + ` AND e.account = $1 ORDER BY e.number`
 	namedValueSQL    = `SELECT value FROM once WHERE key = sha256($1)`
 )
 
-// deleteRunSQL deletes everything of the run in hand, in the order that the foreign keys allow.
+// deleteRunSQL deletes everything of the locked run, in the order of the foreign keys.
 var deleteRunSQL = []string{deleteEffectsSQL, deleteInterruptsSQL, deleteResumesSQL, deleteEventsSQL, deleteDocumentsSQL, deleteCheckpointOfRunSQL, deleteRunRowSQL}
 
-// Finished returns runs that were over before a time; see [store.Maintenance].
+// FinishedRuns returns runs that ended before a time; see [store.Maintenance].
 func (s *Store) FinishedRuns(ctx context.Context, from, before time.Time, limit int) (runs []store.Run, err error) {
 	var t txn
 	queryAll(&t, &runs, scanRun, finishedRunsSQL, before, from, pageSize(limit, 1000))
 	return runs, s.view(ctx, "list finished runs of", &t)
 }
 
-// Forget deletes a run that is over; see [store.Maintenance].
-func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
+// DeleteRun deletes a run that has ended; see [store.Maintenance].
+func (s *Store) DeleteRun(ctx context.Context, account, run string, writes store.Writes) error {
 	var t txn
 	var key string
 	found, alive := false, false
@@ -66,10 +66,10 @@ func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store
 	for _, text := range deleteRunSQL {
 		t.queue(text, account)
 	}
-	if err := t.applyWritesOfRun(account, beside); err != nil {
+	if err := t.applyWritesOfRun(account, writes); err != nil {
 		return err
 	}
-	if err := s.update(ctx, "forget a run of", &t); err != nil {
+	if err := s.update(ctx, "delete a run of", &t); err != nil {
 		return err
 	}
 	if alive {
@@ -78,7 +78,7 @@ func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store
 	return nil
 }
 
-// History returns everything that is known of a run; see [store.Maintenance]. All of it is of one moment.
+// History returns everything that is stored about a run; see [store.Maintenance].
 func (s *Store) History(ctx context.Context, account, run string) (h store.History, err error) {
 	var t txn
 	found := false
@@ -104,7 +104,7 @@ func scanResume(rows pgx.CollectableRow) (r store.Resume, err error) {
 	return r, err
 }
 
-// Once keeps a value under a name, unless there is one already; see [store.Maintenance].
+// PutIfAbsent stores a value under a name unless there is one; see [store.Maintenance].
 func (s *Store) PutIfAbsent(ctx context.Context, name string, value []byte) (kept []byte, err error) {
 	if name == "" {
 		return nil, store.ErrInvalid
@@ -115,15 +115,16 @@ func (s *Store) PutIfAbsent(ctx context.Context, name string, value []byte) (kep
 	var t txn
 	found := false
 	t.queue(addNamedValueSQL, name, value)
-	t.queryRow(&found, []any{&kept}, namedValueSQL, name) // sees whoever was first, also if the statement above waited for him
-	return kept, s.update(ctx, "keep a value in", &t)
+	t.queryRow(&found, []any{&kept}, namedValueSQL, name) // also sees a concurrent insert that the statement above waited for
+	return kept, s.update(ctx, "store a value in", &t)
 }
 
-// tables are all that hold what the ports keep.
+// tables lists all tables of the ports.
 var tables = []string{"runs", "interrupts", "resumes", "effects", "events", "checkpoints", "checkpoint_parts", "once", "credentials", "papers", "audit"}
 
 const (
-	// sizeSQL estimates as the server's planner does: as many rows on a page as there were when it last looked.
+	// sizeSQL estimates row counts like the planner: rows per page at the last analysis, times
+	// pages.
 	sizeSQL = `
 SELECT c.relname, pg_total_relation_size(c.oid), pg_relation_size(c.oid),
        CASE WHEN c.relpages > 0 THEN (c.reltuples / c.relpages * (pg_relation_size(c.oid) / current_setting('block_size')::bigint))::bigint ELSE 0 END
@@ -132,7 +133,7 @@ WHERE c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = 
 
 	countSQL = `SELECT count(*) FROM ` // a table
 
-	// exactCountLimit is how big a table may be to be counted rather than estimated.
+	// exactCountLimit is the maximum size of a table that is counted instead of estimated.
 	exactCountLimit = 8 << 20
 )
 
@@ -146,7 +147,8 @@ func scanTableSize(rows pgx.CollectableRow) (t tableSize, err error) {
 	return t, err
 }
 
-// Size says how much there is; see [store.Maintenance]. The rows of big tables are an estimate.
+// Size returns how much data is stored; see [store.Maintenance]. Row counts of big tables are
+// estimates.
 func (s *Store) Size(ctx context.Context) (store.Size, error) {
 	const op = "measure"
 	var t txn
@@ -174,7 +176,8 @@ func (s *Store) Size(ctx context.Context) (store.Size, error) {
 	return size, nil
 }
 
-// Vacuum gives room back; see [store.Maintenance]. It takes as long as it takes, on a connection of its own. The user must own the tables.
+// Vacuum returns the space of deleted data to the system; see [store.Maintenance]. It has no
+// timeout and uses its own connection. The user must own the tables.
 func (s *Store) Vacuum(ctx context.Context) error {
 	conn, err := s.connect(ctx, func(config *pgx.ConnConfig) { config.RuntimeParams["statement_timeout"] = "0" })
 	if err == nil {

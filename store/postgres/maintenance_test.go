@@ -28,7 +28,7 @@ func TestDigests_MatchStoredParts(t *testing.T) {
 	lease := fixture.CreateRun(t, s, demo.Run)
 	owner := s.Fenced(lease).(store.DigestCheckpoints)
 	if _, err := owner.Digests(t.Context(), demo); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("Index: %v; want ErrNotFound", err)
+		t.Errorf("Digests: %v; want ErrNotFound", err)
 	}
 	check := func(when string, version int64) {
 		t.Helper()
@@ -100,7 +100,7 @@ func TestLoadParts_OldVersionReturnsErrStale(t *testing.T) {
 	}
 }
 
-// What was deleted last lies at the end of the files, and its room goes back to the system.
+// Rows that were deleted last are at the end of the files, whose space is returned to the system.
 func TestVacuum_ShrinksTables(t *testing.T) {
 	connString := prepared(t)
 	s := mustOpen(t, connString, Config{})
@@ -126,7 +126,7 @@ func TestVacuum_ShrinksTables(t *testing.T) {
 	if full < int64(len(big)) || size() < full {
 		t.Fatalf("%d bytes, and %d without vacuum", full, size())
 	}
-	// What was deleted may still be seen by somebody who has not looked away; other tests are on the same server.
+	// Deleted rows may still be visible to a transaction of another test on the same server.
 	deadline := time.Now().Add(time.Minute)
 	for size() > full-int64(len(big)) && time.Now().Before(deadline) {
 		if err := s.Vacuum(t.Context()); err != nil {
@@ -147,7 +147,7 @@ func TestSize_CountsOrEstimates(t *testing.T) {
 	if err != nil || size.Rows["runs"] != 7 || size.Rows["events"] != 7 || size.Rows["interrupts"] != 0 || len(size.Rows) != len(tables) {
 		t.Errorf("the size is %+v, %v", size, err)
 	}
-	// 20 000 rows of half a kilobyte are not counted.
+	// 20 000 rows of half a kilobyte are estimated.
 	if _, err := s.pool.Exec(t.Context(), `
 INSERT INTO once (name, value) SELECT convert_to('name ' || n, 'UTF8'), decode(repeat(md5(n::text), 16), 'hex') FROM generate_series(1, 40000) AS n`); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ INSERT INTO once (name, value) SELECT convert_to('name ' || n, 'UTF8'), decode(r
 	}
 }
 
-// A call of Reseal reads a bounded number of bytes, whatever the limit.
+// A call of Reencrypt reads a bounded number of bytes for any limit.
 func TestReencrypt_ReadsABoundedNumberOfBytes(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	big := bytes.Repeat([]byte("x"), 1<<20)
@@ -184,8 +184,8 @@ func TestReencrypt_ReadsABoundedNumberOfBytes(t *testing.T) {
 		}
 		after = next
 	}
-	if len(calls) != 3 || calls[0] != reencryptChunk || calls[0]+calls[1] != parts { // the last finds no papers
-		t.Errorf("calls have seen %v of %d", calls, parts)
+	if len(calls) != 3 || calls[0] != reencryptChunk || calls[0]+calls[1] != parts { // the last call finds no documents
+		t.Errorf("calls have read %v of %d", calls, parts)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestReencrypt_ForeignCursorReturnsErrInvalid(t *testing.T) {
 	}
 }
 
-// Every column that holds something sealed is one that Reseal goes over, and cannot be forgotten.
+// Reencrypt must cover every sealed column.
 func TestReencrypt_CoversEverySealedColumn(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	rows, err := s.pool.Query(t.Context(), `
@@ -216,6 +216,6 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.
 		found++
 	}
 	if rows.Err() != nil || found != len(sealedColumns) {
-		t.Errorf("%d columns are stored as what is sealed, %v; Reseal goes over %d", found, rows.Err(), len(sealedColumns))
+		t.Errorf("%d sealed columns, %v; Reencrypt covers %d", found, rows.Err(), len(sealedColumns))
 	}
 }

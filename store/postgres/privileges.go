@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// requiredPrivileges is what a server does with each table. What only those do who delete or seal anew is not in it, nor what is done when a store is opened:
-// whoever has no right to that can still record what people decide.
+// requiredPrivileges lists what a server does with each table. It leaves out deletion,
+// re-encryption and migration: a user without those privileges can still record decisions.
 var requiredPrivileges = map[string]string{
 	"audit":              "SELECT, INSERT",
 	"checkpoint_parts":   "SELECT, INSERT, UPDATE, DELETE",
@@ -25,7 +25,7 @@ var requiredPrivileges = map[string]string{
 	"runs":               "SELECT, INSERT, UPDATE",
 }
 
-// privilegesSQL is what is missing of the rights, and whether the server takes writes at all.
+// privilegesSQL returns the missing privileges, and whether the server accepts writes.
 const privilegesSQL = `
 SELECT current_setting('transaction_read_only') = 'off', coalesce((
     SELECT string_agg(need.what || ' on ' || need.name, ', ' ORDER BY need.name, need.what) FROM (
@@ -41,7 +41,7 @@ func (s *Store) CheckWritable(ctx context.Context) error {
 	for i, table := range tables {
 		rights[i] = requiredPrivileges[table]
 	}
-	return s.call(ctx, "look for the rights in", func(ctx context.Context) error {
+	return s.call(ctx, "check the privileges in", func(ctx context.Context) error {
 		var writes bool
 		var missing string
 		err := s.pool.QueryRow(ctx, privilegesSQL, tables, rights).Scan(&writes, &missing)
@@ -49,9 +49,9 @@ func (s *Store) CheckWritable(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !writes:
-			return fmt.Errorf("%w: it can only be read from", ErrUnavailable)
+			return fmt.Errorf("%w: the server is read-only", ErrUnavailable)
 		case missing != "":
-			return fmt.Errorf("%w: this user needs %s", ErrDenied, missing)
+			return fmt.Errorf("%w: missing privileges: %s", ErrDenied, missing)
 		}
 		return nil
 	})

@@ -14,7 +14,8 @@ import (
 
 var _ store.WriteChecker = (*Store)(nil)
 
-// A server whose role was not given all tables answered who looked whether it is ready, and could record no decision.
+// A server whose role lacked privileges on some tables reported that it was ready, but could not
+// record decisions.
 func TestCheckWritable_ReportsEveryMissingPrivilege(t *testing.T) {
 	connString := pgtest.New(t)
 	restricted := restrictedUser(t, connString)
@@ -46,7 +47,7 @@ func TestCheckWritable_ReportsEveryMissingPrivilege(t *testing.T) {
 	missing("USAGE", "ready_numbers")
 }
 
-// A migration may bring a table. Whoever adds one says what a server does with it.
+// A new table in a migration must be added to requiredPrivileges.
 func TestCheckWritable_CoversEveryTable(t *testing.T) {
 	connString := pgtest.New(t)
 	mustOpen(t, connString, Config{})
@@ -60,17 +61,17 @@ func TestCheckWritable_CoversEveryTable(t *testing.T) {
 	}
 	for _, table := range tables {
 		if requiredPrivileges[table] == "" {
-			t.Errorf("%s is not there", table)
+			t.Errorf("%s is missing", table)
 		}
 	}
 	for table := range requiredPrivileges {
 		if !slices.Contains(tables, table) {
-			t.Errorf("%s is no table", table)
+			t.Errorf("%s is not a table", table)
 		}
 	}
 }
 
-// After a failover the connections may lead to a server that can only be read from.
+// After a failover the connections may lead to a read-only server.
 func TestCheckWritable_ReadOnlyServerReturnsError(t *testing.T) {
 	connString := pgtest.New(t)
 	s := mustOpen(t, connString, Config{MaxConns: 1})

@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/store/internal/proxytest"
 )
 
-// proxy is a network that knows the messages of PostgreSQL.
+// proxy is a network that understands PostgreSQL messages.
 type proxy struct {
 	*proxytest.Proxy
 	cutAt atomic.Int32 // resets the connection instead of forwarding the server's next message of this type; once
@@ -25,7 +25,7 @@ func newProxy(t *testing.T, connString string) (*proxy, string) {
 	return newPooler(t, connString, forwardRequests)
 }
 
-// newPooler has somebody on the way who does something to what is asked.
+// newPooler returns a proxy that changes requests.
 func newPooler(t *testing.T, connString string, requests proxytest.ForwardFunc) (*proxy, string) {
 	t.Helper()
 	u, err := url.Parse(connString)
@@ -48,8 +48,9 @@ func forwardRequests(p *proxytest.Proxy, server, client net.Conn) {
 	}
 }
 
-// ignoring returns what a pooler does that was told to ignore some parameters of the first message: a length that counts itself, a version, and names and
-// values with a zero byte behind each, and one more at the end.
+// ignoring returns the behaviour of a pooler that ignores some startup parameters. The startup
+// message has a length that counts itself, a version, and zero-terminated names and values,
+// followed by a zero byte.
 func ignoring(names ...string) proxytest.ForwardFunc {
 	return func(p *proxytest.Proxy, server, client net.Conn) {
 		header := make([]byte, 8)
@@ -76,7 +77,7 @@ func ignoring(names ...string) proxytest.ForwardFunc {
 	}
 }
 
-// forwardAnswers goes message by message: a type, and a length that counts itself.
+// forwardAnswers forwards message by message: a type, and a length that counts itself.
 func (p *proxy) forwardAnswers(network *proxytest.Proxy, client, server net.Conn) {
 	for {
 		header := make([]byte, 5)
@@ -89,7 +90,7 @@ func (p *proxy) forwardAnswers(network *proxytest.Proxy, client, server net.Conn
 		}
 		network.WaitUnfrozen()
 		if p.cutAt.CompareAndSwap(int32(header[0]), 0) {
-			client.(*net.TCPConn).SetLinger(0) // a reset, not an orderly end
+			client.(*net.TCPConn).SetLinger(0) // a reset, not an orderly close
 			return
 		}
 		if _, err := client.Write(append(header, body...)); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/internal/pgtest"
 )
 
-// rowCounts is a book in which nobody may read everything of a table, of an account or of a run.
+// rowCounts creates data in which no statement may read everything of a table, an account or a run.
 const rowCounts = `
 INSERT INTO checkpoints (account, run, version, updated_at)
 SELECT 'acme', convert_to('run ' || n, 'UTF8'), 1, now() FROM generate_series(1, 5000) AS n;
@@ -44,11 +44,11 @@ SELECT account, 'request', id, run, 1, now() + place * interval '1 s', now(), no
 INSERT INTO audit (account, seq, raw) SELECT convert_to('account ' || n, 'UTF8'), 1, chain_link(0, chain_hash(NULL)) FROM generate_series(1, 1000) AS n;
 SELECT write_beside('acme', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', array_agg('{"a":1}'::bytea)) FROM generate_series(1, 1000)`
 
-// byConstraints are the questions that foreign keys, triggers and functions ask.
+// byConstraints lists the queries of foreign keys, triggers and functions.
 var byConstraints = map[string]string{
 	"cascade of a checkpoint": `DELETE FROM checkpoint_parts WHERE checkpoint = $1`,
-	"run without questions":   `SELECT FROM interrupts WHERE $1 = run_key FOR KEY SHARE`,
-	"question of a run":       `SELECT FROM runs WHERE key = $1 FOR KEY SHARE`,
+	"run without interrupts":  `SELECT FROM interrupts WHERE $1 = run_key FOR KEY SHARE`,
+	"interrupt of a run":      `SELECT FROM runs WHERE key = $1 FOR KEY SHARE`,
 	"resume without decision": `SELECT FROM interrupts WHERE $1 = resume_key FOR KEY SHARE`,
 	"decision of a resume":    `SELECT FROM resumes WHERE key = $1 FOR KEY SHARE`,
 	"outcome of a receipt":    `SELECT FROM resumes WHERE run_key = $1 AND rest = $2 AND outcome IS NULL`,
@@ -57,29 +57,30 @@ var byConstraints = map[string]string{
 	"anything undone":         `SELECT FROM interrupts WHERE run_key = $1 AND NOT applied AND state = 'decided'`,
 	"line before this one":    `SELECT raw FROM audit WHERE key = $1 AND seq = $2`,
 	"end of a chain":          `SELECT seq, raw FROM audit WHERE key = sha256($1) ORDER BY seq DESC LIMIT 1`,
-	"paper that changes":      `UPDATE papers SET revision = revision + 1 WHERE key = sha256(sha256($1) || sha256($2) || sha256($3)) AND account = $1 AND revision = $4`,
+	"document that changes":   `UPDATE papers SET revision = revision + 1 WHERE key = sha256(sha256($1) || sha256($2) || sha256($3)) AND account = $1 AND revision = $4`,
 	"deadline that moves": `UPDATE interrupts SET deadline = $3 WHERE key = sha256(sha256($1) || sha256($2)) AND account = $1
               AND state IS NOT DISTINCT FROM 'pending' AND deadline IS DISTINCT FROM $3`,
 }
 
-// orderedScans are scans without a condition: they take the first rows of an index that holds nothing but what is wanted.
-var orderedScans = map[string]string{"nextRunSQL": "runs_ready", "waitsSQL": "interrupts_waiting"}
+// orderedScans are scans without a condition: they take the first rows of an index that holds only
+// candidates.
+var orderedScans = map[string]string{"claimNextSQL": "runs_ready", "pendingByKindSQL": "interrupts_waiting"}
 
-// narrowIndexes is all that a scan of an index has to ask for: a run or an account alone may be long or big; wholeRunStatements are those that want
-// everything of a run.
+// narrowIndexes lists what a scan of an index must use: a run or an account alone may be big.
+// wholeRunStatements are those that read everything of a run.
 var (
 	narrowIndexes = map[string][]string{
 		"interrupts_of_run": {"run_key", "applied"}, "effects_of_run": {"run_key", "state"}, "runs_listed": {"created_at"}, "events_feed": {"xid"},
 	}
 
-	// boundedSorts are those that sort what they are given, or what one run has of a kind, for the sake of some of it.
-	boundedSorts = []string{"decideSQL", "papersOfKindSQL"}
+	// boundedSorts lists the statements that sort their arguments, or what one run has of a kind.
+	boundedSorts = []string{"decideSQL", "documentsOfRunByKindSQL"}
 
-	wholeRunStatements = []string{"interruptsSQL", "effectsSQL", "forgetInterruptsSQL", "forgetEffectsSQL", "run without questions"}
+	wholeRunStatements = []string{"interruptsSQL", "effectsSQL", "deleteInterruptsSQL", "deleteEffectsSQL", "run without interrupts"}
 )
 
-// Nothing that a call does may take longer the more runs there are, or the longer a run is. The server chooses how it does it, by what it
-// knows of the tables: nothing at first, when it makes the plan that a connection then keeps.
+// No call may take longer with more runs or with a longer run. The server chooses the plan by its
+// statistics, which are empty at first, and a connection keeps the plan.
 func TestPlans_NoStatementScansATableAccountOrRun(t *testing.T) {
 	connString := pgtest.New(t)
 	for schema, text := range map[string]string{"many": rowCounts, "few": strings.ReplaceAll(rowCounts, "5000", "100")} {
@@ -94,11 +95,11 @@ func TestPlans_NoStatementScansATableAccountOrRun(t *testing.T) {
 	}
 }
 
-// plans looks at those of all statements.
+// plans checks the plans of all statements.
 func plans(t *testing.T, s *Store, when string) {
 	texts := statements(t)
 	maps.Copy(texts, byConstraints)
-	for _, other := range []string{"countSQL", "sizeSQL", "notifySQL", "nowSQL", "thisServerSQL", "sameServerSQL", "moveBaseSQL"} { // of no table, of a single row, or of all of it
+	for _, other := range []string{"countSQL", "sizeSQL", "notifySQL", "nowSQL", "thisServerSQL", "sameServerSQL", "advanceFeedSQL"} { // on no table, on a single row, or on all of it
 		delete(texts, other)
 	}
 	conn, err := s.pool.Acquire(t.Context())
@@ -130,21 +131,21 @@ type scan struct {
 	Condition string `json:"Index Cond"`
 	Plans     []scan
 
-	limited bool // it stands below a limit, with nothing between them that has one of its own
+	limited bool // it is below a limit, with no other limit in between
 }
 
 func (s scan) String() string {
 	return strings.Join(strings.Fields(fmt.Sprint(s.Type, " ", s.Table, " ", s.Index, " ", s.Condition)), " ")
 }
 
-// cheap says whether a node reads few rows, however many there are.
+// cheap reports whether a node reads few rows, independent of the table size.
 func (s scan) cheap(statement string) bool {
 	switch {
 	case strings.HasPrefix(s.Type, "Gather"): // it starts other processes
 		return false
-	case s.Type == "Sort" && s.limited: // it reads everything for the sake of a few rows
+	case s.Type == "Sort" && s.limited: // it reads everything for a few rows
 		return s.anyLimit() || slices.Contains(boundedSorts, statement)
-	case !strings.HasSuffix(s.Type, "Scan") || s.Table == "" && s.Index == "" || s.Type == "Bitmap Heap Scan": // whose index is another node
+	case !strings.HasSuffix(s.Type, "Scan") || s.Table == "" && s.Index == "" || s.Type == "Bitmap Heap Scan": // its index is another node
 		return true
 	case s.Index != "" && s.Index == orderedScans[statement]:
 		return true
@@ -154,12 +155,12 @@ func (s scan) cheap(statement string) bool {
 	return s.Condition != ""
 }
 
-// anyLimit says whether something below a node has a limit.
+// anyLimit reports whether something below a node has a limit.
 func (s scan) anyLimit() bool {
 	return slices.ContainsFunc(s.Plans, func(child scan) bool { return child.Type == "Limit" || child.anyLimit() })
 }
 
-// explain returns all nodes of the plan for any arguments.
+// explain returns all nodes of the generic plan.
 func explain(t *testing.T, conn *pgxpool.Conn, text string) (scans []scan) {
 	t.Helper()
 	args := make([]string, parameters(text))
@@ -196,7 +197,7 @@ func explain(t *testing.T, conn *pgxpool.Conn, text string) (scans []scan) {
 	return scans
 }
 
-// parameters is how many a statement has.
+// parameters returns the number of parameters of a statement.
 func parameters(text string) (count int) {
 	for _, found := range regexp.MustCompile(`\$(\d+)`).FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(found[1])

@@ -16,7 +16,7 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// pauseDocumentsSQL holds up the slow Store where it has changed a paper, or added to a log.
+// pauseDocumentsSQL pauses the slow Store after it has changed a document or added an audit line.
 const pauseDocumentsSQL = `
 CREATE CONSTRAINT TRIGGER pause_paper AFTER INSERT OR UPDATE ON fermata.papers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause();
 CREATE CONSTRAINT TRIGGER pause_line AFTER INSERT ON fermata.audit DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`
@@ -28,7 +28,7 @@ func newDocumentRace(t *testing.T) *race {
 	return r
 }
 
-// writesOf is a line for the log, and papers.
+// writesOf returns an audit line and documents.
 func writesOf(act string, papers ...store.DocumentChange) store.Writes {
 	return store.Writes{Documents: papers, Audit: [][]byte{fmt.Appendf(nil, `{"type":%q}`, act)}}
 }
@@ -37,7 +37,7 @@ func requestChange(id string, base int64) store.DocumentChange {
 	return store.DocumentChange{Kind: store.RequestDocument, ID: id, Run: "r", BaseRevision: base}
 }
 
-// waitingWithRequests is run r, waiting for these, with their requests before people.
+// waitingWithRequests creates run r, which waits for these interrupts, with their requests.
 func waitingWithRequests(t *testing.T, s *Store, ids ...string) {
 	t.Helper()
 	asked := fixture.WaitingEnd(nil, ids...)
@@ -50,7 +50,7 @@ func waitingWithRequests(t *testing.T, s *Store, ids ...string) {
 	}
 }
 
-// wantAudit checks the log of an account: the chain holds, and says this.
+// wantAudit verifies the chain of an account and compares its content.
 func wantAudit(t *testing.T, s *Store, account string, want ...string) {
 	t.Helper()
 	var got []string
@@ -62,11 +62,11 @@ func wantAudit(t *testing.T, s *Store, account string, want ...string) {
 		got = append(got, said.Type)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the log of %s says %q, not %q", account, got, want)
+		t.Errorf("the audit log of %s has %q, not %q", account, got, want)
 	}
 }
 
-// verifiedAudit returns a log whose chain holds, up to the head.
+// verifiedAudit returns an audit log after verifying its chain up to the head.
 func verifiedAudit(t *testing.T, s *Store, account string) (all []store.AuditLine) {
 	t.Helper()
 	var head chain.Head
@@ -92,7 +92,7 @@ func verifiedAudit(t *testing.T, s *Store, account string) (all []store.AuditLin
 	return all
 }
 
-// Somebody decides what another has just changed: they have not seen it as it is.
+// A decision on a request that was just changed is based on outdated data.
 func TestDecide_WaitsForConcurrentRequestChange(t *testing.T) {
 	r := newDocumentRace(t)
 	waitingWithRequests(t, r.fast, "i")
@@ -103,7 +103,7 @@ func TestDecide_WaitsForConcurrentRequestChange(t *testing.T) {
 	r.between(
 		func() {
 			if err := r.slow.CommitWrites(t.Context(), "acme", writesOf("extended", extended)); err != nil {
-				t.Errorf("Amend: %v", err)
+				t.Errorf("CommitWrites: %v", err)
 			}
 		},
 		func() {
@@ -118,7 +118,7 @@ func TestDecide_WaitsForConcurrentRequestChange(t *testing.T) {
 	wantAudit(t, r.fast, "acme", "asked", "extended", "decided")
 }
 
-// The same the other way round. Neither waits for the other in a circle: both have the run before the question and the request.
+// The other order. There is no deadlock: both lock the run before the interrupt and the request.
 func TestCommitWrites_WaitsForConcurrentDecision(t *testing.T) {
 	r := newDocumentRace(t)
 	waitingWithRequests(t, r.fast, "i")
@@ -130,14 +130,14 @@ func TestCommitWrites_WaitsForConcurrentDecision(t *testing.T) {
 		r.decides(r.slow, said),
 		func() {
 			if err := r.fast.CommitWrites(t.Context(), "acme", writesOf("extended", extended)); !errors.Is(err, store.ErrStale) {
-				t.Errorf("Amend: %v; want ErrStale", err)
+				t.Errorf("CommitWrites: %v; want ErrStale", err)
 			}
 		},
 	)
 	wantAudit(t, r.fast, "acme", "asked", "decided")
 }
 
-// Two accounts do not wait for each other; two who write for one account do.
+// Writers of two accounts do not wait for each other; two writers of one account do.
 func TestI12_AuditWritersOfAnAccountAreSerialized(t *testing.T) {
 	r := newDocumentRace(t)
 	amend := func(s *Store, account, act string) func() {
@@ -151,14 +151,14 @@ func TestI12_AuditWritersOfAnAccountAreSerialized(t *testing.T) {
 	r.between(func() {
 		amend(r.slow, "acme", "first")()
 	}, func() {
-		amend(r.fast, "other", "elsewhere")() // and only then it waits
+		amend(r.fast, "other", "elsewhere")() // and waits only then
 		amend(r.fast, "acme", "second")()
 	})
 	wantAudit(t, r.fast, "acme", "begun", "first", "second")
 	wantAudit(t, r.fast, "other", "elsewhere")
 }
 
-// A request that comes while its question is decided was not seen by whoever decides.
+// A request that is created during a decision was not seen by the decider.
 func TestDecide_RequestCreatedConcurrentlyReturnsErrStale(t *testing.T) {
 	r := newDocumentRace(t)
 	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i")
@@ -167,7 +167,7 @@ func TestDecide_RequestCreatedConcurrentlyReturnsErrStale(t *testing.T) {
 			t.Errorf("Decide: %+v, %v; want ErrStale", receipt, err)
 		}
 	})
-	if err := r.fast.CommitWrites(t.Context(), "acme", writesOf("asked", requestChange("i", 0))); err != nil { // one row: it waits for nobody
+	if err := r.fast.CommitWrites(t.Context(), "acme", writesOf("asked", requestChange("i", 0))); err != nil { // one row: it does not wait
 		t.Error(err)
 	}
 	r.resume()
@@ -175,8 +175,8 @@ func TestDecide_RequestCreatedConcurrentlyReturnsErrStale(t *testing.T) {
 	wantAudit(t, r.fast, "acme", "asked")
 }
 
-// Trap: whoever moves a deadline has the request and wants the question, whoever decides has the question and wants the request. Both take the
-// run first, or they would wait for each other.
+// A change of a deadline has the request and needs the interrupt; a decision has the interrupt and
+// needs the request. Both lock the run first to avoid a deadlock.
 func TestCommitWrites_DoesNotDeadlockWithDecide(t *testing.T) {
 	r := newRace(t)
 	waitingWithRequests(t, r.fast, "i")
@@ -196,7 +196,7 @@ func TestCommitWrites_DoesNotDeadlockWithDecide(t *testing.T) {
 	extended.InterruptDeadline = time.Now().Add(time.Hour)
 	r.calls.Go(func() {
 		if err := r.fast.CommitWrites(t.Context(), "acme", writesOf("extended", extended)); err != nil {
-			t.Errorf("Amend: %v", err)
+			t.Errorf("CommitWrites: %v", err)
 		}
 	})
 	waiting(1)
@@ -215,10 +215,10 @@ func TestCommitWrites_DoesNotDeadlockWithDecide(t *testing.T) {
 	wantAudit(t, r.fast, "acme", "asked", "extended")
 }
 
-// I12: after the server was killed the chain holds, and every change has its line.
+// I12: after a kill of the server the chain is valid, and every change has its audit line.
 func TestI12_KilledServerLeavesNoChangeWithoutAuditLine(t *testing.T) {
 	const people, enough = 4, 40
-	t.Parallel() // it has a server of its own
+	t.Parallel() // it has its own server
 	cluster := pgtest.Start(t)
 	s := mustOpen(t, cluster.Database(t), Config{})
 	amended := make(chan struct{})
@@ -270,7 +270,8 @@ func TestI12_KilledServerLeavesNoChangeWithoutAuditLine(t *testing.T) {
 	}
 }
 
-// A paper of a run that is being forgotten would stay for ever. Whoever comes second waits, and then there is no such run; or the paper goes with it.
+// A document of a run that is being deleted would stay forever. The second transaction waits, and
+// then the run is gone, or the document is deleted with it.
 func TestI15_DocumentDoesNotOutliveItsRun(t *testing.T) {
 	late := store.Writes{Documents: []store.DocumentChange{{Kind: "vote", ID: "v", Run: "r"}}}
 	for name, forgetFirst := range map[string]bool{"forgotten first": true, "written first": false} {

@@ -17,8 +17,8 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// pauseSQL lets a transaction of a client called slow wait when it is about to commit, with all its locks, as long as somebody else holds an
-// advisory lock.
+// pauseSQL makes a transaction of a client named slow wait before its commit, with all its locks,
+// while an advisory lock is held.
 const pauseSQL = `
 CREATE FUNCTION fermata.pause() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -30,11 +30,11 @@ END $$;
 CREATE CONSTRAINT TRIGGER pause_receipt AFTER INSERT ON fermata.resumes DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause();
 CREATE CONSTRAINT TRIGGER pause_event AFTER INSERT ON fermata.events DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fermata.pause()`
 
-// race is a database with two Stores, of which one does not commit before it is told to.
+// race is a database with two Stores; one of them commits only when it is told to.
 type race struct {
 	*testing.T
 	fast, slow *Store
-	conn       *pgx.Conn // holds the slow one up
+	conn       *pgx.Conn // pauses the slow one
 	calls      sync.WaitGroup
 }
 
@@ -48,8 +48,8 @@ func newRace(t *testing.T) *race {
 	return r
 }
 
-// between starts a call of the slow Store, lets it come to its commit, starts one of the fast Store that has to wait for it, lets the slow one
-// commit, and waits for both.
+// between starts a call of the slow Store up to its commit, starts a call of the fast Store that
+// has to wait for it, lets the slow one commit, and waits for both.
 func (r *race) between(slow, fast func()) {
 	r.Helper()
 	r.pause(slow)
@@ -58,7 +58,7 @@ func (r *race) between(slow, fast func()) {
 	r.resume()
 }
 
-// pause starts a call of the slow Store and lets it come to its commit.
+// pause starts a call of the slow Store up to its commit.
 func (r *race) pause(slow func()) {
 	r.Helper()
 	mustExec(r.T, r.conn, `SELECT pg_advisory_lock(4711)`)
@@ -73,7 +73,7 @@ func (r *race) resume() {
 	r.calls.Wait()
 }
 
-// accepts is a call of Decide that has to be accepted.
+// decides is a call of Decide that must be accepted.
 func (r *race) decides(s *Store, d store.Decision) func() {
 	return func() {
 		if receipt, err := s.Decide(r.Context(), d); err != nil || receipt.Result != store.ResultAccepted {
@@ -89,8 +89,9 @@ func (r *race) wantStatus(run string, want store.Status) {
 	}
 }
 
-// Trap T1: what a statement sees after a wait for a lock is the row that it waited for as it is now, and everything else as it was. A rest
-// that looks for decisions in that statement sleeps over the one that it has waited for.
+// Trap T1: after a wait for a lock, a statement sees the current version of that row and the old
+// versions of all others. An EndExecution that looks for decisions in that statement misses the one
+// that it has waited for.
 func TestI2_EndExecutionSeesADecisionItWaitedFor(t *testing.T) {
 	r := newRace(t)
 	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i1", "i2")
@@ -101,16 +102,16 @@ func TestI2_EndExecutionSeesADecisionItWaitedFor(t *testing.T) {
 		func() {
 			status, err := r.fast.EndExecution(t.Context(), lease, fixture.WaitingEnd([]string{"i1"}, "i2"))
 			if err != nil || status != store.StatusReady {
-				t.Errorf("Rest: %s, %v; want ready", status, err)
+				t.Errorf("EndExecution: %s, %v; want ready", status, err)
 			}
 		},
 	)
 	if work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration}); err != nil || work == nil || len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
-		t.Errorf("the work is %+v, %v", work, err)
+		t.Errorf("claimed %+v, %v", work, err)
 	}
 }
 
-// The same the other way round.
+// The other order.
 func TestI2_DecisionWakesARunThatStartedWaiting(t *testing.T) {
 	r := newRace(t)
 	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i1", "i2")
@@ -119,7 +120,7 @@ func TestI2_DecisionWakesARunThatStartedWaiting(t *testing.T) {
 	r.between(
 		func() {
 			if status, err := r.slow.EndExecution(t.Context(), lease, fixture.WaitingEnd([]string{"i1"}, "i2")); err != nil || status != store.StatusWaiting {
-				t.Errorf("Rest: %s, %v", status, err)
+				t.Errorf("EndExecution: %s, %v", status, err)
 			}
 		},
 		r.decides(r.fast, fixture.Decision("r", "2", store.VerdictApprove, "i2")),
@@ -127,7 +128,8 @@ func TestI2_DecisionWakesARunThatStartedWaiting(t *testing.T) {
 	r.wantStatus("r", store.StatusReady)
 }
 
-// Trap T1 itself: a statement that forgets to lock the run first is refused by the database, and does not lose the decision.
+// Trap T1 itself: the database rejects a statement that does not lock the run first, so the
+// decision is not lost.
 func TestI2_DatabaseRejectsWaitingWithUnappliedDecision(t *testing.T) {
 	r := newRace(t)
 	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i1", "i2")
@@ -143,7 +145,7 @@ func TestI2_DatabaseRejectsWaitingWithUnappliedDecision(t *testing.T) {
 UPDATE runs SET owner = NULL, lease_until = NULL, ready_no = 1, status = CASE WHEN EXISTS (
     SELECT FROM interrupts WHERE run = 'r' AND state = 'decided' AND NOT applied) THEN 'ready' ELSE 'waiting' END WHERE run = 'r'`)
 			if said := refusal(err); !strings.Contains(said, "cannot wait") {
-				t.Errorf("the run sleeps over a decision: %v", err)
+				t.Errorf("the run waits with an unapplied decision: %v", err)
 			}
 		},
 	)
@@ -168,7 +170,7 @@ func TestI3_ConcurrentDuplicateGetsTheSameReceipt(t *testing.T) {
 	}
 }
 
-// Nobody can use a resume id for another run while the first decision is on its way.
+// A resume id cannot be used for another run while the first decision is in progress.
 func TestI3_OtherDecisionWithSameResumeIDIsRejected(t *testing.T) {
 	r := newRace(t)
 	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i")
@@ -199,7 +201,7 @@ func TestI1_SecondDeciderGetsAlreadyDecided(t *testing.T) {
 	)
 }
 
-// I10: neither the clock nor a person comes in between.
+// I10: neither the clock nor a person interferes.
 func TestI10_ExpirySkipsInterruptBeingDecided(t *testing.T) {
 	r := newRace(t)
 	open := fixture.WaitingEnd(nil, "i")
@@ -240,7 +242,7 @@ func TestI10_DecisionDuringExpiryIsTooLate(t *testing.T) {
 	r.wantStatus("r", store.StatusReady)
 }
 
-// A claim that waits for the last owner takes over what he has left, and not what he was given.
+// A claim that waits for the former owner sees what it applied.
 func TestClaim_SeesAnswersAppliedByFormerOwner(t *testing.T) {
 	r := newRace(t)
 	fixture.EndExecution(t, r.fast, fixture.CreateRun(t, r.fast, "r"), nil, "i1", "i2")
@@ -252,19 +254,19 @@ func TestClaim_SeesAnswersAppliedByFormerOwner(t *testing.T) {
 	r.between(
 		func() {
 			if status, err := r.slow.EndExecution(t.Context(), lease, fixture.WaitingEnd([]string{"i1"}, "i2")); err != nil || status != store.StatusReady {
-				t.Errorf("Rest: %s, %v", status, err)
+				t.Errorf("EndExecution: %s, %v", status, err)
 			}
 		},
 		func() {
 			work, err := r.fast.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration, Account: "acme", Run: "r"})
 			if err != nil || work == nil || len(work.Decided) != 1 || work.Decided[0].ID != "i2" {
-				t.Errorf("the work is %+v, %v; want i2", work, err)
+				t.Errorf("claimed %+v, %v; want i2", work, err)
 			}
 		},
 	)
 }
 
-// Without a run id a claim waits for nobody, and a run that somebody has in hand is none to take.
+// Without a run id a claim does not wait, and skips locked runs.
 func TestClaim_SkipsLockedRuns(t *testing.T) {
 	r := newRace(t)
 	for _, id := range []string{"r", "s"} {
@@ -284,25 +286,25 @@ func TestClaim_SkipsLockedRuns(t *testing.T) {
 	r.resume()
 }
 
-// I16: an owner whose run is taken or ended while he waits for it is fenced, whatever he wanted to write.
+// I16: an owner whose run is claimed or ended while it waits is fenced, for every type of write.
 func TestI16_OwnerIsFencedByATransactionItWaitedFor(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, s *Store, lease store.Lease) error{
 		"Renew": func(ctx context.Context, s *Store, lease store.Lease) error {
 			return s.Renew(ctx, lease, fixture.LeaseDuration)
 		},
-		"SetRef": func(ctx context.Context, s *Store, lease store.Lease) error { return s.SetProviderRef(ctx, lease, nil) },
+		"SetProviderRef": func(ctx context.Context, s *Store, lease store.Lease) error { return s.SetProviderRef(ctx, lease, nil) },
 		"Release": func(ctx context.Context, s *Store, lease store.Lease) error {
 			return s.Release(ctx, lease, store.Release{})
 		},
-		"Rest": func(ctx context.Context, s *Store, lease store.Lease) error {
+		"EndExecution": func(ctx context.Context, s *Store, lease store.Lease) error {
 			_, err := s.EndExecution(ctx, lease, fixture.WaitingEnd([]string{"i"}, "j"))
 			return err
 		},
-		"Begin": func(ctx context.Context, s *Store, lease store.Lease) error {
+		"BeginEffect": func(ctx context.Context, s *Store, lease store.Lease) error {
 			_, _, err := s.BeginEffect(ctx, lease, store.NewEffect{Interrupt: "i", Attempt: 1, ActionDigest: "action-i"})
 			return err
 		},
-		"Begin what is allowed": func(ctx context.Context, s *Store, lease store.Lease) error {
+		"BeginEffect what is allowed": func(ctx context.Context, s *Store, lease store.Lease) error {
 			_, _, err := s.BeginEffect(ctx, lease, store.NewEffect{Interrupt: "new", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{}})
 			return err
 		},
@@ -336,13 +338,13 @@ func TestI16_OwnerIsFencedByATransactionItWaitedFor(t *testing.T) {
 			wantRun(t, r.fast, 1, "kept")
 			history, err := r.fast.History(t.Context(), "acme", "r")
 			if err != nil || len(history.Effects) > 0 || len(history.Interrupts) != 1 || history.Interrupts[0].Applied || history.Run.Status != store.StatusSuperseded {
-				t.Errorf("something was written: %+v, %v", history, err)
+				t.Errorf("a write of the fenced owner: %+v, %v", history, err)
 			}
 		})
 	}
 }
 
-// Of two that create a run of one state key, one wins; the other waited for it.
+// Of two calls that create a run with one state key, one wins; the other waits for it.
 func TestCreate_OneOfTwoConcurrentCallsWins(t *testing.T) {
 	r := newRace(t)
 	r.between(
@@ -361,7 +363,7 @@ func TestCreate_OneOfTwoConcurrentCallsWins(t *testing.T) {
 	)
 }
 
-// The next generation may be created as soon as the last one is over, and not before.
+// The next generation can be created as soon as the previous one has ended.
 func TestCreate_WaitsForTheEndOfThePreviousRun(t *testing.T) {
 	r := newRace(t)
 	fixture.CreateRun(t, r.fast, "r")

@@ -11,14 +11,15 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// sealedColumn is a column with sealed values. Its rows have an order by a number and a key; where the key is enough, the number is 0.
+// sealedColumn is a column with sealed values. Its rows are ordered by a number and a key; where
+// the key is sufficient, the number is 0.
 type sealedColumn struct {
 	field store.SealedField
-	read  string // rows behind number $1 and key $2, at most $3
-	write string // the value $4 at number $1 and key $2, if the one that is there has the digest $3
+	read  string // rows after number $1 and key $2, at most $3
+	write string // sets the value $4 at number $1 and key $2 if the stored one has the digest $3
 }
 
-// keyedColumn is a sealed column of a table whose rows have a key.
+// keyedColumn returns a sealed column of a table whose rows have a key.
 func keyedColumn(what store.SealedField, table, column, account, id string) sealedColumn {
 	return sealedColumn{
 		field: what,
@@ -29,7 +30,7 @@ WHERE ` + column + ` IS NOT NULL AND (key, 0::bigint) > ($2, $1::bigint) ORDER B
 	}
 }
 
-// sealedColumns are all there are. A cursor has the place of its column in this list: add new ones at the end.
+// sealedColumns lists all of them. A cursor has the index of its column in this list: only append.
 var sealedColumns = []sealedColumn{
 	keyedColumn(store.SealedRef, "runs", "ref", "account", "run"),
 	keyedColumn(store.SealedInput, "runs", "input", "account", "run"),
@@ -62,15 +63,16 @@ WHERE body IS NOT NULL AND (key, 0::bigint) > ($2, $1::bigint) ORDER BY key LIMI
 }
 
 const (
-	// reencryptChunk is how many values are read by one statement.
+	// reencryptChunk is the number of values per statement.
 	reencryptChunk = 64
 
-	// reencryptBudget is how many bytes one call of Reseal reads, and one chunk more.
+	// reencryptBudget is the number of bytes that one call of Reencrypt reads, plus one chunk.
 	reencryptBudget = 32 << 20
 )
 
-// Reseal hands sealed values to a function; see [store.Maintenance]. The function may use the store. Each value is written by a
-// transaction of its own, because whoever works on a run locks its rows in another order.
+// Reencrypt passes sealed values to a function and stores the results; see [store.Maintenance]. The
+// function may use the store. Each value is written in its own transaction, because other
+// transactions lock the rows of a run in another order.
 func (s *Store) Reencrypt(ctx context.Context, after string, limit int, reseal func(store.SealedValue) ([]byte, error)) (next string, err error) {
 	from, err := parseReencryptCursor(after)
 	if err != nil {
@@ -93,15 +95,16 @@ func (s *Store) Reencrypt(ctx context.Context, after string, limit int, reseal f
 		digest := sha256.Sum256(v.Data)
 		var t txn
 		t.queue(sealedColumns[v.position.column].write, v.position.number, v.position.key, digest[:], anew[i])
-		if err := s.update(ctx, "seal a value anew in", &t); err != nil {
+		if err := s.update(ctx, "re-encrypt a value in", &t); err != nil {
 			return "", err
 		}
 	}
 	return next, nil
 }
 
-// sealedBehind returns values behind a place, and the cursor behind them, or "" at the end. They are of one column: a rest hands the outcome of a run to
-// resumes, so those are not read before what is to become of the runs' is written.
+// sealedAfter returns the values after a position, and the next cursor, or "" at the end. They are
+// of one column: EndExecution copies the outcome of a run to resumes, so those are not read before
+// the outcomes of the runs are written.
 func (s *Store) sealedAfter(ctx context.Context, at reencryptCursor, limit int) (values []storedValue, next string, err error) {
 	for budget := reencryptBudget; len(values) < limit && budget > 0 && at.column < len(sealedColumns); {
 		var t txn
@@ -129,7 +132,7 @@ func (s *Store) sealedAfter(ctx context.Context, at reencryptCursor, limit int) 
 	return values, at.String(), nil
 }
 
-// storedValue is a value and where it is.
+// storedValue is a value and its position.
 type storedValue struct {
 	store.SealedValue
 	position reencryptCursor
@@ -140,14 +143,14 @@ func scanSealed(rows pgx.CollectableRow) (v storedValue, err error) {
 	return v, err
 }
 
-// reencryptCursor is where a value is.
+// reencryptCursor is the position of a value.
 type reencryptCursor struct {
-	column int // of sealedColumns
+	column int // index in sealedColumns
 	number int64
 	key    []byte // not nil, which would be NULL
 }
 
-// String is the cursor behind the value.
+// String returns the cursor after the value.
 func (p reencryptCursor) String() string {
 	cursor := binary.BigEndian.AppendUint64([]byte{byte(p.column)}, uint64(p.number))
 	return base64.RawURLEncoding.EncodeToString(append(cursor, p.key...))

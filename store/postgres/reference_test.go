@@ -14,22 +14,23 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// Statements name the clocks of the server without a schema. Behind another schema, pg_catalog has no say in what they mean.
+// Statements name the clock functions without a schema, so another schema can replace those of
+// pg_catalog.
 const fakeClocks = `
 CREATE SCHEMA fake;
 CREATE FUNCTION fake.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$SELECT current_setting('fake.now')::timestamptz$$;
 CREATE FUNCTION fake.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE AS $$SELECT current_setting('fake.now')::timestamptz$$`
 
-// withClock lets a Store take its times from a clock of the test.
+// withClock makes a Store use the clock of the test.
 func withClock(t *testing.T, s *Store, clock func() time.Time) {
 	t.Helper()
 	if _, err := s.pool.Exec(t.Context(), fakeClocks, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
 	config := s.pool.Config()
-	config.ConnConfig.ValidateConnect = nil // what is set here is not what a Store asks for
+	config.ConnConfig.ValidateConnect = nil // these settings differ from those of a Store
 	config.ConnConfig.RuntimeParams["search_path"] = "fake, fermata, pg_catalog"
-	// What a crash would do is not asked, and waiting for the disk takes most of the time.
+	// This test does not need durability, and syncing takes most of the time.
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
 	config.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		_, err := conn.Exec(ctx, `SELECT set_config('fake.now', $1, false)`, clock().Format(time.RFC3339Nano))
@@ -43,19 +44,19 @@ func withClock(t *testing.T, s *Store, clock func() time.Time) {
 	s.pool = pool
 }
 
-// A server of its own, because other tests leave transactions open that hold up the feed.
-// And not in parallel: how many checks there are is said by a flag, which the others read.
+// It has its own server, because other tests leave transactions open that delay the feed. It is not
+// parallel, because the number of checks is a flag that the others read.
 func TestStore_MatchesReference(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	before := checks.Value.String()
-	if err := checks.Value.Set("15"); err != nil { // each is a few thousand statements
+	if err := checks.Value.Set("15"); err != nil { // each check runs a few thousand statements
 		t.Fatal(err)
 	}
 	defer checks.Value.Set(before)
 	connString := pgtest.Start(t).Database(t)
 	storetest.Reference(t, func(t *testing.T, clock func() time.Time) store.Store {
 		s := mustOpen(t, connString, Config{MaxConns: 2})
-		s.watch.close() // they go by the same connections, and the clock is read by one goroutine only
+		s.watch.close() // it uses the same connections, and the clock is read by one goroutine only
 		withClock(t, s, clock)
 		return s
 	})

@@ -12,8 +12,9 @@ import (
 var _ store.Store = (*Store)(nil)
 
 const (
-	// createRunSQL gives way to whoever is there: a run of this id, one of this state key that is alive, or one of the
-	// generation that this one would have. It waits for those that are about to commit.
+	// createRunSQL inserts nothing if there is a run with this id, an active run with this state
+	// key, or a run with the same generation. It waits for transactions that are about to commit
+	// one.
 	createRunSQL = `
 WITH ` + clockCTE + `,
 created AS (
@@ -33,7 +34,8 @@ RETURNING ` + markChanged
 SELECT ` + runColumns + ` FROM runs AS r
 WHERE r.handle = ` + keyOfArgs + ` AND r.account = $1 ORDER BY r.generation DESC LIMIT 1`
 
-	// listSQL reads a page of each status, so that what it reads does not depend on how many runs have another one.
+	// listSQL reads a page of each status, so that its cost does not depend on the number of runs
+	// with other states.
 	listSQL = `
 SELECT r.* FROM unnest($2::text[]) AS wanted (status) CROSS JOIN LATERAL (
     SELECT ` + unsealedRunColumns + ` FROM runs AS r
@@ -49,7 +51,8 @@ UPDATE runs AS r SET status = 'ready', held = false, attempts = 0, ready_no = ne
 WHERE r.key = ` + lockedRunKey + ` AND r.account = $1
 RETURNING ` + runColumns
 
-	// unlockUnlessWaitingSQL drops the run that is in hand unless it waits for this, so that all that follows changes nothing.
+	// unlockUnlessWaitingSQL unlocks the locked run unless it waits for exactly these interrupts,
+	// so that all following statements change nothing.
 	unlockUnlessWaitingSQL = `
 SELECT set_config('fermata.run', '', true) WHERE ` + hasLockedRun + ` AND ARRAY(SELECT unnest($2::bytea[]) ORDER BY 1) <> ARRAY(
     SELECT id FROM interrupts
@@ -80,7 +83,7 @@ SELECT ` + runColumns + ` FROM changed AS r`
 	nowSQL = `SELECT clock_timestamp()`
 )
 
-// Create begins a run; see [store.Runs].
+// Create creates a run; see [store.Runs].
 func (s *Store) Create(ctx context.Context, n store.NewRun) (store.Lease, error) {
 	if n.ID == "" || n.StateKey == "" {
 		return store.Lease{}, store.ErrInvalid
@@ -116,7 +119,7 @@ func (s *Store) Get(ctx context.Context, account, stateKey string) (run store.Ru
 	return run, nil
 }
 
-// allStatuses are those that a filter without any means.
+// allStatuses is the meaning of a filter without a status.
 var allStatuses = []store.Status{
 	store.StatusReady, store.StatusRunning, store.StatusWaiting, store.StatusParked, store.StatusCompleted, store.StatusFailed, store.StatusCancelled, store.StatusSuperseded,
 }
@@ -147,7 +150,7 @@ func distinct(statuses []store.Status) (words []string) {
 	return words
 }
 
-// pageSize is how many are returned at most.
+// pageSize returns the maximum number of results.
 func pageSize(limit, otherwise int) int {
 	if limit <= 0 {
 		return otherwise
@@ -156,19 +159,20 @@ func pageSize(limit, otherwise int) int {
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (s *Store) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
-	return s.updateActive(ctx, "retry a run in", lockParkedSQL, account, run, nil, beside, retrySQL, account)
+func (s *Store) Retry(ctx context.Context, account, run string, writes store.Writes) (store.Run, error) {
+	return s.updateActive(ctx, "retry a run in", lockParkedSQL, account, run, nil, writes, retrySQL, account)
 }
 
-// Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
+// Cancel ends an active run; see [store.Runs].
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, writes store.Writes) (store.Run, error) {
 	//mutate:postgres-cancel-by-run
-	return s.updateActive(ctx, "cancel a run in", lockActiveRunSQL, account, run, waits, beside, cancelSQL, account, as, bytesColumn(beside.RequestIDs()))
+	return s.updateActive(ctx, "cancel a run in", lockActiveRunSQL, account, run, waits, writes, cancelSQL, account, as, bytesColumn(writes.RequestIDs()))
 }
 
-// changeAlive changes a run that is alive, and returns it. lock is how it is found; waits is what it may wait for, nil is anything.
+// updateActive changes an active run and returns it. lock finds it; waits lists its pending
+// interrupts, nil means any.
 func (s *Store) updateActive(
-	ctx context.Context, op, lock, account, name string, waits []string, beside store.Writes, text string, values ...any,
+	ctx context.Context, op, lock, account, name string, waits []string, writes store.Writes, text string, values ...any,
 ) (run store.Run, err error) {
 	var t txn
 	locked, surprised, changed := false, false, false
@@ -178,7 +182,7 @@ func (s *Store) updateActive(
 		t.queryRow(&surprised, []any{&dropped}, unlockUnlessWaitingSQL, account, bytesColumn(waits))
 	}
 	t.queryRow(&changed, runDest(&run), text, values...)
-	if err := t.applyWritesOfRun(account, beside); err != nil {
+	if err := t.applyWritesOfRun(account, writes); err != nil {
 		return store.Run{}, err
 	}
 	if err := s.update(ctx, op, &t); err != nil {
@@ -194,7 +198,7 @@ func (s *Store) updateActive(
 	return run, nil
 }
 
-// Now is the time of the server's clock, to the microsecond.
+// Now returns the time of the server's clock in microseconds.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	var t txn
 	found := false

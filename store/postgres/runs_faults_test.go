@@ -14,7 +14,8 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// A repeatable call says first when it comes through, and again when it is repeated because nobody knew that it had.
+// A repeatableCall has one result when it succeeds and another when it is repeated after an unknown
+// outcome.
 type repeatableCall struct {
 	name                      string
 	call                      func(ctx context.Context, s *Store, run string) (string, error)
@@ -25,7 +26,7 @@ func leaseOf(run string, fence int64) store.Lease {
 	return store.Lease{Account: "acme", Run: run, Fence: fence}
 }
 
-// repeatables is the life of a run, every write of the port in it.
+// repeatables is the life of a run with every write of the port.
 var repeatables = []repeatableCall{
 	{"Create", func(ctx context.Context, s *Store, run string) (string, error) {
 		lease, err := s.Create(ctx, fixture.NewRun(run))
@@ -34,20 +35,20 @@ var repeatables = []repeatableCall{
 	{"Renew", func(ctx context.Context, s *Store, run string) (string, error) {
 		return "", s.Renew(ctx, leaseOf(run, 1), fixture.LeaseDuration)
 	}, "", ""},
-	{"SetRef", func(ctx context.Context, s *Store, run string) (string, error) {
+	{"SetProviderRef", func(ctx context.Context, s *Store, run string) (string, error) {
 		return "", s.SetProviderRef(ctx, leaseOf(run, 1), []byte("ref"))
 	}, "", ""},
 	{"Save", saveCall(0), "version 1", store.ErrStale.Error()},
 	{"Save again", saveCall(1), "version 2", store.ErrStale.Error()},
-	{"Begin what is allowed", beginEffectCall(1, "allowed", &store.PolicyRuling{By: "policy"}), "started, begun true", "started, begun false"},
-	{"Rest", endExecutionCall(1), "waiting", store.ErrFenced.Error()},
+	{"BeginEffect what is allowed", beginEffectCall(1, "allowed", &store.PolicyRuling{By: "policy"}), "started, begun true", "started, begun false"},
+	{"EndExecution", endExecutionCall(1), "waiting", store.ErrFenced.Error()},
 	{"Decide", func(ctx context.Context, s *Store, run string) (string, error) {
 		receipt, err := s.Decide(ctx, fixture.Decision(run, run, store.VerdictApprove, run+"/yes"))
 		return fmt.Sprint(receipt.Result, ", replayed ", receipt.Replayed), err
 	}, "accepted, replayed false", "accepted, replayed true"},
 	{"Claim", claimCall, "fence 2 with 1 decided", "nothing"},
-	{"Begin", beginEffectCall(2, "yes", nil), "started, begun true", "started, begun false"},
-	{"End", func(ctx context.Context, s *Store, run string) (string, error) {
+	{"BeginEffect", beginEffectCall(2, "yes", nil), "started, begun true", "started, begun false"},
+	{"EndEffect", func(ctx context.Context, s *Store, run string) (string, error) {
 		return "", s.EndEffect(ctx, store.EffectEnd{Account: "acme", Interrupt: run + "/yes", Attempt: 1, State: store.EffectSucceeded})
 	}, "", ""},
 	{"Release", releaseCall(2, store.Release{}), "", store.ErrFenced.Error()},
@@ -58,9 +59,9 @@ var repeatables = []repeatableCall{
 		return string(retried.Status), err
 	}, "ready", store.ErrNotFound.Error()},
 	{"Claim what was parked", claimCall, "fence 4 with 1 decided", "nothing"},
-	{"Rest with a decision applied", endExecutionCall(4, "yes"), "waiting", store.ErrFenced.Error()},
+	{"EndExecution with a decision applied", endExecutionCall(4, "yes"), "waiting", store.ErrFenced.Error()},
 	{"Expire", func(ctx context.Context, s *Store, run string) (string, error) {
-		for { // the deadline is a moment after the rest
+		for { // the deadline is a moment after EndExecution
 			asked, err := s.Interrupts(ctx, "acme", run)
 			if err != nil {
 				return "", err
@@ -78,11 +79,11 @@ var repeatables = []repeatableCall{
 		cancelled, err := s.Cancel(ctx, "acme", run, store.StatusCancelled, nil, store.Writes{})
 		return string(cancelled.Status), err
 	}, "cancelled", store.ErrNotFound.Error()},
-	{"Once", func(ctx context.Context, s *Store, run string) (string, error) {
+	{"PutIfAbsent", func(ctx context.Context, s *Store, run string) (string, error) {
 		kept, err := s.PutIfAbsent(ctx, run, []byte(run))
 		return string(kept), err
 	}, "", ""},
-	{"Forget", func(ctx context.Context, s *Store, run string) (string, error) {
+	{"DeleteRun", func(ctx context.Context, s *Store, run string) (string, error) {
 		return "", s.DeleteRun(ctx, "acme", run, store.Writes{})
 	}, "", ""},
 }
@@ -108,9 +109,9 @@ func endExecutionCall(fence int64, applied ...string) func(context.Context, *Sto
 		for _, id := range applied {
 			ids = append(ids, run+"/"+id)
 		}
-		rest := fixture.WaitingEnd(ids, run+"/yes", run+"/open", run+"/soon")
-		rest.Open[2].Timeout = 50 * time.Millisecond
-		status, err := s.EndExecution(ctx, leaseOf(run, fence), rest)
+		end := fixture.WaitingEnd(ids, run+"/yes", run+"/open", run+"/soon")
+		end.Open[2].Timeout = 50 * time.Millisecond
+		status, err := s.EndExecution(ctx, leaseOf(run, fence), end)
 		return string(status), err
 	}
 }
@@ -129,28 +130,29 @@ func claimCall(ctx context.Context, s *Store, run string) (string, error) {
 	return fmt.Sprintf("fence %d with %d decided", work.Lease.Fence, len(work.Decided)), err
 }
 
-// says is what a call says that came through: its result, or an error that the port names.
+// result returns the result of a successful call, or the text of an error of the port.
 func (r repeatableCall) result(ctx context.Context, s *Store, run string) (says string, unknown error) {
 	says, err := r.call(ctx, s, run)
 	if slices.ContainsFunc(portErrors, func(told error) bool { return errors.Is(err, told) }) {
 		return err.Error(), nil
 	}
-	if r.name == "Once" {
-		return "", err // what it says is the run
+	if r.name == "PutIfAbsent" {
+		return "", err // the result is the run
 	}
 	return says, err
 }
 
-// The answer to a commit is lost with the connection. Whoever repeats the call is told what came of it, and does it no second time.
+// The reply to a commit is lost with the connection. A repeated call returns the result and has no
+// second effect.
 func TestUnknownOutcome_RepeatAfterLostCommitIsSafe(t *testing.T) {
 	network, connString := newProxy(t, pgtest.New(t))
 	s := mustOpen(t, connString, Config{MaxConns: 1})
-	s.watch.close() // or a NOTIFY might be what is cut off
+	s.watch.close() // otherwise a NOTIFY might be cut off
 	for n, r := range repeatables {
-		// A life of somebody else, up to here, so that the connection knows the statement and there is one answer to it.
+		// Run the steps for another run first, so that the statement is prepared and has one reply.
 		for _, before := range repeatables[:n+1] {
 			if before.name == "Expire" {
-				continue // it is for all runs
+				continue // it applies to all runs
 			}
 			if says, err := before.result(t.Context(), s, fmt.Sprint("warm-", n)); err != nil || says != before.firstResult {
 				t.Fatalf("%s says %q, %v; want %q", before.name, says, err, before.firstResult)
@@ -159,13 +161,13 @@ func TestUnknownOutcome_RepeatAfterLostCommitIsSafe(t *testing.T) {
 		if _, err := s.Cancel(t.Context(), "acme", fmt.Sprint("warm-", n), store.StatusCancelled, nil, store.Writes{}); err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Fatal(err)
 		}
-		lost := "Z" // ready for the next: the transaction is committed
+		lost := "Z" // ready for query: the transaction is committed
 		if r.name == "Expire" {
-			lost = "C" // it looks first, which has an answer of its own
+			lost = "C" // it reads first, which has its own reply
 		}
 		network.cut(lost[0])
 		if says, err := r.result(t.Context(), s, "r"); !errors.Is(err, ErrUnavailable) {
-			t.Fatalf("%s says %q, %v although nobody has heard of its commit", r.name, says, err)
+			t.Fatalf("%s returns %q, %v although the reply to its commit was lost", r.name, says, err)
 		}
 		wants := []string{r.repeatResult, r.repeatResult}
 		if r.name == "Expire" {
@@ -197,7 +199,7 @@ func TestUnknownOutcome_RepeatAfterEarlyLossExecutes(t *testing.T) {
 	}
 }
 
-// A claim whose answer is lost belongs to nobody who knows of it, until its lease is over.
+// A claim whose reply is lost has no owner that knows of it until its lease expires.
 func TestUnknownOutcome_ALostClaimIsTakenOver(t *testing.T) {
 	network, connString := newProxy(t, pgtest.New(t))
 	s := mustOpen(t, connString, Config{MaxConns: 1})
@@ -229,20 +231,20 @@ func TestRuns_ClosedStore(t *testing.T) {
 	s.Close()
 	ctx := t.Context()
 	calls := map[string]func() error{
-		"Get":        func() error { _, err := s.Get(ctx, "secret", "secret"); return err },
-		"List":       func() error { _, err := s.List(ctx, "secret", store.RunFilter{}); return err },
-		"Interrupts": func() error { _, err := s.Interrupts(ctx, "secret", "secret"); return err },
-		"Resumed":    func() error { _, err := s.Receipt(ctx, "secret", "secret", "secret"); return err },
-		"Events":     func() error { _, err := s.Events(ctx, "secret", "secret", 0, 0); return err },
-		"Feed":       func() error { _, _, err := s.Feed(ctx, "secret", "", 0); return err },
-		"History":    func() error { _, err := s.History(ctx, "secret", "secret"); return err },
-		"Finished":   func() error { _, err := s.FinishedRuns(ctx, time.Time{}, time.Now(), 0); return err },
-		"Size":       func() error { _, err := s.Size(ctx); return err },
-		"Vacuum":     func() error { return s.Vacuum(ctx) },
-		"Reseal":     func() error { _, err := s.Reencrypt(ctx, "", 0, nil); return err },
-		"Now":        func() error { _, err := s.Now(ctx); return err },
-		"Index":      func() error { _, err := s.Digests(ctx, demo); return err },
-		"Parts":      func() error { _, err := s.LoadParts(ctx, demo, 1, nil); return err },
+		"Get":          func() error { _, err := s.Get(ctx, "secret", "secret"); return err },
+		"List":         func() error { _, err := s.List(ctx, "secret", store.RunFilter{}); return err },
+		"Interrupts":   func() error { _, err := s.Interrupts(ctx, "secret", "secret"); return err },
+		"Receipt":      func() error { _, err := s.Receipt(ctx, "secret", "secret", "secret"); return err },
+		"Events":       func() error { _, err := s.Events(ctx, "secret", "secret", 0, 0); return err },
+		"Feed":         func() error { _, _, err := s.Feed(ctx, "secret", "", 0); return err },
+		"History":      func() error { _, err := s.History(ctx, "secret", "secret"); return err },
+		"FinishedRuns": func() error { _, err := s.FinishedRuns(ctx, time.Time{}, time.Now(), 0); return err },
+		"Size":         func() error { _, err := s.Size(ctx); return err },
+		"Vacuum":       func() error { return s.Vacuum(ctx) },
+		"Reencrypt":    func() error { _, err := s.Reencrypt(ctx, "", 0, nil); return err },
+		"Now":          func() error { _, err := s.Now(ctx); return err },
+		"Digests":      func() error { _, err := s.Digests(ctx, demo); return err },
+		"LoadParts":    func() error { _, err := s.LoadParts(ctx, demo, 1, nil); return err },
 	}
 	for _, r := range repeatables {
 		if r.name != "Expire" { // which the test lets wait

@@ -9,7 +9,7 @@ import (
 
 func TestI2_I16_KilledProcessesShareRuns(t *testing.T) {
 	connString := pgtest.New(t)
-	over := func() { // the server may still be at work for one that is dead
+	over := func() { // the server may still execute statements of a dead process
 		waitFor(t, raw(t, connString), `
 SELECT count(*) = 0 FROM fermata.runs WHERE status = 'running' AND lease_until > clock_timestamp()`)
 	}

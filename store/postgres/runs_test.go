@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/storetest"
 )
 
-// The whole port, on a server of its own: what other tests leave open for a while would hold up the feed.
+// The whole suite, on its own server: transactions of other tests would delay the feed.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	connString := pgtest.Start(t).Database(t)
@@ -25,7 +25,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// truncateAll takes everything out of the book, which nobody but the owner of the tables can.
+// truncateAll deletes everything, which only the owner of the tables can.
 func truncateAll(t *testing.T, s *Store) {
 	t.Helper()
 	const keeping, kept = `ALTER TABLE audit %[1]s TRIGGER USER; `, `TRUNCATE `
@@ -39,7 +39,7 @@ func TestEndExecution_InterruptOfAnotherRunChangesNothing(t *testing.T) {
 	fixture.CheckInterruptOfAnotherRun(t, mustOpen(t, prepared(t), Config{}), ErrInterruptOfAnotherRun)
 }
 
-// All answers are judged; of several to one interrupt the last counts, and it has happened once.
+// All answers are checked; of several to one interrupt the last counts, with one event.
 func TestDecide_TwoAnswersToOneInterrupt(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	fixture.EndExecution(t, s, fixture.CreateRun(t, s, "r"), nil, "i", "j")
@@ -60,7 +60,7 @@ func TestDecide_TwoAnswersToOneInterrupt(t *testing.T) {
 	}
 }
 
-// What was delayed gets its turn by when it was released, however many are over their delay at once.
+// Delayed runs are claimed in the order of their release, even if many delays end at once.
 func TestClaim_DelayedRunsAreClaimedInReleaseOrder(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	for _, r := range []struct {
@@ -86,7 +86,8 @@ func TestClaim_DelayedRunsAreClaimedInReleaseOrder(t *testing.T) {
 	}
 }
 
-// Statements that work on the run in hand change nothing if there is none: nobody has looked whether they may.
+// Statements that work on the locked run change nothing if there is none, because the condition was
+// not checked.
 func TestStatements_WithoutLockedRunChangeNothing(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	populatedStore(t, s)

@@ -14,28 +14,31 @@ import (
 //go:embed migration/*.sql
 var migrationFiles embed.FS
 
-// migrations returns the steps this build knows.
+// migrations returns the steps of this build.
 func migrations() ([]migration.Step, error) { return migration.Read(migrationFiles, "migration") }
 
 const (
-	// schemaStateSQL needs no right on the schema.
+	// schemaStateSQL needs no privilege on the schema.
 	schemaStateSQL = `
 SELECT count(n.oid) > 0, count(c.oid) > 0, count(c.oid) FILTER (WHERE c.relname = 'fermata_migrations') > 0
 FROM pg_catalog.pg_namespace AS n LEFT JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid
 WHERE n.nspname = $1`
 
-	// historySQL names the schema: without the right to use it, PostgreSQL would pass it over and find nothing.
+	// historySQL names the schema: without the privilege to use it, PostgreSQL would skip it and
+	// find nothing.
 	historySQL = `SELECT version, name, checksum FROM %s.fermata_migrations ORDER BY version`
 
-	// noTimeoutSQL: a migration may take its time, and whoever waits for it has nothing better to do. It is a statement of its
-	// own because the one that is running keeps the timeout that it began with.
+	// noTimeoutSQL disables timeouts, because a migration may take long and other replicas must
+	// wait for it. It is a separate statement, because a running statement keeps the timeout that
+	// it began with.
 	noTimeoutSQL = `SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)`
 
-	// lockSQL makes replicas that start at once wait for each other. The lock is for this schema of this database and goes with
-	// the transaction, however that ends.
+	// lockSQL serializes replicas that start at once. The lock belongs to this schema of this
+	// database and ends with the transaction.
 	lockSQL = `SELECT pg_advisory_xact_lock(hashtextextended('fermata migrations ' || $1, 0))`
 
-	// shortTimeoutSQL: a migration's own locks are another matter. While it waits for one, everybody who comes later waits behind it.
+	// shortTimeoutSQL limits the wait for table locks: while a migration waits for one, all later
+	// statements queue behind it.
 	shortTimeoutSQL = `SELECT set_config('lock_timeout', $1, true)`
 
 	createHistorySQL = `
@@ -55,13 +58,13 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// schemaState is what inspect found.
+// schemaState is the result of inspectSchema.
 type schemaState struct {
-	exists  bool // the schema, perhaps empty
-	applied int  // steps
+	exists  bool // the schema exists, perhaps empty
+	applied int  // number of applied steps
 }
 
-// inspectSchema looks at the schema and changes nothing. It refuses one that is not ours to touch.
+// inspectSchema inspects the schema and changes nothing. It rejects a foreign schema.
 func inspectSchema(ctx context.Context, q querier, schema string, steps []migration.Step) (found schemaState, err error) {
 	var used, ours bool
 	if err := q.QueryRow(ctx, schemaStateSQL, schema).Scan(&found.exists, &used, &ours); err != nil {
@@ -69,7 +72,7 @@ func inspectSchema(ctx context.Context, q querier, schema string, steps []migrat
 	}
 	switch {
 	case !used:
-		return found, nil // truncateAll: nobody's yet
+		return found, nil // empty
 	case !ours:
 		return schemaState{}, fmt.Errorf("%w: it holds something else", ErrForeign)
 	}
@@ -77,7 +80,7 @@ func inspectSchema(ctx context.Context, q querier, schema string, steps []migrat
 	return found, err
 }
 
-// history compares what the database remembers of its migrations with the steps.
+// history compares the recorded migrations of the database with the steps.
 func history(ctx context.Context, q querier, schema string, steps []migration.Step) (applied int, err error) {
 	rows, err := q.Query(ctx, fmt.Sprintf(historySQL, pgx.Identifier{schema}.Sanitize()))
 	if err != nil {
@@ -98,12 +101,12 @@ func history(ctx context.Context, q querier, schema string, steps []migration.St
 	return applied, rows.Err()
 }
 
-// migrate brings the schema up to the last step in one transaction: it is there as a whole or not at all, and of several
-// replicas that start at once one does the work and the others find it done.
+// migrate applies all missing steps in one transaction. Of several replicas that start at once, one
+// does the work and the others find it done.
 func migrate(ctx context.Context, pool *pgxpool.Pool, config Config, steps []migration.Step) error {
 	found, err := inspectSchema(ctx, pool, config.Schema, steps)
 	if err != nil || found.applied == len(steps) {
-		return err // most starts end here, without a lock and without a right to change tables
+		return err // most starts end here, without a lock and without the privilege to change tables
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, noTimeoutSQL); err != nil {
@@ -112,7 +115,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, config Config, steps []mig
 		if _, err := tx.Exec(ctx, lockSQL, config.Schema); err != nil {
 			return err
 		}
-		// Once more, now that nobody else can migrate.
+		// Inspect again, now that no other replica can migrate.
 		found, err := inspectSchema(ctx, tx, config.Schema, steps)
 		if err != nil || found.applied == len(steps) {
 			return err
@@ -121,7 +124,8 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, config Config, steps []mig
 			return err
 		}
 		if !found.exists {
-			// Not IF NOT EXISTS: that wants the right to create schemas even if there is nothing to create.
+			// Not IF NOT EXISTS, which requires the privilege to create schemas even if the schema
+			// exists.
 			if _, err := tx.Exec(ctx, `CREATE SCHEMA `+pgx.Identifier{config.Schema}.Sanitize()); err != nil {
 				return err
 			}
@@ -130,13 +134,13 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, config Config, steps []mig
 	})
 }
 
-// apply runs the steps that are not applied yet. A script names its tables without a schema.
+// apply runs the steps that are not applied yet. Scripts name their tables without a schema.
 func apply(ctx context.Context, tx pgx.Tx, applied int, steps []migration.Step) error {
 	if _, err := tx.Exec(ctx, createHistorySQL); err != nil {
 		return err
 	}
 	for i, step := range steps[applied:] {
-		// Several statements in one string go by the simple protocol only.
+		// Only the simple protocol supports several statements in one string.
 		if _, err := tx.Exec(ctx, step.Script, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return fmt.Errorf("migration %s: %w", step.Name, err)
 		}

@@ -32,8 +32,8 @@ func mustMigrations(t *testing.T) []migration.Step {
 	return steps
 }
 
-// catalog lists what makes up the schema: tables with their options, columns, constraints, indexes, sequences, domains, triggers and
-// functions.
+// catalog lists the content of the schema: tables with their options, columns, constraints,
+// indexes, sequences, domains, triggers and functions.
 func catalog(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), `
@@ -68,7 +68,7 @@ ORDER BY 1`)
 	return lines
 }
 
-// From every version that was ever released the way leads to the same schema, and what was stored on the way is still there.
+// Migrating from every released version gives the same schema and keeps the data.
 func TestMigrate_FromEachVersion(t *testing.T) {
 	steps := mustMigrations(t)
 	fresh := pgtest.New(t)
@@ -84,7 +84,7 @@ func TestMigrate_FromEachVersion(t *testing.T) {
 				}
 				rows, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("at_%04d.sql", version)))
 				if err != nil {
-					t.Fatalf("each version has a file with what may have been stored at that time: %v", err)
+					t.Fatalf("each version needs a file with its possible data: %v", err)
 				}
 				if _, err := then.pool.Exec(t.Context(), string(rows), pgx.QueryExecModeSimpleProtocol); err != nil {
 					t.Fatal(err)
@@ -103,7 +103,7 @@ func TestMigrate_FromEachVersion(t *testing.T) {
 	}
 }
 
-// wantOldRows looks for what stands in testdata of this version.
+// wantOldRows checks the data from testdata of this version.
 func wantOldRows(t *testing.T, s *Store, version int) {
 	t.Helper()
 	if version >= 1 {
@@ -136,7 +136,7 @@ func wantOldOutcomes(t *testing.T, s *Store, want map[string]string) {
 	}
 }
 
-// Receipts that have their outcomes from before they were kept once keep them.
+// Receipts that stored their outcomes before they were deduplicated keep them.
 func TestMigrate_OldReceiptsKeepTheirOutcomes(t *testing.T) {
 	connString := pgtest.New(t)
 	then, err := open(t.Context(), connString, Config{}, mustMigrations(t)[:7])
@@ -191,7 +191,7 @@ func wantOldCheckpoints(t *testing.T, s *Store) {
 	mustSave(t, s, 3, "goes on")
 }
 
-// wantOldRuns goes on with a run that was parked.
+// wantOldRuns continues a run that was parked.
 func wantOldRuns(t *testing.T, s *Store, version int) {
 	t.Helper()
 	history, err := s.History(t.Context(), "acme", "demo-1")
@@ -205,7 +205,7 @@ func wantOldRuns(t *testing.T, s *Store, version int) {
 	lease := fixture.MustClaim(t, s, "demo-1")
 	line, begun, err := s.BeginEffect(t.Context(), lease, store.NewEffect{Interrupt: "yes", Attempt: 1, ActionDigest: "action"})
 	if err != nil || begun || line.State != store.EffectStarted {
-		t.Errorf("Begin: %+v, %t, %v", line, begun, err)
+		t.Errorf("BeginEffect: %+v, %t, %v", line, begun, err)
 	}
 	fixture.EndExecution(t, s, lease, []string{"yes"}, "open", "new")
 	if events, err := s.Events(t.Context(), "acme", "demo-1", 6, 0); err != nil || len(events) != 2 || events[0].Interrupt != "new" {
@@ -233,7 +233,7 @@ func TestMigrate_ConcurrentReplicasMigrateOnce(t *testing.T) {
 			wantOneHistory(t, connString, replicas)
 		}
 	})
-	t.Run("in processes of their own", func(t *testing.T) {
+	t.Run("in separate processes", func(t *testing.T) {
 		connString := pgtest.New(t)
 		exe, err := os.Executable()
 		if err != nil {
@@ -264,7 +264,7 @@ func wantOneHistory(t *testing.T, connString string, replicas int) {
 	}
 }
 
-// A migration may take longer than any call, and a replica that starts meanwhile waits for it.
+// A migration may take longer than any call, and a replica that starts in between waits for it.
 func TestMigrate_WaitsLongerThanTheTimeouts(t *testing.T) {
 	t.Parallel() // it only waits
 	connString := pgtest.New(t)
@@ -312,7 +312,7 @@ func TestMigrate_WaitEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// migratedDatabase returns a database that has our schema and a run in it.
+// migratedDatabase returns a database with our schema and a run.
 func migratedDatabase(t *testing.T) (connString string, conn *pgx.Conn) {
 	t.Helper()
 	connString = pgtest.New(t)
@@ -391,10 +391,11 @@ func TestMigrate_AppliesNewStepsAndKeepsData(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM fermata.extra`).Scan(&rows); err != nil || rows != 1 {
 		t.Errorf("%d rows in the new table, %v; want 1: the migration runs once, and as a whole", rows, err)
 	}
-	wantRefused(t, connString, ErrNewer) // by the build that knows one step less
+	wantRefused(t, connString, ErrNewer) // by a build that has one step less
 }
 
-// While a migration waits for a table, everybody else waits behind it. It gives up soon, and the next start tries again.
+// While a migration waits for a table, all other statements queue behind it. It gives up soon, and
+// the next start tries again.
 func TestMigrate_GivesUpOnALockedTable(t *testing.T) {
 	connString, conn := migratedDatabase(t)
 	mustExec(t, conn, `BEGIN`, `SELECT 1 FROM fermata.checkpoints`)
@@ -411,7 +412,7 @@ func TestMigrate_GivesUpOnALockedTable(t *testing.T) {
 	wantRun(t, s, 1, "kept")
 }
 
-// A replica that is killed in the middle leaves nothing behind, and the next one does the work.
+// A replica that is killed during a migration leaves nothing, and the next one does the work.
 func TestMigrate_KilledReplicaLeavesNothing(t *testing.T) {
 	connString, conn := migratedDatabase(t)
 	steps := mustMigrations(t)
@@ -428,7 +429,7 @@ func TestMigrate_KilledReplicaLeavesNothing(t *testing.T) {
 	if err := <-opened; !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("open: %v; want ErrUnavailable", err)
 	}
-	mustOpen(t, connString, Config{}) // by a build that does not know them: nothing is there of them
+	mustOpen(t, connString, Config{}) // by a build without these steps: nothing of them exists
 	mustExec(t, conn, `SELECT pg_advisory_unlock(77)`)
 	s, err := open(t.Context(), connString, Config{}, more)
 	if err != nil {
@@ -439,7 +440,8 @@ func TestMigrate_KilledReplicaLeavesNothing(t *testing.T) {
 	mustExec(t, conn, `SELECT FROM fermata.extra, fermata.more`)
 }
 
-// What was released stays as it is: databases out there remember the checksum. A change is a new file.
+// Released migrations must not change, because existing databases have their checksums. A change is
+// a new file.
 func TestMigrations_ReleasedStepsAreUnchanged(t *testing.T) {
 	released := []string{
 		"37ad19cd14c7f42cf33976c9555e6c1c17676eed53039c6d4d9440327d732303",

@@ -10,9 +10,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// runSnapshotSQL reads all that somebody looks at before they decide, in one statement: each that there is costs the server about as much as what it
-// reads. It has a row for each open interrupt, and one without if there is none. What is not asked for is not read: an outcome may be large.
-// (That an interrupt is pending is said in words that lead to no index: the server would rather look through all that are.)
+// runSnapshotSQL reads everything that is needed before a decision, in one statement, because each
+// statement costs about as much as the data it reads. It has a row for each open interrupt, and one
+// row if there is none. It does not read the outcome, which may be large. (The pending condition is
+// written so that the planner does not use the index of all pending interrupts.)
 const runSnapshotSQL = `
 WITH newest AS MATERIALIZED (
     SELECT * FROM runs WHERE handle = ` + keyOfArgs + ` AND account = $1 ORDER BY generation DESC LIMIT 1
@@ -24,7 +25,7 @@ LEFT JOIN interrupts AS i ON i.run_key = r.key AND i.account = r.account AND NOT
 LEFT JOIN papers AS p ON p.key = ` + requestKey + ` AND p.account = i.account
 ORDER BY i.place`
 
-// runDocumentColumns are the documentColumns of the run's own paper.
+// runDocumentColumns are the documentColumns of the document of the run.
 const runDocumentColumns = `o.account, o.kind, o.id, o.run, o.revision, o.body, o.facts, o.next_at, o.created_at, o.updated_at`
 
 // snapshotRow is a row of runSnapshotSQL.
@@ -37,19 +38,20 @@ type snapshotRow struct {
 
 func scanSnapshotRow(rows pgx.CollectableRow) (s snapshotRow, err error) {
 	run, asked := slices.Concat([]any{timeScanner{&s.at}}, runDest(&s.run), documentDest(&s.runDocument)), interruptDest(&s.interrupt)
-	if rows.RawValues()[len(run)] == nil { // the run asks nothing
+	if rows.RawValues()[len(run)] == nil { // the run has no open interrupt
 		clear(asked)
 	}
 	err = rows.Scan(slices.Concat(run, asked, documentDest(&s.request))...)
 	return s, err
 }
 
-// Standing returns where a run stands, all of it as it was at one moment; see [store.Inbox].
+// RunSnapshot returns a run with its open interrupts and documents, read in one transaction; see
+// [store.Inbox].
 func (s *Store) RunSnapshot(ctx context.Context, account, stateKey string, own store.DocumentKind) (store.RunSnapshot, error) {
 	var t txn
 	var rows []snapshotRow
 	queryAll(&t, &rows, scanSnapshotRow, runSnapshotSQL, account, stateKey, string(own))
-	if err := s.view(ctx, "look at a run in", &t); err != nil {
+	if err := s.view(ctx, "read a run in", &t); err != nil {
 		return store.RunSnapshot{}, err
 	}
 	if len(rows) == 0 {

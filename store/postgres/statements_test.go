@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// statements returns the texts of all statements in the source of this package, by the names of their constants, which end in SQL. So none
-// can be forgotten where all are looked at.
+// statements returns the texts of all statements in the source of this package, by the names of
+// their constants, which end in SQL. So tests cover all of them.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(".")
@@ -49,18 +49,18 @@ func statements(t *testing.T) map[string]string {
 	for i, column := range sealedColumns {
 		texts[fmt.Sprintf("sealedColumns[%d].read", i)], texts[fmt.Sprintf("sealedColumns[%d].write", i)] = column.read, column.write
 	}
-	for _, schema := range []string{ // of the schema itself, not of what is in it
-		"surveySQL", "historySQL", "patientSQL", "lockSQL", "impatientSQL", "createHistorySQL", "recordSQL",
+	for _, schema := range []string{ // about the schema itself
+		"schemaStateSQL", "historySQL", "noTimeoutSQL", "lockSQL", "shortTimeoutSQL", "createHistorySQL", "recordSQL",
 	} {
 		delete(texts, schema)
 	}
-	if len(texts) < 50 || texts["lockRunSQL"] != lockRunSQL || texts["restSQL"] != endExecutionSQL {
-		t.Fatalf("%d statements were found, or not as they are", len(texts))
+	if len(texts) < 50 || texts["lockRunSQL"] != lockRunSQL || texts["endExecutionSQL"] != endExecutionSQL {
+		t.Fatalf("%d statements were found, or with a wrong text", len(texts))
 	}
 	return texts
 }
 
-// text is the value of a constant that is a literal, or put together from others.
+// text returns the value of a constant that is a literal or a concatenation.
 func text(t *testing.T, constants map[string]ast.Expr, expr ast.Expr) string {
 	t.Helper()
 	switch expr := expr.(type) {
@@ -79,19 +79,20 @@ func text(t *testing.T, constants map[string]ast.Expr, expr ast.Expr) string {
 	return ""
 }
 
-// I8: whatever touches a table does so for one account. The others are listed, with the reason.
+// I8: every statement that uses a table restricts it to one account. The exceptions are listed with
+// a reason.
 func TestI8_EveryStatementNamesTheAccount(t *testing.T) {
 	ours := regexp.MustCompile(`\b(FROM|JOIN|INTO|UPDATE|ONLY) (` + strings.Join(tables, "|") + `)\b`)
 	account := regexp.MustCompile(`\baccount = \$\d|\(account, `)
-	all := map[string]string{ // those that go over all accounts
-		"matureSQL": "claim", "nextRunSQL": "claim", "undoneSQL": "claim: of the run that was taken", "dueSQL": "expire", "finishedSQL": "retention",
-		"countSQL": "size", "moveBaseSQL": "the numbers are the server's", "keepOnceSQL": "belongs to no account", "keptOnceSQL": "belongs to no account",
-		"duePapersSQL": "the clock", "waitsSQL": "the metrics", "auditAccountsSQL": "who goes through all logs", "credentialSQL": "whoever signs in has not said yet whose account it is", "forgetCredentialsSQL": "retention",
+	all := map[string]string{ // those that cover all accounts
+		"endDelaysSQL": "claim", "claimNextSQL": "claim", "unappliedSQL": "claim: of the claimed run", "dueInterruptsSQL": "expire", "finishedRunsSQL": "retention",
+		"countSQL": "size", "advanceFeedSQL": "the numbers are the server's", "addNamedValueSQL": "belongs to no account", "namedValueSQL": "belongs to no account",
+		"dueDocumentsSQL": "the clock", "pendingByKindSQL": "the metrics", "auditAccountsSQL": "reads all logs", "credentialSQL": "the account is unknown during authentication", "purgeCredentialsSQL": "retention",
 	}
 	for name, text := range statements(t) {
 		_, listed := all[name]
 		if strings.HasPrefix(name, "sealedColumns") {
-			continue // reseal
+			continue // re-encryption
 		}
 		if named := account.MatchString(text); ours.MatchString(text) && named == listed {
 			t.Errorf("%s names the account: %t; is listed as one that need not: %t\n%s", name, named, listed, text)
@@ -99,7 +100,8 @@ func TestI8_EveryStatementNamesTheAccount(t *testing.T) {
 	}
 }
 
-// A run is locked by a statement of its own before anything is judged by what others could change.
+// A run is locked by a separate statement before anything is checked that other transactions could
+// change.
 func TestStatements_UseTheLockedRun(t *testing.T) {
 	var without []string
 	for name, text := range statements(t) {
@@ -108,8 +110,8 @@ func TestStatements_UseTheLockedRun(t *testing.T) {
 			without = append(without, name)
 		}
 	}
-	// These look at nothing but the row that they change.
-	want := []string{"createRunSQL", "matureSQL", "renewSQL", "setRefSQL"}
+	// These read only the row that they change.
+	want := []string{"createRunSQL", "endDelaysSQL", "renewSQL", "setProviderRefSQL"}
 	if slices.Sort(without); !slices.Equal(without, want) {
 		t.Errorf("without a lock of their own are %q, want %q", without, want)
 	}

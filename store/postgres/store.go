@@ -18,21 +18,24 @@ import (
 
 var _ store.DigestCheckpoints = (*Store)(nil)
 
-// Store keeps runs, events and checkpoints in a PostgreSQL database. Open makes one; all methods may be called at once from any goroutine.
+// Store stores runs, events and checkpoints in a PostgreSQL database. Use Open to create one. All
+// methods are safe for concurrent use.
 type Store struct {
 	name        string // database and schema, for errors
 	pool        *pgxpool.Pool
-	callTimeout time.Duration // of a whole call
+	callTimeout time.Duration // for a whole call
 	watch       *watchers
 	closed      atomic.Bool
 }
 
-// Open connects to a database and brings Fermata's schema in it up to date.
+// Open connects to a database and migrates Fermata's schema.
 //
-// The connection string is a URL, postgres://user:password@host:port/database?sslmode=verify-full, or keyword=value pairs;
-// what it leaves out is taken from the environment (PGHOST, PGPASSWORD, …) and ~/.pgpass, as by PostgreSQL's own programs.
+// The connection string is a URL, postgres://user:password@host:port/database?sslmode=verify-full,
+// or keyword=value pairs. Missing values are taken from the environment (PGHOST, PGPASSWORD, …) and
+// ~/.pgpass, like in PostgreSQL's own programs.
 //
-// Open waits as long as ctx allows for another replica that is migrating the schema. The Store does not depend on ctx.
+// Open waits as long as ctx allows for another replica that is migrating the schema. The Store does
+// not depend on ctx.
 func Open(ctx context.Context, connString string, config Config) (*Store, error) {
 	steps, err := migrations()
 	if err != nil {
@@ -62,7 +65,7 @@ func open(ctx context.Context, connString string, config Config, steps []migrati
 		return nil, wrap("open", "database", err)
 	}
 	s := &Store{
-		// As for PostgreSQL, a database that is not named has the name of the user.
+		// Like in PostgreSQL, the default database has the name of the user.
 		name:        cmp.Or(poolConfig.ConnConfig.Database, poolConfig.ConnConfig.User) + "." + config.Schema,
 		pool:        pool,
 		callTimeout: 2 * config.Timeout,
@@ -75,8 +78,8 @@ func open(ctx context.Context, connString string, config Config, steps []migrati
 	return s, nil
 }
 
-// Close waits for what is under way and closes the connections; if the server does not answer any more, that may take 15
-// seconds. Later calls of other methods fail with [ErrClosed]; a second Close does nothing.
+// Close waits for running calls and closes the connections. If the server does not respond, this
+// may take 15 seconds. Later calls return [ErrClosed]; a second Close does nothing.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.watch.close()
@@ -84,8 +87,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// call runs one call of the port. statement_timeout ends the work of the server, but nothing on the server's side can end the
-// wait for an answer that the network has lost.
+// call runs one call of the port. statement_timeout limits the work of the server, but only the
+// client can limit the wait for a lost response.
 func (s *Store) call(ctx context.Context, op string, work func(context.Context) error) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, s.callTimeout, ErrTimeout)
 	defer cancel()
@@ -95,11 +98,12 @@ func (s *Store) call(ctx context.Context, op string, work func(context.Context) 
 	return nil
 }
 
-// notReplicatedWarning marks a connection whose last commit did not wait for the standby to have it.
+// notReplicatedWarning marks a connection whose last commit did not wait for the standby.
 const notReplicatedWarning = "fermata: unreplicated"
 
-// write runs a statement that changes something. With a synchronous standby a commit waits for it. If that wait is cancelled, by us or by
-// an administrator, the server reports success all the same, with a notice; but a failover would lose the change.
+// write runs a statement that changes something. With a synchronous standby a commit waits for it.
+// If that wait is cancelled, the server reports success with a notice, but a failover would lose
+// the change.
 func (s *Store) write(ctx context.Context, work func(*pgxpool.Conn) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -112,17 +116,17 @@ func (s *Store) write(ctx context.Context, work func(*pgxpool.Conn) error) error
 		return err
 	}
 	if marks[notReplicatedWarning] != nil {
-		return fmt.Errorf("%w: it was applied, but its wait for the standby was cancelled", ErrUnavailable)
+		return fmt.Errorf("%w: applied, but the wait for the standby was cancelled", ErrUnavailable)
 	}
 	return nil
 }
 
-// portErrors are the errors by which the ports tell their callers what to do; they come as they are.
+// portErrors are the errors of the port, which are returned unchanged.
 var portErrors = []error{
 	store.ErrNotFound, store.ErrStale, store.ErrInvalid, store.ErrExists, store.ErrFenced, store.ErrResumeIDReused, store.ErrNotApproved, store.ErrRunActive,
 }
 
-// fail turns what went wrong into what the caller is told.
+// fail converts an error to the error of the port or of this package.
 func (s *Store) fail(ctx context.Context, op string, err error) error {
 	for _, told := range portErrors {
 		if errors.Is(err, told) {
@@ -136,8 +140,8 @@ func (s *Store) fail(ctx context.Context, op string, err error) error {
 		return wrap(op, s.name, fmt.Errorf("%w: %v", ErrClosed, err))
 	}
 	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !connecting && ctx.Err() == nil && classify(err) == ErrUnavailable {
-		// The other connections have most likely lost the same server. Who loads again now should not have to find that out
-		// one connection at a time.
+		// The other connections have most likely lost the same server. A caller that retries should
+		// not have to find that out one connection at a time.
 		s.pool.Reset()
 	}
 	return wrap(op, s.name, withContext(ctx, err))

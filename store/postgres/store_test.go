@@ -33,7 +33,7 @@ func mustOpen(t testing.TB, connString string, config Config) *Store {
 	return s
 }
 
-// prepared is a database with the tables of a store, for tests that leave them as they are.
+// prepared returns a database with the tables of a store, for tests that do not change them.
 func prepared(t testing.TB) string {
 	t.Helper()
 	return pgtest.Prepared(t, func(empty string) error {
@@ -45,10 +45,11 @@ func prepared(t testing.TB) string {
 	})
 }
 
-// longTimeouts is for calls that have to wait for something, however slow the machine is.
+// longTimeouts is for calls that have to wait, even on a slow machine.
 var longTimeouts = Config{Timeout: 5 * time.Minute, LockTimeout: 5 * time.Minute}
 
-// openHurried is for calls that have to give up. On a slow machine Open gives up, too, and tries again.
+// openHurried opens a Store for calls that have to time out. On a slow machine Open times out too,
+// and tries again.
 func openHurried(t testing.TB, connString string, config Config) *Store {
 	t.Helper()
 	for {
@@ -119,13 +120,13 @@ func TestClose_LeavesNoGoroutineBehind(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("goroutines of the driver are left:\n%s", stacks)
+			t.Fatalf("leaked goroutines of the driver:\n%s", stacks)
 		}
 		runtime.Gosched()
 	}
 }
 
-// Names have any length, and no index of PostgreSQL takes more than 2704 bytes that cannot be compressed.
+// Names have any length, but an index entry of PostgreSQL has at most 2704 incompressible bytes.
 func TestSave_LongNames(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	random := make([]byte, 100_000)
@@ -181,7 +182,8 @@ func TestSave_LargeDelta(t *testing.T) {
 	}
 }
 
-// Nothing is sent that the server could not take. The parts share their bytes, so that no memory is touched.
+// Nothing is sent that the server could not accept. The parts share their bytes, so that no memory
+// is allocated.
 func TestSave_TooLargeReturnsErrTooLarge(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	megabyte := make([]byte, 1_000_000)
@@ -200,8 +202,9 @@ func TestSave_TooLargeReturnsErrTooLarge(t *testing.T) {
 	fixture.CreateRun(t, s, "r")
 }
 
-// The port forbids a name in both lists and says nothing of one that stands twice. The other stores delete first and let the last
-// one win; a statement that touches a row twice would be refused by PostgreSQL.
+// The port forbids a name in both lists and does not define a repeated name. The other stores
+// delete first, and the last one wins; PostgreSQL would reject a statement that changes a row
+// twice.
 func TestSave_NameTwiceInADelta(t *testing.T) {
 	s := mustOpen(t, prepared(t), Config{})
 	for base := range int64(2) {
@@ -216,7 +219,8 @@ func TestSave_NameTwiceInADelta(t *testing.T) {
 	}
 }
 
-// A delete that waits for a save began before that save's parts were there. They must go all the same.
+// A delete that waits for a save began before the parts of that save existed. It must delete them
+// too.
 func TestDelete_RemovesPartsOfASaveItWaitedFor(t *testing.T) {
 	connString := pgtest.New(t)
 	s := mustOpen(t, connString, longTimeouts)
@@ -240,7 +244,8 @@ func TestDelete_RemovesPartsOfASaveItWaitedFor(t *testing.T) {
 	}
 }
 
-// A save that waits for another one began before that one's version and parts were there. It must lose.
+// A save that waits for another one began before that one's version and parts existed. It must
+// fail.
 func TestSave_WaitedSaveReturnsErrStale(t *testing.T) {
 	connString := pgtest.New(t)
 	s := mustOpen(t, connString, longTimeouts)
@@ -270,7 +275,8 @@ func TestSave_WaitedSaveReturnsErrStale(t *testing.T) {
 	}
 }
 
-// Deletes and saves of the same runs, in every order: no deadlock, and nothing is left of what was deleted.
+// Deletes and saves of the same runs in every order: no deadlock, and no parts of deleted
+// checkpoints remain.
 func TestConcurrent_SavesAndDeletes(t *testing.T) {
 	connString := pgtest.New(t)
 	s := mustOpen(t, connString, Config{})

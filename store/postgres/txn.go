@@ -10,52 +10,56 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Statements of one transaction go to the server together, in one round trip, and are one transaction by that: the server commits at
-// their end, or nothing at all. Each sees what was committed before it began.
+// The statements of one transaction are sent to the server together, in one round trip, which makes
+// them one transaction: the server commits at their end, or nothing. Each statement sees what was
+// committed before it began.
 //
-// A statement cannot be given what another one found. So the first, which locks the run, leaves the run's key in a setting that lasts
-// as long as the transaction, and those that follow work on the run which is named there. If there was nothing to lock, they find no
-// run and change nothing.
+// A statement cannot use the result of another one on the client. So the first one, which locks the
+// run, stores the run's key in a transaction-local setting, and the following ones work on that
+// run. If there was nothing to lock, they find no run and change nothing.
 //
-// The lock is taken by a statement of its own because whoever waits for it sees, after the wait, the newest version of the row that it
-// waited for, and of all others what was there before the wait. Only the next statement sees everything that the former
-// holder has done.
+// The lock is taken by a separate statement. A statement that waits for a lock sees, after the
+// wait, the newest version of that row but the old versions of all other rows. Only the next
+// statement sees everything that the former holder committed.
 //
-// The events of a run have the order of their transactions, by which the feed goes. A transaction gets its number with its first lock of a row, and where
-// several wait for one, before it is its turn. So they wait in line for another lock, which gives no number: waitEventLock.
+// The events of a run must be in the order of their transactions, which the feed uses. A
+// transaction gets its number with its first row lock, and if several wait for one, before they get
+// it. So they first wait for an advisory lock, which assigns no number: waitEventLock.
 const (
-	// setLockedRun leaves the run in hand to the statements that follow; the statement begins with WITH locked AS.
+	// setLockedRun passes the locked run to the following statements; the statement begins with
+	// WITH locked AS.
 	setLockedRun = `
 SELECT set_config('fermata.run', encode(key, 'hex'), true) FROM locked`
 
 	// lockedRunKey is the key of the run that the transaction has locked; NULL or empty if there is none.
 	lockedRunKey = `decode(current_setting('fermata.run', true), 'hex')`
 
-	// ofLockedRun is for rows that are found by their own keys. It is said in words that lead to no index: the server would rather look
-	// through all that the run has.
+	// ofLockedRun selects rows that are found by their own keys. It is written so that the planner
+	// does not use the index of the run.
 	ofLockedRun = `i.run_key IS NOT DISTINCT FROM ` + lockedRunKey
 
-	// hasLockedRun is whether there is one.
+	// hasLockedRun reports whether a run is locked.
 	hasLockedRun = `current_setting('fermata.run', true) <> ''`
 
-	// keyOfArgs is the key of a run by its account and id, that of all generations by account and state key, and that of an interrupt by
-	// account and id.
+	// keyOfArgs is the key of a run by account and id, of all generations by account and state key,
+	// and of an interrupt by account and id.
 	keyOfArgs = `sha256(sha256($1) || sha256($2))`
 
-	// waitEventLock waits until nobody else writes events of the run, before its row is locked; tryEventLock is false if somebody does. Those who lock the row for
-	// something else may do so meanwhile.
+	// waitEventLock waits until no other transaction writes events of the run, before its row is
+	// locked; tryEventLock is false if there is one. Transactions that lock the row for another
+	// purpose are not affected.
 	waitEventLock = `pg_advisory_xact_lock(hashtextextended(encode(key, 'hex'), 2)) IS NOT NULL`
 	tryEventLock  = `pg_try_advisory_xact_lock(hashtextextended(encode(key, 'hex'), 2))`
 
 	// activeCondition is the condition of the index runs_alive.
 	activeCondition = `status IN ('ready', 'running', 'waiting', 'parked')`
 
-	// ownedCondition is the condition under which a lease is good. The time does not matter: only the fence does. (It is said in words that
-	// lead to no index: as long as few runs have an owner, the server would rather look through all that have.)
+	// ownedCondition holds while a lease is valid. Only the fence matters, not the time. (It is
+	// written so that the planner does not use the index of running runs.)
 	//mutate:postgres-lease-fence
 	ownedCondition = `key = ` + keyOfArgs + ` AND account = $1 AND fence = $3 AND status IS NOT DISTINCT FROM 'running'`
 
-	// clockCTE is read once, and after the lock: the statement begins when the run is in hand.
+	// clockCTE is read once, after the lock: the statement begins when the run is locked.
 	clockCTE = `clock AS MATERIALIZED (SELECT clock_timestamp() AS now)`
 
 	lockOwnedSQL = `
@@ -64,7 +68,7 @@ WITH locked AS (SELECT key FROM runs WHERE ` + ownedCondition + ` AND ` + waitEv
 	lockRunSQL = `
 WITH locked AS (SELECT key FROM runs WHERE key = ` + keyOfArgs + ` AND account = $1 AND ` + waitEventLock + ` FOR NO KEY UPDATE)` + setLockedRun
 
-	// That it is parked is said in words that lead to no other index.
+	// The condition is written so that the planner uses no other index.
 	lockParkedSQL = `
 WITH locked AS (
     SELECT key FROM runs WHERE key = ` + keyOfArgs + ` AND account = $1 AND status IS NOT DISTINCT FROM 'parked' AND ` + waitEventLock + ` FOR NO KEY UPDATE
@@ -74,13 +78,14 @@ WITH locked AS (
 WITH locked AS (SELECT key FROM runs WHERE key = ` + keyOfArgs + ` AND account = $1 AND ` + activeCondition + ` AND ` + waitEventLock + ` FOR NO KEY UPDATE)` + setLockedRun
 )
 
-// maxBatch keeps what is sent at once well below the gigabyte that PostgreSQL takes in one message and can hold in one value.
+// maxBatch limits a batch to well below the gigabyte that PostgreSQL accepts in one message.
 const maxBatch = 500_000_000
 
 // txn is one transaction.
 type txn struct{ batch pgx.Batch }
 
-// queue adds a statement. What callers have chosen goes to the server as bytes; the words of the port are no plain strings, and remain text.
+// queue adds a statement. Strings from callers are sent as bytes; the string types of the port stay
+// text.
 func (t *txn) queue(text string, values ...any) *pgx.QueuedQuery {
 	for i, value := range values {
 		if chosen, ok := value.(string); ok {
@@ -90,7 +95,7 @@ func (t *txn) queue(text string, values ...any) *pgx.QueuedQuery {
 	return t.batch.Queue(text, values...)
 }
 
-// find adds a statement of which the first row is wanted, if there is one.
+// queryRow adds a statement and scans its first row, if there is one.
 func (t *txn) queryRow(found *bool, dest []any, text string, values ...any) {
 	t.queue(text, values...).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(dest...)
@@ -102,7 +107,7 @@ func (t *txn) queryRow(found *bool, dest []any, text string, values ...any) {
 	})
 }
 
-// changes adds a statement of which only counts whether it changed something.
+// execChanged adds a statement and reports whether it changed rows.
 func (t *txn) execChanged(changed *bool, text string, values ...any) {
 	t.queue(text, values...).Exec(func(tag pgconn.CommandTag) error {
 		*changed = tag.RowsAffected() > 0
@@ -110,13 +115,13 @@ func (t *txn) execChanged(changed *bool, text string, values ...any) {
 	})
 }
 
-// lock adds a statement that locks a run.
+// lockRun adds a statement that locks a run.
 func (t *txn) lockRun(locked *bool, text string, values ...any) {
 	var key string
 	t.queryRow(locked, []any{&key}, text, values...)
 }
 
-// queryAll adds a statement of which all rows are wanted.
+// queryAll adds a statement and collects all rows.
 func queryAll[T any](t *txn, all *[]T, scan pgx.RowToFunc[T], text string, values ...any) {
 	t.queue(text, values...).Query(func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, scan)
@@ -127,7 +132,7 @@ func queryAll[T any](t *txn, all *[]T, scan pgx.RowToFunc[T], text string, value
 	})
 }
 
-// size is how many bytes the arguments have.
+// size returns the number of bytes of the arguments.
 func (t *txn) size() (size int) {
 	for _, query := range t.batch.QueuedQueries {
 		for _, value := range query.Arguments {
@@ -150,8 +155,9 @@ func (t *txn) size() (size int) {
 	return size
 }
 
-// do runs a transaction that may change something. When it returns nil, the server has said that it is ready for the next one, and
-// so has committed. After an error that the server reported nothing was changed; after any other nobody knows.
+// update runs a write transaction. When it returns nil, the server has confirmed the commit. After
+// an error that the server reported, nothing was changed; after any other error the outcome is
+// unknown.
 func (s *Store) update(ctx context.Context, op string, t *txn) error {
 	return s.call(ctx, op, func(ctx context.Context) error {
 		if size := t.size(); size > maxBatch {
@@ -161,7 +167,7 @@ func (s *Store) update(ctx context.Context, op string, t *txn) error {
 	})
 }
 
-// look runs a transaction that only reads.
+// view runs a read-only transaction.
 func (s *Store) view(ctx context.Context, op string, t *txn) error {
 	return s.call(ctx, op, func(ctx context.Context) error { return s.pool.SendBatch(ctx, &t.batch).Close() })
 }

@@ -7,33 +7,34 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Version returns how many migrations the schema has, and the names of all that this build knows. It changes nothing, and needs no right to.
-// A schema that is not there has none; one that is not ours, or newer than this build, is the error that [Open] would return.
+// Version returns the number of migrations of the schema, and the names of all migrations of this
+// build. It changes nothing. A missing schema has none. For a foreign or newer schema it returns
+// the error of [Open].
 func Version(ctx context.Context, connString string, config Config) (applied int, known []string, err error) {
 	steps, err := migrations()
 	if err != nil {
-		return 0, nil, wrap("look at", "database", err)
+		return 0, nil, wrap("inspect", "database", err)
 	}
 	for _, step := range steps {
 		known = append(known, step.Name)
 	}
 	config = config.withDefaults()
 	if err := config.check(); err != nil {
-		return 0, nil, wrap("look at", "database", err)
+		return 0, nil, wrap("inspect", "database", err)
 	}
 	settings, err := poolConfig(connString, config)
 	if err != nil {
-		return 0, nil, wrap("look at", "database", err)
+		return 0, nil, wrap("inspect", "database", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, settings)
 	if err != nil {
-		return 0, nil, wrap("look at", "database", err)
+		return 0, nil, wrap("inspect", "database", err)
 	}
 	defer pool.Close()
 	found, err := inspectSchema(ctx, pool, config.Schema, steps)
 	if err != nil {
 		name := cmp.Or(settings.ConnConfig.Database, settings.ConnConfig.User) + "." + config.Schema
-		return 0, nil, wrap("look at", name, withContext(ctx, err))
+		return 0, nil, wrap("inspect", name, withContext(ctx, err))
 	}
 	return found.applied, known, nil
 }

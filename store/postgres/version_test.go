@@ -10,7 +10,7 @@ import (
 func TestVersion_ChangesNothing(t *testing.T) {
 	connString := pgtest.New(t)
 	conn := raw(t, connString)
-	for range 2 { // there is still nothing after a look
+	for range 2 { // there is still nothing after the first call
 		applied, known, err := Version(t.Context(), connString, Config{})
 		if err != nil || applied != 0 || len(known) != len(mustMigrations(t)) {
 			t.Fatalf("no schema: %d of %v, %v", applied, known, err)

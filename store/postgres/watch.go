@@ -17,40 +17,42 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A hint is given after the commit. Within it, PostgreSQL would let no two transactions of the whole server commit at the same time.
+// Hints are sent after the commit. A NOTIFY inside a transaction would serialize the commits of the
+// whole server.
 //
-//	tell ──► watchers of this Store
+//	publish ──► watchers of this Store
 //	  └────► pending ──goroutine──► NOTIFY ──► LISTEN ──goroutine──► watchers of the other Stores
 
 const (
-	// maxPending is how many runs wait for the next NOTIFY before the hint becomes that it may have been any.
+	// maxPending is the number of runs that can wait for the next NOTIFY; with more, the hint
+	// becomes a zero key.
 	maxPending = 4096
 
-	// maxPayload is what PostgreSQL takes in one notification.
+	// maxPayload is the size limit of a notification in PostgreSQL.
 	maxPayload = 7999
 
-	// notifyPause is for how long a NOTIFY is followed by none: each is a transaction, and whoever waits for a hint looks by himself about as often.
-	// A hint after a while of silence goes out at once.
+	// notifyPause is the minimum time between two NOTIFY, because each is a transaction and
+	// watchers poll about as often. A hint after a longer silence is sent at once.
 	notifyPause = 10 * time.Millisecond
 
-	// notifyTimeout is for one NOTIFY, and for the last one when the Store is closed.
+	// notifyTimeout limits one NOTIFY, and the last one when the Store is closed.
 	notifyTimeout = 2 * time.Second
 
-	// heartbeat is after how long of silence the listener asks whether its connection is still there.
+	// heartbeat is the silence after which the listener checks its connection.
 	heartbeat = 30 * time.Second
 
 	minBackoff, maxBackoff = 50 * time.Millisecond, 5 * time.Second
 )
 
-// notifySQL does not wait for the disk: what is hinted at has been there, and a hint may be lost.
+// notifySQL does not wait for the disk: the change itself is durable, and a hint may be lost.
 const notifySQL = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload) FROM unnest($2::text[]) AS payload`
 
-// watchers tells watchers, here and elsewhere, that something happened. It never waits for one.
+// watchers notifies watchers of this and other Stores. It never waits for one.
 type watchers struct {
-	origin  string // tells this Store's notifications from those of others
+	origin  string // distinguishes this Store's notifications from those of others
 	channel string
 
-	hub broadcast.Hub[store.Key] // of those who watch here
+	hub broadcast.Hub[store.Key] // watchers of this Store
 
 	mu        sync.Mutex
 	closed    bool
@@ -65,7 +67,7 @@ type watchers struct {
 }
 
 func newWatchers(schema, origin string) *watchers {
-	// Channels belong to the database, and their names are not longer than 63 bytes.
+	// Channels belong to the database, and their names have at most 63 bytes.
 	sum := sha256.Sum256([]byte(schema))
 	h := &watchers{
 		origin: origin, channel: "fermata_" + hex.EncodeToString(sum[:16]),
@@ -85,10 +87,10 @@ func (h *watchers) close() {
 	h.running.Wait()
 }
 
-// Watch returns hints that something has happened to a run; see [store.Events]. The channel is closed when ctx or the Store ends.
-//
-// The first Watch makes a connection of its own, besides those of [Config.MaxConns], on which the Store listens to others until it is
-// closed. Whenever that connection was made anew, the hint is that it may have been any run.
+// Watch returns hints that a run may have changed; see [store.Events]. The channel is closed when
+// ctx or the Store ends. The first Watch opens a separate connection, in addition to
+// [Config.MaxConns], on which the Store listens until it is closed. Whenever that connection is
+// reopened, the hint is a zero key.
 func (s *Store) Watch(ctx context.Context) <-chan store.Key {
 	h := s.watch
 	h.mu.Lock()
@@ -100,7 +102,7 @@ func (s *Store) Watch(ctx context.Context) <-chan store.Key {
 	return h.hub.Subscribe(ctx)
 }
 
-// tell hints at a run to which something has happened.
+// publish sends a hint for a changed run.
 func (s *Store) publish(account, run string) {
 	h := s.watch
 	key := store.Key{Account: account, Run: run}
@@ -117,7 +119,7 @@ func (s *Store) publish(account, run string) {
 	}
 }
 
-// add makes a hint pending; the lock is held.
+// add adds a pending hint. The caller holds the lock.
 func (h *watchers) add(key store.Key) {
 	if len(h.pending) >= maxPending {
 		key = store.Key{}
@@ -132,7 +134,7 @@ func (h *watchers) add(key store.Key) {
 	}
 }
 
-// notifyAlways sends what is pending, all that has come meanwhile at once.
+// notifyLoop sends pending hints in batches.
 func (s *Store) notifyLoop() {
 	h := s.watch
 	wait := minBackoff
@@ -144,14 +146,14 @@ func (s *Store) notifyLoop() {
 		last := h.ctx.Err() != nil
 		err := s.notify(h.take())
 		switch {
-		case last: // what else can be done is to lose them
+		case last: // otherwise they would be lost
 			return
 		case err == nil:
 			wait = minBackoff
 			sleep(h.ctx, notifyPause)
 		default:
 			h.mu.Lock()
-			h.add(store.Key{}) // nobody will know any more which they were
+			h.add(store.Key{}) // the runs are unknown now
 			h.mu.Unlock()
 			sleep(h.ctx, wait)
 			wait = min(2*wait, maxBackoff)
@@ -159,7 +161,7 @@ func (s *Store) notifyLoop() {
 	}
 }
 
-// take returns what is pending, as payloads.
+// take returns the pending hints as payloads.
 func (h *watchers) take() (payloads []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -180,7 +182,7 @@ func (s *Store) notify(payloads []string) error {
 	return err
 }
 
-// payload is the origin and the run; without a run it may be any.
+// payload returns the origin and the run; without a run it means any run.
 func (h *watchers) payload(key store.Key) string {
 	if key != (store.Key{}) {
 		if text := h.origin + " " + hex.EncodeToString([]byte(key.Account)) + " " + hex.EncodeToString([]byte(key.Run)); len(text) <= maxPayload {
@@ -190,11 +192,12 @@ func (h *watchers) payload(key store.Key) string {
 	return h.origin
 }
 
-// nextHint gives the hint of another Store to the watchers. What it does not understand may be of a newer build, and about any run.
+// receive passes the hint of another Store to the watchers. An unknown payload may come from a
+// newer build and mean any run.
 func (h *watchers) receive(payload string) {
 	words := strings.Split(payload, " ")
 	if words[0] == h.origin {
-		return // they have it
+		return // they already have it
 	}
 	var key store.Key
 	if len(words) == 3 {
@@ -207,7 +210,7 @@ func (h *watchers) receive(payload string) {
 	h.hub.Publish(key)
 }
 
-// listenAlways listens, on one connection after the other.
+// listenLoop listens, on one connection after the other.
 func (s *Store) listenLoop() {
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		if s.listen(s.watch.ctx) {
@@ -219,11 +222,12 @@ func (s *Store) listenLoop() {
 	}
 }
 
-// listen hands on what others say until the connection is lost. It reports whether there was one.
+// listen forwards notifications until the connection is lost. It reports whether there was a
+// connection.
 func (s *Store) listen(ctx context.Context) (connected bool) {
 	conn, err := s.connect(ctx, func(config *pgx.ConnConfig) {
 		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // a wait that ends leaves the connection as it is
+			return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()} // an ended wait leaves the connection usable
 		}
 	})
 	if err != nil {
@@ -237,7 +241,7 @@ func (s *Store) listen(ctx context.Context) (connected bool) {
 	if _, err := conn.Exec(ctx, `LISTEN `+s.watch.channel); err != nil {
 		return false
 	}
-	s.watch.hub.Publish(store.Key{}) // nobody knows what happened before
+	s.watch.hub.Publish(store.Key{}) // earlier changes are unknown
 	for {
 		waiting, cancel := context.WithTimeout(ctx, heartbeat)
 		heard, err := conn.WaitForNotification(waiting)
@@ -251,14 +255,14 @@ func (s *Store) listen(ctx context.Context) (connected bool) {
 	}
 }
 
-// ping asks the server for a sign of life.
+// ping checks that the server responds.
 func ping(ctx context.Context, conn *pgx.Conn) bool {
 	asking, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	return conn.Ping(asking) == nil
 }
 
-// connect makes a connection that is not the pool's.
+// connect opens a connection outside the pool.
 func (s *Store) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	if s.closed.Load() {
 		return nil, errors.New("no connection")
@@ -268,7 +272,7 @@ func (s *Store) connect(ctx context.Context, change func(*pgx.ConnConfig)) (*pgx
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// sleep reports whether it was not woken by the end of ctx.
+// sleep reports whether the time passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

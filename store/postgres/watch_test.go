@@ -14,12 +14,12 @@ import (
 // nextHint returns the next hint.
 func nextHint(t *testing.T, hints <-chan store.Key) store.Key {
 	t.Helper()
-	patience := time.NewTimer(time.Minute) // a test that fails should not hang
+	patience := time.NewTimer(time.Minute) // a failing test must not hang
 	defer patience.Stop()
 	select {
 	case key, open := <-hints:
 		if !open {
-			t.Fatal("the hints have ended")
+			t.Fatal("the channel was closed")
 		}
 		return key
 	case <-patience.C:
@@ -28,12 +28,12 @@ func nextHint(t *testing.T, hints <-chan store.Key) store.Key {
 	return store.Key{}
 }
 
-// watchAndListen watches, and waits until the Store hears what others say.
+// watchAndListen watches, and waits until the Store listens to others.
 func watchAndListen(t *testing.T, s *Store) <-chan store.Key {
 	t.Helper()
 	hints := s.Watch(t.Context())
 	if key := nextHint(t, hints); key != (store.Key{}) {
-		t.Fatalf("the first hint is at %q; want one that it may have been any run", key)
+		t.Fatalf("the first hint is %q; want a zero key", key)
 	}
 	return hints
 }
@@ -59,7 +59,7 @@ func TestWatch_AcrossStores(t *testing.T) {
 		t.Fatal(err)
 	}
 	if key := nextHint(t, hints); key != (store.Key{}) {
-		t.Errorf("a hint at %q; want one that it may have been any run", key)
+		t.Errorf("hint %q; want a zero key", key)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestWatch_StaysInTheSchema(t *testing.T) {
 	}
 }
 
-// A Store's own hints come at once, and once: what it hears of itself is nothing new.
+// A Store's own hints are sent at once, and once: its own notifications are ignored.
 func TestWatch_OwnHintsComeOnce(t *testing.T) {
 	connString := prepared(t)
 	s, other := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
@@ -86,13 +86,13 @@ func TestWatch_OwnHintsComeOnce(t *testing.T) {
 		if key := nextHint(t, hints); key.Run != id {
 			t.Errorf("a hint at %q, want %s", key, id)
 		}
-		if key := nextHint(t, others); key.Run != id { // by then the notification is through
-			t.Errorf("others have a hint at %q, want %s", key, id)
+		if key := nextHint(t, others); key.Run != id { // the notification has arrived by then
+			t.Errorf("others get the hint %q, want %s", key, id)
 		}
 	}
 }
 
-// What happened while the connection was lost is not known, so it may have been any run.
+// Changes during a lost connection are unknown, so any run may have changed.
 func TestWatch_LostConnectionGivesAZeroKey(t *testing.T) {
 	connString := prepared(t)
 	first, second := mustOpen(t, connString, Config{}), mustOpen(t, connString, Config{})
@@ -100,7 +100,7 @@ func TestWatch_LostConnectionGivesAZeroKey(t *testing.T) {
 	for n := range 2 {
 		mustExec(t, raw(t, connString), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()`)
 		if key := nextHint(t, hints); key != (store.Key{}) {
-			t.Errorf("a hint at %q; want one that it may have been any run", key)
+			t.Errorf("hint %q; want a zero key", key)
 		}
 		id := fmt.Sprint("r", n)
 		fixture.CreateRun(t, first, id)
@@ -110,7 +110,7 @@ func TestWatch_LostConnectionGivesAZeroKey(t *testing.T) {
 	}
 }
 
-// Hints are no part of the transactions: a transaction with a NOTIFY in it lets no other one commit meanwhile.
+// Hints are not part of the transactions: a transaction with a NOTIFY blocks all other commits.
 func TestWatch_TransactionsDoNotNotify(t *testing.T) {
 	for name, text := range statements(t) {
 		if name != "notifySQL" && strings.Contains(strings.ToLower(text), "notify") {
@@ -119,7 +119,7 @@ func TestWatch_TransactionsDoNotNotify(t *testing.T) {
 	}
 }
 
-// Several hints go in one notification each, but in one transaction; and when there are too many, they become one.
+// Several hints are sent as one notification each in one transaction; too many become one.
 func TestWatch_ManyHintsAtOnce(t *testing.T) {
 	h := newWatchers("fermata", "origin")
 	for n := range maxPending {
@@ -132,14 +132,14 @@ func TestWatch_ManyHintsAtOnce(t *testing.T) {
 		h.add(store.Key{Account: "acme", Run: fmt.Sprint(n)})
 	}
 	if payloads := h.take(); len(payloads) != 1 || payloads[0] != "origin" {
-		t.Errorf("payloads %q, want one that says nothing", payloads)
+		t.Errorf("payloads %q, want one without a run", payloads)
 	}
 	if payloads := h.take(); len(payloads) > 0 {
 		t.Errorf("payloads %q are sent again", payloads)
 	}
 }
 
-// What others say that cannot be understood may be about any run.
+// A payload that is not understood may be about any run.
 func TestWatch_UnknownPayloadGivesAZeroKey(t *testing.T) {
 	h := newWatchers("fermata", "origin")
 	s := &Store{watch: h}
@@ -161,7 +161,7 @@ func TestWatch_UnknownPayloadGivesAZeroKey(t *testing.T) {
 	}
 	h.receive("origin 61 62")
 	if len(hints) > 0 {
-		t.Error("its own hint came back")
+		t.Error("received its own hint")
 	}
 }
 
@@ -171,17 +171,17 @@ func TestWatch_EndsWithTheStore(t *testing.T) {
 	s.Close()
 	for range hints { // until it is closed
 	}
-	for range s.Watch(t.Context()) { // and so is one of a Store that is closed
+	for range s.Watch(t.Context()) { // so is one of a closed Store
 	}
 }
 
-// What is pending when the Store is closed is still sent.
+// Pending hints are sent when the Store is closed.
 func TestWatch_CloseSendsPendingHints(t *testing.T) {
 	connString := prepared(t)
 	hints := watchAndListen(t, mustOpen(t, connString, Config{}))
 	s := mustOpen(t, connString, Config{})
 	s.watch.add(store.Key{Account: "acme", Run: "r"})
-	<-s.watch.more // nothing but the end is left to wait for
+	<-s.watch.more // only the pause is left
 	s.watch.cancel()
 	s.notifyLoop()
 	if key := nextHint(t, hints); key.Run != "r" {
@@ -189,7 +189,7 @@ func TestWatch_CloseSendsPendingHints(t *testing.T) {
 	}
 }
 
-// A NOTIFY whose connection was lost may not have come through. The next one says that there was something.
+// A NOTIFY whose connection was lost may have failed. The next one has no run.
 func TestWatch_UnsentHintsGiveAZeroKey(t *testing.T) {
 	direct := prepared(t)
 	network, connString := newProxy(t, direct)
@@ -198,11 +198,11 @@ func TestWatch_UnsentHintsGiveAZeroKey(t *testing.T) {
 	network.Reset()
 	s.publish("acme", "r") // as after a commit
 	if key := nextHint(t, hints); key != (store.Key{}) {
-		t.Errorf("a hint at %q; want one that it may have been any run", key)
+		t.Errorf("hint %q; want a zero key", key)
 	}
 }
 
-// A connection that says nothing any more is found out.
+// A silent connection is detected.
 func TestWatch_SilentConnectionIsDetected(t *testing.T) {
 	network, connString := newProxy(t, prepared(t))
 	conn := raw(t, connString)
@@ -213,6 +213,6 @@ func TestWatch_SilentConnectionIsDetected(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), shortTimeouts)
 	defer cancel()
 	if ping(ctx, conn) {
-		t.Error("the network is silent, and the server answers")
+		t.Error("the network is silent, but the server responds")
 	}
 }

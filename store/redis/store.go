@@ -48,7 +48,8 @@ func (s *Store) Load(ctx context.Context, key store.Key) (store.Checkpoint, erro
 	return s.checkpoints.Load(ctx, key)
 }
 
-// Save applies the delta in the store behind, see [store.Checkpoints], and then tells Redis.
+// Save applies the delta if base is the stored version; see [store.Checkpoints]. ave applies the
+// delta in the store behind, see [store.Checkpoints], and then tells Redis.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	return s.checkpoints.Save(ctx, key, base, delta)
 }
@@ -75,25 +76,27 @@ func (s *Store) CheckWritable(ctx context.Context) error {
 	return nil
 }
 
-// Rest gives a run back in the store behind, see [store.Runs], and then tells Redis of the state that was saved with it, or went.
-func (s *Store) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
-	status, err := s.Store.EndExecution(ctx, lease, rest)
-	if err != nil || rest.Checkpoint == nil {
+// EndExecution ends an execution; see [store.Runs]. est gives a run back in the store behind, see
+// [store.Runs], and then tells Redis of the state that was saved with it, or went.
+func (s *Store) EndExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (store.Status, error) {
+	status, err := s.Store.EndExecution(ctx, lease, end)
+	if err != nil || end.Checkpoint == nil {
 		return status, err
 	}
 	cache := s.checkpoints.cache
 	turn := cache.newCall(store.Key{Account: lease.Account, Run: lease.Run})
-	if rest.Checkpoint.Drop {
+	if end.Checkpoint.Drop {
 		cache.drop(ctx, turn)
 	} else {
-		cache.put(ctx, turn, rest.Checkpoint.Delta)
+		cache.put(ctx, turn, end.Checkpoint.Delta)
 	}
 	return status, nil
 }
 
-// Forget deletes a run from the store behind, see [store.Maintenance], and then its checkpoint from Redis.
-func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
-	err := s.Store.DeleteRun(ctx, account, run, beside)
+// DeleteRun deletes a run that has ended; see [store.Maintenance]. orget deletes a run from the
+// store behind, see [store.Maintenance], and then its checkpoint from Redis.
+func (s *Store) DeleteRun(ctx context.Context, account, run string, writes store.Writes) error {
+	err := s.Store.DeleteRun(ctx, account, run, writes)
 	if err == nil {
 		key := store.Key{Account: account, Run: run}
 		s.checkpoints.cache.drop(ctx, s.checkpoints.cache.newCall(key))

@@ -137,9 +137,9 @@ func TestDelete_AndDeleteRunLeaveNothingInRedis(t *testing.T) {
 	for name, end := range map[string]func(lease store.Lease, key store.Key) error{
 		"Delete":        func(_ store.Lease, key store.Key) error { return s.Delete(t.Context(), key) },
 		"Fenced.Delete": func(lease store.Lease, key store.Key) error { return s.Fenced(lease).Delete(t.Context(), key) },
-		"Forget": func(lease store.Lease, key store.Key) error {
+		"DeleteRun": func(lease store.Lease, key store.Key) error {
 			if err := s.DeleteRun(t.Context(), key.Account, key.Run, store.Writes{}); !errors.Is(err, store.ErrRunActive) {
-				t.Errorf("Forget of a run that is alive: %v", err)
+				t.Errorf("DeleteRun of a run that is alive: %v", err)
 			}
 			wantFromRedis(t, s, key, parts{"a": "1"}.at(1))
 			if _, err := s.EndExecution(t.Context(), lease, store.ExecutionEnd{Status: store.StatusCompleted}); err != nil {
@@ -147,7 +147,7 @@ func TestDelete_AndDeleteRunLeaveNothingInRedis(t *testing.T) {
 			}
 			return s.DeleteRun(t.Context(), key.Account, key.Run, store.Writes{})
 		},
-		"Rest that drops it": func(lease store.Lease, key store.Key) error {
+		"EndExecution that drops it": func(lease store.Lease, key store.Key) error {
 			_, err := s.EndExecution(t.Context(), lease, store.ExecutionEnd{Status: store.StatusCompleted, Checkpoint: &store.CheckpointSave{BaseVersion: 1, Drop: true}})
 			return err
 		},

@@ -77,7 +77,7 @@ func BenchmarkClaimAndRest(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
 }
 
-// BenchmarkClaimNothing is what a worker without work costs.
+// BenchmarkClaimNothing measures a worker without work.
 func BenchmarkClaimNothing(b *testing.B) {
 	s := benchRuns(b, 20_000)
 	for b.Loop() {
@@ -87,7 +87,8 @@ func BenchmarkClaimNothing(b *testing.B) {
 	}
 }
 
-// BenchmarkCycle is all that the store does for one approved effect: five transactions, each on disk.
+// BenchmarkCycle measures everything that the store does for one approved effect: five
+// transactions, each on disk.
 func BenchmarkCycle(b *testing.B) {
 	s := mustOpen(b, filepath.Join(b.TempDir(), "fermata.db"))
 	lease := fixture.CreateRun(b, s, "r")

@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// now is the database's clock in microseconds, read while the lock is held.
+	// now is the database clock in microseconds, read while the lock is held.
 	now = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000`
 
-	// One statement is one snapshot: version and parts always belong together, without a transaction around them.
+	// One statement is one snapshot, so version and parts are consistent without a transaction.
 	loadCheckpointSQL = `
 SELECT c.version, p.name, p.data
 FROM checkpoints AS c LEFT JOIN checkpoint_parts AS p ON p.account = c.account AND p.run = c.run
 WHERE c.account = ?1 AND c.run = ?2`
 
-	// createCheckpointSQL and advanceVersionSQL are the compare-and-set. They come first in the transaction, which BEGIN IMMEDIATE has made
-	// the only writer, so that a row changed means: nobody has saved since base.
+	// createCheckpointSQL and advanceVersionSQL are the compare-and-set. They come first in the
+	// transaction, which BEGIN IMMEDIATE makes the only writer. If a row changes, no other save
+	// happened since base.
 	createCheckpointSQL = `
 INSERT INTO checkpoints (account, run, version, updated_at) VALUES (?1, ?2, 1, ` + now + `)
 ON CONFLICT (account, run) DO NOTHING`
@@ -34,12 +35,12 @@ ON CONFLICT (account, run, name) DO UPDATE SET data = excluded.data`
 
 	deletePartSQL = `DELETE FROM checkpoint_parts WHERE account = ?1 AND run = ?2 AND name = ?3`
 
-	// deleteCheckpointSQL takes the parts along by the foreign key's cascade.
+	// deleteCheckpointSQL also deletes the parts, by the cascade of the foreign key.
 	deleteCheckpointSQL = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2`
 	dropCheckpointSQL   = `DELETE FROM checkpoints WHERE account = ?1 AND run = ?2 AND version = ?3`
 )
 
-// maxValueSize is SQLite's own limit. The driver hands lengths on as 32 bits, so it is checked before they get there.
+// maxValueSize is SQLite's limit. The driver passes lengths as 32 bits, so it is checked before.
 const maxValueSize = 1_000_000_000
 
 // Load returns the newest checkpoint, or [store.ErrNotFound].
@@ -65,10 +66,10 @@ func (s *Store) loadParts(ctx context.Context, key store.Key) (store.Checkpoint,
 			return store.Checkpoint{}, err
 		}
 		if len(name) == 0 {
-			continue // the left join's row for a checkpoint without parts
+			continue // the row of the left join for a checkpoint without parts
 		}
 		if data == nil {
-			data = []byte{} // the driver's word for an empty blob
+			data = []byte{} // the driver returns nil for an empty blob
 		}
 		checkpoint.Parts[string(name)] = data
 	}
@@ -81,12 +82,13 @@ func (s *Store) loadParts(ctx context.Context, key store.Key) (store.Checkpoint,
 	return checkpoint, nil
 }
 
-// Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on disk when Save returns.
+// Save applies the delta if base is the stored version; see [store.Checkpoints]. It is on disk when
+// Save returns.
 func (s *Store) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	return s.saveIf(ctx, key, base, delta, func(context.Context, txn) error { return nil })
 }
 
-// saveIf saves unless the transaction finds that it may not.
+// saveIf saves if the check in the same transaction passes.
 func (s *Store) saveIf(ctx context.Context, key store.Key, base int64, delta store.Delta, may func(context.Context, txn) error) (int64, error) {
 	const op = "save to"
 	if err := validateSave(key, delta); err != nil {
@@ -142,7 +144,7 @@ func (t txn) save(ctx context.Context, key store.Key, base int64, delta store.De
 	return nil
 }
 
-// validateSave refuses what must not reach the database.
+// validateSave rejects arguments that must not reach the database.
 func validateSave(key store.Key, delta store.Delta) error {
 	if key.Run == "" {
 		return store.ErrInvalid

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// endDelaysSQL puts the runs whose delay is over among those that have none. Each is touched once, so that the claims after an
-	// outage need not sort all that were delayed again and again.
+	// endDelaysSQL clears the delay of runs whose delay is over. Each run is changed once, so that
+	// claims after an outage need not sort all delayed runs repeatedly.
 	endDelaysSQL = `UPDATE runs INDEXED BY runs_ready SET ready_after = NULL WHERE status = 'ready' AND ready_after <= ?1`
 
-	// The ways to find a run with something to do. The first row is the one.
+	// Queries that find a run with work. The first row is used.
 	readyRunSQL = `
 SELECT account, run, status FROM runs INDEXED BY runs_ready
 WHERE status = 'ready' AND ready_after IS NULL ORDER BY ready_no LIMIT 1`
@@ -35,12 +35,12 @@ UPDATE runs SET status = 'running', attempts = attempts + (status = 'running'), 
 WHERE account = ?1 AND run = ?2
 RETURNING ` + runColumns
 
-	// unappliedSQL lists what was decided and not applied.
+	// unappliedSQL lists the decisions that were not applied.
 	unappliedSQL = `
 SELECT ` + interruptColumns + ` FROM interrupts AS i INDEXED BY interrupts_unapplied
 WHERE i.account = ?1 AND i.run = ?2 AND i.applied = 0 AND i.state = 'decided' ORDER BY i.place`
 
-	// ownedCondition is the condition under which a lease is good. The time does not matter: only the fence does.
+	// ownedCondition holds while a lease is valid. Only the fence matters, not the time.
 	ownedCondition = `account = ?1 AND run = ?2 AND fence = ?3 AND status = 'running'` //mutate:sqlite-lease-fence
 
 	checkLeaseSQL     = `SELECT 1 FROM runs WHERE ` + ownedCondition
@@ -52,13 +52,15 @@ UPDATE runs SET status = 'ready', owner = NULL, lease_until = NULL, attempts = a
        ready_no = ` + nextReadyNo + `, ready_after = ?4, updated_at = ?5
 WHERE ` + ownedCondition
 
-	// parkSQL: every run that is parked is held. The schema knows of another way to be parked, for the end of an effect, that nobody came to use.
+	// parkSQL sets held for every parked run. The schema has another reason to park, for the end of
+	// an effect, which is not used.
 	parkSQL = `
 UPDATE runs SET status = 'parked', held = 1, owner = NULL, lease_until = NULL, attempts = attempts + 1, updated_at = ?4
 WHERE ` + ownedCondition
 )
 
-// Claim takes a run that has something to do; see [store.Runs]. A claim that finds nothing does not disturb those who write.
+// Claim takes ownership of a run that has work; see [store.Runs]. A claim that finds nothing does
+// not wait for writers.
 func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, error) {
 	const op = "claim a run in"
 	if _, found, err := s.view().findClaimable(ctx, claim); err != nil {
@@ -69,13 +71,13 @@ func (s *Store) Claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun
 	return update(ctx, s, op, func(ctx context.Context, t txn) (*store.ClaimedRun, error) { return t.claim(ctx, claim) })
 }
 
-// candidate is a run with something to do.
+// candidate is a run with work.
 type candidate struct {
 	account, run string
 	status       store.Status
 }
 
-// todo finds the run that a claim gets.
+// findClaimable returns the run that a claim gets.
 func (t txn) findClaimable(ctx context.Context, claim store.Claim) (c candidate, found bool, err error) {
 	dest := []any{&c.account, &c.run, &c.status}
 	if claim.Run != "" {
@@ -84,7 +86,7 @@ func (t txn) findClaimable(ctx context.Context, claim store.Claim) (c candidate,
 	}
 	found, err = t.queryRow(ctx, dest, readyRunSQL)
 	if !found && err == nil {
-		found, err = t.queryRow(ctx, dest, delayedRunSQL, t.now) // only for readers: a claim lets them mature first
+		found, err = t.queryRow(ctx, dest, delayedRunSQL, t.now) // only for readers: a claim ends delays first
 	}
 	if !found && err == nil {
 		found, err = t.queryRow(ctx, dest, expiredLeaseSQL, t.now)
@@ -97,7 +99,7 @@ func (t txn) claim(ctx context.Context, claim store.Claim) (*store.ClaimedRun, e
 		return nil, err
 	}
 	c, found, err := t.findClaimable(ctx, claim)
-	if err != nil || !found { // somebody was faster
+	if err != nil || !found { // another claim was faster
 		return nil, err
 	}
 	work := &store.ClaimedRun{TakenOver: c.status == store.StatusRunning}
@@ -117,7 +119,7 @@ func (s *Store) Renew(ctx context.Context, lease store.Lease, duration time.Dura
 	return err
 }
 
-// SetRef notes how the provider calls the run; see [store.Runs].
+// SetProviderRef stores the provider's reference of the run; see [store.Runs].
 func (s *Store) SetProviderRef(ctx context.Context, lease store.Lease, ref []byte) error {
 	_, err := update(ctx, s, "set a reference in", func(ctx context.Context, t txn) (struct{}, error) {
 		return struct{}{}, t.updateOwned(ctx, lease, setProviderRefSQL, ref)
@@ -125,7 +127,7 @@ func (s *Store) SetProviderRef(ctx context.Context, lease store.Lease, ref []byt
 	return err
 }
 
-// Release gives a run back undone; see [store.Runs].
+// Release ends an execution without a result; see [store.Runs].
 func (s *Store) Release(ctx context.Context, lease store.Lease, release store.Release) error {
 	_, err := update(ctx, s, "release a run in", func(ctx context.Context, t txn) (struct{}, error) {
 		return struct{}{}, t.release(ctx, lease, release)
@@ -148,7 +150,7 @@ func (t txn) release(ctx context.Context, lease store.Lease, release store.Relea
 	return t.updateOwned(ctx, lease, releaseSQL, after, t.now)
 }
 
-// change changes the run of a lease that is still good.
+// updateOwned changes the run of a valid lease.
 func (t txn) updateOwned(ctx context.Context, lease store.Lease, text string, values ...any) error {
 	changed, err := t.exec(ctx, text, append([]any{lease.Account, lease.Run, lease.Fence}, values...)...)
 	if err == nil && changed == 0 {
@@ -157,7 +159,8 @@ func (t txn) updateOwned(ctx context.Context, lease store.Lease, text string, va
 	return err
 }
 
-// ownedCondition returns ErrFenced unless the lease is still good. If it is, it stays so until the transaction ends.
+// checkLease returns ErrFenced unless the lease is valid. It stays valid until the transaction
+// ends.
 func (t txn) checkLease(ctx context.Context, lease store.Lease) error {
 	good, err := t.exists(ctx, checkLeaseSQL, lease.Account, lease.Run, lease.Fence)
 	if err == nil && !good {

@@ -11,7 +11,7 @@ import (
 // rowScanner is a row.
 type rowScanner interface{ Scan(dest ...any) error }
 
-// runColumns are what runDest takes.
+// runColumns are the columns for runDest.
 const runColumns = `account, run, state_key, generation, provider, graph, ref, input, outcome, input_digest,
        status, fence, owner, lease_until, attempts, created_at, updated_at`
 
@@ -22,7 +22,7 @@ func runDest(r *store.Run) []any {
 	}
 }
 
-// interruptColumns are what scanInterrupt takes; i is the table.
+// interruptColumns are the columns for scanInterrupt; i is the table.
 const interruptColumns = `i.account, i.run, i.id, i.address, i.kind, i.data, i.answer_schema, i.shown, i.action, i.timeout,
        i.created_at, i.deadline, i.state, i.verdict, i.final, i.answer, i.decided_by, i.via, i.source, i.decided_at, i.resume, i.applied`
 
@@ -34,7 +34,7 @@ func scanInterrupt(row rowScanner) (i store.Interrupt, err error) {
 	return i, err
 }
 
-// effectColumns are what effectDest takes.
+// effectColumns are the columns for effectDest.
 const effectColumns = `account, run, interrupt, number, digest, target_key, fence, state, receipt, error, started_at, ended_at`
 
 func effectDest(e *store.Effect) []any {
@@ -43,8 +43,9 @@ func effectDest(e *store.Effect) []any {
 	}
 }
 
-// receiptColumns are what receiptDest takes; s is the table. The outcome of a resume is that of the rest which applied it: with the run as long as there
-// was no other, with the resume since.
+// receiptColumns are the columns for receiptDest; s is the table. The outcome of a resume is the
+// outcome of the execution that applied it. It is stored with the run until the next execution
+// ends, and with the resume afterwards.
 //
 //mutate:sqlite-resume-outcome
 const receiptColumns = `s.run, s.result, s.interrupt, s.created_at, coalesce(s.outcome,
@@ -54,7 +55,7 @@ func receiptDest(r *store.DecisionReceipt) []any {
 	return []any{&r.Run, &r.Result, &r.Interrupt, timeScanner{&r.At}, bytesScanner{&r.Outcome}}
 }
 
-// nullScanner takes NULL as the zero value.
+// nullScanner scans NULL as the zero value.
 type nullScanner[T any] struct{ to *T }
 
 func orZero[T any](to *T) nullScanner[T] { return nullScanner[T]{to} }
@@ -66,7 +67,8 @@ func (n nullScanner[T]) Scan(src any) error {
 	return err
 }
 
-// bytesScanner takes bytes and tells NULL, which is nil, from empty. The driver has nil for both, but of different types.
+// bytesScanner scans bytes and distinguishes NULL (nil) from empty. The driver returns nil for
+// both, but with different types.
 type bytesScanner struct{ to *[]byte }
 
 func (s bytesScanner) Scan(src any) error {
@@ -81,7 +83,7 @@ func (s bytesScanner) Scan(src any) error {
 	return nil
 }
 
-// textScanner takes bytes that are kept as text; NULL is nil.
+// textScanner scans text into bytes; NULL is nil.
 type textScanner struct{ to *[]byte }
 
 func (t textScanner) Scan(src any) error {
@@ -96,7 +98,7 @@ func (t textScanner) Scan(src any) error {
 	return nil
 }
 
-// timeScanner takes a time; NULL is none.
+// timeScanner scans a time; NULL is the zero time.
 type timeScanner struct{ to *time.Time }
 
 func (m timeScanner) Scan(src any) error {
@@ -113,7 +115,7 @@ func (m timeScanner) Scan(src any) error {
 
 func timeOf(at int64) time.Time { return time.UnixMicro(at).UTC() }
 
-// micros rounds up: nothing ends earlier than it was said to.
+// micros rounds up, so that nothing ends too early.
 func micros(d time.Duration) int64 {
 	whole := d.Microseconds()
 	if time.Duration(whole)*time.Microsecond < d {

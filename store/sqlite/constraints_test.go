@@ -14,14 +14,15 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// forbiddenWrite is a write that the database refuses, and a part of what it says.
+// forbiddenWrite is a write that the database rejects, and a part of the error.
 type forbiddenWrite struct{ name, refusal, write string }
 
-// forbiddenWrites are writes that the database refuses, whoever tries: a bug of ours, another build, somebody with a shell.
+// forbiddenWrites are writes that the database rejects from any writer: a bug of ours, another
+// build, or a user with a shell.
 //
-// b'…' stands for the bytes of a text. The book that they meet is that of [populatedStore].
+// b'…' stands for the bytes of a text. They run on the data of [populatedStore].
 var forbiddenWrites = []forbiddenWrite{
-	// I4: no effect without an approve of exactly this.
+	// I4: no effect without an approval of exactly this action.
 	{"effect before a decision", "FOREIGN KEY", effect(`b'acme', b'busy', b'open', 1, b'action-open', 2`)},
 	{"effect of a rejected action", "FOREIGN KEY", effect(`b'acme', b'busy', b'no', 1, b'action-no', 2`)},
 	{"effect with other arguments", "FOREIGN KEY", effect(`b'acme', b'busy', b'yes', 9, b'action-other', 2`)},
@@ -29,7 +30,7 @@ var forbiddenWrites = []forbiddenWrite{
 	{"effect of another run", "FOREIGN KEY", effect(`b'acme', b'second', b'yes', 9, b'action-yes', 1`)},
 	{"effect of another account", "only the owner", effect(`b'other', b'busy', b'yes', 9, b'action-yes', 2`)},
 	{"effect of a former owner", "only the owner", effect(`b'acme', b'busy', b'yes', 9, b'action-yes', 1`)},
-	{"effect of a run that is over", "only the owner", effect(`b'acme', b'over', b'was', 1, b'action-was', 2`)},
+	{"effect of a run that has ended", "only the owner", effect(`b'acme', b'over', b'was', 1, b'action-was', 2`)},
 	{"effect that calls itself something else than approved", "CHECK",
 		`INSERT INTO effects (account, run, interrupt, number, verdict, digest, target_key, fence, started_at)
 		 VALUES (b'acme', b'busy', b'no', 1, 'reject', b'action-no', b'', 2, 0)`},
@@ -56,14 +57,14 @@ var forbiddenWrites = []forbiddenWrite{
 	{"replaced decision", "becomes visible once", strings.Replace(question(`b'acme', b'no', b'busy', 9`), "INSERT", "INSERT OR REPLACE", 1)},
 	{"deleted decision", "alive", `DELETE FROM interrupts WHERE id = b'no'`},
 	{"decision on what was withdrawn", "withdrawn", decision(`verdict = 'reject'`, `id = b'gone'`)},
-	{"question that was decided before it was asked", "only a policy",
+	{"interrupt that was decided before it was raised", "only a policy",
 		`INSERT INTO interrupts (account, id, run, place, address, kind, shown, action, timeout, created_at, state, verdict, final, decided_by, via, source, decided_at, resume)
 		 VALUES (b'acme', b'new', b'busy', 9, b'', b'', b'', b'', 0, 0, 'decided', 'reject', b'', b'ann', b'', 'person', 1, b'1')`},
 
 	// I6: shown = approved.
 	{"changed shown digest", "cannot change", `UPDATE interrupts SET shown = b'other' WHERE id = b'open'`},
 	{"changed action", "cannot change", `UPDATE interrupts SET action = b'other' WHERE id = b'open'`},
-	{"changed question", "cannot change", `UPDATE interrupts SET data = b'other' WHERE id = b'open'`},
+	{"changed interrupt", "cannot change", `UPDATE interrupts SET data = b'other' WHERE id = b'open'`},
 	{"approve that does not say what", "approve_says_what", decision(`verdict = 'approve'`, `id = b'open'`)},
 
 	// I10, I11: deadlines.
@@ -73,7 +74,8 @@ var forbiddenWrites = []forbiddenWrite{
 	{"clock without a deadline", "clock_only_after_deadline", decision(`verdict = 'expire', source = 'clock', resume = NULL`, `id = b'open'`)},
 	{"person after the deadline", "others_only_before_deadline", decision(`verdict = 'reject', decided_at = 9e15`, `id = b'due'`)},
 
-	// I4, I11: what was never asked is decided by a policy alone, and only as an approve of what the owner is about to do.
+	// I4, I11: an interrupt that was never raised is decided only by a policy, and only as an
+	// approval of what the owner is about to do.
 	{"policy that rejects", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'reject', b'a', b'a', 1, NULL, NULL`)},
 	{"policy that allows something else", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'approve', b'b', b'a', 1, NULL, NULL`)},
 	{"policy that allows nothing in particular", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'approve', b'', b'', 1, NULL, NULL`)},
@@ -81,8 +83,8 @@ var forbiddenWrites = []forbiddenWrite{
 	{"policy with a deadline", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, 9e15, NULL`)},
 	{"policy with an answer", "only a policy", mutateRow(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, b'yes'`)},
 	{"policy for a run without an owner", "only a policy", mutateRow(`b'asleep', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, NULL`)},
-	{"clock that decides what was never asked", "only a policy", mutateRow(`b'busy', 'decided', 'clock', 'approve', b'a', b'a', 1, NULL, NULL`)},
-	{"question that was withdrawn before it was asked", "only a policy", mutateRow(`b'busy', 'withdrawn', NULL, NULL, NULL, b'a', 0, NULL, NULL`)},
+	{"clock that decides what was never raised", "only a policy", mutateRow(`b'busy', 'decided', 'clock', 'approve', b'a', b'a', 1, NULL, NULL`)},
+	{"interrupt that was withdrawn before it was raised", "only a policy", mutateRow(`b'busy', 'withdrawn', NULL, NULL, NULL, b'a', 0, NULL, NULL`)},
 
 	// I2: an accepted decision is never lost.
 	{"decided without a verdict", "verdict_exactly_when_decided", `UPDATE interrupts SET state = 'decided' WHERE id = b'open'`},
@@ -90,31 +92,31 @@ var forbiddenWrites = []forbiddenWrite{
 	{"decision of nobody", "verdict_exactly_when_decided", decision(`verdict = 'reject', decided_by = NULL`, `id = b'open'`)},
 	{"decision of a person without a resume", "receipt_for_a_person", decision(`verdict = 'reject', resume = NULL`, `id = b'open'`)},
 	{"decision of a person without a receipt", "FOREIGN KEY", decision(`verdict = 'reject', resume = b'never'`, `id = b'open'`)},
-	{"decision that wakes nobody", "not woken", decision(`verdict = 'reject'`, `id = b'asleep'`)},
-	{"decision for a run that is over", "is over", decision(`verdict = 'reject'`, `id = b'late'`)},
-	{"sleep over a decision", "cannot wait", `UPDATE runs SET status = 'waiting', owner = NULL, lease_until = NULL WHERE run = b'busy'`},
+	{"decision that does not wake its run", "not woken", decision(`verdict = 'reject'`, `id = b'asleep'`)},
+	{"decision for a run that has ended", "is over", decision(`verdict = 'reject'`, `id = b'late'`)},
+	{"waiting with an unapplied decision", "cannot wait", `UPDATE runs SET status = 'waiting', owner = NULL, lease_until = NULL WHERE run = b'busy'`},
 	{"applied before it was decided", "applied_after_decided", `UPDATE interrupts SET applied = 1 WHERE id = b'open'`},
 	{"applied no more", "applied once", `UPDATE interrupts SET applied = 0 WHERE id = b'was'`},
 
-	// I3: one resume id, one answer.
+	// I3: one resume id, one receipt.
 	{"changed receipt", "cannot change", `UPDATE resumes SET result = 'expired' WHERE id = b'1'`},
 	{"changed body", "cannot change", `UPDATE resumes SET body = b'other' WHERE id = b'1'`},
 	{"replaced receipt", "was answered", `INSERT OR REPLACE INTO resumes (account, actor, id, body, run, result, interrupt, created_at)
 		VALUES (b'acme', b'ann', b'1', b'x', b'busy', 'expired', b'yes', 0)`},
 	{"second outcome", "cannot change", `UPDATE resumes SET outcome = b'another' WHERE id = b'done'`},
-	{"outcome of another rest", "that of its rest", `UPDATE resumes SET outcome = b'another' WHERE id = b'slept'`},
+	{"outcome of another execution", "that of its rest", `UPDATE resumes SET outcome = b'another' WHERE id = b'slept'`},
 	{"outcome that a receipt needs", "needs the outcome", `UPDATE runs SET outcome = b'another' WHERE run = b'slept'`},
-	{"rest that was not", "are counted", `UPDATE runs SET rests = rests + 1 WHERE run = b'second'`},
-	{"rest that was left out", "are counted", `UPDATE runs SET rests = rests + 2, status = 'parked', owner = NULL, lease_until = NULL WHERE run = b'second'`},
+	{"execution that was not", "are counted", `UPDATE runs SET rests = rests + 1 WHERE run = b'second'`},
+	{"execution that was left out", "are counted", `UPDATE runs SET rests = rests + 2, status = 'parked', owner = NULL, lease_until = NULL WHERE run = b'second'`},
 	{"receipt that was applied before it was given", "by a later rest", `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at, rest)
 		VALUES (b'acme', b'ann', b'new', b'x', b'busy', 'accepted', b'', 0, 2)`},
-	{"receipt of an earlier rest", "by the next rest", `UPDATE resumes SET rest = 1 WHERE id = b'1'`},
-	{"receipt of another rest", "by the next rest", `UPDATE resumes SET rest = 3 WHERE id = b'slept'`},
-	{"refusal that was applied", "CHECK", `UPDATE resumes SET rest = 2 WHERE id = b'refused'`},
-	{"outcome of a refusal", "outcome_of_accepted", `UPDATE resumes SET outcome = b'x' WHERE id = b'refused'`},
+	{"receipt of an earlier execution", "by the next rest", `UPDATE resumes SET rest = 1 WHERE id = b'1'`},
+	{"receipt of another execution", "by the next rest", `UPDATE resumes SET rest = 3 WHERE id = b'slept'`},
+	{"rejection that was applied", "CHECK", `UPDATE resumes SET rest = 2 WHERE id = b'refused'`},
+	{"outcome of a rejection", "outcome_of_accepted", `UPDATE resumes SET outcome = b'x' WHERE id = b'refused'`},
 
 	// I16 and the states of a run.
-	{"second run alive", "alive", run(`b'acme', b'new', b'key-busy', 9`)},
+	{"second active run", "alive", run(`b'acme', b'new', b'key-busy', 9`)},
 	{"run that replaces another", "exists", strings.Replace(run(`b'acme', b'busy', b'key-new', 1`), "INSERT", "INSERT OR REPLACE", 1)},
 	{"second of a generation", "UNIQUE", run(`b'acme', b'new', b'key-over', 1`)},
 	{"running without a lease", "lease_exactly_while_running", `UPDATE runs SET lease_until = NULL WHERE run = b'busy'`},
@@ -122,16 +124,16 @@ var forbiddenWrites = []forbiddenWrite{
 	{"lowered fence", "higher fence", `UPDATE runs SET fence = 1 WHERE run = b'busy'`},
 	{"new owner under the old fence", "higher fence", `UPDATE runs SET owner = b'thief' WHERE run = b'busy'`},
 	{"end from outside under the old fence", "higher fence", `UPDATE runs SET status = 'cancelled', owner = NULL, lease_until = NULL WHERE run = b'busy'`},
-	{"run that comes back to life", "cannot go", `UPDATE runs SET status = 'ready', ready_no = 1 WHERE run = b'over'`},
+	{"run that becomes active again", "cannot go", `UPDATE runs SET status = 'ready', ready_no = 1 WHERE run = b'over'`},
 	{"run that is taken while it waits", "cannot go", `UPDATE runs SET status = 'running', fence = 9, owner = b'w', lease_until = 1 WHERE run = b'asleep'`},
 	{"ready without a place in the order", "ready_in_order", `UPDATE runs SET status = 'ready' WHERE run = b'asleep'`},
 	{"run under another state key", "cannot change", `UPDATE runs SET state_key = b'x' WHERE run = b'busy'`},
 	{"run of another account", "cannot change", `UPDATE runs SET account = b'other' WHERE run = b'busy'`},
 	{"unknown status", "CHECK", `UPDATE runs SET status = 'lost', owner = NULL, lease_until = NULL WHERE run = b'busy'`},
-	{"run without its questions", "FOREIGN KEY", `DELETE FROM runs WHERE run = b'over'`},
-	{"question of no run", "FOREIGN KEY", question(`b'acme', b'new', b'unknown', 9`)},
-	{"question of another account's run", "FOREIGN KEY", question(`b'other', b'new', b'busy', 9`)},
-	{"parked by somebody while it is not parked", "held_only_while_parked", `UPDATE runs SET held = 1 WHERE run = b'busy'`},
+	{"run without its interrupts", "FOREIGN KEY", `DELETE FROM runs WHERE run = b'over'`},
+	{"interrupt of no run", "FOREIGN KEY", question(`b'acme', b'new', b'unknown', 9`)},
+	{"interrupt of another account's run", "FOREIGN KEY", question(`b'other', b'new', b'busy', 9`)},
+	{"parked by an operator while it is not parked", "held_only_while_parked", `UPDATE runs SET held = 1 WHERE run = b'busy'`},
 	{"text for bytes", "cannot store TEXT", run(`'acme', b'new', b'key-new', 1`)},
 }
 
@@ -153,7 +155,8 @@ func run(values string) string {
 	        VALUES (` + values + `, b'', b'', b'', 'running', 1, b'', 1, 0, 0)`
 }
 
-// decision is one of Ann's that would be accepted, but for what is different. (SQLite lets the last of two values win.)
+// decision is a valid decision of Ann except for the differences. (SQLite uses the last of two
+// values.)
 func decision(different, where string) string {
 	return `UPDATE interrupts SET state = 'decided', final = b'', decided_by = b'ann', via = b'', source = 'person', decided_at = 1, resume = b'1', ` +
 		different + ` WHERE ` + where
@@ -172,9 +175,10 @@ func inHex(text string) string {
 	})
 }
 
-// populatedStore is a book with something of everything. Run busy has an owner, and has begun the first and ended the second effect of
-// what Ann approved; asleep waits; slept waits again, after one decision was applied; over was cancelled after one decision was applied; second has an owner and no questions; done is
-// over, and has something sealed everywhere.
+// populatedStore returns a store with data of every kind. Run busy has an owner, has begun the
+// first and ended the second effect that Ann approved; asleep waits; slept waits again after one
+// decision was applied; over was cancelled after one decision was applied; second has an owner and
+// no interrupts; done has ended and has every sealed value.
 func populatedStore(t *testing.T) *Store {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	over := fixture.CreateRun(t, s, "over")
@@ -276,7 +280,7 @@ func TestConstraints_ForbiddenWritesAreRejected(t *testing.T) {
 	}
 }
 
-// Every trigger is there for something: without it, one of the forbidden writes passes.
+// Every trigger has a purpose: without it, one of the forbidden writes passes.
 func TestConstraints_EveryTriggerRejectsAWrite(t *testing.T) {
 	s := populatedStore(t)
 	for _, trigger := range triggers(t, s) {
@@ -289,7 +293,7 @@ func TestConstraints_EveryTriggerRejectsAWrite(t *testing.T) {
 		}
 		passed := 0
 		for _, test := range slices.Concat(forbiddenWrites, forbiddenMaintenanceWrites, forbiddenCredentialWrites, forbiddenDocumentWrites) {
-			if !strings.Contains(trigger.text, test.refusal) { // not this one's business
+			if !strings.Contains(trigger.text, test.refusal) { // not a check of this trigger
 				continue
 			}
 			if _, err := tx.ExecContext(t.Context(), `SAVEPOINT before; `+inHex(test.write)); err == nil {
@@ -300,7 +304,7 @@ func TestConstraints_EveryTriggerRejectsAWrite(t *testing.T) {
 			}
 		}
 		if passed == 0 {
-			t.Errorf("nothing that is forbidden passes without %s", trigger.name)
+			t.Errorf("every forbidden write is still rejected without %s", trigger.name)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
@@ -330,39 +334,40 @@ func triggers(t *testing.T, s *Store) (all []trigger) {
 	return all
 }
 
-// What the table above forbids must be forbidden for its own reason: without the one thing that is wrong, the write passes.
+// Each forbidden write must be rejected for its own reason: without the one wrong thing, the write
+// passes.
 func TestConstraints_AllowedWritesPass(t *testing.T) {
 	s := populatedStore(t)
 	for name, write := range map[string]string{
 		"effect of what was approved":          effect(`b'acme', b'busy', b'yes', 9, b'action-yes', 2`),
 		"end of an effect":                     `UPDATE effects SET state = 'failed', ended_at = 1 WHERE number = 1`,
-		"question":                             question(`b'acme', b'new', b'busy', 9`),
+		"interrupt":                            question(`b'acme', b'new', b'busy', 9`),
 		"rejection":                            decision(`verdict = 'reject'`, `id = b'open'`),
 		"approval":                             decision(`verdict = 'approve', final = b'action-open'`, `id = b'open'`),
 		"rejection before the deadline":        decision(`verdict = 'reject'`, `id = b'due'`),
 		"expiry after the deadline":            decision(`verdict = 'expire', source = 'clock', resume = NULL, decided_at = 9e15`, `id = b'due'`),
-		"word of a policy":                     decision(`verdict = 'reject', source = 'policy', resume = NULL`, `id = b'open'`),
-		"question that is asked again":         `UPDATE interrupts SET state = 'pending' WHERE id = b'gone'`,
+		"ruling of a policy":                   decision(`verdict = 'reject', source = 'policy', resume = NULL`, `id = b'open'`),
+		"interrupt that is raised again":       `UPDATE interrupts SET state = 'pending' WHERE id = b'gone'`,
 		"applied":                              `UPDATE interrupts SET applied = 1 WHERE id = b'yes'`,
 		"outcome":                              `UPDATE resumes SET outcome = b'x' WHERE id = b'1'`,
-		"outcome that is handed over":          `UPDATE resumes SET outcome = (SELECT outcome FROM runs WHERE run = b'slept') WHERE id = b'slept'`,
-		"receipt of the next rest":             `UPDATE resumes SET rest = 2 WHERE id = b'1'`,
-		"rest that is counted":                 `UPDATE runs SET rests = rests + 1, outcome = b'x', status = 'parked', owner = NULL, lease_until = NULL WHERE run = b'busy'`,
+		"outcome that is copied":               `UPDATE resumes SET outcome = (SELECT outcome FROM runs WHERE run = b'slept') WHERE id = b'slept'`,
+		"receipt of the next execution":        `UPDATE resumes SET rest = 2 WHERE id = b'1'`,
+		"execution that is counted":            `UPDATE runs SET rests = rests + 1, outcome = b'x', status = 'parked', owner = NULL, lease_until = NULL WHERE run = b'busy'`,
 		"new run":                              run(`b'acme', b'new', b'key-new', 1`),
 		"next generation":                      run(`b'acme', b'new', b'key-over', 2`),
-		"run that is given back":               `UPDATE runs SET status = 'parked', owner = NULL, lease_until = NULL WHERE run = b'busy'`,
+		"run that is released":                 `UPDATE runs SET status = 'parked', owner = NULL, lease_until = NULL WHERE run = b'busy'`,
 		"run that is woken":                    `UPDATE runs SET status = 'ready', ready_no = 1 WHERE run = b'asleep'`,
 		"end from outside":                     `UPDATE runs SET status = 'cancelled', fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = b'busy'`,
 		"takeover":                             `UPDATE runs SET owner = b'other', fence = fence + 1 WHERE run = b'busy'`,
-		"run that is parked by somebody":       `UPDATE runs SET status = 'parked', held = 1, owner = NULL, lease_until = NULL WHERE run = b'busy'`,
-		"word of a policy on what it allows":   mutateRow(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, NULL`),
-		"deletion of what nobody goes on with": `DELETE FROM interrupts WHERE id = b'was'`,
+		"run that is parked by an operator":    `UPDATE runs SET status = 'parked', held = 1, owner = NULL, lease_until = NULL WHERE run = b'busy'`,
+		"ruling of a policy on what it allows": mutateRow(`b'busy', 'decided', 'policy', 'approve', b'a', b'a', 1, NULL, NULL`),
+		"deletion of an unused checkpoint":     `DELETE FROM interrupts WHERE id = b'was'`,
 	} {
 		wantAllowed(t, s, name, write)
 	}
 }
 
-// wantAllowed checks that a write passes, and changes a row.
+// wantAllowed checks that a write passes and changes a row.
 func wantAllowed(t *testing.T, s *Store, name, write string) {
 	t.Run(name, func(t *testing.T) {
 		tx, err := s.writer.BeginTx(t.Context(), nil)

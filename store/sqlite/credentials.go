@@ -25,9 +25,9 @@ func scanCredential(row rowScanner) (c store.Credential, err error) {
 	return c, err
 }
 
-// AddCredential keeps a new credential; see [store.Credentials].
-func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside store.Writes) error {
-	if err := beside.Validate(); err != nil {
+// AddCredential stores a new credential; see [store.Credentials].
+func (s *Store) AddCredential(ctx context.Context, c store.Credential, writes store.Writes) error {
+	if err := writes.Validate(); err != nil {
 		return err
 	}
 	_, err := update(ctx, s, "add a credential to", func(ctx context.Context, t txn) (struct{}, error) {
@@ -44,7 +44,7 @@ func (s *Store) AddCredential(ctx context.Context, c store.Credential, beside st
 		if _, err := t.exec(ctx, addCredentialSQL, c.ID, c.Account, c.Name, c.Role, c.Hash, t.now, expires); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, t.applyWrites(ctx, c.Account, beside) //mutate:sqlite-key-creation-audited
+		return struct{}{}, t.applyWrites(ctx, c.Account, writes) //mutate:sqlite-key-creation-audited
 	})
 	return err
 }
@@ -65,12 +65,12 @@ func (s *Store) Credential(ctx context.Context, id string) (store.Credential, er
 		err = store.ErrNotFound
 	}
 	if err != nil {
-		return store.Credential{}, s.fail(ctx, "look up a credential in", err)
+		return store.Credential{}, s.fail(ctx, "read a credential in", err)
 	}
 	return found[0], nil
 }
 
-// Credentials lists those of an account; see [store.Credentials].
+// Credentials lists the credentials of an account; see [store.Credentials].
 func (s *Store) Credentials(ctx context.Context, account string) ([]store.Credential, error) {
 	all, err := queryAll(ctx, s.view(), scanCredential, credentialsOfSQL, account)
 	if err != nil {
@@ -79,9 +79,9 @@ func (s *Store) Credentials(ctx context.Context, account string) ([]store.Creden
 	return all, nil
 }
 
-// RevokeCredential ends a credential; see [store.Credentials].
-func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside store.Writes) error {
-	if err := beside.Validate(); err != nil {
+// RevokeCredential revokes a credential; see [store.Credentials].
+func (s *Store) RevokeCredential(ctx context.Context, account, id string, writes store.Writes) error {
+	if err := writes.Validate(); err != nil {
 		return err
 	}
 	_, err := update(ctx, s, "revoke a credential in", func(ctx context.Context, t txn) (struct{}, error) {
@@ -90,7 +90,7 @@ func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside
 			return struct{}{}, err
 		}
 		if changed > 0 {
-			return struct{}{}, t.applyWrites(ctx, account, beside) //mutate:sqlite-key-revocation-audited
+			return struct{}{}, t.applyWrites(ctx, account, writes) //mutate:sqlite-key-revocation-audited
 		}
 		known, err := t.exists(ctx, credentialOfAccountSQL, id, account)
 		if err == nil && !known {
@@ -103,14 +103,15 @@ func (s *Store) RevokeCredential(ctx context.Context, account, id string, beside
 
 const credentialOfAccountSQL = `SELECT 1 FROM credentials WHERE id = ?1 AND account = ?2`
 
-// The ids of one prefix are neighbours, so nothing else is read; substr stands for the end of them.
+// Ids with a common prefix are adjacent in the index, so nothing else is read; substr finds their
+// end.
 const purgeCredentialsSQL = `
 DELETE FROM credentials WHERE id IN (
     SELECT id FROM credentials WHERE id >= ?1 AND substr(id, 1, length(?1)) = ?1 AND (expires_at < ?2 OR revoked_at < ?2) LIMIT ?3)`
 
-// ForgetCredentials deletes those that were over before a time; see [store.Credentials].
+// PurgeCredentials deletes credentials that ended before a time; see [store.Credentials].
 func (s *Store) PurgeCredentials(ctx context.Context, prefix string, before time.Time, limit int) (int, error) {
-	return update(ctx, s, "forget credentials of", func(ctx context.Context, t txn) (int, error) {
+	return update(ctx, s, "purge credentials of", func(ctx context.Context, t txn) (int, error) {
 		forgotten, err := t.exec(ctx, purgeCredentialsSQL, prefix, before.UnixMicro(), limit)
 		return int(forgotten), err
 	})

@@ -11,8 +11,8 @@ import (
 const (
 	receiptSQL = `SELECT s.body, ` + receiptColumns + ` FROM resumes AS s WHERE s.account = ?1 AND s.actor = ?2 AND s.id = ?3`
 
-	// checkAnswerSQL says why an answer cannot be taken, or 'accepted'; without a row there is no such interrupt in this run. The
-	// order of the reasons is the port's.
+	// checkAnswerSQL returns why an answer cannot be accepted, or 'accepted'. Without a row the run
+	// has no such interrupt. The order of the reasons is defined by the port.
 	//mutate:sqlite-decide-checks
 	checkAnswerSQL = `
 SELECT CASE
@@ -26,8 +26,9 @@ WHERE i.account = ?1 AND i.id = ?2 AND i.run = ?3`
 
 	recordReceiptSQL = `INSERT INTO resumes (account, actor, id, body, run, result, interrupt, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 
-	// decideInterruptSQL and expireInterruptSQL are the compare-and-set of the write-once register that an interrupt is: whoever finds it
-	// pending has decided it, be it a person or the clock.
+	// decideInterruptSQL and expireInterruptSQL are the compare-and-set on the interrupt, which is
+	// a write-once register: the first writer that finds it pending decides it, a person or the
+	// clock.
 	decideInterruptSQL = `
 UPDATE interrupts SET state = 'decided', verdict = ?3, final = ?4, answer = ?5, decided_by = ?6, via = ?7, source = 'person',
        resume = ?8, decided_at = ?9
@@ -37,7 +38,8 @@ WHERE account = ?1 AND id = ?2 AND state = 'pending' AND (deadline IS NULL OR de
 UPDATE interrupts SET state = 'decided', verdict = 'expire', final = x'', decided_by = ?3, via = x'', source = 'clock', decided_at = ?4
 WHERE account = ?1 AND id = ?2 AND state = 'pending' AND deadline <= ?4`
 
-	// CROSS JOIN keeps the order: from what is due to its run, and never from the runs to what they ask.
+	// CROSS JOIN fixes the join order: from due interrupts to their runs, never from runs to
+	// interrupts.
 	dueInterruptsSQL = `
 SELECT ` + interruptColumns + ` FROM interrupts AS i INDEXED BY interrupts_due
 CROSS JOIN runs AS r ON r.account = i.account AND r.run = i.run
@@ -45,7 +47,7 @@ WHERE i.state = 'pending' AND i.deadline <= ?1 AND r.` + activeCondition + `
 ORDER BY i.deadline LIMIT ?2`
 )
 
-// clockActor is who decided what was over its deadline.
+// clockActor is the actor of expired interrupts.
 const clockActor = "clock"
 
 // Decide records a decision; see [store.Runs].
@@ -103,7 +105,7 @@ func (t txn) decide(ctx context.Context, d store.Decision) (store.DecisionReceip
 	return receipt, err
 }
 
-// answer decides an interrupt, unless that was done a moment ago: of two answers to one interrupt the last counts.
+// answer decides an interrupt. Of two answers to one interrupt the last counts.
 func (t txn) answer(ctx context.Context, d store.Decision, interrupt string) error {
 	var last store.Answer
 	for _, a := range d.Answers {
@@ -113,7 +115,7 @@ func (t txn) answer(ctx context.Context, d store.Decision, interrupt string) err
 	}
 	decided, err := t.exec(ctx, decideInterruptSQL, d.Account, interrupt, last.Verdict, last.ApprovedDigest, last.Data, d.Actor, d.Via, d.ResumeID, t.now)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "approve_says_what"): // the driver tells the name of the constraint in no other way
+	case err != nil && strings.Contains(err.Error(), "approve_says_what"): // the driver reports the name of the constraint only in the message
 		return store.ErrInvalid
 	case err != nil || decided == 0:
 		return err
@@ -121,7 +123,8 @@ func (t txn) answer(ctx context.Context, d store.Decision, interrupt string) err
 	return t.addEvent(ctx, d.Account, d.Run, store.EventDecided, interrupt)
 }
 
-// judge says what becomes of a decision, and changes nothing. One answer that cannot be taken stands for all.
+// checkDecision returns the result of a decision and changes nothing. One unacceptable answer
+// rejects the whole decision.
 func (t txn) checkDecision(ctx context.Context, d store.Decision) (store.DecisionReceipt, error) {
 	receipt := store.DecisionReceipt{Run: d.Run, Result: store.ResultAccepted, At: timeOf(t.now)}
 	for _, a := range d.Answers {
@@ -137,7 +140,7 @@ func (t txn) checkDecision(ctx context.Context, d store.Decision) (store.Decisio
 	return receipt, nil
 }
 
-// resume returns the receipt of a resume id and the digest of what was said.
+// receipt returns the receipt of a resume id and the digest of its body.
 func (t txn) receipt(ctx context.Context, account, actor, id string) (receipt store.DecisionReceipt, body string, known bool, err error) {
 	receipt.Replayed = true
 	dest := append([]any{&body}, receiptDest(&receipt)...)
@@ -145,20 +148,21 @@ func (t txn) receipt(ctx context.Context, account, actor, id string) (receipt st
 	return receipt, body, known, err
 }
 
-// Resumed returns the receipt of a resume id; see [store.Runs].
+// Receipt returns the receipt of a resume id; see [store.Runs].
 func (s *Store) Receipt(ctx context.Context, account, actor, resumeID string) (store.DecisionReceipt, error) {
 	receipt, _, known, err := s.view().receipt(ctx, account, actor, resumeID)
 	if err == nil && !known {
 		err = store.ErrNotFound
 	}
 	if err != nil {
-		return store.DecisionReceipt{}, s.fail(ctx, "look up a resume in", err)
+		return store.DecisionReceipt{}, s.fail(ctx, "read a receipt in", err)
 	}
 	return receipt, nil
 }
 
-// Expire decides what is over its deadline; see [store.Runs]. A call that finds nothing does not disturb those who write.
-func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
+// Expire expires interrupts whose deadline has passed; see [store.Runs]. A call that finds nothing
+// does not wait for writers.
+func (s *Store) Expire(ctx context.Context, until time.Time, limit int, writes func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
 	const op = "expire interrupts of"
 	if due, err := s.view().due(ctx, until, min(limit, 1)); err != nil {
 		return nil, s.fail(ctx, op, err)
@@ -166,7 +170,7 @@ func (s *Store) Expire(ctx context.Context, until time.Time, limit int, beside f
 		return nil, nil
 	}
 	return update(ctx, s, op, func(ctx context.Context, t txn) ([]store.Interrupt, error) {
-		return t.expire(ctx, until, limit, beside)
+		return t.expire(ctx, until, limit, writes)
 	})
 }
 
@@ -175,17 +179,17 @@ func (t txn) due(ctx context.Context, until time.Time, limit int) ([]store.Inter
 	if !until.IsZero() {
 		by = min(by, until.UnixMicro())
 	}
-	return queryAll(ctx, t, scanInterrupt, dueInterruptsSQL, by, max(limit, 0)) // to SQLite, a negative limit is none
+	return queryAll(ctx, t, scanInterrupt, dueInterruptsSQL, by, max(limit, 0)) // SQLite takes a negative limit as unlimited
 }
 
-func (t txn) expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
+func (t txn) expire(ctx context.Context, until time.Time, limit int, writes func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
 	due, err := t.due(ctx, until, limit)
 	if err != nil {
 		return nil, err
 	}
 	var expired []store.Interrupt
 	for _, i := range due {
-		if left, err := t.writeExpiry(ctx, i, beside); err != nil {
+		if left, err := t.writeExpiry(ctx, i, writes); err != nil {
 			return nil, err
 		} else if left {
 			continue
@@ -205,17 +209,18 @@ func (t txn) expire(ctx context.Context, until time.Time, limit int, beside func
 	return expired, nil
 }
 
-// besideExpiry writes what goes with an expiry. The request is read in this very transaction; another paper may be stale, and then the
-// interrupt is left for later, and holds up no other. It is left, too, if it is put off.
-func (t txn) writeExpiry(ctx context.Context, i store.Interrupt, beside func(store.Interrupt, *store.Document) store.Writes) (left bool, err error) {
-	if beside == nil {
+// writeExpiry applies the writes of an expiry and reports whether the interrupt expires. The
+// request is read in this transaction. If another document is stale, the interrupt is left for a
+// later call and does not block others. It also does not expire if it is postponed.
+func (t txn) writeExpiry(ctx context.Context, i store.Interrupt, writes func(store.Interrupt, *store.Document) store.Writes) (left bool, err error) {
+	if writes == nil {
 		return false, nil
 	}
 	request, err := t.document(ctx, i.Account, store.RequestDocument, i.ID)
 	if err != nil {
 		return false, err
 	}
-	with := beside(i, request)
+	with := writes(i, request)
 	if err := with.Validate(); err != nil {
 		return false, err
 	}

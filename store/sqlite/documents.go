@@ -27,7 +27,7 @@ WHERE p.account = ?1 AND p.kind = ?2 AND p.id > ?3 AND p.run = ?5 AND length(p.r
 SELECT ` + documentColumns + ` FROM papers AS p INDEXED BY papers_of_run
 WHERE p.account = ?1 AND p.run = ?2 AND length(p.run) > 0 ORDER BY p.kind, p.id`
 
-	// dueDocumentsSQL passes over requests that nobody can decide any more.
+	// dueDocumentsSQL skips requests whose interrupt is no longer pending.
 	dueDocumentsSQL = `
 SELECT ` + documentColumns + ` FROM papers AS p INDEXED BY papers_due
 WHERE p.kind = ?1 AND p.next_at IS NOT NULL AND p.next_at <= ?2
@@ -45,15 +45,16 @@ ON CONFLICT DO NOTHING`
 UPDATE papers SET revision = revision + 1, body = ?5, facts = ?6, next_at = ?7, updated_at = ?8
 WHERE account = ?1 AND kind = ?2 AND id = ?3 AND revision = ?4`
 
-	// reviseWithdrawnRequestSQL is for a request whose interrupt was withdrawn: what was prepared on it before is stale. One that is changed with the
-	// withdrawal itself moves on by that.
+	// reviseWithdrawnRequestSQL gives the request of a withdrawn interrupt a new revision, so that
+	// prepared changes become stale. A request that is changed with the withdrawal gets its
+	// revision from that change.
 	reviseWithdrawnRequestSQL = `
 UPDATE papers SET revision = revision + 1, next_at = NULL, updated_at = ?3 WHERE account = ?1 AND kind = 'request' AND id = ?2`
 
 	setDeadlineSQL = `UPDATE interrupts SET deadline = ?3 WHERE account = ?1 AND id = ?2 AND state = 'pending'`
 
 	auditHeadSQL = `SELECT seq, hash FROM audit WHERE account = ?1 ORDER BY seq DESC LIMIT 1`
-	// auditAccountsSQL goes from one account to the next, past all that it has.
+	// auditAccountsSQL jumps from one account to the next in the index.
 	auditAccountsSQL = `
 WITH RECURSIVE found (account) AS (
     SELECT min(account) FROM audit WHERE account >= ?1
@@ -65,10 +66,10 @@ WITH RECURSIVE found (account) AS (
 	deleteDocumentsSQL = `DELETE FROM papers INDEXED BY papers_of_run WHERE account = ?1 AND run = ?2 AND length(run) > 0`
 )
 
-// textArg is text, where what callers choose is bytes.
+// textArg is an argument that stays text; strings from callers are stored as bytes.
 type textArg string
 
-// documentDest takes a paper, or none: all of its columns may be NULL.
+// documentDest scans a document, or none: all of its columns may be NULL.
 func documentDest(p *store.Document) []any {
 	return []any{
 		orZero(&p.Account), orZero(&p.Kind), orZero(&p.ID), orZero(&p.Run), orZero(&p.Revision), bytesScanner{&p.Body}, textScanner{&p.Index}, timeScanner{&p.DueAt}, timeScanner{&p.Created}, timeScanner{&p.Updated},
@@ -80,14 +81,15 @@ func scanDocument(row rowScanner) (p store.Document, err error) {
 	return p, err
 }
 
-// beside writes what goes with a change. If it is stale, the transaction must not be committed: part of it may be written.
-func (t txn) applyWrites(ctx context.Context, account string, beside store.Writes) error {
-	for _, p := range beside.Documents {
+// applyWrites applies the writes of a change. If it returns ErrStale, the transaction must not be
+// committed, because a part may have been written.
+func (t txn) applyWrites(ctx context.Context, account string, writes store.Writes) error {
+	for _, p := range writes.Documents {
 		if err := t.writeDocument(ctx, account, p); err != nil {
 			return err
 		}
 	}
-	return t.appendAudit(ctx, account, beside.Audit)
+	return t.appendAudit(ctx, account, writes.Audit)
 }
 
 func (t txn) writeDocument(ctx context.Context, account string, p store.DocumentChange) error {
@@ -116,9 +118,9 @@ func (t txn) writeDocument(ctx context.Context, account string, p store.Document
 	return err
 }
 
-// stale says whether something else than what papers were prepared on is there.
-func (t txn) stale(ctx context.Context, account string, papers []store.DocumentChange) (bool, error) {
-	for _, p := range papers {
+// stale reports whether a document does not have the expected revision.
+func (t txn) stale(ctx context.Context, account string, documents []store.DocumentChange) (bool, error) {
+	for _, p := range documents {
 		revision := int64(0)
 		kept, err := t.document(ctx, account, p.Kind, p.ID)
 		if err != nil {
@@ -134,10 +136,11 @@ func (t txn) stale(ctx context.Context, account string, papers []store.DocumentC
 	return false, nil
 }
 
-// microsUp rounds up: nothing is due before its time.
+// microsUp rounds up, so that nothing is due too early.
 func microsUp(at time.Time) int64 { return at.Add(time.Microsecond - 1).UnixMicro() }
 
-// record adds lines to the log of an account. Nobody else can write before the commit, so its end stays where it is.
+// appendAudit adds lines to the audit log of an account. There is no other writer before the
+// commit, so the head of the chain does not change.
 func (t txn) appendAudit(ctx context.Context, account string, lines [][]byte) error {
 	if len(lines) == 0 { //mutate:sqlite-audit-written
 		return nil
@@ -168,7 +171,8 @@ func (t txn) auditHead(ctx context.Context, account string) (head chain.Head, er
 	return head, err
 }
 
-// bring is for a decision: it must have the change of each request that it decides.
+// requireRequestChanges checks that a decision changes the request of each interrupt that it
+// decides.
 func (t txn) requireRequestChanges(ctx context.Context, d store.Decision) error {
 	changed := d.Writes.RequestIDs()
 	var decided []string
@@ -186,30 +190,31 @@ func (t txn) requireRequestChanges(ctx context.Context, d store.Decision) error 
 	return t.writeWithDecisions(ctx, d.Account, d.Writes, decided...)
 }
 
-// besideDecided writes what goes with decisions. It comes before them, and does not move the deadlines of what is decided.
-func (t txn) writeWithDecisions(ctx context.Context, account string, beside store.Writes, decided ...string) error {
-	beside.Documents = slices.Clone(beside.Documents)
-	for n, p := range beside.Documents {
+// writeWithDecisions applies the writes of a decision. It runs before the interrupts are decided
+// and does not change their deadlines.
+func (t txn) writeWithDecisions(ctx context.Context, account string, writes store.Writes, decided ...string) error {
+	writes.Documents = slices.Clone(writes.Documents)
+	for n, p := range writes.Documents {
 		if p.Kind == store.RequestDocument && slices.Contains(decided, p.ID) {
-			beside.Documents[n].InterruptDeadline = time.Time{}
+			writes.Documents[n].InterruptDeadline = time.Time{}
 		}
 	}
-	return t.applyWrites(ctx, account, beside)
+	return t.applyWrites(ctx, account, writes)
 }
 
-// Paper returns a paper; see [store.Documents].
+// Document returns a document; see [store.Documents].
 func (s *Store) Document(ctx context.Context, account string, kind store.DocumentKind, id string) (store.Document, error) {
 	p, err := s.view().document(ctx, account, kind, id)
 	if err == nil && p == nil {
 		err = store.ErrNotFound
 	}
 	if err != nil {
-		return store.Document{}, s.fail(ctx, "look up a paper in", err)
+		return store.Document{}, s.fail(ctx, "read a document in", err)
 	}
 	return *p, nil
 }
 
-// documentRow is nil if there is none.
+// document returns a document, or nil if there is none.
 func (t txn) document(ctx context.Context, account string, kind store.DocumentKind, id string) (*store.Document, error) {
 	found, err := queryAll(ctx, t, scanDocument, documentSQL, account, kind, id)
 	if err != nil || len(found) == 0 {
@@ -218,56 +223,56 @@ func (t txn) document(ctx context.Context, account string, kind store.DocumentKi
 	return &found[0], nil
 }
 
-// Papers returns papers of one kind; see [store.Documents].
+// Documents returns documents of one kind; see [store.Documents].
 func (s *Store) Documents(ctx context.Context, account string, kind store.DocumentKind, f store.DocumentFilter) ([]store.Document, error) {
 	text, values := documentsSQL, []any{account, kind, f.After, pageSize(f.Limit, 100)}
 	if f.Run != "" {
 		text, values = documentsOfRunByKindSQL, append(values, f.Run)
 	}
-	papers, err := queryAll(ctx, s.view(), scanDocument, text, values...)
+	documents, err := queryAll(ctx, s.view(), scanDocument, text, values...)
 	if err != nil {
-		return nil, s.fail(ctx, "list papers of", err)
+		return nil, s.fail(ctx, "list documents of", err)
 	}
-	return papers, nil
+	return documents, nil
 }
 
-// Due returns papers whose time has come; see [store.Documents].
+// DueDocuments returns documents whose DueAt has passed; see [store.Documents].
 func (s *Store) DueDocuments(ctx context.Context, kind store.DocumentKind, limit int) ([]store.Document, error) {
 	t := s.view()
-	papers, err := queryAll(ctx, t, scanDocument, dueDocumentsSQL, kind, t.now, max(limit, 0))
+	documents, err := queryAll(ctx, t, scanDocument, dueDocumentsSQL, kind, t.now, max(limit, 0))
 	if err != nil {
-		return nil, s.fail(ctx, "list papers that are due in", err)
+		return nil, s.fail(ctx, "list due documents in", err)
 	}
-	return papers, nil
+	return documents, nil
 }
 
-// Amend writes papers and audit lines; see [store.Documents].
-func (s *Store) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
-	if err := beside.Validate(); err != nil {
+// CommitWrites writes documents and audit lines; see [store.Documents].
+func (s *Store) CommitWrites(ctx context.Context, account string, writes store.Writes) error {
+	if err := writes.Validate(); err != nil {
 		return err
 	}
-	_, err := update(ctx, s, "amend papers of", func(ctx context.Context, t txn) (struct{}, error) {
-		for _, run := range beside.RunsOfNewDocuments() {
+	_, err := update(ctx, s, "write documents of", func(ctx context.Context, t txn) (struct{}, error) {
+		for _, run := range writes.RunsOfNewDocuments() {
 			var status store.Status
 			if there, err := t.queryRow(ctx, []any{&status}, statusSQL, account, run); err != nil || !there {
 				return struct{}{}, cmp.Or(err, store.ErrNotFound)
 			}
 		}
-		return struct{}{}, t.applyWrites(ctx, account, beside)
+		return struct{}{}, t.applyWrites(ctx, account, writes)
 	})
 	return err
 }
 
-// AuditHead returns the end of an account's chain; see [store.AuditLog].
+// AuditHead returns the head of an account's chain; see [store.AuditLog].
 func (s *Store) AuditHead(ctx context.Context, account string) (chain.Head, error) {
 	head, err := s.view().auditHead(ctx, account)
 	if err != nil {
-		return chain.Head{}, s.fail(ctx, "look up the audit log of", err)
+		return chain.Head{}, s.fail(ctx, "read the audit log of", err)
 	}
 	return head, nil
 }
 
-// AuditAccounts returns the accounts that have a line; see [store.AuditLog].
+// AuditAccounts returns the accounts that have an audit line; see [store.AuditLog].
 func (s *Store) AuditAccounts(ctx context.Context, after string, limit int) (accounts []string, next string, err error) {
 	accounts, err = queryAll(ctx, s.view(), func(row rowScanner) (account string, err error) {
 		err = row.Scan(&account)
@@ -277,7 +282,7 @@ func (s *Store) AuditAccounts(ctx context.Context, after string, limit int) (acc
 		return nil, "", s.fail(ctx, "list the audit logs of", err)
 	}
 	if len(accounts) == pageSize(limit, 1000) {
-		next = accounts[len(accounts)-1] + "\x00" // nothing is between the two
+		next = accounts[len(accounts)-1] + "\x00" // there is no account between the two
 	}
 	return accounts, next, nil
 }

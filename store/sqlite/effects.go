@@ -13,14 +13,15 @@ const (
 
 	sourceSQL = `SELECT source FROM interrupts WHERE account = ?1 AND id = ?2`
 
-	// recordRulingSQL is the word of a policy. Nobody was asked, and nothing is left to apply.
+	// recordRulingSQL records the ruling of a policy as an interrupt that is decided and applied.
 	recordRulingSQL = `
 INSERT INTO interrupts (account, id, run, place, address, kind, data, shown, action, timeout, created_at,
                         state, verdict, final, decided_by, via, source, decided_at, applied)
 VALUES (?1, ?2, ?3, ` + nextPosition + `, ?4, ?5, ?6, x'', ?7, 0, ?9,
         'decided', 'approve', ?7, ?8, x'', 'policy', ?9, 1)`
 
-	// beginEffectSQL fails by its foreign key unless this interrupt of this run was approved with exactly this digest.
+	// beginEffectSQL fails by its foreign key unless this interrupt of this run was approved with
+	// exactly this digest.
 	beginEffectSQL = `
 INSERT INTO effects (account, run, interrupt, number, digest, target_key, fence, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 
@@ -29,7 +30,7 @@ UPDATE effects SET state = ?4, receipt = ?5, error = ?6, ended_at = ?7
 WHERE account = ?1 AND interrupt = ?2 AND number = ?3`
 )
 
-// Begin writes down that an effect is about to happen; see [store.Runs].
+// BeginEffect records that an effect is about to be called; see [store.Runs].
 func (s *Store) BeginEffect(ctx context.Context, lease store.Lease, effect store.NewEffect) (line store.Effect, begun bool, err error) {
 	if err := effect.Writes.Validate(); err != nil {
 		return store.Effect{}, false, err
@@ -45,7 +46,7 @@ func (t txn) beginEffect(ctx context.Context, lease store.Lease, n store.NewEffe
 	if err := t.checkLease(ctx, lease); err != nil {
 		return store.Effect{}, false, err
 	}
-	if n.ActionDigest == "" { // approves nothing, even where an approve says the same
+	if n.ActionDigest == "" { // an empty digest approves nothing, even if an approval has it
 		return store.Effect{}, false, store.ErrNotApproved
 	}
 	if n.Ruling != nil {
@@ -53,14 +54,14 @@ func (t txn) beginEffect(ctx context.Context, lease store.Lease, n store.NewEffe
 			return store.Effect{}, false, err
 		}
 	}
-	beside := n.Writes
-	n.Ruling, n.Writes = nil, store.Writes{} // the one is in the interrupt, the other is written below
+	writes := n.Writes
+	n.Ruling, n.Writes = nil, store.Writes{} // the ruling is in the interrupt; the writes are applied below
 	there, err := t.queryRow(ctx, effectDest(&line), effectSQL, lease.Account, n.Interrupt, n.Attempt)
 	switch {
 	case err != nil:
 		return store.Effect{}, false, err
 	case there && (line.Run != lease.Run || line.ActionDigest != n.ActionDigest):
-		return store.Effect{}, false, store.ErrNotApproved // or the line could not be there
+		return store.Effect{}, false, store.ErrNotApproved // otherwise the entry could not exist
 	case there:
 		return line, false, nil
 	}
@@ -72,7 +73,7 @@ func (t txn) beginEffect(ctx context.Context, lease store.Lease, n store.NewEffe
 		err = t.addEvent(ctx, lease.Account, lease.Run, store.EventEffectBegun, n.Interrupt)
 	}
 	if err == nil {
-		err = t.applyWrites(ctx, lease.Account, beside)
+		err = t.applyWrites(ctx, lease.Account, writes)
 	}
 	if err != nil {
 		return store.Effect{}, false, err
@@ -82,7 +83,8 @@ func (t txn) beginEffect(ctx context.Context, lease store.Lease, n store.NewEffe
 	}, true, nil
 }
 
-// allow writes down the word of a policy, unless it is there already. What people were asked is theirs to decide.
+// recordRuling records the ruling of a policy, unless it exists. People decide what they were
+// asked.
 func (t txn) recordRuling(ctx context.Context, lease store.Lease, n store.NewEffect) error {
 	var by store.Source // "" while it is open
 	known, err := t.queryRow(ctx, []any{orZero(&by)}, sourceSQL, lease.Account, n.Interrupt)
@@ -101,7 +103,7 @@ func (t txn) recordRuling(ctx context.Context, lease store.Lease, n store.NewEff
 	return t.addEvent(ctx, lease.Account, lease.Run, store.EventDecided, n.Interrupt)
 }
 
-// End writes down how an effect ended; see [store.Runs].
+// EndEffect records how an effect ended; see [store.Runs].
 func (s *Store) EndEffect(ctx context.Context, end store.EffectEnd) error {
 	if err := end.Writes.Validate(); err != nil {
 		return err
@@ -119,7 +121,7 @@ func (t txn) endEffect(ctx context.Context, end store.EffectEnd) error {
 	case !there:
 		return store.ErrNotFound
 	case line.State != store.EffectStarted:
-		return nil // the first word counts
+		return nil // the first result counts
 	}
 	if _, err := t.exec(ctx, endEffectSQL, end.Account, end.Interrupt, end.Attempt, end.State, end.Receipt, end.Error, t.now); err != nil {
 		return err
@@ -133,13 +135,13 @@ func (t txn) endEffect(ctx context.Context, end store.EffectEnd) error {
 // Fenced returns the checkpoints of a run for its owner; see [store.Runs].
 func (s *Store) Fenced(lease store.Lease) store.Checkpoints { return fenced{s, lease} }
 
-// fenced is a Store in the hands of an owner.
+// fenced is a Store for the owner of a run.
 type fenced struct {
 	*Store
 	lease store.Lease
 }
 
-// Save looks at the fence in the transaction that saves: nobody can take the run over in between.
+// Save checks the fence in the transaction of the save, so that no takeover can happen in between.
 func (f fenced) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	//mutate:sqlite-save-fenced
 	return f.saveIf(ctx, key, base, delta, func(ctx context.Context, t txn) error { return t.checkLease(ctx, f.lease) })

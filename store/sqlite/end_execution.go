@@ -14,26 +14,26 @@ UPDATE interrupts SET applied = 1
 WHERE account = ?1 AND id = ?2 AND run = ?3 AND state = 'decided' AND applied = 0
 RETURNING decided_by, resume`
 
-	// linkResumeSQL notes that the rest that is about to be applied a resume. The first one stands.
+	// linkResumeSQL records that the ending execution applied a resume. The first execution counts.
 	//mutate:sqlite-first-outcome
 	linkResumeSQL = `
 UPDATE resumes SET rest = 1 + (SELECT rests FROM runs WHERE account = ?1 AND run = ?4)
 WHERE account = ?1 AND actor = ?2 AND id = ?3 AND rest IS NULL AND outcome IS NULL`
 
-	// copyOutcomeSQL gives the outcome of the last rest to the resumes that it applied.
+	// copyOutcomeSQL copies the outcome of the last execution to the resumes that it applied.
 	//mutate:sqlite-settle-keeps-outcomes
 	copyOutcomeSQL = `
 UPDATE resumes INDEXED BY resumes_of_run SET outcome = (SELECT outcome FROM runs WHERE account = ?1 AND run = ?2)
 WHERE account = ?1 AND run = ?2 AND outcome IS NULL AND rest = (SELECT rests FROM runs WHERE account = ?1 AND run = ?2)`
 
-	// openInterruptsSQL lists what a rest can withdraw, or ask again.
+	// openInterruptsSQL lists the interrupts that can be withdrawn or reopened.
 	openInterruptsSQL = `
 SELECT id, state FROM interrupts INDEXED BY interrupts_unapplied
 WHERE account = ?1 AND run = ?2 AND applied = 0 AND state <> 'decided' ORDER BY place`
 
 	setInterruptStateSQL = `UPDATE interrupts SET state = ?3 WHERE account = ?1 AND id = ?2`
 
-	// nextPosition is behind all that the run has asked.
+	// nextPosition is the position after all interrupts of the run.
 	nextPosition = `1 + coalesce((SELECT max(place) FROM interrupts INDEXED BY interrupts_of_run WHERE account = ?1 AND run = ?3), 0)`
 
 	interruptRunSQL = `SELECT run FROM interrupts WHERE account = ?1 AND id = ?2`
@@ -56,51 +56,52 @@ SELECT ` + interruptColumns + ` FROM interrupts AS i INDEXED BY interrupts_of_ru
 WHERE i.account = ?1 AND i.run = ?2 ORDER BY i.place`
 )
 
-// Rest gives a run back; see [store.Runs].
-func (s *Store) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
-	if err := rest.Writes.Validate(); err != nil {
+// EndExecution ends an execution; see [store.Runs].
+func (s *Store) EndExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (store.Status, error) {
+	if err := end.Writes.Validate(); err != nil {
 		return "", err
 	}
-	if rest.Checkpoint != nil {
-		if err := validateSave(store.Key{Account: lease.Account, Run: lease.Run}, rest.Checkpoint.Delta); err != nil {
-			return "", s.fail(ctx, "rest a run in", err)
+	if end.Checkpoint != nil {
+		if err := validateSave(store.Key{Account: lease.Account, Run: lease.Run}, end.Checkpoint.Delta); err != nil {
+			return "", s.fail(ctx, "end an execution in", err)
 		}
 	}
-	return update(ctx, s, "rest a run in", func(ctx context.Context, t txn) (store.Status, error) { return t.endExecution(ctx, lease, rest) })
+	return update(ctx, s, "end an execution in", func(ctx context.Context, t txn) (store.Status, error) { return t.endExecution(ctx, lease, end) })
 }
 
-func (t txn) endExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
+func (t txn) endExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (store.Status, error) {
 	if err := t.checkLease(ctx, lease); err != nil {
 		return "", err
 	}
-	if err := t.saveCheckpoint(ctx, lease, rest.Checkpoint); err != nil {
+	if err := t.saveCheckpoint(ctx, lease, end.Checkpoint); err != nil {
 		return "", err
 	}
 	if _, err := t.exec(ctx, copyOutcomeSQL, lease.Account, lease.Run); err != nil {
 		return "", err
 	}
-	for _, id := range rest.Applied {
-		if err := t.markApplied(ctx, lease, id, rest.Outcome); err != nil {
+	for _, id := range end.Applied {
+		if err := t.markApplied(ctx, lease, id, end.Outcome); err != nil {
 			return "", err
 		}
 	}
-	if err := t.showInterrupts(ctx, lease, rest.Open, rest.Writes.RequestIDs()); err != nil {
+	if err := t.showInterrupts(ctx, lease, end.Open, end.Writes.RequestIDs()); err != nil {
 		return "", err
 	}
-	status, err := t.statusAfterEnd(ctx, lease, rest.Status)
+	status, err := t.statusAfterEnd(ctx, lease, end.Status)
 	if err != nil {
 		return "", err
 	}
-	if _, err = t.exec(ctx, endExecutionSQL, lease.Account, lease.Run, status, rest.Outcome, t.now); err != nil {
+	if _, err = t.exec(ctx, endExecutionSQL, lease.Account, lease.Run, status, end.Outcome, t.now); err != nil {
 		return "", err
 	}
-	if err := t.addEvent(ctx, lease.Account, lease.Run, store.EventKind(rest.Status), ""); err != nil {
+	if err := t.addEvent(ctx, lease.Account, lease.Run, store.EventKind(end.Status), ""); err != nil {
 		return "", err
 	}
-	return status, t.applyWrites(ctx, lease.Account, rest.Writes)
+	return status, t.applyWrites(ctx, lease.Account, end.Writes)
 }
 
-// saveState saves or drops the state of a run that rests. Nobody but its owner can have changed it, so if somebody has, there is another owner.
+// saveCheckpoint saves or drops the checkpoint of a run whose execution ends. Only its owner can
+// have changed it, so a stale version means that there is another owner.
 func (t txn) saveCheckpoint(ctx context.Context, lease store.Lease, state *store.CheckpointSave) error {
 	if state == nil {
 		return nil
@@ -119,8 +120,8 @@ func (t txn) saveCheckpoint(ctx context.Context, lease store.Lease, state *store
 	return err
 }
 
-// awake is the status itself, or ready if what the run was to wait for has come meanwhile. Nobody can write between this look and
-// the commit, so nothing is slept over.
+// statusAfterEnd returns the status, or StatusReady if a decision arrived. No other write can
+// happen before the commit, so no decision is missed.
 func (t txn) statusAfterEnd(ctx context.Context, lease store.Lease, status store.Status) (store.Status, error) {
 	if status != store.StatusWaiting {
 		return status, nil
@@ -132,7 +133,8 @@ func (t txn) statusAfterEnd(ctx context.Context, lease store.Lease, status store
 	return store.StatusReady, nil
 }
 
-// apply notes that the provider has taken an answer, and with the resume that brought it that the outcome is what came of it.
+// markApplied records that the provider has taken an answer, and links its resume to this
+// execution.
 func (t txn) markApplied(ctx context.Context, lease store.Lease, id string, outcome []byte) error {
 	var actor, resume string
 	applied, err := t.queryRow(ctx, []any{&actor, orZero(&resume)}, markAppliedSQL, lease.Account, id, lease.Run)
@@ -143,7 +145,8 @@ func (t txn) markApplied(ctx context.Context, lease store.Lease, id string, outc
 	return err
 }
 
-// show makes what is asked visible, and withdraws what is asked no longer. changed are requests that are changed with it.
+// showInterrupts makes open interrupts visible and withdraws the others. changed lists the requests
+// that are changed in the same transaction.
 func (t txn) showInterrupts(ctx context.Context, lease store.Lease, open []store.NewInterrupt, changed []string) error {
 	still := make(map[string]bool, len(open))
 	for _, n := range open {
@@ -182,7 +185,7 @@ func (t txn) showInterrupts(ctx context.Context, lease store.Lease, open []store
 	return nil
 }
 
-// interruptRow is an interrupt that is visible, or was.
+// interruptRow is the id and state of an interrupt.
 type interruptRow struct {
 	id    string
 	state store.InterruptState
@@ -193,7 +196,7 @@ func scanInterruptRow(row rowScanner) (i interruptRow, err error) {
 	return i, err
 }
 
-// ask makes a question visible, unless it was before.
+// addInterrupt makes an interrupt visible unless it exists.
 func (t txn) addInterrupt(ctx context.Context, lease store.Lease, n store.NewInterrupt) error {
 	var asker string
 	known, err := t.queryRow(ctx, []any{&asker}, interruptRunSQL, lease.Account, n.ID)

@@ -13,53 +13,61 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// What can go wrong besides the errors of package store. They come wrapped with the operation and the file's name; test
-// for them with errors.Is.
+// Errors in addition to those of package store. They are wrapped with the operation and the name of
+// the file; test for them with errors.Is.
 var (
-	// ErrPath says that Open was given something that is not the path of a file. Nothing was touched.
+	// ErrPath is returned by Open for an argument that is not the path of a file. Nothing was
+	// changed.
 	ErrPath = errors.New("not the path of a database file")
 
-	// ErrForeign says that the file is there but was not made by Fermata. It was not written to. Choose another path.
+	// ErrForeign is returned for a file that was not created by Fermata. It was not changed. Choose
+	// another path.
 	ErrForeign = errors.New("not a Fermata database")
 
-	// ErrNewer says that a newer build of Fermata has already changed the schema. Run that build, or restore a backup from
-	// before the upgrade.
+	// ErrNewer is returned if a newer build of Fermata has changed the schema. Use that build, or
+	// restore a backup from before the upgrade.
 	ErrNewer = migration.ErrNewer
 
-	// ErrDrift says that a migration which the database remembers is not the one this build carries: the two come from
-	// different sources. Nothing was changed; find out which build made the file.
+	// ErrDrift is returned if a migration recorded in the database differs from that of this build,
+	// so the two come from different sources. Nothing was changed. Find out which build created the
+	// file.
 	ErrDrift = migration.ErrDrift
 
-	// ErrLocked says that another process kept the write lock for longer than this one was willing to wait.
-	// Nothing was changed; trying again later is safe.
+	// ErrLocked is returned if another process held the write lock for too long. Nothing was
+	// changed; a retry is safe.
 	ErrLocked = errors.New("database is locked by another process")
 
-	// ErrFull says that there is no room for the write. Nothing was changed; it will succeed once there is room.
+	// ErrFull is returned if there is no space for the write. Nothing was changed; it succeeds once
+	// there is space.
 	ErrFull = store.ErrFull
 
-	// ErrDisk says that the disk did not do what it should. Whether a write was done is not known.
+	// ErrDisk is returned if the disk fails. The outcome of the write is unknown.
 	ErrDisk = store.ErrDisk
 
-	// ErrReplaced says that the file was deleted or moved, or that another one was put in its place, while it was open. Nothing was changed. Close the
-	// Store and put back what belongs there: what the old file holds is gone once nobody has it open. If it was one of those beside it (-wal, -shm), let nobody
-	// else open the file before the Store is closed: that brings into the file what was in them, and a process that is killed loses it.
+	// ErrReplaced is returned if the file was deleted, moved or replaced while it was open. Nothing
+	// was changed. Close the Store and restore the file: the content of the old file is lost once
+	// no process has it open. If a side file (-wal, -shm) is affected, do not open the file
+	// elsewhere before the Store is closed. Close writes the content of the WAL into the file; a
+	// killed process loses it.
 	ErrReplaced = errors.New("a file of the database was deleted, moved or replaced while it was open")
 
-	// ErrCorrupt says that the file is damaged. Restore a backup.
+	// ErrCorrupt is returned if the file is damaged. Restore a backup.
 	ErrCorrupt = errors.New("database file is damaged")
 
-	// ErrTooLarge says that a part is larger than SQLite can keep (one billion bytes). Nothing was changed.
-	ErrTooLarge = errors.New("part is too big")
+	// ErrTooLarge is returned for a value larger than SQLite's limit of one billion bytes. Nothing
+	// was changed.
+	ErrTooLarge = errors.New("value is too large")
 
-	// ErrInterruptOfAnotherRun says that an interrupt of this id was asked by another run of the account. Nothing was changed.
-	ErrInterruptOfAnotherRun = errors.New("another run has an interrupt of this id")
+	// ErrInterruptOfAnotherRun is returned if another run of the account has an interrupt with this
+	// id. Nothing was changed.
+	ErrInterruptOfAnotherRun = errors.New("another run has an interrupt with this id")
 
-	// ErrClosed says that the Store was closed.
+	// ErrClosed is returned if the Store was closed.
 	ErrClosed = errors.New("store is closed")
 )
 
-// wrap says what was being done to which file. Only the base name is told: where a host keeps its files is not for logs
-// that travel.
+// wrap adds the operation and the base name of the file. The directory is left out of errors, which
+// may leave the host.
 func wrap(op, name string, err error) error {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
@@ -70,7 +78,7 @@ func wrap(op, name string, err error) error {
 	return fmt.Errorf("sqlite: %s %s: %w", op, name, err)
 }
 
-// classify returns the error of this package that an error of the driver stands for, or nil.
+// classify returns the error of this package for an error of the driver, or nil.
 func classify(err error) error {
 	switch resultCode(err) & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -87,8 +95,9 @@ func classify(err error) error {
 	return nil
 }
 
-// asDiskFull says of an error of Open that the disk is full, where SQLite calls it an I/O error: the file beside the log cannot grow. It is not for writes: there the error may come
-// after a commit is in the log, and is not [ErrFull], which says that nothing was changed.
+// asDiskFull converts an I/O error of Open to ErrFull if the -shm file cannot grow because the disk
+// is full. It is not used for writes: there the error may come after a commit is in the log, while
+// [ErrFull] means that nothing was changed.
 func asDiskFull(err error) error {
 	if resultCode(err) == sqlite3.SQLITE_IOERR_SHMSIZE {
 		return fmt.Errorf("%w: %w", ErrFull, err)
@@ -96,7 +105,7 @@ func asDiskFull(err error) error {
 	return err
 }
 
-// resultCode returns SQLite's extended result code, or 0 if the error is not SQLite's.
+// resultCode returns SQLite's extended result code, or 0 for other errors.
 func resultCode(err error) int {
 	if sqliteErr, ok := errors.AsType[*driver.Error](err); ok {
 		return sqliteErr.Code()
@@ -104,8 +113,8 @@ func resultCode(err error) int {
 	return 0
 }
 
-// withContext makes sure that an operation which failed because its context ended says so: the driver may report an
-// interrupted statement or a finished transaction instead.
+// withContext makes an operation that failed because its context ended return the error of the
+// context. The driver may report an interrupted statement or a finished transaction instead.
 func withContext(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)

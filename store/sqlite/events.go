@@ -12,7 +12,7 @@ const (
 INSERT INTO events (account, run, number, kind, interrupt, at)
 VALUES (?1, ?2, 1 + coalesce((SELECT max(number) FROM events WHERE account = ?1 AND run = ?2), 0), ?3, ?4, ?5)`
 
-	// eventColumns are what scanEvent takes.
+	// eventColumns are the columns for scanEvent.
 	eventColumns = `account, run, number, kind, interrupt, at`
 
 	eventsSQL = `
@@ -21,26 +21,26 @@ SELECT ` + eventColumns + ` FROM events WHERE account = ?1 AND run = ?2 AND numb
 	feedSQL = `
 SELECT ` + eventColumns + `, id FROM events INDEXED BY events_feed WHERE account = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
 
-	// lastEventSQL is the newest id that there ever was; the event may be forgotten.
+	// lastEventSQL returns the highest event id that ever existed, even if the event was deleted.
 	lastEventSQL = `SELECT seq FROM sqlite_sequence WHERE name = 'events'`
 )
 
-// maxEvents is how many are returned at once.
+// maxEvents is the maximum number of results.
 const maxEvents = 1000
 
-// note writes down what happened to a run, in the transaction in which it happens.
+// addEvent adds an event of a run in the same transaction.
 func (t txn) addEvent(ctx context.Context, account, run string, kind store.EventKind, interrupt string) error {
 	_, err := t.exec(ctx, addEventSQL, account, run, kind, interrupt, t.now)
 	t.markChanged(account, run)
 	return err
 }
 
-// touch lets those who watch know, once the transaction is through.
+// markChanged marks a run for the watchers, who are notified after the commit.
 func (t txn) markChanged(account, run string) {
 	*t.changed = append(*t.changed, store.Key{Account: account, Run: run})
 }
 
-// pageSize is how many of something are returned: what was asked for, within bounds.
+// pageSize returns the number of results within bounds.
 func pageSize(limit, otherwise int) int {
 	if limit <= 0 {
 		return otherwise
@@ -66,8 +66,8 @@ func eventDest(e *store.Event) []any {
 	return []any{&e.Account, &e.Run, &e.Seq, &e.Kind, &e.Interrupt, timeScanner{&e.At}}
 }
 
-// Feed returns events of all runs of an account; see [store.Events]. The cursor is the id of an event. Ids are in the order of the
-// commits, because there is one writer at a time.
+// Feed returns the events of all runs of an account; see [store.Events]. The cursor is the id of an
+// event. Ids are in commit order, because there is one writer at a time.
 func (s *Store) Feed(ctx context.Context, account, after string, limit int) (events []store.Event, next string, err error) {
 	const op = "read the feed of"
 	id, err := feedCursor(after)
@@ -102,9 +102,10 @@ func feedCursor(after string) (int64, error) {
 	return id, nil
 }
 
-// reached returns ErrKey if there was never an event of this id: whoever waited behind it would miss what happens until there is.
+// checkCursor returns ErrInvalid if there was never an event with this id. A reader behind such a
+// cursor would miss events.
 func (s *Store) checkCursor(ctx context.Context, id int64) error {
-	var newest int64 // 0 if there was never an event at all
+	var newest int64 // 0 if there was never an event
 	if _, err := s.view().queryRow(ctx, []any{&newest}, lastEventSQL); err != nil {
 		return err
 	}

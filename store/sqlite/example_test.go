@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store/sqlite"
 )
 
-// What one process has saved, the next one finds.
+// A second process finds what the first one has saved.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "fermata")
 	if err != nil {
@@ -41,7 +41,8 @@ func ExampleOpen() {
 	// 1 waiting <nil>
 }
 
-// A run asks and is let go. Somebody approves, and whoever is free goes on from there: another goroutine, or another process.
+// A run raises an interrupt and waits. After an approval any worker continues, in this or another
+// process.
 func ExampleStore_Claim() {
 	dir, err := os.MkdirTemp("", "fermata")
 	if err != nil {
@@ -78,5 +79,5 @@ func ExampleStore_Claim() {
 	// accepted <nil>
 	// claimed, fence 2 approve <nil>
 	// may act: true <nil>
-	// store: no approval for this effect
+	// store: effect is not approved
 }

@@ -19,7 +19,7 @@ func TestSave_DiskFullChangesNothing(t *testing.T) {
 	mustSave(t, s, 0, "kept")
 	limit := func(pages int) {
 		t.Helper()
-		// The pool has one connection, and it is the one that Save will use.
+		// The pool has one connection, which Save uses.
 		if _, err := s.writer.ExecContext(t.Context(), fmt.Sprintf(`PRAGMA max_page_count = %d`, pages)); err != nil {
 			t.Fatal(err)
 		}
@@ -35,8 +35,9 @@ func TestSave_DiskFullChangesNothing(t *testing.T) {
 	wantRun(t, s, 2, "room again")
 }
 
-// Somebody restored a backup, or cleaned up, and did not end the server. It went on with the old file, which had no name any more: what people decided from
-// then on was gone with the next restart, and readiness looked at nothing but the clock of the host.
+// A backup was restored, or files were removed, while the server was running. The server continued
+// with the old file, which had no name: later decisions were lost at the next restart, and the
+// health check did not notice.
 func TestFile_DeletedOrReplacedWhileOpenFailsWrites(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"deleted":  os.Remove,
@@ -63,14 +64,14 @@ func TestFile_DeletedOrReplacedWhileOpenFailsWrites(t *testing.T) {
 				if err := os.Rename(path+".old", path); err != nil {
 					t.Fatal(err)
 				}
-				mustSave(t, s, 1, "as if nothing had been")
+				mustSave(t, s, 1, "after the repair")
 			}
 		})
 	}
 }
 
-// Somebody cleaned up what stood beside the file. The server went on, and said yes to people, with a log that had no name any more: what was in it was gone with the
-// next crash, and a command that opened the file meanwhile saw nothing of it, and wrote to another one.
+// The WAL was deleted while the server was running. The server accepted decisions into a WAL
+// without a name: its content was lost with the next crash, and other processes did not see it.
 func TestFile_WALDeletedWhileOpenFailsWrites(t *testing.T) {
 	for _, side := range []string{"-wal", "-shm"} {
 		t.Run(side, func(t *testing.T) {
@@ -96,14 +97,14 @@ func TestFile_WALDeletedWhileOpenFailsWrites(t *testing.T) {
 	}
 }
 
-// A query that is cancelled costs its connection. The log stays as long as the Store, whatever becomes of its connections: one that was deleted with the last of them
-// would look as if somebody had done so.
+// A cancelled query costs its connection. The WAL must exist as long as the Store: SQLite deletes
+// it with the last connection, which would look like a deletion by an operator.
 func TestFile_WALSurvivesALostConnection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	s := mustOpen(t, path)
 	mustSave(t, s, 0, "kept")
 	for _, pool := range []*sql.DB{s.readers, s.writer} {
-		pool.SetMaxIdleConns(0) // closes those that are idle
+		pool.SetMaxIdleConns(0) // closes the idle connections
 		defer pool.SetMaxIdleConns(1)
 	}
 	mustSave(t, s, 1, "and on")
@@ -137,7 +138,8 @@ func TestSave_LockedByAnotherProgram(t *testing.T) {
 	mustSave(t, s, 1, "unlocked")
 }
 
-// A save that waits for another save of this process waits in the pool, where its context can end the wait.
+// A save that waits for another save of this process waits in the pool, where its context can end
+// the wait.
 func TestSave_WaitEndsWithContext(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	mustSave(t, s, 0, "kept")
@@ -170,7 +172,7 @@ func TestLoad_DamagedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The header and the schema on the first page stay whole.
+	// The header and the schema on the first page stay intact.
 	for i := 4096; i < len(data); i++ {
 		data[i] = 0xa5
 	}
@@ -188,7 +190,7 @@ func TestLoad_DamagedFile(t *testing.T) {
 }
 
 func TestSave_TooLargeReturnsErrTooLarge(t *testing.T) {
-	// Not written to, so that no memory is touched: the kernel hands out the pages on first use.
+	// Never written, so that no memory is allocated: the kernel provides the pages on first use.
 	delta := store.Delta{Put: []store.Part{{Name: "run", Data: make([]byte, maxValueSize+1)}}}
 	if err := validateSave(demo, delta); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("check: %v; want ErrTooBig", err)
@@ -204,8 +206,8 @@ func TestErrors_DoNotContainTheKey(t *testing.T) {
 	}
 }
 
-// A machine that stops while the file is not yet, or no longer, in WAL mode leaves a journal behind that must be rolled
-// back before anything can be read. The look at the file that Open takes first cannot do that.
+// A crash while the file is not in WAL mode leaves a journal that must be rolled back before
+// anything can be read. The first, read-only check of Open cannot do that.
 func TestOpen_LeftoverJournalIsRolledBack(t *testing.T) {
 	path := closedDatabase(t)
 	conn, err := raw(t, path).Conn(t.Context())
@@ -224,7 +226,7 @@ func TestOpen_LeftoverJournalIsRolledBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The copy is what a crash at this moment would leave.
+	// The copy is the state after a crash at this moment.
 	crashed := filepath.Join(t.TempDir(), "fermata.db")
 	for _, suffix := range []string{"", "-journal"} {
 		data, err := os.ReadFile(path + suffix)

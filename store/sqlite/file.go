@@ -15,18 +15,19 @@ import (
 	driver "modernc.org/sqlite"
 )
 
-// connRole is what a connection may do.
+// connRole is the role of a connection.
 type connRole string
 
 const (
-	// roleProbe looks at a file that may belong to somebody else. It cannot write even by recovering a journal.
+	// roleProbe inspects a file that may belong to another program. It cannot write, not even by
+	// recovering a journal.
 	roleProbe  connRole = "prober"
 	roleReader connRole = "reader"
 	roleWriter connRole = "writer"
 )
 
-// absolutePath returns the path to open. Connections are opened again whenever the pool wants, so a path that depends on the
-// working directory of the moment will not do.
+// absolutePath returns the absolute path. The pool opens connections at any time, so the path must
+// not depend on the working directory.
 func absolutePath(path string) (string, error) {
 	switch {
 	case path == "":
@@ -42,20 +43,21 @@ func absolutePath(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Of these SQLite says no more than that there was an error of the disk.
+	// SQLite reports these only as a disk error.
 	if info, err := os.Stat(full); err == nil && info.IsDir() {
-		return "", fmt.Errorf("%w: it is a folder; say which file in it", ErrPath)
+		return "", fmt.Errorf("%w: it is a directory; name a file in it", ErrPath)
 	} else if err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%w: it is a device or the like, and no file", ErrPath)
+		return "", fmt.Errorf("%w: it is not a regular file", ErrPath)
 	}
 	return full, nil
 }
 
-// createFile makes an empty file that only its owner may read, unless there is one. SQLite would make it readable for all;
-// its side files (-wal, -shm) take the mode of the main one.
+// createFile creates an empty file that only its owner may read, unless it exists. SQLite would
+// make it readable for all; its side files (-wal, -shm) take the mode of the main file.
 //
-// It must not run while a Store of this process has the file open, because closing the descriptor would drop that
-// Store's locks. With O_EXCL there is a descriptor only if the file is new, and Open lets nobody in before it is closed.
+// It must not run while a Store of this process has the file open, because closing the descriptor
+// would drop that Store's locks. With O_EXCL there is a descriptor only if the file is new, and
+// Open runs one call at a time.
 func createFile(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -67,7 +69,7 @@ func createFile(path string) error {
 	return file.Close()
 }
 
-// fileIdentity is where the file and those beside it were when it was opened.
+// fileIdentity identifies the file and its side files as they were when it was opened.
 type fileIdentity []openedFile
 
 type openedFile struct {
@@ -75,7 +77,7 @@ type openedFile struct {
 	info fs.FileInfo
 }
 
-// identifyFiles leaves out what is nowhere that the host knows of.
+// identifyFiles skips files that cannot be found.
 func identifyFiles(path string) (p fileIdentity) {
 	beside := path
 	if file, err := filepath.EvalSymlinks(path); err == nil {
@@ -89,9 +91,9 @@ func identifyFiles(path string) (p fileIdentity) {
 	return p
 }
 
-// validateSave fails if a file is not there any more, or another one is. SQLite notices nothing of that: it would go on with a file that has no name, and all
-// of it would be gone with the last process that has it open. Of a log that was deleted whoever opens the file next knows nothing, nor of the locks in the
-// third file.
+// check returns ErrReplaced if a file is missing or was replaced. SQLite does not notice this: it
+// would continue with a file without a name, which is lost with the last process that has it open.
+// Other processes would not see a deleted WAL, nor the locks in the -shm file.
 func (p fileIdentity) check() error {
 	for _, s := range p {
 		info, err := os.Stat(s.path)
@@ -99,10 +101,11 @@ func (p fileIdentity) check() error {
 			return fmt.Errorf("%w: %s", ErrReplaced, filepath.Base(s.path))
 		}
 	}
-	return nil // who may not look is told by SQLite
+	return nil // SQLite reports missing permissions
 }
 
-// connect returns a pool for the file. Settings are in the DSN because the pool applies it to each new connection.
+// connect returns a pool for the file. Settings are in the DSN, because the pool applies it to each
+// new connection.
 func connect(path string, as connRole, patience time.Duration) (*sql.DB, error) {
 	connector, err := driver.NewConnector(dsn(path, as, patience))
 	if err != nil {
@@ -114,15 +117,15 @@ func connect(path string, as connRole, patience time.Duration) (*sql.DB, error) 
 func dsn(path string, as connRole, patience time.Duration) string {
 	q := url.Values{
 		"_busy_timeout": {strconv.FormatInt(patience.Milliseconds(), 10)},
-		"_foreign_keys": {"on"},   // off by default, and parts are deleted by cascade
+		"_foreign_keys": {"on"},   // off by default; parts are deleted by cascade
 		"_synchronous":  {"FULL"}, //mutate:sqlite-synchronous
 		"_defensive":    {"1"},
 		"_dqs":          {"0"},
-		"_error_rc":     {"1"}, // update not append the message of an unrelated earlier error
-		// One big checkpoint makes the WAL grow for good unless it has a limit to be cut back to.
+		"_error_rc":     {"1"}, // do not append the message of an unrelated earlier error
+		// Without a limit one big checkpoint would make the WAL grow permanently.
 		"_pragma": {"trusted_schema(0)", fmt.Sprintf("journal_size_limit(%d)", walLimit)},
 	}
-	// Never mode=rwc: SQLite must not make the file, see create.
+	// Never mode=rwc: SQLite must not create the file, see createFile.
 	switch as {
 	case roleProbe:
 		q.Set("mode", "ro")
@@ -132,8 +135,8 @@ func dsn(path string, as connRole, patience time.Duration) string {
 		q.Set("_query_only", "1")
 	case roleWriter:
 		q.Set("mode", "rw")
-		// A deferred transaction that reads first fails at once with SQLITE_BUSY_SNAPSHOT if somebody else commits before it
-		// writes; the busy timeout is not even consulted.
+		// A deferred transaction that reads first fails at once with SQLITE_BUSY_SNAPSHOT if
+		// another connection commits before it writes; the busy timeout does not apply.
 		q.Set("_txlock", "immediate") //mutate:sqlite-immediate
 	}
 	slashed := filepath.ToSlash(path)

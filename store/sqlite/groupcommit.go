@@ -6,30 +6,32 @@ import (
 	"errors"
 )
 
-// Writes that come at the same time share a transaction, and with it the wait for the disk, which is most of what a write costs:
+// Concurrent writes share a transaction and its fsync, which is most of the cost of a write:
 //
 //	A ──┐
-//	B ──┼──► BEGIN IMMEDIATE  A  SAVEPOINT B  SAVEPOINT C  COMMIT (fsync) ──► A, B, C are told
+//	B ──┼──► BEGIN IMMEDIATE  A  SAVEPOINT B  SAVEPOINT C  COMMIT (fsync) ──► A, B, C return
 //	C ──┘
 //
-// For its caller each is as good as alone. One that fails undoes nothing but itself, and nobody is told anything before all of it is on disk: what a
-// write has seen of another one before it is as true then as its own. If the database gives up the whole transaction for the sake of one (no space, a
-// disk that fails), each gets one of its own.
+// Each write is isolated for its caller. A write that fails undoes only itself, and no caller gets
+// a result before the group is on disk. A write may read what an earlier write of the group wrote,
+// because they are committed together. If the database aborts the whole transaction because of one
+// write (disk full, disk failure), each write gets its own transaction.
 
-// pendingWrite is a change that somebody waits for.
+// pendingWrite is a change that a caller waits for.
 type pendingWrite struct {
 	ctx      context.Context
-	change   func(context.Context, *sql.Tx) error // is called again if the transaction that it was in is gone
-	err      error                                // what became of the change
+	change   func(context.Context, *sql.Tx) error // called again if its transaction was aborted
+	err      error                                // the result of the change
 	panicked any
 	done     chan struct{}
 }
 
-// maxGroupSize is how many writes share a transaction. Each makes the first one wait a little longer, and other processes, too.
+// maxGroupSize is the maximum number of writes in a transaction. Each makes the first one, and
+// other processes, wait a little longer.
 const maxGroupSize = 16
 
-// pendingWrite runs change in a transaction that is the only writer of the file. Who is cancelled before it begins leaves; then it ends as it does: it is short,
-// and shared.
+// write runs change in a transaction that is the only writer of the file. A cancelled caller leaves
+// before its change begins. Afterwards it waits, because the transaction is short and shared.
 func (s *Store) write(ctx context.Context, change func(context.Context, *sql.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -49,7 +51,7 @@ func (s *Store) write(ctx context.Context, change func(context.Context, *sql.Tx)
 	return w.err
 }
 
-// serve does what is to be written, until the Store is closed.
+// writeLoop runs queued writes until the Store is closed.
 func (s *Store) writeLoop() {
 	for {
 		select {
@@ -62,7 +64,8 @@ func (s *Store) writeLoop() {
 	}
 }
 
-// group does a write, and with it those that have come until it is done: next returns one after the other, and then nil.
+// commitGroup runs a write together with those that arrive until it is done. next returns them one
+// by one, and then nil.
 func (s *Store) commitGroup(first *pendingWrite, next func() *pendingWrite) {
 	tx, ok := s.beginGroup(first)
 	if !ok {
@@ -76,7 +79,7 @@ func (s *Store) commitGroup(first *pendingWrite, next func() *pendingWrite) {
 		}
 		group = append(group, w)
 		if err := w.join(tx); err != nil {
-			tx.Rollback()       // if there is anything left to roll back
+			tx.Rollback()       // if anything is left to roll back
 			s.commitEach(group) //mutate:group-lost-transaction
 			return
 		}
@@ -84,7 +87,7 @@ func (s *Store) commitGroup(first *pendingWrite, next func() *pendingWrite) {
 	finish(group, tx.Commit()) //mutate:group-commit-reported
 }
 
-// next is a write that waits, if there is any.
+// nextWrite returns a queued write, or nil.
 func (s *Store) nextWrite() *pendingWrite {
 	select {
 	case w := <-s.queue:
@@ -94,7 +97,8 @@ func (s *Store) nextWrite() *pendingWrite {
 	}
 }
 
-// begin does a write in a new transaction. If there is none, or nothing to commit in it, it is over, and its caller was told.
+// beginGroup runs a write in a new transaction. If that fails, it reports the result to the caller
+// of the write and returns false.
 func (s *Store) beginGroup(w *pendingWrite) (*sql.Tx, bool) {
 	tx, err := s.beginTx(w.ctx)
 	if err == nil {
@@ -107,7 +111,8 @@ func (s *Store) beginGroup(w *pendingWrite) (*sql.Tx, bool) {
 	return nil, false
 }
 
-// lock begins a transaction. Until it has, the caller may leave: somebody may be at a vacuum, for long.
+// beginTx begins a transaction. The caller may be cancelled until it has begun, because a vacuum
+// may take long.
 func (s *Store) beginTx(ctx context.Context) (*sql.Tx, error) {
 	if err := s.files.check(); err != nil {
 		return nil, err
@@ -122,7 +127,7 @@ func (s *Store) beginTx(ctx context.Context) (*sql.Tx, error) {
 	return tx, err
 }
 
-// apart does writes one by one.
+// commitEach runs each write in its own transaction.
 func (s *Store) commitEach(group []*pendingWrite) {
 	for _, w := range group {
 		if tx, ok := s.beginGroup(w); ok {
@@ -131,7 +136,8 @@ func (s *Store) commitEach(group []*pendingWrite) {
 	}
 }
 
-// join does a write in the transaction of others. An error is that of the whole transaction.
+// join runs a write in the transaction of a group. An error means that the whole transaction
+// failed.
 func (w *pendingWrite) join(tx *sql.Tx) error {
 	if _, err := tx.Exec(`SAVEPOINT change`); err != nil {
 		return err
@@ -145,7 +151,7 @@ func (w *pendingWrite) join(tx *sql.Tx) error {
 	return err
 }
 
-// errPanicked is seen by nobody: the panic goes on where the write came from.
+// errPanicked is internal: the panic continues in the caller of the write.
 var errPanicked = errors.New("panicked")
 
 func (w *pendingWrite) run(tx *sql.Tx) (err error) {
@@ -158,7 +164,8 @@ func (w *pendingWrite) run(tx *sql.Tx) (err error) {
 	return w.change(context.WithoutCancel(w.ctx), tx)
 }
 
-// finish says what became of writes in one transaction. If that was not committed, what they found in it counts for nothing.
+// finish reports the result to the callers of a group. If the commit failed, the results of the
+// writes do not count.
 func finish(group []*pendingWrite, err error) {
 	for _, w := range group {
 		if err != nil { //mutate:group-commit-error-wins

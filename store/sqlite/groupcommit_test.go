@@ -14,7 +14,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// runTogether makes calls whose first writes come together, in this order. It returns when all calls have ended.
+// runTogether makes calls whose first writes form one group, in this order. It returns when all
+// calls have ended.
 func runTogether(s *Store, calls ...func(*Store)) {
 	twin := &Store{
 		name: s.name, writer: s.writer, readers: s.readers, reading: s.reading, writing: s.writing, clock: s.clock,
@@ -41,7 +42,7 @@ func runTogether(s *Store, calls ...func(*Store)) {
 	for w := next(); w != nil; w = next() {
 		twin.commitGroup(w, next)
 	}
-	twin.loops.Go(twin.writeLoop) // what they write after that
+	twin.loops.Go(twin.writeLoop) // for their later writes
 	for _, done := range ended {
 		<-done
 	}
@@ -49,7 +50,7 @@ func runTogether(s *Store, calls ...func(*Store)) {
 	twin.loops.Wait()
 }
 
-// saveFirst saves a first checkpoint of a run, and notes what it is told.
+// saveFirst saves the first checkpoint of a run and stores the result.
 func saveFirst(ctx context.Context, run string, told *error) func(*Store) {
 	return func(s *Store) {
 		_, *told = s.Save(ctx, store.Key{Run: run}, 0, putRun(run))
@@ -68,7 +69,7 @@ func wantSaved(t *testing.T, s *Store, run string, want bool) {
 
 func newStore(t *testing.T) *Store { return mustOpen(t, filepath.Join(t.TempDir(), "fermata.db")) }
 
-// The disk is waited for once, however many come meanwhile.
+// Any number of concurrent writes waits for the disk once.
 func TestGroup_ConcurrentWritesShareATransaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +82,7 @@ func TestGroup_ConcurrentWritesShareATransaction(t *testing.T) {
 			for range callers - 1 {
 				go s.write(ctx, note)
 			}
-			synctest.Wait() // until all of them stand before the door
+			synctest.Wait() // until all of them are queued
 			return note(ctx, tx)
 		})
 		if err != nil {
@@ -122,12 +123,13 @@ func TestGroup_FailedWriteUndoesOnlyItself(t *testing.T) {
 	}
 }
 
-// I9: what is not on disk was not said by anybody, not even that somebody else was faster.
+// I9: without a commit no result may be returned, not even ErrStale because of another write of the
+// group.
 func TestGroup_I9_FailedCommitFailsEveryWrite(t *testing.T) {
 	s := newStore(t)
 	refuse := func(s *Store) {
 		_ = s.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-			// The database looks for what refers to nothing when it commits.
+			// The database checks foreign keys at the commit.
 			_, err := tx.ExecContext(ctx, `PRAGMA defer_foreign_keys = ON`)
 			if err == nil {
 				_, err = tx.ExecContext(ctx, `INSERT INTO checkpoint_parts (account, run, name, data) VALUES (x'', x'00', x'00', x'')`)
@@ -144,11 +146,11 @@ func TestGroup_I9_FailedCommitFailsEveryWrite(t *testing.T) {
 	}
 	wantSaved(t, s, "run", false)
 	if _, err := s.Save(t.Context(), store.Key{Run: "run"}, 0, putRun("again")); err != nil {
-		t.Error("the store does not go on:", err)
+		t.Error("the store does not continue:", err)
 	}
 }
 
-// The database may give up the whole transaction for the sake of one write. The others had nothing to do with it.
+// The database may abort the whole transaction because of one write. The other writes must succeed.
 func TestGroup_LostTransactionRetriesEachWriteAlone(t *testing.T) {
 	s := newStore(t)
 	tries := 0
@@ -193,7 +195,7 @@ func TestGroup_PanicReachesItsCaller(t *testing.T) {
 	}
 }
 
-// Who has begun is not stopped: the database would take the work of all others back with theirs.
+// A write that has begun is not cancelled, because that would undo the writes of others.
 func TestGroup_CancelledWriteLeavesBeforeItBegins(t *testing.T) {
 	s := newStore(t)
 	late, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 const (
 	inboxColumns = interruptColumns + `, r.state_key, r.provider, r.graph, ` + documentColumns
 
-	// CROSS JOIN keeps the order: from the interrupts to their runs, and to their requests.
+	// CROSS JOIN fixes the join order: from interrupts to their runs and requests.
 	joinRuns = `CROSS JOIN runs AS r ON r.account = i.account AND r.run = i.run
 LEFT JOIN papers AS p ON p.account = i.account AND p.kind = 'request' AND p.id = i.id`
 
@@ -45,7 +45,7 @@ func scanInboxItem(row rowScanner) (a store.InboxItem, err error) {
 	return a, err
 }
 
-// extraDest scans columns behind those that somebody asks for.
+// extraDest scans additional columns after those of a scan function.
 type extraDest struct {
 	rowScanner
 	more []any
@@ -53,7 +53,7 @@ type extraDest struct {
 
 func (w extraDest) Scan(dest ...any) error { return w.rowScanner.Scan(append(dest, w.more...)...) }
 
-// Asked returns interrupts of all runs of an account; see [store.Inbox].
+// InboxItems returns interrupts of all runs of an account; see [store.Inbox].
 func (s *Store) InboxItems(ctx context.Context, account string, filter store.InboxFilter) ([]store.InboxItem, error) {
 	after := int64(math.MinInt64)
 	if filter.After != (store.InboxPosition{}) {
@@ -66,39 +66,39 @@ func (s *Store) InboxItems(ctx context.Context, account string, filter store.Inb
 	}
 	all, err := queryAll(ctx, s.view(), scanInboxItem, text, values...)
 	if err != nil {
-		return nil, s.fail(ctx, "list what is asked in", err)
+		return nil, s.fail(ctx, "list interrupts in", err)
 	}
 	return all, nil
 }
 
-// Question returns one interrupt; see [store.Inbox].
+// InboxItem returns one interrupt; see [store.Inbox].
 func (s *Store) InboxItem(ctx context.Context, account, id string) (store.InboxItem, error) {
 	found, err := queryAll(ctx, s.view(), scanInboxItem, inboxItemSQL, account, id)
 	if err == nil && len(found) == 0 {
 		err = store.ErrNotFound
 	}
 	if err != nil {
-		return store.InboxItem{}, s.fail(ctx, "look up what is asked in", err)
+		return store.InboxItem{}, s.fail(ctx, "read an interrupt in", err)
 	}
 	return found[0], nil
 }
 
-// Pending counts the interrupts of an account that are open; see [store.Inbox].
+// CountPending counts the open interrupts of an account; see [store.Inbox].
 func (s *Store) CountPending(ctx context.Context, account string, limit int) (count int, err error) {
 	if _, err := s.view().queryRow(ctx, []any{&count}, countPendingSQL, account, limit); err != nil {
-		return 0, s.fail(ctx, "count what is asked in", err)
+		return 0, s.fail(ctx, "count pending interrupts in", err)
 	}
 	return count, nil
 }
 
-// Waits counts the interrupts of all accounts that are open; see [store.Inbox].
+// PendingByKind counts the open interrupts of all accounts by kind; see [store.Inbox].
 func (s *Store) PendingByKind(ctx context.Context, limit int) ([]store.PendingCount, error) {
 	waits, err := queryAll(ctx, s.view(), func(row rowScanner) (w store.PendingCount, err error) {
 		err = row.Scan(&w.Kind, &w.Count, timeScanner{&w.Oldest})
 		return w, err
 	}, pendingByKindSQL, max(limit, 0))
 	if err != nil {
-		return nil, s.fail(ctx, "count what waits in", err)
+		return nil, s.fail(ctx, "count pending interrupts by kind in", err)
 	}
 	return waits, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	finishedCondition = `status IN ('completed', 'failed', 'cancelled', 'superseded')` // the words of the index runs_over
+	finishedCondition = `status IN ('completed', 'failed', 'cancelled', 'superseded')` // same condition as the index runs_over
 
 	finishedRunsSQL = `
 SELECT account, run, state_key, generation, provider, graph, ref, NULL, NULL, input_digest,
@@ -24,12 +24,12 @@ ORDER BY updated_at, account, run LIMIT ?3`
 	resumesOfSQL = `
 SELECT s.actor, s.id, s.body, ` + receiptColumns + ` FROM resumes AS s INDEXED BY resumes_of_run WHERE s.account = ?1 AND s.run = ?2`
 
-	// interruptsOfRun are the interrupts of a run, through which its effects are found.
+	// interruptsOfRun selects the interrupts of a run, to find its effects.
 	interruptsOfRun = `(SELECT id FROM interrupts INDEXED BY interrupts_of_run WHERE account = ?1 AND run = ?2)`
 
 	effectsOfSQL = `SELECT ` + effectColumns + ` FROM effects WHERE account = ?1 AND interrupt IN ` + interruptsOfRun
 
-	// In this order, because each refers to those that come later.
+	// The order follows the foreign keys.
 	deleteEffectsSQL    = `DELETE FROM effects WHERE account = ?1 AND interrupt IN ` + interruptsOfRun
 	deleteInterruptsSQL = `DELETE FROM interrupts INDEXED BY interrupts_of_run WHERE account = ?1 AND run = ?2`
 	deleteResumesSQL    = `DELETE FROM resumes INDEXED BY resumes_of_run WHERE account = ?1 AND run = ?2`
@@ -40,9 +40,9 @@ SELECT s.actor, s.id, s.body, ` + receiptColumns + ` FROM resumes AS s INDEXED B
 	addNamedValueSQL = `INSERT INTO once (name, value) VALUES (?1, ?2)`
 )
 
-// Finished returns runs that were over before a time; see [store.Maintenance].
+// FinishedRuns returns runs that ended before a time; see [store.Maintenance].
 func (s *Store) FinishedRuns(ctx context.Context, from, before time.Time, limit int) ([]store.Run, error) {
-	// Rounded up: what was over in this very microsecond was so before the time, if that is later in it.
+	// Rounded up, so that runs that ended in the same microsecond before the time are included.
 	until := microsUp(before)
 	runs, err := queryAll(ctx, s.view(), scanRun, finishedRunsSQL, until, microsUp(from), pageSize(limit, 1000))
 	if err != nil {
@@ -51,18 +51,18 @@ func (s *Store) FinishedRuns(ctx context.Context, from, before time.Time, limit 
 	return runs, nil
 }
 
-// Forget deletes a run that is over; see [store.Maintenance].
-func (s *Store) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
-	if err := beside.Validate(); err != nil {
+// DeleteRun deletes a run that has ended; see [store.Maintenance].
+func (s *Store) DeleteRun(ctx context.Context, account, run string, writes store.Writes) error {
+	if err := writes.Validate(); err != nil {
 		return err
 	}
-	_, err := update(ctx, s, "forget a run in", func(ctx context.Context, t txn) (struct{}, error) {
-		return struct{}{}, t.deleteRun(ctx, account, run, beside)
+	_, err := update(ctx, s, "delete a run in", func(ctx context.Context, t txn) (struct{}, error) {
+		return struct{}{}, t.deleteRun(ctx, account, run, writes)
 	})
 	return err
 }
 
-func (t txn) deleteRun(ctx context.Context, account, run string, beside store.Writes) error {
+func (t txn) deleteRun(ctx context.Context, account, run string, writes store.Writes) error {
 	var status store.Status
 	switch known, err := t.queryRow(ctx, []any{&status}, statusSQL, account, run); {
 	case err != nil || !known:
@@ -75,10 +75,10 @@ func (t txn) deleteRun(ctx context.Context, account, run string, beside store.Wr
 			return err
 		}
 	}
-	return t.applyWrites(ctx, account, beside)
+	return t.applyWrites(ctx, account, writes)
 }
 
-// History returns everything that is known of a run; see [store.Maintenance].
+// History returns everything that is stored about a run; see [store.Maintenance].
 func (s *Store) History(ctx context.Context, account, run string) (store.History, error) {
 	return snapshot(ctx, s, "read the history of a run in", func(t txn) (store.History, error) { return t.history(ctx, account, run) })
 }
@@ -125,9 +125,10 @@ func scanEffect(row rowScanner) (line store.Effect, err error) {
 	return line, err
 }
 
-// Once keeps a value under a name, unless there is one already; see [store.Maintenance]. To find one that is kept disturbs nobody.
+// PutIfAbsent stores a value under a name unless there is one; see [store.Maintenance]. Reading an
+// existing value does not block writers.
 func (s *Store) PutIfAbsent(ctx context.Context, name string, value []byte) ([]byte, error) {
-	const op = "keep a value in"
+	const op = "store a value in"
 	if name == "" {
 		return nil, store.ErrInvalid
 	}

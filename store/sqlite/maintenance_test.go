@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// otherProcess opens the file a second time. To SQLite, another connection is as good as another process.
+// otherProcess opens the file a second time. For SQLite another connection is like another process.
 func otherProcess(t *testing.T) (here, there *Store) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fermata.db")
@@ -27,7 +27,7 @@ func nextHint(t *testing.T, hints <-chan store.Key) store.Key {
 	select {
 	case key := <-hints:
 		return key
-	case <-time.After(30 * time.Second): // a test that fails should not hang
+	case <-time.After(30 * time.Second): // a failing test must not hang
 		t.Fatal("no hint")
 		return store.Key{}
 	}
@@ -37,24 +37,24 @@ func TestWatch_WritesOfAnotherProcessGiveAZeroKey(t *testing.T) {
 	here, there := otherProcess(t)
 	hints := here.Watch(t.Context())
 	if key := nextHint(t, hints); key != (store.Key{}) {
-		t.Errorf("the first look hints at %+v", key)
+		t.Errorf("the first poll gives %+v", key)
 	}
 	for n := range 3 {
 		fixture.CreateRun(t, there, fmt.Sprint("r", n))
 		if key := nextHint(t, hints); key != (store.Key{}) {
-			t.Errorf("what another has written hints at %+v", key)
+			t.Errorf("a write of another process gives %+v", key)
 		}
 	}
 	lease := fixture.CreateRun(t, here, "own")
 	if key := nextHint(t, hints); key != (store.Key{Account: "acme", Run: "own"}) {
-		t.Errorf("what was written here hints at %+v", key)
+		t.Errorf("a write of this store gives %+v", key)
 	}
 	if err := here.Renew(t.Context(), lease, fixture.LeaseDuration); err != nil {
 		t.Fatal(err)
 	}
-	fixture.EndExecution(t, here, lease, nil) // the next hint is from here: nothing happened at the renewal, and no look was in vain
+	fixture.EndExecution(t, here, lease, nil) // the next hint is for this write: the renewal gives none, and no poll was spurious
 	if key := nextHint(t, hints); key != (store.Key{Account: "acme", Run: "own"}) {
-		t.Errorf("what was written here hints at %+v", key)
+		t.Errorf("a write of this store gives %+v", key)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestWatch_PollsOnlyWithWatchers(t *testing.T) {
 		return s.watch.stopPoll != nil
 	}
 	if looking() {
-		t.Error("it looks at once")
+		t.Error("it polls at once")
 	}
 	for range 2 {
 		first, cancelFirst := context.WithCancel(t.Context())
@@ -98,7 +98,7 @@ func TestWatch_ClosedStoreStopsPolling(t *testing.T) {
 	}
 	late := s.Watch(ctx)
 	if s.watch.stopPoll != nil {
-		t.Error("it looks although it is closed")
+		t.Error("it polls although it is closed")
 	}
 	cancel()
 	for _, hints := range []<-chan store.Key{early, late} {
@@ -107,7 +107,7 @@ func TestWatch_ClosedStoreStopsPolling(t *testing.T) {
 	}
 }
 
-// A cursor that this file never had is one of another file, or of a newer state of this one.
+// A cursor that this file never returned belongs to another file, or to a newer state of this one.
 func TestFeed_UnknownCursorReturnsErrInvalid(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	for _, after := range []string{"1", "0", "-1", "+1", "01"} {
@@ -127,7 +127,7 @@ func TestFeed_UnknownCursorReturnsErrInvalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list, again, err := s.Feed(t.Context(), "acme", next, 0); err != nil || again != next || len(list) > 0 {
-		t.Errorf("the cursor of a forgotten event leads to %+v, %q, %v", list, again, err)
+		t.Errorf("the cursor of a deleted event returns %+v, %q, %v", list, again, err)
 	}
 	if _, _, err := s.Feed(t.Context(), "acme", next+"0", 0); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("%v; want ErrKey", err)
@@ -144,7 +144,7 @@ func TestReencrypt_ForeignCursorReturnsErrInvalid(t *testing.T) {
 	}
 }
 
-// sparseFile leaves a file of which most is unused.
+// sparseFile leaves a file that is mostly unused.
 func sparseFile(t *testing.T, s *Store) {
 	t.Helper()
 	for n := range 20 {
@@ -190,7 +190,7 @@ func TestVacuum_ShrinksTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"new": nil, "made before it could be done bit by bit": old} {
+	for name, content := range map[string][]byte{"new": nil, "created without incremental vacuum": old} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "fermata.db")
 			if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -198,7 +198,7 @@ func TestVacuum_ShrinksTheFile(t *testing.T) {
 			}
 			s := mustOpen(t, path)
 			if incrementalVacuum(t, s) != (content == nil) {
-				t.Error("a new file should give room back bit by bit, and an old one cannot")
+				t.Error("only a new file should have incremental vacuum")
 			}
 			sparseFile(t, s)
 			size, err := s.Size(t.Context())
@@ -217,7 +217,7 @@ func TestVacuum_ShrinksTheFile(t *testing.T) {
 					t.Errorf("the file has %d bytes, its log %d", file, log)
 				}
 				if !incrementalVacuum(t, s) {
-					t.Error("the next time, everything will be rewritten again")
+					t.Error("the next vacuum would rewrite the file again")
 				}
 			}
 			if kept, err := s.Load(t.Context(), store.Key{Account: "acme", Run: "run-19"}); err != nil || len(kept.Parts["run"]) != mega {
@@ -227,7 +227,7 @@ func TestVacuum_ShrinksTheFile(t *testing.T) {
 	}
 }
 
-// Somebody who reads keeps what they see; the room comes back when they are done.
+// A reader keeps its snapshot; the file shrinks when it is done.
 func TestVacuum_ShrinksAfterReadersEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	s, err := open(path, time.Millisecond)

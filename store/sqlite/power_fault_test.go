@@ -12,14 +12,15 @@ import (
 	"github.com/fermata-go/fermata/internal/powerloss"
 )
 
-// Operations on a file, in every call of the port and in Open, fail: each once in a soak, every second one else. Then the call fails, or does what it should;
-// nothing is done by halves, what was acknowledged stays, and the call comes through when it is repeated on the same store.
+// Every file operation of every call, and of Open, fails once in a soak (every second one
+// otherwise). Then the call fails or succeeds completely, acknowledged writes survive, and a
+// repeated call on the same store succeeds.
 func TestCrash_PowerFault_AnyFileOperationMayFail(t *testing.T) {
 	skipUnderRace(t)
 	for _, test := range []struct {
 		name    string
 		trouble powerloss.Fault
-		says    error // what a call that fails says, if that is known
+		says    error // the expected error, if it is known
 	}{
 		{"I/O error", powerloss.Fault{Kinds: powerloss.Kinds(), Err: syscall.EIO}, nil},
 		{"no space", powerloss.Fault{Kinds: []powerloss.Kind{powerloss.Writing}, Err: syscall.ENOSPC}, ErrFull},
@@ -30,7 +31,8 @@ func TestCrash_PowerFault_AnyFileOperationMayFail(t *testing.T) {
 				f := &faultyRun{T: t, history: h, fault: test.trouble, results: test.says, rand: rand.New(rand.NewPCG(seed, 2))}
 				f.run()
 			}
-			// Without, and with what SQLite does after some commits: nobody waits for it, and it may fail unnoticed.
+			// Without and with automatic checkpoints, which SQLite runs after some commits and
+			// whose errors it ignores.
 			live(newHistory(t, sequentialScenarios(), `PRAGMA wal_autocheckpoint = 0`))
 			short := append([]powerStep{restartStep, restartStep}, approvedScenario("r")[:5]...)
 			live(newHistory(t, short, `PRAGMA wal_autocheckpoint = 10`, `PRAGMA journal_size_limit = 0`))
@@ -42,15 +44,17 @@ func TestCrash_PowerFault_AnyFileOperationMayFail(t *testing.T) {
 	}
 }
 
-// Whoever starts a server again on a disk that is full is told so. The file beside the log cannot grow then, and SQLite calls that an I/O error. (Of a write it may come after what was
-// written is on the disk, so there it does not say that nothing was changed.)
+// A server that is restarted on a full disk must report that. The -shm file cannot grow, and SQLite
+// reports an I/O error. (For a write, the error may come after the data is on disk, so there it is
+// not ErrFull.)
 func TestCrash_PowerFault_FullDiskAtOpenReturnsErrFull(t *testing.T) {
 	trouble := powerloss.Fault{Kinds: []powerloss.Kind{powerloss.Writing, powerloss.Mapping}, Err: syscall.ENOSPC}
 	f := &faultyRun{T: t, history: newHistory(t, []powerStep{restartStep, restartStep}), fault: trouble, results: ErrFull, rand: rand.New(rand.NewPCG(newPowerSeed(t), 2))}
 	f.run()
 }
 
-// A quota that is used up, or a file that may grow no further, is no full disk to SQLite, but an I/O error. It is said, so that whoever asks whether the store can be written to is told the truth.
+// SQLite reports an exhausted quota or a file size limit as an I/O error, not as a full disk. The
+// store must report it, so that health checks are correct.
 func TestCrash_PowerFault_QuotaReturnsErrDisk(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EDQUOT, syscall.EFBIG} {
 		trouble := powerloss.Fault{Kinds: []powerloss.Kind{powerloss.Writing}, Err: errno}
@@ -59,18 +63,18 @@ func TestCrash_PowerFault_QuotaReturnsErrDisk(t *testing.T) {
 	}
 }
 
-// In a group, too, any operation may fail. Who was told that it is done finds it done, also after a power loss; who was told nothing of it may repeat it; and then
-// everything is as it would be without trouble.
+// Any operation of a group may fail. An acknowledged write is done, also after a power loss. An
+// unacknowledged one can be repeated. Afterwards everything is as without the fault.
 func TestCrash_PowerFault_AnyOperationOfAGroupMayFail(t *testing.T) {
 	skipUnderRace(t)
-	const spilling = `PRAGMA cache_size = 1` // so that a transaction writes to its log before it commits
+	const spilling = `PRAGMA cache_size = 1` // so that a transaction writes to the WAL before it commits
 	var begin, saves []powerStep
 	for _, run := range []string{"a", "b", "c"} {
 		begin, saves = append(begin, createStep(run, 0)), append(saves, saveStep(run, 1, 0, 50_000))
 	}
 	h := newHistory(t, append(append([]powerStep{restartStep}, begin...), groupStep(saves...)), `PRAGMA wal_autocheckpoint = 0`, spilling)
 	r := rand.New(rand.NewPCG(newPowerSeed(t), 4))
-	told := map[int]int{} // how often so many of the three were done
+	told := map[int]int{} // how often how many of the three were acknowledged
 	for _, trouble := range []powerloss.Fault{
 		{Kinds: powerloss.Kinds(), Err: syscall.EIO},
 		{Kinds: []powerloss.Kind{powerloss.Writing}, Err: syscall.ENOSPC},
@@ -83,13 +87,14 @@ func TestCrash_PowerFault_AnyOperationOfAGroupMayFail(t *testing.T) {
 			told[done]++
 		}
 	}
-	t.Logf("told that it is done, of three: %v", told)
+	t.Logf("acknowledged, of three: %v", told)
 	if told[0] == 0 || told[3] == 0 {
-		t.Error("no group failed, or none came through after trouble")
+		t.Error("no group failed, or none succeeded after a fault")
 	}
 }
 
-// groupWithFault does the last step of a history, a group, with trouble in one of its operations, and says how many of its writes came through.
+// groupWithFault runs the last step of a history, a group, with a fault in one of its operations.
+// It returns how many of its writes were acknowledged.
 func groupWithFault(t *testing.T, h *powerHistory, writes []powerStep, trouble powerloss.Fault, r *rand.Rand) (done int, met bool) {
 	t.Helper()
 	b := newPowerStore(t, nil, h.settings...)
@@ -134,7 +139,7 @@ func groupWithFault(t *testing.T, h *powerHistory, writes []powerStep, trouble p
 	return done, met
 }
 
-// faultyRun lives a history in which everything fails that can.
+// faultyRun runs a history in which every operation fails once.
 type faultyRun struct {
 	*testing.T
 	history *powerHistory
@@ -143,8 +148,8 @@ type faultyRun struct {
 	results error
 
 	store  *powerStore
-	before powerloss.Image // what is in the book before the step
-	opened bool            // and whether it is open then
+	before powerloss.Image // the content before the step
+	opened bool            // whether it was open then
 	count  struct{ met, failed, unnoticed, unknown, pulls int }
 }
 
@@ -153,20 +158,21 @@ func (f *faultyRun) run() {
 	defer func() { f.store.discard() }()
 	for n := range f.history.steps {
 		f.before, f.opened = f.image(), f.store.Store != nil
-		// In a soak each operation fails once; else every second one, those in between in the next step.
+		// In a soak each operation fails once; otherwise every second one, the others in the next
+		// step.
 		stride := scaledCount(2, 1)
 		for at := 1 + n%stride; f.try(n, at); at += stride {
 		}
-		f.losePower(n+1, 1) // syncs have failed by now, and came through when they were repeated
+		f.losePower(n+1, 1) // syncs have failed by now and succeeded when they were repeated
 	}
-	f.Logf("%d operations failed: %d calls said so (%d of them were done nevertheless), %d did not notice; and %d plug-pulls",
+	f.Logf("%d operations failed: %d calls reported it (%d of them were done), %d did not; and %d power losses",
 		f.count.met, f.count.failed, f.count.unknown, f.count.unnoticed, f.count.pulls)
 	if f.count.failed == 0 || f.count.pulls == 0 {
 		f.Error("nothing failed")
 	}
 }
 
-// begin makes a book of an image, in place of that which there is.
+// begin replaces the store by one with the content of an image.
 func (f *faultyRun) begin(image powerloss.Image) {
 	f.Helper()
 	if f.store != nil {
@@ -175,13 +181,14 @@ func (f *faultyRun) begin(image powerloss.Image) {
 	f.store = newPowerStore(f, image, f.history.settings...)
 }
 
-// dumpTables is what the process sees, synced or not.
+// image returns the content that the process sees, synced or not.
 func (f *faultyRun) image() powerloss.Image {
 	all := powerloss.Survival{Rand: f.rand, Sector: 512, Keep: 1}
 	return f.store.disk.LosePower(f.store.disk.Changes(), all)
 }
 
-// try does a step, with trouble in one of its operations. It says whether it came to that, and leaves the step undone then.
+// try runs a step with a fault in one of its operations. It reports whether the fault occurred and
+// leaves the step undone then.
 func (f *faultyRun) try(n, at int) (met bool) {
 	f.Helper()
 	step := f.history.steps[n]
@@ -195,7 +202,7 @@ func (f *faultyRun) try(n, at int) (met bool) {
 	case err == nil:
 		err = f.history.checkStep(f.Context(), f.store, n, says, false)
 	case !met:
-		err = fmt.Errorf("it fails without trouble: %w", err)
+		err = fmt.Errorf("it fails without a fault: %w", err)
 	case f.results != nil && !errors.Is(err, f.results):
 		err = fmt.Errorf("%w; want %w", err, f.results)
 	default:
@@ -214,7 +221,7 @@ func (f *faultyRun) try(n, at int) (met bool) {
 	return met
 }
 
-// failed looks at the book after a step has failed. It always returns true.
+// checkAfterFailure checks the store after a step has failed. It always returns true.
 func (f *faultyRun) checkAfterFailure(n int) bool {
 	f.Helper()
 	f.losePower(n, 0.05)
@@ -233,7 +240,8 @@ func (f *faultyRun) checkAfterFailure(n int) bool {
 	return true
 }
 
-// find looks whether a step that has failed is done nevertheless. A step that was to open the book can be repeated at once.
+// isDone reports whether a failed step was done. A step that opens the store can be repeated at
+// once.
 func (f *faultyRun) isDone(n int) (done bool, err error) {
 	if f.store.Store == nil {
 		f.store.disk.WithoutFaults(func() { err = f.store.open(f.Context()) })
@@ -244,7 +252,7 @@ func (f *faultyRun) isDone(n int) (done bool, err error) {
 	return done, err
 }
 
-// goBack undoes a step.
+// undo undoes a step.
 func (f *faultyRun) undo() {
 	f.Helper()
 	f.begin(f.before)
@@ -256,7 +264,7 @@ func (f *faultyRun) undo() {
 	}
 }
 
-// pull sometimes looks what a power loss would leave now.
+// losePower checks, with a probability, what a power loss would leave now.
 func (f *faultyRun) losePower(steps int, likely float64) {
 	f.Helper()
 	if f.rand.Float64() > likely {

@@ -15,23 +15,24 @@ import (
 	"github.com/fermata-go/fermata/internal/powerloss"
 )
 
-// powerHistory is what happened to a book without any trouble.
+// powerHistory is a sequence of steps without faults, with their results.
 type powerHistory struct {
 	settings []string
 	steps    []powerStep
 	results  []string
-	states   []string // of the book before each step, and after the last
+	states   []string // of the store before each step, and after the last
 	first    powerSession
 }
 
-// powerSession is a part of a history on one disk: from a step on, and until when each was answered.
+// powerSession is a part of a history on one disk: its first step, and when each step was
+// acknowledged.
 type powerSession struct {
 	disk     *powerloss.Disk
 	from     int
 	answered []int
 }
 
-// acknowledged is the step up to which all were answered at a moment.
+// acknowledged returns the number of steps that were acknowledged at a moment.
 func (s powerSession) acknowledged(moment int) int {
 	n := 0
 	for n < len(s.answered) && s.answered[n] <= moment {
@@ -49,11 +50,13 @@ func newHistory(t testing.TB, steps []powerStep, settings ...string) *powerHisto
 	return h
 }
 
-// randomHistory makes one from a seed. More settings can follow those that the seed draws.
+// randomHistory creates a history from a seed. Additional settings follow those that the seed
+// selects.
 func randomHistory(t testing.TB, seed uint64, draw func(*rand.Rand) []powerStep, settings ...string) *powerHistory {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 0))
-	// When the log is so long it goes back into the file. As Open leaves it, a short history would never come that far.
+	// The WAL is moved into the file at this length. With the default a short history would never
+	// reach it.
 	drawn := []string{
 		fmt.Sprintf(`PRAGMA wal_autocheckpoint = %d`, 5+r.IntN(60)),
 		fmt.Sprintf(`PRAGMA journal_size_limit = %d`, []int{0, 1 << 16, 1 << 26}[r.IntN(3)]),
@@ -76,25 +79,26 @@ func (h *powerHistory) record(t testing.TB, b *powerStore) {
 			t.Fatal(err)
 		}
 		if n == 0 {
-			h.states = append(h.states, state) // to look at a book is to make it
+			h.states = append(h.states, state) // reading the state creates the store
 		}
 		h.results, h.states = append(h.results, says), append(h.states, state)
 	}
 }
 
-// What must not be.
+// Violations.
 var (
-	errLost      = errors.New("what was acknowledged is lost")
-	errPartial   = errors.New("the book was never in this state")
+	errLost      = errors.New("an acknowledged write is lost")
+	errPartial   = errors.New("the store was never in this state")
 	errDamaged   = errors.New("the file is damaged")
-	errDifferent = errors.New("it does not go on as it did without trouble")
+	errDifferent = errors.New("it does not continue as without a fault")
 )
 
-// pull pulls the plug of a session at a moment. It looks whether everything acknowledged is there, and goes on up to a step.
+// losePower loses power at a moment of a session. It checks that everything acknowledged survived,
+// and continues up to a step.
 func (h *powerHistory) losePower(t testing.TB, s powerSession, moment int, fate powerloss.Survival, upTo int) (powerSession, error) {
 	t.Helper()
 	image := s.disk.LosePower(moment, fate)
-	image["fermata.db-shm"] = junk(fate.Rand) // it is never synced, and nobody may believe what it says
+	image["fermata.db-shm"] = junk(fate.Rand) // it is never synced, so its content must not matter
 	b := newPowerStore(t, image, h.settings...)
 	defer b.discard()
 	from := s.acknowledged(moment)
@@ -116,7 +120,8 @@ func junk(r *rand.Rand) []byte {
 	return data
 }
 
-// look wants a sound book in which so many steps are done, and says whether the next is done as well, which nobody knows of.
+// check verifies an intact store with a number of steps done, and reports whether the next one,
+// which was not acknowledged, is done too.
 func (h *powerHistory) check(ctx context.Context, b *powerStore, steps int) (next bool, err error) {
 	if err := b.checkIntegrity(ctx); err != nil {
 		return false, fmt.Errorf("%w: %w", errDamaged, err)
@@ -124,7 +129,7 @@ func (h *powerHistory) check(ctx context.Context, b *powerStore, steps int) (nex
 	return h.isDone(ctx, b, steps)
 }
 
-// find says whether one step more is done than those, which must be.
+// isDone reports whether one step more than those is done.
 func (h *powerHistory) isDone(ctx context.Context, b *powerStore, steps int) (next bool, err error) {
 	state, err := b.dump(ctx)
 	switch {
@@ -143,7 +148,7 @@ func (h *powerHistory) isDone(ctx context.Context, b *powerStore, steps int) (ne
 	return false, fmt.Errorf("%w (-acknowledged +found):\n%s", errPartial, diff(h.states[steps], state))
 }
 
-// goOn does steps as they were done before. The first is repeated if it was done already.
+// continueFrom runs the steps as before. It repeats the first one if it was done already.
 func (h *powerHistory) continueFrom(ctx context.Context, b *powerStore, from int, done bool, upTo int) (powerSession, error) {
 	s := powerSession{disk: b.disk, from: from}
 	for n := from; n < min(upTo, len(h.steps)); n++ {
@@ -160,7 +165,7 @@ func (h *powerHistory) continueFrom(ctx context.Context, b *powerStore, from int
 	return s, nil
 }
 
-// sameResult wants what a step said without trouble, and the state it left.
+// checkStep compares the result and the state of a step with those without faults.
 func (h *powerHistory) checkStep(ctx context.Context, b *powerStore, n int, says string, repeated bool) error {
 	want := h.results[n]
 	if repeated {

@@ -14,8 +14,8 @@ import (
 
 const lossesPerHistory = 20
 
-// I9, and with it I1, I2 and I3: whatever a caller was told is there when power comes back, and nothing is there by halves. What was
-// not answered can be repeated, and everything goes on as if the power had never been lost.
+// I9, and with it I1, I2 and I3: acknowledged writes survive a power loss, and no write is partial.
+// Unacknowledged calls can be repeated, and everything continues as without the power loss.
 func TestCrash_PowerLoss_I9_AcknowledgedWritesSurvive(t *testing.T) {
 	skipUnderRace(t)
 	tally, first := losePowerRepeatedly(t, scaledCount(200, 10_000))
@@ -25,7 +25,7 @@ func TestCrash_PowerLoss_I9_AcknowledgedWritesSurvive(t *testing.T) {
 	}
 }
 
-// A book that was never opened is a book that can be: at no moment does Open leave something that Open refuses.
+// At no moment during creation may Open leave a file that a later Open rejects.
 func TestCrash_PowerLoss_DuringCreationStoreStillOpens(t *testing.T) {
 	skipUnderRace(t)
 	h := newHistory(t, []powerStep{restartStep, createStep("r", 0)})
@@ -39,7 +39,7 @@ func TestCrash_PowerLoss_DuringCreationStoreStillOpens(t *testing.T) {
 	}
 }
 
-// If these tests could not fail they would be worth nothing. These are settings that lose what was acknowledged.
+// These settings lose acknowledged writes. They prove that the tests can fail.
 func TestCrash_PowerLoss_WeakSyncSettingsLoseWrites(t *testing.T) {
 	skipUnderRace(t)
 	normal, _ := losePowerRepeatedly(t, 40, `PRAGMA synchronous = NORMAL`)
@@ -48,7 +48,7 @@ func TestCrash_PowerLoss_WeakSyncSettingsLoseWrites(t *testing.T) {
 		t.Error("nothing was lost although commits were not synced")
 	}
 	if normal.partial+normal.damaged > 0 {
-		t.Error("a commit that is not synced is lost as a whole, and the file stays sound")
+		t.Error("a commit that is not synced is lost as a whole, and the file stays intact")
 	}
 	off, _ := losePowerRepeatedly(t, 40, `PRAGMA synchronous = OFF`)
 	t.Log("synchronous = OFF:", off)
@@ -57,21 +57,21 @@ func TestCrash_PowerLoss_WeakSyncSettingsLoseWrites(t *testing.T) {
 	}
 }
 
-// Otherwise a seed would say nothing.
+// A seed must reproduce its history.
 func TestCrash_PowerLoss_SameSeedGivesSameHistory(t *testing.T) {
 	skipUnderRace(t)
 	seed := newPowerSeed(t)
 	a, b := randomHistory(t, seed, groupedScenarios), randomHistory(t, seed, groupedScenarios)
 	if !slices.Equal(a.first.answered, b.first.answered) || !slices.Equal(a.states, b.states) || !slices.Equal(a.results, b.results) {
-		t.Errorf("answered at %v and then at %v", a.first.answered, b.first.answered)
+		t.Errorf("acknowledged at %v and then at %v", a.first.answered, b.first.answered)
 	}
 }
 
-// powerTally counts how plug-pulls ended.
+// powerTally counts the results of power losses.
 type powerTally struct{ losses, again, lost, partial, damaged int }
 
 func (p powerTally) String() string {
-	return fmt.Sprintf("%d plug-pulls, %d of them during the recovery from another: %d lost what was acknowledged, %d left half of something, %d damaged the file",
+	return fmt.Sprintf("%d power losses, %d of them during the recovery from another: %d lost an acknowledged write, %d left a partial write, %d damaged the file",
 		p.losses, p.again, p.lost, p.partial, p.damaged)
 }
 
@@ -87,7 +87,7 @@ func (p *powerTally) count(err error) {
 	}
 }
 
-// losePowerRepeatedly pulls the plug at random moments of random histories.
+// losePowerRepeatedly loses power at random moments of random histories.
 func losePowerRepeatedly(t *testing.T, pulls int, settings ...string) (tally powerTally, first error) {
 	t.Helper()
 	for seed := newPowerSeed(t); tally.losses < pulls; seed++ {
@@ -104,7 +104,7 @@ func losePowerRepeatedly(t *testing.T, pulls int, settings ...string) (tally pow
 	return tally, first
 }
 
-// losePowerSometimes pulls the plug, goes on for some steps, and may pull it again meanwhile.
+// losePowerSometimes loses power, continues for some steps, and may lose power again.
 func losePowerSometimes(t *testing.T, h *powerHistory, r *rand.Rand, upTo int, tally *powerTally) error {
 	t.Helper()
 	moment := r.IntN(h.first.disk.Changes() + 1)

@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// seedVariable names the seed of the run that is to be repeated.
+// seedVariable is the environment variable with the seed to repeat.
 const seedVariable = "FERMATA_POWER_SEED"
 
-// newPowerSeed returns the seed to begin with, and tells it. It is always the same, but in a soak, which is to find what is new.
+// newPowerSeed returns the first seed and logs it. It is constant except in a soak, which searches
+// new histories.
 func newPowerSeed(t testing.TB) uint64 {
 	t.Helper()
 	seed := uint64(1)
@@ -33,7 +34,7 @@ func newPowerSeed(t testing.TB) uint64 {
 
 func soak() bool { return os.Getenv("FERMATA_SOAK") != "" }
 
-// scaledCount is how often something is done.
+// scaledCount returns a number of repetitions.
 func scaledCount(times, inSoak int) int {
 	if soak() {
 		return inSoak
@@ -41,11 +42,12 @@ func scaledCount(times, inSoak int) int {
 	return times
 }
 
-// The race detector makes SQLite, which is C in the clothes of Go, some thirty times slower, and there is nothing for it to
-// find here: one goroutine at a time does it all. So under it these tests run in a process of their own, without it.
+// The race detector makes SQLite, which is C translated to Go, about thirty times slower, and there
+// is nothing to find: everything runs on one goroutine. So these tests run in a child process
+// without it.
 func TestCrash_PowerTestsWithoutTheRaceDetector(t *testing.T) {
 	if !raceDetector {
-		t.Skip("they run by themselves")
+		t.Skip("they run in this process")
 	}
 	binary := filepath.Join(t.TempDir(), "sqlite.test")
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-race=false", "-c", "-o", binary, ".").CombinedOutput(); err != nil {
@@ -58,7 +60,7 @@ func TestCrash_PowerTestsWithoutTheRaceDetector(t *testing.T) {
 	}
 }
 
-// skipUnderRace skips a test that runs in the process without the race detector.
+// skipUnderRace skips a test that runs in the child process without the race detector.
 func skipUnderRace(t *testing.T) {
 	t.Helper()
 	if raceDetector {

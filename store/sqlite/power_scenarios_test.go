@@ -19,19 +19,19 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// A powerStep is a call. What it says is the same whenever it is called on the same book.
+// A powerStep is a call. Its result is the same whenever it runs on the same state.
 type powerStep struct {
 	name         string
 	call         func(ctx context.Context, b *powerStore) (string, error)
-	repeatResult string // what it says if it is repeated because nobody knew that it had come through
-	scenario     int    // whose step it is, among lives that are mixed
+	repeatResult string // the result of a repetition after an unknown outcome
+	scenario     int    // the scenario it belongs to when scenarios are interleaved
 	group        []powerStep
 }
 
-// sameResult is said again by a call that says the same.
+// sameResult marks a call whose repetition has the same result.
 const sameResult = "the same"
 
-// says is what a call says that came through: its result, or an error that the port names.
+// result returns the result of a successful call, or the text of an error of the port.
 func (p powerStep) result(ctx context.Context, b *powerStore) (says string, unknown error) {
 	says, err := p.call(ctx, b)
 	if slices.ContainsFunc(portErrors, func(told error) bool { return errors.Is(err, told) }) {
@@ -40,7 +40,7 @@ func (p powerStep) result(ctx context.Context, b *powerStore) (says string, unkn
 	return says, err
 }
 
-// repeated is what a step that said this says when it is repeated.
+// repeatedResult returns the expected result of a repetition of a step with this result.
 func (p powerStep) repeatedResult(said string) string {
 	switch {
 	case p.group != nil:
@@ -55,10 +55,10 @@ func (p powerStep) repeatedResult(said string) string {
 	return p.repeatResult
 }
 
-// groupSeparator is between what the steps of a group say.
+// groupSeparator separates the results of the steps of a group.
 const groupSeparator = " | "
 
-// groupStep does steps in one transaction.
+// groupStep runs steps in one transaction.
 func groupStep(group ...powerStep) powerStep {
 	call := func(ctx context.Context, b *powerStore) (string, error) {
 		said, errs := make([]string, len(group)), make([]error, len(group))
@@ -72,13 +72,13 @@ func groupStep(group ...powerStep) powerStep {
 	return powerStep{name: "group", call: call, group: group}
 }
 
-// powerScenario is one run of its own, from its beginning to its end.
+// powerScenario is one run from its creation to its end.
 type powerScenario func(run string) []powerStep
 
-// powerScenarios have every write of the port in them.
+// powerScenarios contain every write of the port.
 var powerScenarios = []powerScenario{approvedScenario, rejectedScenario, expiredScenario, inDoubtScenario, releasedScenario, parkedScenario, maintenanceScenario, documentsScenario}
 
-// sequentialScenarios is a life of each kind, with a restart now and then.
+// sequentialScenarios runs every scenario, with restarts in between.
 func sequentialScenarios() (steps []powerStep) {
 	for n, life := range powerScenarios {
 		if n%4 == 0 {
@@ -89,7 +89,7 @@ func sequentialScenarios() (steps []powerStep) {
 	return steps
 }
 
-// interleavedScenarios is a life of each kind, a step of this one and a step of that one, with somebody who reads for longer, and restarts.
+// interleavedScenarios interleaves the steps of all scenarios, with long readers and restarts.
 func interleavedScenarios(r *rand.Rand) []powerStep {
 	var lives [][]powerStep
 	for n, life := range powerScenarios {
@@ -118,7 +118,7 @@ func interleavedScenarios(r *rand.Rand) []powerStep {
 	return steps
 }
 
-// groupedScenarios are mixed lives in which some steps of different ones come together.
+// groupedScenarios are interleaved scenarios in which some steps of different ones form groups.
 func groupedScenarios(r *rand.Rand) (steps []powerStep) {
 	var group []powerStep
 	end := func() {
@@ -128,7 +128,7 @@ func groupedScenarios(r *rand.Rand) (steps []powerStep) {
 		steps, group = append(steps, group...), nil
 	}
 	for _, step := range interleavedScenarios(r) {
-		alone := step.scenario == 0 || step.name == "Vacuum" || step.name == "Reseal" // which is no write, and which are several
+		alone := step.scenario == 0 || step.name == "Vacuum" || step.name == "Reencrypt" // not a single write
 		again := slices.ContainsFunc(group, func(member powerStep) bool { return member.scenario == step.scenario })
 		if alone || again || r.IntN(3) == 0 {
 			end()
@@ -153,7 +153,7 @@ func approvedScenario(run string) []powerStep {
 	ask := run + "/ask"
 	return []powerStep{
 		createStep(run, 0),
-		actionStep("SetRef", sameResult, func(ctx context.Context, b *powerStore) error {
+		actionStep("SetProviderRef", sameResult, func(ctx context.Context, b *powerStore) error {
 			return b.SetProviderRef(ctx, powerLease(run, 1), randomBytes(run, 500))
 		}),
 		saveStep(run, 1, 0, 5000),
@@ -244,7 +244,7 @@ func parkedScenario(run string) []powerStep {
 		beginStep(run, 2, allowed),
 		endStep(ask, store.EffectSucceeded),
 		endExecutionStep(run, 2, store.ExecutionEnd{Status: store.StatusCompleted}),
-		actionStep("Forget", sameResult, func(ctx context.Context, b *powerStore) error { return b.DeleteRun(ctx, "acme", run, store.Writes{}) }),
+		actionStep("DeleteRun", sameResult, func(ctx context.Context, b *powerStore) error { return b.DeleteRun(ctx, "acme", run, store.Writes{}) }),
 	}
 }
 
@@ -254,7 +254,7 @@ func maintenanceScenario(run string) []powerStep {
 		saveStep(run, 1, 0, 6000),
 		saveStep(run, 1, 1, 10),
 		saveStep(run, 1, 2, 9000),
-		{name: "Once", call: func(ctx context.Context, b *powerStore) (string, error) {
+		{name: "PutIfAbsent", call: func(ctx context.Context, b *powerStore) (string, error) {
 			kept, err := b.PutIfAbsent(ctx, run, randomBytes(run, 100))
 			return string(kept), err
 		}, repeatResult: sameResult},
@@ -264,24 +264,24 @@ func maintenanceScenario(run string) []powerStep {
 		actionStep("RevokeCredential", sameResult, func(ctx context.Context, b *powerStore) error {
 			return b.RevokeCredential(ctx, "acme", run+"/key", store.Writes{})
 		}),
-		{name: "ForgetCredentials", call: func(ctx context.Context, b *powerStore) (string, error) {
+		{name: "PurgeCredentials", call: func(ctx context.Context, b *powerStore) (string, error) {
 			forgotten, err := b.PurgeCredentials(ctx, run+"/key", time.Now().Add(time.Hour), 1)
 			return strconv.Itoa(forgotten), err
 		}, repeatResult: "0"},
-		{name: "Reseal", call: func(ctx context.Context, b *powerStore) (string, error) {
+		{name: "Reencrypt", call: func(ctx context.Context, b *powerStore) (string, error) {
 			return "", reencryptAll(ctx, b, reencryptOnce(run))
 		}, repeatResult: sameResult},
 		actionStep("Delete", sameResult, func(ctx context.Context, b *powerStore) error {
 			return b.Delete(ctx, store.Key{Account: "acme", Run: run})
 		}),
 		actionStep("Vacuum", sameResult, func(ctx context.Context, b *powerStore) error {
-			b.releaseRead(ctx) // or it would wait
+			b.releaseRead(ctx) // otherwise it would wait
 			return b.Vacuum(ctx)
 		}),
 	}
 }
 
-// documentsScenario has a request before people, and a line in the log for everything that happens.
+// documentsScenario has a request, and an audit line for every change.
 func documentsScenario(run string) []powerStep {
 	ask := run + "/ask"
 	created := fixture.NewRun(run)
@@ -300,18 +300,18 @@ func documentsScenario(run string) []powerStep {
 			return fmt.Sprint("fence ", lease.Fence), err
 		}, repeatResult: store.ErrExists.Error()},
 		endExecutionStep(run, 1, rested),
-		actionStep("Amend", store.ErrStale.Error(), func(ctx context.Context, b *powerStore) error {
+		actionStep("CommitWrites", store.ErrStale.Error(), func(ctx context.Context, b *powerStore) error {
 			return b.CommitWrites(ctx, "acme", writesOf("viewed", run, extended, store.DocumentChange{Kind: "notice", ID: run, DueAt: powerTime(1)}))
 		}),
 		decideStep(decided),
 		claimStep(run),
 		beginStep(run, 2, effect),
-		actionStep("End", sameResult, func(ctx context.Context, b *powerStore) error { return b.EndEffect(ctx, end) }),
+		actionStep("EndEffect", sameResult, func(ctx context.Context, b *powerStore) error { return b.EndEffect(ctx, end) }),
 		{name: "Cancel", call: func(ctx context.Context, b *powerStore) (string, error) {
 			ended, err := b.Cancel(ctx, "acme", run, store.StatusCancelled, nil, writesOf("cancelled", run))
 			return string(ended.Status), err
 		}, repeatResult: store.ErrNotFound.Error()},
-		actionStep("Forget", sameResult, func(ctx context.Context, b *powerStore) error { return b.DeleteRun(ctx, "acme", run, store.Writes{}) }),
+		actionStep("DeleteRun", sameResult, func(ctx context.Context, b *powerStore) error { return b.DeleteRun(ctx, "acme", run, store.Writes{}) }),
 	}
 }
 
@@ -320,7 +320,7 @@ func requestChange(run, ask string, base int64) store.DocumentChange {
 	return store.DocumentChange{Kind: store.RequestDocument, ID: ask, Run: run, BaseRevision: base, Body: randomBytes(ask, 400), Index: []byte(`{"n":1}`), DueAt: powerTime(100)}
 }
 
-// reencryptOnce seals anew what maintenanceScenario keeps.
+// reencryptOnce re-encrypts the values of maintenanceScenario.
 func reencryptOnce(name string) func(store.SealedValue) ([]byte, error) {
 	return func(value store.SealedValue) ([]byte, error) {
 		if value.Field != store.SealedNamedValue || value.ID != name || bytes.HasSuffix(value.Data, []byte("anew")) {
@@ -344,7 +344,7 @@ func powerLease(run string, fence int64) store.Lease {
 	return store.Lease{Account: "acme", Run: run, Fence: fence}
 }
 
-// randomBytes is so many bytes that are not those of somebody else.
+// randomBytes returns bytes that are unique to a run.
 func randomBytes(run string, size int) []byte {
 	return bytes.Repeat([]byte(run+";"), size/(len(run)+1)+1)[:size]
 }
@@ -353,7 +353,7 @@ func actionStep(name, again string, call func(ctx context.Context, b *powerStore
 	return powerStep{name: name, call: func(ctx context.Context, b *powerStore) (string, error) { return "", call(ctx, b) }, repeatResult: again}
 }
 
-// createStep begins the run that follows so many others with its state key.
+// createStep creates a run after a number of others with its state key.
 func createStep(run string, after int) powerStep {
 	n := fixture.NewRun(run)
 	n.AfterGeneration, n.Input = after, randomBytes(run, 600)
@@ -377,9 +377,9 @@ func saveStep(run string, fence, base int64, size int) powerStep {
 	}, repeatResult: store.ErrStale.Error()}
 }
 
-func endExecutionStep(run string, fence int64, rest store.ExecutionEnd) powerStep {
-	return powerStep{name: "Rest", call: func(ctx context.Context, b *powerStore) (string, error) {
-		status, err := b.EndExecution(ctx, powerLease(run, fence), rest)
+func endExecutionStep(run string, fence int64, end store.ExecutionEnd) powerStep {
+	return powerStep{name: "EndExecution", call: func(ctx context.Context, b *powerStore) (string, error) {
+		status, err := b.EndExecution(ctx, powerLease(run, fence), end)
 		return string(status), err
 	}, repeatResult: store.ErrFenced.Error()}
 }
@@ -402,7 +402,7 @@ func claimStep(run string) powerStep {
 }
 
 func beginStep(run string, fence int64, effect store.NewEffect) powerStep {
-	return powerStep{name: "Begin", call: func(ctx context.Context, b *powerStore) (string, error) {
+	return powerStep{name: "BeginEffect", call: func(ctx context.Context, b *powerStore) (string, error) {
 		line, begun, err := b.BeginEffect(ctx, powerLease(run, fence), effect)
 		return fmt.Sprint(line.State, ", begun ", begun), err
 	}, repeatResult: "started, begun false"}
@@ -414,7 +414,7 @@ func approvedEffect(ask string) store.NewEffect {
 }
 
 func endStep(ask string, state store.EffectState) powerStep {
-	return actionStep("End", sameResult, func(ctx context.Context, b *powerStore) error {
+	return actionStep("EndEffect", sameResult, func(ctx context.Context, b *powerStore) error {
 		return b.EndEffect(ctx, store.EffectEnd{Account: "acme", Interrupt: ask, Attempt: 1, State: state, Receipt: randomBytes(ask, 700)})
 	})
 }
@@ -426,13 +426,15 @@ func cancelStep(run string, as store.Status) powerStep {
 	}, repeatResult: store.ErrNotFound.Error()}
 }
 
-// portReads are the methods of the port that write nothing. Fenced only returns what saves.
+// portReads lists the methods of the port that write nothing. Fenced only returns a Checkpoints.
 var portReads = []string{
-	"Asked", "AuditAccounts", "AuditHead", "AuditLines", "Credential", "Credentials", "Due", "Events", "Feed", "Fenced", "Finished", "Get", "History",
-	"Interrupts", "List", "Load", "Now", "Paper", "Papers", "Pending", "Question", "Resumed", "Size", "Standing", "Waits", "Watch",
+	"AuditAccounts", "AuditHead", "AuditLines", "CountPending", "Credential", "Credentials", "Document",
+	"Documents", "DueDocuments", "Events", "Feed", "Fenced", "FinishedRuns", "Get", "History", "InboxItem",
+	"InboxItems", "Interrupts", "List", "Load", "Now", "PendingByKind", "Receipt", "RunSnapshot", "Size",
+	"Watch",
 }
 
-// Whoever adds a method to the port that writes adds it to a life, or nobody knows what a power loss does to it.
+// A new method of the port that writes must be part of a scenario.
 func TestPowerScenarios_CoverEveryWriteOfThePort(t *testing.T) {
 	done := portReads
 	for _, step := range sequentialScenarios() {
@@ -440,7 +442,7 @@ func TestPowerScenarios_CoverEveryWriteOfThePort(t *testing.T) {
 	}
 	for method := range reflect.TypeFor[store.Store]().Methods() {
 		if !slices.Contains(done, method.Name) {
-			t.Errorf("%s is in no life", method.Name)
+			t.Errorf("%s is in no scenario", method.Name)
 		}
 	}
 }

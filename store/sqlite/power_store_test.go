@@ -14,21 +14,21 @@ import (
 	"github.com/fermata-go/fermata/internal/powerloss"
 )
 
-// powerStore is a store on a disk whose plug can be pulled.
+// powerStore is a store on a disk that can lose power.
 type powerStore struct {
 	*Store
 	disk     *powerloss.Disk
 	path     string
-	settings []string  // of the connection that writes
-	now      time.Time // each step of a life has its own, so that doing it again gives the same
-	reading  *sql.Conn // somebody who looks at an old state, and keeps it from being overwritten
+	settings []string  // for the writer connection
+	now      time.Time // each step has its own time, so that a repetition gives the same result
+	reading  *sql.Conn // a reader of an old snapshot, which keeps it from being overwritten
 }
 
-// newPowerStore makes one of what a disk has kept, which may be nothing. It is not open yet.
+// newPowerStore creates a store on the content of a disk, which may be empty. It is not open yet.
 func newPowerStore(t testing.TB, kept powerloss.Image, settings ...string) *powerStore {
 	t.Helper()
 	b := &powerStore{disk: powerloss.NewDisk(kept), settings: settings, now: powerTime(0)}
-	dir, err := filepath.EvalSymlinks(t.TempDir()) // SQLite sees it so
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // the path that SQLite sees
 	if err == nil {
 		err = kept.Save(dir)
 	}
@@ -40,7 +40,7 @@ func newPowerStore(t testing.TB, kept powerloss.Image, settings ...string) *powe
 	return b
 }
 
-// throwAway ends a book. A test has thousands.
+// discard closes and removes a store. A test creates thousands.
 func (b *powerStore) discard() {
 	b.close(context.Background())
 	dir := filepath.Dir(b.path)
@@ -75,7 +75,7 @@ func (b *powerStore) close(ctx context.Context) error {
 	return err
 }
 
-// holdReadStep begins to read, and does not stop.
+// holdRead opens a read transaction and keeps it open.
 func (b *powerStore) holdRead(ctx context.Context) error {
 	if b.reading != nil {
 		return nil
@@ -106,7 +106,8 @@ func (b *powerStore) releaseRead(ctx context.Context) {
 	b.reading = nil
 }
 
-// state is everything in the book. It knows the tables from the database alone, so that none is forgotten.
+// dump returns the content of all tables. It reads the list of tables from the database, so that
+// none is missed.
 func (b *powerStore) dump(ctx context.Context) (state string, err error) {
 	b.disk.WithoutFaults(func() {
 		if dumpTables == "" {
@@ -119,10 +120,11 @@ func (b *powerStore) dump(ctx context.Context) (state string, err error) {
 	return state, err
 }
 
-// dumpTables is what everythingSQL returns, which is the same for all books.
+// dumpTables caches the result of everythingSQL, which is the same for all stores.
 var dumpTables string
 
-// everythingSQL returns a statement that returns all rows of all tables. SQLite's own clock cannot be set, so what it wrote is left out.
+// everythingSQL returns a statement that returns all rows of all tables. It leaves out columns with
+// SQLite's own clock, which cannot be set.
 const everythingSQL = `
 SELECT 'SELECT group_concat(line, char(10)) FROM (SELECT line FROM (' || group_concat(lines, ' UNION ALL ') || ') ORDER BY line)' FROM (
     SELECT 'SELECT ''' || t.name || ': '' || ' || group_concat('quote("' || c.name || '")', ' || '', '' || ') || ' AS line FROM "' || t.name || '"' AS lines
@@ -131,7 +133,7 @@ SELECT 'SELECT group_concat(line, char(10)) FROM (SELECT line FROM (' || group_c
       AND NOT (t.name, c.name) IN (VALUES ('checkpoints', 'updated_at'), ('schema_migrations', 'applied_at'))
     GROUP BY t.name)`
 
-// sound says what is wrong with the file, if anything is.
+// checkIntegrity returns an error if the file is damaged.
 func (b *powerStore) checkIntegrity(ctx context.Context) (err error) {
 	b.disk.WithoutFaults(func() {
 		for _, check := range []string{`PRAGMA integrity_check`, `SELECT count(*) || '' FROM pragma_foreign_key_check`} {

@@ -15,32 +15,32 @@ import (
 	"github.com/fermata-go/fermata/internal/powerloss"
 )
 
-// SQLite reaches its files through a table of functions, the VFS, and those of an open file through another one that hangs on
-// the file. Both are data. So the driver and the store stay as they are: the driver's own functions are called, with a plugpull.Disk
-// in front of those that change a file or can fail. Only a sync is not handed on, because it would change nothing
-// here but the time that the tests take.
+// SQLite accesses its files through a table of functions, the VFS, and each open file through
+// another one. Both are data, so the driver and the store stay unchanged: the driver's functions
+// are called, with a powerloss.Disk in front of those that change a file or can fail. Only a sync
+// is not forwarded, because it would only make the tests slower.
 //
 // Files in a directory that has no Disk are not touched.
 
-// watchedDirs are the disks of directories, and the files that are open in them, by the address that SQLite knows them by.
+// watchedDirs holds the disks by directory, and the open files by the address that SQLite uses.
 var watchedDirs = struct {
 	sync.Mutex
 	install sync.Once
-	vfs     sqlite3.Tsqlite3_vfs // as it was
+	vfs     sqlite3.Tsqlite3_vfs // the original
 	disks   map[string]*powerloss.Disk
 	files   map[uintptr]*watchedFile
-	methods map[uintptr]uintptr // those that ask a disk, by those of the driver
+	methods map[uintptr]uintptr // wrapped methods, by those of the driver
 }{disks: map[string]*powerloss.Disk{}, files: map[uintptr]*watchedFile{}, methods: map[uintptr]uintptr{}}
 
 type watchedFile struct {
 	disk    *powerloss.Disk
 	file    powerloss.File
 	methods *sqlite3.Tsqlite3_io_methods // of the driver
-	// The unix VFS syncs the directory with the first sync of a journal or log that it has made, and only then.
+	// The unix VFS syncs the directory with the first sync of a new journal or WAL, and only then.
 	syncNames bool
 }
 
-// watch puts a disk below a directory.
+// watch attaches a disk to a directory.
 func watch(dir string, disk *powerloss.Disk) {
 	watchedDirs.install.Do(installWatch)
 	watchedDirs.Lock()
@@ -62,13 +62,14 @@ func installWatch() {
 	vfs.FxOpen, vfs.FxDelete = address(watchOpen), address(watchDelete)
 }
 
-// at returns what is at an address of the C heap.
+// at returns the value at an address of the C heap.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// address returns that of a function, which must not be a closure, as C would have it; see cFuncPointer in the driver.
+// address returns the address of a function, which must not be a closure; see cFuncPointer in the
+// driver.
 func address[F any](function F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{function})) }
 
-// function is the way back.
+// function is the inverse of address.
 func function[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&struct{ uintptr }{address})) }
 
 type (
@@ -119,7 +120,8 @@ func watchOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uin
 	return rc
 }
 
-// wrapMethods returns the methods that ask a disk first. They are on the C heap, where SQLite may have pointers to.
+// wrapMethods returns methods that call the disk first. They are on the C heap, because SQLite
+// keeps pointers to them.
 func wrapMethods(tls *libc.TLS, driver uintptr) uintptr {
 	if methods, ok := watchedDirs.methods[driver]; ok {
 		return methods
@@ -164,7 +166,7 @@ func watchRead(tls *libc.TLS, file, buffer uintptr, amount int32, off int64) int
 	return function[transferFunc](w.methods.FxRead)(tls, file, buffer, amount, off)
 }
 
-// watchWrite, when it fails, has written the first half.
+// watchWrite writes the first half when it fails.
 func watchWrite(tls *libc.TLS, file, buffer uintptr, amount int32, off int64) int32 {
 	w := watchedAt(file)
 	trouble := w.disk.Operation(powerloss.Writing)
@@ -221,7 +223,7 @@ func watchSize(tls *libc.TLS, file, size uintptr) int32 {
 func watchMap(tls *libc.TLS, file uintptr, region, size, extend int32, out uintptr) int32 {
 	w := watchedAt(file)
 	switch err := w.disk.Operation(powerloss.Mapping); {
-	case errors.Is(err, syscall.ENOSPC): // the file behind the memory has to grow
+	case errors.Is(err, syscall.ENOSPC): // the file that backs the memory must grow
 		return sqlite3.SQLITE_IOERR_SHMSIZE
 	case err != nil:
 		return sqlite3.SQLITE_IOERR_SHMMAP

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// childTasks are what a child can do.
+// childTasks are the tasks of a child process.
 var childTasks = map[string]func(s *Store, path string) error{
 	"count": func(s *Store, _ string) error {
 		fmt.Println("ready")
@@ -90,8 +90,8 @@ func startChild(t *testing.T, task, path string) *child {
 
 const increments = 100
 
-// count adds one to the number in the checkpoint n times, as anyone has to who shares it: load, save on what was
-// loaded, and begin anew if somebody else was faster.
+// count increments the number in the checkpoint n times: load, save, and retry after a concurrent
+// save.
 func count(s *Store, n int) error {
 	ctx := context.Background()
 	for n > 0 {
@@ -113,7 +113,7 @@ func count(s *Store, n int) error {
 
 func TestProcesses_TwoCountersLoseNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
-	// The child makes the file while this process opens it.
+	// The child creates the file while this process opens it.
 	other := startChild(t, "count", path)
 	s := mustOpen(t, path)
 	if !other.stdout.Scan() {
@@ -131,8 +131,8 @@ func TestProcesses_TwoCountersLoseNothing(t *testing.T) {
 	wantRun(t, s, 2*increments, strconv.Itoa(2*increments))
 }
 
-// writeForever saves checkpoints whose parts all say which version they belong to, and tells each version after it was
-// acknowledged. It ends when nobody listens any more.
+// writeForever saves checkpoints whose parts name their version, and prints each acknowledged
+// version. It ends when its output is closed.
 func writeForever(s *Store, acknowledged io.Writer) error {
 	checkpoint, err := s.Load(context.Background(), demo)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -155,7 +155,7 @@ func generation(version int64) store.Delta {
 	for i := range 5 {
 		delta.Put = append(delta.Put, store.Part{Name: fmt.Sprint("part ", i), Data: []byte(text)})
 	}
-	// One part per version comes and goes, so that a half applied save shows.
+	// One part per version is added and removed, so that a partial save is detected.
 	delta.Put = append(delta.Put, store.Part{Name: "only " + text, Data: []byte(text)})
 	delta.Delete = []string{"only " + strconv.FormatInt(version-1, 10)}
 	return delta
@@ -173,7 +173,8 @@ func TestProcesses_KilledWriterLosesNothingAcknowledged(t *testing.T) {
 			}
 			acknowledged = version
 			if lines == 20+7*round {
-				// It goes on writing until the signal arrives; what it still acknowledges is read by this loop.
+				// The child writes until the signal arrives; this loop reads what it still
+				// acknowledges.
 				if err := writer.cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
@@ -200,7 +201,7 @@ func TestProcesses_KilledWriterLosesNothingAcknowledged(t *testing.T) {
 		if len(checkpoint.Parts) != 6 {
 			t.Errorf("round %d: %d parts; want 6", round, len(checkpoint.Parts))
 		}
-		if round%2 == 0 { // the next writer finds the file in use, or left alone
+		if round%2 == 0 { // the next writer finds the file open or closed
 			s.Close()
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// rowCounts makes an account so big that nobody may read all of it. There are no statistics in the file: SQLite plans as if it were small.
+// rowCounts makes an account so big that it must not be scanned. The file has no statistics, so
+// SQLite plans as if it were small.
 const rowCounts = `
 WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 INSERT INTO runs (account, run, state_key, generation, provider, graph, input_digest, status, fence, owner, lease_until, created_at, updated_at)
@@ -29,13 +30,13 @@ SELECT account, id, 1, run, final, b'', 1, 0 FROM interrupts WHERE verdict = 'ap
 
 UPDATE runs SET status = 'ready', ready_no = rowid, owner = NULL, lease_until = NULL WHERE rowid %% 3 = 0;`
 
-// Trap: with the account first in every key and no statistics, SQLite takes "of this account" for ten rows. A statement that it
-// answers by reading the account works in every test, and takes the server down a year later.
+// With the account first in every key and no statistics, SQLite assumes ten rows per account. A
+// statement that scans the account passes every test and overloads the server a year later.
 func TestPlans_NoStatementScansAnAccount(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	rows := 2_000
 	if raceDetector {
-		rows = 200 // or it takes minutes, for a planner that does not count
+		rows = 200 // more would take minutes, and the planner does not count
 	}
 	if _, err := s.writer.ExecContext(t.Context(), inHex(fmt.Sprintf(rowCounts, rows))); err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestPlans_NoStatementScansAnAccount(t *testing.T) {
 	}
 }
 
-// An index that no plan uses costs every write, and serves nobody. One that is unique is a rule.
+// An index that no plan uses slows down every write. A unique index is a constraint.
 func TestPlans_EveryIndexIsUsed(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	var indexes string
@@ -72,7 +73,7 @@ SELECT group_concat(i.name, ' ') FROM sqlite_schema AS t, pragma_index_list(t.na
 	}
 }
 
-// everySQL is every statement, and what the triggers ask.
+// everySQL returns every statement, and the queries of the triggers.
 func everySQL(t *testing.T, s *Store) []string {
 	texts := slices.Concat(readerSQL, writerSQL)
 	for _, trigger := range triggers(t, s) {
@@ -81,22 +82,22 @@ func everySQL(t *testing.T, s *Store) []string {
 	return texts
 }
 
-// allowedScans are the statements that read what an account has of something, and why that does no harm.
+// allowedScans lists the statements that may scan the rows of an account, and why.
 var allowedScans = map[string]string{
-	auditHeadSQL:     "it takes the last line of a log, and stops",
+	auditHeadSQL:     "it reads the last line of a log",
 	countPendingSQL:  "it stops at a limit",
 	pendingByKindSQL: "it sorts what it counts, which stops at a limit",
 	auditAccountsSQL: "it searches once for each account that it returns",
-	credentialsOfSQL: "an account has a few of them, and shows them all",
+	credentialsOfSQL: "an account has only a few of them",
 }
 
-// accountAlone is a search whose only column is the account.
+// accountAlone matches a search by the account only.
 var accountAlone = regexp.MustCompile(`\(account=\?\)`)
 
 func cheap(line string) bool {
 	switch {
 	case strings.HasPrefix(line, "SCAN CONSTANT ROW"), strings.HasPrefix(line, "LIST SUBQUERY"),
-		strings.HasPrefix(line, "SCALAR SUBQUERY"), strings.HasPrefix(line, "CORRELATED SCALAR SUBQUERY"): // what they search has a line of its own
+		strings.HasPrefix(line, "SCALAR SUBQUERY"), strings.HasPrefix(line, "CORRELATED SCALAR SUBQUERY"): // the nested search has its own line
 		return true
 	case line == "SCAN sqlite_sequence": // one row
 		return true
@@ -122,7 +123,8 @@ func TestPlans_CheapClassifiesPlanLines(t *testing.T) {
 	}
 }
 
-// triggerSelects are the selects in the condition of a trigger, which the plan of a statement does not show.
+// triggerSelects returns the selects in the condition of a trigger, which the plan of a statement
+// does not show.
 func triggerSelects(trigger string) (selects []string) {
 	condition, _, _ := strings.Cut(trigger, "BEGIN SELECT RAISE")
 	condition = regexp.MustCompile(`\b(NEW|OLD)\.\w+`).ReplaceAllString(condition, "?1")

@@ -22,7 +22,7 @@ type sealedColumn struct {
 	keys        int
 }
 
-// sealedColumns are all of them, in the order in which they are gone through. Only add at the end: cursors name them by their place.
+// sealedColumns lists all of them in processing order. Only append: cursors refer to them by index.
 var sealedColumns = []sealedColumn{
 	newSealedColumn(store.SealedRef, "runs", "ref", "account, run, x''", "account", "run"),
 	newSealedColumn(store.SealedInput, "runs", "input", "account, run, x''", "account", "run"),
@@ -36,8 +36,8 @@ var sealedColumns = []sealedColumn{
 	newSealedColumn(store.SealedDocument, "papers", "body", "account, id, kind", "account", "kind", "id"),
 }
 
-// newSealedColumn makes the statements for a column. They go by the primary key, because a row keeps that: a full vacuum may give it
-// another rowid.
+// newSealedColumn creates the statements for a column. They use the primary key, because a full
+// vacuum may change the rowid.
 func newSealedColumn(what store.SealedField, table, column, names string, keys ...string) sealedColumn {
 	var marks, same []string
 	for n, key := range keys {
@@ -49,13 +49,13 @@ func newSealedColumn(what store.SealedField, table, column, names string, keys .
 		field: what, keys: len(keys),
 		read: fmt.Sprintf("SELECT %s, %s, %s FROM %s WHERE (%s) > (%s) AND %s IS NOT NULL ORDER BY %s LIMIT ?%d",
 			names, column, all, table, all, strings.Join(marks, ", "), column, all, len(keys)+1),
-		// The bytes are compared, too: what was changed meanwhile stays as it is.
+		// The bytes are compared too, so that a concurrently changed value is kept.
 		write: fmt.Sprintf("UPDATE %s SET %s = ?%d WHERE %s AND %s = ?%d",
 			table, column, len(keys)+1, strings.Join(same, " AND "), column, len(keys)+2),
 	}
 }
 
-// storedValue is a sealed value and where it stands: its vault, and its key there.
+// storedValue is a sealed value with its position: the column and the key of the row.
 type storedValue struct {
 	store.SealedValue
 	position    reencryptCursor
@@ -64,13 +64,13 @@ type storedValue struct {
 
 type reencryptCursor struct {
 	column int
-	key    []any // bytes, words and numbers; nil is the beginning
+	key    []any // bytes, texts and numbers; nil is the beginning
 }
 
-// Reseal hands sealed values to a function, and keeps what that returns; see [store.Maintenance]. The function is called outside of any
-// transaction: it may take its time, and use the Store.
+// Reencrypt passes sealed values to a function and stores the results; see [store.Maintenance]. The
+// function is called outside any transaction, so it may be slow and may use the Store.
 func (s *Store) Reencrypt(ctx context.Context, after string, limit int, reseal func(store.SealedValue) ([]byte, error)) (next string, err error) {
-	const op = "seal values anew in"
+	const op = "re-encrypt values in"
 	place, err := parseReencryptCursor(after)
 	if err != nil {
 		return "", err
@@ -99,8 +99,8 @@ func (s *Store) Reencrypt(ctx context.Context, after string, limit int, reseal f
 	return batch[len(batch)-1].position.String(), nil
 }
 
-// sealedBehind returns the next values. They are of one vault: a rest hands the outcome of a run to resumes, so those are not read before what is to
-// become of the runs' is written.
+// sealedAfter returns the next values, all of one column. EndExecution copies the outcome of a run
+// to resumes, so those are not read before the outcomes of the runs are written.
 func (t txn) sealedAfter(ctx context.Context, place reencryptCursor, limit int) (batch []storedValue, err error) {
 	//mutate:reencryption-one-table
 	for ; place.column < len(sealedColumns) && len(batch) == 0; place = (reencryptCursor{column: place.column + 1}) {
@@ -109,7 +109,7 @@ func (t txn) sealedAfter(ctx context.Context, place reencryptCursor, limit int) 
 		if key == nil {
 			key = make([]any, v.keys)
 			for n := range key {
-				key[n] = 0 // which is before all bytes
+				key[n] = 0 // sorts before all bytes
 			}
 		}
 		//mutate:reencryption-batch
@@ -130,7 +130,7 @@ func (v sealedColumn) scan(row rowScanner, vault int) (value storedValue, err er
 	err = row.Scan(dest...)
 	for n, part := range value.position.key {
 		switch part := part.(type) {
-		case nil: // the driver's word for an empty blob
+		case nil: // the driver returns nil for an empty blob
 			value.position.key[n] = []byte{}
 		case string:
 			value.position.key[n] = textArg(part)
@@ -139,7 +139,7 @@ func (v sealedColumn) scan(row rowScanner, vault int) (value storedValue, err er
 	return value, err
 }
 
-// replace writes what is sealed anew, and nothing else.
+// replace writes only re-encrypted values.
 func (t txn) replace(ctx context.Context, changed []storedValue) error {
 	if _, err := t.exec(ctx, beginReencryptSQL); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (t txn) replace(ctx context.Context, changed []storedValue) error {
 	return err
 }
 
-// String is the cursor of a place.
+// String returns the cursor as text.
 func (p reencryptCursor) String() string {
 	words := []string{strconv.Itoa(p.column)}
 	for _, part := range p.key {
@@ -169,7 +169,7 @@ func (p reencryptCursor) String() string {
 	return strings.Join(words, ".")
 }
 
-// parseReencryptCursor returns ErrKey for what is no cursor.
+// parseReencryptCursor returns ErrInvalid for an invalid cursor.
 func parseReencryptCursor(cursor string) (place reencryptCursor, err error) {
 	if cursor == "" {
 		return reencryptCursor{}, nil

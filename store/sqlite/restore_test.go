@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// feedRuns are the runs of the events behind a cursor, and the cursor behind them.
+// feedRuns returns the runs of the events after a cursor, and the next cursor.
 func feedRuns(t *testing.T, s *Store, after string) (runs []string, next string) {
 	t.Helper()
 	events, next, err := s.Feed(t.Context(), "acme", after, 0)
@@ -23,8 +23,9 @@ func feedRuns(t *testing.T, s *Store, after string) (runs []string, next string)
 	return runs, next
 }
 
-// A backup is put in the place of its file. Whoever follows the feed notices nothing of it: neither who has read up to the backup, nor who has read on while the old file
-// was there. The latter missed as much of what happened since as was lost. A backup may be put back more than once, and there may be nothing in it.
+// A backup replaces the file. Readers of the feed continue: those with a cursor from before the
+// backup, and those with a cursor from after it, which miss only what was lost. A backup may be
+// restored more than once, and may be empty.
 func TestFeed_ContinuesAfterRestoredBackup(t *testing.T) {
 	for _, first := range []string{"empty", "before"} {
 		t.Run(first, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestFeed_ContinuesAfterRestoredBackup(t *testing.T) {
 				fixture.CreateRun(t, there, "after")
 				for place, after := range map[string]string{"the backup": atBackup, "what is lost": ahead} {
 					if runs, _ := feedRuns(t, there, after); !slices.Equal(runs, []string{"after 1"}) {
-						t.Errorf("the %s time, behind %s the feed has %q", time, place, runs)
+						t.Errorf("the %s time, after %s the feed has %q", time, place, runs)
 					}
 				}
 			}

@@ -9,11 +9,11 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Every transaction begins IMMEDIATE, so it is the only writer until it ends. What it reads stays true until it commits, and
-// no statement of the runs needs a lock of its own.
+// Every transaction begins IMMEDIATE, so it is the only writer until it ends. What it reads stays
+// valid until it commits, and no statement needs its own lock.
 //
-// INDEXED BY stands where a table has two keys that begin with the account. Without statistics SQLite takes an account for
-// ten rows and may well read all of it.
+// INDEXED BY is used where a table has two keys that begin with the account. Without statistics
+// SQLite assumes ten rows per account and may read all rows of it.
 const (
 	newestRunSQL = `
 SELECT ` + runColumns + ` FROM runs INDEXED BY runs_generations
@@ -26,7 +26,7 @@ INSERT INTO runs (account, run, state_key, generation, provider, graph, ref, inp
                   status, fence, owner, lease_until, created_at, updated_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'running', 1, ?10, ?11, ?12, ?12)`
 
-	// nextReadyNo puts a run behind all that became ready before it.
+	// nextReadyNo orders a run after all that became ready before it.
 	nextReadyNo = `1 + coalesce((SELECT max(ready_no) FROM runs INDEXED BY runs_numbers WHERE ready_no IS NOT NULL), 0)`
 
 	wakeSQL = `
@@ -38,7 +38,7 @@ UPDATE runs SET status = 'ready', ready_no = ` + nextReadyNo + `, held = 0, atte
 WHERE account = ?1 AND run = ?2 AND status = 'parked'
 RETURNING ` + runColumns
 
-	activeCondition = `status IN ('ready', 'running', 'waiting', 'parked')` // the words of the index runs_alive
+	activeCondition = `status IN ('ready', 'running', 'waiting', 'parked')` // same condition as the index runs_alive
 
 	cancelRunSQL = `
 UPDATE runs SET status = ?3, fence = fence + 1, owner = NULL, lease_until = NULL, ready_after = NULL, held = 0, updated_at = ?4
@@ -46,7 +46,7 @@ WHERE account = ?1 AND run = ?2
 RETURNING ` + runColumns
 )
 
-// Create begins a run; see [store.Runs].
+// Create creates a run; see [store.Runs].
 func (s *Store) Create(ctx context.Context, run store.NewRun) (store.Lease, error) {
 	if err := run.Writes.Validate(); err != nil {
 		return store.Lease{}, err
@@ -93,22 +93,22 @@ func (s *Store) Get(ctx context.Context, account, stateKey string) (store.Run, e
 	return run, nil
 }
 
-// wake makes a run ready if it waits. It comes before what the run is woken for: the database lets nobody decide
-// for a run that would sleep on.
+// wake makes a waiting run ready. It runs before the decision is written, because the database
+// rejects a decision for a run that stays waiting.
 func (t txn) wake(ctx context.Context, account, run string) error {
 	_, err := t.exec(ctx, wakeSQL, account, run, store.StatusWaiting, t.now)
 	return err
 }
 
 // Retry makes a parked run ready; see [store.Runs].
-func (s *Store) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
-	if err := beside.Validate(); err != nil {
+func (s *Store) Retry(ctx context.Context, account, run string, writes store.Writes) (store.Run, error) {
+	if err := writes.Validate(); err != nil {
 		return store.Run{}, err
 	}
-	return update(ctx, s, "retry a run in", func(ctx context.Context, t txn) (store.Run, error) { return t.retry(ctx, account, run, beside) })
+	return update(ctx, s, "retry a run in", func(ctx context.Context, t txn) (store.Run, error) { return t.retry(ctx, account, run, writes) })
 }
 
-func (t txn) retry(ctx context.Context, account, id string, beside store.Writes) (run store.Run, err error) {
+func (t txn) retry(ctx context.Context, account, id string, writes store.Writes) (run store.Run, err error) {
 	parked, err := t.queryRow(ctx, runDest(&run), retrySQL, account, id, t.now)
 	if err == nil && !parked {
 		err = store.ErrNotFound
@@ -117,20 +117,20 @@ func (t txn) retry(ctx context.Context, account, id string, beside store.Writes)
 		return run, err
 	}
 	t.markChanged(account, id)
-	return run, t.applyWrites(ctx, account, beside)
+	return run, t.applyWrites(ctx, account, writes)
 }
 
-// Cancel ends a run that is alive; see [store.Runs].
-func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
-	if err := beside.Validate(); err != nil {
+// Cancel ends an active run; see [store.Runs].
+func (s *Store) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, writes store.Writes) (store.Run, error) {
+	if err := writes.Validate(); err != nil {
 		return store.Run{}, err
 	}
 	return update(ctx, s, "cancel a run in", func(ctx context.Context, t txn) (store.Run, error) {
-		return t.cancel(ctx, account, run, as, waits, beside)
+		return t.cancel(ctx, account, run, as, waits, writes)
 	})
 }
 
-func (t txn) cancel(ctx context.Context, account, id string, as store.Status, waits []string, beside store.Writes) (run store.Run, err error) {
+func (t txn) cancel(ctx context.Context, account, id string, as store.Status, waits []string, writes store.Writes) (run store.Run, err error) {
 	var status store.Status
 	if _, err := t.queryRow(ctx, []any{&status}, statusSQL, account, id); err != nil {
 		return store.Run{}, err
@@ -143,7 +143,7 @@ func (t txn) cancel(ctx context.Context, account, id string, as store.Status, wa
 			return store.Run{}, cmp.Or(err, store.ErrStale)
 		}
 	}
-	if err := t.showInterrupts(ctx, store.Lease{Account: account, Run: id}, nil, beside.RequestIDs()); err != nil {
+	if err := t.showInterrupts(ctx, store.Lease{Account: account, Run: id}, nil, writes.RequestIDs()); err != nil {
 		return store.Run{}, err
 	}
 	if _, err = t.queryRow(ctx, runDest(&run), cancelRunSQL, account, id, as, t.now); err != nil {
@@ -152,10 +152,10 @@ func (t txn) cancel(ctx context.Context, account, id string, as store.Status, wa
 	if err := t.addEvent(ctx, account, id, store.EventKind(as), ""); err != nil {
 		return store.Run{}, err
 	}
-	return run, t.applyWrites(ctx, account, beside)
+	return run, t.applyWrites(ctx, account, writes)
 }
 
-// waitsFor reports whether these are the interrupts that a run waits for.
+// waitsFor reports whether ids are exactly the pending interrupts of the run.
 func (t txn) waitsFor(ctx context.Context, account, run string, ids []string) (bool, error) {
 	asked, err := queryAll(ctx, t, scanInterruptRow, openInterruptsSQL, account, run)
 	pending := make([]string, 0, len(asked))
@@ -168,8 +168,8 @@ func (t txn) waitsFor(ctx context.Context, account, run string, ids []string) (b
 	return slices.Equal(pending, slices.Sorted(slices.Values(ids))), err
 }
 
-// Now is the time of the host's clock, to the microsecond. Each transaction reads it once, when no other can be under way. A store without its file
-// has no time, or whoever looks whether it is there would be told so.
+// Now returns the time of the host's clock in microseconds. Each transaction reads it once, when no
+// other can be running. Now fails if the file was replaced, so that health checks notice it.
 func (s *Store) Now(context.Context) (time.Time, error) {
 	if err := s.files.check(); err != nil {
 		return time.Time{}, wrap("read the clock of", s.name, err)

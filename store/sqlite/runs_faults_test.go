@@ -16,7 +16,8 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// A repeatable call says first when it comes through, and again when it is repeated because nobody knew that it had.
+// A repeatableCall has one result when it succeeds and another when it is repeated after an unknown
+// outcome.
 type repeatableCall struct {
 	name                      string
 	call                      func(ctx context.Context, s *Store) (string, error)
@@ -25,7 +26,7 @@ type repeatableCall struct {
 
 var ownLease = func(fence int64) store.Lease { return store.Lease{Account: "acme", Run: "r", Fence: fence} }
 
-// repeatables is the life of a run, every write of the port in it.
+// repeatables is the life of a run with every write of the port.
 var repeatables = []repeatableCall{
 	{"Create", func(ctx context.Context, s *Store) (string, error) {
 		lease, err := s.Create(ctx, fixture.NewRun("r"))
@@ -34,36 +35,36 @@ var repeatables = []repeatableCall{
 	{"Renew", func(ctx context.Context, s *Store) (string, error) {
 		return "", s.Renew(ctx, ownLease(1), fixture.LeaseDuration)
 	}, "", ""},
-	{"SetRef", func(ctx context.Context, s *Store) (string, error) {
+	{"SetProviderRef", func(ctx context.Context, s *Store) (string, error) {
 		return "", s.SetProviderRef(ctx, ownLease(1), []byte("ref"))
 	}, "", ""},
 	{"Save", func(ctx context.Context, s *Store) (string, error) {
 		version, err := s.Fenced(ownLease(1)).Save(ctx, demo, 0, putRun("x"))
 		return fmt.Sprint("version ", version), err
 	}, "version 1", store.ErrStale.Error()},
-	{"Rest", endExecutionCall(1, nil), "waiting", store.ErrFenced.Error()},
+	{"EndExecution", endExecutionCall(1, nil), "waiting", store.ErrFenced.Error()},
 	{"Decide", func(ctx context.Context, s *Store) (string, error) {
 		receipt, err := s.Decide(ctx, fixture.Decision("r", "1", store.VerdictApprove, "yes"))
 		return fmt.Sprint(receipt.Result, ", replayed ", receipt.Replayed), err
 	}, "accepted, replayed false", "accepted, replayed true"},
 	{"Claim", claimCall, "fence 2 with 1 decided", "nothing"},
-	{"Begin", func(ctx context.Context, s *Store) (string, error) {
+	{"BeginEffect", func(ctx context.Context, s *Store) (string, error) {
 		line, begun, err := s.BeginEffect(ctx, ownLease(2), store.NewEffect{Interrupt: "yes", Attempt: 1, ActionDigest: "action-yes"})
 		return fmt.Sprint(line.State, ", begun ", begun), err
 	}, "started, begun true", "started, begun false"},
-	{"End", func(ctx context.Context, s *Store) (string, error) {
+	{"EndEffect", func(ctx context.Context, s *Store) (string, error) {
 		return "", s.EndEffect(ctx, store.EffectEnd{Account: "acme", Interrupt: "yes", Attempt: 1, State: store.EffectSucceeded})
 	}, "", ""},
 	{"Release", func(ctx context.Context, s *Store) (string, error) {
 		return "", s.Release(ctx, ownLease(2), store.Release{})
 	}, "", store.ErrFenced.Error()},
 	{"Claim what was released", claimCall, "fence 3 with 1 decided", "nothing"},
-	{"Rest with a decision applied", endExecutionCall(3, []string{"yes"}), "waiting", store.ErrFenced.Error()},
-	{"Once", func(ctx context.Context, s *Store) (string, error) {
+	{"EndExecution with a decision applied", endExecutionCall(3, []string{"yes"}), "waiting", store.ErrFenced.Error()},
+	{"PutIfAbsent", func(ctx context.Context, s *Store) (string, error) {
 		kept, err := s.PutIfAbsent(ctx, "name", []byte("value"))
 		return string(kept), err
 	}, "value", "value"},
-	{"Reseal", func(ctx context.Context, s *Store) (string, error) {
+	{"Reencrypt", func(ctx context.Context, s *Store) (string, error) {
 		_, err := s.Reencrypt(ctx, "", 100, func(sealed store.SealedValue) ([]byte, error) { return append([]byte("x"), sealed.Data...), nil })
 		return "", err
 	}, "", ""},
@@ -73,7 +74,7 @@ var repeatables = []repeatableCall{
 		return fmt.Sprint(len(expired), " expired"), err
 	}, "1 expired", "0 expired"},
 	{"Claim after the clock", claimCall, "fence 4 with 1 decided", "nothing"},
-	{"Begin what a policy allows", func(ctx context.Context, s *Store) (string, error) {
+	{"BeginEffect that a policy allows", func(ctx context.Context, s *Store) (string, error) {
 		line, begun, err := s.BeginEffect(ctx, ownLease(4), store.NewEffect{Interrupt: "allowed", Attempt: 1, ActionDigest: "d", Ruling: &store.PolicyRuling{By: "policy"}})
 		return fmt.Sprint(line.State, ", begun ", begun), err
 	}, "started, begun true", "started, begun false"},
@@ -88,7 +89,7 @@ var repeatables = []repeatableCall{
 		run, err := s.Cancel(ctx, "acme", "r", store.StatusCancelled, nil, store.Writes{})
 		return fmt.Sprint(run.Status), err
 	}, "cancelled", store.ErrNotFound.Error()},
-	{"Forget", func(ctx context.Context, s *Store) (string, error) {
+	{"DeleteRun", func(ctx context.Context, s *Store) (string, error) {
 		return "", s.DeleteRun(ctx, "acme", "r", store.Writes{})
 	}, "", ""},
 }
@@ -108,7 +109,7 @@ func claimCall(ctx context.Context, s *Store) (string, error) {
 	return fmt.Sprintf("fence %d with %d decided", work.Lease.Fence, len(work.Decided)), err
 }
 
-// says is what a call says that came through: its result, or an error that the port names.
+// result returns the result of a successful call, or the text of an error of the port.
 func (r repeatableCall) result(ctx context.Context, s *Store) (says string, unknown error) {
 	says, err := r.call(ctx, s)
 	if slices.ContainsFunc(portErrors, func(told error) bool { return errors.Is(err, told) }) {
@@ -117,7 +118,7 @@ func (r repeatableCall) result(ctx context.Context, s *Store) (says string, unkn
 	return says, err
 }
 
-// validateSave repeats a call whose outcome is unknown, and repeats it once more as if that had been unknown too.
+// check repeats a call whose outcome is unknown, and repeats it again.
 func (r repeatableCall) check(ctx context.Context, s *Store) error {
 	for _, want := range []string{r.firstResult, r.repeatResult, r.repeatResult} {
 		if says, err := r.result(ctx, s); err != nil || says != want {
@@ -133,7 +134,7 @@ func TestUnknownOutcome_RepeatAfterFailedCommitIsSafe(t *testing.T) {
 	for _, r := range repeatables {
 		*failing = true
 		if says, err := r.result(t.Context(), s); err == nil {
-			t.Fatalf("%s says %q although it could not commit", r.name, says)
+			t.Fatalf("%s returns %q although it could not commit", r.name, says)
 		}
 		*failing = false
 		if err := r.check(t.Context(), s); err != nil {
@@ -142,7 +143,7 @@ func TestUnknownOutcome_RepeatAfterFailedCommitIsSafe(t *testing.T) {
 	}
 }
 
-// failCommits returns a switch. The pool has one connection, and it is the one that all writes use.
+// failCommits returns a switch. The pool has one connection, which all writes use.
 func failCommits(t *testing.T, s *Store) *bool {
 	t.Helper()
 	failing := new(bool)
@@ -166,7 +167,7 @@ func failCommits(t *testing.T, s *Store) *bool {
 	return failing
 }
 
-// A worker without work, and a clock with nothing to decide, do not queue up behind those who write.
+// Claim and Expire without work do not wait for writers.
 func TestClaimAndExpire_WithoutWorkDoNotWaitForWriters(t *testing.T) {
 	s, err := open(filepath.Join(t.TempDir(), "fermata.db"), time.Millisecond)
 	if err != nil {
@@ -174,7 +175,7 @@ func TestClaimAndExpire_WithoutWorkDoNotWaitForWriters(t *testing.T) {
 	}
 	defer s.Close()
 	fixture.EndExecution(t, s, fixture.CreateRun(t, s, "r"), nil, "i", "due")
-	err = s.write(t.Context(), func(context.Context, *sql.Tx) error { // has the only connection, and the lock
+	err = s.write(t.Context(), func(context.Context, *sql.Tx) error { // holds the only connection and the lock
 		if work, err := s.Claim(t.Context(), store.Claim{Owner: "w", Lease: fixture.LeaseDuration}); err != nil || work != nil {
 			t.Errorf("claimed %+v, %v", work, err)
 		}

@@ -14,8 +14,8 @@ import (
 
 func init() { childTasks["fault"] = failAndRepeat }
 
-// failAndRepeat calls everything with a file that may grow by so many bytes, then by more, until it comes through. The limit is of
-// the whole process, hence a child.
+// failAndRepeat makes every call with a limited file size that grows until the call succeeds. The
+// limit applies to the whole process, hence a child.
 func failAndRepeat(s *Store, path string) error {
 	signal.Ignore(syscall.SIGXFSZ) // so that the write fails
 	for _, r := range repeatables {
@@ -39,7 +39,7 @@ func failAndRepeat(s *Store, path string) error {
 	return nil
 }
 
-// withFileLimit calls while the write-ahead log can grow by so many bytes only.
+// withFileLimit makes a call while the WAL can grow only by a number of bytes.
 func withFileLimit(path string, room int64, call func() (string, error)) (string, error) {
 	log, err := os.Stat(path + "-wal")
 	if err != nil {
@@ -70,7 +70,7 @@ func TestUnknownOutcome_RepeatAfterFailedWriteIsSafe(t *testing.T) {
 			break
 		}
 		if _, err := fmt.Sscanf(c.stdout.Text(), r.name+" %d", &failed); err != nil || failed < 2 {
-			t.Errorf("%q, %v: the call failed too seldom", c.stdout.Text(), err)
+			t.Errorf("%q, %v: too few failures", c.stdout.Text(), err)
 		}
 	}
 	if err := c.cmd.Wait(); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// unsealedColumns are runColumns without what is sealed.
+	// unsealedColumns are runColumns without the sealed ones.
 	unsealedColumns = `account, run, state_key, generation, provider, graph, NULL, NULL, NULL, input_digest,
        status, fence, owner, lease_until, attempts, created_at, updated_at`
 
@@ -25,8 +25,8 @@ WHERE account = ?1 AND status = ?7 AND (created_at, run) < (?2, ?3) AND (length(
 ORDER BY created_at DESC, run DESC LIMIT ?6`
 )
 
-// List returns runs of an account; see [store.Runs]. A page by status costs what it returns, however long the account's list is;
-// provider and graph are looked up in each run on the way.
+// List returns runs of an account; see [store.Runs]. The cost of a page by status depends only on
+// its size; provider and graph are compared for each run on the way.
 func (s *Store) List(ctx context.Context, account string, filter store.RunFilter) ([]store.Run, error) {
 	return snapshot(ctx, s, "list runs of", func(t txn) ([]store.Run, error) { return t.list(ctx, account, filter) })
 }
@@ -43,7 +43,8 @@ func (t txn) list(ctx context.Context, account string, f store.RunFilter) ([]sto
 	if len(f.Status) == 0 {
 		return queryAll(ctx, t, scanRun, listSQL, values()...)
 	}
-	// One ordered list for each status, and the first of all of them: a list of several would have to be sorted as a whole.
+	// One ordered list per status, merged: one query for several states would have to sort
+	// everything.
 	var runs []store.Run
 	for n, status := range f.Status {
 		if slices.Contains(f.Status[:n], status) {

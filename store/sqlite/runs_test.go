@@ -21,7 +21,7 @@ func TestStore(t *testing.T) {
 func TestStore_MatchesReference(t *testing.T) {
 	storetest.Reference(t, func(t *testing.T, clock func() time.Time) store.Store {
 		s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
-		// What a crash would do to the file is not asked here, and waiting for the disk takes most of the time.
+		// This test does not need durability, and syncing takes most of the time.
 		if _, err := s.writer.ExecContext(t.Context(), `PRAGMA synchronous = OFF`); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestEndExecution_InterruptOfAnotherRunChangesNothing(t *testing.T) {
 	fixture.CheckInterruptOfAnotherRun(t, mustOpen(t, filepath.Join(t.TempDir(), "fermata.db")), ErrInterruptOfAnotherRun)
 }
 
-// A lease is over at the microsecond that it names, and what was over first is taken over first.
+// A lease expires at its microsecond, and the first to expire is taken over first.
 func TestClaim_TakesOverInOrderOfLeaseExpiry(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	now := time.UnixMicro(1_700_000_000_000_000)
@@ -61,7 +61,7 @@ func TestClaim_TakesOverInOrderOfLeaseExpiry(t *testing.T) {
 func TestRuns_TooLarge(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	run := fixture.NewRun("r")
-	run.Input = make([]byte, maxValueSize+1) // not written to, so that no memory is touched
+	run.Input = make([]byte, maxValueSize+1) // never written, so that no memory is allocated
 	if _, err := s.Create(t.Context(), run); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("Create: %v; want ErrTooBig", err)
 	}
@@ -79,16 +79,16 @@ func TestRuns_ClosedStore(t *testing.T) {
 		}
 	}
 	for name, call := range map[string]func() error{
-		"Get":        func() error { _, err := s.Get(t.Context(), "secret", "secret"); return err },
-		"List":       func() error { _, err := s.List(t.Context(), "secret", store.RunFilter{Graph: "secret"}); return err },
-		"Interrupts": func() error { _, err := s.Interrupts(t.Context(), "secret", "secret"); return err },
-		"Resumed":    func() error { _, err := s.Receipt(t.Context(), "secret", "secret", "secret"); return err },
-		"Events":     func() error { _, err := s.Events(t.Context(), "secret", "secret", 0, 0); return err },
-		"Feed":       func() error { _, _, err := s.Feed(t.Context(), "secret", "", 0); return err },
-		"Finished":   func() error { _, err := s.FinishedRuns(t.Context(), time.Time{}, time.Now(), 1); return err },
-		"History":    func() error { _, err := s.History(t.Context(), "secret", "secret"); return err },
-		"Size":       func() error { _, err := s.Size(t.Context()); return err },
-		"Vacuum":     func() error { return s.Vacuum(t.Context()) },
+		"Get":          func() error { _, err := s.Get(t.Context(), "secret", "secret"); return err },
+		"List":         func() error { _, err := s.List(t.Context(), "secret", store.RunFilter{Graph: "secret"}); return err },
+		"Interrupts":   func() error { _, err := s.Interrupts(t.Context(), "secret", "secret"); return err },
+		"Receipt":      func() error { _, err := s.Receipt(t.Context(), "secret", "secret", "secret"); return err },
+		"Events":       func() error { _, err := s.Events(t.Context(), "secret", "secret", 0, 0); return err },
+		"Feed":         func() error { _, _, err := s.Feed(t.Context(), "secret", "", 0); return err },
+		"FinishedRuns": func() error { _, err := s.FinishedRuns(t.Context(), time.Time{}, time.Now(), 1); return err },
+		"History":      func() error { _, err := s.History(t.Context(), "secret", "secret"); return err },
+		"Size":         func() error { _, err := s.Size(t.Context()); return err },
+		"Vacuum":       func() error { return s.Vacuum(t.Context()) },
 	} {
 		if err := call(); !errors.Is(err, ErrClosed) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", name, err)

@@ -12,13 +12,13 @@ import (
 	"github.com/fermata-go/fermata/internal/migration"
 )
 
-// applicationID marks a file as ours in its header: "Frmt".
+// applicationID marks a file of Fermata in its header: "Frmt".
 const applicationID = 0x46726d74
 
 //go:embed migration/*.sql
 var migrationFiles embed.FS
 
-// migrations returns the steps this build knows.
+// migrations returns the steps of this build.
 func migrations() ([]migration.Step, error) { return migration.Read(migrationFiles, "migration") }
 
 // querier is a pool or a transaction.
@@ -27,28 +27,28 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// inspectSchema returns how many of the steps the database has. It refuses a database that is not ours to touch and changes
-// nothing.
+// inspectSchema returns the number of steps that the database has. It rejects a foreign database
+// and changes nothing.
 func inspectSchema(ctx context.Context, q querier, steps []migration.Step) (applied int, err error) {
 	var id, objects int64
 	err = q.QueryRowContext(ctx, `SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id`).
 		Scan(&id, &objects)
 	if resultCode(err) == sqlite3.SQLITE_NOTADB {
-		return 0, fmt.Errorf("%w: %v", ErrForeign, err) // %v, or it would count as damaged as well
+		return 0, fmt.Errorf("%w: %v", ErrForeign, err) // %v, because %w would also classify it as corrupt
 	}
 	if err != nil {
 		return 0, err
 	}
 	switch {
 	case id == 0 && objects == 0:
-		return 0, nil // empty: nobody's yet
+		return 0, nil // an empty file
 	case id != applicationID:
 		return 0, fmt.Errorf("%w: its application id is %#x", ErrForeign, id)
 	}
 	return history(ctx, q, steps)
 }
 
-// history compares what the database remembers of its migrations with the steps.
+// history compares the recorded migrations of the database with the steps.
 func history(ctx context.Context, q querier, steps []migration.Step) (applied int, err error) {
 	rows, err := q.QueryContext(ctx, `SELECT version, name, checksum FROM schema_migrations ORDER BY version`)
 	if err != nil {
@@ -69,15 +69,15 @@ func history(ctx context.Context, q querier, steps []migration.Step) (applied in
 	return applied, rows.Err()
 }
 
-// migrate brings the database up to the last step in one transaction: it is there as a whole or not at all, and of
-// several processes that open a new file at once one does the work and the others find it done.
+// migrate applies all missing steps in one transaction. Of several processes that open a new file
+// at once, one does the work and the others find it done.
 func migrate(ctx context.Context, db *sql.DB, steps []migration.Step) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	// Once more, now that nobody else can write.
+	// Inspect again, now that no other process can write.
 	applied, err := inspectSchema(ctx, tx, steps)
 	if err != nil || applied == len(steps) {
 		return err
@@ -98,7 +98,7 @@ func migrate(ctx context.Context, db *sql.DB, steps []migration.Step) error {
 
 const recordMigration = `INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ` + now + `)`
 
-// createHistory also claims the file, in the transaction that fills it.
+// createHistory also sets the application id, in the same transaction.
 var createHistory = fmt.Sprintf(`
 PRAGMA application_id = %d;
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -111,13 +111,14 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 const (
 	hasEventsSQL = `SELECT count(*) FROM sqlite_schema WHERE name = 'events'`
 
-	// The number of the last event is there only if there ever was one.
+	// sqlite_sequence has a row only if there was ever an event.
 	numberEventsSQL = `INSERT INTO sqlite_sequence (name, seq) SELECT 'events', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'events')`
 	skipEventsSQL   = `UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'events'`
 )
 
-// advanceFeedIfRestored sees to it that the feed goes on in a backup that was put in the place of its file. Somebody may have read on there since: so what happens next has
-// numbers that nothing has had yet, those of the time in microseconds. A copy by VACUUM INTO has no write-ahead log before it is opened, and that is how it is known.
+// advanceFeedIfRestored lets the feed continue in a backup that replaced the file. Readers may have
+// cursors beyond the backup, so new events get unused ids, taken from the time in microseconds. A
+// copy by VACUUM INTO is recognized because it has no WAL before it is opened.
 func advanceFeedIfRestored(ctx context.Context, db *sql.DB, now time.Time) error {
 	var mode string
 	if err := db.QueryRowContext(ctx, `PRAGMA journal_mode`).Scan(&mode); err != nil || mode == "wal" {
@@ -141,8 +142,8 @@ func advanceFeedIfRestored(ctx context.Context, db *sql.DB, now time.Time) error
 	return tx.Commit()
 }
 
-// enableWAL switches the journal, which is remembered in the file. Two connections that switch at once get in each
-// other's way without SQLite consulting the busy timeout, hence the loop.
+// enableWAL switches the journal mode, which is stored in the file. Two connections that switch at
+// once can conflict without the busy timeout, hence the loop.
 func enableWAL(ctx context.Context, db *sql.DB, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for {

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store/internal/fixture"
 )
 
-// raw opens a database file like any other program would.
+// raw opens a database file like another program.
 func raw(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -42,7 +42,7 @@ func alter(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// closedDatabase returns the path of a closed database of ours.
+// closedDatabase returns the path of a closed Fermata database.
 func closedDatabase(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fermata.db")
@@ -63,7 +63,7 @@ func contents(t *testing.T, path string) [sha256.Size]byte {
 	return sha256.Sum256(data)
 }
 
-// wantRefused opens the file and checks that nothing was written to it.
+// wantRefused checks that Open returns the error and does not write to the file.
 func wantRefused(t *testing.T, path string, want error) {
 	t.Helper()
 	before := contents(t, path)
@@ -165,10 +165,10 @@ func TestMigrate_AppliesNewStepsAndKeepsData(t *testing.T) {
 	}
 	wantRun(t, s, 1, "kept")
 	s.Close()
-	wantRefused(t, path, ErrNewer) // by the build that knows one step less
+	wantRefused(t, path, ErrNewer) // a build that has one step less
 }
 
-// testdata/version-1.db was made by the build that knew checkpoints only.
+// testdata/version-1.db was created by a build that had only checkpoints.
 func TestOpen_FileOfVersion1IsMigrated(t *testing.T) {
 	old, err := os.ReadFile(filepath.Join("testdata", "version-1.db"))
 	if err != nil {
@@ -197,7 +197,7 @@ func TestOpen_FileOfVersion1IsMigrated(t *testing.T) {
 	}
 }
 
-// From every version the way leads on, whatever is stored, and what was asked then is decided as it is now.
+// Files of every version are migrated, and old interrupts are decided like new ones.
 func TestOpen_FilesOfEachVersionAreMigrated(t *testing.T) {
 	steps, err := migrations()
 	if err != nil {
@@ -235,7 +235,7 @@ func TestOpen_FilesOfEachVersionAreMigrated(t *testing.T) {
 	}
 }
 
-// Receipts that have their outcomes from before they were kept once keep them.
+// Receipts that stored their outcomes before they were deduplicated keep them.
 func TestOpen_OldReceiptsKeepTheirOutcomes(t *testing.T) {
 	steps, err := migrations()
 	if err != nil {
@@ -265,7 +265,8 @@ UPDATE runs SET outcome = b'the last outcome' WHERE run = b'r'`)); err != nil {
 	}
 }
 
-// What was released stays as it is: databases out there remember the checksum. A change is a new file.
+// Released migrations must not change, because existing databases have their checksums. A change is
+// a new file.
 func TestMigrations_ReleasedStepsAreUnchanged(t *testing.T) {
 	released := []string{
 		"c72115da7979635534892a14f2de3dfab96b38109708a640be27a269366fcf92",

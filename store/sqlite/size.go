@@ -11,15 +11,16 @@ const (
 	sizeSQL = `
 SELECT page_count * page_size, freelist_count * page_size FROM pragma_page_count, pragma_page_size, pragma_freelist_count`
 
-	// freePagesSQL says how many pages are unused, and whether they can be given back bit by bit.
+	// freePagesSQL returns the number of unused pages and whether incremental vacuum is possible.
 	freePagesSQL = `SELECT freelist_count, auto_vacuum = 2 FROM pragma_freelist_count, pragma_auto_vacuum`
 )
 
-// tables are those that grow.
+// tables lists the tables that grow.
 var tables = []string{"runs", "interrupts", "resumes", "effects", "events", "checkpoints", "checkpoint_parts", "once", "credentials", "papers", "audit"}
 
-// Size says how much there is; see [store.Maintenance]. To count the rows, it reads an index of each table: not for every minute. What
-// waits in the write-ahead log to be moved into the file is counted as if it were there.
+// Size returns how much data is stored; see [store.Maintenance]. It reads an index of each table to
+// count the rows, so it should not be called every minute. Pages in the WAL count as part of the
+// file.
 func (s *Store) Size(ctx context.Context) (store.Size, error) {
 	return snapshot(ctx, s, "measure", func(t txn) (store.Size, error) {
 		size := store.Size{Rows: make(map[string]int64)}
@@ -37,12 +38,13 @@ func (s *Store) Size(ctx context.Context) (store.Size, error) {
 	})
 }
 
-// vacuumStep is how many pages a step of Vacuum moves: about as much as a big save writes.
+// vacuumStep is the number of pages per step of Vacuum, about the size of a big save.
 const vacuumStep = 500
 
-// Vacuum gives the room of what was deleted back; see [store.Maintenance]. It goes in small steps, and between them others can write.
-// A file that was made before it could do so is rewritten once as a whole, and nobody can write meanwhile. As long as somebody
-// reads an old state of the file, the file itself stays as large as it is; the next Vacuum makes it smaller.
+// Vacuum returns the space of deleted data to the system; see [store.Maintenance]. It runs in small
+// steps between which others can write. An old file without incremental vacuum is rewritten once,
+// which blocks writers. While a reader uses an old snapshot, the file does not shrink; the next
+// Vacuum does it.
 func (s *Store) Vacuum(ctx context.Context) error {
 	if err := s.vacuum(ctx); err != nil {
 		return s.fail(ctx, "vacuum", err)
@@ -77,14 +79,15 @@ func (s *Store) vacuum(ctx context.Context) error {
 	return s.truncate(ctx)
 }
 
-// truncate makes the file as small as it can be now. It does not wait for those who read an old state: whoever wants to write would wait with it.
+// truncate shrinks the file as far as possible now. It does not wait for readers of an old
+// snapshot, because writers would wait too.
 func (s *Store) truncate(ctx context.Context) error {
 	return s.checkpointWAL(ctx, "TRUNCATE", 0)
 }
 
-// rewrite makes the file anew, without what is unused and so that the next time goes bit by bit.
+// rewrite rewrites the file without unused pages and with incremental vacuum.
 func (s *Store) rewrite(ctx context.Context) error {
-	conn, err := s.writer.Conn(ctx) // the wish counts for a vacuum on the same connection
+	conn, err := s.writer.Conn(ctx) // the pragma applies to a vacuum on the same connection
 	if err != nil {
 		return err
 	}
@@ -97,7 +100,7 @@ func (s *Store) rewrite(ctx context.Context) error {
 	return nil
 }
 
-// drain runs a statement to its end. Incremental vacuum has a row for each page, and is only as far as its rows were read.
+// drain reads all rows of a statement. Incremental vacuum frees one page per row.
 func drain(ctx context.Context, db querier, text string) error {
 	rows, err := db.QueryContext(ctx, text)
 	if err != nil {

@@ -19,9 +19,10 @@ SELECT ` + interruptColumns + ` FROM interrupts AS i INDEXED BY interrupts_unapp
 WHERE i.account = ?1 AND i.run = ?2 AND i.applied = 0 AND i.state = 'pending' ORDER BY i.place`
 )
 
-// Standing returns where a run stands, all of it as it was at one moment; see [store.Inbox].
+// RunSnapshot returns a run with its open interrupts and documents, read in one transaction; see
+// [store.Inbox].
 func (s *Store) RunSnapshot(ctx context.Context, account, stateKey string, own store.DocumentKind) (store.RunSnapshot, error) {
-	return snapshot(ctx, s, "look at a run in", func(t txn) (store.RunSnapshot, error) { return t.runSnapshot(ctx, account, stateKey, own) })
+	return snapshot(ctx, s, "read a run in", func(t txn) (store.RunSnapshot, error) { return t.runSnapshot(ctx, account, stateKey, own) })
 }
 
 func (t txn) runSnapshot(ctx context.Context, account, stateKey string, own store.DocumentKind) (s store.RunSnapshot, err error) {
@@ -44,7 +45,7 @@ func (t txn) runSnapshot(ctx context.Context, account, stateKey string, own stor
 	return s, t.addDocument(ctx, &s, own, s.Run.ID)
 }
 
-// addPaper adds a paper of the run to what is known of it, if there is one.
+// addDocument adds a document to the snapshot if it exists.
 func (t txn) addDocument(ctx context.Context, s *store.RunSnapshot, kind store.DocumentKind, id string) error {
 	paper, err := t.document(ctx, s.Run.Account, kind, id)
 	if paper != nil {

@@ -19,37 +19,40 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// Store keeps runs and checkpoints in a SQLite file. Open makes one; all methods may be called at once from any goroutine.
+// Store stores runs and checkpoints in a SQLite file. Use Open to create one. All methods are safe
+// for concurrent use.
 type Store struct {
 	name    string // the file's base name, for errors
 	files   fileIdentity
-	wal     walFile // of serve
+	wal     walFile // used by writeLoop
 	closed  atomic.Bool
 	writer  *sql.DB
 	readers *sql.DB
-	anchor  *sql.Conn // never used, and never closed before the Store is: with the last connection the WAL would go, and come back as another file
+	anchor  *sql.Conn // unused, open until Close: the WAL would be deleted with the last connection and recreated as another file
 
-	reading statements // of readers
-	writing statements // of writer
+	reading statements // for readers
+	writing statements // for writer
 
-	queue   chan *pendingWrite // those that serve takes next
+	queue   chan *pendingWrite // writes for writeLoop
 	closing chan struct{}
 	loops   sync.WaitGroup
 
 	watch watchers
-	// clock is that of the host, as SQLite's own is, but finer. All who share the file are on this host.
+	// clock is the host's clock, like SQLite's but with a finer resolution. All processes that
+	// share the file are on this host.
 	clock func() time.Time
 }
 
 // busyTimeout is how long a connection waits for a lock of another process.
 const busyTimeout = 5 * time.Second
 
-// opening lets one Open of this process work at a time; create says why.
+// opening serializes Open within this process; see createFile.
 var opening sync.Mutex
 
-// Open opens the database at path and makes it if there is none. The directory must exist.
+// Open opens the database at path and creates it if needed. The directory must exist.
 //
-// The path is a file's name whatever characters it holds; it is not a URI. For a store without a file use store/memory.
+// The path is a file name with any characters, not a URI. For a store without a file use
+// store/memory.
 func Open(path string) (*Store, error) {
 	return open(path, busyTimeout)
 }
@@ -84,10 +87,11 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	if s.writer, err = connect(path, roleWriter, patience); err != nil {
 		return err
 	}
-	// Writes wait for each other here, where a context can end the wait, and not inside SQLite, where it cannot.
+	// Writes wait for each other here, where a context can end the wait, and not inside SQLite.
 	s.writer.SetMaxOpenConns(1)
 	if applied == 0 {
-		// Counts for a new file alone, before its first page is written: then Vacuum can give room back bit by bit.
+		// This applies only to a new file, before its first page is written. It enables incremental
+		// vacuum.
 		if _, err := s.writer.ExecContext(ctx, `PRAGMA auto_vacuum = incremental`); err != nil {
 			return err
 		}
@@ -97,7 +101,7 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	if err := enableWAL(ctx, s.writer, patience); err != nil {
 		return err
 	}
-	if applied < len(steps) { // or Open would wait for other writers although it has nothing to write
+	if applied < len(steps) { // otherwise Open would wait for other writers without need
 		if err := migrate(ctx, s.writer, steps); err != nil {
 			return err
 		}
@@ -106,12 +110,12 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 		return err
 	}
 	limit := max(4, runtime.NumCPU())
-	s.readers.SetMaxOpenConns(limit + 1) // the anchor
+	s.readers.SetMaxOpenConns(limit + 1) // plus the anchor
 	s.readers.SetMaxIdleConns(limit)
 	if s.anchor, err = s.readers.Conn(ctx); err != nil {
 		return err
 	}
-	if err := drain(ctx, s.anchor, `SELECT 1 FROM sqlite_schema LIMIT 1`); err != nil { // now it has the WAL open
+	if err := drain(ctx, s.anchor, `SELECT 1 FROM sqlite_schema LIMIT 1`); err != nil { // opens the WAL
 		return err
 	}
 	if err := s.prepare(ctx); err != nil {
@@ -122,12 +126,12 @@ func (s *Store) open(ctx context.Context, path string, patience time.Duration) e
 	return nil
 }
 
-// probeFile returns how many of the steps the file has. It refuses one that is not ours before anything is opened that could
-// write to it: setting the journal mode already would.
+// probeFile returns the number of steps that the file has. It rejects a foreign file before
+// anything is opened that could write to it, such as by setting the journal mode.
 func probeFile(ctx context.Context, path string, patience time.Duration, steps []migration.Step) (applied int, err error) {
 	applied, err = probeAs(ctx, roleProbe, path, patience, steps)
-	// A crash may have left a journal that has to be rolled back before the file can be read. Doing so is no more than
-	// whoever opens the file next would do.
+	// A crash may have left a journal that must be rolled back before the file can be read. The
+	// next open would do the same.
 	if primary := resultCode(err) & 0xff; primary == sqlite3.SQLITE_READONLY || primary == sqlite3.SQLITE_CANTOPEN {
 		applied, err = probeAs(ctx, roleReader, path, patience, steps)
 	}
@@ -144,8 +148,8 @@ func probeAs(ctx context.Context, as connRole, path string, patience time.Durati
 	return inspectSchema(ctx, db, steps)
 }
 
-// Close waits for what is under way and closes the file. Later calls of other methods fail with [ErrClosed]; a second
-// Close does nothing.
+// Close waits for running calls and closes the file. Later calls return [ErrClosed]; a second Close
+// does nothing.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -168,7 +172,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// fail turns what went wrong into what the caller is told.
+// fail converts an error to the error of the port or of this package.
 func (s *Store) fail(ctx context.Context, op string, err error) error {
 	for _, told := range portErrors {
 		if errors.Is(err, told) {

@@ -131,8 +131,8 @@ func TestOpen_InvalidPathReturnsErrPath(t *testing.T) {
 		":memory:":               "store/memory",
 		"file:x.db?cache=shared": "./file:x.db",
 		"a\x00b":                 "zero byte",
-		t.TempDir():              "folder",
-		os.DevNull:               "no file",
+		t.TempDir():              "directory",
+		os.DevNull:               "not a regular file",
 	} {
 		s, err := Open(path)
 		if !errors.Is(err, ErrPath) || !strings.Contains(err.Error(), hint) {
@@ -179,7 +179,7 @@ func TestReaders_CannotWrite(t *testing.T) {
 	}
 }
 
-// Without the whole key in use a statement would read every run of the account.
+// A statement that does not use the whole key would read every run of the account.
 func TestStatements_UseTheWholeKey(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	for _, text := range []string{loadCheckpointSQL, advanceVersionSQL, deletePartSQL, deleteCheckpointSQL} {

@@ -9,10 +9,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// statements are those of one pool, by their text.
+// statements holds the prepared statements of one pool, by their text.
 type statements map[string]*sql.Stmt
 
-// readerSQL and writerSQL are all statements that a Store runs after it was opened.
+// readerSQL and writerSQL list all statements that a Store runs after it was opened.
 var (
 	readerSQL = []string{
 		loadCheckpointSQL,
@@ -64,16 +64,16 @@ func prepare(ctx context.Context, db *sql.DB, texts []string) (statements, error
 	return prepared, nil
 }
 
-// txn is a transaction of the writer, or a look at what the last one left, by a reader.
+// txn is a write transaction, or a read-only view of the last commit.
 type txn struct {
-	tx         *sql.Tx // nil for a reader, whose statements are each a snapshot of their own
+	tx         *sql.Tx // nil for a reader without a transaction; each statement is its own snapshot
 	statements statements
-	now        int64        // what the clock said once the transaction was the only writer, in microseconds since 1970
-	changed    *[]store.Key // runs to which something happened, for those who watch
+	now        int64        // the time when the transaction became the only writer, in microseconds since 1970
+	changed    *[]store.Key // runs that were changed, for watchers
 }
 
-// update runs one transaction on the runs: all of it is on disk when do returns without an error, and nothing of it after an
-// error that the port names.
+// update runs one write transaction. Everything is on disk when it returns nil. After an error that
+// the port names, nothing was changed.
 func update[T any](ctx context.Context, s *Store, op string, change func(context.Context, txn) (T, error)) (T, error) {
 	var result T
 	var touched []store.Key
@@ -90,7 +90,7 @@ func update[T any](ctx context.Context, s *Store, op string, change func(context
 	return result, nil
 }
 
-// snapshot runs some statements on one snapshot. Like look, it cannot write and waits for nobody.
+// snapshot runs statements on one read-only snapshot. It never waits for writers.
 func snapshot[T any](ctx context.Context, s *Store, op string, look func(txn) (T, error)) (result T, err error) {
 	tx, err := s.readers.BeginTx(ctx, nil)
 	if err == nil {
@@ -104,7 +104,7 @@ func snapshot[T any](ctx context.Context, s *Store, op string, look func(txn) (T
 	return result, nil
 }
 
-// look returns a turn that cannot write and waits for nobody.
+// view returns a read-only txn. It never waits for writers.
 func (s *Store) view() txn { return txn{statements: s.reading, now: s.now()} }
 
 func (t txn) stmt(ctx context.Context, text string) *sql.Stmt {
@@ -114,7 +114,7 @@ func (t txn) stmt(ctx context.Context, text string) *sql.Stmt {
 	return t.tx.StmtContext(ctx, t.statements[text])
 }
 
-// exec returns how many rows were changed.
+// exec returns the number of changed rows.
 func (t txn) exec(ctx context.Context, text string, values ...any) (int64, error) {
 	if err := bindArgs(values); err != nil {
 		return 0, err
@@ -126,7 +126,7 @@ func (t txn) exec(ctx context.Context, text string, values ...any) (int64, error
 	return result.RowsAffected()
 }
 
-// find scans the first row, if there is one.
+// queryRow scans the first row, if there is one.
 func (t txn) queryRow(ctx context.Context, dest []any, text string, values ...any) (found bool, err error) {
 	if err := bindArgs(values); err != nil {
 		return false, err
@@ -165,8 +165,8 @@ func queryAll[T any](ctx context.Context, t txn, scan func(rowScanner) (T, error
 	return all, rows.Err()
 }
 
-// bindArgs makes the strings that callers chose the bytes which the tables keep. The port's own words (store.Status and the like)
-// are no plain strings, and remain text.
+// bindArgs converts strings from callers to bytes, which the tables store. The string types of the
+// port, such as store.Status, stay text.
 func bindArgs(values []any) error {
 	for i, value := range values {
 		if text, ok := value.(string); ok {
@@ -180,7 +180,7 @@ func bindArgs(values []any) error {
 	return nil
 }
 
-// portErrors are the errors by which the ports tell their callers what to do; they come as they are.
+// portErrors are the errors of the port, which are returned unchanged.
 var portErrors = []error{
 	store.ErrNotFound, store.ErrStale, store.ErrInvalid, store.ErrExists, store.ErrFenced, store.ErrResumeIDReused, store.ErrNotApproved,
 	store.ErrRunActive,

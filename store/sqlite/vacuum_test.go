@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Whoever reads an old state must not make those wait who write, while somebody tidies up.
+// A reader of an old snapshot must not make writers wait during a vacuum.
 func TestVacuum_OpenReaderDoesNotBlockWriters(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "fermata.db"))
 	key := store.Key{Account: "acme", Run: "r"}
@@ -37,6 +37,6 @@ func TestVacuum_OpenReaderDoesNotBlockWriters(t *testing.T) {
 	}
 	var patience int64
 	if err := s.writer.QueryRowContext(t.Context(), `PRAGMA busy_timeout`).Scan(&patience); err != nil || patience != busyTimeout.Milliseconds() {
-		t.Errorf("after it nobody waits for others: %d, %v", patience, err)
+		t.Errorf("after the vacuum: %d, %v", patience, err)
 	}
 }

@@ -8,17 +8,18 @@ import (
 	"path/filepath"
 )
 
-// Version returns how many migrations the database at path has, and the names of all that this build knows. It changes nothing. A file that
-// is not there has none; one that is not ours, or newer than this build, is the error that [Open] would return.
+// Version returns the number of migrations of the database at path, and the names of all migrations
+// of this build. It changes nothing. A missing file has none. For a foreign or newer file it
+// returns the error of [Open].
 func Version(ctx context.Context, path string) (applied int, known []string, err error) {
 	name := filepath.Base(path)
 	full, err := absolutePath(path)
 	if err != nil {
-		return 0, nil, wrap("look at", name, err)
+		return 0, nil, wrap("inspect", name, err)
 	}
 	steps, err := migrations()
 	if err != nil {
-		return 0, nil, wrap("look at", name, err)
+		return 0, nil, wrap("inspect", name, err)
 	}
 	for _, step := range steps {
 		known = append(known, step.Name)
@@ -29,7 +30,7 @@ func Version(ctx context.Context, path string) (applied int, known []string, err
 	opening.Lock()
 	defer opening.Unlock()
 	if applied, err = probeFile(ctx, full, busyTimeout, steps); err != nil {
-		return 0, nil, wrap("look at", name, withContext(ctx, asDiskFull(err)))
+		return 0, nil, wrap("inspect", name, withContext(ctx, asDiskFull(err)))
 	}
 	return applied, known, nil
 }

@@ -15,7 +15,7 @@ func TestVersion_ChangesNothing(t *testing.T) {
 		t.Fatalf("no file: %d of %v, %v", applied, known, err)
 	}
 	if _, err := os.Stat(path); err == nil {
-		t.Fatal("the file was made")
+		t.Fatal("the file was created")
 	}
 	s, err := Open(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestVersion_OlderSchemaIsNotMigrated(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // it is still an older one after a look
+	for range 2 { // the schema is still old after the first call
 		if applied, known, err := Version(t.Context(), path); err != nil || applied != 1 || len(known) != len(steps) {
 			t.Errorf("%d of %v, %v", applied, known, err)
 		}

@@ -9,21 +9,23 @@ import (
 	"time"
 )
 
-// The WAL is begun anew when all of it is in the file and nobody reads from it. Where readers come one upon the other there is no such moment, and it would grow
-// for as long as they come. So when it is big, those who write wait for the readers who are there; whoever comes meanwhile reads from the file.
+// SQLite resets the WAL when all of it is in the file and there are no readers. With continuous
+// readers that never happens, and the WAL would grow without bound. So when it is big, writers wait
+// for the current readers; new readers read from the file.
 
 const (
-	// walLimit is when the WAL is to be begun anew, and what is left of it on disk then.
+	// walLimit is the size at which the WAL is reset, and the size that is left on disk.
 	walLimit = 64 << 20
 
-	// walWait is how long those who write wait for readers. A backup reads for longer; then it is tried again when the WAL is bigger by as much.
+	// walWait is how long writers wait for readers. A backup reads for longer; then the reset is
+	// retried when the WAL has grown by the same amount again.
 	walWait = time.Second
 )
 
 // walFile is the side file.
 type walFile struct {
-	path string // "" if it is nowhere that the host knows of
-	left int64  // how big it was when it was last to be begun anew; 0 if it is not big
+	path string // "" if the path is unknown
+	left int64  // its size at the last attempt to reset it; 0 if it is small
 }
 
 func newWALFile(path string) walFile {
@@ -34,7 +36,7 @@ func newWALFile(path string) walFile {
 	return walFile{path: file + "-wal"}
 }
 
-// beginWAL begins a WAL anew that is big. What goes wrong here the next write finds out.
+// resetWAL resets a big WAL. The next write reports errors.
 func (s *Store) resetWAL() {
 	info, err := os.Stat(s.wal.path)
 	if err != nil || info.Size() <= walLimit {
@@ -47,7 +49,8 @@ func (s *Store) resetWAL() {
 	}
 }
 
-// checkpointWAL brings the WAL into the file, as far as readers of an old state let it for as long as it waits.
+// checkpointWAL moves the WAL into the file, as far as readers of an old snapshot allow within the
+// wait.
 func (s *Store) checkpointWAL(ctx context.Context, mode string, patience time.Duration) error {
 	conn, err := s.writer.Conn(ctx)
 	if err != nil {

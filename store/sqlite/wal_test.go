@@ -12,7 +12,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// readContinuously has somebody read at every moment, each for a while: one leaves when the next one has come. It returns how they are ended.
+// readContinuously has overlapping readers at every moment. It returns a function that ends them.
 func readContinuously(t *testing.T, s *Store) (end func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -47,7 +47,8 @@ func readContinuously(t *testing.T, s *Store) (end func()) {
 	}
 }
 
-// SQLite begins its WAL anew when nobody reads. A server that is always asked something had a WAL that grew until the disk was full.
+// SQLite resets the WAL only without readers. On a busy server the WAL grew until the disk was
+// full.
 func TestWAL_StaysBoundedUnderContinuousReads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fermata.db")
 	s := mustOpen(t, path)

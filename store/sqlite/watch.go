@@ -9,23 +9,23 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// pollInterval is how often a Store with watchers looks whether another process has written.
+// pollInterval is how often a Store with watchers checks for writes of other processes.
 const pollInterval = 100 * time.Millisecond
 
-// watchers tells watchers that something happened.
+// watchers notifies watchers of changes.
 type watchers struct {
 	hub broadcast.Hub[store.Key]
 
 	mu       sync.Mutex
 	count    int
-	stopPoll context.CancelFunc // ends the look at other processes; nil while there is none
+	stopPoll context.CancelFunc // stops polling; nil if it is not running
 	stopped  bool
 	wg       sync.WaitGroup
 }
 
-// Watch returns hints that something has happened to a run; see [store.Events]. What this Store has written is told at once and by
-// name. SQLite does not say what others write to the file, only that somebody did: that is looked at ten times a second, as long as
-// there are watchers, and told as a zero key.
+// Watch returns hints that a run may have changed; see [store.Events]. Writes of this Store are
+// reported at once with their key. SQLite only reports that another process wrote to the file, not
+// what. This is polled ten times a second while there are watchers, and reported as a zero key.
 func (s *Store) Watch(ctx context.Context) <-chan store.Key {
 	h := &s.watch
 	watching, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -53,7 +53,7 @@ func (h *watchers) remove() {
 	}
 }
 
-// end is called with the lock held.
+// endPoll stops polling. The caller holds the lock.
 func (h *watchers) endPoll() {
 	if h.stopPoll != nil {
 		h.stopPoll()
@@ -61,7 +61,7 @@ func (h *watchers) endPoll() {
 	}
 }
 
-// stop ends the look at other processes for good. Watchers stay until their contexts end.
+// stop stops polling permanently. Watchers stay until their contexts end.
 func (h *watchers) stop() {
 	h.mu.Lock()
 	h.stopped = true
@@ -70,11 +70,11 @@ func (h *watchers) stop() {
 	h.wg.Wait()
 }
 
-// lookOut tells watchers when another connection than the writer's has written to the file.
+// poll notifies watchers when another connection has written to the file.
 func (s *Store) poll(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	last := int64(-1) // so that the first look is a hint: nobody knows what was written between it and the watcher's coming
+	last := int64(-1) // so that the first poll gives a hint: writes before it may have been missed
 	for {
 		var version int64
 		err := s.writer.QueryRowContext(ctx, `PRAGMA data_version`).Scan(&version)

@@ -156,8 +156,8 @@ type auditedLine struct {
 // written are the audit lines of one call.
 type written []auditedLine
 
-func linesOf(beside store.Writes) (lines written) {
-	for _, raw := range beside.Audit {
+func linesOf(writes store.Writes) (lines written) {
+	for _, raw := range writes.Audit {
 		var line auditedLine
 		if json.Unmarshal(raw, &line) == nil {
 			lines = append(lines, line)
@@ -198,9 +198,9 @@ func (s *seenCalls) note(account, run string, lines written) {
 
 // requestsChanged checks the requests that a successful call changed: one that is open to people
 // in another way than before has a line that names it.
-func (s *seenCalls) requestsChanged(method, account string, beside store.Writes) {
-	lines := linesOf(beside)
-	for _, p := range beside.Documents {
+func (s *seenCalls) requestsChanged(method, account string, writes store.Writes) {
+	lines := linesOf(writes)
+	for _, p := range writes.Documents {
 		if p.Kind != store.RequestDocument {
 			continue
 		}
@@ -236,11 +236,11 @@ func (a *audited) Create(ctx context.Context, run store.NewRun) (store.Lease, er
 	return lease, err
 }
 
-func (a *audited) EndExecution(ctx context.Context, lease store.Lease, rest store.ExecutionEnd) (store.Status, error) {
-	lines := linesOf(rest.Writes)
-	unasked := a.unasked(ctx, lease, rest, lines)
+func (a *audited) EndExecution(ctx context.Context, lease store.Lease, end store.ExecutionEnd) (store.Status, error) {
+	lines := linesOf(end.Writes)
+	unasked := a.unasked(ctx, lease, end, lines)
 	a.seen.note(lease.Account, lease.Run, lines)
-	status, err := a.Store.EndExecution(ctx, lease, rest)
+	status, err := a.Store.EndExecution(ctx, lease, end)
 	if err != nil {
 		return status, err
 	}
@@ -251,18 +251,18 @@ func (a *audited) EndExecution(ctx context.Context, lease store.Lease, rest stor
 		a.seen.fail("Rest makes interrupt %s of run %s visible without a line %s", id, lease.Run, lineRequestAsked)
 	}
 	var open []string
-	for _, i := range rest.Open {
+	for _, i := range end.Open {
 		open = append(open, i.ID)
 	}
-	a.seen.decided(lease.Account, lease.Run, rest.Applied...)
+	a.seen.decided(lease.Account, lease.Run, end.Applied...)
 	a.withdrawn(ctx, "Rest", lease.Account, lease.Run, open, lines)
-	a.seen.requestsChanged("Rest", lease.Account, rest.Writes)
+	a.seen.requestsChanged("Rest", lease.Account, end.Writes)
 	return status, nil
 }
 
 // unasked returns the interrupts that Rest would make visible without a line request.asked.
-func (a *audited) unasked(ctx context.Context, lease store.Lease, rest store.ExecutionEnd, lines written) (ids []string) {
-	for _, i := range rest.Open {
+func (a *audited) unasked(ctx context.Context, lease store.Lease, end store.ExecutionEnd, lines written) (ids []string) {
+	for _, i := range end.Open {
 		at := interruptOf{lease.Account, lease.Run, i.ID}
 		a.seen.mu.Lock()
 		asked, gone := a.seen.asked[at], a.seen.withdrawn[at]
@@ -318,10 +318,10 @@ func (a *audited) withdrawn(ctx context.Context, method, account, run string, op
 	}
 }
 
-func (a *audited) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, beside store.Writes) (store.Run, error) {
-	lines := linesOf(beside)
+func (a *audited) Cancel(ctx context.Context, account, run string, as store.Status, waits []string, writes store.Writes) (store.Run, error) {
+	lines := linesOf(writes)
 	a.seen.note(account, run, lines)
-	ended, err := a.Store.Cancel(ctx, account, run, as, waits, beside)
+	ended, err := a.Store.Cancel(ctx, account, run, as, waits, writes)
 	if err != nil {
 		return ended, err
 	}
@@ -334,7 +334,7 @@ func (a *audited) Cancel(ctx context.Context, account, run string, as store.Stat
 		}
 	}
 	a.withdrawn(ctx, "Cancel", account, run, nil, append(lines, withdrawnLines(waits)...))
-	a.seen.requestsChanged("Cancel", account, beside)
+	a.seen.requestsChanged("Cancel", account, writes)
 	return ended, nil
 }
 
@@ -348,9 +348,9 @@ func withdrawnLines(ids []string) (lines written) {
 	return lines
 }
 
-func (a *audited) Retry(ctx context.Context, account, run string, beside store.Writes) (store.Run, error) {
-	again, err := a.Store.Retry(ctx, account, run, beside)
-	if err == nil && !linesOf(beside).hasRun(lineRunRetried, run) {
+func (a *audited) Retry(ctx context.Context, account, run string, writes store.Writes) (store.Run, error) {
+	again, err := a.Store.Retry(ctx, account, run, writes)
+	if err == nil && !linesOf(writes).hasRun(lineRunRetried, run) {
 		a.seen.fail("Retry makes run %s ready without a line %s", run, lineRunRetried)
 	}
 	return again, err
@@ -372,14 +372,14 @@ func (a *audited) Decide(ctx context.Context, decision store.Decision) (store.De
 	return receipt, nil
 }
 
-func (a *audited) Expire(ctx context.Context, until time.Time, limit int, beside func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
+func (a *audited) Expire(ctx context.Context, until time.Time, limit int, writes func(store.Interrupt, *store.Document) store.Writes) ([]store.Interrupt, error) {
 	var mu sync.Mutex
 	with := make(map[interruptOf]store.Writes)
 	of := func(i store.Interrupt) interruptOf { return interruptOf{i.Account, i.Run, i.ID} }
-	noting := beside
-	if beside != nil {
+	noting := writes
+	if writes != nil {
 		noting = func(i store.Interrupt, request *store.Document) store.Writes {
-			b := beside(i, request)
+			b := writes(i, request)
 			mu.Lock()
 			defer mu.Unlock()
 			with[of(i)] = b
@@ -416,18 +416,18 @@ func (a *audited) EndEffect(ctx context.Context, end store.EffectEnd) error {
 	return err
 }
 
-func (a *audited) CommitWrites(ctx context.Context, account string, beside store.Writes) error {
-	err := a.Store.CommitWrites(ctx, account, beside)
+func (a *audited) CommitWrites(ctx context.Context, account string, writes store.Writes) error {
+	err := a.Store.CommitWrites(ctx, account, writes)
 	if err == nil {
-		a.seen.requestsChanged("Amend", account, beside)
+		a.seen.requestsChanged("Amend", account, writes)
 	}
 	return err
 }
 
 // Forget checks every call, also for a run that is gone already: the port does not say which it was.
-func (a *audited) DeleteRun(ctx context.Context, account, run string, beside store.Writes) error {
-	err := a.Store.DeleteRun(ctx, account, run, beside)
-	if err == nil && !linesOf(beside).hasRun(lineErased, run) {
+func (a *audited) DeleteRun(ctx context.Context, account, run string, writes store.Writes) error {
+	err := a.Store.DeleteRun(ctx, account, run, writes)
+	if err == nil && !linesOf(writes).hasRun(lineErased, run) {
 		a.seen.fail("Forget deletes run %s without a line %s", run, lineErased)
 	}
 	return err

@@ -23,7 +23,7 @@ func requestChange(interrupt string, base int64, body string) store.DocumentChan
 // auditLine is an object for the audit log.
 func auditLine(text string) []byte { return fmt.Appendf(nil, `{"type":%q}`, text) }
 
-// writesOf is what is written beside: a request, and a line that names the act.
+// writesOf is what is written writes: a request, and a line that names the act.
 func writesOf(act string, papers ...store.DocumentChange) store.Writes {
 	return store.Writes{Documents: papers, Audit: [][]byte{auditLine(act)}}
 }
@@ -179,9 +179,9 @@ func testWrites(t *testing.T, h *storeTester) {
 	_, err = h.store.Create(h.ctx(), n)
 	h.wantErr(err, store.ErrExists)
 
-	rest := store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i1", "i2"), Writes: writesOf("asked", requestChange("i1", 0, "open"), requestChange("i2", 0, "open"))}
-	h.endExecution(lease, rest)
-	_, err = h.store.EndExecution(h.ctx(), lease, rest)
+	end := store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i1", "i2"), Writes: writesOf("asked", requestChange("i1", 0, "open"), requestChange("i2", 0, "open"))}
+	h.endExecution(lease, end)
+	_, err = h.store.EndExecution(h.ctx(), lease, end)
 	h.wantErr(err, store.ErrFenced)
 	if p := h.document(store.RequestDocument, "i1"); p.Run != "r" || string(p.Body) != "open" {
 		t.Fatalf("%+v", p)
@@ -192,10 +192,10 @@ func testWrites(t *testing.T, h *storeTester) {
 	h.wantResult(decision, store.ResultAccepted)
 	h.wantResult(decision, store.ResultAccepted) // again: the same receipt, and nothing is written
 	refused := approve("r", "late", "i1")
-	for _, beside := range []store.Writes{writesOf("refused"), writesOf("refused", requestChange("i1", 2, "refused")), {Documents: []store.DocumentChange{requestChange("i1", 2, "refused")}}} {
-		refused.Writes = beside
+	for _, writes := range []store.Writes{writesOf("refused"), writesOf("refused", requestChange("i1", 2, "refused")), {Documents: []store.DocumentChange{requestChange("i1", 2, "refused")}}} {
+		refused.Writes = writes
 		_, err = h.store.Decide(h.ctx(), refused)
-		h.wantErr(err, store.ErrStale) // what stands beside it was written for an open question
+		h.wantErr(err, store.ErrStale) // what stands writes it was written for an open question
 	}
 	_, err = h.store.Receipt(h.ctx(), "acme", "ann", "late")
 	h.wantErr(err, store.ErrNotFound)
@@ -215,9 +215,9 @@ func testWrites(t *testing.T, h *storeTester) {
 	}
 	_, _, err = h.store.BeginEffect(h.ctx(), lease, effect)
 	h.must(err)
-	end := store.EffectEnd{Account: "acme", Interrupt: "i1", Attempt: 1, State: store.EffectSucceeded, Writes: writesOf("ended")}
-	h.must(h.store.EndEffect(h.ctx(), end))
-	h.must(h.store.EndEffect(h.ctx(), end))
+	effectEnd := store.EffectEnd{Account: "acme", Interrupt: "i1", Attempt: 1, State: store.EffectSucceeded, Writes: writesOf("ended")}
+	h.must(h.store.EndEffect(h.ctx(), effectEnd))
+	h.must(h.store.EndEffect(h.ctx(), effectEnd))
 
 	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.StatusCancelled, nil, writesOf("cancelled"))
 	h.must(err)
@@ -277,8 +277,8 @@ func testDecideRequest(t *testing.T, h *storeTester) {
 	h.endExecution(h.create("r"), store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i1"), Writes: writesOf("asked", requestChange("i1", 0, "open"))})
 	h.must(h.store.CommitWrites(h.ctx(), "acme", writesOf("viewed", requestChange("i1", 1, "viewed"))))
 	decision := approve("r", "resume", "i1")
-	for _, beside := range []store.Writes{{}, writesOf("blind"), writesOf("stale", requestChange("i1", 1, "decided")), writesOf("else", store.DocumentChange{Kind: "grant", ID: "i1"})} {
-		decision.Writes = beside
+	for _, writes := range []store.Writes{{}, writesOf("blind"), writesOf("stale", requestChange("i1", 1, "decided")), writesOf("else", store.DocumentChange{Kind: "grant", ID: "i1"})} {
+		decision.Writes = writes
 		_, err := h.store.Decide(h.ctx(), decision)
 		h.wantErr(err, store.ErrStale)
 	}

@@ -41,26 +41,26 @@ func (m *storePair) documentChange(account, run string, kind store.DocumentKind,
 	return p
 }
 
-// beside is what is written with a change of a run; requests are changed with it.
-func (m *storePair) writes(account, run string, requests ...string) (beside store.Writes) {
+// writes is what is written with a change of a run; requests are changed with it.
+func (m *storePair) writes(account, run string, requests ...string) (writes store.Writes) {
 	slices.Sort(requests)
 	for _, id := range slices.Compact(requests) {
-		beside.Documents = append(beside.Documents, m.documentChange(account, run, store.RequestDocument, id))
+		writes.Documents = append(writes.Documents, m.documentChange(account, run, store.RequestDocument, id))
 	}
 	if pick(m, "vote", false, false, true) {
-		beside.Documents = append(beside.Documents, m.documentChange(account, run, votes, fmt.Sprint(run, "-v\x00", m.number())))
+		writes.Documents = append(writes.Documents, m.documentChange(account, run, votes, fmt.Sprint(run, "-v\x00", m.number())))
 	}
 	if pick(m, "grant", false, false, true) {
-		beside.Documents = append(beside.Documents, m.documentChange(account, "", m.grants(), fmt.Sprint("g", m.number())))
+		writes.Documents = append(writes.Documents, m.documentChange(account, "", m.grants(), fmt.Sprint("g", m.number())))
 	}
 	for range rapid.IntRange(0, 2).Draw(m.T, "lines") {
 		m.unique++
-		beside.Audit = append(beside.Audit, auditLine(fmt.Sprint("line ", m.unique, " of ", m.name)))
+		writes.Audit = append(writes.Audit, auditLine(fmt.Sprint("line ", m.unique, " of ", m.name)))
 	}
 	if rapid.IntRange(0, 30).Draw(m.T, "bad") == 0 {
-		beside.Audit = append(beside.Audit, []byte("{}"))
+		writes.Audit = append(writes.Audit, []byte("{}"))
 	}
-	return beside
+	return writes
 }
 
 // brought are the requests that a decision mostly brings: those of what it decides.
@@ -79,8 +79,8 @@ func (m *storePair) commitWrites() {
 	for range rapid.IntRange(0, 2).Draw(m.T, "requests") {
 		requests = append(requests, m.interruptWhere(account, run, func(i store.Interrupt) bool { return i.State == store.InterruptPending }).ID)
 	}
-	beside := m.writes(account, run, requests...)
-	compareErrors(m, "Amend", func(s store.Store) error { return s.CommitWrites(m.Context(), account, beside) })
+	writes := m.writes(account, run, requests...)
+	compareErrors(m, "Amend", func(s store.Store) error { return s.CommitWrites(m.Context(), account, writes) })
 }
 
 func (m *storePair) dueDocuments() {
@@ -103,10 +103,10 @@ func (m *storePair) documents() {
 	}
 }
 
-// expiring is what is written beside what expires. It says the same to both stores.
+// expiring is what is written writes what expires. It says the same to both stores.
 func (m *storePair) expiryWrites() func(store.Interrupt, *store.Document) store.Writes {
 	stale, later := int64(0), time.Duration(0)
-	switch pick(m, "beside", "nothing", "a line", "a line", "stale", "put off") {
+	switch pick(m, "writes", "nothing", "a line", "a line", "stale", "put off") {
 	case "nothing":
 		return nil
 	case "stale":
@@ -114,15 +114,15 @@ func (m *storePair) expiryWrites() func(store.Interrupt, *store.Document) store.
 	case "put off":
 		later = time.Duration(pick(m, "later", 25, 75, 3600e6)) * time.Microsecond
 	}
-	return func(i store.Interrupt, request *store.Document) (beside store.Writes) {
-		beside.Audit = [][]byte{auditLine("expired in " + m.name)}
+	return func(i store.Interrupt, request *store.Document) (writes store.Writes) {
+		writes.Audit = [][]byte{auditLine("expired in " + m.name)}
 		if request != nil {
-			beside.Documents = []store.DocumentChange{{Kind: store.RequestDocument, ID: i.ID, BaseRevision: request.Revision + stale, Body: []byte("expired")}}
+			writes.Documents = []store.DocumentChange{{Kind: store.RequestDocument, ID: i.ID, BaseRevision: request.Revision + stale, Body: []byte("expired")}}
 			if later > 0 {
-				beside.Documents[0].InterruptDeadline = i.Deadline.Add(later)
+				writes.Documents[0].InterruptDeadline = i.Deadline.Add(later)
 			}
 		}
-		return beside
+		return writes
 	}
 }
 

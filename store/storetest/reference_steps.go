@@ -59,7 +59,7 @@ func (m *storePair) claim() {
 
 func (m *storePair) endExecution() {
 	lease := m.lease()
-	rest := store.ExecutionEnd{
+	end := store.ExecutionEnd{
 		Status:  pick(m, "status", store.StatusWaiting, store.StatusWaiting, store.StatusWaiting, store.StatusWaiting, store.StatusWaiting, store.StatusCompleted, store.StatusFailed),
 		Outcome: m.bytes(),
 	}
@@ -71,24 +71,24 @@ func (m *storePair) endExecution() {
 		if pick(m, "deadline", false, false, true) {
 			n.Timeout = m.duration()
 		}
-		rest.Open = append(rest.Open, n)
+		end.Open = append(end.Open, n)
 	}
 	for range rapid.IntRange(0, 2).Draw(m.T, "applied") {
 		decided := m.interruptWhere(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.State == store.InterruptDecided && !i.Applied })
-		rest.Applied = append(rest.Applied, decided.ID)
+		end.Applied = append(end.Applied, decided.ID)
 	}
 	var requests []string
 	for range rapid.IntRange(0, 2).Draw(m.T, "requests") {
 		requests = append(requests, m.interruptWhere(lease.Account, lease.Run, func(i store.Interrupt) bool { return i.State == store.InterruptPending }).ID)
 	}
 	if pick(m, "state", false, true) {
-		rest.Checkpoint = &store.CheckpointSave{BaseVersion: int64(pick(m, "base", 0, 0, 1, 2)), Delta: parts{"x": "z"}.delta()}
+		end.Checkpoint = &store.CheckpointSave{BaseVersion: int64(pick(m, "base", 0, 0, 1, 2)), Delta: parts{"x": "z"}.delta()}
 		if pick(m, "drop", false, false, true) {
-			rest.Checkpoint.Delta, rest.Checkpoint.Drop = store.Delta{}, true
+			end.Checkpoint.Delta, end.Checkpoint.Drop = store.Delta{}, true
 		}
 	}
-	rest.Writes = m.writes(lease.Account, lease.Run, requests...)
-	compareBoth(m, "Rest", func(s store.Store) (store.Status, error) { return s.EndExecution(m.Context(), lease, rest) })
+	end.Writes = m.writes(lease.Account, lease.Run, requests...)
+	compareBoth(m, "Rest", func(s store.Store) (store.Status, error) { return s.EndExecution(m.Context(), lease, end) })
 }
 
 func (m *storePair) decide() {
@@ -176,12 +176,12 @@ func (m *storePair) endEffect() {
 }
 
 func (m *storePair) expire() {
-	limit, beside := rapid.IntRange(0, 3).Draw(m.T, "limit"), m.expiryWrites()
+	limit, writes := rapid.IntRange(0, 3).Draw(m.T, "limit"), m.expiryWrites()
 	var until time.Time
 	if pick(m, "until", false, true) {
 		until = m.now.Add(time.Duration(pick(m, "by", -50, -1, 0, 50)) * time.Microsecond)
 	}
-	compareBoth(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), until, limit, beside) })
+	compareBoth(m, "Expire", func(s store.Store) ([]store.Interrupt, error) { return s.Expire(m.Context(), until, limit, writes) })
 }
 
 func (m *storePair) cancel() {
@@ -190,10 +190,10 @@ func (m *storePair) cancel() {
 	if err != nil {
 		run.ID = m.run(account)
 	}
-	beside := m.writes(account, run.ID, m.interrupt(run.ID))
+	writes := m.writes(account, run.ID, m.interrupt(run.ID))
 	waits := pick(m, "waits", nil, []string{}, []string{m.interrupt(run.ID)}, m.pending(account, run.ID))
 	compareBoth(m, "Cancel", func(s store.Store) (store.Run, error) {
-		return s.Cancel(m.Context(), account, run.ID, as, waits, beside)
+		return s.Cancel(m.Context(), account, run.ID, as, waits, writes)
 	})
 }
 

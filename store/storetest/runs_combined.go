@@ -26,7 +26,7 @@ func testEndExecutionSaves(t *testing.T, d *runsTester) {
 	_, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{Status: store.StatusWaiting, Open: newInterrupts("i"), Checkpoint: first})
 	d.must(err)
 	if version, saved := d.checkpoint("r"); version != 1 || string(saved["a"]) != "1" || string(saved["b"]) != "2" {
-		t.Errorf("the first rest has saved version %d: %q", version, saved)
+		t.Errorf("the first end has saved version %d: %q", version, saved)
 	}
 	d.wantResult(approve("r", "1", "i"), store.ResultAccepted)
 	work := d.claimed("w", "r")
@@ -79,21 +79,21 @@ func testEndExecutionFencedSavesNothing(t *testing.T, d *runsTester) {
 	key := store.Key{Account: "acme", Run: "r"}
 	_, err := d.runs.Fenced(lease).Save(d.ctx(), key, 0, parts{"a": "1"}.delta())
 	d.must(err)
-	rest := func(lease store.Lease, base int64) error {
+	end := func(lease store.Lease, base int64) error {
 		_, err := d.runs.EndExecution(d.ctx(), lease, store.ExecutionEnd{
 			Status: store.StatusWaiting, Open: newInterrupts("i"), Outcome: []byte("o"), Checkpoint: &store.CheckpointSave{BaseVersion: base, Delta: parts{"a": "2"}.delta()},
 		})
 		return err
 	}
 	for _, base := range []int64{0, 2, 7} {
-		d.wantErr(rest(lease, base), store.ErrFenced)
+		d.wantErr(end(lease, base), store.ErrFenced)
 	}
 	d.wantStatus("r", store.StatusRunning)
 	if asked, err := d.runs.Interrupts(d.ctx(), "acme", "r"); err != nil || len(asked) > 0 {
 		t.Errorf("it asks %+v, %v", asked, err)
 	}
-	d.wantErr(rest(store.Lease{Account: "acme", Run: "r", Fence: lease.Fence + 1}, 1), store.ErrFenced)
-	d.wantErr(rest(store.Lease{Account: "acme", Run: "unknown", Fence: 1}, 0), store.ErrFenced)
+	d.wantErr(end(store.Lease{Account: "acme", Run: "r", Fence: lease.Fence + 1}, 1), store.ErrFenced)
+	d.wantErr(end(store.Lease{Account: "acme", Run: "unknown", Fence: 1}, 0), store.ErrFenced)
 	if _, err := d.runs.Fenced(lease).Load(d.ctx(), store.Key{Account: "acme", Run: "unknown"}); err != store.ErrNotFound {
 		t.Errorf("a run that does not exist has a state: %v", err)
 	}
@@ -102,7 +102,7 @@ func testEndExecutionFencedSavesNothing(t *testing.T, d *runsTester) {
 	if version, saved := d.checkpoint("r"); version != 1 || string(saved["a"]) != "1" {
 		t.Errorf("something was saved: version %d, %q", version, saved)
 	}
-	d.must(rest(lease, 1))
+	d.must(end(lease, 1))
 }
 
 func testDecideClaims(t *testing.T, d *runsTester) {

@@ -401,10 +401,10 @@ func testOneOwner(t *testing.T, d *runsTester) {
 				held[id], fences[id] = true, work.Lease.Fence
 				mu.Unlock()
 				round := int(work.Lease.Fence) - 1
-				rest := store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{work.Decided[0].ID}}
+				end := store.ExecutionEnd{Status: store.StatusCompleted, Applied: []string{work.Decided[0].ID}}
 				next := fmt.Sprintf("%s-%d", id, round)
 				if round < rounds {
-					rest.Status, rest.Open = store.StatusWaiting, newInterrupts(next)
+					end.Status, end.Open = store.StatusWaiting, newInterrupts(next)
 				}
 				mu.Lock()
 				held[id] = false
@@ -412,7 +412,7 @@ func testOneOwner(t *testing.T, d *runsTester) {
 					finished++
 				}
 				mu.Unlock()
-				if _, err := d.runs.EndExecution(d.ctx(), work.Lease, rest); err != nil {
+				if _, err := d.runs.EndExecution(d.ctx(), work.Lease, end); err != nil {
 					t.Error(err)
 					return
 				}

@@ -26,11 +26,11 @@ func (h *storeTester) wantOutcomes(want map[string]string) {
 // goOn claims the run and gives it back.
 func (h *storeTester) claimAndEnd(status store.Status, outcome string, applied []string, open ...string) {
 	h.t.Helper()
-	rest := store.ExecutionEnd{Status: status, Applied: applied, Open: newInterrupts(open...)}
+	end := store.ExecutionEnd{Status: status, Applied: applied, Open: newInterrupts(open...)}
 	if outcome != "" {
-		rest.Outcome = []byte(outcome)
+		end.Outcome = []byte(outcome)
 	}
-	h.endExecution(h.claimed("w", "r").Lease, rest)
+	h.endExecution(h.claimed("w", "r").Lease, end)
 }
 
 // testReceiptOutcomes follows what three resumes are answered with through everything that happens to their run afterwards.

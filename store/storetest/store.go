@@ -102,9 +102,9 @@ type storeTester struct {
 }
 
 // rest gives a run back.
-func (h *storeTester) endExecution(lease store.Lease, rest store.ExecutionEnd) store.Status {
+func (h *storeTester) endExecution(lease store.Lease, end store.ExecutionEnd) store.Status {
 	h.t.Helper()
-	status, err := h.store.EndExecution(h.ctx(), lease, rest)
+	status, err := h.store.EndExecution(h.ctx(), lease, end)
 	h.must(err)
 	return status
 }

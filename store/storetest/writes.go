@@ -56,11 +56,11 @@ func testWithdrawalRevisesRequestOnce(t *testing.T, h *storeTester) {
 	decided.Writes = writesOf("decided", requestChange("i3", 1, "decided"))
 	h.wantResult(decided, store.ResultAccepted)
 	lease := h.claimed("w", "r").Lease
-	rest := store.ExecutionEnd{Status: store.StatusWaiting, Applied: []string{"i3"}, Open: newInterrupts("i2"), Writes: writesOf("stale", requestChange("i1", 2, "withdrawn"))}
-	_, err := h.store.EndExecution(h.ctx(), lease, rest)
+	end := store.ExecutionEnd{Status: store.StatusWaiting, Applied: []string{"i3"}, Open: newInterrupts("i2"), Writes: writesOf("stale", requestChange("i1", 2, "withdrawn"))}
+	_, err := h.store.EndExecution(h.ctx(), lease, end)
 	h.wantErr(err, store.ErrStale)
-	rest.Writes = writesOf("rested", requestChange("i1", 1, "withdrawn"))
-	h.endExecution(lease, rest)
+	end.Writes = writesOf("rested", requestChange("i1", 1, "withdrawn"))
+	h.endExecution(lease, end)
 	_, err = h.store.Cancel(h.ctx(), "acme", "r", store.StatusCancelled, nil, writesOf("cancelled", requestChange("i2", 1, "cancelled")))
 	h.must(err)
 	var got []string
@@ -203,9 +203,9 @@ func testExpireSkipsStale(t *testing.T, h *storeTester) {
 	}
 	h.endExecution(h.create("r"), store.ExecutionEnd{Status: store.StatusWaiting, Open: open, Writes: writesOf("asked", requestChange("i1", 0, "open"), requestChange("i2", 0, "open"))})
 	h.waitForClock(2 * time.Millisecond)
-	expire := func(want []string, beside func(store.Interrupt, *store.Document) store.Writes) {
+	expire := func(want []string, writes func(store.Interrupt, *store.Document) store.Writes) {
 		t.Helper()
-		expired, err := h.store.Expire(h.ctx(), time.Time{}, 10, beside)
+		expired, err := h.store.Expire(h.ctx(), time.Time{}, 10, writes)
 		h.must(err)
 		var got []string
 		for _, i := range expired {

@@ -8,8 +8,8 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// I7: what went wrong is said by its kind, never in the words of whoever failed.
-func TestI7_ClassName_SaysWhatKindOfErrorItIs(t *testing.T) {
+// I7: an error is logged by its class, never by its text.
+func TestI7_ErrorClass_ContainsNoErrorText(t *testing.T) {
 	inner := &provider.RetryError{Err: errors.New("CANARY")}
 	for want, err := range map[string]error{
 		"provider.RetryError":                                                fmt.Errorf("%w: %w: CANARY", provider.ErrPark, inner),
@@ -24,7 +24,7 @@ func TestI7_ClassName_SaysWhatKindOfErrorItIs(t *testing.T) {
 	}
 }
 
-// toldError is an error with words for the log.
+// toldError is an error with a text for the log.
 type toldError struct{}
 
 func (toldError) Error() string  { return "CANARY" }

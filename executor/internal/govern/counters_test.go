@@ -13,8 +13,7 @@ const (
 )
 
 // A counter never returns less than was charged within a window. It returns too much by at most the
-// hour before a window of more than a day. A charge is taken back completely when it is charged
-// anew.
+// hour before a window of more than a day. A repeated charge replaces the first one completely.
 func TestProperty_CounterIsCompleteWithinAWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c counter

@@ -30,7 +30,7 @@ func TestClockGuard_TrustsAClockThatAgreesWithElapsedTime(t *testing.T) {
 		"a bit off":               {{0, 30 * time.Second, true}, {time.Hour, time.Hour + 30*time.Second, true}},
 		"far off from the start":  {{0, time.Hour, false}, {time.Minute, time.Hour + time.Minute, false}, {2 * time.Hour, 3 * time.Hour, true}},
 		"drifts":                  {{0, 0, true}, {time.Hour, time.Hour + 4*time.Second, true}, {2 * time.Hour, 2*time.Hour + 8*time.Second, true}},
-		"stands still":            {{0, 0, true}, {time.Minute, 100 * time.Second, true}},
+		"stopped clock":           {{0, 0, true}, {time.Minute, 100 * time.Second, true}},
 		"jumps ahead, stays":      {{0, 0, true}, {time.Minute, 25 * time.Hour, false}, {2 * time.Minute, 25*time.Hour + time.Minute, false}, {2 * time.Hour, 27*time.Hour - time.Minute, true}},
 		"jumps ahead, comes back": {{0, 0, true}, {time.Minute, 25 * time.Hour, false}, {2 * time.Minute, 2 * time.Minute, true}},
 		"jumps back":              {{0, 0, true}, {time.Minute, -time.Hour, false}},

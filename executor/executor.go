@@ -199,7 +199,7 @@ func New(config Config) (*Executor, error) {
 	return e, nil
 }
 
-// Start begins the work in the background: it executes runs that are ready or whose owner died, lets questions expire, sends notices, deletes runs
+// StartWorkers begins the work in the background: it executes runs that are ready or whose owner died, lets questions expire, sends notices, deletes runs
 // after their retention, and looks after the audit logs. It may be called several times.
 func (e *Executor) StartWorkers() {
 	e.mu.Lock()

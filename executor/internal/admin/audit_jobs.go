@@ -32,7 +32,7 @@ const (
 	CheckJob = "audit-check"
 )
 
-// chores are those that the settings ask for.
+// AuditJobs are those that the settings ask for.
 func (ad *Admin) AuditJobs() (all []periodic.Job) {
 	a := ad.config.Audit
 	if a.Key != nil {
@@ -44,7 +44,7 @@ func (ad *Admin) AuditJobs() (all []periodic.Job) {
 	return all
 }
 
-// signLog signs what was added to the log of an account, if the log is still that which was signed before.
+// signAccount signs what was added to the log of an account, if the log is still that which was signed before.
 func (ad *Admin) signAccount(ctx context.Context, account string, pass *periodic.JobResult) error {
 	a := ad.config.Audit
 	var kept [][]byte
@@ -81,7 +81,7 @@ func (ad *Admin) signAccount(ctx context.Context, account string, pass *periodic
 	return nil
 }
 
-// failedFor notes that an account could not be looked at. The others are.
+// countFailure notes that an account could not be looked at. The others are.
 func (ad *Admin) countFailure(ctx context.Context, what, account string, pass *periodic.JobResult, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -91,7 +91,7 @@ func (ad *Admin) countFailure(ctx context.Context, what, account string, pass *p
 	return nil
 }
 
-// checkLog verifies the log of an account and compares it with the other books.
+// checkAccountLog verifies the log of an account and compares it with the other books.
 func (ad *Admin) checkAccountLog(ctx context.Context, account string, pass *periodic.JobResult) error {
 	against, err := ad.verifyAgainst(ctx, account)
 	if err != nil {
@@ -120,7 +120,7 @@ func (ad *Admin) checkAccountLog(ctx context.Context, account string, pass *peri
 	return nil
 }
 
-// against is what the log of an account is verified against: the signatures of this installation, and the last checkpoint in the folder.
+// verifyAgainst is what the log of an account is verified against: the signatures of this installation, and the last checkpoint in the folder.
 func (ad *Admin) verifyAgainst(ctx context.Context, account string) (against audit.VerifyOptions, err error) {
 	a := ad.config.Audit
 	if a.Key == nil {
@@ -156,7 +156,7 @@ type findingLog struct {
 	logged map[string]map[audit.Finding]bool
 }
 
-// news returns the findings that the last check did not have. Only the findings of the last check are remembered.
+// newFindings returns the findings that the last check did not have. Only the findings of the last check are remembered.
 func (t *findingLog) newFindings(account string, found []audit.Finding) (news []audit.Finding) {
 	now := make(map[audit.Finding]bool)
 	for _, f := range found {
@@ -180,7 +180,7 @@ func (ad *Admin) AuditLines(ctx context.Context, account string, after int64, li
 	return ad.store.AuditLines(ctx, account, after, limit)
 }
 
-// Checkpoints returns the signed checkpoints of an account's log that cover more than so many records, the smallest first, and the public key of this
+// AuditCheckpoints returns the signed checkpoints of an account's log that cover more than so many records, the smallest first, and the public key of this
 // installation; "" if it does not sign.
 func (ad *Admin) AuditCheckpoints(ctx context.Context, account string, after int64, limit int) (list []audit.Checkpoint, public string, err error) {
 	log := audit.NewStoreLog(ad.store)

@@ -37,7 +37,7 @@ type exportedDocument struct {
 	Facts            json.RawMessage `json:",omitempty"`
 }
 
-// Export writes everything that is known of an account as JSON in the clear: one line for each run, and then lines with the grants and counters of the
+// ExportAccount writes everything that is known of an account as JSON in the clear: one line for each run, and then lines with the grants and counters of the
 // account, if it has any. It returns how many runs there were. What cannot be opened is left out, and named in its line; after everything else was written,
 // ErrUnreadable says that there was something.
 func (ad *Admin) ExportAccount(ctx context.Context, account string, w io.Writer) (int, error) {
@@ -72,7 +72,7 @@ func (ad *Admin) ExportAccount(ctx context.Context, account string, w io.Writer)
 	return count, unread
 }
 
-// export opens everything that is sealed in a run, and drops the sealed bytes, which are of no use elsewhere.
+// exportRun opens everything that is sealed in a run, and drops the sealed bytes, which are of no use elsewhere.
 func (ad *Admin) exportRun(ctx context.Context, run store.Run) (*exportedRun, error) {
 	history, err := ad.store.History(ctx, run.Account, run.ID)
 	if err != nil {
@@ -120,7 +120,7 @@ func (ad *Admin) exportRun(ctx context.Context, run store.Run) (*exportedRun, er
 	return x, errors.Join(failures...)
 }
 
-// exportPapers writes papers that belong to no run.
+// writeExportedDocuments writes papers that belong to no run.
 func (ad *Admin) writeExportedDocuments(ctx context.Context, account string, kind store.DocumentKind, out *json.Encoder) error {
 	var unread error
 	for after := ""; ; {
@@ -144,7 +144,7 @@ func (ad *Admin) writeExportedDocuments(ctx context.Context, account string, kin
 	}
 }
 
-// exportedPapers opens papers. The salt of a run stays where it is: it must not outlive the run.
+// exportDocuments opens papers. The salt of a run stays where it is: it must not outlive the run.
 func (ad *Admin) exportDocuments(papers []store.Document) (opened []exportedDocument, err error) {
 	for _, p := range papers {
 		body, failure := ad.store.Body(p)

@@ -63,7 +63,7 @@ type reconciliation struct {
 	findings []audit.Finding
 }
 
-// clear finds the runs where something does not agree, at first sight.
+// scan finds the runs where something does not agree, at first sight.
 func (r *reconciliation) scan(ctx context.Context) error {
 	for record, err := range audit.ParseRecords(audit.NewStoreLog(r.store).Records(ctx, r.account, 0, 0)) {
 		if err != nil {
@@ -128,7 +128,7 @@ func (r *reconciliation) wasCompared(run string) bool {
 	return seen
 }
 
-// look compares what the log has said of a run so far.
+// compareRun compares what the log has said of a run so far.
 func (r *reconciliation) compareRun(ctx context.Context, run string) error {
 	records := r.records[run]
 	delete(r.records, run)
@@ -283,7 +283,7 @@ func seqOf[T any](all []T) iter.Seq2[T, error] {
 	}
 }
 
-// payloads finds the salt of a run, under which its digests stand in the log.
+// saltOf finds the salt of a run, under which its digests stand in the log.
 func (ad *Admin) saltOf(ctx context.Context, account, run string) func(id string) (audit.Payload, bool) {
 	var known *audit.Payload
 	return func(id string) (audit.Payload, bool) {

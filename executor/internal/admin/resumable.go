@@ -24,7 +24,7 @@ type ResumableCheck struct {
 	Err error
 }
 
-// Check looks at every run that is not over, of all accounts, and says whether this program could go on with it, as far as that can be known
+// CheckResumable looks at every run that is not over, of all accounts, and says whether this program could go on with it, as far as that can be known
 // without doing so; see [provider.Checker]. It runs and changes nothing, while others may.
 func (ad *Admin) CheckResumable(ctx context.Context) iter.Seq2[ResumableCheck, error] {
 	return func(yield func(ResumableCheck, error) bool) {
@@ -86,7 +86,7 @@ func (ad *Admin) checkRun(ctx context.Context, run store.Run) error {
 	return ad.checkAnswerSchemas(ctx, run)
 }
 
-// takesTheAnswers looks whether the open questions of a run are such as this program would ask.
+// checkAnswerSchemas looks whether the open questions of a run are such as this program would ask.
 func (ad *Admin) checkAnswerSchemas(ctx context.Context, run store.Run) error {
 	asked, err := ad.store.Interrupts(ctx, run.Account, run.ID)
 	if err != nil {

@@ -45,7 +45,7 @@ func AuditActor(from desk.From) audit.Actor {
 	return eventActor(desk.Event{By: from.Actor.ID, Kind: from.Actor.Kind, Auth: from.Actor.Auth, Via: from.Via})
 }
 
-// record adds the audit lines of a change.
+// AddAuditLines adds the audit lines of a change.
 func AddAuditLines(c *txn.Tx, change desk.Change) error {
 	place := c.RequestPlace(change.Request.ID)
 	place.Revision = change.Request.Rev
@@ -75,7 +75,7 @@ func changedLine(change desk.Change, event desk.Event) audit.RequestChanged {
 	return audit.RequestChanged{What: what, Deadline: audit.TimestampOf(change.Request.Deadline)}
 }
 
-// body is the audit line of an event; nil if another line of the same change has it.
+// lineOf is the audit line of an event; nil if another line of the same change has it.
 func lineOf(c *txn.Tx, change desk.Change, event desk.Event) audit.Body {
 	doc := change.Request
 	switch event.Type {

@@ -24,7 +24,7 @@ type AwaitTarget struct {
 	Execution *Execution
 }
 
-// await waits until a run comes to rest, here or in another process: after a resume until an execution has applied it, after a start until any has ended.
+// AwaitOutcome waits until a run comes to rest, here or in another process: after a resume until an execution has applied it, after a start until any has ended.
 func (w *Waiter) AwaitOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
 	deadline := time.NewTimer(max(cmp.Or(t.Wait, w.config.Wait), 0))
 	defer deadline.Stop()
@@ -62,7 +62,7 @@ func (w *Waiter) AwaitOutcome(ctx context.Context, t AwaitTarget) (fermata.Outco
 	}
 }
 
-// outcome is the outcome of the execution that applied a resume or, for a start, that of the run; nil as long as there is none.
+// pollOutcome is the outcome of the execution that applied a resume or, for a start, that of the run; nil as long as there is none.
 func (w *Waiter) pollOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
 	if t.ResumeID == "" {
 		return w.finalOutcome(ctx, t)
@@ -81,7 +81,7 @@ func (w *Waiter) pollOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcom
 	return over, nil
 }
 
-// applied is the outcome of the execution that applied a resume; nil as long as none has.
+// appliedOutcome is the outcome of the execution that applied a resume; nil as long as none has.
 func (w *Waiter) appliedOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
 	receipt, err := w.store.Receipt(ctx, t.Account, t.Actor, t.ResumeID)
 	switch {
@@ -93,7 +93,7 @@ func (w *Waiter) appliedOutcome(ctx context.Context, t AwaitTarget) (fermata.Out
 	return w.decodeOutcome(t.Account, t.Run, receipt.Outcome)
 }
 
-// became is what the run of a request came to; nil while it goes on. For a resume, a run that waits goes on.
+// finalOutcome is what the run of a request came to; nil while it goes on. For a resume, a run that waits goes on.
 func (w *Waiter) finalOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
 	run, err := w.docs.FindRun(ctx, t.Account, t.StateKey)
 	switch {
@@ -105,7 +105,7 @@ func (w *Waiter) finalOutcome(ctx context.Context, t AwaitTarget) (fermata.Outco
 	return w.CurrentOutcome(run, t.ResumeID == "")
 }
 
-// Past is what became of a run whose state key another run has by now, or none: it need not have been superseded.
+// RunOutcome is what became of a run whose state key another run has by now, or none: it need not have been superseded.
 func (w *Waiter) RunOutcome(ctx context.Context, account, run string) (fermata.Outcome, error) {
 	history, err := w.store.History(ctx, account, run)
 	switch {
@@ -122,7 +122,7 @@ func deletedOutcome(run string) fermata.Failed {
 	return fermata.Failed{Run: run, Code: "forgotten", Message: "the run was deleted"}
 }
 
-// stands is the outcome of a run; nil as long as there is none. That the run waits is an outcome for a start; after a resume it may only mean that the
+// CurrentOutcome is the outcome of a run; nil as long as there is none. That the run waits is an outcome for a start; after a resume it may only mean that the
 // resume was not applied yet.
 func (w *Waiter) CurrentOutcome(run store.Run, waitingCounts bool) (fermata.Outcome, error) {
 	switch run.Status {
@@ -187,7 +187,7 @@ func (h *WatchHub) Subscribe(ctx context.Context, s store.Events, key store.Key)
 	}
 }
 
-// tell wakes those who wait for a run; the zero key stands for any run.
+// notify wakes those who wait for a run; the zero key stands for any run.
 func (h *WatchHub) notify(key store.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// restsAt is what a run came to, or else the outcome with which it came to rest last.
+// LastOutcome is what a run came to, or else the outcome with which it came to rest last.
 func (w *Waiter) LastOutcome(ctx context.Context, run store.Run) (fermata.Outcome, error) {
 	now, err := w.docs.FindRun(ctx, run.Account, run.StateKey)
 	if err != nil {

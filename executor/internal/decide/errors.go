@@ -40,7 +40,7 @@ func deskErrorByCode(code string) error {
 	return desk.ErrNotAllowed
 }
 
-// why is the reason as the audit log has it.
+// auditReason is the reason as the audit log has it.
 func (e *RefusedError) auditReason() audit.Refusal {
 	if e.Err == nil {
 		return audit.Refusal(e.Result) // the store's words are the same

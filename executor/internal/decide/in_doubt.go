@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// countedBy says which answers count as the same vote; "" if only equal answers do. For an effect in doubt these are answers that agree on whether it
+// voteKey says which answers count as the same vote; "" if only equal answers do. For an effect in doubt these are answers that agree on whether it
 // happened and with which receipt, whoever gives them and for which reason.
 func (w submission) voteKey() string {
 	if w.interrupt.Kind != fermata.EffectInDoubt.Name() {
@@ -30,7 +30,7 @@ func (w submission) voteKey() string {
 	return "it happened: " + ids.Hash("receipt", receipt)
 }
 
-// contradicts refuses the answer that an effect did not happen if the ledger says by now that it did: its owner was slow, and not dead.
+// checkAgainstLedger refuses the answer that an effect did not happen if the ledger says by now that it did: its owner was slow, and not dead.
 func (dc *Decider) checkAgainstLedger(ctx context.Context, w *submission) error {
 	var said fermata.EffectResolution
 	if err := json.Unmarshal(w.value, &said); err != nil || said.Happened {

@@ -60,7 +60,7 @@ func (dc *Decider) resumeRecord(ctx context.Context, d store.Decision) (kept res
 	return kept, err
 }
 
-// answeredBefore returns the answer that a resume id got before, as an error: errVoteCounted, a refusal, or ErrResumeIDReused if it belongs to another decision. It is
+// previousAnswer returns the answer that a resume id got before, as an error: errVoteCounted, a refusal, or ErrResumeIDReused if it belongs to another decision. It is
 // nil if there is none, or if the store has it.
 func (dc *Decider) previousAnswer(ctx context.Context, d store.Decision) (resumeRecord, error) {
 	before, err := dc.resumeRecord(ctx, d)
@@ -77,7 +77,7 @@ func (dc *Decider) previousAnswer(ctx context.Context, d store.Decision) (resume
 	return before, &VoteCountedError{before.run}
 }
 
-// leaveToStore writes the paper which says that the store answers, unless the store has answered already. It returns ErrStale if another process wrote
+// deferToStore writes the paper which says that the store answers, unless the store has answered already. It returns ErrStale if another process wrote
 // the paper.
 func (dc *Decider) deferToStore(ctx context.Context, d store.Decision, before resumeRecord) error {
 	if before.Store { //mutate:resume-result-by-store
@@ -90,7 +90,7 @@ func (dc *Decider) deferToStore(ctx context.Context, d store.Decision, before re
 	return dc.docs.WriteDocument(ctx, d.Account, mark)
 }
 
-// unsettled writes down that a word was counted and settles nothing, or else that it was refused.
+// recordUndecided writes down that a word was counted and settles nothing, or else that it was refused.
 func (dc *Decider) recordUndecided(ctx context.Context, run store.Run, request DecideRequest, d store.Decision, before resumeRecord, why error) error {
 	if !errors.Is(why, ErrVoteCounted) {
 		return dc.recordRefusal(ctx, run, request, before, why)
@@ -99,7 +99,7 @@ func (dc *Decider) recordUndecided(ctx context.Context, run store.Run, request D
 	return dc.store.CommitWrites(ctx, run.Account, d.Writes)
 }
 
-// refuse writes down that the rules for people refused a decision: in the audit log, and as the answer of its resume id.
+// recordRefusal writes down that the rules for people refused a decision: in the audit log, and as the answer of its resume id.
 func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request DecideRequest, before resumeRecord, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if bad, edits := asRefusedEdit(why); edits { // the resume id is not used up: what does not fit can be mended
@@ -126,7 +126,7 @@ func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request Dec
 	return dc.writeRefusal(ctx, run.Account, c)
 }
 
-// stillOpen returns ErrStale if a question is over. Another replica that found it so has left the answer to the store, which may not have it yet: the refusal of
+// checkStillOpen returns ErrStale if a question is over. Another replica that found it so has left the answer to the store, which may not have it yet: the refusal of
 // one that read the question before must not take its place.
 func (dc *Decider) checkStillOpen(ctx context.Context, account, interrupt string) error {
 	now, err := dc.store.InboxItem(ctx, account, interrupt)
@@ -139,7 +139,7 @@ func (dc *Decider) checkStillOpen(ctx context.Context, account, interrupt string
 	return err
 }
 
-// noteRefusal writes a refusal. If the run was deleted meanwhile only the audit line is written.
+// writeRefusal writes a refusal. If the run was deleted meanwhile only the audit line is written.
 func (dc *Decider) writeRefusal(ctx context.Context, account string, c *txn.Tx) error {
 	err := dc.store.CommitWrites(ctx, account, c.Writes)
 	if docs.IsNotFound(err) {
@@ -149,7 +149,7 @@ func (dc *Decider) writeRefusal(ctx context.Context, account string, c *txn.Tx) 
 	return err
 }
 
-// logRefusal writes into the audit log, once, that the store refused a decision. If the process dies before that, the caller had no answer, and repeats
+// logStoreRefusal writes into the audit log, once, that the store refused a decision. If the process dies before that, the caller had no answer, and repeats
 // the decision. It returns the answer that another process has for the resume id, if it wrote the paper meanwhile: the deadline may have been moved after the
 // word was too late here.
 func (dc *Decider) logStoreRefusal(ctx context.Context, run store.Run, request DecideRequest, why error) error {

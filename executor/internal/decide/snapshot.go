@@ -20,7 +20,7 @@ type runSnapshot struct {
 	Meta  *docs.RunMeta // nil until it was needed
 }
 
-// look reads a run and everything else that a decision on it needs, in one call to the store.
+// loadSnapshot reads a run and everything else that a decision on it needs, in one call to the store.
 func (dc *Decider) loadSnapshot(ctx context.Context, account, stateKey string) (runSnapshot, error) {
 	stands, err := dc.store.RunSnapshot(ctx, account, stateKey, docs.RunMetaKind)
 	if errors.Is(err, store.ErrNotFound) {
@@ -33,7 +33,7 @@ func (dc *Decider) loadSnapshot(ctx context.Context, account, stateKey string) (
 	return runSnapshot{RunSnapshot: stands, state: &cachedState{Checkpoints: dc.store, key: key}}, nil
 }
 
-// lookAgain reads the same run once more. If another run has its state key by now it is over, and asks nothing any more.
+// reloadSnapshot reads the same run once more. If another run has its state key by now it is over, and asks nothing any more.
 func (dc *Decider) reloadSnapshot(ctx context.Context, l *runSnapshot) error {
 	now, err := dc.loadSnapshot(ctx, l.Run.Account, l.Run.StateKey)
 	switch {
@@ -66,7 +66,7 @@ func (dc *Decider) LoadForDecision(ctx context.Context, request *DecideRequest) 
 	return &l, err
 }
 
-// lookBack takes the run that asked in the place of the one that has its state key by now, if an answer is to a question of such a run. It is over: nothing
+// loadOriginalRun takes the run that asked in the place of the one that has its state key by now, if an answer is to a question of such a run. It is over: nothing
 // that is said counts, and the store knows what became of the question.
 func (dc *Decider) loadOriginalRun(ctx context.Context, l *runSnapshot, targets map[string]Answer) error {
 	for id := range targets {
@@ -88,7 +88,7 @@ func (dc *Decider) loadOriginalRun(ctx context.Context, l *runSnapshot, targets 
 	return nil
 }
 
-// requestOf returns the request of an open interrupt. Every question was asked with one; if it is gone nobody knows whose word counts, and none does.
+// requestDoc returns the request of an open interrupt. Every question was asked with one; if it is gone nobody knows whose word counts, and none does.
 func (l *runSnapshot) requestDoc(e *Decider, interrupt string) (*docs.Request, error) {
 	paper := l.Document(store.RequestDocument, interrupt)
 	if paper == nil {
@@ -98,7 +98,7 @@ func (l *runSnapshot) requestDoc(e *Decider, interrupt string) (*docs.Request, e
 	return e.docs.DecodeRequest(*paper)
 }
 
-// dossierOf returns the dossier of the run. It does not put it into the cache: the run may have been deleted since, and the salt must not outlive it.
+// metaOf returns the dossier of the run. It does not put it into the cache: the run may have been deleted since, and the salt must not outlive it.
 func (l *runSnapshot) metaOf(ctx context.Context, e *Decider) (d docs.RunMeta, err error) {
 	key := store.Key{Account: l.Run.Account, Run: l.Run.ID}
 	d, known := e.docs.MetaCache.Get(key)
@@ -116,7 +116,7 @@ func (l *runSnapshot) metaOf(ctx context.Context, e *Decider) (d docs.RunMeta, e
 	return d, err
 }
 
-// stateFor returns the state that was read before the decision, if the execution after it can begin with that; otherwise nil. Only the owner of a run changes
+// ReusableState returns the state that was read before the decision, if the execution after it can begin with that; otherwise nil. Only the owner of a run changes
 // its state, and every owner has a fence of its own. So the state is unchanged if the run had no owner when it was read and the fence has grown by one.
 func (l *runSnapshot) ReusableState(work *store.ClaimedRun) *store.Checkpoint {
 	//mutate:snapshot-fence-matches

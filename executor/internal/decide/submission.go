@@ -70,7 +70,7 @@ type submission struct {
 	decision *fermata.Decision
 }
 
-// words checks the answers of a request against the questions. It changes nothing.
+// submissions checks the answers of a request against the questions. It changes nothing.
 func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request DecideRequest) ([]submission, error) {
 	targets := request.Targets
 	if request.Value != nil {
@@ -99,7 +99,7 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Deci
 	return words, nil
 }
 
-// checks is what checks the answers to a run. A provider that can reads the run once for all of them.
+// answerChecker is what checks the answers to a run. A provider that can reads the run once for all of them.
 func (dc *Decider) answerChecker(ctx context.Context, l *runSnapshot) (provider.AnswerCheck, error) {
 	p, err := dc.providers.Of(l.Run)
 	if err != nil {
@@ -132,7 +132,7 @@ func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json
 	return map[string]Answer{open[0].ID: {Value: value}}, nil
 }
 
-// answer checks one answer and fills in the rest of its word.
+// checkAnswer checks one answer and fills in the rest of its word.
 func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.AnswerCheck, error), actor string, said Answer, w *submission) error {
 	i := w.interrupt
 	if err := errs.ValidateJSON("the answer", said.Value, fermata.MaxAnswerBytes); err != nil {
@@ -170,7 +170,7 @@ func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.Answ
 // signerFields are, by kind, the member of an answer that says who gave it.
 var signerFields = map[string]string{docs.GateKind: "approvedBy", fermata.EffectInDoubt.Name(): "by"}
 
-// sign overwrites the member of the answer that says who gave it, if the answer has it, with who that is.
+// setSigner overwrites the member of the answer that says who gave it, if the answer has it, with who that is.
 func (w *submission) setSigner(field, actor string) error {
 	var said map[string]json.RawMessage
 	err := json.Unmarshal(w.value, &said)
@@ -185,7 +185,7 @@ func (w *submission) setSigner(field, actor string) error {
 
 var errClockOnly = errors.New("only the clock lets a question expire")
 
-// approval fills in what a decision on an action approves: the digest of the action, perhaps with edited arguments. By is overwritten with the actor.
+// resolveApproval fills in what a decision on an action approves: the digest of the action, perhaps with edited arguments. By is overwritten with the actor.
 func (dc *Decider) resolveApproval(actor string, w *submission) error {
 	i := w.interrupt
 	question, err := dc.store.Data(i)
@@ -214,7 +214,7 @@ func (dc *Decider) resolveApproval(actor string, w *submission) error {
 	return err
 }
 
-// refused is the error for a decision that the store did not accept.
+// storeRefusal is the error for a decision that the store did not accept.
 func (dc *Decider) storeRefusal(ctx context.Context, run store.Run, receipt store.DecisionReceipt) error {
 	refused := &RefusedError{Result: receipt.Result, Interrupt: receipt.Interrupt}
 	if receipt.Result != store.ResultAlreadyDecided {

@@ -74,7 +74,7 @@ func (dc *Decider) decideWhileStale(ctx context.Context, l *runSnapshot, request
 	}
 }
 
-// weigh is one try. It returns ErrStale if the run or a request was changed meanwhile.
+// tryDecide is one try. It returns ErrStale if the run or a request was changed meanwhile.
 func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request DecideRequest) (store.DecisionReceipt, error) {
 	run := l.Run
 	decision := newDecision(run, request)
@@ -114,7 +114,7 @@ func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request Decide
 	return dc.store.Decide(ctx, decision)
 }
 
-// ballot applies the answers to their requests. Those that settle a question are added to the decision; it returns errVoteCounted if none does.
+// applySubmissions applies the answers to their requests. Those that settle a question are added to the decision; it returns errVoteCounted if none does.
 func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request DecideRequest, words []submission, decision *store.Decision) error {
 	approvals := 0
 	var meta docs.RunMeta
@@ -212,7 +212,7 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 	return err
 }
 
-// elsewhere finds those who have approved something else in the same run, if that excludes them here: also in requests that are still open, and in the same
+// lockPriorApprovers finds those who have approved something else in the same run, if that excludes them here: also in requests that are still open, and in the same
 // decision. It is needed for edits as well, because the rules for the edited arguments may exclude them.
 func (dc *Decider) lockPriorApprovers(ctx context.Context, session *govern.Session, known *docs.Request, approvedHere []string, edits bool) ([]string, error) {
 	//mutate:edit-excludes-prior-approver
@@ -225,7 +225,7 @@ func (dc *Decider) lockPriorApprovers(ctx context.Context, session *govern.Sessi
 	return session.History.PriorApprovers(ctx, known.Request, approvedHere)
 }
 
-// noticeApprovals makes one of two approvals in a run that come at the same moment stale, so that it is weighed again. It has to be called before it is
+// touchApprovers makes one of two approvals in a run that come at the same moment stale, so that it is weighed again. It has to be called before it is
 // looked up who has approved: an approval that comes in between must not be missed by both.
 func (dc *Decider) touchApprovers(ctx context.Context, c *txn.Tx) error {
 	if slices.ContainsFunc(c.Documents, func(p store.DocumentChange) bool { return p.Kind == docs.ApproversKind }) {
@@ -239,7 +239,7 @@ func (dc *Decider) touchApprovers(ctx context.Context, c *txn.Tx) error {
 	return nil
 }
 
-// yeses is 1 if it is a yes to an action that waits for one.
+// approvals is 1 if it is a yes to an action that waits for one.
 func (w *submission) approvals() int {
 	if w.open && w.decision != nil && w.decision.Verb == fermata.VerbApprove {
 		return 1
@@ -250,7 +250,7 @@ func (w *submission) approvals() int {
 // unspecifiedReason is the code of a rejection without a reason: package desk requires a reason or a code.
 const unspecifiedReason = "unspecified"
 
-// act is the act of package desk for a word.
+// toAct is the act of package desk for a word.
 func (w submission) toAct(request DecideRequest) desk.Command {
 	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest}}
 	switch {
@@ -268,7 +268,7 @@ func (w submission) toAct(request DecideRequest) desk.Command {
 	return desk.Approve{From: from}
 }
 
-// settled is the answer that the run gets when its request is settled by this vote.
+// toStoreAnswer is the answer that the run gets when its request is settled by this vote.
 func (dc *Decider) toStoreAnswer(w submission, final desk.Decision) (store.Answer, error) {
 	answer := store.Answer{Interrupt: w.Interrupt}
 	said := fermata.Decision{By: strings.Join(final.By, ", "), Reason: final.Reason}

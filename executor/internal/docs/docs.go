@@ -23,7 +23,7 @@ func New(store *encrypted.Store) *Docs { return &Docs{Store: store} }
 
 // A paper has a body, which is sealed, and facts, which are not: those that other processes and analytics look at.
 
-// readBody opens the body of a paper into v.
+// DecodeBody opens the body of a paper into v.
 func (ds *Docs) DecodeBody(p store.Document, v any) error {
 	data, err := ds.Store.Body(p)
 	if err == nil {
@@ -32,7 +32,7 @@ func (ds *Docs) DecodeBody(p store.Document, v any) error {
 	return err
 }
 
-// readFacts reads a paper, and its facts into facts. One that is not there has the revision 0.
+// ReadIndex reads a paper, and its facts into facts. One that is not there has the revision 0.
 func (ds *Docs) ReadIndex(ctx context.Context, account string, kind store.DocumentKind, id string, facts any) (store.Document, error) {
 	paper, err := ds.Store.Document(ctx, account, kind, id)
 	if IsNotFound(err) {
@@ -44,7 +44,7 @@ func (ds *Docs) ReadIndex(ctx context.Context, account string, kind store.Docume
 	return paper, err
 }
 
-// note writes the facts of a paper and when it is due next; never, if that is zero. It returns ErrStale if another process has changed the paper.
+// UpdateIndex writes the facts of a paper and when it is due next; never, if that is zero. It returns ErrStale if another process has changed the paper.
 func (ds *Docs) UpdateIndex(ctx context.Context, paper *store.Document, facts any, next time.Time) error {
 	change, err := ds.IndexChange(*paper, facts, next)
 	if err == nil {
@@ -69,12 +69,12 @@ func (ds *Docs) Unchanged(p store.Document) store.DocumentChange {
 	return store.DocumentChange{Kind: p.Kind, ID: p.ID, BaseRevision: p.Revision, Body: p.Body, Stored: true, Index: p.Index, DueAt: p.DueAt}
 }
 
-// amend changes one paper, and nothing beside it.
+// WriteDocument changes one paper, and nothing beside it.
 func (ds *Docs) WriteDocument(ctx context.Context, account string, change store.DocumentChange) error {
 	return ds.Store.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{change}})
 }
 
-// papers goes through the papers of a kind, in the order of their ids. filter.Limit is how many are read at a time.
+// Documents goes through the papers of a kind, in the order of their ids. filter.Limit is how many are read at a time.
 func (ds *Docs) Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) iter.Seq2[store.Document, error] {
 	return paged(filter.Limit, func(last *store.Document) ([]store.Document, error) {
 		if last != nil {

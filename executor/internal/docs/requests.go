@@ -25,7 +25,7 @@ type Request struct {
 	Revision int64 // of the paper
 }
 
-// requestOf returns the request of an interrupt, or nil if it has none.
+// Request returns the request of an interrupt, or nil if it has none.
 func (ds *Docs) Request(ctx context.Context, account, id string) (*Request, error) {
 	paper, err := ds.Store.Document(ctx, account, store.RequestDocument, id)
 	if errors.Is(err, store.ErrNotFound) {

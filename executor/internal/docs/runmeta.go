@@ -30,7 +30,7 @@ type MetaCache struct {
 	drops int
 }
 
-// dropped is how often a run was dropped. Who reads a dossier looks at it before that.
+// DropCount is how often a run was dropped. Who reads a dossier looks at it before that.
 func (all *MetaCache) DropCount() int {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -71,7 +71,7 @@ func (all *MetaCache) Drop(run store.Key) {
 	all.drops++
 }
 
-// dossierOf returns the dossier of a run, from the cache or the store.
+// MetaOf returns the dossier of a run, from the cache or the store.
 func (ds *Docs) MetaOf(ctx context.Context, account, run string) (RunMeta, error) {
 	key := store.Key{Account: account, Run: run}
 	if d, ok := ds.MetaCache.Get(key); ok {
@@ -85,7 +85,7 @@ func (ds *Docs) MetaOf(ctx context.Context, account, run string) (RunMeta, error
 	return d, err
 }
 
-// newDossier makes the dossier of a run that begins.
+// NewMeta makes the dossier of a run that begins.
 func (ds *Docs) NewMeta(run, requester, trace string) (RunMeta, store.DocumentChange, error) {
 	d := RunMeta{Salt: make([]byte, 32), Requester: requester, Trace: trace}
 	rand.Read(d.Salt)
@@ -93,7 +93,7 @@ func (ds *Docs) NewMeta(run, requester, trace string) (RunMeta, store.DocumentCh
 	return d, store.DocumentChange{Kind: RunMetaKind, ID: run, Run: run, Body: body}, err
 }
 
-// readDossier reads a dossier. A run that has none gets one.
+// ReadMeta reads a dossier. A run that has none gets one.
 func (ds *Docs) ReadMeta(ctx context.Context, account, run string) (d RunMeta, err error) {
 	paper, err := ds.Store.Document(ctx, account, RunMetaKind, run)
 	if errors.Is(err, store.ErrNotFound) {

@@ -27,7 +27,7 @@ type RequestView struct {
 	Unreadable bool
 }
 
-// runs goes through the runs of an account that match a filter, the newest first, without what is sealed in them.
+// EachRun goes through the runs of an account that match a filter, the newest first, without what is sealed in them.
 func (ds *Docs) EachRun(ctx context.Context, account string, filter store.RunFilter) iter.Seq2[store.Run, error] {
 	filter.Limit = runsPerPage
 	return paged(filter.Limit, func(last *store.Run) ([]store.Run, error) {

@@ -19,7 +19,7 @@ import (
 // errNoAuditLine says that a question would expire without a line in the audit log.
 var errNoAuditLine = errors.New("executor: an expiry without a line in the log")
 
-// lapse is what is written in the transaction in which an interrupt expires: its request and an audit line. Or it puts the expiry off, by a new deadline:
+// expiryWrites is what is written in the transaction in which an interrupt expires: its request and an audit line. Or it puts the expiry off, by a new deadline:
 // because of an outage, or because request or line could not be made, without which nothing expires. otherwise says that it expires for another reason
 // than that nobody decided it in time.
 func (j *Job) expiryWrites(i store.Interrupt, paper *store.Document, now time.Time, outages []outage) (beside store.Writes, otherwise bool) {
@@ -53,7 +53,7 @@ func (j *Job) expiryWrites(i store.Interrupt, paper *store.Document, now time.Ti
 	return c.Writes, otherwise
 }
 
-// lapses files the end of a request whose deadline has passed, or its new deadline after an outage.
+// addExpiry files the end of a request whose deadline has passed, or its new deadline after an outage.
 func (j *Job) addExpiry(c *txn.Tx, known *docs.Request, now time.Time, outages []outage) (otherwise bool, err error) {
 	if known.State != desk.StateOpen { // the request is over, and yet the interrupt is pending
 		return known.Decision != nil && known.Decision.Reason != stats.ReasonStale, addExpiredLine(c, known.ID, known.Deadline)
@@ -77,7 +77,7 @@ func (j *Job) addExpiry(c *txn.Tx, known *docs.Request, now time.Time, outages [
 	return final != nil && final.Reason != stats.ReasonStale, j.requests.AddChange(c, change, known.Revision)
 }
 
-// expired adds the audit line of an expiry without a change of a request.
+// addExpiredLine adds the audit line of an expiry without a change of a request.
 func addExpiredLine(c *txn.Tx, interrupt string, deadline time.Time) error {
 	place := c.AuditPlace()
 	place.Interrupt = interrupt

@@ -36,7 +36,7 @@ type outage struct {
 	End   time.Time `json:"end"`
 }
 
-// pulse makes last a heartbeat that is fresh: it reads the heartbeat, unless last is fresh already, and writes the next one if that is due. While a
+// refreshHeartbeat makes last a heartbeat that is fresh: it reads the heartbeat, unless last is fresh already, and writes the next one if that is due. While a
 // heartbeat is fresh there cannot have been an outage that it does not know of.
 func (j *Job) refreshHeartbeat(ctx context.Context, now time.Time, last *heartbeat) error {
 	for try := 0; !j.isFresh(now, *last); try++ {
@@ -69,12 +69,12 @@ func (j *Job) refreshHeartbeat(ctx context.Context, now time.Time, last *heartbe
 	return nil
 }
 
-// fresh reports whether the next heartbeat is not due yet. One that is far in the future was written by a clock that was wrong, and is not fresh.
+// isFresh reports whether the next heartbeat is not due yet. One that is far in the future was written by a clock that was wrong, and is not fresh.
 func (j *Job) isFresh(now time.Time, b heartbeat) bool {
 	return now.Sub(b.At).Abs() < j.config.OutageAfter/heartbeatsPerOutage
 }
 
-// beats is the heartbeat after last. If last is too long ago, there was an outage. One that ends in the future was written by a clock that was wrong, now or
+// nextHeartbeat is the heartbeat after last. If last is too long ago, there was an outage. One that ends in the future was written by a clock that was wrong, now or
 // then, and is cut off: package desk takes none that is not over.
 func (j *Job) nextHeartbeat(now time.Time, last heartbeat) heartbeat {
 	next := heartbeat{At: now}
@@ -99,7 +99,7 @@ func earliest(a, b time.Time) time.Time {
 	return b
 }
 
-// spare moves the deadline of a request that fell into an outage, or so soon after one that people had no time to decide. It returns nil if the
+// extendForOutages moves the deadline of a request that fell into an outage, or so soon after one that people had no time to decide. It returns nil if the
 // deadline has passed all the same.
 func (j *Job) extendForOutages(request desk.Request, outages []outage, now time.Time) ([]desk.Change, error) {
 	var changes []desk.Change

@@ -13,7 +13,7 @@ import (
 // expirePerTx is how many questions expire in one transaction, if the store has one for all of them. Whoever decides meanwhile waits for it.
 const expirePerTx = 10
 
-// sweep lets questions expire. The store's clock has to agree with how much time has passed in this process: a clock that jumps must not let all questions
+// ExpireLoop lets questions expire. The store's clock has to agree with how much time has passed in this process: a clock that jumps must not let all questions
 // expire.
 func (j *Job) ExpireLoop() {
 	var guard storeclock.Guard
@@ -30,7 +30,7 @@ func (j *Job) ExpireLoop() {
 	}
 }
 
-// expire lets questions expire, and spares those whose deadline fell into an outage.
+// expireDue lets questions expire, and spares those whose deadline fell into an outage.
 func (j *Job) expireDue(guard *storeclock.Guard, last *heartbeat) (expired, spared int, err error) {
 	now, err := j.store.Now(j.background.Ctx)
 	if err != nil {

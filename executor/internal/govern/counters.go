@@ -66,12 +66,12 @@ func (b *chargeReceipt) uses(g Grant) int {
 	return 0
 }
 
-// spent is how much of a grant's budget the action has spent.
+// spentOn is how much of a grant's budget the action has spent.
 func (b *chargeReceipt) spentOn(g Grant) int64 { return int64(b.uses(g)) * b.Spent }
 
 func counterID(name string) string { return ident.Derive("cnt", name) }
 
-// count reads the counters that rules ask for, unless they were read before, and what the action itself was charged.
+// loadCounters reads the counters that rules ask for, unless they were read before, and what the action itself was charged.
 func (s *Session) loadCounters(ctx context.Context, key string, demands []policy.CounterQuery) error {
 	for _, d := range demands {
 		if _, err := s.counterFor(ctx, d.Counter); err != nil {
@@ -101,7 +101,7 @@ func (gv *Governor) readCounter(ctx context.Context, account, name string) (c *c
 	return c, err
 }
 
-// billed is what the action that is judged was charged before, if it has a name.
+// receiptFor is what the action that is judged was charged before, if it has a name.
 func (s *Session) receiptFor(ctx context.Context, key string) (b *chargeReceipt, err error) {
 	if known := s.receipts[key]; known != nil {
 		return known, nil
@@ -142,7 +142,7 @@ func saturatingAdd(a, b int64) int64 {
 	return a + b
 }
 
-// charge adds what an action is charged. If it was charged before, that charge is replaced.
+// addCharges adds what an action is charged. If it was charged before, that charge is replaced.
 func (s *Session) addCharges(ctx context.Context, key string, charges []policy.Charge) error {
 	if len(charges) == 0 {
 		return nil
@@ -163,7 +163,7 @@ func (s *Session) addCharges(ctx context.Context, key string, charges []policy.C
 	return nil
 }
 
-// fileCounters writes what was charged.
+// AddCounters writes what was charged.
 func (s *Session) AddCounters() error {
 	for _, name := range slices.Sorted(maps.Keys(s.counters)) {
 		if counter := s.counters[name]; counter.charged {
@@ -198,7 +198,7 @@ func (c *counter) without(made charge) []charge {
 	return all
 }
 
-// replace adds a charge in the place of another one, and drops those that are too old for any rule.
+// replaceCharge adds a charge in the place of another one, and drops those that are too old for any rule.
 func (c *counter) replaceCharge(made, ch charge) {
 	c.charged = true
 	sums := make(map[int64]int64)

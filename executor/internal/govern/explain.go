@@ -14,7 +14,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Rules returns the policy in force, or nil.
+// CurrentPolicy returns the policy in force, or nil.
 func (gv *Governor) CurrentPolicy() *policy.Set {
 	if gv.config.Policy == nil {
 		return nil
@@ -30,7 +30,7 @@ type HypotheticalAction struct {
 	Requester, Agent     string
 }
 
-// Suppose says what the rules would decide on an action, and why. It changes nothing.
+// ExplainAction says what the rules would decide on an action, and why. It changes nothing.
 func (gv *Governor) ExplainAction(ctx context.Context, s HypotheticalAction) (policy.Decision, error) {
 	now, err := gv.store.Now(ctx)
 	if err != nil {

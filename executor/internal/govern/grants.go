@@ -27,7 +27,7 @@ type Grant struct {
 	revision      int64
 }
 
-// keepGrant files a grant as it is now.
+// AddGrant files a grant as it is now.
 func (gv *Governor) AddGrant(c *txn.Tx, g *Grant) error {
 	body, err := json.Marshal(g)
 	if err == nil {
@@ -36,7 +36,7 @@ func (gv *Governor) AddGrant(c *txn.Tx, g *Grant) error {
 	return err
 }
 
-// Grants lists what is remembered in an account, also what has ended.
+// ListGrants lists what is remembered in an account, also what has ended.
 func (gv *Governor) ListGrants(ctx context.Context, account string) ([]Grant, error) {
 	var all []Grant
 	for paper, err := range gv.docs.Documents(ctx, account, docs.GrantKind, store.DocumentFilter{Limit: docs.DocumentsPerPage}) {
@@ -62,7 +62,7 @@ func (gv *Governor) DecodeGrant(paper store.Document) (Grant, error) {
 	return g, err
 }
 
-// Revoke takes a grant back: the next time, people are asked again. It returns store.ErrNotFound if there is none.
+// RevokeGrant takes a grant back: the next time, people are asked again. It returns store.ErrNotFound if there is none.
 func (gv *Governor) RevokeGrant(ctx context.Context, account, id string, by desk.From) error {
 	return retry.WhileStale(ctx, func() error { return gv.tryRevokeGrant(ctx, account, id, by) })
 }
@@ -91,7 +91,7 @@ func (gv *Governor) tryRevokeGrant(ctx context.Context, account, id string, by d
 	return gv.store.CommitWrites(ctx, account, c.Writes)
 }
 
-// granted turns the verdict "ask" into "allow" if a grant covers the action, of which digest is the digest. The use of the grant is filed with the ruling,
+// applyGrant turns the verdict "ask" into "allow" if a grant covers the action, of which digest is the digest. The use of the grant is filed with the ruling,
 // and so counted before the action is executed: after a crash in between, the action finds its own use on its bill.
 func (s *Session) applyGrant(ctx context.Context, key string, in policy.Input, decision policy.Decision, digest string) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {

@@ -20,7 +20,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// rules is the policy for the actions of an execution, or nil if this installation has none. Its rulings are visible to others, in counters and in the audit
+// ExecutionPolicy is the policy for the actions of an execution, or nil if this installation has none. Its rulings are visible to others, in counters and in the audit
 // log. So the state that led to the action is saved before: otherwise a run that is executed again might come to another action, and this one
 // would have been charged for nothing.
 func (gv *Governor) ExecutionPolicy(run store.Run, d docs.RunMeta, flush func(context.Context) error) fermata.Policy {
@@ -63,7 +63,7 @@ func retryLater(err error, attempts int) error {
 	return &provider.RetryError{After: retry.DelayAfter(attempts), Err: err} //mutate:policy-store-error-retried
 }
 
-// ruling judges an action. If it is allowed, it is charged to the counters of the rules at once, together with the use of a grant. It returns ErrStale if
+// ruleOn judges an action. If it is allowed, it is charged to the counters of the rules at once, together with the use of a grant. It returns ErrStale if
 // another action was charged since the counters were read.
 func (gv *Governor) ruleOn(ctx context.Context, run store.Run, d docs.RunMeta, flush func(context.Context) error, action fermata.ActionRequest) (fermata.Ruling, error) {
 	// An earlier attempt may have charged it, or whoever has taken the run over meanwhile.
@@ -98,7 +98,7 @@ func (gv *Governor) ruleOn(ctx context.Context, run store.Run, d docs.RunMeta, f
 	return j.Ruling(), err
 }
 
-// allowed charges an action that the rules allow, and files the ruling.
+// recordAllowed charges an action that the rules allow, and files the ruling.
 func (s *Session) recordAllowed(ctx context.Context, key string, j *Evaluation) error {
 	known := false
 	err := s.addCharges(ctx, key, j.Charges) //mutate:allowed-action-charged
@@ -123,7 +123,7 @@ func actionChargeKey(run store.Run, action fermata.ActionRequest) string {
 	return ident.Derive("c", run.ID, action.Address.String(), action.Path, action.Digest)
 }
 
-// describe adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to the rules alone.
+// fillInput adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to the rules alone.
 func (s *Session) fillInput(in *policy.Input) {
 	in.Account, in.Environment, in.Graph, in.Requester, in.At = s.Tx.Run.Account, s.governor.config.Environment, s.Tx.Run.Graph, s.Tx.Meta.Requester, s.Tx.Now
 	if s.governor.config.Zone != nil {
@@ -140,12 +140,12 @@ type Evaluation struct {
 	RatedInput      policy.Input // with what the rules say of the tool
 }
 
-// judge asks the rules about an action of a run.
+// Evaluate asks the rules about an action of a run.
 func (s *Session) Evaluate(ctx context.Context, key string, address fermata.Address, action string, args json.RawMessage) (*Evaluation, error) {
 	return s.evaluateInput(ctx, key, policy.InputOf(fermata.ActionRequest{Run: s.Tx.Run.ID, Address: address, Action: action, Args: args}))
 }
 
-// judgeInput asks the rules about an action as it is described to them.
+// evaluateInput asks the rules about an action as it is described to them.
 func (s *Session) evaluateInput(ctx context.Context, key string, in policy.Input) (*Evaluation, error) {
 	set := s.governor.CurrentPolicy()
 	if set == nil {
@@ -166,7 +166,7 @@ func (s *Session) evaluateInput(ctx context.Context, key string, in policy.Input
 	return j, nil
 }
 
-// demand fills in what the rules require for an action, and returns the routes that they name.
+// RequirementFor fills in what the rules require for an action, and returns the routes that they name.
 func (s *Session) RequirementFor(ctx context.Context, ask *desk.RequestSpec, address fermata.Address) (routes []string, err error) {
 	if s.governor.config.Policy == nil {
 		return nil, nil
@@ -201,7 +201,7 @@ func (s *Session) RequirementFor(ctx context.Context, ask *desk.RequestSpec, add
 	return j.Requirement.Routes, nil
 }
 
-// denyAsking refuses to ask about an action that the rules deny. The run fails with it; the denial is written in any case.
+// denyRequest refuses to ask about an action that the rules deny. The run fails with it; the denial is written in any case.
 func (s *Session) denyRequest(ctx context.Context, j *Evaluation, ask *desk.RequestSpec) error {
 	tx := txn.New(s.Tx.Run, s.Tx.Meta, s.Tx.Now)
 	if err := s.governor.NewSession(tx, s.History).addDenial(ctx, j, rulingKey(tx.Run, replay.StageDenied, ask.ID, nil), ask.Subject.ActionDigest, ask.ID); err != nil {
@@ -218,7 +218,7 @@ type DeniedError struct {
 
 func (e *DeniedError) Error() string { return "the rules deny it: " + e.reason }
 
-// demandAgain takes the requirement from the request that this one takes the place of. Whoever edited the arguments there is still their last editor.
+// requirementOfReplaced takes the requirement from the request that this one takes the place of. Whoever edited the arguments there is still their last editor.
 func (s *Session) requirementOfReplaced(ctx context.Context, ask *desk.RequestSpec, address fermata.Address) error {
 	last, err := s.History.ReplacedRequest(ctx, address, ask.Subject)
 	if err != nil {
@@ -281,7 +281,7 @@ func (s *Session) AddEditRuling(ctx context.Context, edit *Evaluation, interrupt
 	return s.addRuling(ctx, edit, replay.StageEdited, rulingKey(s.Tx.Run, replay.StageEdited, interrupt, edit.input.Args), interrupt)
 }
 
-// chargeFor charges an action that people approved to the counters of the rules, in the transaction of the decision. If a limit was used up since the
+// ChargeApproved charges an action that people approved to the counters of the rules, in the transaction of the decision. If a limit was used up since the
 // question was asked, the rules deny the action now, and the approval is refused.
 func (s *Session) ChargeApproved(ctx context.Context, key string, interrupt store.Interrupt, asked fermata.ApprovalRequest, final desk.Decision) error {
 	if s.governor.config.Policy == nil || final.Outcome != desk.OutcomeApproved {

@@ -22,7 +22,7 @@ func (gv *Governor) Replay(ctx context.Context, account string, candidate *polic
 	return replay.CompareHistory(candidate, gv.rulingsSince(ctx, account, from), replay.HistoryOptions{Since: since, MaxRulings: MaxReplay})
 }
 
-// rulings goes through the rulings of an account, the oldest first.
+// rulingsSince goes through the rulings of an account, the oldest first.
 func (gv *Governor) rulingsSince(ctx context.Context, account string, from time.Time) iter.Seq2[replay.RecordedRuling, error] {
 	return func(yield func(replay.RecordedRuling, error) bool) {
 		for paper, err := range gv.docs.Documents(ctx, account, docs.RulingKind, store.DocumentFilter{After: rulingTime(from), Limit: docs.RulingsPerPage}) {

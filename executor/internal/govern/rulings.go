@@ -39,7 +39,7 @@ func rulingID(at time.Time, stage replay.Stage, key string) string {
 
 func rulingTime(at time.Time) string { return at.UTC().Format("20060102T150405.000000000Z") }
 
-// keepRuling files a ruling, and the text of the policy if it is new to the account. With DeskConfig.DiscardRulings only denials are filed, without the
+// addRuling files a ruling, and the text of the policy if it is new to the account. With DeskConfig.DiscardRulings only denials are filed, without the
 // arguments: so that each has one audit line.
 func (s *Session) addRuling(ctx context.Context, j *Evaluation, stage replay.Stage, key, request string) error {
 	if err := s.addPolicyText(ctx, j.set); err != nil {
@@ -65,7 +65,7 @@ func (s *Session) addRuling(ctx context.Context, j *Evaluation, stage replay.Sta
 	return nil
 }
 
-// ruled reports whether a ruling was filed before, perhaps by an earlier attempt that died.
+// hasRuling reports whether a ruling was filed before, perhaps by an earlier attempt that died.
 func (gv *Governor) hasRuling(ctx context.Context, run store.Run, key string) (bool, error) {
 	for paper, err := range gv.docs.Documents(ctx, run.Account, docs.RulingKind, store.DocumentFilter{Run: run.ID, Limit: docs.RulingsPerPage}) {
 		if err != nil || strings.HasSuffix(paper.ID, "/"+key) {
@@ -75,7 +75,7 @@ func (gv *Governor) hasRuling(ctx context.Context, run store.Run, key string) (b
 	return false, nil
 }
 
-// deny files a denial and its audit line. digest is that of the action.
+// addDenial files a denial and its audit line. digest is that of the action.
 func (s *Session) addDenial(ctx context.Context, j *Evaluation, key, digest, request string) error {
 	if err := s.addRuling(ctx, j, replay.StageDenied, key, request); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Session) addDenial(ctx context.Context, j *Evaluation, key, digest, req
 	})
 }
 
-// denied writes the denial of an action, unless it was written before.
+// recordDenial writes the denial of an action, unless it was written before.
 func (s *Session) recordDenial(ctx context.Context, key string, j *Evaluation, digest string) error {
 	if known, err := s.governor.hasRuling(ctx, s.Tx.Run, key); known || err != nil {
 		return err
@@ -97,7 +97,7 @@ func (s *Session) recordDenial(ctx context.Context, key string, j *Evaluation, d
 	return s.governor.store.CommitWrites(ctx, s.Tx.Run.Account, s.Tx.Writes)
 }
 
-// ruledKey names a ruling on a question.
+// rulingKey names a ruling on a question.
 func rulingKey(run store.Run, stage replay.Stage, question string, args json.RawMessage) string {
 	return ident.Derive("r", run.ID, string(stage), question, string(args))
 }
@@ -107,7 +107,7 @@ type policyCache struct{ known sync.Map }
 
 type policyKey struct{ account, digest string }
 
-// keepPolicy files the text of the policy by which an action is judged, with an audit line, if it is new to the account. If several do so at once, one
+// addPolicyText files the text of the policy by which an action is judged, with an audit line, if it is new to the account. If several do so at once, one
 // succeeds; the others get ErrStale, and find it when they try again.
 func (s *Session) addPolicyText(ctx context.Context, set *policy.Set) error {
 	name := policyKey{s.Tx.Run.Account, set.Digest()}
@@ -148,7 +148,7 @@ type PolicyText struct {
 	Since time.Time
 }
 
-// Policy returns the text of a policy by its digest: the one in force, or one by which an action of the account was judged. It returns
+// PolicyByDigest returns the text of a policy by its digest: the one in force, or one by which an action of the account was judged. It returns
 // store.ErrNotFound if there is none.
 func (gv *Governor) PolicyByDigest(ctx context.Context, account, digest string) (PolicyText, error) {
 	if digest == "" || len(digest) > errs.MaxName {

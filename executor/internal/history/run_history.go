@@ -81,7 +81,7 @@ func OriginalAddress(address fermata.Address, first bool) fermata.Address {
 	return address
 }
 
-// chargedAs is the key under which a question is charged. One that is asked again takes the place of the first: what is done once is charged once.
+// ChargeKeyFor is the key under which a question is charged. One that is asked again takes the place of the first: what is done once is charged once.
 func (h *Run) ChargeKeyFor(ctx context.Context, address fermata.Address, interrupt string) (string, error) {
 	if !HasSegmentAfterApproval(address, TargetChangedSegment) {
 		return requestChargeKey(h.run, interrupt), nil
@@ -115,7 +115,7 @@ func (h *Run) interruptsAt(ctx context.Context, address fermata.Address) ([]stri
 	return ids, nil
 }
 
-// replaced is the last request for the same action at the same place, before its target changed; nil if there is none. The same action elsewhere may have
+// ReplacedRequest is the last request for the same action at the same place, before its target changed; nil if there is none. The same action elsewhere may have
 // needed less.
 func (h *Run) ReplacedRequest(ctx context.Context, address fermata.Address, asked desk.Subject) (*desk.Request, error) {
 	before, err := h.interruptsAt(ctx, OriginalAddress(address, false))
@@ -134,7 +134,7 @@ func (h *Run) ReplacedRequest(ctx context.Context, address fermata.Address, aske
 	return nil, nil
 }
 
-// sameAction are the requests about one action: this one, and those that it took the place of. Whoever said yes there said yes to nothing else.
+// RequestsForAction are the requests about one action: this one, and those that it took the place of. Whoever said yes there said yes to nothing else.
 func (h *Run) RequestsForAction(ctx context.Context, address fermata.Address, id string, asked desk.Subject) ([]string, error) {
 	same := []string{id}
 	for ; HasSegmentAfterApproval(address, TargetChangedSegment); address = OriginalAddress(address, false) {
@@ -147,7 +147,7 @@ func (h *Run) RequestsForAction(ctx context.Context, address fermata.Address, id
 	return same, nil
 }
 
-// aboutTheSame are the requests about the action that a request is about, be it asked for, asked for again, or in doubt.
+// relatedRequests are the requests about the action that a request is about, be it asked for, asked for again, or in doubt.
 func (h *Run) relatedRequests(ctx context.Context, doc desk.Request) ([]string, error) {
 	question, err := h.docs.Store.InboxItem(ctx, h.run.Account, doc.ID)
 	if err != nil {
@@ -164,7 +164,7 @@ func (h *Run) relatedRequests(ctx context.Context, doc desk.Request) ([]string, 
 	return h.RequestsForAction(ctx, address, doc.ID, doc.Subject)
 }
 
-// doubted are the requests for the action that a question about an effect in doubt is about. If the same was approved at two places it is unknown which of
+// requestsOfEffect are the requests for the action that a question about an effect in doubt is about. If the same was approved at two places it is unknown which of
 // them it is, and there are none.
 func (h *Run) requestsOfEffect(ctx context.Context, question store.Interrupt) ([]string, error) {
 	data, err := h.docs.Store.Data(question)
@@ -199,7 +199,7 @@ func (h *Run) requestsOfEffect(ctx context.Context, question store.Interrupt) ([
 	return same, err
 }
 
-// approversBeside are those who have approved, or edited and thereby approved, something else in the same run.
+// PriorApprovers are those who have approved, or edited and thereby approved, something else in the same run.
 func (h *Run) PriorApprovers(ctx context.Context, request desk.Request, also []string) ([]string, error) {
 	docs, err := h.AllRequests(ctx)
 	if err != nil {

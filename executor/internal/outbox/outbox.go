@@ -28,7 +28,7 @@ const (
 	maxAttemptsAfterEnd = 84               // how often it is tried if the request is over: for about three days
 )
 
-// deliver sends notices that are due, many at a time. A channel that hangs is not waited for long, so that it does not hold up the others; one that does
+// OutboxLoop sends notices that are due, many at a time. A channel that hangs is not waited for long, so that it does not hold up the others; one that does
 // not is, so that what a process tells comes in order. Each notice is claimed by its revision before it is sent, so that one of several processes sends it;
 // if that one dies, another does when the claim has expired.
 func (o *Sender) OutboxLoop() {
@@ -79,7 +79,7 @@ func waitGroup(group *sync.WaitGroup, atMost time.Duration) {
 	}
 }
 
-// sent claims and sends a notice, and reports whether that went well. It did if another process has it.
+// deliverNotice claims and sends a notice, and reports whether that went well. It did if another process has it.
 func (o *Sender) deliverNotice(paper store.Document, unclaimed *background.ErrorCount) bool {
 	n, err := o.claimNotice(paper)
 	if err != nil {
@@ -106,7 +106,7 @@ type claimedNotice struct {
 	since    time.Time // the same, by the clock of this process
 }
 
-// after is the time of the store after a pause that begins now, however long the try took.
+// nextAttempt is the time of the store after a pause that begins now, however long the try took.
 func (n *claimedNotice) nextAttempt(pause time.Duration) time.Time {
 	return n.now.Add(time.Since(n.since) + pause)
 }
@@ -127,7 +127,7 @@ func (o *Sender) claimNotice(paper store.Document) (*claimedNotice, error) {
 	return n, nil
 }
 
-// send sends one notice, and notes what became of it.
+// sendNotice sends one notice, and notes what became of it.
 func (o *Sender) sendNotice(n *claimedNotice) error {
 	var notice desk.Notice
 	if err := o.docs.DecodeBody(n.document, &notice); err != nil {
@@ -172,7 +172,7 @@ func isInvitation(n desk.Notice) bool {
 	return n.Kind == desk.NoticeNotify || n.Kind == desk.NoticeRemind || n.Kind == desk.NoticePage
 }
 
-// tell calls Notify, which may panic.
+// notify calls Notify, which may panic.
 func (o *Sender) notify(ctx context.Context, account string, notice desk.Notice) (err error) {
 	defer recovery.Recover(&err)
 	return o.config.Notify(ctx, account, notice)
@@ -236,7 +236,7 @@ func (o *Sender) recordDelivery(paper *store.Document, notice desk.Notice, becam
 	}
 }
 
-// reached adds to a request whom a notice has reached. If the request is over, it posts the all-clear instead. What was drawn of a request that has changed since it was
+// deliveryWrites adds to a request whom a notice has reached. If the request is over, it posts the all-clear instead. What was drawn of a request that has changed since it was
 // seen is drawn once more: whoever drew the change may have been faster. name tells an all-clear from that of another process.
 func (o *Sender) deliveryWrites(account string, notice desk.Notice, name string, seen int64) (store.Writes, error) {
 	if !isInvitation(notice) {
@@ -296,7 +296,7 @@ func leavesCopy(n desk.Notice) bool {
 	return n.Kind == desk.NoticeNotify || n.Kind == desk.NoticeRemind || n.Kind == desk.NoticeRerender
 }
 
-// outdated reports whether a request was drawn as it is not any more.
+// isStaleCopy reports whether a request was drawn as it is not any more.
 func (o *Sender) isStaleCopy(account string, notice desk.Notice, seen int64) (bool, error) {
 	if !leavesCopy(notice) {
 		return false, nil
@@ -308,7 +308,7 @@ func (o *Sender) isStaleCopy(account string, notice desk.Notice, seen int64) (bo
 	return now.Revision != seen, err // who does not know does not note that it was told: it is sent again
 }
 
-// drawAgain has a request drawn once more, unless somebody is going to, who has not begun. Or each copy that is under way while a request changes and changes would be
+// addRerender has a request drawn once more, unless somebody is going to, who has not begun. Or each copy that is under way while a request changes and changes would be
 // followed by one of its own, each time, until they have all places.
 func (o *Sender) addRerender(c *txn.Tx, drawn desk.Notice, now *docs.Request) error {
 	again := desk.Notice{Request: now.ID, Rev: now.Rev, Kind: desk.NoticeRerender, Epoch: now.RouteProgress.Epoch, Cause: drawn.Cause}

@@ -38,7 +38,7 @@ func (o *Sender) RunMessageLoop() {
 	}
 }
 
-// explain delivers the messages to runs that are due. Each is claimed by its revision, so that one of several processes delivers it, and delivered in
+// deliverRunMessages delivers the messages to runs that are due. Each is claimed by its revision, so that one of several processes delivers it, and delivered in
 // the background, so that a slow run holds up nobody. Of those that may call a model, there are few at the same time.
 func (o *Sender) deliverRunMessages() error {
 	due, err := o.store.DueDocuments(o.background.Ctx, docs.RunMessageKind, maxConcurrentClarifications+maxConcurrentSends)
@@ -78,7 +78,7 @@ func (o *Sender) deliverRunMessages() error {
 	return err
 }
 
-// explainOne delivers one message, and notes what became of it.
+// deliverRunMessage delivers one message, and notes what became of it.
 func (o *Sender) deliverRunMessage(paper store.Document, back requests.RunMessage, now time.Time) {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(o.background.Ctx, clarifyTimeout)
@@ -116,7 +116,7 @@ func clarifyDelay(err error, tries int) time.Duration {
 	return clarifyBackoff << (tries - 1)
 }
 
-// answerBack lets a run answer a question, and adds the answer to the request, unless the question was answered or the request is over.
+// answerClarification lets a run answer a question, and adds the answer to the request, unless the question was answered or the request is over.
 func (o *Sender) answerClarification(ctx context.Context, account string, back requests.RunMessage) error {
 	known, err := o.docs.Request(ctx, account, back.Request)
 	if err != nil {
@@ -136,7 +136,7 @@ func (o *Sender) answerClarification(ctx context.Context, account string, back r
 	return err
 }
 
-// explained is what the run answers; "" if nothing. Nothing of the run changes by that: it waits, because the request is open.
+// askProvider is what the run answers; "" if nothing. Nothing of the run changes by that: it waits, because the request is open.
 func (o *Sender) askProvider(ctx context.Context, account string, back requests.RunMessage, question desk.Clarification) (text string, err error) {
 	defer recovery.Recover(&err)
 	asked, err := o.store.InboxItem(ctx, account, back.Request)

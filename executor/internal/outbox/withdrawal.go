@@ -11,7 +11,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// tellGone delivers that message.
+// deliverWithdrawal delivers that message.
 func (o *Sender) deliverWithdrawal(ctx context.Context, paper store.Document, back requests.RunMessage) (err error) {
 	defer recovery.Recover(&err)
 	history, err := o.store.History(ctx, paper.Account, paper.Run) // another run may have the state key

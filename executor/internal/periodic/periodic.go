@@ -53,7 +53,7 @@ func (p *JobResult) Add(f audit.Finding) {
 	p.Findings[f.Severity][f.Code]++
 }
 
-// do does a chore whenever it is due, until the executor is stopped.
+// JobLoop does a chore whenever it is due, until the executor is stopped.
 func (r *Runner) JobLoop(c Job) {
 	for !r.background.IsStopping() {
 		wait, err := r.RunIfDue(c)
@@ -65,7 +65,7 @@ func (r *Runner) JobLoop(c Job) {
 	}
 }
 
-// turn does a chore if it is due and nobody else does it, and returns when to look again.
+// RunIfDue does a chore if it is due and nobody else does it, and returns when to look again.
 func (r *Runner) RunIfDue(c Job) (wait time.Duration, err error) {
 	var pass JobResult
 	paper, err := r.docs.ReadIndex(r.background.Ctx, "", docs.JobKind, c.Name, &pass)
@@ -96,7 +96,7 @@ type jobRun struct {
 	result   JobResult
 }
 
-// say writes when the chore is due next. It returns ErrStale if another process has claimed it.
+// extend writes when the chore is due next. It returns ErrStale if another process has claimed it.
 func (h *jobRun) extend(next time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

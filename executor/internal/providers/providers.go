@@ -17,7 +17,7 @@ func (s *Set) Of(run store.Run) (provider.Provider, error) {
 	return nil, fmt.Errorf("%w: this process has no provider %q", errs.ErrGraphNotFound, run.Provider)
 }
 
-// runOf is a run as its provider sees it.
+// RunView is a run as its provider sees it.
 func (s *Set) RunView(run store.Run, state store.Checkpoints) (provider.Run, error) {
 	ref, err := s.store.Ref(run)
 	return provider.Run{Account: run.Account, ID: run.ID, StateKey: run.StateKey, Ref: string(ref), Graph: run.Graph, State: state}, err

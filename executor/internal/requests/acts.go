@@ -35,7 +35,7 @@ func (s *Service) Act(ctx context.Context, account, id string, act desk.Command)
 	return doc, err
 }
 
-// act is one try. It returns ErrStale if the request was changed meanwhile.
+// tryAct is one try. It returns ErrStale if the request was changed meanwhile.
 func (s *Service) tryAct(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
 	asked, known, err := s.interruptAndRequest(ctx, account, id)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Service) tryAct(ctx context.Context, account, id string, act desk.Comma
 	return change.Request, s.store.CommitWrites(ctx, account, c.Writes)
 }
 
-// asked returns a question and its request, as they were at one moment, or store.ErrNotFound.
+// interruptAndRequest returns a question and its request, as they were at one moment, or store.ErrNotFound.
 func (s *Service) interruptAndRequest(ctx context.Context, account, id string) (store.InboxItem, *docs.Request, error) {
 	asked, err := s.store.InboxItem(ctx, account, id)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Service) interruptAndRequest(ctx context.Context, account, id string) (
 	return asked, known, err
 }
 
-// filingFor begins the filing of a change of a request.
+// WorkFor begins the filing of a change of a request.
 func (s *Service) WorkFor(ctx context.Context, asked store.InboxItem) (*txn.Tx, error) {
 	meta, err := s.docs.MetaOf(ctx, asked.Account, asked.Run)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Service) RequestDocument(ctx context.Context, account, id string) (desk
 	return known.Request, nil
 }
 
-// end ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
+// EndRun ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
 func (s *Service) EndRun(ctx context.Context, run store.Run, by desk.From, as store.Status) error {
 	return retry.WhileStale(ctx, func() error {
 		waits, beside, err := s.EndWrites(ctx, run, by, as)
@@ -133,12 +133,12 @@ func (s *Service) EndWrites(ctx context.Context, run store.Run, by desk.From, as
 	return waits, c.Writes, err
 }
 
-// Escape gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
+// Abandon gives up the task that a question is part of: the run is cancelled, and its other requests are withdrawn.
 func (s *Service) Abandon(ctx context.Context, account, id string, act desk.Abandon) error {
 	return retry.WhileStale(ctx, func() error { return s.tryAbandon(ctx, account, id, act) })
 }
 
-// escape is one try. It returns ErrStale if the request was changed meanwhile.
+// tryAbandon is one try. It returns ErrStale if the request was changed meanwhile.
 func (s *Service) tryAbandon(ctx context.Context, account, id string, act desk.Abandon) error {
 	asked, known, err := s.interruptAndRequest(ctx, account, id)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *Service) withdrawOpen(ctx context.Context, c *txn.Tx, but, why string) 
 	return waits, s.WithdrawRequests(ctx, c, open, why)
 }
 
-// waitsFor returns the questions of a run that nobody has decided; it is never nil.
+// OpenInterrupts returns the questions of a run that nobody has decided; it is never nil.
 func (s *Service) OpenInterrupts(ctx context.Context, run store.Run) ([]string, error) {
 	asked, err := s.store.Interrupts(ctx, run.Account, run.ID)
 	waits := []string{}
@@ -208,7 +208,7 @@ func (s *Service) OpenInterrupts(ctx context.Context, run store.Run) ([]string, 
 	return waits, err
 }
 
-// withdraw files the withdrawal of requests, as far as they are open.
+// WithdrawRequests files the withdrawal of requests, as far as they are open.
 func (s *Service) WithdrawRequests(ctx context.Context, c *txn.Tx, ids []string, why string) error {
 	for _, id := range ids {
 		if err := s.SetTime(ctx, c); err != nil {
@@ -235,7 +235,7 @@ func (s *Service) WithdrawRequests(ctx context.Context, c *txn.Tx, ids []string,
 // DuePerPass is how many requests or notices are looked at in one go.
 const DuePerPass = 100
 
-// tick does what the routes of requests say is due: remind, page, ask more people. It also lets runs answer what people asked them. It does not let
+// RouteLoop does what the routes of requests say is due: remind, page, ask more people. It also lets runs answer what people asked them. It does not let
 // requests expire: sweep does.
 func (s *Service) RouteLoop() {
 	var guard storeclock.Guard

@@ -21,12 +21,12 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// env is what package desk needs to know to apply an act.
+// DeskEnv is what package desk needs to know to apply an act.
 func (s *Service) DeskEnv(now time.Time) desk.Env {
 	return desk.Env{Now: now, Directory: cmp.Or[desk.Directory](s.config.Directory, desk.StaticDirectory{})}
 }
 
-// tellTime sets the time of a filing, unless it is set. Many filings do not need it, and asking the store for it costs a call.
+// SetTime sets the time of a filing, unless it is set. Many filings do not need it, and asking the store for it costs a call.
 func (s *Service) SetTime(ctx context.Context, c *txn.Tx) (err error) {
 	if c.Now.IsZero() {
 		c.Now, err = s.store.Now(ctx)
@@ -34,7 +34,7 @@ func (s *Service) SetTime(ctx context.Context, c *txn.Tx) (err error) {
 	return err
 }
 
-// file adds a change of a request to a filing: the request, new votes, notices, questions to the run, and audit lines.
+// AddChange adds a change of a request to a filing: the request, new votes, notices, questions to the run, and audit lines.
 func (s *Service) AddChange(c *txn.Tx, change desk.Change, base int64) error {
 	doc := change.Request
 	body, err := json.Marshal(doc)
@@ -66,7 +66,7 @@ func (s *Service) AddChange(c *txn.Tx, change desk.Change, base int64) error {
 	return auditrec.AddAuditLines(c, change)
 }
 
-// fileAll files several changes of a request, each of which was made on the one before: the request is written once.
+// AddChanges files several changes of a request, each of which was made on the one before: the request is written once.
 func (s *Service) AddChanges(c *txn.Tx, changes []desk.Change, base int64) error {
 	last := len(changes) - 1
 	for _, change := range changes[:last] {
@@ -77,7 +77,7 @@ func (s *Service) AddChanges(c *txn.Tx, changes []desk.Change, base int64) error
 	return s.AddChange(c, changes[last], base)
 }
 
-// post files notices that have to be sent, if there is a Notify.
+// AddNotices files notices that have to be sent, if there is a Notify.
 func (s *Service) AddNotices(c *txn.Tx, notices []desk.Notice, base int64) error {
 	if !s.config.Notify {
 		return nil
@@ -137,7 +137,7 @@ func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q pr
 	return change.Request.Deadline, s.AddChange(c, change, base)
 }
 
-// parts adds to a request who was involved in the run before, beside the requester: the authors of what is asked about and, if they are excluded from
+// addInvolved adds to a request who was involved in the run before, beside the requester: the authors of what is asked about and, if they are excluded from
 // deciding, those who approved something else. Authors are added wherever there are rules, because the rules for edited arguments may exclude them.
 func (s *Service) addInvolved(ctx context.Context, ask *desk.RequestSpec, session *govern.Session, address fermata.Address) error {
 	prior := slices.Contains(ask.Requirement.Exclude, desk.DutyPriorApprover)
@@ -183,7 +183,7 @@ func withoutEmpty(words ...string) []string {
 // defaultRouteName is the name of the route for what no rule has one for.
 const defaultRouteName = "default"
 
-// route is the route of a request: those that rules name, joined; or the configured default; or the built-in one, which ends with the timeout.
+// routeFor is the route of a request: those that rules name, joined; or the configured default; or the built-in one, which ends with the timeout.
 func (s *Service) routeFor(names []string, timeout time.Duration) desk.Route {
 	if len(names) == 0 {
 		if route, ok := s.config.Routes[defaultRouteName]; ok {

@@ -105,7 +105,7 @@ func (s *Service) tryCreateGrant(ctx context.Context, account, request string, r
 	return g, s.store.CommitWrites(ctx, account, c.Writes)
 }
 
-// remembered is the grant that was made under the same key.
+// existingGrant is the grant that was made under the same key.
 func (s *Service) existingGrant(ctx context.Context, account, request string, r GrantRequest) (g govern.Grant, err error) {
 	paper, err := s.store.Document(ctx, account, docs.GrantKind, grantID(request, r))
 	if err == nil {
@@ -117,7 +117,7 @@ func (s *Service) existingGrant(ctx context.Context, account, request string, r 
 	return g, err
 }
 
-// mayRemember refuses a grant if the request, or the rules as they are today, need several people, or the person could not decide it today.
+// checkGrantable refuses a grant if the request, or the rules as they are today, need several people, or the person could not decide it today.
 func (s *Service) checkGrantable(doc desk.Request, today policy.Decision, r GrantRequest) error {
 	if today.Requirement != nil {
 		doc.Requirement = doc.Requirement.Merge(govern.DeskRequirement(*today.Requirement))
@@ -135,7 +135,7 @@ func (s *Service) checkGrantable(doc desk.Request, today policy.Decision, r Gran
 	return s.MayDecide(doc, r.By)
 }
 
-// narrowest makes the narrowest grant for the arguments as they were approved, and relaxes it as asked.
+// narrowestGrant makes the narrowest grant for the arguments as they were approved, and relaxes it as asked.
 func (s *Service) narrowestGrant(ctx context.Context, c *txn.Tx, question docs.RequestView, doc desk.Request, r GrantRequest) (grant.Grant, error) {
 	var asked fermata.ApprovalRequest
 	if err := json.Unmarshal(question.Data, &asked); err != nil {

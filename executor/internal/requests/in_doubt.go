@@ -13,7 +13,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// asStrong gives a question about an effect in doubt the requirements of the action itself: who answers that it did not happen has it executed again. If
+// inheritRequirement gives a question about an effect in doubt the requirements of the action itself: who answers that it did not happen has it executed again. If
 // a policy allowed the action without asking anybody, any one person may answer.
 func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *history.Run, data json.RawMessage) error {
 	var doubt fermata.InDoubtRequest
@@ -64,7 +64,7 @@ func inheritedNeed(doc desk.Request, asked *desk.Subject) desk.Requirement {
 
 var ErrEffectSucceeded = errors.New("the ledger has its receipt: it has happened")
 
-// happened reports whether the ledger has the receipt of the effect that a question is about.
+// LedgerHasReceipt reports whether the ledger has the receipt of the effect that a question is about.
 func (s *Service) LedgerHasReceipt(ctx context.Context, question store.Interrupt) (bool, error) {
 	data, err := s.store.Data(question)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Service) LedgerHasReceipt(ctx context.Context, question store.Interrupt
 	}), nil
 }
 
-// settledSince is the answer to a question about an effect in doubt that nobody answered in time, and that the ledger can answer by now; nil otherwise.
+// AnswerFromLedger is the answer to a question about an effect in doubt that nobody answered in time, and that the ledger can answer by now; nil otherwise.
 func (s *Service) AnswerFromLedger(ctx context.Context, question store.Interrupt) (json.RawMessage, error) {
 	//mutate:expired-doubt-reads-ledger
 	if question.Verdict != store.VerdictExpire || question.Kind != fermata.EffectInDoubt.Name() {

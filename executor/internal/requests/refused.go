@@ -30,7 +30,7 @@ func isRefusedAct(err error) bool {
 	return true
 }
 
-// noteAct writes into the audit log that somebody was not let do something with a request. It returns err, or why it could not be written: then nobody
+// recordIfRefused writes into the audit log that somebody was not let do something with a request. It returns err, or why it could not be written: then nobody
 // knows what became of the act, and it is repeated.
 func (s *Service) recordIfRefused(ctx context.Context, asked store.InboxItem, name desk.CommandName, from desk.From, err error) error {
 	if from.Actor.Kind == desk.ActorSystem || !isRefusedAct(err) {
@@ -47,7 +47,7 @@ func (s *Service) recordRefusedAct(ctx context.Context, asked store.InboxItem, n
 	return s.store.CommitWrites(ctx, asked.Account, c.Writes)
 }
 
-// NoteForbidden writes into the audit log that somebody wanted to do something with a request for which they do not have the role. There is no line if the account
+// RecordForbidden writes into the audit log that somebody wanted to do something with a request for which they do not have the role. There is no line if the account
 // has no such request.
 func (s *Service) RecordForbidden(ctx context.Context, account, id string, name desk.CommandName, from desk.From) error {
 	asked, err := s.store.InboxItem(ctx, account, id)

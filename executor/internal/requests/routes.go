@@ -2,7 +2,7 @@ package requests
 
 import "time"
 
-// timeout is how long a question may be open: as long as it says itself, but no longer than Config.RequestTimeout.
+// RequestTimeout is how long a question may be open: as long as it says itself, but no longer than Config.RequestTimeout.
 func (s *Service) RequestTimeout(own time.Duration) time.Duration {
 	limit := s.config.RequestTimeout
 	switch {

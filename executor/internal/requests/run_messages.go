@@ -21,7 +21,7 @@ type RunMessage struct {
 	Remote bool `json:"calls,omitempty"`
 }
 
-// askBack files the questions to a run that a change of a request brings, if the run's provider can answer them. The requester is notified as well, and
+// addClarifications files the questions to a run that a change of a request brings, if the run's provider can answer them. The requester is notified as well, and
 // may answer instead.
 func (s *Service) addClarifications(c *txn.Tx, change desk.Change) error {
 	p, err := s.providers.Of(c.Run)

@@ -7,7 +7,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// tellWithdrawn files a message to a run that is ended: that one of its questions was withdrawn. It is filed with the end of the run, and only if the
+// addWithdrawal files a message to a run that is ended: that one of its questions was withdrawn. It is filed with the end of the run, and only if the
 // provider wants to know.
 func (s *Service) addWithdrawal(c *txn.Tx, interrupt, why string) error {
 	p, err := s.providers.Of(c.Run)

@@ -65,7 +65,7 @@ type Counter struct {
 	Stats
 }
 
-// delivered counts a notice that was told, or a try that failed.
+// NoteDelivery counts a notice that was told, or a try that failed.
 func (s *Counter) NoteDelivery(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ const ReasonStale = "stale"
 // RequestKey names one of any account.
 type RequestKey struct{ Account, ID string }
 
-// lapsed counts questions that have expired, by the reasons in their requests.
+// NoteExpired counts questions that have expired, by the reasons in their requests.
 func (s *Counter) NoteExpired(over []store.Interrupt, otherwise map[RequestKey]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Counter) NoteExpired(over []store.Interrupt, otherwise map[RequestKey]b
 	}
 }
 
-// begin counts an execution, until the function that it returns is called.
+// NoteStarted counts an execution, until the function that it returns is called.
 func (s *Counter) NoteStarted(work *store.ClaimedRun) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Counter) NoteStarted(work *store.ClaimedRun) (end func()) {
 	}
 }
 
-// ended counts how an execution ended: the decisions that it applied, or why it could not be finished.
+// NoteEnded counts how an execution ended: the decisions that it applied, or why it could not be finished.
 func (s *Counter) NoteEnded(work *store.ClaimedRun, applied []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,14 +129,14 @@ func (s *Counter) NoteEnded(work *store.ClaimedRun, applied []string, err error)
 	}
 }
 
-// parked counts a run that is parked.
+// NoteParked counts a run that is parked.
 func (s *Counter) NoteParked() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Parked++
 }
 
-// waited is called with the lock held.
+// addWait is called with the lock held.
 func (s *Counter) addWait(verdict store.Verdict, open time.Duration) {
 	if s.DecisionWaits == nil {
 		s.DecisionWaits = make(map[store.Verdict]WaitHistogram)

@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// fileFacts files the change of a paper, with its facts.
+// AddIndexed files the change of a paper, with its facts.
 func (c *Tx) AddIndexed(paper store.DocumentChange, facts any) (err error) {
 	if paper.Index, err = json.Marshal(facts); err == nil {
 		c.Documents = append(c.Documents, paper)

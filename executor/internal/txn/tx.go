@@ -41,7 +41,7 @@ func (c *Tx) AuditPlace() audit.Location {
 	return audit.Location{Run: c.Run.ID, StateKey: c.Run.StateKey, Graph: c.Run.Provider + ":" + c.Run.Graph}
 }
 
-// placeOf is the place of a question of the run, and of its request, which has the same id.
+// RequestPlace is the place of a question of the run, and of its request, which has the same id.
 func (c *Tx) RequestPlace(question string) audit.Location {
 	place := c.AuditPlace()
 	place.Interrupt, place.Request = question, question

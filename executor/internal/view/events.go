@@ -26,7 +26,7 @@ func (r *Reader) Events(ctx context.Context, account, run string, after int64) (
 	return slices.DeleteFunc(events, func(event store.Event) bool { return event.Seq <= after }), err
 }
 
-// Changes returns hints that there may be new events of a run, here or in another process. A hint may be lost: look now and then without one.
+// WatchRun returns hints that there may be new events of a run, here or in another process. A hint may be lost: look now and then without one.
 // stop has to be called.
 func (r *Reader) WatchRun(account, run string) (changed <-chan struct{}, stop func()) {
 	return r.waiter.Watch(account, run)
@@ -47,7 +47,7 @@ func (r *Reader) Deadlines(ctx context.Context, account, run string) (map[string
 	return deadlines, err
 }
 
-// Follow returns the events of a run as they happen, behind one of them; the zero event is before the first, and so is one of another run, which had the
+// FollowEvents returns the events of a run as they happen, behind one of them; the zero event is before the first, and so is one of another run, which had the
 // state key before. It ends after the run is over, and when ctx ends. It is for programs that embed the executor; whoever has other things to wait for
 // meanwhile, as the server has, puts it together from Events and Changes.
 func (r *Reader) FollowEvents(ctx context.Context, account, stateKey string, last store.Event) iter.Seq2[store.Event, error] {
@@ -82,7 +82,7 @@ func (r *Reader) FollowEvents(ctx context.Context, account, stateKey string, las
 	}
 }
 
-// pause waits for a hint, or for Config.Poll. It reports whether to go on.
+// waitForChange waits for a hint, or for Config.Poll. It reports whether to go on.
 func (r *Reader) waitForChange(ctx context.Context, changed <-chan struct{}) bool {
 	timer := time.NewTimer(r.poll)
 	defer timer.Stop()
@@ -110,7 +110,7 @@ type SettledRequest struct {
 	At         time.Time       `json:"at"`
 }
 
-// Answers returns the questions of an account that were settled after a cursor, in order and each once, and the cursor for the next call; "" is the
+// ListSettled returns the questions of an account that were settled after a cursor, in order and each once, and the cursor for the next call; "" is the
 // beginning. It is for agents that poll, because they cannot be called. A page may be empty although there are more: there are no more when the cursor stays
 // the same. An answer that cannot be opened is marked, and nobody is kept from those behind it.
 func (r *Reader) ListSettled(ctx context.Context, account, after string, limit int) ([]SettledRequest, string, error) {
@@ -134,7 +134,7 @@ func (r *Reader) ListSettled(ctx context.Context, account, after string, limit i
 	return list, next, nil
 }
 
-// answered reads the question that an event is about. It reports false if the run was deleted meanwhile, or a policy decided.
+// settledRequest reads the question that an event is about. It reports false if the run was deleted meanwhile, or a policy decided.
 func (r *Reader) settledRequest(ctx context.Context, event store.Event) (SettledRequest, bool, error) {
 	history, err := r.store.History(ctx, event.Account, event.Run)
 	if docs.IsNotFound(err) {

@@ -8,7 +8,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// GraphOf returns the graph of the newest run of a state key and its id, as this program has it, with the nodes marked at which the run waits.
+// RunGraph returns the graph of the newest run of a state key and its id, as this program has it, with the nodes marked at which the run waits.
 func (r *Reader) RunGraph(ctx context.Context, account, stateKey string) (id string, g provider.Graph, err error) {
 	run, err := r.docs.FindRun(ctx, account, stateKey)
 	if err != nil {

@@ -17,12 +17,12 @@ type RunView struct {
 	Interrupts []docs.RequestView
 }
 
-// List returns runs of an account, the newest first.
+// ListRuns returns runs of an account, the newest first.
 func (r *Reader) ListRuns(ctx context.Context, account string, filter store.RunFilter) ([]store.Run, error) {
 	return r.store.List(ctx, account, filter)
 }
 
-// Look returns the newest run of a state key, with what it came to and what it asked.
+// GetRun returns the newest run of a state key, with what it came to and what it asked.
 func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView, error) {
 	run, err := r.docs.FindRun(ctx, account, stateKey)
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView,
 	return view, nil
 }
 
-// Questions returns what the runs of an account ask, the oldest first.
+// ListRequests returns what the runs of an account ask, the oldest first.
 func (r *Reader) ListRequests(ctx context.Context, account string, filter store.InboxFilter) ([]docs.RequestView, error) {
 	asked, err := r.store.InboxItems(ctx, account, filter)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Reader) ListRequests(ctx context.Context, account string, filter store.
 	return list, nil
 }
 
-// Question returns one question, or store.ErrNotFound.
+// GetRequest returns one question, or store.ErrNotFound.
 func (r *Reader) GetRequest(ctx context.Context, account, id string) (docs.RequestView, error) {
 	asked, err := r.store.InboxItem(ctx, account, id)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Reader) GetRequest(ctx context.Context, account, id string) (docs.Reque
 	return r.docs.ToRequestView(asked)
 }
 
-// Pending counts the open questions of an account, but no further than to limit.
+// CountOpenRequests counts the open questions of an account, but no further than to limit.
 func (r *Reader) CountOpenRequests(ctx context.Context, account string, limit int) (int, error) {
 	return r.store.CountPending(ctx, account, limit)
 }

@@ -31,10 +31,10 @@ const (
 	beginConfirmed                         // the execution was told that it has begun the effect, and has called it or will
 )
 
-// lost notes that there was no answer.
+// markUnconfirmed notes that there was no answer.
 func (b *beginTracker) markUnconfirmed(line effectKey) { b.advance(line, beginUnconfirmed) }
 
-// hand notes that the execution is told that it has begun the effect, and returns how far it had come.
+// markConfirmed notes that the execution is told that it has begun the effect, and returns how far it had come.
 func (b *beginTracker) markConfirmed(line effectKey) beginState {
 	return b.advance(line, beginConfirmed)
 }
@@ -92,7 +92,7 @@ func (o *executionOwner) tryBegin(ctx context.Context, effect store.NewEffect) (
 	return line, begun, nil
 }
 
-// isOwn reports whether a line that is there already was sent from here, without an answer.
+// isOwnUnconfirmed reports whether a line that is there already was sent from here, without an answer.
 func (o *executionOwner) isOwnUnconfirmed(name effectKey, effect store.NewEffect, line store.Effect) bool {
 	//mutate:effect-same-fence
 	return line.State == store.EffectStarted && line.Fence == o.lease.Fence && line.ActionDigest == effect.ActionDigest && line.IdempotencyKey == effect.IdempotencyKey && o.tracker.isUnconfirmed(name)
@@ -108,7 +108,7 @@ func isEffectRefusal(err error) bool {
 	return false
 }
 
-// stillMine makes sure that nobody has taken the run over while the answer was on its way: they may have asked somebody, and been told that nothing happened.
+// checkLease makes sure that nobody has taken the run over while the answer was on its way: they may have asked somebody, and been told that nothing happened.
 func (o *executionOwner) checkLease(ctx context.Context, sent time.Time) error {
 	if storeclock.Elapsed(sent, time.Now()) < o.executor.config.Lease/3*2 {
 		return nil

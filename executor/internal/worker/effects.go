@@ -67,7 +67,7 @@ func (o *executionOwner) Begin(ctx context.Context, intent fermata.Intent) (ferm
 	return known, begun, err
 }
 
-// begin writes the line, and what the audit log says of it, under the same id.
+// beginWithAudit writes the line, and what the audit log says of it, under the same id.
 func (o *executionOwner) beginWithAudit(ctx context.Context, effect store.NewEffect, intent fermata.Intent) (line store.Effect, begun bool, err error) {
 	effect.Writes, err = o.auditWrites(effect.Interrupt, audit.EffectBegun{
 		Number: intent.Attempt, Action: o.auditAction(intent), Key: intent.Key, Repeatable: intent.Idempotent, Fence: o.lease.Fence, Ruling: o.auditRuling(intent),
@@ -78,7 +78,7 @@ func (o *executionOwner) beginWithAudit(ctx context.Context, effect store.NewEff
 	return o.tryBegin(ctx, effect)
 }
 
-// approved finds the decision that approves an effect whose question was asked more than once: the visible id differs from the provider's then, see
+// approvingInterrupt finds the decision that approves an effect whose question was asked more than once: the visible id differs from the provider's then, see
 // repeatSeparator.
 func (o *executionOwner) approvingInterrupt(ctx context.Context, intent fermata.Intent) (string, error) {
 	asked, err := o.executor.store.Interrupts(ctx, o.lease.Account, o.lease.Run)
@@ -93,7 +93,7 @@ func (o *executionOwner) approvingInterrupt(ctx context.Context, intent fermata.
 	return "", store.ErrNotApproved
 }
 
-// allowed is the decision of a policy by which an effect needs nobody's approval, as the store keeps it; nil if people were asked.
+// policyApproval is the decision of a policy by which an effect needs nobody's approval, as the store keeps it; nil if people were asked.
 func (o *executionOwner) policyApproval(intent fermata.Intent) (*store.PolicyRuling, error) {
 	if intent.Allowed == nil {
 		return nil, nil
@@ -135,7 +135,7 @@ func (o *executionOwner) tryEnd(ctx context.Context, intent fermata.Intent, line
 	return err
 }
 
-// end writes it, and what the audit log says of it, under the same id.
+// endWithAudit writes it, and what the audit log says of it, under the same id.
 func (o *executionOwner) endWithAudit(ctx context.Context, end store.EffectEnd, receipt json.RawMessage) (err error) {
 	end.Writes, err = o.auditWrites(end.Interrupt, audit.EffectEnded{Number: end.Attempt, State: audit.EffectState(end.State), Receipt: o.tx.Digest(string(receipt))})
 	if err != nil {
@@ -154,7 +154,7 @@ func (o *executionOwner) auditWrites(interrupt string, body audit.Body) (store.W
 	return c.Writes, err
 }
 
-// action names what is done, for the audit log. The digest of the arguments is empty for a run without a salt.
+// auditAction names what is done, for the audit log. The digest of the arguments is empty for a run without a salt.
 func (o *executionOwner) auditAction(intent fermata.Intent) audit.Action {
 	action := audit.Action{Args: o.tx.Digest(intent.Digest)}
 	if intent.Allowed != nil {
@@ -163,7 +163,7 @@ func (o *executionOwner) auditAction(intent fermata.Intent) audit.Action {
 	return action
 }
 
-// ruling is the policy that allowed an effect about which nobody was asked.
+// auditRuling is the policy that allowed an effect about which nobody was asked.
 func (o *executionOwner) auditRuling(intent fermata.Intent) audit.Ruling {
 	if intent.Allowed == nil {
 		return audit.Ruling{}

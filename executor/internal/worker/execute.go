@@ -56,7 +56,7 @@ func (w *Worker) release(ctx context.Context, lease store.Lease, how store.Relea
 	return err
 }
 
-// follow executes the run after a decision, if this process owns the run now. A repeated decision claims the run if nobody else has: the process that
+// ExecuteAfterDecision executes the run after a decision, if this process owns the run now. A repeated decision claims the run if nobody else has: the process that
 // recorded the decision may have died.
 func (w *Worker) ExecuteAfterDecision(ctx context.Context, run store.Run, resumeID, actor string, receipt store.DecisionReceipt, known Preloaded) *await.Execution {
 	switch {
@@ -68,7 +68,7 @@ func (w *Worker) ExecuteAfterDecision(ctx context.Context, run store.Run, resume
 	return nil // the owner of the run sees the decision when the run comes to rest
 }
 
-// claim takes the run that was decided on, if nobody else has. It returns the execution only if that applies this decision: if the run has come
+// claimDecided takes the run that was decided on, if nobody else has. It returns the execution only if that applies this decision: if the run has come
 // further meanwhile, the execution applies a later decision, and its outcome is not the answer to this one.
 func (w *Worker) claimDecided(ctx context.Context, run store.Run, resumeID, actor string) *await.Execution {
 	if w.RenewOverdue(ctx) != nil {
@@ -122,7 +122,7 @@ func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcom
 	return nil
 }
 
-// attempt calls the provider, after the dossier was read, within the span of the execution.
+// runProvider calls the provider, after the dossier was read, within the span of the execution.
 func (w *Worker) runProvider(ctx context.Context, work *store.ClaimedRun, known Preloaded, state *checkpointBuffer) (provider.Result, docs.RunMeta, trace.Span, error) {
 	if known.Meta == nil {
 		d, err := w.docs.MetaOf(ctx, work.Run.Account, work.Run.ID)
@@ -136,7 +136,7 @@ func (w *Worker) runProvider(ctx context.Context, work *store.ClaimedRun, known 
 	return result, *known.Meta, span, err
 }
 
-// provide hands the run, its input and the new answers to the provider.
+// callProvider hands the run, its input and the new answers to the provider.
 func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known Preloaded, state *checkpointBuffer) (result provider.Result, err error) {
 	defer recovery.Recover(&err) //mutate:provider-panic-recovered
 	run := work.Run
@@ -166,7 +166,7 @@ func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known
 	return p.Execute(ctx, x)
 }
 
-// answerOf is what became of a question, as the provider is told.
+// providerAnswer is what became of a question, as the provider is told.
 func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer provider.Answer, err error) {
 	//mutate:expiry-reaches-provider
 	answer = provider.Answer{InterruptID: ids.ProviderID(i.ID), Expired: i.Verdict == store.VerdictExpire, By: i.DecidedBy, At: i.DecidedAt}
@@ -182,7 +182,7 @@ func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer 
 	return answer, err
 }
 
-// settle ends the execution in the store: the outcome, the last changes of the state, and which decisions were applied. The state of a completed run is
+// commitExecution ends the execution in the store: the outcome, the last changes of the state, and which decisions were applied. The state of a completed run is
 // deleted if the provider says that the outcome has all of it.
 func (w *Worker) commitExecution(ctx context.Context, work *store.ClaimedRun, meta docs.RunMeta, result provider.Result, end finalState) (outcome fermata.Outcome, err error) {
 	defer recovery.Recover(&err)
@@ -210,7 +210,7 @@ func (w *Worker) commitExecution(ctx context.Context, work *store.ClaimedRun, me
 	return outcome, err
 }
 
-// rest is one try to write the outcome. It returns ErrStale if what the run asks was asked before, or people changed a request meanwhile.
+// tryCommit is one try to write the outcome. It returns ErrStale if what the run asks was asked before, or people changed a request meanwhile.
 func (w *Worker) tryCommit(ctx context.Context, work *store.ClaimedRun, meta docs.RunMeta, result provider.Result, rest store.ExecutionEnd, retried bool) (fermata.Outcome, error) {
 	run := work.Run
 	c := txn.New(run, meta, time.Time{}) // nothing that was read or added for the last try counts
@@ -245,7 +245,7 @@ func (w *Worker) tryCommit(ctx context.Context, work *store.ClaimedRun, meta doc
 	return outcome, err
 }
 
-// withdrawUnasked withdraws the requests of questions that the run asked when it came to rest last, and asks no longer.
+// withdrawDropped withdraws the requests of questions that the run asked when it came to rest last, and asks no longer.
 func (w *Worker) withdrawDropped(ctx context.Context, c *txn.Tx, rest store.ExecutionEnd) error {
 	before, err := w.lastOpenInterrupts(c.Run)
 	if err != nil {
@@ -261,7 +261,7 @@ func (w *Worker) withdrawDropped(ctx context.Context, c *txn.Tx, rest store.Exec
 	return w.requests.WithdrawRequests(ctx, c, gone, "no longer asked")
 }
 
-// came is the outcome that a provider's result means for those outside. If the run waits, its questions are added to rest.
+// toOutcome is the outcome that a provider's result means for those outside. If the run waits, its questions are added to rest.
 func (w *Worker) toOutcome(ctx context.Context, c *txn.Tx, came provider.Outcome, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
 	run := c.Run
 	switch r := came.(type) {
@@ -281,7 +281,7 @@ func (w *Worker) toOutcome(ctx context.Context, c *txn.Tx, came provider.Outcome
 	return await.FailedOutcome(run, "bad_provider", "the provider came back with nothing"), onFailure, nil
 }
 
-// handBack releases a run whose execution could not be finished, so that it is tried again, here or elsewhere, after a delay that grows with the
+// releaseUnfinished releases a run whose execution could not be finished, so that it is tried again, here or elsewhere, after a delay that grows with the
 // attempts. last is what of its state was not saved yet. After a stop there is no delay. The time to settle may be over, so it has its own.
 func (w *Worker) releaseUnfinished(ctx context.Context, work *store.ClaimedRun, last *store.CheckpointSave, why error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)

@@ -46,7 +46,7 @@ func (h *heldLeases) setRenewed(one *heldLease, at time.Time) {
 	one.renewedAt = at
 }
 
-// late returns those that were not renewed for so long.
+// overdue returns those that were not renewed for so long.
 func (h *heldLeases) overdue(now time.Time, long time.Duration) (late []*heldLease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +58,7 @@ func (h *heldLeases) overdue(now time.Time, long time.Duration) (late []*heldLea
 	return late
 }
 
-// renew renews the lease until stop is called, and cancels the execution if the run has another owner. It does not end with ctx: an execution that does
+// keepLease renews the lease until stop is called, and cancels the execution if the run has another owner. It does not end with ctx: an execution that does
 // not heed that is waited for, and until then nobody else may have the run.
 func (w *Worker) keepLease(ctx context.Context, cancel context.CancelFunc, lease store.Lease) (stop func()) {
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -81,7 +81,7 @@ func (w *Worker) keepLease(ctx context.Context, cancel context.CancelFunc, lease
 	return func() { end(); <-over; w.leases.remove(one) }
 }
 
-// extend renews a lease once.
+// renewLease renews a lease once.
 func (w *Worker) renewLease(ctx context.Context, one *heldLease) error {
 	begin := time.Now()
 	err := w.store.Renew(ctx, one.lease, w.config.Lease)
@@ -95,7 +95,7 @@ func (w *Worker) renewLease(ctx context.Context, one *heldLease) error {
 	return err
 }
 
-// keepOwn renews what should have been renewed long ago: this process stood still, or the store was away. Whoever is about to claim a run has to do so first, or
+// RenewOverdue renews what should have been renewed long ago: this process stood still, or the store was away. Whoever is about to claim a run has to do so first, or
 // would take over what is executed in this very process, so that all of it was done twice, and people were asked what had become of its effects.
 func (w *Worker) RenewOverdue(ctx context.Context) error {
 	for _, one := range w.leases.overdue(time.Now(), w.config.Lease/3*2) {

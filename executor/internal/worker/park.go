@@ -38,7 +38,7 @@ func (w *Worker) park(ctx context.Context, work *store.ClaimedRun) store.Release
 	return store.Release{Park: true}
 }
 
-// parked counts a run that is parked, and tells operators.
+// noteParked counts a run that is parked, and tells operators.
 func (w *Worker) noteParked(run store.Run, why error) {
 	w.stats.NoteParked()
 	w.config.Log.Error("a run is parked until somebody looks at it", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", background.ErrorClass(why))

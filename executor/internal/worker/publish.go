@@ -38,7 +38,7 @@ func visibleID(q provider.Interrupt, open []fermata.OpenInterrupt, applied []str
 	return q.ID
 }
 
-// ask makes questions visible: it adds them to rest, and puts those that are new before people.
+// publishQuestions makes questions visible: it adds them to rest, and puts those that are new before people.
 func (w *Worker) publishQuestions(ctx context.Context, tx *txn.Tx, questions []provider.Interrupt, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
 	run := tx.Run
 	session := w.governor.NewSession(tx, history.New(w.docs, run))
@@ -122,7 +122,7 @@ func digestMatches(data json.RawMessage) bool {
 // codeBadQuestion is the code of a run that asks what nobody can be shown.
 const codeBadQuestion = "bad_question"
 
-// unused is the visible id of a question that the store may know already. An id that is open, or was withdrawn and showed the same, is used again; for one
+// unusedID is the visible id of a question that the store may know already. An id that is open, or was withdrawn and showed the same, is used again; for one
 // that was answered, or showed something else, the next is tried.
 func (w *Worker) unusedID(ctx context.Context, run store.Run, q provider.Interrupt) (string, error) {
 	for id := q.ID; ; id = ids.Next(id) {
@@ -138,7 +138,7 @@ func (w *Worker) unusedID(ctx context.Context, run store.Run, q provider.Interru
 	}
 }
 
-// request makes the request of a question, and sets its deadline.
+// publishRequest makes the request of a question, and sets its deadline.
 func (w *Worker) publishRequest(ctx context.Context, session *govern.Session, q provider.Interrupt, shown *store.NewInterrupt, retried bool) error {
 	base, tx := int64(0), session.Tx
 	if retried {
@@ -155,7 +155,7 @@ func (w *Worker) publishRequest(ctx context.Context, session *govern.Session, q 
 	return err
 }
 
-// lastOpen is what the run waited for when it came to rest last.
+// lastOpenInterrupts is what the run waited for when it came to rest last.
 func (w *Worker) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, error) {
 	if run.Outcome == nil {
 		return nil, nil
@@ -171,7 +171,7 @@ func (w *Worker) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, err
 	return before.Interrupts, err
 }
 
-// show is a question as it is stored.
+// newInterrupt is a question as it is stored.
 func (w *Worker) newInterrupt(run store.Run, q provider.Interrupt) (store.NewInterrupt, error) {
 	shown := store.NewInterrupt{
 		ID: q.ID, Address: q.Address.String(), Kind: q.Kind, AnswerSchema: q.AnswerSchema, ShownDigest: ids.EnvelopeDigest(q.Envelope),

@@ -94,7 +94,7 @@ func (w *Worker) Start(ctx context.Context, request StartRequest) (target await.
 	}
 }
 
-// create tries to begin a run. It returns store.ErrExists if the state key is not free, or was not when begin.After was read: see prepare.
+// tryCreate tries to begin a run. It returns store.ErrExists if the state key is not free, or was not when begin.After was read: see prepare.
 func (w *Worker) tryCreate(ctx context.Context, request StartRequest, begin *store.NewRun) (store.Lease, *docs.RunMeta, error) {
 	paper, known, err := w.startWrites(ctx, request, *begin)
 	if err != nil {
@@ -117,7 +117,7 @@ func (w *Worker) startWrites(ctx context.Context, request StartRequest, begin st
 	return c, &known, err
 }
 
-// prepare makes the state key of a start free. It returns the id of the run if the same start was made before, and ErrStateKeyInUse if the key belongs to
+// checkStateKey makes the state key of a start free. It returns the id of the run if the same start was made before, and ErrStateKeyInUse if the key belongs to
 // another run that must not be ended.
 func (w *Worker) checkStateKey(ctx context.Context, request StartRequest, begin *store.NewRun) (same string, err error) {
 	last, err := w.store.Get(ctx, begin.Account, begin.StateKey)

@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// nudge wakes one idle worker.
+// WakeWorker wakes one idle worker.
 func (w *Worker) WakeWorker() {
 	select {
 	case w.workReady <- struct{}{}:
@@ -14,7 +14,7 @@ func (w *Worker) WakeWorker() {
 	}
 }
 
-// idle waits until there may be work, but no longer than saturatingAdd.
+// waitForWork waits until there may be work, but no longer than saturatingAdd.
 func (w *Worker) waitForWork(atMost time.Duration) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -28,7 +28,7 @@ func (w *Worker) waitForWork(atMost time.Duration) {
 	}
 }
 
-// seek is a worker: it claims runs and executes them, one at a time. What only waits for somebody elsewhere it leaves to itself.
+// WorkLoop is a worker: it claims runs and executes them, one at a time. What only waits for somebody elsewhere it leaves to itself.
 func (w *Worker) WorkLoop() {
 	for !w.background.IsStopping() {
 		work, err := w.claimNext()
@@ -43,7 +43,7 @@ func (w *Worker) WorkLoop() {
 	}
 }
 
-// take claims a run, if one has something to do.
+// claimNext claims a run, if one has something to do.
 func (w *Worker) claimNext() (*store.ClaimedRun, error) {
 	if err := w.RenewOverdue(w.background.Ctx); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (w *Worker) claimNext() (*store.ClaimedRun, error) {
 // workers.
 const maxDetached = 512
 
-// aside executes a claimed run without its worker, if all that it does is to wait. It returns false if the worker has to execute it.
+// runDetached executes a claimed run without its worker, if all that it does is to wait. It returns false if the worker has to execute it.
 func (w *Worker) runDetached(work *store.ClaimedRun) bool {
 	p, err := w.providers.Of(work.Run)
 	if err != nil || !p.Capabilities().Remote {

@@ -62,7 +62,7 @@ func (w *Worker) newDraft(work *store.ClaimedRun, known *store.Checkpoint) *chec
 	return d
 }
 
-// begin sets what the store has. It is called with the lock held, or before anybody else has the draft.
+// setStored sets what the store has. It is called with the lock held, or before anybody else has the draft.
 func (d *checkpointBuffer) setStored(stored store.Checkpoint) {
 	d.loaded, d.current, d.stored = true, stored, stored.Version
 	d.storedParts = make(map[string]bool, len(stored.Parts))
@@ -87,7 +87,7 @@ func (d *checkpointBuffer) Load(ctx context.Context, key store.Key) (store.Check
 	return store.Checkpoint{Version: d.current.Version, Parts: maps.Clone(d.current.Parts)}, nil
 }
 
-// look reads the state, unless it is known. Nobody else can change it as long as the lease is good.
+// ensureLoaded reads the state, unless it is known. Nobody else can change it as long as the lease is good.
 func (d *checkpointBuffer) ensureLoaded(ctx context.Context) error {
 	if d.isLoaded() {
 		return nil
@@ -150,7 +150,7 @@ func (d *checkpointBuffer) Save(ctx context.Context, key store.Key, base int64, 
 	return version, err
 }
 
-// keep adds a change, and reports whether so much is collected that it should be written at once.
+// buffer adds a change, and reports whether so much is collected that it should be written at once.
 func (d *checkpointBuffer) buffer(base int64, delta store.Delta) (version int64, full bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -187,12 +187,12 @@ func (d *checkpointBuffer) buffer(base int64, delta store.Delta) (version int64,
 	return d.current.Version, d.size > maxBuffered, nil
 }
 
-// due is called by the timer. If the write fails, the next save of the run returns the error.
+// flushDue is called by the timer. If the write fails, the next save of the run returns the error.
 func (d *checkpointBuffer) flushDue() {
 	_ = d.flush(d.ctx)
 }
 
-// write writes what was collected, and returns when it is durable. After an error nothing is written any more: it is unknown whether the store has it,
+// flush writes what was collected, and returns when it is durable. After an error nothing is written any more: it is unknown whether the store has it,
 // and a second try could overwrite what another owner wrote since. For the same reason a write does not end with ctx once it has begun: the timeout of one
 // step must not make the draft unusable for the others. After the end of the execution write returns ErrFenced, so that no effect begins whose cause may
 // never be saved.
@@ -220,7 +220,7 @@ func (d *checkpointBuffer) flush(ctx context.Context) error {
 	return err
 }
 
-// take returns what is to be written, and takes it out of the draft; nil if there is nothing.
+// drain returns what is to be written, and takes it out of the draft; nil if there is nothing.
 func (d *checkpointBuffer) drain() (*store.CheckpointSave, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -17,12 +17,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Reconcile compares what the audit log of an account says with what its runs know and which effects were begun, and returns where they do
-// not agree, the worst first. Nothing is changed, and others may work meanwhile: what is told was true for as long as it took to look.
+// Reconcile compares the audit log of an account with its runs and effects, and returns the
+// differences, the worst first. Nothing is changed, and other processes may work at the same time.
 //
-// It reads the log once, and each run. A run that is over is compared and forgotten where the log says so; so memory holds what the log says of runs
-// that are not over, eight bytes for each of the others, and the ids of those that are gone until it says that they were erased. Where something does not agree, the log is
-// read once more for each thousand of such runs.
+// It reads the log once, and each run. A run that is over is compared and dropped where the log
+// says so; so memory holds the records of runs that are not over, eight bytes for each of the
+// others, and the ids of missing runs until the log says that they were erased. Where something
+// differs, the log is read once more for each thousand of such runs.
 func (ad *Admin) Reconcile(ctx context.Context, account string) ([]audit.Finding, error) {
 	now, err := ad.store.Now(ctx)
 	if err != nil {
@@ -150,8 +151,9 @@ func (r *reconciliation) compareRun(ctx context.Context, run string) error {
 	return err
 }
 
-// confirm looks again at runs where something did not agree. A run that is under way changes between a look at the log and one at the run; so it is
-// looked at before and after the log was read, and only if nothing has changed the difference is one. What never holds still is left for the next time.
+// confirm compares runs with differences again. A run that is active changes between a read of the
+// log and one of the run; so it is read before and after the log, and only if nothing has changed
+// there is a difference. Runs that never hold still are left for the next time.
 func (r *reconciliation) confirm(ctx context.Context, runs []string) error {
 	for range maxConfirmPasses {
 		before := make(map[string]runState, len(runs))
@@ -194,7 +196,7 @@ func (r *reconciliation) confirm(ctx context.Context, runs []string) error {
 	return nil
 }
 
-// runState are what the books beside the log say of a run.
+// runState is what the store says of a run.
 type runState struct {
 	run        string
 	gone       bool // it was forgotten

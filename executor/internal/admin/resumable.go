@@ -40,7 +40,7 @@ func (ad *Admin) CheckResumable(ctx context.Context) iter.Seq2[ResumableCheck, e
 	}
 }
 
-// errStopIteration says that somebody wants no more.
+// errStopIteration ends an iteration.
 var errStopIteration = errors.New("executor: enough")
 
 func (ad *Admin) checkAccount(ctx context.Context, account string, yield func(ResumableCheck, error) bool) bool {

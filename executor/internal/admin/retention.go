@@ -22,7 +22,8 @@ import (
 // retentionPerPass is how many runs are listed at a time.
 const retentionPerPass = 100
 
-// RetentionLoop deletes runs that ended longer than Config.Retention ago. A run that waits is never among them, however long it does.
+// RetentionLoop deletes runs that ended longer than Config.Retention ago. A waiting run is never
+// among them.
 func (ad *Admin) RetentionLoop() {
 	var guard storeclock.Guard
 	for !ad.background.IsStopping() {
@@ -35,7 +36,8 @@ func (ad *Admin) RetentionLoop() {
 	}
 }
 
-// deleteOldRuns deletes the runs that ended before a time. A run that cannot be deleted stays, and does not hold up the others.
+// deleteOldRuns deletes the runs that ended before a time. A run that cannot be deleted stays, and
+// does not hold up the others.
 func (ad *Admin) deleteOldRuns(ctx context.Context, before time.Time) error {
 	var first error
 	left := 0
@@ -70,8 +72,9 @@ const (
 	reasonErasure   = "erasure"   // the account is erased
 )
 
-// deleteRun deletes a run, first at its provider and then in the store. If this process does not have the provider, the run stays. Of several processes that do
-// so at the same time one says it in the audit log: the one that deletes it.
+// deleteRun deletes a run, first at its provider and then in the store. If this process does not
+// have the provider, the run stays. Of several concurrent processes the one that deletes it writes
+// the audit line.
 func (ad *Admin) deleteRun(ctx context.Context, run store.Run, why string) error {
 	p, err := ad.providers.Of(run)
 	if err != nil {
@@ -94,9 +97,11 @@ func (ad *Admin) deleteRun(ctx context.Context, run store.Run, why string) error
 	return err
 }
 
-// EraseAccount ends all runs of an account and deletes everything that is known of them, and the grants and counters of the account. It returns how many runs it
-// deleted, also after an error; it may be called again then. A run that cannot be deleted does not hold up the others. What cannot be opened goes as
-// well, but for a run whose ref at its provider cannot. The audit log stays. It returns ErrAccountActive if the account goes on starting runs meanwhile.
+// EraseAccount ends all runs of an account and deletes everything that is known of them, and the
+// grants and counters of the account. It returns how many runs it deleted, also after an error; it
+// may be called again then. Unreadable values are deleted as well, except for a run whose provider
+// ref is unreadable. The audit log stays. It returns ErrAccountActive if the account goes on
+// starting runs.
 func (ad *Admin) EraseAccount(ctx context.Context, account string) (int, error) {
 	count, failure := 0, errs.ErrAccountActive
 	for range maxErasePasses {
@@ -149,7 +154,8 @@ func (ad *Admin) eraseRun(ctx context.Context, run store.Run) error {
 	return ad.deleteRun(ctx, history.Run, reasonErasure)
 }
 
-// endWithoutMessages ends a run, and files no message to whoever asked: it would be deleted a moment later, and some would have heard of it by then.
+// endWithoutMessages ends a run without a message to its provider: the message would be deleted at
+// once, and some would have been delivered by then.
 func (ad *Admin) endWithoutMessages(ctx context.Context, run store.Run) error {
 	waits, beside, err := ad.requests.EndWrites(ctx, run, desk.From{}, store.StatusCancelled)
 	if errors.Is(err, errs.ErrUnreadable) {
@@ -163,7 +169,8 @@ func (ad *Admin) endWithoutMessages(ctx context.Context, run store.Run) error {
 	return err
 }
 
-// endUnreadable ends a run with a request that cannot be opened. The store withdraws the question by itself, and the request stays as it is.
+// endUnreadable ends a run with a request that cannot be decrypted. The store withdraws the
+// interrupt by itself, and the request stays as it is.
 func (ad *Admin) endUnreadable(ctx context.Context, run store.Run) error {
 	c := txn.New(run, docs.RunMeta{}, time.Time{})
 	waits, err := ad.requests.OpenInterrupts(ctx, run)
@@ -182,7 +189,8 @@ func (ad *Admin) endUnreadable(ctx context.Context, run store.Run) error {
 	return err
 }
 
-// eraseDocuments empties the papers of a kind. Their ids stay, which say nothing about the account. For each grant there is a line in the audit log.
+// eraseDocuments empties the documents of a kind. Their ids stay, which say nothing about the
+// account. For each grant there is an audit line.
 func (ad *Admin) eraseDocuments(ctx context.Context, account string, kind store.DocumentKind) error {
 	for after, try := "", 0; ; {
 		papers, err := ad.store.Documents(ctx, account, kind, store.DocumentFilter{After: after, Limit: docs.DocumentsPerPage})
@@ -215,5 +223,5 @@ func (ad *Admin) eraseDocuments(ctx context.Context, account string, kind store.
 	}
 }
 
-// emptyIndex is the facts of a paper that was erased.
+// emptyIndex is the index of an erased document.
 const emptyIndex = "{}"

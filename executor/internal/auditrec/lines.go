@@ -17,7 +17,8 @@ var (
 	ClockActor  = audit.Actor{Principal: "system:clock", Kind: audit.ActorClock}
 )
 
-// ActorOrSystem is whoever had something done, or the system if nobody is named.
+// ActorOrSystem converts the origin of a command to the actor of an audit line. It is the system if
+// the origin names no actor.
 func ActorOrSystem(from desk.From) audit.Actor {
 	if from.Actor.ID == "" {
 		return SystemActor
@@ -118,7 +119,8 @@ func lineOf(c *txn.Tx, change desk.Change, event desk.Event) audit.Body {
 
 func isNewlineRune(r rune) bool { return r == '\n' }
 
-// writtenText is what somebody wrote: the request has it, and not the event.
+// writtenText returns the text of a comment or a clarification. The request contains it, the event
+// does not.
 func writtenText(doc desk.Request, event desk.Event) string {
 	if event.Type == desk.EventCommented {
 		return doc.Comments[len(doc.Comments)-1].Text
@@ -141,7 +143,7 @@ func auditVerb(verb string) audit.Verb {
 	return audit.VerbRespond
 }
 
-// submission is the audit line of somebody's vote, with what it was based on.
+// voteLine returns the audit line of a vote, with what the vote was based on.
 func voteLine(c *txn.Tx, change desk.Change, event desk.Event, verb audit.Verb) audit.RequestDecided {
 	doc := change.Request
 	decided := audit.RequestDecided{
@@ -171,8 +173,9 @@ func voteLine(c *txn.Tx, change desk.Change, event desk.Event, verb audit.Verb) 
 	return decided
 }
 
-// finalState is the audit line of how a request ended; nil if a vote of the same change ended it, which has its own line. A request can also end by a vote that
-// was cast earlier, when that counts again: then the line is made here.
+// finalLine returns the audit line of the end of a request, or nil if a vote of the same change
+// ended it: that vote has its own line. A request can also end by an earlier vote that counts
+// again; then the line is made here.
 func finalLine(c *txn.Tx, change desk.Change, event desk.Event) audit.Body {
 	switch change.Decision.Outcome {
 	case desk.OutcomeExpired:

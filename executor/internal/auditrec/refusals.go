@@ -21,6 +21,8 @@ var refusalReasons = []struct {
 	{desk.ErrNoStep, audit.RefusedNotPossible}, {desk.ErrInvalidTime, audit.RefusedNotPossible}, {grant.ErrNotRememberable, audit.RefusedByPolicy},
 }
 
+// AuditRefusal returns the reason for an error of package desk, or of a grant, as the audit log has
+// it.
 func AuditRefusal(err error) audit.Refusal {
 	for _, r := range refusalReasons {
 		if errors.Is(err, r.err) {

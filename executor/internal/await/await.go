@@ -24,7 +24,8 @@ type AwaitTarget struct {
 	Execution *Execution
 }
 
-// AwaitOutcome waits until a run comes to rest, here or in another process: after a resume until an execution has applied it, after a start until any has ended.
+// AwaitOutcome waits until an execution of the run has ended, here or in another process: after a
+// resume until an execution has applied it, after a start until any has ended.
 func (w *Waiter) AwaitOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
 	deadline := time.NewTimer(max(cmp.Or(t.Wait, w.config.Wait), 0))
 	defer deadline.Stop()
@@ -93,7 +94,8 @@ func (w *Waiter) appliedOutcome(ctx context.Context, t AwaitTarget) (fermata.Out
 	return w.decodeOutcome(t.Account, t.Run, receipt.Outcome)
 }
 
-// finalOutcome is what the run of a request came to; nil while it goes on. For a resume, a run that waits goes on.
+// finalOutcome returns the outcome of a run that has ended, or nil. For a resume, a waiting run has
+// not ended.
 func (w *Waiter) finalOutcome(ctx context.Context, t AwaitTarget) (fermata.Outcome, error) {
 	run, err := w.docs.FindRun(ctx, t.Account, t.StateKey)
 	switch {
@@ -149,8 +151,8 @@ func (w *Waiter) decodeOutcome(account, run string, sealed []byte) (fermata.Outc
 	return fermata.UnmarshalOutcome(data)
 }
 
-// WatchHub hands the store's hints that a run has changed to those who wait for the run. Hints may be lost, so those who wait also poll; a hint lets them
-// look earlier.
+// WatchHub distributes hints of the store that a run has changed. Hints may be lost, so subscribers
+// also poll.
 type WatchHub struct {
 	begin   sync.Once
 	reading sync.WaitGroup
@@ -158,6 +160,8 @@ type WatchHub struct {
 	waiting map[store.Key]map[chan struct{}]bool
 }
 
+// Subscribe returns a channel that gets a value when the run may have changed. stop has to be
+// called.
 func (h *WatchHub) Subscribe(ctx context.Context, s store.Events, key store.Key) (changed <-chan struct{}, stop func()) {
 	h.begin.Do(func() {
 		hints := s.Watch(ctx)
@@ -187,7 +191,7 @@ func (h *WatchHub) Subscribe(ctx context.Context, s store.Events, key store.Key)
 	}
 }
 
-// notify wakes those who wait for a run; the zero key stands for any run.
+// notify wakes the subscribers of a run; the zero key stands for any run.
 func (h *WatchHub) notify(key store.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// LastOutcome is what a run came to, or else the outcome with which it came to rest last.
+// LastOutcome returns the run's final outcome, or the outcome of its last execution if it is still
+// active.
 func (w *Waiter) LastOutcome(ctx context.Context, run store.Run) (fermata.Outcome, error) {
 	now, err := w.docs.FindRun(ctx, run.Account, run.StateKey)
 	if err != nil {
@@ -28,6 +29,7 @@ type Execution struct {
 	Outcome fermata.Outcome // set when it is done; nil if the execution was not finished, or did not apply all decisions
 }
 
+// FailedOutcome returns the outcome of a run that failed with a code.
 func FailedOutcome(run store.Run, code, message string) fermata.Failed {
 	return fermata.Failed{Run: run.ID, Code: code, Message: message}
 }

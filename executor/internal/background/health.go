@@ -7,11 +7,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// writeErrorWindow is how long an executor is not ready after the store did not take something. A store that is full, or may grow no further, still answers who asks, and even
-// takes what is small. Runs that could not be written are tried again more often than this, and so are starts and decisions, so it lasts until it takes them.
+// writeErrorWindow is how long an executor is not ready after the store did not accept a write. A
+// full store still answers reads and accepts small writes. Runs, starts and decisions that could
+// not be written are tried again more often than this, so the executor stays not ready until the
+// store accepts them.
 const writeErrorWindow = 10 * time.Second
 
-// writeError is what a store did not take, and why.
+// writeError is a write that the store did not accept, and when.
 type writeError struct {
 	at  time.Time
 	err error

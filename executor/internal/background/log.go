@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/provider"
 )
 
-// errorLog are the lines in the log about what is tried again all the time, by what it is. While the store is away each of them fails once a second, on every
-// replica: a few lines a minute say as much.
+// errorLog limits log lines about errors of loops. While the store is unavailable each loop fails
+// about once a second, in every process: a few lines a minute are enough.
 type errorLog struct {
 	mu       sync.Mutex
 	limiters map[string]*logsample.Sampler
@@ -45,14 +45,15 @@ func (g *Group) LogRepeated(what string, err error, more ...any) {
 	g.Log.Error(what, append([]any{"err", err}, more...)...)
 }
 
-// ErrorCount counts what failed because nothing can be written. It comes again at the next look, all of it and for the same reason, so the log gets it as one: the disk
-// that is full may be that of the log. The zero tally is empty; it may be used by several at once.
+// ErrorCount collects errors of one pass that have the same cause, so that the pass logs one line.
+// It is safe for concurrent use.
 type ErrorCount struct {
 	mu    sync.Mutex
 	first error
 	count int
 }
 
+// Add adds an error.
 func (t *ErrorCount) Add(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +62,7 @@ func (t *ErrorCount) Add(err error) {
 	}
 }
 
-// Err is the first failure, with the number of all; nil if there is none.
+// Err returns the first error, with the number of all; nil if there was none.
 func (t *ErrorCount) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,8 +72,9 @@ func (t *ErrorCount) Err() error {
 	return fmt.Errorf("%d failed, the first: %w", t.count, t.first)
 }
 
-// ErrorClass describes an error by the types in its chain, without those that only hold a text: the texts may hold data of the run, and must not be logged
-// but for those of a [provider.LogError].
+// ErrorClass describes an error by the types in its chain, without types that only hold a text. The
+// texts may contain data of the run and must not be logged, except for those of a
+// [provider.LogError].
 func ErrorClass(err error) string {
 	var names []string
 	var walk func(error)

@@ -10,8 +10,9 @@ import (
 	"github.com/fermata-go/fermata/internal/strictjson"
 )
 
-// voteKey says which answers count as the same vote; "" if only equal answers do. For an effect in doubt these are answers that agree on whether it
-// happened and with which receipt, whoever gives them and for which reason.
+// voteKey returns the key of a vote: answers with the same key count as the same vote. It is "" if
+// only equal answers do. For an effect in doubt, answers agree if they agree on whether the effect
+// happened and with which receipt.
 func (w submission) voteKey() string {
 	if w.interrupt.Kind != fermata.EffectInDoubt.Name() {
 		return ""
@@ -30,7 +31,8 @@ func (w submission) voteKey() string {
 	return "it happened: " + ids.Hash("receipt", receipt)
 }
 
-// checkAgainstLedger refuses the answer that an effect did not happen if the ledger says by now that it did: its owner was slow, and not dead.
+// checkAgainstLedger rejects the answer that an effect did not happen if the ledger has its receipt
+// by now: its owner was slow, and had not failed.
 func (dc *Decider) checkAgainstLedger(ctx context.Context, w *submission) error {
 	var said fermata.EffectResolution
 	if err := json.Unmarshal(w.value, &said); err != nil || said.Happened {

@@ -10,8 +10,8 @@ import (
 	"github.com/fermata-go/fermata/executor/internal/auditrec"
 )
 
-// refusedVerb is the verb of a decision that was refused; "" if nobody can tell. Of one that came too late the question is not read any more, so that goes by
-// the answer: every question about an action has the same.
+// refusedVerb returns the verb of a refused decision, or "" if it is unknown. The request of a late
+// decision is not read any more, so the verb comes from the answer.
 func refusedVerb(request DecideRequest, refused *RefusedError) audit.Verb {
 	if by, ok := errors.AsType[*desk.RefusedError](refused.Err); ok {
 		return auditrec.RefusedVerbs[by.Command]
@@ -31,7 +31,8 @@ func refusedVerb(request DecideRequest, refused *RefusedError) audit.Verb {
 	return ""
 }
 
-// asRefusedEdit reports whether somebody changed what they may not change. Other answers that do not fit are mistakes, and are not in the log.
+// asRefusedEdit reports whether an actor changed arguments that must not be changed. Other invalid
+// answers are mistakes and are not in the audit log.
 func asRefusedEdit(err error) (*fermata.AnswerError, bool) {
 	bad, ok := errors.AsType[*fermata.AnswerError](err)
 	return bad, ok && errors.Is(bad.Err, desk.ErrInvalidEdit)

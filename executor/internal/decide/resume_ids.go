@@ -27,10 +27,10 @@ import (
 // So of several processes that have the same resume id at the same time, before and after the end of the question, or with other people in its groups, only
 // one can write the paper, and the others start again. A question without a request needs no paper: nobody but the store has an answer for it.
 
-// resumeDocID is the id of the paper of a resume id.
+// resumeDocID returns the id of the document of a resume id.
 func resumeDocID(d store.Decision) string { return ident.Derive("res", d.Actor, d.ResumeID) }
 
-// resumeIndex is what a resume id was answered with.
+// resumeIndex is the answer that a resume id got.
 type resumeIndex struct {
 	Body      string               `json:"body"`
 	Interrupt string               `json:"interrupt,omitempty"`
@@ -41,13 +41,13 @@ type resumeIndex struct {
 	Logged bool `json:"logged,omitempty"`
 }
 
-// partChange is the change of the paper.
+// toChange returns the change of the document.
 func (f resumeIndex) toChange(d store.Decision, base int64) store.DocumentChange {
 	facts, _ := json.Marshal(f) // strings always have a JSON
 	return store.DocumentChange{Kind: docs.ResumeKind, ID: resumeDocID(d), Run: d.Run, BaseRevision: base, Index: facts}
 }
 
-// resumeRecord is the paper of a resume id; its revision is 0 if there is none.
+// resumeRecord is the document of a resume id; its revision is 0 if there is none.
 type resumeRecord struct {
 	resumeIndex
 	run      string
@@ -60,8 +60,9 @@ func (dc *Decider) resumeRecord(ctx context.Context, d store.Decision) (kept res
 	return kept, err
 }
 
-// previousAnswer returns the answer that a resume id got before, as an error: errVoteCounted, a refusal, or ErrResumeIDReused if it belongs to another decision. It is
-// nil if there is none, or if the store has it.
+// previousAnswer returns the answer that a resume id got before, as an error: errVoteCounted, a
+// refusal, or ErrResumeIDReused if it belongs to another decision. It is nil if there is none, or
+// if the store has it.
 func (dc *Decider) previousAnswer(ctx context.Context, d store.Decision) (resumeRecord, error) {
 	before, err := dc.resumeRecord(ctx, d)
 	switch {
@@ -77,8 +78,8 @@ func (dc *Decider) previousAnswer(ctx context.Context, d store.Decision) (resume
 	return before, &VoteCountedError{before.run}
 }
 
-// deferToStore writes the paper which says that the store answers, unless the store has answered already. It returns ErrStale if another process wrote
-// the paper.
+// deferToStore writes the document which says that the store answers, unless the store has answered
+// already. It returns ErrStale if another process wrote the document.
 func (dc *Decider) deferToStore(ctx context.Context, d store.Decision, before resumeRecord) error {
 	if before.Store { //mutate:resume-result-by-store
 		return nil
@@ -90,7 +91,7 @@ func (dc *Decider) deferToStore(ctx context.Context, d store.Decision, before re
 	return dc.docs.WriteDocument(ctx, d.Account, mark)
 }
 
-// recordUndecided writes down that a word was counted and settles nothing, or else that it was refused.
+// recordUndecided records that a vote was counted and decides nothing, or that it was refused.
 func (dc *Decider) recordUndecided(ctx context.Context, run store.Run, request DecideRequest, d store.Decision, before resumeRecord, why error) error {
 	if !errors.Is(why, ErrVoteCounted) {
 		return dc.recordRefusal(ctx, run, request, before, why)
@@ -99,7 +100,8 @@ func (dc *Decider) recordUndecided(ctx context.Context, run store.Run, request D
 	return dc.store.CommitWrites(ctx, run.Account, d.Writes)
 }
 
-// recordRefusal writes down that the rules for people refused a decision: in the audit log, and as the answer of its resume id.
+// recordRefusal records that the rules for people refused a decision: in the audit log, and as the
+// answer of its resume id.
 func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request DecideRequest, before resumeRecord, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if bad, edits := asRefusedEdit(why); edits { // the resume id is not used up: what does not fit can be mended
@@ -126,8 +128,9 @@ func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request Dec
 	return dc.writeRefusal(ctx, run.Account, c)
 }
 
-// checkStillOpen returns ErrStale if a question is over. Another replica that found it so has left the answer to the store, which may not have it yet: the refusal of
-// one that read the question before must not take its place.
+// checkStillOpen returns ErrStale if a request is over. Another process that found it so has left
+// the answer to the store, which may not have it yet. A refusal based on an older read must not
+// replace it.
 func (dc *Decider) checkStillOpen(ctx context.Context, account, interrupt string) error {
 	now, err := dc.store.InboxItem(ctx, account, interrupt)
 	switch {
@@ -139,7 +142,8 @@ func (dc *Decider) checkStillOpen(ctx context.Context, account, interrupt string
 	return err
 }
 
-// writeRefusal writes a refusal. If the run was deleted meanwhile only the audit line is written.
+// writeRefusal writes a refusal. If the run was deleted in the meantime only the audit line is
+// written.
 func (dc *Decider) writeRefusal(ctx context.Context, account string, c *txn.Tx) error {
 	err := dc.store.CommitWrites(ctx, account, c.Writes)
 	if docs.IsNotFound(err) {
@@ -149,9 +153,10 @@ func (dc *Decider) writeRefusal(ctx context.Context, account string, c *txn.Tx) 
 	return err
 }
 
-// logStoreRefusal writes into the audit log, once, that the store refused a decision. If the process dies before that, the caller had no answer, and repeats
-// the decision. It returns the answer that another process has for the resume id, if it wrote the paper meanwhile: the deadline may have been moved after the
-// word was too late here.
+// logStoreRefusal records in the audit log, once, that the store refused a decision. If the process
+// fails before that, the caller got no answer and repeats the decision. It returns the answer that
+// another process recorded for the resume id in the meantime: the deadline may have been moved
+// after the decision was too late here.
 func (dc *Decider) logStoreRefusal(ctx context.Context, run store.Run, request DecideRequest, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
 	if !ok {
@@ -172,12 +177,12 @@ func (dc *Decider) logStoreRefusal(ctx context.Context, run store.Run, request D
 	})
 }
 
-// newDecision is a decision without answers.
+// newDecision returns a decision without answers.
 func newDecision(run store.Run, request DecideRequest) store.Decision {
 	return store.Decision{Account: run.Account, Run: run.ID, Actor: request.Actor, Via: request.Via, ResumeID: request.ResumeID, BodyDigest: resumeDigest(request)}
 }
 
-// refusalWork begins the filing of a refusal, with its audit line.
+// refusalWork begins the unit of work of a refusal, with its audit line.
 func refusalWork(run store.Run, request DecideRequest, refused *RefusedError) (*txn.Tx, error) {
 	c := txn.New(run, docs.RunMeta{}, time.Time{})
 	actor := auditrec.AuditActor(desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via})

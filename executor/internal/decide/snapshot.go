@@ -13,14 +13,16 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// runSnapshot is a run as it was read for a decision. It may be outdated by the time the decision is recorded; that transaction checks everything again.
+// runSnapshot is a run as it was read for a decision. It may be outdated when the decision is
+// recorded; that transaction checks everything again.
 type runSnapshot struct {
 	store.RunSnapshot
 	state *cachedState
 	Meta  *docs.RunMeta // nil until it was needed
 }
 
-// loadSnapshot reads a run and everything else that a decision on it needs, in one call to the store.
+// loadSnapshot reads a run and everything else that a decision on it needs, in one call to the
+// store.
 func (dc *Decider) loadSnapshot(ctx context.Context, account, stateKey string) (runSnapshot, error) {
 	stands, err := dc.store.RunSnapshot(ctx, account, stateKey, docs.RunMetaKind)
 	if errors.Is(err, store.ErrNotFound) {
@@ -33,7 +35,8 @@ func (dc *Decider) loadSnapshot(ctx context.Context, account, stateKey string) (
 	return runSnapshot{RunSnapshot: stands, state: &cachedState{Checkpoints: dc.store, key: key}}, nil
 }
 
-// reloadSnapshot reads the same run once more. If another run has its state key by now it is over, and asks nothing any more.
+// reloadSnapshot reads the same run again. If another run has its state key by now, the run is over
+// and has no open requests.
 func (dc *Decider) reloadSnapshot(ctx context.Context, l *runSnapshot) error {
 	now, err := dc.loadSnapshot(ctx, l.Run.Account, l.Run.StateKey)
 	switch {
@@ -66,8 +69,8 @@ func (dc *Decider) LoadForDecision(ctx context.Context, request *DecideRequest) 
 	return &l, err
 }
 
-// loadOriginalRun takes the run that asked in the place of the one that has its state key by now, if an answer is to a question of such a run. It is over: nothing
-// that is said counts, and the store knows what became of the question.
+// loadOriginalRun switches to the run that a request belongs to if another run has its state key by
+// now. That run is over: no answer counts, and the store knows how the request ended.
 func (dc *Decider) loadOriginalRun(ctx context.Context, l *runSnapshot, targets map[string]Answer) error {
 	for id := range targets {
 		if slices.ContainsFunc(l.Open, func(i store.Interrupt) bool { return i.ID == id }) {
@@ -88,7 +91,8 @@ func (dc *Decider) loadOriginalRun(ctx context.Context, l *runSnapshot, targets 
 	return nil
 }
 
-// requestDoc returns the request of an open interrupt. Every question was asked with one; if it is gone nobody knows whose word counts, and none does.
+// requestDoc returns the request of an open interrupt. Every interrupt has one; if it is missing,
+// nobody is eligible to decide it.
 func (l *runSnapshot) requestDoc(e *Decider, interrupt string) (*docs.Request, error) {
 	paper := l.Document(store.RequestDocument, interrupt)
 	if paper == nil {
@@ -98,7 +102,8 @@ func (l *runSnapshot) requestDoc(e *Decider, interrupt string) (*docs.Request, e
 	return e.docs.DecodeRequest(*paper)
 }
 
-// metaOf returns the dossier of the run. It does not put it into the cache: the run may have been deleted since, and the salt must not outlive it.
+// metaOf returns the metadata of the run. It does not put them into the cache: the run may have
+// been deleted since, and the salt must not outlive it.
 func (l *runSnapshot) metaOf(ctx context.Context, e *Decider) (d docs.RunMeta, err error) {
 	key := store.Key{Account: l.Run.Account, Run: l.Run.ID}
 	d, known := e.docs.MetaCache.Get(key)
@@ -116,8 +121,10 @@ func (l *runSnapshot) metaOf(ctx context.Context, e *Decider) (d docs.RunMeta, e
 	return d, err
 }
 
-// ReusableState returns the state that was read before the decision, if the execution after it can begin with that; otherwise nil. Only the owner of a run changes
-// its state, and every owner has a fence of its own. So the state is unchanged if the run had no owner when it was read and the fence has grown by one.
+// ReusableState returns the checkpoint that was read before the decision if the execution after it
+// can begin with that; otherwise nil. Only the owner of a run changes its checkpoint, and every
+// owner has its own fence. So the checkpoint is unchanged if the run had no owner when it was read
+// and the fence has grown by one.
 func (l *runSnapshot) ReusableState(work *store.ClaimedRun) *store.Checkpoint {
 	//mutate:snapshot-fence-matches
 	if l.Run.Status != store.StatusWaiting || work.Run.ID != l.Run.ID || work.Run.Fence != l.Run.Fence+1 {
@@ -126,7 +133,8 @@ func (l *runSnapshot) ReusableState(work *store.ClaimedRun) *store.Checkpoint {
 	return l.state.loaded.Load()
 }
 
-// cachedState is the state of a run for checking an answer. It is read once, when it is needed, and can be used for the execution after the decision.
+// cachedState is the checkpoint of a run for checking an answer. It is read once, when it is
+// needed, and can be used for the execution after the decision.
 type cachedState struct {
 	store.Checkpoints
 	key    store.Key

@@ -38,14 +38,15 @@ type DecideRequest struct {
 	Wait time.Duration
 }
 
-// Answer is what a person answers to one question.
+// Answer is the answer of a person to one request.
 type Answer struct {
 	Value json.RawMessage
 	// Shown is the digest of what the person saw; "" if they cannot tell.
 	Shown string
 }
 
-// resumeDigest is the same for all repetitions of a request, and for nothing else.
+// resumeDigest returns a digest that is the same for all repetitions of a request, and for nothing
+// else.
 func resumeDigest(r DecideRequest) string {
 	body, err := json.Marshal(struct { //mutate:resume-body-compared
 		StateKey string
@@ -58,7 +59,8 @@ func resumeDigest(r DecideRequest) string {
 	return ids.Hash("resume", body)
 }
 
-// submission is what somebody answers to one question. If others have to agree it is a vote, and decides nothing yet.
+// submission is an answer to one request that was sent and is not applied yet. If others have to
+// agree it becomes a vote.
 type submission struct {
 	store.Answer // the answer that it would be if nobody else had to agree, without Data
 	interrupt    store.Interrupt
@@ -70,7 +72,7 @@ type submission struct {
 	decision *fermata.Decision
 }
 
-// submissions checks the answers of a request against the questions. It changes nothing.
+// submissions checks the answers of a request against the open interrupts. It changes nothing.
 func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request DecideRequest) ([]submission, error) {
 	targets := request.Targets
 	if request.Value != nil {
@@ -99,7 +101,8 @@ func (dc *Decider) submissions(ctx context.Context, l *runSnapshot, request Deci
 	return words, nil
 }
 
-// answerChecker is what checks the answers to a run. A provider that can reads the run once for all of them.
+// answerChecker returns the function that checks answers to a run. A [provider.BatchChecker] reads
+// the run once for all of them.
 func (dc *Decider) answerChecker(ctx context.Context, l *runSnapshot) (provider.AnswerCheck, error) {
 	p, err := dc.providers.Of(l.Run)
 	if err != nil {
@@ -117,7 +120,7 @@ func (dc *Decider) answerChecker(ctx context.Context, l *runSnapshot) (provider.
 	}, nil
 }
 
-// resolveSingle makes a value the answer to the one open question.
+// resolveSingle makes a value the answer to the only open request.
 func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json.RawMessage) (map[string]Answer, error) {
 	switch {
 	case len(targets) > 0:
@@ -132,7 +135,7 @@ func resolveSingle(open []store.Interrupt, targets map[string]Answer, value json
 	return map[string]Answer{open[0].ID: {Value: value}}, nil
 }
 
-// checkAnswer checks one answer and fills in the rest of its word.
+// checkAnswer checks one answer and completes its submission.
 func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.AnswerCheck, error), actor string, said Answer, w *submission) error {
 	i := w.interrupt
 	if err := errs.ValidateJSON("the answer", said.Value, fermata.MaxAnswerBytes); err != nil {
@@ -167,10 +170,10 @@ func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.Answ
 	return err
 }
 
-// signerFields are, by kind, the member of an answer that says who gave it.
+// signerFields is, by kind, the field of an answer that names who gave it.
 var signerFields = map[string]string{docs.GateKind: "approvedBy", fermata.EffectInDoubt.Name(): "by"}
 
-// setSigner overwrites the member of the answer that says who gave it, if the answer has it, with who that is.
+// setSigner overwrites the field of the answer that names who gave it, if the answer has it.
 func (w *submission) setSigner(field, actor string) error {
 	var said map[string]json.RawMessage
 	err := json.Unmarshal(w.value, &said)
@@ -185,7 +188,8 @@ func (w *submission) setSigner(field, actor string) error {
 
 var errClockOnly = errors.New("only the clock lets a question expire")
 
-// resolveApproval fills in what a decision on an action approves: the digest of the action, perhaps with edited arguments. By is overwritten with the actor.
+// resolveApproval sets what a decision on an action approves: the digest of the action, perhaps
+// with edited arguments. By is overwritten with the actor.
 func (dc *Decider) resolveApproval(actor string, w *submission) error {
 	i := w.interrupt
 	question, err := dc.store.Data(i)
@@ -214,7 +218,7 @@ func (dc *Decider) resolveApproval(actor string, w *submission) error {
 	return err
 }
 
-// storeRefusal is the error for a decision that the store did not accept.
+// storeRefusal returns the error for a decision that the store did not accept.
 func (dc *Decider) storeRefusal(ctx context.Context, run store.Run, receipt store.DecisionReceipt) error {
 	refused := &RefusedError{Result: receipt.Result, Interrupt: receipt.Interrupt}
 	if receipt.Result != store.ResultAlreadyDecided {

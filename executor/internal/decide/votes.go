@@ -20,10 +20,11 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// ErrVoteCounted says that a vote was counted, and that others have to agree before the question is decided.
+// ErrVoteCounted says that a vote was counted and others have to agree before the request is
+// decided.
 var ErrVoteCounted = errors.New("executor: counted")
 
-// VoteCountedError is errVoteCounted for a repeated resume id. run is the run that the vote was counted on.
+// VoteCountedError is ErrVoteCounted for a repeated resume id. Run is the run of the vote.
 type VoteCountedError struct{ Run string }
 
 func (e *VoteCountedError) Error() string { return ErrVoteCounted.Error() }
@@ -74,7 +75,7 @@ func (dc *Decider) decideWhileStale(ctx context.Context, l *runSnapshot, request
 	}
 }
 
-// tryDecide is one try. It returns ErrStale if the run or a request was changed meanwhile.
+// tryDecide tries once. It returns ErrStale if the run or a request was changed in the meantime.
 func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request DecideRequest) (store.DecisionReceipt, error) {
 	run := l.Run
 	decision := newDecision(run, request)
@@ -114,7 +115,8 @@ func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request Decide
 	return dc.store.Decide(ctx, decision)
 }
 
-// applySubmissions applies the answers to their requests. Those that settle a question are added to the decision; it returns errVoteCounted if none does.
+// applySubmissions applies the answers to their requests. Those that settle a request are added to
+// the decision; it returns ErrVoteCounted if none does.
 func (dc *Decider) applySubmissions(ctx context.Context, l *runSnapshot, request DecideRequest, words []submission, decision *store.Decision) error {
 	approvals := 0
 	var meta docs.RunMeta
@@ -212,8 +214,9 @@ func (dc *Decider) applySubmission(ctx context.Context, session *govern.Session,
 	return err
 }
 
-// lockPriorApprovers finds those who have approved something else in the same run, if that excludes them here: also in requests that are still open, and in the same
-// decision. It is needed for edits as well, because the rules for the edited arguments may exclude them.
+// lockPriorApprovers returns the actors who approved something else in the same run, if that
+// excludes them here: also in requests that are open, and in the same decision. Edits need it as
+// well, because the policy for edited arguments may exclude them.
 func (dc *Decider) lockPriorApprovers(ctx context.Context, session *govern.Session, known *docs.Request, approvedHere []string, edits bool) ([]string, error) {
 	//mutate:edit-excludes-prior-approver
 	if !edits && !slices.Contains(known.Requirement.Exclude, desk.DutyPriorApprover) {
@@ -225,8 +228,9 @@ func (dc *Decider) lockPriorApprovers(ctx context.Context, session *govern.Sessi
 	return session.History.PriorApprovers(ctx, known.Request, approvedHere)
 }
 
-// touchApprovers makes one of two approvals in a run that come at the same moment stale, so that it is weighed again. It has to be called before it is
-// looked up who has approved: an approval that comes in between must not be missed by both.
+// touchApprovers makes one of two concurrent approvals in a run stale, so that it is tried again.
+// It must be called before the approvers are read: an approval in between must not be missed by
+// both.
 func (dc *Decider) touchApprovers(ctx context.Context, c *txn.Tx) error {
 	if slices.ContainsFunc(c.Documents, func(p store.DocumentChange) bool { return p.Kind == docs.ApproversKind }) {
 		return nil
@@ -239,7 +243,7 @@ func (dc *Decider) touchApprovers(ctx context.Context, c *txn.Tx) error {
 	return nil
 }
 
-// approvals is 1 if it is a yes to an action that waits for one.
+// approvals returns 1 if the submission approves an action, else 0.
 func (w *submission) approvals() int {
 	if w.open && w.decision != nil && w.decision.Verb == fermata.VerbApprove {
 		return 1
@@ -250,7 +254,7 @@ func (w *submission) approvals() int {
 // unspecifiedReason is the code of a rejection without a reason: package desk requires a reason or a code.
 const unspecifiedReason = "unspecified"
 
-// toAct is the act of package desk for a word.
+// toAct converts a submission to a command of package desk.
 func (w submission) toAct(request DecideRequest) desk.Command {
 	from := desk.From{Actor: desk.PersonActor(cmp.Or(request.Actor, "somebody"), request.Auth), Via: request.Via, Seen: desk.Seen{Digest: w.shownDigest}}
 	switch {
@@ -268,7 +272,7 @@ func (w submission) toAct(request DecideRequest) desk.Command {
 	return desk.Approve{From: from}
 }
 
-// toStoreAnswer is the answer that the run gets when its request is settled by this vote.
+// toStoreAnswer returns the answer that the run gets when this vote settles its request.
 func (dc *Decider) toStoreAnswer(w submission, final desk.Decision) (store.Answer, error) {
 	answer := store.Answer{Interrupt: w.Interrupt}
 	said := fermata.Decision{By: strings.Join(final.By, ", "), Reason: final.Reason}
@@ -292,7 +296,7 @@ func (dc *Decider) toStoreAnswer(w submission, final desk.Decision) (store.Answe
 	return answer, err
 }
 
-// toRefusedError turns an error of package desk into the error that the caller gets.
+// toRefusedError converts an error of package desk to the error that the caller gets.
 func toRefusedError(i store.Interrupt, err error) error {
 	refused := &RefusedError{Interrupt: i.ID, Err: err}
 	if over, ok := errors.AsType[*desk.ClosedError](err); ok {

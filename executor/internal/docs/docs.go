@@ -23,7 +23,7 @@ func New(store *encrypted.Store) *Docs { return &Docs{Store: store} }
 
 // A paper has a body, which is sealed, and facts, which are not: those that other processes and analytics look at.
 
-// DecodeBody opens the body of a paper into v.
+// DecodeBody decrypts the body of a document and decodes it into v.
 func (ds *Docs) DecodeBody(p store.Document, v any) error {
 	data, err := ds.Store.Body(p)
 	if err == nil {
@@ -32,7 +32,8 @@ func (ds *Docs) DecodeBody(p store.Document, v any) error {
 	return err
 }
 
-// ReadIndex reads a paper, and its facts into facts. One that is not there has the revision 0.
+// ReadIndex reads a document, and decodes its index. A document that does not exist has the
+// revision 0.
 func (ds *Docs) ReadIndex(ctx context.Context, account string, kind store.DocumentKind, id string, facts any) (store.Document, error) {
 	paper, err := ds.Store.Document(ctx, account, kind, id)
 	if IsNotFound(err) {
@@ -44,7 +45,8 @@ func (ds *Docs) ReadIndex(ctx context.Context, account string, kind store.Docume
 	return paper, err
 }
 
-// UpdateIndex writes the facts of a paper and when it is due next; never, if that is zero. It returns ErrStale if another process has changed the paper.
+// UpdateIndex writes the index of a document and when it is due next; never, if that is zero. It
+// returns ErrStale if another process has changed the document.
 func (ds *Docs) UpdateIndex(ctx context.Context, paper *store.Document, facts any, next time.Time) error {
 	change, err := ds.IndexChange(*paper, facts, next)
 	if err == nil {
@@ -56,6 +58,7 @@ func (ds *Docs) UpdateIndex(ctx context.Context, paper *store.Document, facts an
 	return err
 }
 
+// IndexChange returns the change that UpdateIndex writes.
 func (ds *Docs) IndexChange(paper store.Document, facts any, next time.Time) (change store.DocumentChange, err error) {
 	change = ds.Unchanged(paper)
 	change.DueAt = next
@@ -69,12 +72,13 @@ func (ds *Docs) Unchanged(p store.Document) store.DocumentChange {
 	return store.DocumentChange{Kind: p.Kind, ID: p.ID, BaseRevision: p.Revision, Body: p.Body, Stored: true, Index: p.Index, DueAt: p.DueAt}
 }
 
-// WriteDocument changes one paper, and nothing beside it.
+// WriteDocument changes one document.
 func (ds *Docs) WriteDocument(ctx context.Context, account string, change store.DocumentChange) error {
 	return ds.Store.CommitWrites(ctx, account, store.Writes{Documents: []store.DocumentChange{change}})
 }
 
-// Documents goes through the papers of a kind, in the order of their ids. filter.Limit is how many are read at a time.
+// Documents iterates over the documents of a kind, in the order of their ids. filter.Limit is the
+// page size.
 func (ds *Docs) Documents(ctx context.Context, account string, kind store.DocumentKind, filter store.DocumentFilter) iter.Seq2[store.Document, error] {
 	return paged(filter.Limit, func(last *store.Document) ([]store.Document, error) {
 		if last != nil {
@@ -84,7 +88,7 @@ func (ds *Docs) Documents(ctx context.Context, account string, kind store.Docume
 	})
 }
 
-// paged goes through a list of which next reads the page behind an entry; nil is the beginning.
+// paged iterates over a list. next reads the page after an entry; nil is the beginning.
 func paged[T any](limit int, next func(last *T) ([]T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for page, err := next(nil); ; page, err = next(&page[len(page)-1]) {

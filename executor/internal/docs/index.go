@@ -16,6 +16,7 @@ func unixMillis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// RequestIndex returns the index of a request.
 func RequestIndex(run store.Run, doc desk.Request) analytics.RequestIndex {
 	f := analytics.RequestIndex{
 		Kind: doc.Subject.Kind, Graph: run.Provider + ":" + run.Graph, Action: doc.Subject.Action, Route: doc.Route.Name, Requester: doc.Subject.Requester,
@@ -43,6 +44,7 @@ func RequestIndex(run store.Run, doc desk.Request) analytics.RequestIndex {
 	return f
 }
 
+// VoteIndex returns the index of a vote.
 func VoteIndex(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteIndex {
 	r := RequestIndex(run, doc)
 	f := analytics.VoteIndex{
@@ -62,7 +64,8 @@ func VoteIndex(run store.Run, doc desk.Request, vote desk.Vote) analytics.VoteIn
 	return f
 }
 
-// voteVerb is the verb of a vote. At a gate people say yes or no, though what the run gets is an answer.
+// voteVerb returns the verb of a vote. At a gate people approve or reject, although the run gets an
+// answer.
 func voteVerb(doc desk.Request, vote desk.Vote) desk.Verb {
 	var signal struct {
 		Approved *bool `json:"approved"`

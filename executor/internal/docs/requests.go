@@ -19,7 +19,7 @@ const (
 	ResumeKind    store.DocumentKind = "resume" // what a resume id was answered with; see resumed.go
 )
 
-// Request is a request as it is kept.
+// Request returns the request of an interrupt, or nil if it has none.
 type Request struct {
 	desk.Request
 	Revision int64 // of the paper
@@ -37,6 +37,7 @@ func (ds *Docs) Request(ctx context.Context, account, id string) (*Request, erro
 	return ds.DecodeRequest(paper)
 }
 
+// DecodeRequest decodes the document of a request.
 func (ds *Docs) DecodeRequest(paper store.Document) (*Request, error) {
 	data, err := ds.Store.Body(paper)
 	if err != nil {

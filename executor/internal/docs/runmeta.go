@@ -10,7 +10,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// RunMeta is what is known of a run beyond its row in the store. It never changes.
+// RunMeta is the metadata of a run beyond its row in the store. It never changes.
 type RunMeta struct {
 	// Salt goes into all digests of the run's data in the audit log. When it is deleted with the run, nobody can test guesses against them any more.
 	Salt []byte `json:"salt,omitempty"`
@@ -20,23 +20,25 @@ type RunMeta struct {
 	Trace string `json:"trace,omitempty"`
 }
 
-// metaCacheSize is how many dossiers are cached. A decision needs the same one several times.
+// metaCacheSize is how many metadata records are cached. A decision needs the same one several
+// times.
 const metaCacheSize = 4096
 
-// MetaCache is a cache.
+// MetaCache caches the metadata of runs. It is safe for concurrent use.
 type MetaCache struct {
 	mu    sync.Mutex
 	runs  map[store.Key]RunMeta
 	drops int
 }
 
-// DropCount is how often a run was dropped. Who reads a dossier looks at it before that.
+// DropCount returns how often a run was dropped. It must be read before the metadata that are put.
 func (all *MetaCache) DropCount() int {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	return all.drops
 }
 
+// Get returns the cached metadata of a run.
 func (all *MetaCache) Get(run store.Key) (RunMeta, bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -44,7 +46,8 @@ func (all *MetaCache) Get(run store.Key) (RunMeta, bool) {
 	return d, ok
 }
 
-// Put adds a dossier, and drops any other if there are too many. It adds nothing if a run was dropped since it was read: it may be that one.
+// Put adds metadata, and drops any others if there are too many. It adds nothing if a run was
+// dropped since they were read: it may be that run.
 func (all *MetaCache) Put(run store.Key, d RunMeta, dropped int) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -63,7 +66,7 @@ func (all *MetaCache) Put(run store.Key, d RunMeta, dropped int) {
 	all.runs[run] = d
 }
 
-// Drop is for a run that was deleted: its salt must not outlive it.
+// Drop removes a deleted run: its salt must not outlive it.
 func (all *MetaCache) Drop(run store.Key) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -71,7 +74,7 @@ func (all *MetaCache) Drop(run store.Key) {
 	all.drops++
 }
 
-// MetaOf returns the dossier of a run, from the cache or the store.
+// MetaOf returns the metadata of a run, from the cache or the store.
 func (ds *Docs) MetaOf(ctx context.Context, account, run string) (RunMeta, error) {
 	key := store.Key{Account: account, Run: run}
 	if d, ok := ds.MetaCache.Get(key); ok {
@@ -85,7 +88,7 @@ func (ds *Docs) MetaOf(ctx context.Context, account, run string) (RunMeta, error
 	return d, err
 }
 
-// NewMeta makes the dossier of a run that begins.
+// NewMeta creates the metadata of a new run.
 func (ds *Docs) NewMeta(run, requester, trace string) (RunMeta, store.DocumentChange, error) {
 	d := RunMeta{Salt: make([]byte, 32), Requester: requester, Trace: trace}
 	rand.Read(d.Salt)
@@ -93,7 +96,7 @@ func (ds *Docs) NewMeta(run, requester, trace string) (RunMeta, store.DocumentCh
 	return d, store.DocumentChange{Kind: RunMetaKind, ID: run, Run: run, Body: body}, err
 }
 
-// ReadMeta reads a dossier. A run that has none gets one.
+// ReadMeta reads the metadata of a run. A run without metadata gets some.
 func (ds *Docs) ReadMeta(ctx context.Context, account, run string) (d RunMeta, err error) {
 	paper, err := ds.Store.Document(ctx, account, RunMetaKind, run)
 	if errors.Is(err, store.ErrNotFound) {
@@ -112,6 +115,7 @@ func (ds *Docs) ReadMeta(ctx context.Context, account, run string) (d RunMeta, e
 	return ds.DecodeMeta(paper)
 }
 
+// DecodeMeta decodes the document of metadata.
 func (ds *Docs) DecodeMeta(paper store.Document) (d RunMeta, err error) {
 	err = ds.DecodeBody(paper, &d)
 	return d, err

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
+// FindRun returns the newest run of a state key, or errs.ErrRunNotFound.
 func (ds *Docs) FindRun(ctx context.Context, account, stateKey string) (store.Run, error) {
 	run, err := ds.Store.Get(ctx, account, stateKey)
 	if errors.Is(err, store.ErrNotFound) {
@@ -17,4 +18,5 @@ func (ds *Docs) FindRun(ctx context.Context, account, stateKey string) (store.Ru
 	return run, err
 }
 
+// IsNotFound reports whether an error is store.ErrNotFound.
 func IsNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }

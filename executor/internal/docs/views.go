@@ -16,7 +16,7 @@ const (
 	RulingsPerPage   = 100
 )
 
-// RequestView is a question as its account may see it.
+// RequestView is a request as its account may see it.
 type RequestView struct {
 	store.InboxItem // without what is sealed
 	Data            json.RawMessage
@@ -27,7 +27,8 @@ type RequestView struct {
 	Unreadable bool
 }
 
-// EachRun goes through the runs of an account that match a filter, the newest first, without what is sealed in them.
+// EachRun iterates over the runs of an account that match a filter, the newest first, without their
+// encrypted values.
 func (ds *Docs) EachRun(ctx context.Context, account string, filter store.RunFilter) iter.Seq2[store.Run, error] {
 	filter.Limit = runsPerPage
 	return paged(filter.Limit, func(last *store.Run) ([]store.Run, error) {
@@ -38,6 +39,7 @@ func (ds *Docs) EachRun(ctx context.Context, account string, filter store.RunFil
 	})
 }
 
+// ToRequestView decrypts an interrupt and its request.
 func (ds *Docs) ToRequestView(a store.InboxItem) (q RequestView, err error) {
 	q.InboxItem = a
 	q.InboxItem.Data, q.Interrupt.Answer, q.InboxItem.Request = nil, nil, nil

@@ -59,7 +59,8 @@ func (e *PendingError) Is(target error) bool { return target == ErrPending }
 // ErrIsDecision says that an act is a decision, which has to come with a resume id: see [Executor.Run].
 var ErrIsDecision = errors.New("executor: a decision is made with a resume id")
 
-// ErrAnswerSchemaChanged says that a run waits for an answer of another form than this program would take: whoever answers as it was shown would be refused.
+// ErrAnswerSchemaChanged says that a run waits for an answer with another schema than this program
+// uses: an answer to the request as it is shown would be rejected.
 var ErrAnswerSchemaChanged = errors.New("executor: the answer has another form in this program")
 
 // ErrNoPolicy says that this installation has no policy.
@@ -71,7 +72,7 @@ const (
 	MaxName  = 512     // of a state key, a resume id, an actor
 )
 
-// ValidateJSON refuses what is no JSON, or too much of it.
+// ValidateJSON returns ErrInvalid for data that is not JSON, or has more than limit bytes.
 func ValidateJSON(what string, data json.RawMessage, limit int) error {
 	if len(data) > limit {
 		return fmt.Errorf("%w: %s has %d bytes; %d are allowed", ErrInvalid, what, len(data), limit)

@@ -16,12 +16,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// errNoAuditLine says that a question would expire without a line in the audit log.
+// errNoAuditLine says that a request would expire without an audit line.
 var errNoAuditLine = errors.New("executor: an expiry without a line in the log")
 
-// expiryWrites is what is written in the transaction in which an interrupt expires: its request and an audit line. Or it puts the expiry off, by a new deadline:
-// because of an outage, or because request or line could not be made, without which nothing expires. otherwise says that it expires for another reason
-// than that nobody decided it in time.
+// expiryWrites returns what is written in the transaction in which an interrupt expires: its
+// request and an audit line. Or it postpones the expiry with a new deadline: because of an outage,
+// or because request or audit line could not be made. otherwise says that it expires for another
+// reason than a missed deadline.
 func (j *Job) expiryWrites(i store.Interrupt, paper *store.Document, now time.Time, outages []outage) (beside store.Writes, otherwise bool) {
 	c := txn.New(store.Run{Account: i.Account, ID: i.Run}, docs.RunMeta{}, i.Deadline)
 	if paper == nil { // it has no request
@@ -53,7 +54,8 @@ func (j *Job) expiryWrites(i store.Interrupt, paper *store.Document, now time.Ti
 	return c.Writes, otherwise
 }
 
-// addExpiry files the end of a request whose deadline has passed, or its new deadline after an outage.
+// addExpiry adds the end of a request whose deadline has passed, or its new deadline after an
+// outage.
 func (j *Job) addExpiry(c *txn.Tx, known *docs.Request, now time.Time, outages []outage) (otherwise bool, err error) {
 	if known.State != desk.StateOpen { // the request is over, and yet the interrupt is pending
 		return known.Decision != nil && known.Decision.Reason != stats.ReasonStale, addExpiredLine(c, known.ID, known.Deadline)

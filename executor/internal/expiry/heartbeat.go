@@ -22,7 +22,7 @@ const (
 	maxOutages = 8
 )
 
-// heartbeat is what the paper says.
+// heartbeat is the index of the heartbeat document.
 type heartbeat struct {
 	// At is the last heartbeat, by the clock of the store.
 	At time.Time `json:"at"`
@@ -30,14 +30,15 @@ type heartbeat struct {
 	Outages []outage `json:"outages,omitempty"`
 }
 
-// outage is a time in which no process let questions expire.
+// outage is a time in which no process expired requests.
 type outage struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
 }
 
-// refreshHeartbeat makes last a heartbeat that is fresh: it reads the heartbeat, unless last is fresh already, and writes the next one if that is due. While a
-// heartbeat is fresh there cannot have been an outage that it does not know of.
+// refreshHeartbeat makes last a fresh heartbeat: it reads the heartbeat, unless last is fresh
+// already, and writes the next one if it is due. While a heartbeat is fresh there cannot have been
+// an outage that it does not contain.
 func (j *Job) refreshHeartbeat(ctx context.Context, now time.Time, last *heartbeat) error {
 	for try := 0; !j.isFresh(now, *last); try++ {
 		var heard heartbeat
@@ -69,13 +70,15 @@ func (j *Job) refreshHeartbeat(ctx context.Context, now time.Time, last *heartbe
 	return nil
 }
 
-// isFresh reports whether the next heartbeat is not due yet. One that is far in the future was written by a clock that was wrong, and is not fresh.
+// isFresh reports whether the next heartbeat is not due yet. One that is far in the future was
+// written by a wrong clock and is not fresh.
 func (j *Job) isFresh(now time.Time, b heartbeat) bool {
 	return now.Sub(b.At).Abs() < j.config.OutageAfter/heartbeatsPerOutage
 }
 
-// nextHeartbeat is the heartbeat after last. If last is too long ago, there was an outage. One that ends in the future was written by a clock that was wrong, now or
-// then, and is cut off: package desk takes none that is not over.
+// nextHeartbeat returns the heartbeat after last. If last is too long ago, there was an outage. An
+// outage that ends in the future was written by a wrong clock and is cut off: package desk accepts
+// none that has not ended.
 func (j *Job) nextHeartbeat(now time.Time, last heartbeat) heartbeat {
 	next := heartbeat{At: now}
 	for _, o := range last.Outages {
@@ -99,8 +102,8 @@ func earliest(a, b time.Time) time.Time {
 	return b
 }
 
-// extendForOutages moves the deadline of a request that fell into an outage, or so soon after one that people had no time to decide. It returns nil if the
-// deadline has passed all the same.
+// extendForOutages moves the deadline of a request that fell into an outage, or so soon after one
+// that people had no time to decide. It returns nil if the deadline has passed all the same.
 func (j *Job) extendForOutages(request desk.Request, outages []outage, now time.Time) ([]desk.Change, error) {
 	var changes []desk.Change
 	for _, o := range outages {

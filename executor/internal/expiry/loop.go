@@ -10,11 +10,12 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// expirePerTx is how many questions expire in one transaction, if the store has one for all of them. Whoever decides meanwhile waits for it.
+// expirePerTx is how many requests expire in one transaction, if the store has one for all of them.
+// Concurrent decisions wait for it.
 const expirePerTx = 10
 
-// ExpireLoop lets questions expire. The store's clock has to agree with how much time has passed in this process: a clock that jumps must not let all questions
-// expire.
+// ExpireLoop expires requests until the executor is stopped. The store's clock has to agree with
+// the time that has passed in this process: a clock that jumps must not expire all requests.
 func (j *Job) ExpireLoop() {
 	var guard storeclock.Guard
 	var last heartbeat
@@ -30,7 +31,7 @@ func (j *Job) ExpireLoop() {
 	}
 }
 
-// expireDue lets questions expire, and spares those whose deadline fell into an outage.
+// expireDue expires requests, and extends those whose deadline fell into an outage.
 func (j *Job) expireDue(guard *storeclock.Guard, last *heartbeat) (expired, spared int, err error) {
 	now, err := j.store.Now(j.background.Ctx)
 	if err != nil {

@@ -71,7 +71,8 @@ func (b *chargeReceipt) spentOn(g Grant) int64 { return int64(b.uses(g)) * b.Spe
 
 func counterID(name string) string { return ident.Derive("cnt", name) }
 
-// loadCounters reads the counters that rules ask for, unless they were read before, and what the action itself was charged.
+// loadCounters reads the counters that the policy asks for, unless they were read before, and the
+// charge of the action itself.
 func (s *Session) loadCounters(ctx context.Context, key string, demands []policy.CounterQuery) error {
 	for _, d := range demands {
 		if _, err := s.counterFor(ctx, d.Counter); err != nil {
@@ -101,7 +102,7 @@ func (gv *Governor) readCounter(ctx context.Context, account, name string) (c *c
 	return c, err
 }
 
-// receiptFor is what the action that is judged was charged before, if it has a name.
+// receiptFor returns what the action was charged before, if it has a key.
 func (s *Session) receiptFor(ctx context.Context, key string) (b *chargeReceipt, err error) {
 	if known := s.receipts[key]; known != nil {
 		return known, nil
@@ -118,7 +119,8 @@ func (s *Session) receiptFor(ctx context.Context, key string) (b *chargeReceipt,
 	return b, nil
 }
 
-// numbers are the sums of counters that rules ask for, by demand. What the action itself was charged does not count against it.
+// sums returns the sums of the counters that the policy asks for, by demand. The charge of the
+// action itself does not count against it.
 func (s *Session) sums(key string, demands []policy.CounterQuery) map[string]int64 {
 	numbers := make(map[string]int64, len(demands))
 	for _, d := range demands {
@@ -134,7 +136,8 @@ func (s *Session) sums(key string, demands []policy.CounterQuery) map[string]int
 	return numbers
 }
 
-// saturatingAdd adds two amounts, neither of them negative. More than can be counted stays the most that can: a limit must not begin anew behind it.
+// saturatingAdd adds two amounts that are not negative. A sum that is too large stays the largest
+// amount: a limit must not start again after an overflow.
 func saturatingAdd(a, b int64) int64 {
 	if b > math.MaxInt64-a {
 		return math.MaxInt64
@@ -142,7 +145,7 @@ func saturatingAdd(a, b int64) int64 {
 	return a + b
 }
 
-// addCharges adds what an action is charged. If it was charged before, that charge is replaced.
+// addCharges adds the charges of an action. An earlier charge of the same action is replaced.
 func (s *Session) addCharges(ctx context.Context, key string, charges []policy.Charge) error {
 	if len(charges) == 0 {
 		return nil
@@ -163,7 +166,7 @@ func (s *Session) addCharges(ctx context.Context, key string, charges []policy.C
 	return nil
 }
 
-// AddCounters writes what was charged.
+// AddCounters adds the charged counters to the unit of work.
 func (s *Session) AddCounters() error {
 	for _, name := range slices.Sorted(maps.Keys(s.counters)) {
 		if counter := s.counters[name]; counter.charged {
@@ -182,7 +185,7 @@ func (s *Session) AddCounters() error {
 	return nil
 }
 
-// without is what was charged but for one charge, if that is not none.
+// without returns the charges without one of them.
 func (c *counter) without(made charge) []charge {
 	all := slices.Clone(c.Charges)
 	for _, minute := range []int64{made.Minute, lastOfHour(made.Minute)} {
@@ -198,7 +201,8 @@ func (c *counter) without(made charge) []charge {
 	return all
 }
 
-// replaceCharge adds a charge in the place of another one, and drops those that are too old for any rule.
+// replaceCharge adds a charge instead of another one, and drops charges that are too old for any
+// policy.
 func (c *counter) replaceCharge(made, ch charge) {
 	c.charged = true
 	sums := make(map[int64]int64)

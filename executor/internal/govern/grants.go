@@ -27,7 +27,7 @@ type Grant struct {
 	revision      int64
 }
 
-// AddGrant files a grant as it is now.
+// AddGrant adds a grant to the unit of work.
 func (gv *Governor) AddGrant(c *txn.Tx, g *Grant) error {
 	body, err := json.Marshal(g)
 	if err == nil {
@@ -56,6 +56,7 @@ func (gv *Governor) ListGrants(ctx context.Context, account string) ([]Grant, er
 	return all, nil
 }
 
+// DecodeGrant decodes the document of a grant.
 func (gv *Governor) DecodeGrant(paper store.Document) (Grant, error) {
 	g := Grant{revision: paper.Revision}
 	err := gv.docs.DecodeBody(paper, &g)
@@ -91,8 +92,9 @@ func (gv *Governor) tryRevokeGrant(ctx context.Context, account, id string, by d
 	return gv.store.CommitWrites(ctx, account, c.Writes)
 }
 
-// applyGrant turns the verdict "ask" into "allow" if a grant covers the action, of which digest is the digest. The use of the grant is filed with the ruling,
-// and so counted before the action is executed: after a crash in between, the action finds its own use on its bill.
+// applyGrant turns the verdict "ask" into "allow" if a grant covers the action. digest is the
+// digest of the action. The use of the grant is written with the ruling, and so counted before the
+// action is executed: after a crash in between, the action finds its own use in its receipt.
 func (s *Session) applyGrant(ctx context.Context, key string, in policy.Input, decision policy.Decision, digest string) (policy.Decision, error) {
 	if decision.Verdict != policy.Ask {
 		return decision, nil

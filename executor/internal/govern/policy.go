@@ -20,9 +20,10 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// ExecutionPolicy is the policy for the actions of an execution, or nil if this installation has none. Its rulings are visible to others, in counters and in the audit
-// log. So the state that led to the action is saved before: otherwise a run that is executed again might come to another action, and this one
-// would have been charged for nothing.
+// ExecutionPolicy returns the policy for the actions of an execution, or nil if there is none. Its
+// rulings are visible in counters and the audit log. So flush saves the state that led to the
+// action before: otherwise a run that is executed again might come to another action, and this one
+// would have been charged in vain.
 func (gv *Governor) ExecutionPolicy(run store.Run, d docs.RunMeta, flush func(context.Context) error) fermata.Policy {
 	if gv.config.Policy == nil {
 		return nil
@@ -54,8 +55,8 @@ func (gv *Governor) NewSession(tx *txn.Tx, history *history.Run) *Session {
 	return &Session{governor: gv, Tx: tx, History: history, counters: make(counters), receipts: make(map[string]*chargeReceipt)}
 }
 
-// retryLater has the execution tried again after an error that is not the run's fault. The more often that was done the longer it takes: a store without room for
-// some minutes must not use up all attempts of a run.
+// retryLater makes the execution retry after an error that is not the run's fault. The delay grows
+// with the attempts: a store without space for some minutes must not use up all attempts of a run.
 func retryLater(err error, attempts int) error {
 	if err == nil || errors.Is(err, policy.ErrInput) || errors.Is(err, policy.ErrNoSet) {
 		return err
@@ -63,8 +64,9 @@ func retryLater(err error, attempts int) error {
 	return &provider.RetryError{After: retry.DelayAfter(attempts), Err: err} //mutate:policy-store-error-retried
 }
 
-// ruleOn judges an action. If it is allowed, it is charged to the counters of the rules at once, together with the use of a grant. It returns ErrStale if
-// another action was charged since the counters were read.
+// ruleOn evaluates an action. If it is allowed, it is charged to the counters of the policy at
+// once, together with the use of a grant. It returns ErrStale if another action was charged since
+// the counters were read.
 func (gv *Governor) ruleOn(ctx context.Context, run store.Run, d docs.RunMeta, flush func(context.Context) error, action fermata.ActionRequest) (fermata.Ruling, error) {
 	// An earlier attempt may have charged it, or whoever has taken the run over meanwhile.
 	key := actionChargeKey(run, action) //mutate:charge-key-set
@@ -98,7 +100,7 @@ func (gv *Governor) ruleOn(ctx context.Context, run store.Run, d docs.RunMeta, f
 	return j.Ruling(), err
 }
 
-// recordAllowed charges an action that the rules allow, and files the ruling.
+// recordAllowed charges an action that the policy allows, and adds the ruling.
 func (s *Session) recordAllowed(ctx context.Context, key string, j *Evaluation) error {
 	known := false
 	err := s.addCharges(ctx, key, j.Charges) //mutate:allowed-action-charged
@@ -123,7 +125,8 @@ func actionChargeKey(run store.Run, action fermata.ActionRequest) string {
 	return ident.Derive("c", run.ID, action.Address.String(), action.Path, action.Digest)
 }
 
-// fillInput adds to the input of the rules what the action itself does not say. What its tool does to the world, costs and risks is known to the rules alone.
+// fillInput adds to the input of the policy what the action itself does not say. The policy alone
+// knows the effects, costs and risks of a tool.
 func (s *Session) fillInput(in *policy.Input) {
 	in.Account, in.Environment, in.Graph, in.Requester, in.At = s.Tx.Run.Account, s.governor.config.Environment, s.Tx.Run.Graph, s.Tx.Meta.Requester, s.Tx.Now
 	if s.governor.config.Zone != nil {
@@ -131,7 +134,7 @@ func (s *Session) fillInput(in *policy.Input) {
 	}
 }
 
-// Evaluation is what the rules say of an action, and what they looked at.
+// Evaluation is what the policy decides on an action, and its input.
 type Evaluation struct {
 	policy.Decision                 // with grants
 	withoutGrants   policy.Decision // without
@@ -140,12 +143,12 @@ type Evaluation struct {
 	RatedInput      policy.Input // with what the rules say of the tool
 }
 
-// Evaluate asks the rules about an action of a run.
+// Evaluate evaluates the policy for an action of a run.
 func (s *Session) Evaluate(ctx context.Context, key string, address fermata.Address, action string, args json.RawMessage) (*Evaluation, error) {
 	return s.evaluateInput(ctx, key, policy.InputOf(fermata.ActionRequest{Run: s.Tx.Run.ID, Address: address, Action: action, Args: args}))
 }
 
-// evaluateInput asks the rules about an action as it is described to them.
+// evaluateInput evaluates the policy for an input.
 func (s *Session) evaluateInput(ctx context.Context, key string, in policy.Input) (*Evaluation, error) {
 	set := s.governor.CurrentPolicy()
 	if set == nil {
@@ -166,7 +169,7 @@ func (s *Session) evaluateInput(ctx context.Context, key string, in policy.Input
 	return j, nil
 }
 
-// RequirementFor fills in what the rules require for an action, and returns the routes that they name.
+// RequirementFor sets what the policy requires for an action, and returns the routes that it names.
 func (s *Session) RequirementFor(ctx context.Context, ask *desk.RequestSpec, address fermata.Address) (routes []string, err error) {
 	if s.governor.config.Policy == nil {
 		return nil, nil
@@ -201,7 +204,8 @@ func (s *Session) RequirementFor(ctx context.Context, ask *desk.RequestSpec, add
 	return j.Requirement.Routes, nil
 }
 
-// denyRequest refuses to ask about an action that the rules deny. The run fails with it; the denial is written in any case.
+// denyRequest denies an action instead of asking about it. The run fails with it; the denial is
+// written in any case.
 func (s *Session) denyRequest(ctx context.Context, j *Evaluation, ask *desk.RequestSpec) error {
 	tx := txn.New(s.Tx.Run, s.Tx.Meta, s.Tx.Now)
 	if err := s.governor.NewSession(tx, s.History).addDenial(ctx, j, rulingKey(tx.Run, replay.StageDenied, ask.ID, nil), ask.Subject.ActionDigest, ask.ID); err != nil {
@@ -218,7 +222,8 @@ type DeniedError struct {
 
 func (e *DeniedError) Error() string { return "the rules deny it: " + e.reason }
 
-// requirementOfReplaced takes the requirement from the request that this one takes the place of. Whoever edited the arguments there is still their last editor.
+// requirementOfReplaced takes the requirement from the request that this one replaces. Its editor
+// is still the last editor of the arguments.
 func (s *Session) requirementOfReplaced(ctx context.Context, ask *desk.RequestSpec, address fermata.Address) error {
 	last, err := s.History.ReplacedRequest(ctx, address, ask.Subject)
 	if err != nil {
@@ -251,7 +256,8 @@ func DeskRequirement(need policy.Requirement) desk.Requirement {
 	return r
 }
 
-// EditPolicy evaluates the arguments that an approver wants to approve in the place of those that were asked for. edit returns the last evaluation, or nil.
+// EditPolicy evaluates the arguments that an approver wants to approve instead of the requested
+// ones. edit returns the last evaluation, or nil.
 func (s *Session) EditPolicy(ctx context.Context, key string, address fermata.Address, action string) (check desk.EditPolicy, edit func() *Evaluation) {
 	var last *Evaluation
 	edit = func() *Evaluation { return last }
@@ -281,8 +287,9 @@ func (s *Session) AddEditRuling(ctx context.Context, edit *Evaluation, interrupt
 	return s.addRuling(ctx, edit, replay.StageEdited, rulingKey(s.Tx.Run, replay.StageEdited, interrupt, edit.input.Args), interrupt)
 }
 
-// ChargeApproved charges an action that people approved to the counters of the rules, in the transaction of the decision. If a limit was used up since the
-// question was asked, the rules deny the action now, and the approval is refused.
+// ChargeApproved charges an approved action to the counters of the policy, in the transaction of
+// the decision. If a limit was used up since the request was created, the policy denies the action
+// now, and the approval is refused.
 func (s *Session) ChargeApproved(ctx context.Context, key string, interrupt store.Interrupt, asked fermata.ApprovalRequest, final desk.Decision) error {
 	if s.governor.config.Policy == nil || final.Outcome != desk.OutcomeApproved {
 		return nil

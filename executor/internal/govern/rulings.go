@@ -39,8 +39,9 @@ func rulingID(at time.Time, stage replay.Stage, key string) string {
 
 func rulingTime(at time.Time) string { return at.UTC().Format("20060102T150405.000000000Z") }
 
-// addRuling files a ruling, and the text of the policy if it is new to the account. With DeskConfig.DiscardRulings only denials are filed, without the
-// arguments: so that each has one audit line.
+// addRuling adds a ruling, and the text of the policy if it is new to the account. With
+// Config.DiscardRulings only denials are added, without the arguments, so that each has one audit
+// line.
 func (s *Session) addRuling(ctx context.Context, j *Evaluation, stage replay.Stage, key, request string) error {
 	if err := s.addPolicyText(ctx, j.set); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (s *Session) addRuling(ctx context.Context, j *Evaluation, stage replay.Sta
 	return nil
 }
 
-// hasRuling reports whether a ruling was filed before, perhaps by an earlier attempt that died.
+// hasRuling reports whether a ruling was written before, perhaps by an earlier attempt that failed.
 func (gv *Governor) hasRuling(ctx context.Context, run store.Run, key string) (bool, error) {
 	for paper, err := range gv.docs.Documents(ctx, run.Account, docs.RulingKind, store.DocumentFilter{Run: run.ID, Limit: docs.RulingsPerPage}) {
 		if err != nil || strings.HasSuffix(paper.ID, "/"+key) {
@@ -75,7 +76,7 @@ func (gv *Governor) hasRuling(ctx context.Context, run store.Run, key string) (b
 	return false, nil
 }
 
-// addDenial files a denial and its audit line. digest is that of the action.
+// addDenial adds a denial and its audit line. digest is the digest of the action.
 func (s *Session) addDenial(ctx context.Context, j *Evaluation, key, digest, request string) error {
 	if err := s.addRuling(ctx, j, replay.StageDenied, key, request); err != nil {
 		return err
@@ -107,8 +108,9 @@ type policyCache struct{ known sync.Map }
 
 type policyKey struct{ account, digest string }
 
-// addPolicyText files the text of the policy by which an action is judged, with an audit line, if it is new to the account. If several do so at once, one
-// succeeds; the others get ErrStale, and find it when they try again.
+// addPolicyText adds the text of the policy in force, with an audit line, if it is new to the
+// account. Of several concurrent writers one succeeds; the others get ErrStale, and find it when
+// they try again.
 func (s *Session) addPolicyText(ctx context.Context, set *policy.Set) error {
 	name := policyKey{s.Tx.Run.Account, set.Digest()}
 	if _, known := s.governor.policies.known.Load(name); known {
@@ -148,8 +150,8 @@ type PolicyText struct {
 	Since time.Time
 }
 
-// PolicyByDigest returns the text of a policy by its digest: the one in force, or one by which an action of the account was judged. It returns
-// store.ErrNotFound if there is none.
+// PolicyByDigest returns the text of a policy by its digest: the one in force, or one that was
+// applied to an action of the account. It returns store.ErrNotFound if there is none.
 func (gv *Governor) PolicyByDigest(ctx context.Context, account, digest string) (PolicyText, error) {
 	if digest == "" || len(digest) > errs.MaxName {
 		return PolicyText{}, store.ErrNotFound

@@ -25,7 +25,7 @@ type Run struct {
 // New returns the history of a run.
 func New(d *docs.Docs, run store.Run) *Run { return &Run{docs: d, run: run} }
 
-// requestsOf are all requests of the run that a filing is about. They are read once: a filing may be about thousands of questions.
+// AllRequests returns all requests of the run. They are read once.
 func (h *Run) AllRequests(ctx context.Context) ([]desk.Request, error) {
 	if h.requests != nil {
 		return h.requests, nil
@@ -81,7 +81,8 @@ func OriginalAddress(address fermata.Address, first bool) fermata.Address {
 	return address
 }
 
-// ChargeKeyFor is the key under which a question is charged. One that is asked again takes the place of the first: what is done once is charged once.
+// ChargeKeyFor returns the key for the charge of a request. A request that is asked again has the
+// key of the first: what is done once is charged once.
 func (h *Run) ChargeKeyFor(ctx context.Context, address fermata.Address, interrupt string) (string, error) {
 	if !HasSegmentAfterApproval(address, TargetChangedSegment) {
 		return requestChargeKey(h.run, interrupt), nil
@@ -115,8 +116,9 @@ func (h *Run) interruptsAt(ctx context.Context, address fermata.Address) ([]stri
 	return ids, nil
 }
 
-// ReplacedRequest is the last request for the same action at the same place, before its target changed; nil if there is none. The same action elsewhere may have
-// needed less.
+// ReplacedRequest returns the last request for the same action at the same address, before its
+// target changed; nil if there is none. The same action at another address may have had a weaker
+// requirement.
 func (h *Run) ReplacedRequest(ctx context.Context, address fermata.Address, asked desk.Subject) (*desk.Request, error) {
 	before, err := h.interruptsAt(ctx, OriginalAddress(address, false))
 	if err != nil {
@@ -134,7 +136,8 @@ func (h *Run) ReplacedRequest(ctx context.Context, address fermata.Address, aske
 	return nil, nil
 }
 
-// RequestsForAction are the requests about one action: this one, and those that it took the place of. Whoever said yes there said yes to nothing else.
+// RequestsForAction returns the ids of the requests for one action: this one, and those that it
+// replaced. An approval of one of them approves nothing else.
 func (h *Run) RequestsForAction(ctx context.Context, address fermata.Address, id string, asked desk.Subject) ([]string, error) {
 	same := []string{id}
 	for ; HasSegmentAfterApproval(address, TargetChangedSegment); address = OriginalAddress(address, false) {
@@ -147,7 +150,8 @@ func (h *Run) RequestsForAction(ctx context.Context, address fermata.Address, id
 	return same, nil
 }
 
-// relatedRequests are the requests about the action that a request is about, be it asked for, asked for again, or in doubt.
+// relatedRequests returns the ids of the requests about the action of a request: asked for, asked
+// for again, or in doubt.
 func (h *Run) relatedRequests(ctx context.Context, doc desk.Request) ([]string, error) {
 	question, err := h.docs.Store.InboxItem(ctx, h.run.Account, doc.ID)
 	if err != nil {
@@ -164,8 +168,8 @@ func (h *Run) relatedRequests(ctx context.Context, doc desk.Request) ([]string, 
 	return h.RequestsForAction(ctx, address, doc.ID, doc.Subject)
 }
 
-// requestsOfEffect are the requests for the action that a question about an effect in doubt is about. If the same was approved at two places it is unknown which of
-// them it is, and there are none.
+// requestsOfEffect returns the requests for the action of an effect in doubt. If the same was
+// approved at two addresses it is unknown which of them it is, and there are none.
 func (h *Run) requestsOfEffect(ctx context.Context, question store.Interrupt) ([]string, error) {
 	data, err := h.docs.Store.Data(question)
 	if err != nil {
@@ -199,7 +203,8 @@ func (h *Run) requestsOfEffect(ctx context.Context, question store.Interrupt) ([
 	return same, err
 }
 
-// PriorApprovers are those who have approved, or edited and thereby approved, something else in the same run.
+// PriorApprovers returns the actors who approved, or edited and thereby approved, something else in
+// the same run.
 func (h *Run) PriorApprovers(ctx context.Context, request desk.Request, also []string) ([]string, error) {
 	docs, err := h.AllRequests(ctx)
 	if err != nil {

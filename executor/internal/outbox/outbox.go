@@ -28,9 +28,10 @@ const (
 	maxAttemptsAfterEnd = 84               // how often it is tried if the request is over: for about three days
 )
 
-// OutboxLoop sends notices that are due, many at a time. A channel that hangs is not waited for long, so that it does not hold up the others; one that does
-// not is, so that what a process tells comes in order. Each notice is claimed by its revision before it is sent, so that one of several processes sends it;
-// if that one dies, another does when the claim has expired.
+// OutboxLoop sends due notices, many at a time. A channel that hangs delays the next batch only for
+// a short time; otherwise notices are sent in order. Each notice is claimed by its revision before
+// it is sent, so one of several processes sends it; if that process fails, another one sends it
+// when the claim has expired.
 func (o *Sender) OutboxLoop() {
 	places := make(chan struct{}, requests.DuePerPass) // one is taken for each notice that is on its way
 	for !o.background.IsStopping() {
@@ -79,7 +80,8 @@ func waitGroup(group *sync.WaitGroup, atMost time.Duration) {
 	}
 }
 
-// deliverNotice claims and sends a notice, and reports whether that went well. It did if another process has it.
+// deliverNotice claims and sends a notice, and reports whether that succeeded. It did if another
+// process has the notice.
 func (o *Sender) deliverNotice(paper store.Document, unclaimed *background.ErrorCount) bool {
 	n, err := o.claimNotice(paper)
 	if err != nil {
@@ -193,11 +195,11 @@ func attemptsOf(paper store.Document) int {
 	return facts.Attempts
 }
 
-// unknownRevision is in the place of the revision of a request if nobody knows what was shown of it.
+// unknownRevision is used for a request whose shown revision is unknown.
 const unknownRevision = -1
 
-// delivered notes that a notice was sent, in the transaction in which its request learns of the delivery: a deadline may count from there. seen is the revision that the
-// request had before.
+// recordDelivery records that a notice was sent, in the transaction in which its request learns of
+// the delivery: a deadline may count from there. seen is the revision that the request had before.
 func (o *Sender) recordDelivery(paper *store.Document, notice desk.Notice, became requests.DeliveryIndex, seen int64) error {
 	for try, name := 0, ""; ; try++ {
 		beside, err := o.deliveryWrites(paper.Account, notice, name, seen)
@@ -236,8 +238,9 @@ func (o *Sender) recordDelivery(paper *store.Document, notice desk.Notice, becam
 	}
 }
 
-// deliveryWrites adds to a request whom a notice has reached. If the request is over, it posts the all-clear instead. What was drawn of a request that has changed since it was
-// seen is drawn once more: whoever drew the change may have been faster. name tells an all-clear from that of another process.
+// deliveryWrites adds the delivery of a notice to its request. If the request is over, it adds the
+// all-clear instead. A copy of a request that has changed since it was rendered is rendered again.
+// name distinguishes an all-clear from that of another process.
 func (o *Sender) deliveryWrites(account string, notice desk.Notice, name string, seen int64) (store.Writes, error) {
 	if !isInvitation(notice) {
 		if outdated, err := o.isStaleCopy(account, notice, seen); !outdated || err != nil {
@@ -308,8 +311,9 @@ func (o *Sender) isStaleCopy(account string, notice desk.Notice, seen int64) (bo
 	return now.Revision != seen, err // who does not know does not note that it was told: it is sent again
 }
 
-// addRerender has a request drawn once more, unless somebody is going to, who has not begun. Or each copy that is under way while a request changes and changes would be
-// followed by one of its own, each time, until they have all places.
+// addRerender renders a request again, unless such a notice exists that was not attempted yet.
+// Otherwise each copy that is in flight while a request changes would be followed by one of its
+// own, until they use all slots.
 func (o *Sender) addRerender(c *txn.Tx, drawn desk.Notice, now *docs.Request) error {
 	again := desk.Notice{Request: now.ID, Rev: now.Rev, Kind: desk.NoticeRerender, Epoch: now.RouteProgress.Epoch, Cause: drawn.Cause}
 	for n := 1; ; n++ {

@@ -38,8 +38,9 @@ func (o *Sender) RunMessageLoop() {
 	}
 }
 
-// deliverRunMessages delivers the messages to runs that are due. Each is claimed by its revision, so that one of several processes delivers it, and delivered in
-// the background, so that a slow run holds up nobody. Of those that may call a model, there are few at the same time.
+// deliverRunMessages delivers due messages to runs. Each is claimed by its revision, so that one of
+// several processes delivers it, and delivered in the background, so that a slow run does not delay
+// others. Messages that may call a model are limited.
 func (o *Sender) deliverRunMessages() error {
 	due, err := o.store.DueDocuments(o.background.Ctx, docs.RunMessageKind, maxConcurrentClarifications+maxConcurrentSends)
 	if err != nil || len(due) == 0 {

@@ -18,8 +18,9 @@ const (
 	jobRetryDelay   = time.Minute     // after how long a chore that could not be done is tried again
 )
 
-// Job is work on all accounts that is done at intervals, by one process at a time. Its paper says when it is due. The process that does it claims it by
-// moving that time, and moves it again and again while it is at work; the paper's revision keeps two processes from claiming it.
+// Job is work on all accounts that is done at intervals, in one process at a time. Its document
+// says when it is due. The process that runs it claims it by moving that time, and extends the
+// claim while it runs; the revision of the document keeps two processes from claiming it.
 //
 //	due ──claim──▶ held ──done──▶ due after every
 //	 ▲              └── silent for jobLease, or stopped ──▶ due
@@ -31,7 +32,7 @@ type Job struct {
 	VisitAccount func(ctx context.Context, account string, pass *JobResult) error
 }
 
-// JobResult is the result of the last time that a chore was done, by whichever process.
+// JobResult is the result of the last run of a job, in whichever process.
 type JobResult struct {
 	// At is when it was over; zero if it never was.
 	FinishedAt time.Time `json:"at,omitzero"`
@@ -43,6 +44,7 @@ type JobResult struct {
 	Findings map[audit.Severity]map[audit.FindingCode]int64 `json:"bySeverity,omitempty"`
 }
 
+// Add counts a finding.
 func (p *JobResult) Add(f audit.Finding) {
 	if p.Findings == nil {
 		p.Findings = make(map[audit.Severity]map[audit.FindingCode]int64)
@@ -53,7 +55,7 @@ func (p *JobResult) Add(f audit.Finding) {
 	p.Findings[f.Severity][f.Code]++
 }
 
-// JobLoop does a chore whenever it is due, until the executor is stopped.
+// JobLoop runs a job whenever it is due, until the executor is stopped.
 func (r *Runner) JobLoop(c Job) {
 	for !r.background.IsStopping() {
 		wait, err := r.RunIfDue(c)
@@ -65,7 +67,7 @@ func (r *Runner) JobLoop(c Job) {
 	}
 }
 
-// RunIfDue does a chore if it is due and nobody else does it, and returns when to look again.
+// RunIfDue runs a job if it is due and no other process runs it. It returns when to check again.
 func (r *Runner) RunIfDue(c Job) (wait time.Duration, err error) {
 	var pass JobResult
 	paper, err := r.docs.ReadIndex(r.background.Ctx, "", docs.JobKind, c.Name, &pass)
@@ -136,7 +138,8 @@ func (h *jobRun) perform(c Job) error {
 	return errors.Join(err, h.extend(next))
 }
 
-// heartbeat renews the claim until over is closed. It calls end if another process has claimed the chore, or the executor is stopped.
+// heartbeatLoop extends the claim until over is closed. It calls end if another process has claimed
+// the job, or the executor is stopped.
 func (h *jobRun) heartbeatLoop(over <-chan struct{}, end context.CancelCauseFunc) {
 	tick := time.NewTicker(JobLease / 4)
 	defer tick.Stop()
@@ -163,7 +166,8 @@ func (h *jobRun) heartbeatLoop(over <-chan struct{}, end context.CancelCauseFunc
 // accountsPerPage is how many accounts are listed at a time.
 const accountsPerPage = 200
 
-// EachAccount calls visit for every account that has an audit log: whoever has a run has one.
+// EachAccount calls visit for every account that has an audit log. Every account with a run has
+// one.
 func (r *Runner) EachAccount(ctx context.Context, visit func(account string) error) error {
 	for after := ""; ; {
 		accounts, next, err := r.store.AuditAccounts(ctx, after, accountsPerPage)

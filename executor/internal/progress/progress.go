@@ -26,7 +26,8 @@ type Hub struct {
 	dropped   atomic.Int64
 }
 
-// progressKey is what somebody listens to: a state key and not a run, so that one can listen before the run begins.
+// progressKey is what a listener follows: a state key and not a run, so that it can listen before
+// the run begins.
 type progressKey struct{ account, stateKey string }
 
 // Watch returns the progress of the runs of a state key from now on, as far as this process executes them; of what other processes execute there are

@@ -35,7 +35,7 @@ func (s *Service) Act(ctx context.Context, account, id string, act desk.Command)
 	return doc, err
 }
 
-// tryAct is one try. It returns ErrStale if the request was changed meanwhile.
+// tryAct tries once. It returns ErrStale if the request was changed in the meantime.
 func (s *Service) tryAct(ctx context.Context, account, id string, act desk.Command) (desk.Request, error) {
 	asked, known, err := s.interruptAndRequest(ctx, account, id)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Service) interruptAndRequest(ctx context.Context, account, id string) (
 	return asked, known, err
 }
 
-// WorkFor begins the filing of a change of a request.
+// WorkFor begins the unit of work of a change of a request.
 func (s *Service) WorkFor(ctx context.Context, asked store.InboxItem) (*txn.Tx, error) {
 	meta, err := s.docs.MetaOf(ctx, asked.Account, asked.Run)
 	if err != nil {
@@ -98,7 +98,7 @@ func runOfRequest(asked store.InboxItem) store.Run {
 	return store.Run{Account: asked.Account, ID: asked.Run, StateKey: asked.StateKey, Provider: asked.Provider, Graph: asked.Graph}
 }
 
-// RunRequest returns the request of a question: who has voted, commented and so on. It returns store.ErrNotFound if there is none.
+// RequestDocument returns the votes, comments and state of a request, or store.ErrNotFound.
 func (s *Service) RequestDocument(ctx context.Context, account, id string) (desk.Request, error) {
 	known, err := s.docs.Request(ctx, account, id)
 	if err != nil || known == nil {
@@ -107,7 +107,8 @@ func (s *Service) RequestDocument(ctx context.Context, account, id string) (desk
 	return known.Request, nil
 }
 
-// EndRun ends a run on somebody's behalf, and withdraws its open requests. It returns store.ErrNotFound if the run is over.
+// EndRun ends a run on behalf of an actor, and withdraws its open requests. It returns
+// store.ErrNotFound if the run is over.
 func (s *Service) EndRun(ctx context.Context, run store.Run, by desk.From, as store.Status) error {
 	return retry.WhileStale(ctx, func() error {
 		waits, beside, err := s.EndWrites(ctx, run, by, as)
@@ -119,7 +120,7 @@ func (s *Service) EndRun(ctx context.Context, run store.Run, by desk.From, as st
 	})
 }
 
-// finalState is what is written with the end of a run that waits for these interrupts.
+// EndWrites returns what is written with the end of a run that waits for these interrupts.
 func (s *Service) EndWrites(ctx context.Context, run store.Run, by desk.From, as store.Status) (waits []string, beside store.Writes, err error) {
 	now, err := s.store.Now(ctx)
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *Service) Abandon(ctx context.Context, account, id string, act desk.Aban
 	return retry.WhileStale(ctx, func() error { return s.tryAbandon(ctx, account, id, act) })
 }
 
-// tryAbandon is one try. It returns ErrStale if the request was changed meanwhile.
+// tryAbandon tries once. It returns ErrStale if the request was changed in the meantime.
 func (s *Service) tryAbandon(ctx context.Context, account, id string, act desk.Abandon) error {
 	asked, known, err := s.interruptAndRequest(ctx, account, id)
 	if err != nil {
@@ -180,8 +181,9 @@ func (s *Service) tryAbandon(ctx context.Context, account, id string, act desk.A
 	return err
 }
 
-// withdrawOpen withdraws the open requests of a run, except for one whose end the caller files itself. Whoever asked is told of all of them. It returns
-// what the run waits for: if it waits for something else by the time of its end, this is not all.
+// withdrawOpen withdraws the open requests of a run, except for one whose end the caller adds
+// itself. The provider is told of all of them. It returns what the run waits for: if it waits for
+// something else by the time of its end, this is not all.
 func (s *Service) withdrawOpen(ctx context.Context, c *txn.Tx, but, why string) (waits []string, err error) {
 	waits, err = s.OpenInterrupts(ctx, c.Run)
 	if err != nil {
@@ -196,7 +198,7 @@ func (s *Service) withdrawOpen(ctx context.Context, c *txn.Tx, but, why string) 
 	return waits, s.WithdrawRequests(ctx, c, open, why)
 }
 
-// OpenInterrupts returns the questions of a run that nobody has decided; it is never nil.
+// OpenInterrupts returns the undecided interrupts of a run; it is never nil.
 func (s *Service) OpenInterrupts(ctx context.Context, run store.Run) ([]string, error) {
 	asked, err := s.store.Interrupts(ctx, run.Account, run.ID)
 	waits := []string{}
@@ -235,8 +237,8 @@ func (s *Service) WithdrawRequests(ctx context.Context, c *txn.Tx, ids []string,
 // DuePerPass is how many requests or notices are looked at in one go.
 const DuePerPass = 100
 
-// RouteLoop does what the routes of requests say is due: remind, page, ask more people. It also lets runs answer what people asked them. It does not let
-// requests expire: sweep does.
+// RouteLoop takes the due steps of routes: reminders, pages, escalations. It does not expire
+// requests; package expiry does.
 func (s *Service) RouteLoop() {
 	var guard storeclock.Guard
 	for !s.background.IsStopping() {
@@ -274,7 +276,7 @@ func (s *Service) runDueSteps(guard *storeclock.Guard) error {
 	return errors.Join(err, stuck.Err())
 }
 
-// retryLater moves the time at which a paper is due that cannot be worked on now.
+// postpone moves the time at which a document is due that cannot be processed now.
 func (s *Service) postpone(paper store.Document, next time.Time) error {
 	change := s.docs.Unchanged(paper)
 	change.DueAt = next

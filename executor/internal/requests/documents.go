@@ -21,12 +21,13 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// DeskEnv is what package desk needs to know to apply an act.
+// DeskEnv returns what package desk needs to apply a command.
 func (s *Service) DeskEnv(now time.Time) desk.Env {
 	return desk.Env{Now: now, Directory: cmp.Or[desk.Directory](s.config.Directory, desk.StaticDirectory{})}
 }
 
-// SetTime sets the time of a filing, unless it is set. Many filings do not need it, and asking the store for it costs a call.
+// SetTime sets the time of a unit of work, unless it is set. Many do not need it, and reading it
+// costs a call to the store.
 func (s *Service) SetTime(ctx context.Context, c *txn.Tx) (err error) {
 	if c.Now.IsZero() {
 		c.Now, err = s.store.Now(ctx)
@@ -34,7 +35,8 @@ func (s *Service) SetTime(ctx context.Context, c *txn.Tx) (err error) {
 	return err
 }
 
-// AddChange adds a change of a request to a filing: the request, new votes, notices, questions to the run, and audit lines.
+// AddChange adds a change of a request: the request, new votes, notices, clarifications, and audit
+// lines.
 func (s *Service) AddChange(c *txn.Tx, change desk.Change, base int64) error {
 	doc := change.Request
 	body, err := json.Marshal(doc)
@@ -66,7 +68,8 @@ func (s *Service) AddChange(c *txn.Tx, change desk.Change, base int64) error {
 	return auditrec.AddAuditLines(c, change)
 }
 
-// AddChanges files several changes of a request, each of which was made on the one before: the request is written once.
+// AddChanges adds several changes of a request. Each is based on the one before, so the request is
+// written once.
 func (s *Service) AddChanges(c *txn.Tx, changes []desk.Change, base int64) error {
 	last := len(changes) - 1
 	for _, change := range changes[:last] {
@@ -77,7 +80,7 @@ func (s *Service) AddChanges(c *txn.Tx, changes []desk.Change, base int64) error
 	return s.AddChange(c, changes[last], base)
 }
 
-// AddNotices files notices that have to be sent, if there is a Notify.
+// AddNotices adds notices to be sent, if notices are sent at all.
 func (s *Service) AddNotices(c *txn.Tx, notices []desk.Notice, base int64) error {
 	if !s.config.Notify {
 		return nil
@@ -93,13 +96,15 @@ func (s *Service) AddNotices(c *txn.Tx, notices []desk.Notice, base int64) error
 	return nil
 }
 
-// NoticeKey is the key of a notice that is filed with a change of a request: a question that is asked again begins its route anew.
+// NoticeKey returns the key of a notice that is added with a change of a request. A request that is
+// asked again starts its route again.
 func NoticeKey(n desk.Notice, base int64) string { return fmt.Sprintf("%s@%d", n.Key, base) }
 
-// NoDeadline is so far away that it stands for no deadline.
+// NoDeadline is so far in the future that it means no deadline.
 func NoDeadline(from time.Time) time.Time { return from.AddDate(90, 0, 0) }
 
-// OpenRequest makes the request of a question: who has to decide, by which route, until when. It returns the deadline.
+// OpenRequest creates the request of an interrupt: requirement, route and deadline. It returns the
+// deadline.
 func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q provider.Interrupt, shown store.NewInterrupt, base int64) (deadline time.Time, err error) {
 	c := session.Tx
 	ask := desk.RequestSpec{ID: shown.ID, Subject: desk.Subject{Kind: q.Kind, ShownDigest: shown.ShownDigest, Requester: c.Meta.Requester, WordCount: len(bytes.Fields(q.Data))}}
@@ -137,8 +142,10 @@ func (s *Service) OpenRequest(ctx context.Context, session *govern.Session, q pr
 	return change.Request.Deadline, s.AddChange(c, change, base)
 }
 
-// addInvolved adds to a request who was involved in the run before, beside the requester: the authors of what is asked about and, if they are excluded from
-// deciding, those who approved something else. Authors are added wherever there are rules, because the rules for edited arguments may exclude them.
+// addInvolved adds to a request the actors who were involved in the run before, besides the
+// requester: the authors of its input and, if they are excluded from deciding, the prior approvers.
+// Authors are added whenever there is a policy, because the policy for edited arguments may exclude
+// them.
 func (s *Service) addInvolved(ctx context.Context, ask *desk.RequestSpec, session *govern.Session, address fermata.Address) error {
 	prior := slices.Contains(ask.Requirement.Exclude, desk.DutyPriorApprover)
 	if !s.config.Policy && !prior {
@@ -158,7 +165,7 @@ func (s *Service) addInvolved(ctx context.Context, ask *desk.RequestSpec, sessio
 	return err
 }
 
-// authors is everybody whose input a run has used: see [desk.Subject].
+// authors returns the actors whose input a run has used: see [desk.Subject].
 func authors(requester string, docs []desk.Request) []string {
 	all := withoutEmpty(requester)
 	for _, doc := range docs {
@@ -208,7 +215,7 @@ func (s *Service) routeFor(names []string, timeout time.Duration) desk.Route {
 	return capRoute(joined, timeout)
 }
 
-// capRoute shortens a route that is longer than the timeout of the question.
+// capRoute shortens a route that is longer than the timeout of the interrupt.
 func capRoute(route desk.Route, timeout time.Duration) desk.Route {
 	last := route.Steps[len(route.Steps)-1]
 	if timeout <= 0 || time.Duration(last.At) <= timeout {
@@ -221,8 +228,9 @@ func capRoute(route desk.Route, timeout time.Duration) desk.Route {
 	return route
 }
 
-// capAtOwnTimeout has a route end when the time is over that the question asked for itself, also on the business clock or if nobody could be told: whoever asked
-// does not wait for Monday, nor for a channel. The time that an installation gives to every question is that of the route's clock.
+// capAtOwnTimeout ends a route when the timeout of the interrupt itself has passed, also on the
+// business clock or if no notice was delivered. The timeout of the installation is counted by the
+// clock of the route.
 func capAtOwnTimeout(route desk.Route, own time.Duration) desk.Route {
 	later := route.Clock == desk.BusinessClock || route.DeadlineFrom == desk.DeadlineFromDelivered
 	if limit := desk.Duration(own); own > 0 && later && (route.Cap == 0 || route.Cap > limit) {

@@ -24,7 +24,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// GrantRequest says how an approval is remembered. The rules by which people were asked may allow less, or nothing.
+// GrantRequest says how an approval is remembered. The policy may allow less, or nothing.
 type GrantRequest struct {
 	// By is who wants it remembered: somebody who approved it, and may still decide. Auth is how strongly they were authenticated, Via the channel.
 	By, Via string
@@ -46,9 +46,10 @@ func grantID(request string, r GrantRequest) string {
 	return ident.Derive("grt", request, r.By, r.Idempotency.Key)
 }
 
-// GrantRequest makes a grant of a request that was approved: the same action with the same arguments, at the same place and for the same requester,
-// is allowed for a while without asking again. It returns ErrInvalid if the rules do not let it be remembered, or it was not approved by
-// whoever wants it, and desk.ErrKeyReused if its key was used for something else.
+// CreateGrant creates a grant from an approved request: the same action with the same arguments, at
+// the same address and for the same requester, is allowed for a while without asking again. It
+// returns ErrInvalid if the policy does not allow the grant or the actor did not approve the
+// request, and desk.ErrKeyReused if its idempotency key was used for something else.
 func (s *Service) CreateGrant(ctx context.Context, account, request string, r GrantRequest) (g govern.Grant, err error) {
 	err = retry.WhileStale(ctx, func() (err error) {
 		g, err = s.tryCreateGrant(ctx, account, request, r)
@@ -105,7 +106,7 @@ func (s *Service) tryCreateGrant(ctx context.Context, account, request string, r
 	return g, s.store.CommitWrites(ctx, account, c.Writes)
 }
 
-// existingGrant is the grant that was made under the same key.
+// existingGrant returns the grant that was created under the same key.
 func (s *Service) existingGrant(ctx context.Context, account, request string, r GrantRequest) (g govern.Grant, err error) {
 	paper, err := s.store.Document(ctx, account, docs.GrantKind, grantID(request, r))
 	if err == nil {
@@ -117,7 +118,8 @@ func (s *Service) existingGrant(ctx context.Context, account, request string, r 
 	return g, err
 }
 
-// checkGrantable refuses a grant if the request, or the rules as they are today, need several people, or the person could not decide it today.
+// checkGrantable refuses a grant if the request, or the current policy, needs several people, or
+// the person could not decide it today.
 func (s *Service) checkGrantable(doc desk.Request, today policy.Decision, r GrantRequest) error {
 	if today.Requirement != nil {
 		doc.Requirement = doc.Requirement.Merge(govern.DeskRequirement(*today.Requirement))
@@ -135,7 +137,8 @@ func (s *Service) checkGrantable(doc desk.Request, today policy.Decision, r Gran
 	return s.MayDecide(doc, r.By)
 }
 
-// narrowestGrant makes the narrowest grant for the arguments as they were approved, and relaxes it as asked.
+// narrowestGrant creates the narrowest grant for the arguments as they were approved, and relaxes
+// it as requested.
 func (s *Service) narrowestGrant(ctx context.Context, c *txn.Tx, question docs.RequestView, doc desk.Request, r GrantRequest) (grant.Grant, error) {
 	var asked fermata.ApprovalRequest
 	if err := json.Unmarshal(question.Data, &asked); err != nil {

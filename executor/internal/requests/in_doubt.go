@@ -13,8 +13,9 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// inheritRequirement gives a question about an effect in doubt the requirements of the action itself: who answers that it did not happen has it executed again. If
-// a policy allowed the action without asking anybody, any one person may answer.
+// inheritRequirement gives a request about an effect in doubt the requirement of the action itself:
+// the answer that it did not happen executes it again. If a policy allowed the action without
+// asking, any one person may answer.
 func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *history.Run, data json.RawMessage) error {
 	var doubt fermata.InDoubtRequest
 	if err := json.Unmarshal(data, &doubt); err != nil {
@@ -46,8 +47,9 @@ func inheritRequirement(ctx context.Context, ask *desk.RequestSpec, history *his
 	return nil
 }
 
-// inheritedNeed is the requirement of an action, for the question whether it has happened. Those who were involved in the action are added to asked; who
-// edited its arguments last counts as an author here, because they could not approve the action either.
+// inheritedNeed returns the requirement of an action, for the question whether it has happened. The
+// actors who were involved in the action are added to asked. The last editor of its arguments
+// counts as an author here, because they could not approve the action either.
 func inheritedNeed(doc desk.Request, asked *desk.Subject) desk.Requirement {
 	need := doc.Requirement
 	need.Verbs = append(slices.Clone(need.Verbs), desk.VerbRespond) // this question is answered, not approved or rejected
@@ -62,9 +64,10 @@ func inheritedNeed(doc desk.Request, asked *desk.Subject) desk.Requirement {
 	return need
 }
 
+// ErrEffectSucceeded says that the ledger has the receipt of an effect.
 var ErrEffectSucceeded = errors.New("the ledger has its receipt: it has happened")
 
-// LedgerHasReceipt reports whether the ledger has the receipt of the effect that a question is about.
+// LedgerHasReceipt reports whether the ledger has the receipt of the effect of an interrupt.
 func (s *Service) LedgerHasReceipt(ctx context.Context, question store.Interrupt) (bool, error) {
 	data, err := s.store.Data(question)
 	if err != nil {
@@ -84,7 +87,8 @@ func (s *Service) LedgerHasReceipt(ctx context.Context, question store.Interrupt
 	}), nil
 }
 
-// AnswerFromLedger is the answer to a question about an effect in doubt that nobody answered in time, and that the ledger can answer by now; nil otherwise.
+// AnswerFromLedger returns the answer to an expired request about an effect in doubt that the
+// ledger can answer by now; nil otherwise.
 func (s *Service) AnswerFromLedger(ctx context.Context, question store.Interrupt) (json.RawMessage, error) {
 	//mutate:expired-doubt-reads-ledger
 	if question.Verdict != store.VerdictExpire || question.Kind != fermata.EffectInDoubt.Name() {

@@ -15,10 +15,11 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// ActCreateGrant is what somebody does who wants a grant. It is no act of package desk.
+// ActCreateGrant names the creation of a grant. It is not a command of package desk.
 const ActCreateGrant desk.CommandName = "remember"
 
-// isRefusedAct reports whether an act failed because somebody was not let do it. What only has the wrong form, and what could not be found out, was not refused.
+// isRefusedAct reports whether an act was refused. Invalid acts, and acts whose permission could
+// not be determined, were not refused.
 func isRefusedAct(err error) bool {
 	if errors.Is(err, grant.ErrNotRememberable) {
 		return true
@@ -30,8 +31,8 @@ func isRefusedAct(err error) bool {
 	return true
 }
 
-// recordIfRefused writes into the audit log that somebody was not let do something with a request. It returns err, or why it could not be written: then nobody
-// knows what became of the act, and it is repeated.
+// recordIfRefused records in the audit log that an act on a request was refused. It returns err, or
+// why it could not be recorded: then the result of the act is unknown, and it is repeated.
 func (s *Service) recordIfRefused(ctx context.Context, asked store.InboxItem, name desk.CommandName, from desk.From, err error) error {
 	if from.Actor.Kind == desk.ActorSystem || !isRefusedAct(err) {
 		return err
@@ -47,8 +48,8 @@ func (s *Service) recordRefusedAct(ctx context.Context, asked store.InboxItem, n
 	return s.store.CommitWrites(ctx, asked.Account, c.Writes)
 }
 
-// RecordForbidden writes into the audit log that somebody wanted to do something with a request for which they do not have the role. There is no line if the account
-// has no such request.
+// RecordForbidden records in the audit log that an actor without the required role tried to act on
+// a request. It records nothing if the account has no such request.
 func (s *Service) RecordForbidden(ctx context.Context, account, id string, name desk.CommandName, from desk.From) error {
 	asked, err := s.store.InboxItem(ctx, account, id)
 	if errors.Is(err, store.ErrNotFound) {

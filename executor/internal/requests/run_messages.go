@@ -10,7 +10,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// RunMessage says which question of which request it is, and how often it was tried.
+// RunMessage is the index of a message to a run: the clarification or withdrawal of a request, and
+// its deliveries.
 type RunMessage struct {
 	DeliveryIndex
 	Request string `json:"request"`

@@ -11,10 +11,12 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// MaxTries is how often a change is prepared anew because somebody else has changed the same papers meanwhile.
+// MaxTries is how often a change is prepared again because another process has changed the same
+// documents in the meantime.
 const MaxTries = 100
 
-// WhileStale calls try until it returns something else than ErrStale, or was called too often. Each call has to read anew what it works on.
+// WhileStale calls try until it returns another error than ErrStale, or was called too often. Each
+// call has to read its data again.
 func WhileStale(ctx context.Context, try func() error) error {
 	for n := 0; ; n++ {
 		err := try()
@@ -27,7 +29,8 @@ func WhileStale(ctx context.Context, try func() error) error {
 	}
 }
 
-// BackOff waits before the next try, for a random time that grows with the number of tries so far. It returns ErrStale after too many of them.
+// BackOff waits before the next try, for a random time that grows with the number of tries. It
+// returns ErrStale after too many of them.
 func BackOff(ctx context.Context, tries int) error {
 	if tries >= MaxTries {
 		return store.ErrStale
@@ -42,8 +45,8 @@ func BackOff(ctx context.Context, tries int) error {
 	}
 }
 
-// Queue are those in this process who want to change the same, by its name. Whoever has lost a race for it waits for the others, one after the other: if all of
-// them tried again at random times, each would lose to nearly all others.
+// Queue serialises changes of the same name in this process after the first conflict. Random
+// retries of many writers would let each lose to nearly all others.
 type Queue struct {
 	mu     sync.Mutex
 	queues map[string]*line
@@ -93,7 +96,7 @@ func (t *Queue) leave(name string, l *line) {
 	}
 }
 
-// DelayAfter is how long a run rests that was tried so often before.
+// DelayAfter returns how long a run waits after so many attempts.
 func DelayAfter(attempts int) time.Duration {
 	return min(time.Second<<min(attempts, 10), 5*time.Minute)
 }

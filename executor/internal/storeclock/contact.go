@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Contact is when the store answered this process last.
+// Contact tracks when the store replied to this process last.
 //
-// A store that was away for longer than a lease, or a machine that slept, leaves leases behind that are over although those who have them live: they could not
-// renew them. Whoever comes back first would take everything over, and all of it would be done twice. So who has heard nothing for so long gives the others
-// the time in which each of them renews.
+// A store outage that is longer than a lease, or a suspended machine, leaves expired leases of
+// processes that are alive: they could not renew them. The first process to come back would take
+// everything over, and everything would be done twice. So a process without a reply for that long
+// gives the others time to renew.
 type Contact struct {
 	store interface {
 		Now(context.Context) (time.Time, error)
@@ -63,8 +64,8 @@ func (c *Contact) isLost(now time.Time) bool {
 	return !c.lastReply.IsZero() && Elapsed(c.lastReply, now) > c.gap()
 }
 
-// Elapsed is how much time has passed at the store, as far as it can be known here: the monotonic clock stands still while the machine sleeps, and the other
-// one may be set.
+// Elapsed returns how much time has passed at the store, as far as this process can know: the
+// monotonic clock does not advance while the machine is suspended, and the wall clock may be set.
 func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }

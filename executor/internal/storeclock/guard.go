@@ -7,8 +7,9 @@ import (
 	"github.com/fermata-go/fermata/internal/suspend"
 )
 
-// Guard says whether the store's clock can be trusted. It is compared with the time that has passed here, and at first with the wall clock. After
-// a jump it is trusted again when it has jumped back, or when it has stayed for so long that operators will have noticed.
+// Guard says whether the store's clock can be trusted. It is compared with the time that has passed
+// here, and at first with the wall clock. After a jump it is trusted again when it has jumped back,
+// or when the jump has lasted so long that operators will have noticed.
 type Guard struct {
 	startedAt        time.Time     // of the first look, here
 	suspendedAtStart time.Duration // how long this machine had slept by then
@@ -22,6 +23,7 @@ const (
 	jumpAcceptedAfter = time.Hour   // how long a jump is not believed
 )
 
+// IsTrusted reports whether the store's clock can be trusted now.
 func (g *Guard) IsTrusted(store time.Time) bool {
 	return g.check(store, time.Now(), suspend.Total())
 }

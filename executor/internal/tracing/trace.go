@@ -107,7 +107,7 @@ func (t *Tracer) TraceDecision(ctx context.Context, run store.Run, via string) (
 	}
 }
 
-// TraceParent is the place in a trace, as it is kept with a run; "" if nobody traces.
+// TraceParent returns the traceparent of a context, as it is stored with a run; "" without tracing.
 func TraceParent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)

@@ -9,7 +9,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Tx collects what is written in the same transaction as a change of a run: papers, audit lines and counters, and what is needed to make them.
+// Tx is a unit of work: the documents and audit lines that are written in the same transaction as a
+// change of a run, and what is needed to make them. Its constructors set all fields.
 type Tx struct {
 	store.Writes
 	Run      store.Run
@@ -28,7 +29,8 @@ func NewDecision(run store.Run, meta docs.RunMeta, now time.Time, resumeID strin
 	return &Tx{Run: run, Meta: meta, Now: now, ResumeID: resumeID}
 }
 
-// hashNamed stands for a text in the audit log. It is made with the run's salt, without which guesses cannot be tested; without a salt it is empty.
+// Digest returns the digest of a text for the audit log. It is made with the run's salt, without
+// which guesses cannot be tested; without a salt it is empty.
 func (c *Tx) Digest(text string) audit.Digest {
 	salt := audit.Salt{}
 	if text == "" || copy(salt[:], c.Meta.Salt) < len(salt) {
@@ -37,18 +39,20 @@ func (c *Tx) Digest(text string) audit.Digest {
 	return audit.Payload{ID: c.Run.ID, Salt: salt, Data: []byte(text)}.Digest()
 }
 
+// AuditPlace returns the place of the run in the audit log.
 func (c *Tx) AuditPlace() audit.Location {
 	return audit.Location{Run: c.Run.ID, StateKey: c.Run.StateKey, Graph: c.Run.Provider + ":" + c.Run.Graph}
 }
 
-// RequestPlace is the place of a question of the run, and of its request, which has the same id.
+// RequestPlace returns the place of an interrupt of the run, and of its request, which has the same
+// id.
 func (c *Tx) RequestPlace(question string) audit.Location {
 	place := c.AuditPlace()
 	place.Interrupt, place.Request = question, question
 	return place
 }
 
-// queue adds a line to the audit log.
+// AddAudit adds an audit line.
 func (c *Tx) AddAudit(actor audit.Actor, place audit.Location, body audit.Body) error {
 	line, err := audit.NewLine(c.Run.Account, actor, place, body)
 	if err == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Events returns the events of a run after a number. It returns [ErrRunNotFound] if the run is not there, perhaps because it was erased meanwhile.
+// Events returns the events of a run after a number. It returns [errs.ErrRunNotFound] if the run
+// does not exist.
 func (r *Reader) Events(ctx context.Context, account, run string, after int64) ([]store.Event, error) {
 	// The event before is read as well: each run has a first event, so if there is none at all the run is gone.
 	events, err := r.store.Events(ctx, account, run, max(0, after-1), 0)
@@ -47,9 +48,9 @@ func (r *Reader) Deadlines(ctx context.Context, account, run string) (map[string
 	return deadlines, err
 }
 
-// FollowEvents returns the events of a run as they happen, behind one of them; the zero event is before the first, and so is one of another run, which had the
-// state key before. It ends after the run is over, and when ctx ends. It is for programs that embed the executor; whoever has other things to wait for
-// meanwhile, as the server has, puts it together from Events and Changes.
+// FollowEvents returns the events of a run as they happen, after the event last; the zero event is
+// before the first one, and so is an event of an earlier run with the same state key. It ends after
+// the run has ended, and when ctx ends.
 func (r *Reader) FollowEvents(ctx context.Context, account, stateKey string, last store.Event) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		run, err := r.docs.FindRun(ctx, account, stateKey)
@@ -110,9 +111,10 @@ type SettledRequest struct {
 	At         time.Time       `json:"at"`
 }
 
-// ListSettled returns the questions of an account that were settled after a cursor, in order and each once, and the cursor for the next call; "" is the
-// beginning. It is for agents that poll, because they cannot be called. A page may be empty although there are more: there are no more when the cursor stays
-// the same. An answer that cannot be opened is marked, and nobody is kept from those behind it.
+// ListSettled returns the requests of an account that were settled after a cursor, in order and
+// each once, and the cursor for the next call; "" is the beginning. A page may be empty although
+// there are more: there are no more when the cursor stays the same. An answer that cannot be
+// decrypted is marked.
 func (r *Reader) ListSettled(ctx context.Context, account, after string, limit int) ([]SettledRequest, string, error) {
 	events, next, err := r.store.Feed(ctx, account, after, limit)
 	if err != nil {

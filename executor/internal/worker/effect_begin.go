@@ -11,7 +11,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// beginTracker is what became of the effects that an execution wanted to begin, as far as that matters for their lines in the ledger.
+// beginTracker tracks the effects that an execution wanted to begin, as far as that matters for
+// their ledger lines.
 type beginTracker struct {
 	mu     sync.Mutex
 	states map[effectKey]beginState
@@ -23,7 +24,7 @@ type effectKey struct {
 	number    int
 }
 
-// beginState is how far it came. It only ever grows.
+// beginState is how far the begin of an effect has come. It only grows.
 type beginState int
 
 const (
@@ -98,7 +99,7 @@ func (o *executionOwner) isOwnUnconfirmed(name effectKey, effect store.NewEffect
 	return line.State == store.EffectStarted && line.Fence == o.lease.Fence && line.ActionDigest == effect.ActionDigest && line.IdempotencyKey == effect.IdempotencyKey && o.tracker.isUnconfirmed(name)
 }
 
-// isEffectRefusal reports whether the store has said no, so that nothing was written.
+// isEffectRefusal reports whether the store refused the effect, so that nothing was written.
 func isEffectRefusal(err error) bool {
 	for _, no := range []error{store.ErrFenced, store.ErrNotApproved, store.ErrStale, store.ErrInvalid, store.ErrFull} {
 		if errors.Is(err, no) {
@@ -108,7 +109,8 @@ func isEffectRefusal(err error) bool {
 	return false
 }
 
-// checkLease makes sure that nobody has taken the run over while the answer was on its way: they may have asked somebody, and been told that nothing happened.
+// checkLease makes sure that no other process has taken the run over while the reply was on its
+// way: it may have asked a person, who answered that nothing happened.
 func (o *executionOwner) checkLease(ctx context.Context, sent time.Time) error {
 	if storeclock.Elapsed(sent, time.Now()) < o.executor.config.Lease/3*2 {
 		return nil

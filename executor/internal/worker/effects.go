@@ -15,8 +15,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// executionOwner is what a provider may write while it executes a run: provider.Owner and the ledger of effects. All writes carry the fence of the lease, but for
-// the end of an effect.
+// executionOwner is what a provider may write while it executes a run: provider.Owner and the
+// effect ledger. All writes carry the fence of the lease, except for the end of an effect.
 type executionOwner struct {
 	executor *Worker
 	lease    store.Lease
@@ -34,8 +34,9 @@ func (o *executionOwner) SetRef(ctx context.Context, ref string) error {
 
 func (o *executionOwner) Ledger() fermata.Ledger { return o }
 
-// Begin writes a line into the ledger for an effect that is about to happen, after the state that led to it was saved. The store refuses it if no
-// decision approves exactly this effect, or the run has another owner.
+// Begin writes an intent into the ledger for an effect that is about to happen, after the state
+// that led to it was saved. The store refuses it if no decision approves exactly this effect, or
+// the run has another owner.
 func (o *executionOwner) Begin(ctx context.Context, intent fermata.Intent) (fermata.LedgerEntry, bool, error) {
 	if err := o.state.flush(ctx); err != nil { //mutate:effect-saves-buffer-first
 		return fermata.LedgerEntry{}, false, err
@@ -78,8 +79,8 @@ func (o *executionOwner) beginWithAudit(ctx context.Context, effect store.NewEff
 	return o.tryBegin(ctx, effect)
 }
 
-// approvingInterrupt finds the decision that approves an effect whose question was asked more than once: the visible id differs from the provider's then, see
-// repeatSeparator.
+// approvingInterrupt finds the decision that approves an effect whose interrupt was published more
+// than once: its visible id differs from the provider's then.
 func (o *executionOwner) approvingInterrupt(ctx context.Context, intent fermata.Intent) (string, error) {
 	asked, err := o.executor.store.Interrupts(ctx, o.lease.Account, o.lease.Run)
 	if err != nil { // it is not known whether it is approved, and a run must not fail for that
@@ -93,7 +94,8 @@ func (o *executionOwner) approvingInterrupt(ctx context.Context, intent fermata.
 	return "", store.ErrNotApproved
 }
 
-// policyApproval is the decision of a policy by which an effect needs nobody's approval, as the store keeps it; nil if people were asked.
+// policyApproval returns the decision of a policy that an effect needs no approval, as the store
+// keeps it; nil if people were asked.
 func (o *executionOwner) policyApproval(intent fermata.Intent) (*store.PolicyRuling, error) {
 	if intent.Allowed == nil {
 		return nil, nil
@@ -105,8 +107,9 @@ func (o *executionOwner) policyApproval(intent fermata.Intent) (*store.PolicyRul
 	}, err
 }
 
-// End writes into the ledger how an effect ended. It does not end with ctx: what was done has to be written down, also if the store is away for a while.
-// Nobody else knows, and a person would be asked what happened.
+// End writes into the ledger how an effect ended. It does not end with ctx: the result has to be
+// recorded, also if the store is unavailable for a while. Otherwise a person would be asked what
+// happened.
 func (o *executionOwner) End(ctx context.Context, intent fermata.Intent, line fermata.LedgerEntry) error {
 	//mutate:effect-end-ignores-cancel
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
@@ -145,7 +148,7 @@ func (o *executionOwner) endWithAudit(ctx context.Context, end store.EffectEnd, 
 	return o.executor.store.EndEffect(ctx, end)
 }
 
-// queue is what the audit log says of an effect.
+// auditWrites returns the audit line of an effect.
 func (o *executionOwner) auditWrites(interrupt string, body audit.Body) (store.Writes, error) {
 	c := txn.New(o.tx.Run, o.tx.Meta, time.Time{})
 	place := c.AuditPlace()

@@ -25,15 +25,17 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// Preloaded is what the caller has already read of a run that is executed. What is nil is read from the store when it is needed.
+// Preloaded is what the caller has already read of a run that is executed. What is nil is read from
+// the store when it is needed.
 type Preloaded struct {
 	Meta  *docs.RunMeta
 	input json.RawMessage   // in the clear
 	State *store.Checkpoint // which must not be changed
 }
 
-// launch executes a claimed run in the background, however long the caller's context lasts. It returns nil if the executor was stopped since the run
-// was claimed; the run is handed back then, so that another process can take it at once.
+// launch executes a claimed run in the background, independent of the caller's context. It returns
+// nil if the executor was stopped since the run was claimed; the run is released then, so that
+// another process can take it at once.
 func (w *Worker) launch(ctx context.Context, work *store.ClaimedRun, known Preloaded) *await.Execution {
 	f := &await.Execution{Done: make(chan struct{})}
 	if w.background.Go(func() {
@@ -56,8 +58,9 @@ func (w *Worker) release(ctx context.Context, lease store.Lease, how store.Relea
 	return err
 }
 
-// ExecuteAfterDecision executes the run after a decision, if this process owns the run now. A repeated decision claims the run if nobody else has: the process that
-// recorded the decision may have died.
+// ExecuteAfterDecision executes the run after a decision, if this process owns the run now. A
+// repeated decision claims the run if it has no owner: the process that recorded the decision may
+// have failed.
 func (w *Worker) ExecuteAfterDecision(ctx context.Context, run store.Run, resumeID, actor string, receipt store.DecisionReceipt, known Preloaded) *await.Execution {
 	switch {
 	case receipt.Claimed != nil:
@@ -68,8 +71,9 @@ func (w *Worker) ExecuteAfterDecision(ctx context.Context, run store.Run, resume
 	return nil // the owner of the run sees the decision when the run comes to rest
 }
 
-// claimDecided takes the run that was decided on, if nobody else has. It returns the execution only if that applies this decision: if the run has come
-// further meanwhile, the execution applies a later decision, and its outcome is not the answer to this one.
+// claimDecided claims a decided run without an owner. It returns the execution only if that applies
+// this decision: if the run has advanced since, the execution applies a later decision, and its
+// outcome is not the answer to this one.
 func (w *Worker) claimDecided(ctx context.Context, run store.Run, resumeID, actor string) *await.Execution {
 	if w.RenewOverdue(ctx) != nil {
 		return nil
@@ -87,8 +91,8 @@ func (w *Worker) claimDecided(ctx context.Context, run store.Run, resumeID, acto
 	return nil
 }
 
-// execute executes a claimed run until it comes to rest, and saves the result. It returns nil if that could not be finished; the run is tried again
-// then, from its last saved state.
+// execute executes a claimed run until it ends or waits, and saves the result. It returns nil if
+// that could not be finished; the run is tried again then, from its last saved state.
 func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcome {
 	ctx, cancel := context.WithCancel(w.background.Ctx)
 	defer cancel()
@@ -122,7 +126,7 @@ func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcom
 	return nil
 }
 
-// runProvider calls the provider, after the dossier was read, within the span of the execution.
+// runProvider calls the provider, after the metadata were read, within the span of the execution.
 func (w *Worker) runProvider(ctx context.Context, work *store.ClaimedRun, known Preloaded, state *checkpointBuffer) (provider.Result, docs.RunMeta, trace.Span, error) {
 	if known.Meta == nil {
 		d, err := w.docs.MetaOf(ctx, work.Run.Account, work.Run.ID)
@@ -166,7 +170,7 @@ func (w *Worker) callProvider(ctx context.Context, work *store.ClaimedRun, known
 	return p.Execute(ctx, x)
 }
 
-// providerAnswer is what became of a question, as the provider is told.
+// providerAnswer returns the answer to an interrupt, as the provider gets it.
 func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer provider.Answer, err error) {
 	//mutate:expiry-reaches-provider
 	answer = provider.Answer{InterruptID: ids.ProviderID(i.ID), Expired: i.Verdict == store.VerdictExpire, By: i.DecidedBy, At: i.DecidedAt}
@@ -182,8 +186,9 @@ func (w *Worker) providerAnswer(ctx context.Context, i store.Interrupt) (answer 
 	return answer, err
 }
 
-// commitExecution ends the execution in the store: the outcome, the last changes of the state, and which decisions were applied. The state of a completed run is
-// deleted if the provider says that the outcome has all of it.
+// commitExecution ends the execution in the store: the outcome, the last changes of the state, and
+// which decisions were applied. The state of a completed run is deleted if the provider says that
+// the outcome has all of it.
 func (w *Worker) commitExecution(ctx context.Context, work *store.ClaimedRun, meta docs.RunMeta, result provider.Result, end finalState) (outcome fermata.Outcome, err error) {
 	defer recovery.Recover(&err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
@@ -210,7 +215,8 @@ func (w *Worker) commitExecution(ctx context.Context, work *store.ClaimedRun, me
 	return outcome, err
 }
 
-// tryCommit is one try to write the outcome. It returns ErrStale if what the run asks was asked before, or people changed a request meanwhile.
+// tryCommit tries once to write the outcome. It returns ErrStale if an interrupt was published
+// before, or people changed a request in the meantime.
 func (w *Worker) tryCommit(ctx context.Context, work *store.ClaimedRun, meta docs.RunMeta, result provider.Result, rest store.ExecutionEnd, retried bool) (fermata.Outcome, error) {
 	run := work.Run
 	c := txn.New(run, meta, time.Time{}) // nothing that was read or added for the last try counts
@@ -245,7 +251,7 @@ func (w *Worker) tryCommit(ctx context.Context, work *store.ClaimedRun, meta doc
 	return outcome, err
 }
 
-// withdrawDropped withdraws the requests of questions that the run asked when it came to rest last, and asks no longer.
+// withdrawDropped withdraws the requests of interrupts that the run no longer raises.
 func (w *Worker) withdrawDropped(ctx context.Context, c *txn.Tx, rest store.ExecutionEnd) error {
 	before, err := w.lastOpenInterrupts(c.Run)
 	if err != nil {
@@ -261,7 +267,8 @@ func (w *Worker) withdrawDropped(ctx context.Context, c *txn.Tx, rest store.Exec
 	return w.requests.WithdrawRequests(ctx, c, gone, "no longer asked")
 }
 
-// toOutcome is the outcome that a provider's result means for those outside. If the run waits, its questions are added to rest.
+// toOutcome converts a provider result to the public outcome. If the run waits, its interrupts are
+// added to rest. onFailure is written if the outcome is a failure.
 func (w *Worker) toOutcome(ctx context.Context, c *txn.Tx, came provider.Outcome, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
 	run := c.Run
 	switch r := came.(type) {
@@ -281,8 +288,9 @@ func (w *Worker) toOutcome(ctx context.Context, c *txn.Tx, came provider.Outcome
 	return await.FailedOutcome(run, "bad_provider", "the provider came back with nothing"), onFailure, nil
 }
 
-// releaseUnfinished releases a run whose execution could not be finished, so that it is tried again, here or elsewhere, after a delay that grows with the
-// attempts. last is what of its state was not saved yet. After a stop there is no delay. The time to settle may be over, so it has its own.
+// releaseUnfinished releases a run whose execution could not be finished, so that it is tried again
+// after a delay that grows with the attempts. last is the state that was not saved yet. After a
+// stop there is no delay. It has its own timeout, because that of the commit may have passed.
 func (w *Worker) releaseUnfinished(ctx context.Context, work *store.ClaimedRun, last *store.CheckpointSave, why error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), background.CommitTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ type heldLease struct {
 	renewedAt time.Time          // when it was renewed last
 }
 
-// heldLeases are all of this process.
+// heldLeases are the leases of this process.
 type heldLeases struct {
 	mu  sync.Mutex
 	all map[*heldLease]bool
@@ -46,7 +46,7 @@ func (h *heldLeases) setRenewed(one *heldLease, at time.Time) {
 	one.renewedAt = at
 }
 
-// overdue returns those that were not renewed for so long.
+// overdue returns the leases that were not renewed for so long.
 func (h *heldLeases) overdue(now time.Time, long time.Duration) (late []*heldLease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,8 +58,9 @@ func (h *heldLeases) overdue(now time.Time, long time.Duration) (late []*heldLea
 	return late
 }
 
-// keepLease renews the lease until stop is called, and cancels the execution if the run has another owner. It does not end with ctx: an execution that does
-// not heed that is waited for, and until then nobody else may have the run.
+// keepLease renews the lease until stop is called, and cancels the execution if the run has another
+// owner. It does not end with ctx: an execution that ignores its cancellation is waited for, and
+// until then no other process may have the run.
 func (w *Worker) keepLease(ctx context.Context, cancel context.CancelFunc, lease store.Lease) (stop func()) {
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	over, one := make(chan struct{}), w.leases.add(lease, cancel)
@@ -95,8 +96,9 @@ func (w *Worker) renewLease(ctx context.Context, one *heldLease) error {
 	return err
 }
 
-// RenewOverdue renews what should have been renewed long ago: this process stood still, or the store was away. Whoever is about to claim a run has to do so first, or
-// would take over what is executed in this very process, so that all of it was done twice, and people were asked what had become of its effects.
+// RenewOverdue renews overdue leases: this process was suspended, or the store was unavailable. It
+// must be called before a claim. Otherwise this process could take over a run that it executes
+// itself, so that everything would be done twice.
 func (w *Worker) RenewOverdue(ctx context.Context) error {
 	for _, one := range w.leases.overdue(time.Now(), w.config.Lease/3*2) {
 		if err := w.renewLease(ctx, one); err != nil && !errors.Is(err, store.ErrFenced) {

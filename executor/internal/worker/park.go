@@ -16,11 +16,14 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// parkRetryDelay is after how long a run is tried again that could not be parked, because the audit log could not be written.
+// parkRetryDelay is after how long a run is tried again that could not be parked because the audit
+// log could not be written.
 const parkRetryDelay = time.Minute
 
-// park is the release of a run that failed too often: it waits until an operator calls Retry. The audit line is written before; if the process dies in
-// between there is a second line, which is better than a parked run without one. A run that has another owner by now, or is over, has none.
+// park returns the release of a run that failed too often: it waits until an operator calls Retry.
+// The audit line is written before; if the process fails in between there is a second line, which
+// is better than a parked run without one. A run that has another owner by now, or is over, has
+// none.
 func (w *Worker) park(ctx context.Context, work *store.ClaimedRun) store.Release {
 	run := work.Run
 	c := txn.New(run, docs.RunMeta{}, time.Time{})
@@ -38,13 +41,14 @@ func (w *Worker) park(ctx context.Context, work *store.ClaimedRun) store.Release
 	return store.Release{Park: true}
 }
 
-// noteParked counts a run that is parked, and tells operators.
+// noteParked counts and logs a parked run.
 func (w *Worker) noteParked(run store.Run, why error) {
 	w.stats.NoteParked()
 	w.config.Log.Error("a run is parked until somebody looks at it", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", background.ErrorClass(why))
 }
 
-// Retry lets a parked run go on, on somebody's behalf; the zero From is the system. It returns ErrNotParked if the run is not parked.
+// Retry continues a parked run on behalf of an actor; the zero From is the system. It returns
+// ErrNotParked if the run is not parked.
 func (w *Worker) Retry(ctx context.Context, account, stateKey string, by desk.From) error {
 	run, err := w.docs.FindRun(ctx, account, stateKey)
 	if err != nil {

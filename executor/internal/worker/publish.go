@@ -23,7 +23,8 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// visibleID is the visible id of a question. open is what the run waited for before this execution, applied what of it was answered.
+// visibleID returns the visible id of an interrupt. open is what the run waited for before this
+// execution, applied which of it was answered.
 func visibleID(q provider.Interrupt, open []fermata.OpenInterrupt, applied []string) string {
 	for _, known := range open {
 		if ids.ProviderID(known.ID) != q.ID {
@@ -38,7 +39,9 @@ func visibleID(q provider.Interrupt, open []fermata.OpenInterrupt, applied []str
 	return q.ID
 }
 
-// publishQuestions makes questions visible: it adds them to rest, and puts those that are new before people.
+// publishQuestions makes interrupts visible: it adds them to rest, and creates requests for new
+// ones. onFailure is written if the run fails instead. retried says that the store may have
+// published them already.
 func (w *Worker) publishQuestions(ctx context.Context, tx *txn.Tx, questions []provider.Interrupt, rest *store.ExecutionEnd, retried bool) (outcome fermata.Outcome, onFailure store.Writes, err error) {
 	run := tx.Run
 	session := w.governor.NewSession(tx, history.New(w.docs, run))
@@ -79,8 +82,8 @@ func (w *Worker) publishQuestions(ctx context.Context, tx *txn.Tx, questions []p
 	return waiting, store.Writes{}, nil
 }
 
-// normalizeQuestion compacts the JSON that a question shows, so that its digest is the same each time it is asked. It returns a code and a text if the question
-// cannot be shown; the run fails with them.
+// normalizeQuestion compacts the JSON of an interrupt, so that its digest is the same each time. It
+// returns a code and a text if the interrupt is invalid; the run fails with them.
 func normalizeQuestion(q *provider.Interrupt) (code, problem string) {
 	switch {
 	case len(q.ID) > errs.MaxName || !utf8.ValidString(q.ID):
@@ -109,7 +112,8 @@ func normalizeQuestion(q *provider.Interrupt) (code, problem string) {
 	return "", ""
 }
 
-// digestMatches reports whether the digest of an action is that of the action: what is approved is the digest, and what people see is the rest.
+// digestMatches reports whether the digest of an action is that of the action: the digest is
+// approved, and people see the rest.
 func digestMatches(data json.RawMessage) bool {
 	var asked fermata.ApprovalRequest
 	if json.Unmarshal(data, &asked) != nil || asked.Args == nil {
@@ -119,11 +123,12 @@ func digestMatches(data json.RawMessage) bool {
 	return err == nil && digest == asked.Digest
 }
 
-// codeBadQuestion is the code of a run that asks what nobody can be shown.
+// codeBadQuestion is the code of a run that raises an invalid interrupt.
 const codeBadQuestion = "bad_question"
 
-// unusedID is the visible id of a question that the store may know already. An id that is open, or was withdrawn and showed the same, is used again; for one
-// that was answered, or showed something else, the next is tried.
+// unusedID returns the visible id of an interrupt that the store may know already. An id that is
+// open, or was withdrawn and showed the same, is used again; for one that was answered, or showed
+// something else, the next is tried.
 func (w *Worker) unusedID(ctx context.Context, run store.Run, q provider.Interrupt) (string, error) {
 	for id := q.ID; ; id = ids.Next(id) {
 		known, err := w.store.InboxItem(ctx, run.Account, id)
@@ -138,7 +143,7 @@ func (w *Worker) unusedID(ctx context.Context, run store.Run, q provider.Interru
 	}
 }
 
-// publishRequest makes the request of a question, and sets its deadline.
+// publishRequest creates the request of an interrupt, and sets its timeout.
 func (w *Worker) publishRequest(ctx context.Context, session *govern.Session, q provider.Interrupt, shown *store.NewInterrupt, retried bool) error {
 	base, tx := int64(0), session.Tx
 	if retried {
@@ -155,7 +160,7 @@ func (w *Worker) publishRequest(ctx context.Context, session *govern.Session, q 
 	return err
 }
 
-// lastOpenInterrupts is what the run waited for when it came to rest last.
+// lastOpenInterrupts returns what the run waited for after its last execution.
 func (w *Worker) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, error) {
 	if run.Outcome == nil {
 		return nil, nil
@@ -171,7 +176,7 @@ func (w *Worker) lastOpenInterrupts(run store.Run) ([]fermata.OpenInterrupt, err
 	return before.Interrupts, err
 }
 
-// newInterrupt is a question as it is stored.
+// newInterrupt returns an interrupt as it is stored.
 func (w *Worker) newInterrupt(run store.Run, q provider.Interrupt) (store.NewInterrupt, error) {
 	shown := store.NewInterrupt{
 		ID: q.ID, Address: q.Address.String(), Kind: q.Kind, AnswerSchema: q.AnswerSchema, ShownDigest: ids.EnvelopeDigest(q.Envelope),

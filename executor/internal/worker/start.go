@@ -94,7 +94,8 @@ func (w *Worker) Start(ctx context.Context, request StartRequest) (target await.
 	}
 }
 
-// tryCreate tries to begin a run. It returns store.ErrExists if the state key is not free, or was not when begin.After was read: see prepare.
+// tryCreate tries to create a run. It returns store.ErrExists if the state key is not free, or was
+// not when begin.After was read: see checkStateKey.
 func (w *Worker) tryCreate(ctx context.Context, request StartRequest, begin *store.NewRun) (store.Lease, *docs.RunMeta, error) {
 	paper, known, err := w.startWrites(ctx, request, *begin)
 	if err != nil {
@@ -105,7 +106,7 @@ func (w *Worker) tryCreate(ctx context.Context, request StartRequest, begin *sto
 	return lease, known, err
 }
 
-// beginState is what is written in the transaction that creates a run.
+// startWrites returns what is written in the transaction that creates a run.
 func (w *Worker) startWrites(ctx context.Context, request StartRequest, begin store.NewRun) (*txn.Tx, *docs.RunMeta, error) {
 	known, paper, err := w.docs.NewMeta(begin.ID, request.Actor, tracing.TraceParent(ctx))
 	if err != nil {
@@ -117,8 +118,9 @@ func (w *Worker) startWrites(ctx context.Context, request StartRequest, begin st
 	return c, &known, err
 }
 
-// checkStateKey makes the state key of a start free. It returns the id of the run if the same start was made before, and ErrStateKeyInUse if the key belongs to
-// another run that must not be ended.
+// checkStateKey checks whether a start may use its state key. It returns the id of the run if the
+// same start was made before, and ErrStateKeyInUse if the key belongs to another run that must not
+// be ended.
 func (w *Worker) checkStateKey(ctx context.Context, request StartRequest, begin *store.NewRun) (same string, err error) {
 	last, err := w.store.Get(ctx, begin.Account, begin.StateKey)
 	switch {
@@ -143,7 +145,7 @@ func (w *Worker) checkStateKey(ctx context.Context, request StartRequest, begin 
 	return "", err
 }
 
-// createdRun is the run that was just created, without reading it back.
+// createdRun returns the run that was just created, without reading it back.
 func createdRun(n store.NewRun, lease store.Lease) store.Run {
 	return store.Run{
 		Account: n.Account, ID: n.ID, StateKey: n.StateKey, Generation: n.AfterGeneration + 1, Provider: n.Provider, Graph: n.Graph,
@@ -151,5 +153,6 @@ func createdRun(n store.NewRun, lease store.Lease) store.Run {
 	}
 }
 
-// StartDigest is the same for all repetitions of a start, and for nothing else.
+// StartDigest returns a digest that is the same for all repetitions of a start, and for nothing
+// else.
 func StartDigest(r StartRequest) string { return ids.Hash(r.Graph+"\n"+r.StartID, r.Input) }

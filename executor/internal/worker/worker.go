@@ -14,7 +14,7 @@ func (w *Worker) WakeWorker() {
 	}
 }
 
-// waitForWork waits until there may be work, but no longer than saturatingAdd.
+// waitForWork waits until there may be work, but no longer than atMost.
 func (w *Worker) waitForWork(atMost time.Duration) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -28,7 +28,8 @@ func (w *Worker) waitForWork(atMost time.Duration) {
 	}
 }
 
-// WorkLoop is a worker: it claims runs and executes them, one at a time. What only waits for somebody elsewhere it leaves to itself.
+// WorkLoop claims runs and executes them, one at a time. Executions that only wait for a remote
+// call run outside the worker pool.
 func (w *Worker) WorkLoop() {
 	for !w.background.IsStopping() {
 		work, err := w.claimNext()
@@ -58,11 +59,12 @@ func (w *Worker) claimNext() (*store.ClaimedRun, error) {
 	return work, err
 }
 
-// maxDetached is how many executions that only wait for somebody elsewhere have no worker. Each renews its lease meanwhile. If there are more, they take
-// workers.
+// maxDetached is how many executions that only wait for a remote call run outside the worker pool.
+// Each renews its lease. Further ones use workers.
 const maxDetached = 512
 
-// runDetached executes a claimed run without its worker, if all that it does is to wait. It returns false if the worker has to execute it.
+// runDetached executes a claimed run outside the worker pool if it only waits for a remote call. It
+// returns false if the worker has to execute it.
 func (w *Worker) runDetached(work *store.ClaimedRun) bool {
 	p, err := w.providers.Of(work.Run)
 	if err != nil || !p.Capabilities().Remote {

@@ -12,12 +12,15 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// checkpointBuffer is the checkpoint of a run while it is executed. It collects what the run saves for Config.SaveDelay, so that steps which follow each other
-// quickly cost one transaction together; the last of them are written in the transaction in which the run comes to rest.
+// checkpointBuffer is a write-behind buffer for the checkpoint of a run while it is executed. It
+// collects saves for Config.SaveDelay, so that steps which follow each other quickly need one
+// transaction; the last of them are written in the transaction that ends the execution.
 //
-// Collected saves are written when the delay is over, before a policy allows or denies an action, before an effect begins, and when the run comes to
-// rest. A process that dies before that loses them, as if it had died that much earlier. Nobody can have seen them: questions become visible when the run
-// comes to rest, counters are charged and effects begin after a write, and decisions are stored elsewhere.
+// Collected saves are written when the delay is over, before a policy allows or denies an action,
+// before an effect begins, and when the execution ends. A process that fails before that loses
+// them, as if it had failed that much earlier. Nobody can have seen them: interrupts become visible
+// when the execution ends, counters are charged and effects begin after a write, and decisions are
+// stored elsewhere.
 type checkpointBuffer struct {
 	state store.Checkpoints // fenced
 	ctx   context.Context   // of the process
@@ -39,8 +42,8 @@ type checkpointBuffer struct {
 	failure     error                 // of a write that failed: it is unknown what the store has
 }
 
-// maxBuffered is how many bytes are collected at most. More than that is worth a transaction of its own, and the transaction in which the run comes to
-// rest must not become larger than a store can take.
+// maxBuffered is how many bytes are collected at most. More than that is worth its own transaction,
+// and the transaction that ends the execution must not become larger than a store accepts.
 const maxBuffered = 1 << 20
 
 // partChange is the new value of a part; nil if it was deleted.
@@ -48,7 +51,8 @@ type partChange []byte
 
 var _ store.Checkpoints = (*checkpointBuffer)(nil)
 
-// newDraft makes the draft of an execution. known is the state in the store, if the caller has read it.
+// newDraft creates the buffer of an execution. known is the state in the store, if the caller has
+// read it.
 func (w *Worker) newDraft(work *store.ClaimedRun, known *store.Checkpoint) *checkpointBuffer {
 	d := &checkpointBuffer{
 		//mutate:provider-store-fenced
@@ -87,7 +91,8 @@ func (d *checkpointBuffer) Load(ctx context.Context, key store.Key) (store.Check
 	return store.Checkpoint{Version: d.current.Version, Parts: maps.Clone(d.current.Parts)}, nil
 }
 
-// ensureLoaded reads the state, unless it is known. Nobody else can change it as long as the lease is good.
+// ensureLoaded reads the state, unless it is loaded. No other process can change it as long as the
+// lease is valid.
 func (d *checkpointBuffer) ensureLoaded(ctx context.Context) error {
 	if d.isLoaded() {
 		return nil
@@ -135,7 +140,7 @@ func (d *checkpointBuffer) lock(ctx context.Context) error {
 
 func (d *checkpointBuffer) unlock() { <-d.storeLock }
 
-// Save adds a change to the draft. It is durable after the next write.
+// Save adds a change to the buffer. It is durable after the next flush.
 func (d *checkpointBuffer) Save(ctx context.Context, key store.Key, base int64, delta store.Delta) (int64, error) {
 	if key != d.key {
 		return d.state.Save(ctx, key, base, delta)
@@ -192,10 +197,11 @@ func (d *checkpointBuffer) flushDue() {
 	_ = d.flush(d.ctx)
 }
 
-// flush writes what was collected, and returns when it is durable. After an error nothing is written any more: it is unknown whether the store has it,
-// and a second try could overwrite what another owner wrote since. For the same reason a write does not end with ctx once it has begun: the timeout of one
-// step must not make the draft unusable for the others. After the end of the execution write returns ErrFenced, so that no effect begins whose cause may
-// never be saved.
+// flush writes the buffered changes, and returns when they are durable. After an error nothing is
+// written any more: it is unknown whether the store has them, and a second try could overwrite what
+// another owner wrote since. For the same reason a flush does not end with ctx once it has begun:
+// the timeout of one step must not make the buffer unusable for the others. After the end of the
+// execution flush returns ErrFenced, so that no effect begins whose cause may never be saved.
 func (d *checkpointBuffer) flush(ctx context.Context) error {
 	if err := d.lock(ctx); err != nil {
 		return err
@@ -220,7 +226,7 @@ func (d *checkpointBuffer) flush(ctx context.Context) error {
 	return err
 }
 
-// drain returns what is to be written, and takes it out of the draft; nil if there is nothing.
+// drain returns what is to be written, and removes it from the buffer; nil if there is nothing.
 func (d *checkpointBuffer) drain() (*store.CheckpointSave, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -249,14 +255,15 @@ func (d *checkpointBuffer) drain() (*store.CheckpointSave, error) {
 	return save, nil
 }
 
-// finalState is what can become of the state in the store when the run comes to rest: last is added to it, or it is deleted by spent. Either is nil if there is
-// nothing to do for it.
+// finalState is what can happen to the stored state when the execution ends: unsaved is added to
+// it, or drop deletes it. Either is nil if there is nothing to do.
 type finalState struct {
 	unsaved *store.CheckpointSave // what was not written yet
 	drop    *store.CheckpointSave // deletes what the store has
 }
 
-// close ends the draft: later saves of the run are refused. It returns what is not written yet, which the caller has to write.
+// close ends the buffer: later saves of the run are refused. It returns what is not written yet,
+// which the caller has to write.
 func (d *checkpointBuffer) close() (end finalState, err error) {
 	d.storeLock <- struct{}{} // whoever is at the store has a time limit
 	defer d.unlock()

@@ -37,45 +37,50 @@ import (
 	"github.com/fermata-go/fermata/store/encrypted"
 )
 
-// Config says how an executor works.
+// Config configures an executor.
 type Config struct {
-	// Store is where everything is kept that must outlive a process.
+	// Store keeps everything that must outlive a process.
 	Store     store.Store
 	Providers []provider.Provider
-	// Sealer seals what must not be readable in the store.
+	// Sealer encrypts what must not be readable in the store: see package store/encrypted.
 	Sealer Sealer
 	// Owner names this process among those that share the store. The default is a random name.
 	Owner string
-	// Lease is how long a process owns a run without renewing the lease; then another one may take the run over. The default is 15 s; leases are renewed
-	// after a third of it.
+	// Lease is how long a process owns a run without renewing the lease; then another process may
+	// take the run over. The default is 15 s; leases are renewed after a third of it.
 	Lease time.Duration
-	// Workers is how many runs that it found in the store this process executes at the same time. Those that its own callers start or decide are
-	// executed beside them, and so are those that only wait for somebody elsewhere: see [provider.Capabilities]. The default is 4.
+	// Workers is how many runs from the store this process executes at the same time. Runs that its
+	// own callers start or decide, and runs that only wait for a remote call, are executed in
+	// addition: see [provider.Capabilities]. The default is 4.
 	Workers int
 	// Poll is how often idle workers look for work. The default is 1 s.
 	Poll time.Duration
-	// SaveDelay is how long the result of a step may stay in memory before it is saved, so that several steps are saved in one transaction. If the
-	// process dies, steps that were not saved are executed again; questions, decisions and effects are always saved at once. The default is 25 ms; a
+	// SaveDelay is how long the result of a step may stay in memory before it is saved, so that
+	// several steps are saved in one transaction. If the process fails, unsaved steps are executed
+	// again; requests, decisions and effects are always saved at once. The default is 25 ms; a
 	// negative value saves each step at once.
 	SaveDelay time.Duration
-	// Wait is how long Run waits for an execution. The default is 5 s.
+	// Wait is how long Start and Decide wait for an execution. The default is 5 s.
 	Wait time.Duration
-	// Timeout is how long a question may be open. The default is 24 h; a negative value means for ever.
+	// RequestTimeout is how long a request may be open. The default is 24 h; a negative value means
+	// no limit.
 	RequestTimeout time.Duration
-	// Outage is how long no process may have checked deadlines before that counts as an outage. Questions whose deadline fell into an outage stay
-	// open for the grace period of their route. The default is 2 min; the least is four times Poll.
+	// OutageAfter is how long no process may have checked deadlines before that counts as an
+	// outage. Requests whose deadline fell into an outage stay open for the grace period of their
+	// route. The default is 2 min; the minimum is four times Poll.
 	OutageAfter time.Duration
-	// MaxAttempts is how often an execution is tried before the run is parked until an operator calls Retry. The default is 25.
+	// MaxAttempts is how often an execution is attempted before the run is parked until an operator
+	// calls Retry. The default is 25.
 	MaxAttempts int
-	// Retention is how long a run is kept after it is over. The default is for ever.
+	// Retention is how long a run is kept after it has ended. The default is no limit.
 	Retention time.Duration
-	// DeskConfig says how people decide.
+	// Desk says how people decide.
 	Desk DeskConfig
-	// AuditConfig says how the audit logs are looked after.
+	// Audit says how the audit logs are maintained.
 	Audit AuditConfig
-	// Tracer, if given, gets spans of what runs do, with ids and names and never with the data of runs.
+	// Tracer, if set, gets spans of runs, with ids and names and never with the data of runs.
 	Tracer trace.Tracer
-	// Log gets what operators should know. The default is slog.Default.
+	// Log gets messages for operators. The default is slog.Default.
 	Log *slog.Logger
 }
 
@@ -84,9 +89,9 @@ func (c *Config) setDefaults() error {
 	case c.Store == nil:
 		return errors.New("executor: Config.Store is missing")
 	case c.Sealer == nil:
-		return errors.New("executor: Config.Box is missing: without a key nothing can be kept")
+		return errors.New("executor: Config.Box is missing: without a key nothing can be stored")
 	case c.Lease < 0 || c.Workers < 0 || c.Poll < 0 || c.Wait < 0 || c.MaxAttempts < 0 || c.Retention < 0 || c.OutageAfter < 0 || c.Audit.SignEvery < 0 || c.Audit.CheckEvery < 0:
-		return errors.New("executor: only Config.Timeout and Config.SaveDelay may be negative")
+		return errors.New("executor: only Config.RequestTimeout and Config.SaveDelay may be negative")
 	}
 	for name, route := range c.Desk.Routes {
 		if err := route.Check(); err != nil {
@@ -107,21 +112,25 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
-// DeskConfig says how people decide on what runs ask. The zero value asks any one person, for as long as [Config.RequestTimeout].
+// DeskConfig says how people decide on requests. The zero value asks any one person, for as long as
+// [Config.RequestTimeout].
 type DeskConfig struct {
-	// Directory knows who is in which group. Without one, all groups are empty.
+	// Directory returns the members of groups. Without one, all groups are empty.
 	Directory desk.Directory
-	// Routes say by name whom to notify, remind and page, and when. The one named "default" is for requests for which no rule names one.
+	// Routes are, by name, the notices, reminders and pages of requests. The route named "default"
+	// is used for requests without a route in the policy.
 	Routes map[string]desk.Route
-	// Rules, if given, say which actions are allowed, denied or asked about, and of whom.
+	// Policy, if set, says which actions are allowed, denied or asked about, and who decides them.
 	Policy policy.Source
-	// Environment, as "prod", and Zone are what the rules know of this installation. Without a zone theirs counts, and UTC if they have none.
+	// Environment, as "prod", and Zone are inputs of the policy. Without a zone that of the policy
+	// is used, and UTC if it has none.
 	Environment string
 	Zone        *time.Location
-	// ForgetRulings does not store what the rules said of actions. Rulings hold the arguments of actions, and live as long as their runs; without them
-	// [Executor.Replay] has nothing to look at.
+	// DiscardRulings does not store the rulings on actions. Rulings hold the arguments of actions
+	// and are kept as long as their runs; without them [Policies.Replay] has no data.
 	DiscardRulings bool
-	// Notify, if given, sends a notice to people. It is called again after an error, and may be called again for a notice that it has sent.
+	// Notify, if set, sends a notice to people. It is called again after an error, and may be
+	// called again for a notice that it has sent.
 	Notify func(ctx context.Context, account string, notice desk.Notice) error
 }
 
@@ -199,8 +208,9 @@ func New(config Config) (*Executor, error) {
 	return e, nil
 }
 
-// StartWorkers begins the work in the background: it executes runs that are ready or whose owner died, lets questions expire, sends notices, deletes runs
-// after their retention, and looks after the audit logs. It may be called several times.
+// StartWorkers begins the work in the background: it executes runs that are ready or whose owner
+// failed, expires requests, sends notices, deletes runs after their retention, and maintains the
+// audit logs. It may be called several times.
 func (e *Executor) StartWorkers() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -226,8 +236,8 @@ func (e *Executor) StartWorkers() {
 	}
 }
 
-// Stop begins no more work and waits for what is under way. When ctx ends it cancels the rest, which other processes then take over at once. It
-// may be called several times.
+// Stop begins no more work and waits for executions in progress. When ctx ends it cancels them, and
+// other processes take them over at once. It may be called several times.
 func (e *Executor) Stop(ctx context.Context) error {
 	e.background.Stop(ctx, e.worker.WakeWorker)
 	e.waiter.Close()

@@ -11,25 +11,25 @@ import (
 )
 
 var (
-	// ErrInvalid says that a request is wrong in itself. Nothing was changed.
+	// ErrInvalid says that a request is invalid. It changed nothing.
 	ErrInvalid = errors.New("executor: invalid request")
 
 	// ErrGraphNotFound says that no provider has this graph.
 	ErrGraphNotFound = errors.New("executor: unknown graph")
 
-	// ErrRunNotFound says that this account has no run of this state key.
+	// ErrRunNotFound says that the account has no run with this state key.
 	ErrRunNotFound = errors.New("executor: unknown state key")
 
 	// ErrStateKeyInUse says that the state key belongs to a run that began with something else.
 	ErrStateKeyInUse = errors.New("executor: the state key is in use")
 
-	// ErrRunEnded says that the run is not alive any more.
+	// ErrRunEnded says that the run has ended.
 	ErrRunEnded = errors.New("executor: the run is over")
 
-	// ErrNotParked says that the run does not wait for an operator: there is nothing to retry.
+	// ErrNotParked says that the run is not parked: there is nothing to retry.
 	ErrNotParked = errors.New("executor: the run is not parked")
 
-	// ErrResumeIDReused says that a resume id was used for another decision.
+	// ErrResumeIDReused says that the resume id was used for another decision.
 	ErrResumeIDReused = errors.New("executor: the resume id was used for another decision")
 
 	// ErrPending says that the start or the decision is recorded and being executed; see [PendingError].
@@ -38,12 +38,13 @@ var (
 	// ErrClosed says that the executor was stopped.
 	ErrClosed = errors.New("executor: stopped")
 
-	// ErrAccountActive says that an account could not be erased as it went on starting runs.
+	// ErrAccountActive says that an account could not be erased because it goes on starting runs.
 	ErrAccountActive = errors.New("executor: the account goes on starting runs: revoke its keys, and erase it again")
-	// ErrUnreadable says that a value in the store cannot be opened: its key is missing, or it was changed, or it is gone. What is there is kept as it is.
+	// ErrUnreadable says that a stored value cannot be decrypted: its key is missing, or it was
+	// changed or deleted. The stored bytes are kept.
 	ErrUnreadable = encrypted.ErrUnreadable
 
-	// ErrWrongKey says that the box does not open what is in the store: its key is another one.
+	// ErrWrongKey says that the sealer does not have the key of the store.
 	ErrWrongKey = encrypted.ErrWrongKey
 )
 
@@ -56,15 +57,15 @@ func (e *PendingError) Error() string { return fmt.Sprintf("%v: %q", ErrPending,
 // Is reports whether target is ErrPending.
 func (e *PendingError) Is(target error) bool { return target == ErrPending }
 
-// ErrIsDecision says that an act is a decision, which has to come with a resume id: see [Executor.Run].
+// ErrIsDecision says that an act is a decision, which needs a resume id.
 var ErrIsDecision = errors.New("executor: a decision is made with a resume id")
 
 // ErrAnswerSchemaChanged says that a run waits for an answer with another schema than this program
 // uses: an answer to the request as it is shown would be rejected.
 var ErrAnswerSchemaChanged = errors.New("executor: the answer has another form in this program")
 
-// ErrNoPolicy says that this installation has no policy.
-var ErrNoPolicy = errors.New("executor: there are no rules")
+// ErrNoPolicy says that there is no policy.
+var ErrNoPolicy = errors.New("executor: there is no policy")
 
 // Sizes at the border, in bytes.
 const (

@@ -5,7 +5,7 @@
 // four rules instead (see store.Runs for the states of a run):
 //
 //	decision   an interrupt is decided once: the first valid decision counts, by a person or by expiry
-//	resume id  belongs to one request for ever: repeating the request returns the same answer, another request with the id is refused
+//	resume id  belongs to one request: repeating the request returns the same answer, another request with the id is refused
 //	fence      a number that grows with each owner of a run: a write with a lower one is refused
 //	effect     an effect is written to the ledger before it is called, and only after an approval of exactly its arguments
 //

@@ -72,7 +72,7 @@ type Config struct {
 	// MaxAttempts is how often an execution is attempted before the run is parked until an operator
 	// calls Retry. The default is 25.
 	MaxAttempts int
-	// Retention is how long a run is kept after it has ended. The default is no limit.
+	// Retention is how long a run is kept after it has ended. By default runs are kept.
 	Retention time.Duration
 	// Desk says how people decide.
 	Desk DeskConfig

@@ -54,7 +54,7 @@ func (m Maintenance) ExportAccount(ctx context.Context, account string, w io.Wri
 
 // CheckResumable checks for every run of all accounts that has not ended whether this program can
 // resume it, as far as that can be known without doing so; see [provider.Checker]. It changes
-// nothing, and other processes may work meanwhile.
+// nothing, and other processes may work at the same time.
 func (m Maintenance) CheckResumable(ctx context.Context) iter.Seq2[ResumableCheck, error] {
 	return m.admin.CheckResumable(ctx)
 }
@@ -77,7 +77,7 @@ func (m Maintenance) AuditCheckpoints(ctx context.Context, account string, after
 }
 
 // Reconcile compares the audit log of an account with its runs and effects, and returns the
-// differences, the worst first. It changes nothing, and other processes may work meanwhile.
+// differences, the worst first. It changes nothing, and other processes may work at the same time.
 func (m Maintenance) Reconcile(ctx context.Context, account string) ([]audit.Finding, error) {
 	return m.admin.Reconcile(ctx, account)
 }

@@ -149,7 +149,7 @@ func validateNames(stateKey string, names ...name) error {
 		}
 	}
 	if stateKey == "." || stateKey == ".." {
-		return fmt.Errorf("%w: the state key %q means another folder in an address: nobody could look at the run with a browser", ErrInvalid, stateKey)
+		return fmt.Errorf("%w: the state key %q is a relative path segment and cannot be used in a URL", ErrInvalid, stateKey)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type exportedRun struct {
 	Answers    map[string]json.RawMessage `json:",omitempty"` // by interrupt
 	Receipts   map[string]json.RawMessage `json:",omitempty"` // by interrupt and number
 	Checkpoint map[string][]byte          `json:",omitempty"` // by part
-	Documents  []exportedDocument         `json:",omitempty"` // in the place of those in the history, which are sealed
+	Documents  []exportedDocument         `json:",omitempty"` // instead of those in the history, which are encrypted
 	Unreadable []string                   `json:",omitempty"` // what cannot be opened, and is missing
 }
 
@@ -50,7 +50,7 @@ func (ad *Admin) ExportAccount(ctx context.Context, account string, w io.Writer)
 		}
 		line, err := ad.exportRun(ctx, run)
 		if docs.IsNotFound(err) {
-			continue // deletedOutcome meanwhile
+			continue // deleted in the meantime
 		}
 		if err == nil {
 			err = out.Encode(line)

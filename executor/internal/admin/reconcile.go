@@ -47,7 +47,7 @@ func (ad *Admin) Reconcile(ctx context.Context, account string) ([]audit.Finding
 
 const (
 	confirmPerPass   = 1000 // how many runs are looked at again with one reading of the log
-	maxConfirmPasses = 3    // how often, if they change meanwhile
+	maxConfirmPasses = 3    // how often, if they change in between
 )
 
 // reconciliation is a comparison under way.
@@ -94,7 +94,7 @@ func (r *reconciliation) scan(ctx context.Context) error {
 			return err
 		}
 	}
-	for run, err := range r.docs.EachRun(ctx, r.account, store.RunFilter{}) { // those of which the log says nothing
+	for run, err := range r.docs.EachRun(ctx, r.account, store.RunFilter{}) { // runs without records in the log
 		if err != nil {
 			return err
 		}
@@ -222,12 +222,12 @@ func (r *reconciliation) stateOf(ctx context.Context, run string) (lines runStat
 	}
 	p, _ := r.providers.Of(history.Run)
 	elsewhere := p != nil && !p.Capabilities().Effects
-	// It was tried at least once: what is ready and was never begun nobody executes, and that is worth a page.
+	// A ready run that was never attempted has no worker, which is worth a page.
 	onItsWay := elsewhere && (history.Run.Status == store.StatusRunning || history.Run.Status == store.StatusReady && history.Run.Attempts > 0)
 	again := replacedInterrupts(history.Interrupts)
 	for _, i := range history.Interrupts {
 		if i.Source == store.SourcePolicy {
-			continue // nobody was asked
+			continue // a policy decided it
 		}
 		over := i.State == store.InterruptWithdrawn || !history.Run.Status.Active()
 		lines.interrupts = append(lines.interrupts, audit.InterruptEntry{

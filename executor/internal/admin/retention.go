@@ -93,7 +93,7 @@ func (ad *Admin) deleteRun(ctx context.Context, run store.Run, why string) error
 	}
 	err = ad.store.DeleteRun(ctx, run.Account, run.ID, c.Writes)
 	//mutate:salt-dropped-with-run
-	ad.docs.MetaCache.Drop(store.Key{Account: run.Account, Run: run.ID}) // last: somebody may have read it into the cache in between
+	ad.docs.MetaCache.Drop(store.Key{Account: run.Account, Run: run.ID}) // last: another goroutine may have cached it in between
 	return err
 }
 
@@ -107,7 +107,7 @@ func (ad *Admin) EraseAccount(ctx context.Context, account string) (int, error) 
 	for range maxErasePasses {
 		erased, err := ad.eraseRuns(ctx, account)
 		count += erased
-		if err != nil || erased == 0 { // otherwise look again: runs may have begun meanwhile
+		if err != nil || erased == 0 { // otherwise repeat: runs may have been started in between
 			failure = err
 			break
 		}
@@ -210,7 +210,7 @@ func (ad *Admin) eraseDocuments(ctx context.Context, account string, kind store.
 			}
 		}
 		switch err := ad.store.CommitWrites(ctx, account, c.Writes); {
-		case errors.Is(err, store.ErrStale): // somebody uses one of them
+		case errors.Is(err, store.ErrStale): // another process uses one of them
 			if err := retry.BackOff(ctx, try); err != nil {
 				return err
 			}

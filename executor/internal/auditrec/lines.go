@@ -71,7 +71,7 @@ func AddAuditLines(c *txn.Tx, change desk.Change) error {
 func changedLine(change desk.Change, event desk.Event) audit.RequestChanged {
 	what := string(event.Type)
 	if as := event.Detail["as"]; event.Type == desk.EventRouteStep && as != string(desk.StepFired) {
-		what += "_" + as // nobody was told anything
+		what += "_" + as // no notice was sent
 	}
 	return audit.RequestChanged{What: what, Deadline: audit.TimestampOf(change.Request.Deadline)}
 }

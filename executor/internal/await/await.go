@@ -191,7 +191,7 @@ func (h *WatchHub) Subscribe(ctx context.Context, s store.Events, key store.Key)
 	}
 }
 
-// notify wakes the subscribers of a run; the zero key stands for any run.
+// notify wakes the subscribers of a run; the zero key means any run.
 func (h *WatchHub) notify(key store.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,7 +21,7 @@ type Waiter struct {
 	store      *encrypted.Store
 	docs       *docs.Docs
 	background *background.Group
-	watchers   WatchHub // hands the store's hints of changes to those who wait for them
+	watchers   WatchHub // distributes the store's hints of changes
 }
 
 // New returns a waiter.

@@ -17,7 +17,7 @@ import (
 	"github.com/fermata-go/fermata/store"
 )
 
-// A resume id has one answer for ever, in the store or in a paper:
+// A resume id has one answer, in the store or in a document:
 //
 //	the word settled the question                       the store keeps the receipt; the paper, written with it, only says so
 //	the vote was counted, and others have to agree      the paper has no result
@@ -104,7 +104,7 @@ func (dc *Decider) recordUndecided(ctx context.Context, run store.Run, request D
 // answer of its resume id.
 func (dc *Decider) recordRefusal(ctx context.Context, run store.Run, request DecideRequest, before resumeRecord, why error) error {
 	refused, ok := errors.AsType[*RefusedError](why)
-	if bad, edits := asRefusedEdit(why); edits { // the resume id is not used up: what does not fit can be mended
+	if bad, edits := asRefusedEdit(why); edits { // the resume id is not used up: the answer can be corrected
 		c, err := refusalWork(run, request, &RefusedError{Interrupt: bad.ID, Err: bad.Err})
 		return cmp.Or(err, dc.writeRefusal(ctx, run.Account, c))
 	}

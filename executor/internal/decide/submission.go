@@ -62,7 +62,7 @@ func resumeDigest(r DecideRequest) string {
 // submission is an answer to one request that was sent and is not applied yet. If others have to
 // agree it becomes a vote.
 type submission struct {
-	store.Answer // the answer that it would be if nobody else had to agree, without Data
+	store.Answer // the answer if no other vote is needed, without Data
 	interrupt    store.Interrupt
 	open         bool            // the question was open when it was read
 	shownDigest  string          // the digest of what the person saw
@@ -152,10 +152,10 @@ func (dc *Decider) checkAnswer(ctx context.Context, checks func() (provider.Answ
 		now, failure := dc.store.InboxItem(ctx, i.Account, i.ID)
 		switch {
 		case failure == nil && now.State != store.InterruptPending:
-			w.open = false // the run has gone on meanwhile; the store says why it cannot be answered
+			w.open = false // the run has continued; the store says why it cannot be answered
 			return nil
 		case docs.IsNotFound(failure):
-			return failure // the run was deleted meanwhile
+			return failure // the run was deleted
 		}
 	}
 	if err == nil && i.Kind == fermata.Approval.Name() {

@@ -89,7 +89,7 @@ func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request Decide
 	}
 	switch {
 	case bad == nil && slices.ContainsFunc(words, func(w submission) bool { return !w.open }):
-		decision.Writes = store.Writes{} // one that is over stands for all
+		decision.Writes = store.Writes{} // one request that is over decides for all
 		if err := dc.deferToStore(ctx, decision, before); err != nil {
 			return store.DecisionReceipt{}, err
 		}
@@ -104,7 +104,7 @@ func (dc *Decider) tryDecide(ctx context.Context, l *runSnapshot, request Decide
 		}
 		decision.Answers, decision.Writes = nil, store.Writes{}
 	}
-	if !dc.background.IsStopping() { // the run is claimed with the decision, if nobody owns it
+	if !dc.background.IsStopping() { // the run is claimed with the decision, if it has no owner
 		decision.Claim = &store.Claim{Owner: dc.config.Owner, Lease: dc.config.Lease}
 	}
 	// If the caller hangs up now, the run must not stay claimed without being executed.
@@ -290,7 +290,7 @@ func (dc *Decider) toStoreAnswer(w submission, final desk.Decision) (store.Answe
 	case desk.OutcomeAnswered:
 		answer.Verdict = store.VerdictAnswer
 	default:
-		return answer, fmt.Errorf("executor: %s is no answer", final.Outcome)
+		return answer, fmt.Errorf("executor: %s is not an answer", final.Outcome)
 	}
 	answer.Data = value
 	return answer, err

@@ -10,7 +10,7 @@ const (
 	// counterKind is a counter of the policy's limits: what was charged to it, and when. It is written in the transaction of what it is charged for, by
 	// its revision: of two actions that together would exceed a limit, one finds the counter changed and is judged again.
 	CounterKind store.DocumentKind = "counter"
-	// chargeKind is what one action was charged, and the grant that it has used, so that neither happens twice when it is judged again: by whoever takes its run over, or because its
+	// chargeKind is what one action was charged, and the grant that it has used, so that neither happens twice when it is evaluated again: after a takeover, or because its
 	// target has changed. It is deleted with its run.
 	ChargeKind store.DocumentKind = "charge"
 )
@@ -23,17 +23,17 @@ const GrantKind store.DocumentKind = "grant"
 // question expire knows of the gap.
 const HeartbeatKind store.DocumentKind = "beat"
 
-// JobKind says when a chore is due, and what its last pass came to. It belongs to no account.
+// JobKind says when a periodic job is due, and its last result. It belongs to no account.
 const JobKind store.DocumentKind = "chore"
 
-// RunMessageKind is a message to a run that is still to be delivered: a question that somebody asked back, or that a request was withdrawn.
+// RunMessageKind is a message to a run: a clarification, or that a request was withdrawn.
 const RunMessageKind store.DocumentKind = "back"
 
 const (
 	// rulingKind is what the rules said of an action, with their whole input, so that other rules can be tried on it: see Replay. It is deleted with its
 	// run.
 	RulingKind store.DocumentKind = "ruling"
-	// policyKind is the text of a policy by which actions of the account were judged. Its id is the digest of the policy.
+	// policyKind is the text of a policy that was applied to actions of the account. Its id is the digest of the policy.
 	PolicyKind store.DocumentKind = "policy"
 )
 

@@ -105,7 +105,7 @@ func (ds *Docs) ReadMeta(ctx context.Context, account, run string) (d RunMeta, e
 			err = ds.WriteDocument(ctx, account, change)
 		}
 		if errors.Is(err, store.ErrStale) {
-			return ds.ReadMeta(ctx, account, run) // somebody was faster
+			return ds.ReadMeta(ctx, account, run) // another process was faster
 		}
 		return d, err
 	}

@@ -21,7 +21,7 @@ type RequestView struct {
 	store.InboxItem // without what is sealed
 	Data            json.RawMessage
 	Answer          json.RawMessage
-	// RunRequest is what people have before them; nil if nobody was asked.
+	// Request is the state of the request; nil if there is none.
 	Request *desk.Request
 	// Unreadable says that data, answer or request cannot be opened. Only lists have such questions.
 	Unreadable bool

@@ -88,7 +88,7 @@ func (j *Job) nextHeartbeat(now time.Time, last heartbeat) heartbeat {
 		}
 	}
 	if silent := now.Sub(last.At); !last.At.IsZero() && silent > j.config.OutageAfter {
-		j.config.Log.Warn("nobody looked at the clock for a while, or it was set ahead: questions whose time was over then stay open for the grace of their routes", "since", last.At, "for", silent)
+		j.config.Log.Warn("deadlines were not checked (outage or clock jump); deadlines that passed are extended by the grace period", "since", last.At, "for", silent)
 		next.Outages = append(next.Outages, outage{Start: last.At, End: now}) //mutate:outage-recorded
 		next.Outages = next.Outages[max(0, len(next.Outages)-maxOutages):]
 	}

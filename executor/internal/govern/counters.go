@@ -193,7 +193,7 @@ func (c *counter) without(made charge) []charge {
 		if n < 0 {
 			continue
 		}
-		if all[n].Amount < math.MaxInt64 { // else nobody knows what the others are
+		if all[n].Amount < math.MaxInt64 { // else the other charges are unknown
 			all[n].Amount = max(0, all[n].Amount-made.Amount)
 		}
 		break

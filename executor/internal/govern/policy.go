@@ -68,7 +68,7 @@ func retryLater(err error, attempts int) error {
 // once, together with the use of a grant. It returns ErrStale if another action was charged since
 // the counters were read.
 func (gv *Governor) ruleOn(ctx context.Context, run store.Run, d docs.RunMeta, flush func(context.Context) error, action fermata.ActionRequest) (fermata.Ruling, error) {
-	// An earlier attempt may have charged it, or whoever has taken the run over meanwhile.
+	// An earlier attempt may have charged it, or another owner of the run.
 	key := actionChargeKey(run, action) //mutate:charge-key-set
 	now, err := gv.store.Now(ctx)
 	if err != nil {

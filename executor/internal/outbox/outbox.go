@@ -157,7 +157,7 @@ func (o *Sender) sendNotice(n *claimedNotice) error {
 	if err == nil {
 		return o.recordDelivery(&n.document, notice, requests.DeliveryIndex{Attempts: n.attempts, Result: delivered}, seen)
 	}
-	if over && n.attempts >= maxAttemptsAfterEnd { // or what a channel never takes would be tried for ever
+	if over && n.attempts >= maxAttemptsAfterEnd { // otherwise a notice that a channel never accepts would be tried without end
 		return errors.Join(errNoticeDropped, o.docs.UpdateIndex(o.background.Ctx, &n.document, requests.DeliveryIndex{Attempts: n.attempts, Result: deliveryFailed}, time.Time{}))
 	}
 	return errors.Join(err, o.docs.UpdateIndex(o.background.Ctx, &n.document, requests.DeliveryIndex{Attempts: n.attempts, Result: deliveryFailed}, n.nextAttempt(min(time.Second<<min(n.attempts-1, 20), maxNoticeBackoff))))
@@ -183,7 +183,7 @@ func (o *Sender) notify(ctx context.Context, account string, notice desk.Notice)
 const (
 	delivered        requests.DeliveryResult = "told"
 	deliveryFailed   requests.DeliveryResult = "failed"
-	deliveryObsolete requests.DeliveryResult = "moot" // the request was over, or its route begun anew, before the notice was sent
+	deliveryObsolete requests.DeliveryResult = "moot" // the request was over, or its route restarted, before the notice was sent
 )
 
 // attemptsOf is how often it was tried to send a notice.

@@ -58,7 +58,7 @@ func (o *Sender) deliverRunMessages() error {
 			places, most = &o.sendingNow, maxConcurrentSends
 		}
 		if places.Load() >= most {
-			continue // nobody else takes one
+			continue // no other slot is free
 		}
 		back.Attempts++
 		if failure == nil {
@@ -132,7 +132,7 @@ func (o *Sender) answerClarification(ctx context.Context, account string, back r
 	}
 	_, err = o.requests.Act(ctx, account, back.Request, desk.AnswerClarification{From: runOrigin, Number: back.Number, Answer: text})
 	if _, over := errors.AsType[*desk.ClosedError](err); over || errors.Is(err, desk.ErrNoClarification) {
-		return nil // answered or decided meanwhile
+		return nil // answered or decided in the meantime
 	}
 	return err
 }

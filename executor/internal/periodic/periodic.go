@@ -125,7 +125,7 @@ func (h *jobRun) perform(c Job) error {
 	}
 	next := now.Add(c.Interval)
 	switch {
-	case errors.Is(err, store.ErrStale): // somebody else has it
+	case errors.Is(err, store.ErrStale): // another process has it
 		return nil
 	case errors.Is(err, errs.ErrClosed):
 		next, err = now, nil // another process does it

@@ -263,13 +263,13 @@ func (s *Service) runDueSteps(guard *storeclock.Guard) error {
 			}
 		}
 		if failure == nil || errors.Is(failure, store.ErrStale) || errors.Is(failure, errs.ErrIsDecision) {
-			continue // it was changed meanwhile, or is over: sweep lets it expire
+			continue // it was changed, or is over: package expiry expires it
 		}
 		failure = fmt.Errorf("request %s of %s: %w", paper.ID, paper.Account, failure)
-		switch put := s.postpone(paper, now.Add(pause)); { // or it would be the first that is due again, for ever
+		switch put := s.postpone(paper, now.Add(pause)); { // otherwise it would stay the first that is due
 		case put == nil:
 			err = errors.Join(err, failure)
-		case !errors.Is(put, store.ErrStale): // else it was changed meanwhile, or erased
+		case !errors.Is(put, store.ErrStale): // else it was changed or erased
 			stuck.Add(failure)
 		}
 	}

@@ -26,7 +26,7 @@ import (
 
 // GrantRequest says how an approval is remembered. The policy may allow less, or nothing.
 type GrantRequest struct {
-	// By is who wants it remembered: somebody who approved it, and may still decide. Auth is how strongly they were authenticated, Via the channel.
+	// By is the actor: one who approved the request and may still decide it. Auth is how strongly they were authenticated, Via the channel.
 	By, Via string
 	Auth    desk.Auth
 	TTL     time.Duration
@@ -34,7 +34,7 @@ type GrantRequest struct {
 	Budget  *grant.Budget
 	// Relax lets single arguments differ, by their JSON pointers. All others have to be the same.
 	Relax map[string]grant.Constraint
-	// Once, if it has a key, lets it be wanted again by who has no answer: one grant is made of it.
+	// Idempotency, if it has a key, lets the request be repeated: it creates one grant.
 	Idempotency desk.IdempotencyKey
 }
 
@@ -102,7 +102,7 @@ func (s *Service) tryCreateGrant(ctx context.Context, account, request string, r
 		return govern.Grant{}, err
 	}
 	//mutate:grant-locks-request
-	c.Documents = append(c.Documents, s.docs.Unchanged(*asked.Request)) // or the account may be erased by now, and nobody would ever delete the grant
+	c.Documents = append(c.Documents, s.docs.Unchanged(*asked.Request)) // fails if the account is erased by now: the grant would never be deleted
 	return g, s.store.CommitWrites(ctx, account, c.Writes)
 }
 

@@ -16,9 +16,9 @@ type RunMessage struct {
 	DeliveryIndex
 	Request string `json:"request"`
 	Number  int    `json:"number,omitempty"`
-	// Why is set, in the place of the number, if the request was withdrawn because the run was ended.
+	// Withdrawn is set instead of the number if the request was withdrawn because the run was ended.
 	Withdrawn string `json:"why,omitempty"`
-	// Calls says that the provider only has to send it to somebody elsewhere: see [provider.Capabilities].
+	// Remote says that the provider only sends it to a remote system: see [provider.Capabilities].
 	Remote bool `json:"calls,omitempty"`
 }
 
@@ -34,7 +34,7 @@ func (s *Service) addClarifications(c *txn.Tx, change desk.Change) error {
 			continue
 		}
 		back := RunMessage{Request: change.Request.ID, Number: len(change.Request.Clarifications), Remote: p.Capabilities().Remote}
-		id := fmt.Sprintf("%s/%d", change.Request.IncidentKey(), back.Number) // a request that is made anew counts from one again
+		id := fmt.Sprintf("%s/%d", change.Request.IncidentKey(), back.Number) // a new request of the interrupt counts from one again
 		if err := c.AddIndexed(store.DocumentChange{Kind: docs.RunMessageKind, ID: id, Run: c.Run.ID, DueAt: c.Now}, back); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ type Config struct {
 	Routes    map[string]desk.Route
 	Policy    bool // there is a policy
 	Notify    bool // notices are sent
-	// RequestTimeout is how long a request may be open; negative means for ever.
+	// RequestTimeout is how long a request may be open; negative means no limit.
 	RequestTimeout time.Duration
 	Poll           time.Duration
 	Log            *slog.Logger

@@ -53,7 +53,7 @@ type Queue struct {
 }
 
 type line struct {
-	token   chan struct{} // holds one value while it is somebody's turn
+	token   chan struct{} // holds one value while a try is in progress
 	waiting int           // how many wait in it, or have their turn
 }
 

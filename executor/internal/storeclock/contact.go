@@ -20,7 +20,7 @@ type Contact struct {
 
 	mu         sync.Mutex
 	lastReply  time.Time // zero: never
-	graceUntil time.Time // emptyIndex is taken over before
+	graceUntil time.Time // nothing is taken over before
 }
 
 // NewContact returns the contact of a process that holds leases of this length and asks for work once in poll.

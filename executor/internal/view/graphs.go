@@ -27,7 +27,7 @@ func (r *Reader) RunGraph(ctx context.Context, account, stateKey string) (id str
 		if i.State != store.InterruptPending {
 			continue
 		}
-		if at, err := fermata.ParseAddress(i.Address); err == nil { // one that somebody else wrote may be no place in a drawing
+		if at, err := fermata.ParseAddress(i.Address); err == nil { // an address from elsewhere may not be in the drawing
 			waiting = append(waiting, at)
 		}
 	}

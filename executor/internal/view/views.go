@@ -11,7 +11,7 @@ import (
 // RunView is a run as its account may see it.
 type RunView struct {
 	store.Run // without what is sealed
-	// Outcome is what it came to, or waits for; nil while it is under way.
+	// Outcome is its outcome, or what it waits for; nil while it is active.
 	Outcome fermata.Outcome
 	// Interrupts is everything that it asked.
 	Interrupts []docs.RequestView
@@ -22,7 +22,7 @@ func (r *Reader) ListRuns(ctx context.Context, account string, filter store.RunF
 	return r.store.List(ctx, account, filter)
 }
 
-// GetRun returns the newest run of a state key, with what it came to and what it asked.
+// GetRun returns the newest run of a state key, with its outcome and its requests.
 func (r *Reader) GetRun(ctx context.Context, account, stateKey string) (RunView, error) {
 	run, err := r.docs.FindRun(ctx, account, stateKey)
 	if err != nil {

@@ -28,7 +28,7 @@ type effectKey struct {
 type beginState int
 
 const (
-	beginUnconfirmed beginState = iota + 1 // the line was sent, and nobody knows whether it was written
+	beginUnconfirmed beginState = iota + 1 // the line was sent, and it is unknown whether it was written
 	beginConfirmed                         // the execution was told that it has begun the effect, and has called it or will
 )
 

@@ -166,7 +166,7 @@ func (o *executionOwner) auditAction(intent fermata.Intent) audit.Action {
 	return action
 }
 
-// auditRuling is the policy that allowed an effect about which nobody was asked.
+// auditRuling returns the policy that allowed an effect without a request.
 func (o *executionOwner) auditRuling(intent fermata.Intent) audit.Ruling {
 	if intent.Allowed == nil {
 		return audit.Ruling{}

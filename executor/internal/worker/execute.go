@@ -68,7 +68,7 @@ func (w *Worker) ExecuteAfterDecision(ctx context.Context, run store.Run, resume
 	case receipt.Replayed:
 		return w.claimDecided(ctx, run, resumeID, actor)
 	}
-	return nil // the owner of the run sees the decision when the run comes to rest
+	return nil // the owner of the run sees the decision when its execution ends
 }
 
 // claimDecided claims a decided run without an owner. It returns the execution only if that applies
@@ -121,7 +121,7 @@ func (w *Worker) execute(work *store.ClaimedRun, known Preloaded) fermata.Outcom
 	if !fenced {
 		w.releaseUnfinished(ctx, work, end.unsaved, err) //mutate:hand-back-after-error
 	}
-	// Whoever takes over goes on from what is saved. The error may hold data of the run, so only its class is logged.
+	// The next owner continues from the saved state. The error may hold data of the run, so only its class is logged.
 	w.config.Log.Warn("an execution was not finished", "account", work.Run.Account, "run", work.Run.ID, "attempt", work.Run.Attempts, "fenced", fenced, "why", background.ErrorClass(err))
 	return nil
 }

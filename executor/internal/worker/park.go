@@ -44,7 +44,7 @@ func (w *Worker) park(ctx context.Context, work *store.ClaimedRun) store.Release
 // noteParked counts and logs a parked run.
 func (w *Worker) noteParked(run store.Run, why error) {
 	w.stats.NoteParked()
-	w.config.Log.Error("a run is parked until somebody looks at it", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", background.ErrorClass(why))
+	w.config.Log.Error("run parked", "account", run.Account, "run", run.ID, "attempts", run.Attempts, "why", background.ErrorClass(why))
 }
 
 // Retry continues a parked run on behalf of an actor; the zero From is the system. It returns
@@ -62,7 +62,7 @@ func (w *Worker) Retry(ctx context.Context, account, stateKey string, by desk.Fr
 		return err
 	}
 	if _, err = w.store.Retry(ctx, account, run.ID, c.Writes); errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%w: %q was, and somebody was faster", errs.ErrNotParked, stateKey)
+		return fmt.Errorf("%w: %q was retried by another request", errs.ErrNotParked, stateKey)
 	}
 	w.WakeWorker()
 	return err

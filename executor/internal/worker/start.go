@@ -124,7 +124,7 @@ func (w *Worker) startWrites(ctx context.Context, request StartRequest, begin st
 func (w *Worker) checkStateKey(ctx context.Context, request StartRequest, begin *store.NewRun) (same string, err error) {
 	last, err := w.store.Get(ctx, begin.Account, begin.StateKey)
 	switch {
-	case errors.Is(err, store.ErrNotFound): // or it was forgotten meanwhile
+	case errors.Is(err, store.ErrNotFound): // or it was deleted
 		begin.AfterGeneration = 0 //mutate:start-after-forgotten-run
 		return "", nil
 	case err != nil:

@@ -59,7 +59,7 @@ func (w *Worker) newDraft(work *store.ClaimedRun, known *store.Checkpoint) *chec
 		state: w.store.Fenced(work.Lease), ctx: w.background.Ctx, key: store.Key{Account: work.Run.Account, Run: work.Run.ID},
 		delay: w.config.SaveDelay, storeLock: make(chan struct{}, 1),
 	}
-	d.loaded = work.Lease.Fence == 1 // it was created just now: nobody can have saved anything
+	d.loaded = work.Lease.Fence == 1 // it was created just now: nothing can have been saved
 	if known != nil {
 		d.setStored(store.Checkpoint{Version: known.Version, Parts: maps.Clone(known.Parts)})
 	}
@@ -265,7 +265,7 @@ type finalState struct {
 // close ends the buffer: later saves of the run are refused. It returns what is not written yet,
 // which the caller has to write.
 func (d *checkpointBuffer) close() (end finalState, err error) {
-	d.storeLock <- struct{}{} // whoever is at the store has a time limit
+	d.storeLock <- struct{}{} // calls to the store have a time limit
 	defer d.unlock()
 	d.mu.Lock()
 	d.closed = true
@@ -297,7 +297,7 @@ func (d *checkpointBuffer) Delete(ctx context.Context, key store.Key) error {
 	err := d.state.Delete(lasting, key)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.failure = err; err == nil { // also what was saved meanwhile
+	if d.failure = err; err == nil { // also what was saved in between
 		d.loaded, d.current, d.stored, d.pending, d.size = true, store.Checkpoint{}, 0, nil, 0
 		clear(d.storedParts)
 	}
